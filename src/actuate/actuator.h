@@ -1,0 +1,104 @@
+// Applies donations to threads and takes them back (DESIGN.md section 6): journal first, then the attributes, and
+// the group (autogroup, cpu cgroup) where nice alone cannot reach. What is not renewed is undone.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/resource.h"
+#include "base/sched_attr.h"
+#include "base/thread_id.h"
+#include "base/time.h"
+
+namespace swapd::sys {
+class Scheduler;
+class Groups;
+}  // namespace swapd::sys
+
+namespace swapd::actuate {
+
+// The words of the contract, "none" for an effective donation.
+enum class Ineffective : std::uint8_t { none, autogroup, cgroup_weight, cgroup_quota, rt_group, affinity, ceiling, policy };
+[[nodiscard]] std::string_view name(Ineffective reason);  // "cgroup-weight" …
+
+// What one thread shall run with, because of the best of its donors.
+struct Boost {
+  ThreadId thread;
+  ThreadId requester;
+  Resource resource;
+  SchedAttr attr;
+};
+
+struct Rules {
+  bool group_action = true;         // may change an autogroup's nice or a cgroup's weight
+  double ceiling_share = 1.0;       // of one CPU, of donated time per provider in a window; 1 is no limit
+  Duration ceiling_window = std::chrono::seconds(1);
+};
+
+// What happened to one boost; handed to the listener for events and counters.
+struct Outcome {
+  enum class What : std::uint8_t { begun, changed, ended, ineffective, rebased, failed } what = What::begun;
+  Boost boost;
+  Ineffective reason = Ineffective::none;
+  SchedAttr base;      // the thread's own
+  int error = 0;       // errno of `failed`
+};
+
+// Other runnable threads' groups, found by the worker (no scan on the engine thread).
+struct Competitors {
+  std::vector<std::int64_t> autogroups;   // ids with a runnable thread that is not managed-and-boosted
+  std::vector<std::string> cpu_groups;    // cpu cgroup paths with a runnable thread
+};
+
+class Actuator {
+ public:
+  struct Options {
+    std::string state_dir;       // the journal is STATE_DIR/journal
+    bool dry_run = false;
+    Rules rules;
+  };
+  Actuator(const sys::Scheduler& scheduler, const sys::Groups& groups, Options options);
+  ~Actuator();  // restores everything
+  Actuator(const Actuator&) = delete;
+  Actuator& operator=(const Actuator&) = delete;
+
+  // Reads the journal of an earlier run and gives back what it left changed: threads that are still the same and
+  // still have what it set. Returns how many. Call before the first apply().
+  [[nodiscard]] Result<int> recover();
+
+  // The complete set of boosts in force from now on, at most one a thread: begins, changes and ends what differs. [engine]
+  // A thread whose own attributes are at least as good is left alone (and not reported).
+  void apply(std::span<const Boost> boosts, Time now);
+  // Takes back everything.
+  void restore_all();
+  // The thread's own attributes, which a donation in force hides; changes them under it (`swapctl set`). [engine]
+  [[nodiscard]] Status set_base(ThreadId thread, const SchedAttr& base);
+  [[nodiscard]] std::optional<SchedAttr> base(ThreadId thread) const;  // empty: no donation in force
+  void forget(ThreadId thread);  // it has exited
+  // CPU time the boosted thread has used while boosted, for the ceiling.
+  void charge(ThreadId thread, Duration cpu, Time now);
+  void set_rules(const Rules& rules);
+  void set_competitors(Competitors competitors);
+  void on_outcome(std::function<void(const Outcome&)> listener);
+
+  struct Active {
+    Boost boost;
+    SchedAttr base;
+    Ineffective reason = Ineffective::none;
+  };
+  [[nodiscard]] std::vector<Active> active() const;
+  [[nodiscard]] std::optional<Active> active(ThreadId thread) const;
+  [[nodiscard]] std::uint64_t total() const;  // donations begun since start
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace swapd::actuate

@@ -1,0 +1,94 @@
+// The typed events that every observer produces and that the model consumes (DESIGN.md section 4).
+//
+// They are all the model ever learns: a recorded stream of them, replayed, gives the same decisions.
+// Times are CLOCK_MONOTONIC. Thread ids are those of swapd's own pid namespace.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "base/resource.h"
+#include "base/sched_attr.h"
+#include "base/thread_id.h"
+#include "base/time.h"
+
+namespace swapd {
+
+// Why a thread is believed to be a provider, the best first: the cold-start order of DESIGN.md section 5.
+enum class Evidence : std::uint8_t {
+  woke,      // it has provided this resource: the waker of an earlier wait
+  accessed,  // it made a call on the resource (the paper's history)
+  sent_to,   // the thread that the requester's own last send woke
+  owner,     // it holds the lock, or its tid stands in the futex word
+  holder,    // its process holds a descriptor of the other end
+  child,     // it is the child (or a thread of it) that the parent waits for
+};
+
+// The thread is in the managed set, with these attributes of its own. A second one updates them.
+struct Enrolled {
+  Time time;
+  ThreadId thread;
+  pid_t tgid = 0;
+  std::uint32_t uid = 0;
+  SchedAttr base;
+};
+// The thread made a call by which it may provide the resource (papers/001, section 3.1).
+struct Accessed {
+  Time time;
+  ThreadId thread;
+  Resource resource;
+  Evidence evidence = Evidence::accessed;
+};
+// The thread made the call that gives the resource away for good: it will not provide it again.
+struct Released {
+  Time time;
+  ThreadId thread;
+  Resource resource;
+};
+// The thread sleeps in system call `call` until one of `awaited` is provided. Empty: nobody can be named
+// (a timer, disk, a page fault); call -1: not in a system call. A repeated Blocked with the same awaited
+// resources is the same wait.
+struct Blocked {
+  Time time;
+  ThreadId thread;
+  std::int32_t call = -1;
+  std::vector<Resource> awaited;
+};
+// The wait is over. `by` is the waker where it is known; `through` is the resource that its call was on,
+// where it is known. Credit: `by` is a provider of an awaited resource, and `through`, where known, was awaited.
+// `unrelated`: known to be a signal, a timeout or an interrupt: no credit to anybody.
+struct Woken {
+  Time time;
+  ThreadId thread;
+  std::optional<ThreadId> by;
+  std::optional<Resource> through;
+  bool unrelated = false;
+};
+// Who could provide the resource now, as found by a scan; replaces the providers of evidence owner, holder and
+// child that an earlier scan gave. generation: as asked for, a stale one is dropped by the caller.
+struct Holders {
+  Time time;
+  Resource resource;
+  Evidence evidence = Evidence::holder;
+  std::vector<ThreadId> threads;
+};
+// The favoured leaf under `requester` has used one quantum T of its own CPU time since it was favoured (or since the last
+// of these) and the requester still waits.
+struct QuantumUsed {
+  Time time;
+  ThreadId requester;
+};
+struct Execed {
+  Time time;
+  ThreadId thread;
+};
+struct Exited {
+  Time time;
+  ThreadId thread;
+};
+
+using Event = std::variant<Enrolled, Accessed, Released, Blocked, Woken, Holders, QuantumUsed, Execed, Exited>;
+
+}  // namespace swapd

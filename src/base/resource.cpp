@@ -1,0 +1,62 @@
+#include "base/resource.h"
+
+#include <sys/sysmacros.h>
+
+#include <cinttypes>
+#include <cstdio>
+
+namespace swapd {
+
+std::string_view name(ResourceKind kind) {
+  static constexpr std::array<std::string_view, resource_kinds> names = {
+      "socket",      "pipe",   "fifo",  "sysv-msg", "sysv-sem", "posix-mq",   "flock",
+      "record-lock", "signal", "futex", "eventfd",  "pty",      "child-exit", "unknown"};
+  return names.at(static_cast<std::size_t>(kind));
+}
+
+namespace {
+
+std::string device(std::uint64_t dev) {
+  std::array<char, 24> out{};
+  std::snprintf(out.data(), out.size(), "%02x:%02x", major(dev), minor(dev));
+  return out.data();
+}
+
+std::string end(std::uint64_t last) { return last == UINT64_MAX ? "eof" : std::to_string(last); }
+
+}  // namespace
+
+std::string text(const Resource& r) {
+  const std::string kind(name(r.kind));
+  const auto id = [&](std::size_t i) { return ":" + std::to_string(r.ids.at(i)); };
+  switch (r.kind) {
+    case ResourceKind::socket:
+    case ResourceKind::eventfd:
+      return kind + id(0);
+    case ResourceKind::pipe:
+    case ResourceKind::fifo:
+      return kind + id(0) + (r.ids[1] == 0 ? ":r" : ":w");
+    case ResourceKind::sysv_msg:
+    case ResourceKind::sysv_sem:
+      return kind + id(0) + id(1);
+    case ResourceKind::posix_mq:
+      return kind + ":" + device(r.ids[0]) + id(1);
+    case ResourceKind::flock:
+      return kind + ":" + device(r.ids[0]) + id(1) + (r.ids[2] == 0 ? ":shared" : ":exclusive");
+    case ResourceKind::record_lock:
+      return kind + ":" + device(r.ids[0]) + id(1) + id(2) + ":" + end(r.ids[3]);
+    case ResourceKind::signal:
+      return kind + id(0);
+    case ResourceKind::futex:
+      return r.ids[3] != 0 ? kind + ":" + device(r.ids[0]) + id(1) + id(2) : kind + id(0) + id(1);
+    case ResourceKind::pty:
+      return kind + id(0) + (r.ids[1] == 0 ? ":slave" : ":master");
+    case ResourceKind::child_exit:
+      return r.ids[0] == 0 ? kind + ":any" + id(2) : kind + id(0);
+    case ResourceKind::unknown:
+      return kind;
+  }
+  return kind;
+}
+
+}  // namespace swapd

@@ -1,0 +1,120 @@
+// What the bus serves: snapshots out, commands in. The daemon implements Backend; the bus turns it into D-Bus and JSON.
+// Field names and units are the contract of DESIGN.md section 9.
+#pragma once
+
+#include <linux/filter.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/resource.h"
+#include "base/result.h"
+#include "base/sched_attr.h"
+#include "base/thread_id.h"
+
+namespace swapd::bus {
+
+struct StatusView {
+  std::string version, observer, observer_reason;
+  std::uint64_t managed_threads = 0, managed_processes = 0, listeners = 0;
+  std::uint64_t donations_active = 0, donations_total = 0, notifications_total = 0, events_lost = 0;
+  std::vector<std::string> rivals;
+  std::vector<std::string> warnings;  // missing privileges and features, with what still works
+  // What watching costs.
+  std::string watch_method;  // "perf" or "poll"
+  std::uint64_t watched_threads = 0, watch_wakeups_total = 0, watch_polls_total = 0;
+  double engine_cpu_s = 0, receivers_cpu_s = 0, worker_cpu_s = 0;
+  std::uint64_t resources = 0, requesters = 0, providers = 0, log_drops = 0;
+  pid_t pid = 0;
+};
+
+struct ProviderNode;
+struct WaitNode {
+  Resource resource;
+  std::string call;  // "read", "semop" …
+  std::vector<ProviderNode> providers;
+};
+struct ProviderNode {
+  pid_t pid = 0, tid = 0;
+  std::string comm;
+  double confidence = 0;
+  bool favoured = false;
+  std::string evidence;  // "woke", "accessed", "sent-to", "owner", "holder", "child", "unenrolled"
+  std::vector<WaitNode> waiting_for;
+};
+
+struct ThreadView {
+  pid_t pid = 0, tid = 0;
+  std::string comm, class_name, state;  // running, queued, blocked, virtual-runnable, delayed, stopped
+  SchedAttr base, effective;
+  double since_ms = 0;  // in this state
+  std::string call;
+  std::vector<WaitNode> waiting_for;   // ps shows the resources, why the whole tree
+  std::vector<pid_t> donated_by;       // tids of requesters
+  bool has_donation = false;           // why: as a requester that lends, or as a provider that is lent
+  bool donation_effective = false;
+  std::string donation_reason;         // "none" or a word of the contract
+};
+
+struct GraphView {
+  struct Node {
+    std::string id, type, label;  // type: thread, resource
+  };
+  struct Edge {
+    std::string from, to, type;  // requests, provides
+    double confidence = 0;
+  };
+  std::vector<Node> nodes;
+  std::vector<Edge> edges;
+};
+
+// One line of `events`.
+struct EventView {
+  double time = 0;   // CLOCK_REALTIME seconds
+  std::string type;  // accessed released blocked woken spawned execed exited donation-begun donation-ended ineffective enrolled released
+  pid_t pid = 0, tid = 0;
+  std::string comm;
+  std::map<std::string, std::string> fields;   // resource, reason, by, policy …
+  std::map<std::string, double> numbers;       // priority, nice, confidence …
+};
+
+// swapctl run, before the program: DESIGN.md section 8.4.
+struct LaunchRequest {
+  Fd pidfd;       // of the launcher
+  Fd memory;      // memfd of sizeof(launch::Shared)
+  pid_t pid = 0;  // as the socket's credentials say
+  std::uint32_t uid = 0;
+  std::string class_name;
+  std::string observe;  // auto, bpf, seccomp
+};
+struct LaunchAnswer {
+  bool install = false;                // false: already inside a managed tree, just execve
+  std::vector<sock_filter> program;
+};
+
+class Backend {
+ public:
+  Backend() = default;
+  Backend(const Backend&) = delete;
+  Backend& operator=(const Backend&) = delete;
+  virtual ~Backend() = default;
+  // All on the control thread. The error's context is the one line shown to the user; code EINVAL or ENOENT means exit 2.
+  [[nodiscard]] virtual StatusView status() = 0;
+  [[nodiscard]] virtual std::vector<ThreadView> threads() = 0;
+  [[nodiscard]] virtual Result<std::vector<ThreadView>> why(pid_t pid) = 0;
+  [[nodiscard]] virtual GraphView graph() = 0;
+  [[nodiscard]] virtual Result<LaunchAnswer> launch(LaunchRequest request) = 0;
+  [[nodiscard]] virtual Status enroll(pid_t pid) = 0;   // issue C; until then the error says what to do instead
+  [[nodiscard]] virtual Status release(pid_t pid, std::uint32_t uid) = 0;
+  // tid or pid; of a process: all its threads.
+  [[nodiscard]] virtual Status set(pid_t pid, const SchedAttr& base, std::uint32_t uid) = 0;
+  // Called with each event while at least one client follows; an empty function: nobody does, and collecting costs nothing.
+  virtual void follow_events(std::function<void(const EventView&)> sink) = 0;
+};
+
+}  // namespace swapd::bus

@@ -1,0 +1,58 @@
+// Who gets which donation (papers/001, section 4; DESIGN.md sections 5 and 6). Pure.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "model/model.h"
+
+namespace swapd::decide {
+
+struct DonationRules {
+  LendingRules lending;
+  bool cross_user = false;
+  Duration linger = std::chrono::milliseconds(2);  // of the provider's CPU; applied by the caller through `lingering`
+};
+
+// Why a favoured provider gets nothing, decided here; the actuator adds its own reasons.
+enum class Refusal : std::uint8_t { none, policy };
+
+// One requester's favoured provider and the threads that run for it. Every thread of `path` is lent `attr`: the leaf
+// runs now, the others at once when they wake.
+struct Donation {
+  ThreadId requester;
+  SchedAttr attr;           // lent by the requester's base attributes
+  Resource resource;        // the awaited one that `path.front()` provides
+  std::vector<ThreadId> path;
+  bool choice = false;      // more than one direct candidate: T is to be measured on the leaf
+  Duration quantum{};       // T of the awaited resource's kind
+  Refusal refusal = Refusal::none;
+  bool operator==(const Donation&) const = default;
+};
+
+class DonationDecider {
+ public:
+  explicit DonationDecider(DonationRules rules);
+  void set_rules(DonationRules rules);
+  // What every blocked requester lends now, by the rank of the requester, the highest first, then by how long it waits. A requester
+  // lends only where its rank is above that of some thread of the path, or where the wait is to be shown (`refusal`).
+  // Keeps each requester's favoured provider until it has used T, has blocked without being virtual runnable, or has gone;
+  // tells the model which one is favoured.
+  [[nodiscard]] std::vector<Donation> decide(model::Model& model, const std::vector<ThreadId>& requesters, Time now);
+  // The requester's wait is over or it is gone.
+  void forget(ThreadId requester);
+
+ private:
+  struct Favoured {
+    ThreadId direct;
+    Resource resource;
+    std::uint32_t quanta = 0;
+  };
+  DonationRules rules_;
+  std::unordered_map<ThreadId, Favoured> favoured_;
+};
+
+}  // namespace swapd::decide

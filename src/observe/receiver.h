@@ -1,0 +1,65 @@
+// One receiver thread a listener: receive, id to shared memory, answer CONTINUE, push to a ring (DESIGN.md sections 2 and 8).
+//
+// Answer first, think later: nothing stands between the receipt and the answer but one store. The thread is of the ordinary
+// class, nice -20; while a member runs in a real-time class the engine has it follow that member (follow()).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "base/thread_id.h"
+#include "base/time.h"
+#include "sys/seccomp.h"
+
+namespace swapd::observe {
+
+// One answered notification, as the ring carries it.
+struct RawCall {
+  Time time;
+  pid_t tid = 0;
+  std::int32_t nr = -1;
+  std::array<std::uint64_t, 6> args{};
+};
+
+// Ids received and not answered, in memory that the guard shares.
+struct ListenerSlot {
+  std::atomic<std::uint64_t> open_id;  // 0: none
+};
+
+class Receiver {
+ public:
+  struct Callbacks {
+    // From the receiver's thread, after the answer, only when the ring was empty and `urgent` asks for it.
+    std::function<void()> wake;
+    // From the receiver's thread, once: the listener has no more targets (POLLHUP) or failed. The last act of the thread.
+    std::function<void()> finished;
+  };
+  Receiver(Fd listener, ListenerSlot* slot, Callbacks callbacks);
+  ~Receiver();  // stops the thread; the listener is closed
+  Receiver(const Receiver&) = delete;
+  Receiver& operator=(const Receiver&) = delete;
+
+  [[nodiscard]] Status start();
+  // Moves up to `most` records out of the ring. One consumer. Returns how many.
+  std::size_t drain(RawCall* out, std::size_t most);
+  [[nodiscard]] std::uint64_t received() const;  // notifications since start
+  [[nodiscard]] std::uint64_t lost() const;      // records that found the ring full
+  [[nodiscard]] pid_t tid() const;
+  [[nodiscard]] int listener() const;
+  // Whether a push shall call Callbacks::wake at once (a member is being waited for); else the consumer polls.
+  void set_urgent(bool urgent);
+  // [engine] Real-time at `priority`, pinned to `cpu`; cpu -1: ordinary, nice -20, unpinned.
+  [[nodiscard]] Status follow(int cpu, int priority);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace swapd::observe

@@ -1,0 +1,77 @@
+// From a system call and its arguments to resources (papers/001 and 000, section 3.2; DESIGN.md sections 3–5).
+//
+// Two callers. The engine: quick(), at most one descriptor, no scan, no allocation beyond the small vector. The
+// worker: full(), which reads poll sets, epoll sets (nested), sembufs and peers, and scan(), which finds who
+// could provide. Descriptor identities are checked on each use: close, dup, SCM_RIGHTS and fork are not trapped.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/event.h"
+#include "base/resource.h"
+#include "sys/procfs.h"
+
+namespace swapd::sys {
+class SockDiag;
+}
+
+namespace swapd::observe {
+
+// A thread blocked in a call, or entering one.
+struct CallSite {
+  pid_t tid = 0;
+  pid_t tgid = 0;
+  std::int32_t nr = -1;
+  std::array<std::uint64_t, 6> args{};
+};
+
+// What a blocked thread waits for.
+struct Wait {
+  std::vector<Resource> awaited;  // empty: nobody can be named (timer, disk)
+  bool complete = false;          // false: the worker must look (poll sets, an unknown peer)
+  // The futex's owner, the mutex's holder and the like, where the call itself names it.
+  std::vector<pid_t> owners;
+};
+
+// A call as a provider's act: which resources the caller becomes a provider of by making it, and which it gives away.
+struct Access {
+  std::vector<Resource> accessed;
+  std::vector<Resource> released;
+  bool complete = false;  // false: the worker must look
+};
+
+// Threads that could provide a resource, found by looking.
+struct Found {
+  Resource resource;
+  Evidence evidence = Evidence::holder;
+  std::vector<ThreadId> threads;     // at most three a process: running, queued, main
+  std::vector<ThreadId> unenrolled;  // the same, of processes outside `members`: for `why`, never boosted
+};
+
+class Resolver {
+ public:
+  Resolver(const sys::Procfs& procfs, sys::SockDiag& diag);
+  ~Resolver();
+  Resolver(const Resolver&) = delete;
+  Resolver& operator=(const Resolver&) = delete;
+
+  // [engine] What does a thread blocked in this call wait for? Peers come from the cache; unknown ones give complete = false.
+  [[nodiscard]] Wait quick(const CallSite& site);
+  // [worker] The same, with whatever it takes. Fills the cache that quick() reads (thread-safe).
+  [[nodiscard]] Wait full(const CallSite& site);
+  // [engine] For history = "calls", and for calls without a descriptor (SysV) always.
+  [[nodiscard]] Access access(const CallSite& site);
+  // [worker] Who could provide these? `waiter` is left out. `members`: tgids of the managed processes.
+  [[nodiscard]] std::vector<Found> scan(pid_t waiter, std::span<const Resource> resources, std::span<const pid_t> members);
+  // Forget what is known of a process (exit, exec).
+  void forget(pid_t tgid);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace swapd::observe

@@ -1,0 +1,70 @@
+// Policy text (TOML) → plain structs, validated. An unknown key is an error with file, line and the nearest valid key. Pure.
+//
+// docs/policy.md describes the format; policies/ holds the shipped ones.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/resource.h"
+#include "base/result.h"
+#include "base/time.h"
+
+namespace swapd::policy {
+
+enum class Feedback : std::uint8_t { wait, paper };
+enum class History : std::uint8_t { holders, calls };
+enum class WatchMethod : std::uint8_t { automatic, perf, poll };
+
+// [model], and [model.KIND] for one kind of resource: what is not given there is inherited.
+struct ModelRules {
+  std::uint16_t confidence = 20;                     // K
+  Duration quantum = std::chrono::milliseconds(20);  // T (quantum_ms)
+  std::uint16_t providers = 20;                      // L
+  Feedback feedback = Feedback::wait;
+  bool counts = true;
+};
+
+// [donation]
+struct DonationPolicy {
+  bool strict = false;
+  bool realtime = true;
+  std::uint8_t ceiling = 90;            // highest lent real-time priority
+  double ceiling_share = 1.0;           // of a CPU in ceiling_window_ms
+  Duration ceiling_window = std::chrono::seconds(1);
+  bool cross_user = false;
+  bool group_action = true;
+  Duration linger = std::chrono::milliseconds(2);  // linger_ms
+};
+
+// [observe]
+struct ObservePolicy {
+  History history = History::holders;
+  WatchMethod watch = WatchMethod::automatic;
+  Duration poll_period = std::chrono::milliseconds(1);  // poll_period_ms
+  bool trap_kill = false;
+  bool trap_transfers_io = false;  // reserved for shaping: the observe+io shape
+};
+
+// [class.NAME]
+struct ClassRules {
+  std::string description;
+};
+
+struct Policy {
+  ModelRules model;
+  std::map<ResourceKind, ModelRules> kinds;
+  DonationPolicy donation;
+  ObservePolicy observe;
+  std::map<std::string, ClassRules> classes;  // "default" always exists
+};
+
+// Parses and validates text. `file` is only for messages: "FILE:LINE: unknown key 'quantm_ms' in [model]; did you mean 'quantum_ms'?"
+// `base` is what the text overrides. The error's context is that one line; its code is EINVAL.
+[[nodiscard]] Result<Policy> parse(std::string_view text, std::string_view file, const Policy& base = {});
+
+}  // namespace swapd::policy

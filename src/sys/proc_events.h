@@ -1,0 +1,39 @@
+// The process connector: fork, exec and exit of every thread on the machine (connector/netlink, cn_proc.h), through libnl. Needs
+// CAP_NET_ADMIN in the initial namespaces; where it cannot be had, membership is learnt from notifications and scans.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "base/result.h"
+#include "base/time.h"
+
+struct nl_sock;
+
+namespace swapd::sys {
+
+struct ProcEvent {
+  enum class What : std::uint8_t { fork, exec, exit } what = What::fork;
+  Time time;
+  pid_t tid = 0;          // the child, the one that execs, the one that exits
+  pid_t tgid = 0;
+  pid_t parent_tid = 0;   // fork only
+  pid_t parent_tgid = 0;  // fork only
+};
+
+class ProcEvents {
+ public:
+  [[nodiscard]] static Result<std::unique_ptr<ProcEvents>> open();
+  ProcEvents(const ProcEvents&) = delete;
+  ProcEvents& operator=(const ProcEvents&) = delete;
+  ~ProcEvents();
+  [[nodiscard]] int fd() const;  // non-blocking; polls readable
+  // Up to `most` events. ENOBUFS: some were lost; the caller must rescan.
+  [[nodiscard]] Result<std::size_t> read(ProcEvent* out, std::size_t most);
+
+ private:
+  explicit ProcEvents(nl_sock* socket);
+  nl_sock* socket_;
+};
+
+}  // namespace swapd::sys

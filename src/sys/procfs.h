@@ -1,0 +1,102 @@
+// procfs: what one thread is doing, what a process holds. The /proc root is a parameter.
+// Source: proc(5), proc_pid_stat(5), proc_pid_syscall, Documentation/filesystems/proc.rst.
+//
+// Every byte from /proc is untrusted (comm may hold newlines and brackets). A target that is gone is an
+// Error with gone() true. Nothing here allocates beyond what it returns; the calls marked [hot] are made by the real-time
+// engine thread: no allocation, a fixed number of system calls.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "base/thread_id.h"
+
+namespace swapd::sys {
+
+struct ProcStat {
+  std::array<char, 16> comm{};  // zero-terminated, raw
+  char state = '?';             // R S D T t Z X I
+  pid_t ppid = 0;
+  pid_t session = 0;
+  std::uint64_t start_time = 0;  // clock ticks since boot
+  int processor = -1;            // last CPU
+};
+
+// What /proc/TID/syscall says. running: on a run queue (the other fields are void). in_call: blocked in call nr
+// with these arguments; neither: blocked outside a system call (page fault), nr -1.
+struct SyscallState {
+  bool running = false;
+  bool in_call = false;
+  std::int32_t nr = -1;
+  std::array<std::uint64_t, 6> args{};
+};
+
+// A descriptor's identity. mode, dev, ino, rdev as stat(2) through /proc/PID/fd/N has them.
+struct FdIdentity {
+  std::uint32_t mode = 0;
+  std::uint64_t dev = 0;
+  std::uint64_t ino = 0;
+  std::uint64_t rdev = 0;
+};
+
+struct LockLine {  // a "lock:" line of fdinfo, or a line of /proc/locks
+  enum class Type : std::uint8_t { flock, posix, ofd, lease, other } type = Type::other;
+  bool write = false;
+  bool waiting = false;  // a "->" line
+  pid_t pid = 0;
+  std::uint64_t dev = 0, ino = 0;
+  std::uint64_t first = 0, last = UINT64_MAX;
+};
+
+struct FdInfo {
+  std::uint64_t pos = 0;
+  std::uint32_t flags = 0;      // open flags (octal in the file)
+  std::int64_t eventfd_id = -1;
+  std::vector<int> epoll_targets;  // the tfd numbers, in the process's own table
+  std::vector<LockLine> locks;
+};
+
+class Procfs {
+ public:
+  explicit Procfs(std::string root = "/proc");
+
+  [[nodiscard]] Result<ProcStat> stat(pid_t tid) const;              // [hot]
+  [[nodiscard]] Result<SyscallState> syscall(pid_t tid) const;       // [hot]
+  [[nodiscard]] Result<FdIdentity> fd_identity(pid_t tid, int fd) const;  // [hot] stat(2) of /proc/TID/fd/N
+  // [hot] true while the thread stands in a seccomp user notification that nobody has answered.
+  [[nodiscard]] bool held_by_seccomp(pid_t tid) const;
+  // The link text of /proc/PID/fd/N ("anon_inode:[eventpoll]").
+  [[nodiscard]] Result<std::string> fd_link(pid_t tid, int fd) const;
+  [[nodiscard]] Result<FdInfo> fdinfo(pid_t tid, int fd) const;
+  [[nodiscard]] Result<std::vector<int>> fds(pid_t pid) const;       // open descriptor numbers
+  [[nodiscard]] Result<std::vector<pid_t>> threads(pid_t pid) const;
+  [[nodiscard]] std::vector<pid_t> processes() const;
+  [[nodiscard]] Result<std::vector<pid_t>> children(pid_t pid) const;  // of all its threads
+  [[nodiscard]] Result<ThreadId> thread_id(pid_t tid) const;
+  [[nodiscard]] Result<pid_t> tgid(pid_t tid) const;
+  [[nodiscard]] Result<std::uint32_t> uid(pid_t tid) const;          // effective
+  [[nodiscard]] Result<std::uint64_t> namespace_inode(pid_t tid, const char* ns) const;  // "ipc", "pid", "net"
+  [[nodiscard]] Result<std::string> comm(pid_t tid) const;
+  [[nodiscard]] Result<std::vector<std::string>> cmdline(pid_t pid) const;
+  [[nodiscard]] std::vector<LockLine> locks() const;                 // /proc/locks
+  // The kernel's id of the autogroup ("/autogroup-52 nice 0" → 52) and its nice; ENOENT where there is none.
+  struct Autogroup {
+    std::int64_t id = -1;
+    int nice = 0;
+  };
+  [[nodiscard]] Result<Autogroup> autogroup(pid_t pid) const;
+  // Reads target memory (process_vm_readv); short reads are errors. The caller brackets this where a notification is open.
+  [[nodiscard]] static Status read_memory(pid_t pid, std::uint64_t address, void* out, std::size_t size);
+
+  [[nodiscard]] const std::string& root() const { return root_; }
+
+ private:
+  std::string root_;
+};
+
+}  // namespace swapd::sys

@@ -1,0 +1,32 @@
+// Scheduling attributes of threads and of their groups. Source: sched_setattr(2), sched(7), cgroups(7).
+#pragma once
+
+#include <sched.h>
+
+#include "base/result.h"
+#include "base/sched_attr.h"
+
+namespace swapd::sys {
+
+class Scheduler {
+ public:
+  Scheduler() = default;
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
+  virtual ~Scheduler() = default;
+  // tid 0 is the calling thread. ESRCH: gone. EPERM: privilege, or a v1 cpu group without real-time runtime.
+  [[nodiscard]] virtual Result<SchedAttr> get(pid_t tid) const = 0;
+  [[nodiscard]] virtual Status set(pid_t tid, const SchedAttr& attr) const = 0;
+  [[nodiscard]] virtual Result<cpu_set_t> affinity(pid_t tid) const = 0;
+  [[nodiscard]] virtual Status set_affinity(pid_t tid, const cpu_set_t& cpus) const = 0;
+};
+
+class LinuxScheduler final : public Scheduler {
+ public:
+  [[nodiscard]] Result<SchedAttr> get(pid_t tid) const override;
+  [[nodiscard]] Status set(pid_t tid, const SchedAttr& attr) const override;
+  [[nodiscard]] Result<cpu_set_t> affinity(pid_t tid) const override;
+  [[nodiscard]] Status set_affinity(pid_t tid, const cpu_set_t& cpus) const override;
+};
+
+}  // namespace swapd::sys
