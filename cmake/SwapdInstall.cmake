@@ -1,3 +1,10 @@
 # What `cmake --install` puts where.
-install(TARGETS swapd RUNTIME DESTINATION ${CMAKE_INSTALL_SBINDIR})
-install(TARGETS swapctl swapbench RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+foreach(program swapd swapctl swapbench)
+  if(TARGET ${program})
+    set(where ${CMAKE_INSTALL_BINDIR})
+    if(program STREQUAL swapd)
+      set(where ${CMAKE_INSTALL_SBINDIR})
+    endif()
+    install(TARGETS ${program} RUNTIME DESTINATION ${where})
+  endif()
+endforeach()
