@@ -1,6 +1,7 @@
-// Policy text (TOML) → plain structs, validated. An unknown key is an error with file, line and the nearest valid key. Pure.
+// Policy text (TOML) → plain structs, validated. An unknown key is an error with file, line and the nearest valid key.
+// Pure.
 //
-// docs/policy.md describes the format; policies/ holds the shipped ones.
+// docs/policy.md describes the format and the ranges; policies/ holds the shipped ones.
 #pragma once
 
 #include <cstdint>
@@ -26,19 +27,31 @@ struct ModelRules {
   Duration quantum = std::chrono::milliseconds(20);  // T (quantum_ms)
   std::uint16_t providers = 20;                      // L
   Feedback feedback = Feedback::wait;
-  bool counts = true;
+  bool counts = true;  // false: waits for this kind are shown, never donated for
+  bool operator==(const ModelRules&) const = default;
+};
+
+// What one [model.KIND] says itself; the rest follows [model], also when a later text changes that.
+struct ModelOverrides {
+  std::optional<std::uint16_t> confidence;
+  std::optional<Duration> quantum;
+  std::optional<std::uint16_t> providers;
+  std::optional<Feedback> feedback;
+  std::optional<bool> counts;
+  bool operator==(const ModelOverrides&) const = default;
 };
 
 // [donation]
 struct DonationPolicy {
   bool strict = false;
   bool realtime = true;
-  std::uint8_t ceiling = 90;            // highest lent real-time priority
-  double ceiling_share = 1.0;           // of a CPU in ceiling_window_ms
+  std::uint8_t ceiling = 90;   // highest lent real-time priority
+  double ceiling_share = 1.0;  // of a CPU in ceiling_window_ms
   Duration ceiling_window = std::chrono::seconds(1);
   bool cross_user = false;
   bool group_action = true;
   Duration linger = std::chrono::milliseconds(2);  // linger_ms
+  bool operator==(const DonationPolicy&) const = default;
 };
 
 // [observe]
@@ -48,23 +61,27 @@ struct ObservePolicy {
   Duration poll_period = std::chrono::milliseconds(1);  // poll_period_ms
   bool trap_kill = false;
   bool trap_transfers_io = false;  // reserved for shaping: the observe+io shape
+  bool operator==(const ObservePolicy&) const = default;
 };
 
 // [class.NAME]
 struct ClassRules {
   std::string description;
+  bool operator==(const ClassRules&) const = default;
 };
 
 struct Policy {
   ModelRules model;
-  std::map<ResourceKind, ModelRules> kinds;
+  std::map<ResourceKind, ModelRules> kinds;  // resolved: `overrides` on top of `model`
+  std::map<ResourceKind, ModelOverrides> overrides;
   DonationPolicy donation;
   ObservePolicy observe;
-  std::map<std::string, ClassRules> classes;  // "default" always exists
+  std::map<std::string, ClassRules> classes{{"default", {}}};  // "default" always exists
+  bool operator==(const Policy&) const = default;
 };
 
-// Parses and validates text. `file` is only for messages: "FILE:LINE: unknown key 'quantm_ms' in [model]; did you mean 'quantum_ms'?"
-// `base` is what the text overrides. The error's context is that one line; its code is EINVAL.
+// Parses and validates text. `file` is only for messages: "FILE:LINE: unknown key 'quantm_ms' in [model]; did you mean
+// 'quantum_ms'?" `base` is what the text overrides. The error's context is that one line; its code is EINVAL.
 [[nodiscard]] Result<Policy> parse(std::string_view text, std::string_view file, const Policy& base = {});
 
 }  // namespace swapd::policy

@@ -1,0 +1,187 @@
+// The list of tables and keys, with their ranges; docs/policy.md and policies/00-defaults.toml follow it.
+#include "policy/policy.h"
+
+#include <algorithm>
+#include <array>
+
+#include "policy/nearest.h"
+#include "policy/schema.h"
+
+namespace swapd::policy {
+namespace {
+
+constexpr std::size_t largest_text = 1U << 20;
+
+constexpr Word<Feedback> feedback_words[] = {{"wait", Feedback::wait}, {"paper", Feedback::paper}};
+constexpr Word<History> history_words[] = {{"holders", History::holders}, {"calls", History::calls}};
+constexpr Word<WatchMethod> watch_words[] = {
+    {"auto", WatchMethod::automatic}, {"perf", WatchMethod::perf}, {"poll", WatchMethod::poll}};
+
+// For ModelRules and ModelOverrides alike. K is bounded so that a chain of eight products stays exact in a double.
+template <typename Rules>
+std::vector<KeyRule> model_keys(Rules& to) {
+  return {whole<std::uint16_t>("confidence", to.confidence, 1, 1000),
+          milliseconds("quantum_ms", to.quantum, 0.1, 60'000), whole<std::uint16_t>("providers", to.providers, 1, 1000),
+          word<Feedback>("feedback", to.feedback, feedback_words), flag("counts", to.counts)};
+}
+
+std::vector<KeyRule> donation_keys(DonationPolicy& to) {
+  return {flag("strict", to.strict),
+          flag("realtime", to.realtime),
+          whole<std::uint8_t>("ceiling", to.ceiling, 1, 99),
+          real("ceiling_share", to.ceiling_share, 0.01, 1),
+          milliseconds("ceiling_window_ms", to.ceiling_window, 10, 60'000),
+          flag("cross_user", to.cross_user),
+          flag("group_action", to.group_action),
+          milliseconds("linger_ms", to.linger, 0, 100)};
+}
+
+std::vector<KeyRule> observe_keys(ObservePolicy& to) {
+  return {word<History>("history", to.history, history_words), word<WatchMethod>("watch", to.watch, watch_words),
+          milliseconds("poll_period_ms", to.poll_period, 0.1, 1000), flag("trap_kill", to.trap_kill)};
+}
+
+std::vector<KeyRule> class_keys(ClassRules& to) { return {line_of_text("description", to.description, 200)}; }
+
+// The kinds that a [model.KIND] may name. Nobody provides an unknown resource, so there is nothing to set for it.
+std::vector<std::string_view> kind_names() {
+  std::vector<std::string_view> names;
+  for (std::size_t k = 0; k < resource_kinds; ++k)
+    if (const auto kind = static_cast<ResourceKind>(k); kind != ResourceKind::unknown) names.push_back(name(kind));
+  return names;
+}
+
+std::optional<ResourceKind> kind_called(std::string_view word) {
+  const std::vector<std::string_view> names = kind_names();
+  const auto found = std::ranges::find(names, word);
+  if (found == names.end()) return {};
+  return static_cast<ResourceKind>(found - names.begin());
+}
+
+// Names go into file names, bus paths and log lines later on.
+bool good_class_name(std::string_view name) {
+  const auto good = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+  };
+  return !name.empty() && name.size() <= 64 && std::ranges::all_of(name, good);
+}
+
+ModelRules resolved(ModelRules rules, const ModelOverrides& over) {
+  rules.confidence = over.confidence.value_or(rules.confidence);
+  rules.quantum = over.quantum.value_or(rules.quantum);
+  rules.providers = over.providers.value_or(rules.providers);
+  rules.feedback = over.feedback.value_or(rules.feedback);
+  rules.counts = over.counts.value_or(rules.counts);
+  return rules;
+}
+
+class Parser {
+ public:
+  Parser(Policy& policy, const Complaint& complaint) : policy_(policy), complaint_(complaint) {}
+
+  Status document(const toml::table& root) {
+    static constexpr std::array<std::string_view, 4> tables = {"model", "donation", "observe", "class"};
+    for (const Entry& entry : entries(root)) {
+      const toml::table* table = entry.node->as_table();
+      if (std::ranges::find(tables, entry.key) == tables.end()) return unknown_at_top(entry, table != nullptr, tables);
+      if (table == nullptr)
+        return complaint_.at(entry.line, "[" + std::string(entry.key) + "] must be a table, not " + shown(*entry.node));
+      if (Status read = one_table(entry.key, *table); !read) return read;
+    }
+    for (const auto& [kind, over] : policy_.overrides) policy_.kinds[kind] = resolved(policy_.model, over);
+    return Done{};
+  }
+
+ private:
+  Status unknown_at_top(const Entry& entry, bool table, std::span<const std::string_view> tables) const {
+    const std::string word = printable(entry.key);
+    if (table)
+      return complaint_.at(entry.line, "unknown table [" + word + "]" + suggestion(entry.key, tables, "[", "]"));
+    return complaint_.at(entry.line, "key '" + word +
+                                         "' stands before the first table; write it under [model], "
+                                         "[donation], [observe] or [class.NAME]");
+  }
+
+  Status one_table(std::string_view key, const toml::table& table) {
+    if (key == "model") return model(table);
+    if (key == "donation") return donation(table);
+    if (key == "observe") return read_table(table, key, observe_keys(policy_.observe), complaint_);
+    return classes(table);
+  }
+
+  Status model(const toml::table& table) {
+    // A table inside [model], or anything under a kind's name, is meant as [model.KIND].
+    const auto of_kind = [](const Entry& e) { return e.node->is_table() || kind_called(e.key).has_value(); };
+    const std::vector<KeyRule> general = model_keys(policy_.model);
+    const auto is_key = [&](const Entry& e) {
+      return std::ranges::find(general, e.key, &KeyRule::key) != general.end();
+    };
+    if (Status read =
+            read_table(table, "model", general, complaint_, [&](const Entry& e) { return of_kind(e) && !is_key(e); });
+        !read)
+      return read;
+    for (const Entry& entry : entries(table)) {
+      if (!of_kind(entry) || is_key(entry)) continue;
+      const std::optional<ResourceKind> kind = kind_called(entry.key);
+      const std::string where = "model." + printable(entry.key);
+      if (!kind)
+        return complaint_.at(entry.line, "unknown resource kind '" + printable(entry.key) + "' in [" + where + "]" +
+                                             suggestion(entry.key, kind_names()));
+      const toml::table* rules = entry.node->as_table();
+      if (rules == nullptr)
+        return complaint_.at(entry.line, "[" + where + "] must be a table, not " + shown(*entry.node));
+      if (Status read = read_table(*rules, where, model_keys(policy_.overrides[*kind]), complaint_); !read) return read;
+    }
+    return Done{};
+  }
+
+  Status donation(const toml::table& table) {
+    if (Status read = read_table(table, "donation", donation_keys(policy_.donation), complaint_); !read) return read;
+    if (!policy_.donation.strict || policy_.donation.realtime) return Done{};
+    // Refused and not ignored: a policy that promises what it then forbids would boost nobody (DESIGN.md section 6).
+    for (const Entry& entry : entries(table))
+      if (entry.key == "strict" || entry.key == "realtime")
+        return complaint_.at(entry.line,
+                             "'strict = true' in [donation] lends real-time priorities, which "
+                             "'realtime = false' forbids");
+    return Done{};
+  }
+
+  Status classes(const toml::table& table) {
+    for (const Entry& entry : entries(table)) {
+      const std::string where = "class." + printable(entry.key);
+      const toml::table* rules = entry.node->as_table();
+      if (rules == nullptr)
+        return complaint_.at(entry.line, "'" + printable(entry.key) + "' stands in [class] itself; write [class.NAME]");
+      if (!good_class_name(entry.key))
+        return complaint_.at(entry.line, "the name in [" + where + "] must be 1 to 64 letters, digits, '-' or '_'");
+      if (Status read = read_table(*rules, where, class_keys(policy_.classes[std::string(entry.key)]), complaint_);
+          !read)
+        return read;
+    }
+    return Done{};
+  }
+
+  Policy& policy_;
+  const Complaint& complaint_;
+};
+
+}  // namespace
+
+Result<Policy> parse(std::string_view text, std::string_view file, const Policy& base) {
+  const Complaint complaint(file);
+  if (text.size() > largest_text) return complaint.at(1, "larger than 1 MiB: not a policy");
+  toml::table root;
+  try {  // the library as Debian builds it reports by exceptions; they end here
+    root = toml::parse(text);
+  } catch (const toml::parse_error& error) {
+    return complaint.at(std::max(error.source().begin.line, 1U), printable(error.description()));
+  }
+  // Everything goes into a copy, so that a mistake on the last line leaves nothing half applied.
+  Policy policy = base;
+  if (Status read = Parser(policy, complaint).document(root); !read) return read.error();
+  policy.classes.try_emplace("default");
+  return policy;
+}
+
+}  // namespace swapd::policy
