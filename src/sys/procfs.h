@@ -2,14 +2,15 @@
 // Source: proc(5), proc_pid_stat(5), proc_pid_syscall, Documentation/filesystems/proc.rst.
 //
 // Every byte from /proc is untrusted (comm may hold newlines and brackets). A target that is gone is an
-// Error with gone() true. Nothing here allocates beyond what it returns; the calls marked [hot] are made by the real-time
-// engine thread: no allocation, a fixed number of system calls.
+// Error with gone() true. Nothing here allocates beyond what it returns; the calls marked [hot] are made by the
+// real-time engine thread: no allocation, a fixed number of system calls.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/fd.h"
@@ -53,44 +54,88 @@ struct LockLine {  // a "lock:" line of fdinfo, or a line of /proc/locks
   std::uint64_t first = 0, last = UINT64_MAX;
 };
 
+// A member of an epoll set. fd is the number it was added under, in the table of the process that added it; dev and ino
+// tell whether that number still is the same file.
+struct EpollTarget {
+  int fd = -1;
+  std::uint32_t events = 0;  // EPOLLIN …
+  std::uint64_t dev = 0;     // as st_dev
+  std::uint64_t ino = 0;
+};
+
 struct FdInfo {
   std::uint64_t pos = 0;
-  std::uint32_t flags = 0;      // open flags (octal in the file)
+  std::uint32_t flags = 0;  // open flags (octal in the file)
   std::int64_t eventfd_id = -1;
-  std::vector<int> epoll_targets;  // the tfd numbers, in the process's own table
+  std::int64_t tty_index = -1;  // of a pty's master
+  pid_t pid = -1;               // of a pidfd
+  bool signalfd = false;
+  std::vector<EpollTarget> epoll;
   std::vector<LockLine> locks;
+};
+
+// The few numbers that tell special descriptors apart, read without allocation. -1: not of that kind.
+struct FdNumbers {
+  std::int64_t eventfd_id = -1;
+  std::int64_t tty_index = -1;
+  pid_t pid = -1;
+  bool signalfd = false;
+};
+
+// A line of /proc/PID/maps.
+struct Mapping {
+  std::uint64_t start = 0, end = 0, offset = 0;
+  std::uint64_t dev = 0, ino = 0;
+  bool shared = false;
 };
 
 class Procfs {
  public:
   explicit Procfs(std::string root = "/proc");
 
-  [[nodiscard]] Result<ProcStat> stat(pid_t tid) const;              // [hot]
-  [[nodiscard]] Result<SyscallState> syscall(pid_t tid) const;       // [hot]
+  [[nodiscard]] Result<ProcStat> stat(pid_t tid) const;                   // [hot]
+  [[nodiscard]] Result<SyscallState> syscall(pid_t tid) const;            // [hot]
   [[nodiscard]] Result<FdIdentity> fd_identity(pid_t tid, int fd) const;  // [hot] stat(2) of /proc/TID/fd/N
   // [hot] true while the thread stands in a seccomp user notification that nobody has answered.
   [[nodiscard]] bool held_by_seccomp(pid_t tid) const;
   // The link text of /proc/PID/fd/N ("anon_inode:[eventpoll]").
   [[nodiscard]] Result<std::string> fd_link(pid_t tid, int fd) const;
   [[nodiscard]] Result<FdInfo> fdinfo(pid_t tid, int fd) const;
-  [[nodiscard]] Result<std::vector<int>> fds(pid_t pid) const;       // open descriptor numbers
+  // [hot] Up to the first 1 KiB of fdinfo. Meant for eventfds, pidfds, signalfds and pty masters, whose fdinfo is
+  // short.
+  [[nodiscard]] Result<FdNumbers> fd_numbers(pid_t tid, int fd) const;
+  // [hot] Whether the link text is exactly this.
+  [[nodiscard]] bool fd_link_is(pid_t tid, int fd, std::string_view text) const;
+  // How the descriptor is open: O_RDONLY, O_WRONLY or O_RDWR (the permission bits of the link).
+  [[nodiscard]] Result<int> fd_access(pid_t tid, int fd) const;
+  [[nodiscard]] Result<std::uint64_t> fd_size(pid_t tid, int fd) const;  // st_size
+  [[nodiscard]] Result<std::vector<int>> fds(pid_t pid) const;           // open descriptor numbers
+  // The file that `path` means to this process (its root, its working directory), from the kernel's cache of names
+  // alone, so that a hanging file system cannot hold the caller.
+  [[nodiscard]] Result<FdIdentity> path_identity(pid_t pid, const std::string& path) const;
+  // [hot] The devpts mount of the process: st_dev of its /dev/pts.
+  [[nodiscard]] Result<std::uint64_t> devpts(pid_t tid) const;
+  [[nodiscard]] Result<Mapping> mapping(pid_t pid, std::uint64_t address) const;
+  // The ids of a thread from our pid namespace inwards (NSpid of status); the last is the one it knows itself.
+  [[nodiscard]] Result<std::vector<pid_t>> namespace_pids(pid_t tid) const;
   [[nodiscard]] Result<std::vector<pid_t>> threads(pid_t pid) const;
   [[nodiscard]] std::vector<pid_t> processes() const;
   [[nodiscard]] Result<std::vector<pid_t>> children(pid_t pid) const;  // of all its threads
   [[nodiscard]] Result<ThreadId> thread_id(pid_t tid) const;
   [[nodiscard]] Result<pid_t> tgid(pid_t tid) const;
-  [[nodiscard]] Result<std::uint32_t> uid(pid_t tid) const;          // effective
-  [[nodiscard]] Result<std::uint64_t> namespace_inode(pid_t tid, const char* ns) const;  // "ipc", "pid", "net"
+  [[nodiscard]] Result<std::uint32_t> uid(pid_t tid) const;                              // effective
+  [[nodiscard]] Result<std::uint64_t> namespace_inode(pid_t tid, const char* ns) const;  // [hot] "ipc", "pid", "net"
   [[nodiscard]] Result<std::string> comm(pid_t tid) const;
   [[nodiscard]] Result<std::vector<std::string>> cmdline(pid_t pid) const;
-  [[nodiscard]] std::vector<LockLine> locks() const;                 // /proc/locks
+  [[nodiscard]] std::vector<LockLine> locks() const;  // /proc/locks
   // The kernel's id of the autogroup ("/autogroup-52 nice 0" → 52) and its nice; ENOENT where there is none.
   struct Autogroup {
     std::int64_t id = -1;
     int nice = 0;
   };
   [[nodiscard]] Result<Autogroup> autogroup(pid_t pid) const;
-  // Reads target memory (process_vm_readv); short reads are errors. The caller brackets this where a notification is open.
+  // Reads target memory (process_vm_readv); short reads are errors. The caller brackets this where a notification is
+  // open.
   [[nodiscard]] static Status read_memory(pid_t pid, std::uint64_t address, void* out, std::size_t size);
 
   [[nodiscard]] const std::string& root() const { return root_; }

@@ -1,0 +1,353 @@
+#include "sys/procfs.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <memory>
+#include <span>
+
+#include "sys/procfs_parse.h"
+
+namespace swapd::sys {
+
+namespace {
+
+// An error without allocation: contexts here fit the small string buffer.
+Error failed(const char* what) { return {errno, what}; }
+
+constexpr std::size_t largest_file = 4U << 20;  // a target can make its fdinfo long; nothing honest comes near this
+
+// ROOT/TID/NAME in a buffer of its own; too long a root gives a path that does not exist.
+class Path {
+ public:
+  Path(const std::string& root, pid_t tid, std::string_view name) {
+    add(root);
+    add("/");
+    add(tid);
+    add("/");
+    add(name);
+  }
+  Path(const std::string& root, pid_t tid, std::string_view name, int number) : Path(root, tid, name) { add(number); }
+  [[nodiscard]] const char* c_str() const { return text_.data(); }
+
+ private:
+  void add(std::string_view part) {
+    const std::size_t room = text_.size() - 1 - used_;
+    const std::size_t size = std::min(part.size(), room);
+    std::copy_n(part.data(), size, text_.data() + used_);
+    used_ += size;
+    text_[used_] = 0;
+  }
+  void add(int number) {
+    std::array<char, 16> digits{};
+    const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
+    add({digits.data(), static_cast<std::size_t>(end - digits.data())});
+  }
+  std::array<char, 256> text_{};
+  std::size_t used_ = 0;
+};
+
+// Reads the start of a file into the buffer. procfs makes the text anew for each read from offset 0.
+Result<std::string_view> read_start(const char* path, std::span<char> buffer) {
+  const Fd fd(::open(path, O_RDONLY | O_CLOEXEC));
+  if (!fd) return failed("open");
+  std::size_t used = 0;
+  while (used < buffer.size()) {
+    const ssize_t got = ::read(fd.get(), buffer.data() + used, buffer.size() - used);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return failed("read");
+    if (got == 0) break;
+    used += static_cast<std::size_t>(got);
+  }
+  return std::string_view(buffer.data(), used);
+}
+
+Result<std::string> read_all(const char* path) {
+  const Fd fd(::open(path, O_RDONLY | O_CLOEXEC));
+  if (!fd) return failed("open");
+  std::string out;
+  std::size_t used = 0;
+  while (used < largest_file) {
+    out.resize(used + 16384);
+    const ssize_t got = ::read(fd.get(), out.data() + used, out.size() - used);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return failed("read");
+    if (got == 0) break;
+    used += static_cast<std::size_t>(got);
+  }
+  out.resize(used);
+  return out;
+}
+
+FdIdentity identity(const struct statx& st) {
+  return {.mode = st.stx_mode,
+          .dev = makedev(st.stx_dev_major, st.stx_dev_minor),
+          .ino = st.stx_ino,
+          .rdev = makedev(st.stx_rdev_major, st.stx_rdev_minor)};
+}
+
+// What the kernel has in memory (AT_STATX_DONT_SYNC): a file on a dead server or a stuck FUSE daemon must not hold us.
+Result<struct statx> stat_cached(int dir, const char* path, int flags) {
+  struct statx st {};
+  if (::statx(dir, path, flags | AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_TYPE | STATX_INO | STATX_SIZE, &st) != 0)
+    return failed("statx");
+  return st;
+}
+
+template <typename Number>
+std::vector<Number> numbered_entries(const char* path, int& error) {
+  std::vector<Number> out;
+  const std::unique_ptr<DIR, int (*)(DIR*)> dir(::opendir(path), &::closedir);
+  error = dir ? 0 : errno;
+  if (!dir) return out;
+  while (const dirent* entry = ::readdir(dir.get())) {
+    Number number{};
+    const std::string_view name(entry->d_name);
+    const auto [end, bad] = std::from_chars(name.data(), name.data() + name.size(), number);
+    if (bad == std::errc{} && end == name.data() + name.size()) out.push_back(number);
+  }
+  return out;
+}
+
+}  // namespace
+
+Procfs::Procfs(std::string root) : root_(std::move(root)) {}
+
+Result<ProcStat> Procfs::stat(pid_t tid) const {
+  std::array<char, 1024> buffer;
+  const auto text = read_start(Path(root_, tid, "stat").c_str(), buffer);
+  if (!text) return text.error();
+  const auto out = parse::stat(*text);
+  if (!out) return Error(EPROTO, "stat");
+  return *out;
+}
+
+Result<SyscallState> Procfs::syscall(pid_t tid) const {
+  std::array<char, 256> buffer;
+  const auto text = read_start(Path(root_, tid, "syscall").c_str(), buffer);
+  if (!text) return text.error();
+  const auto out = parse::syscall(*text);
+  if (!out) return Error(EPROTO, "syscall");
+  return *out;
+}
+
+Result<FdIdentity> Procfs::fd_identity(pid_t tid, int fd) const {
+  if (fd < 0) return Error(EBADF, "fd");
+  const auto st = stat_cached(AT_FDCWD, Path(root_, tid, "fd/", fd).c_str(), 0);
+  if (!st) return st.error();
+  return identity(*st);
+}
+
+bool Procfs::held_by_seccomp(pid_t tid) const {
+  // The wait is made in seccomp_do_user_notification(), or in what the compiler inlined it into.
+  std::array<char, 128> buffer;
+  const auto text = read_start(Path(root_, tid, "wchan").c_str(), buffer);
+  return text.ok() && text->find("seccomp") != std::string_view::npos;
+}
+
+Result<std::string> Procfs::fd_link(pid_t tid, int fd) const {
+  std::array<char, 4096> buffer;
+  const ssize_t size = ::readlink(Path(root_, tid, "fd/", fd).c_str(), buffer.data(), buffer.size());
+  if (size < 0) return failed("readlink");
+  return std::string(buffer.data(), static_cast<std::size_t>(size));
+}
+
+bool Procfs::fd_link_is(pid_t tid, int fd, std::string_view text) const {
+  std::array<char, 64> buffer;
+  const ssize_t size = ::readlink(Path(root_, tid, "fd/", fd).c_str(), buffer.data(), buffer.size());
+  return size >= 0 && text == std::string_view(buffer.data(), static_cast<std::size_t>(size));
+}
+
+Result<FdNumbers> Procfs::fd_numbers(pid_t tid, int fd) const {
+  std::array<char, 1024> buffer;
+  const auto text = read_start(Path(root_, tid, "fdinfo/", fd).c_str(), buffer);
+  if (!text) return text.error();
+  return parse::fd_numbers(*text);
+}
+
+Result<FdInfo> Procfs::fdinfo(pid_t tid, int fd) const {
+  const auto text = read_all(Path(root_, tid, "fdinfo/", fd).c_str());
+  if (!text) return text.error();
+  return parse::fdinfo(*text);
+}
+
+Result<int> Procfs::fd_access(pid_t tid, int fd) const {
+  const auto st = stat_cached(AT_FDCWD, Path(root_, tid, "fd/", fd).c_str(), AT_SYMLINK_NOFOLLOW);
+  if (!st) return st.error();
+  const bool reads = (st->stx_mode & S_IRUSR) != 0;
+  const bool writes = (st->stx_mode & S_IWUSR) != 0;
+  if (reads && writes) return O_RDWR;
+  return writes ? O_WRONLY : O_RDONLY;
+}
+
+Result<std::uint64_t> Procfs::fd_size(pid_t tid, int fd) const {
+  const auto st = stat_cached(AT_FDCWD, Path(root_, tid, "fd/", fd).c_str(), 0);
+  if (!st) return st.error();
+  return std::uint64_t{st->stx_size};
+}
+
+Result<std::vector<int>> Procfs::fds(pid_t pid) const {
+  int error = 0;
+  auto out = numbered_entries<int>(Path(root_, pid, "fd").c_str(), error);
+  if (error != 0) return Error(error, "opendir");
+  return out;
+}
+
+Result<std::vector<pid_t>> Procfs::threads(pid_t pid) const {
+  int error = 0;
+  auto out = numbered_entries<pid_t>(Path(root_, pid, "task").c_str(), error);
+  if (error != 0) return Error(error, "opendir");
+  return out;
+}
+
+std::vector<pid_t> Procfs::processes() const {
+  int error = 0;
+  return numbered_entries<pid_t>(root_.c_str(), error);
+}
+
+Result<FdIdentity> Procfs::path_identity(pid_t pid, const std::string& path) const {
+  const bool absolute = path.starts_with('/');
+  const Fd base(::open(Path(root_, pid, absolute ? "root" : "cwd").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!base) return failed("open");
+  struct open_how how {};
+  how.flags = O_PATH | O_CLOEXEC;
+  how.resolve = RESOLVE_CACHED | RESOLVE_NO_MAGICLINKS | (absolute ? RESOLVE_IN_ROOT : 0U);
+  const Fd file(static_cast<int>(::syscall(SYS_openat2, base.get(), path.c_str(), &how, sizeof how)));
+  if (!file) return failed("openat2");
+  const auto st = stat_cached(file.get(), "", AT_EMPTY_PATH);
+  if (!st) return st.error();
+  return identity(*st);
+}
+
+Result<std::uint64_t> Procfs::devpts(pid_t tid) const {
+  const auto st = stat_cached(AT_FDCWD, Path(root_, tid, "root/dev/pts").c_str(), 0);
+  if (!st) return st.error();
+  return std::uint64_t{makedev(st->stx_dev_major, st->stx_dev_minor)};
+}
+
+Result<Mapping> Procfs::mapping(pid_t pid, std::uint64_t address) const {
+  const auto text = read_all(Path(root_, pid, "maps").c_str());
+  if (!text) return text.error();
+  for (std::string_view left = *text; !left.empty();) {
+    const std::size_t end = std::min(left.find('\n'), left.size());
+    const auto found = parse::mapping(left.substr(0, end));
+    if (found && address >= found->start && address < found->end) return *found;
+    left.remove_prefix(std::min(end + 1, left.size()));
+  }
+  return Error(ENOENT, "maps");
+}
+
+Result<std::vector<pid_t>> Procfs::namespace_pids(pid_t tid) const {
+  const auto text = read_all(Path(root_, tid, "status").c_str());
+  if (!text) return text.error();
+  std::vector<pid_t> out;
+  for (const std::int64_t number : parse::status_numbers(*text, "NSpid")) out.push_back(static_cast<pid_t>(number));
+  return out;
+}
+
+Result<std::vector<pid_t>> Procfs::children(pid_t pid) const {
+  const auto tids = threads(pid);
+  if (!tids) return tids.error();
+  std::vector<pid_t> out;
+  for (const pid_t tid : *tids) {
+    std::array<char, 32> name{};
+    std::snprintf(name.data(), name.size(), "task/%d/children", tid);
+    const auto list = read_all(Path(root_, pid, name.data()).c_str());
+    if (list) {
+      const std::vector<pid_t> some = parse::pids(*list);
+      out.insert(out.end(), some.begin(), some.end());
+    } else if (list.error().code() == ENOENT && ::access(Path(root_, pid, "stat").c_str(), F_OK) == 0) {
+      // A kernel without CONFIG_PROC_CHILDREN, or this thread has just gone: ask everybody for the parent.
+      out.clear();
+      for (const pid_t other : processes()) {
+        const auto st = stat(other);
+        if (st && st->ppid == pid) out.push_back(other);
+      }
+      break;
+    }
+  }
+  return out;
+}
+
+Result<ThreadId> Procfs::thread_id(pid_t tid) const {
+  const auto st = stat(tid);
+  if (!st) return st.error();
+  return ThreadId{tid, st->start_time};
+}
+
+Result<pid_t> Procfs::tgid(pid_t tid) const {
+  const auto text = read_all(Path(root_, tid, "status").c_str());
+  if (!text) return text.error();
+  const auto numbers = parse::status_numbers(*text, "Tgid");
+  if (numbers.empty()) return Error(EPROTO, "status");
+  return static_cast<pid_t>(numbers.front());
+}
+
+Result<std::uint32_t> Procfs::uid(pid_t tid) const {
+  const auto text = read_all(Path(root_, tid, "status").c_str());
+  if (!text) return text.error();
+  const auto numbers = parse::status_numbers(*text, "Uid");
+  if (numbers.size() < 2) return Error(EPROTO, "status");
+  return static_cast<std::uint32_t>(numbers[1]);
+}
+
+Result<std::uint64_t> Procfs::namespace_inode(pid_t tid, const char* ns) const {
+  std::array<char, 32> name{};
+  std::snprintf(name.data(), name.size(), "ns/%s", ns);
+  const auto st = stat_cached(AT_FDCWD, Path(root_, tid, name.data()).c_str(), 0);
+  if (!st) return st.error();
+  return std::uint64_t{st->stx_ino};
+}
+
+Result<std::string> Procfs::comm(pid_t tid) const {
+  auto text = read_all(Path(root_, tid, "comm").c_str());
+  if (text && text->ends_with('\n')) text->pop_back();
+  return text;
+}
+
+Result<std::vector<std::string>> Procfs::cmdline(pid_t pid) const {
+  const auto text = read_all(Path(root_, pid, "cmdline").c_str());
+  if (!text) return text.error();
+  std::vector<std::string> out;
+  for (std::string_view left = *text; !left.empty();) {
+    const std::size_t end = std::min(left.find('\0'), left.size());
+    out.emplace_back(left.substr(0, end));
+    left.remove_prefix(std::min(end + 1, left.size()));
+  }
+  return out;
+}
+
+std::vector<LockLine> Procfs::locks() const {
+  const auto text = read_all((root_ + "/locks").c_str());
+  return text ? parse::locks(*text) : std::vector<LockLine>{};
+}
+
+Result<Procfs::Autogroup> Procfs::autogroup(pid_t pid) const {
+  std::array<char, 128> buffer;
+  const auto text = read_start(Path(root_, pid, "autogroup").c_str(), buffer);
+  if (!text) return text.error();
+  const auto out = parse::autogroup(*text);
+  if (!out) return Error(ENOENT, "autogroup");
+  return *out;
+}
+
+Status Procfs::read_memory(pid_t pid, std::uint64_t address, void* out, std::size_t size) {
+  const iovec local{out, size};
+  const iovec remote{reinterpret_cast<void*>(address),
+                     size};  // NOLINT(performance-no-int-to-ptr): an address over there
+  const ssize_t got = ::process_vm_readv(pid, &local, 1, &remote, 1, 0);
+  if (got < 0) return failed("vm_readv");
+  if (static_cast<std::size_t>(got) != size) return Error(EFAULT, "vm_readv");
+  return Done{};
+}
+
+}  // namespace swapd::sys

@@ -1,0 +1,31 @@
+// Parsers of procfs text: pure, bounded, tolerant of everything (the text is partly chosen by the target).
+//
+// An empty answer means that the text is not of the expected form. Source: proc(5), fs/proc/array.c, fs/proc/base.c,
+// fs/locks.c lock_get_status(), fs/eventpoll.c ep_show_fdinfo() of Linux.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "sys/procfs.h"
+
+namespace swapd::sys::parse {
+
+[[nodiscard]] std::optional<ProcStat> stat(std::string_view text);
+[[nodiscard]] std::optional<SyscallState> syscall(std::string_view text);
+[[nodiscard]] FdNumbers fd_numbers(std::string_view text);
+[[nodiscard]] FdInfo fdinfo(std::string_view text);
+// "1: FLOCK  ADVISORY  WRITE 7597 fe:00:9977919 0 EOF", with or without "->" before the type.
+[[nodiscard]] std::optional<LockLine> lock(std::string_view line);
+[[nodiscard]] std::vector<LockLine> locks(std::string_view text);
+// "tfd:        3 events:       19 data:                3  pos:0 ino:32ed sdev:f"
+[[nodiscard]] std::optional<EpollTarget> epoll_target(std::string_view line);
+[[nodiscard]] std::optional<Mapping> mapping(std::string_view line);
+[[nodiscard]] std::optional<Procfs::Autogroup> autogroup(std::string_view text);
+// The numbers after "KEY:" in a status file.
+[[nodiscard]] std::vector<std::int64_t> status_numbers(std::string_view text, std::string_view key);
+// Whitespace-separated decimal numbers, until something else comes.
+[[nodiscard]] std::vector<pid_t> pids(std::string_view text);
+
+}  // namespace swapd::sys::parse
