@@ -54,11 +54,11 @@ struct ThreadView {
   SchedAttr base, effective;
   double since_ms = 0;  // in this state
   std::string call;
-  std::vector<WaitNode> waiting_for;   // ps shows the resources, why the whole tree
-  std::vector<pid_t> donated_by;       // tids of requesters
-  bool has_donation = false;           // why: as a requester that lends, or as a provider that is lent
+  std::vector<WaitNode> waiting_for;  // ps shows the resources, why the whole tree
+  std::vector<pid_t> donated_by;      // tids of requesters
+  bool has_donation = false;          // why: as a requester that lends, or as a provider that is lent
   bool donation_effective = false;
-  std::string donation_reason;         // "none" or a word of the contract
+  std::string donation_reason;  // "none" or a word of the contract
 };
 
 struct GraphView {
@@ -76,11 +76,12 @@ struct GraphView {
 // One line of `events`.
 struct EventView {
   double time = 0;   // CLOCK_REALTIME seconds
-  std::string type;  // accessed released blocked woken spawned execed exited donation-begun donation-ended ineffective enrolled released
+  std::string type;  // accessed released blocked woken spawned execed exited donation-begun donation-ended ineffective
+                     // enrolled released
   pid_t pid = 0, tid = 0;
   std::string comm;
-  std::map<std::string, std::string> fields;   // resource, reason, by, policy …
-  std::map<std::string, double> numbers;       // priority, nice, confidence …
+  std::map<std::string, std::string> fields;  // resource, reason, by, policy …
+  std::map<std::string, double> numbers;      // priority, nice, confidence …
 };
 
 // swapctl run, before the program: DESIGN.md section 8.4.
@@ -93,7 +94,7 @@ struct LaunchRequest {
   std::string observe;  // auto, bpf, seccomp
 };
 struct LaunchAnswer {
-  bool install = false;                // false: already inside a managed tree, just execve
+  bool install = false;  // false: already inside a managed tree, just execve
   std::vector<sock_filter> program;
 };
 
@@ -103,17 +104,19 @@ class Backend {
   Backend(const Backend&) = delete;
   Backend& operator=(const Backend&) = delete;
   virtual ~Backend() = default;
-  // All on the control thread. The error's context is the one line shown to the user; code EINVAL or ENOENT means exit 2.
+  // All on the control thread. The error's context is the one line shown to the user; code EINVAL or ENOENT means
+  // exit 2.
   [[nodiscard]] virtual StatusView status() = 0;
   [[nodiscard]] virtual std::vector<ThreadView> threads() = 0;
   [[nodiscard]] virtual Result<std::vector<ThreadView>> why(pid_t pid) = 0;
   [[nodiscard]] virtual GraphView graph() = 0;
   [[nodiscard]] virtual Result<LaunchAnswer> launch(LaunchRequest request) = 0;
-  [[nodiscard]] virtual Status enroll(pid_t pid) = 0;   // issue C; until then the error says what to do instead
+  [[nodiscard]] virtual Status enroll(pid_t pid) = 0;  // issue C; until then the error says what to do instead
   [[nodiscard]] virtual Status release(pid_t pid, std::uint32_t uid) = 0;
   // tid or pid; of a process: all its threads.
   [[nodiscard]] virtual Status set(pid_t pid, const SchedAttr& base, std::uint32_t uid) = 0;
-  // Called with each event while at least one client follows; an empty function: nobody does, and collecting costs nothing.
+  // Called with each event while at least one client follows; an empty function: nobody does, and collecting costs
+  // nothing.
   virtual void follow_events(std::function<void(const EventView&)> sink) = 0;
 };
 

@@ -1,0 +1,69 @@
+#include "bus/connection.h"
+
+#include <utility>
+
+namespace swapd::bus {
+
+Server::Connection::~Connection() {
+  sd_event_source_disable_unref(deadline_);
+  if (bus_ == nullptr) return;
+  server_.manager_.forget(bus_);
+  sd_bus_slot_unref(filter_);
+  sd_bus_slot_unref(object_);
+  sd_bus_detach_event(bus_);
+  sd_bus_close_unref(bus_);
+}
+
+Status Server::Connection::start(Fd fd) {
+  const auto failed = [](int r) { return Error(-r, "serving a connection"); };
+  if (const int r = sd_bus_new(&bus_); r < 0) return failed(r);
+  if (const int r = sd_bus_set_fd(bus_, fd.get(), fd.get()); r < 0) return failed(r);
+  static_cast<void>(fd.release());  // the connection closes it
+  // EXTERNAL authentication against the credentials of the socket; descriptors may be passed (Launch).
+  if (const int r = sd_bus_set_server(bus_, 1, server_.id_); r < 0) return failed(r);
+  if (const int r = sd_bus_negotiate_fds(bus_, 1); r < 0) return failed(r);
+  if (const int r = sd_bus_set_description(bus_, "private"); r < 0) return failed(r);
+  if (const int r = sd_bus_start(bus_); r < 0) return failed(r);
+  if (const int r = sd_bus_attach_event(bus_, server_.loop_, SD_EVENT_PRIORITY_NORMAL); r < 0) return failed(r);
+  // The filter sees every message, the Disconnected that sd-bus itself makes at the end included.
+  if (const int r = sd_bus_add_filter(bus_, &filter_, on_message, this); r < 0) return failed(r);
+  if (Status attached = server_.manager_.attach(bus_, &object_); !attached) return attached;
+  sd_event_now(server_.loop_, CLOCK_MONOTONIC, &last_active_us_);
+  const int r = sd_event_add_time_relative(server_.loop_, &deadline_, CLOCK_MONOTONIC,
+                                           server_.limits_.authenticate_within_us, 0, on_deadline, this);
+  if (r < 0) return failed(r);
+  return Done{};
+}
+
+bool Server::Connection::authenticated() const { return sd_bus_is_ready(bus_) > 0; }
+
+void Server::Connection::end() {
+  dead_ = true;
+  server_.reap_later();
+}
+
+int Server::Connection::on_message(sd_bus_message* message, void* data, sd_bus_error*) {
+  auto& self = *static_cast<Connection*>(data);
+  if (sd_bus_message_is_signal(message, "org.freedesktop.DBus.Local", "Disconnected") > 0) {
+    self.end();
+    return 1;
+  }
+  self.was_authenticated_ = true;
+  sd_event_now(self.server_.loop_, CLOCK_MONOTONIC, &self.last_active_us_);
+  // A client that asks and never reads the answers would have us keep them for ever.
+  std::uint64_t queued = 0;
+  if (sd_bus_get_n_queued_write(self.bus_, &queued) >= 0 && queued > 2 * self.server_.limits_.queued_messages) {
+    self.end();
+    return 1;
+  }
+  return self.dead_ ? 1 : 0;
+}
+
+int Server::Connection::on_deadline(sd_event_source*, std::uint64_t, void* data) {
+  auto& self = *static_cast<Connection*>(data);
+  if (!self.was_authenticated_) self.was_authenticated_ = self.authenticated();
+  if (!self.was_authenticated_) self.end();
+  return 0;
+}
+
+}  // namespace swapd::bus

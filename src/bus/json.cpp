@@ -1,0 +1,134 @@
+#include "bus/json.h"
+
+#include <nlohmann/json.hpp>
+
+namespace swapd::bus {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+Json attributes(const SchedAttr& attr) {
+  return {{"policy", name(attr.policy)}, {"nice", attr.nice}, {"rt_priority", attr.rt_priority}};
+}
+
+Json wait_tree(const std::vector<WaitNode>& waits);
+
+Json provider(const ProviderNode& node) {
+  return {{"pid", node.pid},
+          {"tid", node.tid},
+          {"comm", node.comm},
+          {"confidence", node.confidence},
+          {"favoured", node.favoured},
+          {"evidence", node.evidence},
+          {"waiting_for", wait_tree(node.waiting_for)}};
+}
+
+Json wait_tree(const std::vector<WaitNode>& waits) {
+  Json list = Json::array();
+  for (const WaitNode& wait : waits) {
+    Json providers = Json::array();
+    for (const ProviderNode& node : wait.providers) providers.push_back(provider(node));
+    list.push_back({{"resource", text(wait.resource)},
+                    {"kind", name(wait.resource.kind)},
+                    {"call", wait.call},
+                    {"providers", std::move(providers)}});
+  }
+  return list;
+}
+
+}  // namespace
+
+std::string status_json(const StatusView& s) {
+  return dump({{"version", s.version},
+               {"pid", s.pid},
+               {"observer", s.observer},
+               {"observer_reason", s.observer_reason},
+               {"managed_threads", s.managed_threads},
+               {"managed_processes", s.managed_processes},
+               {"listeners", s.listeners},
+               {"donations_active", s.donations_active},
+               {"donations_total", s.donations_total},
+               {"notifications_total", s.notifications_total},
+               {"events_lost", s.events_lost},
+               {"rivals", s.rivals},
+               {"warnings", s.warnings},
+               {"watch_method", s.watch_method},
+               {"watched_threads", s.watched_threads},
+               {"watch_wakeups_total", s.watch_wakeups_total},
+               {"watch_polls_total", s.watch_polls_total},
+               {"engine_cpu_s", s.engine_cpu_s},
+               {"receivers_cpu_s", s.receivers_cpu_s},
+               {"worker_cpu_s", s.worker_cpu_s},
+               {"resources", s.resources},
+               {"requesters", s.requesters},
+               {"providers", s.providers},
+               {"log_drops", s.log_drops}});
+}
+
+std::string threads_json(const std::vector<ThreadView>& threads) {
+  Json list = Json::array();
+  for (const ThreadView& t : threads) {
+    Json resources = Json::array();
+    for (const WaitNode& wait : t.waiting_for) resources.push_back(text(wait.resource));
+    list.push_back({{"pid", t.pid},
+                    {"tid", t.tid},
+                    {"comm", t.comm},
+                    {"class", t.class_name},
+                    {"state", t.state},
+                    {"since_ms", t.since_ms},
+                    {"call", t.call},
+                    {"base", attributes(t.base)},
+                    {"effective", attributes(t.effective)},
+                    {"waiting_for", std::move(resources)},
+                    {"donated_by", t.donated_by}});
+  }
+  return dump({{"threads", std::move(list)}});
+}
+
+std::string why_json(const std::vector<ThreadView>& threads) {
+  Json list = Json::array();
+  for (const ThreadView& t : threads) {
+    // `donation` is always there, so that a reader needs no null check: `active` says whether there is one at all.
+    list.push_back({{"pid", t.pid},
+                    {"tid", t.tid},
+                    {"comm", t.comm},
+                    {"class", t.class_name},
+                    {"state", t.state},
+                    {"since_ms", t.since_ms},
+                    {"call", t.call},
+                    {"base", attributes(t.base)},
+                    {"effective", attributes(t.effective)},
+                    {"waiting_for", wait_tree(t.waiting_for)},
+                    {"donated_by", t.donated_by},
+                    {"donation",
+                     {{"active", t.has_donation},
+                      {"effective", t.has_donation && t.donation_effective},
+                      {"reason", t.donation_reason.empty() ? "none" : t.donation_reason}}}});
+  }
+  return dump({{"threads", std::move(list)}});
+}
+
+std::string graph_json(const GraphView& graph) {
+  Json nodes = Json::array();
+  for (const GraphView::Node& n : graph.nodes) nodes.push_back({{"id", n.id}, {"type", n.type}, {"label", n.label}});
+  Json edges = Json::array();
+  for (const GraphView::Edge& e : graph.edges)
+    edges.push_back({{"from", e.from}, {"to", e.to}, {"type", e.type}, {"confidence", e.confidence}});
+  return dump({{"nodes", std::move(nodes)}, {"edges", std::move(edges)}});
+}
+
+std::string event_json(const EventView& event) {
+  Json json = {
+      {"time", event.time}, {"type", event.type}, {"pid", event.pid}, {"tid", event.tid}, {"comm", event.comm}};
+  for (const auto& [key, value] : event.fields)
+    if (!json.contains(key)) json[key] = value;
+  for (const auto& [key, value] : event.numbers)
+    if (!json.contains(key)) json[key] = value;
+  return dump(json);
+}
+
+std::string valid_utf8(const std::string& text) { return Json::parse(dump(Json(text))).get<std::string>(); }
+
+}  // namespace swapd::bus

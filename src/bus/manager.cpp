@@ -1,0 +1,272 @@
+#include "bus/manager.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "bus/json.h"
+
+namespace swapd::bus {
+
+// The vtable's callbacks: they unpack a message, ask the backend, and pack the answer.
+struct Methods {
+  static int fail(sd_bus_error* out, const Error& error) {
+    const char* name = error.code() == EINVAL ? error_name::invalid_argument
+                       : error.gone()         ? error_name::not_found
+                                              : error_name::failed;
+    const std::string line = error.context().empty() ? error.text() : error.context();
+    return sd_bus_error_set(out, name, valid_utf8(line).c_str());
+  }
+
+  static int invalid(sd_bus_error* out, const std::string& line) { return fail(out, Error(EINVAL, line)); }
+
+  static Manager& self(void* data) { return *static_cast<Manager*>(data); }
+
+  static int reply(sd_bus_message* call, const std::string& text) {
+    return sd_bus_reply_method_return(call, "s", text.c_str());
+  }
+
+  static int done(sd_bus_message* call, const Status& status, sd_bus_error* error) {
+    return status ? sd_bus_reply_method_return(call, nullptr) : fail(error, status.error());
+  }
+
+  // The caller's pid and effective uid, as the kernel vouches for them.
+  static int caller(sd_bus_message* call, pid_t* pid, std::uint32_t* uid) {
+    sd_bus_creds* creds = nullptr;
+    int r = sd_bus_query_sender_creds(call, SD_BUS_CREDS_PID | SD_BUS_CREDS_EUID, &creds);
+    if (r < 0) return r;
+    uid_t euid = 0;
+    r = sd_bus_creds_get_euid(creds, &euid);
+    if (r >= 0) r = sd_bus_creds_get_pid(creds, pid);
+    sd_bus_creds_unref(creds);
+    *uid = euid;
+    return r;
+  }
+
+  // A process or thread id from the wire. Its type is unsigned there, a pid is not.
+  static int read_pid(sd_bus_message* call, pid_t* pid, sd_bus_error* error) {
+    std::uint32_t number = 0;
+    if (const int r = sd_bus_message_read(call, "u", &number); r < 0) return r;
+    if (number == 0 || number > INT32_MAX) return invalid(error, std::to_string(number) + " is not a process id");
+    *pid = static_cast<pid_t>(number);
+    return 0;
+  }
+
+  static int status(sd_bus_message* call, void* data, sd_bus_error*) {
+    return reply(call, status_json(self(data).backend_.status()));
+  }
+
+  static int processes(sd_bus_message* call, void* data, sd_bus_error*) {
+    return reply(call, threads_json(self(data).backend_.threads()));
+  }
+
+  static int why(sd_bus_message* call, void* data, sd_bus_error* error) {
+    pid_t pid = 0;
+    if (const int r = read_pid(call, &pid, error); r < 0) return r;
+    const Result<std::vector<ThreadView>> threads = self(data).backend_.why(pid);
+    return threads ? reply(call, why_json(*threads)) : fail(error, threads.error());
+  }
+
+  static int graph(sd_bus_message* call, void* data, sd_bus_error*) {
+    return reply(call, graph_json(self(data).backend_.graph()));
+  }
+
+  static int launch(sd_bus_message* call, void* data, sd_bus_error* error) {
+    LaunchRequest request;
+    int pidfd = -1;
+    int memory = -1;
+    const char* class_name = nullptr;
+    const char* observe = nullptr;
+    int r = sd_bus_message_read(call, "hhss", &pidfd, &memory, &class_name, &observe);
+    if (r < 0) return r;
+    r = caller(call, &request.pid, &request.uid);
+    if (r < 0) return r;
+    // The message owns its descriptors: the backend gets duplicates.
+    request.pidfd.reset(::fcntl(pidfd, F_DUPFD_CLOEXEC, 3));
+    request.memory.reset(::fcntl(memory, F_DUPFD_CLOEXEC, 3));
+    if (!request.pidfd || !request.memory)
+      return fail(error, errno_error("swapd has no descriptor left to launch with"));
+    request.class_name = class_name;
+    request.observe = observe;
+    const Result<LaunchAnswer> answer = self(data).backend_.launch(std::move(request));
+    if (!answer) return fail(error, answer.error());
+
+    sd_bus_message* message = nullptr;
+    r = sd_bus_message_new_method_return(call, &message);
+    if (r < 0) return r;
+    r = sd_bus_message_append(message, "b", answer->install ? 1 : 0);
+    if (r >= 0)
+      r = sd_bus_message_append_array(message, 'y', answer->program.data(),
+                                      answer->program.size() * sizeof(sock_filter));
+    if (r >= 0) r = sd_bus_send(nullptr, message, nullptr);
+    sd_bus_message_unref(message);
+    return r < 0 ? r : 1;
+  }
+
+  static int enroll(sd_bus_message* call, void* data, sd_bus_error* error) {
+    pid_t pid = 0;
+    if (const int r = read_pid(call, &pid, error); r < 0) return r;
+    return done(call, self(data).backend_.enroll(pid), error);
+  }
+
+  static int release(sd_bus_message* call, void* data, sd_bus_error* error) {
+    pid_t pid = 0;
+    if (const int r = read_pid(call, &pid, error); r < 0) return r;
+    pid_t by = 0;
+    std::uint32_t uid = 0;
+    if (const int r = caller(call, &by, &uid); r < 0) return r;
+    return done(call, self(data).backend_.release(pid, uid), error);
+  }
+
+  static int set(sd_bus_message* call, void* data, sd_bus_error* error) {
+    pid_t pid = 0;
+    if (const int r = read_pid(call, &pid, error); r < 0) return r;
+    const char* policy = nullptr;
+    std::int32_t nice = 0;
+    std::int32_t priority = 0;
+    if (const int r = sd_bus_message_read(call, "sii", &policy, &nice, &priority); r < 0) return r;
+    const Result<SchedAttr> attr = attributes(policy, nice, priority);
+    if (!attr) return fail(error, attr.error());
+    pid_t by = 0;
+    std::uint32_t uid = 0;
+    if (const int r = caller(call, &by, &uid); r < 0) return r;
+    return done(call, self(data).backend_.set(pid, *attr, uid), error);
+  }
+
+  static Result<SchedAttr> attributes(std::string_view policy, int nice, int priority) {
+    SchedAttr attr;
+    for (const SchedPolicy known :
+         {SchedPolicy::other, SchedPolicy::batch, SchedPolicy::idle, SchedPolicy::fifo, SchedPolicy::rr}) {
+      if (policy != name(known)) continue;
+      attr.policy = known;
+      if (attr.realtime()) {
+        if (priority < 1 || priority > 99)
+          return Error(EINVAL, "real-time priority " + std::to_string(priority) + " is not in 1…99");
+        attr.rt_priority = static_cast<std::uint8_t>(priority);
+      } else {
+        if (nice < -20 || nice > 19) return Error(EINVAL, "nice value " + std::to_string(nice) + " is not in -20…19");
+        attr.nice = static_cast<std::int8_t>(nice);
+      }
+      return attr;
+    }
+    return Error(EINVAL, "'" + std::string(policy) + "' is not one of other, batch, idle, fifo, rr");
+  }
+
+  static int follow_events(sd_bus_message* call, void* data, sd_bus_error*) {
+    int on = 0;
+    if (const int r = sd_bus_message_read(call, "b", &on); r < 0) return r;
+    const char* sender = sd_bus_message_get_sender(call);
+    // The answer goes first: no event may reach a client before it knows that it follows.
+    const int r = sd_bus_reply_method_return(call, nullptr);
+    self(data).follow(sd_bus_message_get_bus(call), sender == nullptr ? "" : sender, on != 0);
+    return r;
+  }
+
+  static int version(sd_bus*, const char*, const char*, const char*, sd_bus_message* reply, void* data, sd_bus_error*) {
+    return sd_bus_message_append(reply, "s", self(data).backend_.status().version.c_str());
+  }
+
+  static int pid(sd_bus*, const char*, const char*, const char*, sd_bus_message* reply, void*, sd_bus_error*) {
+    return sd_bus_message_append(reply, "u", static_cast<std::uint32_t>(::getpid()));
+  }
+};
+
+namespace {
+
+// Any peer that got as far as a connection may call: the private socket lets in root and its owner only.
+constexpr auto open_to_peers = SD_BUS_VTABLE_UNPRIVILEGED;
+
+const sd_bus_vtable vtable[] = {
+    SD_BUS_VTABLE_START(0),
+    SD_BUS_METHOD_WITH_ARGS("Status", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json), Methods::status, open_to_peers),
+    SD_BUS_METHOD_WITH_ARGS("Processes", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json), Methods::processes, open_to_peers),
+    SD_BUS_METHOD_WITH_ARGS("Why", SD_BUS_ARGS("u", pid), SD_BUS_RESULT("s", json), Methods::why, open_to_peers),
+    SD_BUS_METHOD_WITH_ARGS("Graph", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json), Methods::graph, open_to_peers),
+    SD_BUS_METHOD_WITH_ARGS("Launch", SD_BUS_ARGS("h", pidfd, "h", memory, "s", class, "s", observe),
+                            SD_BUS_RESULT("b", install, "ay", program), Methods::launch, open_to_peers),
+    SD_BUS_METHOD_WITH_ARGS("Enroll", SD_BUS_ARGS("u", pid), SD_BUS_NO_RESULT, Methods::enroll, open_to_peers),
+    SD_BUS_METHOD_WITH_ARGS("Release", SD_BUS_ARGS("u", pid), SD_BUS_NO_RESULT, Methods::release, open_to_peers),
+    SD_BUS_METHOD_WITH_ARGS("Set", SD_BUS_ARGS("u", pid, "s", policy, "i", nice, "i", priority), SD_BUS_NO_RESULT,
+                            Methods::set, open_to_peers),
+    SD_BUS_METHOD_WITH_ARGS("FollowEvents", SD_BUS_ARGS("b", on), SD_BUS_NO_RESULT, Methods::follow_events,
+                            open_to_peers),
+    SD_BUS_SIGNAL_WITH_ARGS("Event", SD_BUS_ARGS("s", json_line), 0),
+    SD_BUS_PROPERTY("Version", "s", Methods::version, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+    SD_BUS_PROPERTY("Pid", "u", Methods::pid, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+    SD_BUS_VTABLE_END,
+};
+
+}  // namespace
+
+Manager::Manager(Backend& backend, std::uint64_t max_queued) : backend_(backend), max_queued_(max_queued) {}
+
+Manager::~Manager() {
+  if (collecting_) backend_.follow_events({});
+}
+
+Status Manager::attach(sd_bus* bus, sd_bus_slot** slot) {
+  const int r = sd_bus_add_object_vtable(bus, slot, object_path, interface_name, vtable, this);
+  if (r < 0) return Error(-r, "adding the object to a connection");
+  return Done{};
+}
+
+void Manager::forget(sd_bus* bus) {
+  std::erase_if(followers_, [&](const Follower& f) { return f.bus == bus; });
+  update_backend();
+}
+
+bool Manager::follows(const sd_bus* bus) const {
+  return std::any_of(followers_.begin(), followers_.end(), [&](const Follower& f) { return f.bus == bus; });
+}
+
+void Manager::follow(sd_bus* bus, std::string_view name, bool on) {
+  const auto same = [&](const Follower& f) { return f.bus == bus && f.name == name; };
+  const bool known = std::any_of(followers_.begin(), followers_.end(), same);
+  if (on && !known) followers_.push_back({bus, std::string(name), 0});
+  if (!on && known) std::erase_if(followers_, same);
+  update_backend();
+}
+
+// Collecting events costs the engine something: only while there is a follower.
+void Manager::update_backend() {
+  const bool wanted = !followers_.empty();
+  if (wanted == collecting_) return;
+  collecting_ = wanted;
+  if (wanted)
+    backend_.follow_events([this](const EventView& event) { send(event); });
+  else
+    backend_.follow_events({});
+}
+
+void Manager::send(const EventView& event) {
+  const std::string line = event_json(event);
+  for (Follower& follower : followers_) {
+    std::uint64_t queued = 0;
+    if (sd_bus_get_n_queued_write(follower.bus, &queued) < 0) continue;  // closing; forget() comes
+    if (queued < max_queued_ && follower.missed > 0) {
+      EventView lost;
+      lost.time = event.time;
+      lost.type = "events-lost";
+      lost.numbers["count"] = static_cast<double>(follower.missed);
+      if (send_line(follower, event_json(lost))) follower.missed = 0;
+    }
+    if (queued >= max_queued_ || !send_line(follower, line)) {
+      ++follower.missed;
+      ++dropped_;
+    }
+  }
+}
+
+bool Manager::send_line(const Follower& follower, const std::string& line) {
+  sd_bus_message* message = nullptr;
+  if (sd_bus_message_new_signal(follower.bus, &message, object_path, interface_name, "Event") < 0) return false;
+  int r = sd_bus_message_append(message, "s", line.c_str());
+  if (r >= 0 && !follower.name.empty()) r = sd_bus_message_set_destination(message, follower.name.c_str());
+  if (r >= 0) r = sd_bus_send(follower.bus, message, nullptr);
+  sd_bus_message_unref(message);
+  return r >= 0;
+}
+
+}  // namespace swapd::bus

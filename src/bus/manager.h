@@ -1,0 +1,65 @@
+// The object /org/swapd1 with interface org.swapd1.Manager: the commands and snapshots of a Backend as D-Bus methods.
+//
+// One Manager serves any number of connections: attach() puts its vtable on each, be it a peer of the private socket or
+// a message bus. Who calls is asked of sd-bus for every call (the peer's credentials on a direct connection, the
+// sender's on a bus), so nothing here depends on the kind of connection.
+//
+// Events go only to those who asked with FollowEvents. A follower that does not read is never waited for: past
+// `max_queued` messages its events are dropped and counted, and when it reads again it is told how many it missed.
+#pragma once
+
+#include <systemd/sd-bus.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bus/backend.h"
+
+namespace swapd::bus {
+
+inline constexpr const char* object_path = "/org/swapd1";
+inline constexpr const char* interface_name = "org.swapd1.Manager";
+
+namespace error_name {
+inline constexpr const char* invalid_argument = "org.swapd1.Error.InvalidArgument";  // EINVAL
+inline constexpr const char* not_found = "org.swapd1.Error.NotFound";                // ENOENT, ESRCH
+inline constexpr const char* failed = "org.swapd1.Error.Failed";                     // all else
+}  // namespace error_name
+
+class Manager {
+ public:
+  explicit Manager(Backend& backend, std::uint64_t max_queued = 1024);
+  Manager(const Manager&) = delete;
+  Manager& operator=(const Manager&) = delete;
+  ~Manager();
+
+  // The slot holds the object on the bus: unref it before the Manager or the connection goes.
+  [[nodiscard]] Status attach(sd_bus* bus, sd_bus_slot** slot);
+  // The connection is about to go: its followers with it.
+  void forget(sd_bus* bus);
+  [[nodiscard]] bool follows(const sd_bus* bus) const;
+  [[nodiscard]] std::uint64_t dropped_events() const { return dropped_; }
+
+ private:
+  struct Follower {
+    sd_bus* bus = nullptr;
+    std::string name;          // on a message bus its unique name; empty on a direct connection
+    std::uint64_t missed = 0;  // since the last event that went out
+  };
+  friend struct Methods;
+
+  void follow(sd_bus* bus, std::string_view name, bool on);
+  void send(const EventView& event);
+  [[nodiscard]] static bool send_line(const Follower& follower, const std::string& line);
+  void update_backend();
+
+  Backend& backend_;
+  std::uint64_t max_queued_;
+  std::vector<Follower> followers_;
+  std::uint64_t dropped_ = 0;
+  bool collecting_ = false;
+};
+
+}  // namespace swapd::bus
