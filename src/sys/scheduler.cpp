@@ -1,19 +1,32 @@
 #include "sys/scheduler.h"
 
-#include <linux/capability.h>
-#include <linux/sched.h>
-#include <linux/sched/types.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
-// glibc 2.36 wraps neither call. <linux/sched/types.h> brings a struct sched_param of its own in old kernels' headers;
-// here it has struct sched_attr only.
 namespace swapd::sys {
 namespace {
 
-// The policies' numbers, sched(7). <sched.h> of glibc lacks SCHED_DEADLINE, <linux/sched.h> gives it.
+// glibc 2.36 wraps neither call, and <linux/sched/types.h> clashes with <sched.h>: the layout is sched_setattr(2)'s,
+// its first version (48 bytes).
+struct RawAttr {
+  std::uint32_t size = sizeof(RawAttr);
+  std::uint32_t policy = 0;
+  std::uint64_t flags = 0;
+  std::int32_t nice = 0;
+  std::uint32_t priority = 0;
+  std::uint64_t runtime = 0;
+  std::uint64_t deadline = 0;
+  std::uint64_t period = 0;
+};
+static_assert(sizeof(RawAttr) == 48);
+constexpr std::uint64_t reset_on_fork_flag = 0x01;
+constexpr std::uint32_t deadline_policy = 6;  // <sched.h> has the others
+
 std::uint32_t number(SchedPolicy policy) {
   switch (policy) {
     case SchedPolicy::other:
@@ -27,13 +40,16 @@ std::uint32_t number(SchedPolicy policy) {
     case SchedPolicy::rr:
       return SCHED_RR;
     case SchedPolicy::deadline:
-      return SCHED_DEADLINE;
+      return deadline_policy;
   }
   return SCHED_OTHER;
 }
 
-SchedPolicy policy(std::uint32_t number) {
+// Empty: a class swapd cannot name and therefore could not give back (7 is SCHED_EXT, since 6.12).
+std::optional<SchedPolicy> policy_of(std::uint32_t number) {
   switch (number) {
+    case SCHED_OTHER:
+      return SchedPolicy::other;
     case SCHED_BATCH:
       return SchedPolicy::batch;
     case SCHED_IDLE:
@@ -42,11 +58,10 @@ SchedPolicy policy(std::uint32_t number) {
       return SchedPolicy::fifo;
     case SCHED_RR:
       return SchedPolicy::rr;
-    case SCHED_DEADLINE:
+    case deadline_policy:
       return SchedPolicy::deadline;
     default:
-      // 7 is SCHED_EXT (6.12): a fair thread that a BPF scheduler looks after; its nice still says how important it is.
-      return SchedPolicy::other;
+      return std::nullopt;
   }
 }
 
@@ -86,47 +101,69 @@ Error set_error(int code, pid_t tid, const SchedAttr& attr) {
 
 }  // namespace
 
+// A fair thread without a slice of its own shows the default one (kernel/sched/syscalls.c, get_params()). To write that
+// back would pin it, so the default is learnt here, on the calling thread, whose own slice is put back.
+LinuxScheduler::LinuxScheduler() {
+  RawAttr own;
+  if (::syscall(SYS_sched_getattr, 0, &own, sizeof own, 0) != 0) return;
+  if (own.policy != SCHED_OTHER && own.policy != SCHED_BATCH) return;
+  RawAttr probe = own;
+  probe.runtime = 0;
+  RawAttr fresh;
+  if (own.runtime == 0 || ::syscall(SYS_sched_setattr, 0, &probe, 0) != 0) return;
+  if (::syscall(SYS_sched_getattr, 0, &fresh, sizeof fresh, 0) != 0) return;
+  default_slice_ns_ = fresh.runtime;
+  if (own.runtime != fresh.runtime) (void)::syscall(SYS_sched_setattr, 0, &own, 0);
+}
+
 Result<SchedAttr> LinuxScheduler::get(pid_t tid) const {
-  struct sched_attr raw {};
+  RawAttr raw;
   if (::syscall(SYS_sched_getattr, tid, &raw, sizeof raw, 0) != 0)
     return errno_error("reading the scheduling attributes of thread " + std::to_string(tid));
+  const std::optional<SchedPolicy> policy = policy_of(raw.policy);
+  if (!policy)
+    return Error(EOPNOTSUPP, "thread " + std::to_string(tid) + " has scheduling policy " + std::to_string(raw.policy));
   SchedAttr attr;
-  attr.policy = policy(raw.sched_policy);
-  attr.reset_on_fork = (raw.sched_flags & SCHED_FLAG_RESET_ON_FORK) != 0;
-  // The kernel reports what the class does not use too (a FIFO thread's nice of old): only what counts is kept, so that
-  // two equal states compare equal.
+  attr.policy = *policy;
+  attr.reset_on_fork = (raw.flags & reset_on_fork_flag) != 0;
   switch (attr.policy) {
     case SchedPolicy::fifo:
     case SchedPolicy::rr:
-      attr.rt_priority = static_cast<std::uint8_t>(raw.sched_priority);
+      attr.rt_priority = static_cast<std::uint8_t>(raw.priority);
       break;
     case SchedPolicy::deadline:
-      attr.runtime_ns = raw.sched_runtime;
-      attr.deadline_ns = raw.sched_deadline;
-      attr.period_ns = raw.sched_period;
+      attr.runtime_ns = raw.runtime;
+      attr.deadline_ns = raw.deadline;
+      attr.period_ns = raw.period;
       break;
     case SchedPolicy::other:
     case SchedPolicy::batch:
     case SchedPolicy::idle:
-      attr.nice = static_cast<std::int8_t>(raw.sched_nice);
-      attr.runtime_ns = raw.sched_runtime;
+      attr.nice = static_cast<std::int8_t>(raw.nice);
+      attr.runtime_ns = raw.runtime == default_slice_ns_ ? 0 : raw.runtime;
       break;
   }
   return attr;
 }
 
 Status LinuxScheduler::set(pid_t tid, const SchedAttr& attr) const {
-  struct sched_attr raw {};
-  raw.size = sizeof raw;
-  raw.sched_policy = number(attr.policy);
-  raw.sched_flags = attr.reset_on_fork ? SCHED_FLAG_RESET_ON_FORK : 0;
-  raw.sched_nice = attr.nice;
-  raw.sched_priority = attr.rt_priority;
-  raw.sched_runtime = attr.runtime_ns;
-  raw.sched_deadline = attr.deadline_ns;
-  raw.sched_period = attr.period_ns;
+  RawAttr raw;
+  raw.policy = number(attr.policy);
+  raw.flags = attr.reset_on_fork ? reset_on_fork_flag : 0;
+  raw.nice = attr.nice;
+  raw.priority = attr.rt_priority;
+  raw.runtime = attr.runtime_ns;
+  raw.deadline = attr.deadline_ns;
+  raw.period = attr.period_ns;
   if (::syscall(SYS_sched_setattr, tid, &raw, 0) != 0) return set_error(errno, tid, attr);
   return Done{};
+}
+
+Result<int> LinuxScheduler::nice(pid_t tid) const {
+  errno = 0;  // -1 is a nice value too, getpriority(2)
+  const int value = ::getpriority(PRIO_PROCESS, static_cast<id_t>(tid));
+  if (errno != 0) return errno_error("reading the nice value of thread " + std::to_string(tid));
+  return value;
 }
 
 Result<cpu_set_t> LinuxScheduler::affinity(pid_t tid) const {

@@ -3,6 +3,8 @@
 
 #include <sched.h>
 
+#include <cstdint>
+
 #include "base/result.h"
 #include "base/sched_attr.h"
 
@@ -17,16 +19,25 @@ class Scheduler {
   // tid 0 is the calling thread. ESRCH: gone. EPERM: privilege, or a v1 cpu group without real-time runtime.
   [[nodiscard]] virtual Result<SchedAttr> get(pid_t tid) const = 0;
   [[nodiscard]] virtual Status set(pid_t tid, const SchedAttr& attr) const = 0;
+  // The nice value, which a real-time thread keeps too and gets back with its ordinary class; get() cannot show it
+  // then.
+  [[nodiscard]] virtual Result<int> nice(pid_t tid) const = 0;
   [[nodiscard]] virtual Result<cpu_set_t> affinity(pid_t tid) const = 0;
   [[nodiscard]] virtual Status set_affinity(pid_t tid, const cpu_set_t& cpus) const = 0;
 };
 
 class LinuxScheduler final : public Scheduler {
  public:
+  LinuxScheduler();
+  // EOPNOTSUPP: a class that set() could not give back (sched_ext).
   [[nodiscard]] Result<SchedAttr> get(pid_t tid) const override;
   [[nodiscard]] Status set(pid_t tid, const SchedAttr& attr) const override;
+  [[nodiscard]] Result<int> nice(pid_t tid) const override;
   [[nodiscard]] Result<cpu_set_t> affinity(pid_t tid) const override;
   [[nodiscard]] Status set_affinity(pid_t tid, const cpu_set_t& cpus) const override;
+
+ private:
+  std::uint64_t default_slice_ns_ = 0;
 };
 
 }  // namespace swapd::sys

@@ -1,0 +1,89 @@
+// The groups that share the CPU before threads do: autogroups (one a session, sched(7)) and cpu cgroups, v1 and v2
+// (cgroups(7), Documentation/admin-guide/cgroup-v2.rst).
+//
+// A nice value divides a group's share among the group's own members and means nothing outside it, so whoever lends one
+// must know the groups. Shapes: group paths are as /proc/TID/cgroup has them, seen from the root of the mounted
+// hierarchy, "/" for its root; weights are in the file's own unit (CpuGroup::nice_0_weight). Gone (ESRCH, ENOENT) is a
+// normal answer.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace swapd::sys {
+
+struct Autogroup {
+  std::int64_t id = -1;
+  int nice = 0;
+};
+
+struct CpuGroup {
+  std::uint64_t weight = 0;
+  std::uint64_t nice_0_weight = 1024;  // cpu.shares; 100: cpu.weight
+  std::uint64_t max_weight = 262144;   // cpu.shares; 10000: cpu.weight
+  double quota = 0;                    // CPUs, from cpu.cfs_quota_us or cpu.max; 0: no limit
+  std::int64_t rt_runtime_us = -1;     // cpu.rt_runtime_us; -1: no such limit
+};
+
+class Groups {
+ public:
+  Groups() = default;
+  Groups(const Groups&) = delete;
+  Groups& operator=(const Groups&) = delete;
+  virtual ~Groups() = default;
+  // Whether threads of the root cpu group are divided into autogroups at all.
+  [[nodiscard]] virtual bool autogroups() const = 0;
+  // Of a process or thread. In force only where autogroups() and its cpu group is "/". ENOENT: the kernel has none.
+  [[nodiscard]] virtual Result<Autogroup> autogroup(pid_t pid) const = 0;
+  [[nodiscard]] virtual Status set_autogroup_nice(pid_t pid, int nice) const = 0;
+  // Some process of that autogroup, by a scan of /proc; its session's leader is tried first by callers that know it.
+  [[nodiscard]] virtual std::optional<pid_t> autogroup_member(std::int64_t id) const = 0;
+  // The cpu group that counts for the thread: its own, or the nearest above that has the controller (v2).
+  [[nodiscard]] virtual Result<std::string> cpu_group(pid_t tid) const = 0;
+  // Not for "/".
+  [[nodiscard]] virtual Result<CpuGroup> look(const std::string& group) const = 0;
+  [[nodiscard]] virtual Status set_weight(const std::string& group, std::uint64_t weight) const = 0;
+};
+
+// Where the cpu controller is mounted, out of a mountinfo text (proc_pid_mountinfo(5)): v1 if it is there, else v2.
+struct CpuMount {
+  enum class Version : std::uint8_t { none, v1, v2 } version = Version::none;
+  std::string point;  // where
+  std::string root;   // which part of the hierarchy: paths below it are relative to it
+};
+[[nodiscard]] CpuMount find_cpu_mount(std::string_view mountinfo);
+// The path of the hierarchy's line in a /proc/TID/cgroup text; empty where there is none.
+[[nodiscard]] std::string cpu_path(std::string_view cgroup, CpuMount::Version version);
+// "/autogroup-52 nice -3\n"; empty where it is something else.
+[[nodiscard]] std::optional<Autogroup> parse_autogroup(std::string_view text);
+
+class LinuxGroups final : public Groups {
+ public:
+  // The mounts are looked up once, in PROC_ROOT/self/mountinfo.
+  explicit LinuxGroups(std::string proc_root = "/proc");
+
+  [[nodiscard]] bool autogroups() const override;
+  [[nodiscard]] Result<Autogroup> autogroup(pid_t pid) const override;
+  [[nodiscard]] Status set_autogroup_nice(pid_t pid, int nice) const override;
+  [[nodiscard]] std::optional<pid_t> autogroup_member(std::int64_t id) const override;
+  [[nodiscard]] Result<std::string> cpu_group(pid_t tid) const override;
+  [[nodiscard]] Result<CpuGroup> look(const std::string& group) const override;
+  [[nodiscard]] Status set_weight(const std::string& group, std::uint64_t weight) const override;
+
+  [[nodiscard]] const CpuMount& mount() const { return mount_; }
+
+ private:
+  [[nodiscard]] std::string file(const std::string& group, const char* name) const;
+  [[nodiscard]] bool has_weight(const std::string& group) const;
+
+  std::string proc_;
+  CpuMount mount_;
+};
+
+}  // namespace swapd::sys
