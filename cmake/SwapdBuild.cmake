@@ -35,6 +35,9 @@ target_compile_definitions(swapd_options INTERFACE _GNU_SOURCE)
 target_compile_options(swapd_options INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wconversion -Wno-sign-conversion
   -Wno-missing-field-initializers -fno-omit-frame-pointer $<$<BOOL:${SWAPD_WERROR}>:-Werror>)
+if(SWAPD_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)  # coverage in the library too; tests/fuzz links the driver
+endif()
 if(SWAPD_SANITIZE)
   add_compile_options(-fsanitize=${SWAPD_SANITIZE} -fno-sanitize-recover=undefined)
   add_link_options(-fsanitize=${SWAPD_SANITIZE})

@@ -1,0 +1,22 @@
+// Any bytes are a policy or one printable line that says why not; a policy that was accepted overlays cleanly onto
+// itself.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "policy/policy.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  const auto parsed = swapd::policy::parse(text, "fuzz.toml");
+  if (!parsed) {
+    const std::string& line = parsed.error().context();
+    if (!line.starts_with("fuzz.toml:") || line.find('\n') != std::string::npos || line.size() > 1000) std::abort();
+    return 0;
+  }
+  if (!parsed->classes.contains("default") || parsed->kinds.size() != parsed->overrides.size()) std::abort();
+  const auto again = swapd::policy::parse(text, "fuzz.toml", *parsed);
+  if (!again || !(*again == *parsed)) std::abort();
+  return 0;
+}

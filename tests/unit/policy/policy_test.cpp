@@ -1,0 +1,154 @@
+// The shape of a policy: tables, inheritance between [model] and [model.KIND], overlays, and refusals.
+#include "policy/policy.h"
+
+#include <chrono>
+
+#include "unit/policy/support.h"
+
+namespace swapd::policy::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(Policy, AnEmptyTextIsTheDefaults) {
+  EXPECT_EQ(accepted(""), Policy{});
+  EXPECT_TRUE(accepted("").classes.contains("default"));
+}
+
+TEST(Policy, EveryKeyIsRead) {
+  const Policy p = accepted(R"(
+[model]
+confidence = 7
+quantum_ms = 2.5
+providers = 3
+feedback = "paper"
+counts = false
+[donation]
+strict = true
+ceiling = 42
+ceiling_share = 0.5
+ceiling_window_ms = 100
+cross_user = true
+group_action = false
+linger_ms = 0
+[observe]
+history = "calls"
+watch = "poll"
+poll_period_ms = 0.5
+trap_kill = true
+[class.batch-jobs]
+description = "at night"
+)");
+  EXPECT_EQ(p.model, (ModelRules{7, 2500us, 3, Feedback::paper, false}));
+  EXPECT_TRUE(p.donation.strict);
+  EXPECT_EQ(p.donation.ceiling, 42);
+  EXPECT_DOUBLE_EQ(p.donation.ceiling_share, 0.5);
+  EXPECT_EQ(p.donation.ceiling_window, 100ms);
+  EXPECT_TRUE(p.donation.cross_user);
+  EXPECT_FALSE(p.donation.group_action);
+  EXPECT_EQ(p.donation.linger, 0ms);
+  EXPECT_EQ(p.observe.history, History::calls);
+  EXPECT_EQ(p.observe.watch, WatchMethod::poll);
+  EXPECT_EQ(p.observe.poll_period, 500us);
+  EXPECT_TRUE(p.observe.trap_kill);
+  EXPECT_EQ(p.classes.at("batch-jobs").description, "at night");
+  EXPECT_TRUE(p.classes.contains("default"));
+  EXPECT_FALSE(accepted("donation.realtime = false").donation.realtime);
+}
+
+TEST(Policy, AKindFollowsModelInWhatItLeavesOut) {
+  const Policy p = accepted("[model.sysv-sem]\nquantum_ms = 200\n[model]\nconfidence = 10\n");
+  EXPECT_EQ(p.kinds.size(), 1U);
+  const ModelRules& sem = p.kinds.at(ResourceKind::sysv_sem);
+  EXPECT_EQ(sem.quantum, 200ms);
+  EXPECT_EQ(sem.confidence, 10) << "[model] counts wherever it stands";
+}
+
+TEST(Policy, EveryKindMayHaveATableOfItsOwn) {
+  for (std::size_t k = 0; k < resource_kinds; ++k) {
+    const auto kind = static_cast<ResourceKind>(k);
+    const std::string text = "[model." + std::string(name(kind)) + "]\ncounts = false\n";
+    if (kind == ResourceKind::unknown)
+      EXPECT_NE(refusal(text), "(accepted)") << "nobody provides an unknown resource";
+    else
+      EXPECT_FALSE(accepted(text).kinds.at(kind).counts) << text;
+  }
+}
+
+TEST(Policy, ALaterTextOverridesOnlyWhatItNames) {
+  const Policy site =
+      accepted("[model]\nconfidence = 9\n[model.socket]\nquantum_ms = 5\n[class.web]\ndescription = 'w'\n");
+  const Policy p =
+      accepted("[model]\nconfidence = 11\n[model.socket]\nproviders = 2\n[donation]\nstrict = true\n", site);
+  const ModelRules& socket = p.kinds.at(ResourceKind::socket);
+  EXPECT_EQ(socket.quantum, 5ms) << "from the first text";
+  EXPECT_EQ(socket.providers, 2) << "from the second";
+  EXPECT_EQ(socket.confidence, 11) << "what no table of the kind says follows [model], also when that changes later";
+  EXPECT_TRUE(p.donation.strict);
+  EXPECT_EQ(p.classes.at("web").description, "w");
+}
+
+TEST(Policy, NothingIsHalfApplied) {
+  const Policy site = accepted("[model]\nconfidence = 9\n");
+  const Policy before = site;
+  EXPECT_NE(refusal("[model]\nconfidence = 11\n[donation]\nstrikt = true\n", site), "(accepted)");
+  EXPECT_EQ(site, before);
+}
+
+TEST(Policy, TheFirstMistakeFromTheTopIsTheOneReported) {
+  EXPECT_EQ(refusal("[observe]\nwathc = 'perf'\n[model]\nconfidnce = 1\n"),
+            "p.toml:2: unknown key 'wathc' in [observe]; did you mean 'watch'?");
+}
+
+TEST(Policy, UnknownTablesKindsAndWordsNameTheNearest) {
+  EXPECT_EQ(refusal("\n[modle]\n"), "p.toml:2: unknown table [modle]; did you mean [model]?");
+  EXPECT_EQ(refusal("[modle.socket]\n"), "p.toml:1: unknown table [modle]; did you mean [model]?");
+  EXPECT_EQ(refusal("[model.sokcet]\ncounts = true\n"),
+            "p.toml:1: unknown resource kind 'sokcet' in [model.sokcet]; did you mean 'socket'?");
+  EXPECT_EQ(refusal("[model.sysv_sem]\n"),
+            "p.toml:1: unknown resource kind 'sysv_sem' in [model.sysv_sem]; did you mean 'sysv-sem'?");
+  EXPECT_EQ(refusal("[model.pipe]\nquantm_ms = 3\n"),
+            "p.toml:2: unknown key 'quantm_ms' in [model.pipe]; did you mean 'quantum_ms'?");
+  EXPECT_EQ(refusal("[model]\nfeedback = 'papr'\n"),
+            "p.toml:2: 'feedback' in [model] cannot be \"papr\"; did you mean \"paper\"?");
+  EXPECT_EQ(refusal("[model]\nfeedback = true\n"),
+            "p.toml:2: 'feedback' in [model] must be \"wait\" or \"paper\", not true");
+  EXPECT_EQ(refusal("[class.web]\ndescribtion = 'x'\n"),
+            "p.toml:2: unknown key 'describtion' in [class.web]; did you mean 'description'?");
+}
+
+TEST(Policy, KeysInTheWrongPlaceAreToldWhereTheyBelong) {
+  EXPECT_EQ(refusal("confidence = 3\n"),
+            "p.toml:1: key 'confidence' stands before the first table; write it under [model], [donation], [observe] "
+            "or [class.NAME]");
+  EXPECT_EQ(refusal("model = 3\n"), "p.toml:1: [model] must be a table, not 3");
+  EXPECT_EQ(refusal("[model]\nsocket = 3\n"), "p.toml:2: [model.socket] must be a table, not 3");
+  EXPECT_EQ(refusal("[model.confidence]\n"),
+            "p.toml:1: 'confidence' in [model] must be a whole number from 1 to 1000, not a table");
+  EXPECT_EQ(refusal("[class]\ndescription = 'x'\n"),
+            "p.toml:2: 'description' stands in [class] itself; write [class.NAME]");
+  EXPECT_EQ(refusal("[[class.web]]\n"), "p.toml:1: 'web' stands in [class] itself; write [class.NAME]");
+  EXPECT_EQ(refusal("[class.'a/b']\n"),
+            "p.toml:1: the name in [class.a/b] must be 1 to 64 letters, digits, '-' or '_'");
+}
+
+TEST(Policy, StrictWithoutRealTimeIsAContradiction) {
+  const std::string line = "'strict = true' in [donation] lends real-time priorities, which 'realtime = false' forbids";
+  EXPECT_EQ(refusal("[donation]\nrealtime = false\nstrict = true\n"), "p.toml:2: " + line);
+  const Policy strict = accepted("[donation]\nstrict = true\n");
+  EXPECT_EQ(refusal("[donation]\nceiling = 3\nrealtime = false\n", strict), "p.toml:3: " + line)
+      << "an overlay cannot make one either";
+}
+
+TEST(Policy, BrokenTomlIsOneLineToo) {
+  EXPECT_TRUE(refusal("[model]\nconfidence = = 3\n").starts_with("p.toml:2: "));
+  EXPECT_TRUE(refusal("[model\n").starts_with("p.toml:1: "));
+  EXPECT_TRUE(refusal("[model]\ncounts = true\ncounts = true\n").starts_with("p.toml:3: "));
+  EXPECT_TRUE(refusal("\xff\xfe").starts_with("p.toml:1: "));
+  EXPECT_EQ(refusal("[model]\n\"a\\nb\" = 1\n").find('\n'), std::string::npos)
+      << "a newline in a key stays off the line";
+  EXPECT_EQ(refusal(std::string(2U << 20, '#')), "p.toml:1: larger than 1 MiB: not a policy");
+}
+
+}  // namespace
+}  // namespace swapd::policy::test

@@ -1,0 +1,150 @@
+// The shipped policies say what the code does, every key of them misspelt is refused with the right advice, and the
+// corpora hold.
+#include <chrono>
+#include <sstream>
+
+#include "unit/policy/support.h"
+
+namespace swapd::policy::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::string shipped(const char* file) { return contents(source_dir() / "policies" / file); }
+
+TEST(ShippedPolicies, DefaultsAreTheDefaults) {
+  const Result<Policy> p = parse(shipped("00-defaults.toml"), "00-defaults.toml");
+  ASSERT_TRUE(p) << p.error().context();
+  Policy expected;
+  expected.classes["default"].description = "programs without a class of their own";
+  EXPECT_EQ(*p, expected);
+}
+
+TEST(ShippedPolicies, ThePapersConstants) {  // papers/001, sections 3.1 and 4
+  const Result<Policy> p = parse(shipped("paper-2004.toml"), "paper-2004.toml");
+  ASSERT_TRUE(p) << p.error().context();
+  EXPECT_EQ(p->model, (ModelRules{20, 20ms, 20, Feedback::paper, true}));
+  EXPECT_EQ(p->observe.history, History::calls);
+  EXPECT_EQ(p->donation.linger, 0ms);
+}
+
+TEST(ShippedPolicies, EveryOneParsesAlone) {
+  const auto files = toml_files(source_dir() / "policies");
+  EXPECT_GE(files.size(), 2U);
+  for (const auto& file : files) {
+    const Result<Policy> p = parse(contents(file), file.filename().string());
+    EXPECT_TRUE(p) << p.error().context();
+  }
+}
+
+// A text by lines, and one line of it that sets a key.
+struct Setting {
+  std::size_t number = 0;  // from 1
+  std::string table, key, rest;
+};
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+std::vector<Setting> settings_of(const std::vector<std::string>& lines) {
+  std::vector<Setting> found;
+  std::string table;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const std::string& line = lines[i];
+    if (line.starts_with('[')) table = line.substr(1, line.find(']') - 1);
+    const std::size_t equals = line.find(" = ");
+    if (!line.starts_with('#') && equals != std::string::npos)
+      found.push_back({i + 1, table, line.substr(0, equals), line.substr(equals)});
+  }
+  return found;
+}
+
+std::string with_line(std::vector<std::string> lines, std::size_t number, const std::string& line) {
+  lines[number - 1] = line;
+  std::string text;
+  for (const std::string& each : lines) text += each + "\n";
+  return text;
+}
+
+// One slip of each sort at every letter.
+std::vector<std::string> misspellings(const std::string& word) {
+  std::vector<std::string> all;
+  for (std::size_t i = 0; i < word.size(); ++i) {
+    all.push_back(std::string(word).erase(i, 1));
+    all.push_back(std::string(word).insert(i, 1, 'x'));
+    if (i > 0 && word[i] != word[i - 1]) {
+      all.push_back(word);
+      std::swap(all.back()[i], all.back()[i - 1]);
+    }
+  }
+  return all;
+}
+
+TEST(ShippedPolicies, EveryKeyMisspeltIsRefusedWithItsLineAndTheRightKey) {
+  const std::vector<std::string> lines = lines_of(shipped("00-defaults.toml"));
+  const std::vector<Setting> settings = settings_of(lines);
+  EXPECT_EQ(settings.size(), 18U);
+  for (const Setting& s : settings) {
+    for (const std::string& wrong : misspellings(s.key)) {
+      EXPECT_EQ(refusal(with_line(lines, s.number, wrong + s.rest)), "p.toml:" + std::to_string(s.number) +
+                                                                         ": unknown key '" + wrong + "' in [" +
+                                                                         s.table + "]; did you mean '" + s.key + "'?");
+    }
+  }
+}
+
+TEST(ShippedPolicies, EveryTableMisspeltIsRefusedWithItsLineAndTheRightTable) {
+  for (const std::string table : {"model", "donation", "observe", "class"})
+    for (const std::string& wrong : misspellings(table))
+      EXPECT_EQ(refusal("\n\n[" + wrong + ".x]\n"),
+                "p.toml:3: unknown table [" + wrong + "]; did you mean [" + table + "]?");
+}
+
+TEST(ShippedPolicies, EveryKindMisspeltIsRefusedWithItsLineAndTheRightKind) {
+  for (std::size_t k = 0; k + 1 < resource_kinds; ++k) {
+    const std::string kind(name(static_cast<ResourceKind>(k)));
+    const std::string wrong = kind + "x";
+    EXPECT_EQ(refusal("\n[model." + wrong + "]\n"),
+              "p.toml:2: unknown resource kind '" + wrong + "' in [model." + wrong + "]; did you mean '" + kind + "'?");
+  }
+}
+
+// The list that the parser itself gives for a key like nothing else is the list of the defaults file.
+TEST(ShippedPolicies, DefaultsNameEveryKey) {
+  const std::vector<Setting> settings = settings_of(lines_of(shipped("00-defaults.toml")));
+  for (const std::string table : {"model", "donation", "observe", "class.default"}) {
+    std::string expected;
+    for (const Setting& s : settings)
+      if (s.table == table) expected += (expected.empty() ? "" : ", ") + s.key;
+    EXPECT_EQ(refusal("[" + table + "]\nzzzzzzzzzzzzzzzzz = 1\n"),
+              "p.toml:2: unknown key 'zzzzzzzzzzzzzzzzz' in [" + table + "]; valid: " + expected);
+  }
+}
+
+TEST(PolicyCorpus, GoodOnesParse) {
+  const auto files = toml_files(source_dir() / "tests/unit/policy/good");
+  EXPECT_GE(files.size(), 5U);
+  for (const auto& file : files) {
+    const Result<Policy> p = parse(contents(file), file.filename().string());
+    EXPECT_TRUE(p) << p.error().context();
+  }
+}
+
+// The first line of a bad one says what must be told: "# expect: LINE: text".
+TEST(PolicyCorpus, BadOnesAreRefusedAsTheySay) {
+  const auto files = toml_files(source_dir() / "tests/unit/policy/bad");
+  EXPECT_GE(files.size(), 10U);
+  for (const auto& file : files) {
+    const std::string text = contents(file);
+    const std::string head = "# expect: ";
+    ASSERT_TRUE(text.starts_with(head)) << file;
+    EXPECT_EQ(refusal(text), "p.toml:" + text.substr(head.size(), text.find('\n') - head.size())) << file;
+  }
+}
+
+}  // namespace
+}  // namespace swapd::policy::test
