@@ -1,5 +1,5 @@
-// perf events, as far as swapd uses them (perf_event_open(2)): when a thread leaves and gets a CPU, who wakes whom, who signals
-// whom, and how much CPU a thread has used. All of it works without BPF; each is probed, none is needed.
+// perf events, as far as swapd uses them (perf_event_open(2)): when a thread leaves and gets a CPU, who wakes whom, who
+// signals whom, and how much CPU a thread has used. All of it works without BPF; each is probed, none is needed.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,11 @@
 #include "base/fd.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "sys/perf_ring.h"
 
 namespace swapd::sys {
 
-// Context switches of one thread. The descriptor polls readable at each record (wake = true) or never.
+// Context switches of one thread. The descriptor polls readable once for each record.
 struct SwitchRecord {
   Time time;
   bool out = false;        // left the CPU; else got it
@@ -28,17 +29,19 @@ class SwitchWatch {
   SwitchWatch& operator=(const SwitchWatch&) = delete;
   ~SwitchWatch();
   [[nodiscard]] int fd() const { return fd_.get(); }
-  // The records since the last call, the oldest first, at most `most` of the newest.
+  // The records since the last call, the oldest first, at most `most` of the newest. One page of them is kept (256);
+  // what comes on top is lost until somebody reads.
   std::size_t read(SwitchRecord* out, std::size_t most);
-  void enable(bool on);
+  void enable(bool on);  // it opens enabled
 
  private:
-  SwitchWatch(Fd fd, void* pages);
+  SwitchWatch(Fd fd, PerfRing ring);
   Fd fd_;
-  void* pages_;
+  PerfRing ring_;
 };
 
-// CPU time of one thread, and a poll wake-up after each period of it.
+// CPU time of one thread, and a poll wake-up after each period of it. It counts from open to the end, armed or not;
+// every 2^60 ns (36 years) is what "disarmed" is to the kernel.
 class CpuTimer {
  public:
   [[nodiscard]] static Result<std::unique_ptr<CpuTimer>> open(pid_t tid);
@@ -46,40 +49,50 @@ class CpuTimer {
   CpuTimer& operator=(const CpuTimer&) = delete;
   ~CpuTimer();
   [[nodiscard]] int fd() const { return fd_.get(); }
-  [[nodiscard]] Duration used() const;    // since open
-  void arm(Duration period);              // readable once the thread has used this much more
+  [[nodiscard]] Duration used() const;  // since open
+  // Readable once the thread has used this much more (at least 10 µs), and again after each such period. Earlier
+  // expiries are forgotten.
+  void arm(Duration period);
   void disarm();
   // True once for each expiry.
   [[nodiscard]] bool expired();
 
  private:
-  CpuTimer(Fd fd, void* pages);
+  CpuTimer(Fd fd, PerfRing ring);
   Fd fd_;
-  void* pages_;
-  Duration armed_at_{};
-  Duration period_{};
+  PerfRing ring_;
 };
 
 // A tracepoint on every CPU, records read in batches. Ids come from a tracefs, mounted privately where none is.
+// `by` is an id of our own pid namespace, `target` one of the initial namespace: the kernel writes it into the record
+// as it is.
 struct TraceRecord {
   Time time;
-  pid_t by = 0;      // the thread in whose context it was hit
-  pid_t target = 0;  // the woken thread, the receiver of the signal
+  pid_t by = 0;             // the thread in whose context it was hit
+  pid_t target = 0;         // the woken thread, the receiver of the signal
   std::int32_t detail = 0;  // the signal number
   bool group = false;       // the signal went to the process, not to one thread
+  // Hit while an interrupt was served: `by` is whoever was running. (A soft interrupt may still be the doing of `by`:
+  // loopback traffic is delivered in one, in the sender's context.)
+  bool hard_interrupt = false;
+  bool soft_interrupt = false;
 };
 
 class TraceWatch {
  public:
   enum class Point : std::uint8_t { sched_waking, signal_generate };
-  // tid -1: hits in any context, on all CPUs; else only those made by this thread.
+  // tid -1: hits in any context, on all CPUs; else only those made by this thread (0: the caller). A signal that was
+  // ignored or was pending already gives no record.
   [[nodiscard]] static Result<std::unique_ptr<TraceWatch>> open(Point point, pid_t tid);
   TraceWatch(const TraceWatch&) = delete;
   TraceWatch& operator=(const TraceWatch&) = delete;
   ~TraceWatch();
+  // They poll readable when a ring is half full: waking a reader costs more than the record (12 against 1 µs).
   [[nodiscard]] std::vector<int> fds() const;
-  // A filter on the targets ("pid == 7 || pid == 9"); empty: all.
+  // Only these targets from now on; empty: all. E2BIG, and nothing changes, where they are too many for a filter (some
+  // 200).
   [[nodiscard]] Status filter_targets(const std::vector<pid_t>& targets);
+  // The oldest first within a batch.
   std::size_t read(TraceRecord* out, std::size_t most);
 
  private:
