@@ -24,11 +24,11 @@ enum class Refusal : std::uint8_t { none, policy };
 // runs now, the others at once when they wake.
 struct Donation {
   ThreadId requester;
-  SchedAttr attr;           // lent by the requester's base attributes
-  Resource resource;        // the awaited one that `path.front()` provides
+  SchedAttr attr;     // lent by the requester's base attributes
+  Resource resource;  // the awaited one that `path.front()` provides
   std::vector<ThreadId> path;
-  bool choice = false;      // more than one direct candidate: T is to be measured on the leaf
-  Duration quantum{};       // T of the awaited resource's kind
+  bool choice = false;  // more than one candidate at some level of the path: T is to be measured on the leaf
+  Duration quantum{};   // T of the awaited resource's kind
   Refusal refusal = Refusal::none;
   bool operator==(const Donation&) const = default;
 };
@@ -37,10 +37,11 @@ class DonationDecider {
  public:
   explicit DonationDecider(DonationRules rules);
   void set_rules(DonationRules rules);
-  // What every blocked requester lends now, by the rank of the requester, the highest first, then by how long it waits. A requester
-  // lends only where its rank is above that of some thread of the path, or where the wait is to be shown (`refusal`).
-  // Keeps each requester's favoured provider until it has used T, has blocked without being virtual runnable, or has gone;
-  // tells the model which one is favoured.
+  // What every blocked requester lends now, by the rank of the requester, the highest first, then by how long it waits.
+  // A requester lends only where its rank is above that of some thread of the path, or where the wait is to be shown
+  // (`refusal`). Keeps each requester's favoured provider until it has used T, has blocked without being virtual
+  // runnable, or has gone, or a change of the graph brings one of higher confidence; tells the model which one is
+  // favoured. Where the rules refuse another user's threads, a candidate of the requester's own user comes first.
   [[nodiscard]] std::vector<Donation> decide(model::Model& model, const std::vector<ThreadId>& requesters, Time now);
   // The requester's wait is over or it is gone.
   void forget(ThreadId requester);
@@ -48,9 +49,13 @@ class DonationDecider {
  private:
   struct Favoured {
     ThreadId direct;
-    Resource resource;
-    std::uint32_t quanta = 0;
+    ThreadId leaf;
+    std::uint64_t graph = 0;  // of the candidates seen last, whatever their confidences
   };
+  std::optional<Donation> donate(model::Model& model, ThreadId requester);
+  const model::Candidate& choose(const model::Model& model, ThreadId requester,
+                                 const std::vector<const model::Candidate*>& candidates);
+
   DonationRules rules_;
   std::unordered_map<ThreadId, Favoured> favoured_;
 };

@@ -1,4 +1,5 @@
-// The model: resources, requesters, providers, confidences and the wait graph (papers/001, section 3.1; DESIGN.md section 5).
+// The model: resources, requesters, providers, confidences and the wait graph (papers/001, section 3.1; DESIGN.md
+// section 5).
 //
 // Pure: fed with events, asked by the decider. No clock, no system call. Algorithmic notes are at the implementation.
 #pragma once
@@ -21,11 +22,11 @@ enum class Feedback : std::uint8_t {
 };
 
 struct KindSettings {
-  std::uint16_t base_confidence = 20;            // K
+  std::uint16_t base_confidence = 20;                // K
   Duration quantum = std::chrono::milliseconds(20);  // T, of the provider's CPU time
-  std::uint16_t max_providers = 20;              // L
+  std::uint16_t max_providers = 20;                  // L
   Feedback feedback = Feedback::wait;
-  bool counts = true;                            // false: waits of this kind are seen, never donated for
+  bool counts = true;  // false: waits of this kind are seen, never donated for
 };
 
 struct Settings {
@@ -40,25 +41,25 @@ struct ThreadView {
   std::uint32_t uid = 0;
   SchedAttr base;
   RunState state = RunState::unknown;
-  Time since{};                        // of the present state
-  std::int32_t call = -1;              // while blocked
-  std::span<const Resource> awaited;   // while blocked; valid until the next apply()
+  Time since{};                       // of the present state
+  std::int32_t call = -1;             // while blocked
+  std::span<const Resource> awaited;  // while blocked; valid until the next apply()
 };
 
 struct ProviderView {
   ThreadId thread;
-  std::uint16_t confidence = 0;   // 0…2K, without this wait's debits
-  std::uint16_t debits = 0;       // of the wait asked about
+  std::uint16_t confidence = 0;  // 0…2K, without this wait's debits
+  std::uint16_t debits = 0;      // of the wait asked about
   Evidence evidence = Evidence::accessed;
 };
 
 // One candidate for a requester: a runnable leaf and the way to it.
 struct Candidate {
-  ThreadId direct;               // the provider of an awaited resource
-  Resource resource;             // …that one
-  ThreadId leaf;                 // the runnable thread at the end of the way (may be `direct`)
-  std::vector<ThreadId> path;    // direct … leaf
-  double confidence = 0;         // direct or indirect (papers/001, section 3.1), with this wait's debits
+  ThreadId direct;             // the provider of an awaited resource
+  Resource resource;           // …that one
+  ThreadId leaf;               // the runnable thread at the end of the way (may be `direct`)
+  std::vector<ThreadId> path;  // direct … leaf
+  double confidence = 0;       // direct or indirect (papers/001, section 3.1), with this wait's debits
 };
 
 class Model {
@@ -74,11 +75,12 @@ class Model {
 
   [[nodiscard]] std::optional<ThreadView> thread(ThreadId id) const;
   void for_each_thread(const std::function<void(const ThreadView&)>& visit) const;
-  [[nodiscard]] std::vector<ProviderView> providers(const Resource& resource, std::optional<ThreadId> for_requester) const;
+  [[nodiscard]] std::vector<ProviderView> providers(const Resource& resource,
+                                                    std::optional<ThreadId> for_requester) const;
   void for_each_resource(const std::function<void(const Resource&)>& visit) const;
 
-  // Every thread reachable from the requester through awaited resources and their providers (itself left out), each once,
-  // nearest first: what must be looked at while it waits. Cycles are cut.
+  // Every thread reachable from the requester through awaited resources and their providers (itself left out), each
+  // once, nearest first: what must be looked at while it waits. Cycles are cut.
   [[nodiscard]] std::vector<ThreadId> wait_tree(ThreadId requester) const;
   // The awaited resources in that tree that have no provider other than the one who waits for it.
   [[nodiscard]] std::vector<Resource> unprovided(ThreadId requester) const;
@@ -87,10 +89,15 @@ class Model {
   [[nodiscard]] std::vector<Candidate> candidates(ThreadId requester) const;
   // How many direct providers compete in this wait: with one, confidence is neither consulted nor charged.
   [[nodiscard]] std::size_t direct_candidates(ThreadId requester) const;
+  // Whether a QuantumUsed would charge somebody: the favoured one, or under Feedback::wait a provider further down its
+  // path, was chosen among several. Only then need T be measured.
+  [[nodiscard]] bool has_choice(ThreadId requester) const;
 
-  // The favoured direct provider of the present wait. Set by the decider; QuantumUsed charges it.
+  // The favoured direct provider of the present wait. Set by the decider; QuantumUsed charges it and takes it away
+  // where there was a choice, so that the decider chooses anew.
   void set_favoured(ThreadId requester, const Candidate& candidate);
   void clear_favoured(ThreadId requester);
+  [[nodiscard]] std::optional<ThreadId> favoured(ThreadId requester) const;
 
   struct Counts {
     std::size_t threads = 0, resources = 0, requesters = 0, providers = 0;

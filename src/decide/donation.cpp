@@ -1,0 +1,127 @@
+#include "decide/donation.h"
+
+#include <algorithm>
+
+namespace swapd::decide {
+namespace {
+
+using model::Candidate;
+using model::Model;
+using model::RunState;
+using model::ThreadView;
+
+struct Requester {
+  ThreadId id;
+  int importance = 0;
+  Time since{};
+};
+
+// Which candidates there are, whatever their order and confidence.
+std::uint64_t graph_of(const std::vector<const Candidate*>& candidates) {
+  std::uint64_t graph = 0;
+  for (const Candidate* candidate : candidates) {
+    std::uint64_t one = std::hash<ThreadId>{}(candidate->direct) * 0x9E3779B97F4A7C15ULL;
+    one = (one ^ (one >> 29) ^ std::hash<ThreadId>{}(candidate->leaf)) * 0xBF58476D1CE4E5B9ULL;
+    graph += one ^ (one >> 32);
+  }
+  return graph;
+}
+
+}  // namespace
+
+DonationDecider::DonationDecider(DonationRules rules) : rules_(rules) {}
+void DonationDecider::set_rules(DonationRules rules) { rules_ = rules; }
+void DonationDecider::forget(ThreadId requester) { favoured_.erase(requester); }
+
+std::vector<Donation> DonationDecider::decide(Model& model, const std::vector<ThreadId>& requesters, Time /*now*/) {
+  std::vector<Requester> ranked;
+  ranked.reserve(requesters.size());
+  for (const ThreadId id : requesters) {
+    const std::optional<ThreadView> view = model.thread(id);
+    if (view && view->state == RunState::blocked)
+      ranked.push_back({id, rank(view->base), view->since});
+    else
+      forget(id);
+  }
+  std::sort(ranked.begin(), ranked.end(), [](const Requester& a, const Requester& b) {
+    if (a.importance != b.importance) return a.importance > b.importance;
+    if (a.since != b.since) return a.since < b.since;
+    return a.id < b.id;
+  });
+  ranked.erase(
+      std::unique(ranked.begin(), ranked.end(), [](const Requester& a, const Requester& b) { return a.id == b.id; }),
+      ranked.end());
+
+  std::vector<Donation> donations;
+  for (const Requester& requester : ranked) {
+    if (std::optional<Donation> donation = donate(model, requester.id)) donations.push_back(std::move(*donation));
+  }
+  return donations;
+}
+
+std::optional<Donation> DonationDecider::donate(Model& model, ThreadId requester) {
+  const std::vector<Candidate> candidates = model.candidates(requester);
+  if (candidates.empty()) {
+    forget(requester);
+    model.clear_favoured(requester);
+    return std::nullopt;
+  }
+  const ThreadView waiting = *model.thread(requester);
+  const auto permitted = [&](const Candidate& candidate) {
+    if (rules_.cross_user || waiting.uid == 0) return true;
+    return std::all_of(candidate.path.begin(), candidate.path.end(), [&](ThreadId id) {
+      const std::optional<ThreadView> view = model.thread(id);
+      return view && view->uid == waiting.uid;
+    });
+  };
+  std::vector<const Candidate*> open;
+  open.reserve(candidates.size());
+  for (const Candidate& candidate : candidates) {
+    if (permitted(candidate)) open.push_back(&candidate);
+  }
+  const bool refused = open.empty();
+  if (refused) {
+    for (const Candidate& candidate : candidates) open.push_back(&candidate);
+  }
+  const Candidate& chosen = choose(model, requester, open);
+  model.set_favoured(requester, chosen);
+
+  Donation donation;
+  donation.requester = requester;
+  donation.attr = lent_by(waiting.base, rules_.lending);
+  donation.resource = chosen.resource;
+  donation.path = chosen.path;
+  donation.refusal = refused ? Refusal::policy : Refusal::none;
+  donation.quantum = model.settings().kinds[static_cast<std::size_t>(chosen.resource.kind)].quantum;
+  const int lent = rank(donation.attr);
+  const bool lifts = std::any_of(chosen.path.begin(), chosen.path.end(), [&](ThreadId id) {
+    const std::optional<ThreadView> view = model.thread(id);
+    return view && lent > rank(view->base);
+  });
+  if (!lifts) return std::nullopt;
+  donation.choice = model.has_choice(requester);
+  return donation;
+}
+
+// The one that had it keeps it, so that it can use its quantum up; confidences that other waits move meanwhile do not
+// take it away. The graph may: a thread that has just become a candidate (papers/001, figure 1: P3 once P4 has woken
+// it) does not stand in line behind one of lower confidence.
+const Candidate& DonationDecider::choose(const Model& model, ThreadId requester,
+                                         const std::vector<const Candidate*>& candidates) {
+  const Candidate* chosen = candidates.front();
+  const std::uint64_t graph = graph_of(candidates);
+  const auto before = favoured_.find(requester);
+  if (before != favoured_.end() && model.favoured(requester) == before->second.direct) {
+    const Candidate* kept = nullptr;
+    for (const Candidate* candidate : candidates) {
+      if (candidate->direct != before->second.direct) continue;
+      if (kept == nullptr || candidate->leaf == before->second.leaf) kept = candidate;
+    }
+    const bool better = kept != nullptr && chosen->confidence > kept->confidence * (1 + 1e-9);
+    if (kept != nullptr && (graph == before->second.graph || !better)) chosen = kept;
+  }
+  favoured_[requester] = {chosen->direct, chosen->leaf, graph};
+  return *chosen;
+}
+
+}  // namespace swapd::decide

@@ -1,0 +1,113 @@
+// Feedback (papers/001, section 3.1; DESIGN.md section 5): what a wait teaches about those who could have ended it.
+//
+// Feedback::wait keeps the cost of looking for the right provider apart from what is learnt. While the wait lasts, T
+// used without providing is a debit, and debits only order this wait's candidates; when it ends, each provider moves by
+// one at most. Charged at once, as the paper's text says, a provider that needs ten quanta to provide ends every wait
+// ten lower and one higher, and sooner or later all candidates stand at 0 and are none: Feedback::paper keeps that for
+// comparison.
+#include <algorithm>
+
+#include "model/impl.h"
+
+namespace swapd::model {
+
+void Model::Impl::on(const Woken& event) {
+  const Index at = store.find(event.thread);
+  if (at == none) return;
+  ThreadRecord& thread = store.threads[at];
+  if (thread.state == RunState::blocked && !event.unrelated) settle(at, event);
+  if (thread.state != RunState::runnable) thread.since = event.time;
+  thread.state = RunState::runnable;
+  end_wait(at);
+}
+
+void Model::Impl::settle(Index at, const Woken& woken) {
+  if (const Index winner = creditable(at, woken); winner != none) {
+    store.providers[winner].evidence = Evidence::woke;
+    store.change_confidence(winner, +1);
+  }
+  const WaitNotes* notes = store.threads[at].notes.get();
+  if (notes == nullptr) return;
+  for (const Debit& debit : notes->debits) {
+    // Whoever woke the thread is not charged, even where its call could not be matched to an awaited resource.
+    const Index loser = woken.by == debit.thread ? none : store.find(debit.thread);
+    if (loser == none) continue;
+    const Index provider = store.provider(debit.resource, loser);
+    if (provider != none) store.change_confidence(provider, -1);
+  }
+}
+
+Index Model::Impl::creditable(Index at, const Woken& woken) {
+  const Index by = woken.by ? store.find(*woken.by) : none;
+  if (by == none || by == at) return none;
+  if (woken.through) {
+    const Index resource = store.find(*woken.through);
+    if (resource == none || !store.requests_resource(at, resource)) return none;
+    const Index known = store.provider(resource, by);
+    return known != none ? known : store.add_provider(resource, by, Evidence::woke);
+  }
+  const Index resource = awaited_from(at, by);
+  return resource == none ? none : store.provider(resource, by);
+}
+
+Index Model::Impl::awaited_from(Index requester, Index provider) const {
+  const ThreadRecord& record = store.threads[requester];
+  // A thread that provides several of the awaited resources: the one it was favoured for, else the first.
+  if (record.notes && record.notes->favoured_resource != none &&
+      store.provider(record.notes->favoured_resource, provider) != none)
+    return record.notes->favoured_resource;
+  for (Index at = record.requests; at != none; at = store.requests[at].next_of_thread) {
+    if (store.provider(store.requests[at].resource, provider) != none) return store.requests[at].resource;
+  }
+  return none;
+}
+
+// The favoured leaf used T and the requester waits on. The direct provider answers for it (papers/001, section 3.1),
+// where there was another to choose. Under Feedback::wait the levels below, which have waits of their own, take a debit
+// too where they had a choice: else the first of a blocked provider's providers would be favoured for ever.
+std::vector<Model::Impl::Chargeable> Model::Impl::chargeable(Index requester) const {
+  std::vector<Chargeable> found;
+  const WaitNotes* favour = store.threads[requester].notes.get();
+  if (favour == nullptr) return found;
+  Index level = requester;
+  for (const ThreadId id : favour->favoured_path) {
+    const Index provider = store.find(id);
+    const Index resource = provider == none ? none : awaited_from(level, provider);
+    if (resource == none) break;
+    const bool inner = level != requester;
+    const bool literal = store.settings_of(resource).feedback == Feedback::paper;
+    if (!(inner && literal)) {
+      (void)search.run(level);
+      if (search.direct() > 1) found.push_back({level, id, resource});
+    }
+    level = provider;
+  }
+  return found;
+}
+
+void Model::Impl::on(const QuantumUsed& event) {
+  const Index requester = store.find(event.requester);
+  if (requester == none) return;
+  const std::vector<Chargeable> charges = chargeable(requester);
+  if (charges.empty()) return;
+  for (const Chargeable& one : charges) charge(one.requester, one.provider, one.resource);
+  store.threads[requester].notes->favoured_path.clear();
+}
+
+void Model::Impl::charge(Index requester, ThreadId provider, Index resource) {
+  if (store.settings_of(resource).feedback == Feedback::paper) {
+    const Index at = store.provider(resource, store.find(provider));
+    if (at != none) store.change_confidence(at, -1);
+    return;
+  }
+  ThreadRecord& record = store.threads[requester];
+  if (!record.notes) record.notes = std::make_unique<WaitNotes>();
+  std::vector<Debit>& debits = record.notes->debits;
+  auto it = std::lower_bound(debits.begin(), debits.end(), provider,
+                             [](const Debit& debit, ThreadId id) { return debit.thread < id; });
+  if (it == debits.end() || it->thread != provider) it = debits.insert(it, Debit{provider});
+  it->resource = resource;
+  ++it->count;
+}
+
+}  // namespace swapd::model

@@ -1,0 +1,49 @@
+// What stands behind Model. Private to src/model.
+#pragma once
+
+#include "model/search.h"
+#include "model/store.h"
+
+namespace swapd::model {
+
+struct Model::Impl {
+  explicit Impl(const Settings& settings) : store(settings) {}
+
+  Store store;
+  mutable Search search{store};  // scratch memory
+
+  void on(const Enrolled& event);
+  void on(const Accessed& event);
+  void on(const Released& event);
+  void on(const Blocked& event);
+  void on(const Woken& event);
+  void on(const Holders& event);
+  void on(const QuantumUsed& event);
+  void on(const Execed& event);
+  void on(const Exited& event);
+
+  [[nodiscard]] bool awaits(Index thread, const std::vector<Resource>& keys) const;
+  // The wait of this thread, if any, is over. Leaves its confidences alone: settle() comes first.
+  void end_wait(Index thread);
+  void settle(Index thread, const Woken& woken);
+  // The provider record that earns the credit of this wake-up, or none.
+  Index creditable(Index thread, const Woken& woken);
+  // The places on the favoured path where there was a choice, and so a charge.
+  struct Chargeable {
+    Index requester = none;
+    ThreadId provider;
+    Index resource = none;
+  };
+  [[nodiscard]] std::vector<Chargeable> chargeable(Index requester) const;
+  void charge(Index requester, ThreadId provider, Index resource);
+  // The awaited resource of which `provider` is one, or none.
+  [[nodiscard]] Index awaited_from(Index requester, Index provider) const;
+  void forget_provider(Index provider);
+  // The resources that are about the thread itself: its signals, its exit, its children's exits.
+  void forget_resources_of(Index thread);
+
+  [[nodiscard]] ThreadView view(const ThreadRecord& record) const;
+  [[nodiscard]] std::vector<ThreadId> path(const std::vector<Reach>& reached, std::size_t place) const;
+};
+
+}  // namespace swapd::model

@@ -1,0 +1,176 @@
+// The questions that the decider, the engine and the bus ask.
+#include "model/model.h"
+
+#include <algorithm>
+
+#include "model/impl.h"
+
+namespace swapd::model {
+
+Model::Model(const Settings& settings) : impl_(std::make_unique<Impl>(settings)) {}
+Model::~Model() = default;
+
+void Model::set_settings(const Settings& settings) { impl_->store.set_settings(settings); }
+const Settings& Model::settings() const { return impl_->store.settings(); }
+
+ThreadView Model::Impl::view(const ThreadRecord& record) const {
+  if (record.shown.empty()) {
+    for (Index at = record.requests; at != none; at = store.requests[at].next_of_thread)
+      record.shown.push_back(store.resources[store.requests[at].resource].key());
+  }
+  return {record.id, record.tgid, record.uid, record.base, record.state, record.since, record.call, record.shown};
+}
+
+std::optional<ThreadView> Model::thread(ThreadId id) const {
+  const Index at = impl_->store.find(id);
+  if (at == none) return std::nullopt;
+  return impl_->view(impl_->store.threads[at]);
+}
+
+void Model::for_each_thread(const std::function<void(const ThreadView&)>& visit) const {
+  const Store& store = impl_->store;
+  for (Index at = 0; at < store.threads.end(); ++at) {
+    if (store.threads[at].id.valid()) visit(impl_->view(store.threads[at]));
+  }
+}
+
+void Model::for_each_resource(const std::function<void(const Resource&)>& visit) const {
+  const Store& store = impl_->store;
+  for (Index at = 0; at < store.resources.end(); ++at) {
+    if (store.resources[at].live) visit(store.resources[at].key());
+  }
+}
+
+std::vector<ProviderView> Model::providers(const Resource& resource, std::optional<ThreadId> for_requester) const {
+  const Store& store = impl_->store;
+  std::vector<Index> found;
+  const Index at = store.find(resource);
+  if (at == none) return {};
+  const Index requester = for_requester ? store.find(*for_requester) : none;
+  const WaitNotes* notes = requester == none ? nullptr : store.threads[requester].notes.get();
+  const auto debits_of = [&](Index provider) {
+    return debits(notes, store.threads[store.providers[provider].thread].id);
+  };
+  store.for_each_provider(at, [&](Index provider) {
+    if (requester == none || store.providers[provider].thread != requester) found.push_back(provider);
+    return true;
+  });
+  const auto left = [&](Index provider) {
+    return static_cast<std::int64_t>(store.providers[provider].confidence) - debits_of(provider);
+  };
+  std::sort(found.begin(), found.end(), [&](Index a, Index b) {
+    if (const auto x = left(a), y = left(b); x != y) return x > y;
+    const Provider& first = store.providers[a];
+    const Provider& second = store.providers[b];
+    if (first.evidence != second.evidence) return first.evidence < second.evidence;
+    return static_cast<std::int32_t>(first.age - second.age) < 0;
+  });
+  std::vector<ProviderView> views;
+  views.reserve(found.size());
+  for (const Index provider : found) {
+    const Provider& record = store.providers[provider];
+    const std::uint32_t used = std::min<std::uint32_t>(debits_of(provider), 0xffff);
+    views.push_back(
+        {store.threads[record.thread].id, record.confidence, static_cast<std::uint16_t>(used), record.evidence});
+  }
+  return views;
+}
+
+std::vector<ThreadId> Model::wait_tree(ThreadId requester) const {
+  const Index at = impl_->store.find(requester);
+  if (at == none) return {};
+  std::vector<ThreadId> tree;
+  for (const Index thread : impl_->search.tree(at, [](Index, Index) {}))
+    tree.push_back(impl_->store.threads[thread].id);
+  return tree;
+}
+
+std::vector<Resource> Model::unprovided(ThreadId requester) const {
+  const Store& store = impl_->store;
+  const Index at = store.find(requester);
+  if (at == none) return {};
+  std::vector<Index> lacking;
+  (void)impl_->search.tree(at, [&](Index waiter, Index resource) {
+    bool provided = false;
+    store.for_each_provider(resource, [&](Index provider) {
+      provided = store.providers[provider].thread != waiter;
+      return !provided;
+    });
+    if (!provided && std::find(lacking.begin(), lacking.end(), resource) == lacking.end()) lacking.push_back(resource);
+  });
+  std::vector<Resource> keys;
+  keys.reserve(lacking.size());
+  for (const Index resource : lacking) keys.push_back(store.resources[resource].key());
+  return keys;
+}
+
+std::vector<ThreadId> Model::Impl::path(const std::vector<Reach>& reached, std::size_t place) const {
+  std::vector<ThreadId> ids;
+  const std::vector<Reach>* here = &reached;
+  for (;;) {
+    const Reach& reach = (*here)[place];
+    ids.push_back(store.threads[store.providers[reach.first].thread].id);
+    if (reach.node == none) return ids;
+    here = &search.node(reach.node);
+    place = reach.place;
+  }
+}
+
+std::vector<Candidate> Model::candidates(ThreadId requester) const {
+  const Store& store = impl_->store;
+  const Index at = store.find(requester);
+  if (at == none || store.threads[at].state != RunState::blocked) return {};
+  const std::vector<Reach>& reached = impl_->search.run(at);
+  std::vector<Candidate> found;
+  found.reserve(reached.size());
+  for (std::size_t place = 0; place < reached.size(); ++place) {
+    const Provider& direct = store.providers[reached[place].first];
+    found.push_back({store.threads[direct.thread].id, store.resources[direct.resource].key(),
+                     store.threads[reached[place].leaf].id, impl_->path(reached, place), reached[place].value});
+  }
+  return found;
+}
+
+std::size_t Model::direct_candidates(ThreadId requester) const {
+  const Index at = impl_->store.find(requester);
+  if (at == none || impl_->store.threads[at].state != RunState::blocked) return 0;
+  (void)impl_->search.run(at);
+  return impl_->search.direct();
+}
+
+bool Model::has_choice(ThreadId requester) const {
+  const Index at = impl_->store.find(requester);
+  return at != none && !impl_->chargeable(at).empty();
+}
+
+void Model::set_favoured(ThreadId requester, const Candidate& candidate) {
+  Store& store = impl_->store;
+  const Index at = store.find(requester);
+  const Index resource = store.find(candidate.resource);
+  if (at == none || resource == none || !store.requests_resource(at, resource)) return;
+  ThreadRecord& record = store.threads[at];
+  if (!record.notes) record.notes = std::make_unique<WaitNotes>();
+  record.notes->favoured_resource = resource;
+  record.notes->favoured_path = candidate.path;
+}
+
+void Model::clear_favoured(ThreadId requester) {
+  const Index at = impl_->store.find(requester);
+  if (at == none || !impl_->store.threads[at].notes) return;
+  impl_->store.threads[at].notes->favoured_path.clear();
+}
+
+std::optional<ThreadId> Model::favoured(ThreadId requester) const {
+  const Index at = impl_->store.find(requester);
+  if (at == none) return std::nullopt;
+  const WaitNotes* notes = impl_->store.threads[at].notes.get();
+  if (notes == nullptr || notes->favoured_path.empty()) return std::nullopt;
+  return notes->favoured_path.front();
+}
+
+Model::Counts Model::counts() const {
+  const Store& store = impl_->store;
+  return {store.threads.live(), store.resources.live(), store.requests.live(), store.providers.live()};
+}
+
+}  // namespace swapd::model

@@ -1,0 +1,115 @@
+#include "model/search.h"
+
+#include <algorithm>
+
+namespace swapd::model {
+
+std::uint32_t debits(const WaitNotes* notes, ThreadId thread) {
+  if (notes == nullptr) return 0;
+  const auto it = std::lower_bound(notes->debits.begin(), notes->debits.end(), thread,
+                                   [](const Debit& debit, ThreadId id) { return debit.thread < id; });
+  return it != notes->debits.end() && it->thread == thread ? it->count : 0;
+}
+
+void Search::begin() {
+  ++run_;
+  steps_ = 0;
+  direct_ = 0;
+  nodes_used_ = 0;
+  if (marks_.size() < store_.threads.end()) marks_.resize(store_.threads.end());
+}
+
+Index Search::fresh_node() {
+  if (nodes_used_ == nodes_.size()) nodes_.emplace_back();
+  nodes_[nodes_used_].clear();
+  return nodes_used_++;
+}
+
+const std::vector<Reach>& Search::run(Index requester) {
+  begin();
+  return nodes_[expand(requester, 0).node];
+}
+
+Search::Expanded Search::expand(Index thread, std::uint32_t depth) {
+  Expanded result;
+  result.node = fresh_node();
+  marks_[thread].way = depth + 1;
+  const ThreadRecord& requester = store_.threads[thread];
+  for (Index at = requester.requests; at != none && steps_ < max_steps; at = store_.requests[at].next_of_thread) {
+    const Index resource = store_.requests[at].resource;
+    if (!store_.settings_of(resource).counts) continue;
+    store_.for_each_provider(resource, [&](Index provider) {
+      expand_provider(provider, requester.notes.get(), depth, result);
+      return ++steps_ < max_steps;
+    });
+  }
+  marks_[thread].way = 0;
+  order(nodes_[result.node]);
+  // A cut at this thread or above it means that it lies on a cycle: then the result holds for this way only.
+  if (result.lowest_cut > depth) {
+    marks_[thread].expanded = run_;
+    marks_[thread].node = result.node;
+  }
+  return result;
+}
+
+void Search::expand_provider(Index provider, const WaitNotes* notes, std::uint32_t depth, Expanded& result) {
+  const Provider& candidate = store_.providers[provider];
+  const ThreadRecord& thread = store_.threads[candidate.thread];
+  if (const std::uint32_t way = marks_[candidate.thread].way; way != 0) {
+    result.lowest_cut = std::min(result.lowest_cut, way - 1);
+    return;
+  }
+  const KindSettings& kind = store_.settings_of(candidate.resource);
+  if (kind.feedback == Feedback::paper && candidate.confidence == 0) return;
+
+  // The confidence less this wait's debits; C(P,P1,R) * C(P1,P2,R1) / K for the steps after the first.
+  const double left = static_cast<double>(candidate.confidence) - debits(notes, thread.id);
+  const double value = std::max(left, 0.0) / (depth == 0 ? 1.0 : kind.base_confidence);
+  const double overdraft = std::max(-left, 0.0);
+  std::vector<Reach>& reached = nodes_[result.node];
+  const std::size_t before = reached.size();
+  if (thread.state != RunState::blocked) {
+    reached.push_back({candidate.thread, provider, none, 0, value, static_cast<float>(overdraft)});
+  } else if (thread.requests != none && depth + 1 < max_depth) {
+    Index node = marks_[candidate.thread].node;
+    if (marks_[candidate.thread].expanded != run_) {
+      const Expanded below = expand(candidate.thread, depth + 1);
+      result.lowest_cut = std::min(result.lowest_cut, below.lowest_cut);
+      node = below.node;
+    }
+    const std::vector<Reach>& onward = nodes_[node];
+    for (Index place = 0; place < onward.size(); ++place, ++steps_) {
+      const Reach& rest = onward[place];
+      reached.push_back(
+          {rest.leaf, provider, node, place, value * rest.value, static_cast<float>(overdraft) + rest.overdraft});
+    }
+  }
+  if (depth == 0 && reached.size() > before && marks_[candidate.thread].counted != run_) {
+    marks_[candidate.thread].counted = run_;
+    ++direct_;
+  }
+}
+
+// Best first; then one way for each leaf, its best. The order is total: evidence and age decide between equals, and
+// below the same provider the order of its own node stands.
+void Search::order(std::vector<Reach>& reached) {
+  std::sort(reached.begin(), reached.end(), [this](const Reach& a, const Reach& b) {
+    // As floats, so that the same factors multiplied in another order compare equal.
+    if (const auto x = static_cast<float>(a.value), y = static_cast<float>(b.value); x != y) return x > y;
+    if (a.overdraft != b.overdraft) return a.overdraft < b.overdraft;
+    if (a.first == b.first) return a.place < b.place;
+    const Provider& first = store_.providers[a.first];
+    const Provider& second = store_.providers[b.first];
+    if (first.evidence != second.evidence) return first.evidence < second.evidence;
+    return static_cast<std::int32_t>(first.age - second.age) < 0;  // the counter may wrap
+  });
+  const std::uint64_t stamp = ++stamp_;
+  std::erase_if(reached, [&](const Reach& reach) {
+    if (marks_[reach.leaf].seen == stamp) return true;
+    marks_[reach.leaf].seen = stamp;
+    return false;
+  });
+}
+
+}  // namespace swapd::model

@@ -1,0 +1,228 @@
+#include "model/store.h"
+
+#include <algorithm>
+
+namespace swapd::model {
+namespace {
+
+std::uint64_t hash_of(const Resource& key) { return std::hash<Resource>{}(key); }
+std::uint64_t hash_of_record(const ResourceRecord& record) { return hash_of(record.key()); }
+// By tid alone: a recycled tid is found in the chain of the one before it.
+std::uint64_t hash_of_tid(ThreadId id) { return static_cast<std::uint64_t>(id.tid); }
+std::uint64_t hash_of_thread(const ThreadRecord& record) { return hash_of_tid(record.id); }
+
+// K of 0 would make every indirect confidence a division by zero, and 2K has to fit its field.
+Settings within_limits(Settings settings) {
+  for (KindSettings& kind : settings.kinds) {
+    kind.base_confidence = std::clamp<std::uint16_t>(kind.base_confidence, 1, 0x7fff);
+    kind.max_providers = std::max<std::uint16_t>(kind.max_providers, 1);
+  }
+  return settings;
+}
+
+}  // namespace
+
+Store::Store(const Settings& settings) : settings_(within_limits(settings)) {}
+
+void Store::set_settings(const Settings& settings) {
+  settings_ = within_limits(settings);
+  for (Index at = 0; at < resources.end(); ++at) {
+    if (!resources[at].live) continue;
+    std::vector<Index> all;
+    for_each_provider(at, [&](Index provider) {
+      all.push_back(provider);
+      return true;
+    });
+    // Linking them again in their old order keeps that order within each list.
+    resources[at].providers = none;
+    resources[at].provider_count = 0;
+    const KindSettings& limits = settings_of(at);
+    for (auto it = all.rbegin(); it != all.rend(); ++it) {
+      Provider& provider = providers[*it];
+      provider.confidence = std::min<std::uint16_t>(provider.confidence, limits.base_confidence * 2);
+      link_provider(*it);
+    }
+    while (resources[at].provider_count > limits.max_providers) remove_provider(resources[at].providers);
+  }
+}
+
+Index Store::find(ThreadId id) const {
+  return thread_table_.find(hash_of_tid(id), [&](const ThreadRecord& record) { return record.id == id; });
+}
+
+Index Store::find_other(ThreadId id) const {
+  return thread_table_.find(hash_of_tid(id),
+                            [&](const ThreadRecord& record) { return record.id.tid == id.tid && record.id != id; });
+}
+
+Index Store::add(ThreadId id) {
+  const Index at = threads.add();
+  threads[at].id = id;
+  thread_table_.insert(at, hash_of_thread);
+  return at;
+}
+
+void Store::remove_thread(Index thread) {
+  remove_requests(thread);
+  while (threads[thread].provides != none) {
+    const Index provider = threads[thread].provides;
+    const Index resource = providers[provider].resource;
+    remove_provider(provider);
+    drop_if_unused(resource);
+  }
+  thread_table_.erase(thread, hash_of_thread(threads[thread]));
+  threads.remove(thread);
+}
+
+Index Store::find(const Resource& key) const {
+  return resource_table_.find(
+      hash_of(key), [&](const ResourceRecord& record) { return record.kind == key.kind && record.ids == key.ids; });
+}
+
+Index Store::find_or_add(const Resource& key) {
+  if (const Index found = find(key); found != none) return found;
+  const Index at = resources.add();
+  resources[at].ids = key.ids;
+  resources[at].kind = key.kind;
+  resources[at].live = true;
+  resource_table_.insert(at, hash_of_record);
+  return at;
+}
+
+void Store::drop_if_unused(Index resource) {
+  const ResourceRecord& record = resources[resource];
+  if (record.providers != none || record.requests != none) return;
+  resource_table_.erase(resource, hash_of_record(record));
+  resources.remove(resource);
+}
+
+Index Store::provider(Index resource, Index thread) const {
+  Index found = none;
+  for_each_provider(resource, [&](Index at) {
+    if (providers[at].thread == thread) found = at;
+    return found == none;
+  });
+  return found;
+}
+
+Index Store::add_provider(Index resource, Index thread, Evidence evidence) {
+  const KindSettings& limits = settings_of(resource);
+  if (resources[resource].provider_count >= limits.max_providers) remove_provider(resources[resource].providers);
+  const Index at = providers.add();
+  Provider& added = providers[at];
+  added.thread = thread;
+  added.resource = resource;
+  added.age = age_++;
+  added.confidence = limits.base_confidence;
+  added.evidence = evidence;
+  link_provider(at);
+  ThreadRecord& owner = threads[thread];
+  added.next_of_thread = owner.provides;
+  if (owner.provides != none) providers[owner.provides].previous_of_thread = at;
+  owner.provides = at;
+  return at;
+}
+
+void Store::remove_provider(Index provider) {
+  unlink_provider(provider);
+  const Provider& gone = providers[provider];
+  if (gone.previous_of_thread != none)
+    providers[gone.previous_of_thread].next_of_thread = gone.next_of_thread;
+  else
+    threads[gone.thread].provides = gone.next_of_thread;
+  if (gone.next_of_thread != none) providers[gone.next_of_thread].previous_of_thread = gone.previous_of_thread;
+  providers.remove(provider);
+}
+
+void Store::change_confidence(Index provider, int by) {
+  Provider& changed = providers[provider];
+  const int limit = settings_of(changed.resource).base_confidence * 2;
+  const int list = list_of(changed);
+  changed.confidence = static_cast<std::uint16_t>(std::clamp(changed.confidence + by, 0, limit));
+  if (list_of(changed) == list) return;
+  unlink_provider(provider);
+  link_provider(provider);
+}
+
+int Store::list_of(const Provider& provider) const {
+  const int base = settings_of(provider.resource).base_confidence;
+  return (provider.confidence > base) - (provider.confidence < base);
+}
+
+void Store::link_provider(Index provider) {
+  Provider& added = providers[provider];
+  ResourceRecord& owner = resources[added.resource];
+  ++owner.provider_count;
+  if (owner.providers == none) {
+    added.previous = added.next = owner.providers = provider;
+    return;
+  }
+  // Back from the tail over the higher lists: the place behind the last one of this list or of a lower one.
+  const Index head = owner.providers;
+  const int list = list_of(added);
+  Index before = providers[head].previous;
+  bool first = false;
+  while (list_of(providers[before]) > list) {
+    if (before == head) {
+      first = true;
+      before = providers[head].previous;
+      break;
+    }
+    before = providers[before].previous;
+  }
+  added.previous = before;
+  added.next = providers[before].next;
+  providers[added.next].previous = provider;
+  providers[before].next = provider;
+  if (first) owner.providers = provider;
+}
+
+void Store::unlink_provider(Index provider) {
+  const Provider& gone = providers[provider];
+  ResourceRecord& owner = resources[gone.resource];
+  --owner.provider_count;
+  if (gone.next == provider) {
+    owner.providers = none;
+    return;
+  }
+  providers[gone.previous].next = gone.next;
+  providers[gone.next].previous = gone.previous;
+  if (owner.providers == provider) owner.providers = gone.next;
+}
+
+void Store::add_request(Index thread, Index resource) {
+  const Index at = requests.add();
+  Request& added = requests[at];
+  ResourceRecord& wanted = resources[resource];
+  added.thread = thread;
+  added.resource = resource;
+  added.next = wanted.requests;
+  if (wanted.requests != none) requests[wanted.requests].previous = at;
+  wanted.requests = at;
+  added.next_of_thread = threads[thread].requests;
+  threads[thread].requests = at;
+}
+
+void Store::remove_requests(Index thread) {
+  for (Index at = threads[thread].requests; at != none;) {
+    const Request gone = requests[at];
+    if (gone.previous != none)
+      requests[gone.previous].next = gone.next;
+    else
+      resources[gone.resource].requests = gone.next;
+    if (gone.next != none) requests[gone.next].previous = gone.previous;
+    requests.remove(at);
+    drop_if_unused(gone.resource);
+    at = gone.next_of_thread;
+  }
+  threads[thread].requests = none;
+}
+
+bool Store::requests_resource(Index thread, Index resource) const {
+  for (Index at = threads[thread].requests; at != none; at = requests[at].next_of_thread) {
+    if (requests[at].resource == resource) return true;
+  }
+  return false;
+}
+
+}  // namespace swapd::model

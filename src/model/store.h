@@ -1,0 +1,145 @@
+// The objects of the model and the lists that join them; no rule about feedback lives here.
+//
+//   thread ──requests──▶ request ──▶ resource ◀── provider ◀──provides── thread
+//
+// Every record can be reached from both of its ends, so that a thread's exit costs what the thread touched.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "model/model.h"
+#include "model/slab.h"
+
+namespace swapd::model {
+
+// A thread provides a resource. 32 bytes, the paper's figure.
+struct Provider {
+  Index thread = none;
+  Index resource = none;
+  Index previous = none, next = none;                      // among the resource's providers: a ring, see Store
+  Index previous_of_thread = none, next_of_thread = none;  // among what the thread provides
+  std::uint32_t age = 0;                                   // counts up; the lower came first
+  std::uint16_t confidence = 0;
+  Evidence evidence = Evidence::accessed;
+};
+static_assert(sizeof(Provider) <= 32);
+
+// A thread waits for a resource.
+struct Request {
+  Index thread = none;
+  Index resource = none;
+  Index previous = none, next = none;  // among the resource's requesters
+  Index next_of_thread = none;         // in the order of Blocked::awaited
+};
+static_assert(sizeof(Request) <= 32);
+
+struct ResourceRecord {
+  std::array<std::uint64_t, 4> ids{};
+  Index hash_next = none;
+  Index providers = none;
+  Index requests = none;
+  std::uint16_t provider_count = 0;
+  ResourceKind kind = ResourceKind::unknown;
+  bool live = false;
+
+  [[nodiscard]] Resource key() const { return {kind, ids}; }
+};
+static_assert(sizeof(ResourceRecord) <= 64);
+
+// The quanta that a favoured provider used during one wait without providing. The resource is the one that it was
+// favoured for last: that record pays when the wait is settled. The thread may be gone by then, so it is named, not
+// indexed.
+struct Debit {
+  ThreadId thread;
+  Index resource = none;
+  std::uint32_t count = 0;
+};
+
+// What the choice among providers has left behind in a wait; most waits have none of it.
+struct WaitNotes {
+  std::vector<Debit> debits;  // ordered by thread
+  Index favoured_resource = none;
+  std::vector<ThreadId> favoured_path;  // direct … leaf; empty: nobody is favoured
+};
+
+struct ThreadRecord {
+  ThreadId id;
+  pid_t tgid = 0;
+  std::uint32_t uid = 0;
+  SchedAttr base;
+  Time since{};
+  std::int32_t call = -1;
+  RunState state = RunState::unknown;
+  Index hash_next = none;
+  Index provides = none;
+  Index requests = none;
+  std::unique_ptr<WaitNotes> notes;
+  mutable std::vector<Resource> shown;  // `requests` spelt out, made when a view asks for it
+};
+
+// A resource's providers stand in one ring that holds the paper's three lists end to end: below K, at K, above K. So
+// "the front of the lowest list that is not empty" is the head of the ring, and a resource needs one link instead of
+// six.
+class Store {
+ public:
+  explicit Store(const Settings& settings);
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
+
+  [[nodiscard]] const Settings& settings() const { return settings_; }
+  [[nodiscard]] const KindSettings& settings_of(Index resource) const {
+    return settings_.kinds[static_cast<std::size_t>(resources[resource].kind)];
+  }
+  // Puts every confidence and every list within the new limits.
+  void set_settings(const Settings& settings);
+
+  [[nodiscard]] Index find(ThreadId id) const;
+  // Another thread that has or had this tid, or none.
+  [[nodiscard]] Index find_other(ThreadId id) const;
+  [[nodiscard]] Index add(ThreadId id);
+  void remove_thread(Index thread);
+
+  [[nodiscard]] Index find(const Resource& key) const;
+  [[nodiscard]] Index find_or_add(const Resource& key);
+  // A resource object lives while it has requesters or providers (papers/001, section 3.1).
+  void drop_if_unused(Index resource);
+
+  [[nodiscard]] Index provider(Index resource, Index thread) const;
+  // The newcomer goes to the end of the middle list; where there are L already, the front of the lowest list leaves.
+  Index add_provider(Index resource, Index thread, Evidence evidence);
+  // Leaves the resource in place, even an unused one.
+  void remove_provider(Index provider);
+  // Keeps it within 0…2K and in the right list.
+  void change_confidence(Index provider, int by);
+  template <typename Visit>
+  void for_each_provider(Index resource, Visit visit) const {
+    // From the tail: those of highest confidence first. `visit` returns false to stop and must not change the list.
+    const Index head = resources[resource].providers;
+    if (head == none) return;
+    for (Index at = providers[head].previous;; at = providers[at].previous) {
+      if (!visit(at) || at == head) return;
+    }
+  }
+
+  void add_request(Index thread, Index resource);
+  void remove_requests(Index thread);
+  [[nodiscard]] bool requests_resource(Index thread, Index resource) const;
+
+  Slab<ThreadRecord> threads;
+  Slab<ResourceRecord> resources;
+  Slab<Provider> providers;
+  Slab<Request> requests;
+
+ private:
+  [[nodiscard]] int list_of(const Provider& provider) const;
+  void link_provider(Index provider);
+  void unlink_provider(Index provider);
+
+  Settings settings_;
+  ChainTable<ThreadRecord> thread_table_{threads};
+  ChainTable<ResourceRecord> resource_table_{resources};
+  std::uint32_t age_ = 0;
+};
+
+}  // namespace swapd::model
