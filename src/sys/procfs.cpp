@@ -161,10 +161,9 @@ Result<std::string> Procfs::fd_link(pid_t tid, int fd) const {
   return std::string(buffer.data(), static_cast<std::size_t>(size));
 }
 
-bool Procfs::fd_link_is(pid_t tid, int fd, std::string_view text) const {
-  std::array<char, 64> buffer;
+std::string_view Procfs::fd_link(pid_t tid, int fd, std::span<char> buffer) const {
   const ssize_t size = ::readlink(Path(root_, tid, "fd/", fd).c_str(), buffer.data(), buffer.size());
-  return size >= 0 && text == std::string_view(buffer.data(), static_cast<std::size_t>(size));
+  return {buffer.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0))};
 }
 
 Result<FdNumbers> Procfs::fd_numbers(pid_t tid, int fd) const {

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -104,8 +105,8 @@ class Procfs {
   // [hot] Up to the first 1 KiB of fdinfo. Meant for eventfds, pidfds, signalfds and pty masters, whose fdinfo is
   // short.
   [[nodiscard]] Result<FdNumbers> fd_numbers(pid_t tid, int fd) const;
-  // [hot] Whether the link text is exactly this.
-  [[nodiscard]] bool fd_link_is(pid_t tid, int fd, std::string_view text) const;
+  // [hot] The start of the link text, in the caller's buffer; empty: gone.
+  [[nodiscard]] std::string_view fd_link(pid_t tid, int fd, std::span<char> buffer) const;
   // How the descriptor is open: O_RDONLY, O_WRONLY or O_RDWR (the permission bits of the link).
   [[nodiscard]] Result<int> fd_access(pid_t tid, int fd) const;
   [[nodiscard]] Result<std::uint64_t> fd_size(pid_t tid, int fd) const;  // st_size
