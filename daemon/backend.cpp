@@ -1,0 +1,220 @@
+#include "backend.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "observe/syscall_table.h"
+#include "sys/self.h"
+#include "views.h"
+
+namespace swapd::daemon {
+
+namespace {
+
+double realtime_of(Time time) {
+  const auto now = std::chrono::system_clock::now() - (std::chrono::steady_clock::now() - time);
+  return std::chrono::duration<double>(now.time_since_epoch()).count();
+}
+
+std::string_view name(Note::Type type) {
+  switch (type) {
+    case Note::Type::accessed:
+      return "accessed";
+    case Note::Type::released:
+    case Note::Type::unenrolled:
+      return "released";
+    case Note::Type::blocked:
+      return "blocked";
+    case Note::Type::woken:
+      return "woken";
+    case Note::Type::spawned:
+      return "spawned";
+    case Note::Type::execed:
+      return "execed";
+    case Note::Type::exited:
+      return "exited";
+    case Note::Type::donation_begun:
+      return "donation-begun";
+    case Note::Type::donation_ended:
+      return "donation-ended";
+    case Note::Type::ineffective:
+      return "ineffective";
+    case Note::Type::enrolled:
+      return "enrolled";
+  }
+  return "blocked";
+}
+
+observe::History history_of(const policy::Policy& policy) {
+  return policy.observe.history == policy::History::calls ? observe::History::calls : observe::History::holders;
+}
+
+}  // namespace
+
+DaemonBackend::DaemonBackend(Engine& engine, Launches& launches, const sys::Procfs& procfs,
+                             const sys::Scheduler& scheduler, observe::Resolver& resolver, const policy::Policy& policy,
+                             About about)
+    : engine_(engine),
+      launches_(launches),
+      procfs_(procfs),
+      scheduler_(scheduler),
+      resolver_(resolver),
+      policy_(policy),
+      about_(std::move(about)) {}
+
+Snapshot DaemonBackend::snapshot() {
+  Snapshot out;
+  engine_.call([&](Engine& e) { out = e.snapshot(); });
+  return out;
+}
+
+bus::StatusView DaemonBackend::status() {
+  Counters c;
+  engine_.call([&](Engine& e) { c = e.counters(); });
+  bus::StatusView out;
+  out.version = about_.version;
+  out.observer = "seccomp";
+  out.observer_reason = about_.observer_reason;
+  out.managed_threads = c.managed_threads;
+  out.managed_processes = c.managed_processes;
+  out.listeners = c.listeners;
+  out.donations_active = c.donations_active;
+  out.donations_total = c.donations_total;
+  out.notifications_total = c.notifications;
+  out.events_lost = c.events_lost;
+  out.rivals = about_.rivals;
+  out.warnings = about_.warnings;
+  out.watch_method = c.costs.perf ? "perf" : "poll";
+  out.watched_threads = c.costs.watched;
+  out.watch_wakeups_total = c.costs.wakeups;
+  out.watch_polls_total = c.costs.polls;
+  out.engine_cpu_s = c.engine_cpu_s;
+  out.receivers_cpu_s = c.receivers_cpu_s;
+  out.worker_cpu_s = engine_.worker_cpu_seconds();
+  out.resources = c.model.resources;
+  out.requesters = c.model.requesters;
+  out.providers = c.model.providers;
+  out.log_drops = about_.log_drops ? about_.log_drops() : 0;
+  out.pid = ::getpid();
+  return out;
+}
+
+std::vector<bus::ThreadView> DaemonBackend::threads() {
+  Views views(snapshot(), procfs_, resolver_);
+  std::vector<bus::ThreadView> out;
+  for (const auto& [id, thread] : views.snapshot().threads) out.push_back(views.thread(thread, 0));
+  std::ranges::sort(out, {}, [](const bus::ThreadView& t) { return std::pair(t.pid, t.tid); });
+  return out;
+}
+
+Result<std::vector<bus::ThreadView>> DaemonBackend::why(pid_t pid) {
+  Views views(snapshot(), procfs_, resolver_);
+  const auto chosen = views.select(pid);
+  if (chosen.empty()) {
+    if (!procfs_.thread_id(pid)) return Error(ENOENT, "no process " + std::to_string(pid) + "; `swapctl ps` lists the managed ones");
+    return Error(ENOENT, "process " + std::to_string(pid) + " is not managed; start it with `swapctl run`");
+  }
+  std::vector<bus::ThreadView> out;
+  for (const SnapshotThread* thread : chosen) {
+    bus::ThreadView view = views.thread(*thread, 32);
+    const bool blocked = view.state == "blocked" || view.state == "virtual-runnable" || view.state == "delayed";
+    if (blocked || chosen.size() == 1) out.push_back(std::move(view));
+  }
+  return out;
+}
+
+bus::GraphView DaemonBackend::graph() {
+  Views views(snapshot(), procfs_, resolver_);
+  return views.graph();
+}
+
+Result<bus::LaunchAnswer> DaemonBackend::launch(bus::LaunchRequest request) {
+  if (request.class_name.empty()) request.class_name = "default";
+  if (!policy_.classes.contains(request.class_name) && request.class_name != "default")
+    return Error(ENOENT, "no class '" + request.class_name + "': the policy has no [class." + request.class_name + "]");
+  if (request.observe == "bpf")
+    return Error(EINVAL, "this swapd has no bpf observer; use --observe auto or --observe seccomp");
+  if (request.observe != "auto" && request.observe != "seccomp" && !request.observe.empty())
+    return Error(EINVAL, "unknown observer '" + request.observe + "': auto, bpf or seccomp");
+  Status again = Done{};
+  engine_.call([&](Engine& e) { again = e.manage_again(request.pid, request.class_name); });
+  if (again) return bus::LaunchAnswer{.install = false, .program = {}};
+  const auto rules = observe::observe_rules(history_of(policy_), policy_.observe.trap_kill);
+  auto program = sys::build_filter(rules);
+  if (!program) return std::move(program).error();
+  if (Status begun = launches_.begin(std::move(request)); !begun) return std::move(begun).error();
+  return bus::LaunchAnswer{.install = true, .program = std::move(program).value()};
+}
+
+Status DaemonBackend::enroll(pid_t pid) {
+  if (!procfs_.thread_id(pid)) return Error(ENOENT, "no process " + std::to_string(pid));
+  return Error(EINVAL, "this swapd cannot attach to a running process; start it with `swapctl run`");
+}
+
+Status DaemonBackend::may_touch(pid_t pid, std::uint32_t uid) const {
+  if (uid == 0) return Done{};
+  const auto owner = procfs_.uid(pid);
+  if (owner && *owner == uid) return Done{};
+  return Error(EACCES, "process " + std::to_string(pid) + " belongs to another user");
+}
+
+Status DaemonBackend::release(pid_t pid, std::uint32_t uid) {
+  if (Status may = may_touch(pid, uid); !may) return may;
+  Status done = Done{};
+  engine_.call([&](Engine& e) { done = e.release(pid); });
+  return done;
+}
+
+Status DaemonBackend::set(pid_t pid, const SchedAttr& base, std::uint32_t uid) {
+  if (Status may = may_touch(pid, uid); !may) return may;
+  if (uid != 0) {
+    // Nothing through swapd that setpriority(2) would refuse.
+    const auto now = scheduler_.get(pid);
+    if (base.realtime() || (now && rank(base) > rank(*now)))
+      return Error(EACCES, "only root may raise a priority through swapd");
+  }
+  Status done = Done{};
+  engine_.call([&](Engine& e) { done = e.set_base(pid, base); });
+  return done;
+}
+
+void DaemonBackend::follow_events(std::function<void(const bus::EventView&)> sink) {
+  sink_ = std::move(sink);
+  engine_.want_notes(static_cast<bool>(sink_));
+  if (!sink_) (void)engine_.take_notes();
+}
+
+void DaemonBackend::forward_notes() {
+  for (const Note& note : engine_.take_notes()) {
+    if (!sink_) continue;
+    bus::EventView event{.time = realtime_of(note.time), .type = std::string(name(note.type))};
+    event.tid = note.thread.tid;
+    event.pid = note.tgid != 0 ? note.tgid : note.thread.tid;
+    event.comm = procfs_.comm(note.thread.tid).value_or("");
+    if (note.has_resource) event.fields["resource"] = text(note.resource);
+    switch (note.type) {
+      case Note::Type::donation_begun:
+      case Note::Type::donation_ended:
+      case Note::Type::ineffective:
+        event.numbers["requester"] = note.other.tid;
+        event.fields["policy"] = std::string(swapd::name(note.attr.policy));
+        event.numbers["nice"] = note.attr.nice;
+        event.numbers["rt_priority"] = note.attr.rt_priority;
+        if (note.type == Note::Type::ineffective) event.fields["reason"] = std::string(actuate::name(note.reason));
+        break;
+      case Note::Type::woken:
+        if (note.other.valid()) event.numbers["by"] = note.other.tid;
+        break;
+      case Note::Type::spawned:
+        event.numbers["parent"] = note.other.tid;
+        break;
+      default:
+        break;
+    }
+    sink_(event);
+  }
+}
+
+}  // namespace swapd::daemon

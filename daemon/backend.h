@@ -1,0 +1,56 @@
+// The daemon's side of the bus: status, threads, why, graph and the commands (bus/backend.h). Control thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bus/backend.h"
+#include "engine.h"
+#include "launches.h"
+#include "observe/resolver.h"
+#include "policy/policy.h"
+#include "sys/procfs.h"
+#include "sys/scheduler.h"
+
+namespace swapd::daemon {
+
+class DaemonBackend final : public bus::Backend {
+ public:
+  struct About {
+    std::string version, observer_reason;
+    std::vector<std::string> warnings, rivals;
+    std::function<std::uint64_t()> log_drops;
+  };
+  DaemonBackend(Engine& engine, Launches& launches, const sys::Procfs& procfs, const sys::Scheduler& scheduler,
+                observe::Resolver& resolver, const policy::Policy& policy, About about);
+
+  [[nodiscard]] bus::StatusView status() override;
+  [[nodiscard]] std::vector<bus::ThreadView> threads() override;
+  [[nodiscard]] Result<std::vector<bus::ThreadView>> why(pid_t pid) override;
+  [[nodiscard]] bus::GraphView graph() override;
+  [[nodiscard]] Result<bus::LaunchAnswer> launch(bus::LaunchRequest request) override;
+  [[nodiscard]] Status enroll(pid_t pid) override;
+  [[nodiscard]] Status release(pid_t pid, std::uint32_t uid) override;
+  [[nodiscard]] Status set(pid_t pid, const SchedAttr& base, std::uint32_t uid) override;
+  void follow_events(std::function<void(const bus::EventView&)> sink) override;
+
+  // The engine's notes are readable: hands them to the follower.
+  void forward_notes();
+
+ private:
+  [[nodiscard]] Snapshot snapshot();
+  [[nodiscard]] Status may_touch(pid_t pid, std::uint32_t uid) const;
+
+  Engine& engine_;
+  Launches& launches_;
+  const sys::Procfs& procfs_;
+  const sys::Scheduler& scheduler_;
+  observe::Resolver& resolver_;
+  const policy::Policy& policy_;
+  About about_;
+  std::function<void(const bus::EventView&)> sink_;
+};
+
+}  // namespace swapd::daemon

@@ -1,0 +1,367 @@
+#include "donor.h"
+
+#include <sys/epoll.h>
+
+#include <algorithm>
+
+namespace swapd::daemon {
+
+namespace {
+
+constexpr int explore_rounds = 16;         // depth of a wait tree that one batch may open up
+constexpr std::size_t most_timers = 128;   // idle ones are dropped past this
+constexpr std::size_t most_scanned = 4096;
+
+bool same_wait(const decide::Donation& a, const decide::Donation& b) {
+  return a.requester == b.requester && a.resource == b.resource && a.path.front() == b.path.front();
+}
+
+}  // namespace
+
+Donor::Donor(Settings settings, Members& members, model::Model& model, observe::Observer& observer,
+             actuate::Actuator& actuator, Worker& worker, int epoll)
+    : settings_(std::move(settings)),
+      members_(members),
+      model_(model),
+      observer_(observer),
+      actuator_(actuator),
+      worker_(worker),
+      epoll_(epoll),
+      decider_(settings_.rules) {}
+
+bool Donor::important(const MemberThread& thread) const { return rank(thread.base) > members_.lowest_rank(); }
+
+void Donor::apply(const Event& event) { model_.apply(event); }
+
+void Donor::take(const Event& event) {
+  if (const auto* access = std::get_if<Accessed>(&event); access != nullptr && access->evidence == Evidence::sent_to) {
+    // A hint: it names a provider where none is known, and orders those that are. It does not add to a list that scans made.
+    const auto known = model_.providers(access->resource, std::nullopt);
+    const bool listed = std::ranges::any_of(known, [&](const auto& p) { return p.thread == access->thread; });
+    const bool alone = std::ranges::all_of(known, [&](const auto& p) {
+      const auto waiter = model_.thread(p.thread);
+      return waiter && waiter->state == model::RunState::blocked && waiting_.contains(p.thread);
+    });
+    if (!listed && !alone) return;
+  }
+  apply(event);
+  if (const auto* blocked = std::get_if<Blocked>(&event)) {
+    const MemberThread* member = members_.thread(blocked->thread);
+    if (member != nullptr && important(*member) && !blocked->awaited.empty())
+      waiting_.insert(blocked->thread);
+    else if (waiting_.contains(blocked->thread) && blocked->awaited.empty())
+      wait_ended(blocked->thread);
+  } else if (const auto* woken = std::get_if<Woken>(&event)) {
+    if (waiting_.contains(woken->thread)) wait_ended(woken->thread);
+  } else if (std::holds_alternative<Enrolled>(event)) {
+    ranks_changed_ = true;
+  }
+}
+
+// The wait is over: the donation ends, or lingers where the requester keeps coming back to the same resource, so that a chain of short
+// waits is one donation (DESIGN.md section 6). A requester that is lower than what it lends must not be kept waiting by it.
+void Donor::wait_ended(ThreadId requester) {
+  waiting_.erase(requester);
+  decider_.forget(requester);
+  if (const auto timer = quantum_timer_.find(requester); timer != quantum_timer_.end()) {
+    if (const auto t = timers_.find(timer->second); t != timers_.end()) {
+      t->second.use = Timer::Use::idle;
+      if (t->second.perf) t->second.perf->disarm();
+    }
+    quantum_timer_.erase(timer);
+  }
+  const auto donation = std::ranges::find(current_, requester, &decide::Donation::requester);
+  if (donation == current_.end() || donation->refusal != decide::Refusal::none) return;
+  const auto last = last_wait_.find(requester);
+  const bool again = last != last_wait_.end() && last->second == donation->resource;
+  last_wait_[requester] = donation->resource;
+  const MemberThread* member = members_.thread(requester);
+  if (!again || member == nullptr || settings_.rules.linger <= Duration::zero()) return;
+  if (rank(member->base) < rank(donation->attr)) return;
+  lingering_[requester] = {.donation = *donation};  // its timer is armed if the batch does not bring the next wait already
+}
+
+void Donor::arm_lingers(Time now) {
+  for (auto& [requester, lingering] : lingering_) {
+    if (lingering.timer != 0) continue;
+    lingering.timer = timer_for(requester, lingering.donation.path.back(), now);
+    Timer& timer = timers_[lingering.timer];
+    timer.use = Timer::Use::linger;
+    timer.period = settings_.rules.linger;
+    if (timer.perf) timer.perf->arm(timer.period);
+    timer.wall_end = now + (timer.perf ? settings_.linger_wall : 2 * settings_.rules.linger);
+  }
+}
+
+void Donor::end_linger(ThreadId requester) {
+  const auto found = lingering_.find(requester);
+  if (found == lingering_.end()) return;
+  if (const auto timer = timers_.find(found->second.timer); timer != timers_.end()) {
+    timer->second.use = Timer::Use::idle;
+    if (timer->second.perf) timer->second.perf->disarm();
+  }
+  lingering_.erase(found);
+}
+
+std::uint64_t Donor::timer_for(ThreadId requester, ThreadId thread, Time now) {
+  for (auto& [key, timer] : timers_)
+    if (timer.requester == requester && timer.thread == thread) {
+      timer.last_used = now;
+      return key;
+    }
+  if (timers_.size() >= most_timers) {
+    auto oldest = timers_.end();
+    for (auto it = timers_.begin(); it != timers_.end(); ++it)
+      if (it->second.use == Timer::Use::idle && (oldest == timers_.end() || it->second.last_used < oldest->second.last_used))
+        oldest = it;
+    if (oldest != timers_.end()) timers_.erase(oldest);
+  }
+  const std::uint64_t key = next_timer_++;
+  Timer& timer = timers_[key];
+  timer.requester = requester;
+  timer.thread = thread;
+  timer.last_used = now;
+  if (auto opened = sys::CpuTimer::open(thread.tid)) {
+    timer.perf = std::move(opened).value();
+    epoll_event event{.events = EPOLLIN, .data = {.u64 = key}};
+    if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, timer.perf->fd(), &event) != 0) timer.perf.reset();
+  }
+  return key;
+}
+
+void Donor::drop_timers(ThreadId thread) {
+  std::erase_if(timers_, [&](const auto& t) { return t.second.thread == thread || t.second.requester == thread; });
+}
+
+void Donor::timer_expired(std::uint64_t key, Time now) {
+  const auto found = timers_.find(key);
+  if (found == timers_.end()) return;
+  Timer& timer = found->second;
+  if (timer.perf && !timer.perf->expired()) return;
+  const ThreadId requester = timer.requester;
+  switch (timer.use) {
+    case Timer::Use::idle:
+      break;
+    case Timer::Use::quantum:
+      if (timer.perf) timer.perf->arm(timer.period);
+      timer.wall_end = now + timer.period;
+      apply(QuantumUsed{.time = now, .requester = requester});
+      break;
+    case Timer::Use::linger:
+      end_linger(requester);
+      break;
+  }
+}
+
+void Donor::watch(ThreadId thread, bool is_important, Time now) {
+  const MemberThread* member = members_.thread(thread);
+  if (member == nullptr) return;
+  const MemberProcess* process = members_.process(member->tgid);
+  if (process == nullptr || !process->managed) return;
+  Watch& watch = watched_[thread];
+  watch.last_needed = now;
+  watch.important = watch.important || is_important;
+  observer_.watch({thread, member->tgid}, watch.important);
+}
+
+// Which threads could lend anything? Only those above the lowest managed one.
+void Donor::rank_watches(Time now) {
+  ranks_changed_ = false;
+  for (auto& [id, watch] : watched_) watch.important = false;
+  for (const auto& [tid, member] : members_.threads())
+    if (important(member)) watch(member.id, true, now);
+  std::erase_if(waiting_, [&](ThreadId id) {
+    const MemberThread* member = members_.thread(id);
+    const bool gone = member == nullptr || !important(*member);
+    if (gone) decider_.forget(id);
+    return gone;
+  });
+  // A thread that has become important while it was watched as a provider may be waiting already.
+  for (const auto& [id, w] : watched_) {
+    if (!w.important) continue;
+    const auto view = model_.thread(id);
+    if (view && view->state == model::RunState::blocked && !view->awaited.empty()) waiting_.insert(id);
+  }
+}
+
+// Looks at every thread that the requester may be waiting for, as deep as the waits go.
+void Donor::explore(ThreadId requester, Time now) {
+  for (int round = 0; round < explore_rounds; ++round) {
+    bool grown = false;
+    for (const ThreadId thread : model_.wait_tree(requester)) {
+      const auto found = watched_.find(thread);
+      if (found != watched_.end()) {
+        found->second.last_needed = now;
+        continue;
+      }
+      watch(thread, false, now);
+      grown = true;
+    }
+    if (!grown) return;
+    scratch_.clear();
+    observer_.drain(now, scratch_);
+    const std::vector<Event> batch = std::move(scratch_);
+    scratch_ = {};
+    for (const Event& event : batch) take(event);
+    if (!waiting_.contains(requester)) return;
+  }
+}
+
+void Donor::ask_for_providers(ThreadId requester, Time now, bool again) {
+  std::vector<Resource> wanted = model_.unprovided(requester);
+  // Locks change hands without a call that is seen: who holds them is asked anew at each wait and while it lasts.
+  std::vector<ThreadId> tree = model_.wait_tree(requester);
+  tree.push_back(requester);
+  for (const ThreadId id : tree) {
+    const auto view = model_.thread(id);
+    if (!view) continue;
+    for (const Resource& resource : view->awaited) {
+      const bool lock = resource.kind == ResourceKind::flock || resource.kind == ResourceKind::record_lock;
+      if ((lock || again) && std::ranges::find(wanted, resource) == wanted.end()) wanted.push_back(resource);
+    }
+    std::vector<Resource> due;
+    for (const Resource& resource : view->awaited) {
+      if (std::ranges::find(wanted, resource) == wanted.end()) continue;
+      const auto scanned = scanned_.find(resource);
+      const bool lock = resource.kind == ResourceKind::flock || resource.kind == ResourceKind::record_lock;
+      if (scanned != scanned_.end() && scanned->second >= view->since && now - scanned->second < settings_.rescan) continue;
+      if (!lock && scanned != scanned_.end() && now - scanned->second < settings_.rescan / 10) continue;
+      scanned_[resource] = now;
+      due.push_back(resource);
+    }
+    if (!due.empty()) worker_.ask(ScanQuestion{id, std::move(due), members_.managed_pids()});
+  }
+  if (scanned_.size() > most_scanned)
+    std::erase_if(scanned_, [&](const auto& s) { return now - s.second > settings_.rescan; });
+}
+
+void Donor::found(const ScanAnswer& answer, Time now) {
+  for (const observe::Found& found : answer.found) {
+    if (found.unenrolled.empty())
+      unenrolled_.erase(found.resource);
+    else
+      unenrolled_[found.resource] = found.unenrolled;
+    take(Holders{.time = now, .resource = found.resource, .evidence = found.evidence, .threads = found.threads});
+  }
+  if (unenrolled_.size() > most_scanned) unenrolled_.clear();
+}
+
+void Donor::arm_quanta(Time now) {
+  for (const decide::Donation& donation : current_) {
+    if (!donation.choice || donation.refusal != decide::Refusal::none) continue;
+    const std::uint64_t key = timer_for(donation.requester, donation.path.back(), now);
+    const auto armed = quantum_timer_.find(donation.requester);
+    if (armed != quantum_timer_.end() && armed->second == key) continue;
+    if (armed != quantum_timer_.end())
+      if (const auto old = timers_.find(armed->second); old != timers_.end()) {
+        old->second.use = Timer::Use::idle;
+        if (old->second.perf) old->second.perf->disarm();
+      }
+    quantum_timer_[donation.requester] = key;
+    Timer& timer = timers_[key];
+    timer.use = Timer::Use::quantum;
+    timer.period = donation.quantum;
+    timer.wall_end = now + donation.quantum;
+    if (timer.perf) timer.perf->arm(donation.quantum);
+  }
+}
+
+// Where several could provide, it matters who does.
+void Donor::trace_candidates() {
+  for (const decide::Donation& donation : current_) {
+    if (!donation.choice) continue;
+    for (const model::Candidate& candidate : model_.candidates(donation.requester)) {
+      const auto found = watched_.find(candidate.direct);
+      if (found == watched_.end() || found->second.traced) continue;
+      found->second.traced = true;
+      observer_.trace_wakes(candidate.direct);
+    }
+  }
+}
+
+void Donor::apply_boosts(Time now) {
+  std::unordered_map<ThreadId, actuate::Boost> best;
+  const auto lend = [&](const decide::Donation& donation) {
+    if (donation.refusal != decide::Refusal::none) return;
+    for (const ThreadId thread : donation.path) {
+      const auto [place, is_new] =
+          best.try_emplace(thread, actuate::Boost{thread, donation.requester, donation.resource, donation.attr});
+      if (!is_new && rank(donation.attr) > rank(place->second.attr))
+        place->second = {thread, donation.requester, donation.resource, donation.attr};
+    }
+  };
+  for (const decide::Donation& donation : current_) lend(donation);
+  for (const auto& [requester, lingering] : lingering_) lend(lingering.donation);
+  std::vector<actuate::Boost> boosts;
+  boosts.reserve(best.size());
+  for (const auto& [thread, boost] : best) boosts.push_back(boost);
+  actuator_.apply(boosts, now);
+}
+
+void Donor::reconcile(Time now) {
+  if (ranks_changed_) rank_watches(now);
+  const std::vector<ThreadId> open(waiting_.begin(), waiting_.end());
+  for (const ThreadId requester : open) {
+    explore(requester, now);
+    if (waiting_.contains(requester)) ask_for_providers(requester, now, false);
+  }
+  current_ = decider_.decide(model_, {waiting_.begin(), waiting_.end()}, now);
+  for (const decide::Donation& donation : current_) {
+    const auto lingering = lingering_.find(donation.requester);
+    if (lingering != lingering_.end() && same_wait(lingering->second.donation, donation)) end_linger(donation.requester);
+  }
+  // A requester that waits for something else does not linger.
+  std::vector<ThreadId> moved;
+  for (const auto& [requester, lingering] : lingering_)
+    if (waiting_.contains(requester) || members_.thread(requester) == nullptr) moved.push_back(requester);
+  for (const ThreadId requester : moved) end_linger(requester);
+  arm_lingers(now);
+  arm_quanta(now);
+  trace_candidates();
+  apply_boosts(now);
+}
+
+void Donor::tick(Time now) {
+  std::vector<std::uint64_t> late;
+  for (auto& [key, timer] : timers_)
+    if (timer.use != Timer::Use::idle && now >= timer.wall_end && (!timer.perf || timer.use == Timer::Use::linger))
+      late.push_back(key);
+  for (const std::uint64_t key : late) {
+    Timer& timer = timers_[key];
+    if (timer.use == Timer::Use::linger) {
+      end_linger(timer.requester);
+    } else {
+      timer.wall_end = now + timer.period;
+      apply(QuantumUsed{.time = now, .requester = timer.requester});
+    }
+  }
+  for (const ThreadId requester : std::vector<ThreadId>(waiting_.begin(), waiting_.end()))
+    ask_for_providers(requester, now, true);
+  std::vector<ThreadId> idle;
+  for (const auto& [id, w] : watched_)
+    if (!w.important && now - w.last_needed > settings_.keep_watch) idle.push_back(id);
+  for (const ThreadId id : idle) {
+    observer_.untrace_wakes(id);
+    observer_.unwatch(id);
+    watched_.erase(id);
+    drop_timers(id);
+  }
+}
+
+void Donor::forget(ThreadId thread) {
+  waiting_.erase(thread);
+  decider_.forget(thread);
+  end_linger(thread);
+  std::erase_if(lingering_, [&](const auto& l) {
+    return std::ranges::find(l.second.donation.path, thread) != l.second.donation.path.end();
+  });
+  std::erase_if(current_, [&](const auto& d) { return d.requester == thread; });
+  last_wait_.erase(thread);
+  quantum_timer_.erase(thread);
+  drop_timers(thread);
+  watched_.erase(thread);
+  observer_.forget(thread);
+  actuator_.forget(thread);
+}
+
+}  // namespace swapd::daemon

@@ -1,0 +1,109 @@
+// From events to boosts: which threads to watch, who is favoured, what lingers, when a quantum is used (DESIGN.md sections 4–6).
+// Runs on the engine thread; the kernel is reached only through the observer, the actuator and CPU timers.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "actuate/actuator.h"
+#include "base/time.h"
+#include "decide/donation.h"
+#include "members.h"
+#include "model/model.h"
+#include "observe/observer.h"
+#include "sys/perf.h"
+#include "worker.h"
+
+namespace swapd::daemon {
+
+class Donor {
+ public:
+  struct Settings {
+    decide::DonationRules rules;
+    Duration rescan = std::chrono::milliseconds(250);      // holders of what is waited for, while the wait lasts
+    Duration keep_watch = std::chrono::seconds(1);         // a provider is watched this long after its last wait tree
+    Duration linger_wall = std::chrono::milliseconds(50);  // a lingering donation ends then whatever CPU was used
+  };
+  Donor(Settings settings, Members& members, model::Model& model, observe::Observer& observer,
+        actuate::Actuator& actuator, Worker& worker, int epoll);
+
+  // Every event passes here before the reconciliation of its batch.
+  void take(const Event& event);
+  // Watches, asks, decides, applies. Call once for each batch of events.
+  void reconcile(Time now);
+  // Every few milliseconds while there are members.
+  void tick(Time now);
+  // A timer's descriptor is readable: `key` is what the epoll event carries.
+  void timer_expired(std::uint64_t key, Time now);
+  void found(const ScanAnswer& answer, Time now);
+  void base_changed() { ranks_changed_ = true; }
+  void forget(ThreadId thread);
+
+  [[nodiscard]] const std::vector<decide::Donation>& donations() const { return current_; }
+  [[nodiscard]] const std::unordered_map<Resource, std::vector<ThreadId>>& unenrolled() const { return unenrolled_; }
+  [[nodiscard]] bool watched(ThreadId thread) const { return watched_.contains(thread); }
+
+  static constexpr std::uint64_t timer_keys = 1ULL << 32;  // epoll keys from here on are timers
+
+ private:
+  struct Timer {
+    ThreadId requester;
+    ThreadId thread;  // whose CPU time it measures
+    std::unique_ptr<sys::CpuTimer> perf;  // none: not to be had, the wall clock stands in
+    enum class Use : std::uint8_t { idle, quantum, linger } use = Use::idle;
+    Duration period{};
+    Time wall_end{};
+    Time last_used{};
+  };
+  struct Lingering {
+    decide::Donation donation;
+    std::uint64_t timer = 0;  // 0: not armed yet
+  };
+  struct Watch {
+    Time last_needed{};
+    bool important = false;
+    bool traced = false;
+  };
+
+  void rank_watches(Time now);
+  void explore(ThreadId requester, Time now);
+  void watch(ThreadId thread, bool important, Time now);
+  void ask_for_providers(ThreadId requester, Time now, bool again);
+  void wait_ended(ThreadId requester);
+  void end_linger(ThreadId requester);
+  void arm_lingers(Time now);
+  void arm_quanta(Time now);
+  void trace_candidates();
+  void apply_boosts(Time now);
+  void apply(const Event& event);
+  [[nodiscard]] bool important(const MemberThread& thread) const;
+  [[nodiscard]] std::uint64_t timer_for(ThreadId requester, ThreadId thread, Time now);
+  void drop_timers(ThreadId thread);
+
+  Settings settings_;
+  Members& members_;
+  model::Model& model_;
+  observe::Observer& observer_;
+  actuate::Actuator& actuator_;
+  Worker& worker_;
+  int epoll_;
+  decide::DonationDecider decider_;
+
+  std::unordered_map<ThreadId, Watch> watched_;
+  std::unordered_set<ThreadId> waiting_;  // important and blocked on something that somebody may provide
+  std::vector<decide::Donation> current_;
+  std::unordered_map<ThreadId, Lingering> lingering_;          // by requester
+  std::unordered_map<ThreadId, Resource> last_wait_;           // by requester: what it was last lent for
+  std::unordered_map<Resource, Time> scanned_;
+  std::unordered_map<Resource, std::vector<ThreadId>> unenrolled_;
+  std::unordered_map<std::uint64_t, Timer> timers_;
+  std::unordered_map<ThreadId, std::uint64_t> quantum_timer_;  // by requester, while armed
+  std::uint64_t next_timer_ = timer_keys;
+  bool ranks_changed_ = true;
+  std::vector<Event> scratch_;
+};
+
+}  // namespace swapd::daemon

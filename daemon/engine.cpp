@@ -1,0 +1,349 @@
+#include "engine.h"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+#include "sys/self.h"
+
+namespace swapd::daemon {
+
+namespace {
+
+enum Key : std::uint64_t { key_wake = 1, key_observer = 2 };
+constexpr auto roster_period = std::chrono::seconds(1);
+constexpr auto competitors_period = std::chrono::milliseconds(500);
+
+void ring(int fd) {
+  const std::uint64_t one = 1;
+  (void)!::write(fd, &one, sizeof one);
+}
+void silence(int fd) {
+  std::uint64_t count = 0;
+  (void)!::read(fd, &count, sizeof count);
+}
+
+}  // namespace
+
+Engine::Engine(const sys::Procfs& procfs, const sys::Scheduler& scheduler, const sys::Groups& groups,
+               observe::Resolver& resolver, const Clock& clock, Options options)
+    : procfs_(procfs),
+      scheduler_(scheduler),
+      clock_(clock),
+      options_(std::move(options)),
+      epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+      wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      notes_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      model_(options_.model),
+      actuator_(scheduler, groups, options_.actuate),
+      worker_(procfs, scheduler, resolver, [this] { ring(wake_fd_.get()); }) {
+  observe::Observer::Hooks hooks{.identify = [this](pid_t tid) { return identify(tid); },
+                                 .ask = [this](observe::WaitQuestion q) { worker_.ask(std::move(q)); }};
+  observer_ = std::make_unique<observe::SeccompObserver>(procfs, resolver, options_.observe, std::move(hooks));
+  donor_ = std::make_unique<Donor>(options_.donor, members_, model_, *observer_, actuator_, worker_, epoll_.get());
+  actuator_.on_outcome([this](const actuate::Outcome& outcome) { note_outcome(outcome); });
+}
+
+Engine::~Engine() { stop(); }
+
+Status Engine::start(std::vector<std::string>& warnings) {
+  for (const std::string& line : observer_->missing()) warnings.push_back(line);
+  if (auto opened = sys::ProcEvents::open())
+    proc_events_ = std::move(opened).value();
+  else
+    warnings.push_back("process connector: " + opened.error().text() + "; children are found by scans instead");
+  if (auto recovered = actuator_.recover(); !recovered)
+    warnings.push_back(recovered.error().text());
+  else if (*recovered > 0)
+    warnings.push_back("gave back the attributes of " + std::to_string(*recovered) + " threads that an earlier run had changed");
+
+  epoll_event wake{.events = EPOLLIN, .data = {.u64 = key_wake}};
+  epoll_event observer{.events = EPOLLIN, .data = {.u64 = key_observer}};
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_fd_.get(), &wake) != 0 ||
+      ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, observer_->fd(), &observer) != 0)
+    return errno_error("setting up the engine's descriptors");
+  worker_.start();
+  std::promise<Status> realtime;
+  auto started = realtime.get_future();
+  thread_ = std::thread([this, &realtime] {
+    sys::name_thread("swapd-engine");
+    SchedAttr attr;
+    attr.policy = SchedPolicy::fifo;
+    attr.rt_priority = static_cast<std::uint8_t>(options_.priority);
+    realtime.set_value(scheduler_.set(0, attr));
+    run();
+  });
+  if (auto set = started.get(); !set)
+    warnings.push_back("the engine runs in the ordinary class: " + set.error().text() + "; donations come late under load");
+  return Done{};
+}
+
+void Engine::stop() {
+  if (!thread_.joinable()) return;
+  call([](Engine& e) { e.stopping_ = true; });
+  thread_.join();
+  worker_.stop();
+}
+
+bool Engine::call(std::function<void(Engine&)> command) {
+  auto done = std::make_shared<std::promise<void>>();
+  auto finished = done->get_future();
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopped_) return false;
+    commands_.push_back([this, command = std::move(command), done] {
+      command(*this);
+      done->set_value();
+    });
+  }
+  ring(wake_fd_.get());
+  finished.wait();
+  return true;
+}
+
+void Engine::run() {
+  std::array<epoll_event, 32> ready{};
+  next_tick_ = clock_.now();
+  while (!stopping_) {
+    Time now = clock_.now();
+    Time wake_at = members_.empty() ? Time::max() : next_tick_;
+    if (const auto due = observer_->deadline()) wake_at = std::min(wake_at, *due);
+    timespec wait{};
+    const bool bounded = wake_at != Time::max();
+    if (bounded && wake_at > now) {
+      const auto left = wake_at - now;
+      wait.tv_sec = std::chrono::duration_cast<std::chrono::seconds>(left).count();
+      wait.tv_nsec = (left % std::chrono::seconds(1)).count();
+    }
+    const int n = ::epoll_pwait2(epoll_.get(), ready.data(), static_cast<int>(ready.size()), bounded ? &wait : nullptr, nullptr);
+    now = clock_.now();
+    for (int i = 0; i < n; ++i) {
+      const std::uint64_t key = ready.at(static_cast<std::size_t>(i)).data.u64;
+      if (key == key_wake) silence(wake_fd_.get());
+      if (key >= Donor::timer_keys) donor_->timer_expired(key, now);
+    }
+    drain_all(now);
+  }
+  actuator_.restore_all();
+  const std::lock_guard lock(mutex_);
+  stopped_ = true;
+  for (auto& command : commands_) command();
+  commands_.clear();
+}
+
+void Engine::drain_all(Time now) {
+  std::vector<std::function<void()>> commands;
+  {
+    const std::lock_guard lock(mutex_);
+    commands.swap(commands_);
+  }
+  for (auto& command : commands) command();
+  if (stopping_) return;
+  take_proc_events(now);
+  events_.clear();
+  observer_->drain(now, events_);
+  // Receivers, records and traces each come in order; a stable sort merges them by time.
+  std::ranges::stable_sort(events_, {}, [](const Event& e) { return std::visit([](const auto& x) { return x.time; }, e); });
+  for (const Event& event : events_) take(event);
+  take_answers(now);
+  if (now >= next_tick_) {
+    next_tick_ = now + options_.tick;
+    tick(now);
+  }
+  donor_->reconcile(now);
+}
+
+void Engine::take(const Event& event) {
+  donor_->take(event);
+  if (notes_wanted_.load(std::memory_order_relaxed)) note_event(event);
+}
+
+void Engine::take_answers(Time now) {
+  for (Answer& answer : worker_.take()) {
+    if (const auto* wait = std::get_if<observe::WaitAnswer>(&answer)) {
+      std::vector<Event> events;
+      observer_->answer(*wait, events);
+      for (const Event& event : events) take(event);
+    } else if (const auto* scan = std::get_if<ScanAnswer>(&answer)) {
+      donor_->found(*scan, now);
+    } else if (const auto* roster = std::get_if<RosterAnswer>(&answer)) {
+      take_roster(*roster, now);
+    } else if (auto* competitors = std::get_if<actuate::Competitors>(&answer)) {
+      actuator_.set_competitors(std::move(*competitors));
+    }
+  }
+}
+
+// --- the managed set ---
+
+void Engine::enrol(ThreadId id, pid_t tgid, const SchedAttr& base, std::uint32_t uid, Time now) {
+  const MemberThread* known = members_.thread(id.tid);
+  if (known != nullptr && known->id != id) exited(id.tid, now);  // a recycled tid
+  members_.add_thread({.id = id, .tgid = tgid, .base = base});
+  const MemberProcess* process = members_.process(tgid);
+  if (process != nullptr && process->managed) {
+    take(Enrolled{.time = now, .thread = id, .tgid = tgid, .uid = uid, .base = base});
+    donor_->base_changed();
+  }
+}
+
+void Engine::child(pid_t parent_tgid, pid_t tid, pid_t tgid, Time now) {
+  const MemberProcess* parent = members_.process(parent_tgid);
+  if (parent == nullptr) return;
+  const auto id = procfs_.thread_id(tid);
+  const auto attr = scheduler_.get(tid);
+  if (!id || !attr) return;  // gone already
+  if (tgid != parent_tgid && members_.process(tgid) == nullptr) {
+    const std::string class_name = parent->class_name;
+    const bool managed = parent->managed;
+    members_.add_process(tgid, id->start_time, parent->uid, class_name).managed = managed;
+    if (const auto listener = listener_of_.find(parent_tgid); listener != listener_of_.end())
+      listener_of_[tgid] = listener->second;
+  }
+  SchedAttr base = *attr;
+  // What a boosted parent's child starts with is reset-on-fork's; its own attributes are the parent's own.
+  if (const MemberThread* from = members_.thread(parent_tgid); from != nullptr && actuator_.base(from->id)) {
+    actuator_.adopt_child(*id, from->id);
+    if (const auto again = scheduler_.get(tid)) base = *again;
+  }
+  enrol(*id, tgid, base, members_.process(tgid)->uid, now);
+  if (notes_wanted_.load(std::memory_order_relaxed)) {
+    const MemberThread* from = members_.thread(parent_tgid);
+    note({.type = Note::Type::spawned, .time = now, .thread = *id, .tgid = tgid, .other = from ? from->id : ThreadId{}});
+  }
+}
+
+void Engine::exited(pid_t tid, Time now) {
+  const MemberThread* member = members_.thread(tid);
+  if (member == nullptr) return;
+  const ThreadId id = member->id;
+  const pid_t tgid = member->tgid;
+  take(Exited{.time = now, .thread = id});
+  donor_->forget(id);
+  members_.remove_thread(tid);
+  if (members_.process(tgid) == nullptr) listener_of_.erase(tgid);
+  donor_->base_changed();
+}
+
+std::optional<observe::Member> Engine::identify(pid_t tid) {
+  const MemberThread* member = members_.thread(tid);
+  if (member == nullptr) return std::nullopt;
+  const MemberProcess* process = members_.process(member->tgid);
+  if (process == nullptr || !process->managed) return std::nullopt;
+  return observe::Member{member->id, member->tgid};
+}
+
+void Engine::take_proc_events(Time now) {
+  if (!proc_events_) return;
+  std::array<sys::ProcEvent, 64> batch;
+  for (;;) {
+    const auto n = proc_events_->read(batch.data(), batch.size());
+    if (!n) {  // some were lost: look at everything anew
+      lost_.fetch_add(1, std::memory_order_relaxed);
+      next_roster_ = now;
+      continue;
+    }
+    for (const sys::ProcEvent& e : std::span(batch).first(*n)) {
+      switch (e.what) {
+        case sys::ProcEvent::What::fork:
+          child(e.parent_tgid, e.tid, e.tgid, now);
+          break;
+        case sys::ProcEvent::What::exec:
+          if (const MemberThread* member = members_.thread(e.tid)) take(Execed{.time = e.time, .thread = member->id});
+          break;
+        case sys::ProcEvent::What::exit:
+          exited(e.tid, now);
+          break;
+      }
+    }
+    if (*n < batch.size()) return;
+  }
+}
+
+void Engine::take_roster(const RosterAnswer& answer, Time now) {
+  std::unordered_set<pid_t> alive;
+  for (const RosterAnswer::Entry& e : answer.threads) {
+    alive.insert(e.id.tid);
+    if (members_.process(e.tgid) == nullptr) {
+      const MemberProcess* parent = members_.process(e.parent);
+      if (parent == nullptr) continue;
+      const std::string class_name = parent->class_name;
+      const bool managed = parent->managed;
+      members_.add_process(e.tgid, e.process_start, e.uid, class_name).managed = managed;
+      if (const auto listener = listener_of_.find(e.parent); listener != listener_of_.end())
+        listener_of_[e.tgid] = listener->second;
+    }
+    const MemberThread* known = members_.thread(e.id.tid);
+    if (known != nullptr && known->id == e.id) {
+      const bool lent = actuator_.base(e.id).has_value();
+      if (!lent && known->base != e.attr) enrol(e.id, e.tgid, e.attr, e.uid, now);  // somebody changed it
+      continue;
+    }
+    enrol(e.id, e.tgid, e.attr, e.uid, now);
+  }
+  std::vector<pid_t> gone;
+  for (const pid_t pid : answer.question.members) {
+    const MemberProcess* process = members_.process(pid);
+    if (process == nullptr) continue;
+    for (const pid_t tid : process->threads)
+      if (!alive.contains(tid) && !procfs_.thread_id(tid).ok()) gone.push_back(tid);
+  }
+  for (const pid_t tid : gone) exited(tid, now);
+}
+
+void Engine::tick(Time now) {
+  donor_->tick(now);
+  check_waiting_priorities(now);
+  follow_members();
+  if (now >= next_roster_) {
+    next_roster_ = now + roster_period;
+    std::vector<pid_t> all;
+    for (const auto& [tgid, process] : members_.processes()) all.push_back(tgid);
+    if (!all.empty()) worker_.ask(RosterQuestion{std::move(all), proc_events_ == nullptr});
+  }
+  if (now >= next_competitors_ && !actuator_.active().empty()) {
+    next_competitors_ = now + competitors_period;
+    worker_.ask(CompetitorsQuestion{});
+  }
+}
+
+// Priorities change while their owners wait (papers/001, section 4): a waiting thread's own attributes are read each tick.
+void Engine::check_waiting_priorities(Time now) {
+  for (const decide::Donation& donation : std::vector(donor_->donations())) {
+    const MemberThread* member = members_.thread(donation.requester);
+    if (member == nullptr || actuator_.base(member->id)) continue;
+    const auto attr = scheduler_.get(member->id.tid);
+    if (!attr || *attr == member->base) continue;
+    const MemberProcess* process = members_.process(member->tgid);
+    enrol(member->id, member->tgid, *attr, process->uid, now);
+  }
+}
+
+// A member in a real-time class must not wait for a receiver of the ordinary class (DESIGN.md section 2, threads).
+void Engine::follow_members() {
+  for (const auto& receiver : receivers_) {
+    Follow& state = following_[receiver.get()];
+    const std::uint64_t received = receiver->received();
+    const bool calls = received != state.received;
+    state.received = received;
+    if (!calls && state.cpu < 0) continue;
+    int cpu = -1;
+    if (calls) {
+      for (const auto& [tid, member] : members_.threads()) {
+        const auto listener = listener_of_.find(member.tgid);
+        if (listener == listener_of_.end() || listener->second != receiver.get()) continue;
+        const auto boost = actuator_.active(member.id);
+        if (!member.base.realtime() && !(boost && boost->boost.attr.realtime())) continue;
+        if (const auto stat = procfs_.stat(tid)) cpu = stat->processor;
+        break;
+      }
+    }
+    if (cpu == state.cpu) continue;
+    if (receiver->follow(cpu, options_.priority + 1)) state.cpu = cpu;
+  }
+}
+
+}  // namespace swapd::daemon

@@ -1,0 +1,129 @@
+// The engine thread: real-time, the only owner of model, decider and actuator (DESIGN.md section 2, threads).
+//
+// It merges what the observer, the worker, the process connector and the timers tell by time, feeds the model, reconciles, and goes back
+// to sleep. It never logs: what others shall know goes out as notes through a bounded ring, or as a snapshot on request.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "actuate/actuator.h"
+#include "base/fd.h"
+#include "donor.h"
+#include "members.h"
+#include "model/model.h"
+#include "observe/receiver.h"
+#include "observe/seccomp_observer.h"
+#include "snapshot.h"
+#include "sys/pi_mutex.h"
+#include "sys/proc_events.h"
+#include "sys/procfs.h"
+#include "sys/scheduler.h"
+#include "worker.h"
+
+namespace swapd::daemon {
+
+class Engine {
+ public:
+  struct Options {
+    model::Settings model;
+    Donor::Settings donor;
+    observe::SeccompObserver::Settings observe;
+    actuate::Actuator::Options actuate;
+    int priority = 93;           // SCHED_FIFO of the engine thread; receivers that follow a member get one more
+    Duration tick = std::chrono::milliseconds(10);
+  };
+  Engine(const sys::Procfs& procfs, const sys::Scheduler& scheduler, const sys::Groups& groups,
+         observe::Resolver& resolver, const Clock& clock, Options options);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // Recovers the journal and starts the thread. Warnings (missing privileges) are appended.
+  [[nodiscard]] Status start(std::vector<std::string>& warnings);
+  // Gives everything back and ends the thread.
+  void stop();
+
+  // Runs on the engine thread and waits for it; for commands and snapshots. False where the engine has stopped.
+  bool call(std::function<void(Engine&)> command);
+
+  // --- on the engine thread, through call() ---
+  void add_listener(std::shared_ptr<observe::Receiver> receiver, pid_t pid, const std::string& class_name, Time now);
+  void remove_listener(const observe::Receiver* receiver);
+  // Reuses the listener of the tree that the process is in; ENOENT: it is in none.
+  [[nodiscard]] Status manage_again(pid_t pid, const std::string& class_name);
+  [[nodiscard]] Status release(pid_t pid);
+  [[nodiscard]] Status set_base(pid_t pid, const SchedAttr& base);
+  [[nodiscard]] Snapshot snapshot() const;
+  [[nodiscard]] Counters counters() const;
+  [[nodiscard]] const Members& members() const { return members_; }
+
+  // --- from the control thread ---
+  void want_notes(bool wanted) { notes_wanted_.store(wanted, std::memory_order_relaxed); }
+  [[nodiscard]] int notes_fd() const { return notes_fd_.get(); }
+  [[nodiscard]] std::vector<Note> take_notes();
+  [[nodiscard]] double worker_cpu_seconds() const { return worker_.cpu_seconds(); }
+  [[nodiscard]] int wake_fd() const { return wake_fd_.get(); }
+
+ private:
+  void run();
+  void drain_all(Time now);
+  void take(const Event& event);
+  void take_answers(Time now);
+  void take_proc_events(Time now);
+  void take_roster(const RosterAnswer& answer, Time now);
+  void tick(Time now);
+  void follow_members();
+  void enrol(ThreadId id, pid_t tgid, const SchedAttr& base, std::uint32_t uid, Time now);
+  void child(pid_t parent_tgid, pid_t tid, pid_t tgid, Time now);
+  void exited(pid_t tid, Time now);
+  std::optional<observe::Member> identify(pid_t tid);
+  void check_waiting_priorities(Time now);
+  void note(Note note);
+  void note_event(const Event& event);
+  void note_outcome(const actuate::Outcome& outcome);
+
+  const sys::Procfs& procfs_;
+  const sys::Scheduler& scheduler_;
+  const Clock& clock_;
+  Options options_;
+  Fd epoll_;
+  Fd wake_fd_;   // commands, answers, urgent receivers
+  Fd notes_fd_;  // notes are there for the control thread
+  Members members_;
+  model::Model model_;
+  actuate::Actuator actuator_;
+  Worker worker_;
+  std::unique_ptr<observe::SeccompObserver> observer_;
+  std::unique_ptr<Donor> donor_;
+  std::unique_ptr<sys::ProcEvents> proc_events_;
+  std::vector<std::shared_ptr<observe::Receiver>> receivers_;
+  struct Follow {
+    int cpu = -1;
+    std::uint64_t received = 0;
+  };
+  std::unordered_map<const observe::Receiver*, Follow> following_;
+  std::unordered_map<pid_t, const observe::Receiver*> listener_of_;  // by tgid
+
+  sys::PiMutex mutex_;  // guards commands_, notes_; held for a few moves only
+  std::vector<std::function<void()>> commands_;
+  std::vector<Note> notes_;
+  bool stopped_ = false;
+  std::atomic<bool> notes_wanted_{false};
+  std::atomic<std::uint64_t> lost_{0};
+  std::uint64_t notifications_gone_ = 0;  // of receivers that have ended
+  std::vector<Event> events_;
+  Time next_tick_{};
+  Time next_roster_{};
+  Time next_competitors_{};
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace swapd::daemon

@@ -1,0 +1,227 @@
+// The engine's commands, snapshots and notes: what the control thread asks for through Engine::call().
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "engine.h"
+#include "sys/self.h"
+
+namespace swapd::daemon {
+
+namespace {
+constexpr std::size_t most_notes = 8192;
+}
+
+void Engine::add_listener(std::shared_ptr<observe::Receiver> receiver, pid_t pid, const std::string& class_name, Time now) {
+  const auto leader = procfs_.thread_id(pid);
+  const auto uid = procfs_.uid(pid);
+  observer_->add(receiver);
+  receivers_.push_back(receiver);
+  listener_of_[pid] = receiver.get();
+  if (!leader || !uid) return;  // gone already: the listener hangs up
+  members_.add_process(pid, leader->start_time, *uid, class_name);
+  if (const auto attr = scheduler_.get(pid)) enrol(*leader, pid, *attr, *uid, now);
+  if (receivers_.size() == 1) next_tick_ = now;
+}
+
+void Engine::remove_listener(const observe::Receiver* receiver) {
+  observer_->remove(receiver);
+  following_.erase(receiver);
+  std::erase_if(listener_of_, [&](const auto& l) { return l.second == receiver; });
+  std::erase_if(receivers_, [&](const auto& r) {
+    if (r.get() != receiver) return false;
+    notifications_gone_ += r->received();
+    lost_.fetch_add(r->lost(), std::memory_order_relaxed);
+    return true;
+  });
+}
+
+Status Engine::manage_again(pid_t pid, const std::string& class_name) {
+  const Time now = clock_.now();
+  take_proc_events(now);
+  const MemberProcess* process = members_.process(pid);
+  if (process == nullptr) return Error(ENOENT, "not in a managed tree");
+  MemberProcess& again = members_.add_process(pid, process->start_time, process->uid, class_name);
+  members_.set_managed(pid, true);
+  for (const pid_t tid : std::vector(again.threads)) {
+    const MemberThread* member = members_.thread(tid);
+    if (const auto attr = scheduler_.get(tid)) enrol(member->id, pid, *attr, again.uid, now);
+  }
+  return Done{};
+}
+
+Status Engine::release(pid_t pid) {
+  const MemberThread* thread = members_.thread(pid);
+  const pid_t tgid = thread == nullptr ? pid : thread->tgid;
+  const MemberProcess* process = members_.process(tgid);
+  if (process == nullptr || !process->managed) return Error(ENOENT, "process " + std::to_string(pid) + " is not managed");
+  members_.set_managed(tgid, false);
+  const Time now = clock_.now();
+  for (const pid_t tid : process->threads) {
+    const ThreadId id = members_.thread(tid)->id;
+    take(Exited{.time = now, .thread = id});  // to the model it is gone
+    donor_->forget(id);
+  }
+  donor_->base_changed();
+  if (notes_wanted_.load(std::memory_order_relaxed))
+    note({.type = Note::Type::unenrolled, .time = now, .thread = {tgid, process->start_time}, .tgid = tgid});
+  return Done{};
+}
+
+Status Engine::set_base(pid_t pid, const SchedAttr& base) {
+  std::vector<pid_t> tids;
+  if (const MemberProcess* process = members_.process(pid))
+    tids = process->threads;
+  else if (members_.thread(pid) != nullptr)
+    tids = {pid};
+  if (tids.empty() || !identify(tids.front())) return Error(ENOENT, "process " + std::to_string(pid) + " is not managed");
+  const Time now = clock_.now();
+  for (const pid_t tid : tids) {
+    const MemberThread member = *members_.thread(tid);
+    const Status set = actuator_.base(member.id) ? actuator_.set_base(member.id, base) : scheduler_.set(tid, base);
+    if (!set && set.error().gone()) continue;
+    if (!set) return set;
+    enrol(member.id, member.tgid, base, members_.process(member.tgid)->uid, now);
+  }
+  return Done{};
+}
+
+Snapshot Engine::snapshot() const {
+  Snapshot out;
+  out.time = clock_.now();
+  for (const auto& [tid, member] : members_.threads()) {
+    const MemberProcess* process = members_.process(member.tgid);
+    if (process == nullptr || !process->managed) continue;
+    SnapshotThread thread{.id = member.id, .tgid = member.tgid, .base = member.base, .class_name = process->class_name};
+    if (const auto base = actuator_.base(member.id)) thread.base = *base;
+    thread.watched = donor_->watched(member.id);
+    if (const auto view = model_.thread(member.id); view && thread.watched) {
+      thread.state = view->state;
+      thread.since = view->since;
+      thread.call = view->call;
+      thread.awaited.assign(view->awaited.begin(), view->awaited.end());
+      for (const Resource& resource : thread.awaited) out.providers[resource] = model_.providers(resource, member.id);
+    }
+    out.threads.emplace(member.id, std::move(thread));
+  }
+  model_.for_each_resource([&](const Resource& resource) {
+    if (!out.providers.contains(resource)) out.providers[resource] = model_.providers(resource, std::nullopt);
+  });
+  out.unenrolled = donor_->unenrolled();
+  out.donations = donor_->donations();
+  out.boosts = actuator_.active();
+  return out;
+}
+
+Counters Engine::counters() const {
+  Counters out;
+  out.managed_threads = members_.managed_threads();
+  out.managed_processes = members_.managed_processes();
+  out.listeners = receivers_.size();
+  out.donations_active = actuator_.active().size();
+  out.donations_total = actuator_.total();
+  out.notifications = notifications_gone_;
+  out.events_lost = lost_.load(std::memory_order_relaxed);
+  for (const auto& receiver : receivers_) {
+    out.notifications += receiver->received();
+    out.events_lost += receiver->lost();
+  }
+  out.engine_cpu_s = std::chrono::duration<double>(sys::own_cpu_time()).count();
+  out.costs = observer_->costs();
+  out.model = model_.counts();
+  return out;
+}
+
+std::vector<Note> Engine::take_notes() {
+  std::uint64_t count = 0;
+  (void)!::read(notes_fd_.get(), &count, sizeof count);
+  std::vector<Note> taken;
+  const std::lock_guard lock(mutex_);
+  taken.swap(notes_);
+  return taken;
+}
+
+void Engine::note(Note note) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (notes_.size() >= most_notes) {
+      lost_.fetch_add(1, std::memory_order_relaxed);
+      return;
+    }
+    notes_.push_back(std::move(note));
+    if (notes_.size() > 1) return;  // the control thread has been told
+  }
+  const std::uint64_t one = 1;
+  (void)!::write(notes_fd_.get(), &one, sizeof one);
+}
+
+void Engine::note_event(const Event& event) {
+  Note out;
+  std::visit(
+      [&](const auto& e) {
+        using T = std::decay_t<decltype(e)>;
+        out.time = e.time;
+        if constexpr (!std::is_same_v<T, Holders> && !std::is_same_v<T, QuantumUsed>) {
+          out.thread = e.thread;
+          if (const MemberThread* member = members_.thread(e.thread)) out.tgid = member->tgid;
+        }
+        const auto with = [&](const Resource& resource) {
+          out.resource = resource;
+          out.has_resource = true;
+        };
+        if constexpr (std::is_same_v<T, Enrolled>) {
+          out.type = Note::Type::enrolled;
+          out.attr = e.base;
+        } else if constexpr (std::is_same_v<T, Accessed>) {
+          out.type = Note::Type::accessed;
+          with(e.resource);
+        } else if constexpr (std::is_same_v<T, Released>) {
+          out.type = Note::Type::released;
+          with(e.resource);
+        } else if constexpr (std::is_same_v<T, Blocked>) {
+          out.type = Note::Type::blocked;
+          if (!e.awaited.empty()) with(e.awaited.front());
+        } else if constexpr (std::is_same_v<T, Woken>) {
+          out.type = Note::Type::woken;
+          if (e.by) out.other = *e.by;
+          if (e.through) with(*e.through);
+        } else if constexpr (std::is_same_v<T, Execed>) {
+          out.type = Note::Type::execed;
+        } else if constexpr (std::is_same_v<T, Exited>) {
+          out.type = Note::Type::exited;
+        }
+      },
+      event);
+  if (out.thread.valid()) note(std::move(out));
+}
+
+void Engine::note_outcome(const actuate::Outcome& outcome) {
+  if (!notes_wanted_.load(std::memory_order_relaxed)) return;
+  Note out{.time = clock_.now(),
+           .thread = outcome.boost.thread,
+           .other = outcome.boost.requester,
+           .resource = outcome.boost.resource,
+           .has_resource = true,
+           .attr = outcome.boost.attr,
+           .reason = outcome.reason};
+  if (const MemberThread* member = members_.thread(outcome.boost.thread)) out.tgid = member->tgid;
+  switch (outcome.what) {
+    case actuate::Outcome::What::begun:
+      out.type = Note::Type::donation_begun;
+      break;
+    case actuate::Outcome::What::ended:
+      out.type = Note::Type::donation_ended;
+      break;
+    case actuate::Outcome::What::ineffective:
+    case actuate::Outcome::What::failed:
+      out.type = Note::Type::ineffective;
+      break;
+    case actuate::Outcome::What::changed:
+    case actuate::Outcome::What::rebased:
+      return;
+  }
+  note(std::move(out));
+}
+
+}  // namespace swapd::daemon

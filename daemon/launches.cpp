@@ -1,0 +1,129 @@
+#include "launches.h"
+
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "observe/launch_accept.h"
+#include "sys/self.h"
+
+namespace swapd::daemon {
+
+namespace {
+constexpr auto launch_timeout = std::chrono::seconds(5);
+constexpr std::size_t most_launches = 64;
+}  // namespace
+
+Launches::Launches(Engine& engine, Guard& guard, const Clock& clock, std::function<void(std::string)> log)
+    : engine_(engine), guard_(guard), clock_(clock), log_(std::move(log)), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+Launches::~Launches() { stop(); }
+
+Status Launches::begin(bus::LaunchRequest request) {
+  struct stat memory{};
+  if (::fstat(request.memory.get(), &memory) != 0 || memory.st_size < static_cast<off_t>(sizeof(sys::launch::Shared)))
+    return Error(EINVAL, "the launch memory is too small");
+  if (const auto pid = sys::pid_of_pidfd(request.pidfd.get()); !pid || *pid != request.pid)
+    return Error(EINVAL, "the pidfd is not the launcher's own");
+  void* mapped = ::mmap(nullptr, sizeof(sys::launch::Shared), PROT_READ | PROT_WRITE, MAP_SHARED, request.memory.get(), 0);
+  if (mapped == MAP_FAILED) return errno_error("mapping the launch memory");
+  auto launch = std::make_unique<Launch>();
+  launch->request = std::move(request);
+  launch->shared = static_cast<sys::launch::Shared*>(mapped);
+  if (launch->shared->magic != sys::launch::Shared::magic_value) {
+    ::munmap(mapped, sizeof(sys::launch::Shared));
+    return Error(EINVAL, "the launch memory has another version's format");
+  }
+  const std::lock_guard lock(mutex_);
+  if (launches_.size() >= most_launches) {
+    ::munmap(mapped, sizeof(sys::launch::Shared));
+    return Error(EAGAIN, "too many launches at once; try again");
+  }
+  Launch& started = *launches_.emplace_back(std::move(launch));
+  started.thread = std::jthread([this, &started](const std::stop_token& stop) { run(started, stop); });
+  return Done{};
+}
+
+void Launches::run(Launch& launch, const std::stop_token& stop) {
+  sys::name_thread("swapd-launch");
+  (void)sys::set_thread_nice(0, -20);
+  auto listener = observe::accept_launch(launch.request.pidfd.get(), launch.shared, launch_timeout, stop);
+  Status attached = listener ? attach(launch, std::move(listener).value()) : Status(std::move(listener).error());
+  observe::complete_launch(launch.shared, attached.ok());
+  if (!attached && !attached.error().gone()) log_("launch of process " + std::to_string(launch.request.pid) + ": " + attached.error().text());
+  ::munmap(launch.shared, sizeof(sys::launch::Shared));
+  launch.done = true;
+  const std::uint64_t one = 1;
+  (void)!::write(wake_.get(), &one, sizeof one);
+}
+
+Status Launches::attach(Launch& launch, Fd listener) {
+  if (Status held = guard_.hold(listener.get()); !held) return std::move(held).error().in("handing the listener to the guard");
+  auto listening = std::make_unique<Listening>();
+  listening->slot = std::make_unique<observe::ListenerSlot>();
+  observe::Receiver::Callbacks callbacks{
+      .wake = [this] {
+        const std::uint64_t one = 1;
+        (void)!::write(engine_.wake_fd(), &one, sizeof one);
+      },
+      .finished =
+          [this, entry = listening.get()] {
+            entry->finished = true;
+            const std::uint64_t one = 1;
+            (void)!::write(wake_.get(), &one, sizeof one);
+          }};
+  listening->receiver = std::make_shared<observe::Receiver>(std::move(listener), listening->slot.get(), std::move(callbacks));
+  if (Status started = listening->receiver->start(); !started) return started;
+  engine_.call([&](Engine& e) {
+    e.add_listener(listening->receiver, launch.request.pid, launch.request.class_name, clock_.now());
+  });
+  const std::lock_guard lock(mutex_);
+  listening_.push_back(std::move(listening));
+  return Done{};
+}
+
+void Launches::reap() {
+  std::uint64_t count = 0;
+  (void)!::read(wake_.get(), &count, sizeof count);
+  std::list<std::unique_ptr<Launch>> ended;
+  std::list<std::unique_ptr<Listening>> hung_up;
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto it = launches_.begin(); it != launches_.end();) {
+      auto next = std::next(it);
+      if ((*it)->done) ended.splice(ended.end(), launches_, it);
+      it = next;
+    }
+    for (auto it = listening_.begin(); it != listening_.end();) {
+      auto next = std::next(it);
+      if ((*it)->finished) hung_up.splice(hung_up.end(), listening_, it);
+      it = next;
+    }
+  }
+  for (const auto& entry : hung_up) {
+    const observe::Receiver* gone = entry->receiver.get();
+    engine_.call([gone](Engine& e) { e.remove_listener(gone); });
+  }
+}
+
+void Launches::stop() {
+  std::list<std::unique_ptr<Launch>> launches;
+  std::list<std::unique_ptr<Listening>> listening;
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto& launch : launches_) launch->thread.request_stop();
+    launches.swap(launches_);
+  }
+  launches.clear();  // joins
+  {
+    const std::lock_guard lock(mutex_);
+    listening.swap(listening_);
+  }
+  for (const auto& entry : listening) {
+    const observe::Receiver* gone = entry->receiver.get();
+    engine_.call([gone](Engine& e) { e.remove_listener(gone); });
+  }
+}
+
+}  // namespace swapd::daemon

@@ -1,0 +1,201 @@
+// swapd: options, the processes (front, guard, daemon), protection of itself, and the control thread's event loop. The only place where the
+// stages are wired together.
+#include <malloc.h>
+#include <spdlog/spdlog.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <systemd/sd-daemon.h>
+#include <systemd/sd-event.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <iostream>
+
+#include "backend.h"
+#include "bus/server.h"
+#include "config.h"
+#include "front.h"
+#include "guard.h"
+#include "launches.h"
+#include "log.h"
+#include "options.h"
+#include "rivals.h"
+#include "sys/groups.h"
+#include "sys/pidfd.h"
+#include "sys/self.h"
+#include "sys/sock_diag.h"
+
+namespace swapd::daemon {
+namespace {
+
+// What swapd does against the load it fights. Each line of the answer says what is missing and what still works.
+std::vector<std::string> protect_self() {
+  std::vector<std::string> warnings;
+  ::mallopt(M_TRIM_THRESHOLD, 64 << 20);
+  ::mallopt(M_ARENA_MAX, 2);
+  if (const Status locked = sys::lock_memory(); !locked)
+    warnings.push_back(locked.error().text() + "; swapd may stall when memory is short");
+  if (const Status nice = sys::set_thread_nice(0, -10); !nice)
+    warnings.push_back(nice.error().text() + "; answers come late under load");
+  // Ours alone, because front.cpp made a session for us.
+  if (const Status group = sys::set_own_autogroup_nice(-20); !group && !group.error().gone())
+    warnings.push_back(group.error().text() + "; receivers compete with other sessions as equals");
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
+    files.rlim_cur = files.rlim_max;
+    ::setrlimit(RLIMIT_NOFILE, &files);
+  }
+  return warnings;
+}
+
+struct Loop {
+  sd_event* event = nullptr;
+  ~Loop() { sd_event_unref(event); }
+};
+
+int on_signal(sd_event_source* source, const signalfd_siginfo* info, void* /*data*/) {
+  spdlog::info("signal {}: giving everything back", info->ssi_signo);
+  return sd_event_exit(sd_event_source_get_event(source), 0);
+}
+
+int run(const Options& options, const policy::Policy& policy, Guard& guard, Fd ready) {
+  start_log(options.log_level);
+  std::vector<std::string> warnings = protect_self();
+
+  Loop loop;
+  if (sd_event_default(&loop.event) < 0) {
+    spdlog::error("cannot make an event loop");
+    return 1;
+  }
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) sigaddset(&signals, signal);
+  ::sigprocmask(SIG_BLOCK, &signals, nullptr);
+  ::signal(SIGPIPE, SIG_IGN);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT})
+    sd_event_add_signal(loop.event, nullptr, signal, on_signal, nullptr);
+
+  const sys::Procfs procfs;
+  sys::SockDiag diag;
+  const sys::LinuxScheduler scheduler;
+  const sys::LinuxGroups groups;
+  observe::Resolver resolver(procfs, diag);
+  const SteadyClock clock;
+
+  std::error_code failed;
+  std::filesystem::create_directories(options.state_dir, failed);
+  if (failed) {
+    spdlog::error("state directory {}: {}; give another with --state-dir", options.state_dir, failed.message());
+    return 1;
+  }
+  Engine engine(procfs, scheduler, groups, resolver, clock, engine_options(policy, options));
+  if (const Status started = engine.start(warnings); !started) {
+    spdlog::error("{}", started.error().text());
+    return 1;
+  }
+  Launches launches(engine, guard, clock, [](const std::string& line) { spdlog::warn("{}", line); });
+  for (const std::string& line : warnings) spdlog::warn("{}", line);
+  DaemonBackend backend(
+      engine, launches, procfs, scheduler, resolver, policy,
+      {.version = SWAPD_VERSION,
+       .observer_reason = options.observe == "seccomp" ? "asked for" : "the only observer of this version",
+       .warnings = warnings,
+       .rivals = find_rivals(procfs),
+       .log_drops = log_drops});
+  bus::Server server(loop.event, backend, options.socket);
+  if (const Status listening = server.listen(); !listening) {
+    spdlog::error("{}", listening.error().text());
+    engine.stop();
+    stop_log();
+    return listening.error().code() == EADDRINUSE ? 1 : 1;
+  }
+
+  sd_event_add_io(
+      loop.event, nullptr, launches.wake_fd(), EPOLLIN,
+      [](sd_event_source*, int, std::uint32_t, void* data) {
+        static_cast<Launches*>(data)->reap();
+        return 0;
+      },
+      &launches);
+  sd_event_add_io(
+      loop.event, nullptr, engine.notes_fd(), EPOLLIN,
+      [](sd_event_source*, int, std::uint32_t, void* data) {
+        static_cast<DaemonBackend*>(data)->forward_notes();
+        return 0;
+      },
+      &backend);
+  Fd companion;
+  if (options.exit_with_pid > 0) {
+    auto opened = sys::open_pidfd(options.exit_with_pid);
+    if (opened) {
+      companion = std::move(opened).value();
+      sd_event_add_io(
+          loop.event, nullptr, companion.get(), EPOLLIN,
+          [](sd_event_source* source, int, std::uint32_t, void*) {
+            return sd_event_exit(sd_event_source_get_event(source), 0);
+          },
+          nullptr);
+    }
+  }
+  spdlog::info("swapd {} observes with seccomp and answers at {}", SWAPD_VERSION, options.socket);
+  sd_notify(0, "READY=1");
+  const char byte = 1;
+  for (const int fd : {ready.get(), options.ready_fd})
+    if (fd >= 0) (void)!::write(fd, &byte, 1);
+  ready.reset();
+  if (options.ready_fd >= 0) ::close(options.ready_fd);
+
+  sd_event_loop(loop.event);
+  sd_notify(0, "STOPPING=1");
+  engine.stop();  // every thread has its own attributes again before anything else ends
+  launches.stop();
+  if (options.exit_with_pid > 0) std::filesystem::remove_all(options.state_dir, failed);
+  stop_log();
+  return 0;
+}
+
+int main_of(int argc, char** argv) {
+  int status = 0;
+  const auto options = parse_options(argc, argv, status);
+  if (!options) return status;
+  if (!options->check_config.empty()) {
+    const auto policy = load_policy(options->check_config);
+    if (!policy) {
+      std::cerr << "swapd: " << policy.error().context() << '\n';
+      return 2;
+    }
+    std::cout << options->check_config << ": good\n";
+    return 0;
+  }
+  if (options->bus != "none") {
+    std::cerr << "swapd: --bus " << options->bus << ": this version serves its socket only; use --bus none\n";
+    return 2;
+  }
+  if (options->observe == "bpf") {
+    std::cerr << "swapd: --observe bpf: this version has no bpf observer; use --observe seccomp or auto\n";
+    return 2;
+  }
+  const auto policy = load_policy(options->config);
+  if (!policy) {
+    std::cerr << "swapd: " << policy.error().context() << '\n';
+    return 2;
+  }
+  auto ready = split_front(options->foreground);
+  if (!ready) {
+    std::cerr << "swapd: " << ready.error().text() << '\n';
+    return 1;
+  }
+  auto guard = Guard::start();
+  if (!guard) {
+    std::cerr << "swapd: " << guard.error().text() << '\n';
+    return 1;
+  }
+  return run(*options, *policy, *guard, std::move(ready).value());
+}
+
+}  // namespace
+}  // namespace swapd::daemon
+
+int main(int argc, char** argv) { return swapd::daemon::main_of(argc, argv); }

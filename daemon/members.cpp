@@ -1,0 +1,88 @@
+#include "members.h"
+
+#include <algorithm>
+
+namespace swapd::daemon {
+
+const MemberThread* Members::thread(pid_t tid) const {
+  const auto found = threads_.find(tid);
+  return found == threads_.end() ? nullptr : &found->second;
+}
+
+const MemberThread* Members::thread(ThreadId id) const {
+  const MemberThread* found = thread(id.tid);
+  return found != nullptr && found->id == id ? found : nullptr;
+}
+
+const MemberProcess* Members::process(pid_t tgid) const {
+  const auto found = processes_.find(tgid);
+  return found == processes_.end() ? nullptr : &found->second;
+}
+
+MemberProcess& Members::add_process(pid_t tgid, std::uint64_t start_time, std::uint32_t uid, std::string class_name) {
+  MemberProcess& process = processes_[tgid];
+  process.tgid = tgid;
+  process.start_time = start_time;
+  process.uid = uid;
+  process.class_name = std::move(class_name);
+  return process;
+}
+
+void Members::count(const MemberThread& thread, int by) {
+  const MemberProcess* owner = process(thread.tgid);
+  if (owner == nullptr || !owner->managed) return;
+  const int r = rank(thread.base);
+  if ((ranks_[r] += static_cast<std::size_t>(by)) == 0) ranks_.erase(r);
+}
+
+void Members::add_thread(const MemberThread& thread) {
+  auto [place, is_new] = threads_.try_emplace(thread.id.tid, thread);
+  if (is_new) {
+    processes_[thread.tgid].threads.push_back(thread.id.tid);
+  } else {
+    count(place->second, -1);
+    place->second = thread;
+  }
+  count(thread, 1);
+}
+
+void Members::remove_thread(pid_t tid) {
+  const auto found = threads_.find(tid);
+  if (found == threads_.end()) return;
+  count(found->second, -1);
+  const auto owner = processes_.find(found->second.tgid);
+  if (owner != processes_.end()) {
+    std::erase(owner->second.threads, tid);
+    if (owner->second.threads.empty()) processes_.erase(owner);
+  }
+  threads_.erase(found);
+}
+
+void Members::set_managed(pid_t tgid, bool managed) {
+  const auto found = processes_.find(tgid);
+  if (found == processes_.end() || found->second.managed == managed) return;
+  if (!managed)
+    for (const pid_t tid : found->second.threads) count(threads_.at(tid), -1);
+  found->second.managed = managed;
+  if (managed)
+    for (const pid_t tid : found->second.threads) count(threads_.at(tid), 1);
+}
+
+std::size_t Members::managed_threads() const {
+  std::size_t n = 0;
+  for (const auto& [rank, threads] : ranks_) n += threads;
+  return n;
+}
+
+std::size_t Members::managed_processes() const {
+  return static_cast<std::size_t>(std::ranges::count_if(processes_, [](const auto& p) { return p.second.managed; }));
+}
+
+std::vector<pid_t> Members::managed_pids() const {
+  std::vector<pid_t> pids;
+  for (const auto& [tgid, process] : processes_)
+    if (process.managed) pids.push_back(tgid);
+  return pids;
+}
+
+}  // namespace swapd::daemon

@@ -1,0 +1,63 @@
+// The managed set: processes, their threads, and each thread's own attributes. Engine thread only.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/event.h"
+#include "base/sched_attr.h"
+#include "base/thread_id.h"
+
+namespace swapd::daemon {
+
+struct MemberThread {
+  ThreadId id;
+  pid_t tgid = 0;
+  SchedAttr base;
+};
+
+struct MemberProcess {
+  pid_t tgid = 0;
+  std::uint64_t start_time = 0;
+  std::uint32_t uid = 0;
+  std::string class_name;
+  bool managed = true;  // false: released; its filter, and so its listener, stays
+  std::vector<pid_t> threads;
+};
+
+class Members {
+ public:
+  [[nodiscard]] const MemberThread* thread(pid_t tid) const;
+  [[nodiscard]] const MemberThread* thread(ThreadId id) const;
+  [[nodiscard]] const MemberProcess* process(pid_t tgid) const;
+
+  MemberProcess& add_process(pid_t tgid, std::uint64_t start_time, std::uint32_t uid, std::string class_name);
+  // Adds, or updates the attributes. The process must be there.
+  void add_thread(const MemberThread& thread);
+  // Both take the process along with its last thread.
+  void remove_thread(pid_t tid);
+  void set_managed(pid_t tgid, bool managed);
+
+  [[nodiscard]] std::size_t managed_threads() const;
+  [[nodiscard]] std::size_t managed_processes() const;
+  [[nodiscard]] bool empty() const { return processes_.empty(); }
+  // The lowest rank of a managed thread's own attributes: only threads above it can lend anything.
+  [[nodiscard]] int lowest_rank() const { return ranks_.empty() ? 0 : ranks_.begin()->first; }
+
+  [[nodiscard]] const std::unordered_map<pid_t, MemberThread>& threads() const { return threads_; }
+  [[nodiscard]] const std::unordered_map<pid_t, MemberProcess>& processes() const { return processes_; }
+  [[nodiscard]] std::vector<pid_t> managed_pids() const;
+
+ private:
+  void count(const MemberThread& thread, int by);
+
+  std::unordered_map<pid_t, MemberThread> threads_;
+  std::unordered_map<pid_t, MemberProcess> processes_;
+  std::map<int, std::size_t> ranks_;  // of managed threads
+};
+
+}  // namespace swapd::daemon

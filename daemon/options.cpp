@@ -1,0 +1,41 @@
+#include "options.h"
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+
+namespace swapd::daemon {
+
+std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
+  Options o;
+  CLI::App app{"swapd lends the priority of an important program that waits to the one it waits for."};
+  app.footer(
+      "Examples:\n"
+      "  swapd --foreground --bus none --socket /tmp/s --state-dir /tmp/d\n"
+      "  swapctl --socket /tmp/s run --fifo 50 -- psql mydb\n"
+      "See swapd(8) and swapctl(1).");
+  app.set_version_flag("--version", "swapd " SWAPD_VERSION);
+  app.add_flag("--foreground", o.foreground, "stay in the foreground; ^C ends it and gives everything back");
+  app.add_option("--socket", o.socket, "where swapctl finds it")->capture_default_str();
+  app.add_option("--bus", o.bus, "message bus to serve: none (the socket alone)")->capture_default_str()->check(CLI::IsMember({"system", "session", "none"}));
+  app.add_option("--state-dir", o.state_dir, "where the journal is kept")->capture_default_str();
+  app.add_option("--config", o.config, "policy file (default /etc/swapd/swapd.toml where it exists)");
+  app.add_option("--observe", o.observe, "auto, bpf or seccomp")->capture_default_str()->check(CLI::IsMember({"auto", "bpf", "seccomp"}));
+  app.add_flag("--dry-run", o.dry_run, "decide and report, but change no priority");
+  app.add_option("--check-config", o.check_config, "check a policy file and exit");
+  app.add_option("--log-level", o.log_level, "debug, info, warn or error")->capture_default_str()->check(CLI::IsMember({"debug", "info", "warn", "error"}));
+  app.add_option("--exit-with-pid", o.exit_with_pid, "end when this process does (swapctl run --embedded)")->group("");
+  app.add_option("--ready-fd", o.ready_fd, "write a byte here once the socket answers")->group("");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& done) {
+    exit_status = app.exit(done);
+    return std::nullopt;
+  } catch (const CLI::ParseError& error) {
+    std::cerr << "swapd: " << error.what() << "; see swapd --help\n";
+    exit_status = 2;
+    return std::nullopt;
+  }
+  return o;
+}
+
+}  // namespace swapd::daemon

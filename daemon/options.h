@@ -1,0 +1,26 @@
+// swapd's command line (DESIGN.md section 9).
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace swapd::daemon {
+
+struct Options {
+  bool foreground = false;
+  std::string socket = "/run/swapd/swapd.sock";
+  std::string bus = "none";
+  std::string state_dir = "/var/lib/swapd";
+  std::string config;  // empty: /etc/swapd/swapd.toml where it exists
+  std::string observe = "auto";
+  bool dry_run = false;
+  std::string check_config;
+  std::string log_level = "info";
+  int exit_with_pid = 0;  // swapctl run --embedded: end with this process
+  int ready_fd = -1;      // one byte is written here once the socket answers
+};
+
+// Empty: the process shall end now with `exit_status` (--help, --version, a usage error, all said already).
+[[nodiscard]] std::optional<Options> parse_options(int argc, char** argv, int& exit_status);
+
+}  // namespace swapd::daemon

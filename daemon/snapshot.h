@@ -1,0 +1,72 @@
+// What the engine hands out: plain values, made on request, never changed afterwards.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "actuate/actuator.h"
+#include "base/event.h"
+#include "decide/donation.h"
+#include "model/model.h"
+#include "observe/observer.h"
+
+namespace swapd::daemon {
+
+struct SnapshotThread {
+  ThreadId id;
+  pid_t tgid = 0;
+  SchedAttr base;
+  model::RunState state = model::RunState::unknown;
+  bool watched = false;  // state is known from the observer
+  Time since{};
+  std::int32_t call = -1;
+  std::vector<Resource> awaited;
+  std::string class_name;
+};
+
+struct Snapshot {
+  Time time;
+  std::unordered_map<ThreadId, SnapshotThread> threads;
+  std::unordered_map<Resource, std::vector<model::ProviderView>> providers;
+  std::unordered_map<Resource, std::vector<ThreadId>> unenrolled;
+  std::vector<decide::Donation> donations;     // in force
+  std::vector<actuate::Actuator::Active> boosts;
+};
+
+struct Counters {
+  std::size_t managed_threads = 0, managed_processes = 0, listeners = 0;
+  std::uint64_t donations_active = 0, donations_total = 0, notifications = 0, events_lost = 0;
+  double engine_cpu_s = 0, receivers_cpu_s = 0;
+  observe::Costs costs;
+  model::Model::Counts model;
+};
+
+// One thing that happened, on its way to the log and to `swapctl events`.
+struct Note {
+  enum class Type : std::uint8_t {
+    accessed,
+    released,
+    blocked,
+    woken,
+    spawned,
+    execed,
+    exited,
+    donation_begun,
+    donation_ended,
+    ineffective,
+    enrolled,
+    unenrolled,
+  } type = Type::blocked;
+  Time time;
+  ThreadId thread;
+  pid_t tgid = 0;
+  ThreadId other;       // waker, requester, parent
+  Resource resource;
+  bool has_resource = false;
+  SchedAttr attr;
+  actuate::Ineffective reason = actuate::Ineffective::none;
+};
+
+}  // namespace swapd::daemon

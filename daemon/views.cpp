@@ -1,0 +1,250 @@
+#include "views.h"
+
+#include <algorithm>
+
+#include "observe/syscall_table.h"
+#include "sys/self.h"
+
+namespace swapd::daemon {
+
+namespace {
+
+constexpr int deepest = 32;
+
+std::string id_of(ThreadId id) { return "thread:" + std::to_string(id.tid); }
+
+}  // namespace
+
+std::string call_text(std::int32_t nr) {
+  if (nr < 0) return "none";
+  const std::string known(observe::call_name(nr));
+  return known.empty() ? "syscall-" + std::to_string(nr) : known;
+}
+
+std::string_view name(Evidence evidence) {
+  switch (evidence) {
+    case Evidence::woke:
+      return "woke";
+    case Evidence::accessed:
+      return "accessed";
+    case Evidence::sent_to:
+      return "sent-to";
+    case Evidence::owner:
+      return "owner";
+    case Evidence::holder:
+      return "holder";
+    case Evidence::child:
+      return "child";
+  }
+  return "accessed";
+}
+
+Views::Views(Snapshot snapshot, const sys::Procfs& procfs, observe::Resolver& resolver)
+    : snapshot_(std::move(snapshot)), procfs_(procfs), resolver_(resolver) {
+  for (const auto& [id, thread] : snapshot_.threads)
+    if (std::ranges::find(members_, thread.tgid) == members_.end()) members_.push_back(thread.tgid);
+}
+
+std::string Views::comm(pid_t tid) const { return procfs_.comm(tid).value_or("?"); }
+
+const decide::Donation* Views::donation_of(ThreadId requester) const {
+  const auto found = std::ranges::find(snapshot_.donations, requester, &decide::Donation::requester);
+  return found == snapshot_.donations.end() ? nullptr : &*found;
+}
+
+// Favoured for `waiter`: it comes next on some donation's way, whether the waiter is the way's requester or a step of it.
+bool Views::favoured(ThreadId waiter, ThreadId provider) const {
+  return std::ranges::any_of(snapshot_.donations, [&](const decide::Donation& d) {
+    ThreadId before = d.requester;
+    for (const ThreadId step : d.path) {
+      if (before == waiter && step == provider) return true;
+      before = step;
+    }
+    return false;
+  });
+}
+
+Views::Looked Views::look(const SnapshotThread& thread) {
+  Looked out;
+  const auto stat = procfs_.stat(thread.id.tid);
+  const char state = stat ? stat->state : 'X';
+  if (state == 'T' || state == 't') {
+    out.state = "stopped";
+    return out;
+  }
+  if (thread.watched && thread.state == model::RunState::blocked) {
+    out.state = "blocked";
+    out.call = thread.call;
+    out.awaited = thread.awaited;
+    out.since = snapshot_.time - thread.since;
+    return out;
+  }
+  const auto now = procfs_.syscall(thread.id.tid);
+  if (!now || now->running || state == 'R') {
+    // Whoever has a CPU has a clock that moves between two looks.
+    out.state = "queued";
+    const auto before = sys::process_cpu_time(thread.tgid);
+    const auto after = sys::process_cpu_time(thread.tgid);
+    if (before && after && *after > *before) out.state = "running";
+    return out;
+  }
+  out.state = "blocked";
+  if (!now->in_call) return out;
+  out.call = now->nr;
+  out.awaited =
+      resolver_.full({.tid = thread.id.tid, .tgid = thread.tgid, .nr = now->nr, .args = now->args}).awaited;
+  return out;
+}
+
+std::vector<model::ProviderView> Views::providers(ThreadId waiter, const Resource& resource, int depth) {
+  std::vector<model::ProviderView> out;
+  if (const auto known = snapshot_.providers.find(resource); known != snapshot_.providers.end())
+    for (const model::ProviderView& p : known->second)
+      if (p.thread != waiter) out.push_back(p);
+  if (!out.empty() || depth <= 0 || snapshot_.unenrolled.contains(resource)) return out;
+  const std::vector<Resource> one{resource};
+  for (const observe::Found& found : resolver_.scan(waiter.tid, one, members_)) {
+    for (const ThreadId id : found.threads)
+      if (id != waiter) out.push_back({.thread = id, .confidence = 0, .debits = 0, .evidence = found.evidence});
+    if (!found.unenrolled.empty()) snapshot_.unenrolled[resource] = found.unenrolled;
+  }
+  return out;
+}
+
+std::vector<bus::WaitNode> Views::waits(ThreadId waiter, const Looked& looked, int depth, std::vector<ThreadId>& above) {
+  std::vector<bus::WaitNode> out;
+  above.push_back(waiter);
+  for (const Resource& resource : looked.awaited) {
+    bus::WaitNode node{.resource = resource, .call = call_text(looked.call), .providers = {}};
+    if (depth > 0) {
+      for (const model::ProviderView& p : providers(waiter, resource, depth)) {
+        bus::ProviderNode provider{.pid = p.thread.tid,
+                                   .tid = p.thread.tid,
+                                   .comm = comm(p.thread.tid),
+                                   .confidence = static_cast<double>(p.confidence),
+                                   .favoured = favoured(waiter, p.thread),
+                                   .evidence = std::string(name(p.evidence)),
+                                   .waiting_for = {}};
+        const auto member = snapshot_.threads.find(p.thread);
+        if (member != snapshot_.threads.end()) {
+          provider.pid = member->second.tgid;
+          if (std::ranges::find(above, p.thread) == above.end())
+            provider.waiting_for = waits(p.thread, look(member->second), depth - 1, above);
+        }
+        node.providers.push_back(std::move(provider));
+      }
+      if (const auto strangers = snapshot_.unenrolled.find(resource); strangers != snapshot_.unenrolled.end())
+        for (const ThreadId id : strangers->second)
+          node.providers.push_back({.pid = procfs_.tgid(id.tid).value_or(id.tid),
+                                    .tid = id.tid,
+                                    .comm = comm(id.tid),
+                                    .confidence = 0,
+                                    .favoured = false,
+                                    .evidence = "unenrolled",
+                                    .waiting_for = {}});
+    }
+    out.push_back(std::move(node));
+  }
+  above.pop_back();
+  return out;
+}
+
+bus::ThreadView Views::thread(const SnapshotThread& thread, int depth) {
+  bus::ThreadView out{.pid = thread.tgid,
+                      .tid = thread.id.tid,
+                      .comm = comm(thread.id.tid),
+                      .class_name = thread.class_name,
+                      .base = thread.base,
+                      .effective = thread.base};
+  const Looked looked = look(thread);
+  out.state = looked.state;
+  out.call = call_text(looked.call);
+  out.since_ms = looked.since.count();
+  std::vector<ThreadId> above;
+  out.waiting_for = waits(thread.id, looked, std::min(depth, deepest), above);
+  for (const decide::Donation& d : snapshot_.donations)
+    if (d.refusal == decide::Refusal::none && std::ranges::find(d.path, thread.id) != d.path.end())
+      out.donated_by.push_back(d.requester.tid);
+  const auto reason_of = [&](ThreadId id) {
+    const auto boost = std::ranges::find(snapshot_.boosts, id, [](const auto& a) { return a.boost.thread; });
+    return boost == snapshot_.boosts.end() ? nullptr : &*boost;
+  };
+  if (const auto* boost = reason_of(thread.id)) {
+    if (std::ranges::find(out.donated_by, boost->boost.requester.tid) == out.donated_by.end())
+      out.donated_by.push_back(boost->boost.requester.tid);  // a lingering donation
+    out.has_donation = true;
+    out.donation_reason = actuate::name(boost->reason);
+    out.donation_effective = boost->reason == actuate::Ineffective::none;
+    if (out.donation_effective) out.effective = boost->boost.attr;
+  }
+  if (const decide::Donation* lent = donation_of(thread.id)) {
+    if (out.state == "blocked") out.state = "virtual-runnable";
+    const auto* boost = lent->path.empty() ? nullptr : reason_of(lent->path.back());
+    out.has_donation = true;
+    actuate::Ineffective reason = actuate::Ineffective::none;
+    if (lent->refusal == decide::Refusal::policy) reason = actuate::Ineffective::policy;
+    if (boost != nullptr) reason = boost->reason;
+    out.donation_reason = actuate::name(reason);
+    out.donation_effective = reason == actuate::Ineffective::none && boost != nullptr;
+  } else if (looked.state == "blocked") {
+    // Blocked, and somebody it waits for could run: virtual runnable, though nothing is lent for it.
+    const bool somebody = std::ranges::any_of(looked.awaited, [&](const Resource& r) {
+      const auto known = snapshot_.providers.find(r);
+      return known != snapshot_.providers.end() && std::ranges::any_of(known->second, [&](const auto& p) {
+               const auto member = snapshot_.threads.find(p.thread);
+               return p.thread != thread.id && member != snapshot_.threads.end() && member->second.watched &&
+                      member->second.state == model::RunState::runnable;
+             });
+    });
+    if (somebody) out.state = "virtual-runnable";
+    const bool strangers = std::ranges::any_of(looked.awaited, [&](const Resource& r) { return snapshot_.unenrolled.contains(r); });
+    if (!somebody && strangers && depth > 0) {
+      out.has_donation = true;
+      out.donation_reason = actuate::name(actuate::Ineffective::policy);  // nobody asked for the holder to be managed
+    }
+  }
+  return out;
+}
+
+std::vector<const SnapshotThread*> Views::select(pid_t pid) const {
+  std::vector<const SnapshotThread*> out;
+  for (const auto& [id, thread] : snapshot_.threads)
+    if (thread.tgid == pid) out.push_back(&thread);
+  if (out.empty())
+    for (const auto& [id, thread] : snapshot_.threads)
+      if (id.tid == pid) out.push_back(&thread);
+  std::ranges::sort(out, {}, [](const SnapshotThread* t) { return t->id; });
+  return out;
+}
+
+bus::GraphView Views::graph() {
+  bus::GraphView out;
+  std::unordered_set<std::string> nodes;
+  const auto node = [&](const std::string& id, std::string_view type, const std::string& label) {
+    if (nodes.insert(id).second) out.nodes.push_back({id, std::string(type), label});
+  };
+  const auto thread_node = [&](ThreadId id) {
+    node(id_of(id), "thread", comm(id.tid) + " " + std::to_string(id.tid));
+    return id_of(id);
+  };
+  std::unordered_set<std::string> provided;
+  for (const auto& [id, thread] : snapshot_.threads) {
+    const std::string from = thread_node(id);
+    for (const Resource& resource : look(thread).awaited) {
+      const std::string to = text(resource);
+      node(to, "resource", to);
+      out.edges.push_back({.from = from, .to = to, .type = "requests", .confidence = 0});
+      if (!provided.insert(to).second) continue;
+      const auto known = snapshot_.providers.find(resource);
+      if (known == snapshot_.providers.end()) continue;
+      for (const model::ProviderView& p : known->second)
+        out.edges.push_back({.from = thread_node(p.thread),
+                             .to = to,
+                             .type = "provides",
+                             .confidence = static_cast<double>(p.confidence)});
+    }
+  }
+  return out;
+}
+
+}  // namespace swapd::daemon

@@ -1,0 +1,121 @@
+#include "worker.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "sys/self.h"
+
+namespace swapd::daemon {
+
+namespace {
+constexpr std::size_t most_questions = 256;
+}
+
+Worker::Worker(const sys::Procfs& procfs, const sys::Scheduler& scheduler, observe::Resolver& resolver,
+               std::function<void()> notify)
+    : procfs_(procfs), scheduler_(scheduler), resolver_(resolver), notify_(std::move(notify)) {}
+
+Worker::~Worker() { stop(); }
+
+void Worker::start() {
+  thread_ = std::thread([this] { run(); });
+}
+
+void Worker::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_one();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Worker::ask(Question question) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (questions_.size() >= most_questions) {
+      const auto same = std::ranges::find_if(questions_, [&](const Question& q) { return q.index() == question.index(); });
+      if (same == questions_.end()) return;
+      questions_.erase(same);
+    }
+    questions_.push_back(std::move(question));
+  }
+  wake_.notify_one();
+}
+
+std::vector<Answer> Worker::take() {
+  std::vector<Answer> taken;
+  const std::lock_guard lock(mutex_);
+  taken.swap(answers_);
+  return taken;
+}
+
+void Worker::run() {
+  sys::name_thread("swapd-worker");
+  (void)sys::set_thread_nice(0, -20);  // the daemon has warned already where this is not allowed
+  for (;;) {
+    Question question;
+    {
+      std::unique_lock<sys::PiMutex> lock(mutex_);
+      wake_.wait(lock, [&] { return stopping_ || !questions_.empty(); });
+      if (stopping_) return;
+      question = std::move(questions_.front());
+      questions_.pop_front();
+    }
+    Answer found = answer(question);
+    {
+      const std::lock_guard lock(mutex_);
+      answers_.push_back(std::move(found));
+    }
+    notify_();
+    cpu_seconds_.store(std::chrono::duration<double>(sys::own_cpu_time()).count(), std::memory_order_relaxed);
+  }
+}
+
+Answer Worker::answer(const Question& question) {
+  if (const auto* wait = std::get_if<observe::WaitQuestion>(&question))
+    return observe::WaitAnswer{*wait, resolver_.full(wait->site)};
+  if (const auto* scan = std::get_if<ScanQuestion>(&question))
+    return ScanAnswer{*scan, resolver_.scan(scan->waiter.tid, scan->resources, scan->members)};
+  if (const auto* ask = std::get_if<RosterQuestion>(&question)) return roster(*ask);
+  return competitors();
+}
+
+RosterAnswer Worker::roster(const RosterQuestion& question) {
+  RosterAnswer answer{.threads = {}, .question = question};
+  std::unordered_set<pid_t> seen;
+  std::deque<std::pair<pid_t, pid_t>> open;  // process, the member it descends from
+  for (const pid_t pid : question.members) open.emplace_back(pid, 0);
+  while (!open.empty()) {
+    const auto [pid, parent] = open.front();
+    open.pop_front();
+    if (!seen.insert(pid).second) continue;
+    const auto tids = procfs_.threads(pid);
+    const auto uid = procfs_.uid(pid);
+    const auto leader = procfs_.thread_id(pid);
+    if (!tids || !uid || !leader) continue;
+    for (const pid_t tid : *tids) {
+      const auto id = procfs_.thread_id(tid);
+      const auto attr = scheduler_.get(tid);
+      if (id && attr) answer.threads.push_back({*id, pid, parent, *uid, *attr, leader->start_time});
+    }
+    if (!question.descendants) continue;
+    if (const auto children = procfs_.children(pid))
+      for (const pid_t child : *children) open.emplace_back(child, parent == 0 ? pid : parent);
+  }
+  return answer;
+}
+
+// Groups with a runnable thread: whom does a nice donation have to compete with?
+actuate::Competitors Worker::competitors() {
+  actuate::Competitors found;
+  for (const pid_t pid : procfs_.processes()) {
+    const auto stat = procfs_.stat(pid);
+    if (!stat || stat->state != 'R') continue;
+    if (const auto group = procfs_.autogroup(pid); group && std::ranges::find(found.autogroups, group->id) == found.autogroups.end())
+      found.autogroups.push_back(group->id);
+  }
+  return found;
+}
+
+}  // namespace swapd::daemon

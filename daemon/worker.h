@@ -1,0 +1,92 @@
+// The worker thread: everything that scans procfs or asks sock_diag (DESIGN.md section 2, threads). Questions come from the engine,
+// answers go back as values with the generation or time of the question; the engine drops stale ones.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include "actuate/actuator.h"
+#include "observe/observer.h"
+#include "observe/resolver.h"
+#include "sys/pi_mutex.h"
+#include "sys/procfs.h"
+#include "sys/scheduler.h"
+
+namespace swapd::daemon {
+
+// Who could provide these resources?
+struct ScanQuestion {
+  ThreadId waiter;
+  std::vector<Resource> resources;
+  std::vector<pid_t> members;
+};
+struct ScanAnswer {
+  ScanQuestion question;
+  std::vector<observe::Found> found;
+};
+
+// Which threads have these processes and their descendants, and with which attributes?
+struct RosterQuestion {
+  std::vector<pid_t> members;
+  bool descendants = false;
+};
+struct RosterAnswer {
+  struct Entry {
+    ThreadId id;
+    pid_t tgid = 0;
+    pid_t parent = 0;  // the member it descends from; 0: it is one itself
+    std::uint32_t uid = 0;
+    SchedAttr attr;
+    std::uint64_t process_start = 0;
+  };
+  std::vector<Entry> threads;
+  RosterQuestion question;
+};
+
+struct CompetitorsQuestion {};
+
+using Question = std::variant<observe::WaitQuestion, ScanQuestion, RosterQuestion, CompetitorsQuestion>;
+using Answer = std::variant<observe::WaitAnswer, ScanAnswer, RosterAnswer, actuate::Competitors>;
+
+class Worker {
+ public:
+  // notify: called from the worker's thread when an answer is there.
+  Worker(const sys::Procfs& procfs, const sys::Scheduler& scheduler, observe::Resolver& resolver,
+         std::function<void()> notify);
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  void start();
+  void stop();
+  // Bounded: with too many questions open the oldest of the same kind is dropped.
+  void ask(Question question);
+  [[nodiscard]] std::vector<Answer> take();
+  [[nodiscard]] double cpu_seconds() const { return cpu_seconds_.load(std::memory_order_relaxed); }
+
+ private:
+  void run();
+  [[nodiscard]] Answer answer(const Question& question);
+  [[nodiscard]] RosterAnswer roster(const RosterQuestion& question);
+  [[nodiscard]] actuate::Competitors competitors();
+
+  const sys::Procfs& procfs_;
+  const sys::Scheduler& scheduler_;
+  observe::Resolver& resolver_;
+  std::function<void()> notify_;
+  sys::PiMutex mutex_;
+  std::condition_variable_any wake_;
+  std::deque<Question> questions_;
+  std::vector<Answer> answers_;
+  bool stopping_ = false;
+  std::atomic<double> cpu_seconds_{0};
+  std::thread thread_;
+};
+
+}  // namespace swapd::daemon

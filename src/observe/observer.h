@@ -1,0 +1,74 @@
+// The seam between the kernel and the model: a source of events (DESIGN.md section 4).
+//
+// An observer is owned and called by the engine thread alone. It looks only at threads it was told to watch; every other
+// managed thread costs nothing but its own trapped calls.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "base/event.h"
+#include "observe/resolver.h"
+
+namespace swapd::observe {
+
+// A question that needs more than the engine thread may do: the worker answers with Resolver::full(). The generation
+// is the watched thread's wait; an answer to an older one is dropped.
+struct WaitQuestion {
+  ThreadId thread;
+  CallSite site;
+  std::uint64_t generation = 0;
+};
+struct WaitAnswer {
+  WaitQuestion question;
+  Wait wait;
+};
+
+struct Member {
+  ThreadId id;
+  pid_t tgid = 0;
+};
+
+// What watching costs, for `status`.
+struct Costs {
+  std::size_t watched = 0;
+  std::uint64_t wakeups = 0;  // perf records that woke the engine
+  std::uint64_t polls = 0;    // looks because a poll period had passed
+  bool perf = false;          // switch records are to be had
+};
+
+class Observer {
+ public:
+  struct Hooks {
+    // Who is this tid? Empty: not managed. Called for tids of notifications and trace records.
+    std::function<std::optional<Member>(pid_t)> identify;
+    std::function<void(WaitQuestion)> ask;
+  };
+
+  Observer() = default;
+  Observer(const Observer&) = delete;
+  Observer& operator=(const Observer&) = delete;
+  virtual ~Observer() = default;
+
+  // Polls readable when drain() has something to do.
+  [[nodiscard]] virtual int fd() const = 0;
+  // When drain() must run at the latest, descriptor or not.
+  [[nodiscard]] virtual std::optional<Time> deadline() const = 0;
+  // Appends what has happened since the last call. Never blocks.
+  virtual void drain(Time now, std::vector<Event>& out) = 0;
+
+  // From now on the thread's waits are reported, and its present state with the next drain(). `sender`: whom it wakes
+  // last before a wait is reported too (Evidence::sent_to).
+  virtual void watch(const Member& member, bool sender) = 0;
+  virtual void unwatch(ThreadId thread) = 0;
+  // Whom this thread wakes matters now: it is one of several candidates.
+  virtual void trace_wakes(ThreadId thread) = 0;
+  virtual void untrace_wakes(ThreadId thread) = 0;
+  virtual void answer(const WaitAnswer& answer, std::vector<Event>& out) = 0;
+  virtual void forget(ThreadId thread) = 0;
+  [[nodiscard]] virtual Costs costs() const = 0;
+};
+
+}  // namespace swapd::observe

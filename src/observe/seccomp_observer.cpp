@@ -1,0 +1,213 @@
+#include "observe/seccomp_observer.h"
+
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <array>
+
+namespace swapd::observe {
+
+namespace {
+
+constexpr std::size_t recent_accesses = 64;
+constexpr std::size_t calls_a_drain = 4096;  // of one receiver: the engine's turn stays bounded
+
+ThreadWatch::Settings probe(ThreadWatch::Settings settings, std::vector<std::string>& missing) {
+  if (!settings.perf) return settings;
+  auto opened = sys::SwitchWatch::open(0);
+  if (!opened) {
+    settings.perf = false;
+    missing.push_back("perf context-switch records: " + opened.error().text() + "; threads are polled instead");
+  }
+  return settings;
+}
+
+}  // namespace
+
+SeccompObserver::SeccompObserver(const sys::Procfs& procfs, Resolver& resolver, Settings settings, Hooks hooks)
+    : resolver_(resolver),
+      settings_(std::move(settings)),
+      hooks_(std::move(hooks)),
+      watch_(procfs, resolver, probe(settings_.watch, missing_), hooks_,
+             [this](std::int32_t nr) { return std::ranges::find(settings_.trapped, nr) != settings_.trapped.end(); }),
+      epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
+  epoll_event event{.events = EPOLLIN, .data = {.fd = watch_.fd()}};
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, watch_.fd(), &event);
+  if (!settings_.tracepoints) return;
+  auto signals = sys::TraceWatch::open(sys::TraceWatch::Point::signal_generate, -1);
+  if (signals)
+    signals_ = std::move(signals).value();
+  else
+    missing_.push_back("perf tracepoint signal_generate: " + signals.error().text() +
+                       "; senders of signals are not known");
+  if (auto waking = sys::TraceWatch::open(sys::TraceWatch::Point::sched_waking, 0); !waking) {
+    settings_.tracepoints = false;
+    missing_.push_back("perf tracepoint sched_waking: " + waking.error().text() +
+                       "; wakers are guessed from the calls seen");
+  }
+}
+
+SeccompObserver::~SeccompObserver() = default;
+
+void SeccompObserver::add(std::shared_ptr<Receiver> receiver) { receivers_.push_back(std::move(receiver)); }
+
+void SeccompObserver::remove(const Receiver* receiver) {
+  std::erase_if(receivers_, [&](const auto& r) { return r.get() == receiver; });
+}
+
+void SeccompObserver::watch(const Member& member, bool sender) {
+  watch_.add(member);
+  if (!sender || !settings_.tracepoints || senders_.contains(member.id)) return;
+  if (auto opened = sys::TraceWatch::open(sys::TraceWatch::Point::sched_waking, member.id.tid))
+    senders_[member.id] = std::move(opened).value();
+}
+
+void SeccompObserver::unwatch(ThreadId thread) {
+  watch_.remove(thread);
+  senders_.erase(thread);
+  wait_start_.erase(thread);
+  awaited_.erase(thread);
+}
+
+void SeccompObserver::trace_wakes(ThreadId thread) {
+  if (!settings_.tracepoints || wakers_.contains(thread)) return;
+  if (auto opened = sys::TraceWatch::open(sys::TraceWatch::Point::sched_waking, thread.tid))
+    wakers_[thread] = std::move(opened).value();
+}
+
+void SeccompObserver::untrace_wakes(ThreadId thread) { wakers_.erase(thread); }
+
+void SeccompObserver::forget(ThreadId thread) {
+  unwatch(thread);
+  wakers_.erase(thread);
+  last_waker_.erase(thread.tid);
+  std::erase_if(recent_, [&](const Access& a) { return a.by == thread; });
+}
+
+void SeccompObserver::answer(const WaitAnswer& answer, std::vector<Event>& out) {
+  const std::size_t first = out.size();
+  watch_.answer(answer, out);
+  for (std::size_t i = first; i < out.size(); ++i)
+    if (const auto* blocked = std::get_if<Blocked>(&out[i])) awaited_[blocked->thread] = blocked->awaited;
+}
+
+void SeccompObserver::drain(Time now, std::vector<Event>& out) {
+  drain_calls(out);
+  drain_signals(out);
+  const std::size_t first = out.size();
+  watch_.drain(now, out);
+  if (out.size() == first) return;
+  drain_wakes();
+  name_wakers(first, out);
+  report_sends(first, out);
+}
+
+void SeccompObserver::drain_calls(std::vector<Event>& out) {
+  std::array<RawCall, 64> calls;
+  for (const auto& receiver : receivers_) {
+    for (std::size_t total = 0; total < calls_a_drain;) {
+      const std::size_t n = receiver->drain(calls.data(), calls.size());
+      for (const RawCall& call : std::span(calls).first(n)) {
+        const auto member = hooks_.identify(call.tid);
+        if (!member) continue;
+        const observe::Access access =
+            resolver_.access({.tid = call.tid, .tgid = member->tgid, .nr = call.nr, .args = call.args});
+        for (const Resource& resource : access.accessed) {
+          out.emplace_back(Accessed{.time = call.time, .thread = member->id, .resource = resource});
+          recent_.push_back({resource, member->id, call.time});
+        }
+        for (const Resource& resource : access.released)
+          out.emplace_back(Released{.time = call.time, .thread = member->id, .resource = resource});
+      }
+      total += n;
+      if (n < calls.size()) break;
+    }
+  }
+  while (recent_.size() > recent_accesses) recent_.pop_front();
+}
+
+void SeccompObserver::drain_signals(std::vector<Event>& out) {
+  if (!signals_) return;
+  std::array<sys::TraceRecord, 64> records;
+  while (const std::size_t n = signals_->read(records.data(), records.size())) {
+    for (const sys::TraceRecord& r : std::span(records).first(n)) {
+      const auto by = hooks_.identify(r.by);
+      const auto target = hooks_.identify(r.target);
+      if (!by || !target || by->id == target->id) continue;
+      const auto receiver = hooks_.identify(target->tgid);  // the resource is named after the process
+      if (!receiver) continue;
+      const Resource resource{ResourceKind::signal,
+                              {static_cast<std::uint64_t>(receiver->id.tid), receiver->id.start_time}};
+      out.emplace_back(Accessed{.time = r.time, .thread = by->id, .resource = resource});
+      recent_.push_back({resource, by->id, r.time});
+    }
+    if (n < records.size()) break;
+  }
+}
+
+void SeccompObserver::drain_wakes() {
+  std::array<sys::TraceRecord, 64> records;
+  for (const auto& [thread, trace] : wakers_) {
+    while (const std::size_t n = trace->read(records.data(), records.size())) {
+      for (const sys::TraceRecord& r : std::span(records).first(n)) {
+        LastWaker& last = last_waker_[r.target];
+        if (r.time >= last.time) last = {thread, r.time};
+      }
+      if (n < records.size()) break;
+    }
+  }
+}
+
+// Who ended the waits that have just ended? The traced candidate that woke the thread during it, or else the last one seen to
+// make a call on what it awaited.
+void SeccompObserver::name_wakers(std::size_t first, std::vector<Event>& out) {
+  for (std::size_t i = first; i < out.size(); ++i) {
+    if (const auto* blocked = std::get_if<Blocked>(&out[i])) {
+      wait_start_[blocked->thread] = blocked->time;
+      awaited_[blocked->thread] = blocked->awaited;
+      continue;
+    }
+    auto* woken = std::get_if<Woken>(&out[i]);
+    if (woken == nullptr || woken->unrelated) continue;
+    const auto start = wait_start_.find(woken->thread);
+    if (start == wait_start_.end()) continue;
+    if (const auto last = last_waker_.find(woken->thread.tid);
+        last != last_waker_.end() && last->second.time >= start->second) {
+      woken->by = last->second.by;
+      continue;
+    }
+    const auto& awaited = awaited_[woken->thread];
+    for (auto access = recent_.rbegin(); access != recent_.rend() && access->time >= start->second; ++access) {
+      if (access->by == woken->thread || std::ranges::find(awaited, access->resource) == awaited.end()) continue;
+      woken->by = access->by;
+      woken->through = access->resource;
+      break;
+    }
+  }
+}
+
+// Whom did a thread wake last before it began to wait? Probably the one it now waits for.
+void SeccompObserver::report_sends(std::size_t first, std::vector<Event>& out) {
+  std::array<sys::TraceRecord, 64> records;
+  const std::size_t end = out.size();
+  for (std::size_t i = first; i < end; ++i) {
+    const auto* blocked = std::get_if<Blocked>(&out[i]);
+    if (blocked == nullptr || blocked->awaited.empty()) continue;
+    const auto sender = senders_.find(blocked->thread);
+    if (sender == senders_.end()) continue;
+    pid_t target = 0;
+    while (const std::size_t n = sender->second->read(records.data(), records.size())) {
+      for (const sys::TraceRecord& r : std::span(records).first(n))
+        if (r.target != blocked->thread.tid && hooks_.identify(r.target)) target = r.target;
+      if (n < records.size()) break;
+    }
+    const auto to = target == 0 ? std::nullopt : hooks_.identify(target);
+    if (!to) continue;
+    const Time time = blocked->time;
+    const std::vector<Resource> awaited = blocked->awaited;  // emplace_back moves the events
+    for (const Resource& resource : awaited)
+      out.emplace_back(Accessed{.time = time, .thread = to->id, .resource = resource, .evidence = Evidence::sent_to});
+  }
+}
+
+}  // namespace swapd::observe

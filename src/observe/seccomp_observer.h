@@ -1,0 +1,82 @@
+// The seccomp observer: works without BPF and inside containers (DESIGN.md section 4).
+//
+// Which calls members make comes from the receivers' rings; who blocks and wakes from ThreadWatch; who signals whom and which of
+// several candidates was the waker from perf tracepoints where they are allowed. Without them the one that last
+// accessed an awaited resource during the wait is taken for the waker.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/fd.h"
+#include "observe/observer.h"
+#include "observe/receiver.h"
+#include "observe/thread_watch.h"
+#include "sys/perf.h"
+
+namespace swapd::observe {
+
+class SeccompObserver final : public Observer {
+ public:
+  struct Settings {
+    ThreadWatch::Settings watch;
+    bool tracepoints = true;
+    std::vector<std::int32_t> trapped;  // calls that the filter notifies of
+  };
+  SeccompObserver(const sys::Procfs& procfs, Resolver& resolver, Settings settings, Hooks hooks);
+  ~SeccompObserver() override;
+
+  [[nodiscard]] int fd() const override { return epoll_.get(); }
+  [[nodiscard]] std::optional<Time> deadline() const override { return watch_.deadline(); }
+  void drain(Time now, std::vector<Event>& out) override;
+  void watch(const Member& member, bool sender) override;
+  void unwatch(ThreadId thread) override;
+  void trace_wakes(ThreadId thread) override;
+  void untrace_wakes(ThreadId thread) override;
+  void answer(const WaitAnswer& answer, std::vector<Event>& out) override;
+  void forget(ThreadId thread) override;
+  [[nodiscard]] Costs costs() const override { return watch_.costs(); }
+
+  // A started receiver; its calls are read from the next drain() on.
+  void add(std::shared_ptr<Receiver> receiver);
+  void remove(const Receiver* receiver);
+  // Features that the kernel or the privileges do not give, a line each; filled by the constructor.
+  [[nodiscard]] const std::vector<std::string>& missing() const { return missing_; }
+
+ private:
+  struct LastWaker {
+    ThreadId by;
+    Time time{};
+  };
+  struct Access {
+    Resource resource;
+    ThreadId by;
+    Time time{};
+  };
+
+  void drain_calls(std::vector<Event>& out);
+  void drain_signals(std::vector<Event>& out);
+  void drain_wakes();
+  void name_wakers(std::size_t first, std::vector<Event>& out);
+  void report_sends(std::size_t first, std::vector<Event>& out);
+
+  std::vector<std::string> missing_;  // before watch_, whose probing fills it
+  Resolver& resolver_;
+  Settings settings_;
+  Hooks hooks_;
+  ThreadWatch watch_;
+  Fd epoll_;
+  std::vector<std::shared_ptr<Receiver>> receivers_;
+  std::unique_ptr<sys::TraceWatch> signals_;
+  std::unordered_map<ThreadId, std::unique_ptr<sys::TraceWatch>> senders_;  // important threads: whom do they wake
+  std::unordered_map<ThreadId, std::unique_ptr<sys::TraceWatch>> wakers_;   // candidates: do they wake the waiter
+  std::unordered_map<pid_t, LastWaker> last_waker_;                         // by woken tid
+  std::unordered_map<ThreadId, Time> wait_start_;
+  std::unordered_map<ThreadId, std::vector<Resource>> awaited_;
+  std::deque<Access> recent_;  // bounded
+};
+
+}  // namespace swapd::observe

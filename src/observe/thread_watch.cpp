@@ -1,0 +1,203 @@
+#include "observe/thread_watch.h"
+
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <array>
+
+namespace swapd::observe {
+
+namespace {
+
+bool same_call(const CallSite& a, const CallSite& b) { return a.nr == b.nr && a.args == b.args; }
+
+}  // namespace
+
+ThreadWatch::ThreadWatch(const sys::Procfs& procfs, Resolver& resolver, Settings settings,
+                         Observer::Hooks hooks, std::function<bool(std::int32_t)> trapped)
+    : procfs_(procfs),
+      resolver_(resolver),
+      settings_(settings),
+      hooks_(std::move(hooks)),
+      trapped_(std::move(trapped)),
+      epoll_(::epoll_create1(EPOLL_CLOEXEC)) {}
+
+std::optional<Time> ThreadWatch::deadline() const {
+  if (!fresh_.empty()) return Time{};
+  if (polled_ == 0) return std::nullopt;
+  return next_poll_;
+}
+
+bool ThreadWatch::has(ThreadId thread) const { return watched_.contains(thread); }
+
+std::optional<Time> ThreadWatch::blocked_since(ThreadId thread) const {
+  const auto found = watched_.find(thread);
+  if (found == watched_.end() || !found->second->blocked) return std::nullopt;
+  return found->second->since;
+}
+
+void ThreadWatch::add(const Member& member) {
+  auto& slot = watched_[member.id];
+  if (slot) return;
+  slot = std::make_unique<Watched>();
+  slot->member = member;
+  if (settings_.perf) {
+    if (auto opened = sys::SwitchWatch::open(member.id.tid)) {
+      slot->perf = std::move(opened).value();
+      epoll_event event{.events = EPOLLIN, .data = {.ptr = slot.get()}};
+      if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, slot->perf->fd(), &event) != 0) slot->perf.reset();
+    }
+  }
+  if (!slot->perf) {
+    slot->polled = true;
+    slot->poll_until = Time::max();
+    ++polled_;
+  }
+  fresh_.push_back(slot.get());
+}
+
+void ThreadWatch::remove(ThreadId thread) {
+  const auto found = watched_.find(thread);
+  if (found == watched_.end()) return;
+  if (found->second->polled) --polled_;
+  std::erase(fresh_, found->second.get());
+  watched_.erase(found);  // closing the perf descriptor takes it out of the epoll set
+}
+
+void ThreadWatch::drain(Time now, std::vector<Event>& out) {
+  // A thread just added is looked at before any record of it: what it did before nobody asked.
+  std::vector<Watched*> fresh;
+  fresh.swap(fresh_);
+  for (Watched* w : fresh) {
+    w->fresh = false;
+    look(*w, now, false, out);
+  }
+  std::array<epoll_event, 64> ready{};
+  for (;;) {
+    const int n = ::epoll_wait(epoll_.get(), ready.data(), static_cast<int>(ready.size()), 0);
+    if (n <= 0) break;
+    for (int i = 0; i < n; ++i) {
+      auto* w = static_cast<Watched*>(ready.at(static_cast<std::size_t>(i)).data.ptr);
+      if ((ready.at(static_cast<std::size_t>(i)).events & EPOLLHUP) != 0) {
+        // The thread is gone; its exit is reported by the process connector or the next scan.
+        ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, w->perf->fd(), nullptr);
+        continue;
+      }
+      read_records(*w, now, out);
+    }
+    if (static_cast<std::size_t>(n) < ready.size()) break;
+  }
+  if (polled_ == 0 || now < next_poll_) return;
+  next_poll_ = now + settings_.poll_period;
+  for (auto& [id, w] : watched_) {
+    if (!w->polled) continue;
+    ++polls_;
+    look(*w, now, false, out);
+    if (now < w->poll_until) continue;
+    w->polled = false;  // try records again
+    --polled_;
+    w->window_start = now;
+    w->wakeups = 0;
+    w->perf->enable(true);
+  }
+}
+
+void ThreadWatch::poll_for_a_while(Watched& w, Time now) {
+  w.polled = true;
+  w.poll_until = now + settings_.busy_rest;
+  if (polled_++ == 0) next_poll_ = now + settings_.poll_period;
+  w.perf->enable(false);
+}
+
+void ThreadWatch::read_records(Watched& w, Time now, std::vector<Event>& out) {
+  std::array<sys::SwitchRecord, 64> records;
+  const std::size_t n = w.perf->read(records.data(), records.size());
+  if (n == 0 || w.polled) return;
+  ++wakeups_;
+  if (now - w.window_start > settings_.busy_window) {
+    w.window_start = now;
+    w.wakeups = 0;
+  }
+  if (++w.wakeups > settings_.busy_wakeups) poll_for_a_while(w, now);
+  const auto used = std::span(records).first(n);
+  const bool ran = std::any_of(used.begin(), used.end(), [](const sys::SwitchRecord& r) { return !r.out; });
+  const sys::SwitchRecord& last = used.back();
+  if (last.out && !last.preempted)
+    look(w, last.time, ran, out);
+  else if (ran)
+    wake(w, last.time, out);
+}
+
+void ThreadWatch::wake(Watched& w, Time now, std::vector<Event>& out) {
+  if (!w.blocked) return;
+  w.blocked = false;
+  ++w.generation;
+  out.emplace_back(Woken{.time = now, .thread = w.member.id});
+}
+
+void ThreadWatch::look(Watched& w, Time now, bool ran_meanwhile, std::vector<Event>& out) {
+  const auto state = procfs_.syscall(w.member.id.tid);
+  if (!state) return;  // gone, or not ours to read: it counts as runnable
+  if (state->running) {
+    if (w.blocked)
+      wake(w, now, out);
+    else if (w.generation++ == 0)
+      out.emplace_back(Woken{.time = now, .thread = w.member.id, .unrelated = true});  // says: it is runnable
+    return;
+  }
+  CallSite site{.tid = w.member.id.tid, .tgid = w.member.tgid, .nr = state->nr, .args = state->args};
+  if (!state->in_call) {
+    site.nr = -1;
+    site.args = {};
+  } else if (trapped_(site.nr) && procfs_.held_by_seccomp(w.member.id.tid)) {
+    return;  // it waits for our own answer
+  }
+  if (w.blocked && !ran_meanwhile && same_call(site, w.site)) return;
+  wake(w, now, out);
+  block(w, now, site, out);
+}
+
+void ThreadWatch::block(Watched& w, Time now, const CallSite& site, std::vector<Event>& out) {
+  w.blocked = true;
+  w.since = now;
+  w.site = site;
+  ++w.generation;
+  Blocked event{.time = now, .thread = w.member.id, .call = site.nr};
+  Wait wait;
+  if (site.nr >= 0) {
+    wait = resolver_.quick(site);
+    event.awaited = std::move(wait.awaited);
+    if (!wait.complete) {
+      // What the same call was found to wait for the last time is the best guess until the worker has looked.
+      if (same_call(site, w.resolved)) event.awaited = w.resources;
+      hooks_.ask(WaitQuestion{.thread = w.member.id, .site = site, .generation = w.generation});
+    }
+  }
+  out.emplace_back(std::move(event));
+  name_owners(w, wait, out);
+}
+
+void ThreadWatch::name_owners(const Watched& w, const Wait& wait, std::vector<Event>& out) {
+  if (wait.owners.empty() || wait.awaited.empty()) return;
+  Holders holders{.time = w.since, .resource = wait.awaited.front(), .evidence = Evidence::owner};
+  for (const pid_t tid : wait.owners)
+    if (const auto owner = hooks_.identify(tid)) holders.threads.push_back(owner->id);
+  out.emplace_back(std::move(holders));
+}
+
+void ThreadWatch::answer(const WaitAnswer& answer, std::vector<Event>& out) {
+  const auto found = watched_.find(answer.question.thread);
+  if (found == watched_.end()) return;
+  Watched& w = *found->second;
+  w.resolved = answer.question.site;
+  w.resources = answer.wait.awaited;
+  if (!w.blocked || w.generation != answer.question.generation) return;
+  out.emplace_back(Blocked{.time = w.since, .thread = w.member.id, .call = w.site.nr, .awaited = answer.wait.awaited});
+  name_owners(w, answer.wait, out);
+}
+
+Costs ThreadWatch::costs() const {
+  return {.watched = watched_.size(), .wakeups = wakeups_, .polls = polls_, .perf = settings_.perf};
+}
+
+}  // namespace swapd::observe

@@ -1,0 +1,82 @@
+// When does a thread block, on what, and when does it go on? Learnt after the fact, without touching its calls (DESIGN.md section 4,
+// seccomp observer): perf's context-switch records say when to look, /proc/TID/syscall says at what.
+//
+// A thread that switches too often for a wake-up at each record is polled for a while instead: whoever waits less than a
+// poll period at a time gains nothing from a donation that a lingering one does not give. Without perf all are polled.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "base/fd.h"
+#include "observe/observer.h"
+#include "sys/perf.h"
+#include "sys/procfs.h"
+
+namespace swapd::observe {
+
+class ThreadWatch {
+ public:
+  struct Settings {
+    Duration poll_period = std::chrono::milliseconds(1);
+    bool perf = true;                                      // false: poll all
+    unsigned busy_wakeups = 15;                            // in one busy_window: poll the thread …
+    Duration busy_window = std::chrono::milliseconds(10);
+    Duration busy_rest = std::chrono::milliseconds(100);   // … for this long
+  };
+  // trapped: does the filter notify of this call? Such a call may be held by our own unanswered notification.
+  ThreadWatch(const sys::Procfs& procfs, Resolver& resolver, Settings settings, Observer::Hooks hooks,
+              std::function<bool(std::int32_t)> trapped);
+
+  [[nodiscard]] int fd() const { return epoll_.get(); }
+  [[nodiscard]] std::optional<Time> deadline() const;
+  void add(const Member& member);
+  void remove(ThreadId thread);
+  [[nodiscard]] bool has(ThreadId thread) const;
+  void drain(Time now, std::vector<Event>& out);
+  void answer(const WaitAnswer& answer, std::vector<Event>& out);
+  [[nodiscard]] Costs costs() const;
+  // When the present wait of the thread began; empty: it does not wait.
+  [[nodiscard]] std::optional<Time> blocked_since(ThreadId thread) const;
+
+ private:
+  struct Watched {
+    Member member;
+    std::unique_ptr<sys::SwitchWatch> perf;  // none: always polled
+    bool polled = false;                     // now
+    bool fresh = true;                       // not looked at yet
+    bool blocked = false;
+    Time since{};                            // of the wait
+    Time window_start{};
+    Time poll_until{};
+    unsigned wakeups = 0;  // in this window
+    std::uint64_t generation = 0;
+    CallSite site;                    // of the present wait
+    CallSite resolved;                // the last call that needed the worker …
+    std::vector<Resource> resources;  // … and what it was found to wait for
+  };
+
+  void read_records(Watched& w, Time now, std::vector<Event>& out);
+  void look(Watched& w, Time now, bool ran_meanwhile, std::vector<Event>& out);
+  void block(Watched& w, Time now, const CallSite& site, std::vector<Event>& out);
+  void wake(Watched& w, Time now, std::vector<Event>& out);
+  void name_owners(const Watched& w, const Wait& wait, std::vector<Event>& out);
+  void poll_for_a_while(Watched& w, Time now);
+
+  const sys::Procfs& procfs_;
+  Resolver& resolver_;
+  Settings settings_;
+  Observer::Hooks hooks_;
+  std::function<bool(std::int32_t)> trapped_;
+  Fd epoll_;
+  std::unordered_map<ThreadId, std::unique_ptr<Watched>> watched_;
+  std::size_t polled_ = 0;
+  Time next_poll_{};
+  std::vector<Watched*> fresh_;
+  std::uint64_t wakeups_ = 0;
+  std::uint64_t polls_ = 0;
+};
+
+}  // namespace swapd::observe

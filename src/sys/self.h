@@ -1,0 +1,27 @@
+// What swapd does to itself against the load it fights (DESIGN.md section 2): locked memory, its own autogroup, its threads' names.
+#pragma once
+
+#include <sys/types.h>
+
+#include "base/result.h"
+#include "base/time.h"
+
+namespace swapd::sys {
+
+// mlockall(2), present and future pages, as they are touched. ENOSYS-like no-op under sanitizers.
+[[nodiscard]] Status lock_memory();
+// Writes the nice of the caller's own autogroup (sched(7)). Only sensible for a session leader: the group is the session's.
+[[nodiscard]] Status set_own_autogroup_nice(int nice);
+// setpriority(2) for one thread of ours; tid 0 is the caller.
+[[nodiscard]] Status set_thread_nice(pid_t tid, int nice);
+// At most 15 characters.
+void name_thread(const char* name);
+[[nodiscard]] pid_t own_tid();
+// CPU time that the calling thread has used.
+[[nodiscard]] Duration own_cpu_time();
+// CPU time of another process, all its threads, to the nanosecond (clock_getcpuclockid(3)).
+[[nodiscard]] Result<Duration> process_cpu_time(pid_t pid);
+// The process that a pidfd stands for, in our pid namespace (its fdinfo, proc(5)).
+[[nodiscard]] Result<int> pid_of_pidfd(int pidfd);
+
+}  // namespace swapd::sys
