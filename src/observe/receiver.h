@@ -1,7 +1,14 @@
-// One receiver thread a listener: receive, id to shared memory, answer CONTINUE, push to a ring (DESIGN.md sections 2 and 8).
+// One receiver thread a listener: receive, id to shared memory, answer CONTINUE, push to a ring (DESIGN.md sections 2
+// and 8).
 //
-// Answer first, think later: nothing stands between the receipt and the answer but one store. The thread is of the ordinary
-// class, nice -20; while a member runs in a real-time class the engine has it follow that member (follow()).
+// Answer first, think later: nothing stands between the receipt and the answer but a time stamp and one store. The
+// thread is of the ordinary class, nice -20; while a member runs in a real-time class the engine has it follow that
+// member (follow()).
+//
+// Since 6.11 it blocks in RECV alone: when the last target has ended, RECV comes back with ENOENT and one poll tells.
+// Before 6.11 RECV would block for ever then, so each RECV has a poll before it (measured: 0.5 µs of 6.5 µs a call).
+// Nobody else may poll the listener for POLLIN: he would be woken by each notification (measured: 6.5 µs become 1 ms).
+// Watching it for POLLHUP alone costs nothing.
 #pragma once
 
 #include <atomic>
@@ -37,10 +44,12 @@ class Receiver {
   struct Callbacks {
     // From the receiver's thread, after the answer, only when the ring was empty and `urgent` asks for it.
     std::function<void()> wake;
-    // From the receiver's thread, once: the listener has no more targets (POLLHUP) or failed. The last act of the thread.
+    // From the receiver's thread, once: the listener has no more targets (POLLHUP) or failed. The last act of the
+    // thread.
     std::function<void()> finished;
   };
-  Receiver(Fd listener, ListenerSlot* slot, Callbacks callbacks);
+  // poll_first: as before 6.11.
+  Receiver(Fd listener, ListenerSlot* slot, Callbacks callbacks, bool poll_first = !sys::receive_ends_with_targets());
   ~Receiver();  // stops the thread; the listener is closed
   Receiver(const Receiver&) = delete;
   Receiver& operator=(const Receiver&) = delete;
@@ -52,9 +61,11 @@ class Receiver {
   [[nodiscard]] std::uint64_t lost() const;      // records that found the ring full
   [[nodiscard]] pid_t tid() const;
   [[nodiscard]] int listener() const;
-  // Whether a push shall call Callbacks::wake at once (a member is being waited for); else the consumer polls.
+  // Whether a push shall call Callbacks::wake at once (a member is being waited for); else the consumer polls. Drain
+  // after turning it on: what the ring holds by then wakes nobody.
   void set_urgent(bool urgent);
-  // [engine] Real-time at `priority`, pinned to `cpu`; cpu -1: ordinary, nice -20, unpinned.
+  // [engine] Real-time (FIFO) at `priority`, pinned to `cpu`; cpu -1: ordinary, nice -20, on the CPUs that it began
+  // with.
   [[nodiscard]] Status follow(int cpu, int priority);
 
  private:

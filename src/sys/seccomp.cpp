@@ -1,16 +1,18 @@
 #include "sys/seccomp.h"
 
 #include <fcntl.h>
-#include <linux/audit.h>
+#include <poll.h>
 #include <seccomp.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <array>
+#include <cstdio>
 #include <memory>
 
 // Newer than the headers that some distributions ship; the kernel is asked before any is used.
@@ -132,11 +134,32 @@ Result<Notification> receive(int listener) {
   return out;
 }
 
+bool receive_ends_with_targets() {
+  utsname system{};
+  int major = 0;
+  int minor = 0;
+  if (::uname(&system) != 0 || std::sscanf(system.release, "%d.%d", &major, &minor) != 2) return false;
+  return major > 6 || (major == 6 && minor >= 11);
+}
+
+bool hung_up(int listener) {
+  pollfd entry{listener, POLLIN, 0};
+  return ::poll(&entry, 1, 0) == 1 && (entry.revents & POLLIN) == 0;
+}
+
+Status await_notification(int listener) {
+  pollfd entry{listener, POLLIN, 0};
+  if (::poll(&entry, 1, -1) < 0) return errno_error("waiting for a notification");
+  return Done{};
+}
+
 Status answer_continue(int listener, std::uint64_t id) {
   seccomp_notif_resp answer{};
   answer.id = id;
   answer.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
-  if (::ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer) != 0) return errno_error("answering");
+  // The kernel takes a lock first and may be interrupted there; the target must not pay for a signal of ours.
+  while (::ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer) != 0)
+    if (errno != EINTR) return errno_error("answering");
   return Done{};
 }
 

@@ -1,4 +1,5 @@
-// seccomp user notification: the filter, its installation, its listener (seccomp(2), seccomp_unotify(2); DESIGN.md section 8).
+// seccomp user notification: the filter, its installation, its listener (seccomp(2), seccomp_unotify(2); DESIGN.md
+// section 8).
 #pragma once
 
 #include <linux/filter.h>
@@ -26,16 +27,16 @@ struct TrapRule {
   std::optional<Condition> condition;
 };
 
-// Builds the program with libseccomp (x86-64 native calls of the rules notify, all else, i386 and x32 included, is allowed)
-// and exports it as BPF.
+// Builds the program with libseccomp (x86-64 native calls of the rules notify, all else, i386 and x32 included, is
+// allowed) and exports it as BPF.
 [[nodiscard]] Result<std::vector<sock_filter>> build_filter(std::span<const TrapRule> rules);
 
 struct InstallOptions {
   bool allow_no_new_privs = false;  // set it where the privilege to do without is missing
 };
 // Installs the filter on the calling thread with seccomp(2): NEW_LISTENER and, each where the kernel has it,
-// WAIT_KILLABLE_RECV and SPEC_ALLOW. Gives the listener. EBUSY: the chain has a listener. EACCES: neither CAP_SYS_ADMIN nor
-// no_new_privs. After this the caller's own trapped calls wait for an answer.
+// WAIT_KILLABLE_RECV and SPEC_ALLOW. Gives the listener. EBUSY: the chain has a listener. EACCES: neither CAP_SYS_ADMIN
+// nor no_new_privs. After this the caller's own trapped calls wait for an answer.
 [[nodiscard]] Result<Fd> install_filter(std::span<const sock_filter> program, const InstallOptions& options);
 // SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP (6.6). ENOSYS-like errors: the kernel lacks it; go on without.
 [[nodiscard]] Status set_sync_wake_up(int listener);
@@ -46,8 +47,16 @@ struct Notification {
   std::int32_t nr = -1;
   std::array<std::uint64_t, 6> args{};
 };
-// One notification; blocks unless the descriptor polls readable. ENOENT: the target is gone meanwhile (normal). EINTR: a signal of ours.
+// One notification; blocks unless the descriptor polls readable. ENOENT: the target is gone meanwhile (normal), or
+// every target is (where receive_ends_with_targets(); poll tells which). EINTR: a signal of ours.
 [[nodiscard]] Result<Notification> receive(int listener);
+// Since 6.11 a blocked receive() ends when the last target has; before, only poll(2) tells, and the receive() blocks
+// for ever.
+[[nodiscard]] bool receive_ends_with_targets();
+// The last target has ended (POLLHUP) and nothing is left to receive.
+[[nodiscard]] bool hung_up(int listener);
+// Sleeps until hung_up() or something to receive. EINTR: a signal of ours.
+[[nodiscard]] Status await_notification(int listener);
 // Answers CONTINUE. ENOENT: gone (normal).
 [[nodiscard]] Status answer_continue(int listener, std::uint64_t id);
 [[nodiscard]] bool still_valid(int listener, std::uint64_t id);
