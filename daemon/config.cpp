@@ -42,6 +42,7 @@ Engine::Options engine_options(const policy::Policy& policy, const Options& opti
   out.donor.rules = {.lending = {.rt_ceiling = d.ceiling, .realtime_allowed = d.realtime, .strict = d.strict},
                      .cross_user = d.cross_user,
                      .linger = d.linger};
+  out.donor.ceiling = d.ceiling_share < 1.0;
   out.observe.watch.poll_period = policy.observe.poll_period;
   out.observe.watch.perf = policy.observe.watch != policy::WatchMethod::poll;
   const auto history =

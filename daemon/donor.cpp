@@ -298,6 +298,25 @@ void Donor::apply_boosts(Time now) {
   actuator_.apply(boosts, now);
 }
 
+// What each boosted thread has used since the last tick counts against the policy's ceiling.
+void Donor::charge_boosts(Time now) {
+  if (!settings_.ceiling) return;
+  const auto active = actuator_.active();
+  std::erase_if(charged_, [&](const auto& c) {
+    return std::ranges::none_of(active, [&](const auto& a) { return a.boost.thread == c.first; });
+  });
+  for (const auto& a : active) {
+    Charged& charged = charged_[a.boost.thread];
+    if (!charged.clock) {
+      if (auto opened = sys::CpuTimer::open(a.boost.thread.tid)) charged.clock = std::move(opened).value();
+      continue;
+    }
+    const Duration used = charged.clock->used();
+    actuator_.charge(a.boost.thread, used - charged.seen, now);
+    charged.seen = used;
+  }
+}
+
 void Donor::reconcile(Time now) {
   if (ranks_changed_) rank_watches(now);
   const std::vector<ThreadId> open(waiting_.begin(), waiting_.end());
@@ -322,6 +341,7 @@ void Donor::reconcile(Time now) {
 }
 
 void Donor::tick(Time now) {
+  charge_boosts(now);
   std::vector<std::uint64_t> late;
   for (auto& [key, timer] : timers_)
     if (timer.use != Timer::Use::idle && now >= timer.wall_end && (!timer.perf || timer.use == Timer::Use::linger))

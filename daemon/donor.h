@@ -26,6 +26,7 @@ class Donor {
     Duration rescan = std::chrono::milliseconds(250);      // holders of what is waited for, while the wait lasts
     Duration keep_watch = std::chrono::seconds(1);         // a provider is watched this long after its last wait tree
     Duration linger_wall = std::chrono::milliseconds(50);  // a lingering donation ends then whatever CPU was used
+    bool ceiling = false;                                  // donated CPU time is to be charged
   };
   Donor(Settings settings, Members& members, model::Model& model, observe::Observer& observer,
         actuate::Actuator& actuator, Worker& worker, int epoll);
@@ -62,6 +63,10 @@ class Donor {
     decide::Donation donation;
     std::uint64_t timer = 0;  // 0: not armed yet
   };
+  struct Charged {  // a boosted thread, while there is a ceiling
+    std::unique_ptr<sys::CpuTimer> clock;
+    Duration seen{};
+  };
   struct Watch {
     Time last_needed{};
     bool important = false;
@@ -78,6 +83,7 @@ class Donor {
   void arm_quanta(Time now);
   void trace_candidates();
   void apply_boosts(Time now);
+  void charge_boosts(Time now);
   void apply(const Event& event);
   [[nodiscard]] bool important(const MemberThread& thread) const;
   [[nodiscard]] std::uint64_t timer_for(ThreadId requester, ThreadId thread, Time now);
@@ -101,6 +107,7 @@ class Donor {
   std::unordered_map<Resource, std::vector<ThreadId>> unenrolled_;
   std::unordered_map<std::uint64_t, Timer> timers_;
   std::unordered_map<ThreadId, std::uint64_t> quantum_timer_;  // by requester, while armed
+  std::unordered_map<ThreadId, Charged> charged_;
   std::uint64_t next_timer_ = timer_keys;
   bool ranks_changed_ = true;
   std::vector<Event> scratch_;

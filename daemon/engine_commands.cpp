@@ -126,6 +126,7 @@ Counters Engine::counters() const {
   for (const auto& receiver : receivers_) {
     out.notifications += receiver->received();
     out.events_lost += receiver->lost();
+    out.receivers_cpu_s += std::chrono::duration<double>(sys::own_thread_cpu_time(receiver->tid())).count();
   }
   out.engine_cpu_s = std::chrono::duration<double>(sys::own_cpu_time()).count();
   out.costs = observer_->costs();
