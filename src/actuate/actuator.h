@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "base/result.h"
 #include "base/resource.h"
+#include "base/result.h"
 #include "base/sched_attr.h"
 #include "base/thread_id.h"
 #include "base/time.h"
@@ -24,7 +24,16 @@ class Groups;
 namespace swapd::actuate {
 
 // The words of the contract, "none" for an effective donation.
-enum class Ineffective : std::uint8_t { none, autogroup, cgroup_weight, cgroup_quota, rt_group, affinity, ceiling, policy };
+enum class Ineffective : std::uint8_t {
+  none,
+  autogroup,
+  cgroup_weight,
+  cgroup_quota,
+  rt_group,
+  affinity,
+  ceiling,
+  policy
+};
 [[nodiscard]] std::string_view name(Ineffective reason);  // "cgroup-weight" …
 
 // What one thread shall run with, because of the best of its donors.
@@ -36,8 +45,8 @@ struct Boost {
 };
 
 struct Rules {
-  bool group_action = true;         // may change an autogroup's nice or a cgroup's weight
-  double ceiling_share = 1.0;       // of one CPU, of donated time per provider in a window; 1 is no limit
+  bool group_action = true;    // may change an autogroup's nice or a cgroup's weight
+  double ceiling_share = 1.0;  // of one CPU, of donated time per provider in a window; 1 is no limit
   Duration ceiling_window = std::chrono::seconds(1);
 };
 
@@ -46,22 +55,28 @@ struct Outcome {
   enum class What : std::uint8_t { begun, changed, ended, ineffective, rebased, failed } what = What::begun;
   Boost boost;
   Ineffective reason = Ineffective::none;
-  SchedAttr base;      // the thread's own
-  int error = 0;       // errno of `failed`
+  SchedAttr base;  // the thread's own
+  int error = 0;   // errno of `failed`
 };
 
 // Other runnable threads' groups, found by the worker (no scan on the engine thread).
 struct Competitors {
-  std::vector<std::int64_t> autogroups;   // ids with a runnable thread that is not managed-and-boosted
-  std::vector<std::string> cpu_groups;    // cpu cgroup paths with a runnable thread
+  std::vector<std::int64_t> autogroups;  // ids with a runnable thread that is not managed-and-boosted
+  std::vector<std::string> cpu_groups;   // cpu cgroup paths (sys::Groups::cpu_group) with a runnable thread
+  // By CPU number: the highest rank of a thread that runs there and that swapd has not boosted; -1: none, or unknown.
+  // May be empty. A provider whose affinity leaves it only CPUs with a higher rank gains nothing: `affinity`.
+  std::vector<int> cpu_ranks;
+  bool operator==(const Competitors&) const = default;
 };
 
 class Actuator {
  public:
   struct Options {
-    std::string state_dir;       // the journal is STATE_DIR/journal
-    bool dry_run = false;
+    std::string state_dir;  // the journal is STATE_DIR/journal; empty: none is kept
+    bool dry_run = false;   // nothing is touched, outcomes are reported
     Rules rules;
+    std::string boot_id;                                            // empty: this boot's, from /proc
+    std::function<std::optional<std::uint64_t>(pid_t)> start_time;  // of a thread; empty: from /proc
   };
   Actuator(const sys::Scheduler& scheduler, const sys::Groups& groups, Options options);
   ~Actuator();  // restores everything
@@ -70,19 +85,28 @@ class Actuator {
 
   // Reads the journal of an earlier run and gives back what it left changed: threads that are still the same and
   // still have what it set. Returns how many. Call before the first apply().
+  // An error (EBUSY: another swapd has the state directory) means that there is no journal, and then nothing is ever
+  // boosted.
   [[nodiscard]] Result<int> recover();
+  // What recover() found odd, for the log: a file set aside, damaged records, a thread it could not give back.
+  [[nodiscard]] const std::vector<std::string>& recovery_notes() const;
 
-  // The complete set of boosts in force from now on, at most one a thread: begins, changes and ends what differs. [engine]
-  // A thread whose own attributes are at least as good is left alone (and not reported).
+  // The complete set of boosts in force from now on, at most one a thread: begins, changes and ends what differs.
+  // [engine] A thread whose own attributes are at least as good is left alone (and not reported).
   void apply(std::span<const Boost> boosts, Time now);
   // Takes back everything.
   void restore_all();
   // The thread's own attributes, which a donation in force hides; changes them under it (`swapctl set`). [engine]
   [[nodiscard]] Status set_base(ThreadId thread, const SchedAttr& base);
   [[nodiscard]] std::optional<SchedAttr> base(ThreadId thread) const;  // empty: no donation in force
-  void forget(ThreadId thread);  // it has exited
+  void forget(ThreadId thread);                                        // it has exited
+  // `parent` has forked `child`: if it ran with a donation then, the child has what reset-on-fork leaves, not what the
+  // parent's own attributes would have given it. Gives it that, unless the child has chosen for itself meanwhile.
+  void adopt_child(ThreadId child, ThreadId parent);
   // CPU time the boosted thread has used while boosted, for the ceiling.
   void charge(ThreadId thread, Duration cpu, Time now);
+  // When a boost suspended by the ceiling may go on: call apply() then. Empty: none is.
+  [[nodiscard]] std::optional<Time> next_resume() const;
   void set_rules(const Rules& rules);
   void set_competitors(Competitors competitors);
   void on_outcome(std::function<void(const Outcome&)> listener);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <memory>
@@ -124,7 +125,7 @@ std::optional<Autogroup> parse_autogroup(std::string_view text) {
   if (!id || !text.starts_with(middle)) return std::nullopt;
   const auto nice = number<int>(text.substr(middle.size()));
   if (!nice) return std::nullopt;
-  return Autogroup{*id, *nice};
+  return Autogroup{*id, *nice, 0};
 }
 
 LinuxGroups::LinuxGroups(std::string proc_root) : proc_(std::move(proc_root)) {
@@ -140,8 +141,9 @@ Result<Autogroup> LinuxGroups::autogroup(pid_t pid) const {
   const std::string path = proc_ + "/" + std::to_string(pid) + "/autogroup";
   auto text = read_text(path);
   if (!text.ok()) return std::move(text).error();
-  const std::optional<Autogroup> group = parse_autogroup(*text);
+  std::optional<Autogroup> group = parse_autogroup(*text);
   if (!group) return Error(text->empty() ? ENOENT : EINVAL, "understanding " + path);
+  group->leader = std::max<pid_t>(::getsid(pid), 0);
   return *group;
 }
 

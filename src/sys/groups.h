@@ -21,6 +21,7 @@ namespace swapd::sys {
 struct Autogroup {
   std::int64_t id = -1;
   int nice = 0;
+  pid_t leader = 0;  // of the session that it belongs to, whether it still lives or not; 0: unknown
 };
 
 struct CpuGroup {
@@ -42,7 +43,7 @@ class Groups {
   // Of a process or thread. In force only where autogroups() and its cpu group is "/". ENOENT: the kernel has none.
   [[nodiscard]] virtual Result<Autogroup> autogroup(pid_t pid) const = 0;
   [[nodiscard]] virtual Status set_autogroup_nice(pid_t pid, int nice) const = 0;
-  // Some process of that autogroup, by a scan of /proc; its session's leader is tried first by callers that know it.
+  // Some process of that autogroup, by a scan of /proc: only where no member is known any more.
   [[nodiscard]] virtual std::optional<pid_t> autogroup_member(std::int64_t id) const = 0;
   // The cpu group that counts for the thread: its own, or the nearest above that has the controller (v2).
   [[nodiscard]] virtual Result<std::string> cpu_group(pid_t tid) const = 0;
@@ -60,7 +61,7 @@ struct CpuMount {
 [[nodiscard]] CpuMount find_cpu_mount(std::string_view mountinfo);
 // The path of the hierarchy's line in a /proc/TID/cgroup text; empty where there is none.
 [[nodiscard]] std::string cpu_path(std::string_view cgroup, CpuMount::Version version);
-// "/autogroup-52 nice -3\n"; empty where it is something else.
+// "/autogroup-52 nice -3\n", without the leader; empty where it is something else.
 [[nodiscard]] std::optional<Autogroup> parse_autogroup(std::string_view text);
 
 class LinuxGroups final : public Groups {

@@ -1,0 +1,234 @@
+#include "actuate/actuator.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "actuate/attributes.h"
+#include "actuate/impl.h"
+#include "sys/procfs.h"
+
+namespace swapd::actuate {
+namespace {
+
+constexpr std::size_t most_uses = 1024;
+
+std::optional<std::uint64_t> start_time_from_proc(pid_t tid) {
+  const auto stat = sys::Procfs().stat(tid);
+  if (!stat.ok()) return std::nullopt;
+  return stat->start_time;
+}
+
+}  // namespace
+
+std::string_view name(Ineffective reason) {
+  switch (reason) {
+    case Ineffective::none:
+      return "none";
+    case Ineffective::autogroup:
+      return "autogroup";
+    case Ineffective::cgroup_weight:
+      return "cgroup-weight";
+    case Ineffective::cgroup_quota:
+      return "cgroup-quota";
+    case Ineffective::rt_group:
+      return "rt-group";
+    case Ineffective::affinity:
+      return "affinity";
+    case Ineffective::ceiling:
+      return "ceiling";
+    case Ineffective::policy:
+      return "policy";
+  }
+  return "none";
+}
+
+Actuator::Impl::Impl(const sys::Scheduler& linux_scheduler, const sys::Groups& linux_groups, Options chosen)
+    : scheduler(linux_scheduler),
+      lender(linux_groups, chosen.dry_run),
+      groups(linux_groups),
+      options(std::move(chosen)) {
+  if (!options.start_time) options.start_time = start_time_from_proc;
+  if (options.boot_id.empty()) options.boot_id = read_boot_id();
+  lender.set_allowed(options.rules.group_action);
+  open_journal();
+}
+
+void Actuator::Impl::open_journal() {
+  if (options.dry_run || options.state_dir.empty()) return;
+  auto opened = Journal::open(options.state_dir, options.boot_id);
+  if (!opened.ok()) {
+    journal_error = std::move(opened).error();
+    return;
+  }
+  journal = std::move(*opened);
+  lender.set_journal(&*journal);
+  notes = journal->notes();
+}
+
+void Actuator::Impl::apply(std::span<const Boost> boosts, Time now) {
+  ++round;
+  // Begins before ends: where a boost moves from one thread of a group to another, the group never falls in between.
+  for (const Boost& boost : boosts) {
+    const auto known = entries.find(boost.thread);
+    if (known == entries.end())
+      begin(boost, now);
+    else
+      renew(known->second, boost, now);
+  }
+  for (auto entry = entries.begin(); entry != entries.end();) {
+    if (entry->second.round == round) {
+      ++entry;
+      continue;
+    }
+    Entry over = std::move(entry->second);
+    entry = entries.erase(entry);
+    const bool was_reported = over.in_force() || over.reason != Ineffective::none;
+    finish(over);
+    if (was_reported) report(Outcome::What::ended, over);
+  }
+}
+
+Actuator::Actuator(const sys::Scheduler& scheduler, const sys::Groups& groups, Options options)
+    : impl_(std::make_unique<Impl>(scheduler, groups, std::move(options))) {}
+
+Actuator::~Actuator() {
+  impl_->listener = nullptr;  // whoever listens may be half gone
+  restore_all();
+}
+
+Result<int> Actuator::recover() {
+  if (impl_->journal_error) return *impl_->journal_error;
+  if (!impl_->journal) return 0;
+  return recover_left(*impl_->journal, impl_->scheduler, impl_->groups, impl_->options.start_time, impl_->notes);
+}
+
+const std::vector<std::string>& Actuator::recovery_notes() const { return impl_->notes; }
+
+void Actuator::apply(std::span<const Boost> boosts, Time now) { impl_->apply(boosts, now); }
+
+void Actuator::restore_all() { impl_->apply({}, Time{}); }
+
+Status Actuator::set_base(ThreadId thread, const SchedAttr& base) {
+  const std::string what = "setting the attributes of thread " + std::to_string(thread.tid);
+  if (impl_->options.start_time(thread.tid) != thread.start_time) return Error(ESRCH, what);
+  const auto known = impl_->entries.find(thread);
+  if (known == impl_->entries.end() || !known->second.in_force()) {
+    if (impl_->options.dry_run) return Done{};
+    auto set = impl_->scheduler.set(thread.tid, base);
+    if (!set.ok() || known == impl_->entries.end()) return set;
+    if (known->second.state == Entry::State::suspended)
+      known->second.base = base;
+    else
+      impl_->entries.erase(known);  // the next apply() weighs it anew
+    return set;
+  }
+  Entry& entry = known->second;
+  const SchedAttr before = std::exchange(entry.base, base);
+  if (rank(base) >= rank(entry.boost.attr)) {
+    impl_->finish(entry);
+    impl_->report(Outcome::What::ended, entry);
+    return Done{};
+  }
+  SchedAttr set = merged(base, entry.boost.attr);
+  if (set.realtime()) set.nice = entry.set.nice;
+  auto given = impl_->give(entry, set);
+  if (!given.ok()) entry.base = before;
+  return given;
+}
+
+std::optional<SchedAttr> Actuator::base(ThreadId thread) const {
+  const auto known = impl_->entries.find(thread);
+  if (known == impl_->entries.end() || !known->second.in_force()) return std::nullopt;
+  return known->second.base;
+}
+
+void Actuator::forget(ThreadId thread) {
+  impl_->uses.erase(thread);
+  const auto known = impl_->entries.find(thread);
+  if (known == impl_->entries.end()) return impl_->lender.forget(thread);
+  Entry over = std::move(known->second);
+  impl_->entries.erase(known);
+  const bool was_reported = over.in_force() || over.reason != Ineffective::none;
+  impl_->drop(over);
+  if (was_reported) impl_->report(Outcome::What::ended, over);
+}
+
+void Actuator::adopt_child(ThreadId child, ThreadId parent) {
+  const Past* found = nullptr;
+  Past present;
+  if (const auto known = impl_->entries.find(parent); known != impl_->entries.end() && known->second.in_force()) {
+    present = {parent, known->second.base, known->second.set};
+    found = &present;
+  } else {
+    // The newest of what is remembered of the parent.
+    for (std::size_t back = 1; back <= impl_->past.size() && found == nullptr; ++back) {
+      const Past& past = impl_->past[(impl_->next_past + impl_->past.size() - back) % impl_->past.size()];
+      if (past.thread == parent) found = &past;
+    }
+  }
+  if (found == nullptr || impl_->options.dry_run) return;
+  const SchedAttr left = inherited(found->set);
+  const SchedAttr due = inherited(found->base);
+  if (left == due) return;
+  const auto now = impl_->scheduler.get(child.tid);
+  if (!now.ok() || *now != left) return;
+  if (!impl_->scheduler.set(child.tid, due).ok()) return;
+  // It may have forked by now, and its children have what it had.
+  impl_->remember(child, due, left);
+}
+
+void Actuator::charge(ThreadId thread, Duration cpu, Time now) {
+  const auto known = impl_->entries.find(thread);
+  if (known == impl_->entries.end() || !known->second.in_force()) return;
+  const Duration window = impl_->options.rules.ceiling_window;
+  if (impl_->uses.size() >= most_uses)
+    std::erase_if(impl_->uses, [&](const auto& use) { return now - use.second.since >= window; });
+  Impl::Use& use = impl_->uses.try_emplace(thread, Impl::Use{now, {}}).first->second;
+  if (now - use.since >= window) use = {now, Duration{}};
+  use.cpu += cpu;
+  if (impl_->above_ceiling(thread, now)) impl_->suspend(known->second);
+}
+
+std::optional<Time> Actuator::next_resume() const {
+  std::optional<Time> next;
+  for (const auto& [thread, entry] : impl_->entries) {
+    const auto use = impl_->uses.find(thread);
+    if (entry.state != Entry::State::suspended || use == impl_->uses.end()) continue;
+    const Time end = use->second.since + impl_->options.rules.ceiling_window;
+    next = next ? std::min(*next, end) : end;
+  }
+  return next;
+}
+
+void Actuator::set_rules(const Rules& rules) {
+  impl_->options.rules = rules;
+  impl_->lender.set_allowed(rules.group_action);
+  ++impl_->surroundings;
+}
+
+void Actuator::set_competitors(Competitors competitors) {
+  if (impl_->lender.competitors() == competitors) return;
+  impl_->lender.set_competitors(std::move(competitors));
+  ++impl_->surroundings;
+}
+
+void Actuator::on_outcome(std::function<void(const Outcome&)> listener) { impl_->listener = std::move(listener); }
+
+std::optional<Actuator::Active> Actuator::active(ThreadId thread) const {
+  const auto known = impl_->entries.find(thread);
+  if (known == impl_->entries.end()) return std::nullopt;
+  const Entry& entry = known->second;
+  if (!entry.in_force() && entry.reason == Ineffective::none) return std::nullopt;
+  return Active{entry.boost, entry.base, entry.reason};
+}
+
+std::vector<Actuator::Active> Actuator::active() const {
+  std::vector<Active> all;
+  for (const auto& [thread, entry] : impl_->entries)
+    if (const auto one = active(thread)) all.push_back(*one);
+  return all;
+}
+
+std::uint64_t Actuator::total() const { return impl_->total; }
+
+}  // namespace swapd::actuate

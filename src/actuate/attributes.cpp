@@ -1,0 +1,40 @@
+#include "actuate/attributes.h"
+
+#include <algorithm>
+#include <array>
+
+namespace swapd::actuate {
+namespace {
+
+bool fair(const SchedAttr& attr) { return !attr.realtime(); }
+
+}  // namespace
+
+SchedAttr inherited(const SchedAttr& parent) {
+  SchedAttr child = parent;
+  child.reset_on_fork = false;
+  if (!parent.reset_on_fork) return child;
+  if (parent.realtime()) return {};
+  child.nice = std::max<std::int8_t>(parent.nice, 0);
+  child.runtime_ns = 0;
+  return child;
+}
+
+SchedAttr merged(const SchedAttr& own, const SchedAttr& lent) {
+  SchedAttr set = lent;
+  set.reset_on_fork = true;
+  if (fair(own) && fair(lent)) set.runtime_ns = own.runtime_ns;
+  return set;
+}
+
+std::uint64_t weight_of_nice(int nice) {
+  static constexpr std::array<std::uint64_t, 40> weights = {
+      88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916,  // -20…-11
+      9548,  7620,  6100,  4904,  3906,  3121,  2501,  1991,  1586,  1277,   // -10…-1
+      1024,  820,   655,   526,   423,   335,   272,   215,   172,   137,    // 0…9
+      110,   87,    70,    56,    45,    36,    29,    23,    18,    15,     // 10…19
+  };
+  return weights[static_cast<std::size_t>(std::clamp(nice, -20, 19) + 20)];
+}
+
+}  // namespace swapd::actuate

@@ -1,0 +1,31 @@
+// What the actuator knows of one boost. Internal to actuate/.
+#pragma once
+
+#include <cstdint>
+
+#include "actuate/actuator.h"
+#include "actuate/journal.h"
+
+namespace swapd::actuate {
+
+struct Entry {
+  enum class State : std::uint8_t {
+    left_alone,  // its own attributes are at least as good, or it would not be touched again after failing
+    in_force,    // it has `set`
+    suspended,   // by the ceiling: it has its own
+    refused,     // it has its own; `reason` says why, or the outcome `failed` has
+  };
+  Boost boost;
+  SchedAttr base;  // its own
+  SchedAttr set;   // while in force. A real-time one carries in `nice` what the kernel keeps for the thread meanwhile
+  State state = State::left_alone;
+  Ineffective reason = Ineffective::none;
+  Journal::Slot slot = Journal::none;
+  Time looked{};                   // when its attributes were last read
+  int foreign_changes = 0;         // in this donation
+  std::uint64_t surroundings = 0;  // the generation of rules and competitors that `reason` was found with
+  std::uint64_t round = 0;
+  [[nodiscard]] bool in_force() const { return state == State::in_force; }
+};
+
+}  // namespace swapd::actuate

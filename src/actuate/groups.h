@@ -1,0 +1,81 @@
+// Makes a lent nice value count where threads share the CPU by group (DESIGN.md section 6).
+//
+// A nice value only divides a group's share among its members. So the groups of the provider and of the runnable
+// competitors are compared: where they part, the provider's autogroup gets the lent nice, or its cpu cgroups the lent
+// nice's weight. A group may be held up by several boosts: it has the best of what they ask for, and its own value back
+// when the last one goes. Only ever raised: a group that stands higher already is left alone.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "actuate/actuator.h"
+#include "actuate/journal.h"
+#include "sys/groups.h"
+
+namespace swapd::actuate {
+
+class GroupLender {
+ public:
+  // `journal` may be null: none is kept. dry_run: looks, and changes nothing.
+  GroupLender(const sys::Groups& groups, bool dry_run) : groups_(groups), dry_run_(dry_run) {}
+  void set_journal(Journal* journal) { journal_ = journal; }
+  void set_allowed(bool allowed) { allowed_ = allowed; }
+  void set_competitors(Competitors competitors) { competitors_ = std::move(competitors); }
+  [[nodiscard]] const std::optional<Competitors>& competitors() const { return competitors_; }
+
+  // The thread is lent `nice`: acts where it must. Replaces what it was lent before. The answer is why this falls
+  // short, or none.
+  [[nodiscard]] Ineffective lend(ThreadId thread, int nice, Time now);
+  void take_back(ThreadId thread);
+  void forget(ThreadId thread);  // its place, too
+  // Whether the thread's v1 cpu group has no real-time runtime.
+  [[nodiscard]] bool lacks_realtime(pid_t tid) const;
+
+ private:
+  // Where a thread stands, looked up at most once a second: a donation may begin a thousand times in it.
+  struct Place {
+    std::string group = "/";
+    std::int64_t autogroup = -1;
+    bool quota = false;  // the group or one above it may use less than one CPU
+    Time seen{};
+  };
+  struct Held {
+    Change change;
+    Journal::Slot slot = Journal::none;
+    std::vector<std::pair<ThreadId, std::int64_t>> users;  // and the value that each asks for
+  };
+  struct Want {
+    Change::Kind kind;
+    std::string key;  // of held_
+    int nice;
+  };
+
+  [[nodiscard]] const Place& place(ThreadId thread, Time now);
+  [[nodiscard]] Ineffective wants(const Place& place, int nice, std::vector<Want>& out) const;
+  [[nodiscard]] Status hold(const Want& want, ThreadId thread);
+  [[nodiscard]] Status write(Held& held, std::int64_t value);
+  void leave(Held& held, ThreadId thread);
+
+  const sys::Groups& groups_;
+  const bool dry_run_;
+  bool allowed_ = true;
+  Journal* journal_ = nullptr;
+  std::optional<Competitors> competitors_;
+  std::unordered_map<std::string, Held> held_;
+  std::unordered_map<ThreadId, Place> places_;
+  bool autogroups_ = false;
+  std::optional<Time> autogroups_seen_;
+};
+
+// Gives a group its old value back if it still has the new one. true: done; false: gone, or changed by somebody else.
+[[nodiscard]] Result<bool> restore_group(const sys::Groups& groups, const Change& change);
+
+// How many path components two groups share; "/" has none.
+[[nodiscard]] std::size_t shared_depth(const std::string& a, const std::string& b);
+
+}  // namespace swapd::actuate

@@ -1,0 +1,70 @@
+// The actuator's inside. Its parts: actuator.cpp (what the engine calls), lending.cpp (one boost begins, changes,
+// ends), groups.cpp (groups), journal.cpp and recovery.cpp (giving back). Internal to actuate/.
+#pragma once
+
+#include <array>
+#include <unordered_map>
+
+#include "actuate/actuator.h"
+#include "actuate/entry.h"
+#include "actuate/groups.h"
+#include "actuate/journal.h"
+#include "actuate/recovery.h"
+#include "sys/scheduler.h"
+
+namespace swapd::actuate {
+
+// A thread that ran, or still runs, with a donation, for the children that it forked then: their birth is heard of
+// later.
+struct Past {
+  ThreadId thread;
+  SchedAttr base;
+  SchedAttr set;
+};
+
+struct Actuator::Impl {
+  Impl(const sys::Scheduler& scheduler, const sys::Groups& groups, Options options);
+
+  void apply(std::span<const Boost> boosts, Time now);
+  void suspend(Entry& entry);
+  void finish(Entry& entry);          // gives back, without reporting an end of what never began
+  void drop(Entry& entry);            // the thread has gone: nothing to give back
+  void release_thread(Entry& entry);  // gives the thread its own and clears the record
+  void lend_group(Entry& entry, Time now);
+  void engage(Entry& entry, Time now, Outcome::What as);
+  [[nodiscard]] Status give(Entry& entry, const SchedAttr& set);
+
+  void open_journal();
+  void begin(const Boost& boost, Time now);
+  void renew(Entry& entry, const Boost& boost, Time now);
+  // Reads what the thread has. false: the boost is over for this donation (the thread has gone, or somebody insists).
+  [[nodiscard]] bool audit(Entry& entry, Time now);
+  void refuse(Entry& entry, const Error& error);
+  [[nodiscard]] bool confined(const Entry& entry) const;
+  [[nodiscard]] bool above_ceiling(ThreadId thread, Time now) const;
+  void report(Outcome::What what, const Entry& entry, int error = 0) const;
+  void remember(ThreadId thread, const SchedAttr& base, const SchedAttr& set);
+
+  struct Use {
+    Time since{};
+    Duration cpu{};
+  };
+
+  const sys::Scheduler& scheduler;
+  GroupLender lender;
+  const sys::Groups& groups;
+  Options options;
+  std::optional<Journal> journal;
+  std::optional<Error> journal_error;
+  std::vector<std::string> notes;
+  std::function<void(const Outcome&)> listener;
+  std::unordered_map<ThreadId, Entry> entries;
+  std::unordered_map<ThreadId, Use> uses;
+  std::array<Past, 64> past{};
+  std::size_t next_past = 0;
+  std::uint64_t round = 0;
+  std::uint64_t surroundings = 1;
+  std::uint64_t total = 0;
+};
+
+}  // namespace swapd::actuate

@@ -1,0 +1,259 @@
+// One boost: how it begins, changes and ends.
+//
+// The order never varies: the record, the change, then away with the record that the change made void. Of a real-time
+// donation the engine pays sched_getattr and sched_setattr at the begin; at the end also getpriority, because a
+// `renice` of a thread that runs real-time is visible nowhere else, and must not be undone.
+#include <algorithm>
+
+#include "actuate/attributes.h"
+#include "actuate/impl.h"
+
+namespace swapd::actuate {
+namespace {
+
+// After so many foreign changes in one donation the thread is left to whoever makes them: two daemons that both insist
+// would chase each other.
+constexpr int most_foreign_changes = 3;
+// How often the attributes of a thread are read while nothing changes.
+constexpr Duration audit_period = std::chrono::milliseconds(20);
+
+}  // namespace
+
+void Actuator::Impl::report(Outcome::What what, const Entry& entry, int error) const {
+  if (listener) listener({what, entry.boost, entry.reason, entry.base, error});
+}
+
+void Actuator::Impl::remember(ThreadId thread, const SchedAttr& base, const SchedAttr& set) {
+  past[next_past] = {thread, base, set};
+  next_past = (next_past + 1) % past.size();
+}
+
+void Actuator::Impl::begin(const Boost& boost, Time now) {
+  auto own = scheduler.get(boost.thread.tid);
+  if (!own.ok() && own.error().gone()) return;
+  Entry& entry = entries[boost.thread];
+  entry = Entry{};
+  entry.boost = boost;
+  entry.round = round;
+  entry.looked = now;
+  if (!own.ok()) return refuse(entry, own.error());
+  entry.base = *own;
+  engage(entry, now, Outcome::What::begun);
+}
+
+// From the thread's own attributes in entry.base, or from an earlier donation's, to what the boost says.
+void Actuator::Impl::engage(Entry& entry, Time now, Outcome::What as) {
+  const SchedAttr& lent = entry.boost.attr;
+  if (rank(entry.base) >= rank(lent)) {
+    const bool was_in_force = entry.in_force();
+    finish(entry);
+    entry.state = Entry::State::left_alone;
+    if (was_in_force) report(Outcome::What::ended, entry);
+    return;
+  }
+  if (above_ceiling(entry.boost.thread, now)) return suspend(entry);
+
+  SchedAttr set = merged(entry.base, lent);
+  if (set.realtime()) set.nice = entry.in_force() && entry.set.realtime() ? entry.set.nice : entry.base.nice;
+  const bool was_in_force = entry.in_force();
+  if (auto given = give(entry, set); !given.ok()) return refuse(entry, given.error());
+  if (!was_in_force && as == Outcome::What::begun) ++total;
+  lend_group(entry, now);
+  if (entry.reason == Ineffective::none && confined(entry)) entry.reason = Ineffective::affinity;
+  report(entry.reason == Ineffective::none ? as : Outcome::What::ineffective, entry);
+}
+
+// Record, change, old record away. On failure the thread has what it had.
+Status Actuator::Impl::give(Entry& entry, const SchedAttr& set) {
+  Journal::Slot slot = Journal::none;
+  if (!options.dry_run) {
+    if (journal_error) return *journal_error;
+    if (journal) {
+      Change change;
+      change.thread = entry.boost.thread;
+      change.base = entry.base;
+      change.set = set;
+      auto kept = journal->write(change);
+      if (!kept.ok()) return std::move(kept).error();
+      slot = *kept;
+    }
+    if (!entry.in_force() || !still_has(entry.set, set)) {
+      if (auto given = scheduler.set(entry.boost.thread.tid, set); !given.ok()) {
+        if (journal) journal->clear(slot);
+        return given;
+      }
+    }
+    if (journal) journal->clear(entry.slot);
+  }
+  entry.slot = slot;
+  entry.set = set;
+  entry.state = Entry::State::in_force;
+  return Done{};
+}
+
+void Actuator::Impl::lend_group(Entry& entry, Time now) {
+  entry.surroundings = surroundings;
+  entry.reason = Ineffective::none;
+  if (entry.set.realtime() || entry.set.policy == SchedPolicy::idle)
+    lender.take_back(entry.boost.thread);
+  else
+    entry.reason = lender.lend(entry.boost.thread, entry.set.nice, now);
+}
+
+void Actuator::Impl::refuse(Entry& entry, const Error& error) {
+  const bool realtime = entry.boost.attr.realtime();
+  release_thread(entry);
+  if (error.gone()) return drop(entry);
+  entry.state = Entry::State::refused;
+  entry.reason = Ineffective::none;
+  // The kernel gives EPERM both for a missing privilege and for a group without real-time runtime.
+  if (error.code() == EPERM && realtime && lender.lacks_realtime(entry.boost.thread.tid))
+    entry.reason = Ineffective::rt_group;
+  if (entry.reason == Ineffective::none)
+    report(Outcome::What::failed, entry, error.code());
+  else
+    report(Outcome::What::ineffective, entry);
+}
+
+// Whether every CPU that the thread may use is known to be held by somebody of a higher rank than it now has.
+bool Actuator::Impl::confined(const Entry& entry) const {
+  const auto& rivals = lender.competitors();
+  if (!rivals || rivals->cpu_ranks.empty()) return false;
+  const auto cpus = scheduler.affinity(entry.boost.thread.tid);
+  if (!cpus.ok()) return false;
+  const int own = rank(entry.set);
+  for (std::size_t cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(cpu, &*cpus)) continue;
+    if (cpu >= rivals->cpu_ranks.size() || rivals->cpu_ranks[cpu] <= own) return false;
+  }
+  return true;
+}
+
+bool Actuator::Impl::above_ceiling(ThreadId thread, Time now) const {
+  const Rules& rules = options.rules;
+  if (rules.ceiling_share >= 1) return false;
+  const auto use = uses.find(thread);
+  if (use == uses.end() || now - use->second.since >= rules.ceiling_window) return false;
+  return static_cast<double>(use->second.cpu.count()) >
+         rules.ceiling_share * static_cast<double>(rules.ceiling_window.count());
+}
+
+void Actuator::Impl::suspend(Entry& entry) {
+  release_thread(entry);
+  entry.state = Entry::State::suspended;
+  entry.reason = Ineffective::ceiling;
+  report(Outcome::What::ineffective, entry);
+}
+
+void Actuator::Impl::renew(Entry& entry, const Boost& boost, Time now) {
+  const bool other_attr = entry.boost.attr != boost.attr;
+  const bool other_requester = entry.boost.requester != boost.requester || entry.boost.resource != boost.resource;
+  entry.boost = boost;
+  entry.round = round;
+  const bool due = other_attr || now - entry.looked >= audit_period;
+  switch (entry.state) {
+    case Entry::State::suspended:
+      if (above_ceiling(boost.thread, now)) return;
+      if (const auto own = scheduler.get(boost.thread.tid); own.ok()) entry.base = *own;
+      return engage(entry, now, Outcome::What::changed);
+    case Entry::State::refused:
+      if (!other_attr) return;
+      return begin(boost, now);
+    case Entry::State::left_alone:
+      if (due) begin(boost, now);
+      return;
+    case Entry::State::in_force:
+      break;
+  }
+  if (due && !audit(entry, now)) return;
+  if (!entry.in_force()) return;  // what somebody gave it is as good
+  if (other_attr) return engage(entry, now, Outcome::What::changed);
+  const Ineffective before = entry.reason;
+  if (entry.surroundings != surroundings) {
+    lend_group(entry, now);
+    if (entry.reason == Ineffective::none && confined(entry)) entry.reason = Ineffective::affinity;
+  }
+  if (entry.reason != before)
+    report(entry.reason == Ineffective::none ? Outcome::What::changed : Outcome::What::ineffective, entry);
+  else if (other_requester)
+    report(Outcome::What::changed, entry);
+}
+
+bool Actuator::Impl::audit(Entry& entry, Time now) {
+  entry.looked = now;
+  if (options.dry_run) return true;
+  const pid_t tid = entry.boost.thread.tid;
+  const auto seen = scheduler.get(tid);
+  if (!seen.ok()) {
+    if (seen.error().gone()) return false;  // its end is reported when the engine hears of it
+    refuse(entry, seen.error());
+    return false;
+  }
+  if (still_has(*seen, entry.set)) {
+    if (!entry.set.realtime() || entry.base.realtime()) return true;
+    const auto nice = scheduler.nice(tid);
+    if (!nice.ok() || *nice == entry.set.nice) return true;
+    // A renice under a real-time donation: it takes effect when the donation ends.
+    entry.base.nice = static_cast<std::int8_t>(*nice);
+    SchedAttr set = entry.set;
+    set.nice = entry.base.nice;
+    if (auto given = give(entry, set); !given.ok()) {
+      refuse(entry, given.error());
+      return false;
+    }
+    report(Outcome::What::rebased, entry);
+    return true;
+  }
+  // Somebody else's attributes are the thread's own from now on. The record of what swapd set is void.
+  if (journal) journal->clear(entry.slot);
+  entry.slot = Journal::none;
+  remember(entry.boost.thread, entry.base, entry.set);
+  entry.base = *seen;
+  entry.state = Entry::State::left_alone;
+  ++entry.foreign_changes;
+  report(Outcome::What::rebased, entry);
+  if (entry.foreign_changes >= most_foreign_changes || rank(entry.base) >= rank(entry.boost.attr)) {
+    lender.take_back(entry.boost.thread);
+    entry.reason = Ineffective::none;
+    if (entry.foreign_changes >= most_foreign_changes) entry.state = Entry::State::refused;
+    report(Outcome::What::ended, entry);
+    return false;
+  }
+  engage(entry, now, Outcome::What::changed);
+  return false;
+}
+
+void Actuator::Impl::release_thread(Entry& entry) {
+  lender.take_back(entry.boost.thread);
+  if (!entry.in_force()) return;
+  remember(entry.boost.thread, entry.base, entry.set);
+  entry.state = Entry::State::left_alone;
+  if (options.dry_run) return;
+  auto done = restore_thread(scheduler, entry.boost.thread.tid, entry.base, entry.set);
+  if (!done.ok()) {
+    // The record stays: the next start tries again.
+    entry.slot = Journal::none;
+    return report(Outcome::What::failed, entry, done.error().code());
+  }
+  if (journal) journal->clear(entry.slot);
+  entry.slot = Journal::none;
+  if (done->what == Restored::What::gone || done->own == entry.base) return;
+  entry.base = done->own;
+  report(Outcome::What::rebased, entry);
+}
+
+void Actuator::Impl::finish(Entry& entry) {
+  release_thread(entry);
+  entry.reason = Ineffective::none;
+}
+
+void Actuator::Impl::drop(Entry& entry) {
+  if (entry.in_force()) remember(entry.boost.thread, entry.base, entry.set);
+  if (journal) journal->clear(entry.slot);
+  entry.slot = Journal::none;
+  lender.forget(entry.boost.thread);
+  entry.state = Entry::State::left_alone;
+  entry.reason = Ineffective::none;
+}
+
+}  // namespace swapd::actuate

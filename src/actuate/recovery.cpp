@@ -1,0 +1,71 @@
+#include "actuate/recovery.h"
+
+#include <algorithm>
+#include <fstream>
+
+#include "actuate/groups.h"
+
+namespace swapd::actuate {
+
+bool still_has(const SchedAttr& now, const SchedAttr& set) {
+  SchedAttr expected = set;
+  if (set.realtime()) expected.nice = now.nice;
+  return now == expected;
+}
+
+Result<Restored> restore_thread(const sys::Scheduler& scheduler, pid_t tid, const SchedAttr& base,
+                                const SchedAttr& set) {
+  auto now = scheduler.get(tid);
+  if (!now.ok()) {
+    if (now.error().gone()) return Restored{Restored::What::gone, base};
+    if (now.error().code() == EOPNOTSUPP) return Restored{Restored::What::foreign, base};  // moved to sched_ext
+    return std::move(now).error();
+  }
+  if (!still_has(*now, set)) return Restored{Restored::What::foreign, *now};
+  SchedAttr own = base;
+  if (set.realtime() && !base.realtime())
+    if (const auto nice = scheduler.nice(tid); nice.ok() && *nice != set.nice)
+      own.nice = static_cast<std::int8_t>(*nice);
+  auto given = scheduler.set(tid, own);
+  if (given.ok()) return Restored{Restored::What::restored, own};
+  if (given.error().gone()) return Restored{Restored::What::gone, own};
+  return std::move(given).error();
+}
+
+int recover_left(Journal& journal, const sys::Scheduler& scheduler, const sys::Groups& groups,
+                 const StartTime& start_time, std::vector<std::string>& notes) {
+  int restored = 0;
+  // The newest first: of two records of one thread the newer has what it was given last.
+  std::vector<Journal::Left> left = journal.left();
+  std::reverse(left.begin(), left.end());
+  for (const auto& [slot, change] : left) {
+    if (change.kind == Change::Kind::thread) {
+      if (start_time(change.thread.tid) == change.thread.start_time) {
+        auto done = restore_thread(scheduler, change.thread.tid, change.base, change.set);
+        if (!done.ok()) {
+          notes.push_back(std::move(done).error().in("recovering").text());
+          continue;
+        }
+        if (done->what == Restored::What::restored) ++restored;
+      }
+    } else {
+      auto done = restore_group(groups, change);
+      if (!done.ok()) {
+        notes.push_back(std::move(done).error().in("recovering").text());
+        continue;
+      }
+      if (*done) ++restored;
+    }
+    journal.clear(slot);
+  }
+  return restored;
+}
+
+std::string read_boot_id() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string id;
+  std::getline(file, id);
+  return id;
+}
+
+}  // namespace swapd::actuate

@@ -1,0 +1,40 @@
+// Gives threads back what is theirs: at the end of a donation, and after a crash from the journal.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "actuate/journal.h"
+#include "base/result.h"
+#include "sys/groups.h"
+#include "sys/scheduler.h"
+
+namespace swapd::actuate {
+
+using StartTime = std::function<std::optional<std::uint64_t>(pid_t)>;
+
+// Whether a thread that swapd gave `set` still has it. A real-time thread's nice value is not part of the question,
+// because sched_getattr(2) does not show it.
+[[nodiscard]] bool still_has(const SchedAttr& now, const SchedAttr& set);
+
+struct Restored {
+  // foreign: the thread had other attributes than `set`, they are in `own`, and it keeps them.
+  enum class What : std::uint8_t { restored, foreign, gone } what = What::restored;
+  SchedAttr own;  // what the thread has now
+};
+// Gives the thread `base` if it still has `set`. While it was real-time its kernel-kept nice was set.nice; another one
+// means that somebody has reniced it, and that value is respected.
+[[nodiscard]] Result<Restored> restore_thread(const sys::Scheduler& scheduler, pid_t tid, const SchedAttr& base,
+                                              const SchedAttr& set);
+
+// Undoes the changes of an earlier run. What cannot be undone stays in the journal and is named in `notes`.
+[[nodiscard]] int recover_left(Journal& journal, const sys::Scheduler& scheduler, const sys::Groups& groups,
+                               const StartTime& start_time, std::vector<std::string>& notes);
+
+// /proc/sys/kernel/random/boot_id; empty where it cannot be read.
+[[nodiscard]] std::string read_boot_id();
+
+}  // namespace swapd::actuate
