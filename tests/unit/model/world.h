@@ -1,0 +1,90 @@
+// A model with a clock and names, so that tests read like the papers' examples.
+#pragma once
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "decide/donation.h"
+#include "model/model.h"
+
+namespace swapd::test {
+
+using std::chrono::milliseconds;
+
+inline model::Settings all_kinds(const model::KindSettings& kind) {
+  model::Settings settings;
+  settings.kinds.fill(kind);
+  return settings;
+}
+// K = 20, T = 100 ms: the figure of papers/001, section 4.
+inline model::Settings figure(model::Feedback feedback) {
+  return all_kinds({.base_confidence = 20, .quantum = milliseconds(100), .feedback = feedback});
+}
+
+inline ThreadId thread(int number) { return {1000 + number, 1}; }
+inline Resource resource(int number) { return {ResourceKind::socket, {static_cast<std::uint64_t>(number)}}; }
+inline SchedAttr nice(int value) { return {.policy = SchedPolicy::other, .nice = static_cast<std::int8_t>(value)}; }
+inline SchedAttr fifo(int priority) {
+  return {.policy = SchedPolicy::fifo, .rt_priority = static_cast<std::uint8_t>(priority)};
+}
+
+class World {
+ public:
+  explicit World(const model::Settings& settings = {}) : model(settings) {}
+
+  Time tick() { return now += milliseconds(1); }
+  void enroll(ThreadId id, SchedAttr base = {}, std::uint32_t uid = 1000) {
+    model.apply(Enrolled{tick(), id, id.tid, uid, base});
+  }
+  void enroll(int first, int last) {
+    for (int number = first; number <= last; ++number) enroll(thread(number));
+  }
+  void provides(ThreadId id, const Resource& what, Evidence evidence = Evidence::accessed) {
+    model.apply(Accessed{tick(), id, what, evidence});
+  }
+  void blocks(ThreadId id, std::vector<Resource> awaited) { model.apply(Blocked{tick(), id, 0, std::move(awaited)}); }
+  void wakes(ThreadId id, ThreadId by, const Resource& through) { model.apply(Woken{tick(), id, by, through, false}); }
+  void wakes_by_itself(ThreadId id) { model.apply(Woken{tick(), id, {}, {}, true}); }
+  void uses_quantum(ThreadId requester) { model.apply(QuantumUsed{tick(), requester}); }
+  void holders(const Resource& what, std::vector<ThreadId> threads, Evidence evidence = Evidence::holder) {
+    model.apply(Holders{tick(), what, evidence, std::move(threads)});
+  }
+  void exits(ThreadId id) { model.apply(Exited{tick(), id}); }
+
+  // Favours the best candidate, as the decider does; an invalid id where there is none.
+  ThreadId favour(ThreadId requester) {
+    const std::vector<model::Candidate> found = model.candidates(requester);
+    if (found.empty()) return {};
+    model.set_favoured(requester, found.front());
+    return found.front().leaf;
+  }
+  [[nodiscard]] int confidence(ThreadId provider, const Resource& what) const {
+    for (const model::ProviderView& view : model.providers(what, {})) {
+      if (view.thread == provider) return view.confidence;
+    }
+    return -1;
+  }
+  [[nodiscard]] std::vector<ThreadId> leaves(ThreadId requester) const {
+    std::vector<ThreadId> found;
+    for (const model::Candidate& candidate : model.candidates(requester)) found.push_back(candidate.leaf);
+    return found;
+  }
+  [[nodiscard]] double value(ThreadId requester, ThreadId leaf) const {
+    for (const model::Candidate& candidate : model.candidates(requester)) {
+      if (candidate.leaf == leaf) return candidate.confidence;
+    }
+    return -1;
+  }
+
+  model::Model model;
+  Time now{};
+};
+
+}  // namespace swapd::test
+
+namespace swapd {
+inline void PrintTo(const ThreadId& id, std::ostream* out) {
+  *out << "thread " << id.tid - 1000 << '@' << id.start_time;
+}
+}  // namespace swapd
