@@ -14,6 +14,8 @@
 #include <array>
 #include <cstdio>
 #include <memory>
+#include <string>
+#include <string_view>
 
 // Newer than the headers that some distributions ship; the kernel is asked before any is used.
 #ifndef SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
@@ -113,6 +115,14 @@ Result<Fd> install_filter(std::span<const sock_filter> program, const InstallOpt
     default:
       return errno_error("installing the seccomp filter");
   }
+}
+
+bool is_listener(int fd) {
+  constexpr std::string_view expected = "anon_inode:seccomp notify";
+  std::array<char, 64> target;
+  const std::string link = "/proc/self/fd/" + std::to_string(fd);
+  const ssize_t n = ::readlink(link.c_str(), target.data(), target.size());
+  return n > 0 && std::string_view(target.data(), static_cast<std::size_t>(n)) == expected;
 }
 
 Status set_sync_wake_up(int listener) {

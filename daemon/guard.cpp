@@ -1,0 +1,66 @@
+#include "guard.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <utility>
+
+#include "guard_messages.h"
+#include "guard_process.h"
+#include "sys/pidfd.h"
+
+namespace swapd::daemon {
+namespace {
+
+constexpr std::chrono::seconds answer_within{1};
+
+// The answer to `sequence`; older ones belong to calls that gave up waiting.
+Status await_answer(int socket, std::uint32_t sequence) {
+  const auto deadline = std::chrono::steady_clock::now() + answer_within;
+  for (;;) {
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    if (left.count() <= 0) return Error(ETIMEDOUT, "waiting for the guard");
+    pollfd entry{socket, POLLIN, 0};
+    const int ready = ::poll(&entry, 1, static_cast<int>(left.count()));
+    if (ready < 0 && errno != EINTR) return errno_error("waiting for the guard");
+    if (ready <= 0) continue;
+    const auto answer = receive_message(socket);
+    if (!answer) return answer.error();
+    if (answer->message.kind != GuardMessage::Kind::answer || answer->message.sequence != sequence) continue;
+    if (answer->message.error != 0) return Error(answer->message.error, "the guard could not take the listener");
+    return Done{};
+  }
+}
+
+}  // namespace
+
+Result<Guard> Guard::start() {
+  auto self = sys::open_pidfd(::getpid());
+  if (!self) return std::move(self).error().in("starting the guard");
+  int pair[2] = {-1, -1};
+  // SEQPACKET: messages keep their bounds, and the end of one side shows on the other.
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) return errno_error("starting the guard");
+  Fd ours(pair[0]);
+  Fd theirs(pair[1]);
+  const pid_t pid = ::fork();
+  if (pid < 0) return errno_error("starting the guard");
+  if (pid == 0) {
+    ours.reset();
+    run_guard(std::move(theirs), std::move(self).value());
+  }
+  return Guard(pid, std::move(ours));
+}
+
+Status Guard::hold(int listener) {
+  const std::lock_guard lock(*mutex_);
+  GuardMessage message;
+  message.sequence = ++sequence_;
+  if (Status sent = send_message(socket_.get(), message, listener); !sent) return sent;
+  return await_answer(socket_.get(), message.sequence);
+}
+
+}  // namespace swapd::daemon

@@ -1,0 +1,55 @@
+#include "guard_messages.h"
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <cstring>
+
+namespace swapd::daemon {
+
+Status send_message(int socket, const GuardMessage& message, int fd) {
+  iovec part{const_cast<GuardMessage*>(&message), sizeof message};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof fd)] = {};
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  if (fd >= 0) {
+    header.msg_control = control;
+    header.msg_controllen = sizeof control;
+    cmsghdr* rights = CMSG_FIRSTHDR(&header);
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(sizeof fd);
+    std::memcpy(CMSG_DATA(rights), &fd, sizeof fd);
+  }
+  while (::sendmsg(socket, &header, MSG_NOSIGNAL) < 0)
+    if (errno != EINTR) return errno_error("telling the guard");
+  return Done{};
+}
+
+Result<GuardReceived> receive_message(int socket) {
+  GuardReceived out;
+  iovec part{&out.message, sizeof out.message};
+  int fd = -1;
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof fd)] = {};
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  header.msg_control = control;
+  header.msg_controllen = sizeof control;
+  const ssize_t n = ::recvmsg(socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (n < 0) return errno_error("reading a guard message");
+  if (n == 0) return Error(EPIPE, "the other side of the guard has ended");
+  if (const cmsghdr* rights = CMSG_FIRSTHDR(&header); rights != nullptr && rights->cmsg_level == SOL_SOCKET &&
+                                                      rights->cmsg_type == SCM_RIGHTS &&
+                                                      rights->cmsg_len == CMSG_LEN(sizeof fd)) {
+    std::memcpy(&fd, CMSG_DATA(rights), sizeof fd);
+    out.fd.reset(fd);
+  }
+  out.truncated = (header.msg_flags & MSG_CTRUNC) != 0;
+  if (n != sizeof out.message || out.message.version != GuardMessage::current_version)
+    return Error(EPROTO, "a guard message of another version");
+  return out;
+}
+
+}  // namespace swapd::daemon

@@ -1,0 +1,21 @@
+// Sending and receiving GuardMessages, with a descriptor or without.
+#pragma once
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "guard.h"
+
+namespace swapd::daemon {
+
+struct GuardReceived {
+  GuardMessage message;
+  Fd fd;                   // what rode on it
+  bool truncated = false;  // a descriptor did, and found no place in our table
+};
+
+[[nodiscard]] Status send_message(int socket, const GuardMessage& message, int fd = -1);
+// Does not block. EAGAIN: nothing is there. EPIPE: the other side has closed. EPROTO: of another version, or no
+// message.
+[[nodiscard]] Result<GuardReceived> receive_message(int socket);
+
+}  // namespace swapd::daemon
