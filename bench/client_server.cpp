@@ -1,0 +1,71 @@
+// client-server (papers/001, section 5.1): in each iteration the client waits for the server's computation and gets a 4
+// KiB answer by the mechanism. The client alone is important.
+#include <algorithm>
+
+#include "workload.h"
+
+namespace swapd::bench {
+
+Result<Measured> client_server_once(const Context& context, const Setup& setup) {
+  auto made = Team::make(context, setup);
+  if (!made) return made.error();
+  Team& team = **made;
+  const auto mechanism = make_mechanism(setup.mechanism);
+  Place place;
+  place.dir = team.dir();
+  if (const auto created = mechanism->create(place); !created) return created.error();
+
+  const auto spec = [&](const char* role, const End& end) {
+    RoleSpec one;
+    one.role.role = role;
+    one.role.mechanism = setup.mechanism;
+    one.role.word = end.word;
+    for (const Fd& fd : end.fds) one.role.fds.push_back(fd.get());
+    return one;
+  };
+  RoleSpec client = spec("client", place.client);
+  client.important = true;
+  if (const auto added = team.add(client); !added) return added.error();
+  if (mechanism->has_server()) {
+    if (const auto added = team.add(spec("server", place.server)); !added) return added.error();
+  }
+  place.client.fds.clear();
+  place.server.fds.clear();
+  if (const auto begun = team.begin(); !begun) return begun.error();
+  return team.finish();
+}
+
+Result<std::vector<nlohmann::json>> run_client_server(const Context& context) {
+  const Options& options = context.options;
+  std::vector<Case> cases;
+  for (const std::string& mechanism : options.mechanisms) {
+    const Setup setup{.mechanism = mechanism, .iterations = options.iterations, .work_ms = options.work_ms};
+    for (Setup& one : spread(setup, options)) {
+      cases.push_back({std::move(one), [&context](const Setup& s) { return client_server_once(context, s); }});
+    }
+  }
+  const auto rows = measure(cases, options.repeat, options.progress);
+  if (!rows) return rows.error();
+  return lines(*rows, options);
+}
+
+Status client_server_role(Role& role) {
+  const auto mechanism = make_mechanism(role.options().mechanism);
+  if (!mechanism) return Error(EINVAL, "unknown mechanism");
+  const Computation compute = [&] { role.work().run_ms(role.options().work_ms); };
+  if (role.is("client")) {
+    if (const auto attached = mechanism->attach_client(role.peer()); !attached) return attached;
+    if (const auto go = role.wait_for_go(); !go) return go;
+    return role.iterate([&]() -> Status {
+      if (const auto asked = mechanism->request(compute); !asked) return asked;
+      return mechanism->await();
+    });
+  }
+  if (const auto attached = mechanism->attach_server(role.peer()); !attached) return attached;
+  if (const auto go = role.wait_for_go(); !go) return go;
+  for (;;) {  // until the harness ends it
+    if (const auto served = mechanism->serve(compute); !served) return served;
+  }
+}
+
+}  // namespace swapd::bench

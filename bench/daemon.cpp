@@ -1,0 +1,90 @@
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+
+#include "team.h"
+
+namespace swapd::bench {
+
+namespace {
+
+std::string config_text(const Options& options) {
+  std::string text;
+  if (options.quantum_ms > 0 || !options.feedback.empty()) {
+    text += "[model]\n";
+    if (options.quantum_ms > 0) text += "quantum_ms = " + nlohmann::json(options.quantum_ms).dump() + "\n";
+    if (!options.feedback.empty()) text += "feedback = \"" + options.feedback + "\"\n";
+  }
+  if (options.strict) text += "[donation]\nstrict = true\n";
+  if (!options.history.empty()) text += "[observe]\nhistory = \"" + options.history + "\"\n";
+  return text;
+}
+
+std::string last_line(const std::string& path) {
+  std::ifstream in(path);
+  std::string line, last;
+  while (std::getline(in, line)) {
+    if (!line.empty()) last = line;
+  }
+  return last;
+}
+
+}  // namespace
+
+Result<Daemon> Daemon::start(const Options& options, const std::string& dir) {
+  Daemon daemon;
+  daemon.swapctl_ = options.swapctl;
+  daemon.socket_ = dir + "/s";
+  daemon.log_ = dir + "/swapd.log";
+  Spawn spawn;
+  spawn.argv = {options.swapd,  "--foreground", "--bus", "none",      "--socket",
+                daemon.socket_, "--state-dir",  dir,     "--observe", options.observe};
+  if (const std::string text = config_text(options); !text.empty()) {
+    const std::string path = dir + "/swapd.toml";
+    std::ofstream(path) << text;
+    spawn.argv.insert(spawn.argv.end(), {"--config", path});
+  }
+  spawn.own_session = true;  // as a service has it: what swapd does to its own autogroup stays there
+  spawn.output = spawn.errors = daemon.log_;
+  spawn.death_signal = SIGTERM;
+  auto child = Child::start(spawn);
+  if (!child) return child.error();
+  daemon.child_ = std::move(*child);
+
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(15);
+  while (std::chrono::steady_clock::now() < until && !interrupted()) {
+    const auto ended = daemon.child_.wait(std::chrono::milliseconds(10));
+    if (ended) return Error(ECHILD, "swapd ended (" + wait_text(*ended) + "): " + last_line(daemon.log_));
+    if (::access(daemon.socket_.c_str(), F_OK) == 0 && daemon.ask({"status"})) return daemon;
+  }
+  if (interrupted()) return Error(EINTR, "starting swapd");
+  return Error(ETIMEDOUT, "swapd does not answer: " + last_line(daemon.log_));
+}
+
+Result<nlohmann::json> Daemon::ask(const std::vector<std::string>& verb) const {
+  std::vector<std::string> argv = {swapctl_, "--socket", socket_};
+  argv.insert(argv.end(), verb.begin(), verb.end());
+  argv.emplace_back("--json");
+  int status = 0;
+  const auto text = run_for_output(argv, status, std::chrono::seconds(10));
+  if (!text) return text.error();
+  if (status != 0) return Error(EPROTO, "swapctl " + verb.at(0) + ": " + wait_text(status));
+  auto json = nlohmann::json::parse(*text, nullptr, false);
+  if (json.is_discarded()) return Error(EPROTO, "swapctl " + verb.at(0) + ": not JSON");
+  return json;
+}
+
+Status Daemon::stop() {
+  if (!child_.running()) return Done{};
+  child_.signal(SIGTERM);
+  const auto ended = child_.wait(std::chrono::seconds(10));
+  if (!ended) return Error(ended.error()).in("ending swapd");
+  if (*ended != 0) return Error(EPROTO, "swapd ended with " + wait_text(*ended) + ": " + last_line(log_));
+  return Done{};
+}
+
+}  // namespace swapd::bench

@@ -1,0 +1,46 @@
+// swapbench: the workloads of papers/001, sections 5.1 and 5.2, and our own. `swapbench WORKLOAD --help` tells the
+// options.
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "workload.h"
+
+namespace swapd::bench {
+
+namespace {
+
+int fail(const std::string& message, int status) {
+  std::fprintf(stderr, "swapbench: %s\n", message.c_str());
+  return status;
+}
+
+int run(int argc, char** argv) {
+  const Options options = parse_options(argc, argv);
+  const Workload* workload = find_workload(options.workload);
+  if (!options.plot.empty() && workload->plot == nullptr) return fail(options.workload + " has no figure", 2);
+  const auto cpus = usable_cpus(options.cpus);
+  if (!cpus) return fail(cpus.error().context(), 2);
+  catch_interrupts();
+  std::error_code error;
+  const Context context{options, Work(calibrate()), *cpus,
+                        std::filesystem::read_symlink("/proc/self/exe", error).string()};
+  const auto lines = workload->run(context);
+  if (interrupted()) return fail("interrupted", 1);
+  if (!lines) return fail(lines.error().text(), 1);
+  print(stdout, *lines, options.json);
+  if (!options.plot.empty() && !(std::ofstream(options.plot) << workload->plot(*lines))) {
+    return fail("cannot write " + options.plot, 1);
+  }
+  return 0;
+}
+
+}  // namespace
+
+}  // namespace swapd::bench
+
+int main(int argc, char** argv) {
+  if (argc > 1 && std::strncmp(argv[1], "--role", 6) == 0) return swapd::bench::run_role(argc, argv);
+  return swapd::bench::run(argc, argv);
+}

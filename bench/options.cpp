@@ -1,0 +1,196 @@
+#include "options.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+
+#include "mechanism.h"
+
+namespace swapd::bench {
+
+namespace {
+
+struct Raw {
+  int client_nice = 0;
+  int client_fifo = 50;
+  std::string sessions = "same";
+};
+
+void common_options(CLI::App& app, Options& options, Raw& raw) {
+  app.add_option("--hogs", options.hogs, "Endless loops at nice 0 on each CPU; a list measures each")
+      ->delimiter(',')
+      ->check(CLI::Range(0, 200));
+  app.add_option("--cpus", options.cpus, "CPUs that the workload and the hogs share")->check(CLI::Range(1, 64));
+  app.add_option("--iterations", options.iterations, "Iterations of the client")->check(CLI::Range(1, 200'000));
+  app.add_option("--repeat", options.repeat, "Repeats of each configuration, interleaved; the figures are medians")
+      ->check(CLI::Range(1, 100));
+  app.add_option("--under", options.under, "vanilla, hand-set, swapd")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"vanilla", "hand-set", "swapd"}));
+  app.add_option("--observe", options.observe, "swapd's observer")->check(CLI::IsMember({"auto", "bpf", "seccomp"}));
+  app.add_option("--history", options.history, "swapd's history")->check(CLI::IsMember({"holders", "calls"}));
+  auto* fifo =
+      app.add_option("--client-fifo", raw.client_fifo, "The client's SCHED_FIFO priority")->check(CLI::Range(1, 99));
+  app.add_option("--client-nice", raw.client_nice, "The client's nice value, instead of a real-time class")
+      ->check(CLI::Range(-20, -1))
+      ->excludes(fifo);
+  app.add_option("--sessions", raw.sessions, "split: each process and hog in a session of its own")
+      ->check(CLI::IsMember({"same", "split"}));
+  app.add_flag("--strict", options.strict, "swapd lends real-time priorities to nice clients too");
+  app.add_flag("--baseline", options.baseline, "Measure without hogs too (vanilla), for the to_idle column");
+  app.add_flag("--json", options.json, "One JSON object a line");
+  app.add_flag("--progress", options.progress, "Say on stderr what runs");
+  app.add_option("--plot", options.plot, "Draw the figure into this SVG file");
+  app.add_option("--swapd", options.swapd, "Path of swapd");
+  app.add_option("--swapctl", options.swapctl, "Path of swapctl");
+}
+
+void work_option(CLI::App& app, Options& options) {
+  app.add_option("--work-ms", options.work_ms, "CPU time of one computation")->check(CLI::Range(0.0, 10'000.0));
+}
+
+void mechanism_option(CLI::App& app, Options& options) {
+  std::vector<std::string> names = {"all"};
+  for (const auto name : mechanism_names()) names.emplace_back(name);
+  app.add_option("--mechanism", options.mechanisms, "How the answer comes, a list or all")
+      ->delimiter(',')
+      ->check(CLI::IsMember(names));
+}
+
+// In a build tree swapbench lies in bench/, the others in daemon/ and src/cli/; installed, in bin/ and sbin/.
+std::string find_program(const std::string& name, std::initializer_list<const char*> places) {
+  std::error_code error;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+  for (const char* place : places) {
+    const auto path = self / place / name;
+    if (::access(path.c_str(), X_OK) == 0) return path.lexically_normal();
+  }
+  return (self / *places.begin() / name).lexically_normal();
+}
+
+[[noreturn]] void refuse(const std::string& message) {
+  std::fprintf(stderr, "swapbench: %s\n", message.substr(0, message.find('\n')).c_str());
+  std::exit(2);
+}
+
+void parse_or_exit(CLI::App& app, int argc, char** argv) {
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) std::exit(app.exit(error));
+    refuse(error.what());
+  }
+}
+
+}  // namespace
+
+Options parse_options(int argc, char** argv) {
+  Options options;
+  Raw raw;
+  CLI::App app("Measures what swapd does for programs that wait for starved ones (papers/001, section 5)", "swapbench");
+  app.require_subcommand(1);
+  auto* client_server =
+      app.add_subcommand("client-server", "A client waits for a server's computation, by each mechanism");
+  auto* multi_server = app.add_subcommand("multi-server", "Five servers of unlike speed, one of which must answer");
+  auto* cascade = app.add_subcommand("cascade", "A chain of processes, of which the last computes");
+  auto* overhead = app.add_subcommand("overhead", "What watching costs: per trapped call, per iteration");
+  auto* pipeline = app.add_subcommand("pipeline", "An important reader of 8 KiB chunks that take CPU time to make");
+  for (auto* sub : {client_server, multi_server, cascade, overhead, pipeline}) common_options(*sub, options, raw);
+  for (auto* sub : {client_server, cascade}) work_option(*sub, options);
+  for (auto* sub : {client_server, overhead}) mechanism_option(*sub, options);
+  multi_server->add_option("--quantum-ms", options.quantum_ms, "swapd's T")->check(CLI::Range(1.0, 10'000.0));
+  multi_server->add_option("--feedback", options.feedback, "swapd's feedback")->check(CLI::IsMember({"wait", "paper"}));
+  for (auto* sub : {multi_server, cascade}) {
+    sub->add_flag("--show-why", options.show_why, "Ask swapctl why in mid-wait and count whom it names");
+  }
+  cascade->add_option("--depth", options.depth, "Processes in the chain")->check(CLI::Range(1, 64));
+  overhead->add_flag("--loaded", options.loaded, "Ten trapped calls every 20 ms of a nice-0 program among the hogs");
+  pipeline->add_option("--chunk-us", options.chunk_us, "CPU time of a chunk; a list measures each")
+      ->delimiter(',')
+      ->check(CLI::Range(1.0, 100'000.0));
+  parse_or_exit(app, argc, argv);
+
+  auto* chosen = app.get_subcommands().front();
+  options.workload = chosen->get_name();
+  if (chosen == multi_server && chosen->count("--iterations") == 0) options.iterations = 15;
+  if (chosen == pipeline && chosen->count("--iterations") == 0) options.iterations = 1000;
+  if (chosen == overhead && chosen->count("--iterations") == 0) options.iterations = options.loaded ? 250 : 2000;
+  if (chosen == overhead && chosen->count("--repeat") == 0) options.repeat = options.loaded ? 1 : 21;
+  if (chosen == overhead && !options.loaded && chosen->count("--hogs") != 0)
+    refuse("overhead: --hogs goes with --loaded");
+  const bool all = std::find(options.mechanisms.begin(), options.mechanisms.end(), "all") != options.mechanisms.end();
+  if (all || (options.mechanisms.empty() && chosen == client_server)) {
+    options.mechanisms.assign(mechanism_names().begin(), mechanism_names().end());
+  }
+  if (options.mechanisms.empty()) options.mechanisms = {"socket"};
+  options.client.rt_priority = static_cast<std::uint8_t>(raw.client_fifo);
+  if (raw.client_nice != 0) options.client = SchedAttr{.nice = static_cast<std::int8_t>(raw.client_nice)};
+  options.split = raw.sessions == "split";
+  if (options.swapd.empty()) options.swapd = find_program("swapd", {"../daemon", "../sbin", "."});
+  if (options.swapctl.empty()) options.swapctl = find_program("swapctl", {"../src/cli", "."});
+  const bool needs_swapd = std::find(options.under.begin(), options.under.end(), "swapd") != options.under.end();
+  for (const std::string& program : {options.swapd, options.swapctl}) {
+    if (needs_swapd && ::access(program.c_str(), X_OK) != 0)
+      refuse(program + ": not there; give --swapd and --swapctl");
+  }
+  return options;
+}
+
+std::string text(const SchedAttr& attr) {
+  if (attr.realtime()) return std::string(name(attr.policy)) + ":" + std::to_string(attr.rt_priority);
+  return "nice:" + std::to_string(attr.nice);
+}
+
+SchedAttr attr_of(const std::string& text) {
+  const int number = std::stoi(text.substr(text.find(':') + 1));
+  if (text.starts_with("fifo")) {
+    return SchedAttr{.policy = SchedPolicy::fifo, .rt_priority = static_cast<std::uint8_t>(number)};
+  }
+  return SchedAttr{.nice = static_cast<std::int8_t>(number)};
+}
+
+RoleOptions parse_role(int argc, char** argv) {
+  RoleOptions role;
+  CLI::App app("A process of a workload; started by swapbench itself", "swapbench");
+  app.add_option("--role", role.role)->required();
+  app.add_option("--workload", role.workload)->required();
+  app.add_option("--mechanism", role.mechanism);
+  app.add_option("--word", role.word);
+  app.add_option("--child", role.child_attr);
+  app.add_option("--index", role.index);
+  app.add_option("--control", role.control_fd)->required();
+  app.add_option("--shared", role.shared_fd)->required();
+  app.add_option("--iterations", role.iterations);
+  app.add_option("--work-ms", role.work_ms);
+  app.add_option("--rate", role.rate);
+  app.add_option("--fds", role.fds)->delimiter(',');
+  app.add_flag("--split", role.split);
+  parse_or_exit(app, argc, argv);
+  return role;
+}
+
+std::vector<std::string> role_arguments(const RoleOptions& role) {
+  const auto number = [](const char* name, auto value) { return std::string(name) + "=" + std::to_string(value); };
+  std::vector<std::string> words = {"--role=" + role.role,
+                                    "--workload=" + role.workload,
+                                    number("--control", role.control_fd),
+                                    number("--shared", role.shared_fd),
+                                    number("--index", role.index),
+                                    number("--iterations", role.iterations),
+                                    number("--work-ms", role.work_ms),
+                                    number("--rate", role.rate)};
+  if (!role.mechanism.empty()) words.push_back("--mechanism=" + role.mechanism);
+  if (!role.word.empty()) words.push_back("--word=" + role.word);
+  if (!role.child_attr.empty()) words.push_back("--child=" + role.child_attr);
+  if (role.split) words.emplace_back("--split");
+  std::string list;
+  for (const int fd : role.fds) list += (list.empty() ? "" : ",") + std::to_string(fd);
+  if (!list.empty()) words.push_back("--fds=" + list);
+  return words;
+}
+
+}  // namespace swapd::bench

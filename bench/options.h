@@ -1,0 +1,56 @@
+// What the command line of swapbench says, and what a role (a process of a workload) is told on its own.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/sched_attr.h"
+
+namespace swapd::bench {
+
+struct Options {
+  std::string workload;
+  std::vector<std::string> mechanisms;
+  std::vector<std::string> under = {"vanilla", "swapd"};
+  std::string observe = "auto";
+  std::string history;           // empty: swapd's default
+  std::vector<int> hogs = {10};  // per CPU
+  int cpus = 1;
+  int iterations = 100;
+  int repeat = 1;
+  double work_ms = 10;
+  SchedAttr client{.policy = SchedPolicy::fifo, .rt_priority = 50};
+  bool split = false;
+  bool strict = false;
+  bool baseline = false;
+  bool json = false;
+  bool progress = false;
+  std::string plot;
+  std::string swapd, swapctl;  // paths
+  double quantum_ms = 0;       // 0: swapd's default
+  std::string feedback;
+  int depth = 8;
+  bool show_why = false;
+  bool loaded = false;
+  std::vector<double> chunk_us = {80, 500};
+};
+
+// Exits the process for --help (0) and for bad options (2, one line on stderr).
+[[nodiscard]] Options parse_options(int argc, char** argv);
+
+// "fifo:50", "nice:-10".
+[[nodiscard]] std::string text(const SchedAttr& attr);
+[[nodiscard]] SchedAttr attr_of(const std::string& text);
+
+struct RoleOptions {
+  std::string role, workload, mechanism, word, child_attr;
+  int index = 0, control_fd = -1, shared_fd = -1, iterations = 0;
+  double work_ms = 0, rate = 0;
+  std::vector<int> fds;
+  bool split = false;
+};
+[[nodiscard]] RoleOptions parse_role(int argc, char** argv);
+[[nodiscard]] std::vector<std::string> role_arguments(const RoleOptions& options);
+
+}  // namespace swapd::bench

@@ -1,0 +1,238 @@
+// overhead: what watching costs a program that needs no help.
+//
+// Three prices. (1) Per trapped call: a call that does nothing, in batches, of a plain process, of one under a bare
+// supervisor and of one under swapd, all on one CPU in turns. (2) Per iteration of client-server without work on an
+// idle machine (papers/001, figure 3). (3) --loaded: ten such calls together, of a nice-0 program that wakes every 20
+// ms among hogs, where each notification is a chance to lose the CPU (FACTS: 70 ms with a badly placed receiver).
+#include <fcntl.h>
+#include <sys/ipc.h>
+#include <sys/sem.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "supervisor.h"
+#include "workload.h"
+
+namespace swapd::bench {
+
+namespace {
+
+using SteadyTime = std::chrono::steady_clock;
+
+// The call: with history "holders" swapd traps semop among few others, with "calls" also write.
+struct Probe {
+  const char* call;
+  const char* history;
+  int nr;
+};
+constexpr Probe probes[] = {{"semop", "holders", SYS_semop}, {"write", "calls", SYS_write}};
+
+const Probe& probe_of(const std::string& call) { return call == probes[1].call ? probes[1] : probes[0]; }
+
+class Semaphore {
+ public:
+  Semaphore() : id_(::semget(IPC_PRIVATE, 1, IPC_CREAT | 0600)) {}
+  Semaphore(const Semaphore&) = delete;
+  Semaphore& operator=(const Semaphore&) = delete;
+  ~Semaphore() {
+    if (id_ >= 0) ::semctl(id_, 0, IPC_RMID);
+  }
+  [[nodiscard]] int id() const { return id_; }
+
+ private:
+  int id_;
+};
+
+// One of the things that are compared: a team of one process.
+struct Subject {
+  Setup setup;
+  std::unique_ptr<Team> team;
+  std::vector<double> batches_ms;
+};
+
+Result<Subject> start_subject(const Context& context, const Setup& setup, const Semaphore& semaphore,
+                              const char* role) {
+  auto team = Team::make(context, setup);
+  if (!team) return team.error();
+  RoleSpec spec;
+  spec.role.role = role;
+  spec.role.mechanism = setup.mechanism;
+  spec.role.word = std::to_string(semaphore.id());
+  spec.role.index = setup.under == "bare" ? 1 : 0;
+  spec.no_donation = true;
+  if (const auto added = (*team)->add(spec); !added) return added.error();
+  if (const auto begun = (*team)->begin(); !begun) return begun.error();
+  return Subject{setup, std::move(*team), {}};
+}
+
+std::vector<Setup> probe_setups(const Context& context, const Probe& probe) {
+  std::vector<Setup> setups;
+  std::vector<std::string> under = {"vanilla", "bare"};
+  for (const std::string& u : context.options.under) {
+    if (u == "swapd") under.push_back(u);
+  }
+  for (const std::string& u : under) {
+    Setup setup{
+        .mechanism = probe.call, .under = u, .iterations = context.options.iterations, .history = probe.history};
+    setup.extra["history"] = probe.history;
+    setups.push_back(setup);
+  }
+  return setups;
+}
+
+// Added times in microseconds, and swapd's against the bare round trip; every row is compared by its p50.
+void add_prices(std::vector<Row>& rows) {
+  const auto of = [&](const Row& like, const char* under) -> const Row* {
+    for (const Row& row : rows) {
+      if (row.setup.under == under && row.setup.group() == like.setup.group()) return &row;
+    }
+    return nullptr;
+  };
+  for (Row& row : rows) {
+    const Row* plain = of(row, "vanilla");
+    const Row* bare = of(row, "bare");
+    if (plain == nullptr || row.setup.under == "vanilla") continue;
+    const double added = row.median.p50 - plain->median.p50;
+    row.extra["added_us"] = added * 1000;
+    if (bare == nullptr || row.setup.under != "swapd") continue;
+    const double bare_added = bare->median.p50 - plain->median.p50;
+    row.extra["bare_us"] = bare_added * 1000;
+    if (bare_added > 0) row.extra["ratio_to_bare"] = added / bare_added;
+  }
+}
+
+Result<std::vector<Row>> per_call(const Context& context, const Probe& probe) {
+  const Semaphore semaphore;
+  std::vector<Subject> subjects;
+  for (const Setup& setup : probe_setups(context, probe)) {
+    auto subject = start_subject(context, setup, semaphore, "caller");
+    if (!subject) return Error(subject.error()).in(std::string(probe.call) + " under " + setup.under);
+    subjects.push_back(std::move(*subject));
+  }
+  for (int r = -1; r < context.options.repeat; ++r) {  // the first round warms up
+    for (Subject& subject : subjects) {
+      if (const auto told = send_line(subject.team->control_of(0), "batch"); !told) return told.error();
+      const auto answer = subject.team->line_of(0, std::chrono::seconds(60));
+      if (!answer) return answer.error();
+      if (r >= 0) subject.batches_ms.push_back(std::stod(*answer));
+    }
+  }
+  std::vector<Row> rows;
+  for (Subject& subject : subjects) {
+    Row row{.setup = subject.setup, .repeats = {summarize(subject.batches_ms)}};
+    row.median = row.repeats[0];
+    row.extra["batches"] = subject.batches_ms.size();
+    row.extra["measure"] = "call";
+    rows.push_back(std::move(row));
+  }
+  add_prices(rows);
+  return rows;
+}
+
+Result<std::vector<Row>> per_iteration(const Context& context) {
+  std::vector<Case> cases;
+  for (const std::string& mechanism : context.options.mechanisms) {
+    for (const std::string& under : context.options.under) {
+      Setup setup{.mechanism = mechanism, .under = under, .iterations = context.options.iterations};
+      setup.extra["measure"] = "iteration";
+      cases.push_back({setup, [&context](const Setup& s) { return client_server_once(context, s); }});
+    }
+  }
+  auto rows = measure(cases, std::min(context.options.repeat, 5), context.options.progress);
+  if (rows) add_prices(*rows);
+  return rows;
+}
+
+Result<std::vector<Row>> loaded(const Context& context) {
+  const Semaphore semaphore;
+  const Probe& probe = context.options.history == "calls" ? probes[1] : probes[0];
+  std::vector<Case> cases;
+  for (const int hogs : context.options.hogs) {
+    for (Setup setup : probe_setups(context, probe)) {
+      setup.hogs = hogs;
+      setup.demand_ms = 20;
+      setup.extra["measure"] = "ten-calls";
+      cases.push_back({setup, [&](const Setup& s) -> Result<Measured> {
+                         auto subject = start_subject(context, s, semaphore, "sleeper");
+                         if (!subject) return subject.error();
+                         return subject->team->finish();
+                       }});
+    }
+  }
+  return measure(cases, context.options.repeat, context.options.progress);
+}
+
+}  // namespace
+
+Result<std::vector<nlohmann::json>> run_overhead(const Context& context) {
+  if (context.options.loaded) {
+    const auto rows = loaded(context);
+    if (!rows) return rows.error();
+    return lines(*rows, context.options);
+  }
+  std::vector<Row> all;
+  for (const Probe& probe : probes) {
+    if (!context.options.history.empty() && context.options.history != probe.history) continue;
+    auto rows = per_call(context, probe);
+    if (!rows) return rows.error();
+    std::move(rows->begin(), rows->end(), std::back_inserter(all));
+  }
+  auto rows = per_iteration(context);
+  if (!rows) return rows.error();
+  std::move(rows->begin(), rows->end(), std::back_inserter(all));
+  return lines(all, context.options);
+}
+
+Status overhead_role(Role& role) {
+  if (role.is("client") || role.is("server")) return client_server_role(role);
+  const Probe& probe = probe_of(role.options().mechanism);
+  const int id = std::stoi(role.options().word);
+  const Fd null(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+  if (!null) return errno_error("/dev/null");
+  if (role.options().index == 1) {
+    if (const auto put = put_under_bare_supervisor(probe.nr); !put) return put;
+  }
+  // Waiting for zero where it is zero: returns at once.
+  const auto call = [&] {
+    sembuf nothing{0, 0, IPC_NOWAIT};
+    if (probe.nr == SYS_semop) return ::semop(id, &nothing, 1) == 0;
+    return ::write(null.get(), "x", 1) == 1;
+  };
+  const auto calls_ms = [&](int count) -> Result<double> {
+    const auto before = SteadyTime::now();
+    for (int i = 0; i < count; ++i) {
+      if (!call()) return errno_error(probe.call);
+    }
+    return std::chrono::duration<double, std::milli>(SteadyTime::now() - before).count();
+  };
+  if (const auto go = role.wait_for_go(); !go) return go;
+  const int iterations = role.options().iterations;
+  if (role.is("sleeper")) {
+    timespec next{};
+    ::clock_gettime(CLOCK_MONOTONIC, &next);
+    for (int i = 0; i < iterations; ++i) {
+      next.tv_nsec += 20'000'000;
+      next.tv_sec += next.tv_nsec / 1'000'000'000;
+      next.tv_nsec %= 1'000'000'000;
+      ::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &next, nullptr);
+      const auto ms = calls_ms(10);
+      if (!ms) return ms.error();
+      role.note_sample(static_cast<std::uint32_t>(i), *ms);
+      // Late by a turn of the hogs: the next wake-up is counted from now, or the sleeps would vanish.
+      ::clock_gettime(CLOCK_MONOTONIC, &next);
+    }
+    return role.finish(static_cast<std::uint32_t>(iterations));
+  }
+  for (;;) {  // until the harness closes the channel
+    if (const auto asked = role.hear(); !asked) return Done{};
+    const auto ms = calls_ms(iterations);
+    if (!ms) return ms.error();
+    if (const auto said = role.say(nlohmann::json(*ms / iterations).dump()); !said) return said;
+  }
+}
+
+}  // namespace swapd::bench

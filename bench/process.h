@@ -1,0 +1,100 @@
+// Processes of a run: started with their attributes, watched by pidfd, ended by pid. Nothing outlives the harness: each
+// has the parent-death signal, and every Child kills and reaps in its destructor.
+#pragma once
+
+#include <sched.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "base/sched_attr.h"
+
+namespace swapd::bench {
+
+// True once ^C (or SIGTERM, SIGHUP) has come; every wait of the harness ends then with EINTR.
+void catch_interrupts();
+[[nodiscard]] bool interrupted();
+
+// CPUs 0…count-1 of those that this process may use.
+[[nodiscard]] Result<std::vector<int>> usable_cpus(int count);
+[[nodiscard]] cpu_set_t cpu_set_of(const std::vector<int>& cpus);
+
+struct Spawn {
+  std::vector<std::string> argv;      // argv[0] is the path
+  std::vector<int> inherit;           // descriptors that stay open, at their numbers; all else is close-on-exec
+  std::vector<int> cpus;              // empty: unpinned
+  std::optional<SchedAttr> attr;      // none: nice 0, ordinary
+  bool own_session = false;           // setsid, hence an autogroup of its own
+  std::optional<int> autogroup_nice;  // with own_session
+  std::string output = "/dev/null";   // where stdout goes
+  std::string errors;                 // where stderr goes; empty: the harness's own
+  int death_signal = 9;
+};
+
+class Child {
+ public:
+  Child() = default;
+  Child(pid_t pid, Fd pidfd) : pid_(pid), pidfd_(std::move(pidfd)) {}
+  Child(Child&& other) noexcept;
+  Child& operator=(Child&& other) noexcept;
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  ~Child() { kill(); }
+
+  [[nodiscard]] static Result<Child> start(const Spawn& spawn);
+  // Forks without exec: runs body() and exits with what it returns.
+  template <typename Body>
+  [[nodiscard]] static Result<Child> fork(const Spawn& spawn, Body body) {
+    auto forked = fork_into(spawn);
+    if (forked && forked->pid_ == 0) leave(body());
+    return forked;
+  }
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  [[nodiscard]] int pidfd() const { return pidfd_.get(); }
+  [[nodiscard]] bool running() const { return pid_ > 0; }
+  // The wait status; ETIMEDOUT, or EINTR when interrupted().
+  [[nodiscard]] Result<int> wait(std::chrono::milliseconds at_most);
+  void signal(int number) const;
+  void kill();  // SIGKILL and reap; nothing when not running
+
+ private:
+  [[nodiscard]] static Result<Child> fork_into(const Spawn& spawn);  // pid() 0 in the child
+  [[noreturn]] static void leave(int status);
+  pid_t pid_ = -1;
+  Fd pidfd_;
+};
+
+// "exit 3", "signal 9".
+[[nodiscard]] std::string wait_text(int status);
+
+// Runs a program to its end and gives its standard output; the wait status in `status`.
+[[nodiscard]] Result<std::string> run_for_output(const std::vector<std::string>& argv, int& status,
+                                                 std::chrono::milliseconds at_most);
+
+// `per_cpu` endless loops at nice 0 on each CPU, each on its own CPU, none longer than `at_most`.
+[[nodiscard]] Result<std::vector<Child>> start_hogs(int per_cpu, const std::vector<int>& cpus, bool split,
+                                                    std::chrono::seconds at_most);
+
+// Kills all, then reaps them: among themselves they die faster when none still runs.
+void end_all(std::vector<Child>& children);
+
+// A directory that goes away with everything in it.
+class TempDir {
+ public:
+  [[nodiscard]] static Result<TempDir> create();
+  TempDir(TempDir&& other) noexcept;
+  TempDir& operator=(TempDir&&) = delete;
+  TempDir(const TempDir&) = delete;
+  ~TempDir();
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  TempDir() = default;
+  std::string path_;
+};
+
+}  // namespace swapd::bench

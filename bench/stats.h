@@ -1,0 +1,20 @@
+// Summaries of samples. Pure.
+#pragma once
+
+#include <vector>
+
+namespace swapd::bench {
+
+struct Summary {
+  double mean = 0, p50 = 0, p99 = 0, max = 0;
+};
+
+// The nearest-rank percentile; 0 of nothing.
+[[nodiscard]] double percentile(std::vector<double> values, double percent);
+[[nodiscard]] double median(std::vector<double> values);  // the mean of the middle two where they are two
+[[nodiscard]] double mean(const std::vector<double>& values);
+[[nodiscard]] Summary summarize(const std::vector<double>& samples);
+// Field by field the median over the repeats.
+[[nodiscard]] Summary median_of(const std::vector<Summary>& repeats);
+
+}  // namespace swapd::bench

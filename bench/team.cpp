@@ -1,0 +1,146 @@
+#include "team.h"
+
+#include <poll.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace swapd::bench {
+
+SchedAttr by_hand(const SchedAttr& attr) { return lent_by(attr, LendingRules{.rt_ceiling = 99}); }
+
+Result<std::unique_ptr<Team>> Team::make(const Context& context, const Setup& setup) {
+  auto dir = TempDir::create();
+  if (!dir) return dir.error();
+  std::unique_ptr<Team> team(new Team(context, setup, std::move(*dir)));
+  auto shared = SharedMemory::create();
+  if (!shared) return shared.error();
+  team->shared_ = std::move(*shared);
+  if (setup.under == "swapd") {
+    Options options = context.options;
+    if (!setup.history.empty()) options.history = setup.history;
+    auto daemon = Daemon::start(options, team->dir());
+    if (!daemon) return daemon.error();
+    team->daemon_ = std::make_unique<Daemon>(std::move(*daemon));
+  }
+  return team;
+}
+
+Status Team::add(const RoleSpec& spec) {
+  const Options& options = context_.options;
+  auto channel = make_channel();
+  if (!channel) return channel.error();
+  RoleOptions role = spec.role;
+  role.workload = options.workload;
+  role.control_fd = channel->role.get();
+  role.shared_fd = shared_.fd();
+  role.work_ms = setup_.work_ms;
+  role.rate = context_.work.sorts_per_ms();
+  role.iterations = setup_.iterations;
+  role.split = options.split;
+
+  Spawn spawn;
+  spawn.inherit = role.fds;
+  spawn.inherit.insert(spawn.inherit.end(), {role.control_fd, role.shared_fd});
+  spawn.cpus = context_.cpus;
+  spawn.own_session = options.split;
+  const bool hand = setup_.under == "hand-set" && !spec.no_donation;
+  SchedAttr attr;
+  if (spec.important) attr = options.client;
+  if (!spec.important && hand) attr = by_hand(options.client);
+  if (hand) role.child_attr = text(by_hand(options.client));
+  // A nice value means nothing across autogroups: an important client in a session of its own has its group's nice set
+  // too.
+  if (options.split && !attr.realtime() && attr.nice != 0) spawn.autogroup_nice = attr.nice;
+  if (daemon_) {
+    spawn.argv = {options.swapctl, "--socket", daemon_->socket(), "run"};
+    if (attr.realtime()) spawn.argv.insert(spawn.argv.end(), {"--fifo", std::to_string(attr.rt_priority)});
+    if (!attr.realtime() && attr.nice != 0) spawn.argv.insert(spawn.argv.end(), {"--nice", std::to_string(attr.nice)});
+    spawn.argv.emplace_back("--");
+  } else {
+    attr.reset_on_fork = false;
+    spawn.attr = attr;
+  }
+  spawn.argv.push_back(context_.self);
+  for (std::string& word : role_arguments(role)) spawn.argv.push_back(std::move(word));
+  auto child = Child::start(spawn);
+  if (!child) return child.error();
+  members_.push_back({std::move(*child), std::move(channel->harness), role.role});
+  return Done{};
+}
+
+std::chrono::seconds Team::limit() const {
+  const double share = 2.0 * (setup_.hogs + 2);
+  return std::chrono::seconds(
+      60 + std::llround(std::max(setup_.work_ms, setup_.demand_ms) / 1e3 * setup_.iterations * share * 2));
+}
+
+Error Team::failure_of(Member& member) const {
+  const auto status = member.child.wait(std::chrono::seconds(2));
+  return Error(ECHILD, member.name + " ended early (" + (status ? wait_text(*status) : "still there") + ")");
+}
+
+Result<std::string> Team::line_of(std::size_t index, std::chrono::milliseconds at_most) {
+  const auto until = std::chrono::steady_clock::now() + at_most;
+  while (members_[index].lines.empty()) {
+    std::vector<pollfd> wanted;
+    for (const Member& member : members_) wanted.push_back({member.control.get(), POLLIN, 0});
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now()).count();
+    if (left <= 0) return Error(ETIMEDOUT, "waiting for " + members_[index].name);
+    if (::poll(wanted.data(), wanted.size(), static_cast<int>(left)) < 0)
+      return errno_error("waiting for the workload");
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      if (wanted[i].revents == 0) continue;
+      auto line = receive_line(wanted[i].fd);
+      if (!line) return failure_of(members_[i]);
+      if (line->starts_with("failed")) return Error(0, members_[i].name + " " + *line);
+      members_[i].lines.push_back(std::move(*line));
+    }
+  }
+  std::string line = std::move(members_[index].lines.front());
+  members_[index].lines.pop_front();
+  return line;
+}
+
+Status Team::begin() {
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    const auto ready = line_of(i, std::chrono::seconds(30));
+    if (!ready) return ready.error();
+  }
+  auto hogs = start_hogs(setup_.hogs, context_.cpus, context_.options.split, limit() + std::chrono::seconds(60));
+  if (!hogs) return hogs.error();
+  hogs_ = std::move(*hogs);
+  // The client last: the servers stand ready when it comes.
+  for (std::size_t i = members_.size(); i-- > 0;) {
+    if (const auto told = send_line(members_[i].control.get(), "go"); !told) return told;
+  }
+  return Done{};
+}
+
+Status Team::stop() {
+  end_all(hogs_);
+  for (std::size_t i = members_.size(); i-- > 0;) members_[i].child.kill();
+  return daemon_ ? daemon_->stop() : Status(Done{});
+}
+
+Result<Measured> Team::finish() {
+  const auto done = line_of(0, limit());
+  if (!done) return done.error();
+  Measured measured;
+  const std::uint32_t count = std::min(shared_->samples.load(), max_samples);
+  measured.samples_ms.assign(shared_->sample_ms.begin(), shared_->sample_ms.begin() + count);
+  end_all(hogs_);
+  if (daemon_) {
+    const auto status = daemon_->ask({"status"});
+    if (!status) return status.error();
+    for (const char* field : {"observer", "donations_total", "notifications_total", "events_lost"}) {
+      if (status->contains(field)) measured.extra[field] = (*status)[field];
+    }
+  }
+  if (const auto stopped = stop(); !stopped) return stopped.error();
+  return measured;
+}
+
+}  // namespace swapd::bench

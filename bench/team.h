@@ -1,0 +1,102 @@
+// One run of one configuration: swapd where it is asked for, the processes of the workload, the hogs; and the end of
+// them all.
+//
+// Order: swapd, roles (each says "ready"), hogs, "go". So the load begins with the measurement and not while programs
+// still start. By hand ("hand-set") every role but the client gets what swapd would lend at best: the client's class
+// one priority lower (so that the client runs at once when it wakes, DESIGN.md section 6), or its nice value and, in a
+// session of its own, its group's.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "options.h"
+#include "process.h"
+#include "report.h"
+#include "shared.h"
+#include "work.h"
+
+namespace swapd::bench {
+
+struct Context {
+  const Options& options;
+  Work work;
+  std::vector<int> cpus;
+  std::string self;  // path of swapbench
+};
+
+// A private swapd with its socket and state in `dir`.
+class Daemon {
+ public:
+  Daemon() = default;
+  Daemon(Daemon&&) = default;
+  Daemon& operator=(Daemon&&) = delete;
+  Daemon(const Daemon&) = delete;
+  Daemon& operator=(const Daemon&) = delete;
+  ~Daemon() { (void)stop(); }
+  [[nodiscard]] static Result<Daemon> start(const Options& options, const std::string& dir);
+  [[nodiscard]] const std::string& socket() const { return socket_; }
+  [[nodiscard]] Result<nlohmann::json> ask(const std::vector<std::string>& verb) const;  // swapctl VERB… --json
+  [[nodiscard]] Status stop();                                                           // SIGTERM, and its end awaited
+
+ private:
+  Child child_;
+  std::string swapctl_, socket_, log_;
+};
+
+struct RoleSpec {
+  RoleOptions role;          // role, mechanism, word, index, fds; the rest is filled in
+  bool important = false;    // the client
+  bool no_donation = false;  // not even by hand
+};
+
+class Team {
+ public:
+  Team(const Team&) = delete;
+  Team& operator=(const Team&) = delete;
+  ~Team() { end_all(hogs_); }
+  [[nodiscard]] static Result<std::unique_ptr<Team>> make(const Context& context, const Setup& setup);
+  [[nodiscard]] Status add(const RoleSpec& spec);
+  // Waits for "ready" of all, starts the hogs, says "go".
+  [[nodiscard]] Status begin();
+  // Waits for one line of role `index` (in the order of add). Any role's failure or end is an error.
+  [[nodiscard]] Result<std::string> line_of(std::size_t index, std::chrono::milliseconds at_most);
+  // Waits for the client (role 0) to say "done"; then ends all and gives its samples and, under swapd, its counters.
+  [[nodiscard]] Result<Measured> finish();
+  // The longest that a sound run may take.
+  [[nodiscard]] std::chrono::seconds limit() const;
+
+  [[nodiscard]] Shared& shared() { return *shared_; }
+  [[nodiscard]] const std::string& dir() const { return dir_.path(); }
+  [[nodiscard]] const Daemon* daemon() const { return daemon_.get(); }
+  [[nodiscard]] pid_t pid_of(std::size_t index) const { return members_.at(index).child.pid(); }
+  [[nodiscard]] const std::vector<Child>& hogs() const { return hogs_; }
+  [[nodiscard]] int control_of(std::size_t index) const { return members_.at(index).control.get(); }
+
+ private:
+  struct Member {
+    Child child;
+    Fd control;
+    std::string name;
+    std::deque<std::string> lines;  // said, and not yet asked for
+  };
+  Team(const Context& context, const Setup& setup, TempDir dir)
+      : context_(context), setup_(setup), dir_(std::move(dir)) {}
+  [[nodiscard]] Error failure_of(Member& member) const;
+  [[nodiscard]] Status stop();
+
+  const Context& context_;
+  Setup setup_;
+  TempDir dir_;
+  std::unique_ptr<Daemon> daemon_;  // outlives the members: destroyed last
+  SharedMemory shared_;
+  std::vector<Member> members_;
+  std::vector<Child> hogs_;
+};
+
+// The attributes given by hand to those on whom a client with `attr` depends.
+[[nodiscard]] SchedAttr by_hand(const SchedAttr& attr);
+
+}  // namespace swapd::bench

@@ -1,0 +1,28 @@
+#include "workload.h"
+
+#include <array>
+
+#include "plot.h"
+
+namespace swapd::bench {
+
+namespace {
+
+constexpr std::array<Workload, 5> workloads = {{
+    {"client-server", run_client_server, client_server_role, plot_bars},
+    {"multi-server", run_multi_server, multi_server_role, plot_iterations},
+    {"cascade", run_cascade, cascade_role, plot_bars},
+    {"overhead", run_overhead, overhead_role, nullptr},
+    {"pipeline", run_pipeline, pipeline_role, plot_bars},
+}};
+
+}  // namespace
+
+const Workload* find_workload(std::string_view name) {
+  for (const Workload& workload : workloads) {
+    if (workload.name == name) return &workload;
+  }
+  return nullptr;
+}
+
+}  // namespace swapd::bench
