@@ -17,7 +17,7 @@ using Type = Descriptor::Type;
 
 constexpr unsigned slave_major_first = 136;  // UNIX98_PTY_SLAVE_MAJOR and the seven after it
 constexpr unsigned slave_major_last = 143;
-constexpr std::uint64_t ptmx = makedev(5, 2);
+const std::uint64_t ptmx = makedev(5, 2);
 constexpr std::uint64_t ptmx_of_devpts = 2;  // inode number of the ptmx node in any devpts mount (fs/devpts/inode.c)
 
 std::uint64_t device_of(int fd) {

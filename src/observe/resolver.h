@@ -1,8 +1,9 @@
 // From a system call and its arguments to resources (papers/001 and 000, section 3.2; DESIGN.md sections 3–5).
 //
-// Two callers. The engine: quick(), at most one descriptor, no scan, no allocation beyond the small vector. The
-// worker: full(), which reads poll sets, epoll sets (nested), sembufs and peers, and scan(), which finds who
-// could provide. Descriptor identities are checked on each use: close, dup, SCM_RIGHTS and fork are not trapped.
+// Two callers. The engine: quick(), one descriptor (two for sendfile and splice), no scan, no allocation beyond the
+// small vector. The worker: full(), which reads poll sets, epoll sets (nested), sembufs and peers, and scan(), which
+// finds who could provide. Descriptor identities are checked on each use: close, dup, SCM_RIGHTS and fork are not
+// trapped.
 #pragma once
 
 #include <memory>
@@ -53,20 +54,28 @@ struct Found {
 
 class Resolver {
  public:
-  Resolver(const sys::Procfs& procfs, sys::SockDiag& diag);
+  // clock: ages what is remembered; null: the steady clock.
+  Resolver(const sys::Procfs& procfs, sys::SockDiag& diag, const Clock* clock = nullptr);
   ~Resolver();
   Resolver(const Resolver&) = delete;
   Resolver& operator=(const Resolver&) = delete;
 
-  // [engine] What does a thread blocked in this call wait for? Peers come from the cache; unknown ones give complete = false.
+  // [engine] What does a thread blocked in this call wait for? Peers come from the cache; unknown ones give complete =
+  // false. An incomplete answer may hold what the same wait awaited last time: a guess to act on until the worker
+  // answers.
   [[nodiscard]] Wait quick(const CallSite& site);
   // [worker] The same, with whatever it takes. Fills the cache that quick() reads (thread-safe).
   [[nodiscard]] Wait full(const CallSite& site);
   // [engine] For history = "calls", and for calls without a descriptor (SysV) always.
   [[nodiscard]] Access access(const CallSite& site);
+  // [worker] The same for what access() left incomplete: addresses, lock ranges, receivers in another pid namespace.
+  // The call has gone on meanwhile, so that its memory may have changed: the answer is history, not proof.
+  [[nodiscard]] Access full_access(const CallSite& site);
   // [worker] Who could provide these? `waiter` is left out. `members`: tgids of the managed processes.
-  [[nodiscard]] std::vector<Found> scan(pid_t waiter, std::span<const Resource> resources, std::span<const pid_t> members);
-  // Forget what is known of a process (exit, exec).
+  [[nodiscard]] std::vector<Found> scan(pid_t waiter, std::span<const Resource> resources,
+                                        std::span<const pid_t> members);
+  // [engine] Forget what is remembered of a process (exit, exec). Only memory is saved by it: nothing remembered is
+  // believed without a look.
   void forget(pid_t tgid);
 
  private:

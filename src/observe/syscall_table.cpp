@@ -66,6 +66,7 @@ constexpr auto entries = std::to_array<CallEntry>({
     {SYS_wait4, "wait4", K::child_wait},
     {SYS_waitid, "waitid", K::child_wait},
     {SYS_futex, "futex", K::futex},
+    {SYS_futex_waitv, "futex_waitv", K::futex},
     {SYS_nanosleep, "nanosleep", K::timer},
     {SYS_clock_nanosleep, "clock_nanosleep", K::timer},
     {SYS_sched_yield, "sched_yield", K::timer},

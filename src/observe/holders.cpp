@@ -1,0 +1,246 @@
+#include "observe/holders.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "observe/futex_owner.h"
+#include "observe/lock_calls.h"
+#include "sys/sysv.h"
+
+namespace swapd::observe {
+
+namespace {
+
+constexpr Duration member_age = std::chrono::milliseconds(50);
+constexpr Duration stranger_age = std::chrono::seconds(1);
+constexpr std::size_t most_threads = 3;      // of a process (DESIGN.md section 5)
+constexpr std::size_t most_looked_at = 512;  // threads of one process
+constexpr std::size_t most_children = 256;
+
+bool contains(std::span<const pid_t> pids, pid_t pid) { return std::find(pids.begin(), pids.end(), pid) != pids.end(); }
+
+bool overlaps(const sys::LockLine& line, std::uint64_t first, std::uint64_t last) {
+  return line.first <= last && line.last >= first;
+}
+
+}  // namespace
+
+Holders::Holders(const sys::Procfs& procfs, const Descriptors& descriptors, const ProcessIds& ids, SocketPeers& peers,
+                 const Clock& clock)
+    : procfs_(procfs), descriptors_(descriptors), ids_(ids), peers_(peers), fds_(procfs, clock) {
+  own_ipc_namespace_ = procfs_.namespace_inode(::getpid(), "ipc").value_or(0);
+}
+
+std::vector<ThreadId> Holders::threads_of(pid_t pid, pid_t but) const {
+  auto tids = procfs_.threads(pid).value_or({});
+  if (tids.size() > most_looked_at) tids.resize(most_looked_at);
+  std::vector<ThreadId> running;
+  std::vector<ThreadId> others;  // the main thread first: procfs lists it so
+  for (const pid_t tid : tids) {
+    if (tid == but) continue;
+    const auto st = procfs_.stat(tid);
+    if (!st || st->state == 'Z' || st->state == 'X') continue;
+    (st->state == 'R' ? running : others).push_back({tid, st->start_time});
+  }
+  running.insert(running.end(), others.begin(), others.end());
+  if (running.size() > most_threads) running.resize(most_threads);
+  return running;
+}
+
+std::optional<Found> Holders::find(const Waiter& waiter, const Resource& resource, std::span<const pid_t> members) {
+  switch (resource.kind) {
+    case ResourceKind::signal:
+    case ResourceKind::unknown:
+      return std::nullopt;
+    case ResourceKind::sysv_msg:
+    case ResourceKind::sysv_sem:
+    case ResourceKind::child_exit:
+    case ResourceKind::futex: {
+      const auto pids = named(waiter, resource);
+      if (!pids) return std::nullopt;
+      if (resource.kind == ResourceKind::futex) {  // these are threads, of a process that is managed as the waiter is
+        Found out{.resource = resource, .evidence = Evidence::owner, .threads = {}, .unenrolled = {}};
+        for (const pid_t tid : *pids) {
+          const auto id = procfs_.thread_id(tid);
+          const bool managed = id && contains(members, procfs_.tgid(tid).value_or(0));
+          if (id) (managed ? out.threads : out.unenrolled).push_back(*id);
+        }
+        return out;
+      }
+      Pids managed;
+      Pids others;
+      for (const pid_t pid : *pids) (contains(members, pid) ? managed : others).push_back(pid);
+      const bool child = resource.kind == ResourceKind::child_exit;
+      return with_threads(waiter, resource, child ? Evidence::child : Evidence::holder, managed, others);
+    }
+    default:
+      break;
+  }
+  const bool lock = resource.kind == ResourceKind::flock || resource.kind == ResourceKind::record_lock;
+  const Evidence evidence = lock ? Evidence::owner : Evidence::holder;
+  if (resource.kind == ResourceKind::socket && only_own_endpoint(waiter, resource))
+    return with_threads(waiter, resource, evidence, {}, {});
+  if (resource.kind == ResourceKind::record_lock) note_request(waiter, resource);
+  Pids managed = among(waiter, resource, members, member_age);
+  // What was opened a moment ago is not in a table of a moment ago.
+  if (managed.empty()) managed = among(waiter, resource, members, Duration::zero());
+  Pids others;
+  if (managed.empty() || managed == Pids{waiter.tgid}) {
+    Pids rest = procfs_.processes();
+    std::erase_if(rest, [&](pid_t pid) { return contains(members, pid); });
+    others = among(waiter, resource, rest, stranger_age);
+    // Nobody at all has this socket any more: whoever is at the other end now, the kernel must tell.
+    if (others.empty() && managed.empty() && resource.kind == ResourceKind::socket) peers_.drop(resource.ids[0]);
+  }
+  return with_threads(waiter, resource, evidence, managed, others);
+}
+
+Found Holders::with_threads(const Waiter& waiter, const Resource& resource, Evidence evidence, const Pids& managed,
+                            const Pids& others) const {
+  Found out{.resource = resource, .evidence = evidence, .threads = {}, .unenrolled = {}};
+  for (const pid_t pid : managed) {
+    const auto threads = threads_of(pid, waiter.tid);
+    out.threads.insert(out.threads.end(), threads.begin(), threads.end());
+  }
+  for (const pid_t pid : others) {
+    const auto threads = threads_of(pid, waiter.tid);
+    out.unenrolled.insert(out.unenrolled.end(), threads.begin(), threads.end());
+  }
+  return out;
+}
+
+// Those that the kernel names without descriptors: processes, but threads for a futex.
+std::optional<Holders::Pids> Holders::named(const Waiter& waiter, const Resource& resource) {
+  switch (resource.kind) {
+    case ResourceKind::sysv_msg:
+    case ResourceKind::sysv_sem: {
+      // The last users: weak evidence, but there is no descriptor to look for. Elsewhere than in our own IPC namespace
+      // the same id is another object.
+      if (resource.ids[0] != own_ipc_namespace_) return std::nullopt;
+      const int id = static_cast<int>(resource.ids[1]);
+      auto pids =
+          (resource.kind == ResourceKind::sysv_sem ? sys::sysv_sem_pids(id) : sys::sysv_msg_pids(id)).value_or({});
+      std::erase_if(pids, [&](pid_t pid) { return pid == waiter.tgid || !procfs_.stat(pid).ok(); });
+      return pids;
+    }
+    case ResourceKind::child_exit: {
+      if (resource.ids[0] == 0) {
+        auto children = procfs_.children(static_cast<pid_t>(resource.ids[2])).value_or({});
+        if (children.size() > most_children) children.resize(most_children);
+        return children;
+      }
+      const auto child = procfs_.stat(static_cast<pid_t>(resource.ids[0]));
+      if (!child || child->start_time != resource.ids[1]) return Pids{};
+      return Pids{static_cast<pid_t>(resource.ids[0])};
+    }
+    case ResourceKind::futex: {
+      const auto call = procfs_.syscall(waiter.tid);
+      if (!call || !call->in_call || call->nr != SYS_futex) return Pids{};
+      return futex_owners(procfs_, ids_, waiter.tid, waiter.tgid, futex_op(call->args[1]), call->args[0], call->args[2],
+                          resource.ids[3] != 0);
+    }
+    default:
+      return std::nullopt;
+  }
+}
+
+Holders::Pids Holders::among(const Waiter& waiter, const Resource& resource, std::span<const pid_t> pids,
+                             Duration max_age) {
+  Pids out;
+  for (const pid_t pid : pids) {
+    if (holds(waiter, resource, pid, max_age)) out.push_back(pid);
+  }
+  if (resource.kind != ResourceKind::record_lock) return out;
+  // The owner of a POSIX lock is a process, and the kernel names it; fdinfo shows the lock only beside the descriptor
+  // it was taken through.
+  for (const sys::LockLine& line : procfs_.locks()) {
+    if (line.type != sys::LockLine::Type::posix || line.waiting || line.dev != resource.ids[0] ||
+        line.ino != resource.ids[1] || !overlaps(line, resource.ids[2], resource.ids[3]))
+      continue;
+    if (!line.write && !write_request_) continue;
+    if (posix_request_ && line.pid == waiter.tgid) continue;
+    if (contains(pids, line.pid) && !contains(out, line.pid)) out.push_back(line.pid);
+  }
+  return out;
+}
+
+bool Holders::holds(const Waiter& waiter, const Resource& resource, pid_t pid, Duration max_age) {
+  const auto& ids = resource.ids;
+  const auto type = [](const sys::FdIdentity& identity) { return identity.mode & S_IFMT; };
+  switch (resource.kind) {
+    case ResourceKind::socket:
+      return !fds_.find(pid, max_age, [&](const auto& i) { return type(i) == S_IFSOCK && i.ino == ids[0]; }).empty();
+    case ResourceKind::posix_mq:
+      return !fds_.find(pid, max_age, [&](const auto& i) { return i.dev == ids[0] && i.ino == ids[1]; }).empty();
+    case ResourceKind::flock:
+    case ResourceKind::record_lock:
+      return holds_lock(waiter, resource, pid, max_age);
+    case ResourceKind::pipe:
+    case ResourceKind::fifo:
+      for (const auto& entry :
+           fds_.find(pid, max_age, [&](const auto& i) { return type(i) == S_IFIFO && i.ino == ids[0]; })) {
+        const auto found = descriptors_.look(pid, entry.fd, entry.identity);
+        const auto end = found ? own_end(*found, ids[1] == 1 ? Direction::out : Direction::in) : std::nullopt;
+        const auto access = procfs_.fd_access(pid, entry.fd);
+        if (end == resource && access && (*access == O_RDWR || *access == (ids[1] == 1 ? O_WRONLY : O_RDONLY)))
+          return true;
+      }
+      return false;
+    case ResourceKind::eventfd:
+    case ResourceKind::pty: {
+      const std::uint32_t wanted = resource.kind == ResourceKind::pty ? S_IFCHR : 0;
+      for (const auto& entry : fds_.find(pid, max_age, [&](const auto& i) { return type(i) == wanted; })) {
+        const auto found = descriptors_.look(pid, entry.fd, entry.identity);
+        if (found && own_end(*found, Direction::in) == resource) return true;
+      }
+      return false;
+    }
+    default:
+      return false;
+  }
+}
+
+bool Holders::holds_lock(const Waiter& waiter, const Resource& resource, pid_t pid, Duration max_age) {
+  const auto& ids = resource.ids;
+  for (const auto& entry : fds_.find(pid, max_age, [&](const auto& i) { return i.dev == ids[0] && i.ino == ids[1]; })) {
+    const auto info = procfs_.fdinfo(pid, entry.fd);
+    if (!info) continue;
+    for (const sys::LockLine& line : info->locks) {
+      if (resource.kind == ResourceKind::flock) {
+        if (line.type == sys::LockLine::Type::flock && line.write == (ids[2] == 1)) return true;
+        continue;
+      }
+      const bool posix = line.type == sys::LockLine::Type::posix;
+      if (!posix && line.type != sys::LockLine::Type::ofd) continue;
+      if (posix && posix_request_ && pid == waiter.tgid) continue;  // one's own POSIX locks never conflict
+      if ((line.write || write_request_) && overlaps(line, ids[2], ids[3])) return true;
+    }
+  }
+  return false;
+}
+
+// Whether the waiter waits on a socket of its own because no peer is known: then those who have it too are not
+// providers.
+bool Holders::only_own_endpoint(const Waiter& waiter, const Resource& resource) {
+  if (!holds(waiter, resource, waiter.tgid, member_age)) return false;
+  const auto peers = peers_.look(waiter.tgid, resource.ids[0]);
+  return !peers || peers->inodes == std::vector{resource.ids[0]};
+}
+
+// Which locks conflict depends on the request, which the resource does not tell: a reader waits for writers only.
+void Holders::note_request(const Waiter& waiter, const Resource& resource) {
+  write_request_ = true;
+  posix_request_ = false;
+  const auto call = procfs_.syscall(waiter.tid);
+  if (!call || !call->in_call || call->nr != SYS_fcntl) return;
+  posix_request_ = call->args[1] == F_SETLKW;
+  const auto range = requested_range(procfs_, waiter.tid, static_cast<int>(call->args[0]), call->args[2]);
+  if (range && range->first == resource.ids[2] && range->last == resource.ids[3]) write_request_ = range->write;
+}
+
+}  // namespace swapd::observe

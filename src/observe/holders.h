@@ -1,0 +1,57 @@
+// Who could provide a resource now, found by looking (DESIGN.md section 5, cold start and lock holders).
+//
+// The managed processes are looked at first; only if none of them holds the other end, all others, which are named in
+// `why` and never boosted. Slow: thousands of descriptors at worst. The worker's own.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "observe/descriptor.h"
+#include "observe/fd_cache.h"
+#include "observe/process_ids.h"
+#include "observe/resolver.h"
+#include "observe/socket_peers.h"
+
+namespace swapd::observe {
+
+class Holders {
+ public:
+  Holders(const sys::Procfs& procfs, const Descriptors& descriptors, const ProcessIds& ids, SocketPeers& peers,
+          const Clock& clock);
+
+  struct Waiter {
+    pid_t tid = 0;
+    pid_t tgid = 0;
+  };
+  // Empty: of this kind nothing can be found by looking.
+  [[nodiscard]] std::optional<Found> find(const Waiter& waiter, const Resource& resource,
+                                          std::span<const pid_t> members);
+
+  // The running and queued threads of a process first, then its main thread, then others; three at most.
+  [[nodiscard]] std::vector<ThreadId> threads_of(pid_t pid, pid_t but) const;
+
+ private:
+  using Pids = std::vector<pid_t>;
+  [[nodiscard]] Pids among(const Waiter& waiter, const Resource& resource, std::span<const pid_t> pids,
+                           Duration max_age);
+  [[nodiscard]] bool holds(const Waiter& waiter, const Resource& resource, pid_t pid, Duration max_age);
+  [[nodiscard]] bool holds_lock(const Waiter& waiter, const Resource& resource, pid_t pid, Duration max_age);
+  [[nodiscard]] bool only_own_endpoint(const Waiter& waiter, const Resource& resource);
+  [[nodiscard]] std::optional<Pids> named(const Waiter& waiter, const Resource& resource);
+  [[nodiscard]] Found with_threads(const Waiter& waiter, const Resource& resource, Evidence evidence,
+                                   const Pids& managed, const Pids& others) const;
+  void note_request(const Waiter& waiter, const Resource& resource);
+
+  const sys::Procfs& procfs_;
+  const Descriptors& descriptors_;
+  const ProcessIds& ids_;
+  SocketPeers& peers_;
+  FdCache fds_;
+  std::uint64_t own_ipc_namespace_ = 0;
+  bool write_request_ = true;   // of the record lock looked for
+  bool posix_request_ = false;  // F_SETLKW, not F_OFD_SETLKW
+};
+
+}  // namespace swapd::observe

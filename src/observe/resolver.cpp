@@ -1,0 +1,497 @@
+#include "observe/resolver.h"
+
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sys/file.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <unordered_map>
+
+#include "observe/connect_calls.h"
+#include "observe/descriptor.h"
+#include "observe/futex_owner.h"
+#include "observe/holders.h"
+#include "observe/lock_calls.h"
+#include "observe/process_ids.h"
+#include "observe/socket_peers.h"
+#include "observe/syscall_table.h"
+#include "observe/wait_sets.h"
+
+namespace swapd::observe {
+
+namespace {
+
+constexpr std::size_t most_awaited = 256;      // of one wait
+constexpr std::size_t most_remembered = 4096;  // threads
+constexpr std::size_t most_futexes = 128;      // FUTEX_WAITV_MAX
+constexpr std::uint32_t futex2_private = 128;  // FUTEX2_PRIVATE
+
+constexpr Resource unknown_resource{};
+
+void add(std::vector<Resource>& to, const Resource& resource) {
+  if (to.size() < most_awaited && std::find(to.begin(), to.end(), resource) == to.end()) to.push_back(resource);
+}
+
+int fd_of(const CallSite& site, unsigned arg) { return static_cast<int>(site.args.at(arg)); }
+
+Resource socket_resource(std::uint64_t inode) { return {ResourceKind::socket, {inode}}; }
+
+}  // namespace
+
+struct Resolver::Impl {
+  Impl(const sys::Procfs& procfs_in, sys::SockDiag& diag_in, const Clock* clock)
+      : procfs(procfs_in),
+        diag(diag_in),
+        descriptors(procfs),
+        ids(procfs),
+        peers(diag, clock != nullptr ? *clock : steady),
+        holders(procfs, descriptors, ids, peers, clock != nullptr ? *clock : steady) {}
+
+  // Whether the worker asks, which may read memory, fdinfo and netlink, or the engine, which may not.
+  enum class By : std::uint8_t { engine, worker };
+
+  Wait resolve(const CallSite& site, By by);
+  void wait_on(Wait& wait, const CallSite& site, const Descriptor& descriptor, Direction direction, By by);
+  void wait_on_fd(Wait& wait, const CallSite& site, unsigned arg, Direction direction, By by);
+  void wait_on_socket(Wait& wait, const CallSite& site, std::uint64_t inode, By by);
+  void wait_on_set(Wait& wait, const CallSite& site, CallKind kind);
+  void wait_on_address(Wait& wait, const CallSite& site, const CallEntry& entry, By by);
+  void wait_for_child(Wait& wait, const CallSite& site, By by);
+  void wait_for_signal(Wait& wait, const CallSite& site);
+  void wait_on_futex(Wait& wait, const CallSite& site, By by);
+  void wait_on_futexes(Wait& wait, const CallSite& site);
+  void wait_on_lock(Wait& wait, const CallSite& site, CallKind kind, By by);
+
+  Access access(const CallSite& site, By by);
+  void signal_access(Access& access, const CallSite& site, By by);
+
+  std::optional<Resource> process_resource(ResourceKind kind, pid_t id) const;
+  std::optional<Resource> sysv_resource(const CallSite& site, CallKind kind) const;
+  std::optional<Resource> file_resource(const CallSite& site, ResourceKind kind, unsigned arg) const;
+
+  // The last full answer of each thread: programs wait in the same set again and again.
+  struct Remembered {
+    CallSite site;
+    std::vector<Resource> awaited;
+  };
+  void remember(const CallSite& site, const Wait& wait);
+  void guess(const CallSite& site, Wait& wait);
+
+  SteadyClock steady;
+  const sys::Procfs& procfs;
+  sys::SockDiag& diag;
+  Descriptors descriptors;
+  ProcessIds ids;
+  SocketPeers peers;
+  Holders holders;
+  std::mutex mutex;
+  std::unordered_map<pid_t, Remembered> remembered;
+};
+
+// --- what a blocked thread awaits
+
+Wait Resolver::Impl::resolve(const CallSite& site, By by) {
+  Wait wait{.awaited = {}, .complete = true, .owners = {}};
+  const CallEntry& entry = call_entry(site.nr);
+  switch (entry.kind) {
+    case CallKind::transfer:
+      wait_on_fd(wait, site, entry.fd_arg, entry.direction, by);
+      if (entry.direction == Direction::out) wait_on_address(wait, site, entry, by);
+      break;
+    case CallKind::copy:
+      wait_on_fd(wait, site, entry.in_arg, Direction::in, by);
+      wait_on_fd(wait, site, entry.fd_arg, Direction::out, by);
+      break;
+    case CallKind::accept:
+      // Whoever connects ends the wait, and only history can know that: it is the listening socket that is awaited.
+      if (const auto own = descriptors.look(site.tid, fd_of(site, 0)); own && own->type == Descriptor::Type::socket)
+        add(wait.awaited, socket_resource(own->ino));
+      break;
+    case CallKind::connect:
+      if (by == By::engine) {
+        wait.complete = false;
+      } else if (const auto to = destination(procfs, diag, site.tid, {site.args[1], site.args[2]}, true); to != 0) {
+        add(wait.awaited, socket_resource(to));
+      } else {
+        wait_on_fd(wait, site, 0, Direction::out, by);
+      }
+      break;
+    case CallKind::poll:
+    case CallKind::select:
+    case CallKind::epoll:
+      if (entry.kind != CallKind::epoll && site.args[entry.kind == CallKind::poll ? 1 : 0] == 0) break;  // a sleep
+      if (by == By::worker) {
+        wait_on_set(wait, site, entry.kind);
+        remember(site, wait);
+      } else {
+        wait.complete = false;
+        guess(site, wait);
+      }
+      break;
+    case CallKind::sysv_msg:
+    case CallKind::sysv_sem:
+      if (const auto resource = sysv_resource(site, entry.kind)) add(wait.awaited, *resource);
+      break;
+    case CallKind::posix_mq:
+      if (const auto resource = file_resource(site, ResourceKind::posix_mq, 0)) add(wait.awaited, *resource);
+      break;
+    case CallKind::flock:
+    case CallKind::fcntl:
+      wait_on_lock(wait, site, entry.kind, by);
+      break;
+    case CallKind::signal_wait:
+      wait_for_signal(wait, site);
+      break;
+    case CallKind::child_wait:
+      wait_for_child(wait, site, by);
+      break;
+    case CallKind::futex:
+      wait_on_futex(wait, site, by);
+      break;
+    case CallKind::timer:
+    case CallKind::disk:
+    case CallKind::kill:
+      break;
+    case CallKind::unknown:
+      if (site.nr >= 0) add(wait.awaited, unknown_resource);  // -1: a page fault
+      break;
+  }
+  return wait;
+}
+
+void Resolver::Impl::wait_on_fd(Wait& wait, const CallSite& site, unsigned arg, Direction direction, By by) {
+  // A descriptor that is gone is a wait that is ending.
+  if (const auto descriptor = descriptors.look(site.tid, fd_of(site, arg)))
+    wait_on(wait, site, *descriptor, direction, by);
+}
+
+void Resolver::Impl::wait_on(Wait& wait, const CallSite& site, const Descriptor& descriptor, Direction direction,
+                             By by) {
+  switch (descriptor.type) {
+    case Descriptor::Type::socket:
+      wait_on_socket(wait, site, descriptor.ino, by);
+      break;
+    case Descriptor::Type::signalfd:
+      wait_for_signal(wait, site);
+      break;
+    case Descriptor::Type::pidfd:
+      if (const auto child = process_resource(ResourceKind::child_exit, static_cast<pid_t>(descriptor.number)))
+        add(wait.awaited, *child);
+      break;
+    case Descriptor::Type::disk:
+    case Descriptor::Type::timerfd:
+    case Descriptor::Type::epoll:
+      break;
+    case Descriptor::Type::other:
+      add(wait.awaited, unknown_resource);
+      break;
+    default:
+      if (const auto resource = other_end(descriptor, direction)) add(wait.awaited, *resource);
+  }
+}
+
+void Resolver::Impl::wait_on_socket(Wait& wait, const CallSite& site, std::uint64_t inode, By by) {
+  std::optional<Peers> found;
+  if (by == By::worker) {
+    found = peers.look(site.tid, inode);
+    if (!found) add(wait.awaited, unknown_resource);  // netlink, packet …
+  } else if (auto cached = peers.cached(inode)) {
+    found = std::move(cached->peers);
+    if (!cached->fresh) wait.complete = false;
+  } else {
+    wait.complete = false;
+  }
+  if (!found) return;
+  for (const std::uint64_t peer : found->inodes) add(wait.awaited, socket_resource(peer));
+}
+
+// A datagram with an address of its own waits for room at that address. Only the worker can read it; for the engine
+// the peer at least is known to be a guess.
+void Resolver::Impl::wait_on_address(Wait& wait, const CallSite& site, const CallEntry& entry, By by) {
+  if (entry.addr_arg == 0 || site.args.at(entry.addr_arg) == 0) return;
+  if (by == By::engine) {
+    wait.complete = false;
+    return;
+  }
+  const std::uint64_t to = destination(procfs, diag, site.tid, {site.args.at(entry.addr_arg), site.args[5]}, false);
+  if (to != 0) wait.awaited = {socket_resource(to)};
+}
+
+void Resolver::Impl::wait_on_set(Wait& wait, const CallSite& site, CallKind kind) {
+  const auto& args = site.args;
+  const auto members = kind == CallKind::poll ? poll_members(procfs, descriptors, site.tid, args[0], args[1])
+                       : kind == CallKind::select
+                           ? select_members(procfs, descriptors, site.tid, args[0], args[1], args[2])
+                           : epoll_members(procfs, descriptors, site.tid, fd_of(site, 0));
+  for (const WaitMember& member : members) wait_on(wait, site, member.descriptor, member.direction, By::worker);
+}
+
+void Resolver::Impl::wait_on_lock(Wait& wait, const CallSite& site, CallKind kind, By by) {
+  if (kind == CallKind::flock) {
+    const auto exclusive = file_resource(site, ResourceKind::flock, 0);
+    if (!exclusive) return;
+    Resource resource = *exclusive;
+    resource.ids[2] = 1;
+    add(wait.awaited, resource);
+    if ((site.args[1] & LOCK_EX) == 0) return;
+    resource.ids[2] = 0;  // who wants it alone waits for those who share it, too
+    add(wait.awaited, resource);
+    return;
+  }
+  const auto command = static_cast<int>(site.args[1]);
+  if (command != F_SETLKW && command != F_OFD_SETLKW) return;
+  if (by == By::engine) {
+    wait.complete = false;
+    guess(site, wait);
+    return;
+  }
+  const auto range = requested_range(procfs, site.tid, fd_of(site, 0), site.args[2]);
+  auto resource = file_resource(site, ResourceKind::record_lock, 0);
+  if (!range || !resource) return;
+  resource->ids[2] = range->first;
+  resource->ids[3] = range->last;
+  add(wait.awaited, *resource);
+  remember(site, wait);
+}
+
+void Resolver::Impl::wait_for_signal(Wait& wait, const CallSite& site) {
+  if (const auto process = process_resource(ResourceKind::signal, site.tgid)) add(wait.awaited, *process);
+  if (site.tid == site.tgid) return;
+  if (const auto thread = process_resource(ResourceKind::signal, site.tid)) add(wait.awaited, *thread);
+}
+
+void Resolver::Impl::wait_for_child(Wait& wait, const CallSite& site, By by) {
+  pid_t child = 0;  // any
+  if (site.nr == SYS_wait4) {
+    child = std::max(static_cast<pid_t>(site.args[0]), 0);
+  } else if (site.args[0] == P_PID) {
+    child = static_cast<pid_t>(site.args[1]);
+  } else if (site.args[0] == P_PIDFD) {
+    const auto numbers = procfs.fd_numbers(site.tid, fd_of(site, 1));
+    if (!numbers || numbers->pid <= 0) return;
+    if (const auto resource = process_resource(ResourceKind::child_exit, numbers->pid)) add(wait.awaited, *resource);
+    return;
+  }
+  if (child > 0 && !ids.same_namespace(site.tid)) {
+    if (by == By::engine) {
+      wait.complete = false;
+      return;
+    }
+    const auto children = procfs.children(site.tgid).value_or({});
+    child = ids.ours(site.tid, child, children).value_or(-1);
+  }
+  if (child < 0) return;
+  if (child > 0) {
+    if (const auto resource = process_resource(ResourceKind::child_exit, child)) add(wait.awaited, *resource);
+  } else if (const auto parent = procfs.thread_id(site.tgid)) {
+    add(wait.awaited, {ResourceKind::child_exit, {0, 0, static_cast<std::uint64_t>(site.tgid), parent->start_time}});
+  }
+}
+
+void Resolver::Impl::wait_on_futex(Wait& wait, const CallSite& site, By by) {
+  if (site.nr == SYS_futex_waitv) {
+    wait.complete = by == By::worker;
+    if (by == By::worker) wait_on_futexes(wait, site);
+    return;
+  }
+  const FutexOp op = futex_op(site.args[1]);
+  if (op == FutexOp::none) return;
+  const bool is_private = futex_private(site.args[1]);
+  if (is_private || by == By::worker) {
+    const auto resource =
+        is_private ? private_futex(procfs, site.tgid, site.args[0]) : shared_futex(procfs, site.tgid, site.args[0]);
+    if (resource) add(wait.awaited, *resource);
+  }
+  wait.complete = by == By::worker;
+  if (by == By::worker)
+    wait.owners = futex_owners(procfs, ids, site.tid, site.tgid, op, site.args[0], site.args[2], !is_private);
+}
+
+void Resolver::Impl::wait_on_futexes(Wait& wait, const CallSite& site) {
+  std::vector<futex_waitv> waiters(std::min<std::uint64_t>(site.args[1], most_futexes));
+  if (waiters.empty() ||
+      !sys::Procfs::read_memory(site.tid, site.args[0], waiters.data(), waiters.size() * sizeof(futex_waitv)))
+    return;
+  for (const futex_waitv& one : waiters) {
+    const auto resource = (one.flags & futex2_private) != 0 ? private_futex(procfs, site.tgid, one.uaddr)
+                                                            : shared_futex(procfs, site.tgid, one.uaddr);
+    if (resource) add(wait.awaited, *resource);
+  }
+}
+
+// --- identities
+
+std::optional<Resource> Resolver::Impl::process_resource(ResourceKind kind, pid_t id) const {
+  const auto thread = procfs.thread_id(id);
+  if (!thread) return std::nullopt;
+  return Resource{kind, {static_cast<std::uint64_t>(id), thread->start_time}};
+}
+
+std::optional<Resource> Resolver::Impl::sysv_resource(const CallSite& site, CallKind kind) const {
+  const auto ns = procfs.namespace_inode(site.tid, "ipc");
+  if (!ns) return std::nullopt;
+  return Resource{kind == CallKind::sysv_msg ? ResourceKind::sysv_msg : ResourceKind::sysv_sem,
+                  {*ns, static_cast<std::uint32_t>(site.args[0])}};
+}
+
+std::optional<Resource> Resolver::Impl::file_resource(const CallSite& site, ResourceKind kind, unsigned arg) const {
+  const auto identity = procfs.fd_identity(site.tid, fd_of(site, arg));
+  if (!identity) return std::nullopt;
+  return Resource{kind, {identity->dev, identity->ino}};
+}
+
+// --- what is remembered
+
+void Resolver::Impl::remember(const CallSite& site, const Wait& wait) {
+  const std::lock_guard lock(mutex);
+  if (remembered.size() >= most_remembered && !remembered.contains(site.tid)) remembered.clear();
+  remembered[site.tid] = {site, wait.awaited};
+}
+
+void Resolver::Impl::guess(const CallSite& site, Wait& wait) {
+  // The engine never waits for the worker, which may have been preempted while it holds the mutex.
+  const std::unique_lock lock(mutex, std::try_to_lock);
+  if (!lock) return;
+  const auto found = remembered.find(site.tid);
+  if (found == remembered.end()) return;
+  const CallSite& last = found->second.site;
+  if (last.tgid != site.tgid || last.nr != site.nr || last.args[0] != site.args[0] || last.args[1] != site.args[1])
+    return;
+  wait.awaited = found->second.awaited;
+}
+
+// --- what a caller provides
+
+Access Resolver::Impl::access(const CallSite& site, By by) {
+  Access out{.accessed = {}, .released = {}, .complete = true};
+  const CallEntry& entry = call_entry(site.nr);
+  const auto own = [&](unsigned arg, Direction direction) {
+    const auto descriptor = descriptors.look(site.tid, fd_of(site, arg));
+    const auto resource = descriptor ? own_end(*descriptor, direction) : std::nullopt;
+    if (resource) add(out.accessed, *resource);
+    return resource && resource->kind == ResourceKind::socket;
+  };
+  // Who sends to an address provides that endpoint: its reader may wait there without knowing anybody.
+  const auto reach = [&](const Address& address, bool connects) {
+    if (!address) return;
+    if (by == By::engine) {
+      out.complete = false;
+    } else if (const std::uint64_t to = destination(procfs, diag, site.tid, address, connects); to != 0) {
+      add(out.accessed, socket_resource(to));
+    }
+  };
+  switch (entry.kind) {
+    case CallKind::transfer:
+      if (own(entry.fd_arg, entry.direction) && entry.direction == Direction::out) {
+        if (entry.addr_arg != 0) reach({site.args.at(entry.addr_arg), site.args[5]}, false);
+        if (site.nr == SYS_sendmsg && by == By::worker) reach(message_address(site.tid, site.args[1]), false);
+      }
+      break;
+    case CallKind::copy:
+      own(entry.in_arg, Direction::in);
+      own(entry.fd_arg, Direction::out);
+      break;
+    case CallKind::accept:
+      own(entry.fd_arg, Direction::in);
+      break;
+    case CallKind::connect:
+      own(entry.fd_arg, Direction::out);
+      reach({site.args[1], site.args[2]}, true);
+      break;
+    case CallKind::sysv_msg:
+    case CallKind::sysv_sem:
+      if (const auto resource = sysv_resource(site, entry.kind)) add(out.accessed, *resource);
+      break;
+    case CallKind::posix_mq:
+      if (const auto resource = file_resource(site, ResourceKind::posix_mq, 0)) add(out.accessed, *resource);
+      break;
+    case CallKind::flock:
+      if (auto resource = file_resource(site, ResourceKind::flock, 0)) {
+        const bool unlock = (site.args[1] & LOCK_UN) != 0;
+        for (const std::uint64_t exclusive : {0, 1}) {
+          resource->ids[2] = exclusive;
+          if (unlock) add(out.released, *resource);
+          if (!unlock && ((site.args[1] & LOCK_EX) != 0) == (exclusive == 1)) add(out.accessed, *resource);
+        }
+      }
+      break;
+    case CallKind::fcntl: {
+      if (by == By::engine) {
+        out.complete = false;
+        break;
+      }
+      Wait asked;
+      wait_on_lock(asked, site, CallKind::fcntl, by);
+      out.accessed = std::move(asked.awaited);
+      break;
+    }
+    case CallKind::kill:
+      signal_access(out, site, by);
+      break;
+    default:
+      break;
+  }
+  return out;
+}
+
+void Resolver::Impl::signal_access(Access& access, const CallSite& site, By by) {
+  pid_t receiver = 0;
+  if (site.nr == SYS_pidfd_send_signal) {
+    const auto numbers = procfs.fd_numbers(site.tid, fd_of(site, 0));
+    receiver = numbers ? numbers->pid : 0;
+  } else {
+    const bool directed = site.nr == SYS_tgkill || site.nr == SYS_rt_tgsigqueueinfo;
+    receiver = static_cast<pid_t>(site.args[directed ? 1 : 0]);
+    if (receiver > 0 && !ids.same_namespace(site.tid)) {
+      if (by == By::engine) {
+        access.complete = false;
+        return;
+      }
+      // A directed signal goes to a thread, which among the processes is found by its process.
+      const auto group = directed ? static_cast<pid_t>(site.args[0]) : receiver;
+      const auto process = ids.ours(site.tid, group, procfs.processes());
+      if (!process) return;
+      receiver = directed ? ids.ours(site.tid, receiver, procfs.threads(*process).value_or({})).value_or(0) : *process;
+    }
+  }
+  if (receiver <= 0) return;  // a process group: too many to be told from each other
+  if (const auto resource = process_resource(ResourceKind::signal, receiver)) add(access.accessed, *resource);
+}
+
+// --- the interface
+
+Resolver::Resolver(const sys::Procfs& procfs, sys::SockDiag& diag, const Clock* clock)
+    : impl_(std::make_unique<Impl>(procfs, diag, clock)) {}
+
+Resolver::~Resolver() = default;
+
+Wait Resolver::quick(const CallSite& site) { return impl_->resolve(site, Impl::By::engine); }
+
+Wait Resolver::full(const CallSite& site) { return impl_->resolve(site, Impl::By::worker); }
+
+Access Resolver::access(const CallSite& site) { return impl_->access(site, Impl::By::engine); }
+
+Access Resolver::full_access(const CallSite& site) { return impl_->access(site, Impl::By::worker); }
+
+std::vector<Found> Resolver::scan(pid_t waiter, std::span<const Resource> resources, std::span<const pid_t> members) {
+  std::vector<Found> out;
+  const auto tgid = impl_->procfs.tgid(waiter);
+  if (!tgid) return out;
+  for (const Resource& resource : resources) {
+    auto found = impl_->holders.find({waiter, *tgid}, resource, members);
+    if (found) out.push_back(std::move(*found));
+  }
+  return out;
+}
+
+void Resolver::forget(pid_t tgid) {
+  const std::unique_lock lock(impl_->mutex, std::try_to_lock);
+  if (!lock) return;
+  std::erase_if(impl_->remembered, [&](const auto& entry) { return entry.second.site.tgid == tgid; });
+}
+
+}  // namespace swapd::observe
