@@ -1,0 +1,211 @@
+// A real inversion on one CPU: a FIFO client waits for a nice-0 server among hogs. What the daemon does, and what it says of it.
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "session.h"
+
+namespace swapd::test {
+namespace {
+
+class Inversion : public ::testing::TestWithParam<std::string> {
+ protected:
+  // `pair client` blocks at FIFO 50 for `pair server`, which computes until the flag is raised, among two hogs.
+  void begin(const std::string& config = "", std::vector<std::string> importance = {"--fifo", "50"}) {
+    session.emplace(std::vector<std::string>{"--observe", GetParam()}, config);
+    if (!session->failure().empty()) GTEST_SKIP() << session->failure();
+    server = session->start({}, {session->pair(), "server", session->path("sock"), session->path("flag")});
+    for (int i = 0; i < 2; ++i) session->start_plain({session->pair(), "spin", "40"});
+    client = session->start(std::move(importance), {session->pair(), "client", session->path("sock")});
+    ASSERT_TRUE(eventually([&] { return blocked_in(client, SYS_read); })) << "the client never waited";
+  }
+  bool boosted(const std::string& policy = "fifo", int priority = 49) {
+    return eventually([&] {
+      const KernelAttr attr = kernel_attr(server);
+      return attr.policy == policy && attr.rt_priority == priority;
+    });
+  }
+  nlohmann::json thread_in(const nlohmann::json& list, pid_t tid) {
+    for (const auto& thread : list["threads"])
+      if (thread["tid"] == tid) return thread;
+    return {};
+  }
+
+  std::optional<Session> session;
+  pid_t server = -1;
+  pid_t client = -1;
+};
+
+TEST_P(Inversion, the_server_runs_at_the_clients_priority_less_one_until_it_delivers) {
+  begin();
+  ASSERT_TRUE(boosted()) << kernel_attr(server).policy;
+  session->raise("flag");
+  EXPECT_EQ(session->wait(client), 0);
+  EXPECT_TRUE(eventually([&] { return kernel_attr(server).policy == "other"; }));
+  EXPECT_TRUE(eventually([&] { return session->json({"status"})["donations_active"] == 0; }));
+  EXPECT_GE(session->json({"status"})["donations_total"], 1);
+}
+
+TEST_P(Inversion, ps_why_graph_and_status_tell_what_the_workload_knows) {
+  begin();
+  ASSERT_TRUE(boosted());
+  const auto ps = session->json({"ps"});
+  const auto waiting = thread_in(ps, client);
+  EXPECT_EQ(waiting["state"], "virtual-runnable");
+  EXPECT_EQ(waiting["base"]["policy"], "fifo");
+  EXPECT_EQ(waiting["base"]["rt_priority"], 50);
+  EXPECT_EQ(waiting["class"], "default");
+  const auto serving = thread_in(ps, server);
+  EXPECT_TRUE(serving["state"] == "running" || serving["state"] == "queued") << serving;
+  EXPECT_EQ(serving["base"]["policy"], "other");
+  EXPECT_EQ(serving["effective"]["policy"], "fifo");
+  EXPECT_EQ(serving["effective"]["rt_priority"], 49);
+  EXPECT_EQ(serving["donated_by"], nlohmann::json::array({client}));
+
+  const auto why = thread_in(session->json({"why", std::to_string(client)}), client);
+  ASSERT_EQ(why["waiting_for"].size(), 1U) << why;
+  EXPECT_EQ(why["waiting_for"][0]["kind"], "socket");
+  EXPECT_EQ(why["waiting_for"][0]["call"], "read");
+  const auto& providers = why["waiting_for"][0]["providers"];
+  ASSERT_GE(providers.size(), 1U);
+  EXPECT_EQ(providers[0]["tid"], server);
+  EXPECT_EQ(providers[0]["favoured"], true);
+  EXPECT_EQ(why["donation"]["effective"], true);
+
+  const auto graph = session->json({"graph", "--format", "json"});
+  const std::string resource = why["waiting_for"][0]["resource"];
+  int requests = 0;
+  int provides = 0;
+  for (const auto& edge : graph["edges"]) {
+    requests += edge["type"] == "requests" && edge["to"] == resource ? 1 : 0;
+    provides += edge["type"] == "provides" && edge["to"] == resource ? 1 : 0;
+  }
+  EXPECT_EQ(requests, 1) << graph;
+  EXPECT_GE(provides, 1) << graph;
+
+  const auto status = session->json({"status"});
+  EXPECT_EQ(status["managed_processes"], 2);
+  EXPECT_EQ(status["managed_threads"], 2);
+  EXPECT_EQ(status["donations_active"], 1);
+}
+
+TEST_P(Inversion, killed_clients_and_servers_leave_nothing_boosted) {
+  begin();
+  ASSERT_TRUE(boosted());
+  session->kill(client, SIGKILL);
+  EXPECT_TRUE(eventually([&] { return kernel_attr(server).policy == "other"; }));
+  const pid_t again = session->start({"--fifo", "50"}, {session->pair(), "client", session->path("sock")});
+  session->raise("flag");  // the server's answer to the first one goes nowhere
+  EXPECT_EQ(session->wait(again), 0);
+  session->kill(server, SIGKILL);
+  EXPECT_TRUE(eventually([&] {
+    const auto s = session->json({"status"});
+    return s["managed_threads"] == 0 && s["listeners"] == 0 && s["donations_active"] == 0;
+  })) << session->json({"status"});
+}
+
+TEST_P(Inversion, ctrl_c_gives_everything_back_and_harms_nobody) {
+  begin();
+  ASSERT_TRUE(boosted());
+  EXPECT_EQ(session->stop(SIGINT), 0);
+  EXPECT_EQ(kernel_attr(server).policy, "other");
+  EXPECT_EQ(kernel_attr(server).nice, 0);
+  EXPECT_EQ(kernel_attr(client).policy, "fifo");
+  session->raise("flag");
+  EXPECT_EQ(session->wait(client), 0);  // both go on without a supervisor
+}
+
+TEST_P(Inversion, set_changes_what_is_lent_and_what_is_given_back) {
+  begin();
+  ASSERT_TRUE(boosted());
+  EXPECT_EQ(session->ctl({"set", std::to_string(client), "--fifo", "30"}).status, 0);
+  EXPECT_TRUE(boosted("fifo", 29));
+  EXPECT_EQ(session->ctl({"set", std::to_string(server), "--nice", "7"}).status, 0);
+  EXPECT_EQ(kernel_attr(server).policy, "fifo") << "the donation stays in force";
+  session->raise("flag");
+  EXPECT_EQ(session->wait(client), 0);
+  EXPECT_TRUE(eventually([&] { return kernel_attr(server).policy == "other" && kernel_attr(server).nice == 7; }));
+}
+
+TEST_P(Inversion, a_foreign_change_of_the_waiting_client_is_followed) {
+  begin();
+  ASSERT_TRUE(boosted());
+  ASSERT_EQ(run({"/usr/bin/chrt", "-f", "-p", "20", std::to_string(client)}).status, 0);
+  EXPECT_TRUE(boosted("fifo", 19));
+}
+
+TEST_P(Inversion, a_release_ends_the_donation_and_the_program_runs_on) {
+  begin();
+  ASSERT_TRUE(boosted());
+  EXPECT_EQ(session->ctl({"release", std::to_string(server)}).status, 0);
+  EXPECT_TRUE(eventually([&] { return kernel_attr(server).policy == "other"; }));
+  session->raise("flag");
+  EXPECT_EQ(session->wait(client), 0);
+}
+
+TEST_P(Inversion, dry_run_touches_nothing) {
+  session.emplace(std::vector<std::string>{"--observe", GetParam(), "--dry-run"});
+  if (!session->failure().empty()) GTEST_SKIP() << session->failure();
+  server = session->start({}, {session->pair(), "server", session->path("sock"), session->path("flag")});
+  client = session->start({"--fifo", "50"}, {session->pair(), "client", session->path("sock")});
+  EXPECT_TRUE(eventually([&] { return session->json({"status"})["donations_active"] == 1; }));
+  EXPECT_EQ(kernel_attr(server).policy, "other");
+  session->raise("flag");
+  EXPECT_EQ(session->wait(client), 0);
+}
+
+TEST_P(Inversion, a_strict_policy_lends_fifo_1_to_a_nice_waiter) {
+  begin("[donation]\nstrict = true\n", {"--nice", "-10"});
+  EXPECT_TRUE(boosted("fifo", 1)) << kernel_attr(server).policy;
+  session->raise("flag");
+  EXPECT_EQ(session->wait(client), 0);
+}
+
+TEST_P(Inversion, a_nice_waiter_lends_its_nice) {
+  begin("", {"--nice", "-10"});
+  EXPECT_TRUE(eventually([&] { return kernel_attr(server).nice == -10; })) << kernel_attr(server).nice;
+  session->raise("flag");
+  EXPECT_EQ(session->wait(client), 0);
+  EXPECT_TRUE(eventually([&] { return kernel_attr(server).nice == 0; }));
+}
+
+TEST_P(Inversion, a_chain_of_relays_is_lent_the_priority_as_a_whole) {
+  session.emplace(std::vector<std::string>{"--observe", GetParam()});
+  if (!session->failure().empty()) GTEST_SKIP() << session->failure();
+  server = session->start({}, {session->pair(), "server", session->path("s0"), session->path("flag")});
+  std::vector<pid_t> relays;
+  for (int i = 1; i <= 3; ++i)
+    relays.push_back(session->start({}, {session->pair(), "relay", session->path("s" + std::to_string(i)),
+                                         session->path("s" + std::to_string(i - 1))}));
+  session->start_plain({session->pair(), "spin", "40"});
+  client = session->start({"--fifo", "50"}, {session->pair(), "client", session->path("s3")});
+  EXPECT_TRUE(boosted());
+  for (const pid_t relay : relays)
+    EXPECT_TRUE(eventually([&] { return kernel_attr(relay).rt_priority == 49; })) << "so that it runs at once when it wakes";
+  session->raise("flag");
+  EXPECT_EQ(session->wait(client), 0);
+  for (const pid_t relay : relays) EXPECT_TRUE(eventually([&] { return kernel_attr(relay).policy == "other"; }));
+}
+
+TEST_P(Inversion, polling_without_perf_does_the_same) {
+  begin("[observe]\nwatch = \"poll\"\n");
+  EXPECT_TRUE(boosted());
+  EXPECT_EQ(session->json({"status"})["watch_method"], "poll");
+  session->raise("flag");
+  EXPECT_EQ(session->wait(client), 0);
+}
+
+TEST_P(Inversion, the_papers_history_of_calls_does_the_same) {
+  if (GetParam() == "bpf") GTEST_SKIP() << "the bpf observer traps no calls";
+  begin("[observe]\nhistory = \"calls\"\n");
+  EXPECT_TRUE(boosted());
+  EXPECT_GT(session->json({"status"})["notifications_total"], 0);
+  session->raise("flag");
+  EXPECT_EQ(session->wait(client), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(observers, Inversion, ::testing::Values("seccomp"), [](const auto& test) { return test.param; });
+
+}  // namespace
+}  // namespace swapd::test

@@ -1,0 +1,134 @@
+// What comes and goes: short children, exec, threads, callers that are killed, crashes of swapd itself. Nothing may stay behind.
+#include <sys/syscall.h>
+
+#include <csignal>
+#include <fstream>
+
+#include "session.h"
+
+namespace swapd::test {
+namespace {
+
+class Lifecycle : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    session.emplace(std::vector<std::string>{"--observe", GetParam()});
+    if (!session->failure().empty()) GTEST_SKIP() << session->failure();
+  }
+  bool empty() {
+    return eventually([&] {
+      const auto s = session->json({"status"});
+      return s["managed_threads"] == 0 && s["managed_processes"] == 0 && s["listeners"] == 0 &&
+             s["donations_active"] == 0 && s["resources"] == 0 && s["requesters"] == 0 && s["providers"] == 0;
+    });
+  }
+  std::optional<Session> session;
+};
+
+TEST_P(Lifecycle, a_thousand_short_children) {
+  const pid_t storm = session->start({}, {session->pair(), "forks", "1000"});
+  EXPECT_EQ(session->wait(storm), 0);
+  EXPECT_TRUE(empty()) << session->json({"status"});
+}
+
+TEST_P(Lifecycle, threads_and_exec) {
+  const pid_t threads = session->start({}, {session->pair(), "threads", "200"});
+  EXPECT_EQ(session->wait(threads), 0);
+  const pid_t exec = session->start({}, {"/bin/sh", "-c", "exec /bin/sh -c 'exec true'"});
+  EXPECT_EQ(session->wait(exec), 0);
+  EXPECT_TRUE(empty()) << session->json({"status"});
+}
+
+TEST_P(Lifecycle, the_program_is_what_the_caller_started) {
+  const Output status = session->ctl({"run", "--", "/bin/sh", "-c", "echo $$; exit 42"});
+  EXPECT_EQ(status.status, 42);
+  const pid_t killed = session->start({}, {"/bin/sh", "-c", "kill -TERM $$"});
+  EXPECT_EQ(session->wait(killed), 128 + SIGTERM);
+  const pid_t same = session->start({}, {"/bin/sh", "-c", "test $$ = $PPID || echo $$ > " + session->path("pid")});
+  EXPECT_EQ(session->wait(same), 0);
+  std::ifstream in(session->path("pid"));
+  pid_t seen = 0;
+  in >> seen;
+  EXPECT_EQ(seen, same);
+}
+
+TEST_P(Lifecycle, a_run_inside_a_managed_tree_uses_its_listener) {
+  const Output inner =
+      session->ctl({"run", "--", SWAPCTL_BINARY, "--socket", session->path("s"), "run", "--", "/bin/echo", "deep"});
+  EXPECT_EQ(inner.status, 0) << inner.err;
+  EXPECT_EQ(inner.out, "deep\n");
+  EXPECT_TRUE(empty());
+}
+
+TEST_P(Lifecycle, a_hundred_rounds_of_kills_in_mid_donation) {
+  const pid_t hog = session->start_plain({session->pair(), "spin", "60"});
+  for (int round = 0; round < 100; ++round) {
+    session->lower("flag");
+    const std::string sock = session->path("sock" + std::to_string(round));
+    const pid_t server = session->start({}, {session->pair(), "server", sock, session->path("flag")});
+    const pid_t client = session->start({"--fifo", "50"}, {session->pair(), "client", sock});
+    ASSERT_TRUE(eventually([&] { return kernel_attr(server).policy == "fifo"; })) << "round " << round;
+    session->kill(round % 2 == 0 ? client : server, SIGKILL);
+    if (round % 2 == 0) {
+      EXPECT_TRUE(eventually([&] { return kernel_attr(server).policy == "other"; })) << "round " << round;
+      session->kill(server, SIGKILL);
+    } else {
+      session->kill(client, SIGKILL);
+    }
+  }
+  session->kill(hog, SIGKILL);
+  EXPECT_TRUE(empty()) << session->json({"status"});
+}
+
+TEST_P(Lifecycle, after_a_crash_the_programs_go_on_and_the_next_start_restores) {
+  const pid_t server = session->start({}, {session->pair(), "server", session->path("sock"), session->path("flag")});
+  const pid_t client = session->start({"--fifo", "50"}, {session->pair(), "client", session->path("sock")});
+  ASSERT_TRUE(eventually([&] { return kernel_attr(server).policy == "fifo"; }));
+  const pid_t daemon = session->daemon_pid();
+  ASSERT_GT(daemon, 1);
+  ::kill(daemon, SIGKILL);
+  ASSERT_TRUE(eventually([&] { return !session->json({"status"}).contains("version"); }));
+  EXPECT_EQ(kernel_attr(server).policy, "fifo") << "nobody could give it back";
+  // The next one, with the same state directory.
+  const pid_t next = session->start_plain({SWAPD_BINARY, "--foreground", "--socket", session->path("s2"), "--state-dir",
+                                           session->path("state")});
+  EXPECT_TRUE(eventually([&] { return kernel_attr(server).policy == "other"; }));
+  session->raise("flag");
+  EXPECT_EQ(session->wait(client), 0);
+  session->kill(next, SIGTERM);
+  EXPECT_EQ(session->wait(next), 0);
+}
+
+TEST_P(Lifecycle, embedded_ends_with_the_program) {
+  const Output out = run({SWAPCTL_BINARY, "run", "--embedded", "--", "/bin/sh", "-c", "echo inside; exit 3"});
+  EXPECT_EQ(out.status, 3) << out.err;
+  EXPECT_EQ(out.out, "inside\n");
+}
+
+INSTANTIATE_TEST_SUITE_P(observers, Lifecycle, ::testing::Values("seccomp"), [](const auto& test) { return test.param; });
+
+TEST(Mistakes, are_one_line_and_status_2) {
+  Session session;
+  if (!session.failure().empty()) GTEST_SKIP() << session.failure();
+  const auto one_line = [](const Output& o) { return std::count(o.err.begin(), o.err.end(), '\n') == 1; };
+  for (const auto& [arguments, status] : std::vector<std::pair<std::vector<std::string>, int>>{
+           {{"run", "--", "/no/such/program"}, 127},
+           {{"run", "--", "/etc/passwd"}, 126},
+           {{"run", "--class", "nosuch", "--", "/bin/true"}, 2},
+           {{"run", "--fifo", "500", "--", "/bin/true"}, 2},
+           {{"why", "999999"}, 2},
+           {{"why", "1"}, 2},
+           {{"set", "999999", "--nice", "3"}, 2},
+           {{"release", "1"}, 2}}) {
+    const Output o = session.ctl(arguments);
+    EXPECT_EQ(o.status, status) << arguments[0] << ": " << o.err;
+    EXPECT_TRUE(one_line(o)) << o.err;
+    EXPECT_TRUE(o.out.empty()) << o.out;
+  }
+  const Output nobody = run({SWAPCTL_BINARY, "--socket", "/nonexistent/s", "status"});
+  EXPECT_EQ(nobody.status, 1);
+  EXPECT_TRUE(one_line(nobody)) << nobody.err;
+}
+
+}  // namespace
+}  // namespace swapd::test

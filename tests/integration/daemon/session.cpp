@@ -1,0 +1,213 @@
+#include "session.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+#include "sys/procfs.h"
+#include "sys/scheduler.h"
+
+namespace swapd::test {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// One CPU for everything of a test, hogs included: the other one is swapd's and the test's own.
+void pin_to_first_cpu() {
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  CPU_SET(0, &cpus);
+  ::sched_setaffinity(0, sizeof cpus, &cpus);
+}
+
+pid_t spawn(const std::vector<std::string>& argv, int out, int err, bool pin) {
+  std::vector<char*> raw;
+  for (const std::string& a : argv) raw.push_back(const_cast<char*>(a.c_str()));
+  raw.push_back(nullptr);
+  const pid_t pid = ::fork();
+  if (pid != 0) return pid;
+  if (out >= 0) ::dup2(out, 1);
+  if (err >= 0) ::dup2(err, 2);
+  if (pin) pin_to_first_cpu();
+  ::execv(raw[0], raw.data());
+  ::_exit(127);
+}
+
+int wait_for(pid_t pid, std::chrono::milliseconds limit) {
+  const auto end = Clock::now() + limit;
+  int status = 0;
+  for (;;) {
+    const pid_t got = ::waitpid(pid, &status, WNOHANG);
+    if (got == pid) return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    if (got < 0 || Clock::now() > end) return -1;
+    ::usleep(1000);
+  }
+}
+
+std::string drain(int fd) {
+  std::string text;
+  std::array<char, 4096> part{};
+  for (;;) {
+    const ssize_t n = ::read(fd, part.data(), part.size());
+    if (n <= 0) return text;
+    text.append(part.data(), static_cast<std::size_t>(n));
+  }
+}
+
+}  // namespace
+
+bool eventually(const std::function<bool()>& condition, std::chrono::milliseconds limit) {
+  const auto end = Clock::now() + limit;
+  while (!condition()) {
+    if (Clock::now() > end) return condition();
+    ::usleep(2000);
+  }
+  return true;
+}
+
+Output run(const std::vector<std::string>& argv, std::chrono::seconds limit) {
+  const std::string base = std::filesystem::temp_directory_path() / ("swapd-run-" + std::to_string(::getpid()));
+  const int out = ::open((base + ".out").c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  const int err = ::open((base + ".err").c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  ::unlink((base + ".out").c_str());
+  ::unlink((base + ".err").c_str());
+  const pid_t pid = spawn(argv, out, err, false);
+  Output result;
+  result.status = wait_for(pid, limit);
+  if (result.status == -1) {
+    ::kill(pid, SIGKILL);
+    ::waitpid(pid, nullptr, 0);
+  }
+  ::lseek(out, 0, SEEK_SET);
+  ::lseek(err, 0, SEEK_SET);
+  result.out = drain(out);
+  result.err = drain(err);
+  ::close(out);
+  ::close(err);
+  return result;
+}
+
+Session::Session(std::vector<std::string> extra, const std::string& config) {
+  if (::geteuid() != 0) {
+    failure_ = "root is needed";
+    return;
+  }
+  std::string name = std::filesystem::temp_directory_path() / "swapd-test-XXXXXX";
+  if (::mkdtemp(name.data()) == nullptr) {
+    failure_ = "no temporary directory";
+    return;
+  }
+  dir_ = name;
+  std::vector<std::string> argv{SWAPD_BINARY, "--foreground", "--bus", "none", "--socket", path("s"), "--state-dir", path("state")};
+  if (!config.empty()) {
+    std::ofstream(path("config.toml")) << config;
+    argv.insert(argv.end(), {"--config", path("config.toml")});
+  }
+  std::array<int, 2> ready{};
+  if (::pipe(ready.data()) != 0) return;
+  argv.insert(argv.end(), {"--ready-fd", std::to_string(ready[1])});
+  argv.insert(argv.end(), extra.begin(), extra.end());
+  ::fcntl(ready[0], F_SETFD, FD_CLOEXEC);
+  pid_ = spawn(argv, -1, -1, false);
+  ::close(ready[1]);
+  pollfd wait{.fd = ready[0], .events = POLLIN, .revents = 0};
+  char byte = 0;
+  if (::poll(&wait, 1, 20000) != 1 || ::read(ready[0], &byte, 1) != 1) failure_ = "swapd did not become ready";
+  ::close(ready[0]);
+}
+
+Session::~Session() {
+  for (const pid_t child : children_) {
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+  }
+  if (pid_ > 0) {
+    ::kill(pid_, SIGTERM);
+    if (wait_for(pid_, std::chrono::seconds(10)) == -1) {
+      ADD_FAILURE() << "swapd did not end within 10 s of SIGTERM";
+      ::kill(pid_, SIGKILL);
+      ::waitpid(pid_, nullptr, 0);
+    }
+  }
+  std::error_code ignored;
+  if (!dir_.empty()) std::filesystem::remove_all(dir_, ignored);
+}
+
+std::string Session::pair() const { return PAIR_PROGRAM; }
+
+pid_t Session::daemon_pid() { return json({"status"}).value("pid", -1); }
+
+Output Session::ctl(std::vector<std::string> arguments) const {
+  std::vector<std::string> argv{SWAPCTL_BINARY, "--socket", path("s")};
+  argv.insert(argv.end(), arguments.begin(), arguments.end());
+  return run(argv);
+}
+
+nlohmann::json Session::json(std::vector<std::string> arguments) const {
+  arguments.emplace_back("--json");
+  const Output output = ctl(std::move(arguments));
+  auto parsed = nlohmann::json::parse(output.out, nullptr, false);
+  EXPECT_FALSE(parsed.is_discarded()) << output.status << ": " << output.out << output.err;
+  return parsed;
+}
+
+pid_t Session::start(std::vector<std::string> options, std::vector<std::string> command) {
+  std::vector<std::string> argv{SWAPCTL_BINARY, "--socket", path("s"), "run"};
+  argv.insert(argv.end(), options.begin(), options.end());
+  argv.emplace_back("--");
+  argv.insert(argv.end(), command.begin(), command.end());
+  return start_plain(std::move(argv));
+}
+
+pid_t Session::start_plain(std::vector<std::string> argv) {
+  const pid_t pid = spawn(argv, -1, -1, true);
+  children_.push_back(pid);
+  return pid;
+}
+
+int Session::wait(pid_t pid, std::chrono::seconds limit) {
+  const int status = wait_for(pid, limit);
+  if (status != -1) std::erase(children_, pid);
+  return status;
+}
+
+void Session::kill(pid_t pid, int signal) {
+  ::kill(pid, signal);
+  if (signal == SIGKILL && std::ranges::find(children_, pid) != children_.end()) {
+    ::waitpid(pid, nullptr, 0);
+    std::erase(children_, pid);
+  }
+}
+
+int Session::stop(int signal) {
+  ::kill(pid_, signal);
+  const int status = wait_for(pid_, std::chrono::seconds(10));
+  if (status != -1) pid_ = -1;
+  return status;
+}
+
+void Session::raise(const std::string& flag) const { std::ofstream(path(flag)) << ""; }
+void Session::lower(const std::string& flag) const { std::filesystem::remove(path(flag)); }
+
+KernelAttr kernel_attr(pid_t tid) {
+  const auto attr = sys::LinuxScheduler().get(tid);
+  if (!attr) return {.policy = "gone"};
+  return {.policy = std::string(name(attr->policy)), .nice = attr->nice, .rt_priority = attr->rt_priority};
+}
+
+bool blocked_in(pid_t tid, int call) {
+  const auto state = sys::Procfs().syscall(tid);
+  return state && state->in_call && state->nr == call;
+}
+
+}  // namespace swapd::test

@@ -1,0 +1,69 @@
+// A real swapd for a test, the programs run under it, and what swapctl says of them. Everything started is ended by pid.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/types.h>
+
+#include <chrono>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace swapd::test {
+
+struct Output {
+  int status = -1;  // exit status, or 128 + signal
+  std::string out, err;
+};
+
+// Runs a program to its end; the time is bounded.
+Output run(const std::vector<std::string>& argv, std::chrono::seconds limit = std::chrono::seconds(30));
+// Polls a condition with a deadline; no fixed sleep decides anything.
+bool eventually(const std::function<bool()>& condition, std::chrono::milliseconds limit = std::chrono::seconds(10));
+
+class Session {
+ public:
+  // extra: more options of swapd; config: the text of its policy file, empty for none.
+  explicit Session(std::vector<std::string> extra = {}, const std::string& config = "");
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  // "": it runs. Else why it could not be started.
+  [[nodiscard]] const std::string& failure() const { return failure_; }
+  [[nodiscard]] const std::string& dir() const { return dir_; }
+  [[nodiscard]] std::string path(const std::string& name) const { return dir_ + "/" + name; }
+  [[nodiscard]] std::string pair() const;
+  [[nodiscard]] pid_t pid() const { return pid_; }          // of the process in the terminal
+  [[nodiscard]] pid_t daemon_pid();                         // as status says
+
+  Output ctl(std::vector<std::string> arguments) const;
+  [[nodiscard]] nlohmann::json json(std::vector<std::string> arguments) const;  // adds --json
+  // Starts `swapctl run OPTIONS -- COMMAND` and gives its pid; ended by the destructor where it has not ended.
+  pid_t start(std::vector<std::string> options, std::vector<std::string> command);
+  // The same without swapctl.
+  pid_t start_plain(std::vector<std::string> argv);
+  int wait(pid_t pid, std::chrono::seconds limit = std::chrono::seconds(30));  // exit status; -1: too late
+  void kill(pid_t pid, int signal);
+  // SIGINT to the process in the terminal, and its exit status.
+  int stop(int signal);
+  // Creates a file that `pair server` waits for.
+  void raise(const std::string& flag) const;
+  void lower(const std::string& flag) const;
+
+ private:
+  std::string dir_, failure_;
+  pid_t pid_ = -1;
+  std::vector<pid_t> children_;
+};
+
+// What the kernel says of a thread.
+struct KernelAttr {
+  std::string policy;
+  int nice = 0, rt_priority = 0;
+};
+KernelAttr kernel_attr(pid_t tid);
+bool blocked_in(pid_t tid, int call);
+
+}  // namespace swapd::test

@@ -1,0 +1,148 @@
+// A server that computes until it is told to stop, and a client that waits for it: the smallest priority inversion.
+//
+//   pair server SOCKET FLAG   answers each request on SOCKET after spinning until FLAG exists (at most 20 s)
+//   pair client SOCKET        one request; exit status 0 when the answer came
+//   pair spin SECONDS         a hog
+//   pair forks N              N short children, one after another and ten at a time
+//   pair threads N            N threads that end
+//   pair relay SOCKET NEXT    passes requests on to NEXT and answers when it is answered
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+sockaddr_un address_of(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
+  return address;
+}
+
+int connect_to(const std::string& path) {
+  const int s = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  const sockaddr_un address = address_of(path);
+  const auto end = Clock::now() + std::chrono::seconds(10);
+  while (::connect(s, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    if (Clock::now() > end) return -1;
+    ::usleep(1000);
+  }
+  return s;
+}
+
+int listen_at(const std::string& path) {
+  const int s = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  const sockaddr_un address = address_of(path + ".new");
+  ::unlink(address.sun_path);
+  if (::bind(s, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 || ::listen(s, 5) != 0) return -1;
+  ::rename(address.sun_path, path.c_str());  // whoever sees it can connect
+  return s;
+}
+
+bool exists(const std::string& path) {
+  struct stat st {};
+  return ::stat(path.c_str(), &st) == 0;
+}
+
+int server(const std::string& path, const std::string& flag) {
+  const int s = listen_at(path);
+  for (;;) {
+    const int c = ::accept(s, nullptr, nullptr);
+    if (c < 0) return 1;
+    char byte = 0;
+    while (::read(c, &byte, 1) == 1) {
+      const auto end = Clock::now() + std::chrono::seconds(20);
+      volatile unsigned long work = 0;
+      while (!exists(flag) && Clock::now() < end)
+        for (int i = 0; i < 100000; ++i) work = work + 1;
+      if (::write(c, &byte, 1) != 1) break;
+    }
+    ::close(c);
+  }
+}
+
+int client(const std::string& path) {
+  const int s = connect_to(path);
+  char byte = 'q';
+  if (s < 0 || ::write(s, &byte, 1) != 1) return 1;
+  return ::read(s, &byte, 1) == 1 ? 0 : 1;
+}
+
+int relay(const std::string& path, const std::string& next) {
+  const int s = listen_at(path);
+  const int onward = connect_to(next);
+  for (;;) {
+    const int c = ::accept(s, nullptr, nullptr);
+    if (c < 0) return 1;
+    char byte = 0;
+    while (::read(c, &byte, 1) == 1) {
+      if (::write(onward, &byte, 1) != 1 || ::read(onward, &byte, 1) != 1) return 1;
+      if (::write(c, &byte, 1) != 1) break;
+    }
+    ::close(c);
+  }
+}
+
+int spin(int seconds) {
+  const auto end = Clock::now() + std::chrono::seconds(seconds);
+  volatile unsigned long work = 0;
+  while (Clock::now() < end)
+    for (int i = 0; i < 1000000; ++i) work = work + 1;
+  return 0;
+}
+
+int forks(int n) {
+  for (int done = 0; done < n;) {
+    std::vector<pid_t> children;
+    for (int i = 0; i < 10 && done < n; ++i, ++done) {
+      const pid_t child = ::fork();
+      if (child == 0) ::_exit(7);
+      if (child < 0) return 1;
+      children.push_back(child);
+    }
+    for (const pid_t child : children) {
+      int status = 0;
+      if (::waitpid(child, &status, 0) != child || WEXITSTATUS(status) != 7) return 1;
+    }
+  }
+  return 0;
+}
+
+int threads(int n) {
+  for (int i = 0; i < n; i += 10) {
+    std::vector<std::thread> some;
+    for (int k = 0; k < 10; ++k) some.emplace_back([] { ::getpid(); });
+    for (auto& t : some) t.join();
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  ::alarm(60);
+  ::signal(SIGPIPE, SIG_IGN);
+  const std::string what = argc > 1 ? argv[1] : "";
+  if (what == "server" && argc == 4) return server(argv[2], argv[3]);
+  if (what == "client" && argc == 3) return client(argv[2]);
+  if (what == "relay" && argc == 4) return relay(argv[2], argv[3]);
+  if (what == "spin" && argc == 3) return spin(std::atoi(argv[2]));
+  if (what == "forks" && argc == 3) return forks(std::atoi(argv[2]));
+  if (what == "threads" && argc == 3) return threads(std::atoi(argv[2]));
+  std::fprintf(stderr, "pair: see the top of pair.cpp\n");
+  return 2;
+}
