@@ -65,10 +65,10 @@ run_part() {
 run_part unit -L unit --parallel "$(nproc)"
 run_part integration -LE unit
 
-# One line a test: STATUS NAME [REASON]; the reason is the line after googletest's "Skipped".
+# One line a test: STATUS, NAME and REASON between tabs; the reason is the line after googletest's "Skipped".
 awk '
   function unescape(s) { gsub(/&lt;/, "<", s); gsub(/&gt;/, ">", s); gsub(/&quot;/, "\"", s); gsub(/&apos;/, "\047", s); gsub(/&amp;/, "\\&", s); return s }
-  function flush() { if (name != "") print status, name, reason; name = "" }
+  function flush() { if (name != "") printf "%s\t%s\t%s\n", status, name, reason; name = "" }
   /<testcase / {
     flush()
     name = $0; sub(/.* name="/, "", name); sub(/".*/, "", name); name = unescape(name)
@@ -81,9 +81,10 @@ awk '
   END { flush() }
 ' "$results"/*.xml >"$results/all"
 
-passed=$(grep -c '^run ' "$results/all" || true)
-failed=$(grep -c '^fail ' "$results/all" || true)
-skipped=$(grep -c '^\(skip\|notrun\|disabled\) ' "$results/all" || true)
+with_status() { awk -F '\t' -v wanted=" $1 " 'index(wanted, " " $1 " ")' "$results/all"; }
+passed=$(with_status run | wc -l)
+failed=$(with_status fail | wc -l)
+skipped=$(with_status "skip notrun disabled" | wc -l)
 [ $((passed + failed + skipped)) -gt 0 ] || die "no tests were run"
 
 # listed NAME: what tests/skips.txt says this machine lacks; fails where it is not listed for this preset.
@@ -98,31 +99,31 @@ listed() {
 
 if [ "$failed" -gt 0 ]; then
   say "failed:"
-  sed -n 's/^fail \([^ ]*\).*/  \1/p' "$results/all"
+  with_status fail | awk -F '\t' '{ print "  " $2 }'
 fi
 if [ "$skipped" -gt 0 ]; then
   say "skipped:"
   unlisted=0
-  while read -r status name reason; do
+  while IFS=$'\t' read -r status name reason; do
     if lack=$(listed "$name"); then
       printf '  %s: %s\n' "$name" "$lack"
     else
       printf '  %s: NOT LISTED in tests/skips.txt: %s\n' "$name" "${reason:-$status}"
       unlisted=$((unlisted + 1))
     fi
-  done < <(grep '^\(skip\|notrun\|disabled\) ' "$results/all")
+  done < <(with_status "skip notrun disabled")
   skipped=$((skipped - unlisted)) failed=$((failed + unlisted))
 fi
 if [ -z "$only" ]; then
   # A line for a test that is no more is a line that nobody reads.
   while read -r name; do
-    grep -q "^[a-z]* $name\( \|$\)" "$results/all" && continue
+    awk -F '\t' -v name="$name" '$2 == name { found = 1 } END { exit !found }' "$results/all" && continue
     printf '  %s: stands in tests/skips.txt, but there is no such test\n' "$name"
     failed=$((failed + 1))
   done < <(awk -F ' *[|] *' '!/^#/ && NF >= 3 { print $1 }' "$project/tests/skips.txt" | sort -u)
-  while read -r status name _; do
-    [ "$status" != run ] || ! listed "$name" >/dev/null || printf '  %s: listed in tests/skips.txt, but it runs here\n' "$name"
-  done <"$results/all"
+  while IFS=$'\t' read -r _ name _; do
+    ! listed "$name" >/dev/null || printf '  %s: listed in tests/skips.txt, but it runs here\n' "$name"
+  done < <(with_status run)
 fi
 
 printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"

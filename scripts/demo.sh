@@ -1,0 +1,266 @@
+#!/bin/bash
+# Three priority inversions between programs nobody here wrote, without swapd and with it.
+#
+#   scripts/demo.sh [--build DIR] [--runs N] [--stories abc] [--without-swapd] [--no-install]
+#
+#   (a) psql asks a PostgreSQL backend for a query that takes a second of CPU
+#   (b) flock(1) waits for a lock that a nice-19 compression job holds
+#   (c) sha256sum reads what xz decompresses
+#
+# The one who waits runs at FIFO 50. It, whom it waits for, and ten busy loops share one CPU. Everything lives in a temporary
+# directory and is ended by its process id. Renders the wait graph to out/. Needs root; about four minutes.
+set -euo pipefail
+. "$(dirname "$0")/common.sh"
+export LC_ALL=C
+
+build_dir= runs=3 stories=abc with_swapd=yes install=yes
+while [ $# -gt 0 ]; do
+  case $1 in
+    --build) build_dir=$(realpath "${2:?--build DIR}"); shift 2 ;;
+    --runs) runs=${2:?--runs N}; shift 2 ;;
+    --stories) stories=${2:?--stories abc}; shift 2 ;;
+    --without-swapd) with_swapd=; shift ;;
+    --no-install) install=; shift ;;
+    --help | -h) sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0"; exit 0 ;;
+    *) die "unknown option $1; see --help" ;;
+  esac
+done
+need_root
+[ -z "$install" ] || install_packages build demo
+if [ -n "$with_swapd" ]; then
+  [ -n "$build_dir" ] || build_preset release swapd swapctl
+  swapd=$build_dir/daemon/swapd swapctl=$build_dir/src/cli/swapctl
+  [ -x "$swapd" ] && [ -x "$swapctl" ] || die "no $swapd and $swapctl: build the targets swapd and swapctl first"
+fi
+pg_bin=$(find /usr/lib/postgresql -maxdepth 3 -name postgres -printf '%h\n' | sort -V | tail -n 1)
+[ -n "$pg_bin" ] || die "PostgreSQL's server is not installed"
+
+# --- what is running, and its end --------------------------------------------------------------------------------------------
+
+tmp=$(mktemp -d -t swapd-demo.XXXXXX)
+chmod 711 "$tmp"
+hogs=() server= holder= daemon=
+
+# end PID [SIGNAL]: ends a child of ours and waits for it.
+end() {
+  kill -s "${2:-TERM}" "$1" 2>/dev/null || true
+  wait "$1" 2>/dev/null || true
+}
+end_hogs() {
+  local pid
+  for pid in ${hogs[@]+"${hogs[@]}"}; do kill "$pid" 2>/dev/null || true; done
+  for pid in ${hogs[@]+"${hogs[@]}"}; do wait "$pid" 2>/dev/null || true; done
+  hogs=()
+}
+end_server() { [ -z "$server" ] || end "$server" INT; server=; }
+end_holder() { [ -z "$holder" ] || end "$holder"; holder=; }
+end_daemon() { [ -z "$daemon" ] || end "$daemon"; daemon=; }
+cleanup() {
+  end_hogs
+  end_holder
+  end_server
+  end_daemon
+  rm -rf "$tmp"
+}
+trap cleanup EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# --- where and how programs run ----------------------------------------------------------------------------------------------
+
+# The last CPU we may use is the stories'; this script, and what it measures with, stays off it where there is another.
+allowed=$(awk '/^Cpus_allowed_list:/ { print $2 }' /proc/self/status)
+cpu=${allowed##*[,-]}
+mapfile -t others < <(taskset -c -p $$ | sed 's/.*: //' | tr ',' '\n' |
+  awk -F - -v last="$cpu" '{ for (c = $1; c <= ($2 == "" ? $1 : $2); c++) if (c != last) print c }')
+[ ${#others[@]} -eq 0 ] || taskset -c -p "$(IFS=,; printf '%s' "${others[*]}")" $$ >/dev/null
+
+as_postgres=(setpriv --reuid=postgres --regid=postgres --init-groups env -C /)
+
+# use vanilla|swapd: sets `important` and `ordinary`, the words before a command.
+use() {
+  if [ "$1" = swapd ]; then
+    important=("$swapctl" --socket "$tmp/swapd.sock" run --fifo 50 -- taskset -c "$cpu")
+    ordinary=("$swapctl" --socket "$tmp/swapd.sock" run -- taskset -c "$cpu")
+  else
+    important=(taskset -c "$cpu" chrt --fifo 50)
+    ordinary=(taskset -c "$cpu")
+  fi
+}
+
+# Each in a session of its own, as programs of different terminals and services are; PostgreSQL does so with its backends too.
+start_hogs() {
+  local i
+  for i in 1 2 3 4 5 6 7 8 9 10; do
+    setsid taskset -c "$cpu" timeout 300 sh -c 'while :; do :; done' &
+    hogs+=($!)
+  done
+}
+
+start_swapd() {
+  mkdir -p "$tmp/state"
+  taskset -c "$allowed" "$swapd" --foreground --bus none --socket "$tmp/swapd.sock" --state-dir "$tmp/state" \
+    >"$tmp/swapd.log" 2>&1 &
+  daemon=$!
+  local tries
+  for ((tries = 0; tries < 100; tries++)); do
+    ! "$swapctl" --socket "$tmp/swapd.sock" status >/dev/null 2>&1 || return 0
+    kill -0 "$daemon" 2>/dev/null || break
+    sleep 0.1
+  done
+  cat "$tmp/swapd.log" >&2
+  die "swapd does not answer"
+}
+
+# measure COMMAND…: runs it and leaves its seconds in `seconds`. Given up after a minute.
+measure() {
+  local from=${EPOCHREALTIME/./} status=0
+  timeout --foreground 60 "$@" >"$tmp/output" 2>&1 || status=$?
+  local to=${EPOCHREALTIME/./}
+  if [ "$status" -ne 0 ] && [ "$status" -ne 124 ]; then
+    cat "$tmp/output" >&2
+    die "exit status $status of: $*"
+  fi
+  seconds=$(awk -v us=$((to - from)) 'BEGIN { printf "%.3f", us / 1e6 }')
+}
+
+# --- (a) ---------------------------------------------------------------------------------------------------------------------
+
+query="SELECT count(*) FROM generate_series(1, 1800000) AS n WHERE md5(n::text) < '8'"
+ask=("${as_postgres[@]}" psql -X -q -A -t -h "$tmp/pg" -d postgres -c "$query")
+
+prepare_a() {
+  install -d -o postgres -g postgres -m 700 "$tmp/pg" "$tmp/pg/data"
+  "${as_postgres[@]}" "$pg_bin/initdb" -D "$tmp/pg/data" --auth=trust --encoding=UTF8 --locale=C --no-sync >"$tmp/output" 2>&1 ||
+    { cat "$tmp/output" >&2; die "initdb failed"; }
+}
+begin_a() {
+  "${ordinary[@]}" "${as_postgres[@]}" "$pg_bin/postgres" -D "$tmp/pg/data" -k "$tmp/pg" -c listen_addresses= \
+    -c jit=off -c max_parallel_workers_per_gather=0 -c autovacuum=off -c fsync=off >"$tmp/postgres.log" 2>&1 &
+  server=$!
+  local tries
+  for ((tries = 0; tries < 150; tries++)); do
+    ! "${as_postgres[@]}" "$pg_bin/pg_isready" -q -h "$tmp/pg" || return 0
+    kill -0 "$server" 2>/dev/null || break
+    sleep 0.1
+  done
+  cat "$tmp/postgres.log" >&2
+  die "PostgreSQL does not answer"
+}
+run_a() { measure "${important[@]}" "${ask[@]}"; }
+end_a() { end_server; }
+title_a="psql asks PostgreSQL"
+
+# --- (b) ---------------------------------------------------------------------------------------------------------------------
+
+prepare_b() {
+  : >"$tmp/lock"
+  head -c 2250000 /dev/urandom | base64 >"$tmp/log"
+}
+begin_b() { :; }
+hold_lock() {
+  local held
+  mkfifo "$tmp/held"
+  exec {held}<>"$tmp/held"  # both ways, so that nobody waits here for a holder that never came
+  # The holder says when it has the lock; then the job begins.
+  setsid "${ordinary[@]}" flock "$tmp/lock" nice -n 19 sh -c 'echo held >"$1"; exec xz -1 -T1 -c "$2"' sh "$tmp/held" "$tmp/log" \
+    >/dev/null &
+  holder=$!
+  read -r -t 60 _ <&"$held" || die "the lock's holder did not start"
+  exec {held}<&-
+  rm "$tmp/held"
+}
+run_b() {
+  hold_lock
+  measure "${important[@]}" flock -x "$tmp/lock" true
+  end_holder
+}
+end_b() { :; }
+title_b="flock(1) waits for a nice-19 xz"
+
+# --- (c) ---------------------------------------------------------------------------------------------------------------------
+
+prepare_c() { head -c 18000000 /dev/urandom | base64 | xz -0 -T1 -c >"$tmp/archive.xz"; }
+begin_c() { :; }
+pipeline() { "${ordinary[@]}" xz -dc "$tmp/archive.xz" | "${important[@]}" sha256sum; }
+run_c() {
+  local from=${EPOCHREALTIME/./}
+  pipeline >"$tmp/output"
+  local to=${EPOCHREALTIME/./}
+  seconds=$(awk -v us=$((to - from)) 'BEGIN { printf "%.3f", us / 1e6 }')
+}
+end_c() { :; }
+title_c="xz -dc | sha256sum"
+
+# --- the stories -------------------------------------------------------------------------------------------------------------
+
+median() { sort -n | awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
+
+# tell STORY CONDITION: its median of `runs` runs.
+tell() {
+  local i all=()
+  for ((i = 0; i < runs; i++)); do
+    "run_$1"
+    all+=("$seconds")
+  done
+  say "($1) ${2}: ${all[*]} s"
+  result=$(printf '%s\n' "${all[@]}" | median)
+}
+
+# One more run of (a), to look at while it waits.
+show_a() {
+  "${important[@]}" "${ask[@]}" >/dev/null &
+  local waiter=$!
+  sleep 0.5
+  say "in mid-wait: swapctl why $waiter"
+  "$swapctl" --socket "$tmp/swapd.sock" why "$waiter" || true
+  mkdir -p "$project/out"
+  "$swapctl" --socket "$tmp/swapd.sock" graph --format dot >"$project/out/demo-wait.dot"
+  dot -Tsvg -o "$project/out/demo-wait.svg" "$project/out/demo-wait.dot"
+  say "the wait graph: out/demo-wait.svg"
+  wait "$waiter"
+}
+show_b() { :; }
+show_c() { :; }
+
+rows=() kept=yes
+for story in $(grep -o . <<<"$stories"); do
+  title=title_$story
+  use vanilla
+  "prepare_$story"
+  "begin_$story"
+  tell "$story" idle
+  idle=$result
+  start_hogs
+  tell "$story" "ten hogs, no swapd"
+  vanilla=$result
+  end_hogs
+  "end_$story"
+  row=$(printf '%-34s %8.2f s %8.2f s' "($story) ${!title}" "$idle" "$vanilla")
+  if [ -n "$with_swapd" ]; then
+    start_swapd
+    use swapd
+    "begin_$story"
+    start_hogs
+    tell "$story" "ten hogs, swapd"
+    "show_$story"
+    end_hogs
+    "end_$story"
+    end_daemon
+    row+=$(awk -v i="$idle" -v v="$vanilla" -v s="$result" 'BEGIN { printf " %8.2f s %10.2f %13.1f", s, s / i, v / s }')
+    awk -v i="$idle" -v v="$vanilla" -v s="$result" 'BEGIN { exit !(s <= 1.15 * i && v >= 5 * s) }' || kept=
+  fi
+  rows+=("$row")
+done
+
+printf '\n%-34s %10s %10s' "ten hogs on its CPU, waiter FIFO 50" idle vanilla
+[ -z "$with_swapd" ] || printf ' %10s %10s %13s' swapd swapd/idle vanilla/swapd
+printf '\n'
+printf '%s\n' "${rows[@]}"
+[ -n "$with_swapd" ] || exit 0
+if [ -n "$kept" ]; then
+  echo "Every story: at most 1.15 x the idle time, and at least 5 times faster than without swapd."
+else
+  echo "NOT every story came to at most 1.15 x the idle time and at least 5 times faster than without swapd."
+  exit 1
+fi
