@@ -1,0 +1,10 @@
+// swapctl's command line: options before the verb, the verb table, help, and the exit statuses of DESIGN.md section 9.
+#pragma once
+
+#include <ostream>
+
+namespace swapd::cli {
+
+[[nodiscard]] int run_app(int argc, const char* const* argv, std::ostream& out, std::ostream& err);
+
+}  // namespace swapd::cli

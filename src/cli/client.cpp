@@ -1,0 +1,196 @@
+#include "cli/client.h"
+
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include "base/fd.h"
+#include "cli/failure.h"
+
+namespace swapd::cli {
+namespace {
+
+constexpr const char* object_path = "/org/swapd1";
+constexpr const char* interface_name = "org.swapd1.Manager";
+constexpr std::uint64_t answer_within_us = 10'000'000;
+
+std::string reason(int code) { return std::generic_category().message(code); }
+
+Error no_connection(const std::string& path, int code) {
+  switch (code) {
+    case ENOENT:
+    case ENOTDIR:
+    case ECONNREFUSED:
+      return failure("no swapd answers at " + path + ": start it, or give --socket PATH");
+    case EACCES:
+    case EPERM:
+      return failure("no permission to use " + path + ": only root and the owner of the socket may");
+    case EAGAIN:
+      return failure("swapd at " + path + " does not take connections: it is stopped or hangs");
+    default:
+      return failure("cannot connect to " + path + ": " + reason(code));
+  }
+}
+
+}  // namespace
+
+Result<Client> Client::connect(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.empty()) return user_mistake("the socket path is empty: give --socket PATH");
+  if (path.size() >= sizeof address.sun_path)
+    return user_mistake("the socket path " + path + " is longer than 107 bytes: give a shorter --socket PATH");
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  Fd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!fd) return failure("cannot open a socket: " + reason(errno));
+  // connect(2) of a unix socket waits while the listener's backlog is full; the send timeout bounds that wait.
+  const timeval patience{5, 0};
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+  if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) < 0)
+    return no_connection(path, errno);
+
+  sd_bus* bus = nullptr;
+  if (const int r = sd_bus_new(&bus); r < 0) return failure("cannot make a connection: " + reason(-r));
+  Client client(bus, path);
+  if (const int r = sd_bus_set_fd(bus, fd.get(), fd.get()); r < 0) return client.broken(r);
+  static_cast<void>(fd.release());  // the connection closes it
+  int r = sd_bus_negotiate_fds(bus, 1);
+  if (r >= 0) r = sd_bus_set_method_call_timeout(bus, answer_within_us);
+  if (r >= 0) r = sd_bus_start(bus);
+  if (r < 0) return client.broken(r);
+  return client;
+}
+
+Result<std::string> Client::why(pid_t pid) {
+  Result<Message> message = new_call("Why");
+  if (!message) return std::move(message).error();
+  if (const int r = sd_bus_message_append(message->get(), "u", pid); r < 0) return broken(r);
+  return text_of(call(std::move(message).value()));
+}
+
+Status Client::set(pid_t pid, const SchedAttr& base) {
+  Result<Message> message = new_call("Set");
+  if (!message) return std::move(message).error();
+  const std::string policy(name(base.policy));
+  const int r = sd_bus_message_append(message->get(), "usii", pid, policy.c_str(), static_cast<int>(base.nice),
+                                      static_cast<int>(base.rt_priority));
+  if (r < 0) return broken(r);
+  Result<Message> answer = call(std::move(message).value());
+  if (!answer) return std::move(answer).error();
+  return Done{};
+}
+
+Result<LaunchAnswer> Client::launch(int pidfd, int memory, const std::string& class_name, const std::string& observe) {
+  Result<Message> message = new_call("Launch");
+  if (!message) return std::move(message).error();
+  int r = sd_bus_message_append(message->get(), "hhss", pidfd, memory, class_name.c_str(), observe.c_str());
+  if (r < 0) return broken(r);
+  Result<Message> reply = call(std::move(message).value());
+  if (!reply) return std::move(reply).error();
+  int install = 0;
+  const void* bytes = nullptr;
+  std::size_t size = 0;
+  r = sd_bus_message_read(reply->get(), "b", &install);
+  if (r >= 0) r = sd_bus_message_read_array(reply->get(), 'y', &bytes, &size);
+  if (r < 0) return broken(r);
+  LaunchAnswer answer;
+  answer.install = install != 0;
+  if (size % sizeof(sock_filter) != 0) return broken(-EBADMSG);
+  answer.program.resize(size / sizeof(sock_filter));
+  if (size > 0) std::memcpy(answer.program.data(), bytes, size);
+  return answer;
+}
+
+Status Client::follow(const std::function<bool(const std::string&)>& sink) {
+  Result<Message> message = new_call("FollowEvents");
+  if (!message) return std::move(message).error();
+  if (const int r = sd_bus_message_append(message->get(), "b", 1); r < 0) return broken(r);
+  Result<Message> answer = call(std::move(message).value());
+  if (!answer) return std::move(answer).error();
+  for (;;) {
+    sd_bus_message* raw = nullptr;
+    int r = sd_bus_process(bus_.get(), &raw);
+    const Message event(raw);
+    if (r < 0) return broken(r);
+    if (event && sd_bus_message_is_signal(raw, interface_name, "Event") > 0) {
+      const char* line = nullptr;
+      if (sd_bus_message_read(raw, "s", &line) < 0) return broken(-EBADMSG);
+      if (!sink(line)) return Done{};
+    } else if (event && sd_bus_message_is_signal(raw, "org.freedesktop.DBus.Local", "Disconnected") > 0) {
+      return broken(-ECONNRESET);
+    }
+    if (r > 0) continue;  // more may be queued
+    r = sd_bus_wait(bus_.get(), UINT64_MAX);
+    if (r < 0 && r != -EINTR) return broken(r);
+  }
+}
+
+Result<std::string> Client::ask(const char* method) {
+  Result<Message> message = new_call(method);
+  if (!message) return std::move(message).error();
+  return text_of(call(std::move(message).value()));
+}
+
+Status Client::command(const char* method, pid_t pid) {
+  Result<Message> message = new_call(method);
+  if (!message) return std::move(message).error();
+  if (const int r = sd_bus_message_append(message->get(), "u", pid); r < 0) return broken(r);
+  Result<Message> answer = call(std::move(message).value());
+  if (!answer) return std::move(answer).error();
+  return Done{};
+}
+
+Result<Client::Message> Client::new_call(const char* method) {
+  sd_bus_message* message = nullptr;
+  const int r = sd_bus_message_new_method_call(bus_.get(), &message, nullptr, object_path, interface_name, method);
+  if (r < 0) return broken(r);
+  return Message(message);
+}
+
+Result<Client::Message> Client::call(Message message) {
+  sd_bus_error error = SD_BUS_ERROR_NULL;
+  sd_bus_message* answer = nullptr;
+  const int r = sd_bus_call(bus_.get(), message.get(), 0, &error, &answer);
+  if (r >= 0) return Message(answer);
+  Error result = broken(r);
+  if (error.name != nullptr && error.message != nullptr) {
+    const std::string_view kind = error.name;
+    if (kind == "org.swapd1.Error.InvalidArgument")
+      result = Error(EINVAL, error.message);
+    else if (kind == "org.swapd1.Error.NotFound")
+      result = Error(ENOENT, error.message);
+    else if (kind == "org.swapd1.Error.Failed")
+      result = failure(error.message);
+    else if (kind == SD_BUS_ERROR_UNKNOWN_METHOD)
+      result = failure("swapd at " + path_ + " is older than this swapctl and cannot do that: restart it");
+  }
+  sd_bus_error_free(&error);
+  return result;
+}
+
+Result<std::string> Client::text_of(Result<Message> answer) {
+  if (!answer) return std::move(answer).error();
+  const char* text = nullptr;
+  if (const int r = sd_bus_message_read(answer->get(), "s", &text); r < 0) return broken(r);
+  return std::string(text);
+}
+
+Error Client::broken(int r) const {
+  switch (-r) {
+    case ECONNRESET:
+    case EPIPE:
+    case ENOTCONN:
+    case ESHUTDOWN:
+      return failure("swapd at " + path_ + " closed the connection: it has ended, or refuses this user");
+    case ETIMEDOUT:
+      return failure("swapd at " + path_ + " does not answer: it is stopped or hangs");
+    default:
+      return failure("no understanding with swapd at " + path_ + ": " + reason(-r));
+  }
+}
+
+}  // namespace swapd::cli

@@ -1,0 +1,68 @@
+// A connection to swapd's private socket. Blocking, single-threaded, every descriptor close-on-exec.
+//
+// Errors come ready to print: see cli/failure.h.
+#pragma once
+
+#include <linux/filter.h>
+#include <systemd/sd-bus.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/sched_attr.h"
+
+namespace swapd::cli {
+
+inline constexpr const char* default_socket = "/run/swapd/swapd.sock";
+
+struct LaunchAnswer {
+  bool install = false;
+  std::vector<sock_filter> program;
+};
+
+class Client {
+ public:
+  [[nodiscard]] static Result<Client> connect(const std::string& path);
+
+  // The JSON texts of DESIGN.md section 9.
+  [[nodiscard]] Result<std::string> status() { return ask("Status"); }
+  [[nodiscard]] Result<std::string> processes() { return ask("Processes"); }
+  [[nodiscard]] Result<std::string> graph() { return ask("Graph"); }
+  [[nodiscard]] Result<std::string> why(pid_t pid);
+
+  [[nodiscard]] Status enroll(pid_t pid) { return command("Enroll", pid); }
+  [[nodiscard]] Status release(pid_t pid) { return command("Release", pid); }
+  [[nodiscard]] Status set(pid_t pid, const SchedAttr& base);
+  // The program to run is this process: its pidfd and the memory that it shares with swapd.
+  [[nodiscard]] Result<LaunchAnswer> launch(int pidfd, int memory, const std::string& class_name,
+                                            const std::string& observe);
+
+  // Hands each event's line to `sink` until it returns false. An error where the connection ends.
+  [[nodiscard]] Status follow(const std::function<bool(const std::string&)>& sink);
+
+ private:
+  struct Closer {
+    void operator()(sd_bus* bus) const { sd_bus_close_unref(bus); }
+  };
+  struct Unref {
+    void operator()(sd_bus_message* message) const { sd_bus_message_unref(message); }
+  };
+  using Message = std::unique_ptr<sd_bus_message, Unref>;
+
+  Client(sd_bus* bus, std::string path) : bus_(bus), path_(std::move(path)) {}
+  [[nodiscard]] Result<std::string> ask(const char* method);
+  [[nodiscard]] Status command(const char* method, pid_t pid);
+  [[nodiscard]] Result<Message> new_call(const char* method);
+  [[nodiscard]] Result<Message> call(Message message);
+  [[nodiscard]] Result<std::string> text_of(Result<Message> answer);
+  [[nodiscard]] Error broken(int r) const;
+
+  std::unique_ptr<sd_bus, Closer> bus_;
+  std::string path_;
+};
+
+}  // namespace swapd::cli

@@ -1,0 +1,39 @@
+#include <fmt/format.h>
+
+#include "cli/failure.h"
+#include "cli/render.h"
+#include "cli/words.h"
+
+namespace swapd::cli {
+namespace {
+
+// A double-quoted DOT string: a quote and a backslash are escaped, so that no label ends it or becomes an escape such
+// as \N.
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : printable(text)) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + "\"";
+}
+
+}  // namespace
+
+std::string render_dot(const std::string& json) {
+  const Json graph = Json::parse(json);
+  std::string out =
+      "digraph swapd {\n  rankdir=LR;\n  node [fontname=\"sans-serif\"];\n  edge [fontname=\"sans-serif\"];\n";
+  for (const Json& node : graph.at("nodes"))
+    out += fmt::format("  {} [shape={}, label={}];\n", quoted(node.value("id", "")),
+                       node.value("type", "") == "thread" ? "box" : "ellipse", quoted(node.value("label", "")));
+  for (const Json& edge : graph.at("edges")) {
+    const bool provides = edge.value("type", "") == "provides";
+    const std::string look =
+        provides ? fmt::format("style=dashed, label=\"{:g}\"", edge.value("confidence", 0.0)) : "style=solid";
+    out += fmt::format("  {} -> {} [{}];\n", quoted(edge.value("from", "")), quoted(edge.value("to", "")), look);
+  }
+  return out + "}\n";
+}
+
+}  // namespace swapd::cli

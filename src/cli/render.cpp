@@ -1,0 +1,116 @@
+#include "cli/render.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+#include <nlohmann/json.hpp>
+
+#include "cli/failure.h"
+#include "cli/words.h"
+
+namespace swapd::cli {
+namespace {
+
+// Characters, not bytes: continuation bytes of UTF-8 take no room.
+std::size_t width(const std::string& cell) {
+  return static_cast<std::size_t>(
+      std::count_if(cell.begin(), cell.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+std::string joined(const Json& list) {
+  std::string out;
+  for (const Json& item : list)
+    out += (out.empty() ? "" : ",") + (item.is_string() ? printable(item.get<std::string>()) : item.dump());
+  return out.empty() ? "-" : out;
+}
+
+}  // namespace
+
+std::string table(const std::vector<Column>& columns, const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> widths(columns.size(), 0);
+  for (const auto& row : rows)
+    for (std::size_t i = 0; i < columns.size(); ++i) widths[i] = std::max(widths[i], width(row[i]));
+  std::string out;
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      const std::string room(widths[i] - width(row[i]), ' ');
+      line += (i == 0 ? "" : "  ") + (columns[i].right ? room + row[i] : row[i] + room);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    out += line + "\n";
+  }
+  return out;
+}
+
+std::string duration(double ms) {
+  if (ms < 9.95) return fmt::format("{:.1f} ms", ms);
+  if (ms < 999.5) return fmt::format("{:.0f} ms", ms);
+  if (ms < 59'950) return fmt::format("{:.1f} s", ms / 1000);
+  const auto seconds = static_cast<long long>(std::llround(ms / 1000));
+  if (seconds < 3600) return fmt::format("{} min {} s", seconds / 60, seconds % 60);
+  return fmt::format("{} h {} min", seconds / 3600, seconds % 3600 / 60);
+}
+
+std::string render_status(const std::string& json) {
+  const Json s = Json::parse(json);
+  const auto number = [&](const char* key) { return s.value(key, Json(0)).dump(); };
+  const auto seconds = [&](const char* key) { return fmt::format("{:.2f} s", s.value(key, 0.0)); };
+  std::string observer = printable(s.value("observer", ""));
+  if (const std::string why = printable(s.value("observer_reason", "")); !why.empty()) observer += " (" + why + ")";
+  std::vector<std::vector<std::string>> rows = {
+      {"swapd", printable(s.value("version", "")) + ", pid " + number("pid")},
+      {"observer", observer},
+      {"managed", number("managed_threads") + " threads of " + number("managed_processes") + " processes, " +
+                      number("listeners") + " listeners"},
+      {"donations", number("donations_active") + " in force, " + number("donations_total") + " in all"},
+      {"notifications", number("notifications_total") + ", " + number("events_lost") + " events lost"},
+      {"model", number("resources") + " resources, " + number("requesters") + " requesters, " + number("providers") +
+                    " providers"},
+      {"watching", printable(s.value("watch_method", "")) + ": " + number("watched_threads") + " threads, " +
+                       number("watch_wakeups_total") + " wake-ups, " + number("watch_polls_total") + " polls"},
+      {"CPU used", "engine " + seconds("engine_cpu_s") + ", receivers " + seconds("receivers_cpu_s") + ", worker " +
+                       seconds("worker_cpu_s")},
+  };
+  if (s.value("log_drops", 0) > 0) rows.push_back({"log", number("log_drops") + " lines dropped"});
+  for (const Json& rival : s.value("rivals", Json::array()))
+    rows.push_back({"rival", printable(rival.get<std::string>()) + " changes priorities, too"});
+  for (const Json& warning : s.value("warnings", Json::array()))
+    rows.push_back({"warning", printable(warning.get<std::string>())});
+  return table({{}, {}}, rows);
+}
+
+std::string render_ps(const std::string& json) {
+  const Json answer = Json::parse(json);
+  std::vector<std::vector<std::string>> rows = {
+      {"PID", "TID", "COMM", "CLASS", "STATE", "FOR", "BASE", "EFFECTIVE", "LENT BY", "WAITS FOR"}};
+  for (const Json& t : answer.at("threads")) {
+    const std::string class_name = printable(t.value("class", ""));
+    rows.push_back({t.value("pid", Json(0)).dump(), t.value("tid", Json(0)).dump(), printable(t.value("comm", "")),
+                    class_name.empty() ? "-" : class_name, printable(t.value("state", "")),
+                    t.contains("since_ms") ? duration(t.value("since_ms", 0.0)) : "-",
+                    priority(t.value("base", Json::object())), priority(t.value("effective", Json::object())),
+                    joined(t.value("donated_by", Json::array())), joined(t.value("waiting_for", Json::array()))});
+  }
+  if (rows.size() == 1) return "No thread is managed: start one with `swapctl run`.\n";
+  return table({{true}, {true}, {}, {}, {}, {true}, {}, {}, {}, {}}, rows);
+}
+
+std::string render_event(const std::string& json) {
+  const Json e = Json::parse(json);
+  const double time = e.value("time", 0.0);
+  const auto second = static_cast<std::time_t>(std::floor(time));
+  std::string line = fmt::format("{:%H:%M:%S}.{:03.0f}  {:<15}", fmt::localtime(second),
+                                 std::floor((time - std::floor(time)) * 1000), printable(e.value("type", "")));
+  if (e.value("tid", 0) != 0) line += fmt::format("  {}[{}]", printable(e.value("comm", "")), e.value("tid", 0));
+  for (const auto& [key, value] : e.items()) {
+    if (key == "time" || key == "type" || key == "pid" || key == "tid" || key == "comm") continue;
+    line += "  " + printable(key) + "=" + (value.is_string() ? printable(value.get<std::string>()) : value.dump());
+  }
+  return line;
+}
+
+}  // namespace swapd::cli

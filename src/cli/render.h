@@ -1,0 +1,26 @@
+// What swapctl prints for people, made from the JSON that swapd answers. Pure: text in, text out.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace swapd::cli {
+
+[[nodiscard]] std::string render_status(const std::string& json);
+[[nodiscard]] std::string render_ps(const std::string& json);
+// An indented tree in plain words.
+[[nodiscard]] std::string render_why(const std::string& json);
+// For Graphviz; every label is quoted.
+[[nodiscard]] std::string render_dot(const std::string& json);
+// One line, without its end.
+[[nodiscard]] std::string render_event(const std::string& json);
+
+// Columns as wide as their widest cell (in characters, not bytes); numbers to the right. The first row is the heading.
+struct Column {
+  bool right = false;
+};
+[[nodiscard]] std::string table(const std::vector<Column>& columns, const std::vector<std::vector<std::string>>& rows);
+// "0.8 ms", "12 ms", "3.4 s", "2 min 5 s".
+[[nodiscard]] std::string duration(double ms);
+
+}  // namespace swapd::cli

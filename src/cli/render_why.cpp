@@ -1,0 +1,81 @@
+#include <fmt/format.h>
+
+#include "cli/failure.h"
+#include "cli/render.h"
+#include "cli/words.h"
+
+namespace swapd::cli {
+namespace {
+
+std::string text_of(const Json& object, const char* key) { return printable(object.value(key, "")); }
+
+// "postgres, pid 200" or, of another thread than the first, "postgres, pid 200, thread 203".
+std::string who(const Json& thread) {
+  const int pid = thread.value("pid", 0);
+  const int tid = thread.value("tid", 0);
+  std::string out = fmt::format("{}, pid {}", text_of(thread, "comm"), pid);
+  if (tid != pid) out += fmt::format(", thread {}", tid);
+  return out;
+}
+
+void append_waits(std::string& out, const Json& waits, std::size_t depth);
+
+void append_provider(std::string& out, const Json& provider, std::size_t depth) {
+  const std::string evidence = provider.value("evidence", "");
+  const bool favoured = provider.value("favoured", false);
+  out += std::string(depth * 2, ' ') + (favoured ? "=> " : " - ") + who(provider) + ": ";
+  if (favoured) out += "favoured, ";
+  if (evidence != "unenrolled") out += fmt::format("confidence {:g}, ", provider.value("confidence", 0.0));
+  out += evidence_phrase(evidence) + "\n";
+  append_waits(out, provider.value("waiting_for", Json::array()), depth + 2);
+}
+
+void append_waits(std::string& out, const Json& waits, std::size_t depth) {
+  for (const Json& wait : waits) {
+    const std::string call = text_of(wait, "call");
+    const Json providers = wait.value("providers", Json::array());
+    out += std::string(depth * 2, ' ') + "waits" + (call.empty() ? "" : " in " + call) + " for " +
+           text_of(wait, "resource") + (providers.empty() ? ", and nobody is known who could provide it" : "") + "\n";
+    for (const Json& provider : providers) append_provider(out, provider, depth + 1);
+  }
+}
+
+void append_donation(std::string& out, const Json& thread) {
+  const Json donation = thread.value("donation", Json::object());
+  const bool effective = donation.value("effective", false);
+  const std::string reason = donation.value("reason", "none");
+  const Json lenders = thread.value("donated_by", Json::array());
+  if (!lenders.empty()) {
+    std::string names;
+    for (const Json& tid : lenders) names += (names.empty() ? "" : ", ") + tid.dump();
+    out += fmt::format("  lent to it: it runs at {} on behalf of thread {}\n",
+                       priority(thread.value("effective", Json::object())), names);
+  }
+  out += "  donation: ";
+  if (effective)
+    out += "in force\n";
+  else if (!reason.empty() && reason != "none")
+    out += "ineffective: " + reason_phrase(reason) + "\n";
+  else
+    out += donation.value("active", false) ? "begun\n" : "none\n";
+}
+
+}  // namespace
+
+std::string render_why(const std::string& json) {
+  std::string out;
+  for (const Json& t : Json::parse(json).at("threads")) {
+    if (!out.empty()) out += "\n";
+    out += who(t);
+    if (t.contains("base")) out += ", at " + priority(t.at("base"));
+    out += ": " + state_phrase(t.value("state", "")) + ", for " + duration(t.value("since_ms", 0.0)) + "\n";
+    const Json waits = t.value("waiting_for", Json::array());
+    append_waits(out, waits, 1);
+    if (const std::string call = text_of(t, "call"); waits.empty() && !call.empty())
+      out += "  in " + call + ", which waits for no other thread that swapd knows of\n";
+    append_donation(out, t);
+  }
+  return out.empty() ? "None of its threads is blocked.\n" : out;
+}
+
+}  // namespace swapd::cli

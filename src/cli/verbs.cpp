@@ -1,0 +1,56 @@
+#include "cli/verbs.h"
+
+#include <array>
+#include <cstdint>
+
+#include "cli/failure.h"
+#include "cli/words.h"
+
+namespace swapd::cli {
+
+std::span<const Verb> verbs() {
+  static constexpr std::array table = {
+      Verb{"run", "start a program under supervision", false, true, declare_run},
+      Verb{"enroll", "supervise a program that runs already", false, false, declare_enroll},
+      Verb{"release", "stop supervising a program", false, false, declare_release},
+      Verb{"set", "change the base priority of a managed thread or process", false, false, declare_set},
+      Verb{"status", "what swapd is, watches and costs", true, false, declare_status},
+      Verb{"ps", "the managed threads", true, false, declare_ps},
+      Verb{"why", "whom a thread waits for, and what is done about it", true, false, declare_why},
+      Verb{"graph", "the wait graph, for Graphviz or as JSON", true, false, declare_graph},
+      Verb{"events", "what happens, line by line", true, false, declare_events},
+  };
+  return table;
+}
+
+int show(const Context& context, const std::function<Result<std::string>(Client&)>& ask,
+         const std::function<std::string(const std::string&)>& render) {
+  Result<Client> client = Client::connect(context.socket);
+  if (!client) return report(*context.err, client.error());
+  const Result<std::string> text = ask(*client);
+  if (!text) return report(*context.err, text.error());
+  try {
+    *context.out << (context.json ? *text + "\n" : render(*text)) << std::flush;
+  } catch (const Json::exception&) {  // not the fields that this swapctl knows
+    return report(*context.err, failure("cannot read the answer of swapd at " + context.socket + ": try --json"));
+  }
+  if (!*context.out) return report(*context.err, failure("cannot write the answer: is the disk full?"));
+  return exit_done;
+}
+
+int order(const Context& context, const std::function<Status(Client&)>& command) {
+  Result<Client> client = Client::connect(context.socket);
+  if (!client) return report(*context.err, client.error());
+  const Status done = command(*client);
+  return done ? exit_done : report(*context.err, done.error());
+}
+
+CLI::Option* add_pid(CLI::App& app, std::uint32_t& pid, const char* what) {
+  return app.add_option("PID", pid, what)->required()->type_name("")->check([](const std::string& text) {
+    const bool digits = !text.empty() && text.size() <= 10 && text.find_first_not_of("0123456789") == std::string::npos;
+    const long long number = digits ? std::stoll(text) : 0;
+    return number >= 1 && number <= INT32_MAX ? std::string() : "'" + text + "' is not a process id";
+  });
+}
+
+}  // namespace swapd::cli

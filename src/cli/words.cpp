@@ -1,0 +1,63 @@
+#include "cli/words.h"
+
+#include <span>
+#include <utility>
+
+#include "cli/failure.h"
+
+namespace swapd::cli {
+namespace {
+
+using Entry = std::pair<std::string_view, std::string_view>;
+
+std::string look_up(std::span<const Entry> entries, std::string_view word) {
+  for (const auto& [key, phrase] : entries)
+    if (key == word) return std::string(phrase);
+  return printable(word);
+}
+
+constexpr Entry states[] = {
+    {"running", "is running"},
+    {"queued", "is ready and waits for a CPU"},
+    {"blocked", "is blocked"},
+    {"virtual-runnable", "is blocked, and who can end that is able to run"},
+    {"delayed", "is delayed by the limits of its class"},
+    {"stopped", "is stopped"},
+};
+
+constexpr Entry evidences[] = {
+    {"woke", "ended such a wait before"},
+    {"accessed", "used it before"},
+    {"sent-to", "was woken by the waiter's last message"},
+    {"owner", "holds the lock"},
+    {"holder", "has the other end open"},
+    {"child", "is the child waited for"},
+    {"unenrolled", "not managed by swapd, so it cannot be helped"},
+};
+
+constexpr Entry reasons[] = {
+    {"autogroup", "a nice value means nothing to threads of other sessions (autogroup)"},
+    {"cgroup-weight", "a nice value means nothing outside its own cgroup (cgroup-weight)"},
+    {"cgroup-quota", "its cgroup has used up its CPU quota (cgroup-quota)"},
+    {"rt-group", "its cgroup has no real-time budget (rt-group)"},
+    {"affinity", "it may not run on a CPU where that would help (affinity)"},
+    {"ceiling", "it has had all the lent CPU time that the policy allows for now (ceiling)"},
+    {"policy", "the policy forbids it (policy)"},
+};
+
+}  // namespace
+
+std::string priority(const Json& attributes) {
+  const std::string policy = attributes.value("policy", "");
+  const std::string nice = std::to_string(attributes.value("nice", 0));
+  if (policy == "fifo" || policy == "rr") return policy + " " + std::to_string(attributes.value("rt_priority", 0));
+  if (policy == "other") return "nice " + nice;
+  if (policy == "batch") return "batch nice " + nice;
+  return policy.empty() ? "-" : printable(policy);
+}
+
+std::string state_phrase(std::string_view word) { return look_up(states, word); }
+std::string evidence_phrase(std::string_view word) { return look_up(evidences, word); }
+std::string reason_phrase(std::string_view word) { return look_up(reasons, word); }
+
+}  // namespace swapd::cli

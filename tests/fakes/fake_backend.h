@@ -1,0 +1,174 @@
+// A bus::Backend with a small world of its own: a client at FIFO 50 that waits for a server, which waits for a lock that a
+// nice-19 job holds. What it was asked to do is kept for the test to look at; what it answers can be changed.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bus/backend.h"
+
+namespace swapd::fakes {
+
+class FakeBackend : public bus::Backend {
+ public:
+  static constexpr pid_t client_pid = 100, server_pid = 200, server_tid = 203, job_pid = 300, unknown_pid = 999;
+
+  static SchedAttr fifo(std::uint8_t priority) {
+    SchedAttr attr;
+    attr.policy = SchedPolicy::fifo;
+    attr.rt_priority = priority;
+    return attr;
+  }
+  static SchedAttr nice(std::int8_t value) {
+    SchedAttr attr;
+    attr.nice = value;
+    return attr;
+  }
+  static Resource socket() { return {ResourceKind::socket, {12345}}; }
+  static Resource lock() { return {ResourceKind::flock, {0xfe00, 77, 1}}; }
+
+  bus::StatusView status() override {
+    ++status_calls;
+    bus::StatusView s;
+    s.version = "0.1.0";
+    s.observer = "seccomp";
+    s.observer_reason = "bpf is not built in";
+    s.managed_threads = 4;
+    s.managed_processes = 3;
+    s.listeners = 1;
+    s.donations_active = 1;
+    s.donations_total = 17;
+    s.notifications_total = 4711;
+    s.rivals = {"ananicy-cpp"};
+    s.warnings = {"no CAP_SYS_NICE: real-time requesters are not helped"};
+    s.watch_method = "perf";
+    s.engine_cpu_s = 1.25;
+    s.pid = 4242;
+    return s;
+  }
+
+  std::vector<bus::ThreadView> threads() override { return {client(), server(), job()}; }
+
+  Result<std::vector<bus::ThreadView>> why(pid_t pid) override {
+    if (why_error) return *why_error;
+    for (bus::ThreadView& t : threads_list())
+      if (pid == t.pid || pid == t.tid) return std::vector{t};
+    return Error(ENOENT, "no managed process or thread has the id " + std::to_string(pid));
+  }
+
+  bus::GraphView graph() override {
+    return {{{"t100", "thread", comm + " 100"}, {"r1", "resource", "socket:12345"}, {"t203", "thread", "server 203"}},
+            {{"t100", "r1", "requests", 0}, {"t203", "r1", "provides", 21}}};
+  }
+
+  Result<bus::LaunchAnswer> launch(bus::LaunchRequest request) override {
+    if (request.class_name == "nosuch") return Error(EINVAL, "there is no class nosuch");
+    launched.push_back(std::move(request));
+    if (on_launch) return on_launch(launched.back());
+    return bus::LaunchAnswer{};
+  }
+
+  Status enroll(pid_t) override { return Error(EOPNOTSUPP, "start the program with swapctl run"); }
+
+  Status release(pid_t pid, std::uint32_t uid) override {
+    if (pid == unknown_pid) return Error(ESRCH, "no managed process has the id 999");
+    released.emplace_back(pid, uid);
+    return Done{};
+  }
+
+  Status set(pid_t pid, const SchedAttr& base, std::uint32_t uid) override {
+    if (pid == unknown_pid) return Error(ESRCH, "no managed process or thread has the id 999");
+    sets.push_back({pid, base, uid});
+    return Done{};
+  }
+
+  void follow_events(std::function<void(const bus::EventView&)> new_sink) override {
+    ++follow_calls;
+    sink = std::move(new_sink);
+  }
+
+  static bus::EventView donation_begun() {
+    bus::EventView event;
+    event.time = 1700000000.25;
+    event.type = "donation-begun";
+    event.pid = server_pid;
+    event.tid = server_tid;
+    event.comm = "server";
+    event.fields = {{"resource", "socket:12345"}, {"policy", "fifo"}};
+    event.numbers = {{"rt_priority", 49}, {"by", 100}};
+    return event;
+  }
+
+  struct SetCall {
+    pid_t pid;
+    SchedAttr base;
+    std::uint32_t uid;
+  };
+  std::string comm = "client";  // of the waiting client: the world's comm is whatever a program calls itself
+  std::optional<Error> why_error;
+  std::function<Result<bus::LaunchAnswer>(bus::LaunchRequest&)> on_launch;
+  std::vector<bus::LaunchRequest> launched;
+  std::vector<std::pair<pid_t, std::uint32_t>> released;
+  std::vector<SetCall> sets;
+  std::function<void(const bus::EventView&)> sink;
+  int follow_calls = 0;
+  int status_calls = 0;
+
+ private:
+  bus::ThreadView client() const {
+    bus::ThreadView t;
+    t.pid = t.tid = client_pid;
+    t.comm = comm;
+    t.class_name = "interactive";
+    t.state = "virtual-runnable";
+    t.base = t.effective = fifo(50);
+    t.since_ms = 12.5;
+    t.call = "recvfrom";
+    const bus::ProviderNode holder{job_pid, job_pid, "job", 20, true, "owner", {}};
+    const bus::ProviderNode provider{
+        server_pid, server_tid, "server", 21, true, "woke", {{lock(), "flock", {holder}}}};
+    const bus::ProviderNode stranger{400, 400, "stranger", 0, false, "unenrolled", {}};
+    t.waiting_for = {{socket(), "recvfrom", {provider, stranger}}};
+    t.has_donation = true;
+    t.donation_effective = true;
+    t.donation_reason = "none";
+    return t;
+  }
+  static bus::ThreadView server() {
+    bus::ThreadView t;
+    t.pid = server_pid;
+    t.tid = server_tid;
+    t.comm = "server";
+    t.state = "virtual-runnable";
+    t.base = nice(0);
+    t.effective = fifo(49);
+    t.since_ms = 2500;
+    t.call = "flock";
+    t.waiting_for = {{lock(), "flock", {{job_pid, job_pid, "job", 20, true, "owner", {}}}}};
+    t.donated_by = {client_pid};
+    return t;
+  }
+  static bus::ThreadView job() {
+    bus::ThreadView t;
+    t.pid = t.tid = job_pid;
+    t.comm = "job";
+    t.class_name = "batch";
+    t.state = "running";
+    t.base = nice(19);
+    t.effective = nice(19);
+    t.donated_by = {client_pid};
+    t.has_donation = true;
+    t.donation_reason = "autogroup";
+    return t;
+  }
+  std::vector<bus::ThreadView>& threads_list() {
+    list_ = threads();
+    return list_;
+  }
+  std::vector<bus::ThreadView> list_;
+};
+
+}  // namespace swapd::fakes
