@@ -54,7 +54,7 @@ void Actuator::Impl::engage(Entry& entry, Time now, Outcome::What as) {
   if (above_ceiling(entry.boost.thread, now)) return suspend(entry);
 
   SchedAttr set = merged(entry.base, lent);
-  if (set.realtime()) set.nice = entry.in_force() && entry.set.realtime() ? entry.set.nice : entry.base.nice;
+  if (set.realtime()) set.nice = entry.in_force() ? entry.set.nice : entry.base.nice;
   const bool was_in_force = entry.in_force();
   if (auto given = give(entry, set); !given.ok()) return refuse(entry, given.error());
   if (!was_in_force && as == Outcome::What::begun) ++total;
@@ -67,7 +67,8 @@ void Actuator::Impl::engage(Entry& entry, Time now, Outcome::What as) {
 Status Actuator::Impl::give(Entry& entry, const SchedAttr& set) {
   Journal::Slot slot = Journal::none;
   if (!options.dry_run) {
-    if (journal_error) return *journal_error;
+    // Its own number (ENOENT, say) would be taken for the thread's.
+    if (journal_error) return Error(EIO, "journalling: " + journal_error->text());
     if (journal) {
       Change change;
       change.thread = entry.boost.thread;

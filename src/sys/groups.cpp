@@ -179,7 +179,9 @@ Result<std::string> LinuxGroups::cpu_group(pid_t tid) const {
   // Outside what is mounted here (another cgroup namespace): it cannot be reached, and nothing can be said of it.
   if (group.starts_with("/..")) return Error(EXDEV, "finding the cpu group of thread " + std::to_string(tid));
   if (mount_.root != "/") {
-    if (!group.starts_with(mount_.root)) return Error(EXDEV, "finding the cpu group of thread " + std::to_string(tid));
+    const bool inside =
+        group.starts_with(mount_.root) && (group.size() == mount_.root.size() || group[mount_.root.size()] == '/');
+    if (!inside) return Error(EXDEV, "finding the cpu group of thread " + std::to_string(tid));
     group.erase(0, mount_.root.size());
     if (group.empty()) group = "/";
   }

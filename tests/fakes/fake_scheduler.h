@@ -1,0 +1,71 @@
+// Threads that exist only here, with the kernel's rules that matter: a real-time thread keeps its nice value out of
+// sight, and what is gone answers ESRCH.
+#pragma once
+
+#include <map>
+
+#include "sys/scheduler.h"
+
+namespace swapd::fakes {
+
+class FakeScheduler final : public sys::Scheduler {
+ public:
+  struct Thread {
+    SchedAttr attr;
+    int nice = 0;
+    cpu_set_t cpus{};
+    int set_error = 0;  // errno of every set()
+  };
+
+  Thread& add(pid_t tid, const SchedAttr& attr) {
+    Thread& thread = threads[tid];
+    thread.attr = attr;
+    thread.nice = attr.nice;
+    CPU_SET(0, &thread.cpus);
+    return thread;
+  }
+  // As renice(1) does it: through the back door while the thread is real-time.
+  void renice(pid_t tid, int nice) {
+    threads.at(tid).nice = nice;
+    if (!threads.at(tid).attr.realtime()) threads.at(tid).attr.nice = static_cast<std::int8_t>(nice);
+  }
+
+  Result<SchedAttr> get(pid_t tid) const override {
+    ++gets;
+    const auto found = threads.find(tid);
+    if (found == threads.end()) return Error(ESRCH, "get");
+    return found->second.attr;
+  }
+  Status set(pid_t tid, const SchedAttr& attr) const override {
+    ++sets;
+    const auto found = threads.find(tid);
+    if (found == threads.end()) return Error(ESRCH, "set");
+    if (found->second.set_error != 0) return Error(found->second.set_error, "set");
+    found->second.attr = attr;
+    if (attr.realtime())
+      found->second.attr.nice = 0;
+    else
+      found->second.nice = attr.nice;
+    return Done{};
+  }
+  Result<int> nice(pid_t tid) const override {
+    const auto found = threads.find(tid);
+    if (found == threads.end()) return Error(ESRCH, "nice");
+    return found->second.nice;
+  }
+  Result<cpu_set_t> affinity(pid_t tid) const override {
+    const auto found = threads.find(tid);
+    if (found == threads.end()) return Error(ESRCH, "affinity");
+    return found->second.cpus;
+  }
+  Status set_affinity(pid_t tid, const cpu_set_t& cpus) const override {
+    threads.at(tid).cpus = cpus;
+    return Done{};
+  }
+
+  mutable std::map<pid_t, Thread> threads;
+  mutable int gets = 0;
+  mutable int sets = 0;
+};
+
+}  // namespace swapd::fakes

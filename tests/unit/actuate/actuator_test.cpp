@@ -1,0 +1,280 @@
+// One thread is lent something: begin, change, end, and what others do to it meanwhile (DESIGN.md section 6).
+#include "fixture.h"
+
+namespace swapd::actuate {
+namespace {
+
+TEST_F(ActuatorTest, ADonationIsSetWithResetOnForkAndTakenBack) {
+  scheduler_.add(10, nice_of(5));
+  apply({boost(10, fifo(49))});
+  EXPECT_EQ(attr(10), lent(fifo(49)));
+  EXPECT_EQ(actuator().base(id(10)), nice_of(5));
+  EXPECT_EQ(actuator().total(), 1U);
+  apply({});
+  EXPECT_EQ(attr(10), nice_of(5));
+  EXPECT_EQ(actuator().base(id(10)), std::nullopt);
+  EXPECT_EQ(heard(), (Heard{{What::begun, Ineffective::none}, {What::ended, Ineffective::none}}));
+}
+
+TEST_F(ActuatorTest, ARealTimeDonationCostsAtMostTwoCallsAtEitherEnd) {
+  scheduler_.add(10, nice_of(0));
+  apply({boost(10, fifo(49))});
+  EXPECT_EQ(scheduler_.gets, 1);
+  EXPECT_EQ(scheduler_.sets, 1);
+  EXPECT_EQ(groups_.reads, 0);
+  for (int i = 0; i < 100; ++i) apply({boost(10, fifo(49))});
+  EXPECT_EQ(scheduler_.gets + scheduler_.sets, 2) << "what is renewed costs nothing";
+  apply({});
+  EXPECT_EQ(scheduler_.gets, 2);
+  EXPECT_EQ(scheduler_.sets, 2);
+}
+
+TEST_F(ActuatorTest, OwnAttributesThatAreAsGoodAreLeftAloneAndNotReported) {
+  scheduler_.add(10, fifo(49));
+  scheduler_.add(11, nice_of(-10));
+  SchedAttr deadline;
+  deadline.policy = SchedPolicy::deadline;
+  deadline.runtime_ns = 1;
+  scheduler_.add(12, deadline);
+  apply({boost(10, fifo(49)), boost(11, nice_of(-5)), boost(12, fifo(90))});
+  apply({});
+  EXPECT_EQ(scheduler_.sets, 0);
+  EXPECT_TRUE(heard().empty());
+  EXPECT_EQ(actuator().total(), 0U);
+}
+
+TEST_F(ActuatorTest, OwnResetOnForkIsGivenBackExactly) {
+  SchedAttr own = fifo(3);
+  own.reset_on_fork = true;
+  scheduler_.add(10, own);
+  scheduler_.add(11, fifo(3));
+  apply({boost(10, fifo(20)), boost(11, fifo(20))});
+  apply({});
+  EXPECT_EQ(attr(10), own);
+  EXPECT_EQ(attr(11), fifo(3));
+}
+
+TEST_F(ActuatorTest, ClassesAndSlicesComeBack) {
+  SchedAttr batch = nice_of(7);
+  batch.policy = SchedPolicy::batch;
+  batch.runtime_ns = 5'000'000;
+  SchedAttr idle;
+  idle.policy = SchedPolicy::idle;
+  SchedAttr rr = fifo(4);
+  rr.policy = SchedPolicy::rr;
+  scheduler_.add(10, batch);
+  scheduler_.add(11, idle);
+  scheduler_.add(12, rr);
+  apply({boost(10, nice_of(-3)), boost(11, nice_of(0)), boost(12, fifo(30))});
+  EXPECT_EQ(attr(10).runtime_ns, 5'000'000U) << "a slice is the thread's own affair";
+  EXPECT_EQ(attr(10).nice, -3);
+  EXPECT_EQ(attr(11), lent(nice_of(0)));
+  EXPECT_EQ(attr(12), lent(fifo(30)));
+  apply({});
+  EXPECT_EQ(attr(10), batch);
+  EXPECT_EQ(attr(11), idle);
+  EXPECT_EQ(attr(12), rr);
+}
+
+TEST_F(ActuatorTest, AnotherDonorChangesIt) {
+  scheduler_.add(10, nice_of(0));
+  apply({boost(10, nice_of(-5), 900)});
+  apply({boost(10, fifo(10), 901)});
+  EXPECT_EQ(attr(10), lent(fifo(10)));
+  apply({boost(10, fifo(10), 902)});
+  apply({boost(10, nice_of(-5), 900)});
+  EXPECT_EQ(attr(10), lent(nice_of(-5)));
+  apply({});
+  EXPECT_EQ(attr(10), nice_of(0));
+  EXPECT_EQ(actuator().total(), 1U);
+  EXPECT_EQ(heard(), (Heard{{What::begun, Ineffective::none},
+                            {What::changed, Ineffective::none},
+                            {What::changed, Ineffective::none},
+                            {What::changed, Ineffective::none},
+                            {What::ended, Ineffective::none}}));
+}
+
+TEST_F(ActuatorTest, ADonorThatFallsBelowTheThreadsOwnEndsIt) {
+  scheduler_.add(10, nice_of(0));
+  apply({boost(10, nice_of(-5))});
+  apply({boost(10, nice_of(5))});
+  EXPECT_EQ(attr(10), nice_of(0));
+  EXPECT_EQ(actuator().active(id(10)), std::nullopt);
+  apply({boost(10, nice_of(-5))});
+  EXPECT_EQ(attr(10), lent(nice_of(-5)));
+}
+
+TEST_F(ActuatorTest, AReniceIsTheNewBaseAndTheBetterBoostGoesOn) {
+  scheduler_.add(10, nice_of(0));
+  apply({boost(10, nice_of(-5))});
+  scheduler_.add(10, nice_of(3));
+  clock_.advance(std::chrono::milliseconds(25));
+  apply({boost(10, nice_of(-5))});
+  EXPECT_EQ(attr(10), lent(nice_of(-5)));
+  EXPECT_EQ(actuator().base(id(10)), nice_of(3));
+  apply({});
+  EXPECT_EQ(attr(10), nice_of(3));
+  EXPECT_EQ(heard(), (Heard{{What::begun, Ineffective::none},
+                            {What::rebased, Ineffective::none},
+                            {What::changed, Ineffective::none},
+                            {What::ended, Ineffective::none}}));
+}
+
+TEST_F(ActuatorTest, AReniceJustBeforeTheEndIsNotUndone) {
+  scheduler_.add(10, nice_of(0));
+  apply({boost(10, nice_of(-5))});
+  scheduler_.add(10, nice_of(-7));
+  apply({});
+  EXPECT_EQ(attr(10), nice_of(-7));
+  EXPECT_EQ(outcomes_.back().base, nice_of(-7));
+}
+
+TEST_F(ActuatorTest, AReniceHiddenUnderARealTimeDonationIsNotUndone) {
+  scheduler_.add(10, nice_of(0));
+  scheduler_.add(11, nice_of(0));
+  apply({boost(10, fifo(10)), boost(11, fifo(10))});
+  scheduler_.renice(10, 8);
+  clock_.advance(std::chrono::milliseconds(25));
+  apply({boost(10, fifo(10)), boost(11, fifo(10))});
+  EXPECT_EQ(actuator().base(id(10)), nice_of(8)) << "seen in mid-donation";
+  EXPECT_EQ(attr(10), lent(fifo(10)));
+  scheduler_.renice(11, 9);
+  apply({});
+  EXPECT_EQ(attr(10), nice_of(8));
+  EXPECT_EQ(attr(11), nice_of(9)) << "seen at the end only";
+}
+
+TEST_F(ActuatorTest, SomebodyWhoInsistsIsLeftTheThread) {
+  scheduler_.add(10, nice_of(0));
+  apply({boost(10, nice_of(-5))});
+  for (int i = 0; i < 10; ++i) {
+    scheduler_.add(10, nice_of(1));
+    clock_.advance(std::chrono::milliseconds(25));
+    apply({boost(10, nice_of(-5))});
+  }
+  EXPECT_EQ(attr(10), nice_of(1));
+  EXPECT_EQ(scheduler_.sets, 3) << "the boost and two more tries";
+  apply({});
+  EXPECT_EQ(attr(10), nice_of(1));
+}
+
+TEST_F(ActuatorTest, SetBaseChangesWhatADonationHides) {
+  scheduler_.add(10, nice_of(0));
+  apply({boost(10, fifo(10))});
+  ASSERT_TRUE(actuator().set_base(id(10), nice_of(12)).ok());
+  EXPECT_EQ(attr(10), lent(fifo(10)));
+  EXPECT_EQ(actuator().base(id(10)), nice_of(12));
+  apply({});
+  EXPECT_EQ(attr(10), nice_of(12));
+}
+
+TEST_F(ActuatorTest, SetBaseAboveTheDonationEndsIt) {
+  scheduler_.add(10, nice_of(0));
+  apply({boost(10, fifo(10))});
+  ASSERT_TRUE(actuator().set_base(id(10), fifo(50)).ok());
+  EXPECT_EQ(attr(10), fifo(50));
+  apply({boost(10, fifo(10))});
+  EXPECT_EQ(attr(10), fifo(50));
+  ASSERT_TRUE(actuator().set_base(id(10), fifo(5)).ok());
+  apply({boost(10, fifo(10))});
+  EXPECT_EQ(attr(10), lent(fifo(10)));
+}
+
+TEST_F(ActuatorTest, SetBaseOfARecycledTidIsRefused) {
+  scheduler_.add(10, nice_of(0));
+  start_times_[10] = 2;
+  const auto answer = actuator().set_base(id(10), nice_of(5));
+  ASSERT_FALSE(answer.ok());
+  EXPECT_EQ(answer.error().code(), ESRCH);
+  EXPECT_EQ(attr(10), nice_of(0));
+}
+
+TEST_F(ActuatorTest, AThreadThatEndsIsNormal) {
+  scheduler_.add(10, nice_of(0));
+  scheduler_.add(11, nice_of(0));
+  apply({boost(10, fifo(10)), boost(11, fifo(10)), boost(12, fifo(10))});
+  scheduler_.threads.clear();
+  actuator().forget(id(10));
+  clock_.advance(std::chrono::milliseconds(25));
+  apply({boost(11, fifo(10))});
+  apply({});
+  EXPECT_TRUE(actuator().active().empty());
+  EXPECT_EQ(heard(), (Heard{{What::begun, Ineffective::none},
+                            {What::begun, Ineffective::none},
+                            {What::ended, Ineffective::none},
+                            {What::ended, Ineffective::none}}));
+}
+
+TEST_F(ActuatorTest, AMissingPrivilegeIsReportedOnce) {
+  scheduler_.add(10, nice_of(0)).set_error = EPERM;
+  for (int i = 0; i < 3; ++i) apply({boost(10, fifo(10))});
+  apply({});
+  EXPECT_EQ(heard(), (Heard{{What::failed, Ineffective::none}}));
+  EXPECT_EQ(scheduler_.sets, 1);
+}
+
+TEST_F(ActuatorTest, AGroupWithoutRealTimeRuntimeIsTheReason) {
+  scheduler_.add(10, nice_of(0)).set_error = EPERM;
+  groups_.cpu_group_of[10] = "/batch";
+  groups_.cpu_groups["/batch"].rt_runtime_us = 0;
+  apply({boost(10, fifo(10))});
+  ASSERT_TRUE(actuator().active(id(10)));
+  EXPECT_EQ(actuator().active(id(10))->reason, Ineffective::rt_group);
+  EXPECT_EQ(actuator().base(id(10)), std::nullopt);
+  apply({});
+  EXPECT_EQ(heard(), (Heard{{What::ineffective, Ineffective::rt_group}, {What::ended, Ineffective::none}}));
+}
+
+TEST_F(ActuatorTest, AThreadConfinedToCpusOfHigherRankGainsNothing) {
+  scheduler_.add(10, nice_of(0));
+  scheduler_.add(11, nice_of(0));
+  CPU_SET(1, &scheduler_.threads[11].cpus);
+  Competitors rivals;
+  rivals.cpu_ranks = {100 + 80, 20};
+  actuator().set_competitors(rivals);
+  apply({boost(10, fifo(30)), boost(11, fifo(30))});
+  EXPECT_EQ(actuator().active(id(10))->reason, Ineffective::affinity);
+  EXPECT_EQ(actuator().active(id(11))->reason, Ineffective::none);
+}
+
+TEST_F(ActuatorTest, DryRunTouchesNothingAndTellsAll) {
+  auto dry = options();
+  dry.dry_run = true;
+  start(dry);
+  groups_.enabled = true;
+  groups_.autogroup_of = {{11, 5}};
+  scheduler_.add(10, nice_of(0));
+  scheduler_.add(11, nice_of(0));
+  apply({boost(10, fifo(10)), boost(11, nice_of(-5))});
+  clock_.advance(std::chrono::seconds(1));
+  apply({boost(10, fifo(10)), boost(11, nice_of(-5))});
+  EXPECT_EQ(actuator().active().size(), 2U);
+  apply({});
+  EXPECT_EQ(scheduler_.sets, 0);
+  EXPECT_EQ(groups_.autogroup_nice[5], 0);
+  EXPECT_FALSE(std::filesystem::exists(dir_ + "/journal"));
+  EXPECT_EQ(heard().size(), 4U);
+}
+
+TEST_F(ActuatorTest, TheDestructorRestoresAndSpeaksToNobody) {
+  scheduler_.add(10, nice_of(0));
+  apply({boost(10, fifo(10))});
+  (void)heard();
+  actuator_.reset();
+  EXPECT_EQ(attr(10), nice_of(0));
+  EXPECT_TRUE(outcomes_.empty());
+}
+
+TEST(IneffectiveName, IsTheContractsWord) {
+  EXPECT_EQ(name(Ineffective::none), "none");
+  EXPECT_EQ(name(Ineffective::autogroup), "autogroup");
+  EXPECT_EQ(name(Ineffective::cgroup_weight), "cgroup-weight");
+  EXPECT_EQ(name(Ineffective::cgroup_quota), "cgroup-quota");
+  EXPECT_EQ(name(Ineffective::rt_group), "rt-group");
+  EXPECT_EQ(name(Ineffective::affinity), "affinity");
+  EXPECT_EQ(name(Ineffective::ceiling), "ceiling");
+  EXPECT_EQ(name(Ineffective::policy), "policy");
+}
+
+}  // namespace
+}  // namespace swapd::actuate

@@ -1,0 +1,80 @@
+// The policy's ceiling: at most a share of a CPU in a window is lent to one provider.
+#include "fixture.h"
+
+namespace swapd::actuate {
+namespace {
+
+using std::chrono::milliseconds;
+
+class CeilingTest : public ActuatorTest {
+ protected:
+  CeilingTest() {
+    auto limited = options();
+    limited.rules.ceiling_share = 0.5;
+    limited.rules.ceiling_window = milliseconds(100);
+    clock_.advance(std::chrono::hours(1));
+    start(limited);
+    scheduler_.add(10, nice_of(0));
+  }
+};
+
+TEST_F(CeilingTest, AboveTheShareTheBoostIsSuspendedUntilTheWindowMovesOn) {
+  apply({boost(10, fifo(10))});
+  actuator().charge(id(10), milliseconds(30), clock_.now());
+  EXPECT_EQ(actuator().next_resume(), std::nullopt);
+  EXPECT_EQ(attr(10), lent(fifo(10)));
+  const Time began = clock_.now();
+  clock_.advance(milliseconds(60));
+  actuator().charge(id(10), milliseconds(30), clock_.now());
+  EXPECT_EQ(attr(10), nice_of(0));
+  EXPECT_EQ(actuator().active(id(10))->reason, Ineffective::ceiling);
+  EXPECT_EQ(actuator().next_resume(), began + milliseconds(100));
+  apply({boost(10, fifo(10))});
+  EXPECT_EQ(attr(10), nice_of(0));
+  clock_.set(began + milliseconds(100));
+  apply({boost(10, fifo(10))});
+  EXPECT_EQ(attr(10), lent(fifo(10)));
+  EXPECT_EQ(actuator().total(), 1U);
+  EXPECT_EQ(heard(), (Heard{{What::begun, Ineffective::none},
+                            {What::ineffective, Ineffective::ceiling},
+                            {What::changed, Ineffective::none}}));
+}
+
+TEST_F(CeilingTest, ANewDonationInTheSameWindowIsNotAFreshStart) {
+  apply({boost(10, fifo(10))});
+  actuator().charge(id(10), milliseconds(60), clock_.now());
+  apply({});
+  (void)heard();
+  apply({boost(10, fifo(20))});
+  EXPECT_EQ(attr(10), nice_of(0));
+  EXPECT_EQ(heard(), (Heard{{What::ineffective, Ineffective::ceiling}}));
+}
+
+TEST_F(CeilingTest, TheEndOfASuspendedBoostTouchesNothing) {
+  apply({boost(10, fifo(10))});
+  actuator().charge(id(10), milliseconds(60), clock_.now());
+  scheduler_.add(10, nice_of(4));
+  apply({});
+  EXPECT_EQ(attr(10), nice_of(4));
+}
+
+TEST_F(CeilingTest, LiftedByTheRules) {
+  apply({boost(10, fifo(10))});
+  actuator().charge(id(10), milliseconds(60), clock_.now());
+  actuator().set_rules({});
+  apply({boost(10, fifo(10))});
+  EXPECT_EQ(attr(10), lent(fifo(10)));
+}
+
+TEST_F(CeilingTest, AReniceInTheMeantimeIsTheBase) {
+  apply({boost(10, fifo(10))});
+  actuator().charge(id(10), milliseconds(60), clock_.now());
+  scheduler_.add(10, nice_of(4));
+  clock_.advance(milliseconds(200));
+  apply({boost(10, fifo(10))});
+  apply({});
+  EXPECT_EQ(attr(10), nice_of(4));
+}
+
+}  // namespace
+}  // namespace swapd::actuate

@@ -1,0 +1,145 @@
+// The next start after a crash: what the journal names is given back, if it is still as swapd left it.
+#include "actuate/journal.h"
+#include "fixture.h"
+
+namespace swapd::actuate {
+namespace {
+
+class RecoveryTest : public ActuatorTest {
+ protected:
+  // A run that ends without a word: its threads and groups stay as they are.
+  void crash() {
+    std::filesystem::copy_file(dir_ + "/journal", dir_ + "/kept");
+    const auto threads = scheduler_.threads;
+    const auto nices = groups_.autogroup_nice;
+    const auto weights = groups_.cpu_groups;
+    actuator_.reset();
+    scheduler_.threads = threads;
+    groups_.autogroup_nice = nices;
+    groups_.cpu_groups = weights;
+    std::filesystem::rename(dir_ + "/kept", dir_ + "/journal");
+    scheduler_.sets = 0;
+  }
+  int recover() {
+    start(options());
+    const auto count = actuator().recover();
+    EXPECT_TRUE(count.ok());
+    return count.ok() ? *count : -1;
+  }
+};
+
+TEST_F(RecoveryTest, ThreadsAndGroupsGetTheirOwnBack) {
+  groups_.enabled = true;
+  groups_.autogroup_of = {{11, 5}};
+  groups_.cpu_group_of = {{12, "/a"}};
+  groups_.cpu_groups["/a"].weight = 100;
+  for (const pid_t tid : {10, 11, 12}) scheduler_.add(tid, nice_of(tid - 5));
+  apply({boost(10, fifo(10)), boost(11, nice_of(-5)), boost(12, nice_of(-6))});
+  ASSERT_EQ(groups_.autogroup_nice[5], -5);
+  ASSERT_NE(groups_.cpu_groups["/a"].weight, 100U);
+  crash();
+  EXPECT_EQ(attr(10), lent(fifo(10)));
+  EXPECT_EQ(recover(), 5);
+  for (const pid_t tid : {10, 11, 12}) EXPECT_EQ(attr(tid), nice_of(tid - 5));
+  EXPECT_EQ(groups_.autogroup_nice[5], 0);
+  EXPECT_EQ(groups_.cpu_groups["/a"].weight, 100U);
+  EXPECT_EQ(recover(), 0) << "once";
+}
+
+TEST_F(RecoveryTest, ABoostThatChangedHasOneOwner) {
+  scheduler_.add(10, nice_of(4));
+  apply({boost(10, nice_of(-5))});
+  apply({boost(10, fifo(5))});
+  apply({boost(10, nice_of(-7))});
+  crash();
+  EXPECT_EQ(recover(), 1);
+  EXPECT_EQ(attr(10), nice_of(4));
+}
+
+TEST_F(RecoveryTest, ARecycledTidIsAnotherThread) {
+  scheduler_.add(10, nice_of(4));
+  apply({boost(10, fifo(5))});
+  crash();
+  start_times_[10] = 2;
+  EXPECT_EQ(recover(), 0);
+  EXPECT_EQ(attr(10), lent(fifo(5)));
+}
+
+TEST_F(RecoveryTest, WhatSomebodyChangedSinceIsTheirs) {
+  scheduler_.add(10, nice_of(4));
+  scheduler_.add(11, nice_of(4));
+  apply({boost(10, fifo(5)), boost(11, fifo(5))});
+  crash();
+  scheduler_.add(10, fifo(6));
+  scheduler_.renice(11, 9);
+  EXPECT_EQ(recover(), 1);
+  EXPECT_EQ(attr(10), fifo(6));
+  EXPECT_EQ(attr(11), nice_of(9));
+}
+
+TEST_F(RecoveryTest, SetBaseUnderADonationSurvives) {
+  scheduler_.add(10, nice_of(4));
+  apply({boost(10, fifo(5))});
+  ASSERT_TRUE(actuator().set_base(id(10), nice_of(11)).ok());
+  crash();
+  EXPECT_EQ(recover(), 1);
+  EXPECT_EQ(attr(10), nice_of(11));
+}
+
+TEST_F(RecoveryTest, AThreadThatIsGoneIsNormal) {
+  scheduler_.add(10, nice_of(4));
+  apply({boost(10, fifo(5))});
+  crash();
+  scheduler_.threads.clear();
+  EXPECT_EQ(recover(), 0);
+  EXPECT_TRUE(actuator().recovery_notes().empty());
+}
+
+TEST_F(RecoveryTest, WhatCannotBeGivenBackStaysInTheJournal) {
+  scheduler_.add(10, nice_of(4));
+  apply({boost(10, fifo(5))});
+  crash();
+  scheduler_.threads[10].set_error = EPERM;
+  EXPECT_EQ(recover(), 0);
+  EXPECT_EQ(actuator().recovery_notes().size(), 1U);
+  actuator_.reset();
+  scheduler_.threads[10].set_error = 0;
+  EXPECT_EQ(recover(), 1);
+  EXPECT_EQ(attr(10), nice_of(4));
+}
+
+TEST_F(RecoveryTest, AnotherBootsThreadsAreNotTouched) {
+  scheduler_.add(10, nice_of(4));
+  apply({boost(10, fifo(5))});
+  crash();
+  auto later = options();
+  later.boot_id = "next-boot";
+  start(later);
+  ASSERT_TRUE(actuator().recover().ok());
+  EXPECT_EQ(scheduler_.sets, 0);
+}
+
+TEST_F(RecoveryTest, WithoutAJournalNothingIsTouched) {
+  auto bad = options();
+  bad.state_dir = dir_ + "/no/such";
+  start(bad);
+  EXPECT_FALSE(actuator().recover().ok());
+  scheduler_.add(10, nice_of(0));
+  apply({boost(10, fifo(5))});
+  EXPECT_EQ(scheduler_.sets, 0);
+  EXPECT_EQ(heard(), (Heard{{What::failed, Ineffective::none}}));
+}
+
+TEST_F(RecoveryTest, AnEndThatFailsIsRepairedByTheNextStart) {
+  scheduler_.add(10, nice_of(4));
+  apply({boost(10, fifo(5))});
+  scheduler_.threads[10].set_error = EPERM;
+  apply({});
+  actuator_.reset();
+  scheduler_.threads[10].set_error = 0;
+  EXPECT_EQ(recover(), 1);
+  EXPECT_EQ(attr(10), nice_of(4));
+}
+
+}  // namespace
+}  // namespace swapd::actuate
