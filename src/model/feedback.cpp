@@ -67,20 +67,33 @@ Index Model::Impl::awaited_from(Index requester, Index provider) const {
 // too where they had a choice: else the first of a blocked provider's providers would be favoured for ever.
 std::vector<Model::Impl::Chargeable> Model::Impl::chargeable(Index requester) const {
   std::vector<Chargeable> found;
-  const WaitNotes* favour = store.threads[requester].notes.get();
-  if (favour == nullptr) return found;
+  const WaitNotes* notes = store.threads[requester].notes.get();
+  if (notes == nullptr || notes->favoured_path.empty()) return found;
+  const std::vector<ThreadId>& path = notes->favoured_path;
+  const Search::Node* node = &search.run(requester);
+  const auto is_step = [&](const Reach& reach, std::size_t step) {
+    return store.threads[store.providers[reach.first].thread].id == path[step];
+  };
+  // The way to the favoured leaf as the graph has it now; where it has gone, the first step alone.
+  const auto way = std::find_if(node->reached.begin(), node->reached.end(), [&](const Reach& reach) {
+    return is_step(reach, 0) && store.threads[reach.leaf].id == path.back();
+  });
+  if (way == node->reached.end()) {
+    const Index direct = store.find(path.front());
+    const Index resource = direct == none ? none : awaited_from(requester, direct);
+    if (resource != none && node->direct > 1) found.push_back({requester, path.front(), resource});
+    return found;
+  }
   Index level = requester;
-  for (const ThreadId id : favour->favoured_path) {
-    const Index provider = store.find(id);
-    const Index resource = provider == none ? none : awaited_from(level, provider);
-    if (resource == none) break;
-    const bool inner = level != requester;
-    const bool literal = store.settings_of(resource).feedback == Feedback::paper;
-    if (!(inner && literal)) {
-      (void)search.run(level);
-      if (search.direct() > 1) found.push_back({level, id, resource});
-    }
-    level = provider;
+  const Reach* reach = &*way;
+  for (std::size_t step = 0; step < path.size() && is_step(*reach, step); ++step) {
+    const Provider& provider = store.providers[reach->first];
+    const bool literal = store.settings_of(provider.resource).feedback == Feedback::paper;
+    if (node->direct > 1 && !(step > 0 && literal)) found.push_back({level, path[step], provider.resource});
+    if (reach->node == none) break;
+    level = provider.thread;
+    node = &search.node(reach->node);
+    reach = &node->reached[reach->place];
   }
   return found;
 }

@@ -111,7 +111,7 @@ std::vector<ThreadId> Model::Impl::path(const std::vector<Reach>& reached, std::
     const Reach& reach = (*here)[place];
     ids.push_back(store.threads[store.providers[reach.first].thread].id);
     if (reach.node == none) return ids;
-    here = &search.node(reach.node);
+    here = &search.node(reach.node).reached;
     place = reach.place;
   }
 }
@@ -120,7 +120,7 @@ std::vector<Candidate> Model::candidates(ThreadId requester) const {
   const Store& store = impl_->store;
   const Index at = store.find(requester);
   if (at == none || store.threads[at].state != RunState::blocked) return {};
-  const std::vector<Reach>& reached = impl_->search.run(at);
+  const std::vector<Reach>& reached = impl_->search.run(at).reached;
   std::vector<Candidate> found;
   found.reserve(reached.size());
   for (std::size_t place = 0; place < reached.size(); ++place) {
@@ -134,8 +134,7 @@ std::vector<Candidate> Model::candidates(ThreadId requester) const {
 std::size_t Model::direct_candidates(ThreadId requester) const {
   const Index at = impl_->store.find(requester);
   if (at == none || impl_->store.threads[at].state != RunState::blocked) return 0;
-  (void)impl_->search.run(at);
-  return impl_->search.direct();
+  return impl_->search.run(at).direct;
 }
 
 bool Model::has_choice(ThreadId requester) const {

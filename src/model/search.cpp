@@ -14,18 +14,17 @@ std::uint32_t debits(const WaitNotes* notes, ThreadId thread) {
 void Search::begin() {
   ++run_;
   steps_ = 0;
-  direct_ = 0;
   nodes_used_ = 0;
   if (marks_.size() < store_.threads.end()) marks_.resize(store_.threads.end());
 }
 
 Index Search::fresh_node() {
   if (nodes_used_ == nodes_.size()) nodes_.emplace_back();
-  nodes_[nodes_used_].clear();
+  nodes_[nodes_used_].reached.clear();
   return nodes_used_++;
 }
 
-const std::vector<Reach>& Search::run(Index requester) {
+const Search::Node& Search::run(Index requester) {
   begin();
   return nodes_[expand(requester, 0).node];
 }
@@ -67,8 +66,7 @@ void Search::expand_provider(Index provider, const WaitNotes* notes, std::uint32
   const double left = static_cast<double>(candidate.confidence) - debits(notes, thread.id);
   const double value = std::max(left, 0.0) / (depth == 0 ? 1.0 : kind.base_confidence);
   const double overdraft = std::max(-left, 0.0);
-  std::vector<Reach>& reached = nodes_[result.node];
-  const std::size_t before = reached.size();
+  std::vector<Reach>& reached = nodes_[result.node].reached;
   if (thread.state != RunState::blocked) {
     reached.push_back({candidate.thread, provider, none, 0, value, static_cast<float>(overdraft)});
   } else if (thread.requests != none && depth + 1 < max_depth) {
@@ -78,22 +76,19 @@ void Search::expand_provider(Index provider, const WaitNotes* notes, std::uint32
       result.lowest_cut = std::min(result.lowest_cut, below.lowest_cut);
       node = below.node;
     }
-    const std::vector<Reach>& onward = nodes_[node];
+    const std::vector<Reach>& onward = nodes_[node].reached;
     for (Index place = 0; place < onward.size(); ++place, ++steps_) {
       const Reach& rest = onward[place];
       reached.push_back(
           {rest.leaf, provider, node, place, value * rest.value, static_cast<float>(overdraft) + rest.overdraft});
     }
   }
-  if (depth == 0 && reached.size() > before && marks_[candidate.thread].counted != run_) {
-    marks_[candidate.thread].counted = run_;
-    ++direct_;
-  }
 }
 
 // Best first; then one way for each leaf, its best. The order is total: evidence and age decide between equals, and
 // below the same provider the order of its own node stands.
-void Search::order(std::vector<Reach>& reached) {
+void Search::order(Node& node) {
+  std::vector<Reach>& reached = node.reached;
   std::sort(reached.begin(), reached.end(), [this](const Reach& a, const Reach& b) {
     // As floats, so that the same factors multiplied in another order compare equal.
     if (const auto x = static_cast<float>(a.value), y = static_cast<float>(b.value); x != y) return x > y;
@@ -105,6 +100,12 @@ void Search::order(std::vector<Reach>& reached) {
     return static_cast<std::int32_t>(first.age - second.age) < 0;  // the counter may wrap
   });
   const std::uint64_t stamp = ++stamp_;
+  node.direct = 0;
+  for (const Reach& reach : reached) {
+    std::uint64_t& counted = marks_[store_.providers[reach.first].thread].counted;
+    if (counted != stamp) ++node.direct;
+    counted = stamp;
+  }
   std::erase_if(reached, [&](const Reach& reach) {
     if (marks_[reach.leaf].seen == stamp) return true;
     marks_[reach.leaf].seen = stamp;

@@ -12,7 +12,7 @@ namespace swapd::model {
 struct Reach {
   Index leaf = none;
   Index first = none;  // the provider record by which the way begins
-  Index node = none;   // where the way goes on: Search::node(node)[place]; none: `first` is the leaf
+  Index node = none;   // where the way goes on: Search::node(node).reached[place]; none: `first` is the leaf
   Index place = 0;
   double value = 0;     // confidence from the requester on; within a node, divided by K
   float overdraft = 0;  // debits beyond the confidences on the way: whose turn it is among those that stand at 0
@@ -32,11 +32,14 @@ class Search {
 
   explicit Search(const Store& store) : store_(store) {}
 
-  // The best first. Valid until the next call.
-  const std::vector<Reach>& run(Index requester);
-  [[nodiscard]] const std::vector<Reach>& node(Index at) const { return nodes_[at]; }
-  // How many different direct providers the last run() found to be runnable or virtual runnable.
-  [[nodiscard]] std::size_t direct() const { return direct_; }
+  // What one blocked thread reaches.
+  struct Node {
+    std::vector<Reach> reached;  // the best first
+    std::size_t direct = 0;      // how many of its own providers are runnable or virtual runnable
+  };
+  // Valid until the next call.
+  const Node& run(Index requester);
+  [[nodiscard]] const Node& node(Index at) const { return nodes_[at]; }
 
   // Every thread in the tree but the requester, nearest first. `visit(thread, resource)` sees each awaited resource
   // with the thread that waits for it.
@@ -46,7 +49,7 @@ class Search {
  private:
   struct Mark {
     std::uint64_t seen = 0;      // as a leaf of the node being sorted, or in the tree
-    std::uint64_t counted = 0;   // as a direct provider
+    std::uint64_t counted = 0;   // as a provider of the node being sorted
     std::uint64_t expanded = 0;  // run() in which `node` was worked out
     Index node = none;
     std::uint32_t way = 0;  // 1 + depth while on the present way
@@ -58,18 +61,17 @@ class Search {
 
   Expanded expand(Index thread, std::uint32_t depth);
   void expand_provider(Index provider, const WaitNotes* notes, std::uint32_t depth, Expanded& result);
-  void order(std::vector<Reach>& reached);
+  void order(Node& node);
   Index fresh_node();
   void begin();
 
   const Store& store_;
   std::vector<Mark> marks_;
-  std::deque<std::vector<Reach>> nodes_;
+  std::deque<Node> nodes_;
   Index nodes_used_ = 0;
   std::uint64_t run_ = 0;
   std::uint64_t stamp_ = 0;
   std::size_t steps_ = 0;
-  std::size_t direct_ = 0;
 };
 
 // Of the thread in that wait.

@@ -1,0 +1,169 @@
+// What the model and the decider cost, in time and in memory (papers/001, section 5.1 gives 64 bytes a resource and 32
+// a requester or a provider). Built with 10 000 threads and 100 000 resources, of which each thread provides twenty.
+#include <benchmark/benchmark.h>
+
+#include <malloc.h>
+
+#include <memory>
+
+#include "decide/donation.h"
+#include "model/model.h"
+
+namespace swapd {
+namespace {
+
+constexpr int threads = 10'000;
+constexpr int resources = 100'000;
+constexpr int provided_by_each = 20;
+
+ThreadId thread(int number) { return {1 + number, 7}; }
+Resource resource(int number) { return {ResourceKind::socket, {static_cast<std::uint64_t>(40'000 + number)}}; }
+SchedAttr fifo(int priority) {
+  return {.policy = SchedPolicy::fifo, .rt_priority = static_cast<std::uint8_t>(priority)};
+}
+
+// What malloc has handed out, its own overhead included (mallinfo(3)).
+std::size_t allocated_bytes() {
+  const struct mallinfo2 info = mallinfo2();
+  return info.uordblks + info.hblkhd;
+}
+
+struct World {
+  model::Model model{{}};
+  decide::DonationDecider decider{{}};
+
+  World() {
+    for (int i = 0; i < threads; ++i)
+      model.apply(Enrolled{{}, thread(i), 1 + i, 1000, i % 10 == 0 ? fifo(50) : SchedAttr{}});
+    for (int i = 0; i < threads; ++i) {
+      // Neighbours share resources: two providers each.
+      for (int j = 0; j < provided_by_each; ++j) model.apply(Accessed{{}, thread(i), at(i, j)});
+    }
+  }
+  static Resource at(int thread_number, int j) {
+    return resource((thread_number * (resources / threads) + j) % resources);
+  }
+};
+
+World& world() {
+  static World made;
+  return made;
+}
+
+void access_known(benchmark::State& state) {
+  World& w = world();
+  int i = 0;
+  for (auto _ : state) {
+    i = (i + 7919) % threads;
+    w.model.apply(Accessed{{}, thread(i), World::at(i, i % provided_by_each)});
+  }
+}
+BENCHMARK(access_known);
+
+void access_and_release(benchmark::State& state) {
+  World& w = world();
+  int i = 0;
+  for (auto _ : state) {
+    i = (i + 7919) % threads;
+    const Resource fresh = resource(resources + i);
+    w.model.apply(Accessed{{}, thread(i), fresh});
+    w.model.apply(Released{{}, thread(i), fresh});
+  }
+}
+BENCHMARK(access_and_release);
+
+// One round of a client and its server: block, decide, wake with credit.
+void block_decide_wake(benchmark::State& state) {
+  World& w = world();
+  const auto awaited = static_cast<int>(state.range(0));
+  int i = 0;
+  for (auto _ : state) {
+    i = (i + 7910) % threads;  // a FIFO thread
+    Blocked blocked{{}, thread(i), 0, {}};
+    for (int j = 0; j < awaited; ++j) blocked.awaited.push_back(World::at(i, j));
+    w.model.apply(std::move(blocked));
+    benchmark::DoNotOptimize(w.decider.decide(w.model, {thread(i)}, {}));
+    w.model.apply(Woken{{}, thread(i), thread((i + 1) % threads), World::at(i, 10), false});
+  }
+}
+BENCHMARK(block_decide_wake)->Arg(1)->Arg(20);
+
+// A decision for one requester at the head of a chain.
+void decide_cascade(benchmark::State& state) {
+  model::Model model({});
+  decide::DonationDecider decider({});
+  const auto depth = static_cast<int>(state.range(0));
+  model.apply(Enrolled{{}, thread(0), 1, 1000, fifo(50)});
+  for (int i = 0; i < depth; ++i) {
+    model.apply(Enrolled{{}, thread(i + 1), i + 2, 1000, {}});
+    model.apply(Accessed{{}, thread(i + 1), resource(i)});
+    model.apply(Blocked{{}, thread(i), 0, {resource(i)}});
+  }
+  for (auto _ : state) benchmark::DoNotOptimize(decider.decide(model, {thread(0)}, {}));
+}
+BENCHMARK(decide_cascade)->Arg(1)->Arg(8)->Arg(64);
+
+// A server that waits in epoll for many sockets, each with a provider of its own.
+void decide_epoll(benchmark::State& state) {
+  model::Model model({});
+  decide::DonationDecider decider({});
+  const auto members = static_cast<int>(state.range(0));
+  Blocked blocked{{}, thread(0), 0, {}};
+  model.apply(Enrolled{{}, thread(0), 1, 1000, fifo(50)});
+  for (int i = 0; i < members; ++i) {
+    model.apply(Enrolled{{}, thread(i + 1), i + 2, 1000, {}});
+    model.apply(Accessed{{}, thread(i + 1), resource(i)});
+    blocked.awaited.push_back(resource(i));
+  }
+  model.apply(std::move(blocked));
+  for (auto _ : state) benchmark::DoNotOptimize(decider.decide(model, {thread(0)}, {}));
+}
+BENCHMARK(decide_epoll)->Arg(10)->Arg(100)->Arg(1000);
+
+// A thousand requesters at once, each with a choice of two.
+void decide_thousand(benchmark::State& state) {
+  World& w = world();
+  std::vector<ThreadId> requesters;
+  for (int i = 0; i < threads; i += 10) {
+    requesters.push_back(thread(i));
+    w.model.apply(Blocked{{}, thread(i), 0, {World::at(i, 15)}});
+  }
+  for (auto _ : state) benchmark::DoNotOptimize(w.decider.decide(w.model, requesters, {}));
+  for (const ThreadId id : requesters) w.model.apply(Woken{{}, id, {}, {}, true});
+}
+BENCHMARK(decide_thousand)->Unit(benchmark::kMicrosecond);
+
+// Not a matter of time: the counters are what this one is for.
+void memory(benchmark::State& state) {
+  for (auto _ : state) {
+    auto model = std::make_unique<model::Model>(model::Settings{});
+    std::size_t before = allocated_bytes();
+    const auto since = [&](std::size_t count) {
+      const std::size_t now = allocated_bytes();
+      const double each = static_cast<double>(now - before) / static_cast<double>(count);
+      before = now;
+      return each;
+    };
+    for (int i = 0; i < threads; ++i) model->apply(Enrolled{{}, thread(i), 1 + i, 1000, {}});
+    state.counters["thread_B"] = since(threads);
+    // The first provider of a resource makes the resource, its place in the hash table included; the second does not.
+    for (int i = 0; i < resources; ++i) model->apply(Accessed{{}, thread(i % threads), resource(i)});
+    const double both = since(resources);
+    for (int i = 0; i < resources; ++i) model->apply(Accessed{{}, thread((i + 1) % threads), resource(i)});
+    const double provider = since(resources);
+    state.counters["provider_B"] = provider;
+    state.counters["resource_B"] = both - provider;
+    for (int i = 0; i < threads; ++i) {
+      Blocked blocked{{}, thread(i), 0, {}};
+      for (int j = 0; j < 10; ++j) blocked.awaited.push_back(resource((i * 10 + j) % resources));
+      model->apply(std::move(blocked));
+    }
+    state.counters["requester_B"] = since(10 * threads);
+  }
+}
+BENCHMARK(memory)->Iterations(1)->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace swapd
+
+BENCHMARK_MAIN();

@@ -1,0 +1,208 @@
+// Who lends what to whom (DESIGN.md section 6).
+#include <gmock/gmock.h>
+
+#include "unit/model/world.h"
+
+namespace swapd::test {
+namespace {
+
+using decide::Donation;
+using decide::DonationDecider;
+using decide::DonationRules;
+using decide::Refusal;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+const ThreadId p1 = thread(1), p2 = thread(2), p3 = thread(3), p4 = thread(4), p5 = thread(5);
+const Resource r1 = resource(1), r2 = resource(2);
+
+class Decider : public testing::Test {
+ protected:
+  std::vector<Donation> decide(std::vector<ThreadId> requesters) {
+    return decider.decide(world.model, requesters, world.now);
+  }
+  std::vector<ThreadId> requesters_of(const std::vector<Donation>& donations) {
+    std::vector<ThreadId> ids;
+    for (const Donation& donation : donations) ids.push_back(donation.requester);
+    return ids;
+  }
+  World world;
+  DonationDecider decider{{}};
+};
+
+TEST_F(Decider, ALoneProviderGetsItWithoutAChoice) {
+  world.enroll(p1, fifo(50));
+  world.enroll(2, 2);
+  world.provides(p2, r1);
+  EXPECT_THAT(decide({p1}), IsEmpty());  // it runs
+  world.blocks(p1, {r1});
+  const auto all = decide({p1});
+  ASSERT_THAT(all, SizeIs(1));
+  EXPECT_THAT(all[0].path, ElementsAre(p2));
+  EXPECT_FALSE(all[0].choice);
+  EXPECT_EQ(all[0].refusal, Refusal::none);
+  EXPECT_TRUE(all[0].attr.reset_on_fork);
+  EXPECT_EQ(world.model.favoured(p1), p2);
+  // However long it takes.
+  for (int i = 0; i < 100; ++i) world.uses_quantum(p1);
+  EXPECT_EQ(decide({p1}), all);
+}
+
+TEST_F(Decider, TheMostImportantComesFirstAndThenTheLongestWait) {
+  world.enroll(p1, nice(-5));
+  world.enroll(p2, fifo(10));
+  world.enroll(p3, nice(-5));
+  world.enroll(p4, nice(10));
+  world.enroll(5, 5);
+  world.provides(p5, r1);
+  for (const ThreadId id : {p3, p1, p2, p4}) world.blocks(id, {r1});
+  // P4 is less important than P5 itself: nothing to lend, though P5 is its favoured one.
+  EXPECT_THAT(requesters_of(decide({p1, p2, p3, p4, p3})), ElementsAre(p2, p3, p1));
+  EXPECT_EQ(world.model.favoured(p4), p5);
+}
+
+TEST_F(Decider, PrioritiesMayChangeInMidWait) {
+  world.enroll(p1, nice(-5));
+  world.enroll(p2, nice(-10));
+  world.enroll(3, 3);
+  world.provides(p3, r1);
+  world.blocks(p1, {r1});
+  world.blocks(p2, {r1});
+  EXPECT_THAT(requesters_of(decide({p1, p2})), ElementsAre(p2, p1));
+  world.enroll(p1, fifo(20));
+  auto all = decide({p1, p2});
+  EXPECT_THAT(requesters_of(all), ElementsAre(p1, p2));
+  EXPECT_EQ(all[0].attr.rt_priority, 19);
+  // The provider becomes the more important one itself.
+  world.enroll(p3, fifo(30));
+  EXPECT_THAT(decide({p1, p2}), IsEmpty());
+}
+
+TEST_F(Decider, EveryThreadOfAPathIsLentWhatTheFirstRequesterLends) {
+  world.enroll(p1, fifo(50));
+  world.enroll(2, 3);
+  world.provides(p2, r1);
+  world.provides(p3, r2);
+  world.blocks(p2, {r2});
+  world.blocks(p1, {r1});
+  const auto all = decide({p1});
+  ASSERT_THAT(all, SizeIs(1));
+  EXPECT_THAT(all[0].path, ElementsAre(p2, p3));
+  EXPECT_EQ(all[0].attr.rt_priority, 49);
+  // It is enough that one of them is lifted.
+  world.enroll(p3, fifo(60));
+  EXPECT_THAT(decide({p1}), SizeIs(1));
+  world.enroll(p2, fifo(60));
+  EXPECT_THAT(decide({p1}), IsEmpty());
+}
+
+TEST_F(Decider, ConfidencesThatMoveElsewhereDoNotTakeAQuantumAway) {
+  world.enroll(p1, fifo(50));
+  world.enroll(2, 5);
+  world.provides(p2, r1);
+  world.provides(p3, r1);
+  world.blocks(p1, {r1});
+  EXPECT_THAT(decide({p1})[0].path, ElementsAre(p2));
+  // P3 provides another requester meanwhile and stands higher.
+  world.blocks(p5, {r1});
+  world.wakes(p5, p3, r1);
+  EXPECT_GT(world.value(p1, p3), world.value(p1, p2));
+  EXPECT_THAT(decide({p1})[0].path, ElementsAre(p2));
+  world.uses_quantum(p1);
+  EXPECT_THAT(decide({p1})[0].path, ElementsAre(p3));
+}
+
+TEST_F(Decider, ANewcomerOfEqualConfidenceDoesNotTakeItAway) {
+  world.enroll(p1, fifo(50));
+  world.enroll(2, 4);
+  world.provides(p3, r1, Evidence::holder);
+  world.blocks(p1, {r1});
+  EXPECT_THAT(decide({p1})[0].path, ElementsAre(p3));
+  world.provides(p2, r1, Evidence::accessed);
+  EXPECT_THAT(decide({p1})[0].path, ElementsAre(p3));
+  EXPECT_TRUE(decide({p1})[0].choice);
+}
+
+TEST_F(Decider, WhoBlocksWithoutBeingVirtualRunnableOrGoesIsReplaced) {
+  world.enroll(p1, fifo(50));
+  world.enroll(2, 4);
+  for (const ThreadId id : {p2, p3, p4}) world.provides(id, r1);
+  world.blocks(p1, {r1});
+  EXPECT_THAT(decide({p1})[0].path, ElementsAre(p2));
+  world.blocks(p2, {});
+  EXPECT_THAT(decide({p1})[0].path, ElementsAre(p3));
+  world.exits(p3);
+  EXPECT_THAT(decide({p1})[0].path, ElementsAre(p4));
+  world.exits(p4);
+  EXPECT_THAT(decide({p1}), IsEmpty());
+  EXPECT_EQ(world.model.favoured(p1), std::nullopt);
+  world.wakes_by_itself(p2);
+  EXPECT_THAT(decide({p1})[0].path, ElementsAre(p2));
+}
+
+TEST_F(Decider, AWaitThatEndsIsForgottenEvenUntold) {
+  world.enroll(p1, fifo(50));
+  world.enroll(2, 3);
+  world.provides(p2, r1);
+  world.provides(p3, r1);
+  world.blocks(p1, {r1});
+  EXPECT_THAT(decide({p1})[0].path, ElementsAre(p2));
+  world.wakes(p1, p3, r1);
+  world.blocks(p1, {r1});
+  EXPECT_THAT(decide({p1})[0].path, ElementsAre(p3));  // 21, and no quantum of an earlier wait in the way
+  decider.forget(p1);
+  EXPECT_THAT(decide({p1})[0].path, ElementsAre(p3));
+  world.exits(p1);
+  EXPECT_THAT(decide({p1}), IsEmpty());
+}
+
+TEST_F(Decider, OtherUsersThreadsOnlyWhereTheRulesSaySo) {
+  world.enroll(p1, fifo(50), 1000);
+  world.enroll(p2, {}, 1001);
+  world.provides(p2, r1);
+  world.blocks(p1, {r1});
+  auto all = decide({p1});
+  ASSERT_THAT(all, SizeIs(1));
+  EXPECT_EQ(all[0].refusal, Refusal::policy);
+  // One of its own user is preferred to a refused one.
+  world.enroll(p3, {}, 1000);
+  world.provides(p3, r1);
+  all = decide({p1});
+  EXPECT_THAT(all[0].path, ElementsAre(p3));
+  EXPECT_EQ(all[0].refusal, Refusal::none);
+  // One stranger on the path is enough.
+  world.blocks(p3, {r2});
+  world.provides(p2, r2);
+  EXPECT_EQ(decide({p1})[0].refusal, Refusal::policy);
+  decider.set_rules({.cross_user = true});
+  EXPECT_EQ(decide({p1})[0].refusal, Refusal::none);
+  decider.set_rules({});
+  world.enroll(p1, fifo(50), 0);  // root may
+  EXPECT_EQ(decide({p1})[0].refusal, Refusal::none);
+}
+
+TEST_F(Decider, WhatIsLent) {
+  world.enroll(2, 2);
+  world.provides(p2, r1);
+  const auto lent = [&](const SchedAttr& base, const LendingRules& rules) {
+    world.enroll(p1, base);
+    world.blocks(p1, {r1});
+    decider.set_rules({.lending = rules});
+    const auto all = decide({p1});
+    return all.empty() ? SchedAttr{.policy = SchedPolicy::idle} : all[0].attr;
+  };
+  EXPECT_EQ(lent(nice(-10), {}).nice, -10);
+  const SchedAttr strict = lent(nice(-10), {.strict = true});
+  EXPECT_EQ(strict.policy, SchedPolicy::fifo);
+  EXPECT_EQ(strict.rt_priority, 1);
+  const SchedAttr no_realtime = lent(fifo(50), {.realtime_allowed = false});
+  EXPECT_EQ(no_realtime.policy, SchedPolicy::other);
+  EXPECT_EQ(no_realtime.nice, -20);
+  EXPECT_EQ(lent(fifo(99), {.rt_ceiling = 40}).rt_priority, 40);
+  EXPECT_EQ(lent({.policy = SchedPolicy::deadline}, {}).rt_priority, 90);
+  EXPECT_EQ(lent(nice(0), {}).policy, SchedPolicy::idle);  // lifts nobody: no donation
+}
+
+}  // namespace
+}  // namespace swapd::test
