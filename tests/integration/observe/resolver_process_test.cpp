@@ -1,0 +1,113 @@
+#include <signal.h>
+#include <sys/syscall.h>
+
+#include "blocked_program.h"
+
+namespace swapd::observe {
+namespace {
+
+using Processes = ResolverTest;
+
+TEST_F(Processes, AParentWaitsForItsChild) {
+  for (const char* scenario : {"wait4", "waitid", "waitid-pidfd", "wait-any"}) {
+    SCOPED_TRACE(scenario);
+    const Story story = start("process", scenario);
+    expect_quick(story);
+    expect_provider(story, ResourceKind::child_exit, Evidence::child);
+    const Resource awaited = resolver_.quick(story.site).awaited.at(0);
+    const bool any = std::string(scenario) == "wait-any";
+    EXPECT_EQ(awaited.ids[any ? 2 : 0], static_cast<std::uint64_t>(any ? story.waiter : story.provider));
+    EXPECT_EQ(awaited.ids[any ? 3 : 1], procfs_.thread_id(any ? story.waiter : story.provider).value_or({}).start_time);
+  }
+}
+
+// The child is called 2 by its parent; its id here is another.
+TEST_F(Processes, AChildInAPidNamespaceOfItsOwn) {
+  Story story = start("process", "wait4-namespace");
+  story.site = blocked(story.waiter, {SYS_wait4});
+  EXPECT_EQ(story.site.args[0], 2U);
+  EXPECT_FALSE(resolver_.quick(story.site).complete);
+  expect_provider(story, ResourceKind::child_exit, Evidence::child);
+}
+
+TEST_F(Processes, AWaitForASignalIsForTheProcess) {
+  for (const char* scenario : {"sigsuspend", "sigwaitinfo", "pause"}) {
+    SCOPED_TRACE(scenario);
+    const Story story = start("process", scenario);
+    expect_quick(story);
+    const Wait wait = resolver_.quick(story.site);
+    const auto id = procfs_.thread_id(story.waiter);
+    ASSERT_TRUE(id.ok());
+    const Resource expected{ResourceKind::signal, {static_cast<std::uint64_t>(story.waiter), id->start_time}};
+    EXPECT_THAT(wait.awaited, testing::ElementsAre(expected));
+    // Nothing tells who will send it; who did is learnt from its call.
+    EXPECT_TRUE(resolver_.scan(story.waiter, wait.awaited, story.members).empty());
+    const CallSite kill{.tid = story.provider,
+                        .tgid = story.provider,
+                        .nr = SYS_kill,
+                        .args = {static_cast<std::uint64_t>(story.waiter), SIGUSR1}};
+    EXPECT_THAT(resolver_.access(kill).accessed, testing::ElementsAre(expected));
+  }
+}
+
+TEST_F(Processes, TimeIsProvidedByNobody) {
+  const Story story = start("process", "sleep");
+  const Wait wait = resolver_.quick(story.site);
+  EXPECT_TRUE(wait.complete);
+  EXPECT_TRUE(wait.awaited.empty());
+}
+
+TEST_F(Processes, SystemVObjectsAreNamedByTheirLastUsers) {
+  for (const auto& [scenario, kind] :
+       {std::pair{"sysv-sem", ResourceKind::sysv_sem}, std::pair{"sysv-msg", ResourceKind::sysv_msg}}) {
+    SCOPED_TRACE(scenario);
+    Story story = start("process", scenario);
+    story.site = blocked(story.waiter, {SYS_semop, SYS_semtimedop, SYS_msgrcv});
+    expect_quick(story);
+    expect_provider(story, kind);
+    EXPECT_EQ(resolver_.access(story.site).accessed, resolver_.quick(story.site).awaited);
+  }
+}
+
+TEST_F(Processes, AnIpcNamespaceIsPartOfTheName) {
+  Story story = start("process", "sysv-sem-namespace");
+  story.site = blocked(story.waiter, {SYS_semop, SYS_semtimedop});
+  const Wait wait = resolver_.quick(story.site);
+  ASSERT_EQ(wait.awaited.size(), 1U);
+  EXPECT_EQ(wait.awaited[0].ids[0], procfs_.namespace_inode(story.waiter, "ipc").value_or(0));
+  EXPECT_NE(wait.awaited[0].ids[0], procfs_.namespace_inode(::getpid(), "ipc").value_or(0));
+  EXPECT_TRUE(resolver_.scan(story.waiter, wait.awaited, story.members).empty());
+}
+
+TEST_F(Processes, AMutexNamesItsOwner) {
+  for (const char* scenario : {"mutex", "mutex-pi", "mutex-robust", "mutex-shared", "join"}) {
+    SCOPED_TRACE(scenario);
+    Story story = start("process", scenario);
+    story.site = blocked(story.waiter, {SYS_futex});
+    const Wait wait = resolver_.full(story.site);
+    ASSERT_EQ(wait.awaited.size(), 1U);
+    EXPECT_EQ(wait.awaited[0].kind, ResourceKind::futex);
+    EXPECT_EQ(wait.awaited[0].ids[3], std::string(scenario) == "mutex-shared" ? 1U : 0U);
+    EXPECT_THAT(wait.owners, testing::ElementsAre(story.provider));
+    expect_provider(story, ResourceKind::futex, Evidence::owner);
+  }
+}
+
+TEST_F(Processes, AThreadThatIsGoneIsNoError) {
+  pid_t gone = -1;
+  {
+    const Story story = start("process", "sleep");
+    gone = story.waiter;
+  }
+  EXPECT_TRUE(procfs_.stat(gone).error().gone());
+  EXPECT_TRUE(procfs_.syscall(gone).error().gone());
+  for (const int call : {SYS_read, SYS_wait4, SYS_semop, SYS_poll, SYS_futex, SYS_flock, SYS_epoll_wait}) {
+    const CallSite site{.tid = gone, .tgid = gone, .nr = call, .args = {0, 1, 0, 0, 0, 0}};
+    EXPECT_TRUE(resolver_.full(site).awaited.empty()) << call;
+  }
+  const Resource resource{ResourceKind::pipe, {1, 1}};
+  EXPECT_TRUE(resolver_.scan(gone, std::span(&resource, 1), {}).empty());
+}
+
+}  // namespace
+}  // namespace swapd::observe

@@ -1,0 +1,113 @@
+#include <sys/syscall.h>
+
+#include "blocked_program.h"
+
+namespace swapd::observe {
+namespace {
+
+std::string scenario_name(const testing::TestParamInfo<const char*>& test) { return test_name(test.param); }
+
+class SocketWait : public ResolverTest, public testing::WithParamInterface<const char*> {};
+
+TEST_P(SocketWait, NamesTheOtherEnd) {
+  const Story story = start("socket", GetParam());
+  expect_provider(story, ResourceKind::socket);
+}
+
+INSTANTIATE_TEST_SUITE_P(Sockets, SocketWait,
+                         testing::Values("pair-stream", "pair-dgram", "pair-seqpacket", "pair-write", "unix-stream",
+                                         "unix-seqpacket", "unix-unaccepted", "unix-dgram", "tcp", "tcp6",
+                                         "tcp-unaccepted", "udp-client", "udp-server", "udp6-server",
+                                         "udp-unconnected"),
+                         scenario_name);
+
+using Sockets = ResolverTest;
+
+TEST_F(Sockets, TheEngineKnowsThePeerOnceTheWorkerHasAsked) {
+  const Story story = start("socket", "unix-stream");
+  EXPECT_FALSE(resolver_.quick(story.site).complete);
+  EXPECT_TRUE(resolver_.quick(story.site).awaited.empty());
+  EXPECT_TRUE(resolver_.full(story.site).complete);
+  expect_quick(story);
+}
+
+TEST_F(Sockets, APeerThatHasNotAcceptedIsAskedForAgain) {
+  ManualClock clock;
+  Resolver resolver(procfs_, diag_, &clock);
+  const Story story = start("socket", "tcp-unaccepted");
+  const Wait full = resolver.full(story.site);
+  EXPECT_TRUE(resolver.quick(story.site).complete);
+  clock.advance(std::chrono::milliseconds(60));
+  const Wait later = resolver.quick(story.site);
+  EXPECT_FALSE(later.complete);
+  EXPECT_EQ(later.awaited, full.awaited);
+}
+
+// Who connects is known from history alone: the listening socket is awaited, and nobody holds its other end.
+TEST_F(Sockets, AcceptAwaitsTheListeningSocketItself) {
+  const Story story = start("socket", "accept");
+  EXPECT_EQ(story.site.nr, SYS_accept);
+  expect_quick(story);
+  const Wait wait = resolver_.quick(story.site);
+  const auto own = procfs_.fd_identity(story.waiter, static_cast<int>(story.site.args[0]));
+  ASSERT_TRUE(own.ok());
+  EXPECT_THAT(wait.awaited, testing::ElementsAre(Resource{ResourceKind::socket, {own->ino}}));
+  EXPECT_THAT(providers(story, wait.awaited), testing::IsEmpty());
+}
+
+class ConnectWait : public ResolverTest, public testing::WithParamInterface<const char*> {};
+
+TEST_P(ConnectWait, NamesTheServer) {
+  Story story = start("socket", GetParam());
+  story.site = blocked(story.waiter, {SYS_connect});
+  EXPECT_FALSE(resolver_.quick(story.site).complete);
+  expect_provider(story, ResourceKind::socket);
+}
+
+INSTANTIATE_TEST_SUITE_P(Sockets, ConnectWait, testing::Values("connect-unix", "connect-path", "connect-tcp"),
+                         scenario_name);
+
+TEST_F(Sockets, ACallerProvidesItsOwnEndpoint) {
+  const Story story = start("socket", "pair-stream");
+  const Access access = resolver_.access(story.site);
+  const auto own = procfs_.fd_identity(story.waiter, static_cast<int>(story.site.args[0]));
+  ASSERT_TRUE(own.ok());
+  EXPECT_TRUE(access.complete);
+  EXPECT_THAT(access.accessed, testing::ElementsAre(Resource{ResourceKind::socket, {own->ino}}));
+}
+
+TEST_F(Sockets, AConnectorProvidesTheListeningSocket) {
+  Story story = start("socket", "connect-unix");
+  story.site = blocked(story.waiter, {SYS_connect});
+  EXPECT_FALSE(resolver_.access(story.site).complete);
+  const Access access = resolver_.full_access(story.site);
+  const Wait wait = resolver_.full(story.site);
+  EXPECT_THAT(access.accessed, testing::IsSupersetOf(wait.awaited));
+}
+
+// A process of another network namespace is asked about in there.
+TEST_F(Sockets, OtherNetworkNamespaces) {
+  Child child({"/usr/bin/unshare", "-n", "/bin/sh", "-c",
+               "ip link set lo up 2>/dev/null || exit 3; exec " TEST_PROGRAMS "/block_socket tcp"});
+  Story story;
+  const std::string line = child.line();
+  if (line.empty()) GTEST_SKIP() << "no network namespace to be had (unshare, ip)";
+  ASSERT_EQ(std::sscanf(line.c_str(), "%d %d", &story.waiter, &story.provider), 2) << line;
+  story.site = blocked(story.waiter, {SYS_read});
+  story.members = {story.waiter, story.provider};
+  expect_provider(story, ResourceKind::socket);
+}
+
+TEST_F(Sockets, AProviderOutsideTheMembersIsNamedApart) {
+  Story story = start("socket", "unix-stream");
+  story.members = {story.waiter};
+  const Wait wait = resolver_.full(story.site);
+  const auto found = resolver_.scan(story.waiter, wait.awaited, story.members);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_THAT(found[0].threads, testing::IsEmpty());
+  ASSERT_EQ(found[0].unenrolled.size(), 1U);
+  EXPECT_EQ(found[0].unenrolled[0].tid, story.provider);
+}
+
+}  // namespace
+}  // namespace swapd::observe
