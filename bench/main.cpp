@@ -23,12 +23,15 @@ int run(int argc, char** argv) {
   const auto cpus = usable_cpus(options.cpus);
   if (!cpus) return fail(cpus.error().context(), 2);
   catch_interrupts();
+  become_harness();
   std::error_code error;
   const Context context{options, Work(calibrate()), *cpus,
                         std::filesystem::read_symlink("/proc/self/exe", error).string()};
   const auto lines = workload->run(context);
+  const int left = reap_left_behind();
   if (interrupted()) return fail("interrupted", 1);
   if (!lines) return fail(lines.error().text(), 1);
+  if (left > 0) return fail(std::to_string(left) + " processes were left behind (killed now)", 1);
   print(stdout, *lines, options.json);
   if (!options.plot.empty() && !(std::ofstream(options.plot) << workload->plot(*lines))) {
     return fail("cannot write " + options.plot, 1);

@@ -36,7 +36,7 @@ struct Peer {
   std::vector<int> fds;
   std::string word;
   Shared* shared = nullptr;
-  // child-exit: what the child sets for itself at its start ("given by hand"), and whether in a session of its own.
+  // child-exit: what the child gets at its start ("given by hand"), and whether in a session of its own.
   bool child_by_hand = false;
   bool child_own_session = false;
   SchedAttr child_attr;

@@ -20,7 +20,7 @@ class ChildExit final : public Mechanism {
   Status serve(const Computation&) override { return Error(ENOSYS, "child-exit has no server"); }
 
   // Everything but the client runs at nice 0: the client's own attributes get reset-on-fork (sched(7)), so that the
-  // child has never had them; by hand it is given others right at its start.
+  // child has never had them.
   Status attach_client(const Peer& peer) override {
     peer_ = peer;
     const sys::LinuxScheduler scheduler;
@@ -34,6 +34,8 @@ class ChildExit final : public Mechanism {
     child_ = ::fork();
     if (child_ < 0) return errno_error("fork");
     if (child_ == 0) ::_exit(run_child(parent, compute));
+    // By hand from the start: the child itself would first have to win the CPU.
+    if (peer_.child_by_hand) return sys::LinuxScheduler().set(child_, peer_.child_attr);
     return Done{};
   }
   Status await() override {
@@ -48,13 +50,10 @@ class ChildExit final : public Mechanism {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) return 1;
     if (peer_.child_own_session) ::setsid();
-    if (peer_.child_by_hand) {
-      if (!sys::LinuxScheduler().set(0, peer_.child_attr)) return 1;
-      if (peer_.child_own_session && !peer_.child_attr.realtime()) {
-        const Fd group(::open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC));
-        const std::string nice = std::to_string(peer_.child_attr.nice);
-        if (group && ::write(group.get(), nice.data(), nice.size()) < 0) return 1;
-      }
+    if (peer_.child_by_hand && peer_.child_own_session && !peer_.child_attr.realtime()) {
+      const Fd group(::open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC));
+      const std::string nice = std::to_string(peer_.child_attr.nice);
+      if (group && ::write(group.get(), nice.data(), nice.size()) < 0) return 1;
     }
     compute();
     return 0;

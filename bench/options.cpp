@@ -92,7 +92,6 @@ Options parse_options(int argc, char** argv) {
   Options options;
   Raw raw;
   CLI::App app("Measures what swapd does for programs that wait for starved ones (papers/001, section 5)", "swapbench");
-  app.require_subcommand(1);
   auto* client_server =
       app.add_subcommand("client-server", "A client waits for a server's computation, by each mechanism");
   auto* multi_server = app.add_subcommand("multi-server", "Five servers of unlike speed, one of which must answer");
@@ -114,6 +113,9 @@ Options parse_options(int argc, char** argv) {
       ->check(CLI::Range(1.0, 100'000.0));
   parse_or_exit(app, argc, argv);
 
+  if (app.get_subcommands().size() != 1) {
+    refuse("give one workload: client-server, multi-server, cascade, overhead or pipeline");
+  }
   auto* chosen = app.get_subcommands().front();
   options.workload = chosen->get_name();
   if (chosen == multi_server && chosen->count("--iterations") == 0) options.iterations = 15;
@@ -163,6 +165,7 @@ RoleOptions parse_role(int argc, char** argv) {
   app.add_option("--child", role.child_attr);
   app.add_option("--index", role.index);
   app.add_option("--control", role.control_fd)->required();
+  app.add_option("--gate", role.gate_fd)->required();
   app.add_option("--shared", role.shared_fd)->required();
   app.add_option("--iterations", role.iterations);
   app.add_option("--work-ms", role.work_ms);
@@ -178,6 +181,7 @@ std::vector<std::string> role_arguments(const RoleOptions& role) {
   std::vector<std::string> words = {"--role=" + role.role,
                                     "--workload=" + role.workload,
                                     number("--control", role.control_fd),
+                                    number("--gate", role.gate_fd),
                                     number("--shared", role.shared_fd),
                                     number("--index", role.index),
                                     number("--iterations", role.iterations),

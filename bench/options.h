@@ -45,7 +45,7 @@ struct Options {
 
 struct RoleOptions {
   std::string role, workload, mechanism, word, child_attr;
-  int index = 0, control_fd = -1, shared_fd = -1, iterations = 0;
+  int index = 0, control_fd = -1, gate_fd = -1, shared_fd = -1, iterations = 0;
   double work_ms = 0, rate = 0;
   std::vector<int> fds;
   bool split = false;

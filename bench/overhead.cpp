@@ -23,13 +23,14 @@ namespace {
 
 using SteadyTime = std::chrono::steady_clock;
 
-// The call: with history "holders" swapd traps semop among few others, with "calls" also write.
+// The call: with history "holders" swapd traps the semaphore calls among few others, with "calls" also write. glibc's
+// semop(2) is semtimedop without a time.
 struct Probe {
   const char* call;
   const char* history;
   int nr;
 };
-constexpr Probe probes[] = {{"semop", "holders", SYS_semop}, {"write", "calls", SYS_write}};
+constexpr Probe probes[] = {{"semop", "holders", SYS_semtimedop}, {"write", "calls", SYS_write}};
 
 const Probe& probe_of(const std::string& call) { return call == probes[1].call ? probes[1] : probes[0]; }
 
@@ -199,7 +200,7 @@ Status overhead_role(Role& role) {
   // Waiting for zero where it is zero: returns at once.
   const auto call = [&] {
     sembuf nothing{0, 0, IPC_NOWAIT};
-    if (probe.nr == SYS_semop) return ::semop(id, &nothing, 1) == 0;
+    if (probe.nr == SYS_semtimedop) return ::semtimedop(id, &nothing, 1, nullptr) == 0;
     return ::write(null.get(), "x", 1) == 1;
   };
   const auto calls_ms = [&](int count) -> Result<double> {

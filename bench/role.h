@@ -18,7 +18,7 @@ class Role {
   [[nodiscard]] Shared& shared() { return *memory_; }
   [[nodiscard]] const Work& work() const { return work_; }
   [[nodiscard]] Peer peer();
-  // Says "ready" and sleeps until "go".
+  // Says "ready" and sleeps until the gate opens, for all roles at once.
   [[nodiscard]] Status wait_for_go() const;
   [[nodiscard]] Status say(const std::string& line) const { return send_line(options_.control_fd, line); }
   // The next line of the harness; it closes its end to stop the role.

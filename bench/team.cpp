@@ -1,7 +1,8 @@
 #include "team.h"
 
+#include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -17,6 +18,10 @@ Result<std::unique_ptr<Team>> Team::make(const Context& context, const Setup& se
   auto shared = SharedMemory::create();
   if (!shared) return shared.error();
   team->shared_ = std::move(*shared);
+  int gate[2];
+  if (::pipe2(gate, O_CLOEXEC) != 0) return errno_error("pipe");
+  team->gate_read_.reset(gate[0]);
+  team->gate_write_.reset(gate[1]);
   if (setup.under == "swapd") {
     Options options = context.options;
     if (!setup.history.empty()) options.history = setup.history;
@@ -34,6 +39,7 @@ Status Team::add(const RoleSpec& spec) {
   RoleOptions role = spec.role;
   role.workload = options.workload;
   role.control_fd = channel->role.get();
+  role.gate_fd = gate_read_.get();
   role.shared_fd = shared_.fd();
   role.work_ms = setup_.work_ms;
   role.rate = context_.work.sorts_per_ms();
@@ -42,7 +48,7 @@ Status Team::add(const RoleSpec& spec) {
 
   Spawn spawn;
   spawn.inherit = role.fds;
-  spawn.inherit.insert(spawn.inherit.end(), {role.control_fd, role.shared_fd});
+  spawn.inherit.insert(spawn.inherit.end(), {role.control_fd, role.gate_fd, role.shared_fd});
   spawn.cpus = context_.cpus;
   spawn.own_session = options.split;
   const bool hand = setup_.under == "hand-set" && !spec.no_donation;
@@ -112,10 +118,7 @@ Status Team::begin() {
   auto hogs = start_hogs(setup_.hogs, context_.cpus, context_.options.split, limit() + std::chrono::seconds(60));
   if (!hogs) return hogs.error();
   hogs_ = std::move(*hogs);
-  // The client last: the servers stand ready when it comes.
-  for (std::size_t i = members_.size(); i-- > 0;) {
-    if (const auto told = send_line(members_[i].control.get(), "go"); !told) return told;
-  }
+  gate_write_.reset();
   return Done{};
 }
 

@@ -1,10 +1,12 @@
 // One run of one configuration: swapd where it is asked for, the processes of the workload, the hogs; and the end of
 // them all.
 //
-// Order: swapd, roles (each says "ready"), hogs, "go". So the load begins with the measurement and not while programs
-// still start. By hand ("hand-set") every role but the client gets what swapd would lend at best: the client's class
-// one priority lower (so that the client runs at once when it wakes, DESIGN.md section 6), or its nice value and, in a
-// session of its own, its group's.
+// Order: swapd, roles (each says "ready"), hogs, and then the gate opens: a pipe at which all roles read and whose
+// other end is closed, so that one wake-up starts all of them and the more important runs first. With a word to each, a
+// server by hand in the real-time class would compute while the harness has no CPU to tell the client. By hand
+// ("hand-set") every role but the client gets what swapd would lend at best: the client's class one priority lower (so
+// that the client runs at once when it wakes, DESIGN.md section 6), or its nice value and, in a session of its own, its
+// group's.
 #pragma once
 
 #include <deque>
@@ -59,7 +61,7 @@ class Team {
   ~Team() { end_all(hogs_); }
   [[nodiscard]] static Result<std::unique_ptr<Team>> make(const Context& context, const Setup& setup);
   [[nodiscard]] Status add(const RoleSpec& spec);
-  // Waits for "ready" of all, starts the hogs, says "go".
+  // Waits for "ready" of all, starts the hogs, opens the gate.
   [[nodiscard]] Status begin();
   // Waits for one line of role `index` (in the order of add). Any role's failure or end is an error.
   [[nodiscard]] Result<std::string> line_of(std::size_t index, std::chrono::milliseconds at_most);
@@ -92,6 +94,7 @@ class Team {
   TempDir dir_;
   std::unique_ptr<Daemon> daemon_;  // outlives the members: destroyed last
   SharedMemory shared_;
+  Fd gate_read_, gate_write_;
   std::vector<Member> members_;
   std::vector<Child> hogs_;
 };
