@@ -60,7 +60,6 @@ struct ObservePolicy {
   WatchMethod watch = WatchMethod::automatic;
   Duration poll_period = std::chrono::milliseconds(1);  // poll_period_ms
   bool trap_kill = false;
-  bool trap_transfers_io = false;  // reserved for shaping: the observe+io shape
   bool operator==(const ObservePolicy&) const = default;
 };
 
