@@ -156,6 +156,9 @@ Status LinuxScheduler::set(pid_t tid, const SchedAttr& attr) const {
   raw.deadline = attr.deadline_ns;
   raw.period = attr.period_ns;
   if (::syscall(SYS_sched_setattr, tid, &raw, 0) != 0) return set_error(errno, tid, attr);
+  // SCHED_IDLE keeps the nice value for later, shows it, and does not take it from sched_setattr(2).
+  if (attr.policy == SchedPolicy::idle && ::setpriority(PRIO_PROCESS, static_cast<id_t>(tid), attr.nice) != 0)
+    return set_error(errno, tid, attr);
   return Done{};
 }
 
