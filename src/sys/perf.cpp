@@ -1,5 +1,6 @@
 #include "sys/perf.h"
 
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -10,8 +11,6 @@ namespace swapd::sys {
 namespace {
 
 constexpr std::uint64_t never = 1ULL << 60;  // ns; the kernel wants periods below 2^63
-
-void set_period(int fd, std::uint64_t period) { ::ioctl(fd, PERF_EVENT_IOC_PERIOD, &period); }
 
 }  // namespace
 
@@ -78,17 +77,21 @@ Duration CpuTimer::used() const {
 }
 
 // PERIOD takes effect at once, on a running thread too (the kernel restarts its timer), and forgets what was left of
-// the old period. An expiry of the old one is in the ring by then. One of the new one that the line below discards
-// would need us to lose the CPU for a whole period here; it comes again after the next.
-void CpuTimer::arm(Duration period) {
-  set_period(fd_.get(), static_cast<std::uint64_t>(std::max<Duration::rep>(period.count(), 10'000)));
-  ring_.discard();
+// the old period. An expiry of the old one is in the ring by then, and made the descriptor readable, which a poll takes
+// back. One of the new period that goes with it would need us to lose the CPU for a whole period here; it comes again
+// after the next.
+void CpuTimer::restart(std::uint64_t period) {
+  ::ioctl(fd_.get(), PERF_EVENT_IOC_PERIOD, &period);
+  if (!ring_.discard()) return;
+  pollfd entry{fd_.get(), POLLIN, 0};
+  ::poll(&entry, 1, 0);
 }
 
-void CpuTimer::disarm() {
-  set_period(fd_.get(), never);
-  ring_.discard();
+void CpuTimer::arm(Duration period) {
+  restart(static_cast<std::uint64_t>(std::max<Duration::rep>(period.count(), 10'000)));
 }
+
+void CpuTimer::disarm() { restart(never); }
 
 bool CpuTimer::expired() {
   std::byte record[PerfRing::largest_record];

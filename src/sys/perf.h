@@ -59,6 +59,7 @@ class CpuTimer {
 
  private:
   CpuTimer(Fd fd, PerfRing ring);
+  void restart(std::uint64_t period);
   Fd fd_;
   PerfRing ring_;
 };

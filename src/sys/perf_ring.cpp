@@ -84,10 +84,10 @@ bool PerfRing::next(std::byte* out) {
   return false;
 }
 
-void PerfRing::discard() {
+bool PerfRing::discard() {
   auto* control = static_cast<perf_event_mmap_page*>(base_);
   const std::uint64_t head = std::atomic_ref(control->data_head).load(std::memory_order_acquire);
-  std::atomic_ref(control->data_tail).store(head, std::memory_order_release);
+  return std::atomic_ref(control->data_tail).exchange(head, std::memory_order_release) != head;
 }
 
 }  // namespace swapd::sys

@@ -35,7 +35,7 @@ class PerfRing {
   // Hands out the oldest record, header included, and frees its place; false when there is none. `out` holds
   // largest_record bytes.
   bool next(std::byte* out);
-  void discard();  // all that is there
+  bool discard();  // all that is there; was there anything?
 
  private:
   PerfRing(void* base, std::size_t length) : base_(base), length_(length) {}

@@ -98,32 +98,54 @@ std::vector<int> online_cpus() {
 }  // namespace
 
 struct TraceWatch::Impl {
+  // The event that owns the ring, on a CPU or a thread. The kernel takes one filter in an event's life, so each new
+  // filter is a new event that writes to the same ring; the owner is silent then.
   struct Part {
-    Fd fd;
+    int cpu = -1;
+    Fd owner;
     PerfRing ring;
+    Fd filtered;
   };
   Layout layout;
+  pid_t tid = -1;
   std::vector<Part> parts;  // one a CPU, or one for the thread
 
-  [[nodiscard]] Status open_part(pid_t tid, int cpu);
+  [[nodiscard]] Result<Fd> open_event(int cpu, bool enabled) const;
+  [[nodiscard]] Status open_part(int cpu);
+  [[nodiscard]] Result<Fd> open_filtered(const Part& part, const std::string& filter) const;
   [[nodiscard]] bool decode(const std::byte* record, TraceRecord& out) const;
 };
 
-Status TraceWatch::Impl::open_part(pid_t tid, int cpu) {
+Result<Fd> TraceWatch::Impl::open_event(int cpu, bool enabled) const {
   const std::size_t pages = cpu >= 0 ? pages_per_cpu : pages_per_thread;
   perf_event_attr attr{};
   attr.type = PERF_TYPE_TRACEPOINT;
   attr.config = layout.id;
+  attr.disabled = enabled ? 0 : 1;
   attr.sample_period = 1;
   attr.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_RAW;
   attr.watermark = 1;
   attr.wakeup_watermark = static_cast<std::uint32_t>(pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) / 2);
-  auto fd = open_perf_event(attr, tid, cpu);
+  return open_perf_event(attr, tid, cpu);
+}
+
+Status TraceWatch::Impl::open_part(int cpu) {
+  auto fd = open_event(cpu, true);
   if (!fd) return std::move(fd).error();
-  auto ring = PerfRing::map(fd->get(), pages);
+  auto ring = PerfRing::map(fd->get(), cpu >= 0 ? pages_per_cpu : pages_per_thread);
   if (!ring) return std::move(ring).error();
-  parts.push_back({std::move(fd).value(), std::move(ring).value()});
+  parts.push_back({cpu, std::move(fd).value(), std::move(ring).value(), Fd()});
   return Done{};
+}
+
+Result<Fd> TraceWatch::Impl::open_filtered(const Part& part, const std::string& filter) const {
+  auto fd = open_event(part.cpu, false);
+  if (!fd) return fd;
+  if (!filter.empty() && ::ioctl(fd->get(), PERF_EVENT_IOC_SET_FILTER, filter.c_str()) != 0)
+    return errno_error("filtering a tracepoint");
+  if (::ioctl(fd->get(), PERF_EVENT_IOC_SET_OUTPUT, part.owner.get()) != 0)
+    return errno_error("sharing a tracepoint's ring");
+  return fd;
 }
 
 // A sample is, in this order (perf_event_open(2)): header, u32 pid and tid, u64 time, u32 size, the raw bytes.
@@ -158,31 +180,38 @@ Result<std::unique_ptr<TraceWatch>> TraceWatch::open(Point point, pid_t tid) {
   if (!layout) return std::move(layout).error().in("watching a tracepoint");
   auto impl = std::make_unique<Impl>();
   impl->layout = *layout;
-  if (tid >= 0) {
-    if (Status opened = impl->open_part(tid, -1); !opened)
-      return std::move(opened).error().in("watching a thread's tracepoint");
-  } else {
-    for (const int cpu : online_cpus())
-      if (Status opened = impl->open_part(-1, cpu); !opened)
-        return std::move(opened).error().in("watching a tracepoint on CPU " + std::to_string(cpu));
-  }
+  impl->tid = tid;
+  const std::vector<int> cpus = tid >= 0 ? std::vector<int>{-1} : online_cpus();
+  for (const int cpu : cpus)
+    if (Status opened = impl->open_part(cpu); !opened)
+      return std::move(opened).error().in(cpu < 0 ? "watching a thread's tracepoint"
+                                                  : "watching a tracepoint on CPU " + std::to_string(cpu));
   return std::unique_ptr<TraceWatch>(new TraceWatch(std::move(impl)));
 }
 
 std::vector<int> TraceWatch::fds() const {
   std::vector<int> fds;
-  for (const auto& part : impl_->parts) fds.push_back(part.fd.get());
+  for (const auto& part : impl_->parts) fds.push_back(part.owner.get());
   return fds;
 }
 
 Status TraceWatch::filter_targets(const std::vector<pid_t>& targets) {
   std::string filter;
   for (const pid_t target : targets) filter += (filter.empty() ? "pid == " : " || pid == ") + std::to_string(target);
-  if (filter.empty()) filter = "0";  // the kernel's word for no filter
   if (filter.size() > longest_filter) return Error(E2BIG, "filtering a tracepoint");
-  for (const auto& part : impl_->parts)
-    if (::ioctl(part.fd.get(), PERF_EVENT_IOC_SET_FILTER, filter.c_str()) != 0)
-      return errno_error("filtering a tracepoint");
+  std::vector<Fd> fresh;  // all or none
+  for (const auto& part : impl_->parts) {
+    auto fd = impl_->open_filtered(part, filter);
+    if (!fd) return std::move(fd).error();
+    fresh.push_back(std::move(fd).value());
+  }
+  // The old one off before the new one on: what is hit in between is missed, rather than told twice.
+  for (std::size_t i = 0; i < fresh.size(); ++i) {
+    auto& part = impl_->parts[i];
+    ::ioctl(part.owner.get(), PERF_EVENT_IOC_DISABLE, 0);
+    part.filtered = std::move(fresh[i]);
+    ::ioctl(part.filtered.get(), PERF_EVENT_IOC_ENABLE, 0);
+  }
   return Done{};
 }
 

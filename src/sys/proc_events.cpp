@@ -105,6 +105,8 @@ Result<Received> receive_one(int fd) {
       out.event = make_event(ProcEvent::What::fork, raw, raw.event_data.fork.child_pid, raw.event_data.fork.child_tgid);
       out.event->parent_tid = raw.event_data.fork.parent_pid;
       out.event->parent_tgid = raw.event_data.fork.parent_tgid;
+      // The kernel sends real_parent: for a thread that is the parent of its process.
+      if (out.event->tid != out.event->tgid) out.event->parent_tid = out.event->parent_tgid = out.event->tgid;
       break;
     case what_exec:
       out.event =

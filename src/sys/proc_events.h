@@ -1,5 +1,6 @@
-// The process connector: fork, exec and exit of every thread on the machine (connector/netlink, cn_proc.h), through libnl. Needs
-// CAP_NET_ADMIN in the initial namespaces; where it cannot be had, membership is learnt from notifications and scans.
+// The process connector: fork, exec and exit of every thread on the machine (connector/netlink, cn_proc.h), through
+// libnl. Needs CAP_NET_ADMIN in the initial namespaces; where it cannot be had, membership is learnt from notifications
+// and scans.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +16,12 @@ namespace swapd::sys {
 struct ProcEvent {
   enum class What : std::uint8_t { fork, exec, exit } what = What::fork;
   Time time;
-  pid_t tid = 0;          // the child, the one that execs, the one that exits
+  pid_t tid = 0;  // the child, the one that execs, the one that exits
   pid_t tgid = 0;
-  pid_t parent_tid = 0;   // fork only
-  pid_t parent_tgid = 0;  // fork only
+  // fork only. Of a new process: the thread that forked (or with CLONE_PARENT that thread's parent). Of a new thread,
+  // where tid is not tgid: its own process and main thread, because the kernel does not tell which thread made it.
+  pid_t parent_tid = 0;
+  pid_t parent_tgid = 0;
 };
 
 class ProcEvents {

@@ -1,0 +1,129 @@
+// The process connector against the real kernel.
+#include "sys/proc_events.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <csignal>
+#include <thread>
+#include <vector>
+
+#include "supervised.h"
+
+namespace swapd::sys {
+namespace {
+
+using test::eventually;
+using What = ProcEvent::What;
+
+class ProcEventsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto opened = ProcEvents::open();
+    if (!opened && (opened.error().code() == EPERM || opened.error().code() == EOPNOTSUPP))
+      GTEST_SKIP() << opened.error().text();
+    ASSERT_TRUE(opened) << opened.error().text();
+    events_ = std::move(opened).value();
+  }
+
+  // Reads until such an event has come.
+  bool find(What what, pid_t tid) {
+    return eventually([&] {
+      std::array<ProcEvent, 64> batch;
+      const auto n = events_->read(batch.data(), batch.size());
+      if (n) seen_.insert(seen_.end(), batch.begin(), batch.begin() + static_cast<std::ptrdiff_t>(*n));
+      found_ = std::ranges::find_if(seen_, [&](const ProcEvent& e) { return e.what == what && e.tid == tid; });
+      return found_ != seen_.end();
+    });
+  }
+
+  std::unique_ptr<ProcEvents> events_;
+  std::vector<ProcEvent> seen_;
+  std::vector<ProcEvent>::iterator found_;
+};
+
+TEST_F(ProcEventsTest, ForkExecAndExitOfAProcess) {
+  const Time before = std::chrono::steady_clock::now();
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::execl("/bin/true", "true", nullptr);
+    ::_exit(127);
+  }
+  ::waitpid(pid, nullptr, 0);
+  ASSERT_TRUE(find(What::fork, pid));
+  EXPECT_EQ(found_->tgid, pid);
+  EXPECT_EQ(found_->parent_tid, ::gettid());
+  EXPECT_EQ(found_->parent_tgid, ::getpid());
+  EXPECT_LE(before, found_->time);
+  const Time forked = found_->time;
+  ASSERT_TRUE(find(What::exec, pid));
+  EXPECT_LE(forked, found_->time);
+  ASSERT_TRUE(find(What::exit, pid));
+  EXPECT_EQ(found_->tgid, pid);
+  EXPECT_LE(found_->time, std::chrono::steady_clock::now());
+}
+
+TEST_F(ProcEventsTest, StartAndEndOfAThread) {
+  pid_t tid = 0;
+  std::thread([&] { tid = ::gettid(); }).join();
+  ASSERT_TRUE(find(What::fork, tid));
+  EXPECT_EQ(found_->tgid, ::getpid());
+  EXPECT_EQ(found_->parent_tgid, ::getpid());
+  ASSERT_TRUE(find(What::exit, tid));
+  EXPECT_EQ(found_->tgid, ::getpid());
+}
+
+TEST_F(ProcEventsTest, AnExecByAnotherThanTheMainThread) {
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    std::thread([] { ::execl("/bin/true", "true", nullptr); }).join();
+    ::_exit(127);
+  }
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  ASSERT_TRUE(find(What::exec, pid));  // it has become the main thread
+}
+
+TEST_F(ProcEventsTest, NothingElseComes) {
+  pollfd entry{events_->fd(), POLLIN, 0};
+  (void)::poll(&entry, 1, 0);
+  std::array<ProcEvent, 64> batch;
+  while (events_->read(batch.data(), batch.size()).value_or(0) > 0) {
+  }
+  ::prctl(PR_SET_NAME, "renamed");  // the kernel has an event for this, too
+  std::size_t ours = 0;
+  const auto n = events_->read(batch.data(), batch.size());
+  ASSERT_TRUE(n);
+  for (std::size_t i = 0; i < *n; ++i) ours += batch.at(i).tid == ::gettid() ? 1 : 0;
+  EXPECT_EQ(ours, 0U);
+}
+
+TEST_F(ProcEventsTest, OverflowIsReportedAndPasses) {
+  // A socket with a small buffer of its own would not be ours; so as many events as the buffer cannot hold.
+  constexpr int most = 60'000;
+  bool overflowed = false;
+  for (int i = 0; i < most && !overflowed; i += 100) {
+    for (int k = 0; k < 100; ++k) std::thread([] {}).join();
+    pollfd entry{events_->fd(), POLLIN, 0};
+    overflowed = ::poll(&entry, 1, 0) == 1 && (entry.revents & POLLERR) != 0;
+  }
+  ASSERT_TRUE(overflowed);
+  std::array<ProcEvent, 64> batch;
+  bool reported = false;
+  EXPECT_TRUE(eventually([&] {
+    const auto n = events_->read(batch.data(), batch.size());
+    if (!n) reported |= n.error().code() == ENOBUFS;
+    return n && *n == 0;
+  }));
+  EXPECT_TRUE(reported);
+}
+
+}  // namespace
+}  // namespace swapd::sys
