@@ -6,6 +6,7 @@ namespace swapd::bus {
 
 Server::Connection::~Connection() {
   sd_event_source_disable_unref(deadline_);
+  sd_event_source_disable_unref(drain_);
   if (bus_ == nullptr) return;
   server_.manager_.forget(bus_);
   sd_bus_slot_unref(filter_);
@@ -23,9 +24,10 @@ Status Server::Connection::start(Fd fd) {
   if (const int r = sd_bus_set_server(bus_, 1, server_.id_); r < 0) return failed(r);
   if (const int r = sd_bus_negotiate_fds(bus_, 1); r < 0) return failed(r);
   if (const int r = sd_bus_set_description(bus_, "private"); r < 0) return failed(r);
+  if (const int r = sd_bus_set_connected_signal(bus_, 1); r < 0) return failed(r);
   if (const int r = sd_bus_start(bus_); r < 0) return failed(r);
   if (const int r = sd_bus_attach_event(bus_, server_.loop_, SD_EVENT_PRIORITY_NORMAL); r < 0) return failed(r);
-  // The filter sees every message, the Disconnected that sd-bus itself makes at the end included.
+  // The filter sees every message, and the Connected and Disconnected that sd-bus itself makes.
   if (const int r = sd_bus_add_filter(bus_, &filter_, on_message, this); r < 0) return failed(r);
   if (Status attached = server_.manager_.attach(bus_, &object_); !attached) return attached;
   sd_event_now(server_.loop_, CLOCK_MONOTONIC, &last_active_us_);
@@ -34,8 +36,6 @@ Status Server::Connection::start(Fd fd) {
   if (r < 0) return failed(r);
   return Done{};
 }
-
-bool Server::Connection::authenticated() const { return sd_bus_is_ready(bus_) > 0; }
 
 void Server::Connection::end() {
   dead_ = true;
@@ -48,7 +48,11 @@ int Server::Connection::on_message(sd_bus_message* message, void* data, sd_bus_e
     self.end();
     return 1;
   }
-  self.was_authenticated_ = true;
+  if (sd_bus_message_is_signal(message, "org.freedesktop.DBus.Local", "Connected") > 0) {
+    self.authenticated_ = true;
+    sd_event_source_set_enabled(self.deadline_, SD_EVENT_OFF);
+    sd_event_add_defer(self.server_.loop_, &self.drain_, on_authenticated, &self);
+  }
   sd_event_now(self.server_.loop_, CLOCK_MONOTONIC, &self.last_active_us_);
   // A client that asks and never reads the answers would have us keep them for ever.
   std::uint64_t queued = 0;
@@ -59,10 +63,19 @@ int Server::Connection::on_message(sd_bus_message* message, void* data, sd_bus_e
   return self.dead_ ? 1 : 0;
 }
 
+// What a client sent right behind its BEGIN may have been read together with it. sd-bus keeps those bytes, but looks at
+// them only when more arrive: a client that waits for its answer first would wait for ever.
+int Server::Connection::on_authenticated(sd_event_source*, void* data) {
+  auto& self = *static_cast<Connection*>(data);
+  int r = 1;
+  while (r > 0 && !self.dead_) r = sd_bus_process(self.bus_, nullptr);
+  if (r < 0) self.end();
+  return 0;
+}
+
 int Server::Connection::on_deadline(sd_event_source*, std::uint64_t, void* data) {
   auto& self = *static_cast<Connection*>(data);
-  if (!self.was_authenticated_) self.was_authenticated_ = self.authenticated();
-  if (!self.was_authenticated_) self.end();
+  if (!self.authenticated_) self.end();
   return 0;
 }
 

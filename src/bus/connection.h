@@ -14,15 +14,15 @@ class Server::Connection {
 
   [[nodiscard]] Status start(Fd fd);
   [[nodiscard]] bool dead() const { return dead_; }
-  [[nodiscard]] bool authenticated() const;
   // True also after the end of one that was.
-  [[nodiscard]] bool was_authenticated() const { return was_authenticated_; }
+  [[nodiscard]] bool authenticated() const { return authenticated_; }
   [[nodiscard]] bool follows() const { return server_.manager_.follows(bus_); }
   [[nodiscard]] std::uint64_t last_active_us() const { return last_active_us_; }
   void end();
 
  private:
   static int on_message(sd_bus_message* message, void* data, sd_bus_error* error);
+  static int on_authenticated(sd_event_source* source, void* data);
   static int on_deadline(sd_event_source* source, std::uint64_t now_us, void* data);
 
   Server& server_;
@@ -30,8 +30,9 @@ class Server::Connection {
   sd_bus_slot* object_ = nullptr;
   sd_bus_slot* filter_ = nullptr;
   sd_event_source* deadline_ = nullptr;
+  sd_event_source* drain_ = nullptr;
   std::uint64_t last_active_us_ = 0;
-  bool was_authenticated_ = false;
+  bool authenticated_ = false;
   bool dead_ = false;
 };
 

@@ -120,7 +120,7 @@ int Server::on_reap(sd_event_source*, void* data) {
 void Server::reap() {
   std::erase_if(connections_, [&](const auto& connection) {
     if (!connection->dead()) return false;
-    if (!connection->was_authenticated()) ++stats_.unauthenticated_total;
+    if (!connection->authenticated()) ++stats_.unauthenticated_total;
     return true;
   });
 }

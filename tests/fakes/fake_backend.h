@@ -1,5 +1,5 @@
-// A bus::Backend with a small world of its own: a client at FIFO 50 that waits for a server, which waits for a lock that a
-// nice-19 job holds. What it was asked to do is kept for the test to look at; what it answers can be changed.
+// A bus::Backend with a small world of its own: a client at FIFO 50 that waits for a server, which waits for a lock
+// that a nice-19 job holds. What it was asked to do is kept for the test to look at; what it answers can be changed.
 #pragma once
 
 #include <functional>
@@ -128,8 +128,7 @@ class FakeBackend : public bus::Backend {
     t.since_ms = 12.5;
     t.call = "recvfrom";
     const bus::ProviderNode holder{job_pid, job_pid, "job", 20, true, "owner", {}};
-    const bus::ProviderNode provider{
-        server_pid, server_tid, "server", 21, true, "woke", {{lock(), "flock", {holder}}}};
+    const bus::ProviderNode provider{server_pid, server_tid, "server", 21, true, "woke", {{lock(), "flock", {holder}}}};
     const bus::ProviderNode stranger{400, 400, "stranger", 0, false, "unenrolled", {}};
     t.waiting_for = {{socket(), "recvfrom", {provider, stranger}}};
     t.has_donation = true;

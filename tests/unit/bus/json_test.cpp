@@ -1,0 +1,104 @@
+// The contract of DESIGN.md section 9, field by field: what stands here may be added to, never changed.
+#include "bus/json.h"
+
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "fakes/fake_backend.h"
+
+namespace swapd::bus {
+namespace {
+
+using fakes::FakeBackend;
+using nlohmann::json;
+using testing::IsSupersetOf;
+
+std::vector<std::string> keys(const json& object) {
+  std::vector<std::string> out;
+  for (const auto& [key, value] : object.items()) out.push_back(key);
+  return out;
+}
+
+TEST(Json, StatusHasTheContractsFields) {
+  FakeBackend backend;
+  const json s = json::parse(status_json(backend.status()));
+  EXPECT_THAT(keys(s), IsSupersetOf({"version", "observer", "observer_reason", "managed_threads", "managed_processes",
+                                     "listeners", "donations_active", "donations_total", "notifications_total",
+                                     "events_lost", "rivals"}));
+  EXPECT_EQ(s["observer"], "seccomp");
+  EXPECT_EQ(s["donations_total"], 17);
+  EXPECT_EQ(s["rivals"], json::array({"ananicy-cpp"}));
+}
+
+TEST(Json, PsHasTheContractsFields) {
+  FakeBackend backend;
+  const json ps = json::parse(threads_json(backend.threads()));
+  ASSERT_EQ(ps["threads"].size(), 3U);
+  const json& t = ps["threads"][0];
+  EXPECT_THAT(keys(t),
+              IsSupersetOf({"pid", "tid", "comm", "class", "state", "base", "effective", "waiting_for", "donated_by"}));
+  EXPECT_EQ(t["base"], (json{{"policy", "fifo"}, {"nice", 0}, {"rt_priority", 50}}));
+  EXPECT_EQ(t["waiting_for"], json::array({"socket:12345"}));
+  EXPECT_EQ(ps["threads"][1]["donated_by"], json::array({100}));
+  EXPECT_EQ(ps["threads"][1]["effective"]["rt_priority"], 49);
+}
+
+TEST(Json, WhyHasTheContractsFieldsAtEveryDepth) {
+  FakeBackend backend;
+  const json why = json::parse(why_json(*backend.why(FakeBackend::client_pid)));
+  ASSERT_EQ(why["threads"].size(), 1U);
+  const json& t = why["threads"][0];
+  EXPECT_THAT(keys(t), IsSupersetOf({"pid", "tid", "comm", "state", "since_ms", "waiting_for", "donation"}));
+  EXPECT_EQ(t["since_ms"], 12.5);
+  EXPECT_EQ(t["donation"]["effective"], true);
+  EXPECT_EQ(t["donation"]["reason"], "none");
+  const json& wait = t["waiting_for"][0];
+  EXPECT_THAT(keys(wait), IsSupersetOf({"resource", "kind", "call", "providers"}));
+  EXPECT_EQ(wait["kind"], "socket");
+  const json& provider = wait["providers"][0];
+  EXPECT_THAT(keys(provider),
+              IsSupersetOf({"pid", "tid", "comm", "confidence", "favoured", "evidence", "waiting_for"}));
+  EXPECT_EQ(provider["favoured"], true);
+  const json& inner = provider["waiting_for"][0];
+  EXPECT_EQ(inner["resource"], "flock:fe:00:77:exclusive");
+  EXPECT_EQ(inner["providers"][0]["evidence"], "owner");
+}
+
+TEST(Json, AnIneffectiveDonationNamesItsReason) {
+  FakeBackend backend;
+  const json why = json::parse(why_json(*backend.why(FakeBackend::job_pid)));
+  EXPECT_EQ(why["threads"][0]["donation"]["effective"], false);
+  EXPECT_EQ(why["threads"][0]["donation"]["reason"], "autogroup");
+}
+
+TEST(Json, GraphHasTheContractsFields) {
+  FakeBackend backend;
+  const json graph = json::parse(graph_json(backend.graph()));
+  EXPECT_EQ(graph["nodes"][1], (json{{"id", "r1"}, {"type", "resource"}, {"label", "socket:12345"}}));
+  EXPECT_EQ(graph["edges"][1], (json{{"from", "t203"}, {"to", "r1"}, {"type", "provides"}, {"confidence", 21.0}}));
+}
+
+TEST(Json, AnEventIsOneLineAndItsOwnFieldsHideNothing) {
+  EventView event = FakeBackend::donation_begun();
+  event.fields["comm"] = "forged";
+  event.fields["note"] = "two\nlines";
+  const std::string line = event_json(event);
+  EXPECT_EQ(line.find('\n'), std::string::npos);
+  const json e = json::parse(line);
+  EXPECT_EQ(e["time"], 1700000000.25);
+  EXPECT_EQ(e["comm"], "server");
+  EXPECT_EQ(e["rt_priority"], 49);
+  EXPECT_EQ(e["resource"], "socket:12345");
+}
+
+TEST(Json, ANameThatIsNotUtf8IsReplacedNotRefused) {
+  FakeBackend backend;
+  backend.comm = "a\xff\x01\"b";
+  const json ps = json::parse(threads_json(backend.threads()));
+  EXPECT_EQ(ps["threads"][0]["comm"], "a\xEF\xBF\xBD\x01\"b");
+  EXPECT_EQ(valid_utf8("x\xC3y"), "x\xEF\xBF\xBDy");
+}
+
+}  // namespace
+}  // namespace swapd::bus
