@@ -13,7 +13,7 @@ namespace swapd::daemon {
 
 namespace {
 
-enum Key : std::uint64_t { key_wake = 1, key_observer = 2 };
+constexpr std::uint64_t key_wake = 1;
 constexpr auto roster_period = std::chrono::seconds(1);
 constexpr auto competitors_period = std::chrono::milliseconds(500);
 
@@ -42,7 +42,7 @@ Engine::Engine(const sys::Procfs& procfs, const sys::Scheduler& scheduler, const
       worker_(procfs, scheduler, resolver, [this] { ring(wake_fd_.get()); }) {
   observe::Observer::Hooks hooks{.identify = [this](pid_t tid) { return identify(tid); },
                                  .ask = [this](observe::WaitQuestion q) { worker_.ask(std::move(q)); }};
-  observer_ = std::make_unique<observe::SeccompObserver>(procfs, resolver, options_.observe, std::move(hooks));
+  observer_ = std::make_unique<observe::SeccompObserver>(procfs, resolver, options_.observe, std::move(hooks), epoll_.get());
   donor_ = std::make_unique<Donor>(options_.donor, members_, model_, *observer_, actuator_, worker_, epoll_.get());
   actuator_.on_outcome([this](const actuate::Outcome& outcome) { note_outcome(outcome); });
 }
@@ -61,9 +61,7 @@ Status Engine::start(std::vector<std::string>& warnings) {
     warnings.push_back("gave back the attributes of " + std::to_string(*recovered) + " threads that an earlier run had changed");
 
   epoll_event wake{.events = EPOLLIN, .data = {.u64 = key_wake}};
-  epoll_event observer{.events = EPOLLIN, .data = {.u64 = key_observer}};
-  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_fd_.get(), &wake) != 0 ||
-      ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, observer_->fd(), &observer) != 0)
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_fd_.get(), &wake) != 0)
     return errno_error("setting up the engine's descriptors");
   worker_.start();
   std::promise<Status> realtime;
@@ -123,7 +121,10 @@ void Engine::run() {
     for (int i = 0; i < n; ++i) {
       const std::uint64_t key = ready.at(static_cast<std::size_t>(i)).data.u64;
       if (key == key_wake) silence(wake_fd_.get());
-      if (key >= Donor::timer_keys) donor_->timer_expired(key, now);
+      if (key >= observe::Observer::first_key)
+        observer_->ready(key);
+      else if (key >= Donor::timer_keys)
+        donor_->timer_expired(key, now);
     }
     drain_all(now);
   }

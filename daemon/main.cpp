@@ -61,6 +61,14 @@ int on_signal(sd_event_source* source, const signalfd_siginfo* info, void* /*dat
 }
 
 int run(const Options& options, const policy::Policy& policy, Guard& guard, Fd ready) {
+  // Before the first thread: signals are the event loop's alone.
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+    ::signal(signal, SIG_DFL);  // a shell's background job ignores SIGINT, and what is ignored never gets to a signalfd
+    sigaddset(&signals, signal);
+  }
+  ::sigprocmask(SIG_BLOCK, &signals, nullptr);
   start_log(options.log_level);
   std::vector<std::string> warnings = protect_self();
 
@@ -69,10 +77,6 @@ int run(const Options& options, const policy::Policy& policy, Guard& guard, Fd r
     spdlog::error("cannot make an event loop");
     return 1;
   }
-  sigset_t signals;
-  sigemptyset(&signals);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) sigaddset(&signals, signal);
-  ::sigprocmask(SIG_BLOCK, &signals, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT})
     sd_event_add_signal(loop.event, nullptr, signal, on_signal, nullptr);

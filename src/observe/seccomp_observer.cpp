@@ -1,7 +1,5 @@
 #include "observe/seccomp_observer.h"
 
-#include <sys/epoll.h>
-
 #include <algorithm>
 #include <array>
 
@@ -24,15 +22,14 @@ ThreadWatch::Settings probe(ThreadWatch::Settings settings, std::vector<std::str
 
 }  // namespace
 
-SeccompObserver::SeccompObserver(const sys::Procfs& procfs, Resolver& resolver, Settings settings, Hooks hooks)
+SeccompObserver::SeccompObserver(const sys::Procfs& procfs, Resolver& resolver, Settings settings, Hooks hooks,
+                                 int epoll)
     : resolver_(resolver),
       settings_(std::move(settings)),
       hooks_(std::move(hooks)),
       watch_(procfs, resolver, probe(settings_.watch, missing_), hooks_,
-             [this](std::int32_t nr) { return std::ranges::find(settings_.trapped, nr) != settings_.trapped.end(); }),
-      epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
-  epoll_event event{.events = EPOLLIN, .data = {.fd = watch_.fd()}};
-  ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, watch_.fd(), &event);
+             [this](std::int32_t nr) { return std::ranges::find(settings_.trapped, nr) != settings_.trapped.end(); },
+             epoll) {
   if (!settings_.tracepoints) return;
   auto signals = sys::TraceWatch::open(sys::TraceWatch::Point::signal_generate, -1);
   if (signals)

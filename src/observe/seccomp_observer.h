@@ -26,10 +26,11 @@ class SeccompObserver final : public Observer {
     bool tracepoints = true;
     std::vector<std::int32_t> trapped;  // calls that the filter notifies of
   };
-  SeccompObserver(const sys::Procfs& procfs, Resolver& resolver, Settings settings, Hooks hooks);
+  // epoll: the owner's set, see ready().
+  SeccompObserver(const sys::Procfs& procfs, Resolver& resolver, Settings settings, Hooks hooks, int epoll);
   ~SeccompObserver() override;
 
-  [[nodiscard]] int fd() const override { return epoll_.get(); }
+  void ready(std::uint64_t key) override { watch_.ready(key); }
   [[nodiscard]] std::optional<Time> deadline() const override { return watch_.deadline(); }
   void drain(Time now, std::vector<Event>& out) override;
   void watch(const Member& member, bool sender) override;
@@ -68,7 +69,6 @@ class SeccompObserver final : public Observer {
   Settings settings_;
   Hooks hooks_;
   ThreadWatch watch_;
-  Fd epoll_;
   std::vector<std::shared_ptr<Receiver>> receivers_;
   std::unique_ptr<sys::TraceWatch> signals_;
   std::unordered_map<ThreadId, std::unique_ptr<sys::TraceWatch>> senders_;  // important threads: whom do they wake

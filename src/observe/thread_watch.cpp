@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 namespace swapd::observe {
 
@@ -14,19 +15,21 @@ bool same_call(const CallSite& a, const CallSite& b) { return a.nr == b.nr && a.
 }  // namespace
 
 ThreadWatch::ThreadWatch(const sys::Procfs& procfs, Resolver& resolver, Settings settings,
-                         Observer::Hooks hooks, std::function<bool(std::int32_t)> trapped)
+                         Observer::Hooks hooks, std::function<bool(std::int32_t)> trapped, int epoll)
     : procfs_(procfs),
       resolver_(resolver),
       settings_(settings),
       hooks_(std::move(hooks)),
       trapped_(std::move(trapped)),
-      epoll_(::epoll_create1(EPOLL_CLOEXEC)) {}
+      epoll_(epoll) {}
 
 std::optional<Time> ThreadWatch::deadline() const {
   if (!fresh_.empty()) return Time{};
   if (polled_ == 0) return std::nullopt;
   return next_poll_;
 }
+
+void ThreadWatch::ready(std::uint64_t key) { ready_.push_back(key); }
 
 bool ThreadWatch::has(ThreadId thread) const { return watched_.contains(thread); }
 
@@ -44,8 +47,12 @@ void ThreadWatch::add(const Member& member) {
   if (settings_.perf) {
     if (auto opened = sys::SwitchWatch::open(member.id.tid)) {
       slot->perf = std::move(opened).value();
-      epoll_event event{.events = EPOLLIN, .data = {.ptr = slot.get()}};
-      if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, slot->perf->fd(), &event) != 0) slot->perf.reset();
+      slot->key = next_key_++;
+      epoll_event event{.events = EPOLLIN, .data = {.u64 = slot->key}};
+      if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, slot->perf->fd(), &event) == 0)
+        by_key_[slot->key] = slot.get();
+      else
+        slot->perf.reset();
     }
   }
   if (!slot->perf) {
@@ -61,6 +68,7 @@ void ThreadWatch::remove(ThreadId thread) {
   if (found == watched_.end()) return;
   if (found->second->polled) --polled_;
   std::erase(fresh_, found->second.get());
+  by_key_.erase(found->second->key);
   watched_.erase(found);  // closing the perf descriptor takes it out of the epoll set
 }
 
@@ -72,21 +80,10 @@ void ThreadWatch::drain(Time now, std::vector<Event>& out) {
     w->fresh = false;
     look(*w, now, false, out);
   }
-  std::array<epoll_event, 64> ready{};
-  for (;;) {
-    const int n = ::epoll_wait(epoll_.get(), ready.data(), static_cast<int>(ready.size()), 0);
-    if (n <= 0) break;
-    for (int i = 0; i < n; ++i) {
-      auto* w = static_cast<Watched*>(ready.at(static_cast<std::size_t>(i)).data.ptr);
-      if ((ready.at(static_cast<std::size_t>(i)).events & EPOLLHUP) != 0) {
-        // The thread is gone; its exit is reported by the process connector or the next scan.
-        ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, w->perf->fd(), nullptr);
-        continue;
-      }
-      read_records(*w, now, out);
-    }
-    if (static_cast<std::size_t>(n) < ready.size()) break;
-  }
+  std::vector<std::uint64_t> ready;
+  ready.swap(ready_);
+  for (const std::uint64_t key : ready)
+    if (const auto found = by_key_.find(key); found != by_key_.end()) read_records(*found->second, now, out);
   if (polled_ == 0 || now < next_poll_) return;
   next_poll_ = now + settings_.poll_period;
   for (auto& [id, w] : watched_) {
@@ -112,7 +109,12 @@ void ThreadWatch::poll_for_a_while(Watched& w, Time now) {
 void ThreadWatch::read_records(Watched& w, Time now, std::vector<Event>& out) {
   std::array<sys::SwitchRecord, 64> records;
   const std::size_t n = w.perf->read(records.data(), records.size());
-  if (n == 0 || w.polled) return;
+  if (n == 0) {
+    // No record, yet readable: the thread is gone (its exit is reported by the process connector or the next scan).
+    ::epoll_ctl(epoll_, EPOLL_CTL_DEL, w.perf->fd(), nullptr);
+    return;
+  }
+  if (w.polled) return;
   ++wakeups_;
   if (now - w.window_start > settings_.busy_window) {
     w.window_start = now;

@@ -27,10 +27,11 @@ class ThreadWatch {
     Duration busy_rest = std::chrono::milliseconds(100);   // … for this long
   };
   // trapped: does the filter notify of this call? Such a call may be held by our own unanswered notification.
+  // epoll: the owner's; keys from Observer::first_key on are ours.
   ThreadWatch(const sys::Procfs& procfs, Resolver& resolver, Settings settings, Observer::Hooks hooks,
-              std::function<bool(std::int32_t)> trapped);
+              std::function<bool(std::int32_t)> trapped, int epoll);
 
-  [[nodiscard]] int fd() const { return epoll_.get(); }
+  void ready(std::uint64_t key);
   [[nodiscard]] std::optional<Time> deadline() const;
   void add(const Member& member);
   void remove(ThreadId thread);
@@ -45,6 +46,7 @@ class ThreadWatch {
   struct Watched {
     Member member;
     std::unique_ptr<sys::SwitchWatch> perf;  // none: always polled
+    std::uint64_t key = 0;                   // of its descriptor in the owner's epoll set
     bool polled = false;                     // now
     bool fresh = true;                       // not looked at yet
     bool blocked = false;
@@ -70,8 +72,11 @@ class ThreadWatch {
   Settings settings_;
   Observer::Hooks hooks_;
   std::function<bool(std::int32_t)> trapped_;
-  Fd epoll_;
+  int epoll_;
+  std::uint64_t next_key_ = Observer::first_key;
   std::unordered_map<ThreadId, std::unique_ptr<Watched>> watched_;
+  std::unordered_map<std::uint64_t, Watched*> by_key_;
+  std::vector<std::uint64_t> ready_;
   std::size_t polled_ = 0;
   Time next_poll_{};
   std::vector<Watched*> fresh_;
