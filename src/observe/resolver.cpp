@@ -6,91 +6,22 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include <algorithm>
-#include <array>
-#include <mutex>
-#include <unordered_map>
-
-#include "observe/connect_calls.h"
-#include "observe/descriptor.h"
 #include "observe/futex_owner.h"
-#include "observe/holders.h"
 #include "observe/lock_calls.h"
-#include "observe/process_ids.h"
-#include "observe/socket_peers.h"
-#include "observe/syscall_table.h"
+#include "observe/resolver_impl.h"
 #include "observe/wait_sets.h"
 
 namespace swapd::observe {
 
 namespace {
 
-constexpr std::size_t most_awaited = 256;      // of one wait
 constexpr std::size_t most_remembered = 4096;  // threads
 constexpr std::size_t most_futexes = 128;      // FUTEX_WAITV_MAX
 constexpr std::uint32_t futex2_private = 128;  // FUTEX2_PRIVATE
 
 constexpr Resource unknown_resource{};
 
-void add(std::vector<Resource>& to, const Resource& resource) {
-  if (to.size() < most_awaited && std::find(to.begin(), to.end(), resource) == to.end()) to.push_back(resource);
-}
-
-int fd_of(const CallSite& site, unsigned arg) { return static_cast<int>(site.args.at(arg)); }
-
-Resource socket_resource(std::uint64_t inode) { return {ResourceKind::socket, {inode}}; }
-
 }  // namespace
-
-struct Resolver::Impl {
-  Impl(const sys::Procfs& procfs_in, sys::SockDiag& diag_in, const Clock* clock)
-      : procfs(procfs_in),
-        diag(diag_in),
-        descriptors(procfs),
-        ids(procfs),
-        peers(diag, clock != nullptr ? *clock : steady),
-        holders(procfs, descriptors, ids, peers, clock != nullptr ? *clock : steady) {}
-
-  // Whether the worker asks, which may read memory, fdinfo and netlink, or the engine, which may not.
-  enum class By : std::uint8_t { engine, worker };
-
-  Wait resolve(const CallSite& site, By by);
-  void wait_on(Wait& wait, const CallSite& site, const Descriptor& descriptor, Direction direction, By by);
-  void wait_on_fd(Wait& wait, const CallSite& site, unsigned arg, Direction direction, By by);
-  void wait_on_socket(Wait& wait, const CallSite& site, std::uint64_t inode, By by);
-  void wait_on_set(Wait& wait, const CallSite& site, CallKind kind);
-  void wait_on_address(Wait& wait, const CallSite& site, const CallEntry& entry, By by);
-  void wait_for_child(Wait& wait, const CallSite& site, By by);
-  void wait_for_signal(Wait& wait, const CallSite& site);
-  void wait_on_futex(Wait& wait, const CallSite& site, By by);
-  void wait_on_futexes(Wait& wait, const CallSite& site);
-  void wait_on_lock(Wait& wait, const CallSite& site, CallKind kind, By by);
-
-  Access access(const CallSite& site, By by);
-  void signal_access(Access& access, const CallSite& site, By by);
-
-  std::optional<Resource> process_resource(ResourceKind kind, pid_t id) const;
-  std::optional<Resource> sysv_resource(const CallSite& site, CallKind kind) const;
-  std::optional<Resource> file_resource(const CallSite& site, ResourceKind kind, unsigned arg) const;
-
-  // The last full answer of each thread: programs wait in the same set again and again.
-  struct Remembered {
-    CallSite site;
-    std::vector<Resource> awaited;
-  };
-  void remember(const CallSite& site, const Wait& wait);
-  void guess(const CallSite& site, Wait& wait);
-
-  SteadyClock steady;
-  const sys::Procfs& procfs;
-  sys::SockDiag& diag;
-  Descriptors descriptors;
-  ProcessIds ids;
-  SocketPeers peers;
-  Holders holders;
-  std::mutex mutex;
-  std::unordered_map<pid_t, Remembered> remembered;
-};
 
 // --- what a blocked thread awaits
 
@@ -209,8 +140,7 @@ void Resolver::Impl::wait_on_socket(Wait& wait, const CallSite& site, std::uint6
   for (const std::uint64_t peer : found->inodes) add(wait.awaited, socket_resource(peer));
 }
 
-// A datagram with an address of its own waits for room at that address. Only the worker can read it; for the engine
-// the peer at least is known to be a guess.
+// A datagram with an address of its own waits for room there, whoever the peer is; only the worker can read it.
 void Resolver::Impl::wait_on_address(Wait& wait, const CallSite& site, const CallEntry& entry, By by) {
   if (entry.addr_arg == 0 || site.args.at(entry.addr_arg) == 0) return;
   if (by == By::engine) {
@@ -362,104 +292,6 @@ void Resolver::Impl::guess(const CallSite& site, Wait& wait) {
   if (last.tgid != site.tgid || last.nr != site.nr || last.args[0] != site.args[0] || last.args[1] != site.args[1])
     return;
   wait.awaited = found->second.awaited;
-}
-
-// --- what a caller provides
-
-Access Resolver::Impl::access(const CallSite& site, By by) {
-  Access out{.accessed = {}, .released = {}, .complete = true};
-  const CallEntry& entry = call_entry(site.nr);
-  const auto own = [&](unsigned arg, Direction direction) {
-    const auto descriptor = descriptors.look(site.tid, fd_of(site, arg));
-    const auto resource = descriptor ? own_end(*descriptor, direction) : std::nullopt;
-    if (resource) add(out.accessed, *resource);
-    return resource && resource->kind == ResourceKind::socket;
-  };
-  // Who sends to an address provides that endpoint: its reader may wait there without knowing anybody.
-  const auto reach = [&](const Address& address, bool connects) {
-    if (!address) return;
-    if (by == By::engine) {
-      out.complete = false;
-    } else if (const std::uint64_t to = destination(procfs, diag, site.tid, address, connects); to != 0) {
-      add(out.accessed, socket_resource(to));
-    }
-  };
-  switch (entry.kind) {
-    case CallKind::transfer:
-      if (own(entry.fd_arg, entry.direction) && entry.direction == Direction::out) {
-        if (entry.addr_arg != 0) reach({site.args.at(entry.addr_arg), site.args[5]}, false);
-        if (site.nr == SYS_sendmsg && by == By::worker) reach(message_address(site.tid, site.args[1]), false);
-      }
-      break;
-    case CallKind::copy:
-      own(entry.in_arg, Direction::in);
-      own(entry.fd_arg, Direction::out);
-      break;
-    case CallKind::accept:
-      own(entry.fd_arg, Direction::in);
-      break;
-    case CallKind::connect:
-      own(entry.fd_arg, Direction::out);
-      reach({site.args[1], site.args[2]}, true);
-      break;
-    case CallKind::sysv_msg:
-    case CallKind::sysv_sem:
-      if (const auto resource = sysv_resource(site, entry.kind)) add(out.accessed, *resource);
-      break;
-    case CallKind::posix_mq:
-      if (const auto resource = file_resource(site, ResourceKind::posix_mq, 0)) add(out.accessed, *resource);
-      break;
-    case CallKind::flock:
-      if (auto resource = file_resource(site, ResourceKind::flock, 0)) {
-        const bool unlock = (site.args[1] & LOCK_UN) != 0;
-        for (const std::uint64_t exclusive : {0, 1}) {
-          resource->ids[2] = exclusive;
-          if (unlock) add(out.released, *resource);
-          if (!unlock && ((site.args[1] & LOCK_EX) != 0) == (exclusive == 1)) add(out.accessed, *resource);
-        }
-      }
-      break;
-    case CallKind::fcntl: {
-      if (by == By::engine) {
-        out.complete = false;
-        break;
-      }
-      Wait asked;
-      wait_on_lock(asked, site, CallKind::fcntl, by);
-      out.accessed = std::move(asked.awaited);
-      break;
-    }
-    case CallKind::kill:
-      signal_access(out, site, by);
-      break;
-    default:
-      break;
-  }
-  return out;
-}
-
-void Resolver::Impl::signal_access(Access& access, const CallSite& site, By by) {
-  pid_t receiver = 0;
-  if (site.nr == SYS_pidfd_send_signal) {
-    const auto numbers = procfs.fd_numbers(site.tid, fd_of(site, 0));
-    receiver = numbers ? numbers->pid : 0;
-  } else {
-    const bool directed = site.nr == SYS_tgkill || site.nr == SYS_rt_tgsigqueueinfo;
-    receiver = static_cast<pid_t>(site.args[directed ? 1 : 0]);
-    if (receiver > 0 && !ids.same_namespace(site.tid)) {
-      if (by == By::engine) {
-        access.complete = false;
-        return;
-      }
-      // A directed signal goes to a thread, which among the processes is found by its process.
-      const auto group = directed ? static_cast<pid_t>(site.args[0]) : receiver;
-      const auto process = ids.ours(site.tid, group, procfs.processes());
-      if (!process) return;
-      receiver = directed ? ids.ours(site.tid, receiver, procfs.threads(*process).value_or({})).value_or(0) : *process;
-    }
-  }
-  if (receiver <= 0) return;  // a process group: too many to be told from each other
-  if (const auto resource = process_resource(ResourceKind::signal, receiver)) add(access.accessed, *resource);
 }
 
 // --- the interface

@@ -1,0 +1,84 @@
+// The inside of the resolver: resolver.cpp has what is waited for, resolver_access.cpp what a call provides.
+#pragma once
+
+#include <algorithm>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "observe/connect_calls.h"
+#include "observe/descriptor.h"
+#include "observe/holders.h"
+#include "observe/process_ids.h"
+#include "observe/resolver.h"
+#include "observe/socket_peers.h"
+#include "observe/syscall_table.h"
+
+namespace swapd::observe {
+
+inline constexpr std::size_t most_awaited = 256;  // of one wait
+
+// Adds it once.
+inline void add(std::vector<Resource>& to, const Resource& resource) {
+  if (to.size() < most_awaited && std::find(to.begin(), to.end(), resource) == to.end()) to.push_back(resource);
+}
+
+inline int fd_of(const CallSite& site, unsigned arg) { return static_cast<int>(site.args.at(arg)); }
+
+inline Resource socket_resource(std::uint64_t inode) { return {ResourceKind::socket, {inode}}; }
+
+struct Resolver::Impl {
+  Impl(const sys::Procfs& procfs_in, sys::SockDiag& diag_in, const Clock* clock)
+      : procfs(procfs_in),
+        diag(diag_in),
+        descriptors(procfs),
+        ids(procfs),
+        peers(diag, clock != nullptr ? *clock : steady),
+        holders(procfs, descriptors, ids, peers, clock != nullptr ? *clock : steady) {}
+
+  // Whether the worker asks, which may read memory, fdinfo and netlink, or the engine, which may not.
+  enum class By : std::uint8_t { engine, worker };
+
+  Wait resolve(const CallSite& site, By by);
+  void wait_on(Wait& wait, const CallSite& site, const Descriptor& descriptor, Direction direction, By by);
+  void wait_on_fd(Wait& wait, const CallSite& site, unsigned arg, Direction direction, By by);
+  void wait_on_socket(Wait& wait, const CallSite& site, std::uint64_t inode, By by);
+  void wait_on_set(Wait& wait, const CallSite& site, CallKind kind);
+  void wait_on_address(Wait& wait, const CallSite& site, const CallEntry& entry, By by);
+  void wait_for_child(Wait& wait, const CallSite& site, By by);
+  void wait_for_signal(Wait& wait, const CallSite& site);
+  void wait_on_futex(Wait& wait, const CallSite& site, By by);
+  void wait_on_futexes(Wait& wait, const CallSite& site);
+  void wait_on_lock(Wait& wait, const CallSite& site, CallKind kind, By by);
+
+  Access access(const CallSite& site, By by);
+  void transfer_access(Access& access, const CallSite& site, const CallEntry& entry, By by);
+  void signal_access(Access& access, const CallSite& site, By by);
+  void address_access(Access& access, const CallSite& site, const Address& address, bool connects, By by);
+  std::optional<Resource> end_access(Access& access, const CallSite& site, unsigned arg, Direction direction);
+
+  std::optional<Resource> process_resource(ResourceKind kind, pid_t id) const;
+  std::optional<Resource> sysv_resource(const CallSite& site, CallKind kind) const;
+  std::optional<Resource> file_resource(const CallSite& site, ResourceKind kind, unsigned arg) const;
+
+  // The last full answer of each thread: programs wait in the same set again and again.
+  struct Remembered {
+    CallSite site;
+    std::vector<Resource> awaited;
+  };
+  void remember(const CallSite& site, const Wait& wait);
+  void guess(const CallSite& site, Wait& wait);
+
+  SteadyClock steady;
+  const sys::Procfs& procfs;
+  sys::SockDiag& diag;
+  Descriptors descriptors;
+  ProcessIds ids;
+  SocketPeers peers;
+  Holders holders;
+  std::mutex mutex;
+  std::unordered_map<pid_t, Remembered> remembered;
+};
+
+}  // namespace swapd::observe
