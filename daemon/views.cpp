@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "observe/syscall_table.h"
-#include "sys/self.h"
+#include "sys/perf.h"
 
 namespace swapd::daemon {
 
@@ -81,11 +81,12 @@ Views::Looked Views::look(const SnapshotThread& thread) {
   }
   const auto now = procfs_.syscall(thread.id.tid);
   if (!now || now->running || state == 'R') {
-    // Whoever has a CPU has a clock that moves between two looks.
+    // Whoever has a CPU has a clock that moves between two looks; only perf's is exact for another process's thread.
     out.state = "queued";
-    const auto before = sys::process_cpu_time(thread.tgid);
-    const auto after = sys::process_cpu_time(thread.tgid);
-    if (before && after && *after > *before) out.state = "running";
+    if (const auto clock = sys::CpuTimer::open(thread.id.tid)) {
+      const Duration before = (*clock)->used();
+      if ((*clock)->used() > before) out.state = "running";
+    }
     return out;
   }
   out.state = "blocked";

@@ -64,11 +64,12 @@ void append_donation(std::string& out, const Json& thread) {
 
 std::string render_why(const std::string& json) {
   std::string out;
-  for (const Json& t : Json::parse(json).at("threads")) {
+  const Json parsed = Json::parse(json);  // outlives the loop
+  for (const Json& t : parsed.at("threads")) {
     if (!out.empty()) out += "\n";
     out += who(t);
-    if (t.contains("base")) out += ", at " + priority(t.at("base"));
-    out += ": " + state_phrase(t.value("state", "")) + ", for " + duration(t.value("since_ms", 0.0)) + "\n";
+    if (t.contains("base")) out += ", " + priority(t.at("base"));
+    out += ", " + state_phrase(t.value("state", ""), duration(t.value("since_ms", 0.0))) + "\n";
     const Json waits = t.value("waiting_for", Json::array());
     append_waits(out, waits, 1);
     if (const std::string call = text_of(t, "call"); waits.empty() && !call.empty())

@@ -64,14 +64,6 @@ Duration own_thread_cpu_time(pid_t tid) {
   return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
 }
 
-Result<Duration> process_cpu_time(pid_t pid) {
-  clockid_t clock = 0;
-  if (const int error = ::clock_getcpuclockid(pid, &clock); error != 0) return Error(error, "finding a CPU clock");
-  timespec used{};
-  if (::clock_gettime(clock, &used) != 0) return errno_error("reading a CPU clock");
-  return Duration(std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec));
-}
-
 Result<int> pid_of_pidfd(int pidfd) {
   const std::string path = "/proc/self/fdinfo/" + std::to_string(pidfd);
   const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));

@@ -21,8 +21,6 @@ void name_thread(const char* name);
 [[nodiscard]] Duration own_cpu_time();
 // The same of another thread of our own process.
 [[nodiscard]] Duration own_thread_cpu_time(pid_t tid);
-// CPU time of another process, all its threads, to the nanosecond (clock_getcpuclockid(3)).
-[[nodiscard]] Result<Duration> process_cpu_time(pid_t pid);
 // The process that a pidfd stands for, in our pid namespace (its fdinfo, proc(5)).
 [[nodiscard]] Result<int> pid_of_pidfd(int pidfd);
 
