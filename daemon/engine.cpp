@@ -122,7 +122,7 @@ void Engine::run() {
       const std::uint64_t key = ready.at(static_cast<std::size_t>(i)).data.u64;
       if (key == key_wake) silence(wake_fd_.get());
       if (key >= observe::Observer::first_key)
-        observer_->ready(key);
+        observer_->ready(key, (ready.at(static_cast<std::size_t>(i)).events & EPOLLHUP) != 0);
       else if (key >= Donor::timer_keys)
         donor_->timer_expired(key, now);
     }

@@ -55,7 +55,7 @@ class Observer {
   // The owner's epoll set reports this key, which is from `first_key` on: drain() will have something to do. (The observer's
   // descriptors stand in that set directly. A perf descriptor's readiness is gone once it has been asked for, so a set inside a set
   // would lose it.)
-  virtual void ready(std::uint64_t key) = 0;
+  virtual void ready(std::uint64_t key, bool hung_up) = 0;
   static constexpr std::uint64_t first_key = 1ULL << 62;
   // When drain() must run at the latest, descriptor or not.
   [[nodiscard]] virtual std::optional<Time> deadline() const = 0;

@@ -30,7 +30,7 @@ class SeccompObserver final : public Observer {
   SeccompObserver(const sys::Procfs& procfs, Resolver& resolver, Settings settings, Hooks hooks, int epoll);
   ~SeccompObserver() override;
 
-  void ready(std::uint64_t key) override { watch_.ready(key); }
+  void ready(std::uint64_t key, bool hung_up) override { watch_.ready(key, hung_up); }
   [[nodiscard]] std::optional<Time> deadline() const override { return watch_.deadline(); }
   void drain(Time now, std::vector<Event>& out) override;
   void watch(const Member& member, bool sender) override;

@@ -29,7 +29,12 @@ std::optional<Time> ThreadWatch::deadline() const {
   return next_poll_;
 }
 
-void ThreadWatch::ready(std::uint64_t key) { ready_.push_back(key); }
+void ThreadWatch::ready(std::uint64_t key, bool hung_up) {
+  ready_.push_back(key);
+  // The thread is gone, which its exit says too, and sooner or later; until then the descriptor would stay readable.
+  if (const auto found = by_key_.find(key); hung_up && found != by_key_.end())
+    ::epoll_ctl(epoll_, EPOLL_CTL_DEL, found->second->perf->fd(), nullptr);
+}
 
 bool ThreadWatch::has(ThreadId thread) const { return watched_.contains(thread); }
 
@@ -109,12 +114,7 @@ void ThreadWatch::poll_for_a_while(Watched& w, Time now) {
 void ThreadWatch::read_records(Watched& w, Time now, std::vector<Event>& out) {
   std::array<sys::SwitchRecord, 64> records;
   const std::size_t n = w.perf->read(records.data(), records.size());
-  if (n == 0) {
-    // No record, yet readable: the thread is gone (its exit is reported by the process connector or the next scan).
-    ::epoll_ctl(epoll_, EPOLL_CTL_DEL, w.perf->fd(), nullptr);
-    return;
-  }
-  if (w.polled) return;
+  if (n == 0 || w.polled) return;
   ++wakeups_;
   if (now - w.window_start > settings_.busy_window) {
     w.window_start = now;

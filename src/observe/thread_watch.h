@@ -31,7 +31,7 @@ class ThreadWatch {
   ThreadWatch(const sys::Procfs& procfs, Resolver& resolver, Settings settings, Observer::Hooks hooks,
               std::function<bool(std::int32_t)> trapped, int epoll);
 
-  void ready(std::uint64_t key);
+  void ready(std::uint64_t key, bool hung_up);
   [[nodiscard]] std::optional<Time> deadline() const;
   void add(const Member& member);
   void remove(ThreadId thread);
