@@ -1,0 +1,157 @@
+#include "observe/socket_peers.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+namespace swapd::observe {
+namespace {
+
+using sys::InetAddress;
+using sys::InetSocket;
+using sys::UnixSocket;
+using testing::ElementsAre;
+using testing::UnorderedElementsAre;
+
+UnixSocket unix_socket(std::uint64_t inode, int type, std::uint64_t peer, std::string name = {}) {
+  UnixSocket out;
+  out.inode = inode;
+  out.type = type;
+  out.peer = peer;
+  out.name = std::move(name);
+  return out;
+}
+
+InetAddress v4(std::uint8_t last, std::uint16_t port) {
+  InetAddress out;
+  out.bytes = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, last};
+  if (last == 0) out.bytes[12] = 0;  // 0.0.0.0
+  out.port = port;
+  return out;
+}
+
+InetAddress v6(std::uint8_t last, std::uint16_t port) {
+  InetAddress out;
+  out.bytes[15] = last;
+  out.port = port;
+  return out;
+}
+
+InetSocket inet(std::uint64_t inode, int protocol, InetAddress local, InetAddress remote = {}) {
+  InetSocket out;
+  out.inode = inode;
+  out.protocol = protocol;
+  out.local = local;
+  out.remote = remote;
+  return out;
+}
+
+InetSocket listening(std::uint64_t inode, InetAddress local) {
+  InetSocket out = inet(inode, IPPROTO_TCP, local);
+  out.listening = true;
+  return out;
+}
+
+TEST(UnixPeers, AConnectionHasOneForLife) {
+  const Peers out = unix_peers(unix_socket(1, SOCK_STREAM, 2), {});
+  EXPECT_THAT(out.inodes, ElementsAre(2));
+  EXPECT_TRUE(out.stable);
+}
+
+TEST(UnixPeers, BeforeTheServerAcceptsItIsTheListener) {
+  UnixSocket server = unix_socket(9, SOCK_STREAM, 0, "/run/s");
+  server.listening = true;
+  server.pending = {5, 1};
+  const Peers out = unix_peers(unix_socket(1, SOCK_STREAM, 0), {unix_socket(7, SOCK_STREAM, 8), server});
+  EXPECT_THAT(out.inodes, ElementsAre(9));
+  EXPECT_FALSE(out.stable);
+}
+
+TEST(UnixPeers, AListenerAndTheLostAwaitThemselves) {
+  UnixSocket server = unix_socket(9, SOCK_STREAM, 0);
+  server.listening = true;
+  EXPECT_THAT(unix_peers(server, {}).inodes, ElementsAre(9));
+  EXPECT_THAT(unix_peers(unix_socket(1, SOCK_STREAM, 0), {}).inodes, ElementsAre(1));
+}
+
+TEST(UnixPeers, ADatagramServerAwaitsThoseConnectedToIt) {
+  const Peers out = unix_peers(unix_socket(1, SOCK_DGRAM, 0, "/run/d"),
+                               {unix_socket(2, SOCK_DGRAM, 1), unix_socket(3, SOCK_DGRAM, 1),
+                                unix_socket(4, SOCK_DGRAM, 9), unix_socket(5, SOCK_DGRAM, 0, "/run/other")});
+  EXPECT_THAT(out.inodes, ElementsAre(2, 3));
+  EXPECT_FALSE(out.stable);
+}
+
+TEST(UnixPeers, DatagramsWithoutConnectionsComeFromWhoHasAName) {
+  const Peers out = unix_peers(unix_socket(1, SOCK_DGRAM, 0, "/run/d"),
+                               {unix_socket(5, SOCK_DGRAM, 0, "/run/other"), unix_socket(6, SOCK_DGRAM, 0),
+                                unix_socket(7, SOCK_STREAM, 0, "x")});
+  EXPECT_THAT(out.inodes, ElementsAre(5));
+}
+
+TEST(InetPeers, TheReversedPairOfAddresses) {
+  const InetSocket own = inet(1, IPPROTO_TCP, v4(1, 4000), v4(1, 80));
+  const Peers out = inet_peers(own, {own, inet(2, IPPROTO_TCP, v4(1, 80), v4(1, 4001)), listening(3, v4(0, 80)),
+                                     inet(4, IPPROTO_TCP, v4(1, 80), v4(1, 4000))});
+  EXPECT_THAT(out.inodes, ElementsAre(4));
+  EXPECT_TRUE(out.stable);
+}
+
+TEST(InetPeers, NotAcceptedYetIsTheListener) {
+  const InetSocket own = inet(1, IPPROTO_TCP, v4(1, 4000), v4(1, 80));
+  // The accepted side has no inode while it waits in the queue.
+  const Peers out = inet_peers(own, {own, inet(0, IPPROTO_TCP, v4(1, 80), v4(1, 4000)), listening(3, v4(0, 80))});
+  EXPECT_THAT(out.inodes, ElementsAre(3));
+  EXPECT_FALSE(out.stable);
+}
+
+TEST(InetPeers, ARemoteEndLeavesOnlyItself) {
+  EXPECT_THAT(inet_peers(inet(1, IPPROTO_TCP, v4(1, 4000), v4(9, 443)), {listening(3, v4(1, 443))}).inodes,
+              ElementsAre(1));
+}
+
+TEST(InetPeers, WildcardsOfBothFamilies) {
+  InetSocket wildcard = listening(3, v6(0, 80));
+  wildcard.v6 = true;
+  EXPECT_EQ(inet_listener(v4(1, 80), IPPROTO_TCP, {wildcard}), 3U);
+  EXPECT_EQ(inet_listener(v6(1, 80), IPPROTO_TCP, {wildcard}), 3U);
+  wildcard.v6_only = true;
+  EXPECT_EQ(inet_listener(v4(1, 80), IPPROTO_TCP, {wildcard}), 0U);
+  EXPECT_EQ(inet_listener(v6(1, 80), IPPROTO_TCP, {listening(4, v4(0, 80))}), 0U);
+  EXPECT_EQ(inet_listener(v4(1, 80), IPPROTO_TCP, {listening(4, v4(0, 80)), listening(5, v4(1, 80))}), 5U);
+  EXPECT_EQ(inet_listener(v4(1, 81), IPPROTO_TCP, {listening(4, v4(0, 80))}), 0U);
+}
+
+TEST(UdpPeers, AClientAwaitsItsServer) {
+  const InetSocket own = inet(1, IPPROTO_UDP, v4(1, 4000), v4(1, 53));
+  EXPECT_THAT(inet_peers(own, {own, inet(2, IPPROTO_UDP, v4(0, 53)), inet(3, IPPROTO_UDP, v4(0, 54))}).inodes,
+              ElementsAre(2));
+  const InetSocket connected = inet(4, IPPROTO_UDP, v4(1, 53), v4(1, 4000));
+  EXPECT_THAT(inet_peers(own, {own, inet(2, IPPROTO_UDP, v4(0, 53)), connected}).inodes, ElementsAre(4));
+}
+
+TEST(UdpPeers, AServerAwaitsItsClients) {
+  const InetSocket own = inet(1, IPPROTO_UDP, v4(0, 53));
+  const InetSocket a = inet(2, IPPROTO_UDP, v4(1, 4000), v4(1, 53));
+  const InetSocket b = inet(3, IPPROTO_UDP, v4(1, 4001), v4(1, 53));
+  const InetSocket stranger = inet(4, IPPROTO_UDP, v4(1, 4002));
+  EXPECT_THAT(inet_peers(own, {own, a, b, stranger}).inodes, UnorderedElementsAre(2, 3));
+}
+
+TEST(UdpPeers, WithoutConnectionsAnybodyWhoIsFree) {
+  const InetSocket own = inet(1, IPPROTO_UDP, v4(0, 53));
+  const InetSocket elsewhere = inet(2, IPPROTO_UDP, v4(1, 4000), v4(1, 99));
+  const Peers out = inet_peers(own, {own, elsewhere, inet(3, IPPROTO_UDP, v4(1, 4001))});
+  EXPECT_THAT(out.inodes, ElementsAre(3));
+  EXPECT_FALSE(out.stable);
+}
+
+TEST(UdpPeers, CandidatesAreBounded) {
+  std::vector<InetSocket> all;
+  for (std::uint64_t i = 2; i < 1000; ++i) all.push_back(inet(i, IPPROTO_UDP, v4(1, static_cast<std::uint16_t>(i))));
+  EXPECT_EQ(inet_peers(inet(1, IPPROTO_UDP, v4(0, 53)), all).inodes.size(), 32U);
+}
+
+}  // namespace
+}  // namespace swapd::observe
