@@ -368,7 +368,7 @@ void Donor::tick(Time now) {
   }
 }
 
-void Donor::forget(ThreadId thread) {
+void Donor::forget(ThreadId thread, bool exited) {
   waiting_.erase(thread);
   decider_.forget(thread);
   end_linger(thread);
@@ -381,7 +381,7 @@ void Donor::forget(ThreadId thread) {
   drop_timers(thread);
   watched_.erase(thread);
   observer_.forget(thread);
-  actuator_.forget(thread);
+  if (exited) actuator_.forget(thread);
 }
 
 }  // namespace swapd::daemon

@@ -41,7 +41,8 @@ class Donor {
   void timer_expired(std::uint64_t key, Time now);
   void found(const ScanAnswer& answer, Time now);
   void base_changed() { ranks_changed_ = true; }
-  void forget(ThreadId thread);
+  // exited: nothing to give back to it; else it is released, and gets its own attributes back with the next reconcile().
+  void forget(ThreadId thread, bool exited);
 
   [[nodiscard]] const std::vector<decide::Donation>& donations() const { return current_; }
   [[nodiscard]] const std::unordered_map<Resource, std::vector<ThreadId>>& unenrolled() const { return unenrolled_; }

@@ -223,7 +223,7 @@ void Engine::exited(pid_t tid, Time now) {
   const ThreadId id = member->id;
   const pid_t tgid = member->tgid;
   take(Exited{.time = now, .thread = id});
-  donor_->forget(id);
+  donor_->forget(id, true);
   members_.remove_thread(tid);
   if (members_.process(tgid) == nullptr) listener_of_.erase(tgid);
   donor_->base_changed();

@@ -61,7 +61,7 @@ Status Engine::release(pid_t pid) {
   for (const pid_t tid : process->threads) {
     const ThreadId id = members_.thread(tid)->id;
     take(Exited{.time = now, .thread = id});  // to the model it is gone
-    donor_->forget(id);
+    donor_->forget(id, false);
   }
   donor_->base_changed();
   if (notes_wanted_.load(std::memory_order_relaxed))
