@@ -172,6 +172,9 @@ void Actuator::adopt_child(ThreadId child, ThreadId parent) {
   if (left == due) return;
   const auto now = impl_->scheduler.get(child.tid);
   if (!now.ok() || *now != left) return;
+  // Forked after the donation, by a parent whose own attributes have changed since: it has what is due already.
+  if (found != &present)
+    if (const auto parents = impl_->scheduler.get(parent.tid); parents.ok() && inherited(*parents) == *now) return;
   if (!impl_->scheduler.set(child.tid, due).ok()) return;
   // It may have forked by now, and its children have what it had.
   impl_->remember(child, due, left);

@@ -53,6 +53,16 @@ TEST_F(ActuatorTest, AChildThatChoseForItselfIsLeftAlone) {
   EXPECT_EQ(attr(21), nice_of(15));
 }
 
+TEST_F(ActuatorTest, AChildForkedLongAfterTheDonationIsLeftAlone) {
+  scheduler_.add(10, nice_of(15));
+  apply({boost(10, fifo(10))});
+  apply({});
+  scheduler_.add(10, nice_of(0));  // reniced, then it forks
+  scheduler_.add(20, nice_of(0));
+  actuator().adopt_child(id(20), id(10));
+  EXPECT_EQ(attr(20), nice_of(0));
+}
+
 TEST_F(ActuatorTest, AStrangersChildIsLeftAlone) {
   scheduler_.add(10, nice_of(15));
   scheduler_.add(20, nice_of(0));
