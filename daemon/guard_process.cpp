@@ -83,6 +83,8 @@ class GuardLoop {
     } else if ((event.events & EPOLLIN) != 0) {
       answer(fd);
     } else {  // hung up: the last program on it has ended
+      // swapd has the listener open as well: to close our number alone would leave it in the set, hung up for ever.
+      ::epoll_ctl(epoll_number, EPOLL_CTL_DEL, fd, nullptr);
       ::close(fd);
       --held_;
     }
