@@ -1,5 +1,6 @@
 #include "bus/json.h"
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 namespace swapd::bus {
@@ -11,6 +12,13 @@ std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::erro
 
 Json attributes(const SchedAttr& attr) {
   return {{"policy", name(attr.policy)}, {"nice", attr.nice}, {"rt_priority", attr.rt_priority}};
+}
+
+// A whole number is written without a fraction: ids and priorities are what most numbers of events are.
+Json number(double value) {
+  constexpr double exact = 9007199254740992.0;  // 2^53
+  if (std::abs(value) < exact && value == std::floor(value)) return static_cast<std::int64_t>(value);
+  return value;
 }
 
 Json wait_tree(const std::vector<WaitNode>& waits);
@@ -125,7 +133,7 @@ std::string event_json(const EventView& event) {
   for (const auto& [key, value] : event.fields)
     if (!json.contains(key)) json[key] = value;
   for (const auto& [key, value] : event.numbers)
-    if (!json.contains(key)) json[key] = value;
+    if (!json.contains(key)) json[key] = number(value);
   return dump(json);
 }
 

@@ -17,12 +17,12 @@ std::string look_up(std::span<const Entry> entries, std::string_view word) {
 }
 
 constexpr Entry states[] = {
-    {"running", "is running"},
-    {"queued", "is ready and waits for a CPU"},
-    {"blocked", "is blocked"},
-    {"virtual-runnable", "is blocked, and who can end that is able to run"},
-    {"delayed", "is delayed by the limits of its class"},
-    {"stopped", "is stopped"},
+    {"running", "has been running for {}"},
+    {"queued", "has been ready, without a CPU, for {}"},
+    {"blocked", "has been blocked for {}"},
+    {"virtual-runnable", "has been blocked for {}, and whoever can end that is able to run"},
+    {"delayed", "has been delayed by the limits of its class for {}"},
+    {"stopped", "has been stopped for {}"},
 };
 
 constexpr Entry evidences[] = {
@@ -56,7 +56,11 @@ std::string priority(const Json& attributes) {
   return policy.empty() ? "-" : printable(policy);
 }
 
-std::string state_phrase(std::string_view word) { return look_up(states, word); }
+std::string state_phrase(std::string_view word, const std::string& since) {
+  std::string phrase = look_up(states, word);
+  const std::size_t gap = phrase.find("{}");
+  return gap == std::string::npos ? phrase + " for " + since : phrase.replace(gap, 2, since);
+}
 std::string evidence_phrase(std::string_view word) { return look_up(evidences, word); }
 std::string reason_phrase(std::string_view word) { return look_up(reasons, word); }
 

@@ -1,0 +1,108 @@
+// What people read: rendered from the very JSON that the server makes.
+#include "cli/render.h"
+
+#include <gmock/gmock.h>
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <ctime>
+
+#include "bus/json.h"
+#include "fakes/fake_backend.h"
+
+namespace swapd::cli {
+namespace {
+
+using fakes::FakeBackend;
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(Render, WhyTellsTheWholeChainInPlainWords) {
+  FakeBackend backend;
+  EXPECT_EQ(render_why(bus::why_json(*backend.why(FakeBackend::client_pid))),
+            "client, pid 100, fifo 50, has been blocked for 12 ms, and whoever can end that is able to run\n"
+            "  waits in recvfrom for socket:12345\n"
+            "    => server, pid 200, thread 203: favoured, confidence 21, ended such a wait before\n"
+            "        waits in flock for flock:fe:00:77:exclusive\n"
+            "          => job, pid 300: favoured, confidence 20, holds the lock\n"
+            "     - stranger, pid 400: not managed by swapd, so it cannot be helped\n"
+            "  donation: in force\n");
+}
+
+TEST(Render, WhySaysWhyADonationDoesNothing) {
+  FakeBackend backend;
+  const std::string text = render_why(bus::why_json(*backend.why(FakeBackend::job_pid)));
+  EXPECT_THAT(text, HasSubstr("lent to it: it runs at nice 19 on behalf of thread 100\n"));
+  EXPECT_THAT(text, HasSubstr("donation: ineffective: a nice value means nothing to threads of other sessions"));
+}
+
+TEST(Render, WhyOfNothingBlockedSaysSo) {
+  EXPECT_EQ(render_why(R"({"threads":[]})"), "None of its threads is blocked.\n");
+}
+
+TEST(Render, PsIsATable) {
+  FakeBackend backend;
+  backend.comm = "cli\xC3\xABnt";  // seven bytes, six characters
+  EXPECT_EQ(
+      render_ps(bus::threads_json(backend.threads())),
+      "PID  TID  COMM    CLASS        STATE                FOR  BASE     EFFECTIVE  LENT BY  WAITS FOR\n"
+      "100  100  cli\xC3\xABnt  interactive  virtual-runnable   12 ms  fifo 50  fifo 50    -        socket:12345\n"
+      "200  203  server  -            virtual-runnable   2.5 s  nice 0   fifo 49    100      "
+      "flock:fe:00:77:exclusive\n"
+      "300  300  job     batch        running           0.0 ms  nice 19  nice 19    100      -\n");
+  EXPECT_THAT(render_ps(R"({"threads":[]})"), HasSubstr("swapctl run"));
+}
+
+TEST(Render, NamesCannotSteerTheTerminal) {
+  FakeBackend backend;
+  backend.comm = "a\x1b[31m\nb";
+  for (const std::string& text : {render_ps(bus::threads_json(backend.threads())),
+                                  render_why(bus::why_json(*backend.why(FakeBackend::client_pid))),
+                                  render_dot(bus::graph_json(backend.graph()))}) {
+    EXPECT_THAT(text, Not(HasSubstr("\x1b")));
+    EXPECT_THAT(text, HasSubstr("a?[31m?b"));
+  }
+}
+
+TEST(Render, StatusNamesRivalsAndWarnings) {
+  FakeBackend backend;
+  const std::string text = render_status(bus::status_json(backend.status()));
+  EXPECT_THAT(text, HasSubstr("observer       seccomp (bpf is not built in)\n"));
+  EXPECT_THAT(text, HasSubstr("managed        4 threads of 3 processes, 1 listeners\n"));
+  EXPECT_THAT(text, HasSubstr("rival          ananicy-cpp changes priorities, too\n"));
+  EXPECT_THAT(text, HasSubstr("warning        no CAP_SYS_NICE"));
+}
+
+TEST(Render, AnEventIsOneLine) {
+  ::setenv("TZ", "UTC", 1);
+  ::tzset();
+  EXPECT_EQ(render_event(bus::event_json(FakeBackend::donation_begun())),
+            "22:13:20.250  donation-begun   server[203]  policy=fifo  resource=socket:12345  by=100  rt_priority=49");
+}
+
+TEST(Render, DurationsHaveTwoOrThreeDigits) {
+  EXPECT_EQ(duration(0.04), "0.0 ms");
+  EXPECT_EQ(duration(9.9), "9.9 ms");
+  EXPECT_EQ(duration(9.97), "10 ms");
+  EXPECT_EQ(duration(999), "999 ms");
+  EXPECT_EQ(duration(999.9), "1.0 s");
+  EXPECT_EQ(duration(59'990), "1 min 0 s");
+  EXPECT_EQ(duration(3'661'000), "1 h 1 min");
+}
+
+// Graphviz itself is the judge, of a label that tries to end its string.
+TEST(Render, GraphvizAcceptsTheGraph) {
+  if (std::system("command -v dot >/dev/null 2>&1") != 0) GTEST_SKIP() << "Graphviz (dot) is not installed";
+  FakeBackend backend;
+  backend.comm = "\"]; evil [label=\"\\N\\";
+  std::FILE* dot = ::popen("dot -Tsvg >/dev/null", "w");
+  ASSERT_NE(dot, nullptr);
+  const std::string text = render_dot(bus::graph_json(backend.graph()));
+  std::fputs(text.c_str(), dot);
+  EXPECT_EQ(::pclose(dot), 0) << text;
+  EXPECT_THAT(text, HasSubstr(R"("t203" -> "r1" [style=dashed, label="21"])"));
+  EXPECT_THAT(text, HasSubstr(R"("t100" -> "r1" [style=solid])"));
+}
+
+}  // namespace
+}  // namespace swapd::cli
