@@ -1,0 +1,341 @@
+// The guard takes over when swapd is gone, however it went.
+#include "guard.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <csignal>
+#include <fstream>
+#include <string>
+
+#include "guard_messages.h"
+#include "guard_process.h"
+#include "observe/receiver.h"
+#include "supervised.h"
+#include "sys/pidfd.h"
+
+namespace swapd::daemon {
+namespace {
+
+using test::call_rules;
+using test::eventually;
+using test::state_of;
+using test::Supervised;
+
+const std::vector<sys::TrapRule> getppid_only{{.nr = SYS_getppid, .condition = {}}};
+
+struct Progress {
+  std::atomic<int> guard{0};
+  std::atomic<int> held{0};  // listeners that the guard has; -errno
+  std::atomic<long> calls{0};
+  std::atomic<bool> stop{false};
+  std::atomic<bool> pause{false};
+  std::atomic<int> pausing{0};
+};
+
+// What a test and its processes share.
+class GuardTest : public testing::Test {
+ protected:
+  GuardTest()
+      : progress_(*new (::mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))
+                      Progress) {}
+  ~GuardTest() override {
+    progress_.stop.store(true);
+    // The guard of a test is nobody's child once its swapd is dead, so it is looked for by its number.
+    EXPECT_TRUE(guard_ended());
+    ::munmap(&progress_, sizeof(Progress));
+  }
+
+  [[nodiscard]] bool guard_ended() const {
+    const int guard = progress_.guard.load();
+    return guard == 0 || eventually([&] { return state_of(guard) == '\0' || state_of(guard) == 'Z'; });
+  }
+
+  // A swapd: a guard, and a receiver on the listener. It goes on until it is killed.
+  pid_t start_swapd(const std::vector<int>& listeners, bool receive) {
+    const pid_t pid = ::fork();
+    if (pid != 0) return pid;
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    auto guard = Guard::start();
+    if (!guard) ::_exit(1);
+    progress_.guard.store(guard->pid());
+    std::vector<std::unique_ptr<observe::Receiver>> receivers;
+    std::vector<std::unique_ptr<observe::ListenerSlot>> slots;
+    for (const int listener : listeners) {
+      if (const Status held = guard->hold(listener); !held) {
+        progress_.held.store(-held.error().code());
+        ::_exit(2);
+      }
+      if (receive) {
+        slots.push_back(std::make_unique<observe::ListenerSlot>());
+        receivers.push_back(
+            std::make_unique<observe::Receiver>(Fd(listener), slots.back().get(), observe::Receiver::Callbacks{}));
+        if (!receivers.back()->start()) ::_exit(3);
+      }
+      ++progress_.held;
+    }
+    for (;;) ::pause();
+  }
+
+  // Makes trapped calls until it is told to stop; 0 if each was right.
+  std::function<int()> caller() {
+    return [this] {
+      while (!progress_.stop.load()) {
+        if (::syscall(SYS_getppid) <= 0) return 1;  // ENOSYS where nobody holds the listener
+        ++progress_.calls;
+        if (!progress_.pause.load()) continue;
+        ++progress_.pausing;
+        while (progress_.pause.load()) ::sched_yield();
+        --progress_.pausing;
+      }
+      return 0;
+    };
+  }
+
+  // Between two calls of each of the callers. A call that swapd has received and not answered is lost with it: no
+  // reader of the listener gets it again.
+  void kill_between_calls(pid_t swapd, int callers) {
+    progress_.pause.store(true);
+    EXPECT_TRUE(eventually([&] { return progress_.pausing.load() == callers; }));
+    kill_and_reap(swapd);
+    progress_.pause.store(false);
+  }
+
+  static void kill_and_reap(pid_t pid) {
+    ::kill(pid, SIGKILL);
+    ::waitpid(pid, nullptr, 0);
+  }
+
+  [[nodiscard]] bool calls_go_on() const {
+    const long now = progress_.calls.load();
+    return eventually([&] { return progress_.calls.load() > now + 1000; });
+  }
+
+  Progress& progress_;
+};
+
+TEST_F(GuardTest, KeepsAProgramAliveWhenSwapdIsKilled) {
+  Supervised program(getppid_only, caller());
+  ASSERT_TRUE(program.ready());
+  Fd ours = program.take_listener();
+  const pid_t swapd = start_swapd({ours.get()}, true);
+  ASSERT_TRUE(eventually([&] { return progress_.held.load() != 0; }));
+  ASSERT_EQ(progress_.held.load(), 1);
+  ours.reset();  // swapd and its guard alone hold it now
+  program.go();
+  ASSERT_TRUE(calls_go_on());
+  kill_between_calls(swapd, 1);
+  EXPECT_TRUE(calls_go_on());
+  EXPECT_NE(state_of(progress_.guard.load()), '\0');
+  progress_.stop.store(true);
+  EXPECT_EQ(program.wait(), 0);
+  EXPECT_TRUE(guard_ended());
+}
+
+TEST_F(GuardTest, SeveralProgramsAndTheirChildren) {
+  const auto family = [this] {
+    for (int i = 0; i < 3; ++i)
+      if (::fork() == 0) ::_exit(caller()());
+    int failed = caller()();
+    for (int status = 0; ::wait(&status) > 0;) failed |= status;
+    return failed;
+  };
+  Supervised first(getppid_only, family);
+  Supervised second(getppid_only, family);
+  ASSERT_TRUE(first.ready() && second.ready());
+  Fd one = first.take_listener();
+  Fd two = second.take_listener();
+  const pid_t swapd = start_swapd({one.get(), two.get()}, true);
+  ASSERT_TRUE(eventually([&] { return progress_.held.load() == 2; }));
+  one.reset();
+  two.reset();
+  first.go();
+  second.go();
+  ASSERT_TRUE(calls_go_on());
+  kill_between_calls(swapd, 8);
+  EXPECT_TRUE(calls_go_on());
+  progress_.stop.store(true);
+  EXPECT_EQ(first.wait(), 0);
+  EXPECT_EQ(second.wait(), 0);
+}
+
+TEST_F(GuardTest, LeavesTheAnsweringToALivingSwapd) {
+  Supervised program(getppid_only, caller());
+  ASSERT_TRUE(program.ready());
+  Fd ours = program.take_listener();
+  const pid_t swapd = start_swapd({ours.get()}, false);  // alive, and does not answer
+  ASSERT_TRUE(eventually([&] { return progress_.held.load() == 1; }));
+  program.go();
+  const auto notification = sys::receive(ours.get());  // nobody has taken it
+  ASSERT_TRUE(notification);
+  EXPECT_EQ(progress_.calls.load(), 0);
+  EXPECT_TRUE(sys::answer_continue(ours.get(), notification->id));
+  ours.reset();
+  kill_and_reap(swapd);
+  EXPECT_TRUE(calls_go_on());
+  progress_.stop.store(true);
+  EXPECT_EQ(program.wait(), 0);
+}
+
+// Its CPU time tells whether it was woken.
+TEST_F(GuardTest, IsNotWokenByNotifications) {
+  Supervised program(getppid_only, caller());
+  ASSERT_TRUE(program.ready());
+  Fd ours = program.take_listener();
+  const pid_t swapd = start_swapd({ours.get()}, true);
+  ASSERT_TRUE(eventually([&] { return progress_.held.load() == 1; }));
+  ours.reset();
+  const auto switches = [&] {
+    std::ifstream file("/proc/" + std::to_string(progress_.guard.load()) + "/status");
+    for (std::string word; file >> word;)
+      if (word == "voluntary_ctxt_switches:") {
+        long count = -1;
+        file >> count;
+        return count;
+      }
+    return -1L;
+  };
+  ASSERT_TRUE(eventually([&] { return state_of(progress_.guard.load()) == 'S'; }));
+  const long before = switches();
+  program.go();
+  ASSERT_TRUE(calls_go_on());
+  EXPECT_EQ(switches(), before);
+  progress_.stop.store(true);
+  EXPECT_EQ(program.wait(), 0);
+  kill_and_reap(swapd);
+}
+
+TEST_F(GuardTest, EndsAtOnceWhenThereIsNothingToGuard) {
+  const pid_t swapd = start_swapd({}, false);
+  ASSERT_TRUE(eventually([&] { return progress_.guard.load() != 0; }));
+  kill_and_reap(swapd);
+  EXPECT_TRUE(guard_ended());
+}
+
+TEST_F(GuardTest, StandsApartFromTheTerminalAndIsNamed) {
+  const pid_t swapd = start_swapd({}, false);
+  ASSERT_TRUE(eventually([&] { return progress_.guard.load() != 0; }));
+  const pid_t guard = progress_.guard.load();
+  EXPECT_TRUE(eventually([&] { return ::getsid(guard) == guard; }));
+  EXPECT_TRUE(eventually([&] {
+    std::ifstream comm("/proc/" + std::to_string(guard) + "/comm");
+    std::string name;
+    std::getline(comm, name);
+    return name == "swapd-guard";
+  }));
+  EXPECT_TRUE(eventually([&] { return ::getpriority(PRIO_PROCESS, static_cast<id_t>(guard)) == -20; }));
+  ASSERT_TRUE(eventually([&] { return state_of(guard) == 'S'; }));
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::kill(guard, signal);
+  EXPECT_EQ(state_of(guard), 'S');
+  kill_and_reap(swapd);
+}
+
+TEST_F(GuardTest, SaysThatItIsFull) {
+  Supervised program(getppid_only, [] { return 0; });
+  ASSERT_TRUE(program.ready());
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const rlimit few{40, 40};
+    ::setrlimit(RLIMIT_NOFILE, &few);
+    auto guard = Guard::start();
+    if (!guard) ::_exit(1);
+    progress_.guard.store(guard->pid());
+    int held = 0;
+    for (;;) {
+      const Status status = guard->hold(program.listener());
+      if (!status) ::_exit(status.error().code() == EMFILE && held > 20 ? 0 : 2);
+      ++held;
+    }
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  program.go();
+  EXPECT_EQ(program.wait(), 0);
+}
+
+TEST_F(GuardTest, HoldFailsWhenTheGuardIsDead) {
+  Supervised program(getppid_only, [] { return 0; });
+  ASSERT_TRUE(program.ready());
+  auto guard = Guard::start();
+  ASSERT_TRUE(guard);
+  ASSERT_TRUE(guard->hold(program.listener()));
+  kill_and_reap(guard->pid());
+  const Status held = guard->hold(program.listener());
+  ASSERT_FALSE(held);
+  EXPECT_EQ(held.error().code(), EPIPE);
+}
+
+TEST_F(GuardTest, ForgetsAListenerWhoseProgramsHaveEnded) {
+  auto guard = Guard::start();
+  ASSERT_TRUE(guard);
+  const auto listeners = [&] {
+    int count = 0;
+    for (int fd = 0; fd < 64; ++fd) {
+      std::array<char, 64> target{};
+      const std::string link = "/proc/" + std::to_string(guard->pid()) + "/fd/" + std::to_string(fd);
+      if (::readlink(link.c_str(), target.data(), target.size() - 1) > 0)
+        count += std::string_view(target.data()) == "anon_inode:seccomp notify" ? 1 : 0;
+    }
+    return count;
+  };
+  {
+    Supervised program(getppid_only, [] { return 0; });
+    ASSERT_TRUE(program.ready());
+    ASSERT_TRUE(guard->hold(program.listener()));
+    EXPECT_EQ(listeners(), 1);
+    program.go();
+    EXPECT_EQ(program.wait(), 0);
+    // While we still have ours: one file, two descriptors.
+    EXPECT_TRUE(eventually([&] { return listeners() == 0; }));
+  }
+  Supervised another(getppid_only, [] { return 0; });
+  ASSERT_TRUE(another.ready());
+  EXPECT_TRUE(guard->hold(another.listener()));
+  EXPECT_EQ(listeners(), 1);
+  another.go();
+  EXPECT_EQ(another.wait(), 0);
+  const pid_t pid = guard->pid();
+  {
+    const Guard ended = std::move(guard).value();  // and its socket
+  }
+  int status = -1;
+  EXPECT_EQ(::waitpid(pid, &status, 0), pid);
+  EXPECT_EQ(status, 0);
+}
+
+// Another version's messages, and what is no message, do not disturb it.
+TEST_F(GuardTest, SurvivesStrangeMessages) {
+  std::array<int, 2> pair{};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair.data()), 0);
+  Fd ours(pair[0]);
+  const pid_t pid = ::fork();
+  if (pid == 0) run_guard(Fd(pair[1]), std::move(sys::open_pidfd(::getppid())).value());
+  ::close(pair[1]);
+  GuardMessage future;
+  future.version = 9;
+  ASSERT_TRUE(send_message(ours.get(), future));
+  ASSERT_EQ(::write(ours.get(), "?", 1), 1);
+  const GuardMessage empty{.sequence = 7};  // a hold without a descriptor
+  ASSERT_TRUE(send_message(ours.get(), empty));
+  ASSERT_TRUE(eventually([&] {
+    const auto answer = receive_message(ours.get());
+    return answer && answer->message.sequence == 7 && answer->message.error == EBADF;
+  }));
+  ours.reset();  // nothing held, nobody to talk to
+  int status = -1;
+  EXPECT_EQ(::waitpid(pid, &status, 0), pid);
+  EXPECT_EQ(status, 0);
+}
+
+}  // namespace
+}  // namespace swapd::daemon
