@@ -62,6 +62,7 @@ void SeccompObserver::watch(const Member& member, bool sender) {
 void SeccompObserver::unwatch(ThreadId thread) {
   watch_.remove(thread);
   senders_.erase(thread);
+  last_signalled_.erase(thread);
   wait_start_.erase(thread);
   awaited_.erase(thread);
 }
@@ -137,6 +138,7 @@ void SeccompObserver::drain_signals(std::vector<Event>& out) {
                               {static_cast<std::uint64_t>(receiver->id.tid), receiver->id.start_time}};
       out.emplace_back(Accessed{.time = r.time, .thread = by->id, .resource = resource});
       recent_.push_back({resource, by->id, r.time});
+      if (senders_.contains(by->id)) last_signalled_[by->id] = {target->id, r.time};
     }
     if (n < records.size()) break;
   }
@@ -197,6 +199,11 @@ void SeccompObserver::report_sends(std::size_t first, std::vector<Event>& out) {
       for (const sys::TraceRecord& r : std::span(records).first(n))
         if (r.target != blocked->thread.tid && hooks_.identify(r.target)) target = r.target;
       if (n < records.size()) break;
+    }
+    // One that was not asleep was signalled all the same.
+    if (const auto signalled = last_signalled_.find(blocked->thread); signalled != last_signalled_.end()) {
+      if (target == 0) target = signalled->second.by.tid;
+      last_signalled_.erase(signalled);
     }
     const auto to = target == 0 ? std::nullopt : hooks_.identify(target);
     if (!to) continue;

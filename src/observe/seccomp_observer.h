@@ -73,6 +73,7 @@ class SeccompObserver final : public Observer {
   std::unique_ptr<sys::TraceWatch> signals_;
   std::unordered_map<ThreadId, std::unique_ptr<sys::TraceWatch>> senders_;  // important threads: whom do they wake
   std::unordered_map<ThreadId, std::unique_ptr<sys::TraceWatch>> wakers_;   // candidates: do they wake the waiter
+  std::unordered_map<ThreadId, LastWaker> last_signalled_;                  // by sender: whom it has signalled since its last wait
   std::unordered_map<pid_t, LastWaker> last_waker_;                         // by woken tid
   std::unordered_map<ThreadId, Time> wait_start_;
   std::unordered_map<ThreadId, std::vector<Resource>> awaited_;
