@@ -28,15 +28,15 @@ int run(int argc, char** argv) {
   const Context context{options, Work(calibrate()), *cpus,
                         std::filesystem::read_symlink("/proc/self/exe", error).string()};
   const auto lines = workload->run(context);
-  const int left = reap_left_behind();
+  const auto left = reap_left_behind();
   if (interrupted()) return fail("interrupted", 1);
   if (!lines) return fail(lines.error().text(), 1);
-  if (left > 0) return fail(std::to_string(left) + " processes were left behind (killed now)", 1);
+  for (const std::string& process : left) (void)fail("left behind, and killed now: " + process, 1);
   print(stdout, *lines, options.json);
   if (!options.plot.empty() && !(std::ofstream(options.plot) << workload->plot(*lines))) {
     return fail("cannot write " + options.plot, 1);
   }
-  return 0;
+  return left.empty() ? 0 : 1;
 }
 
 }  // namespace

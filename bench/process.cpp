@@ -89,15 +89,19 @@ void become_harness() {
   (void)sys::LinuxScheduler().set(0, *own);  // not allowed: slower, nothing else
 }
 
-int reap_left_behind() {
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+std::vector<std::string> reap_left_behind() {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(5);
   while (std::chrono::steady_clock::now() < until) {
     const pid_t pid = ::waitpid(-1, nullptr, WNOHANG);
-    if (pid < 0) return 0;  // ECHILD: nobody
+    if (pid < 0) return {};  // ECHILD: nobody
     if (pid == 0) ::usleep(5000);
   }
-  int killed = 0;
-  for (const pid_t pid : sys::Procfs().children(::getpid()).value_or({})) killed += ::kill(pid, SIGKILL) == 0 ? 1 : 0;
+  std::vector<std::string> killed;
+  const sys::Procfs procfs;
+  for (const pid_t pid : procfs.children(::getpid()).value_or({})) {
+    killed.push_back(std::to_string(pid) + " (" + procfs.comm(pid).value_or("?") + ")");
+    ::kill(pid, SIGKILL);
+  }
   while (::waitpid(-1, nullptr, 0) > 0) {
   }
   return killed;

@@ -18,8 +18,8 @@ namespace swapd::bench {
 // Makes the harness the parent of whatever its processes leave behind (a server's child, swapd's guard), and lets it
 // run among its own hogs: it sleeps all the time, but must be there when a run ends.
 void become_harness();
-// Reaps what was left behind; what does not end by itself in two seconds is killed, and its number returned.
-[[nodiscard]] int reap_left_behind();
+// Reaps what was left behind; what does not end by itself in five seconds is killed and named.
+[[nodiscard]] std::vector<std::string> reap_left_behind();
 
 // True once ^C (or SIGTERM, SIGHUP) has come; every wait of the harness ends then with EINTR.
 void catch_interrupts();
