@@ -8,6 +8,7 @@ namespace swapd::daemon {
 
 namespace {
 
+constexpr std::size_t most_looks = 32;     // at threads that may have been woken, in one batch
 constexpr int explore_rounds = 16;         // depth of a wait tree that one batch may open up
 constexpr std::size_t most_timers = 128;   // idle ones are dropped past this
 constexpr std::size_t most_scanned = 4096;
@@ -46,6 +47,7 @@ void Donor::take(const Event& event) {
   }
   apply(event);
   if (const auto* blocked = std::get_if<Blocked>(&event)) {
+    newly_blocked_.push_back(blocked->thread);
     const MemberThread* member = members_.thread(blocked->thread);
     if (member != nullptr && important(*member) && !blocked->awaited.empty())
       waiting_.insert(blocked->thread);
@@ -70,15 +72,19 @@ void Donor::wait_ended(ThreadId requester) {
     }
     quantum_timer_.erase(timer);
   }
-  const auto donation = std::ranges::find(current_, requester, &decide::Donation::requester);
-  if (donation == current_.end() || donation->refusal != decide::Refusal::none) return;
+  const auto found = deepest_.find(requester);
+  if (found == deepest_.end()) return;
+  const decide::Donation donation = std::move(found->second);
+  deepest_.erase(found);
+  if (donation.refusal != decide::Refusal::none) return;
   const auto last = last_wait_.find(requester);
-  const bool again = last != last_wait_.end() && last->second == donation->resource;
-  last_wait_[requester] = donation->resource;
+  const bool again = last != last_wait_.end() && last->second == donation.resource;
+  last_wait_[requester] = donation.resource;
   const MemberThread* member = members_.thread(requester);
   if (!again || member == nullptr || settings_.rules.linger <= Duration::zero()) return;
-  if (rank(member->base) < rank(donation->attr)) return;
-  lingering_[requester] = {.donation = *donation};  // its timer is armed if the batch does not bring the next wait already
+  if (rank(member->base) < rank(donation.attr)) return;
+  end_linger(requester);
+  lingering_[requester] = {.donation = donation};  // its timer is armed if the batch does not bring the next wait already
 }
 
 void Donor::arm_lingers(Time now) {
@@ -207,6 +213,31 @@ void Donor::explore(ThreadId requester, Time now) {
   }
 }
 
+// Whoever a thread that has just blocked waits for may have been woken by its last message and be waiting for a CPU: it is runnable, and
+// is favoured, though it has left no record yet.
+void Donor::look_again(Time now) {
+  for (std::size_t i = 0; i < newly_blocked_.size(); ++i) {
+    std::size_t looked = 0;
+    for (const ThreadId id : model_.wait_tree(newly_blocked_[i])) {
+      const auto view = model_.thread(id);
+      if (!view || view->state != model::RunState::blocked || !watched_.contains(id)) continue;
+      if (++looked > most_looks) break;
+      std::vector<Event> events;
+      observer_.look(id, now, events);
+      for (const Event& event : events) take(event);
+    }
+    if (i > most_looks) break;
+  }
+  newly_blocked_.clear();
+}
+
+void Donor::remember_depths() {
+  for (const decide::Donation& donation : current_) {
+    decide::Donation& deepest = deepest_[donation.requester];
+    if (deepest.path.size() <= donation.path.size() || !same_wait(deepest, donation)) deepest = donation;
+  }
+}
+
 void Donor::ask_for_providers(ThreadId requester, Time now, bool again) {
   std::vector<Resource> wanted = model_.unprovided(requester);
   // Locks change hands without a call that is seen: who holds them is asked anew at each wait and while it lasts.
@@ -324,16 +355,22 @@ void Donor::reconcile(Time now) {
     explore(requester, now);
     if (waiting_.contains(requester)) ask_for_providers(requester, now, false);
   }
+  look_again(now);
   current_ = decider_.decide(model_, {waiting_.begin(), waiting_.end()}, now);
   for (const decide::Donation& donation : current_) {
     const auto lingering = lingering_.find(donation.requester);
-    if (lingering != lingering_.end() && same_wait(lingering->second.donation, donation)) end_linger(donation.requester);
+    if (lingering == lingering_.end()) continue;
+    // The same wait anew: what lingers of the last one has the way that this one is about to go, if it is the longer.
+    const decide::Donation& before = lingering->second.donation;
+    if (!same_wait(before, donation) || before.path.size() <= donation.path.size()) end_linger(donation.requester);
   }
-  // A requester that waits for something else does not linger.
   std::vector<ThreadId> moved;
-  for (const auto& [requester, lingering] : lingering_)
-    if (waiting_.contains(requester) || members_.thread(requester) == nullptr) moved.push_back(requester);
+  for (const auto& [requester, lingering] : lingering_) {
+    const bool elsewhere = waiting_.contains(requester) && std::ranges::find(current_, requester, &decide::Donation::requester) == current_.end();
+    if (elsewhere || members_.thread(requester) == nullptr) moved.push_back(requester);
+  }
   for (const ThreadId requester : moved) end_linger(requester);
+  remember_depths();
   arm_lingers(now);
   arm_quanta(now);
   trace_candidates();
@@ -376,6 +413,7 @@ void Donor::forget(ThreadId thread, bool exited) {
     return std::ranges::find(l.second.donation.path, thread) != l.second.donation.path.end();
   });
   std::erase_if(current_, [&](const auto& d) { return d.requester == thread; });
+  deepest_.erase(thread);
   last_wait_.erase(thread);
   quantum_timer_.erase(thread);
   drop_timers(thread);

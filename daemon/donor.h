@@ -76,6 +76,8 @@ class Donor {
 
   void rank_watches(Time now);
   void explore(ThreadId requester, Time now);
+  void look_again(Time now);
+  void remember_depths();
   void watch(ThreadId thread, bool important, Time now);
   void ask_for_providers(ThreadId requester, Time now, bool again);
   void wait_ended(ThreadId requester);
@@ -103,6 +105,8 @@ class Donor {
   std::unordered_set<ThreadId> waiting_;  // important and blocked on something that somebody may provide
   std::vector<decide::Donation> current_;
   std::unordered_map<ThreadId, Lingering> lingering_;          // by requester
+  std::unordered_map<ThreadId, decide::Donation> deepest_;     // by requester: the longest way of its present wait
+  std::vector<ThreadId> newly_blocked_;                        // in this batch
   std::unordered_map<ThreadId, Resource> last_wait_;           // by requester: what it was last lent for
   std::unordered_map<Resource, Time> scanned_;
   std::unordered_map<Resource, std::vector<ThreadId>> unenrolled_;

@@ -66,6 +66,9 @@ class Observer {
   // last before a wait is reported too (Evidence::sent_to).
   virtual void watch(const Member& member, bool sender) = 0;
   virtual void unwatch(ThreadId thread) = 0;
+  // Is what was last reported of this watched thread still true? A thread that was woken and has not got a CPU yet is runnable, and no
+  // record says so. Appends what has changed.
+  virtual void look(ThreadId thread, Time now, std::vector<Event>& out) = 0;
   // Whom this thread wakes matters now: it is one of several candidates.
   virtual void trace_wakes(ThreadId thread) = 0;
   virtual void untrace_wakes(ThreadId thread) = 0;

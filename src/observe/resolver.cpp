@@ -303,13 +303,20 @@ Resolver::~Resolver() = default;
 
 Wait Resolver::quick(const CallSite& site) { return impl_->resolve(site, Impl::By::engine); }
 
-Wait Resolver::full(const CallSite& site) { return impl_->resolve(site, Impl::By::worker); }
+Wait Resolver::full(const CallSite& site) {
+  const std::lock_guard turn(impl_->slow_calls);
+  return impl_->resolve(site, Impl::By::worker);
+}
 
 Access Resolver::access(const CallSite& site) { return impl_->access(site, Impl::By::engine); }
 
-Access Resolver::full_access(const CallSite& site) { return impl_->access(site, Impl::By::worker); }
+Access Resolver::full_access(const CallSite& site) {
+  const std::lock_guard turn(impl_->slow_calls);
+  return impl_->access(site, Impl::By::worker);
+}
 
 std::vector<Found> Resolver::scan(pid_t waiter, std::span<const Resource> resources, std::span<const pid_t> members) {
+  const std::lock_guard turn(impl_->slow_calls);
   std::vector<Found> out;
   const auto tgid = impl_->procfs.tgid(waiter);
   if (!tgid) return out;

@@ -1,5 +1,8 @@
 // From a system call and its arguments to resources (papers/001 and 000, section 3.2; DESIGN.md sections 3–5).
 //
+// The slow calls, marked [worker], may come from any thread: they take turns. Those marked [engine] never wait for
+// them.
+//
 // Two callers. The engine: quick(), one descriptor (two for sendfile and splice), no scan, no allocation beyond the
 // small vector. The worker: full(), which reads poll sets, epoll sets (nested), sembufs and peers, and scan(), which
 // finds who could provide. Descriptor identities are checked on each use: close, dup, SCM_RIGHTS and fork are not

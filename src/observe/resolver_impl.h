@@ -77,7 +77,8 @@ struct Resolver::Impl {
   ProcessIds ids;
   SocketPeers peers;
   Holders holders;
-  std::mutex mutex;
+  std::mutex slow_calls;  // holders, diag
+  std::mutex mutex;       // remembered
   std::unordered_map<pid_t, Remembered> remembered;
 };
 

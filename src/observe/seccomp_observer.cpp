@@ -67,6 +67,12 @@ void SeccompObserver::unwatch(ThreadId thread) {
   awaited_.erase(thread);
 }
 
+void SeccompObserver::look(ThreadId thread, Time now, std::vector<Event>& out) {
+  const std::size_t first = out.size();
+  watch_.look(thread, now, out);
+  if (out.size() != first) name_wakers(first, out);
+}
+
 void SeccompObserver::trace_wakes(ThreadId thread) {
   if (!settings_.tracepoints || wakers_.contains(thread)) return;
   if (auto opened = sys::TraceWatch::open(sys::TraceWatch::Point::sched_waking, thread.tid))

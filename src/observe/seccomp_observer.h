@@ -35,6 +35,7 @@ class SeccompObserver final : public Observer {
   void drain(Time now, std::vector<Event>& out) override;
   void watch(const Member& member, bool sender) override;
   void unwatch(ThreadId thread) override;
+  void look(ThreadId thread, Time now, std::vector<Event>& out) override;
   void trace_wakes(ThreadId thread) override;
   void untrace_wakes(ThreadId thread) override;
   void answer(const WaitAnswer& answer, std::vector<Event>& out) override;

@@ -104,6 +104,11 @@ void ThreadWatch::drain(Time now, std::vector<Event>& out) {
   }
 }
 
+void ThreadWatch::look(ThreadId thread, Time now, std::vector<Event>& out) {
+  if (const auto found = watched_.find(thread); found != watched_.end() && !found->second->fresh)
+    look(*found->second, now, false, out);
+}
+
 void ThreadWatch::poll_for_a_while(Watched& w, Time now) {
   w.polled = true;
   w.poll_until = now + settings_.busy_rest;

@@ -37,6 +37,7 @@ class ThreadWatch {
   void remove(ThreadId thread);
   [[nodiscard]] bool has(ThreadId thread) const;
   void drain(Time now, std::vector<Event>& out);
+  void look(ThreadId thread, Time now, std::vector<Event>& out);
   void answer(const WaitAnswer& answer, std::vector<Event>& out);
   [[nodiscard]] Costs costs() const;
   // When the present wait of the thread began; empty: it does not wait.
