@@ -107,7 +107,7 @@ inline int main_of(int argc, char** argv, std::span<const Scenario> scenarios) {
     for (const Scenario& scenario : scenarios) {
       if (std::strcmp(scenario.name, argv[1]) == 0) {
         scenario.play();
-        return 0;
+        ::_exit(0);  // nothing is left to do; a leak checker would fail in the namespaces that some scenarios enter
       }
     }
   }
