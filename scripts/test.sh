@@ -31,7 +31,7 @@ sections=(build test)
 # gcc 12's sanitizers cannot always place their shadow memory with the address space randomised as widely as new kernels do it.
 fixed=()
 case $preset in
-  asan | tsan) fixed=(setarch --addr-no-randomize) ;;
+  asan | tsan) ! setarch --addr-no-randomize true 2>/dev/null || fixed=(setarch --addr-no-randomize) ;;
 esac
 export ASAN_OPTIONS="detect_leaks=1:abort_on_error=0:${ASAN_OPTIONS:-}"
 export UBSAN_OPTIONS="print_stacktrace=1:${UBSAN_OPTIONS:-}"
