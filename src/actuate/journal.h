@@ -4,6 +4,10 @@
 // killed; there is no fsync, because scheduling attributes do not outlive a boot either. A record is written before the
 // change it tells of and is never altered: a changed boost gets a new record first, then the old one is cleared. So a
 // torn record tells of a change that never happened, and its checksum gives it away.
+//
+// The directory belongs on a tmpfs (/run): on a disk's file system the first store to a page after each writeback waits
+// for that file system's journal, and the store is the real-time engine's. Nothing is lost by it, since a new boot
+// voids all records.
 #pragma once
 
 #include <sys/types.h>
