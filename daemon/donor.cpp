@@ -297,17 +297,26 @@ void Donor::arm_quanta(Time now) {
   }
 }
 
-// Where several could provide, it matters who does.
+// Where several could provide, it matters who does. Where the requester is lower than what it lends (a strict policy), it matters when:
+// until the donation ends the provider keeps it from running.
 void Donor::trace_candidates() {
+  const auto trace = [&](ThreadId thread, bool at_once) {
+    const auto found = watched_.find(thread);
+    if (found == watched_.end() || (at_once ? found->second.traced_at_once : found->second.traced)) return;
+    found->second.traced = true;
+    found->second.traced_at_once = at_once;
+    observer_.trace_wakes(thread, at_once);
+  };
   for (const decide::Donation& donation : current_) {
-    if (!donation.choice) continue;
-    for (const model::Candidate& candidate : model_.candidates(donation.requester)) {
-      const auto found = watched_.find(candidate.direct);
-      if (found == watched_.end() || found->second.traced) continue;
-      found->second.traced = true;
-      observer_.trace_wakes(candidate.direct);
-    }
+    if (donation.choice)
+      for (const model::Candidate& candidate : model_.candidates(donation.requester)) trace(candidate.direct, false);
+    if (above_requester(donation)) trace(donation.path.front(), true);
   }
+}
+
+bool Donor::above_requester(const decide::Donation& donation) const {
+  const MemberThread* requester = members_.thread(donation.requester);
+  return requester != nullptr && rank(donation.attr) > rank(requester->base);
 }
 
 void Donor::apply_boosts(Time now) {
@@ -391,6 +400,12 @@ void Donor::tick(Time now) {
       timer.wall_end = now + timer.period;
       apply(QuantumUsed{.time = now, .requester = timer.requester});
     }
+  }
+  for (const decide::Donation& donation : std::vector(current_)) {
+    if (!above_requester(donation)) continue;
+    std::vector<Event> events;
+    observer_.look(donation.requester, now, events);
+    for (const Event& event : events) take(event);
   }
   for (const ThreadId requester : std::vector<ThreadId>(waiting_.begin(), waiting_.end()))
     ask_for_providers(requester, now, true);

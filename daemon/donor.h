@@ -71,7 +71,8 @@ class Donor {
   struct Watch {
     Time last_needed{};
     bool important = false;
-    bool traced = false;
+    bool traced = false;          // whom it wakes
+    bool traced_at_once = false;  // and when
   };
 
   void rank_watches(Time now);
@@ -85,6 +86,7 @@ class Donor {
   void arm_lingers(Time now);
   void arm_quanta(Time now);
   void trace_candidates();
+  [[nodiscard]] bool above_requester(const decide::Donation& donation) const;
   void apply_boosts(Time now);
   void charge_boosts(Time now);
   void apply(const Event& event);

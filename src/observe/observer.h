@@ -69,8 +69,9 @@ class Observer {
   // Is what was last reported of this watched thread still true? A thread that was woken and has not got a CPU yet is runnable, and no
   // record says so. Appends what has changed.
   virtual void look(ThreadId thread, Time now, std::vector<Event>& out) = 0;
-  // Whom this thread wakes matters now: it is one of several candidates.
-  virtual void trace_wakes(ThreadId thread) = 0;
+  // Whom this thread wakes matters now: it is one of several candidates. at_once: and so does the moment, because it runs with a
+  // donation that keeps the woken one from running.
+  virtual void trace_wakes(ThreadId thread, bool at_once) = 0;
   virtual void untrace_wakes(ThreadId thread) = 0;
   virtual void answer(const WaitAnswer& answer, std::vector<Event>& out) = 0;
   virtual void forget(ThreadId thread) = 0;

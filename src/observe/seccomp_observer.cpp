@@ -1,7 +1,10 @@
 #include "observe/seccomp_observer.h"
 
+#include <sys/epoll.h>
+
 #include <algorithm>
 #include <array>
+#include <span>
 
 namespace swapd::observe {
 
@@ -29,7 +32,8 @@ SeccompObserver::SeccompObserver(const sys::Procfs& procfs, Resolver& resolver, 
       hooks_(std::move(hooks)),
       watch_(procfs, resolver, probe(settings_.watch, missing_), hooks_,
              [this](std::int32_t nr) { return std::ranges::find(settings_.trapped, nr) != settings_.trapped.end(); },
-             epoll) {
+             epoll),
+      epoll_(epoll) {
   if (!settings_.tracepoints) return;
   auto signals = sys::TraceWatch::open(sys::TraceWatch::Point::signal_generate, -1);
   if (signals)
@@ -73,10 +77,31 @@ void SeccompObserver::look(ThreadId thread, Time now, std::vector<Event>& out) {
   if (out.size() != first) name_wakers(first, out);
 }
 
-void SeccompObserver::trace_wakes(ThreadId thread) {
-  if (!settings_.tracepoints || wakers_.contains(thread)) return;
-  if (auto opened = sys::TraceWatch::open(sys::TraceWatch::Point::sched_waking, thread.tid))
-    wakers_[thread] = std::move(opened).value();
+void SeccompObserver::ready(std::uint64_t key, bool hung_up) {
+  if (key < first_waker_key) {
+    watch_.ready(key, hung_up);
+    return;
+  }
+  wakes_ready_ = true;
+  if (!hung_up) return;
+  for (const auto& [thread, waker] : wakers_)  // it is gone, which its exit says too
+    if (waker.key == key) ::epoll_ctl(epoll_, EPOLL_CTL_DEL, waker.trace->fds().front(), nullptr);
+}
+
+void SeccompObserver::trace_wakes(ThreadId thread, bool at_once) {
+  if (!settings_.tracepoints) return;
+  Waker& waker = wakers_[thread];
+  if (waker.trace && (!at_once || waker.key != 0)) return;
+  auto opened = sys::TraceWatch::open(sys::TraceWatch::Point::sched_waking, thread.tid, at_once);
+  if (!opened) {
+    if (!waker.trace) wakers_.erase(thread);
+    return;
+  }
+  waker.trace = std::move(opened).value();
+  if (!at_once) return;
+  waker.key = next_waker_key_++;
+  epoll_event event{.events = EPOLLIN, .data = {.u64 = waker.key}};
+  ::epoll_ctl(epoll_, EPOLL_CTL_ADD, waker.trace->fds().front(), &event);
 }
 
 void SeccompObserver::untrace_wakes(ThreadId thread) { wakers_.erase(thread); }
@@ -100,8 +125,8 @@ void SeccompObserver::drain(Time now, std::vector<Event>& out) {
   drain_signals(out);
   const std::size_t first = out.size();
   watch_.drain(now, out);
-  if (out.size() == first) return;
-  drain_wakes();
+  if (out.size() == first && !wakes_ready_) return;
+  drain_wakes(now, out);
   name_wakers(first, out);
   report_sends(first, out);
 }
@@ -150,17 +175,21 @@ void SeccompObserver::drain_signals(std::vector<Event>& out) {
   }
 }
 
-void SeccompObserver::drain_wakes() {
+// An interrupt that borrows a thread's time is not that thread's wake.
+void SeccompObserver::drain_wakes(Time now, std::vector<Event>& out) {
   std::array<sys::TraceRecord, 64> records;
-  for (const auto& [thread, trace] : wakers_) {
-    while (const std::size_t n = trace->read(records.data(), records.size())) {
+  for (const auto& [thread, waker] : wakers_) {
+    while (const std::size_t n = waker.trace->read(records.data(), records.size())) {
       for (const sys::TraceRecord& r : std::span(records).first(n)) {
+        if (r.hard_interrupt) continue;
         LastWaker& last = last_waker_[r.target];
         if (r.time >= last.time) last = {thread, r.time};
+        if (waker.key != 0) watch_.look_closely(r.target, now, out);
       }
       if (n < records.size()) break;
     }
   }
+  wakes_ready_ = false;
 }
 
 // Who ended the waits that have just ended? The traced candidate that woke the thread during it, or else the last one seen to

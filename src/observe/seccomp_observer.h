@@ -30,13 +30,13 @@ class SeccompObserver final : public Observer {
   SeccompObserver(const sys::Procfs& procfs, Resolver& resolver, Settings settings, Hooks hooks, int epoll);
   ~SeccompObserver() override;
 
-  void ready(std::uint64_t key, bool hung_up) override { watch_.ready(key, hung_up); }
+  void ready(std::uint64_t key, bool hung_up) override;
   [[nodiscard]] std::optional<Time> deadline() const override { return watch_.deadline(); }
   void drain(Time now, std::vector<Event>& out) override;
   void watch(const Member& member, bool sender) override;
   void unwatch(ThreadId thread) override;
   void look(ThreadId thread, Time now, std::vector<Event>& out) override;
-  void trace_wakes(ThreadId thread) override;
+  void trace_wakes(ThreadId thread, bool at_once) override;
   void untrace_wakes(ThreadId thread) override;
   void answer(const WaitAnswer& answer, std::vector<Event>& out) override;
   void forget(ThreadId thread) override;
@@ -61,7 +61,7 @@ class SeccompObserver final : public Observer {
 
   void drain_calls(std::vector<Event>& out);
   void drain_signals(std::vector<Event>& out);
-  void drain_wakes();
+  void drain_wakes(Time now, std::vector<Event>& out);
   void name_wakers(std::size_t first, std::vector<Event>& out);
   void report_sends(std::size_t first, std::vector<Event>& out);
 
@@ -73,7 +73,15 @@ class SeccompObserver final : public Observer {
   std::vector<std::shared_ptr<Receiver>> receivers_;
   std::unique_ptr<sys::TraceWatch> signals_;
   std::unordered_map<ThreadId, std::unique_ptr<sys::TraceWatch>> senders_;  // important threads: whom do they wake
-  std::unordered_map<ThreadId, std::unique_ptr<sys::TraceWatch>> wakers_;   // candidates: do they wake the waiter
+  struct Waker {
+    std::unique_ptr<sys::TraceWatch> trace;
+    std::uint64_t key = 0;  // at once: in the owner's epoll set
+  };
+  static constexpr std::uint64_t first_waker_key = first_key + (1ULL << 61);
+  std::unordered_map<ThreadId, Waker> wakers_;   // candidates: do they wake the waiter
+  std::uint64_t next_waker_key_ = first_waker_key;
+  bool wakes_ready_ = false;
+  int epoll_;
   std::unordered_map<ThreadId, LastWaker> last_signalled_;                  // by sender: whom it has signalled since its last wait
   std::unordered_map<pid_t, LastWaker> last_waker_;                         // by woken tid
   std::unordered_map<ThreadId, Time> wait_start_;

@@ -109,6 +109,15 @@ void ThreadWatch::look(ThreadId thread, Time now, std::vector<Event>& out) {
     look(*found->second, now, false, out);
 }
 
+void ThreadWatch::look_closely(pid_t tid, Time now, std::vector<Event>& out) {
+  const auto member = hooks_.identify(tid);
+  const auto found = member ? watched_.find(member->id) : watched_.end();
+  if (found == watched_.end() || !found->second->blocked) return;
+  Watched& w = *found->second;
+  look(w, now, false, out);
+  if (w.blocked && !w.polled) poll_for_a_while(w, now);
+}
+
 void ThreadWatch::poll_for_a_while(Watched& w, Time now) {
   w.polled = true;
   w.poll_until = now + settings_.busy_rest;

@@ -38,6 +38,8 @@ class ThreadWatch {
   [[nodiscard]] bool has(ThreadId thread) const;
   void drain(Time now, std::vector<Event>& out);
   void look(ThreadId thread, Time now, std::vector<Event>& out);
+  // Looks now, and where it is still blocked every poll period for a while: it is being woken.
+  void look_closely(pid_t tid, Time now, std::vector<Event>& out);
   void answer(const WaitAnswer& answer, std::vector<Event>& out);
   [[nodiscard]] Costs costs() const;
   // When the present wait of the thread began; empty: it does not wait.

@@ -84,11 +84,12 @@ class TraceWatch {
   enum class Point : std::uint8_t { sched_waking, signal_generate };
   // tid -1: hits in any context, on all CPUs; else only those made by this thread (0: the caller). A signal that was
   // ignored or was pending already gives no record.
-  [[nodiscard]] static Result<std::unique_ptr<TraceWatch>> open(Point point, pid_t tid);
+  // at_once: the descriptors poll readable at each record.
+  [[nodiscard]] static Result<std::unique_ptr<TraceWatch>> open(Point point, pid_t tid, bool at_once = false);
   TraceWatch(const TraceWatch&) = delete;
   TraceWatch& operator=(const TraceWatch&) = delete;
   ~TraceWatch();
-  // They poll readable when a ring is half full: waking a reader costs more than the record (12 against 1 µs).
+  // Without at_once they poll readable when a ring is half full: waking a reader costs more than the record (12 against 1 µs).
   [[nodiscard]] std::vector<int> fds() const;
   // Only these targets from now on; empty: all. E2BIG, and nothing changes, where they are too many for a filter (some
   // 200).

@@ -108,6 +108,7 @@ struct TraceWatch::Impl {
   };
   Layout layout;
   pid_t tid = -1;
+  bool at_once = false;
   std::vector<Part> parts;  // one a CPU, or one for the thread
 
   [[nodiscard]] Result<Fd> open_event(int cpu, bool enabled) const;
@@ -125,7 +126,8 @@ Result<Fd> TraceWatch::Impl::open_event(int cpu, bool enabled) const {
   attr.sample_period = 1;
   attr.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_RAW;
   attr.watermark = 1;
-  attr.wakeup_watermark = static_cast<std::uint32_t>(pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) / 2);
+  const auto half = static_cast<std::uint32_t>(pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) / 2);
+  attr.wakeup_watermark = at_once ? 1 : half;
   return open_perf_event(attr, tid, cpu);
 }
 
@@ -175,12 +177,13 @@ bool TraceWatch::Impl::decode(const std::byte* record, TraceRecord& out) const {
 TraceWatch::TraceWatch(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 TraceWatch::~TraceWatch() = default;
 
-Result<std::unique_ptr<TraceWatch>> TraceWatch::open(Point point, pid_t tid) {
+Result<std::unique_ptr<TraceWatch>> TraceWatch::open(Point point, pid_t tid, bool at_once) {
   auto layout = layout_of(point);
   if (!layout) return std::move(layout).error().in("watching a tracepoint");
   auto impl = std::make_unique<Impl>();
   impl->layout = *layout;
   impl->tid = tid;
+  impl->at_once = at_once;
   const std::vector<int> cpus = tid >= 0 ? std::vector<int>{-1} : online_cpus();
   for (const int cpu : cpus)
     if (Status opened = impl->open_part(cpu); !opened)
