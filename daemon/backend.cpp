@@ -113,7 +113,8 @@ Result<std::vector<bus::ThreadView>> DaemonBackend::why(pid_t pid) {
   Views views(snapshot(), procfs_, resolver_);
   const auto chosen = views.select(pid);
   if (chosen.empty()) {
-    if (!procfs_.thread_id(pid)) return Error(ENOENT, "no process " + std::to_string(pid) + "; `swapctl ps` lists the managed ones");
+    if (!procfs_.thread_id(pid))
+      return Error(ENOENT, "no process " + std::to_string(pid) + "; `swapctl ps` lists the managed ones");
     return Error(ENOENT, "process " + std::to_string(pid) + " is not managed; start it with `swapctl run`");
   }
   std::vector<bus::ThreadView> out;

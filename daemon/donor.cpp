@@ -8,9 +8,9 @@ namespace swapd::daemon {
 
 namespace {
 
-constexpr std::size_t most_looks = 32;     // at threads that may have been woken, in one batch
-constexpr int explore_rounds = 16;         // depth of a wait tree that one batch may open up
-constexpr std::size_t most_timers = 128;   // idle ones are dropped past this
+constexpr std::size_t most_looks = 32;    // at threads that may have been woken, in one batch
+constexpr int explore_rounds = 16;        // depth of a wait tree that one batch may open up
+constexpr std::size_t most_timers = 128;  // idle ones are dropped past this
 constexpr std::size_t most_scanned = 4096;
 
 bool same_wait(const decide::Donation& a, const decide::Donation& b) {
@@ -36,7 +36,8 @@ void Donor::apply(const Event& event) { model_.apply(event); }
 
 void Donor::take(const Event& event) {
   if (const auto* access = std::get_if<Accessed>(&event); access != nullptr && access->evidence == Evidence::sent_to) {
-    // A hint: it names a provider where none is known, and orders those that are. It does not add to a list that scans made.
+    // A hint: it names a provider where none is known, and orders those that are. It does not add to a list that scans
+    // made.
     const auto known = model_.providers(access->resource, std::nullopt);
     const bool listed = std::ranges::any_of(known, [&](const auto& p) { return p.thread == access->thread; });
     const bool alone = std::ranges::all_of(known, [&](const auto& p) {
@@ -60,8 +61,9 @@ void Donor::take(const Event& event) {
   }
 }
 
-// The wait is over: the donation ends, or lingers where the requester keeps coming back to the same resource, so that a chain of short
-// waits is one donation (DESIGN.md section 6). A requester that is lower than what it lends must not be kept waiting by it.
+// The wait is over: the donation ends, or lingers where the requester keeps coming back to the same resource, so that a
+// chain of short waits is one donation (DESIGN.md section 6). A requester that is lower than what it lends must not be
+// kept waiting by it.
 void Donor::wait_ended(ThreadId requester) {
   waiting_.erase(requester);
   decider_.forget(requester);
@@ -84,7 +86,8 @@ void Donor::wait_ended(ThreadId requester) {
   if (!again || member == nullptr || settings_.rules.linger <= Duration::zero()) return;
   if (rank(member->base) < rank(donation.attr)) return;
   end_linger(requester);
-  lingering_[requester] = {.donation = donation};  // its timer is armed if the batch does not bring the next wait already
+  lingering_[requester] = {.donation =
+                               donation};  // its timer is armed if the batch does not bring the next wait already
 }
 
 void Donor::arm_lingers(Time now) {
@@ -118,7 +121,8 @@ std::uint64_t Donor::timer_for(ThreadId requester, ThreadId thread, Time now) {
   if (timers_.size() >= most_timers) {
     auto oldest = timers_.end();
     for (auto it = timers_.begin(); it != timers_.end(); ++it)
-      if (it->second.use == Timer::Use::idle && (oldest == timers_.end() || it->second.last_used < oldest->second.last_used))
+      if (it->second.use == Timer::Use::idle &&
+          (oldest == timers_.end() || it->second.last_used < oldest->second.last_used))
         oldest = it;
     if (oldest != timers_.end()) timers_.erase(oldest);
   }
@@ -213,8 +217,8 @@ void Donor::explore(ThreadId requester, Time now) {
   }
 }
 
-// Whoever a thread that has just blocked waits for may have been woken by its last message and be waiting for a CPU: it is runnable, and
-// is favoured, though it has left no record yet.
+// Whoever a thread that has just blocked waits for may have been woken by its last message and be waiting for a CPU: it
+// is runnable, and is favoured, though it has left no record yet.
 void Donor::look_again(Time now) {
   for (std::size_t i = 0; i < newly_blocked_.size(); ++i) {
     std::size_t looked = 0;
@@ -255,7 +259,8 @@ void Donor::ask_for_providers(ThreadId requester, Time now, bool again) {
       if (std::ranges::find(wanted, resource) == wanted.end()) continue;
       const auto scanned = scanned_.find(resource);
       const bool lock = resource.kind == ResourceKind::flock || resource.kind == ResourceKind::record_lock;
-      if (scanned != scanned_.end() && scanned->second >= view->since && now - scanned->second < settings_.rescan) continue;
+      if (scanned != scanned_.end() && scanned->second >= view->since && now - scanned->second < settings_.rescan)
+        continue;
       if (!lock && scanned != scanned_.end() && now - scanned->second < settings_.rescan / 10) continue;
       scanned_[resource] = now;
       due.push_back(resource);
@@ -297,8 +302,8 @@ void Donor::arm_quanta(Time now) {
   }
 }
 
-// Where several could provide, it matters who does. Where the requester is lower than what it lends (a strict policy), it matters when:
-// until the donation ends the provider keeps it from running.
+// Where several could provide, it matters who does. Where the requester is lower than what it lends (a strict policy),
+// it matters when: until the donation ends the provider keeps it from running.
 void Donor::trace_candidates() {
   const auto trace = [&](ThreadId thread, bool at_once) {
     const auto found = watched_.find(thread);
@@ -375,7 +380,8 @@ void Donor::reconcile(Time now) {
   }
   std::vector<ThreadId> moved;
   for (const auto& [requester, lingering] : lingering_) {
-    const bool elsewhere = waiting_.contains(requester) && std::ranges::find(current_, requester, &decide::Donation::requester) == current_.end();
+    const bool elsewhere = waiting_.contains(requester) &&
+                           std::ranges::find(current_, requester, &decide::Donation::requester) == current_.end();
     if (elsewhere || members_.thread(requester) == nullptr) moved.push_back(requester);
   }
   for (const ThreadId requester : moved) end_linger(requester);

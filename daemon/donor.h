@@ -1,5 +1,6 @@
-// From events to boosts: which threads to watch, who is favoured, what lingers, when a quantum is used (DESIGN.md sections 4–6).
-// Runs on the engine thread; the kernel is reached only through the observer, the actuator and CPU timers.
+// From events to boosts: which threads to watch, who is favoured, what lingers, when a quantum is used (DESIGN.md
+// sections 4–6). Runs on the engine thread; the kernel is reached only through the observer, the actuator and CPU
+// timers.
 #pragma once
 
 #include <memory>
@@ -41,7 +42,8 @@ class Donor {
   void timer_expired(std::uint64_t key, Time now);
   void found(const ScanAnswer& answer, Time now);
   void base_changed() { ranks_changed_ = true; }
-  // exited: nothing to give back to it; else it is released, and gets its own attributes back with the next reconcile().
+  // exited: nothing to give back to it; else it is released, and gets its own attributes back with the next
+  // reconcile().
   void forget(ThreadId thread, bool exited);
 
   [[nodiscard]] const std::vector<decide::Donation>& donations() const { return current_; }
@@ -53,7 +55,7 @@ class Donor {
  private:
   struct Timer {
     ThreadId requester;
-    ThreadId thread;  // whose CPU time it measures
+    ThreadId thread;                      // whose CPU time it measures
     std::unique_ptr<sys::CpuTimer> perf;  // none: not to be had, the wall clock stands in
     enum class Use : std::uint8_t { idle, quantum, linger } use = Use::idle;
     Duration period{};
@@ -106,10 +108,10 @@ class Donor {
   std::unordered_map<ThreadId, Watch> watched_;
   std::unordered_set<ThreadId> waiting_;  // important and blocked on something that somebody may provide
   std::vector<decide::Donation> current_;
-  std::unordered_map<ThreadId, Lingering> lingering_;          // by requester
-  std::unordered_map<ThreadId, decide::Donation> deepest_;     // by requester: the longest way of its present wait
-  std::vector<ThreadId> newly_blocked_;                        // in this batch
-  std::unordered_map<ThreadId, Resource> last_wait_;           // by requester: what it was last lent for
+  std::unordered_map<ThreadId, Lingering> lingering_;       // by requester
+  std::unordered_map<ThreadId, decide::Donation> deepest_;  // by requester: the longest way of its present wait
+  std::vector<ThreadId> newly_blocked_;                     // in this batch
+  std::unordered_map<ThreadId, Resource> last_wait_;        // by requester: what it was last lent for
   std::unordered_map<Resource, Time> scanned_;
   std::unordered_map<Resource, std::vector<ThreadId>> unenrolled_;
   std::unordered_map<std::uint64_t, Timer> timers_;

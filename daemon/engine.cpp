@@ -42,7 +42,8 @@ Engine::Engine(const sys::Procfs& procfs, const sys::Scheduler& scheduler, const
       worker_(procfs, scheduler, resolver, [this] { ring(wake_fd_.get()); }) {
   observe::Observer::Hooks hooks{.identify = [this](pid_t tid) { return identify(tid); },
                                  .ask = [this](observe::WaitQuestion q) { worker_.ask(std::move(q)); }};
-  observer_ = std::make_unique<observe::SeccompObserver>(procfs, resolver, options_.observe, std::move(hooks), epoll_.get());
+  observer_ =
+      std::make_unique<observe::SeccompObserver>(procfs, resolver, options_.observe, std::move(hooks), epoll_.get());
   donor_ = std::make_unique<Donor>(options_.donor, members_, model_, *observer_, actuator_, worker_, epoll_.get());
   actuator_.on_outcome([this](const actuate::Outcome& outcome) { note_outcome(outcome); });
 }
@@ -58,7 +59,8 @@ Status Engine::start(std::vector<std::string>& warnings) {
   if (auto recovered = actuator_.recover(); !recovered)
     warnings.push_back(recovered.error().text());
   else if (*recovered > 0)
-    warnings.push_back("gave back the attributes of " + std::to_string(*recovered) + " threads that an earlier run had changed");
+    warnings.push_back("gave back the attributes of " + std::to_string(*recovered) +
+                       " threads that an earlier run had changed");
 
   epoll_event wake{.events = EPOLLIN, .data = {.u64 = key_wake}};
   if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_fd_.get(), &wake) != 0)
@@ -75,7 +77,8 @@ Status Engine::start(std::vector<std::string>& warnings) {
     run();
   });
   if (auto set = started.get(); !set)
-    warnings.push_back("the engine runs in the ordinary class: " + set.error().text() + "; donations come late under load");
+    warnings.push_back("the engine runs in the ordinary class: " + set.error().text() +
+                       "; donations come late under load");
   return Done{};
 }
 
@@ -116,7 +119,8 @@ void Engine::run() {
       wait.tv_sec = std::chrono::duration_cast<std::chrono::seconds>(left).count();
       wait.tv_nsec = (left % std::chrono::seconds(1)).count();
     }
-    const int n = ::epoll_pwait2(epoll_.get(), ready.data(), static_cast<int>(ready.size()), bounded ? &wait : nullptr, nullptr);
+    const int n =
+        ::epoll_pwait2(epoll_.get(), ready.data(), static_cast<int>(ready.size()), bounded ? &wait : nullptr, nullptr);
     now = clock_.now();
     for (int i = 0; i < n; ++i) {
       const std::uint64_t key = ready.at(static_cast<std::size_t>(i)).data.u64;
@@ -147,7 +151,8 @@ void Engine::drain_all(Time now) {
   events_.clear();
   observer_->drain(now, events_);
   // Receivers, records and traces each come in order; a stable sort merges them by time.
-  std::ranges::stable_sort(events_, {}, [](const Event& e) { return std::visit([](const auto& x) { return x.time; }, e); });
+  std::ranges::stable_sort(events_, {},
+                           [](const Event& e) { return std::visit([](const auto& x) { return x.time; }, e); });
   for (const Event& event : events_) take(event);
   take_answers(now);
   if (now >= next_tick_) {
@@ -213,7 +218,8 @@ void Engine::child(pid_t parent_tgid, pid_t tid, pid_t tgid, Time now) {
   enrol(*id, tgid, base, members_.process(tgid)->uid, now);
   if (notes_wanted_.load(std::memory_order_relaxed)) {
     const MemberThread* from = members_.thread(parent_tgid);
-    note({.type = Note::Type::spawned, .time = now, .thread = *id, .tgid = tgid, .other = from ? from->id : ThreadId{}});
+    note(
+        {.type = Note::Type::spawned, .time = now, .thread = *id, .tgid = tgid, .other = from ? from->id : ThreadId{}});
   }
 }
 
@@ -311,7 +317,8 @@ void Engine::tick(Time now) {
   }
 }
 
-// Priorities change while their owners wait (papers/001, section 4): a waiting thread's own attributes are read each tick.
+// Priorities change while their owners wait (papers/001, section 4): a waiting thread's own attributes are read each
+// tick.
 void Engine::check_waiting_priorities(Time now) {
   for (const decide::Donation& donation : std::vector(donor_->donations())) {
     const MemberThread* member = members_.thread(donation.requester);

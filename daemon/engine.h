@@ -1,7 +1,8 @@
 // The engine thread: real-time, the only owner of model, decider and actuator (DESIGN.md section 2, threads).
 //
-// It merges what the observer, the worker, the process connector and the timers tell by time, feeds the model, reconciles, and goes back
-// to sleep. It never logs: what others shall know goes out as notes through a bounded ring, or as a snapshot on request.
+// It merges what the observer, the worker, the process connector and the timers tell by time, feeds the model,
+// reconciles, and goes back to sleep. It never logs: what others shall know goes out as notes through a bounded ring,
+// or as a snapshot on request.
 #pragma once
 
 #include <atomic>
@@ -36,7 +37,7 @@ class Engine {
     Donor::Settings donor;
     observe::SeccompObserver::Settings observe;
     actuate::Actuator::Options actuate;
-    int priority = 93;           // SCHED_FIFO of the engine thread; receivers that follow a member get one more
+    int priority = 93;  // SCHED_FIFO of the engine thread; receivers that follow a member get one more
     Duration tick = std::chrono::milliseconds(10);
   };
   Engine(const sys::Procfs& procfs, const sys::Scheduler& scheduler, const sys::Groups& groups,

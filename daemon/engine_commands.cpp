@@ -13,7 +13,8 @@ namespace {
 constexpr std::size_t most_notes = 8192;
 }
 
-void Engine::add_listener(std::shared_ptr<observe::Receiver> receiver, pid_t pid, const std::string& class_name, Time now) {
+void Engine::add_listener(std::shared_ptr<observe::Receiver> receiver, pid_t pid, const std::string& class_name,
+                          Time now) {
   const auto leader = procfs_.thread_id(pid);
   const auto uid = procfs_.uid(pid);
   observer_->add(receiver);
@@ -55,7 +56,8 @@ Status Engine::release(pid_t pid) {
   const MemberThread* thread = members_.thread(pid);
   const pid_t tgid = thread == nullptr ? pid : thread->tgid;
   const MemberProcess* process = members_.process(tgid);
-  if (process == nullptr || !process->managed) return Error(ENOENT, "process " + std::to_string(pid) + " is not managed");
+  if (process == nullptr || !process->managed)
+    return Error(ENOENT, "process " + std::to_string(pid) + " is not managed");
   members_.set_managed(tgid, false);
   const Time now = clock_.now();
   for (const pid_t tid : process->threads) {
@@ -75,7 +77,8 @@ Status Engine::set_base(pid_t pid, const SchedAttr& base) {
     tids = process->threads;
   else if (members_.thread(pid) != nullptr)
     tids = {pid};
-  if (tids.empty() || !identify(tids.front())) return Error(ENOENT, "process " + std::to_string(pid) + " is not managed");
+  if (tids.empty() || !identify(tids.front()))
+    return Error(ENOENT, "process " + std::to_string(pid) + " is not managed");
   const Time now = clock_.now();
   for (const pid_t tid : tids) {
     const MemberThread member = *members_.thread(tid);

@@ -21,7 +21,7 @@ void pass_on(int signal) {
 
 [[noreturn]] void front(pid_t daemon) {
   the_daemon = daemon;
-  struct sigaction action{};
+  struct sigaction action {};
   action.sa_handler = pass_on;
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) ::sigaction(signal, &action, nullptr);
   sigset_t none;

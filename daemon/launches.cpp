@@ -16,17 +16,22 @@ constexpr std::size_t most_launches = 64;
 }  // namespace
 
 Launches::Launches(Engine& engine, Guard& guard, const Clock& clock, std::function<void(std::string)> log)
-    : engine_(engine), guard_(guard), clock_(clock), log_(std::move(log)), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+    : engine_(engine),
+      guard_(guard),
+      clock_(clock),
+      log_(std::move(log)),
+      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
 Launches::~Launches() { stop(); }
 
 Status Launches::begin(bus::LaunchRequest request) {
-  struct stat memory{};
+  struct stat memory {};
   if (::fstat(request.memory.get(), &memory) != 0 || memory.st_size < static_cast<off_t>(sizeof(sys::launch::Shared)))
     return Error(EINVAL, "the launch memory is too small");
   if (const auto pid = sys::pid_of_pidfd(request.pidfd.get()); !pid || *pid != request.pid)
     return Error(EINVAL, "the pidfd is not the launcher's own");
-  void* mapped = ::mmap(nullptr, sizeof(sys::launch::Shared), PROT_READ | PROT_WRITE, MAP_SHARED, request.memory.get(), 0);
+  void* mapped =
+      ::mmap(nullptr, sizeof(sys::launch::Shared), PROT_READ | PROT_WRITE, MAP_SHARED, request.memory.get(), 0);
   if (mapped == MAP_FAILED) return errno_error("mapping the launch memory");
   auto launch = std::make_unique<Launch>();
   launch->request = std::move(request);
@@ -51,7 +56,8 @@ void Launches::run(Launch& launch, const std::stop_token& stop) {
   auto listener = observe::accept_launch(launch.request.pidfd.get(), launch.shared, launch_timeout, stop);
   Status attached = listener ? attach(launch, std::move(listener).value()) : Status(std::move(listener).error());
   observe::complete_launch(launch.shared, attached.ok());
-  if (!attached && !attached.error().gone()) log_("launch of process " + std::to_string(launch.request.pid) + ": " + attached.error().text());
+  if (!attached && !attached.error().gone())
+    log_("launch of process " + std::to_string(launch.request.pid) + ": " + attached.error().text());
   ::munmap(launch.shared, sizeof(sys::launch::Shared));
   launch.done = true;
   const std::uint64_t one = 1;
@@ -59,21 +65,23 @@ void Launches::run(Launch& launch, const std::stop_token& stop) {
 }
 
 Status Launches::attach(Launch& launch, Fd listener) {
-  if (Status held = guard_.hold(listener.get()); !held) return std::move(held).error().in("handing the listener to the guard");
+  if (Status held = guard_.hold(listener.get()); !held)
+    return std::move(held).error().in("handing the listener to the guard");
   auto listening = std::make_unique<Listening>();
   listening->slot = std::make_unique<observe::ListenerSlot>();
-  observe::Receiver::Callbacks callbacks{
-      .wake = [this] {
-        const std::uint64_t one = 1;
-        (void)!::write(engine_.wake_fd(), &one, sizeof one);
-      },
-      .finished =
-          [this, entry = listening.get()] {
-            entry->finished = true;
-            const std::uint64_t one = 1;
-            (void)!::write(wake_.get(), &one, sizeof one);
-          }};
-  listening->receiver = std::make_shared<observe::Receiver>(std::move(listener), listening->slot.get(), std::move(callbacks));
+  observe::Receiver::Callbacks callbacks{.wake =
+                                             [this] {
+                                               const std::uint64_t one = 1;
+                                               (void)!::write(engine_.wake_fd(), &one, sizeof one);
+                                             },
+                                         .finished =
+                                             [this, entry = listening.get()] {
+                                               entry->finished = true;
+                                               const std::uint64_t one = 1;
+                                               (void)!::write(wake_.get(), &one, sizeof one);
+                                             }};
+  listening->receiver =
+      std::make_shared<observe::Receiver>(std::move(listener), listening->slot.get(), std::move(callbacks));
   if (Status started = listening->receiver->start(); !started) return started;
   engine_.call([&](Engine& e) {
     e.add_listener(listening->receiver, launch.request.pid, launch.request.class_name, clock_.now());

@@ -1,7 +1,8 @@
-// Launches and the receivers that come of them (DESIGN.md section 8.4). Control thread, but for the threads that wait for a launcher.
+// Launches and the receivers that come of them (DESIGN.md section 8.4). Control thread, but for the threads that wait
+// for a launcher.
 //
-// Each launch has a short-lived thread that waits for the launcher's listener, so that the control thread never waits. The steps after it:
-// a duplicate to the guard, receiving, membership, and only then the launcher's go-ahead.
+// Each launch has a short-lived thread that waits for the launcher's listener, so that the control thread never waits.
+// The steps after it: a duplicate to the guard, receiving, membership, and only then the launcher's go-ahead.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// swapd: options, the processes (front, guard, daemon), protection of itself, and the control thread's event loop. The only place where the
-// stages are wired together.
+// swapd: options, the processes (front, guard, daemon), protection of itself, and the control thread's event loop. The
+// only place where the stages are wired together.
 #include <malloc.h>
 #include <spdlog/spdlog.h>
 #include <sys/prctl.h>

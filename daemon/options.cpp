@@ -16,13 +16,19 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
   app.set_version_flag("--version", "swapd " SWAPD_VERSION);
   app.add_flag("--foreground", o.foreground, "stay in the foreground; ^C ends it and gives everything back");
   app.add_option("--socket", o.socket, "where swapctl finds it")->capture_default_str();
-  app.add_option("--bus", o.bus, "message bus to serve: none (the socket alone)")->capture_default_str()->check(CLI::IsMember({"system", "session", "none"}));
+  app.add_option("--bus", o.bus, "message bus to serve: none (the socket alone)")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"system", "session", "none"}));
   app.add_option("--state-dir", o.state_dir, "where the journal is kept")->capture_default_str();
   app.add_option("--config", o.config, "policy file (default /etc/swapd/swapd.toml where it exists)");
-  app.add_option("--observe", o.observe, "auto, bpf or seccomp")->capture_default_str()->check(CLI::IsMember({"auto", "bpf", "seccomp"}));
+  app.add_option("--observe", o.observe, "auto, bpf or seccomp")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"auto", "bpf", "seccomp"}));
   app.add_flag("--dry-run", o.dry_run, "decide and report, but change no priority");
   app.add_option("--check-config", o.check_config, "check a policy file and exit");
-  app.add_option("--log-level", o.log_level, "debug, info, warn or error")->capture_default_str()->check(CLI::IsMember({"debug", "info", "warn", "error"}));
+  app.add_option("--log-level", o.log_level, "debug, info, warn or error")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"debug", "info", "warn", "error"}));
   app.add_option("--exit-with-pid", o.exit_with_pid, "end when this process does (swapctl run --embedded)")->group("");
   app.add_option("--ready-fd", o.ready_fd, "write a byte here once the socket answers")->group("");
   try {

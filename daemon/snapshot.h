@@ -31,7 +31,7 @@ struct Snapshot {
   std::unordered_map<ThreadId, SnapshotThread> threads;
   std::unordered_map<Resource, std::vector<model::ProviderView>> providers;
   std::unordered_map<Resource, std::vector<ThreadId>> unenrolled;
-  std::vector<decide::Donation> donations;     // in force
+  std::vector<decide::Donation> donations;  // in force
   std::vector<actuate::Actuator::Active> boosts;
 };
 
@@ -62,7 +62,7 @@ struct Note {
   Time time;
   ThreadId thread;
   pid_t tgid = 0;
-  ThreadId other;       // waker, requester, parent
+  ThreadId other;  // waker, requester, parent
   Resource resource;
   bool has_resource = false;
   SchedAttr attr;

@@ -52,7 +52,8 @@ const decide::Donation* Views::donation_of(ThreadId requester) const {
   return found == snapshot_.donations.end() ? nullptr : &*found;
 }
 
-// Favoured for `waiter`: it comes next on some donation's way, whether the waiter is the way's requester or a step of it.
+// Favoured for `waiter`: it comes next on some donation's way, whether the waiter is the way's requester or a step of
+// it.
 bool Views::favoured(ThreadId waiter, ThreadId provider) const {
   return std::ranges::any_of(snapshot_.donations, [&](const decide::Donation& d) {
     ThreadId before = d.requester;
@@ -92,8 +93,7 @@ Views::Looked Views::look(const SnapshotThread& thread) {
   out.state = "blocked";
   if (!now->in_call) return out;
   out.call = now->nr;
-  out.awaited =
-      resolver_.full({.tid = thread.id.tid, .tgid = thread.tgid, .nr = now->nr, .args = now->args}).awaited;
+  out.awaited = resolver_.full({.tid = thread.id.tid, .tgid = thread.tgid, .nr = now->nr, .args = now->args}).awaited;
   return out;
 }
 
@@ -112,7 +112,8 @@ std::vector<model::ProviderView> Views::providers(ThreadId waiter, const Resourc
   return out;
 }
 
-std::vector<bus::WaitNode> Views::waits(ThreadId waiter, const Looked& looked, int depth, std::vector<ThreadId>& above) {
+std::vector<bus::WaitNode> Views::waits(ThreadId waiter, const Looked& looked, int depth,
+                                        std::vector<ThreadId>& above) {
   std::vector<bus::WaitNode> out;
   above.push_back(waiter);
   for (const Resource& resource : looked.awaited) {
@@ -198,7 +199,8 @@ bus::ThreadView Views::thread(const SnapshotThread& thread, int depth) {
              });
     });
     if (somebody) out.state = "virtual-runnable";
-    const bool strangers = std::ranges::any_of(looked.awaited, [&](const Resource& r) { return snapshot_.unenrolled.contains(r); });
+    const bool strangers =
+        std::ranges::any_of(looked.awaited, [&](const Resource& r) { return snapshot_.unenrolled.contains(r); });
     if (!somebody && strangers && depth > 0) {
       out.has_donation = true;
       out.donation_reason = actuate::name(actuate::Ineffective::policy);  // nobody asked for the holder to be managed

@@ -1,5 +1,5 @@
-// From a snapshot to what the bus shows: threads, wait trees, the graph. What the engine does not watch is looked up here, on the control
-// thread, at the moment of asking.
+// From a snapshot to what the bus shows: threads, wait trees, the graph. What the engine does not watch is looked up
+// here, on the control thread, at the moment of asking.
 #pragma once
 
 #include <unordered_set>

@@ -34,7 +34,8 @@ void Worker::ask(Question question) {
   {
     const std::lock_guard lock(mutex_);
     if (questions_.size() >= most_questions) {
-      const auto same = std::ranges::find_if(questions_, [&](const Question& q) { return q.index() == question.index(); });
+      const auto same =
+          std::ranges::find_if(questions_, [&](const Question& q) { return q.index() == question.index(); });
       if (same == questions_.end()) return;
       questions_.erase(same);
     }
@@ -112,7 +113,8 @@ actuate::Competitors Worker::competitors() {
   for (const pid_t pid : procfs_.processes()) {
     const auto stat = procfs_.stat(pid);
     if (!stat || stat->state != 'R') continue;
-    if (const auto group = procfs_.autogroup(pid); group && std::ranges::find(found.autogroups, group->id) == found.autogroups.end())
+    if (const auto group = procfs_.autogroup(pid);
+        group && std::ranges::find(found.autogroups, group->id) == found.autogroups.end())
       found.autogroups.push_back(group->id);
   }
   return found;

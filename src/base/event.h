@@ -74,8 +74,8 @@ struct Holders {
   Evidence evidence = Evidence::holder;
   std::vector<ThreadId> threads;
 };
-// The favoured leaf under `requester` has used one quantum T of its own CPU time since it was favoured (or since the last
-// of these) and the requester still waits.
+// The favoured leaf under `requester` has used one quantum T of its own CPU time since it was favoured (or since the
+// last of these) and the requester still waits.
 struct QuantumUsed {
   Time time;
   ThreadId requester;

@@ -10,12 +10,12 @@ enum class SchedPolicy : std::uint8_t { other, batch, idle, fifo, rr, deadline }
 
 struct SchedAttr {
   SchedPolicy policy = SchedPolicy::other;
-  std::int8_t nice = 0;             // -20…19; other and batch
-  std::uint8_t rt_priority = 0;     // 1…99; fifo and rr
+  std::int8_t nice = 0;          // -20…19; other and batch
+  std::uint8_t rt_priority = 0;  // 1…99; fifo and rr
   bool reset_on_fork = false;
-  std::uint64_t runtime_ns = 0;     // deadline; for other and batch the slice (since 6.12), 0 is the default
-  std::uint64_t deadline_ns = 0;    // deadline only
-  std::uint64_t period_ns = 0;      // deadline only
+  std::uint64_t runtime_ns = 0;   // deadline; for other and batch the slice (since 6.12), 0 is the default
+  std::uint64_t deadline_ns = 0;  // deadline only
+  std::uint64_t period_ns = 0;    // deadline only
 
   bool operator==(const SchedAttr&) const = default;
   [[nodiscard]] bool realtime() const {
@@ -34,7 +34,8 @@ struct LendingRules {
 };
 
 // What a requester with these attributes lends (DESIGN.md section 6): FIFO/RR p lends FIFO max(p-1, 1), at most
-// the ceiling; deadline lends FIFO at the ceiling; nice n lends nice n (FIFO 1 where strict and n < 0). The result has reset_on_fork.
+// the ceiling; deadline lends FIFO at the ceiling; nice n lends nice n (FIFO 1 where strict and n < 0). The result has
+// reset_on_fork.
 [[nodiscard]] SchedAttr lent_by(const SchedAttr& donor, const LendingRules& rules);
 
 // "other", "batch", "idle", "fifo", "rr", "deadline": the words of the JSON contract.

@@ -1,7 +1,7 @@
 // The seam between the kernel and the model: a source of events (DESIGN.md section 4).
 //
-// An observer is owned and called by the engine thread alone. It looks only at threads it was told to watch; every other
-// managed thread costs nothing but its own trapped calls.
+// An observer is owned and called by the engine thread alone. It looks only at threads it was told to watch; every
+// other managed thread costs nothing but its own trapped calls.
 #pragma once
 
 #include <cstdint>
@@ -52,9 +52,9 @@ class Observer {
   Observer& operator=(const Observer&) = delete;
   virtual ~Observer() = default;
 
-  // The owner's epoll set reports this key, which is from `first_key` on: drain() will have something to do. (The observer's
-  // descriptors stand in that set directly. A perf descriptor's readiness is gone once it has been asked for, so a set inside a set
-  // would lose it.)
+  // The owner's epoll set reports this key, which is from `first_key` on: drain() will have something to do. (The
+  // observer's descriptors stand in that set directly. A perf descriptor's readiness is gone once it has been asked
+  // for, so a set inside a set would lose it.)
   virtual void ready(std::uint64_t key, bool hung_up) = 0;
   static constexpr std::uint64_t first_key = 1ULL << 62;
   // When drain() must run at the latest, descriptor or not.
@@ -66,11 +66,11 @@ class Observer {
   // last before a wait is reported too (Evidence::sent_to).
   virtual void watch(const Member& member, bool sender) = 0;
   virtual void unwatch(ThreadId thread) = 0;
-  // Is what was last reported of this watched thread still true? A thread that was woken and has not got a CPU yet is runnable, and no
-  // record says so. Appends what has changed.
+  // Is what was last reported of this watched thread still true? A thread that was woken and has not got a CPU yet is
+  // runnable, and no record says so. Appends what has changed.
   virtual void look(ThreadId thread, Time now, std::vector<Event>& out) = 0;
-  // Whom this thread wakes matters now: it is one of several candidates. at_once: and so does the moment, because it runs with a
-  // donation that keeps the woken one from running.
+  // Whom this thread wakes matters now: it is one of several candidates. at_once: and so does the moment, because it
+  // runs with a donation that keeps the woken one from running.
   virtual void trace_wakes(ThreadId thread, bool at_once) = 0;
   virtual void untrace_wakes(ThreadId thread) = 0;
   virtual void answer(const WaitAnswer& answer, std::vector<Event>& out) = 0;

@@ -30,9 +30,10 @@ SeccompObserver::SeccompObserver(const sys::Procfs& procfs, Resolver& resolver, 
     : resolver_(resolver),
       settings_(std::move(settings)),
       hooks_(std::move(hooks)),
-      watch_(procfs, resolver, probe(settings_.watch, missing_), hooks_,
-             [this](std::int32_t nr) { return std::ranges::find(settings_.trapped, nr) != settings_.trapped.end(); },
-             epoll),
+      watch_(
+          procfs, resolver, probe(settings_.watch, missing_), hooks_,
+          [this](std::int32_t nr) { return std::ranges::find(settings_.trapped, nr) != settings_.trapped.end(); },
+          epoll),
       epoll_(epoll) {
   if (!settings_.tracepoints) return;
   auto signals = sys::TraceWatch::open(sys::TraceWatch::Point::signal_generate, -1);
@@ -192,8 +193,8 @@ void SeccompObserver::drain_wakes(Time now, std::vector<Event>& out) {
   wakes_ready_ = false;
 }
 
-// Who ended the waits that have just ended? The traced candidate that woke the thread during it, or else the last one seen to
-// make a call on what it awaited.
+// Who ended the waits that have just ended? The traced candidate that woke the thread during it, or else the last one
+// seen to make a call on what it awaited.
 void SeccompObserver::name_wakers(std::size_t first, std::vector<Event>& out) {
   for (std::size_t i = first; i < out.size(); ++i) {
     if (const auto* blocked = std::get_if<Blocked>(&out[i])) {

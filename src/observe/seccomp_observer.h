@@ -1,8 +1,8 @@
 // The seccomp observer: works without BPF and inside containers (DESIGN.md section 4).
 //
-// Which calls members make comes from the receivers' rings; who blocks and wakes from ThreadWatch; who signals whom and which of
-// several candidates was the waker from perf tracepoints where they are allowed. Without them the one that last
-// accessed an awaited resource during the wait is taken for the waker.
+// Which calls members make comes from the receivers' rings; who blocks and wakes from ThreadWatch; who signals whom and
+// which of several candidates was the waker from perf tracepoints where they are allowed. Without them the one that
+// last accessed an awaited resource during the wait is taken for the waker.
 #pragma once
 
 #include <deque>
@@ -78,12 +78,12 @@ class SeccompObserver final : public Observer {
     std::uint64_t key = 0;  // at once: in the owner's epoll set
   };
   static constexpr std::uint64_t first_waker_key = first_key + (1ULL << 61);
-  std::unordered_map<ThreadId, Waker> wakers_;   // candidates: do they wake the waiter
+  std::unordered_map<ThreadId, Waker> wakers_;  // candidates: do they wake the waiter
   std::uint64_t next_waker_key_ = first_waker_key;
   bool wakes_ready_ = false;
   int epoll_;
-  std::unordered_map<ThreadId, LastWaker> last_signalled_;                  // by sender: whom it has signalled since its last wait
-  std::unordered_map<pid_t, LastWaker> last_waker_;                         // by woken tid
+  std::unordered_map<ThreadId, LastWaker> last_signalled_;  // by sender: whom it has signalled since its last wait
+  std::unordered_map<pid_t, LastWaker> last_waker_;         // by woken tid
   std::unordered_map<ThreadId, Time> wait_start_;
   std::unordered_map<ThreadId, std::vector<Resource>> awaited_;
   std::deque<Access> recent_;  // bounded

@@ -14,8 +14,8 @@ bool same_call(const CallSite& a, const CallSite& b) { return a.nr == b.nr && a.
 
 }  // namespace
 
-ThreadWatch::ThreadWatch(const sys::Procfs& procfs, Resolver& resolver, Settings settings,
-                         Observer::Hooks hooks, std::function<bool(std::int32_t)> trapped, int epoll)
+ThreadWatch::ThreadWatch(const sys::Procfs& procfs, Resolver& resolver, Settings settings, Observer::Hooks hooks,
+                         std::function<bool(std::int32_t)> trapped, int epoll)
     : procfs_(procfs),
       resolver_(resolver),
       settings_(settings),

@@ -1,8 +1,10 @@
-// When does a thread block, on what, and when does it go on? Learnt after the fact, without touching its calls (DESIGN.md section 4,
-// seccomp observer): perf's context-switch records say when to look, /proc/TID/syscall says at what.
+// When does a thread block, on what, and when does it go on? Learnt after the fact, without touching its calls
+// (DESIGN.md section 4, seccomp observer): perf's context-switch records say when to look, /proc/TID/syscall says at
+// what.
 //
-// A thread that switches too often for a wake-up at each record is polled for a while instead: whoever waits less than a
-// poll period at a time gains nothing from a donation that a lingering one does not give. Without perf all are polled.
+// A thread that switches too often for a wake-up at each record is polled for a while instead: whoever waits less than
+// a poll period at a time gains nothing from a donation that a lingering one does not give. Without perf all are
+// polled.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +23,10 @@ class ThreadWatch {
  public:
   struct Settings {
     Duration poll_period = std::chrono::milliseconds(1);
-    bool perf = true;                                      // false: poll all
-    unsigned busy_wakeups = 15;                            // in one busy_window: poll the thread …
+    bool perf = true;            // false: poll all
+    unsigned busy_wakeups = 15;  // in one busy_window: poll the thread …
     Duration busy_window = std::chrono::milliseconds(10);
-    Duration busy_rest = std::chrono::milliseconds(100);   // … for this long
+    Duration busy_rest = std::chrono::milliseconds(100);  // … for this long
   };
   // trapped: does the filter notify of this call? Such a call may be held by our own unanswered notification.
   // epoll: the owner's; keys from Observer::first_key on are ours.
@@ -53,7 +55,7 @@ class ThreadWatch {
     bool polled = false;                     // now
     bool fresh = true;                       // not looked at yet
     bool blocked = false;
-    Time since{};                            // of the wait
+    Time since{};  // of the wait
     Time window_start{};
     Time poll_until{};
     unsigned wakeups = 0;  // in this window

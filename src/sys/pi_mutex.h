@@ -1,5 +1,5 @@
-// A mutex with priority inheritance (pthread_mutexattr_setprotocol(3)): the real-time engine thread shares a few short critical
-// sections with ordinary threads, and must not itself suffer what swapd removes.
+// A mutex with priority inheritance (pthread_mutexattr_setprotocol(3)): the real-time engine thread shares a few short
+// critical sections with ordinary threads, and must not itself suffer what swapd removes.
 #pragma once
 
 #include <pthread.h>

@@ -58,9 +58,11 @@ Duration own_cpu_time() {
 }
 
 Duration own_thread_cpu_time(pid_t tid) {
-  constexpr unsigned per_thread_sched = 4 | 2;  // CPUCLOCK_PERTHREAD_MASK | CPUCLOCK_SCHED, as glibc encodes thread clocks
+  constexpr unsigned per_thread_sched =
+      4 | 2;  // CPUCLOCK_PERTHREAD_MASK | CPUCLOCK_SCHED, as glibc encodes thread clocks
   timespec used{};
-  if (::clock_gettime(static_cast<clockid_t>((~static_cast<unsigned>(tid) << 3) | per_thread_sched), &used) != 0) return {};
+  if (::clock_gettime(static_cast<clockid_t>((~static_cast<unsigned>(tid) << 3) | per_thread_sched), &used) != 0)
+    return {};
   return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
 }
 

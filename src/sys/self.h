@@ -1,4 +1,5 @@
-// What swapd does to itself against the load it fights (DESIGN.md section 2): locked memory, its own autogroup, its threads' names.
+// What swapd does to itself against the load it fights (DESIGN.md section 2): locked memory, its own autogroup, its
+// threads' names.
 #pragma once
 
 #include <sys/types.h>
@@ -10,7 +11,8 @@ namespace swapd::sys {
 
 // mlockall(2), present and future pages, as they are touched. ENOSYS-like no-op under sanitizers.
 [[nodiscard]] Status lock_memory();
-// Writes the nice of the caller's own autogroup (sched(7)). Only sensible for a session leader: the group is the session's.
+// Writes the nice of the caller's own autogroup (sched(7)). Only sensible for a session leader: the group is the
+// session's.
 [[nodiscard]] Status set_own_autogroup_nice(int nice);
 // setpriority(2) for one thread of ours; tid 0 is the caller.
 [[nodiscard]] Status set_thread_nice(pid_t tid, int nice);

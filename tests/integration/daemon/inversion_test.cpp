@@ -1,4 +1,5 @@
-// A real inversion on one CPU: a FIFO client waits for a nice-0 server among hogs. What the daemon does, and what it says of it.
+// A real inversion on one CPU: a FIFO client waits for a nice-0 server among hogs. What the daemon does, and what it
+// says of it.
 #include <sys/syscall.h>
 
 #include <algorithm>
@@ -182,7 +183,8 @@ TEST_P(Inversion, a_chain_of_relays_is_lent_the_priority_as_a_whole) {
   client = session->start({"--fifo", "50"}, {session->pair(), "client", session->path("s3")});
   EXPECT_TRUE(boosted());
   for (const pid_t relay : relays)
-    EXPECT_TRUE(eventually([&] { return kernel_attr(relay).rt_priority == 49; })) << "so that it runs at once when it wakes";
+    EXPECT_TRUE(eventually([&] { return kernel_attr(relay).rt_priority == 49; }))
+        << "so that it runs at once when it wakes";
   session->raise("flag");
   EXPECT_EQ(session->wait(client), 0);
   for (const pid_t relay : relays) EXPECT_TRUE(eventually([&] { return kernel_attr(relay).policy == "other"; }));
@@ -205,7 +207,8 @@ TEST_P(Inversion, the_papers_history_of_calls_does_the_same) {
   EXPECT_EQ(session->wait(client), 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(observers, Inversion, ::testing::Values("seccomp"), [](const auto& test) { return test.param; });
+INSTANTIATE_TEST_SUITE_P(observers, Inversion, ::testing::Values("seccomp"),
+                         [](const auto& test) { return test.param; });
 
 }  // namespace
 }  // namespace swapd::test

@@ -1,4 +1,5 @@
-// What comes and goes: short children, exec, threads, callers that are killed, crashes of swapd itself. Nothing may stay behind.
+// What comes and goes: short children, exec, threads, callers that are killed, crashes of swapd itself. Nothing may
+// stay behind.
 #include <sys/syscall.h>
 
 #include <csignal>
@@ -90,8 +91,8 @@ TEST_P(Lifecycle, after_a_crash_the_programs_go_on_and_the_next_start_restores) 
   ASSERT_TRUE(eventually([&] { return session->ctl({"status"}).status != 0; }));
   EXPECT_EQ(kernel_attr(server).policy, "fifo") << "nobody could give it back";
   // The next one, with the same state directory.
-  const pid_t next = session->start_plain({SWAPD_BINARY, "--foreground", "--socket", session->path("s2"), "--state-dir",
-                                           session->path("state")});
+  const pid_t next = session->start_plain(
+      {SWAPD_BINARY, "--foreground", "--socket", session->path("s2"), "--state-dir", session->path("state")});
   EXPECT_TRUE(eventually([&] { return kernel_attr(server).policy == "other"; }));
   session->raise("flag");
   EXPECT_EQ(session->wait(client), 0);
@@ -105,21 +106,22 @@ TEST_P(Lifecycle, embedded_ends_with_the_program) {
   EXPECT_EQ(out.out, "inside\n");
 }
 
-INSTANTIATE_TEST_SUITE_P(observers, Lifecycle, ::testing::Values("seccomp"), [](const auto& test) { return test.param; });
+INSTANTIATE_TEST_SUITE_P(observers, Lifecycle, ::testing::Values("seccomp"),
+                         [](const auto& test) { return test.param; });
 
 TEST(Mistakes, are_one_line_and_status_2) {
   Session session;
   if (!session.failure().empty()) GTEST_SKIP() << session.failure();
   const auto one_line = [](const Output& o) { return std::count(o.err.begin(), o.err.end(), '\n') == 1; };
-  for (const auto& [arguments, status] : std::vector<std::pair<std::vector<std::string>, int>>{
-           {{"run", "--", "/no/such/program"}, 127},
-           {{"run", "--", "/etc/passwd"}, 126},
-           {{"run", "--class", "nosuch", "--", "/bin/true"}, 2},
-           {{"run", "--fifo", "500", "--", "/bin/true"}, 2},
-           {{"why", "999999"}, 2},
-           {{"why", "1"}, 2},
-           {{"set", "999999", "--nice", "3"}, 2},
-           {{"release", "1"}, 2}}) {
+  for (const auto& [arguments, status] :
+       std::vector<std::pair<std::vector<std::string>, int>>{{{"run", "--", "/no/such/program"}, 127},
+                                                             {{"run", "--", "/etc/passwd"}, 126},
+                                                             {{"run", "--class", "nosuch", "--", "/bin/true"}, 2},
+                                                             {{"run", "--fifo", "500", "--", "/bin/true"}, 2},
+                                                             {{"why", "999999"}, 2},
+                                                             {{"why", "1"}, 2},
+                                                             {{"set", "999999", "--nice", "3"}, 2},
+                                                             {{"release", "1"}, 2}}) {
     const Output o = session.ctl(arguments);
     EXPECT_EQ(o.status, status) << arguments[0] << ": " << o.err;
     EXPECT_TRUE(one_line(o)) << o.err;

@@ -108,7 +108,8 @@ Session::Session(std::vector<std::string> extra, const std::string& config) {
     return;
   }
   dir_ = name;
-  std::vector<std::string> argv{SWAPD_BINARY, "--foreground", "--bus", "none", "--socket", path("s"), "--state-dir", path("state")};
+  std::vector<std::string> argv{SWAPD_BINARY, "--foreground", "--bus",       "none",
+                                "--socket",   path("s"),      "--state-dir", path("state")};
   if (!config.empty()) {
     std::ofstream(path("config.toml")) << config;
     argv.insert(argv.end(), {"--config", path("config.toml")});

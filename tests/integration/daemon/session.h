@@ -1,4 +1,5 @@
-// A real swapd for a test, the programs run under it, and what swapctl says of them. Everything started is ended by pid.
+// A real swapd for a test, the programs run under it, and what swapctl says of them. Everything started is ended by
+// pid.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -35,8 +36,8 @@ class Session {
   [[nodiscard]] const std::string& dir() const { return dir_; }
   [[nodiscard]] std::string path(const std::string& name) const { return dir_ + "/" + name; }
   [[nodiscard]] std::string pair() const;
-  [[nodiscard]] pid_t pid() const { return pid_; }          // of the process in the terminal
-  [[nodiscard]] pid_t daemon_pid();                         // as status says
+  [[nodiscard]] pid_t pid() const { return pid_; }  // of the process in the terminal
+  [[nodiscard]] pid_t daemon_pid();                 // as status says
 
   Output ctl(std::vector<std::string> arguments) const;
   [[nodiscard]] nlohmann::json json(std::vector<std::string> arguments) const;  // adds --json

@@ -1,0 +1,61 @@
+#include "config.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include <sys/syscall.h>
+
+namespace swapd::daemon {
+namespace {
+
+policy::Policy policy_of(const std::string& text) {
+  auto parsed = policy::parse(text, "test.toml");
+  EXPECT_TRUE(parsed.ok()) << parsed.error().text();
+  return std::move(parsed).value();
+}
+
+TEST(Config, a_kind_may_have_constants_of_its_own) {
+  const auto options = engine_options(
+      policy_of("[model]\nquantum_ms = 100\n[model.sysv-sem]\nquantum_ms = 200\nfeedback = \"paper\"\n"), {});
+  const auto& sem = options.model.kinds.at(static_cast<std::size_t>(ResourceKind::sysv_sem));
+  const auto& pipe = options.model.kinds.at(static_cast<std::size_t>(ResourceKind::pipe));
+  EXPECT_EQ(sem.quantum, std::chrono::milliseconds(200));
+  EXPECT_EQ(sem.feedback, model::Feedback::paper);
+  EXPECT_EQ(pipe.quantum, std::chrono::milliseconds(100));
+  EXPECT_EQ(pipe.feedback, model::Feedback::wait);
+}
+
+TEST(Config, history_says_what_is_trapped) {
+  const auto holders = engine_options(policy_of(""), {});
+  const auto calls = engine_options(policy_of("[observe]\nhistory = \"calls\"\n"), {});
+  const auto traps = [](const Engine::Options& o, int nr) {
+    return std::ranges::find(o.observe.trapped, nr) != o.observe.trapped.end();
+  };
+  EXPECT_TRUE(traps(holders, SYS_semop));
+  EXPECT_FALSE(traps(holders, SYS_read));
+  EXPECT_TRUE(traps(calls, SYS_read));
+  for (const int never : {SYS_close, SYS_clone, SYS_execve, SYS_kill, SYS_exit, SYS_mmap, SYS_rt_sigreturn})
+    EXPECT_FALSE(traps(calls, never)) << never;
+}
+
+TEST(Config, an_unreadable_file_is_one_line) {
+  const auto missing = load_policy("/no/such/policy.toml");
+  ASSERT_FALSE(missing.ok());
+  EXPECT_EQ(missing.error().context(), "/no/such/policy.toml: cannot be read");
+}
+
+TEST(Config, a_mistake_names_file_and_line) {
+  const std::string file = std::filesystem::temp_directory_path() / "swapd-config-test.toml";
+  std::ofstream(file) << "[model]\nquantm_ms = 3\n";
+  const auto wrong = load_policy(file);
+  std::filesystem::remove(file);
+  ASSERT_FALSE(wrong.ok());
+  EXPECT_NE(wrong.error().context().find(file + ":2"), std::string::npos) << wrong.error().context();
+  EXPECT_NE(wrong.error().context().find("quantum_ms"), std::string::npos) << wrong.error().context();
+}
+
+}  // namespace
+}  // namespace swapd::daemon
