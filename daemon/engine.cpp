@@ -39,7 +39,7 @@ Engine::Engine(const sys::Procfs& procfs, const sys::Scheduler& scheduler, const
       notes_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       model_(options_.model),
       actuator_(scheduler, groups, options_.actuate),
-      worker_(procfs, scheduler, resolver, [this] { ring(wake_fd_.get()); }) {
+      worker_(procfs, scheduler, groups, resolver, [this] { ring(wake_fd_.get()); }) {
   observe::Observer::Hooks hooks{.identify = [this](pid_t tid) { return identify(tid); },
                                  .ask = [this](observe::WaitQuestion q) { worker_.ask(std::move(q)); }};
   observer_ =
@@ -311,10 +311,12 @@ void Engine::tick(Time now) {
     for (const auto& [tgid, process] : members_.processes()) all.push_back(tgid);
     if (!all.empty()) worker_.ask(RosterQuestion{std::move(all), proc_events_ == nullptr});
   }
-  if (now >= next_competitors_ && !actuator_.active().empty()) {
-    next_competitors_ = now + competitors_period;
-    worker_.ask(CompetitorsQuestion{});
-  }
+  if (now < next_competitors_) return;
+  std::set<pid_t> boosted;
+  for (const auto& active : actuator_.active()) boosted.insert(active.boost.thread.tid);
+  if (boosted.empty()) return;
+  next_competitors_ = now + competitors_period;
+  worker_.ask(CompetitorsQuestion{std::move(boosted)});
 }
 
 // Priorities change while their owners wait (papers/001, section 4): a waiting thread's own attributes are read each

@@ -11,9 +11,13 @@ namespace {
 constexpr std::size_t most_questions = 256;
 }
 
-Worker::Worker(const sys::Procfs& procfs, const sys::Scheduler& scheduler, observe::Resolver& resolver,
-               std::function<void()> notify)
-    : procfs_(procfs), scheduler_(scheduler), resolver_(resolver), notify_(std::move(notify)) {}
+Worker::Worker(const sys::Procfs& procfs, const sys::Scheduler& scheduler, const sys::Groups& groups,
+               observe::Resolver& resolver, std::function<void()> notify)
+    : procfs_(procfs),
+      scheduler_(scheduler),
+      resolver_(resolver),
+      competitors_(procfs, groups, scheduler),
+      notify_(std::move(notify)) {}
 
 Worker::~Worker() { stop(); }
 
@@ -79,7 +83,7 @@ Answer Worker::answer(const Question& question) {
   if (const auto* scan = std::get_if<ScanQuestion>(&question))
     return ScanAnswer{*scan, resolver_.scan(scan->waiter.tid, scan->resources, scan->members)};
   if (const auto* ask = std::get_if<RosterQuestion>(&question)) return roster(*ask);
-  return competitors();
+  return competitors_.look(std::get<CompetitorsQuestion>(question).boosted);
 }
 
 RosterAnswer Worker::roster(const RosterQuestion& question) {
@@ -105,19 +109,6 @@ RosterAnswer Worker::roster(const RosterQuestion& question) {
       for (const pid_t child : *children) open.emplace_back(child, parent == 0 ? pid : parent);
   }
   return answer;
-}
-
-// Groups with a runnable thread: whom does a nice donation have to compete with?
-actuate::Competitors Worker::competitors() {
-  actuate::Competitors found;
-  for (const pid_t pid : procfs_.processes()) {
-    const auto stat = procfs_.stat(pid);
-    if (!stat || stat->state != 'R') continue;
-    if (const auto group = procfs_.autogroup(pid);
-        group && std::ranges::find(found.autogroups, group->id) == found.autogroups.end())
-      found.autogroups.push_back(group->id);
-  }
-  return found;
 }
 
 }  // namespace swapd::daemon

@@ -7,11 +7,13 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <variant>
 #include <vector>
 
 #include "actuate/actuator.h"
+#include "actuate/competitors.h"
 #include "observe/observer.h"
 #include "observe/resolver.h"
 #include "sys/pi_mutex.h"
@@ -49,7 +51,10 @@ struct RosterAnswer {
   RosterQuestion question;
 };
 
-struct CompetitorsQuestion {};
+// Whose groups want a CPU now, the boosted threads left out?
+struct CompetitorsQuestion {
+  std::set<pid_t> boosted;
+};
 
 using Question = std::variant<observe::WaitQuestion, ScanQuestion, RosterQuestion, CompetitorsQuestion>;
 using Answer = std::variant<observe::WaitAnswer, ScanAnswer, RosterAnswer, actuate::Competitors>;
@@ -57,8 +62,8 @@ using Answer = std::variant<observe::WaitAnswer, ScanAnswer, RosterAnswer, actua
 class Worker {
  public:
   // notify: called from the worker's thread when an answer is there.
-  Worker(const sys::Procfs& procfs, const sys::Scheduler& scheduler, observe::Resolver& resolver,
-         std::function<void()> notify);
+  Worker(const sys::Procfs& procfs, const sys::Scheduler& scheduler, const sys::Groups& groups,
+         observe::Resolver& resolver, std::function<void()> notify);
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
@@ -74,11 +79,11 @@ class Worker {
   void run();
   [[nodiscard]] Answer answer(const Question& question);
   [[nodiscard]] RosterAnswer roster(const RosterQuestion& question);
-  [[nodiscard]] actuate::Competitors competitors();
 
   const sys::Procfs& procfs_;
   const sys::Scheduler& scheduler_;
   observe::Resolver& resolver_;
+  actuate::CompetitorScan competitors_;
   std::function<void()> notify_;
   sys::PiMutex mutex_;
   std::condition_variable_any wake_;
