@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <tuple>
 
 #include "sys/self.h"
 
@@ -61,6 +62,8 @@ Status Engine::start(std::vector<std::string>& warnings) {
   else if (*recovered > 0)
     warnings.push_back("gave back the attributes of " + std::to_string(*recovered) +
                        " threads that an earlier run had changed");
+
+  for (const std::string& line : actuator_.recovery_notes()) warnings.push_back(line);
 
   epoll_event wake{.events = EPOLLIN, .data = {.u64 = key_wake}};
   if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_fd_.get(), &wake) != 0)
@@ -196,7 +199,8 @@ void Engine::enrol(ThreadId id, pid_t tgid, const SchedAttr& base, std::uint32_t
   }
 }
 
-void Engine::child(pid_t parent_tgid, pid_t tid, pid_t tgid, Time now) {
+void Engine::child(const sys::ProcEvent& fork, Time now) {
+  const auto [tid, tgid, parent_tgid] = std::tuple(fork.tid, fork.tgid, fork.parent_tgid);
   const MemberProcess* parent = members_.process(parent_tgid);
   if (parent == nullptr) return;
   const auto id = procfs_.thread_id(tid);
@@ -210,14 +214,15 @@ void Engine::child(pid_t parent_tgid, pid_t tid, pid_t tgid, Time now) {
       listener_of_[tgid] = listener->second;
   }
   SchedAttr base = *attr;
-  // What a boosted parent's child starts with is reset-on-fork's; its own attributes are the parent's own.
-  if (const MemberThread* from = members_.thread(parent_tgid); from != nullptr && actuator_.base(from->id)) {
+  // What a boosted parent's child starts with is reset-on-fork's; the actuator knows, for a while, who was boosted when
+  // it forked.
+  const MemberThread* from = members_.thread(fork.parent_tid);
+  if (from != nullptr) {
     actuator_.adopt_child(*id, from->id);
     if (const auto again = scheduler_.get(tid)) base = *again;
   }
   enrol(*id, tgid, base, members_.process(tgid)->uid, now);
   if (notes_wanted_.load(std::memory_order_relaxed)) {
-    const MemberThread* from = members_.thread(parent_tgid);
     note(
         {.type = Note::Type::spawned, .time = now, .thread = *id, .tgid = tgid, .other = from ? from->id : ThreadId{}});
   }
@@ -256,7 +261,7 @@ void Engine::take_proc_events(Time now) {
     for (const sys::ProcEvent& e : std::span(batch).first(*n)) {
       switch (e.what) {
         case sys::ProcEvent::What::fork:
-          child(e.parent_tgid, e.tid, e.tgid, now);
+          child(e, now);
           break;
         case sys::ProcEvent::What::exec:
           if (const MemberThread* member = members_.thread(e.tid)) take(Execed{.time = e.time, .thread = member->id});

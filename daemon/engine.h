@@ -82,7 +82,7 @@ class Engine {
   void tick(Time now);
   void follow_members();
   void enrol(ThreadId id, pid_t tgid, const SchedAttr& base, std::uint32_t uid, Time now);
-  void child(pid_t parent_tgid, pid_t tid, pid_t tgid, Time now);
+  void child(const sys::ProcEvent& fork, Time now);
   void exited(pid_t tid, Time now);
   std::optional<observe::Member> identify(pid_t tid);
   void check_waiting_priorities(Time now);

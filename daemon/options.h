@@ -10,7 +10,8 @@ struct Options {
   bool foreground = false;
   std::string socket = "/run/swapd/swapd.sock";
   std::string bus = "none";
-  std::string state_dir = "/var/lib/swapd";
+  // The journal: of use until the next boot only, and written by the real-time engine, which no disk may hold up.
+  std::string state_dir = "/run/swapd";
   std::string config;  // empty: /etc/swapd/swapd.toml where it exists
   std::string observe = "auto";
   bool dry_run = false;
