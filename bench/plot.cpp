@@ -103,11 +103,11 @@ Canvas frame(const Figure& figure, double plot_width, double end) {
   return canvas;
 }
 
-// The legend is one row; the figure must be wide enough for it.
-double legend_width(const Figure& figure) {
+// Title and legend are one row each; the figure must be wide enough for them.
+double least_width(const Figure& figure) {
   double width = 0;
   for (const Series& s : figure.series) width += 38 + 7.2 * static_cast<double>(s.name.size());
-  return width;
+  return std::max(width, 8.2 * static_cast<double>(figure.title.size()));
 }
 
 std::string series_name(const nlohmann::json& line) {
@@ -138,7 +138,7 @@ double axis_end(double value) {
 std::string bars(const Figure& figure) {
   constexpr double bar = 26;
   const double group = bar * static_cast<double>(figure.series.size()) + 24;
-  const double width = std::max(group * static_cast<double>(figure.categories.size()), legend_width(figure));
+  const double width = std::max(group * static_cast<double>(figure.categories.size()), least_width(figure));
   const double end = highest(figure);
   Canvas canvas = frame(figure, width, end);
   for (std::size_t c = 0; c < figure.categories.size(); ++c) {
@@ -148,7 +148,7 @@ std::string bars(const Figure& figure) {
       const double value = c < figure.series[s].values.size() ? figure.series[s].values[c] : -1;
       if (value < 0) continue;
       const double x = begin + bar * static_cast<double>(s), y = y_of(value, end);
-      canvas.box(x, y, bar - 2, top + plot_height - y, colours[s % colours.size()]);
+      canvas.box(x, y, bar - 2, std::max(top + plot_height - y, 1.0), colours[s % colours.size()]);
       canvas.label(x + bar / 2 - 1, y - 4, number(value), 9, "middle");
     }
   }
@@ -157,7 +157,7 @@ std::string bars(const Figure& figure) {
 
 std::string curves(const Figure& figure) {
   const double steps = static_cast<double>(std::max<std::size_t>(figure.categories.size(), 2));
-  const double width = std::max(steps * 44, legend_width(figure));
+  const double width = std::max(steps * 44, least_width(figure));
   const double step = width / steps;
   const double end = highest(figure);
   Canvas canvas = frame(figure, width, end);

@@ -1,0 +1,111 @@
+// The figures that swapbench prints: percentiles, medians over repeats, ratios between configurations, and what it
+// reads in a why.
+#include "report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "why.h"
+
+namespace swapd::bench {
+namespace {
+
+TEST(Stats, PercentilesAreNearestRank) {
+  const std::vector<double> values = {5, 1, 4, 2, 3};
+  EXPECT_EQ(percentile(values, 50), 3);
+  EXPECT_EQ(percentile(values, 99), 5);
+  EXPECT_EQ(percentile(values, 1), 1);
+  EXPECT_EQ(percentile({}, 50), 0);
+}
+
+TEST(Stats, MedianOfRepeatsIsTakenFieldByField) {
+  const Summary median = median_of({{.mean = 1, .p50 = 9, .p99 = 1, .max = 7},
+                                    {.mean = 3, .p50 = 7, .p99 = 1, .max = 100},
+                                    {.mean = 2, .p50 = 8, .p99 = 1, .max = 8}});
+  EXPECT_EQ(median.mean, 2);
+  EXPECT_EQ(median.p50, 8);
+  EXPECT_EQ(median.max, 8);
+}
+
+Row row(const std::string& mechanism, const std::string& under, int hogs, double ms) {
+  Row row{.setup = {.mechanism = mechanism, .under = under, .hogs = hogs, .iterations = 1}};
+  row.repeats = {summarize({ms})};
+  row.median = row.repeats[0];
+  return row;
+}
+
+TEST(Report, RatiosCompareWithinOneMechanism) {
+  const Options options{.workload = "client-server"};
+  const std::vector<Row> rows = {row("pipe", "vanilla", 0, 10), row("pipe", "vanilla", 10, 110),
+                                 row("pipe", "hand-set", 10, 10.6), row("pipe", "swapd", 10, 11),
+                                 row("sem", "swapd", 10, 12)};
+  const auto out = lines(rows, options);
+  ASSERT_EQ(out.size(), rows.size());
+  EXPECT_FALSE(out[0].contains("to_idle"));
+  EXPECT_DOUBLE_EQ(out[3]["to_idle"].get<double>(), 1.1);
+  EXPECT_DOUBLE_EQ(out[3]["to_vanilla"].get<double>(), 0.1);
+  EXPECT_NEAR(out[3]["p50_to_hand_set"].get<double>(), 11 / 10.6, 1e-3);
+  EXPECT_FALSE(out[4].contains("to_idle")) << "no other row speaks of semaphores";
+}
+
+// DESIGN.md section 9.
+TEST(Report, EveryLineHasTheContractsFields) {
+  const Options options{.workload = "pipeline"};
+  for (const auto& line : lines({row("pipe", "swapd", 10, 1)}, options)) {
+    for (const char* field : {"workload", "mechanism", "under", "observer", "hogs", "cpus", "iterations", "mean_ms",
+                              "p50_ms", "p99_ms", "max_ms"}) {
+      EXPECT_TRUE(line.contains(field)) << field;
+    }
+  }
+}
+
+TEST(Report, SpreadIsEveryCombinationOnceAndTheBaselineFirst) {
+  Options options{.workload = "client-server", .under = {"vanilla", "swapd"}, .hogs = {0, 10}};
+  EXPECT_EQ(spread(bench::Setup{}, options).size(), 4u);
+  options.hogs = {10};
+  options.baseline = true;
+  const auto setups = spread(bench::Setup{}, options);
+  ASSERT_EQ(setups.size(), 3u);
+  EXPECT_EQ(setups[0].under, "vanilla");
+  EXPECT_EQ(setups[0].hogs, 0);
+}
+
+TEST(Report, RepeatsAreInterleaved) {
+  std::string order;
+  const auto noting = [&](char name) {
+    return [&order, name](const bench::Setup&) -> Result<Measured> {
+      order += name;
+      return Measured{.samples_ms = {1}};
+    };
+  };
+  const auto rows = measure({{{}, noting('a')}, {{}, noting('b')}}, 3, false);
+  ASSERT_TRUE(rows);
+  EXPECT_EQ(order, "ababab");
+  EXPECT_EQ((*rows)[0].repeats.size(), 3u);
+}
+
+TEST(Report, AFailureNamesItsConfiguration) {
+  const auto rows = measure({{{.mechanism = "pipe", .under = "swapd"},
+                              [](const bench::Setup&) -> Result<Measured> { return Error(ECHILD, "it broke"); }}},
+                            1, false);
+  ASSERT_FALSE(rows);
+  EXPECT_THAT(rows.error().text(), testing::StartsWith("pipe under swapd: it broke"));
+}
+
+TEST(Why, CountsTheMembersOfAChainAtAnyDepth) {
+  const auto json = nlohmann::json::parse(R"({"threads":[{"pid":1,"waiting_for":[{"resource":"socket:1","providers":[
+      {"pid":2,"waiting_for":[{"resource":"socket:2","providers":[{"pid":3,"waiting_for":[]}]}]},
+      {"pid":9,"waiting_for":[]}]}]}]})");
+  const Why why = read_why(json, {2, 3, 4});
+  EXPECT_EQ(why.named, 2);
+  EXPECT_EQ(why.candidates, 2);
+  EXPECT_EQ(read_why(nlohmann::json::object(), {1}).named, 0);
+}
+
+TEST(Attributes, ByHandIsWhatADonationAtBestGives) {
+  EXPECT_EQ(text(by_hand(attr_of("fifo:50"))), "fifo:49");
+  EXPECT_EQ(text(by_hand(attr_of("nice:-10"))), "nice:-10");
+}
+
+}  // namespace
+}  // namespace swapd::bench

@@ -1,0 +1,211 @@
+// The program itself: what it prints, how it refuses, and that nothing stays behind.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <mqueue.h>
+#include <sched.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "process.h"
+#include "sys/procfs.h"
+
+namespace swapd::bench {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+std::string contents(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+class Swapbench : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (::geteuid() != 0) GTEST_SKIP() << "needs root: real-time classes";
+    auto dir = TempDir::create();
+    ASSERT_TRUE(dir);
+    dir_ = std::make_unique<TempDir>(std::move(*dir));
+    std::filesystem::create_directory(temp());
+  }
+
+  // Its temporary files go to a directory of ours, which must be empty again at its end.
+  [[nodiscard]] std::string temp() const { return dir_->path() + "/tmp"; }
+  [[nodiscard]] std::string out() const { return contents(dir_->path() + "/out"); }
+  [[nodiscard]] std::string err() const { return contents(dir_->path() + "/err"); }
+
+  Child start(std::vector<std::string> arguments) {
+    Spawn spawn;
+    spawn.argv = {"/usr/bin/env", "TMPDIR=" + temp(), SWAPBENCH};
+    spawn.argv.insert(spawn.argv.end(), arguments.begin(), arguments.end());
+    spawn.output = dir_->path() + "/out";
+    spawn.errors = dir_->path() + "/err";
+    std::filesystem::remove(spawn.output);
+    std::filesystem::remove(spawn.errors);
+    auto child = Child::start(spawn);
+    EXPECT_TRUE(child);
+    return std::move(*child);
+  }
+  std::string run(std::vector<std::string> arguments) {
+    Child child = start(std::move(arguments));
+    const auto ended = child.wait(std::chrono::seconds(100));
+    EXPECT_TRUE(std::filesystem::is_empty(temp()));
+    return ended ? wait_text(*ended) : ended.error().text();
+  }
+  std::vector<nlohmann::json> run_json(std::vector<std::string> arguments) {
+    arguments.emplace_back("--json");
+    EXPECT_EQ(run(std::move(arguments)), "exit 0") << err();
+    std::vector<nlohmann::json> json;
+    for (const std::string& line : lines_of(out())) json.push_back(nlohmann::json::parse(line));
+    return json;
+  }
+
+  std::unique_ptr<TempDir> dir_;
+};
+
+TEST_F(Swapbench, BadOptionsAreOneLineAndStatusTwo) {
+  const std::vector<std::vector<std::string>> bad = {{},
+                                                     {"client-server", "--mechanism", "telepathy"},
+                                                     {"client-server", "--hogs", "-1"},
+                                                     {"client-server", "--under", "nobody"},
+                                                     {"client-server", "--client-nice", "-10", "--client-fifo", "3"},
+                                                     {"client-server", "--cpus", "64", "--under", "vanilla"},
+                                                     {"multi-server", "--mechanism", "pipe"},
+                                                     {"overhead", "--plot", "x.svg", "--under", "vanilla"},
+                                                     {"pipeline", "--swapd", "/nonexistent"},
+                                                     {"what"}};
+  for (const auto& arguments : bad) {
+    EXPECT_EQ(run(arguments), "exit 2") << testing::PrintToString(arguments);
+    EXPECT_EQ(lines_of(err()).size(), 1u) << err();
+    EXPECT_THAT(out(), IsEmpty());
+  }
+}
+
+TEST_F(Swapbench, MeasuresEveryMechanismVanillaAndByHand) {
+  const auto lines = run_json({"client-server", "--mechanism", "all", "--under", "vanilla,hand-set", "--hogs", "1",
+                               "--baseline", "--iterations", "3", "--work-ms", "1"});
+  EXPECT_EQ(lines.size(), 14u * 3);
+  for (const auto& line : lines) {
+    EXPECT_GT(line["mean_ms"].get<double>(), 0) << line;
+    EXPECT_LE(line["p50_ms"].get<double>(), line["max_ms"].get<double>());
+    EXPECT_EQ(line["iterations"], 3);
+  }
+}
+
+TEST_F(Swapbench, SplitSessionsAndNiceClients) {
+  const auto lines =
+      run_json({"client-server", "--mechanism", "pipe,child-exit,flock", "--under", "vanilla,hand-set", "--hogs", "1",
+                "--iterations", "3", "--work-ms", "1", "--sessions", "split", "--client-nice", "-10"});
+  ASSERT_EQ(lines.size(), 6u);
+  EXPECT_EQ(lines[0]["sessions"], "split");
+  EXPECT_EQ(lines[0]["client"], "nice:-10");
+}
+
+TEST_F(Swapbench, TheOtherWorkloads) {
+  EXPECT_EQ(run_json({"cascade", "--depth", "3", "--under", "vanilla,hand-set", "--hogs", "1", "--iterations", "2",
+                      "--work-ms", "1"})
+                .size(),
+            2u);
+  EXPECT_EQ(
+      run_json({"pipeline", "--chunk-us", "20", "--under", "vanilla,hand-set", "--hogs", "0", "--iterations", "50"})
+          .size(),
+      2u);
+  const auto multi = run_json({"multi-server", "--under", "vanilla", "--hogs", "0", "--iterations", "1"});
+  ASSERT_EQ(multi.size(), 2u);
+  EXPECT_GT(multi[1]["fastest_alone_ms"].get<double>(), 100) << "two units of 100 ms";
+}
+
+TEST_F(Swapbench, ABareSupervisorCostsSomething) {
+  const auto lines =
+      run_json({"overhead", "--under", "vanilla", "--iterations", "200", "--repeat", "3", "--history", "calls"});
+  ASSERT_GE(lines.size(), 2u);
+  EXPECT_EQ(lines[1]["under"], "bare");
+  EXPECT_GT(lines[1]["added_us"].get<double>(), 0.5) << "a notification is more than a call";
+}
+
+TEST_F(Swapbench, WritesAFigure) {
+  const std::string svg = dir_->path() + "/figure.svg";
+  EXPECT_EQ(run({"client-server", "--mechanism", "pipe", "--under", "vanilla", "--hogs", "0", "--iterations", "2",
+                 "--plot", svg}),
+            "exit 0");
+  EXPECT_THAT(contents(svg), HasSubstr("</svg>"));
+}
+
+TEST_F(Swapbench, ASwapdThatDoesNotStartIsSaidInOneLine) {
+  EXPECT_EQ(run({"pipeline", "--under", "swapd", "--swapd", "/bin/false", "--swapctl", "/bin/false"}), "exit 1");
+  EXPECT_EQ(lines_of(err()).size(), 1u) << err();
+  EXPECT_THAT(err(), HasSubstr("swapd ended (exit 1)"));
+}
+
+// In an IPC namespace of this test's own, so that what others have does not count.
+TEST_F(Swapbench, InterruptedItLeavesNothing) {
+  const auto pids_below = [](pid_t pid) { return sys::Procfs().children(pid).value_or({}); };
+  for (const std::string mechanism : {"sem", "msg", "mq", "child-exit", "fifo"}) {
+    Child holder;
+    auto forked = Child::fork(Spawn{}, [&] {
+      if (::unshare(CLONE_NEWIPC) != 0) return 77;
+      Child bench = start(
+          {"client-server", "--mechanism", mechanism, "--under", "vanilla", "--hogs", "2", "--iterations", "100000"});
+      // Client, server (child-exit: none) and two hogs.
+      const std::size_t all = mechanism == "child-exit" ? 3 : 4;
+      const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+      while (pids_below(bench.pid()).size() < all && std::chrono::steady_clock::now() < until) ::usleep(5000);
+      const auto children = pids_below(bench.pid());
+      if (children.size() < all) return 2;
+      const std::string queue = "/swapbench-" + std::to_string(bench.pid());
+      bench.signal(SIGINT);
+      const auto ended = bench.wait(std::chrono::seconds(30));
+      if (!ended || wait_text(*ended) != "exit 1") return 3;
+      for (const pid_t child : children) {
+        if (::kill(child, 0) == 0) return 4;
+      }
+      for (const char* table : {"/proc/sysvipc/sem", "/proc/sysvipc/msg"}) {
+        if (lines_of(contents(table)).size() > 1) return 5;  // the first is the heading
+      }
+      if (::mq_open(queue.c_str(), O_RDONLY) >= 0) return 6;
+      return 0;
+    });
+    ASSERT_TRUE(forked);
+    const auto ended = forked->wait(std::chrono::seconds(90));
+    ASSERT_TRUE(ended) << ended.error().text();
+    if (wait_text(*ended) == "exit 77") GTEST_SKIP() << "no IPC namespace of one's own here";
+    EXPECT_EQ(wait_text(*ended), "exit 0") << mechanism << ": " << err();
+    EXPECT_TRUE(std::filesystem::is_empty(temp())) << mechanism;
+    EXPECT_EQ(lines_of(err()).size(), 1u) << err();
+  }
+}
+
+#ifdef SWAPD
+TEST_F(Swapbench, MeasuresUnderSwapd) {
+  const auto lines = run_json({"client-server", "--mechanism", "pipe,sem", "--under", "swapd", "--hogs", "2",
+                               "--iterations", "10", "--observe", "seccomp", "--swapd", SWAPD, "--swapctl", SWAPCTL});
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[0]["observer"], "seccomp");
+  EXPECT_GT(lines[0]["donations_total"].get<int>(), 0);
+}
+
+TEST_F(Swapbench, ACascadeUnderSwapdShowsItsChain) {
+  const auto lines = run_json({"cascade", "--depth", "2", "--under", "swapd", "--hogs", "1", "--iterations", "60",
+                               "--observe", "seccomp", "--show-why", "--swapd", SWAPD, "--swapctl", SWAPCTL});
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_EQ(lines[0]["chain_shown"], 2);
+}
+#endif
+
+}  // namespace
+}  // namespace swapd::bench
