@@ -25,7 +25,8 @@ constexpr Resource unknown_resource{};
 
 // --- what a blocked thread awaits
 
-Wait Resolver::Impl::resolve(const CallSite& site, By by) {
+Wait Resolver::Impl::resolve(const CallSite& asked, By by) {
+  const CallSite site = asked.nr == SYS_restart_syscall ? restarted(asked) : asked;
   Wait wait{.awaited = {}, .complete = true, .owners = {}};
   const CallEntry& entry = call_entry(site.nr);
   switch (entry.kind) {
@@ -280,6 +281,16 @@ void Resolver::Impl::remember(const CallSite& site, const Wait& wait) {
   const std::lock_guard lock(mutex);
   if (remembered.size() >= most_remembered && !remembered.contains(site.tid)) remembered.clear();
   remembered[site.tid] = {site, wait.awaited};
+}
+
+CallSite Resolver::Impl::restarted(const CallSite& site) {
+  CallSite out = site;
+  const std::unique_lock lock(mutex, std::try_to_lock);
+  if (!lock) return out;
+  const auto found = remembered.find(site.tid);
+  if (found != remembered.end() && found->second.site.tgid == site.tgid && found->second.site.args == site.args)
+    out.nr = found->second.site.nr;
+  return out;
 }
 
 void Resolver::Impl::guess(const CallSite& site, Wait& wait) {

@@ -40,7 +40,7 @@ struct Resolver::Impl {
   // Whether the worker asks, which may read memory, fdinfo and netlink, or the engine, which may not.
   enum class By : std::uint8_t { engine, worker };
 
-  Wait resolve(const CallSite& site, By by);
+  Wait resolve(const CallSite& asked, By by);
   void wait_on(Wait& wait, const CallSite& site, const Descriptor& descriptor, Direction direction, By by);
   void wait_on_fd(Wait& wait, const CallSite& site, unsigned arg, Direction direction, By by);
   void wait_on_socket(Wait& wait, const CallSite& site, std::uint64_t inode, By by);
@@ -69,6 +69,8 @@ struct Resolver::Impl {
   };
   void remember(const CallSite& site, const Wait& wait);
   void guess(const CallSite& site, Wait& wait);
+  // A call that a stop or a freeze interrupted shows as restart_syscall with its own arguments: the one remembered.
+  [[nodiscard]] CallSite restarted(const CallSite& site);
 
   SteadyClock steady;
   const sys::Procfs& procfs;

@@ -341,8 +341,8 @@ Result<Procfs::Autogroup> Procfs::autogroup(pid_t pid) const {
 
 Status Procfs::read_memory(pid_t pid, std::uint64_t address, void* out, std::size_t size) {
   const iovec local{out, size};
-  const iovec remote{reinterpret_cast<void*>(address),
-                     size};  // NOLINT(performance-no-int-to-ptr): an address over there
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): an address over there
+  const iovec remote{reinterpret_cast<void*>(address), size};
   const ssize_t got = ::process_vm_readv(pid, &local, 1, &remote, 1, 0);
   if (got < 0) return failed("vm_readv");
   if (static_cast<std::size_t>(got) != size) return Error(EFAULT, "vm_readv");

@@ -57,6 +57,11 @@ void with_poll(int a, int b) {
   ::poll(fds, 4, -1);
 }
 
+void with_timeout(int a, int b) {
+  pollfd fds[] = {{a, POLLIN, 0}, {b, POLLIN, 0}};
+  ::poll(fds, 2, 1'000'000);
+}
+
 void with_ppoll(int a, int b) {
   pollfd fds[] = {{a, POLLIN, 0}, {b, POLLIN, 0}};
   ::ppoll(fds, 2, nullptr, nullptr);
@@ -137,6 +142,7 @@ constexpr block::Scenario scenarios[] = {
     {"epoll-nested", [] { play(with_nested); }},
     {"epoll-stale", [] { play(with_stale); }},
     {"epoll-timer", [] { play(with_timer); }},
+    {"poll-timeout", [] { play(with_timeout); }},
     {"poll-signalfd", [] { play(with_signalfd); }},
 };
 

@@ -1,3 +1,4 @@
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
@@ -78,6 +79,19 @@ TEST_F(Files, ASetWaitedInBeforeIsGuessed) {
   EXPECT_EQ(guess.awaited, full.awaited);
   resolver_.forget(story.site.tgid);
   EXPECT_THAT(resolver_.quick(story.site).awaited, testing::IsEmpty());
+}
+
+// poll() with a timeout goes on as restart_syscall after a stop; its arguments are still in the registers.
+TEST_F(Files, AWaitGoesOnAfterAStop) {
+  Story story = start("set", "poll-timeout");
+  const Wait before = resolver_.full(story.site);
+  ASSERT_EQ(before.awaited.size(), 2U);
+  ASSERT_EQ(::kill(story.waiter, SIGSTOP), 0);
+  ASSERT_TRUE(eventually([&] { return procfs_.stat(story.waiter)->state == 'T'; }));
+  ASSERT_EQ(::kill(story.waiter, SIGCONT), 0);
+  story.site = blocked(story.waiter, {SYS_restart_syscall});
+  EXPECT_EQ(resolver_.full(story.site).awaited, before.awaited);
+  EXPECT_EQ(resolver_.quick(story.site).awaited, before.awaited);
 }
 
 TEST_F(Files, ASignalfdAwaitsSignals) {
