@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <tuple>
 
 #include "sys/self.h"
 
@@ -200,13 +199,17 @@ void Engine::enrol(ThreadId id, pid_t tgid, const SchedAttr& base, std::uint32_t
 }
 
 void Engine::child(const sys::ProcEvent& fork, Time now) {
-  const auto [tid, tgid, parent_tgid] = std::tuple(fork.tid, fork.tgid, fork.parent_tgid);
+  const pid_t tid = fork.tid;
+  const pid_t tgid = fork.tgid;
+  const bool new_process = tid == tgid;
+  // Of a new thread the connector names the parent of its process; what counts is the process.
+  const pid_t parent_tgid = new_process ? fork.parent_tgid : tgid;
   const MemberProcess* parent = members_.process(parent_tgid);
   if (parent == nullptr) return;
   const auto id = procfs_.thread_id(tid);
   const auto attr = scheduler_.get(tid);
   if (!id || !attr) return;  // gone already
-  if (tgid != parent_tgid && members_.process(tgid) == nullptr) {
+  if (new_process && members_.process(tgid) == nullptr) {
     const std::string class_name = parent->class_name;
     const bool managed = parent->managed;
     members_.add_process(tgid, id->start_time, parent->uid, class_name).managed = managed;
@@ -216,11 +219,12 @@ void Engine::child(const sys::ProcEvent& fork, Time now) {
   SchedAttr base = *attr;
   // What a boosted parent's child starts with is reset-on-fork's; the actuator knows, for a while, who was boosted when
   // it forked.
-  const MemberThread* from = members_.thread(fork.parent_tid);
-  if (from != nullptr) {
-    actuator_.adopt_child(*id, from->id);
-    if (const auto again = scheduler_.get(tid)) base = *again;
-  }
+  const MemberThread* from = members_.thread(new_process ? fork.parent_tid : tgid);
+  constexpr std::size_t most_makers = 64;  // of a thread: any thread of its process
+  if (new_process && from != nullptr) actuator_.adopt_child(*id, from->id);
+  for (std::size_t i = 0; !new_process && i < std::min(parent->threads.size(), most_makers); ++i)
+    actuator_.adopt_child(*id, members_.thread(parent->threads[i])->id);
+  if (const auto again = scheduler_.get(tid)) base = *again;
   enrol(*id, tgid, base, members_.process(tgid)->uid, now);
   if (notes_wanted_.load(std::memory_order_relaxed)) {
     note(

@@ -5,6 +5,7 @@
 //   pair spin SECONDS         a hog
 //   pair forks N              N short children, one after another and ten at a time
 //   pair threads N            N threads that end
+//   pair hold-threads N FLAG  N more threads that stay until FLAG exists
 //   pair relay SOCKET NEXT    passes requests on to NEXT and answers when it is answered
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -131,6 +132,16 @@ int threads(int n) {
   return 0;
 }
 
+int hold_threads(int n, const std::string& flag) {
+  std::vector<std::thread> some;
+  for (int k = 0; k < n; ++k)
+    some.emplace_back([&] {
+      while (!exists(flag)) ::usleep(10000);
+    });
+  for (auto& t : some) t.join();
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -142,6 +153,7 @@ int main(int argc, char** argv) {
   if (what == "relay" && argc == 4) return relay(argv[2], argv[3]);
   if (what == "spin" && argc == 3) return spin(std::atoi(argv[2]));
   if (what == "forks" && argc == 3) return forks(std::atoi(argv[2]));
+  if (what == "hold-threads" && argc == 4) return hold_threads(std::atoi(argv[2]), argv[3]);
   if (what == "threads" && argc == 3) return threads(std::atoi(argv[2]));
   std::fprintf(stderr, "pair: see the top of pair.cpp\n");
   return 2;

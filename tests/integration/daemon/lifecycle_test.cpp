@@ -40,6 +40,16 @@ TEST_P(Lifecycle, threads_and_exec) {
   EXPECT_TRUE(empty()) << session->json({"status"});
 }
 
+TEST_P(Lifecycle, every_thread_is_managed_from_its_start) {
+  const pid_t program = session->start({}, {session->pair(), "hold-threads", "20", session->path("flag")});
+  EXPECT_TRUE(eventually([&] { return session->json({"status"})["managed_threads"] == 21; },
+                         std::chrono::milliseconds(900)))  // sooner than a scan would find them
+      << session->json({"status"});
+  session->raise("flag");
+  EXPECT_EQ(session->wait(program), 0);
+  EXPECT_TRUE(empty()) << session->json({"status"});
+}
+
 TEST_P(Lifecycle, the_program_is_what_the_caller_started) {
   const Output status = session->ctl({"run", "--", "/bin/sh", "-c", "echo $$; exit 42"});
   EXPECT_EQ(status.status, 42);
