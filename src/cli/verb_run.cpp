@@ -102,7 +102,7 @@ Status enter(const std::string& socket, const RunOptions& options) {
   }  // the connection is closed: after the filter is in, nobody might answer for its calls
   if (!answer.install) return Done{};
   if (Status allowed = check_privilege(options); !allowed) {
-    memory->shared().listener.store(-2);
+    memory->shared().listener.store(sys::launch::not_installed);
     sys::futex_wake(memory->shared().listener);
     return allowed;
   }
