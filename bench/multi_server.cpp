@@ -1,10 +1,11 @@
 // multi-server (papers/001, section 5.2): five servers of unlike speed, any of which may answer; the good choice is
 // learnt.
 //
-// One System V semaphore set: semaphore 0 is the answer, 1…5 are the requests to each server. Every request restarts
-// all servers: they look at the number of the current request about every millisecond of work and drop an old one. Only
-// the first to finish posts. The servers are started slowest first, so that the order of arrival favours the wrong
-// ones.
+// One System V semaphore set: semaphore 0 is the answer, 1…5 are the requests to each server, 6 counts the servers that
+// have started (all have used the set before the first request, as in any program that has run for a while). Every
+// request restarts all servers: they look at the number of the current request about every millisecond of work and drop
+// an old one. Only the first to finish posts. The servers are started slowest first, so that the order of arrival
+// favours the wrong ones.
 #include <sys/ipc.h>
 #include <sys/sem.h>
 #include <sys/types.h>
@@ -27,7 +28,7 @@ constexpr int fastest = servers - 1;
 
 class SemaphoreSet {
  public:
-  SemaphoreSet() : id_(::semget(IPC_PRIVATE, servers + 1, IPC_CREAT | 0600)) {}
+  SemaphoreSet() : id_(::semget(IPC_PRIVATE, servers + 2, IPC_CREAT | 0600)) {}
   SemaphoreSet(const SemaphoreSet&) = delete;
   SemaphoreSet& operator=(const SemaphoreSet&) = delete;
   ~SemaphoreSet() {
@@ -131,6 +132,8 @@ Result<std::vector<nlohmann::json>> run_multi_server(const Context& context) {
 Status multi_server_role(Role& role) {
   const int id = std::stoi(role.options().word);
   Shared& shared = role.shared();
+  if (!role.is("client"))
+    if (const auto started = change(id, {{servers + 1, 1, 0}}); !started) return started;
   if (const auto go = role.wait_for_go(); !go) return go;
   if (role.is("client")) {
     return role.iterate([&]() -> Status {
