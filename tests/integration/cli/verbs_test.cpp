@@ -1,0 +1,128 @@
+// Each verb of the real swapctl against a server: what it prints, and its exit status.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "fakes/bus_fixture.h"
+#include "started.h"
+
+namespace swapd::cli {
+namespace {
+
+using fakes::BusThread;
+using fakes::FakeBackend;
+using nlohmann::json;
+using testing::HasSubstr;
+
+struct Outcome {
+  int status;
+  std::string out, err;
+};
+
+class Verbs : public testing::Test {
+ protected:
+  Outcome swapctl(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {SWAPCTL, "--socket", bus_.path()});
+    Started started(arguments, directory_.path());
+    const int status = started.wait();
+    return {status, started.out(), started.err()};
+  }
+  TemporaryDirectory directory_;
+  BusThread bus_;
+};
+
+TEST_F(Verbs, ThatShow) {
+  EXPECT_EQ(json::parse(swapctl({"status", "--json"}).out)["donations_total"], 17);
+  EXPECT_EQ(json::parse(swapctl({"ps", "--json"}).out)["threads"].size(), 3U);
+  EXPECT_EQ(json::parse(swapctl({"why", "100", "--json"}).out)["threads"][0]["tid"], 100);
+  EXPECT_EQ(json::parse(swapctl({"graph", "--format", "json"}).out)["edges"].size(), 2U);
+  EXPECT_EQ(json::parse(swapctl({"graph", "--json"}).out)["edges"].size(), 2U);
+  EXPECT_THAT(swapctl({"status"}).out, HasSubstr("17 in all"));
+  EXPECT_THAT(swapctl({"ps"}).out, HasSubstr("virtual-runnable"));
+  EXPECT_THAT(swapctl({"why", "100"}).out, HasSubstr("donation: in force"));
+  const Outcome graph = swapctl({"graph"});
+  EXPECT_EQ(graph.status, 0);
+  EXPECT_EQ(graph.err, "");
+  EXPECT_THAT(graph.out, HasSubstr("digraph"));
+}
+
+TEST_F(Verbs, ThatCommandAreSilent) {
+  for (const std::vector<std::string>& command : {std::vector<std::string>{"set", "100", "--fifo", "7"},
+                                                  {"set", "100", "--nice", "-5"},
+                                                  {"set", "100", "--other"},
+                                                  {"release", "100"}}) {
+    const Outcome outcome = swapctl(command);
+    EXPECT_EQ(outcome.status, 0);
+    EXPECT_EQ(outcome.out + outcome.err, "");
+  }
+  bus_.call([&] {
+    ASSERT_EQ(bus_.backend().sets.size(), 3U);
+    EXPECT_EQ(bus_.backend().sets[0].base, FakeBackend::fifo(7));
+    EXPECT_EQ(bus_.backend().sets[1].base, FakeBackend::nice(-5));
+    EXPECT_EQ(bus_.backend().sets[2].base, FakeBackend::nice(0));
+    EXPECT_EQ(bus_.backend().released.size(), 1U);
+  });
+}
+
+TEST_F(Verbs, TheUsersMistakeIsTwoAndTheRestIsOne) {
+  const Outcome unknown = swapctl({"why", "999"});
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_EQ(unknown.err, "swapctl: no managed process or thread has the id 999\n");
+  EXPECT_EQ(swapctl({"release", "999"}).status, 2);
+  EXPECT_EQ(swapctl({"set", "999", "--other"}).status, 2);
+  const Outcome refused = swapctl({"enroll", "5"});
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_EQ(refused.err, "swapctl: start the program with swapctl run\n");
+}
+
+TEST_F(Verbs, EventsEndAfterTheirCount) {
+  Started events({SWAPCTL, "--socket", bus_.path(), "events", "--json", "--count", "3"}, directory_.path());
+  ASSERT_TRUE(bus_.eventually([&] { return static_cast<bool>(bus_.backend().sink); }));
+  bus_.call([&] {
+    for (int i = 0; i < 5; ++i) bus_.backend().sink(FakeBackend::donation_begun());
+  });
+  EXPECT_EQ(events.wait(), 0);
+  std::istringstream lines(events.out());
+  int count = 0;
+  for (std::string line; std::getline(lines, line); ++count) EXPECT_EQ(json::parse(line)["type"], "donation-begun");
+  EXPECT_EQ(count, 3);
+}
+
+TEST_F(Verbs, EventsSayWhenSwapdEnds) {
+  auto ending = std::make_unique<BusThread>();
+  Started events({SWAPCTL, "--socket", ending->path(), "events"}, directory_.path());
+  ASSERT_TRUE(ending->eventually([&] { return static_cast<bool>(ending->backend().sink); }));
+  ending.reset();
+  EXPECT_EQ(events.wait(), 1);
+  EXPECT_THAT(events.err(), HasSubstr("closed the connection"));
+}
+
+TEST_F(Verbs, AFullDiskIsNoSuccess) {
+  Started full({SWAPCTL, "--socket", bus_.path(), "ps"}, directory_.path(), [] {
+    const int device = ::open("/dev/full", O_WRONLY | O_CLOEXEC);
+    ::dup2(device, 1);
+  });
+  EXPECT_EQ(full.wait(), 1);
+  EXPECT_THAT(full.err(), HasSubstr("cannot write"));
+}
+
+TEST_F(Verbs, AStrangerIsToldThatTheSocketIsNotHis) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root to become another user";
+  ASSERT_EQ(::chmod(bus_.directory().c_str(), 0755), 0);
+  const auto as_nobody = [&] {
+    Started stranger({SWAPCTL, "--socket", bus_.path(), "status"}, directory_.path(), [] {
+      if (::setgid(65534) < 0 || ::setuid(65534) < 0) ::_exit(98);
+    });
+    EXPECT_EQ(stranger.wait(), 1);
+    return stranger.err();
+  };
+  EXPECT_THAT(as_nobody(), HasSubstr("only root and the owner of the socket may"));
+  ASSERT_EQ(::chmod(bus_.path().c_str(), 0666), 0);
+  EXPECT_THAT(as_nobody(), HasSubstr("refuses this user"));
+}
+
+}  // namespace
+}  // namespace swapd::cli
