@@ -1,5 +1,7 @@
 #include <sys/syscall.h>
 
+#include <thread>
+
 #include "blocked_program.h"
 
 namespace swapd::observe {
@@ -83,6 +85,28 @@ TEST_F(Sockets, AConnectorProvidesTheListeningSocket) {
   const Access access = resolver_.full_access(story.site);
   const Wait wait = resolver_.full(story.site);
   EXPECT_THAT(access.accessed, testing::IsSupersetOf(wait.awaited));
+}
+
+// The engine asks while the worker and the control thread do; for the thread sanitizer above all.
+TEST_F(Sockets, EngineAndWorkerAtOnce) {
+  const Story story = start("socket", "unix-stream");
+  const Wait expected = resolver_.full(story.site);
+  std::thread worker([&] {
+    for (int i = 0; i < 200; ++i) {
+      EXPECT_EQ(resolver_.full(story.site).awaited, expected.awaited);
+      EXPECT_EQ(resolver_.scan(story.waiter, expected.awaited, story.members).size(), 1U);
+    }
+  });
+  std::thread control([&] {
+    for (int i = 0; i < 200; ++i) EXPECT_EQ(resolver_.scan(story.waiter, expected.awaited, story.members).size(), 1U);
+  });
+  for (int i = 0; i < 1000; ++i) {
+    const Wait wait = resolver_.quick(story.site);
+    EXPECT_TRUE(!wait.complete || wait.awaited == expected.awaited);
+    resolver_.forget(story.site.tgid);
+  }
+  worker.join();
+  control.join();
 }
 
 // A process of another network namespace is asked about in there.
