@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+"""Markdown tables from `swapbench --json` lines, for docs/results.md.
+
+  results-table.py ratio|ratio-p50 FILE…   a row a mechanism: means (medians) idle, vanilla, hand-set, swapd and their ratios
+  results-table.py plain FILE…             a row a configuration, with every column the workload adds
+"""
+import json
+import sys
+
+
+def rows(files):
+    for name in files:
+        with open(name, encoding="utf-8") as lines:
+            for line in lines:
+                if line.strip():
+                    yield json.loads(line)
+
+
+def figure(value):
+    return "" if value is None else f"{value:.3g}" if value < 1 else f"{value:.2f}"
+
+
+def ratio_table(files, column):
+    table = {}
+    for row in rows(files):
+        under = "idle" if row["hogs"] == 0 and row["under"] == "vanilla" else row["under"]
+        table.setdefault(row["mechanism"], {})[under] = row[column]
+    columns = [c for c in ("idle", "vanilla", "hand-set", "swapd") if any(c in r for r in table.values())]
+    ratios = [(a, b) for a, b in (("swapd", "idle"), ("vanilla", "idle"), ("swapd", "hand-set")) if a in columns and b in columns]
+    print("| mechanism | " + " | ".join(f"{c}, ms" for c in columns) + " | " + " | ".join(f"{a} / {b}" for a, b in ratios) + " |")
+    print("|" + "---|" * (1 + len(columns) + len(ratios)))
+    for mechanism, found in table.items():
+        cells = [figure(found.get(c)) for c in columns]
+        cells += [figure(found[a] / found[b]) if a in found and b in found else "" for a, b in ratios]
+        print(f"| {mechanism} | " + " | ".join(cells) + " |")
+
+
+def plain_table(files):
+    known = ["workload", "mechanism", "under", "hogs", "mean_ms", "p50_ms", "p99_ms", "max_ms"]
+    extra = ["added_us", "bare_us", "ratio_to_bare", "chain_shown", "quantum_ms", "feedback", "fastest_alone_ms",
+             "to_fastest_from_3", "mean_to_fastest_from_3", "to_fastest_from_8", "mean_to_fastest_from_8", "to_idle", "to_hand_set"]
+    found = list(rows(files))
+    columns = [c for c in known + extra if any(r.get(c) is not None for r in found)]
+    print("| " + " | ".join(columns) + " |")
+    print("|" + "---|" * len(columns))
+    for row in found:
+        print("| " + " | ".join(str(round(v, 4)) if isinstance(v := row.get(c, ""), float) else str(v) for c in columns) + " |")
+
+
+def main():
+    if len(sys.argv) < 3 or sys.argv[1] not in ("ratio", "ratio-p50", "plain"):
+        print(__doc__, file=sys.stderr)
+        return 2
+    if sys.argv[1] == "plain":
+        plain_table(sys.argv[2:])
+    else:
+        ratio_table(sys.argv[2:], "p50_ms" if sys.argv[1] == "ratio-p50" else "mean_ms")
+    return 0
+
+
+sys.exit(main())
