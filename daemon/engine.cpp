@@ -260,7 +260,9 @@ void Engine::take_proc_events(Time now) {
     if (!n) {  // some were lost: look at everything anew
       lost_.fetch_add(1, std::memory_order_relaxed);
       next_roster_ = now;
-      continue;
+      if (n.error().code() == ENOBUFS) continue;
+      proc_events_.reset();  // scans find the children from now on
+      return;
     }
     for (const sys::ProcEvent& e : std::span(batch).first(*n)) {
       switch (e.what) {
