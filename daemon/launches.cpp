@@ -1,11 +1,10 @@
 #include "launches.h"
 
 #include <sys/eventfd.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "observe/launch_accept.h"
+#include "sys/launcher.h"
 #include "sys/self.h"
 
 namespace swapd::daemon {
@@ -25,24 +24,16 @@ Launches::Launches(Engine& engine, Guard& guard, const Clock& clock, std::functi
 Launches::~Launches() { stop(); }
 
 Status Launches::begin(bus::LaunchRequest request) {
-  struct stat memory {};
-  if (::fstat(request.memory.get(), &memory) != 0 || memory.st_size < static_cast<off_t>(sizeof(sys::launch::Shared)))
-    return Error(EINVAL, "the launch memory is too small");
   if (const auto pid = sys::pid_of_pidfd(request.pidfd.get()); !pid || *pid != request.pid)
     return Error(EINVAL, "the pidfd is not the launcher's own");
-  void* mapped =
-      ::mmap(nullptr, sizeof(sys::launch::Shared), PROT_READ | PROT_WRITE, MAP_SHARED, request.memory.get(), 0);
-  if (mapped == MAP_FAILED) return errno_error("mapping the launch memory");
+  auto shared = sys::launch::map_shared(request.memory.get());
+  if (!shared) return std::move(shared).error();
   auto launch = std::make_unique<Launch>();
   launch->request = std::move(request);
-  launch->shared = static_cast<sys::launch::Shared*>(mapped);
-  if (launch->shared->magic != sys::launch::Shared::magic_value) {
-    ::munmap(mapped, sizeof(sys::launch::Shared));
-    return Error(EINVAL, "the launch memory has another version's format");
-  }
+  launch->shared = *shared;
   const std::lock_guard lock(mutex_);
   if (launches_.size() >= most_launches) {
-    ::munmap(mapped, sizeof(sys::launch::Shared));
+    sys::launch::unmap_shared(launch->shared);
     return Error(EAGAIN, "too many launches at once; try again");
   }
   Launch& started = *launches_.emplace_back(std::move(launch));
@@ -58,7 +49,7 @@ void Launches::run(Launch& launch, const std::stop_token& stop) {
   observe::complete_launch(launch.shared, attached.ok());
   if (!attached && !attached.error().gone())
     log_("launch of process " + std::to_string(launch.request.pid) + ": " + attached.error().text());
-  ::munmap(launch.shared, sizeof(sys::launch::Shared));
+  sys::launch::unmap_shared(launch.shared);
   launch.done = true;
   const std::uint64_t one = 1;
   (void)!::write(wake_.get(), &one, sizeof one);
