@@ -152,7 +152,7 @@ Result<Client::Message> Client::new_call(const char* method) {
 }
 
 Result<Client::Message> Client::call(Message message) {
-  sd_bus_error error = SD_BUS_ERROR_NULL;
+  sd_bus_error error{};
   sd_bus_message* answer = nullptr;
   const int r = sd_bus_call(bus_.get(), message.get(), 0, &error, &answer);
   if (r >= 0) return Message(answer);

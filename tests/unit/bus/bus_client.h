@@ -104,7 +104,7 @@ class BusClient {
  private:
   template <typename... Args>
   Answer call_on(const char* interface, const char* method, const char* types, Args... args) {
-    sd_bus_error error = SD_BUS_ERROR_NULL;
+    sd_bus_error error{};
     sd_bus_message* raw = nullptr;
     const int r = sd_bus_call_method(bus_, nullptr, object_path, interface, method, &error, &raw, types, args...);
     Answer answer{Message(raw), ""};
