@@ -2,7 +2,8 @@
 //
 // With a single lock the client could take it again before the server has run. So there are two, and the server takes
 // the next before it leaves the one it holds; the client takes them in the same order and leaves each at once. A client
-// that keeps up therefore always finds the lock it wants held by the computing server.
+// that keeps up therefore always finds the lock it wants held by the computing server. Each lock guards an answer of
+// its own.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -32,7 +33,7 @@ class Locks : public Mechanism {
   }
   Status serve(const Computation& compute) override {
     compute();
-    stamp(shared_->answer.data());
+    stamp(shared_->answers[current_].data());
     const int next = 1 - current_;
     if (const auto locked = lock(next); !locked) return locked;
     const int done = std::exchange(current_, next);
@@ -40,7 +41,7 @@ class Locks : public Mechanism {
   }
   Status await() override {
     if (const auto locked = lock(current_); !locked) return locked;
-    const Status good = check(shared_->answer.data());
+    const Status good = check(shared_->answers[current_].data());
     if (const auto unlocked = unlock(current_); !unlocked) return unlocked;
     current_ = 1 - current_;
     return good;

@@ -29,8 +29,20 @@ class SysvQueue final : public Mechanism {
     place.client.word = place.server.word = std::to_string(owned_);
     return Done{};
   }
-  Status attach_client(const Peer& peer) override { return take(peer); }
-  Status attach_server(const Peer& peer) override { return take(peer); }
+  // The two greet each other before they start. A queue has no holders that anybody could look up, so before the
+  // server's first call on it nothing in the system tells who will ever send; with a greeting, as protocols have it,
+  // the first iteration is like the others.
+  Status attach_client(const Peer& peer) override {
+    id_ = std::stoi(peer.word);
+    if (::msgrcv(id_, &message_, 0, greeting, 0) < 0) return errno_error("msgrcv");
+    return Done{};
+  }
+  Status attach_server(const Peer& peer) override {
+    id_ = std::stoi(peer.word);
+    message_.type = greeting;
+    if (::msgsnd(id_, &message_, 0, 0) != 0) return errno_error("msgsnd");
+    return Done{};
+  }
   Status serve(const Computation& compute) override {
     compute();
     stamp(message_.text.data());
@@ -48,10 +60,7 @@ class SysvQueue final : public Mechanism {
     long type = 1;
     std::array<char, answer_size> text{};
   };
-  Status take(const Peer& peer) {
-    id_ = std::stoi(peer.word);
-    return Done{};
-  }
+  static constexpr long greeting = 2;
   int owned_ = -1;
   int id_ = -1;
   Message message_;

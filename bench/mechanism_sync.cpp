@@ -18,9 +18,9 @@ class InMemory : public Mechanism {
   Shared* shared_ = nullptr;
   void compute_answer(const Computation& compute) {
     compute();
-    stamp(shared_->answer.data());
+    stamp(shared_->answers[0].data());
   }
-  Status check_answer() { return check(shared_->answer.data()); }
+  Status check_answer() { return check(shared_->answers[0].data()); }
 };
 
 class Semaphores final : public InMemory {

@@ -21,10 +21,10 @@ inline constexpr std::uint32_t max_samples = 200'000;
 struct Shared {
   std::atomic<pid_t> client_pid{0};
   std::atomic<pid_t> server_pid{0};
-  std::atomic<std::uint32_t> generation{0};  // multi-server: the request that is being worked on
-  std::atomic<std::uint32_t> answered{0};    // multi-server: the last request that has its answer
-  std::atomic<std::uint32_t> waiting{0};     // how often the client has begun to wait
-  std::array<char, answer_size> answer{};
+  std::atomic<std::uint32_t> generation{0};                // multi-server: the request that is being worked on
+  std::atomic<std::uint32_t> answered{0};                  // multi-server: the last request that has its answer
+  std::atomic<std::uint32_t> waiting{0};                   // how often the client has begun to wait
+  std::array<std::array<char, answer_size>, 2> answers{};  // one for each of two locks; else the first
   std::atomic<std::uint32_t> samples{0};
   std::array<double, max_samples> sample_ms{};
 };

@@ -72,8 +72,8 @@ TEST_P(MechanismTest, EachAnswerIsANewComputation) {
   EXPECT_EQ(wait_text(*ended), "exit 0");
 }
 
-INSTANTIATE_TEST_SUITE_P(All, MechanismTest, testing::ValuesIn(mechanism_names()), [](const auto& info) {
-  std::string name(info.param);
+INSTANTIATE_TEST_SUITE_P(All, MechanismTest, testing::ValuesIn(mechanism_names()), [](const auto& tested) {
+  std::string name(tested.param);
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
 });
