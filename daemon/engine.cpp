@@ -213,6 +213,7 @@ void Engine::child(const sys::ProcEvent& fork, Time now) {
     const std::string class_name = parent->class_name;
     const bool managed = parent->managed;
     members_.add_process(tgid, id->start_time, parent->uid, class_name).managed = managed;
+    parent = members_.process(parent_tgid);  // the table may have moved
     if (const auto listener = listener_of_.find(parent_tgid); listener != listener_of_.end())
       listener_of_[tgid] = listener->second;
   }
@@ -226,6 +227,14 @@ void Engine::child(const sys::ProcEvent& fork, Time now) {
     actuator_.adopt_child(*id, members_.thread(parent->threads[i])->id);
   if (const auto again = scheduler_.get(tid)) base = *again;
   enrol(*id, tgid, base, members_.process(tgid)->uid, now);
+  if (new_process && parent->managed) {
+    // Whoever waits for it, or for any child of that parent, waits for this thread: no scan need find it.
+    const auto u64 = [](pid_t pid) { return static_cast<std::uint64_t>(pid); };
+    const Resource itself{ResourceKind::child_exit, {u64(tgid), id->start_time}};
+    const Resource any{ResourceKind::child_exit, {0, 0, u64(parent->tgid), parent->start_time}};
+    for (const Resource& resource : {itself, any})
+      take(Accessed{.time = now, .thread = *id, .resource = resource, .evidence = Evidence::child});
+  }
   if (notes_wanted_.load(std::memory_order_relaxed)) {
     note(
         {.type = Note::Type::spawned, .time = now, .thread = *id, .tgid = tgid, .other = from ? from->id : ThreadId{}});

@@ -133,7 +133,10 @@ int run(const Options& options, const policy::Policy& policy, Guard& guard, Fd r
   Fd companion;
   if (options.exit_with_pid > 0) {
     auto opened = sys::open_pidfd(options.exit_with_pid);
-    if (opened) {
+    if (!opened) {
+      spdlog::warn("process {} has ended already", options.exit_with_pid);
+      sd_event_exit(loop.event, 0);
+    } else {
       companion = std::move(opened).value();
       sd_event_add_io(
           loop.event, nullptr, companion.get(), EPOLLIN,

@@ -13,8 +13,9 @@ namespace {
 constexpr std::size_t recent_accesses = 64;
 constexpr std::size_t calls_a_drain = 4096;  // of one receiver: the engine's turn stays bounded
 
-ThreadWatch::Settings probe(ThreadWatch::Settings settings, std::vector<std::string>& missing) {
+ThreadWatch::Settings probe(ThreadWatch::Settings settings, bool tracepoints, std::vector<std::string>& missing) {
   if (!settings.perf) return settings;
+  settings.tracepoints = tracepoints && sys::TraceWatch::open(sys::TraceWatch::Point::sched_block, 0, true).ok();
   auto opened = sys::SwitchWatch::open(0);
   if (!opened) {
     settings.perf = false;
@@ -31,7 +32,7 @@ SeccompObserver::SeccompObserver(const sys::Procfs& procfs, Resolver& resolver, 
       settings_(std::move(settings)),
       hooks_(std::move(hooks)),
       watch_(
-          procfs, resolver, probe(settings_.watch, missing_), hooks_,
+          procfs, resolver, probe(settings_.watch, settings_.tracepoints, missing_), hooks_,
           [this](std::int32_t nr) { return std::ranges::find(settings_.trapped, nr) != settings_.trapped.end(); },
           epoll),
       epoll_(epoll) {

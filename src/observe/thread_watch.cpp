@@ -32,8 +32,10 @@ std::optional<Time> ThreadWatch::deadline() const {
 void ThreadWatch::ready(std::uint64_t key, bool hung_up) {
   ready_.push_back(key);
   // The thread is gone, which its exit says too, and sooner or later; until then the descriptor would stay readable.
-  if (const auto found = by_key_.find(key); hung_up && found != by_key_.end())
-    ::epoll_ctl(epoll_, EPOLL_CTL_DEL, found->second->perf->fd(), nullptr);
+  const auto found = by_key_.find(key);
+  if (!hung_up || found == by_key_.end()) return;
+  ::epoll_ctl(epoll_, EPOLL_CTL_DEL, found->second->perf->fd(), nullptr);
+  if (found->second->blocks) ::epoll_ctl(epoll_, EPOLL_CTL_DEL, found->second->blocks->fds().front(), nullptr);
 }
 
 bool ThreadWatch::has(ThreadId thread) const { return watched_.contains(thread); }
@@ -53,11 +55,14 @@ void ThreadWatch::add(const Member& member) {
     if (auto opened = sys::SwitchWatch::open(member.id.tid)) {
       slot->perf = std::move(opened).value();
       slot->key = next_key_++;
-      epoll_event event{.events = EPOLLIN, .data = {.u64 = slot->key}};
-      if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, slot->perf->fd(), &event) == 0)
-        by_key_[slot->key] = slot.get();
-      else
-        slot->perf.reset();
+      by_key_[slot->key] = slot.get();
+      if (!listen(*slot, slot->perf->fd())) slot->perf.reset();
+    }
+  }
+  if (slot->perf && settings_.tracepoints) {
+    if (auto opened = sys::TraceWatch::open(sys::TraceWatch::Point::sched_block, member.id.tid, true)) {
+      slot->blocks = std::move(opened).value();
+      if (!listen(*slot, slot->blocks->fds().front())) slot->blocks.reset();
     }
   }
   if (!slot->perf) {
@@ -66,6 +71,15 @@ void ThreadWatch::add(const Member& member) {
     ++polled_;
   }
   fresh_.push_back(slot.get());
+}
+
+bool ThreadWatch::listen(const Watched& w, int descriptor) const {
+  epoll_event event{.events = EPOLLIN, .data = {.u64 = w.key}};
+  return ::epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &event) == 0;
+}
+
+void ThreadWatch::hear_of_turns(const Watched& w, bool on) {
+  if (w.blocks) w.perf->enable(on);
 }
 
 void ThreadWatch::remove(ThreadId thread) {
@@ -83,7 +97,8 @@ void ThreadWatch::drain(Time now, std::vector<Event>& out) {
   fresh.swap(fresh_);
   for (Watched* w : fresh) {
     w->fresh = false;
-    look(*w, now, false, out);
+    look(*w, now, false, out);  // hears of turns already
+    if (!w->blocked) hear_of_turns(*w, false);
   }
   std::vector<std::uint64_t> ready;
   ready.swap(ready_);
@@ -100,7 +115,10 @@ void ThreadWatch::drain(Time now, std::vector<Event>& out) {
     --polled_;
     w->window_start = now;
     w->wakeups = 0;
+    if (w->blocks) w->blocks->enable(true);
     w->perf->enable(true);
+    look(*w, now, false, out);  // what came before may have gone unheard
+    if (!w->blocked) hear_of_turns(*w, false);
   }
 }
 
@@ -123,25 +141,40 @@ void ThreadWatch::poll_for_a_while(Watched& w, Time now) {
   w.poll_until = now + settings_.busy_rest;
   if (polled_++ == 0) next_poll_ = now + settings_.poll_period;
   w.perf->enable(false);
+  if (w.blocks) w.blocks->enable(false);
 }
 
 void ThreadWatch::read_records(Watched& w, Time now, std::vector<Event>& out) {
-  std::array<sys::SwitchRecord, 64> records;
-  const std::size_t n = w.perf->read(records.data(), records.size());
-  if (n == 0 || w.polled) return;
+  std::array<sys::SwitchRecord, 64> turns;
+  std::array<sys::TraceRecord, 16> sleeps;
+  const std::size_t turned = w.perf->read(turns.data(), turns.size());
+  std::size_t slept = 0;
+  Time last_sleep{};
+  while (w.blocks) {
+    const std::size_t n = w.blocks->read(sleeps.data(), sleeps.size());
+    if (n > 0) last_sleep = sleeps.at(n - 1).time;
+    slept += n;
+    if (n < sleeps.size()) break;
+  }
+  if ((turned == 0 && slept == 0) || w.polled) return;
   ++wakeups_;
   if (now - w.window_start > settings_.busy_window) {
     w.window_start = now;
     w.wakeups = 0;
   }
   if (++w.wakeups > settings_.busy_wakeups) poll_for_a_while(w, now);
-  const auto used = std::span(records).first(n);
-  const bool ran = std::any_of(used.begin(), used.end(), [](const sys::SwitchRecord& r) { return !r.out; });
-  const sys::SwitchRecord& last = used.back();
-  if (last.out && !last.preempted)
-    look(w, last.time, ran, out);
-  else if (ran)
-    wake(w, last.time, out);
+  const auto used = std::span(turns).first(turned);
+  bool ran = std::any_of(used.begin(), used.end(), [](const sys::SwitchRecord& r) { return !r.out; });
+  const bool sleeps_now = turned > 0 && used.back().out && !used.back().preempted;
+  if (slept > 0 || sleeps_now) {
+    ran = ran || (w.blocked && last_sleep > w.since);  // it fell asleep again: it has run
+    if (!w.polled) hear_of_turns(w, true);             // before the look, so that no turn falls between
+    look(w, slept > 0 ? last_sleep : used.back().time, ran, out);
+    if (!w.blocked && !w.polled) hear_of_turns(w, false);
+  } else if (ran) {
+    wake(w, used.back().time, out);
+    if (!w.polled) hear_of_turns(w, false);
+  }
 }
 
 void ThreadWatch::wake(Watched& w, Time now, std::vector<Event>& out) {

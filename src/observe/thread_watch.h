@@ -2,7 +2,11 @@
 // (DESIGN.md section 4, seccomp observer): perf's context-switch records say when to look, /proc/TID/syscall says at
 // what.
 //
-// A thread that switches too often for a wake-up at each record is polled for a while instead: whoever waits less than
+// While it runs, only its falling asleep wakes us (a filtered tracepoint): to be told of each preemption would be a
+// loop, because to be told preempts it. While it sleeps, its next turn on a CPU does (switch records). Where
+// tracepoints are not to be had, switch records tell of both.
+//
+// A thread that sleeps too often for a wake-up at each time is polled for a while instead: whoever waits less than
 // a poll period at a time gains nothing from a donation that a lingering one does not give. Without perf all are
 // polled.
 #pragma once
@@ -24,6 +28,7 @@ class ThreadWatch {
   struct Settings {
     Duration poll_period = std::chrono::milliseconds(1);
     bool perf = true;            // false: poll all
+    bool tracepoints = true;     // false: switch records alone
     unsigned busy_wakeups = 15;  // in one busy_window: poll the thread …
     Duration busy_window = std::chrono::milliseconds(10);
     Duration busy_rest = std::chrono::milliseconds(100);  // … for this long
@@ -50,10 +55,11 @@ class ThreadWatch {
  private:
   struct Watched {
     Member member;
-    std::unique_ptr<sys::SwitchWatch> perf;  // none: always polled
-    std::uint64_t key = 0;                   // of its descriptor in the owner's epoll set
-    bool polled = false;                     // now
-    bool fresh = true;                       // not looked at yet
+    std::unique_ptr<sys::SwitchWatch> perf;   // none: always polled
+    std::unique_ptr<sys::TraceWatch> blocks;  // none: `perf` is always on
+    std::uint64_t key = 0;                    // of its descriptor in the owner's epoll set
+    bool polled = false;                      // now
+    bool fresh = true;                        // not looked at yet
     bool blocked = false;
     Time since{};  // of the wait
     Time window_start{};
@@ -71,6 +77,8 @@ class ThreadWatch {
   void wake(Watched& w, Time now, std::vector<Event>& out);
   void name_owners(const Watched& w, const Wait& wait, std::vector<Event>& out);
   void poll_for_a_while(Watched& w, Time now);
+  [[nodiscard]] bool listen(const Watched& w, int descriptor) const;
+  static void hear_of_turns(const Watched& w, bool on);
 
   const sys::Procfs& procfs_;
   Resolver& resolver_;

@@ -81,7 +81,9 @@ struct TraceRecord {
 
 class TraceWatch {
  public:
-  enum class Point : std::uint8_t { sched_waking, signal_generate };
+  // sched_block: sched_switch, where the thread that leaves the CPU sleeps; a preempted one gives no record. Its target
+  // is the thread itself.
+  enum class Point : std::uint8_t { sched_waking, signal_generate, sched_block };
   // tid -1: hits in any context, on all CPUs; else only those made by this thread (0: the caller). A signal that was
   // ignored or was pending already gives no record.
   // at_once: the descriptors poll readable at each record.
@@ -89,10 +91,12 @@ class TraceWatch {
   TraceWatch(const TraceWatch&) = delete;
   TraceWatch& operator=(const TraceWatch&) = delete;
   ~TraceWatch();
-  // Without at_once they poll readable when a ring is half full: waking a reader costs more than the record (12 against 1 µs).
+  // Without at_once they poll readable when a ring is half full: waking a reader costs more than the record (12 against
+  // 1 µs).
   [[nodiscard]] std::vector<int> fds() const;
-  // Only these targets from now on; empty: all. E2BIG, and nothing changes, where they are too many for a filter (some
-  // 200).
+  void enable(bool on);  // it opens enabled
+  // Not for sched_block, which has a filter. Only these targets from now on; empty: all. E2BIG, and nothing changes,
+  // where they are too many for a filter (some 200).
   [[nodiscard]] Status filter_targets(const std::vector<pid_t>& targets);
   // The oldest first within a batch.
   std::size_t read(TraceRecord* out, std::size_t most);

@@ -24,6 +24,9 @@ constexpr std::int32_t signal_delivered = 0;
 constexpr std::int32_t signal_without_info = 4;
 // The kernel takes filters of less than a page; "pid == 4194304 || " is 18 characters.
 constexpr std::size_t longest_filter = 4000;
+// prev_state is 0 for a thread that yields and 0x100 (TASK_REPORT_MAX of sched.h, since 4.14) for one that is
+// preempted.
+constexpr const char* sleeping = "prev_state != 0 && prev_state != 256";
 constexpr std::size_t pages_per_cpu = 16;
 constexpr std::size_t pages_per_thread = 2;
 
@@ -38,9 +41,12 @@ struct Layout {
 
 Result<Layout> read_layout(TraceWatch::Point point) {
   const bool is_signal = point == TraceWatch::Point::signal_generate;
+  const bool is_block = point == TraceWatch::Point::sched_block;
   auto tracefs = open_tracefs();
   if (!tracefs) return std::move(tracefs).error();
-  const auto format = read_trace_format(tracefs->get(), is_signal ? "signal/signal_generate" : "sched/sched_waking");
+  const auto format = read_trace_format(tracefs->get(), is_signal  ? "signal/signal_generate"
+                                                        : is_block ? "sched/sched_switch"
+                                                                   : "sched/sched_waking");
   if (!format) return format.error();
   Layout layout{.id = format->id};
   const auto place = [&](const char* name, std::uint32_t size) -> Result<std::uint32_t> {
@@ -51,7 +57,7 @@ Result<Layout> read_layout(TraceWatch::Point point) {
     return field->offset;
   };
   const auto flags = place("common_flags", 1);
-  const auto target = place("pid", 4);
+  const auto target = place(is_block ? "prev_pid" : "pid", 4);
   if (!flags) return flags.error();
   if (!target) return target.error();
   layout.flags = *flags;
@@ -72,7 +78,7 @@ Result<Layout> read_layout(TraceWatch::Point point) {
 // Read once in the life of the process: the engine opens watches while it works, and a mount is not for it.
 Result<Layout> layout_of(TraceWatch::Point point) {
   static std::mutex mutex;
-  static std::array<std::optional<Layout>, 2> known;
+  static std::array<std::optional<Layout>, 3> known;
   const std::lock_guard lock(mutex);
   auto& entry = known.at(static_cast<std::size_t>(point));
   if (entry) return *entry;
@@ -109,7 +115,8 @@ struct TraceWatch::Impl {
   Layout layout;
   pid_t tid = -1;
   bool at_once = false;
-  std::vector<Part> parts;  // one a CPU, or one for the thread
+  const char* own_filter = nullptr;  // set when the event is opened
+  std::vector<Part> parts;           // one a CPU, or one for the thread
 
   [[nodiscard]] Result<Fd> open_event(int cpu, bool enabled) const;
   [[nodiscard]] Status open_part(int cpu);
@@ -132,8 +139,11 @@ Result<Fd> TraceWatch::Impl::open_event(int cpu, bool enabled) const {
 }
 
 Status TraceWatch::Impl::open_part(int cpu) {
-  auto fd = open_event(cpu, true);
+  auto fd = open_event(cpu, own_filter == nullptr);
   if (!fd) return std::move(fd).error();
+  if (own_filter != nullptr && (::ioctl(fd->get(), PERF_EVENT_IOC_SET_FILTER, own_filter) != 0 ||
+                                ::ioctl(fd->get(), PERF_EVENT_IOC_ENABLE, 0) != 0))
+    return errno_error("filtering a tracepoint");
   auto ring = PerfRing::map(fd->get(), cpu >= 0 ? pages_per_cpu : pages_per_thread);
   if (!ring) return std::move(ring).error();
   parts.push_back({cpu, std::move(fd).value(), std::move(ring).value(), Fd()});
@@ -184,12 +194,18 @@ Result<std::unique_ptr<TraceWatch>> TraceWatch::open(Point point, pid_t tid, boo
   impl->layout = *layout;
   impl->tid = tid;
   impl->at_once = at_once;
+  if (point == Point::sched_block) impl->own_filter = sleeping;
   const std::vector<int> cpus = tid >= 0 ? std::vector<int>{-1} : online_cpus();
   for (const int cpu : cpus)
     if (Status opened = impl->open_part(cpu); !opened)
       return std::move(opened).error().in(cpu < 0 ? "watching a thread's tracepoint"
                                                   : "watching a tracepoint on CPU " + std::to_string(cpu));
   return std::unique_ptr<TraceWatch>(new TraceWatch(std::move(impl)));
+}
+
+void TraceWatch::enable(bool on) {
+  for (const auto& part : impl_->parts)
+    ::ioctl(part.owner.get(), on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
 }
 
 std::vector<int> TraceWatch::fds() const {
