@@ -41,7 +41,8 @@ Engine::Engine(const sys::Procfs& procfs, const sys::Scheduler& scheduler, const
       actuator_(scheduler, groups, options_.actuate),
       worker_(procfs, scheduler, groups, resolver, [this] { ring(wake_fd_.get()); }) {
   observe::Observer::Hooks hooks{.identify = [this](pid_t tid) { return identify(tid); },
-                                 .ask = [this](observe::WaitQuestion q) { worker_.ask(std::move(q)); }};
+                                 .ask = [this](observe::WaitQuestion q) { worker_.ask(std::move(q)); },
+                                 .ask_access = [this](observe::AccessQuestion q) { worker_.ask(std::move(q)); }};
   observer_ =
       std::make_unique<observe::SeccompObserver>(procfs, resolver, options_.observe, std::move(hooks), epoll_.get());
   donor_ = std::make_unique<Donor>(options_.donor, members_, model_, *observer_, actuator_, worker_, epoll_.get());
@@ -174,6 +175,11 @@ void Engine::take_answers(Time now) {
     if (const auto* wait = std::get_if<observe::WaitAnswer>(&answer)) {
       std::vector<Event> events;
       observer_->answer(*wait, events);
+      for (const Event& event : events) take(event);
+    } else if (const auto* access = std::get_if<observe::AccessAnswer>(&answer)) {
+      if (members_.thread(access->question.thread) == nullptr) continue;  // gone meanwhile
+      std::vector<Event> events;
+      observer_->answer(*access, events);
       for (const Event& event : events) take(event);
     } else if (const auto* scan = std::get_if<ScanAnswer>(&answer)) {
       donor_->found(*scan, now);

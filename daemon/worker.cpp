@@ -80,6 +80,8 @@ void Worker::run() {
 Answer Worker::answer(const Question& question) {
   if (const auto* wait = std::get_if<observe::WaitQuestion>(&question))
     return observe::WaitAnswer{*wait, resolver_.full(wait->site)};
+  if (const auto* access = std::get_if<observe::AccessQuestion>(&question))
+    return observe::AccessAnswer{*access, resolver_.full_access(access->site)};
   if (const auto* scan = std::get_if<ScanQuestion>(&question))
     return ScanAnswer{*scan, resolver_.scan(scan->waiter.tid, scan->resources, scan->members)};
   if (const auto* ask = std::get_if<RosterQuestion>(&question)) return roster(*ask);

@@ -56,8 +56,9 @@ struct CompetitorsQuestion {
   std::set<pid_t> boosted;
 };
 
-using Question = std::variant<observe::WaitQuestion, ScanQuestion, RosterQuestion, CompetitorsQuestion>;
-using Answer = std::variant<observe::WaitAnswer, ScanAnswer, RosterAnswer, actuate::Competitors>;
+using Question =
+    std::variant<observe::WaitQuestion, observe::AccessQuestion, ScanQuestion, RosterQuestion, CompetitorsQuestion>;
+using Answer = std::variant<observe::WaitAnswer, observe::AccessAnswer, ScanAnswer, RosterAnswer, actuate::Competitors>;
 
 class Worker {
  public:

@@ -26,6 +26,17 @@ struct WaitAnswer {
   Wait wait;
 };
 
+// The same for a trapped call whose resource takes more to tell: Resolver::full_access().
+struct AccessQuestion {
+  ThreadId thread;
+  Time time;
+  CallSite site;
+};
+struct AccessAnswer {
+  AccessQuestion question;
+  Access access;
+};
+
 struct Member {
   ThreadId id;
   pid_t tgid = 0;
@@ -45,6 +56,7 @@ class Observer {
     // Who is this tid? Empty: not managed. Called for tids of notifications and trace records.
     std::function<std::optional<Member>(pid_t)> identify;
     std::function<void(WaitQuestion)> ask;
+    std::function<void(AccessQuestion)> ask_access;
   };
 
   Observer() = default;
@@ -74,6 +86,7 @@ class Observer {
   virtual void trace_wakes(ThreadId thread, bool at_once) = 0;
   virtual void untrace_wakes(ThreadId thread) = 0;
   virtual void answer(const WaitAnswer& answer, std::vector<Event>& out) = 0;
+  virtual void answer(const AccessAnswer& answer, std::vector<Event>& out) = 0;
   virtual void forget(ThreadId thread) = 0;
   [[nodiscard]] virtual Costs costs() const = 0;
 };

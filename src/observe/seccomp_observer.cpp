@@ -141,20 +141,29 @@ void SeccompObserver::drain_calls(std::vector<Event>& out) {
       for (const RawCall& call : std::span(calls).first(n)) {
         const auto member = hooks_.identify(call.tid);
         if (!member) continue;
-        const observe::Access access =
-            resolver_.access({.tid = call.tid, .tgid = member->tgid, .nr = call.nr, .args = call.args});
-        for (const Resource& resource : access.accessed) {
-          out.emplace_back(Accessed{.time = call.time, .thread = member->id, .resource = resource});
-          recent_.push_back({resource, member->id, call.time});
-        }
-        for (const Resource& resource : access.released)
-          out.emplace_back(Released{.time = call.time, .thread = member->id, .resource = resource});
+        const CallSite site{.tid = call.tid, .tgid = member->tgid, .nr = call.nr, .args = call.args};
+        const observe::Access access = resolver_.access(site);
+        report(member->id, call.time, access, out);
+        if (!access.complete) hooks_.ask_access({.thread = member->id, .time = call.time, .site = site});
       }
       total += n;
       if (n < calls.size()) break;
     }
   }
   while (recent_.size() > recent_accesses) recent_.pop_front();
+}
+
+void SeccompObserver::report(ThreadId thread, Time time, const observe::Access& access, std::vector<Event>& out) {
+  for (const Resource& resource : access.accessed) {
+    out.emplace_back(Accessed{.time = time, .thread = thread, .resource = resource});
+    recent_.push_back({resource, thread, time});
+  }
+  for (const Resource& resource : access.released)
+    out.emplace_back(Released{.time = time, .thread = thread, .resource = resource});
+}
+
+void SeccompObserver::answer(const AccessAnswer& answer, std::vector<Event>& out) {
+  report(answer.question.thread, answer.question.time, answer.access, out);
 }
 
 void SeccompObserver::drain_signals(std::vector<Event>& out) {

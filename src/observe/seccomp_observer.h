@@ -39,6 +39,7 @@ class SeccompObserver final : public Observer {
   void trace_wakes(ThreadId thread, bool at_once) override;
   void untrace_wakes(ThreadId thread) override;
   void answer(const WaitAnswer& answer, std::vector<Event>& out) override;
+  void answer(const AccessAnswer& answer, std::vector<Event>& out) override;
   void forget(ThreadId thread) override;
   [[nodiscard]] Costs costs() const override { return watch_.costs(); }
 
@@ -60,6 +61,7 @@ class SeccompObserver final : public Observer {
   };
 
   void drain_calls(std::vector<Event>& out);
+  void report(ThreadId thread, Time time, const observe::Access& access, std::vector<Event>& out);
   void drain_signals(std::vector<Event>& out);
   void drain_wakes(Time now, std::vector<Event>& out);
   void name_wakers(std::size_t first, std::vector<Event>& out);
