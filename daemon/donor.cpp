@@ -1,16 +1,13 @@
 #include "donor.h"
 
-#include <sys/epoll.h>
-
 #include <algorithm>
 
 namespace swapd::daemon {
 
 namespace {
 
-constexpr std::size_t most_looks = 32;    // at threads that may have been woken, in one batch
-constexpr int explore_rounds = 16;        // depth of a wait tree that one batch may open up
-constexpr std::size_t most_timers = 128;  // idle ones are dropped past this
+constexpr std::size_t most_looks = 32;  // at threads that may have been woken, in one batch
+constexpr int explore_rounds = 16;      // depth of a wait tree that one batch may open up
 constexpr std::size_t most_scanned = 4096;
 
 bool same_wait(const decide::Donation& a, const decide::Donation& b) {
@@ -58,108 +55,6 @@ void Donor::take(const Event& event) {
     if (waiting_.contains(woken->thread)) wait_ended(woken->thread);
   } else if (std::holds_alternative<Enrolled>(event)) {
     ranks_changed_ = true;
-  }
-}
-
-// The wait is over: the donation ends, or lingers where the requester keeps coming back to the same resource, so that a
-// chain of short waits is one donation (DESIGN.md section 6). A requester that is lower than what it lends must not be
-// kept waiting by it.
-void Donor::wait_ended(ThreadId requester) {
-  waiting_.erase(requester);
-  decider_.forget(requester);
-  if (const auto timer = quantum_timer_.find(requester); timer != quantum_timer_.end()) {
-    if (const auto t = timers_.find(timer->second); t != timers_.end()) {
-      t->second.use = Timer::Use::idle;
-      if (t->second.perf) t->second.perf->disarm();
-    }
-    quantum_timer_.erase(timer);
-  }
-  const auto found = deepest_.find(requester);
-  if (found == deepest_.end()) return;
-  const decide::Donation donation = std::move(found->second);
-  deepest_.erase(found);
-  if (donation.refusal != decide::Refusal::none) return;
-  const auto last = last_wait_.find(requester);
-  const bool again = last != last_wait_.end() && last->second == donation.resource;
-  last_wait_[requester] = donation.resource;
-  const MemberThread* member = members_.thread(requester);
-  if (!again || member == nullptr || settings_.rules.linger <= Duration::zero()) return;
-  if (rank(member->base) < rank(donation.attr)) return;
-  end_linger(requester);
-  lingering_[requester] = {.donation =
-                               donation};  // its timer is armed if the batch does not bring the next wait already
-}
-
-void Donor::arm_lingers(Time now) {
-  for (auto& [requester, lingering] : lingering_) {
-    if (lingering.timer != 0) continue;
-    lingering.timer = timer_for(requester, lingering.donation.path.back(), now);
-    Timer& timer = timers_[lingering.timer];
-    timer.use = Timer::Use::linger;
-    timer.period = settings_.rules.linger;
-    if (timer.perf) timer.perf->arm(timer.period);
-    timer.wall_end = now + (timer.perf ? settings_.linger_wall : 2 * settings_.rules.linger);
-  }
-}
-
-void Donor::end_linger(ThreadId requester) {
-  const auto found = lingering_.find(requester);
-  if (found == lingering_.end()) return;
-  if (const auto timer = timers_.find(found->second.timer); timer != timers_.end()) {
-    timer->second.use = Timer::Use::idle;
-    if (timer->second.perf) timer->second.perf->disarm();
-  }
-  lingering_.erase(found);
-}
-
-std::uint64_t Donor::timer_for(ThreadId requester, ThreadId thread, Time now) {
-  for (auto& [key, timer] : timers_)
-    if (timer.requester == requester && timer.thread == thread) {
-      timer.last_used = now;
-      return key;
-    }
-  if (timers_.size() >= most_timers) {
-    auto oldest = timers_.end();
-    for (auto it = timers_.begin(); it != timers_.end(); ++it)
-      if (it->second.use == Timer::Use::idle &&
-          (oldest == timers_.end() || it->second.last_used < oldest->second.last_used))
-        oldest = it;
-    if (oldest != timers_.end()) timers_.erase(oldest);
-  }
-  const std::uint64_t key = next_timer_++;
-  Timer& timer = timers_[key];
-  timer.requester = requester;
-  timer.thread = thread;
-  timer.last_used = now;
-  if (auto opened = sys::CpuTimer::open(thread.tid)) {
-    timer.perf = std::move(opened).value();
-    epoll_event event{.events = EPOLLIN, .data = {.u64 = key}};
-    if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, timer.perf->fd(), &event) != 0) timer.perf.reset();
-  }
-  return key;
-}
-
-void Donor::drop_timers(ThreadId thread) {
-  std::erase_if(timers_, [&](const auto& t) { return t.second.thread == thread || t.second.requester == thread; });
-}
-
-void Donor::timer_expired(std::uint64_t key, Time now) {
-  const auto found = timers_.find(key);
-  if (found == timers_.end()) return;
-  Timer& timer = found->second;
-  if (timer.perf && !timer.perf->expired()) return;
-  const ThreadId requester = timer.requester;
-  switch (timer.use) {
-    case Timer::Use::idle:
-      break;
-    case Timer::Use::quantum:
-      if (timer.perf) timer.perf->arm(timer.period);
-      timer.wall_end = now + timer.period;
-      apply(QuantumUsed{.time = now, .requester = requester});
-      break;
-    case Timer::Use::linger:
-      end_linger(requester);
-      break;
   }
 }
 
@@ -282,26 +177,6 @@ void Donor::found(const ScanAnswer& answer, Time now) {
   if (unenrolled_.size() > most_scanned) unenrolled_.clear();
 }
 
-void Donor::arm_quanta(Time now) {
-  for (const decide::Donation& donation : current_) {
-    if (!donation.choice || donation.refusal != decide::Refusal::none) continue;
-    const std::uint64_t key = timer_for(donation.requester, donation.path.back(), now);
-    const auto armed = quantum_timer_.find(donation.requester);
-    if (armed != quantum_timer_.end() && armed->second == key) continue;
-    if (armed != quantum_timer_.end())
-      if (const auto old = timers_.find(armed->second); old != timers_.end()) {
-        old->second.use = Timer::Use::idle;
-        if (old->second.perf) old->second.perf->disarm();
-      }
-    quantum_timer_[donation.requester] = key;
-    Timer& timer = timers_[key];
-    timer.use = Timer::Use::quantum;
-    timer.period = donation.quantum;
-    timer.wall_end = now + donation.quantum;
-    if (timer.perf) timer.perf->arm(donation.quantum);
-  }
-}
-
 // Where several could provide, it matters who does. Where the requester is lower than what it lends (a strict policy),
 // it matters when: until the donation ends the provider keeps it from running.
 void Donor::trace_candidates() {
@@ -341,25 +216,6 @@ void Donor::apply_boosts(Time now) {
   boosts.reserve(best.size());
   for (const auto& [thread, boost] : best) boosts.push_back(boost);
   actuator_.apply(boosts, now);
-}
-
-// What each boosted thread has used since the last tick counts against the policy's ceiling.
-void Donor::charge_boosts(Time now) {
-  if (!settings_.ceiling) return;
-  const auto active = actuator_.active();
-  std::erase_if(charged_, [&](const auto& c) {
-    return std::ranges::none_of(active, [&](const auto& a) { return a.boost.thread == c.first; });
-  });
-  for (const auto& a : active) {
-    Charged& charged = charged_[a.boost.thread];
-    if (!charged.clock) {
-      if (auto opened = sys::CpuTimer::open(a.boost.thread.tid)) charged.clock = std::move(opened).value();
-      continue;
-    }
-    const Duration used = charged.clock->used();
-    actuator_.charge(a.boost.thread, used - charged.seen, now);
-    charged.seen = used;
-  }
 }
 
 void Donor::reconcile(Time now) {
