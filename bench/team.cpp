@@ -95,7 +95,9 @@ Result<std::string> Team::line_of(std::size_t index, std::chrono::milliseconds a
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now()).count();
     if (left <= 0) return Error(ETIMEDOUT, "waiting for " + members_[index].name);
-    if (::poll(wanted.data(), wanted.size(), static_cast<int>(left)) < 0)
+    // In slices: an interrupt that comes just before the poll does not end it.
+    if (interrupted()) return Error(EINTR, "waiting for the workload");
+    if (::poll(wanted.data(), wanted.size(), static_cast<int>(std::min<decltype(left)>(left, 100))) < 0)
       return errno_error("waiting for the workload");
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       if (wanted[i].revents == 0) continue;
