@@ -82,14 +82,17 @@ TEST(SwitchWatch, RecordsThatAThreadGoesOnAndBlocksAgain) {
   ASSERT_TRUE(readable((*watch)->fd(), milliseconds(5000)));
   ASSERT_TRUE(child.rests());
   std::array<SwitchRecord, 8> records;
-  ASSERT_EQ((*watch)->read(records.data(), records.size()), 2U);
+  // It goes on and blocks; in between, another may have taken its CPU for a while.
+  const std::size_t n = (*watch)->read(records.data(), records.size());
+  ASSERT_GE(n, 2U);
   EXPECT_FALSE(records[0].out);
-  EXPECT_TRUE(records[1].out);
-  EXPECT_FALSE(records[1].preempted);
+  for (std::size_t i = 1; i + 1 < n; ++i) EXPECT_TRUE(!records.at(i).out || records.at(i).preempted) << i;
+  EXPECT_TRUE(records.at(n - 1).out);
+  EXPECT_FALSE(records.at(n - 1).preempted);
   // The stamps are CLOCK_MONOTONIC's.
   EXPECT_LE(before, records[0].time);
   EXPECT_LE(records[0].time, records[1].time);
-  EXPECT_LE(records[1].time, std::chrono::steady_clock::now());
+  EXPECT_LE(records.at(n - 1).time, std::chrono::steady_clock::now());
   EXPECT_EQ((*watch)->read(records.data(), records.size()), 0U);
 }
 
