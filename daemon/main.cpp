@@ -113,7 +113,7 @@ int run(const Options& options, const policy::Policy& policy, Guard& guard, Fd r
     spdlog::error("{}", listening.error().text());
     engine.stop();
     stop_log();
-    return listening.error().code() == EADDRINUSE ? 1 : 1;
+    return 1;
   }
 
   sd_event_add_io(

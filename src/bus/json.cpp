@@ -75,22 +75,31 @@ std::string status_json(const StatusView& s) {
                {"log_drops", s.log_drops}});
 }
 
+namespace {
+
+// What `ps` and `why` say alike of a thread.
+Json thread_json(const ThreadView& t, Json waiting_for) {
+  return {{"pid", t.pid},
+          {"tid", t.tid},
+          {"comm", t.comm},
+          {"class", t.class_name},
+          {"state", t.state},
+          {"since_ms", t.since_ms},
+          {"call", t.call},
+          {"base", attributes(t.base)},
+          {"effective", attributes(t.effective)},
+          {"waiting_for", std::move(waiting_for)},
+          {"donated_by", t.donated_by}};
+}
+
+}  // namespace
+
 std::string threads_json(const std::vector<ThreadView>& threads) {
   Json list = Json::array();
   for (const ThreadView& t : threads) {
     Json resources = Json::array();
     for (const WaitNode& wait : t.waiting_for) resources.push_back(text(wait.resource));
-    list.push_back({{"pid", t.pid},
-                    {"tid", t.tid},
-                    {"comm", t.comm},
-                    {"class", t.class_name},
-                    {"state", t.state},
-                    {"since_ms", t.since_ms},
-                    {"call", t.call},
-                    {"base", attributes(t.base)},
-                    {"effective", attributes(t.effective)},
-                    {"waiting_for", std::move(resources)},
-                    {"donated_by", t.donated_by}});
+    list.push_back(thread_json(t, std::move(resources)));
   }
   return dump({{"threads", std::move(list)}});
 }
@@ -98,22 +107,12 @@ std::string threads_json(const std::vector<ThreadView>& threads) {
 std::string why_json(const std::vector<ThreadView>& threads) {
   Json list = Json::array();
   for (const ThreadView& t : threads) {
-    // `donation` is always there, so that a reader needs no null check: `active` says whether there is one at all.
-    list.push_back({{"pid", t.pid},
-                    {"tid", t.tid},
-                    {"comm", t.comm},
-                    {"class", t.class_name},
-                    {"state", t.state},
-                    {"since_ms", t.since_ms},
-                    {"call", t.call},
-                    {"base", attributes(t.base)},
-                    {"effective", attributes(t.effective)},
-                    {"waiting_for", wait_tree(t.waiting_for)},
-                    {"donated_by", t.donated_by},
-                    {"donation",
-                     {{"active", t.has_donation},
-                      {"effective", t.has_donation && t.donation_effective},
-                      {"reason", t.donation_reason.empty() ? "none" : t.donation_reason}}}});
+    Json one = thread_json(t, wait_tree(t.waiting_for));
+    // Always there, so that a reader needs no null check: `active` says whether there is one at all.
+    one["donation"] = {{"active", t.has_donation},
+                       {"effective", t.has_donation && t.donation_effective},
+                       {"reason", t.donation_reason.empty() ? "none" : t.donation_reason}};
+    list.push_back(std::move(one));
   }
   return dump({{"threads", std::move(list)}});
 }

@@ -38,14 +38,6 @@ void ThreadWatch::ready(std::uint64_t key, bool hung_up) {
   if (found->second->blocks) ::epoll_ctl(epoll_, EPOLL_CTL_DEL, found->second->blocks->fds().front(), nullptr);
 }
 
-bool ThreadWatch::has(ThreadId thread) const { return watched_.contains(thread); }
-
-std::optional<Time> ThreadWatch::blocked_since(ThreadId thread) const {
-  const auto found = watched_.find(thread);
-  if (found == watched_.end() || !found->second->blocked) return std::nullopt;
-  return found->second->since;
-}
-
 void ThreadWatch::add(const Member& member) {
   auto& slot = watched_[member.id];
   if (slot) return;

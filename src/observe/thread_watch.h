@@ -42,15 +42,12 @@ class ThreadWatch {
   [[nodiscard]] std::optional<Time> deadline() const;
   void add(const Member& member);
   void remove(ThreadId thread);
-  [[nodiscard]] bool has(ThreadId thread) const;
   void drain(Time now, std::vector<Event>& out);
   void look(ThreadId thread, Time now, std::vector<Event>& out);
   // Looks now, and where it is still blocked every poll period for a while: it is being woken.
   void look_closely(pid_t tid, Time now, std::vector<Event>& out);
   void answer(const WaitAnswer& answer, std::vector<Event>& out);
   [[nodiscard]] Costs costs() const;
-  // When the present wait of the thread began; empty: it does not wait.
-  [[nodiscard]] std::optional<Time> blocked_since(ThreadId thread) const;
 
  private:
   struct Watched {

@@ -85,6 +85,7 @@ TEST(SwitchWatch, RecordsThatAThreadGoesOnAndBlocksAgain) {
   // It goes on and blocks; in between, another may have taken its CPU for a while.
   const std::size_t n = (*watch)->read(records.data(), records.size());
   ASSERT_GE(n, 2U);
+  EXPECT_EQ(n % 2, 0U) << "each turn on a CPU has a beginning and an end";
   EXPECT_FALSE(records[0].out);
   for (std::size_t i = 1; i + 1 < n; ++i) EXPECT_TRUE(!records.at(i).out || records.at(i).preempted) << i;
   EXPECT_TRUE(records.at(n - 1).out);
