@@ -160,6 +160,7 @@ void Donor::ask_for_providers(ThreadId requester, Time now, bool again) {
       scanned_[resource] = now;
       due.push_back(resource);
     }
+    if (again && !due.empty()) observer_.resolve_again(id);
     if (!due.empty()) worker_.ask(ScanQuestion{id, std::move(due), members_.managed_pids()});
   }
   if (scanned_.size() > most_scanned)
@@ -291,7 +292,7 @@ void Donor::forget(ThreadId thread, bool exited) {
   });
   std::erase_if(current_, [&](const auto& d) { return d.requester == thread; });
   deepest_.erase(thread);
-  last_wait_.erase(thread);
+  recent_.erase(thread);
   quantum_timer_.erase(thread);
   drop_timers(thread);
   watched_.erase(thread);

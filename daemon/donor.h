@@ -3,6 +3,7 @@
 // timers.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -66,6 +67,10 @@ class Donor {
     decide::Donation donation;
     std::uint64_t timer = 0;  // 0: not armed yet
   };
+  struct RecentWaits {  // what a requester was last lent for; two locks taken in turn are one conversation
+    std::array<Resource, 4> resources;
+    std::size_t next = 0;
+  };
   struct Charged {  // a boosted thread, while there is a ceiling
     std::unique_ptr<sys::CpuTimer> clock;
     Duration seen{};
@@ -111,7 +116,7 @@ class Donor {
   std::unordered_map<ThreadId, Lingering> lingering_;       // by requester
   std::unordered_map<ThreadId, decide::Donation> deepest_;  // by requester: the longest way of its present wait
   std::vector<ThreadId> newly_blocked_;                     // in this batch
-  std::unordered_map<ThreadId, Resource> last_wait_;        // by requester: what it was last lent for
+  std::unordered_map<ThreadId, RecentWaits> recent_;        // by requester
   std::unordered_map<Resource, Time> scanned_;
   std::unordered_map<Resource, std::vector<ThreadId>> unenrolled_;
   std::unordered_map<std::uint64_t, Timer> timers_;

@@ -30,9 +30,9 @@ void Donor::wait_ended(ThreadId requester) {
   const decide::Donation donation = std::move(found->second);
   deepest_.erase(found);
   if (donation.refusal != decide::Refusal::none) return;
-  const auto last = last_wait_.find(requester);
-  const bool again = last != last_wait_.end() && last->second == donation.resource;
-  last_wait_[requester] = donation.resource;
+  RecentWaits& recent = recent_[requester];
+  const bool again = std::ranges::find(recent.resources, donation.resource) != recent.resources.end();
+  if (!again) recent.resources.at(recent.next++ % recent.resources.size()) = donation.resource;
   const MemberThread* member = members_.thread(requester);
   if (!again || member == nullptr || settings_.rules.linger <= Duration::zero()) return;
   if (rank(member->base) < rank(donation.attr)) return;

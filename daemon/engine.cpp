@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::uint64_t key_wake = 1;
 constexpr auto roster_period = std::chrono::seconds(1);
+constexpr std::size_t most_followed = 8;  // threads whose CPUs the engine keeps off
 constexpr auto competitors_period = std::chrono::milliseconds(500);
 
 void ring(int fd) {
@@ -76,6 +77,7 @@ Status Engine::start(std::vector<std::string>& warnings) {
     SchedAttr attr;
     attr.policy = SchedPolicy::fifo;
     attr.rt_priority = static_cast<std::uint8_t>(options_.priority);
+    if (const auto cpus = scheduler_.affinity(0)) placement_.emplace(*cpus);
     realtime.set_value(scheduler_.set(0, attr));
     run();
   });
@@ -331,6 +333,7 @@ void Engine::tick(Time now) {
   donor_->tick(now);
   check_waiting_priorities(now);
   follow_members();
+  keep_off_members(now);
   if (now >= next_roster_) {
     next_roster_ = now + roster_period;
     std::vector<pid_t> all;
@@ -380,6 +383,17 @@ void Engine::follow_members() {
     if (cpu == state.cpu) continue;
     if (receiver->follow(cpu, options_.priority + 1)) state.cpu = cpu;
   }
+}
+
+void Engine::keep_off_members(Time now) {
+  if (!placement_) return;
+  std::vector<int> busy;
+  for (const decide::Donation& donation : donor_->donations()) {
+    for (const ThreadId thread : {donation.path.back(), donation.requester})
+      if (const auto stat = procfs_.stat(thread.tid)) busy.push_back(stat->processor);
+    if (busy.size() >= most_followed) break;
+  }
+  if (cpu_set_t cpus; placement_->move(::sched_getcpu(), busy, now, cpus)) (void)scheduler_.set_affinity(0, cpus);
 }
 
 }  // namespace swapd::daemon

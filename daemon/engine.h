@@ -21,6 +21,7 @@
 #include "model/model.h"
 #include "observe/receiver.h"
 #include "observe/seccomp_observer.h"
+#include "placement.h"
 #include "snapshot.h"
 #include "sys/pi_mutex.h"
 #include "sys/proc_events.h"
@@ -81,6 +82,7 @@ class Engine {
   void take_roster(const RosterAnswer& answer, Time now);
   void tick(Time now);
   void follow_members();
+  void keep_off_members(Time now);
   void enrol(ThreadId id, pid_t tgid, const SchedAttr& base, std::uint32_t uid, Time now);
   void child(const sys::ProcEvent& fork, Time now);
   void exited(pid_t tid, Time now);
@@ -120,6 +122,7 @@ class Engine {
   std::atomic<std::uint64_t> lost_{0};
   std::uint64_t notifications_gone_ = 0;  // of receivers that have ended
   std::vector<Event> events_;
+  std::optional<Placement> placement_;  // none: the own affinity cannot be read
   Time next_tick_{};
   Time next_roster_{};
   Time next_competitors_{};

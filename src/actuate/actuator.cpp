@@ -129,7 +129,7 @@ Status Actuator::set_base(ThreadId thread, const SchedAttr& base) {
     impl_->report(Outcome::What::ended, entry);
     return Done{};
   }
-  SchedAttr set = merged(base, entry.boost.attr);
+  SchedAttr set = merged(base, entry.boost.attr, impl_->scheduler.default_slice_ns());
   if (set.realtime()) set.nice = entry.set.nice;
   auto given = impl_->give(entry, set);
   if (!given.ok()) entry.base = before;

@@ -6,6 +6,9 @@
 namespace swapd::actuate {
 namespace {
 
+// The kernel takes none below (sched_setattr(2), 0.1 to 100 ms).
+constexpr std::uint64_t shortest_slice_ns = 100'000;
+
 bool fair(const SchedAttr& attr) { return !attr.realtime(); }
 
 }  // namespace
@@ -20,11 +23,22 @@ SchedAttr inherited(const SchedAttr& parent) {
   return child;
 }
 
-SchedAttr merged(const SchedAttr& own, const SchedAttr& lent) {
+SchedAttr merged(const SchedAttr& own, const SchedAttr& lent, std::uint64_t default_slice_ns) {
   SchedAttr set = lent;
   set.reset_on_fork = true;
-  if (fair(own) && fair(lent)) set.runtime_ns = own.runtime_ns;
+  if (!fair(own) || !fair(lent)) return set;
+  const std::uint64_t shorter = default_slice_ns / 2 < shortest_slice_ns ? 0 : default_slice_ns / 2;
+  // Going back to SCHED_IDLE does not take a slice away again.
+  const bool shorten = shorter != 0 && own.policy != SchedPolicy::idle && (own.runtime_ns == 0 || own.runtime_ns > shorter);
+  set.runtime_ns = shorten ? shorter : own.runtime_ns;
   return set;
+}
+
+SchedAttr without_ours(const SchedAttr& seen, const SchedAttr& base, const SchedAttr& set) {
+  SchedAttr own = seen;
+  if (fair(seen) && fair(set) && seen.runtime_ns == set.runtime_ns) own.runtime_ns = base.runtime_ns;
+  if (seen.policy == set.policy && seen.reset_on_fork == set.reset_on_fork) own.reset_on_fork = base.reset_on_fork;
+  return own;
 }
 
 std::uint64_t weight_of_nice(int nice) {

@@ -53,7 +53,7 @@ void Actuator::Impl::engage(Entry& entry, Time now, Outcome::What as) {
   }
   if (above_ceiling(entry.boost.thread, now)) return suspend(entry);
 
-  SchedAttr set = merged(entry.base, lent);
+  SchedAttr set = merged(entry.base, lent, scheduler.default_slice_ns());
   if (set.realtime()) set.nice = entry.in_force() ? entry.set.nice : entry.base.nice;
   const bool was_in_force = entry.in_force();
   if (auto given = give(entry, set); !given.ok()) return refuse(entry, given.error());
@@ -206,10 +206,11 @@ bool Actuator::Impl::audit(Entry& entry, Time now) {
     return true;
   }
   // Somebody else's attributes are the thread's own from now on. The record of what swapd set is void.
+  remember(entry.boost.thread, entry.base, entry.set);
+  entry.base = without_ours(*seen, entry.base, entry.set);
+  if (entry.base != *seen) (void)scheduler.set(tid, entry.base);
   if (journal) journal->clear(entry.slot);
   entry.slot = Journal::none;
-  remember(entry.boost.thread, entry.base, entry.set);
-  entry.base = *seen;
   entry.state = Entry::State::left_alone;
   ++entry.foreign_changes;
   report(Outcome::What::rebased, entry);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fstream>
 
+#include "actuate/attributes.h"
 #include "actuate/groups.h"
 
 namespace swapd::actuate {
@@ -21,7 +22,12 @@ Result<Restored> restore_thread(const sys::Scheduler& scheduler, pid_t tid, cons
     if (now.error().code() == EOPNOTSUPP) return Restored{Restored::What::foreign, base};  // moved to sched_ext
     return std::move(now).error();
   }
-  if (!still_has(*now, set)) return Restored{Restored::What::foreign, *now};
+  if (!still_has(*now, set)) {
+    const SchedAttr theirs = without_ours(*now, base, set);
+    if (theirs != *now)
+      if (auto given = scheduler.set(tid, theirs); !given.ok() && !given.error().gone()) return std::move(given).error();
+    return Restored{Restored::What::foreign, theirs};
+  }
   SchedAttr own = base;
   if (set.realtime() && !base.realtime())
     if (const auto nice = scheduler.nice(tid); nice.ok() && *nice != set.nice)

@@ -18,6 +18,7 @@ namespace {
 
 constexpr Duration member_age = std::chrono::milliseconds(50);
 constexpr Duration stranger_age = std::chrono::seconds(1);
+constexpr Duration locks_age = std::chrono::seconds(1);
 constexpr std::size_t most_threads = 3;      // of a process (DESIGN.md section 5)
 constexpr std::size_t most_looked_at = 512;  // threads of one process
 constexpr std::size_t most_children = 256;
@@ -32,7 +33,7 @@ bool overlaps(const sys::LockLine& line, std::uint64_t first, std::uint64_t last
 
 Holders::Holders(const sys::Procfs& procfs, const Descriptors& descriptors, const ProcessIds& ids, SocketPeers& peers,
                  const Clock& clock)
-    : procfs_(procfs), descriptors_(descriptors), ids_(ids), peers_(peers), fds_(procfs, clock) {
+    : procfs_(procfs), clock_(clock), descriptors_(descriptors), ids_(ids), peers_(peers), fds_(procfs, clock) {
   own_ipc_namespace_ = procfs_.namespace_inode(::getpid(), "ipc").value_or(0);
 }
 
@@ -96,6 +97,8 @@ std::optional<Found> Holders::find(const Waiter& waiter, const Resource& resourc
     others = among(waiter, resource, rest, stranger_age);
     // Nobody at all has this socket any more: whoever is at the other end now, the kernel must tell.
     if (others.empty() && managed.empty() && resource.kind == ResourceKind::socket) peers_.drop(resource.ids[0]);
+    if (others.empty() && managed.empty() && resource.kind == ResourceKind::record_lock)
+      for (const pid_t pid : owners_named(waiter, resource)) (contains(members, pid) ? managed : others).push_back(pid);
   }
   return with_threads(waiter, resource, evidence, managed, others);
 }
@@ -155,16 +158,24 @@ Holders::Pids Holders::among(const Waiter& waiter, const Resource& resource, std
   for (const pid_t pid : pids) {
     if (holds(waiter, resource, pid, max_age)) out.push_back(pid);
   }
-  if (resource.kind != ResourceKind::record_lock) return out;
-  // The owner of a POSIX lock is a process, and the kernel names it; fdinfo shows the lock only beside the descriptor
-  // it was taken through.
-  for (const sys::LockLine& line : procfs_.locks()) {
+  return out;
+}
+
+// The kernel names the owner of a POSIX lock in /proc/locks too. That is for an owner whose descriptors cannot be read:
+// each look waits for an RCU grace period and makes the lock calls of the whole machine slower meanwhile.
+Holders::Pids Holders::owners_named(const Waiter& waiter, const Resource& resource) {
+  if (const Time now = clock_.now(); locks_read_ == Time{} || now - locks_read_ >= locks_age) {
+    locks_ = procfs_.locks();
+    locks_read_ = now;
+  }
+  Pids out;
+  for (const sys::LockLine& line : locks_) {
     if (line.type != sys::LockLine::Type::posix || line.waiting || line.dev != resource.ids[0] ||
         line.ino != resource.ids[1] || !overlaps(line, resource.ids[2], resource.ids[3]))
       continue;
     if (!line.write && !write_request_) continue;
     if (posix_request_ && line.pid == waiter.tgid) continue;
-    if (contains(pids, line.pid) && !contains(out, line.pid)) out.push_back(line.pid);
+    if (line.pid > 0 && !contains(out, line.pid)) out.push_back(line.pid);
   }
   return out;
 }
@@ -218,6 +229,7 @@ bool Holders::holds_lock(const Waiter& waiter, const Resource& resource, pid_t p
       const bool posix = line.type == sys::LockLine::Type::posix;
       if (!posix && line.type != sys::LockLine::Type::ofd) continue;
       if (posix && posix_request_ && pid == waiter.tgid) continue;  // one's own POSIX locks never conflict
+      if (posix && line.pid != pid) continue;  // a child has the descriptor, and not the lock
       if ((line.write || write_request_) && overlaps(line, ids[2], ids[3])) return true;
     }
   }

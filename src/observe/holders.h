@@ -36,6 +36,7 @@ class Holders {
   using Pids = std::vector<pid_t>;
   [[nodiscard]] Pids among(const Waiter& waiter, const Resource& resource, std::span<const pid_t> pids,
                            Duration max_age);
+  [[nodiscard]] Pids owners_named(const Waiter& waiter, const Resource& resource);
   [[nodiscard]] bool holds(const Waiter& waiter, const Resource& resource, pid_t pid, Duration max_age);
   [[nodiscard]] bool holds_lock(const Waiter& waiter, const Resource& resource, pid_t pid, Duration max_age);
   [[nodiscard]] bool only_own_endpoint(const Waiter& waiter, const Resource& resource);
@@ -45,11 +46,14 @@ class Holders {
   void note_request(const Waiter& waiter, const Resource& resource);
 
   const sys::Procfs& procfs_;
+  const Clock& clock_;
   const Descriptors& descriptors_;
   const ProcessIds& ids_;
   SocketPeers& peers_;
   FdCache fds_;
   std::uint64_t own_ipc_namespace_ = 0;
+  std::vector<sys::LockLine> locks_;
+  Time locks_read_{};
   bool write_request_ = true;   // of the record lock looked for
   bool posix_request_ = false;  // F_SETLKW, not F_OFD_SETLKW
 };

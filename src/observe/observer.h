@@ -81,6 +81,9 @@ class Observer {
   // Is what was last reported of this watched thread still true? A thread that was woken and has not got a CPU yet is
   // runnable, and no record says so. Appends what has changed.
   virtual void look(ThreadId thread, Time now, std::vector<Event>& out) = 0;
+  // What a thread waits for may change while it waits: a connection is accepted, an epoll set gets another member. Asks
+  // anew what it is; a change comes as another `Blocked` of the same time.
+  virtual void resolve_again(ThreadId thread) = 0;
   // Whom this thread wakes matters now: it is one of several candidates. at_once: and so does the moment, because it
   // runs with a donation that keeps the woken one from running.
   virtual void trace_wakes(ThreadId thread, bool at_once) = 0;

@@ -115,6 +115,8 @@ void SeccompObserver::forget(ThreadId thread) {
   std::erase_if(recent_, [&](const Access& a) { return a.by == thread; });
 }
 
+void SeccompObserver::resolve_again(ThreadId thread) { watch_.resolve_again(thread); }
+
 void SeccompObserver::answer(const WaitAnswer& answer, std::vector<Event>& out) {
   const std::size_t first = out.size();
   watch_.answer(answer, out);

@@ -36,6 +36,7 @@ class SeccompObserver final : public Observer {
   void watch(const Member& member, bool sender) override;
   void unwatch(ThreadId thread) override;
   void look(ThreadId thread, Time now, std::vector<Event>& out) override;
+  void resolve_again(ThreadId thread) override;
   void trace_wakes(ThreadId thread, bool at_once) override;
   void untrace_wakes(ThreadId thread) override;
   void answer(const WaitAnswer& answer, std::vector<Event>& out) override;

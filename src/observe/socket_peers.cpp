@@ -135,8 +135,13 @@ std::optional<Peers> SocketPeers::look(pid_t pid, std::uint64_t inode) {
 std::optional<Peers> SocketPeers::ask(pid_t pid, std::uint64_t inode) {
   if (const auto own = diag_.unix_socket(pid, inode)) {
     const bool settled = own->listening || own->peer != 0;
-    const auto all = settled ? Result(std::vector<sys::UnixSocket>{}) : diag_.unix_sockets(pid);
-    return unix_peers(*own, all.value_or({}));
+    if (settled) return unix_peers(*own, {});
+    const auto all = diag_.unix_sockets(pid);
+    Peers peers = unix_peers(*own, all.value_or({}));
+    if (peers.inodes != std::vector{inode}) return peers;
+    // Accepted between the two questions?
+    const auto again = diag_.unix_socket(pid, inode);
+    return again && again->peer != 0 ? unix_peers(*again, {}) : peers;
   }
   for (const int protocol : {IPPROTO_TCP, IPPROTO_UDP}) {
     const auto all = diag_.inet_sockets(pid, protocol);

@@ -1,6 +1,7 @@
 #include "observe/thread_watch.h"
 
 #include <sys/epoll.h>
+#include <sys/syscall.h>
 
 #include <algorithm>
 #include <array>
@@ -209,13 +210,22 @@ void ThreadWatch::block(Watched& w, Time now, const CallSite& site, std::vector<
     wait = resolver_.quick(site);
     event.awaited = std::move(wait.awaited);
     if (!wait.complete) {
-      // What the same call was found to wait for the last time is the best guess until the worker has looked.
-      if (same_call(site, w.resolved)) event.awaited = w.resources;
+      // What the same call was found to wait for the last time is the best guess until the worker has looked. Of a
+      // record lock it is a bad one: the range is in the thread's memory, and changes where the call does not.
+      if (same_call(site, w.resolved) && site.nr != SYS_fcntl) event.awaited = w.resources;
       hooks_.ask(WaitQuestion{.thread = w.member.id, .site = site, .generation = w.generation});
     }
   }
+  w.awaited = event.awaited;
   out.emplace_back(std::move(event));
   name_owners(w, wait, out);
+}
+
+void ThreadWatch::resolve_again(ThreadId thread) {
+  const auto found = watched_.find(thread);
+  if (found == watched_.end() || !found->second->blocked || found->second->site.nr < 0) return;
+  const Watched& w = *found->second;
+  hooks_.ask(WaitQuestion{.thread = thread, .site = w.site, .generation = w.generation});
 }
 
 void ThreadWatch::name_owners(const Watched& w, const Wait& wait, std::vector<Event>& out) {
@@ -233,7 +243,10 @@ void ThreadWatch::answer(const WaitAnswer& answer, std::vector<Event>& out) {
   w.resolved = answer.question.site;
   w.resources = answer.wait.awaited;
   if (!w.blocked || w.generation != answer.question.generation) return;
-  out.emplace_back(Blocked{.time = w.since, .thread = w.member.id, .call = w.site.nr, .awaited = answer.wait.awaited});
+  if (w.awaited != answer.wait.awaited) {
+    w.awaited = answer.wait.awaited;
+    out.emplace_back(Blocked{.time = w.since, .thread = w.member.id, .call = w.site.nr, .awaited = w.awaited});
+  }
   name_owners(w, answer.wait, out);
 }
 

@@ -44,6 +44,7 @@ class ThreadWatch {
   void remove(ThreadId thread);
   void drain(Time now, std::vector<Event>& out);
   void look(ThreadId thread, Time now, std::vector<Event>& out);
+  void resolve_again(ThreadId thread);
   // Looks now, and where it is still blocked every poll period for a while: it is being woken.
   void look_closely(pid_t tid, Time now, std::vector<Event>& out);
   void answer(const WaitAnswer& answer, std::vector<Event>& out);
@@ -63,7 +64,8 @@ class ThreadWatch {
     Time poll_until{};
     unsigned wakeups = 0;  // in this window
     std::uint64_t generation = 0;
-    CallSite site;                    // of the present wait
+    CallSite site;                    // of the present wait …
+    std::vector<Resource> awaited;    // … and what was said that it awaits
     CallSite resolved;                // the last call that needed the worker …
     std::vector<Resource> resources;  // … and what it was found to wait for
   };

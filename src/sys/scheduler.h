@@ -22,6 +22,8 @@ class Scheduler {
   // The nice value, which a real-time thread keeps too and gets back with its ordinary class; get() cannot show it
   // then.
   [[nodiscard]] virtual Result<int> nice(pid_t tid) const = 0;
+  // Of a fair thread without one of its own; 0: the kernel has no slices (before 6.12).
+  [[nodiscard]] virtual std::uint64_t default_slice_ns() const { return 0; }
   [[nodiscard]] virtual Result<cpu_set_t> affinity(pid_t tid) const = 0;
   [[nodiscard]] virtual Status set_affinity(pid_t tid, const cpu_set_t& cpus) const = 0;
 };
@@ -33,6 +35,7 @@ class LinuxScheduler final : public Scheduler {
   [[nodiscard]] Result<SchedAttr> get(pid_t tid) const override;
   [[nodiscard]] Status set(pid_t tid, const SchedAttr& attr) const override;
   [[nodiscard]] Result<int> nice(pid_t tid) const override;
+  [[nodiscard]] std::uint64_t default_slice_ns() const override { return default_slice_ns_; }
   [[nodiscard]] Result<cpu_set_t> affinity(pid_t tid) const override;
   [[nodiscard]] Status set_affinity(pid_t tid, const cpu_set_t& cpus) const override;
 

@@ -53,6 +53,7 @@ class FakeScheduler final : public sys::Scheduler {
     if (found == threads.end()) return Error(ESRCH, "nice");
     return found->second.nice;
   }
+  std::uint64_t default_slice_ns() const override { return slice; }
   Result<cpu_set_t> affinity(pid_t tid) const override {
     const auto found = threads.find(tid);
     if (found == threads.end()) return Error(ESRCH, "affinity");
@@ -64,6 +65,7 @@ class FakeScheduler final : public sys::Scheduler {
   }
 
   mutable std::map<pid_t, Thread> threads;
+  std::uint64_t slice = 0;  // of a fair thread without one of its own
   mutable int gets = 0;
   mutable int sets = 0;
 };

@@ -1,6 +1,7 @@
 // A server that computes until it is told to stop, and a client that waits for it: the smallest priority inversion.
 //
 //   pair server SOCKET FLAG   answers each request on SOCKET after spinning until FLAG exists (at most 20 s)
+//   pair late SOCKET FLAG     accepts only once SOCKET.go exists, in a child that then serves as above
 //   pair client SOCKET        one request; exit status 0 when the answer came
 //   pair spin SECONDS         a hog
 //   pair forks N              N short children, one after another and ten at a time
@@ -59,21 +60,41 @@ bool exists(const std::string& path) {
   return ::stat(path.c_str(), &st) == 0;
 }
 
+void serve(int connection, const std::string& flag) {
+  char byte = 0;
+  while (::read(connection, &byte, 1) == 1) {
+    const auto end = Clock::now() + std::chrono::seconds(20);
+    volatile unsigned long work = 0;
+    while (!exists(flag) && Clock::now() < end)
+      for (int i = 0; i < 100000; ++i) work = work + 1;
+    if (::write(connection, &byte, 1) != 1) break;
+  }
+  ::close(connection);
+}
+
 int server(const std::string& path, const std::string& flag) {
   const int s = listen_at(path);
   for (;;) {
     const int c = ::accept(s, nullptr, nullptr);
     if (c < 0) return 1;
-    char byte = 0;
-    while (::read(c, &byte, 1) == 1) {
-      const auto end = Clock::now() + std::chrono::seconds(20);
-      volatile unsigned long work = 0;
-      while (!exists(flag) && Clock::now() < end)
-        for (int i = 0; i < 100000; ++i) work = work + 1;
-      if (::write(c, &byte, 1) != 1) break;
-    }
-    ::close(c);
+    serve(c, flag);
   }
+}
+
+int late(const std::string& path, const std::string& flag) {
+  const int s = listen_at(path);
+  while (!exists(path + ".go")) ::usleep(1000);
+  const pid_t child = ::fork();
+  if (child < 0) return 1;
+  if (child == 0) {
+    const int c = ::accept(s, nullptr, nullptr);
+    ::close(s);
+    if (c >= 0) serve(c, flag);
+    ::_exit(0);
+  }
+  ::close(s);
+  int status = 0;
+  return ::waitpid(child, &status, 0) == child ? 0 : 1;
 }
 
 int client(const std::string& path) {
@@ -149,6 +170,7 @@ int main(int argc, char** argv) {
   ::signal(SIGPIPE, SIG_IGN);
   const std::string what = argc > 1 ? argv[1] : "";
   if (what == "server" && argc == 4) return server(argv[2], argv[3]);
+  if (what == "late" && argc == 4) return late(argv[2], argv[3]);
   if (what == "client" && argc == 3) return client(argv[2]);
   if (what == "relay" && argc == 4) return relay(argv[2], argv[3]);
   if (what == "spin" && argc == 3) return spin(std::atoi(argv[2]));

@@ -53,6 +53,14 @@ TEST_F(LendingTest, EachClassIsLentAndTheOwnComesBack) {
   }
 }
 
+TEST_F(LendingTest, ARenicedThreadKeepsNothingOfTheDonation) {
+  const Process child({.attr = nice_of(0)});
+  apply({boost(child, nice_of(-8))});
+  ASSERT_EQ(::setpriority(PRIO_PROCESS, static_cast<id_t>(child.pid()), 3), 0);
+  apply({});
+  EXPECT_EQ(attr(child), nice_of(3));
+}
+
 TEST_F(LendingTest, ADeadlineDonorLendsFifoAtTheCeiling) {
   SchedAttr deadline;
   deadline.policy = SchedPolicy::deadline;

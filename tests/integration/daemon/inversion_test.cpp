@@ -21,11 +21,15 @@ class Inversion : public ::testing::TestWithParam<std::string> {
     client = session->start(std::move(importance), {session->pair(), "client", session->path("sock")});
     ASSERT_TRUE(eventually([&] { return blocked_in(client, SYS_read); })) << "the client never waited";
   }
-  bool boosted(const std::string& policy = "fifo", int priority = 49) {
-    return eventually([&] {
+  ::testing::AssertionResult boosted(const std::string& policy = "fifo", int priority = 49) {
+    const bool seen = eventually([&] {
       const KernelAttr attr = kernel_attr(server);
       return attr.policy == policy && attr.rt_priority == priority;
     });
+    if (seen) return ::testing::AssertionSuccess();
+    return ::testing::AssertionFailure() << "server " << server << " is " << kernel_attr(server).policy << "\n"
+                                         << session->ctl({"why"}).out << session->ctl({"ps"}).out
+                                         << session->ctl({"graph"}).out;
   }
   nlohmann::json thread_in(const nlohmann::json& list, pid_t tid) {
     for (const auto& thread : list["threads"])
@@ -191,6 +195,30 @@ TEST_P(Inversion, a_chain_of_relays_is_lent_the_priority_as_a_whole) {
   session->raise("flag");
   EXPECT_EQ(session->wait(client), 0);
   for (const pid_t relay : relays) EXPECT_TRUE(eventually([&] { return kernel_attr(relay).policy == "other"; }));
+}
+
+// The client waits for the listening socket first, and for the connection's other end once that has been accepted.
+TEST_P(Inversion, whom_a_wait_is_for_is_looked_up_again_while_it_lasts) {
+  session.emplace(std::vector<std::string>{"--observe", GetParam()});
+  if (!session->failure().empty()) GTEST_SKIP() << session->failure();
+  const pid_t listener = session->start({}, {session->pair(), "late", session->path("sock"), session->path("flag")});
+  session->start_plain({session->pair(), "spin", "40"});
+  client = session->start({"--fifo", "50"}, {session->pair(), "client", session->path("sock")});
+  ASSERT_TRUE(eventually([&] { return blocked_in(client, SYS_read); }));
+  ASSERT_TRUE(eventually([&] { return thread_in(session->json({"ps"}), client)["state"] == "blocked"; }));
+  const auto awaited = [&] {
+    const auto waits = thread_in(session->json({"why", std::to_string(client)}), client)["waiting_for"];
+    return waits.empty() ? std::string() : waits[0]["resource"].get<std::string>();
+  };
+  const std::string listening = awaited();
+  ASSERT_NE(listening, "");
+  session->raise("sock.go");
+  ASSERT_TRUE(eventually([&] { return (server = only_child(listener)) > 0; }));
+  EXPECT_TRUE(boosted());
+  EXPECT_TRUE(eventually([&] { return awaited() != listening; }));
+  session->raise("flag");
+  EXPECT_EQ(session->wait(client), 0);
+  EXPECT_EQ(session->wait(listener), 0);
 }
 
 TEST_P(Inversion, polling_without_perf_does_the_same) {

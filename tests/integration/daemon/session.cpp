@@ -206,6 +206,11 @@ KernelAttr kernel_attr(pid_t tid) {
   return {.policy = std::string(name(attr->policy)), .nice = attr->nice, .rt_priority = attr->rt_priority};
 }
 
+pid_t only_child(pid_t pid) {
+  const auto children = sys::Procfs().children(pid);
+  return children && children->size() == 1 ? children->front() : -1;
+}
+
 bool blocked_in(pid_t tid, int call) {
   const auto state = sys::Procfs().syscall(tid);
   return state && state->in_call && state->nr == call;

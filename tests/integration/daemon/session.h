@@ -65,6 +65,7 @@ struct KernelAttr {
   int nice = 0, rt_priority = 0;
 };
 KernelAttr kernel_attr(pid_t tid);
+pid_t only_child(pid_t pid);  // -1: it has none, or several
 bool blocked_in(pid_t tid, int call);
 
 }  // namespace swapd::test

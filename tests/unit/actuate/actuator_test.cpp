@@ -129,6 +129,36 @@ TEST_F(ActuatorTest, AReniceJustBeforeTheEndIsNotUndone) {
   EXPECT_EQ(outcomes_.back().base, nice_of(-7));
 }
 
+TEST_F(ActuatorTest, ANiceDonationComesWithAShorterSlice) {
+  scheduler_.slice = 3'000'000;
+  SchedAttr quick = nice_of(0);
+  quick.runtime_ns = 200'000;
+  scheduler_.add(10, nice_of(0));
+  scheduler_.add(11, quick);
+  scheduler_.add(12, nice_of(0));
+  apply({boost(10, nice_of(-5)), boost(11, nice_of(-5)), boost(12, fifo(3))});
+  EXPECT_EQ(attr(10).runtime_ns, 1'500'000U);
+  EXPECT_EQ(attr(11).runtime_ns, 200'000U) << "shorter already";
+  EXPECT_EQ(attr(12).runtime_ns, 0U) << "real-time classes have none";
+  apply({});
+  EXPECT_EQ(attr(10), nice_of(0));
+  EXPECT_EQ(attr(11), quick);
+}
+
+TEST_F(ActuatorTest, AReniceLeavesNothingOfOurs) {
+  scheduler_.slice = 3'000'000;
+  scheduler_.add(10, nice_of(0));
+  scheduler_.add(11, nice_of(0));
+  apply({boost(10, nice_of(-5)), boost(11, nice_of(-5))});
+  scheduler_.renice(10, -7);
+  clock_.advance(std::chrono::milliseconds(25));
+  apply({boost(10, nice_of(-5)), boost(11, nice_of(-5))});
+  EXPECT_EQ(attr(10), nice_of(-7)) << "seen in mid-donation";
+  scheduler_.renice(11, -7);
+  apply({});
+  EXPECT_EQ(attr(11), nice_of(-7)) << "seen at the end only";
+}
+
 TEST_F(ActuatorTest, AReniceHiddenUnderARealTimeDonationIsNotUndone) {
   scheduler_.add(10, nice_of(0));
   scheduler_.add(11, nice_of(0));
