@@ -56,10 +56,12 @@ Status client_server_role(Role& role) {
   if (role.is("client")) {
     if (const auto attached = mechanism->attach_client(role.peer()); !attached) return attached;
     if (const auto go = role.wait_for_go(); !go) return go;
-    return role.iterate([&]() -> Status {
-      if (const auto asked = mechanism->request(compute); !asked) return asked;
-      return mechanism->await();
-    });
+    return role.iterate(
+        [&]() -> Status {
+          if (const auto asked = mechanism->request(compute); !asked) return asked;
+          return mechanism->await();
+        },
+        true);
   }
   if (const auto attached = mechanism->attach_server(role.peer()); !attached) return attached;
   if (const auto go = role.wait_for_go(); !go) return go;

@@ -142,13 +142,15 @@ Status multi_server_role(Role& role) {
     if (const auto started = change(id, {{servers + 1, 1, 0}}); !started) return started;
   if (const auto go = role.wait_for_go(); !go) return go;
   if (role.is("client")) {
-    return role.iterate([&]() -> Status {
-      ++shared.generation;
-      std::vector<sembuf> requests;
-      for (unsigned short i = 1; i <= servers; ++i) requests.push_back({i, 1, 0});
-      if (const auto asked = change(id, requests); !asked) return asked;
-      return change(id, {{0, -1, 0}});
-    });
+    return role.iterate(
+        [&]() -> Status {
+          ++shared.generation;
+          std::vector<sembuf> requests;
+          for (unsigned short i = 1; i <= servers; ++i) requests.push_back({i, 1, 0});
+          if (const auto asked = change(id, requests); !asked) return asked;
+          return change(id, {{0, -1, 0}});
+        },
+        false);
   }
   const int index = role.options().index;
   const auto request = static_cast<unsigned short>(index + 1);

@@ -56,14 +56,16 @@ Status pipeline_role(Role& role) {
   const int fd = role.options().fds.at(0);
   if (const auto go = role.wait_for_go(); !go) return go;
   if (role.is("client")) {
-    return role.iterate([&]() -> Status {
-      for (std::size_t got = 0; got < chunk_size;) {
-        const ssize_t size = ::read(fd, chunk.data(), chunk_size - got);
-        if (size <= 0) return errno_error("read");
-        got += static_cast<std::size_t>(size);
-      }
-      return Done{};
-    });
+    return role.iterate(
+        [&]() -> Status {
+          for (std::size_t got = 0; got < chunk_size;) {
+            const ssize_t size = ::read(fd, chunk.data(), chunk_size - got);
+            if (size <= 0) return errno_error("read");
+            got += static_cast<std::size_t>(size);
+          }
+          return Done{};
+        },
+        false);
   }
   for (;;) {
     role.work().run_ms(role.options().work_ms);

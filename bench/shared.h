@@ -26,6 +26,7 @@ struct Shared {
   std::atomic<std::uint32_t> waiting{0};                   // how often the client has begun to wait
   std::array<std::array<char, answer_size>, 2> answers{};  // one for each of two locks; else the first
   std::atomic<std::uint32_t> samples{0};
+  double first_ms = 0;  // the iteration before the samples, in which the servers start too; 0: there was none
   std::array<double, max_samples> sample_ms{};
 };
 

@@ -137,6 +137,7 @@ Result<Measured> Team::finish() {
   const std::uint32_t count = std::min(shared_->samples.load(), max_samples);
   measured.samples_ms.assign(shared_->sample_ms.begin(), shared_->sample_ms.begin() + count);
   end_all(hogs_);
+  if (shared_->first_ms > 0) measured.extra["first_ms"] = shared_->first_ms;
   if (daemon_) {
     const auto status = daemon_->ask({"status"});
     if (!status) return status.error();

@@ -8,6 +8,7 @@ namespace {
 
 constexpr std::size_t most_looks = 32;  // at threads that may have been woken, in one batch
 constexpr int explore_rounds = 16;      // depth of a wait tree that one batch may open up
+constexpr auto newly_waiting = std::chrono::seconds(1);
 constexpr std::size_t most_scanned = 4096;
 
 bool same_wait(const decide::Donation& a, const decide::Donation& b) {
@@ -176,6 +177,16 @@ void Donor::found(const ScanAnswer& answer, Time now) {
     take(Holders{.time = now, .resource = found.resource, .evidence = found.evidence, .threads = found.threads});
   }
   if (unenrolled_.size() > most_scanned) unenrolled_.clear();
+}
+
+bool Donor::needs_calls_at_once(Time now) const {
+  return std::ranges::any_of(waiting_, [&](ThreadId requester) {
+    const auto view = model_.thread(requester);
+    if (!view || now - view->since > newly_waiting) return false;
+    return std::ranges::any_of(model_.unprovided(requester), [](const Resource& resource) {
+      return resource.kind == ResourceKind::sysv_sem || resource.kind == ResourceKind::sysv_msg;
+    });
+  });
 }
 
 // Where several could provide, it matters who does. Where the requester is lower than what it lends (a strict policy),

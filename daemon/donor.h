@@ -49,6 +49,8 @@ class Donor {
 
   [[nodiscard]] const std::vector<decide::Donation>& donations() const { return current_; }
   [[nodiscard]] const std::unordered_map<Resource, std::vector<ThreadId>>& unenrolled() const { return unenrolled_; }
+  // Somebody important has just begun to wait for what only a call that is still to come can name a provider of.
+  [[nodiscard]] bool needs_calls_at_once(Time now) const;
   [[nodiscard]] bool watched(ThreadId thread) const { return watched_.contains(thread); }
 
   static constexpr std::uint64_t timer_keys = 1ULL << 32;  // epoll keys from here on are timers

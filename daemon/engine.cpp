@@ -165,6 +165,15 @@ void Engine::drain_all(Time now) {
     tick(now);
   }
   donor_->reconcile(now);
+  hear_calls_at_once(donor_->needs_calls_at_once(now));
+}
+
+// Receivers leave calls for the next batch, unless one of them may name the provider that is looked for.
+void Engine::hear_calls_at_once(bool wanted) {
+  if (wanted == urgent_) return;
+  urgent_ = wanted;
+  for (const auto& receiver : receivers_) receiver->set_urgent(wanted);
+  if (wanted) ring(wake_fd_.get());  // what came in between
 }
 
 void Engine::take(const Event& event) {
@@ -361,24 +370,33 @@ void Engine::check_waiting_priorities(Time now) {
   }
 }
 
-// A member in a real-time class must not wait for a receiver of the ordinary class (DESIGN.md section 2, threads).
+// A member in a real-time class must not wait for a receiver of the ordinary class, behind whoever else is real-time on
+// its CPU (DESIGN.md section 2, threads): its receiver follows it, as long as there is one.
 void Engine::follow_members() {
+  if (receivers_.empty()) return;
+  std::unordered_map<const observe::Receiver*, pid_t> leads;
+  const auto consider = [&](pid_t tid) {
+    const MemberThread* member = members_.thread(tid);
+    const auto listener = member == nullptr ? listener_of_.end() : listener_of_.find(member->tgid);
+    if (listener == listener_of_.end()) return;
+    pid_t& lead = leads[listener->second];
+    if (lead == 0 || tid == listener->second->last_caller()) lead = tid;
+  };
+  for (const pid_t tid : members_.realtime()) consider(tid);
+  for (const actuate::Actuator::Active& active : actuator_.active())
+    if (active.boost.attr.realtime()) consider(active.boost.thread.tid);
   for (const auto& receiver : receivers_) {
     Follow& state = following_[receiver.get()];
-    const std::uint64_t received = receiver->received();
-    const bool calls = received != state.received;
-    state.received = received;
-    if (!calls && state.cpu < 0) continue;
+    const bool calls = std::exchange(state.received, receiver->received()) != receiver->received();
+    const auto lead = leads.find(receiver.get());
     int cpu = -1;
-    if (calls) {
-      for (const auto& [tid, member] : members_.threads()) {
-        const auto listener = listener_of_.find(member.tgid);
-        if (listener == listener_of_.end() || listener->second != receiver.get()) continue;
-        const auto boost = actuator_.active(member.id);
-        if (!member.base.realtime() && !(boost && boost->boost.attr.realtime())) continue;
-        if (const auto stat = procfs_.stat(tid)) cpu = stat->processor;
-        break;
-      }
+    if (lead != leads.end()) {
+      const bool same = state.cpu >= 0 && state.lead == lead->second;
+      if (same && !calls) continue;  // it has slept, or computed: the next call will tell
+      const auto stat = procfs_.stat(lead->second);
+      if (!stat) continue;
+      cpu = stat->processor;
+      state.lead = lead->second;
     }
     if (cpu == state.cpu) continue;
     if (receiver->follow(cpu, options_.priority + 1)) state.cpu = cpu;

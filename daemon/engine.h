@@ -76,6 +76,7 @@ class Engine {
  private:
   void run();
   void drain_all(Time now);
+  void hear_calls_at_once(bool wanted);
   void take(const Event& event);
   void take_answers(Time now);
   void take_proc_events(Time now);
@@ -109,6 +110,7 @@ class Engine {
   std::vector<std::shared_ptr<observe::Receiver>> receivers_;
   struct Follow {
     int cpu = -1;
+    pid_t lead = 0;
     std::uint64_t received = 0;
   };
   std::unordered_map<const observe::Receiver*, Follow> following_;
@@ -126,6 +128,7 @@ class Engine {
   Time next_tick_{};
   Time next_roster_{};
   Time next_competitors_{};
+  bool urgent_ = false;
   bool stopping_ = false;
   std::thread thread_;
 };

@@ -18,6 +18,7 @@ void Engine::add_listener(std::shared_ptr<observe::Receiver> receiver, pid_t pid
   const auto leader = procfs_.thread_id(pid);
   const auto uid = procfs_.uid(pid);
   observer_->add(receiver);
+  receiver->set_urgent(urgent_);
   receivers_.push_back(receiver);
   listener_of_[pid] = receiver.get();
   if (!leader || !uid) return;  // gone already: the listener hangs up

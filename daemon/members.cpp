@@ -44,6 +44,10 @@ void Members::add_thread(const MemberThread& thread) {
     place->second = thread;
   }
   count(thread, 1);
+  if (thread.base.realtime())
+    realtime_.insert(thread.id.tid);
+  else
+    realtime_.erase(thread.id.tid);
 }
 
 void Members::remove_thread(pid_t tid) {
@@ -56,6 +60,7 @@ void Members::remove_thread(pid_t tid) {
     if (owner->second.threads.empty()) processes_.erase(owner);
   }
   threads_.erase(found);
+  realtime_.erase(tid);
 }
 
 void Members::set_managed(pid_t tgid, bool managed) {

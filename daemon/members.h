@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "base/event.h"
@@ -45,6 +46,8 @@ class Members {
   [[nodiscard]] std::size_t managed_threads() const;
   [[nodiscard]] std::size_t managed_processes() const;
   [[nodiscard]] bool empty() const { return processes_.empty(); }
+  // Threads whose own class is a real-time one.
+  [[nodiscard]] const std::unordered_set<pid_t>& realtime() const { return realtime_; }
   // The lowest rank of a managed thread's own attributes: only threads above it can lend anything.
   [[nodiscard]] int lowest_rank() const { return ranks_.empty() ? 0 : ranks_.begin()->first; }
 
@@ -57,6 +60,7 @@ class Members {
 
   std::unordered_map<pid_t, MemberThread> threads_;
   std::unordered_map<pid_t, MemberProcess> processes_;
+  std::unordered_set<pid_t> realtime_;
   std::map<int, std::size_t> ranks_;  // of managed threads
 };
 

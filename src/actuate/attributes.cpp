@@ -29,7 +29,8 @@ SchedAttr merged(const SchedAttr& own, const SchedAttr& lent, std::uint64_t defa
   if (!fair(own) || !fair(lent)) return set;
   const std::uint64_t shorter = default_slice_ns / 2 < shortest_slice_ns ? 0 : default_slice_ns / 2;
   // Going back to SCHED_IDLE does not take a slice away again.
-  const bool shorten = shorter != 0 && own.policy != SchedPolicy::idle && (own.runtime_ns == 0 || own.runtime_ns > shorter);
+  const bool shorten =
+      shorter != 0 && own.policy != SchedPolicy::idle && (own.runtime_ns == 0 || own.runtime_ns > shorter);
   set.runtime_ns = shorten ? shorter : own.runtime_ns;
   return set;
 }

@@ -14,13 +14,13 @@ namespace swapd::actuate {
 
 // What to set for a thread with these attributes of its own that is lent `lent`: lent's class and priority, and, where
 // both classes are fair, a slice of half the default one (0: the kernel has none) or its own if that is shorter. A
-// shorter slice does not buy more of the CPU; it lets a thread that is owed CPU time have it when it wakes or is lent to
-// (EEVDF, PREEMPT_SHORT), instead of when somebody else's slice ends.
+// shorter slice does not buy more of the CPU; it lets a thread that is owed CPU time have it when it wakes or is lent
+// to (EEVDF, PREEMPT_SHORT), instead of when somebody else's slice ends.
 [[nodiscard]] SchedAttr merged(const SchedAttr& own, const SchedAttr& lent, std::uint64_t default_slice_ns);
 
-// The own attributes of a thread that had `base`, was set to `set`, and has `seen` because somebody else has changed it.
-// sched_setscheduler(2) keeps the slice, and setpriority(2) the reset-on-fork flag too, so what of them is ours is not
-// theirs.
+// The own attributes of a thread that had `base`, was set to `set`, and has `seen` because somebody else has changed
+// it. sched_setscheduler(2) keeps the slice, and setpriority(2) the reset-on-fork flag too, so what of them is ours is
+// not theirs.
 [[nodiscard]] SchedAttr without_ours(const SchedAttr& seen, const SchedAttr& base, const SchedAttr& set);
 
 // The weight that the kernel's fair class gives a nice value, 1024 at nice 0: a factor of 1.25 a step

@@ -25,7 +25,8 @@ Result<Restored> restore_thread(const sys::Scheduler& scheduler, pid_t tid, cons
   if (!still_has(*now, set)) {
     const SchedAttr theirs = without_ours(*now, base, set);
     if (theirs != *now)
-      if (auto given = scheduler.set(tid, theirs); !given.ok() && !given.error().gone()) return std::move(given).error();
+      if (auto given = scheduler.set(tid, theirs); !given.ok() && !given.error().gone())
+        return std::move(given).error();
     return Restored{Restored::What::foreign, theirs};
   }
   SchedAttr own = base;

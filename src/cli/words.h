@@ -13,8 +13,8 @@ using Json = nlohmann::ordered_json;
 [[nodiscard]] std::string priority(const Json& attributes);
 // "has been blocked for 12 ms": the state, with the time since it began.
 [[nodiscard]] std::string state_phrase(std::string_view word, const std::string& since);
-// The evidence for a provider, and the reason of an ineffective donation. An unknown word, as a newer swapd may send, is
-// given back as it is.
+// The evidence for a provider, and the reason of an ineffective donation. An unknown word, as a newer swapd may send,
+// is given back as it is.
 [[nodiscard]] std::string evidence_phrase(std::string_view word);
 [[nodiscard]] std::string reason_phrase(std::string_view word);
 

@@ -88,10 +88,11 @@ std::optional<Found> Holders::find(const Waiter& waiter, const Resource& resourc
     return with_threads(waiter, resource, evidence, {}, {});
   if (resource.kind == ResourceKind::record_lock) note_request(waiter, resource);
   Pids managed = among(waiter, resource, members, member_age);
+  const auto nobody_else = [&] { return managed.empty() || managed == Pids{waiter.tgid}; };
   // What was opened a moment ago is not in a table of a moment ago.
-  if (managed.empty()) managed = among(waiter, resource, members, Duration::zero());
+  if (nobody_else()) managed = among(waiter, resource, members, Duration::zero());
   Pids others;
-  if (managed.empty() || managed == Pids{waiter.tgid}) {
+  if (nobody_else()) {
     Pids rest = procfs_.processes();
     std::erase_if(rest, [&](pid_t pid) { return contains(members, pid); });
     others = among(waiter, resource, rest, stranger_age);
@@ -229,7 +230,7 @@ bool Holders::holds_lock(const Waiter& waiter, const Resource& resource, pid_t p
       const bool posix = line.type == sys::LockLine::Type::posix;
       if (!posix && line.type != sys::LockLine::Type::ofd) continue;
       if (posix && posix_request_ && pid == waiter.tgid) continue;  // one's own POSIX locks never conflict
-      if (posix && line.pid != pid) continue;  // a child has the descriptor, and not the lock
+      if (posix && line.pid != pid) continue;                       // a child has the descriptor, and not the lock
       if ((line.write || write_request_) && overlaps(line, ids[2], ids[3])) return true;
     }
   }

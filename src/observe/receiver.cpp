@@ -54,6 +54,7 @@ struct Receiver::Impl {
   CallRing ring;
   std::atomic<std::uint64_t> received{0};
   std::atomic<std::uint64_t> lost{0};
+  std::atomic<pid_t> last_caller{0};
   std::atomic<bool> urgent{false};
   std::atomic<bool> stopping{false};
   std::atomic<std::int32_t> ended{0};  // a futex
@@ -78,6 +79,7 @@ void Receiver::Impl::handle(const sys::Notification& notification) {
   slot->open_id.store(0, std::memory_order_release);
 
   received.store(received.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  last_caller.store(notification.tid, std::memory_order_relaxed);
   if (!ring.push({time, notification.tid, notification.nr, notification.args})) {
     lost.store(lost.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     return;
@@ -175,6 +177,7 @@ Status Receiver::start() {
 std::size_t Receiver::drain(RawCall* out, std::size_t most) { return impl_->ring.pop(out, most); }
 std::uint64_t Receiver::received() const { return impl_->received.load(std::memory_order_relaxed); }
 std::uint64_t Receiver::lost() const { return impl_->lost.load(std::memory_order_relaxed); }
+pid_t Receiver::last_caller() const { return impl_->last_caller.load(std::memory_order_relaxed); }
 pid_t Receiver::tid() const { return impl_->tid.load(); }
 int Receiver::listener() const { return impl_->listener.get(); }
 void Receiver::set_urgent(bool urgent) { impl_->urgent.store(urgent, std::memory_order_relaxed); }

@@ -58,6 +58,7 @@ class Receiver {
   // Moves up to `most` records out of the ring. One consumer. Returns how many.
   std::size_t drain(RawCall* out, std::size_t most);
   [[nodiscard]] std::uint64_t received() const;  // notifications since start
+  [[nodiscard]] pid_t last_caller() const;       // tid; 0: none yet
   [[nodiscard]] std::uint64_t lost() const;      // records that found the ring full
   [[nodiscard]] pid_t tid() const;
   [[nodiscard]] int listener() const;

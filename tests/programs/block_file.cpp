@@ -190,11 +190,17 @@ void queue() {
 
 // The provider takes the lock, then the waiter asks for it.
 template <typename Take, typename Ask>
-void locked(const Take& take, const Ask& ask) {
+void locked(const Take& take, const Ask& ask, bool with_child = false) {
   const TemporaryFile file;
   block::Gate taken;
   const pid_t provider = block::spawn([&] {
     take(file.open(O_RDWR));
+    if (with_child) {
+      block::spawn([&] {
+        taken.open();
+        block::idle();
+      });
+    }
     taken.open();
     block::idle();
   });
@@ -231,7 +237,8 @@ void ranges(int held_command, int held_type, int command, int type) {
         ::lseek(fd, 25, SEEK_SET);
         auto lock = range(type, 0, -10, SEEK_CUR);
         ::fcntl(fd, command, &lock);
-      });
+      },
+      held_command == F_SETLK);  // whose children have the descriptor, and not the lock
 }
 
 // The process that took the lock has ended; who inherited the descriptor holds it.
