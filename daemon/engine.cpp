@@ -407,6 +407,7 @@ void Engine::keep_off_members(Time now) {
   if (!placement_) return;
   std::vector<int> busy;
   for (const decide::Donation& donation : donor_->donations()) {
+    if (donation.attr.realtime()) continue;  // preempted, it goes on at once: nobody else may have its CPU
     for (const ThreadId thread : {donation.path.back(), donation.requester})
       if (const auto stat = procfs_.stat(thread.tid)) busy.push_back(stat->processor);
     if (busy.size() >= most_followed) break;
