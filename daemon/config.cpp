@@ -1,14 +1,20 @@
 #include "config.h"
 
-#include <fstream>
-#include <iterator>
+#include <fcntl.h>
+#include <unistd.h>
 
+#include <array>
+#include <cerrno>
+#include <system_error>
+
+#include "base/fd.h"
 #include "observe/syscall_table.h"
 
 namespace swapd::daemon {
 
 namespace {
 
+constexpr std::size_t most_text = 1 << 20;
 constexpr const char* default_file = "/etc/swapd/swapd.toml";
 
 model::KindSettings kind_settings(const policy::ModelRules& rules) {
@@ -19,17 +25,34 @@ model::KindSettings kind_settings(const policy::ModelRules& rules) {
           .counts = rules.counts};
 }
 
+// EISDIR, EACCES …: the context is the whole line.
+Result<std::string> read_file(const std::string& name) {
+  const auto failed = [&](int error) {
+    return Error(error, name + ": cannot be read: " + std::generic_category().message(error));
+  };
+  const Fd fd(::open(name.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return failed(errno);
+  std::string text;
+  std::array<char, 4096> piece{};
+  for (;;) {
+    const ssize_t n = ::read(fd.get(), piece.data(), piece.size());
+    if (n < 0) return failed(errno);
+    if (n == 0) return text;
+    text.append(piece.data(), static_cast<std::size_t>(n));
+    if (text.size() > most_text) return failed(EFBIG);
+  }
+}
+
 }  // namespace
 
 Result<policy::Policy> load_policy(const std::string& file) {
   const std::string name = file.empty() ? default_file : file;
-  std::ifstream in(name, std::ios::binary);
-  if (!in) {
-    if (file.empty()) return policy::parse("", "built-in defaults");
-    return Error(ENOENT, name + ": cannot be read");
+  const auto text = read_file(name);
+  if (!text) {
+    if (file.empty() && text.error().code() == ENOENT) return policy::parse("", "built-in defaults");
+    return text.error();
   }
-  const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-  return policy::parse(text, name);
+  return policy::parse(*text, name);
 }
 
 Engine::Options engine_options(const policy::Policy& policy, const Options& options) {

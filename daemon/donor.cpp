@@ -59,11 +59,15 @@ void Donor::take(const Event& event) {
   }
 }
 
-void Donor::watch(ThreadId thread, bool is_important, Time now) {
+bool Donor::may_watch(ThreadId thread) const {
   const MemberThread* member = members_.thread(thread);
-  if (member == nullptr) return;
-  const MemberProcess* process = members_.process(member->tgid);
-  if (process == nullptr || !process->managed) return;
+  const MemberProcess* process = member == nullptr ? nullptr : members_.process(member->tgid);
+  return process != nullptr && process->managed;
+}
+
+void Donor::watch(ThreadId thread, bool is_important, Time now) {
+  if (!may_watch(thread)) return;
+  const MemberThread* member = members_.thread(thread);
   Watch& watch = watched_[thread];
   watch.last_needed = now;
   watch.important = watch.important || is_important;
@@ -90,6 +94,13 @@ void Donor::rank_watches(Time now) {
   }
 }
 
+bool Donor::unexplored() const {
+  return std::ranges::any_of(waiting_, [&](ThreadId requester) {
+    const auto tree = model_.wait_tree(requester);
+    return std::ranges::any_of(tree, [&](ThreadId thread) { return !watched_.contains(thread) && may_watch(thread); });
+  });
+}
+
 // Looks at every thread that the requester may be waiting for, as deep as the waits go.
 void Donor::explore(ThreadId requester, Time now) {
   for (int round = 0; round < explore_rounds; ++round) {
@@ -100,6 +111,7 @@ void Donor::explore(ThreadId requester, Time now) {
         found->second.last_needed = now;
         continue;
       }
+      if (!may_watch(thread)) continue;
       watch(thread, false, now);
       grown = true;
     }
@@ -232,6 +244,11 @@ void Donor::apply_boosts(Time now) {
 
 void Donor::reconcile(Time now) {
   if (ranks_changed_) rank_watches(now);
+  if (unexplored()) {
+    // First the help, then the look: to open a watch takes a while, and waits for a thread that is in execve(2).
+    current_ = decider_.decide(model_, {waiting_.begin(), waiting_.end()}, now);
+    apply_boosts(now);
+  }
   const std::vector<ThreadId> open(waiting_.begin(), waiting_.end());
   for (const ThreadId requester : open) {
     explore(requester, now);

@@ -40,7 +40,8 @@ class Donor {
   // Every few milliseconds while there are members.
   void tick(Time now);
   // A timer's descriptor is readable: `key` is what the epoll event carries.
-  void timer_expired(std::uint64_t key, Time now);
+  // hung_up: and will stay so, because its thread has ended.
+  void timer_expired(std::uint64_t key, bool hung_up, Time now);
   void found(const ScanAnswer& answer, Time now);
   void base_changed() { ranks_changed_ = true; }
   // exited: nothing to give back to it; else it is released, and gets its own attributes back with the next
@@ -85,9 +86,11 @@ class Donor {
   };
 
   void rank_watches(Time now);
+  [[nodiscard]] bool unexplored() const;
   void explore(ThreadId requester, Time now);
   void look_again(Time now);
   void remember_depths();
+  [[nodiscard]] bool may_watch(ThreadId thread) const;
   void watch(ThreadId thread, bool important, Time now);
   void ask_for_providers(ThreadId requester, Time now, bool again);
   void wait_ended(ThreadId requester);

@@ -94,9 +94,18 @@ void Donor::drop_timers(ThreadId thread) {
   std::erase_if(timers_, [&](const auto& t) { return t.second.thread == thread || t.second.requester == thread; });
 }
 
-void Donor::timer_expired(std::uint64_t key, Time now) {
+void Donor::timer_expired(std::uint64_t key, bool hung_up, Time now) {
   const auto found = timers_.find(key);
   if (found == timers_.end()) return;
+  if (hung_up) {  // whoever hears of the end first; the rest follows with `Exited`
+    const ThreadId waited_for_by = found->second.requester;
+    const bool lingers = found->second.use == Timer::Use::linger;
+    if (const auto armed = quantum_timer_.find(waited_for_by); armed != quantum_timer_.end() && armed->second == key)
+      quantum_timer_.erase(armed);
+    timers_.erase(found);
+    if (lingers) end_linger(waited_for_by);
+    return;
+  }
   Timer& timer = found->second;
   if (timer.perf && !timer.perf->expired()) return;
   const ThreadId requester = timer.requester;

@@ -133,15 +133,18 @@ void Engine::run() {
       if (key >= observe::Observer::first_key)
         observer_->ready(key, (ready.at(static_cast<std::size_t>(i)).events & EPOLLHUP) != 0);
       else if (key >= Donor::timer_keys)
-        donor_->timer_expired(key, now);
+        donor_->timer_expired(key, (ready.at(static_cast<std::size_t>(i)).events & EPOLLHUP) != 0, now);
     }
     drain_all(now);
   }
   actuator_.restore_all();
-  const std::lock_guard lock(mutex_);
-  stopped_ = true;
-  for (auto& command : commands_) command();
-  commands_.clear();
+  std::vector<std::function<void()>> left;
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+    left.swap(commands_);
+  }
+  for (auto& command : left) command();  // whoever asked waits for it
 }
 
 void Engine::drain_all(Time now) {
@@ -207,6 +210,7 @@ void Engine::take_answers(Time now) {
 void Engine::enrol(ThreadId id, pid_t tgid, const SchedAttr& base, std::uint32_t uid, Time now) {
   const MemberThread* known = members_.thread(id.tid);
   if (known != nullptr && known->id != id) exited(id.tid, now);  // a recycled tid
+  if (members_.process(tgid) == nullptr) return;                 // and its process went with it
   members_.add_thread({.id = id, .tgid = tgid, .base = base});
   const MemberProcess* process = members_.process(tgid);
   if (process != nullptr && process->managed) {
@@ -226,7 +230,12 @@ void Engine::child(const sys::ProcEvent& fork, Time now) {
   const auto id = procfs_.thread_id(tid);
   const auto attr = scheduler_.get(tid);
   if (!id || !attr) return;  // gone already
-  if (new_process && members_.process(tgid) == nullptr) {
+  if (const MemberProcess* stale = members_.process(tgid); new_process && stale != nullptr) {
+    for (const pid_t thread : std::vector(stale->threads)) exited(thread, now);  // of their end nothing was heard
+    parent = members_.process(parent_tgid);
+    if (parent == nullptr) return;
+  }
+  if (new_process) {
     const std::string class_name = parent->class_name;
     const bool managed = parent->managed;
     members_.add_process(tgid, id->start_time, parent->uid, class_name).managed = managed;
@@ -278,6 +287,24 @@ std::optional<observe::Member> Engine::identify(pid_t tid) {
   return observe::Member{member->id, member->tgid};
 }
 
+// Whoever of its threads calls execve(2) becomes the leader, with its tid and start time, and keeps its attributes:
+// what was lent to the one it was is still on it. And the user may be another now.
+void Engine::execed(const sys::ProcEvent& exec, Time now) {
+  const MemberThread* leader = members_.thread(exec.tid);
+  const MemberProcess* process = members_.process(exec.tgid);
+  if (leader == nullptr || process == nullptr) return;
+  const ThreadId id = leader->id;
+  for (const pid_t tid : std::vector(process->threads)) {
+    const MemberThread* sibling = members_.thread(tid);
+    if (tid == exec.tid || sibling == nullptr || procfs_.thread_id(tid).ok()) continue;
+    actuator_.became(sibling->id, id);
+    exited(tid, now);
+  }
+  if (const auto uid = procfs_.uid(exec.tgid); uid && members_.set_uid(exec.tgid, *uid))
+    if (const MemberThread* again = members_.thread(exec.tid)) enrol(id, exec.tgid, again->base, *uid, now);
+  take(Execed{.time = exec.time, .thread = id});
+}
+
 void Engine::take_proc_events(Time now) {
   if (!proc_events_) return;
   std::array<sys::ProcEvent, 64> batch;
@@ -286,6 +313,7 @@ void Engine::take_proc_events(Time now) {
     if (!n) {  // some were lost: look at everything anew
       lost_.fetch_add(1, std::memory_order_relaxed);
       next_roster_ = now;
+      rescan_ = true;
       if (n.error().code() == ENOBUFS) continue;
       proc_events_.reset();  // scans find the children from now on
       return;
@@ -296,7 +324,7 @@ void Engine::take_proc_events(Time now) {
           child(e, now);
           break;
         case sys::ProcEvent::What::exec:
-          if (const MemberThread* member = members_.thread(e.tid)) take(Execed{.time = e.time, .thread = member->id});
+          execed(e, now);
           break;
         case sys::ProcEvent::What::exit:
           exited(e.tid, now);
@@ -307,9 +335,16 @@ void Engine::take_proc_events(Time now) {
   }
 }
 
+// What the worker read may be over by now: a priority that was lent then must not become the thread's own.
 void Engine::take_roster(const RosterAnswer& answer, Time now) {
   std::unordered_set<pid_t> alive;
+  std::unordered_set<pid_t> other_user;
   for (const RosterAnswer::Entry& e : answer.threads) {
+    if (const MemberProcess* stale = members_.process(e.tgid);
+        stale != nullptr && stale->start_time != e.process_start) {
+      for (const pid_t tid : std::vector(stale->threads)) exited(tid, now);
+      if (e.parent == 0) continue;  // the pid is a stranger's
+    }
     alive.insert(e.id.tid);
     if (members_.process(e.tgid) == nullptr) {
       const MemberProcess* parent = members_.process(e.parent);
@@ -320,13 +355,14 @@ void Engine::take_roster(const RosterAnswer& answer, Time now) {
       if (const auto listener = listener_of_.find(e.parent); listener != listener_of_.end())
         listener_of_[e.tgid] = listener->second;
     }
+    if (members_.set_uid(e.tgid, e.uid)) other_user.insert(e.tgid);
     const MemberThread* known = members_.thread(e.id.tid);
-    if (known != nullptr && known->id == e.id) {
-      const bool lent = actuator_.base(e.id).has_value();
-      if (!lent && known->base != e.attr) enrol(e.id, e.tgid, e.attr, e.uid, now);  // somebody changed it
+    if (known != nullptr && known->id == e.id && known->base == e.attr && !other_user.contains(e.tgid)) continue;
+    if (actuator_.base(e.id)) {
+      if (known != nullptr && other_user.contains(e.tgid)) enrol(e.id, e.tgid, known->base, e.uid, now);
       continue;
     }
-    enrol(e.id, e.tgid, e.attr, e.uid, now);
+    if (const auto attr = scheduler_.get(e.id.tid)) enrol(e.id, e.tgid, *attr, e.uid, now);
   }
   std::vector<pid_t> gone;
   for (const pid_t pid : answer.question.members) {
@@ -347,7 +383,8 @@ void Engine::tick(Time now) {
     next_roster_ = now + roster_period;
     std::vector<pid_t> all;
     for (const auto& [tgid, process] : members_.processes()) all.push_back(tgid);
-    if (!all.empty()) worker_.ask(RosterQuestion{std::move(all), proc_events_ == nullptr});
+    const bool descendants = std::exchange(rescan_, false) || proc_events_ == nullptr;
+    if (!all.empty()) worker_.ask(RosterQuestion{std::move(all), descendants});
   }
   if (now < next_competitors_) return;
   std::set<pid_t> boosted;

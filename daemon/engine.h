@@ -87,6 +87,7 @@ class Engine {
   void enrol(ThreadId id, pid_t tgid, const SchedAttr& base, std::uint32_t uid, Time now);
   void child(const sys::ProcEvent& fork, Time now);
   void exited(pid_t tid, Time now);
+  void execed(const sys::ProcEvent& exec, Time now);
   std::optional<observe::Member> identify(pid_t tid);
   void check_waiting_priorities(Time now);
   void note(Note note);
@@ -128,6 +129,7 @@ class Engine {
   Time next_tick_{};
   Time next_roster_{};
   Time next_competitors_{};
+  bool rescan_ = false;  // process events were lost: the next roster looks for descendants too
   bool urgent_ = false;
   bool stopping_ = false;
   std::thread thread_;

@@ -48,7 +48,8 @@ Status Engine::manage_again(pid_t pid, const std::string& class_name) {
   members_.set_managed(pid, true);
   for (const pid_t tid : std::vector(again.threads)) {
     const MemberThread* member = members_.thread(tid);
-    if (const auto attr = scheduler_.get(tid)) enrol(member->id, pid, *attr, again.uid, now);
+    const auto attr = scheduler_.get(tid);
+    if (attr) enrol(member->id, pid, actuator_.base(member->id).value_or(*attr), again.uid, now);
   }
   return Done{};
 }

@@ -120,6 +120,7 @@ void Launches::stop() {
     listening.swap(listening_);
   }
   for (const auto& entry : listening) {
+    entry->receiver->stop();  // the engine may have stopped, and keep it
     const observe::Receiver* gone = entry->receiver.get();
     engine_.call([gone](Engine& e) { e.remove_listener(gone); });
   }

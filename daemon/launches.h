@@ -45,8 +45,8 @@ class Launches {
     std::atomic<bool> done{false};
   };
   struct Listening {
+    std::unique_ptr<observe::ListenerSlot> slot;  // outlives the receiver's thread
     std::shared_ptr<observe::Receiver> receiver;
-    std::unique_ptr<observe::ListenerSlot> slot;
     std::atomic<bool> finished{false};
   };
 

@@ -34,7 +34,7 @@ namespace {
 std::vector<std::string> protect_self() {
   std::vector<std::string> warnings;
   ::mallopt(M_TRIM_THRESHOLD, 64 << 20);
-  ::mallopt(M_ARENA_MAX, 2);
+  ::mallopt(M_ARENA_MAX, 4);
   if (const Status locked = sys::lock_memory(); !locked)
     warnings.push_back(locked.error().text() + "; swapd may stall when memory is short");
   if (const Status nice = sys::set_thread_nice(0, -10); !nice)

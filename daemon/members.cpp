@@ -1,6 +1,7 @@
 #include "members.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace swapd::daemon {
 
@@ -61,6 +62,11 @@ void Members::remove_thread(pid_t tid) {
   }
   threads_.erase(found);
   realtime_.erase(tid);
+}
+
+bool Members::set_uid(pid_t tgid, std::uint32_t uid) {
+  const auto found = processes_.find(tgid);
+  return found != processes_.end() && std::exchange(found->second.uid, uid) != uid;
 }
 
 void Members::set_managed(pid_t tgid, bool managed) {

@@ -41,6 +41,7 @@ class Members {
   void add_thread(const MemberThread& thread);
   // Both take the process along with its last thread.
   void remove_thread(pid_t tid);
+  bool set_uid(pid_t tgid, std::uint32_t uid);  // true: it was another
   void set_managed(pid_t tgid, bool managed);
 
   [[nodiscard]] std::size_t managed_threads() const;

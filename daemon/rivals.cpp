@@ -7,7 +7,7 @@
 namespace swapd::daemon {
 
 std::vector<std::string> find_rivals(const sys::Procfs& procfs) {
-  static constexpr std::array<std::string_view, 6> daemons = {"ananicy-cpp", "ananicy",  "system76-sched",
+  static constexpr std::array<std::string_view, 6> daemons = {"ananicy-cpp", "ananicy",  "system76-schedu",
                                                               "gamemoded",   "verynice", "auto-nice"};
   std::vector<std::string> out;
   for (const pid_t pid : procfs.processes()) {

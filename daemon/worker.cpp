@@ -30,7 +30,7 @@ void Worker::stop() {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
-  wake_.notify_one();
+  wake_.release();
   if (thread_.joinable()) thread_.join();
 }
 
@@ -45,7 +45,7 @@ void Worker::ask(Question question) {
     }
     questions_.push_back(std::move(question));
   }
-  wake_.notify_one();
+  wake_.release();
 }
 
 std::vector<Answer> Worker::take() {
@@ -61,9 +61,10 @@ void Worker::run() {
   for (;;) {
     Question question;
     {
-      std::unique_lock<sys::PiMutex> lock(mutex_);
-      wake_.wait(lock, [&] { return stopping_ || !questions_.empty(); });
+      wake_.acquire();
+      const std::lock_guard lock(mutex_);
       if (stopping_) return;
+      if (questions_.empty()) continue;  // one was dropped
       question = std::move(questions_.front());
       questions_.pop_front();
     }

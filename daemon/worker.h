@@ -3,10 +3,10 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <semaphore>
 #include <set>
 #include <thread>
 #include <variant>
@@ -87,7 +87,7 @@ class Worker {
   actuate::CompetitorScan competitors_;
   std::function<void()> notify_;
   sys::PiMutex mutex_;
-  std::condition_variable_any wake_;
+  std::counting_semaphore<> wake_{0};  // to post never waits for anybody
   std::deque<Question> questions_;
   std::vector<Answer> answers_;
   bool stopping_ = false;

@@ -153,6 +153,17 @@ void Actuator::forget(ThreadId thread) {
   if (was_reported) impl_->report(Outcome::What::ended, over);
 }
 
+void Actuator::became(ThreadId before, ThreadId now) {
+  const auto known = impl_->entries.find(before);
+  if (known == impl_->entries.end() || !known->second.in_force()) return;
+  Entry over = std::move(known->second);
+  impl_->entries.erase(known);
+  impl_->lender.take_back(before);
+  over.boost.thread = now;
+  impl_->finish(over);
+  impl_->report(Outcome::What::ended, over);
+}
+
 void Actuator::adopt_child(ThreadId child, ThreadId parent) {
   const Past* found = nullptr;
   Past present;

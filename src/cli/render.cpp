@@ -77,7 +77,7 @@ std::string render_status(const std::string& json) {
   };
   if (s.value("log_drops", 0) > 0) rows.push_back({"log", number("log_drops") + " lines dropped"});
   for (const Json& rival : s.value("rivals", Json::array()))
-    rows.push_back({"rival", printable(rival.get<std::string>()) + " changes priorities, too"});
+    rows.push_back({"rival", printable(rival.get<std::string>())});
   for (const Json& warning : s.value("warnings", Json::array()))
     rows.push_back({"warning", printable(warning.get<std::string>())});
   return table({{}, {}}, rows);

@@ -148,6 +148,7 @@ Receiver::Receiver(Fd listener, ListenerSlot* slot, Callbacks callbacks, bool po
 }
 
 Receiver::~Receiver() { impl_->stop(); }
+void Receiver::stop() { impl_->stop(); }
 
 Status Receiver::start() {
   install_stop_signal();

@@ -55,6 +55,7 @@ class Receiver {
   Receiver& operator=(const Receiver&) = delete;
 
   [[nodiscard]] Status start();
+  void stop();  // ends the thread; the listener stays open
   // Moves up to `most` records out of the ring. One consumer. Returns how many.
   std::size_t drain(RawCall* out, std::size_t most);
   [[nodiscard]] std::uint64_t received() const;  // notifications since start

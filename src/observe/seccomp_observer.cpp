@@ -195,6 +195,7 @@ void SeccompObserver::drain_wakes(Time now, std::vector<Event>& out) {
     while (const std::size_t n = waker.trace->read(records.data(), records.size())) {
       for (const sys::TraceRecord& r : std::span(records).first(n)) {
         if (r.hard_interrupt) continue;
+        if (!hooks_.identify(r.target)) continue;
         LastWaker& last = last_waker_[r.target];
         if (r.time >= last.time) last = {thread, r.time};
         if (waker.key != 0) watch_.look_closely(r.target, now, out);

@@ -28,7 +28,7 @@ std::vector<KeyRule> model_keys(Rules& to) {
 std::vector<KeyRule> donation_keys(DonationPolicy& to) {
   return {flag("strict", to.strict),
           flag("realtime", to.realtime),
-          whole<std::uint8_t>("ceiling", to.ceiling, 1, 99),
+          whole<std::uint8_t>("ceiling", to.ceiling, 1, 92),
           real("ceiling_share", to.ceiling_share, 0.01, 1),
           milliseconds("ceiling_window_ms", to.ceiling_window, 10, 60'000),
           flag("cross_user", to.cross_user),

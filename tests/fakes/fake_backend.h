@@ -42,7 +42,7 @@ class FakeBackend : public bus::Backend {
     s.donations_active = 1;
     s.donations_total = 17;
     s.notifications_total = 4711;
-    s.rivals = {"ananicy-cpp"};
+    s.rivals = {"ananicy-cpp (pid 7) also sets priorities"};
     s.warnings = {"no CAP_SYS_NICE: real-time requesters are not helped"};
     s.watch_method = "perf";
     s.engine_cpu_s = 1.25;

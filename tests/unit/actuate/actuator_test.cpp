@@ -159,6 +159,20 @@ TEST_F(ActuatorTest, AReniceLeavesNothingOfOurs) {
   EXPECT_EQ(attr(11), nice_of(-7)) << "seen at the end only";
 }
 
+// execve(2) by another thread than the leader: it becomes the leader, and keeps its attributes.
+TEST_F(ActuatorTest, AThreadThatHasBecomeAnotherIsGivenItsOwnThere) {
+  scheduler_.add(11, nice_of(4));
+  apply({boost(11, fifo(30))});
+  scheduler_.add(10, attr(11));
+  scheduler_.renice(10, 4);
+  scheduler_.threads.erase(11);
+  actuator().became(id(11), id(10));
+  EXPECT_EQ(attr(10).policy, SchedPolicy::other);
+  EXPECT_EQ(attr(10).nice, 4);
+  EXPECT_TRUE(actuator().active().empty());
+  EXPECT_EQ(outcomes_.back().what, What::ended);
+}
+
 TEST_F(ActuatorTest, AReniceHiddenUnderARealTimeDonationIsNotUndone) {
   scheduler_.add(10, nice_of(0));
   scheduler_.add(11, nice_of(0));

@@ -28,7 +28,7 @@ TEST(Json, StatusHasTheContractsFields) {
                                      "events_lost", "rivals"}));
   EXPECT_EQ(s["observer"], "seccomp");
   EXPECT_EQ(s["donations_total"], 17);
-  EXPECT_EQ(s["rivals"], json::array({"ananicy-cpp"}));
+  EXPECT_EQ(s["rivals"], json::array({"ananicy-cpp (pid 7) also sets priorities"}));
 }
 
 TEST(Json, PsHasTheContractsFields) {

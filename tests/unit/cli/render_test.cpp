@@ -69,7 +69,7 @@ TEST(Render, StatusNamesRivalsAndWarnings) {
   const std::string text = render_status(bus::status_json(backend.status()));
   EXPECT_THAT(text, HasSubstr("observer       seccomp (bpf is not built in)\n"));
   EXPECT_THAT(text, HasSubstr("managed        4 threads of 3 processes, 1 listeners\n"));
-  EXPECT_THAT(text, HasSubstr("rival          ananicy-cpp changes priorities, too\n"));
+  EXPECT_THAT(text, HasSubstr("rival          ananicy-cpp (pid 7) also sets priorities\n"));
   EXPECT_THAT(text, HasSubstr("warning        no CAP_SYS_NICE"));
 }
 

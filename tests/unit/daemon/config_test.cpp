@@ -44,7 +44,13 @@ TEST(Config, history_says_what_is_trapped) {
 TEST(Config, an_unreadable_file_is_one_line) {
   const auto missing = load_policy("/no/such/policy.toml");
   ASSERT_FALSE(missing.ok());
-  EXPECT_EQ(missing.error().context(), "/no/such/policy.toml: cannot be read");
+  EXPECT_EQ(missing.error().context(), "/no/such/policy.toml: cannot be read: No such file or directory");
+}
+
+TEST(Config, a_directory_is_no_policy) {
+  const auto loaded = load_policy("/");
+  ASSERT_FALSE(loaded.ok());
+  EXPECT_EQ(loaded.error().context(), "/: cannot be read: Is a directory");
 }
 
 TEST(Config, a_mistake_names_file_and_line) {

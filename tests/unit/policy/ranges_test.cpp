@@ -19,7 +19,7 @@ constexpr Range ranges[] = {
     {"model", "confidence", "1", "1000", "0", "1001"},
     {"model", "quantum_ms", "0.1", "60000", "0.09", "60000.1"},
     {"model", "providers", "1", "1000", "-1", "70000"},
-    {"donation", "ceiling", "1", "99", "0", "256"},
+    {"donation", "ceiling", "1", "92", "0", "93"},
     {"donation", "ceiling_share", "0.01", "1", "0", "1.01"},
     {"donation", "ceiling_window_ms", "10", "60000", "9.9", "60001"},
     {"donation", "linger_ms", "0", "100", "-0.1", "101"},
