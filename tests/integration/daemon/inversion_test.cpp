@@ -1,9 +1,12 @@
 // A real inversion on one CPU: a FIFO client waits for a nice-0 server among hogs. What the daemon does, and what it
 // says of it.
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
 
 #include "session.h"
 
@@ -219,6 +222,34 @@ TEST_P(Inversion, whom_a_wait_is_for_is_looked_up_again_while_it_lasts) {
   session->raise("flag");
   EXPECT_EQ(session->wait(client), 0);
   EXPECT_EQ(session->wait(listener), 0);
+}
+
+// Started by root, and another user's since: whose it is now counts.
+TEST_P(Inversion, another_users_thread_is_lent_nothing_unless_the_policy_says_so) {
+  for (const bool allowed : {false, true}) {
+    session.emplace(std::vector<std::string>{"--observe", GetParam()},
+                    allowed ? "[donation]\ncross_user = true\n" : "");
+    if (!session->failure().empty()) GTEST_SKIP() << session->failure();
+    server = session->start({}, {session->pair(), "server", session->path("sock"), session->path("flag")});
+    ASSERT_TRUE(eventually([&] { return ::access(session->path("sock").c_str(), F_OK) == 0; }));
+    ASSERT_EQ(::chmod(session->dir().c_str(), 0711), 0);
+    ASSERT_EQ(::chmod(session->path("sock").c_str(), 0777), 0);
+    std::filesystem::copy_file(session->pair(), session->path("pair"));  // the build may be where others cannot look
+    client = session->start({"--fifo", "50"}, {"setpriv", "--reuid", "65534", "--clear-groups", "--",
+                                               session->path("pair"), "client", session->path("sock")});
+    ASSERT_TRUE(eventually([&] { return blocked_in(client, SYS_read); }));
+    if (allowed) {
+      EXPECT_TRUE(boosted());
+    } else {
+      const auto reason = [&] {
+        return thread_in(session->json({"why", std::to_string(client)}), client)["donation"].value("reason", "");
+      };
+      EXPECT_TRUE(eventually([&] { return reason() == "policy"; })) << session->ctl({"why"}).out;
+      EXPECT_EQ(kernel_attr(server).policy, "other");
+    }
+    session->raise("flag");
+    EXPECT_EQ(session->wait(client), 0);
+  }
 }
 
 TEST_P(Inversion, polling_without_perf_does_the_same) {
