@@ -35,7 +35,7 @@ case $preset in
 esac
 export ASAN_OPTIONS="detect_leaks=1:abort_on_error=0:${ASAN_OPTIONS:-}"
 export UBSAN_OPTIONS="print_stacktrace=1:${UBSAN_OPTIONS:-}"
-export TSAN_OPTIONS="halt_on_error=0:exitcode=66:${TSAN_OPTIONS:-}"
+export TSAN_OPTIONS="suppressions=$project/tests/tsan.supp:print_suppressions=0:halt_on_error=0:exitcode=66:${TSAN_OPTIONS:-}"
 export CTEST_OUTPUT_ON_FAILURE=1
 
 # The build runs the test programs too, to list their tests.

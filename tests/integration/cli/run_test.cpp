@@ -46,7 +46,9 @@ class Supervisor {
   [[nodiscard]] int notifications() const { return notifications_; }
   // The error of accept_launch; 0 where there was none.
   int outcome() {
-    if (thread_.joinable()) thread_.join();
+    std::jthread started;
+    bus_.call([&] { started = std::move(thread_); });  // the bus thread has made it
+    if (started.joinable()) started.join();
     return outcome_;
   }
 

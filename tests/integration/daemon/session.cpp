@@ -211,6 +211,11 @@ pid_t only_child(pid_t pid) {
   return children && children->size() == 1 ? children->front() : -1;
 }
 
+std::size_t thread_count(pid_t pid) {
+  const auto threads = sys::Procfs().threads(pid);
+  return threads ? threads->size() : 0;
+}
+
 bool blocked_in(pid_t tid, int call) {
   const auto state = sys::Procfs().syscall(tid);
   return state && state->in_call && state->nr == call;
