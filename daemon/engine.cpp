@@ -230,12 +230,13 @@ void Engine::child(const sys::ProcEvent& fork, Time now) {
   const auto id = procfs_.thread_id(tid);
   const auto attr = scheduler_.get(tid);
   if (!id || !attr) return;  // gone already
-  if (const MemberProcess* stale = members_.process(tgid); new_process && stale != nullptr) {
+  if (const MemberProcess* stale = members_.process(tgid);
+      new_process && stale != nullptr && stale->start_time != id->start_time) {
     for (const pid_t thread : std::vector(stale->threads)) exited(thread, now);  // of their end nothing was heard
     parent = members_.process(parent_tgid);
     if (parent == nullptr) return;
   }
-  if (new_process) {
+  if (new_process && members_.process(tgid) == nullptr) {
     const std::string class_name = parent->class_name;
     const bool managed = parent->managed;
     members_.add_process(tgid, id->start_time, parent->uid, class_name).managed = managed;
