@@ -90,7 +90,7 @@ class Run : public testing::Test {
   // What cli_reporter says under this command line; its pid is that of the process that was started.
   std::string report(std::vector<std::string> before, const std::function<void()>& prepare = {}) {
     const std::string file = directory_.path() + "/report";
-    before.insert(before.end(), {REPORTER, file, "--socket", "an argument"});
+    before.insert(before.end(), {reporter_, file, "--socket", "an argument"});
     Started program(before, directory_.path(), prepare);
     const pid_t pid = program.pid();
     EXPECT_EQ(program.wait(), 42) << program.err();
@@ -103,14 +103,14 @@ class Run : public testing::Test {
     return std::regex_replace(text, std::regex("pid [0-9]+\n"), "pid\n");
   }
   std::vector<std::string> run(std::vector<std::string> options = {}) {
-    options.insert(options.begin(), {SWAPCTL, "--socket", bus_.path(), "run"});
+    options.insert(options.begin(), {swapctl_, "--socket", bus_.path(), "run"});
     options.emplace_back("--");
     return options;
   }
   // Status and error line of a run that must not happen.
   std::pair<int, std::string> refused(std::vector<std::string> words, const std::function<void()>& prepare = {}) {
     const std::string file = directory_.path() + "/never";
-    words.insert(words.end(), {REPORTER, file});
+    words.insert(words.end(), {reporter_, file});
     Started program(words, directory_.path(), prepare);
     const int status = program.wait();
     EXPECT_EQ(content(file), "") << "the program was run";
@@ -123,9 +123,13 @@ class Run : public testing::Test {
   void let_nobody_in() {
     ASSERT_EQ(::chmod(bus_.directory().c_str(), 0755), 0);
     ASSERT_EQ(::chown(bus_.path().c_str(), 65534, 65534), 0);
+    swapctl_ = directory_.for_all(SWAPCTL);
+    reporter_ = directory_.for_all(REPORTER);
   }
 
   TemporaryDirectory directory_;
+  std::string swapctl_ = SWAPCTL;
+  std::string reporter_ = REPORTER;
   BusThread bus_;
 };
 

@@ -79,4 +79,11 @@ TemporaryDirectory::~TemporaryDirectory() {
   std::filesystem::remove_all(path_, ignored);
 }
 
+std::string TemporaryDirectory::for_all(const std::string& program) const {
+  std::filesystem::path copy = std::filesystem::path(path_) / std::filesystem::path(program).filename();
+  std::filesystem::copy_file(program, copy, std::filesystem::copy_options::skip_existing);
+  ::chmod(copy.c_str(), 0755);
+  return copy;
+}
+
 }  // namespace swapd::cli

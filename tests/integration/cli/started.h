@@ -38,6 +38,8 @@ class TemporaryDirectory {
   TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
   ~TemporaryDirectory();
   [[nodiscard]] const std::string& path() const { return path_; }
+  // A copy of a program that every user can execute: the build may be where others cannot look.
+  [[nodiscard]] std::string for_all(const std::string& program) const;
 
  private:
   std::string path_;

@@ -113,7 +113,7 @@ TEST_F(Verbs, AStrangerIsToldThatTheSocketIsNotHis) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root to become another user";
   ASSERT_EQ(::chmod(bus_.directory().c_str(), 0755), 0);
   const auto as_nobody = [&] {
-    Started stranger({SWAPCTL, "--socket", bus_.path(), "status"}, directory_.path(), [] {
+    Started stranger({directory_.for_all(SWAPCTL), "--socket", bus_.path(), "status"}, directory_.path(), [] {
       if (::setgid(65534) < 0 || ::setuid(65534) < 0) ::_exit(98);
     });
     EXPECT_EQ(stranger.wait(), 1);
