@@ -155,7 +155,7 @@ title_a="psql asks PostgreSQL"
 
 prepare_b() {
   : >"$tmp/lock"
-  head -c 2250000 /dev/urandom | base64 >"$tmp/log"
+  head -c 5000000 /dev/urandom | base64 >"$tmp/log"
 }
 begin_b() { :; }
 hold_lock() {
