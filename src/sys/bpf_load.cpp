@@ -64,7 +64,7 @@ Result<LoadedTracer> load_tracer(const BpfOptions& options) {
   if (::access(options.btf.c_str(), R_OK) != 0)
     return Error(ENOTSUP, "the kernel has no BTF (" + options.btf + ", CONFIG_DEBUG_INFO_BTF)");
   if (Status allowed = check_privilege(); !allowed) return std::move(allowed).error();
-  const auto places = per_cpu_places(options.btf);
+  const auto places = kernel_places(options.btf);
   if (!places) return places.error();
   std::ifstream kallsyms(options.kallsyms);
   const SoftirqCode code = softirq_code(kallsyms);
@@ -77,6 +77,7 @@ Result<LoadedTracer> load_tracer(const BpfOptions& options) {
   auto* constants = programs->rodata;
   constants->slot_mask = options.slots - 1;
   constants->wake_at_bytes = options.wake_at_bytes;
+  constants->can_cast = places->rdonly_cast && !options.old_helpers;
   constants->runqueues_at = places->runqueues;
   constants->pcpu_hot_at = places->pcpu_hot;
   constants->preempt_count_at = places->preempt_count;

@@ -27,13 +27,13 @@ bool runs_softirqs(std::string_view symbol) {
 
 }  // namespace
 
-Result<PerCpuPlaces> per_cpu_places(const std::string& path) {
+Result<KernelPlaces> kernel_places(const std::string& path) {
   const Btf types(btf__parse(path.c_str(), nullptr));
   if (types == nullptr) return errno_error("reading BTF from " + path);
   const auto id = btf__find_by_name_kind(types.get(), ".data..percpu", BTF_KIND_DATASEC);
   if (id < 0) return Error(ENOTSUP, "finding the per-CPU variables in " + path);
   const btf_type* section = btf__type_by_id(types.get(), static_cast<std::uint32_t>(id));
-  PerCpuPlaces places;
+  KernelPlaces places;
   const char* missing = nullptr;
   const auto find = [&](const char* name, std::uint64_t& place) {
     const auto found = place_of(types.get(), section, name);
@@ -49,6 +49,7 @@ Result<PerCpuPlaces> per_cpu_places(const std::string& path) {
     find("hardirq_stack_inuse", places.hardirq_stack_inuse);
   }
   if (missing != nullptr) return Error(ENOTSUP, std::string("finding the per-CPU variable ") + missing);
+  places.rdonly_cast = btf__find_by_name_kind(types.get(), "bpf_rdonly_cast", BTF_KIND_FUNC) > 0;
   return places;
 }
 

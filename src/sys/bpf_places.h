@@ -10,14 +10,15 @@
 
 namespace swapd::sys {
 
-// Offsets in the section of per-CPU variables, from BTF.
-struct PerCpuPlaces {
+// From BTF: offsets in the section of per-CPU variables.
+struct KernelPlaces {
   std::uint64_t runqueues = 0;
   std::uint64_t pcpu_hot = 0;  // 6.2 to 6.14, with what follows inside
   std::uint64_t preempt_count = 0, hardirq_stack_ptr = 0, hardirq_stack_inuse = 0;
+  bool rdonly_cast = false;  // the kernel has bpf_rdonly_cast (6.2)
 };
 // ENOTSUP, with the name of the variable, where the kernel is built in another way.
-[[nodiscard]] Result<PerCpuPlaces> per_cpu_places(const std::string& btf);
+[[nodiscard]] Result<KernelPlaces> kernel_places(const std::string& btf);
 
 // The parts of the kernel's code that call soft interrupts for a thread that enables them. Compilers split functions,
 // so there may be several; none where the kernel hides its addresses (kernel.kptr_restrict, without CAP_SYSLOG).

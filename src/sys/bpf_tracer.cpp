@@ -1,5 +1,6 @@
 #include "sys/bpf_tracer.h"
 
+#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <linux/types.h>
 #include <sys/mman.h>
@@ -243,5 +244,24 @@ std::uint64_t BpfTracer::without_slot() const {
   return std::atomic_ref(impl_->loaded.programs->bss->without_slot).load();
 }
 bool BpfTracer::names_softirq_senders() const { return impl_->loaded.names_softirq_senders; }
+
+Result<Fd> BpfTracer::measure_costs() {
+  Fd fd(bpf_enable_stats(BPF_STATS_RUN_TIME));
+  if (!fd) return errno_error("measuring what BPF programs cost");
+  return fd;
+}
+
+std::vector<BpfProgramCost> BpfTracer::costs() const {
+  const auto& programs = impl_->loaded.programs->progs;
+  std::vector<BpfProgramCost> costs;
+  for (const bpf_program* program :
+       {programs.on_switch, programs.on_waking, programs.on_fork, programs.on_exec, programs.on_exit}) {
+    bpf_prog_info info{};
+    __u32 size = sizeof info;
+    if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size) == 0)
+      costs.push_back({bpf_program__name(program), info.run_cnt, duration_of(info.run_time_ns)});
+  }
+  return costs;
+}
 
 }  // namespace swapd::sys

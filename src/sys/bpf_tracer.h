@@ -13,7 +13,9 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "base/fd.h"
 #include "base/result.h"
 #include "base/time.h"
 
@@ -27,6 +29,7 @@ struct BpfOptions {
   std::size_t wake_at_bytes = std::size_t{1} << 18;  // the reader is woken when so much waits, urgent or not
   std::string btf = "/sys/kernel/btf/vmlinux";
   std::string kallsyms = "/proc/kallsyms";
+  bool old_helpers = false;  // for tests: as if the kernel were older than 6.2
 };
 
 // Who ended a wait, and in which call. tid 0: nobody that could be named.
@@ -86,6 +89,12 @@ struct BpfRecord {
   pid_t former_tid = 0;
 };
 
+struct BpfProgramCost {
+  std::string name;
+  std::uint64_t runs = 0;
+  Duration total{};  // with the measurement itself, some 50 ns a run
+};
+
 class BpfTracer {
  public:
   // Loads and attaches. The error names what is missing, in one line: BTF, a capability, the program that the kernel
@@ -116,6 +125,11 @@ class BpfTracer {
   [[nodiscard]] std::uint64_t without_slot() const;
   // Without it, a wake by loopback traffic names nobody (kernel.kptr_restrict hides what is needed).
   [[nodiscard]] bool names_softirq_senders() const;
+
+  // What each program has cost while a descriptor of measure_costs() was open (any process's; it slows all BPF
+  // programs).
+  [[nodiscard]] static Result<Fd> measure_costs();
+  [[nodiscard]] std::vector<BpfProgramCost> costs() const;
 
  private:
   struct Impl;

@@ -36,6 +36,22 @@ TEST_F(BpfWaker, OfAPipe) {
   EXPECT_FALSE(record_.waker.own_softirq);
 }
 
+TEST_F(BpfWaker, OfAPipeWithoutTheHelpersOfNewKernels) {
+  open({.old_helpers = true});
+  ASSERT_TRUE(tracer_);
+  const Pipe pipe;
+  Role waiter([&](Role&) { read_byte(pipe.in.get()); });
+  Role provider([&](Role&) { write_byte(pipe.out.get()); });
+  expect_waker(waiter, SYS_read, provider, SYS_write);
+  EXPECT_EQ(record_.waker.args[0], static_cast<std::uint64_t>(pipe.out.get()));
+}
+
+TEST_F(BpfWaker, WithoutAddressesOfTheKernelNobodyIsNamedForASoftInterrupt) {
+  open({.kallsyms = "/dev/null"});
+  ASSERT_TRUE(tracer_);
+  EXPECT_FALSE(tracer_->names_softirq_senders());
+}
+
 TEST_F(BpfWaker, OfAFlock) {
   std::array<char, 32> name{"/tmp/bpf_waker_XXXXXX"};
   const Fd file(::mkstemp(name.data()));
