@@ -254,8 +254,8 @@ Result<Fd> BpfTracer::measure_costs() {
 std::vector<BpfProgramCost> BpfTracer::costs() const {
   const auto& programs = impl_->loaded.programs->progs;
   std::vector<BpfProgramCost> costs;
-  for (const bpf_program* program :
-       {programs.on_switch, programs.on_waking, programs.on_fork, programs.on_exec, programs.on_exit}) {
+  for (const bpf_program* program : {programs.on_switch, programs.on_waking, programs.on_softirq, programs.on_fork,
+                                     programs.on_exec, programs.on_exit}) {
     bpf_prog_info info{};
     __u32 size = sizeof info;
     if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size) == 0)

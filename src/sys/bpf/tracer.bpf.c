@@ -22,8 +22,10 @@ enum {
   flag_io_worker = 0x10,          // PF_IO_WORKER: threads of io_uring
   flag_user_worker = 0x4000,      // PF_USER_WORKER, since 6.4
   status_compat = 2,              // TS_COMPAT: the present call is of the 32-bit table
-  count_softirq = 0x100,          // preempt.h: serving a soft interrupt
-  count_interrupt = 0xff0000,     // … a hard one, or an NMI
+  vector_net_tx = 2,              // interrupt.h
+  vector_net_rx = 3,
+  count_softirq = 0x100,       // preempt.h: serving a soft interrupt
+  count_interrupt = 0xff0000,  // … a hard one, or an NMI
 };
 
 // Set before loading.
@@ -64,6 +66,14 @@ struct {
   __uint(type, BPF_MAP_TYPE_RINGBUF);
   __uint(max_entries, 1 << 20);
 } ring SEC(".maps");
+
+// The soft interrupt that a CPU serves, or last served.
+struct {
+  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+  __uint(max_entries, 1);
+  __type(key, __u32);
+  __type(value, __u32);
+} softirq_vector SEC(".maps");
 
 static __always_inline _Bool is_managed(__u32 tid) {
   return managed[(tid / 64) % (tracer_max_tids / 64)] >> (tid % 64) & 1;
@@ -200,6 +210,9 @@ static __always_inline void block(struct task_struct* task) {
   struct tracer_slot* slot = slot_of(tid);
   if (!slot) return;
   const __u64 now = bpf_ktime_get_ns();
+  // A waker on another CPU may act on `blocked` at once: the place in the ring before its.
+  const _Bool was_watched = *(volatile __u32*)&slot->control & tracer_watched;
+  struct tracer_record* record = was_watched ? reserve(tracer_record_blocked, tid, now) : 0;
   begin_write(&slot->block_seq);
   slot->blocked_at = now;
   slot->cpu_ns = task->se.sum_exec_runtime;
@@ -235,10 +248,12 @@ static __always_inline void block(struct task_struct* task) {
   if (over) slot->phase = tracer_woken;
   end_write(&slot->block_seq);
   const __u32 control = *(volatile __u32*)&slot->control;
-  if (over || !(control & tracer_watched)) return;
-
-  struct tracer_record* record = reserve(tracer_record_blocked, tid, now);
+  if (!was_watched && !over && (control & tracer_watched)) record = reserve(tracer_record_blocked, tid, now);
   if (!record) return;
+  if (over) {
+    bpf_ringbuf_discard(record, BPF_RB_NO_WAKEUP);
+    return;
+  }
   record->flags = slot->block_flags;
   record->sleep = slot->sleep;
   record->call = slot->call;
@@ -291,8 +306,12 @@ int BPF_PROG(on_switch, _Bool preempted, struct task_struct* prev, struct task_s
 // the interrupt stack, called from there: that is the thread's own doing, as the delivery of what it sends to
 // the loopback device is. One that runs at the end of a hard interrupt was called from that interrupt's entry, or runs
 // on the thread's stack where the interrupt came from user space; ksoftirqd runs it on its own stack. So the return
-// address at the top of the interrupt stack tells.
+// address at the top of the interrupt stack tells. What a hard interrupt had raised while soft ones were disabled is
+// run there too, so it must be the network's besides.
 static __always_inline _Bool softirq_is_own(__u64 base) {
+  const __u32 key = 0;
+  const __u32* vector = bpf_map_lookup_elem(&softirq_vector, &key);
+  if (!vector || (*vector != vector_net_tx && *vector != vector_net_rx)) return 0;
   __u64 top = 0, back = 0;
   _Bool in_use = 0;
   if (bpf_core_type_exists(struct pcpu_hot)) {
@@ -317,6 +336,14 @@ static __always_inline __u64 percpu_base(struct task_struct* current) {
   return (__u64)cfs - bpf_core_field_offset(struct rq, cfs) - runqueues_at;
 }
 
+SEC("tp_btf/softirq_entry")
+int BPF_PROG(on_softirq, unsigned int vector) {
+  const __u32 key = 0;
+  __u32* served = bpf_map_lookup_elem(&softirq_vector, &key);
+  if (served) *served = vector;
+  return 0;
+}
+
 // Is the running thread the one that wakes? Flags of the wake; tracer_interrupt: no.
 static __always_inline __u8 sender_flags(struct task_struct* current) {
   const __u64 base = percpu_base(current);
@@ -339,7 +366,7 @@ int BPF_PROG(on_waking, struct task_struct* task) {
   struct tracer_slot* slot = slot_of(tid);
   if (!slot) return 0;
   struct task_struct* current = bpf_get_current_task_btf();
-  const __u64 now = bpf_ktime_get_ns();
+  __u64 now = bpf_ktime_get_ns();
   __u8 flags = sender_flags(current);
   begin_write(&slot->wake_seq);
   slot->woken_at = now;
@@ -364,6 +391,8 @@ int BPF_PROG(on_waking, struct task_struct* task) {
   }
   slot->wake_flags = flags;
   const __u32 before = __sync_lock_test_and_set(&slot->phase, tracer_woken);
+  // Both may have looked at the clock at the same moment.
+  if (before == tracer_blocked && now < slot->blocked_at) slot->woken_at = now = slot->blocked_at;
   end_write(&slot->wake_seq);
   const __u32 control = *(volatile __u32*)&slot->control;
   // A wake that finds the thread awake ends no wait.
