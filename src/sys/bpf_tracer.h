@@ -41,8 +41,8 @@ struct Waker {
   bool compat = false;                  // the call is of the 32-bit table
   bool kernel_thread = false;           // or a worker of io_uring
   bool interrupt = false;               // a timer, a disk, a packet from outside: nobody
-  // Woken by a soft interrupt that this thread's call ran. Mostly what it sent; rarely what a hard interrupt had left
-  // behind: believe it where the call fits the wait.
+  // Woken by a soft interrupt that this thread's call ran: what it sent over loopback, or rarely a packet from outside.
+  // Believe it where the call fits the wait.
   bool own_softirq = false;
 };
 
