@@ -77,7 +77,7 @@ Result<LoadedTracer> load_tracer(const BpfOptions& options) {
   auto* constants = programs->rodata;
   constants->slot_mask = options.slots - 1;
   constants->wake_at_bytes = options.wake_at_bytes;
-  constants->can_cast = places->rdonly_cast && !options.old_helpers;
+  constants->can_cast = places->rdonly_cast && !options.old_helpers ? 1 : 0;
   constants->runqueues_at = places->runqueues;
   constants->pcpu_hot_at = places->pcpu_hot;
   constants->preempt_count_at = places->preempt_count;

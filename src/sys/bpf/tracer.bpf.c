@@ -37,7 +37,7 @@ volatile const __u64 own_softirq_end[tracer_code_parts] = {};
 
 // The kernel has bpf_rdonly_cast (6.2): what an address holds can be read without a helper, each of which costs 20 to
 // 40 ns.
-volatile const _Bool can_cast = 0;
+volatile const __u32 can_cast = 0;  // as yes or no; C++ has no _Bool
 extern void* bpf_rdonly_cast(const void* object, __u32 type) __ksym __weak;
 __u64 regs_offset;  // of a thread's saved registers in its stack, once it is known
 
