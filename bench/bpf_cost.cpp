@@ -18,7 +18,6 @@
 
 namespace {
 
-using swapd::sys::BpfRecord;
 using swapd::sys::BpfTracer;
 
 constexpr int round_trips = 10000;

@@ -28,7 +28,9 @@ function(swapd_bpf_skeleton name)
     COMMAND ${SWAPD_BPF_CLANG} -g -O2 -Wall -Wextra -Werror -Wno-unused-parameter -target bpf -mcpu=v3
       -D__TARGET_ARCH_x86 -idirafter /usr/include/${CMAKE_LIBRARY_ARCHITECTURE} -c ${source} -o ${dir}/${name}.o
     COMMAND ${SWAPD_BPFTOOL} gen object ${dir}/${name}.linked.o ${dir}/${name}.o
-    COMMAND ${SWAPD_BPFTOOL} gen skeleton ${dir}/${name}.linked.o name ${name} > ${dir}/${name}.skel.h
+    COMMAND ${CMAKE_COMMAND} -E echo "// NOLINTBEGIN" > ${dir}/${name}.skel.h
+    COMMAND ${SWAPD_BPFTOOL} gen skeleton ${dir}/${name}.linked.o name ${name} >> ${dir}/${name}.skel.h
+    COMMAND ${CMAKE_COMMAND} -E echo "// NOLINTEND" >> ${dir}/${name}.skel.h
     DEPENDS ${source} ${ARG_DEPENDS}
     COMMENT "Making the BPF skeleton ${name}" VERBATIM)
   add_custom_target(${name}_skeleton_header DEPENDS ${dir}/${name}.skel.h)

@@ -57,7 +57,7 @@ bool BpfRing::next(void* out, std::size_t size) {
     auto* header = reinterpret_cast<std::uint32_t*>(const_cast<std::byte*>(data + (at & (bytes_ - 1))));
     const std::uint32_t length = std::atomic_ref(*header).load(std::memory_order_acquire);
     if ((length & BPF_RINGBUF_BUSY_BIT) != 0) break;  // still being written; what follows waits for it
-    const std::uint32_t held = length & ~BPF_RINGBUF_DISCARD_BIT;
+    const std::size_t held = length & ~BPF_RINGBUF_DISCARD_BIT;
     if (held == length && held == size) {
       std::memcpy(out, reinterpret_cast<std::byte*>(header) + BPF_RINGBUF_HDR_SZ, size);
       found = true;

@@ -37,7 +37,7 @@ volatile const __u64 own_softirq_end[tracer_code_parts] = {};
 
 // The kernel has bpf_rdonly_cast (6.2): what an address holds can be read without a helper, each of which costs 20 to
 // 40 ns.
-volatile const __u32 can_cast = 0;  // as yes or no; C++ has no _Bool
+volatile const __u32 can_cast = 0;  // a _Bool would be unknown to the C++ that sets it
 extern void* bpf_rdonly_cast(const void* object, __u32 type) __ksym __weak;
 __u64 regs_offset;  // of a thread's saved registers in its stack, once it is known
 
@@ -45,9 +45,8 @@ __u64 regs_offset;  // of a thread's saved registers in its stack, once it is kn
 volatile const __u64 runqueues_at = 0, pcpu_hot_at = 0;
 volatile const __u64 preempt_count_at = 0, hardirq_stack_ptr_at = 0, hardirq_stack_inuse_at = 0;
 
-// Is a tid managed: one bit. What every switch and wake of the machine pays, so it decides (see docs/bpf.md for the
-// measurement): a bit costs 1 to 2 ns, task storage and a hash map several times that, and neither gives the slot
-// sooner.
+// Is a tid managed: one bit. Every switch and wake of the machine asks. Measured on top of an empty program, for a tid
+// that is not managed: bit 5 ns, task storage 27, hash map 41; with what leads to its slot where it is: 5, 27, 58.
 __u64 managed[tracer_max_tids / 64];
 __u64 lost;          // records for which the ring had no place
 __u64 without_slot;  // children left out because no slot was free

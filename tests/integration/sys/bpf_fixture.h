@@ -49,7 +49,7 @@ struct Pipe {
 class Role {
  public:
   // `play` runs in a child process once go() has been called.
-  explicit Role(std::function<void(Role&)> play) {
+  explicit Role(const std::function<void(Role&)>& play) {
     pid_ = ::fork();
     if (pid_ != 0) return;
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -218,7 +218,7 @@ TEST_F(Bpf, AFullRingCountsItsLosses) {
 
 // Records that are not urgent do not wake the reader, until enough of them are there.
 TEST_F(Bpf, TheReaderIsWokenWhenItMatters) {
-  open({.wake_at_bytes = 20 * 96});
+  open({.wake_at_bytes = std::size_t{20} * 96});
   ASSERT_TRUE(tracer_);
   const Pipe there, back;
   Role pong([&](Role&) {

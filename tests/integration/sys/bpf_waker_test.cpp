@@ -165,7 +165,7 @@ class BpfBystander : public test::BpfTest, public testing::WithParamInterface<Lo
     self.sin_family = AF_INET;
     self.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     socklen_t size = sizeof self;
-    ::bind(socket.get(), reinterpret_cast<sockaddr*>(&self), size);
+    (void)::bind(socket.get(), reinterpret_cast<sockaddr*>(&self), size);
     ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&self), &size);
     char byte = 0;
     while (loop == Loop::calls) ::syscall(SYS_getppid);
