@@ -7,12 +7,15 @@
 
 namespace swapd::sys {
 
-bool has_cap_sys_admin() {
+bool has_capability(unsigned number) {
+  if (number > CAP_LAST_CAP) return false;
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   __user_cap_data_struct data[2] = {};
   if (::syscall(SYS_capget, &header, data) < 0) return false;
-  return (data[CAP_SYS_ADMIN / 32].effective & (1U << (CAP_SYS_ADMIN % 32))) != 0;
+  return (data[number / 32].effective & (1U << (number % 32))) != 0;
 }
+
+bool has_cap_sys_admin() { return has_capability(CAP_SYS_ADMIN); }
 
 bool has_no_new_privs() { return ::prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1; }
 

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+// The kernel's types as far as tracer.bpf.c reads them. Only names matter: where a field is, is found in the running
+// kernel's BTF when the programs are loaded.
+#pragma once
+
+#include <linux/types.h>
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct thread_info {
+  __u32 status;
+};
+
+struct rq;
+
+struct cfs_rq {
+  struct rq* rq;  // with CONFIG_FAIR_GROUP_SCHED
+};
+
+struct rq {
+  struct cfs_rq cfs;
+};
+
+struct sched_entity {
+  __u64 sum_exec_runtime;
+  struct cfs_rq* cfs_rq;
+};
+
+typedef struct {
+  int counter;
+} atomic_t;
+
+struct qspinlock {
+  atomic_t val;
+};
+
+struct raw_spinlock {
+  struct qspinlock raw_lock;
+};
+
+struct task_struct {
+  struct thread_info thread_info;
+  unsigned int __state;
+  void* stack;
+  unsigned int flags;
+  struct sched_entity se;
+  int pid;
+  int tgid;
+  __u64 start_boottime;
+  struct raw_spinlock pi_lock;
+};
+
+struct pt_regs {
+  unsigned long bp, bx, r10, r9, r8, cx, dx, si, di, orig_ax;
+};
+
+// 6.2 to 6.14; before and after, its members are variables of their own.
+struct pcpu_hot {
+  int preempt_count;
+  void* hardirq_stack_ptr;
+  _Bool hardirq_stack_inuse;
+};
+
+struct linux_binprm;
+
+#pragma clang attribute pop

@@ -1,0 +1,94 @@
+// What the kernel programs (tracer.bpf.c) and bpf_tracer.cpp share: the slot of a managed thread in mapped memory, and
+// the records of the ring. C and C++, fixed sizes, no padding.
+#pragma once
+
+#ifdef __BPF__
+typedef signed int tracer_s32;
+typedef unsigned short tracer_u16;
+typedef unsigned int tracer_u32;
+typedef unsigned long long tracer_u64;
+#else
+#include <stdint.h>
+typedef int32_t tracer_s32;
+typedef uint16_t tracer_u16;
+typedef uint32_t tracer_u32;
+typedef uint64_t tracer_u64;
+#endif
+
+// NOLINTBEGIN(readability-identifier-naming): C names, for both sides
+enum {
+  tracer_max_tids = 4194304,  // PID_MAX_LIMIT of a 64-bit kernel
+  tracer_probes = 32,         // places in which the slot of a thread may be, from tid mod slots on
+  tracer_code_parts = 4,
+};
+
+// tracer_slot.phase
+enum {
+  tracer_unknown = 0,  // managed by user space, nothing seen since
+  tracer_running = 1,  // has had a CPU since its last wait
+  tracer_blocked = 2,
+  tracer_woken = 3,  // and has had no CPU since
+};
+
+// tracer_slot.control, written by user space only
+enum {
+  tracer_watched = 1,
+  tracer_urgent = 2,
+};
+
+// tracer_slot.block_flags, wake_flags, tracer_record.flags
+enum {
+  tracer_compat = 1,        // the call is one of the 32-bit table, so are the arguments
+  tracer_kernel = 2,        // the waker is a kernel thread: no call
+  tracer_own_softirq = 4,   // the waker's call ran the soft interrupt that woke
+  tracer_interrupt = 8,     // woken in interrupt context: no waker
+  tracer_late = 16,         // the wake was noticed when the thread got a CPU
+  tracer_without_slot = 32  // a child that is not managed, because no slot was free
+};
+
+// Two cache lines. What a switch writes stands under block_seq, what a waker writes under wake_seq: odd while it is
+// being written.
+struct tracer_slot {
+  tracer_u32 block_seq;
+  tracer_s32 call;  // -1: in no system call (a page fault, a kernel's own work on return)
+  tracer_u64 args[6];
+  tracer_u64 blocked_at;
+
+  tracer_u32 tid;  // 0: free
+  tracer_u32 control;
+  tracer_u32 phase;
+  tracer_u32 wake_seq;
+  tracer_s32 waker;  // 0: nobody
+  tracer_s32 waker_tgid;
+  tracer_s32 waker_call;
+  tracer_u16 sleep;  // the bits of TASK_REPORT
+  unsigned char block_flags;
+  unsigned char wake_flags;
+  tracer_u64 waker_args[2];
+  tracer_u64 woken_at;
+  tracer_u64 cpu_ns;  // CPU time in all, at the last block
+};
+
+// tracer_record.kind
+enum {
+  tracer_record_blocked = 1,
+  tracer_record_woken = 2,
+  tracer_record_fork = 3,
+  tracer_record_exec = 4,
+  tracer_record_exit = 5,
+};
+
+struct tracer_record {
+  tracer_u64 time;
+  tracer_s32 tid;
+  unsigned char kind;
+  unsigned char flags;
+  tracer_u16 sleep;       // blocked
+  tracer_s32 call;        // blocked; woken: the waker's
+  tracer_s32 other;       // woken: the waker; fork: the parent thread; exec: the former tid
+  tracer_s32 other_tgid;  // woken: the waker's; fork: the child's
+  tracer_u32 unused;
+  tracer_u64 args[6];  // blocked; woken: two, the waker's
+  tracer_u64 value;    // blocked, exit: CPU time; woken: when it had blocked; fork: ns since boot at which it started
+};
+// NOLINTEND(readability-identifier-naming)

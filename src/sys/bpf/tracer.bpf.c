@@ -1,0 +1,461 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+// Who waits and who wakes, as the kernel sees it (docs/bpf.md): every managed thread has a slot in mapped memory, which
+// is written at each block and wake; the threads that user space watches give a record in the ring besides.
+//
+// x86-64. Nothing here may sleep, and sched_switch and sched_waking run under scheduler locks.
+#include "kernel_types.h"
+//
+#include <linux/bpf.h>
+//
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "layout.h"
+
+char license_text[] SEC("license") = "Dual BSD/GPL";  // some helpers are for GPL-compatible programs only
+
+enum {
+  task_report_bits = 0x7f,        // sched.h: interruptible, uninterruptible, stopped, traced, dead …
+  task_waking = 0x200,            // TASK_WAKING, since 4.14
+  flag_kernel_thread = 0x200000,  // PF_KTHREAD
+  flag_io_worker = 0x10,          // PF_IO_WORKER: threads of io_uring
+  flag_user_worker = 0x4000,      // PF_USER_WORKER, since 6.4
+  status_compat = 2,              // TS_COMPAT: the present call is of the 32-bit table
+  vector_net_tx = 2,              // interrupt.h
+  vector_net_rx = 3,
+  count_softirq = 0x100,       // preempt.h: serving a soft interrupt
+  count_interrupt = 0xff0000,  // … a hard one, or an NMI
+};
+
+// Set before loading.
+volatile const __u32 slot_mask = 16383;
+volatile const __u64 wake_at_bytes = 0;  // wake the reader when the ring holds this much
+// The code that runs soft interrupts for a thread that enables them: first address and end of each part.
+volatile const __u64 own_softirq_first[tracer_code_parts] = {};
+volatile const __u64 own_softirq_end[tracer_code_parts] = {};
+
+// The kernel has bpf_rdonly_cast (6.2): what an address holds can be read without a helper, each of which costs 20 to
+// 40 ns.
+volatile const __u32 can_cast = 0;  // a _Bool would be unknown to the C++ that sets it
+extern void* bpf_rdonly_cast(const void* object, __u32 type) __ksym __weak;
+__u64 regs_offset;  // of a thread's saved registers in its stack, once it is known
+
+// Places of per-CPU variables in their section, and of pcpu_hot, which holds the last three from 6.2 to 6.14.
+volatile const __u64 runqueues_at = 0, pcpu_hot_at = 0;
+volatile const __u64 preempt_count_at = 0, hardirq_stack_ptr_at = 0, hardirq_stack_inuse_at = 0;
+
+// Is a tid managed: one bit. Every switch and wake of the machine asks. Measured on top of an empty program, for a tid
+// that is not managed: bit 5 ns, task storage 27, hash map 41; with what leads to its slot where it is: 5, 27, 58.
+__u64 managed[tracer_max_tids / 64];
+__u64 lost;          // records for which the ring had no place
+__u64 without_slot;  // children left out because no slot was free
+
+// A slot is found by probing from tid mod slots on: tids are handed out in sequence, so the first look mostly hits, and
+// the line that is looked at is the one that will be written.
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(map_flags, BPF_F_MMAPABLE);
+  __uint(max_entries, 16384);
+  __type(key, __u32);
+  __type(value, struct tracer_slot);
+} slots SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_RINGBUF);
+  __uint(max_entries, 1 << 20);
+} ring SEC(".maps");
+
+// The soft interrupt that a CPU serves, or last served.
+struct {
+  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+  __uint(max_entries, 1);
+  __type(key, __u32);
+  __type(value, __u32);
+} softirq_vector SEC(".maps");
+
+static __always_inline _Bool is_managed(__u32 tid) {
+  return managed[(tid / 64) % (tracer_max_tids / 64)] >> (tid % 64) & 1;
+}
+
+static __always_inline void set_managed(__u32 tid, _Bool on) {
+  __u64* word = &managed[(tid / 64) % (tracer_max_tids / 64)];
+  if (on)
+    __sync_fetch_and_or(word, 1ULL << (tid % 64));
+  else
+    __sync_fetch_and_and(word, ~(1ULL << (tid % 64)));
+}
+
+static __always_inline struct tracer_slot* slot_at(__u32 index) { return bpf_map_lookup_elem(&slots, &index); }
+
+static __attribute__((noinline)) struct tracer_slot* probe_slot(__u32 tid) {
+  for (__u32 i = 1; i < tracer_probes; ++i) {
+    struct tracer_slot* slot = slot_at((tid + i) & slot_mask);
+    if (slot && slot->tid == tid) return slot;
+  }
+  return 0;
+}
+
+static __always_inline struct tracer_slot* slot_of(__u32 tid) {
+  struct tracer_slot* slot = slot_at(tid & slot_mask);
+  return slot && slot->tid == tid ? slot : probe_slot(tid);
+}
+
+static __attribute__((noinline)) struct tracer_slot* claim_slot(__u32 tid) {
+  for (__u32 i = 0; i < tracer_probes; ++i) {
+    struct tracer_slot* slot = slot_at((tid + i) & slot_mask);
+    if (slot && slot->tid == 0 && __sync_val_compare_and_swap(&slot->tid, 0, tid) == 0) return slot;
+  }
+  return 0;
+}
+
+static __always_inline void clear_slot(struct tracer_slot* slot) {
+  slot->control = 0;
+  slot->phase = tracer_unknown;
+  slot->call = -1;
+  slot->blocked_at = slot->woken_at = slot->cpu_ns = 0;
+  slot->waker = slot->waker_tgid = 0;
+  slot->waker_call = -1;
+  slot->sleep = 0;
+  slot->block_flags = slot->wake_flags = 0;
+}
+
+static __always_inline void free_slot(struct tracer_slot* slot) {
+  clear_slot(slot);
+  barrier();
+  *(volatile __u32*)&slot->tid = 0;
+}
+
+// For a thread that has a CPU or is about to get its first one.
+static __always_inline struct tracer_slot* new_slot(__u32 tid, __u32 control) {
+  // A bit without a thread is left where user space took a thread in that was just ending.
+  struct tracer_slot* slot = is_managed(tid) ? slot_of(tid) : 0;
+  if (!slot) slot = claim_slot(tid);
+  if (!slot) {
+    __sync_fetch_and_add(&without_slot, 1);
+    return 0;
+  }
+  clear_slot(slot);
+  slot->control = control;
+  slot->phase = tracer_running;
+  set_managed(tid, 1);
+  return slot;
+}
+
+// A sequence that two wakers happen to write at once (one of them the thread itself) is right again after the next.
+static __always_inline void begin_write(__u32* sequence) {
+  *(volatile __u32*)sequence |= 1;
+  barrier();
+}
+
+static __always_inline void end_write(__u32* sequence) {
+  barrier();
+  *(volatile __u32*)sequence = (*sequence | 1) + 1;
+}
+
+// Waking the reader costs more than the record, so only what is urgent does it, and the record with which the ring gets
+// fuller than the reader wanted.
+static __always_inline __u64 submit_flags(_Bool urgent) {
+  if (urgent) return BPF_RB_FORCE_WAKEUP;
+  const __u64 held = bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA);
+  return held - wake_at_bytes < 2 * sizeof(struct tracer_record) ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+}
+
+static __always_inline struct tracer_record* reserve(__u8 kind, __u32 tid, __u64 now) {
+  struct tracer_record* record = bpf_ringbuf_reserve(&ring, sizeof *record, 0);
+  if (!record) {
+    __sync_fetch_and_add(&lost, 1);
+    return 0;
+  }
+  record->time = now;
+  record->tid = tid;
+  record->kind = kind;
+  record->flags = 0;
+  record->sleep = 0;
+  record->call = -1;
+  record->other = record->other_tgid = 0;
+  record->unused = 0;
+  record->value = 0;
+  return record;
+}
+
+static __always_inline void no_args(struct tracer_record* record) {
+  record->args[0] = record->args[1] = record->args[2] = record->args[3] = record->args[4] = record->args[5] = 0;
+}
+
+static __always_inline struct pt_regs* regs_of(struct task_struct* task) {
+  if (!can_cast) return (struct pt_regs*)bpf_task_pt_regs(task);
+  const __u64 stack = (__u64)task->stack;
+  if (!regs_offset) regs_offset = (__u64)bpf_task_pt_regs(task) - stack;
+  return bpf_rdonly_cast((void*)(stack + regs_offset), bpf_core_type_id_kernel(struct pt_regs));
+}
+
+// Threads without a user's registers make no calls.
+static __always_inline _Bool has_calls(struct task_struct* task) {
+  return !(task->flags & (flag_kernel_thread | flag_io_worker | flag_user_worker));
+}
+
+// ---- blocks ----
+
+// Did a waker come first? sched_waking runs before the waker gets at the run queue, so a thread that is just leaving
+// its CPU may have been woken already: then that waker still holds pi_lock, or has marked the thread and gone. A wake
+// that the thread used up before it went to sleep looks the same in the slot, but has let go of the lock.
+static __always_inline _Bool wake_under_way(struct task_struct* task) {
+  return (task->__state & task_waking) || task->pi_lock.raw_lock.val.counter != 0;
+}
+
+static __always_inline void block(struct task_struct* task) {
+  const __u32 tid = task->pid;
+  struct tracer_slot* slot = slot_of(tid);
+  if (!slot) return;
+  const __u64 now = bpf_ktime_get_ns();
+  // A waker on another CPU may act on `blocked` at once: the place in the ring before its.
+  const _Bool was_watched = *(volatile __u32*)&slot->control & tracer_watched;
+  struct tracer_record* record = was_watched ? reserve(tracer_record_blocked, tid, now) : 0;
+  begin_write(&slot->block_seq);
+  slot->blocked_at = now;
+  slot->cpu_ns = task->se.sum_exec_runtime;
+  slot->sleep = task->__state & task_report_bits;
+  struct pt_regs* regs = regs_of(task);
+  if (!has_calls(task)) {
+    slot->call = -1;
+    slot->block_flags = tracer_kernel;
+  } else {
+    slot->call = regs->orig_ax;
+    slot->args[3] = regs->r10;
+    if (task->thread_info.status & status_compat) {
+      slot->block_flags = tracer_compat;
+      slot->args[0] = (__u32)regs->bx;
+      slot->args[1] = (__u32)regs->cx;
+      slot->args[2] = (__u32)regs->dx;
+      slot->args[3] = (__u32)regs->si;
+      slot->args[4] = (__u32)regs->di;
+      slot->args[5] = (__u32)regs->bp;
+    } else {
+      slot->block_flags = 0;
+      slot->args[0] = regs->di;
+      slot->args[1] = regs->si;
+      slot->args[2] = regs->dx;
+      slot->args[3] = regs->r10;
+      slot->args[4] = regs->r8;
+      slot->args[5] = regs->r9;
+    }
+  }
+  // A full barrier too: user space sets `watched` and then reads the slot, so either it sees this block or we its bit.
+  const __u32 before = __sync_lock_test_and_set(&slot->phase, tracer_blocked);
+  const _Bool over = before == tracer_woken && wake_under_way(task);
+  if (over) slot->phase = tracer_woken;
+  end_write(&slot->block_seq);
+  const __u32 control = *(volatile __u32*)&slot->control;
+  if (!was_watched && !over && (control & tracer_watched)) record = reserve(tracer_record_blocked, tid, now);
+  if (!record) return;
+  if (over) {
+    bpf_ringbuf_discard(record, BPF_RB_NO_WAKEUP);
+    return;
+  }
+  record->flags = slot->block_flags;
+  record->sleep = slot->sleep;
+  record->call = slot->call;
+  record->args[0] = slot->args[0];
+  record->args[1] = slot->args[1];
+  record->args[2] = slot->args[2];
+  record->args[3] = slot->args[3];
+  record->args[4] = slot->args[4];
+  record->args[5] = slot->args[5];
+  record->value = slot->cpu_ns;
+  bpf_ringbuf_submit(record, submit_flags(control & tracer_urgent));
+}
+
+static __always_inline void woken_record(struct tracer_slot* slot, __u32 tid, __u64 now, __u32 control,
+                                         __u8 more_flags) {
+  struct tracer_record* record = reserve(tracer_record_woken, tid, now);
+  if (!record) return;
+  record->flags = slot->wake_flags | more_flags;
+  record->call = slot->waker_call;
+  record->other = slot->waker;
+  record->other_tgid = slot->waker_tgid;
+  no_args(record);
+  record->args[0] = slot->waker_args[0];
+  record->args[1] = slot->waker_args[1];
+  record->value = slot->blocked_at;
+  bpf_ringbuf_submit(record, submit_flags(control & tracer_urgent));
+}
+
+static __always_inline void run(struct task_struct* task) {
+  const __u32 tid = task->pid;
+  struct tracer_slot* slot = slot_of(tid);
+  if (!slot || slot->phase == tracer_running) return;
+  const _Bool missed = slot->phase == tracer_blocked;
+  slot->phase = tracer_running;
+  const __u32 control = *(volatile __u32*)&slot->control;
+  if (missed && (control & tracer_watched)) woken_record(slot, tid, bpf_ktime_get_ns(), control, tracer_late);
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch, _Bool preempted, struct task_struct* prev, struct task_struct* next) {
+  // Preempted threads, and those that yield (state 0), are not waiting for anybody.
+  if (is_managed(prev->pid) && !preempted && prev->__state != 0) block(prev);
+  if (is_managed(next->pid)) run(next);
+  return 0;
+}
+
+// ---- wakes ----
+
+// Who runs a soft interrupt? One that is pending when a thread enables them again (local_bh_enable, do_softirq) runs on
+// the interrupt stack, called from there: that is the thread's own doing, as the delivery of what it sends to
+// the loopback device is. One that runs at the end of a hard interrupt was called from that interrupt's entry, or runs
+// on the thread's stack where the interrupt came from user space; ksoftirqd runs it on its own stack. So the return
+// address at the top of the interrupt stack tells. What a hard interrupt had raised while soft ones were disabled is
+// run there too, so it must be the network's besides.
+static __always_inline _Bool softirq_is_own(__u64 base) {
+  const __u32 key = 0;
+  const __u32* vector = bpf_map_lookup_elem(&softirq_vector, &key);
+  if (!vector || (*vector != vector_net_tx && *vector != vector_net_rx)) return 0;
+  __u64 top = 0, back = 0;
+  _Bool in_use = 0;
+  if (bpf_core_type_exists(struct pcpu_hot)) {
+    struct pcpu_hot* hot = (struct pcpu_hot*)(base + pcpu_hot_at);
+    bpf_probe_read_kernel(&in_use, sizeof in_use, &hot->hardirq_stack_inuse);
+    bpf_probe_read_kernel(&top, sizeof top, &hot->hardirq_stack_ptr);
+  } else {
+    bpf_probe_read_kernel(&in_use, sizeof in_use, (void*)(base + hardirq_stack_inuse_at));
+    bpf_probe_read_kernel(&top, sizeof top, (void*)(base + hardirq_stack_ptr_at));
+  }
+  if (!in_use || bpf_probe_read_kernel(&back, sizeof back, (void*)(top - sizeof back)) != 0) return 0;
+  for (int i = 0; i < tracer_code_parts; ++i)
+    if (back > own_softirq_first[i] && back <= own_softirq_end[i]) return 1;
+  return 0;
+}
+
+// Where this CPU's variables begin. A kernel without CONFIG_KALLSYMS_ALL cannot name them to a program, but the running
+// thread leads to the run queue of its CPU, and BTF says how far the others are from that.
+static __always_inline __u64 percpu_base(struct task_struct* current) {
+  struct cfs_rq* cfs = current->se.cfs_rq;
+  if (bpf_core_field_exists(cfs->rq)) return (__u64)cfs->rq - runqueues_at;
+  return (__u64)cfs - bpf_core_field_offset(struct rq, cfs) - runqueues_at;
+}
+
+SEC("tp_btf/softirq_entry")
+int BPF_PROG(on_softirq, unsigned int vector) {
+  const __u32 key = 0;
+  __u32* served = bpf_map_lookup_elem(&softirq_vector, &key);
+  if (served) *served = vector;
+  return 0;
+}
+
+// Is the running thread the one that wakes? Flags of the wake; tracer_interrupt: no.
+static __always_inline __u8 sender_flags(struct task_struct* current) {
+  const __u64 base = percpu_base(current);
+  void* at = (void*)(base + preempt_count_at);
+  if (bpf_core_type_exists(struct pcpu_hot)) at = &((struct pcpu_hot*)(base + pcpu_hot_at))->preempt_count;
+  int count = count_interrupt;
+  if (can_cast)  // any structure that begins with a number would do
+    count = ((struct qspinlock*)bpf_rdonly_cast(at, bpf_core_type_id_kernel(struct qspinlock)))->val.counter;
+  else
+    bpf_probe_read_kernel(&count, sizeof count, at);
+  if (count & count_interrupt) return tracer_interrupt;
+  if (!(count & count_softirq)) return 0;
+  return softirq_is_own(base) ? tracer_own_softirq : tracer_interrupt;
+}
+
+SEC("tp_btf/sched_waking")
+int BPF_PROG(on_waking, struct task_struct* task) {
+  const __u32 tid = task->pid;
+  if (!is_managed(tid)) return 0;
+  struct tracer_slot* slot = slot_of(tid);
+  if (!slot) return 0;
+  struct task_struct* current = bpf_get_current_task_btf();
+  __u64 now = bpf_ktime_get_ns();
+  __u8 flags = sender_flags(current);
+  begin_write(&slot->wake_seq);
+  slot->woken_at = now;
+  slot->waker_call = -1;
+  slot->waker_args[0] = slot->waker_args[1] = 0;
+  if ((flags & tracer_interrupt) || current->pid == 0) {
+    flags = tracer_interrupt;  // the idle thread does what another CPU asked for
+    slot->waker = slot->waker_tgid = 0;
+  } else {
+    slot->waker = current->pid;
+    slot->waker_tgid = current->tgid;
+    if (has_calls(current)) {
+      struct pt_regs* regs = regs_of(current);
+      const _Bool compat = current->thread_info.status & status_compat;
+      slot->waker_call = regs->orig_ax;
+      slot->waker_args[0] = compat ? (__u32)regs->bx : regs->di;
+      slot->waker_args[1] = compat ? (__u32)regs->cx : regs->si;
+      if (compat) flags |= tracer_compat;
+    } else {
+      flags |= tracer_kernel;
+    }
+  }
+  slot->wake_flags = flags;
+  const __u32 before = __sync_lock_test_and_set(&slot->phase, tracer_woken);
+  // Both may have looked at the clock at the same moment.
+  if (before == tracer_blocked && now < slot->blocked_at) slot->woken_at = now = slot->blocked_at;
+  end_write(&slot->wake_seq);
+  const __u32 control = *(volatile __u32*)&slot->control;
+  // A wake that finds the thread awake ends no wait.
+  if ((before == tracer_blocked || before == tracer_unknown) && (control & tracer_watched))
+    woken_record(slot, tid, now, control, 0);
+  return 0;
+}
+
+// ---- the managed set ----
+
+// Before the child's first instruction. It is not watched: user space decides that.
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(on_fork, struct task_struct* parent, struct task_struct* child) {
+  if (!is_managed(parent->pid)) return 0;
+  const __u32 tid = child->pid;
+  struct tracer_slot* own = slot_of(parent->pid);
+  const __u32 control = own ? own->control : 0;
+  struct tracer_slot* slot = new_slot(tid, 0);
+  struct tracer_record* record = reserve(tracer_record_fork, tid, bpf_ktime_get_ns());
+  if (!record) return 0;
+  if (!slot) record->flags = tracer_without_slot;
+  record->other = parent->pid;
+  record->other_tgid = child->tgid;
+  no_args(record);
+  record->value = child->start_boottime;
+  bpf_ringbuf_submit(record, submit_flags(control & tracer_urgent));
+  return 0;
+}
+
+// A thread that is not its process's first takes that one's tid when it execs; the first one is gone by then.
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(on_exec, struct task_struct* task, int former_tid) {
+  const __u32 tid = task->pid;
+  if (!is_managed(former_tid)) return 0;
+  struct tracer_slot* slot = slot_of(former_tid);
+  __u32 control = slot ? slot->control : 0;
+  if (tid != (__u32)former_tid) {
+    set_managed(former_tid, 0);
+    if (slot) free_slot(slot);
+    slot = new_slot(tid, control);
+  }
+  struct tracer_record* record = reserve(tracer_record_exec, tid, bpf_ktime_get_ns());
+  if (!record) return 0;
+  if (!slot) record->flags = tracer_without_slot;
+  record->other = former_tid;
+  record->other_tgid = task->tgid;
+  no_args(record);
+  bpf_ringbuf_submit(record, submit_flags(control & tracer_urgent));
+  return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_exit, struct task_struct* task) {
+  const __u32 tid = task->pid;
+  if (!is_managed(tid)) return 0;
+  struct tracer_slot* slot = slot_of(tid);
+  const __u32 control = slot ? slot->control : 0;
+  set_managed(tid, 0);
+  if (slot) free_slot(slot);
+  struct tracer_record* record = reserve(tracer_record_exit, tid, bpf_ktime_get_ns());
+  if (!record) return 0;
+  record->other_tgid = task->tgid;
+  no_args(record);
+  record->value = task->se.sum_exec_runtime;
+  bpf_ringbuf_submit(record, submit_flags(control & tracer_urgent));
+  return 0;
+}

@@ -1,0 +1,101 @@
+#include "sys/bpf_load.h"
+
+#include <bpf/libbpf.h>
+#include <linux/capability.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdarg>
+#include <cstdio>
+#include <fstream>
+#include <string>
+#include <utility>
+
+#include "sys/bpf/layout.h"
+#include "sys/bpf_places.h"
+#include "sys/privilege.h"
+#include "tracer.skel.h"
+
+namespace swapd::sys {
+namespace {
+
+// What libbpf would print: its first warning, without the prefix and the line's end. Later ones only say that therefore
+// something else failed too.
+class FirstWarning {
+ public:
+  FirstWarning() : before_(libbpf_set_print(&take)) { text().clear(); }
+  FirstWarning(const FirstWarning&) = delete;
+  FirstWarning& operator=(const FirstWarning&) = delete;
+  ~FirstWarning() { libbpf_set_print(before_); }
+
+  [[nodiscard]] static Error error(int code, const char* doing) {
+    return Error(code, text().empty() ? std::string(doing) : std::string(doing) + ": " + text());
+  }
+
+ private:
+  static std::string& text() {
+    thread_local std::string text;
+    return text;
+  }
+  static int take(libbpf_print_level level, const char* format, va_list arguments) {
+    if (level != LIBBPF_WARN || !text().empty()) return 0;
+    std::array<char, 256> line{};
+    std::vsnprintf(line.data(), line.size(), format, arguments);
+    std::string_view view(line.data());
+    if (view.starts_with("libbpf: ")) view.remove_prefix(8);
+    text() = view.substr(0, view.find('\n'));
+    return 0;
+  }
+  libbpf_print_fn_t before_;
+};
+
+Status check_privilege() {
+  if (has_cap_sys_admin()) return Done{};
+  if (!has_capability(CAP_BPF)) return Error(EPERM, "CAP_BPF is missing");
+  if (!has_capability(CAP_PERFMON)) return Error(EPERM, "CAP_PERFMON is missing");
+  return Done{};
+}
+
+}  // namespace
+
+void TracerDeleter::operator()(tracer* programs) const { tracer__destroy(programs); }
+
+Result<LoadedTracer> load_tracer(const BpfOptions& options) {
+  if (::access(options.btf.c_str(), R_OK) != 0)
+    return Error(ENOTSUP, "the kernel has no BTF (" + options.btf + ", CONFIG_DEBUG_INFO_BTF)");
+  if (Status allowed = check_privilege(); !allowed) return std::move(allowed).error();
+  const auto places = kernel_places(options.btf);
+  if (!places) return places.error();
+  std::ifstream kallsyms(options.kallsyms);
+  const SoftirqCode code = softirq_code(kallsyms);
+
+  const FirstWarning warning;
+  LoadedTracer loaded;
+  loaded.programs.reset(tracer__open());
+  tracer* programs = loaded.programs.get();
+  if (programs == nullptr) return FirstWarning::error(errno, "opening the BPF programs");
+  auto* constants = programs->rodata;
+  constants->slot_mask = options.slots - 1;
+  constants->wake_at_bytes = options.wake_at_bytes;
+  constants->can_cast = places->rdonly_cast && !options.old_helpers ? 1 : 0;
+  constants->runqueues_at = places->runqueues;
+  constants->pcpu_hot_at = places->pcpu_hot;
+  constants->preempt_count_at = places->preempt_count;
+  constants->hardirq_stack_ptr_at = places->hardirq_stack_ptr;
+  constants->hardirq_stack_inuse_at = places->hardirq_stack_inuse;
+  for (std::size_t i = 0; i < code.size(); ++i) {
+    constants->own_softirq_first[i] = code.at(i).first;
+    constants->own_softirq_end[i] = code.at(i).end;
+  }
+  loaded.names_softirq_senders = code[0].end != 0;
+  if (bpf_map__set_max_entries(programs->maps.slots, options.slots) != 0 ||
+      bpf_map__set_max_entries(programs->maps.ring, static_cast<std::uint32_t>(options.ring_bytes)) != 0)
+    return FirstWarning::error(errno, "sizing the BPF maps");
+  if (const int failed = tracer__load(programs); failed != 0)
+    return FirstWarning::error(-failed, "loading the BPF programs");
+  if (const int failed = tracer__attach(programs); failed != 0)
+    return FirstWarning::error(-failed, "attaching the BPF programs");
+  return loaded;
+}
+
+}  // namespace swapd::sys

@@ -1,0 +1,267 @@
+#include "sys/bpf_tracer.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <linux/types.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstring>
+#include <fstream>
+#include <utility>
+
+#include "sys/bpf/layout.h"
+#include "sys/bpf_load.h"
+#include "sys/bpf_ring.h"
+#include "tracer.skel.h"
+
+namespace swapd::sys {
+namespace {
+
+constexpr int most_reads =
+    10000;  // of a slot that is being written: a writer needs some 50 ns, more if its CPU is taken
+constexpr ino_t initial_pid_namespace = 0xEFFFFFFC;  // proc_ns.h: PROC_PID_INIT_INO
+constexpr unsigned flag_exiting = 4;                 // sched.h: PF_EXITING
+constexpr std::uint64_t ticks_per_second = 100;      // USER_HZ
+
+bool in_initial_pid_namespace() {
+  struct stat about {};
+  return ::stat("/proc/self/ns/pid", &about) == 0 && about.st_ino == initial_pid_namespace;
+}
+
+// Gone, or past the point at which the kernel's program would have let it go. Field 9 of proc_pid_stat(5).
+bool is_ending(pid_t tid) {
+  std::ifstream file("/proc/" + std::to_string(tid) + "/stat");
+  std::string line;
+  if (!std::getline(file, line)) return true;
+  std::size_t at = line.rfind(')');
+  for (int field = 2; field < 9 && at != std::string::npos; ++field) at = line.find(' ', at + 1);
+  return at == std::string::npos || (std::strtoul(line.c_str() + at, nullptr, 10) & flag_exiting) != 0;
+}
+
+Time time_of(tracer_u64 ns) { return Time(Duration(static_cast<std::int64_t>(ns))); }
+Duration duration_of(tracer_u64 ns) { return Duration(static_cast<std::int64_t>(ns)); }
+
+Waker waker_of(tracer_s32 tid, tracer_s32 tgid, tracer_s32 call, const tracer_u64* args, unsigned flags) {
+  return {.tid = tid,
+          .tgid = tgid,
+          .call = call,
+          .args = {args[0], args[1]},
+          .compat = (flags & tracer_compat) != 0,
+          .kernel_thread = (flags & tracer_kernel) != 0,
+          .interrupt = (flags & tracer_interrupt) != 0,
+          .own_softirq = (flags & tracer_own_softirq) != 0};
+}
+
+BpfRecord record_of(const tracer_record& raw) {
+  BpfRecord record{.time = time_of(raw.time), .tid = raw.tid};
+  switch (raw.kind) {
+    case tracer_record_blocked:
+      record.what = BpfRecord::What::blocked;
+      record.call = raw.call;
+      std::copy_n(raw.args, record.args.size(), record.args.begin());
+      record.compat = (raw.flags & tracer_compat) != 0;
+      record.sleep = raw.sleep;
+      record.cpu = duration_of(raw.value);
+      break;
+    case tracer_record_woken:
+      record.what = BpfRecord::What::woken;
+      record.waker = waker_of(raw.other, raw.other_tgid, raw.call, raw.args, raw.flags);
+      record.blocked_at = time_of(raw.value);
+      record.late = (raw.flags & tracer_late) != 0;
+      break;
+    case tracer_record_fork:
+      record.what = BpfRecord::What::fork;
+      record.tgid = raw.other_tgid;
+      record.parent = raw.other;
+      record.start_time = raw.value / (1'000'000'000 / ticks_per_second);
+      record.without_slot = (raw.flags & tracer_without_slot) != 0;
+      break;
+    case tracer_record_exec:
+      record.what = BpfRecord::What::exec;
+      record.tgid = raw.other_tgid;
+      record.former_tid = raw.other;
+      record.without_slot = (raw.flags & tracer_without_slot) != 0;
+      break;
+    default:
+      record.what = BpfRecord::What::exit;
+      record.tgid = raw.other_tgid;
+      record.cpu = duration_of(raw.value);
+      break;
+  }
+  return record;
+}
+
+}  // namespace
+
+struct BpfTracer::Impl {
+  LoadedTracer loaded;
+  BpfRing ring;
+  tracer_slot* slots = nullptr;
+  std::uint32_t slot_count = 0;
+  bool own_tids_are_global = false;
+
+  Impl() = default;
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+  ~Impl() {
+    if (slots != nullptr) ::munmap(slots, slot_count * sizeof(tracer_slot));
+  }
+  [[nodiscard]] tracer_slot* place(pid_t tid, std::uint32_t i) const {
+    return &slots[(static_cast<std::uint32_t>(tid) + i) & (slot_count - 1)];
+  }
+  [[nodiscard]] tracer_slot* find(pid_t tid) const {
+    for (std::uint32_t i = 0; i < tracer_probes; ++i)
+      if (std::atomic_ref(place(tid, i)->tid).load(std::memory_order_acquire) == static_cast<std::uint32_t>(tid))
+        return place(tid, i);
+    return nullptr;
+  }
+  [[nodiscard]] std::atomic_ref<__u64> word(pid_t tid) const {
+    return std::atomic_ref(loaded.programs->bss->managed[tid / 64]);
+  }
+  static std::uint64_t bit(pid_t tid) { return std::uint64_t{1} << (tid % 64); }
+};
+
+BpfTracer::BpfTracer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+BpfTracer::~BpfTracer() = default;
+
+Result<std::unique_ptr<BpfTracer>> BpfTracer::open(const BpfOptions& wanted) {
+  BpfOptions options = wanted;
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  options.slots = std::bit_ceil(std::max(options.slots, std::uint32_t{tracer_probes}));
+  options.ring_bytes = std::bit_ceil(std::max(options.ring_bytes, page));
+  auto loaded = load_tracer(options);
+  if (!loaded) return std::move(loaded).error().in("opening the BPF tracer");
+  auto impl = std::make_unique<Impl>();
+  impl->loaded = std::move(loaded).value();
+  const auto& maps = impl->loaded.programs->maps;
+  void* slots = ::mmap(nullptr, options.slots * sizeof(tracer_slot), PROT_READ | PROT_WRITE, MAP_SHARED,
+                       bpf_map__fd(maps.slots), 0);
+  if (slots == MAP_FAILED) return errno_error("opening the BPF tracer: mapping the slots");
+  impl->slots = static_cast<tracer_slot*>(slots);
+  impl->slot_count = options.slots;
+  auto ring = BpfRing::map(bpf_map__fd(maps.ring), options.ring_bytes);
+  if (!ring) return std::move(ring).error().in("opening the BPF tracer");
+  impl->ring = std::move(ring).value();
+  impl->own_tids_are_global = in_initial_pid_namespace();
+  return std::unique_ptr<BpfTracer>(new BpfTracer(std::move(impl)));
+}
+
+bool BpfTracer::manages(pid_t tid) const {
+  return tid > 0 && tid < tracer_max_tids && (impl_->word(tid).load() & Impl::bit(tid)) != 0;
+}
+
+// The slot first: the bit is what the programs look at. Then the look at the thread: one that was ending already would
+// never be let go.
+Status BpfTracer::manage(pid_t tid) {
+  if (tid <= 0 || tid >= tracer_max_tids) return Error(ESRCH, "managing a thread");
+  if (manages(tid)) return Done{};
+  tracer_slot* slot = nullptr;
+  for (std::uint32_t i = 0; i < tracer_probes && slot == nullptr; ++i) {
+    std::uint32_t free = 0;
+    tracer_slot* place = impl_->place(tid, i);
+    if (std::atomic_ref(place->tid).compare_exchange_strong(free, static_cast<std::uint32_t>(tid))) slot = place;
+  }
+  if (slot == nullptr) return Error(ENOSPC, "managing a thread: no slot is free");
+  impl_->word(tid).fetch_or(Impl::bit(tid));
+  if (impl_->own_tids_are_global && is_ending(tid)) {
+    (void)unmanage(tid);
+    return Error(ESRCH, "managing a thread");
+  }
+  return Done{};
+}
+
+Status BpfTracer::unmanage(pid_t tid) {
+  if (!manages(tid)) return Error(ESRCH, "letting a thread go");
+  impl_->word(tid).fetch_and(~Impl::bit(tid));
+  tracer_slot* slot = impl_->find(tid);
+  if (slot == nullptr) return Done{};
+  std::atomic_ref(slot->control).store(0);
+  std::atomic_ref(slot->phase).store(tracer_unknown);
+  std::atomic_ref(slot->tid).store(0);
+  return Done{};
+}
+
+Status BpfTracer::watch(pid_t tid, bool on, bool urgent) {
+  tracer_slot* slot = manages(tid) ? impl_->find(tid) : nullptr;
+  if (slot == nullptr) return Error(ESRCH, "watching a thread");
+  unsigned bits = 0;
+  if (on) bits |= tracer_watched;
+  if (on && urgent) bits |= tracer_urgent;
+  std::atomic_ref(slot->control).store(bits);  // a full barrier: the slot is read after it
+  return Done{};
+}
+
+Result<ThreadSlot> BpfTracer::slot(pid_t tid) const {
+  const tracer_slot* shared = manages(tid) ? impl_->find(tid) : nullptr;
+  if (shared == nullptr) return Error(ESRCH, "reading a thread's slot");
+  const auto* words = reinterpret_cast<const volatile std::uint64_t*>(shared);
+  std::array<std::uint64_t, sizeof(tracer_slot) / sizeof(std::uint64_t)> copy{};
+  static_assert(sizeof copy == sizeof(tracer_slot));
+  tracer_slot raw{};
+  for (int tries = 0;; ++tries) {
+    const auto sequences = [&] {
+      const auto* slot = static_cast<const volatile tracer_slot*>(shared);
+      return std::pair(slot->block_seq, slot->wake_seq);
+    };
+    const auto before = sequences();
+    std::atomic_thread_fence(std::memory_order_acquire);
+    for (std::size_t i = 0; i < copy.size(); ++i) copy.at(i) = words[i];
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if ((before.first & 1) == 0 && (before.second & 1) == 0 && before == sequences()) break;
+    if (tries == most_reads) return Error(EAGAIN, "reading a thread's slot");
+  }
+  std::memcpy(&raw, copy.data(), sizeof raw);
+  if (raw.tid != static_cast<std::uint32_t>(tid)) return Error(ESRCH, "reading a thread's slot");
+  ThreadSlot out{.phase = static_cast<ThreadSlot::Phase>(raw.phase),
+                 .call = raw.call,
+                 .compat = (raw.block_flags & tracer_compat) != 0,
+                 .sleep = raw.sleep,
+                 .blocked_at = time_of(raw.blocked_at),
+                 .cpu = duration_of(raw.cpu_ns),
+                 .waker = waker_of(raw.waker, raw.waker_tgid, raw.waker_call, raw.waker_args, raw.wake_flags),
+                 .woken_at = time_of(raw.woken_at),
+                 .watched = (raw.control & tracer_watched) != 0};
+  std::copy_n(raw.args, out.args.size(), out.args.begin());
+  return out;
+}
+
+int BpfTracer::fd() const { return bpf_map__fd(impl_->loaded.programs->maps.ring); }
+
+std::size_t BpfTracer::read(BpfRecord* out, std::size_t most) {
+  tracer_record raw{};
+  std::size_t count = 0;
+  while (count < most && impl_->ring.next(&raw, sizeof raw)) out[count++] = record_of(raw);
+  return count;
+}
+
+std::uint64_t BpfTracer::lost() const { return std::atomic_ref(impl_->loaded.programs->bss->lost).load(); }
+std::uint64_t BpfTracer::without_slot() const {
+  return std::atomic_ref(impl_->loaded.programs->bss->without_slot).load();
+}
+bool BpfTracer::names_softirq_senders() const { return impl_->loaded.names_softirq_senders; }
+
+Result<Fd> BpfTracer::measure_costs() {
+  Fd fd(bpf_enable_stats(BPF_STATS_RUN_TIME));
+  if (!fd) return errno_error("measuring what BPF programs cost");
+  return fd;
+}
+
+std::vector<BpfProgramCost> BpfTracer::costs() const {
+  const auto& programs = impl_->loaded.programs->progs;
+  std::vector<BpfProgramCost> costs;
+  for (const bpf_program* program : {programs.on_switch, programs.on_waking, programs.on_softirq, programs.on_fork,
+                                     programs.on_exec, programs.on_exit}) {
+    bpf_prog_info info{};
+    __u32 size = sizeof info;
+    if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size) == 0)
+      costs.push_back({bpf_program__name(program), info.run_cnt, duration_of(info.run_time_ns)});
+  }
+  return costs;
+}
+
+}  // namespace swapd::sys

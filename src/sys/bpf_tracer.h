@@ -1,0 +1,140 @@
+// Who waits and who wakes, from the kernel's scheduler through BPF (docs/bpf.md).
+//
+// Threads are managed or not. A managed one has a slot that the kernel writes at each block and wake; reading it is a
+// look at shared memory. Its children and their threads are managed from before their first instruction, and the slot
+// is freed when it ends. Threads that are watched besides give a record for each block and wake; forks, execs and exits
+// of managed threads give one in any case.
+//
+// Tids, here and in arguments, are those of the initial pid namespace. Times are CLOCK_MONOTONIC.
+// One user: the caller serialises, also manage() and read().
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "base/time.h"
+
+namespace swapd::sys {
+
+struct BpfOptions {
+  // Rounded up to a power of two, 128 bytes each. Keep a third of them free: a child that finds its 32 places taken is
+  // not managed.
+  std::uint32_t slots = 16384;
+  std::size_t ring_bytes = std::size_t{1} << 20;     // rounded up to a power of two; a record takes 96
+  std::size_t wake_at_bytes = std::size_t{1} << 18;  // the reader is woken when so much waits, urgent or not
+  std::string btf = "/sys/kernel/btf/vmlinux";
+  std::string kallsyms = "/proc/kallsyms";
+  bool old_helpers = false;  // for tests: as if the kernel were older than 6.2
+};
+
+// Who ended a wait, and in which call. tid 0: nobody that could be named.
+struct Waker {
+  pid_t tid = 0;
+  pid_t tgid = 0;
+  std::int32_t call = -1;               // -1: in none (a page fault, a kernel thread)
+  std::array<std::uint64_t, 2> args{};  // the first two of the call
+  bool compat = false;                  // the call is of the 32-bit table
+  bool kernel_thread = false;           // or a worker of io_uring
+  bool interrupt = false;               // a timer, a disk, a packet from outside: nobody
+  // Woken by a soft interrupt that this thread's call ran: what it sent over loopback, or rarely a packet from outside.
+  // Believe it where the call fits the wait.
+  bool own_softirq = false;
+};
+
+struct ThreadSlot {
+  enum class Phase : std::uint8_t {
+    unknown,  // managed by manage(), and nothing seen since: procfs knows
+    running,  // has had a CPU since its last wait (it may be preempted now)
+    blocked,
+    woken,  // and has had no CPU since
+  } phase = Phase::unknown;
+  // The last wait, also when it is over.
+  std::int32_t call = -1;  // -1: in none
+  std::array<std::uint64_t, 6> args{};
+  bool compat = false;      // call and arguments are of the 32-bit table
+  std::uint16_t sleep = 0;  // the kernel's bits: 1 interruptible, 2 uninterruptible, 4 stopped, 8 traced
+  Time blocked_at;
+  Duration cpu{};  // CPU time in all, up to blocked_at
+  // The last wake, which may be older than the last wait.
+  Waker waker;
+  Time woken_at;
+  bool watched = false;
+};
+
+struct BpfRecord {
+  enum class What : std::uint8_t { blocked, woken, fork, exec, exit } what = What::blocked;
+  Time time;
+  pid_t tid = 0;   // fork: the child
+  pid_t tgid = 0;  // fork, exec, exit
+  // blocked
+  std::int32_t call = -1;
+  std::array<std::uint64_t, 6> args{};
+  bool compat = false;
+  std::uint16_t sleep = 0;
+  Duration cpu{};  // blocked, exit: CPU time in all
+  // woken
+  Waker waker;
+  Time blocked_at;
+  bool late = false;  // noticed only when the thread got a CPU; who woke it is right, when is not
+  // fork
+  pid_t parent = 0;              // the thread that forked
+  std::uint64_t start_time = 0;  // as in ThreadId
+  bool without_slot = false;     // fork, exec: it is not managed, because no slot was free
+  // exec: the tid before, another one where the thread was not its process's first. The slot has moved.
+  pid_t former_tid = 0;
+};
+
+struct BpfProgramCost {
+  std::string name;
+  std::uint64_t runs = 0;
+  Duration total{};  // with the measurement itself, some 50 ns a run
+};
+
+class BpfTracer {
+ public:
+  // Loads and attaches. The error names what is missing, in one line: BTF, a capability, the program that the kernel
+  // refused.
+  [[nodiscard]] static Result<std::unique_ptr<BpfTracer>> open(const BpfOptions& options = {});
+  BpfTracer(const BpfTracer&) = delete;
+  BpfTracer& operator=(const BpfTracer&) = delete;
+  ~BpfTracer();  // detaches; nothing is left in the kernel
+
+  // ESRCH: gone or ending. ENOSPC: no slot is free for it. A thread that it makes in the meantime is missed: take all
+  // threads of a process in, and look again until there is no new one.
+  [[nodiscard]] Status manage(pid_t tid);
+  [[nodiscard]] Status unmanage(pid_t tid);  // ESRCH: it was not
+  [[nodiscard]] bool manages(pid_t tid) const;
+
+  // ESRCH: not managed. EAGAIN: it was being written all the time.
+  [[nodiscard]] Result<ThreadSlot> slot(pid_t tid) const;
+  // urgent: a record of this thread wakes the reader at once. Watch first and then read the slot: what happened before
+  // is in the slot, what happens later in the ring (a block that falls in between may be in both).
+  [[nodiscard]] Status watch(pid_t tid, bool on, bool urgent);
+
+  // Polls readable (level-triggered, once woken) when an urgent record has come or wake_at_bytes have gathered. Records
+  // that are not urgent wait for the next read(): read at your own pace.
+  [[nodiscard]] int fd() const;
+  std::size_t read(BpfRecord* out, std::size_t most);
+  // Since open(): records that found the ring full, children that found no slot. Either asks for a scan.
+  [[nodiscard]] std::uint64_t lost() const;
+  [[nodiscard]] std::uint64_t without_slot() const;
+  // Without it, a wake by loopback traffic names nobody (kernel.kptr_restrict hides what is needed).
+  [[nodiscard]] bool names_softirq_senders() const;
+
+  // What each program has cost while a descriptor of measure_costs() was open (any process's; it slows all BPF
+  // programs).
+  [[nodiscard]] static Result<Fd> measure_costs();
+  [[nodiscard]] std::vector<BpfProgramCost> costs() const;
+
+ private:
+  struct Impl;
+  explicit BpfTracer(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace swapd::sys
