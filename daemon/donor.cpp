@@ -94,11 +94,18 @@ void Donor::rank_watches(Time now) {
   }
 }
 
-bool Donor::unexplored() const {
-  return std::ranges::any_of(waiting_, [&](ThreadId requester) {
-    const auto tree = model_.wait_tree(requester);
-    return std::ranges::any_of(tree, [&](ThreadId thread) { return !watched_.contains(thread) && may_watch(thread); });
-  });
+// Marks what the wait trees need. True: some of it is not looked at yet.
+bool Donor::unexplored(Time now) {
+  bool found = false;
+  for (const ThreadId requester : waiting_) {
+    for (const ThreadId thread : model_.wait_tree(requester)) {
+      if (const auto watch = watched_.find(thread); watch != watched_.end())
+        watch->second.last_needed = now;
+      else
+        found = found || may_watch(thread);
+    }
+  }
+  return found;
 }
 
 // Looks at every thread that the requester may be waiting for, as deep as the waits go.
@@ -244,14 +251,14 @@ void Donor::apply_boosts(Time now) {
 
 void Donor::reconcile(Time now) {
   if (ranks_changed_) rank_watches(now);
-  if (unexplored()) {
+  const std::vector<ThreadId> open(waiting_.begin(), waiting_.end());
+  if (unexplored(now)) {
     // First the help, then the look: to open a watch takes a while, and waits for a thread that is in execve(2).
     current_ = decider_.decide(model_, {waiting_.begin(), waiting_.end()}, now);
     apply_boosts(now);
+    for (const ThreadId requester : open) explore(requester, now);
   }
-  const std::vector<ThreadId> open(waiting_.begin(), waiting_.end());
   for (const ThreadId requester : open) {
-    explore(requester, now);
     if (waiting_.contains(requester)) ask_for_providers(requester, now, false);
   }
   look_again(now);

@@ -86,7 +86,7 @@ class Donor {
   };
 
   void rank_watches(Time now);
-  [[nodiscard]] bool unexplored() const;
+  [[nodiscard]] bool unexplored(Time now);
   void explore(ThreadId requester, Time now);
   void look_again(Time now);
   void remember_depths();

@@ -59,6 +59,7 @@ Waker waker_of(tracer_s32 tid, tracer_s32 tgid, tracer_s32 call, const tracer_u6
 
 BpfRecord record_of(const tracer_record& raw) {
   BpfRecord record{.time = time_of(raw.time), .tid = raw.tid};
+  record.without_slot = (raw.flags & tracer_without_slot) != 0;
   switch (raw.kind) {
     case tracer_record_blocked:
       record.what = BpfRecord::What::blocked;
@@ -79,13 +80,11 @@ BpfRecord record_of(const tracer_record& raw) {
       record.tgid = raw.other_tgid;
       record.parent = raw.other;
       record.start_time = raw.value / (1'000'000'000 / ticks_per_second);
-      record.without_slot = (raw.flags & tracer_without_slot) != 0;
       break;
     case tracer_record_exec:
       record.what = BpfRecord::What::exec;
       record.tgid = raw.other_tgid;
       record.former_tid = raw.other;
-      record.without_slot = (raw.flags & tracer_without_slot) != 0;
       break;
     default:
       record.what = BpfRecord::What::exit;

@@ -12,6 +12,8 @@
 #include <bpf/bpf_tracing.h>
 
 #include "layout.h"
+#include "managed.h"
+#include "waker.h"
 
 char license_text[] SEC("license") = "Dual BSD/GPL";  // some helpers are for GPL-compatible programs only
 
@@ -22,125 +24,18 @@ enum {
   flag_io_worker = 0x10,          // PF_IO_WORKER: threads of io_uring
   flag_user_worker = 0x4000,      // PF_USER_WORKER, since 6.4
   status_compat = 2,              // TS_COMPAT: the present call is of the 32-bit table
-  vector_net_tx = 2,              // interrupt.h
-  vector_net_rx = 3,
-  count_softirq = 0x100,       // preempt.h: serving a soft interrupt
-  count_interrupt = 0xff0000,  // … a hard one, or an NMI
 };
 
 // Set before loading.
-volatile const __u32 slot_mask = 16383;
 volatile const __u64 wake_at_bytes = 0;  // wake the reader when the ring holds this much
-// The code that runs soft interrupts for a thread that enables them: first address and end of each part.
-volatile const __u64 own_softirq_first[tracer_code_parts] = {};
-volatile const __u64 own_softirq_end[tracer_code_parts] = {};
-
-// The kernel has bpf_rdonly_cast (6.2): what an address holds can be read without a helper, each of which costs 20 to
-// 40 ns.
-volatile const __u32 can_cast = 0;  // a _Bool would be unknown to the C++ that sets it
-extern void* bpf_rdonly_cast(const void* object, __u32 type) __ksym __weak;
 __u64 regs_offset;  // of a thread's saved registers in its stack, once it is known
 
-// Places of per-CPU variables in their section, and of pcpu_hot, which holds the last three from 6.2 to 6.14.
-volatile const __u64 runqueues_at = 0, pcpu_hot_at = 0;
-volatile const __u64 preempt_count_at = 0, hardirq_stack_ptr_at = 0, hardirq_stack_inuse_at = 0;
-
-// Is a tid managed: one bit. Every switch and wake of the machine asks. Measured on top of an empty program, for a tid
-// that is not managed: bit 5 ns, task storage 27, hash map 41; with what leads to its slot where it is: 5, 27, 58.
-__u64 managed[tracer_max_tids / 64];
-__u64 lost;          // records for which the ring had no place
-__u64 without_slot;  // children left out because no slot was free
-
-// A slot is found by probing from tid mod slots on: tids are handed out in sequence, so the first look mostly hits, and
-// the line that is looked at is the one that will be written.
-struct {
-  __uint(type, BPF_MAP_TYPE_ARRAY);
-  __uint(map_flags, BPF_F_MMAPABLE);
-  __uint(max_entries, 16384);
-  __type(key, __u32);
-  __type(value, struct tracer_slot);
-} slots SEC(".maps");
+__u64 lost;  // records for which the ring had no place
 
 struct {
   __uint(type, BPF_MAP_TYPE_RINGBUF);
   __uint(max_entries, 1 << 20);
 } ring SEC(".maps");
-
-// The soft interrupt that a CPU serves, or last served.
-struct {
-  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-  __uint(max_entries, 1);
-  __type(key, __u32);
-  __type(value, __u32);
-} softirq_vector SEC(".maps");
-
-static __always_inline _Bool is_managed(__u32 tid) {
-  return managed[(tid / 64) % (tracer_max_tids / 64)] >> (tid % 64) & 1;
-}
-
-static __always_inline void set_managed(__u32 tid, _Bool on) {
-  __u64* word = &managed[(tid / 64) % (tracer_max_tids / 64)];
-  if (on)
-    __sync_fetch_and_or(word, 1ULL << (tid % 64));
-  else
-    __sync_fetch_and_and(word, ~(1ULL << (tid % 64)));
-}
-
-static __always_inline struct tracer_slot* slot_at(__u32 index) { return bpf_map_lookup_elem(&slots, &index); }
-
-static __attribute__((noinline)) struct tracer_slot* probe_slot(__u32 tid) {
-  for (__u32 i = 1; i < tracer_probes; ++i) {
-    struct tracer_slot* slot = slot_at((tid + i) & slot_mask);
-    if (slot && slot->tid == tid) return slot;
-  }
-  return 0;
-}
-
-static __always_inline struct tracer_slot* slot_of(__u32 tid) {
-  struct tracer_slot* slot = slot_at(tid & slot_mask);
-  return slot && slot->tid == tid ? slot : probe_slot(tid);
-}
-
-static __attribute__((noinline)) struct tracer_slot* claim_slot(__u32 tid) {
-  for (__u32 i = 0; i < tracer_probes; ++i) {
-    struct tracer_slot* slot = slot_at((tid + i) & slot_mask);
-    if (slot && slot->tid == 0 && __sync_val_compare_and_swap(&slot->tid, 0, tid) == 0) return slot;
-  }
-  return 0;
-}
-
-static __always_inline void clear_slot(struct tracer_slot* slot) {
-  slot->control = 0;
-  slot->phase = tracer_unknown;
-  slot->call = -1;
-  slot->blocked_at = slot->woken_at = slot->cpu_ns = 0;
-  slot->waker = slot->waker_tgid = 0;
-  slot->waker_call = -1;
-  slot->sleep = 0;
-  slot->block_flags = slot->wake_flags = 0;
-}
-
-static __always_inline void free_slot(struct tracer_slot* slot) {
-  clear_slot(slot);
-  barrier();
-  *(volatile __u32*)&slot->tid = 0;
-}
-
-// For a thread that has a CPU or is about to get its first one.
-static __always_inline struct tracer_slot* new_slot(__u32 tid, __u32 control) {
-  // A bit without a thread is left where user space took a thread in that was just ending.
-  struct tracer_slot* slot = is_managed(tid) ? slot_of(tid) : 0;
-  if (!slot) slot = claim_slot(tid);
-  if (!slot) {
-    __sync_fetch_and_add(&without_slot, 1);
-    return 0;
-  }
-  clear_slot(slot);
-  slot->control = control;
-  slot->phase = tracer_running;
-  set_managed(tid, 1);
-  return slot;
-}
 
 // A sequence that two wakers happen to write at once (one of them the thread itself) is right again after the next.
 static __always_inline void begin_write(__u32* sequence) {
@@ -222,7 +117,6 @@ static __always_inline void block(struct task_struct* task) {
     slot->block_flags = tracer_kernel;
   } else {
     slot->call = regs->orig_ax;
-    slot->args[3] = regs->r10;
     if (task->thread_info.status & status_compat) {
       slot->block_flags = tracer_compat;
       slot->args[0] = (__u32)regs->bx;
@@ -300,63 +194,6 @@ int BPF_PROG(on_switch, _Bool preempted, struct task_struct* prev, struct task_s
 }
 
 // ---- wakes ----
-
-// Who runs a soft interrupt? One that is pending when a thread enables them again (local_bh_enable, do_softirq) runs on
-// the interrupt stack, called from there: that is the thread's own doing, as the delivery of what it sends to
-// the loopback device is. One that runs at the end of a hard interrupt was called from that interrupt's entry, or runs
-// on the thread's stack where the interrupt came from user space; ksoftirqd runs it on its own stack. So the return
-// address at the top of the interrupt stack tells. What a hard interrupt had raised while soft ones were disabled is
-// run there too, so it must be the network's besides.
-static __always_inline _Bool softirq_is_own(__u64 base) {
-  const __u32 key = 0;
-  const __u32* vector = bpf_map_lookup_elem(&softirq_vector, &key);
-  if (!vector || (*vector != vector_net_tx && *vector != vector_net_rx)) return 0;
-  __u64 top = 0, back = 0;
-  _Bool in_use = 0;
-  if (bpf_core_type_exists(struct pcpu_hot)) {
-    struct pcpu_hot* hot = (struct pcpu_hot*)(base + pcpu_hot_at);
-    bpf_probe_read_kernel(&in_use, sizeof in_use, &hot->hardirq_stack_inuse);
-    bpf_probe_read_kernel(&top, sizeof top, &hot->hardirq_stack_ptr);
-  } else {
-    bpf_probe_read_kernel(&in_use, sizeof in_use, (void*)(base + hardirq_stack_inuse_at));
-    bpf_probe_read_kernel(&top, sizeof top, (void*)(base + hardirq_stack_ptr_at));
-  }
-  if (!in_use || bpf_probe_read_kernel(&back, sizeof back, (void*)(top - sizeof back)) != 0) return 0;
-  for (int i = 0; i < tracer_code_parts; ++i)
-    if (back > own_softirq_first[i] && back <= own_softirq_end[i]) return 1;
-  return 0;
-}
-
-// Where this CPU's variables begin. A kernel without CONFIG_KALLSYMS_ALL cannot name them to a program, but the running
-// thread leads to the run queue of its CPU, and BTF says how far the others are from that.
-static __always_inline __u64 percpu_base(struct task_struct* current) {
-  struct cfs_rq* cfs = current->se.cfs_rq;
-  if (bpf_core_field_exists(cfs->rq)) return (__u64)cfs->rq - runqueues_at;
-  return (__u64)cfs - bpf_core_field_offset(struct rq, cfs) - runqueues_at;
-}
-
-SEC("tp_btf/softirq_entry")
-int BPF_PROG(on_softirq, unsigned int vector) {
-  const __u32 key = 0;
-  __u32* served = bpf_map_lookup_elem(&softirq_vector, &key);
-  if (served) *served = vector;
-  return 0;
-}
-
-// Is the running thread the one that wakes? Flags of the wake; tracer_interrupt: no.
-static __always_inline __u8 sender_flags(struct task_struct* current) {
-  const __u64 base = percpu_base(current);
-  void* at = (void*)(base + preempt_count_at);
-  if (bpf_core_type_exists(struct pcpu_hot)) at = &((struct pcpu_hot*)(base + pcpu_hot_at))->preempt_count;
-  int count = count_interrupt;
-  if (can_cast)  // any structure that begins with a number would do
-    count = ((struct qspinlock*)bpf_rdonly_cast(at, bpf_core_type_id_kernel(struct qspinlock)))->val.counter;
-  else
-    bpf_probe_read_kernel(&count, sizeof count, at);
-  if (count & count_interrupt) return tracer_interrupt;
-  if (!(count & count_softirq)) return 0;
-  return softirq_is_own(base) ? tracer_own_softirq : tracer_interrupt;
-}
 
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct* task) {

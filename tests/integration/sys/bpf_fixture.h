@@ -36,12 +36,26 @@ inline void read_byte(int fd) {
 
 inline void write_byte(int fd) { (void)!::write(fd, "x", 1); }
 
+// A child of one thread: a sanitizer's fork(3) starts one of its own there. Such a child makes system calls only.
+inline pid_t bare_fork() { return static_cast<pid_t>(::syscall(SYS_fork)); }
+
 struct Pipe {
   Pipe() {
     std::array<int, 2> ends{};
     if (::pipe(ends.data()) != 0) std::abort();
     in.reset(ends[0]);
     out.reset(ends[1]);
+  }
+  // From a thread of another process: who it is.
+  void tell_tid() const {
+    const auto tid = static_cast<pid_t>(::syscall(SYS_gettid));
+    (void)!::write(out.get(), &tid, sizeof tid);
+  }
+  [[nodiscard]] pid_t told_tid() const {
+    pid_t tid = 0;
+    while (::read(in.get(), &tid, sizeof tid) < 0) {
+    }
+    return tid;
   }
   Fd in, out;
 };

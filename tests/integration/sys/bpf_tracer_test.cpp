@@ -104,10 +104,13 @@ TEST_F(Bpf, PreemptionIsNoBlock) {
 }
 
 TEST_F(Bpf, ChildrenAreManagedFromTheirFirstBlock) {
-  const Pipe pipe;
+  const Pipe pipe, tids;
   Role parent([&](Role&) {
     if (::fork() == 0) {
-      std::thread thread([&] { ::syscall(SYS_pause); });
+      std::thread thread([&] {
+        tids.tell_tid();
+        ::syscall(SYS_pause);
+      });
       read_byte(pipe.in.get());
       ::_exit(0);
     }
@@ -124,8 +127,9 @@ TEST_F(Bpf, ChildrenAreManagedFromTheirFirstBlock) {
   std::string word;
   for (int field = 1; field <= 22; ++field) stat >> word;
   EXPECT_EQ(std::to_string(record_.start_time), word);
-  ASSERT_TRUE(find([&](const BpfRecord& r) { return r.what == What::fork && r.parent == child; }));
-  const pid_t thread = record_.tid;
+  const pid_t thread = tids.told_tid();
+  ASSERT_TRUE(find(What::fork, thread));
+  EXPECT_EQ(record_.parent, child);
   EXPECT_EQ(record_.tgid, child);
   EXPECT_TRUE(rests_in(child, SYS_read));
   EXPECT_TRUE(rests_in(thread, SYS_pause));
@@ -159,7 +163,7 @@ TEST_F(Bpf, ChildrenWithoutASlotAreCounted) {
   const Pipe pipe;
   Role parent([&](Role& role) {
     for (int i = 0; i < 40; ++i) {
-      if (::fork() != 0) continue;
+      if (test::bare_fork() != 0) continue;
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
       read_byte(pipe.in.get());
       ::_exit(0);
@@ -177,11 +181,18 @@ TEST_F(Bpf, ChildrenWithoutASlotAreCounted) {
 }
 
 TEST_F(Bpf, ExecByAnotherThreadMovesTheSlot) {
-  Role process([](Role&) { std::thread([] { ::execl("/bin/sleep", "sleep", "100", nullptr); }).join(); });
+  const Pipe tids;
+  Role process([&](Role&) {
+    std::thread([&] {
+      tids.tell_tid();
+      ::execl("/bin/sleep", "sleep", "100", nullptr);
+    }).join();
+  });
   watch(process);
   process.go();
-  ASSERT_TRUE(find([&](const BpfRecord& r) { return r.what == What::fork && r.parent == process.pid(); }));
-  const pid_t thread = record_.tid;
+  const pid_t thread = tids.told_tid();
+  ASSERT_TRUE(find(What::fork, thread));
+  EXPECT_EQ(record_.parent, process.pid());
   ASSERT_TRUE(find(What::exec, process.pid()));
   EXPECT_EQ(record_.former_tid, thread);
   EXPECT_FALSE(tracer_->manages(thread));

@@ -135,7 +135,7 @@ TEST_F(BpfWaker, OfALoopbackConnection) {
 
 TEST_F(BpfWaker, OfAParentIsItsChild) {
   Role parent([](Role& role) {
-    const pid_t child = ::fork();
+    const pid_t child = test::bare_fork();
     if (child == 0) {
       role.word();
       ::_exit(0);

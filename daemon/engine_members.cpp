@@ -1,0 +1,178 @@
+// The engine's managed set: who joins it, changes in it and leaves it.
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "engine.h"
+
+namespace swapd::daemon {
+
+void Engine::enrol(ThreadId id, pid_t tgid, const SchedAttr& base, std::uint32_t uid, Time now) {
+  const MemberThread* known = members_.thread(id.tid);
+  if (known != nullptr && known->id != id) exited(id.tid, now);  // a recycled tid
+  if (members_.process(tgid) == nullptr) return;                 // and its process went with it
+  members_.add_thread({.id = id, .tgid = tgid, .base = base});
+  const MemberProcess* process = members_.process(tgid);
+  if (process != nullptr && process->managed) {
+    take(Enrolled{.time = now, .thread = id, .tgid = tgid, .uid = uid, .base = base});
+    donor_->base_changed();
+  }
+}
+
+void Engine::child(const sys::ProcEvent& fork, Time now) {
+  const pid_t tid = fork.tid;
+  const pid_t tgid = fork.tgid;
+  const bool new_process = tid == tgid;
+  // Of a new thread the connector names the parent of its process; what counts is the process.
+  const pid_t parent_tgid = new_process ? fork.parent_tgid : tgid;
+  const MemberProcess* parent = members_.process(parent_tgid);
+  if (parent == nullptr) return;
+  const auto id = procfs_.thread_id(tid);
+  const auto attr = scheduler_.get(tid);
+  if (!id || !attr) return;  // gone already
+  if (const MemberProcess* stale = members_.process(tgid);
+      new_process && stale != nullptr && stale->start_time != id->start_time) {
+    for (const pid_t thread : std::vector(stale->threads)) exited(thread, now);  // of their end nothing was heard
+    parent = members_.process(parent_tgid);
+    if (parent == nullptr) return;
+  }
+  if (new_process && members_.process(tgid) == nullptr) {
+    const std::string class_name = parent->class_name;
+    const bool managed = parent->managed;
+    members_.add_process(tgid, id->start_time, parent->uid, class_name).managed = managed;
+    parent = members_.process(parent_tgid);  // the table may have moved
+    if (const auto listener = listener_of_.find(parent_tgid); listener != listener_of_.end())
+      listener_of_[tgid] = listener->second;
+  }
+  SchedAttr base = *attr;
+  // What a boosted parent's child starts with is reset-on-fork's; the actuator knows, for a while, who was boosted when
+  // it forked.
+  const MemberThread* from = members_.thread(new_process ? fork.parent_tid : tgid);
+  constexpr std::size_t most_makers = 64;  // of a thread: any thread of its process
+  if (new_process && from != nullptr) actuator_.adopt_child(*id, from->id);
+  for (std::size_t i = 0; !new_process && i < std::min(parent->threads.size(), most_makers); ++i)
+    actuator_.adopt_child(*id, members_.thread(parent->threads[i])->id);
+  if (const auto again = scheduler_.get(tid)) base = *again;
+  enrol(*id, tgid, base, members_.process(tgid)->uid, now);
+  if (new_process && parent->managed) {
+    // Whoever waits for it, or for any child of that parent, waits for this thread: no scan need find it.
+    const auto u64 = [](pid_t pid) { return static_cast<std::uint64_t>(pid); };
+    const Resource itself{ResourceKind::child_exit, {u64(tgid), id->start_time}};
+    const Resource any{ResourceKind::child_exit, {0, 0, u64(parent->tgid), parent->start_time}};
+    for (const Resource& resource : {itself, any})
+      take(Accessed{.time = now, .thread = *id, .resource = resource, .evidence = Evidence::child});
+  }
+  if (notes_wanted_.load(std::memory_order_relaxed)) {
+    note(
+        {.type = Note::Type::spawned, .time = now, .thread = *id, .tgid = tgid, .other = from ? from->id : ThreadId{}});
+  }
+}
+
+void Engine::exited(pid_t tid, Time now) {
+  const MemberThread* member = members_.thread(tid);
+  if (member == nullptr) return;
+  const ThreadId id = member->id;
+  const pid_t tgid = member->tgid;
+  take(Exited{.time = now, .thread = id});
+  donor_->forget(id, true);
+  members_.remove_thread(tid);
+  if (members_.process(tgid) == nullptr) listener_of_.erase(tgid);
+  donor_->base_changed();
+}
+
+std::optional<observe::Member> Engine::identify(pid_t tid) {
+  const MemberThread* member = members_.thread(tid);
+  if (member == nullptr) return std::nullopt;
+  const MemberProcess* process = members_.process(member->tgid);
+  if (process == nullptr || !process->managed) return std::nullopt;
+  return observe::Member{member->id, member->tgid};
+}
+
+// Whoever of its threads calls execve(2) becomes the leader, with its tid and start time, and keeps its attributes:
+// what was lent to the one it was is still on it. And the user may be another now.
+void Engine::execed(const sys::ProcEvent& exec, Time now) {
+  const MemberThread* leader = members_.thread(exec.tid);
+  const MemberProcess* process = members_.process(exec.tgid);
+  if (leader == nullptr || process == nullptr) return;
+  const ThreadId id = leader->id;
+  for (const pid_t tid : std::vector(process->threads)) {
+    const MemberThread* sibling = members_.thread(tid);
+    if (tid == exec.tid || sibling == nullptr || procfs_.thread_id(tid).ok()) continue;
+    actuator_.became(sibling->id, id);
+    exited(tid, now);
+  }
+  if (const auto uid = procfs_.uid(exec.tgid); uid && members_.set_uid(exec.tgid, *uid))
+    if (const MemberThread* again = members_.thread(exec.tid)) enrol(id, exec.tgid, again->base, *uid, now);
+  take(Execed{.time = exec.time, .thread = id});
+}
+
+void Engine::take_proc_events(Time now) {
+  if (!proc_events_) return;
+  std::array<sys::ProcEvent, 64> batch;
+  for (;;) {
+    const auto n = proc_events_->read(batch.data(), batch.size());
+    if (!n) {  // some were lost: look at everything anew
+      lost_.fetch_add(1, std::memory_order_relaxed);
+      next_roster_ = now;
+      rescan_ = true;
+      if (n.error().code() == ENOBUFS) continue;
+      proc_events_.reset();  // scans find the children from now on
+      return;
+    }
+    for (const sys::ProcEvent& e : std::span(batch).first(*n)) {
+      switch (e.what) {
+        case sys::ProcEvent::What::fork:
+          child(e, now);
+          break;
+        case sys::ProcEvent::What::exec:
+          execed(e, now);
+          break;
+        case sys::ProcEvent::What::exit:
+          exited(e.tid, now);
+          break;
+      }
+    }
+    if (*n < batch.size()) return;
+  }
+}
+
+// What the worker read may be over by now: a priority that was lent then must not become the thread's own.
+void Engine::take_roster(const RosterAnswer& answer, Time now) {
+  std::unordered_set<pid_t> alive;
+  std::unordered_set<pid_t> other_user;
+  for (const RosterAnswer::Entry& e : answer.threads) {
+    if (const MemberProcess* stale = members_.process(e.tgid);
+        stale != nullptr && stale->start_time != e.process_start) {
+      for (const pid_t tid : std::vector(stale->threads)) exited(tid, now);
+      if (e.parent == 0) continue;  // the pid is a stranger's
+    }
+    alive.insert(e.id.tid);
+    if (members_.process(e.tgid) == nullptr) {
+      const MemberProcess* parent = members_.process(e.parent);
+      if (parent == nullptr) continue;
+      const std::string class_name = parent->class_name;
+      const bool managed = parent->managed;
+      members_.add_process(e.tgid, e.process_start, e.uid, class_name).managed = managed;
+      if (const auto listener = listener_of_.find(e.parent); listener != listener_of_.end())
+        listener_of_[e.tgid] = listener->second;
+    }
+    if (members_.set_uid(e.tgid, e.uid)) other_user.insert(e.tgid);
+    const MemberThread* known = members_.thread(e.id.tid);
+    if (known != nullptr && known->id == e.id && known->base == e.attr && !other_user.contains(e.tgid)) continue;
+    if (actuator_.base(e.id)) {
+      if (known != nullptr && other_user.contains(e.tgid)) enrol(e.id, e.tgid, known->base, e.uid, now);
+      continue;
+    }
+    if (const auto attr = scheduler_.get(e.id.tid)) enrol(e.id, e.tgid, *attr, e.uid, now);
+  }
+  std::vector<pid_t> gone;
+  for (const pid_t pid : answer.question.members) {
+    const MemberProcess* process = members_.process(pid);
+    if (process == nullptr) continue;
+    for (const pid_t tid : process->threads)
+      if (!alive.contains(tid) && !procfs_.thread_id(tid).ok()) gone.push_back(tid);
+  }
+  for (const pid_t tid : gone) exited(tid, now);
+}
+
+}  // namespace swapd::daemon
