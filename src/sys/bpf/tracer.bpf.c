@@ -28,7 +28,7 @@ enum {
 
 // Set before loading.
 volatile const __u64 wake_at_bytes = 0;  // wake the reader when the ring holds this much
-__u64 regs_offset;  // of a thread's saved registers in its stack, once it is known
+__u64 regs_offset;                       // of a thread's saved registers in its stack, once it is known
 
 __u64 lost;  // records for which the ring had no place
 
