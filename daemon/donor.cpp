@@ -124,7 +124,7 @@ void Donor::explore(ThreadId requester, Time now) {
     }
     if (!grown) return;
     scratch_.clear();
-    observer_.drain(now, scratch_);
+    observer_.report_new(now, scratch_);
     const std::vector<Event> batch = std::move(scratch_);
     scratch_ = {};
     for (const Event& event : batch) take(event);

@@ -17,7 +17,7 @@ void Engine::add_listener(std::shared_ptr<observe::Receiver> receiver, pid_t pid
                           Time now) {
   const auto leader = procfs_.thread_id(pid);
   const auto uid = procfs_.uid(pid);
-  observer_->add(receiver);
+  seccomp_->add(receiver);
   receiver->set_urgent(urgent_);
   receivers_.push_back(receiver);
   listener_of_[pid] = receiver.get();
@@ -28,7 +28,7 @@ void Engine::add_listener(std::shared_ptr<observe::Receiver> receiver, pid_t pid
 }
 
 void Engine::remove_listener(const observe::Receiver* receiver) {
-  observer_->remove(receiver);
+  if (seccomp_ != nullptr) seccomp_->remove(receiver);
   following_.erase(receiver);
   std::erase_if(listener_of_, [&](const auto& l) { return l.second == receiver; });
   std::erase_if(receivers_, [&](const auto& r) {
@@ -62,14 +62,17 @@ Status Engine::release(pid_t pid) {
     return Error(ENOENT, "process " + std::to_string(pid) + " is not managed");
   members_.set_managed(tgid, false);
   const Time now = clock_.now();
-  for (const pid_t tid : process->threads) {
+  const ThreadId leader{tgid, process->start_time};
+  for (const pid_t tid : std::vector(process->threads)) {
     const ThreadId id = members_.thread(tid)->id;
     take(Exited{.time = now, .thread = id});  // to the model it is gone
     donor_->forget(id, false);
+    observer_->release(id);
+    if (!needs_listeners()) members_.remove_thread(tid);  // nothing of it stays; a filter would
   }
   donor_->base_changed();
   if (notes_wanted_.load(std::memory_order_relaxed))
-    note({.type = Note::Type::unenrolled, .time = now, .thread = {tgid, process->start_time}, .tgid = tgid});
+    note({.type = Note::Type::unenrolled, .time = now, .thread = leader, .tgid = tgid});
   return Done{};
 }
 

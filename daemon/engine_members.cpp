@@ -12,6 +12,8 @@ void Engine::enrol(ThreadId id, pid_t tgid, const SchedAttr& base, std::uint32_t
   if (known != nullptr && known->id != id) exited(id.tid, now);  // a recycled tid
   if (members_.process(tgid) == nullptr) return;                 // and its process went with it
   members_.add_thread({.id = id, .tgid = tgid, .base = base});
+  if (const Status taken = observer_->manage({id, tgid}); !taken && !taken.error().gone())
+    lost_.fetch_add(1, std::memory_order_relaxed);  // its waits will not be seen
   const MemberProcess* process = members_.process(tgid);
   if (process != nullptr && process->managed) {
     take(Enrolled{.time = now, .thread = id, .tgid = tgid, .uid = uid, .base = base});
@@ -106,32 +108,53 @@ void Engine::execed(const sys::ProcEvent& exec, Time now) {
   take(Execed{.time = exec.time, .thread = id});
 }
 
+void Engine::happened(const sys::ProcEvent& event, Time now) {
+  switch (event.what) {
+    case sys::ProcEvent::What::fork:
+      child(event, now);
+      break;
+    case sys::ProcEvent::What::exec:
+      execed(event, now);
+      break;
+    case sys::ProcEvent::What::exit:
+      exited(event.tid, now);
+      break;
+  }
+}
+
+void Engine::look_anew(std::uint64_t lost, Time now) {
+  lost_.fetch_add(lost, std::memory_order_relaxed);
+  next_roster_ = now;
+  rescan_ = true;
+}
+
+void Engine::take_in(const std::vector<RosterAnswer::Entry>& threads, const std::string& class_name) {
+  const Time now = clock_.now();
+  if (members_.empty()) next_tick_ = now;
+  for (const RosterAnswer::Entry& e : threads) {
+    if (const MemberProcess* stale = members_.process(e.tgid); stale != nullptr && stale->start_time != e.process_start)
+      for (const pid_t tid : std::vector(stale->threads)) exited(tid, now);
+    members_.add_process(e.tgid, e.process_start, e.uid, class_name);
+    members_.set_managed(e.tgid, true);
+    const SchedAttr base = actuator_.base(e.id).value_or(e.attr);
+    enrol(e.id, e.tgid, base, e.uid, now);
+  }
+  next_roster_ = now;
+  rescan_ = true;
+}
+
 void Engine::take_proc_events(Time now) {
   if (!proc_events_) return;
   std::array<sys::ProcEvent, 64> batch;
   for (;;) {
     const auto n = proc_events_->read(batch.data(), batch.size());
-    if (!n) {  // some were lost: look at everything anew
-      lost_.fetch_add(1, std::memory_order_relaxed);
-      next_roster_ = now;
-      rescan_ = true;
+    if (!n) {  // some were lost
+      look_anew(1, now);
       if (n.error().code() == ENOBUFS) continue;
       proc_events_.reset();  // scans find the children from now on
       return;
     }
-    for (const sys::ProcEvent& e : std::span(batch).first(*n)) {
-      switch (e.what) {
-        case sys::ProcEvent::What::fork:
-          child(e, now);
-          break;
-        case sys::ProcEvent::What::exec:
-          execed(e, now);
-          break;
-        case sys::ProcEvent::What::exit:
-          exited(e.tid, now);
-          break;
-      }
-    }
+    for (const sys::ProcEvent& e : std::span(batch).first(*n)) happened(e, now);
     if (*n < batch.size()) return;
   }
 }

@@ -1,0 +1,297 @@
+#include "observe/bpf_observer.h"
+
+#include <linux/futex.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "observe/compat_calls.h"
+#include "observe/syscall_table.h"
+
+namespace swapd::observe {
+
+namespace {
+
+constexpr std::size_t records_a_drain = 8192;    // the engine's turn stays bounded
+constexpr std::size_t most_asked = 512;          // threads whose last waker is read to find out whom a thread has woken
+constexpr std::uint16_t sleeps_stopped = 4 | 8;  // sched.h: stopped by a signal, traced
+
+bool holds(const std::vector<Resource>& resources, const Resource& one) {
+  return std::ranges::find(resources, one) != resources.end();
+}
+
+CallSite site_of(const Member& member, std::int32_t call, const std::array<std::uint64_t, 6>& args, bool compat,
+                 std::uint16_t sleep) {
+  CallSite site{.tid = member.id.tid, .tgid = member.tgid, .nr = call, .args = args};
+  if ((sleep & sleeps_stopped) != 0) return {.tid = site.tid, .tgid = site.tgid};
+  if (compat) site.nr = native_call(call);
+  return site;
+}
+
+}  // namespace
+
+BpfObserver::BpfObserver(std::unique_ptr<sys::BpfTracer> tracer, const sys::Procfs& procfs, Resolver& resolver,
+                         Hooks hooks, int epoll)
+    : tracer_(std::move(tracer)),
+      procfs_(procfs),
+      hooks_(std::move(hooks)),
+      resolver_(resolver),
+      teller_(resolver, hooks_) {
+  epoll_event event{.events = EPOLLIN, .data = {.u64 = first_key}};
+  ::epoll_ctl(epoll, EPOLL_CTL_ADD, tracer_->fd(), &event);
+}
+
+BpfObserver::~BpfObserver() = default;
+
+// --- the managed set
+
+Status BpfObserver::manage(const Member& member) {
+  if (Status taken = tracer_->manage(member.id.tid); !taken) return taken;
+  managed_[member.id.tid] = member.id;
+  return Done{};
+}
+
+void BpfObserver::release(ThreadId thread) {
+  const auto found = managed_.find(thread.tid);
+  if (found == managed_.end() || found->second != thread) return;  // its tid is another thread's by now
+  managed_.erase(found);
+  (void)tracer_->unmanage(thread.tid);
+}
+
+void BpfObserver::forget(ThreadId thread) {
+  unwatch(thread);
+  if (const auto found = managed_.find(thread.tid); found != managed_.end() && found->second == thread)
+    managed_.erase(found);  // the kernel has let it go when it ended
+}
+
+void BpfObserver::watch(const Member& member, bool sender) {
+  auto& slot = watched_[member.id.tid];
+  if (slot && slot->wait.member.id == member.id) {
+    slot->sender = slot->sender || sender;
+    return;
+  }
+  if (slot) std::erase(fresh_, slot.get());
+  slot = std::make_unique<Watched>();
+  slot->wait.member = member;
+  slot->sender = sender;
+  (void)tracer_->watch(member.id.tid, true, true);  // gone: its exit is on the way
+  fresh_.push_back(slot.get());
+}
+
+void BpfObserver::unwatch(ThreadId thread) {
+  const auto found = watched_.find(thread.tid);
+  if (found == watched_.end() || found->second->wait.member.id != thread) return;
+  (void)tracer_->watch(thread.tid, false, false);
+  std::erase(fresh_, found->second.get());
+  watched_.erase(found);
+}
+
+// --- what has happened
+
+void BpfObserver::ready(std::uint64_t /*key*/, bool /*hung_up*/) { ++wakeups_; }
+
+std::optional<Time> BpfObserver::deadline() const { return fresh_.empty() ? std::nullopt : std::optional(Time{}); }
+
+void BpfObserver::drain(Time now, std::vector<Event>& out) {
+  report_new(now, out);
+  std::array<sys::BpfRecord, 64> records;
+  for (std::size_t total = 0; total < records_a_drain;) {
+    const std::size_t n = tracer_->read(records.data(), records.size());
+    for (const sys::BpfRecord& record : std::span(records).first(n)) take(record, out);
+    total += n;
+    if (n < records.size()) break;
+  }
+  look_for_losses(now, out);
+}
+
+void BpfObserver::report_new(Time now, std::vector<Event>& out) {
+  std::vector<Watched*> fresh;
+  fresh.swap(fresh_);
+  for (Watched* w : fresh) {
+    w->fresh = false;
+    read_slot(*w, now, out);
+    if (!w->wait.blocked) out.emplace_back(Woken{.time = now, .thread = w->wait.member.id, .unrelated = true});
+  }
+}
+
+void BpfObserver::take(const sys::BpfRecord& record, std::vector<Event>& out) {
+  using What = sys::BpfRecord::What;
+  using Life = sys::ProcEvent::What;
+  switch (record.what) {
+    case What::fork: {
+      const auto parent = hooks_.identify(record.parent);
+      hooks_.lifecycle({.what = Life::fork,
+                        .time = record.time,
+                        .tid = record.tid,
+                        .tgid = record.tgid,
+                        .parent_tid = record.parent,
+                        .parent_tgid = parent ? parent->tgid : 0});
+      break;
+    }
+    case What::exec:
+      hooks_.lifecycle({.what = Life::exec, .time = record.time, .tid = record.tid, .tgid = record.tgid});
+      break;
+    case What::exit:
+      hooks_.lifecycle({.what = Life::exit, .time = record.time, .tid = record.tid, .tgid = record.tgid});
+      break;
+    case What::blocked:
+    case What::woken: {
+      const auto found = watched_.find(record.tid);
+      if (found == watched_.end() || found->second->fresh) break;
+      Watched& w = *found->second;
+      if (record.what == What::blocked) {
+        // A block that fell between the watch and the look was told already.
+        if (record.time > w.wait.since)
+          block(w, record.time, site_of(w.wait.member, record.call, record.args, record.compat, record.sleep), out);
+      } else if (record.blocked_at >= w.wait.since || record.blocked_at == Time{}) {
+        wake(w, record.time, &record.waker, out);
+      }
+      break;
+    }
+  }
+}
+
+void BpfObserver::look_for_losses(Time now, std::vector<Event>& out) {
+  const std::uint64_t losses = tracer_->lost() + tracer_->without_slot();
+  if (losses == losses_) return;
+  hooks_.lost(losses - losses_);
+  losses_ = losses;
+  for (const auto& [tid, w] : watched_) read_slot(*w, now, out);
+}
+
+void BpfObserver::look(ThreadId thread, Time now, std::vector<Event>& out) {
+  const auto found = watched_.find(thread.tid);
+  if (found != watched_.end() && found->second->wait.member.id == thread && !found->second->fresh)
+    read_slot(*found->second, now, out);
+}
+
+void BpfObserver::read_slot(Watched& w, Time now, std::vector<Event>& out) {
+  const auto slot = tracer_->slot(w.wait.member.id.tid);
+  if (!slot) return;  // gone, or never still: it counts as runnable
+  switch (slot->phase) {
+    case sys::ThreadSlot::Phase::unknown:
+      read_procfs(w, now, out);
+      break;
+    case sys::ThreadSlot::Phase::running:
+    case sys::ThreadSlot::Phase::woken:
+      if (w.wait.blocked) wake(w, std::max(slot->woken_at, w.wait.since), &slot->waker, out);
+      break;
+    case sys::ThreadSlot::Phase::blocked:
+      if (slot->blocked_at > w.wait.since)
+        block(w, slot->blocked_at, site_of(w.wait.member, slot->call, slot->args, slot->compat, slot->sleep), out);
+      break;
+  }
+}
+
+// It has slept since before it was managed.
+void BpfObserver::read_procfs(Watched& w, Time now, std::vector<Event>& out) {
+  const auto state = procfs_.syscall(w.wait.member.id.tid);
+  if (!state || state->running || w.wait.blocked) return;
+  const std::int32_t call = state->in_call ? state->nr : -1;
+  block(w, now, site_of(w.wait.member, call, state->args, false, 0), out);
+}
+
+void BpfObserver::block(Watched& w, Time time, const CallSite& site, std::vector<Event>& out) {
+  teller_.wake(w.wait, time, out);  // of the end of the last wait nothing was heard
+  teller_.block(w.wait, time, site, out);
+  if (w.sender) name_sent_to(w, out);
+}
+
+// Whom did this thread wake last? Probably the one it now waits for. Their slots tell; asked once a kind of wait.
+void BpfObserver::name_sent_to(Watched& w, std::vector<Event>& out) {
+  if (w.wait.awaited.empty() || managed_.size() > most_asked || same_call(w.hinted, w.wait.site)) return;
+  const pid_t own = w.wait.member.id.tid;
+  ThreadId woken;
+  Time last{};
+  for (const auto& [tid, id] : managed_) {
+    if (tid == own) continue;
+    const auto slot = tracer_->slot(tid);
+    if (!slot || slot->waker.tid != own || slot->woken_at <= last || slot->woken_at > w.wait.since) continue;
+    woken = id;
+    last = slot->woken_at;
+  }
+  if (!woken.valid()) return;
+  w.hinted = w.wait.site;
+  for (const Resource& resource : w.wait.awaited)
+    out.emplace_back(
+        Accessed{.time = w.wait.since, .thread = woken, .resource = resource, .evidence = Evidence::sent_to});
+}
+
+void BpfObserver::wake(Watched& w, Time time, const sys::Waker* waker, std::vector<Event>& out) {
+  if (!w.wait.blocked) return;
+  teller_.wake(w.wait, time, out);
+  credit(w, *waker, std::get<Woken>(out.back()));
+}
+
+// --- who ended the wait, and by what
+
+void BpfObserver::credit(Watched& w, const sys::Waker& waker, Woken& woken) {
+  const auto by = waker.tid == 0 || waker.kernel_thread ? std::nullopt : hooks_.identify(waker.tid);
+  if (!by) {
+    woken.unrelated = true;  // time, a device, a stranger
+    return;
+  }
+  Understood& last = w.understood;
+  if (last.waker != waker.tid || last.call != waker.call || last.arg != waker.args[0] || last.awaited != w.wait.awaited)
+    last = understand(w, *by, waker, woken.time);
+  woken.by = by->id;
+  woken.through = last.through;
+  woken.unrelated = last.unrelated || (waker.own_softirq && !last.through);
+}
+
+BpfObserver::Understood BpfObserver::understand(const Watched& w, const Member& by, const sys::Waker& waker,
+                                                Time time) {
+  Understood out{.waker = waker.tid, .call = waker.call, .arg = waker.args[0], .awaited = w.wait.awaited};
+  const CallSite site{.tid = by.id.tid,
+                      .tgid = by.tgid,
+                      .nr = waker.compat ? native_call(waker.call) : waker.call,
+                      .args = {waker.args[0], waker.args[1]}};
+  const CallKind kind = call_entry(site.nr).kind;
+  if (kind == CallKind::kill) {
+    // The receiver is the one that woke, whoever the call names. One that did not wait for a signal was interrupted.
+    const auto signal = std::ranges::find(out.awaited, ResourceKind::signal, &Resource::kind);
+    out.unrelated = signal == out.awaited.end();
+    if (!out.unrelated) out.through = *signal;
+    return out;
+  }
+  const Access access = resolver_.access(site);
+  for (const auto* resources : {&access.accessed, &access.released})
+    for (const Resource& resource : *resources)
+      if (!out.through && holds(out.awaited, resource)) out.through = resource;
+  if (out.through) return out;
+  if (!access.complete)
+    hooks_.ask_access({.thread = by.id, .time = time, .site = site});
+  else
+    out.unrelated = !access.accessed.empty() || !access.released.empty();
+  return out;
+}
+
+void BpfObserver::resolve_again(ThreadId thread) {
+  const auto found = watched_.find(thread.tid);
+  if (found != watched_.end() && found->second->wait.member.id == thread) teller_.resolve_again(found->second->wait);
+}
+
+void BpfObserver::answer(const WaitAnswer& answer, std::vector<Event>& out) {
+  const auto found = watched_.find(answer.question.thread.tid);
+  if (found == watched_.end() || found->second->wait.member.id != answer.question.thread) return;
+  const std::size_t first = out.size();
+  teller_.answer(found->second->wait, answer, out);
+  if (out.size() != first && found->second->sender && found->second->wait.blocked) name_sent_to(*found->second, out);
+}
+
+void BpfObserver::answer(const AccessAnswer& answer, std::vector<Event>& out) {
+  for (const Resource& resource : answer.access.accessed)
+    out.emplace_back(Accessed{.time = answer.question.time,
+                              .thread = answer.question.thread,
+                              .resource = resource,
+                              .evidence = Evidence::woke});
+}
+
+Costs BpfObserver::costs() const {
+  return {.watched = watched_.size(), .wakeups = wakeups_, .polls = 0, .method = Costs::Method::bpf};
+}
+
+}  // namespace swapd::observe
