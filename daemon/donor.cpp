@@ -44,6 +44,7 @@ void Donor::take(const Event& event) {
     });
     if (!listed && !alone) return;
   }
+  if (const auto* woken = std::get_if<Woken>(&event)) learn_whom_to_expect(*woken);
   apply(event);
   if (const auto* blocked = std::get_if<Blocked>(&event)) {
     newly_blocked_.push_back(blocked->thread);
@@ -59,6 +60,30 @@ void Donor::take(const Event& event) {
   }
 }
 
+// Where one thread alone can end a wait, and does, nothing is to be learnt from the next one, nor to be done as long as
+// that thread has a CPU. Where there is a choice, the same once its confidence cannot rise further.
+void Donor::learn_whom_to_expect(const Woken& woken) {
+  const auto found = watched_.find(woken.thread);
+  if (found == watched_.end()) return;
+  const ThreadId by = woken.by && !woken.unrelated ? *woken.by : ThreadId{};
+  if (by == found->second.expected) return;
+  ThreadId expected;
+  const auto view = by.valid() ? model_.thread(woken.thread) : std::nullopt;
+  if (view && view->state == model::RunState::blocked) {
+    for (const Resource& resource : view->awaited) {
+      const auto providers = model_.providers(resource, woken.thread);
+      const auto provider = std::ranges::find(providers, by, &model::ProviderView::thread);
+      if (provider == providers.end()) continue;
+      const auto& settings = model_.settings().kinds.at(static_cast<std::size_t>(resource.kind));
+      if (providers.size() + view->awaited.size() == 2 || provider->confidence >= 2 * settings.base_confidence)
+        expected = by;
+    }
+  }
+  if (expected == found->second.expected) return;
+  found->second.expected = expected;
+  observer_.expect(woken.thread, expected);
+}
+
 bool Donor::may_watch(ThreadId thread) const {
   const MemberThread* member = members_.thread(thread);
   const MemberProcess* process = member == nullptr ? nullptr : members_.process(member->tgid);
@@ -70,7 +95,12 @@ void Donor::watch(ThreadId thread, bool is_important, Time now) {
   const MemberThread* member = members_.thread(thread);
   Watch& watch = watched_[thread];
   watch.last_needed = now;
-  watch.important = watch.important || is_important;
+  if (watch.important || is_important) {
+    if (!watch.urgent) observer_.set_urgent(thread, true);
+    watch.important = watch.urgent = true;
+  } else if (watch.urgent) {
+    urgent_.push_back(thread);
+  }
   observer_.watch({thread, member->tgid}, watch.important);
 }
 
@@ -88,6 +118,7 @@ void Donor::rank_watches(Time now) {
   });
   // A thread that has become important while it was watched as a provider may be waiting already.
   for (const auto& [id, w] : watched_) {
+    if (!w.important && w.urgent && std::ranges::find(urgent_, id) == urgent_.end()) urgent_.push_back(id);
     if (!w.important) continue;
     const auto view = model_.thread(id);
     if (view && view->state == model::RunState::blocked && !view->awaited.empty()) waiting_.insert(id);
@@ -99,13 +130,31 @@ bool Donor::unexplored(Time now) {
   bool found = false;
   for (const ThreadId requester : waiting_) {
     for (const ThreadId thread : model_.wait_tree(requester)) {
-      if (const auto watch = watched_.find(thread); watch != watched_.end())
-        watch->second.last_needed = now;
-      else
+      const auto watch = watched_.find(thread);
+      if (watch == watched_.end()) {
         found = found || may_watch(thread);
+        continue;
+      }
+      watch->second.last_needed = now;
+      if (watch->second.urgent) continue;
+      watch->second.urgent = true;
+      urgent_.push_back(thread);
+      observer_.set_urgent(thread, true);
     }
   }
   return found;
+}
+
+// Whom nobody waits for any more is heard of with the next batch.
+void Donor::calm_the_others(Time now) {
+  std::erase_if(urgent_, [&](ThreadId thread) {
+    const auto watch = watched_.find(thread);
+    if (watch == watched_.end() || watch->second.important) return true;
+    if (watch->second.last_needed == now) return false;
+    watch->second.urgent = false;
+    observer_.set_urgent(thread, false);
+    return true;
+  });
 }
 
 // Looks at every thread that the requester may be waiting for, as deep as the waits go.
@@ -261,6 +310,7 @@ void Donor::reconcile(Time now) {
   for (const ThreadId requester : open) {
     if (waiting_.contains(requester)) ask_for_providers(requester, now, false);
   }
+  calm_the_others(now);
   look_again(now);
   current_ = decider_.decide(model_, {waiting_.begin(), waiting_.end()}, now);
   for (const decide::Donation& donation : current_) {

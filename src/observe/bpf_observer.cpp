@@ -16,6 +16,7 @@ namespace swapd::observe {
 namespace {
 
 constexpr std::size_t records_a_drain = 8192;    // the engine's turn stays bounded
+constexpr int longest_chain = 32;                // of silent waits
 constexpr std::size_t most_asked = 512;          // threads whose last waker is read to find out whom a thread has woken
 constexpr std::uint16_t sleeps_stopped = 4 | 8;  // sched.h: stopped by a signal, traced
 
@@ -58,6 +59,12 @@ void BpfObserver::release(ThreadId thread) {
   const auto found = managed_.find(thread.tid);
   if (found == managed_.end() || found->second != thread) return;  // its tid is another thread's by now
   managed_.erase(found);
+  // Whoever waits for it in silence is looked at again.
+  if (const auto slot = tracer_->slot(thread.tid); slot && slot->awaited_by != 0)
+    if (const auto waiter = watched_.find(slot->awaited_by); waiter != watched_.end() && !waiter->second->fresh) {
+      waiter->second->fresh = true;
+      fresh_.push_back(waiter->second.get());
+    }
   (void)tracer_->unmanage(thread.tid);
 }
 
@@ -85,8 +92,23 @@ void BpfObserver::unwatch(ThreadId thread) {
   const auto found = watched_.find(thread.tid);
   if (found == watched_.end() || found->second->wait.member.id != thread) return;
   (void)tracer_->watch(thread.tid, false, false);
+  (void)tracer_->expect(thread.tid, 0, -1, 0);
   std::erase(fresh_, found->second.get());
   watched_.erase(found);
+}
+
+BpfObserver::Watched* BpfObserver::find(ThreadId thread) {
+  const auto found = watched_.find(thread.tid);
+  return found != watched_.end() && found->second->wait.member.id == thread ? found->second.get() : nullptr;
+}
+
+void BpfObserver::set_urgent(ThreadId thread, bool urgent) {
+  if (find(thread) != nullptr) (void)tracer_->watch(thread.tid, true, urgent);
+}
+
+void BpfObserver::expect(ThreadId thread, ThreadId provider) {
+  if (const Watched* w = find(thread); w != nullptr && w->wait.site.nr >= 0)
+    (void)tracer_->expect(thread.tid, provider.tid, w->call, w->wait.site.args[0]);
 }
 
 // --- what has happened
@@ -137,6 +159,9 @@ void BpfObserver::take(const sys::BpfRecord& record, std::vector<Event>& out) {
     case What::exit:
       hooks_.lifecycle({.what = Life::exit, .time = record.time, .tid = record.tid, .tgid = record.tgid});
       break;
+    case What::left:
+      left(record, out);
+      break;
     case What::blocked:
     case What::woken: {
       const auto found = watched_.find(record.tid);
@@ -145,12 +170,33 @@ void BpfObserver::take(const sys::BpfRecord& record, std::vector<Event>& out) {
       if (record.what == What::blocked) {
         // A block that fell between the watch and the look was told already.
         if (record.time > w.wait.since)
-          block(w, record.time, site_of(w.wait.member, record.call, record.args, record.compat, record.sleep), out);
+          block(w, record.time, record.call,
+                site_of(w.wait.member, record.call, record.args, record.compat, record.sleep), out);
       } else if (record.blocked_at >= w.wait.since || record.blocked_at == Time{}) {
+        if (record.silent) tell_past_wait(w, record.blocked_at, out);
         wake(w, record.time, &record.waker, out);
       }
       break;
     }
+  }
+}
+
+// A silent wait that somebody else has ended than who was expected. What it waited in is in the slot, if it has not
+// blocked again.
+void BpfObserver::tell_past_wait(Watched& w, Time blocked_at, std::vector<Event>& out) {
+  (void)tracer_->expect(w.wait.member.id.tid, 0, -1, 0);
+  const auto slot = tracer_->slot(w.wait.member.id.tid);
+  if (slot && slot->blocked_at == blocked_at && blocked_at > w.wait.since) block_in(w, *slot, out);
+}
+
+// Whoever waited for it in silence, and whoever waited for those.
+void BpfObserver::left(const sys::BpfRecord& record, std::vector<Event>& out) {
+  pid_t tid = record.waiter;
+  for (int depth = 0; tid != 0 && depth < longest_chain; ++depth) {
+    if (const auto found = watched_.find(tid); found != watched_.end() && !found->second->fresh)
+      read_slot(*found->second, record.time, out);
+    const auto slot = tracer_->slot(tid);
+    tid = slot ? slot->awaited_by : 0;
   }
 }
 
@@ -163,13 +209,16 @@ void BpfObserver::look_for_losses(Time now, std::vector<Event>& out) {
 }
 
 void BpfObserver::look(ThreadId thread, Time now, std::vector<Event>& out) {
-  const auto found = watched_.find(thread.tid);
-  if (found != watched_.end() && found->second->wait.member.id == thread && !found->second->fresh)
-    read_slot(*found->second, now, out);
+  if (Watched* w = find(thread); w != nullptr && !w->fresh) read_slot(*w, now, out);
 }
 
 void BpfObserver::read_slot(Watched& w, Time now, std::vector<Event>& out) {
-  const auto slot = tracer_->slot(w.wait.member.id.tid);
+  const pid_t tid = w.wait.member.id.tid;
+  auto slot = tracer_->slot(tid);
+  if (slot && slot->silent) {
+    tracer_->break_silence(tid);
+    slot = tracer_->slot(tid);
+  }
   if (!slot) return;  // gone, or never still: it counts as runnable
   switch (slot->phase) {
     case sys::ThreadSlot::Phase::unknown:
@@ -180,8 +229,7 @@ void BpfObserver::read_slot(Watched& w, Time now, std::vector<Event>& out) {
       if (w.wait.blocked) wake(w, std::max(slot->woken_at, w.wait.since), &slot->waker, out);
       break;
     case sys::ThreadSlot::Phase::blocked:
-      if (slot->blocked_at > w.wait.since)
-        block(w, slot->blocked_at, site_of(w.wait.member, slot->call, slot->args, slot->compat, slot->sleep), out);
+      if (slot->blocked_at > w.wait.since) block_in(w, *slot, out);
       break;
   }
 }
@@ -191,10 +239,15 @@ void BpfObserver::read_procfs(Watched& w, Time now, std::vector<Event>& out) {
   const auto state = procfs_.syscall(w.wait.member.id.tid);
   if (!state || state->running || w.wait.blocked) return;
   const std::int32_t call = state->in_call ? state->nr : -1;
-  block(w, now, site_of(w.wait.member, call, state->args, false, 0), out);
+  block(w, now, call, site_of(w.wait.member, call, state->args, false, 0), out);
 }
 
-void BpfObserver::block(Watched& w, Time time, const CallSite& site, std::vector<Event>& out) {
+void BpfObserver::block_in(Watched& w, const sys::ThreadSlot& slot, std::vector<Event>& out) {
+  block(w, slot.blocked_at, slot.call, site_of(w.wait.member, slot.call, slot.args, slot.compat, slot.sleep), out);
+}
+
+void BpfObserver::block(Watched& w, Time time, std::int32_t call, const CallSite& site, std::vector<Event>& out) {
+  w.call = call;
   teller_.wake(w.wait, time, out);  // of the end of the last wait nothing was heard
   teller_.block(w.wait, time, site, out);
   if (w.sender) name_sent_to(w, out);
@@ -270,16 +323,15 @@ BpfObserver::Understood BpfObserver::understand(const Watched& w, const Member& 
 }
 
 void BpfObserver::resolve_again(ThreadId thread) {
-  const auto found = watched_.find(thread.tid);
-  if (found != watched_.end() && found->second->wait.member.id == thread) teller_.resolve_again(found->second->wait);
+  if (const Watched* w = find(thread)) teller_.resolve_again(w->wait);
 }
 
 void BpfObserver::answer(const WaitAnswer& answer, std::vector<Event>& out) {
-  const auto found = watched_.find(answer.question.thread.tid);
-  if (found == watched_.end() || found->second->wait.member.id != answer.question.thread) return;
+  Watched* w = find(answer.question.thread);
+  if (w == nullptr) return;
   const std::size_t first = out.size();
-  teller_.answer(found->second->wait, answer, out);
-  if (out.size() != first && found->second->sender && found->second->wait.blocked) name_sent_to(*found->second, out);
+  teller_.answer(w->wait, answer, out);
+  if (out.size() != first && w->sender && w->wait.blocked) name_sent_to(*w, out);
 }
 
 void BpfObserver::answer(const AccessAnswer& answer, std::vector<Event>& out) {

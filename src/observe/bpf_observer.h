@@ -32,6 +32,8 @@ class BpfObserver final : public Observer {
   void report_new(Time now, std::vector<Event>& out) override;
   void watch(const Member& member, bool sender) override;
   void unwatch(ThreadId thread) override;
+  void set_urgent(ThreadId thread, bool urgent) override;
+  void expect(ThreadId thread, ThreadId provider) override;
   void look(ThreadId thread, Time now, std::vector<Event>& out) override;
   void resolve_again(ThreadId thread) override;
   void trace_wakes(ThreadId /*thread*/, bool /*at_once*/) override {}  // every wake names its waker
@@ -54,15 +56,19 @@ class BpfObserver final : public Observer {
   struct Watched {
     WaitState wait;
     bool sender = false;
-    bool fresh = true;  // its slot has not been read yet
-    Time woken_at{};    // of the last wake that was told
-    CallSite hinted;    // the last wait for which somebody was named as sent to
+    bool fresh = true;       // its slot has not been read yet
+    std::int32_t call = -1;  // of the last wait, as the kernel numbers it
+    CallSite hinted;         // the last wait for which somebody was named as sent to
     Understood understood;
   };
 
+  [[nodiscard]] Watched* find(ThreadId thread);
+  void left(const sys::BpfRecord& record, std::vector<Event>& out);
   void read_slot(Watched& w, Time now, std::vector<Event>& out);
   void read_procfs(Watched& w, Time now, std::vector<Event>& out);
-  void block(Watched& w, Time time, const CallSite& site, std::vector<Event>& out);
+  void tell_past_wait(Watched& w, Time blocked_at, std::vector<Event>& out);
+  void block_in(Watched& w, const sys::ThreadSlot& slot, std::vector<Event>& out);
+  void block(Watched& w, Time time, std::int32_t call, const CallSite& site, std::vector<Event>& out);
   void wake(Watched& w, Time time, const sys::Waker* waker, std::vector<Event>& out);
   void credit(Watched& w, const sys::Waker& waker, Woken& woken);
   Understood understand(const Watched& w, const Member& by, const sys::Waker& waker, Time time);

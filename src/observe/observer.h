@@ -90,6 +90,11 @@ class Observer {
   // whom it wakes last before a wait is reported too (Evidence::sent_to).
   virtual void watch(const Member& member, bool sender) = 0;
   virtual void unwatch(ThreadId thread) = 0;
+  // Whether what this watched thread does is told at once, or with the next drain(). At first it is.
+  virtual void set_urgent(ThreadId /*thread*/, bool /*urgent*/) {}
+  // The wait that has just ended was ended by `provider`, the only one who can: the next wait of the kind need not be
+  // told as long as that one runs. A default thread: every wait is told.
+  virtual void expect(ThreadId /*thread*/, ThreadId /*provider*/) {}
   // Is what was last reported of this watched thread still true? A thread that was woken and has not got a CPU yet is
   // runnable, and no record says so. Appends what has changed.
   virtual void look(ThreadId thread, Time now, std::vector<Event>& out) = 0;

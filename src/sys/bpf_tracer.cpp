@@ -74,6 +74,7 @@ BpfRecord record_of(const tracer_record& raw) {
       record.waker = waker_of(raw.other, raw.other_tgid, raw.call, raw.args, raw.flags);
       record.blocked_at = time_of(raw.value);
       record.late = (raw.flags & tracer_late) != 0;
+      record.silent = (raw.flags & tracer_silent) != 0;
       break;
     case tracer_record_fork:
       record.what = BpfRecord::What::fork;
@@ -85,6 +86,10 @@ BpfRecord record_of(const tracer_record& raw) {
       record.what = BpfRecord::What::exec;
       record.tgid = raw.other_tgid;
       record.former_tid = raw.other;
+      break;
+    case tracer_record_left:
+      record.what = BpfRecord::What::left;
+      record.waiter = raw.other;
       break;
     default:
       record.what = BpfRecord::What::exit;
@@ -180,6 +185,7 @@ Status BpfTracer::unmanage(pid_t tid) {
   tracer_slot* slot = impl_->find(tid);
   if (slot == nullptr) return Done{};
   std::atomic_ref(slot->control).store(0);
+  std::atomic_ref(slot->expected).store(0);
   std::atomic_ref(slot->phase).store(tracer_unknown);
   std::atomic_ref(slot->tid).store(0);
   return Done{};
@@ -193,6 +199,22 @@ Status BpfTracer::watch(pid_t tid, bool on, bool urgent) {
   if (on && urgent) bits |= tracer_urgent;
   std::atomic_ref(slot->control).store(bits);  // a full barrier: the slot is read after it
   return Done{};
+}
+
+Status BpfTracer::expect(pid_t tid, pid_t provider, std::int32_t call, std::uint64_t arg) {
+  tracer_slot* slot = manages(tid) ? impl_->find(tid) : nullptr;
+  if (slot == nullptr) return Error(ESRCH, "naming whom a thread waits for");
+  // Without a name while the rest changes: a block in between finds no expectation.
+  std::atomic_ref(slot->expected).store(0);
+  std::atomic_ref(slot->expected_call).store(call);
+  std::atomic_ref(slot->expected_arg).store(arg);
+  std::atomic_ref(slot->expected).store(static_cast<std::uint32_t>(provider));
+  return Done{};
+}
+
+void BpfTracer::break_silence(pid_t tid) {
+  if (tracer_slot* slot = manages(tid) ? impl_->find(tid) : nullptr)
+    std::atomic_ref(slot->silent).store(0);  // a full barrier: a waker has marked the slot, or sees this
 }
 
 Result<ThreadSlot> BpfTracer::slot(pid_t tid) const {
@@ -224,7 +246,9 @@ Result<ThreadSlot> BpfTracer::slot(pid_t tid) const {
                  .cpu = duration_of(raw.cpu_ns),
                  .waker = waker_of(raw.waker, raw.waker_tgid, raw.waker_call, raw.waker_args, raw.wake_flags),
                  .woken_at = time_of(raw.woken_at),
-                 .watched = (raw.control & tracer_watched) != 0};
+                 .watched = (raw.control & tracer_watched) != 0,
+                 .silent = raw.silent != 0,
+                 .awaited_by = static_cast<pid_t>(raw.awaited_by)};
   std::copy_n(raw.args, out.args.size(), out.args.begin());
   return out;
 }

@@ -99,14 +99,30 @@ static __always_inline _Bool wake_under_way(struct task_struct* task) {
   return (task->__state & task_waking) || task->pi_lock.raw_lock.val.counter != 0;
 }
 
-static __always_inline void block(struct task_struct* task) {
+// Is this the usual wait, and does the one who usually ends it have a CPU, or get this one now? Then nobody need know
+// of it, unless that one leaves its CPU before (leave()). A chain of such waits is as silent.
+static __always_inline _Bool needs_nobody(struct tracer_slot* slot, __u32 tid, __u32 next) {
+  const __u32 expected = *(volatile __u32*)&slot->expected;
+  if (!expected || slot->call != slot->expected_call || slot->args[0] != slot->expected_arg) return 0;
+  struct tracer_slot* provider = slot_of(expected);
+  if (!provider) return 0;
+  // A full barrier between the two, here and in leave(): one of them sees the other.
+  __sync_lock_test_and_set(&provider->awaited_by, tid);
+  if (expected == next || *(volatile __u32*)&provider->on_cpu) return 1;
+  provider->awaited_by = 0;
+  return 0;
+}
+
+static __always_inline void no_longer_silent(struct tracer_slot* slot, __u32 tid) {
+  slot->silent = 0;
+  struct tracer_slot* provider = slot_of(slot->expected);
+  if (provider && provider->awaited_by == tid) provider->awaited_by = 0;
+}
+
+// True: the wait is silent.
+static __always_inline _Bool block(struct tracer_slot* slot, struct task_struct* task, __u32 next) {
   const __u32 tid = task->pid;
-  struct tracer_slot* slot = slot_of(tid);
-  if (!slot) return;
   const __u64 now = bpf_ktime_get_ns();
-  // A waker on another CPU may act on `blocked` at once: the place in the ring before its.
-  const _Bool was_watched = *(volatile __u32*)&slot->control & tracer_watched;
-  struct tracer_record* record = was_watched ? reserve(tracer_record_blocked, tid, now) : 0;
   begin_write(&slot->block_seq);
   slot->blocked_at = now;
   slot->cpu_ns = task->se.sum_exec_runtime;
@@ -135,17 +151,23 @@ static __always_inline void block(struct task_struct* task) {
       slot->args[5] = regs->r9;
     }
   }
+  const _Bool silent = needs_nobody(slot, tid, next);
+  slot->silent = silent;
+  // A waker on another CPU may act on `blocked` at once: the place in the ring before its.
+  const _Bool was_watched = *(volatile __u32*)&slot->control & tracer_watched;
+  struct tracer_record* record = was_watched && !silent ? reserve(tracer_record_blocked, tid, now) : 0;
   // A full barrier too: user space sets `watched` and then reads the slot, so either it sees this block or we its bit.
   const __u32 before = __sync_lock_test_and_set(&slot->phase, tracer_blocked);
   const _Bool over = before == tracer_woken && wake_under_way(task);
   if (over) slot->phase = tracer_woken;
   end_write(&slot->block_seq);
+  if (over && silent) no_longer_silent(slot, tid);
   const __u32 control = *(volatile __u32*)&slot->control;
-  if (!was_watched && !over && (control & tracer_watched)) record = reserve(tracer_record_blocked, tid, now);
-  if (!record) return;
+  if (!was_watched && !silent && !over && (control & tracer_watched)) record = reserve(tracer_record_blocked, tid, now);
+  if (!record) return silent;
   if (over) {
     bpf_ringbuf_discard(record, BPF_RB_NO_WAKEUP);
-    return;
+    return silent;
   }
   record->flags = slot->block_flags;
   record->sleep = slot->sleep;
@@ -158,6 +180,7 @@ static __always_inline void block(struct task_struct* task) {
   record->args[5] = slot->args[5];
   record->value = slot->cpu_ns;
   bpf_ringbuf_submit(record, submit_flags(control & tracer_urgent));
+  return silent;
 }
 
 static __always_inline void woken_record(struct tracer_slot* slot, __u32 tid, __u64 now, __u32 control,
@@ -175,20 +198,46 @@ static __always_inline void woken_record(struct tracer_slot* slot, __u32 tid, __
   bpf_ringbuf_submit(record, submit_flags(control & tracer_urgent));
 }
 
+static __always_inline void left_record(__u32 tid, __u32 waiter) {
+  struct tracer_record* record = reserve(tracer_record_left, tid, bpf_ktime_get_ns());
+  if (!record) return;
+  record->other = waiter;
+  no_args(record);
+  bpf_ringbuf_submit(record, BPF_RB_FORCE_WAKEUP);
+}
+
+static __always_inline void leave(struct task_struct* task, __u32 next, _Bool waits) {
+  const __u32 tid = task->pid;
+  struct tracer_slot* slot = slot_of(tid);
+  if (!slot) return;
+  __sync_lock_test_and_set(&slot->on_cpu, 0);
+  const __u32 waiter = *(volatile __u32*)&slot->awaited_by;
+  const _Bool silent = waits && block(slot, task, next);
+  if (!waiter || silent) return;
+  slot->awaited_by = 0;
+  left_record(tid, waiter);
+}
+
 static __always_inline void run(struct task_struct* task) {
   const __u32 tid = task->pid;
   struct tracer_slot* slot = slot_of(tid);
-  if (!slot || slot->phase == tracer_running) return;
+  if (!slot) return;
+  slot->on_cpu = 1;
+  if (slot->phase == tracer_running) return;
   const _Bool missed = slot->phase == tracer_blocked;
   slot->phase = tracer_running;
+  if (!missed) return;
+  const _Bool silent = slot->silent;
+  if (silent) no_longer_silent(slot, tid);
   const __u32 control = *(volatile __u32*)&slot->control;
-  if (missed && (control & tracer_watched)) woken_record(slot, tid, bpf_ktime_get_ns(), control, tracer_late);
+  if (control & tracer_watched)
+    woken_record(slot, tid, bpf_ktime_get_ns(), control, silent ? tracer_late | tracer_silent : tracer_late);
 }
 
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, _Bool preempted, struct task_struct* prev, struct task_struct* next) {
   // Preempted threads, and those that yield (state 0), are not waiting for anybody.
-  if (is_managed(prev->pid) && !preempted && prev->__state != 0) block(prev);
+  if (is_managed(prev->pid)) leave(prev, next->pid, !preempted && prev->__state != 0);
   if (is_managed(next->pid)) run(next);
   return 0;
 }
@@ -232,8 +281,14 @@ int BPF_PROG(on_waking, struct task_struct* task) {
   end_write(&slot->wake_seq);
   const __u32 control = *(volatile __u32*)&slot->control;
   // A wake that finds the thread awake ends no wait.
-  if ((before == tracer_blocked || before == tracer_unknown) && (control & tracer_watched))
-    woken_record(slot, tid, now, control, 0);
+  if (before != tracer_blocked && before != tracer_unknown) return 0;
+  const _Bool silent = before == tracer_blocked && slot->silent;
+  if (silent) {
+    const _Bool as_expected = slot->waker == (__s32)slot->expected;
+    no_longer_silent(slot, tid);
+    if (as_expected) return 0;
+  }
+  if (control & tracer_watched) woken_record(slot, tid, now, control, silent ? tracer_silent : 0);
   return 0;
 }
 
@@ -269,6 +324,7 @@ int BPF_PROG(on_exec, struct task_struct* task, int former_tid) {
     set_managed(former_tid, 0);
     if (slot) free_slot(slot);
     slot = new_slot(tid, control);
+    if (slot) slot->on_cpu = 1;
   }
   struct tracer_record* record = reserve(tracer_record_exec, tid, bpf_ktime_get_ns());
   if (!record) return 0;
@@ -286,8 +342,10 @@ int BPF_PROG(on_exit, struct task_struct* task) {
   if (!is_managed(tid)) return 0;
   struct tracer_slot* slot = slot_of(tid);
   const __u32 control = slot ? slot->control : 0;
+  const __u32 waiter = slot ? slot->awaited_by : 0;
   set_managed(tid, 0);
   if (slot) free_slot(slot);
+  if (waiter) left_record(tid, waiter);
   struct tracer_record* record = reserve(tracer_record_exit, tid, bpf_ktime_get_ns());
   if (!record) return 0;
   record->other_tgid = task->tgid;
