@@ -172,7 +172,8 @@ void BpfObserver::take(const sys::BpfRecord& record, std::vector<Event>& out) {
         if (record.time > w.wait.since)
           block(w, record.time, record.call,
                 site_of(w.wait.member, record.call, record.args, record.compat, record.sleep), out);
-      } else if (record.blocked_at >= w.wait.since || record.blocked_at == Time{}) {
+      } else if (record.blocked_at >= w.wait.since || (record.blocked_at == Time{} && record.time >= w.wait.since)) {
+        // Of an older wait it would be; one that began before the thread was managed has no beginning.
         if (record.silent) tell_past_wait(w, record.blocked_at, out);
         wake(w, record.time, &record.waker, out);
       }
