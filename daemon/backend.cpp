@@ -20,6 +20,8 @@ double realtime_of(Time time) {
   return std::chrono::duration<double>(now.time_since_epoch()).count();
 }
 
+constexpr int most_rounds = 16;
+
 std::string_view name(Note::Type type) {
   switch (type) {
     case Note::Type::accessed:
@@ -159,7 +161,9 @@ Result<bus::LaunchAnswer> DaemonBackend::launch(bus::LaunchRequest request) {
     if (const auto pid = sys::pid_of_pidfd(request.pidfd.get()); !pid || *pid != request.pid)
       return Error(EINVAL, "the pidfd is not the launcher's own");
     const RosterAnswer found = list_threads(procfs_, scheduler_, {.members = {request.pid}});
-    engine_.call([&](Engine& e) { e.take_in(found.threads, request.class_name); });
+    Result<std::size_t> taken = Error(ESHUTDOWN, "swapd is stopping");
+    engine_.call([&](Engine& e) { taken = e.take_in(found.threads, request.class_name); });
+    if (!taken) return std::move(taken).error();
     return bus::LaunchAnswer{.install = false, .program = {}};
   }
   Status again = Done{};
@@ -188,10 +192,18 @@ Status DaemonBackend::enroll(const bus::EnrollRequest& request) {
     return Error(EINVAL, "this swapd observes with seccomp (" + about_.observer_reason +
                              ") and cannot attach to a running process; start it with `swapctl run`");
   if (Status may = may_enroll(procfs_, *tgid); !may) return may;
-  RosterAnswer found = list_threads(procfs_, scheduler_, {.members = {*tgid}, .descendants = request.tree});
-  std::erase_if(found.threads, [&](const RosterAnswer::Entry& e) { return !may_enroll(procfs_, e.tgid).ok(); });
-  if (found.threads.empty()) return Error(ENOENT, "process " + std::to_string(*tgid) + " has ended");
-  engine_.call([&](Engine& e) { e.take_in(found.threads, *class_name); });
+  // What a thread makes before it is taken in itself is found by looking again.
+  for (int round = 0; round < most_rounds; ++round) {
+    RosterAnswer found = list_threads(procfs_, scheduler_, {.members = {*tgid}, .descendants = request.tree});
+    if (found.threads.empty() && round == 0) return Error(ENOENT, "process " + std::to_string(*tgid) + " has ended");
+    std::erase_if(found.threads, [&](const RosterAnswer::Entry& e) {
+      return !may_enroll(procfs_, e.tgid).ok() || !may_touch(e.tgid, request.uid).ok();
+    });
+    Result<std::size_t> taken = Error(ESHUTDOWN, "swapd is stopping");
+    engine_.call([&](Engine& e) { taken = e.take_in(found.threads, *class_name); });
+    if (!taken) return std::move(taken).error();
+    if (*taken == 0) break;
+  }
   return Done{};
 }
 

@@ -10,6 +10,8 @@ constexpr std::size_t most_looks = 32;  // at threads that may have been woken, 
 constexpr int explore_rounds = 16;      // depth of a wait tree that one batch may open up
 constexpr auto newly_waiting = std::chrono::seconds(1);
 constexpr std::size_t most_scanned = 4096;
+constexpr std::size_t most_expecting = 1024;  // looked at in one tick
+constexpr auto longest_silence = std::chrono::milliseconds(10);
 
 bool same_wait(const decide::Donation& a, const decide::Donation& b) {
   return a.requester == b.requester && a.resource == b.resource && a.path.front() == b.path.front();
@@ -75,13 +77,25 @@ void Donor::learn_whom_to_expect(const Woken& woken) {
       const auto provider = std::ranges::find(providers, by, &model::ProviderView::thread);
       if (provider == providers.end()) continue;
       const auto& settings = model_.settings().kinds.at(static_cast<std::size_t>(resource.kind));
-      if (providers.size() + view->awaited.size() == 2 || provider->confidence >= 2 * settings.base_confidence)
-        expected = by;
+      if (providers.size() == 1 || provider->confidence >= 2 * settings.base_confidence) expected = by;
     }
   }
   if (expected == found->second.expected) return;
+  if (!found->second.expected.valid()) expecting_.push_back(woken.thread);
   found->second.expected = expected;
   observer_.expect(woken.thread, expected);
+}
+
+// What was expected may be wrong by now: no wait goes on in silence for long.
+void Donor::look_at_silent_waits(Time now) {
+  std::erase_if(expecting_, [&](ThreadId thread) {
+    const auto watch = watched_.find(thread);
+    return watch == watched_.end() || !watch->second.expected.valid();
+  });
+  std::vector<Event> events;
+  for (std::size_t i = 0; i < std::min(expecting_.size(), most_expecting); ++i)
+    observer_.look_if_silent(expecting_[next_expecting_++ % expecting_.size()], now - longest_silence, events);
+  for (const Event& event : events) take(event);
 }
 
 bool Donor::may_watch(ThreadId thread) const {
@@ -336,6 +350,7 @@ void Donor::reconcile(Time now) {
 
 void Donor::tick(Time now) {
   charge_boosts(now);
+  look_at_silent_waits(now);
   std::vector<std::uint64_t> late;
   for (auto& [key, timer] : timers_)
     if (timer.use != Timer::Use::idle && now >= timer.wall_end && (!timer.perf || timer.use == Timer::Use::linger))
@@ -382,6 +397,12 @@ void Donor::forget(ThreadId thread, bool exited) {
   drop_timers(thread);
   watched_.erase(thread);
   observer_.forget(thread);
+  for (const ThreadId waiter : expecting_) {
+    const auto watch = watched_.find(waiter);
+    if (watch == watched_.end() || watch->second.expected != thread) continue;
+    watch->second.expected = {};
+    observer_.expect(waiter, {});
+  }
   if (exited) actuator_.forget(thread);
 }
 

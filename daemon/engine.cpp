@@ -247,7 +247,7 @@ void Engine::check_waiting_priorities(Time now) {
     const auto attr = scheduler_.get(member->id.tid);
     if (!attr || *attr == member->base) continue;
     const MemberProcess* process = members_.process(member->tgid);
-    enrol(member->id, member->tgid, *attr, process->uid, now);
+    (void)enrol(member->id, member->tgid, *attr, process->uid, now);
   }
 }
 

@@ -62,8 +62,9 @@ class Engine {
   void remove_listener(const observe::Receiver* receiver);
   // Whether programs are taken in without a filter.
   [[nodiscard]] bool needs_listeners() const { return seccomp_ != nullptr; }
-  // Takes these threads of running processes in. What they start in the meantime is looked for.
-  void take_in(const std::vector<RosterAnswer::Entry>& threads, const std::string& class_name);
+  // Takes these threads of running processes in: how many were not there yet. ENOSPC: not all can be observed.
+  [[nodiscard]] Result<std::size_t> take_in(const std::vector<RosterAnswer::Entry>& threads,
+                                            const std::string& class_name);
   // Reuses the listener of the tree that the process is in; ENOENT: it is in none.
   [[nodiscard]] Status manage_again(pid_t pid, const std::string& class_name);
   [[nodiscard]] Status release(pid_t pid);
@@ -92,7 +93,8 @@ class Engine {
   void tick(Time now);
   void follow_members();
   void keep_off_members(Time now);
-  void enrol(ThreadId id, pid_t tgid, const SchedAttr& base, std::uint32_t uid, Time now);
+  // The error is the observer's: a member it is, but one whose waits are not seen.
+  Status enrol(ThreadId id, pid_t tgid, const SchedAttr& base, std::uint32_t uid, Time now);
   void child(const sys::ProcEvent& fork, Time now);
   void exited(pid_t tid, Time now);
   void execed(const sys::ProcEvent& exec, Time now);

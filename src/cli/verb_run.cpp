@@ -1,6 +1,7 @@
 // swapctl run: becomes the program (DESIGN.md section 8.4). Everything that can be refused is refused before anything
 // has changed; single-threaded throughout; every descriptor close-on-exec; signal mask and dispositions untouched.
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -121,8 +122,10 @@ int run(const RunOptions& options, const std::optional<SchedAttr>& priority, con
   }
   std::string socket = context.socket;
   if (options.embedded) {
-    // Its listener will surely be wanted, so this can be said before anything is started.
-    if (const Status allowed = check_privilege(options); !allowed) return refuse(allowed.error());
+    // Where a listener will be wanted, this can be said before anything is started.
+    const bool filtered_run = options.observe == "seccomp" || !sys::has_capability(CAP_BPF);
+    if (const Status allowed = filtered_run ? check_privilege(options) : Status(Done{}); !allowed)
+      return refuse(allowed.error());
     const Result<Embedded> embedded = start_embedded(options.observe, launch_timeout);
     if (!embedded) return refuse(embedded.error());
     socket = embedded->socket;

@@ -15,13 +15,39 @@ namespace swapd::observe {
 
 namespace {
 
-constexpr std::size_t records_a_drain = 8192;    // the engine's turn stays bounded
+constexpr std::size_t records_a_drain = 8192;  // the engine's turn stays bounded
+constexpr int most_tries = 4;
+constexpr Duration hint_rest = std::chrono::milliseconds(100);
 constexpr int longest_chain = 32;                // of silent waits
 constexpr std::size_t most_asked = 512;          // threads whose last waker is read to find out whom a thread has woken
 constexpr std::uint16_t sleeps_stopped = 4 | 8;  // sched.h: stopped by a signal, traced
 
 bool holds(const std::vector<Resource>& resources, const Resource& one) {
   return std::ranges::find(resources, one) != resources.end();
+}
+
+// A wait that the call and its first argument tell from others. The members of a poll set are in memory.
+bool distinct(const WaitState& wait) {
+  const std::vector<Resource>& awaited = wait.awaited;
+  const bool one = std::ranges::all_of(awaited, [&](const Resource& r) {
+    return r.kind == awaited.front().kind && r.ids[0] == awaited.front().ids[0] && r.ids[1] == awaited.front().ids[1];
+  });
+  if (awaited.empty() || !one) return false;
+  switch (call_entry(wait.site.nr).kind) {
+    case CallKind::transfer:
+    case CallKind::accept:
+    case CallKind::epoll:
+    case CallKind::sysv_msg:
+    case CallKind::sysv_sem:
+    case CallKind::posix_mq:
+    case CallKind::flock:
+    case CallKind::fcntl:
+    case CallKind::signal_wait:
+    case CallKind::futex:
+      return true;
+    default:
+      return false;
+  }
 }
 
 CallSite site_of(const Member& member, std::int32_t call, const std::array<std::uint64_t, 6>& args, bool compat,
@@ -50,6 +76,8 @@ BpfObserver::~BpfObserver() = default;
 // --- the managed set
 
 Status BpfObserver::manage(const Member& member) {
+  if (const auto known = managed_.find(member.id.tid); known != managed_.end() && known->second == member.id)
+    return Done{};
   if (Status taken = tracer_->manage(member.id.tid); !taken) return taken;
   managed_[member.id.tid] = member.id;
   return Done{};
@@ -107,8 +135,17 @@ void BpfObserver::set_urgent(ThreadId thread, bool urgent) {
 }
 
 void BpfObserver::expect(ThreadId thread, ThreadId provider) {
-  if (const Watched* w = find(thread); w != nullptr && w->wait.site.nr >= 0)
-    (void)tracer_->expect(thread.tid, provider.tid, w->call, w->wait.site.args[0]);
+  const Watched* w = find(thread);
+  if (w == nullptr) return;
+  const pid_t whom = w->ended.distinct ? provider.tid : 0;
+  (void)tracer_->expect(thread.tid, whom, w->ended.call, w->ended.arg);
+}
+
+void BpfObserver::look_if_silent(ThreadId thread, Time since, std::vector<Event>& out) {
+  Watched* w = find(thread);
+  if (w == nullptr || w->fresh) return;
+  const auto slot = tracer_->slot(thread.tid);
+  if (slot && slot->silent && slot->blocked_at < since) read_slot(*w, since, out);
 }
 
 // --- what has happened
@@ -144,17 +181,22 @@ void BpfObserver::take(const sys::BpfRecord& record, std::vector<Event>& out) {
   using Life = sys::ProcEvent::What;
   switch (record.what) {
     case What::fork: {
-      const auto parent = hooks_.identify(record.parent);
+      if (!record.without_slot) managed_[record.tid] = {record.tid, record.start_time};
       hooks_.lifecycle({.what = Life::fork,
                         .time = record.time,
                         .tid = record.tid,
                         .tgid = record.tgid,
                         .parent_tid = record.parent,
-                        .parent_tgid = parent ? parent->tgid : 0});
+                        .parent_tgid = record.parent_tgid,
+                        .start_time = record.start_time});
       break;
     }
     case What::exec:
-      hooks_.lifecycle({.what = Life::exec, .time = record.time, .tid = record.tid, .tgid = record.tgid});
+      hooks_.lifecycle({.what = Life::exec,
+                        .time = record.time,
+                        .tid = record.tid,
+                        .tgid = record.tgid,
+                        .former_tid = record.former_tid});
       break;
     case What::exit:
       hooks_.lifecycle({.what = Life::exit, .time = record.time, .tid = record.tid, .tgid = record.tgid});
@@ -185,7 +227,6 @@ void BpfObserver::take(const sys::BpfRecord& record, std::vector<Event>& out) {
 // A silent wait that somebody else has ended than who was expected. What it waited in is in the slot, if it has not
 // blocked again.
 void BpfObserver::tell_past_wait(Watched& w, Time blocked_at, std::vector<Event>& out) {
-  (void)tracer_->expect(w.wait.member.id.tid, 0, -1, 0);
   const auto slot = tracer_->slot(w.wait.member.id.tid);
   if (slot && slot->blocked_at == blocked_at && blocked_at > w.wait.since) block_in(w, *slot, out);
 }
@@ -216,7 +257,8 @@ void BpfObserver::look(ThreadId thread, Time now, std::vector<Event>& out) {
 void BpfObserver::read_slot(Watched& w, Time now, std::vector<Event>& out) {
   const pid_t tid = w.wait.member.id.tid;
   auto slot = tracer_->slot(tid);
-  if (slot && slot->silent) {
+  for (int tries = 0; slot && slot->silent; ++tries) {  // it may have begun another silent wait meanwhile
+    if (tries == most_tries) return;
     tracer_->break_silence(tid);
     slot = tracer_->slot(tid);
   }
@@ -256,7 +298,12 @@ void BpfObserver::block(Watched& w, Time time, std::int32_t call, const CallSite
 
 // Whom did this thread wake last? Probably the one it now waits for. Their slots tell; asked once a kind of wait.
 void BpfObserver::name_sent_to(Watched& w, std::vector<Event>& out) {
-  if (w.wait.awaited.empty() || managed_.size() > most_asked || same_call(w.hinted, w.wait.site)) return;
+  if (w.wait.awaited.empty() || managed_.size() > most_asked) return;
+  const bool same = w.hinted_call == w.wait.site.nr && w.hinted_arg == w.wait.site.args[0];
+  if (same && (w.hint_missed == Time::min() || w.wait.since - w.hint_missed < hint_rest)) return;
+  w.hinted_call = w.wait.site.nr;
+  w.hinted_arg = w.wait.site.args[0];
+  w.hint_missed = w.wait.since;
   const pid_t own = w.wait.member.id.tid;
   ThreadId woken;
   Time last{};
@@ -268,7 +315,7 @@ void BpfObserver::name_sent_to(Watched& w, std::vector<Event>& out) {
     last = slot->woken_at;
   }
   if (!woken.valid()) return;
-  w.hinted = w.wait.site;
+  w.hint_missed = Time::min();
   for (const Resource& resource : w.wait.awaited)
     out.emplace_back(
         Accessed{.time = w.wait.since, .thread = woken, .resource = resource, .evidence = Evidence::sent_to});
@@ -276,6 +323,7 @@ void BpfObserver::name_sent_to(Watched& w, std::vector<Event>& out) {
 
 void BpfObserver::wake(Watched& w, Time time, const sys::Waker* waker, std::vector<Event>& out) {
   if (!w.wait.blocked) return;
+  w.ended = {.distinct = distinct(w.wait), .call = w.call, .arg = w.wait.site.args[0]};
   teller_.wake(w.wait, time, out);
   credit(w, *waker, std::get<Woken>(out.back()));
 }

@@ -26,6 +26,7 @@ class BpfObserver final : public Observer {
   [[nodiscard]] bool follows_children() const override { return true; }
   [[nodiscard]] Status manage(const Member& member) override;
   void release(ThreadId thread) override;
+  [[nodiscard]] bool inherits(pid_t tid) const override { return tracer_->manages(tid); }
   void ready(std::uint64_t key, bool hung_up) override;
   [[nodiscard]] std::optional<Time> deadline() const override;
   void drain(Time now, std::vector<Event>& out) override;
@@ -34,6 +35,7 @@ class BpfObserver final : public Observer {
   void unwatch(ThreadId thread) override;
   void set_urgent(ThreadId thread, bool urgent) override;
   void expect(ThreadId thread, ThreadId provider) override;
+  void look_if_silent(ThreadId thread, Time since, std::vector<Event>& out) override;
   void look(ThreadId thread, Time now, std::vector<Event>& out) override;
   void resolve_again(ThreadId thread) override;
   void trace_wakes(ThreadId /*thread*/, bool /*at_once*/) override {}  // every wake names its waker
@@ -58,7 +60,16 @@ class BpfObserver final : public Observer {
     bool sender = false;
     bool fresh = true;       // its slot has not been read yet
     std::int32_t call = -1;  // of the last wait, as the kernel numbers it
-    CallSite hinted;         // the last wait for which somebody was named as sent to
+    // The last wait that has ended: can it be told from others by its call and first argument, and which are they?
+    struct Ended {
+      bool distinct = false;
+      std::int32_t call = -1;
+      std::uint64_t arg = 0;
+    } ended;
+    // The last kind of wait for which it was asked who had been sent to, and when in vain.
+    std::int32_t hinted_call = -1;
+    std::uint64_t hinted_arg = 0;
+    Time hint_missed = Time::min();
     Understood understood;
   };
 

@@ -74,6 +74,8 @@ class Observer {
   // The thread is in the managed set from now on (again: nothing), or is let go although it lives.
   [[nodiscard]] virtual Status manage(const Member& /*member*/) { return Done{}; }
   virtual void release(ThreadId /*thread*/) {}
+  // Whether a descendant of a managed process is in the set by its birth, or was there before.
+  [[nodiscard]] virtual bool inherits(pid_t /*tid*/) const { return true; }
   // The owner's epoll set reports this key, which is from `first_key` on: drain() will have something to do. (The
   // observer's descriptors stand in that set directly. A perf descriptor's readiness is gone once it has been asked
   // for, so a set inside a set would lose it.)
@@ -95,6 +97,8 @@ class Observer {
   // The wait that has just ended was ended by `provider`, the only one who can: the next wait of the kind need not be
   // told as long as that one runs. A default thread: every wait is told.
   virtual void expect(ThreadId /*thread*/, ThreadId /*provider*/) {}
+  // Tells of a wait that has been going on untold since before `since`.
+  virtual void look_if_silent(ThreadId /*thread*/, Time /*since*/, std::vector<Event>& /*out*/) {}
   // Is what was last reported of this watched thread still true? A thread that was woken and has not got a CPU yet is
   // runnable, and no record says so. Appends what has changed.
   virtual void look(ThreadId thread, Time now, std::vector<Event>& out) = 0;

@@ -199,7 +199,10 @@ void ThreadWatch::answer(const WaitAnswer& answer, std::vector<Event>& out) {
 }
 
 Costs ThreadWatch::costs() const {
-  return {.watched = watched_.size(), .wakeups = wakeups_, .polls = polls_, .method = settings_.perf ? Costs::Method::perf : Costs::Method::poll};
+  return {.watched = watched_.size(),
+          .wakeups = wakeups_,
+          .polls = polls_,
+          .method = settings_.perf ? Costs::Method::perf : Costs::Method::poll};
 }
 
 }  // namespace swapd::observe

@@ -80,6 +80,7 @@ BpfRecord record_of(const tracer_record& raw) {
       record.what = BpfRecord::What::fork;
       record.tgid = raw.other_tgid;
       record.parent = raw.other;
+      record.parent_tgid = raw.parent_tgid;
       record.start_time = raw.value / (1'000'000'000 / ticks_per_second);
       break;
     case tracer_record_exec:
@@ -107,7 +108,6 @@ struct BpfTracer::Impl {
   BpfRing ring;
   tracer_slot* slots = nullptr;
   std::uint32_t slot_count = 0;
-  bool own_tids_are_global = false;
 
   Impl() = default;
   Impl(const Impl&) = delete;
@@ -130,10 +130,28 @@ struct BpfTracer::Impl {
   static std::uint64_t bit(pid_t tid) { return std::uint64_t{1} << (tid % 64); }
 };
 
+namespace {
+
+constexpr std::uint32_t no_tid = UINT32_MAX;  // being cleared
+
+void clear(tracer_slot& slot) {
+  for (auto* word : {&slot.control, &slot.expected, &slot.awaited_by, &slot.on_cpu, &slot.silent, &slot.phase})
+    std::atomic_ref(*word).store(0);
+  for (auto* time : {&slot.blocked_at, &slot.woken_at, &slot.cpu_ns}) std::atomic_ref(*time).store(0);
+  for (auto* id : {&slot.waker, &slot.waker_tgid}) std::atomic_ref(*id).store(0);
+  for (auto* call : {&slot.call, &slot.waker_call}) std::atomic_ref(*call).store(-1);
+}
+
+}  // namespace
+
 BpfTracer::BpfTracer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 BpfTracer::~BpfTracer() = default;
 
 Result<std::unique_ptr<BpfTracer>> BpfTracer::open(const BpfOptions& wanted) {
+  if (!in_initial_pid_namespace())
+    return Error(
+        ENOTSUP,
+        "opening the BPF tracer: swapd is in a pid namespace of its own, where thread ids are not the kernel's");
   BpfOptions options = wanted;
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   options.slots = std::bit_ceil(std::max(options.slots, std::uint32_t{tracer_probes}));
@@ -151,7 +169,6 @@ Result<std::unique_ptr<BpfTracer>> BpfTracer::open(const BpfOptions& wanted) {
   auto ring = BpfRing::map(bpf_map__fd(maps.ring), options.ring_bytes);
   if (!ring) return std::move(ring).error().in("opening the BPF tracer");
   impl->ring = std::move(ring).value();
-  impl->own_tids_are_global = in_initial_pid_namespace();
   return std::unique_ptr<BpfTracer>(new BpfTracer(std::move(impl)));
 }
 
@@ -171,8 +188,9 @@ Status BpfTracer::manage(pid_t tid) {
     if (std::atomic_ref(place->tid).compare_exchange_strong(free, static_cast<std::uint32_t>(tid))) slot = place;
   }
   if (slot == nullptr) return Error(ENOSPC, "managing a thread: no slot is free");
+  clear(*slot);  // what a program wrote that was still at it when the last thread was let go
   impl_->word(tid).fetch_or(Impl::bit(tid));
-  if (impl_->own_tids_are_global && is_ending(tid)) {
+  if (is_ending(tid)) {
     (void)unmanage(tid);
     return Error(ESRCH, "managing a thread");
   }
@@ -184,9 +202,10 @@ Status BpfTracer::unmanage(pid_t tid) {
   impl_->word(tid).fetch_and(~Impl::bit(tid));
   tracer_slot* slot = impl_->find(tid);
   if (slot == nullptr) return Done{};
-  std::atomic_ref(slot->control).store(0);
-  std::atomic_ref(slot->expected).store(0);
-  std::atomic_ref(slot->phase).store(tracer_unknown);
+  // The kernel may free it at the same time, and give it to a child: only who takes the tid out clears it.
+  auto held = static_cast<std::uint32_t>(tid);
+  if (!std::atomic_ref(slot->tid).compare_exchange_strong(held, no_tid)) return Done{};
+  clear(*slot);
   std::atomic_ref(slot->tid).store(0);
   return Done{};
 }

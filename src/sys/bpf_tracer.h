@@ -87,7 +87,8 @@ struct BpfRecord {
   // left: it has lost its CPU, or blocked, while this one waited for it in silence
   pid_t waiter = 0;
   // fork
-  pid_t parent = 0;              // the thread that forked
+  pid_t parent = 0;  // the thread that forked
+  pid_t parent_tgid = 0;
   std::uint64_t start_time = 0;  // as in ThreadId
   bool without_slot = false;     // fork, exec: it is not managed, because no slot was free
   // exec: the tid before, another one where the thread was not its process's first. The slot has moved.

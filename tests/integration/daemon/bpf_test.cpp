@@ -124,6 +124,24 @@ TEST_F(Enroll, ATreeWithItsDescendantsAndThoseToCome) {
   EXPECT_TRUE(eventually([&] { return managed() == 0; })) << session->ctl({"ps"}).out;
 }
 
+// Its parent has ended before anybody has looked.
+TEST_F(Enroll, AProgramThatGoesIntoTheBackground) {
+  const pid_t shell =
+      session->start({}, {"/bin/sh", "-c", "(sleep 103 & echo $! >" + session->path("pid") + "); exec sleep 104"});
+  pid_t background = 0;
+  EXPECT_TRUE(eventually([&] { return static_cast<bool>(std::ifstream(session->path("pid")) >> background); }));
+  EXPECT_TRUE(eventually([&] {
+    const auto ps = session->json({"ps"});
+    return std::ranges::any_of(ps["threads"], [&](const auto& thread) { return thread["pid"] == background; });
+  })) << background
+      << "\n"
+      << session->ctl({"ps"}).out;
+  EXPECT_EQ(session->json({"status"})["managed_processes"], 2) << session->ctl({"ps"}).out;
+  ::kill(background, SIGKILL);
+  session->kill(shell, SIGKILL);
+  EXPECT_TRUE(eventually([&] { return session->json({"status"})["managed_processes"] == 0; }));
+}
+
 TEST_F(Enroll, WhatTheMachineStandsOnIsRefused) {
   for (const pid_t pid : {1, 2, session->daemon_pid()}) {
     const Output refused = session->ctl({"enroll", std::to_string(pid)});
@@ -149,6 +167,7 @@ struct Lack {
   std::vector<std::string> before;
   const char* said;
 };
+void PrintTo(const Lack& lack, std::ostream* out) { *out << lack.name; }
 class Fallback : public ::testing::TestWithParam<Lack> {};
 
 TEST_P(Fallback, ToSeccompAndSaysWhy) {
