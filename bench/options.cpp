@@ -56,7 +56,8 @@ void work_option(CLI::App& app, Options& options) {
 void mechanism_option(CLI::App& app, Options& options) {
   std::vector<std::string> names = {"all"};
   for (const auto name : mechanism_names()) names.emplace_back(name);
-  app.add_option("--mechanism", options.mechanisms, "How the answer comes, a list or all")
+  app.add_option("--mechanism", options.mechanisms,
+                 "How the answer comes, a list or all (with --observe bpf, mutexes too)")
       ->delimiter(',')
       ->check(CLI::IsMember(names));
 }
@@ -100,6 +101,8 @@ Options parse_options(int argc, char** argv) {
   auto* pipeline = app.add_subcommand("pipeline", "An important reader of 8 KiB chunks that take CPU time to make");
   for (auto* sub : {client_server, multi_server, cascade, overhead, pipeline}) common_options(*sub, options, raw);
   for (auto* sub : {client_server, cascade}) work_option(*sub, options);
+  client_server->add_option("--server-nice", options.server_nice, "The server's own nice value (not by hand)")
+      ->check(CLI::Range(-20, 19));
   for (auto* sub : {client_server, overhead}) mechanism_option(*sub, options);
   multi_server->add_option("--quantum-ms", options.quantum_ms, "swapd's T")->check(CLI::Range(1.0, 10'000.0));
   multi_server->add_option("--feedback", options.feedback, "swapd's feedback")->check(CLI::IsMember({"wait", "paper"}));
@@ -126,7 +129,10 @@ Options parse_options(int argc, char** argv) {
     refuse("overhead: --hogs goes with --loaded");
   const bool all = std::find(options.mechanisms.begin(), options.mechanisms.end(), "all") != options.mechanisms.end();
   if (all || (options.mechanisms.empty() && chosen == client_server)) {
-    options.mechanisms.assign(mechanism_names().begin(), mechanism_names().end());
+    options.mechanisms.clear();
+    for (const auto name : mechanism_names()) {
+      if (options.observe == "bpf" || !needs_wakes(name)) options.mechanisms.emplace_back(name);
+    }
   }
   if (options.mechanisms.empty()) options.mechanisms = {"socket"};
   options.client.rt_priority = static_cast<std::uint8_t>(raw.client_fifo);
@@ -163,6 +169,7 @@ RoleOptions parse_role(int argc, char** argv) {
   app.add_option("--mechanism", role.mechanism);
   app.add_option("--word", role.word);
   app.add_option("--child", role.child_attr);
+  app.add_flag("--child-by-hand", role.child_by_hand);
   app.add_option("--index", role.index);
   app.add_option("--control", role.control_fd)->required();
   app.add_option("--gate", role.gate_fd)->required();
@@ -190,6 +197,7 @@ std::vector<std::string> role_arguments(const RoleOptions& role) {
   if (!role.mechanism.empty()) words.push_back("--mechanism=" + role.mechanism);
   if (!role.word.empty()) words.push_back("--word=" + role.word);
   if (!role.child_attr.empty()) words.push_back("--child=" + role.child_attr);
+  if (role.child_by_hand) words.emplace_back("--child-by-hand");
   if (role.split) words.emplace_back("--split");
   std::string list;
   for (const int fd : role.fds) list += (list.empty() ? "" : ",") + std::to_string(fd);

@@ -21,6 +21,7 @@ struct Options {
   int repeat = 1;
   double work_ms = 10;
   SchedAttr client{.policy = SchedPolicy::fifo, .rt_priority = 50};
+  int server_nice = 0;
   bool split = false;
   bool strict = false;
   bool baseline = false;
@@ -45,6 +46,7 @@ struct Options {
 
 struct RoleOptions {
   std::string role, workload, mechanism, word, child_attr;
+  bool child_by_hand = false;  // child_attr is a donation's, not its own
   int index = 0, control_fd = -1, gate_fd = -1, shared_fd = -1, iterations = 0;
   double work_ms = 0, rate = 0;
   std::vector<int> fds;

@@ -109,7 +109,7 @@ void print(std::FILE* out, const std::vector<nlohmann::json>& lines, bool json) 
     for (const auto& line : lines) std::fprintf(out, "%s\n", line.dump().c_str());
     return;
   }
-  std::fprintf(out, "%-14s %-14s %-9s %-8s %5s %5s %6s %10s %10s %10s %10s %8s %10s %11s\n", "workload", "mechanism",
+  std::fprintf(out, "%-14s %-15s %-9s %-8s %5s %5s %6s %10s %10s %10s %10s %8s %10s %11s\n", "workload", "mechanism",
                "under", "observer", "hogs", "cpus", "iter", "mean_ms", "p50_ms", "p99_ms", "max_ms", "to_idle",
                "to_vanilla", "to_hand_set");
   const auto ratio = [](const nlohmann::json& line, const char* name) {
@@ -119,7 +119,7 @@ void print(std::FILE* out, const std::vector<nlohmann::json>& lines, bool json) 
   };
   for (const auto& line : lines) {
     const auto word = [&](const char* name) { return line[name].get<std::string>(); };
-    std::fprintf(out, "%-14s %-14s %-9s %-8s %5d %5d %6d %10.4g %10.4g %10.4g %10.4g %8s %10s %11s\n",
+    std::fprintf(out, "%-14s %-15s %-9s %-8s %5d %5d %6d %10.4g %10.4g %10.4g %10.4g %8s %10s %11s\n",
                  word("workload").c_str(), word("mechanism").c_str(), word("under").c_str(), word("observer").c_str(),
                  line["hogs"].get<int>(), line["cpus"].get<int>(), line["iterations"].get<int>(),
                  line["mean_ms"].get<double>(), line["p50_ms"].get<double>(), line["p99_ms"].get<double>(),

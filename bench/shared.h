@@ -5,6 +5,8 @@
 // itself. Nobody waits on it, so it adds no dependency that swapd would have to see.
 #pragma once
 
+#include <pthread.h>
+
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -18,6 +20,13 @@ namespace swapd::bench {
 inline constexpr std::size_t answer_size = 4096;
 inline constexpr std::uint32_t max_samples = 200'000;
 
+// What the mechanisms of pthreads wait on. Made by those alone; all-zero memory else.
+struct SyncObjects {
+  std::array<pthread_mutex_t, 2> mutexes{};
+  std::array<pthread_cond_t, 2> conditions{};
+  bool full = false;  // guarded by the first mutex
+};
+
 struct Shared {
   std::atomic<pid_t> client_pid{0};
   std::atomic<pid_t> server_pid{0};
@@ -25,6 +34,7 @@ struct Shared {
   std::atomic<std::uint32_t> answered{0};                  // multi-server: the last request that has its answer
   std::atomic<std::uint32_t> waiting{0};                   // how often the client has begun to wait
   std::array<std::array<char, answer_size>, 2> answers{};  // one for each of two locks; else the first
+  SyncObjects sync;
   std::atomic<std::uint32_t> samples{0};
   double first_ms = 0;  // the iteration before the samples, in which the servers start too; 0: there was none
   std::array<double, max_samples> sample_ms{};

@@ -55,10 +55,16 @@ Status Team::add(const RoleSpec& spec) {
   SchedAttr attr;
   if (spec.important) attr = options.client;
   if (!spec.important && hand) attr = by_hand(options.client);
-  if (hand) role.child_attr = text(by_hand(options.client));
+  if (role.role == "server" && !hand) attr.nice = static_cast<std::int8_t>(options.server_nice);
+  if (hand) {
+    role.child_attr = text(by_hand(options.client));
+    role.child_by_hand = true;
+  } else if (options.server_nice != 0) {
+    role.child_attr = text(SchedAttr{.nice = static_cast<std::int8_t>(options.server_nice)});
+  }
   // A nice value means nothing across autogroups: an important client in a session of its own has its group's nice set
   // too.
-  if (options.split && !attr.realtime() && attr.nice != 0) spawn.autogroup_nice = attr.nice;
+  if (options.split && !attr.realtime() && attr.nice != 0 && (spec.important || hand)) spawn.autogroup_nice = attr.nice;
   if (daemon_) {
     spawn.argv = {options.swapctl, "--socket", daemon_->socket(), "run"};
     if (attr.realtime()) spawn.argv.insert(spawn.argv.end(), {"--fifo", std::to_string(attr.rt_priority)});

@@ -85,6 +85,7 @@ TEST_F(Swapbench, BadOptionsAreOneLineAndStatusTwo) {
                                                      {"client-server", "--under", "nobody"},
                                                      {"client-server", "--client-nice", "-10", "--client-fifo", "3"},
                                                      {"client-server", "--cpus", "64", "--under", "vanilla"},
+                                                     {"client-server", "--server-nice", "20", "--under", "vanilla"},
                                                      {"multi-server", "--mechanism", "pipe"},
                                                      {"overhead", "--plot", "x.svg", "--under", "vanilla"},
                                                      {"pipeline", "--swapd", "/nonexistent"},
@@ -105,6 +106,20 @@ TEST_F(Swapbench, MeasuresEveryMechanismVanillaAndByHand) {
     EXPECT_LE(line["p50_ms"].get<double>(), line["max_ms"].get<double>());
     EXPECT_EQ(line["iterations"], 3);
   }
+}
+
+// Whom a futex wakes is told by an observer of wakes alone, so that "all" has these for that observer only.
+TEST_F(Swapbench, MutexesAreAmongAllForBpfAndAreMeasuredWhereverTheyAreNamed) {
+  const std::vector<std::string> vanilla = {"--under", "vanilla", "--hogs", "0", "--iterations", "1", "--work-ms", "0"};
+  const auto with = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), "client-server");
+    words.insert(words.end(), vanilla.begin(), vanilla.end());
+    return run_json(words);
+  };
+  EXPECT_EQ(with({"--mechanism", "all", "--observe", "bpf"}).size(), 19u);
+  const auto lines = with({"--mechanism", "mutex-private,pi-mutex", "--observe", "seccomp", "--server-nice", "19"});
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[0]["server_nice"], 19);
 }
 
 TEST_F(Swapbench, SplitSessionsAndNiceClients) {
