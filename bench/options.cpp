@@ -1,5 +1,6 @@
 #include "options.h"
 
+#include <sched.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -87,6 +88,24 @@ void parse_or_exit(CLI::App& app, int argc, char** argv) {
   }
 }
 
+int cpus_of_this_process() {
+  cpu_set_t set;
+  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+// Idle and loaded, on every CPU; only swapd lends anything.
+void latency_defaults(const CLI::App& chosen, Options& options) {
+  if (chosen.count("--under") == 0) options.under = {"swapd"};
+  if (options.under != std::vector<std::string>{"swapd"}) refuse("latency: nobody but swapd can be measured");
+  if (chosen.count("--iterations") == 0) options.iterations = 200;
+  if (options.iterations > static_cast<int>(max_windows))
+    refuse("latency: --iterations: at most " + std::to_string(max_windows));
+  if (chosen.count("--hogs") == 0) options.hogs = {0, 10};
+  if (chosen.count("--cpus") == 0) options.cpus = cpus_of_this_process();
+  if (chosen.count("--work-ms") == 0) options.work_ms = 25;
+  if (options.baseline) refuse("latency: there is nothing to compare with");
+}
+
 }  // namespace
 
 Options parse_options(int argc, char** argv) {
@@ -99,8 +118,11 @@ Options parse_options(int argc, char** argv) {
   auto* cascade = app.add_subcommand("cascade", "A chain of processes, of which the last computes");
   auto* overhead = app.add_subcommand("overhead", "What watching costs: per trapped call, per iteration");
   auto* pipeline = app.add_subcommand("pipeline", "An important reader of 8 KiB chunks that take CPU time to make");
-  for (auto* sub : {client_server, multi_server, cascade, overhead, pipeline}) common_options(*sub, options, raw);
-  for (auto* sub : {client_server, cascade}) work_option(*sub, options);
+  auto* latency = app.add_subcommand("latency", "From the requester's block to the provider's new attributes");
+  for (auto* sub : {client_server, multi_server, cascade, overhead, pipeline, latency}) {
+    common_options(*sub, options, raw);
+  }
+  for (auto* sub : {client_server, cascade, latency}) work_option(*sub, options);
   client_server->add_option("--server-nice", options.server_nice, "The server's own nice value (not by hand)")
       ->check(CLI::Range(-20, 19));
   for (auto* sub : {client_server, overhead}) mechanism_option(*sub, options);
@@ -114,10 +136,13 @@ Options parse_options(int argc, char** argv) {
   pipeline->add_option("--chunk-us", options.chunk_us, "CPU time of a chunk; a list measures each")
       ->delimiter(',')
       ->check(CLI::Range(1.0, 100'000.0));
+  latency->add_option("--resource", options.resources, "known: one pipe; unknown: a fresh one each time; a list")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"known", "unknown"}));
   parse_or_exit(app, argc, argv);
 
   if (app.get_subcommands().size() != 1) {
-    refuse("give one workload: client-server, multi-server, cascade, overhead or pipeline");
+    refuse("give one workload: client-server, multi-server, cascade, overhead, pipeline or latency");
   }
   auto* chosen = app.get_subcommands().front();
   options.workload = chosen->get_name();
@@ -127,6 +152,7 @@ Options parse_options(int argc, char** argv) {
   if (chosen == overhead && chosen->count("--repeat") == 0) options.repeat = options.loaded ? 1 : 21;
   if (chosen == overhead && !options.loaded && chosen->count("--hogs") != 0)
     refuse("overhead: --hogs goes with --loaded");
+  if (chosen == latency) latency_defaults(*chosen, options);
   const bool all = std::find(options.mechanisms.begin(), options.mechanisms.end(), "all") != options.mechanisms.end();
   if (all || (options.mechanisms.empty() && chosen == client_server)) {
     options.mechanisms.clear();

@@ -35,6 +35,7 @@ struct Options {
   bool show_why = false;
   bool loaded = false;
   std::vector<double> chunk_us = {80, 500};
+  std::vector<std::string> resources = {"known", "unknown"};  // latency
 };
 
 // Exits the process for --help (0) and for bad options (2, one line on stderr).

@@ -139,6 +139,10 @@ Status Team::stop() {
 Result<Measured> Team::finish() {
   const auto done = line_of(0, limit());
   if (!done) return done.error();
+  return finish_after_done();
+}
+
+Result<Measured> Team::finish_after_done() {
   Measured measured;
   const std::uint32_t count = std::min(shared_->samples.load(), max_samples);
   measured.samples_ms.assign(shared_->sample_ms.begin(), shared_->sample_ms.begin() + count);

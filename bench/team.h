@@ -67,6 +67,7 @@ class Team {
   [[nodiscard]] Result<std::string> line_of(std::size_t index, std::chrono::milliseconds at_most);
   // Waits for the client (role 0) to say "done"; then ends all and gives its samples and, under swapd, its counters.
   [[nodiscard]] Result<Measured> finish();
+  [[nodiscard]] Result<Measured> finish_after_done();  // "done" was read with line_of
   // The longest that a sound run may take.
   [[nodiscard]] std::chrono::seconds limit() const;
 

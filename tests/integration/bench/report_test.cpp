@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "latency.h"
 #include "why.h"
 
 namespace swapd::bench {
@@ -100,6 +101,26 @@ TEST(Why, CountsTheMembersOfAChainAtAnyDepth) {
   EXPECT_EQ(why.named, 2);
   EXPECT_EQ(why.candidates, 2);
   EXPECT_EQ(read_why(nlohmann::json::object(), {1}).named, 0);
+}
+
+KernelEvent event(int us, pid_t tid, std::int64_t value = 0) {
+  return {.time = Time(std::chrono::microseconds(us)), .tid = tid, .value = value};
+}
+
+TEST(Latency, IsFromTheBlockToTheReturnOfTheCallThatSucceeded) {
+  const std::vector<WaitWindow> waits = {{100'000, 900'000}, {1'000'000, 1'900'000}, {2'000'000, 2'100'000}};
+  Seen seen;
+  // Sleeps between the waits do not count, nor does a second change in one wait.
+  seen.blocks = {event(2005, 1), event(50, 1), event(110, 1), event(1010, 1)};
+  seen.entered = {event(90, 7), event(150, 7), event(400, 7), event(1020, 7), event(1060, 7), event(2300, 7)};
+  // Another thread's calls are nobody's answer; the first try in the second wait failed.
+  seen.left = {event(95, 7),           event(155, 8),  event(160, 7), event(410, 7),
+               event(1030, 7, -EPERM), event(1070, 7), event(2310, 7)};
+  const Latencies result = latencies(waits, seen);
+  ASSERT_EQ(result.ms.size(), 2u);
+  EXPECT_NEAR(result.ms[0], 0.05, 1e-9);
+  EXPECT_NEAR(result.ms[1], 0.06, 1e-9);
+  EXPECT_EQ(result.missed, 1) << "the third came after the answer";
 }
 
 TEST(Attributes, ByHandIsWhatADonationAtBestGives) {

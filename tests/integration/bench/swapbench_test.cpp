@@ -89,6 +89,8 @@ TEST_F(Swapbench, BadOptionsAreOneLineAndStatusTwo) {
                                                      {"multi-server", "--mechanism", "pipe"},
                                                      {"overhead", "--plot", "x.svg", "--under", "vanilla"},
                                                      {"pipeline", "--swapd", "/nonexistent"},
+                                                     {"latency", "--under", "vanilla,swapd"},
+                                                     {"latency", "--resource", "some"},
                                                      {"what"}};
   for (const auto& arguments : bad) {
     EXPECT_EQ(run(arguments), "exit 2") << testing::PrintToString(arguments);
@@ -214,6 +216,18 @@ TEST_F(Swapbench, MeasuresUnderSwapd) {
   ASSERT_EQ(lines.size(), 2u);
   EXPECT_EQ(lines[0]["observer"], "seccomp");
   EXPECT_GT(lines[0]["donations_total"].get<int>(), 0);
+}
+
+TEST_F(Swapbench, LatencyIsMeasuredFromTheKernelsRecords) {
+  const auto lines = run_json({"latency", "--iterations", "3", "--hogs", "0,1", "--observe", "seccomp", "--swapd",
+                               SWAPD, "--swapctl", SWAPCTL});
+  ASSERT_EQ(lines.size(), 4u);
+  for (const auto& line : lines) {
+    EXPECT_EQ(line["samples"].get<int>() + line["missed"].get<int>(), 3) << line;
+    EXPECT_GT(line["samples"].get<int>(), 0) << line;
+    EXPECT_GT(line["p50_us"].get<double>(), 0) << line;
+    EXPECT_EQ(line["records_lost"], 0) << line;
+  }
 }
 
 TEST_F(Swapbench, ACascadeUnderSwapdShowsItsChain) {
