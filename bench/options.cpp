@@ -93,6 +93,30 @@ int cpus_of_this_process() {
   return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
+void seconds_option(CLI::App& app, Options& options) {
+  app.add_option("--seconds", options.seconds, "How long each measurement takes")->check(CLI::Range(0.1, 600.0));
+}
+
+void scale_options(CLI::App& app, Options& options) {
+  Options::Scale& scale = options.scale;
+  app.add_option("--threads", scale.threads, "Threads that sleep")->check(CLI::Range(1, 30'000));
+  app.add_option("--resources", scale.resources, "Eventfds that they wait for")->check(CLI::Range(1, 1'000'000));
+  app.add_option("--important", scale.important, "How many of the sleepers are important, per cent")
+      ->check(CLI::Range(0, 100));
+  app.add_option("--pairs", scale.pairs, "Pairs of threads that wake each other")->check(CLI::Range(1, 64));
+  app.add_option("--rate", scale.rate, "Their waits and wakes a second; 0: without a pause")
+      ->check(CLI::Range(0, 10'000'000));
+  seconds_option(app, options);
+}
+
+// Nobody here is important enough to keep others from a CPU.
+void scale_defaults(const CLI::App& chosen, Options& options, Raw& raw) {
+  if (chosen.count("--under") == 0) options.under = {"swapd"};
+  if (chosen.count("--hogs") == 0) options.hogs = {0};
+  if (chosen.count("--cpus") == 0) options.cpus = cpus_of_this_process();
+  if (chosen.count("--client-nice") == 0 && chosen.count("--client-fifo") == 0) raw.client_nice = -5;
+}
+
 // Idle and loaded, on every CPU; only swapd lends anything.
 void latency_defaults(const CLI::App& chosen, Options& options) {
   if (chosen.count("--under") == 0) options.under = {"swapd"};
@@ -118,8 +142,9 @@ Options parse_options(int argc, char** argv) {
   auto* cascade = app.add_subcommand("cascade", "A chain of processes, of which the last computes");
   auto* overhead = app.add_subcommand("overhead", "What watching costs: per trapped call, per iteration");
   auto* pipeline = app.add_subcommand("pipeline", "An important reader of 8 KiB chunks that take CPU time to make");
+  auto* scale = app.add_subcommand("scale", "Many sleeping threads and resources, and pairs that wake each other");
   auto* latency = app.add_subcommand("latency", "From the requester's block to the provider's new attributes");
-  for (auto* sub : {client_server, multi_server, cascade, overhead, pipeline, latency}) {
+  for (auto* sub : {client_server, multi_server, cascade, overhead, pipeline, latency, scale}) {
     common_options(*sub, options, raw);
   }
   for (auto* sub : {client_server, cascade, latency}) work_option(*sub, options);
@@ -139,10 +164,11 @@ Options parse_options(int argc, char** argv) {
   latency->add_option("--resource", options.resources, "known: one pipe; unknown: a fresh one each time; a list")
       ->delimiter(',')
       ->check(CLI::IsMember({"known", "unknown"}));
+  scale_options(*scale, options);
   parse_or_exit(app, argc, argv);
 
   if (app.get_subcommands().size() != 1) {
-    refuse("give one workload: client-server, multi-server, cascade, overhead, pipeline or latency");
+    refuse("give one workload: client-server, multi-server, cascade, overhead, pipeline, latency or scale");
   }
   auto* chosen = app.get_subcommands().front();
   options.workload = chosen->get_name();
@@ -152,6 +178,7 @@ Options parse_options(int argc, char** argv) {
   if (chosen == overhead && chosen->count("--repeat") == 0) options.repeat = options.loaded ? 1 : 21;
   if (chosen == overhead && !options.loaded && chosen->count("--hogs") != 0)
     refuse("overhead: --hogs goes with --loaded");
+  if (chosen == scale) scale_defaults(*chosen, options, raw);
   if (chosen == latency) latency_defaults(*chosen, options);
   const bool all = std::find(options.mechanisms.begin(), options.mechanisms.end(), "all") != options.mechanisms.end();
   if (all || (options.mechanisms.empty() && chosen == client_server)) {

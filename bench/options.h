@@ -35,6 +35,13 @@ struct Options {
   bool show_why = false;
   bool loaded = false;
   std::vector<double> chunk_us = {80, 500};
+  double seconds = 10;  // scale and apps: how long is measured
+  struct Scale {
+    int threads = 10'000, resources = 100'000;
+    int important = 100;  // per cent of the sleepers
+    int pairs = 4;
+    int rate = 300'000;  // waits and wakes a second; 0: as many as there can be
+  } scale;
   std::vector<std::string> resources = {"known", "unknown"};  // latency
 };
 

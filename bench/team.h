@@ -40,6 +40,7 @@ class Daemon {
   ~Daemon() { (void)stop(); }
   [[nodiscard]] static Result<Daemon> start(const Options& options, const std::string& dir);
   [[nodiscard]] const std::string& socket() const { return socket_; }
+  [[nodiscard]] pid_t pid() const { return child_.pid(); }
   [[nodiscard]] Result<nlohmann::json> ask(const std::vector<std::string>& verb) const;  // swapctl VERB… --json
   [[nodiscard]] Status stop();                                                           // SIGTERM, and its end awaited
 

@@ -8,13 +8,14 @@ namespace swapd::bench {
 
 namespace {
 
-constexpr std::array<Workload, 6> workloads = {{
+constexpr std::array<Workload, 7> workloads = {{
     {"client-server", run_client_server, client_server_role, plot_bars},
     {"multi-server", run_multi_server, multi_server_role, plot_iterations},
     {"cascade", run_cascade, cascade_role, plot_bars},
     {"overhead", run_overhead, overhead_role, nullptr},
     {"pipeline", run_pipeline, pipeline_role, plot_bars},
     {"latency", run_latency, latency_role, nullptr},
+    {"scale", run_scale, scale_role, nullptr},
 }};
 
 }  // namespace
