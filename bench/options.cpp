@@ -175,13 +175,16 @@ Options parse_options(int argc, char** argv) {
   if (chosen == multi_server && chosen->count("--iterations") == 0) options.iterations = 15;
   if (chosen == pipeline && chosen->count("--iterations") == 0) options.iterations = 1000;
   if (chosen == overhead && chosen->count("--iterations") == 0) options.iterations = options.loaded ? 250 : 2000;
-  if (chosen == overhead && chosen->count("--repeat") == 0) options.repeat = options.loaded ? 1 : 21;
+  const bool of_bpf = chosen == overhead && options.observe == "bpf";
+  if (of_bpf && options.loaded)
+    refuse("overhead: --loaded is about trapped calls, and with --observe bpf there are none");
+  if (chosen == overhead && chosen->count("--repeat") == 0) options.repeat = options.loaded ? 1 : of_bpf ? 11 : 21;
   if (chosen == overhead && !options.loaded && chosen->count("--hogs") != 0)
     refuse("overhead: --hogs goes with --loaded");
   if (chosen == scale) scale_defaults(*chosen, options, raw);
   if (chosen == latency) latency_defaults(*chosen, options);
   const bool all = std::find(options.mechanisms.begin(), options.mechanisms.end(), "all") != options.mechanisms.end();
-  if (all || (options.mechanisms.empty() && chosen == client_server)) {
+  if (all || (options.mechanisms.empty() && (chosen == client_server || of_bpf))) {
     options.mechanisms.clear();
     for (const auto name : mechanism_names()) {
       if (options.observe == "bpf" || !needs_wakes(name)) options.mechanisms.emplace_back(name);

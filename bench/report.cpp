@@ -126,10 +126,11 @@ void print(std::FILE* out, const std::vector<nlohmann::json>& lines, bool json) 
                  line["max_ms"].get<double>(), ratio(line, "to_idle").c_str(), ratio(line, "to_vanilla").c_str(),
                  ratio(line, "to_hand_set").c_str());
     for (const char* note :
-         {"chain_shown", "added_us",        "bare_us",      "ratio_to_bare",   "fastest_alone_ms", "samples_ms",
-          "resource",    "p50_us",          "p99_us",       "max_us",          "samples",          "missed",
-          "threads",     "resources_made",  "events_per_s", "swapd_cpu_share", "engine_cpu_share", "engine_cpu_s",
-          "events_lost", "managed_threads", "rss_bytes",    "settle_s"}) {
+         {"chain_shown",  "added_us",    "ratio",           "bare_us",      "ratio_to_bare",   "fastest_alone_ms",
+          "samples_ms",   "resource",    "p50_us",          "p99_us",       "max_us",          "samples",
+          "missed",       "threads",     "resources_made",  "events_per_s", "swapd_cpu_share", "engine_cpu_share",
+          "engine_cpu_s", "events_lost", "managed_threads", "rss_bytes",    "settle_s",        "managed",
+          "program",      "runs",        "ns_a_run",        "cpu_share"}) {
       if (line.contains(note)) std::fprintf(out, "  %s: %s\n", note, line[note].dump().c_str());
     }
   }

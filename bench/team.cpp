@@ -65,7 +65,7 @@ Status Team::add(const RoleSpec& spec) {
   // A nice value means nothing across autogroups: an important client in a session of its own has its group's nice set
   // too.
   if (options.split && !attr.realtime() && attr.nice != 0 && (spec.important || hand)) spawn.autogroup_nice = attr.nice;
-  if (daemon_) {
+  if (daemon_ && !spec.outside) {
     spawn.argv = {options.swapctl, "--socket", daemon_->socket(), "run"};
     if (attr.realtime()) spawn.argv.insert(spawn.argv.end(), {"--fifo", std::to_string(attr.rt_priority)});
     if (!attr.realtime() && attr.nice != 0) spawn.argv.insert(spawn.argv.end(), {"--nice", std::to_string(attr.nice)});

@@ -53,6 +53,7 @@ struct RoleSpec {
   RoleOptions role;          // role, mechanism, word, index, fds; the rest is filled in
   bool important = false;    // the client
   bool no_donation = false;  // not even by hand
+  bool outside = false;      // not managed by swapd
 };
 
 class Team {

@@ -91,6 +91,8 @@ TEST_F(Swapbench, BadOptionsAreOneLineAndStatusTwo) {
                                                      {"pipeline", "--swapd", "/nonexistent"},
                                                      {"latency", "--under", "vanilla,swapd"},
                                                      {"latency", "--resource", "some"},
+                                                     {"overhead", "--observe", "bpf", "--loaded", "--under", "vanilla"},
+                                                     {"scale", "--threads", "0"},
                                                      {"what"}};
   for (const auto& arguments : bad) {
     EXPECT_EQ(run(arguments), "exit 2") << testing::PrintToString(arguments);
@@ -155,6 +157,25 @@ TEST_F(Swapbench, ABareSupervisorCostsSomething) {
   EXPECT_GT(lines[1]["added_us"].get<double>(), 0.5) << "a notification is more than a call";
 }
 
+TEST_F(Swapbench, WhatWatchingCostsIsMeasuredOfMechanismsCallsAndLoads) {
+  const auto lines = run_json({"overhead", "--observe", "bpf", "--under", "vanilla", "--mechanism",
+                               "pipe,condvar-private", "--iterations", "100", "--repeat", "1"});
+  ASSERT_EQ(lines.size(), 7u);
+  EXPECT_EQ(lines[2]["mechanism"], "getppid");
+  EXPECT_EQ(lines[3]["mechanism"], "ping-pong");
+  EXPECT_EQ(lines[6]["mechanism"], "hackbench");
+  EXPECT_TRUE(lines[6]["managed"].get<bool>());
+}
+
+TEST_F(Swapbench, ScaleCountsWhatTheKernelCounts) {
+  const auto lines = run_json({"scale", "--under", "vanilla", "--threads", "20", "--resources", "100", "--pairs", "1",
+                               "--rate", "2000", "--seconds", "0.5"});
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_EQ(lines[0]["threads"], 20);
+  EXPECT_EQ(lines[0]["resources_made"], 100);
+  EXPECT_GT(lines[0]["events_per_s"].get<double>(), 0);
+}
+
 TEST_F(Swapbench, WritesAFigure) {
   const std::string svg = dir_->path() + "/figure.svg";
   EXPECT_EQ(run({"client-server", "--mechanism", "pipe", "--under", "vanilla", "--hogs", "0", "--iterations", "2",
@@ -216,6 +237,16 @@ TEST_F(Swapbench, MeasuresUnderSwapd) {
   ASSERT_EQ(lines.size(), 2u);
   EXPECT_EQ(lines[0]["observer"], "seccomp");
   EXPECT_GT(lines[0]["donations_total"].get<int>(), 0);
+}
+
+TEST_F(Swapbench, ScaleAsksSwapdWhatItLost) {
+  const auto lines =
+      run_json({"scale", "--threads", "20", "--resources", "100", "--important", "5", "--pairs", "1", "--rate", "1000",
+                "--seconds", "0.5", "--observe", "seccomp", "--swapd", SWAPD, "--swapctl", SWAPCTL});
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_TRUE(lines[0].contains("events_lost"));
+  EXPECT_GE(lines[0]["managed_threads"].get<int>(), 20);
+  EXPECT_GT(lines[0]["rss_bytes"].get<std::uint64_t>(), 0u);
 }
 
 TEST_F(Swapbench, LatencyIsMeasuredFromTheKernelsRecords) {
