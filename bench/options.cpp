@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "apps.h"
 #include "mechanism.h"
 
 namespace swapd::bench {
@@ -109,6 +110,24 @@ void scale_options(CLI::App& app, Options& options) {
   seconds_option(app, options);
 }
 
+void apps_options(CLI::App& app, Options& options) {
+  std::vector<std::string> names;
+  for (const auto name : app_names()) names.emplace_back(name);
+  app.add_option("--apps", options.apps, "Which, a list")->delimiter(',')->check(CLI::IsMember(names));
+  seconds_option(app, options);
+}
+
+void apps_defaults(const CLI::App& chosen, Options& options) {
+  if (options.apps.empty()) options.apps.assign(app_names().begin(), app_names().end());
+  if (std::ranges::find(options.under, "hand-set") != options.under.end()) refuse("apps: nothing is to be set by hand");
+  if (chosen.count("--seconds") == 0) options.seconds = 5;
+  if (chosen.count("--repeat") == 0) options.repeat = 7;
+  if (chosen.count("--hogs") != 0) refuse("apps: --hogs: an idle machine is meant");
+  options.hogs = {0};
+  if (chosen.count("--cpus") == 0) options.cpus = cpus_of_this_process();
+  if (const auto missing = missing_program(options.apps)) refuse(*missing);
+}
+
 // Nobody here is important enough to keep others from a CPU.
 void scale_defaults(const CLI::App& chosen, Options& options, Raw& raw) {
   if (chosen.count("--under") == 0) options.under = {"swapd"};
@@ -143,8 +162,9 @@ Options parse_options(int argc, char** argv) {
   auto* overhead = app.add_subcommand("overhead", "What watching costs: per trapped call, per iteration");
   auto* pipeline = app.add_subcommand("pipeline", "An important reader of 8 KiB chunks that take CPU time to make");
   auto* scale = app.add_subcommand("scale", "Many sleeping threads and resources, and pairs that wake each other");
+  auto* apps = app.add_subcommand("apps", "The throughput of redis, PostgreSQL and nginx, and what swapd takes of it");
   auto* latency = app.add_subcommand("latency", "From the requester's block to the provider's new attributes");
-  for (auto* sub : {client_server, multi_server, cascade, overhead, pipeline, latency, scale}) {
+  for (auto* sub : {client_server, multi_server, cascade, overhead, pipeline, latency, scale, apps}) {
     common_options(*sub, options, raw);
   }
   for (auto* sub : {client_server, cascade, latency}) work_option(*sub, options);
@@ -165,10 +185,11 @@ Options parse_options(int argc, char** argv) {
       ->delimiter(',')
       ->check(CLI::IsMember({"known", "unknown"}));
   scale_options(*scale, options);
+  apps_options(*apps, options);
   parse_or_exit(app, argc, argv);
 
   if (app.get_subcommands().size() != 1) {
-    refuse("give one workload: client-server, multi-server, cascade, overhead, pipeline, latency or scale");
+    refuse("give one workload: client-server, multi-server, cascade, overhead, pipeline, latency, scale or apps");
   }
   auto* chosen = app.get_subcommands().front();
   options.workload = chosen->get_name();
@@ -182,6 +203,7 @@ Options parse_options(int argc, char** argv) {
   if (chosen == overhead && !options.loaded && chosen->count("--hogs") != 0)
     refuse("overhead: --hogs goes with --loaded");
   if (chosen == scale) scale_defaults(*chosen, options, raw);
+  if (chosen == apps) apps_defaults(*chosen, options);
   if (chosen == latency) latency_defaults(*chosen, options);
   const bool all = std::find(options.mechanisms.begin(), options.mechanisms.end(), "all") != options.mechanisms.end();
   if (all || (options.mechanisms.empty() && (chosen == client_server || of_bpf))) {

@@ -42,6 +42,7 @@ struct Options {
     int pairs = 4;
     int rate = 300'000;  // waits and wakes a second; 0: as many as there can be
   } scale;
+  std::vector<std::string> apps;
   std::vector<std::string> resources = {"known", "unknown"};  // latency
 };
 

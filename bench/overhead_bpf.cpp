@@ -68,9 +68,9 @@ Result<Measured> load_once(const Context& context, const Setup& setup) {
   nlohmann::json extra = nlohmann::json::object();
   const double load_s =
       process_cpu_s(team.pid_of(0)) + (setup.mechanism == "ping-pong" ? process_cpu_s(team.pid_of(1)) : 0);
-  extra["load_cpu_s"] = load_s;
+  extra["load_cpu_s"] = rounded(load_s);
   if (const Daemon* daemon = team.daemon(); daemon != nullptr) {
-    extra["swapd_cpu_share"] = (process_cpu_s(daemon->pid()) - swapd_before) / load_s;
+    extra["swapd_cpu_share"] = rounded((process_cpu_s(daemon->pid()) - swapd_before) / load_s);
     for (const ProgramCost& cost : program_costs(daemon->pid())) {
       if (cost.runs > 0) extra["programs"].push_back({cost.name, cost.runs, cost.total_ns});
     }
@@ -107,7 +107,7 @@ std::vector<Row> program_rows(const Setup& setup, const Measured& measured) {
     row.setup.extra["program"] = program[0];
     row.repeats = {summarize({each / 1e6})};
     row.median = row.repeats[0];
-    row.extra = {{"ns_a_run", each}, {"runs", program[1]}, {"cpu_share", total / load_ns}};
+    row.extra = {{"ns_a_run", rounded(each)}, {"runs", program[1]}, {"cpu_share", rounded(total / load_ns)}};
     rows.push_back(std::move(row));
   }
   return rows;
@@ -139,10 +139,10 @@ void add_differences(std::vector<Row>& rows) {
       differences.push_back((row.repeats[i].p50 - plain->repeats[i].p50) * 1000);
       ratios.push_back(row.repeats[i].p50 / plain->repeats[i].p50);
     }
-    row.extra["added_us"] = median(differences);
-    row.extra["added_us_from"] = percentile(differences, 0);
-    row.extra["added_us_to"] = percentile(differences, 100);
-    row.extra["ratio"] = median(ratios);
+    row.extra["added_us"] = rounded(median(differences));
+    row.extra["added_us_from"] = rounded(percentile(differences, 0));
+    row.extra["added_us_to"] = rounded(percentile(differences, 100));
+    row.extra["ratio"] = rounded(median(ratios));
   }
 }
 

@@ -143,13 +143,13 @@ Result<Measured> once(const Context& context, const Setup& setup) {
                           {"resources_made", shape.resources()},
                           {"important_threads", important * shape.threads_each},
                           {"pairs", options.scale.pairs},
-                          {"seconds", took},
+                          {"seconds", rounded(took)},
                           {"events_per_s", std::round(2 * switches / took)},
-                          {"load_cpu_share", (after.load_s - before.load_s) / took}};
+                          {"load_cpu_share", rounded((after.load_s - before.load_s) / took)}};
   if (const Daemon* daemon = team.daemon(); daemon != nullptr) {
-    extra.update({{"settle_s", *settled},
-                  {"swapd_cpu_share", (after.swapd_s - before.swapd_s) / took},
-                  {"engine_cpu_share", (after.engine_s - before.engine_s) / took},
+    extra.update({{"settle_s", rounded(*settled)},
+                  {"swapd_cpu_share", rounded((after.swapd_s - before.swapd_s) / took)},
+                  {"engine_cpu_share", rounded((after.engine_s - before.engine_s) / took)},
                   {"rss_bytes", rss_bytes(daemon->pid())}});
     const auto status = daemon->ask({"status"});
     if (!status) return status.error();

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "apps.h"
 #include "latency.h"
 #include "why.h"
 
@@ -121,6 +122,21 @@ TEST(Latency, IsFromTheBlockToTheReturnOfTheCallThatSucceeded) {
   EXPECT_NEAR(result.ms[0], 0.05, 1e-9);
   EXPECT_NEAR(result.ms[1], 0.06, 1e-9);
   EXPECT_EQ(result.missed, 1) << "the third came after the answer";
+}
+
+TEST(Apps, TheFigureBehindALabelIsRead) {
+  const auto wrk =
+      number_behind("  612 requests in 1.00s\nRequests/sec:  43536.33\nTransfer/sec: 35MB\n", "Requests/sec:");
+  ASSERT_TRUE(wrk);
+  EXPECT_DOUBLE_EQ(*wrk, 43536.33);
+  EXPECT_DOUBLE_EQ(*number_behind("\"test\",\"rps\"\n\"GET\",\"71312.70\",\"0.5\"\n", "\"GET\",\""), 71312.70);
+  EXPECT_FALSE(number_behind("tps = nothing", "tps = "));
+  EXPECT_FALSE(number_behind("", "tps = "));
+}
+
+TEST(Apps, EachHasItsMaker) {
+  for (const auto name : app_names()) EXPECT_NE(make_app(name), nullptr) << name;
+  EXPECT_EQ(make_app("emacs"), nullptr);
 }
 
 TEST(Attributes, ByHandIsWhatADonationAtBestGives) {

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "apps.h"
 #include "process.h"
 #include "sys/procfs.h"
 
@@ -51,7 +52,9 @@ class Swapbench : public testing::Test {
 
   Child start(std::vector<std::string> arguments) {
     Spawn spawn;
-    spawn.argv = {"/usr/bin/env", "TMPDIR=" + temp(), SWAPBENCH};
+    spawn.argv = {"/usr/bin/env", "TMPDIR=" + temp()};
+    spawn.argv.insert(spawn.argv.end(), environment_.begin(), environment_.end());
+    spawn.argv.emplace_back(SWAPBENCH);
     spawn.argv.insert(spawn.argv.end(), arguments.begin(), arguments.end());
     spawn.output = dir_->path() + "/out";
     spawn.errors = dir_->path() + "/err";
@@ -76,6 +79,7 @@ class Swapbench : public testing::Test {
   }
 
   std::unique_ptr<TempDir> dir_;
+  std::vector<std::string> environment_;  // NAME=VALUE
 };
 
 TEST_F(Swapbench, BadOptionsAreOneLineAndStatusTwo) {
@@ -93,6 +97,9 @@ TEST_F(Swapbench, BadOptionsAreOneLineAndStatusTwo) {
                                                      {"latency", "--resource", "some"},
                                                      {"overhead", "--observe", "bpf", "--loaded", "--under", "vanilla"},
                                                      {"scale", "--threads", "0"},
+                                                     {"apps", "--apps", "emacs"},
+                                                     {"apps", "--under", "hand-set"},
+                                                     {"apps", "--seconds", "0"},
                                                      {"what"}};
   for (const auto& arguments : bad) {
     EXPECT_EQ(run(arguments), "exit 2") << testing::PrintToString(arguments);
@@ -174,6 +181,21 @@ TEST_F(Swapbench, ScaleCountsWhatTheKernelCounts) {
   EXPECT_EQ(lines[0]["threads"], 20);
   EXPECT_EQ(lines[0]["resources_made"], 100);
   EXPECT_GT(lines[0]["events_per_s"].get<double>(), 0);
+}
+
+// Where the programs are, they are run; where they are not, the package is named.
+TEST_F(Swapbench, AppsRunOrTheirPackageIsNamed) {
+  const std::vector<std::string> redis = {"apps",      "--apps", "redis",    "--under", "vanilla",
+                                          "--seconds", "0.2",    "--repeat", "1"};
+  if (!missing_program({"redis"})) {
+    const auto lines = run_json(redis);
+    ASSERT_EQ(lines.size(), 1u);
+    EXPECT_GT(lines[0]["throughput"].get<double>(), 0);
+  }
+  environment_ = {"PATH=/nonexistent"};
+  EXPECT_EQ(run(redis), "exit 2");
+  EXPECT_EQ(lines_of(err()).size(), 1u) << err();
+  EXPECT_THAT(err(), HasSubstr("Debian package redis-server"));
 }
 
 TEST_F(Swapbench, WritesAFigure) {
