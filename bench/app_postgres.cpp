@@ -39,7 +39,7 @@ class Postgres final : public App {
     std::vector<std::string> words = as_user_;
     words.insert(words.end(), {path_of("initdb"), "-D", data_, "--auth=trust", "--username=bench", "--encoding=UTF8",
                                "--locale=C", "--no-sync"});
-    if (const auto done = run(words, std::chrono::seconds(120)); !done) return done;
+    if (Status done = run(words, std::chrono::seconds(120)); !done) return done;
     return fill();
   }
   std::vector<std::string> server() const override {
@@ -87,7 +87,7 @@ class Postgres final : public App {
     }
     std::vector<std::string> words = pgbench();
     words.insert(words.end(), {"-i", "-q", "-s", "5", "postgres"});
-    const auto filled = run(words, std::chrono::seconds(120));
+    Status filled = run(words, std::chrono::seconds(120));
     child->signal(stop_signal());
     const auto ended = child->wait(std::chrono::seconds(20));
     if (!filled) return filled;

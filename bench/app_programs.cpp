@@ -147,7 +147,8 @@ std::string path_of(const std::string& program) {
   const char* path = std::getenv("PATH");
   std::istringstream places(std::string(path != nullptr ? path : "/usr/bin") + ":/usr/sbin");
   for (std::string place; std::getline(places, place, ':');) {
-    if (::access((place + "/" + program).c_str(), X_OK) == 0) return place + "/" + program;
+    place.append("/").append(program);
+    if (::access(place.c_str(), X_OK) == 0) return place;
   }
   return {};
 }

@@ -133,6 +133,7 @@ using Runs = std::map<std::pair<std::string, std::string>, std::vector<Run>>;  /
 
 std::vector<double> each(const std::vector<Run>& runs, double Run::*member) {
   std::vector<double> values;
+  values.reserve(runs.size());
   for (const Run& run : runs) values.push_back(run.*member);
   return values;
 }

@@ -42,7 +42,7 @@ Result<KernelEvents> KernelEvents::open(const std::string& event, const std::str
     auto fd = sys::open_perf_event(attr, tid, tid >= 0 ? -1 : cpu);
     if (!fd) return Error(fd.error()).in(event);
     if (!filter.empty() && ::ioctl(fd->get(), PERF_EVENT_IOC_SET_FILTER, filter.c_str()) != 0)
-      return errno_error(event + ": filter " + filter);
+      return errno_error("filtering " + event);
     auto ring = sys::PerfRing::map(fd->get(), ring_pages);
     if (!ring) return ring.error();
     if (::ioctl(fd->get(), PERF_EVENT_IOC_ENABLE, 0) != 0) return errno_error(event);

@@ -115,7 +115,7 @@ Status requester(Role& role) {
   for (std::uint32_t round = 1; round <= rounds; ++round) {
     while (shared.offered < round) ::usleep(500);
     if (round == 1 || role.options().word == "unknown") {
-      if (const auto taken = take_pipe(role, pipe); !taken) return taken;
+      if (Status taken = take_pipe(role, pipe); !taken) return taken;
     }
     shared.asked = round;
     WaitWindow window{.begun_ns = now_ns()};
@@ -146,7 +146,7 @@ Status provider(Role& role) {
       if (::pipe2(ends, O_CLOEXEC) != 0) return errno_error("pipe");
       pipe.reset(ends[1]);
       const Fd for_requester(ends[0]);
-      if (const auto sent = send_fd(role.options().fds.at(0), for_requester.get()); !sent) return sent;
+      if (Status sent = send_fd(role.options().fds.at(0), for_requester.get()); !sent) return sent;
     }
     shared.offered = round;
     while (shared.asked < round) role.work().run_ms(0.02);
@@ -175,7 +175,7 @@ Result<std::vector<nlohmann::json>> run_latency(const Context& context) {
 }
 
 Status latency_role(Role& role) {
-  if (const auto go = role.wait_for_go(); !go) return go;
+  if (Status go = role.wait_for_go(); !go) return go;
   return role.is("client") ? requester(role) : provider(role);
 }
 

@@ -53,7 +53,7 @@ void receive_all(const Channel& channel, int loops, std::atomic<bool>& broken) {
 
 Status ping_role(Role& role, int round_trips) {
   const int in = role.options().fds.at(0), out = role.options().fds.at(1);
-  if (const auto go = role.wait_for_go(); !go) return go;
+  if (Status go = role.wait_for_go(); !go) return go;
   const auto batches = static_cast<std::uint32_t>(role.options().iterations);
   for (std::uint32_t batch = 0; batch < batches; ++batch) {
     const auto before = std::chrono::steady_clock::now();
@@ -69,7 +69,7 @@ Status ping_role(Role& role, int round_trips) {
 
 Status pong_role(Role& role) {
   const int in = role.options().fds.at(0), out = role.options().fds.at(1);
-  if (const auto go = role.wait_for_go(); !go) return go;
+  if (Status go = role.wait_for_go(); !go) return go;
   for (char byte = 0; ::read(in, &byte, 1) == 1 && ::write(out, &byte, 1) == 1;) {
   }
   return Error(EPIPE, "the other side is gone");
@@ -84,7 +84,7 @@ Status hack_role(Role& role, int loops) {
       group.push_back({Fd(ends[0]), Fd(ends[1])});
     }
   }
-  if (const auto go = role.wait_for_go(); !go) return go;
+  if (Status go = role.wait_for_go(); !go) return go;
   const double before = process_cpu_ms();
   std::atomic<bool> broken = false;
   {

@@ -20,21 +20,21 @@ class LockPair : public Mechanism {
   }
   Status attach_server(const Peer& peer) override {
     shared_ = peer.shared;
-    if (const auto opened = open(peer); !opened) return opened;
+    if (Status opened = open(peer); !opened) return opened;
     return lock(current_);
   }
   Status serve(const Computation& compute) override {
     compute();
     stamp(shared_->answers[current_].data());
     const int next = 1 - current_;
-    if (const auto locked = lock(next); !locked) return locked;
+    if (Status locked = lock(next); !locked) return locked;
     const int done = std::exchange(current_, next);
     return unlock(done);
   }
   Status await() override {
-    if (const auto locked = lock(current_); !locked) return locked;
-    const Status good = check(shared_->answers[current_].data());
-    if (const auto unlocked = unlock(current_); !unlocked) return unlocked;
+    if (Status locked = lock(current_); !locked) return locked;
+    Status good = check(shared_->answers[current_].data());
+    if (Status unlocked = unlock(current_); !unlocked) return unlocked;
     current_ = 1 - current_;
     return good;
   }

@@ -48,14 +48,14 @@ class Conditions final : public Mechanism {
   Status attach_client(const Peer& peer) override { return take(peer); }
   Status attach_server(const Peer& peer) override { return take(peer); }
   Status serve(const Computation& compute) override {
-    if (const auto waited = wait_for(false); !waited) return waited;
+    if (Status waited = wait_for(false); !waited) return waited;
     compute();
     stamp(shared_->answers[0].data());
     return tell(true);
   }
   Status await() override {
-    if (const auto waited = wait_for(true); !waited) return waited;
-    if (const auto good = check(shared_->answers[0].data()); !good) return good;
+    if (Status waited = wait_for(true); !waited) return waited;
+    if (Status good = check(shared_->answers[0].data()); !good) return good;
     return tell(false);
   }
 
@@ -100,7 +100,7 @@ Status make_mutexes(SyncObjects& objects, PthreadKind kind) {
 }
 
 Status make_conditions(SyncObjects& objects, PthreadKind kind) {
-  if (const auto made = make_mutexes(objects, kind); !made) return made;
+  if (Status made = make_mutexes(objects, kind); !made) return made;
   pthread_condattr_t attr;
   if (const int error = ::pthread_condattr_init(&attr); error != 0) return done_or(error, "pthread_condattr_init");
   int error = ::pthread_condattr_setpshared(&attr, kind.shared ? PTHREAD_PROCESS_SHARED : PTHREAD_PROCESS_PRIVATE);

@@ -31,8 +31,8 @@ class Threads final : public Mechanism {
     server_->mechanism = make_mechanism(between_processes_);
     server_->peer = peer;
     server_->peer.objects = &server_->objects;
-    if (const auto made = make_(server_->objects, {}); !made) return made;
-    if (const auto started = start(peer); !started) return started;
+    if (Status made = make_(server_->objects, {}); !made) return made;
+    if (Status started = start(peer); !started) return started;
     return client_->attach_client(server_->peer);
   }
   Status request(const Computation& compute) override {
@@ -61,7 +61,7 @@ class Threads final : public Mechanism {
     auto own = scheduler.get(0);
     if (!own) return own.error();
     own->reset_on_fork = true;
-    if (const auto set = scheduler.set(0, *own); !set) return set;
+    if (Status set = scheduler.set(0, *own); !set) return set;
     std::thread([server = server_] { live(*server); }).detach();
     server_->ready.acquire();
     if (!server_->attached) return server_->attached;

@@ -197,7 +197,7 @@ Status overhead_role(Role& role) {
   const Fd null(::open("/dev/null", O_WRONLY | O_CLOEXEC));
   if (!null) return errno_error("/dev/null");
   if (role.options().index == 1) {
-    if (const auto put = put_under_bare_supervisor(probe.nr); !put) return put;
+    if (Status put = put_under_bare_supervisor(probe.nr); !put) return put;
   }
   // Waiting for zero where it is zero: returns at once.
   const auto call = [&] {
@@ -213,7 +213,7 @@ Status overhead_role(Role& role) {
     }
     return std::chrono::duration<double, std::milli>(SteadyTime::now() - before).count();
   };
-  if (const auto go = role.wait_for_go(); !go) return go;
+  if (Status go = role.wait_for_go(); !go) return go;
   const int iterations = role.options().iterations;
   if (role.is("sleeper")) {
     timespec next{};
@@ -235,7 +235,7 @@ Status overhead_role(Role& role) {
     if (const auto asked = role.hear(); !asked) return Done{};
     const auto ms = calls_ms(iterations);
     if (!ms) return ms.error();
-    if (const auto said = role.say(nlohmann::json(*ms / iterations).dump()); !said) return said;
+    if (Status said = role.say(nlohmann::json(*ms / iterations).dump()); !said) return said;
   }
 }
 

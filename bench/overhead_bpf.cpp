@@ -36,7 +36,7 @@ Status add_ping_pong(Team& team, bool managed) {
   pong.role.role = "pong";
   pong.role.fds = {there[0], back[1]};
   ping.outside = pong.outside = !managed;
-  if (const auto added = team.add(ping); !added) return added;
+  if (Status added = team.add(ping); !added) return added;
   return team.add(pong);
 }
 
@@ -173,7 +173,7 @@ Status load_role(Role& role) {
   if (role.is("ping")) return ping_role(role, round_trips);
   if (role.is("pong")) return pong_role(role);
   if (role.is("hack")) return hack_role(role, std::max(1, role.options().iterations / 2));
-  if (const auto go = role.wait_for_go(); !go) return go;
+  if (Status go = role.wait_for_go(); !go) return go;
   (void)role.hear();  // the idler: until the harness ends it
   return Done{};
 }

@@ -107,7 +107,7 @@ Status add_pairs(Team& team, const Options::Scale& scale) {
     ping.role.fds.insert(ping.role.fds.end(), {back[0], there[1]});
     pong.role.fds.insert(pong.role.fds.end(), {there[0], back[1]});
   }
-  if (const auto added = team.add(ping); !added) return added;
+  if (Status added = team.add(ping); !added) return added;
   return team.add(pong);
 }
 
@@ -205,7 +205,7 @@ Status sleepers(Role& role) {
       waits.push_back({fd, POLLIN, 0});
     }
     if (i + 1 == threads) {  // this thread is one of them
-      if (const auto go = role.wait_for_go(); !go) return go;
+      if (Status go = role.wait_for_go(); !go) return go;
       sleep_for_ever(std::move(waits));
     } else if (const auto started = start_sleeper(std::move(waits)); !started) {
       return Error(started.error()).in("sleeper " + std::to_string(i));
@@ -266,7 +266,7 @@ Result<std::vector<nlohmann::json>> run_scale(const Context& context) {
 
 Status scale_role(Role& role) {
   if (role.is("sleepers")) return sleepers(role);
-  if (const auto go = role.wait_for_go(); !go) return go;
+  if (Status go = role.wait_for_go(); !go) return go;
   while (role.shared().asked == 0) ::usleep(1000);
   const std::size_t pairs = role.options().fds.size() / 2;
   // A round trip is two waits and two wakes.

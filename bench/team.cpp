@@ -83,7 +83,8 @@ Status Team::add(const RoleSpec& spec) {
 }
 
 std::chrono::seconds Team::limit() const {
-  const double share = 4.0 * (setup_.hogs + 2);  // others may be at work on the machine too
+  // Others may be at work on the machine too; and each step of nice is worth a quarter (sched(7)).
+  const double share = 4.0 * (setup_.hogs + 2) * std::pow(1.25, std::max(0, context_.options.server_nice));
   return std::chrono::seconds(
       120 + std::llround(std::max(setup_.work_ms, setup_.demand_ms) / 1e3 * setup_.iterations * share * 2));
 }

@@ -61,7 +61,7 @@ run pipeline pipeline pipeline --hogs 10 --under vanilla,hand-set,swapd --baseli
 
 bpf=(--observe bpf --json)
 futex=(client-server --mechanism mutex,mutex-private,condvar,condvar-private,pi-mutex --server-nice 19 --hogs 10 --repeat 5)
-run futex futex "${futex[@]}" --under vanilla,swapd --baseline --iterations 20 "${bpf[@]}"
+run futex futex "${futex[@]}" --under swapd --baseline --iterations "$iterations" "${bpf[@]}"
 run futex nice-futex "${futex[@]}" --client-nice -10 --under hand-set,swapd --iterations "$iterations" "${bpf[@]}"
 run latency latency latency "${bpf[@]}"
 run scale scale scale "${bpf[@]}"
