@@ -90,6 +90,16 @@ class FakeBackend : public bus::Backend {
     sink = std::move(new_sink);
   }
 
+  Status record(std::function<bool(std::string_view)> new_recorder) override {
+    if (recorder) return Error(EBUSY, "a recording is under way");
+    recorder = std::move(new_recorder);
+    return Done{};
+  }
+  void end_recording() override {
+    if (recorder) (void)recorder("{\"type\":\"end\",\"events\":3,\"decisions\":2,\"lost\":0}\n");
+    recorder = {};
+  }
+
   static bus::EventView donation_begun() {
     bus::EventView event;
     event.time = 1700000000.25;
@@ -114,6 +124,7 @@ class FakeBackend : public bus::Backend {
   std::vector<std::pair<pid_t, std::uint32_t>> released;
   std::vector<SetCall> sets;
   std::function<void(const bus::EventView&)> sink;
+  std::function<bool(std::string_view)> recorder;
   int follow_calls = 0;
   int status_calls = 0;
 
