@@ -27,9 +27,10 @@ std::string milliseconds(Duration time) {
 }
 
 std::string lent(const SchedAttr& attr) {
-  std::string out(name(attr.policy));
-  if (attr.realtime()) return out + ' ' + std::to_string(attr.rt_priority);
-  return attr.policy == SchedPolicy::idle ? out : out + " nice " + std::to_string(attr.nice);
+  const std::string policy(name(attr.policy));
+  if (attr.realtime()) return policy + ' ' + std::to_string(attr.rt_priority);
+  if (attr.policy == SchedPolicy::idle) return policy;
+  return (attr.policy == SchedPolicy::batch ? "batch nice " : "nice ") + std::to_string(attr.nice);
 }
 
 std::string text(const decide::Donation& donation) {
