@@ -23,11 +23,13 @@ namespace {
 class File {
  public:
   explicit File(const std::string& name)
-      : fd_(::open(name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0600)), error_(fd_ ? 0 : errno) {}
+      : fd_(::open(name.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600)), error_(fd_ ? 0 : errno) {}
 
   [[nodiscard]] int error() const { return error_; }
 
   bool write(std::string_view lines) {
+    if (!begun_) (void)!::ftruncate(fd_.get(), 0);  // not before there is something to replace it with
+    begun_ = true;
     count(lines);
     while (!lines.empty()) {
       const ssize_t n = ::write(fd_.get(), lines.data(), lines.size());
@@ -64,6 +66,7 @@ class File {
 
   Fd fd_;
   int error_;
+  bool begun_ = false;
 };
 
 // SIGINT and SIGTERM end the recording, not the program: readable when one has come.
