@@ -10,6 +10,7 @@ Header header(Fields& f) {
   found.swapd = f.text("swapd");
   found.boot_id = f.text("boot");
   found.time = f.real("time");
+  if (!(found.time >= 0 && found.time < 1e12)) f.values().wrong("time", "a time of the day");
   found.start_ns = f.number<std::uint64_t>("start_ns");
   return found;
 }
