@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <fstream>
 
 #include "enrollable.h"
 #include "observe/syscall_table.h"
@@ -61,6 +62,12 @@ std::string_view name(observe::Costs::Method method) {
       return "bpf";
   }
   return "poll";
+}
+
+std::string boot_id() {
+  std::string id;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
+  return id;
 }
 
 observe::History history_of(const policy::Policy& policy) {
@@ -240,8 +247,16 @@ void DaemonBackend::follow_events(std::function<void(const bus::EventView&)> sin
   if (!sink_) (void)engine_.take_notes();
 }
 
+Status DaemonBackend::record(std::function<bool(std::string_view)> sink) {
+  replay::Header about{.swapd = about_.version, .boot_id = boot_id()};
+  about.time = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  return recording_.begin(std::move(sink), std::move(about));
+}
+
 void DaemonBackend::forward_notes() {
-  for (const Note& note : engine_.take_notes()) {
+  std::vector<Note> notes = engine_.take_notes();
+  recording_.forward();
+  for (const Note& note : notes) {
     if (!sink_) continue;
     bus::EventView event{.time = realtime_of(note.time), .type = std::string(name(note.type))};
     event.tid = note.thread.tid;

@@ -11,6 +11,7 @@
 #include "launches.h"
 #include "observe/resolver.h"
 #include "policy/policy.h"
+#include "recording.h"
 #include "sys/procfs.h"
 #include "sys/scheduler.h"
 
@@ -36,6 +37,9 @@ class DaemonBackend final : public bus::Backend {
   [[nodiscard]] Status set(pid_t pid, const SchedAttr& base, std::uint32_t uid) override;
   void follow_events(std::function<void(const bus::EventView&)> sink) override;
 
+  [[nodiscard]] Status record(std::function<bool(std::string_view)> sink) override;
+  void end_recording() override { recording_.end(); }
+
   // The engine's notes are readable: hands them to the follower.
   void forward_notes();
 
@@ -52,6 +56,8 @@ class DaemonBackend final : public bus::Backend {
   const policy::Policy& policy_;
   About about_;
   std::function<void(const bus::EventView&)> sink_;
+  SteadyClock clock_;
+  Recording recording_{engine_.records(), [this] { engine_.call([](Engine& e) { e.record_from_here(); }); }, clock_};
 };
 
 }  // namespace swapd::daemon

@@ -32,7 +32,29 @@ Donor::Donor(Settings settings, Members& members, model::Model& model, observe::
 
 bool Donor::important(const MemberThread& thread) const { return rank(thread.base) > members_.lowest_rank(); }
 
-void Donor::apply(const Event& event) { model_.apply(event); }
+void Donor::apply(const Event& event) {
+  model_.apply(event);
+  if (records_ != nullptr) records_->event(event);
+}
+
+void Donor::decide(Time now) {
+  const std::vector<ThreadId> requesters(waiting_.begin(), waiting_.end());
+  current_ = decider_.decide(model_, requesters, now);
+  if (records_ != nullptr) records_->decided(requesters, current_, now);
+}
+
+void Donor::forget_decision(ThreadId requester) {
+  decider_.forget(requester);
+  if (records_ != nullptr) records_->forgotten(requester);
+}
+
+std::unique_ptr<RecordRing::Opening> Donor::opening(Time now) const {
+  auto opening = std::make_unique<RecordRing::Opening>();
+  opening->settings = model_.settings();
+  opening->rules = settings_.rules;
+  opening->snapshot = {now, model_.image(), decider_.image()};
+  return opening;
+}
 
 void Donor::take(const Event& event) {
   if (const auto* access = std::get_if<Accessed>(&event); access != nullptr && access->evidence == Evidence::sent_to) {
@@ -127,7 +149,7 @@ void Donor::rank_watches(Time now) {
   std::erase_if(waiting_, [&](ThreadId id) {
     const MemberThread* member = members_.thread(id);
     const bool gone = member == nullptr || !important(*member);
-    if (gone) decider_.forget(id);
+    if (gone) forget_decision(id);
     return gone;
   });
   // A thread that has become important while it was watched as a provider may be waiting already.
@@ -317,7 +339,7 @@ void Donor::reconcile(Time now) {
   const std::vector<ThreadId> open(waiting_.begin(), waiting_.end());
   if (unexplored(now)) {
     // First the help, then the look: to open a watch takes a while, and waits for a thread that is in execve(2).
-    current_ = decider_.decide(model_, {waiting_.begin(), waiting_.end()}, now);
+    decide(now);
     apply_boosts(now);
     for (const ThreadId requester : open) explore(requester, now);
   }
@@ -326,7 +348,7 @@ void Donor::reconcile(Time now) {
   }
   calm_the_others(now);
   look_again(now);
-  current_ = decider_.decide(model_, {waiting_.begin(), waiting_.end()}, now);
+  decide(now);
   for (const decide::Donation& donation : current_) {
     const auto lingering = lingering_.find(donation.requester);
     if (lingering == lingering_.end()) continue;
@@ -385,7 +407,7 @@ void Donor::tick(Time now) {
 
 void Donor::forget(ThreadId thread, bool exited) {
   waiting_.erase(thread);
-  decider_.forget(thread);
+  forget_decision(thread);
   end_linger(thread);
   std::erase_if(lingering_, [&](const auto& l) {
     return std::ranges::find(l.second.donation.path, thread) != l.second.donation.path.end();

@@ -16,6 +16,7 @@
 #include "members.h"
 #include "model/model.h"
 #include "observe/observer.h"
+#include "record_ring.h"
 #include "sys/perf.h"
 #include "worker.h"
 
@@ -52,6 +53,9 @@ class Donor {
   [[nodiscard]] const std::unordered_map<Resource, std::vector<ThreadId>>& unenrolled() const { return unenrolled_; }
   // Somebody important has just begun to wait for what only a call that is still to come can name a provider of.
   [[nodiscard]] bool needs_calls_at_once(Time now) const;
+  // What model and decider are fed with goes there, too.
+  void record_to(RecordRing& ring) { records_ = &ring; }
+  [[nodiscard]] std::unique_ptr<RecordRing::Opening> opening(Time now) const;
   [[nodiscard]] bool watched(ThreadId thread) const { return watched_.contains(thread); }
 
   static constexpr std::uint64_t timer_keys = 1ULL << 32;  // epoll keys from here on are timers
@@ -106,7 +110,10 @@ class Donor {
   [[nodiscard]] bool above_requester(const decide::Donation& donation) const;
   void apply_boosts(Time now);
   void charge_boosts(Time now);
+  // The three ways to model and decider; each is recorded.
   void apply(const Event& event);
+  void decide(Time now);
+  void forget_decision(ThreadId requester);
   [[nodiscard]] bool important(const MemberThread& thread) const;
   [[nodiscard]] std::uint64_t timer_for(ThreadId requester, ThreadId thread, Time now);
   void drop_timers(ThreadId thread);
@@ -119,6 +126,7 @@ class Donor {
   Worker& worker_;
   int epoll_;
   decide::DonationDecider decider_;
+  RecordRing* records_ = nullptr;
 
   std::unordered_map<ThreadId, Watch> watched_;
   std::unordered_set<ThreadId> waiting_;  // important and blocked on something that somebody may provide

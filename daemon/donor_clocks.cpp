@@ -17,7 +17,7 @@ constexpr std::size_t most_timers = 128;  // idle ones are dropped past this
 // kept waiting by it.
 void Donor::wait_ended(ThreadId requester) {
   waiting_.erase(requester);
-  decider_.forget(requester);
+  forget_decision(requester);
   if (const auto timer = quantum_timer_.find(requester); timer != quantum_timer_.end()) {
     if (const auto t = timers_.find(timer->second); t != timers_.end()) {
       t->second.use = Timer::Use::idle;

@@ -56,6 +56,7 @@ Engine::Engine(const sys::Procfs& procfs, const sys::Scheduler& scheduler, const
     observer_ = std::move(observer);
   }
   donor_ = std::make_unique<Donor>(options_.donor, members_, model_, *observer_, actuator_, worker_, epoll_.get());
+  donor_->record_to(records_);
   actuator_.on_outcome([this](const actuate::Outcome& outcome) { note_outcome(outcome); });
 }
 

@@ -23,6 +23,7 @@
 #include "observe/receiver.h"
 #include "observe/seccomp_observer.h"
 #include "placement.h"
+#include "record_ring.h"
 #include "snapshot.h"
 #include "sys/pi_mutex.h"
 #include "sys/proc_events.h"
@@ -71,12 +72,15 @@ class Engine {
   [[nodiscard]] Status set_base(pid_t pid, const SchedAttr& base);
   [[nodiscard]] Snapshot snapshot() const;
   [[nodiscard]] Counters counters() const;
+  // A snapshot goes into the ring, and what follows after it.
+  void record_from_here() { records_.open(donor_->opening(clock_.now())); }
   [[nodiscard]] const Members& members() const { return members_; }
 
   // --- from the control thread ---
   void want_notes(bool wanted) { notes_wanted_.store(wanted, std::memory_order_relaxed); }
   [[nodiscard]] int notes_fd() const { return notes_fd_.get(); }
   [[nodiscard]] std::vector<Note> take_notes();
+  [[nodiscard]] RecordRing& records() { return records_; }  // rings notes_fd()
   [[nodiscard]] double worker_cpu_seconds() const { return worker_.cpu_seconds(); }
   [[nodiscard]] int wake_fd() const { return wake_fd_.get(); }
 
@@ -117,6 +121,7 @@ class Engine {
   Worker worker_;
   std::unique_ptr<observe::Observer> observer_;
   observe::SeccompObserver* seccomp_ = nullptr;  // the same, if it is one
+  RecordRing records_{notes_fd_.get()};
   std::unique_ptr<Donor> donor_;
   std::unique_ptr<sys::ProcEvents> proc_events_;
   std::vector<std::shared_ptr<observe::Receiver>> receivers_;

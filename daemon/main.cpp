@@ -21,6 +21,7 @@
 #include "launches.h"
 #include "log.h"
 #include "options.h"
+#include "replay_file.h"
 #include "rivals.h"
 #include "sys/bpf_tracer.h"
 #include "sys/groups.h"
@@ -182,6 +183,7 @@ int run(const Options& options, const policy::Policy& policy, Guard& guard, Fd r
   sd_event_loop(loop.event);
   sd_notify(0, "STOPPING=1");
   engine.stop();  // every thread has its own attributes again before anything else ends
+  backend.end_recording();
   launches.stop();
   if (options.exit_with_pid > 0) std::filesystem::remove_all(options.state_dir, failed);
   stop_log();
@@ -201,6 +203,7 @@ int main_of(int argc, char** argv) {
     std::cout << options->check_config << ": good\n";
     return 0;
   }
+  if (!options->replay.empty()) return replay_file(options->replay, options->json);
   if (options->bus != "none") {
     std::cerr << "swapd: --bus " << options->bus << ": this version serves its socket only; use --bus none\n";
     return 2;

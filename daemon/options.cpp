@@ -26,6 +26,9 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
       ->check(CLI::IsMember({"auto", "bpf", "seccomp"}));
   app.add_flag("--dry-run", o.dry_run, "decide and report, but change no priority");
   app.add_option("--check-config", o.check_config, "check a policy file and exit");
+  CLI::Option* replay = app.add_option(
+      "--replay", o.replay, "decide again what swapctl record has written, print it, and compare; no root needed");
+  app.add_flag("--json", o.json, "print the replay as JSON, one object a line")->needs(replay);
   app.add_option("--log-level", o.log_level, "debug, info, warn or error")
       ->capture_default_str()
       ->check(CLI::IsMember({"debug", "info", "warn", "error"}));

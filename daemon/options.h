@@ -16,6 +16,8 @@ struct Options {
   std::string observe = "auto";
   bool dry_run = false;
   std::string check_config;
+  std::string replay;  // a recording to run through model and decider instead
+  bool json = false;   // of the replay
   std::string log_level = "info";
   int exit_with_pid = 0;  // swapctl run --embedded: end with this process
   int ready_fd = -1;      // one byte is written here once the socket answers

@@ -1,22 +1,23 @@
 #!/bin/bash
 # Measures what docs/results.md shows, and writes its section "The runs" anew.
 #
-#   scripts/measure.sh [--build DIR] [--out DIR] [--only NAME,…] [--iterations N] [--write]
+#   scripts/measure.sh [--build DIR] [--out DIR] [--only NAME,…] [--observe seccomp|bpf|both] [--iterations N] [--write]
 #
-# NAME: client-server, nice, split, cpus, strict, multi-server, cascade, overhead, pipeline; with the bpf observer futex, latency, scale,
-# overhead-bpf; apps (which needs the packages of section apps). The --json lines go to --out
-# (kept, so that parts can be measured again); --write puts tables and figures of all that is there into docs/. Takes about
-# half an hour on a machine that does nothing else, which is the only one worth measuring on.
+# NAME: client-server, nice, split, cpus, strict, multi-server, cascade, pipeline, with both observers; overhead; with the bpf observer
+# futex, latency, scale, overhead-bpf; apps (which needs the packages of section apps). The --json lines go to --out (kept, so that
+# parts can be measured again); --write puts tables and figures of all that is there into docs/. Takes more than an hour on a
+# machine that does nothing else, which is the only one worth measuring on.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 
-build=$project/build/dev out=/tmp/swapd-results only= iterations=100 write=
+build=$project/build/dev out=/tmp/swapd-results only= iterations=100 write= observe=both
 while [ $# -gt 0 ]; do
   case $1 in
     --build) build=${2:?--build DIR}; shift 2 ;;
     --out) out=${2:?--out DIR}; shift 2 ;;
     --only) only=,${2:?--only NAME}, ; shift 2 ;;
     --iterations) iterations=${2:?--iterations N}; shift 2 ;;
+    --observe) observe=${2:?--observe seccomp, bpf or both}; shift 2 ;;
     --write) write=yes; shift ;;
     --help | -h) sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0"; exit 0 ;;
     *) die "unknown option $1; see --help" ;;
@@ -36,28 +37,42 @@ run() {
   mv "$out/$file.json.new" "$out/$file.json"
 }
 
-common=(--observe seccomp --json)
-both=(--under hand-set,swapd --repeat 5 --iterations "$iterations")
-all=(client-server --mechanism all --hogs 10)
-run client-server client-server "${all[@]}" --cpus 1 --iterations 100 --under vanilla,swapd --baseline "${common[@]}" \
-  --plot "$out/client-server.svg"
-run nice nice "${all[@]}" --client-nice -10 --cpus 1 "${both[@]}" "${common[@]}"
-run split split "${all[@]}" --sessions split --cpus 1 "${both[@]}" "${common[@]}"
-run split nice-split "${all[@]}" --client-nice -10 --sessions split --cpus 1 "${both[@]}" "${common[@]}"
-run cpus cpus "${all[@]}" --cpus 2 "${both[@]}" "${common[@]}"
-run cpus nice-cpus "${all[@]}" --client-nice -10 --cpus 2 "${both[@]}" "${common[@]}"
-run strict strict "${all[@]}" --client-nice -10 --strict --cpus 1 --iterations 100 --under swapd --baseline "${common[@]}"
-for quantum in 200 20; do
-  for hogs in 0 10; do
-    run multi-server "multi-$quantum-$hogs" multi-server --quantum-ms $quantum --hogs $hogs --under swapd --repeat 5 --show-why \
-      "${common[@]}" --plot "$out/multi-$quantum-$hogs.svg"
+# Lines 3 to 7 of the papers' workloads, with each observer; bpf's files end in -bpf.
+measure_with() {
+  local observer=$1 s=$2
+  local common=(--observe "$observer" --json)
+  local both=(--under hand-set,swapd --repeat 5 --iterations "$iterations")
+  local mechanisms=socket,pipe,msg,sem,signal,flock,fifo,tcp,udp,mq,record-lock,eventfd,epoll,child-exit
+  local all=(client-server --mechanism $mechanisms --hogs 10)
+  run client-server "client-server$s" "${all[@]}" --cpus 1 --iterations 100 --under vanilla,swapd --baseline "${common[@]}" \
+    --plot "$out/client-server$s.svg"
+  run nice "nice$s" "${all[@]}" --client-nice -10 --cpus 1 "${both[@]}" "${common[@]}"
+  run split "split$s" "${all[@]}" --sessions split --cpus 1 "${both[@]}" "${common[@]}"
+  run split "nice-split$s" "${all[@]}" --client-nice -10 --sessions split --cpus 1 "${both[@]}" "${common[@]}"
+  run cpus "cpus$s" "${all[@]}" --cpus 2 "${both[@]}" "${common[@]}"
+  run cpus "nice-cpus$s" "${all[@]}" --client-nice -10 --cpus 2 "${both[@]}" "${common[@]}"
+  run strict "strict$s" "${all[@]}" --client-nice -10 --strict --cpus 1 --iterations 100 --under swapd --baseline "${common[@]}"
+  local quantum hogs
+  for quantum in 200 20; do
+    for hogs in 0 10; do
+      run multi-server "multi-$quantum-$hogs$s" multi-server --quantum-ms $quantum --hogs $hogs --under swapd --repeat 5 --show-why \
+        "${common[@]}" --plot "$out/multi-$quantum-$hogs$s.svg"
+    done
   done
-done
-run cascade cascade cascade --depth 8 --hogs 10 --under vanilla,hand-set,swapd --baseline --iterations 100 --show-why \
-  "${common[@]}" --plot "$out/cascade.svg"
+  run cascade "cascade$s" cascade --depth 8 --hogs 10 --under vanilla,hand-set,swapd --baseline --iterations 100 --show-why \
+    "${common[@]}" --plot "$out/cascade$s.svg"
+  run pipeline "pipeline$s" pipeline --hogs 10 --under vanilla,hand-set,swapd --baseline --repeat 3 "${common[@]}"
+}
+case $observe in
+  both) measure_with seccomp ""; measure_with bpf -bpf ;;
+  seccomp) measure_with seccomp "" ;;
+  bpf) measure_with bpf -bpf ;;
+  *) die "unknown observer $observe: seccomp, bpf or both" ;;
+esac
+
+common=(--observe seccomp --json)
 run overhead overhead overhead "${common[@]}"
 run overhead loaded overhead --loaded "${common[@]}"
-run pipeline pipeline pipeline --hogs 10 --under vanilla,hand-set,swapd --baseline --repeat 3 "${common[@]}"
 
 bpf=(--observe bpf --json)
 futex=(client-server --mechanism mutex,mutex-private,condvar,condvar-private,pi-mutex --server-nice 19 --hogs 10 --repeat 5)
@@ -96,14 +111,15 @@ page=$project/docs/results.md
     "$(cat /etc/debian_version)" "$(date -I)"
   printf '`scripts/measure.sh --write` runs them all and writes this section. Means, where it does not say p50.\n\n'
   printf '### client-server\n\n'
-  table ratio client-server
-  figures client-server
+  table ratio client-server client-server-bpf
+  figures client-server client-server-bpf
   printf '### Nice clients, sessions of their own, two CPUs: p50 against hand-set\n\n'
-  table ratio-p50 nice split nice-split cpus nice-cpus
+  table ratio-p50 nice split nice-split cpus nice-cpus nice-bpf split-bpf nice-split-bpf cpus-bpf nice-cpus-bpf
   printf '### Nice clients under a strict policy\n\n'
-  table ratio strict
+  table ratio strict strict-bpf
   printf '### multi-server\n\n'
   table plain multi-200-0 multi-200-10 multi-20-0 multi-20-10
+  table plain multi-200-0-bpf multi-200-10-bpf multi-20-0-bpf multi-20-10-bpf
   cat <<'TEXT'
 `mean_to_fastest_from_3` is the mean of the iterations from the third on against the fastest server alone, `to_fastest_from_3` the worst of
 them (T = 20 ms: from the eighth). An iteration may contain the 50 ms of each second that the kernel's fair server gives ordinary
@@ -113,12 +129,12 @@ tasks (the losing servers, and the hogs), which no donation can take back; with 
 TEXT
   figures multi-200-10 multi-20-10
   printf '### cascade\n\n'
-  table plain cascade
+  table plain cascade cascade-bpf
   figures cascade
   printf '### overhead\n\n'
   table plain overhead loaded
   printf '### pipeline\n\n'
-  table plain pipeline
+  table plain pipeline pipeline-bpf
   printf '### Mutexes and condition variables whose holder has nice 19\n\n'
   table ratio futex
   table ratio-p50 nice-futex

@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/fd.h"
@@ -126,6 +127,11 @@ class Backend {
   // Called with each event while at least one client follows; an empty function: nobody does, and collecting costs
   // nothing.
   virtual void follow_events(std::function<void(const EventView&)> sink) = 0;
+  // A recording for replay (docs/recording.md), until end_recording(): its lines go to `sink`, several at once. False
+  // from the sink: there is no room, they are lost, and the recording says so. Asked with none: is there room? One at a
+  // time: else an error.
+  [[nodiscard]] virtual Status record(std::function<bool(std::string_view)> sink) = 0;
+  virtual void end_recording() = 0;
 };
 
 }  // namespace swapd::bus

@@ -25,6 +25,8 @@ Status Server::Connection::start(Fd fd) {
   if (const int r = sd_bus_negotiate_fds(bus_, 1); r < 0) return failed(r);
   if (const int r = sd_bus_set_description(bus_, "private"); r < 0) return failed(r);
   if (const int r = sd_bus_set_connected_signal(bus_, 1); r < 0) return failed(r);
+  // Else the end of the event loop flushes, and a client that does not read keeps swapd from its end.
+  if (const int r = sd_bus_set_close_on_exit(bus_, 0); r < 0) return failed(r);
   if (const int r = sd_bus_start(bus_); r < 0) return failed(r);
   if (const int r = sd_bus_attach_event(bus_, server_.loop_, SD_EVENT_PRIORITY_NORMAL); r < 0) return failed(r);
   // The filter sees every message, and the Connected and Disconnected that sd-bus itself makes.

@@ -171,6 +171,19 @@ struct Methods {
     return r;
   }
 
+  static int record(sd_bus_message* call, void* data, sd_bus_error* error) {
+    int on = 0;
+    if (const int r = sd_bus_message_read(call, "b", &on); r < 0) return r;
+    const char* sender = sd_bus_message_get_sender(call);
+    sd_bus* bus = sd_bus_message_get_bus(call);
+    Manager& manager = self(data);
+    if (on != 0) return done(call, manager.record(bus, sender == nullptr ? "" : sender), error);
+    if (manager.recorder_.bus != bus || manager.recorder_.name != (sender == nullptr ? "" : sender))
+      return fail(error, Error(EPERM, "this client does not record"));
+    manager.end_recording();  // the last lines go before the answer
+    return sd_bus_reply_method_return(call, nullptr);
+  }
+
   static int version(sd_bus*, const char*, const char*, const char*, sd_bus_message* reply, void* data, sd_bus_error*) {
     return sd_bus_message_append(reply, "s", self(data).backend_.status().version.c_str());
   }
@@ -200,7 +213,9 @@ const sd_bus_vtable vtable[] = {
                             Methods::set, open_to_peers),
     SD_BUS_METHOD_WITH_ARGS("FollowEvents", SD_BUS_ARGS("b", on), SD_BUS_NO_RESULT, Methods::follow_events,
                             open_to_peers),
+    SD_BUS_METHOD_WITH_ARGS("Record", SD_BUS_ARGS("b", on), SD_BUS_NO_RESULT, Methods::record, open_to_peers),
     SD_BUS_SIGNAL_WITH_ARGS("Event", SD_BUS_ARGS("s", json_line), 0),
+    SD_BUS_SIGNAL_WITH_ARGS("Recorded", SD_BUS_ARGS("s", json_lines), 0),
     SD_BUS_PROPERTY("Version", "s", Methods::version, 0, SD_BUS_VTABLE_PROPERTY_CONST),
     SD_BUS_PROPERTY("Pid", "u", Methods::pid, 0, SD_BUS_VTABLE_PROPERTY_CONST),
     SD_BUS_VTABLE_END,
@@ -212,6 +227,7 @@ Manager::Manager(Backend& backend, std::uint64_t max_queued) : backend_(backend)
 
 Manager::~Manager() {
   if (collecting_) backend_.follow_events({});
+  end_recording();
 }
 
 Status Manager::attach(sd_bus* bus, sd_bus_slot** slot) {
@@ -223,10 +239,14 @@ Status Manager::attach(sd_bus* bus, sd_bus_slot** slot) {
 void Manager::forget(sd_bus* bus) {
   std::erase_if(followers_, [&](const Follower& f) { return f.bus == bus; });
   update_backend();
+  if (recorder_.bus != bus) return;
+  recorder_.bus = nullptr;  // it gets nothing more
+  backend_.end_recording();
 }
 
 bool Manager::follows(const sd_bus* bus) const {
-  return std::any_of(followers_.begin(), followers_.end(), [&](const Follower& f) { return f.bus == bus; });
+  return recorder_.bus == bus ||
+         std::any_of(followers_.begin(), followers_.end(), [&](const Follower& f) { return f.bus == bus; });
 }
 
 void Manager::follow(sd_bus* bus, std::string_view name, bool on) {
@@ -258,18 +278,38 @@ void Manager::send(const EventView& event) {
       lost.time = event.time;
       lost.type = "events-lost";
       lost.numbers["count"] = static_cast<double>(follower.missed);
-      if (send_line(follower, event_json(lost))) follower.missed = 0;
+      if (send_line(follower, "Event", event_json(lost))) follower.missed = 0;
     }
-    if (queued >= max_queued_ || !send_line(follower, line)) {
+    if (queued >= max_queued_ || !send_line(follower, "Event", line)) {
       ++follower.missed;
       ++dropped_;
     }
   }
 }
 
-bool Manager::send_line(const Follower& follower, const std::string& line) {
+Status Manager::record(sd_bus* bus, std::string_view name) {
+  const Follower asking{bus, std::string(name), 0};
+  Status begun = backend_.record([this](std::string_view lines) { return send_recorded(lines); });
+  if (begun) recorder_ = asking;
+  return begun;
+}
+
+void Manager::end_recording() {
+  if (recorder_.bus == nullptr) return;
+  backend_.end_recording();
+  recorder_.bus = nullptr;
+}
+
+bool Manager::send_recorded(std::string_view lines) const {
+  std::uint64_t queued = 0;
+  if (recorder_.bus == nullptr || sd_bus_get_n_queued_write(recorder_.bus, &queued) < 0) return false;
+  if (queued >= max_queued_ / 2) return false;  // a piece is larger than an event
+  return lines.empty() || send_line(recorder_, "Recorded", std::string(lines));
+}
+
+bool Manager::send_line(const Follower& follower, const char* signal, const std::string& line) {
   sd_bus_message* message = nullptr;
-  if (sd_bus_message_new_signal(follower.bus, &message, object_path, interface_name, "Event") < 0) return false;
+  if (sd_bus_message_new_signal(follower.bus, &message, object_path, interface_name, signal) < 0) return false;
   int r = sd_bus_message_append(message, "s", line.c_str());
   if (r >= 0 && !follower.name.empty()) r = sd_bus_message_set_destination(message, follower.name.c_str());
   if (r >= 0) r = sd_bus_send(follower.bus, message, nullptr);

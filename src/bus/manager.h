@@ -5,7 +5,8 @@
 // sender's on a bus), so nothing here depends on the kind of connection.
 //
 // Events go only to those who asked with FollowEvents. A follower that does not read is never waited for: past
-// `max_queued` messages its events are dropped and counted, and when it reads again it is told how many it missed.
+// `max_queued` messages its events are dropped and counted, and when it reads again it is told how many it missed. The
+// one who records gets the recording's lines in the same way; there the backend counts what was lost.
 #pragma once
 
 #include <systemd/sd-bus.h>
@@ -52,12 +53,16 @@ class Manager {
 
   void follow(sd_bus* bus, std::string_view name, bool on);
   void send(const EventView& event);
-  [[nodiscard]] static bool send_line(const Follower& follower, const std::string& line);
+  [[nodiscard]] Status record(sd_bus* bus, std::string_view name);
+  void end_recording();
+  [[nodiscard]] bool send_recorded(std::string_view lines) const;
+  [[nodiscard]] static bool send_line(const Follower& follower, const char* signal, const std::string& line);
   void update_backend();
 
   Backend& backend_;
   std::uint64_t max_queued_;
   std::vector<Follower> followers_;
+  Follower recorder_;  // bus: none, nobody records
   std::uint64_t dropped_ = 0;
   bool collecting_ = false;
 };

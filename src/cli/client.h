@@ -6,10 +6,13 @@
 #include <linux/filter.h>
 #include <systemd/sd-bus.h>
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -45,6 +48,12 @@ class Client {
   // Hands each event's line to `sink` until it returns false. An error where the connection ends.
   [[nodiscard]] Status follow(const std::function<bool(const std::string&)>& sink);
 
+  // Hands the recording's lines to `sink`, several at once, until `stop` is readable (-1: never), the time is up
+  // (none: never), `sink` returns false, or swapd ends; what swapd has still to say at the end included.
+  enum class Ended : std::uint8_t { asked, refused, gone };
+  [[nodiscard]] Result<Ended> record(const std::function<bool(std::string_view)>& sink, int stop,
+                                     std::optional<std::chrono::steady_clock::time_point> until);
+
  private:
   struct Closer {
     void operator()(sd_bus* bus) const { sd_bus_close_unref(bus); }
@@ -57,6 +66,7 @@ class Client {
   Client(sd_bus* bus, std::string path) : bus_(bus), path_(std::move(path)) {}
   [[nodiscard]] Result<std::string> ask(const char* method);
   [[nodiscard]] Status command(const char* method, pid_t pid);
+  [[nodiscard]] Status order_record(bool on);
   [[nodiscard]] Result<Message> new_call(const char* method);
   [[nodiscard]] Result<Message> call(Message message);
   [[nodiscard]] Result<std::string> text_of(Result<Message> answer);

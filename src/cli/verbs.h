@@ -38,6 +38,7 @@ struct Verb {
 [[nodiscard]] Action declare_events(CLI::App& app, Context& context);
 [[nodiscard]] Action declare_graph(CLI::App& app, Context& context);
 [[nodiscard]] Action declare_ps(CLI::App& app, Context& context);
+[[nodiscard]] Action declare_record(CLI::App& app, Context& context);
 [[nodiscard]] Action declare_release(CLI::App& app, Context& context);
 [[nodiscard]] Action declare_run(CLI::App& app, Context& context);
 [[nodiscard]] Action declare_set(CLI::App& app, Context& context);

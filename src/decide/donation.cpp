@@ -16,12 +16,15 @@ struct Requester {
   Time since{};
 };
 
+// Not std::hash, which is the library's affair: this value stands in recordings.
+std::uint64_t mixed(ThreadId id) { return static_cast<std::uint64_t>(id.tid) * 0x9E3779B97F4A7C15ULL ^ id.start_time; }
+
 // Which candidates there are, whatever their order and confidence.
 std::uint64_t graph_of(const std::vector<const Candidate*>& candidates) {
   std::uint64_t graph = 0;
   for (const Candidate* candidate : candidates) {
-    std::uint64_t one = std::hash<ThreadId>{}(candidate->direct) * 0x9E3779B97F4A7C15ULL;
-    one = (one ^ (one >> 29) ^ std::hash<ThreadId>{}(candidate->leaf)) * 0xBF58476D1CE4E5B9ULL;
+    std::uint64_t one = mixed(candidate->direct) * 0x9E3779B97F4A7C15ULL;
+    one = (one ^ (one >> 29) ^ mixed(candidate->leaf)) * 0xBF58476D1CE4E5B9ULL;
     graph += one ^ (one >> 32);
   }
   return graph;
@@ -32,6 +35,20 @@ std::uint64_t graph_of(const std::vector<const Candidate*>& candidates) {
 DonationDecider::DonationDecider(DonationRules rules) : rules_(rules) {}
 void DonationDecider::set_rules(DonationRules rules) { rules_ = rules; }
 void DonationDecider::forget(ThreadId requester) { favoured_.erase(requester); }
+
+std::vector<DonationDecider::Kept> DonationDecider::image() const {
+  std::vector<Kept> all;
+  all.reserve(favoured_.size());
+  for (const auto& [requester, favoured] : favoured_)
+    all.push_back({requester, favoured.direct, favoured.leaf, favoured.graph});
+  std::sort(all.begin(), all.end(), [](const Kept& a, const Kept& b) { return a.requester < b.requester; });
+  return all;
+}
+
+void DonationDecider::restore(const std::vector<Kept>& image) {
+  favoured_.clear();
+  for (const Kept& one : image) favoured_[one.requester] = {one.direct, one.leaf, one.graph};
+}
 
 std::vector<Donation> DonationDecider::decide(Model& model, const std::vector<ThreadId>& requesters, Time /*now*/) {
   std::vector<Requester> ranked;

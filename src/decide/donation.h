@@ -46,6 +46,17 @@ class DonationDecider {
   // The requester's wait is over or it is gone.
   void forget(ThreadId requester);
 
+  // What it remembers between two calls, sorted by requester: with the model's image, all that a decision depends on.
+  struct Kept {
+    ThreadId requester;
+    ThreadId direct;
+    ThreadId leaf;
+    std::uint64_t graph = 0;
+    bool operator==(const Kept&) const = default;
+  };
+  [[nodiscard]] std::vector<Kept> image() const;
+  void restore(const std::vector<Kept>& image);
+
  private:
   struct Favoured {
     ThreadId direct;

@@ -42,6 +42,10 @@ struct Model::Impl {
   // The resources that are about the thread itself: its signals, its exit, its children's exits.
   void forget_resources_of(Index thread);
 
+  void restore(const ImageThread& thread);
+  void restore(std::vector<ImageResource> resources);
+  void restore_notes(const ImageThread& thread);
+
   [[nodiscard]] ThreadView view(const ThreadRecord& record) const;
   [[nodiscard]] std::vector<ThreadId> path(const std::vector<Reach>& reached, std::size_t place) const;
 };

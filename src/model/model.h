@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/event.h"
+#include "model/image.h"
 
 namespace swapd::model {
 
@@ -32,8 +33,6 @@ struct KindSettings {
 struct Settings {
   std::array<KindSettings, resource_kinds> kinds{};
 };
-
-enum class RunState : std::uint8_t { unknown, runnable, blocked };
 
 struct ThreadView {
   ThreadId id;
@@ -98,6 +97,10 @@ class Model {
   void set_favoured(ThreadId requester, const Candidate& candidate);
   void clear_favoured(ThreadId requester);
   [[nodiscard]] std::optional<ThreadId> favoured(ThreadId requester) const;
+
+  // The settings are not part of it.
+  [[nodiscard]] Image image() const;
+  void restore(const Image& image);
 
   struct Counts {
     std::size_t threads = 0, resources = 0, requesters = 0, providers = 0;

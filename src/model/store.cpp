@@ -108,14 +108,31 @@ Index Store::provider(Index resource, Index thread) const {
 Index Store::add_provider(Index resource, Index thread, Evidence evidence) {
   const KindSettings& limits = settings_of(resource);
   if (resources[resource].provider_count >= limits.max_providers) remove_provider(resources[resource].providers);
-  const Index at = providers.add();
+  const Index at = new_provider(resource, thread);
   Provider& added = providers[at];
-  added.thread = thread;
-  added.resource = resource;
   added.age = age_++;
   added.confidence = limits.base_confidence;
   added.evidence = evidence;
   link_provider(at);
+  return at;
+}
+
+void Store::restore_provider(Index resource, Index thread, const ImageProvider& image) {
+  const KindSettings& limits = settings_of(resource);
+  if (resources[resource].provider_count >= limits.max_providers) return;
+  const Index at = new_provider(resource, thread);
+  Provider& added = providers[at];
+  added.age = image.age;
+  added.confidence = std::min<std::uint16_t>(image.confidence, limits.base_confidence * 2);
+  added.evidence = image.evidence;
+  link_provider(at);
+}
+
+Index Store::new_provider(Index resource, Index thread) {
+  const Index at = providers.add();
+  Provider& added = providers[at];
+  added.thread = thread;
+  added.resource = resource;
   ThreadRecord& owner = threads[thread];
   added.next_of_thread = owner.provides;
   if (owner.provides != none) providers[owner.provides].previous_of_thread = at;

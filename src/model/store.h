@@ -108,6 +108,10 @@ class Store {
   [[nodiscard]] Index provider(Index resource, Index thread) const;
   // The newcomer goes to the end of the middle list; where there are L already, the front of the lowest list leaves.
   Index add_provider(Index resource, Index thread, Evidence evidence);
+  // As an image has it; the newcomer goes to the end of its list.
+  void restore_provider(Index resource, Index thread, const ImageProvider& image);
+  [[nodiscard]] std::uint32_t next_age() const { return age_; }
+  void set_next_age(std::uint32_t age) { age_ = age; }
   // Leaves the resource in place, even an unused one.
   void remove_provider(Index provider);
   // Keeps it within 0…2K and in the right list.
@@ -132,6 +136,7 @@ class Store {
   Slab<Request> requests;
 
  private:
+  Index new_provider(Index resource, Index thread);
   [[nodiscard]] int list_of(const Provider& provider) const;
   void link_provider(Index provider);
   void unlink_provider(Index provider);

@@ -94,6 +94,16 @@ class FakeBackend : public bus::Backend {
     sink = std::move(new_sink);
   }
 
+  Status record(std::function<bool(std::string_view)> new_recorder) override {
+    if (recorder) return Error(EBUSY, "a recording is under way");
+    recorder = std::move(new_recorder);
+    return Done{};
+  }
+  void end_recording() override {
+    if (recorder) (void)recorder("{\"type\":\"end\",\"events\":3,\"decisions\":2,\"lost\":0}\n");
+    recorder = {};
+  }
+
   static bus::EventView donation_begun() {
     bus::EventView event;
     event.time = 1700000000.25;
@@ -119,6 +129,7 @@ class FakeBackend : public bus::Backend {
   std::vector<SetCall> sets;
   std::vector<bus::EnrollRequest> enrolled;
   std::function<void(const bus::EventView&)> sink;
+  std::function<bool(std::string_view)> recorder;
   int follow_calls = 0;
   int status_calls = 0;
 

@@ -71,6 +71,7 @@ TEST(Layers, ThisTreeKeepsItsOwnTable) {
   // The rules that the design rests on may be tightened, never lost from the document.
   for (const char* pure : {"src/model", "src/policy"}) EXPECT_THAT(layers.may_use.at(pure), ElementsAre("base"));
   EXPECT_THAT(layers.may_use.at("src/decide"), ElementsAre("base", "model"));
+  EXPECT_THAT(layers.may_use.at("src/replay"), ElementsAre("base", "decide", "model"));
   EXPECT_THAT(layers.may_use.at("src/base"), IsEmpty());
   EXPECT_THAT(breaches(root, layers), IsEmpty());
 }

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
+#include <csignal>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -122,6 +123,50 @@ TEST_F(Verbs, AStrangerIsToldThatTheSocketIsNotHis) {
   EXPECT_THAT(as_nobody(), HasSubstr("only root and the owner of the socket may"));
   ASSERT_EQ(::chmod(bus_.path().c_str(), 0666), 0);
   EXPECT_THAT(as_nobody(), HasSubstr("refuses this user"));
+}
+
+TEST_F(Verbs, RecordWritesWhatComesUntilItIsInterrupted) {
+  const std::string file = directory_.path() + "/a.rec";
+  for (const bool as_json : {false, true}) {
+    std::vector<std::string> arguments{SWAPCTL, "--socket", bus_.path(), "record", file};
+    if (as_json) arguments.emplace_back("--json");
+    Started started(arguments, directory_.path());
+    ASSERT_TRUE(bus_.eventually([&] { return static_cast<bool>(bus_.backend().recorder); }));
+    bus_.call([&] {
+      EXPECT_TRUE(bus_.backend().recorder("{\"type\":\"header\"}\n{\"type\":\"exited\",\"t\":1}\n"));
+      EXPECT_TRUE(bus_.backend().recorder("{\"type\":\"gap\",\"lost\":7}\n{\"type\":\"decided\"}\n"));
+    });
+    ::kill(started.pid(), SIGINT);
+    EXPECT_EQ(started.wait(), 0) << started.err();
+    if (as_json) {
+      const json summary = json::parse(started.out());
+      EXPECT_EQ(summary["events"], 1);
+      EXPECT_EQ(summary["whole"], true);
+    } else {
+      EXPECT_EQ(started.out(), file + ": 1 events, 1 decisions, 7 lost\n");
+    }
+    EXPECT_EQ(
+        content(file),
+        "{\"type\":\"header\"}\n{\"type\":\"exited\",\"t\":1}\n{\"type\":\"gap\",\"lost\":7}\n{\"type\":\"decided\"}"
+        "\n{\"type\":\"end\",\"events\":3,\"decisions\":2,\"lost\":0}\n");
+    struct stat st {};
+    ASSERT_EQ(::stat(file.c_str(), &st), 0);
+    EXPECT_EQ(st.st_mode & 0777, 0600U) << "what programs wait for is not for everybody";
+  }
+}
+
+TEST_F(Verbs, RecordEndsAfterItsTimeAndSaysWhatFails) {
+  const std::string file = directory_.path() + "/a.rec";
+  EXPECT_EQ(swapctl({"record", file, "--seconds", "0.05"}).status, 0);
+  EXPECT_EQ(swapctl({"record"}).status, 2);
+  EXPECT_EQ(swapctl({"record", file, "--seconds", "-1"}).status, 2);
+  const Outcome nowhere = swapctl({"record", directory_.path() + "/none/a.rec"});
+  EXPECT_EQ(nowhere.status, 1);
+  EXPECT_THAT(nowhere.err, HasSubstr("cannot write " + directory_.path() + "/none/a.rec: No such file"));
+  bus_.call([&] { ASSERT_TRUE(bus_.backend().record([](std::string_view) { return true; }).ok()); });
+  const Outcome second = swapctl({"record", file});
+  EXPECT_EQ(second.status, 1);
+  EXPECT_EQ(second.err, "swapctl: a recording is under way\n");
 }
 
 }  // namespace

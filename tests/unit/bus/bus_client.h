@@ -77,14 +77,15 @@ class BusClient {
     return text;
   }
   // Waits for the next Event signal; empty after ten seconds without.
-  std::string next_event() {
+  std::string next_event() { return next_signal("Event"); }
+  std::string next_signal(const char* name) {
     for (;;) {
       sd_bus_message* raw = nullptr;
       const int r = sd_bus_process(bus_, &raw);
       const Message message(raw);
       if (r < 0) return "";
       const char* line = nullptr;
-      if (raw != nullptr && sd_bus_message_is_signal(raw, interface_name, "Event") > 0)
+      if (raw != nullptr && sd_bus_message_is_signal(raw, interface_name, name) > 0)
         return sd_bus_message_read(raw, "s", &line) < 0 ? "" : line;
       if (r == 0 && sd_bus_wait(bus_, 10'000'000) <= 0) return "";
     }

@@ -18,6 +18,7 @@ namespace {
 using fakes::BusThread;
 using fakes::FakeBackend;
 using nlohmann::json;
+using testing::StartsWith;
 
 TEST(Server, AnswersEachSnapshot) {
   BusThread bus;
@@ -177,6 +178,44 @@ TEST(Server, TheIntrospectionFileIsTrue) {
   std::stringstream text;
   text << file.rdbuf();
   EXPECT_NE(text.str().find(interface), std::string::npos) << "the server says:\n" << interface;
+}
+
+TEST(Server, ARecordingGoesToWhoAskedAndEndsWithThem) {
+  BusThread bus;
+  BusClient other(bus);
+  {
+    BusClient client(bus);
+    EXPECT_EQ(other.command("Record", "b", 0), "org.swapd1.Error.Failed: this client does not record");
+    EXPECT_EQ(client.command("Record", "b", 1), "");
+    EXPECT_EQ(other.command("Record", "b", 1), "org.swapd1.Error.Failed: a recording is under way");
+    EXPECT_EQ(other.command("Record", "b", 0), "org.swapd1.Error.Failed: this client does not record");
+    bus.call([&] { EXPECT_TRUE(bus.backend().recorder("{\"type\":\"header\"}\n{}\n")); });
+    EXPECT_EQ(client.next_signal("Recorded"), "{\"type\":\"header\"}\n{}\n");
+    EXPECT_EQ(client.command("Record", "b", 0), "");
+    EXPECT_THAT(client.next_signal("Recorded"), StartsWith("{\"type\":\"end\""))
+        << "the last lines come before the answer";
+    bus.call([&] { EXPECT_FALSE(bus.backend().recorder); });
+    EXPECT_EQ(client.command("Record", "b", 1), "");
+  }
+  EXPECT_TRUE(bus.eventually([&] { return !bus.backend().recorder; })) << "it ends with the connection";
+  EXPECT_EQ(other.command("Record", "b", 1), "");
+}
+
+TEST(Server, WhoRecordsAndDoesNotReadIsToldThatThereIsNoRoom) {
+  BusThread bus({.queued_messages = 64});
+  BusClient client(bus);
+  EXPECT_EQ(client.command("Record", "b", 1), "");
+  const std::string piece(64 << 10, '-');
+  int sent = 0;
+  bus.call([&] {
+    while (sent < 1000 && bus.backend().recorder(piece)) ++sent;
+    EXPECT_FALSE(bus.backend().recorder("")) << "nor any later";
+  });
+  EXPECT_LT(sent, 1000) << "its queue and the buffers of the socket are full";
+  while (client.next_signal("Recorded").size() == piece.size() && --sent > 0) {
+  }
+  EXPECT_EQ(sent, 0);
+  EXPECT_TRUE(bus.eventually([&] { return bus.backend().recorder(""); })) << "it has read";
 }
 
 }  // namespace

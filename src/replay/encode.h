@@ -1,0 +1,35 @@
+// Records to the lines of a recording (docs/recording.md).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "replay/record.h"
+
+namespace swapd::replay {
+
+class Encoder {
+ public:
+  // start: what times are written relative to.
+  explicit Encoder(Time start = {}) : start_(start) {}
+
+  void add(std::string& out, const Header& header);
+  void add(std::string& out, const model::Settings& settings);
+  void add(std::string& out, const decide::DonationRules& rules);
+  void add(std::string& out, const Snapshot& snapshot);  // several lines
+  void add(std::string& out, const Event& event);
+  void add(std::string& out, const Decided& decided);
+  void add(std::string& out, const Forgotten& forgotten);
+  void add(std::string& out, const Gap& gap);
+  void add(std::string& out, const End& end);
+  void add(std::string& out, const Record& record);
+
+ private:
+  [[nodiscard]] std::int64_t since_start(Time time) const { return (time - start_).count(); }
+
+  Time start_;
+  std::optional<std::vector<decide::Donation>> before_;  // of the last decision since a snapshot
+};
+
+}  // namespace swapd::replay

@@ -1,0 +1,61 @@
+// What a recording is made of: everything that model and decider were fed with, in order, and what came out.
+//
+// docs/recording.md has the format. Times are nanoseconds since the recording's begin, once they have been read.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/event.h"
+#include "decide/donation.h"
+#include "model/model.h"
+
+namespace swapd::replay {
+
+inline constexpr std::string_view format_name = "swapd-recording";
+inline constexpr std::uint64_t format_version = 1;
+
+// The first line. All but the version is for the reader's information.
+struct Header {
+  std::string swapd;    // the version that recorded
+  std::string boot_id;  // of the machine's run
+  double time = 0;      // CLOCK_REALTIME, in seconds
+  std::uint64_t start_ns = 0;
+};
+
+// The state of both at this moment: replaces whatever the replayer has. After the header, and after each gap.
+struct Snapshot {
+  Time time;
+  model::Image model;
+  std::vector<decide::DonationDecider::Kept> kept;
+};
+
+// One call of the decider, with the requesters in the order given, and its answer in the live run.
+struct Decided {
+  Time time;
+  std::vector<ThreadId> requesters;
+  std::vector<decide::Donation> donations;
+};
+
+// DonationDecider::forget().
+struct Forgotten {
+  ThreadId requester;
+};
+
+// So many records are missing here; settings, rules and a snapshot follow, or the end.
+struct Gap {
+  std::uint64_t lost = 0;
+};
+
+// The last line of a recording that was ended, and not cut off.
+struct End {
+  std::uint64_t events = 0, decisions = 0, lost = 0;
+};
+
+using Record =
+    std::variant<Header, model::Settings, decide::DonationRules, Snapshot, Event, Decided, Forgotten, Gap, End>;
+
+}  // namespace swapd::replay

@@ -1,0 +1,65 @@
+// Runs model and decider over records, as the daemon's engine did, and compares their answers with those of the live
+// run.
+//
+// A decision is a function of what was recorded alone, so the answers must be equal, from the first snapshot on: where
+// they are not, either the code has changed since the recording, or something reached the live model past the recorder.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+
+#include "replay/record.h"
+
+namespace swapd::replay {
+
+class Replayer {
+ public:
+  // What a call of the decider changed for one requester.
+  struct Change {
+    Time time;
+    ThreadId requester;
+    const decide::Donation* donation = nullptr;  // none: it lends no more
+  };
+  // The first call whose answer is not that of the live run.
+  struct Difference {
+    std::uint64_t line = 0;  // of the recording
+    Time time;
+    std::vector<decide::Donation> live, replayed;
+  };
+  struct Totals {
+    std::uint64_t events = 0, decisions = 0, donations = 0, snapshots = 0, gaps = 0, lost = 0, differing = 0;
+    Time last{};
+    bool ended = false;  // with its end line
+  };
+
+  explicit Replayer(std::function<void(const Change&)> on_change) : on_change_(std::move(on_change)) {}
+
+  // line: for a Difference.
+  void apply(const Record& record, std::uint64_t line);
+
+  [[nodiscard]] const Totals& totals() const { return totals_; }
+  [[nodiscard]] const std::optional<Difference>& difference() const { return difference_; }
+  [[nodiscard]] const model::Model& model() const { return model_; }
+
+ private:
+  void on(const Header&, std::uint64_t) {}
+  void on(const model::Settings& settings, std::uint64_t) { model_.set_settings(settings); }
+  void on(const decide::DonationRules& rules, std::uint64_t) { decider_.set_rules(rules); }
+  void on(const Snapshot& snapshot, std::uint64_t);
+  void on(const Event& event, std::uint64_t);
+  void on(const Decided& decided, std::uint64_t line);
+  void on(const Forgotten& forgotten, std::uint64_t) { decider_.forget(forgotten.requester); }
+  void on(const Gap& gap, std::uint64_t);
+  void on(const End&, std::uint64_t) { totals_.ended = true; }
+  void tell(Time time, const std::vector<decide::Donation>& donations);
+
+  std::function<void(const Change&)> on_change_;
+  model::Model model_{model::Settings{}};
+  decide::DonationDecider decider_{decide::DonationRules{}};
+  std::map<ThreadId, decide::Donation> lending_;  // by requester: what was told of it last
+  Totals totals_;
+  std::optional<Difference> difference_;
+};
+
+}  // namespace swapd::replay

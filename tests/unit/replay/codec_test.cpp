@@ -1,0 +1,166 @@
+// Lines of a recording: every record comes back as it went in, and what is no line says where and why.
+#include <gmock/gmock.h>
+
+#include "replay/decode.h"
+#include "replay/encode.h"
+#include "unit/model/stream.h"
+#include "unit/replay/recorder.h"
+
+namespace swapd::test {
+namespace {
+
+using replay::Decoder;
+using replay::Encoder;
+using replay::Record;
+using testing::StartsWith;
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = text.find('\n', at);
+    lines.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return lines;
+}
+
+// The text that the records of a text give again.
+std::string again(const std::string& text) {
+  Decoder decoder("test.rec");
+  Encoder encoder;
+  std::string out;
+  for (const std::string& line : lines_of(text)) {
+    auto record = decoder.read(line);
+    if (!record) {
+      ADD_FAILURE() << record.error().context() << "\n" << line;
+      return out;
+    }
+    if (*record) encoder.add(out, **record);
+  }
+  return out;
+}
+
+// The error of the first line that is none.
+std::string mistake_in(const std::string& text) {
+  Decoder decoder("test.rec");
+  for (const std::string& line : lines_of(text))
+    if (auto record = decoder.read(line); !record) return record.error().context();
+  return "";
+}
+
+std::string opened() {
+  Recorder recorder;
+  recorder.begin();
+  return recorder.text;
+}
+
+TEST(Codec, EveryRecordComesBackAsItWentIn) {
+  Recorder recorder(figure(model::Feedback::paper),
+                    {.lending = {.rt_ceiling = 33, .strict = true}, .cross_user = true});
+  Stream stream(1);
+  for (int i = 0; i < 300; ++i) {
+    if (i == 100) recorder.begin();
+    recorder.apply(stream.next());
+    recorder.decide({stream.any_thread(), stream.any_thread()});
+    if (stream.pick(5) == 0) recorder.forget(stream.any_thread());
+    if (i == 200) recorder.begin(17);
+  }
+  const SchedAttr deadline{.policy = SchedPolicy::deadline, .runtime_ns = 1, .deadline_ns = 2, .period_ns = UINT64_MAX};
+  recorder.apply(Enrolled{recorder.now, {2147483647, UINT64_MAX}, 1, UINT32_MAX, deadline});
+  recorder.apply(Blocked{recorder.now, thread(1), -1, {{ResourceKind::record_lock, {1, 2, 3, UINT64_MAX}}}});
+  recorder.end();
+  EXPECT_EQ(again(recorder.text), recorder.text);
+}
+
+TEST(Codec, TimesAreWrittenRelativeToTheStart) {
+  Encoder encoder(Time(std::chrono::seconds(5)));
+  std::string out;
+  encoder.add(out, Event(Exited{Time(std::chrono::seconds(4)), thread(1)}));
+  EXPECT_EQ(out, "{\"type\":\"exited\",\"t\":-1000000000,\"thread\":[1001,1]}\n");
+}
+
+TEST(Codec, AnUnchangedDecisionIsNotWrittenAgain) {
+  Recorder recorder;
+  recorder.apply(Enrolled{{}, thread(1), 1, 0, fifo(50)});
+  recorder.apply(Enrolled{{}, thread(2), 2, 0, {}});
+  recorder.apply(Accessed{{}, thread(2), resource(1)});
+  recorder.apply(Blocked{{}, thread(1), 0, {resource(1)}});
+  recorder.begin();
+  const std::size_t before = recorder.text.size();
+  EXPECT_EQ(recorder.decide({thread(1)}).size(), 1U);
+  EXPECT_EQ(recorder.decide({thread(1)}).size(), 1U);
+  const auto lines = lines_of(recorder.text.substr(before));
+  EXPECT_EQ(lines.at(1), R"({"type":"decided","t":0,"requesters":[[1001,1]],"same":true})");
+  EXPECT_EQ(again(recorder.text), recorder.text);
+}
+
+TEST(Codec, WhatIsNoRecordingOrAnotherVersionIsSaid) {
+  EXPECT_EQ(mistake_in("root:x:0:0\n"), "test.rec:1: not a recording of swapd");
+  EXPECT_EQ(mistake_in("{}\n"), "test.rec:1: not a recording of swapd");
+  EXPECT_EQ(mistake_in("[1]\n"), "test.rec:1: not a recording of swapd");
+  EXPECT_EQ(mistake_in(R"({"type":"header","format":"else","version":1})"
+                       "\n"),
+            "test.rec:1: not a recording of swapd");
+  EXPECT_EQ(mistake_in(R"({"type":"header","format":"swapd-recording","version":2})"
+                       "\n"),
+            "test.rec:1: a recording of version 2; this swapd reads version 1");
+  EXPECT_EQ(mistake_in(R"({"type":"header","format":"swapd-recording"})"
+                       "\n"),
+            "test.rec:1: header: 'version' is not a whole number in its range");
+}
+
+TEST(Codec, ADamagedLineIsNamedWithItsNumberAndField) {
+  const std::string good = opened();  // five lines
+  const std::vector<std::pair<std::string, std::string>> damaged = {
+      {"", "test.rec:5: not a JSON object"},
+      {"{\"type\":\"exited\",\"t\":1,", "test.rec:5: not a JSON object"},
+      {"{}", "test.rec:5: 'type' is not a text"},
+      {R"({"type":"nosuch","t":1})", "test.rec:5: unknown type 'nosuch'"},
+      {R"({"type":"exited","t":1})", "test.rec:5: exited: 'thread' is not a list of 2"},
+      {R"({"type":"exited","t":1.5,"thread":[1,1]})", "test.rec:5: exited: 't' is not a whole number in its range"},
+      {R"({"type":"exited","t":1,"thread":[-1,1]})", "test.rec:5: exited: 'thread' is not a thread id"},
+      {R"({"type":"exited","t":1,"thread":[2147483648,1]})",
+       "test.rec:5: exited: 'thread' is not a whole number in its range"},
+      {R"({"type":"released","t":1,"thread":[1,1],"resource":["sock",1]})",
+       "test.rec:5: released: 'resource' is not a resource of a known kind"},
+      {R"({"type":"released","t":1,"thread":[1,1],"resource":["socket",1,2,3,4,5]})",
+       "test.rec:5: released: 'resource' is not a resource"},
+      {R"({"type":"accessed","t":1,"thread":[1,1],"resource":["socket",1],"evidence":"dream"})",
+       "test.rec:5: accessed: 'evidence' is not a known word"},
+      {R"({"type":"enrolled","t":1,"thread":[1,1],"tgid":1,"uid":0,"base":{"policy":"other","nice":20}})",
+       "test.rec:5: enrolled: 'base' is not scheduling attributes"},
+      {R"({"type":"decided","t":1,"requesters":[],"same":true})", "test.rec:5: 'same' without a decision before it"},
+      {R"({"type":"decided","t":1,"requesters":[],"donations":[{}]})",
+       "test.rec:5: decided: 'requester' is not a list of 2"},
+      {R"({"type":"header","format":"swapd-recording","version":1})", "test.rec:5: unknown type 'header'"},
+  };
+  for (const auto& [line, error] : damaged) EXPECT_EQ(mistake_in(good + line + "\n"), error);
+}
+
+TEST(Codec, TheOrderOfLinesIsKept) {
+  const std::string good = opened();
+  const std::vector<std::string> lines = lines_of(good);
+  ASSERT_EQ(lines.size(), 4U);
+  const std::string event = R"({"type":"exited","t":1,"thread":[1,1]})";
+  const std::string end = R"({"type":"end","events":0,"decisions":0,"lost":0})";
+  const std::string gap = R"({"type":"gap","lost":3})";
+  EXPECT_EQ(mistake_in(lines[0] + "\n" + event + "\n"), "test.rec:2: 'exited' before a snapshot");
+  EXPECT_EQ(mistake_in(lines[0] + "\n" + lines[3] + "\n"), "test.rec:2: a snapshot before settings and rules");
+  EXPECT_EQ(mistake_in(good + gap + "\n" + event + "\n"), "test.rec:6: 'exited' before a snapshot");
+  EXPECT_EQ(mistake_in(good + end + "\n" + event + "\n"), "test.rec:6: a line after the end");
+  EXPECT_EQ(mistake_in(good + R"({"type":"snapshot","t":0,"threads":1,"resources":0,"kept":0})" + "\n" + event + "\n"),
+            "test.rec:6: 'exited' inside a snapshot");
+  // A snapshot that did not get through is given up by the gap behind it.
+  EXPECT_EQ(mistake_in(good + R"({"type":"snapshot","t":0,"threads":1,"resources":0,"kept":0})" + "\n" + gap + "\n" +
+                       end + "\n"),
+            "");
+}
+
+TEST(Codec, AnErrorIsOnePrintableLine) {
+  const std::string line = mistake_in(opened() + "{\"type\":\"\\u001b[2Jnonsense\\n" + std::string(500, 'x') + "\"}\n");
+  EXPECT_THAT(line, StartsWith("test.rec:5: unknown type '?[2Jnonsense?x"));
+  EXPECT_LT(line.size(), 100U);
+}
+
+}  // namespace
+}  // namespace swapd::test
