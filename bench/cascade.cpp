@@ -78,7 +78,7 @@ Result<std::vector<nlohmann::json>> run_cascade(const Context& context) {
 Status cascade_role(Role& role) {
   const auto& fds = role.options().fds;
   if (const auto go = role.wait_for_go(); !go) return go;
-  if (role.is("client")) return role.iterate([&] { return exchange(fds.at(0)); }, true);
+  if (role.is("client")) return role.iterate([&] { return exchange(fds.at(0)); }, 1);
   for (;;) {
     char word = 0;
     if (::read(fds.at(0), &word, 1) != 1) return errno_error("read");

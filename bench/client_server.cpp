@@ -63,7 +63,7 @@ Status client_server_role(Role& role) {
           if (const auto asked = mechanism->request(compute); !asked) return asked;
           return mechanism->await();
         },
-        true);
+        mechanism->warm_ups());
   }
   if (const auto attached = mechanism->attach_server(role.peer()); !attached) return attached;
   if (const auto go = role.wait_for_go(); !go) return go;

@@ -56,6 +56,8 @@ class Mechanism {
   virtual ~Mechanism() = default;  // in the harness: removes what has a name
 
   [[nodiscard]] virtual bool has_server() const { return true; }
+  // Iterations until everything that the client ever waits for has been met.
+  [[nodiscard]] virtual int warm_ups() const { return 1; }
   [[nodiscard]] virtual Status create(Place& place) = 0;
   [[nodiscard]] virtual Status attach_client(const Peer& peer) = 0;
   [[nodiscard]] virtual Status attach_server(const Peer& peer) = 0;

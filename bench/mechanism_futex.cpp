@@ -44,6 +44,8 @@ class Mutexes final : public LockPair {
 
 class Conditions final : public Mechanism {
  public:
+  // glibc's waits on two words in turn (pthread_cond_wait.c, groups G1 and G2).
+  int warm_ups() const override { return 2; }
   Status create(Place& place) override { return make_conditions(place.shared->sync, {true, false}); }
   Status attach_client(const Peer& peer) override { return take(peer); }
   Status attach_server(const Peer& peer) override { return take(peer); }

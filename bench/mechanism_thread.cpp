@@ -23,6 +23,7 @@ class Threads final : public Mechanism {
       : between_processes_(between_processes), make_(make), client_(make_mechanism(between_processes)) {}
 
   bool has_server() const override { return false; }
+  int warm_ups() const override { return client_->warm_ups(); }
   Status create(Place&) override { return Done{}; }
   Status attach_server(const Peer&) override { return Error(ENOSYS, "the server is a thread of the client"); }
   Status serve(const Computation&) override { return Error(ENOSYS, "the server is a thread of the client"); }

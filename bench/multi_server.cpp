@@ -150,7 +150,7 @@ Status multi_server_role(Role& role) {
           if (const auto asked = change(id, requests); !asked) return asked;
           return change(id, {{0, -1, 0}});
         },
-        false);
+        0);
   }
   const int index = role.options().index;
   const auto request = static_cast<unsigned short>(index + 1);

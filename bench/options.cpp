@@ -107,6 +107,8 @@ void scale_options(CLI::App& app, Options& options) {
   app.add_option("--pairs", scale.pairs, "Pairs of threads that wake each other")->check(CLI::Range(1, 64));
   app.add_option("--rate", scale.rate, "Their waits and wakes a second; 0: without a pause")
       ->check(CLI::Range(0, 10'000'000));
+  app.add_option("--settle", scale.settle_s, "Seconds that swapd has to come to rest before the pairs begin")
+      ->check(CLI::Range(0.0, 600.0));
   seconds_option(app, options);
 }
 

@@ -40,7 +40,8 @@ struct Options {
     int threads = 10'000, resources = 100'000;
     int important = 100;  // per cent of the sleepers
     int pairs = 4;
-    int rate = 300'000;  // waits and wakes a second; 0: as many as there can be
+    int rate = 300'000;    // waits and wakes a second; 0: as many as there can be
+    double settle_s = 30;  // the longest that swapd may take to come to rest
   } scale;
   std::vector<std::string> apps;
   std::vector<std::string> resources = {"known", "unknown"};  // latency

@@ -25,7 +25,7 @@ using SteadyTime = std::chrono::steady_clock;
 
 // With history "holders" swapd traps the semaphore calls among few others, with "calls" also write. glibc's semop(2) is
 // semtimedop without a time.
-constexpr Probe probes[] = {{"semop", "holders", SYS_semtimedop, 1}, {"write", "calls", SYS_write, 1}};
+constexpr Probe probes[] = {{"semop", "holders", SYS_semtimedop, 1, 1}, {"write", "calls", SYS_write, 1, 1}};
 
 const Probe& probe_of(const std::string& call) { return call == probes[1].call ? probes[1] : probes[0]; }
 
@@ -130,7 +130,7 @@ Result<std::vector<Row>> price_per_call(const Context& context, const Probe& pro
     if (!subject) return Error(subject.error()).in(std::string(probe.call) + " under " + setup.under);
     subjects.push_back(std::move(*subject));
   }
-  for (int r = -1; r < context.options.repeat; ++r) {  // the first round warms up
+  for (int r = -1; r < context.options.repeat * probe.rounds; ++r) {  // the first round warms up
     for (Subject& subject : subjects) {
       if (const auto told = send_line(subject.team->control_of(0), "batch"); !told) return told.error();
       const auto answer = subject.team->line_of(0, std::chrono::seconds(60));
@@ -142,6 +142,7 @@ Result<std::vector<Row>> price_per_call(const Context& context, const Probe& pro
   for (Subject& subject : subjects) {
     Row row{.setup = subject.setup, .repeats = {summarize(subject.batches_ms)}};
     row.median = row.repeats[0];
+    row.samples = {subject.batches_ms};
     row.extra["batches"] = subject.batches_ms.size();
     row.extra["measure"] = "call";
     rows.push_back(std::move(row));

@@ -10,7 +10,8 @@ struct Probe {
   const char* call;
   const char* history;  // null: whatever it is
   int nr;
-  int batch;  // calls a batch for each of --iterations
+  int batch;   // calls a batch for each of --iterations
+  int rounds;  // batches of each for each of --repeat
 };
 
 // One batch after the other of a plain process, of one under a bare supervisor where `bare`, and of one under swapd.

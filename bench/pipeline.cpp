@@ -65,7 +65,7 @@ Status pipeline_role(Role& role) {
           }
           return Done{};
         },
-        false);
+        0);
   }
   for (;;) {
     role.work().run_ms(role.options().work_ms);

@@ -19,7 +19,7 @@ constexpr const char* notes[] = {
     "threads", "resources_made", "events_per_s", "swapd_cpu_share", "engine_cpu_share", "engine_cpu_s", "events_lost",
     "managed_threads", "rss_bytes", "settle_s",
     // overhead --observe bpf
-    "managed", "program", "runs", "ns_a_run", "cpu_share",
+    "added_ns", "managed", "program", "runs", "ns_a_run", "cpu_share",
     // apps
     "throughput", "throughput_from", "throughput_to", "ratio_from", "ratio_to", "programs_cpu_share"};
 

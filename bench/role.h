@@ -25,8 +25,8 @@ class Role {
   [[nodiscard]] Result<std::string> hear() const { return receive_line(options_.control_fd); }
   // Calls one() options().iterations times and notes how long each took, from the end of the one before: the sum is the
   // whole run.
-  // warm_up: once more before, which is noted apart (`first_ms`): the servers start among the hogs then.
-  [[nodiscard]] Status iterate(const std::function<Status()>& one, bool warm_up);
+  // warm_ups: so often more before; the longest is noted apart (`first_ms`): the servers start among the hogs then.
+  [[nodiscard]] Status iterate(const std::function<Status()>& one, int warm_ups);
   void note_sample(std::uint32_t i, double ms);
   // Says "done" and sleeps until it is ended.
   [[nodiscard]] Status finish(std::uint32_t samples);

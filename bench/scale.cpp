@@ -76,15 +76,15 @@ Status pass(Team& team, double seconds) {
   return line ? Status(Error(EPROTO, "unasked: " + *line)) : Status(line.error());
 }
 
-// Until swapd uses less than a tenth of a CPU for a second, at most 30 s: the answer is how long that took.
-Result<double> settle(Team& team) {
+// Until swapd uses less than a tenth of a CPU for a second: the answer is how long that took.
+Result<double> settle(Team& team, double at_most) {
   const Snapshot begun = look(team);
   for (int quiet = 0; quiet < 2;) {
     const Snapshot before = look(team);
     if (const auto passed = pass(team, 0.5); !passed) return passed.error();
     const Snapshot after = look(team);
     quiet = (after.swapd_s - before.swapd_s) / seconds_between(before, after) < 0.1 ? quiet + 1 : 0;
-    if (seconds_between(begun, after) > 30) break;
+    if (seconds_between(begun, after) > at_most) break;
   }
   return seconds_between(begun, look(team));
 }
@@ -128,7 +128,7 @@ Result<Measured> once(const Context& context, const Setup& setup) {
     if (const auto added = team.add(sleepers); !added) return added.error();
   }
   if (const auto begun = team.begin(); !begun) return begun.error();
-  const auto settled = settle(team);
+  const auto settled = settle(team, options.scale.settle_s);
   if (!settled) return settled.error();
   team.shared().asked = 1;
   if (const auto passed = pass(team, 0.5); !passed) return passed.error();

@@ -262,9 +262,9 @@ TEST_F(Swapbench, MeasuresUnderSwapd) {
 }
 
 TEST_F(Swapbench, ScaleAsksSwapdWhatItLost) {
-  const auto lines =
-      run_json({"scale", "--threads", "20", "--resources", "100", "--important", "5", "--pairs", "1", "--rate", "1000",
-                "--seconds", "0.5", "--observe", "seccomp", "--swapd", SWAPD, "--swapctl", SWAPCTL});
+  const auto lines = run_json({"scale",    "--threads", "20",      "--resources", "100",    "--important", "5",
+                               "--settle", "1",         "--pairs", "1",           "--rate", "1000",        "--seconds",
+                               "0.5",      "--observe", "seccomp", "--swapd",     SWAPD,    "--swapctl",   SWAPCTL});
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_TRUE(lines[0].contains("events_lost"));
   EXPECT_GE(lines[0]["managed_threads"].get<int>(), 20);
