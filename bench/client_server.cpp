@@ -13,6 +13,7 @@ Result<Measured> client_server_once(const Context& context, const Setup& setup) 
   const auto mechanism = make_mechanism(setup.mechanism);
   Place place;
   place.dir = team.dir();
+  place.shared = &team.shared();
   if (const auto created = mechanism->create(place); !created) return created.error();
 
   const auto spec = [&](const char* role, const End& end) {
@@ -39,7 +40,8 @@ Result<std::vector<nlohmann::json>> run_client_server(const Context& context) {
   const Options& options = context.options;
   std::vector<Case> cases;
   for (const std::string& mechanism : options.mechanisms) {
-    const Setup setup{.mechanism = mechanism, .iterations = options.iterations, .work_ms = options.work_ms};
+    Setup setup{.mechanism = mechanism, .iterations = options.iterations, .work_ms = options.work_ms};
+    if (options.server_nice != 0) setup.extra["server_nice"] = options.server_nice;
     for (Setup& one : spread(setup, options)) {
       cases.push_back({std::move(one), [&context](const Setup& s) { return client_server_once(context, s); }});
     }

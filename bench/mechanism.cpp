@@ -1,7 +1,8 @@
 #include "mechanism.h"
 
-#include <array>
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 
 namespace swapd::bench {
 
@@ -23,16 +24,42 @@ Status Mechanism::check(const char* answer) {
   return Done{};
 }
 
+namespace {
+
+struct Entry {
+  std::string_view name;
+  bool needs_wakes = false;
+};
+constexpr Entry mechanisms[] = {{"socket"},        {"pipe"},
+                                {"msg"},           {"sem"},
+                                {"signal"},        {"flock"},
+                                {"fifo"},          {"tcp"},
+                                {"udp"},           {"mq"},
+                                {"record-lock"},   {"eventfd"},
+                                {"epoll"},         {"child-exit"},
+                                {"mutex", true},   {"mutex-private", true},
+                                {"condvar", true}, {"condvar-private", true},
+                                {"pi-mutex", true}};
+
+}  // namespace
+
 const std::vector<std::string_view>& mechanism_names() {
-  static const std::vector<std::string_view> names = {"socket",      "pipe",    "msg",   "sem",       "signal",
-                                                      "flock",       "fifo",    "tcp",   "udp",       "mq",
-                                                      "record-lock", "eventfd", "epoll", "child-exit"};
+  static const auto names = [] {
+    std::vector<std::string_view> all;
+    for (const Entry& entry : mechanisms) all.push_back(entry.name);
+    return all;
+  }();
   return names;
+}
+
+bool needs_wakes(std::string_view name) {
+  return std::any_of(std::begin(mechanisms), std::end(mechanisms),
+                     [&](const Entry& entry) { return entry.name == name && entry.needs_wakes; });
 }
 
 std::unique_ptr<Mechanism> make_mechanism(std::string_view name) {
   for (const auto family : {make_stream_mechanism, make_message_mechanism, make_sync_mechanism, make_lock_mechanism,
-                            make_process_mechanism}) {
+                            make_process_mechanism, make_futex_mechanism, make_thread_mechanism}) {
     if (auto made = family(name)) return made;
   }
   return nullptr;

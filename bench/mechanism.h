@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,7 @@ struct Place {
   std::string dir;       // for names in the file system
   End client, server;    // the harness closes its copies once both are started
   std::vector<Fd> kept;  // ends that stay with the harness
+  Shared* shared = nullptr;
 };
 
 // A role's view.
@@ -36,10 +38,12 @@ struct Peer {
   std::vector<int> fds;
   std::string word;
   Shared* shared = nullptr;
-  // child-exit: what the child gets at its start ("given by hand"), and whether in a session of its own.
+  SyncObjects* objects = nullptr;  // of this process alone; null: those of the shared memory
+  // Where the client makes who computes, a child or a thread: what that one gets at its start (by hand, or
+  // --server-nice), and whether in a session of its own.
+  std::optional<SchedAttr> child_attr;
   bool child_by_hand = false;
   bool child_own_session = false;
-  SchedAttr child_attr;
 };
 
 using Computation = std::function<void()>;
@@ -56,7 +60,7 @@ class Mechanism {
   [[nodiscard]] virtual Status attach_client(const Peer& peer) = 0;
   [[nodiscard]] virtual Status attach_server(const Peer& peer) = 0;
   [[nodiscard]] virtual Status serve(const Computation& compute) = 0;
-  // compute is for mechanisms without a server: the child that the client makes runs it.
+  // compute is for mechanisms without a server: the child or the thread that the client makes runs it.
   [[nodiscard]] virtual Status request(const Computation& compute);
   [[nodiscard]] virtual Status await() = 0;
 
@@ -70,6 +74,8 @@ class Mechanism {
 };
 
 [[nodiscard]] const std::vector<std::string_view>& mechanism_names();
+// True where only an observer of wakes (bpf) knows who provides: not one of "all" under the others.
+[[nodiscard]] bool needs_wakes(std::string_view name);
 // Null for an unknown name.
 [[nodiscard]] std::unique_ptr<Mechanism> make_mechanism(std::string_view name);
 
@@ -79,5 +85,7 @@ class Mechanism {
 [[nodiscard]] std::unique_ptr<Mechanism> make_sync_mechanism(std::string_view name);
 [[nodiscard]] std::unique_ptr<Mechanism> make_lock_mechanism(std::string_view name);
 [[nodiscard]] std::unique_ptr<Mechanism> make_process_mechanism(std::string_view name);
+[[nodiscard]] std::unique_ptr<Mechanism> make_futex_mechanism(std::string_view name);
+[[nodiscard]] std::unique_ptr<Mechanism> make_thread_mechanism(std::string_view name);
 
 }  // namespace swapd::bench

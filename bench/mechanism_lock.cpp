@@ -1,60 +1,22 @@
-// Locks: flock and record locks.
-//
-// With a single lock the client could take it again before the server has run. So there are two, and the server takes
-// the next before it leaves the one it holds; the client takes them in the same order and leaves each at once. A client
-// that keeps up therefore always finds the lock it wants held by the computing server. Each lock guards an answer of
-// its own.
+// Locks on files: flock and record locks.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
 
 #include <array>
 
-#include "mechanism.h"
+#include "lock_pair.h"
 
 namespace swapd::bench {
 
 namespace {
 
-class Locks : public Mechanism {
+class FileLocks : public LockPair {
  public:
   Status create(Place& place) override {
     place.client.word = place.server.word = place.dir + "/lock";
     return Done{};
   }
-  Status attach_client(const Peer& peer) override {
-    shared_ = peer.shared;
-    return open_files(peer.word);
-  }
-  Status attach_server(const Peer& peer) override {
-    shared_ = peer.shared;
-    if (const auto opened = open_files(peer.word); !opened) return opened;
-    return lock(current_);
-  }
-  Status serve(const Computation& compute) override {
-    compute();
-    stamp(shared_->answers[current_].data());
-    const int next = 1 - current_;
-    if (const auto locked = lock(next); !locked) return locked;
-    const int done = std::exchange(current_, next);
-    return unlock(done);
-  }
-  Status await() override {
-    if (const auto locked = lock(current_); !locked) return locked;
-    const Status good = check(shared_->answers[current_].data());
-    if (const auto unlocked = unlock(current_); !unlocked) return unlocked;
-    current_ = 1 - current_;
-    return good;
-  }
-
- protected:
-  virtual Status open_files(const std::string& name) = 0;
-  virtual Status lock(int which) = 0;
-  virtual Status unlock(int which) = 0;
-
- private:
-  Shared* shared_ = nullptr;
-  int current_ = 0;
 };
 
 Result<Fd> open_lock_file(const std::string& name) {
@@ -63,11 +25,11 @@ Result<Fd> open_lock_file(const std::string& name) {
   return fd;
 }
 
-class Flock final : public Locks {
+class Flock final : public FileLocks {
  protected:
-  Status open_files(const std::string& name) override {
+  Status open(const Peer& peer) override {
     for (int i = 0; i < 2; ++i) {
-      auto fd = open_lock_file(name + std::to_string(i));
+      auto fd = open_lock_file(peer.word + std::to_string(i));
       if (!fd) return fd.error();
       files_[i] = std::move(*fd);
     }
@@ -85,10 +47,10 @@ class Flock final : public Locks {
 };
 
 // Two bytes of one file.
-class RecordLocks final : public Locks {
+class RecordLocks final : public FileLocks {
  protected:
-  Status open_files(const std::string& name) override {
-    auto fd = open_lock_file(name);
+  Status open(const Peer& peer) override {
+    auto fd = open_lock_file(peer.word);
     if (!fd) return fd.error();
     file_ = std::move(*fd);
     return Done{};

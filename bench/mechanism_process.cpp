@@ -34,8 +34,8 @@ class ChildExit final : public Mechanism {
     child_ = ::fork();
     if (child_ < 0) return errno_error("fork");
     if (child_ == 0) ::_exit(run_child(parent, compute));
-    // By hand from the start: the child itself would first have to win the CPU.
-    if (peer_.child_by_hand) return sys::LinuxScheduler().set(child_, peer_.child_attr);
+    // From the start: the child itself would first have to win the CPU.
+    if (peer_.child_attr) return sys::LinuxScheduler().set(child_, *peer_.child_attr);
     return Done{};
   }
   Status await() override {
@@ -50,9 +50,9 @@ class ChildExit final : public Mechanism {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) return 1;
     if (peer_.child_own_session) ::setsid();
-    if (peer_.child_by_hand && peer_.child_own_session && !peer_.child_attr.realtime()) {
+    if (peer_.child_by_hand && peer_.child_own_session && !peer_.child_attr->realtime()) {
       const Fd group(::open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC));
-      const std::string nice = std::to_string(peer_.child_attr.nice);
+      const std::string nice = std::to_string(peer_.child_attr->nice);
       if (group && ::write(group.get(), nice.data(), nice.size()) < 0) return 1;
     }
     compute();

@@ -88,6 +88,27 @@ void block_decide_wake(benchmark::State& state) {
 }
 BENCHMARK(block_decide_wake)->Arg(1)->Arg(20);
 
+// What an observer sends for threads that ask and answer all the time: a client blocks, its server, which was told of a
+// resource of its own besides, wakes it. `decided` of a hundred waits are important enough to be decided on.
+void event_stream(benchmark::State& state) {
+  World& w = world();
+  const auto decided = static_cast<int>(state.range(0));
+  int i = 0, round = 0;
+  std::int64_t events = 0;
+  for (auto _ : state) {
+    i = (i + 7919) % threads;
+    const ThreadId client = thread(i), server = thread((i + 1) % threads);
+    const Resource awaited = World::at(i, 10 + i % 10);  // which both provide
+    w.model.apply(Blocked{{}, client, 0, {awaited}});
+    if (++round % 100 < decided) benchmark::DoNotOptimize(w.decider.decide(w.model, {client}, {}));
+    w.model.apply(Accessed{{}, server, World::at((i + 1) % threads, round % provided_by_each)});
+    w.model.apply(Woken{{}, client, server, awaited, false});
+    events += 3;
+  }
+  state.counters["events"] = benchmark::Counter(static_cast<double>(events), benchmark::Counter::kIsRate);
+}
+BENCHMARK(event_stream)->Arg(0)->Arg(10)->Arg(100);
+
 // A decision for one requester at the head of a chain.
 void decide_cascade(benchmark::State& state) {
   model::Model model({});

@@ -1,5 +1,6 @@
 #include "options.h"
 
+#include <sched.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -8,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "apps.h"
 #include "mechanism.h"
 
 namespace swapd::bench {
@@ -56,7 +58,8 @@ void work_option(CLI::App& app, Options& options) {
 void mechanism_option(CLI::App& app, Options& options) {
   std::vector<std::string> names = {"all"};
   for (const auto name : mechanism_names()) names.emplace_back(name);
-  app.add_option("--mechanism", options.mechanisms, "How the answer comes, a list or all")
+  app.add_option("--mechanism", options.mechanisms,
+                 "How the answer comes, a list or all (with --observe bpf, mutexes too)")
       ->delimiter(',')
       ->check(CLI::IsMember(names));
 }
@@ -86,6 +89,66 @@ void parse_or_exit(CLI::App& app, int argc, char** argv) {
   }
 }
 
+int cpus_of_this_process() {
+  cpu_set_t set;
+  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+void seconds_option(CLI::App& app, Options& options) {
+  app.add_option("--seconds", options.seconds, "How long each measurement takes")->check(CLI::Range(0.1, 600.0));
+}
+
+void scale_options(CLI::App& app, Options& options) {
+  Options::Scale& scale = options.scale;
+  app.add_option("--threads", scale.threads, "Threads that sleep")->check(CLI::Range(1, 30'000));
+  app.add_option("--resources", scale.resources, "Eventfds that they wait for")->check(CLI::Range(1, 1'000'000));
+  app.add_option("--important", scale.important, "How many of the sleepers are important, per cent")
+      ->check(CLI::Range(0, 100));
+  app.add_option("--pairs", scale.pairs, "Pairs of threads that wake each other")->check(CLI::Range(1, 64));
+  app.add_option("--rate", scale.rate, "Their waits and wakes a second; 0: without a pause")
+      ->check(CLI::Range(0, 10'000'000));
+  seconds_option(app, options);
+}
+
+void apps_options(CLI::App& app, Options& options) {
+  std::vector<std::string> names;
+  for (const auto name : app_names()) names.emplace_back(name);
+  app.add_option("--apps", options.apps, "Which, a list")->delimiter(',')->check(CLI::IsMember(names));
+  seconds_option(app, options);
+}
+
+void apps_defaults(const CLI::App& chosen, Options& options) {
+  if (options.apps.empty()) options.apps.assign(app_names().begin(), app_names().end());
+  if (std::ranges::find(options.under, "hand-set") != options.under.end()) refuse("apps: nothing is to be set by hand");
+  if (chosen.count("--seconds") == 0) options.seconds = 5;
+  if (chosen.count("--repeat") == 0) options.repeat = 7;
+  if (chosen.count("--hogs") != 0) refuse("apps: --hogs: an idle machine is meant");
+  options.hogs = {0};
+  if (chosen.count("--cpus") == 0) options.cpus = cpus_of_this_process();
+  if (const auto missing = missing_program(options.apps)) refuse(*missing);
+}
+
+// Nobody here is important enough to keep others from a CPU.
+void scale_defaults(const CLI::App& chosen, Options& options, Raw& raw) {
+  if (chosen.count("--under") == 0) options.under = {"swapd"};
+  if (chosen.count("--hogs") == 0) options.hogs = {0};
+  if (chosen.count("--cpus") == 0) options.cpus = cpus_of_this_process();
+  if (chosen.count("--client-nice") == 0 && chosen.count("--client-fifo") == 0) raw.client_nice = -5;
+}
+
+// Idle and loaded, on every CPU; only swapd lends anything.
+void latency_defaults(const CLI::App& chosen, Options& options) {
+  if (chosen.count("--under") == 0) options.under = {"swapd"};
+  if (options.under != std::vector<std::string>{"swapd"}) refuse("latency: nobody but swapd can be measured");
+  if (chosen.count("--iterations") == 0) options.iterations = 200;
+  if (options.iterations > static_cast<int>(max_windows))
+    refuse("latency: --iterations: at most " + std::to_string(max_windows));
+  if (chosen.count("--hogs") == 0) options.hogs = {0, 10};
+  if (chosen.count("--cpus") == 0) options.cpus = cpus_of_this_process();
+  if (chosen.count("--work-ms") == 0) options.work_ms = 25;
+  if (options.baseline) refuse("latency: there is nothing to compare with");
+}
+
 }  // namespace
 
 Options parse_options(int argc, char** argv) {
@@ -98,8 +161,15 @@ Options parse_options(int argc, char** argv) {
   auto* cascade = app.add_subcommand("cascade", "A chain of processes, of which the last computes");
   auto* overhead = app.add_subcommand("overhead", "What watching costs: per trapped call, per iteration");
   auto* pipeline = app.add_subcommand("pipeline", "An important reader of 8 KiB chunks that take CPU time to make");
-  for (auto* sub : {client_server, multi_server, cascade, overhead, pipeline}) common_options(*sub, options, raw);
-  for (auto* sub : {client_server, cascade}) work_option(*sub, options);
+  auto* scale = app.add_subcommand("scale", "Many sleeping threads and resources, and pairs that wake each other");
+  auto* apps = app.add_subcommand("apps", "The throughput of redis, PostgreSQL and nginx, and what swapd takes of it");
+  auto* latency = app.add_subcommand("latency", "From the requester's block to the provider's new attributes");
+  for (auto* sub : {client_server, multi_server, cascade, overhead, pipeline, latency, scale, apps}) {
+    common_options(*sub, options, raw);
+  }
+  for (auto* sub : {client_server, cascade, latency}) work_option(*sub, options);
+  client_server->add_option("--server-nice", options.server_nice, "The server's own nice value (not by hand)")
+      ->check(CLI::Range(-20, 19));
   for (auto* sub : {client_server, overhead}) mechanism_option(*sub, options);
   multi_server->add_option("--quantum-ms", options.quantum_ms, "swapd's T")->check(CLI::Range(1.0, 10'000.0));
   multi_server->add_option("--feedback", options.feedback, "swapd's feedback")->check(CLI::IsMember({"wait", "paper"}));
@@ -111,22 +181,36 @@ Options parse_options(int argc, char** argv) {
   pipeline->add_option("--chunk-us", options.chunk_us, "CPU time of a chunk; a list measures each")
       ->delimiter(',')
       ->check(CLI::Range(1.0, 100'000.0));
+  latency->add_option("--resource", options.resources, "known: one pipe; unknown: a fresh one each time; a list")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"known", "unknown"}));
+  scale_options(*scale, options);
+  apps_options(*apps, options);
   parse_or_exit(app, argc, argv);
 
   if (app.get_subcommands().size() != 1) {
-    refuse("give one workload: client-server, multi-server, cascade, overhead or pipeline");
+    refuse("give one workload: client-server, multi-server, cascade, overhead, pipeline, latency, scale or apps");
   }
   auto* chosen = app.get_subcommands().front();
   options.workload = chosen->get_name();
   if (chosen == multi_server && chosen->count("--iterations") == 0) options.iterations = 15;
   if (chosen == pipeline && chosen->count("--iterations") == 0) options.iterations = 1000;
   if (chosen == overhead && chosen->count("--iterations") == 0) options.iterations = options.loaded ? 250 : 2000;
-  if (chosen == overhead && chosen->count("--repeat") == 0) options.repeat = options.loaded ? 1 : 21;
+  const bool of_bpf = chosen == overhead && options.observe == "bpf";
+  if (of_bpf && options.loaded)
+    refuse("overhead: --loaded is about trapped calls, and with --observe bpf there are none");
+  if (chosen == overhead && chosen->count("--repeat") == 0) options.repeat = options.loaded ? 1 : of_bpf ? 11 : 21;
   if (chosen == overhead && !options.loaded && chosen->count("--hogs") != 0)
     refuse("overhead: --hogs goes with --loaded");
+  if (chosen == scale) scale_defaults(*chosen, options, raw);
+  if (chosen == apps) apps_defaults(*chosen, options);
+  if (chosen == latency) latency_defaults(*chosen, options);
   const bool all = std::find(options.mechanisms.begin(), options.mechanisms.end(), "all") != options.mechanisms.end();
-  if (all || (options.mechanisms.empty() && chosen == client_server)) {
-    options.mechanisms.assign(mechanism_names().begin(), mechanism_names().end());
+  if (all || (options.mechanisms.empty() && (chosen == client_server || of_bpf))) {
+    options.mechanisms.clear();
+    for (const auto name : mechanism_names()) {
+      if (options.observe == "bpf" || !needs_wakes(name)) options.mechanisms.emplace_back(name);
+    }
   }
   if (options.mechanisms.empty()) options.mechanisms = {"socket"};
   options.client.rt_priority = static_cast<std::uint8_t>(raw.client_fifo);
@@ -163,6 +247,7 @@ RoleOptions parse_role(int argc, char** argv) {
   app.add_option("--mechanism", role.mechanism);
   app.add_option("--word", role.word);
   app.add_option("--child", role.child_attr);
+  app.add_flag("--child-by-hand", role.child_by_hand);
   app.add_option("--index", role.index);
   app.add_option("--control", role.control_fd)->required();
   app.add_option("--gate", role.gate_fd)->required();
@@ -190,6 +275,7 @@ std::vector<std::string> role_arguments(const RoleOptions& role) {
   if (!role.mechanism.empty()) words.push_back("--mechanism=" + role.mechanism);
   if (!role.word.empty()) words.push_back("--word=" + role.word);
   if (!role.child_attr.empty()) words.push_back("--child=" + role.child_attr);
+  if (role.child_by_hand) words.emplace_back("--child-by-hand");
   if (role.split) words.emplace_back("--split");
   std::string list;
   for (const int fd : role.fds) list += (list.empty() ? "" : ",") + std::to_string(fd);

@@ -21,6 +21,7 @@ struct Options {
   int repeat = 1;
   double work_ms = 10;
   SchedAttr client{.policy = SchedPolicy::fifo, .rt_priority = 50};
+  int server_nice = 0;
   bool split = false;
   bool strict = false;
   bool baseline = false;
@@ -34,6 +35,15 @@ struct Options {
   bool show_why = false;
   bool loaded = false;
   std::vector<double> chunk_us = {80, 500};
+  double seconds = 10;  // scale and apps: how long is measured
+  struct Scale {
+    int threads = 10'000, resources = 100'000;
+    int important = 100;  // per cent of the sleepers
+    int pairs = 4;
+    int rate = 300'000;  // waits and wakes a second; 0: as many as there can be
+  } scale;
+  std::vector<std::string> apps;
+  std::vector<std::string> resources = {"known", "unknown"};  // latency
 };
 
 // Exits the process for --help (0) and for bad options (2, one line on stderr).
@@ -45,6 +55,7 @@ struct Options {
 
 struct RoleOptions {
   std::string role, workload, mechanism, word, child_attr;
+  bool child_by_hand = false;  // child_attr is a donation's, not its own
   int index = 0, control_fd = -1, gate_fd = -1, shared_fd = -1, iterations = 0;
   double work_ms = 0, rate = 0;
   std::vector<int> fds;

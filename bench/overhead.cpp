@@ -14,8 +14,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "overhead.h"
 #include "supervisor.h"
-#include "workload.h"
 
 namespace swapd::bench {
 
@@ -23,14 +23,9 @@ namespace {
 
 using SteadyTime = std::chrono::steady_clock;
 
-// The call: with history "holders" swapd traps the semaphore calls among few others, with "calls" also write. glibc's
-// semop(2) is semtimedop without a time.
-struct Probe {
-  const char* call;
-  const char* history;
-  int nr;
-};
-constexpr Probe probes[] = {{"semop", "holders", SYS_semtimedop}, {"write", "calls", SYS_write}};
+// With history "holders" swapd traps the semaphore calls among few others, with "calls" also write. glibc's semop(2) is
+// semtimedop without a time.
+constexpr Probe probes[] = {{"semop", "holders", SYS_semtimedop, 1}, {"write", "calls", SYS_write, 1}};
 
 const Probe& probe_of(const std::string& call) { return call == probes[1].call ? probes[1] : probes[0]; }
 
@@ -70,16 +65,16 @@ Result<Subject> start_subject(const Context& context, const Setup& setup, const 
   return Subject{setup, std::move(*team), {}};
 }
 
-std::vector<Setup> probe_setups(const Context& context, const Probe& probe) {
+std::vector<Setup> probe_setups(const Context& context, const Probe& probe, bool bare = true) {
   std::vector<Setup> setups;
-  std::vector<std::string> under = {"vanilla", "bare"};
+  std::vector<std::string> under = {"vanilla"};
+  if (bare) under.emplace_back("bare");
   for (const std::string& u : context.options.under) {
     if (u == "swapd") under.push_back(u);
   }
   for (const std::string& u : under) {
-    Setup setup{
-        .mechanism = probe.call, .under = u, .iterations = context.options.iterations, .history = probe.history};
-    setup.extra["history"] = probe.history;
+    Setup setup{.mechanism = probe.call, .under = u, .iterations = context.options.iterations * probe.batch};
+    if (probe.history != nullptr) setup.extra["history"] = setup.history = probe.history;
     setups.push_back(setup);
   }
   return setups;
@@ -106,10 +101,31 @@ void add_prices(std::vector<Row>& rows) {
   }
 }
 
-Result<std::vector<Row>> per_call(const Context& context, const Probe& probe) {
+Result<std::vector<Row>> loaded(const Context& context) {
+  const Semaphore semaphore;
+  const Probe& probe = context.options.history == "calls" ? probes[1] : probes[0];
+  std::vector<Case> cases;
+  for (const int hogs : context.options.hogs) {
+    for (Setup setup : probe_setups(context, probe)) {
+      setup.hogs = hogs;
+      setup.demand_ms = 20;
+      setup.extra["measure"] = "ten-calls";
+      cases.push_back({setup, [&](const Setup& s) -> Result<Measured> {
+                         auto subject = start_subject(context, s, semaphore, "sleeper");
+                         if (!subject) return subject.error();
+                         return subject->team->finish();
+                       }});
+    }
+  }
+  return measure(cases, context.options.repeat, context.options.progress);
+}
+
+}  // namespace
+
+Result<std::vector<Row>> price_per_call(const Context& context, const Probe& probe, bool bare) {
   const Semaphore semaphore;
   std::vector<Subject> subjects;
-  for (const Setup& setup : probe_setups(context, probe)) {
+  for (const Setup& setup : probe_setups(context, probe, bare)) {
     auto subject = start_subject(context, setup, semaphore, "caller");
     if (!subject) return Error(subject.error()).in(std::string(probe.call) + " under " + setup.under);
     subjects.push_back(std::move(*subject));
@@ -134,7 +150,7 @@ Result<std::vector<Row>> per_call(const Context& context, const Probe& probe) {
   return rows;
 }
 
-Result<std::vector<Row>> per_iteration(const Context& context) {
+Result<std::vector<Row>> price_per_iteration(const Context& context, int repeat) {
   std::vector<Case> cases;
   for (const std::string& mechanism : context.options.mechanisms) {
     for (const std::string& under : context.options.under) {
@@ -143,31 +159,10 @@ Result<std::vector<Row>> per_iteration(const Context& context) {
       cases.push_back({setup, [&context](const Setup& s) { return client_server_once(context, s); }});
     }
   }
-  auto rows = measure(cases, std::min(context.options.repeat, 5), context.options.progress);
+  auto rows = measure(cases, repeat, context.options.progress);
   if (rows) add_prices(*rows);
   return rows;
 }
-
-Result<std::vector<Row>> loaded(const Context& context) {
-  const Semaphore semaphore;
-  const Probe& probe = context.options.history == "calls" ? probes[1] : probes[0];
-  std::vector<Case> cases;
-  for (const int hogs : context.options.hogs) {
-    for (Setup setup : probe_setups(context, probe)) {
-      setup.hogs = hogs;
-      setup.demand_ms = 20;
-      setup.extra["measure"] = "ten-calls";
-      cases.push_back({setup, [&](const Setup& s) -> Result<Measured> {
-                         auto subject = start_subject(context, s, semaphore, "sleeper");
-                         if (!subject) return subject.error();
-                         return subject->team->finish();
-                       }});
-    }
-  }
-  return measure(cases, context.options.repeat, context.options.progress);
-}
-
-}  // namespace
 
 Result<std::vector<nlohmann::json>> run_overhead(const Context& context) {
   if (context.options.loaded) {
@@ -175,14 +170,19 @@ Result<std::vector<nlohmann::json>> run_overhead(const Context& context) {
     if (!rows) return rows.error();
     return lines(*rows, context.options);
   }
+  if (context.options.observe == "bpf") {
+    const auto rows = overhead_of_bpf(context);
+    if (!rows) return rows.error();
+    return lines(*rows, context.options);
+  }
   std::vector<Row> all;
   for (const Probe& probe : probes) {
     if (!context.options.history.empty() && context.options.history != probe.history) continue;
-    auto rows = per_call(context, probe);
+    auto rows = price_per_call(context, probe, true);
     if (!rows) return rows.error();
     std::move(rows->begin(), rows->end(), std::back_inserter(all));
   }
-  auto rows = per_iteration(context);
+  auto rows = price_per_iteration(context, std::min(context.options.repeat, 5));
   if (!rows) return rows.error();
   std::move(rows->begin(), rows->end(), std::back_inserter(all));
   return lines(all, context.options);
@@ -190,15 +190,18 @@ Result<std::vector<nlohmann::json>> run_overhead(const Context& context) {
 
 Status overhead_role(Role& role) {
   if (role.is("client") || role.is("server")) return client_server_role(role);
+  if (!role.is("caller") && !role.is("sleeper")) return load_role(role);
+  const bool waits = role.options().mechanism != "getppid";
   const Probe& probe = probe_of(role.options().mechanism);
   const int id = std::stoi(role.options().word);
   const Fd null(::open("/dev/null", O_WRONLY | O_CLOEXEC));
   if (!null) return errno_error("/dev/null");
   if (role.options().index == 1) {
-    if (const auto put = put_under_bare_supervisor(probe.nr); !put) return put;
+    if (Status put = put_under_bare_supervisor(probe.nr); !put) return put;
   }
   // Waiting for zero where it is zero: returns at once.
   const auto call = [&] {
+    if (!waits) return ::syscall(SYS_getppid) > 0;
     sembuf nothing{0, 0, IPC_NOWAIT};
     if (probe.nr == SYS_semtimedop) return ::semtimedop(id, &nothing, 1, nullptr) == 0;
     return ::write(null.get(), "x", 1) == 1;
@@ -210,7 +213,7 @@ Status overhead_role(Role& role) {
     }
     return std::chrono::duration<double, std::milli>(SteadyTime::now() - before).count();
   };
-  if (const auto go = role.wait_for_go(); !go) return go;
+  if (Status go = role.wait_for_go(); !go) return go;
   const int iterations = role.options().iterations;
   if (role.is("sleeper")) {
     timespec next{};
@@ -232,7 +235,7 @@ Status overhead_role(Role& role) {
     if (const auto asked = role.hear(); !asked) return Done{};
     const auto ms = calls_ms(iterations);
     if (!ms) return ms.error();
-    if (const auto said = role.say(nlohmann::json(*ms / iterations).dump()); !said) return said;
+    if (Status said = role.say(nlohmann::json(*ms / iterations).dump()); !said) return said;
   }
 }
 

@@ -197,16 +197,20 @@ std::string wait_text(int status) {
 
 Result<std::string> run_for_output(const std::vector<std::string>& argv, int& status,
                                    std::chrono::milliseconds at_most) {
-  Fd file(::memfd_create("output", MFD_CLOEXEC));
-  if (!file) return errno_error("memfd_create");
   Spawn spawn;
   spawn.argv = argv;
+  return run_for_output(std::move(spawn), status, at_most);
+}
+
+Result<std::string> run_for_output(Spawn spawn, int& status, std::chrono::milliseconds at_most) {
+  Fd file(::memfd_create("output", MFD_CLOEXEC));
+  if (!file) return errno_error("memfd_create");
   spawn.errors = "/dev/null";
   spawn.output = "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(file.get());
   auto child = Child::start(spawn);
   if (!child) return child.error();
   const auto ended = child->wait(at_most);
-  if (!ended) return Error(ended.error()).in(argv[0]);
+  if (!ended) return Error(ended.error()).in(spawn.argv[0]);
   status = *ended;
   std::string text;
   char part[4096];

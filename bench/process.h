@@ -80,6 +80,8 @@ class Child {
 // Runs a program to its end and gives its standard output; the wait status in `status`.
 [[nodiscard]] Result<std::string> run_for_output(const std::vector<std::string>& argv, int& status,
                                                  std::chrono::milliseconds at_most);
+// The same; where its outputs go is settled here.
+[[nodiscard]] Result<std::string> run_for_output(Spawn spawn, int& status, std::chrono::milliseconds at_most);
 
 // `per_cpu` endless loops at nice 0 on each CPU, each on its own CPU, none longer than `at_most`.
 [[nodiscard]] Result<std::vector<Child>> start_hogs(int per_cpu, const std::vector<int>& cpus, bool split,

@@ -9,12 +9,19 @@ namespace swapd::bench {
 
 namespace {
 
-// Enough digits, and no more, for a figure in milliseconds.
-double rounded(double value) {
-  if (value == 0 || !std::isfinite(value)) return 0;
-  const double scale = std::pow(10.0, 4 - std::floor(std::log10(std::abs(value))));
-  return std::round(value * scale) / scale;
-}
+// The further fields that stand below a row of the table.
+constexpr const char* notes[] = {
+    // several workloads
+    "chain_shown", "added_us", "ratio", "bare_us", "ratio_to_bare", "fastest_alone_ms", "samples_ms",
+    // latency
+    "resource", "p50_us", "p99_us", "max_us", "samples", "missed",
+    // scale
+    "threads", "resources_made", "events_per_s", "swapd_cpu_share", "engine_cpu_share", "engine_cpu_s", "events_lost",
+    "managed_threads", "rss_bytes", "settle_s",
+    // overhead --observe bpf
+    "managed", "program", "runs", "ns_a_run", "cpu_share",
+    // apps
+    "throughput", "throughput_from", "throughput_to", "ratio_from", "ratio_to", "programs_cpu_share"};
 
 const Row* find(const std::vector<Row>& rows, const Row& like, const std::string& under, int hogs) {
   const auto found = std::find_if(rows.begin(), rows.end(), [&](const Row& row) {
@@ -24,6 +31,12 @@ const Row* find(const std::vector<Row>& rows, const Row& like, const std::string
 }
 
 }  // namespace
+
+double rounded(double value) {
+  if (value == 0 || !std::isfinite(value)) return 0;
+  const double scale = std::pow(10.0, 4 - std::floor(std::log10(std::abs(value))));
+  return std::round(value * scale) / scale;
+}
 
 Result<std::vector<Row>> measure(const std::vector<Case>& cases, int repeat, bool progress) {
   std::vector<Row> rows;
@@ -109,7 +122,7 @@ void print(std::FILE* out, const std::vector<nlohmann::json>& lines, bool json) 
     for (const auto& line : lines) std::fprintf(out, "%s\n", line.dump().c_str());
     return;
   }
-  std::fprintf(out, "%-14s %-14s %-9s %-8s %5s %5s %6s %10s %10s %10s %10s %8s %10s %11s\n", "workload", "mechanism",
+  std::fprintf(out, "%-14s %-15s %-9s %-8s %5s %5s %6s %10s %10s %10s %10s %8s %10s %11s\n", "workload", "mechanism",
                "under", "observer", "hogs", "cpus", "iter", "mean_ms", "p50_ms", "p99_ms", "max_ms", "to_idle",
                "to_vanilla", "to_hand_set");
   const auto ratio = [](const nlohmann::json& line, const char* name) {
@@ -119,13 +132,13 @@ void print(std::FILE* out, const std::vector<nlohmann::json>& lines, bool json) 
   };
   for (const auto& line : lines) {
     const auto word = [&](const char* name) { return line[name].get<std::string>(); };
-    std::fprintf(out, "%-14s %-14s %-9s %-8s %5d %5d %6d %10.4g %10.4g %10.4g %10.4g %8s %10s %11s\n",
+    std::fprintf(out, "%-14s %-15s %-9s %-8s %5d %5d %6d %10.4g %10.4g %10.4g %10.4g %8s %10s %11s\n",
                  word("workload").c_str(), word("mechanism").c_str(), word("under").c_str(), word("observer").c_str(),
                  line["hogs"].get<int>(), line["cpus"].get<int>(), line["iterations"].get<int>(),
                  line["mean_ms"].get<double>(), line["p50_ms"].get<double>(), line["p99_ms"].get<double>(),
                  line["max_ms"].get<double>(), ratio(line, "to_idle").c_str(), ratio(line, "to_vanilla").c_str(),
                  ratio(line, "to_hand_set").c_str());
-    for (const char* note : {"chain_shown", "added_us", "bare_us", "ratio_to_bare", "fastest_alone_ms", "samples_ms"}) {
+    for (const char* note : notes) {
       if (line.contains(note)) std::fprintf(out, "  %s: %s\n", note, line[note].dump().c_str());
     }
   }

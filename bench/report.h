@@ -45,6 +45,9 @@ struct Row {
   nlohmann::json extra = nlohmann::json::object();
 };
 
+// Enough digits, and no more, for a figure.
+[[nodiscard]] double rounded(double value);
+
 // Repeat by repeat, in each repeat one case after the other, so that a drift of the machine meets all alike.
 [[nodiscard]] Result<std::vector<Row>> measure(const std::vector<Case>& cases, int repeat, bool progress);
 

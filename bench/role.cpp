@@ -16,10 +16,8 @@ Peer Role::peer() {
   peer.word = options_.word;
   peer.shared = &*memory_;
   peer.child_own_session = options_.split;
-  if (!options_.child_attr.empty()) {
-    peer.child_by_hand = true;
-    peer.child_attr = attr_of(options_.child_attr);
-  }
+  peer.child_by_hand = options_.child_by_hand;
+  if (!options_.child_attr.empty()) peer.child_attr = attr_of(options_.child_attr);
   return peer;
 }
 

@@ -6,6 +6,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
+#include <cstring>
 #include <new>
 #include <utility>
 
@@ -65,6 +67,42 @@ Result<std::string> receive_line(int channel, int timeout_ms) {
   if (size == 0) return Error(ECONNRESET, "control channel");
   line.resize(static_cast<std::size_t>(size));
   return line;
+}
+
+// cmsg(3).
+Fd receive_fd(int channel, int flags) {
+  char byte = 0;
+  iovec part{&byte, 1};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> space{};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = space.data();
+  message.msg_controllen = space.size();
+  if (::recvmsg(channel, &message, MSG_CMSG_CLOEXEC | flags) != 1) return Fd();
+  const cmsghdr* header = CMSG_FIRSTHDR(&message);
+  if (header == nullptr || header->cmsg_type != SCM_RIGHTS) return Fd();
+  int fd = -1;
+  std::memcpy(&fd, CMSG_DATA(header), sizeof fd);
+  return Fd(fd);
+}
+
+Status send_fd(int channel, int fd) {
+  char byte = 0;
+  iovec part{&byte, 1};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> space{};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = space.data();
+  message.msg_controllen = space.size();
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof(int));
+  std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
+  if (::sendmsg(channel, &message, MSG_NOSIGNAL) != 1) return errno_error("sendmsg");
+  return Done{};
 }
 
 }  // namespace swapd::bench

@@ -5,6 +5,8 @@
 // itself. Nobody waits on it, so it adds no dependency that swapd would have to see.
 #pragma once
 
+#include <pthread.h>
+
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -18,6 +20,19 @@ namespace swapd::bench {
 inline constexpr std::size_t answer_size = 4096;
 inline constexpr std::uint32_t max_samples = 200'000;
 
+// What the mechanisms of pthreads wait on. Made by those alone; all-zero memory else.
+struct SyncObjects {
+  std::array<pthread_mutex_t, 2> mutexes{};
+  std::array<pthread_cond_t, 2> conditions{};
+  bool full = false;  // guarded by the first mutex
+};
+
+// latency: when the client began to wait, and when it had its answer (CLOCK_MONOTONIC).
+struct WaitWindow {
+  std::int64_t begun_ns = 0, ended_ns = 0;
+};
+inline constexpr std::uint32_t max_windows = 10'000;
+
 struct Shared {
   std::atomic<pid_t> client_pid{0};
   std::atomic<pid_t> server_pid{0};
@@ -25,6 +40,10 @@ struct Shared {
   std::atomic<std::uint32_t> answered{0};                  // multi-server: the last request that has its answer
   std::atomic<std::uint32_t> waiting{0};                   // how often the client has begun to wait
   std::array<std::array<char, answer_size>, 2> answers{};  // one for each of two locks; else the first
+  SyncObjects sync;
+  std::atomic<std::uint32_t> offered{0}, asked{0};  // latency: the round that the provider, the client has come to
+  std::atomic<std::uint32_t> lent{0};  // latency: how often the provider found other attributes than its own
+  std::array<WaitWindow, max_windows> windows{};
   std::atomic<std::uint32_t> samples{0};
   double first_ms = 0;  // the iteration before the samples, in which the servers start too; 0: there was none
   std::array<double, max_samples> sample_ms{};
@@ -58,5 +77,9 @@ struct ChannelPair {
 [[nodiscard]] Status send_line(int channel, const std::string& line);
 // The next line; ECONNRESET when the other side is gone, ETIMEDOUT after timeout_ms (-1: none).
 [[nodiscard]] Result<std::string> receive_line(int channel, int timeout_ms = -1);
+
+// One descriptor over a unix socket. Received: no descriptor where there is none; `flags` are recvmsg(2)'s.
+[[nodiscard]] Status send_fd(int channel, int fd);
+[[nodiscard]] Fd receive_fd(int channel, int flags = 0);
 
 }  // namespace swapd::bench

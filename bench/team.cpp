@@ -55,11 +55,17 @@ Status Team::add(const RoleSpec& spec) {
   SchedAttr attr;
   if (spec.important) attr = options.client;
   if (!spec.important && hand) attr = by_hand(options.client);
-  if (hand) role.child_attr = text(by_hand(options.client));
+  if (role.role == "server" && !hand) attr.nice = static_cast<std::int8_t>(options.server_nice);
+  if (hand) {
+    role.child_attr = text(by_hand(options.client));
+    role.child_by_hand = true;
+  } else if (options.server_nice != 0) {
+    role.child_attr = text(SchedAttr{.nice = static_cast<std::int8_t>(options.server_nice)});
+  }
   // A nice value means nothing across autogroups: an important client in a session of its own has its group's nice set
   // too.
-  if (options.split && !attr.realtime() && attr.nice != 0) spawn.autogroup_nice = attr.nice;
-  if (daemon_) {
+  if (options.split && !attr.realtime() && attr.nice != 0 && (spec.important || hand)) spawn.autogroup_nice = attr.nice;
+  if (daemon_ && !spec.outside) {
     spawn.argv = {options.swapctl, "--socket", daemon_->socket(), "run"};
     if (attr.realtime()) spawn.argv.insert(spawn.argv.end(), {"--fifo", std::to_string(attr.rt_priority)});
     if (!attr.realtime() && attr.nice != 0) spawn.argv.insert(spawn.argv.end(), {"--nice", std::to_string(attr.nice)});
@@ -77,7 +83,8 @@ Status Team::add(const RoleSpec& spec) {
 }
 
 std::chrono::seconds Team::limit() const {
-  const double share = 4.0 * (setup_.hogs + 2);  // others may be at work on the machine too
+  // Others may be at work on the machine too; and each step of nice is worth a quarter (sched(7)).
+  const double share = 4.0 * (setup_.hogs + 2) * std::pow(1.25, std::max(0, context_.options.server_nice));
   return std::chrono::seconds(
       120 + std::llround(std::max(setup_.work_ms, setup_.demand_ms) / 1e3 * setup_.iterations * share * 2));
 }
@@ -133,6 +140,10 @@ Status Team::stop() {
 Result<Measured> Team::finish() {
   const auto done = line_of(0, limit());
   if (!done) return done.error();
+  return finish_after_done();
+}
+
+Result<Measured> Team::finish_after_done() {
   Measured measured;
   const std::uint32_t count = std::min(shared_->samples.load(), max_samples);
   measured.samples_ms.assign(shared_->sample_ms.begin(), shared_->sample_ms.begin() + count);

@@ -40,6 +40,7 @@ class Daemon {
   ~Daemon() { (void)stop(); }
   [[nodiscard]] static Result<Daemon> start(const Options& options, const std::string& dir);
   [[nodiscard]] const std::string& socket() const { return socket_; }
+  [[nodiscard]] pid_t pid() const { return child_.pid(); }
   [[nodiscard]] Result<nlohmann::json> ask(const std::vector<std::string>& verb) const;  // swapctl VERB… --json
   [[nodiscard]] Status stop();                                                           // SIGTERM, and its end awaited
 
@@ -52,6 +53,7 @@ struct RoleSpec {
   RoleOptions role;          // role, mechanism, word, index, fds; the rest is filled in
   bool important = false;    // the client
   bool no_donation = false;  // not even by hand
+  bool outside = false;      // not managed by swapd
 };
 
 class Team {
@@ -67,6 +69,7 @@ class Team {
   [[nodiscard]] Result<std::string> line_of(std::size_t index, std::chrono::milliseconds at_most);
   // Waits for the client (role 0) to say "done"; then ends all and gives its samples and, under swapd, its counters.
   [[nodiscard]] Result<Measured> finish();
+  [[nodiscard]] Result<Measured> finish_after_done();  // "done" was read with line_of
   // The longest that a sound run may take.
   [[nodiscard]] std::chrono::seconds limit() const;
 

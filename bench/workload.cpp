@@ -8,12 +8,15 @@ namespace swapd::bench {
 
 namespace {
 
-constexpr std::array<Workload, 5> workloads = {{
+constexpr std::array<Workload, 8> workloads = {{
     {"client-server", run_client_server, client_server_role, plot_bars},
     {"multi-server", run_multi_server, multi_server_role, plot_iterations},
     {"cascade", run_cascade, cascade_role, plot_bars},
     {"overhead", run_overhead, overhead_role, nullptr},
     {"pipeline", run_pipeline, pipeline_role, plot_bars},
+    {"latency", run_latency, latency_role, nullptr},
+    {"scale", run_scale, scale_role, nullptr},
+    {"apps", run_apps, apps_role, nullptr},
 }};
 
 }  // namespace

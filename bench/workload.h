@@ -36,6 +36,12 @@ struct Workload {
 [[nodiscard]] Status overhead_role(Role& role);
 [[nodiscard]] Result<std::vector<nlohmann::json>> run_pipeline(const Context& context);
 [[nodiscard]] Status pipeline_role(Role& role);
+[[nodiscard]] Result<std::vector<nlohmann::json>> run_latency(const Context& context);
+[[nodiscard]] Status latency_role(Role& role);
+[[nodiscard]] Result<std::vector<nlohmann::json>> run_scale(const Context& context);
+[[nodiscard]] Status scale_role(Role& role);
+[[nodiscard]] Result<std::vector<nlohmann::json>> run_apps(const Context& context);
+[[nodiscard]] Status apps_role(Role& role);
 
 // One run of client-server, as overhead needs it too.
 [[nodiscard]] Result<Measured> client_server_once(const Context& context, const Setup& setup);

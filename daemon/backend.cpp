@@ -6,7 +6,9 @@
 #include <chrono>
 #include <fstream>
 
+#include "enrollable.h"
 #include "observe/syscall_table.h"
+#include "sys/launcher.h"
 #include "sys/self.h"
 #include "views.h"
 
@@ -18,6 +20,8 @@ double realtime_of(Time time) {
   const auto now = std::chrono::system_clock::now() - (std::chrono::steady_clock::now() - time);
   return std::chrono::duration<double>(now.time_since_epoch()).count();
 }
+
+constexpr int most_rounds = 16;
 
 std::string_view name(Note::Type type) {
   switch (type) {
@@ -54,6 +58,18 @@ std::string boot_id() {
   return id;
 }
 
+std::string_view name(observe::Costs::Method method) {
+  switch (method) {
+    case observe::Costs::Method::poll:
+      return "poll";
+    case observe::Costs::Method::perf:
+      return "perf";
+    case observe::Costs::Method::bpf:
+      return "bpf";
+  }
+  return "poll";
+}
+
 observe::History history_of(const policy::Policy& policy) {
   return policy.observe.history == policy::History::calls ? observe::History::calls : observe::History::holders;
 }
@@ -82,7 +98,7 @@ bus::StatusView DaemonBackend::status() {
   engine_.call([&](Engine& e) { c = e.counters(); });
   bus::StatusView out;
   out.version = about_.version;
-  out.observer = "seccomp";
+  out.observer = about_.observer;
   out.observer_reason = about_.observer_reason;
   out.managed_threads = c.managed_threads;
   out.managed_processes = c.managed_processes;
@@ -93,7 +109,7 @@ bus::StatusView DaemonBackend::status() {
   out.events_lost = c.events_lost;
   out.rivals = about_.rivals;
   out.warnings = about_.warnings;
-  out.watch_method = c.costs.perf ? "perf" : "poll";
+  out.watch_method = name(c.costs.method);
   out.watched_threads = c.costs.watched;
   out.watch_wakeups_total = c.costs.wakeups;
   out.watch_polls_total = c.costs.polls;
@@ -139,13 +155,24 @@ bus::GraphView DaemonBackend::graph() {
 }
 
 Result<bus::LaunchAnswer> DaemonBackend::launch(bus::LaunchRequest request) {
-  if (request.class_name.empty()) request.class_name = "default";
-  if (!policy_.classes.contains(request.class_name) && request.class_name != "default")
-    return Error(ENOENT, "no class '" + request.class_name + "': the policy has no [class." + request.class_name + "]");
-  if (request.observe == "bpf")
-    return Error(EINVAL, "this swapd has no bpf observer; use --observe auto or --observe seccomp");
-  if (request.observe != "auto" && request.observe != "seccomp" && !request.observe.empty())
-    return Error(EINVAL, "unknown observer '" + request.observe + "': auto, bpf or seccomp");
+  auto class_name = class_of(request.class_name);
+  if (!class_name) return std::move(class_name).error();
+  request.class_name = std::move(class_name).value();
+  if (request.observe != "auto" && request.observe != about_.observer && !request.observe.empty()) {
+    if (request.observe != "bpf" && request.observe != "seccomp")
+      return Error(EINVAL, "unknown observer '" + request.observe + "': auto, bpf or seccomp");
+    return Error(EINVAL, "this swapd observes with " + about_.observer + " (" + about_.observer_reason +
+                             "); use --observe auto, or a swapd of its own with --embedded");
+  }
+  if (!engine_.needs_listeners()) {
+    if (const auto pid = sys::pid_of_pidfd(request.pidfd.get()); !pid || *pid != request.pid)
+      return Error(EINVAL, "the pidfd is not the launcher's own");
+    const RosterAnswer found = list_threads(procfs_, scheduler_, {.members = {request.pid}});
+    Result<std::size_t> taken = Error(ESHUTDOWN, "swapd is stopping");
+    engine_.call([&](Engine& e) { taken = e.take_in(found.threads, request.class_name); });
+    if (!taken) return std::move(taken).error();
+    return bus::LaunchAnswer{.install = false, .program = {}};
+  }
   Status again = Done{};
   engine_.call([&](Engine& e) { again = e.manage_again(request.pid, request.class_name); });
   if (again) return bus::LaunchAnswer{.install = false, .program = {}};
@@ -156,9 +183,35 @@ Result<bus::LaunchAnswer> DaemonBackend::launch(bus::LaunchRequest request) {
   return bus::LaunchAnswer{.install = true, .program = std::move(program).value()};
 }
 
-Status DaemonBackend::enroll(pid_t pid) {
-  if (!procfs_.thread_id(pid)) return Error(ENOENT, "no process " + std::to_string(pid));
-  return Error(EINVAL, "this swapd cannot attach to a running process; start it with `swapctl run`");
+Result<std::string> DaemonBackend::class_of(const std::string& wanted) const {
+  if (wanted.empty() || wanted == "default") return std::string("default");
+  if (policy_.classes.contains(wanted)) return wanted;
+  return Error(ENOENT, "no class '" + wanted + "': the policy has no [class." + wanted + "]");
+}
+
+Status DaemonBackend::enroll(const bus::EnrollRequest& request) {
+  auto class_name = class_of(request.class_name);
+  if (!class_name) return std::move(class_name).error();
+  const auto tgid = procfs_.tgid(request.pid);
+  if (!tgid) return Error(ENOENT, "no process " + std::to_string(request.pid));
+  if (Status may = may_touch(*tgid, request.uid); !may) return may;
+  if (engine_.needs_listeners())
+    return Error(EINVAL, "this swapd observes with seccomp (" + about_.observer_reason +
+                             ") and cannot attach to a running process; start it with `swapctl run`");
+  if (Status may = may_enroll(procfs_, *tgid); !may) return may;
+  // What a thread makes before it is taken in itself is found by looking again.
+  for (int round = 0; round < most_rounds; ++round) {
+    RosterAnswer found = list_threads(procfs_, scheduler_, {.members = {*tgid}, .descendants = request.tree});
+    if (found.threads.empty() && round == 0) return Error(ENOENT, "process " + std::to_string(*tgid) + " has ended");
+    std::erase_if(found.threads, [&](const RosterAnswer::Entry& e) {
+      return !may_enroll(procfs_, e.tgid).ok() || !may_touch(e.tgid, request.uid).ok();
+    });
+    Result<std::size_t> taken = Error(ESHUTDOWN, "swapd is stopping");
+    engine_.call([&](Engine& e) { taken = e.take_in(found.threads, *class_name); });
+    if (!taken) return std::move(taken).error();
+    if (*taken == 0) break;
+  }
+  return Done{};
 }
 
 Status DaemonBackend::may_touch(pid_t pid, std::uint32_t uid) const {

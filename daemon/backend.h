@@ -20,7 +20,7 @@ namespace swapd::daemon {
 class DaemonBackend final : public bus::Backend {
  public:
   struct About {
-    std::string version, observer_reason;
+    std::string version, observer, observer_reason;
     std::vector<std::string> warnings, rivals;
     std::function<std::uint64_t()> log_drops;
   };
@@ -32,7 +32,7 @@ class DaemonBackend final : public bus::Backend {
   [[nodiscard]] Result<std::vector<bus::ThreadView>> why(pid_t pid) override;
   [[nodiscard]] bus::GraphView graph() override;
   [[nodiscard]] Result<bus::LaunchAnswer> launch(bus::LaunchRequest request) override;
-  [[nodiscard]] Status enroll(pid_t pid) override;
+  [[nodiscard]] Status enroll(const bus::EnrollRequest& request) override;
   [[nodiscard]] Status release(pid_t pid, std::uint32_t uid) override;
   [[nodiscard]] Status set(pid_t pid, const SchedAttr& base, std::uint32_t uid) override;
   void follow_events(std::function<void(const bus::EventView&)> sink) override;
@@ -45,6 +45,7 @@ class DaemonBackend final : public bus::Backend {
 
  private:
   [[nodiscard]] Snapshot snapshot();
+  [[nodiscard]] Result<std::string> class_of(const std::string& wanted) const;
   [[nodiscard]] Status may_touch(pid_t pid, std::uint32_t uid) const;
 
   Engine& engine_;

@@ -10,6 +10,8 @@ constexpr std::size_t most_looks = 32;  // at threads that may have been woken, 
 constexpr int explore_rounds = 16;      // depth of a wait tree that one batch may open up
 constexpr auto newly_waiting = std::chrono::seconds(1);
 constexpr std::size_t most_scanned = 4096;
+constexpr std::size_t most_expecting = 1024;  // looked at in one tick
+constexpr auto longest_silence = std::chrono::milliseconds(10);
 
 bool same_wait(const decide::Donation& a, const decide::Donation& b) {
   return a.requester == b.requester && a.resource == b.resource && a.path.front() == b.path.front();
@@ -66,6 +68,7 @@ void Donor::take(const Event& event) {
     });
     if (!listed && !alone) return;
   }
+  if (const auto* woken = std::get_if<Woken>(&event)) learn_whom_to_expect(*woken);
   apply(event);
   if (const auto* blocked = std::get_if<Blocked>(&event)) {
     newly_blocked_.push_back(blocked->thread);
@@ -81,6 +84,42 @@ void Donor::take(const Event& event) {
   }
 }
 
+// Where one thread alone can end a wait, and does, nothing is to be learnt from the next one, nor to be done as long as
+// that thread has a CPU. Where there is a choice, the same once its confidence cannot rise further.
+void Donor::learn_whom_to_expect(const Woken& woken) {
+  const auto found = watched_.find(woken.thread);
+  if (found == watched_.end()) return;
+  const ThreadId by = woken.by && !woken.unrelated ? *woken.by : ThreadId{};
+  if (by == found->second.expected) return;
+  ThreadId expected;
+  const auto view = by.valid() ? model_.thread(woken.thread) : std::nullopt;
+  if (view && view->state == model::RunState::blocked) {
+    for (const Resource& resource : view->awaited) {
+      const auto providers = model_.providers(resource, woken.thread);
+      const auto provider = std::ranges::find(providers, by, &model::ProviderView::thread);
+      if (provider == providers.end()) continue;
+      const auto& settings = model_.settings().kinds.at(static_cast<std::size_t>(resource.kind));
+      if (providers.size() == 1 || provider->confidence >= 2 * settings.base_confidence) expected = by;
+    }
+  }
+  if (expected == found->second.expected) return;
+  if (!found->second.expected.valid()) expecting_.push_back(woken.thread);
+  found->second.expected = expected;
+  observer_.expect(woken.thread, expected);
+}
+
+// What was expected may be wrong by now: no wait goes on in silence for long.
+void Donor::look_at_silent_waits(Time now) {
+  std::erase_if(expecting_, [&](ThreadId thread) {
+    const auto watch = watched_.find(thread);
+    return watch == watched_.end() || !watch->second.expected.valid();
+  });
+  std::vector<Event> events;
+  for (std::size_t i = 0; i < std::min(expecting_.size(), most_expecting); ++i)
+    observer_.look_if_silent(expecting_[next_expecting_++ % expecting_.size()], now - longest_silence, events);
+  for (const Event& event : events) take(event);
+}
+
 bool Donor::may_watch(ThreadId thread) const {
   const MemberThread* member = members_.thread(thread);
   const MemberProcess* process = member == nullptr ? nullptr : members_.process(member->tgid);
@@ -92,7 +131,12 @@ void Donor::watch(ThreadId thread, bool is_important, Time now) {
   const MemberThread* member = members_.thread(thread);
   Watch& watch = watched_[thread];
   watch.last_needed = now;
-  watch.important = watch.important || is_important;
+  if (watch.important || is_important) {
+    if (!watch.urgent) observer_.set_urgent(thread, true);
+    watch.important = watch.urgent = true;
+  } else if (watch.urgent) {
+    urgent_.push_back(thread);
+  }
   observer_.watch({thread, member->tgid}, watch.important);
 }
 
@@ -110,6 +154,7 @@ void Donor::rank_watches(Time now) {
   });
   // A thread that has become important while it was watched as a provider may be waiting already.
   for (const auto& [id, w] : watched_) {
+    if (!w.important && w.urgent && std::ranges::find(urgent_, id) == urgent_.end()) urgent_.push_back(id);
     if (!w.important) continue;
     const auto view = model_.thread(id);
     if (view && view->state == model::RunState::blocked && !view->awaited.empty()) waiting_.insert(id);
@@ -121,13 +166,31 @@ bool Donor::unexplored(Time now) {
   bool found = false;
   for (const ThreadId requester : waiting_) {
     for (const ThreadId thread : model_.wait_tree(requester)) {
-      if (const auto watch = watched_.find(thread); watch != watched_.end())
-        watch->second.last_needed = now;
-      else
+      const auto watch = watched_.find(thread);
+      if (watch == watched_.end()) {
         found = found || may_watch(thread);
+        continue;
+      }
+      watch->second.last_needed = now;
+      if (watch->second.urgent) continue;
+      watch->second.urgent = true;
+      urgent_.push_back(thread);
+      observer_.set_urgent(thread, true);
     }
   }
   return found;
+}
+
+// Whom nobody waits for any more is heard of with the next batch.
+void Donor::calm_the_others(Time now) {
+  std::erase_if(urgent_, [&](ThreadId thread) {
+    const auto watch = watched_.find(thread);
+    if (watch == watched_.end() || watch->second.important) return true;
+    if (watch->second.last_needed == now) return false;
+    watch->second.urgent = false;
+    observer_.set_urgent(thread, false);
+    return true;
+  });
 }
 
 // Looks at every thread that the requester may be waiting for, as deep as the waits go.
@@ -146,7 +209,7 @@ void Donor::explore(ThreadId requester, Time now) {
     }
     if (!grown) return;
     scratch_.clear();
-    observer_.drain(now, scratch_);
+    observer_.report_new(now, scratch_);
     const std::vector<Event> batch = std::move(scratch_);
     scratch_ = {};
     for (const Event& event : batch) take(event);
@@ -283,6 +346,7 @@ void Donor::reconcile(Time now) {
   for (const ThreadId requester : open) {
     if (waiting_.contains(requester)) ask_for_providers(requester, now, false);
   }
+  calm_the_others(now);
   look_again(now);
   decide(now);
   for (const decide::Donation& donation : current_) {
@@ -308,6 +372,7 @@ void Donor::reconcile(Time now) {
 
 void Donor::tick(Time now) {
   charge_boosts(now);
+  look_at_silent_waits(now);
   std::vector<std::uint64_t> late;
   for (auto& [key, timer] : timers_)
     if (timer.use != Timer::Use::idle && now >= timer.wall_end && (!timer.perf || timer.use == Timer::Use::linger))
@@ -354,6 +419,12 @@ void Donor::forget(ThreadId thread, bool exited) {
   drop_timers(thread);
   watched_.erase(thread);
   observer_.forget(thread);
+  for (const ThreadId waiter : expecting_) {
+    const auto watch = watched_.find(waiter);
+    if (watch == watched_.end() || watch->second.expected != thread) continue;
+    watch->second.expected = {};
+    observer_.expect(waiter, {});
+  }
   if (exited) actuator_.forget(thread);
 }
 

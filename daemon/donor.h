@@ -87,6 +87,8 @@ class Donor {
     bool important = false;
     bool traced = false;          // whom it wakes
     bool traced_at_once = false;  // and when
+    bool urgent = true;           // what it does is told at once
+    ThreadId expected;            // who ends its usual wait: such waits are not told as long as that one runs
   };
 
   void rank_watches(Time now);
@@ -102,6 +104,9 @@ class Donor {
   void arm_lingers(Time now);
   void arm_quanta(Time now);
   void trace_candidates();
+  void learn_whom_to_expect(const Woken& woken);
+  void calm_the_others(Time now);
+  void look_at_silent_waits(Time now);
   [[nodiscard]] bool above_requester(const decide::Donation& donation) const;
   void apply_boosts(Time now);
   void charge_boosts(Time now);
@@ -128,8 +133,11 @@ class Donor {
   std::vector<decide::Donation> current_;
   std::unordered_map<ThreadId, Lingering> lingering_;       // by requester
   std::unordered_map<ThreadId, decide::Donation> deepest_;  // by requester: the longest way of its present wait
-  std::vector<ThreadId> newly_blocked_;                     // in this batch
-  std::unordered_map<ThreadId, RecentWaits> recent_;        // by requester
+  std::vector<ThreadId> expecting_;                         // that wait in silence for somebody
+  std::size_t next_expecting_ = 0;
+  std::vector<ThreadId> urgent_;                      // watched as providers, and told of at once
+  std::vector<ThreadId> newly_blocked_;               // in this batch
+  std::unordered_map<ThreadId, RecentWaits> recent_;  // by requester
   std::unordered_map<Resource, Time> scanned_;
   std::unordered_map<Resource, std::vector<ThreadId>> unenrolled_;
   std::unordered_map<std::uint64_t, Timer> timers_;

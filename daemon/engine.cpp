@@ -30,7 +30,7 @@ void silence(int fd) {
 }  // namespace
 
 Engine::Engine(const sys::Procfs& procfs, const sys::Scheduler& scheduler, const sys::Groups& groups,
-               observe::Resolver& resolver, const Clock& clock, Options options)
+               observe::Resolver& resolver, const Clock& clock, Options options, std::unique_ptr<sys::BpfTracer> tracer)
     : procfs_(procfs),
       scheduler_(scheduler),
       clock_(clock),
@@ -43,9 +43,18 @@ Engine::Engine(const sys::Procfs& procfs, const sys::Scheduler& scheduler, const
       worker_(procfs, scheduler, groups, resolver, [this] { ring(wake_fd_.get()); }) {
   observe::Observer::Hooks hooks{.identify = [this](pid_t tid) { return identify(tid); },
                                  .ask = [this](observe::WaitQuestion q) { worker_.ask(std::move(q)); },
-                                 .ask_access = [this](observe::AccessQuestion q) { worker_.ask(std::move(q)); }};
-  observer_ =
-      std::make_unique<observe::SeccompObserver>(procfs, resolver, options_.observe, std::move(hooks), epoll_.get());
+                                 .ask_access = [this](observe::AccessQuestion q) { worker_.ask(std::move(q)); },
+                                 .lifecycle = [this](const sys::ProcEvent& e) { happened(e, clock_.now()); },
+                                 .lost = [this](std::uint64_t events) { look_anew(events, clock_.now()); }};
+  if (tracer) {
+    observer_ =
+        std::make_unique<observe::BpfObserver>(std::move(tracer), procfs, resolver, std::move(hooks), epoll_.get());
+  } else {
+    auto observer =
+        std::make_unique<observe::SeccompObserver>(procfs, resolver, options_.observe, std::move(hooks), epoll_.get());
+    seccomp_ = observer.get();
+    observer_ = std::move(observer);
+  }
   donor_ = std::make_unique<Donor>(options_.donor, members_, model_, *observer_, actuator_, worker_, epoll_.get());
   donor_->record_to(records_);
   actuator_.on_outcome([this](const actuate::Outcome& outcome) { note_outcome(outcome); });
@@ -54,11 +63,14 @@ Engine::Engine(const sys::Procfs& procfs, const sys::Scheduler& scheduler, const
 Engine::~Engine() { stop(); }
 
 Status Engine::start(std::vector<std::string>& warnings) {
-  for (const std::string& line : observer_->missing()) warnings.push_back(line);
-  if (auto opened = sys::ProcEvents::open())
-    proc_events_ = std::move(opened).value();
-  else
-    warnings.push_back("process connector: " + opened.error().text() + "; children are found by scans instead");
+  if (seccomp_ != nullptr)
+    for (const std::string& line : seccomp_->missing()) warnings.push_back(line);
+  if (!observer_->follows_children()) {
+    if (auto opened = sys::ProcEvents::open())
+      proc_events_ = std::move(opened).value();
+    else
+      warnings.push_back("process connector: " + opened.error().text() + "; children are found by scans instead");
+  }
   if (auto recovered = actuator_.recover(); !recovered)
     warnings.push_back(recovered.error().text());
   else if (*recovered > 0)
@@ -215,7 +227,8 @@ void Engine::tick(Time now) {
     next_roster_ = now + roster_period;
     std::vector<pid_t> all;
     for (const auto& [tgid, process] : members_.processes()) all.push_back(tgid);
-    const bool descendants = std::exchange(rescan_, false) || proc_events_ == nullptr;
+    const bool followed = proc_events_ != nullptr || observer_->follows_children();
+    const bool descendants = std::exchange(rescan_, false) || !followed;
     if (!all.empty()) worker_.ask(RosterQuestion{std::move(all), descendants});
   }
   if (now < next_competitors_) return;
@@ -235,7 +248,7 @@ void Engine::check_waiting_priorities(Time now) {
     const auto attr = scheduler_.get(member->id.tid);
     if (!attr || *attr == member->base) continue;
     const MemberProcess* process = members_.process(member->tgid);
-    enrol(member->id, member->tgid, *attr, process->uid, now);
+    (void)enrol(member->id, member->tgid, *attr, process->uid, now);
   }
 }
 

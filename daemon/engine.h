@@ -19,6 +19,7 @@
 #include "donor.h"
 #include "members.h"
 #include "model/model.h"
+#include "observe/bpf_observer.h"
 #include "observe/receiver.h"
 #include "observe/seccomp_observer.h"
 #include "placement.h"
@@ -42,8 +43,9 @@ class Engine {
     int priority = 93;  // SCHED_FIFO of the engine thread; receivers that follow a member get one more
     Duration tick = std::chrono::milliseconds(10);
   };
+  // tracer: observe with it; null: with seccomp.
   Engine(const sys::Procfs& procfs, const sys::Scheduler& scheduler, const sys::Groups& groups,
-         observe::Resolver& resolver, const Clock& clock, Options options);
+         observe::Resolver& resolver, const Clock& clock, Options options, std::unique_ptr<sys::BpfTracer> tracer);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -59,6 +61,11 @@ class Engine {
   // --- on the engine thread, through call() ---
   void add_listener(std::shared_ptr<observe::Receiver> receiver, pid_t pid, const std::string& class_name, Time now);
   void remove_listener(const observe::Receiver* receiver);
+  // Whether programs are taken in without a filter.
+  [[nodiscard]] bool needs_listeners() const { return seccomp_ != nullptr; }
+  // Takes these threads of running processes in: how many were not there yet. ENOSPC: not all can be observed.
+  [[nodiscard]] Result<std::size_t> take_in(const std::vector<RosterAnswer::Entry>& threads,
+                                            const std::string& class_name);
   // Reuses the listener of the tree that the process is in; ENOENT: it is in none.
   [[nodiscard]] Status manage_again(pid_t pid, const std::string& class_name);
   [[nodiscard]] Status release(pid_t pid);
@@ -84,11 +91,14 @@ class Engine {
   void take(const Event& event);
   void take_answers(Time now);
   void take_proc_events(Time now);
+  void happened(const sys::ProcEvent& event, Time now);
+  void look_anew(std::uint64_t lost, Time now);
   void take_roster(const RosterAnswer& answer, Time now);
   void tick(Time now);
   void follow_members();
   void keep_off_members(Time now);
-  void enrol(ThreadId id, pid_t tgid, const SchedAttr& base, std::uint32_t uid, Time now);
+  // The error is the observer's: a member it is, but one whose waits are not seen.
+  Status enrol(ThreadId id, pid_t tgid, const SchedAttr& base, std::uint32_t uid, Time now);
   void child(const sys::ProcEvent& fork, Time now);
   void exited(pid_t tid, Time now);
   void execed(const sys::ProcEvent& exec, Time now);
@@ -109,7 +119,8 @@ class Engine {
   model::Model model_;
   actuate::Actuator actuator_;
   Worker worker_;
-  std::unique_ptr<observe::SeccompObserver> observer_;
+  std::unique_ptr<observe::Observer> observer_;
+  observe::SeccompObserver* seccomp_ = nullptr;  // the same, if it is one
   RecordRing records_{notes_fd_.get()};
   std::unique_ptr<Donor> donor_;
   std::unique_ptr<sys::ProcEvents> proc_events_;

@@ -17,18 +17,18 @@ void Engine::add_listener(std::shared_ptr<observe::Receiver> receiver, pid_t pid
                           Time now) {
   const auto leader = procfs_.thread_id(pid);
   const auto uid = procfs_.uid(pid);
-  observer_->add(receiver);
+  seccomp_->add(receiver);
   receiver->set_urgent(urgent_);
   receivers_.push_back(receiver);
   listener_of_[pid] = receiver.get();
   if (!leader || !uid) return;  // gone already: the listener hangs up
   members_.add_process(pid, leader->start_time, *uid, class_name);
-  if (const auto attr = scheduler_.get(pid)) enrol(*leader, pid, *attr, *uid, now);
+  if (const auto attr = scheduler_.get(pid)) (void)enrol(*leader, pid, *attr, *uid, now);
   if (receivers_.size() == 1) next_tick_ = now;
 }
 
 void Engine::remove_listener(const observe::Receiver* receiver) {
-  observer_->remove(receiver);
+  if (seccomp_ != nullptr) seccomp_->remove(receiver);
   following_.erase(receiver);
   std::erase_if(listener_of_, [&](const auto& l) { return l.second == receiver; });
   std::erase_if(receivers_, [&](const auto& r) {
@@ -49,7 +49,7 @@ Status Engine::manage_again(pid_t pid, const std::string& class_name) {
   for (const pid_t tid : std::vector(again.threads)) {
     const MemberThread* member = members_.thread(tid);
     const auto attr = scheduler_.get(tid);
-    if (attr) enrol(member->id, pid, actuator_.base(member->id).value_or(*attr), again.uid, now);
+    if (attr) (void)enrol(member->id, pid, actuator_.base(member->id).value_or(*attr), again.uid, now);
   }
   return Done{};
 }
@@ -62,14 +62,17 @@ Status Engine::release(pid_t pid) {
     return Error(ENOENT, "process " + std::to_string(pid) + " is not managed");
   members_.set_managed(tgid, false);
   const Time now = clock_.now();
-  for (const pid_t tid : process->threads) {
+  const ThreadId leader{tgid, process->start_time};
+  for (const pid_t tid : std::vector(process->threads)) {
     const ThreadId id = members_.thread(tid)->id;
     take(Exited{.time = now, .thread = id});  // to the model it is gone
+    observer_->release(id);
     donor_->forget(id, false);
+    if (!needs_listeners()) members_.remove_thread(tid);  // nothing of it stays; a filter would
   }
   donor_->base_changed();
   if (notes_wanted_.load(std::memory_order_relaxed))
-    note({.type = Note::Type::unenrolled, .time = now, .thread = {tgid, process->start_time}, .tgid = tgid});
+    note({.type = Note::Type::unenrolled, .time = now, .thread = leader, .tgid = tgid});
   return Done{};
 }
 
@@ -87,7 +90,7 @@ Status Engine::set_base(pid_t pid, const SchedAttr& base) {
     const Status set = actuator_.base(member.id) ? actuator_.set_base(member.id, base) : scheduler_.set(tid, base);
     if (!set && set.error().gone()) continue;
     if (!set) return set;
-    enrol(member.id, member.tgid, base, members_.process(member.tgid)->uid, now);
+    (void)enrol(member.id, member.tgid, base, members_.process(member.tgid)->uid, now);
   }
   return Done{};
 }

@@ -1,4 +1,6 @@
 // The engine's managed set: who joins it, changes in it and leaves it.
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <span>
@@ -7,16 +9,20 @@
 
 namespace swapd::daemon {
 
-void Engine::enrol(ThreadId id, pid_t tgid, const SchedAttr& base, std::uint32_t uid, Time now) {
+Status Engine::enrol(ThreadId id, pid_t tgid, const SchedAttr& base, std::uint32_t uid, Time now) {
   const MemberThread* known = members_.thread(id.tid);
   if (known != nullptr && known->id != id) exited(id.tid, now);  // a recycled tid
-  if (members_.process(tgid) == nullptr) return;                 // and its process went with it
+  if (members_.process(tgid) == nullptr) return Done{};          // and its process went with it
+  if (tgid == ::getpid()) return Done{};                         // who watched itself would never rest
   members_.add_thread({.id = id, .tgid = tgid, .base = base});
+  Status taken = observer_->manage({id, tgid});
+  if (!taken && !taken.error().gone()) lost_.fetch_add(1, std::memory_order_relaxed);  // its waits will not be seen
   const MemberProcess* process = members_.process(tgid);
   if (process != nullptr && process->managed) {
     take(Enrolled{.time = now, .thread = id, .tgid = tgid, .uid = uid, .base = base});
     donor_->base_changed();
   }
+  return taken;
 }
 
 void Engine::child(const sys::ProcEvent& fork, Time now) {
@@ -27,11 +33,15 @@ void Engine::child(const sys::ProcEvent& fork, Time now) {
   const pid_t parent_tgid = new_process ? fork.parent_tgid : tgid;
   const MemberProcess* parent = members_.process(parent_tgid);
   if (parent == nullptr) return;
-  const auto id = procfs_.thread_id(tid);
+  // One that has ended already may have children that are found through it; where its start was told, its end will be.
+  const auto id = fork.start_time != 0 ? ThreadId{tid, fork.start_time} : procfs_.thread_id(tid).value_or(ThreadId{});
+  if (!id.valid()) return;
+  const MemberThread* maker = members_.thread(fork.parent_tid);
   const auto attr = scheduler_.get(tid);
-  if (!id || !attr) return;  // gone already
+  if (!attr && (fork.start_time == 0 || maker == nullptr)) return;
+  SchedAttr base = attr ? *attr : maker->base;
   if (const MemberProcess* stale = members_.process(tgid);
-      new_process && stale != nullptr && stale->start_time != id->start_time) {
+      new_process && stale != nullptr && stale->start_time != id.start_time) {
     for (const pid_t thread : std::vector(stale->threads)) exited(thread, now);  // of their end nothing was heard
     parent = members_.process(parent_tgid);
     if (parent == nullptr) return;
@@ -39,32 +49,30 @@ void Engine::child(const sys::ProcEvent& fork, Time now) {
   if (new_process && members_.process(tgid) == nullptr) {
     const std::string class_name = parent->class_name;
     const bool managed = parent->managed;
-    members_.add_process(tgid, id->start_time, parent->uid, class_name).managed = managed;
+    members_.add_process(tgid, id.start_time, parent->uid, class_name).managed = managed;
     parent = members_.process(parent_tgid);  // the table may have moved
     if (const auto listener = listener_of_.find(parent_tgid); listener != listener_of_.end())
       listener_of_[tgid] = listener->second;
   }
-  SchedAttr base = *attr;
   // What a boosted parent's child starts with is reset-on-fork's; the actuator knows, for a while, who was boosted when
   // it forked.
   const MemberThread* from = members_.thread(new_process ? fork.parent_tid : tgid);
   constexpr std::size_t most_makers = 64;  // of a thread: any thread of its process
-  if (new_process && from != nullptr) actuator_.adopt_child(*id, from->id);
+  if (new_process && from != nullptr) actuator_.adopt_child(id, from->id);
   for (std::size_t i = 0; !new_process && i < std::min(parent->threads.size(), most_makers); ++i)
-    actuator_.adopt_child(*id, members_.thread(parent->threads[i])->id);
+    actuator_.adopt_child(id, members_.thread(parent->threads[i])->id);
   if (const auto again = scheduler_.get(tid)) base = *again;
-  enrol(*id, tgid, base, members_.process(tgid)->uid, now);
+  (void)enrol(id, tgid, base, members_.process(tgid)->uid, now);
   if (new_process && parent->managed) {
     // Whoever waits for it, or for any child of that parent, waits for this thread: no scan need find it.
     const auto u64 = [](pid_t pid) { return static_cast<std::uint64_t>(pid); };
-    const Resource itself{ResourceKind::child_exit, {u64(tgid), id->start_time}};
+    const Resource itself{ResourceKind::child_exit, {u64(tgid), id.start_time}};
     const Resource any{ResourceKind::child_exit, {0, 0, u64(parent->tgid), parent->start_time}};
     for (const Resource& resource : {itself, any})
-      take(Accessed{.time = now, .thread = *id, .resource = resource, .evidence = Evidence::child});
+      take(Accessed{.time = now, .thread = id, .resource = resource, .evidence = Evidence::child});
   }
   if (notes_wanted_.load(std::memory_order_relaxed)) {
-    note(
-        {.type = Note::Type::spawned, .time = now, .thread = *id, .tgid = tgid, .other = from ? from->id : ThreadId{}});
+    note({.type = Note::Type::spawned, .time = now, .thread = id, .tgid = tgid, .other = from ? from->id : ThreadId{}});
   }
 }
 
@@ -91,19 +99,62 @@ std::optional<observe::Member> Engine::identify(pid_t tid) {
 // Whoever of its threads calls execve(2) becomes the leader, with its tid and start time, and keeps its attributes:
 // what was lent to the one it was is still on it. And the user may be another now.
 void Engine::execed(const sys::ProcEvent& exec, Time now) {
-  const MemberThread* leader = members_.thread(exec.tid);
   const MemberProcess* process = members_.process(exec.tgid);
-  if (leader == nullptr || process == nullptr) return;
-  const ThreadId id = leader->id;
-  for (const pid_t tid : std::vector(process->threads)) {
+  if (process == nullptr) return;
+  const ThreadId id{exec.tgid, process->start_time};
+  std::vector<pid_t> others = process->threads;
+  std::erase(others, exec.tgid);
+  for (const pid_t tid : others) {
     const MemberThread* sibling = members_.thread(tid);
-    if (tid == exec.tid || sibling == nullptr || procfs_.thread_id(tid).ok()) continue;
+    const bool it = exec.former_tid != 0 ? tid == exec.former_tid : sibling != nullptr && !procfs_.thread_id(tid).ok();
+    if (sibling == nullptr || !it) continue;
     actuator_.became(sibling->id, id);
+    if (members_.thread(id) == nullptr) (void)enrol(id, exec.tgid, sibling->base, process->uid, now);
     exited(tid, now);
   }
+  const MemberThread* leader = members_.thread(id);
+  if (leader == nullptr) return;
   if (const auto uid = procfs_.uid(exec.tgid); uid && members_.set_uid(exec.tgid, *uid))
-    if (const MemberThread* again = members_.thread(exec.tid)) enrol(id, exec.tgid, again->base, *uid, now);
+    (void)enrol(id, exec.tgid, leader->base, *uid, now);
   take(Execed{.time = exec.time, .thread = id});
+}
+
+void Engine::happened(const sys::ProcEvent& event, Time now) {
+  switch (event.what) {
+    case sys::ProcEvent::What::fork:
+      child(event, now);
+      break;
+    case sys::ProcEvent::What::exec:
+      execed(event, now);
+      break;
+    case sys::ProcEvent::What::exit:
+      exited(event.tid, now);
+      break;
+  }
+}
+
+void Engine::look_anew(std::uint64_t lost, Time now) {
+  lost_.fetch_add(lost, std::memory_order_relaxed);
+  next_roster_ = now;
+  rescan_ = true;
+}
+
+Result<std::size_t> Engine::take_in(const std::vector<RosterAnswer::Entry>& threads, const std::string& class_name) {
+  const Time now = clock_.now();
+  if (members_.empty()) next_tick_ = now;
+  std::size_t added = 0;
+  for (const RosterAnswer::Entry& e : threads) {
+    if (const MemberProcess* stale = members_.process(e.tgid); stale != nullptr && stale->start_time != e.process_start)
+      for (const pid_t tid : std::vector(stale->threads)) exited(tid, now);
+    if (members_.thread(e.id) == nullptr) ++added;
+    members_.add_process(e.tgid, e.process_start, e.uid, class_name);
+    members_.set_managed(e.tgid, true);
+    const SchedAttr base = actuator_.base(e.id).value_or(e.attr);
+    if (Status taken = enrol(e.id, e.tgid, base, e.uid, now); !taken && !taken.error().gone())
+      return std::move(taken).error().in("thread " + std::to_string(e.id.tid) + " of process " +
+                                         std::to_string(e.tgid));
+  }
+  return added;
 }
 
 void Engine::take_proc_events(Time now) {
@@ -111,27 +162,13 @@ void Engine::take_proc_events(Time now) {
   std::array<sys::ProcEvent, 64> batch;
   for (;;) {
     const auto n = proc_events_->read(batch.data(), batch.size());
-    if (!n) {  // some were lost: look at everything anew
-      lost_.fetch_add(1, std::memory_order_relaxed);
-      next_roster_ = now;
-      rescan_ = true;
+    if (!n) {  // some were lost
+      look_anew(1, now);
       if (n.error().code() == ENOBUFS) continue;
       proc_events_.reset();  // scans find the children from now on
       return;
     }
-    for (const sys::ProcEvent& e : std::span(batch).first(*n)) {
-      switch (e.what) {
-        case sys::ProcEvent::What::fork:
-          child(e, now);
-          break;
-        case sys::ProcEvent::What::exec:
-          execed(e, now);
-          break;
-        case sys::ProcEvent::What::exit:
-          exited(e.tid, now);
-          break;
-      }
-    }
+    for (const sys::ProcEvent& e : std::span(batch).first(*n)) happened(e, now);
     if (*n < batch.size()) return;
   }
 }
@@ -149,7 +186,7 @@ void Engine::take_roster(const RosterAnswer& answer, Time now) {
     alive.insert(e.id.tid);
     if (members_.process(e.tgid) == nullptr) {
       const MemberProcess* parent = members_.process(e.parent);
-      if (parent == nullptr) continue;
+      if (parent == nullptr || !observer_->inherits(e.id.tid)) continue;
       const std::string class_name = parent->class_name;
       const bool managed = parent->managed;
       members_.add_process(e.tgid, e.process_start, e.uid, class_name).managed = managed;
@@ -160,10 +197,10 @@ void Engine::take_roster(const RosterAnswer& answer, Time now) {
     const MemberThread* known = members_.thread(e.id.tid);
     if (known != nullptr && known->id == e.id && known->base == e.attr && !other_user.contains(e.tgid)) continue;
     if (actuator_.base(e.id)) {
-      if (known != nullptr && other_user.contains(e.tgid)) enrol(e.id, e.tgid, known->base, e.uid, now);
+      if (known != nullptr && other_user.contains(e.tgid)) (void)enrol(e.id, e.tgid, known->base, e.uid, now);
       continue;
     }
-    if (const auto attr = scheduler_.get(e.id.tid)) enrol(e.id, e.tgid, *attr, e.uid, now);
+    if (const auto attr = scheduler_.get(e.id.tid)) (void)enrol(e.id, e.tgid, *attr, e.uid, now);
   }
   std::vector<pid_t> gone;
   for (const pid_t pid : answer.question.members) {

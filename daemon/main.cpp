@@ -23,6 +23,7 @@
 #include "options.h"
 #include "replay_file.h"
 #include "rivals.h"
+#include "sys/bpf_tracer.h"
 #include "sys/groups.h"
 #include "sys/pidfd.h"
 #include "sys/self.h"
@@ -61,6 +62,19 @@ int on_signal(sd_event_source* source, const signalfd_siginfo* info, void* /*dat
   return sd_event_exit(sd_event_source_get_event(source), 0);
 }
 
+// bpf where the kernel and the privileges are there: tried, not compared with versions.
+struct Chosen {
+  std::unique_ptr<sys::BpfTracer> tracer;  // null: seccomp
+  std::string reason;
+};
+Chosen choose_observer(const std::string& wanted) {
+  if (wanted == "seccomp") return {nullptr, "asked for"};
+  auto opened = sys::BpfTracer::open();
+  if (!opened) return {nullptr, opened.error().text()};
+  return {std::move(opened).value(),
+          wanted == "bpf" ? "asked for" : "BTF, the BPF programs and the privileges are there"};
+}
+
 int run(const Options& options, const policy::Policy& policy, Guard& guard, Fd ready) {
   // Before the first thread: signals are the event loop's alone.
   sigset_t signals;
@@ -95,20 +109,30 @@ int run(const Options& options, const policy::Policy& policy, Guard& guard, Fd r
     spdlog::error("state directory {}: {}; give another with --state-dir", options.state_dir, failed.message());
     return 1;
   }
-  Engine engine(procfs, scheduler, groups, resolver, clock, engine_options(policy, options));
+  Chosen chosen = choose_observer(options.observe);
+  if (!chosen.tracer && options.observe == "bpf") {
+    spdlog::error("--observe bpf: {}; use --observe auto or seccomp", chosen.reason);
+    stop_log();
+    return 1;
+  }
+  const std::string observer = chosen.tracer ? "bpf" : "seccomp";
+  if (chosen.tracer && !chosen.tracer->names_softirq_senders())
+    warnings.emplace_back(
+        "kernel.kptr_restrict hides the kernel's addresses; who ends a wait by traffic over loopback is not known");
+  Engine engine(procfs, scheduler, groups, resolver, clock, engine_options(policy, options), std::move(chosen.tracer));
   if (const Status started = engine.start(warnings); !started) {
     spdlog::error("{}", started.error().text());
     return 1;
   }
   Launches launches(engine, guard, clock, [](const std::string& line) { spdlog::warn("{}", line); });
   for (const std::string& line : warnings) spdlog::warn("{}", line);
-  DaemonBackend backend(
-      engine, launches, procfs, scheduler, resolver, policy,
-      {.version = SWAPD_VERSION,
-       .observer_reason = options.observe == "seccomp" ? "asked for" : "the only observer of this version",
-       .warnings = warnings,
-       .rivals = find_rivals(procfs),
-       .log_drops = log_drops});
+  DaemonBackend backend(engine, launches, procfs, scheduler, resolver, policy,
+                        {.version = SWAPD_VERSION,
+                         .observer = observer,
+                         .observer_reason = chosen.reason,
+                         .warnings = warnings,
+                         .rivals = find_rivals(procfs),
+                         .log_drops = log_drops});
   bus::Server server(loop.event, backend, options.socket);
   if (const Status listening = server.listen(); !listening) {
     spdlog::error("{}", listening.error().text());
@@ -147,7 +171,8 @@ int run(const Options& options, const policy::Policy& policy, Guard& guard, Fd r
           nullptr);
     }
   }
-  spdlog::info("swapd {} observes with seccomp and answers at {}", SWAPD_VERSION, options.socket);
+  spdlog::info("swapd {} observes with {} ({}) and answers at {}", SWAPD_VERSION, observer, chosen.reason,
+               options.socket);
   sd_notify(0, "READY=1");
   const char byte = 1;
   for (const int fd : {ready.get(), options.ready_fd})
@@ -181,10 +206,6 @@ int main_of(int argc, char** argv) {
   if (!options->replay.empty()) return replay_file(options->replay, options->json);
   if (options->bus != "none") {
     std::cerr << "swapd: --bus " << options->bus << ": this version serves its socket only; use --bus none\n";
-    return 2;
-  }
-  if (options->observe == "bpf") {
-    std::cerr << "swapd: --observe bpf: this version has no bpf observer; use --observe seccomp or auto\n";
     return 2;
   }
   const auto policy = load_policy(options->config);

@@ -85,11 +85,11 @@ Answer Worker::answer(const Question& question) {
     return observe::AccessAnswer{*access, resolver_.full_access(access->site)};
   if (const auto* scan = std::get_if<ScanQuestion>(&question))
     return ScanAnswer{*scan, resolver_.scan(scan->waiter.tid, scan->resources, scan->members)};
-  if (const auto* ask = std::get_if<RosterQuestion>(&question)) return roster(*ask);
+  if (const auto* ask = std::get_if<RosterQuestion>(&question)) return list_threads(procfs_, scheduler_, *ask);
   return competitors_.look(std::get<CompetitorsQuestion>(question).boosted);
 }
 
-RosterAnswer Worker::roster(const RosterQuestion& question) {
+RosterAnswer list_threads(const sys::Procfs& procfs, const sys::Scheduler& scheduler, const RosterQuestion& question) {
   RosterAnswer answer{.threads = {}, .question = question};
   std::unordered_set<pid_t> seen;
   std::deque<std::pair<pid_t, pid_t>> open;  // process, the member it descends from
@@ -98,17 +98,17 @@ RosterAnswer Worker::roster(const RosterQuestion& question) {
     const auto [pid, parent] = open.front();
     open.pop_front();
     if (!seen.insert(pid).second) continue;
-    const auto tids = procfs_.threads(pid);
-    const auto uid = procfs_.uid(pid);
-    const auto leader = procfs_.thread_id(pid);
+    const auto tids = procfs.threads(pid);
+    const auto uid = procfs.uid(pid);
+    const auto leader = procfs.thread_id(pid);
     if (!tids || !uid || !leader) continue;
     for (const pid_t tid : *tids) {
-      const auto id = procfs_.thread_id(tid);
-      const auto attr = scheduler_.get(tid);
+      const auto id = procfs.thread_id(tid);
+      const auto attr = scheduler.get(tid);
       if (id && attr) answer.threads.push_back({*id, pid, parent, *uid, *attr, leader->start_time});
     }
     if (!question.descendants) continue;
-    if (const auto children = procfs_.children(pid))
+    if (const auto children = procfs.children(pid))
       for (const pid_t child : *children) open.emplace_back(child, parent == 0 ? pid : parent);
   }
   return answer;

@@ -51,6 +51,10 @@ struct RosterAnswer {
   RosterQuestion question;
 };
 
+// Reads procfs; for whoever may.
+[[nodiscard]] RosterAnswer list_threads(const sys::Procfs& procfs, const sys::Scheduler& scheduler,
+                                        const RosterQuestion& question);
+
 // Whose groups want a CPU now, the boosted threads left out?
 struct CompetitorsQuestion {
   std::set<pid_t> boosted;
@@ -79,7 +83,6 @@ class Worker {
  private:
   void run();
   [[nodiscard]] Answer answer(const Question& question);
-  [[nodiscard]] RosterAnswer roster(const RosterQuestion& question);
 
   const sys::Procfs& procfs_;
   const sys::Scheduler& scheduler_;

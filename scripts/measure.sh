@@ -3,7 +3,8 @@
 #
 #   scripts/measure.sh [--build DIR] [--out DIR] [--only NAME,…] [--iterations N] [--write]
 #
-# NAME: client-server, nice, split, cpus, strict, multi-server, cascade, overhead, pipeline. The --json lines go to --out
+# NAME: client-server, nice, split, cpus, strict, multi-server, cascade, overhead, pipeline; with the bpf observer futex, latency, scale,
+# overhead-bpf; apps (which needs the packages of section apps). The --json lines go to --out
 # (kept, so that parts can be measured again); --write puts tables and figures of all that is there into docs/. Takes about
 # half an hour on a machine that does nothing else, which is the only one worth measuring on.
 set -euo pipefail
@@ -58,6 +59,16 @@ run overhead overhead overhead "${common[@]}"
 run overhead loaded overhead --loaded "${common[@]}"
 run pipeline pipeline pipeline --hogs 10 --under vanilla,hand-set,swapd --baseline --repeat 3 "${common[@]}"
 
+bpf=(--observe bpf --json)
+futex=(client-server --mechanism mutex,mutex-private,condvar,condvar-private,pi-mutex --server-nice 19 --hogs 10 --repeat 5)
+run futex futex "${futex[@]}" --under swapd --baseline --iterations "$iterations" "${bpf[@]}"
+run futex nice-futex "${futex[@]}" --client-nice -10 --under hand-set,swapd --iterations "$iterations" "${bpf[@]}"
+run latency latency latency "${bpf[@]}"
+run scale scale scale "${bpf[@]}"
+run overhead-bpf overhead-bpf overhead "${bpf[@]}"
+run apps apps-bpf apps "${bpf[@]}"
+for history in calls holders; do run apps apps-$history apps --history $history "${common[@]}"; done
+
 [ -n "$write" ] || exit 0
 table() {
   local kind=$1 file
@@ -108,6 +119,17 @@ TEXT
   table plain overhead loaded
   printf '### pipeline\n\n'
   table plain pipeline
+  printf '### Mutexes and condition variables whose holder has nice 19\n\n'
+  table ratio futex
+  table ratio-p50 nice-futex
+  printf '### latency\n\n'
+  table plain latency
+  printf '### scale\n\n'
+  table plain scale
+  printf '### overhead of the bpf observer\n\n'
+  table plain overhead-bpf
+  printf '### apps\n\n'
+  table plain apps-bpf apps-calls apps-holders
   [ ! -s "$out/demo.md" ] || cat "$out/demo.md"
 } >"$out/page.md"
 mv "$out/page.md" "$page"

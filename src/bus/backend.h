@@ -99,6 +99,14 @@ struct LaunchAnswer {
   std::vector<sock_filter> program;
 };
 
+// swapctl enroll: a process that runs already, or with its descendants.
+struct EnrollRequest {
+  pid_t pid = 0;
+  std::uint32_t uid = 0;  // of who asks
+  bool tree = false;
+  std::string class_name;
+};
+
 class Backend {
  public:
   Backend() = default;
@@ -112,7 +120,7 @@ class Backend {
   [[nodiscard]] virtual Result<std::vector<ThreadView>> why(pid_t pid) = 0;
   [[nodiscard]] virtual GraphView graph() = 0;
   [[nodiscard]] virtual Result<LaunchAnswer> launch(LaunchRequest request) = 0;
-  [[nodiscard]] virtual Status enroll(pid_t pid) = 0;  // issue C; until then the error says what to do instead
+  [[nodiscard]] virtual Status enroll(const EnrollRequest& request) = 0;
   [[nodiscard]] virtual Status release(pid_t pid, std::uint32_t uid) = 0;
   // tid or pid; of a process: all its threads.
   [[nodiscard]] virtual Status set(pid_t pid, const SchedAttr& base, std::uint32_t uid) = 0;

@@ -106,9 +106,16 @@ struct Methods {
   }
 
   static int enroll(sd_bus_message* call, void* data, sd_bus_error* error) {
-    pid_t pid = 0;
-    if (const int r = read_pid(call, &pid, error); r < 0) return r;
-    return done(call, self(data).backend_.enroll(pid), error);
+    EnrollRequest request;
+    if (const int r = read_pid(call, &request.pid, error); r < 0) return r;
+    int tree = 0;
+    const char* class_name = nullptr;
+    if (const int r = sd_bus_message_read(call, "bs", &tree, &class_name); r < 0) return r;
+    pid_t by = 0;
+    if (const int r = caller(call, &by, &request.uid); r < 0) return r;
+    request.tree = tree != 0;
+    request.class_name = class_name;
+    return done(call, self(data).backend_.enroll(request), error);
   }
 
   static int release(sd_bus_message* call, void* data, sd_bus_error* error) {
@@ -199,7 +206,8 @@ const sd_bus_vtable vtable[] = {
     SD_BUS_METHOD_WITH_ARGS("Graph", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json), Methods::graph, open_to_peers),
     SD_BUS_METHOD_WITH_ARGS("Launch", SD_BUS_ARGS("h", pidfd, "h", memory, "s", class, "s", observe),
                             SD_BUS_RESULT("b", install, "ay", program), Methods::launch, open_to_peers),
-    SD_BUS_METHOD_WITH_ARGS("Enroll", SD_BUS_ARGS("u", pid), SD_BUS_NO_RESULT, Methods::enroll, open_to_peers),
+    SD_BUS_METHOD_WITH_ARGS("Enroll", SD_BUS_ARGS("u", pid, "b", tree, "s", class), SD_BUS_NO_RESULT, Methods::enroll,
+                            open_to_peers),
     SD_BUS_METHOD_WITH_ARGS("Release", SD_BUS_ARGS("u", pid), SD_BUS_NO_RESULT, Methods::release, open_to_peers),
     SD_BUS_METHOD_WITH_ARGS("Set", SD_BUS_ARGS("u", pid, "s", policy, "i", nice, "i", priority), SD_BUS_NO_RESULT,
                             Methods::set, open_to_peers),

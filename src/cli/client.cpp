@@ -135,6 +135,16 @@ Result<std::string> Client::ask(const char* method) {
   return text_of(call(std::move(message).value()));
 }
 
+Status Client::enroll(pid_t pid, bool tree, const std::string& class_name) {
+  Result<Message> message = new_call("Enroll");
+  if (!message) return std::move(message).error();
+  if (const int r = sd_bus_message_append(message->get(), "ubs", pid, tree ? 1 : 0, class_name.c_str()); r < 0)
+    return broken(r);
+  Result<Message> answer = call(std::move(message).value());
+  if (!answer) return std::move(answer).error();
+  return Done{};
+}
+
 Status Client::command(const char* method, pid_t pid) {
   Result<Message> message = new_call(method);
   if (!message) return std::move(message).error();

@@ -37,7 +37,8 @@ class Client {
   [[nodiscard]] Result<std::string> graph() { return ask("Graph"); }
   [[nodiscard]] Result<std::string> why(pid_t pid);
 
-  [[nodiscard]] Status enroll(pid_t pid) { return command("Enroll", pid); }
+  // tree: with its descendants.
+  [[nodiscard]] Status enroll(pid_t pid, bool tree, const std::string& class_name);
   [[nodiscard]] Status release(pid_t pid) { return command("Release", pid); }
   [[nodiscard]] Status set(pid_t pid, const SchedAttr& base);
   // The program to run is this process: its pidfd and the memory that it shares with swapd.

@@ -1,6 +1,7 @@
 // swapctl run: becomes the program (DESIGN.md section 8.4). Everything that can be refused is refused before anything
 // has changed; single-threaded throughout; every descriptor close-on-exec; signal mask and dispositions untouched.
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -86,8 +87,8 @@ Status install(const LaunchAnswer& answer, const LaunchMemory& memory, const Run
   return failure(installed.error().text() + "; nothing was run");
 }
 
-// Enters this process with the swapd at `socket`.
-Status enter(const std::string& socket, const RunOptions& options) {
+// Enters this process with the swapd at `socket`. filtered: by a filter of its own.
+Status enter(const std::string& socket, const RunOptions& options, bool& filtered) {
   const Result<LaunchMemory> memory = LaunchMemory::make();
   if (!memory) return memory.error();
   LaunchAnswer answer;
@@ -100,7 +101,8 @@ Status enter(const std::string& socket, const RunOptions& options) {
     if (!launched) return std::move(launched).error();
     answer = std::move(launched).value();
   }  // the connection is closed: after the filter is in, nobody might answer for its calls
-  if (!answer.install) return Done{};
+  filtered = answer.install;
+  if (!filtered) return Done{};
   if (Status allowed = check_privilege(options); !allowed) {
     memory->shared().listener.store(sys::launch::not_installed);
     sys::futex_wake(memory->shared().listener);
@@ -118,14 +120,12 @@ int run(const RunOptions& options, const std::optional<SchedAttr>& priority, con
     static_cast<void>(refuse(program.error()));
     return program.error().code() == ENOENT ? exit_not_found : exit_not_executable;
   }
-  if (program->is_32_bit)
-    *context.err << "swapctl: warning: " << printable(program->path)
-                 << " is a 32-bit program: it runs, but its calls are not observed" << std::endl;
-
   std::string socket = context.socket;
   if (options.embedded) {
-    // Its listener will surely be wanted, so this can be said before anything is started.
-    if (const Status allowed = check_privilege(options); !allowed) return refuse(allowed.error());
+    // Where a listener will be wanted, this can be said before anything is started.
+    const bool filtered_run = options.observe == "seccomp" || !sys::has_capability(CAP_BPF);
+    if (const Status allowed = filtered_run ? check_privilege(options) : Status(Done{}); !allowed)
+      return refuse(allowed.error());
     const Result<Embedded> embedded = start_embedded(options.observe, launch_timeout);
     if (!embedded) return refuse(embedded.error());
     socket = embedded->socket;
@@ -134,7 +134,11 @@ int run(const RunOptions& options, const std::optional<SchedAttr>& priority, con
   // Before the launch request, so that swapd sees the program's own priority from the start.
   if (priority)
     if (const Status set = set_priority(*priority); !set) return refuse(set.error());
-  if (const Status entered = enter(socket, options); !entered) return refuse(entered.error());
+  bool filtered = false;
+  if (const Status entered = enter(socket, options, filtered); !entered) return refuse(entered.error());
+  if (filtered && program->is_32_bit)
+    *context.err << "swapctl: warning: " << printable(program->path)
+                 << " is a 32-bit program: it runs, but its calls are not observed" << std::endl;
 
   std::vector<char*> arguments;
   for (const std::string& word : context.command) arguments.push_back(const_cast<char*>(word.c_str()));

@@ -22,6 +22,7 @@ constexpr Duration locks_age = std::chrono::seconds(1);
 constexpr std::size_t most_threads = 3;      // of a process (DESIGN.md section 5)
 constexpr std::size_t most_looked_at = 512;  // threads of one process
 constexpr std::size_t most_children = 256;
+constexpr std::size_t most_mapped = 256;  // processes whose mappings are read
 
 bool contains(std::span<const pid_t> pids, pid_t pid) { return std::find(pids.begin(), pids.end(), pid) != pids.end(); }
 
@@ -71,7 +72,8 @@ std::optional<Found> Holders::find(const Waiter& waiter, const Resource& resourc
           const bool managed = id && contains(members, procfs_.tgid(tid).value_or(0));
           if (id) (managed ? out.threads : out.unenrolled).push_back(*id);
         }
-        return out;
+        if (!out.threads.empty() || !out.unenrolled.empty()) return out;
+        return with_threads(waiter, resource, Evidence::holder, sharing(resource, members), {});
       }
       Pids managed;
       Pids others;
@@ -102,6 +104,16 @@ std::optional<Found> Holders::find(const Waiter& waiter, const Resource& resourc
       for (const pid_t pid : owners_named(waiter, resource)) (contains(members, pid) ? managed : others).push_back(pid);
   }
   return with_threads(waiter, resource, evidence, managed, others);
+}
+
+// Whoever can write to the futex's memory can wake who waits there, as the signaller of a condition variable does.
+Holders::Pids Holders::sharing(const Resource& futex, std::span<const pid_t> members) const {
+  Pids out;
+  const bool is_shared = futex.ids[3] == 1;
+  for (const pid_t pid : members.first(std::min(members.size(), most_mapped)))
+    if (is_shared ? procfs_.maps_file(pid, futex.ids[0], futex.ids[1]) : pid == static_cast<pid_t>(futex.ids[0]))
+      out.push_back(pid);
+  return out;
 }
 
 Found Holders::with_threads(const Waiter& waiter, const Resource& resource, Evidence evidence, const Pids& managed,

@@ -41,6 +41,7 @@ class Holders {
   [[nodiscard]] bool holds_lock(const Waiter& waiter, const Resource& resource, pid_t pid, Duration max_age);
   [[nodiscard]] bool only_own_endpoint(const Waiter& waiter, const Resource& resource);
   [[nodiscard]] std::optional<Pids> named(const Waiter& waiter, const Resource& resource);
+  [[nodiscard]] Pids sharing(const Resource& futex, std::span<const pid_t> members) const;
   [[nodiscard]] Found with_threads(const Waiter& waiter, const Resource& resource, Evidence evidence,
                                    const Pids& managed, const Pids& others) const;
   void note_request(const Waiter& waiter, const Resource& resource);

@@ -11,6 +11,7 @@
 
 #include "base/event.h"
 #include "observe/resolver.h"
+#include "sys/proc_events.h"
 
 namespace swapd::observe {
 
@@ -45,9 +46,9 @@ struct Member {
 // What watching costs, for `status`.
 struct Costs {
   std::size_t watched = 0;
-  std::uint64_t wakeups = 0;  // perf records that woke the engine
+  std::uint64_t wakeups = 0;  // records that woke the engine
   std::uint64_t polls = 0;    // looks because a poll period had passed
-  bool perf = false;          // switch records are to be had
+  enum class Method : std::uint8_t { poll, perf, bpf } method = Method::poll;
 };
 
 class Observer {
@@ -57,6 +58,10 @@ class Observer {
     std::function<std::optional<Member>(pid_t)> identify;
     std::function<void(WaitQuestion)> ask;
     std::function<void(AccessQuestion)> ask_access;
+    // Only from an observer that follows_children(), while it drains.
+    std::function<void(const sys::ProcEvent&)> lifecycle;
+    // So many events were lost: what is believed of the managed set may be wrong.
+    std::function<void(std::uint64_t)> lost;
   };
 
   Observer() = default;
@@ -64,6 +69,13 @@ class Observer {
   Observer& operator=(const Observer&) = delete;
   virtual ~Observer() = default;
 
+  // Whether forks, execs and exits of managed threads come through Hooks::lifecycle. Else somebody else must tell.
+  [[nodiscard]] virtual bool follows_children() const { return false; }
+  // The thread is in the managed set from now on (again: nothing), or is let go although it lives.
+  [[nodiscard]] virtual Status manage(const Member& /*member*/) { return Done{}; }
+  virtual void release(ThreadId /*thread*/) {}
+  // Whether a descendant of a managed process is in the set by its birth, or was there before.
+  [[nodiscard]] virtual bool inherits(pid_t /*tid*/) const { return true; }
   // The owner's epoll set reports this key, which is from `first_key` on: drain() will have something to do. (The
   // observer's descriptors stand in that set directly. A perf descriptor's readiness is gone once it has been asked
   // for, so a set inside a set would lose it.)
@@ -73,11 +85,20 @@ class Observer {
   [[nodiscard]] virtual std::optional<Time> deadline() const = 0;
   // Appends what has happened since the last call. Never blocks.
   virtual void drain(Time now, std::vector<Event>& out) = 0;
+  // The present state of threads that were watched since the last call, and no more than that; drain() begins with it.
+  virtual void report_new(Time now, std::vector<Event>& out) = 0;
 
-  // From now on the thread's waits are reported, and its present state with the next drain(). `sender`: whom it wakes
-  // last before a wait is reported too (Evidence::sent_to).
+  // From now on the thread's waits are reported, and its present state with the next drain() or report_new(). `sender`:
+  // whom it wakes last before a wait is reported too (Evidence::sent_to).
   virtual void watch(const Member& member, bool sender) = 0;
   virtual void unwatch(ThreadId thread) = 0;
+  // Whether what this watched thread does is told at once, or with the next drain(). At first it is.
+  virtual void set_urgent(ThreadId /*thread*/, bool /*urgent*/) {}
+  // The wait that has just ended was ended by `provider`, the only one who can: the next wait of the kind need not be
+  // told as long as that one runs. A default thread: every wait is told.
+  virtual void expect(ThreadId /*thread*/, ThreadId /*provider*/) {}
+  // Tells of a wait that has been going on untold since before `since`.
+  virtual void look_if_silent(ThreadId /*thread*/, Time /*since*/, std::vector<Event>& /*out*/) {}
   // Is what was last reported of this watched thread still true? A thread that was woken and has not got a CPU yet is
   // runnable, and no record says so. Appends what has changed.
   virtual void look(ThreadId thread, Time now, std::vector<Event>& out) = 0;
@@ -90,7 +111,7 @@ class Observer {
   virtual void untrace_wakes(ThreadId thread) = 0;
   virtual void answer(const WaitAnswer& answer, std::vector<Event>& out) = 0;
   virtual void answer(const AccessAnswer& answer, std::vector<Event>& out) = 0;
-  virtual void forget(ThreadId thread) = 0;
+  virtual void forget(ThreadId thread) = 0;  // it has ended, or is of no interest any more
   [[nodiscard]] virtual Costs costs() const = 0;
 };
 

@@ -1,6 +1,7 @@
 #include <sys/file.h>
 #include <sys/syscall.h>
 
+#include "observe/futex_owner.h"
 #include "observe/resolver_impl.h"
 
 namespace swapd::observe {
@@ -52,6 +53,15 @@ Access Resolver::Impl::access(const CallSite& site, By by) {
     }
     case CallKind::kill:
       signal_access(out, site, by);
+      break;
+    case CallKind::futex:
+      if (futex_private(site.args[1]) || by == By::worker) {
+        const auto resource = futex_private(site.args[1]) ? private_futex(procfs, site.tgid, site.args[0])
+                                                          : shared_futex(procfs, site.tgid, site.args[0]);
+        if (resource) add(out.accessed, *resource);
+      } else {
+        out.complete = false;
+      }
       break;
     default:
       break;

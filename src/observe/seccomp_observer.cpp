@@ -135,6 +135,14 @@ void SeccompObserver::drain(Time now, std::vector<Event>& out) {
   report_sends(first, out);
 }
 
+void SeccompObserver::report_new(Time now, std::vector<Event>& out) {
+  const std::size_t first = out.size();
+  watch_.report_new(now, out);
+  if (out.size() == first) return;
+  name_wakers(first, out);
+  report_sends(first, out);
+}
+
 void SeccompObserver::drain_calls(std::vector<Event>& out) {
   std::array<RawCall, 64> calls;
   for (const auto& receiver : receivers_) {

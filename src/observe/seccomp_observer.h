@@ -33,6 +33,7 @@ class SeccompObserver final : public Observer {
   void ready(std::uint64_t key, bool hung_up) override;
   [[nodiscard]] std::optional<Time> deadline() const override { return watch_.deadline(); }
   void drain(Time now, std::vector<Event>& out) override;
+  void report_new(Time now, std::vector<Event>& out) override;
   void watch(const Member& member, bool sender) override;
   void unwatch(ThreadId thread) override;
   void look(ThreadId thread, Time now, std::vector<Event>& out) override;

@@ -9,18 +9,12 @@
 
 namespace swapd::observe {
 
-namespace {
-
-bool same_call(const CallSite& a, const CallSite& b) { return a.nr == b.nr && a.args == b.args; }
-
-}  // namespace
-
 ThreadWatch::ThreadWatch(const sys::Procfs& procfs, Resolver& resolver, Settings settings, Observer::Hooks hooks,
                          std::function<bool(std::int32_t)> trapped, int epoll)
     : procfs_(procfs),
-      resolver_(resolver),
       settings_(settings),
       hooks_(std::move(hooks)),
+      teller_(resolver, hooks_),
       trapped_(std::move(trapped)),
       epoll_(epoll) {}
 
@@ -43,7 +37,7 @@ void ThreadWatch::add(const Member& member) {
   auto& slot = watched_[member.id];
   if (slot) return;
   slot = std::make_unique<Watched>();
-  slot->member = member;
+  slot->wait.member = member;
   if (settings_.perf) {
     if (auto opened = sys::SwitchWatch::open(member.id.tid)) {
       slot->perf = std::move(opened).value();
@@ -84,15 +78,18 @@ void ThreadWatch::remove(ThreadId thread) {
   watched_.erase(found);  // closing the perf descriptor takes it out of the epoll set
 }
 
-void ThreadWatch::drain(Time now, std::vector<Event>& out) {
-  // A thread just added is looked at before any record of it: what it did before nobody asked.
+void ThreadWatch::report_new(Time now, std::vector<Event>& out) {
   std::vector<Watched*> fresh;
   fresh.swap(fresh_);
   for (Watched* w : fresh) {
     w->fresh = false;
     look(*w, now, false, out);  // hears of turns already
-    if (!w->blocked) hear_of_turns(*w, false);
+    if (!w->wait.blocked) hear_of_turns(*w, false);
   }
+}
+
+void ThreadWatch::drain(Time now, std::vector<Event>& out) {
+  report_new(now, out);  // before any record of it: what it did before nobody asked
   std::vector<std::uint64_t> ready;
   ready.swap(ready_);
   for (const std::uint64_t key : ready)
@@ -111,7 +108,7 @@ void ThreadWatch::drain(Time now, std::vector<Event>& out) {
     if (w->blocks) w->blocks->enable(true);
     w->perf->enable(true);
     look(*w, now, false, out);  // what came before may have gone unheard
-    if (!w->blocked) hear_of_turns(*w, false);
+    if (!w->wait.blocked) hear_of_turns(*w, false);
   }
 }
 
@@ -123,10 +120,10 @@ void ThreadWatch::look(ThreadId thread, Time now, std::vector<Event>& out) {
 void ThreadWatch::look_closely(pid_t tid, Time now, std::vector<Event>& out) {
   const auto member = hooks_.identify(tid);
   const auto found = member ? watched_.find(member->id) : watched_.end();
-  if (found == watched_.end() || !found->second->blocked) return;
+  if (found == watched_.end() || !found->second->wait.blocked) return;
   Watched& w = *found->second;
   look(w, now, false, out);
-  if (w.blocked && !w.polled) poll_for_a_while(w, now);
+  if (w.wait.blocked && !w.polled) poll_for_a_while(w, now);
 }
 
 void ThreadWatch::poll_for_a_while(Watched& w, Time now) {
@@ -160,98 +157,52 @@ void ThreadWatch::read_records(Watched& w, Time now, std::vector<Event>& out) {
   bool ran = std::any_of(used.begin(), used.end(), [](const sys::SwitchRecord& r) { return !r.out; });
   const bool sleeps_now = turned > 0 && used.back().out && !used.back().preempted;
   if (slept > 0 || sleeps_now) {
-    ran = ran || (w.blocked && last_sleep > w.since);  // it fell asleep again: it has run
-    if (!w.polled) hear_of_turns(w, true);             // before the look, so that no turn falls between
+    ran = ran || (w.wait.blocked && last_sleep > w.wait.since);  // it fell asleep again: it has run
+    if (!w.polled) hear_of_turns(w, true);                       // before the look, so that no turn falls between
     look(w, slept > 0 ? last_sleep : used.back().time, ran, out);
-    if (!w.blocked && !w.polled) hear_of_turns(w, false);
+    if (!w.wait.blocked && !w.polled) hear_of_turns(w, false);
   } else if (ran) {
-    wake(w, used.back().time, out);
+    teller_.wake(w.wait, used.back().time, out);
     if (!w.polled) hear_of_turns(w, false);
   }
 }
 
-void ThreadWatch::wake(Watched& w, Time now, std::vector<Event>& out) {
-  if (!w.blocked) return;
-  w.blocked = false;
-  ++w.generation;
-  out.emplace_back(Woken{.time = now, .thread = w.member.id});
-}
-
 void ThreadWatch::look(Watched& w, Time now, bool ran_meanwhile, std::vector<Event>& out) {
-  const auto state = procfs_.syscall(w.member.id.tid);
+  const auto state = procfs_.syscall(w.wait.member.id.tid);
   if (!state) return;  // gone, or not ours to read: it counts as runnable
   if (state->running) {
-    if (w.blocked)
-      wake(w, now, out);
-    else if (w.generation++ == 0)
-      out.emplace_back(Woken{.time = now, .thread = w.member.id, .unrelated = true});  // says: it is runnable
+    if (w.wait.blocked)
+      teller_.wake(w.wait, now, out);
+    else if (w.wait.generation++ == 0)
+      out.emplace_back(Woken{.time = now, .thread = w.wait.member.id, .unrelated = true});  // says: it is runnable
     return;
   }
-  CallSite site{.tid = w.member.id.tid, .tgid = w.member.tgid, .nr = state->nr, .args = state->args};
+  CallSite site{.tid = w.wait.member.id.tid, .tgid = w.wait.member.tgid, .nr = state->nr, .args = state->args};
   if (!state->in_call) {
     site.nr = -1;
     site.args = {};
-  } else if (trapped_(site.nr) && procfs_.held_by_seccomp(w.member.id.tid)) {
+  } else if (trapped_(site.nr) && procfs_.held_by_seccomp(w.wait.member.id.tid)) {
     return;  // it waits for our own answer
   }
-  if (w.blocked && !ran_meanwhile && same_call(site, w.site)) return;
-  wake(w, now, out);
-  block(w, now, site, out);
-}
-
-void ThreadWatch::block(Watched& w, Time now, const CallSite& site, std::vector<Event>& out) {
-  w.blocked = true;
-  w.since = now;
-  w.site = site;
-  ++w.generation;
-  Blocked event{.time = now, .thread = w.member.id, .call = site.nr};
-  Wait wait;
-  if (site.nr >= 0) {
-    wait = resolver_.quick(site);
-    event.awaited = std::move(wait.awaited);
-    if (!wait.complete) {
-      // What the same call was found to wait for the last time is the best guess until the worker has looked. Of a
-      // record lock it is a bad one: the range is in the thread's memory, and changes where the call does not.
-      if (same_call(site, w.resolved) && site.nr != SYS_fcntl) event.awaited = w.resources;
-      hooks_.ask(WaitQuestion{.thread = w.member.id, .site = site, .generation = w.generation});
-    }
-  }
-  w.awaited = event.awaited;
-  out.emplace_back(std::move(event));
-  name_owners(w, wait, out);
+  if (w.wait.blocked && !ran_meanwhile && same_call(site, w.wait.site)) return;
+  teller_.wake(w.wait, now, out);
+  teller_.block(w.wait, now, site, out);
 }
 
 void ThreadWatch::resolve_again(ThreadId thread) {
-  const auto found = watched_.find(thread);
-  if (found == watched_.end() || !found->second->blocked || found->second->site.nr < 0) return;
-  const Watched& w = *found->second;
-  hooks_.ask(WaitQuestion{.thread = thread, .site = w.site, .generation = w.generation});
-}
-
-void ThreadWatch::name_owners(const Watched& w, const Wait& wait, std::vector<Event>& out) {
-  if (wait.owners.empty() || wait.awaited.empty()) return;
-  Holders holders{.time = w.since, .resource = wait.awaited.front(), .evidence = Evidence::owner};
-  for (const pid_t tid : wait.owners)
-    if (const auto owner = hooks_.identify(tid)) holders.threads.push_back(owner->id);
-  out.emplace_back(std::move(holders));
+  if (const auto found = watched_.find(thread); found != watched_.end()) teller_.resolve_again(found->second->wait);
 }
 
 void ThreadWatch::answer(const WaitAnswer& answer, std::vector<Event>& out) {
-  const auto found = watched_.find(answer.question.thread);
-  if (found == watched_.end()) return;
-  Watched& w = *found->second;
-  w.resolved = answer.question.site;
-  w.resources = answer.wait.awaited;
-  if (!w.blocked || w.generation != answer.question.generation) return;
-  if (w.awaited != answer.wait.awaited) {
-    w.awaited = answer.wait.awaited;
-    out.emplace_back(Blocked{.time = w.since, .thread = w.member.id, .call = w.site.nr, .awaited = w.awaited});
-  }
-  name_owners(w, answer.wait, out);
+  if (const auto found = watched_.find(answer.question.thread); found != watched_.end())
+    teller_.answer(found->second->wait, answer, out);
 }
 
 Costs ThreadWatch::costs() const {
-  return {.watched = watched_.size(), .wakeups = wakeups_, .polls = polls_, .perf = settings_.perf};
+  return {.watched = watched_.size(),
+          .wakeups = wakeups_,
+          .polls = polls_,
+          .method = settings_.perf ? Costs::Method::perf : Costs::Method::poll};
 }
 
 }  // namespace swapd::observe

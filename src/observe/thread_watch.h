@@ -18,6 +18,7 @@
 
 #include "base/fd.h"
 #include "observe/observer.h"
+#include "observe/wait_state.h"
 #include "sys/perf.h"
 #include "sys/procfs.h"
 
@@ -43,6 +44,7 @@ class ThreadWatch {
   void add(const Member& member);
   void remove(ThreadId thread);
   void drain(Time now, std::vector<Event>& out);
+  void report_new(Time now, std::vector<Event>& out);
   void look(ThreadId thread, Time now, std::vector<Event>& out);
   void resolve_again(ThreadId thread);
   // Looks now, and where it is still blocked every poll period for a while: it is being woken.
@@ -52,37 +54,27 @@ class ThreadWatch {
 
  private:
   struct Watched {
-    Member member;
+    WaitState wait;
     std::unique_ptr<sys::SwitchWatch> perf;   // none: always polled
     std::unique_ptr<sys::TraceWatch> blocks;  // none: `perf` is always on
     std::uint64_t key = 0;                    // of its descriptor in the owner's epoll set
     bool polled = false;                      // now
     bool fresh = true;                        // not looked at yet
-    bool blocked = false;
-    Time since{};  // of the wait
     Time window_start{};
     Time poll_until{};
     unsigned wakeups = 0;  // in this window
-    std::uint64_t generation = 0;
-    CallSite site;                    // of the present wait …
-    std::vector<Resource> awaited;    // … and what was said that it awaits
-    CallSite resolved;                // the last call that needed the worker …
-    std::vector<Resource> resources;  // … and what it was found to wait for
   };
 
   void read_records(Watched& w, Time now, std::vector<Event>& out);
   void look(Watched& w, Time now, bool ran_meanwhile, std::vector<Event>& out);
-  void block(Watched& w, Time now, const CallSite& site, std::vector<Event>& out);
-  void wake(Watched& w, Time now, std::vector<Event>& out);
-  void name_owners(const Watched& w, const Wait& wait, std::vector<Event>& out);
   void poll_for_a_while(Watched& w, Time now);
   [[nodiscard]] bool listen(const Watched& w, int descriptor) const;
   static void hear_of_turns(const Watched& w, bool on);
 
   const sys::Procfs& procfs_;
-  Resolver& resolver_;
   Settings settings_;
   Observer::Hooks hooks_;
+  WaitTeller teller_;
   std::function<bool(std::int32_t)> trapped_;
   int epoll_;
   std::uint64_t next_key_ = Observer::first_key;

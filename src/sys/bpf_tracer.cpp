@@ -74,17 +74,23 @@ BpfRecord record_of(const tracer_record& raw) {
       record.waker = waker_of(raw.other, raw.other_tgid, raw.call, raw.args, raw.flags);
       record.blocked_at = time_of(raw.value);
       record.late = (raw.flags & tracer_late) != 0;
+      record.silent = (raw.flags & tracer_silent) != 0;
       break;
     case tracer_record_fork:
       record.what = BpfRecord::What::fork;
       record.tgid = raw.other_tgid;
       record.parent = raw.other;
+      record.parent_tgid = raw.parent_tgid;
       record.start_time = raw.value / (1'000'000'000 / ticks_per_second);
       break;
     case tracer_record_exec:
       record.what = BpfRecord::What::exec;
       record.tgid = raw.other_tgid;
       record.former_tid = raw.other;
+      break;
+    case tracer_record_left:
+      record.what = BpfRecord::What::left;
+      record.waiter = raw.other;
       break;
     default:
       record.what = BpfRecord::What::exit;
@@ -102,7 +108,6 @@ struct BpfTracer::Impl {
   BpfRing ring;
   tracer_slot* slots = nullptr;
   std::uint32_t slot_count = 0;
-  bool own_tids_are_global = false;
 
   Impl() = default;
   Impl(const Impl&) = delete;
@@ -125,10 +130,28 @@ struct BpfTracer::Impl {
   static std::uint64_t bit(pid_t tid) { return std::uint64_t{1} << (tid % 64); }
 };
 
+namespace {
+
+constexpr std::uint32_t no_tid = UINT32_MAX;  // being cleared
+
+void clear(tracer_slot& slot) {
+  for (auto* word : {&slot.control, &slot.expected, &slot.awaited_by, &slot.on_cpu, &slot.silent, &slot.phase})
+    std::atomic_ref(*word).store(0);
+  for (auto* time : {&slot.blocked_at, &slot.woken_at, &slot.cpu_ns}) std::atomic_ref(*time).store(0);
+  for (auto* id : {&slot.waker, &slot.waker_tgid}) std::atomic_ref(*id).store(0);
+  for (auto* call : {&slot.call, &slot.waker_call}) std::atomic_ref(*call).store(-1);
+}
+
+}  // namespace
+
 BpfTracer::BpfTracer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 BpfTracer::~BpfTracer() = default;
 
 Result<std::unique_ptr<BpfTracer>> BpfTracer::open(const BpfOptions& wanted) {
+  if (!in_initial_pid_namespace())
+    return Error(
+        ENOTSUP,
+        "opening the BPF tracer: swapd is in a pid namespace of its own, where thread ids are not the kernel's");
   BpfOptions options = wanted;
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   options.slots = std::bit_ceil(std::max(options.slots, std::uint32_t{tracer_probes}));
@@ -146,7 +169,6 @@ Result<std::unique_ptr<BpfTracer>> BpfTracer::open(const BpfOptions& wanted) {
   auto ring = BpfRing::map(bpf_map__fd(maps.ring), options.ring_bytes);
   if (!ring) return std::move(ring).error().in("opening the BPF tracer");
   impl->ring = std::move(ring).value();
-  impl->own_tids_are_global = in_initial_pid_namespace();
   return std::unique_ptr<BpfTracer>(new BpfTracer(std::move(impl)));
 }
 
@@ -166,8 +188,9 @@ Status BpfTracer::manage(pid_t tid) {
     if (std::atomic_ref(place->tid).compare_exchange_strong(free, static_cast<std::uint32_t>(tid))) slot = place;
   }
   if (slot == nullptr) return Error(ENOSPC, "managing a thread: no slot is free");
+  clear(*slot);  // what a program wrote that was still at it when the last thread was let go
   impl_->word(tid).fetch_or(Impl::bit(tid));
-  if (impl_->own_tids_are_global && is_ending(tid)) {
+  if (is_ending(tid)) {
     (void)unmanage(tid);
     return Error(ESRCH, "managing a thread");
   }
@@ -179,8 +202,10 @@ Status BpfTracer::unmanage(pid_t tid) {
   impl_->word(tid).fetch_and(~Impl::bit(tid));
   tracer_slot* slot = impl_->find(tid);
   if (slot == nullptr) return Done{};
-  std::atomic_ref(slot->control).store(0);
-  std::atomic_ref(slot->phase).store(tracer_unknown);
+  // The kernel may free it at the same time, and give it to a child: only who takes the tid out clears it.
+  auto held = static_cast<std::uint32_t>(tid);
+  if (!std::atomic_ref(slot->tid).compare_exchange_strong(held, no_tid)) return Done{};
+  clear(*slot);
   std::atomic_ref(slot->tid).store(0);
   return Done{};
 }
@@ -193,6 +218,22 @@ Status BpfTracer::watch(pid_t tid, bool on, bool urgent) {
   if (on && urgent) bits |= tracer_urgent;
   std::atomic_ref(slot->control).store(bits);  // a full barrier: the slot is read after it
   return Done{};
+}
+
+Status BpfTracer::expect(pid_t tid, pid_t provider, std::int32_t call, std::uint64_t arg) {
+  tracer_slot* slot = manages(tid) ? impl_->find(tid) : nullptr;
+  if (slot == nullptr) return Error(ESRCH, "naming whom a thread waits for");
+  // Without a name while the rest changes: a block in between finds no expectation.
+  std::atomic_ref(slot->expected).store(0);
+  std::atomic_ref(slot->expected_call).store(call);
+  std::atomic_ref(slot->expected_arg).store(arg);
+  std::atomic_ref(slot->expected).store(static_cast<std::uint32_t>(provider));
+  return Done{};
+}
+
+void BpfTracer::break_silence(pid_t tid) {
+  if (tracer_slot* slot = manages(tid) ? impl_->find(tid) : nullptr)
+    std::atomic_ref(slot->silent).store(0);  // a full barrier: a waker has marked the slot, or sees this
 }
 
 Result<ThreadSlot> BpfTracer::slot(pid_t tid) const {
@@ -224,7 +265,9 @@ Result<ThreadSlot> BpfTracer::slot(pid_t tid) const {
                  .cpu = duration_of(raw.cpu_ns),
                  .waker = waker_of(raw.waker, raw.waker_tgid, raw.waker_call, raw.waker_args, raw.wake_flags),
                  .woken_at = time_of(raw.woken_at),
-                 .watched = (raw.control & tracer_watched) != 0};
+                 .watched = (raw.control & tracer_watched) != 0,
+                 .silent = raw.silent != 0,
+                 .awaited_by = static_cast<pid_t>(raw.awaited_by)};
   std::copy_n(raw.args, out.args.size(), out.args.begin());
   return out;
 }

@@ -64,10 +64,12 @@ struct ThreadSlot {
   Waker waker;
   Time woken_at;
   bool watched = false;
+  bool silent = false;   // the present wait has given no record, nor will its end
+  pid_t awaited_by = 0;  // waits for this one in silence, see expect()
 };
 
 struct BpfRecord {
-  enum class What : std::uint8_t { blocked, woken, fork, exec, exit } what = What::blocked;
+  enum class What : std::uint8_t { blocked, woken, fork, exec, exit, left } what = What::blocked;
   Time time;
   pid_t tid = 0;   // fork: the child
   pid_t tgid = 0;  // fork, exec, exit
@@ -80,9 +82,13 @@ struct BpfRecord {
   // woken
   Waker waker;
   Time blocked_at;
-  bool late = false;  // noticed only when the thread got a CPU; who woke it is right, when is not
+  bool late = false;    // noticed only when the thread got a CPU; who woke it is right, when is not
+  bool silent = false;  // of the wait that has ended there was no record; the slot has it
+  // left: it has lost its CPU, or blocked, while this one waited for it in silence
+  pid_t waiter = 0;
   // fork
-  pid_t parent = 0;              // the thread that forked
+  pid_t parent = 0;  // the thread that forked
+  pid_t parent_tgid = 0;
   std::uint64_t start_time = 0;  // as in ThreadId
   bool without_slot = false;     // fork, exec: it is not managed, because no slot was free
   // exec: the tid before, another one where the thread was not its process's first. The slot has moved.
@@ -115,6 +121,13 @@ class BpfTracer {
   // urgent: a record of this thread wakes the reader at once. Watch first and then read the slot: what happened before
   // is in the slot, what happens later in the ring (a block that falls in between may be in both).
   [[nodiscard]] Status watch(pid_t tid, bool on, bool urgent);
+
+  // When this thread waits in that call with that first argument, `provider` usually ends it: as long as that one has a
+  // CPU, or gets the one that becomes free, the wait is silent. It gives no record, nor does its end by that provider;
+  // if the provider leaves its CPU first, its record `left` wakes the reader. provider 0: every wait is told.
+  [[nodiscard]] Status expect(pid_t tid, pid_t provider, std::int32_t call, std::uint64_t arg);
+  // The end of its present wait is told. Read the slot after it.
+  void break_silence(pid_t tid);
 
   // Polls readable (level-triggered, once woken) when an urgent record has come or wake_at_bytes have gathered. Records
   // that are not urgent wait for the next read(): read at your own pace.

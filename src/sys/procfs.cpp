@@ -233,16 +233,23 @@ Result<std::uint64_t> Procfs::devpts(pid_t tid) const {
   return std::uint64_t{makedev(st->stx_dev_major, st->stx_dev_minor)};
 }
 
-Result<Mapping> Procfs::mapping(pid_t pid, std::uint64_t address) const {
+Result<Mapping> Procfs::find_mapping(pid_t pid, const std::function<bool(const Mapping&)>& wanted) const {
   const auto text = read_all(Path(root_, pid, "maps").c_str());
   if (!text) return text.error();
   for (std::string_view left = *text; !left.empty();) {
     const std::size_t end = std::min(left.find('\n'), left.size());
-    const auto found = parse::mapping(left.substr(0, end));
-    if (found && address >= found->start && address < found->end) return *found;
+    if (const auto found = parse::mapping(left.substr(0, end)); found && wanted(*found)) return *found;
     left.remove_prefix(std::min(end + 1, left.size()));
   }
   return Error(ENOENT, "maps");
+}
+
+Result<Mapping> Procfs::mapping(pid_t pid, std::uint64_t address) const {
+  return find_mapping(pid, [&](const Mapping& m) { return address >= m.start && address < m.end; });
+}
+
+bool Procfs::maps_file(pid_t pid, std::uint64_t dev, std::uint64_t ino) const {
+  return find_mapping(pid, [&](const Mapping& m) { return m.shared && m.dev == dev && m.ino == ino; }).ok();
 }
 
 Result<std::vector<pid_t>> Procfs::namespace_pids(pid_t tid) const {

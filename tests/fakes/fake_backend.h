@@ -71,7 +71,11 @@ class FakeBackend : public bus::Backend {
     return bus::LaunchAnswer{};
   }
 
-  Status enroll(pid_t) override { return Error(EOPNOTSUPP, "start the program with swapctl run"); }
+  Status enroll(const bus::EnrollRequest& request) override {
+    if (request.pid == unknown_pid) return Error(EOPNOTSUPP, "start the program with swapctl run");
+    enrolled.push_back(request);
+    return Done{};
+  }
 
   Status release(pid_t pid, std::uint32_t uid) override {
     if (pid == unknown_pid) return Error(ESRCH, "no managed process has the id 999");
@@ -123,6 +127,7 @@ class FakeBackend : public bus::Backend {
   std::vector<bus::LaunchRequest> launched;
   std::vector<std::pair<pid_t, std::uint32_t>> released;
   std::vector<SetCall> sets;
+  std::vector<bus::EnrollRequest> enrolled;
   std::function<void(const bus::EventView&)> sink;
   std::function<bool(std::string_view)> recorder;
   int follow_calls = 0;

@@ -43,11 +43,13 @@ enum {
   tracer_own_softirq = 4,   // the waker's call ran the soft interrupt that woke
   tracer_interrupt = 8,     // woken in interrupt context: no waker
   tracer_late = 16,         // the wake was noticed when the thread got a CPU
-  tracer_without_slot = 32  // a child that is not managed, because no slot was free
+  tracer_without_slot = 32,  // a child that is not managed, because no slot was free
+  tracer_silent = 64         // the wait that has ended had given no record
 };
 
-// Two cache lines. What a switch writes stands under block_seq, what a waker writes under wake_seq: odd while it is
-// being written.
+// Three cache lines. What a switch writes stands under block_seq, what a waker writes under wake_seq: odd while it is
+// being written. The third is about waits that need nobody: whom the thread expects to end its usual wait, and who
+// expects it.
 struct tracer_slot {
   tracer_u32 block_seq;
   tracer_s32 call;  // -1: in no system call (a page fault, a kernel's own work on return)
@@ -67,6 +69,15 @@ struct tracer_slot {
   tracer_u64 waker_args[2];
   tracer_u64 woken_at;
   tracer_u64 cpu_ns;  // CPU time in all, at the last block
+
+  tracer_u32 expected;  // written by user space; 0: nobody
+  tracer_s32 expected_call;
+  tracer_u64 expected_arg;  // the first argument
+  tracer_u32 awaited_by;    // a thread that has begun a silent wait for this one
+  tracer_u32 on_cpu;
+  tracer_u32 silent;  // the present wait gave no record
+  tracer_u32 unused[7];
+  tracer_u64 unused2;
 };
 
 // tracer_record.kind
@@ -76,6 +87,7 @@ enum {
   tracer_record_fork = 3,
   tracer_record_exec = 4,
   tracer_record_exit = 5,
+  tracer_record_left = 6,  // left its CPU while somebody waited for it in silence
 };
 
 struct tracer_record {
@@ -85,9 +97,9 @@ struct tracer_record {
   unsigned char flags;
   tracer_u16 sleep;       // blocked
   tracer_s32 call;        // blocked; woken: the waker's
-  tracer_s32 other;       // woken: the waker; fork: the parent thread; exec: the former tid
+  tracer_s32 other;       // woken: the waker; fork: the parent thread; exec: the former tid; left: who waits
   tracer_s32 other_tgid;  // woken: the waker's; fork: the child's
-  tracer_u32 unused;
+  tracer_s32 parent_tgid;  // fork
   tracer_u64 args[6];  // blocked; woken: two, the waker's
   tracer_u64 value;    // blocked, exit: CPU time; woken: when it had blocked; fork: ns since boot at which it started
 };

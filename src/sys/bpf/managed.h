@@ -62,6 +62,7 @@ static __always_inline void clear_slot(struct tracer_slot* slot) {
   slot->waker_call = -1;
   slot->sleep = 0;
   slot->block_flags = slot->wake_flags = 0;
+  slot->expected = slot->awaited_by = slot->on_cpu = slot->silent = 0;
 }
 
 static __always_inline void free_slot(struct tracer_slot* slot) {

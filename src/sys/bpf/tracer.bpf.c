@@ -28,7 +28,7 @@ enum {
 
 // Set before loading.
 volatile const __u64 wake_at_bytes = 0;  // wake the reader when the ring holds this much
-__u64 regs_offset;  // of a thread's saved registers in its stack, once it is known
+__u64 regs_offset;                       // of a thread's saved registers in its stack, once it is known
 
 __u64 lost;  // records for which the ring had no place
 
@@ -69,7 +69,7 @@ static __always_inline struct tracer_record* reserve(__u8 kind, __u32 tid, __u64
   record->sleep = 0;
   record->call = -1;
   record->other = record->other_tgid = 0;
-  record->unused = 0;
+  record->parent_tgid = 0;
   record->value = 0;
   return record;
 }
@@ -93,20 +93,36 @@ static __always_inline _Bool has_calls(struct task_struct* task) {
 // ---- blocks ----
 
 // Did a waker come first? sched_waking runs before the waker gets at the run queue, so a thread that is just leaving
-// its CPU may have been woken already: then that waker still holds pi_lock, or has marked the thread and gone. A wake
-// that the thread used up before it went to sleep looks the same in the slot, but has let go of the lock.
-static __always_inline _Bool wake_under_way(struct task_struct* task) {
-  return (task->__state & task_waking) || task->pi_lock.raw_lock.val.counter != 0;
+// its CPU may have been woken already, which shows as soon as the waker has marked it. One that has not yet is told as
+// a wait, which the thread's next turn ends. (That somebody holds pi_lock says little: sched_setattr(2) takes it too.)
+static __always_inline _Bool wake_under_way(struct task_struct* task) { return task->__state & task_waking; }
+
+// Is this the usual wait, and does the one who usually ends it have a CPU, or get this one now? Then nobody need know
+// of it, unless that one leaves its CPU before (leave()).
+static __always_inline _Bool needs_nobody(struct tracer_slot* slot, __u32 tid, __u32 next) {
+  const __u32 expected = *(volatile __u32*)&slot->expected;
+  if (!expected || slot->call != slot->expected_call || slot->args[0] != slot->expected_arg) return 0;
+  struct tracer_slot* provider = slot_of(expected);
+  if (!provider) return 0;
+  // One thread may wait for it in silence, the others are told of. The exchange is a full barrier, as in leave(): one
+  // of the two sees the other.
+  if (__sync_val_compare_and_swap(&provider->awaited_by, 0, tid) != 0) return 0;
+  if (expected == next || *(volatile __u32*)&provider->on_cpu) return 1;
+  __sync_val_compare_and_swap(&provider->awaited_by, tid, 0);
+  return 0;
 }
 
-static __always_inline void block(struct task_struct* task) {
+static __always_inline void no_longer_silent(struct tracer_slot* slot, __u32 tid) {
+  slot->silent = 0;
+  const __u32 expected = *(volatile __u32*)&slot->expected;
+  struct tracer_slot* provider = expected ? slot_of(expected) : 0;
+  if (provider) __sync_val_compare_and_swap(&provider->awaited_by, tid, 0);
+}
+
+// told: in any case.
+static __always_inline void block(struct tracer_slot* slot, struct task_struct* task, __u32 next, _Bool told) {
   const __u32 tid = task->pid;
-  struct tracer_slot* slot = slot_of(tid);
-  if (!slot) return;
   const __u64 now = bpf_ktime_get_ns();
-  // A waker on another CPU may act on `blocked` at once: the place in the ring before its.
-  const _Bool was_watched = *(volatile __u32*)&slot->control & tracer_watched;
-  struct tracer_record* record = was_watched ? reserve(tracer_record_blocked, tid, now) : 0;
   begin_write(&slot->block_seq);
   slot->blocked_at = now;
   slot->cpu_ns = task->se.sum_exec_runtime;
@@ -135,13 +151,19 @@ static __always_inline void block(struct task_struct* task) {
       slot->args[5] = regs->r9;
     }
   }
+  const _Bool silent = !told && needs_nobody(slot, tid, next);
+  slot->silent = silent;
+  // A waker on another CPU may act on `blocked` at once: the place in the ring before its.
+  const _Bool was_watched = *(volatile __u32*)&slot->control & tracer_watched;
+  struct tracer_record* record = was_watched && !silent ? reserve(tracer_record_blocked, tid, now) : 0;
   // A full barrier too: user space sets `watched` and then reads the slot, so either it sees this block or we its bit.
   const __u32 before = __sync_lock_test_and_set(&slot->phase, tracer_blocked);
   const _Bool over = before == tracer_woken && wake_under_way(task);
   if (over) slot->phase = tracer_woken;
   end_write(&slot->block_seq);
+  if (over && silent) no_longer_silent(slot, tid);
   const __u32 control = *(volatile __u32*)&slot->control;
-  if (!was_watched && !over && (control & tracer_watched)) record = reserve(tracer_record_blocked, tid, now);
+  if (!was_watched && !silent && !over && (control & tracer_watched)) record = reserve(tracer_record_blocked, tid, now);
   if (!record) return;
   if (over) {
     bpf_ringbuf_discard(record, BPF_RB_NO_WAKEUP);
@@ -175,20 +197,56 @@ static __always_inline void woken_record(struct tracer_slot* slot, __u32 tid, __
   bpf_ringbuf_submit(record, submit_flags(control & tracer_urgent));
 }
 
+static __always_inline void left_record(__u32 tid, __u32 waiter) {
+  struct tracer_record* record = reserve(tracer_record_left, tid, bpf_ktime_get_ns());
+  if (!record) return;
+  record->other = waiter;
+  no_args(record);
+  bpf_ringbuf_submit(record, BPF_RB_FORCE_WAKEUP);
+}
+
+// Who waited for it in silence; from then on nobody can.
+static __always_inline __u32 let_go(struct tracer_slot* slot) {
+  __sync_lock_test_and_set(&slot->on_cpu, 0);
+  const __u32 waiter = __sync_lock_test_and_set(&slot->awaited_by, 0);
+  free_slot(slot);
+  return waiter;
+}
+
+static __always_inline void leave(struct task_struct* task, __u32 next, _Bool waits) {
+  const __u32 tid = task->pid;
+  struct tracer_slot* slot = slot_of(tid);
+  if (!slot) return;
+  __sync_lock_test_and_set(&slot->on_cpu, 0);
+  const __u32 waiter = __sync_lock_test_and_set(&slot->awaited_by, 0);
+  if (waits) block(slot, task, next, waiter != 0);
+  if (waiter) left_record(tid, waiter);
+}
+
 static __always_inline void run(struct task_struct* task) {
   const __u32 tid = task->pid;
   struct tracer_slot* slot = slot_of(tid);
-  if (!slot || slot->phase == tracer_running) return;
+  if (!slot) return;
+  slot->on_cpu = 1;
+  if (slot->phase == tracer_running) return;
   const _Bool missed = slot->phase == tracer_blocked;
   slot->phase = tracer_running;
+  if (!missed) return;
+  const _Bool silent = slot->silent;
+  if (silent) {
+    const _Bool as_expected = slot->waker == (__s32)slot->expected;
+    no_longer_silent(slot, tid);
+    if (as_expected) return;
+  }
   const __u32 control = *(volatile __u32*)&slot->control;
-  if (missed && (control & tracer_watched)) woken_record(slot, tid, bpf_ktime_get_ns(), control, tracer_late);
+  if (control & tracer_watched)
+    woken_record(slot, tid, bpf_ktime_get_ns(), control, silent ? tracer_late | tracer_silent : tracer_late);
 }
 
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, _Bool preempted, struct task_struct* prev, struct task_struct* next) {
   // Preempted threads, and those that yield (state 0), are not waiting for anybody.
-  if (is_managed(prev->pid) && !preempted && prev->__state != 0) block(prev);
+  if (is_managed(prev->pid)) leave(prev, next->pid, !preempted && prev->__state != 0);
   if (is_managed(next->pid)) run(next);
   return 0;
 }
@@ -232,8 +290,14 @@ int BPF_PROG(on_waking, struct task_struct* task) {
   end_write(&slot->wake_seq);
   const __u32 control = *(volatile __u32*)&slot->control;
   // A wake that finds the thread awake ends no wait.
-  if ((before == tracer_blocked || before == tracer_unknown) && (control & tracer_watched))
-    woken_record(slot, tid, now, control, 0);
+  if (before != tracer_blocked && before != tracer_unknown) return 0;
+  const _Bool silent = before == tracer_blocked && slot->silent;
+  if (silent) {
+    const _Bool as_expected = slot->waker == (__s32)slot->expected;
+    no_longer_silent(slot, tid);
+    if (as_expected) return 0;
+  }
+  if (control & tracer_watched) woken_record(slot, tid, now, control, silent ? tracer_silent : 0);
   return 0;
 }
 
@@ -251,6 +315,7 @@ int BPF_PROG(on_fork, struct task_struct* parent, struct task_struct* child) {
   if (!record) return 0;
   if (!slot) record->flags = tracer_without_slot;
   record->other = parent->pid;
+  record->parent_tgid = parent->tgid;
   record->other_tgid = child->tgid;
   no_args(record);
   record->value = child->start_boottime;
@@ -264,11 +329,13 @@ int BPF_PROG(on_exec, struct task_struct* task, int former_tid) {
   const __u32 tid = task->pid;
   if (!is_managed(former_tid)) return 0;
   struct tracer_slot* slot = slot_of(former_tid);
-  __u32 control = slot ? slot->control : 0;
-  if (tid != (__u32)former_tid) {
+  const __u32 control = slot ? slot->control : 0;
+  if (tid != (__u32)former_tid) {  // another thread to user space, which has to say again that it watches it
     set_managed(former_tid, 0);
-    if (slot) free_slot(slot);
-    slot = new_slot(tid, control);
+    const __u32 waiter = slot ? let_go(slot) : 0;
+    if (waiter) left_record(former_tid, waiter);
+    slot = new_slot(tid, 0);
+    if (slot) slot->on_cpu = 1;
   }
   struct tracer_record* record = reserve(tracer_record_exec, tid, bpf_ktime_get_ns());
   if (!record) return 0;
@@ -287,7 +354,8 @@ int BPF_PROG(on_exit, struct task_struct* task) {
   struct tracer_slot* slot = slot_of(tid);
   const __u32 control = slot ? slot->control : 0;
   set_managed(tid, 0);
-  if (slot) free_slot(slot);
+  const __u32 waiter = slot ? let_go(slot) : 0;
+  if (waiter) left_record(tid, waiter);
   struct tracer_record* record = reserve(tracer_record_exit, tid, bpf_ktime_get_ns());
   if (!record) return 0;
   record->other_tgid = task->tgid;

@@ -33,6 +33,7 @@ TEST_P(MechanismTest, EachAnswerIsANewComputation) {
   ASSERT_NE(mechanism, nullptr);
   Place place;
   place.dir = dir->path();
+  place.shared = &shared;
   const auto created = mechanism->create(place);
   ASSERT_TRUE(created) << created.error().text();
 

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "apps.h"
+#include "latency.h"
 #include "why.h"
 
 namespace swapd::bench {
@@ -100,6 +102,41 @@ TEST(Why, CountsTheMembersOfAChainAtAnyDepth) {
   EXPECT_EQ(why.named, 2);
   EXPECT_EQ(why.candidates, 2);
   EXPECT_EQ(read_why(nlohmann::json::object(), {1}).named, 0);
+}
+
+KernelEvent event(int us, pid_t tid, std::int64_t value = 0) {
+  return {.time = Time(std::chrono::microseconds(us)), .tid = tid, .value = value};
+}
+
+TEST(Latency, IsFromTheBlockToTheReturnOfTheCallThatSucceeded) {
+  const std::vector<WaitWindow> waits = {{100'000, 900'000}, {1'000'000, 1'900'000}, {2'000'000, 2'100'000}};
+  Seen seen;
+  // Sleeps between the waits do not count, nor does a second change in one wait.
+  seen.blocks = {event(2005, 1), event(50, 1), event(110, 1), event(1010, 1)};
+  seen.entered = {event(90, 7), event(150, 7), event(400, 7), event(1020, 7), event(1060, 7), event(2300, 7)};
+  // Another thread's calls are nobody's answer; the first try in the second wait failed.
+  seen.left = {event(95, 7),           event(155, 8),  event(160, 7), event(410, 7),
+               event(1030, 7, -EPERM), event(1070, 7), event(2310, 7)};
+  const Latencies result = latencies(waits, seen);
+  ASSERT_EQ(result.ms.size(), 2u);
+  EXPECT_NEAR(result.ms[0], 0.05, 1e-9);
+  EXPECT_NEAR(result.ms[1], 0.06, 1e-9);
+  EXPECT_EQ(result.missed, 1) << "the third came after the answer";
+}
+
+TEST(Apps, TheFigureBehindALabelIsRead) {
+  const auto wrk =
+      number_behind("  612 requests in 1.00s\nRequests/sec:  43536.33\nTransfer/sec: 35MB\n", "Requests/sec:");
+  ASSERT_TRUE(wrk);
+  EXPECT_DOUBLE_EQ(*wrk, 43536.33);
+  EXPECT_DOUBLE_EQ(*number_behind("\"test\",\"rps\"\n\"GET\",\"71312.70\",\"0.5\"\n", "\"GET\",\""), 71312.70);
+  EXPECT_FALSE(number_behind("tps = nothing", "tps = "));
+  EXPECT_FALSE(number_behind("", "tps = "));
+}
+
+TEST(Apps, EachHasItsMaker) {
+  for (const auto name : app_names()) EXPECT_NE(make_app(name), nullptr) << name;
+  EXPECT_EQ(make_app("emacs"), nullptr);
 }
 
 TEST(Attributes, ByHandIsWhatADonationAtBestGives) {

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "apps.h"
 #include "process.h"
 #include "sys/procfs.h"
 
@@ -51,7 +52,9 @@ class Swapbench : public testing::Test {
 
   Child start(std::vector<std::string> arguments) {
     Spawn spawn;
-    spawn.argv = {"/usr/bin/env", "TMPDIR=" + temp(), SWAPBENCH};
+    spawn.argv = {"/usr/bin/env", "TMPDIR=" + temp()};
+    spawn.argv.insert(spawn.argv.end(), environment_.begin(), environment_.end());
+    spawn.argv.emplace_back(SWAPBENCH);
     spawn.argv.insert(spawn.argv.end(), arguments.begin(), arguments.end());
     spawn.output = dir_->path() + "/out";
     spawn.errors = dir_->path() + "/err";
@@ -76,6 +79,7 @@ class Swapbench : public testing::Test {
   }
 
   std::unique_ptr<TempDir> dir_;
+  std::vector<std::string> environment_;  // NAME=VALUE
 };
 
 TEST_F(Swapbench, BadOptionsAreOneLineAndStatusTwo) {
@@ -85,9 +89,17 @@ TEST_F(Swapbench, BadOptionsAreOneLineAndStatusTwo) {
                                                      {"client-server", "--under", "nobody"},
                                                      {"client-server", "--client-nice", "-10", "--client-fifo", "3"},
                                                      {"client-server", "--cpus", "64", "--under", "vanilla"},
+                                                     {"client-server", "--server-nice", "20", "--under", "vanilla"},
                                                      {"multi-server", "--mechanism", "pipe"},
                                                      {"overhead", "--plot", "x.svg", "--under", "vanilla"},
                                                      {"pipeline", "--swapd", "/nonexistent"},
+                                                     {"latency", "--under", "vanilla,swapd"},
+                                                     {"latency", "--resource", "some"},
+                                                     {"overhead", "--observe", "bpf", "--loaded", "--under", "vanilla"},
+                                                     {"scale", "--threads", "0"},
+                                                     {"apps", "--apps", "emacs"},
+                                                     {"apps", "--under", "hand-set"},
+                                                     {"apps", "--seconds", "0"},
                                                      {"what"}};
   for (const auto& arguments : bad) {
     EXPECT_EQ(run(arguments), "exit 2") << testing::PrintToString(arguments);
@@ -105,6 +117,20 @@ TEST_F(Swapbench, MeasuresEveryMechanismVanillaAndByHand) {
     EXPECT_LE(line["p50_ms"].get<double>(), line["max_ms"].get<double>());
     EXPECT_EQ(line["iterations"], 3);
   }
+}
+
+// Whom a futex wakes is told by an observer of wakes alone, so that "all" has these for that observer only.
+TEST_F(Swapbench, MutexesAreAmongAllForBpfAndAreMeasuredWhereverTheyAreNamed) {
+  const std::vector<std::string> vanilla = {"--under", "vanilla", "--hogs", "0", "--iterations", "1", "--work-ms", "0"};
+  const auto with = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), "client-server");
+    words.insert(words.end(), vanilla.begin(), vanilla.end());
+    return run_json(words);
+  };
+  EXPECT_EQ(with({"--mechanism", "all", "--observe", "bpf"}).size(), 19u);
+  const auto lines = with({"--mechanism", "mutex-private,pi-mutex", "--observe", "seccomp", "--server-nice", "19"});
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[0]["server_nice"], 19);
 }
 
 TEST_F(Swapbench, SplitSessionsAndNiceClients) {
@@ -136,6 +162,40 @@ TEST_F(Swapbench, ABareSupervisorCostsSomething) {
   ASSERT_GE(lines.size(), 2u);
   EXPECT_EQ(lines[1]["under"], "bare");
   EXPECT_GT(lines[1]["added_us"].get<double>(), 0.5) << "a notification is more than a call";
+}
+
+TEST_F(Swapbench, WhatWatchingCostsIsMeasuredOfMechanismsCallsAndLoads) {
+  const auto lines = run_json({"overhead", "--observe", "bpf", "--under", "vanilla", "--mechanism",
+                               "pipe,condvar-private", "--iterations", "100", "--repeat", "1"});
+  ASSERT_EQ(lines.size(), 7u);
+  EXPECT_EQ(lines[2]["mechanism"], "getppid");
+  EXPECT_EQ(lines[3]["mechanism"], "ping-pong");
+  EXPECT_EQ(lines[6]["mechanism"], "hackbench");
+  EXPECT_TRUE(lines[6]["managed"].get<bool>());
+}
+
+TEST_F(Swapbench, ScaleCountsWhatTheKernelCounts) {
+  const auto lines = run_json({"scale", "--under", "vanilla", "--threads", "20", "--resources", "100", "--pairs", "1",
+                               "--rate", "2000", "--seconds", "0.5"});
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_EQ(lines[0]["threads"], 20);
+  EXPECT_EQ(lines[0]["resources_made"], 100);
+  EXPECT_GT(lines[0]["events_per_s"].get<double>(), 0);
+}
+
+// Where the programs are, they are run; where they are not, the package is named.
+TEST_F(Swapbench, AppsRunOrTheirPackageIsNamed) {
+  const std::vector<std::string> redis = {"apps",      "--apps", "redis",    "--under", "vanilla",
+                                          "--seconds", "0.2",    "--repeat", "1"};
+  if (!missing_program({"redis"})) {
+    const auto lines = run_json(redis);
+    ASSERT_EQ(lines.size(), 1u);
+    EXPECT_GT(lines[0]["throughput"].get<double>(), 0);
+  }
+  environment_ = {"PATH=/nonexistent"};
+  EXPECT_EQ(run(redis), "exit 2");
+  EXPECT_EQ(lines_of(err()).size(), 1u) << err();
+  EXPECT_THAT(err(), HasSubstr("Debian package redis-server"));
 }
 
 TEST_F(Swapbench, WritesAFigure) {
@@ -199,6 +259,28 @@ TEST_F(Swapbench, MeasuresUnderSwapd) {
   ASSERT_EQ(lines.size(), 2u);
   EXPECT_EQ(lines[0]["observer"], "seccomp");
   EXPECT_GT(lines[0]["donations_total"].get<int>(), 0);
+}
+
+TEST_F(Swapbench, ScaleAsksSwapdWhatItLost) {
+  const auto lines =
+      run_json({"scale", "--threads", "20", "--resources", "100", "--important", "5", "--pairs", "1", "--rate", "1000",
+                "--seconds", "0.5", "--observe", "seccomp", "--swapd", SWAPD, "--swapctl", SWAPCTL});
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_TRUE(lines[0].contains("events_lost"));
+  EXPECT_GE(lines[0]["managed_threads"].get<int>(), 20);
+  EXPECT_GT(lines[0]["rss_bytes"].get<std::uint64_t>(), 0u);
+}
+
+TEST_F(Swapbench, LatencyIsMeasuredFromTheKernelsRecords) {
+  const auto lines = run_json({"latency", "--iterations", "3", "--hogs", "0,1", "--observe", "seccomp", "--swapd",
+                               SWAPD, "--swapctl", SWAPCTL});
+  ASSERT_EQ(lines.size(), 4u);
+  for (const auto& line : lines) {
+    EXPECT_EQ(line["samples"].get<int>() + line["missed"].get<int>(), 3) << line;
+    EXPECT_GT(line["samples"].get<int>(), 0) << line;
+    EXPECT_GT(line["p50_us"].get<double>(), 0) << line;
+    EXPECT_EQ(line["records_lost"], 0) << line;
+  }
 }
 
 TEST_F(Swapbench, ACascadeUnderSwapdShowsItsChain) {

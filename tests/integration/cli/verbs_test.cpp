@@ -74,7 +74,7 @@ TEST_F(Verbs, TheUsersMistakeIsTwoAndTheRestIsOne) {
   EXPECT_EQ(unknown.err, "swapctl: no managed process or thread has the id 999\n");
   EXPECT_EQ(swapctl({"release", "999"}).status, 2);
   EXPECT_EQ(swapctl({"set", "999", "--other"}).status, 2);
-  const Outcome refused = swapctl({"enroll", "5"});
+  const Outcome refused = swapctl({"enroll", "999"});
   EXPECT_EQ(refused.status, 1);
   EXPECT_EQ(refused.err, "swapctl: start the program with swapctl run\n");
 }

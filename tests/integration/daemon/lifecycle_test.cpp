@@ -119,7 +119,7 @@ TEST_P(Lifecycle, embedded_ends_with_the_program) {
   EXPECT_EQ(out.out, "inside\n");
 }
 
-INSTANTIATE_TEST_SUITE_P(observers, Lifecycle, ::testing::Values("seccomp"),
+INSTANTIATE_TEST_SUITE_P(observers, Lifecycle, ::testing::Values("seccomp", "bpf"),
                          [](const auto& test) { return test.param; });
 
 TEST(Mistakes, are_one_line_and_status_2) {

@@ -97,7 +97,7 @@ Output run(const std::vector<std::string>& argv, std::chrono::seconds limit) {
   return result;
 }
 
-Session::Session(std::vector<std::string> extra, const std::string& config) {
+Session::Session(std::vector<std::string> extra, const std::string& config, std::vector<std::string> before) {
   if (::geteuid() != 0) {
     failure_ = "root is needed";
     return;
@@ -108,8 +108,9 @@ Session::Session(std::vector<std::string> extra, const std::string& config) {
     return;
   }
   dir_ = name;
-  std::vector<std::string> argv{SWAPD_BINARY, "--foreground", "--bus",       "none",
-                                "--socket",   path("s"),      "--state-dir", path("state")};
+  std::vector<std::string> argv = std::move(before);
+  argv.insert(argv.end(),
+              {SWAPD_BINARY, "--foreground", "--bus", "none", "--socket", path("s"), "--state-dir", path("state")});
   if (!config.empty()) {
     std::ofstream(path("config.toml")) << config;
     argv.insert(argv.end(), {"--config", path("config.toml")});

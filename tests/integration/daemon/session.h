@@ -26,7 +26,9 @@ bool eventually(const std::function<bool()>& condition, std::chrono::millisecond
 class Session {
  public:
   // extra: more options of swapd; config: the text of its policy file, empty for none.
-  explicit Session(std::vector<std::string> extra = {}, const std::string& config = "");
+  // before: words before swapd's own command line, of a program that starts it (setpriv …).
+  explicit Session(std::vector<std::string> extra = {}, const std::string& config = "",
+                   std::vector<std::string> before = {});
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;

@@ -1,0 +1,204 @@
+// apps: what programs that need no help lose under swapd's care. Each run starts the server anew, under swapd or not,
+// and measures it with its own load generator; the runs are interleaved, and compared in pairs.
+#include "apps.h"
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <map>
+
+#include "program_cost.h"
+#include "sys/bpf_tracer.h"
+#include "usage.h"
+#include "workload.h"
+
+namespace swapd::bench {
+
+namespace {
+
+double reaped_cpu_s() {
+  rusage used{};
+  ::getrusage(RUSAGE_CHILDREN, &used);
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6;
+  };
+  return seconds(used.ru_utime) + seconds(used.ru_stime);
+}
+
+struct Run {
+  double throughput = 0;
+  double load_cpu_s = 0;  // server and load generator
+  double swapd_share = 0, programs_share = 0;
+};
+
+class Bench {
+ public:
+  Bench(const Context& context, const std::string& dir) : context_(context), dir_(dir) {}
+
+  Status prepare(const std::string& name) {
+    auto app = make_app(name);
+    const std::string place = dir_ + "/" + name;
+    if (::mkdir(place.c_str(), 0711) != 0) return errno_error(place);
+    if (const auto done = app->prepare(place); !done) return Error(done.error()).in(name);
+    apps_[name] = std::move(app);
+    // What a generator that counts requests has to be told, and what warms the machine up.
+    const auto first = run(name, "vanilla", 1);
+    if (!first) return Error(first.error()).in(name);
+    guesses_[name] = first->throughput;
+    return Done{};
+  }
+
+  Result<Run> run(const std::string& name, const std::string& under, double seconds) {
+    const App& app = *apps_.at(name);
+    auto dir = TempDir::create();
+    if (!dir) return dir.error();
+    std::optional<Daemon> daemon;
+    std::vector<std::string> front;
+    if (under == "swapd") {
+      auto started = Daemon::start(context_.options, dir->path());
+      if (!started) return started.error();
+      daemon.emplace(std::move(*started));
+      front = {context_.options.swapctl, "--socket", daemon->socket(), "run", "--"};
+    }
+    auto server = start_server(app, front, dir->path() + "/server.log");
+    if (!server) return server.error();
+    auto result = load(app, guesses_[name], front, seconds, server->pid(), daemon ? &*daemon : nullptr);
+    server->signal(app.stop_signal());
+    const auto ended = server->wait(std::chrono::seconds(20));
+    if (result && !ended) return Error(ended.error()).in("ending the server");
+    if (daemon) {
+      const auto stopped = daemon->stop();
+      if (result && !stopped) return stopped.error();
+    }
+    return result;
+  }
+
+ private:
+  [[nodiscard]] Spawn spawn(std::vector<std::string> front, const std::vector<std::string>& words) const {
+    Spawn spawn;
+    spawn.argv = std::move(front);
+    spawn.argv.insert(spawn.argv.end(), words.begin(), words.end());
+    spawn.cpus = context_.cpus;
+    return spawn;
+  }
+  Result<Child> start_server(const App& app, const std::vector<std::string>& front, const std::string& log) const {
+    Spawn wanted = spawn(front, app.server());
+    wanted.output = wanted.errors = log;
+    wanted.death_signal = app.stop_signal();
+    auto server = Child::start(wanted);
+    if (!server) return server;
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (!app.answers()) {
+      const auto ended = server->wait(std::chrono::milliseconds(20));
+      if (ended) return Error(ECHILD, "the server ended (" + wait_text(*ended) + ")");
+      if (interrupted()) return Error(EINTR, "starting the server");
+      if (std::chrono::steady_clock::now() > until) return Error(ETIMEDOUT, "the server does not answer");
+    }
+    return server;
+  }
+  Result<Run> load(const App& app, double guess, const std::vector<std::string>& front, double seconds, pid_t server,
+                   const Daemon* daemon) const {
+    const auto used = [&] { return tree_cpu_s(server) + reaped_cpu_s(); };
+    const auto programs_ns = [&] {
+      double sum = 0;
+      for (const ProgramCost& cost : program_costs(daemon->pid())) sum += cost.total_ns;
+      return sum;
+    };
+    const double before = used(), swapd_before = daemon != nullptr ? process_cpu_s(daemon->pid()) : 0;
+    const double programs_before = daemon != nullptr ? programs_ns() : 0;
+    int status = 0;
+    const auto at_most = std::chrono::seconds(60 + std::llround(10 * seconds));
+    const auto output = run_for_output(spawn(front, app.load(seconds, guess)), status, at_most);
+    if (!output) return output.error();
+    if (status != 0) return Error(EPROTO, "the load generator ended with " + wait_text(status));
+    const auto throughput = app.throughput(*output);
+    if (!throughput) return throughput.error();
+    Run run{.throughput = *throughput, .load_cpu_s = used() - before};
+    if (daemon != nullptr && run.load_cpu_s > 0) {
+      run.swapd_share = (process_cpu_s(daemon->pid()) - swapd_before) / run.load_cpu_s;
+      run.programs_share = (programs_ns() - programs_before) / 1e9 / run.load_cpu_s;
+    }
+    return run;
+  }
+
+  const Context& context_;
+  std::string dir_;
+  std::map<std::string, std::unique_ptr<App>> apps_;
+  std::map<std::string, double> guesses_;
+};
+
+using Runs = std::map<std::pair<std::string, std::string>, std::vector<Run>>;  // by app and under
+
+std::vector<double> each(const std::vector<Run>& runs, double Run::*member) {
+  std::vector<double> values;
+  values.reserve(runs.size());
+  for (const Run& run : runs) values.push_back(run.*member);
+  return values;
+}
+
+// Throughput of all repeats, and against vanilla's run of the same repeat.
+void add_figures(Row& row, Runs& runs) {
+  const auto& own = runs[{row.setup.mechanism, row.setup.under}];
+  const auto throughputs = each(own, &Run::throughput);
+  row.extra.update({{"throughput", rounded(median(throughputs))},
+                    {"throughput_from", rounded(percentile(throughputs, 0))},
+                    {"throughput_to", rounded(percentile(throughputs, 100))},
+                    {"load_cpu_s", rounded(median(each(own, &Run::load_cpu_s)))}});
+  if (row.setup.under != "swapd") return;
+  row.extra["swapd_cpu_share"] = rounded(median(each(own, &Run::swapd_share)));
+  const auto& plain = runs[{row.setup.mechanism, "vanilla"}];
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < std::min(own.size(), plain.size()); ++i) {
+    ratios.push_back(own[i].throughput / plain[i].throughput);
+  }
+  if (ratios.empty()) return;
+  row.extra.update({{"ratio", rounded(median(ratios))},
+                    {"ratio_from", rounded(percentile(ratios, 0))},
+                    {"ratio_to", rounded(percentile(ratios, 100))}});
+}
+
+}  // namespace
+
+Result<std::vector<nlohmann::json>> run_apps(const Context& context) {
+  const Options& options = context.options;
+  auto dir = TempDir::create();
+  if (!dir) return dir.error();
+  if (::chmod(dir->path().c_str(), 0711) != 0) return errno_error(dir->path());
+  Bench bench(context, dir->path());
+  Runs runs;
+  std::vector<Case> cases;
+  for (const std::string& app : options.apps) {
+    if (const auto prepared = bench.prepare(app); !prepared) return prepared.error();
+    Setup setup{.mechanism = app, .iterations = 1};
+    setup.extra["seconds"] = options.seconds;
+    if (!options.history.empty()) setup.extra["history"] = options.history;
+    for (Setup& one : spread(setup, options)) {
+      cases.push_back({std::move(one), [&](const Setup& s) -> Result<Measured> {
+                         auto run = bench.run(s.mechanism, s.under, options.seconds);
+                         if (!run) return run.error();
+                         runs[{s.mechanism, s.under}].push_back(*run);
+                         return Measured{.samples_ms = {1000 / run->throughput}};
+                       }});
+    }
+  }
+  auto rows = measure(cases, options.repeat, options.progress);
+  if (!rows) return rows.error();
+  for (Row& row : *rows) {
+    add_figures(row, runs);
+    if (row.setup.under != "swapd" || options.observe != "bpf") continue;
+    // Once more, measured by the kernel: too dear for the runs that are compared.
+    const auto measuring = sys::BpfTracer::measure_costs();
+    if (!measuring) return measuring.error();
+    const auto run = bench.run(row.setup.mechanism, "swapd", options.seconds);
+    if (!run) return Error(run.error()).in("the programs' times");
+    row.extra["programs_cpu_share"] = rounded(run->programs_share);
+  }
+  return lines(*rows, options);
+}
+
+// All processes are other programs.
+Status apps_role(Role&) { return Error(EINVAL, "apps has no roles"); }
+
+}  // namespace swapd::bench

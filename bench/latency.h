@@ -1,0 +1,26 @@
+// From the kernel's records to latencies. Pure.
+#pragma once
+
+#include <vector>
+
+#include "kernel_events.h"
+#include "shared.h"
+
+namespace swapd::bench {
+
+struct Seen {
+  std::vector<KernelEvent> blocks;   // the requester left its CPU to sleep
+  std::vector<KernelEvent> entered;  // somebody entered sched_setattr for the provider
+  std::vector<KernelEvent> left;     // somebody left sched_setattr; the value is what it returned
+};
+
+struct Latencies {
+  std::vector<double> ms;
+  int missed = 0;  // waits without a block, or without new attributes before their end
+};
+
+// Per wait: from the first block in it to the first return of a sched_setattr for the provider that was entered after
+// the block, succeeded, and came back before the wait's end.
+[[nodiscard]] Latencies latencies(const std::vector<WaitWindow>& waits, Seen seen);
+
+}  // namespace swapd::bench

@@ -1,0 +1,181 @@
+// overhead --observe bpf: what it costs to be watched where nothing is trapped.
+//
+// (1) An iteration of client-server without work, of each mechanism. (2) A call that does not block. (3) Loads of
+// nothing but waits and wakes, under swapd's care and beside it: every switch of the machine asks whether a thread is
+// managed. (4) The same loads once more while the kernel measures swapd's programs, which is dear itself and therefore
+// not counted in (3).
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "loads.h"
+#include "overhead.h"
+#include "program_cost.h"
+#include "sys/bpf_tracer.h"
+#include "usage.h"
+
+namespace swapd::bench {
+
+namespace {
+
+constexpr Probe no_wait = {"getppid", nullptr, SYS_getppid, 50};
+constexpr int round_trips = 1000;  // a sample
+
+Status add_ping_pong(Team& team, bool managed) {
+  int there[2], back[2];
+  if (::pipe2(there, O_CLOEXEC) != 0) return errno_error("pipe");
+  const Fd there_read(there[0]), there_write(there[1]);
+  if (::pipe2(back, O_CLOEXEC) != 0) return errno_error("pipe");
+  const Fd back_read(back[0]), back_write(back[1]);
+  RoleSpec ping, pong;
+  ping.role.role = "ping";
+  ping.role.fds = {back[0], there[1]};
+  ping.important = managed;  // hence watched
+  pong.role.role = "pong";
+  pong.role.fds = {there[0], back[1]};
+  ping.outside = pong.outside = !managed;
+  if (Status added = team.add(ping); !added) return added;
+  return team.add(pong);
+}
+
+// Somebody for swapd to manage, where the load is not.
+Status add_idler(Team& team) {
+  RoleSpec idler;
+  idler.role.role = "idler";
+  return team.add(idler);
+}
+
+Result<Measured> load_once(const Context& context, const Setup& setup) {
+  auto made = Team::make(context, setup);
+  if (!made) return made.error();
+  Team& team = **made;
+  const bool managed = setup.extra["managed"];
+  if (setup.mechanism == "ping-pong") {
+    if (const auto added = add_ping_pong(team, managed); !added) return added.error();
+  } else {
+    RoleSpec hack;
+    hack.role.role = "hack";
+    hack.outside = !managed;
+    if (const auto added = team.add(hack); !added) return added.error();
+  }
+  if (const auto added = add_idler(team); !added) return added.error();
+  if (const auto begun = team.begin(); !begun) return begun.error();
+  const double swapd_before = team.daemon() != nullptr ? process_cpu_s(team.daemon()->pid()) : 0;
+  const auto done = team.line_of(0, team.limit());
+  if (!done) return done.error();
+  nlohmann::json extra = nlohmann::json::object();
+  const double load_s =
+      process_cpu_s(team.pid_of(0)) + (setup.mechanism == "ping-pong" ? process_cpu_s(team.pid_of(1)) : 0);
+  extra["load_cpu_s"] = rounded(load_s);
+  if (const Daemon* daemon = team.daemon(); daemon != nullptr) {
+    extra["swapd_cpu_share"] = rounded((process_cpu_s(daemon->pid()) - swapd_before) / load_s);
+    for (const ProgramCost& cost : program_costs(daemon->pid())) {
+      if (cost.runs > 0) extra["programs"].push_back({cost.name, cost.runs, cost.total_ns});
+    }
+  }
+  auto measured = team.finish_after_done();
+  if (measured) measured->extra.update(extra);
+  return measured;
+}
+
+std::vector<Setup> load_setups(const Options& options) {
+  std::vector<Setup> setups;
+  for (const char* load : {"ping-pong", "hackbench"}) {
+    for (const bool managed : {false, true}) {
+      for (const std::string& under : options.under) {
+        Setup setup{.mechanism = load, .under = under, .iterations = options.iterations};
+        if (setup.mechanism == "ping-pong") setup.iterations = std::max(1, options.iterations / 100);
+        setup.extra = {{"measure", setup.mechanism == "ping-pong" ? "round-trip" : "cpu-time"}, {"managed", managed}};
+        setups.push_back(std::move(setup));
+      }
+    }
+  }
+  return setups;
+}
+
+// The programs' times of one run, a row each. Their share is of the load's CPU time, and is what all switches of the
+// machine cost meanwhile.
+std::vector<Row> program_rows(const Setup& setup, const Measured& measured) {
+  std::vector<Row> rows;
+  const double load_ns = measured.extra["load_cpu_s"].get<double>() * 1e9;
+  for (const auto& program : measured.extra.value("programs", nlohmann::json::array())) {
+    const double total = program[2], each = total / program[1].get<double>();
+    Row row{.setup = setup};
+    row.setup.extra["measure"] = "program";
+    row.setup.extra["program"] = program[0];
+    row.repeats = {summarize({each / 1e6})};
+    row.median = row.repeats[0];
+    row.extra = {{"ns_a_run", rounded(each)}, {"runs", program[1]}, {"cpu_share", rounded(total / load_ns)}};
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+Result<std::vector<Row>> program_prices(const Context& context) {
+  std::vector<Row> rows;
+  if (std::ranges::find(context.options.under, "swapd") == context.options.under.end()) return rows;
+  const auto measuring = sys::BpfTracer::measure_costs();
+  if (!measuring) return measuring.error();
+  for (const Setup& setup : load_setups(context.options)) {
+    if (setup.under != "swapd") continue;
+    const auto measured = load_once(context, setup);
+    if (!measured) return Error(measured.error()).in("the programs' times");
+    for (Row& row : program_rows(setup, *measured)) rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+// Repeat by repeat against vanilla's run just before it: what drifts from one repeat to the next falls out.
+void add_differences(std::vector<Row>& rows) {
+  for (Row& row : rows) {
+    const auto plain = std::find_if(rows.begin(), rows.end(), [&](const Row& other) {
+      return other.setup.under == "vanilla" && other.setup.group() == row.setup.group();
+    });
+    if (plain == rows.end() || row.setup.under == "vanilla") continue;
+    std::vector<double> differences, ratios;
+    for (std::size_t i = 0; i < std::min(row.repeats.size(), plain->repeats.size()); ++i) {
+      differences.push_back((row.repeats[i].p50 - plain->repeats[i].p50) * 1000);
+      ratios.push_back(row.repeats[i].p50 / plain->repeats[i].p50);
+    }
+    row.extra["added_us"] = rounded(median(differences));
+    row.extra["added_us_from"] = rounded(percentile(differences, 0));
+    row.extra["added_us_to"] = rounded(percentile(differences, 100));
+    row.extra["ratio"] = rounded(median(ratios));
+  }
+}
+
+}  // namespace
+
+Result<std::vector<Row>> overhead_of_bpf(const Context& context) {
+  std::vector<Row> all;
+  const auto take = [&](Result<std::vector<Row>> rows, bool paired) -> Status {
+    if (!rows) return rows.error();
+    if (paired) add_differences(*rows);
+    std::move(rows->begin(), rows->end(), std::back_inserter(all));
+    return Done{};
+  };
+  if (const auto taken = take(price_per_iteration(context, context.options.repeat), true); !taken) return taken.error();
+  if (const auto taken = take(price_per_call(context, no_wait, false), false); !taken) return taken.error();
+  std::vector<Case> loads;
+  for (Setup& setup : load_setups(context.options)) {
+    loads.push_back({std::move(setup), [&context](const Setup& s) { return load_once(context, s); }});
+  }
+  if (const auto taken = take(measure(loads, context.options.repeat, context.options.progress), true); !taken) {
+    return taken.error();
+  }
+  if (const auto taken = take(program_prices(context), false); !taken) return taken.error();
+  return all;
+}
+
+Status load_role(Role& role) {
+  if (role.is("ping")) return ping_role(role, round_trips);
+  if (role.is("pong")) return pong_role(role);
+  if (role.is("hack")) return hack_role(role, std::max(1, role.options().iterations / 2));
+  if (Status go = role.wait_for_go(); !go) return go;
+  (void)role.hear();  // the idler: until the harness ends it
+  return Done{};
+}
+
+}  // namespace swapd::bench

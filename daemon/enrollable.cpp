@@ -1,0 +1,42 @@
+#include "enrollable.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace swapd::daemon {
+
+namespace {
+
+// As comm has them: cut off after 15 characters.
+constexpr std::array<std::string_view, 5> pillars{"dbus-daemon", "dbus-broker", "dbus-broker-lau", "systemd-journal",
+                                                  "systemd-udevd"};
+
+std::string program_of(const sys::Procfs& procfs, const std::string& pid) {
+  std::error_code gone;
+  return std::filesystem::read_symlink(procfs.root() + "/" + pid + "/exe", gone).string();
+}
+
+}  // namespace
+
+Status may_enroll(const sys::Procfs& procfs, pid_t tgid) {
+  const std::string pid = std::to_string(tgid);
+  const auto refuse = [&](const std::string& why) {
+    return Error(EINVAL, "process " + pid + " is " + why + ", which swapd never supervises");
+  };
+  if (tgid == 1) return refuse("the init process");
+  const std::string program = program_of(procfs, pid);
+  const auto line = procfs.cmdline(tgid);
+  if (program.empty() && line && line->empty()) {
+    const auto stat = procfs.stat(tgid);
+    if (stat && stat->state != 'Z') return refuse("a kernel thread");
+  }
+  if (!program.empty() && program == program_of(procfs, "self")) return refuse("a part of swapd");
+  if (const auto comm = procfs.comm(tgid); comm && std::ranges::find(pillars, *comm) != pillars.end())
+    return refuse("part of the system (" + *comm + ")");
+  return Done{};
+}
+
+}  // namespace swapd::daemon

@@ -1,0 +1,398 @@
+#include "observe/bpf_observer.h"
+
+#include <linux/futex.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "observe/compat_calls.h"
+#include "observe/syscall_table.h"
+
+namespace swapd::observe {
+
+namespace {
+
+constexpr std::size_t records_a_drain = 8192;  // the engine's turn stays bounded
+constexpr int most_tries = 4;
+constexpr Duration hint_rest = std::chrono::milliseconds(100);
+constexpr int longest_chain = 32;                // of silent waits
+constexpr std::size_t most_asked = 512;          // threads whose last waker is read to find out whom a thread has woken
+constexpr std::uint16_t sleeps_stopped = 4 | 8;  // sched.h: stopped by a signal, traced
+
+bool holds(const std::vector<Resource>& resources, const Resource& one) {
+  return std::ranges::find(resources, one) != resources.end();
+}
+
+// A wait that the call and its first argument tell from others. The members of a poll set are in memory.
+bool distinct(const WaitState& wait) {
+  const std::vector<Resource>& awaited = wait.awaited;
+  const bool one = std::ranges::all_of(awaited, [&](const Resource& r) {
+    return r.kind == awaited.front().kind && r.ids[0] == awaited.front().ids[0] && r.ids[1] == awaited.front().ids[1];
+  });
+  if (awaited.empty() || !one) return false;
+  switch (call_entry(wait.site.nr).kind) {
+    case CallKind::transfer:
+    case CallKind::accept:
+    case CallKind::epoll:
+    case CallKind::sysv_msg:
+    case CallKind::sysv_sem:
+    case CallKind::posix_mq:
+    case CallKind::flock:
+    case CallKind::fcntl:
+    case CallKind::signal_wait:
+    case CallKind::futex:
+      return true;
+    default:
+      return false;
+  }
+}
+
+CallSite site_of(const Member& member, std::int32_t call, const std::array<std::uint64_t, 6>& args, bool compat,
+                 std::uint16_t sleep) {
+  CallSite site{.tid = member.id.tid, .tgid = member.tgid, .nr = call, .args = args};
+  if ((sleep & sleeps_stopped) != 0) return {.tid = site.tid, .tgid = site.tgid};
+  if (compat) site.nr = native_call(call);
+  return site;
+}
+
+}  // namespace
+
+BpfObserver::BpfObserver(std::unique_ptr<sys::BpfTracer> tracer, const sys::Procfs& procfs, Resolver& resolver,
+                         Hooks hooks, int epoll)
+    : tracer_(std::move(tracer)),
+      procfs_(procfs),
+      hooks_(std::move(hooks)),
+      resolver_(resolver),
+      teller_(resolver, hooks_) {
+  epoll_event event{.events = EPOLLIN, .data = {.u64 = first_key}};
+  ::epoll_ctl(epoll, EPOLL_CTL_ADD, tracer_->fd(), &event);
+}
+
+BpfObserver::~BpfObserver() = default;
+
+// --- the managed set
+
+Status BpfObserver::manage(const Member& member) {
+  if (const auto known = managed_.find(member.id.tid); known != managed_.end() && known->second == member.id)
+    return Done{};
+  if (Status taken = tracer_->manage(member.id.tid); !taken) return taken;
+  managed_[member.id.tid] = member.id;
+  return Done{};
+}
+
+void BpfObserver::release(ThreadId thread) {
+  const auto found = managed_.find(thread.tid);
+  if (found == managed_.end() || found->second != thread) return;  // its tid is another thread's by now
+  managed_.erase(found);
+  // Whoever waits for it in silence is looked at again.
+  if (const auto slot = tracer_->slot(thread.tid); slot && slot->awaited_by != 0)
+    if (const auto waiter = watched_.find(slot->awaited_by); waiter != watched_.end() && !waiter->second->fresh) {
+      waiter->second->fresh = true;
+      fresh_.push_back(waiter->second.get());
+    }
+  (void)tracer_->unmanage(thread.tid);
+}
+
+void BpfObserver::forget(ThreadId thread) {
+  unwatch(thread);
+  if (const auto found = managed_.find(thread.tid); found != managed_.end() && found->second == thread)
+    managed_.erase(found);  // the kernel has let it go when it ended
+}
+
+void BpfObserver::watch(const Member& member, bool sender) {
+  auto& slot = watched_[member.id.tid];
+  if (slot && slot->wait.member.id == member.id) {
+    slot->sender = slot->sender || sender;
+    return;
+  }
+  if (slot) std::erase(fresh_, slot.get());
+  slot = std::make_unique<Watched>();
+  slot->wait.member = member;
+  slot->sender = sender;
+  (void)tracer_->watch(member.id.tid, true, true);  // gone: its exit is on the way
+  fresh_.push_back(slot.get());
+}
+
+void BpfObserver::unwatch(ThreadId thread) {
+  const auto found = watched_.find(thread.tid);
+  if (found == watched_.end() || found->second->wait.member.id != thread) return;
+  (void)tracer_->watch(thread.tid, false, false);
+  (void)tracer_->expect(thread.tid, 0, -1, 0);
+  std::erase(fresh_, found->second.get());
+  watched_.erase(found);
+}
+
+BpfObserver::Watched* BpfObserver::find(ThreadId thread) {
+  const auto found = watched_.find(thread.tid);
+  return found != watched_.end() && found->second->wait.member.id == thread ? found->second.get() : nullptr;
+}
+
+void BpfObserver::set_urgent(ThreadId thread, bool urgent) {
+  if (find(thread) != nullptr) (void)tracer_->watch(thread.tid, true, urgent);
+}
+
+void BpfObserver::expect(ThreadId thread, ThreadId provider) {
+  const Watched* w = find(thread);
+  if (w == nullptr) return;
+  const pid_t whom = w->ended.distinct ? provider.tid : 0;
+  (void)tracer_->expect(thread.tid, whom, w->ended.call, w->ended.arg);
+}
+
+void BpfObserver::look_if_silent(ThreadId thread, Time since, std::vector<Event>& out) {
+  Watched* w = find(thread);
+  if (w == nullptr || w->fresh) return;
+  const auto slot = tracer_->slot(thread.tid);
+  if (slot && slot->silent && slot->blocked_at < since) read_slot(*w, since, out);
+}
+
+// --- what has happened
+
+void BpfObserver::ready(std::uint64_t /*key*/, bool /*hung_up*/) { ++wakeups_; }
+
+std::optional<Time> BpfObserver::deadline() const { return fresh_.empty() ? std::nullopt : std::optional(Time{}); }
+
+void BpfObserver::drain(Time now, std::vector<Event>& out) {
+  report_new(now, out);
+  std::array<sys::BpfRecord, 64> records;
+  for (std::size_t total = 0; total < records_a_drain;) {
+    const std::size_t n = tracer_->read(records.data(), records.size());
+    for (const sys::BpfRecord& record : std::span(records).first(n)) take(record, out);
+    total += n;
+    if (n < records.size()) break;
+  }
+  look_for_losses(now, out);
+}
+
+void BpfObserver::report_new(Time now, std::vector<Event>& out) {
+  std::vector<Watched*> fresh;
+  fresh.swap(fresh_);
+  for (Watched* w : fresh) {
+    w->fresh = false;
+    read_slot(*w, now, out);
+    if (!w->wait.blocked) out.emplace_back(Woken{.time = now, .thread = w->wait.member.id, .unrelated = true});
+  }
+}
+
+void BpfObserver::take(const sys::BpfRecord& record, std::vector<Event>& out) {
+  using What = sys::BpfRecord::What;
+  using Life = sys::ProcEvent::What;
+  switch (record.what) {
+    case What::fork: {
+      if (!record.without_slot) managed_[record.tid] = {record.tid, record.start_time};
+      hooks_.lifecycle({.what = Life::fork,
+                        .time = record.time,
+                        .tid = record.tid,
+                        .tgid = record.tgid,
+                        .parent_tid = record.parent,
+                        .parent_tgid = record.parent_tgid,
+                        .start_time = record.start_time});
+      break;
+    }
+    case What::exec:
+      hooks_.lifecycle({.what = Life::exec,
+                        .time = record.time,
+                        .tid = record.tid,
+                        .tgid = record.tgid,
+                        .former_tid = record.former_tid});
+      break;
+    case What::exit:
+      hooks_.lifecycle({.what = Life::exit, .time = record.time, .tid = record.tid, .tgid = record.tgid});
+      break;
+    case What::left:
+      left(record, out);
+      break;
+    case What::blocked:
+    case What::woken: {
+      const auto found = watched_.find(record.tid);
+      if (found == watched_.end() || found->second->fresh) break;
+      Watched& w = *found->second;
+      if (record.what == What::blocked) {
+        // A block that fell between the watch and the look was told already.
+        if (record.time > w.wait.since)
+          block(w, record.time, record.call,
+                site_of(w.wait.member, record.call, record.args, record.compat, record.sleep), out);
+      } else if (record.blocked_at >= w.wait.since || (record.blocked_at == Time{} && record.time >= w.wait.since)) {
+        // Of an older wait it would be; one that began before the thread was managed has no beginning.
+        if (record.silent) tell_past_wait(w, record.blocked_at, out);
+        wake(w, record.time, &record.waker, out);
+      }
+      break;
+    }
+  }
+}
+
+// A silent wait that somebody else has ended than who was expected. What it waited in is in the slot, if it has not
+// blocked again.
+void BpfObserver::tell_past_wait(Watched& w, Time blocked_at, std::vector<Event>& out) {
+  const auto slot = tracer_->slot(w.wait.member.id.tid);
+  if (slot && slot->blocked_at == blocked_at && blocked_at > w.wait.since) block_in(w, *slot, out);
+}
+
+// Whoever waited for it in silence, and whoever waited for those.
+void BpfObserver::left(const sys::BpfRecord& record, std::vector<Event>& out) {
+  pid_t tid = record.waiter;
+  for (int depth = 0; tid != 0 && depth < longest_chain; ++depth) {
+    if (const auto found = watched_.find(tid); found != watched_.end() && !found->second->fresh)
+      read_slot(*found->second, record.time, out);
+    const auto slot = tracer_->slot(tid);
+    tid = slot ? slot->awaited_by : 0;
+  }
+}
+
+void BpfObserver::look_for_losses(Time now, std::vector<Event>& out) {
+  const std::uint64_t losses = tracer_->lost() + tracer_->without_slot();
+  if (losses == losses_) return;
+  hooks_.lost(losses - losses_);
+  losses_ = losses;
+  for (const auto& [tid, w] : watched_) read_slot(*w, now, out);
+}
+
+void BpfObserver::look(ThreadId thread, Time now, std::vector<Event>& out) {
+  if (Watched* w = find(thread); w != nullptr && !w->fresh) read_slot(*w, now, out);
+}
+
+void BpfObserver::read_slot(Watched& w, Time now, std::vector<Event>& out) {
+  const pid_t tid = w.wait.member.id.tid;
+  auto slot = tracer_->slot(tid);
+  for (int tries = 0; slot && slot->silent; ++tries) {  // it may have begun another silent wait meanwhile
+    if (tries == most_tries) return;
+    tracer_->break_silence(tid);
+    slot = tracer_->slot(tid);
+  }
+  if (!slot) return;  // gone, or never still: it counts as runnable
+  switch (slot->phase) {
+    case sys::ThreadSlot::Phase::unknown:
+      read_procfs(w, now, out);
+      break;
+    case sys::ThreadSlot::Phase::running:
+    case sys::ThreadSlot::Phase::woken:
+      if (w.wait.blocked) wake(w, std::max(slot->woken_at, w.wait.since), &slot->waker, out);
+      break;
+    case sys::ThreadSlot::Phase::blocked:
+      if (slot->blocked_at > w.wait.since) block_in(w, *slot, out);
+      break;
+  }
+}
+
+// It has slept since before it was managed.
+void BpfObserver::read_procfs(Watched& w, Time now, std::vector<Event>& out) {
+  const auto state = procfs_.syscall(w.wait.member.id.tid);
+  if (!state || state->running || w.wait.blocked) return;
+  const std::int32_t call = state->in_call ? state->nr : -1;
+  block(w, now, call, site_of(w.wait.member, call, state->args, false, 0), out);
+}
+
+void BpfObserver::block_in(Watched& w, const sys::ThreadSlot& slot, std::vector<Event>& out) {
+  block(w, slot.blocked_at, slot.call, site_of(w.wait.member, slot.call, slot.args, slot.compat, slot.sleep), out);
+}
+
+void BpfObserver::block(Watched& w, Time time, std::int32_t call, const CallSite& site, std::vector<Event>& out) {
+  w.call = call;
+  teller_.wake(w.wait, time, out);  // of the end of the last wait nothing was heard
+  teller_.block(w.wait, time, site, out);
+  if (w.sender) name_sent_to(w, out);
+}
+
+// Whom did this thread wake last? Probably the one it now waits for. Their slots tell; asked once a kind of wait.
+void BpfObserver::name_sent_to(Watched& w, std::vector<Event>& out) {
+  if (w.wait.awaited.empty() || managed_.size() > most_asked) return;
+  const bool same = w.hinted_call == w.wait.site.nr && w.hinted_arg == w.wait.site.args[0];
+  if (same && (w.hint_missed == Time::min() || w.wait.since - w.hint_missed < hint_rest)) return;
+  w.hinted_call = w.wait.site.nr;
+  w.hinted_arg = w.wait.site.args[0];
+  w.hint_missed = w.wait.since;
+  const pid_t own = w.wait.member.id.tid;
+  ThreadId woken;
+  Time last{};
+  for (const auto& [tid, id] : managed_) {
+    if (tid == own) continue;
+    const auto slot = tracer_->slot(tid);
+    if (!slot || slot->waker.tid != own || slot->woken_at <= last || slot->woken_at > w.wait.since) continue;
+    woken = id;
+    last = slot->woken_at;
+  }
+  if (!woken.valid()) return;
+  w.hint_missed = Time::min();
+  for (const Resource& resource : w.wait.awaited)
+    out.emplace_back(
+        Accessed{.time = w.wait.since, .thread = woken, .resource = resource, .evidence = Evidence::sent_to});
+}
+
+void BpfObserver::wake(Watched& w, Time time, const sys::Waker* waker, std::vector<Event>& out) {
+  if (!w.wait.blocked) return;
+  w.ended = {.distinct = distinct(w.wait), .call = w.call, .arg = w.wait.site.args[0]};
+  teller_.wake(w.wait, time, out);
+  credit(w, *waker, std::get<Woken>(out.back()));
+}
+
+// --- who ended the wait, and by what
+
+void BpfObserver::credit(Watched& w, const sys::Waker& waker, Woken& woken) {
+  const auto by = waker.tid == 0 || waker.kernel_thread ? std::nullopt : hooks_.identify(waker.tid);
+  if (!by) {
+    woken.unrelated = true;  // time, a device, a stranger
+    return;
+  }
+  Understood& last = w.understood;
+  if (last.waker != waker.tid || last.call != waker.call || last.arg != waker.args[0] || last.awaited != w.wait.awaited)
+    last = understand(w, *by, waker, woken.time);
+  woken.by = by->id;
+  woken.through = last.through;
+  woken.unrelated = last.unrelated || (waker.own_softirq && !last.through);
+}
+
+BpfObserver::Understood BpfObserver::understand(const Watched& w, const Member& by, const sys::Waker& waker,
+                                                Time time) {
+  Understood out{.waker = waker.tid, .call = waker.call, .arg = waker.args[0], .awaited = w.wait.awaited};
+  const CallSite site{.tid = by.id.tid,
+                      .tgid = by.tgid,
+                      .nr = waker.compat ? native_call(waker.call) : waker.call,
+                      .args = {waker.args[0], waker.args[1]}};
+  const CallKind kind = call_entry(site.nr).kind;
+  if (kind == CallKind::kill) {
+    // The receiver is the one that woke, whoever the call names. One that did not wait for a signal was interrupted.
+    const auto signal = std::ranges::find(out.awaited, ResourceKind::signal, &Resource::kind);
+    out.unrelated = signal == out.awaited.end();
+    if (!out.unrelated) out.through = *signal;
+    return out;
+  }
+  const Access access = resolver_.access(site);
+  for (const auto* resources : {&access.accessed, &access.released})
+    for (const Resource& resource : *resources)
+      if (!out.through && holds(out.awaited, resource)) out.through = resource;
+  if (out.through) return out;
+  if (!access.complete)
+    hooks_.ask_access({.thread = by.id, .time = time, .site = site});
+  else
+    out.unrelated = !access.accessed.empty() || !access.released.empty();
+  return out;
+}
+
+void BpfObserver::resolve_again(ThreadId thread) {
+  if (const Watched* w = find(thread)) teller_.resolve_again(w->wait);
+}
+
+void BpfObserver::answer(const WaitAnswer& answer, std::vector<Event>& out) {
+  Watched* w = find(answer.question.thread);
+  if (w == nullptr) return;
+  const std::size_t first = out.size();
+  teller_.answer(w->wait, answer, out);
+  if (out.size() != first && w->sender && w->wait.blocked) name_sent_to(*w, out);
+}
+
+void BpfObserver::answer(const AccessAnswer& answer, std::vector<Event>& out) {
+  for (const Resource& resource : answer.access.accessed)
+    out.emplace_back(Accessed{.time = answer.question.time,
+                              .thread = answer.question.thread,
+                              .resource = resource,
+                              .evidence = Evidence::woke});
+}
+
+Costs BpfObserver::costs() const {
+  return {.watched = watched_.size(), .wakeups = wakeups_, .polls = 0, .method = Costs::Method::bpf};
+}
+
+}  // namespace swapd::observe

@@ -1,0 +1,102 @@
+// The bpf observer: who waits and who wakes, from the scheduler itself (DESIGN.md section 4; docs/bpf.md).
+//
+// No call is touched and nothing is needed in the target. The kernel keeps the managed set; a watched thread's blocks
+// and wakes come as records, with the call it waits in and the call of whoever ended the wait. A wake names the
+// provider only where its call resolves to a resource that was awaited: a signal, a timeout, an unrelated descriptor
+// and a borrowed interrupt name nobody.
+#pragma once
+
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "observe/observer.h"
+#include "observe/wait_state.h"
+#include "sys/bpf_tracer.h"
+
+namespace swapd::observe {
+
+class BpfObserver final : public Observer {
+ public:
+  // epoll: the owner's set, see ready().
+  BpfObserver(std::unique_ptr<sys::BpfTracer> tracer, const sys::Procfs& procfs, Resolver& resolver, Hooks hooks,
+              int epoll);
+  ~BpfObserver() override;
+
+  [[nodiscard]] bool follows_children() const override { return true; }
+  [[nodiscard]] Status manage(const Member& member) override;
+  void release(ThreadId thread) override;
+  [[nodiscard]] bool inherits(pid_t tid) const override { return tracer_->manages(tid); }
+  void ready(std::uint64_t key, bool hung_up) override;
+  [[nodiscard]] std::optional<Time> deadline() const override;
+  void drain(Time now, std::vector<Event>& out) override;
+  void report_new(Time now, std::vector<Event>& out) override;
+  void watch(const Member& member, bool sender) override;
+  void unwatch(ThreadId thread) override;
+  void set_urgent(ThreadId thread, bool urgent) override;
+  void expect(ThreadId thread, ThreadId provider) override;
+  void look_if_silent(ThreadId thread, Time since, std::vector<Event>& out) override;
+  void look(ThreadId thread, Time now, std::vector<Event>& out) override;
+  void resolve_again(ThreadId thread) override;
+  void trace_wakes(ThreadId /*thread*/, bool /*at_once*/) override {}  // every wake names its waker
+  void untrace_wakes(ThreadId /*thread*/) override {}
+  void answer(const WaitAnswer& answer, std::vector<Event>& out) override;
+  void answer(const AccessAnswer& answer, std::vector<Event>& out) override;
+  void forget(ThreadId thread) override;
+  [[nodiscard]] Costs costs() const override;
+
+ private:
+  // How a waker's call was understood the last time; the same waker mostly comes again with the same call.
+  struct Understood {
+    pid_t waker = 0;
+    std::int32_t call = -1;
+    std::uint64_t arg = 0;
+    std::vector<Resource> awaited;
+    std::optional<Resource> through;
+    bool unrelated = false;
+  };
+  struct Watched {
+    WaitState wait;
+    bool sender = false;
+    bool fresh = true;       // its slot has not been read yet
+    std::int32_t call = -1;  // of the last wait, as the kernel numbers it
+    // The last wait that has ended: can it be told from others by its call and first argument, and which are they?
+    struct Ended {
+      bool distinct = false;
+      std::int32_t call = -1;
+      std::uint64_t arg = 0;
+    } ended;
+    // The last kind of wait for which it was asked who had been sent to, and when in vain.
+    std::int32_t hinted_call = -1;
+    std::uint64_t hinted_arg = 0;
+    Time hint_missed = Time::min();
+    Understood understood;
+  };
+
+  [[nodiscard]] Watched* find(ThreadId thread);
+  void left(const sys::BpfRecord& record, std::vector<Event>& out);
+  void read_slot(Watched& w, Time now, std::vector<Event>& out);
+  void read_procfs(Watched& w, Time now, std::vector<Event>& out);
+  void tell_past_wait(Watched& w, Time blocked_at, std::vector<Event>& out);
+  void block_in(Watched& w, const sys::ThreadSlot& slot, std::vector<Event>& out);
+  void block(Watched& w, Time time, std::int32_t call, const CallSite& site, std::vector<Event>& out);
+  void wake(Watched& w, Time time, const sys::Waker* waker, std::vector<Event>& out);
+  void credit(Watched& w, const sys::Waker& waker, Woken& woken);
+  Understood understand(const Watched& w, const Member& by, const sys::Waker& waker, Time time);
+  void name_sent_to(Watched& w, std::vector<Event>& out);
+  void take(const sys::BpfRecord& record, std::vector<Event>& out);
+  void look_for_losses(Time now, std::vector<Event>& out);
+
+  std::unique_ptr<sys::BpfTracer> tracer_;
+  const sys::Procfs& procfs_;
+  Hooks hooks_;
+  Resolver& resolver_;
+  WaitTeller teller_;
+  std::unordered_map<pid_t, std::unique_ptr<Watched>> watched_;
+  std::unordered_map<pid_t, ThreadId> managed_;
+  std::vector<Watched*> fresh_;
+  std::uint64_t wakeups_ = 0;
+  std::uint64_t losses_ = 0;  // of the tracer, that have been told
+};
+
+}  // namespace swapd::observe

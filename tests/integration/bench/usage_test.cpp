@@ -1,0 +1,52 @@
+// What processes and kernel programs have used.
+#include "usage.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <chrono>
+
+#include "program_cost.h"
+#include "sys/bpf_tracer.h"
+
+namespace swapd::bench {
+namespace {
+
+TEST(Usage, OfThisProcess) {
+  const double before = process_cpu_s(::getpid());
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (process_cpu_s(::getpid()) < before + 0.02 && std::chrono::steady_clock::now() < until) {
+  }
+  EXPECT_GE(process_cpu_s(::getpid()), before + 0.02);
+  EXPECT_GE(tree_cpu_s(::getpid()), before + 0.02);
+  EXPECT_GT(rss_bytes(::getpid()), 0u);
+  const auto switches = voluntary_switches(::getpid());
+  ::usleep(1000);
+  EXPECT_GT(voluntary_switches(::getpid()), switches);
+}
+
+TEST(Usage, WhoIsGoneHasUsedNothing) {
+  constexpr pid_t nobody = 5'000'000;  // above the largest that there can be
+  EXPECT_EQ(process_cpu_s(nobody), 0);
+  EXPECT_EQ(rss_bytes(nobody), 0u);
+  EXPECT_EQ(thread_cpu_s(::getpid(), "no such name"), 0);
+}
+
+TEST(ProgramCost, IsCountedForTheProcessThatHoldsThePrograms) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root: BPF";
+  EXPECT_TRUE(program_costs(::getpid()).empty());
+  const auto tracer = sys::BpfTracer::open({});
+  ASSERT_TRUE(tracer) << tracer.error().text();
+  const auto measuring = sys::BpfTracer::measure_costs();
+  ASSERT_TRUE(measuring) << measuring.error().text();
+  for (int i = 0; i < 100; ++i) ::usleep(100);
+  bool switched = false;
+  const auto costs = program_costs(::getpid());
+  for (const auto& cost : costs) switched = switched || (cost.name == "on_switch" && cost.runs >= 100);
+  EXPECT_EQ(costs.size(), 6u);
+  EXPECT_TRUE(switched);
+}
+
+}  // namespace
+}  // namespace swapd::bench
