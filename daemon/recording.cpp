@@ -1,5 +1,7 @@
 #include "recording.h"
 
+#include <utility>
+
 namespace swapd::daemon {
 
 namespace {

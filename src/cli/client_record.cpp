@@ -1,6 +1,7 @@
 // The connection while it records: lines arrive as signals, and the user may end it at any moment.
 #include <poll.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <ctime>

@@ -27,7 +27,7 @@ std::string milliseconds(Duration time) {
 }
 
 std::string lent(const SchedAttr& attr) {
-  const std::string policy(name(attr.policy));
+  std::string policy(name(attr.policy));
   if (attr.realtime()) return policy + ' ' + std::to_string(attr.rt_priority);
   if (attr.policy == SchedPolicy::idle) return policy;
   return (attr.policy == SchedPolicy::batch ? "batch nice " : "nice ") + std::to_string(attr.nice);

@@ -141,7 +141,8 @@ TEST_P(Record, a_recorder_that_is_killed_leaves_a_good_beginning_and_swapd_alone
   EXPECT_EQ(session->wait(again), 0) << "another one can begin";
 }
 
-INSTANTIATE_TEST_SUITE_P(observers, Record, ::testing::Values("seccomp"), [](const auto& test) { return test.param; });
+INSTANTIATE_TEST_SUITE_P(observers, Record, ::testing::Values("seccomp", "bpf"),
+                         [](const auto& test) { return test.param; });
 
 }  // namespace
 }  // namespace swapd::test

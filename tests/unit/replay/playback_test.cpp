@@ -68,13 +68,12 @@ std::string recorded(std::uint64_t gap = 0, bool ended = true) {
 TEST(Playback, PrintsEachChangeAndASummary) {
   const Played played = play(recorded());
   EXPECT_TRUE(played.same);
-  EXPECT_THAT(
-      played.out,
-      ElementsAre("     0.004000000  1001 lends fifo 49 to 1002 1003 for socket:1",
-                  "     0.004000000  1004 lends nice -5 to 1005 for socket:3, one of several, for 100.000 ms",
-                  "     0.005000000  1004 lends nice -5 to 1006 for socket:3, one of several, for 100.000 ms",
-                  "     0.006000000  1001 ends",  //
-                  "9 events, 3 decisions in 0.006000000 s; all as in the live run"));
+  EXPECT_THAT(played.out,
+              ElementsAre("     0.004000000  1001 lends fifo 49 to 1002 1003 for socket:1",
+                          "     0.004000000  1004 lends nice -5 to 1005 for socket:3, one of several, for 100.000 ms",
+                          "     0.005000000  1004 lends nice -5 to 1006 for socket:3, one of several, for 100.000 ms",
+                          "     0.006000000  1001 ends",  //
+                          "9 events, 3 decisions in 0.006000000 s; all as in the live run"));
 }
 
 TEST(Playback, PrintsTheSameAsJson) {
