@@ -9,8 +9,7 @@
 #include <cmath>
 #include <map>
 
-#include "program_cost.h"
-#include "sys/bpf_tracer.h"
+#include "sys/bpf_usage.h"
 #include "usage.h"
 #include "workload.h"
 
@@ -103,7 +102,7 @@ class Bench {
     const auto used = [&] { return tree_cpu_s(server) + reaped_cpu_s(); };
     const auto programs_ns = [&] {
       double sum = 0;
-      for (const ProgramCost& cost : program_costs(daemon->pid())) sum += cost.total_ns;
+      for (const auto& cost : sys::bpf_costs(daemon->pid())) sum += static_cast<double>(cost.total.count());
       return sum;
     };
     const double before = used(), swapd_before = daemon != nullptr ? process_cpu_s(daemon->pid()) : 0;
@@ -189,7 +188,7 @@ Result<std::vector<nlohmann::json>> run_apps(const Context& context) {
     add_figures(row, runs);
     if (row.setup.under != "swapd" || options.observe != "bpf") continue;
     // Once more, measured by the kernel: too dear for the runs that are compared.
-    const auto measuring = sys::BpfTracer::measure_costs();
+    const auto measuring = sys::measure_bpf_costs();
     if (!measuring) return measuring.error();
     const auto run = bench.run(row.setup.mechanism, "swapd", options.seconds);
     if (!run) return Error(run.error()).in("the programs' times");

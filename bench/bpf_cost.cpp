@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "sys/bpf_tracer.h"
+#include "sys/bpf_usage.h"
 
 namespace {
 
@@ -136,9 +137,9 @@ int main() {
     const PingPong pair;
     const auto tracer = prepare(series, pair);
     if (tracer == nullptr) continue;
-    const auto measuring = BpfTracer::measure_costs();
+    const auto measuring = swapd::sys::measure_bpf_costs();
     (void)pair.run();
-    for (const auto& cost : tracer->costs())
+    for (const auto& cost : swapd::sys::bpf_costs(::getpid()))
       if (cost.runs > 1000)
         std::printf("%-20s %-10s %8llu %10.1f\n", series.name, cost.name.c_str(),
                     static_cast<unsigned long long>(cost.runs),

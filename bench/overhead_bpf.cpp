@@ -12,8 +12,7 @@
 
 #include "loads.h"
 #include "overhead.h"
-#include "program_cost.h"
-#include "sys/bpf_tracer.h"
+#include "sys/bpf_usage.h"
 #include "usage.h"
 
 namespace swapd::bench {
@@ -71,8 +70,8 @@ Result<Measured> load_once(const Context& context, const Setup& setup) {
   extra["load_cpu_s"] = rounded(load_s);
   if (const Daemon* daemon = team.daemon(); daemon != nullptr) {
     extra["swapd_cpu_share"] = rounded((process_cpu_s(daemon->pid()) - swapd_before) / load_s);
-    for (const ProgramCost& cost : program_costs(daemon->pid())) {
-      if (cost.runs > 0) extra["programs"].push_back({cost.name, cost.runs, cost.total_ns});
+    for (const auto& cost : sys::bpf_costs(daemon->pid())) {
+      if (cost.runs > 0) extra["programs"].push_back({cost.name, cost.runs, cost.total.count()});
     }
   }
   auto measured = team.finish_after_done();
@@ -116,7 +115,7 @@ std::vector<Row> program_rows(const Setup& setup, const Measured& measured) {
 Result<std::vector<Row>> program_prices(const Context& context) {
   std::vector<Row> rows;
   if (std::ranges::find(context.options.under, "swapd") == context.options.under.end()) return rows;
-  const auto measuring = sys::BpfTracer::measure_costs();
+  const auto measuring = sys::measure_bpf_costs();
   if (!measuring) return measuring.error();
   for (const Setup& setup : load_setups(context.options)) {
     if (setup.under != "swapd") continue;

@@ -6,12 +6,7 @@ namespace swapd::daemon {
 
 namespace {
 
-constexpr std::size_t most_looks = 32;  // at threads that may have been woken, in one batch
-constexpr int explore_rounds = 16;      // depth of a wait tree that one batch may open up
 constexpr auto newly_waiting = std::chrono::seconds(1);
-constexpr std::size_t most_scanned = 4096;
-constexpr std::size_t most_expecting = 1024;  // looked at in one tick
-constexpr auto longest_silence = std::chrono::milliseconds(10);
 
 bool same_wait(const decide::Donation& a, const decide::Donation& b) {
   return a.requester == b.requester && a.resource == b.resource && a.path.front() == b.path.front();
@@ -38,7 +33,8 @@ void Donor::apply(const Event& event) {
 }
 
 void Donor::decide(Time now) {
-  const std::vector<ThreadId> requesters(waiting_.begin(), waiting_.end());
+  std::erase_if(active_, [&](ThreadId id) { return !waiting_.contains(id); });
+  const std::vector<ThreadId> requesters(active_.begin(), active_.end());
   current_ = decider_.decide(model_, requesters, now);
   if (records_ != nullptr) records_->decided(requesters, current_, now);
 }
@@ -69,170 +65,62 @@ void Donor::take(const Event& event) {
     if (!listed && !alone) return;
   }
   if (const auto* woken = std::get_if<Woken>(&event)) learn_whom_to_expect(*woken);
+  touch_what_it_changes(event);  // what ends is known before …
   apply(event);
   if (const auto* blocked = std::get_if<Blocked>(&event)) {
     newly_blocked_.push_back(blocked->thread);
     const MemberThread* member = members_.thread(blocked->thread);
     if (member != nullptr && important(*member) && !blocked->awaited.empty())
-      waiting_.insert(blocked->thread);
+      begin_wait(blocked->thread);
     else if (waiting_.contains(blocked->thread) && blocked->awaited.empty())
       wait_ended(blocked->thread);
   } else if (const auto* woken = std::get_if<Woken>(&event)) {
     if (waiting_.contains(woken->thread)) wait_ended(woken->thread);
-  } else if (std::holds_alternative<Enrolled>(event)) {
-    ranks_changed_ = true;
+  } else if (const auto* enrolled = std::get_if<Enrolled>(&event)) {
+    enrolled_.push_back(enrolled->thread);
   }
+  touch_what_it_changes(event);  // … and what begins after
 }
 
-// Where one thread alone can end a wait, and does, nothing is to be learnt from the next one, nor to be done as long as
-// that thread has a CPU. Where there is a choice, the same once its confidence cannot rise further.
-void Donor::learn_whom_to_expect(const Woken& woken) {
-  const auto found = watched_.find(woken.thread);
-  if (found == watched_.end()) return;
-  const ThreadId by = woken.by && !woken.unrelated ? *woken.by : ThreadId{};
-  if (by == found->second.expected) return;
-  ThreadId expected;
-  const auto view = by.valid() ? model_.thread(woken.thread) : std::nullopt;
-  if (view && view->state == model::RunState::blocked) {
-    for (const Resource& resource : view->awaited) {
-      const auto providers = model_.providers(resource, woken.thread);
-      const auto provider = std::ranges::find(providers, by, &model::ProviderView::thread);
-      if (provider == providers.end()) continue;
-      const auto& settings = model_.settings().kinds.at(static_cast<std::size_t>(resource.kind));
-      if (providers.size() == 1 || provider->confidence >= 2 * settings.base_confidence) expected = by;
-    }
-  }
-  if (expected == found->second.expected) return;
-  if (!found->second.expected.valid()) expecting_.push_back(woken.thread);
-  found->second.expected = expected;
-  observer_.expect(woken.thread, expected);
-}
-
-// What was expected may be wrong by now: no wait goes on in silence for long.
-void Donor::look_at_silent_waits(Time now) {
-  std::erase_if(expecting_, [&](ThreadId thread) {
-    const auto watch = watched_.find(thread);
-    return watch == watched_.end() || !watch->second.expected.valid();
+void Donor::begin_wait(ThreadId requester) {
+  waiting_.insert(requester);
+  active_.insert(requester);
+  const auto view = model_.thread(requester);
+  if (!view) return;
+  const bool sysv = std::ranges::any_of(view->awaited, [](const Resource& resource) {
+    return resource.kind == ResourceKind::sysv_sem || resource.kind == ResourceKind::sysv_msg;
   });
-  std::vector<Event> events;
-  for (std::size_t i = 0; i < std::min(expecting_.size(), most_expecting); ++i)
-    observer_.look_if_silent(expecting_[next_expecting_++ % expecting_.size()], now - longest_silence, events);
-  for (const Event& event : events) take(event);
+  if (sysv) sysv_waits_.push_back({requester, view->since});
 }
 
-bool Donor::may_watch(ThreadId thread) const {
-  const MemberThread* member = members_.thread(thread);
-  const MemberProcess* process = member == nullptr ? nullptr : members_.process(member->tgid);
-  return process != nullptr && process->managed;
+// Its state has changed, or what it provides: whoever waits for it must be decided anew.
+void Donor::touch(ThreadId thread) {
+  if (waiting_.empty()) return;
+  if (waiting_.contains(thread)) active_.insert(thread);
+  for (const ThreadId waiter : model_.waiters_on(thread))
+    if (waiting_.contains(waiter)) active_.insert(waiter);
 }
 
-void Donor::watch(ThreadId thread, bool is_important, Time now) {
-  if (!may_watch(thread)) return;
-  const MemberThread* member = members_.thread(thread);
-  Watch& watch = watched_[thread];
-  watch.last_needed = now;
-  if (watch.important || is_important) {
-    if (!watch.urgent) observer_.set_urgent(thread, true);
-    watch.important = watch.urgent = true;
-  } else if (watch.urgent) {
-    urgent_.push_back(thread);
-  }
-  observer_.watch({thread, member->tgid}, watch.important);
+void Donor::touch(const Resource& resource) {
+  if (waiting_.empty()) return;
+  for (const ThreadId waiter : model_.waiters_on(resource))
+    if (waiting_.contains(waiter)) active_.insert(waiter);
 }
 
-// Which threads could lend anything? Only those above the lowest managed one.
-void Donor::rank_watches(Time now) {
-  ranks_changed_ = false;
-  for (auto& [id, watch] : watched_) watch.important = false;
-  for (const auto& [tid, member] : members_.threads())
-    if (important(member)) watch(member.id, true, now);
-  std::erase_if(waiting_, [&](ThreadId id) {
-    const MemberThread* member = members_.thread(id);
-    const bool gone = member == nullptr || !important(*member);
-    if (gone) forget_decision(id);
-    return gone;
-  });
-  // A thread that has become important while it was watched as a provider may be waiting already.
-  for (const auto& [id, w] : watched_) {
-    if (!w.important && w.urgent && std::ranges::find(urgent_, id) == urgent_.end()) urgent_.push_back(id);
-    if (!w.important) continue;
-    const auto view = model_.thread(id);
-    if (view && view->state == model::RunState::blocked && !view->awaited.empty()) waiting_.insert(id);
-  }
-}
-
-// Marks what the wait trees need. True: some of it is not looked at yet.
-bool Donor::unexplored(Time now) {
-  bool found = false;
-  for (const ThreadId requester : waiting_) {
-    for (const ThreadId thread : model_.wait_tree(requester)) {
-      const auto watch = watched_.find(thread);
-      if (watch == watched_.end()) {
-        found = found || may_watch(thread);
-        continue;
-      }
-      watch->second.last_needed = now;
-      if (watch->second.urgent) continue;
-      watch->second.urgent = true;
-      urgent_.push_back(thread);
-      observer_.set_urgent(thread, true);
-    }
-  }
-  return found;
-}
-
-// Whom nobody waits for any more is heard of with the next batch.
-void Donor::calm_the_others(Time now) {
-  std::erase_if(urgent_, [&](ThreadId thread) {
-    const auto watch = watched_.find(thread);
-    if (watch == watched_.end() || watch->second.important) return true;
-    if (watch->second.last_needed == now) return false;
-    watch->second.urgent = false;
-    observer_.set_urgent(thread, false);
-    return true;
-  });
-}
-
-// Looks at every thread that the requester may be waiting for, as deep as the waits go.
-void Donor::explore(ThreadId requester, Time now) {
-  for (int round = 0; round < explore_rounds; ++round) {
-    bool grown = false;
-    for (const ThreadId thread : model_.wait_tree(requester)) {
-      const auto found = watched_.find(thread);
-      if (found != watched_.end()) {
-        found->second.last_needed = now;
-        continue;
-      }
-      if (!may_watch(thread)) continue;
-      watch(thread, false, now);
-      grown = true;
-    }
-    if (!grown) return;
-    scratch_.clear();
-    observer_.report_new(now, scratch_);
-    const std::vector<Event> batch = std::move(scratch_);
-    scratch_ = {};
-    for (const Event& event : batch) take(event);
-    if (!waiting_.contains(requester)) return;
-  }
-}
-
-// Whoever a thread that has just blocked waits for may have been woken by its last message and be waiting for a CPU: it
-// is runnable, and is favoured, though it has left no record yet.
-void Donor::look_again(Time now) {
-  for (std::size_t i = 0; i < newly_blocked_.size(); ++i) {
-    std::size_t looked = 0;
-    for (const ThreadId id : model_.wait_tree(newly_blocked_[i])) {
-      const auto view = model_.thread(id);
-      if (!view || view->state != model::RunState::blocked || !watched_.contains(id)) continue;
-      if (++looked > most_looks) break;
-      std::vector<Event> events;
-      observer_.look(id, now, events);
-      for (const Event& event : events) take(event);
-    }
-    if (i > most_looks) break;
-  }
-  newly_blocked_.clear();
+void Donor::touch_what_it_changes(const Event& event) {
+  std::visit(
+      [&](const auto& e) {
+        using T = std::decay_t<decltype(e)>;
+        if constexpr (std::is_same_v<T, Accessed> || std::is_same_v<T, Released> || std::is_same_v<T, Holders>)
+          touch(e.resource);
+        else if constexpr (std::is_same_v<T, QuantumUsed>)
+          touch(e.requester);
+        else
+          touch(e.thread);
+        if constexpr (std::is_same_v<T, Woken>)
+          if (e.through) touch(*e.through);  // its waker may be a new provider
+      },
+      event);
 }
 
 void Donor::remember_depths() {
@@ -242,52 +130,13 @@ void Donor::remember_depths() {
   }
 }
 
-void Donor::ask_for_providers(ThreadId requester, Time now, bool again) {
-  std::vector<Resource> wanted = model_.unprovided(requester);
-  // Locks change hands without a call that is seen: who holds them is asked anew at each wait and while it lasts.
-  std::vector<ThreadId> tree = model_.wait_tree(requester);
-  tree.push_back(requester);
-  for (const ThreadId id : tree) {
-    const auto view = model_.thread(id);
-    if (!view) continue;
-    for (const Resource& resource : view->awaited) {
-      const bool lock = resource.kind == ResourceKind::flock || resource.kind == ResourceKind::record_lock;
-      if ((lock || again) && std::ranges::find(wanted, resource) == wanted.end()) wanted.push_back(resource);
-    }
-    std::vector<Resource> due;
-    for (const Resource& resource : view->awaited) {
-      if (std::ranges::find(wanted, resource) == wanted.end()) continue;
-      const auto scanned = scanned_.find(resource);
-      const bool lock = resource.kind == ResourceKind::flock || resource.kind == ResourceKind::record_lock;
-      if (scanned != scanned_.end() && scanned->second >= view->since && now - scanned->second < settings_.rescan)
-        continue;
-      if (!lock && scanned != scanned_.end() && now - scanned->second < settings_.rescan / 10) continue;
-      scanned_[resource] = now;
-      due.push_back(resource);
-    }
-    if (again && !due.empty()) observer_.resolve_again(id);
-    if (!due.empty()) worker_.ask(ScanQuestion{id, std::move(due), members_.managed_pids()});
-  }
-  if (scanned_.size() > most_scanned)
-    std::erase_if(scanned_, [&](const auto& s) { return now - s.second > settings_.rescan; });
-}
-
-void Donor::found(const ScanAnswer& answer, Time now) {
-  for (const observe::Found& found : answer.found) {
-    if (found.unenrolled.empty())
-      unenrolled_.erase(found.resource);
-    else
-      unenrolled_[found.resource] = found.unenrolled;
-    take(Holders{.time = now, .resource = found.resource, .evidence = found.evidence, .threads = found.threads});
-  }
-  if (unenrolled_.size() > most_scanned) unenrolled_.clear();
-}
-
-bool Donor::needs_calls_at_once(Time now) const {
-  return std::ranges::any_of(waiting_, [&](ThreadId requester) {
-    const auto view = model_.thread(requester);
-    if (!view || now - view->since > newly_waiting) return false;
-    return std::ranges::any_of(model_.unprovided(requester), [](const Resource& resource) {
+bool Donor::needs_calls_at_once(Time now) {
+  std::erase_if(sysv_waits_, [&](const NewWait& wait) {
+    const auto view = model_.thread(wait.requester);
+    return !view || view->since != wait.since || !waiting_.contains(wait.requester) || now - wait.since > newly_waiting;
+  });
+  return std::ranges::any_of(sysv_waits_, [&](const NewWait& wait) {
+    return std::ranges::any_of(model_.unprovided(wait.requester), [](const Resource& resource) {
       return resource.kind == ResourceKind::sysv_sem || resource.kind == ResourceKind::sysv_msg;
     });
   });
@@ -335,9 +184,10 @@ void Donor::apply_boosts(Time now) {
 }
 
 void Donor::reconcile(Time now) {
-  if (ranks_changed_) rank_watches(now);
-  const std::vector<ThreadId> open(waiting_.begin(), waiting_.end());
-  if (unexplored(now)) {
+  if (ranks_changed_ || !enrolled_.empty() || members_.lowest_rank() != ranked_lowest_) rank_watches(now);
+  std::erase_if(active_, [&](ThreadId id) { return !waiting_.contains(id); });
+  const std::vector<ThreadId> open(active_.begin(), active_.end());
+  if (unexplored(open, now)) {
     // First the help, then the look: to open a watch takes a while, and waits for a thread that is in execve(2).
     decide(now);
     apply_boosts(now);
@@ -346,9 +196,11 @@ void Donor::reconcile(Time now) {
   for (const ThreadId requester : open) {
     if (waiting_.contains(requester)) ask_for_providers(requester, now, false);
   }
-  calm_the_others(now);
   look_again(now);
   decide(now);
+  // Who lends nothing now is left alone until something changes that it waits for.
+  active_.clear();
+  for (const decide::Donation& donation : current_) active_.insert(donation.requester);
   for (const decide::Donation& donation : current_) {
     const auto lingering = lingering_.find(donation.requester);
     if (lingering == lingering_.end()) continue;
@@ -383,7 +235,7 @@ void Donor::tick(Time now) {
       end_linger(timer.requester);
     } else {
       timer.wall_end = now + timer.period;
-      apply(QuantumUsed{.time = now, .requester = timer.requester});
+      take(QuantumUsed{.time = now, .requester = timer.requester});
     }
   }
   for (const decide::Donation& donation : std::vector(current_)) {
@@ -392,8 +244,8 @@ void Donor::tick(Time now) {
     observer_.look(donation.requester, now, events);
     for (const Event& event : events) take(event);
   }
-  for (const ThreadId requester : std::vector<ThreadId>(waiting_.begin(), waiting_.end()))
-    ask_for_providers(requester, now, true);
+  look_after_waits(now);
+  calm_the_others(now);
   std::vector<ThreadId> idle;
   for (const auto& [id, w] : watched_)
     if (!w.important && now - w.last_needed > settings_.keep_watch) idle.push_back(id);
@@ -407,6 +259,7 @@ void Donor::tick(Time now) {
 
 void Donor::forget(ThreadId thread, bool exited) {
   waiting_.erase(thread);
+  active_.erase(thread);
   forget_decision(thread);
   end_linger(thread);
   std::erase_if(lingering_, [&](const auto& l) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -52,7 +53,7 @@ class Donor {
   [[nodiscard]] const std::vector<decide::Donation>& donations() const { return current_; }
   [[nodiscard]] const std::unordered_map<Resource, std::vector<ThreadId>>& unenrolled() const { return unenrolled_; }
   // Somebody important has just begun to wait for what only a call that is still to come can name a provider of.
-  [[nodiscard]] bool needs_calls_at_once(Time now) const;
+  [[nodiscard]] bool needs_calls_at_once(Time now);
   // What model and decider are fed with goes there, too.
   void record_to(RecordRing& ring) { records_ = &ring; }
   [[nodiscard]] std::unique_ptr<RecordRing::Opening> opening(Time now) const;
@@ -92,7 +93,14 @@ class Donor {
   };
 
   void rank_watches(Time now);
-  [[nodiscard]] bool unexplored(Time now);
+  void rank_one(const MemberThread& member, Time now);
+  void touch(ThreadId thread);
+  void touch(const Resource& resource);
+  void touch_what_it_changes(const Event& event);
+  void begin_wait(ThreadId requester);
+  bool need(ThreadId thread, Time now);
+  [[nodiscard]] bool unexplored(const std::vector<ThreadId>& open, Time now);
+  void look_after_waits(Time now);
   void explore(ThreadId requester, Time now);
   void look_again(Time now);
   void remember_depths();
@@ -130,6 +138,16 @@ class Donor {
 
   std::unordered_map<ThreadId, Watch> watched_;
   std::unordered_set<ThreadId> waiting_;  // important and blocked on something that somebody may provide
+  // Those of them that lend, or for which something has changed since it was decided last: the others need no look.
+  std::unordered_set<ThreadId> active_;
+  std::vector<ThreadId> round_;     // of waiting_: still to be looked after in this round
+  std::vector<ThreadId> enrolled_;  // since the ranks were looked at
+  int ranked_lowest_ = 0;
+  struct NewWait {
+    ThreadId requester;
+    Time since{};
+  };
+  std::deque<NewWait> sysv_waits_;  // that have begun lately
   std::vector<decide::Donation> current_;
   std::unordered_map<ThreadId, Lingering> lingering_;       // by requester
   std::unordered_map<ThreadId, decide::Donation> deepest_;  // by requester: the longest way of its present wait

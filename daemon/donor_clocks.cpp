@@ -17,6 +17,7 @@ constexpr std::size_t most_timers = 128;  // idle ones are dropped past this
 // kept waiting by it.
 void Donor::wait_ended(ThreadId requester) {
   waiting_.erase(requester);
+  active_.erase(requester);
   forget_decision(requester);
   if (const auto timer = quantum_timer_.find(requester); timer != quantum_timer_.end()) {
     if (const auto t = timers_.find(timer->second); t != timers_.end()) {
@@ -115,7 +116,7 @@ void Donor::timer_expired(std::uint64_t key, bool hung_up, Time now) {
     case Timer::Use::quantum:
       if (timer.perf) timer.perf->arm(timer.period);
       timer.wall_end = now + timer.period;
-      apply(QuantumUsed{.time = now, .requester = requester});
+      take(QuantumUsed{.time = now, .requester = requester});
       break;
     case Timer::Use::linger:
       end_linger(requester);

@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::uint64_t key_wake = 1;
 constexpr auto roster_period = std::chrono::seconds(1);
-constexpr std::size_t most_followed = 8;  // threads whose CPUs the engine keeps off
+constexpr auto roster_period_a_thread = std::chrono::milliseconds(1);  // reading one takes some 20 us
+constexpr std::size_t most_followed = 8;                               // threads whose CPUs the engine keeps off
 constexpr auto competitors_period = std::chrono::milliseconds(500);
 
 void ring(int fd) {
@@ -33,6 +34,7 @@ Engine::Engine(const sys::Procfs& procfs, const sys::Scheduler& scheduler, const
                observe::Resolver& resolver, const Clock& clock, Options options, std::unique_ptr<sys::BpfTracer> tracer)
     : procfs_(procfs),
       scheduler_(scheduler),
+      resolver_(resolver),
       clock_(clock),
       options_(std::move(options)),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
@@ -224,7 +226,7 @@ void Engine::tick(Time now) {
   follow_members();
   keep_off_members(now);
   if (now >= next_roster_) {
-    next_roster_ = now + roster_period;
+    next_roster_ = now + std::max<Duration>(roster_period, members_.threads().size() * roster_period_a_thread);
     std::vector<pid_t> all;
     for (const auto& [tgid, process] : members_.processes()) all.push_back(tgid);
     const bool followed = proc_events_ != nullptr || observer_->follows_children();

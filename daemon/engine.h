@@ -110,6 +110,7 @@ class Engine {
 
   const sys::Procfs& procfs_;
   const sys::Scheduler& scheduler_;
+  observe::Resolver& resolver_;
   const Clock& clock_;
   Options options_;
   Fd epoll_;

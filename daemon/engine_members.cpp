@@ -84,7 +84,10 @@ void Engine::exited(pid_t tid, Time now) {
   take(Exited{.time = now, .thread = id});
   donor_->forget(id, true);
   members_.remove_thread(tid);
-  if (members_.process(tgid) == nullptr) listener_of_.erase(tgid);
+  if (members_.process(tgid) == nullptr) {
+    listener_of_.erase(tgid);
+    resolver_.forget(tgid);
+  }
   donor_->base_changed();
 }
 
@@ -112,6 +115,7 @@ void Engine::execed(const sys::ProcEvent& exec, Time now) {
     if (members_.thread(id) == nullptr) (void)enrol(id, exec.tgid, sibling->base, process->uid, now);
     exited(tid, now);
   }
+  resolver_.forget(exec.tgid);  // its memory is another now
   const MemberThread* leader = members_.thread(id);
   if (leader == nullptr) return;
   if (const auto uid = procfs_.uid(exec.tgid); uid && members_.set_uid(exec.tgid, *uid))

@@ -9,8 +9,8 @@ namespace swapd {
 
 std::string_view name(ResourceKind kind) {
   static constexpr std::array<std::string_view, resource_kinds> names = {
-      "socket",      "pipe",   "fifo",  "sysv-msg", "sysv-sem", "posix-mq",   "flock",
-      "record-lock", "signal", "futex", "eventfd",  "pty",      "child-exit", "unknown"};
+      "socket", "pipe",  "fifo",    "sysv-msg", "sysv-sem",   "posix-mq",    "flock",  "record-lock",
+      "signal", "futex", "eventfd", "pty",      "child-exit", "kernel-work", "unknown"};
   return names.at(static_cast<std::size_t>(kind));
 }
 
@@ -46,6 +46,7 @@ std::string text(const Resource& r) {
     case ResourceKind::record_lock:
       return kind + ":" + device(r.ids[0]) + id(1) + id(2) + ":" + end(r.ids[3]);
     case ResourceKind::signal:
+    case ResourceKind::kernel_work:
       return kind + id(0);
     case ResourceKind::futex:
       return r.ids[3] != 0 ? kind + ":" + device(r.ids[0]) + id(1) + id(2) : kind + id(0) + id(1);

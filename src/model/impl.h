@@ -1,6 +1,8 @@
 // What stands behind Model. Private to src/model.
 #pragma once
 
+#include <vector>
+
 #include "model/search.h"
 #include "model/store.h"
 
@@ -39,6 +41,10 @@ struct Model::Impl {
   // The awaited resource of which `provider` is one, or none.
   [[nodiscard]] Index awaited_from(Index requester, Index provider) const;
   void forget_provider(Index provider);
+  // Upwards: appends the threads that wait for this resource, and those that wait for them, each once.
+  void add_waiters(Index resource, std::vector<Index>& found) const;
+  mutable std::vector<std::uint64_t> waiter_seen;  // by thread: the round in which it was found
+  mutable std::uint64_t waiter_round = 0;
   // The resources that are about the thread itself: its signals, its exit, its children's exits.
   void forget_resources_of(Index thread);
 

@@ -2,6 +2,7 @@
 #include "model/model.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "model/impl.h"
 
@@ -83,6 +84,44 @@ std::vector<ThreadId> Model::wait_tree(ThreadId requester) const {
   for (const Index thread : impl_->search.tree(at, [](Index, Index) {}))
     tree.push_back(impl_->store.threads[thread].id);
   return tree;
+}
+
+void Model::Impl::add_waiters(Index resource, std::vector<Index>& found) const {
+  if (waiter_seen.size() < store.threads.end()) waiter_seen.resize(store.threads.end());
+  const auto add = [&](Index of) {
+    for (Index at = store.resources[of].requests; at != none; at = store.requests[at].next) {
+      const Index thread = store.requests[at].thread;
+      if (std::exchange(waiter_seen[thread], waiter_round) != waiter_round) found.push_back(thread);
+    }
+  };
+  std::size_t next = found.size();
+  add(resource);
+  for (; next < found.size(); ++next)
+    for (Index at = store.threads[found[next]].provides; at != none; at = store.providers[at].next_of_thread)
+      add(store.providers[at].resource);
+}
+
+std::vector<ThreadId> Model::waiters_on(const Resource& resource) const {
+  const Index at = impl_->store.find(resource);
+  if (at == none) return {};
+  ++impl_->waiter_round;
+  std::vector<Index> found;
+  impl_->add_waiters(at, found);
+  std::vector<ThreadId> waiters;
+  for (const Index thread : found) waiters.push_back(impl_->store.threads[thread].id);
+  return waiters;
+}
+
+std::vector<ThreadId> Model::waiters_on(ThreadId provider) const {
+  const Index thread = impl_->store.find(provider);
+  if (thread == none) return {};
+  ++impl_->waiter_round;
+  std::vector<Index> found;
+  for (Index at = impl_->store.threads[thread].provides; at != none; at = impl_->store.providers[at].next_of_thread)
+    impl_->add_waiters(impl_->store.providers[at].resource, found);
+  std::vector<ThreadId> waiters;
+  for (const Index waiter : found) waiters.push_back(impl_->store.threads[waiter].id);
+  return waiters;
 }
 
 std::vector<Resource> Model::unprovided(ThreadId requester) const {

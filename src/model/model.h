@@ -81,6 +81,10 @@ class Model {
   // Every thread reachable from the requester through awaited resources and their providers (itself left out), each
   // once, nearest first: what must be looked at while it waits. Cycles are cut.
   [[nodiscard]] std::vector<ThreadId> wait_tree(ThreadId requester) const;
+  // The other way: every thread that waits, directly or through others, for what this thread provides (or for this
+  // resource). What happens to the one may matter to the others.
+  [[nodiscard]] std::vector<ThreadId> waiters_on(ThreadId provider) const;
+  [[nodiscard]] std::vector<ThreadId> waiters_on(const Resource& resource) const;
   // The awaited resources in that tree that have no provider other than the one who waits for it.
   [[nodiscard]] std::vector<Resource> unprovided(ThreadId requester) const;
   // The candidates, the best first: by confidence less this wait's debits, ties by evidence and then by age.

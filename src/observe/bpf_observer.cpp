@@ -293,6 +293,12 @@ void BpfObserver::block(Watched& w, Time time, std::int32_t call, const CallSite
   w.call = call;
   teller_.wake(w.wait, time, out);  // of the end of the last wait nothing was heard
   teller_.block(w.wait, time, site, out);
+  if (w.wait.awaited.empty() && site.nr >= 0 && w.kernel_thread.valid() && w.kernel_call == site.nr) {
+    // As far as can be told: the same call was ended by this one the last time.
+    w.wait.awaited = {
+        {ResourceKind::kernel_work, {static_cast<std::uint64_t>(w.kernel_thread.tid), w.kernel_thread.start_time}}};
+    std::get<Blocked>(out.back()).awaited = w.wait.awaited;
+  }
   if (w.sender) name_sent_to(w, out);
 }
 
@@ -323,12 +329,22 @@ void BpfObserver::name_sent_to(Watched& w, std::vector<Event>& out) {
 
 void BpfObserver::wake(Watched& w, Time time, const sys::Waker* waker, std::vector<Event>& out) {
   if (!w.wait.blocked) return;
+  if (waker->kernel_thread && waker->tid != 0) note_kernel_thread(w, waker->tid);
   w.ended = {.distinct = distinct(w.wait), .call = w.call, .arg = w.wait.site.args[0]};
   teller_.wake(w.wait, time, out);
   credit(w, *waker, std::get<Woken>(out.back()));
 }
 
 // --- who ended the wait, and by what
+
+// jbd2 for an fsync, a worker for a deferred completion: what `why` shows. Nothing is lent to it.
+void BpfObserver::note_kernel_thread(Watched& w, pid_t tid) const {
+  const bool nobody = w.wait.awaited.empty() || w.wait.awaited.front().kind == ResourceKind::kernel_work;
+  if (!nobody || w.wait.site.nr < 0) return;
+  w.kernel_call = w.wait.site.nr;
+  if (w.kernel_thread.tid == tid) return;
+  w.kernel_thread = procfs_.thread_id(tid).value_or(ThreadId{});
+}
 
 void BpfObserver::credit(Watched& w, const sys::Waker& waker, Woken& woken) {
   const auto by = waker.tid == 0 || waker.kernel_thread ? std::nullopt : hooks_.identify(waker.tid);

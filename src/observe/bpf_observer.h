@@ -66,6 +66,9 @@ class BpfObserver final : public Observer {
       std::int32_t call = -1;
       std::uint64_t arg = 0;
     } ended;
+    // The kernel thread that ended the last wait for which nobody could be named, and its call.
+    ThreadId kernel_thread;
+    std::int32_t kernel_call = -1;
     // The last kind of wait for which it was asked who had been sent to, and when in vain.
     std::int32_t hinted_call = -1;
     std::uint64_t hinted_arg = 0;
@@ -81,6 +84,7 @@ class BpfObserver final : public Observer {
   void block_in(Watched& w, const sys::ThreadSlot& slot, std::vector<Event>& out);
   void block(Watched& w, Time time, std::int32_t call, const CallSite& site, std::vector<Event>& out);
   void wake(Watched& w, Time time, const sys::Waker* waker, std::vector<Event>& out);
+  void note_kernel_thread(Watched& w, pid_t tid) const;
   void credit(Watched& w, const sys::Waker& waker, Woken& woken);
   Understood understand(const Watched& w, const Member& by, const sys::Waker& waker, Time time);
   void name_sent_to(Watched& w, std::vector<Event>& out);

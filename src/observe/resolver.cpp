@@ -234,8 +234,10 @@ void Resolver::Impl::wait_on_futex(Wait& wait, const CallSite& site, By by) {
   const bool is_private = futex_private(site.args[1]);
   if (is_private || by == By::worker) {
     const auto resource =
-        is_private ? private_futex(procfs, site.tgid, site.args[0]) : shared_futex(procfs, site.tgid, site.args[0]);
+        is_private ? private_futex(procfs, site.tgid, site.args[0]) : look_up_futex(site.tgid, site.args[0]);
     if (resource) add(wait.awaited, *resource);
+  } else if (const auto known = known_futex(site.tgid, site.args[0])) {
+    add(wait.awaited, *known);  // a guess: the worker looks
   }
   wait.complete = by == By::worker;
   if (by == By::worker)
@@ -252,6 +254,21 @@ void Resolver::Impl::wait_on_futexes(Wait& wait, const CallSite& site) {
                                                             : shared_futex(procfs, site.tgid, one.uaddr);
     if (resource) add(wait.awaited, *resource);
   }
+}
+
+std::optional<Resource> Resolver::Impl::known_futex(pid_t tgid, std::uint64_t address) {
+  const std::unique_lock lock(mutex, std::try_to_lock);
+  if (!lock) return std::nullopt;
+  const auto found = futexes.find({tgid, address});
+  return found == futexes.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::optional<Resource> Resolver::Impl::look_up_futex(pid_t tgid, std::uint64_t address) {
+  const auto resource = shared_futex(procfs, tgid, address);
+  const std::lock_guard lock(mutex);
+  if (futexes.size() >= most_remembered) futexes.clear();
+  if (resource) futexes[{tgid, address}] = *resource;
+  return resource;
 }
 
 // --- identities
@@ -342,6 +359,7 @@ void Resolver::forget(pid_t tgid) {
   const std::unique_lock lock(impl_->mutex, std::try_to_lock);
   if (!lock) return;
   std::erase_if(impl_->remembered, [&](const auto& entry) { return entry.second.site.tgid == tgid; });
+  std::erase_if(impl_->futexes, [&](const auto& entry) { return entry.first.first == tgid; });
 }
 
 }  // namespace swapd::observe

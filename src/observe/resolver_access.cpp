@@ -57,8 +57,10 @@ Access Resolver::Impl::access(const CallSite& site, By by) {
     case CallKind::futex:
       if (futex_private(site.args[1]) || by == By::worker) {
         const auto resource = futex_private(site.args[1]) ? private_futex(procfs, site.tgid, site.args[0])
-                                                          : shared_futex(procfs, site.tgid, site.args[0]);
+                                                          : look_up_futex(site.tgid, site.args[0]);
         if (resource) add(out.accessed, *resource);
+      } else if (const auto known = known_futex(site.tgid, site.args[0])) {
+        add(out.accessed, *known);
       } else {
         out.complete = false;
       }

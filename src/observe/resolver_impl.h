@@ -2,9 +2,11 @@
 #pragma once
 
 #include <algorithm>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "observe/connect_calls.h"
@@ -80,7 +82,12 @@ struct Resolver::Impl {
   SocketPeers peers;
   Holders holders;
   std::mutex slow_calls;  // holders, diag
-  std::mutex mutex;       // remembered
+  // Which object a futex without the private flag lies in takes a read of maps. [engine] known_futex() never waits.
+  std::optional<Resource> known_futex(pid_t tgid, std::uint64_t address);
+  std::optional<Resource> look_up_futex(pid_t tgid, std::uint64_t address);
+
+  std::mutex mutex;  // remembered, futexes
+  std::map<std::pair<pid_t, std::uint64_t>, Resource> futexes;
   std::unordered_map<pid_t, Remembered> remembered;
 };
 

@@ -1,6 +1,5 @@
 #include "sys/bpf_tracer.h"
 
-#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <linux/types.h>
 #include <sys/mman.h>
@@ -101,6 +100,16 @@ BpfRecord record_of(const tracer_record& raw) {
   return record;
 }
 
+constexpr std::uint32_t no_tid = UINT32_MAX;  // being cleared
+
+void clear(tracer_slot& slot) {
+  for (auto* word : {&slot.control, &slot.expected, &slot.awaited_by, &slot.on_cpu, &slot.silent, &slot.phase})
+    std::atomic_ref(*word).store(0);
+  for (auto* time : {&slot.blocked_at, &slot.woken_at, &slot.cpu_ns}) std::atomic_ref(*time).store(0);
+  for (auto* id : {&slot.waker, &slot.waker_tgid}) std::atomic_ref(*id).store(0);
+  for (auto* call : {&slot.call, &slot.waker_call}) std::atomic_ref(*call).store(-1);
+}
+
 }  // namespace
 
 struct BpfTracer::Impl {
@@ -129,20 +138,6 @@ struct BpfTracer::Impl {
   }
   static std::uint64_t bit(pid_t tid) { return std::uint64_t{1} << (tid % 64); }
 };
-
-namespace {
-
-constexpr std::uint32_t no_tid = UINT32_MAX;  // being cleared
-
-void clear(tracer_slot& slot) {
-  for (auto* word : {&slot.control, &slot.expected, &slot.awaited_by, &slot.on_cpu, &slot.silent, &slot.phase})
-    std::atomic_ref(*word).store(0);
-  for (auto* time : {&slot.blocked_at, &slot.woken_at, &slot.cpu_ns}) std::atomic_ref(*time).store(0);
-  for (auto* id : {&slot.waker, &slot.waker_tgid}) std::atomic_ref(*id).store(0);
-  for (auto* call : {&slot.call, &slot.waker_call}) std::atomic_ref(*call).store(-1);
-}
-
-}  // namespace
 
 BpfTracer::BpfTracer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 BpfTracer::~BpfTracer() = default;
@@ -286,24 +281,5 @@ std::uint64_t BpfTracer::without_slot() const {
   return std::atomic_ref(impl_->loaded.programs->bss->without_slot).load();
 }
 bool BpfTracer::names_softirq_senders() const { return impl_->loaded.names_softirq_senders; }
-
-Result<Fd> BpfTracer::measure_costs() {
-  Fd fd(bpf_enable_stats(BPF_STATS_RUN_TIME));
-  if (!fd) return errno_error("measuring what BPF programs cost");
-  return fd;
-}
-
-std::vector<BpfProgramCost> BpfTracer::costs() const {
-  const auto& programs = impl_->loaded.programs->progs;
-  std::vector<BpfProgramCost> costs;
-  for (const bpf_program* program : {programs.on_switch, programs.on_waking, programs.on_softirq, programs.on_fork,
-                                     programs.on_exec, programs.on_exit}) {
-    bpf_prog_info info{};
-    __u32 size = sizeof info;
-    if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size) == 0)
-      costs.push_back({bpf_program__name(program), info.run_cnt, duration_of(info.run_time_ns)});
-  }
-  return costs;
-}
 
 }  // namespace swapd::sys

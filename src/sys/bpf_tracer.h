@@ -95,12 +95,6 @@ struct BpfRecord {
   pid_t former_tid = 0;
 };
 
-struct BpfProgramCost {
-  std::string name;
-  std::uint64_t runs = 0;
-  Duration total{};  // with the measurement itself, some 50 ns a run
-};
-
 class BpfTracer {
  public:
   // Loads and attaches. The error names what is missing, in one line: BTF, a capability, the program that the kernel
@@ -138,11 +132,6 @@ class BpfTracer {
   [[nodiscard]] std::uint64_t without_slot() const;
   // Without it, a wake by loopback traffic names nobody (kernel.kptr_restrict hides what is needed).
   [[nodiscard]] bool names_softirq_senders() const;
-
-  // What each program has cost while a descriptor of measure_costs() was open (any process's; it slows all BPF
-  // programs).
-  [[nodiscard]] static Result<Fd> measure_costs();
-  [[nodiscard]] std::vector<BpfProgramCost> costs() const;
 
  private:
   struct Impl;

@@ -7,8 +7,8 @@
 
 #include <chrono>
 
-#include "program_cost.h"
 #include "sys/bpf_tracer.h"
+#include "sys/bpf_usage.h"
 
 namespace swapd::bench {
 namespace {
@@ -35,14 +35,14 @@ TEST(Usage, WhoIsGoneHasUsedNothing) {
 
 TEST(ProgramCost, IsCountedForTheProcessThatHoldsThePrograms) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root: BPF";
-  EXPECT_TRUE(program_costs(::getpid()).empty());
+  EXPECT_TRUE(sys::bpf_costs(::getpid()).empty());
   const auto tracer = sys::BpfTracer::open({});
   ASSERT_TRUE(tracer) << tracer.error().text();
-  const auto measuring = sys::BpfTracer::measure_costs();
+  const auto measuring = sys::measure_bpf_costs();
   ASSERT_TRUE(measuring) << measuring.error().text();
   for (int i = 0; i < 100; ++i) ::usleep(100);
   bool switched = false;
-  const auto costs = program_costs(::getpid());
+  const auto costs = sys::bpf_costs(::getpid());
   for (const auto& cost : costs) switched = switched || (cost.name == "on_switch" && cost.runs >= 100);
   EXPECT_EQ(costs.size(), 6u);
   EXPECT_TRUE(switched);

@@ -1,0 +1,234 @@
+// Whom the donor looks at: who is important, what is watched and how closely, who is expected, who is asked for.
+#include <algorithm>
+#include <utility>
+
+#include "donor.h"
+
+namespace swapd::daemon {
+
+namespace {
+
+constexpr std::size_t most_looks = 32;  // at threads that may have been woken, in one batch
+constexpr int explore_rounds = 16;      // depth of a wait tree that one batch may open up
+constexpr std::size_t most_scanned = 4096;
+constexpr std::size_t most_expecting = 1024;  // looked at in one tick
+constexpr auto longest_silence = std::chrono::milliseconds(10);
+constexpr std::size_t least_looked_after = 64;  // waits, in one tick …
+constexpr std::size_t ticks_a_round = 25;       // … so that all have their turn in a quarter of a second
+constexpr auto stays_urgent = std::chrono::milliseconds(600);  // more than a round
+
+}  // namespace
+
+// Where one thread alone can end a wait, and does, nothing is to be learnt from the next one, nor to be done as long as
+// that thread has a CPU. Where there is a choice, the same once its confidence cannot rise further.
+void Donor::learn_whom_to_expect(const Woken& woken) {
+  const auto found = watched_.find(woken.thread);
+  if (found == watched_.end()) return;
+  const ThreadId by = woken.by && !woken.unrelated ? *woken.by : ThreadId{};
+  if (by == found->second.expected) return;
+  ThreadId expected;
+  const auto view = by.valid() ? model_.thread(woken.thread) : std::nullopt;
+  if (view && view->state == model::RunState::blocked) {
+    for (const Resource& resource : view->awaited) {
+      const auto providers = model_.providers(resource, woken.thread);
+      const auto provider = std::ranges::find(providers, by, &model::ProviderView::thread);
+      if (provider == providers.end()) continue;
+      const auto& settings = model_.settings().kinds.at(static_cast<std::size_t>(resource.kind));
+      if (providers.size() == 1 || provider->confidence >= 2 * settings.base_confidence) expected = by;
+    }
+  }
+  if (expected == found->second.expected) return;
+  if (!found->second.expected.valid()) expecting_.push_back(woken.thread);
+  found->second.expected = expected;
+  observer_.expect(woken.thread, expected);
+}
+
+// What was expected may be wrong by now: no wait goes on in silence for long.
+void Donor::look_at_silent_waits(Time now) {
+  std::erase_if(expecting_, [&](ThreadId thread) {
+    const auto watch = watched_.find(thread);
+    return watch == watched_.end() || !watch->second.expected.valid();
+  });
+  std::vector<Event> events;
+  for (std::size_t i = 0; i < std::min(expecting_.size(), most_expecting); ++i)
+    observer_.look_if_silent(expecting_[next_expecting_++ % expecting_.size()], now - longest_silence, events);
+  for (const Event& event : events) take(event);
+}
+
+bool Donor::may_watch(ThreadId thread) const {
+  const MemberThread* member = members_.thread(thread);
+  const MemberProcess* process = member == nullptr ? nullptr : members_.process(member->tgid);
+  return process != nullptr && process->managed;
+}
+
+void Donor::watch(ThreadId thread, bool is_important, Time now) {
+  if (!may_watch(thread)) return;
+  const MemberThread* member = members_.thread(thread);
+  Watch& watch = watched_[thread];
+  watch.last_needed = now;
+  if (watch.important || is_important) {
+    if (!watch.urgent) observer_.set_urgent(thread, true);
+    watch.important = watch.urgent = true;
+  } else if (watch.urgent) {
+    urgent_.push_back(thread);
+  }
+  observer_.watch({thread, member->tgid}, watch.important);
+}
+
+// Which threads could lend anything? Only those above the lowest managed one.
+void Donor::rank_watches(Time now) {
+  const bool all = ranks_changed_ || members_.lowest_rank() != ranked_lowest_;
+  ranks_changed_ = false;
+  ranked_lowest_ = members_.lowest_rank();
+  const std::vector<ThreadId> enrolled = std::exchange(enrolled_, {});
+  if (all) {
+    for (const auto& [tid, member] : members_.threads()) rank_one(member, now);
+    active_.insert(waiting_.begin(), waiting_.end());
+    return;
+  }
+  for (const ThreadId id : enrolled)
+    if (const MemberThread* member = members_.thread(id)) rank_one(*member, now);
+}
+
+void Donor::rank_one(const MemberThread& member, Time now) {
+  const auto known = watched_.find(member.id);
+  if (important(member)) {
+    if (known == watched_.end() || !known->second.important) watch(member.id, true, now);
+    // It may be waiting already: watched as a provider until now, or of another rank.
+    const auto view = model_.thread(member.id);
+    if (view && view->state == model::RunState::blocked && !view->awaited.empty()) begin_wait(member.id);
+    return;
+  }
+  if (known != watched_.end() && std::exchange(known->second.important, false)) urgent_.push_back(member.id);
+  if (waiting_.erase(member.id) != 0) forget_decision(member.id);
+}
+
+// Marks what a wait tree needs. True: it is not looked at yet.
+bool Donor::need(ThreadId thread, Time now) {
+  const auto watch = watched_.find(thread);
+  if (watch == watched_.end()) return may_watch(thread);
+  watch->second.last_needed = now;
+  if (watch->second.urgent) return false;
+  watch->second.urgent = true;
+  urgent_.push_back(thread);
+  observer_.set_urgent(thread, true);
+  return false;
+}
+
+bool Donor::unexplored(const std::vector<ThreadId>& open, Time now) {
+  bool found = false;
+  for (const ThreadId requester : open)
+    for (const ThreadId thread : model_.wait_tree(requester)) found = need(thread, now) || found;
+  return found;
+}
+
+// Every wait in its turn: what it needs stays watched, and what it awaits is asked about again.
+void Donor::look_after_waits(Time now) {
+  if (round_.empty()) round_.assign(waiting_.begin(), waiting_.end());
+  const std::size_t share = std::max(least_looked_after, waiting_.size() / ticks_a_round);
+  for (std::size_t i = 0; i < share && !round_.empty(); ++i) {
+    const ThreadId requester = round_.back();
+    round_.pop_back();
+    if (!waiting_.contains(requester)) continue;
+    for (const ThreadId thread : model_.wait_tree(requester))
+      if (need(thread, now)) active_.insert(requester);
+    ask_for_providers(requester, now, true);
+  }
+}
+
+// Whom nobody waits for any more is heard of with the next batch.
+void Donor::calm_the_others(Time now) {
+  std::erase_if(urgent_, [&](ThreadId thread) {
+    const auto watch = watched_.find(thread);
+    if (watch == watched_.end() || watch->second.important) return true;
+    if (now - watch->second.last_needed < stays_urgent) return false;
+    watch->second.urgent = false;
+    observer_.set_urgent(thread, false);
+    return true;
+  });
+}
+
+// Looks at every thread that the requester may be waiting for, as deep as the waits go.
+void Donor::explore(ThreadId requester, Time now) {
+  for (int round = 0; round < explore_rounds; ++round) {
+    bool grown = false;
+    for (const ThreadId thread : model_.wait_tree(requester)) {
+      const auto found = watched_.find(thread);
+      if (found != watched_.end()) {
+        found->second.last_needed = now;
+        continue;
+      }
+      if (!may_watch(thread)) continue;
+      watch(thread, false, now);
+      grown = true;
+    }
+    if (!grown) return;
+    scratch_.clear();
+    observer_.report_new(now, scratch_);
+    const std::vector<Event> batch = std::move(scratch_);
+    scratch_ = {};
+    for (const Event& event : batch) take(event);
+    if (!waiting_.contains(requester)) return;
+  }
+}
+
+// Whoever a thread that has just blocked waits for may have been woken by its last message and be waiting for a CPU: it
+// is runnable, and is favoured, though it has left no record yet.
+void Donor::look_again(Time now) {
+  for (std::size_t i = 0; i < newly_blocked_.size(); ++i) {
+    std::size_t looked = 0;
+    for (const ThreadId id : model_.wait_tree(newly_blocked_[i])) {
+      const auto view = model_.thread(id);
+      if (!view || view->state != model::RunState::blocked || !watched_.contains(id)) continue;
+      if (++looked > most_looks) break;
+      std::vector<Event> events;
+      observer_.look(id, now, events);
+      for (const Event& event : events) take(event);
+    }
+    if (i > most_looks) break;
+  }
+  newly_blocked_.clear();
+}
+
+void Donor::ask_for_providers(ThreadId requester, Time now, bool again) {
+  std::vector<Resource> wanted = model_.unprovided(requester);
+  // Locks change hands without a call that is seen: who holds them is asked anew at each wait and while it lasts.
+  std::vector<ThreadId> tree = model_.wait_tree(requester);
+  tree.push_back(requester);
+  for (const ThreadId id : tree) {
+    const auto view = model_.thread(id);
+    if (!view) continue;
+    for (const Resource& resource : view->awaited) {
+      const bool lock = resource.kind == ResourceKind::flock || resource.kind == ResourceKind::record_lock;
+      if ((lock || again) && std::ranges::find(wanted, resource) == wanted.end()) wanted.push_back(resource);
+    }
+    std::vector<Resource> due;
+    for (const Resource& resource : view->awaited) {
+      if (std::ranges::find(wanted, resource) == wanted.end()) continue;
+      const auto scanned = scanned_.find(resource);
+      const bool lock = resource.kind == ResourceKind::flock || resource.kind == ResourceKind::record_lock;
+      if (scanned != scanned_.end() && scanned->second >= view->since && now - scanned->second < settings_.rescan)
+        continue;
+      if (!lock && scanned != scanned_.end() && now - scanned->second < settings_.rescan / 10) continue;
+      scanned_[resource] = now;
+      due.push_back(resource);
+    }
+    if (again && !due.empty()) observer_.resolve_again(id);
+    if (!due.empty()) worker_.ask(ScanQuestion{id, std::move(due), members_.managed_pids()});
+  }
+  if (scanned_.size() > most_scanned)
+    std::erase_if(scanned_, [&](const auto& s) { return now - s.second > settings_.rescan; });
+}
+
+void Donor::found(const ScanAnswer& answer, Time now) {
+  for (const observe::Found& found : answer.found) {
+    if (found.unenrolled.empty())
+      unenrolled_.erase(found.resource);
+    else
+      unenrolled_[found.resource] = found.unenrolled;
+    take(Holders{.time = now, .resource = found.resource, .evidence = found.evidence, .threads = found.threads});
+  }
+  if (unenrolled_.size() > most_scanned) unenrolled_.clear();
+}
+
+}  // namespace swapd::daemon

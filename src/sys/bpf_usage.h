@@ -1,0 +1,28 @@
+// What kernel programs have cost, as the kernel has counted (bpf(2), BPF_ENABLE_STATS): while somebody measured.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "base/time.h"
+
+namespace swapd::sys {
+
+struct BpfProgramCost {
+  std::string name;
+  std::uint64_t runs = 0;
+  Duration total{};  // with the measurement itself, some 50 ns a run
+};
+
+// While the descriptor is open (any process's) the kernel measures all BPF programs, which slows them.
+[[nodiscard]] Result<Fd> measure_bpf_costs();
+// Of the programs that this process holds, by descriptors of theirs or of their attachments, since they were loaded.
+// Others may have programs of the same name.
+[[nodiscard]] std::vector<BpfProgramCost> bpf_costs(pid_t pid);
+
+}  // namespace swapd::sys
