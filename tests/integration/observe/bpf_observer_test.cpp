@@ -262,6 +262,31 @@ TEST_F(Credit, ADisksCompletionGivesNone) {
   EXPECT_EQ(model_.counts().providers, 1U);
 }
 
+// A worker that writes back ends the wait in syncfs(2): it is named in the next one, and nobody's confidence changes.
+TEST_F(Credit, AKernelThreadIsNamedAndGetsNone) {
+  std::array<char, 40> name{"/var/tmp/bpf_observer_XXXXXX"};
+  const Fd file(::mkstemp(name.data()));
+  ASSERT_TRUE(file);
+  ::unlink(name.data());
+  const Actor waiter([&] {
+    for (int i = 0; i < 2000; ++i) {
+      (void)!::pwrite(file.get(), "x", 1, static_cast<off_t>(i) * 4096);
+      ::syncfs(file.get());
+    }
+  });
+  const ThreadId w = join(waiter);
+  observer_->watch({w, w.tid}, true);
+  waiter.go();
+  std::string comm;
+  ASSERT_TRUE(until(w, [&] {
+    const auto view = model_.thread(w);
+    if (!view || view->awaited.empty() || view->awaited.front().kind != ResourceKind::kernel_work) return false;
+    comm = procfs_.comm(static_cast<pid_t>(view->awaited.front().ids[0])).value_or("");
+    return comm.starts_with("kworker") || comm.starts_with("jbd2");
+  })) << comm;
+  EXPECT_EQ(model_.counts().providers, 0U);
+}
+
 TEST_F(Credit, AFutexsWakerBecomesItsProvider) {
   auto* word =
       static_cast<std::uint32_t*>(::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
