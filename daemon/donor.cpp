@@ -7,6 +7,7 @@ namespace swapd::daemon {
 namespace {
 
 constexpr auto newly_waiting = std::chrono::seconds(1);
+constexpr int most_rounds = 4;
 
 bool same_wait(const decide::Donation& a, const decide::Donation& b) {
   return a.requester == b.requester && a.resource == b.resource && a.path.front() == b.path.front();
@@ -186,17 +187,25 @@ void Donor::apply_boosts(Time now) {
 void Donor::reconcile(Time now) {
   if (ranks_changed_ || !enrolled_.empty() || members_.lowest_rank() != ranked_lowest_) rank_watches(now);
   std::erase_if(active_, [&](ThreadId id) { return !waiting_.contains(id); });
-  const std::vector<ThreadId> open(active_.begin(), active_.end());
-  if (unexplored(open, now)) {
-    // First the help, then the look: to open a watch takes a while, and waits for a thread that is in execve(2).
-    decide(now);
-    apply_boosts(now);
-    for (const ThreadId requester : open) explore(requester, now);
+  // A look may tell of further waits.
+  std::unordered_set<ThreadId> seen;
+  for (int round = 0; round < most_rounds; ++round) {
+    std::vector<ThreadId> open;
+    for (const ThreadId requester : active_)
+      if (seen.insert(requester).second) open.push_back(requester);
+    if (open.empty()) break;
+    if (unexplored(open, now)) {
+      // First the help, then the look: to open a watch takes a while, and waits for a thread that is in execve(2).
+      decide(now);
+      apply_boosts(now);
+      for (const ThreadId requester : open) explore(requester, now);
+    }
+    for (const ThreadId requester : open) {
+      if (waiting_.contains(requester)) ask_for_providers(requester, now, false);
+    }
+    look_again(now);
   }
-  for (const ThreadId requester : open) {
-    if (waiting_.contains(requester)) ask_for_providers(requester, now, false);
-  }
-  look_again(now);
+  newly_blocked_.clear();
   decide(now);
   // Who lends nothing now is left alone until something changes that it waits for.
   active_.clear();
@@ -232,7 +241,7 @@ void Donor::tick(Time now) {
   for (const std::uint64_t key : late) {
     Timer& timer = timers_[key];
     if (timer.use == Timer::Use::linger) {
-      end_linger(timer.requester);
+      linger_over(timer.requester, now);
     } else {
       timer.wall_end = now + timer.period;
       take(QuantumUsed{.time = now, .requester = timer.requester});

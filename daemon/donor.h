@@ -89,6 +89,7 @@ class Donor {
     bool traced = false;          // whom it wakes
     bool traced_at_once = false;  // and when
     bool urgent = true;           // what it does is told at once
+    bool listed = false;          // in expecting_
     ThreadId expected;            // who ends its usual wait: such waits are not told as long as that one runs
   };
 
@@ -109,6 +110,7 @@ class Donor {
   void ask_for_providers(ThreadId requester, Time now, bool again);
   void wait_ended(ThreadId requester);
   void end_linger(ThreadId requester);
+  void linger_over(ThreadId requester, Time now);
   void arm_lingers(Time now);
   void arm_quanta(Time now);
   void trace_candidates();

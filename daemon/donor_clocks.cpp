@@ -44,7 +44,7 @@ void Donor::wait_ended(ThreadId requester) {
 
 void Donor::arm_lingers(Time now) {
   for (auto& [requester, lingering] : lingering_) {
-    if (lingering.timer != 0) continue;
+    if (lingering.timer != 0 && timers_.contains(lingering.timer)) continue;
     lingering.timer = timer_for(requester, lingering.donation.path.back(), now);
     Timer& timer = timers_[lingering.timer];
     timer.use = Timer::Use::linger;
@@ -119,9 +119,22 @@ void Donor::timer_expired(std::uint64_t key, bool hung_up, Time now) {
       take(QuantumUsed{.time = now, .requester = requester});
       break;
     case Timer::Use::linger:
-      end_linger(requester);
+      linger_over(requester, now);
       break;
   }
+}
+
+// Where the requester is waiting again, in silence, it has come back to the same provider: what lingers goes on.
+void Donor::linger_over(ThreadId requester, Time now) {
+  const auto found = lingering_.find(requester);
+  if (found == lingering_.end()) return;
+  const auto timer = timers_.find(found->second.timer);
+  if (timer == timers_.end() || !observer_.waits_silently(requester)) {
+    end_linger(requester);
+    return;
+  }
+  if (timer->second.perf) timer->second.perf->arm(timer->second.period);
+  timer->second.wall_end = now + settings_.linger_wall;
 }
 
 void Donor::arm_quanta(Time now) {

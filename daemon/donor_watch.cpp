@@ -38,7 +38,7 @@ void Donor::learn_whom_to_expect(const Woken& woken) {
     }
   }
   if (expected == found->second.expected) return;
-  if (!found->second.expected.valid()) expecting_.push_back(woken.thread);
+  if (!std::exchange(found->second.listed, true)) expecting_.push_back(woken.thread);
   found->second.expected = expected;
   observer_.expect(woken.thread, expected);
 }
@@ -47,7 +47,9 @@ void Donor::learn_whom_to_expect(const Woken& woken) {
 void Donor::look_at_silent_waits(Time now) {
   std::erase_if(expecting_, [&](ThreadId thread) {
     const auto watch = watched_.find(thread);
-    return watch == watched_.end() || !watch->second.expected.valid();
+    if (watch != watched_.end() && watch->second.expected.valid()) return false;
+    if (watch != watched_.end()) watch->second.listed = false;
+    return true;
   });
   std::vector<Event> events;
   for (std::size_t i = 0; i < std::min(expecting_.size(), most_expecting); ++i)
@@ -126,14 +128,23 @@ bool Donor::unexplored(const std::vector<ThreadId>& open, Time now) {
 void Donor::look_after_waits(Time now) {
   if (round_.empty()) round_.assign(waiting_.begin(), waiting_.end());
   const std::size_t share = std::max(least_looked_after, waiting_.size() / ticks_a_round);
-  for (std::size_t i = 0; i < share && !round_.empty(); ++i) {
+  std::vector<Event> events;
+  for (std::size_t i = 0; i < share && !round_.empty();) {
     const ThreadId requester = round_.back();
     round_.pop_back();
     if (!waiting_.contains(requester)) continue;
-    for (const ThreadId thread : model_.wait_tree(requester))
+    ++i;
+    std::size_t looked = 0;
+    for (const ThreadId thread : model_.wait_tree(requester)) {
       if (need(thread, now)) active_.insert(requester);
+      // One that was woken and has no CPU yet has left no record.
+      const auto view = model_.thread(thread);
+      if (view && view->state == model::RunState::blocked && watched_.contains(thread) && looked++ < most_looks)
+        observer_.look(thread, now, events);
+    }
     ask_for_providers(requester, now, true);
   }
+  for (const Event& event : events) take(event);
 }
 
 // Whom nobody waits for any more is heard of with the next batch.

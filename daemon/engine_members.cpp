@@ -20,7 +20,6 @@ Status Engine::enrol(ThreadId id, pid_t tgid, const SchedAttr& base, std::uint32
   const MemberProcess* process = members_.process(tgid);
   if (process != nullptr && process->managed) {
     take(Enrolled{.time = now, .thread = id, .tgid = tgid, .uid = uid, .base = base});
-    donor_->base_changed();
   }
   return taken;
 }
@@ -32,7 +31,10 @@ void Engine::child(const sys::ProcEvent& fork, Time now) {
   // Of a new thread the connector names the parent of its process; what counts is the process.
   const pid_t parent_tgid = new_process ? fork.parent_tgid : tgid;
   const MemberProcess* parent = members_.process(parent_tgid);
-  if (parent == nullptr) return;
+  if (parent == nullptr) {  // released meanwhile, or a stranger's
+    if (fork.start_time != 0) observer_->release({tid, fork.start_time});
+    return;
+  }
   // One that has ended already may have children that are found through it; where its start was told, its end will be.
   const auto id = fork.start_time != 0 ? ThreadId{tid, fork.start_time} : procfs_.thread_id(tid).value_or(ThreadId{});
   if (!id.valid()) return;
@@ -88,7 +90,6 @@ void Engine::exited(pid_t tid, Time now) {
     listener_of_.erase(tgid);
     resolver_.forget(tgid);
   }
-  donor_->base_changed();
 }
 
 std::optional<observe::Member> Engine::identify(pid_t tid) {

@@ -67,9 +67,9 @@ struct Chosen {
   std::unique_ptr<sys::BpfTracer> tracer;  // null: seccomp
   std::string reason;
 };
-Chosen choose_observer(const std::string& wanted) {
+Chosen choose_observer(const std::string& wanted, const std::string& btf) {
   if (wanted == "seccomp") return {nullptr, "asked for"};
-  auto opened = sys::BpfTracer::open();
+  auto opened = sys::BpfTracer::open({.btf = btf});
   if (!opened) return {nullptr, opened.error().text()};
   return {std::move(opened).value(),
           wanted == "bpf" ? "asked for" : "BTF, the BPF programs and the privileges are there"};
@@ -109,7 +109,7 @@ int run(const Options& options, const policy::Policy& policy, Guard& guard, Fd r
     spdlog::error("state directory {}: {}; give another with --state-dir", options.state_dir, failed.message());
     return 1;
   }
-  Chosen chosen = choose_observer(options.observe);
+  Chosen chosen = choose_observer(options.observe, options.btf);
   if (!chosen.tracer && options.observe == "bpf") {
     spdlog::error("--observe bpf: {}; use --observe auto or seccomp", chosen.reason);
     stop_log();

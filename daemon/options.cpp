@@ -24,6 +24,7 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
   app.add_option("--observe", o.observe, "auto, bpf or seccomp")
       ->capture_default_str()
       ->check(CLI::IsMember({"auto", "bpf", "seccomp"}));
+  app.add_option("--btf", o.btf, "the kernel's types")->group("");
   app.add_flag("--dry-run", o.dry_run, "decide and report, but change no priority");
   app.add_option("--check-config", o.check_config, "check a policy file and exit");
   CLI::Option* replay = app.add_option(

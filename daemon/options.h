@@ -14,6 +14,7 @@ struct Options {
   std::string state_dir = "/run/swapd";
   std::string config;  // empty: /etc/swapd/swapd.toml where it exists
   std::string observe = "auto";
+  std::string btf = "/sys/kernel/btf/vmlinux";  // for tests: a kernel without it
   bool dry_run = false;
   std::string check_config;
   std::string replay;  // a recording to run through model and decider instead

@@ -135,10 +135,20 @@ void BpfObserver::set_urgent(ThreadId thread, bool urgent) {
 }
 
 void BpfObserver::expect(ThreadId thread, ThreadId provider) {
-  const Watched* w = find(thread);
+  Watched* w = find(thread);
   if (w == nullptr) return;
   const pid_t whom = w->ended.distinct ? provider.tid : 0;
   (void)tracer_->expect(thread.tid, whom, w->ended.call, w->ended.arg);
+  // A wait that has begun in silence for somebody else is looked at.
+  if (const auto slot = tracer_->slot(thread.tid); slot && slot->silent && !w->fresh) {
+    w->fresh = true;
+    fresh_.push_back(w);
+  }
+}
+
+bool BpfObserver::waits_silently(ThreadId thread) const {
+  const auto slot = tracer_->slot(thread.tid);
+  return slot && slot->silent && slot->phase == sys::ThreadSlot::Phase::blocked;
 }
 
 void BpfObserver::look_if_silent(ThreadId thread, Time since, std::vector<Event>& out) {
@@ -200,6 +210,7 @@ void BpfObserver::take(const sys::BpfRecord& record, std::vector<Event>& out) {
       break;
     case What::exit:
       hooks_.lifecycle({.what = Life::exit, .time = record.time, .tid = record.tid, .tgid = record.tgid});
+      managed_.erase(record.tid);
       break;
     case What::left:
       left(record, out);
@@ -211,7 +222,7 @@ void BpfObserver::take(const sys::BpfRecord& record, std::vector<Event>& out) {
       Watched& w = *found->second;
       if (record.what == What::blocked) {
         // A block that fell between the watch and the look was told already.
-        if (record.time > w.wait.since)
+        if (record.time > w.wait.since && !(record.doubtful && runs(record.tid)))
           block(w, record.time, record.call,
                 site_of(w.wait.member, record.call, record.args, record.compat, record.sleep), out);
       } else if (record.blocked_at >= w.wait.since || (record.blocked_at == Time{} && record.time >= w.wait.since)) {
@@ -272,9 +283,17 @@ void BpfObserver::read_slot(Watched& w, Time now, std::vector<Event>& out) {
       if (w.wait.blocked) wake(w, std::max(slot->woken_at, w.wait.since), &slot->waker, out);
       break;
     case sys::ThreadSlot::Phase::blocked:
-      if (slot->blocked_at > w.wait.since) block_in(w, *slot, out);
+      if (slot->doubtful && runs(tid))
+        wake(w, now, &slot->waker, out);
+      else if (slot->blocked_at > w.wait.since)
+        block_in(w, *slot, out);
       break;
   }
+}
+
+bool BpfObserver::runs(pid_t tid) const {
+  const auto state = procfs_.syscall(tid);
+  return !state || state->running;
 }
 
 // It has slept since before it was managed.
@@ -293,13 +312,13 @@ void BpfObserver::block(Watched& w, Time time, std::int32_t call, const CallSite
   w.call = call;
   teller_.wake(w.wait, time, out);  // of the end of the last wait nothing was heard
   teller_.block(w.wait, time, site, out);
+  if (w.sender) name_sent_to(w, out);
   if (w.wait.awaited.empty() && site.nr >= 0 && w.kernel_thread.valid() && w.kernel_call == site.nr) {
     // As far as can be told: the same call was ended by this one the last time.
     w.wait.awaited = {
         {ResourceKind::kernel_work, {static_cast<std::uint64_t>(w.kernel_thread.tid), w.kernel_thread.start_time}}};
     std::get<Blocked>(out.back()).awaited = w.wait.awaited;
   }
-  if (w.sender) name_sent_to(w, out);
 }
 
 // Whom did this thread wake last? Probably the one it now waits for. Their slots tell; asked once a kind of wait.
@@ -380,7 +399,7 @@ BpfObserver::Understood BpfObserver::understand(const Watched& w, const Member& 
     for (const Resource& resource : *resources)
       if (!out.through && holds(out.awaited, resource)) out.through = resource;
   if (out.through) return out;
-  if (!access.complete)
+  if (!access.complete || kind == CallKind::futex)  // an address may be another object's by now
     hooks_.ask_access({.thread = by.id, .time = time, .site = site});
   else
     out.unrelated = !access.accessed.empty() || !access.released.empty();

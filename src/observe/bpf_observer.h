@@ -35,6 +35,7 @@ class BpfObserver final : public Observer {
   void unwatch(ThreadId thread) override;
   void set_urgent(ThreadId thread, bool urgent) override;
   void expect(ThreadId thread, ThreadId provider) override;
+  [[nodiscard]] bool waits_silently(ThreadId thread) const override;
   void look_if_silent(ThreadId thread, Time since, std::vector<Event>& out) override;
   void look(ThreadId thread, Time now, std::vector<Event>& out) override;
   void resolve_again(ThreadId thread) override;
@@ -79,6 +80,7 @@ class BpfObserver final : public Observer {
   [[nodiscard]] Watched* find(ThreadId thread);
   void left(const sys::BpfRecord& record, std::vector<Event>& out);
   void read_slot(Watched& w, Time now, std::vector<Event>& out);
+  [[nodiscard]] bool runs(pid_t tid) const;
   void read_procfs(Watched& w, Time now, std::vector<Event>& out);
   void tell_past_wait(Watched& w, Time blocked_at, std::vector<Event>& out);
   void block_in(Watched& w, const sys::ThreadSlot& slot, std::vector<Event>& out);

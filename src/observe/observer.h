@@ -97,6 +97,7 @@ class Observer {
   // The wait that has just ended was ended by `provider`, the only one who can: the next wait of the kind need not be
   // told as long as that one runs. A default thread: every wait is told.
   virtual void expect(ThreadId /*thread*/, ThreadId /*provider*/) {}
+  [[nodiscard]] virtual bool waits_silently(ThreadId /*thread*/) const { return false; }
   // Tells of a wait that has been going on untold since before `since`.
   virtual void look_if_silent(ThreadId /*thread*/, Time /*since*/, std::vector<Event>& /*out*/) {}
   // Is what was last reported of this watched thread still true? A thread that was woken and has not got a CPU yet is

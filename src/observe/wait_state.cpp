@@ -42,6 +42,8 @@ void WaitTeller::answer(WaitState& state, const WaitAnswer& answer, std::vector<
   state.resolved = answer.question.site;
   state.resources = answer.wait.awaited;
   if (!state.blocked || state.generation != answer.question.generation) return;
+  const bool kernels = !state.awaited.empty() && state.awaited.front().kind == ResourceKind::kernel_work;
+  if (kernels && answer.wait.awaited.empty()) return;  // the worker knows of nobody else
   if (state.awaited != answer.wait.awaited) {
     state.awaited = answer.wait.awaited;
     out.emplace_back(

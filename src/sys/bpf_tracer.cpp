@@ -66,6 +66,7 @@ BpfRecord record_of(const tracer_record& raw) {
       std::copy_n(raw.args, record.args.size(), record.args.begin());
       record.compat = (raw.flags & tracer_compat) != 0;
       record.sleep = raw.sleep;
+      record.doubtful = (raw.flags & tracer_doubtful) != 0;
       record.cpu = duration_of(raw.value);
       break;
     case tracer_record_woken:
@@ -256,6 +257,7 @@ Result<ThreadSlot> BpfTracer::slot(pid_t tid) const {
                  .call = raw.call,
                  .compat = (raw.block_flags & tracer_compat) != 0,
                  .sleep = raw.sleep,
+                 .doubtful = (raw.block_flags & tracer_doubtful) != 0,
                  .blocked_at = time_of(raw.blocked_at),
                  .cpu = duration_of(raw.cpu_ns),
                  .waker = waker_of(raw.waker, raw.waker_tgid, raw.waker_call, raw.waker_args, raw.wake_flags),

@@ -58,6 +58,7 @@ struct ThreadSlot {
   std::array<std::uint64_t, 6> args{};
   bool compat = false;      // call and arguments are of the 32-bit table
   std::uint16_t sleep = 0;  // the kernel's bits: 1 interruptible, 2 uninterruptible, 4 stopped, 8 traced
+  bool doubtful = false;    // a wake may have been under way already: procfs knows
   Time blocked_at;
   Duration cpu{};  // CPU time in all, up to blocked_at
   // The last wake, which may be older than the last wait.
@@ -78,6 +79,7 @@ struct BpfRecord {
   std::array<std::uint64_t, 6> args{};
   bool compat = false;
   std::uint16_t sleep = 0;
+  bool doubtful = false;
   Duration cpu{};  // blocked, exit: CPU time in all
   // woken
   Waker waker;

@@ -38,13 +38,14 @@ enum {
 
 // tracer_slot.block_flags, wake_flags, tracer_record.flags
 enum {
-  tracer_compat = 1,        // the call is one of the 32-bit table, so are the arguments
-  tracer_kernel = 2,        // the waker is a kernel thread: no call
-  tracer_own_softirq = 4,   // the waker's call ran the soft interrupt that woke
-  tracer_interrupt = 8,     // woken in interrupt context: no waker
-  tracer_late = 16,         // the wake was noticed when the thread got a CPU
+  tracer_compat = 1,         // the call is one of the 32-bit table, so are the arguments
+  tracer_kernel = 2,         // the waker is a kernel thread: no call
+  tracer_own_softirq = 4,    // the waker's call ran the soft interrupt that woke
+  tracer_interrupt = 8,      // woken in interrupt context: no waker
+  tracer_late = 16,          // the wake was noticed when the thread got a CPU
   tracer_without_slot = 32,  // a child that is not managed, because no slot was free
-  tracer_silent = 64         // the wait that has ended had given no record
+  tracer_silent = 64,        // the wait that has ended had given no record
+  tracer_doubtful = 128      // a wake may have been under way when it was told
 };
 
 // Three cache lines. What a switch writes stands under block_seq, what a waker writes under wake_seq: odd while it is
@@ -95,12 +96,12 @@ struct tracer_record {
   tracer_s32 tid;
   unsigned char kind;
   unsigned char flags;
-  tracer_u16 sleep;       // blocked
-  tracer_s32 call;        // blocked; woken: the waker's
-  tracer_s32 other;       // woken: the waker; fork: the parent thread; exec: the former tid; left: who waits
-  tracer_s32 other_tgid;  // woken: the waker's; fork: the child's
+  tracer_u16 sleep;        // blocked
+  tracer_s32 call;         // blocked; woken: the waker's
+  tracer_s32 other;        // woken: the waker; fork: the parent thread; exec: the former tid; left: who waits
+  tracer_s32 other_tgid;   // woken: the waker's; fork: the child's
   tracer_s32 parent_tgid;  // fork
-  tracer_u64 args[6];  // blocked; woken: two, the waker's
-  tracer_u64 value;    // blocked, exit: CPU time; woken: when it had blocked; fork: ns since boot at which it started
+  tracer_u64 args[6];      // blocked; woken: two, the waker's
+  tracer_u64 value;  // blocked, exit: CPU time; woken: when it had blocked; fork: ns since boot at which it started
 };
 // NOLINTEND(readability-identifier-naming)

@@ -93,8 +93,8 @@ static __always_inline _Bool has_calls(struct task_struct* task) {
 // ---- blocks ----
 
 // Did a waker come first? sched_waking runs before the waker gets at the run queue, so a thread that is just leaving
-// its CPU may have been woken already, which shows as soon as the waker has marked it. One that has not yet is told as
-// a wait, which the thread's next turn ends. (That somebody holds pi_lock says little: sched_setattr(2) takes it too.)
+// its CPU may have been woken already, which shows as soon as the waker has marked it. Before that the waker holds
+// pi_lock, which says little, because sched_setattr(2) takes it too: such a wait is told as doubtful.
 static __always_inline _Bool wake_under_way(struct task_struct* task) { return task->__state & task_waking; }
 
 // Is this the usual wait, and does the one who usually ends it have a CPU, or get this one now? Then nobody need know
@@ -160,6 +160,7 @@ static __always_inline void block(struct tracer_slot* slot, struct task_struct* 
   const __u32 before = __sync_lock_test_and_set(&slot->phase, tracer_blocked);
   const _Bool over = before == tracer_woken && wake_under_way(task);
   if (over) slot->phase = tracer_woken;
+  if (before == tracer_woken && !over && task->pi_lock.raw_lock.val.counter) slot->block_flags |= tracer_doubtful;
   end_write(&slot->block_seq);
   if (over && silent) no_longer_silent(slot, tid);
   const __u32 control = *(volatile __u32*)&slot->control;

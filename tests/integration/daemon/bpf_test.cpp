@@ -164,14 +164,17 @@ TEST_F(Enroll, ARunNeedsNoFilter) {
 
 struct Lack {
   const char* name;
-  std::vector<std::string> before;
+  std::vector<std::string> before;   // who starts swapd
+  std::vector<std::string> options;  // of swapd
   const char* said;
 };
 void PrintTo(const Lack& lack, std::ostream* out) { *out << lack.name; }
 class Fallback : public ::testing::TestWithParam<Lack> {};
 
 TEST_P(Fallback, ToSeccompAndSaysWhy) {
-  Session session({"--observe", "auto"}, "", GetParam().before);
+  std::vector<std::string> options = GetParam().options;
+  options.insert(options.end(), {"--observe", "auto"});
+  Session session(options, "", GetParam().before);
   if (!session.failure().empty()) GTEST_SKIP() << session.failure();
   const auto status = session.json({"status"});
   EXPECT_EQ(status["observer"], "seccomp");
@@ -189,6 +192,7 @@ TEST_P(Fallback, AskedForItEndsWithOneLine) {
   const std::string dir = std::filesystem::temp_directory_path() / ("swapd-lack-" + std::to_string(::getpid()));
   argv.insert(argv.end(),
               {SWAPD_BINARY, "--foreground", "--observe", "bpf", "--socket", dir + "/s", "--state-dir", dir});
+  argv.insert(argv.end(), GetParam().options.begin(), GetParam().options.end());
   const Output out = run(argv);
   std::filesystem::remove_all(dir);
   EXPECT_EQ(out.status, 1);
@@ -199,11 +203,12 @@ TEST_P(Fallback, AskedForItEndsWithOneLine) {
 INSTANTIATE_TEST_SUITE_P(
     Without, Fallback,
     ::testing::Values(
-        Lack{"CapBpf", {"/usr/bin/setpriv", "--bounding-set", "-bpf", "--inh-caps", "-bpf"}, "CAP_BPF"},
-        Lack{"CapPerfmon", {"/usr/bin/setpriv", "--bounding-set", "-perfmon", "--inh-caps", "-perfmon"}, "CAP_PERFMON"},
-        Lack{"Btf",
-             {"/usr/bin/unshare", "-m", "/bin/sh", "-c", "mount --bind /proc/1 /sys/kernel/btf && exec \"$0\" \"$@\""},
-             "no BTF"}),
+        Lack{"CapBpf", {"/usr/bin/setpriv", "--bounding-set", "-bpf", "--inh-caps", "-bpf"}, {}, "CAP_BPF"},
+        Lack{"CapPerfmon",
+             {"/usr/bin/setpriv", "--bounding-set", "-perfmon", "--inh-caps", "-perfmon"},
+             {},
+             "CAP_PERFMON"},
+        Lack{"Btf", {}, {"--btf", "/no/such/file"}, "no BTF"}),
     [](const auto& test) { return test.param.name; });
 
 }  // namespace

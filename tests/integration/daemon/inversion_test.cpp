@@ -237,7 +237,10 @@ TEST_P(Inversion, another_users_thread_is_lent_nothing_unless_the_policy_says_so
     std::filesystem::copy_file(session->pair(), session->path("pair"));  // the build may be where others cannot look
     client = session->start({"--fifo", "50"}, {"setpriv", "--reuid", "65534", "--clear-groups", "--",
                                                session->path("pair"), "client", session->path("sock")});
-    ASSERT_TRUE(eventually([&] { return blocked_in(client, SYS_read); }));
+    // The launcher reads, too, before it is managed and becomes the client.
+    ASSERT_TRUE(eventually([&] {
+      return blocked_in(client, SYS_read) && session->ctl({"why", std::to_string(client)}).status == 0;
+    }));
     if (allowed) {
       EXPECT_TRUE(boosted());
     } else {
