@@ -69,18 +69,31 @@ Result<std::string> receive_line(int channel, int timeout_ms) {
   return line;
 }
 
-// cmsg(3).
-Fd receive_fd(int channel, int flags) {
+namespace {
+
+// One byte and room for one descriptor, cmsg(3).
+struct FdMessage {
   char byte = 0;
   iovec part{&byte, 1};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> space{};
   msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = space.data();
-  message.msg_controllen = space.size();
-  if (::recvmsg(channel, &message, MSG_CMSG_CLOEXEC | flags) != 1) return Fd();
-  const cmsghdr* header = CMSG_FIRSTHDR(&message);
+  FdMessage() {
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = space.data();
+    message.msg_controllen = space.size();
+  }
+  FdMessage(const FdMessage&) = delete;
+  FdMessage& operator=(const FdMessage&) = delete;
+  ~FdMessage() = default;
+};
+
+}  // namespace
+
+Fd receive_fd(int channel, int flags) {
+  FdMessage with;
+  if (::recvmsg(channel, &with.message, MSG_CMSG_CLOEXEC | flags) != 1) return Fd();
+  const cmsghdr* header = CMSG_FIRSTHDR(&with.message);
   if (header == nullptr || header->cmsg_type != SCM_RIGHTS) return Fd();
   int fd = -1;
   std::memcpy(&fd, CMSG_DATA(header), sizeof fd);
@@ -88,20 +101,13 @@ Fd receive_fd(int channel, int flags) {
 }
 
 Status send_fd(int channel, int fd) {
-  char byte = 0;
-  iovec part{&byte, 1};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> space{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = space.data();
-  message.msg_controllen = space.size();
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  FdMessage with;
+  cmsghdr* header = CMSG_FIRSTHDR(&with.message);
   header->cmsg_level = SOL_SOCKET;
   header->cmsg_type = SCM_RIGHTS;
   header->cmsg_len = CMSG_LEN(sizeof(int));
   std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
-  if (::sendmsg(channel, &message, MSG_NOSIGNAL) != 1) return errno_error("sendmsg");
+  if (::sendmsg(channel, &with.message, MSG_NOSIGNAL) != 1) return errno_error("sendmsg");
   return Done{};
 }
 

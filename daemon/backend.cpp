@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <fstream>
 
+#include "actuate/recovery.h"
 #include "enrollable.h"
 #include "observe/syscall_table.h"
 #include "sys/launcher.h"
@@ -62,12 +62,6 @@ std::string_view name(observe::Costs::Method method) {
       return "bpf";
   }
   return "poll";
-}
-
-std::string boot_id() {
-  std::string id;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
-  return id;
 }
 
 observe::History history_of(const policy::Policy& policy) {
@@ -248,7 +242,7 @@ void DaemonBackend::follow_events(std::function<void(const bus::EventView&)> sin
 }
 
 Status DaemonBackend::record(std::function<bool(std::string_view)> sink) {
-  replay::Header about{.swapd = about_.version, .boot_id = boot_id()};
+  replay::Header about{.swapd = about_.version, .boot_id = actuate::read_boot_id()};
   about.time = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   return recording_.begin(std::move(sink), std::move(about));
 }

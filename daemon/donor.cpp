@@ -34,7 +34,6 @@ void Donor::apply(const Event& event) {
 }
 
 void Donor::decide(Time now) {
-  std::erase_if(active_, [&](ThreadId id) { return !waiting_.contains(id); });
   const std::vector<ThreadId> requesters(active_.begin(), active_.end());
   current_ = decider_.decide(model_, requesters, now);
   if (records_ != nullptr) records_->decided(requesters, current_, now);
@@ -66,7 +65,7 @@ void Donor::take(const Event& event) {
     if (!listed && !alone) return;
   }
   if (const auto* woken = std::get_if<Woken>(&event)) learn_whom_to_expect(*woken);
-  touch_what_it_changes(event);  // what ends is known before …
+  if (std::holds_alternative<Exited>(event)) touch(event);  // after it nobody knows what it provided
   apply(event);
   if (const auto* blocked = std::get_if<Blocked>(&event)) {
     newly_blocked_.push_back(blocked->thread);
@@ -80,7 +79,7 @@ void Donor::take(const Event& event) {
   } else if (const auto* enrolled = std::get_if<Enrolled>(&event)) {
     enrolled_.push_back(enrolled->thread);
   }
-  touch_what_it_changes(event);  // … and what begins after
+  touch(event);
 }
 
 void Donor::begin_wait(ThreadId requester) {
@@ -94,34 +93,11 @@ void Donor::begin_wait(ThreadId requester) {
   if (sysv) sysv_waits_.push_back({requester, view->since});
 }
 
-// Its state has changed, or what it provides: whoever waits for it must be decided anew.
-void Donor::touch(ThreadId thread) {
+// Whoever waits for what has changed must be decided anew.
+void Donor::touch(const Event& event) {
   if (waiting_.empty()) return;
-  if (waiting_.contains(thread)) active_.insert(thread);
-  for (const ThreadId waiter : model_.waiters_on(thread))
+  for (const ThreadId waiter : model_.concerned_by(event))
     if (waiting_.contains(waiter)) active_.insert(waiter);
-}
-
-void Donor::touch(const Resource& resource) {
-  if (waiting_.empty()) return;
-  for (const ThreadId waiter : model_.waiters_on(resource))
-    if (waiting_.contains(waiter)) active_.insert(waiter);
-}
-
-void Donor::touch_what_it_changes(const Event& event) {
-  std::visit(
-      [&](const auto& e) {
-        using T = std::decay_t<decltype(e)>;
-        if constexpr (std::is_same_v<T, Accessed> || std::is_same_v<T, Released> || std::is_same_v<T, Holders>)
-          touch(e.resource);
-        else if constexpr (std::is_same_v<T, QuantumUsed>)
-          touch(e.requester);
-        else
-          touch(e.thread);
-        if constexpr (std::is_same_v<T, Woken>)
-          if (e.through) touch(*e.through);  // its waker may be a new provider
-      },
-      event);
 }
 
 void Donor::remember_depths() {
@@ -186,7 +162,6 @@ void Donor::apply_boosts(Time now) {
 
 void Donor::reconcile(Time now) {
   if (ranks_changed_ || !enrolled_.empty() || members_.lowest_rank() != ranked_lowest_) rank_watches(now);
-  std::erase_if(active_, [&](ThreadId id) { return !waiting_.contains(id); });
   // A look may tell of further waits.
   std::unordered_set<ThreadId> seen;
   for (int round = 0; round < most_rounds; ++round) {

@@ -95,9 +95,7 @@ class Donor {
 
   void rank_watches(Time now);
   void rank_one(const MemberThread& member, Time now);
-  void touch(ThreadId thread);
-  void touch(const Resource& resource);
-  void touch_what_it_changes(const Event& event);
+  void touch(const Event& event);
   void begin_wait(ThreadId requester);
   bool need(ThreadId thread, Time now);
   [[nodiscard]] bool unexplored(const std::vector<ThreadId>& open, Time now);

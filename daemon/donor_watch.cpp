@@ -102,7 +102,9 @@ void Donor::rank_one(const MemberThread& member, Time now) {
     return;
   }
   if (known != watched_.end() && std::exchange(known->second.important, false)) urgent_.push_back(member.id);
-  if (waiting_.erase(member.id) != 0) forget_decision(member.id);
+  if (waiting_.erase(member.id) == 0) return;
+  active_.erase(member.id);
+  forget_decision(member.id);
 }
 
 // Marks what a wait tree needs. True: it is not looked at yet.

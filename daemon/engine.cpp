@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 
+#include "observe/bpf_observer.h"
 #include "sys/self.h"
 
 namespace swapd::daemon {

@@ -124,6 +124,30 @@ std::vector<ThreadId> Model::waiters_on(ThreadId provider) const {
   return waiters;
 }
 
+std::vector<ThreadId> Model::concerned_by(const Event& event) const {
+  return std::visit(
+      [&](const auto& e) {
+        using T = std::decay_t<decltype(e)>;
+        if constexpr (std::is_same_v<T, Accessed> || std::is_same_v<T, Released> || std::is_same_v<T, Holders>) {
+          return waiters_on(e.resource);
+        } else {
+          ThreadId whom;
+          if constexpr (std::is_same_v<T, QuantumUsed>)
+            whom = e.requester;
+          else
+            whom = e.thread;
+          std::vector<ThreadId> out = waiters_on(whom);
+          out.push_back(whom);
+          if constexpr (std::is_same_v<T, Woken>) {
+            if (!e.through) return out;  // else its waker may be a new provider
+            for (const ThreadId waiter : waiters_on(*e.through)) out.push_back(waiter);
+          }
+          return out;
+        }
+      },
+      event);
+}
+
 std::vector<Resource> Model::unprovided(ThreadId requester) const {
   const Store& store = impl_->store;
   const Index at = store.find(requester);

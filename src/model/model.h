@@ -85,6 +85,9 @@ class Model {
   // resource). What happens to the one may matter to the others.
   [[nodiscard]] std::vector<ThreadId> waiters_on(ThreadId provider) const;
   [[nodiscard]] std::vector<ThreadId> waiters_on(const Resource& resource) const;
+  // The threads for which an event may have changed whom to favour, once it is applied (but an exit: before). Nobody
+  // else has anybody new to favour.
+  [[nodiscard]] std::vector<ThreadId> concerned_by(const Event& event) const;
   // The awaited resources in that tree that have no provider other than the one who waits for it.
   [[nodiscard]] std::vector<Resource> unprovided(ThreadId requester) const;
   // The candidates, the best first: by confidence less this wait's debits, ties by evidence and then by age.

@@ -34,6 +34,19 @@ class Inversion : public ::testing::TestWithParam<std::string> {
                                          << session->ctl({"why"}).out << session->ctl({"ps"}).out
                                          << session->ctl({"graph"}).out;
   }
+  // Until the server accepts, the client waits for whoever listens; then it is favoured anew.
+  ::testing::AssertionResult waits_for_the_connection() {
+    std::string connection;
+    const bool seen = eventually([&] {
+      std::error_code none;  // 3 listens
+      connection = std::filesystem::read_symlink("/proc/" + std::to_string(server) + "/fd/4", none).string();
+      std::erase_if(connection, [](char c) { return c == '[' || c == ']'; });
+      const auto why = thread_in(session->json({"why", std::to_string(client)}), client);
+      return !why["waiting_for"].empty() && why["waiting_for"][0]["resource"] == connection;
+    });
+    if (!seen) return ::testing::AssertionFailure() << "the client never waited for " << connection;
+    return boosted();
+  }
   nlohmann::json thread_in(const nlohmann::json& list, pid_t tid) {
     for (const auto& thread : list["threads"])
       if (thread["tid"] == tid) return thread;
@@ -57,7 +70,7 @@ TEST_P(Inversion, the_server_runs_at_the_clients_priority_less_one_until_it_deli
 
 TEST_P(Inversion, ps_why_graph_and_status_tell_what_the_workload_knows) {
   begin();
-  ASSERT_TRUE(boosted());
+  ASSERT_TRUE(waits_for_the_connection());
   const auto ps = session->json({"ps"});
   const auto waiting = thread_in(ps, client);
   EXPECT_EQ(waiting["state"], "virtual-runnable");

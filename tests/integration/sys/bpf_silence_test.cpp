@@ -32,6 +32,12 @@ class BpfSilence : public test::BpfTest {
     ASSERT_TRUE(eventually([&] { return tracer_->slot(provider.pid())->phase == Phase::running; }));
     ASSERT_TRUE(tracer_->expect(waiter.pid(), provider.pid(), SYS_read, static_cast<std::uint64_t>(fd)));
   }
+  bool rests_in(pid_t tid, int fd) const {
+    return eventually([&] {
+      const auto slot = tracer_->slot(tid);
+      return slot->phase == Phase::blocked && slot->args[0] == static_cast<std::uint64_t>(fd);
+    });
+  }
   bool silent(pid_t tid) const {
     const auto slot = tracer_->slot(tid);
     return slot && slot->phase == Phase::blocked && slot->silent;
@@ -119,10 +125,7 @@ TEST_F(BpfSilence, AnotherWakerIsTold) {
   Role waiter([&](Role&) { read_byte(pipe.in.get()); });
   begin(waiter, provider, pipe.in.get());
   waiter.go();
-  ASSERT_TRUE(eventually([&] {
-    const auto slot = tracer_->slot(waiter.pid());
-    return slot->phase == Phase::blocked && slot->args[0] == static_cast<std::uint64_t>(pipe.in.get());
-  }));
+  ASSERT_TRUE(rests_in(waiter.pid(), pipe.in.get()));
   const bool was_silent = silent(waiter.pid());
   write_byte(pipe.out.get());
   ASSERT_TRUE(find([&](const BpfRecord& r) {
@@ -139,10 +142,7 @@ TEST_F(BpfSilence, AProviderThatEndsIsTold) {
   Role waiter([&](Role&) { read_byte(pipe.in.get()); });
   begin(waiter, provider, pipe.in.get());
   waiter.go();
-  ASSERT_TRUE(eventually([&] {
-    const auto slot = tracer_->slot(waiter.pid());
-    return slot->phase == Phase::blocked && slot->args[0] == static_cast<std::uint64_t>(pipe.in.get());
-  }));
+  ASSERT_TRUE(rests_in(waiter.pid(), pipe.in.get()));
   const bool was_silent = silent(waiter.pid());
   *flag = 1;
   const pid_t tid = waiter.pid();

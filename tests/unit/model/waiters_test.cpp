@@ -42,31 +42,6 @@ TEST(Waiters, OnACycleEachIsNamedOnce) {
   EXPECT_THAT(world.model.waiters_on(p1), UnorderedElementsAre(p1, p2));
 }
 
-// Whom an event concerns, as the daemon asks: before it is applied for what ends, after it for what begins.
-std::set<ThreadId> concerned(const model::Model& model, const Event& event) {
-  std::set<ThreadId> out;
-  const auto add = [&](const auto& what) {
-    for (const ThreadId id : model.waiters_on(what)) out.insert(id);
-  };
-  std::visit(
-      [&](const auto& e) {
-        using T = std::decay_t<decltype(e)>;
-        if constexpr (std::is_same_v<T, Accessed> || std::is_same_v<T, Released> || std::is_same_v<T, Holders>) {
-          add(e.resource);
-        } else if constexpr (std::is_same_v<T, QuantumUsed>) {
-          add(e.requester);
-          out.insert(e.requester);
-        } else {
-          add(e.thread);
-          out.insert(e.thread);
-        }
-        if constexpr (std::is_same_v<T, Woken>)
-          if (e.through) add(*e.through);
-      },
-      event);
-  return out;
-}
-
 // Whoever is not concerned has no more threads to favour than before: it need not be decided anew.
 TEST(Waiters, OthersHaveNobodyNewToFavour) {
   for (unsigned seed = 1; seed <= 40; ++seed) {
@@ -78,9 +53,13 @@ TEST(Waiters, OthersHaveNobodyNewToFavour) {
         for (const model::Candidate& c : model.candidates(view.id)) before[view.id].insert(c.leaf);
       });
       const Event event = stream.next();
-      std::set<ThreadId> touched = concerned(model, event);
+      std::set<ThreadId> touched;
+      const auto touch = [&] {
+        for (const ThreadId id : model.concerned_by(event)) touched.insert(id);
+      };
+      if (std::holds_alternative<Exited>(event)) touch();
       model.apply(event);
-      touched.merge(concerned(model, event));
+      touch();
       std::vector<ThreadId> all;
       model.for_each_thread([&](const model::ThreadView& view) { all.push_back(view.id); });
       for (const ThreadId id : all) {

@@ -1,0 +1,68 @@
+// The bpf observer's credits: who ended a wait, and by a call on what.
+#include <algorithm>
+
+#include "observe/bpf_observer.h"
+#include "observe/compat_calls.h"
+#include "observe/syscall_table.h"
+
+namespace swapd::observe {
+
+namespace {
+
+bool holds(const std::vector<Resource>& resources, const Resource& one) {
+  return std::ranges::find(resources, one) != resources.end();
+}
+
+}  // namespace
+
+// jbd2 for an fsync, a worker for a deferred completion: what `why` shows. Nothing is lent to it.
+void BpfObserver::note_kernel_thread(Watched& w, pid_t tid) const {
+  const bool nobody = w.wait.awaited.empty() || w.wait.awaited.front().kind == ResourceKind::kernel_work;
+  if (!nobody || w.wait.site.nr < 0) return;
+  w.kernel_call = w.wait.site.nr;
+  if (w.kernel_thread.tid == tid) return;
+  w.kernel_thread = procfs_.thread_id(tid).value_or(ThreadId{});
+}
+
+void BpfObserver::credit(Watched& w, const sys::Waker& waker, Woken& woken) {
+  const auto by = waker.tid == 0 || waker.kernel_thread ? std::nullopt : hooks_.identify(waker.tid);
+  if (!by) {
+    woken.unrelated = true;  // time, a device, a stranger
+    return;
+  }
+  Understood& last = w.understood;
+  if (last.waker != waker.tid || last.call != waker.call || last.arg != waker.args[0] || last.awaited != w.wait.awaited)
+    last = understand(w, *by, waker, woken.time);
+  woken.by = by->id;
+  woken.through = last.through;
+  woken.unrelated = last.unrelated || (waker.own_softirq && !last.through);
+}
+
+BpfObserver::Understood BpfObserver::understand(const Watched& w, const Member& by, const sys::Waker& waker,
+                                                Time time) {
+  Understood out{.waker = waker.tid, .call = waker.call, .arg = waker.args[0], .awaited = w.wait.awaited};
+  const CallSite site{.tid = by.id.tid,
+                      .tgid = by.tgid,
+                      .nr = waker.compat ? native_call(waker.call) : waker.call,
+                      .args = {waker.args[0], waker.args[1]}};
+  const CallKind kind = call_entry(site.nr).kind;
+  if (kind == CallKind::kill) {
+    // The receiver is the one that woke, whoever the call names. One that did not wait for a signal was interrupted.
+    const auto signal = std::ranges::find(out.awaited, ResourceKind::signal, &Resource::kind);
+    out.unrelated = signal == out.awaited.end();
+    if (!out.unrelated) out.through = *signal;
+    return out;
+  }
+  const Access access = resolver_.access(site);
+  for (const auto* resources : {&access.accessed, &access.released})
+    for (const Resource& resource : *resources)
+      if (!out.through && holds(out.awaited, resource)) out.through = resource;
+  if (out.through) return out;
+  if (!access.complete || kind == CallKind::futex)  // an address may be another object's by now
+    hooks_.ask_access({.thread = by.id, .time = time, .site = site});
+  else
+    out.unrelated = !access.accessed.empty() || !access.released.empty();
+  return out;
+}
+
+}  // namespace swapd::observe
