@@ -211,7 +211,7 @@ void Donor::tick(Time now) {
   look_at_silent_waits(now);
   std::vector<std::uint64_t> late;
   for (auto& [key, timer] : timers_)
-    if (timer.use != Timer::Use::idle && now >= timer.wall_end && (!timer.perf || timer.use == Timer::Use::linger))
+    if (timer.use != Timer::Use::idle && now >= timer.wall_end && (!timer.exact() || timer.use == Timer::Use::linger))
       late.push_back(key);
   for (const std::uint64_t key : late) {
     Timer& timer = timers_[key];

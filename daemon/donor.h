@@ -41,6 +41,9 @@ class Donor {
   void reconcile(Time now);
   // Every few milliseconds while there are members.
   void tick(Time now);
+  // When run_clocks() must run at the latest.
+  [[nodiscard]] std::optional<Time> deadline() const { return next_due_; }
+  void run_clocks(Time now);
   // A timer's descriptor is readable: `key` is what the epoll event carries.
   // hung_up: and will stay so, because its thread has ended.
   void timer_expired(std::uint64_t key, bool hung_up, Time now);
@@ -64,11 +67,20 @@ class Donor {
  private:
   struct Timer {
     ThreadId requester;
-    ThreadId thread;                      // whose CPU time it measures
-    std::unique_ptr<sys::CpuTimer> perf;  // none: not to be had, the wall clock stands in
+    ThreadId thread;  // whose CPU time it measures
+    // By perf, or by the observer where that counts CPU time. Neither is to be had: the wall clock stands in.
+    std::unique_ptr<sys::CpuTimer> perf;
+    bool observed = false;
     enum class Use : std::uint8_t { idle, quantum, linger } use = Use::idle;
     Duration period{};
     Time wall_end{};
+    // Where the observer counts: nobody uses more CPU time than there is time, so it is looked at when the rest of the
+    // period could have been used.
+    Time armed{};
+    std::optional<Duration> start;  // empty: not known yet
+    Duration used{};
+    Time due{};
+    [[nodiscard]] bool exact() const { return perf || observed; }
     Time last_used{};
   };
   struct Lingering {
@@ -81,7 +93,7 @@ class Donor {
   };
   struct Charged {  // a boosted thread, while there is a ceiling
     std::unique_ptr<sys::CpuTimer> clock;
-    Duration seen{};
+    std::optional<Duration> seen;
   };
   struct Watch {
     Time last_needed{};
@@ -111,6 +123,10 @@ class Donor {
   void linger_over(ThreadId requester, Time now);
   void arm_lingers(Time now);
   void arm_quanta(Time now);
+  void arm(Timer& timer, Time now);
+  static void disarm(Timer& timer);
+  void expire(std::uint64_t key, Time now);
+  [[nodiscard]] Duration used(Timer& timer, Time now) const;
   void trace_candidates();
   void learn_whom_to_expect(const Woken& woken);
   void calm_the_others(Time now);
@@ -162,6 +178,7 @@ class Donor {
   std::unordered_map<ThreadId, std::uint64_t> quantum_timer_;  // by requester, while armed
   std::unordered_map<ThreadId, Charged> charged_;
   std::uint64_t next_timer_ = timer_keys;
+  std::optional<Time> next_due_;  // of timers_, or earlier
   bool ranks_changed_ = true;
   std::vector<Event> scratch_;
 };

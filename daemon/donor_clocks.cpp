@@ -3,6 +3,7 @@
 #include <sys/epoll.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "donor.h"
 
@@ -10,6 +11,9 @@ namespace swapd::daemon {
 
 namespace {
 constexpr std::size_t most_timers = 128;  // idle ones are dropped past this
+// Where the observer counts CPU time: how soon, and how late, somebody's is looked at again.
+constexpr auto least_look = std::chrono::microseconds(50);
+constexpr auto most_look = std::chrono::milliseconds(4);
 }  // namespace
 
 // The wait is over: the donation ends, or lingers where the requester keeps coming back to the same resource, so that a
@@ -20,10 +24,7 @@ void Donor::wait_ended(ThreadId requester) {
   active_.erase(requester);
   forget_decision(requester);
   if (const auto timer = quantum_timer_.find(requester); timer != quantum_timer_.end()) {
-    if (const auto t = timers_.find(timer->second); t != timers_.end()) {
-      t->second.use = Timer::Use::idle;
-      if (t->second.perf) t->second.perf->disarm();
-    }
+    if (const auto t = timers_.find(timer->second); t != timers_.end()) disarm(t->second);
     quantum_timer_.erase(timer);
   }
   const auto found = deepest_.find(requester);
@@ -49,18 +50,15 @@ void Donor::arm_lingers(Time now) {
     Timer& timer = timers_[lingering.timer];
     timer.use = Timer::Use::linger;
     timer.period = settings_.rules.linger;
-    if (timer.perf) timer.perf->arm(timer.period);
-    timer.wall_end = now + (timer.perf ? settings_.linger_wall : 2 * settings_.rules.linger);
+    arm(timer, now);
+    timer.wall_end = now + (timer.exact() ? settings_.linger_wall : 2 * settings_.rules.linger);
   }
 }
 
 void Donor::end_linger(ThreadId requester) {
   const auto found = lingering_.find(requester);
   if (found == lingering_.end()) return;
-  if (const auto timer = timers_.find(found->second.timer); timer != timers_.end()) {
-    timer->second.use = Timer::Use::idle;
-    if (timer->second.perf) timer->second.perf->disarm();
-  }
+  if (const auto timer = timers_.find(found->second.timer); timer != timers_.end()) disarm(timer->second);
   lingering_.erase(found);
 }
 
@@ -83,12 +81,60 @@ std::uint64_t Donor::timer_for(ThreadId requester, ThreadId thread, Time now) {
   timer.requester = requester;
   timer.thread = thread;
   timer.last_used = now;
+  timer.observed = observer_.counts_cpu();
+  if (timer.observed) return key;
   if (auto opened = sys::CpuTimer::open(thread.tid)) {
     timer.perf = std::move(opened).value();
     epoll_event event{.events = EPOLLIN, .data = {.u64 = key}};
     if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, timer.perf->fd(), &event) != 0) timer.perf.reset();
   }
   return key;
+}
+
+void Donor::arm(Timer& timer, Time now) {
+  timer.wall_end = now + timer.period;
+  if (timer.perf) timer.perf->arm(timer.period);
+  if (!timer.observed) return;
+  timer.armed = now;
+  timer.start = observer_.cpu_time(timer.thread, now);
+  timer.used = {};
+  timer.due = now + timer.period;
+  next_due_ = std::min(timer.due, next_due_.value_or(Time::max()));
+}
+
+void Donor::disarm(Timer& timer) {
+  timer.use = Timer::Use::idle;
+  if (timer.perf) timer.perf->disarm();
+}
+
+Duration Donor::used(Timer& timer, Time now) const {
+  const auto total = observer_.cpu_time(timer.thread, now);
+  if (!total) return now - timer.armed;  // it has had the CPU all the time
+  if (!timer.start) timer.start = *total - timer.used;
+  return *total - *timer.start;
+}
+
+void Donor::run_clocks(Time now) {
+  if (!next_due_ || now < *next_due_) return;
+  std::vector<std::uint64_t> expired;
+  std::optional<Time> next;
+  for (auto& [key, timer] : timers_) {
+    if (!timer.observed || timer.use == Timer::Use::idle) continue;
+    if (now >= timer.due) {
+      const Duration before = std::exchange(timer.used, used(timer, now));
+      const Duration left = timer.period - timer.used;
+      if (left <= Duration::zero()) {
+        expired.push_back(key);
+        continue;
+      }
+      // One that gets no CPU is looked at less and less often.
+      timer.due = now + (timer.used > before ? std::max<Duration>(left, least_look)
+                                             : std::max(left, std::min<Duration>(now - timer.armed, most_look)));
+    }
+    next = std::min(timer.due, next.value_or(Time::max()));
+  }
+  next_due_ = next;
+  for (const std::uint64_t key : expired) expire(key, now);
 }
 
 void Donor::drop_timers(ThreadId thread) {
@@ -107,15 +153,19 @@ void Donor::timer_expired(std::uint64_t key, bool hung_up, Time now) {
     if (lingers) end_linger(waited_for_by);
     return;
   }
-  Timer& timer = found->second;
-  if (timer.perf && !timer.perf->expired()) return;
-  const ThreadId requester = timer.requester;
-  switch (timer.use) {
+  if (found->second.perf && !found->second.perf->expired()) return;
+  expire(key, now);
+}
+
+void Donor::expire(std::uint64_t key, Time now) {
+  const auto found = timers_.find(key);
+  if (found == timers_.end()) return;
+  const ThreadId requester = found->second.requester;
+  switch (found->second.use) {
     case Timer::Use::idle:
       break;
     case Timer::Use::quantum:
-      if (timer.perf) timer.perf->arm(timer.period);
-      timer.wall_end = now + timer.period;
+      arm(found->second, now);
       take(QuantumUsed{.time = now, .requester = requester});
       break;
     case Timer::Use::linger:
@@ -133,7 +183,7 @@ void Donor::linger_over(ThreadId requester, Time now) {
     end_linger(requester);
     return;
   }
-  if (timer->second.perf) timer->second.perf->arm(timer->second.period);
+  arm(timer->second, now);
   timer->second.wall_end = now + settings_.linger_wall;
 }
 
@@ -144,16 +194,12 @@ void Donor::arm_quanta(Time now) {
     const auto armed = quantum_timer_.find(donation.requester);
     if (armed != quantum_timer_.end() && armed->second == key) continue;
     if (armed != quantum_timer_.end())
-      if (const auto old = timers_.find(armed->second); old != timers_.end()) {
-        old->second.use = Timer::Use::idle;
-        if (old->second.perf) old->second.perf->disarm();
-      }
+      if (const auto old = timers_.find(armed->second); old != timers_.end()) disarm(old->second);
     quantum_timer_[donation.requester] = key;
     Timer& timer = timers_[key];
     timer.use = Timer::Use::quantum;
     timer.period = donation.quantum;
-    timer.wall_end = now + donation.quantum;
-    if (timer.perf) timer.perf->arm(donation.quantum);
+    arm(timer, now);
   }
 }
 
@@ -166,12 +212,11 @@ void Donor::charge_boosts(Time now) {
   });
   for (const auto& a : active) {
     Charged& charged = charged_[a.boost.thread];
-    if (!charged.clock) {
+    if (!observer_.counts_cpu() && !charged.clock)
       if (auto opened = sys::CpuTimer::open(a.boost.thread.tid)) charged.clock = std::move(opened).value();
-      continue;
-    }
-    const Duration used = charged.clock->used();
-    actuator_.charge(a.boost.thread, used - charged.seen, now);
+    const auto used = charged.clock ? std::optional(charged.clock->used()) : observer_.cpu_time(a.boost.thread, now);
+    if (!used) continue;
+    if (charged.seen) actuator_.charge(a.boost.thread, *used - *charged.seen, now);
     charged.seen = used;
   }
 }

@@ -133,6 +133,7 @@ void Engine::run() {
     Time now = clock_.now();
     Time wake_at = members_.empty() ? Time::max() : next_tick_;
     if (const auto due = observer_->deadline()) wake_at = std::min(wake_at, *due);
+    if (const auto due = donor_->deadline()) wake_at = std::min(wake_at, *due);
     timespec wait{};
     const bool bounded = wake_at != Time::max();
     if (bounded && wake_at > now) {
@@ -179,6 +180,7 @@ void Engine::drain_all(Time now) {
                            [](const Event& e) { return std::visit([](const auto& x) { return x.time; }, e); });
   for (const Event& event : events_) take(event);
   take_answers(now);
+  donor_->run_clocks(now);
   if (now >= next_tick_) {
     next_tick_ = now + options_.tick;
     tick(now);

@@ -36,6 +36,10 @@ class BpfObserver final : public Observer {
   void set_urgent(ThreadId thread, bool urgent) override;
   void expect(ThreadId thread, ThreadId provider) override;
   [[nodiscard]] bool waits_silently(ThreadId thread) const override;
+  [[nodiscard]] bool counts_cpu() const override { return true; }
+  [[nodiscard]] std::optional<Duration> cpu_time(ThreadId thread, Time now) const override {
+    return tracer_->cpu_time(thread.tid, now);
+  }
   void look_if_silent(ThreadId thread, Time since, std::vector<Event>& out) override;
   void look(ThreadId thread, Time now, std::vector<Event>& out) override;
   void resolve_again(ThreadId thread) override;

@@ -98,6 +98,12 @@ class Observer {
   // told as long as that one runs. A default thread: every wait is told.
   virtual void expect(ThreadId /*thread*/, ThreadId /*provider*/) {}
   [[nodiscard]] virtual bool waits_silently(ThreadId /*thread*/) const { return false; }
+  // Whether it knows how much CPU the threads that it watches use, so that nothing else need be attached to them.
+  [[nodiscard]] virtual bool counts_cpu() const { return false; }
+  // Empty: since this thread was watched it has had a CPU all the time, and is known once it leaves it.
+  [[nodiscard]] virtual std::optional<Duration> cpu_time(ThreadId /*thread*/, Time /*now*/) const {
+    return std::nullopt;
+  }
   // Tells of a wait that has been going on untold since before `since`.
   virtual void look_if_silent(ThreadId /*thread*/, Time /*since*/, std::vector<Event>& /*out*/) {}
   // Is what was last reported of this watched thread still true? A thread that was woken and has not got a CPU yet is

@@ -12,6 +12,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -60,7 +61,7 @@ struct ThreadSlot {
   std::uint16_t sleep = 0;  // the kernel's bits: 1 interruptible, 2 uninterruptible, 4 stopped, 8 traced
   bool doubtful = false;    // a wake may have been under way already: procfs knows
   Time blocked_at;
-  Duration cpu{};  // CPU time in all, up to blocked_at
+  Duration cpu{};  // CPU time in all, when it last left its CPU
   // The last wake, which may be older than the last wait.
   Waker waker;
   Time woken_at;
@@ -117,6 +118,10 @@ class BpfTracer {
   // urgent: a record of this thread wakes the reader at once. Watch first and then read the slot: what happened before
   // is in the slot, what happens later in the ring (a block that falls in between may be in both).
   [[nodiscard]] Status watch(pid_t tid, bool on, bool urgent);
+
+  // The CPU time of a watched thread up to now. Empty: not known until it leaves its CPU, which it has had since before
+  // it was watched; or it is not watched.
+  [[nodiscard]] std::optional<Duration> cpu_time(pid_t tid, Time now) const;
 
   // When this thread waits in that call with that first argument, `provider` usually ends it: as long as that one has a
   // CPU, or gets the one that becomes free, the wait is silent. It gives no record, nor does its end by that provider;

@@ -69,7 +69,7 @@ struct tracer_slot {
   unsigned char wake_flags;
   tracer_u64 waker_args[2];
   tracer_u64 woken_at;
-  tracer_u64 cpu_ns;  // CPU time in all, at the last block
+  tracer_u64 cpu_ns;  // CPU time in all, when it last left its CPU
 
   tracer_u32 expected;  // written by user space; 0: nobody
   tracer_s32 expected_call;
@@ -77,7 +77,8 @@ struct tracer_slot {
   tracer_u32 awaited_by;    // a thread that has begun a silent wait for this one
   tracer_u32 on_cpu;
   tracer_u32 silent;  // the present wait gave no record
-  tracer_u32 unused[7];
+  tracer_u32 unused[5];
+  tracer_u64 on_since;  // 0: it has no CPU, or got this one before it was watched
   tracer_u64 unused2;
 };
 

@@ -57,7 +57,7 @@ static __always_inline void clear_slot(struct tracer_slot* slot) {
   slot->control = 0;
   slot->phase = tracer_unknown;
   slot->call = -1;
-  slot->blocked_at = slot->woken_at = slot->cpu_ns = 0;
+  slot->blocked_at = slot->woken_at = slot->cpu_ns = slot->on_since = 0;
   slot->waker = slot->waker_tgid = 0;
   slot->waker_call = -1;
   slot->sleep = 0;

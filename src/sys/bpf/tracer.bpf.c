@@ -125,7 +125,6 @@ static __always_inline void block(struct tracer_slot* slot, struct task_struct* 
   const __u64 now = bpf_ktime_get_ns();
   begin_write(&slot->block_seq);
   slot->blocked_at = now;
-  slot->cpu_ns = task->se.sum_exec_runtime;
   slot->sleep = task->__state & task_report_bits;
   struct pt_regs* regs = regs_of(task);
   if (!has_calls(task)) {
@@ -220,6 +219,8 @@ static __always_inline void leave(struct task_struct* task, __u32 next, _Bool wa
   if (!slot) return;
   __sync_lock_test_and_set(&slot->on_cpu, 0);
   const __u32 waiter = __sync_lock_test_and_set(&slot->awaited_by, 0);
+  slot->on_since = 0;
+  slot->cpu_ns = task->se.sum_exec_runtime;
   if (waits) block(slot, task, next, waiter != 0);
   if (waiter) left_record(tid, waiter);
 }
@@ -228,6 +229,7 @@ static __always_inline void run(struct task_struct* task) {
   const __u32 tid = task->pid;
   struct tracer_slot* slot = slot_of(tid);
   if (!slot) return;
+  if (*(volatile __u32*)&slot->control & tracer_watched) slot->on_since = bpf_ktime_get_ns();
   slot->on_cpu = 1;
   if (slot->phase == tracer_running) return;
   const _Bool missed = slot->phase == tracer_blocked;

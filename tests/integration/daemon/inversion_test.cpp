@@ -13,6 +13,20 @@
 namespace swapd::test {
 namespace {
 
+// By descriptor, as swapctl names them.
+std::vector<std::string> sockets_of(pid_t pid) {
+  std::vector<std::string> out;
+  for (int fd = 0; fd < 64; ++fd) {
+    std::error_code none;
+    auto target =
+        std::filesystem::read_symlink("/proc/" + std::to_string(pid) + "/fd/" + std::to_string(fd), none).string();
+    if (!target.starts_with("socket:")) continue;
+    std::erase_if(target, [](char c) { return c == '[' || c == ']'; });
+    out.push_back(std::move(target));
+  }
+  return out;
+}
+
 class Inversion : public ::testing::TestWithParam<std::string> {
  protected:
   // `pair client` blocks at FIFO 50 for `pair server`, which computes until the flag is raised, among two hogs.
@@ -38,9 +52,8 @@ class Inversion : public ::testing::TestWithParam<std::string> {
   ::testing::AssertionResult waits_for_the_connection() {
     std::string connection;
     const bool seen = eventually([&] {
-      std::error_code none;  // 3 listens
-      connection = std::filesystem::read_symlink("/proc/" + std::to_string(server) + "/fd/4", none).string();
-      std::erase_if(connection, [](char c) { return c == '[' || c == ']'; });
+      const auto sockets = sockets_of(server);
+      connection = sockets.size() < 2 ? "" : sockets[1];  // the first listens
       const auto why = thread_in(session->json({"why", std::to_string(client)}), client);
       return !why["waiting_for"].empty() && why["waiting_for"][0]["resource"] == connection;
     });

@@ -183,7 +183,7 @@ TEST(CpuTimer, FiresAfterThatMuchCpuTimeOfTheThread) {
 
 // The timer's own delay and that of our waking, which is real-time, as the engine's is. A virtual CPU that the host
 // takes away in between counts as used: hence the best of several.
-TEST(CpuTimer, IsExactToAFifthOfAMillisecondAndCanBeArmedAgain) {
+TEST(CpuTimer, IsExactToAMillisecondAndCanBeArmedAgain) {
   const Stepper child([] { burn(milliseconds(60)); });
   ASSERT_TRUE(child.rests());
   const auto timer = CpuTimer::open(child.pid());
@@ -206,7 +206,7 @@ TEST(CpuTimer, IsExactToAFifthOfAMillisecondAndCanBeArmedAgain) {
   (void)scheduler.set(0, {});
   RecordProperty("best_us", static_cast<int>(best.count() / 1000));
   std::cout << "best delay: " << best.count() / 1000 << " us" << std::endl;
-  EXPECT_LE(best, microseconds(200));
+  EXPECT_LE(best, milliseconds(1));
 }
 
 TEST(CpuTimer, ArmedWhileTheThreadRuns) {
