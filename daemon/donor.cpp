@@ -65,6 +65,7 @@ void Donor::take(const Event& event) {
     if (!listed && !alone) return;
   }
   if (const auto* woken = std::get_if<Woken>(&event)) learn_whom_to_expect(*woken);
+  if (const auto* blocked = std::get_if<Blocked>(&event)) keep_while_it_moves(*blocked);
   if (std::holds_alternative<Exited>(event)) touch(event);  // after it nobody knows what it provided
   apply(event);
   if (const auto* blocked = std::get_if<Blocked>(&event)) {
@@ -80,6 +81,18 @@ void Donor::take(const Event& event) {
     enrolled_.push_back(enrolled->thread);
   }
   touch(event);
+}
+
+// What a wait awaits has become something else, as when its connection was accepted: until somebody is known to provide
+// that, the help goes on.
+void Donor::keep_while_it_moves(const Blocked& blocked) {
+  const auto before = std::ranges::find(current_, blocked.thread, &decide::Donation::requester);
+  if (before == current_.end() || before->refusal != decide::Refusal::none) return;
+  const auto view = model_.thread(blocked.thread);
+  if (!view || view->state != model::RunState::blocked || view->since != blocked.time) return;
+  if (blocked.awaited.empty() || std::ranges::find(blocked.awaited, before->resource) != blocked.awaited.end()) return;
+  end_linger(blocked.thread);
+  lingering_[blocked.thread] = {.donation = *before, .moved = true};
 }
 
 void Donor::begin_wait(ThreadId requester) {
@@ -192,13 +205,14 @@ void Donor::reconcile(Time now) {
     const decide::Donation& before = lingering->second.donation;
     if (!same_wait(before, donation) || before.path.size() <= donation.path.size()) end_linger(donation.requester);
   }
-  std::vector<ThreadId> moved;
+  std::vector<ThreadId> ended;
   for (const auto& [requester, lingering] : lingering_) {
     const bool elsewhere = waiting_.contains(requester) &&
                            std::ranges::find(current_, requester, &decide::Donation::requester) == current_.end();
-    if (elsewhere || members_.thread(requester) == nullptr) moved.push_back(requester);
+    const bool moves = lingering.moved && !model_.unprovided(requester).empty();
+    if ((elsewhere && !moves) || members_.thread(requester) == nullptr) ended.push_back(requester);
   }
-  for (const ThreadId requester : moved) end_linger(requester);
+  for (const ThreadId requester : ended) end_linger(requester);
   remember_depths();
   arm_lingers(now);
   arm_quanta(now);
@@ -230,15 +244,7 @@ void Donor::tick(Time now) {
   }
   look_after_waits(now);
   calm_the_others(now);
-  std::vector<ThreadId> idle;
-  for (const auto& [id, w] : watched_)
-    if (!w.important && now - w.last_needed > settings_.keep_watch) idle.push_back(id);
-  for (const ThreadId id : idle) {
-    observer_.untrace_wakes(id);
-    observer_.unwatch(id);
-    watched_.erase(id);
-    drop_timers(id);
-  }
+  unwatch_idle(now);
 }
 
 void Donor::forget(ThreadId thread, bool exited) {

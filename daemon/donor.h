@@ -86,6 +86,7 @@ class Donor {
   struct Lingering {
     decide::Donation donation;
     std::uint64_t timer = 0;  // 0: not armed yet
+    bool moved = false;       // the wait goes on, for something else
   };
   struct RecentWaits {  // what a requester was last lent for; two locks taken in turn are one conversation
     std::array<Resource, 4> resources;
@@ -102,6 +103,8 @@ class Donor {
     bool traced_at_once = false;  // and when
     bool urgent = true;           // what it does is told at once
     bool listed = false;          // in expecting_
+    bool provides = false;        // in others_
+    Time asked{};                 // who could end its wait
     ThreadId expected;            // who ends its usual wait: such waits are not told as long as that one runs
   };
 
@@ -109,6 +112,7 @@ class Donor {
   void rank_one(const MemberThread& member, Time now);
   void touch(const Event& event);
   void begin_wait(ThreadId requester);
+  void keep_while_it_moves(const Blocked& blocked);
   bool need(ThreadId thread, Time now);
   [[nodiscard]] bool unexplored(const std::vector<ThreadId>& open, Time now);
   void look_after_waits(Time now);
@@ -117,7 +121,10 @@ class Donor {
   void remember_depths();
   [[nodiscard]] bool may_watch(ThreadId thread) const;
   void watch(ThreadId thread, bool important, Time now);
+  void watch_as_other(ThreadId thread, Watch& watch);
+  void unwatch_idle(Time now);
   void ask_for_providers(ThreadId requester, Time now, bool again);
+  [[nodiscard]] Duration pause_before_asking(const model::ThreadView& waiter, Time now) const;
   void wait_ended(ThreadId requester);
   void end_linger(ThreadId requester);
   void linger_over(ThreadId requester, Time now);
@@ -156,7 +163,9 @@ class Donor {
   std::unordered_set<ThreadId> waiting_;  // important and blocked on something that somebody may provide
   // Those of them that lend, or for which something has changed since it was decided last: the others need no look.
   std::unordered_set<ThreadId> active_;
-  std::vector<ThreadId> round_;     // of waiting_: still to be looked after in this round
+  std::vector<ThreadId> round_;  // of waiting_: still to be looked after in this round
+  Time round_began_{};
+  Duration last_round_{};
   std::vector<ThreadId> enrolled_;  // since the ranks were looked at
   int ranked_lowest_ = 0;
   struct NewWait {
@@ -169,10 +178,12 @@ class Donor {
   std::unordered_map<ThreadId, decide::Donation> deepest_;  // by requester: the longest way of its present wait
   std::vector<ThreadId> expecting_;                         // that wait in silence for somebody
   std::size_t next_expecting_ = 0;
-  std::vector<ThreadId> urgent_;                      // watched as providers, and told of at once
+  std::vector<ThreadId> others_;                      // watched as providers only
+  std::vector<ThreadId> urgent_;                      // of them: told of at once
   std::vector<ThreadId> newly_blocked_;               // in this batch
   std::unordered_map<ThreadId, RecentWaits> recent_;  // by requester
   std::unordered_map<Resource, Time> scanned_;
+  std::size_t most_scanned_ = 0;  // swept past this
   std::unordered_map<Resource, std::vector<ThreadId>> unenrolled_;
   std::unordered_map<std::uint64_t, Timer> timers_;
   std::unordered_map<ThreadId, std::uint64_t> quantum_timer_;  // by requester, while armed

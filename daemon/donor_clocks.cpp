@@ -14,6 +14,7 @@ constexpr std::size_t most_timers = 128;  // idle ones are dropped past this
 // Where the observer counts CPU time: how soon, and how late, somebody's is looked at again.
 constexpr auto least_look = std::chrono::microseconds(50);
 constexpr auto most_look = std::chrono::milliseconds(4);
+constexpr auto longest_move = std::chrono::milliseconds(20);
 }  // namespace
 
 // The wait is over: the donation ends, or lingers where the requester keeps coming back to the same resource, so that a
@@ -49,7 +50,7 @@ void Donor::arm_lingers(Time now) {
     lingering.timer = timer_for(requester, lingering.donation.path.back(), now);
     Timer& timer = timers_[lingering.timer];
     timer.use = Timer::Use::linger;
-    timer.period = settings_.rules.linger;
+    timer.period = std::max<Duration>(settings_.rules.linger, lingering.moved ? longest_move : Duration::zero());
     arm(timer, now);
     timer.wall_end = now + (timer.exact() ? settings_.linger_wall : 2 * settings_.rules.linger);
   }

@@ -8,14 +8,21 @@ namespace swapd::daemon {
 
 namespace {
 
-constexpr std::size_t most_looks = 32;  // at threads that may have been woken, in one batch
-constexpr int explore_rounds = 16;      // depth of a wait tree that one batch may open up
-constexpr std::size_t most_scanned = 4096;
+constexpr std::size_t most_looks = 32;        // at threads that may have been woken, in one batch
+constexpr int explore_rounds = 16;            // depth of a wait tree that one batch may open up
+constexpr std::size_t least_scanned = 4096;   // remembered
 constexpr std::size_t most_expecting = 1024;  // looked at in one tick
 constexpr auto longest_silence = std::chrono::milliseconds(10);
 constexpr std::size_t least_looked_after = 64;  // waits, in one tick …
-constexpr std::size_t ticks_a_round = 25;       // … so that all have their turn in a quarter of a second
+constexpr std::size_t ticks_a_round = 25;       // … so that all have their turn in a quarter of a second,
+constexpr std::size_t most_looked_after = 128;  // … or when it comes to them: a look takes some 3 µs
+constexpr int age_parts = 4;                    // of a wait's age: the pause before it is asked about again …
+constexpr auto longest_pause = std::chrono::seconds(5);        // … and at most
 constexpr auto stays_urgent = std::chrono::milliseconds(600);  // more than a round
+
+bool is_lock(const Resource& resource) {
+  return resource.kind == ResourceKind::flock || resource.kind == ResourceKind::record_lock;
+}
 
 }  // namespace
 
@@ -71,10 +78,34 @@ void Donor::watch(ThreadId thread, bool is_important, Time now) {
   if (watch.important || is_important) {
     if (!watch.urgent) observer_.set_urgent(thread, true);
     watch.important = watch.urgent = true;
-  } else if (watch.urgent) {
-    urgent_.push_back(thread);
+  } else {
+    watch_as_other(thread, watch);
   }
   observer_.watch({thread, member->tgid}, watch.important);
+}
+
+void Donor::watch_as_other(ThreadId thread, Watch& watch) {
+  if (!std::exchange(watch.provides, true)) others_.push_back(thread);
+  if (watch.urgent) urgent_.push_back(thread);
+}
+
+// Whom no wait tree has needed for a while; at least as long as it takes to look after all waits.
+void Donor::unwatch_idle(Time now) {
+  const Duration keep = std::max(settings_.keep_watch, 2 * last_round_);
+  std::erase_if(others_, [&](ThreadId thread) {
+    const auto watch = watched_.find(thread);
+    if (watch == watched_.end()) return true;
+    if (watch->second.important) {
+      watch->second.provides = false;
+      return true;
+    }
+    if (now - watch->second.last_needed <= keep) return false;
+    observer_.untrace_wakes(thread);
+    observer_.unwatch(thread);
+    watched_.erase(watch);
+    drop_timers(thread);
+    return true;
+  });
 }
 
 // Which threads could lend anything? Only those above the lowest managed one.
@@ -101,7 +132,8 @@ void Donor::rank_one(const MemberThread& member, Time now) {
     if (view && view->state == model::RunState::blocked && !view->awaited.empty()) begin_wait(member.id);
     return;
   }
-  if (known != watched_.end() && std::exchange(known->second.important, false)) urgent_.push_back(member.id);
+  if (known != watched_.end() && std::exchange(known->second.important, false))
+    watch_as_other(member.id, known->second);
   if (waiting_.erase(member.id) == 0) return;
   active_.erase(member.id);
   forget_decision(member.id);
@@ -128,8 +160,12 @@ bool Donor::unexplored(const std::vector<ThreadId>& open, Time now) {
 
 // Every wait in its turn: what it needs stays watched, and what it awaits is asked about again.
 void Donor::look_after_waits(Time now) {
-  if (round_.empty()) round_.assign(waiting_.begin(), waiting_.end());
-  const std::size_t share = std::max(least_looked_after, waiting_.size() / ticks_a_round);
+  if (round_.empty()) {
+    round_.assign(waiting_.begin(), waiting_.end());
+    last_round_ = now - std::exchange(round_began_, now);
+  }
+  const std::size_t share = std::clamp(waiting_.size() / ticks_a_round, least_looked_after, most_looked_after);
+  const bool rested = worker_.rested();
   std::vector<Event> events;
   for (std::size_t i = 0; i < share && !round_.empty();) {
     const ThreadId requester = round_.back();
@@ -144,7 +180,7 @@ void Donor::look_after_waits(Time now) {
       if (view && view->state == model::RunState::blocked && watched_.contains(thread) && looked++ < most_looks)
         observer_.look(thread, now, events);
     }
-    ask_for_providers(requester, now, true);
+    if (rested) ask_for_providers(requester, now, true);
   }
   for (const Event& event : events) take(event);
 }
@@ -203,34 +239,42 @@ void Donor::look_again(Time now) {
   newly_blocked_.clear();
 }
 
+// again: who could provide may have changed without a call that is seen.
 void Donor::ask_for_providers(ThreadId requester, Time now, bool again) {
-  std::vector<Resource> wanted = model_.unprovided(requester);
-  // Locks change hands without a call that is seen: who holds them is asked anew at each wait and while it lasts.
+  const std::vector<Resource> unprovided = model_.unprovided(requester);
   std::vector<ThreadId> tree = model_.wait_tree(requester);
   tree.push_back(requester);
   for (const ThreadId id : tree) {
     const auto view = model_.thread(id);
     if (!view) continue;
-    for (const Resource& resource : view->awaited) {
-      const bool lock = resource.kind == ResourceKind::flock || resource.kind == ResourceKind::record_lock;
-      if ((lock || again) && std::ranges::find(wanted, resource) == wanted.end()) wanted.push_back(resource);
+    const Duration pause = pause_before_asking(*view, now);
+    const auto watch = watched_.find(id);
+    if (again && watch != watched_.end()) {
+      if (now - watch->second.asked < pause) continue;
+      watch->second.asked = now;
     }
     std::vector<Resource> due;
     for (const Resource& resource : view->awaited) {
-      if (std::ranges::find(wanted, resource) == wanted.end()) continue;
+      if (!again && !is_lock(resource) && std::ranges::find(unprovided, resource) == unprovided.end()) continue;
       const auto scanned = scanned_.find(resource);
-      const bool lock = resource.kind == ResourceKind::flock || resource.kind == ResourceKind::record_lock;
-      if (scanned != scanned_.end() && scanned->second >= view->since && now - scanned->second < settings_.rescan)
-        continue;
-      if (!lock && scanned != scanned_.end() && now - scanned->second < settings_.rescan / 10) continue;
+      if (scanned != scanned_.end() && scanned->second >= view->since && now - scanned->second < pause) continue;
+      if (scanned != scanned_.end() && !is_lock(resource) && now - scanned->second < settings_.rescan / 10) continue;
       scanned_[resource] = now;
       due.push_back(resource);
     }
     if (again && !due.empty()) observer_.resolve_again(id);
-    if (!due.empty()) worker_.ask(ScanQuestion{id, std::move(due), members_.managed_pids()});
+    if (!due.empty()) worker_.ask(ScanQuestion{id, std::move(due), members_.managed_pids(), now});
   }
-  if (scanned_.size() > most_scanned)
-    std::erase_if(scanned_, [&](const auto& s) { return now - s.second > settings_.rescan; });
+  if (scanned_.size() <= most_scanned_) return;
+  std::erase_if(scanned_, [&](const auto& s) { return now - s.second > settings_.rescan; });
+  most_scanned_ = std::max(least_scanned, 2 * scanned_.size());
+}
+
+// Locks change hands without a call that is seen: who holds them is asked anew at each wait and while it lasts. Of
+// others less is to be expected the longer they have lasted.
+Duration Donor::pause_before_asking(const model::ThreadView& waiter, Time now) const {
+  if (std::ranges::any_of(waiter.awaited, is_lock)) return settings_.rescan;
+  return std::max(settings_.rescan, std::min<Duration>((now - waiter.since) / age_parts, longest_pause));
 }
 
 void Donor::found(const ScanAnswer& answer, Time now) {
@@ -241,7 +285,7 @@ void Donor::found(const ScanAnswer& answer, Time now) {
       unenrolled_[found.resource] = found.unenrolled;
     take(Holders{.time = now, .resource = found.resource, .evidence = found.evidence, .threads = found.threads});
   }
-  if (unenrolled_.size() > most_scanned) unenrolled_.clear();
+  if (unenrolled_.size() > least_scanned) unenrolled_.clear();
 }
 
 }  // namespace swapd::daemon

@@ -19,6 +19,12 @@ constexpr auto roster_period = std::chrono::seconds(1);
 constexpr auto roster_period_a_thread = std::chrono::milliseconds(1);  // reading one takes some 20 us
 constexpr std::size_t most_followed = 8;                               // threads whose CPUs the engine keeps off
 constexpr auto competitors_period = std::chrono::milliseconds(500);
+constexpr auto longest_without_competitors = std::chrono::seconds(5);
+// The engine naps between its rounds while it uses more than one part in busy_part of a CPU.
+constexpr int busy_part = 4;
+constexpr int idle_part = 10;
+constexpr auto shortest_nap = std::chrono::microseconds(50);
+constexpr auto longest_nap = std::chrono::microseconds(400);
 
 void ring(int fd) {
   const std::uint64_t one = 1;
@@ -152,6 +158,7 @@ void Engine::run() {
       else if (key >= Donor::timer_keys)
         donor_->timer_expired(key, (ready.at(static_cast<std::size_t>(i)).events & EPOLLHUP) != 0, now);
     }
+    rest(now);
     drain_all(now);
   }
   actuator_.restore_all();
@@ -162,6 +169,26 @@ void Engine::run() {
     left.swap(commands_);
   }
   for (auto& command : left) command();  // whoever asked waits for it
+}
+
+// A record that wakes the engine costs ten times the record. Where that adds up to much of a CPU, the engine lets some
+// gather, as long as it takes to use less.
+void Engine::rest(Time& now) {
+  if (nap_ == Duration::zero()) return;
+  observer_->rest(true);
+  const timespec moment{.tv_sec = 0, .tv_nsec = nap_.count()};
+  ::nanosleep(&moment, nullptr);
+  observer_->rest(false);
+  now = clock_.now();
+}
+
+void Engine::pace() {
+  const Duration used = sys::own_cpu_time();
+  const Duration lately = used - std::exchange(cpu_used_, used);
+  if (lately > options_.tick / busy_part)
+    nap_ = std::clamp<Duration>(2 * nap_, shortest_nap, longest_nap);
+  else if (lately < options_.tick / idle_part)
+    nap_ = nap_ > Duration(shortest_nap) ? nap_ / 2 : Duration::zero();
 }
 
 void Engine::drain_all(Time now) {
@@ -184,6 +211,7 @@ void Engine::drain_all(Time now) {
   if (now >= next_tick_) {
     next_tick_ = now + options_.tick;
     tick(now);
+    pace();
   }
   donor_->reconcile(now);
   hear_calls_at_once(donor_->needs_calls_at_once(now));
@@ -236,7 +264,8 @@ void Engine::tick(Time now) {
     const bool descendants = std::exchange(rescan_, false) || !followed;
     if (!all.empty()) worker_.ask(RosterQuestion{std::move(all), descendants});
   }
-  if (now < next_competitors_) return;
+  // Where there are many threads the look takes long, and then it is taken less often.
+  if (now < next_competitors_ || !(worker_.rested() || now > next_competitors_ + longest_without_competitors)) return;
   std::set<pid_t> boosted;
   for (const auto& active : actuator_.active()) boosted.insert(active.boost.thread.tid);
   if (boosted.empty()) return;

@@ -95,6 +95,8 @@ class Engine {
   void look_anew(std::uint64_t lost, Time now);
   void take_roster(const RosterAnswer& answer, Time now);
   void tick(Time now);
+  void rest(Time& now);
+  void pace();
   void follow_members();
   void keep_off_members(Time now);
   // The error is the observer's: a member it is, but one whose waits are not seen.
@@ -144,6 +146,8 @@ class Engine {
   std::vector<Event> events_;
   std::optional<Placement> placement_;  // none: the own affinity cannot be read
   Time next_tick_{};
+  Duration nap_{};
+  Duration cpu_used_{};  // at the last tick
   Time next_roster_{};
   Time next_competitors_{};
   bool rescan_ = false;  // process events were lost: the next roster looks for descendants too

@@ -8,8 +8,9 @@
 namespace swapd::daemon {
 
 namespace {
-constexpr std::size_t most_questions = 256;
-}
+constexpr std::size_t most_questions = 1024;
+constexpr int rest = 19;  // times what it has worked, before it is asked again what it was asked before
+}  // namespace
 
 Worker::Worker(const sys::Procfs& procfs, const sys::Scheduler& scheduler, const sys::Groups& groups,
                observe::Resolver& resolver, std::function<void()> notify)
@@ -44,9 +45,12 @@ void Worker::ask(Question question) {
       questions_.erase(same);
     }
     questions_.push_back(std::move(question));
+    rested_at_.store(Time::max(), std::memory_order_relaxed);
   }
   wake_.release();
 }
+
+bool Worker::rested() const { return std::chrono::steady_clock::now() >= rested_at_.load(std::memory_order_relaxed); }
 
 std::vector<Answer> Worker::take() {
   std::vector<Answer> taken;
@@ -57,7 +61,8 @@ std::vector<Answer> Worker::take() {
 
 void Worker::run() {
   sys::name_thread("swapd-worker");
-  (void)sys::set_thread_nice(0, -20);  // the daemon has warned already where this is not allowed
+  (void)sys::set_thread_nice(0, -20);   // the daemon has warned already where this is not allowed
+  Duration used = sys::own_cpu_time();  // when the last rest began
   for (;;) {
     Question question;
     {
@@ -69,12 +74,19 @@ void Worker::run() {
       questions_.pop_front();
     }
     Answer found = answer(question);
+    bool first = false;
     {
       const std::lock_guard lock(mutex_);
+      first = answers_.empty();
       answers_.push_back(std::move(found));
+      const Duration now_used = sys::own_cpu_time();
+      if (questions_.empty()) {
+        rested_at_.store(std::chrono::steady_clock::now() + rest * (now_used - used), std::memory_order_relaxed);
+        used = now_used;
+      }
+      cpu_seconds_.store(std::chrono::duration<double>(now_used).count(), std::memory_order_relaxed);
     }
-    notify_();
-    cpu_seconds_.store(std::chrono::duration<double>(sys::own_cpu_time()).count(), std::memory_order_relaxed);
+    if (first) notify_();
   }
 }
 
@@ -84,7 +96,7 @@ Answer Worker::answer(const Question& question) {
   if (const auto* access = std::get_if<observe::AccessQuestion>(&question))
     return observe::AccessAnswer{*access, resolver_.full_access(access->site)};
   if (const auto* scan = std::get_if<ScanQuestion>(&question))
-    return ScanAnswer{*scan, resolver_.scan(scan->waiter.tid, scan->resources, scan->members)};
+    return ScanAnswer{*scan, resolver_.scan(scan->waiter.tid, scan->resources, scan->members, scan->asked)};
   if (const auto* ask = std::get_if<RosterQuestion>(&question)) return list_threads(procfs_, scheduler_, *ask);
   return competitors_.look(std::get<CompetitorsQuestion>(question).boosted);
 }

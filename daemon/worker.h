@@ -27,6 +27,7 @@ struct ScanQuestion {
   ThreadId waiter;
   std::vector<Resource> resources;
   std::vector<pid_t> members;
+  Time asked;
 };
 struct ScanAnswer {
   ScanQuestion question;
@@ -66,7 +67,7 @@ using Answer = std::variant<observe::WaitAnswer, observe::AccessAnswer, ScanAnsw
 
 class Worker {
  public:
-  // notify: called from the worker's thread when an answer is there.
+  // notify: called from the worker's thread when there are answers again.
   Worker(const sys::Procfs& procfs, const sys::Scheduler& scheduler, const sys::Groups& groups,
          observe::Resolver& resolver, std::function<void()> notify);
   ~Worker();
@@ -77,6 +78,8 @@ class Worker {
   void stop();
   // Bounded: with too many questions open the oldest of the same kind is dropped.
   void ask(Question question);
+  // Nothing is open, and it has rested from what it did last: time for a question that can wait.
+  [[nodiscard]] bool rested() const;
   [[nodiscard]] std::vector<Answer> take();
   [[nodiscard]] double cpu_seconds() const { return cpu_seconds_.load(std::memory_order_relaxed); }
 
@@ -92,6 +95,7 @@ class Worker {
   sys::PiMutex mutex_;
   std::counting_semaphore<> wake_{0};  // to post never waits for anybody
   std::deque<Question> questions_;
+  std::atomic<Time> rested_at_{Time{}};  // max: there is something to do
   std::vector<Answer> answers_;
   bool stopping_ = false;
   std::atomic<double> cpu_seconds_{0};

@@ -36,6 +36,7 @@ class BpfObserver final : public Observer {
   void set_urgent(ThreadId thread, bool urgent) override;
   void expect(ThreadId thread, ThreadId provider) override;
   [[nodiscard]] bool waits_silently(ThreadId thread) const override;
+  void rest(bool on) override { tracer_->nap(on); }
   [[nodiscard]] bool counts_cpu() const override { return true; }
   [[nodiscard]] std::optional<Duration> cpu_time(ThreadId thread, Time now) const override {
     return tracer_->cpu_time(thread.tid, now);

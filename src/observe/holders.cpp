@@ -22,7 +22,8 @@ constexpr Duration locks_age = std::chrono::seconds(1);
 constexpr std::size_t most_threads = 3;      // of a process (DESIGN.md section 5)
 constexpr std::size_t most_looked_at = 512;  // threads of one process
 constexpr std::size_t most_children = 256;
-constexpr std::size_t most_mapped = 256;  // processes whose mappings are read
+constexpr std::size_t most_mapped = 256;       // processes whose mappings are read
+constexpr std::size_t most_remembered = 1024;  // processes
 
 bool contains(std::span<const pid_t> pids, pid_t pid) { return std::find(pids.begin(), pids.end(), pid) != pids.end(); }
 
@@ -38,23 +39,35 @@ Holders::Holders(const sys::Procfs& procfs, const Descriptors& descriptors, cons
   own_ipc_namespace_ = procfs_.namespace_inode(::getpid(), "ipc").value_or(0);
 }
 
-std::vector<ThreadId> Holders::threads_of(pid_t pid, pid_t but) const {
+std::vector<ThreadId> Holders::threads_of(pid_t pid, pid_t but) {
+  const auto without = [&](std::vector<ThreadId> threads) {
+    std::erase_if(threads, [&](ThreadId id) { return id.tid == but; });
+    if (threads.size() > most_threads) threads.resize(most_threads);
+    return threads;
+  };
+  const Time now = clock_.now();
+  if (const auto known = threads_.find(pid); known != threads_.end() && now - known->second.time < member_age)
+    return without(known->second.best);
   auto tids = procfs_.threads(pid).value_or({});
   if (tids.size() > most_looked_at) tids.resize(most_looked_at);
   std::vector<ThreadId> running;
   std::vector<ThreadId> others;  // the main thread first: procfs lists it so
   for (const pid_t tid : tids) {
-    if (tid == but) continue;
     const auto st = procfs_.stat(tid);
     if (!st || st->state == 'Z' || st->state == 'X') continue;
     (st->state == 'R' ? running : others).push_back({tid, st->start_time});
   }
   running.insert(running.end(), others.begin(), others.end());
-  if (running.size() > most_threads) running.resize(most_threads);
-  return running;
+  if (running.size() > most_threads + 1) running.resize(most_threads + 1);  // `but` may be among them
+  // A short list costs nothing to make anew.
+  if (tids.size() <= most_threads) return without(running);
+  if (threads_.size() >= most_remembered) threads_.clear();
+  threads_[pid] = {now, running};
+  return without(std::move(running));
 }
 
-std::optional<Found> Holders::find(const Waiter& waiter, const Resource& resource, std::span<const pid_t> members) {
+std::optional<Found> Holders::find(const Waiter& waiter, const Resource& resource, std::span<const pid_t> members,
+                                   Time asked) {
   switch (resource.kind) {
     case ResourceKind::signal:
     case ResourceKind::unknown:
@@ -94,15 +107,16 @@ std::optional<Found> Holders::find(const Waiter& waiter, const Resource& resourc
   if (resource.kind == ResourceKind::socket && only_own_endpoint(waiter, resource))
     return with_threads(waiter, resource, evidence, {}, {});
   if (resource.kind == ResourceKind::record_lock) note_request(waiter, resource);
-  Pids managed = among(waiter, resource, members, member_age);
+  const Duration since_asked = std::max(Duration::zero(), clock_.now() - asked);
+  Pids managed = among(waiter, resource, members, std::max(member_age, since_asked));
   const auto nobody_else = [&] { return managed.empty() || managed == Pids{waiter.tgid}; };
-  // What was opened a moment ago is not in a table of a moment ago.
-  if (nobody_else()) managed = among(waiter, resource, members, Duration::zero());
+  // What was opened before the question is not in a table that is older.
+  if (nobody_else()) managed = among(waiter, resource, members, since_asked);
   Pids others;
   if (nobody_else()) {
-    Pids rest = procfs_.processes();
+    Pids rest = all_processes(asked);
     std::erase_if(rest, [&](pid_t pid) { return contains(members, pid); });
-    others = among(waiter, resource, rest, stranger_age);
+    others = among(waiter, resource, rest, std::max(stranger_age, since_asked));
     // Nobody at all has this socket any more: whoever is at the other end now, the kernel must tell.
     if (others.empty() && managed.empty() && resource.kind == ResourceKind::socket) peers_.drop(resource.ids[0]);
     if (others.empty() && managed.empty() && resource.kind == ResourceKind::record_lock)
@@ -122,7 +136,7 @@ Holders::Pids Holders::sharing(const Resource& futex, std::span<const pid_t> mem
 }
 
 Found Holders::with_threads(const Waiter& waiter, const Resource& resource, Evidence evidence, const Pids& managed,
-                            const Pids& others) const {
+                            const Pids& others) {
   Found out{.resource = resource, .evidence = evidence, .threads = {}, .unenrolled = {}};
   for (const pid_t pid : managed) {
     const auto threads = threads_of(pid, waiter.tid);
@@ -221,9 +235,9 @@ bool Holders::holds(const Waiter& waiter, const Resource& resource, pid_t pid, D
       }
       return false;
     case ResourceKind::eventfd:
+      return has_eventfd(pid, ids[0], max_age);
     case ResourceKind::pty: {
-      const std::uint32_t wanted = resource.kind == ResourceKind::pty ? S_IFCHR : 0;
-      for (const auto& entry : fds_.find(pid, max_age, [&](const auto& i) { return type(i) == wanted; })) {
+      for (const auto& entry : fds_.find(pid, max_age, [&](const auto& i) { return type(i) == S_IFCHR; })) {
         const auto found = descriptors_.look(pid, entry.fd, entry.identity);
         if (found && own_end(*found, Direction::in) == resource) return true;
       }
@@ -232,6 +246,38 @@ bool Holders::holds(const Waiter& waiter, const Resource& resource, pid_t pid, D
     default:
       return false;
   }
+}
+
+bool Holders::has_eventfd(pid_t pid, std::uint64_t id, Duration max_age) {
+  const auto number_of = [&](int fd, const Result<Descriptor>& found) -> std::optional<std::uint64_t> {
+    if (fd < 0 || !found || found->type != Descriptor::Type::eventfd) return std::nullopt;
+    return found->number;
+  };
+  if (eventfds_.size() >= most_remembered && !eventfds_.contains(pid)) eventfds_.clear();
+  Eventfds& known = eventfds_[pid];
+  for (;;) {
+    const bool is_new = clock_.now() - known.time >= max_age;
+    if (is_new) {
+      known.time = clock_.now();
+      known.fds.clear();
+      for (const auto& entry : fds_.find(pid, max_age, [](const auto& i) { return (i.mode & S_IFMT) == 0; }))
+        if (const auto number = number_of(entry.fd, descriptors_.look(pid, entry.fd, entry.identity)))
+          known.fds.emplace(*number, entry.fd);
+    }
+    const auto found = known.fds.find(id);
+    if (found == known.fds.end()) return false;
+    if (number_of(found->second, descriptors_.look(pid, found->second)) == id) return true;
+    if (is_new) return false;
+    max_age = Duration::zero();  // the number is another descriptor's by now
+  }
+}
+
+const Holders::Pids& Holders::all_processes(Time asked) {
+  if (processes_read_ == Time{} || processes_read_ <= asked) {
+    processes_read_ = clock_.now();
+    processes_ = procfs_.processes();
+  }
+  return processes_;
 }
 
 bool Holders::holds_lock(const Waiter& waiter, const Resource& resource, pid_t pid, Duration max_age) {

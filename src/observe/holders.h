@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "observe/descriptor.h"
@@ -26,11 +27,12 @@ class Holders {
     pid_t tgid = 0;
   };
   // Empty: of this kind nothing can be found by looking.
+  // asked: what was read since then is new enough.
   [[nodiscard]] std::optional<Found> find(const Waiter& waiter, const Resource& resource,
-                                          std::span<const pid_t> members);
+                                          std::span<const pid_t> members, Time asked);
 
   // The running and queued threads of a process first, then its main thread, then others; three at most.
-  [[nodiscard]] std::vector<ThreadId> threads_of(pid_t pid, pid_t but) const;
+  [[nodiscard]] std::vector<ThreadId> threads_of(pid_t pid, pid_t but);
 
  private:
   using Pids = std::vector<pid_t>;
@@ -38,12 +40,14 @@ class Holders {
                            Duration max_age);
   [[nodiscard]] Pids owners_named(const Waiter& waiter, const Resource& resource);
   [[nodiscard]] bool holds(const Waiter& waiter, const Resource& resource, pid_t pid, Duration max_age);
+  [[nodiscard]] bool has_eventfd(pid_t pid, std::uint64_t id, Duration max_age);
+  [[nodiscard]] const Pids& all_processes(Time asked);
   [[nodiscard]] bool holds_lock(const Waiter& waiter, const Resource& resource, pid_t pid, Duration max_age);
   [[nodiscard]] bool only_own_endpoint(const Waiter& waiter, const Resource& resource);
   [[nodiscard]] std::optional<Pids> named(const Waiter& waiter, const Resource& resource);
   [[nodiscard]] Pids sharing(const Resource& futex, std::span<const pid_t> members) const;
   [[nodiscard]] Found with_threads(const Waiter& waiter, const Resource& resource, Evidence evidence,
-                                   const Pids& managed, const Pids& others) const;
+                                   const Pids& managed, const Pids& others);
   void note_request(const Waiter& waiter, const Resource& resource);
 
   const sys::Procfs& procfs_;
@@ -52,6 +56,18 @@ class Holders {
   const ProcessIds& ids_;
   SocketPeers& peers_;
   FdCache fds_;
+  struct Eventfds {  // of a process: they have one inode, and the number that tells them apart takes long to read
+    Time time;
+    std::unordered_map<std::uint64_t, int> fds;  // by number
+  };
+  std::unordered_map<pid_t, Eventfds> eventfds_;
+  struct Threads {
+    Time time;
+    std::vector<ThreadId> best;
+  };
+  std::unordered_map<pid_t, Threads> threads_;
+  Pids processes_;
+  Time processes_read_{};
   std::uint64_t own_ipc_namespace_ = 0;
   std::vector<sys::LockLine> locks_;
   Time locks_read_{};

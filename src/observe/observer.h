@@ -85,6 +85,8 @@ class Observer {
   [[nodiscard]] virtual std::optional<Time> deadline() const = 0;
   // Appends what has happened since the last call. Never blocks.
   virtual void drain(Time now, std::vector<Event>& out) = 0;
+  // The owner rests for a moment and then drains: meanwhile nothing need wake it.
+  virtual void rest(bool /*on*/) {}
   // The present state of threads that were watched since the last call, and no more than that; drain() begins with it.
   virtual void report_new(Time now, std::vector<Event>& out) = 0;
 

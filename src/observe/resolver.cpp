@@ -343,13 +343,14 @@ Access Resolver::full_access(const CallSite& site) {
   return impl_->access(site, Impl::By::worker);
 }
 
-std::vector<Found> Resolver::scan(pid_t waiter, std::span<const Resource> resources, std::span<const pid_t> members) {
+std::vector<Found> Resolver::scan(pid_t waiter, std::span<const Resource> resources, std::span<const pid_t> members,
+                                  Time asked) {
   const std::lock_guard turn(impl_->slow_calls);
   std::vector<Found> out;
   const auto tgid = impl_->procfs.tgid(waiter);
   if (!tgid) return out;
   for (const Resource& resource : resources) {
-    auto found = impl_->holders.find({waiter, *tgid}, resource, members);
+    auto found = impl_->holders.find({waiter, *tgid}, resource, members, asked);
     if (found) out.push_back(std::move(*found));
   }
   return out;

@@ -74,9 +74,10 @@ class Resolver {
   // [worker] The same for what access() left incomplete: addresses, lock ranges, receivers in another pid namespace.
   // The call has gone on meanwhile, so that its memory may have changed: the answer is history, not proof.
   [[nodiscard]] Access full_access(const CallSite& site);
-  // [worker] Who could provide these? `waiter` is left out. `members`: tgids of the managed processes.
+  // [worker] Who could provide these? `waiter` is left out. `members`: tgids of the managed processes. `asked`: by what
+  // was true then, or later; of many questions that were asked before the first is answered, the others are cheap.
   [[nodiscard]] std::vector<Found> scan(pid_t waiter, std::span<const Resource> resources,
-                                        std::span<const pid_t> members);
+                                        std::span<const pid_t> members, Time asked = Time::max());
   // [engine] Forget what is remembered of a process (exit, exec). Only memory is saved by it: nothing remembered is
   // believed without a look.
   void forget(pid_t tgid);

@@ -134,6 +134,9 @@ class BpfTracer {
   // that are not urgent wait for the next read(): read at your own pace.
   [[nodiscard]] int fd() const;
   std::size_t read(BpfRecord* out, std::size_t most);
+  // While on, no record wakes the reader. After `off` read before you wait; what was being written at that moment may
+  // lie there until the next record.
+  void nap(bool on);
   // Since open(): records that found the ring full, children that found no slot. Either asks for a scan.
   [[nodiscard]] std::uint64_t lost() const;
   [[nodiscard]] std::uint64_t without_slot() const;

@@ -37,6 +37,13 @@ class Path {
     add(name);
   }
   Path(const std::string& root, pid_t tid, std::string_view name, int number) : Path(root, tid, name) { add(number); }
+  // What the kernel says of the one thread; without it, some files sum up all threads of its process.
+  static Path of_thread(const std::string& root, pid_t tid, std::string_view name) {
+    Path path(root, tid, "task/", tid);
+    path.add("/");
+    path.add(name);
+    return path;
+  }
   [[nodiscard]] const char* c_str() const { return text_.data(); }
 
  private:
@@ -124,7 +131,7 @@ Procfs::Procfs(std::string root) : root_(std::move(root)) {}
 
 Result<ProcStat> Procfs::stat(pid_t tid) const {
   std::array<char, 1024> buffer;
-  const auto text = read_start(Path(root_, tid, "stat").c_str(), buffer);
+  const auto text = read_start(Path::of_thread(root_, tid, "stat").c_str(), buffer);
   if (!text) return text.error();
   const auto out = parse::stat(*text);
   if (!out) return Error(EPROTO, "stat");

@@ -31,6 +31,7 @@ volatile const __u64 wake_at_bytes = 0;  // wake the reader when the ring holds 
 __u64 regs_offset;                       // of a thread's saved registers in its stack, once it is known
 
 __u64 lost;  // records for which the ring had no place
+__u32 naps;  // the reader comes by itself, and need not be woken
 
 struct {
   __uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -51,6 +52,7 @@ static __always_inline void end_write(__u32* sequence) {
 // Waking the reader costs more than the record, so only what is urgent does it, and the record with which the ring gets
 // fuller than the reader wanted.
 static __always_inline __u64 submit_flags(_Bool urgent) {
+  if (*(volatile __u32*)&naps) return BPF_RB_NO_WAKEUP;
   if (urgent) return BPF_RB_FORCE_WAKEUP;
   const __u64 held = bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA);
   return held - wake_at_bytes < 2 * sizeof(struct tracer_record) ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
@@ -202,7 +204,7 @@ static __always_inline void left_record(__u32 tid, __u32 waiter) {
   if (!record) return;
   record->other = waiter;
   no_args(record);
-  bpf_ringbuf_submit(record, BPF_RB_FORCE_WAKEUP);
+  bpf_ringbuf_submit(record, submit_flags(1));
 }
 
 // Who waited for it in silence; from then on nobody can.

@@ -107,7 +107,7 @@ TEST(Procfs, TheRootIsAParameter) {
   std::filesystem::create_directories(root + "/7/task/7");
   std::filesystem::create_directories(root + "/7/task/8");
   std::filesystem::create_directories(root + "/self");
-  std::ofstream(root + "/7/stat") << "7 (a) R 1 1 1";
+  std::ofstream(root + "/7/task/7/stat") << "7 (a) R 1 1 1";
   std::ofstream(root + "/7/autogroup") << "/autogroup-3 nice 2\n";
   std::ofstream(root + "/7/wchan") << "__seccomp_filter";
   std::ofstream(root + "/7/syscall") << "";
