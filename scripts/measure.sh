@@ -79,7 +79,7 @@ futex=(client-server --mechanism mutex,mutex-private,condvar,condvar-private,pi-
 run futex futex "${futex[@]}" --under swapd --baseline --iterations "$iterations" "${bpf[@]}"
 run futex nice-futex "${futex[@]}" --client-nice -10 --under hand-set,swapd --iterations "$iterations" "${bpf[@]}"
 run latency latency latency "${bpf[@]}"
-run scale scale scale "${bpf[@]}"
+run scale scale scale --rate 0 "${bpf[@]}"
 run overhead-bpf overhead-bpf overhead "${bpf[@]}"
 run apps apps-bpf apps "${bpf[@]}"
 for history in calls holders; do run apps apps-$history apps --history $history "${common[@]}"; done
