@@ -1,5 +1,6 @@
 #include "sys/bpf_load.h"
 
+#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <linux/capability.h>
 #include <unistd.h>
@@ -58,6 +59,19 @@ Status check_privilege() {
 
 }  // namespace
 
+namespace {
+
+// The kernel's ids are not ours in a pid namespace of our own: the programs find out which that is.
+Status learn_namespace(tracer& programs) {
+  bpf_test_run_opts run{};
+  run.sz = sizeof run;
+  const int failed = bpf_prog_test_run_opts(bpf_program__fd(programs.progs.learn_namespace), &run);
+  if (failed != 0) return Error(-failed, "running the BPF program that learns our pid namespace");
+  return Done{};
+}
+
+}  // namespace
+
 void TracerDeleter::operator()(tracer* programs) const { tracer__destroy(programs); }
 
 Result<LoadedTracer> load_tracer(const BpfOptions& options) {
@@ -93,6 +107,7 @@ Result<LoadedTracer> load_tracer(const BpfOptions& options) {
     return FirstWarning::error(errno, "sizing the BPF maps");
   if (const int failed = tracer__load(programs); failed != 0)
     return FirstWarning::error(-failed, "loading the BPF programs");
+  if (Status learnt = learn_namespace(*programs); !learnt) return std::move(learnt).error();
   if (const int failed = tracer__attach(programs); failed != 0)
     return FirstWarning::error(-failed, "attaching the BPF programs");
   return loaded;

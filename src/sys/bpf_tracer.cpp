@@ -23,13 +23,13 @@ namespace {
 
 constexpr int most_reads =
     10000;  // of a slot that is being written: a writer needs some 50 ns, more if its CPU is taken
-constexpr ino_t initial_pid_namespace = 0xEFFFFFFC;  // proc_ns.h: PROC_PID_INIT_INO
-constexpr unsigned flag_exiting = 4;                 // sched.h: PF_EXITING
-constexpr std::uint64_t ticks_per_second = 100;      // USER_HZ
+constexpr unsigned flag_exiting = 4;             // sched.h: PF_EXITING
+constexpr std::uint64_t ticks_per_second = 100;  // USER_HZ
 
-bool in_initial_pid_namespace() {
-  struct stat about {};
-  return ::stat("/proc/self/ns/pid", &about) == 0 && about.st_ino == initial_pid_namespace;
+bool procfs_is_our_namespaces() {
+  std::array<char, 16> self{};
+  const ssize_t size = ::readlink("/proc/self", self.data(), self.size() - 1);
+  return size > 0 && std::string(self.data()) == std::to_string(::getpid());
 }
 
 // Gone, or past the point at which the kernel's program would have let it go. Field 9 of proc_pid_stat(5).
@@ -152,10 +152,8 @@ BpfTracer::BpfTracer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 BpfTracer::~BpfTracer() = default;
 
 Result<std::unique_ptr<BpfTracer>> BpfTracer::open(const BpfOptions& wanted) {
-  if (!in_initial_pid_namespace())
-    return Error(
-        ENOTSUP,
-        "opening the BPF tracer: swapd is in a pid namespace of its own, where thread ids are not the kernel's");
+  if (!procfs_is_our_namespaces())
+    return Error(ENOTSUP, "opening the BPF tracer: /proc is another pid namespace's; mount swapd's own there");
   BpfOptions options = wanted;
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   options.slots = std::bit_ceil(std::max(options.slots, std::uint32_t{tracer_probes}));
@@ -302,9 +300,7 @@ std::size_t BpfTracer::read(BpfRecord* out, std::size_t most) {
 }
 
 std::uint64_t BpfTracer::lost() const { return std::atomic_ref(impl_->loaded.programs->bss->lost).load(); }
-void BpfTracer::nap(bool on) {
-  std::atomic_ref(impl_->loaded.programs->bss->naps).store(on ? 1 : 0);
-}
+void BpfTracer::nap(bool on) { std::atomic_ref(impl_->loaded.programs->bss->naps).store(on ? 1 : 0); }
 
 std::uint64_t BpfTracer::without_slot() const {
   return std::atomic_ref(impl_->loaded.programs->bss->without_slot).load();

@@ -5,7 +5,7 @@
 // is freed when it ends. Threads that are watched besides give a record for each block and wake; forks, execs and exits
 // of managed threads give one in any case.
 //
-// Tids, here and in arguments, are those of the initial pid namespace. Times are CLOCK_MONOTONIC.
+// Tids, here and in arguments, are those of our pid namespace; threads outside it are nobody. Times are CLOCK_MONOTONIC.
 // One user: the caller serialises, also manage() and read().
 #pragma once
 

@@ -38,6 +38,18 @@ struct raw_spinlock {
   struct qspinlock raw_lock;
 };
 
+struct pid_namespace;
+
+struct upid {
+  int nr;
+  struct pid_namespace* ns;
+};
+
+struct pid {
+  unsigned int level;
+  struct upid numbers[1];
+};
+
 struct task_struct {
   struct thread_info thread_info;
   unsigned int __state;
@@ -46,6 +58,8 @@ struct task_struct {
   struct sched_entity se;
   int pid;
   int tgid;
+  struct pid* thread_pid;
+  struct task_struct* group_leader;
   __u64 start_boottime;
   struct raw_spinlock pi_lock;
 };

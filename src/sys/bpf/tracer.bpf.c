@@ -11,6 +11,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
+#include "ids.h"
 #include "layout.h"
 #include "managed.h"
 #include "waker.h"
@@ -121,10 +122,15 @@ static __always_inline void no_longer_silent(struct tracer_slot* slot, __u32 tid
   if (provider) __sync_val_compare_and_swap(&provider->awaited_by, tid, 0);
 }
 
+// One look at the clock for each switch: it takes most of the time.
+static __always_inline __u64 clock(__u64* now) {
+  if (!*now) *now = bpf_ktime_get_ns();
+  return *now;
+}
+
 // told: in any case.
-static __always_inline void block(struct tracer_slot* slot, struct task_struct* task, __u32 next, _Bool told) {
-  const __u32 tid = task->pid;
-  const __u64 now = bpf_ktime_get_ns();
+static __always_inline void block(struct tracer_slot* slot, struct task_struct* task, __u32 tid, __u32 next, _Bool told,
+                                  __u64 now) {
   begin_write(&slot->block_seq);
   slot->blocked_at = now;
   slot->sleep = task->__state & task_report_bits;
@@ -215,23 +221,21 @@ static __always_inline __u32 let_go(struct tracer_slot* slot) {
   return waiter;
 }
 
-static __always_inline void leave(struct task_struct* task, __u32 next, _Bool waits) {
-  const __u32 tid = task->pid;
+static __always_inline void leave(struct task_struct* task, __u32 tid, __u32 next, _Bool waits, __u64* now) {
   struct tracer_slot* slot = slot_of(tid);
   if (!slot) return;
   __sync_lock_test_and_set(&slot->on_cpu, 0);
   const __u32 waiter = __sync_lock_test_and_set(&slot->awaited_by, 0);
   slot->on_since = 0;
   slot->cpu_ns = task->se.sum_exec_runtime;
-  if (waits) block(slot, task, next, waiter != 0);
+  if (waits) block(slot, task, tid, next, waiter != 0, clock(now));
   if (waiter) left_record(tid, waiter);
 }
 
-static __always_inline void run(struct task_struct* task) {
-  const __u32 tid = task->pid;
+static __always_inline void run(__u32 tid, __u64* now) {
   struct tracer_slot* slot = slot_of(tid);
   if (!slot) return;
-  if (*(volatile __u32*)&slot->control & tracer_watched) slot->on_since = bpf_ktime_get_ns();
+  if (*(volatile __u32*)&slot->control & tracer_watched) slot->on_since = clock(now);
   slot->on_cpu = 1;
   if (slot->phase == tracer_running) return;
   const _Bool missed = slot->phase == tracer_blocked;
@@ -245,14 +249,17 @@ static __always_inline void run(struct task_struct* task) {
   }
   const __u32 control = *(volatile __u32*)&slot->control;
   if (control & tracer_watched)
-    woken_record(slot, tid, bpf_ktime_get_ns(), control, silent ? tracer_late | tracer_silent : tracer_late);
+    woken_record(slot, tid, clock(now), control, silent ? tracer_late | tracer_silent : tracer_late);
 }
 
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, _Bool preempted, struct task_struct* prev, struct task_struct* next) {
   // Preempted threads, and those that yield (state 0), are not waiting for anybody.
-  if (is_managed(prev->pid)) leave(prev, next->pid, !preempted && prev->__state != 0);
-  if (is_managed(next->pid)) run(next);
+  __u64 now = 0;
+  const __u32 from = tid_of(prev);
+  const __u32 to = tid_of(next);
+  if (is_managed(from)) leave(prev, from, to, !preempted && prev->__state != 0, &now);
+  if (is_managed(to)) run(to, &now);
   return 0;
 }
 
@@ -260,7 +267,7 @@ int BPF_PROG(on_switch, _Bool preempted, struct task_struct* prev, struct task_s
 
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct* task) {
-  const __u32 tid = task->pid;
+  const __u32 tid = tid_of(task);
   if (!is_managed(tid)) return 0;
   struct tracer_slot* slot = slot_of(tid);
   if (!slot) return 0;
@@ -275,8 +282,8 @@ int BPF_PROG(on_waking, struct task_struct* task) {
     flags = tracer_interrupt;  // the idle thread does what another CPU asked for
     slot->waker = slot->waker_tgid = 0;
   } else {
-    slot->waker = current->pid;
-    slot->waker_tgid = current->tgid;
+    slot->waker = tid_of(current);
+    slot->waker_tgid = tgid_of(current);
     if (has_calls(current)) {
       struct pt_regs* regs = regs_of(current);
       const _Bool compat = current->thread_info.status & status_compat;
@@ -311,17 +318,18 @@ int BPF_PROG(on_waking, struct task_struct* task) {
 // Before the child's first instruction. It is not watched: user space decides that.
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct* parent, struct task_struct* child) {
-  if (!is_managed(parent->pid)) return 0;
-  const __u32 tid = child->pid;
-  struct tracer_slot* own = slot_of(parent->pid);
+  const __u32 parent_tid = tid_of(parent);
+  if (!is_managed(parent_tid)) return 0;
+  const __u32 tid = tid_of(child);
+  struct tracer_slot* own = slot_of(parent_tid);
   const __u32 control = own ? own->control : 0;
   struct tracer_slot* slot = new_slot(tid, 0);
   struct tracer_record* record = reserve(tracer_record_fork, tid, bpf_ktime_get_ns());
   if (!record) return 0;
   if (!slot) record->flags = tracer_without_slot;
-  record->other = parent->pid;
-  record->parent_tgid = parent->tgid;
-  record->other_tgid = child->tgid;
+  record->other = parent_tid;
+  record->parent_tgid = tgid_of(parent);
+  record->other_tgid = tgid_of(child);
   no_args(record);
   record->value = child->start_boottime;
   bpf_ringbuf_submit(record, submit_flags(control & tracer_urgent));
@@ -330,12 +338,16 @@ int BPF_PROG(on_fork, struct task_struct* parent, struct task_struct* child) {
 
 // A thread that is not its process's first takes that one's tid when it execs; the first one is gone by then.
 SEC("tp_btf/sched_process_exec")
-int BPF_PROG(on_exec, struct task_struct* task, int former_tid) {
-  const __u32 tid = task->pid;
+int BPF_PROG(on_exec, struct task_struct* task, int former) {
+  const __u32 tid = tid_of(task);
+  // Of another thread's former id only the kernel's is known: in a pid namespace the next look at procfs has to find
+  // it.
+  if (namespace_level && former != task->pid) return 0;
+  const __u32 former_tid = namespace_level ? tid : (__u32)former;
   if (!is_managed(former_tid)) return 0;
   struct tracer_slot* slot = slot_of(former_tid);
   const __u32 control = slot ? slot->control : 0;
-  if (tid != (__u32)former_tid) {  // another thread to user space, which has to say again that it watches it
+  if (tid != former_tid) {  // another thread to user space, which has to say again that it watches it
     set_managed(former_tid, 0);
     const __u32 waiter = slot ? let_go(slot) : 0;
     if (waiter) left_record(former_tid, waiter);
@@ -346,7 +358,7 @@ int BPF_PROG(on_exec, struct task_struct* task, int former_tid) {
   if (!record) return 0;
   if (!slot) record->flags = tracer_without_slot;
   record->other = former_tid;
-  record->other_tgid = task->tgid;
+  record->other_tgid = tgid_of(task);
   no_args(record);
   bpf_ringbuf_submit(record, submit_flags(control & tracer_urgent));
   return 0;
@@ -354,7 +366,7 @@ int BPF_PROG(on_exec, struct task_struct* task, int former_tid) {
 
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct* task) {
-  const __u32 tid = task->pid;
+  const __u32 tid = tid_of(task);
   if (!is_managed(tid)) return 0;
   struct tracer_slot* slot = slot_of(tid);
   const __u32 control = slot ? slot->control : 0;
@@ -363,7 +375,7 @@ int BPF_PROG(on_exit, struct task_struct* task) {
   if (waiter) left_record(tid, waiter);
   struct tracer_record* record = reserve(tracer_record_exit, tid, bpf_ktime_get_ns());
   if (!record) return 0;
-  record->other_tgid = task->tgid;
+  record->other_tgid = tgid_of(task);
   no_args(record);
   record->value = task->se.sum_exec_runtime;
   bpf_ringbuf_submit(record, submit_flags(control & tracer_urgent));

@@ -162,6 +162,16 @@ TEST_F(Enroll, ARunNeedsNoFilter) {
   EXPECT_NE(other.err.find("observes with bpf"), std::string::npos) << other.err;
 }
 
+// swapd and all its programs in a pid namespace of their own: this program again, as its first process.
+TEST(PidNamespace, WaitsAreSeenAndHelpedThere) {
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe");
+  const Output inside = run({"/usr/bin/unshare", "--pid", "--fork", "--mount-proc", "--kill-child", self,
+                             "--gtest_filter=Enroll.WhatWaits*:Enroll.ATree*:Enroll.ARun*"});
+  if (inside.err.find("unshare failed") != std::string::npos) GTEST_SKIP() << inside.err;
+  EXPECT_EQ(inside.status, 0) << inside.out << inside.err;
+  EXPECT_NE(inside.out.find("[  PASSED  ] 3 tests"), std::string::npos) << inside.out;
+}
+
 struct Lack {
   const char* name;
   std::vector<std::string> before;   // who starts swapd
@@ -169,6 +179,7 @@ struct Lack {
   const char* said;
 };
 void PrintTo(const Lack& lack, std::ostream* out) { *out << lack.name; }
+
 class Fallback : public ::testing::TestWithParam<Lack> {};
 
 TEST_P(Fallback, ToSeccompAndSaysWhy) {

@@ -5,6 +5,7 @@
 #include <sys/epoll.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -352,6 +353,21 @@ TEST_F(Bpf, WhatIsGoneIsNotManaged) {
   }
   EXPECT_EQ(tracer_->watch(pid, true, true).error().code(), ESRCH);
   EXPECT_EQ(tracer_->unmanage(pid).error().code(), ESRCH);
+}
+
+// All of this in a pid namespace: ids are those of the namespace. (A thread that takes its process's id by an exec
+// cannot be followed there.)
+TEST(BpfPidNamespace, TheSameIsSeenThere) {
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe");
+  const pid_t child = test::bare_fork();
+  if (child == 0) {
+    ::execl("/usr/bin/unshare", "unshare", "--pid", "--fork", "--mount-proc", "--kill-child", self.c_str(),
+            "--gtest_filter=Bpf.*-*ExecByAnotherThread*", "--gtest_brief=1", nullptr);
+    ::_exit(127);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(BpfOpen, NamesWhatIsMissing) {
