@@ -61,7 +61,10 @@ Engine::Options engine_options(const policy::Policy& policy, const Options& opti
     const auto own = policy.kinds.find(static_cast<ResourceKind>(i));
     out.model.kinds.at(i) = kind_settings(own == policy.kinds.end() ? policy.model : own->second);
   }
-  out.model.kinds.at(static_cast<std::size_t>(ResourceKind::kernel_work)).counts = false;  // seen, never lent for
+  // Kernel threads are seen, and nothing is lent to them unless a policy says so of this very kind.
+  const auto kernel_work = policy.overrides.find(ResourceKind::kernel_work);
+  const bool lend = kernel_work != policy.overrides.end() && kernel_work->second.counts.value_or(false);
+  out.model.kinds.at(static_cast<std::size_t>(ResourceKind::kernel_work)).counts = lend;
   const policy::DonationPolicy& d = policy.donation;
   out.donor.rules = {.lending = {.rt_ceiling = d.ceiling, .realtime_allowed = d.realtime, .strict = d.strict},
                      .cross_user = d.cross_user,

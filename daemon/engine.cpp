@@ -226,6 +226,8 @@ void Engine::hear_calls_at_once(bool wanted) {
 }
 
 void Engine::take(const Event& event) {
+  if (const auto* blocked = std::get_if<Blocked>(&event); blocked != nullptr && lends_to_kernel_threads())
+    take_in_kernel_threads(*blocked);
   donor_->take(event);
   if (notes_wanted_.load(std::memory_order_relaxed)) note_event(event);
 }

@@ -95,6 +95,10 @@ class Engine {
   void look_anew(std::uint64_t lost, Time now);
   void take_roster(const RosterAnswer& answer, Time now);
   void tick(Time now);
+  [[nodiscard]] bool lends_to_kernel_threads() const {
+    return model_.settings().kinds[static_cast<std::size_t>(ResourceKind::kernel_work)].counts;
+  }
+  void take_in_kernel_threads(const Blocked& blocked);
   void rest(Time& now);
   void pace();
   void follow_members();

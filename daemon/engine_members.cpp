@@ -24,6 +24,20 @@ Status Engine::enrol(ThreadId id, pid_t tgid, const SchedAttr& base, std::uint32
   return taken;
 }
 
+// A policy lets waits for the kernel's own work count: then the thread that does it is managed from the first such wait
+// on, as far as watching it and lending to it go.
+void Engine::take_in_kernel_threads(const Blocked& blocked) {
+  for (const Resource& resource : blocked.awaited) {
+    if (resource.kind != ResourceKind::kernel_work) continue;
+    const ThreadId id{static_cast<pid_t>(resource.ids[0]), resource.ids[1]};
+    if (members_.thread(id) != nullptr) continue;
+    const auto base = scheduler_.get(id.tid);
+    if (!base || procfs_.thread_id(id.tid).value_or(ThreadId{}) != id) continue;
+    members_.add_process(id.tid, id.start_time, 0, "default");
+    (void)enrol(id, id.tid, *base, 0, blocked.time);
+  }
+}
+
 void Engine::child(const sys::ProcEvent& fork, Time now) {
   const pid_t tid = fork.tid;
   const pid_t tgid = fork.tgid;

@@ -25,7 +25,7 @@ void BpfObserver::note_kernel_thread(Watched& w, pid_t tid) const {
 }
 
 void BpfObserver::credit(Watched& w, const sys::Waker& waker, Woken& woken) {
-  const auto by = waker.tid == 0 || waker.kernel_thread ? std::nullopt : hooks_.identify(waker.tid);
+  const auto by = waker.tid == 0 ? std::nullopt : hooks_.identify(waker.tid);
   if (!by) {
     woken.unrelated = true;  // time, a device, a stranger
     return;

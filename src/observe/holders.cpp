@@ -72,11 +72,12 @@ std::optional<Found> Holders::find(const Waiter& waiter, const Resource& resourc
     case ResourceKind::signal:
     case ResourceKind::unknown:
       return std::nullopt;
-    case ResourceKind::kernel_work:  // to be seen, and left alone
-      return Found{.resource = resource,
-                   .evidence = Evidence::holder,
-                   .threads = {},
-                   .unenrolled = {{static_cast<pid_t>(resource.ids[0]), resource.ids[1]}}};
+    case ResourceKind::kernel_work: {  // to be seen, and left alone where no policy made it a member
+      const ThreadId thread{static_cast<pid_t>(resource.ids[0]), resource.ids[1]};
+      Found out{.resource = resource, .evidence = Evidence::holder, .threads = {}, .unenrolled = {}};
+      (contains(members, thread.tid) ? out.threads : out.unenrolled).push_back(thread);
+      return out;
+    }
     case ResourceKind::sysv_msg:
     case ResourceKind::sysv_sem:
     case ResourceKind::child_exit:

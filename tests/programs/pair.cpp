@@ -4,6 +4,7 @@
 //   pair late SOCKET FLAG     accepts only once SOCKET.go exists, in a child that then serves as above
 //   pair client SOCKET        one request; exit status 0 when the answer came
 //   pair spin SECONDS         a hog
+//   pair sync FILE FLAG       writes to FILE and has the kernel write it back, until FLAG exists (at most 20 s)
 //   pair forks N              N short children, one after another and ten at a time
 //   pair threads N            N threads that end
 //   pair hold-threads N FLAG  N more threads that stay until FLAG exists
@@ -104,6 +105,16 @@ int client(const std::string& path) {
   return ::read(s, &byte, 1) == 1 ? 0 : 1;
 }
 
+int sync_until(const std::string& path, const std::string& flag) {
+  const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (file < 0) return 1;
+  const auto end = Clock::now() + std::chrono::seconds(20);
+  for (off_t at = 0; !exists(flag) && Clock::now() < end; at = (at + 4096) % (1 << 24)) {
+    if (::pwrite(file, "x", 1, at) != 1 || ::syncfs(file) != 0) return 1;
+  }
+  return 0;
+}
+
 int relay(const std::string& path, const std::string& next) {
   const int s = listen_at(path);
   const int onward = connect_to(next);
@@ -172,6 +183,7 @@ int main(int argc, char** argv) {
   if (what == "server" && argc == 4) return server(argv[2], argv[3]);
   if (what == "late" && argc == 4) return late(argv[2], argv[3]);
   if (what == "client" && argc == 3) return client(argv[2]);
+  if (what == "sync" && argc == 4) return sync_until(argv[2], argv[3]);
   if (what == "relay" && argc == 4) return relay(argv[2], argv[3]);
   if (what == "spin" && argc == 3) return spin(std::atoi(argv[2]));
   if (what == "forks" && argc == 3) return forks(std::atoi(argv[2]));

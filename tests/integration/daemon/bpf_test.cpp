@@ -162,6 +162,66 @@ TEST_F(Enroll, ARunNeedsNoFilter) {
   EXPECT_NE(other.err.find("observes with bpf"), std::string::npos) << other.err;
 }
 
+// Write-back is a worker's: whoever waits for it …
+class KernelWork : public ::testing::Test {
+ protected:
+  void begin(const std::string& policy) {
+    session.emplace(std::vector<std::string>{"--observe", "bpf"}, policy);
+    if (!session->failure().empty()) GTEST_SKIP() << session->failure();
+    file = "/var/tmp" / std::filesystem::path(session->dir()).filename();  // on a disk
+    session->start({}, {session->pair(), "spin", "40"});  // somebody below it: else it has nothing to lend
+    client = session->start({"--fifo", "50"}, {session->pair(), "sync", file, session->path("flag")});
+    ASSERT_TRUE(eventually([&] { return session->json({"status"})["managed_processes"] >= 2; }));
+  }
+  void TearDown() override { std::filesystem::remove(file); }
+  void end() {
+    session->raise("flag");
+    EXPECT_EQ(session->wait(client), 0);
+  }
+  bool waits_for_kernel_work() {
+    return eventually([&] {
+      const auto why = session->json({"why", std::to_string(client)});
+      for (const auto& thread : why["threads"])
+        for (const auto& wait : thread["waiting_for"])
+          if (wait["kind"] == "kernel-work") return true;
+      return false;
+    });
+  }
+  // Among what swapctl ps shows.
+  std::vector<pid_t> kernel_threads() {
+    std::vector<pid_t> out;
+    const auto ps = session->json({"ps"});
+    for (const auto& thread : ps["threads"])
+      if (const pid_t pid = thread["pid"]; status_field(pid, "VmSize").empty()) out.push_back(pid);
+    return out;
+  }
+
+  std::optional<Session> session;
+  std::filesystem::path file;
+  pid_t client = -1;
+};
+
+// … lends nothing, …
+TEST_F(KernelWork, IsNotLentFor) {
+  begin("");
+  EXPECT_TRUE(waits_for_kernel_work());
+  EXPECT_EQ(kernel_threads(), std::vector<pid_t>{});
+  EXPECT_EQ(session->json({"status"})["donations_total"], 0);
+  end();
+}
+
+// … unless the policy says so.
+TEST_F(KernelWork, IsLentForWhereThePolicySaysSo) {
+  begin("[model.kernel-work]\ncounts = true\n");
+  EXPECT_TRUE(eventually([&] { return session->json({"status"})["donations_total"] > 0; }))
+      << session->ctl({"why"}).out;
+  const auto managed = kernel_threads();
+  EXPECT_FALSE(managed.empty()) << session->ctl({"ps"}).out;
+  end();
+  EXPECT_EQ(session->stop(SIGINT), 0);
+  for (const pid_t thread : managed) EXPECT_EQ(kernel_attr(thread).policy, "other") << thread;
+}
+
 // swapd and all its programs in a pid namespace of their own: this program again, as its first process.
 TEST(PidNamespace, WaitsAreSeenAndHelpedThere) {
   const std::string self = std::filesystem::read_symlink("/proc/self/exe");
