@@ -77,7 +77,7 @@ class Donor {
     // Where the observer counts: nobody uses more CPU time than there is time, so it is looked at when the rest of the
     // period could have been used.
     Time armed{};
-    std::optional<Duration> start;  // empty: not known yet
+    Duration start{};
     Duration used{};
     Time due{};
     [[nodiscard]] bool exact() const { return perf || observed; }
@@ -131,9 +131,9 @@ class Donor {
   void arm_lingers(Time now);
   void arm_quanta(Time now);
   void arm(Timer& timer, Time now);
-  static void disarm(Timer& timer);
+  void disarm(Timer& timer);
   void expire(std::uint64_t key, Time now);
-  [[nodiscard]] Duration used(Timer& timer, Time now) const;
+  [[nodiscard]] Duration used(const Timer& timer, Time now) const;
   void trace_candidates();
   void learn_whom_to_expect(const Woken& woken);
   void calm_the_others(Time now);

@@ -97,22 +97,23 @@ void Donor::arm(Timer& timer, Time now) {
   if (timer.perf) timer.perf->arm(timer.period);
   if (!timer.observed) return;
   timer.armed = now;
-  timer.start = observer_.cpu_time(timer.thread, now);
+  timer.start = observer_.cpu_time(timer.thread, now).value_or(Duration::zero());
   timer.used = {};
+  // Whose turn it is hangs on quanta; a linger may be a tick too long.
+  if (timer.use == Timer::Use::quantum) observer_.time_exactly(timer.thread, true);
   timer.due = now + timer.period;
   next_due_ = std::min(timer.due, next_due_.value_or(Time::max()));
 }
 
 void Donor::disarm(Timer& timer) {
+  if (timer.observed && timer.use == Timer::Use::quantum) observer_.time_exactly(timer.thread, false);
   timer.use = Timer::Use::idle;
   if (timer.perf) timer.perf->disarm();
 }
 
-Duration Donor::used(Timer& timer, Time now) const {
+Duration Donor::used(const Timer& timer, Time now) const {
   const auto total = observer_.cpu_time(timer.thread, now);
-  if (!total) return now - timer.armed;  // it has had the CPU all the time
-  if (!timer.start) timer.start = *total - timer.used;
-  return *total - *timer.start;
+  return total ? *total - timer.start : timer.period;  // it is not watched any more
 }
 
 void Donor::run_clocks(Time now) {

@@ -327,13 +327,13 @@ void BpfObserver::name_sent_to(Watched& w, std::vector<Event>& out) {
   w.hint_missed = w.wait.since;
   const pid_t own = w.wait.member.id.tid;
   ThreadId woken;
-  Time last{};
+  std::uint32_t last = 0;
   for (const auto& [tid, id] : managed_) {
     if (tid == own) continue;
     const auto slot = tracer_->slot(tid);
-    if (!slot || slot->waker.tid != own || slot->woken_at <= last || slot->woken_at > w.wait.since) continue;
+    if (!slot || slot->waker.tid != own || slot->order <= last) continue;
     woken = id;
-    last = slot->woken_at;
+    last = slot->order;
   }
   if (!woken.valid()) return;
   w.hint_missed = Time::min();

@@ -39,8 +39,10 @@ class BpfObserver final : public Observer {
   void rest(bool on) override { tracer_->nap(on); }
   [[nodiscard]] bool counts_cpu() const override { return true; }
   [[nodiscard]] std::optional<Duration> cpu_time(ThreadId thread, Time now) const override {
-    return tracer_->cpu_time(thread.tid, now);
+    const auto used = tracer_->cpu_time(thread.tid, now);
+    return used ? std::optional(*used) : std::nullopt;
   }
+  void time_exactly(ThreadId thread, bool on) override { (void)tracer_->time_exactly(thread.tid, on); }
   void look_if_silent(ThreadId thread, Time since, std::vector<Event>& out) override;
   void look(ThreadId thread, Time now, std::vector<Event>& out) override;
   void resolve_again(ThreadId thread) override;

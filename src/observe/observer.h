@@ -102,10 +102,11 @@ class Observer {
   [[nodiscard]] virtual bool waits_silently(ThreadId /*thread*/) const { return false; }
   // Whether it knows how much CPU the threads that it watches use, so that nothing else need be attached to them.
   [[nodiscard]] virtual bool counts_cpu() const { return false; }
-  // Empty: since this thread was watched it has had a CPU all the time, and is known once it leaves it.
+  // While it has a CPU as of the last tick, or exact where that was asked for. Empty: the thread is not watched.
   [[nodiscard]] virtual std::optional<Duration> cpu_time(ThreadId /*thread*/, Time /*now*/) const {
     return std::nullopt;
   }
+  virtual void time_exactly(ThreadId /*thread*/, bool /*on*/) {}
   // Tells of a wait that has been going on untold since before `since`.
   virtual void look_if_silent(ThreadId /*thread*/, Time /*since*/, std::vector<Event>& /*out*/) {}
   // Is what was last reported of this watched thread still true? A thread that was woken and has not got a CPU yet is

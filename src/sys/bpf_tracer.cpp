@@ -112,7 +112,8 @@ BpfRecord record_of(const tracer_record& raw) {
 constexpr std::uint32_t no_tid = UINT32_MAX;  // being cleared
 
 void clear(tracer_slot& slot) {
-  for (auto* word : {&slot.control, &slot.expected, &slot.awaited_by, &slot.on_cpu, &slot.silent, &slot.phase})
+  for (auto* word : {&slot.control, &slot.expected, &slot.awaited_by, &slot.on_cpu, &slot.silent, &slot.phase,
+                     &slot.wakes, &slot.wake_order})
     std::atomic_ref(*word).store(0);
   for (auto* time : {&slot.blocked_at, &slot.woken_at, &slot.cpu_ns, &slot.on_since}) std::atomic_ref(*time).store(0);
   for (auto* id : {&slot.waker, &slot.waker_tgid}) std::atomic_ref(*id).store(0);
@@ -218,9 +219,7 @@ Status BpfTracer::watch(pid_t tid, bool on, bool urgent) {
   unsigned bits = 0;
   if (on) bits |= tracer_watched;
   if (on && urgent) bits |= tracer_urgent;
-  std::uint64_t never = 0;  // it has not left a CPU since it is managed
-  if (on && std::atomic_ref(slot->cpu_ns).load() == never)
-    std::atomic_ref(slot->cpu_ns).compare_exchange_strong(never, cpu_time_of(tid));
+  if (on) bits |= std::atomic_ref(slot->control).load() & tracer_timed;
   std::atomic_ref(slot->control).store(bits);  // a full barrier: the slot is read after it
   return Done{};
 }
@@ -271,6 +270,7 @@ Result<ThreadSlot> BpfTracer::slot(pid_t tid) const {
                  .cpu = duration_of(raw.cpu_ns),
                  .waker = waker_of(raw.waker, raw.waker_tgid, raw.waker_call, raw.waker_args, raw.wake_flags),
                  .woken_at = time_of(raw.woken_at),
+                 .order = raw.wake_order,
                  .watched = (raw.control & tracer_watched) != 0,
                  .silent = raw.silent != 0,
                  .awaited_by = static_cast<pid_t>(raw.awaited_by)};
@@ -278,16 +278,27 @@ Result<ThreadSlot> BpfTracer::slot(pid_t tid) const {
   return out;
 }
 
-// Four words of which each is written at once. Who looks in the middle of a switch misses the stint that has just
-// ended, or counts it once.
-std::optional<Duration> BpfTracer::cpu_time(pid_t tid, Time now) const {
+// Words of which each is written at once. Who looks in the middle of a switch misses the stint that has just ended, or
+// counts it once.
+Result<Duration> BpfTracer::cpu_time(pid_t tid, Time now) const {
   const tracer_slot* shared = manages(tid) ? impl_->find(tid) : nullptr;
-  if (shared == nullptr) return std::nullopt;
+  if (shared == nullptr) return Error(ESRCH, "reading a thread's CPU time");
   const auto* slot = static_cast<const volatile tracer_slot*>(shared);
-  if ((slot->control & tracer_watched) == 0) return std::nullopt;
   const std::uint64_t since = slot->on_since;
-  if (since == 0) return slot->on_cpu != 0 ? std::nullopt : std::optional(duration_of(slot->cpu_ns));
-  return duration_of(slot->cpu_ns) + std::max(Duration::zero(), now - time_of(since));
+  const std::uint64_t before = slot->cpu_ns;
+  if (since != 0 && before != 0) return duration_of(before) + std::max(Duration::zero(), now - time_of(since));
+  if (slot->on_cpu == 0 && before != 0) return duration_of(before);
+  return duration_of(std::max(before, cpu_time_of(tid)));
+}
+
+Status BpfTracer::time_exactly(pid_t tid, bool on) {
+  tracer_slot* slot = manages(tid) ? impl_->find(tid) : nullptr;
+  if (slot == nullptr) return Error(ESRCH, "timing a thread");
+  if (on)
+    std::atomic_ref(slot->control).fetch_or(tracer_timed);
+  else
+    std::atomic_ref(slot->control).fetch_and(~static_cast<std::uint32_t>(tracer_timed));
+  return Done{};
 }
 
 int BpfTracer::fd() const { return bpf_map__fd(impl_->loaded.programs->maps.ring); }

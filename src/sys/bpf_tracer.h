@@ -5,8 +5,8 @@
 // is freed when it ends. Threads that are watched besides give a record for each block and wake; forks, execs and exits
 // of managed threads give one in any case.
 //
-// Tids, here and in arguments, are those of our pid namespace; threads outside it are nobody. Times are CLOCK_MONOTONIC.
-// One user: the caller serialises, also manage() and read().
+// Tids, here and in arguments, are those of our pid namespace; threads outside it are nobody. Times are
+// CLOCK_MONOTONIC. One user: the caller serialises, also manage() and read().
 #pragma once
 
 #include <array>
@@ -64,7 +64,8 @@ struct ThreadSlot {
   Duration cpu{};  // CPU time in all, when it last left its CPU
   // The last wake, which may be older than the last wait.
   Waker waker;
-  Time woken_at;
+  Time woken_at;            // of the last wake that gave a record
+  std::uint32_t order = 0;  // the how-many-eth wake of that waker it was; 0: the waker is not managed
   bool watched = false;
   bool silent = false;   // the present wait has given no record, nor will its end
   pid_t awaited_by = 0;  // waits for this one in silence, see expect()
@@ -119,9 +120,10 @@ class BpfTracer {
   // is in the slot, what happens later in the ring (a block that falls in between may be in both).
   [[nodiscard]] Status watch(pid_t tid, bool on, bool urgent);
 
-  // The CPU time of a watched thread up to now. Empty: not known until it leaves its CPU, which it has had since before
-  // it was watched; or it is not watched.
-  [[nodiscard]] std::optional<Duration> cpu_time(pid_t tid, Time now) const;
+  // The CPU time of a managed thread up to now; while it has a CPU as of the last tick, or exact where it is timed and
+  // got the CPU since. ESRCH: not managed.
+  [[nodiscard]] Result<Duration> cpu_time(pid_t tid, Time now) const;
+  [[nodiscard]] Status time_exactly(pid_t tid, bool on);
 
   // When this thread waits in that call with that first argument, `provider` usually ends it: as long as that one has a
   // CPU, or gets the one that becomes free, the wait is silent. It gives no record, nor does its end by that provider;

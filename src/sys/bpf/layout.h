@@ -34,6 +34,7 @@ enum {
 enum {
   tracer_watched = 1,
   tracer_urgent = 2,
+  tracer_timed = 4,  // when it got its CPU is noted
 };
 
 // tracer_slot.block_flags, wake_flags, tracer_record.flags
@@ -68,17 +69,19 @@ struct tracer_slot {
   unsigned char block_flags;
   unsigned char wake_flags;
   tracer_u64 waker_args[2];
-  tracer_u64 woken_at;
-  tracer_u64 cpu_ns;  // CPU time in all, when it last left its CPU
+  tracer_u64 woken_at;  // the last wake that was told
+  tracer_u64 cpu_ns;    // CPU time in all, when it last left its CPU
 
   tracer_u32 expected;  // written by user space; 0: nobody
   tracer_s32 expected_call;
   tracer_u64 expected_arg;  // the first argument
   tracer_u32 awaited_by;    // a thread that has begun a silent wait for this one
   tracer_u32 on_cpu;
-  tracer_u32 silent;  // the present wait gave no record
-  tracer_u32 unused[5];
-  tracer_u64 on_since;  // 0: it has no CPU, or got this one before it was watched
+  tracer_u32 silent;      // the present wait gave no record
+  tracer_u32 wakes;       // how many it has made
+  tracer_u32 wake_order;  // of its last wake, by the waker's count; 0: the waker is not managed
+  tracer_u32 unused[3];
+  tracer_u64 on_since;  // 0: it has no CPU, or is not timed
   tracer_u64 unused2;
 };
 

@@ -130,9 +130,9 @@ static __always_inline __u64 clock(__u64* now) {
 
 // told: in any case.
 static __always_inline void block(struct tracer_slot* slot, struct task_struct* task, __u32 tid, __u32 next, _Bool told,
-                                  __u64 now) {
+                                  __u64* now) {
   begin_write(&slot->block_seq);
-  slot->blocked_at = now;
+  slot->blocked_at = clock(now);
   slot->sleep = task->__state & task_report_bits;
   struct pt_regs* regs = regs_of(task);
   if (!has_calls(task)) {
@@ -162,7 +162,7 @@ static __always_inline void block(struct tracer_slot* slot, struct task_struct* 
   slot->silent = silent;
   // A waker on another CPU may act on `blocked` at once: the place in the ring before its.
   const _Bool was_watched = *(volatile __u32*)&slot->control & tracer_watched;
-  struct tracer_record* record = was_watched && !silent ? reserve(tracer_record_blocked, tid, now) : 0;
+  struct tracer_record* record = was_watched && !silent ? reserve(tracer_record_blocked, tid, *now) : 0;
   // A full barrier too: user space sets `watched` and then reads the slot, so either it sees this block or we its bit.
   const __u32 before = __sync_lock_test_and_set(&slot->phase, tracer_blocked);
   const _Bool over = before == tracer_woken && wake_under_way(task);
@@ -171,7 +171,8 @@ static __always_inline void block(struct tracer_slot* slot, struct task_struct* 
   end_write(&slot->block_seq);
   if (over && silent) no_longer_silent(slot, tid);
   const __u32 control = *(volatile __u32*)&slot->control;
-  if (!was_watched && !silent && !over && (control & tracer_watched)) record = reserve(tracer_record_blocked, tid, now);
+  if (!was_watched && !silent && !over && (control & tracer_watched))
+    record = reserve(tracer_record_blocked, tid, *now);
   if (!record) return;
   if (over) {
     bpf_ringbuf_discard(record, BPF_RB_NO_WAKEUP);
@@ -228,14 +229,14 @@ static __always_inline void leave(struct task_struct* task, __u32 tid, __u32 nex
   const __u32 waiter = __sync_lock_test_and_set(&slot->awaited_by, 0);
   slot->on_since = 0;
   slot->cpu_ns = task->se.sum_exec_runtime;
-  if (waits) block(slot, task, tid, next, waiter != 0, clock(now));
+  if (waits) block(slot, task, tid, next, waiter != 0, now);
   if (waiter) left_record(tid, waiter);
 }
 
 static __always_inline void run(__u32 tid, __u64* now) {
   struct tracer_slot* slot = slot_of(tid);
   if (!slot) return;
-  if (*(volatile __u32*)&slot->control & tracer_watched) slot->on_since = clock(now);
+  if (*(volatile __u32*)&slot->control & tracer_timed) slot->on_since = clock(now);
   slot->on_cpu = 1;
   if (slot->phase == tracer_running) return;
   const _Bool missed = slot->phase == tracer_blocked;
@@ -272,18 +273,20 @@ int BPF_PROG(on_waking, struct task_struct* task) {
   struct tracer_slot* slot = slot_of(tid);
   if (!slot) return 0;
   struct task_struct* current = bpf_get_current_task_btf();
-  __u64 now = bpf_ktime_get_ns();
   __u8 flags = sender_flags(current);
   begin_write(&slot->wake_seq);
-  slot->woken_at = now;
+  slot->wake_order = 0;
   slot->waker_call = -1;
   slot->waker_args[0] = slot->waker_args[1] = 0;
   if ((flags & tracer_interrupt) || current->pid == 0) {
     flags = tracer_interrupt;  // the idle thread does what another CPU asked for
     slot->waker = slot->waker_tgid = 0;
   } else {
-    slot->waker = tid_of(current);
+    const __u32 waker = tid_of(current);
+    slot->waker = waker;
     slot->waker_tgid = tgid_of(current);
+    struct tracer_slot* own = is_managed(waker) ? slot_of(waker) : 0;
+    if (own) slot->wake_order = ++own->wakes;
     if (has_calls(current)) {
       struct pt_regs* regs = regs_of(current);
       const _Bool compat = current->thread_info.status & status_compat;
@@ -297,8 +300,6 @@ int BPF_PROG(on_waking, struct task_struct* task) {
   }
   slot->wake_flags = flags;
   const __u32 before = __sync_lock_test_and_set(&slot->phase, tracer_woken);
-  // Both may have looked at the clock at the same moment.
-  if (before == tracer_blocked && now < slot->blocked_at) slot->woken_at = now = slot->blocked_at;
   end_write(&slot->wake_seq);
   const __u32 control = *(volatile __u32*)&slot->control;
   // A wake that finds the thread awake ends no wait.
@@ -309,7 +310,12 @@ int BPF_PROG(on_waking, struct task_struct* task) {
     no_longer_silent(slot, tid);
     if (as_expected) return 0;
   }
-  if (control & tracer_watched) woken_record(slot, tid, now, control, silent ? tracer_silent : 0);
+  if (!(control & tracer_watched)) return 0;
+  __u64 now = bpf_ktime_get_ns();
+  // Both may have looked at the clock at the same moment.
+  if (before == tracer_blocked && now < slot->blocked_at) now = slot->blocked_at;
+  slot->woken_at = now;
+  woken_record(slot, tid, now, control, silent ? tracer_silent : 0);
   return 0;
 }
 

@@ -44,7 +44,7 @@ TEST(ProgramCost, IsCountedForTheProcessThatHoldsThePrograms) {
   bool switched = false;
   const auto costs = sys::bpf_costs(::getpid());
   for (const auto& cost : costs) switched = switched || (cost.name == "on_switch" && cost.runs >= 100);
-  EXPECT_EQ(costs.size(), 6u);
+  EXPECT_EQ(costs.size(), 7u);
   EXPECT_TRUE(switched);
 }
 
