@@ -17,7 +17,7 @@ bool same_wait(const decide::Donation& a, const decide::Donation& b) {
 
 Donor::Donor(Settings settings, Members& members, model::Model& model, observe::Observer& observer,
              actuate::Actuator& actuator, Worker& worker, int epoll)
-    : settings_(std::move(settings)),
+    : settings_(settings),
       members_(members),
       model_(model),
       observer_(observer),

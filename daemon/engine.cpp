@@ -51,8 +51,8 @@ Engine::Engine(const sys::Procfs& procfs, const sys::Scheduler& scheduler, const
       actuator_(scheduler, groups, options_.actuate),
       worker_(procfs, scheduler, groups, resolver, [this] { ring(wake_fd_.get()); }) {
   observe::Observer::Hooks hooks{.identify = [this](pid_t tid) { return identify(tid); },
-                                 .ask = [this](observe::WaitQuestion q) { worker_.ask(std::move(q)); },
-                                 .ask_access = [this](observe::AccessQuestion q) { worker_.ask(std::move(q)); },
+                                 .ask = [this](observe::WaitQuestion q) { worker_.ask(q); },
+                                 .ask_access = [this](observe::AccessQuestion q) { worker_.ask(q); },
                                  .lifecycle = [this](const sys::ProcEvent& e) { happened(e, clock_.now()); },
                                  .lost = [this](std::uint64_t events) { look_anew(events, clock_.now()); }};
   if (tracer) {

@@ -33,6 +33,8 @@ class Guard {
  public:
   // Forks. Before any thread is started, best of all first thing in main(): the guard keeps what memory there is.
   [[nodiscard]] static Result<Guard> start();
+  Guard(const Guard&) = delete;
+  Guard& operator=(const Guard&) = delete;
   Guard(Guard&&) = default;
   Guard& operator=(Guard&&) = default;
   ~Guard() = default;  // the guard goes on while it holds anything

@@ -42,5 +42,5 @@ mapfile -t sources < <(printf '%s\n' ${files[@]+"${files[@]}"} | grep '\.cpp$' |
   while read -r file; do ! grep -qF "/$file\"" "$build_dir/compile_commands.json" || printf '%s\n' "$file"; done)
 say "clang-tidy: ${#sources[@]} files"
 [ ${#sources[@]} -eq 0 ] || printf '%s\n' "${sources[@]}" |
-  xargs -P "$(nproc)" -n 4 clang-tidy -p "$build_dir" --quiet ${fix:+--fix} || status=1
+  xargs -P "$(nproc)" -n 4 clang-tidy -p "$build_dir" --quiet --extra-arg=-Wno-unknown-warning-option ${fix:+--fix} || status=1
 exit "$status"

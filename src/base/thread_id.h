@@ -14,7 +14,7 @@ struct ThreadId {
   pid_t tid = 0;
   std::uint64_t start_time = 0;
 
-  auto operator<=>(const ThreadId&) const = default;
+  auto operator<=>(const ThreadId&) const = default;  // NOLINT(modernize-use-nullptr): of a comparison that it makes
   [[nodiscard]] bool valid() const { return tid > 0; }
 };
 

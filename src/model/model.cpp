@@ -108,6 +108,7 @@ std::vector<ThreadId> Model::waiters_on(const Resource& resource) const {
   std::vector<Index> found;
   impl_->add_waiters(at, found);
   std::vector<ThreadId> waiters;
+  waiters.reserve(found.size());
   for (const Index thread : found) waiters.push_back(impl_->store.threads[thread].id);
   return waiters;
 }
@@ -120,6 +121,7 @@ std::vector<ThreadId> Model::waiters_on(ThreadId provider) const {
   for (Index at = impl_->store.threads[thread].provides; at != none; at = impl_->store.providers[at].next_of_thread)
     impl_->add_waiters(impl_->store.providers[at].resource, found);
   std::vector<ThreadId> waiters;
+  waiters.reserve(found.size());
   for (const Index waiter : found) waiters.push_back(impl_->store.threads[waiter].id);
   return waiters;
 }

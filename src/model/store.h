@@ -86,6 +86,7 @@ class Store {
   explicit Store(const Settings& settings);
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
+  ~Store() = default;
 
   [[nodiscard]] const Settings& settings() const { return settings_; }
   [[nodiscard]] const KindSettings& settings_of(Index resource) const {

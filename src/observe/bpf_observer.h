@@ -21,6 +21,8 @@ class BpfObserver final : public Observer {
   // epoll: the owner's set, see ready().
   BpfObserver(std::unique_ptr<sys::BpfTracer> tracer, const sys::Procfs& procfs, Resolver& resolver, Hooks hooks,
               int epoll);
+  BpfObserver(const BpfObserver&) = delete;
+  BpfObserver& operator=(const BpfObserver&) = delete;
   ~BpfObserver() override;
 
   [[nodiscard]] bool follows_children() const override { return true; }

@@ -28,6 +28,8 @@ class SeccompObserver final : public Observer {
   };
   // epoll: the owner's set, see ready().
   SeccompObserver(const sys::Procfs& procfs, Resolver& resolver, Settings settings, Hooks hooks, int epoll);
+  SeccompObserver(const SeccompObserver&) = delete;
+  SeccompObserver& operator=(const SeccompObserver&) = delete;
   ~SeccompObserver() override;
 
   void ready(std::uint64_t key, bool hung_up) override;

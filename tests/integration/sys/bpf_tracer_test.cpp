@@ -125,7 +125,8 @@ TEST_F(Bpf, CountsTheCpuTimeOfOneThatHasNeverLeftItsCpu) {
   const Pipe told;
   Role role([&](Role& me) {
     me.answer();
-    for (;;) {
+    const volatile bool forever = true;  // a compiler may leave out a loop that does nothing
+    while (forever) {
     }
   });
   watch(role);

@@ -48,7 +48,7 @@ class Stream {
 
  private:
   Resource any_resource() {
-    const auto tid = static_cast<std::uint64_t>(1000 + pick(12));
+    const std::uint64_t tid = std::uint64_t{1000} + pick(12);
     switch (pick(6)) {
       case 0:
         return {ResourceKind::signal, {tid, 1}};
