@@ -1,7 +1,7 @@
 #!/bin/bash
 # Three priority inversions between programs nobody here wrote, without swapd and with it.
 #
-#   scripts/demo.sh [--build DIR] [--runs N] [--stories abc] [--without-swapd] [--no-install]
+#   scripts/demo.sh [--build DIR] [--runs N] [--stories abc] [--record] [--without-swapd] [--no-install]
 #
 #   (a) psql asks a PostgreSQL backend for a query that takes a second of CPU
 #   (b) flock(1) waits for a lock that a nice-19 compression job holds
@@ -9,17 +9,19 @@
 #
 # gzip, because its tables fit into a CPU's own cache: what xz needs in time doubles where a neighbour uses the memory.
 # The one who waits runs at FIFO 50. It, whom it waits for, and ten busy loops share one CPU. Everything lives in a temporary
-# directory and is ended by its process id. Renders the wait graph to out/. Needs root; about four minutes.
+# directory and is ended by its process id. Renders the wait graph to out/. With --record what swapd decides in each story is
+# recorded there too, decided again twice, and compared. Needs root; about four minutes.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 export LC_ALL=C
 
-build_dir= runs=3 stories=abc with_swapd=yes install=yes
+build_dir= runs=3 stories=abc with_swapd=yes install=yes record=
 while [ $# -gt 0 ]; do
   case $1 in
     --build) build_dir=$(realpath "${2:?--build DIR}"); shift 2 ;;
     --runs) runs=${2:?--runs N}; shift 2 ;;
     --stories) stories=${2:?--stories abc}; shift 2 ;;
+    --record) record=yes; shift ;;
     --without-swapd) with_swapd=; shift ;;
     --no-install) install=; shift ;;
     --help | -h) sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0"; exit 0 ;;
@@ -40,7 +42,7 @@ pg_bin=$(find /usr/lib/postgresql -maxdepth 3 -name postgres -printf '%h\n' | so
 
 tmp=$(mktemp -d -t swapd-demo.XXXXXX)
 chmod 711 "$tmp"
-hogs=() server= holder= daemon=
+hogs=() server= holder= daemon= recorder=
 
 # end PID [SIGNAL]: ends a child of ours and waits for it.
 end() {
@@ -56,7 +58,9 @@ end_hogs() {
 end_server() { [ -z "$server" ] || end "$server" INT; server=; }
 end_holder() { [ -z "$holder" ] || end "$holder"; holder=; }
 end_daemon() { [ -z "$daemon" ] || end "$daemon"; daemon=; }
+end_recorder() { [ -z "$recorder" ] || end "$recorder" INT; recorder=; }
 cleanup() {
+  end_recorder
   end_hogs
   end_holder
   end_server
@@ -193,6 +197,34 @@ run_c() {
 end_c() { :; }
 title_c="gzip -dc | sha256sum"
 
+# --- recordings --------------------------------------------------------------------------------------------------------------
+
+start_recorder() {
+  [ -n "$record" ] || return 0
+  recording=$project/out/demo-$1.rec
+  mkdir -p "$project/out"
+  rm -f "$recording"
+  "$swapctl" --socket "$tmp/swapd.sock" record "$recording" >"$tmp/recorder.log" 2>&1 &
+  recorder=$!
+  local tries
+  for ((tries = 0; tries < 100; tries++)); do
+    [ ! -s "$recording" ] || return 0
+    kill -0 "$recorder" 2>/dev/null || break
+    sleep 0.1
+  done
+  cat "$tmp/recorder.log" >&2
+  die "the recording did not begin"
+}
+# The same bytes twice, and the same decisions as those of the live run.
+compare_recording() {
+  [ -n "$record" ] || return 0
+  end_recorder
+  "$swapd" --replay "$recording" --json >"$tmp/replay.1" || die "($1) the replay differs from the live run: swapd --replay $recording"
+  "$swapd" --replay "$recording" --json >"$tmp/replay.2"
+  cmp "$tmp/replay.1" "$tmp/replay.2" || die "($1) two replays of $recording differ"
+  say "($1) out/demo-$1.rec, replayed twice: $("$swapd" --replay "$recording" | tail -n 1)"
+}
+
 # --- the stories -------------------------------------------------------------------------------------------------------------
 
 median() { sort -n | awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
@@ -240,6 +272,7 @@ for story in $(grep -o . <<<"$stories"); do
   row=$(printf '%-34s %8.2f s %8.2f s' "($story) ${!title}" "$idle" "$vanilla")
   if [ -n "$with_swapd" ]; then
     start_swapd
+    start_recorder "$story"
     use swapd
     "begin_$story"
     start_hogs
@@ -247,6 +280,7 @@ for story in $(grep -o . <<<"$stories"); do
     "show_$story"
     end_hogs
     "end_$story"
+    compare_recording "$story"
     end_daemon
     row+=$(awk -v i="$idle" -v v="$vanilla" -v s="$result" 'BEGIN { printf " %8.2f s %10.2f %13.1f", s, s / i, v / s }')
     awk -v i="$idle" -v v="$vanilla" -v s="$result" 'BEGIN { exit !(s <= 1.15 * i && v >= 5 * s) }' || kept=
