@@ -189,7 +189,7 @@ void Donor::reconcile(Time now) {
       for (const ThreadId requester : open) explore(requester, now);
     }
     for (const ThreadId requester : open) {
-      if (waiting_.contains(requester)) ask_for_providers(requester, now, false);
+      if (waiting_.contains(requester)) ask_for_providers(requester, now, Ask::now);
     }
     look_again(now);
   }
@@ -210,7 +210,8 @@ void Donor::reconcile(Time now) {
     const bool elsewhere = waiting_.contains(requester) &&
                            std::ranges::find(current_, requester, &decide::Donation::requester) == current_.end();
     const bool moves = lingering.moved && !model_.unprovided(requester).empty();
-    if ((elsewhere && !moves) || members_.thread(requester) == nullptr) ended.push_back(requester);
+    const bool over = lingering.moved && !waiting_.contains(requester);
+    if (over || (elsewhere && !moves) || members_.thread(requester) == nullptr) ended.push_back(requester);
   }
   for (const ThreadId requester : ended) end_linger(requester);
   remember_depths();

@@ -72,6 +72,7 @@ class Donor {
     std::unique_ptr<sys::CpuTimer> perf;
     bool observed = false;
     enum class Use : std::uint8_t { idle, quantum, linger } use = Use::idle;
+    Use kind = Use::idle;  // what it is for: a quantum and a linger of the same two are two timers
     Duration period{};
     Time wall_end{};
     // Where the observer counts: nobody uses more CPU time than there is time, so it is looked at when the rest of the
@@ -123,7 +124,8 @@ class Donor {
   void watch(ThreadId thread, bool important, Time now);
   void watch_as_other(ThreadId thread, Watch& watch);
   void unwatch_idle(Time now);
-  void ask_for_providers(ThreadId requester, Time now, bool again);
+  enum class Ask : std::uint8_t { now, again, overdue };
+  void ask_for_providers(ThreadId requester, Time now, Ask why);
   [[nodiscard]] Duration pause_before_asking(const model::ThreadView& waiter, Time now) const;
   void wait_ended(ThreadId requester);
   void end_linger(ThreadId requester);
@@ -146,7 +148,8 @@ class Donor {
   void decide(Time now);
   void forget_decision(ThreadId requester);
   [[nodiscard]] bool important(const MemberThread& thread) const;
-  [[nodiscard]] std::uint64_t timer_for(ThreadId requester, ThreadId thread, Time now);
+  [[nodiscard]] std::uint64_t timer_for(ThreadId requester, ThreadId thread, Timer::Use kind, Time now);
+  void end_quantum(ThreadId requester);
   void drop_timers(ThreadId thread);
 
   Settings settings_;

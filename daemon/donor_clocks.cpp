@@ -24,10 +24,9 @@ void Donor::wait_ended(ThreadId requester) {
   waiting_.erase(requester);
   active_.erase(requester);
   forget_decision(requester);
-  if (const auto timer = quantum_timer_.find(requester); timer != quantum_timer_.end()) {
-    if (const auto t = timers_.find(timer->second); t != timers_.end()) disarm(t->second);
-    quantum_timer_.erase(timer);
-  }
+  end_quantum(requester);
+  if (const auto moved = lingering_.find(requester); moved != lingering_.end() && moved->second.moved)
+    end_linger(requester);
   const auto found = deepest_.find(requester);
   if (found == deepest_.end()) return;
   const decide::Donation donation = std::move(found->second);
@@ -47,7 +46,7 @@ void Donor::wait_ended(ThreadId requester) {
 void Donor::arm_lingers(Time now) {
   for (auto& [requester, lingering] : lingering_) {
     if (lingering.timer != 0 && timers_.contains(lingering.timer)) continue;
-    lingering.timer = timer_for(requester, lingering.donation.path.back(), now);
+    lingering.timer = timer_for(requester, lingering.donation.path.back(), Timer::Use::linger, now);
     Timer& timer = timers_[lingering.timer];
     timer.use = Timer::Use::linger;
     timer.period = std::max<Duration>(settings_.rules.linger, lingering.moved ? longest_move : Duration::zero());
@@ -63,9 +62,16 @@ void Donor::end_linger(ThreadId requester) {
   lingering_.erase(found);
 }
 
-std::uint64_t Donor::timer_for(ThreadId requester, ThreadId thread, Time now) {
+void Donor::end_quantum(ThreadId requester) {
+  const auto armed = quantum_timer_.find(requester);
+  if (armed == quantum_timer_.end()) return;
+  if (const auto timer = timers_.find(armed->second); timer != timers_.end()) disarm(timer->second);
+  quantum_timer_.erase(armed);
+}
+
+std::uint64_t Donor::timer_for(ThreadId requester, ThreadId thread, Timer::Use kind, Time now) {
   for (auto& [key, timer] : timers_)
-    if (timer.requester == requester && timer.thread == thread) {
+    if (timer.requester == requester && timer.thread == thread && timer.kind == kind) {
       timer.last_used = now;
       return key;
     }
@@ -79,6 +85,7 @@ std::uint64_t Donor::timer_for(ThreadId requester, ThreadId thread, Time now) {
   }
   const std::uint64_t key = next_timer_++;
   Timer& timer = timers_[key];
+  timer.kind = kind;
   timer.requester = requester;
   timer.thread = thread;
   timer.last_used = now;
@@ -106,9 +113,13 @@ void Donor::arm(Timer& timer, Time now) {
 }
 
 void Donor::disarm(Timer& timer) {
-  if (timer.observed && timer.use == Timer::Use::quantum) observer_.time_exactly(timer.thread, false);
+  const bool timed = timer.observed && timer.use == Timer::Use::quantum;
   timer.use = Timer::Use::idle;
   if (timer.perf) timer.perf->disarm();
+  if (timed && std::ranges::none_of(timers_, [&](const auto& t) {
+        return t.second.thread == timer.thread && t.second.use == Timer::Use::quantum;
+      }))
+    observer_.time_exactly(timer.thread, false);
 }
 
 Duration Donor::used(const Timer& timer, Time now) const {
@@ -140,7 +151,16 @@ void Donor::run_clocks(Time now) {
 }
 
 void Donor::drop_timers(ThreadId thread) {
-  std::erase_if(timers_, [&](const auto& t) { return t.second.thread == thread || t.second.requester == thread; });
+  for (auto timer = timers_.begin(); timer != timers_.end();) {
+    if (timer->second.thread != thread && timer->second.requester != thread) {
+      ++timer;
+      continue;
+    }
+    disarm(timer->second);
+    const auto armed = quantum_timer_.find(timer->second.requester);
+    if (armed != quantum_timer_.end() && armed->second == timer->first) quantum_timer_.erase(armed);
+    timer = timers_.erase(timer);
+  }
 }
 
 void Donor::timer_expired(std::uint64_t key, bool hung_up, Time now) {
@@ -192,11 +212,10 @@ void Donor::linger_over(ThreadId requester, Time now) {
 void Donor::arm_quanta(Time now) {
   for (const decide::Donation& donation : current_) {
     if (!donation.choice || donation.refusal != decide::Refusal::none) continue;
-    const std::uint64_t key = timer_for(donation.requester, donation.path.back(), now);
+    const std::uint64_t key = timer_for(donation.requester, donation.path.back(), Timer::Use::quantum, now);
     const auto armed = quantum_timer_.find(donation.requester);
     if (armed != quantum_timer_.end() && armed->second == key) continue;
-    if (armed != quantum_timer_.end())
-      if (const auto old = timers_.find(armed->second); old != timers_.end()) disarm(old->second);
+    end_quantum(donation.requester);
     quantum_timer_[donation.requester] = key;
     Timer& timer = timers_[key];
     timer.use = Timer::Use::quantum;

@@ -18,6 +18,7 @@ constexpr std::size_t ticks_a_round = 25;       // … so that all have their tu
 constexpr std::size_t most_looked_after = 128;  // … or when it comes to them: a look takes some 3 µs
 constexpr int age_parts = 4;                    // of a wait's age: the pause before it is asked about again …
 constexpr auto longest_pause = std::chrono::seconds(5);        // … and at most
+constexpr int overdue = 4;                                     // times that pause, where the worker has no rest
 constexpr auto stays_urgent = std::chrono::milliseconds(600);  // more than a round
 
 bool is_lock(const Resource& resource) {
@@ -136,6 +137,7 @@ void Donor::rank_one(const MemberThread& member, Time now) {
     watch_as_other(member.id, known->second);
   if (waiting_.erase(member.id) == 0) return;
   active_.erase(member.id);
+  end_quantum(member.id);
   forget_decision(member.id);
 }
 
@@ -180,7 +182,7 @@ void Donor::look_after_waits(Time now) {
       if (view && view->state == model::RunState::blocked && watched_.contains(thread) && looked++ < most_looks)
         observer_.look(thread, now, events);
     }
-    if (rested) ask_for_providers(requester, now, true);
+    ask_for_providers(requester, now, rested ? Ask::again : Ask::overdue);
   }
   for (const Event& event : events) take(event);
 }
@@ -239,8 +241,9 @@ void Donor::look_again(Time now) {
   newly_blocked_.clear();
 }
 
-// again: who could provide may have changed without a call that is seen.
-void Donor::ask_for_providers(ThreadId requester, Time now, bool again) {
+// Again: who could provide may have changed without a call that is seen, and so may what it is. Overdue: that has been
+// asked too long ago, whatever else is to be done.
+void Donor::ask_for_providers(ThreadId requester, Time now, Ask why) {
   const std::vector<Resource> unprovided = model_.unprovided(requester);
   std::vector<ThreadId> tree = model_.wait_tree(requester);
   tree.push_back(requester);
@@ -248,21 +251,25 @@ void Donor::ask_for_providers(ThreadId requester, Time now, bool again) {
     const auto view = model_.thread(id);
     if (!view) continue;
     const Duration pause = pause_before_asking(*view, now);
-    const auto watch = watched_.find(id);
-    if (again && watch != watched_.end()) {
-      if (now - watch->second.asked < pause) continue;
+    if (why != Ask::now) {
+      const auto watch = watched_.find(id);
+      if (watch == watched_.end()) continue;
+      const Duration unasked = now - watch->second.asked;
+      if (unasked < (why == Ask::overdue ? overdue * pause : pause)) continue;
       watch->second.asked = now;
+      observer_.resolve_again(id);
     }
     std::vector<Resource> due;
     for (const Resource& resource : view->awaited) {
-      if (!again && !is_lock(resource) && std::ranges::find(unprovided, resource) == unprovided.end()) continue;
+      if (why == Ask::now && !is_lock(resource) && std::ranges::find(unprovided, resource) == unprovided.end())
+        continue;
       const auto scanned = scanned_.find(resource);
-      if (scanned != scanned_.end() && scanned->second >= view->since && now - scanned->second < pause) continue;
+      const Duration fresh = why == Ask::now ? pause : settings_.rescan;
+      if (scanned != scanned_.end() && scanned->second >= view->since && now - scanned->second < fresh) continue;
       if (scanned != scanned_.end() && !is_lock(resource) && now - scanned->second < settings_.rescan / 10) continue;
       scanned_[resource] = now;
       due.push_back(resource);
     }
-    if (again && !due.empty()) observer_.resolve_again(id);
     if (!due.empty()) worker_.ask(ScanQuestion{id, std::move(due), members_.managed_pids(), now});
   }
   if (scanned_.size() <= most_scanned_) return;

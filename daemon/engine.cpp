@@ -261,7 +261,8 @@ void Engine::tick(Time now) {
   if (now >= next_roster_) {
     next_roster_ = now + std::max<Duration>(roster_period, members_.threads().size() * roster_period_a_thread);
     std::vector<pid_t> all;
-    for (const auto& [tgid, process] : members_.processes()) all.push_back(tgid);
+    for (const auto& [tgid, process] : members_.processes())
+      if (!process.kernel) all.push_back(tgid);
     const bool followed = proc_events_ != nullptr || observer_->follows_children();
     const bool descendants = std::exchange(rescan_, false) || !followed;
     if (!all.empty()) worker_.ask(RosterQuestion{std::move(all), descendants});

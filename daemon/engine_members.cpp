@@ -6,6 +6,7 @@
 #include <span>
 
 #include "engine.h"
+#include "enrollable.h"
 
 namespace swapd::daemon {
 
@@ -32,8 +33,8 @@ void Engine::take_in_kernel_threads(const Blocked& blocked) {
     const ThreadId id{static_cast<pid_t>(resource.ids[0]), resource.ids[1]};
     if (members_.thread(id) != nullptr) continue;
     const auto base = scheduler_.get(id.tid);
-    if (!base || procfs_.thread_id(id.tid).value_or(ThreadId{}) != id) continue;
-    members_.add_process(id.tid, id.start_time, 0, "default");
+    if (!base || procfs_.thread_id(id.tid).value_or(ThreadId{}) != id || !is_kernel_thread(procfs_, id.tid)) continue;
+    members_.add_process(id.tid, id.start_time, 0, "default").kernel = true;
     (void)enrol(id, id.tid, *base, 0, blocked.time);
   }
 }
@@ -45,7 +46,7 @@ void Engine::child(const sys::ProcEvent& fork, Time now) {
   // Of a new thread the connector names the parent of its process; what counts is the process.
   const pid_t parent_tgid = new_process ? fork.parent_tgid : tgid;
   const MemberProcess* parent = members_.process(parent_tgid);
-  if (parent == nullptr) {  // released meanwhile, or a stranger's
+  if (parent == nullptr || parent->kernel) {  // released meanwhile, or a stranger's
     if (fork.start_time != 0) observer_->release({tid, fork.start_time});
     return;
   }
@@ -129,6 +130,10 @@ void Engine::execed(const sys::ProcEvent& exec, Time now) {
     actuator_.became(sibling->id, id);
     if (members_.thread(id) == nullptr) (void)enrol(id, exec.tgid, sibling->base, process->uid, now);
     exited(tid, now);
+  }
+  if (exec.former_tid == 0 && observer_->follows_children()) {  // what it has made since is found by a look
+    rescan_ = true;
+    next_roster_ = now;
   }
   resolver_.forget(exec.tgid);  // its memory is another now
   const MemberThread* leader = members_.thread(id);

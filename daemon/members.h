@@ -27,6 +27,7 @@ struct MemberProcess {
   std::uint32_t uid = 0;
   std::string class_name;
   bool managed = true;  // false: released; its filter, and so its listener, stays
+  bool kernel = false;  // a kernel thread: what it starts is nobody's
   std::vector<pid_t> threads;
 };
 

@@ -30,6 +30,14 @@ void BpfObserver::credit(Watched& w, const sys::Waker& waker, Woken& woken) {
     woken.unrelated = true;  // time, a device, a stranger
     return;
   }
+  if (waker.kernel_thread) {  // also one that works for the kernel in a program: it ends its own work only
+    const Resource own{ResourceKind::kernel_work, {static_cast<std::uint64_t>(by->id.tid), by->id.start_time}};
+    woken.unrelated = !holds(w.wait.awaited, own);
+    if (woken.unrelated) return;
+    woken.by = by->id;
+    woken.through = own;
+    return;
+  }
   Understood& last = w.understood;
   if (last.waker != waker.tid || last.call != waker.call || last.arg != waker.args[0] || last.awaited != w.wait.awaited)
     last = understand(w, *by, waker, woken.time);

@@ -197,13 +197,19 @@ void BpfObserver::take(const sys::BpfRecord& record, std::vector<Event>& out) {
                         .start_time = record.start_time});
       break;
     }
-    case What::exec:
+    case What::exec: {
+      std::vector<pid_t> before;
+      if (record.former_tid == 0)
+        for (const auto& [tid, id] : managed_) before.push_back(tid);
       hooks_.lifecycle({.what = Life::exec,
                         .time = record.time,
                         .tid = record.tid,
                         .tgid = record.tgid,
                         .former_tid = record.former_tid});
+      for (const pid_t tid : before)  // the kernel's program did not know it
+        if (!managed_.contains(tid)) (void)tracer_->unmanage(tid);
       break;
+    }
     case What::exit:
       hooks_.lifecycle({.what = Life::exit, .time = record.time, .tid = record.tid, .tgid = record.tgid});
       managed_.erase(record.tid);

@@ -39,14 +39,14 @@ Holders::Holders(const sys::Procfs& procfs, const Descriptors& descriptors, cons
   own_ipc_namespace_ = procfs_.namespace_inode(::getpid(), "ipc").value_or(0);
 }
 
-std::vector<ThreadId> Holders::threads_of(pid_t pid, pid_t but) {
+std::vector<ThreadId> Holders::threads_of(pid_t pid, pid_t but, Time asked) {
   const auto without = [&](std::vector<ThreadId> threads) {
     std::erase_if(threads, [&](ThreadId id) { return id.tid == but; });
     if (threads.size() > most_threads) threads.resize(most_threads);
     return threads;
   };
   const Time now = clock_.now();
-  if (const auto known = threads_.find(pid); known != threads_.end() && now - known->second.time < member_age)
+  if (const auto known = threads_.find(pid); known != threads_.end() && known->second.time >= asked)
     return without(known->second.best);
   auto tids = procfs_.threads(pid).value_or({});
   if (tids.size() > most_looked_at) tids.resize(most_looked_at);
@@ -92,13 +92,13 @@ std::optional<Found> Holders::find(const Waiter& waiter, const Resource& resourc
           if (id) (managed ? out.threads : out.unenrolled).push_back(*id);
         }
         if (!out.threads.empty() || !out.unenrolled.empty()) return out;
-        return with_threads(waiter, resource, Evidence::holder, sharing(resource, members), {});
+        return with_threads(waiter, resource, Evidence::holder, sharing(resource, members), {}, asked);
       }
       Pids managed;
       Pids others;
       for (const pid_t pid : *pids) (contains(members, pid) ? managed : others).push_back(pid);
       const bool child = resource.kind == ResourceKind::child_exit;
-      return with_threads(waiter, resource, child ? Evidence::child : Evidence::holder, managed, others);
+      return with_threads(waiter, resource, child ? Evidence::child : Evidence::holder, managed, others, asked);
     }
     default:
       break;
@@ -106,7 +106,7 @@ std::optional<Found> Holders::find(const Waiter& waiter, const Resource& resourc
   const bool lock = resource.kind == ResourceKind::flock || resource.kind == ResourceKind::record_lock;
   const Evidence evidence = lock ? Evidence::owner : Evidence::holder;
   if (resource.kind == ResourceKind::socket && only_own_endpoint(waiter, resource))
-    return with_threads(waiter, resource, evidence, {}, {});
+    return with_threads(waiter, resource, evidence, {}, {}, asked);
   if (resource.kind == ResourceKind::record_lock) note_request(waiter, resource);
   const Duration since_asked = std::max(Duration::zero(), clock_.now() - asked);
   Pids managed = among(waiter, resource, members, std::max(member_age, since_asked));
@@ -123,7 +123,7 @@ std::optional<Found> Holders::find(const Waiter& waiter, const Resource& resourc
     if (others.empty() && managed.empty() && resource.kind == ResourceKind::record_lock)
       for (const pid_t pid : owners_named(waiter, resource)) (contains(members, pid) ? managed : others).push_back(pid);
   }
-  return with_threads(waiter, resource, evidence, managed, others);
+  return with_threads(waiter, resource, evidence, managed, others, asked);
 }
 
 // Whoever can write to the futex's memory can wake who waits there, as the signaller of a condition variable does.
@@ -137,14 +137,14 @@ Holders::Pids Holders::sharing(const Resource& futex, std::span<const pid_t> mem
 }
 
 Found Holders::with_threads(const Waiter& waiter, const Resource& resource, Evidence evidence, const Pids& managed,
-                            const Pids& others) {
+                            const Pids& others, Time asked) {
   Found out{.resource = resource, .evidence = evidence, .threads = {}, .unenrolled = {}};
   for (const pid_t pid : managed) {
-    const auto threads = threads_of(pid, waiter.tid);
+    const auto threads = threads_of(pid, waiter.tid, asked);
     out.threads.insert(out.threads.end(), threads.begin(), threads.end());
   }
   for (const pid_t pid : others) {
-    const auto threads = threads_of(pid, waiter.tid);
+    const auto threads = threads_of(pid, waiter.tid, asked);
     out.unenrolled.insert(out.unenrolled.end(), threads.begin(), threads.end());
   }
   return out;
@@ -261,7 +261,7 @@ bool Holders::has_eventfd(pid_t pid, std::uint64_t id, Duration max_age) {
     if (is_new) {
       known.time = clock_.now();
       known.fds.clear();
-      for (const auto& entry : fds_.find(pid, max_age, [](const auto& i) { return (i.mode & S_IFMT) == 0; }))
+      for (const auto& entry : fds_.find(pid, Duration::zero(), [](const auto& i) { return (i.mode & S_IFMT) == 0; }))
         if (const auto number = number_of(entry.fd, descriptors_.look(pid, entry.fd, entry.identity)))
           known.fds.emplace(*number, entry.fd);
     }

@@ -32,7 +32,7 @@ class Holders {
                                           std::span<const pid_t> members, Time asked);
 
   // The running and queued threads of a process first, then its main thread, then others; three at most.
-  [[nodiscard]] std::vector<ThreadId> threads_of(pid_t pid, pid_t but);
+  [[nodiscard]] std::vector<ThreadId> threads_of(pid_t pid, pid_t but, Time asked);
 
  private:
   using Pids = std::vector<pid_t>;
@@ -47,7 +47,7 @@ class Holders {
   [[nodiscard]] std::optional<Pids> named(const Waiter& waiter, const Resource& resource);
   [[nodiscard]] Pids sharing(const Resource& futex, std::span<const pid_t> members) const;
   [[nodiscard]] Found with_threads(const Waiter& waiter, const Resource& resource, Evidence evidence,
-                                   const Pids& managed, const Pids& others);
+                                   const Pids& managed, const Pids& others, Time asked);
   void note_request(const Waiter& waiter, const Resource& resource);
 
   const sys::Procfs& procfs_;

@@ -278,14 +278,18 @@ Result<ThreadSlot> BpfTracer::slot(pid_t tid) const {
   return out;
 }
 
-// Words of which each is written at once. Who looks in the middle of a switch misses the stint that has just ended, or
-// counts it once.
+// Words of which each is written at once: who leaves its CPU writes that it has none and then what it has used, so who
+// looks in between misses the stint that has just ended.
 Result<Duration> BpfTracer::cpu_time(pid_t tid, Time now) const {
   const tracer_slot* shared = manages(tid) ? impl_->find(tid) : nullptr;
   if (shared == nullptr) return Error(ESRCH, "reading a thread's CPU time");
   const auto* slot = static_cast<const volatile tracer_slot*>(shared);
-  const std::uint64_t since = slot->on_since;
-  const std::uint64_t before = slot->cpu_ns;
+  std::uint64_t since = slot->on_since;
+  std::uint64_t before = slot->cpu_ns;
+  for (int tries = 0; tries < most_reads && since != slot->on_since; ++tries) {
+    since = slot->on_since;
+    before = slot->cpu_ns;
+  }
   if (since != 0 && before != 0) return duration_of(before) + std::max(Duration::zero(), now - time_of(since));
   if (slot->on_cpu == 0 && before != 0) return duration_of(before);
   return duration_of(std::max(before, cpu_time_of(tid)));

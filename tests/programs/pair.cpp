@@ -8,6 +8,7 @@
 //   pair forks N              N short children, one after another and ten at a time
 //   pair threads N            N threads that end
 //   pair hold-threads N FLAG  N more threads that stay until FLAG exists
+//   pair thread-exec FLAG COMMAND…  a thread that is not the first one becomes COMMAND once FLAG exists
 //   pair relay SOCKET NEXT    passes requests on to NEXT and answers when it is answered
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -189,6 +190,13 @@ int main(int argc, char** argv) {
   if (what == "forks" && argc == 3) return forks(std::atoi(argv[2]));
   if (what == "hold-threads" && argc == 4) return hold_threads(std::atoi(argv[2]), argv[3]);
   if (what == "threads" && argc == 3) return threads(std::atoi(argv[2]));
+  if (what == "thread-exec" && argc > 3) {
+    std::thread([argv] {
+      while (!exists(argv[2])) ::usleep(1000);
+      ::execv(argv[3], argv + 3);
+    }).join();
+    return 1;
+  }
   std::fprintf(stderr, "pair: see the top of pair.cpp\n");
   return 2;
 }

@@ -346,14 +346,14 @@ int BPF_PROG(on_fork, struct task_struct* parent, struct task_struct* child) {
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct* task, int former) {
   const __u32 tid = tid_of(task);
-  // Of another thread's former id only the kernel's is known: in a pid namespace the next look at procfs has to find
-  // it.
-  if (namespace_level && former != task->pid) return 0;
-  const __u32 former_tid = namespace_level ? tid : (__u32)former;
-  if (!is_managed(former_tid)) return 0;
-  struct tracer_slot* slot = slot_of(former_tid);
+  // Of another thread's former id only the kernel's is known: in a pid namespace user space has to find out whose exec
+  // this is, and whether it is its business.
+  const _Bool unknown = namespace_level && former != task->pid;
+  const __u32 former_tid = unknown ? 0 : namespace_level ? tid : (__u32)former;
+  if (!tid || (!unknown && !is_managed(former_tid))) return 0;
+  struct tracer_slot* slot = unknown ? 0 : slot_of(former_tid);
   const __u32 control = slot ? slot->control : 0;
-  if (tid != former_tid) {  // another thread to user space, which has to say again that it watches it
+  if (!unknown && tid != former_tid) {  // another thread to user space, which has to say again that it watches it
     set_managed(former_tid, 0);
     const __u32 waiter = slot ? let_go(slot) : 0;
     if (waiter) left_record(former_tid, waiter);
@@ -362,7 +362,7 @@ int BPF_PROG(on_exec, struct task_struct* task, int former) {
   }
   struct tracer_record* record = reserve(tracer_record_exec, tid, bpf_ktime_get_ns());
   if (!record) return 0;
-  if (!slot) record->flags = tracer_without_slot;
+  if (!slot && !unknown) record->flags = tracer_without_slot;
   record->other = former_tid;
   record->other_tgid = tgid_of(task);
   no_args(record);

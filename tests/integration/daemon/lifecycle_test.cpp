@@ -3,6 +3,7 @@
 #include <sys/syscall.h>
 
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 
 #include "session.h"
@@ -37,6 +38,23 @@ TEST_P(Lifecycle, threads_and_exec) {
   EXPECT_EQ(session->wait(threads), 0);
   const pid_t exec = session->start({}, {"/bin/sh", "-c", "exec /bin/sh -c 'exec true'"});
   EXPECT_EQ(session->wait(exec), 0);
+  EXPECT_TRUE(empty()) << session->json({"status"});
+}
+
+TEST_P(Lifecycle, an_exec_by_another_thread_is_followed) {
+  const pid_t program = session->start({}, {session->pair(), "thread-exec", session->path("go"), session->pair(),
+                                            "hold-threads", "3", session->path("flag")});
+  const auto all_managed = [&](std::size_t at_least) {
+    return eventually([&] {
+      const std::size_t there = thread_count(program);
+      return there >= at_least && session->json({"status"})["managed_threads"] == there;
+    });
+  };
+  EXPECT_TRUE(all_managed(2)) << session->json({"status"});
+  session->raise("go");
+  EXPECT_TRUE(all_managed(4)) << session->json({"status"});
+  session->raise("flag");
+  EXPECT_EQ(session->wait(program), 0);
   EXPECT_TRUE(empty()) << session->json({"status"});
 }
 
@@ -117,6 +135,18 @@ TEST_P(Lifecycle, embedded_ends_with_the_program) {
   const Output out = run({SWAPCTL_BINARY, "run", "--embedded", "--", "/bin/sh", "-c", "echo inside; exit 3"});
   EXPECT_EQ(out.status, 3) << out.err;
   EXPECT_EQ(out.out, "inside\n");
+}
+
+// The same in a pid namespace of swapd's and the programs' own: this program again, as its first process.
+TEST(PidNamespace, ComesAndGoesAsElsewhere) {
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe");
+  const Output inside =
+      run({"/usr/bin/unshare", "--pid", "--fork", "--mount-proc", "--kill-child", self,
+           "--gtest_filter=*short_children/bpf:*threads_and_exec/bpf:*another_thread*/bpf:*every_thread*/bpf"},
+          std::chrono::seconds(60));
+  if (inside.err.find("unshare failed") != std::string::npos) GTEST_SKIP() << inside.err;
+  EXPECT_EQ(inside.status, 0) << inside.out << inside.err;
+  EXPECT_NE(inside.out.find("[  PASSED  ] 4 tests"), std::string::npos) << inside.out;
 }
 
 INSTANTIATE_TEST_SUITE_P(observers, Lifecycle, ::testing::Values("seccomp", "bpf"),

@@ -108,6 +108,12 @@ TEST_F(Bpf, CountsTheCpuTimeOfAWatchedThread) {
   role.go();
   Duration last{};
   for (int burst = 0; burst < 2; ++burst) {
+    // It has got its CPU since it is timed: every look says more.
+    EXPECT_TRUE(eventually([&] {
+      const auto one = tracer_->cpu_time(role.pid(), std::chrono::steady_clock::now());
+      const auto two = tracer_->cpu_time(role.pid(), std::chrono::steady_clock::now());
+      return one && two && *two > *one;
+    }));
     std::int64_t total = 0;
     ASSERT_EQ(::read(told.in.get(), &total, sizeof total), static_cast<ssize_t>(sizeof total));
     ASSERT_TRUE(eventually([&] { return tracer_->slot(role.pid())->phase == Phase::blocked; }));
@@ -360,8 +366,10 @@ TEST_F(Bpf, WhatIsGoneIsNotManaged) {
 // cannot be followed there.)
 TEST(BpfPidNamespace, TheSameIsSeenThere) {
   const std::string self = std::filesystem::read_symlink("/proc/self/exe");
+  const Pipe said;
   const pid_t child = test::bare_fork();
   if (child == 0) {
+    ::dup2(said.out.get(), STDOUT_FILENO);
     ::execl("/usr/bin/unshare", "unshare", "--pid", "--fork", "--mount-proc", "--kill-child", self.c_str(),
             "--gtest_filter=Bpf.*-*ExecByAnotherThread*", "--gtest_brief=1", nullptr);
     ::_exit(127);
@@ -369,6 +377,35 @@ TEST(BpfPidNamespace, TheSameIsSeenThere) {
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
+  std::array<char, 4096> text{};
+  ASSERT_GT(::read(said.in.get(), text.data(), text.size() - 1), 0);
+  EXPECT_NE(std::string(text.data()).find("[  PASSED  ] 12 tests"), std::string::npos) << text.data();
+}
+
+// What is written while the reader naps does not wake it, and is there when it comes.
+TEST_F(Bpf, ANapIsNotDisturbed) {
+  const Pipe pipe;
+  Role waiter([&](Role&) {
+    read_byte(pipe.in.get());
+    read_byte(pipe.in.get());
+  });
+  watch(waiter);
+  waiter.go();
+  ASSERT_TRUE(find_block(waiter.pid(), SYS_read));
+  while (tracer_->read(&record_, 1) != 0) {
+  }
+  const Fd set(::epoll_create1(EPOLL_CLOEXEC));
+  epoll_event event{.events = EPOLLIN | EPOLLET, .data = {}};
+  ASSERT_EQ(::epoll_ctl(set.get(), EPOLL_CTL_ADD, tracer_->fd(), &event), 0);
+  (void)::epoll_wait(set.get(), &event, 1, 0);  // what it says of the past
+  tracer_->nap(true);
+  write_byte(pipe.out.get());
+  ASSERT_TRUE(rests_in(waiter.pid(), SYS_read));
+  EXPECT_EQ(::epoll_wait(set.get(), &event, 1, 50), 0);
+  tracer_->nap(false);
+  EXPECT_TRUE(find(What::woken, waiter.pid()));
+  write_byte(pipe.out.get());
+  EXPECT_EQ(::epoll_wait(set.get(), &event, 1, 10000), 1);
 }
 
 TEST(BpfOpen, NamesWhatIsMissing) {
