@@ -224,9 +224,7 @@ TEST_F(KernelWork, IsLentForWhereThePolicySaysSo) {
 
 // swapd and all its programs in a pid namespace of their own: this program again, as its first process.
 TEST(PidNamespace, WaitsAreSeenAndHelpedThere) {
-  const std::string self = std::filesystem::read_symlink("/proc/self/exe");
-  const Output inside = run({"/usr/bin/unshare", "--pid", "--fork", "--mount-proc", "--kill-child", self,
-                             "--gtest_filter=Enroll.WhatWaits*:Enroll.ATree*:Enroll.ARun*"});
+  const Output inside = run_in_pid_namespace("Enroll.WhatWaits*:Enroll.ATree*:Enroll.ARun*", std::chrono::seconds(60));
   if (inside.err.find("unshare failed") != std::string::npos) GTEST_SKIP() << inside.err;
   EXPECT_EQ(inside.status, 0) << inside.out << inside.err;
   EXPECT_NE(inside.out.find("[  PASSED  ] 3 tests"), std::string::npos) << inside.out;

@@ -139,11 +139,8 @@ TEST_P(Lifecycle, embedded_ends_with_the_program) {
 
 // The same in a pid namespace of swapd's and the programs' own: this program again, as its first process.
 TEST(PidNamespace, ComesAndGoesAsElsewhere) {
-  const std::string self = std::filesystem::read_symlink("/proc/self/exe");
-  const Output inside =
-      run({"/usr/bin/unshare", "--pid", "--fork", "--mount-proc", "--kill-child", self,
-           "--gtest_filter=*short_children/bpf:*threads_and_exec/bpf:*another_thread*/bpf:*every_thread*/bpf"},
-          std::chrono::seconds(60));
+  const Output inside = run_in_pid_namespace(
+      "*short_children/bpf:*threads_and_exec/bpf:*another_thread*/bpf:*every_thread*/bpf", std::chrono::seconds(60));
   if (inside.err.find("unshare failed") != std::string::npos) GTEST_SKIP() << inside.err;
   EXPECT_EQ(inside.status, 0) << inside.out << inside.err;
   EXPECT_NE(inside.out.find("[  PASSED  ] 4 tests"), std::string::npos) << inside.out;

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "programs/pid_namespace.h"
 #include "sys/procfs.h"
 #include "sys/scheduler.h"
 
@@ -95,6 +96,10 @@ Output run(const std::vector<std::string>& argv, std::chrono::seconds limit) {
   ::close(out);
   ::close(err);
   return result;
+}
+
+Output run_in_pid_namespace(const std::string& filter, std::chrono::seconds limit) {
+  return run(in_pid_namespace({std::filesystem::read_symlink("/proc/self/exe"), "--gtest_filter=" + filter}), limit);
 }
 
 Session::Session(std::vector<std::string> extra, const std::string& config, std::vector<std::string> before) {

@@ -20,6 +20,8 @@ struct Output {
 
 // Runs a program to its end; the time is bounded.
 Output run(const std::vector<std::string>& argv, std::chrono::seconds limit = std::chrono::seconds(30));
+// Some tests of this very program again, as the first process of a pid namespace with a /proc of its own.
+Output run_in_pid_namespace(const std::string& filter, std::chrono::seconds limit);
 // Polls a condition with a deadline; no fixed sleep decides anything.
 bool eventually(const std::function<bool()>& condition, std::chrono::milliseconds limit = std::chrono::seconds(10));
 

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "bpf_fixture.h"
+#include "programs/pid_namespace.h"
 #include "sys/bpf_places.h"
 
 namespace swapd::sys {
@@ -365,13 +366,16 @@ TEST_F(Bpf, WhatIsGoneIsNotManaged) {
 // All of this in a pid namespace: ids are those of the namespace. (A thread that takes its process's id by an exec
 // cannot be followed there.)
 TEST(BpfPidNamespace, TheSameIsSeenThere) {
-  const std::string self = std::filesystem::read_symlink("/proc/self/exe");
+  const auto command = test::in_pid_namespace({std::filesystem::read_symlink("/proc/self/exe"),
+                                               "--gtest_filter=Bpf.*-*ExecByAnotherThread*", "--gtest_brief=1"});
+  std::vector<const char*> words;
+  for (const std::string& word : command) words.push_back(word.c_str());
+  words.push_back(nullptr);
   const Pipe said;
   const pid_t child = test::bare_fork();
   if (child == 0) {
     ::dup2(said.out.get(), STDOUT_FILENO);
-    ::execl("/usr/bin/unshare", "unshare", "--pid", "--fork", "--mount-proc", "--kill-child", self.c_str(),
-            "--gtest_filter=Bpf.*-*ExecByAnotherThread*", "--gtest_brief=1", nullptr);
+    ::execv(words[0], const_cast<char**>(words.data()));
     ::_exit(127);
   }
   int status = 0;
