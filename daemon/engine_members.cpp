@@ -97,14 +97,24 @@ void Engine::exited(pid_t tid, Time now) {
   const MemberThread* member = members_.thread(tid);
   if (member == nullptr) return;
   const ThreadId id = member->id;
-  const pid_t tgid = member->tgid;
+  std::optional<MemberProcess> ends;
+  if (const MemberProcess* process = members_.process(member->tgid); process->threads.size() == 1) ends = *process;
   take(Exited{.time = now, .thread = id});
   donor_->forget(id, true);
   members_.remove_thread(tid);
-  if (members_.process(tgid) == nullptr) {
-    listener_of_.erase(tgid);
-    resolver_.forget(tgid);
+  if (!ends) return;
+  // A thread that was made too short ago to be known may have taken the leader's place with execve(2): the end of the
+  // leader that was is told, and the process lives on.
+  if (const auto stat = procfs_.stat(ends->tgid); stat && stat->start_time == ends->start_time && stat->alive()) {
+    MemberProcess& again = members_.add_process(ends->tgid, ends->start_time, ends->uid, ends->class_name);
+    again.managed = ends->managed;
+    again.kernel = ends->kernel;
+    if (const auto base = scheduler_.get(ends->tgid))
+      (void)enrol({ends->tgid, ends->start_time}, ends->tgid, *base, ends->uid, now);
+    return;
   }
+  listener_of_.erase(ends->tgid);
+  resolver_.forget(ends->tgid);
 }
 
 std::optional<observe::Member> Engine::identify(pid_t tid) {

@@ -25,8 +25,11 @@ struct ProcStat {
   char state = '?';             // R S D T t Z X I
   pid_t ppid = 0;
   pid_t session = 0;
+  bool exiting = false;          // PF_EXITING: past the start of do_exit(), though not a zombie yet
   std::uint64_t start_time = 0;  // clock ticks since boot
   int processor = -1;            // last CPU
+
+  [[nodiscard]] bool alive() const { return state != 'Z' && state != 'X' && !exiting; }
 };
 
 // What /proc/TID/syscall says. running: on a run queue (the other fields are void). in_call: blocked in call nr

@@ -77,8 +77,12 @@ std::optional<ProcStat> stat(std::string_view text) {
   if (state.size() != 1) return std::nullopt;
   out.state = state.front();
   std::int64_t skipped = 0;
+  std::uint64_t flags = 0;
   if (!in.number(out.ppid) || !in.number(skipped) || !in.number(out.session)) return std::nullopt;
-  for (int field = 7; field <= 21; ++field) {
+  if (!in.number(skipped) || !in.number(skipped) || !in.number(flags)) return std::nullopt;  // tty_nr, tpgid
+  constexpr std::uint64_t pf_exiting = 0x4;
+  out.exiting = (flags & pf_exiting) != 0;
+  for (int field = 10; field <= 21; ++field) {
     if (in.word().empty()) return std::nullopt;
   }
   if (!in.number(out.start_time)) return std::nullopt;

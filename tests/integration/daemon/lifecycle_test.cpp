@@ -58,6 +58,23 @@ TEST_P(Lifecycle, an_exec_by_another_thread_is_followed) {
   EXPECT_TRUE(empty()) << session->json({"status"});
 }
 
+// The thread has another number by the time that anybody can look at it.
+TEST_P(Lifecycle, an_exec_by_a_thread_just_made_is_followed) {
+  session->raise("go");
+  std::vector<pid_t> programs;
+  for (int i = 0; i < 20; ++i)
+    programs.push_back(session->start({}, {session->pair(), "thread-exec", session->path("go"), session->pair(),
+                                           "hold-threads", "1", session->path("flag")}));
+  EXPECT_TRUE(eventually([&] {
+    std::size_t there = 0;
+    for (const pid_t program : programs) there += thread_count(program);
+    return there >= 2 * programs.size() && session->json({"status"})["managed_threads"] == there;
+  })) << session->json({"status"});
+  session->raise("flag");
+  for (const pid_t program : programs) EXPECT_EQ(session->wait(program), 0);
+  EXPECT_TRUE(empty()) << session->json({"status"});
+}
+
 TEST_P(Lifecycle, every_thread_is_managed_from_its_start) {
   const pid_t program = session->start({}, {session->pair(), "hold-threads", "20", session->path("flag")});
   const auto all_managed = [&] {  // a sanitizer has a thread of its own in it

@@ -26,6 +26,16 @@ TEST(ParseStat, AnOrdinaryLine) {
   EXPECT_EQ(out->processor, 3);
 }
 
+TEST(ParseStat, WhoIsAlive) {
+  const std::string one = "42 (sleep)" + std::string(stat_tail);
+  EXPECT_TRUE(parse::stat(one)->alive());
+  std::string zombie = one, exiting = one;
+  zombie.replace(zombie.find(" S "), 3, " Z ");
+  EXPECT_FALSE(parse::stat(zombie)->alive());
+  exiting.replace(exiting.find("4194304"), 7, "4194308");  // PF_EXITING is 4
+  EXPECT_FALSE(parse::stat(exiting)->alive());
+}
+
 TEST(ParseStat, ACommThatLooksLikeTheRest) {
   for (const std::string comm : {") R 1 (x", "a b)", "(((", ")\n2 (", "\n", ""}) {
     const auto out = parse::stat("42 (" + comm + ")" + std::string(stat_tail));
