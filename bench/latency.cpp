@@ -69,6 +69,9 @@ Result<Measured> once(const Context& context, const Setup& setup) {
   }
   first.reset();
   second.reset();
+  team.shared().provider_own = setup.under == "hand-set"
+                                   ? by_hand(context.options.client)
+                                   : SchedAttr{.nice = static_cast<std::int8_t>(context.options.server_nice)};
   auto watch = Watch::open(team.pid_of(0), team.pid_of(1));
   if (!watch) return watch.error();
   if (const auto begun = team.begin(); !begun) return begun.error();
@@ -130,11 +133,11 @@ Status requester(Role& role) {
 Status provider(Role& role) {
   Shared& shared = role.shared();
   const sys::LinuxScheduler scheduler;
-  const auto own = scheduler.get(0);
-  if (!own) return own.error();
+  // Not what it has now: the requester may have waited for it at the start already.
+  const SchedAttr own = shared.provider_own;
   const auto lent = [&] {
     const auto now = scheduler.get(0);
-    return now && (now->policy != own->policy || now->nice != own->nice);
+    return now && (now->policy != own.policy || now->nice != own.nice);
   };
   Fd pipe;
   for (std::uint32_t round = 1;; ++round) {  // until the harness ends it

@@ -14,6 +14,7 @@
 
 #include "base/fd.h"
 #include "base/result.h"
+#include "base/sched_attr.h"
 
 namespace swapd::bench {
 
@@ -43,6 +44,7 @@ struct Shared {
   SyncObjects sync;
   std::atomic<std::uint32_t> offered{0}, asked{0};  // latency: the round that the provider, the client has come to
   std::atomic<std::uint32_t> lent{0};  // latency: how often the provider found other attributes than its own
+  SchedAttr provider_own;              // latency: its attributes without a donation
   std::array<WaitWindow, max_windows> windows{};
   std::atomic<std::uint32_t> samples{0};
   double first_ms = 0;  // the iteration before the samples, in which the servers start too; 0: there was none
