@@ -121,8 +121,8 @@ class BpfTracer {
   // is in the slot, what happens later in the ring (a block that falls in between may be in both).
   [[nodiscard]] Status watch(pid_t tid, bool on, bool urgent);
 
-  // The CPU time of a managed thread up to now; while it has a CPU as of the last tick, or exact where it is timed and
-  // got the CPU since. ESRCH: not managed.
+  // The CPU time of a managed thread up to now; while it has a CPU as of the last tick, or exact where it is timed, has
+  // left its CPU before and got one since. ESRCH: not managed.
   [[nodiscard]] Result<Duration> cpu_time(pid_t tid, Time now) const;
   [[nodiscard]] Status time_exactly(pid_t tid, bool on);
 

@@ -86,63 +86,6 @@ TEST_F(Bpf, AnUnwatchedThreadHasATrueSlotAndNoRecord) {
 }
 
 // As its own clock says.
-TEST_F(Bpf, CountsTheCpuTimeOfAWatchedThread) {
-  const Pipe told;
-  Role role([&](Role& me) {
-    for (const int ms : {20, 5}) {
-      const auto used = [] {
-        timespec t{};
-        ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-        return std::chrono::seconds(t.tv_sec) + std::chrono::nanoseconds(t.tv_nsec);
-      };
-      const auto enough = used() + std::chrono::milliseconds(ms);
-      while (used() < enough) {
-      }
-      const std::int64_t total = used().count();
-      (void)!::write(told.out.get(), &total, sizeof total);
-      me.word();
-    }
-  });
-  EXPECT_FALSE(tracer_->cpu_time(role.pid(), std::chrono::steady_clock::now())) << "it is not managed";
-  watch(role);
-  ASSERT_TRUE(tracer_->time_exactly(role.pid(), true));
-  role.go();
-  Duration last{};
-  for (int burst = 0; burst < 2; ++burst) {
-    std::int64_t total = 0;
-    ASSERT_EQ(::read(told.in.get(), &total, sizeof total), static_cast<ssize_t>(sizeof total));
-    ASSERT_TRUE(eventually([&] { return tracer_->slot(role.pid())->phase == Phase::blocked; }));
-    const auto counted = tracer_->cpu_time(role.pid(), std::chrono::steady_clock::now());
-    ASSERT_TRUE(counted);
-    EXPECT_NEAR(static_cast<double>(counted->count()), static_cast<double>(total), 1e6);
-    EXPECT_GT(*counted, last);
-    EXPECT_EQ(*tracer_->cpu_time(role.pid(), std::chrono::steady_clock::now()), *counted) << "it sleeps";
-    last = *counted;
-    role.go();
-  }
-}
-
-TEST_F(Bpf, CountsTheCpuTimeOfOneThatHasNeverLeftItsCpu) {
-  const Pipe told;
-  Role role([&](Role& me) {
-    me.answer();
-    const volatile bool forever = true;  // a compiler may leave out a loop that does nothing
-    while (forever) {
-    }
-  });
-  watch(role);
-  role.go();
-  role.heard();
-  const auto at = [&] { return tracer_->cpu_time(role.pid(), std::chrono::steady_clock::now()); };
-  Duration before{};
-  ASSERT_TRUE(eventually([&] {
-    const auto now = at();
-    const bool counts = now && before > Duration::zero() && *now > before;
-    if (now) before = *now;
-    return counts;  // once a tick
-  }));
-}
-
 TEST_F(Bpf, PreemptionIsNoBlock) {
   const auto spin = [](Role&) {
     test::pin_to_first_cpu();
