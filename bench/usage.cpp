@@ -64,10 +64,7 @@ double thread_cpu_s(pid_t pid, const std::string& comm) {
   double sum = 0;
   for (const pid_t tid : sys::Procfs().threads(pid).value_or({})) {
     if (text_of(task(pid, tid, "comm")) != comm + "\n") continue;
-    std::istringstream schedstat(text_of(task(pid, tid, "schedstat")));
-    double ns = 0;
-    schedstat >> ns;
-    sum += ns / 1e9;
+    sum += std::chrono::duration<double>(sys::Procfs().cpu_time(tid).value_or(Duration::zero())).count();
   }
   return sum;
 }

@@ -7,7 +7,10 @@ namespace swapd::daemon {
 namespace {
 
 constexpr auto newly_waiting = std::chrono::seconds(1);
-constexpr int most_rounds = 4;
+
+bool is_sysv(const Resource& resource) {
+  return resource.kind == ResourceKind::sysv_sem || resource.kind == ResourceKind::sysv_msg;
+}
 
 bool same_wait(const decide::Donation& a, const decide::Donation& b) {
   return a.requester == b.requester && a.resource == b.resource && a.path.front() == b.path.front();
@@ -66,7 +69,10 @@ void Donor::take(const Event& event) {
   }
   if (const auto* woken = std::get_if<Woken>(&event)) learn_whom_to_expect(*woken);
   if (const auto* blocked = std::get_if<Blocked>(&event)) keep_while_it_moves(*blocked);
-  if (std::holds_alternative<Exited>(event)) touch(event);  // after it nobody knows what it provided
+  if (const auto* exited = std::get_if<Exited>(&event)) {  // after it nobody knows what it provided
+    touch(event);
+    look_for_another(exited->thread);
+  }
   apply(event);
   if (const auto* blocked = std::get_if<Blocked>(&event)) {
     newly_blocked_.push_back(blocked->thread);
@@ -100,10 +106,7 @@ void Donor::begin_wait(ThreadId requester) {
   active_.insert(requester);
   const auto view = model_.thread(requester);
   if (!view) return;
-  const bool sysv = std::ranges::any_of(view->awaited, [](const Resource& resource) {
-    return resource.kind == ResourceKind::sysv_sem || resource.kind == ResourceKind::sysv_msg;
-  });
-  if (sysv) sysv_waits_.push_back({requester, view->since});
+  if (std::ranges::any_of(view->awaited, is_sysv)) sysv_waits_.push_back({requester, view->since});
 }
 
 // Whoever waits for what has changed must be decided anew.
@@ -126,9 +129,7 @@ bool Donor::needs_calls_at_once(Time now) {
     return !view || view->since != wait.since || !waiting_.contains(wait.requester) || now - wait.since > newly_waiting;
   });
   return std::ranges::any_of(sysv_waits_, [&](const NewWait& wait) {
-    return std::ranges::any_of(model_.unprovided(wait.requester), [](const Resource& resource) {
-      return resource.kind == ResourceKind::sysv_sem || resource.kind == ResourceKind::sysv_msg;
-    });
+    return std::ranges::any_of(model_.unprovided(wait.requester), is_sysv);
   });
 }
 
@@ -177,7 +178,7 @@ void Donor::reconcile(Time now) {
   if (ranks_changed_ || !enrolled_.empty() || members_.lowest_rank() != ranked_lowest_) rank_watches(now);
   // A look may tell of further waits.
   std::unordered_set<ThreadId> seen;
-  for (int round = 0; round < most_rounds; ++round) {
+  for (;;) {
     std::vector<ThreadId> open;
     for (const ThreadId requester : active_)
       if (seen.insert(requester).second) open.push_back(requester);
@@ -207,11 +208,9 @@ void Donor::reconcile(Time now) {
   }
   std::vector<ThreadId> ended;
   for (const auto& [requester, lingering] : lingering_) {
-    const bool elsewhere = waiting_.contains(requester) &&
-                           std::ranges::find(current_, requester, &decide::Donation::requester) == current_.end();
+    const bool elsewhere = waiting_.contains(requester) && !active_.contains(requester);
     const bool moves = lingering.moved && !model_.unprovided(requester).empty();
-    const bool over = lingering.moved && !waiting_.contains(requester);
-    if (over || (elsewhere && !moves) || members_.thread(requester) == nullptr) ended.push_back(requester);
+    if ((elsewhere && !moves) || members_.thread(requester) == nullptr) ended.push_back(requester);
   }
   for (const ThreadId requester : ended) end_linger(requester);
   remember_depths();
@@ -226,17 +225,8 @@ void Donor::tick(Time now) {
   look_at_silent_waits(now);
   std::vector<std::uint64_t> late;
   for (auto& [key, timer] : timers_)
-    if (timer.use != Timer::Use::idle && now >= timer.wall_end && (!timer.exact() || timer.use == Timer::Use::linger))
-      late.push_back(key);
-  for (const std::uint64_t key : late) {
-    Timer& timer = timers_[key];
-    if (timer.use == Timer::Use::linger) {
-      linger_over(timer.requester, now);
-    } else {
-      timer.wall_end = now + timer.period;
-      take(QuantumUsed{.time = now, .requester = timer.requester});
-    }
-  }
+    if (timer.on && now >= timer.wall_end && (timer.use == Timer::Use::linger || !counted(timer))) late.push_back(key);
+  for (const std::uint64_t key : late) expire(key, now);
   for (const decide::Donation& donation : std::vector(current_)) {
     if (!above_requester(donation)) continue;
     std::vector<Event> events;
@@ -249,17 +239,15 @@ void Donor::tick(Time now) {
 }
 
 void Donor::forget(ThreadId thread, bool exited) {
-  waiting_.erase(thread);
-  active_.erase(thread);
-  forget_decision(thread);
-  end_linger(thread);
-  std::erase_if(lingering_, [&](const auto& l) {
-    return std::ranges::find(l.second.donation.path, thread) != l.second.donation.path.end();
-  });
+  stop_waiting(thread);
+  std::vector<ThreadId> lingers{thread};
+  for (const auto& [requester, lingering] : lingering_)
+    if (std::ranges::find(lingering.donation.path, thread) != lingering.donation.path.end())
+      lingers.push_back(requester);
+  for (const ThreadId requester : lingers) end_linger(requester);
   std::erase_if(current_, [&](const auto& d) { return d.requester == thread; });
   deepest_.erase(thread);
   recent_.erase(thread);
-  quantum_timer_.erase(thread);
   drop_timers(thread);
   watched_.erase(thread);
   observer_.forget(thread);

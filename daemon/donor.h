@@ -70,9 +70,9 @@ class Donor {
     ThreadId thread;  // whose CPU time it measures
     // By perf, or by the observer where that counts CPU time. Neither is to be had: the wall clock stands in.
     std::unique_ptr<sys::CpuTimer> perf;
-    bool observed = false;
-    enum class Use : std::uint8_t { idle, quantum, linger } use = Use::idle;
-    Use kind = Use::idle;  // what it is for: a quantum and a linger of the same two are two timers
+    // A quantum and a linger of the same two are two timers.
+    enum class Use : std::uint8_t { quantum, linger } use = Use::quantum;
+    bool on = false;
     Duration period{};
     Time wall_end{};
     // Where the observer counts: nobody uses more CPU time than there is time, so it is looked at when the rest of the
@@ -81,7 +81,6 @@ class Donor {
     Duration start{};
     Duration used{};
     Time due{};
-    [[nodiscard]] bool exact() const { return perf || observed; }
     Time last_used{};
   };
   struct Lingering {
@@ -127,12 +126,16 @@ class Donor {
   enum class Ask : std::uint8_t { now, again, overdue };
   void ask_for_providers(ThreadId requester, Time now, Ask why);
   [[nodiscard]] Duration pause_before_asking(const model::ThreadView& waiter, Time now) const;
+  void stop_waiting(ThreadId requester);
   void wait_ended(ThreadId requester);
+  void look_for_another(ThreadId provider);
   void end_linger(ThreadId requester);
   void linger_over(ThreadId requester, Time now);
   void arm_lingers(Time now);
   void arm_quanta(Time now);
-  void arm(Timer& timer, Time now);
+  // wall: when it is over in any case, for a linger and where CPU time cannot be had.
+  void arm(Timer& timer, Duration wall, Time now);
+  [[nodiscard]] bool counted(const Timer& timer) const;
   void disarm(Timer& timer);
   void expire(std::uint64_t key, Time now);
   [[nodiscard]] Duration used(const Timer& timer, Time now) const;
@@ -148,7 +151,7 @@ class Donor {
   void decide(Time now);
   void forget_decision(ThreadId requester);
   [[nodiscard]] bool important(const MemberThread& thread) const;
-  [[nodiscard]] std::uint64_t timer_for(ThreadId requester, ThreadId thread, Timer::Use kind, Time now);
+  [[nodiscard]] std::uint64_t timer_for(ThreadId requester, ThreadId thread, Timer::Use use, Time now);
   void end_quantum(ThreadId requester);
   void drop_timers(ThreadId thread);
 

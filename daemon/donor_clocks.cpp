@@ -17,16 +17,20 @@ constexpr auto most_look = std::chrono::milliseconds(4);
 constexpr auto longest_move = std::chrono::milliseconds(20);
 }  // namespace
 
-// The wait is over: the donation ends, or lingers where the requester keeps coming back to the same resource, so that a
-// chain of short waits is one donation (DESIGN.md section 6). A requester that is lower than what it lends must not be
-// kept waiting by it.
-void Donor::wait_ended(ThreadId requester) {
+void Donor::stop_waiting(ThreadId requester) {
   waiting_.erase(requester);
   active_.erase(requester);
   forget_decision(requester);
   end_quantum(requester);
   if (const auto moved = lingering_.find(requester); moved != lingering_.end() && moved->second.moved)
     end_linger(requester);
+}
+
+// The wait is over: the donation ends, or lingers where the requester keeps coming back to the same resource, so that a
+// chain of short waits is one donation (DESIGN.md section 6). A requester that is lower than what it lends must not be
+// kept waiting by it.
+void Donor::wait_ended(ThreadId requester) {
+  stop_waiting(requester);
   const auto found = deepest_.find(requester);
   if (found == deepest_.end()) return;
   const decide::Donation donation = std::move(found->second);
@@ -48,10 +52,8 @@ void Donor::arm_lingers(Time now) {
     if (lingering.timer != 0 && timers_.contains(lingering.timer)) continue;
     lingering.timer = timer_for(requester, lingering.donation.path.back(), Timer::Use::linger, now);
     Timer& timer = timers_[lingering.timer];
-    timer.use = Timer::Use::linger;
     timer.period = std::max<Duration>(settings_.rules.linger, lingering.moved ? longest_move : Duration::zero());
-    arm(timer, now);
-    timer.wall_end = now + (timer.exact() ? settings_.linger_wall : 2 * settings_.rules.linger);
+    arm(timer, counted(timer) ? settings_.linger_wall : 2 * settings_.rules.linger, now);
   }
 }
 
@@ -69,28 +71,25 @@ void Donor::end_quantum(ThreadId requester) {
   quantum_timer_.erase(armed);
 }
 
-std::uint64_t Donor::timer_for(ThreadId requester, ThreadId thread, Timer::Use kind, Time now) {
+std::uint64_t Donor::timer_for(ThreadId requester, ThreadId thread, Timer::Use use, Time now) {
   for (auto& [key, timer] : timers_)
-    if (timer.requester == requester && timer.thread == thread && timer.kind == kind) {
+    if (timer.requester == requester && timer.thread == thread && timer.use == use) {
       timer.last_used = now;
       return key;
     }
   if (timers_.size() >= most_timers) {
     auto oldest = timers_.end();
     for (auto it = timers_.begin(); it != timers_.end(); ++it)
-      if (it->second.use == Timer::Use::idle &&
-          (oldest == timers_.end() || it->second.last_used < oldest->second.last_used))
-        oldest = it;
+      if (!it->second.on && (oldest == timers_.end() || it->second.last_used < oldest->second.last_used)) oldest = it;
     if (oldest != timers_.end()) timers_.erase(oldest);
   }
   const std::uint64_t key = next_timer_++;
   Timer& timer = timers_[key];
-  timer.kind = kind;
+  timer.use = use;
   timer.requester = requester;
   timer.thread = thread;
   timer.last_used = now;
-  timer.observed = observer_.counts_cpu();
-  if (timer.observed) return key;
+  if (observer_.counts_cpu()) return key;
   if (auto opened = sys::CpuTimer::open(thread.tid)) {
     timer.perf = std::move(opened).value();
     epoll_event event{.events = EPOLLIN, .data = {.u64 = key}};
@@ -99,10 +98,13 @@ std::uint64_t Donor::timer_for(ThreadId requester, ThreadId thread, Timer::Use k
   return key;
 }
 
-void Donor::arm(Timer& timer, Time now) {
-  timer.wall_end = now + timer.period;
+bool Donor::counted(const Timer& timer) const { return timer.perf || observer_.counts_cpu(); }
+
+void Donor::arm(Timer& timer, Duration wall, Time now) {
+  timer.on = true;
+  timer.wall_end = now + wall;
   if (timer.perf) timer.perf->arm(timer.period);
-  if (!timer.observed) return;
+  if (!observer_.counts_cpu()) return;
   timer.armed = now;
   timer.start = observer_.cpu_time(timer.thread, now).value_or(Duration::zero());
   timer.used = {};
@@ -113,18 +115,17 @@ void Donor::arm(Timer& timer, Time now) {
 }
 
 void Donor::disarm(Timer& timer) {
-  const bool timed = timer.observed && timer.use == Timer::Use::quantum;
-  timer.use = Timer::Use::idle;
+  timer.on = false;
   if (timer.perf) timer.perf->disarm();
-  if (timed && std::ranges::none_of(timers_, [&](const auto& t) {
-        return t.second.thread == timer.thread && t.second.use == Timer::Use::quantum;
+  if (timer.use == Timer::Use::quantum && std::ranges::none_of(timers_, [&](const auto& t) {
+        return t.second.thread == timer.thread && t.second.use == Timer::Use::quantum && t.second.on;
       }))
     observer_.time_exactly(timer.thread, false);
 }
 
 Duration Donor::used(const Timer& timer, Time now) const {
   const auto total = observer_.cpu_time(timer.thread, now);
-  return total ? *total - timer.start : timer.period;  // it is not watched any more
+  return total ? *total - timer.start : timer.period;  // it is not managed any more
 }
 
 void Donor::run_clocks(Time now) {
@@ -132,7 +133,7 @@ void Donor::run_clocks(Time now) {
   std::vector<std::uint64_t> expired;
   std::optional<Time> next;
   for (auto& [key, timer] : timers_) {
-    if (!timer.observed || timer.use == Timer::Use::idle) continue;
+    if (!timer.on) continue;
     if (now >= timer.due) {
       const Duration before = std::exchange(timer.used, used(timer, now));
       const Duration left = timer.period - timer.used;
@@ -168,7 +169,7 @@ void Donor::timer_expired(std::uint64_t key, bool hung_up, Time now) {
   if (found == timers_.end()) return;
   if (hung_up) {  // whoever hears of the end first; the rest follows with `Exited`
     const ThreadId waited_for_by = found->second.requester;
-    const bool lingers = found->second.use == Timer::Use::linger;
+    const bool lingers = found->second.on && found->second.use == Timer::Use::linger;
     if (const auto armed = quantum_timer_.find(waited_for_by); armed != quantum_timer_.end() && armed->second == key)
       quantum_timer_.erase(armed);
     timers_.erase(found);
@@ -182,18 +183,15 @@ void Donor::timer_expired(std::uint64_t key, bool hung_up, Time now) {
 void Donor::expire(std::uint64_t key, Time now) {
   const auto found = timers_.find(key);
   if (found == timers_.end()) return;
-  const ThreadId requester = found->second.requester;
-  switch (found->second.use) {
-    case Timer::Use::idle:
-      break;
-    case Timer::Use::quantum:
-      arm(found->second, now);
-      take(QuantumUsed{.time = now, .requester = requester});
-      break;
-    case Timer::Use::linger:
-      linger_over(requester, now);
-      break;
+  Timer& timer = found->second;
+  const ThreadId requester = timer.requester;
+  if (!timer.on) return;
+  if (timer.use == Timer::Use::linger) {
+    linger_over(requester, now);
+    return;
   }
+  arm(timer, timer.period, now);
+  take(QuantumUsed{.time = now, .requester = requester});
 }
 
 // Where the requester is waiting again, in silence, it has come back to the same provider: what lingers goes on.
@@ -205,22 +203,22 @@ void Donor::linger_over(ThreadId requester, Time now) {
     end_linger(requester);
     return;
   }
-  arm(timer->second, now);
-  timer->second.wall_end = now + settings_.linger_wall;
+  arm(timer->second, settings_.linger_wall, now);
 }
 
 void Donor::arm_quanta(Time now) {
   for (const decide::Donation& donation : current_) {
     if (!donation.choice || donation.refusal != decide::Refusal::none) continue;
-    const std::uint64_t key = timer_for(donation.requester, donation.path.back(), Timer::Use::quantum, now);
+    const ThreadId favoured = donation.path.back();
     const auto armed = quantum_timer_.find(donation.requester);
-    if (armed != quantum_timer_.end() && armed->second == key) continue;
+    const auto running = armed == quantum_timer_.end() ? timers_.end() : timers_.find(armed->second);
+    if (running != timers_.end() && running->second.thread == favoured) continue;
     end_quantum(donation.requester);
+    const std::uint64_t key = timer_for(donation.requester, favoured, Timer::Use::quantum, now);
     quantum_timer_[donation.requester] = key;
     Timer& timer = timers_[key];
-    timer.use = Timer::Use::quantum;
     timer.period = donation.quantum;
-    arm(timer, now);
+    arm(timer, donation.quantum, now);
   }
 }
 

@@ -8,9 +8,10 @@ namespace swapd::daemon {
 
 namespace {
 
-constexpr std::size_t most_looks = 32;        // at threads that may have been woken, in one batch
-constexpr int explore_rounds = 16;            // depth of a wait tree that one batch may open up
-constexpr std::size_t least_scanned = 4096;   // remembered
+constexpr std::size_t most_looks = 32;       // at threads that may have been woken, in one batch
+constexpr int explore_rounds = 16;           // depth of a wait tree that one batch may open up
+constexpr std::size_t least_scanned = 4096;  // remembered; more where more are waited for
+constexpr std::size_t most_unenrolled = 4096;
 constexpr std::size_t most_expecting = 1024;  // looked at in one tick
 constexpr auto longest_silence = std::chrono::milliseconds(10);
 constexpr std::size_t least_looked_after = 64;  // waits, in one tick …
@@ -135,10 +136,9 @@ void Donor::rank_one(const MemberThread& member, Time now) {
   }
   if (known != watched_.end() && std::exchange(known->second.important, false))
     watch_as_other(member.id, known->second);
-  if (waiting_.erase(member.id) == 0) return;
-  active_.erase(member.id);
-  end_quantum(member.id);
-  forget_decision(member.id);
+  if (!waiting_.contains(member.id)) return;
+  stop_waiting(member.id);
+  deepest_.erase(member.id);
 }
 
 // Marks what a wait tree needs. True: it is not looked at yet.
@@ -167,7 +167,7 @@ void Donor::look_after_waits(Time now) {
     last_round_ = now - std::exchange(round_began_, now);
   }
   const std::size_t share = std::clamp(waiting_.size() / ticks_a_round, least_looked_after, most_looked_after);
-  const bool rested = worker_.rested();
+  const bool rested = worker_.rested(now);
   std::vector<Event> events;
   for (std::size_t i = 0; i < share && !round_.empty();) {
     const ThreadId requester = round_.back();
@@ -244,7 +244,7 @@ void Donor::look_again(Time now) {
 // Again: who could provide may have changed without a call that is seen, and so may what it is. Overdue: that has been
 // asked too long ago, whatever else is to be done.
 void Donor::ask_for_providers(ThreadId requester, Time now, Ask why) {
-  const std::vector<Resource> unprovided = model_.unprovided(requester);
+  const auto unprovided = why == Ask::now ? model_.unprovided(requester) : std::vector<Resource>{};
   std::vector<ThreadId> tree = model_.wait_tree(requester);
   tree.push_back(requester);
   for (const ThreadId id : tree) {
@@ -254,7 +254,7 @@ void Donor::ask_for_providers(ThreadId requester, Time now, Ask why) {
     if (why != Ask::now) {
       const auto watch = watched_.find(id);
       if (watch == watched_.end()) continue;
-      const Duration unasked = now - watch->second.asked;
+      const Duration unasked = now - std::max(watch->second.asked, view->since);
       if (unasked < (why == Ask::overdue ? overdue * pause : pause)) continue;
       watch->second.asked = now;
       observer_.resolve_again(id);
@@ -273,8 +273,15 @@ void Donor::ask_for_providers(ThreadId requester, Time now, Ask why) {
     if (!due.empty()) worker_.ask(ScanQuestion{id, std::move(due), members_.managed_pids(), now});
   }
   if (scanned_.size() <= most_scanned_) return;
-  std::erase_if(scanned_, [&](const auto& s) { return now - s.second > settings_.rescan; });
+  std::erase_if(scanned_, [&](const auto& s) { return now - s.second > longest_pause; });
   most_scanned_ = std::max(least_scanned, 2 * scanned_.size());
+}
+
+// Who waits for what only this one provided waits for somebody else now, and not for the next look of its turn.
+void Donor::look_for_another(ThreadId provider) {
+  for (const ThreadId waiter : model_.waiters_on(provider))
+    if (const auto view = model_.thread(waiter))
+      for (const Resource& resource : view->awaited) scanned_.erase(resource);
 }
 
 // Locks change hands without a call that is seen: who holds them is asked anew at each wait and while it lasts. Of
@@ -292,7 +299,7 @@ void Donor::found(const ScanAnswer& answer, Time now) {
       unenrolled_[found.resource] = found.unenrolled;
     take(Holders{.time = now, .resource = found.resource, .evidence = found.evidence, .threads = found.threads});
   }
-  if (unenrolled_.size() > least_scanned) unenrolled_.clear();
+  if (unenrolled_.size() > most_unenrolled) unenrolled_.clear();
 }
 
 }  // namespace swapd::daemon

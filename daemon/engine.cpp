@@ -158,7 +158,7 @@ void Engine::run() {
       else if (key >= Donor::timer_keys)
         donor_->timer_expired(key, (ready.at(static_cast<std::size_t>(i)).events & EPOLLHUP) != 0, now);
     }
-    rest(now);
+    nap(now);
     drain_all(now);
   }
   actuator_.restore_all();
@@ -173,12 +173,12 @@ void Engine::run() {
 
 // A record that wakes the engine costs ten times the record. Where that adds up to much of a CPU, the engine lets some
 // gather, as long as it takes to use less.
-void Engine::rest(Time& now) {
+void Engine::nap(Time& now) {
   if (nap_ == Duration::zero()) return;
-  observer_->rest(true);
+  observer_->nap(true);
   const timespec moment{.tv_sec = 0, .tv_nsec = nap_.count()};
   ::nanosleep(&moment, nullptr);
-  observer_->rest(false);
+  observer_->nap(false);
   now = clock_.now();
 }
 
@@ -265,10 +265,17 @@ void Engine::tick(Time now) {
       if (!process.kernel) all.push_back(tgid);
     const bool followed = proc_events_ != nullptr || observer_->follows_children();
     const bool descendants = std::exchange(rescan_, false) || !followed;
-    if (!all.empty()) worker_.ask(RosterQuestion{std::move(all), descendants});
+    if (all.empty()) {  // nobody is left for whom they could work
+      std::vector<pid_t> kernel_threads;
+      for (const auto& [tgid, process] : members_.processes()) kernel_threads.push_back(tgid);
+      for (const pid_t tgid : kernel_threads) (void)release(tgid);
+    } else {
+      worker_.ask(RosterQuestion{std::move(all), descendants});
+    }
   }
   // Where there are many threads the look takes long, and then it is taken less often.
-  if (now < next_competitors_ || !(worker_.rested() || now > next_competitors_ + longest_without_competitors)) return;
+  if (now < next_competitors_ || !(worker_.rested(now) || now > next_competitors_ + longest_without_competitors))
+    return;
   std::set<pid_t> boosted;
   for (const auto& active : actuator_.active()) boosted.insert(active.boost.thread.tid);
   if (boosted.empty()) return;

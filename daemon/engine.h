@@ -99,7 +99,7 @@ class Engine {
     return model_.settings().kinds[static_cast<std::size_t>(ResourceKind::kernel_work)].counts;
   }
   void take_in_kernel_threads(const Blocked& blocked);
-  void rest(Time& now);
+  void nap(Time& now);
   void pace();
   void follow_members();
   void keep_off_members(Time now);

@@ -6,7 +6,6 @@
 #include <span>
 
 #include "engine.h"
-#include "enrollable.h"
 
 namespace swapd::daemon {
 
@@ -33,7 +32,8 @@ void Engine::take_in_kernel_threads(const Blocked& blocked) {
     const ThreadId id{static_cast<pid_t>(resource.ids[0]), resource.ids[1]};
     if (members_.thread(id) != nullptr) continue;
     const auto base = scheduler_.get(id.tid);
-    if (!base || procfs_.thread_id(id.tid).value_or(ThreadId{}) != id || !is_kernel_thread(procfs_, id.tid)) continue;
+    const auto stat = procfs_.stat(id.tid);
+    if (!base || !stat || stat->start_time != id.start_time || !stat->kernel) continue;
     members_.add_process(id.tid, id.start_time, 0, "default").kernel = true;
     (void)enrol(id, id.tid, *base, 0, blocked.time);
   }
@@ -47,7 +47,7 @@ void Engine::child(const sys::ProcEvent& fork, Time now) {
   const pid_t parent_tgid = new_process ? fork.parent_tgid : tgid;
   const MemberProcess* parent = members_.process(parent_tgid);
   if (parent == nullptr || parent->kernel) {  // released meanwhile, or a stranger's
-    if (fork.start_time != 0) observer_->release({tid, fork.start_time});
+    observer_->release({tid, fork.start_time});
     return;
   }
   // One that has ended already may have children that are found through it; where its start was told, its end will be.
@@ -97,20 +97,20 @@ void Engine::exited(pid_t tid, Time now) {
   const MemberThread* member = members_.thread(tid);
   if (member == nullptr) return;
   const ThreadId id = member->id;
+  const MemberProcess& process = *members_.process(member->tgid);
   std::optional<MemberProcess> ends;
-  if (const MemberProcess* process = members_.process(member->tgid); process->threads.size() == 1) ends = *process;
+  if (process.threads.size() == 1) ends = process;
   take(Exited{.time = now, .thread = id});
   donor_->forget(id, true);
   members_.remove_thread(tid);
   if (!ends) return;
   // A thread that was made too short ago to be known may have taken the leader's place with execve(2): the end of the
   // leader that was is told, and the process lives on.
-  if (const auto stat = procfs_.stat(ends->tgid); stat && stat->start_time == ends->start_time && stat->alive()) {
-    MemberProcess& again = members_.add_process(ends->tgid, ends->start_time, ends->uid, ends->class_name);
-    again.managed = ends->managed;
-    again.kernel = ends->kernel;
-    if (const auto base = scheduler_.get(ends->tgid))
-      (void)enrol({ends->tgid, ends->start_time}, ends->tgid, *base, ends->uid, now);
+  const auto base = scheduler_.get(ends->tgid);
+  const auto stat = procfs_.stat(ends->tgid);
+  if (base && stat && stat->start_time == ends->start_time && stat->alive()) {
+    members_.add_process(ends->tgid, ends->start_time, ends->uid, ends->class_name).managed = ends->managed;
+    (void)enrol({ends->tgid, ends->start_time}, ends->tgid, *base, ends->uid, now);
     return;
   }
   listener_of_.erase(ends->tgid);
@@ -138,6 +138,7 @@ void Engine::execed(const sys::ProcEvent& exec, Time now) {
     const bool it = exec.former_tid != 0 ? tid == exec.former_tid : sibling != nullptr && !procfs_.thread_id(tid).ok();
     if (sibling == nullptr || !it) continue;
     actuator_.became(sibling->id, id);
+    if (exec.former_tid == 0) observer_->release(sibling->id);  // whose exec this is the kernel's program did not know
     if (members_.thread(id) == nullptr) (void)enrol(id, exec.tgid, sibling->base, process->uid, now);
     exited(tid, now);
   }

@@ -21,13 +21,6 @@ std::string program_of(const sys::Procfs& procfs, const std::string& pid) {
 
 }  // namespace
 
-bool is_kernel_thread(const sys::Procfs& procfs, pid_t tid) {
-  if (procfs.tgid(tid).value_or(0) != tid || !program_of(procfs, std::to_string(tid)).empty()) return false;
-  const auto line = procfs.cmdline(tid);
-  const auto stat = procfs.stat(tid);
-  return line && line->empty() && stat && stat->state != 'Z';
-}
-
 Status may_enroll(const sys::Procfs& procfs, pid_t tgid) {
   const std::string pid = std::to_string(tgid);
   const auto refuse = [&](const std::string& why) {
@@ -35,7 +28,7 @@ Status may_enroll(const sys::Procfs& procfs, pid_t tgid) {
   };
   if (tgid == 1) return refuse("the init process");
   const std::string program = program_of(procfs, pid);
-  if (is_kernel_thread(procfs, tgid)) return refuse("a kernel thread");
+  if (const auto stat = procfs.stat(tgid); stat && stat->kernel) return refuse("a kernel thread");
   if (!program.empty() && program == program_of(procfs, "self")) return refuse("a part of swapd");
   if (const auto comm = procfs.comm(tgid); comm && std::ranges::find(pillars, *comm) != pillars.end())
     return refuse("part of the system (" + *comm + ")");

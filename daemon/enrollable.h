@@ -9,7 +9,4 @@ namespace swapd::daemon {
 // EINVAL, with the line for the user: PID 1, a message bus, the journal, a kernel thread, swapd and its helpers.
 [[nodiscard]] Status may_enroll(const sys::Procfs& procfs, pid_t tgid);
 
-// Not a thread that works for the kernel inside a program (io_uring, vhost).
-[[nodiscard]] bool is_kernel_thread(const sys::Procfs& procfs, pid_t tid);
-
 }  // namespace swapd::daemon

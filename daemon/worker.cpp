@@ -50,7 +50,7 @@ void Worker::ask(Question question) {
   wake_.release();
 }
 
-bool Worker::rested() const { return std::chrono::steady_clock::now() >= rested_at_.load(std::memory_order_relaxed); }
+bool Worker::rested(Time now) const { return now >= rested_at_.load(std::memory_order_relaxed); }
 
 std::vector<Answer> Worker::take() {
   std::vector<Answer> taken;

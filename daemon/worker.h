@@ -79,7 +79,7 @@ class Worker {
   // Bounded: with too many questions open the oldest of the same kind is dropped.
   void ask(Question question);
   // Nothing is open, and it has rested from what it did last: time for a question that can wait.
-  [[nodiscard]] bool rested() const;
+  [[nodiscard]] bool rested(Time now) const;
   [[nodiscard]] std::vector<Answer> take();
   [[nodiscard]] double cpu_seconds() const { return cpu_seconds_.load(std::memory_order_relaxed); }
 

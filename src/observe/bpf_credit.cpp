@@ -15,7 +15,7 @@ bool holds(const std::vector<Resource>& resources, const Resource& one) {
 
 }  // namespace
 
-// jbd2 for an fsync, a worker for a deferred completion: what `why` shows. Nothing is lent to it.
+// jbd2 for an fsync, a worker for a deferred completion: what `why` shows. It is lent to where a policy says so.
 void BpfObserver::note_kernel_thread(Watched& w, pid_t tid) const {
   const bool nobody = w.wait.awaited.empty() || w.wait.awaited.front().kind == ResourceKind::kernel_work;
   if (!nobody || w.wait.site.nr < 0) return;

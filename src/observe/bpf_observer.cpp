@@ -1,12 +1,11 @@
 #include "observe/bpf_observer.h"
 
-#include <linux/futex.h>
 #include <sys/epoll.h>
-#include <sys/syscall.h>
 
 #include <algorithm>
 #include <array>
 #include <span>
+#include <utility>
 
 #include "observe/compat_calls.h"
 #include "observe/syscall_table.h"
@@ -85,10 +84,7 @@ void BpfObserver::release(ThreadId thread) {
   managed_.erase(found);
   // Whoever waits for it in silence is looked at again.
   if (const auto slot = tracer_->slot(thread.tid); slot && slot->awaited_by != 0)
-    if (const auto waiter = watched_.find(slot->awaited_by); waiter != watched_.end() && !waiter->second->fresh) {
-      waiter->second->fresh = true;
-      fresh_.push_back(waiter->second.get());
-    }
+    if (const auto waiter = watched_.find(slot->awaited_by); waiter != watched_.end()) look_anew(*waiter->second);
   (void)tracer_->unmanage(thread.tid);
 }
 
@@ -136,10 +132,11 @@ void BpfObserver::expect(ThreadId thread, ThreadId provider) {
   const pid_t whom = w->ended.distinct ? provider.tid : 0;
   (void)tracer_->expect(thread.tid, whom, w->ended.call, w->ended.arg);
   // A wait that has begun in silence for somebody else is looked at.
-  if (const auto slot = tracer_->slot(thread.tid); slot && slot->silent && !w->fresh) {
-    w->fresh = true;
-    fresh_.push_back(w);
-  }
+  if (const auto slot = tracer_->slot(thread.tid); slot && slot->silent) look_anew(*w);
+}
+
+void BpfObserver::look_anew(Watched& w) {
+  if (!std::exchange(w.fresh, true)) fresh_.push_back(&w);
 }
 
 bool BpfObserver::waits_silently(ThreadId thread) const {
@@ -197,22 +194,16 @@ void BpfObserver::take(const sys::BpfRecord& record, std::vector<Event>& out) {
                         .start_time = record.start_time});
       break;
     }
-    case What::exec: {
-      std::vector<pid_t> before;
-      if (record.former_tid == 0)
-        for (const auto& [tid, id] : managed_) before.push_back(tid);
+    case What::exec:
       hooks_.lifecycle({.what = Life::exec,
                         .time = record.time,
                         .tid = record.tid,
                         .tgid = record.tgid,
                         .former_tid = record.former_tid});
-      for (const pid_t tid : before)  // the kernel's program did not know it
-        if (!managed_.contains(tid)) (void)tracer_->unmanage(tid);
       break;
-    }
     case What::exit:
-      hooks_.lifecycle({.what = Life::exit, .time = record.time, .tid = record.tid, .tgid = record.tgid});
       managed_.erase(record.tid);
+      hooks_.lifecycle({.what = Life::exit, .time = record.time, .tid = record.tid, .tgid = record.tgid});
       break;
     case What::left:
       left(record, out);

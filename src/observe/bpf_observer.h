@@ -38,7 +38,7 @@ class BpfObserver final : public Observer {
   void set_urgent(ThreadId thread, bool urgent) override;
   void expect(ThreadId thread, ThreadId provider) override;
   [[nodiscard]] bool waits_silently(ThreadId thread) const override;
-  void rest(bool on) override { tracer_->nap(on); }
+  void nap(bool on) override { tracer_->nap(on); }
   [[nodiscard]] bool counts_cpu() const override { return true; }
   [[nodiscard]] std::optional<Duration> cpu_time(ThreadId thread, Time now) const override {
     const auto used = tracer_->cpu_time(thread.tid, now);
@@ -87,6 +87,7 @@ class BpfObserver final : public Observer {
   };
 
   [[nodiscard]] Watched* find(ThreadId thread);
+  void look_anew(Watched& watched);
   void left(const sys::BpfRecord& record, std::vector<Event>& out);
   void read_slot(Watched& w, Time now, std::vector<Event>& out);
   [[nodiscard]] bool runs(pid_t tid) const;

@@ -112,11 +112,13 @@ std::optional<Found> Holders::find(const Waiter& waiter, const Resource& resourc
   Pids managed = among(waiter, resource, members, std::max(member_age, since_asked));
   const auto nobody_else = [&] { return managed.empty() || managed == Pids{waiter.tgid}; };
   // What was opened before the question is not in a table that is older.
-  if (nobody_else()) managed = among(waiter, resource, members, since_asked);
+  if (since_asked < member_age && nobody_else()) managed = among(waiter, resource, members, since_asked);
   Pids others;
   if (nobody_else()) {
     Pids rest = all_processes(asked);
-    std::erase_if(rest, [&](pid_t pid) { return contains(members, pid); });
+    Pids sorted(members.begin(), members.end());
+    std::ranges::sort(sorted);
+    std::erase_if(rest, [&](pid_t pid) { return std::ranges::binary_search(sorted, pid); });
     others = among(waiter, resource, rest, std::max(stranger_age, since_asked));
     // Nobody at all has this socket any more: whoever is at the other end now, the kernel must tell.
     if (others.empty() && managed.empty() && resource.kind == ResourceKind::socket) peers_.drop(resource.ids[0]);
@@ -274,7 +276,7 @@ bool Holders::has_eventfd(pid_t pid, std::uint64_t id, Duration max_age) {
 }
 
 const Holders::Pids& Holders::all_processes(Time asked) {
-  if (processes_read_ == Time{} || processes_read_ <= asked) {
+  if (processes_read_ <= asked) {
     processes_read_ = clock_.now();
     processes_ = procfs_.processes();
   }

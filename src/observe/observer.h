@@ -86,7 +86,7 @@ class Observer {
   // Appends what has happened since the last call. Never blocks.
   virtual void drain(Time now, std::vector<Event>& out) = 0;
   // The owner rests for a moment and then drains: meanwhile nothing need wake it.
-  virtual void rest(bool /*on*/) {}
+  virtual void nap(bool /*on*/) {}
   // The present state of threads that were watched since the last call, and no more than that; drain() begins with it.
   virtual void report_new(Time now, std::vector<Event>& out) = 0;
 
@@ -100,9 +100,9 @@ class Observer {
   // told as long as that one runs. A default thread: every wait is told.
   virtual void expect(ThreadId /*thread*/, ThreadId /*provider*/) {}
   [[nodiscard]] virtual bool waits_silently(ThreadId /*thread*/) const { return false; }
-  // Whether it knows how much CPU the threads that it watches use, so that nothing else need be attached to them.
+  // Whether it knows how much CPU the managed threads use, so that nothing else need be attached to them.
   [[nodiscard]] virtual bool counts_cpu() const { return false; }
-  // While it has a CPU as of the last tick, or exact where that was asked for. Empty: the thread is not watched.
+  // While it has a CPU as of the last tick, or exact where that was asked for. Empty: the thread is not managed.
   [[nodiscard]] virtual std::optional<Duration> cpu_time(ThreadId /*thread*/, Time /*now*/) const {
     return std::nullopt;
   }

@@ -57,10 +57,6 @@ Status check_privilege() {
   return Done{};
 }
 
-}  // namespace
-
-namespace {
-
 // The kernel's ids are not ours in a pid namespace of our own: the programs find out which that is.
 Status learn_namespace(tracer& programs) {
   bpf_test_run_opts run{};

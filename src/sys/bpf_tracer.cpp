@@ -3,19 +3,18 @@
 #include <bpf/libbpf.h>
 #include <linux/types.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstring>
-#include <fstream>
 #include <utility>
 
 #include "sys/bpf/layout.h"
 #include "sys/bpf_load.h"
 #include "sys/bpf_ring.h"
+#include "sys/procfs.h"
 #include "tracer.skel.h"
 
 namespace swapd::sys {
@@ -23,7 +22,6 @@ namespace {
 
 constexpr int most_reads =
     10000;  // of a slot that is being written: a writer needs some 50 ns, more if its CPU is taken
-constexpr unsigned flag_exiting = 4;             // sched.h: PF_EXITING
 constexpr std::uint64_t ticks_per_second = 100;  // USER_HZ
 
 bool procfs_is_our_namespaces() {
@@ -32,22 +30,10 @@ bool procfs_is_our_namespaces() {
   return size > 0 && std::string(self.data()) == std::to_string(::getpid());
 }
 
-// Gone, or past the point at which the kernel's program would have let it go. Field 9 of proc_pid_stat(5).
+// Gone, or past the point at which the kernel's program would have let it go.
 bool is_ending(pid_t tid) {
-  std::ifstream file("/proc/" + std::to_string(tid) + "/stat");
-  std::string line;
-  if (!std::getline(file, line)) return true;
-  std::size_t at = line.rfind(')');
-  for (int field = 2; field < 9 && at != std::string::npos; ++field) at = line.find(' ', at + 1);
-  return at == std::string::npos || (std::strtoul(line.c_str() + at, nullptr, 10) & flag_exiting) != 0;
-}
-
-// Its CPU time, as of the last tick where it has a CPU: the first field of /proc/PID/schedstat (kernel documentation,
-// scheduler/sched-stats). 0: not to be had.
-std::uint64_t cpu_time_of(pid_t tid) {
-  std::uint64_t ns = 0;
-  std::ifstream("/proc/" + std::to_string(tid) + "/schedstat") >> ns;
-  return ns;
+  const auto stat = Procfs().stat(tid);
+  return !stat || !stat->alive();
 }
 
 Time time_of(tracer_u64 ns) { return Time(Duration(static_cast<std::int64_t>(ns))); }
@@ -217,9 +203,8 @@ Status BpfTracer::watch(pid_t tid, bool on, bool urgent) {
   tracer_slot* slot = manages(tid) ? impl_->find(tid) : nullptr;
   if (slot == nullptr) return Error(ESRCH, "watching a thread");
   unsigned bits = 0;
-  if (on) bits |= tracer_watched;
+  if (on) bits = tracer_watched | (std::atomic_ref(slot->control).load() & tracer_timed);
   if (on && urgent) bits |= tracer_urgent;
-  if (on) bits |= std::atomic_ref(slot->control).load() & tracer_timed;
   std::atomic_ref(slot->control).store(bits);  // a full barrier: the slot is read after it
   return Done{};
 }
@@ -284,15 +269,14 @@ Result<Duration> BpfTracer::cpu_time(pid_t tid, Time now) const {
   const tracer_slot* shared = manages(tid) ? impl_->find(tid) : nullptr;
   if (shared == nullptr) return Error(ESRCH, "reading a thread's CPU time");
   const auto* slot = static_cast<const volatile tracer_slot*>(shared);
-  std::uint64_t since = slot->on_since;
-  std::uint64_t before = slot->cpu_ns;
-  for (int tries = 0; tries < most_reads && since != slot->on_since; ++tries) {
+  std::uint64_t since, before;
+  do {
     since = slot->on_since;
     before = slot->cpu_ns;
-  }
+  } while (since != slot->on_since);
   if (since != 0 && before != 0) return duration_of(before) + std::max(Duration::zero(), now - time_of(since));
   if (slot->on_cpu == 0 && before != 0) return duration_of(before);
-  return duration_of(std::max(before, cpu_time_of(tid)));
+  return std::max(duration_of(before), Procfs().cpu_time(tid).value_or(Duration::zero()));
 }
 
 Status BpfTracer::time_exactly(pid_t tid, bool on) {

@@ -12,7 +12,6 @@
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -96,7 +95,8 @@ struct BpfRecord {
   std::uint64_t start_time = 0;  // as in ThreadId
   bool without_slot = false;     // fork, exec: it is not managed, because no slot was free
   // exec: the tid before, another one where the thread was not its process's first. The slot has moved. 0: another one,
-  // in a pid namespace of our own, of any process there: manage the thread anew where it is yours, and let the former go.
+  // in a pid namespace of our own, of any process there: manage the thread anew where it is yours, and let the former
+  // go.
   pid_t former_tid = 0;
 };
 

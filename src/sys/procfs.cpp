@@ -138,6 +138,16 @@ Result<ProcStat> Procfs::stat(pid_t tid) const {
   return *out;
 }
 
+Result<Duration> Procfs::cpu_time(pid_t tid) const {
+  std::array<char, 128> buffer;
+  const auto text = read_start(Path::of_thread(root_, tid, "schedstat").c_str(), buffer);
+  if (!text) return text.error();
+  std::int64_t ns = 0;
+  if (std::from_chars(text->data(), text->data() + text->size(), ns).ec != std::errc{})
+    return Error(EPROTO, "schedstat");
+  return Duration(ns);
+}
+
 Result<SyscallState> Procfs::syscall(pid_t tid) const {
   std::array<char, 256> buffer;
   const auto text = read_start(Path(root_, tid, "syscall").c_str(), buffer);

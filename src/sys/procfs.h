@@ -17,6 +17,7 @@
 #include "base/fd.h"
 #include "base/result.h"
 #include "base/thread_id.h"
+#include "base/time.h"
 
 namespace swapd::sys {
 
@@ -25,7 +26,8 @@ struct ProcStat {
   char state = '?';             // R S D T t Z X I
   pid_t ppid = 0;
   pid_t session = 0;
-  bool exiting = false;          // PF_EXITING: past the start of do_exit(), though not a zombie yet
+  bool exiting = false;          // past the start of do_exit(), though not a zombie yet
+  bool kernel = false;           // a kernel thread; the workers of io_uring and vhost are the program's own
   std::uint64_t start_time = 0;  // clock ticks since boot
   int processor = -1;            // last CPU
 
@@ -97,7 +99,10 @@ class Procfs {
  public:
   explicit Procfs(std::string root = "/proc");
 
-  [[nodiscard]] Result<ProcStat> stat(pid_t tid) const;                   // [hot]
+  [[nodiscard]] Result<ProcStat> stat(pid_t tid) const;  // [hot]
+  // CPU time, as of the last tick while it has a CPU: the first field of schedstat (kernel documentation,
+  // scheduler/sched-stats).
+  [[nodiscard]] Result<Duration> cpu_time(pid_t tid) const;
   [[nodiscard]] Result<SyscallState> syscall(pid_t tid) const;            // [hot]
   [[nodiscard]] Result<FdIdentity> fd_identity(pid_t tid, int fd) const;  // [hot] stat(2) of /proc/TID/fd/N
   // [hot] true while the thread stands in a seccomp user notification that nobody has answered.

@@ -5,11 +5,14 @@
 __u64 namespace_at;
 __u32 namespace_level;
 
+static __always_inline struct upid* upid_at(struct pid* pid, __u32 level) {
+  return (void*)((__u64)pid + bpf_core_field_offset(struct pid, numbers) + level * bpf_core_type_size(struct upid));
+}
+
 static __attribute__((noinline)) __u32 id_in_namespace(struct pid* pid) {
   const __u32 level = namespace_level;
   if (!pid || pid->level < level) return 0;
-  struct upid* id =
-      (void*)((__u64)pid + bpf_core_field_offset(struct pid, numbers) + level * bpf_core_type_size(struct upid));
+  struct upid* id = upid_at(pid, level);
   return (__u64)BPF_CORE_READ(id, ns) == namespace_at ? BPF_CORE_READ(id, nr) : 0;
 }
 
@@ -27,9 +30,7 @@ int learn_namespace(void* context) {
   struct pid* pid = bpf_get_current_task_btf()->thread_pid;
   if (!pid) return 0;
   const __u32 level = pid->level;
-  struct upid* id =
-      (void*)((__u64)pid + bpf_core_field_offset(struct pid, numbers) + level * bpf_core_type_size(struct upid));
-  namespace_at = (__u64)BPF_CORE_READ(id, ns);
+  namespace_at = (__u64)BPF_CORE_READ(upid_at(pid, level), ns);
   namespace_level = level;
   return 0;
 }

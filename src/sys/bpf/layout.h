@@ -30,7 +30,7 @@ enum {
   tracer_woken = 3,  // and has had no CPU since
 };
 
-// tracer_slot.control, written by user space only
+// tracer_slot.control: what user space wants of the thread
 enum {
   tracer_watched = 1,
   tracer_urgent = 2,
@@ -69,7 +69,7 @@ struct tracer_slot {
   unsigned char block_flags;
   unsigned char wake_flags;
   tracer_u64 waker_args[2];
-  tracer_u64 woken_at;  // the last wake that was told
+  tracer_u64 woken_at;  // the last wake that was told; written after the rest
   tracer_u64 cpu_ns;    // CPU time in all, when it last left its CPU
 
   tracer_u32 expected;  // written by user space; 0: nobody

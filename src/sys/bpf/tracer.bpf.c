@@ -122,7 +122,7 @@ static __always_inline void no_longer_silent(struct tracer_slot* slot, __u32 tid
   if (provider) __sync_val_compare_and_swap(&provider->awaited_by, tid, 0);
 }
 
-// One look at the clock for each switch: it takes most of the time.
+// One look at the clock for each event: it takes most of the time.
 static __always_inline __u64 clock(__u64* now) {
   if (!*now) *now = bpf_ktime_get_ns();
   return *now;
@@ -206,8 +206,8 @@ static __always_inline void woken_record(struct tracer_slot* slot, __u32 tid, __
   bpf_ringbuf_submit(record, submit_flags(control & tracer_urgent));
 }
 
-static __always_inline void left_record(__u32 tid, __u32 waiter) {
-  struct tracer_record* record = reserve(tracer_record_left, tid, bpf_ktime_get_ns());
+static __always_inline void left_record(__u32 tid, __u32 waiter, __u64* now) {
+  struct tracer_record* record = reserve(tracer_record_left, tid, clock(now));
   if (!record) return;
   record->other = waiter;
   no_args(record);
@@ -230,7 +230,7 @@ static __always_inline void leave(struct task_struct* task, __u32 tid, __u32 nex
   slot->on_since = 0;
   slot->cpu_ns = task->se.sum_exec_runtime;
   if (waits) block(slot, task, tid, next, waiter != 0, now);
-  if (waiter) left_record(tid, waiter);
+  if (waiter) left_record(tid, waiter, now);
 }
 
 static __always_inline void run(__u32 tid, __u64* now) {
@@ -348,19 +348,20 @@ int BPF_PROG(on_exec, struct task_struct* task, int former) {
   const __u32 tid = tid_of(task);
   // Of another thread's former id only the kernel's is known: in a pid namespace user space has to find out whose exec
   // this is, and whether it is its business.
-  const _Bool unknown = namespace_level && former != task->pid;
-  const __u32 former_tid = unknown ? 0 : namespace_level ? tid : (__u32)former;
+  const __u32 former_tid = former == task->pid ? tid : namespace_level ? 0 : (__u32)former;
+  const _Bool unknown = !former_tid;
   if (!tid || (!unknown && !is_managed(former_tid))) return 0;
   struct tracer_slot* slot = unknown ? 0 : slot_of(former_tid);
   const __u32 control = slot ? slot->control : 0;
+  __u64 now = 0;
   if (!unknown && tid != former_tid) {  // another thread to user space, which has to say again that it watches it
     set_managed(former_tid, 0);
     const __u32 waiter = slot ? let_go(slot) : 0;
-    if (waiter) left_record(former_tid, waiter);
+    if (waiter) left_record(former_tid, waiter, &now);
     slot = new_slot(tid, 0);
     if (slot) slot->on_cpu = 1;
   }
-  struct tracer_record* record = reserve(tracer_record_exec, tid, bpf_ktime_get_ns());
+  struct tracer_record* record = reserve(tracer_record_exec, tid, clock(&now));
   if (!record) return 0;
   if (!slot && !unknown) record->flags = tracer_without_slot;
   record->other = former_tid;
@@ -378,8 +379,9 @@ int BPF_PROG(on_exit, struct task_struct* task) {
   const __u32 control = slot ? slot->control : 0;
   set_managed(tid, 0);
   const __u32 waiter = slot ? let_go(slot) : 0;
-  if (waiter) left_record(tid, waiter);
-  struct tracer_record* record = reserve(tracer_record_exit, tid, bpf_ktime_get_ns());
+  __u64 now = 0;
+  if (waiter) left_record(tid, waiter, &now);
+  struct tracer_record* record = reserve(tracer_record_exit, tid, clock(&now));
   if (!record) return 0;
   record->other_tgid = tgid_of(task);
   no_args(record);

@@ -169,7 +169,7 @@ class KernelWork : public ::testing::Test {
     session.emplace(std::vector<std::string>{"--observe", "bpf"}, policy);
     if (!session->failure().empty()) GTEST_SKIP() << session->failure();
     file = "/var/tmp" / std::filesystem::path(session->dir()).filename();  // on a disk
-    session->start({}, {session->pair(), "spin", "40"});  // somebody below it: else it has nothing to lend
+    below = session->start({}, {session->pair(), "spin", "40"});           // else it has nobody to lend to
     client = session->start({"--fifo", "50"}, {session->pair(), "sync", file, session->path("flag")});
     ASSERT_TRUE(eventually([&] { return session->json({"status"})["managed_processes"] >= 2; }));
   }
@@ -198,7 +198,7 @@ class KernelWork : public ::testing::Test {
 
   std::optional<Session> session;
   std::filesystem::path file;
-  pid_t client = -1;
+  pid_t client = -1, below = -1;
 };
 
 // … lends nothing, …
@@ -218,6 +218,9 @@ TEST_F(KernelWork, IsLentForWhereThePolicySaysSo) {
   const auto managed = kernel_threads();
   EXPECT_FALSE(managed.empty()) << session->ctl({"ps"}).out;
   end();
+  session->kill(below, SIGKILL);
+  EXPECT_TRUE(eventually([&] { return session->json({"status"})["managed_processes"] == 0; }))
+      << "who works for nobody is let go";
   EXPECT_EQ(session->stop(SIGINT), 0);
   for (const pid_t thread : managed) EXPECT_EQ(kernel_attr(thread).policy, "other") << thread;
 }

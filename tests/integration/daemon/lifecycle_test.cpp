@@ -3,7 +3,6 @@
 #include <sys/syscall.h>
 
 #include <csignal>
-#include <filesystem>
 #include <fstream>
 
 #include "session.h"

@@ -11,6 +11,7 @@ using test::Role;
 
 using BpfCpuTime = test::BpfTest;
 
+// As its own clock says.
 TEST_F(BpfCpuTime, OfABurstThatIsOver) {
   const Pipe told;
   Role role([&](Role& me) {
@@ -48,7 +49,6 @@ TEST_F(BpfCpuTime, OfABurstThatIsOver) {
 }
 
 TEST_F(BpfCpuTime, OfOneThatHasNeverLeftItsCpu) {
-  const Pipe told;
   Role role([&](Role& me) {
     me.answer();
     const volatile bool forever = true;  // a compiler may leave out a loop that does nothing

@@ -85,7 +85,6 @@ TEST_F(Bpf, AnUnwatchedThreadHasATrueSlotAndNoRecord) {
   EXPECT_TRUE(all().empty());
 }
 
-// As its own clock says.
 TEST_F(Bpf, PreemptionIsNoBlock) {
   const auto spin = [](Role&) {
     test::pin_to_first_cpu();
@@ -302,7 +301,9 @@ TEST_F(Bpf, WhatIsGoneIsNotManaged) {
 
 // All of this in a pid namespace: ids are those of the namespace. (A thread that takes its process's id by an exec
 // cannot be followed there.)
-TEST(BpfPidNamespace, TheSameIsSeenThere) {
+using BpfPidNamespace = test::BpfTest;  // skips where BPF is not to be had
+
+TEST_F(BpfPidNamespace, TheSameIsSeenThere) {
   const auto command = test::in_pid_namespace({std::filesystem::read_symlink("/proc/self/exe"),
                                                "--gtest_filter=Bpf.*-*ExecByAnotherThread*", "--gtest_brief=1"});
   std::vector<const char*> words;
