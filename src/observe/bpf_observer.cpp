@@ -158,6 +158,7 @@ void BpfObserver::ready(std::uint64_t /*key*/, bool /*hung_up*/) { ++wakeups_; }
 std::optional<Time> BpfObserver::deadline() const { return fresh_.empty() ? std::nullopt : std::optional(Time{}); }
 
 void BpfObserver::drain(Time now, std::vector<Event>& out) {
+  tracer_->tell_time(now);
   report_new(now, out);
   std::array<sys::BpfRecord, 64> records;
   for (std::size_t total = 0; total < records_a_drain;) {

@@ -59,8 +59,8 @@ struct ThreadSlot {
   bool compat = false;      // call and arguments are of the 32-bit table
   std::uint16_t sleep = 0;  // the kernel's bits: 1 interruptible, 2 uninterruptible, 4 stopped, 8 traced
   bool doubtful = false;    // a wake may have been under way already: procfs knows
-  Time blocked_at;
-  Duration cpu{};  // CPU time in all, when it last left its CPU
+  Time blocked_at;  // exact where a record came of it; else as of the tell_time() before, and later than its last wait
+  Duration cpu{};   // CPU time in all, when it last left its CPU
   // The last wake, which may be older than the last wait.
   Waker waker;
   Time woken_at;            // of the last wake that gave a record
@@ -137,6 +137,8 @@ class BpfTracer {
   // that are not urgent wait for the next read(): read at your own pace.
   [[nodiscard]] int fd() const;
   std::size_t read(BpfRecord* out, std::size_t most);
+  // What the clock says: waits that give no record are said to have begun at the last such moment.
+  void tell_time(Time now);
   // While on, no record wakes the reader. After `off` read before you wait; what was being written at that moment may
   // lie there until the next record.
   void nap(bool on);

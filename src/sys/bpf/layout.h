@@ -56,7 +56,7 @@ struct tracer_slot {
   tracer_u32 block_seq;
   tracer_s32 call;  // -1: in no system call (a page fault, a kernel's own work on return)
   tracer_u64 args[6];
-  tracer_u64 blocked_at;
+  tracer_u64 blocked_at;  // exact where it was told; else when the reader looked at the clock last, or a little later
 
   tracer_u32 tid;  // 0: free
   tracer_u32 control;

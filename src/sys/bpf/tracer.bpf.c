@@ -31,8 +31,9 @@ enum {
 volatile const __u64 wake_at_bytes = 0;  // wake the reader when the ring holds this much
 __u64 regs_offset;                       // of a thread's saved registers in its stack, once it is known
 
-__u64 lost;  // records for which the ring had no place
-__u32 naps;  // the reader comes by itself, and need not be woken
+__u64 lost;    // records for which the ring had no place
+__u32 naps;    // the reader comes by itself, and need not be woken
+__u64 recent;  // what the reader saw on the clock last
 
 struct {
   __uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -122,7 +123,7 @@ static __always_inline void no_longer_silent(struct tracer_slot* slot, __u32 tid
   if (provider) __sync_val_compare_and_swap(&provider->awaited_by, tid, 0);
 }
 
-// One look at the clock for each event: it takes most of the time.
+// One look at the clock for each event that is told: it takes most of the time.
 static __always_inline __u64 clock(__u64* now) {
   if (!*now) *now = bpf_ktime_get_ns();
   return *now;
@@ -132,7 +133,6 @@ static __always_inline __u64 clock(__u64* now) {
 static __always_inline void block(struct tracer_slot* slot, struct task_struct* task, __u32 tid, __u32 next, _Bool told,
                                   __u64* now) {
   begin_write(&slot->block_seq);
-  slot->blocked_at = clock(now);
   slot->sleep = task->__state & task_report_bits;
   struct pt_regs* regs = regs_of(task);
   if (!has_calls(task)) {
@@ -160,9 +160,16 @@ static __always_inline void block(struct tracer_slot* slot, struct task_struct* 
   }
   const _Bool silent = !told && needs_nobody(slot, tid, next);
   slot->silent = silent;
-  // A waker on another CPU may act on `blocked` at once: the place in the ring before its.
   const _Bool was_watched = *(volatile __u32*)&slot->control & tracer_watched;
-  struct tracer_record* record = was_watched && !silent ? reserve(tracer_record_blocked, tid, *now) : 0;
+  struct tracer_record* record = 0;
+  if (was_watched && !silent) {
+    slot->blocked_at = clock(now);
+    // A waker on another CPU may act on `blocked` at once: the place in the ring before its.
+    record = reserve(tracer_record_blocked, tid, *now);
+  } else {
+    const __u64 about = *(volatile __u64*)&recent;
+    slot->blocked_at = about > slot->blocked_at ? about : slot->blocked_at + 1;  // still tells one wait from the next
+  }
   // A full barrier too: user space sets `watched` and then reads the slot, so either it sees this block or we its bit.
   const __u32 before = __sync_lock_test_and_set(&slot->phase, tracer_blocked);
   const _Bool over = before == tracer_woken && wake_under_way(task);
@@ -172,7 +179,7 @@ static __always_inline void block(struct tracer_slot* slot, struct task_struct* 
   if (over && silent) no_longer_silent(slot, tid);
   const __u32 control = *(volatile __u32*)&slot->control;
   if (!was_watched && !silent && !over && (control & tracer_watched))
-    record = reserve(tracer_record_blocked, tid, *now);
+    record = reserve(tracer_record_blocked, tid, slot->blocked_at);
   if (!record) return;
   if (over) {
     bpf_ringbuf_discard(record, BPF_RB_NO_WAKEUP);
