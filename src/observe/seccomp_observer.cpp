@@ -6,11 +6,14 @@
 #include <array>
 #include <span>
 
+#include "observe/syscall_table.h"
+
 namespace swapd::observe {
 
 namespace {
 
 constexpr std::size_t recent_accesses = 64;
+constexpr std::size_t most_looked_at = 16;
 constexpr std::size_t calls_a_drain = 4096;  // of one receiver: the engine's turn stays bounded
 
 ThreadWatch::Settings probe(ThreadWatch::Settings settings, bool tracepoints, std::vector<std::string>& missing) {
@@ -22,6 +25,22 @@ ThreadWatch::Settings probe(ThreadWatch::Settings settings, bool tracepoints, st
     missing.push_back("perf context-switch records: " + opened.error().text() + "; threads are polled instead");
   }
   return settings;
+}
+
+// One look serves both: they name the same resources, whatever is in the buffers.
+bool same_act(const CallSite& a, const CallSite& b) {
+  if (a.tid != b.tid || a.tgid != b.tgid || a.nr != b.nr) return false;
+  const CallEntry& entry = call_entry(a.nr);
+  switch (entry.kind) {
+    case CallKind::transfer:
+      return entry.addr_arg == 0 ? a.args.at(entry.fd_arg) == b.args.at(entry.fd_arg) : a.args == b.args;
+    case CallKind::sysv_msg:
+    case CallKind::sysv_sem:
+    case CallKind::posix_mq:
+      return a.args[0] == b.args[0];
+    default:
+      return a.args == b.args;
+  }
 }
 
 }  // namespace
@@ -143,8 +162,17 @@ void SeccompObserver::report_new(Time now, std::vector<Event>& out) {
   report_sends(first, out);
 }
 
+// Calls that tell the same are looked at once a drain: all of it is as of now.
+const observe::Access& SeccompObserver::access_of(const CallSite& site) {
+  const auto found = std::ranges::find_if(looked_at_, [&](const auto& l) { return same_act(l.first, site); });
+  if (found != looked_at_.end()) return found->second;
+  if (looked_at_.size() == most_looked_at) looked_at_.pop_front();
+  return looked_at_.emplace_back(site, resolver_.access(site)).second;
+}
+
 void SeccompObserver::drain_calls(std::vector<Event>& out) {
   std::array<RawCall, 64> calls;
+  looked_at_.clear();
   for (const auto& receiver : receivers_) {
     for (std::size_t total = 0; total < calls_a_drain;) {
       const std::size_t n = receiver->drain(calls.data(), calls.size());
@@ -152,7 +180,7 @@ void SeccompObserver::drain_calls(std::vector<Event>& out) {
         const auto member = hooks_.identify(call.tid);
         if (!member) continue;
         const CallSite site{.tid = call.tid, .tgid = member->tgid, .nr = call.nr, .args = call.args};
-        const observe::Access access = resolver_.access(site);
+        const observe::Access& access = access_of(site);
         report(member->id, call.time, access, out);
         if (!access.complete) hooks_.ask_access({.thread = member->id, .time = call.time, .site = site});
       }

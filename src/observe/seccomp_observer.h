@@ -64,6 +64,7 @@ class SeccompObserver final : public Observer {
     Time time{};
   };
 
+  const observe::Access& access_of(const CallSite& site);
   void drain_calls(std::vector<Event>& out);
   void report(ThreadId thread, Time time, const observe::Access& access, std::vector<Event>& out);
   void drain_signals(std::vector<Event>& out);
@@ -92,7 +93,8 @@ class SeccompObserver final : public Observer {
   std::unordered_map<pid_t, LastWaker> last_waker_;         // by woken tid
   std::unordered_map<ThreadId, Time> wait_start_;
   std::unordered_map<ThreadId, std::vector<Resource>> awaited_;
-  std::deque<Access> recent_;  // bounded
+  std::deque<Access> recent_;                                   // bounded
+  std::deque<std::pair<CallSite, observe::Access>> looked_at_;  // in this drain; bounded
 };
 
 }  // namespace swapd::observe
