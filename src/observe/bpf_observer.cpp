@@ -176,7 +176,9 @@ void BpfObserver::report_new(Time now, std::vector<Event>& out) {
   for (Watched* w : fresh) {
     w->fresh = false;
     read_slot(*w, now, out);
-    if (!w->wait.blocked) out.emplace_back(Woken{.time = now, .thread = w->wait.member.id, .unrelated = true});
+    if (w->wait.blocked) continue;
+    w->told = std::max(now, w->told);
+    out.emplace_back(Woken{.time = w->told, .thread = w->wait.member.id, .unrelated = true});
   }
 }
 
@@ -216,10 +218,10 @@ void BpfObserver::take(const sys::BpfRecord& record, std::vector<Event>& out) {
       Watched& w = *found->second;
       if (record.what == What::blocked) {
         // A block that fell between the watch and the look was told already.
-        if (record.time > w.wait.since && !(record.doubtful && runs(record.tid)))
+        if (record.time > w.began && !(record.doubtful && runs(record.tid)))
           block(w, record.time, record.call,
                 site_of(w.wait.member, record.call, record.args, record.compat, record.sleep), out);
-      } else if (record.blocked_at >= w.wait.since || (record.blocked_at == Time{} && record.time >= w.wait.since)) {
+      } else if (record.blocked_at >= w.began || (record.blocked_at == Time{} && record.time >= w.began)) {
         // Of an older wait it would be; one that began before the thread was managed has no beginning.
         if (record.silent) tell_past_wait(w, record.blocked_at, out);
         wake(w, record.time, &record.waker, out);
@@ -233,7 +235,7 @@ void BpfObserver::take(const sys::BpfRecord& record, std::vector<Event>& out) {
 // blocked again.
 void BpfObserver::tell_past_wait(Watched& w, Time blocked_at, std::vector<Event>& out) {
   const auto slot = tracer_->slot(w.wait.member.id.tid);
-  if (slot && slot->blocked_at == blocked_at && blocked_at > w.wait.since) block_in(w, *slot, out);
+  if (slot && slot->blocked_at == blocked_at && blocked_at > w.began) block_in(w, *slot, out);
 }
 
 // Whoever waited for it in silence, and whoever waited for those.
@@ -274,12 +276,12 @@ void BpfObserver::read_slot(Watched& w, Time now, std::vector<Event>& out) {
       break;
     case sys::ThreadSlot::Phase::running:
     case sys::ThreadSlot::Phase::woken:
-      if (w.wait.blocked) wake(w, std::max(slot->woken_at, w.wait.since), &slot->waker, out);
+      if (w.wait.blocked) wake(w, slot->woken_at, &slot->waker, out);
       break;
     case sys::ThreadSlot::Phase::blocked:
       if (slot->doubtful && runs(tid))
         wake(w, now, &slot->waker, out);
-      else if (slot->blocked_at > w.wait.since)
+      else if (slot->blocked_at > w.began)
         block_in(w, *slot, out);
       break;
   }
@@ -302,10 +304,12 @@ void BpfObserver::block_in(Watched& w, const sys::ThreadSlot& slot, std::vector<
   block(w, slot.blocked_at, slot.call, site_of(w.wait.member, slot.call, slot.args, slot.compat, slot.sleep), out);
 }
 
-void BpfObserver::block(Watched& w, Time time, std::int32_t call, const CallSite& site, std::vector<Event>& out) {
+void BpfObserver::block(Watched& w, Time began, std::int32_t call, const CallSite& site, std::vector<Event>& out) {
   w.call = call;
-  teller_.wake(w.wait, time, out);  // of the end of the last wait nothing was heard
-  teller_.block(w.wait, time, site, out);
+  w.began = began;
+  w.told = std::max(began, w.told);
+  teller_.wake(w.wait, w.told, out);  // of the end of the last wait nothing was heard
+  teller_.block(w.wait, w.told, site, out);
   if (w.sender) name_sent_to(w, out);
   if (w.wait.awaited.empty() && site.nr >= 0 && w.kernel_thread.valid() && w.kernel_call == site.nr) {
     // As far as can be told: the same call was ended by this one the last time.
@@ -344,7 +348,8 @@ void BpfObserver::wake(Watched& w, Time time, const sys::Waker* waker, std::vect
   if (!w.wait.blocked) return;
   if (waker->kernel_thread && waker->tid != 0) note_kernel_thread(w, waker->tid);
   w.ended = {.distinct = distinct(w.wait), .call = w.call, .arg = w.wait.site.args[0]};
-  teller_.wake(w.wait, time, out);
+  w.told = std::max(time, w.told);
+  teller_.wake(w.wait, w.told, out);
   credit(w, *waker, std::get<Woken>(out.back()));
 }
 

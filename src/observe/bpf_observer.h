@@ -69,6 +69,8 @@ class BpfObserver final : public Observer {
     WaitState wait;
     bool sender = false;
     bool fresh = true;       // its slot has not been read yet
+    Time began{};            // of the last wait, as the kernel's program says: tells it from others
+    Time told{};             // the newest event of it: the next is not older, whenever its wait is said to have begun
     std::int32_t call = -1;  // of the last wait, as the kernel numbers it
     // The last wait that has ended: can it be told from others by its call and first argument, and which are they?
     struct Ended {
@@ -94,7 +96,7 @@ class BpfObserver final : public Observer {
   void read_procfs(Watched& w, Time now, std::vector<Event>& out);
   void tell_past_wait(Watched& w, Time blocked_at, std::vector<Event>& out);
   void block_in(Watched& w, const sys::ThreadSlot& slot, std::vector<Event>& out);
-  void block(Watched& w, Time time, std::int32_t call, const CallSite& site, std::vector<Event>& out);
+  void block(Watched& w, Time began, std::int32_t call, const CallSite& site, std::vector<Event>& out);
   void wake(Watched& w, Time time, const sys::Waker* waker, std::vector<Event>& out);
   void note_kernel_thread(Watched& w, pid_t tid) const;
   void credit(Watched& w, const sys::Waker& waker, Woken& woken);

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <linux/futex.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -16,6 +17,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <map>
@@ -321,6 +323,57 @@ TEST_F(Credit, AFutexsWakerBecomesItsProvider) {
   ASSERT_TRUE(wakes(w));
   EXPECT_EQ(confidences(futex)[p.tid], before + 1);
   ::munmap(word, 4096);
+}
+
+// A wait that was not told is known to a tick when it began; who hears of it later still hears in the right order.
+TEST_F(Credit, AWaitThatWasSilentIsToldAfterTheEndOfTheOneBefore) {
+  struct Shared {
+    std::atomic<int> asked, taken;
+  };
+  void* memory = ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  auto* shared = new (memory) Shared{};
+  const Pipe pipe;
+  const Actor waiter([&] {
+    for (;;) {
+      pipe.take();
+      ++shared->taken;
+    }
+  });
+  const Actor provider([&] {  // keeps its CPU
+    for (int given = 0;;)
+      for (; given < shared->asked; ++given) pipe.put();
+  });
+  const ThreadId w = join(waiter), p = join(provider);
+  const auto rests = [&](int taken) {
+    return until(w, [&] { return shared->taken == taken && procfs_.stat(w.tid)->state == 'S'; });
+  };
+  observer_->watch({w, w.tid}, true);
+  waiter.go();
+  provider.go();
+  ASSERT_TRUE(waits_for(w, pipe.writers()));
+  shared->asked = 1;
+  ASSERT_TRUE(wakes(w));
+  ASSERT_TRUE(rests(1));
+  observer_->expect(w, p);
+  // The provider may lose its CPU for a while: then the wait is told.
+  bool silent = false;
+  for (int round = 2; round < 200 && !silent; ++round) {
+    shared->asked = round;
+    while (shared->taken < round || procfs_.stat(w.tid)->state != 'S') ::sched_yield();
+    silent = observer_->waits_silently(w);
+    std::vector<Event> events;
+    observer_->drain(std::chrono::steady_clock::now(), events);
+    observer_->look(w, std::chrono::steady_clock::now(), events);
+    Time last{};
+    for (const Event& event : events) {
+      const Time time = std::visit([](const auto& e) { return e.time; }, event);
+      EXPECT_GE(time, last) << "round " << round << ", event " << event.index();
+      last = std::max(last, time);
+    }
+  }
+  EXPECT_TRUE(silent);
+  ::munmap(memory, sizeof(Shared));
 }
 
 }  // namespace
