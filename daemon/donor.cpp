@@ -123,6 +123,18 @@ void Donor::remember_depths() {
   }
 }
 
+// The deeper ones of a chain have delivered, and their requester is not at its end yet: where it keeps coming back, the
+// next request finds the whole way open.
+void Donor::linger_on_the_way_back() {
+  for (const decide::Donation& donation : current_) {
+    const auto deepest = deepest_.find(donation.requester);
+    if (deepest == deepest_.end() || deepest->second.path.size() <= donation.path.size()) continue;
+    if (donation.refusal != decide::Refusal::none || deepest->second.refusal != decide::Refusal::none) continue;
+    if (lingering_.contains(donation.requester) || !may_linger(donation)) continue;
+    lingering_[donation.requester] = {.donation = deepest->second};
+  }
+}
+
 bool Donor::needs_calls_at_once(Time now) {
   std::erase_if(sysv_waits_, [&](const NewWait& wait) {
     const auto view = model_.thread(wait.requester);
@@ -214,6 +226,7 @@ void Donor::reconcile(Time now) {
   }
   for (const ThreadId requester : ended) end_linger(requester);
   remember_depths();
+  linger_on_the_way_back();
   arm_lingers(now);
   arm_quanta(now);
   trace_candidates();
@@ -240,13 +253,13 @@ void Donor::tick(Time now) {
 
 void Donor::forget(ThreadId thread, bool exited) {
   stop_waiting(thread);
+  const auto passes = [&](const decide::Donation& d) { return std::ranges::find(d.path, thread) != d.path.end(); };
   std::vector<ThreadId> lingers{thread};
   for (const auto& [requester, lingering] : lingering_)
-    if (std::ranges::find(lingering.donation.path, thread) != lingering.donation.path.end())
-      lingers.push_back(requester);
+    if (passes(lingering.donation)) lingers.push_back(requester);
   for (const ThreadId requester : lingers) end_linger(requester);
+  std::erase_if(deepest_, [&](const auto& d) { return d.first == thread || passes(d.second); });
   std::erase_if(current_, [&](const auto& d) { return d.requester == thread; });
-  deepest_.erase(thread);
   recent_.erase(thread);
   drop_timers(thread);
   watched_.erase(thread);

@@ -119,6 +119,8 @@ class Donor {
   void explore(ThreadId requester, Time now);
   void look_again(Time now);
   void remember_depths();
+  void linger_on_the_way_back();
+  [[nodiscard]] bool may_linger(const decide::Donation& donation) const;
   [[nodiscard]] bool may_watch(ThreadId thread) const;
   void watch(ThreadId thread, bool important, Time now);
   void watch_as_other(ThreadId thread, Watch& watch);

@@ -27,8 +27,7 @@ void Donor::stop_waiting(ThreadId requester) {
 }
 
 // The wait is over: the donation ends, or lingers where the requester keeps coming back to the same resource, so that a
-// chain of short waits is one donation (DESIGN.md section 6). A requester that is lower than what it lends must not be
-// kept waiting by it.
+// chain of short waits is one donation (DESIGN.md section 6).
 void Donor::wait_ended(ThreadId requester) {
   stop_waiting(requester);
   const auto found = deepest_.find(requester);
@@ -36,15 +35,24 @@ void Donor::wait_ended(ThreadId requester) {
   const decide::Donation donation = std::move(found->second);
   deepest_.erase(found);
   if (donation.refusal != decide::Refusal::none) return;
+  const bool lingers = may_linger(donation);
   RecentWaits& recent = recent_[requester];
-  const bool again = std::ranges::find(recent.resources, donation.resource) != recent.resources.end();
-  if (!again) recent.resources.at(recent.next++ % recent.resources.size()) = donation.resource;
-  const MemberThread* member = members_.thread(requester);
-  if (!again || member == nullptr || settings_.rules.linger <= Duration::zero()) return;
-  if (rank(member->base) < rank(donation.attr)) return;
+  if (std::ranges::find(recent.resources, donation.resource) == recent.resources.end())
+    recent.resources.at(recent.next++ % recent.resources.size()) = donation.resource;
+  if (!lingers) return;
   end_linger(requester);
   lingering_[requester] = {.donation =
                                donation};  // its timer is armed if the batch does not bring the next wait already
+}
+
+// A requester that is lower than what it lends must not be kept waiting by it.
+bool Donor::may_linger(const decide::Donation& donation) const {
+  const auto recent = recent_.find(donation.requester);
+  if (recent == recent_.end() || settings_.rules.linger <= Duration::zero()) return false;
+  const auto& resources = recent->second.resources;
+  const MemberThread* member = members_.thread(donation.requester);
+  return std::ranges::find(resources, donation.resource) != resources.end() && member != nullptr &&
+         rank(member->base) >= rank(donation.attr);
 }
 
 void Donor::arm_lingers(Time now) {
@@ -201,6 +209,7 @@ void Donor::linger_over(ThreadId requester, Time now) {
   const auto timer = timers_.find(found->second.timer);
   if (timer == timers_.end() || !observer_.waits_silently(requester)) {
     end_linger(requester);
+    deepest_.erase(requester);  // in a wait that goes on, the way is as long as it is now
     return;
   }
   arm(timer->second, settings_.linger_wall, now);
