@@ -97,6 +97,7 @@ class TempDir {
   TempDir(TempDir&& other) noexcept;
   TempDir& operator=(TempDir&&) = delete;
   TempDir(const TempDir&) = delete;
+  TempDir& operator=(const TempDir&) = delete;
   ~TempDir();
   [[nodiscard]] const std::string& path() const { return path_; }
 

@@ -269,7 +269,8 @@ Result<Duration> BpfTracer::cpu_time(pid_t tid, Time now) const {
   const tracer_slot* shared = manages(tid) ? impl_->find(tid) : nullptr;
   if (shared == nullptr) return Error(ESRCH, "reading a thread's CPU time");
   const auto* slot = static_cast<const volatile tracer_slot*>(shared);
-  std::uint64_t since, before;
+  std::uint64_t since = 0;
+  std::uint64_t before = 0;
   do {
     since = slot->on_since;
     before = slot->cpu_ns;

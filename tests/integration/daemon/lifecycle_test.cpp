@@ -60,8 +60,10 @@ TEST_P(Lifecycle, an_exec_by_another_thread_is_followed) {
 // The thread has another number by the time that anybody can look at it.
 TEST_P(Lifecycle, an_exec_by_a_thread_just_made_is_followed) {
   session->raise("go");
+  constexpr int count = 20;
   std::vector<pid_t> programs;
-  for (int i = 0; i < 20; ++i)
+  programs.reserve(count);
+  for (int i = 0; i < count; ++i)
     programs.push_back(session->start({}, {session->pair(), "thread-exec", session->path("go"), session->pair(),
                                            "hold-threads", "1", session->path("flag")}));
   EXPECT_TRUE(eventually([&] {

@@ -28,7 +28,7 @@
 namespace swapd::observe {
 namespace {
 
-constexpr std::uint16_t K = 20;
+constexpr std::uint16_t base_confidence = 20;  // the paper's K
 
 struct Pipe {
   Pipe() {
@@ -171,7 +171,8 @@ TEST_F(Credit, GoesToTheOneThatWroteAndNotToTheOther) {
   ASSERT_TRUE(wakes(w));
   EXPECT_EQ(woken_.by, p);
   EXPECT_EQ(woken_.through, pipe.writers());
-  EXPECT_EQ(confidences(pipe.writers()), (std::map<pid_t, int>{{p.tid, K + 1}, {o.tid, K}}));
+  EXPECT_EQ(confidences(pipe.writers()),
+            (std::map<pid_t, int>{{p.tid, base_confidence + 1}, {o.tid, base_confidence}}));
 }
 
 TEST_F(Credit, ATimeoutGivesNone) {
@@ -187,7 +188,7 @@ TEST_F(Credit, ATimeoutGivesNone) {
   ASSERT_TRUE(waits_for(w, pipe.writers()));
   ASSERT_TRUE(wakes(w));
   EXPECT_TRUE(woken_.unrelated);
-  EXPECT_EQ(confidences(pipe.writers()), (std::map<pid_t, int>{{p.tid, K}, {o.tid, K}}));
+  EXPECT_EQ(confidences(pipe.writers()), (std::map<pid_t, int>{{p.tid, base_confidence}, {o.tid, base_confidence}}));
 }
 
 TEST_F(Credit, ASignalFromOutsideGivesNone) {
@@ -201,7 +202,7 @@ TEST_F(Credit, ASignalFromOutsideGivesNone) {
   ::kill(waiter.pid(), SIGUSR1);
   ASSERT_TRUE(wakes(w));
   EXPECT_TRUE(woken_.unrelated);
-  EXPECT_EQ(confidences(pipe.writers()), (std::map<pid_t, int>{{p.tid, K}}));
+  EXPECT_EQ(confidences(pipe.writers()), (std::map<pid_t, int>{{p.tid, base_confidence}}));
 }
 
 // Even from the very provider: it has interrupted the wait, not ended it.
@@ -216,7 +217,7 @@ TEST_F(Credit, ASignalFromTheProviderGivesNone) {
   writer.go();
   ASSERT_TRUE(wakes(w));
   EXPECT_TRUE(woken_.unrelated);
-  EXPECT_EQ(confidences(pipe.writers()), (std::map<pid_t, int>{{p.tid, K}}));
+  EXPECT_EQ(confidences(pipe.writers()), (std::map<pid_t, int>{{p.tid, base_confidence}}));
 }
 
 TEST_F(Credit, ASignalThatWasWaitedForNamesItsSender) {
@@ -234,7 +235,7 @@ TEST_F(Credit, ASignalThatWasWaitedForNamesItsSender) {
   sender.go();
   ASSERT_TRUE(wakes(w));
   EXPECT_EQ(woken_.by, s);
-  EXPECT_EQ(confidences(signal), (std::map<pid_t, int>{{s.tid, K + 1}}));
+  EXPECT_EQ(confidences(signal), (std::map<pid_t, int>{{s.tid, base_confidence + 1}}));
 }
 
 TEST_F(Credit, ADisksCompletionGivesNone) {
@@ -260,7 +261,7 @@ TEST_F(Credit, ADisksCompletionGivesNone) {
   waiter.go();
   ASSERT_TRUE(waits_for(w, pipe.writers()));  // all the reads are over
   EXPECT_GT(wakes_, 0);
-  EXPECT_EQ(confidences(pipe.writers()), (std::map<pid_t, int>{{p.tid, K}}));
+  EXPECT_EQ(confidences(pipe.writers()), (std::map<pid_t, int>{{p.tid, base_confidence}}));
   EXPECT_EQ(model_.counts().providers, 1U);
 }
 

@@ -308,6 +308,7 @@ TEST_F(BpfPidNamespace, TheSameIsSeenThere) {
   const auto command = test::in_pid_namespace({std::filesystem::read_symlink("/proc/self/exe"),
                                                "--gtest_filter=Bpf.*-*ExecByAnotherThread*", "--gtest_brief=1"});
   std::vector<const char*> words;
+  words.reserve(command.size() + 1);
   for (const std::string& word : command) words.push_back(word.c_str());
   words.push_back(nullptr);
   const Pipe said;
