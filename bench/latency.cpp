@@ -69,9 +69,7 @@ Result<Measured> once(const Context& context, const Setup& setup) {
   }
   first.reset();
   second.reset();
-  team.shared().provider_own = setup.under == "hand-set"
-                                   ? by_hand(context.options.client)
-                                   : SchedAttr{.nice = static_cast<std::int8_t>(context.options.server_nice)};
+  team.shared().provider_own = team.own_attr(server);
   auto watch = Watch::open(team.pid_of(0), team.pid_of(1));
   if (!watch) return watch.error();
   if (const auto begun = team.begin(); !begun) return begun.error();

@@ -32,6 +32,12 @@ Result<std::unique_ptr<Team>> Team::make(const Context& context, const Setup& se
   return team;
 }
 
+SchedAttr Team::own_attr(const RoleSpec& spec) const {
+  if (spec.important) return context_.options.client;
+  if (by_hand_too(spec)) return by_hand(context_.options.client);
+  return {.nice = static_cast<std::int8_t>(spec.role.role == "server" ? context_.options.server_nice : 0)};
+}
+
 Status Team::add(const RoleSpec& spec) {
   const Options& options = context_.options;
   auto channel = make_channel();
@@ -51,11 +57,8 @@ Status Team::add(const RoleSpec& spec) {
   spawn.inherit.insert(spawn.inherit.end(), {role.control_fd, role.gate_fd, role.shared_fd});
   spawn.cpus = context_.cpus;
   spawn.own_session = options.split;
-  const bool hand = setup_.under == "hand-set" && !spec.no_donation;
-  SchedAttr attr;
-  if (spec.important) attr = options.client;
-  if (!spec.important && hand) attr = by_hand(options.client);
-  if (role.role == "server" && !hand) attr.nice = static_cast<std::int8_t>(options.server_nice);
+  const bool hand = by_hand_too(spec);
+  SchedAttr attr = own_attr(spec);
   if (hand) {
     role.child_attr = text(by_hand(options.client));
     role.child_by_hand = true;

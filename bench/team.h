@@ -63,6 +63,8 @@ class Team {
   ~Team() { end_all(hogs_); }
   [[nodiscard]] static Result<std::unique_ptr<Team>> make(const Context& context, const Setup& setup);
   [[nodiscard]] Status add(const RoleSpec& spec);
+  // What it starts with, and has again when nothing is lent to it.
+  [[nodiscard]] SchedAttr own_attr(const RoleSpec& spec) const;
   // Waits for "ready" of all, starts the hogs, opens the gate.
   [[nodiscard]] Status begin();
   // Waits for one line of role `index` (in the order of add). Any role's failure or end is an error.
@@ -91,6 +93,7 @@ class Team {
       : context_(context), setup_(setup), dir_(std::move(dir)) {}
   [[nodiscard]] Error failure_of(Member& member) const;
   [[nodiscard]] Status stop();
+  [[nodiscard]] bool by_hand_too(const RoleSpec& spec) const { return setup_.under == "hand-set" && !spec.no_donation; }
 
   const Context& context_;
   Setup setup_;

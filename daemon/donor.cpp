@@ -8,10 +8,6 @@ namespace {
 
 constexpr auto newly_waiting = std::chrono::seconds(1);
 
-bool is_sysv(const Resource& resource) {
-  return resource.kind == ResourceKind::sysv_sem || resource.kind == ResourceKind::sysv_msg;
-}
-
 bool same_wait(const decide::Donation& a, const decide::Donation& b) {
   return a.requester == b.requester && a.resource == b.resource && a.path.front() == b.path.front();
 }
@@ -106,7 +102,7 @@ void Donor::begin_wait(ThreadId requester) {
   active_.insert(requester);
   const auto view = model_.thread(requester);
   if (!view) return;
-  if (std::ranges::any_of(view->awaited, is_sysv)) sysv_waits_.push_back({requester, view->since});
+  if (std::ranges::any_of(view->awaited, is_sysv, &Resource::kind)) sysv_waits_.push_back({requester, view->since});
 }
 
 // Whoever waits for what has changed must be decided anew.
@@ -141,7 +137,7 @@ bool Donor::needs_calls_at_once(Time now) {
     return !view || view->since != wait.since || !waiting_.contains(wait.requester) || now - wait.since > newly_waiting;
   });
   return std::ranges::any_of(sysv_waits_, [&](const NewWait& wait) {
-    return std::ranges::any_of(model_.unprovided(wait.requester), is_sysv);
+    return std::ranges::any_of(model_.unprovided(wait.requester), is_sysv, &Resource::kind);
   });
 }
 

@@ -123,9 +123,9 @@ void Donor::arm(Timer& timer, Duration wall, Time now) {
 }
 
 void Donor::disarm(Timer& timer) {
-  timer.on = false;
+  if (!std::exchange(timer.on, false)) return;
   if (timer.perf) timer.perf->disarm();
-  if (timer.use == Timer::Use::quantum && std::ranges::none_of(timers_, [&](const auto& t) {
+  if (timer.use == Timer::Use::quantum && observer_.counts_cpu() && std::ranges::none_of(timers_, [&](const auto& t) {
         return t.second.thread == timer.thread && t.second.use == Timer::Use::quantum && t.second.on;
       }))
     observer_.time_exactly(timer.thread, false);

@@ -22,10 +22,6 @@ constexpr auto longest_pause = std::chrono::seconds(5);        // … and at mos
 constexpr int overdue = 4;                                     // times that pause, where the worker has no rest
 constexpr auto stays_urgent = std::chrono::milliseconds(600);  // more than a round
 
-bool is_lock(const Resource& resource) {
-  return resource.kind == ResourceKind::flock || resource.kind == ResourceKind::record_lock;
-}
-
 }  // namespace
 
 // Where one thread alone can end a wait, and does, nothing is to be learnt from the next one, nor to be done as long as
@@ -261,12 +257,13 @@ void Donor::ask_for_providers(ThreadId requester, Time now, Ask why) {
     }
     std::vector<Resource> due;
     for (const Resource& resource : view->awaited) {
-      if (why == Ask::now && !is_lock(resource) && std::ranges::find(unprovided, resource) == unprovided.end())
+      if (why == Ask::now && !is_lock(resource.kind) && std::ranges::find(unprovided, resource) == unprovided.end())
         continue;
       const auto scanned = scanned_.find(resource);
       const Duration fresh = why == Ask::now ? pause : settings_.rescan;
       if (scanned != scanned_.end() && scanned->second >= view->since && now - scanned->second < fresh) continue;
-      if (scanned != scanned_.end() && !is_lock(resource) && now - scanned->second < settings_.rescan / 10) continue;
+      if (scanned != scanned_.end() && !is_lock(resource.kind) && now - scanned->second < settings_.rescan / 10)
+        continue;
       scanned_[resource] = now;
       due.push_back(resource);
     }
@@ -287,7 +284,7 @@ void Donor::look_for_another(ThreadId provider) {
 // Locks change hands without a call that is seen: who holds them is asked anew at each wait and while it lasts. Of
 // others less is to be expected the longer they have lasted.
 Duration Donor::pause_before_asking(const model::ThreadView& waiter, Time now) const {
-  if (std::ranges::any_of(waiter.awaited, is_lock)) return settings_.rescan;
+  if (std::ranges::any_of(waiter.awaited, is_lock, &Resource::kind)) return settings_.rescan;
   return std::max(settings_.rescan, std::min<Duration>((now - waiter.since) / age_parts, longest_pause));
 }
 

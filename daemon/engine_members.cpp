@@ -97,9 +97,8 @@ void Engine::exited(pid_t tid, Time now) {
   const MemberThread* member = members_.thread(tid);
   if (member == nullptr) return;
   const ThreadId id = member->id;
-  const MemberProcess& process = *members_.process(member->tgid);
   std::optional<MemberProcess> ends;
-  if (process.threads.size() == 1) ends = process;
+  if (const MemberProcess* process = members_.process(member->tgid); process->threads.size() == 1) ends = *process;
   take(Exited{.time = now, .thread = id});
   donor_->forget(id, true);
   members_.remove_thread(tid);

@@ -35,6 +35,14 @@ struct Resource {
   auto operator<=>(const Resource&) const = default;
 };
 
+// Locks of files: they change hands without a call that is seen.
+[[nodiscard]] constexpr bool is_lock(ResourceKind kind) {
+  return kind == ResourceKind::flock || kind == ResourceKind::record_lock;
+}
+[[nodiscard]] constexpr bool is_sysv(ResourceKind kind) {
+  return kind == ResourceKind::sysv_msg || kind == ResourceKind::sysv_sem;
+}
+
 // "socket", "pipe", "sysv-msg" … : hyphenated, as in the JSON contract and in policies.
 [[nodiscard]] std::string_view name(ResourceKind kind);
 // "socket:123", "pipe:77:r", "flock:fe:00:123:exclusive" (dev as major:minor in hex, as /proc/locks has it).

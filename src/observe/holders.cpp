@@ -103,8 +103,7 @@ std::optional<Found> Holders::find(const Waiter& waiter, const Resource& resourc
     default:
       break;
   }
-  const bool lock = resource.kind == ResourceKind::flock || resource.kind == ResourceKind::record_lock;
-  const Evidence evidence = lock ? Evidence::owner : Evidence::holder;
+  const Evidence evidence = is_lock(resource.kind) ? Evidence::owner : Evidence::holder;
   if (resource.kind == ResourceKind::socket && only_own_endpoint(waiter, resource))
     return with_threads(waiter, resource, evidence, {}, {}, asked);
   if (resource.kind == ResourceKind::record_lock) note_request(waiter, resource);

@@ -47,6 +47,9 @@ struct Access {
   bool complete = false;  // false: the worker must look
 };
 
+// Do two calls name the same resources, whatever is in their buffers? Then one access() serves both, at one moment.
+[[nodiscard]] bool same_access(const CallSite& a, const CallSite& b);
+
 // Threads that could provide a resource, found by looking.
 struct Found {
   Resource resource;

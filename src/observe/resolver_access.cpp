@@ -6,6 +6,21 @@
 
 namespace swapd::observe {
 
+bool same_access(const CallSite& a, const CallSite& b) {
+  if (a.tid != b.tid || a.tgid != b.tgid || a.nr != b.nr) return false;
+  const CallEntry& entry = call_entry(a.nr);
+  switch (entry.kind) {
+    case CallKind::transfer:
+      return entry.addr_arg == 0 ? a.args.at(entry.fd_arg) == b.args.at(entry.fd_arg) : a.args == b.args;
+    case CallKind::sysv_msg:
+    case CallKind::sysv_sem:
+    case CallKind::posix_mq:
+      return a.args[0] == b.args[0];
+    default:
+      return a.args == b.args;
+  }
+}
+
 Access Resolver::Impl::access(const CallSite& site, By by) {
   Access out{.accessed = {}, .released = {}, .complete = true};
   const CallEntry& entry = call_entry(site.nr);

@@ -6,8 +6,6 @@
 #include <array>
 #include <span>
 
-#include "observe/syscall_table.h"
-
 namespace swapd::observe {
 
 namespace {
@@ -25,22 +23,6 @@ ThreadWatch::Settings probe(ThreadWatch::Settings settings, bool tracepoints, st
     missing.push_back("perf context-switch records: " + opened.error().text() + "; threads are polled instead");
   }
   return settings;
-}
-
-// One look serves both: they name the same resources, whatever is in the buffers.
-bool same_act(const CallSite& a, const CallSite& b) {
-  if (a.tid != b.tid || a.tgid != b.tgid || a.nr != b.nr) return false;
-  const CallEntry& entry = call_entry(a.nr);
-  switch (entry.kind) {
-    case CallKind::transfer:
-      return entry.addr_arg == 0 ? a.args.at(entry.fd_arg) == b.args.at(entry.fd_arg) : a.args == b.args;
-    case CallKind::sysv_msg:
-    case CallKind::sysv_sem:
-    case CallKind::posix_mq:
-      return a.args[0] == b.args[0];
-    default:
-      return a.args == b.args;
-  }
 }
 
 }  // namespace
@@ -164,7 +146,7 @@ void SeccompObserver::report_new(Time now, std::vector<Event>& out) {
 
 // Calls that tell the same are looked at once a drain: all of it is as of now.
 const observe::Access& SeccompObserver::access_of(const CallSite& site) {
-  const auto found = std::ranges::find_if(looked_at_, [&](const auto& l) { return same_act(l.first, site); });
+  const auto found = std::ranges::find_if(looked_at_, [&](const auto& l) { return same_access(l.first, site); });
   if (found != looked_at_.end()) return found->second;
   if (looked_at_.size() == most_looked_at) looked_at_.pop_front();
   return looked_at_.emplace_back(site, resolver_.access(site)).second;

@@ -300,10 +300,12 @@ std::size_t BpfTracer::read(BpfRecord* out, std::size_t most) {
 }
 
 std::uint64_t BpfTracer::lost() const { return std::atomic_ref(impl_->loaded.programs->bss->lost).load(); }
+
 void BpfTracer::tell_time(Time now) {
   std::atomic_ref(impl_->loaded.programs->bss->recent)
       .store(static_cast<std::uint64_t>(now.time_since_epoch().count()));
 }
+
 void BpfTracer::nap(bool on) { std::atomic_ref(impl_->loaded.programs->bss->naps).store(on ? 1 : 0); }
 
 std::uint64_t BpfTracer::without_slot() const {

@@ -2,10 +2,13 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
+#include <sys/syscall.h>
 
 #include "observe/descriptor.h"
 #include "observe/futex_owner.h"
 #include "observe/lock_calls.h"
+#include "observe/resolver.h"
 
 namespace swapd::observe {
 namespace {
@@ -102,6 +105,28 @@ TEST(Ends, WhatADescriptorAloneDoesNotTell) {
        {Type::socket, Type::epoll, Type::signalfd, Type::pidfd, Type::timerfd, Type::disk, Type::other})
     EXPECT_FALSE(other_end({type, 1, 2, 3}, Direction::in));
   EXPECT_EQ(own_end({Type::socket, 1, 2, 0}, Direction::in), (Resource{ResourceKind::socket, {2}}));
+}
+
+CallSite call_of(std::int32_t nr, std::array<std::uint64_t, 6> args, pid_t tid = 7) {
+  return {.tid = tid, .tgid = 7, .nr = nr, .args = args};
+}
+
+TEST(SameAccess, WhateverIsInTheBuffers) {
+  EXPECT_TRUE(same_access(call_of(SYS_write, {3, 0x1000, 5}), call_of(SYS_write, {3, 0x2000, 9})));
+  EXPECT_TRUE(same_access(call_of(SYS_semtimedop, {1, 0x1000, 1}), call_of(SYS_semtimedop, {1, 0x2000, 2})));
+}
+
+TEST(SameAccess, AnotherObjectThreadOrCallIsAnother) {
+  EXPECT_FALSE(same_access(call_of(SYS_write, {3}), call_of(SYS_write, {4})));
+  EXPECT_FALSE(same_access(call_of(SYS_semtimedop, {1}), call_of(SYS_semtimedop, {2})));
+  EXPECT_FALSE(same_access(call_of(SYS_write, {3}), call_of(SYS_read, {3})));
+  EXPECT_FALSE(same_access(call_of(SYS_write, {3}), call_of(SYS_write, {3}, 8)));
+}
+
+TEST(SameAccess, WhatTheOtherArgumentsNameCounts) {
+  EXPECT_FALSE(same_access(call_of(SYS_flock, {3, LOCK_EX}), call_of(SYS_flock, {3, LOCK_UN})));
+  EXPECT_FALSE(same_access(call_of(SYS_sendto, {3, 0, 0, 0, 0x1000}), call_of(SYS_sendto, {3, 0, 0, 0, 0x2000})));
+  EXPECT_FALSE(same_access(call_of(SYS_sendfile, {3, 4}), call_of(SYS_sendfile, {3, 5})));
 }
 
 }  // namespace
