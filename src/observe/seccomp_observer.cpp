@@ -164,6 +164,7 @@ void SeccompObserver::drain_calls(std::vector<Event>& out) {
         const CallSite site{.tid = call.tid, .tgid = member->tgid, .nr = call.nr, .args = call.args};
         const observe::Access& access = access_of(site);
         report(member->id, call.time, access, out);
+        watch_.answered(member->id, call.time);
         if (!access.complete) hooks_.ask_access({.thread = member->id, .time = call.time, .site = site});
       }
       total += n;

@@ -38,6 +38,7 @@ void ThreadWatch::add(const Member& member) {
   if (slot) return;
   slot = std::make_unique<Watched>();
   slot->wait.member = member;
+  if (auto call = procfs_.open_syscall(member.id.tid)) slot->call = std::move(call).value();
   if (settings_.perf) {
     if (auto opened = sys::SwitchWatch::open(member.id.tid)) {
       slot->perf = std::move(opened).value();
@@ -117,6 +118,10 @@ void ThreadWatch::look(ThreadId thread, Time now, std::vector<Event>& out) {
     look(*found->second, now, false, out);
 }
 
+void ThreadWatch::answered(ThreadId thread, Time time) {
+  if (const auto found = watched_.find(thread); found != watched_.end()) found->second->answered = time;
+}
+
 void ThreadWatch::look_closely(pid_t tid, Time now, std::vector<Event>& out) {
   const auto member = hooks_.identify(tid);
   const auto found = member ? watched_.find(member->id) : watched_.end();
@@ -156,19 +161,21 @@ void ThreadWatch::read_records(Watched& w, Time now, std::vector<Event>& out) {
   const auto used = std::span(turns).first(turned);
   bool ran = std::any_of(used.begin(), used.end(), [](const sys::SwitchRecord& r) { return !r.out; });
   const bool sleeps_now = turned > 0 && used.back().out && !used.back().preempted;
-  if (slept > 0 || sleeps_now) {
+  const bool fell_asleep = slept > 0 || sleeps_now;
+  const Time last = slept > 0 ? last_sleep : used.back().time;
+  if (fell_asleep && last > w.answered) {
     ran = ran || (w.wait.blocked && last_sleep > w.wait.since);  // it fell asleep again: it has run
     if (!w.polled) hear_of_turns(w, true);                       // before the look, so that no turn falls between
-    look(w, slept > 0 ? last_sleep : used.back().time, ran, out);
+    look(w, last, ran, out);
     if (!w.wait.blocked && !w.polled) hear_of_turns(w, false);
-  } else if (ran) {
-    teller_.wake(w.wait, used.back().time, out);
+  } else if (ran || fell_asleep) {  // or what it slept in was its own notification
+    teller_.wake(w.wait, last, out);
     if (!w.polled) hear_of_turns(w, false);
   }
 }
 
 void ThreadWatch::look(Watched& w, Time now, bool ran_meanwhile, std::vector<Event>& out) {
-  const auto state = procfs_.syscall(w.wait.member.id.tid);
+  const auto state = w.call ? sys::Procfs::syscall(w.call) : procfs_.syscall(w.wait.member.id.tid);
   if (!state) return;  // gone, or not ours to read: it counts as runnable
   if (state->running) {
     if (w.wait.blocked)

@@ -46,6 +46,8 @@ class ThreadWatch {
   void drain(Time now, std::vector<Event>& out);
   void report_new(Time now, std::vector<Event>& out);
   void look(ThreadId thread, Time now, std::vector<Event>& out);
+  // A call of it was answered, which came at `time`: until then it was held, and now it has gone on.
+  void answered(ThreadId thread, Time time);
   void resolve_again(ThreadId thread);
   // Looks now, and where it is still blocked every poll period for a while: it is being woken.
   void look_closely(pid_t tid, Time now, std::vector<Event>& out);
@@ -58,6 +60,8 @@ class ThreadWatch {
     std::unique_ptr<sys::SwitchWatch> perf;   // none: always polled
     std::unique_ptr<sys::TraceWatch> blocks;  // none: `perf` is always on
     std::uint64_t key = 0;                    // of its descriptor in the owner's epoll set
+    Fd call;                                  // its /proc/TID/syscall
+    Time answered{};                          // when its last trapped call came
     bool polled = false;                      // now
     bool fresh = true;                        // not looked at yet
     Time window_start{};

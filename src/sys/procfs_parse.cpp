@@ -241,6 +241,13 @@ std::vector<std::int64_t> status_numbers(std::string_view text, std::string_view
   return out;
 }
 
+std::optional<std::uint64_t> namespace_inode(std::string_view text) {
+  Cursor in(text.substr(std::min(text.find('['), text.size())));
+  std::uint64_t inode = 0;
+  if (!in.skip("[") || !in.number(inode) || !in.skip("]")) return std::nullopt;
+  return inode;
+}
+
 std::vector<pid_t> pids(std::string_view text) {
   Cursor in(text);
   std::vector<pid_t> out;

@@ -25,6 +25,8 @@ namespace swapd::sys::parse {
 [[nodiscard]] std::optional<Procfs::Autogroup> autogroup(std::string_view text);
 // The numbers after "KEY:" in a status file.
 [[nodiscard]] std::vector<std::int64_t> status_numbers(std::string_view text, std::string_view key);
+// "ipc:[4026531839]", the text of a link in /proc/PID/ns.
+[[nodiscard]] std::optional<std::uint64_t> namespace_inode(std::string_view text);
 // Whitespace-separated decimal numbers, until something else comes.
 [[nodiscard]] std::vector<pid_t> pids(std::string_view text);
 

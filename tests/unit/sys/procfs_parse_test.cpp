@@ -193,5 +193,11 @@ TEST(ParseStatus, NumbersOfAKey) {
   EXPECT_THAT(parse::pids(""), IsEmpty());
 }
 
+TEST(NamespaceInode, IsTheNumberInTheLink) {
+  EXPECT_EQ(parse::namespace_inode("ipc:[4026531839]"), 4026531839U);
+  for (const char* odd : {"", "ipc", "ipc:[", "ipc:[]", "ipc:[12", "ipc:12]"})
+    EXPECT_EQ(parse::namespace_inode(odd), std::nullopt) << odd;
+}
+
 }  // namespace
 }  // namespace swapd::sys
