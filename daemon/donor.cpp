@@ -8,11 +8,11 @@ namespace {
 
 constexpr auto newly_waiting = std::chrono::seconds(1);
 
-bool same_wait(const decide::Donation& a, const decide::Donation& b) {
+}  // namespace
+
+bool Donor::same_wait(const decide::Donation& a, const decide::Donation& b) {
   return a.requester == b.requester && a.resource == b.resource && a.path.front() == b.path.front();
 }
-
-}  // namespace
 
 Donor::Donor(Settings settings, Members& members, model::Model& model, observe::Observer& observer,
              actuate::Actuator& actuator, Worker& worker, int epoll)
@@ -105,6 +105,12 @@ void Donor::begin_wait(ThreadId requester) {
   if (std::ranges::any_of(view->awaited, is_sysv, &Resource::kind)) sysv_waits_.push_back({requester, view->since});
 }
 
+bool Donor::waits_for(ThreadId requester, const Resource& resource) const {
+  const auto view = model_.thread(requester);
+  return view && view->state == model::RunState::blocked &&
+         std::ranges::find(view->awaited, resource) != view->awaited.end();
+}
+
 // Whoever waits for what has changed must be decided anew.
 void Donor::touch(const Event& event) {
   if (waiting_.empty()) return;
@@ -120,15 +126,21 @@ void Donor::remember_depths() {
 }
 
 // The deeper ones of a chain have delivered, and their requester is not at its end yet: where it keeps coming back, the
-// next request finds the whole way open.
+// next request finds the whole way open. So it is where all of them seem to sleep, because not all are seen as of the
+// same moment.
 void Donor::linger_on_the_way_back() {
-  for (const decide::Donation& donation : current_) {
-    const auto deepest = deepest_.find(donation.requester);
-    if (deepest == deepest_.end() || deepest->second.path.size() <= donation.path.size()) continue;
-    if (donation.refusal != decide::Refusal::none || deepest->second.refusal != decide::Refusal::none) continue;
-    if (lingering_.contains(donation.requester) || !may_linger(donation)) continue;
-    lingering_[donation.requester] = {.donation = deepest->second};
+  for (const auto& [requester, deepest] : deepest_) {
+    if (deepest.refusal != decide::Refusal::none || lingering_.contains(requester) || !may_linger(deepest)) continue;
+    const auto now = std::ranges::find(current_, requester, &decide::Donation::requester);
+    const bool shorter = now != current_.end() && now->refusal == decide::Refusal::none &&
+                         now->path.size() < deepest.path.size();
+    const bool nobody = now == current_.end() && waits_for(requester, deepest.resource);
+    if (shorter || nobody) lingering_[requester] = {.donation = deepest};
   }
+}
+
+bool Donor::chain_is_open() const {
+  return std::ranges::any_of(lingering_, [](const auto& l) { return l.second.donation.path.size() > 2; });
 }
 
 bool Donor::needs_calls_at_once(Time now) {
@@ -216,7 +228,8 @@ void Donor::reconcile(Time now) {
   }
   std::vector<ThreadId> ended;
   for (const auto& [requester, lingering] : lingering_) {
-    const bool elsewhere = waiting_.contains(requester) && !active_.contains(requester);
+    const bool elsewhere = waiting_.contains(requester) && !active_.contains(requester) &&
+                           !waits_for(requester, lingering.donation.resource);
     const bool moves = lingering.moved && !model_.unprovided(requester).empty();
     if ((elsewhere && !moves) || members_.thread(requester) == nullptr) ended.push_back(requester);
   }

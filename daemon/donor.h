@@ -60,6 +60,8 @@ class Donor {
   // What model and decider are fed with goes there, too.
   void record_to(RecordRing& ring) { records_ = &ring; }
   [[nodiscard]] std::unique_ptr<RecordRing::Opening> opening(Time now) const;
+  // All of a long chain is lent to, more of it than its requester waits for just now.
+  [[nodiscard]] bool chain_is_open() const;
   [[nodiscard]] bool watched(ThreadId thread) const { return watched_.contains(thread); }
 
   static constexpr std::uint64_t timer_keys = 1ULL << 32;  // epoll keys from here on are timers
@@ -75,7 +77,7 @@ class Donor {
     bool on = false;
     Duration period{};
     Time wall_end{};
-    // Where the observer counts: nobody uses more CPU time than there is time, so it is looked at when the rest of the
+    // Where nothing tells of its end: nobody uses more CPU time than there is time, so it is looked at when the rest of the
     // period could have been used.
     Time armed{};
     Duration start{};
@@ -87,6 +89,7 @@ class Donor {
     decide::Donation donation;
     std::uint64_t timer = 0;  // 0: not armed yet
     bool moved = false;       // the wait goes on, for something else
+    bool gave_way = false;    // what has delivered and goes on has let the others of its priority go first
   };
   struct RecentWaits {  // what a requester was last lent for; two locks taken in turn are one conversation
     std::array<Resource, 4> resources;
@@ -120,6 +123,10 @@ class Donor {
   void look_again(Time now);
   void remember_depths();
   void linger_on_the_way_back();
+  bool let_the_woken_go_first(Lingering& lingering);
+  // Two waits of the same requester, for the same thing, of the same direct provider.
+  [[nodiscard]] static bool same_wait(const decide::Donation& a, const decide::Donation& b);
+  [[nodiscard]] bool waits_for(ThreadId requester, const Resource& resource) const;
   [[nodiscard]] bool may_linger(const decide::Donation& donation) const;
   [[nodiscard]] bool may_watch(ThreadId thread) const;
   void watch(ThreadId thread, bool important, Time now);
@@ -138,6 +145,10 @@ class Donor {
   // wall: when it is over in any case, for a linger and where CPU time cannot be had.
   void arm(Timer& timer, Duration wall, Time now);
   [[nodiscard]] bool counted(const Timer& timer) const;
+  [[nodiscard]] bool looked_at(const Timer& timer) const;
+  [[nodiscard]] std::optional<Time> earliest_due() const;
+  [[nodiscard]] static bool rings(const Timer& timer);  // of itself, when its period is over
+  [[nodiscard]] std::optional<Duration> cpu_time(const Timer& timer, Time now) const;
   void disarm(Timer& timer);
   void expire(std::uint64_t key, Time now);
   [[nodiscard]] Duration used(const Timer& timer, Time now) const;

@@ -40,9 +40,13 @@ void Donor::wait_ended(ThreadId requester) {
   if (std::ranges::find(recent.resources, donation.resource) == recent.resources.end())
     recent.resources.at(recent.next++ % recent.resources.size()) = donation.resource;
   if (!lingers) return;
+  // One that has hardly begun, or was broken off, takes nothing from the way that the last one opened.
+  if (const auto before = lingering_.find(requester);
+      before != lingering_.end() && same_wait(before->second.donation, donation) &&
+      before->second.donation.path.size() > donation.path.size())
+    return;
   end_linger(requester);
-  lingering_[requester] = {.donation =
-                               donation};  // its timer is armed if the batch does not bring the next wait already
+  lingering_[requester] = {.donation = donation};  // its timer is armed if the batch does not bring the next wait
 }
 
 // A requester that is lower than what it lends must not be kept waiting by it.
@@ -108,15 +112,18 @@ std::uint64_t Donor::timer_for(ThreadId requester, ThreadId thread, Timer::Use u
 
 bool Donor::counted(const Timer& timer) const { return timer.perf || observer_.counts_cpu(); }
 
+// Whose turn it is hangs on quanta, which are told where perf can. A linger may be a tick too long, begins and ends with
+// every other message, and to set a clock of perf interrupts the CPU that the thread was on.
+bool Donor::rings(const Timer& timer) { return timer.perf && timer.use == Timer::Use::quantum; }
+
 void Donor::arm(Timer& timer, Duration wall, Time now) {
   timer.on = true;
   timer.wall_end = now + wall;
-  if (timer.perf) timer.perf->arm(timer.period);
-  if (!observer_.counts_cpu()) return;
+  if (rings(timer)) return timer.perf->arm(timer.period);
+  if (!counted(timer)) return;
   timer.armed = now;
-  timer.start = observer_.cpu_time(timer.thread, now).value_or(Duration::zero());
+  timer.start = cpu_time(timer, now).value_or(Duration::zero());
   timer.used = {};
-  // Whose turn it is hangs on quanta; a linger may be a tick too long.
   if (timer.use == Timer::Use::quantum) observer_.time_exactly(timer.thread, true);
   timer.due = now + timer.period;
   next_due_ = std::min(timer.due, next_due_.value_or(Time::max()));
@@ -124,38 +131,45 @@ void Donor::arm(Timer& timer, Duration wall, Time now) {
 
 void Donor::disarm(Timer& timer) {
   if (!std::exchange(timer.on, false)) return;
-  if (timer.perf) timer.perf->disarm();
+  if (next_due_ == timer.due) next_due_ = earliest_due();
+  if (rings(timer)) timer.perf->disarm();
   if (timer.use == Timer::Use::quantum && observer_.counts_cpu() && std::ranges::none_of(timers_, [&](const auto& t) {
         return t.second.thread == timer.thread && t.second.use == Timer::Use::quantum && t.second.on;
       }))
     observer_.time_exactly(timer.thread, false);
 }
 
+std::optional<Duration> Donor::cpu_time(const Timer& timer, Time now) const {
+  return timer.perf ? std::optional(timer.perf->used()) : observer_.cpu_time(timer.thread, now);
+}
+
 Duration Donor::used(const Timer& timer, Time now) const {
-  const auto total = observer_.cpu_time(timer.thread, now);
+  const auto total = cpu_time(timer, now);
   return total ? *total - timer.start : timer.period;  // it is not managed any more
+}
+
+bool Donor::looked_at(const Timer& timer) const { return timer.on && counted(timer) && !rings(timer); }
+
+std::optional<Time> Donor::earliest_due() const {
+  std::optional<Time> next;
+  for (const auto& [key, timer] : timers_)
+    if (looked_at(timer)) next = std::min(timer.due, next.value_or(Time::max()));
+  return next;
 }
 
 void Donor::run_clocks(Time now) {
   if (!next_due_ || now < *next_due_) return;
   std::vector<std::uint64_t> expired;
-  std::optional<Time> next;
   for (auto& [key, timer] : timers_) {
-    if (!timer.on) continue;
-    if (now >= timer.due) {
-      const Duration before = std::exchange(timer.used, used(timer, now));
-      const Duration left = timer.period - timer.used;
-      if (left <= Duration::zero()) {
-        expired.push_back(key);
-        continue;
-      }
-      // One that gets no CPU is looked at less and less often.
-      timer.due = now + (timer.used > before ? std::max<Duration>(left, least_look)
-                                             : std::max(left, std::min<Duration>(now - timer.armed, most_look)));
-    }
-    next = std::min(timer.due, next.value_or(Time::max()));
+    if (!looked_at(timer) || now < timer.due) continue;
+    const Duration before = std::exchange(timer.used, used(timer, now));
+    const Duration left = timer.period - timer.used;
+    if (left <= Duration::zero()) expired.push_back(key);
+    // One that gets no CPU is looked at less and less often.
+    timer.due = now + (timer.used > before ? std::max<Duration>(left, least_look)
+                                           : std::max(left, std::min<Duration>(now - timer.armed, most_look)));
   }
-  next_due_ = next;
+  next_due_ = earliest_due();
   for (const std::uint64_t key : expired) expire(key, now);
 }
 
@@ -202,11 +216,29 @@ void Donor::expire(std::uint64_t key, Time now) {
   take(QuantumUsed{.time = now, .requester = requester});
 }
 
+// Whoever has delivered and goes on keeps the one that it has woken, which has the same priority, from its CPU. Does that
+// one sleep again at once, woken in vain, then the help goes on, and nobody lower got in between.
+bool Donor::let_the_woken_go_first(Lingering& lingering) {
+  const auto now = std::ranges::find(current_, lingering.donation.requester, &decide::Donation::requester);
+  if (now == current_.end() || std::exchange(lingering.gave_way, true)) return false;
+  bool any = false;
+  for (const ThreadId thread : lingering.donation.path) {
+    const auto view = model_.thread(thread);
+    if (!view || view->state == model::RunState::blocked) continue;
+    if (std::ranges::find(now->path, thread) == now->path.end()) any = actuator_.give_way(thread) || any;
+  }
+  return any;
+}
+
 // Where the requester is waiting again, in silence, it has come back to the same provider: what lingers goes on.
 void Donor::linger_over(ThreadId requester, Time now) {
   const auto found = lingering_.find(requester);
   if (found == lingering_.end()) return;
   const auto timer = timers_.find(found->second.timer);
+  if (timer != timers_.end() && let_the_woken_go_first(found->second)) {
+    arm(timer->second, counted(timer->second) ? settings_.linger_wall : 2 * settings_.rules.linger, now);
+    return;
+  }
   if (timer == timers_.end() || !observer_.waits_silently(requester)) {
     end_linger(requester);
     deepest_.erase(requester);  // in a wait that goes on, the way is as long as it is now

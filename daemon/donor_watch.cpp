@@ -223,8 +223,13 @@ void Donor::explore(ThreadId requester, Time now) {
 // is runnable, and is favoured, though it has left no record yet.
 void Donor::look_again(Time now) {
   for (std::size_t i = 0; i < newly_blocked_.size(); ++i) {
+    std::vector<ThreadId> direct;
+    if (const auto waiter = model_.thread(newly_blocked_[i]))
+      for (const Resource& resource : waiter->awaited)
+        for (const model::ProviderView& provider : model_.providers(resource, std::nullopt))
+          if (std::ranges::find(direct, provider.thread) == direct.end()) direct.push_back(provider.thread);
     std::size_t looked = 0;
-    for (const ThreadId id : model_.wait_tree(newly_blocked_[i])) {
+    for (const ThreadId id : direct) {
       const auto view = model_.thread(id);
       if (!view || view->state != model::RunState::blocked || !watched_.contains(id)) continue;
       if (++looked > most_looks) break;

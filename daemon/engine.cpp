@@ -25,6 +25,8 @@ constexpr int busy_part = 4;
 constexpr int idle_part = 10;
 constexpr auto shortest_nap = std::chrono::microseconds(50);
 constexpr auto longest_nap = std::chrono::microseconds(400);
+constexpr Duration chain_nap = std::chrono::microseconds(150);
+constexpr unsigned longest_rest = 4;  // ticks without a look at where a member in a real-time class runs
 
 void ring(int fd) {
   const std::uint64_t one = 1;
@@ -172,11 +174,13 @@ void Engine::run() {
 }
 
 // A record that wakes the engine costs ten times the record. Where that adds up to much of a CPU, the engine lets some
-// gather, as long as it takes to use less.
+// gather, as long as it takes to use less; and so it does while a message goes along a chain that has all the help it
+// needs.
 void Engine::nap(Time& now) {
-  if (nap_ == Duration::zero()) return;
+  const Duration time = std::max<Duration>(nap_, donor_->chain_is_open() ? chain_nap : Duration::zero());
+  if (time == Duration::zero()) return;
   observer_->nap(true);
-  const timespec moment{.tv_sec = 0, .tv_nsec = nap_.count()};
+  const timespec moment{.tv_sec = 0, .tv_nsec = time.count()};
   ::nanosleep(&moment, nullptr);
   observer_->nap(false);
   now = clock_.now();
@@ -319,10 +323,16 @@ void Engine::follow_members() {
     if (lead != leads.end()) {
       const bool same = state.cpu >= 0 && state.lead == lead->second;
       if (same && !calls) continue;  // it has slept, or computed: the next call will tell
+      if (same && state.rest > 0) {
+        --state.rest;
+        continue;
+      }
       const auto stat = procfs_.stat(lead->second);
       if (!stat) continue;
       cpu = stat->processor;
       state.lead = lead->second;
+      state.settled = same && cpu == state.cpu ? std::min(state.settled + 1, longest_rest) : 0;
+      state.rest = state.settled;
     }
     if (cpu == state.cpu) continue;
     if (receiver->follow(cpu, options_.priority + 1)) state.cpu = cpu;

@@ -136,6 +136,8 @@ class Engine {
     int cpu = -1;
     pid_t lead = 0;
     std::uint64_t received = 0;
+    unsigned settled = 0;  // looks on end that found it where it was …
+    unsigned rest = 0;     // … and ticks until the next one
   };
   std::unordered_map<const observe::Receiver*, Follow> following_;
   std::unordered_map<pid_t, const observe::Receiver*> listener_of_;  // by tgid

@@ -106,6 +106,17 @@ const std::vector<std::string>& Actuator::recovery_notes() const { return impl_-
 
 void Actuator::apply(std::span<const Boost> boosts, Time now) { impl_->apply(boosts, now); }
 
+// The kernel puts a thread behind its equals when its priority rises (sched(7)), never when it is set to what it was.
+bool Actuator::give_way(ThreadId thread) {
+  const auto known = impl_->entries.find(thread);
+  if (known == impl_->entries.end() || !known->second.in_force() || impl_->options.dry_run) return false;
+  const SchedAttr& set = known->second.set;
+  const auto step = one_lower(set);
+  const auto seen = impl_->scheduler.get(thread.tid);
+  if (!step || !seen.ok() || !still_has(*seen, set)) return false;
+  return impl_->scheduler.set(thread.tid, *step).ok() && impl_->scheduler.set(thread.tid, set).ok();
+}
+
 void Actuator::restore_all() { impl_->apply({}, Time{}); }
 
 Status Actuator::set_base(ThreadId thread, const SchedAttr& base) {

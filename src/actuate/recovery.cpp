@@ -14,6 +14,18 @@ bool still_has(const SchedAttr& now, const SchedAttr& set) {
   return now == expected;
 }
 
+std::optional<SchedAttr> one_lower(const SchedAttr& set) {
+  if (!set.realtime() || set.rt_priority <= 1) return std::nullopt;
+  SchedAttr lower = set;
+  --lower.rt_priority;
+  return lower;
+}
+
+bool is_ours(const SchedAttr& now, const SchedAttr& set) {
+  const auto lower = one_lower(set);
+  return still_has(now, set) || (lower && still_has(now, *lower));
+}
+
 Result<Restored> restore_thread(const sys::Scheduler& scheduler, pid_t tid, const SchedAttr& base,
                                 const SchedAttr& set) {
   auto now = scheduler.get(tid);
@@ -22,7 +34,7 @@ Result<Restored> restore_thread(const sys::Scheduler& scheduler, pid_t tid, cons
     if (now.error().code() == EOPNOTSUPP) return Restored{Restored::What::foreign, base};  // moved to sched_ext
     return std::move(now).error();
   }
-  if (!still_has(*now, set)) {
+  if (!is_ours(*now, set)) {
     const SchedAttr theirs = without_ours(*now, base, set);
     if (theirs != *now)
       if (auto given = scheduler.set(tid, theirs); !given.ok() && !given.error().gone())

@@ -19,6 +19,10 @@ using StartTime = std::function<std::optional<std::uint64_t>(pid_t)>;
 // Whether a thread that swapd gave `set` still has it. A real-time thread's nice value is not part of the question,
 // because sched_getattr(2) does not show it.
 [[nodiscard]] bool still_has(const SchedAttr& now, const SchedAttr& set);
+// A real-time priority one lower; empty where there is none.
+[[nodiscard]] std::optional<SchedAttr> one_lower(const SchedAttr& set);
+// Whether it has that, or what Actuator::give_way() leaves where it is cut short.
+[[nodiscard]] bool is_ours(const SchedAttr& now, const SchedAttr& set);
 
 struct Restored {
   // foreign: the thread had other attributes than `set`, they are in `own`, and it keeps them.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <vector>
 
 #include "sys/scheduler.h"
 
@@ -41,6 +42,7 @@ class FakeScheduler final : public sys::Scheduler {
     const auto found = threads.find(tid);
     if (found == threads.end()) return Error(ESRCH, "set");
     if (found->second.set_error != 0) return Error(found->second.set_error, "set");
+    given.push_back(attr);
     found->second.attr = attr;
     if (attr.realtime())
       found->second.attr.nice = 0;
@@ -68,6 +70,7 @@ class FakeScheduler final : public sys::Scheduler {
   std::uint64_t slice = 0;  // of a fair thread without one of its own
   mutable int gets = 0;
   mutable int sets = 0;
+  mutable std::vector<SchedAttr> given;  // by every set() that was no error
 };
 
 }  // namespace swapd::fakes

@@ -289,6 +289,16 @@ TEST_F(Swapbench, ACascadeUnderSwapdShowsItsChain) {
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_EQ(lines[0]["chain_shown"], 2);
 }
+
+// Its members stay lent to from one message to the next: four a message would be 240.
+TEST_F(Swapbench, AChainThatIsUsedAgainAndAgainIsLentToOnce) {
+  for (const char* observer : {"seccomp", "bpf"}) {
+    const auto lines = run_json({"cascade", "--depth", "4", "--under", "swapd", "--hogs", "2", "--iterations", "60",
+                                 "--work-ms", "3", "--observe", observer, "--swapd", SWAPD, "--swapctl", SWAPCTL});
+    ASSERT_EQ(lines.size(), 1u) << observer;
+    EXPECT_LT(lines[0]["donations_total"].get<int>(), 120) << observer;
+  }
+}
 #endif
 
 }  // namespace
