@@ -129,18 +129,26 @@ void Donor::remember_depths() {
 // next request finds the whole way open. So it is where all of them seem to sleep, because not all are seen as of the
 // same moment.
 void Donor::linger_on_the_way_back() {
-  for (const auto& [requester, deepest] : deepest_) {
-    if (deepest.refusal != decide::Refusal::none || lingering_.contains(requester) || !may_linger(deepest)) continue;
-    const auto now = std::ranges::find(current_, requester, &decide::Donation::requester);
-    const bool shorter = now != current_.end() && now->refusal == decide::Refusal::none &&
-                         now->path.size() < deepest.path.size();
-    const bool nobody = now == current_.end() && waits_for(requester, deepest.resource);
-    if (shorter || nobody) lingering_[requester] = {.donation = deepest};
+  const auto keep = [&](ThreadId requester, const decide::Donation& deepest) {
+    if (deepest.refusal == decide::Refusal::none && !lingering_.contains(requester) && may_linger(deepest))
+      lingering_[requester] = {.donation = deepest};
+  };
+  for (const decide::Donation& donation : current_) {
+    const auto deepest = deepest_.find(donation.requester);
+    if (deepest == deepest_.end() || donation.refusal != decide::Refusal::none) continue;
+    if (deepest->second.path.size() > donation.path.size()) keep(donation.requester, deepest->second);
   }
+  for (const auto& [requester, deepest] : deepest_)
+    if (!active_.contains(requester) && waits_for(requester, deepest.resource)) keep(requester, deepest);
 }
 
 bool Donor::chain_is_open() const {
-  return std::ranges::any_of(lingering_, [](const auto& l) { return l.second.donation.path.size() > 2; });
+  const auto open = [&](ThreadId requester) {
+    const auto lingering = lingering_.find(requester);
+    return lingering != lingering_.end() && lingering->second.donation.path.size() > 2 &&
+           !above_requester(lingering->second.donation);
+  };
+  return !waiting_.empty() && std::ranges::all_of(waiting_, open);
 }
 
 bool Donor::needs_calls_at_once(Time now) {

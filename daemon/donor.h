@@ -60,7 +60,7 @@ class Donor {
   // What model and decider are fed with goes there, too.
   void record_to(RecordRing& ring) { records_ = &ring; }
   [[nodiscard]] std::unique_ptr<RecordRing::Opening> opening(Time now) const;
-  // All of a long chain is lent to, more of it than its requester waits for just now.
+  // Whoever waits does so for a chain all of which is lent to, and a message is on its way there: nobody needs us soon.
   [[nodiscard]] bool chain_is_open() const;
   [[nodiscard]] bool watched(ThreadId thread) const { return watched_.contains(thread); }
 
@@ -77,8 +77,8 @@ class Donor {
     bool on = false;
     Duration period{};
     Time wall_end{};
-    // Where nothing tells of its end: nobody uses more CPU time than there is time, so it is looked at when the rest of the
-    // period could have been used.
+    // Where nothing tells of its end: nobody uses more CPU time than there is time, so it is looked at when the rest of
+    // the period could have been used.
     Time armed{};
     Duration start{};
     Duration used{};
@@ -89,7 +89,7 @@ class Donor {
     decide::Donation donation;
     std::uint64_t timer = 0;  // 0: not armed yet
     bool moved = false;       // the wait goes on, for something else
-    bool gave_way = false;    // what has delivered and goes on has let the others of its priority go first
+    bool first_half = false;  // of a chain's; what has delivered then lets the woken go first
   };
   struct RecentWaits {  // what a requester was last lent for; two locks taken in turn are one conversation
     std::array<Resource, 4> resources;
@@ -123,7 +123,7 @@ class Donor {
   void look_again(Time now);
   void remember_depths();
   void linger_on_the_way_back();
-  bool let_the_woken_go_first(Lingering& lingering);
+  void let_the_woken_go_first(const Lingering& lingering);
   // Two waits of the same requester, for the same thing, of the same direct provider.
   [[nodiscard]] static bool same_wait(const decide::Donation& a, const decide::Donation& b);
   [[nodiscard]] bool waits_for(ThreadId requester, const Resource& resource) const;

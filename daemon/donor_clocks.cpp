@@ -11,7 +11,7 @@ namespace swapd::daemon {
 
 namespace {
 constexpr std::size_t most_timers = 128;  // idle ones are dropped past this
-// Where the observer counts CPU time: how soon, and how late, somebody's is looked at again.
+// How soon, and how late, the CPU time of somebody whose clock does not ring is looked at again.
 constexpr auto least_look = std::chrono::microseconds(50);
 constexpr auto most_look = std::chrono::milliseconds(4);
 constexpr auto longest_move = std::chrono::milliseconds(20);
@@ -41,9 +41,9 @@ void Donor::wait_ended(ThreadId requester) {
     recent.resources.at(recent.next++ % recent.resources.size()) = donation.resource;
   if (!lingers) return;
   // One that has hardly begun, or was broken off, takes nothing from the way that the last one opened.
-  if (const auto before = lingering_.find(requester);
-      before != lingering_.end() && same_wait(before->second.donation, donation) &&
-      before->second.donation.path.size() > donation.path.size())
+  if (const auto before = lingering_.find(requester); before != lingering_.end() &&
+                                                      same_wait(before->second.donation, donation) &&
+                                                      before->second.donation.path.size() > donation.path.size())
     return;
   end_linger(requester);
   lingering_[requester] = {.donation = donation};  // its timer is armed if the batch does not bring the next wait
@@ -65,6 +65,8 @@ void Donor::arm_lingers(Time now) {
     lingering.timer = timer_for(requester, lingering.donation.path.back(), Timer::Use::linger, now);
     Timer& timer = timers_[lingering.timer];
     timer.period = std::max<Duration>(settings_.rules.linger, lingering.moved ? longest_move : Duration::zero());
+    lingering.first_half = !lingering.moved && lingering.donation.path.size() > 1;
+    if (lingering.first_half) timer.period /= 2;
     arm(timer, counted(timer) ? settings_.linger_wall : 2 * settings_.rules.linger, now);
   }
 }
@@ -112,8 +114,8 @@ std::uint64_t Donor::timer_for(ThreadId requester, ThreadId thread, Timer::Use u
 
 bool Donor::counted(const Timer& timer) const { return timer.perf || observer_.counts_cpu(); }
 
-// Whose turn it is hangs on quanta, which are told where perf can. A linger may be a tick too long, begins and ends with
-// every other message, and to set a clock of perf interrupts the CPU that the thread was on.
+// Whose turn it is hangs on quanta, which are told where perf can. A linger may be a tick too long, begins and ends
+// with every other message, and to set a clock of perf interrupts the CPU that the thread was on.
 bool Donor::rings(const Timer& timer) { return timer.perf && timer.use == Timer::Use::quantum; }
 
 void Donor::arm(Timer& timer, Duration wall, Time now) {
@@ -169,8 +171,8 @@ void Donor::run_clocks(Time now) {
     timer.due = now + (timer.used > before ? std::max<Duration>(left, least_look)
                                            : std::max(left, std::min<Duration>(now - timer.armed, most_look)));
   }
-  next_due_ = earliest_due();
   for (const std::uint64_t key : expired) expire(key, now);
+  next_due_ = earliest_due();
 }
 
 void Donor::drop_timers(ThreadId thread) {
@@ -216,27 +218,32 @@ void Donor::expire(std::uint64_t key, Time now) {
   take(QuantumUsed{.time = now, .requester = requester});
 }
 
-// Whoever has delivered and goes on keeps the one that it has woken, which has the same priority, from its CPU. Does that
-// one sleep again at once, woken in vain, then the help goes on, and nobody lower got in between.
-bool Donor::let_the_woken_go_first(Lingering& lingering) {
-  const auto now = std::ranges::find(current_, lingering.donation.requester, &decide::Donation::requester);
-  if (now == current_.end() || std::exchange(lingering.gave_way, true)) return false;
-  bool any = false;
+// Whoever has delivered and goes on keeps the one that it has woken, which has the same priority, from its CPU. Does
+// that one sleep again at once, woken in vain, then the help goes on, and nobody lower got in between.
+void Donor::let_the_woken_go_first(const Lingering& lingering) {
+  const ThreadId requester = lingering.donation.requester;
+  const auto now = std::ranges::find(current_, requester, &decide::Donation::requester);
+  if (now == current_.end()) return;
   for (const ThreadId thread : lingering.donation.path) {
     const auto view = model_.thread(thread);
     if (!view || view->state == model::RunState::blocked) continue;
-    if (std::ranges::find(now->path, thread) == now->path.end()) any = actuator_.give_way(thread) || any;
+    if (std::ranges::find(now->path, thread) != now->path.end()) continue;
+    if (const auto lent = actuator_.active(thread); lent && lent->boost.requester == requester)
+      actuator_.give_way(thread);
   }
-  return any;
 }
 
-// Where the requester is waiting again, in silence, it has come back to the same provider: what lingers goes on.
+// Of a chain it is half of the time. Where the requester is waiting again, in silence, it has come back to the same
+// provider: what lingers goes on.
 void Donor::linger_over(ThreadId requester, Time now) {
   const auto found = lingering_.find(requester);
   if (found == lingering_.end()) return;
-  const auto timer = timers_.find(found->second.timer);
-  if (timer != timers_.end() && let_the_woken_go_first(found->second)) {
-    arm(timer->second, counted(timer->second) ? settings_.linger_wall : 2 * settings_.rules.linger, now);
+  Lingering& lingering = found->second;
+  const auto timer = timers_.find(lingering.timer);
+  if (timer != timers_.end() && now < timer->second.wall_end && waiting_.contains(requester) &&
+      std::exchange(lingering.first_half, false)) {
+    let_the_woken_go_first(lingering);
+    arm(timer->second, timer->second.wall_end - now, now);
     return;
   }
   if (timer == timers_.end() || !observer_.waits_silently(requester)) {

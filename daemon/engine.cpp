@@ -26,7 +26,7 @@ constexpr int idle_part = 10;
 constexpr auto shortest_nap = std::chrono::microseconds(50);
 constexpr auto longest_nap = std::chrono::microseconds(400);
 constexpr Duration chain_nap = std::chrono::microseconds(150);
-constexpr unsigned longest_rest = 4;  // ticks without a look at where a member in a real-time class runs
+constexpr unsigned longest_rest = 2;  // ticks without a look at where a member in a real-time class runs
 
 void ring(int fd) {
   const std::uint64_t one = 1;
@@ -160,7 +160,10 @@ void Engine::run() {
       else if (key >= Donor::timer_keys)
         donor_->timer_expired(key, (ready.at(static_cast<std::size_t>(i)).events & EPOLLHUP) != 0, now);
     }
-    nap(now);
+    const bool records_only = n > 0 && std::all_of(ready.begin(), ready.begin() + n, [](const epoll_event& e) {
+                                return e.data.u64 >= observe::Observer::first_key;
+                              });
+    nap(now, records_only && donor_->chain_is_open() ? chain_nap : Duration::zero());
     drain_all(now);
   }
   actuator_.restore_all();
@@ -176,8 +179,8 @@ void Engine::run() {
 // A record that wakes the engine costs ten times the record. Where that adds up to much of a CPU, the engine lets some
 // gather, as long as it takes to use less; and so it does while a message goes along a chain that has all the help it
 // needs.
-void Engine::nap(Time& now) {
-  const Duration time = std::max<Duration>(nap_, donor_->chain_is_open() ? chain_nap : Duration::zero());
+void Engine::nap(Time& now, Duration least) {
+  const Duration time = std::max(nap_, least);
   if (time == Duration::zero()) return;
   observer_->nap(true);
   const timespec moment{.tv_sec = 0, .tv_nsec = time.count()};
@@ -317,16 +320,17 @@ void Engine::follow_members() {
     if (active.boost.attr.realtime()) consider(active.boost.thread.tid);
   for (const auto& receiver : receivers_) {
     Follow& state = following_[receiver.get()];
-    const bool calls = std::exchange(state.received, receiver->received()) != receiver->received();
+    const std::uint64_t received = receiver->received();
     const auto lead = leads.find(receiver.get());
     int cpu = -1;
     if (lead != leads.end()) {
       const bool same = state.cpu >= 0 && state.lead == lead->second;
-      if (same && !calls) continue;  // it has slept, or computed: the next call will tell
       if (same && state.rest > 0) {
         --state.rest;
         continue;
       }
+      if (same && received == state.received) continue;  // it has slept, or computed: the next call will tell
+      state.received = received;
       const auto stat = procfs_.stat(lead->second);
       if (!stat) continue;
       cpu = stat->processor;

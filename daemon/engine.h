@@ -99,7 +99,7 @@ class Engine {
     return model_.settings().kinds[static_cast<std::size_t>(ResourceKind::kernel_work)].counts;
   }
   void take_in_kernel_threads(const Blocked& blocked);
-  void nap(Time& now);
+  void nap(Time& now, Duration least);
   void pace();
   void follow_members();
   void keep_off_members(Time now);
@@ -137,7 +137,7 @@ class Engine {
     pid_t lead = 0;
     std::uint64_t received = 0;
     unsigned settled = 0;  // looks on end that found it where it was …
-    unsigned rest = 0;     // … and ticks until the next one
+    unsigned rest = 0;     // … and ticks before the next one
   };
   std::unordered_map<const observe::Receiver*, Follow> following_;
   std::unordered_map<pid_t, const observe::Receiver*> listener_of_;  // by tgid

@@ -190,7 +190,7 @@ bool Actuator::Impl::audit(Entry& entry, Time now) {
     refuse(entry, seen.error());
     return false;
   }
-  if (is_ours(*seen, entry.set)) {
+  if (still_has(*seen, entry.set)) {
     if (!entry.set.realtime() || entry.base.realtime()) return true;
     const auto nice = scheduler.nice(tid);
     if (!nice.ok() || *nice == entry.set.nice) return true;

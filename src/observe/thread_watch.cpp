@@ -9,6 +9,10 @@
 
 namespace swapd::observe {
 
+namespace {
+constexpr std::size_t most_open = 1024;  // threads whose /proc/TID/syscall stays open
+}
+
 ThreadWatch::ThreadWatch(const sys::Procfs& procfs, Resolver& resolver, Settings settings, Observer::Hooks hooks,
                          std::function<bool(std::int32_t)> trapped, int epoll)
     : procfs_(procfs),
@@ -38,7 +42,8 @@ void ThreadWatch::add(const Member& member) {
   if (slot) return;
   slot = std::make_unique<Watched>();
   slot->wait.member = member;
-  if (auto call = procfs_.open_syscall(member.id.tid)) slot->call = std::move(call).value();
+  if (watched_.size() <= most_open)
+    if (auto call = procfs_.open_syscall(member.id.tid)) slot->call = std::move(call).value();
   if (settings_.perf) {
     if (auto opened = sys::SwitchWatch::open(member.id.tid)) {
       slot->perf = std::move(opened).value();
@@ -163,7 +168,8 @@ void ThreadWatch::read_records(Watched& w, Time now, std::vector<Event>& out) {
   const bool sleeps_now = turned > 0 && used.back().out && !used.back().preempted;
   const bool fell_asleep = slept > 0 || sleeps_now;
   const Time last = slept > 0 ? last_sleep : used.back().time;
-  if (fell_asleep && last > w.answered) {
+  // Of many sleeps the last ones may be lost.
+  if (fell_asleep && (last > w.answered || slept >= sleeps.size())) {
     ran = ran || (w.wait.blocked && last_sleep > w.wait.since);  // it fell asleep again: it has run
     if (!w.polled) hear_of_turns(w, true);                       // before the look, so that no turn falls between
     look(w, last, ran, out);

