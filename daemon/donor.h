@@ -123,6 +123,7 @@ class Donor {
   void look_again(Time now);
   void remember_depths();
   void linger_on_the_way_back();
+  void tell_of_the_last(ThreadId requester, Time now);
   void let_the_woken_go_first(const Lingering& lingering);
   // Two waits of the same requester, for the same thing, of the same direct provider.
   [[nodiscard]] static bool same_wait(const decide::Donation& a, const decide::Donation& b);

@@ -233,6 +233,15 @@ void Donor::let_the_woken_go_first(const Lingering& lingering) {
   }
 }
 
+// The last one on the present way may be waiting again in silence, for the one whose linger is over.
+void Donor::tell_of_the_last(ThreadId requester, Time now) {
+  const auto donation = std::ranges::find(current_, requester, &decide::Donation::requester);
+  if (donation == current_.end()) return;
+  std::vector<Event> events;
+  observer_.look_if_silent(donation->path.back(), now, events);
+  for (const Event& event : events) take(event);
+}
+
 // Of a chain it is half of the time. Where the requester is waiting again, in silence, it has come back to the same
 // provider: what lingers goes on.
 void Donor::linger_over(ThreadId requester, Time now) {
@@ -249,6 +258,7 @@ void Donor::linger_over(ThreadId requester, Time now) {
   if (timer == timers_.end() || !observer_.waits_silently(requester)) {
     end_linger(requester);
     deepest_.erase(requester);  // in a wait that goes on, the way is as long as it is now
+    tell_of_the_last(requester, now);
     return;
   }
   arm(timer->second, settings_.linger_wall, now);
