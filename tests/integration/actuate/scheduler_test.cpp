@@ -25,8 +25,8 @@ TEST_F(SchedulerTest, WhatIsSetIsRead) {
   deadline.runtime_ns = 1'000'000;
   deadline.deadline_ns = 10'000'000;
   deadline.period_ns = 20'000'000;
-  // Deadline last: of a sleeping thread that leaves that class the kernel (6.18) keeps the bandwidth for ever, and after
-  // some forty runs has none left.
+  // Deadline last: of a sleeping thread that leaves that class the kernel (6.18) keeps the bandwidth for ever, and
+  // after some forty runs has none left.
   for (const SchedAttr& attr :
        {nice_of(-20), nice_of(19), batch, idle, realtime(SchedPolicy::fifo, 1), realtime(SchedPolicy::rr, 99),
         lent(nice_of(-4)), lent(realtime(SchedPolicy::fifo, 49)), nice_of(0), deadline}) {
