@@ -249,9 +249,8 @@ void Donor::linger_over(ThreadId requester, Time now) {
   if (found == lingering_.end()) return;
   Lingering& lingering = found->second;
   const auto timer = timers_.find(lingering.timer);
-  if (timer != timers_.end() && now < timer->second.wall_end && waiting_.contains(requester) &&
-      std::exchange(lingering.first_half, false)) {
-    let_the_woken_go_first(lingering);
+  if (timer != timers_.end() && now < timer->second.wall_end && std::exchange(lingering.first_half, false)) {
+    if (waiting_.contains(requester)) let_the_woken_go_first(lingering);
     arm(timer->second, timer->second.wall_end - now, now);
     return;
   }

@@ -72,7 +72,7 @@ bool ThreadWatch::listen(const Watched& w, int descriptor) const {
 }
 
 void ThreadWatch::hear_of_turns(const Watched& w, bool on) {
-  if (w.blocks) w.perf->enable(on);
+  if (w.blocks) w.perf->pause(!on);
 }
 
 void ThreadWatch::remove(ThreadId thread) {
@@ -113,6 +113,7 @@ void ThreadWatch::drain(Time now, std::vector<Event>& out) {
     w->wakeups = 0;
     if (w->blocks) w->blocks->enable(true);
     w->perf->enable(true);
+    hear_of_turns(*w, true);
     look(*w, now, false, out);  // what came before may have gone unheard
     if (!w->wait.blocked) hear_of_turns(*w, false);
   }

@@ -52,9 +52,10 @@ std::size_t SwitchWatch::read(SwitchRecord* out, std::size_t most) {
   return most;
 }
 
-// To stop the event itself would interrupt the CPU that the thread used last, also while it sleeps; its output is a
-// flag in memory. What is kept back counts as lost, and a record says so before the next one.
-void SwitchWatch::enable(bool on) { ::ioctl(fd_.get(), PERF_EVENT_IOC_PAUSE_OUTPUT, on ? 0 : 1); }
+void SwitchWatch::enable(bool on) { ::ioctl(fd_.get(), on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0); }
+
+// What is kept back counts as lost, and a record says so before the next one.
+void SwitchWatch::pause(bool on) { ::ioctl(fd_.get(), PERF_EVENT_IOC_PAUSE_OUTPUT, on ? 1 : 0); }
 
 CpuTimer::CpuTimer(Fd fd, PerfRing ring) : fd_(std::move(fd)), ring_(std::move(ring)) {}
 CpuTimer::~CpuTimer() = default;

@@ -144,18 +144,21 @@ TEST(SwitchWatch, TellsAPreemptedThreadFromABlockedOne) {
   }));
 }
 
-TEST(SwitchWatch, IsSilentWhileDisabled) {
-  const Stepper child([] {});
-  ASSERT_TRUE(child.rests());
-  const auto watch = SwitchWatch::open(child.pid());
-  ASSERT_TRUE(watch);
-  (*watch)->enable(false);
-  child.step();
-  ASSERT_TRUE(child.rests());
-  EXPECT_FALSE(readable((*watch)->fd(), milliseconds(20)));
-  (*watch)->enable(true);
-  child.step();
-  EXPECT_TRUE(readable((*watch)->fd(), milliseconds(5000)));
+TEST(SwitchWatch, IsSilentWhilePausedOrDisabled) {
+  for (const bool pauses : {false, true}) {
+    const Stepper child([] {});
+    ASSERT_TRUE(child.rests());
+    const auto watch = SwitchWatch::open(child.pid());
+    ASSERT_TRUE(watch);
+    const auto hear = [&](bool on) { pauses ? (*watch)->pause(!on) : (*watch)->enable(on); };
+    hear(false);
+    child.step();
+    ASSERT_TRUE(child.rests());
+    EXPECT_FALSE(readable((*watch)->fd(), milliseconds(20))) << pauses;
+    hear(true);
+    child.step();
+    EXPECT_TRUE(readable((*watch)->fd(), milliseconds(5000))) << pauses;
+  }
 }
 
 TEST(SwitchWatch, OfAThreadThatIsGone) {
