@@ -78,8 +78,10 @@ Engine::Options engine_options(const policy::Policy& policy, const Options& opti
     out.observe.trapped.push_back(rule.nr);
   out.actuate.state_dir = options.state_dir;
   out.actuate.dry_run = options.dry_run;
-  out.actuate.rules = {
-      .group_action = d.group_action, .ceiling_share = d.ceiling_share, .ceiling_window = d.ceiling_window};
+  out.actuate.rules = {.realtime = d.realtime,
+                       .group_action = d.group_action,
+                       .ceiling_share = d.ceiling_share,
+                       .ceiling_window = d.ceiling_window};
   return out;
 }
 

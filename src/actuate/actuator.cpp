@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "actuate/attributes.h"
+#include "actuate/head_start.h"
 #include "actuate/impl.h"
 #include "sys/procfs.h"
 
@@ -48,6 +49,7 @@ Actuator::Impl::Impl(const sys::Scheduler& linux_scheduler, const sys::Groups& l
       groups(linux_groups),
       options(std::move(chosen)) {
   if (!options.start_time) options.start_time = start_time_from_proc;
+  if (!options.newborn) options.newborn = [](ThreadId thread) { return newborn(thread.start_time); };
   if (options.boot_id.empty()) options.boot_id = read_boot_id();
   lender.set_allowed(options.rules.group_action);
   open_journal();

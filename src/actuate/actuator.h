@@ -45,6 +45,7 @@ struct Boost {
 };
 
 struct Rules {
+  bool realtime = true;        // false: no thread is made real-time, not even a newborn for a moment
   bool group_action = true;    // may change an autogroup's nice or a cgroup's weight
   double ceiling_share = 1.0;  // of one CPU, of donated time per provider in a window; 1 is no limit
   Duration ceiling_window = std::chrono::seconds(1);
@@ -77,6 +78,7 @@ class Actuator {
     Rules rules;
     std::string boot_id;                                            // empty: this boot's, from /proc
     std::function<std::optional<std::uint64_t>(pid_t)> start_time;  // of a thread; empty: from /proc
+    std::function<bool(ThreadId)> newborn;                          // empty: by its start time
   };
   Actuator(const sys::Scheduler& scheduler, const sys::Groups& groups, Options options);
   ~Actuator();  // restores everything

@@ -33,6 +33,7 @@ struct Actuator::Impl {
   void lend_group(Entry& entry, Time now);
   void engage(Entry& entry, Time now, Outcome::What as);
   [[nodiscard]] Status give(Entry& entry, const SchedAttr& set);
+  bool let_start(const Entry& entry, const SchedAttr& set) const;
 
   void open_journal();
   void begin(const Boost& boost, Time now);

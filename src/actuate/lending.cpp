@@ -3,9 +3,12 @@
 // The order never varies: the record, the change, then away with the record that the change made void. Of a real-time
 // donation the engine pays sched_getattr and sched_setattr at the begin; at the end also getpriority, because a
 // `renice` of a thread that runs real-time is visible nowhere else, and must not be undone.
+#include <time.h>
+
 #include <algorithm>
 
 #include "actuate/attributes.h"
+#include "actuate/head_start.h"
 #include "actuate/impl.h"
 
 namespace swapd::actuate {
@@ -79,7 +82,9 @@ Status Actuator::Impl::give(Entry& entry, const SchedAttr& set) {
       slot = *kept;
     }
     if (!entry.in_force() || !still_has(entry.set, set)) {
+      const bool ahead = !entry.in_force() && let_start(entry, set);
       if (auto given = scheduler.set(entry.boost.thread.tid, set); !given.ok()) {
+        if (ahead) (void)scheduler.set(entry.boost.thread.tid, entry.base);
         if (journal) journal->clear(slot);
         return given;
       }
@@ -90,6 +95,16 @@ Status Actuator::Impl::give(Entry& entry, const SchedAttr& set) {
   entry.set = set;
   entry.state = Entry::State::in_force;
   return Done{};
+}
+
+// The engine rests meanwhile: where it has the thread's CPU, it would be in the way.
+bool Actuator::Impl::let_start(const Entry& entry, const SchedAttr& set) const {
+  const ThreadId thread = entry.boost.thread;
+  if (!options.rules.realtime || !takes_head_start(entry.base, set) || !options.newborn(thread)) return false;
+  if (!scheduler.set(thread.tid, head_start()).ok()) return false;
+  const timespec rest{0, Duration(head_start_time).count()};
+  ::nanosleep(&rest, nullptr);
+  return true;
 }
 
 void Actuator::Impl::lend_group(Entry& entry, Time now) {

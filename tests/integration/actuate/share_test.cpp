@@ -1,4 +1,6 @@
 // What a donation is for: CPU time. Two spinners on one CPU, in one session, in two, and in two cgroups.
+#include <unistd.h>
+
 #include "process.h"
 #include "sys/groups.h"
 #include "sys/scheduler.h"
@@ -94,6 +96,33 @@ TEST_F(ShareTest, ARealTimeLoanCrossesSessions) {
   Actuator actuator(scheduler_, groups_, options());
   actuator.apply(std::vector{boost(provider, realtime(SchedPolicy::fifo, 1))}, clock_.now());
   EXPECT_GT(ratio(provider, hog), clearly_more);
+}
+
+// Among busy loops on one CPU a newborn would wait for their slices, whatever its nice value. The test is that CPU's most
+// important thread, so only a rest of the actuator lets the newborn run.
+TEST_F(ShareTest, ANewbornStartsAtOnce) {
+  const Process hogs[] = {Process({.spin = true}), Process({.spin = true}), Process({.spin = true})};
+  const auto cpus = scheduler_.affinity(0);
+  ASSERT_TRUE(cpus.ok());
+  cpu_set_t first{};
+  CPU_SET(0, &first);
+  Actuator actuator(scheduler_, groups_, options());
+  ASSERT_TRUE(scheduler_.set_affinity(0, first).ok());
+  ASSERT_TRUE(scheduler_.set(0, lent(realtime(SchedPolicy::fifo, 50))).ok());
+  constexpr int births = 10;
+  int started = 0;
+  for (int i = 0; i < births; ++i) {
+    Process newborn({}, [](int report) {
+      if (::write(report, "r", 1) == 1) ::pause();
+    });
+    actuator.apply(std::vector{boost(newborn, nice_of(-10))}, clock_.now());
+    EXPECT_EQ(scheduler_.get(newborn.pid()).value_or(nice_of(99)).nice, -10);
+    if (newborn.cpu() > Duration::zero()) ++started;
+    actuator.apply({}, clock_.now());
+  }
+  ASSERT_TRUE(scheduler_.set(0, nice_of(0)).ok());
+  ASSERT_TRUE(scheduler_.set_affinity(0, *cpus).ok());
+  EXPECT_GE(started, births / 2);
 }
 
 }  // namespace

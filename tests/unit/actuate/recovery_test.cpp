@@ -1,4 +1,5 @@
 // The next start after a crash: what the journal names is given back, if it is still as swapd left it.
+#include "actuate/head_start.h"
 #include "actuate/journal.h"
 #include "fixture.h"
 
@@ -82,6 +83,15 @@ TEST_F(RecoveryTest, AThreadThatWasJustGivingWayIsOurs) {
   apply({boost(10, fifo(5))});
   crash();
   scheduler_.threads.at(10).attr = lent(fifo(4));
+  EXPECT_EQ(recover(), 1);
+  EXPECT_EQ(attr(10), nice_of(4));
+}
+
+TEST_F(RecoveryTest, AThreadInItsHeadStartIsOurs) {
+  scheduler_.add(10, nice_of(4));
+  apply({boost(10, nice_of(-5))});
+  crash();
+  scheduler_.threads.at(10).attr = head_start();
   EXPECT_EQ(recover(), 1);
   EXPECT_EQ(attr(10), nice_of(4));
 }

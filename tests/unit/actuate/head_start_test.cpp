@@ -1,0 +1,78 @@
+// A newborn that is lent a nice value is real-time for a moment, so that it has the CPU when the moment is over.
+#include "actuate/head_start.h"
+
+#include <time.h>
+#include <unistd.h>
+
+#include "fixture.h"
+
+namespace swapd::actuate {
+namespace {
+
+using testing::ElementsAre;
+
+class HeadStart : public ActuatorTest {
+ protected:
+  HeadStart() { scheduler_.add(10, nice_of(0)); }
+  Actuator::Options for_newborns() {
+    Actuator::Options chosen = options();
+    chosen.newborn = [](ThreadId thread) { return thread.tid == 10; };
+    return chosen;
+  }
+};
+
+TEST_F(HeadStart, IsForNewborns) {
+  start(for_newborns());
+  scheduler_.add(11, nice_of(0));
+  apply({boost(10, nice_of(-10)), boost(11, nice_of(-10))});
+  EXPECT_THAT(scheduler_.given, ElementsAre(head_start(), lent(nice_of(-10)), lent(nice_of(-10))));
+  EXPECT_EQ(actuator().base(id(10)), nice_of(0));
+  apply({});
+  EXPECT_EQ(attr(10), nice_of(0));
+}
+
+TEST_F(HeadStart, IsGivenOnce) {
+  start(for_newborns());
+  apply({boost(10, nice_of(-10))});
+  apply({boost(10, nice_of(-5))});
+  EXPECT_THAT(scheduler_.given, ElementsAre(head_start(), lent(nice_of(-10)), lent(nice_of(-5))));
+}
+
+TEST_F(HeadStart, IsNothingForALoanThatIsRealTimeOrNotImportant) {
+  for (const SchedAttr& loan : {fifo(1), nice_of(0)}) {
+    start(for_newborns());
+    scheduler_.threads.at(10).attr = nice_of(5);
+    scheduler_.given.clear();
+    apply({boost(10, loan)});
+    EXPECT_THAT(scheduler_.given, testing::SizeIs(1));
+  }
+}
+
+TEST_F(HeadStart, NeedsAPolicyThatAllowsRealTime) {
+  Actuator::Options chosen = for_newborns();
+  chosen.rules.realtime = false;
+  start(chosen);
+  apply({boost(10, nice_of(-10))});
+  EXPECT_THAT(scheduler_.given, ElementsAre(lent(nice_of(-10))));
+}
+
+TEST_F(HeadStart, IsNothingInADryRun) {
+  Actuator::Options chosen = for_newborns();
+  chosen.dry_run = true;
+  start(chosen);
+  apply({boost(10, nice_of(-10))});
+  EXPECT_EQ(scheduler_.sets, 0);
+}
+
+TEST(Newborn, IsWhoWasBornWithinTheLastTicks) {
+  EXPECT_FALSE(newborn(1));
+  timespec now{};
+  ::clock_gettime(CLOCK_BOOTTIME, &now);
+  const auto second = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
+  const std::uint64_t seconds = static_cast<std::uint64_t>(now.tv_sec);
+  EXPECT_FALSE(newborn((seconds - 1) * second));
+  EXPECT_TRUE(newborn((seconds + 2) * second));
+}
+
+}  // namespace
+}  // namespace swapd::actuate
