@@ -98,8 +98,8 @@ TEST_F(ShareTest, ARealTimeLoanCrossesSessions) {
   EXPECT_GT(ratio(provider, hog), clearly_more);
 }
 
-// Among busy loops on one CPU a newborn would wait for their slices, whatever its nice value. The test is that CPU's most
-// important thread, so only a rest of the actuator lets the newborn run.
+// Among busy loops on one CPU a newborn would wait for their slices, whatever its nice value. The test is that CPU's
+// most important thread, so only a rest of the actuator lets the newborn run.
 TEST_F(ShareTest, ANewbornStartsAtOnce) {
   const Process hogs[] = {Process({.spin = true}), Process({.spin = true}), Process({.spin = true})};
   const auto cpus = scheduler_.affinity(0);
