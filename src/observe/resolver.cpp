@@ -19,8 +19,6 @@ constexpr std::size_t most_remembered = 4096;  // threads
 constexpr std::size_t most_futexes = 128;      // FUTEX_WAITV_MAX
 constexpr std::uint32_t futex2_private = 128;  // FUTEX2_PRIVATE
 
-constexpr Resource unknown_resource{};
-
 }  // namespace
 
 // --- what a blocked thread awaits
@@ -61,6 +59,15 @@ Wait Resolver::Impl::resolve(const CallSite& asked, By by) {
         remember(site, wait);
       } else {
         wait.complete = false;
+        guess(site, wait);
+      }
+      break;
+    case CallKind::ring:
+      wait.complete = by == By::worker;
+      if (by == By::worker) {
+        wait_on_ring(wait, site);
+        remember(site, wait);
+      } else {
         guess(site, wait);
       }
       break;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <unordered_map>
@@ -16,10 +17,12 @@
 #include "observe/resolver.h"
 #include "observe/socket_peers.h"
 #include "observe/syscall_table.h"
+#include "sys/ring_requests.h"
 
 namespace swapd::observe {
 
 inline constexpr std::size_t most_awaited = 256;  // of one wait
+inline constexpr Resource unknown_resource{};
 
 // Adds it once.
 inline void add(std::vector<Resource>& to, const Resource& resource) {
@@ -47,6 +50,9 @@ struct Resolver::Impl {
   void wait_on_fd(Wait& wait, const CallSite& site, unsigned arg, Direction direction, By by);
   void wait_on_socket(Wait& wait, const CallSite& site, std::uint64_t inode, By by);
   void wait_on_set(Wait& wait, const CallSite& site, CallKind kind);
+  void wait_on_ring(Wait& wait, const CallSite& site);
+  void wait_on_request(Wait& wait, const CallSite& site, const sys::RingRequest& request);
+  std::optional<Descriptor> file_of(const CallSite& site, const sys::RingRequest& request);
   void wait_on_address(Wait& wait, const CallSite& site, const CallEntry& entry, By by);
   void wait_for_child(Wait& wait, const CallSite& site, By by);
   void wait_for_signal(Wait& wait, const CallSite& site);
@@ -81,7 +87,8 @@ struct Resolver::Impl {
   ProcessIds ids;
   SocketPeers peers;
   Holders holders;
-  std::mutex slow_calls;  // holders, diag
+  std::optional<Result<std::unique_ptr<sys::RingRequests>>> rings;  // [worker] from the first wait in one on
+  std::mutex slow_calls;                                            // holders, diag
   // Which object a futex without the private flag lies in takes a read of maps. [engine] known_futex() never waits.
   std::optional<Resource> known_futex(pid_t tgid, std::uint64_t address);
   std::optional<Resource> look_up_futex(pid_t tgid, std::uint64_t address);

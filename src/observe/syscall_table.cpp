@@ -72,7 +72,7 @@ constexpr auto entries = std::to_array<CallEntry>({
     {SYS_sched_yield, "sched_yield", K::timer},
     {SYS_open, "open", K::unknown},  // a FIFO without its other end, a device, a lease
     {SYS_openat, "openat", K::unknown},
-    {SYS_io_uring_enter, "io_uring_enter", K::unknown},
+    {SYS_io_uring_enter, "io_uring_enter", K::ring},
     {SYS_io_getevents, "io_getevents", K::disk},
     {SYS_fsync, "fsync", K::disk},
     {SYS_fdatasync, "fdatasync", K::disk},
@@ -180,6 +180,7 @@ bool is_trapped(std::int32_t nr, History history, bool trap_kill) {
     case K::signal_wait:
     case K::child_wait:
       return history == History::calls;
+    case K::ring:
     case K::unknown:
     case K::futex:
     case K::timer:

@@ -14,7 +14,7 @@
 namespace swapd::observe {
 
 enum class CallKind : std::uint8_t {
-  unknown,   // not in the table, or one that cannot be seen into (io_uring)
+  unknown,   // not in the table, or one that cannot be seen into
   transfer,  // reads or writes the descriptor args[fd_arg]
   copy,      // reads args[in_arg], writes args[fd_arg]
   accept,
@@ -22,6 +22,7 @@ enum class CallKind : std::uint8_t {
   poll,    // an array of pollfd
   select,  // three bit sets
   epoll,
+  ring,      // io_uring
   sysv_msg,  // args[0] is the queue
   sysv_sem,  // args[0] is the set
   posix_mq,

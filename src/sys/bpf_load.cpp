@@ -2,60 +2,19 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include <linux/capability.h>
 #include <unistd.h>
 
-#include <array>
-#include <cstdarg>
-#include <cstdio>
 #include <fstream>
 #include <string>
 #include <utility>
 
 #include "sys/bpf/layout.h"
+#include "sys/bpf_errors.h"
 #include "sys/bpf_places.h"
-#include "sys/privilege.h"
 #include "tracer.skel.h"
 
 namespace swapd::sys {
 namespace {
-
-// What libbpf would print: its first warning, without the prefix and the line's end. Later ones only say that therefore
-// something else failed too.
-class FirstWarning {
- public:
-  FirstWarning() : before_(libbpf_set_print(&take)) { text().clear(); }
-  FirstWarning(const FirstWarning&) = delete;
-  FirstWarning& operator=(const FirstWarning&) = delete;
-  ~FirstWarning() { libbpf_set_print(before_); }
-
-  [[nodiscard]] static Error error(int code, const char* doing) {
-    return Error(code, text().empty() ? std::string(doing) : std::string(doing) + ": " + text());
-  }
-
- private:
-  static std::string& text() {
-    thread_local std::string text;
-    return text;
-  }
-  static int take(libbpf_print_level level, const char* format, va_list arguments) {
-    if (level != LIBBPF_WARN || !text().empty()) return 0;
-    std::array<char, 256> line{};
-    std::vsnprintf(line.data(), line.size(), format, arguments);
-    std::string_view view(line.data());
-    if (view.starts_with("libbpf: ")) view.remove_prefix(8);
-    text() = view.substr(0, view.find('\n'));
-    return 0;
-  }
-  libbpf_print_fn_t before_;
-};
-
-// CAP_SYS_ADMIN would do for the kernel; who has taken these two away from root meant it.
-Status check_privilege() {
-  if (!has_capability(CAP_BPF)) return Error(EPERM, "CAP_BPF is missing");
-  if (!has_capability(CAP_PERFMON)) return Error(EPERM, "CAP_PERFMON is missing");
-  return Done{};
-}
 
 // The kernel's ids are not ours in a pid namespace of our own: the programs find out which that is.
 Status learn_namespace(tracer& programs) {
@@ -73,7 +32,7 @@ void TracerDeleter::operator()(tracer* programs) const { tracer__destroy(program
 Result<LoadedTracer> load_tracer(const BpfOptions& options) {
   if (::access(options.btf.c_str(), R_OK) != 0)
     return Error(ENOTSUP, "the kernel has no BTF (" + options.btf + ", CONFIG_DEBUG_INFO_BTF)");
-  if (Status allowed = check_privilege(); !allowed) return std::move(allowed).error();
+  if (Status allowed = check_bpf_privilege(); !allowed) return std::move(allowed).error();
   const auto places = kernel_places(options.btf);
   if (!places) return places.error();
   std::ifstream kallsyms(options.kallsyms);

@@ -1,0 +1,18 @@
+// What rings.bpf.c and ring_requests.cpp share.
+// NOLINTBEGIN(readability-identifier-naming)
+#pragma once
+
+#include <linux/types.h>
+
+enum { rings_most = 256 };
+
+struct rings_request {
+  __u64 inode;
+  __u32 device;  // as stat(2) has it
+  __s32 fd;      // where it is fixed, an index of the ring's own table
+  __u32 events;  // of POLL_ADD: as poll(2)
+  __u8 opcode;   // IORING_OP_…
+  __u8 fixed;
+  __u8 padding[2];
+};
+// NOLINTEND(readability-identifier-naming)

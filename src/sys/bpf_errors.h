@@ -1,0 +1,31 @@
+// What loading kernel programs fails with, in one line.
+#pragma once
+
+#include <bpf/libbpf.h>
+
+#include <string>
+
+#include "base/result.h"
+
+namespace swapd::sys {
+
+// What libbpf would print while one of these lives: its first warning, without the prefix and the line's end. Later
+// ones only say that therefore something else failed too.
+class FirstWarning {
+ public:
+  FirstWarning();
+  FirstWarning(const FirstWarning&) = delete;
+  FirstWarning& operator=(const FirstWarning&) = delete;
+  ~FirstWarning();
+
+  [[nodiscard]] static Error error(int code, const std::string& doing);
+
+ private:
+  libbpf_print_fn_t before_;
+};
+
+// EPERM, with the missing capability. CAP_SYS_ADMIN would do for the kernel; who has taken these away from root meant
+// it.
+[[nodiscard]] Status check_bpf_privilege();
+
+}  // namespace swapd::sys

@@ -1,0 +1,75 @@
+#include "sys/ring_requests.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <string>
+#include <utility>
+
+#include "base/fd.h"
+#include "sys/bpf/rings_layout.h"
+#include "sys/bpf_errors.h"
+//
+#include "rings.skel.h"  // uses the layout
+
+namespace swapd::sys {
+namespace {
+
+struct Deleter {
+  void operator()(rings* programs) const { rings__destroy(programs); }
+  void operator()(bpf_link* link) const { bpf_link__destroy(link); }
+};
+
+}  // namespace
+
+struct RingRequests::Impl {
+  std::unique_ptr<rings, Deleter> programs;
+};
+
+RingRequests::RingRequests(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+RingRequests::~RingRequests() = default;
+
+Result<std::unique_ptr<RingRequests>> RingRequests::open() {
+  if (Status allowed = check_bpf_privilege(); !allowed) return std::move(allowed).error();
+  const FirstWarning warning;
+  auto impl = std::make_unique<Impl>();
+  impl->programs.reset(rings__open());
+  if (!impl->programs) return FirstWarning::error(errno, "opening the BPF program that reads rings");
+  if (const int failed = rings__load(impl->programs.get()); failed != 0)
+    return FirstWarning::error(-failed, "loading the BPF program that reads rings");
+  return std::unique_ptr<RingRequests>(new RingRequests(std::move(impl)));
+}
+
+Result<std::vector<RingRequest>> RingRequests::list(pid_t tid, int ring, bool registered) {
+  rings& programs = *impl_->programs;
+  auto* shared = programs.bss;
+  programs.data->ring_fd = ring;
+  shared->ring_registered = registered;
+  shared->is_ring = false;
+  shared->count = 0;
+  const std::string what = "reading the io_uring requests of thread " + std::to_string(tid);
+  bpf_iter_link_info one{};
+  one.task.tid = static_cast<__u32>(tid);
+  LIBBPF_OPTS(bpf_iter_attach_opts, options, .link_info = &one, .link_info_len = sizeof one);
+  const FirstWarning warning;
+  const std::unique_ptr<bpf_link, Deleter> link(bpf_program__attach_iter(programs.progs.list_requests, &options));
+  if (!link) return FirstWarning::error(errno, what);
+  const Fd run(bpf_iter_create(bpf_link__fd(link.get())));
+  if (!run) return errno_error(what);
+  std::array<char, 8> nothing{};
+  while (::read(run.get(), nothing.data(), nothing.size()) > 0) {
+  }
+  if (!shared->is_ring) return Error(EBADF, what);
+  std::vector<RingRequest> out;
+  for (std::uint32_t i = 0; i < std::min<std::uint32_t>(shared->count, rings_most); ++i) {
+    const rings_request& found = shared->requests[i];
+    out.push_back({found.opcode, found.fixed != 0 ? -1 : found.fd, found.device, found.inode, found.events});
+  }
+  return out;
+}
+
+}  // namespace swapd::sys

@@ -1,0 +1,53 @@
+// Waits in io_uring_enter: what the outstanding requests are for.
+#include "blocked_program.h"
+#include "sys/ring_requests.h"
+
+namespace swapd::observe {
+namespace {
+
+class Rings : public ResolverTest {
+ protected:
+  void SetUp() override {
+    if (const auto rings = sys::RingRequests::open(); !rings.ok()) GTEST_SKIP() << rings.error().text();
+  }
+};
+
+struct Case {
+  const char* scenario;
+  ResourceKind kind;
+};
+
+class RingWait : public Rings, public testing::WithParamInterface<Case> {};
+
+TEST_P(RingWait, IsForEachOutstandingRequest) {
+  const Case& expected = GetParam();
+  const Story story = start("ring", expected.scenario);
+  EXPECT_FALSE(resolver_.quick(story.site).complete);
+  EXPECT_EQ(resolver_.full(story.site).awaited.size(), 2U);
+  expect_provider(story, expected.kind);
+  EXPECT_EQ(resolver_.quick(story.site).awaited.size(), 2U) << "what was found is the next guess";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Requests, RingWait,
+    testing::Values(Case{"ring-read", ResourceKind::pipe}, Case{"ring-single-issuer", ResourceKind::pipe},
+                    Case{"ring-poll", ResourceKind::pipe}, Case{"ring-closed", ResourceKind::pipe},
+                    Case{"ring-fixed", ResourceKind::pipe}, Case{"ring-registered", ResourceKind::pipe},
+                    Case{"ring-epoll", ResourceKind::pipe}, Case{"ring-recv", ResourceKind::socket}),
+    [](const auto& test) { return test_name(test.param.scenario); });
+
+TEST_F(Rings, OneThatWaitsForTimeAloneIsUnknown) {
+  const Story story = start("ring", "ring-timeout");
+  EXPECT_THAT(resolver_.full(story.site).awaited, testing::ElementsAre(Resource{}));
+}
+
+TEST_F(Rings, AnotherDescriptorIsNoRing) {
+  const auto rings = sys::RingRequests::open();
+  ASSERT_TRUE(rings.ok());
+  EXPECT_EQ((*rings)->list(::getpid(), 0, false).error().code(), EBADF);
+  EXPECT_EQ((*rings)->list(::getpid(), -1, false).error().code(), EBADF);
+  EXPECT_EQ((*rings)->list(::getpid(), 1 << 20, true).error().code(), EBADF);
+}
+
+}  // namespace
+}  // namespace swapd::observe
