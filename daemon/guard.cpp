@@ -1,11 +1,13 @@
 #include "guard.h"
 
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <new>
 #include <utility>
 
 #include "guard_messages.h"
@@ -38,7 +40,21 @@ Status await_answer(int socket, std::uint32_t sequence) {
 
 }  // namespace
 
-Result<Guard> Guard::start() {
+Guard::Guard(pid_t pid, Fd socket, Slots slots)
+    : pid_(pid), socket_(std::move(socket)), slots_(std::move(slots)), mutex_(std::make_unique<std::mutex>()) {
+  free_.reserve(most_listeners);
+  for (std::size_t i = most_listeners; i-- > 0;) free_.push_back(static_cast<std::uint16_t>(i));
+}
+
+void Guard::Unmap::operator()(observe::ListenerSlot* slots) const {
+  ::munmap(slots, most_listeners * sizeof(observe::ListenerSlot));
+}
+
+Result<Guard> Guard::start(Duration stale) {
+  void* memory = ::mmap(nullptr, most_listeners * sizeof(observe::ListenerSlot), PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return errno_error("starting the guard");
+  Slots slots(new (memory) observe::ListenerSlot[most_listeners]{});
   auto self = sys::open_pidfd(::getpid());
   if (!self) return std::move(self).error().in("starting the guard");
   int pair[2] = {-1, -1};
@@ -50,17 +66,29 @@ Result<Guard> Guard::start() {
   if (pid < 0) return errno_error("starting the guard");
   if (pid == 0) {
     ours.reset();
-    run_guard(std::move(theirs), std::move(self).value());
+    run_guard(std::move(theirs), std::move(self).value(), {slots.get(), most_listeners}, stale);
   }
-  return Guard(pid, std::move(ours));
+  return Guard(pid, std::move(ours), std::move(slots));
 }
 
-Status Guard::hold(int listener) {
+Result<observe::ListenerSlot*> Guard::hold(int listener) {
   const std::lock_guard lock(*mutex_);
+  if (free_.empty()) return Error(EMFILE, "the guard holds " + std::to_string(most_listeners) + " listeners");
+  observe::ListenerSlot* slot = &slots_[free_.back()];
+  slot->open_id = 0;
+  slot->last_id = 0;
   GuardMessage message;
+  message.slot = free_.back();
   message.sequence = ++sequence_;
-  if (Status sent = send_message(socket_.get(), message, listener); !sent) return sent;
-  return await_answer(socket_.get(), message.sequence);
+  if (Status sent = send_message(socket_.get(), message, listener); !sent) return std::move(sent).error();
+  if (Status held = await_answer(socket_.get(), message.sequence); !held) return std::move(held).error();
+  free_.pop_back();
+  return slot;
+}
+
+void Guard::let_go(const observe::ListenerSlot* slot) {
+  const std::lock_guard lock(*mutex_);
+  free_.push_back(static_cast<std::uint16_t>(slot - slots_.get()));
 }
 
 }  // namespace swapd::daemon

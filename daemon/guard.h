@@ -5,6 +5,14 @@
 // end. It asks for no POLLIN, because then each notification would wake it (measured: 6.5 µs a call become 1 ms); an
 // epoll set in which the listeners stand with no event but the hang-up is not woken by them at all. When swapd has
 // ended, however it did, the guard answers CONTINUE to everything until the last program has ended, and ends itself.
+//
+// A call that swapd had received is received by nobody else. Its id stands in memory that both share, or, where swapd
+// ended before it could write it there, is one of the next few: ids are given in sequence. Only of a listener's very
+// first call nothing is known, until another comes.
+//
+// A swapd that lives and does not answer (stopped, hung) shows as a listener on which something waits while its slot
+// does not change. The guard looks every quarter of `stale`, answers there too once that has lasted `stale`, and stops
+// as soon as the slot changes again.
 #pragma once
 
 #include <sys/types.h>
@@ -12,44 +20,59 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "base/fd.h"
 #include "base/result.h"
+#include "base/time.h"
+#include "observe/receiver.h"
 
 namespace swapd::daemon {
 
 // What passes between swapd and the guard; the listener rides on a `hold` as SCM_RIGHTS. A guard answers each.
 struct GuardMessage {
-  static constexpr std::uint8_t current_version = 1;
+  static constexpr std::uint8_t current_version = 2;
   enum class Kind : std::uint8_t { hold = 1, answer = 2 };
   std::uint8_t version = current_version;
   Kind kind = Kind::hold;
-  std::uint16_t unused = 0;
+  std::uint16_t slot = 0;  // of a hold: the listener's
   std::uint32_t sequence = 0;
   std::int32_t error = 0;  // an errno, in answers
 };
 
+inline constexpr std::size_t most_listeners = 4096;
+inline constexpr Duration default_stale = std::chrono::milliseconds(200);
+
 class Guard {
  public:
   // Forks. Before any thread is started, best of all first thing in main(): the guard keeps what memory there is.
-  [[nodiscard]] static Result<Guard> start();
+  [[nodiscard]] static Result<Guard> start(Duration stale = default_stale);
   Guard(const Guard&) = delete;
   Guard& operator=(const Guard&) = delete;
   Guard(Guard&&) = default;
   Guard& operator=(Guard&&) = default;
   ~Guard() = default;  // the guard goes on while it holds anything
 
-  // When this returns well, the guard has its duplicate. EMFILE: its table is full (RLIMIT_NOFILE). EPIPE: the guard is
-  // dead. Any thread.
-  [[nodiscard]] Status hold(int listener);
+  // When this returns well, the guard has its duplicate, and the slot is the listener's until let_go(). EMFILE: its
+  // table is full (RLIMIT_NOFILE, most_listeners). EPIPE: the guard is dead. Any thread.
+  [[nodiscard]] Result<observe::ListenerSlot*> hold(int listener);
+  // Its programs have ended, and its receiver too.
+  void let_go(const observe::ListenerSlot* slot);
   [[nodiscard]] pid_t pid() const { return pid_; }
 
  private:
-  Guard(pid_t pid, Fd socket) : pid_(pid), socket_(std::move(socket)), mutex_(std::make_unique<std::mutex>()) {}
+  struct Unmap {
+    void operator()(observe::ListenerSlot* slots) const;
+  };
+  using Slots = std::unique_ptr<observe::ListenerSlot[], Unmap>;
+
+  Guard(pid_t pid, Fd socket, Slots slots);
   pid_t pid_;
   Fd socket_;
+  Slots slots_;
   std::unique_ptr<std::mutex> mutex_;
   std::uint32_t sequence_ = 0;
+  std::vector<std::uint16_t> free_;  // slots
 };
 
 }  // namespace swapd::daemon

@@ -1,14 +1,18 @@
 #include "guard_process.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "guard_messages.h"
 #include "sys/seccomp.h"
@@ -20,7 +24,11 @@ namespace {
 constexpr int socket_number = 3;
 constexpr int swapd_number = 4;
 constexpr int epoll_number = 5;
-constexpr int first_listener = 6;
+
+// Ids that swapd may have received and not written down: one, and those before it whose calls had been withdrawn.
+constexpr std::uint64_t most_unknown = 1024;
+constexpr std::uint64_t most_probed = 64;
+constexpr std::chrono::microseconds receive_at_most = std::chrono::milliseconds(20);
 
 // Keeps nothing of swapd's but the two descriptors, and puts them where no listener will come.
 void keep_only(Fd socket, Fd swapd) {
@@ -36,13 +44,18 @@ void keep_only(Fd socket, Fd swapd) {
   ::close_range(epoll_number, ~0U, 0);
 }
 
-// A session of its own, away from ^C and from the terminal's end; every signal blocked but the two that cannot be.
+// A session of its own, away from ^C and from the terminal's end; every signal blocked but the two that cannot be, and
+// an alarm that does nothing.
 // Nothing here may fail the guard: with less privilege it is slower, not wrong.
 void settle() {
   ::setsid();
   (void)!::chdir("/");
   sigset_t all;
   ::sigfillset(&all);
+  ::sigdelset(&all, SIGALRM);  // ours, see answer()
+  struct sigaction ring {};
+  ring.sa_handler = [](int) {};  // no SA_RESTART: a blocked call shall come back
+  ::sigaction(SIGALRM, &ring, nullptr);
   ::sigprocmask(SIG_SETMASK, &all, nullptr);
   sys::name_thread("swapd-guard");
   rlimit files{};
@@ -55,16 +68,41 @@ void settle() {
   (void)sys::lock_memory();
 }
 
+// A listener, and what the guard knows of it.
+struct Held {
+  observe::ListenerSlot* slot = nullptr;
+  std::uint64_t swept = 0;  // ids up to here have an answer, or wait to be received; 0: not known
+  // Since when something has waited while these did not change.
+  Time waiting_since{};  // Time{}: nothing does
+  Time quiet_since{};    // since when they have not changed, or since the last probe
+  std::uint64_t open_id = 0;
+  std::uint64_t last_id = 0;
+  bool ours = false;  // the guard answers
+};
+
+// Again and again, because the first may come just before what it shall end.
+void alarm_every(std::chrono::microseconds period) {
+  const timeval each{.tv_sec = 0, .tv_usec = period.count()};
+  const itimerval timer{.it_interval = each, .it_value = each};
+  ::setitimer(ITIMER_REAL, &timer, nullptr);
+}
+
 class GuardLoop {
  public:
+  GuardLoop(std::span<observe::ListenerSlot> slots, Duration stale) : slots_(slots), stale_(stale) {}
+
   [[noreturn]] void run() {
     if (::epoll_create1(EPOLL_CLOEXEC) != epoll_number) ::_exit(1);
     if (!add(socket_number, EPOLLIN) || !add(swapd_number, EPOLLIN)) ::_exit(1);
     std::array<epoll_event, 64> ready;
+    const Duration pause = std::max<Duration>(stale_ / 4, std::chrono::milliseconds(1));
     for (;;) {
-      const int n = ::epoll_wait(epoll_number, ready.data(), static_cast<int>(ready.size()), -1);
+      const bool looks = !alone_ && !held_.empty();
+      const int n = ::epoll_wait(epoll_number, ready.data(), static_cast<int>(ready.size()),
+                                 looks ? static_cast<int>(pause / std::chrono::milliseconds(1)) : -1);
       for (int i = 0; i < n; ++i) handle(ready.at(static_cast<std::size_t>(i)));
-      if (held_ == 0 && (alone_ || socket_closed_)) ::_exit(0);
+      if (looks && !alone_ && clock_.now() - looked_ >= pause) look();
+      if (held_.empty() && (alone_ || socket_closed_)) ::_exit(0);
     }
   }
 
@@ -81,12 +119,12 @@ class GuardLoop {
     } else if (fd == swapd_number) {
       take_over();
     } else if ((event.events & EPOLLIN) != 0) {
-      answer(fd);
+      if (const auto held = held_.find(fd); held != held_.end()) answer(fd, held->second);
     } else {  // hung up: the last program on it has ended
       // swapd has the listener open as well: to close our number alone would leave it in the set, hung up for ever.
       ::epoll_ctl(epoll_number, EPOLL_CTL_DEL, fd, nullptr);
       ::close(fd);
-      --held_;
+      held_.erase(fd);
     }
   }
 
@@ -114,14 +152,14 @@ class GuardLoop {
       answer.error = EINVAL;
     else if (received.truncated)
       answer.error = EMFILE;
+    else if (received.message.slot >= slots_.size())
+      answer.error = EINVAL;
     else if (fd < 0)
       answer.error = EBADF;
     else if (!add(fd, alone_ ? EPOLLIN : 0U))  // EPOLLHUP needs no asking
       answer.error = errno;
-    if (answer.error == 0) {
-      highest_ = std::max(highest_, received.fd.release());
-      ++held_;
-    }
+    if (answer.error == 0)
+      held_[received.fd.release()] = {.slot = &slots_[received.message.slot], .ours = alone_};
     if (!alone_) (void)send_message(socket_number, answer);
   }
 
@@ -130,30 +168,102 @@ class GuardLoop {
     ::epoll_ctl(epoll_number, EPOLL_CTL_DEL, swapd_number, nullptr);
     alone_ = true;
     if (!socket_closed_) take_messages();
-    for (int fd = first_listener; fd <= highest_; ++fd) {  // the numbers that are not listeners give ENOENT or EBADF
-      epoll_event event{.events = EPOLLIN, .data = {.fd = fd}};
-      ::epoll_ctl(epoll_number, EPOLL_CTL_MOD, fd, &event);
+    for (auto& [fd, held] : held_) take(fd, held);
+  }
+
+  // From now on its calls are ours to answer, and what swapd has left of them.
+  static void take(int fd, Held& held) {
+    held.ours = true;
+    listen(fd, EPOLLIN);
+    const std::uint64_t open = held.slot->open_id.load(std::memory_order_acquire);
+    const std::uint64_t known = open != 0 ? open : held.slot->last_id.load(std::memory_order_acquire);
+    if (open != 0) (void)sys::answer_continue(fd, open);
+    if (known == 0) return;
+    held.swept = known;
+    sweep(fd, held, known + most_unknown);
+  }
+
+  // Answers what may have been received. To one that waits to be received that is an error (EINPROGRESS).
+  static void sweep(int fd, Held& held, std::uint64_t up_to) {
+    const std::uint64_t from =
+        up_to - held.swept > most_unknown || held.swept == 0 ? up_to - most_unknown : held.swept + 1;
+    for (std::uint64_t id = from; id <= up_to; ++id) (void)sys::answer_continue(fd, id);
+    held.swept = up_to;
+  }
+
+  // A swapd that is stopped is so most often on its way out of RECV, with a call in hand that nothing tells of. To answer
+  // one that swapd is just writing down does no harm.
+  static void probe(int fd, std::uint64_t last) {
+    if (last == 0) return;
+    for (std::uint64_t id = last + 1; id <= last + most_probed; ++id) (void)sys::answer_continue(fd, id);
+  }
+
+  static void listen(int fd, std::uint32_t events) {
+    epoll_event event{.events = events, .data = {.fd = fd}};
+    ::epoll_ctl(epoll_number, EPOLL_CTL_MOD, fd, &event);
+  }
+
+  // Polled readable: the kernel counts what comes in, and a call that has been withdrawn gives ENOENT. A swapd that is
+  // back may take it before us, and RECV, which cannot be told not to block, would: so an alarm ends it.
+  void answer(int fd, Held& held) {
+    if (!alone_) alarm_every(receive_at_most);
+    const auto notification = sys::receive(fd);
+    if (!alone_) alarm_every({});
+    if (!notification) return;
+    (void)sys::answer_continue(fd, notification->id);
+    if (notification->id > held.swept) sweep(fd, held, notification->id);
+  }
+
+  // Is there one that swapd leaves unanswered, or has it come back?
+  void look() {
+    looked_ = clock_.now();
+    polled_.clear();
+    for (const auto& [fd, held] : held_) polled_.push_back({fd, POLLIN, 0});
+    ::poll(polled_.data(), polled_.size(), 0);
+    for (const pollfd& polled : polled_) {
+      const int fd = polled.fd;
+      Held& held = held_.at(fd);
+      const std::uint64_t open = held.slot->open_id.load(std::memory_order_acquire);
+      const std::uint64_t last = held.slot->last_id.load(std::memory_order_acquire);
+      const bool goes_on = held.last_id != last || held.open_id != open;
+      held.last_id = last;
+      held.open_id = open;
+      if (held.ours) {
+        if (!goes_on) continue;
+        held.ours = false;
+        listen(fd, 0);
+      }
+      if (goes_on) {
+        held.quiet_since = looked_;
+      } else if (looked_ - held.quiet_since >= stale_) {
+        held.quiet_since = looked_;
+        probe(fd, last);
+      }
+      if (goes_on || (open == 0 && (polled.revents & POLLIN) == 0))
+        held.waiting_since = {};
+      else if (held.waiting_since == Time{})
+        held.waiting_since = looked_;
+      else if (looked_ - held.waiting_since >= stale_)
+        take(fd, held);
     }
   }
 
-  // Polled readable, so this does not block: the kernel counts what comes in, and a call that has been withdrawn gives
-  // ENOENT.
-  static void answer(int fd) {
-    if (const auto notification = sys::receive(fd)) (void)sys::answer_continue(fd, notification->id);
-  }
-
-  std::size_t held_ = 0;
-  int highest_ = first_listener;
-  bool alone_ = false;  // swapd has ended
+  std::span<observe::ListenerSlot> slots_;
+  Duration stale_;
+  SteadyClock clock_;
+  Time looked_{};
+  std::unordered_map<int, Held> held_;  // by descriptor
+  std::vector<pollfd> polled_;
+  bool alone_ = false;                  // swapd has ended
   bool socket_closed_ = false;
 };
 
 }  // namespace
 
-void run_guard(Fd socket, Fd swapd) {
+void run_guard(Fd socket, Fd swapd, std::span<observe::ListenerSlot> slots, Duration stale) {
   keep_only(std::move(socket), std::move(swapd));
   settle();
-  GuardLoop().run();
+  GuardLoop(slots, stale).run();
 }
 
 }  // namespace swapd::daemon

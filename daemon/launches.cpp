@@ -56,10 +56,10 @@ void Launches::run(Launch& launch, const std::stop_token& stop) {
 }
 
 Status Launches::attach(Launch& launch, Fd listener) {
-  if (Status held = guard_.hold(listener.get()); !held)
-    return std::move(held).error().in("handing the listener to the guard");
+  auto slot = guard_.hold(listener.get());
+  if (!slot) return std::move(slot).error().in("handing the listener to the guard");
   auto listening = std::make_unique<Listening>();
-  listening->slot = std::make_unique<observe::ListenerSlot>();
+  listening->slot = *slot;
   observe::Receiver::Callbacks callbacks{.wake =
                                              [this] {
                                                const std::uint64_t one = 1;
@@ -72,8 +72,11 @@ Status Launches::attach(Launch& launch, Fd listener) {
                                                (void)!::write(wake_.get(), &one, sizeof one);
                                              }};
   listening->receiver =
-      std::make_shared<observe::Receiver>(std::move(listener), listening->slot.get(), std::move(callbacks));
-  if (Status started = listening->receiver->start(); !started) return started;
+      std::make_shared<observe::Receiver>(std::move(listener), listening->slot, std::move(callbacks));
+  if (Status started = listening->receiver->start(); !started) {
+    guard_.let_go(*slot);
+    return started;
+  }
   engine_.call([&](Engine& e) {
     e.add_listener(listening->receiver, launch.request.pid, launch.request.class_name, clock_.now());
   });
@@ -103,6 +106,8 @@ void Launches::reap() {
   for (const auto& entry : hung_up) {
     const observe::Receiver* gone = entry->receiver.get();
     engine_.call([gone](Engine& e) { e.remove_listener(gone); });
+    entry->receiver->stop();
+    guard_.let_go(entry->slot);
   }
 }
 

@@ -45,7 +45,7 @@ class Launches {
     std::atomic<bool> done{false};
   };
   struct Listening {
-    std::unique_ptr<observe::ListenerSlot> slot;  // outlives the receiver's thread
+    observe::ListenerSlot* slot = nullptr;  // the guard's
     std::shared_ptr<observe::Receiver> receiver;
     std::atomic<bool> finished{false};
   };

@@ -218,7 +218,7 @@ int main_of(int argc, char** argv) {
     std::cerr << "swapd: " << ready.error().text() << '\n';
     return 1;
   }
-  auto guard = Guard::start();
+  auto guard = Guard::start(policy->observe.guard_stale);
   if (!guard) {
     std::cerr << "swapd: " << guard.error().text() << '\n';
     return 1;

@@ -76,6 +76,7 @@ void Receiver::Impl::handle(const sys::Notification& notification) {
   const Time time = std::chrono::steady_clock::now();
   slot->open_id.store(notification.id, std::memory_order_release);
   (void)sys::answer_continue(listener.get(), notification.id);  // ENOENT: killed, or a signal ended the call
+  slot->last_id.store(notification.id, std::memory_order_release);
   slot->open_id.store(0, std::memory_order_release);
 
   received.store(received.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);

@@ -34,9 +34,11 @@ struct RawCall {
   std::array<std::uint64_t, 6> args{};
 };
 
-// Ids received and not answered, in memory that the guard shares.
-struct ListenerSlot {
-  std::atomic<std::uint64_t> open_id;  // 0: none
+// What has become of a listener's notifications, in memory that the guard shares: it answers what swapd leaves open.
+// Written by the receiver alone.
+struct alignas(64) ListenerSlot {
+  std::atomic<std::uint64_t> open_id;  // received and not answered; 0: none
+  std::atomic<std::uint64_t> last_id;  // the last one answered; 0: none yet
 };
 
 class Receiver {

@@ -38,7 +38,8 @@ std::vector<KeyRule> donation_keys(DonationPolicy& to) {
 
 std::vector<KeyRule> observe_keys(ObservePolicy& to) {
   return {word<History>("history", to.history, history_words), word<WatchMethod>("watch", to.watch, watch_words),
-          milliseconds("poll_period_ms", to.poll_period, 0.1, 1000), flag("trap_kill", to.trap_kill)};
+          milliseconds("poll_period_ms", to.poll_period, 0.1, 1000), flag("trap_kill", to.trap_kill),
+          milliseconds("guard_stale_ms", to.guard_stale, 20, 10'000)};
 }
 
 std::vector<KeyRule> class_keys(ClassRules& to) { return {line_of_text("description", to.description, 200)}; }

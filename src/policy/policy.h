@@ -60,6 +60,7 @@ struct ObservePolicy {
   WatchMethod watch = WatchMethod::automatic;
   Duration poll_period = std::chrono::milliseconds(1);  // poll_period_ms
   bool trap_kill = false;
+  Duration guard_stale = std::chrono::milliseconds(200);  // guard_stale_ms
   bool operator==(const ObservePolicy&) const = default;
 };
 

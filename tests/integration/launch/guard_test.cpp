@@ -38,8 +38,6 @@ struct Progress {
   std::atomic<int> held{0};  // listeners that the guard has; -errno
   std::atomic<long> calls{0};
   std::atomic<bool> stop{false};
-  std::atomic<bool> pause{false};
-  std::atomic<int> pausing{0};
 };
 
 // What a test and its processes share.
@@ -61,24 +59,22 @@ class GuardTest : public testing::Test {
   }
 
   // A swapd: a guard, and a receiver on the listener. It goes on until it is killed.
-  pid_t start_swapd(const std::vector<int>& listeners, bool receive) {
+  pid_t start_swapd(const std::vector<int>& listeners, bool receive, Duration stale = default_stale) {
     const pid_t pid = ::fork();
     if (pid != 0) return pid;
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    auto guard = Guard::start();
+    auto guard = Guard::start(stale);
     if (!guard) ::_exit(1);
     progress_.guard.store(guard->pid());
     std::vector<std::unique_ptr<observe::Receiver>> receivers;
-    std::vector<std::unique_ptr<observe::ListenerSlot>> slots;
     for (const int listener : listeners) {
-      if (const Status held = guard->hold(listener); !held) {
+      const auto held = guard->hold(listener);
+      if (!held) {
         progress_.held.store(-held.error().code());
         ::_exit(2);
       }
       if (receive) {
-        slots.push_back(std::make_unique<observe::ListenerSlot>());
-        receivers.push_back(
-            std::make_unique<observe::Receiver>(Fd(listener), slots.back().get(), observe::Receiver::Callbacks{}));
+        receivers.push_back(std::make_unique<observe::Receiver>(Fd(listener), *held, observe::Receiver::Callbacks{}));
         if (!receivers.back()->start()) ::_exit(3);
       }
       ++progress_.held;
@@ -92,27 +88,43 @@ class GuardTest : public testing::Test {
       while (!progress_.stop.load()) {
         if (::syscall(SYS_getppid) <= 0) return 1;  // ENOSYS where nobody holds the listener
         ++progress_.calls;
-        if (!progress_.pause.load()) continue;
-        ++progress_.pausing;
-        while (progress_.pause.load()) ::sched_yield();
-        --progress_.pausing;
       }
       return 0;
     };
   }
 
-  // Between two calls of each of the callers. A call that swapd has received and not answered is lost with it: no
-  // reader of the listener gets it again.
-  void kill_between_calls(pid_t swapd, int callers) {
-    progress_.pause.store(true);
-    EXPECT_TRUE(eventually([&] { return progress_.pausing.load() == callers; }));
-    kill_and_reap(swapd);
-    progress_.pause.store(false);
-  }
-
   static void kill_and_reap(pid_t pid) {
     ::kill(pid, SIGKILL);
     ::waitpid(pid, nullptr, 0);
+  }
+
+  // How often the guard has been woken.
+  [[nodiscard]] long guard_switches() const {
+    std::ifstream file("/proc/" + std::to_string(progress_.guard.load()) + "/status");
+    for (std::string word; file >> word;)
+      if (word == "voluntary_ctxt_switches:") {
+        long count = -1;
+        file >> count;
+        return count;
+      }
+    return -1L;
+  }
+
+  // A swapd that receives calls itself, as the story has it, and is killed then.
+  template <typename Story>
+  pid_t start_story(int listener, const Story& story) {
+    const pid_t pid = ::fork();
+    if (pid != 0) return pid;
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    auto guard = Guard::start();
+    if (!guard) ::_exit(1);
+    progress_.guard.store(guard->pid());
+    const auto slot = guard->hold(listener);
+    if (!slot) ::_exit(2);
+    progress_.held.store(1);
+    story(**slot);
+    progress_.held.store(2);
+    for (;;) ::pause();
   }
 
   [[nodiscard]] bool calls_go_on() const {
@@ -133,7 +145,7 @@ TEST_F(GuardTest, KeepsAProgramAliveWhenSwapdIsKilled) {
   ours.reset();  // swapd and its guard alone hold it now
   program.go();
   ASSERT_TRUE(calls_go_on());
-  kill_between_calls(swapd, 1);
+  kill_and_reap(swapd);
   EXPECT_TRUE(calls_go_on());
   EXPECT_NE(state_of(progress_.guard.load()), '\0');
   progress_.stop.store(true);
@@ -161,18 +173,129 @@ TEST_F(GuardTest, SeveralProgramsAndTheirChildren) {
   first.go();
   second.go();
   ASSERT_TRUE(calls_go_on());
-  kill_between_calls(swapd, 8);
+  kill_and_reap(swapd);
   EXPECT_TRUE(calls_go_on());
   progress_.stop.store(true);
   EXPECT_EQ(first.wait(), 0);
   EXPECT_EQ(second.wait(), 0);
 }
 
+// A call that has been received is received by nobody else. When swapd is killed with one in hand, the guard knows its
+// id, or that of the one before.
+TEST_F(GuardTest, ACallThatSwapdHadReceivedIsAnswered) {
+  for (const bool written_down : {true, false}) {
+    progress_.held.store(0);
+    progress_.calls.store(0);
+    progress_.stop.store(false);
+    Supervised program(getppid_only, caller());
+    ASSERT_TRUE(program.ready());
+    Fd ours = program.take_listener();
+    const pid_t swapd = start_story(ours.get(), [&](observe::ListenerSlot& slot) {
+      const auto first = sys::receive(ours.get());
+      if (!first || !sys::answer_continue(ours.get(), first->id)) ::_exit(3);
+      slot.last_id = first->id;
+      const auto second = sys::receive(ours.get());
+      if (!second) ::_exit(4);
+      if (written_down) slot.open_id = second->id;
+    });
+    program.go();
+    ASSERT_TRUE(eventually([&] { return progress_.held.load() == 2; }));
+    ours.reset();
+    EXPECT_EQ(progress_.calls.load(), 1);
+    kill_and_reap(swapd);
+    EXPECT_TRUE(calls_go_on());
+    progress_.stop.store(true);
+    EXPECT_EQ(program.wait(), 0);
+    EXPECT_TRUE(guard_ended());
+  }
+}
+
+// The very first call of a listener has no neighbour; the next one, of another thread, is one.
+TEST_F(GuardTest, TheFirstCallIsFoundByTheNext) {
+  Supervised program(getppid_only, [this] {
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(caller()());
+    int status = 0;
+    const int own = caller()();
+    ::waitpid(child, &status, 0);
+    return own | status;
+  });
+  ASSERT_TRUE(program.ready());
+  Fd ours = program.take_listener();
+  const pid_t swapd = start_story(ours.get(), [&](observe::ListenerSlot&) {
+    if (!sys::receive(ours.get())) ::_exit(3);
+  });
+  program.go();
+  ASSERT_TRUE(eventually([&] { return progress_.held.load() == 2; }));
+  ours.reset();
+  kill_and_reap(swapd);
+  EXPECT_TRUE(calls_go_on());
+  progress_.stop.store(true);
+  EXPECT_EQ(program.wait(), 0);
+}
+
+// In the midst of calls: each time with another one in hand, or none.
+TEST_F(GuardTest, WhereverTheKillComes) {
+  for (int round = 0; round < 20; ++round) {
+    progress_.held.store(0);
+    progress_.stop.store(false);
+    Supervised program(getppid_only, [this] {
+      for (int i = 0; i < 3; ++i)
+        if (::fork() == 0) ::_exit(caller()());
+      int failed = caller()();
+      for (int status = 0; ::wait(&status) > 0;) failed |= status;
+      return failed;
+    });
+    ASSERT_TRUE(program.ready());
+    Fd ours = program.take_listener();
+    const pid_t swapd = start_swapd({ours.get()}, true);
+    ASSERT_TRUE(eventually([&] { return progress_.held.load() == 1; }));
+    ours.reset();
+    program.go();
+    ASSERT_TRUE(calls_go_on());
+    kill_and_reap(swapd);
+    ASSERT_TRUE(calls_go_on()) << round;
+    progress_.stop.store(true);
+    ASSERT_EQ(program.wait(), 0) << round;  // each of the four: none is left in a call
+    ASSERT_TRUE(guard_ended());
+  }
+}
+
+TEST_F(GuardTest, StandsInForASwapdThatIsStopped) {
+  Supervised program(getppid_only, caller());
+  ASSERT_TRUE(program.ready());
+  Fd ours = program.take_listener();
+  const pid_t swapd = start_swapd({ours.get()}, true, std::chrono::milliseconds(40));
+  ASSERT_TRUE(eventually([&] { return progress_.held.load() == 1; }));
+  ours.reset();
+  program.go();
+  for (int round = 0; round < 3; ++round) {
+    ASSERT_TRUE(calls_go_on());
+    ::kill(swapd, SIGSTOP);
+    ASSERT_TRUE(eventually([&] { return state_of(swapd) == 'T'; }));
+    EXPECT_TRUE(calls_go_on()) << round;
+    ::kill(swapd, SIGCONT);
+    EXPECT_TRUE(calls_go_on()) << round;
+  }
+  // It has noticed that swapd is back: nothing wakes it but its own clock.
+  EXPECT_TRUE(eventually([&] {
+    const long switches = guard_switches();
+    const long calls = progress_.calls.load();
+    EXPECT_TRUE(calls_go_on());
+    return guard_switches() - switches < (progress_.calls.load() - calls) / 10;
+  }));
+  ::kill(swapd, SIGSTOP);
+  kill_and_reap(swapd);
+  EXPECT_TRUE(calls_go_on());
+  progress_.stop.store(true);
+  EXPECT_EQ(program.wait(), 0);
+}
+
 TEST_F(GuardTest, LeavesTheAnsweringToALivingSwapd) {
   Supervised program(getppid_only, caller());
   ASSERT_TRUE(program.ready());
   Fd ours = program.take_listener();
-  const pid_t swapd = start_swapd({ours.get()}, false);  // alive, and does not answer
+  const pid_t swapd = start_swapd({ours.get()}, false, std::chrono::hours(1));  // alive, and does not answer
   ASSERT_TRUE(eventually([&] { return progress_.held.load() == 1; }));
   program.go();
   const auto notification = sys::receive(ours.get());  // nobody has taken it
@@ -186,29 +309,18 @@ TEST_F(GuardTest, LeavesTheAnsweringToALivingSwapd) {
   EXPECT_EQ(program.wait(), 0);
 }
 
-// Its CPU time tells whether it was woken.
 TEST_F(GuardTest, IsNotWokenByNotifications) {
   Supervised program(getppid_only, caller());
   ASSERT_TRUE(program.ready());
   Fd ours = program.take_listener();
-  const pid_t swapd = start_swapd({ours.get()}, true);
+  const pid_t swapd = start_swapd({ours.get()}, true, std::chrono::hours(1));
   ASSERT_TRUE(eventually([&] { return progress_.held.load() == 1; }));
   ours.reset();
-  const auto switches = [&] {
-    std::ifstream file("/proc/" + std::to_string(progress_.guard.load()) + "/status");
-    for (std::string word; file >> word;)
-      if (word == "voluntary_ctxt_switches:") {
-        long count = -1;
-        file >> count;
-        return count;
-      }
-    return -1L;
-  };
   ASSERT_TRUE(eventually([&] { return state_of(progress_.guard.load()) == 'S'; }));
-  const long before = switches();
+  const long before = guard_switches();
   program.go();
   ASSERT_TRUE(calls_go_on());
-  EXPECT_EQ(switches(), before);
+  EXPECT_EQ(guard_switches(), before);
   progress_.stop.store(true);
   EXPECT_EQ(program.wait(), 0);
   kill_and_reap(swapd);
@@ -251,7 +363,7 @@ TEST_F(GuardTest, SaysThatItIsFull) {
     progress_.guard.store(guard->pid());
     int held = 0;
     for (;;) {
-      const Status status = guard->hold(program.listener());
+      const auto status = guard->hold(program.listener());
       if (!status) ::_exit(status.error().code() == EMFILE && held > 20 ? 0 : 2);
       ++held;
     }
@@ -270,7 +382,7 @@ TEST_F(GuardTest, HoldFailsWhenTheGuardIsDead) {
   ASSERT_TRUE(guard);
   ASSERT_TRUE(guard->hold(program.listener()));
   kill_and_reap(guard->pid());
-  const Status held = guard->hold(program.listener());
+  const auto held = guard->hold(program.listener());
   ASSERT_FALSE(held);
   EXPECT_EQ(held.error().code(), EPIPE);
 }
@@ -315,11 +427,12 @@ TEST_F(GuardTest, ForgetsAListenerWhoseProgramsHaveEnded) {
 
 // Another version's messages, and what is no message, do not disturb it.
 TEST_F(GuardTest, SurvivesStrangeMessages) {
+  std::array<observe::ListenerSlot, 1> slots{};
   std::array<int, 2> pair{};
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair.data()), 0);
   Fd ours(pair[0]);
   const pid_t pid = ::fork();
-  if (pid == 0) run_guard(Fd(pair[1]), std::move(sys::open_pidfd(::getppid())).value());
+  if (pid == 0) run_guard(Fd(pair[1]), std::move(sys::open_pidfd(::getppid())).value(), slots, default_stale);
   ::close(pair[1]);
   GuardMessage future;
   future.version = 9;

@@ -36,6 +36,7 @@ history = "calls"
 watch = "poll"
 poll_period_ms = 0.5
 trap_kill = true
+guard_stale_ms = 300
 [class.batch-jobs]
 description = "at night"
 )");
@@ -51,6 +52,7 @@ description = "at night"
   EXPECT_EQ(p.observe.watch, WatchMethod::poll);
   EXPECT_EQ(p.observe.poll_period, 500us);
   EXPECT_TRUE(p.observe.trap_kill);
+  EXPECT_EQ(p.observe.guard_stale, 300ms);
   EXPECT_EQ(p.classes.at("batch-jobs").description, "at night");
   EXPECT_TRUE(p.classes.contains("default"));
   EXPECT_FALSE(accepted("donation.realtime = false").donation.realtime);
