@@ -158,8 +158,7 @@ class GuardLoop {
       answer.error = EBADF;
     else if (!add(fd, alone_ ? EPOLLIN : 0U))  // EPOLLHUP needs no asking
       answer.error = errno;
-    if (answer.error == 0)
-      held_[received.fd.release()] = {.slot = &slots_[received.message.slot], .ours = alone_};
+    if (answer.error == 0) held_[received.fd.release()] = {.slot = &slots_[received.message.slot], .ours = alone_};
     if (!alone_) (void)send_message(socket_number, answer);
   }
 
@@ -191,8 +190,8 @@ class GuardLoop {
     held.swept = up_to;
   }
 
-  // A swapd that is stopped is so most often on its way out of RECV, with a call in hand that nothing tells of. To answer
-  // one that swapd is just writing down does no harm.
+  // A swapd that is stopped is so most often on its way out of RECV, with a call in hand that nothing tells of. To
+  // answer one that swapd is just writing down does no harm.
   static void probe(int fd, std::uint64_t last) {
     if (last == 0) return;
     for (std::uint64_t id = last + 1; id <= last + most_probed; ++id) (void)sys::answer_continue(fd, id);
@@ -254,7 +253,7 @@ class GuardLoop {
   Time looked_{};
   std::unordered_map<int, Held> held_;  // by descriptor
   std::vector<pollfd> polled_;
-  bool alone_ = false;                  // swapd has ended
+  bool alone_ = false;  // swapd has ended
   bool socket_closed_ = false;
 };
 

@@ -71,8 +71,7 @@ Status Launches::attach(Launch& launch, Fd listener) {
                                                const std::uint64_t one = 1;
                                                (void)!::write(wake_.get(), &one, sizeof one);
                                              }};
-  listening->receiver =
-      std::make_shared<observe::Receiver>(std::move(listener), listening->slot, std::move(callbacks));
+  listening->receiver = std::make_shared<observe::Receiver>(std::move(listener), listening->slot, std::move(callbacks));
   if (Status started = listening->receiver->start(); !started) {
     guard_.let_go(*slot);
     return started;
