@@ -49,6 +49,7 @@ Engine::Engine(const sys::Procfs& procfs, const sys::Scheduler& scheduler, const
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       notes_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      membership_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       model_(options_.model),
       actuator_(scheduler, groups, options_.actuate),
       worker_(procfs, scheduler, groups, resolver, [this] { ring(wake_fd_.get()); }) {
@@ -68,10 +69,18 @@ Engine::Engine(const sys::Procfs& procfs, const sys::Scheduler& scheduler, const
   }
   donor_ = std::make_unique<Donor>(options_.donor, members_, model_, *observer_, actuator_, worker_, epoll_.get());
   donor_->record_to(records_);
+  members_.on_change([this] {
+    if (!membership_told_.exchange(true)) ring(membership_fd_.get());
+  });
   actuator_.on_outcome([this](const actuate::Outcome& outcome) { note_outcome(outcome); });
 }
 
 Engine::~Engine() { stop(); }
+
+void Engine::membership_seen() {
+  silence(membership_fd_.get());
+  membership_told_.store(false);
+}
 
 Status Engine::start(std::vector<std::string>& warnings) {
   if (seccomp_ != nullptr)

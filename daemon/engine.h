@@ -60,12 +60,18 @@ class Engine {
 
   // --- on the engine thread, through call() ---
   void add_listener(std::shared_ptr<observe::Receiver> receiver, pid_t pid, const std::string& class_name, Time now);
+  // Of an earlier swapd: its members come with take_in_again().
+  void adopt_listener(std::shared_ptr<observe::Receiver> receiver, pid_t launch);
   void remove_listener(const observe::Receiver* receiver);
   // Whether programs are taken in without a filter.
   [[nodiscard]] bool needs_listeners() const { return seccomp_ != nullptr; }
   // Takes these threads of running processes in: how many were not there yet. ENOSPC: not all can be observed.
   [[nodiscard]] Result<std::size_t> take_in(const std::vector<RosterAnswer::Entry>& threads,
                                             const std::string& class_name);
+  // Processes that an earlier swapd had, and that still are the same; with seccomp those of an adopted listener.
+  [[nodiscard]] std::vector<Membership> memberships() const;
+  [[nodiscard]] Result<std::size_t> take_in_again(const std::vector<RosterAnswer::Entry>& threads,
+                                                  const Membership& as);
   // Reuses the listener of the tree that the process is in; ENOENT: it is in none.
   [[nodiscard]] Status manage_again(pid_t pid, const std::string& class_name);
   [[nodiscard]] Status release(pid_t pid);
@@ -83,6 +89,9 @@ class Engine {
   [[nodiscard]] RecordRing& records() { return records_; }  // rings notes_fd()
   [[nodiscard]] double worker_cpu_seconds() const { return worker_.cpu_seconds(); }
   [[nodiscard]] int wake_fd() const { return wake_fd_.get(); }
+  // Readable once processes have come or gone, or changed their class, since membership_seen().
+  [[nodiscard]] int membership_fd() const { return membership_fd_.get(); }
+  void membership_seen();
 
  private:
   void run();
@@ -122,6 +131,8 @@ class Engine {
   Fd epoll_;
   Fd wake_fd_;   // commands, answers, urgent receivers
   Fd notes_fd_;  // notes are there for the control thread
+  Fd membership_fd_;
+  std::atomic<bool> membership_told_{false};
   Members members_;
   model::Model model_;
   actuate::Actuator actuator_;
@@ -141,6 +152,7 @@ class Engine {
   };
   std::unordered_map<const observe::Receiver*, Follow> following_;
   std::unordered_map<pid_t, const observe::Receiver*> listener_of_;  // by tgid
+  std::unordered_map<const observe::Receiver*, pid_t> launch_of_;
 
   sys::PiMutex mutex_;  // guards commands_, notes_; held for a few moves only
   std::vector<std::function<void()>> commands_;

@@ -17,19 +17,46 @@ void Engine::add_listener(std::shared_ptr<observe::Receiver> receiver, pid_t pid
                           Time now) {
   const auto leader = procfs_.thread_id(pid);
   const auto uid = procfs_.uid(pid);
-  seccomp_->add(receiver);
-  receiver->set_urgent(urgent_);
-  receivers_.push_back(receiver);
   listener_of_[pid] = receiver.get();
+  adopt_listener(std::move(receiver), pid);
   if (!leader || !uid) return;  // gone already: the listener hangs up
   members_.add_process(pid, leader->start_time, *uid, class_name);
   if (const auto attr = scheduler_.get(pid)) (void)enrol(*leader, pid, *attr, *uid, now);
   if (receivers_.size() == 1) next_tick_ = now;
 }
 
+void Engine::adopt_listener(std::shared_ptr<observe::Receiver> receiver, pid_t launch) {
+  seccomp_->add(receiver);
+  receiver->set_urgent(urgent_);
+  launch_of_[receiver.get()] = launch;
+  receivers_.push_back(std::move(receiver));
+}
+
+std::vector<Membership> Engine::memberships() const {
+  std::vector<Membership> out;
+  for (const auto& [pid, process] : members_.processes()) {
+    if (process.kernel) continue;
+    Membership& one = out.emplace_back(Membership{pid, process.start_time, process.class_name, process.managed});
+    if (const auto listener = listener_of_.find(pid); listener != listener_of_.end())
+      one.launch = launch_of_.at(listener->second);
+  }
+  return out;
+}
+
+Result<std::size_t> Engine::take_in_again(const std::vector<RosterAnswer::Entry>& threads, const Membership& as) {
+  const auto listener =
+      std::ranges::find_if(launch_of_, [&](const auto& l) { return as.launch != 0 && l.second == as.launch; });
+  if (needs_listeners() && listener == launch_of_.end())
+    return Error(ENOENT, "process " + std::to_string(as.pid) + ": its listener is lost");
+  if (listener != launch_of_.end())
+    for (const RosterAnswer::Entry& e : threads) listener_of_[e.tgid] = listener->first;
+  return take_in(threads, as.class_name);
+}
+
 void Engine::remove_listener(const observe::Receiver* receiver) {
   if (seccomp_ != nullptr) seccomp_->remove(receiver);
   following_.erase(receiver);
+  launch_of_.erase(receiver);
   std::erase_if(listener_of_, [&](const auto& l) { return l.second == receiver; });
   std::erase_if(receivers_, [&](const auto& r) {
     if (r.get() != receiver) return false;

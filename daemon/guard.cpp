@@ -1,6 +1,5 @@
 #include "guard.h"
 
-#include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -21,16 +20,8 @@ constexpr std::chrono::seconds answer_within{1};
 
 // The answer to `sequence`; older ones belong to calls that gave up waiting.
 Status await_answer(int socket, std::uint32_t sequence) {
-  const auto deadline = std::chrono::steady_clock::now() + answer_within;
   for (;;) {
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-    if (left.count() <= 0) return Error(ETIMEDOUT, "waiting for the guard");
-    pollfd entry{socket, POLLIN, 0};
-    const int ready = ::poll(&entry, 1, static_cast<int>(left.count()));
-    if (ready < 0 && errno != EINTR) return errno_error("waiting for the guard");
-    if (ready <= 0) continue;
-    const auto answer = receive_message(socket);
+    const auto answer = await_message(socket, answer_within);
     if (!answer) return answer.error();
     if (answer->message.kind != GuardMessage::Kind::answer || answer->message.sequence != sequence) continue;
     if (answer->message.error != 0) return Error(answer->message.error, "the guard could not take the listener");
@@ -50,7 +41,7 @@ void Guard::Unmap::operator()(observe::ListenerSlot* slots) const {
   ::munmap(slots, most_listeners * sizeof(observe::ListenerSlot));
 }
 
-Result<Guard> Guard::start(Duration stale) {
+Result<Guard> Guard::start(Duration stale, const std::string& state_dir) {
   void* memory = ::mmap(nullptr, most_listeners * sizeof(observe::ListenerSlot), PROT_READ | PROT_WRITE,
                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return errno_error("starting the guard");
@@ -66,12 +57,13 @@ Result<Guard> Guard::start(Duration stale) {
   if (pid < 0) return errno_error("starting the guard");
   if (pid == 0) {
     ours.reset();
-    run_guard(std::move(theirs), std::move(self).value(), {slots.get(), most_listeners}, stale);
+    run_guard(std::move(theirs), std::move(self).value(),
+              {.slots = {slots.get(), most_listeners}, .stale = stale, .state_dir = state_dir});
   }
   return Guard(pid, std::move(ours), std::move(slots));
 }
 
-Result<observe::ListenerSlot*> Guard::hold(int listener) {
+Result<observe::ListenerSlot*> Guard::hold(int listener, pid_t launch) {
   const std::lock_guard lock(*mutex_);
   if (free_.empty()) return Error(EMFILE, "the guard holds " + std::to_string(most_listeners) + " listeners");
   observe::ListenerSlot* slot = &slots_[free_.back()];
@@ -79,6 +71,7 @@ Result<observe::ListenerSlot*> Guard::hold(int listener) {
   slot->last_id = 0;
   GuardMessage message;
   message.slot = free_.back();
+  message.pid = launch;
   message.sequence = ++sequence_;
   if (Status sent = send_message(socket_.get(), message, listener); !sent) return std::move(sent).error();
   if (Status held = await_answer(socket_.get(), message.sequence); !held) return std::move(held).error();

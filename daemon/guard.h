@@ -10,6 +10,9 @@
 // ended before it could write it there, is one of the next few: ids are given in sequence. Only of a listener's very
 // first call nothing is known, until another comes.
 //
+// The next swapd with the same state directory finds a guard that has been left alone at STATE_DIR/guard.PID, takes the
+// listeners over (handover.h), and that guard ends.
+//
 // A swapd that lives and does not answer (stopped, hung) shows as a listener on which something waits while its slot
 // does not change. The guard looks every quarter of `stale`, answers there too once that has lasted `stale`, and stops
 // as soon as the slot changes again.
@@ -20,6 +23,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "base/fd.h"
@@ -29,15 +33,19 @@
 
 namespace swapd::daemon {
 
-// What passes between swapd and the guard; the listener rides on a `hold` as SCM_RIGHTS. A guard answers each.
+// What passes between swapd and the guard; the listener rides on a `hold` or a `give` as SCM_RIGHTS. A guard answers
+// each `hold`. One that is alone answers each `take` of the next swapd with a `give`, or with `end` after the last, and
+// ends itself on `done`.
 struct GuardMessage {
   static constexpr std::uint8_t current_version = 2;
-  enum class Kind : std::uint8_t { hold = 1, answer = 2 };
+  enum class Kind : std::uint8_t { hold = 1, answer = 2, take = 3, give = 4, end = 5, done = 6 };
   std::uint8_t version = current_version;
   Kind kind = Kind::hold;
-  std::uint16_t slot = 0;  // of a hold: the listener's
-  std::uint32_t sequence = 0;
-  std::int32_t error = 0;  // an errno, in answers
+  std::uint16_t slot = 0;      // of a hold: the listener's
+  std::uint32_t sequence = 0;  // of a take: which one, from 0
+  std::int32_t error = 0;      // an errno, in answers
+  std::int32_t pid = 0;        // of a hold and a give: whose launch made the listener
+  std::uint64_t last_id = 0;   // of a give: the last one answered
 };
 
 inline constexpr std::size_t most_listeners = 4096;
@@ -46,7 +54,8 @@ inline constexpr Duration default_stale = std::chrono::milliseconds(200);
 class Guard {
  public:
   // Forks. Before any thread is started, best of all first thing in main(): the guard keeps what memory there is.
-  [[nodiscard]] static Result<Guard> start(Duration stale = default_stale);
+  // state_dir: absolute, where it is found once it is alone; empty: it is not.
+  [[nodiscard]] static Result<Guard> start(Duration stale = default_stale, const std::string& state_dir = "");
   Guard(const Guard&) = delete;
   Guard& operator=(const Guard&) = delete;
   Guard(Guard&&) = default;
@@ -55,7 +64,7 @@ class Guard {
 
   // When this returns well, the guard has its duplicate, and the slot is the listener's until let_go(). EMFILE: its
   // table is full (RLIMIT_NOFILE, most_listeners). EPIPE: the guard is dead. Any thread.
-  [[nodiscard]] Result<observe::ListenerSlot*> hold(int listener);
+  [[nodiscard]] Result<observe::ListenerSlot*> hold(int listener, pid_t launch = 0);
   // Its programs have ended, and its receiver too.
   void let_go(const observe::ListenerSlot* slot);
   [[nodiscard]] pid_t pid() const { return pid_; }

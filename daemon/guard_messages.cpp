@@ -1,8 +1,10 @@
 #include "guard_messages.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include <chrono>
 #include <cstring>
 
 namespace swapd::daemon {
@@ -50,6 +52,19 @@ Result<GuardReceived> receive_message(int socket) {
   if (n != sizeof out.message || out.message.version != GuardMessage::current_version)
     return Error(EPROTO, "a guard message of another version");
   return out;
+}
+
+Result<GuardReceived> await_message(int socket, Duration within) {
+  const auto deadline = std::chrono::steady_clock::now() + within;
+  for (;;) {
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    if (left.count() <= 0) return Error(ETIMEDOUT, "waiting for the guard");
+    pollfd entry{socket, POLLIN, 0};
+    const int ready = ::poll(&entry, 1, static_cast<int>(left.count()));
+    if (ready < 0 && errno != EINTR) return errno_error("waiting for the guard");
+    if (ready > 0) return receive_message(socket);
+  }
 }
 
 }  // namespace swapd::daemon

@@ -3,6 +3,7 @@
 
 #include "base/fd.h"
 #include "base/result.h"
+#include "base/time.h"
 #include "guard.h"
 
 namespace swapd::daemon {
@@ -17,5 +18,7 @@ struct GuardReceived {
 // Does not block. EAGAIN: nothing is there. EPIPE: the other side has closed. EPROTO: of another version, or no
 // message.
 [[nodiscard]] Result<GuardReceived> receive_message(int socket);
+// Waits for one. ETIMEDOUT.
+[[nodiscard]] Result<GuardReceived> await_message(int socket, Duration within);
 
 }  // namespace swapd::daemon

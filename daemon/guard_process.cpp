@@ -5,16 +5,21 @@
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "guard_messages.h"
+#include "handover.h"
 #include "sys/seccomp.h"
 #include "sys/self.h"
 
@@ -71,6 +76,7 @@ void settle() {
 // A listener, and what the guard knows of it.
 struct Held {
   observe::ListenerSlot* slot = nullptr;
+  pid_t launch = 0;
   std::uint64_t swept = 0;  // ids up to here have an answer, or wait to be received; 0: not known
   // Since when something has waited while these did not change.
   Time waiting_since{};  // Time{}: nothing does
@@ -89,7 +95,7 @@ void alarm_every(std::chrono::microseconds period) {
 
 class GuardLoop {
  public:
-  GuardLoop(std::span<observe::ListenerSlot> slots, Duration stale) : slots_(slots), stale_(stale) {}
+  explicit GuardLoop(GuardTask task) : slots_(task.slots), stale_(task.stale), state_dir_(std::move(task.state_dir)) {}
 
   [[noreturn]] void run() {
     if (::epoll_create1(EPOLL_CLOEXEC) != epoll_number) ::_exit(1);
@@ -102,7 +108,7 @@ class GuardLoop {
                                  looks ? static_cast<int>(pause / std::chrono::milliseconds(1)) : -1);
       for (int i = 0; i < n; ++i) handle(ready.at(static_cast<std::size_t>(i)));
       if (looks && !alone_ && clock_.now() - looked_ >= pause) look();
-      if (held_.empty() && (alone_ || socket_closed_)) ::_exit(0);
+      if (held_.empty() && (alone_ || socket_closed_)) leave();
     }
   }
 
@@ -118,6 +124,10 @@ class GuardLoop {
       take_messages();
     } else if (fd == swapd_number) {
       take_over();
+    } else if (fd == door_) {
+      let_in();
+    } else if (fd == caller_.get()) {
+      serve();
     } else if ((event.events & EPOLLIN) != 0) {
       if (const auto held = held_.find(fd); held != held_.end()) answer(fd, held->second);
     } else {  // hung up: the last program on it has ended
@@ -158,7 +168,9 @@ class GuardLoop {
       answer.error = EBADF;
     else if (!add(fd, alone_ ? EPOLLIN : 0U))  // EPOLLHUP needs no asking
       answer.error = errno;
-    if (answer.error == 0) held_[received.fd.release()] = {.slot = &slots_[received.message.slot], .ours = alone_};
+    if (answer.error == 0)
+      held_[received.fd.release()] = {
+          .slot = &slots_[received.message.slot], .launch = received.message.pid, .ours = alone_};
     if (!alone_) (void)send_message(socket_number, answer);
   }
 
@@ -168,6 +180,64 @@ class GuardLoop {
     alone_ = true;
     if (!socket_closed_) take_messages();
     for (auto& [fd, held] : held_) take(fd, held);
+    if (!held_.empty() && !state_dir_.empty()) open_door();
+  }
+
+  // Where the next swapd finds it. Where that fails, it goes on without.
+  void open_door() {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    door_path_ = guard_path(state_dir_, ::getpid());
+    if (door_path_.size() >= sizeof address.sun_path) return;
+    std::memcpy(address.sun_path, door_path_.c_str(), door_path_.size());
+    door_ = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    ::unlink(door_path_.c_str());
+    const mode_t mask = ::umask(0177);
+    const bool bound = ::bind(door_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+    ::umask(mask);
+    if (!bound || ::listen(door_, 4) != 0 || !add(door_, EPOLLIN)) door_ = -1;
+  }
+
+  // One at a time, and only our own user.
+  void let_in() {
+    Fd caller(::accept4(door_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    ucred who{};
+    socklen_t size = sizeof who;
+    if (!caller || caller_ || ::getsockopt(caller.get(), SOL_SOCKET, SO_PEERCRED, &who, &size) != 0) return;
+    if (who.uid != ::geteuid() || !add(caller.get(), EPOLLIN)) return;
+    caller_ = std::move(caller);
+    asked_.clear();
+    for (const auto& [fd, held] : held_) asked_.push_back(fd);
+  }
+
+  void serve() {
+    const auto received = receive_message(caller_.get());
+    if (!received) {
+      if (received.error().code() != EAGAIN && received.error().code() != EINTR) caller_.reset();
+      return;
+    }
+    if (received->message.kind == GuardMessage::Kind::done) leave();
+    if (received->message.kind != GuardMessage::Kind::take) return;
+    GuardMessage answer;
+    answer.sequence = received->message.sequence;
+    answer.kind = answer.sequence < asked_.size() ? GuardMessage::Kind::give : GuardMessage::Kind::end;
+    int fd = -1;
+    if (answer.kind == GuardMessage::Kind::give) {
+      const auto held = held_.find(asked_.at(answer.sequence));
+      if (held == held_.end()) {  // its programs have ended meanwhile
+        answer.error = ENOENT;
+      } else {
+        fd = held->first;
+        answer.pid = held->second.launch;
+        answer.last_id = held->second.slot->last_id.load(std::memory_order_acquire);
+      }
+    }
+    if (!send_message(caller_.get(), answer, fd)) caller_.reset();
+  }
+
+  [[noreturn]] void leave() const {
+    if (door_ >= 0) ::unlink(door_path_.c_str());
+    ::_exit(0);
   }
 
   // From now on its calls are ours to answer, and what swapd has left of them.
@@ -203,11 +273,13 @@ class GuardLoop {
   }
 
   // Polled readable: the kernel counts what comes in, and a call that has been withdrawn gives ENOENT. A swapd that is
-  // back may take it before us, and RECV, which cannot be told not to block, would: so an alarm ends it.
+  // back, or the next one, may take it before us, and RECV, which cannot be told not to block, would: so an alarm ends
+  // it.
   void answer(int fd, Held& held) {
-    if (!alone_) alarm_every(receive_at_most);
+    const bool others = !alone_ || caller_;
+    if (others) alarm_every(receive_at_most);
     const auto notification = sys::receive(fd);
-    if (!alone_) alarm_every({});
+    if (others) alarm_every({});
     if (!notification) return;
     (void)sys::answer_continue(fd, notification->id);
     if (notification->id > held.swept) sweep(fd, held, notification->id);
@@ -249,6 +321,11 @@ class GuardLoop {
 
   std::span<observe::ListenerSlot> slots_;
   Duration stale_;
+  std::string state_dir_;
+  int door_ = -1;
+  std::string door_path_;
+  Fd caller_;               // the next swapd
+  std::vector<int> asked_;  // what it is given
   SteadyClock clock_;
   Time looked_{};
   std::unordered_map<int, Held> held_;  // by descriptor
@@ -259,10 +336,10 @@ class GuardLoop {
 
 }  // namespace
 
-void run_guard(Fd socket, Fd swapd, std::span<observe::ListenerSlot> slots, Duration stale) {
+void run_guard(Fd socket, Fd swapd, GuardTask task) {
   keep_only(std::move(socket), std::move(swapd));
   settle();
-  GuardLoop(slots, stale).run();
+  GuardLoop(std::move(task)).run();
 }
 
 }  // namespace swapd::daemon

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 
 #include "base/fd.h"
 #include "base/time.h"
@@ -9,7 +10,12 @@
 
 namespace swapd::daemon {
 
-// swapd: its pidfd. slots: what swapd's receivers write. Never returns.
-[[noreturn]] void run_guard(Fd socket, Fd swapd, std::span<observe::ListenerSlot> slots, Duration stale);
+struct GuardTask {
+  std::span<observe::ListenerSlot> slots;  // what swapd's receivers write
+  Duration stale;
+  std::string state_dir;  // empty: it is not to be found there
+};
+// swapd: its pidfd. Never returns.
+[[noreturn]] void run_guard(Fd socket, Fd swapd, GuardTask task);
 
 }  // namespace swapd::daemon

@@ -56,29 +56,43 @@ void Launches::run(Launch& launch, const std::stop_token& stop) {
 }
 
 Status Launches::attach(Launch& launch, Fd listener) {
-  auto slot = guard_.hold(listener.get());
+  return receive({.listener = std::move(listener), .launch = launch.request.pid},
+                 [&](Engine& e, std::shared_ptr<observe::Receiver> receiver) {
+                   e.add_listener(std::move(receiver), launch.request.pid, launch.request.class_name, clock_.now());
+                 });
+}
+
+Status Launches::adopt(LeftListener left) {
+  const pid_t launch = left.launch;
+  return receive(std::move(left), [launch](Engine& e, std::shared_ptr<observe::Receiver> receiver) {
+    e.adopt_listener(std::move(receiver), launch);
+  });
+}
+
+Status Launches::receive(LeftListener from,
+                         const std::function<void(Engine&, std::shared_ptr<observe::Receiver>)>& joins) {
+  auto slot = guard_.hold(from.listener.get(), from.launch);
   if (!slot) return std::move(slot).error().in("handing the listener to the guard");
+  (*slot)->last_id = from.last_id;
   auto listening = std::make_unique<Listening>();
   listening->slot = *slot;
-  observe::Receiver::Callbacks callbacks{.wake =
-                                             [this] {
-                                               const std::uint64_t one = 1;
-                                               (void)!::write(engine_.wake_fd(), &one, sizeof one);
-                                             },
+  const auto ring = [](int fd) {
+    const std::uint64_t one = 1;
+    (void)!::write(fd, &one, sizeof one);
+  };
+  observe::Receiver::Callbacks callbacks{.wake = [this, ring] { ring(engine_.wake_fd()); },
                                          .finished =
-                                             [this, entry = listening.get()] {
+                                             [this, ring, entry = listening.get()] {
                                                entry->finished = true;
-                                               const std::uint64_t one = 1;
-                                               (void)!::write(wake_.get(), &one, sizeof one);
+                                               ring(wake_.get());
                                              }};
-  listening->receiver = std::make_shared<observe::Receiver>(std::move(listener), listening->slot, std::move(callbacks));
+  listening->receiver =
+      std::make_shared<observe::Receiver>(std::move(from.listener), listening->slot, std::move(callbacks));
   if (Status started = listening->receiver->start(); !started) {
     guard_.let_go(*slot);
     return started;
   }
-  engine_.call([&](Engine& e) {
-    e.add_listener(listening->receiver, launch.request.pid, launch.request.class_name, clock_.now());
-  });
+  engine_.call([&](Engine& e) { joins(e, listening->receiver); });
   const std::lock_guard lock(mutex_);
   listening_.push_back(std::move(listening));
   return Done{};

@@ -18,6 +18,7 @@
 #include "bus/backend.h"
 #include "engine.h"
 #include "guard.h"
+#include "handover.h"
 #include "sys/launch.h"
 
 namespace swapd::daemon {
@@ -32,6 +33,8 @@ class Launches {
 
   // Takes over the request; the launcher learns the outcome through its memory.
   [[nodiscard]] Status begin(bus::LaunchRequest request);
+  // An earlier swapd's listener: held, received and answered from now on.
+  [[nodiscard]] Status adopt(LeftListener left);
   // Ends receivers whose listener has hung up and joins finished threads; call when wake_fd() is readable.
   void reap();
   [[nodiscard]] int wake_fd() const { return wake_.get(); }
@@ -52,6 +55,9 @@ class Launches {
 
   void run(Launch& launch, const std::stop_token& stop);
   [[nodiscard]] Status attach(Launch& launch, Fd listener);
+  // joins: runs on the engine thread once the receiver does.
+  [[nodiscard]] Status receive(LeftListener from,
+                               const std::function<void(Engine&, std::shared_ptr<observe::Receiver>)>& joins);
 
   Engine& engine_;
   Guard& guard_;

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "actuate/recovery.h"
 #include "backend.h"
 #include "bus/server.h"
 #include "config.h"
@@ -22,6 +23,7 @@
 #include "log.h"
 #include "options.h"
 #include "replay_file.h"
+#include "resume.h"
 #include "rivals.h"
 #include "sys/bpf_tracer.h"
 #include "sys/groups.h"
@@ -126,6 +128,10 @@ int run(const Options& options, const policy::Policy& policy, Guard& guard, Fd r
   }
   Launches launches(engine, guard, clock, [](const std::string& line) { spdlog::warn("{}", line); });
   for (const std::string& line : warnings) spdlog::warn("{}", line);
+  const std::string boot_id = actuate::read_boot_id();
+  for (const std::string& line : resume(engine, launches, procfs, scheduler, policy, options.state_dir, boot_id))
+    spdlog::info("{}", line);
+  MembersFile members_file(loop.event, engine, options.state_dir, boot_id);
   DaemonBackend backend(engine, launches, procfs, scheduler, resolver, policy,
                         {.version = SWAPD_VERSION,
                          .observer = observer,
@@ -192,7 +198,7 @@ int run(const Options& options, const policy::Policy& policy, Guard& guard, Fd r
 
 int main_of(int argc, char** argv) {
   int status = 0;
-  const auto options = parse_options(argc, argv, status);
+  auto options = parse_options(argc, argv, status);
   if (!options) return status;
   if (!options->check_config.empty()) {
     const auto policy = load_policy(options->check_config);
@@ -218,7 +224,9 @@ int main_of(int argc, char** argv) {
     std::cerr << "swapd: " << ready.error().text() << '\n';
     return 1;
   }
-  auto guard = Guard::start(policy->observe.guard_stale);
+  std::error_code unknown;
+  options->state_dir = std::filesystem::absolute(options->state_dir, unknown);
+  auto guard = Guard::start(policy->observe.guard_stale, options->state_dir);
   if (!guard) {
     std::cerr << "swapd: " << guard.error().text() << '\n';
     return 1;

@@ -21,6 +21,7 @@ const MemberProcess* Members::process(pid_t tgid) const {
 }
 
 MemberProcess& Members::add_process(pid_t tgid, std::uint64_t start_time, std::uint32_t uid, std::string class_name) {
+  changed();
   MemberProcess& process = processes_[tgid];
   process.tgid = tgid;
   process.start_time = start_time;
@@ -58,7 +59,10 @@ void Members::remove_thread(pid_t tid) {
   const auto owner = processes_.find(found->second.tgid);
   if (owner != processes_.end()) {
     std::erase(owner->second.threads, tid);
-    if (owner->second.threads.empty()) processes_.erase(owner);
+    if (owner->second.threads.empty()) {
+      processes_.erase(owner);
+      changed();
+    }
   }
   threads_.erase(found);
   realtime_.erase(tid);
@@ -75,6 +79,7 @@ void Members::set_managed(pid_t tgid, bool managed) {
   if (!managed)
     for (const pid_t tid : found->second.threads) count(threads_.at(tid), -1);
   found->second.managed = managed;
+  changed();
   if (managed)
     for (const pid_t tid : found->second.threads) count(threads_.at(tid), 1);
 }

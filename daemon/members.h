@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -31,8 +32,21 @@ struct MemberProcess {
   std::vector<pid_t> threads;
 };
 
+// One managed process, as the next swapd needs it.
+struct Membership {
+  pid_t pid = 0;
+  std::uint64_t start_time = 0;
+  std::string class_name;
+  bool managed = true;
+  pid_t launch = 0;  // whose launch made its listener; 0: it has none
+  bool operator==(const Membership&) const = default;
+};
+
 class Members {
  public:
+  // Whenever a process comes or goes, or what is kept of it changes.
+  void on_change(std::function<void()> changed) { changed_ = std::move(changed); }
+
   [[nodiscard]] const MemberThread* thread(pid_t tid) const;
   [[nodiscard]] const MemberThread* thread(ThreadId id) const;
   [[nodiscard]] const MemberProcess* process(pid_t tgid) const;
@@ -59,6 +73,11 @@ class Members {
 
  private:
   void count(const MemberThread& thread, int by);
+  void changed() const {
+    if (changed_) changed_();
+  }
+
+  std::function<void()> changed_;
 
   std::unordered_map<pid_t, MemberThread> threads_;
   std::unordered_map<pid_t, MemberProcess> processes_;

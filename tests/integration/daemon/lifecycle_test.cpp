@@ -2,7 +2,9 @@
 // stay behind.
 #include <sys/syscall.h>
 
+#include <algorithm>
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 
 #include "session.h"
@@ -130,23 +132,52 @@ TEST_P(Lifecycle, a_hundred_rounds_of_kills_in_mid_donation) {
   EXPECT_TRUE(empty()) << session->json({"status"});
 }
 
-TEST_P(Lifecycle, after_a_crash_the_programs_go_on_and_the_next_start_restores) {
+TEST_P(Lifecycle, after_a_crash_the_next_one_restores_and_takes_over) {
   const pid_t server = session->start({}, {session->pair(), "server", session->path("sock"), session->path("flag")});
   const pid_t client = session->start({"--fifo", "50"}, {session->pair(), "client", session->path("sock")});
   ASSERT_TRUE(eventually([&] { return kernel_attr(server).policy == "fifo"; }));
-  const pid_t daemon = session->daemon_pid();
-  ASSERT_GT(daemon, 1);
-  ::kill(daemon, SIGKILL);
-  ASSERT_TRUE(eventually([&] { return session->ctl({"status"}).status != 0; }));
-  EXPECT_EQ(kernel_attr(server).policy, "fifo") << "nobody could give it back";
-  // The next one, with the same state directory.
-  const pid_t next = session->start_plain(
-      {SWAPD_BINARY, "--foreground", "--socket", session->path("s2"), "--state-dir", session->path("state")});
-  EXPECT_TRUE(eventually([&] { return kernel_attr(server).policy == "other"; }));
+  ASSERT_TRUE(eventually([&] { return std::filesystem::exists(session->path("state/members")); }));
+  const auto known = [&] {
+    std::ifstream file(session->path("state/members"));
+    return nlohmann::json::parse(file, nullptr, false)["members"].size();
+  };
+  ASSERT_TRUE(eventually([&] { return known() == 2; })) << known();
+  for (int round = 0; round < 3; ++round) {
+    const pid_t daemon = session->daemon_pid();
+    ASSERT_GT(daemon, 1);
+    ::kill(daemon, SIGKILL);
+    ASSERT_TRUE(eventually([&] { return session->ctl({"status"}).status != 0; }));
+    EXPECT_EQ(kernel_attr(server).policy, "fifo") << "nobody could give it back";
+    session->start_again();
+    ASSERT_EQ(session->failure(), "");
+    const auto status = session->json({"status"});
+    EXPECT_EQ(status["managed_processes"], 2) << round;
+    EXPECT_EQ(status["listeners"], GetParam() == "seccomp" ? 2 : 0) << round;
+    // The client still waits, so its server is favoured anew; what it had of its own is not forgotten.
+    EXPECT_TRUE(eventually([&] { return session->json({"status"})["donations_active"] == 1; })) << round;
+    EXPECT_TRUE(eventually([&] { return kernel_attr(server).policy == "fifo"; })) << round;
+    // The guards before have ended, or had nothing to guard.
+    EXPECT_TRUE(eventually([&] {
+      return std::ranges::none_of(std::filesystem::directory_iterator(session->path("state")), [](const auto& entry) {
+        return entry.path().filename().string().starts_with("guard.");
+      });
+    }));
+  }
   session->raise("flag");
   EXPECT_EQ(session->wait(client), 0);
-  session->kill(next, SIGTERM);
-  EXPECT_EQ(session->wait(next), 0);
+  EXPECT_TRUE(eventually([&] { return kernel_attr(server).policy == "other"; }));
+  session->kill(server, SIGKILL);
+  EXPECT_TRUE(empty()) << session->json({"status"});
+}
+
+TEST_P(Lifecycle, a_damaged_list_of_members_is_set_aside) {
+  ::kill(session->daemon_pid(), SIGKILL);
+  ASSERT_TRUE(eventually([&] { return session->ctl({"status"}).status != 0; }));
+  std::ofstream(session->path("state/members")) << "{\"version\":1,";
+  session->start_again();
+  ASSERT_EQ(session->failure(), "");
+  EXPECT_TRUE(std::filesystem::exists(session->path("state/members.damaged")));
+  EXPECT_EQ(session->json({"status"})["managed_processes"], 0);
 }
 
 TEST_P(Lifecycle, embedded_ends_with_the_program) {

@@ -113,17 +113,22 @@ Session::Session(std::vector<std::string> extra, const std::string& config, std:
     return;
   }
   dir_ = name;
-  std::vector<std::string> argv = std::move(before);
-  argv.insert(argv.end(),
-              {SWAPD_BINARY, "--foreground", "--bus", "none", "--socket", path("s"), "--state-dir", path("state")});
+  command_ = std::move(before);
+  command_.insert(command_.end(),
+                  {SWAPD_BINARY, "--foreground", "--bus", "none", "--socket", path("s"), "--state-dir", path("state")});
   if (!config.empty()) {
     std::ofstream(path("config.toml")) << config;
-    argv.insert(argv.end(), {"--config", path("config.toml")});
+    command_.insert(command_.end(), {"--config", path("config.toml")});
   }
+  command_.insert(command_.end(), extra.begin(), extra.end());
+  start_daemon();
+}
+
+void Session::start_daemon() {
   std::array<int, 2> ready{};
   if (::pipe(ready.data()) != 0) return;
+  std::vector<std::string> argv = command_;
   argv.insert(argv.end(), {"--ready-fd", std::to_string(ready[1])});
-  argv.insert(argv.end(), extra.begin(), extra.end());
   ::fcntl(ready[0], F_SETFD, FD_CLOEXEC);
   pid_ = spawn(argv, -1, -1, false);
   ::close(ready[1]);
@@ -131,6 +136,11 @@ Session::Session(std::vector<std::string> extra, const std::string& config, std:
   char byte = 0;
   if (::poll(&wait, 1, 20000) != 1 || ::read(ready[0], &byte, 1) != 1) failure_ = "swapd did not become ready";
   ::close(ready[0]);
+}
+
+void Session::start_again() {
+  if (wait_for(pid_, std::chrono::seconds(10)) == -1) failure_ = "the swapd before has not ended";
+  start_daemon();
 }
 
 Session::~Session() {

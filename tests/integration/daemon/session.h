@@ -35,6 +35,8 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
+  // After swapd was killed: another with the same options.
+  void start_again();
   // "": it runs. Else why it could not be started.
   [[nodiscard]] const std::string& failure() const { return failure_; }
   [[nodiscard]] const std::string& dir() const { return dir_; }
@@ -58,7 +60,10 @@ class Session {
   void lower(const std::string& flag) const;
 
  private:
+  void start_daemon();
+
   std::string dir_, failure_;
+  std::vector<std::string> command_;
   pid_t pid_ = -1;
   std::vector<pid_t> children_;
 };

@@ -19,6 +19,7 @@
 
 #include "guard_messages.h"
 #include "guard_process.h"
+#include "handover.h"
 #include "observe/receiver.h"
 #include "supervised.h"
 #include "sys/pidfd.h"
@@ -261,6 +262,64 @@ TEST_F(GuardTest, WhereverTheKillComes) {
   }
 }
 
+// A swapd after another, each killed in the midst of calls: the next takes the listener over from the guard that was
+// left, and that guard ends.
+TEST_F(GuardTest, EachNextSwapdTakesOver) {
+  std::string dir = testing::TempDir() + "swapd-guard-XXXXXX";
+  ASSERT_NE(::mkdtemp(dir.data()), nullptr);
+  Supervised program(getppid_only, caller());
+  ASSERT_TRUE(program.ready());
+  Fd ours = program.take_listener();
+  const auto start = [&] {
+    const pid_t pid = ::fork();
+    if (pid != 0) return pid;
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    auto guard = Guard::start(default_stale, dir);
+    if (!guard) ::_exit(1);
+    std::vector<std::unique_ptr<observe::Receiver>> receivers;
+    const auto receive = [&](Fd listener) {
+      const auto slot = guard->hold(listener.get(), 77);
+      if (!slot) ::_exit(2);
+      receivers.push_back(
+          std::make_unique<observe::Receiver>(std::move(listener), *slot, observe::Receiver::Callbacks{}));
+      if (!receivers.back()->start()) ::_exit(3);
+    };
+    if (ours) receive(std::move(ours));
+    for (LeftGuard& left : LeftGuard::find(dir)) {
+      auto taken = left.take();
+      if (!taken || taken->size() != 1 || taken->front().launch != 77) ::_exit(4);
+      receive(std::move(taken->front().listener));
+      if (!left.done()) ::_exit(5);
+    }
+    if (receivers.size() != 1) ::_exit(6);
+    progress_.held.store(guard->pid());
+    for (;;) ::pause();
+  };
+  const auto door = [&](int guard) { return guard_path(dir, guard); };
+  int before = 0;
+  for (int round = 0; round < 10; ++round) {
+    progress_.held.store(0);
+    const pid_t swapd = start();
+    ASSERT_TRUE(eventually([&] { return progress_.held.load() != 0; })) << round;
+    const int guard = progress_.held.load();
+    if (round == 0) {
+      ours.reset();
+      program.go();
+    }
+    EXPECT_TRUE(calls_go_on()) << round;
+    EXPECT_TRUE(before == 0 || eventually([&] { return state_of(before) == '\0' || state_of(before) == 'Z'; }));
+    kill_and_reap(swapd);
+    EXPECT_TRUE(calls_go_on()) << round;
+    EXPECT_TRUE(eventually([&] { return ::access(door(guard).c_str(), F_OK) == 0; })) << round;
+    before = guard;
+  }
+  progress_.guard.store(before);
+  progress_.stop.store(true);
+  EXPECT_EQ(program.wait(), 0);
+  EXPECT_TRUE(guard_ended());
+  EXPECT_EQ(::rmdir(dir.c_str()), 0) << "nothing is left in it";
+}
+
 TEST_F(GuardTest, StandsInForASwapdThatIsStopped) {
   Supervised program(getppid_only, caller());
   ASSERT_TRUE(program.ready());
@@ -432,7 +491,9 @@ TEST_F(GuardTest, SurvivesStrangeMessages) {
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair.data()), 0);
   Fd ours(pair[0]);
   const pid_t pid = ::fork();
-  if (pid == 0) run_guard(Fd(pair[1]), std::move(sys::open_pidfd(::getppid())).value(), slots, default_stale);
+  if (pid == 0)
+    run_guard(Fd(pair[1]), std::move(sys::open_pidfd(::getppid())).value(),
+              {.slots = slots, .stale = default_stale, .state_dir = {}});
   ::close(pair[1]);
   GuardMessage future;
   future.version = 9;

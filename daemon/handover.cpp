@@ -1,0 +1,76 @@
+#include "handover.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "guard.h"
+#include "guard_messages.h"
+
+namespace swapd::daemon {
+namespace {
+
+constexpr std::string_view prefix = "guard.";
+constexpr std::chrono::seconds answer_within{2};
+
+Result<Fd> knock(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) return Error(ENAMETOOLONG, path);
+  std::memcpy(address.sun_path, path.c_str(), path.size());
+  Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (!socket || ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+    return errno_error(path);
+  return socket;
+}
+
+}  // namespace
+
+std::string guard_path(const std::string& state_dir, pid_t guard) {
+  return state_dir + "/" + std::string(prefix) + std::to_string(guard);
+}
+
+std::vector<LeftGuard> LeftGuard::find(const std::string& state_dir) {
+  std::vector<LeftGuard> found;
+  std::vector<std::filesystem::path> dead;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(state_dir, none)) {
+    if (!entry.path().filename().string().starts_with(prefix) || !entry.is_socket(none)) continue;
+    auto socket = knock(entry.path());
+    if (socket)
+      found.push_back(LeftGuard(std::move(socket).value()));
+    else if (socket.error().code() == ECONNREFUSED)
+      dead.push_back(entry.path());
+  }
+  for (const auto& path : dead) std::filesystem::remove(path, none);
+  return found;
+}
+
+Result<std::vector<LeftListener>> LeftGuard::take() {
+  std::vector<LeftListener> all;
+  for (std::uint32_t i = 0;; ++i) {
+    GuardMessage question;
+    question.kind = GuardMessage::Kind::take;
+    question.sequence = i;
+    if (Status sent = send_message(socket_.get(), question); !sent) return std::move(sent).error();
+    auto answer = await_message(socket_.get(), answer_within);
+    if (!answer) return std::move(answer).error();
+    if (answer->message.sequence != i) return Error(EPROTO, "an earlier guard answers out of turn");
+    if (answer->message.kind == GuardMessage::Kind::end) return all;
+    if (answer->truncated) return Error(EMFILE, "taking over an earlier guard's listeners");
+    if (answer->fd) all.push_back({std::move(answer->fd), answer->message.pid, answer->message.last_id});
+  }
+}
+
+Status LeftGuard::done() {
+  GuardMessage last;
+  last.kind = GuardMessage::Kind::done;
+  return send_message(socket_.get(), last);
+}
+
+}  // namespace swapd::daemon

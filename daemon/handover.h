@@ -1,0 +1,39 @@
+// What an earlier swapd's guard still holds, taken over (guard.h).
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+
+namespace swapd::daemon {
+
+// STATE_DIR/guard.PID
+[[nodiscard]] std::string guard_path(const std::string& state_dir, pid_t guard);
+
+struct LeftListener {
+  Fd listener;
+  pid_t launch = 0;           // whose launch made it; that process may have ended
+  std::uint64_t last_id = 0;  // the last call that the earlier swapd answered
+};
+
+class LeftGuard {
+ public:
+  // Those that are alone. What others of that name stand in the directory is removed where nobody answers there.
+  [[nodiscard]] static std::vector<LeftGuard> find(const std::string& state_dir);
+
+  // Duplicates of all that it holds. It goes on answering until done(), or for ever where that never comes.
+  [[nodiscard]] Result<std::vector<LeftListener>> take();
+  // Everything has another holder, and somebody who answers: it ends.
+  [[nodiscard]] Status done();
+
+ private:
+  explicit LeftGuard(Fd socket) : socket_(std::move(socket)) {}
+  Fd socket_;
+};
+
+}  // namespace swapd::daemon

@@ -1,0 +1,56 @@
+// What a swapd leaves to the next one with the same state directory: whom it managed (DESIGN.md section 8.7).
+//
+// STATE_DIR/members names the managed processes; an earlier guard has their listeners (handover.h); the journal has
+// given back what was lent. Who is still the same process is managed again, in its class, with what it has started
+// since. Confidences are learnt anew.
+#pragma once
+
+#include <systemd/sd-event.h>
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "members.h"
+#include "policy/policy.h"
+#include "sys/procfs.h"
+#include "sys/scheduler.h"
+
+namespace swapd::daemon {
+
+class Engine;
+class Launches;
+
+// Replaces the file as a whole. `boot_id`: of this boot; its pids mean nothing in another.
+[[nodiscard]] Status write_members(const std::string& state_dir, const std::string& boot_id,
+                                   const std::vector<Membership>& members);
+// Empty where there is none, or one of another boot. EBADMSG: it is damaged, or of another version.
+[[nodiscard]] Result<std::vector<Membership>> read_members(const std::string& state_dir, const std::string& boot_id);
+
+// What happened, a line each for the log; empty where there was nothing. Never fatal: a damaged file is set aside.
+[[nodiscard]] std::vector<std::string> resume(Engine& engine, Launches& launches, const sys::Procfs& procfs,
+                                              const sys::Scheduler& scheduler, const policy::Policy& policy,
+                                              const std::string& state_dir, const std::string& boot_id);
+
+// Keeps the file as the engine has it, a tenth of a second late at most. Control thread.
+class MembersFile {
+ public:
+  MembersFile(sd_event* loop, Engine& engine, std::string state_dir, std::string boot_id);
+  ~MembersFile();
+  MembersFile(const MembersFile&) = delete;
+  MembersFile& operator=(const MembersFile&) = delete;
+
+  void write();
+
+ private:
+  void write_soon();
+
+  sd_event* loop_;
+  sd_event_source* changes_ = nullptr;
+  sd_event_source* timer_ = nullptr;
+  Engine& engine_;
+  std::string state_dir_, boot_id_;
+  bool failed_ = false;  // and said so
+};
+
+}  // namespace swapd::daemon

@@ -1,0 +1,60 @@
+// The file in which a swapd leaves whom it managed.
+#include "resume.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace swapd::daemon {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class MembersText : public testing::Test {
+ protected:
+  MembersText() : dir_(testing::TempDir() + "swapd-members-XXXXXX") { ::mkdtemp(dir_.data()); }
+  ~MembersText() override { std::filesystem::remove_all(dir_); }
+  void holds(const std::string& text) const { std::ofstream(dir_ + "/members") << text; }
+
+  std::string dir_;
+  const Membership shell_{.pid = 10, .start_time = 77, .class_name = "default", .managed = true, .launch = 10};
+  const Membership child_{.pid = 11, .start_time = 78, .class_name = "batch", .managed = false, .launch = 10};
+};
+
+TEST_F(MembersText, ComesBackAsItWas) {
+  ASSERT_TRUE(write_members(dir_, "boot", {shell_, child_}));
+  EXPECT_THAT(read_members(dir_, "boot").value_or({}), ElementsAre(shell_, child_));
+  ASSERT_TRUE(write_members(dir_, "boot", {child_}));
+  EXPECT_THAT(read_members(dir_, "boot").value_or({}), ElementsAre(child_)) << "as a whole";
+}
+
+TEST_F(MembersText, OfAnotherBootOrMissingIsEmpty) {
+  EXPECT_THAT(read_members(dir_, "boot").value_or({shell_}), IsEmpty());
+  ASSERT_TRUE(write_members(dir_, "boot before", {shell_}));
+  EXPECT_THAT(read_members(dir_, "boot").value_or({shell_}), IsEmpty());
+}
+
+TEST_F(MembersText, DamagedIsSaid) {
+  for (const char* text :
+       {"", "{", "[]", "7", R"({"version":2,"boot_id":"boot","members":[]})", R"({"version":1,"boot_id":"boot"})",
+        R"({"version":1,"boot_id":"boot","members":[{"pid":1}]})",
+        R"({"version":1,"boot_id":"boot","members":[{"pid":"x","start_time":1,"class":"","managed":true,"launch":0}]})",
+        R"({"version":1,"boot_id":"boot","members":{"a":1}})"}) {
+    holds(text);
+    const auto read = read_members(dir_, "boot");
+    ASSERT_FALSE(read.ok()) << text;
+    EXPECT_EQ(read.error().code(), EBADMSG);
+    EXPECT_THAT(read.error().text(), HasSubstr("/members: "));
+  }
+}
+
+TEST_F(MembersText, ADirectoryThatIsGoneIsAnError) {
+  EXPECT_FALSE(write_members(dir_ + "/none", "boot", {shell_}).ok());
+}
+
+}  // namespace
+}  // namespace swapd::daemon
