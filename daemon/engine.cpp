@@ -114,9 +114,16 @@ Status Engine::start(std::vector<std::string>& warnings) {
     realtime.set_value(scheduler_.set(0, attr));
     run();
   });
-  if (auto set = started.get(); !set)
+  if (auto set = started.get(); !set) {
+    // It could not take the CPU back from a newborn that it has made real-time.
+    call([](Engine& e) {
+      actuate::Rules rules = e.options_.actuate.rules;
+      rules.realtime = false;
+      e.actuator_.set_rules(rules);
+    });
     warnings.push_back("the engine runs in the ordinary class: " + set.error().text() +
                        "; donations come late under load");
+  }
   return Done{};
 }
 

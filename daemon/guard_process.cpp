@@ -32,7 +32,6 @@ constexpr int epoll_number = 5;
 
 // Ids that swapd may have received and not written down: one, and those before it whose calls had been withdrawn.
 constexpr std::uint64_t most_unknown = 1024;
-constexpr std::uint64_t most_probed = 64;
 constexpr std::chrono::microseconds receive_at_most = std::chrono::milliseconds(20);
 
 // Keeps nothing of swapd's but the two descriptors, and puts them where no listener will come.
@@ -77,10 +76,9 @@ void settle() {
 struct Held {
   observe::ListenerSlot* slot = nullptr;
   pid_t launch = 0;
-  std::uint64_t swept = 0;  // ids up to here have an answer, or wait to be received; 0: not known
+  std::uint64_t highest = 0;  // the last id that the guard has answered itself
   // Since when something has waited while these did not change.
   Time waiting_since{};  // Time{}: nothing does
-  Time quiet_since{};    // since when they have not changed, or since the last probe
   std::uint64_t open_id = 0;
   std::uint64_t last_id = 0;
   bool ours = false;  // the guard answers
@@ -92,6 +90,14 @@ void alarm_every(std::chrono::microseconds period) {
   const itimerval timer{.it_interval = each, .it_value = each};
   ::setitimer(ITIMER_REAL, &timer, nullptr);
 }
+
+short polled(int listener) {
+  pollfd entry{listener, POLLIN | POLLOUT, 0};
+  return ::poll(&entry, 1, 0) > 0 ? entry.revents : short{0};
+}
+
+// And not answered (seccomp_notify_poll() in kernel/seccomp.c).
+bool something_received(int listener) { return (polled(listener) & POLLOUT) != 0; }
 
 class GuardLoop {
  public:
@@ -130,7 +136,7 @@ class GuardLoop {
       serve();
     } else if ((event.events & EPOLLIN) != 0) {
       if (const auto held = held_.find(fd); held != held_.end()) answer(fd, held->second);
-    } else {  // hung up: the last program on it has ended
+    } else if ((event.events & EPOLLHUP) != 0) {  // the last program on it has ended; EPOLLERR alone says nothing
       // swapd has the listener open as well: to close our number alone would leave it in the set, hung up for ever.
       ::epoll_ctl(epoll_number, EPOLL_CTL_DEL, fd, nullptr);
       ::close(fd);
@@ -229,7 +235,8 @@ class GuardLoop {
       } else {
         fd = held->first;
         answer.pid = held->second.launch;
-        answer.last_id = held->second.slot->last_id.load(std::memory_order_acquire);
+        answer.last_id = known(held->second);
+        shared_ = true;
       }
     }
     if (!send_message(caller_.get(), answer, fd)) caller_.reset();
@@ -240,31 +247,31 @@ class GuardLoop {
     ::_exit(0);
   }
 
+  // The last id that anybody is known to have received. Ids of one listener are near one another.
+  static std::uint64_t known(const Held& held) {
+    const std::uint64_t open = held.slot->open_id.load(std::memory_order_acquire);
+    return std::max({open, held.slot->last_id.load(std::memory_order_acquire), held.highest});
+  }
+
   // From now on its calls are ours to answer, and what swapd has left of them.
   static void take(int fd, Held& held) {
     held.ours = true;
     listen(fd, EPOLLIN);
-    const std::uint64_t open = held.slot->open_id.load(std::memory_order_acquire);
-    const std::uint64_t known = open != 0 ? open : held.slot->last_id.load(std::memory_order_acquire);
-    if (open != 0) (void)sys::answer_continue(fd, open);
-    if (known == 0) return;
-    held.swept = known;
-    sweep(fd, held, known + most_unknown);
+    answer_received(fd, held);
   }
 
-  // Answers what may have been received. To one that waits to be received that is an error (EINPROGRESS).
-  static void sweep(int fd, Held& held, std::uint64_t up_to) {
-    const std::uint64_t from =
-        up_to - held.swept > most_unknown || held.swept == 0 ? up_to - most_unknown : held.swept + 1;
-    for (std::uint64_t id = from; id <= up_to; ++id) (void)sys::answer_continue(fd, id);
-    held.swept = up_to;
+  // A call in the hand of one who does not answer it: its id was written down, or is one of the next few. The kernel
+  // tells whether there is any.
+  static void answer_received(int fd, const Held& held) {
+    if (const std::uint64_t open = held.slot->open_id.load(std::memory_order_acquire); open != 0)
+      (void)sys::answer_continue(fd, open);
+    const std::uint64_t last = known(held);
+    if (last != 0) sweep(fd, last + 1, last + most_unknown);
   }
 
-  // A swapd that is stopped is so most often on its way out of RECV, with a call in hand that nothing tells of. To
-  // answer one that swapd is just writing down does no harm.
-  static void probe(int fd, std::uint64_t last) {
-    if (last == 0) return;
-    for (std::uint64_t id = last + 1; id <= last + most_probed; ++id) (void)sys::answer_continue(fd, id);
+  // To one that still waits to be received that is an error (EINPROGRESS).
+  static void sweep(int fd, std::uint64_t from, std::uint64_t to) {
+    for (std::uint64_t id = from; id <= to && something_received(fd); ++id) (void)sys::answer_continue(fd, id);
   }
 
   static void listen(int fd, std::uint32_t events) {
@@ -276,20 +283,23 @@ class GuardLoop {
   // back, or the next one, may take it before us, and RECV, which cannot be told not to block, would: so an alarm ends
   // it.
   void answer(int fd, Held& held) {
-    const bool others = !alone_ || caller_;
+    const bool others = !alone_ || shared_;
+    if (others && (polled(fd) & POLLIN) == 0) return;
     if (others) alarm_every(receive_at_most);
     const auto notification = sys::receive(fd);
     if (others) alarm_every({});
     if (!notification) return;
     (void)sys::answer_continue(fd, notification->id);
-    if (notification->id > held.swept) sweep(fd, held, notification->id);
+    // One that swapd received before this, and nothing else tells of.
+    if (notification->id - known(held) > 1) sweep(fd, notification->id - most_unknown, notification->id - 1);
+    held.highest = notification->id;
   }
 
   // Is there one that swapd leaves unanswered, or has it come back?
   void look() {
     looked_ = clock_.now();
     polled_.clear();
-    for (const auto& [fd, held] : held_) polled_.push_back({fd, POLLIN, 0});
+    for (const auto& [fd, held] : held_) polled_.push_back({fd, POLLIN | POLLOUT, 0});
     ::poll(polled_.data(), polled_.size(), 0);
     for (const pollfd& polled : polled_) {
       const int fd = polled.fd;
@@ -299,23 +309,15 @@ class GuardLoop {
       const bool goes_on = held.last_id != last || held.open_id != open;
       held.last_id = last;
       held.open_id = open;
-      if (held.ours) {
-        if (!goes_on) continue;
-        held.ours = false;
-        listen(fd, 0);
-      }
-      if (goes_on) {
-        held.quiet_since = looked_;
-      } else if (looked_ - held.quiet_since >= stale_) {
-        held.quiet_since = looked_;
-        probe(fd, last);
-      }
-      if (goes_on || (open == 0 && (polled.revents & POLLIN) == 0))
+      if (goes_on && std::exchange(held.ours, false)) listen(fd, 0);
+      if (goes_on || (polled.revents & (POLLIN | POLLOUT)) == 0) {
         held.waiting_since = {};
-      else if (held.waiting_since == Time{})
+      } else if (held.waiting_since == Time{}) {
         held.waiting_since = looked_;
-      else if (looked_ - held.waiting_since >= stale_)
+      } else if (looked_ - held.waiting_since >= stale_) {
+        held.waiting_since = {};
         take(fd, held);
+      }
     }
   }
 
@@ -330,7 +332,8 @@ class GuardLoop {
   Time looked_{};
   std::unordered_map<int, Held> held_;  // by descriptor
   std::vector<pollfd> polled_;
-  bool alone_ = false;  // swapd has ended
+  bool shared_ = false;  // the next swapd has some of the listeners, too
+  bool alone_ = false;   // swapd has ended
   bool socket_closed_ = false;
 };
 

@@ -89,6 +89,7 @@ Status Launches::receive(LeftListener from,
   listening->receiver =
       std::make_shared<observe::Receiver>(std::move(from.listener), listening->slot, std::move(callbacks));
   if (Status started = listening->receiver->start(); !started) {
+    listening->receiver->stop();  // it may run, and write
     guard_.let_go(*slot);
     return started;
   }

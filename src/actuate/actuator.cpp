@@ -1,6 +1,7 @@
 #include "actuate/actuator.h"
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 #include "actuate/attributes.h"
@@ -50,6 +51,7 @@ Actuator::Impl::Impl(const sys::Scheduler& linux_scheduler, const sys::Groups& l
       options(std::move(chosen)) {
   if (!options.start_time) options.start_time = start_time_from_proc;
   if (!options.newborn) options.newborn = [](ThreadId thread) { return newborn(thread.start_time); };
+  if (!options.rest) options.rest = [](Duration time) { std::this_thread::sleep_for(time); };
   if (options.boot_id.empty()) options.boot_id = read_boot_id();
   lender.set_allowed(options.rules.group_action);
   open_journal();
@@ -77,6 +79,7 @@ void Actuator::Impl::apply(std::span<const Boost> boosts, Time now) {
     else
       renew(known->second, boost, now);
   }
+  end_starts(now);
   for (auto entry = entries.begin(); entry != entries.end();) {
     if (entry->second.round == round) {
       ++entry;

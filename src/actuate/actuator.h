@@ -79,6 +79,7 @@ class Actuator {
     std::string boot_id;                                            // empty: this boot's, from /proc
     std::function<std::optional<std::uint64_t>(pid_t)> start_time;  // of a thread; empty: from /proc
     std::function<bool(ThreadId)> newborn;                          // empty: by its start time
+    std::function<void(Duration)> rest;                             // empty: sleeps
   };
   Actuator(const sys::Scheduler& scheduler, const sys::Groups& groups, Options options);
   ~Actuator();  // restores everything

@@ -25,6 +25,7 @@ struct Entry {
   int foreign_changes = 0;         // in this donation
   std::uint64_t surroundings = 0;  // the generation of rules and competitors that `reason` was found with
   std::uint64_t round = 0;
+  bool starts = false;  // `set` is a head start, and the donation has not begun
   [[nodiscard]] bool in_force() const { return state == State::in_force; }
 };
 

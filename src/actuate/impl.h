@@ -33,7 +33,8 @@ struct Actuator::Impl {
   void lend_group(Entry& entry, Time now);
   void engage(Entry& entry, Time now, Outcome::What as);
   [[nodiscard]] Status give(Entry& entry, const SchedAttr& set);
-  bool let_start(const Entry& entry, const SchedAttr& set) const;
+  [[nodiscard]] bool start_ahead(Entry& entry);
+  void end_starts(Time now);
 
   void open_journal();
   void begin(const Boost& boost, Time now);
@@ -61,6 +62,9 @@ struct Actuator::Impl {
   std::function<void(const Outcome&)> listener;
   std::unordered_map<ThreadId, Entry> entries;
   std::unordered_map<ThreadId, Use> uses;
+  std::vector<ThreadId> starting;      // have their head start in this apply()
+  std::array<ThreadId, 64> started{};  // have had it
+  std::size_t next_started = 0;
   std::array<Past, 64> past{};
   std::size_t next_past = 0;
   std::uint64_t round = 0;

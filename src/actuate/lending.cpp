@@ -3,9 +3,8 @@
 // The order never varies: the record, the change, then away with the record that the change made void. Of a real-time
 // donation the engine pays sched_getattr and sched_setattr at the begin; at the end also getpriority, because a
 // `renice` of a thread that runs real-time is visible nowhere else, and must not be undone.
-#include <time.h>
-
 #include <algorithm>
+#include <utility>
 
 #include "actuate/attributes.h"
 #include "actuate/head_start.h"
@@ -41,14 +40,14 @@ void Actuator::Impl::begin(const Boost& boost, Time now) {
   entry.looked = now;
   if (!own.ok()) return refuse(entry, own.error());
   entry.base = *own;
-  engage(entry, now, Outcome::What::begun);
+  if (!start_ahead(entry)) engage(entry, now, Outcome::What::begun);
 }
 
 // From the thread's own attributes in entry.base, or from an earlier donation's, to what the boost says.
 void Actuator::Impl::engage(Entry& entry, Time now, Outcome::What as) {
   const SchedAttr& lent = entry.boost.attr;
   if (rank(entry.base) >= rank(lent)) {
-    const bool was_in_force = entry.in_force();
+    const bool was_in_force = entry.in_force() && !entry.starts;
     finish(entry);
     entry.state = Entry::State::left_alone;
     if (was_in_force) report(Outcome::What::ended, entry);
@@ -58,7 +57,7 @@ void Actuator::Impl::engage(Entry& entry, Time now, Outcome::What as) {
 
   SchedAttr set = merged(entry.base, lent, scheduler.default_slice_ns());
   if (set.realtime()) set.nice = entry.in_force() ? entry.set.nice : entry.base.nice;
-  const bool was_in_force = entry.in_force();
+  const bool was_in_force = entry.in_force() && !entry.starts;
   if (auto given = give(entry, set); !given.ok()) return refuse(entry, given.error());
   if (!was_in_force && as == Outcome::What::begun) ++total;
   lend_group(entry, now);
@@ -82,9 +81,7 @@ Status Actuator::Impl::give(Entry& entry, const SchedAttr& set) {
       slot = *kept;
     }
     if (!entry.in_force() || !still_has(entry.set, set)) {
-      const bool ahead = !entry.in_force() && let_start(entry, set);
       if (auto given = scheduler.set(entry.boost.thread.tid, set); !given.ok()) {
-        if (ahead) (void)scheduler.set(entry.boost.thread.tid, entry.base);
         if (journal) journal->clear(slot);
         return given;
       }
@@ -97,14 +94,35 @@ Status Actuator::Impl::give(Entry& entry, const SchedAttr& set) {
   return Done{};
 }
 
-// The engine rests meanwhile: where it has the thread's CPU, it would be in the way.
-bool Actuator::Impl::let_start(const Entry& entry, const SchedAttr& set) const {
+// With a record of its own, as any other change. False: it takes none, and nothing is changed.
+bool Actuator::Impl::start_ahead(Entry& entry) {
   const ThreadId thread = entry.boost.thread;
-  if (!options.rules.realtime || !takes_head_start(entry.base, set) || !options.newborn(thread)) return false;
-  if (!scheduler.set(thread.tid, head_start()).ok()) return false;
-  const timespec rest{0, Duration(head_start_time).count()};
-  ::nanosleep(&rest, nullptr);
+  if (options.dry_run || !options.rules.realtime || above_ceiling(thread, entry.looked)) return false;
+  if (rank(entry.base) >= rank(entry.boost.attr) || !takes_head_start(entry.base, entry.boost.attr) ||
+      !options.newborn(thread))
+    return false;
+  if (std::ranges::find(started, thread) != started.end()) return false;
+  SchedAttr set = head_start();
+  set.nice = entry.base.nice;
+  if (!give(entry, set).ok()) return false;
+  started[next_started] = thread;
+  next_started = (next_started + 1) % started.size();
+  entry.starts = true;
+  starting.push_back(thread);
   return true;
+}
+
+// The engine rests: where it has the threads' CPU, it would be in the way. What they have done to themselves meanwhile
+// is theirs.
+void Actuator::Impl::end_starts(Time now) {
+  if (starting.empty()) return;
+  options.rest(head_start_time);
+  for (const ThreadId thread : std::exchange(starting, {})) {
+    const auto known = entries.find(thread);
+    if (known == entries.end() || !known->second.in_force()) continue;
+    if (audit(known->second, now)) engage(known->second, now, Outcome::What::begun);
+    known->second.starts = false;
+  }
 }
 
 void Actuator::Impl::lend_group(Entry& entry, Time now) {
@@ -236,7 +254,7 @@ bool Actuator::Impl::audit(Entry& entry, Time now) {
     report(Outcome::What::ended, entry);
     return false;
   }
-  engage(entry, now, Outcome::What::changed);
+  engage(entry, now, entry.starts ? Outcome::What::begun : Outcome::What::changed);
   return false;
 }
 

@@ -5,7 +5,6 @@
 
 #include "actuate/attributes.h"
 #include "actuate/groups.h"
-#include "actuate/head_start.h"
 
 namespace swapd::actuate {
 
@@ -24,7 +23,6 @@ std::optional<SchedAttr> one_lower(const SchedAttr& set) {
 
 bool is_ours(const SchedAttr& now, const SchedAttr& set) {
   const auto lower = one_lower(set);
-  if (takes_head_start({}, set) && still_has(now, head_start())) return true;
   return still_has(now, set) || (lower && still_has(now, *lower));
 }
 

@@ -21,7 +21,7 @@ using StartTime = std::function<std::optional<std::uint64_t>(pid_t)>;
 [[nodiscard]] bool still_has(const SchedAttr& now, const SchedAttr& set);
 // A real-time priority one lower; empty where there is none.
 [[nodiscard]] std::optional<SchedAttr> one_lower(const SchedAttr& set);
-// Whether it has that, or what a head start or Actuator::give_way() leaves where it is cut short.
+// Whether it has that, or what Actuator::give_way() leaves where it is cut short.
 [[nodiscard]] bool is_ours(const SchedAttr& now, const SchedAttr& set);
 
 struct Restored {

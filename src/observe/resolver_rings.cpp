@@ -11,7 +11,10 @@ namespace {
 
 // Of kernels that are newer than the headers.
 constexpr std::uint8_t read_multishot = 49;     // IORING_OP_READ_MULTISHOT, since 6.7
+constexpr std::uint8_t receive_zero_copy = 58;  // IORING_OP_RECV_ZC, since 6.15
 constexpr std::uint8_t epoll_wait = 59;         // IORING_OP_EPOLL_WAIT, since 6.15
+constexpr std::uint8_t readv_fixed = 60;        // IORING_OP_READV_FIXED, since 6.15
+constexpr std::uint8_t writev_fixed = 61;       // IORING_OP_WRITEV_FIXED
 constexpr unsigned registered_ring = 1U << 4U;  // IORING_ENTER_REGISTERED_RING, since 5.18
 
 struct Directions {
@@ -28,6 +31,8 @@ Directions directions(const sys::RingRequest& request) {
     case IORING_OP_RECV:
     case IORING_OP_ACCEPT:
     case read_multishot:
+    case receive_zero_copy:
+    case readv_fixed:
     case epoll_wait:
       return {.in = true};
     case IORING_OP_WRITEV:
@@ -37,6 +42,7 @@ Directions directions(const sys::RingRequest& request) {
     case IORING_OP_SEND:
     case IORING_OP_SEND_ZC:
     case IORING_OP_SENDMSG_ZC:
+    case writev_fixed:
     case IORING_OP_CONNECT:
       return {.out = true};
     case IORING_OP_POLL_ADD:
@@ -49,7 +55,7 @@ Directions directions(const sys::RingRequest& request) {
 
 }  // namespace
 
-// The file of a request. Its number may be closed by now, or another file's.
+// The file of a request. Its number may be another's by now, even while it is looked at.
 std::optional<Descriptor> Resolver::Impl::file_of(const CallSite& site, const sys::RingRequest& request) {
   if (request.fd >= 0) {
     const auto now = procfs.fd_identity(site.tid, request.fd);

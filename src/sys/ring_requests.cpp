@@ -50,6 +50,7 @@ Result<std::vector<RingRequest>> RingRequests::list(pid_t tid, int ring, bool re
   programs.data->ring_fd = ring;
   shared->ring_registered = registered;
   shared->is_ring = false;
+  shared->tasks = 0;
   shared->count = 0;
   const std::string what = "reading the io_uring requests of thread " + std::to_string(tid);
   bpf_iter_link_info one{};
@@ -63,11 +64,12 @@ Result<std::vector<RingRequest>> RingRequests::list(pid_t tid, int ring, bool re
   std::array<char, 8> nothing{};
   while (::read(run.get(), nothing.data(), nothing.size()) > 0) {
   }
+  if (shared->tasks > 1) return Error(ENOTSUP, what + ": the kernel cannot iterate over one task alone");
   if (!shared->is_ring) return Error(EBADF, what);
   std::vector<RingRequest> out;
   for (std::uint32_t i = 0; i < std::min<std::uint32_t>(shared->count, rings_most); ++i) {
     const rings_request& found = shared->requests[i];
-    out.push_back({found.opcode, found.fixed != 0 ? -1 : found.fd, found.device, found.inode, found.events});
+    out.push_back({found.opcode, found.fd, found.device, found.inode, found.events});
   }
   return out;
 }

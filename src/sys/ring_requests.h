@@ -14,7 +14,7 @@ namespace swapd::sys {
 
 struct RingRequest {
   std::uint8_t opcode = 0;  // IORING_OP_…, <linux/io_uring.h>
-  int fd = -1;              // -1: a fixed file, which has no number
+  int fd = -1;              // -1: a fixed file, or one whose number has been closed since
   std::uint64_t dev = 0;    // as in FdIdentity
   std::uint64_t ino = 0;
   std::uint32_t events = 0;  // of POLL_ADD: as in poll(2)
@@ -28,7 +28,8 @@ class RingRequests {
   RingRequests(const RingRequests&) = delete;
   RingRequests& operator=(const RingRequests&) = delete;
 
-  // At most 256 of them. registered: `ring` is what IORING_REGISTER_RING_FDS gave the thread. EBADF: it is no ring.
+  // At most 256 of them. ENOTSUP: the kernel gives all threads where one was asked for (6.0). registered: `ring` is
+  // what IORING_REGISTER_RING_FDS gave the thread. EBADF: it is no ring.
   [[nodiscard]] Result<std::vector<RingRequest>> list(pid_t tid, int ring, bool registered);
 
  private:

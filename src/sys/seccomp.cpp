@@ -154,7 +154,8 @@ bool receive_ends_with_targets() {
 
 bool hung_up(int listener) {
   pollfd entry{listener, POLLIN, 0};
-  return ::poll(&entry, 1, 0) == 1 && (entry.revents & POLLIN) == 0;
+  // POLLERR alone only says that a signal came.
+  return ::poll(&entry, 1, 0) == 1 && (entry.revents & (POLLIN | POLLHUP)) == POLLHUP;
 }
 
 Status await_notification(int listener) {

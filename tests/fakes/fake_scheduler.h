@@ -15,7 +15,8 @@ class FakeScheduler final : public sys::Scheduler {
     SchedAttr attr;
     int nice = 0;
     cpu_set_t cpus{};
-    int set_error = 0;  // errno of every set()
+    int set_error = 0;       // errno of every set()
+    int realtime_error = 0;  // errno of a set() to a real-time class
   };
 
   Thread& add(pid_t tid, const SchedAttr& attr) {
@@ -42,6 +43,7 @@ class FakeScheduler final : public sys::Scheduler {
     const auto found = threads.find(tid);
     if (found == threads.end()) return Error(ESRCH, "set");
     if (found->second.set_error != 0) return Error(found->second.set_error, "set");
+    if (found->second.realtime_error != 0 && attr.realtime()) return Error(found->second.realtime_error, "set");
     given.push_back(attr);
     found->second.attr = attr;
     if (attr.realtime())

@@ -2,9 +2,11 @@
 #include <liburing.h>
 #include <poll.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 
 #include <array>
+#include <thread>
 
 #include "programs/block.h"
 
@@ -104,6 +106,19 @@ void read_registered(int a, int b) {
   wait_in(ring);
 }
 
+// Eventfds have one inode all: the number alone would name another one.
+void read_reused_eventfd(int a, int b) {
+  io_uring ring = ring_of();
+  add_read(ring, a);
+  const int event = must(::eventfd(0, 0), "eventfd");
+  add_read(ring, event);
+  io_uring_submit(&ring);
+  must(::dup2(must(::eventfd(0, 0), "eventfd"), event), "dup2");
+  (void)b;
+  io_uring_cqe* done = nullptr;
+  io_uring_wait_cqe(&ring, &done);
+}
+
 void poll_set(int a, int b) {
   const int set = must(::epoll_create1(0), "epoll_create1");
   for (const int fd : {a, b}) {
@@ -123,6 +138,33 @@ void receive(int a, int b) {
   wait_in(ring);
 }
 
+// The waiter is not its process's first thread.
+void with_threads() {
+  std::array<int, 2> pipe{};
+  must(::pipe(pipe.data()), "pipe");
+  std::array<int, 2> told{};
+  must(::pipe(told.data()), "pipe");
+  const pid_t provider = block::spawn([&] {
+    ::close(pipe[0]);
+    block::idle();
+  });
+  block::spawn([&] {
+    ::close(pipe[1]);
+    std::thread([&] {
+      const pid_t tid = ::gettid();
+      must(static_cast<int>(::write(told[1], &tid, sizeof tid)), "write");
+      io_uring ring = ring_of();
+      add_read(ring, pipe[0]);
+      wait_in(ring);
+    }).join();
+  });
+  ::close(pipe[0]);
+  ::close(pipe[1]);
+  pid_t waiter = -1;
+  must(static_cast<int>(::read(told[0], &waiter, sizeof waiter)), "read");
+  block::report(waiter, provider);
+}
+
 void wait_for_time(int, int) {
   io_uring ring = ring_of();
   __kernel_timespec time{.tv_sec = 1000, .tv_nsec = 0};
@@ -140,6 +182,8 @@ constexpr block::Scenario scenarios[] = {
     {"ring-closed", [] { with_pipes(read_closed); }},
     {"ring-fixed", [] { with_pipes(read_fixed); }},
     {"ring-registered", [] { with_pipes(read_registered); }},
+    {"ring-eventfd", [] { with_pipes(read_reused_eventfd); }},
+    {"ring-thread", [] { with_threads(); }},
     {"ring-epoll", [] { with_pipes(poll_set); }},
     {"ring-recv", [] { with_sockets(receive); }},
     {"ring-timeout", [] { with_pipes(wait_for_time); }},

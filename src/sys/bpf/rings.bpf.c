@@ -3,8 +3,8 @@
 // cancelled (io_uring/poll.c, io_poll_req_insert()); only the kernel sees it whole. Read when swapd asks, never on the
 // programs' way.
 //
-// The table is read without its locks: its owner is asleep, and what changes meanwhile is a request that ends or, once,
-// a chain that is cut short. All loops are bounded.
+// The table is read without its locks: a request that ends meanwhile may be missed, and one that has been used again
+// for another ring ends the walk. All loops are bounded.
 #include <linux/bpf.h>
 //
 #include <bpf/bpf_core_read.h>
@@ -18,6 +18,7 @@ char license_text[] SEC("license") = "Dual BSD/GPL";
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct super_block {
+  unsigned long s_magic;
   __u32 s_dev;
 };
 struct inode {
@@ -69,6 +70,7 @@ struct io_poll {
   __u32 events;
 };
 struct io_kiocb {
+  struct io_ring_ctx* ctx;
   struct file* file;
   __u8 opcode;
   __u64 flags;
@@ -89,35 +91,48 @@ struct bpf_iter__task {
 #pragma clang attribute pop
 
 enum {
-  opcode_poll_add = 6,    // IORING_OP_POLL_ADD
-  request_fixed = 1,      // REQ_F_FIXED_FILE
-  most_steps = 8192,      // buckets and requests
-  registered_rings = 16,  // IO_RINGFD_REG_MAX
+  opcode_poll_add = 6,     // IORING_OP_POLL_ADD
+  request_fixed = 1,       // REQ_F_FIXED_FILE
+  anonymous = 0x09041934,  // ANON_INODE_FS_MAGIC
+  most_steps = 8192,       // buckets and requests
+  registered_rings = 16,   // IO_RINGFD_REG_MAX
 };
 
 // Set by swapd before each run.
 __s32 ring_fd = -1;
 _Bool ring_registered;  // it is an index of what the thread has registered
 // What the run found.
+__u32 tasks;  // it ran for
 _Bool is_ring;
 __u32 count;
 struct rings_request requests[rings_most];
 
 struct walk {
+  struct io_ring_ctx* ring;
+  struct fdtable* files;  // of the task
   __u64 buckets;
   __u32 number;
   __u32 next_bucket;
   struct hlist_node* node;
 };
 
-static void note(struct io_kiocb* request) {
+static struct file* file_at(struct fdtable* files, __u32 fd) {
+  struct file* file = 0;
+  if (!files || fd >= BPF_CORE_READ(files, max_fds)) return 0;
+  bpf_probe_read_kernel(&file, sizeof file, BPF_CORE_READ(files, fd) + fd);
+  return file;
+}
+
+static void note(struct io_kiocb* request, struct fdtable* files) {
   const __u32 at = count;
   if (at >= rings_most) return;
   struct rings_request* out = &requests[at & (rings_most - 1)];
   struct file* file = BPF_CORE_READ(request, file);
   out->opcode = BPF_CORE_READ(request, opcode);
-  out->fd = BPF_CORE_READ(request, cqe.fd);
-  out->fixed = BPF_CORE_READ(request, flags) & request_fixed;
+  const __s32 fd = BPF_CORE_READ(request, cqe.fd);
+  // Closed since, another file's, or an index of the ring's own table: it has no number.
+  const _Bool numbered = !(BPF_CORE_READ(request, flags) & request_fixed) && file_at(files, fd) == file;
+  out->fd = numbered ? fd : -1;
   out->inode = BPF_CORE_READ(file, f_inode, i_ino);
   const __u32 device = BPF_CORE_READ(file, f_inode, i_sb, s_dev);  // 12 bits and 20, as the kernel keeps it
   const __u32 minor = device & 0xfffff;
@@ -136,21 +151,23 @@ static long step(__u32 i, struct walk* walk) {
     return 0;
   }
   struct hlist_node* node = walk->node;
-  note((struct io_kiocb*)((__u64)node - bpf_core_field_offset(struct io_kiocb, hash_node)));
+  struct io_kiocb* request = (struct io_kiocb*)((__u64)node - bpf_core_field_offset(struct io_kiocb, hash_node));
+  if (BPF_CORE_READ(request, ctx) != walk->ring) return 1;
+  note(request, walk->files);
   walk->node = BPF_CORE_READ(node, next);
   return 0;
 }
 
-static void list(__u64 buckets, __u32 bits) {
+static void list(struct io_ring_ctx* ring, struct fdtable* files, __u64 buckets, __u32 bits) {
   if (!buckets || bits > 12) return;
-  struct walk walk = {.buckets = buckets, .number = 1U << bits};
+  struct walk walk = {.ring = ring, .files = files, .buckets = buckets, .number = 1U << bits};
   bpf_loop(most_steps, step, &walk, 0);
 }
 
-static struct file* ring_of(struct task_struct* task) {
+static struct file* ring_of(struct task_struct* task, struct fdtable* files) {
   const __u32 at = ring_fd;
-  struct file* file = 0;
   if (ring_registered) {
+    struct file* file = 0;
     struct io_uring_task* own = BPF_CORE_READ(task, io_uring);
     if (own && at < registered_rings)
       bpf_probe_read_kernel(
@@ -158,14 +175,13 @@ static struct file* ring_of(struct task_struct* task) {
           (void*)((__u64)own + bpf_core_field_offset(struct io_uring_task, registered_rings) + at * sizeof file));
     return file;
   }
-  struct fdtable* table = BPF_CORE_READ(task, files, fdt);
-  if (!table || at >= BPF_CORE_READ(table, max_fds)) return 0;
-  bpf_probe_read_kernel(&file, sizeof file, BPF_CORE_READ(table, fd) + at);
-  return file;
+  return file_at(files, at);
 }
 
+// Another thread may have put another file there meanwhile, and may have chosen its name.
 static _Bool names_a_ring(struct file* file) {
   static const char ring[] = "[io_uring]";
+  if (BPF_CORE_READ(file, f_inode, i_sb, s_magic) != anonymous) return 0;
   char name[sizeof ring] = {};
   if (bpf_probe_read_kernel_str(name, sizeof name, BPF_CORE_READ(file, f_path.dentry, d_name.name)) != sizeof name)
     return 0;
@@ -178,13 +194,16 @@ SEC("iter/task")
 int list_requests(struct bpf_iter__task* context) {
   struct task_struct* task = context->task;
   if (!task) return 0;
-  struct file* file = ring_of(task);
+  ++tasks;
+  struct fdtable* files = BPF_CORE_READ(task, files, fdt);
+  struct file* file = ring_of(task, files);
   if (!file || !names_a_ring(file)) return 0;
   struct io_ring_ctx* ring = BPF_CORE_READ(file, private_data);
   if (!ring) return 0;
   is_ring = 1;
-  list((__u64)BPF_CORE_READ(ring, cancel_table.hbs), BPF_CORE_READ(ring, cancel_table.hash_bits));
+  list(ring, files, (__u64)BPF_CORE_READ(ring, cancel_table.hbs), BPF_CORE_READ(ring, cancel_table.hash_bits));
   if (bpf_core_field_exists(ring->cancel_table_locked))
-    list((__u64)BPF_CORE_READ(ring, cancel_table_locked.hbs), BPF_CORE_READ(ring, cancel_table_locked.hash_bits));
+    list(ring, files, (__u64)BPF_CORE_READ(ring, cancel_table_locked.hbs),
+         BPF_CORE_READ(ring, cancel_table_locked.hash_bits));
   return 0;
 }

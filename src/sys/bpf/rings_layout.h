@@ -9,10 +9,9 @@ enum { rings_most = 256 };
 struct rings_request {
   __u64 inode;
   __u32 device;  // as stat(2) has it
-  __s32 fd;      // where it is fixed, an index of the ring's own table
+  __s32 fd;      // -1: it has none
   __u32 events;  // of POLL_ADD: as poll(2)
   __u8 opcode;   // IORING_OP_…
-  __u8 fixed;
-  __u8 padding[2];
+  __u8 padding[3];
 };
 // NOLINTEND(readability-identifier-naming)

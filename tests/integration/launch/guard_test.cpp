@@ -336,6 +336,14 @@ TEST_F(GuardTest, StandsInForASwapdThatIsStopped) {
     ::kill(swapd, SIGCONT);
     EXPECT_TRUE(calls_go_on()) << round;
   }
+  // Stopped again before it has written anything down: what it had received is far from the last that it knows of.
+  for (int round = 0; round < 10; ++round) {
+    ::kill(swapd, SIGSTOP);
+    ASSERT_TRUE(eventually([&] { return state_of(swapd) == 'T'; }));
+    EXPECT_TRUE(calls_go_on()) << round;
+    EXPECT_TRUE(calls_go_on()) << round;
+    ::kill(swapd, SIGCONT);
+  }
   // It has noticed that swapd is back: nothing wakes it but its own clock.
   EXPECT_TRUE(eventually([&] {
     const long switches = guard_switches();

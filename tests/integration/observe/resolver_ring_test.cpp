@@ -36,6 +36,19 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"ring-epoll", ResourceKind::pipe}, Case{"ring-recv", ResourceKind::socket}),
     [](const auto& test) { return test_name(test.param.scenario); });
 
+TEST_F(Rings, ANumberThatIsAnotherEventfdNowDoesNotNameIt) {
+  const Story story = start("ring", "ring-eventfd");
+  std::vector<ResourceKind> kinds;
+  for (const Resource& resource : resolver_.full(story.site).awaited) kinds.push_back(resource.kind);
+  EXPECT_THAT(kinds, testing::UnorderedElementsAre(ResourceKind::pipe, ResourceKind::unknown));
+}
+
+TEST_F(Rings, OfAThreadThatIsNotItsProcessesFirst) {
+  const Story story = start("ring", "ring-thread");
+  EXPECT_EQ(resolver_.full(story.site).awaited.size(), 1U);
+  expect_provider(story, ResourceKind::pipe);
+}
+
 TEST_F(Rings, OneThatWaitsForTimeAloneIsUnknown) {
   const Story story = start("ring", "ring-timeout");
   EXPECT_THAT(resolver_.full(story.site).awaited, testing::ElementsAre(Resource{}));

@@ -16,9 +16,16 @@ class HeadStart : public ActuatorTest {
   HeadStart() { scheduler_.add(10, nice_of(0)); }
   Actuator::Options for_newborns() {
     Actuator::Options chosen = options();
-    chosen.newborn = [](ThreadId thread) { return thread.tid == 10; };
+    chosen.newborn = [](ThreadId thread) { return thread.tid == 10 || thread.tid == 12; };
+    chosen.rest = [this](Duration time) {
+      EXPECT_EQ(time, head_start_time);
+      ++rests_;
+      if (meanwhile_) meanwhile_();
+    };
     return chosen;
   }
+  int rests_ = 0;
+  std::function<void()> meanwhile_;
 };
 
 TEST_F(HeadStart, IsForNewborns) {
@@ -26,6 +33,8 @@ TEST_F(HeadStart, IsForNewborns) {
   scheduler_.add(11, nice_of(0));
   apply({boost(10, nice_of(-10)), boost(11, nice_of(-10))});
   EXPECT_THAT(scheduler_.given, ElementsAre(head_start(), lent(nice_of(-10)), lent(nice_of(-10))));
+  EXPECT_EQ(heard(), (Heard{{What::begun, Ineffective::none}, {What::begun, Ineffective::none}}));
+  EXPECT_EQ(actuator().total(), 2U);
   EXPECT_EQ(actuator().base(id(10)), nice_of(0));
   apply({});
   EXPECT_EQ(attr(10), nice_of(0));
@@ -35,7 +44,52 @@ TEST_F(HeadStart, IsGivenOnce) {
   start(for_newborns());
   apply({boost(10, nice_of(-10))});
   apply({boost(10, nice_of(-5))});
-  EXPECT_THAT(scheduler_.given, ElementsAre(head_start(), lent(nice_of(-10)), lent(nice_of(-5))));
+  apply({});
+  apply({boost(10, nice_of(-5))});
+  EXPECT_THAT(scheduler_.given,
+              ElementsAre(head_start(), lent(nice_of(-10)), lent(nice_of(-5)), nice_of(0), lent(nice_of(-5))));
+}
+
+TEST_F(HeadStart, IsOneRestForAllAndNobodyWaitsForIt) {
+  start(for_newborns());
+  scheduler_.add(12, nice_of(0));
+  scheduler_.add(13, nice_of(0));
+  meanwhile_ = [&] { EXPECT_EQ(attr(13), lent(fifo(40))); };
+  apply({boost(10, nice_of(-10)), boost(12, nice_of(-10)), boost(13, fifo(40))});
+  EXPECT_EQ(rests_, 1);
+  for (const pid_t tid : {10, 12}) EXPECT_EQ(attr(tid), lent(nice_of(-10)));
+}
+
+// It runs then, and may be a daemon that renices itself.
+TEST_F(HeadStart, WhatTheNewbornDoesMeanwhileIsItsOwn) {
+  start(for_newborns());
+  meanwhile_ = [&] { scheduler_.renice(10, 7); };
+  apply({boost(10, nice_of(-10))});
+  EXPECT_EQ(attr(10), lent(nice_of(-10)));
+  apply({});
+  EXPECT_EQ(attr(10), nice_of(7));
+  scheduler_.add(12, nice_of(0));
+  meanwhile_ = [&] { scheduler_.threads.at(12).attr = fifo(20); };
+  apply({boost(12, nice_of(-10))});
+  EXPECT_EQ(attr(12), fifo(20));
+  apply({});
+  EXPECT_EQ(attr(12), fifo(20));
+}
+
+TEST_F(HeadStart, OfAThreadThatHasGone) {
+  start(for_newborns());
+  meanwhile_ = [&] { scheduler_.threads.erase(10); };
+  apply({boost(10, nice_of(-10))});
+  actuator().forget(id(10));
+  EXPECT_TRUE(actuator().active().empty());
+}
+
+TEST_F(HeadStart, ThatIsRefusedIsDoneWithout) {
+  start(for_newborns());
+  scheduler_.threads.at(10).realtime_error = EPERM;
+  apply({boost(10, nice_of(-10))});
+  EXPECT_EQ(attr(10), lent(nice_of(-10)));
+  EXPECT_EQ(rests_, 0);
 }
 
 TEST_F(HeadStart, IsNothingForALoanThatIsRealTimeOrNotImportant) {

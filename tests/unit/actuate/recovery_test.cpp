@@ -89,9 +89,15 @@ TEST_F(RecoveryTest, AThreadThatWasJustGivingWayIsOurs) {
 
 TEST_F(RecoveryTest, AThreadInItsHeadStartIsOurs) {
   scheduler_.add(10, nice_of(4));
+  Actuator::Options chosen = options();
+  chosen.newborn = [](ThreadId) { return true; };
+  chosen.rest = [&](Duration) { std::filesystem::copy_file(dir_ + "/journal", dir_ + "/then"); };
+  start(chosen);
   apply({boost(10, nice_of(-5))});
   crash();
+  std::filesystem::rename(dir_ + "/then", dir_ + "/journal");
   scheduler_.threads.at(10).attr = head_start();
+  scheduler_.threads.at(10).nice = 4;
   EXPECT_EQ(recover(), 1);
   EXPECT_EQ(attr(10), nice_of(4));
 }
