@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <fstream>
+#include <span>
+#include <unordered_set>
 
 #include "actuate/attributes.h"
 #include "actuate/groups.h"
@@ -51,18 +53,38 @@ Result<Restored> restore_thread(const sys::Scheduler& scheduler, pid_t tid, cons
   return std::move(given).error();
 }
 
+namespace {
+
+// A run that was killed between a record and its change leaves two records of one thread, of which the older is what
+// the thread has. Gives the newest that fits; where none does, the newest.
+const Change& fitting(const sys::Scheduler& scheduler, std::span<const Journal::Left> newest_first,
+                      const Change& newest) {
+  const auto now = scheduler.get(newest.thread.tid);
+  if (!now.ok()) return newest;
+  for (const auto& [slot, change] : newest_first)
+    if (change.kind == Change::Kind::thread && change.thread == newest.thread && is_ours(*now, change.set))
+      return change;
+  return newest;
+}
+
+}  // namespace
+
 int recover_left(Journal& journal, const sys::Scheduler& scheduler, const sys::Groups& groups,
                  const StartTime& start_time, std::vector<std::string>& notes) {
   int restored = 0;
   // The newest first: of two records of one thread the newer has what it was given last.
   std::vector<Journal::Left> left = journal.left();
   std::reverse(left.begin(), left.end());
+  std::unordered_set<ThreadId> seen, kept;
   for (const auto& [slot, change] : left) {
     if (change.kind == Change::Kind::thread) {
-      if (start_time(change.thread.tid) == change.thread.start_time) {
-        auto done = restore_thread(scheduler, change.thread.tid, change.base, change.set);
+      if (kept.contains(change.thread)) continue;
+      if (start_time(change.thread.tid) == change.thread.start_time && seen.insert(change.thread).second) {
+        const Change& own = fitting(scheduler, left, change);
+        auto done = restore_thread(scheduler, change.thread.tid, own.base, own.set);
         if (!done.ok()) {
           notes.push_back(std::move(done).error().in("recovering").text());
+          kept.insert(change.thread);
           continue;
         }
         if (done->what == Restored::What::restored) ++restored;

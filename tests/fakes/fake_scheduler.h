@@ -2,6 +2,7 @@
 // sight, and what is gone answers ESRCH.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <vector>
 
@@ -40,6 +41,7 @@ class FakeScheduler final : public sys::Scheduler {
   }
   Status set(pid_t tid, const SchedAttr& attr) const override {
     ++sets;
+    if (before_set) before_set();
     const auto found = threads.find(tid);
     if (found == threads.end()) return Error(ESRCH, "set");
     if (found->second.set_error != 0) return Error(found->second.set_error, "set");
@@ -69,6 +71,7 @@ class FakeScheduler final : public sys::Scheduler {
   }
 
   mutable std::map<pid_t, Thread> threads;
+  std::function<void()> before_set;
   std::uint64_t slice = 0;  // of a fair thread without one of its own
   mutable int gets = 0;
   mutable int sets = 0;

@@ -57,6 +57,25 @@ TEST_F(RecoveryTest, ABoostThatChangedHasOneOwner) {
   EXPECT_EQ(attr(10), nice_of(4));
 }
 
+TEST_F(RecoveryTest, OneKilledBetweenTheRecordAndTheChangeHasItsOlderOne) {
+  for (const bool reniced : {false, true}) {
+    scheduler_.add(10, nice_of(4));
+    apply({boost(10, nice_of(-7))});
+    const SchedAttr before = attr(10);
+    // The moment is caught in set(): the record is there, the change is not.
+    scheduler_.before_set = [&] { std::filesystem::copy_file(dir_ + "/journal", dir_ + "/then"); };
+    apply({boost(10, nice_of(-8))});
+    scheduler_.before_set = nullptr;
+    crash();
+    std::filesystem::rename(dir_ + "/then", dir_ + "/journal");
+    scheduler_.threads.at(10).attr = before;
+    if (reniced) scheduler_.threads.at(10).attr.nice = -2;
+    EXPECT_EQ(recover(), reniced ? 0 : 1);
+    EXPECT_EQ(attr(10), nice_of(reniced ? -2 : 4));
+    EXPECT_EQ(recover(), 0);
+  }
+}
+
 TEST_F(RecoveryTest, ARecycledTidIsAnotherThread) {
   scheduler_.add(10, nice_of(4));
   apply({boost(10, fifo(5))});
