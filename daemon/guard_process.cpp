@@ -174,6 +174,7 @@ class GuardLoop {
       answer.error = EBADF;
     else if (!add(fd, alone_ ? EPOLLIN : 0U))  // EPOLLHUP needs no asking
       answer.error = errno;
+    if (answer.error == 0 && door_ < 0 && !state_dir_.empty()) open_door();
     if (answer.error == 0)
       held_[received.fd.release()] = {
           .slot = &slots_[received.message.slot], .launch = received.message.pid, .ours = alone_};
@@ -186,10 +187,10 @@ class GuardLoop {
     alone_ = true;
     if (!socket_closed_) take_messages();
     for (auto& [fd, held] : held_) take(fd, held);
-    if (!held_.empty() && !state_dir_.empty()) open_door();
+    if (door_ >= 0 && !add(door_, EPOLLIN)) shut_door();
   }
 
-  // Where the next swapd finds it. Where that fails, it goes on without.
+  // Where the next swapd finds it; who comes before it is alone waits there. Where that fails, it goes on without.
   void open_door() {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
@@ -201,7 +202,13 @@ class GuardLoop {
     const mode_t mask = ::umask(0177);
     const bool bound = ::bind(door_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
     ::umask(mask);
-    if (!bound || ::listen(door_, 4) != 0 || !add(door_, EPOLLIN)) door_ = -1;
+    if (!bound || ::listen(door_, 4) != 0) shut_door();
+  }
+
+  void shut_door() {
+    if (door_ < 0) return;
+    ::unlink(door_path_.c_str());
+    ::close(std::exchange(door_, -1));
   }
 
   // One at a time, and only our own user.
@@ -242,8 +249,8 @@ class GuardLoop {
     if (!send_message(caller_.get(), answer, fd)) caller_.reset();
   }
 
-  [[noreturn]] void leave() const {
-    if (door_ >= 0) ::unlink(door_path_.c_str());
+  [[noreturn]] void leave() {
+    shut_door();
     ::_exit(0);
   }
 

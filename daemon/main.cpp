@@ -111,6 +111,12 @@ int run(const Options& options, const policy::Policy& policy, Guard& guard, Fd r
     spdlog::error("state directory {}: {}; give another with --state-dir", options.state_dir, failed.message());
     return 1;
   }
+  const auto lock = lock_state(options.state_dir);
+  if (!lock) {
+    spdlog::error("{}", lock.error().code() == EBUSY ? lock.error().context() : lock.error().text());
+    stop_log();
+    return 1;
+  }
   Chosen chosen = choose_observer(options.observe, options.btf);
   if (!chosen.tracer && options.observe == "bpf") {
     spdlog::error("--observe bpf: {}; use --observe auto or seccomp", chosen.reason);

@@ -1,12 +1,15 @@
 #include "resume.h"
 
+#include <fcntl.h>
 #include <spdlog/spdlog.h>
 #include <sys/epoll.h>
+#include <sys/file.h>
 
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <thread>
 #include <utility>
 
 #include "engine.h"
@@ -50,6 +53,21 @@ std::size_t take_over(Launches& launches, const std::string& state_dir, std::vec
 }
 
 }  // namespace
+
+Result<Fd> lock_state(const std::string& state_dir, Duration within) {
+  const std::string path = state_dir + "/lock";
+  Fd lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!lock) return errno_error(path);
+  const auto deadline = std::chrono::steady_clock::now() + within;
+  while (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK && errno != EINTR) return errno_error(path);
+    if (std::chrono::steady_clock::now() > deadline)
+      return Error(EBUSY,
+                   "another swapd uses the state directory " + state_dir + "; stop it, or give another --state-dir");
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return lock;
+}
 
 Status write_members(const std::string& state_dir, const std::string& boot_id, const std::vector<Membership>& members) {
   json list = json::array();

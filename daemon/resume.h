@@ -10,7 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "base/fd.h"
 #include "base/result.h"
+#include "base/time.h"
 #include "members.h"
 #include "policy/policy.h"
 #include "sys/procfs.h"
@@ -20,6 +22,10 @@ namespace swapd::daemon {
 
 class Engine;
 class Launches;
+
+// Has the state directory for itself for as long as the descriptor is open. Waits for another swapd that is just
+// ending; EBUSY: one that does not, within the time.
+[[nodiscard]] Result<Fd> lock_state(const std::string& state_dir, Duration within = std::chrono::seconds(5));
 
 // Replaces the file as a whole. `boot_id`: of this boot; its pids mean nothing in another.
 [[nodiscard]] Status write_members(const std::string& state_dir, const std::string& boot_id,

@@ -284,8 +284,9 @@ TEST_F(GuardTest, EachNextSwapdTakesOver) {
           std::make_unique<observe::Receiver>(std::move(listener), *slot, observe::Receiver::Callbacks{}));
       if (!receivers.back()->start()) ::_exit(3);
     };
+    auto guards = LeftGuard::find(dir);
     if (ours) receive(std::move(ours));
-    for (LeftGuard& left : LeftGuard::find(dir)) {
+    for (LeftGuard& left : guards) {
       auto taken = left.take();
       if (!taken || taken->size() != 1 || taken->front().launch != 77) ::_exit(4);
       receive(std::move(taken->front().listener));

@@ -1,0 +1,137 @@
+#!/bin/bash
+# Supervised programs that check each other, while swapd is killed, stopped and started again.
+#
+#   tests/integration/torture.sh [--seconds N] [--pairs N] [--observe seccomp|bpf|both] [--build DIR]
+#
+# Pairs of processes (tests/programs/torture.cpp) hand numbers to and fro over ten mechanisms, in four programs, of which two are
+# important. Meanwhile swapd is killed every 0.2 to 2 s (now and then it is ended with SIGTERM, or stopped for half a second), and
+# started again. Nothing may go wrong: no number, no call (ENOSYS, EINTR), no process that hangs, none that stands still for more than 1 s; in the end
+# all have their own attributes, and of swapd and its guards nothing is left. What was counted is printed.
+set -euo pipefail
+project=$(cd "$(dirname "$0")/../.." && pwd)
+. "$project/scripts/common.sh"
+
+seconds=300 pairs=100 observe=both build=$project/build/dev
+while [ $# -gt 0 ]; do
+  case $1 in
+    --seconds) seconds=${2:?--seconds N}; shift 2 ;;
+    --pairs) pairs=${2:?--pairs N}; shift 2 ;;
+    --observe) observe=${2:?--observe seccomp, bpf or both}; shift 2 ;;
+    --build) build=${2:?--build DIR}; shift 2 ;;
+    --help | -h) sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0"; exit 0 ;;
+    *) die "unknown option $1; see --help" ;;
+  esac
+done
+case $observe in
+  both) observers=(seccomp bpf) ;;
+  seccomp | bpf) observers=("$observe") ;;
+  *) die "unknown observer $observe: seccomp, bpf or both" ;;
+esac
+need_root
+torture=$(find "$build" -type f -name torture -perm -u+x | head -1)
+[ -n "$torture" ] || die "no torture program in $build: build the tests first"
+
+dir=$(mktemp -d /tmp/swapd-torture-XXXXXX)
+swapd= front= failed=0
+programs=() holders=()
+cleanup() {
+  local pid
+  for pid in "${programs[@]}" "${holders[@]}"; do kill -9 "$pid" 2>/dev/null || true; done
+  [ -z "$swapd" ] || kill -9 "$swapd" 2>/dev/null || true
+  rm -rf "$dir"
+}
+trap cleanup EXIT
+
+ctl() { "$build/src/cli/swapctl" --socket "$dir/s" "$@"; }
+complain() {
+  printf 'torture: %s: %s\n' "$observer" "$*" >&2
+  failed=1
+}
+# until_true SECONDS COMMAND…: asks again and again.
+until_true() {
+  local end=$(($(date +%s) + $1))
+  shift
+  until "$@" >/dev/null 2>&1; do
+    [ "$(date +%s)" -lt "$end" ] || return 1
+    sleep 0.02
+  done
+}
+start_swapd() {
+  "$build/daemon/swapd" --foreground --bus none --observe "$observer" --socket "$dir/s" --state-dir "$dir/state" 2>>"$dir/log" &
+  front=$!
+  until_true 10 ctl status || { tail -5 "$dir/log" >&2; die "swapd does not answer"; }
+  swapd=$(ctl status --json | sed 's/.*"pid":\([0-9]*\).*/\1/')
+}
+# The processes of programs: program I's own, and its children.
+family() { echo "${programs[$1]}"; cat "/proc/${programs[$1]}/task/${programs[$1]}/children"; }
+# has_own I CLASS NICE-OR-PRIORITY: everybody in it.
+has_own() {
+  local pid
+  for pid in $(family "$1"); do
+    [ "$(ps -o cls=,rtprio=,ni= -p "$pid" | tr -s ' ' | sed 's/^ //')" = "$2" ] || { ps -o pid=,cls=,rtprio=,ni= -p "$pid"; return 1; }
+  done
+}
+empty() { ctl status --json | grep -q '"donations_active":0' && ctl status --json | grep -q '"listeners":0' && ctl status --json | grep -q '"managed_threads":0'; }
+guards() { pgrep -x swapd-guard | sort || true; }
+
+options=("" "--nice -5" "" "--fifo 10")
+own=("TS - 0" "TS - -5" "TS - 0" "FF 10 -")
+
+torment() {
+  local i end action kills=0 stops=0 ends=0 before
+  before=$(guards)
+  start_swapd
+  programs=() holders=()
+  for i in 0 1 2 3; do
+    rm -f "$dir/in$i"
+    mkfifo "$dir/in$i"
+    # shellcheck disable=SC2086
+    "$build/src/cli/swapctl" --socket "$dir/s" run ${options[$i]} -- "$torture" $((pairs / 4)) <"$dir/in$i" >"$dir/out$i" &
+    programs+=($!)
+    sleep infinity >"$dir/in$i" &  # holds it open
+    holders+=($!)
+  done
+  end=$(($(date +%s) + seconds / ${#observers[@]}))
+  while [ "$(date +%s)" -lt "$end" ]; do
+    sleep "$((RANDOM % 2)).$((RANDOM % 8 + 2))"
+    action=$((RANDOM % 10))
+    if [ $action -eq 0 ]; then
+      stops=$((stops + 1))
+      kill -STOP "$swapd"
+      sleep 0.5
+      kill -CONT "$swapd"
+      continue
+    elif [ $action -eq 1 ]; then
+      ends=$((ends + 1))
+      kill -TERM "$swapd"
+    else
+      kills=$((kills + 1))
+      kill -9 "$swapd"
+    fi
+    wait "$front" 2>/dev/null || true
+    start_swapd
+  done
+  kill -TERM "$swapd"
+  wait "$front" || complain "swapd's exit status is $?"
+  for i in 0 1 2 3; do
+    has_own "$i" "${own[$i]}" >"$dir/foreign" || complain "a process of program $i has not its own attributes: $(cat "$dir/foreign")"
+  done
+  start_swapd
+  kill "${holders[@]}"
+  for i in 0 1 2 3; do
+    wait "${programs[$i]}" || complain "program $i failed"
+    printf '%s, program %s: %s\n' "$observer" "$((i + 1))" "$(cat "$dir/out$i")"
+    grep -q '"slow":\[[0-9]*,[0-9]*,[0-9]*,0\]' "$dir/out$i" || complain "program $i stood still for more than 1 s"
+  done
+  programs=() holders=()
+  until_true 10 empty || complain "not empty: $(ctl status --json)"
+  kill -TERM "$swapd"
+  wait "$front" || complain "swapd's exit status is $?"
+  swapd=
+  none_left() { [ -z "$(comm -13 <(echo "$before") <(guards))" ]; }
+  until_true 10 none_left || complain "a guard is left: $(guards)"
+  printf '%s: swapd was killed %s times, ended %s, stopped %s\n' "$observer" "$kills" "$ends" "$stops"
+}
+
+for observer in "${observers[@]}"; do torment; done
+[ "$failed" -eq 0 ] || exit 1

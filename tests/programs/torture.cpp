@@ -1,0 +1,367 @@
+// Pairs of processes that hand a number to and fro over every mechanism, and say what went wrong.
+//
+//   torture PAIRS < PIPE      until the pipe is closed; then one line of JSON
+//
+// Each number is checked on both sides. `wrong`: another one came, or a call failed; `enosys` and `eintr`: with that
+// errno; `rounds`; `worst_ms`: the longest that a number was on its way; `slow`: how many took longer than 0.01, 0.1,
+// 0.5 and 1 s.
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <mqueue.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/msg.h>
+#include <sys/prctl.h>
+#include <sys/sem.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace {
+
+struct Result {
+  std::atomic<std::uint64_t> rounds, wrong, enosys, eintr, worst_ns;
+  std::atomic<int> first_wrong;  // its errno; 0: a number
+  std::array<std::atomic<std::uint64_t>, 4> slow;
+};
+
+struct Shared {
+  std::atomic<bool> stop;
+  std::array<std::array<std::atomic<std::uint32_t>, 2>, 512> words;
+  std::array<Result, 512> results;
+};
+
+Shared* shared = nullptr;
+
+void must(bool good, const char* what) {
+  if (good) return;
+  std::perror(what);
+  std::exit(1);
+}
+
+// One way: a number put in at one side comes out at the other. False: errno says why.
+class Way {
+ public:
+  virtual ~Way() = default;
+  [[nodiscard]] virtual bool stays() const { return false; }  // until both ends have ended
+  virtual bool put(std::uint64_t number) = 0;
+  virtual bool get(std::uint64_t& number) = 0;
+};
+
+class Descriptors : public Way {
+ public:
+  enum class Wait { none, poll, epoll };
+  Descriptors(int in, int out, Wait wait = Wait::none) : in_(in), out_(out), wait_(wait) {
+    if (wait_ != Wait::epoll) return;
+    set_ = ::epoll_create1(0);
+    epoll_event event{.events = EPOLLIN, .data = {}};
+    must(::epoll_ctl(set_, EPOLL_CTL_ADD, in_, &event) == 0, "epoll_ctl");
+  }
+  ~Descriptors() override {
+    for (const int fd : {in_, out_, set_})
+      if (fd >= 0) ::close(fd);
+  }
+  Descriptors(const Descriptors&) = delete;
+  Descriptors& operator=(const Descriptors&) = delete;
+  bool put(std::uint64_t number) override { return ::write(out_, &number, sizeof number) == sizeof number; }
+  bool get(std::uint64_t& number) override {
+    pollfd entry{in_, POLLIN, 0};
+    epoll_event event{};
+    if (wait_ == Wait::poll && ::poll(&entry, 1, -1) != 1) return false;
+    if (wait_ == Wait::epoll && ::epoll_wait(set_, &event, 1, -1) != 1) return false;
+    return ::read(in_, &number, sizeof number) == sizeof number;
+  }
+
+ private:
+  int in_, out_, set_ = -1;
+  Wait wait_;
+};
+
+class SysvQueue : public Way {
+ public:
+  SysvQueue() : id_(::msgget(IPC_PRIVATE, 0600)), owner_(::getpid()) { must(id_ >= 0, "msgget"); }
+  ~SysvQueue() override {
+    if (::getpid() == owner_) ::msgctl(id_, IPC_RMID, nullptr);
+  }
+  [[nodiscard]] bool stays() const override { return true; }
+  bool put(std::uint64_t number) override {
+    const Message message{1, number};
+    return ::msgsnd(id_, &message, sizeof number, 0) == 0;
+  }
+  bool get(std::uint64_t& number) override {
+    Message message{};
+    const bool good = ::msgrcv(id_, &message, sizeof number, 0, 0) == sizeof number;
+    number = message.number;
+    return good;
+  }
+
+ private:
+  struct Message {
+    long type;
+    std::uint64_t number;
+  };
+  int id_;
+  pid_t owner_;
+};
+
+// The number in memory, its coming told by something that carries none.
+class Told : public Way {
+ public:
+  explicit Told(std::uint64_t* place) : place_(place) {}
+  bool put(std::uint64_t number) override {
+    *place_ = number;
+    return tell();
+  }
+  bool get(std::uint64_t& number) override {
+    if (!hear()) return false;
+    number = *place_;
+    return true;
+  }
+  virtual bool tell() = 0;
+  virtual bool hear() = 0;
+
+ private:
+  std::uint64_t* place_;
+};
+
+class Semaphore : public Told {
+ public:
+  explicit Semaphore(std::uint64_t* place) : Told(place), id_(::semget(IPC_PRIVATE, 1, 0600)), owner_(::getpid()) {
+    must(id_ >= 0, "semget");
+  }
+  ~Semaphore() override {
+    if (::getpid() == owner_) ::semctl(id_, 0, IPC_RMID);
+  }
+  [[nodiscard]] bool stays() const override { return true; }
+  bool tell() override { return change(1); }
+  bool hear() override { return change(-1); }
+
+ private:
+  bool change(short by) const {
+    sembuf operation{0, by, 0};
+    return ::semop(id_, &operation, 1) == 0;
+  }
+  int id_;
+  pid_t owner_;
+};
+
+class Event : public Told {
+ public:
+  explicit Event(std::uint64_t* place) : Told(place), fd_(::eventfd(0, 0)) { must(fd_ >= 0, "eventfd"); }
+  ~Event() override { ::close(fd_); }
+  bool tell() override { return ::eventfd_write(fd_, 1) == 0; }
+  bool hear() override {
+    eventfd_t count = 0;
+    return ::eventfd_read(fd_, &count) == 0;
+  }
+
+ private:
+  int fd_;
+};
+
+class Futex : public Told {
+ public:
+  Futex(std::uint64_t* place, std::atomic<std::uint32_t>* word) : Told(place), word_(word) {}
+  bool tell() override {
+    word_->fetch_add(1);
+    return ::syscall(SYS_futex, word_, FUTEX_WAKE, 1, nullptr, nullptr, 0) >= 0;
+  }
+  bool hear() override {
+    while (word_->load() == seen_)
+      if (::syscall(SYS_futex, word_, FUTEX_WAIT, seen_, nullptr, nullptr, 0) != 0 && errno != EAGAIN) return false;
+    ++seen_;
+    return true;
+  }
+
+ private:
+  std::atomic<std::uint32_t>* word_;
+  std::uint32_t seen_ = 0;
+};
+
+class Mq : public Way {
+ public:
+  explicit Mq(const std::string& name) {
+    mq_attr attr{};
+    attr.mq_maxmsg = 4;
+    attr.mq_msgsize = sizeof(std::uint64_t);
+    fd_ = ::mq_open(name.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600, &attr);
+    must(fd_ >= 0, "mq_open");
+    ::mq_unlink(name.c_str());
+  }
+  ~Mq() override { ::mq_close(fd_); }
+  bool put(std::uint64_t number) override {
+    return ::mq_send(fd_, reinterpret_cast<const char*>(&number), sizeof number, 0) == 0;
+  }
+  bool get(std::uint64_t& number) override {
+    return ::mq_receive(fd_, reinterpret_cast<char*>(&number), sizeof number, nullptr) == sizeof number;
+  }
+
+ private:
+  mqd_t fd_;
+};
+
+struct Link {
+  std::unique_ptr<Way> there, back;
+};
+
+constexpr std::array kinds = {"pipe", "socket", "poll", "epoll", "msg", "sem", "eventfd", "futex", "mq", "datagram"};
+
+Link make(std::size_t pair) {
+  using Wait = Descriptors::Wait;
+  auto* places =
+      static_cast<std::uint64_t*>(::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  must(places != MAP_FAILED, "mmap");
+  const auto pipes = [](Wait wait) {
+    std::array<int, 2> there{}, back{};
+    must(::pipe(there.data()) == 0 && ::pipe(back.data()) == 0, "pipe");
+    return Link{std::make_unique<Descriptors>(there[0], there[1], wait),
+                std::make_unique<Descriptors>(back[0], back[1], wait)};
+  };
+  const auto sockets = [](int type, Wait wait) {
+    std::array<int, 2> ends{};
+    must(::socketpair(AF_UNIX, type, 0, ends.data()) == 0, "socketpair");
+    return Link{std::make_unique<Descriptors>(ends[1], ends[0], wait),
+                std::make_unique<Descriptors>(::dup(ends[0]), ::dup(ends[1]), wait)};
+  };
+  switch (pair % kinds.size()) {
+    case 0:
+      return pipes(Wait::none);
+    case 1:
+      return sockets(SOCK_STREAM, Wait::none);
+    case 2:
+      return pipes(Wait::poll);
+    case 3:
+      return sockets(SOCK_STREAM, Wait::epoll);
+    case 4:
+      return {std::make_unique<SysvQueue>(), std::make_unique<SysvQueue>()};
+    case 5:
+      return {std::make_unique<Semaphore>(places), std::make_unique<Semaphore>(places + 8)};
+    case 6:
+      return {std::make_unique<Event>(places), std::make_unique<Event>(places + 8)};
+    case 7:
+      return {std::make_unique<Futex>(places, &shared->words.at(pair)[0]),
+              std::make_unique<Futex>(places + 8, &shared->words.at(pair)[1])};
+    case 8: {
+      const std::string name = "/swapd-torture-" + std::to_string(::getpid()) + "-" + std::to_string(pair);
+      return {std::make_unique<Mq>(name), std::make_unique<Mq>(name + "b")};
+    }
+    default:
+      return sockets(SOCK_DGRAM, Wait::poll);
+  }
+}
+
+constexpr std::uint64_t last_number = ~0ULL;
+
+void wrong(Result& result, bool failed) {
+  const int code = failed ? errno : 0;
+  if (code == ENOSYS) ++result.enosys;
+  if (code == EINTR) ++result.eintr;
+  if (result.wrong++ == 0) result.first_wrong = code;
+}
+
+void serve(Link& link, Result& result) {
+  for (std::uint64_t expected = 1;; ++expected) {
+    std::uint64_t number = 0;
+    if (!link.there->get(number)) return wrong(result, true);
+    if (number == last_number) return;
+    if (number != expected) return wrong(result, false);
+    if (!link.back->put(number * 2654435761U)) return wrong(result, true);
+  }
+}
+
+void ask(Link& link, Result& result, unsigned seed) {
+  using Clock = std::chrono::steady_clock;
+  std::uint64_t number = 0;
+  while (!shared->stop.load()) {
+    const auto began = Clock::now();
+    std::uint64_t answer = 0;
+    if (!link.there->put(++number) || !link.back->get(answer)) return wrong(result, true);
+    if (answer != number * 2654435761U) return wrong(result, false);
+    const auto ns = static_cast<std::uint64_t>((Clock::now() - began) / std::chrono::nanoseconds(1));
+    ++result.rounds;
+    if (ns > result.worst_ns) result.worst_ns = ns;
+    constexpr std::array<std::uint64_t, 4> bounds = {10'000'000, 100'000'000, 500'000'000, 1'000'000'000};
+    for (std::size_t i = 0; i < bounds.size(); ++i)
+      if (ns > bounds.at(i)) ++result.slow.at(i);
+    ::usleep(static_cast<useconds_t>(::rand_r(&seed) % 40000));
+  }
+  (void)link.there->put(last_number);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::size_t pairs = argc == 2 ? std::strtoul(argv[1], nullptr, 10) : 0;
+  if (pairs == 0 || pairs > 512) {
+    std::fputs("usage: torture PAIRS (1 to 512) < PIPE\n", stderr);
+    return 2;
+  }
+  void* memory = ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  must(memory != MAP_FAILED, "mmap");
+  shared = new (memory) Shared{};
+  std::vector<Link> links;
+  const pid_t parent = ::getpid();
+  for (std::size_t i = 0; i < pairs; ++i) {
+    Link link = make(i);  // no other pair shall hold its ends
+    for (const bool server : {true, false}) {
+      const pid_t pid = ::fork();
+      must(pid >= 0, "fork");
+      if (pid != 0) continue;
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      if (::getppid() != parent) ::_exit(1);
+      if (server)
+        serve(link, shared->results.at(i));
+      else
+        ask(link, shared->results.at(i), static_cast<unsigned>(i));
+      ::_exit(0);
+    }
+    if (link.there->stays()) links.push_back(std::move(link));
+  }
+  for (char byte = 0; ::read(0, &byte, 1) > 0 || errno == EINTR;) {
+  }
+  shared->stop = true;
+  // What hangs shows as a process that does not end.
+  std::size_t hung = 2 * pairs;
+  for (int tenths = 0; tenths < 100 && hung > 0; ++tenths) {
+    while (::waitpid(-1, nullptr, WNOHANG) > 0) --hung;
+    if (hung > 0) ::usleep(100'000);
+  }
+  std::uint64_t rounds = 0, wrongs = 0, enosys = 0, eintr = 0, worst = 0;
+  std::array<std::uint64_t, 4> slow{};
+  std::string bad;
+  for (std::size_t i = 0; i < pairs; ++i) {
+    const Result& r = shared->results.at(i);
+    rounds += r.rounds;
+    wrongs += r.wrong;
+    enosys += r.enosys;
+    eintr += r.eintr;
+    worst = std::max<std::uint64_t>(worst, r.worst_ns);
+    for (std::size_t k = 0; k < slow.size(); ++k) slow.at(k) += r.slow.at(k);
+    if (r.wrong != 0)
+      bad += std::string(bad.empty() ? "" : ",") + "\"" + kinds.at(i % kinds.size()) + ":" +
+             std::to_string(r.first_wrong) + "\"";
+  }
+  std::printf(
+      "{\"pairs\":%zu,\"rounds\":%lu,\"wrong\":%lu,\"enosys\":%lu,\"eintr\":%lu,\"hung\":%zu,\"worst_ms\":%.1f,"
+      "\"slow\":[%lu,%lu,%lu,%lu],\"bad\":[%s]}\n",
+      pairs, rounds, wrongs, enosys, eintr, hung, static_cast<double>(worst) / 1e6, slow[0], slow[1], slow[2], slow[3],
+      bad.c_str());
+  return wrongs == 0 && hung == 0 ? 0 : 1;
+}
