@@ -153,6 +153,7 @@ class Engine {
   std::unordered_map<const observe::Receiver*, Follow> following_;
   std::unordered_map<pid_t, const observe::Receiver*> listener_of_;  // by tgid
   std::unordered_map<const observe::Receiver*, pid_t> launch_of_;
+  std::unordered_map<pid_t, std::uint64_t> released_;  // start times; with bpf nothing else is left of them
 
   sys::PiMutex mutex_;  // guards commands_, notes_; held for a few moves only
   std::vector<std::function<void()>> commands_;

@@ -11,7 +11,8 @@ namespace swapd::daemon {
 
 namespace {
 constexpr std::size_t most_notes = 8192;
-}
+constexpr std::size_t most_released = 4096;
+}  // namespace
 
 void Engine::add_listener(std::shared_ptr<observe::Receiver> receiver, pid_t pid, const std::string& class_name,
                           Time now) {
@@ -20,7 +21,7 @@ void Engine::add_listener(std::shared_ptr<observe::Receiver> receiver, pid_t pid
   listener_of_[pid] = receiver.get();
   adopt_listener(std::move(receiver), pid);
   if (!leader || !uid) return;  // gone already: the listener hangs up
-  members_.add_process(pid, leader->start_time, *uid, class_name);
+  members_.add_process(pid, leader->start_time, *uid, class_name).launch = pid;
   if (const auto attr = scheduler_.get(pid)) (void)enrol(*leader, pid, *attr, *uid, now);
   if (receivers_.size() == 1) next_tick_ = now;
 }
@@ -36,10 +37,10 @@ std::vector<Membership> Engine::memberships() const {
   std::vector<Membership> out;
   for (const auto& [pid, process] : members_.processes()) {
     if (process.kernel) continue;
-    Membership& one = out.emplace_back(Membership{pid, process.start_time, process.class_name, process.managed});
-    if (const auto listener = listener_of_.find(pid); listener != listener_of_.end())
-      one.launch = launch_of_.at(listener->second);
+    out.push_back({pid, process.start_time, process.class_name, process.managed, process.launch});
   }
+  for (const auto& [pid, start_time] : released_)
+    if (members_.process(pid) == nullptr) out.push_back({pid, start_time, "default", false, 0});
   return out;
 }
 
@@ -50,7 +51,13 @@ Result<std::size_t> Engine::take_in_again(const std::vector<RosterAnswer::Entry>
     return Error(ENOENT, "process " + std::to_string(as.pid) + ": its listener is lost");
   if (listener != launch_of_.end())
     for (const RosterAnswer::Entry& e : threads) listener_of_[e.tgid] = listener->first;
-  return take_in(threads, as.class_name);
+  auto taken = take_in(threads, as.class_name);
+  for (const RosterAnswer::Entry& e : threads) {
+    if (members_.process(e.tgid) == nullptr) continue;
+    members_.set_launch(e.tgid, as.launch);
+    if (!as.managed) (void)release(e.tgid);
+  }
+  return taken;
 }
 
 void Engine::remove_listener(const observe::Receiver* receiver) {
@@ -88,6 +95,10 @@ Status Engine::release(pid_t pid) {
   if (process == nullptr || !process->managed)
     return Error(ENOENT, "process " + std::to_string(pid) + " is not managed");
   members_.set_managed(tgid, false);
+  if (!needs_listeners()) {
+    if (released_.size() >= most_released) released_.clear();
+    released_[tgid] = process->start_time;
+  }
   const Time now = clock_.now();
   const ThreadId leader{tgid, process->start_time};
   for (const pid_t tid : std::vector(process->threads)) {

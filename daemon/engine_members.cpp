@@ -66,7 +66,10 @@ void Engine::child(const sys::ProcEvent& fork, Time now) {
   if (new_process && members_.process(tgid) == nullptr) {
     const std::string class_name = parent->class_name;
     const bool managed = parent->managed;
-    members_.add_process(tgid, id.start_time, parent->uid, class_name).managed = managed;
+    const pid_t launch = parent->launch;
+    MemberProcess& made = members_.add_process(tgid, id.start_time, parent->uid, class_name);
+    made.managed = managed;
+    made.launch = launch;
     parent = members_.process(parent_tgid);  // the table may have moved
     if (const auto listener = listener_of_.find(parent_tgid); listener != listener_of_.end())
       listener_of_[tgid] = listener->second;
@@ -183,7 +186,9 @@ Result<std::size_t> Engine::take_in(const std::vector<RosterAnswer::Entry>& thre
     if (members_.thread(e.id) == nullptr) ++added;
     members_.add_process(e.tgid, e.process_start, e.uid, class_name);
     members_.set_managed(e.tgid, true);
-    const SchedAttr base = actuator_.base(e.id).value_or(e.attr);
+    // What was read may have been lent, and be over by now.
+    const auto own = scheduler_.get(e.id.tid);
+    const SchedAttr base = actuator_.base(e.id).value_or(own ? *own : e.attr);
     if (Status taken = enrol(e.id, e.tgid, base, e.uid, now); !taken && !taken.error().gone())
       return std::move(taken).error().in("thread " + std::to_string(e.id.tid) + " of process " +
                                          std::to_string(e.tgid));

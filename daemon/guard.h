@@ -34,15 +34,15 @@
 namespace swapd::daemon {
 
 // What passes between swapd and the guard; the listener rides on a `hold` or a `give` as SCM_RIGHTS. A guard answers
-// each `hold`. One that is alone answers each `take` of the next swapd with a `give`, or with `end` after the last, and
-// ends itself on `done`.
+// each `hold`. One that is alone answers each `take` of the next swapd with a `give`, or with `end` after the last; on
+// `done` it lets that listener go, and ends itself with the last.
 struct GuardMessage {
   static constexpr std::uint8_t current_version = 2;
   enum class Kind : std::uint8_t { hold = 1, answer = 2, take = 3, give = 4, end = 5, done = 6 };
   std::uint8_t version = current_version;
   Kind kind = Kind::hold;
   std::uint16_t slot = 0;      // of a hold: the listener's
-  std::uint32_t sequence = 0;  // of a take: which one, from 0
+  std::uint32_t sequence = 0;  // of a take and a done: which one, from 0
   std::int32_t error = 0;      // an errno, in answers
   std::int32_t pid = 0;        // of a hold and a give: whose launch made the listener
   std::uint64_t last_id = 0;   // of a give: the last one answered

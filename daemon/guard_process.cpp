@@ -211,12 +211,12 @@ class GuardLoop {
     ::close(std::exchange(door_, -1));
   }
 
-  // One at a time, and only our own user.
+  // Only our own user. The newest: one before it may be dead already.
   void let_in() {
     Fd caller(::accept4(door_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     ucred who{};
     socklen_t size = sizeof who;
-    if (!caller || caller_ || ::getsockopt(caller.get(), SOL_SOCKET, SO_PEERCRED, &who, &size) != 0) return;
+    if (!caller || ::getsockopt(caller.get(), SOL_SOCKET, SO_PEERCRED, &who, &size) != 0) return;
     if (who.uid != ::geteuid() || !add(caller.get(), EPOLLIN)) return;
     caller_ = std::move(caller);
     asked_.clear();
@@ -229,7 +229,7 @@ class GuardLoop {
       if (received.error().code() != EAGAIN && received.error().code() != EINTR) caller_.reset();
       return;
     }
-    if (received->message.kind == GuardMessage::Kind::done) leave();
+    if (received->message.kind == GuardMessage::Kind::done) return drop(received->message.sequence);
     if (received->message.kind != GuardMessage::Kind::take) return;
     GuardMessage answer;
     answer.sequence = received->message.sequence;
@@ -247,6 +247,14 @@ class GuardLoop {
       }
     }
     if (!send_message(caller_.get(), answer, fd)) caller_.reset();
+  }
+
+  // The next swapd has it, and receives.
+  void drop(std::uint32_t which) {
+    const int fd = which < asked_.size() ? asked_.at(which) : -1;
+    if (held_.erase(fd) == 0) return;
+    ::epoll_ctl(epoll_number, EPOLL_CTL_DEL, fd, nullptr);
+    ::close(fd);
   }
 
   [[noreturn]] void leave() {

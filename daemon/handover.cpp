@@ -11,6 +11,7 @@
 
 #include "guard.h"
 #include "guard_messages.h"
+#include "sys/seccomp.h"
 
 namespace swapd::daemon {
 namespace {
@@ -23,7 +24,7 @@ Result<Fd> knock(const std::string& path) {
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof address.sun_path) return Error(ENAMETOOLONG, path);
   std::memcpy(address.sun_path, path.c_str(), path.size());
-  Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket || ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
     return errno_error(path);
   return socket;
@@ -63,12 +64,14 @@ Result<std::vector<LeftListener>> LeftGuard::take() {
     if (answer->message.sequence != i) return Error(EPROTO, "an earlier guard answers out of turn");
     if (answer->message.kind == GuardMessage::Kind::end) return all;
     if (answer->truncated) return Error(EMFILE, "taking over an earlier guard's listeners");
-    if (answer->fd) all.push_back({std::move(answer->fd), answer->message.pid, answer->message.last_id});
+    if (answer->fd && !sys::is_listener(answer->fd.get())) return Error(EPROTO, "what it gives is no listener");
+    if (answer->fd) all.push_back({std::move(answer->fd), i, answer->message.pid, answer->message.last_id});
   }
 }
 
-Status LeftGuard::done() {
+Status LeftGuard::done(std::uint32_t index) {
   GuardMessage last;
+  last.sequence = index;
   last.kind = GuardMessage::Kind::done;
   return send_message(socket_.get(), last);
 }

@@ -17,6 +17,7 @@ namespace swapd::daemon {
 
 struct LeftListener {
   Fd listener;
+  std::uint32_t index = 0;    // of those of its guard
   pid_t launch = 0;           // whose launch made it; that process may have ended
   std::uint64_t last_id = 0;  // the last call that the earlier swapd answered
 };
@@ -26,10 +27,10 @@ class LeftGuard {
   // Those that are alone. What others of that name stand in the directory is removed where nobody answers there.
   [[nodiscard]] static std::vector<LeftGuard> find(const std::string& state_dir);
 
-  // Duplicates of all that it holds. It goes on answering until done(), or for ever where that never comes.
+  // Duplicates of all that it holds. It goes on answering each until done(), or for ever where that never comes.
   [[nodiscard]] Result<std::vector<LeftListener>> take();
-  // Everything has another holder, and somebody who answers: it ends.
-  [[nodiscard]] Status done();
+  // That one has another holder, and somebody who answers. With the last it ends.
+  [[nodiscard]] Status done(std::uint32_t index);
 
  private:
   explicit LeftGuard(Fd socket) : socket_(std::move(socket)) {}

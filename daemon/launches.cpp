@@ -5,6 +5,7 @@
 
 #include "observe/launch_accept.h"
 #include "sys/launcher.h"
+#include "sys/pidfd.h"
 #include "sys/self.h"
 
 namespace swapd::daemon {
@@ -64,6 +65,12 @@ Status Launches::attach(Launch& launch, Fd listener) {
 
 Status Launches::adopt(LeftListener left) {
   const pid_t launch = left.launch;
+  {
+    // A swapd that ended while it took over left it to two guards.
+    const std::lock_guard lock(mutex_);
+    for (const auto& entry : listening_)
+      if (sys::same_file(entry->receiver->listener(), left.listener.get())) return Done{};
+  }
   return receive(std::move(left), [launch](Engine& e, std::shared_ptr<observe::Receiver> receiver) {
     e.adopt_listener(std::move(receiver), launch);
   });

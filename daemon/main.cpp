@@ -105,10 +105,9 @@ int run(const Options& options, const policy::Policy& policy, Guard& guard, Fd r
   observe::Resolver resolver(procfs, diag);
   const SteadyClock clock;
 
-  std::error_code failed;
-  std::filesystem::create_directories(options.state_dir, failed);
-  if (failed) {
-    spdlog::error("state directory {}: {}; give another with --state-dir", options.state_dir, failed.message());
+  if (const Status usable = check_state_dir(options.state_dir); !usable) {
+    spdlog::error("{}; give another with --state-dir", usable.error().context());
+    stop_log();
     return 1;
   }
   const auto lock = lock_state(options.state_dir);
@@ -135,9 +134,12 @@ int run(const Options& options, const policy::Policy& policy, Guard& guard, Fd r
   Launches launches(engine, guard, clock, [](const std::string& line) { spdlog::warn("{}", line); });
   for (const std::string& line : warnings) spdlog::warn("{}", line);
   const std::string boot_id = actuate::read_boot_id();
-  for (const std::string& line : resume(engine, launches, procfs, scheduler, policy, options.state_dir, boot_id))
-    spdlog::info("{}", line);
-  MembersFile members_file(loop.event, engine, options.state_dir, boot_id);
+  Resumed resumed;  // a dry run changes nothing, and so gives nothing back: it begins with nobody
+  if (!options.dry_run) resumed = resume(engine, launches, procfs, scheduler, policy, options.state_dir, boot_id);
+  for (const std::string& line : resumed.notes) spdlog::info("{}", line);
+  std::optional<MembersFile> members_file;
+  if (!options.dry_run)
+    members_file.emplace(loop.event, engine, procfs, options.state_dir, boot_id, std::move(resumed.lost));
   DaemonBackend backend(engine, launches, procfs, scheduler, resolver, policy,
                         {.version = SWAPD_VERSION,
                          .observer = observer,
@@ -194,10 +196,12 @@ int run(const Options& options, const policy::Policy& policy, Guard& guard, Fd r
 
   sd_event_loop(loop.event);
   sd_notify(0, "STOPPING=1");
+  if (members_file) members_file->write();
   engine.stop();  // every thread has its own attributes again before anything else ends
   backend.end_recording();
   launches.stop();
-  if (options.exit_with_pid > 0) std::filesystem::remove_all(options.state_dir, failed);
+  std::error_code ignored;
+  if (options.exit_with_pid > 0) std::filesystem::remove_all(options.state_dir, ignored);
   stop_log();
   return 0;
 }

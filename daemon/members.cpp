@@ -84,6 +84,11 @@ void Members::set_managed(pid_t tgid, bool managed) {
     for (const pid_t tid : found->second.threads) count(threads_.at(tid), 1);
 }
 
+void Members::set_launch(pid_t tgid, pid_t launch) {
+  const auto found = processes_.find(tgid);
+  if (found != processes_.end() && std::exchange(found->second.launch, launch) != launch) changed();
+}
+
 std::size_t Members::managed_threads() const {
   std::size_t n = 0;
   for (const auto& [rank, threads] : ranks_) n += threads;

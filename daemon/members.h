@@ -27,6 +27,7 @@ struct MemberProcess {
   std::uint64_t start_time = 0;
   std::uint32_t uid = 0;
   std::string class_name;
+  pid_t launch = 0;     // whose launch made its listener; 0: it has none
   bool managed = true;  // false: released; its filter, and so its listener, stays
   bool kernel = false;  // a kernel thread: what it starts is nobody's
   std::vector<pid_t> threads;
@@ -58,6 +59,7 @@ class Members {
   void remove_thread(pid_t tid);
   bool set_uid(pid_t tgid, std::uint32_t uid);  // true: it was another
   void set_managed(pid_t tgid, bool managed);
+  void set_launch(pid_t tgid, pid_t launch);
 
   [[nodiscard]] std::size_t managed_threads() const;
   [[nodiscard]] std::size_t managed_processes() const;

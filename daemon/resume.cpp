@@ -4,15 +4,20 @@
 #include <spdlog/spdlog.h>
 #include <sys/epoll.h>
 #include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <thread>
+#include <unordered_map>
 #include <utility>
 
 #include "engine.h"
+#include "enrollable.h"
 #include "handover.h"
 #include "launches.h"
 #include "worker.h"
@@ -37,26 +42,62 @@ std::size_t take_over(Launches& launches, const std::string& state_dir, std::vec
   for (LeftGuard& guard : LeftGuard::find(state_dir)) {
     auto left = guard.take();
     if (!left) {
-      notes.push_back(left.error().text() + "; it goes on answering its programs");
+      notes.push_back("an earlier guard: " + left.error().text());
       continue;
     }
-    bool all = true;
     for (LeftListener& listener : *left) {
+      const std::uint32_t index = listener.index;
       const Status adopted = launches.adopt(std::move(listener));
-      if (adopted) ++taken;
-      if (!adopted) notes.push_back("taking a listener over: " + adopted.error().text());
-      all = all && adopted.ok();
+      if (adopted) {
+        ++taken;
+        (void)guard.done(index);
+      } else {
+        notes.push_back("taking a listener over: " + adopted.error().text() +
+                        "; an earlier guard goes on answering it");
+      }
     }
-    if (all) (void)guard.done();
   }
   return taken;
 }
 
+// What is since the file was written, in clock ticks since boot, as start times are; a little more, because it is
+// written late.
+std::uint64_t ticks_now() {
+  timespec now{};
+  ::clock_gettime(CLOCK_BOOTTIME, &now);
+  const auto per_second = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
+  return static_cast<std::uint64_t>(now.tv_sec) * per_second +
+         static_cast<std::uint64_t>(now.tv_nsec) * per_second / 1'000'000'000;
+}
+std::uint64_t since(std::uint64_t written) {
+  const auto margin = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));  // a second
+  return written > margin ? written - margin : 0;
+}
+
+bool lives(const sys::Procfs& procfs, const Membership& member) {
+  const auto id = procfs.thread_id(member.pid);
+  return id && id->start_time == member.start_time;
+}
+
 }  // namespace
+
+Status check_state_dir(const std::string& state_dir) {
+  std::error_code failed;
+  const mode_t mask = ::umask(0077);
+  std::filesystem::create_directories(state_dir, failed);
+  ::umask(mask);
+  if (failed) return Error(failed.value(), "state directory " + state_dir + ": " + failed.message());
+  struct stat found {};
+  if (::lstat(state_dir.c_str(), &found) != 0 || !S_ISDIR(found.st_mode))
+    return Error(ENOTDIR, "state directory " + state_dir + ": not a directory");
+  if (found.st_uid != ::geteuid() || (found.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+    return Error(EPERM, "state directory " + state_dir + ": others may write to it");
+  return Done{};
+}
 
 Result<Fd> lock_state(const std::string& state_dir, Duration within) {
   const std::string path = state_dir + "/lock";
-  Fd lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  Fd lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!lock) return errno_error(path);
   const auto deadline = std::chrono::steady_clock::now() + within;
   while (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
@@ -81,7 +122,8 @@ Status write_members(const std::string& state_dir, const std::string& boot_id, c
   const std::string draft = path + ".new";
   {
     std::ofstream out(draft, std::ios::trunc);
-    out << json{{"version", version}, {"boot_id", boot_id}, {"members", std::move(list)}} << '\n';
+    out << json{{"version", version}, {"boot_id", boot_id}, {"time", ticks_now()}, {"members", std::move(list)}}
+        << '\n';
     if (!out.flush()) return errno_error(draft);
   }
   std::error_code failed;
@@ -90,17 +132,18 @@ Status write_members(const std::string& state_dir, const std::string& boot_id, c
   return Done{};
 }
 
-Result<std::vector<Membership>> read_members(const std::string& state_dir, const std::string& boot_id) {
+Result<LeftMembers> read_members(const std::string& state_dir, const std::string& boot_id) {
   const std::string path = file_in(state_dir);
   std::ifstream in(path);
-  if (!in) return std::vector<Membership>{};
+  if (!in) return LeftMembers{};
   const json file = json::parse(in, nullptr, false);
   const auto bad = [&](const std::string& why) { return Error(EBADMSG, path + ": " + why); };
   if (!file.is_object()) return bad("not a list of members");
   try {
     if (file.at("version").get<int>() != version) return bad("of another version");
-    if (file.at("boot_id").get<std::string>() != boot_id) return std::vector<Membership>{};
-    std::vector<Membership> out;
+    if (file.at("boot_id").get<std::string>() != boot_id) return LeftMembers{};
+    LeftMembers left{.members = {}, .written = file.at("time").get<std::uint64_t>()};
+    std::vector<Membership>& out = left.members;
     for (const json& m : file.at("members")) {
       if (out.size() == most_members) return bad("too long");
       out.push_back({.pid = m.at("pid").get<pid_t>(),
@@ -109,59 +152,74 @@ Result<std::vector<Membership>> read_members(const std::string& state_dir, const
                      .managed = m.at("managed").get<bool>(),
                      .launch = m.at("launch").get<pid_t>()});
     }
-    return out;
+    return left;
   } catch (const json::exception&) {
     return bad("a field is missing, or of another type");
   }
 }
 
-std::vector<std::string> resume(Engine& engine, Launches& launches, const sys::Procfs& procfs,
-                                const sys::Scheduler& scheduler, const policy::Policy& policy,
-                                const std::string& state_dir, const std::string& boot_id) {
-  std::vector<std::string> notes;
-  // bpf needs no listener; whoever holds them goes on answering.
-  const std::size_t listeners = engine.needs_listeners() ? take_over(launches, state_dir, notes) : 0;
+Resumed resume(Engine& engine, Launches& launches, const sys::Procfs& procfs, const sys::Scheduler& scheduler,
+               const policy::Policy& policy, const std::string& state_dir, const std::string& boot_id) {
+  Resumed out;
   auto left = read_members(state_dir, boot_id);
   if (!left) {
     std::error_code ignored;
     std::filesystem::rename(file_in(state_dir), file_in(state_dir) + ".damaged", ignored);
-    notes.push_back(left.error().context() + "; set aside as members.damaged, and begun anew");
-    return notes;
+    out.notes.push_back(left.error().context() + "; set aside as members.damaged, and begun anew");
   }
-  std::erase_if(*left, [&](const Membership& m) {
-    const auto id = procfs.thread_id(m.pid);
-    return !id || id->start_time != m.start_time;
-  });
-  std::set<pid_t> again;
-  std::size_t lost = 0;
-  // First each with what it has started since, then each as it was itself.
-  for (const bool descendants : {true, false}) {
-    for (Membership& member : *left) {
-      if (!policy.classes.contains(member.class_name)) member.class_name = "default";
-      const RosterAnswer found = list_threads(procfs, scheduler, {.members = {member.pid}, .descendants = descendants});
+  // bpf needs no listener; whoever holds them goes on answering.
+  const std::size_t listeners = engine.needs_listeners() ? take_over(launches, state_dir, out.notes) : 0;
+  std::unordered_map<pid_t, Membership> members;
+  std::vector<pid_t> pids;
+  for (Membership& member : left ? left->members : std::vector<Membership>{}) {
+    if (!lives(procfs, member)) continue;
+    if (!policy.classes.contains(member.class_name)) member.class_name = "default";
+    pids.push_back(member.pid);
+    members[member.pid] = std::move(member);
+  }
+  std::set<pid_t> again, lost;
+  // What a thread makes before it is taken in itself is found by looking again.
+  constexpr int most_rounds = 16;
+  std::size_t added = 1;
+  for (int round = 0; round < most_rounds && added != 0; ++round) {
+    added = 0;
+    // Each process belongs to the nearest member above it. What is older than the file and not in it was not managed.
+    std::unordered_map<pid_t, std::vector<RosterAnswer::Entry>> of_member;
+    for (RosterAnswer::Entry& e : list_threads(procfs, scheduler, {.members = pids, .descendants = true}).threads) {
+      const Membership& owner = members.at(e.parent == 0 ? e.tgid : e.parent);
+      if (e.tgid == owner.pid ? e.process_start != owner.start_time : e.process_start < since(left->written)) continue;
+      if (e.tgid != owner.pid && !may_enroll(procfs, e.tgid).ok()) continue;
+      of_member[owner.pid].push_back(std::move(e));
+    }
+    for (const auto& [pid, threads] : of_member) {
+      const Membership& member = members.at(pid);
+      if (!member.managed && !engine.needs_listeners()) continue;
       Result<std::size_t> taken = Error(ESHUTDOWN, "swapd is stopping");
-      engine.call([&](Engine& e) { taken = e.take_in_again(found.threads, member); });
-      if (!taken) {
-        lost += descendants ? 1 : 0;
-        continue;
-      }
-      for (const RosterAnswer::Entry& e : found.threads) again.insert(e.tgid);
-      if (!descendants && !member.managed) {
-        engine.call([&](Engine& e) { (void)e.release(member.pid); });
-        again.erase(member.pid);
-      }
+      engine.call([&](Engine& e) { taken = e.take_in_again(threads, member); });
+      if (!taken && lost.insert(pid).second) out.lost.push_back(member);
+      if (!taken) continue;
+      if (member.managed) added += *taken;
+      if (member.managed)
+        for (const RosterAnswer::Entry& e : threads) again.insert(e.tgid);
     }
   }
   if (!again.empty() || listeners != 0)
-    notes.push_back("taken over from an earlier swapd: " + count(again.size(), "process") + ", " +
-                    count(listeners, "listener"));
-  if (lost != 0)
-    notes.push_back(count(lost, "process") + " of an earlier swapd cannot be observed any more: they run on unmanaged");
-  return notes;
+    out.notes.push_back("taken over from an earlier swapd: " + count(again.size(), "process") + ", " +
+                        count(listeners, "listener"));
+  if (!lost.empty())
+    out.notes.push_back(count(lost.size(), "process") +
+                        " of an earlier swapd cannot be observed: without their listeners they run on unmanaged");
+  return out;
 }
 
-MembersFile::MembersFile(sd_event* loop, Engine& engine, std::string state_dir, std::string boot_id)
-    : loop_(loop), engine_(engine), state_dir_(std::move(state_dir)), boot_id_(std::move(boot_id)) {
+MembersFile::MembersFile(sd_event* loop, Engine& engine, const sys::Procfs& procfs, std::string state_dir,
+                         std::string boot_id, std::vector<Membership> lost)
+    : loop_(loop),
+      engine_(engine),
+      procfs_(procfs),
+      state_dir_(std::move(state_dir)),
+      boot_id_(std::move(boot_id)),
+      lost_(std::move(lost)) {
   sd_event_add_io(
       loop_, &changes_, engine_.membership_fd(), EPOLLIN,
       [](sd_event_source*, int, std::uint32_t, void* self) {
@@ -180,6 +238,7 @@ MembersFile::~MembersFile() {
 // A storm of forks is written down ten times a second, not at each.
 void MembersFile::write_soon() {
   constexpr std::uint64_t pause_us = 100'000;
+  if (std::chrono::steady_clock::now() - written_ > std::chrono::microseconds(pause_us)) return write();
   sd_event_source_set_enabled(changes_, SD_EVENT_OFF);
   timer_ = sd_event_source_unref(timer_);
   const int set = sd_event_add_time_relative(
@@ -197,6 +256,10 @@ void MembersFile::write() {
   sd_event_source_set_enabled(changes_, SD_EVENT_ON);
   std::vector<Membership> members;
   if (!engine_.call([&](Engine& e) { members = e.memberships(); })) return;
+  written_ = std::chrono::steady_clock::now();
+  std::erase_if(lost_, [&](const Membership& m) { return !lives(procfs_, m); });
+  std::erase_if(members, [&](const Membership& m) { return !m.managed && !lives(procfs_, m); });
+  members.insert(members.end(), lost_.begin(), lost_.end());
   const Status written = write_members(state_dir_, boot_id_, members);
   if (!written && !std::exchange(failed_, true))
     spdlog::warn("{}; the next swapd will not know whom this one managed", written.error().text());

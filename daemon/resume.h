@@ -2,7 +2,7 @@
 //
 // STATE_DIR/members names the managed processes; an earlier guard has their listeners (handover.h); the journal has
 // given back what was lent. Who is still the same process is managed again, in its class, with what it has started
-// since. Confidences are learnt anew.
+// since the file was written. Confidences are learnt anew.
 #pragma once
 
 #include <systemd/sd-event.h>
@@ -23,6 +23,9 @@ namespace swapd::daemon {
 class Engine;
 class Launches;
 
+// Makes it where it is not there, for us alone. EPERM: others may write to what is there, and could have swapd believe
+// them.
+[[nodiscard]] Status check_state_dir(const std::string& state_dir);
 // Has the state directory for itself for as long as the descriptor is open. Waits for another swapd that is just
 // ending; EBUSY: one that does not, within the time.
 [[nodiscard]] Result<Fd> lock_state(const std::string& state_dir, Duration within = std::chrono::seconds(5));
@@ -30,18 +33,27 @@ class Launches;
 // Replaces the file as a whole. `boot_id`: of this boot; its pids mean nothing in another.
 [[nodiscard]] Status write_members(const std::string& state_dir, const std::string& boot_id,
                                    const std::vector<Membership>& members);
+struct LeftMembers {
+  std::vector<Membership> members;
+  std::uint64_t written = 0;  // in ticks since boot, as start times
+};
 // Empty where there is none, or one of another boot. EBADMSG: it is damaged, or of another version.
-[[nodiscard]] Result<std::vector<Membership>> read_members(const std::string& state_dir, const std::string& boot_id);
+[[nodiscard]] Result<LeftMembers> read_members(const std::string& state_dir, const std::string& boot_id);
 
-// What happened, a line each for the log; empty where there was nothing. Never fatal: a damaged file is set aside.
-[[nodiscard]] std::vector<std::string> resume(Engine& engine, Launches& launches, const sys::Procfs& procfs,
-                                              const sys::Scheduler& scheduler, const policy::Policy& policy,
-                                              const std::string& state_dir, const std::string& boot_id);
+struct Resumed {
+  std::vector<std::string> notes;  // what happened, a line each for the log
+  std::vector<Membership> lost;    // live, and not observed for want of their listeners: for another swapd
+};
+// Never fatal: a damaged file is set aside.
+[[nodiscard]] Resumed resume(Engine& engine, Launches& launches, const sys::Procfs& procfs,
+                             const sys::Scheduler& scheduler, const policy::Policy& policy,
+                             const std::string& state_dir, const std::string& boot_id);
 
-// Keeps the file as the engine has it, a tenth of a second late at most. Control thread.
+// Keeps the file as the engine has it, in a storm of forks a tenth of a second late. Control thread.
 class MembersFile {
  public:
-  MembersFile(sd_event* loop, Engine& engine, std::string state_dir, std::string boot_id);
+  MembersFile(sd_event* loop, Engine& engine, const sys::Procfs& procfs, std::string state_dir, std::string boot_id,
+              std::vector<Membership> lost);
   ~MembersFile();
   MembersFile(const MembersFile&) = delete;
   MembersFile& operator=(const MembersFile&) = delete;
@@ -55,7 +67,10 @@ class MembersFile {
   sd_event_source* changes_ = nullptr;
   sd_event_source* timer_ = nullptr;
   Engine& engine_;
+  const sys::Procfs& procfs_;
   std::string state_dir_, boot_id_;
+  std::vector<Membership> lost_;
+  Time written_{};
   bool failed_ = false;  // and said so
 };
 

@@ -12,6 +12,8 @@ namespace swapd::sys {
 // A duplicate (close-on-exec) of descriptor `number` of that process. EBADF: it has no such; EPERM: it may not be
 // traced.
 [[nodiscard]] Result<Fd> take_fd(int pidfd, int number);
+// Are two of our descriptors one open file? kcmp(2); false where the kernel has it not.
+[[nodiscard]] bool same_file(int a, int b);
 // True once the whole process is dead (a zombie is).
 [[nodiscard]] bool has_exited(int pidfd);
 

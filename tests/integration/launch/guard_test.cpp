@@ -290,7 +290,7 @@ TEST_F(GuardTest, EachNextSwapdTakesOver) {
       auto taken = left.take();
       if (!taken || taken->size() != 1 || taken->front().launch != 77) ::_exit(4);
       receive(std::move(taken->front().listener));
-      if (!left.done()) ::_exit(5);
+      if (!left.done(0)) ::_exit(5);
     }
     if (receivers.size() != 1) ::_exit(6);
     progress_.held.store(guard->pid());

@@ -20,6 +20,12 @@ class MembersText : public testing::Test {
   ~MembersText() override { std::filesystem::remove_all(dir_); }
   void holds(const std::string& text) const { std::ofstream(dir_ + "/members") << text; }
 
+  std::vector<Membership> members() const {
+    const auto left = read_members(dir_, "boot");
+    EXPECT_TRUE(left.ok());
+    return left.ok() ? left->members : std::vector<Membership>{};
+  }
+
   std::string dir_;
   const Membership shell_{.pid = 10, .start_time = 77, .class_name = "default", .managed = true, .launch = 10};
   const Membership child_{.pid = 11, .start_time = 78, .class_name = "batch", .managed = false, .launch = 10};
@@ -27,23 +33,24 @@ class MembersText : public testing::Test {
 
 TEST_F(MembersText, ComesBackAsItWas) {
   ASSERT_TRUE(write_members(dir_, "boot", {shell_, child_}));
-  EXPECT_THAT(read_members(dir_, "boot").value_or({}), ElementsAre(shell_, child_));
+  EXPECT_THAT(members(), ElementsAre(shell_, child_));
   ASSERT_TRUE(write_members(dir_, "boot", {child_}));
-  EXPECT_THAT(read_members(dir_, "boot").value_or({}), ElementsAre(child_)) << "as a whole";
+  EXPECT_THAT(members(), ElementsAre(child_)) << "as a whole";
 }
 
 TEST_F(MembersText, OfAnotherBootOrMissingIsEmpty) {
-  EXPECT_THAT(read_members(dir_, "boot").value_or({shell_}), IsEmpty());
+  EXPECT_THAT(members(), IsEmpty());
   ASSERT_TRUE(write_members(dir_, "boot before", {shell_}));
-  EXPECT_THAT(read_members(dir_, "boot").value_or({shell_}), IsEmpty());
+  EXPECT_THAT(members(), IsEmpty());
 }
 
 TEST_F(MembersText, DamagedIsSaid) {
-  for (const char* text :
-       {"", "{", "[]", "7", R"({"version":2,"boot_id":"boot","members":[]})", R"({"version":1,"boot_id":"boot"})",
-        R"({"version":1,"boot_id":"boot","members":[{"pid":1}]})",
-        R"({"version":1,"boot_id":"boot","members":[{"pid":"x","start_time":1,"class":"","managed":true,"launch":0}]})",
-        R"({"version":1,"boot_id":"boot","members":{"a":1}})"}) {
+  for (
+      const char* text :
+      {"", "{", "[]", "7", R"({"version":2,"boot_id":"boot","time":1,"members":[]})",
+       R"({"version":1,"boot_id":"boot"})", R"({"version":1,"boot_id":"boot","time":1,"members":[{"pid":1}]})",
+       R"({"version":1,"boot_id":"boot","time":1,"members":[{"pid":"x","start_time":1,"class":"","managed":true,"launch":0}]})",
+       R"({"version":1,"boot_id":"boot","time":1,"members":{"a":1}})"}) {
     holds(text);
     const auto read = read_members(dir_, "boot");
     ASSERT_FALSE(read.ok()) << text;
