@@ -30,8 +30,7 @@ void common_options(CLI::App& app, Options& options, Raw& raw) {
   app.add_option("--iterations", options.iterations, "Iterations of the client")->check(CLI::Range(1, 200'000));
   app.add_option("--repeat", options.repeat,
                  "Repeats of each configuration, interleaved; the figures are medians (default 1; of multi-server and "
-                 "cascade 5, "
-                 "of overhead 21, of apps 7)")
+                 "cascade 5, of overhead 21, of apps 7)")
       ->check(CLI::Range(1, 100));
   app.add_option("--under", options.under, "vanilla, hand-set, swapd")
       ->delimiter(',')

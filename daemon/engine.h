@@ -68,8 +68,10 @@ class Engine {
   // Takes these threads of running processes in: how many were not there yet. ENOSPC: not all can be observed.
   [[nodiscard]] Result<std::size_t> take_in(const std::vector<RosterAnswer::Entry>& threads,
                                             const std::string& class_name);
-  // Processes that an earlier swapd had, and that still are the same; with seccomp those of an adopted listener.
+  // For the next swapd.
   [[nodiscard]] std::vector<Membership> memberships() const;
+  // A member of an earlier swapd that is still the same, and what it has started since. ENOENT: with seccomp, where its
+  // listener was not adopted.
   [[nodiscard]] Result<std::size_t> take_in_again(const std::vector<RosterAnswer::Entry>& threads,
                                                   const Membership& as);
   // Reuses the listener of the tree that the process is in; ENOENT: it is in none.

@@ -8,16 +8,15 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "base/unix_address.h"
 #include "guard_messages.h"
 #include "handover.h"
 #include "sys/seccomp.h"
@@ -134,14 +133,20 @@ class GuardLoop {
       let_in();
     } else if (fd == caller_.get()) {
       serve();
+    } else if (const auto held = held_.find(fd); held == held_.end()) {
+      return;  // let go since the set was read
     } else if ((event.events & EPOLLIN) != 0) {
-      if (const auto held = held_.find(fd); held != held_.end()) answer(fd, held->second);
+      answer(fd, held->second);
     } else if ((event.events & EPOLLHUP) != 0) {  // the last program on it has ended; EPOLLERR alone says nothing
-      // swapd has the listener open as well: to close our number alone would leave it in the set, hung up for ever.
-      ::epoll_ctl(epoll_number, EPOLL_CTL_DEL, fd, nullptr);
-      ::close(fd);
-      held_.erase(fd);
+      let_go(fd);
     }
+  }
+
+  // Others have the listener open as well: to close our number alone would leave it in the set.
+  void let_go(int fd) {
+    if (held_.erase(fd) == 0) return;
+    ::epoll_ctl(epoll_number, EPOLL_CTL_DEL, fd, nullptr);
+    ::close(fd);
   }
 
   void take_messages() {
@@ -192,17 +197,13 @@ class GuardLoop {
 
   // Where the next swapd finds it; who comes before it is alone waits there. Where that fails, it goes on without.
   void open_door() {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
     door_path_ = guard_path(state_dir_, ::getpid());
-    if (door_path_.size() >= sizeof address.sun_path) return;
-    std::memcpy(address.sun_path, door_path_.c_str(), door_path_.size());
+    const auto address = unix_address(door_path_);
+    if (!address) return;
     door_ = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     ::unlink(door_path_.c_str());
-    const mode_t mask = ::umask(0177);
-    const bool bound = ::bind(door_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
-    ::umask(mask);
-    if (!bound || ::listen(door_, 4) != 0) shut_door();
+    ::fchmod(door_, 0600);  // before bind(2), which gives the file the same mode
+    if (::bind(door_, address->get(), address->size) != 0 || ::listen(door_, 4) != 0) shut_door();
   }
 
   void shut_door() {
@@ -229,14 +230,15 @@ class GuardLoop {
       if (received.error().code() != EAGAIN && received.error().code() != EINTR) caller_.reset();
       return;
     }
-    if (received->message.kind == GuardMessage::Kind::done) return drop(received->message.sequence);
+    const std::uint32_t which = received->message.sequence;
+    if (received->message.kind == GuardMessage::Kind::done && which < asked_.size()) return let_go(asked_.at(which));
     if (received->message.kind != GuardMessage::Kind::take) return;
     GuardMessage answer;
-    answer.sequence = received->message.sequence;
-    answer.kind = answer.sequence < asked_.size() ? GuardMessage::Kind::give : GuardMessage::Kind::end;
+    answer.sequence = which;
+    answer.kind = which < asked_.size() ? GuardMessage::Kind::give : GuardMessage::Kind::end;
     int fd = -1;
     if (answer.kind == GuardMessage::Kind::give) {
-      const auto held = held_.find(asked_.at(answer.sequence));
+      const auto held = held_.find(asked_.at(which));
       if (held == held_.end()) {  // its programs have ended meanwhile
         answer.error = ENOENT;
       } else {
@@ -247,14 +249,6 @@ class GuardLoop {
       }
     }
     if (!send_message(caller_.get(), answer, fd)) caller_.reset();
-  }
-
-  // The next swapd has it, and receives.
-  void drop(std::uint32_t which) {
-    const int fd = which < asked_.size() ? asked_.at(which) : -1;
-    if (held_.erase(fd) == 0) return;
-    ::epoll_ctl(epoll_number, EPOLL_CTL_DEL, fd, nullptr);
-    ::close(fd);
   }
 
   [[noreturn]] void leave() {

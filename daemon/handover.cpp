@@ -1,14 +1,12 @@
 #include "handover.h"
 
 #include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include <chrono>
-#include <cstring>
 #include <filesystem>
 #include <utility>
 
+#include "base/unix_address.h"
 #include "guard.h"
 #include "guard_messages.h"
 #include "sys/seccomp.h"
@@ -20,13 +18,10 @@ constexpr std::string_view prefix = "guard.";
 constexpr std::chrono::seconds answer_within{2};
 
 Result<Fd> knock(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path) return Error(ENAMETOOLONG, path);
-  std::memcpy(address.sun_path, path.c_str(), path.size());
+  const auto address = unix_address(path);
+  if (!address) return Error(ENAMETOOLONG, path);
   Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket || ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
-    return errno_error(path);
+  if (!socket || ::connect(socket.get(), address->get(), address->size) != 0) return errno_error(path);
   return socket;
 }
 

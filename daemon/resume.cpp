@@ -5,7 +5,6 @@
 #include <sys/epoll.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -20,6 +19,7 @@
 #include "enrollable.h"
 #include "handover.h"
 #include "launches.h"
+#include "sys/ticks.h"
 #include "worker.h"
 
 namespace swapd::daemon {
@@ -60,17 +60,9 @@ std::size_t take_over(Launches& launches, const std::string& state_dir, std::vec
   return taken;
 }
 
-// What is since the file was written, in clock ticks since boot, as start times are; a little more, because it is
-// written late.
-std::uint64_t ticks_now() {
-  timespec now{};
-  ::clock_gettime(CLOCK_BOOTTIME, &now);
-  const auto per_second = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
-  return static_cast<std::uint64_t>(now.tv_sec) * per_second +
-         static_cast<std::uint64_t>(now.tv_nsec) * per_second / 1'000'000'000;
-}
+// The file is written a little late.
 std::uint64_t since(std::uint64_t written) {
-  const auto margin = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));  // a second
+  constexpr std::uint64_t margin = sys::ticks_per_second;
   return written > margin ? written - margin : 0;
 }
 
@@ -122,7 +114,10 @@ Status write_members(const std::string& state_dir, const std::string& boot_id, c
   const std::string draft = path + ".new";
   {
     std::ofstream out(draft, std::ios::trunc);
-    out << json{{"version", version}, {"boot_id", boot_id}, {"time", ticks_now()}, {"members", std::move(list)}}
+    out << json{{"version", version},
+                {"boot_id", boot_id},
+                {"time", sys::ticks_since_boot()},
+                {"members", std::move(list)}}
         << '\n';
     if (!out.flush()) return errno_error(draft);
   }

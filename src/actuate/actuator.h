@@ -106,10 +106,10 @@ class Actuator {
   [[nodiscard]] Status set_base(ThreadId thread, const SchedAttr& base);
   [[nodiscard]] std::optional<SchedAttr> base(ThreadId thread) const;  // empty: no donation in force
   void forget(ThreadId thread);                                        // it has exited
-  // `parent` has forked `child`: if it ran with a donation then, the child has what reset-on-fork leaves, not what the
-  // parent's own attributes would have given it. Gives it that, unless the child has chosen for itself meanwhile.
   // A thread has become another in execve(2), attributes and all: what was lent to it is given back there.
   void became(ThreadId before, ThreadId now);
+  // `parent` has forked `child`: if it ran with a donation then, the child has what reset-on-fork leaves, not what the
+  // parent's own attributes would have given it. Gives it that, unless the child has chosen for itself meanwhile.
   void adopt_child(ThreadId child, ThreadId parent);
   // CPU time the boosted thread has used while boosted, for the ceiling.
   void charge(ThreadId thread, Duration cpu, Time now);

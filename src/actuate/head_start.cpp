@@ -1,7 +1,6 @@
 #include "actuate/head_start.h"
 
-#include <time.h>
-#include <unistd.h>
+#include "sys/ticks.h"
 
 namespace swapd::actuate {
 
@@ -17,13 +16,6 @@ bool takes_head_start(const SchedAttr& own, const SchedAttr& set) {
   return !own.realtime() && set.policy == SchedPolicy::other && set.nice < 0;
 }
 
-bool newborn(std::uint64_t start_time) {
-  static const auto per_second = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
-  timespec now{};
-  ::clock_gettime(CLOCK_BOOTTIME, &now);
-  const std::uint64_t ticks = static_cast<std::uint64_t>(now.tv_sec) * per_second +
-                              static_cast<std::uint64_t>(now.tv_nsec) * per_second / 1'000'000'000;
-  return ticks <= start_time + 1;
-}
+bool newborn(std::uint64_t start_time) { return sys::ticks_since_boot() <= start_time + 1; }
 
 }  // namespace swapd::actuate

@@ -4,10 +4,9 @@
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include <cstring>
+#include "base/unix_address.h"
 
 namespace swapd::bus {
 namespace {
@@ -28,7 +27,7 @@ Status create_directories(const std::string& path) {
 }
 
 // Nothing there: Done. A socket nobody listens on: removed, Done.
-Status make_room(const std::string& path, const sockaddr_un& address) {
+Status make_room(const std::string& path, const UnixAddress& address) {
   struct stat there {};
   if (::lstat(path.c_str(), &there) < 0) {
     if (errno == ENOENT) return Done{};
@@ -39,8 +38,7 @@ Status make_room(const std::string& path, const sockaddr_un& address) {
   // SOCK_NONBLOCK: a full backlog is a living daemon too, and answers EAGAIN.
   const Fd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!probe) return errno_error("cannot open a socket");
-  const bool refused =
-      ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) < 0 && errno == ECONNREFUSED;
+  const bool refused = ::connect(probe.get(), address.get(), address.size) < 0 && errno == ECONNREFUSED;
   if (!refused) return Error(EADDRINUSE, "swapd is already running at " + path);
   if (::unlink(path.c_str()) < 0 && errno != ENOENT) return errno_error("cannot remove the stale socket " + path);
   return Done{};
@@ -49,27 +47,23 @@ Status make_room(const std::string& path, const sockaddr_un& address) {
 }  // namespace
 
 Result<ListeningSocket> ListeningSocket::open(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
   if (path.empty()) return Error(EINVAL, "the socket path is empty");
-  if (path.size() >= sizeof address.sun_path)
-    return Error(ENAMETOOLONG, "the socket path " + path + " is longer than 107 bytes");
-  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  const auto address = unix_address(path);
+  if (!address) return Error(ENAMETOOLONG, "the socket path " + path + " is longer than 107 bytes");
 
   const std::string directory = directory_of(path);
   if (Status made = create_directories(directory); !made) return std::move(made).error();
   const Fd lock(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!lock) return errno_error("cannot open the directory " + directory);
   if (::flock(lock.get(), LOCK_EX) < 0) return errno_error("cannot lock the directory " + directory);
-  if (Status room = make_room(path, address); !room) return std::move(room).error();
+  if (Status room = make_room(path, *address); !room) return std::move(room).error();
 
   Fd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd) return errno_error("cannot open a socket");
   // bind(2) makes the file with the mode of the socket's own inode, less the umask: no moment at which others may
   // connect.
   if (::fchmod(fd.get(), 0600) < 0) return errno_error("cannot set the mode of the socket");
-  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) < 0)
-    return errno_error("cannot bind " + path);
+  if (::bind(fd.get(), address->get(), address->size) < 0) return errno_error("cannot bind " + path);
   ListeningSocket socket(std::move(fd), path);
   struct stat made {};
   if (::lstat(path.c_str(), &made) < 0) return errno_error("cannot look at " + path);

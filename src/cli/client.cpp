@@ -2,13 +2,13 @@
 
 #include <sys/socket.h>
 #include <sys/time.h>
-#include <sys/un.h>
 
 #include <cstring>
 #include <system_error>
 #include <utility>
 
 #include "base/fd.h"
+#include "base/unix_address.h"
 #include "cli/failure.h"
 
 namespace swapd::cli {
@@ -39,19 +39,16 @@ Error no_connection(const std::string& path, int code) {
 }  // namespace
 
 Result<Client> Client::connect(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
   if (path.empty()) return user_mistake("the socket path is empty: give --socket PATH");
-  if (path.size() >= sizeof address.sun_path)
+  const auto address = unix_address(path);
+  if (!address)
     return user_mistake("the socket path " + path + " is longer than 107 bytes: give a shorter --socket PATH");
-  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   Fd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!fd) return failure("cannot open a socket: " + reason(errno));
   // connect(2) of a unix socket waits while the listener's backlog is full; the send timeout bounds that wait.
   const timeval patience{5, 0};
   ::setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-  if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) < 0)
-    return no_connection(path, errno);
+  if (::connect(fd.get(), address->get(), address->size) < 0) return no_connection(path, errno);
 
   sd_bus* bus = nullptr;
   if (const int r = sd_bus_new(&bus); r < 0) return failure("cannot make a connection: " + reason(-r));

@@ -15,6 +15,7 @@
 #include "sys/bpf_load.h"
 #include "sys/bpf_ring.h"
 #include "sys/procfs.h"
+#include "sys/ticks.h"
 #include "tracer.skel.h"
 
 namespace swapd::sys {
@@ -22,7 +23,6 @@ namespace {
 
 constexpr int most_reads =
     10000;  // of a slot that is being written: a writer needs some 50 ns, more if its CPU is taken
-constexpr std::uint64_t ticks_per_second = 100;  // USER_HZ
 
 bool procfs_is_our_namespaces() {
   std::array<char, 16> self{};

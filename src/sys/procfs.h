@@ -28,7 +28,7 @@ struct ProcStat {
   pid_t session = 0;
   bool exiting = false;          // past the start of do_exit(), though not a zombie yet
   bool kernel = false;           // a kernel thread; the workers of io_uring and vhost are the program's own
-  std::uint64_t start_time = 0;  // clock ticks since boot
+  std::uint64_t start_time = 0;  // in ticks since boot (sys/ticks.h)
   int processor = -1;            // last CPU
 
   [[nodiscard]] bool alive() const { return state != 'Z' && state != 'X' && !exiting; }

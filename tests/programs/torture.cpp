@@ -5,14 +5,12 @@
 // Each number is checked on both sides. `wrong`: another one came, or a call failed; `enosys` and `eintr`: with that
 // errno; `rounds`; `worst_ms`: the longest that a number was on its way; `slow`: how many took longer than 0.01, 0.1,
 // 0.5 and 1 s.
-#include <fcntl.h>
 #include <linux/futex.h>
 #include <mqueue.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/msg.h>
 #include <sys/prctl.h>
@@ -29,7 +27,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>

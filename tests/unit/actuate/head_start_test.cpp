@@ -1,10 +1,8 @@
 // A newborn that is lent a nice value is real-time for a moment, so that it has the CPU when the moment is over.
 #include "actuate/head_start.h"
 
-#include <time.h>
-#include <unistd.h>
-
 #include "fixture.h"
+#include "sys/ticks.h"
 
 namespace swapd::actuate {
 namespace {
@@ -120,12 +118,8 @@ TEST_F(HeadStart, IsNothingInADryRun) {
 
 TEST(Newborn, IsWhoWasBornWithinTheLastTicks) {
   EXPECT_FALSE(newborn(1));
-  timespec now{};
-  ::clock_gettime(CLOCK_BOOTTIME, &now);
-  const auto second = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
-  const std::uint64_t seconds = static_cast<std::uint64_t>(now.tv_sec);
-  EXPECT_FALSE(newborn((seconds - 1) * second));
-  EXPECT_TRUE(newborn((seconds + 2) * second));
+  EXPECT_FALSE(newborn(sys::ticks_since_boot() - 2));
+  EXPECT_TRUE(newborn(sys::ticks_since_boot() + 100));
 }
 
 }  // namespace
