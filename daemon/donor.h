@@ -42,13 +42,14 @@ class Donor {
   // Every few milliseconds while there are members.
   void tick(Time now);
   // When run_clocks() must run at the latest.
-  [[nodiscard]] std::optional<Time> deadline() const { return next_due_; }
+  [[nodiscard]] std::optional<Time> deadline() const;
   void run_clocks(Time now);
   // A timer's descriptor is readable: `key` is what the epoll event carries.
   // hung_up: and will stay so, because its thread has ended.
   void timer_expired(std::uint64_t key, bool hung_up, Time now);
   void found(const ScanAnswer& answer, Time now);
   void base_changed() { ranks_changed_ = true; }
+  void has_forked(ThreadId parent, Time now);
   // exited: nothing to give back to it; else it is released, and gets its own attributes back with the next
   // reconcile().
   void forget(ThreadId thread, bool exited);
@@ -95,8 +96,10 @@ class Donor {
     std::array<Resource, 4> resources;
     std::size_t next = 0;
   };
-  struct Charged {  // a boosted thread, while there is a ceiling
-    std::unique_ptr<sys::CpuTimer> clock;
+  struct Charged {  // a thread with a real-time donation, while there is a ceiling
+    Time since{};
+    Time due{};
+    std::uint64_t clock = 0;  // of timers_; 0: the observer counts
     std::optional<Duration> seen;
   };
   struct Watch {
@@ -109,6 +112,7 @@ class Donor {
     bool provides = false;        // in others_
     Time asked{};                 // who could end its wait
     ThreadId expected;            // who ends its usual wait: such waits are not told as long as that one runs
+    Time forked{};                // so is a wait for the last child
   };
 
   void rank_watches(Time now);
@@ -160,6 +164,8 @@ class Donor {
   [[nodiscard]] bool above_requester(const decide::Donation& donation) const;
   void apply_boosts(Time now);
   void charge_boosts(Time now);
+  void charge(Charged& charged, const actuate::Boost& boost, Time now);
+  [[nodiscard]] std::uint64_t clock_of(ThreadId thread) const;
   // The three ways to model and decider; each is recorded.
   void apply(const Event& event);
   void decide(Time now);
@@ -208,6 +214,7 @@ class Donor {
   std::unordered_map<std::uint64_t, Timer> timers_;
   std::unordered_map<ThreadId, std::uint64_t> quantum_timer_;  // by requester, while armed
   std::unordered_map<ThreadId, Charged> charged_;
+  std::optional<Time> next_charge_;
   std::uint64_t next_timer_ = timer_keys;
   std::optional<Time> next_due_;  // of timers_, or earlier
   bool ranks_changed_ = true;

@@ -15,6 +15,10 @@ constexpr std::size_t most_timers = 128;  // idle ones are dropped past this
 constexpr auto least_look = std::chrono::microseconds(50);
 constexpr auto most_look = std::chrono::milliseconds(4);
 constexpr auto longest_move = std::chrono::milliseconds(20);
+// How soon a boosted thread is looked at again that does not seem to use the CPU, and how long it may have none of the
+// clocks that perf gives.
+constexpr auto least_charge = std::chrono::milliseconds(4);
+constexpr auto most_uncharged = std::chrono::milliseconds(20);
 }  // namespace
 
 void Donor::stop_waiting(ThreadId requester) {
@@ -160,6 +164,7 @@ std::optional<Time> Donor::earliest_due() const {
 }
 
 void Donor::run_clocks(Time now) {
+  if (next_charge_ && now >= *next_charge_) charge_boosts(now);
   if (!next_due_ || now < *next_due_) return;
   std::vector<std::uint64_t> expired;
   for (auto& [key, timer] : timers_) {
@@ -279,22 +284,62 @@ void Donor::arm_quanta(Time now) {
   }
 }
 
-// What each boosted thread has used since the last tick counts against the policy's ceiling.
+// What a thread with a real-time donation uses counts against the policy's ceiling, and at the ceiling it rests until
+// the window ends: so that ordinary tasks get their share of the CPU in small pieces. Without, the kernel takes it for
+// them in one piece: 50 ms of each second by the fair server (or, before Linux 6.12, by throttling all real-time
+// tasks).
 void Donor::charge_boosts(Time now) {
+  next_charge_.reset();
   if (!settings_.ceiling) return;
   const auto active = actuator_.active();
   std::erase_if(charged_, [&](const auto& c) {
     return std::ranges::none_of(active, [&](const auto& a) { return a.boost.thread == c.first; });
   });
   for (const auto& a : active) {
-    Charged& charged = charged_[a.boost.thread];
-    if (!observer_.counts_cpu() && !charged.clock)
-      if (auto opened = sys::CpuTimer::open(a.boost.thread.tid)) charged.clock = std::move(opened).value();
-    const auto used = charged.clock ? std::optional(charged.clock->used()) : observer_.cpu_time(a.boost.thread, now);
-    if (!used) continue;
-    if (charged.seen) actuator_.charge(a.boost.thread, *used - *charged.seen, now);
-    charged.seen = used;
+    if (!a.boost.attr.realtime()) continue;
+    Charged& charged = charged_.try_emplace(a.boost.thread, Charged{.since = now}).first->second;
+    if (now >= charged.due) charge(charged, a.boost, now);
+    next_charge_ = std::min(charged.due, next_charge_.value_or(Time::max()));
   }
+}
+
+void Donor::charge(Charged& charged, const actuate::Boost& boost, Time now) {
+  charged.due = now + least_charge;
+  std::optional<Duration> used;
+  if (observer_.counts_cpu()) {
+    used = observer_.cpu_time(boost.thread, now);
+  } else {
+    auto clock = timers_.find(charged.clock);
+    if (clock == timers_.end() || !clock->second.perf) {
+      charged.seen.reset();
+      charged.clock = clock_of(boost.thread);
+      // Most that are boosted have a clock, or are blocked.
+      const auto view = model_.thread(boost.thread);
+      if (charged.clock == 0 && now - charged.since >= most_uncharged && view &&
+          view->state != model::RunState::blocked)
+        charged.clock = timer_for(boost.requester, boost.thread, Timer::Use::quantum, now);
+      clock = timers_.find(charged.clock);
+    }
+    if (clock != timers_.end() && clock->second.perf) used = clock->second.perf->used();
+  }
+  if (!used) return;
+  if (charged.seen)
+    if (const auto left = actuator_.charge(boost.thread, *used - *charged.seen, now))
+      charged.due = now + std::max<Duration>(*left, least_look);
+  charged.seen = used;
+}
+
+std::uint64_t Donor::clock_of(ThreadId thread) const {
+  for (const auto& [key, timer] : timers_)
+    if (timer.thread == thread && timer.perf) return key;
+  return 0;
+}
+
+std::optional<Time> Donor::deadline() const {
+  std::optional<Time> next = next_due_;
+  for (const std::optional<Time> due : {next_charge_, settings_.ceiling ? actuator_.next_resume() : std::nullopt})
+    if (due) next = std::min(*due, next.value_or(Time::max()));
+  return next;
 }
 
 }  // namespace swapd::daemon

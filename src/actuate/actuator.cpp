@@ -207,16 +207,24 @@ void Actuator::adopt_child(ThreadId child, ThreadId parent) {
   impl_->remember(child, due, left);
 }
 
-void Actuator::charge(ThreadId thread, Duration cpu, Time now) {
+std::optional<Duration> Actuator::charge(ThreadId thread, Duration cpu, Time now) {
   const auto known = impl_->entries.find(thread);
-  if (known == impl_->entries.end() || !known->second.in_force()) return;
-  const Duration window = impl_->options.rules.ceiling_window;
+  const Rules& rules = impl_->options.rules;
+  if (known == impl_->entries.end() || !known->second.in_force() || !known->second.set.realtime() ||
+      rules.ceiling_share >= 1)
+    return std::nullopt;
+  const Duration window = rules.ceiling_window;
   if (impl_->uses.size() >= most_uses)
     std::erase_if(impl_->uses, [&](const auto& use) { return now - use.second.since >= window; });
-  Impl::Use& use = impl_->uses.try_emplace(thread, Impl::Use{now, {}}).first->second;
-  if (now - use.since >= window) use = {now, Duration{}};
+  // Nobody uses more than the time there was: a window began that long ago at the latest.
+  Impl::Use& use = impl_->uses.try_emplace(thread, Impl::Use{now - cpu, {}}).first->second;
+  if (now - use.since >= window) use = {std::max(use.since + window, now - cpu), Duration{}};
   use.cpu += cpu;
-  if (impl_->above_ceiling(thread, now)) impl_->suspend(known->second);
+  if (impl_->above_ceiling(thread, now)) {
+    impl_->suspend(known->second);
+    return std::nullopt;
+  }
+  return std::chrono::duration_cast<Duration>(window * rules.ceiling_share) - use.cpu;
 }
 
 std::optional<Time> Actuator::next_resume() const {

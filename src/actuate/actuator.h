@@ -47,8 +47,8 @@ struct Boost {
 struct Rules {
   bool realtime = true;        // false: no thread is made real-time, not even a newborn for a moment
   bool group_action = true;    // may change an autogroup's nice or a cgroup's weight
-  double ceiling_share = 1.0;  // of one CPU, of donated time per provider in a window; 1 is no limit
-  Duration ceiling_window = std::chrono::seconds(1);
+  double ceiling_share = 1.0;  // of one CPU, that a provider may use while it is real-time on loan; 1 is no limit
+  Duration ceiling_window = std::chrono::milliseconds(100);
 };
 
 // What happened to one boost; handed to the listener for events and counters.
@@ -111,8 +111,9 @@ class Actuator {
   // `parent` has forked `child`: if it ran with a donation then, the child has what reset-on-fork leaves, not what the
   // parent's own attributes would have given it. Gives it that, unless the child has chosen for itself meanwhile.
   void adopt_child(ThreadId child, ThreadId parent);
-  // CPU time the boosted thread has used while boosted, for the ceiling.
-  void charge(ThreadId thread, Duration cpu, Time now);
+  // CPU time that the thread has used since the last call, for the ceiling. How much more it may use in this window;
+  // empty: as much as it likes, or it has no real-time donation in force (any more).
+  std::optional<Duration> charge(ThreadId thread, Duration cpu, Time now);
   // When a boost suspended by the ceiling may go on: call apply() then. Empty: none is.
   [[nodiscard]] std::optional<Time> next_resume() const;
   void set_rules(const Rules& rules);

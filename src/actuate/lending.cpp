@@ -53,9 +53,8 @@ void Actuator::Impl::engage(Entry& entry, Time now, Outcome::What as) {
     if (was_in_force) report(Outcome::What::ended, entry);
     return;
   }
-  if (above_ceiling(entry.boost.thread, now)) return suspend(entry);
-
   SchedAttr set = merged(entry.base, lent, scheduler.default_slice_ns());
+  if (set.realtime() && above_ceiling(entry.boost.thread, now)) return suspend(entry);
   if (set.realtime()) set.nice = entry.in_force() ? entry.set.nice : entry.base.nice;
   const bool was_in_force = entry.in_force() && !entry.starts;
   if (auto given = give(entry, set); !given.ok()) return refuse(entry, given.error());
@@ -168,7 +167,7 @@ bool Actuator::Impl::above_ceiling(ThreadId thread, Time now) const {
   if (rules.ceiling_share >= 1) return false;
   const auto use = uses.find(thread);
   if (use == uses.end() || now - use->second.since >= rules.ceiling_window) return false;
-  return static_cast<double>(use->second.cpu.count()) >
+  return static_cast<double>(use->second.cpu.count()) >=
          rules.ceiling_share * static_cast<double>(rules.ceiling_window.count());
 }
 

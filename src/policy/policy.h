@@ -45,9 +45,9 @@ struct ModelOverrides {
 struct DonationPolicy {
   bool strict = false;
   bool realtime = true;
-  std::uint8_t ceiling = 90;   // highest lent real-time priority
-  double ceiling_share = 1.0;  // of a CPU in ceiling_window_ms
-  Duration ceiling_window = std::chrono::seconds(1);
+  std::uint8_t ceiling = 90;    // highest lent real-time priority
+  double ceiling_share = 0.94;  // of a CPU in ceiling_window_ms, while real-time on loan
+  Duration ceiling_window = std::chrono::milliseconds(100);
   bool cross_user = false;
   bool group_action = true;
   Duration linger = std::chrono::milliseconds(2);  // linger_ms

@@ -4,6 +4,7 @@
 //   pair late SOCKET FLAG     accepts only once SOCKET.go exists, in a child that then serves as above
 //   pair client SOCKET        one request; exit status 0 when the answer came
 //   pair spin SECONDS         a hog
+//   pair gaps SECONDS         a hog that prints the longest time, in ms, for which it had no CPU
 //   pair sync FILE FLAG       writes to FILE and has the kernel write it back, until FLAG exists (at most 20 s)
 //   pair forks N              N short children, one after another and ten at a time
 //   pair threads N            N threads that end
@@ -17,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -139,6 +141,18 @@ int spin(int seconds) {
   return 0;
 }
 
+int gaps(int seconds) {
+  const auto end = Clock::now() + std::chrono::seconds(seconds);
+  Clock::duration longest{};
+  for (auto before = Clock::now(); before < end;) {
+    const auto now = Clock::now();
+    longest = std::max(longest, now - before);
+    before = now;
+  }
+  std::printf("%ld\n", static_cast<long>(std::chrono::duration_cast<std::chrono::milliseconds>(longest).count()));
+  return 0;
+}
+
 int forks(int n) {
   for (int done = 0; done < n;) {
     std::vector<pid_t> children;
@@ -187,6 +201,7 @@ int main(int argc, char** argv) {
   if (what == "sync" && argc == 4) return sync_until(argv[2], argv[3]);
   if (what == "relay" && argc == 4) return relay(argv[2], argv[3]);
   if (what == "spin" && argc == 3) return spin(std::atoi(argv[2]));
+  if (what == "gaps" && argc == 3) return gaps(std::atoi(argv[2]));
   if (what == "forks" && argc == 3) return forks(std::atoi(argv[2]));
   if (what == "hold-threads" && argc == 4) return hold_threads(std::atoi(argv[2]), argv[3]);
   if (what == "threads" && argc == 3) return threads(std::atoi(argv[2]));

@@ -59,7 +59,8 @@ class CpuGroupV1 {
   std::string dir_, path_;
 };
 
-// How much more CPU `a` gets than `b`, seen until they have used 300 ms together; 20 s at most.
+// How much more CPU `a` gets than `b`: while they use 300 ms together, after 100 ms in which what the scheduler owed to
+// either is paid; 20 s at most.
 [[nodiscard]] double ratio(const Process& a, const Process& b);
 
 [[nodiscard]] inline SchedAttr nice_of(int nice) {

@@ -207,6 +207,22 @@ TEST_P(Inversion, a_nice_waiter_lends_its_nice) {
   EXPECT_TRUE(eventually([&] { return kernel_attr(server).nice == 0; }));
 }
 
+// The kernel would let them wait for 950 ms, and take 50 ms at once then.
+TEST_P(Inversion, ordinary_tasks_get_their_share_in_small_pieces) {
+  session.emplace(std::vector<std::string>{"--observe", GetParam()}, "[donation]\nceiling = 60\n");
+  if (!session->failure().empty()) GTEST_SKIP() << session->failure();
+  server = session->start({}, {session->pair(), "server", session->path("sock"), session->path("flag")});
+  client = session->start({"--fifo", "50"}, {session->pair(), "client", session->path("sock")});
+  ASSERT_TRUE(boosted());
+  const Output gaps = run({"/usr/bin/taskset", "-c", "0", session->pair(), "gaps", "3"});
+  ASSERT_EQ(gaps.status, 0) << gaps.err;
+  EXPECT_GE(std::stoi(gaps.out), 20) << "nothing was lent";
+  EXPECT_LE(std::stoi(gaps.out), 400);
+  EXPECT_TRUE(boosted());
+  session->raise("flag");
+  EXPECT_EQ(session->wait(client), 0);
+}
+
 TEST_P(Inversion, a_chain_of_relays_is_lent_the_priority_as_a_whole) {
   session.emplace(std::vector<std::string>{"--observe", GetParam()});
   if (!session->failure().empty()) GTEST_SKIP() << session->failure();

@@ -116,10 +116,9 @@ Session::Session(std::vector<std::string> extra, const std::string& config, std:
   command_ = std::move(before);
   command_.insert(command_.end(),
                   {SWAPD_BINARY, "--foreground", "--bus", "none", "--socket", path("s"), "--state-dir", path("state")});
-  if (!config.empty()) {
-    std::ofstream(path("config.toml")) << config;
-    command_.insert(command_.end(), {"--config", path("config.toml")});
-  }
+  const bool lends = config.find("[donation]") != std::string::npos;
+  std::ofstream(path("config.toml")) << (lends ? "" : "[donation]\nceiling_share = 1\n") << config;
+  command_.insert(command_.end(), {"--config", path("config.toml")});
   command_.insert(command_.end(), extra.begin(), extra.end());
   start_daemon();
 }

@@ -27,7 +27,8 @@ bool eventually(const std::function<bool()>& condition, std::chrono::millisecond
 
 class Session {
  public:
-  // extra: more options of swapd; config: the text of its policy file, empty for none.
+  // extra: more options of swapd; config: the text of its policy file. Without a [donation] of its own nobody rests at
+  // the ceiling: one look then tells what is lent.
   // before: words before swapd's own command line, of a program that starts it (setpriv …).
   explicit Session(std::vector<std::string> extra = {}, const std::string& config = "",
                    std::vector<std::string> before = {});

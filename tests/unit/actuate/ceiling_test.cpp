@@ -20,10 +20,11 @@ class CeilingTest : public ActuatorTest {
 
 TEST_F(CeilingTest, AboveTheShareTheBoostIsSuspendedUntilTheWindowMovesOn) {
   apply({boost(10, fifo(10))});
+  const Time began = clock_.now();
+  clock_.advance(milliseconds(30));
   actuator().charge(id(10), milliseconds(30), clock_.now());
   EXPECT_EQ(actuator().next_resume(), std::nullopt);
   EXPECT_EQ(attr(10), lent(fifo(10)));
-  const Time began = clock_.now();
   clock_.advance(milliseconds(60));
   actuator().charge(id(10), milliseconds(30), clock_.now());
   EXPECT_EQ(attr(10), nice_of(0));
@@ -38,6 +39,39 @@ TEST_F(CeilingTest, AboveTheShareTheBoostIsSuspendedUntilTheWindowMovesOn) {
   EXPECT_EQ(heard(), (Heard{{What::begun, Ineffective::none},
                             {What::ineffective, Ineffective::ceiling},
                             {What::changed, Ineffective::none}}));
+}
+
+TEST_F(CeilingTest, TellsHowMuchIsLeft) {
+  apply({boost(10, fifo(10))});
+  EXPECT_EQ(actuator().charge(id(10), milliseconds(30), clock_.now()), milliseconds(20));
+  clock_.advance(milliseconds(19));
+  EXPECT_EQ(actuator().charge(id(10), milliseconds(19), clock_.now()), milliseconds(1));
+  clock_.advance(milliseconds(1));
+  EXPECT_EQ(actuator().charge(id(10), milliseconds(1), clock_.now()), std::nullopt);
+  EXPECT_EQ(attr(10), nice_of(0));
+}
+
+// 30 ms of CPU cannot have been used in less time: what is told of late has begun then.
+TEST_F(CeilingTest, AWindowBeginsWithWhatIsCharged) {
+  const Time began = clock_.now();
+  apply({boost(10, fifo(10))});
+  clock_.advance(milliseconds(30));
+  actuator().charge(id(10), milliseconds(30), clock_.now());
+  clock_.advance(milliseconds(20));
+  actuator().charge(id(10), milliseconds(20), clock_.now());
+  EXPECT_EQ(actuator().next_resume(), began + milliseconds(100));
+  clock_.set(began + milliseconds(100));
+  apply({boost(10, fifo(10))});
+  clock_.advance(milliseconds(10));
+  EXPECT_EQ(actuator().charge(id(10), milliseconds(10), clock_.now()), milliseconds(40));
+}
+
+// Nice values share the CPU by themselves.
+TEST_F(CeilingTest, OnlyRealTimeDonationsRest) {
+  apply({boost(10, nice_of(-10))});
+  EXPECT_EQ(actuator().charge(id(10), milliseconds(90), clock_.now()), std::nullopt);
+  EXPECT_EQ(attr(10), lent(nice_of(-10)));
+  EXPECT_EQ(actuator().next_resume(), std::nullopt);
 }
 
 TEST_F(CeilingTest, ANewDonationInTheSameWindowIsNotAFreshStart) {
