@@ -22,6 +22,8 @@ constexpr auto longest_pause = std::chrono::seconds(5);        // … and at mos
 constexpr int overdue = 4;                                     // times that pause, where the worker has no rest
 constexpr auto stays_urgent = std::chrono::milliseconds(600);  // more than a round
 
+constexpr Duration child_expected = std::chrono::seconds(1);  // how long a child is a new one
+
 }  // namespace
 
 // Where one thread alone can end a wait, and does, nothing is to be learnt from the next one, nor to be done as long as
@@ -48,12 +50,21 @@ void Donor::learn_whom_to_expect(const Woken& woken) {
   observer_.expect(woken.thread, expected);
 }
 
+void Donor::has_forked(ThreadId parent, Time now) {
+  const auto found = watched_.find(parent);
+  if (found == watched_.end()) return;
+  found->second.forked = now;
+  if (!std::exchange(found->second.listed, true)) expecting_.push_back(parent);
+}
+
 // What was expected may be wrong by now: no wait goes on in silence for long.
 void Donor::look_at_silent_waits(Time now) {
   std::erase_if(expecting_, [&](ThreadId thread) {
     const auto watch = watched_.find(thread);
-    if (watch != watched_.end() && watch->second.expected.valid()) return false;
-    if (watch != watched_.end()) watch->second.listed = false;
+    if (watch == watched_.end()) return true;
+    if (watch->second.expected.valid() || now - watch->second.forked < child_expected) return false;
+    watch->second.listed = false;
+    observer_.expect(thread, {});
     return true;
   });
   std::vector<Event> events;

@@ -57,6 +57,7 @@ Engine::Engine(const sys::Procfs& procfs, const sys::Scheduler& scheduler, const
                                  .ask = [this](observe::WaitQuestion q) { worker_.ask(q); },
                                  .ask_access = [this](observe::AccessQuestion q) { worker_.ask(q); },
                                  .lifecycle = [this](const sys::ProcEvent& e) { happened(e, clock_.now()); },
+                                 .every_life = [this] { return notes_wanted_.load(std::memory_order_relaxed); },
                                  .lost = [this](std::uint64_t events) { look_anew(events, clock_.now()); }};
   if (tracer) {
     observer_ =

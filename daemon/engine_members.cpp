@@ -79,6 +79,7 @@ void Engine::child(const sys::ProcEvent& fork, Time now) {
   const MemberThread* from = members_.thread(new_process ? fork.parent_tid : tgid);
   constexpr std::size_t most_makers = 64;  // of a thread: any thread of its process
   if (new_process && from != nullptr) actuator_.adopt_child(id, from->id);
+  if (new_process && from != nullptr) donor_->has_forked(from->id, now);
   for (std::size_t i = 0; !new_process && i < std::min(parent->threads.size(), most_makers); ++i)
     actuator_.adopt_child(id, members_.thread(parent->threads[i])->id);
   if (const auto again = scheduler_.get(tid)) base = *again;

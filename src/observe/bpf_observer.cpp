@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "observe/compat_calls.h"
+#include "observe/short_lives.h"
 #include "observe/syscall_table.h"
 
 namespace swapd::observe {
@@ -160,10 +161,13 @@ std::optional<Time> BpfObserver::deadline() const { return fresh_.empty() ? std:
 void BpfObserver::drain(Time now, std::vector<Event>& out) {
   tracer_->tell_time(now);
   report_new(now, out);
-  std::array<sys::BpfRecord, 64> records;
+  std::array<sys::BpfRecord, most_records> records;
   for (std::size_t total = 0; total < records_a_drain;) {
     const std::size_t n = tracer_->read(records.data(), records.size());
-    for (const sys::BpfRecord& record : std::span(records).first(n)) take(record, out);
+    const auto batch = std::span(records).first(n);
+    const auto skipped = hooks_.every_life && hooks_.every_life() ? std::bitset<most_records>() : short_lives(batch);
+    for (std::size_t i = 0; i < n; ++i)
+      if (!skipped[i]) take(batch[i], out);
     total += n;
     if (n < records.size()) break;
   }
@@ -187,7 +191,10 @@ void BpfObserver::take(const sys::BpfRecord& record, std::vector<Event>& out) {
   using Life = sys::ProcEvent::What;
   switch (record.what) {
     case What::fork: {
-      if (!record.without_slot) managed_[record.tid] = {record.tid, record.start_time};
+      if (!record.without_slot) {
+        managed_[record.tid] = {record.tid, record.start_time};
+        (void)tracer_->watch(record.tid, false, false);  // what it has done so far is in its slot
+      }
       hooks_.lifecycle({.what = Life::fork,
                         .time = record.time,
                         .tid = record.tid,

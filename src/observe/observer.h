@@ -60,6 +60,8 @@ class Observer {
     std::function<void(AccessQuestion)> ask_access;
     // Only from an observer that follows_children(), while it drains.
     std::function<void(const sys::ProcEvent&)> lifecycle;
+    // Whether somebody wants to hear of children too that are dead already. Empty: nobody does.
+    std::function<bool()> every_life;
     // So many events were lost: what is believed of the managed set may be wrong.
     std::function<void(std::uint64_t)> lost;
   };

@@ -99,7 +99,7 @@ constexpr std::uint32_t no_tid = UINT32_MAX;  // being cleared
 
 void clear(tracer_slot& slot) {
   for (auto* word : {&slot.control, &slot.expected, &slot.awaited_by, &slot.on_cpu, &slot.silent, &slot.phase,
-                     &slot.wakes, &slot.wake_order})
+                     &slot.wakes, &slot.wake_order, &slot.newborn, &slot.parent})
     std::atomic_ref(*word).store(0);
   for (auto* time : {&slot.blocked_at, &slot.woken_at, &slot.cpu_ns, &slot.on_since}) std::atomic_ref(*time).store(0);
   for (auto* id : {&slot.waker, &slot.waker_tgid}) std::atomic_ref(*id).store(0);
@@ -214,6 +214,7 @@ Status BpfTracer::expect(pid_t tid, pid_t provider, std::int32_t call, std::uint
   if (slot == nullptr) return Error(ESRCH, "naming whom a thread waits for");
   // Without a name while the rest changes: a block in between finds no expectation.
   std::atomic_ref(slot->expected).store(0);
+  if (provider == 0) std::atomic_ref(slot->newborn).store(0);
   std::atomic_ref(slot->expected_call).store(call);
   std::atomic_ref(slot->expected_arg).store(arg);
   std::atomic_ref(slot->expected).store(static_cast<std::uint32_t>(provider));

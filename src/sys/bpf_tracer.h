@@ -128,7 +128,8 @@ class BpfTracer {
 
   // When this thread waits in that call with that first argument, `provider` usually ends it: as long as that one has a
   // CPU, or gets the one that becomes free, the wait is silent. It gives no record, nor does its end by that provider;
-  // if the provider leaves its CPU first, its record `left` wakes the reader. provider 0: every wait is told.
+  // if the provider leaves its CPU first, its record `left` wakes the reader. provider 0: every wait is told. Of itself
+  // a thread expects the process that it has made last, in wait4(2) and waitid(2), while that lives.
   [[nodiscard]] Status expect(pid_t tid, pid_t provider, std::int32_t call, std::uint64_t arg);
   // The end of its present wait is told. Read the slot after it.
   void break_silence(pid_t tid);

@@ -34,7 +34,8 @@ enum {
 enum {
   tracer_watched = 1,
   tracer_urgent = 2,
-  tracer_timed = 4,  // when it got its CPU is noted
+  tracer_timed = 4,   // when it got its CPU is noted
+  tracer_unseen = 8,  // set by a fork: user space does not know of it yet, nor need it if the thread ends first
 };
 
 // tracer_slot.block_flags, wake_flags, tracer_record.flags
@@ -77,10 +78,12 @@ struct tracer_slot {
   tracer_u64 expected_arg;  // the first argument
   tracer_u32 awaited_by;    // a thread that has begun a silent wait for this one
   tracer_u32 on_cpu;
-  tracer_u32 silent;      // the present wait gave no record
+  tracer_u32 silent;      // the present wait gave no record, because this thread has a CPU and will end it; 0: it did
   tracer_u32 wakes;       // how many it has made
   tracer_u32 wake_order;  // of its last wake, by the waker's count; 0: the waker is not managed
-  tracer_u32 unused[3];
+  tracer_u32 newborn;     // the process it has made last, while that lives
+  tracer_u32 parent;      // the thread that has made this process
+  tracer_u32 unused;
   tracer_u64 on_since;  // 0: it has no CPU, or is not timed
   tracer_u64 unused2;
 };

@@ -14,6 +14,7 @@
 #include "ids.h"
 #include "layout.h"
 #include "managed.h"
+#include "silence.h"
 #include "waker.h"
 
 char license_text[] SEC("license") = "Dual BSD/GPL";  // some helpers are for GPL-compatible programs only
@@ -101,28 +102,6 @@ static __always_inline _Bool has_calls(struct task_struct* task) {
 // pi_lock, which says little, because sched_setattr(2) takes it too: such a wait is told as doubtful.
 static __always_inline _Bool wake_under_way(struct task_struct* task) { return task->__state & task_waking; }
 
-// Is this the usual wait, and does the one who usually ends it have a CPU, or get this one now? Then nobody need know
-// of it, unless that one leaves its CPU before (leave()).
-static __always_inline _Bool needs_nobody(struct tracer_slot* slot, __u32 tid, __u32 next) {
-  const __u32 expected = *(volatile __u32*)&slot->expected;
-  if (!expected || slot->call != slot->expected_call || slot->args[0] != slot->expected_arg) return 0;
-  struct tracer_slot* provider = slot_of(expected);
-  if (!provider) return 0;
-  // One thread may wait for it in silence, the others are told of. The exchange is a full barrier, as in leave(): one
-  // of the two sees the other.
-  if (__sync_val_compare_and_swap(&provider->awaited_by, 0, tid) != 0) return 0;
-  if (expected == next || *(volatile __u32*)&provider->on_cpu) return 1;
-  __sync_val_compare_and_swap(&provider->awaited_by, tid, 0);
-  return 0;
-}
-
-static __always_inline void no_longer_silent(struct tracer_slot* slot, __u32 tid) {
-  slot->silent = 0;
-  const __u32 expected = *(volatile __u32*)&slot->expected;
-  struct tracer_slot* provider = expected ? slot_of(expected) : 0;
-  if (provider) __sync_val_compare_and_swap(&provider->awaited_by, tid, 0);
-}
-
 // One look at the clock for each event that is told: it takes most of the time.
 static __always_inline __u64 clock(__u64* now) {
   if (!*now) *now = bpf_ktime_get_ns();
@@ -158,7 +137,7 @@ static __always_inline void block(struct tracer_slot* slot, struct task_struct* 
       slot->args[5] = regs->r9;
     }
   }
-  const _Bool silent = !told && needs_nobody(slot, tid, next);
+  const __u32 silent = told ? 0 : needs_nobody(slot, tid, next);
   slot->silent = silent;
   const _Bool was_watched = *(volatile __u32*)&slot->control & tracer_watched;
   struct tracer_record* record = 0;
@@ -176,7 +155,7 @@ static __always_inline void block(struct tracer_slot* slot, struct task_struct* 
   if (over) slot->phase = tracer_woken;
   if (before == tracer_woken && !over && task->pi_lock.raw_lock.val.counter) slot->block_flags |= tracer_doubtful;
   end_write(&slot->block_seq);
-  if (over && silent) no_longer_silent(slot, tid);
+  if (over && silent) end_silence(slot, tid, silent);
   const __u32 control = *(volatile __u32*)&slot->control;
   if (!was_watched && !silent && !over && (control & tracer_watched))
     record = reserve(tracer_record_blocked, tid, slot->blocked_at);
@@ -249,12 +228,8 @@ static __always_inline void run(__u32 tid, __u64* now) {
   const _Bool missed = slot->phase == tracer_blocked;
   slot->phase = tracer_running;
   if (!missed) return;
-  const _Bool silent = slot->silent;
-  if (silent) {
-    const _Bool as_expected = slot->waker == (__s32)slot->expected;
-    no_longer_silent(slot, tid);
-    if (as_expected) return;
-  }
+  const __u32 silent = *(volatile __u32*)&slot->silent;
+  if (silent && end_silence(slot, tid, silent)) return;
   const __u32 control = *(volatile __u32*)&slot->control;
   if (control & tracer_watched)
     woken_record(slot, tid, clock(now), control, silent ? tracer_late | tracer_silent : tracer_late);
@@ -311,12 +286,8 @@ int BPF_PROG(on_waking, struct task_struct* task) {
   const __u32 control = *(volatile __u32*)&slot->control;
   // A wake that finds the thread awake ends no wait.
   if (before != tracer_blocked && before != tracer_unknown) return 0;
-  const _Bool silent = before == tracer_blocked && slot->silent;
-  if (silent) {
-    const _Bool as_expected = slot->waker == (__s32)slot->expected;
-    no_longer_silent(slot, tid);
-    if (as_expected) return 0;
-  }
+  const __u32 silent = before == tracer_blocked ? *(volatile __u32*)&slot->silent : 0;
+  if (silent && end_silence(slot, tid, silent)) return 0;
   if (!(control & tracer_watched)) return 0;
   __u64 now = bpf_ktime_get_ns();
   // Both may have looked at the clock at the same moment.
@@ -328,15 +299,21 @@ int BPF_PROG(on_waking, struct task_struct* task) {
 
 // ---- the managed set ----
 
-// Before the child's first instruction. It is not watched: user space decides that.
+// Before the child's first instruction. Whether it is watched is user space's to decide, which need not hear of it at
+// once: most who fork wait next, and that wakes the reader. Until then what the child of an urgent thread does is
+// urgent itself.
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct* parent, struct task_struct* child) {
   const __u32 parent_tid = tid_of(parent);
   if (!is_managed(parent_tid)) return 0;
   const __u32 tid = tid_of(child);
   struct tracer_slot* own = slot_of(parent_tid);
-  const __u32 control = own ? own->control : 0;
-  struct tracer_slot* slot = new_slot(tid, 0);
+  const _Bool urgent = own && own->control & tracer_urgent;
+  struct tracer_slot* slot = new_slot(tid, urgent ? tracer_watched | tracer_urgent | tracer_unseen : 0);
+  if (own && slot && child->pid == child->tgid) {
+    slot->parent = parent_tid;
+    *(volatile __u32*)&own->newborn = tid;
+  }
   struct tracer_record* record = reserve(tracer_record_fork, tid, bpf_ktime_get_ns());
   if (!record) return 0;
   if (!slot) record->flags = tracer_without_slot;
@@ -345,7 +322,7 @@ int BPF_PROG(on_fork, struct task_struct* parent, struct task_struct* child) {
   record->other_tgid = tgid_of(child);
   no_args(record);
   record->value = child->start_boottime;
-  bpf_ringbuf_submit(record, submit_flags(control & tracer_urgent));
+  bpf_ringbuf_submit(record, submit_flags(0));
   return 0;
 }
 
@@ -383,11 +360,14 @@ int BPF_PROG(on_exit, struct task_struct* task) {
   const __u32 tid = tid_of(task);
   if (!is_managed(tid)) return 0;
   struct tracer_slot* slot = slot_of(tid);
-  const __u32 control = slot ? slot->control : 0;
+  __u32 control = slot ? slot->control : 0;
+  if (control & tracer_unseen) control = 0;
+  struct tracer_slot* parent = slot && slot->parent ? slot_of(slot->parent) : 0;
+  if (parent) __sync_val_compare_and_swap(&parent->newborn, tid, 0);
   set_managed(tid, 0);
   const __u32 waiter = slot ? let_go(slot) : 0;
   __u64 now = 0;
-  if (waiter) left_record(tid, waiter, &now);
+  if (waiter && !ends_by_exit(waiter, tid)) left_record(tid, waiter, &now);
   struct tracer_record* record = reserve(tracer_record_exit, tid, clock(&now));
   if (!record) return 0;
   record->other_tgid = tgid_of(task);

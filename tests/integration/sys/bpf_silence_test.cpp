@@ -19,6 +19,12 @@ class BpfSilence : public test::BpfTest {
   static void spin_until(volatile const int* flag) {
     while (*flag == 0) asm volatile("");
   }
+  // In a child's child: system calls only, and it ends with its parent.
+  [[noreturn]] static void spin_and_end(volatile const int* flag) {
+    ::syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
+    spin_until(flag);
+    ::_exit(0);
+  }
   static volatile int* shared_flag() {
     void* at = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     return static_cast<volatile int*>(at);
@@ -147,6 +153,104 @@ TEST_F(BpfSilence, AProviderThatEndsIsTold) {
   if (was_silent) {
     EXPECT_EQ(record_.waiter, tid);
   }
+}
+
+// Nobody has told it whom it waits for.
+TEST_F(BpfSilence, AChildThatRunsIsAwaitedWithoutARecord) {
+  volatile int* flag = shared_flag();
+  volatile int* runs = shared_flag();
+  Role parent([&](Role& role) {
+    for (;;) {
+      const pid_t child = test::bare_fork();
+      if (child == 0) {
+        *runs = 1;
+        spin_and_end(flag);
+      }
+      spin_until(runs);
+      ::waitpid(child, nullptr, 0);
+      role.answer();
+      role.word();
+    }
+  });
+  watch(parent);
+  parent.go();
+  const pid_t tid = parent.pid();
+  for (bool told = true; told;) {
+    ASSERT_TRUE(eventually([&] {
+      const auto slot = tracer_->slot(tid);
+      return slot->phase == Phase::blocked && slot->call == SYS_wait4;
+    }));
+    const bool was_silent = silent(tid);
+    *flag = 1;
+    parent.heard();
+    *flag = 0;
+    *runs = 0;
+    const auto records = all();
+    const auto told_of = [&](What what, pid_t of) {
+      return std::ranges::any_of(records, [&](const BpfRecord& r) {
+        return r.what == what && r.tid == of && (what != What::blocked || r.call == SYS_wait4);
+      });
+    };
+    const auto fork = std::ranges::find(records, What::fork, &BpfRecord::what);
+    ASSERT_NE(fork, records.end());
+    EXPECT_TRUE(told_of(What::exit, fork->tid));
+    told = told_of(What::blocked, tid);
+    EXPECT_NE(told, was_silent);
+    if (told) parent.go();
+  }
+}
+
+TEST_F(BpfSilence, AnAwaitedChildThatLosesItsCpuIsTold) {
+  volatile int* flag = shared_flag();
+  Role parent([&](Role&) {
+    const pid_t child = test::bare_fork();
+    if (child == 0) spin_and_end(flag);
+    ::waitpid(child, nullptr, 0);
+  });
+  watch(parent);
+  parent.go();
+  ASSERT_TRUE(find([&](const BpfRecord& r) { return r.what == What::fork && r.parent == parent.pid(); }));
+  const pid_t child = record_.tid;
+  const auto waits = [&] {
+    const auto slot = tracer_->slot(parent.pid());
+    return slot && slot->phase == Phase::blocked && slot->call == SYS_wait4;
+  };
+  ASSERT_TRUE(eventually(waits));
+  const bool was_silent = silent(parent.pid());
+  ::kill(child, SIGSTOP);
+  // To stop it tells the parent, which may look and wait again.
+  if (was_silent) {
+    EXPECT_TRUE(find([&](const BpfRecord& r) {
+      return (r.what == What::left && r.tid == child) ||
+             (r.what == What::blocked && r.tid == parent.pid() && r.call == SYS_wait4);
+    }));
+  }
+  ASSERT_TRUE(eventually([&] { return test::state_of(child) == 'T'; }));
+  tracer_->break_silence(parent.pid());
+  EXPECT_TRUE(eventually(waits));
+  ::kill(child, SIGKILL);
+  ASSERT_TRUE(find(What::woken, parent.pid()));
+  EXPECT_EQ(parent.end(), 0);
+}
+
+TEST_F(BpfSilence, AWaitForAnotherChildIsTold) {
+  volatile int* flag = shared_flag();
+  Role parent([&](Role&) {
+    const auto make = [&] {
+      const pid_t child = test::bare_fork();
+      if (child != 0) return child;
+      spin_and_end(flag);
+    };
+    const pid_t first = make();
+    make();
+    ::waitpid(first, nullptr, 0);
+  });
+  watch(parent);
+  parent.go();
+  EXPECT_TRUE(find_block(parent.pid(), SYS_wait4));
+  *flag = 1;
+  EXPECT_TRUE(find(What::woken, parent.pid()));
+  EXPECT_EQ(parent.end(), 0);
 }
 
 }  // namespace

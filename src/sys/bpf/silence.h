@@ -1,0 +1,54 @@
+// Waits that nobody need know of: whoever is about to end them has a CPU (docs/bpf.md, silent waits).
+#pragma once
+
+enum {
+  call_wait4 = 61,  // x86-64
+  call_waitid = 247,
+  wait_for_all = 0,  // P_ALL
+  wait_for_pid = 1,  // P_PID
+};
+
+// A wait that the end of that child can end. A target's own pid namespace may name it otherwise: then it is told.
+static __always_inline _Bool waits_for_child(const struct tracer_slot* slot, __u32 child) {
+  if (slot->block_flags) return 0;  // 32-bit calls have other numbers
+  if (slot->call == call_wait4) return (__s32)slot->args[0] == -1 || (__u32)slot->args[0] == child;
+  if (slot->call == call_waitid)
+    return slot->args[0] == wait_for_all || (slot->args[0] == wait_for_pid && (__u32)slot->args[1] == child);
+  return 0;
+}
+
+// Who is about to end this wait: the child made last, or whoever ends the usual wait, if it is that. 0: nobody knows.
+static __always_inline __u32 expected_by(const struct tracer_slot* slot) {
+  const __u32 newborn = *(volatile __u32*)&slot->newborn;
+  if (newborn && waits_for_child(slot, newborn)) return newborn;
+  const __u32 expected = *(volatile __u32*)&slot->expected;
+  return slot->call == slot->expected_call && slot->args[0] == slot->expected_arg ? expected : 0;
+}
+
+// Does the one who is about to end this wait have a CPU, or get this one now? Then nobody need know of it, unless that
+// one leaves its CPU before (leave()). Who that is, or 0.
+static __always_inline __u32 needs_nobody(struct tracer_slot* slot, __u32 tid, __u32 next) {
+  const __u32 expected = expected_by(slot);
+  struct tracer_slot* provider = expected ? slot_of(expected) : 0;
+  if (!provider) return 0;
+  // One thread may wait for it in silence, the others are told of. The exchange is a full barrier, as in leave(): one
+  // of the two sees the other.
+  if (__sync_val_compare_and_swap(&provider->awaited_by, 0, tid) != 0) return 0;
+  if (expected == next || *(volatile __u32*)&provider->on_cpu) return expected;
+  __sync_val_compare_and_swap(&provider->awaited_by, tid, 0);
+  return 0;
+}
+
+// Was it ended by the one for whom it was silent?
+static __always_inline _Bool end_silence(struct tracer_slot* slot, __u32 tid, __u32 expected) {
+  slot->silent = 0;
+  struct tracer_slot* provider = slot_of(expected);
+  if (provider) __sync_val_compare_and_swap(&provider->awaited_by, tid, 0);
+  return slot->waker == (__s32)expected;
+}
+
+// Whoever waits for this very end, in silence, need not be told of: the wake is next.
+static __always_inline _Bool ends_by_exit(__u32 waiter, __u32 tid) {
+  struct tracer_slot* slot = slot_of(waiter);
+  return slot && *(volatile __u32*)&slot->silent == tid && waits_for_child(slot, tid);
+}
