@@ -1,11 +1,15 @@
 #include "guard.h"
 
+#include <fcntl.h>
+#include <spawn.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
+#include <filesystem>
 #include <new>
 #include <utility>
 
@@ -17,6 +21,7 @@ namespace swapd::daemon {
 namespace {
 
 constexpr std::chrono::seconds answer_within{1};
+constexpr std::size_t memory_size = most_listeners * sizeof(observe::ListenerSlot);
 
 // The answer to `sequence`; older ones belong to calls that gave up waiting.
 Status await_answer(int socket, std::uint32_t sequence) {
@@ -29,59 +34,143 @@ Status await_answer(int socket, std::uint32_t sequence) {
   }
 }
 
+// Above those where the guard expects them: posix_spawn(3) would overwrite one with the other.
+Result<Fd> out_of_the_way(int fd) {
+  Fd high(::fcntl(fd, F_DUPFD_CLOEXEC, guard_fd::free));
+  if (!high) return errno_error("starting the guard");
+  return high;
+}
+
+bool is_dead(int code) { return code == EPIPE || code == ECONNRESET || code == ETIMEDOUT; }
+
 }  // namespace
 
-Guard::Guard(pid_t pid, Fd socket, Slots slots)
-    : pid_(pid), socket_(std::move(socket)), slots_(std::move(slots)), mutex_(std::make_unique<std::mutex>()) {
+std::string find_guard() {
+  std::error_code error;
+  const auto here = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+  const auto beside = here / "swapd-guard";
+  if (::access(beside.c_str(), X_OK) == 0) return beside;
+  return (here / "../libexec/swapd/swapd-guard").lexically_normal();
+}
+
+Guard::Guard(GuardOptions options, Process process, Fd memory, Slots slots)
+    : options_(std::move(options)),
+      process_(std::move(process)),
+      memory_(std::move(memory)),
+      slots_(std::move(slots)),
+      mutex_(std::make_unique<std::mutex>()) {
   free_.reserve(most_listeners);
   for (std::size_t i = most_listeners; i-- > 0;) free_.push_back(static_cast<std::uint16_t>(i));
 }
 
-void Guard::Unmap::operator()(observe::ListenerSlot* slots) const {
-  ::munmap(slots, most_listeners * sizeof(observe::ListenerSlot));
+void Guard::Unmap::operator()(observe::ListenerSlot* slots) const { ::munmap(slots, memory_size); }
+
+Result<Guard> Guard::start(GuardOptions options) {
+  Fd memory(::memfd_create("swapd-guard", MFD_CLOEXEC));
+  if (!memory || ::ftruncate(memory.get(), memory_size) != 0) return errno_error("starting the guard");
+  void* mapped = ::mmap(nullptr, memory_size, PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0);
+  if (mapped == MAP_FAILED) return errno_error("starting the guard");
+  Slots slots(new (mapped) observe::ListenerSlot[most_listeners]{});
+  auto process = spawn(options, memory);
+  if (!process) return std::move(process).error();
+  return Guard(std::move(options), std::move(process).value(), std::move(memory), std::move(slots));
 }
 
-Result<Guard> Guard::start(Duration stale, const std::string& state_dir) {
-  void* memory = ::mmap(nullptr, most_listeners * sizeof(observe::ListenerSlot), PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return errno_error("starting the guard");
-  Slots slots(new (memory) observe::ListenerSlot[most_listeners]{});
+Result<Guard::Process> Guard::spawn(const GuardOptions& options, const Fd& memory) {
   auto self = sys::open_pidfd(::getpid());
   if (!self) return std::move(self).error().in("starting the guard");
   int pair[2] = {-1, -1};
   // SEQPACKET: messages keep their bounds, and the end of one side shows on the other.
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) return errno_error("starting the guard");
-  Fd ours(pair[0]);
-  Fd theirs(pair[1]);
-  const pid_t pid = ::fork();
-  if (pid < 0) return errno_error("starting the guard");
-  if (pid == 0) {
-    ours.reset();
-    run_guard(std::move(theirs), std::move(self).value(),
-              {.slots = {slots.get(), most_listeners}, .stale = stale, .state_dir = state_dir});
+  Process process{.pid = -1, .pidfd = {}, .socket = Fd(pair[0])};
+  const Fd theirs(pair[1]);
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  const std::unique_ptr<posix_spawn_file_actions_t, int (*)(posix_spawn_file_actions_t*)> end(
+      &actions, ::posix_spawn_file_actions_destroy);
+  std::vector<Fd> high;
+  for (const auto& [from, to] : {std::pair(theirs.get(), guard_fd::socket), std::pair(self->get(), guard_fd::swapd),
+                                 std::pair(memory.get(), guard_fd::memory)}) {
+    auto moved = out_of_the_way(from);
+    if (!moved) return std::move(moved).error();
+    ::posix_spawn_file_actions_adddup2(&actions, moved->get(), to);
+    high.push_back(std::move(moved).value());
   }
-  return Guard(pid, std::move(ours), std::move(slots));
+  std::string name = "swapd-guard";
+  std::string stale = std::to_string(options.stale.count());
+  std::string state_dir = options.state_dir;
+  char* arguments[] = {name.data(), stale.data(), state_dir.data(), nullptr};
+  const int failed = ::posix_spawn(&process.pid, options.program.c_str(), &actions, nullptr, arguments, environ);
+  if (failed != 0) return Error(failed, "starting the guard " + options.program);
+  auto pidfd = sys::open_pidfd(process.pid);
+  if (!pidfd) return std::move(pidfd).error().in("starting the guard");
+  process.pidfd = std::move(pidfd).value();
+  return process;
+}
+
+Status Guard::hand_over(std::uint16_t slot, const Kept& kept) {
+  GuardMessage message;
+  message.slot = slot;
+  message.pid = kept.launch;
+  message.sequence = ++sequence_;
+  if (Status sent = send_message(process_.socket.get(), message, kept.listener.get()); !sent) return sent;
+  return await_answer(process_.socket.get(), message.sequence);
 }
 
 Result<observe::ListenerSlot*> Guard::hold(int listener, pid_t launch) {
   const std::lock_guard lock(*mutex_);
   if (free_.empty()) return Error(EMFILE, "the guard holds " + std::to_string(most_listeners) + " listeners");
-  observe::ListenerSlot* slot = &slots_[free_.back()];
+  const std::uint16_t number = free_.back();
+  observe::ListenerSlot* slot = &slots_[number];
   slot->open_id = 0;
   slot->last_id = 0;
-  GuardMessage message;
-  message.slot = free_.back();
-  message.pid = launch;
-  message.sequence = ++sequence_;
-  if (Status sent = send_message(socket_.get(), message, listener); !sent) return std::move(sent).error();
-  if (Status held = await_answer(socket_.get(), message.sequence); !held) return std::move(held).error();
+  Kept kept{.listener = Fd(::fcntl(listener, F_DUPFD_CLOEXEC, 3)), .launch = launch};
+  if (!kept.listener) return errno_error("keeping a duplicate of the listener");
+  Status held = hand_over(number, kept);
+  if (!held && is_dead(held.error().code())) {
+    if (Status replaced = replace(); !replaced) return std::move(replaced).error();
+    held = hand_over(number, kept);
+  }
+  if (!held) return std::move(held).error();
   free_.pop_back();
+  kept_.emplace(number, std::move(kept));
   return slot;
 }
 
 void Guard::let_go(const observe::ListenerSlot* slot) {
   const std::lock_guard lock(*mutex_);
-  free_.push_back(static_cast<std::uint16_t>(slot - slots_.get()));
+  const auto number = static_cast<std::uint16_t>(slot - slots_.get());
+  kept_.erase(number);
+  free_.push_back(number);
+}
+
+Status Guard::start_again() {
+  const std::lock_guard lock(*mutex_);
+  return sys::has_exited(process_.pidfd.get()) ? replace() : Done{};
+}
+
+// One that does not answer is ended: two would answer the same calls once swapd is gone.
+Status Guard::replace() {
+  ::kill(process_.pid, SIGKILL);
+  ::waitpid(process_.pid, nullptr, 0);
+  auto process = spawn(options_, memory_);
+  if (!process) return std::move(process).error();
+  process_ = std::move(process).value();
+  for (const auto& [slot, kept] : kept_)
+    if (Status held = hand_over(slot, kept); !held) return held;
+  return Done{};
+}
+
+Result<Fd> Guard::watch() const {
+  const std::lock_guard lock(*mutex_);
+  Fd copy(::fcntl(process_.pidfd.get(), F_DUPFD_CLOEXEC, 3));
+  if (!copy) return errno_error("watching the guard");
+  return copy;
+}
+
+pid_t Guard::pid() const {
+  const std::lock_guard lock(*mutex_);
+  return process_.pid;
 }
 
 }  // namespace swapd::daemon

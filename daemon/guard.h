@@ -13,6 +13,10 @@
 // The next swapd with the same state directory finds a guard that has been left alone at STATE_DIR/guard.PID, takes the
 // listeners over (handover.h), and that guard ends.
 //
+// It is a small program of its own, swapd-guard: libc, no threads, a megabyte of memory, locked. If it is killed, swapd
+// starts another (start_again()) and hands it all that the first one held. Only where both are killed before that, some
+// milliseconds, is anything lost.
+//
 // A swapd that lives and does not answer (stopped, hung) shows as a listener on which something waits while its slot
 // does not change. The guard looks every quarter of `stale`, answers there too once that has lasted `stale`, and stops
 // as soon as the slot changes again.
@@ -24,6 +28,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/fd.h"
@@ -51,11 +56,18 @@ struct GuardMessage {
 inline constexpr std::size_t most_listeners = 4096;
 inline constexpr Duration default_stale = std::chrono::milliseconds(200);
 
+struct GuardOptions {
+  std::string program;  // swapd-guard; find_guard()
+  Duration stale = default_stale;
+  std::string state_dir;  // absolute, where it is found once it is alone; empty: it is not
+};
+// Beside our own program, or in ../libexec/swapd.
+[[nodiscard]] std::string find_guard();
+
 class Guard {
  public:
-  // Forks. Before any thread is started, best of all first thing in main(): the guard keeps what memory there is.
-  // state_dir: absolute, where it is found once it is alone; empty: it is not.
-  [[nodiscard]] static Result<Guard> start(Duration stale = default_stale, const std::string& state_dir = "");
+  // ENOENT: there is no such program.
+  [[nodiscard]] static Result<Guard> start(GuardOptions options);
   Guard(const Guard&) = delete;
   Guard& operator=(const Guard&) = delete;
   Guard(Guard&&) = default;
@@ -63,25 +75,44 @@ class Guard {
   ~Guard() = default;  // the guard goes on while it holds anything
 
   // When this returns well, the guard has its duplicate, and the slot is the listener's until let_go(). EMFILE: its
-  // table is full (RLIMIT_NOFILE, most_listeners). EPIPE: the guard is dead. Any thread.
+  // table is full (RLIMIT_NOFILE, most_listeners). A guard that is dead, or does not answer, is replaced. Any thread.
   [[nodiscard]] Result<observe::ListenerSlot*> hold(int listener, pid_t launch = 0);
   // Its programs have ended, and its receiver too.
   void let_go(const observe::ListenerSlot* slot);
-  [[nodiscard]] pid_t pid() const { return pid_; }
+  // Where the guard has ended: another one, which holds what that one held. An error: it is tried again with the next
+  // call, or the next hold(). Any thread.
+  [[nodiscard]] Status start_again();
+  // Polls readable once the present guard has ended. A descriptor of the caller's own.
+  [[nodiscard]] Result<Fd> watch() const;
+  [[nodiscard]] pid_t pid() const;
 
  private:
   struct Unmap {
     void operator()(observe::ListenerSlot* slots) const;
   };
   using Slots = std::unique_ptr<observe::ListenerSlot[], Unmap>;
+  struct Process {
+    pid_t pid = -1;
+    Fd pidfd, socket;
+  };
+  struct Kept {
+    Fd listener;
+    pid_t launch = 0;
+  };
 
-  Guard(pid_t pid, Fd socket, Slots slots);
-  pid_t pid_;
-  Fd socket_;
+  Guard(GuardOptions options, Process process, Fd memory, Slots slots);
+  [[nodiscard]] static Result<Process> spawn(const GuardOptions& options, const Fd& memory);
+  [[nodiscard]] Status hand_over(std::uint16_t slot, const Kept& kept);
+  [[nodiscard]] Status replace();
+
+  GuardOptions options_;
+  Process process_;
+  Fd memory_;
   Slots slots_;
   std::unique_ptr<std::mutex> mutex_;
   std::uint32_t sequence_ = 0;
-  std::vector<std::uint16_t> free_;  // slots
+  std::vector<std::uint16_t> free_;               // slots
+  std::unordered_map<std::uint16_t, Kept> kept_;  // by slot: what the guard holds, for the next one
 };
 
 }  // namespace swapd::daemon

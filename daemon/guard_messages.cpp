@@ -9,6 +9,10 @@
 
 namespace swapd::daemon {
 
+std::string guard_path(const std::string& state_dir, pid_t guard) {
+  return state_dir + "/" + std::string(guard_prefix) + std::to_string(guard);
+}
+
 Status send_message(int socket, const GuardMessage& message, int fd) {
   iovec part{const_cast<GuardMessage*>(&message), sizeof message};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof fd)] = {};

@@ -1,5 +1,11 @@
-// Sending and receiving GuardMessages, with a descriptor or without.
+// Sending and receiving GuardMessages, with a descriptor or without, and where the next swapd does. Built into the
+// guard's program too.
 #pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <string_view>
 
 #include "base/fd.h"
 #include "base/result.h"
@@ -7,6 +13,10 @@
 #include "guard.h"
 
 namespace swapd::daemon {
+
+inline constexpr std::string_view guard_prefix = "guard.";
+// STATE_DIR/guard.PID: the socket of a guard.
+[[nodiscard]] std::string guard_path(const std::string& state_dir, pid_t guard);
 
 struct GuardReceived {
   GuardMessage message;

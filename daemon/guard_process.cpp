@@ -18,15 +18,14 @@
 
 #include "base/unix_address.h"
 #include "guard_messages.h"
-#include "handover.h"
 #include "sys/seccomp.h"
 #include "sys/self.h"
 
 namespace swapd::daemon {
 namespace {
 
-constexpr int socket_number = 3;
-constexpr int swapd_number = 4;
+constexpr int socket_number = guard_fd::socket;
+constexpr int swapd_number = guard_fd::swapd;
 constexpr int epoll_number = 5;
 
 // Ids that swapd may have received and not written down: one, and those before it whose calls had been withdrawn.
@@ -35,8 +34,8 @@ constexpr std::chrono::microseconds receive_at_most = std::chrono::milliseconds(
 
 // Keeps nothing of swapd's but the two descriptors, and puts them where no listener will come.
 void keep_only(Fd socket, Fd swapd) {
-  const int high_socket = ::fcntl(socket.get(), F_DUPFD_CLOEXEC, 16);
-  const int high_swapd = ::fcntl(swapd.get(), F_DUPFD_CLOEXEC, 16);
+  const int high_socket = ::fcntl(socket.get(), F_DUPFD_CLOEXEC, guard_fd::free);
+  const int high_swapd = ::fcntl(swapd.get(), F_DUPFD_CLOEXEC, guard_fd::free);
   const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   if (high_socket < 0 || high_swapd < 0 || null < 0) ::_exit(1);
   (void)socket.release();
@@ -66,6 +65,8 @@ void settle() {
     files.rlim_cur = files.rlim_max;
     ::setrlimit(RLIMIT_NOFILE, &files);
   }
+  const Fd score(::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC));
+  (void)!::write(score.get(), "-1000", 5);
   (void)sys::set_thread_nice(0, -20);
   (void)sys::set_own_autogroup_nice(-20);
   (void)sys::lock_memory();

@@ -1,4 +1,4 @@
-// The guard's own side: what the forked process does until its end.
+// The guard's own side: what its process does until its end.
 #pragma once
 
 #include <span>
@@ -9,6 +9,14 @@
 #include "observe/receiver.h"
 
 namespace swapd::daemon {
+
+// Where the program finds what swapd gives it.
+namespace guard_fd {
+inline constexpr int socket = 3;
+inline constexpr int swapd = 4;   // its pidfd
+inline constexpr int memory = 5;  // of the slots
+inline constexpr int free = 16;   // the first number that is none of these, nor one of the guard's own
+}  // namespace guard_fd
 
 struct GuardTask {
   std::span<observe::ListenerSlot> slots;  // what swapd's receivers write

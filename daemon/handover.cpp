@@ -14,7 +14,6 @@
 namespace swapd::daemon {
 namespace {
 
-constexpr std::string_view prefix = "guard.";
 constexpr std::chrono::seconds answer_within{2};
 
 Result<Fd> knock(const std::string& path) {
@@ -27,16 +26,12 @@ Result<Fd> knock(const std::string& path) {
 
 }  // namespace
 
-std::string guard_path(const std::string& state_dir, pid_t guard) {
-  return state_dir + "/" + std::string(prefix) + std::to_string(guard);
-}
-
 std::vector<LeftGuard> LeftGuard::find(const std::string& state_dir) {
   std::vector<LeftGuard> found;
   std::vector<std::filesystem::path> dead;
   std::error_code none;
   for (const auto& entry : std::filesystem::directory_iterator(state_dir, none)) {
-    if (!entry.path().filename().string().starts_with(prefix) || !entry.is_socket(none)) continue;
+    if (!entry.path().filename().string().starts_with(guard_prefix) || !entry.is_socket(none)) continue;
     auto socket = knock(entry.path());
     if (socket)
       found.push_back(LeftGuard(std::move(socket).value()));

@@ -12,9 +12,6 @@
 
 namespace swapd::daemon {
 
-// STATE_DIR/guard.PID
-[[nodiscard]] std::string guard_path(const std::string& state_dir, pid_t guard);
-
 struct LeftListener {
   Fd listener;
   std::uint32_t index = 0;    // of those of its guard

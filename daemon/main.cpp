@@ -19,6 +19,7 @@
 #include "config.h"
 #include "front.h"
 #include "guard.h"
+#include "guard_watch.h"
 #include "launches.h"
 #include "log.h"
 #include "options.h"
@@ -169,6 +170,7 @@ int run(const Options& options, const policy::Policy& policy, Guard& guard, Fd r
         return 0;
       },
       &backend);
+  const GuardWatch guard_watch(loop.event, guard);
   Fd companion;
   if (options.exit_with_pid > 0) {
     auto opened = sys::open_pidfd(options.exit_with_pid);
@@ -236,7 +238,8 @@ int main_of(int argc, char** argv) {
   }
   std::error_code unknown;
   options->state_dir = std::filesystem::absolute(options->state_dir, unknown);
-  auto guard = Guard::start(policy->observe.guard_stale, options->state_dir);
+  auto guard =
+      Guard::start({.program = find_guard(), .stale = policy->observe.guard_stale, .state_dir = options->state_dir});
   if (!guard) {
     std::cerr << "swapd: " << guard.error().text() << '\n';
     return 1;

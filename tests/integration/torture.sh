@@ -5,7 +5,7 @@
 #
 # Pairs of processes (tests/programs/torture.cpp) hand numbers to and fro over ten mechanisms, in four programs, of which two are
 # important. Meanwhile swapd is killed every 0.2 to 2 s (now and then it is ended with SIGTERM, or stopped for half a second), and
-# started again. Nothing may go wrong: no number, no call (ENOSYS, EINTR), no process that hangs, none that stands still for more than 1 s; in the end
+# started again; in between its guard is killed. Nothing may go wrong: no number, no call (ENOSYS, EINTR), no process that hangs, none that stands still for more than 1 s; in the end
 # all have their own attributes, and of swapd and its guards nothing is left. What was counted is printed.
 set -euo pipefail
 project=$(cd "$(dirname "$0")/../.." && pwd)
@@ -78,7 +78,7 @@ options=("" "--nice -5" "" "--fifo 10")
 own=("TS - 0" "TS - -5" "TS - 0" "FF 10 -")
 
 torment() {
-  local i end action kills=0 stops=0 ends=0 before
+  local i end action kills=0 stops=0 ends=0 guards_killed=0 before
   before=$(guards)
   start_swapd
   programs=() holders=()
@@ -101,7 +101,13 @@ torment() {
       sleep 0.5
       kill -CONT "$swapd"
       continue
-    elif [ $action -eq 1 ]; then
+    elif [ $action -le 3 ]; then
+      guards_killed=$((guards_killed + 1))
+      pkill -9 -P "$swapd" -x swapd-guard || complain "swapd has no guard"
+      until_true 2 pgrep -P "$swapd" -x swapd-guard || complain "nobody took the guard's place"
+      sleep 0.1  # until it has all listeners: that both die at once is what nothing survives
+      continue
+    elif [ $action -eq 4 ]; then
       ends=$((ends + 1))
       kill -TERM "$swapd"
     else
@@ -130,7 +136,7 @@ torment() {
   swapd=
   none_left() { [ -z "$(comm -13 <(echo "$before") <(guards))" ]; }
   until_true 10 none_left || complain "a guard is left: $(guards)"
-  printf '%s: swapd was killed %s times, ended %s, stopped %s\n' "$observer" "$kills" "$ends" "$stops"
+  printf '%s: swapd was killed %s times, ended %s, stopped %s; its guard was killed %s times\n' "$observer" "$kills" "$ends" "$stops" "$guards_killed"
 }
 
 for observer in "${observers[@]}"; do torment; done

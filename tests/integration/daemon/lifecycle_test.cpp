@@ -170,6 +170,33 @@ TEST_P(Lifecycle, after_a_crash_the_next_one_restores_and_takes_over) {
   EXPECT_TRUE(empty()) << session->json({"status"});
 }
 
+TEST_P(Lifecycle, a_killed_guard_has_a_successor_that_does_its_work) {
+  const pid_t server = session->start({}, {session->pair(), "server", session->path("sock"), session->path("flag")});
+  const pid_t client = session->start({"--fifo", "50"}, {session->pair(), "client", session->path("sock")});
+  ASSERT_TRUE(eventually([&] { return kernel_attr(server).policy == "fifo"; }));
+  const pid_t daemon = session->daemon_pid();
+  ASSERT_GT(daemon, 1);
+  for (int round = 0; round < 3; ++round) {
+    const pid_t guard = only_child(daemon);
+    ASSERT_GT(guard, 1);
+    ::kill(guard, SIGKILL);
+    ASSERT_TRUE(eventually([&] { return only_child(daemon) > 1 && only_child(daemon) != guard; })) << round;
+  }
+  ASSERT_TRUE(eventually([&] {  // it has them all: what it waits for is its door's name
+    return GetParam() != "seccomp" ||
+           std::filesystem::exists(session->path("state/guard." + std::to_string(only_child(daemon))));
+  }));
+  EXPECT_EQ(session->json({"status"})["listeners"], GetParam() == "seccomp" ? 2 : 0);
+  ::kill(daemon, SIGKILL);
+  session->raise("flag");
+  EXPECT_EQ(session->wait(client), 0);
+  session->start_again();
+  ASSERT_EQ(session->failure(), "");
+  EXPECT_TRUE(eventually([&] { return kernel_attr(server).policy == "other"; }));
+  session->kill(server, SIGKILL);
+  EXPECT_TRUE(empty()) << session->json({"status"});
+}
+
 TEST_P(Lifecycle, what_was_released_stays_released_and_what_is_new_comes_along) {
   const pid_t shell = session->start(
       {}, {"/bin/sh", "-c",

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -23,6 +24,10 @@
 namespace swapd::daemon {
 
 inline const std::vector<sys::TrapRule> getppid_only{{.nr = SYS_getppid, .condition = {}}};
+
+inline GuardOptions guard_options(Duration stale = default_stale, const std::string& state_dir = "") {
+  return {.program = SWAPD_GUARD_BINARY, .stale = stale, .state_dir = state_dir};
+}
 
 struct Progress {
   std::atomic<int> guard{0};
@@ -55,7 +60,7 @@ class GuardTest : public testing::Test {
     const pid_t pid = ::fork();
     if (pid != 0) return pid;
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    auto guard = Guard::start(stale);
+    auto guard = Guard::start(guard_options(stale));
     if (!guard) ::_exit(1);
     progress_.guard.store(guard->pid());
     std::vector<std::unique_ptr<observe::Receiver>> receivers;
@@ -71,7 +76,13 @@ class GuardTest : public testing::Test {
       }
       ++progress_.held;
     }
-    for (;;) ::pause();
+    for (;;) {
+      const auto process = guard->watch();
+      pollfd end{process ? process->get() : -1, POLLIN, 0};
+      ::poll(&end, 1, -1);
+      if (!guard->start_again()) ::_exit(4);
+      progress_.guard.store(guard->pid());
+    }
   }
 
   // Makes trapped calls until it is told to stop; 0 if each was right.
@@ -108,7 +119,7 @@ class GuardTest : public testing::Test {
     const pid_t pid = ::fork();
     if (pid != 0) return pid;
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    auto guard = Guard::start();
+    auto guard = Guard::start(guard_options());
     if (!guard) ::_exit(1);
     progress_.guard.store(guard->pid());
     const auto slot = guard->hold(listener);

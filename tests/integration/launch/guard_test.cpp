@@ -123,7 +123,7 @@ TEST_F(GuardTest, SaysThatItIsFull) {
   if (child == 0) {
     const rlimit few{40, 40};
     ::setrlimit(RLIMIT_NOFILE, &few);
-    auto guard = Guard::start();
+    auto guard = Guard::start(guard_options());
     if (!guard) ::_exit(1);
     progress_.guard.store(guard->pid());
     int held = 0;
@@ -140,20 +140,95 @@ TEST_F(GuardTest, SaysThatItIsFull) {
   EXPECT_EQ(program.wait(), 0);
 }
 
-TEST_F(GuardTest, HoldFailsWhenTheGuardIsDead) {
+// Swapd lives, and has lost its guard.
+TEST_F(GuardTest, AnotherTakesItsPlace) {
+  ASSERT_NO_FATAL_FAILURE(begin());
+  program_->go();
+  for (int round = 0; round < 5; ++round) {
+    const int before = progress_.guard.load();
+    ::kill(before, SIGKILL);
+    ASSERT_TRUE(calls_go_on());
+    ASSERT_TRUE(eventually([&] { return progress_.guard.load() != before; })) << round;
+  }
+  kill_and_reap(swapd_);
+  EXPECT_TRUE(calls_go_on());
+  end();
+  EXPECT_TRUE(guard_ended());
+}
+
+TEST_F(GuardTest, AnotherHoldsEveryListener) {
+  Supervised first(getppid_only, caller());
+  Supervised second(getppid_only, caller());
+  ASSERT_TRUE(first.ready() && second.ready());
+  Fd one = first.take_listener();
+  Fd two = second.take_listener();
+  const pid_t swapd = start_swapd({one.get(), two.get()}, true);
+  ASSERT_TRUE(eventually([&] { return progress_.held.load() == 2; }));
+  const int before = progress_.guard.load();
+  ::kill(before, SIGKILL);
+  ASSERT_TRUE(eventually([&] { return progress_.guard.load() != before; }));
+  one.reset();
+  two.reset();
+  kill_and_reap(swapd);
+  first.go();
+  second.go();
+  ASSERT_TRUE(calls_go_on());
+  progress_.stop.store(true);
+  EXPECT_EQ(first.wait(), 0);
+  EXPECT_EQ(second.wait(), 0);
+}
+
+// A launch need not wait until somebody has noticed.
+TEST_F(GuardTest, HoldStartsAnotherWhereTheGuardIsDead) {
   Supervised program(getppid_only, [] { return 0; });
   ASSERT_TRUE(program.ready());
-  auto guard = Guard::start();
+  auto guard = Guard::start(guard_options());
   ASSERT_TRUE(guard);
   ASSERT_TRUE(guard->hold(program.listener()));
-  kill_and_reap(guard->pid());
-  const auto held = guard->hold(program.listener());
-  ASSERT_FALSE(held);
-  EXPECT_EQ(held.error().code(), EPIPE);
+  const pid_t before = guard->pid();
+  ::kill(before, SIGKILL);
+  EXPECT_TRUE(guard->hold(program.listener()));
+  EXPECT_NE(guard->pid(), before);
+  EXPECT_EQ(state_of(before), '\0') << "reaped";
+  program.go();
+  EXPECT_EQ(program.wait(), 0);
+}
+
+// Two would answer the same calls.
+TEST_F(GuardTest, OneThatHangsIsReplaced) {
+  Supervised program(getppid_only, [] { return 0; });
+  ASSERT_TRUE(program.ready());
+  auto guard = Guard::start(guard_options());
+  ASSERT_TRUE(guard);
+  const pid_t before = guard->pid();
+  ::kill(before, SIGSTOP);
+  ASSERT_TRUE(eventually([&] { return state_of(before) == 'T'; }));
+  EXPECT_TRUE(guard->hold(program.listener()));
+  EXPECT_EQ(state_of(before), '\0');
+  program.go();
+  EXPECT_EQ(program.wait(), 0);
+}
+
+TEST_F(GuardTest, NoProgramIsAnErrorThatNamesIt) {
+  const auto guard = Guard::start({.program = "/nowhere/swapd-guard", .stale = default_stale, .state_dir = ""});
+  ASSERT_FALSE(guard);
+  EXPECT_EQ(guard.error().text(), "starting the guard /nowhere/swapd-guard: No such file or directory");
+}
+
+TEST_F(GuardTest, StartedByHandItSaysSo) {
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::close(2);
+    ::execl(SWAPD_GUARD_BINARY, "swapd-guard", nullptr);
+    ::_exit(127);
+  }
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 2);
 }
 
 TEST_F(GuardTest, ForgetsAListenerWhoseProgramsHaveEnded) {
-  auto guard = Guard::start();
+  auto guard = Guard::start(guard_options());
   ASSERT_TRUE(guard);
   const auto listeners = [&] {
     int count = 0;

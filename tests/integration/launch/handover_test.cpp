@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "guard_fixture.h"
+#include "guard_messages.h"
 #include "sys/seccomp.h"
 
 namespace swapd::daemon {
@@ -116,7 +117,7 @@ TEST_F(GuardTest, EachNextSwapdTakesOver) {
     const pid_t pid = ::fork();
     if (pid != 0) return pid;
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    auto guard = Guard::start(default_stale, dir);
+    auto guard = Guard::start(guard_options(default_stale, dir));
     if (!guard) ::_exit(1);
     std::vector<std::unique_ptr<observe::Receiver>> receivers;
     const auto receive = [&](Fd listener) {
