@@ -74,6 +74,9 @@ class Engine {
   // listener was not adopted.
   [[nodiscard]] Result<std::size_t> take_in_again(const std::vector<RosterAnswer::Entry>& threads,
                                                   const Membership& as);
+  // For the next swapd, and of the last one.
+  [[nodiscard]] std::vector<model::Learnt> learnt(std::size_t most) const { return model_.learnt(most); }
+  void recall(const std::vector<model::Learnt>& lessons) { model_.recall(lessons); }
   // Reuses the listener of the tree that the process is in; ENOENT: it is in none.
   [[nodiscard]] Status manage_again(pid_t pid, const std::string& class_name);
   [[nodiscard]] Status release(pid_t pid);

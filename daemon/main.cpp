@@ -21,6 +21,7 @@
 #include "guard.h"
 #include "guard_watch.h"
 #include "launches.h"
+#include "lessons.h"
 #include "log.h"
 #include "options.h"
 #include "replay_file.h"
@@ -141,6 +142,8 @@ int run(const Options& options, const policy::Policy& policy, Guard& guard, Fd r
   std::optional<MembersFile> members_file;
   if (!options.dry_run)
     members_file.emplace(loop.event, engine, procfs, options.state_dir, boot_id, std::move(resumed.lost));
+  std::optional<LessonsFile> lessons_file;
+  if (!options.dry_run) lessons_file.emplace(loop.event, engine, options.state_dir, boot_id);
   DaemonBackend backend(engine, launches, procfs, scheduler, resolver, policy,
                         {.version = SWAPD_VERSION,
                          .observer = observer,
@@ -199,6 +202,7 @@ int run(const Options& options, const policy::Policy& policy, Guard& guard, Fd r
   sd_event_loop(loop.event);
   sd_notify(0, "STOPPING=1");
   if (members_file) members_file->write();
+  if (lessons_file) lessons_file->write();
   engine.stop();  // every thread has its own attributes again before anything else ends
   backend.end_recording();
   launches.stop();

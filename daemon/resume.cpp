@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <thread>
@@ -19,6 +18,7 @@
 #include "enrollable.h"
 #include "handover.h"
 #include "launches.h"
+#include "state_file.h"
 #include "sys/ticks.h"
 #include "worker.h"
 
@@ -110,47 +110,27 @@ Status write_members(const std::string& state_dir, const std::string& boot_id, c
                     {"class", m.class_name},
                     {"managed", m.managed},
                     {"launch", m.launch}});
-  const std::string path = file_in(state_dir);
-  const std::string draft = path + ".new";
-  {
-    std::ofstream out(draft, std::ios::trunc);
-    out << json{{"version", version},
-                {"boot_id", boot_id},
-                {"time", sys::ticks_since_boot()},
-                {"members", std::move(list)}}
-        << '\n';
-    if (!out.flush()) return errno_error(draft);
-  }
-  std::error_code failed;
-  std::filesystem::rename(draft, path, failed);
-  if (failed) return Error(failed.value(), path);
-  return Done{};
+  return write_state(
+      file_in(state_dir),
+      {{"version", version}, {"boot_id", boot_id}, {"time", sys::ticks_since_boot()}, {"members", std::move(list)}});
 }
 
 Result<LeftMembers> read_members(const std::string& state_dir, const std::string& boot_id) {
-  const std::string path = file_in(state_dir);
-  std::ifstream in(path);
-  if (!in) return LeftMembers{};
-  const json file = json::parse(in, nullptr, false);
-  const auto bad = [&](const std::string& why) { return Error(EBADMSG, path + ": " + why); };
-  if (!file.is_object()) return bad("not a list of members");
-  try {
-    if (file.at("version").get<int>() != version) return bad("of another version");
-    if (file.at("boot_id").get<std::string>() != boot_id) return LeftMembers{};
-    LeftMembers left{.members = {}, .written = file.at("time").get<std::uint64_t>()};
-    std::vector<Membership>& out = left.members;
+  LeftMembers left;
+  const Status read = read_state(file_in(state_dir), version, boot_id, [&](const json& file) -> Status {
+    left.written = file.at("time").get<std::uint64_t>();
     for (const json& m : file.at("members")) {
-      if (out.size() == most_members) return bad("too long");
-      out.push_back({.pid = m.at("pid").get<pid_t>(),
-                     .start_time = m.at("start_time").get<std::uint64_t>(),
-                     .class_name = m.at("class").get<std::string>(),
-                     .managed = m.at("managed").get<bool>(),
-                     .launch = m.at("launch").get<pid_t>()});
+      if (left.members.size() == most_members) return Error(EBADMSG, "too long");
+      left.members.push_back({.pid = m.at("pid").get<pid_t>(),
+                              .start_time = m.at("start_time").get<std::uint64_t>(),
+                              .class_name = m.at("class").get<std::string>(),
+                              .managed = m.at("managed").get<bool>(),
+                              .launch = m.at("launch").get<pid_t>()});
     }
-    return left;
-  } catch (const json::exception&) {
-    return bad("a field is missing, or of another type");
-  }
+    return Done{};
+  });
+  if (!read) return read.error();
+  return left;
 }
 
 Resumed resume(Engine& engine, Launches& launches, const sys::Procfs& procfs, const sys::Scheduler& scheduler,
@@ -158,8 +138,7 @@ Resumed resume(Engine& engine, Launches& launches, const sys::Procfs& procfs, co
   Resumed out;
   auto left = read_members(state_dir, boot_id);
   if (!left) {
-    std::error_code ignored;
-    std::filesystem::rename(file_in(state_dir), file_in(state_dir) + ".damaged", ignored);
+    set_aside(file_in(state_dir));
     out.notes.push_back(left.error().context() + "; set aside as members.damaged, and begun anew");
   }
   // bpf needs no listener; whoever holds them goes on answering.

@@ -2,7 +2,7 @@
 //
 // STATE_DIR/members names the managed processes; an earlier guard has their listeners (handover.h); the journal has
 // given back what was lent. Who is still the same process is managed again, in its class, with what it has started
-// since the file was written. Confidences are learnt anew.
+// since the file was written. (Confidences: lessons.h.)
 #pragma once
 
 #include <systemd/sd-event.h>

@@ -14,6 +14,7 @@
 
 #include "base/event.h"
 #include "model/image.h"
+#include "model/learnt.h"
 
 namespace swapd::model {
 
@@ -108,6 +109,11 @@ class Model {
   // The settings are not part of it.
   [[nodiscard]] Image image() const;
   void restore(const Image& image);
+
+  // What is worth keeping for another model, at most so many; and back, for the threads that are known here. Whoever is
+  // not a provider yet becomes one.
+  [[nodiscard]] std::vector<Learnt> learnt(std::size_t most) const;
+  void recall(std::span<const Learnt> learnt);
 
   struct Counts {
     std::size_t threads = 0, resources = 0, requesters = 0, providers = 0;

@@ -13,20 +13,6 @@
 namespace swapd::test {
 namespace {
 
-// By descriptor, as swapctl names them.
-std::vector<std::string> sockets_of(pid_t pid) {
-  std::vector<std::string> out;
-  for (int fd = 0; fd < 64; ++fd) {
-    std::error_code none;
-    auto target =
-        std::filesystem::read_symlink("/proc/" + std::to_string(pid) + "/fd/" + std::to_string(fd), none).string();
-    if (!target.starts_with("socket:")) continue;
-    std::erase_if(target, [](char c) { return c == '[' || c == ']'; });
-    out.push_back(std::move(target));
-  }
-  return out;
-}
-
 class Inversion : public ::testing::TestWithParam<std::string> {
  protected:
   // `pair client` blocks at FIFO 50 for `pair server`, which computes until the flag is raised, among two hogs.

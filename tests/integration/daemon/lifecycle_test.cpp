@@ -18,6 +18,14 @@ class Lifecycle : public ::testing::TestWithParam<std::string> {
     session.emplace(std::vector<std::string>{"--observe", GetParam()});
     if (!session->failure().empty()) GTEST_SKIP() << session->failure();
   }
+  // So many processes stand in the file of members.
+  bool written_down(std::size_t processes) {
+    return eventually([&] {
+      std::ifstream file(session->path("state/members"));
+      const auto left = nlohmann::json::parse(file, nullptr, false);
+      return left.is_object() && left["members"].size() == processes;
+    });
+  }
   bool empty() {
     return eventually([&] {
       const auto s = session->json({"status"});
@@ -136,12 +144,7 @@ TEST_P(Lifecycle, after_a_crash_the_next_one_restores_and_takes_over) {
   const pid_t server = session->start({}, {session->pair(), "server", session->path("sock"), session->path("flag")});
   const pid_t client = session->start({"--fifo", "50"}, {session->pair(), "client", session->path("sock")});
   ASSERT_TRUE(eventually([&] { return kernel_attr(server).policy == "fifo"; }));
-  ASSERT_TRUE(eventually([&] { return std::filesystem::exists(session->path("state/members")); }));
-  const auto known = [&] {
-    std::ifstream file(session->path("state/members"));
-    return nlohmann::json::parse(file, nullptr, false)["members"].size();
-  };
-  ASSERT_TRUE(eventually([&] { return known() == 2; })) << known();
+  ASSERT_TRUE(written_down(2));
   for (int round = 0; round < 3; ++round) {
     const pid_t daemon = session->daemon_pid();
     ASSERT_GT(daemon, 1);
@@ -168,6 +171,57 @@ TEST_P(Lifecycle, after_a_crash_the_next_one_restores_and_takes_over) {
   EXPECT_TRUE(eventually([&] { return kernel_attr(server).policy == "other"; }));
   session->kill(server, SIGKILL);
   EXPECT_TRUE(empty()) << session->json({"status"});
+}
+
+TEST_P(Lifecycle, what_was_learnt_is_recalled) {
+  const pid_t server = session->start({}, {session->pair(), "server", session->path("sock"), session->path("flag")});
+  const pid_t client = session->start({"--fifo", "50"}, {session->pair(), "client", session->path("sock")});
+  const auto wait_of_client = [&] {
+    const auto why = session->json({"why", std::to_string(client)});
+    for (const auto& thread : why["threads"])
+      if (thread["tid"] == client && !thread["waiting_for"].empty()) return thread["waiting_for"][0];
+    return nlohmann::json();
+  };
+  const auto confidence = [&]() -> int {
+    const auto wait = wait_of_client();
+    return wait.contains("providers") && !wait["providers"].empty() ? wait["providers"][0]["confidence"].get<int>()
+                                                                    : -1;
+  };
+  ASSERT_TRUE(eventually([&] { return kernel_attr(server).policy == "fifo"; }));
+  ASSERT_TRUE(written_down(2));
+  // Until the server accepts, the client waits for whoever listens.
+  std::string resource;
+  ASSERT_TRUE(eventually([&] {
+    const auto sockets = sockets_of(server);
+    resource = sockets.size() < 2 ? "" : sockets[1];
+    return !resource.empty() && wait_of_client().value("resource", "") == resource && confidence() == 20;
+  }));
+  ::kill(session->daemon_pid(), SIGKILL);
+  std::string boot_id;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot_id;
+  std::ifstream stat("/proc/" + std::to_string(server) + "/stat");
+  std::string start_time;
+  for (int field = 1; field <= 22; ++field) stat >> start_time;
+  std::ofstream(session->path("state/confidences"))
+      << nlohmann::json{{"version", 1},
+                        {"boot_id", boot_id},
+                        {"learnt",
+                         {{{"tid", server},
+                           {"start_time", std::stoull(start_time)},
+                           {"kind", "socket"},
+                           {"ids", {std::stoull(resource.substr(7)), 0, 0, 0}},
+                           {"lead", 5}}}}};
+  session->start_again();
+  ASSERT_EQ(session->failure(), "");
+  EXPECT_TRUE(eventually([&] { return confidence() == 25; })) << session->ctl({"why", std::to_string(client)}).out;
+  session->stop(SIGTERM);
+  std::ifstream left(session->path("state/confidences"));
+  const auto kept = nlohmann::json::parse(left, nullptr, false);
+  ASSERT_EQ(kept["learnt"].size(), 1U) << kept;
+  EXPECT_EQ(kept["learnt"][0]["lead"], 5);
+  session->raise("flag");
+  EXPECT_EQ(session->wait(client), 0);
+  session->kill(server, SIGKILL);
 }
 
 TEST_P(Lifecycle, a_killed_guard_has_a_successor_that_does_its_work) {

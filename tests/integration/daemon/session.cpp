@@ -236,4 +236,17 @@ bool blocked_in(pid_t tid, int call) {
   return state && state->in_call && state->nr == call;
 }
 
+std::vector<std::string> sockets_of(pid_t pid) {
+  std::vector<std::string> out;
+  for (int fd = 0; fd < 64; ++fd) {
+    std::error_code none;
+    auto target =
+        std::filesystem::read_symlink("/proc/" + std::to_string(pid) + "/fd/" + std::to_string(fd), none).string();
+    if (!target.starts_with("socket:")) continue;
+    std::erase_if(target, [](char c) { return c == '[' || c == ']'; });
+    out.push_back(std::move(target));
+  }
+  return out;
+}
+
 }  // namespace swapd::test

@@ -78,5 +78,7 @@ KernelAttr kernel_attr(pid_t tid);
 pid_t only_child(pid_t pid);  // -1: it has none, or several
 std::size_t thread_count(pid_t pid);
 bool blocked_in(pid_t tid, int call);
+// By descriptor, as swapctl names them.
+std::vector<std::string> sockets_of(pid_t pid);
 
 }  // namespace swapd::test

@@ -1,0 +1,20 @@
+// JSON files of the state directory: replaced as a whole, versioned, of one boot; a damaged one is set aside.
+#pragma once
+
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "base/result.h"
+
+namespace swapd::daemon {
+
+[[nodiscard]] Status write_state(const std::string& path, const nlohmann::json& content);
+// `take` gets the content, and may throw what a field of another type makes nlohmann throw; it gets nothing where there
+// is no file, or one of another boot. EBADMSG: it is damaged, or of another version; the text says which file and why.
+[[nodiscard]] Status read_state(const std::string& path, int version, const std::string& boot_id,
+                                const std::function<Status(const nlohmann::json&)>& take);
+// As PATH.damaged.
+void set_aside(const std::string& path);
+
+}  // namespace swapd::daemon
