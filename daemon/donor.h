@@ -98,7 +98,6 @@ class Donor {
   };
   struct Charged {  // a thread with a real-time donation, while there is a ceiling
     Time since{};
-    Time due{};
     std::uint64_t clock = 0;  // of timers_; 0: the observer counts
     std::optional<Duration> seen;
   };
@@ -164,7 +163,7 @@ class Donor {
   [[nodiscard]] bool above_requester(const decide::Donation& donation) const;
   void apply_boosts(Time now);
   void charge_boosts(Time now);
-  void charge(Charged& charged, const actuate::Boost& boost, Time now);
+  std::optional<Duration> charge(Charged& charged, const actuate::Boost& boost, Time now);
   [[nodiscard]] std::uint64_t clock_of(ThreadId thread) const;
   // The three ways to model and decider; each is recorded.
   void apply(const Event& event);

@@ -293,18 +293,19 @@ void Donor::charge_boosts(Time now) {
   if (!settings_.ceiling) return;
   const auto active = actuator_.active();
   std::erase_if(charged_, [&](const auto& c) {
-    return std::ranges::none_of(active, [&](const auto& a) { return a.boost.thread == c.first; });
+    return std::ranges::none_of(active,
+                                [&](const auto& a) { return a.boost.thread == c.first && a.boost.attr.realtime(); });
   });
   for (const auto& a : active) {
     if (!a.boost.attr.realtime()) continue;
     Charged& charged = charged_.try_emplace(a.boost.thread, Charged{.since = now}).first->second;
-    if (now >= charged.due) charge(charged, a.boost, now);
-    next_charge_ = std::min(charged.due, next_charge_.value_or(Time::max()));
+    const Time due = now + charge(charged, a.boost, now).value_or(least_charge);
+    next_charge_ = std::min(due, next_charge_.value_or(Time::max()));
   }
 }
 
-void Donor::charge(Charged& charged, const actuate::Boost& boost, Time now) {
-  charged.due = now + least_charge;
+// How much more it may use, where it can be told.
+std::optional<Duration> Donor::charge(Charged& charged, const actuate::Boost& boost, Time now) {
   std::optional<Duration> used;
   if (observer_.counts_cpu()) {
     used = observer_.cpu_time(boost.thread, now);
@@ -315,18 +316,21 @@ void Donor::charge(Charged& charged, const actuate::Boost& boost, Time now) {
       charged.clock = clock_of(boost.thread);
       // Most that are boosted have a clock, or are blocked.
       const auto view = model_.thread(boost.thread);
-      if (charged.clock == 0 && now - charged.since >= most_uncharged && view &&
+      if (charged.clock == 0 && now - charged.since >= most_uncharged && timers_.size() < most_timers && view &&
           view->state != model::RunState::blocked)
         charged.clock = timer_for(boost.requester, boost.thread, Timer::Use::quantum, now);
       clock = timers_.find(charged.clock);
     }
-    if (clock != timers_.end() && clock->second.perf) used = clock->second.perf->used();
+    if (clock != timers_.end() && clock->second.perf) {
+      clock->second.last_used = now;
+      used = clock->second.perf->used();
+    }
   }
-  if (!used) return;
-  if (charged.seen)
-    if (const auto left = actuator_.charge(boost.thread, *used - *charged.seen, now))
-      charged.due = now + std::max<Duration>(*left, least_look);
-  charged.seen = used;
+  std::optional<Duration> left;
+  if (used && charged.seen) left = actuator_.charge(boost.thread, *used - *charged.seen, now);
+  if (used) charged.seen = used;
+  if (left) left = std::max<Duration>(*left, least_look);
+  return left;
 }
 
 std::uint64_t Donor::clock_of(ThreadId thread) const {

@@ -261,6 +261,9 @@ void Engine::note_outcome(const actuate::Outcome& outcome) {
       out.type = Note::Type::donation_ended;
       break;
     case actuate::Outcome::What::ineffective:
+      if (outcome.reason == actuate::Ineffective::ceiling) return;  // a rest, ten times a second
+      out.type = Note::Type::ineffective;
+      break;
     case actuate::Outcome::What::failed:
       out.type = Note::Type::ineffective;
       break;

@@ -30,6 +30,8 @@ Status may_enroll(const sys::Procfs& procfs, pid_t tgid) {
   const std::string program = program_of(procfs, pid);
   if (const auto stat = procfs.stat(tgid); stat && stat->kernel) return refuse("a kernel thread");
   if (!program.empty() && program == program_of(procfs, "self")) return refuse("a part of swapd");
+  // Also one of an earlier version, whose program is another file or none by now.
+  if (std::filesystem::path(program).filename().string().starts_with("swapd-guard")) return refuse("a guard of swapd");
   if (const auto comm = procfs.comm(tgid); comm && std::ranges::find(pillars, *comm) != pillars.end())
     return refuse("part of the system (" + *comm + ")");
   return Done{};

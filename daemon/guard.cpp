@@ -1,6 +1,7 @@
 #include "guard.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <spawn.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -41,7 +42,13 @@ Result<Fd> out_of_the_way(int fd) {
   return high;
 }
 
-bool is_dead(int code) { return code == EPIPE || code == ECONNRESET || code == ETIMEDOUT; }
+bool is_gone(int code) { return code == EPIPE || code == ECONNRESET; }
+
+// It has closed its socket, so it is about to end, or has. False: it takes longer.
+bool ends_soon(int pidfd) {
+  pollfd entry{pidfd, POLLIN, 0};
+  return ::poll(&entry, 1, 1000) == 1;
+}
 
 }  // namespace
 
@@ -53,10 +60,9 @@ std::string find_guard() {
   return (here / "../libexec/swapd/swapd-guard").lexically_normal();
 }
 
-Guard::Guard(GuardOptions options, Process process, Fd memory, Slots slots)
-    : options_(std::move(options)),
+Guard::Guard(Program program, Process process, Slots slots)
+    : program_(std::move(program)),
       process_(std::move(process)),
-      memory_(std::move(memory)),
       slots_(std::move(slots)),
       mutex_(std::make_unique<std::mutex>()) {
   free_.reserve(most_listeners);
@@ -71,12 +77,17 @@ Result<Guard> Guard::start(GuardOptions options) {
   void* mapped = ::mmap(nullptr, memory_size, PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0);
   if (mapped == MAP_FAILED) return errno_error("starting the guard");
   Slots slots(new (mapped) observe::ListenerSlot[most_listeners]{});
-  auto process = spawn(options, memory);
+  const Fd opened(::open(options.program.c_str(), O_PATH | O_CLOEXEC));
+  if (!opened) return errno_error("starting the guard " + options.program);
+  auto file = out_of_the_way(opened.get());  // the child opens it by this number
+  if (!file) return std::move(file).error();
+  Program program{.options = std::move(options), .file = std::move(file).value(), .memory = std::move(memory)};
+  auto process = spawn(program);
   if (!process) return std::move(process).error();
-  return Guard(std::move(options), std::move(process).value(), std::move(memory), std::move(slots));
+  return Guard(std::move(program), std::move(process).value(), std::move(slots));
 }
 
-Result<Guard::Process> Guard::spawn(const GuardOptions& options, const Fd& memory) {
+Result<Guard::Process> Guard::spawn(const Program& program) {
   auto self = sys::open_pidfd(::getpid());
   if (!self) return std::move(self).error().in("starting the guard");
   int pair[2] = {-1, -1};
@@ -90,31 +101,52 @@ Result<Guard::Process> Guard::spawn(const GuardOptions& options, const Fd& memor
       &actions, ::posix_spawn_file_actions_destroy);
   std::vector<Fd> high;
   for (const auto& [from, to] : {std::pair(theirs.get(), guard_fd::socket), std::pair(self->get(), guard_fd::swapd),
-                                 std::pair(memory.get(), guard_fd::memory)}) {
+                                 std::pair(program.memory.get(), guard_fd::memory)}) {
     auto moved = out_of_the_way(from);
     if (!moved) return std::move(moved).error();
     ::posix_spawn_file_actions_adddup2(&actions, moved->get(), to);
     high.push_back(std::move(moved).value());
   }
   std::string name = "swapd-guard";
-  std::string stale = std::to_string(options.stale.count());
-  std::string state_dir = options.state_dir;
+  std::string stale = std::to_string(program.options.stale.count());
+  std::string state_dir = program.options.state_dir;
   char* arguments[] = {name.data(), stale.data(), state_dir.data(), nullptr};
-  const int failed = ::posix_spawn(&process.pid, options.program.c_str(), &actions, nullptr, arguments, environ);
-  if (failed != 0) return Error(failed, "starting the guard " + options.program);
+  const std::string file = "/proc/self/fd/" + std::to_string(program.file.get());
+  const int failed = ::posix_spawn(&process.pid, file.c_str(), &actions, nullptr, arguments, environ);
+  if (failed != 0) return Error(failed, "starting the guard " + program.options.program);
   auto pidfd = sys::open_pidfd(process.pid);
-  if (!pidfd) return std::move(pidfd).error().in("starting the guard");
+  if (!pidfd) {  // it ends at once: its socket is closed
+    process.socket.reset();
+    ::waitpid(process.pid, nullptr, 0);
+    return std::move(pidfd).error().in("starting the guard");
+  }
   process.pidfd = std::move(pidfd).value();
   return process;
 }
 
-Status Guard::hand_over(std::uint16_t slot, const Kept& kept) {
+Status Guard::hand_over(std::uint16_t slot, Kept& kept) {
   GuardMessage message;
   message.slot = slot;
   message.pid = kept.launch;
   message.sequence = ++sequence_;
   if (Status sent = send_message(process_.socket.get(), message, kept.listener.get()); !sent) return sent;
-  return await_answer(process_.socket.get(), message.sequence);
+  Status held = await_answer(process_.socket.get(), message.sequence);
+  kept.held = held.ok();
+  return held;
+}
+
+// One that cannot be handed over does not keep the others from it.
+Status Guard::hand_over_the_rest() {
+  Status result = Done{};
+  for (auto& [slot, kept] : kept_) {
+    if (kept.held) continue;
+    Status held = hand_over(slot, kept);
+    if (held) continue;
+    const int code = held.error().code();
+    result = std::move(held);
+    if (is_gone(code) || code == ETIMEDOUT) break;  // so would the others be
+  }
+  return result;
 }
 
 Result<observe::ListenerSlot*> Guard::hold(int listener, pid_t launch) {
@@ -127,7 +159,7 @@ Result<observe::ListenerSlot*> Guard::hold(int listener, pid_t launch) {
   Kept kept{.listener = Fd(::fcntl(listener, F_DUPFD_CLOEXEC, 3)), .launch = launch};
   if (!kept.listener) return errno_error("keeping a duplicate of the listener");
   Status held = hand_over(number, kept);
-  if (!held && is_dead(held.error().code())) {
+  if (!held && is_gone(held.error().code()) && ends_soon(process_.pidfd.get())) {
     if (Status replaced = replace(); !replaced) return std::move(replaced).error();
     held = hand_over(number, kept);
   }
@@ -144,21 +176,21 @@ void Guard::let_go(const observe::ListenerSlot* slot) {
   free_.push_back(number);
 }
 
-Status Guard::start_again() {
+Status Guard::look_after() {
   const std::lock_guard lock(*mutex_);
-  return sys::has_exited(process_.pidfd.get()) ? replace() : Done{};
+  return sys::has_exited(process_.pidfd.get()) ? replace() : hand_over_the_rest();
 }
 
-// One that does not answer is ended: two would answer the same calls once swapd is gone.
+// Of a guard that has ended. Until there is another, nobody has its place, and its number is not ours to kill.
 Status Guard::replace() {
-  ::kill(process_.pid, SIGKILL);
-  ::waitpid(process_.pid, nullptr, 0);
-  auto process = spawn(options_, memory_);
+  siginfo_t ignored{};
+  ::waitid(P_PIDFD, static_cast<id_t>(process_.pidfd.get()), &ignored, WEXITED | WNOHANG);
+  auto process = spawn(program_);
   if (!process) return std::move(process).error();
+  if (!program_.options.state_dir.empty()) ::unlink(guard_path(program_.options.state_dir, process_.pid).c_str());
   process_ = std::move(process).value();
-  for (const auto& [slot, kept] : kept_)
-    if (Status held = hand_over(slot, kept); !held) return held;
-  return Done{};
+  for (auto& [slot, kept] : kept_) kept.held = false;
+  return hand_over_the_rest();
 }
 
 Result<Fd> Guard::watch() const {

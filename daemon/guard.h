@@ -14,8 +14,8 @@
 // listeners over (handover.h), and that guard ends.
 //
 // It is a small program of its own, swapd-guard: libc, no threads, a megabyte of memory, locked. If it is killed, swapd
-// starts another (start_again()) and hands it all that the first one held. Only where both are killed before that, some
-// milliseconds, is anything lost.
+// starts another (look_after()) and hands it all that the first one held. Only where both are killed before that, some
+// milliseconds, is anything lost. One that lives is never ended, however slow it is: it is all that the programs have.
 //
 // A swapd that lives and does not answer (stopped, hung) shows as a listener on which something waits while its slot
 // does not change. The guard looks every quarter of `stale`, answers there too once that has lasted `stale`, and stops
@@ -75,13 +75,14 @@ class Guard {
   ~Guard() = default;  // the guard goes on while it holds anything
 
   // When this returns well, the guard has its duplicate, and the slot is the listener's until let_go(). EMFILE: its
-  // table is full (RLIMIT_NOFILE, most_listeners). A guard that is dead, or does not answer, is replaced. Any thread.
+  // table is full (RLIMIT_NOFILE, most_listeners). ETIMEDOUT: it does not answer. One that has ended is replaced. Any
+  // thread.
   [[nodiscard]] Result<observe::ListenerSlot*> hold(int listener, pid_t launch = 0);
   // Its programs have ended, and its receiver too.
   void let_go(const observe::ListenerSlot* slot);
-  // Where the guard has ended: another one, which holds what that one held. An error: it is tried again with the next
-  // call, or the next hold(). Any thread.
-  [[nodiscard]] Status start_again();
+  // Where the guard has ended, another one; and what the present one does not hold is handed to it. An error: something
+  // is left to be done, call again. Any thread.
+  [[nodiscard]] Status look_after();
   // Polls readable once the present guard has ended. A descriptor of the caller's own.
   [[nodiscard]] Result<Fd> watch() const;
   [[nodiscard]] pid_t pid() const;
@@ -98,16 +99,22 @@ class Guard {
   struct Kept {
     Fd listener;
     pid_t launch = 0;
+    bool held = false;  // by the present guard
+  };
+  struct Program {
+    GuardOptions options;
+    Fd file;    // the program as it was when swapd began: another version may take its name
+    Fd memory;  // of the slots
   };
 
-  Guard(GuardOptions options, Process process, Fd memory, Slots slots);
-  [[nodiscard]] static Result<Process> spawn(const GuardOptions& options, const Fd& memory);
-  [[nodiscard]] Status hand_over(std::uint16_t slot, const Kept& kept);
+  Guard(Program program, Process process, Slots slots);
+  [[nodiscard]] static Result<Process> spawn(const Program& program);
+  [[nodiscard]] Status hand_over(std::uint16_t slot, Kept& kept);
+  [[nodiscard]] Status hand_over_the_rest();
   [[nodiscard]] Status replace();
 
-  GuardOptions options_;
+  Program program_;
   Process process_;
-  Fd memory_;
   Slots slots_;
   std::unique_ptr<std::mutex> mutex_;
   std::uint32_t sequence_ = 0;

@@ -19,13 +19,16 @@ class GuardWatch {
  private:
   void watch();
   void look_again(Duration after);
-  void replace();
+  void ended();
+  void look_after();
 
   sd_event* event_;
   Guard& guard_;
   Fd process_;
   sd_event_source* ends_ = nullptr;
   sd_event_source* timer_ = nullptr;
+  Time replaced_{};
+  Duration pause_{};     // before the next one is started
   bool failed_ = false;  // and said so
 };
 

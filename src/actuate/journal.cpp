@@ -102,8 +102,8 @@ std::optional<Change> unpack(const Record& record) {
                 record.sequence};
 }
 
-// A second swapd on the same directory would take this one's records for a dead run's. A record lock, not flock: a
-// forked child (the guard) does not hold it.
+// A second swapd on the same directory would take this one's records for a dead run's. A record lock, not flock: no
+// child of ours holds it.
 Status lock(int fd, const std::string& path) {
   struct flock whole {};
   whole.l_type = F_WRLCK;

@@ -186,7 +186,7 @@ void Actuator::Impl::renew(Entry& entry, const Boost& boost, Time now) {
   const bool due = other_attr || now - entry.looked >= audit_period;
   switch (entry.state) {
     case Entry::State::suspended:
-      if (above_ceiling(boost.thread, now)) return;
+      if (boost.attr.realtime() && above_ceiling(boost.thread, now)) return;
       if (const auto own = scheduler.get(boost.thread.tid); own.ok()) entry.base = *own;
       return engage(entry, now, Outcome::What::changed);
     case Entry::State::refused:

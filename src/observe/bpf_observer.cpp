@@ -105,6 +105,7 @@ void BpfObserver::watch(const Member& member, bool sender) {
   slot = std::make_unique<Watched>();
   slot->wait.member = member;
   slot->sender = sender;
+  (void)tracer_->expect(member.id.tid, 0, -1, 0);   // also no child that it has had for long
   (void)tracer_->watch(member.id.tid, true, true);  // gone: its exit is on the way
   fresh_.push_back(slot.get());
 }
@@ -165,7 +166,9 @@ void BpfObserver::drain(Time now, std::vector<Event>& out) {
   for (std::size_t total = 0; total < records_a_drain;) {
     const std::size_t n = tracer_->read(records.data(), records.size());
     const auto batch = std::span(records).first(n);
-    const auto skipped = hooks_.every_life && hooks_.every_life() ? std::bitset<most_records>() : short_lives(batch);
+    const auto skipped = hooks_.every_life && hooks_.every_life()
+                             ? std::bitset<most_records>()
+                             : short_lives(batch, [this](pid_t tid) { return managed_.contains(tid); });
     for (std::size_t i = 0; i < n; ++i)
       if (!skipped[i]) take(batch[i], out);
     total += n;
@@ -193,7 +196,8 @@ void BpfObserver::take(const sys::BpfRecord& record, std::vector<Event>& out) {
     case What::fork: {
       if (!record.without_slot) {
         managed_[record.tid] = {record.tid, record.start_time};
-        (void)tracer_->watch(record.tid, false, false);  // what it has done so far is in its slot
+        // What it has done so far is in its slot. A look at the roster may have come before.
+        if (!watched_.contains(record.tid)) (void)tracer_->watch(record.tid, false, false);
       }
       hooks_.lifecycle({.what = Life::fork,
                         .time = record.time,

@@ -30,7 +30,7 @@ bool waits_at_the_end(std::span<const BpfRecord> records, pid_t tid) {
 
 }  // namespace
 
-std::bitset<most_records> short_lives(std::span<const BpfRecord> records) {
+std::bitset<most_records> short_lives(std::span<const BpfRecord> records, const std::function<bool(pid_t)>& known) {
   std::bitset<most_records> out;
   records = records.first(std::min(records.size(), most_records));
   for (std::size_t i = 0; i < records.size(); ++i) {
@@ -38,7 +38,7 @@ std::bitset<most_records> short_lives(std::span<const BpfRecord> records) {
     if (fork.what != What::fork || fork.tid != fork.tgid || fork.without_slot) continue;  // threads are cheap
     const auto after = records.subspan(i + 1);
     const std::size_t end = end_of_life(after, fork);
-    if (end == after.size() || waits_at_the_end(after, fork.parent)) continue;
+    if (end == after.size() || known(fork.tid) || waits_at_the_end(after, fork.parent)) continue;
     out.set(i);
     for (std::size_t j = 0; j <= end; ++j)
       if (of_child(after[j], fork.tid)) out.set(i + 1 + j);

@@ -25,9 +25,9 @@
 
 namespace swapd::sys {
 
-Status lock_memory() {
+Status lock_memory([[maybe_unused]] bool all) {
 #ifndef SWAPD_SANITIZED  // the shadow memory of a sanitizer cannot be locked
-  if (::mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) != 0)
+  if (::mlockall(MCL_CURRENT | MCL_FUTURE | (all ? 0 : MCL_ONFAULT)) != 0)
     return errno_error("locking memory (CAP_IPC_LOCK or a higher RLIMIT_MEMLOCK is missing)");
 #endif
   return Done{};

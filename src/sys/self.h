@@ -9,8 +9,8 @@
 
 namespace swapd::sys {
 
-// mlockall(2), present and future pages, as they are touched. ENOSYS-like no-op under sanitizers.
-[[nodiscard]] Status lock_memory();
+// mlockall(2), present and future pages, as they are touched, or (`all`) before. No-op under sanitizers.
+[[nodiscard]] Status lock_memory(bool all = false);
 // Writes the nice of the caller's own autogroup (sched(7)). Only sensible for a session leader: the group is the
 // session's.
 [[nodiscard]] Status set_own_autogroup_nice(int nice);

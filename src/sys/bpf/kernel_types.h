@@ -50,6 +50,10 @@ struct pid {
   struct upid numbers[1];
 };
 
+struct signal_struct {
+  atomic_t live;  // threads that have not ended
+};
+
 struct task_struct {
   struct thread_info thread_info;
   unsigned int __state;
@@ -60,6 +64,9 @@ struct task_struct {
   int tgid;
   struct pid* thread_pid;
   struct task_struct* group_leader;
+  struct task_struct* real_parent;
+  struct signal_struct* signal;
+  int exit_signal;
   __u64 start_boottime;
   struct raw_spinlock pi_lock;
 };

@@ -4,8 +4,9 @@
 enum {
   call_wait4 = 61,  // x86-64
   call_waitid = 247,
-  wait_for_all = 0,  // P_ALL
-  wait_for_pid = 1,  // P_PID
+  wait_for_all = 0,   // P_ALL
+  wait_for_pid = 1,   // P_PID
+  signal_child = 17,  // SIGCHLD: those that such a wait can reap
 };
 
 // A wait that the end of that child can end. A target's own pid namespace may name it otherwise: then it is told.
@@ -31,6 +32,8 @@ static __always_inline __u32 needs_nobody(struct tracer_slot* slot, __u32 tid, _
   const __u32 expected = expected_by(slot);
   struct tracer_slot* provider = expected ? slot_of(expected) : 0;
   if (!provider) return 0;
+  // A child that was let go, and whose tid is another's by now.
+  if (expected == *(volatile __u32*)&slot->newborn && provider->parent != tid) return 0;
   // One thread may wait for it in silence, the others are told of. The exchange is a full barrier, as in leave(): one
   // of the two sees the other.
   if (__sync_val_compare_and_swap(&provider->awaited_by, 0, tid) != 0) return 0;
@@ -47,7 +50,8 @@ static __always_inline _Bool end_silence(struct tracer_slot* slot, __u32 tid, __
   return slot->waker == (__s32)expected;
 }
 
-// Whoever waits for this very end, in silence, need not be told of: the wake is next.
+// Whoever waits in silence for the end of this process need not be told of it: the wake follows, when its memory and
+// files are given back. (Nobody is helped in that.)
 static __always_inline _Bool ends_by_exit(__u32 waiter, __u32 tid) {
   struct tracer_slot* slot = slot_of(waiter);
   return slot && *(volatile __u32*)&slot->silent == tid && waits_for_child(slot, tid);

@@ -137,9 +137,10 @@ static __always_inline void block(struct tracer_slot* slot, struct task_struct* 
       slot->args[5] = regs->r9;
     }
   }
-  const __u32 silent = told ? 0 : needs_nobody(slot, tid, next);
-  slot->silent = silent;
+  // Of one that is not watched nobody would be told anyway.
   const _Bool was_watched = *(volatile __u32*)&slot->control & tracer_watched;
+  const __u32 silent = told || !was_watched ? 0 : needs_nobody(slot, tid, next);
+  slot->silent = silent;
   struct tracer_record* record = 0;
   if (was_watched && !silent) {
     slot->blocked_at = clock(now);
@@ -310,12 +311,15 @@ int BPF_PROG(on_fork, struct task_struct* parent, struct task_struct* child) {
   struct tracer_slot* own = slot_of(parent_tid);
   const _Bool urgent = own && own->control & tracer_urgent;
   struct tracer_slot* slot = new_slot(tid, urgent ? tracer_watched | tracer_urgent | tracer_unseen : 0);
-  if (own && slot && child->pid == child->tgid) {
+  if (own && slot && child->pid == child->tgid && child->exit_signal == signal_child && child->real_parent == parent) {
     slot->parent = parent_tid;
     *(volatile __u32*)&own->newborn = tid;
   }
   struct tracer_record* record = reserve(tracer_record_fork, tid, bpf_ktime_get_ns());
-  if (!record) return 0;
+  if (!record) {
+    if (slot) slot->control = 0;  // nobody will say that it has been seen
+    return 0;
+  }
   if (!slot) record->flags = tracer_without_slot;
   record->other = parent_tid;
   record->parent_tgid = tgid_of(parent);
@@ -367,7 +371,7 @@ int BPF_PROG(on_exit, struct task_struct* task) {
   set_managed(tid, 0);
   const __u32 waiter = slot ? let_go(slot) : 0;
   __u64 now = 0;
-  if (waiter && !ends_by_exit(waiter, tid)) left_record(tid, waiter, &now);
+  if (waiter && !(task->signal->live.counter == 0 && ends_by_exit(waiter, tid))) left_record(tid, waiter, &now);
   struct tracer_record* record = reserve(tracer_record_exit, tid, clock(&now));
   if (!record) return 0;
   record->other_tgid = tgid_of(task);

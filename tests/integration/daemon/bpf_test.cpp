@@ -143,7 +143,7 @@ TEST_F(Enroll, AProgramThatGoesIntoTheBackground) {
 }
 
 TEST_F(Enroll, WhatTheMachineStandsOnIsRefused) {
-  for (const pid_t pid : {1, 2, session->daemon_pid()}) {
+  for (const pid_t pid : {1, 2, session->daemon_pid(), only_child(session->daemon_pid())}) {
     const Output refused = session->ctl({"enroll", std::to_string(pid)});
     EXPECT_EQ(refused.status, 2) << pid;
     EXPECT_NE(refused.err.find("never supervises"), std::string::npos) << refused.err;

@@ -80,7 +80,7 @@ class GuardTest : public testing::Test {
       const auto process = guard->watch();
       pollfd end{process ? process->get() : -1, POLLIN, 0};
       ::poll(&end, 1, -1);
-      if (!guard->start_again()) ::_exit(4);
+      if (!guard->look_after()) ::_exit(4);
       progress_.guard.store(guard->pid());
     }
   }

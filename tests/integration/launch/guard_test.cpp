@@ -11,6 +11,8 @@
 #include <csignal>
 #include <fstream>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "guard_fixture.h"
 #include "guard_messages.h"
@@ -23,6 +25,18 @@ namespace {
 using test::eventually;
 using test::state_of;
 using test::Supervised;
+
+// How many a guard holds.
+int listeners(const Guard& guard) {
+  int count = 0;
+  for (int fd = 0; fd < 128; ++fd) {
+    std::array<char, 64> target{};
+    const std::string link = "/proc/" + std::to_string(guard.pid()) + "/fd/" + std::to_string(fd);
+    if (::readlink(link.c_str(), target.data(), target.size() - 1) > 0)
+      count += std::string_view(target.data()) == "anon_inode:seccomp notify" ? 1 : 0;
+  }
+  return count;
+}
 
 TEST_F(GuardTest, KeepsAProgramAliveWhenSwapdIsKilled) {
   ASSERT_NO_FATAL_FAILURE(begin());
@@ -194,8 +208,8 @@ TEST_F(GuardTest, HoldStartsAnotherWhereTheGuardIsDead) {
   EXPECT_EQ(program.wait(), 0);
 }
 
-// Two would answer the same calls.
-TEST_F(GuardTest, OneThatHangsIsReplaced) {
+// It holds what it held, and nobody else does: it is not ended for being slow.
+TEST_F(GuardTest, OneThatIsStoppedIsLeftAlone) {
   Supervised program(getppid_only, [] { return 0; });
   ASSERT_TRUE(program.ready());
   auto guard = Guard::start(guard_options());
@@ -203,10 +217,78 @@ TEST_F(GuardTest, OneThatHangsIsReplaced) {
   const pid_t before = guard->pid();
   ::kill(before, SIGSTOP);
   ASSERT_TRUE(eventually([&] { return state_of(before) == 'T'; }));
+  const auto late = guard->hold(program.listener());
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code(), ETIMEDOUT);
+  EXPECT_TRUE(guard->look_after());
+  EXPECT_EQ(guard->pid(), before);
+  ::kill(before, SIGCONT);
   EXPECT_TRUE(guard->hold(program.listener()));
-  EXPECT_EQ(state_of(before), '\0');
   program.go();
   EXPECT_EQ(program.wait(), 0);
+}
+
+// No place for another process's ends: it is tried again, and nobody is killed for it.
+TEST_F(GuardTest, WhereNoneCanBeStartedItIsTriedAgain) {
+  Supervised program(getppid_only, [] { return 0; });
+  ASSERT_TRUE(program.ready());
+  auto guard = Guard::start(guard_options());
+  ASSERT_TRUE(guard);
+  ASSERT_TRUE(guard->hold(program.listener()));
+  const pid_t before = guard->pid();
+  ::kill(before, SIGKILL);
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  const int next = Fd(::dup(0)).get();
+  const rlimit full{static_cast<rlim_t>(next), limit.rlim_max};
+  ::setrlimit(RLIMIT_NOFILE, &full);
+  EXPECT_TRUE(eventually([&] { return !guard->look_after(); }));
+  EXPECT_FALSE(guard->look_after());
+  EXPECT_EQ(guard->pid(), before);
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+  EXPECT_TRUE(guard->look_after());
+  EXPECT_NE(guard->pid(), before);
+  EXPECT_EQ(listeners(*guard), 1);
+  program.go();
+  EXPECT_EQ(program.wait(), 0);
+}
+
+// In a child, whose limit cannot be raised again.
+TEST_F(GuardTest, WhatTheNextOneCannotHoldItHoldsLater) {
+  Supervised first(getppid_only, [] { return 0; });
+  Supervised second(getppid_only, [] { return 0; });
+  ASSERT_TRUE(first.ready() && second.ready());
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    auto guard = Guard::start(guard_options());
+    // Ours have high numbers, so that a low limit, which the next guard inherits, is no hindrance to us.
+    std::vector<Fd> low;
+    for (int i = 0; i < 64; ++i) low.emplace_back(::dup(0));
+    for (int i = 0; i < 20; ++i)
+      for (const Supervised* program : {&first, &second})
+        if (!guard->hold(program->listener())) ::_exit(1);
+    low.clear();
+    const rlimit few{40, 40};
+    ::setrlimit(RLIMIT_NOFILE, &few);
+    ::kill(guard->pid(), SIGKILL);
+    int code = 0;
+    if (!eventually([&] {
+          const Status looked = guard->look_after();
+          if (!looked) code = looked.error().code();
+          return !looked;
+        }))
+      ::_exit(2);
+    if (code != EMFILE || listeners(*guard) == 40) ::_exit(3);
+    first.go();  // it ends, and there is room
+    ::_exit(eventually([&] { return guard->look_after() && listeners(*guard) == 20; }) ? 0 : 4);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(first.wait(), 0);
+  second.go();
+  EXPECT_EQ(second.wait(), 0);
 }
 
 TEST_F(GuardTest, NoProgramIsAnErrorThatNamesIt) {
@@ -230,30 +312,20 @@ TEST_F(GuardTest, StartedByHandItSaysSo) {
 TEST_F(GuardTest, ForgetsAListenerWhoseProgramsHaveEnded) {
   auto guard = Guard::start(guard_options());
   ASSERT_TRUE(guard);
-  const auto listeners = [&] {
-    int count = 0;
-    for (int fd = 0; fd < 64; ++fd) {
-      std::array<char, 64> target{};
-      const std::string link = "/proc/" + std::to_string(guard->pid()) + "/fd/" + std::to_string(fd);
-      if (::readlink(link.c_str(), target.data(), target.size() - 1) > 0)
-        count += std::string_view(target.data()) == "anon_inode:seccomp notify" ? 1 : 0;
-    }
-    return count;
-  };
   {
     Supervised program(getppid_only, [] { return 0; });
     ASSERT_TRUE(program.ready());
     ASSERT_TRUE(guard->hold(program.listener()));
-    EXPECT_EQ(listeners(), 1);
+    EXPECT_EQ(listeners(*guard), 1);
     program.go();
     EXPECT_EQ(program.wait(), 0);
     // While we still have ours: one file, two descriptors.
-    EXPECT_TRUE(eventually([&] { return listeners() == 0; }));
+    EXPECT_TRUE(eventually([&] { return listeners(*guard) == 0; }));
   }
   Supervised another(getppid_only, [] { return 0; });
   ASSERT_TRUE(another.ready());
   EXPECT_TRUE(guard->hold(another.listener()));
-  EXPECT_EQ(listeners(), 1);
+  EXPECT_EQ(listeners(*guard), 1);
   another.go();
   EXPECT_EQ(another.wait(), 0);
   const pid_t pid = guard->pid();

@@ -2,6 +2,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <thread>
 
 #include "bpf_fixture.h"
 
@@ -20,9 +21,9 @@ class BpfSilence : public test::BpfTest {
     while (*flag == 0) asm volatile("");
   }
   // In a child's child: system calls only, and it ends with its parent.
-  [[noreturn]] static void spin_and_end(volatile const int* flag) {
+  [[noreturn]] static void spin_and_end(volatile const int* flag, pid_t parent) {
     ::syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
-    spin_until(flag);
+    if (::syscall(SYS_getppid) == parent) spin_until(flag);
     ::_exit(0);
   }
   static volatile int* shared_flag() {
@@ -160,11 +161,12 @@ TEST_F(BpfSilence, AChildThatRunsIsAwaitedWithoutARecord) {
   volatile int* flag = shared_flag();
   volatile int* runs = shared_flag();
   Role parent([&](Role& role) {
+    const pid_t self = ::getpid();
     for (;;) {
       const pid_t child = test::bare_fork();
       if (child == 0) {
         *runs = 1;
-        spin_and_end(flag);
+        spin_and_end(flag, self);
       }
       spin_until(runs);
       ::waitpid(child, nullptr, 0);
@@ -203,8 +205,9 @@ TEST_F(BpfSilence, AChildThatRunsIsAwaitedWithoutARecord) {
 TEST_F(BpfSilence, AnAwaitedChildThatLosesItsCpuIsTold) {
   volatile int* flag = shared_flag();
   Role parent([&](Role&) {
+    const pid_t self = ::getpid();
     const pid_t child = test::bare_fork();
-    if (child == 0) spin_and_end(flag);
+    if (child == 0) spin_and_end(flag, self);
     ::waitpid(child, nullptr, 0);
   });
   watch(parent);
@@ -236,10 +239,11 @@ TEST_F(BpfSilence, AnAwaitedChildThatLosesItsCpuIsTold) {
 TEST_F(BpfSilence, AWaitForAnotherChildIsTold) {
   volatile int* flag = shared_flag();
   Role parent([&](Role&) {
+    const pid_t self = ::getpid();
     const auto make = [&] {
       const pid_t child = test::bare_fork();
       if (child != 0) return child;
-      spin_and_end(flag);
+      spin_and_end(flag, self);
     };
     const pid_t first = make();
     make();
@@ -250,6 +254,62 @@ TEST_F(BpfSilence, AWaitForAnotherChildIsTold) {
   EXPECT_TRUE(find_block(parent.pid(), SYS_wait4));
   *flag = 1;
   EXPECT_TRUE(find(What::woken, parent.pid()));
+  EXPECT_EQ(parent.end(), 0);
+}
+
+// Nobody wants to know what it waits for.
+TEST_F(BpfSilence, OfAParentThatIsNotWatchedNothingIsTold) {
+  Role parent([&](Role& role) {
+    const pid_t child = test::bare_fork();
+    if (child == 0) {
+      role.word();
+      ::_exit(0);
+    }
+    ::waitpid(child, nullptr, 0);
+  });
+  watch(parent);
+  ASSERT_TRUE(tracer_->watch(parent.pid(), false, false));
+  parent.go();
+  ASSERT_TRUE(find([&](const BpfRecord& r) { return r.what == What::fork && r.parent == parent.pid(); }));
+  const pid_t child = record_.tid;
+  ASSERT_TRUE(eventually([&] { return test::state_of(child) == 'S' && test::state_of(parent.pid()) == 'S'; }));
+  parent.go();
+  EXPECT_EQ(parent.end(), 0);
+  EXPECT_TRUE(std::ranges::none_of(all(), [&](const BpfRecord& r) { return r.what == What::left; }));
+}
+
+// The process lives on, and is still waited for.
+TEST_F(BpfSilence, AnAwaitedChildWhoseFirstThreadEndsIsTold) {
+  volatile int* flag = shared_flag();
+  volatile int* runs = shared_flag();
+  Role parent([&](Role&) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      std::thread other([&] {
+        spin_until(flag);
+        ::_exit(0);
+      });
+      other.detach();
+      *runs = 1;
+      while (*runs == 1) asm volatile("");
+      ::syscall(SYS_exit, 0);
+    }
+    spin_until(runs);
+    ::waitpid(child, nullptr, 0);
+  });
+  watch(parent);
+  parent.go();
+  ASSERT_TRUE(eventually([&] {
+    const auto slot = tracer_->slot(parent.pid());
+    return slot && slot->phase == Phase::blocked && slot->call == SYS_wait4;
+  }));
+  const bool was_silent = silent(parent.pid());
+  *runs = 2;
+  if (was_silent) {
+    EXPECT_TRUE(find([&](const BpfRecord& r) { return r.what == What::left && r.waiter == parent.pid(); }));
+  }
+  *flag = 1;
   EXPECT_EQ(parent.end(), 0);
 }
 

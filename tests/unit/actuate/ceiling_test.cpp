@@ -74,6 +74,14 @@ TEST_F(CeilingTest, OnlyRealTimeDonationsRest) {
   EXPECT_EQ(actuator().next_resume(), std::nullopt);
 }
 
+TEST_F(CeilingTest, ANiceValueInsteadNeedNotWait) {
+  apply({boost(10, fifo(10))});
+  actuator().charge(id(10), milliseconds(60), clock_.now());
+  EXPECT_EQ(attr(10), nice_of(0));
+  apply({boost(10, nice_of(-10))});
+  EXPECT_EQ(attr(10), lent(nice_of(-10)));
+}
+
 TEST_F(CeilingTest, ANewDonationInTheSameWindowIsNotAFreshStart) {
   apply({boost(10, fifo(10))});
   actuator().charge(id(10), milliseconds(60), clock_.now());

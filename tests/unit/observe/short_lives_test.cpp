@@ -19,8 +19,8 @@ BpfRecord fork_of(pid_t child, pid_t by = parent) {
 }
 BpfRecord record(What what, pid_t tid) { return {.what = what, .tid = tid, .tgid = tid}; }
 
-std::string skipped(const std::vector<BpfRecord>& records) {
-  const auto bits = short_lives(records);
+std::string skipped(const std::vector<BpfRecord>& records, pid_t known = 0) {
+  const auto bits = short_lives(records, [&](pid_t tid) { return tid == known; });
   std::string out;
   for (std::size_t i = 0; i < records.size(); ++i) out += bits[i] ? 's' : '.';
   return out;
@@ -54,6 +54,8 @@ TEST(ShortLives, AWaitingParentsAreNot) {
   EXPECT_EQ(skipped({fork_of(20), record(What::blocked, parent), record(What::exit, 20), record(What::woken, parent)}),
             "s.s.");
 }
+
+TEST(ShortLives, WhoIsAMemberAlreadyIsNot) { EXPECT_EQ(skipped({fork_of(20), record(What::exit, 20)}, 20), ".."); }
 
 TEST(ShortLives, ATidThatIsUsedAgainIsTwoLives) {
   EXPECT_EQ(skipped({fork_of(20), record(What::exit, 20), fork_of(20), record(What::exec, 20)}), "ss..");
