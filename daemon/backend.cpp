@@ -224,14 +224,8 @@ Status DaemonBackend::release(pid_t pid, std::uint32_t uid) {
 
 Status DaemonBackend::set(pid_t pid, const SchedAttr& base, std::uint32_t uid) {
   if (Status may = may_touch(pid, uid); !may) return may;
-  if (uid != 0) {
-    // Nothing through swapd that setpriority(2) would refuse.
-    const auto now = scheduler_.get(pid);
-    if (base.realtime() || (now && rank(base) > rank(*now)))
-      return Error(EACCES, "only root may raise a priority through swapd");
-  }
   Status done = Done{};
-  engine_.call([&](Engine& e) { done = e.set_base(pid, base); });
+  engine_.call([&](Engine& e) { done = e.set_base(pid, base, uid == 0); });
   return done;
 }
 

@@ -80,7 +80,8 @@ class Engine {
   // Reuses the listener of the tree that the process is in; ENOENT: it is in none.
   [[nodiscard]] Status manage_again(pid_t pid, const std::string& class_name);
   [[nodiscard]] Status release(pid_t pid);
-  [[nodiscard]] Status set_base(pid_t pid, const SchedAttr& base);
+  // may_raise: above what they have of their own; else EACCES, and nothing is changed.
+  [[nodiscard]] Status set_base(pid_t pid, const SchedAttr& base, bool may_raise);
   [[nodiscard]] Snapshot snapshot() const;
   [[nodiscard]] Counters counters() const;
   // A snapshot goes into the ring, and what follows after it.

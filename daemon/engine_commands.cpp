@@ -114,7 +114,7 @@ Status Engine::release(pid_t pid) {
   return Done{};
 }
 
-Status Engine::set_base(pid_t pid, const SchedAttr& base) {
+Status Engine::set_base(pid_t pid, const SchedAttr& base, bool may_raise) {
   std::vector<pid_t> tids;
   if (const MemberProcess* process = members_.process(pid))
     tids = process->threads;
@@ -122,6 +122,13 @@ Status Engine::set_base(pid_t pid, const SchedAttr& base) {
     tids = {pid};
   if (tids.empty() || !identify(tids.front()))
     return Error(ENOENT, "process " + std::to_string(pid) + " is not managed");
+  // Above what it has of its own, whatever it is lent.
+  for (const pid_t tid : may_raise ? std::vector<pid_t>{} : tids) {
+    const auto lent_to = actuator_.base(members_.thread(tid)->id);
+    const auto own = lent_to ? Result<SchedAttr>(*lent_to) : scheduler_.get(tid);
+    if (base.realtime() || (own && rank(base) > rank(*own)))
+      return Error(EACCES, "only root may raise a priority through swapd");
+  }
   const Time now = clock_.now();
   for (const pid_t tid : tids) {
     const MemberThread member = *members_.thread(tid);

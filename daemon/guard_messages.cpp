@@ -46,12 +46,14 @@ Result<GuardReceived> receive_message(int socket) {
   const ssize_t n = ::recvmsg(socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   if (n < 0) return errno_error("reading a guard message");
   if (n == 0) return Error(EPIPE, "the other side of the guard has ended");
-  if (const cmsghdr* rights = CMSG_FIRSTHDR(&header); rights != nullptr && rights->cmsg_level == SOL_SOCKET &&
-                                                      rights->cmsg_type == SCM_RIGHTS &&
-                                                      rights->cmsg_len == CMSG_LEN(sizeof fd)) {
-    std::memcpy(&fd, CMSG_DATA(rights), sizeof fd);
-    out.fd.reset(fd);
-  }
+  // Room for one leaves room for another, by the alignment: what is too much is closed.
+  if (const cmsghdr* rights = CMSG_FIRSTHDR(&header);
+      rights != nullptr && rights->cmsg_level == SOL_SOCKET && rights->cmsg_type == SCM_RIGHTS)
+    for (std::size_t at = 0; CMSG_LEN(at + sizeof fd) <= rights->cmsg_len; at += sizeof fd) {
+      std::memcpy(&fd, CMSG_DATA(rights) + at, sizeof fd);
+      Fd taken(fd);
+      if (at == 0) out.fd = std::move(taken);
+    }
   out.truncated = (header.msg_flags & MSG_CTRUNC) != 0;
   if (n != sizeof out.message || out.message.version != GuardMessage::current_version)
     return Error(EPROTO, "a guard message of another version");

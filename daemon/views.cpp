@@ -112,6 +112,10 @@ std::vector<model::ProviderView> Views::providers(ThreadId waiter, const Resourc
   return out;
 }
 
+// Of an answer, however they wait for one another: twenty threads at both ends of one pipe have more ways than there
+// are atoms.
+constexpr int most_shown = 2000;
+
 std::vector<bus::WaitNode> Views::waits(ThreadId waiter, const Looked& looked, int depth,
                                         std::vector<ThreadId>& above) {
   std::vector<bus::WaitNode> out;
@@ -120,6 +124,7 @@ std::vector<bus::WaitNode> Views::waits(ThreadId waiter, const Looked& looked, i
     bus::WaitNode node{.resource = resource, .call = call_text(looked.call), .providers = {}};
     if (depth > 0) {
       for (const model::ProviderView& p : providers(waiter, resource, depth)) {
+        if (++shown_ > most_shown) break;
         bus::ProviderNode provider{.pid = p.thread.tid,
                                    .tid = p.thread.tid,
                                    .comm = comm(p.thread.tid),

@@ -41,6 +41,7 @@ class Views {
   const sys::Procfs& procfs_;
   observe::Resolver& resolver_;
   std::vector<pid_t> members_;
+  int shown_ = 0;  // providers, at any depth
 };
 
 [[nodiscard]] std::string call_text(std::int32_t nr);

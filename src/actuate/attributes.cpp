@@ -42,6 +42,12 @@ SchedAttr without_ours(const SchedAttr& seen, const SchedAttr& base, const Sched
   return own;
 }
 
+bool within(const SchedAttr& seen, const SchedAttr& set) {
+  if (seen.policy == SchedPolicy::deadline || set.policy == SchedPolicy::deadline) return false;
+  if (seen.realtime()) return set.realtime() && seen.rt_priority <= set.rt_priority;
+  return seen.nice >= set.nice;
+}
+
 std::uint64_t weight_of_nice(int nice) {
   static constexpr std::array<std::uint64_t, 40> weights = {
       88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916,  // -20…-11

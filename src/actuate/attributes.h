@@ -22,6 +22,9 @@ namespace swapd::actuate {
 // it. sched_setscheduler(2) keeps the slice, and setpriority(2) the reset-on-fork flag too, so what of them is ours is
 // not theirs.
 [[nodiscard]] SchedAttr without_ours(const SchedAttr& seen, const SchedAttr& base, const SchedAttr& set);
+// Whether a thread that has `set` may give itself `seen` without any privilege (sched(7)): a lower real-time priority,
+// a higher nice value, an ordinary class.
+[[nodiscard]] bool within(const SchedAttr& seen, const SchedAttr& set);
 
 // The weight that the kernel's fair class gives a nice value, 1024 at nice 0: a factor of 1.25 a step
 // (sched_prio_to_weight in kernel/sched/core.c, whose rounding is part of the interface).

@@ -239,7 +239,7 @@ bool Actuator::Impl::audit(Entry& entry, Time now) {
   }
   // Somebody else's attributes are the thread's own from now on. The record of what swapd set is void.
   remember(entry.boost.thread, entry.base, entry.set);
-  entry.base = without_ours(*seen, entry.base, entry.set);
+  entry.base = own_by_now(scheduler, tid, *seen, entry.base, entry.set);
   if (entry.base != *seen) (void)scheduler.set(tid, entry.base);
   if (journal) journal->clear(entry.slot);
   entry.slot = Journal::none;

@@ -28,6 +28,12 @@ bool is_ours(const SchedAttr& now, const SchedAttr& set) {
   return still_has(now, set) || (lower && still_has(now, *lower));
 }
 
+SchedAttr own_by_now(const sys::Scheduler& scheduler, pid_t tid, const SchedAttr& seen, const SchedAttr& base,
+                     const SchedAttr& set) {
+  if (rank(seen) > rank(base) && within(seen, set) && !scheduler.may_take(tid, seen)) return base;
+  return without_ours(seen, base, set);
+}
+
 Result<Restored> restore_thread(const sys::Scheduler& scheduler, pid_t tid, const SchedAttr& base,
                                 const SchedAttr& set) {
   auto now = scheduler.get(tid);
@@ -37,7 +43,7 @@ Result<Restored> restore_thread(const sys::Scheduler& scheduler, pid_t tid, cons
     return std::move(now).error();
   }
   if (!is_ours(*now, set)) {
-    const SchedAttr theirs = without_ours(*now, base, set);
+    const SchedAttr theirs = own_by_now(scheduler, tid, *now, base, set);
     if (theirs != *now)
       if (auto given = scheduler.set(tid, theirs); !given.ok() && !given.error().gone())
         return std::move(given).error();

@@ -24,6 +24,12 @@ using StartTime = std::function<std::optional<std::uint64_t>(pid_t)>;
 // Whether it has that, or what Actuator::give_way() leaves where it is cut short.
 [[nodiscard]] bool is_ours(const SchedAttr& now, const SchedAttr& set);
 
+// What a thread that has not got `set` any more shall have from now on. What somebody gave it, less what was ours; but
+// what it may have made of the loan without any right to it, to keep it, is not its own: then it is `base`. (An
+// administrator who renices a thread without privilege to something between its own and what it is lent is not heard.)
+[[nodiscard]] SchedAttr own_by_now(const sys::Scheduler& scheduler, pid_t tid, const SchedAttr& seen,
+                                   const SchedAttr& base, const SchedAttr& set);
+
 struct Restored {
   // foreign: the thread had other attributes than `set`, they are in `own`, and it keeps them.
   enum class What : std::uint8_t { restored, foreign, gone } what = What::restored;

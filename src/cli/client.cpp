@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <system_error>
@@ -49,6 +50,15 @@ Result<Client> Client::connect(const std::string& path) {
   const timeval patience{5, 0};
   ::setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
   if (::connect(fd.get(), address->get(), address->size) < 0) return no_connection(path, errno);
+
+  // Whoever answers says what `run` installs: it must be root's, or our own.
+  ucred listener{};
+  socklen_t size = sizeof listener;
+  if (::getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &listener, &size) != 0)
+    return failure("cannot tell who answers at " + path + ": " + reason(errno));
+  if (listener.uid != 0 && listener.uid != ::geteuid())
+    return user_mistake("who answers at " + path + " is user " + std::to_string(listener.uid) +
+                        ", neither root nor you: give the --socket PATH of a swapd");
 
   sd_bus* bus = nullptr;
   if (const int r = sd_bus_new(&bus); r < 0) return failure("cannot make a connection: " + reason(-r));

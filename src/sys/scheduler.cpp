@@ -1,10 +1,13 @@
 #include "sys/scheduler.h"
 
+#include <linux/capability.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdint>
+#include <fstream>
 #include <optional>
 #include <string>
 
@@ -167,6 +170,27 @@ Result<int> LinuxScheduler::nice(pid_t tid) const {
   const int value = ::getpriority(PRIO_PROCESS, static_cast<id_t>(tid));
   if (errno != 0) return errno_error("reading the nice value of thread " + std::to_string(tid));
   return value;
+}
+
+bool LinuxScheduler::may_take(pid_t tid, const SchedAttr& attr) const {
+  const std::string dir = "/proc/" + std::to_string(tid);
+  struct stat theirs {};
+  struct stat ours {};
+  const bool same_namespace = ::stat((dir + "/ns/user").c_str(), &theirs) == 0 &&
+                              ::stat("/proc/self/ns/user", &ours) == 0 && theirs.st_ino == ours.st_ino;
+  std::ifstream status(dir + "/status");
+  for (std::string word; same_namespace && status >> word;) {
+    if (word != "CapEff:") continue;
+    std::uint64_t effective = 0;
+    status >> std::hex >> effective;
+    if ((effective >> CAP_SYS_NICE & 1) != 0) return true;
+    break;
+  }
+  const bool realtime = attr.realtime();
+  rlimit limit{};
+  if (::prlimit(tid, realtime ? RLIMIT_RTPRIO : RLIMIT_NICE, nullptr, &limit) != 0) return false;
+  if (attr.policy == SchedPolicy::deadline) return false;  // needs the capability
+  return realtime ? limit.rlim_cur >= attr.rt_priority : limit.rlim_cur >= static_cast<rlim_t>(20 - attr.nice);
 }
 
 Result<cpu_set_t> LinuxScheduler::affinity(pid_t tid) const {

@@ -24,6 +24,9 @@ class Scheduler {
   [[nodiscard]] virtual Result<int> nice(pid_t tid) const = 0;
   // Of a fair thread without one of its own; 0: the kernel has no slices (before 6.12).
   [[nodiscard]] virtual std::uint64_t default_slice_ns() const { return 0; }
+  // Whether the thread could give itself these from the lowest of all: it has CAP_SYS_NICE in our user namespace, or
+  // limits that allow it (sched(7), RLIMIT_RTPRIO, RLIMIT_NICE).
+  [[nodiscard]] virtual bool may_take(pid_t /*tid*/, const SchedAttr& /*attr*/) const { return true; }
   [[nodiscard]] virtual Result<cpu_set_t> affinity(pid_t tid) const = 0;
   [[nodiscard]] virtual Status set_affinity(pid_t tid, const cpu_set_t& cpus) const = 0;
 };
@@ -36,6 +39,7 @@ class LinuxScheduler final : public Scheduler {
   [[nodiscard]] Status set(pid_t tid, const SchedAttr& attr) const override;
   [[nodiscard]] Result<int> nice(pid_t tid) const override;
   [[nodiscard]] std::uint64_t default_slice_ns() const override { return default_slice_ns_; }
+  [[nodiscard]] bool may_take(pid_t tid, const SchedAttr& attr) const override;
   [[nodiscard]] Result<cpu_set_t> affinity(pid_t tid) const override;
   [[nodiscard]] Status set_affinity(pid_t tid, const cpu_set_t& cpus) const override;
 

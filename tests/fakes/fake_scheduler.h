@@ -16,6 +16,7 @@ class FakeScheduler final : public sys::Scheduler {
     SchedAttr attr;
     int nice = 0;
     cpu_set_t cpus{};
+    bool privileged = true;  // may take any attributes by itself
     int set_error = 0;       // errno of every set()
     int realtime_error = 0;  // errno of a set() to a real-time class
   };
@@ -60,6 +61,7 @@ class FakeScheduler final : public sys::Scheduler {
     return found->second.nice;
   }
   std::uint64_t default_slice_ns() const override { return slice; }
+  bool may_take(pid_t tid, const SchedAttr& /*attr*/) const override { return threads.at(tid).privileged; }
   Result<cpu_set_t> affinity(pid_t tid) const override {
     const auto found = threads.find(tid);
     if (found == threads.end()) return Error(ESRCH, "affinity");

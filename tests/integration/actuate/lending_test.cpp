@@ -88,6 +88,23 @@ TEST_F(LendingTest, ARealReniceIsRespected) {
   EXPECT_EQ(attr(plain).nice, -9);
 }
 
+TEST_F(LendingTest, AnOrdinaryUsersThreadCannotKeepALoan) {
+  const Process greedy({}, [](int report) {
+    if (::setresuid(65534, 65534, 65534) != 0) return;
+    if (::write(report, "u", 1) != 1) return;
+    while (::sched_getscheduler(0) == SCHED_OTHER) ::sched_yield();
+    const sched_param less{.sched_priority = 47};
+    const int kept = ::sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &less);
+    if (::write(report, kept == 0 ? "k" : "?", 1) != 1) return;
+    for (;;) ::pause();
+  });
+  ASSERT_EQ(greedy.report(), "u");
+  apply({boost(greedy, realtime(SchedPolicy::fifo, 49))});
+  ASSERT_EQ(greedy.report(), "k");
+  apply({});
+  EXPECT_EQ(attr(greedy), nice_of(0));
+}
+
 TEST_F(LendingTest, SetpriorityToZeroIsNotTheLoan) {
   const Process child({.attr = nice_of(5)});
   apply({boost(child, nice_of(-5))});

@@ -1,12 +1,17 @@
 // Each verb of the real swapctl against a server: what it prints, and its exit status.
 #include <fcntl.h>
 #include <gmock/gmock.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/unix_address.h"
 #include "fakes/bus_fixture.h"
 #include "started.h"
 
@@ -66,6 +71,32 @@ TEST_F(Verbs, ThatCommandAreSilent) {
     EXPECT_EQ(bus_.backend().sets[2].base, FakeBackend::nice(0));
     EXPECT_EQ(bus_.backend().released.size(), 1U);
   });
+}
+
+// Whoever answers says what filter `run` installs.
+TEST_F(Verbs, AnImpostorIsNotTalkedTo) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to become another user";
+  const std::string path = directory_.path() + "/impostor";
+  const pid_t impostor = ::fork();
+  if (impostor == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    const auto address = unix_address(path);
+    const int fd = ::socket(AF_UNIX, SOCK_STREAM, 0);
+    if (::setresuid(65534, 65534, 65534) != 0 || ::bind(fd, address->get(), address->size) != 0 || ::listen(fd, 5) != 0)
+      ::_exit(1);
+    for (;;) ::pause();
+  }
+  Outcome outcome{-1, "", ""};
+  for (int tries = 0; tries < 1000; ++tries) {  // until it listens
+    Started started({SWAPCTL, "--socket", path, "run", "--", "/bin/true"}, directory_.path());
+    outcome = {started.wait(), started.out(), started.err()};
+    if (outcome.status == 2) break;
+  }
+  ::kill(impostor, SIGKILL);
+  ::waitpid(impostor, nullptr, 0);
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_EQ(outcome.err, "swapctl: who answers at " + path +
+                             " is user 65534, neither root nor you: give the --socket PATH of a swapd\n");
 }
 
 TEST_F(Verbs, TheUsersMistakeIsTwoAndTheRestIsOne) {

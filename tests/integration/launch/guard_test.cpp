@@ -1,6 +1,7 @@
 // The guard takes over when swapd is gone, however it went.
 #include "guard.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -9,6 +10,7 @@
 
 #include <array>
 #include <csignal>
+#include <cstring>
 #include <fstream>
 #include <string>
 #include <string_view>
@@ -335,6 +337,37 @@ TEST_F(GuardTest, ForgetsAListenerWhoseProgramsHaveEnded) {
   int status = -1;
   EXPECT_EQ(::waitpid(pid, &status, 0), pid);
   EXPECT_EQ(status, 0);
+}
+
+// An alignment leaves room for two where there is room for one.
+TEST_F(GuardTest, OneDescriptorIsTakenAndTheOthersAreClosed) {
+  std::array<int, 2> pair{};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair.data()), 0);
+  const Fd ours(pair[0]);
+  const Fd theirs(pair[1]);
+  GuardMessage message;
+  iovec part{&message, sizeof message};
+  const std::array<int, 2> riding{0, 0};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof riding)> control{};
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  header.msg_control = control.data();
+  header.msg_controllen = control.size();
+  cmsghdr* rights = CMSG_FIRSTHDR(&header);
+  rights->cmsg_level = SOL_SOCKET;
+  rights->cmsg_type = SCM_RIGHTS;
+  rights->cmsg_len = CMSG_LEN(sizeof riding);
+  std::memcpy(CMSG_DATA(rights), riding.data(), sizeof riding);
+  ASSERT_GT(::sendmsg(ours.get(), &header, 0), 0);
+  const int next = Fd(::dup(0)).get();  // the lowest number that is free
+  {
+    const auto received = receive_message(theirs.get());
+    ASSERT_TRUE(received);
+    EXPECT_EQ(received->fd.get(), next);
+  }
+  EXPECT_EQ(Fd(::dup(0)).get(), next);
+  EXPECT_EQ(::fcntl(next + 1, F_GETFD), -1) << "closed as well";
 }
 
 // Another version's messages, and what is no message, do not disturb it.

@@ -159,6 +159,33 @@ TEST_F(ActuatorTest, AReniceLeavesNothingOfOurs) {
   EXPECT_EQ(attr(11), nice_of(-7)) << "seen at the end only";
 }
 
+// Whoever may not raise its priority may lower it: a little less than the loan, to keep it.
+TEST_F(ActuatorTest, ALoanCannotBeKeptByLoweringIt) {
+  for (const bool in_mid_donation : {true, false}) {
+    for (const bool privileged : {true, false}) {
+      scheduler_.add(10, nice_of(0)).privileged = privileged;
+      scheduler_.add(11, nice_of(0)).privileged = privileged;
+      apply({boost(10, fifo(49)), boost(11, nice_of(-10))});
+      scheduler_.threads.at(10).attr.rt_priority = 47;
+      scheduler_.renice(11, -9);
+      clock_.advance(std::chrono::milliseconds(25));
+      if (in_mid_donation) apply({boost(10, fifo(49)), boost(11, nice_of(-10))});
+      apply({});
+      EXPECT_EQ(attr(10).realtime(), privileged);
+      EXPECT_EQ(attr(11).nice, privileged ? -9 : 0);
+      EXPECT_FALSE(attr(10).reset_on_fork && !privileged);
+    }
+  }
+}
+
+TEST_F(ActuatorTest, WhatIsLowerThanItsOwnIsRespectedOfAnybody) {
+  scheduler_.add(10, nice_of(0)).privileged = false;
+  apply({boost(10, nice_of(-10))});
+  scheduler_.renice(10, 7);
+  apply({});
+  EXPECT_EQ(attr(10), nice_of(7));
+}
+
 // execve(2) by another thread than the leader: it becomes the leader, and keeps its attributes.
 TEST_F(ActuatorTest, AThreadThatHasBecomeAnotherIsGivenItsOwnThere) {
   scheduler_.add(11, nice_of(4));

@@ -1,7 +1,9 @@
 // The file of the private socket: its mode, its directory, what a dead or a living daemon left there.
 #include "bus/socket.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -49,6 +51,15 @@ TEST_F(Socket, ASecondDaemonIsToldThatOneRuns) {
   EXPECT_EQ(second.error().code(), EADDRINUSE);
   EXPECT_NE(second.error().context().find("already running at " + path_), std::string::npos);
   EXPECT_TRUE(std::filesystem::exists(path_));
+}
+
+TEST_F(Socket, ADirectoryThatSomebodyHoldsIsNotWaitedForForEver) {
+  std::filesystem::create_directories(directory_ + "/a/b");
+  const Fd held(::open((directory_ + "/a/b").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  ASSERT_EQ(::flock(held.get(), LOCK_EX), 0);
+  const Result<ListeningSocket> socket = ListeningSocket::open(path_);
+  ASSERT_FALSE(socket.ok());
+  EXPECT_EQ(socket.error().code(), EBUSY);
 }
 
 TEST_F(Socket, WhatADeadDaemonLeftIsReplaced) {
