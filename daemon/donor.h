@@ -164,6 +164,8 @@ class Donor {
   void apply_boosts(Time now);
   void charge_boosts(Time now);
   std::optional<Duration> charge(Charged& charged, const actuate::Boost& boost, Time now);
+  void begin_charge(ThreadId thread, std::uint64_t clock, Time now);
+  void settle_charge(ThreadId thread, Time now);
   [[nodiscard]] std::uint64_t clock_of(ThreadId thread) const;
   // The three ways to model and decider; each is recorded.
   void apply(const Event& event);

@@ -220,6 +220,7 @@ void Donor::expire(std::uint64_t key, Time now) {
     return;
   }
   arm(timer, timer.period, now);
+  settle_charge(timer.thread, now);
   take(QuantumUsed{.time = now, .requester = requester});
 }
 
@@ -281,6 +282,7 @@ void Donor::arm_quanta(Time now) {
     Timer& timer = timers_[key];
     timer.period = donation.quantum;
     arm(timer, donation.quantum, now);
+    begin_charge(favoured, key, now);
   }
 }
 
@@ -302,6 +304,20 @@ void Donor::charge_boosts(Time now) {
     const Time due = now + charge(charged, a.boost, now).value_or(least_charge);
     next_charge_ = std::min(due, next_charge_.value_or(Time::max()));
   }
+}
+
+// Where several take turns at it, each for T, what each has used is known to the end of its turn.
+void Donor::begin_charge(ThreadId thread, std::uint64_t clock, Time now) {
+  if (!settings_.ceiling || charged_.contains(thread)) return;
+  const Timer& timer = timers_.at(clock);
+  const auto used = cpu_time(timer, now);
+  if (used) charged_[thread] = {.since = now, .clock = timer.perf ? clock : 0, .seen = used};
+}
+
+void Donor::settle_charge(ThreadId thread, Time now) {
+  const auto charged = charged_.find(thread);
+  const auto lent = charged == charged_.end() ? std::nullopt : actuator_.active(thread);
+  if (lent) (void)charge(charged->second, lent->boost, now);
 }
 
 // How much more it may use, where it can be told.

@@ -217,10 +217,11 @@ std::optional<Duration> Actuator::charge(ThreadId thread, Duration cpu, Time now
   if (impl_->uses.size() >= most_uses)
     std::erase_if(impl_->uses, [&](const auto& use) { return now - use.second.since >= window; });
   // Nobody uses more than the time there was: a window began that long ago at the latest.
-  Impl::Use& use = impl_->uses.try_emplace(thread, Impl::Use{now - cpu, {}}).first->second;
+  const ThreadId requester = known->second.boost.requester;
+  Impl::Use& use = impl_->uses.try_emplace(requester, Impl::Use{now - cpu, {}}).first->second;
   if (now - use.since >= window) use = {std::max(use.since + window, now - cpu), Duration{}};
   use.cpu += cpu;
-  if (impl_->above_ceiling(thread, now)) {
+  if (impl_->above_ceiling(requester, now)) {
     impl_->suspend(known->second);
     return std::nullopt;
   }
@@ -230,7 +231,7 @@ std::optional<Duration> Actuator::charge(ThreadId thread, Duration cpu, Time now
 std::optional<Time> Actuator::next_resume() const {
   std::optional<Time> next;
   for (const auto& [thread, entry] : impl_->entries) {
-    const auto use = impl_->uses.find(thread);
+    const auto use = impl_->uses.find(entry.boost.requester);
     if (entry.state != Entry::State::suspended || use == impl_->uses.end()) continue;
     const Time end = use->second.since + impl_->options.rules.ceiling_window;
     next = next ? std::min(*next, end) : end;

@@ -47,7 +47,7 @@ struct Boost {
 struct Rules {
   bool realtime = true;        // false: no thread is made real-time, not even a newborn for a moment
   bool group_action = true;    // may change an autogroup's nice or a cgroup's weight
-  double ceiling_share = 1.0;  // of one CPU, that a provider may use while it is real-time on loan; 1 is no limit
+  double ceiling_share = 1.0;  // of one CPU, that one waiter's providers may use while real-time on loan; 1 is no limit
   Duration ceiling_window = std::chrono::milliseconds(100);
 };
 

@@ -43,7 +43,7 @@ struct Actuator::Impl {
   [[nodiscard]] bool audit(Entry& entry, Time now);
   void refuse(Entry& entry, const Error& error);
   [[nodiscard]] bool confined(const Entry& entry) const;
-  [[nodiscard]] bool above_ceiling(ThreadId thread, Time now) const;
+  [[nodiscard]] bool above_ceiling(ThreadId requester, Time now) const;
   void report(Outcome::What what, const Entry& entry, int error = 0) const;
   void remember(ThreadId thread, const SchedAttr& base, const SchedAttr& set);
 
@@ -61,9 +61,9 @@ struct Actuator::Impl {
   std::vector<std::string> notes;
   std::function<void(const Outcome&)> listener;
   std::unordered_map<ThreadId, Entry> entries;
-  std::unordered_map<ThreadId, Use> uses;
-  std::vector<ThreadId> starting;      // have their head start in this apply()
-  std::array<ThreadId, 64> started{};  // have had it
+  std::unordered_map<ThreadId, Use> uses;  // by requester
+  std::vector<ThreadId> starting;          // have their head start in this apply()
+  std::array<ThreadId, 64> started{};      // have had it
   std::size_t next_started = 0;
   std::array<Past, 64> past{};
   std::size_t next_past = 0;

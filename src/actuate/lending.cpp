@@ -54,7 +54,7 @@ void Actuator::Impl::engage(Entry& entry, Time now, Outcome::What as) {
     return;
   }
   SchedAttr set = merged(entry.base, lent, scheduler.default_slice_ns());
-  if (set.realtime() && above_ceiling(entry.boost.thread, now)) return suspend(entry);
+  if (set.realtime() && above_ceiling(entry.boost.requester, now)) return suspend(entry);
   if (set.realtime()) set.nice = entry.in_force() ? entry.set.nice : entry.base.nice;
   const bool was_in_force = entry.in_force() && !entry.starts;
   if (auto given = give(entry, set); !given.ok()) return refuse(entry, given.error());
@@ -96,7 +96,7 @@ Status Actuator::Impl::give(Entry& entry, const SchedAttr& set) {
 // With a record of its own, as any other change. False: it takes none, and nothing is changed.
 bool Actuator::Impl::start_ahead(Entry& entry) {
   const ThreadId thread = entry.boost.thread;
-  if (options.dry_run || !options.rules.realtime || above_ceiling(thread, entry.looked)) return false;
+  if (options.dry_run || !options.rules.realtime || above_ceiling(entry.boost.requester, entry.looked)) return false;
   if (rank(entry.base) >= rank(entry.boost.attr) || !takes_head_start(entry.base, entry.boost.attr) ||
       !options.newborn(thread))
     return false;
@@ -162,10 +162,10 @@ bool Actuator::Impl::confined(const Entry& entry) const {
   return true;
 }
 
-bool Actuator::Impl::above_ceiling(ThreadId thread, Time now) const {
+bool Actuator::Impl::above_ceiling(ThreadId requester, Time now) const {
   const Rules& rules = options.rules;
   if (rules.ceiling_share >= 1) return false;
-  const auto use = uses.find(thread);
+  const auto use = uses.find(requester);
   if (use == uses.end() || now - use->second.since >= rules.ceiling_window) return false;
   return static_cast<double>(use->second.cpu.count()) >=
          rules.ceiling_share * static_cast<double>(rules.ceiling_window.count());
@@ -186,7 +186,7 @@ void Actuator::Impl::renew(Entry& entry, const Boost& boost, Time now) {
   const bool due = other_attr || now - entry.looked >= audit_period;
   switch (entry.state) {
     case Entry::State::suspended:
-      if (boost.attr.realtime() && above_ceiling(boost.thread, now)) return;
+      if (boost.attr.realtime() && above_ceiling(boost.requester, now)) return;
       if (const auto own = scheduler.get(boost.thread.tid); own.ok()) entry.base = *own;
       return engage(entry, now, Outcome::What::changed);
     case Entry::State::refused:

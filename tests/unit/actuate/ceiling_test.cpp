@@ -82,6 +82,17 @@ TEST_F(CeilingTest, ANiceValueInsteadNeedNotWait) {
   EXPECT_EQ(attr(10), lent(nice_of(-10)));
 }
 
+// All that one waiter's providers use: where they take turns, the CPU is as busy.
+TEST_F(CeilingTest, ProvidersOfOneWaiterShareIt) {
+  scheduler_.add(11, nice_of(0));
+  apply({boost(10, fifo(10))});
+  actuator().charge(id(10), milliseconds(40), clock_.now());
+  apply({boost(11, fifo(10))});
+  EXPECT_EQ(attr(11), lent(fifo(10)));
+  EXPECT_EQ(actuator().charge(id(11), milliseconds(10), clock_.now()), std::nullopt);
+  EXPECT_EQ(attr(11), nice_of(0));
+}
+
 TEST_F(CeilingTest, ANewDonationInTheSameWindowIsNotAFreshStart) {
   apply({boost(10, fifo(10))});
   actuator().charge(id(10), milliseconds(60), clock_.now());
