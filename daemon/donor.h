@@ -100,6 +100,7 @@ class Donor {
     Time since{};
     std::uint64_t clock = 0;  // of timers_; 0: the observer counts
     std::optional<Duration> seen;
+    std::uint64_t round = 0;
   };
   struct Watch {
     Time last_needed{};
@@ -215,7 +216,8 @@ class Donor {
   std::unordered_map<std::uint64_t, Timer> timers_;
   std::unordered_map<ThreadId, std::uint64_t> quantum_timer_;  // by requester, while armed
   std::unordered_map<ThreadId, Charged> charged_;
-  std::optional<Time> next_charge_;
+  std::uint64_t charges_ = 0;        // rounds
+  std::optional<Time> next_charge_;  // when somebody could be at the ceiling
   std::uint64_t next_timer_ = timer_keys;
   std::optional<Time> next_due_;  // of timers_, or earlier
   bool ranks_changed_ = true;

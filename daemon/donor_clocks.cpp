@@ -15,9 +15,7 @@ constexpr std::size_t most_timers = 128;  // idle ones are dropped past this
 constexpr auto least_look = std::chrono::microseconds(50);
 constexpr auto most_look = std::chrono::milliseconds(4);
 constexpr auto longest_move = std::chrono::milliseconds(20);
-// How soon a boosted thread is looked at again that does not seem to use the CPU, and how long it may have none of the
-// clocks that perf gives.
-constexpr auto least_charge = std::chrono::milliseconds(4);
+// How long a boosted thread that can run may have none of the clocks that perf gives.
 constexpr auto most_uncharged = std::chrono::milliseconds(20);
 }  // namespace
 
@@ -293,17 +291,16 @@ void Donor::arm_quanta(Time now) {
 void Donor::charge_boosts(Time now) {
   next_charge_.reset();
   if (!settings_.ceiling) return;
-  const auto active = actuator_.active();
-  std::erase_if(charged_, [&](const auto& c) {
-    return std::ranges::none_of(active,
-                                [&](const auto& a) { return a.boost.thread == c.first && a.boost.attr.realtime(); });
-  });
-  for (const auto& a : active) {
+  ++charges_;
+  for (const auto& a : actuator_.active()) {
     if (!a.boost.attr.realtime()) continue;
     Charged& charged = charged_.try_emplace(a.boost.thread, Charged{.since = now}).first->second;
-    const Time due = now + charge(charged, a.boost, now).value_or(least_charge);
-    next_charge_ = std::min(due, next_charge_.value_or(Time::max()));
+    charged.round = charges_;
+    // Where it cannot be told, the next tick looks again.
+    if (const auto left = charge(charged, a.boost, now))
+      next_charge_ = std::min(now + *left, next_charge_.value_or(Time::max()));
   }
+  std::erase_if(charged_, [&](const auto& c) { return c.second.round != charges_; });
 }
 
 // Where several take turns at it, each for T, what each has used is known to the end of its turn.

@@ -2,7 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
-#include <filesystem>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -19,12 +19,6 @@ constexpr std::size_t most_lessons = 20'000;
 constexpr std::uint64_t period_us = 10'000'000;
 
 std::string file_in(const std::string& state_dir) { return state_dir + "/confidences"; }
-
-ResourceKind kind_of(const std::string& word) {
-  for (std::size_t i = 0; i < resource_kinds; ++i)
-    if (name(static_cast<ResourceKind>(i)) == word) return static_cast<ResourceKind>(i);
-  return ResourceKind::unknown;
-}
 
 }  // namespace
 
@@ -45,10 +39,10 @@ Result<std::vector<model::Learnt>> read_lessons(const std::string& state_dir, co
   const Status read = read_state(file_in(state_dir), version, boot_id, [&](const json& file) -> Status {
     for (const json& one : file.at("learnt")) {
       if (out.size() == most_lessons) return Error(EBADMSG, "too long");
-      const ResourceKind kind = kind_of(one.at("kind").get<std::string>());
-      if (kind == ResourceKind::unknown) continue;  // of a later version
+      const auto kind = kind_named(one.at("kind").get<std::string>());
+      if (!kind) continue;  // of a later version
       out.push_back({.provider = {one.at("tid").get<pid_t>(), one.at("start_time").get<std::uint64_t>()},
-                     .resource = {kind, one.at("ids").get<std::array<std::uint64_t, 4>>()},
+                     .resource = {*kind, one.at("ids").get<std::array<std::uint64_t, 4>>()},
                      .lead = one.at("lead").get<int>()});
     }
     return Done{};

@@ -3,17 +3,16 @@
 #include <fcntl.h>
 #include <spdlog/spdlog.h>
 #include <sys/epoll.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <thread>
 #include <unordered_map>
 #include <utility>
 
+#include "base/file_lock.h"
 #include "engine.h"
 #include "enrollable.h"
 #include "handover.h"
@@ -91,15 +90,10 @@ Result<Fd> lock_state(const std::string& state_dir, Duration within) {
   const std::string path = state_dir + "/lock";
   Fd lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!lock) return errno_error(path);
-  const auto deadline = std::chrono::steady_clock::now() + within;
-  while (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK && errno != EINTR) return errno_error(path);
-    if (std::chrono::steady_clock::now() > deadline)
-      return Error(EBUSY,
-                   "another swapd uses the state directory " + state_dir + "; stop it, or give another --state-dir");
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return lock;
+  const Status locked = lock_file(lock.get(), within);
+  if (locked) return lock;
+  if (locked.error().code() != EBUSY) return Error(locked.error().code(), path);
+  return Error(EBUSY, "another swapd uses the state directory " + state_dir + "; stop it, or give another --state-dir");
 }
 
 Status write_members(const std::string& state_dir, const std::string& boot_id, const std::vector<Membership>& members) {

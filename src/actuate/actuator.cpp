@@ -71,6 +71,7 @@ void Actuator::Impl::open_journal() {
 
 void Actuator::Impl::apply(std::span<const Boost> boosts, Time now) {
   ++round;
+  resume.reset();
   // Begins before ends: where a boost moves from one thread of a group to another, the group never falls in between.
   for (const Boost& boost : boosts) {
     const auto known = entries.find(boost.thread);
@@ -228,16 +229,7 @@ std::optional<Duration> Actuator::charge(ThreadId thread, Duration cpu, Time now
   return std::chrono::duration_cast<Duration>(window * rules.ceiling_share) - use.cpu;
 }
 
-std::optional<Time> Actuator::next_resume() const {
-  std::optional<Time> next;
-  for (const auto& [thread, entry] : impl_->entries) {
-    const auto use = impl_->uses.find(entry.boost.requester);
-    if (entry.state != Entry::State::suspended || use == impl_->uses.end()) continue;
-    const Time end = use->second.since + impl_->options.rules.ceiling_window;
-    next = next ? std::min(*next, end) : end;
-  }
-  return next;
-}
+std::optional<Time> Actuator::next_resume() const { return impl_->resume; }
 
 void Actuator::set_rules(const Rules& rules) {
   impl_->options.rules = rules;

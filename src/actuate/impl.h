@@ -27,6 +27,7 @@ struct Actuator::Impl {
 
   void apply(std::span<const Boost> boosts, Time now);
   void suspend(Entry& entry);
+  void rests(ThreadId requester);
   void finish(Entry& entry);          // gives back, without reporting an end of what never began
   void drop(Entry& entry);            // the thread has gone: nothing to give back
   void release_thread(Entry& entry);  // gives the thread its own and clears the record
@@ -62,6 +63,7 @@ struct Actuator::Impl {
   std::function<void(const Outcome&)> listener;
   std::unordered_map<ThreadId, Entry> entries;
   std::unordered_map<ThreadId, Use> uses;  // by requester
+  std::optional<Time> resume;              // of who rests, the first; as of the last apply()
   std::vector<ThreadId> starting;          // have their head start in this apply()
   std::array<ThreadId, 64> started{};      // have had it
   std::size_t next_started = 0;

@@ -175,7 +175,14 @@ void Actuator::Impl::suspend(Entry& entry) {
   release_thread(entry);
   entry.state = Entry::State::suspended;
   entry.reason = Ineffective::ceiling;
+  rests(entry.boost.requester);
   report(Outcome::What::ineffective, entry);
+}
+
+// Until its window ends.
+void Actuator::Impl::rests(ThreadId requester) {
+  const Time end = uses.at(requester).since + options.rules.ceiling_window;
+  resume = std::min(end, resume.value_or(end));
 }
 
 void Actuator::Impl::renew(Entry& entry, const Boost& boost, Time now) {
@@ -186,7 +193,7 @@ void Actuator::Impl::renew(Entry& entry, const Boost& boost, Time now) {
   const bool due = other_attr || now - entry.looked >= audit_period;
   switch (entry.state) {
     case Entry::State::suspended:
-      if (boost.attr.realtime() && above_ceiling(boost.requester, now)) return;
+      if (boost.attr.realtime() && above_ceiling(boost.requester, now)) return rests(boost.requester);
       if (const auto own = scheduler.get(boost.thread.tid); own.ok()) entry.base = *own;
       return engage(entry, now, Outcome::What::changed);
     case Entry::State::refused:

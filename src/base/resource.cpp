@@ -26,6 +26,12 @@ std::string end(std::uint64_t last) { return last == UINT64_MAX ? "eof" : std::t
 
 }  // namespace
 
+std::optional<ResourceKind> kind_named(std::string_view text) {
+  for (std::size_t i = 0; i < resource_kinds; ++i)
+    if (name(static_cast<ResourceKind>(i)) == text) return static_cast<ResourceKind>(i);
+  return std::nullopt;
+}
+
 std::string text(const Resource& r) {
   const std::string kind(name(r.kind));
   const auto id = [&](std::size_t i) { return ":" + std::to_string(r.ids.at(i)); };

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -45,6 +46,7 @@ struct Resource {
 
 // "socket", "pipe", "sysv-msg" … : hyphenated, as in the JSON contract and in policies.
 [[nodiscard]] std::string_view name(ResourceKind kind);
+[[nodiscard]] std::optional<ResourceKind> kind_named(std::string_view name);
 // "socket:123", "pipe:77:r", "flock:fe:00:123:exclusive" (dev as major:minor in hex, as /proc/locks has it).
 [[nodiscard]] std::string text(const Resource& resource);
 

@@ -1,14 +1,13 @@
 #include "bus/socket.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
-#include <thread>
 
+#include "base/file_lock.h"
 #include "base/unix_address.h"
 
 namespace swapd::bus {
@@ -27,17 +26,6 @@ Status create_directories(const std::string& path) {
       return errno_error("cannot create the directory " + part);
     if (end == std::string::npos) return Done{};
   }
-}
-
-// Another swapd that begins holds it for a moment; anybody who may open the directory could for ever.
-Status lock_for_a_while(int fd) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(2);
-  while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK && errno != EINTR) return errno_error("");
-    if (std::chrono::steady_clock::now() > deadline) return Error(EBUSY, "somebody else has it");
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return Done{};
 }
 
 // Nothing there: Done. A socket nobody listens on: removed, Done.
@@ -69,7 +57,8 @@ Result<ListeningSocket> ListeningSocket::open(const std::string& path) {
   if (Status made = create_directories(directory); !made) return std::move(made).error();
   const Fd lock(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!lock) return errno_error("cannot open the directory " + directory);
-  if (Status locked = lock_for_a_while(lock.get()); !locked)
+  // Another swapd that begins holds it for a moment.
+  if (Status locked = lock_file(lock.get(), std::chrono::seconds(2)); !locked)
     return std::move(locked).error().in("cannot lock the directory " + directory);
   if (Status room = make_room(path, *address); !room) return std::move(room).error();
 

@@ -19,18 +19,17 @@ model::Settings settings(Fields& f, Mistake& mistake) {
   model::Settings found;
   (void)f.list("kinds", [&](const Json& json) {
     Fields one(json, mistake);
-    const std::string kind = one.text("kind");
-    std::size_t i = 0;
-    while (i < resource_kinds && name(static_cast<ResourceKind>(i)) != kind) ++i;
-    if (i == resource_kinds) {
+    const auto kind = kind_named(one.text("kind"));
+    if (!kind) {
       one.values().wrong("kind", "a known kind");
       return 0;
     }
-    found.kinds.at(i) = {.base_confidence = one.number<std::uint16_t>("confidence"),
-                         .quantum = one.duration("quantum_ns"),
-                         .max_providers = one.number<std::uint16_t>("providers"),
-                         .feedback = one.word<model::Feedback>("feedback", feedback_words),
-                         .counts = one.flag("counts")};
+    found.kinds.at(static_cast<std::size_t>(*kind)) = {
+        .base_confidence = one.number<std::uint16_t>("confidence"),
+        .quantum = one.duration("quantum_ns"),
+        .max_providers = one.number<std::uint16_t>("providers"),
+        .feedback = one.word<model::Feedback>("feedback", feedback_words),
+        .counts = one.flag("counts")};
     return 0;
   });
   return found;

@@ -22,14 +22,12 @@ Resource Values::resource(const Json& json, std::string_view key) {
     wrong(key, "a resource");
     return {};
   }
-  const auto& kind = json[0].get_ref<const std::string&>();
-  std::size_t i = 0;
-  while (i < resource_kinds && name(static_cast<ResourceKind>(i)) != kind) ++i;
-  if (i == resource_kinds) {
+  const auto kind = kind_named(json[0].get_ref<const std::string&>());
+  if (!kind) {
     wrong(key, "a resource of a known kind");
     return {};
   }
-  found.kind = static_cast<ResourceKind>(i);
+  found.kind = *kind;
   for (std::size_t id = 1; id < json.size(); ++id) found.ids.at(id - 1) = number<std::uint64_t>(json[id], key);
   return found;
 }

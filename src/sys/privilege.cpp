@@ -7,9 +7,9 @@
 
 namespace swapd::sys {
 
-bool has_capability(unsigned number) {
+bool has_capability(unsigned number, pid_t tid) {
   if (number > CAP_LAST_CAP) return false;
-  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, tid};
   __user_cap_data_struct data[2] = {};
   if (::syscall(SYS_capget, &header, data) < 0) return false;
   return (data[number / 32].effective & (1U << (number % 32))) != 0;

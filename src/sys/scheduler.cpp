@@ -7,9 +7,10 @@
 #include <unistd.h>
 
 #include <cstdint>
-#include <fstream>
 #include <optional>
 #include <string>
+
+#include "sys/privilege.h"
 
 namespace swapd::sys {
 namespace {
@@ -173,19 +174,12 @@ Result<int> LinuxScheduler::nice(pid_t tid) const {
 }
 
 bool LinuxScheduler::may_take(pid_t tid, const SchedAttr& attr) const {
-  const std::string dir = "/proc/" + std::to_string(tid);
   struct stat theirs {};
   struct stat ours {};
-  const bool same_namespace = ::stat((dir + "/ns/user").c_str(), &theirs) == 0 &&
-                              ::stat("/proc/self/ns/user", &ours) == 0 && theirs.st_ino == ours.st_ino;
-  std::ifstream status(dir + "/status");
-  for (std::string word; same_namespace && status >> word;) {
-    if (word != "CapEff:") continue;
-    std::uint64_t effective = 0;
-    status >> std::hex >> effective;
-    if ((effective >> CAP_SYS_NICE & 1) != 0) return true;
-    break;
-  }
+  const std::string space = "/proc/" + std::to_string(tid) + "/ns/user";
+  const bool same_namespace =
+      ::stat(space.c_str(), &theirs) == 0 && ::stat("/proc/self/ns/user", &ours) == 0 && theirs.st_ino == ours.st_ino;
+  if (same_namespace && has_capability(CAP_SYS_NICE, tid)) return true;
   const bool realtime = attr.realtime();
   rlimit limit{};
   if (::prlimit(tid, realtime ? RLIMIT_RTPRIO : RLIMIT_NICE, nullptr, &limit) != 0) return false;

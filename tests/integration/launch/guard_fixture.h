@@ -9,12 +9,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <csignal>
 #include <fstream>
+#include <functional>
+#include <list>
 #include <memory>
-#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "guard.h"
@@ -27,6 +30,18 @@ inline const std::vector<sys::TrapRule> getppid_only{{.nr = SYS_getppid, .condit
 
 inline GuardOptions guard_options(Duration stale = default_stale, const std::string& state_dir = "") {
   return {.program = SWAPD_GUARD_BINARY, .stale = stale, .state_dir = state_dir};
+}
+
+// How many a guard holds.
+inline int listeners(const Guard& guard) {
+  int count = 0;
+  for (int fd = 0; fd < 128; ++fd) {
+    std::array<char, 64> target{};
+    const std::string link = "/proc/" + std::to_string(guard.pid()) + "/fd/" + std::to_string(fd);
+    if (::readlink(link.c_str(), target.data(), target.size() - 1) > 0)
+      count += std::string_view(target.data()) == "anon_inode:seccomp notify" ? 1 : 0;
+  }
+  return count;
 }
 
 struct Progress {
@@ -135,23 +150,47 @@ class GuardTest : public testing::Test {
     return test::eventually([&] { return progress_.calls.load() > now + 1000; });
   }
 
-  // One program that calls, and a swapd that receives its calls.
-  void begin(Duration stale = default_stale) {
-    program_.emplace(getppid_only, caller());
-    ASSERT_TRUE(program_->ready());
-    Fd ours = program_->take_listener();
-    swapd_ = start_swapd({ours.get()}, true, stale);
-    ASSERT_TRUE(test::eventually([&] { return progress_.held.load() != 0; }));
-    ASSERT_EQ(progress_.held.load(), 1);  // and from here on swapd and its guard alone hold the listener
+  // Programs that call, and a swapd that receives their calls; from here on it and its guard alone hold the listeners.
+  void begin(Duration stale = default_stale, int programs = 1, const std::function<int()>& body = {}) {
+    progress_.held.store(0);
+    progress_.calls.store(0);
+    progress_.stop.store(false);
+    programs_.clear();
+    std::vector<Fd> ours;
+    std::vector<int> listeners;
+    for (int i = 0; i < programs; ++i) {
+      test::Supervised& program = programs_.emplace_back(getppid_only, body ? body : caller());
+      ASSERT_TRUE(program.ready());
+      listeners.push_back(ours.emplace_back(program.take_listener()).get());
+    }
+    swapd_ = start_swapd(listeners, true, stale);
+    ASSERT_TRUE(test::eventually([&] { return progress_.held.load() == programs || progress_.held.load() < 0; }));
+    ASSERT_EQ(progress_.held.load(), programs);
   }
 
+  void go() {
+    for (test::Supervised& program : programs_) program.go();
+  }
+
+  // Each of them comes to its end, and every call was right.
   void end() {
     progress_.stop.store(true);
-    EXPECT_EQ(program_->wait(), 0);
+    for (test::Supervised& program : programs_) EXPECT_EQ(program.wait(), 0);
+  }
+
+  // Calls of a program and of three children.
+  std::function<int()> family() {
+    return [this] {
+      for (int i = 0; i < 3; ++i)
+        if (::fork() == 0) ::_exit(caller()());
+      int failed = caller()();
+      for (int status = 0; ::wait(&status) > 0;) failed |= status;
+      return failed;
+    };
   }
 
   Progress& progress_;
-  std::optional<test::Supervised> program_;
+  std::list<test::Supervised> programs_;
   pid_t swapd_ = -1;
 };
 

@@ -28,21 +28,9 @@ using test::eventually;
 using test::state_of;
 using test::Supervised;
 
-// How many a guard holds.
-int listeners(const Guard& guard) {
-  int count = 0;
-  for (int fd = 0; fd < 128; ++fd) {
-    std::array<char, 64> target{};
-    const std::string link = "/proc/" + std::to_string(guard.pid()) + "/fd/" + std::to_string(fd);
-    if (::readlink(link.c_str(), target.data(), target.size() - 1) > 0)
-      count += std::string_view(target.data()) == "anon_inode:seccomp notify" ? 1 : 0;
-  }
-  return count;
-}
-
 TEST_F(GuardTest, KeepsAProgramAliveWhenSwapdIsKilled) {
   ASSERT_NO_FATAL_FAILURE(begin());
-  program_->go();
+  go();
   ASSERT_TRUE(calls_go_on());
   kill_and_reap(swapd_);
   EXPECT_TRUE(calls_go_on());
@@ -52,30 +40,12 @@ TEST_F(GuardTest, KeepsAProgramAliveWhenSwapdIsKilled) {
 }
 
 TEST_F(GuardTest, SeveralProgramsAndTheirChildren) {
-  const auto family = [this] {
-    for (int i = 0; i < 3; ++i)
-      if (::fork() == 0) ::_exit(caller()());
-    int failed = caller()();
-    for (int status = 0; ::wait(&status) > 0;) failed |= status;
-    return failed;
-  };
-  Supervised first(getppid_only, family);
-  Supervised second(getppid_only, family);
-  ASSERT_TRUE(first.ready() && second.ready());
-  Fd one = first.take_listener();
-  Fd two = second.take_listener();
-  const pid_t swapd = start_swapd({one.get(), two.get()}, true);
-  ASSERT_TRUE(eventually([&] { return progress_.held.load() == 2; }));
-  one.reset();
-  two.reset();
-  first.go();
-  second.go();
+  ASSERT_NO_FATAL_FAILURE(begin(default_stale, 2, family()));
+  go();
   ASSERT_TRUE(calls_go_on());
-  kill_and_reap(swapd);
+  kill_and_reap(swapd_);
   EXPECT_TRUE(calls_go_on());
-  progress_.stop.store(true);
-  EXPECT_EQ(first.wait(), 0);
-  EXPECT_EQ(second.wait(), 0);
+  end();
 }
 
 TEST_F(GuardTest, LeavesTheAnsweringToALivingSwapd) {
@@ -100,7 +70,7 @@ TEST_F(GuardTest, IsNotWokenByNotifications) {
   ASSERT_NO_FATAL_FAILURE(begin(std::chrono::hours(1)));
   ASSERT_TRUE(eventually([&] { return state_of(progress_.guard.load()) == 'S'; }));
   const long before = guard_switches();
-  program_->go();
+  go();
   ASSERT_TRUE(calls_go_on());
   EXPECT_EQ(guard_switches(), before);
   end();
@@ -154,143 +124,6 @@ TEST_F(GuardTest, SaysThatItIsFull) {
   EXPECT_EQ(WEXITSTATUS(status), 0);
   program.go();
   EXPECT_EQ(program.wait(), 0);
-}
-
-// Swapd lives, and has lost its guard.
-TEST_F(GuardTest, AnotherTakesItsPlace) {
-  ASSERT_NO_FATAL_FAILURE(begin());
-  program_->go();
-  for (int round = 0; round < 5; ++round) {
-    const int before = progress_.guard.load();
-    ::kill(before, SIGKILL);
-    ASSERT_TRUE(calls_go_on());
-    ASSERT_TRUE(eventually([&] { return progress_.guard.load() != before; })) << round;
-  }
-  kill_and_reap(swapd_);
-  EXPECT_TRUE(calls_go_on());
-  end();
-  EXPECT_TRUE(guard_ended());
-}
-
-TEST_F(GuardTest, AnotherHoldsEveryListener) {
-  Supervised first(getppid_only, caller());
-  Supervised second(getppid_only, caller());
-  ASSERT_TRUE(first.ready() && second.ready());
-  Fd one = first.take_listener();
-  Fd two = second.take_listener();
-  const pid_t swapd = start_swapd({one.get(), two.get()}, true);
-  ASSERT_TRUE(eventually([&] { return progress_.held.load() == 2; }));
-  const int before = progress_.guard.load();
-  ::kill(before, SIGKILL);
-  ASSERT_TRUE(eventually([&] { return progress_.guard.load() != before; }));
-  one.reset();
-  two.reset();
-  kill_and_reap(swapd);
-  first.go();
-  second.go();
-  ASSERT_TRUE(calls_go_on());
-  progress_.stop.store(true);
-  EXPECT_EQ(first.wait(), 0);
-  EXPECT_EQ(second.wait(), 0);
-}
-
-// A launch need not wait until somebody has noticed.
-TEST_F(GuardTest, HoldStartsAnotherWhereTheGuardIsDead) {
-  Supervised program(getppid_only, [] { return 0; });
-  ASSERT_TRUE(program.ready());
-  auto guard = Guard::start(guard_options());
-  ASSERT_TRUE(guard);
-  ASSERT_TRUE(guard->hold(program.listener()));
-  const pid_t before = guard->pid();
-  ::kill(before, SIGKILL);
-  EXPECT_TRUE(guard->hold(program.listener()));
-  EXPECT_NE(guard->pid(), before);
-  EXPECT_EQ(state_of(before), '\0') << "reaped";
-  program.go();
-  EXPECT_EQ(program.wait(), 0);
-}
-
-// It holds what it held, and nobody else does: it is not ended for being slow.
-TEST_F(GuardTest, OneThatIsStoppedIsLeftAlone) {
-  Supervised program(getppid_only, [] { return 0; });
-  ASSERT_TRUE(program.ready());
-  auto guard = Guard::start(guard_options());
-  ASSERT_TRUE(guard);
-  const pid_t before = guard->pid();
-  ::kill(before, SIGSTOP);
-  ASSERT_TRUE(eventually([&] { return state_of(before) == 'T'; }));
-  const auto late = guard->hold(program.listener());
-  ASSERT_FALSE(late);
-  EXPECT_EQ(late.error().code(), ETIMEDOUT);
-  EXPECT_TRUE(guard->look_after());
-  EXPECT_EQ(guard->pid(), before);
-  ::kill(before, SIGCONT);
-  EXPECT_TRUE(guard->hold(program.listener()));
-  program.go();
-  EXPECT_EQ(program.wait(), 0);
-}
-
-// No place for another process's ends: it is tried again, and nobody is killed for it.
-TEST_F(GuardTest, WhereNoneCanBeStartedItIsTriedAgain) {
-  Supervised program(getppid_only, [] { return 0; });
-  ASSERT_TRUE(program.ready());
-  auto guard = Guard::start(guard_options());
-  ASSERT_TRUE(guard);
-  ASSERT_TRUE(guard->hold(program.listener()));
-  const pid_t before = guard->pid();
-  ::kill(before, SIGKILL);
-  rlimit limit{};
-  ::getrlimit(RLIMIT_NOFILE, &limit);
-  const int next = Fd(::dup(0)).get();
-  const rlimit full{static_cast<rlim_t>(next), limit.rlim_max};
-  ::setrlimit(RLIMIT_NOFILE, &full);
-  EXPECT_TRUE(eventually([&] { return !guard->look_after(); }));
-  EXPECT_FALSE(guard->look_after());
-  EXPECT_EQ(guard->pid(), before);
-  ::setrlimit(RLIMIT_NOFILE, &limit);
-  EXPECT_TRUE(guard->look_after());
-  EXPECT_NE(guard->pid(), before);
-  EXPECT_EQ(listeners(*guard), 1);
-  program.go();
-  EXPECT_EQ(program.wait(), 0);
-}
-
-// In a child, whose limit cannot be raised again.
-TEST_F(GuardTest, WhatTheNextOneCannotHoldItHoldsLater) {
-  Supervised first(getppid_only, [] { return 0; });
-  Supervised second(getppid_only, [] { return 0; });
-  ASSERT_TRUE(first.ready() && second.ready());
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    auto guard = Guard::start(guard_options());
-    // Ours have high numbers, so that a low limit, which the next guard inherits, is no hindrance to us.
-    std::vector<Fd> low;
-    for (int i = 0; i < 64; ++i) low.emplace_back(::dup(0));
-    for (int i = 0; i < 20; ++i)
-      for (const Supervised* program : {&first, &second})
-        if (!guard->hold(program->listener())) ::_exit(1);
-    low.clear();
-    const rlimit few{40, 40};
-    ::setrlimit(RLIMIT_NOFILE, &few);
-    ::kill(guard->pid(), SIGKILL);
-    int code = 0;
-    if (!eventually([&] {
-          const Status looked = guard->look_after();
-          if (!looked) code = looked.error().code();
-          return !looked;
-        }))
-      ::_exit(2);
-    if (code != EMFILE || listeners(*guard) == 40) ::_exit(3);
-    first.go();  // it ends, and there is room
-    ::_exit(eventually([&] { return guard->look_after() && listeners(*guard) == 20; }) ? 0 : 4);
-  }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  EXPECT_EQ(WEXITSTATUS(status), 0);
-  EXPECT_EQ(first.wait(), 0);
-  second.go();
-  EXPECT_EQ(second.wait(), 0);
 }
 
 TEST_F(GuardTest, NoProgramIsAnErrorThatNamesIt) {

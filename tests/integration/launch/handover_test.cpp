@@ -81,26 +81,12 @@ TEST_F(GuardTest, TheFirstCallIsFoundByTheNext) {
 // In the midst of calls: each time with another one in hand, or none.
 TEST_F(GuardTest, WhereverTheKillComes) {
   for (int round = 0; round < 20; ++round) {
-    progress_.held.store(0);
-    progress_.stop.store(false);
-    Supervised program(getppid_only, [this] {
-      for (int i = 0; i < 3; ++i)
-        if (::fork() == 0) ::_exit(caller()());
-      int failed = caller()();
-      for (int status = 0; ::wait(&status) > 0;) failed |= status;
-      return failed;
-    });
-    ASSERT_TRUE(program.ready());
-    Fd ours = program.take_listener();
-    const pid_t swapd = start_swapd({ours.get()}, true);
-    ASSERT_TRUE(eventually([&] { return progress_.held.load() == 1; }));
-    ours.reset();
-    program.go();
+    ASSERT_NO_FATAL_FAILURE(begin(default_stale, 1, family()));
+    go();
     ASSERT_TRUE(calls_go_on());
-    kill_and_reap(swapd);
+    kill_and_reap(swapd_);
     ASSERT_TRUE(calls_go_on()) << round;
-    progress_.stop.store(true);
-    ASSERT_EQ(program.wait(), 0) << round;  // each of the four: none is left in a call
+    ASSERT_NO_FATAL_FAILURE(end()) << round;  // each of the four: none is left in a call
     ASSERT_TRUE(guard_ended());
   }
 }
@@ -166,7 +152,7 @@ TEST_F(GuardTest, EachNextSwapdTakesOver) {
 
 TEST_F(GuardTest, StandsInForASwapdThatIsStopped) {
   ASSERT_NO_FATAL_FAILURE(begin(std::chrono::milliseconds(40)));
-  program_->go();
+  go();
   for (int round = 0; round < 3; ++round) {
     ASSERT_TRUE(calls_go_on());
     ::kill(swapd_, SIGSTOP);

@@ -97,6 +97,16 @@ class Role {
   pid_t pid_ = -1;
 };
 
+// A child that waits for a word and ends, and its parent that waits for that.
+inline void await_child(const Role& role) {
+  const pid_t child = bare_fork();
+  if (child == 0) {
+    role.word();
+    ::_exit(0);
+  }
+  ::waitpid(child, nullptr, 0);
+}
+
 class BpfTest : public testing::Test {
  protected:
   using What = sys::BpfRecord::What;

@@ -259,14 +259,7 @@ TEST_F(BpfSilence, AWaitForAnotherChildIsTold) {
 
 // Nobody wants to know what it waits for.
 TEST_F(BpfSilence, OfAParentThatIsNotWatchedNothingIsTold) {
-  Role parent([&](Role& role) {
-    const pid_t child = test::bare_fork();
-    if (child == 0) {
-      role.word();
-      ::_exit(0);
-    }
-    ::waitpid(child, nullptr, 0);
-  });
+  Role parent(test::await_child);
   watch(parent);
   ASSERT_TRUE(tracer_->watch(parent.pid(), false, false));
   parent.go();

@@ -134,14 +134,7 @@ TEST_F(BpfWaker, OfALoopbackConnection) {
 }
 
 TEST_F(BpfWaker, OfAParentIsItsChild) {
-  Role parent([](Role& role) {
-    const pid_t child = test::bare_fork();
-    if (child == 0) {
-      role.word();
-      ::_exit(0);
-    }
-    ::waitpid(child, nullptr, 0);
-  });
+  Role parent(test::await_child);
   watch(parent);
   parent.go();
   ASSERT_TRUE(find([&](const BpfRecord& r) { return r.what == What::fork && r.parent == parent.pid(); }));
