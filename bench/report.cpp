@@ -106,8 +106,8 @@ std::vector<nlohmann::json> lines(const std::vector<Row>& rows, const Options& o
     }
     const auto ratio = [&](const char* mean_name, const char* p50_name, const Row* to) {
       if (to == nullptr || to == &row || to->median.mean == 0 || to->median.p50 == 0) return;
-      line[mean_name] = rounded(row.median.mean / to->median.mean);
-      line[p50_name] = rounded(row.median.p50 / to->median.p50);
+      line[mean_name] = rounded(ratio_of(row.repeats, to->repeats, &Summary::mean));
+      line[p50_name] = rounded(ratio_of(row.repeats, to->repeats, &Summary::p50));
     };
     ratio("to_idle", "p50_to_idle", find(rows, row, "vanilla", 0));
     ratio("to_vanilla", "p50_to_vanilla", find(rows, row, "vanilla", row.setup.hogs));

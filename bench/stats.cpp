@@ -38,4 +38,11 @@ Summary median_of(const std::vector<Summary>& repeats) {
   return {field(&Summary::mean), field(&Summary::p50), field(&Summary::p99), field(&Summary::max)};
 }
 
+double ratio_of(const std::vector<Summary>& repeats, const std::vector<Summary>& beside, double Summary::*field) {
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < std::min(repeats.size(), beside.size()); ++i)
+    if (beside[i].*field != 0) ratios.push_back(repeats[i].*field / (beside[i].*field));
+  return median(std::move(ratios));
+}
+
 }  // namespace swapd::bench

@@ -16,5 +16,8 @@ struct Summary {
 [[nodiscard]] Summary summarize(const std::vector<double>& samples);
 // Field by field the median over the repeats.
 [[nodiscard]] Summary median_of(const std::vector<Summary>& repeats);
+// Of the ratios of each repeat to the one beside it, the median: a machine that slows down meets both of a pair alike.
+[[nodiscard]] double ratio_of(const std::vector<Summary>& repeats, const std::vector<Summary>& beside,
+                              double Summary::*field);
 
 }  // namespace swapd::bench

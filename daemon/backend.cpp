@@ -70,11 +70,12 @@ observe::History history_of(const policy::Policy& policy) {
 
 }  // namespace
 
-DaemonBackend::DaemonBackend(Engine& engine, Launches& launches, const sys::Procfs& procfs,
+DaemonBackend::DaemonBackend(Engine& engine, Launches& launches, Attachments& attachments, const sys::Procfs& procfs,
                              const sys::Scheduler& scheduler, observe::Resolver& resolver, const policy::Policy& policy,
                              About about)
     : engine_(engine),
       launches_(launches),
+      attachments_(attachments),
       procfs_(procfs),
       scheduler_(scheduler),
       resolver_(resolver),
@@ -170,8 +171,7 @@ Result<bus::LaunchAnswer> DaemonBackend::launch(bus::LaunchRequest request) {
   Status again = Done{};
   engine_.call([&](Engine& e) { again = e.manage_again(request.pid, request.class_name); });
   if (again) return bus::LaunchAnswer{.install = false, .program = {}};
-  const auto rules = observe::observe_rules(history_of(policy_), policy_.observe.trap_kill);
-  auto program = sys::build_filter(rules);
+  auto program = filter();
   if (!program) return std::move(program).error();
   if (Status begun = launches_.begin(std::move(request)); !begun) return std::move(begun).error();
   return bus::LaunchAnswer{.install = true, .program = std::move(program).value()};
@@ -183,23 +183,43 @@ Result<std::string> DaemonBackend::class_of(const std::string& wanted) const {
   return Error(ENOENT, "no class '" + wanted + "': the policy has no [class." + wanted + "]");
 }
 
-Status DaemonBackend::enroll(const bus::EnrollRequest& request) {
+Result<std::vector<sock_filter>> DaemonBackend::filter() const {
+  return sys::build_filter(observe::observe_rules(history_of(policy_), policy_.observe.trap_kill));
+}
+
+void DaemonBackend::enroll(const bus::EnrollRequest& request, std::function<void(const Status&)> done) {
+  Status begun = begin_enrolling(request, done);
+  if (!begun || !engine_.needs_listeners()) done(begun);
+}
+
+// Where a filter must be installed, that has only begun.
+Status DaemonBackend::begin_enrolling(const bus::EnrollRequest& request,
+                                      const std::function<void(const Status&)>& done) {
   auto class_name = class_of(request.class_name);
   if (!class_name) return std::move(class_name).error();
   const auto tgid = procfs_.tgid(request.pid);
   if (!tgid) return Error(ENOENT, "no process " + std::to_string(request.pid));
-  if (Status may = may_touch(*tgid, request.uid); !may) return may;
-  if (engine_.needs_listeners())
-    return Error(EINVAL, "this swapd observes with seccomp (" + about_.observer_reason +
-                             ") and cannot attach to a running process; start it with `swapctl run`");
-  if (Status may = may_enroll(procfs_, *tgid); !may) return may;
+  const auto may = [this, uid = request.uid](pid_t pid) {
+    Status touch = may_touch(pid, uid);
+    return touch ? may_enroll(procfs_, pid) : touch;
+  };
+  if (Status allowed = may(*tgid); !allowed) return allowed;
+  if (engine_.needs_listeners()) {
+    auto program = filter();
+    if (!program) return std::move(program).error();
+    return attachments_.begin({.pid = *tgid,
+                               .tree = request.tree,
+                               .allow_no_new_privs = request.allow_no_new_privs,
+                               .class_name = std::move(class_name).value(),
+                               .filter = std::move(program).value(),
+                               .may = may},
+                              done);
+  }
   // What a thread makes before it is taken in itself is found by looking again.
   for (int round = 0; round < most_rounds; ++round) {
     RosterAnswer found = list_threads(procfs_, scheduler_, {.members = {*tgid}, .descendants = request.tree});
     if (found.threads.empty() && round == 0) return Error(ENOENT, "process " + std::to_string(*tgid) + " has ended");
-    std::erase_if(found.threads, [&](const RosterAnswer::Entry& e) {
-      return !may_enroll(procfs_, e.tgid).ok() || !may_touch(e.tgid, request.uid).ok();
-    });
+    std::erase_if(found.threads, [&](const RosterAnswer::Entry& e) { return !may(e.tgid).ok(); });
     Result<std::size_t> taken = Error(ESHUTDOWN, "swapd is stopping");
     engine_.call([&](Engine& e) { taken = e.take_in(found.threads, *class_name); });
     if (!taken) return std::move(taken).error();

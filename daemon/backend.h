@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "attachments.h"
 #include "bus/backend.h"
 #include "engine.h"
 #include "launches.h"
@@ -24,15 +25,16 @@ class DaemonBackend final : public bus::Backend {
     std::vector<std::string> warnings, rivals;
     std::function<std::uint64_t()> log_drops;
   };
-  DaemonBackend(Engine& engine, Launches& launches, const sys::Procfs& procfs, const sys::Scheduler& scheduler,
-                observe::Resolver& resolver, const policy::Policy& policy, About about);
+  DaemonBackend(Engine& engine, Launches& launches, Attachments& attachments, const sys::Procfs& procfs,
+                const sys::Scheduler& scheduler, observe::Resolver& resolver, const policy::Policy& policy,
+                About about);
 
   [[nodiscard]] bus::StatusView status() override;
   [[nodiscard]] std::vector<bus::ThreadView> threads() override;
   [[nodiscard]] Result<std::vector<bus::ThreadView>> why(pid_t pid) override;
   [[nodiscard]] bus::GraphView graph() override;
   [[nodiscard]] Result<bus::LaunchAnswer> launch(bus::LaunchRequest request) override;
-  [[nodiscard]] Status enroll(const bus::EnrollRequest& request) override;
+  void enroll(const bus::EnrollRequest& request, std::function<void(const Status&)> done) override;
   [[nodiscard]] Status release(pid_t pid, std::uint32_t uid) override;
   [[nodiscard]] Status set(pid_t pid, const SchedAttr& base, std::uint32_t uid) override;
   void follow_events(std::function<void(const bus::EventView&)> sink) override;
@@ -47,9 +49,13 @@ class DaemonBackend final : public bus::Backend {
   [[nodiscard]] Snapshot snapshot();
   [[nodiscard]] Result<std::string> class_of(const std::string& wanted) const;
   [[nodiscard]] Status may_touch(pid_t pid, std::uint32_t uid) const;
+  [[nodiscard]] Result<std::vector<sock_filter>> filter() const;
+  [[nodiscard]] Status begin_enrolling(const bus::EnrollRequest& request,
+                                       const std::function<void(const Status&)>& done);
 
   Engine& engine_;
   Launches& launches_;
+  Attachments& attachments_;
   const sys::Procfs& procfs_;
   const sys::Scheduler& scheduler_;
   observe::Resolver& resolver_;

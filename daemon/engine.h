@@ -121,6 +121,8 @@ class Engine {
   // The error is the observer's: a member it is, but one whose waits are not seen.
   Status enrol(ThreadId id, pid_t tgid, const SchedAttr& base, std::uint32_t uid, Time now);
   void child(const sys::ProcEvent& fork, Time now);
+  [[nodiscard]] const MemberProcess* family_of(pid_t tgid) const;
+  void remember_family(pid_t tgid, const MemberProcess& parent, pid_t parent_tgid);
   void exited(pid_t tid, Time now);
   void execed(const sys::ProcEvent& exec, Time now);
   std::optional<observe::Member> identify(pid_t tid);
@@ -158,6 +160,7 @@ class Engine {
   };
   std::unordered_map<const observe::Receiver*, Follow> following_;
   std::unordered_map<pid_t, const observe::Receiver*> listener_of_;  // by tgid
+  std::unordered_map<pid_t, MemberProcess> ended_unseen_;            // by tgid: only whose children they were
   std::unordered_map<const observe::Receiver*, pid_t> launch_of_;
   std::unordered_map<pid_t, std::uint64_t> released_;  // start times; with bpf nothing else is left of them
 

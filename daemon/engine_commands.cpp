@@ -16,6 +16,8 @@ constexpr std::size_t most_released = 4096;
 
 void Engine::add_listener(std::shared_ptr<observe::Receiver> receiver, pid_t pid, const std::string& class_name,
                           Time now) {
+  // What it has made so far has no filter, and is not in.
+  take_proc_events(now);
   const auto leader = procfs_.thread_id(pid);
   const auto uid = procfs_.uid(pid);
   listener_of_[pid] = receiver.get();

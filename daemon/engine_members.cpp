@@ -9,6 +9,10 @@
 
 namespace swapd::daemon {
 
+namespace {
+constexpr std::size_t most_unseen = 1024;
+}  // namespace
+
 Status Engine::enrol(ThreadId id, pid_t tgid, const SchedAttr& base, std::uint32_t uid, Time now) {
   const MemberThread* known = members_.thread(id.tid);
   if (known != nullptr && known->id != id) exited(id.tid, now);  // a recycled tid
@@ -45,14 +49,17 @@ void Engine::child(const sys::ProcEvent& fork, Time now) {
   const bool new_process = tid == tgid;
   // Of a new thread the connector names the parent of its process; what counts is the process.
   const pid_t parent_tgid = new_process ? fork.parent_tgid : tgid;
-  const MemberProcess* parent = members_.process(parent_tgid);
+  const MemberProcess* parent = family_of(parent_tgid);
   if (parent == nullptr || parent->kernel) {  // released meanwhile, or a stranger's
     observer_->release({tid, fork.start_time});
     return;
   }
   // One that has ended already may have children that are found through it; where its start was told, its end will be.
   const auto id = fork.start_time != 0 ? ThreadId{tid, fork.start_time} : procfs_.thread_id(tid).value_or(ThreadId{});
-  if (!id.valid()) return;
+  if (!id.valid()) {
+    if (new_process) remember_family(tgid, *parent, parent_tgid);
+    return;
+  }
   const MemberThread* maker = members_.thread(fork.parent_tid);
   const auto attr = scheduler_.get(tid);
   if (!attr && (fork.start_time == 0 || maker == nullptr)) return;
@@ -60,7 +67,7 @@ void Engine::child(const sys::ProcEvent& fork, Time now) {
   if (const MemberProcess* stale = members_.process(tgid);
       new_process && stale != nullptr && stale->start_time != id.start_time) {
     for (const pid_t thread : std::vector(stale->threads)) exited(thread, now);  // of their end nothing was heard
-    parent = members_.process(parent_tgid);
+    parent = family_of(parent_tgid);
     if (parent == nullptr) return;
   }
   if (new_process && members_.process(tgid) == nullptr) {
@@ -70,7 +77,7 @@ void Engine::child(const sys::ProcEvent& fork, Time now) {
     MemberProcess& made = members_.add_process(tgid, id.start_time, parent->uid, class_name);
     made.managed = managed;
     made.launch = launch;
-    parent = members_.process(parent_tgid);  // the table may have moved
+    parent = family_of(parent_tgid);  // the table may have moved
     if (const auto listener = listener_of_.find(parent_tgid); listener != listener_of_.end())
       listener_of_[tgid] = listener->second;
   }
@@ -84,7 +91,7 @@ void Engine::child(const sys::ProcEvent& fork, Time now) {
     actuator_.adopt_child(id, members_.thread(parent->threads[i])->id);
   if (const auto again = scheduler_.get(tid)) base = *again;
   (void)enrol(id, tgid, base, members_.process(tgid)->uid, now);
-  if (new_process && parent->managed) {
+  if (new_process && parent->managed && parent->start_time != 0) {
     // Whoever waits for it, or for any child of that parent, waits for this thread: no scan need find it.
     const auto u64 = [](pid_t pid) { return static_cast<std::uint64_t>(pid); };
     const Resource itself{ResourceKind::child_exit, {u64(tgid), id.start_time}};
@@ -97,9 +104,35 @@ void Engine::child(const sys::ProcEvent& fork, Time now) {
   }
 }
 
+// Also of one that had ended before anybody looked, and may have started others: where their events are told without
+// start times, all that is known of it is whose child it was.
+const MemberProcess* Engine::family_of(pid_t tgid) const {
+  if (const MemberProcess* process = members_.process(tgid)) return process;
+  const auto unseen = ended_unseen_.find(tgid);
+  return unseen == ended_unseen_.end() ? nullptr : &unseen->second;
+}
+
+void Engine::remember_family(pid_t tgid, const MemberProcess& parent, pid_t parent_tgid) {
+  if (ended_unseen_.size() >= most_unseen) {  // their ends were lost
+    for (const auto& [pid, unseen] : ended_unseen_) listener_of_.erase(pid);
+    ended_unseen_.clear();
+  }
+  MemberProcess family;
+  family.class_name = parent.class_name;
+  family.uid = parent.uid;
+  family.managed = parent.managed;
+  family.launch = parent.launch;
+  ended_unseen_.insert_or_assign(tgid, std::move(family));
+  if (const auto listener = listener_of_.find(parent_tgid); listener != listener_of_.end())
+    listener_of_[tgid] = listener->second;
+}
+
 void Engine::exited(pid_t tid, Time now) {
   const MemberThread* member = members_.thread(tid);
-  if (member == nullptr) return;
+  if (member == nullptr) {
+    if (ended_unseen_.erase(tid) != 0) listener_of_.erase(tid);
+    return;
+  }
   const ThreadId id = member->id;
   std::optional<MemberProcess> ends;
   if (const MemberProcess* process = members_.process(member->tgid); process->threads.size() == 1) ends = *process;
@@ -246,8 +279,11 @@ void Engine::take_roster(const RosterAnswer& answer, Time now) {
   for (const pid_t pid : answer.question.members) {
     const MemberProcess* process = members_.process(pid);
     if (process == nullptr) continue;
-    for (const pid_t tid : process->threads)
-      if (!alive.contains(tid) && !procfs_.thread_id(tid).ok()) gone.push_back(tid);
+    for (const pid_t tid : process->threads) {
+      if (alive.contains(tid)) continue;
+      const auto stat = procfs_.stat(tid);
+      if (!stat || !stat->alive()) gone.push_back(tid);  // nobody need have waited for it
+    }
   }
   for (const pid_t tid : gone) exited(tid, now);
 }

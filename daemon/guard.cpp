@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -10,7 +9,6 @@
 
 #include <chrono>
 #include <csignal>
-#include <filesystem>
 #include <new>
 #include <utility>
 
@@ -35,13 +33,6 @@ Status await_answer(int socket, std::uint32_t sequence) {
   }
 }
 
-// Above those where the guard expects them: posix_spawn(3) would overwrite one with the other.
-Result<Fd> out_of_the_way(int fd) {
-  Fd high(::fcntl(fd, F_DUPFD_CLOEXEC, guard_fd::free));
-  if (!high) return errno_error("starting the guard");
-  return high;
-}
-
 bool is_gone(int code) { return code == EPIPE || code == ECONNRESET; }
 
 // It has closed its socket, so it is about to end, or has. False: it takes longer.
@@ -52,13 +43,7 @@ bool ends_soon(int pidfd) {
 
 }  // namespace
 
-std::string find_guard() {
-  std::error_code error;
-  const auto here = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
-  const auto beside = here / "swapd-guard";
-  if (::access(beside.c_str(), X_OK) == 0) return beside;
-  return (here / "../libexec/swapd/swapd-guard").lexically_normal();
-}
+std::string find_guard() { return find_own_program("swapd-guard"); }
 
 Guard::Guard(Program program, Process process, Slots slots)
     : program_(std::move(program)),
@@ -77,9 +62,7 @@ Result<Guard> Guard::start(GuardOptions options) {
   void* mapped = ::mmap(nullptr, memory_size, PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0);
   if (mapped == MAP_FAILED) return errno_error("starting the guard");
   Slots slots(new (mapped) observe::ListenerSlot[most_listeners]{});
-  const Fd opened(::open(options.program.c_str(), O_PATH | O_CLOEXEC));
-  if (!opened) return errno_error("starting the guard " + options.program);
-  auto file = out_of_the_way(opened.get());  // the child opens it by this number
+  auto file = OwnProgram::open(options.program);
   if (!file) return std::move(file).error();
   Program program{.options = std::move(options), .file = std::move(file).value(), .memory = std::move(memory)};
   auto process = spawn(program);
@@ -95,25 +78,11 @@ Result<Guard::Process> Guard::spawn(const Program& program) {
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) return errno_error("starting the guard");
   Process process{.pid = -1, .pidfd = {}, .socket = Fd(pair[0])};
   const Fd theirs(pair[1]);
-  posix_spawn_file_actions_t actions;
-  ::posix_spawn_file_actions_init(&actions);
-  const std::unique_ptr<posix_spawn_file_actions_t, int (*)(posix_spawn_file_actions_t*)> end(
-      &actions, ::posix_spawn_file_actions_destroy);
-  std::vector<Fd> high;
-  for (const auto& [from, to] : {std::pair(theirs.get(), guard_fd::socket), std::pair(self->get(), guard_fd::swapd),
-                                 std::pair(program.memory.get(), guard_fd::memory)}) {
-    auto moved = out_of_the_way(from);
-    if (!moved) return std::move(moved).error();
-    ::posix_spawn_file_actions_adddup2(&actions, moved->get(), to);
-    high.push_back(std::move(moved).value());
-  }
-  std::string name = "swapd-guard";
-  std::string stale = std::to_string(program.options.stale.count());
-  std::string state_dir = program.options.state_dir;
-  char* arguments[] = {name.data(), stale.data(), state_dir.data(), nullptr};
-  const std::string file = "/proc/self/fd/" + std::to_string(program.file.get());
-  const int failed = ::posix_spawn(&process.pid, file.c_str(), &actions, nullptr, arguments, environ);
-  if (failed != 0) return Error(failed, "starting the guard " + program.options.program);
+  auto started = program.file.start(
+      {"swapd-guard", std::to_string(program.options.stale.count()), program.options.state_dir},
+      {{theirs.get(), guard_fd::socket}, {self->get(), guard_fd::swapd}, {program.memory.get(), guard_fd::memory}});
+  if (!started) return std::move(started).error();
+  process.pid = *started;
   auto pidfd = sys::open_pidfd(process.pid);
   if (!pidfd) {  // it ends at once: its socket is closed
     process.socket.reset();

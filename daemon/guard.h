@@ -35,6 +35,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "observe/receiver.h"
+#include "own_program.h"
 
 namespace swapd::daemon {
 
@@ -103,7 +104,7 @@ class Guard {
   };
   struct Program {
     GuardOptions options;
-    Fd file;    // the program as it was when swapd began: another version may take its name
+    OwnProgram file;
     Fd memory;  // of the slots
   };
 

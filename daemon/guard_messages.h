@@ -24,6 +24,18 @@ struct GuardReceived {
   bool truncated = false;  // a descriptor did, and found no place in our table
 };
 
+// Messages of any kind, with a descriptor or without (-1).
+[[nodiscard]] Status send_with_fd(int socket, const void* data, std::size_t size, int fd);
+struct ReceivedWithFd {
+  std::size_t size = 0;
+  Fd fd;
+  bool truncated = false;
+};
+// Does not block. EAGAIN: nothing is there. EPIPE: the other side has closed.
+[[nodiscard]] Result<ReceivedWithFd> receive_with_fd(int socket, void* data, std::size_t size);
+// ETIMEDOUT.
+[[nodiscard]] Status await_readable(int socket, Duration within);
+
 [[nodiscard]] Status send_message(int socket, const GuardMessage& message, int fd = -1);
 // Does not block. EAGAIN: nothing is there. EPIPE: the other side has closed. EPROTO: of another version, or no
 // message.

@@ -35,6 +35,10 @@ class Launches {
   [[nodiscard]] Status begin(bus::LaunchRequest request);
   // An earlier swapd's listener: held, received and answered from now on.
   [[nodiscard]] Status adopt(LeftListener left);
+  // A listener of a process that stands still: held and received from now on. joins: runs on the engine thread once the
+  // receiver does. Any thread.
+  [[nodiscard]] Status receive(LeftListener from,
+                               const std::function<void(Engine&, std::shared_ptr<observe::Receiver>)>& joins);
   // Ends receivers whose listener has hung up and joins finished threads; call when wake_fd() is readable.
   void reap();
   [[nodiscard]] int wake_fd() const { return wake_.get(); }
@@ -55,9 +59,6 @@ class Launches {
 
   void run(Launch& launch, const std::stop_token& stop);
   [[nodiscard]] Status attach(Launch& launch, Fd listener);
-  // joins: runs on the engine thread once the receiver does.
-  [[nodiscard]] Status receive(LeftListener from,
-                               const std::function<void(Engine&, std::shared_ptr<observe::Receiver>)>& joins);
 
   Engine& engine_;
   Guard& guard_;

@@ -14,6 +14,7 @@
 #include <iostream>
 
 #include "actuate/recovery.h"
+#include "attachments.h"
 #include "backend.h"
 #include "bus/server.h"
 #include "config.h"
@@ -134,6 +135,10 @@ int run(const Options& options, const policy::Policy& policy, Guard& guard, Fd r
     return 1;
   }
   Launches launches(engine, guard, clock, [](const std::string& line) { spdlog::warn("{}", line); });
+  Attachments attachments(engine, launches, procfs, scheduler, clock,
+                          {.program = find_own_program("swapd-attach"),
+                           .stale = policy.observe.guard_stale,
+                           .state_dir = options.state_dir});
   for (const std::string& line : warnings) spdlog::warn("{}", line);
   const std::string boot_id = actuate::read_boot_id();
   Resumed resumed;  // a dry run changes nothing, and so gives nothing back: it begins with nobody
@@ -144,7 +149,7 @@ int run(const Options& options, const policy::Policy& policy, Guard& guard, Fd r
     members_file.emplace(loop.event, engine, procfs, options.state_dir, boot_id, std::move(resumed.lost));
   std::optional<LessonsFile> lessons_file;
   if (!options.dry_run) lessons_file.emplace(loop.event, engine, options.state_dir, boot_id);
-  DaemonBackend backend(engine, launches, procfs, scheduler, resolver, policy,
+  DaemonBackend backend(engine, launches, attachments, procfs, scheduler, resolver, policy,
                         {.version = SWAPD_VERSION,
                          .observer = observer,
                          .observer_reason = chosen.reason,
@@ -166,6 +171,13 @@ int run(const Options& options, const policy::Policy& policy, Guard& guard, Fd r
         return 0;
       },
       &launches);
+  sd_event_add_io(
+      loop.event, nullptr, attachments.wake_fd(), EPOLLIN,
+      [](sd_event_source*, int, std::uint32_t, void* data) {
+        static_cast<Attachments*>(data)->reap();
+        return 0;
+      },
+      &attachments);
   sd_event_add_io(
       loop.event, nullptr, engine.notes_fd(), EPOLLIN,
       [](sd_event_source*, int, std::uint32_t, void* data) {
@@ -201,6 +213,7 @@ int run(const Options& options, const policy::Policy& policy, Guard& guard, Fd r
 
   sd_event_loop(loop.event);
   sd_notify(0, "STOPPING=1");
+  attachments.stop();
   if (members_file) members_file->write();
   if (lessons_file) lessons_file->write();
   engine.stop();  // every thread has its own attributes again before anything else ends

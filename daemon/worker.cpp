@@ -115,9 +115,10 @@ RosterAnswer list_threads(const sys::Procfs& procfs, const sys::Scheduler& sched
     const auto leader = procfs.thread_id(pid);
     if (!tids || !uid || !leader) continue;
     for (const pid_t tid : *tids) {
-      const auto id = procfs.thread_id(tid);
+      const auto stat = procfs.stat(tid);
       const auto attr = scheduler.get(tid);
-      if (id && attr) answer.threads.push_back({*id, pid, parent, *uid, *attr, leader->start_time});
+      if (stat && stat->alive() && attr)
+        answer.threads.push_back({{tid, stat->start_time}, pid, parent, *uid, *attr, leader->start_time});
     }
     if (!question.descendants) continue;
     if (const auto children = procfs.children(pid))

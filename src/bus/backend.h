@@ -105,6 +105,7 @@ struct EnrollRequest {
   std::uint32_t uid = 0;  // of who asks
   bool tree = false;
   std::string class_name;
+  bool allow_no_new_privs = false;  // where a filter must be installed, and the process lacks the privilege
 };
 
 class Backend {
@@ -120,7 +121,8 @@ class Backend {
   [[nodiscard]] virtual Result<std::vector<ThreadView>> why(pid_t pid) = 0;
   [[nodiscard]] virtual GraphView graph() = 0;
   [[nodiscard]] virtual Result<LaunchAnswer> launch(LaunchRequest request) = 0;
-  [[nodiscard]] virtual Status enroll(const EnrollRequest& request) = 0;
+  // done: at once or later, from the event loop; at most once.
+  virtual void enroll(const EnrollRequest& request, std::function<void(const Status&)> done) = 0;
   [[nodiscard]] virtual Status release(pid_t pid, std::uint32_t uid) = 0;
   // tid or pid; of a process: all its threads.
   [[nodiscard]] virtual Status set(pid_t pid, const SchedAttr& base, std::uint32_t uid) = 0;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "bus/json.h"
@@ -30,6 +31,20 @@ struct Methods {
 
   static int done(sd_bus_message* call, const Status& status, sd_bus_error* error) {
     return status ? sd_bus_reply_method_return(call, nullptr) : fail(error, status.error());
+  }
+
+  // Answers once it is called; the client may be gone by then.
+  static std::function<void(const Status&)> later(sd_bus_message* call) {
+    const std::shared_ptr<sd_bus_message> kept(sd_bus_message_ref(call), sd_bus_message_unref);
+    return [kept](const Status& status) {
+      sd_bus_error error = SD_BUS_ERROR_NULL;
+      if (!status) fail(&error, status.error());
+      if (status)
+        (void)sd_bus_reply_method_return(kept.get(), nullptr);
+      else
+        (void)sd_bus_reply_method_error(kept.get(), &error);
+      sd_bus_error_free(&error);
+    };
   }
 
   // The caller's pid and effective uid, as the kernel vouches for them.
@@ -109,13 +124,16 @@ struct Methods {
     EnrollRequest request;
     if (const int r = read_pid(call, &request.pid, error); r < 0) return r;
     int tree = 0;
+    int allow_no_new_privs = 0;
     const char* class_name = nullptr;
-    if (const int r = sd_bus_message_read(call, "bs", &tree, &class_name); r < 0) return r;
+    if (const int r = sd_bus_message_read(call, "bsb", &tree, &class_name, &allow_no_new_privs); r < 0) return r;
     pid_t by = 0;
     if (const int r = caller(call, &by, &request.uid); r < 0) return r;
     request.tree = tree != 0;
     request.class_name = class_name;
-    return done(call, self(data).backend_.enroll(request), error);
+    request.allow_no_new_privs = allow_no_new_privs != 0;
+    self(data).backend_.enroll(request, later(call));
+    return 1;
   }
 
   static int release(sd_bus_message* call, void* data, sd_bus_error* error) {
@@ -206,8 +224,8 @@ const sd_bus_vtable vtable[] = {
     SD_BUS_METHOD_WITH_ARGS("Graph", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json), Methods::graph, open_to_peers),
     SD_BUS_METHOD_WITH_ARGS("Launch", SD_BUS_ARGS("h", pidfd, "h", memory, "s", class, "s", observe),
                             SD_BUS_RESULT("b", install, "ay", program), Methods::launch, open_to_peers),
-    SD_BUS_METHOD_WITH_ARGS("Enroll", SD_BUS_ARGS("u", pid, "b", tree, "s", class), SD_BUS_NO_RESULT, Methods::enroll,
-                            open_to_peers),
+    SD_BUS_METHOD_WITH_ARGS("Enroll", SD_BUS_ARGS("u", pid, "b", tree, "s", class, "b", allow_no_new_privs),
+                            SD_BUS_NO_RESULT, Methods::enroll, open_to_peers),
     SD_BUS_METHOD_WITH_ARGS("Release", SD_BUS_ARGS("u", pid), SD_BUS_NO_RESULT, Methods::release, open_to_peers),
     SD_BUS_METHOD_WITH_ARGS("Set", SD_BUS_ARGS("u", pid, "s", policy, "i", nice, "i", priority), SD_BUS_NO_RESULT,
                             Methods::set, open_to_peers),

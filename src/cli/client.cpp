@@ -18,6 +18,7 @@ namespace {
 constexpr const char* object_path = "/org/swapd1";
 constexpr const char* interface_name = "org.swapd1.Manager";
 constexpr std::uint64_t answer_within_us = 10'000'000;
+constexpr std::uint64_t enroll_within_us = 300'000'000;  // large trees, of which each process is stopped for a moment
 
 std::string reason(int code) { return std::generic_category().message(code); }
 
@@ -142,12 +143,14 @@ Result<std::string> Client::ask(const char* method) {
   return text_of(call(std::move(message).value()));
 }
 
-Status Client::enroll(pid_t pid, bool tree, const std::string& class_name) {
+Status Client::enroll(pid_t pid, bool tree, const std::string& class_name, bool allow_no_new_privs) {
   Result<Message> message = new_call("Enroll");
   if (!message) return std::move(message).error();
-  if (const int r = sd_bus_message_append(message->get(), "ubs", pid, tree ? 1 : 0, class_name.c_str()); r < 0)
+  if (const int r = sd_bus_message_append(message->get(), "ubsb", pid, tree ? 1 : 0, class_name.c_str(),
+                                          allow_no_new_privs ? 1 : 0);
+      r < 0)
     return broken(r);
-  Result<Message> answer = call(std::move(message).value());
+  Result<Message> answer = call(std::move(message).value(), enroll_within_us);
   if (!answer) return std::move(answer).error();
   return Done{};
 }
@@ -168,10 +171,10 @@ Result<Client::Message> Client::new_call(const char* method) {
   return Message(message);
 }
 
-Result<Client::Message> Client::call(Message message) {
+Result<Client::Message> Client::call(Message message, std::uint64_t within_us) {
   sd_bus_error error{};
   sd_bus_message* answer = nullptr;
-  const int r = sd_bus_call(bus_.get(), message.get(), 0, &error, &answer);
+  const int r = sd_bus_call(bus_.get(), message.get(), within_us, &error, &answer);
   if (r >= 0) return Message(answer);
   Error result = broken(r);
   if (error.name != nullptr && error.message != nullptr) {

@@ -38,7 +38,7 @@ class Client {
   [[nodiscard]] Result<std::string> why(pid_t pid);
 
   // tree: with its descendants.
-  [[nodiscard]] Status enroll(pid_t pid, bool tree, const std::string& class_name);
+  [[nodiscard]] Status enroll(pid_t pid, bool tree, const std::string& class_name, bool allow_no_new_privs);
   [[nodiscard]] Status release(pid_t pid) { return command("Release", pid); }
   [[nodiscard]] Status set(pid_t pid, const SchedAttr& base);
   // The program to run is this process: its pidfd and the memory that it shares with swapd.
@@ -68,7 +68,7 @@ class Client {
   [[nodiscard]] Status command(const char* method, pid_t pid);
   [[nodiscard]] Status order_record(bool on);
   [[nodiscard]] Result<Message> new_call(const char* method);
-  [[nodiscard]] Result<Message> call(Message message);
+  [[nodiscard]] Result<Message> call(Message message, std::uint64_t within_us = 0);  // 0: as for every call
   [[nodiscard]] Result<std::string> text_of(Result<Message> answer);
   [[nodiscard]] Error broken(int r) const;
 

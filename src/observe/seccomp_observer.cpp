@@ -29,7 +29,8 @@ ThreadWatch::Settings probe(ThreadWatch::Settings settings, bool tracepoints, st
 
 SeccompObserver::SeccompObserver(const sys::Procfs& procfs, Resolver& resolver, Settings settings, Hooks hooks,
                                  int epoll)
-    : resolver_(resolver),
+    : procfs_(procfs),
+      resolver_(resolver),
       settings_(std::move(settings)),
       hooks_(std::move(hooks)),
       watch_(
@@ -52,6 +53,8 @@ SeccompObserver::SeccompObserver(const sys::Procfs& procfs, Resolver& resolver, 
 }
 
 SeccompObserver::~SeccompObserver() = default;
+
+bool SeccompObserver::inherits(pid_t tid) const { return procfs_.has_seccomp_filters(tid); }
 
 void SeccompObserver::add(std::shared_ptr<Receiver> receiver) { receivers_.push_back(std::move(receiver)); }
 

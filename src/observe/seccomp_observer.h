@@ -32,6 +32,8 @@ class SeccompObserver final : public Observer {
   SeccompObserver& operator=(const SeccompObserver&) = delete;
   ~SeccompObserver() override;
 
+  // One that was made before its parent was attached to has no filter.
+  [[nodiscard]] bool inherits(pid_t tid) const override;
   void ready(std::uint64_t key, bool hung_up) override;
   [[nodiscard]] std::optional<Time> deadline() const override { return watch_.deadline(); }
   void drain(Time now, std::vector<Event>& out) override;
@@ -73,6 +75,7 @@ class SeccompObserver final : public Observer {
   void report_sends(std::size_t first, std::vector<Event>& out);
 
   std::vector<std::string> missing_;  // before watch_, whose probing fills it
+  const sys::Procfs& procfs_;
   Resolver& resolver_;
   Settings settings_;
   Hooks hooks_;

@@ -323,19 +323,30 @@ Result<ThreadId> Procfs::thread_id(pid_t tid) const {
 }
 
 Result<pid_t> Procfs::tgid(pid_t tid) const {
+  const auto numbers = status_numbers(tid, "Tgid");
+  if (!numbers) return numbers.error();
+  return static_cast<pid_t>(numbers->front());
+}
+
+Result<std::vector<std::int64_t>> Procfs::status_numbers(pid_t tid, std::string_view key) const {
   const auto text = read_all(Path(root_, tid, "status").c_str());
   if (!text) return text.error();
-  const auto numbers = parse::status_numbers(*text, "Tgid");
+  auto numbers = parse::status_numbers(*text, key);
   if (numbers.empty()) return Error(EPROTO, "status");
-  return static_cast<pid_t>(numbers.front());
+  return numbers;
+}
+
+bool Procfs::has_seccomp_filters(pid_t tid) const {
+  constexpr std::int64_t filters = 2;  // SECCOMP_MODE_FILTER
+  const auto mode = status_numbers(tid, "Seccomp");
+  return mode && mode->front() == filters;
 }
 
 Result<std::uint32_t> Procfs::uid(pid_t tid) const {
-  const auto text = read_all(Path(root_, tid, "status").c_str());
-  if (!text) return text.error();
-  const auto numbers = parse::status_numbers(*text, "Uid");
-  if (numbers.size() < 2) return Error(EPROTO, "status");
-  return static_cast<std::uint32_t>(numbers[1]);
+  const auto numbers = status_numbers(tid, "Uid");
+  if (!numbers) return numbers.error();
+  if (numbers->size() < 2) return Error(EPROTO, "status");
+  return static_cast<std::uint32_t>((*numbers)[1]);
 }
 
 Result<std::uint64_t> Procfs::namespace_inode(pid_t tid, const char* ns) const {

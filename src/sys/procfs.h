@@ -135,6 +135,9 @@ class Procfs {
   [[nodiscard]] std::vector<pid_t> processes() const;
   [[nodiscard]] Result<std::vector<pid_t>> children(pid_t pid) const;  // of all its threads
   [[nodiscard]] Result<ThreadId> thread_id(pid_t tid) const;
+  // A line of status, which has numbers ("TracerPid", "Seccomp", "Uid"). EPROTO: there is no such line.
+  [[nodiscard]] Result<std::vector<std::int64_t>> status_numbers(pid_t tid, std::string_view key) const;
+  [[nodiscard]] bool has_seccomp_filters(pid_t tid) const;
   [[nodiscard]] Result<pid_t> tgid(pid_t tid) const;
   [[nodiscard]] Result<std::uint32_t> uid(pid_t tid) const;                              // effective
   [[nodiscard]] Result<std::uint64_t> namespace_inode(pid_t tid, const char* ns) const;  // [hot] "ipc", "pid", "net"

@@ -87,11 +87,16 @@ Result<std::vector<sock_filter>> build_filter(std::span<const TrapRule> rules) {
   return export_program(context);
 }
 
-Result<Fd> install_filter(std::span<const sock_filter> program, const InstallOptions& options) {
+unsigned long filter_flags() {
   unsigned long flags = SECCOMP_FILTER_FLAG_NEW_LISTENER;
   for (const unsigned long flag : {static_cast<unsigned long>(SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV),
                                    static_cast<unsigned long>(SECCOMP_FILTER_FLAG_SPEC_ALLOW)})
     if (kernel_has(flag)) flags |= flag;
+  return flags;
+}
+
+Result<Fd> install_filter(std::span<const sock_filter> program, const InstallOptions& options) {
+  const unsigned long flags = filter_flags();
   const sock_fprog code{static_cast<unsigned short>(program.size()), const_cast<sock_filter*>(program.data())};
   long listener = seccomp_call(SECCOMP_SET_MODE_FILTER, flags, &code);
   if (listener < 0 && errno == EACCES && options.allow_no_new_privs) {

@@ -71,10 +71,13 @@ class FakeBackend : public bus::Backend {
     return bus::LaunchAnswer{};
   }
 
-  Status enroll(const bus::EnrollRequest& request) override {
-    if (request.pid == unknown_pid) return Error(EOPNOTSUPP, "start the program with swapctl run");
+  void enroll(const bus::EnrollRequest& request, std::function<void(const Status&)> done) override {
+    if (request.pid == unknown_pid) return done(Error(EOPNOTSUPP, "start the program with swapctl run"));
     enrolled.push_back(request);
-    return Done{};
+    if (later)
+      unanswered.push_back(std::move(done));
+    else
+      done(Done{});
   }
 
   Status release(pid_t pid, std::uint32_t uid) override {
@@ -128,6 +131,8 @@ class FakeBackend : public bus::Backend {
   std::vector<std::pair<pid_t, std::uint32_t>> released;
   std::vector<SetCall> sets;
   std::vector<bus::EnrollRequest> enrolled;
+  bool later = false;  // who enrolls is answered later
+  std::vector<std::function<void(const Status&)>> unanswered;
   std::function<void(const bus::EventView&)> sink;
   std::function<bool(std::string_view)> recorder;
   int follow_calls = 0;

@@ -50,6 +50,19 @@ TEST(Report, RatiosCompareWithinOneMechanism) {
   EXPECT_FALSE(out[4].contains("to_idle")) << "no other row speaks of semaphores";
 }
 
+// A machine that is twice as slow from the second repeat on says nothing about swapd.
+TEST(Report, ARatioIsOfNeighbours) {
+  auto idle = row("pipe", "vanilla", 0, 10);
+  auto swapd = row("pipe", "swapd", 10, 11);
+  idle.repeats = {summarize({10}), summarize({20}), summarize({20}), summarize({10})};
+  swapd.repeats = {summarize({11}), summarize({22}), summarize({44}), summarize({11})};
+  idle.median = median_of(idle.repeats);
+  swapd.median = median_of(swapd.repeats);
+  const auto out = lines({idle, swapd}, Options{.workload = "client-server"});
+  EXPECT_DOUBLE_EQ(out[1]["to_idle"].get<double>(), 1.1);
+  EXPECT_DOUBLE_EQ(out[1]["p50_to_idle"].get<double>(), 1.1);
+}
+
 // DESIGN.md section 9.
 TEST(Report, EveryLineHasTheContractsFields) {
   const Options options{.workload = "pipeline"};

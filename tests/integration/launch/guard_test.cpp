@@ -129,7 +129,7 @@ TEST_F(GuardTest, SaysThatItIsFull) {
 TEST_F(GuardTest, NoProgramIsAnErrorThatNamesIt) {
   const auto guard = Guard::start({.program = "/nowhere/swapd-guard", .stale = default_stale, .state_dir = ""});
   ASSERT_FALSE(guard);
-  EXPECT_EQ(guard.error().text(), "starting the guard /nowhere/swapd-guard: No such file or directory");
+  EXPECT_EQ(guard.error().text(), "starting /nowhere/swapd-guard: No such file or directory");
 }
 
 TEST_F(GuardTest, StartedByHandItSaysSo) {

@@ -63,7 +63,7 @@ TEST(Server, NamesErrorsAfterWhoseMistakeTheyAre) {
             "org.swapd1.Error.InvalidArgument: 2147483648 is not a process id");
   EXPECT_EQ(client.command("Release", "u", 999U), "org.swapd1.Error.NotFound: no managed process has the id 999");
   EXPECT_EQ(client.command("Why", "u", 999U), "org.swapd1.Error.NotFound: no managed process or thread has the id 999");
-  EXPECT_EQ(client.command("Enroll", "ubs", 999U, 0, ""),
+  EXPECT_EQ(client.command("Enroll", "ubsb", 999U, 0, "", 0),
             "org.swapd1.Error.Failed: start the program with swapctl run");
   bus.call([&] { bus.backend().why_error = Error(EIO, "bad \xff byte"); });
   EXPECT_EQ(client.command("Why", "u", 5U), "org.swapd1.Error.Failed: bad \xEF\xBF\xBD byte");

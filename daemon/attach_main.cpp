@@ -1,0 +1,106 @@
+// swapd-attach: installs a filter in a running process and hands the listener to swapd, while the process stands still
+// (attach_messages.h). Started by swapd alone. It is a process of its own because it must not be ended in the middle,
+// whatever happens to swapd, and because ptrace(2) lets go of everything when it ends.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+#include "attach_messages.h"
+#include "guard_messages.h"
+#include "guard_process.h"
+#include "sys/attach_filter.h"
+#include "sys/procfs.h"
+#include "sys/self.h"
+
+namespace swapd::daemon {
+namespace {
+
+void settle() {
+  ::setsid();
+  sigset_t all;
+  ::sigfillset(&all);
+  ::sigprocmask(SIG_SETMASK, &all, nullptr);
+  sys::name_thread("swapd-attach");
+  const Fd score(::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC));
+  (void)!::write(score.get(), "-1000", 5);
+  (void)sys::set_thread_nice(0, -20);
+  (void)sys::set_own_autogroup_nice(-20);
+}
+
+Result<sys::AttachedFilter> install(const AttachRequest& request) {
+  const auto id = sys::Procfs().thread_id(request.pid);
+  if (!id || id->start_time != request.start_time)
+    return Error(ESRCH, "process " + std::to_string(request.pid) + " has ended");
+  return sys::AttachedFilter::install(request.pid, std::span(request.program).first(request.instructions),
+                                      {.flags = static_cast<unsigned long>(request.flags),
+                                       .allow_no_new_privs = request.allow_no_new_privs,
+                                       .within = Duration(request.within)});
+}
+
+void answer(const Error& error) {
+  AttachAnswer text{.error = error.code()};
+  const std::string line = error.context();
+  line.copy(text.text.data(), text.text.size() - 1);
+  (void)!::send(attach_fd::socket, &text, sizeof text, MSG_NOSIGNAL);
+}
+
+// True once swapd says that somebody receives.
+bool handed_over(int listener) {
+  const AttachAnswer good;
+  if (!send_with_fd(attach_fd::socket, &good, sizeof good, listener)) return false;
+  char byte = 0;
+  return await_readable(attach_fd::socket, most_still) &&
+         ::recv(attach_fd::socket, &byte, sizeof byte, MSG_DONTWAIT) == 1;
+}
+
+// Nobody else has the listener, or whoever has it may never get to it: a guard of this one, found by the next swapd.
+[[noreturn]] void guard(Fd listener, pid_t pid, Duration stale, const std::string& state_dir) {
+  constexpr std::size_t size = sizeof(observe::ListenerSlot);
+  void* memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  int pair[2] = {-1, -1};
+  if (memory == MAP_FAILED || ::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) ::_exit(1);
+  GuardMessage hold;
+  hold.pid = pid;
+  (void)send_message(pair[0], hold, listener.get());
+  ::close(pair[0]);
+  run_guard(Fd(pair[1]), Fd(attach_fd::swapd),
+            {.slots = {static_cast<observe::ListenerSlot*>(memory), 1}, .stale = stale, .state_dir = state_dir});
+}
+
+int run(Duration stale, const std::string& state_dir) {
+  settle();
+  AttachRequest request;
+  if (::recv(attach_fd::socket, &request, sizeof request, 0) != sizeof request ||
+      request.version != AttachRequest::current_version || request.instructions > request.program.size()) {
+    answer(Error(EPROTO, "swapd-attach is of another version than swapd"));
+    return 1;
+  }
+  auto attached = install(request);
+  if (!attached) {
+    answer(attached.error());
+    return 1;
+  }
+  const bool others_receive = handed_over(attached->listener());
+  Fd listener = attached->resume();
+  if (others_receive) return 0;
+  guard(std::move(listener), request.pid, stale, state_dir);
+}
+
+}  // namespace
+}  // namespace swapd::daemon
+
+int main(int argc, char** argv) {
+  swapd::Duration::rep stale = 0;
+  if (argc != 3 || std::from_chars(argv[1], argv[1] + std::strlen(argv[1]), stale).ec != std::errc() || stale <= 0) {
+    (void)std::fputs("swapd-attach: it is started by swapd, and by nobody else\n", stderr);
+    return 2;
+  }
+  return swapd::daemon::run(swapd::Duration(stale), argv[2]);
+}

@@ -1,0 +1,193 @@
+#include "attachments.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+#include <unordered_set>
+
+#include "attach_messages.h"
+#include "guard_messages.h"
+#include "sys/pidfd.h"
+#include "sys/seccomp.h"
+#include "sys/self.h"
+#include "sys/ticks.h"
+
+namespace swapd::daemon {
+namespace {
+
+constexpr std::size_t most_tasks = 16;
+constexpr int most_rounds = 16;
+constexpr auto stop_within = std::chrono::seconds(2);
+constexpr auto answer_within = std::chrono::seconds(5);
+constexpr auto go_on_within = std::chrono::seconds(1);
+
+Status request_of(AttachRequest& request, const Attachments::Order& order, pid_t tgid, std::uint64_t start_time) {
+  if (order.filter.size() > request.program.size()) return Error(E2BIG, "the seccomp filter");
+  request.allow_no_new_privs = order.allow_no_new_privs;
+  request.instructions = static_cast<std::uint16_t>(order.filter.size());
+  request.pid = tgid;
+  request.start_time = start_time;
+  request.flags = sys::filter_flags();
+  request.within = Duration(stop_within).count();
+  std::ranges::copy(order.filter, request.program.begin());
+  return Done{};
+}
+
+// The listener of a process that stands still from now on, until its end of the socket is told to go on.
+Result<Fd> await_listener(int socket) {
+  AttachAnswer answer;
+  if (Status readable = await_readable(socket, answer_within); !readable) return std::move(readable).error();
+  auto received = receive_with_fd(socket, &answer, sizeof answer);
+  if (!received) return std::move(received).error();
+  answer.text.back() = '\0';
+  if (answer.error != 0) return Error(answer.error, answer.text.data());
+  if (received->size != sizeof answer || !received->fd || !sys::is_listener(received->fd.get()))
+    return Error(EPROTO, "swapd-attach gave no listener");
+  return std::move(received->fd);
+}
+
+// One that goes on as a guard is nobody's to wait for; whoever is left when swapd ends is init's.
+void reap_child(pid_t pid) {
+  const auto pidfd = sys::open_pidfd(pid);
+  pollfd entry{pidfd ? pidfd->get() : -1, POLLIN, 0};
+  (void)::poll(&entry, 1, 1000);
+  ::waitpid(pid, nullptr, WNOHANG);
+}
+
+}  // namespace
+
+Attachments::Attachments(Engine& engine, Launches& launches, const sys::Procfs& procfs, const sys::Scheduler& scheduler,
+                         const Clock& clock, Options options)
+    : engine_(engine),
+      launches_(launches),
+      procfs_(procfs),
+      scheduler_(scheduler),
+      clock_(clock),
+      options_(std::move(options)),
+      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+Attachments::~Attachments() { stop(); }
+
+Status Attachments::begin(Order order, std::function<void(const Status&)> done) {
+  const std::lock_guard lock(mutex_);
+  if (tasks_.size() >= most_tasks) return Error(EAGAIN, "too many processes are enrolled at once; try again");
+  auto task = std::make_unique<Task>();
+  task->order = std::move(order);
+  task->tell = std::move(done);
+  Task& started = *tasks_.emplace_back(std::move(task));
+  started.thread = std::jthread([this, &started](const std::stop_token& stop) {
+    sys::name_thread("swapd-enroll");
+    (void)sys::set_thread_nice(0, -20);
+    started.result = enroll(started.order, stop);
+    started.done = true;
+    const std::uint64_t one = 1;
+    (void)!::write(wake_.get(), &one, sizeof one);
+  });
+  return Done{};
+}
+
+// What a process starts before the filter is in is found by looking again.
+Status Attachments::enroll(const Order& order, const std::stop_token& stop) {
+  const std::uint64_t began = sys::ticks_since_boot();
+  std::unordered_set<pid_t> seen;
+  Status failed = Done{};
+  bool found = true;
+  for (int round = 0; round < most_rounds && found; ++round) {
+    found = false;
+    const RosterAnswer there = list_threads(procfs_, scheduler_, {.members = {order.pid}, .descendants = order.tree});
+    if (there.threads.empty() && round == 0)
+      return Error(ENOENT, "process " + std::to_string(order.pid) + " has ended");
+    for (const RosterAnswer::Entry& e : there.threads) {
+      if (stop.stop_requested()) return Error(ESHUTDOWN, "swapd is stopping");
+      if (!seen.insert(e.tgid).second) continue;
+      found = true;
+      Status one = enroll_one(order, e.tgid, e.process_start);
+      if (one || (one.error().gone() && e.tgid != order.pid)) continue;
+      // Born with the filter of one that was enrolled just now; that it was, nobody has heard yet.
+      if (one.error().code() == EBUSY && e.tgid != order.pid && e.process_start > began) continue;
+      if (e.tgid == order.pid) return one;
+      if (failed)
+        failed = Error(one.error().code() == EINVAL ? EPERM : one.error().code(),
+                       "not all were enrolled: " + one.error().context());
+    }
+  }
+  return failed;
+}
+
+Status Attachments::enroll_one(const Order& order, pid_t tgid, std::uint64_t start_time) {
+  if (Status may = order.may(tgid); !may) return may;
+  // A child of a managed process has its filter, unless it was made before that was in.
+  Status again = Error(ENOENT, "");
+  if (procfs_.has_seccomp_filters(tgid))
+    engine_.call([&](Engine& e) { again = e.manage_again(tgid, order.class_name); });
+  return again ? again : attach(order, tgid, start_time);
+}
+
+Status Attachments::attach(const Order& order, pid_t tgid, std::uint64_t start_time) {
+  AttachRequest request;
+  if (Status fits = request_of(request, order, tgid, start_time); !fits) return fits;
+  const auto program = OwnProgram::open(options_.program);
+  if (!program) return program.error();
+  const auto self = sys::open_pidfd(::getpid());
+  int pair[2] = {-1, -1};
+  if (!self || ::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
+    return errno_error("starting swapd-attach");
+  const Fd socket(pair[0]);
+  Fd theirs(pair[1]);
+  const auto child = program->start({"swapd-attach", std::to_string(options_.stale.count()), options_.state_dir},
+                                    {{theirs.get(), attach_fd::socket}, {self->get(), attach_fd::swapd}});
+  theirs.reset();
+  if (!child) return child.error();
+  Status done = send_with_fd(socket.get(), &request, sizeof request, -1);
+  auto listener = done ? await_listener(socket.get()) : Result<Fd>(done.error());
+  if (listener) {
+    done = receive(order, tgid, std::move(listener).value());
+    const char go_on = 1;
+    // Where nobody receives it goes on all the same, and swapd-attach keeps the listener.
+    if (done && send_with_fd(socket.get(), &go_on, sizeof go_on, -1)) (void)await_readable(socket.get(), go_on_within);
+  } else {
+    done = std::move(listener).error();
+  }
+  reap_child(*child);
+  return done;
+}
+
+Status Attachments::receive(const Order& order, pid_t tgid, Fd listener) {
+  const RosterAnswer there = list_threads(procfs_, scheduler_, {.members = {tgid}});
+  return launches_.receive({.listener = std::move(listener), .launch = tgid},
+                           [&](Engine& e, std::shared_ptr<observe::Receiver> receiver) {
+                             e.add_listener(std::move(receiver), tgid, order.class_name, clock_.now());
+                             (void)e.take_in(there.threads, order.class_name);
+                           });
+}
+
+void Attachments::reap() {
+  std::uint64_t count = 0;
+  (void)!::read(wake_.get(), &count, sizeof count);
+  std::list<std::unique_ptr<Task>> ended;
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto it = tasks_.begin(); it != tasks_.end();) {
+      auto next = std::next(it);
+      if ((*it)->done) ended.splice(ended.end(), tasks_, it);
+      it = next;
+    }
+  }
+  for (const auto& task : ended) task->tell(task->result);
+}
+
+void Attachments::stop() {
+  std::list<std::unique_ptr<Task>> tasks;
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto& task : tasks_) task->thread.request_stop();
+    tasks.swap(tasks_);
+  }
+}
+
+}  // namespace swapd::daemon
