@@ -37,8 +37,9 @@ struct TrapRule {
 struct InstallOptions {
   bool allow_no_new_privs = false;  // set it where the privilege to do without is missing
 };
-// Installs the filter on the calling thread with seccomp(2) and filter_flags(). Gives the listener. EBUSY: the chain has a listener. EACCES: neither CAP_SYS_ADMIN
-// nor no_new_privs. After this the caller's own trapped calls wait for an answer.
+// Installs the filter on the calling thread with seccomp(2) and filter_flags(). Gives the listener. EBUSY: the chain
+// has a listener. EACCES: neither CAP_SYS_ADMIN nor no_new_privs. After this the caller's own trapped calls wait for an
+// answer.
 [[nodiscard]] Result<Fd> install_filter(std::span<const sock_filter> program, const InstallOptions& options);
 // Is this descriptor, which somebody gave us, a listener? (By the name that /proc gives it; an ioctl would reach any
 // device.)
