@@ -1,9 +1,7 @@
 #include "attachments.h"
 
-#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,7 +21,7 @@ namespace {
 constexpr std::size_t most_tasks = 16;
 constexpr int most_rounds = 16;
 constexpr auto stop_within = std::chrono::seconds(2);
-constexpr auto answer_within = std::chrono::seconds(5);
+constexpr auto answer_within = std::chrono::seconds(10);
 constexpr auto go_on_within = std::chrono::seconds(1);
 
 Status request_of(AttachRequest& request, const Attachments::Order& order, pid_t tgid, std::uint64_t start_time) {
@@ -49,14 +47,6 @@ Result<Fd> await_listener(int socket) {
   if (received->size != sizeof answer || !received->fd || !sys::is_listener(received->fd.get()))
     return Error(EPROTO, "swapd-attach gave no listener");
   return std::move(received->fd);
-}
-
-// One that goes on as a guard is nobody's to wait for; whoever is left when swapd ends is init's.
-void reap_child(pid_t pid) {
-  const auto pidfd = sys::open_pidfd(pid);
-  pollfd entry{pidfd ? pidfd->get() : -1, POLLIN, 0};
-  (void)::poll(&entry, 1, 1000);
-  ::waitpid(pid, nullptr, WNOHANG);
 }
 
 }  // namespace
@@ -153,7 +143,6 @@ Status Attachments::attach(const Order& order, pid_t tgid, std::uint64_t start_t
   } else {
     done = std::move(listener).error();
   }
-  reap_child(*child);
   return done;
 }
 

@@ -242,6 +242,11 @@ Status DaemonBackend::release(pid_t pid, std::uint32_t uid) {
   return done;
 }
 
+Status DaemonBackend::restart(std::uint32_t uid) {
+  if (uid != 0 && uid != ::geteuid()) return Error(EACCES, "only root may restart swapd");
+  return about_.restart();
+}
+
 Status DaemonBackend::set(pid_t pid, const SchedAttr& base, std::uint32_t uid) {
   if (Status may = may_touch(pid, uid); !may) return may;
   Status done = Done{};

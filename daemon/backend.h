@@ -24,6 +24,7 @@ class DaemonBackend final : public bus::Backend {
     std::string version, observer, observer_reason;
     std::vector<std::string> warnings, rivals;
     std::function<std::uint64_t()> log_drops;
+    std::function<Status()> restart;
   };
   DaemonBackend(Engine& engine, Launches& launches, Attachments& attachments, const sys::Procfs& procfs,
                 const sys::Scheduler& scheduler, observe::Resolver& resolver, const policy::Policy& policy,
@@ -36,6 +37,7 @@ class DaemonBackend final : public bus::Backend {
   [[nodiscard]] Result<bus::LaunchAnswer> launch(bus::LaunchRequest request) override;
   void enroll(const bus::EnrollRequest& request, std::function<void(const Status&)> done) override;
   [[nodiscard]] Status release(pid_t pid, std::uint32_t uid) override;
+  [[nodiscard]] Status restart(std::uint32_t uid) override;
   [[nodiscard]] Status set(pid_t pid, const SchedAttr& base, std::uint32_t uid) override;
   void follow_events(std::function<void(const bus::EventView&)> sink) override;
 

@@ -55,6 +55,11 @@ Result<policy::Policy> load_policy(const std::string& file) {
   return policy::parse(*text, name);
 }
 
+std::string config_file(const std::string& file) {
+  if (!file.empty()) return file;
+  return ::access(default_file, F_OK) == 0 ? default_file : "";
+}
+
 Engine::Options engine_options(const policy::Policy& policy, const Options& options) {
   Engine::Options out;
   for (std::size_t i = 0; i < resource_kinds; ++i) {

@@ -78,8 +78,12 @@ Result<Guard::Process> Guard::spawn(const Program& program) {
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) return errno_error("starting the guard");
   Process process{.pid = -1, .pidfd = {}, .socket = Fd(pair[0])};
   const Fd theirs(pair[1]);
+  const GuardOptions& options = program.options;
+  std::vector<std::string> arguments{"swapd-guard", std::to_string(options.stale.count()), options.state_dir,
+                                     std::to_string(options.deaths)};
+  arguments.insert(arguments.end(), options.respawn.begin(), options.respawn.end());
   auto started = program.file.start(
-      {"swapd-guard", std::to_string(program.options.stale.count()), program.options.state_dir},
+      std::move(arguments),
       {{theirs.get(), guard_fd::socket}, {self->get(), guard_fd::swapd}, {program.memory.get(), guard_fd::memory}});
   if (!started) return std::move(started).error();
   process.pid = *started;
@@ -172,6 +176,13 @@ Result<Fd> Guard::watch() const {
 pid_t Guard::pid() const {
   const std::lock_guard lock(*mutex_);
   return process_.pid;
+}
+
+void Guard::say_goodbye() const {
+  const std::lock_guard lock(*mutex_);
+  GuardMessage bye;
+  bye.kind = GuardMessage::Kind::bye;
+  (void)send_message(process_.socket.get(), bye);
 }
 
 }  // namespace swapd::daemon

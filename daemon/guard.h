@@ -17,6 +17,8 @@
 // starts another (look_after()) and hands it all that the first one held. Only where both are killed before that, some
 // milliseconds, is anything lost. One that lives is never ended, however slow it is: it is all that the programs have.
 //
+// Where nobody else does it (a service manager, whoever started swapd in the foreground), it also starts swapd again.
+//
 // A swapd that lives and does not answer (stopped, hung) shows as a listener on which something waits while its slot
 // does not change. The guard looks every quarter of `stale`, answers there too once that has lasted `stale`, and stops
 // as soon as the slot changes again.
@@ -41,10 +43,10 @@ namespace swapd::daemon {
 
 // What passes between swapd and the guard; the listener rides on a `hold` or a `give` as SCM_RIGHTS. A guard answers
 // each `hold`. One that is alone answers each `take` of the next swapd with a `give`, or with `end` after the last; on
-// `done` it lets that listener go, and ends itself with the last.
+// `done` it lets that listener go, and ends itself with the last. `bye`: swapd is about to end, and means to.
 struct GuardMessage {
   static constexpr std::uint8_t current_version = 2;
-  enum class Kind : std::uint8_t { hold = 1, answer = 2, take = 3, give = 4, end = 5, done = 6 };
+  enum class Kind : std::uint8_t { hold = 1, answer = 2, take = 3, give = 4, end = 5, done = 6, bye = 7 };
   std::uint8_t version = current_version;
   Kind kind = Kind::hold;
   std::uint16_t slot = 0;      // of a hold: the listener's
@@ -61,6 +63,9 @@ struct GuardOptions {
   std::string program;  // swapd-guard; find_guard()
   Duration stale = default_stale;
   std::string state_dir;  // absolute, where it is found once it is alone; empty: it is not
+  // What it starts where swapd ends without meaning to: directory, program, argv. Empty: nothing.
+  std::vector<std::string> respawn;
+  unsigned deaths = 0;  // how often that has been done, one soon after the other
 };
 // Beside our own program, or in ../libexec/swapd.
 [[nodiscard]] std::string find_guard();
@@ -87,6 +92,8 @@ class Guard {
   // Polls readable once the present guard has ended. A descriptor of the caller's own.
   [[nodiscard]] Result<Fd> watch() const;
   [[nodiscard]] pid_t pid() const;
+  // swapd ends on purpose: it is not to be started again.
+  void say_goodbye() const;
 
  private:
   struct Unmap {

@@ -1,11 +1,12 @@
 // swapd-guard: guard.h says what it is for. Started by swapd alone, with what guard_process.h says at fixed
-// descriptors; its arguments are the time after which a swapd that does not answer is hung, in ns, and the state
-// directory.
+// descriptors; its arguments are the time after which a swapd that does not answer is hung, in ns, the state directory,
+// and of GuardTask `deaths` and `respawn`.
 #include <sys/mman.h>
 #include <sys/stat.h>
 
 #include <charconv>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 
@@ -19,7 +20,7 @@ int main(int argc, char** argv) {
   Duration::rep stale = 0;
   struct stat memory {};
   const bool started_by_swapd =
-      argc == 3 && std::from_chars(argv[1], argv[1] + std::strlen(argv[1]), stale).ec == std::errc() && stale > 0 &&
+      argc >= 4 && std::from_chars(argv[1], argv[1] + std::strlen(argv[1]), stale).ec == std::errc() && stale > 0 &&
       ::fstat(guard_fd::memory, &memory) == 0 && static_cast<std::size_t>(memory.st_size) == size;
   void* slots =
       started_by_swapd ? ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, guard_fd::memory, 0) : MAP_FAILED;
@@ -30,5 +31,7 @@ int main(int argc, char** argv) {
   run_guard(Fd(guard_fd::socket), Fd(guard_fd::swapd),
             {.slots = {static_cast<observe::ListenerSlot*>(slots), most_listeners},
              .stale = Duration(stale),
-             .state_dir = argv[2]});
+             .state_dir = argv[2],
+             .respawn = argv + 4,
+             .deaths = static_cast<unsigned>(std::strtoul(argv[3], nullptr, 10))});
 }

@@ -99,9 +99,31 @@ short polled(int listener) {
 // And not answered (seccomp_notify_poll() in kernel/seccomp.c).
 bool something_received(int listener) { return (polled(listener) & POLLOUT) != 0; }
 
+// Another swapd, as the first one was started: nothing of the guard's own is left in it.
+[[noreturn]] void start_swapd(char** command, unsigned deaths) {
+  ::setsid();
+  ::setenv(deaths_name, std::to_string(deaths).c_str(), 1);
+  const Fd score(::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC));
+  (void)!::write(score.get(), "0", 1);
+  (void)sys::set_thread_nice(0, 0);
+  ::signal(SIGALRM, SIG_DFL);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  ::close_range(3, ~0U, 0);
+  (void)!::chdir(command[0]);
+  ::execv(command[1], command + 2);
+  ::_exit(127);
+}
+
 class GuardLoop {
  public:
-  explicit GuardLoop(GuardTask task) : slots_(task.slots), stale_(task.stale), state_dir_(std::move(task.state_dir)) {}
+  explicit GuardLoop(GuardTask task)
+      : slots_(task.slots),
+        stale_(task.stale),
+        state_dir_(std::move(task.state_dir)),
+        respawn_(task.respawn),
+        deaths_(task.deaths) {}
 
   [[noreturn]] void run() {
     if (::epoll_create1(EPOLL_CLOEXEC) != epoll_number) ::_exit(1);
@@ -110,11 +132,13 @@ class GuardLoop {
     const Duration pause = std::max<Duration>(stale_ / 4, std::chrono::milliseconds(1));
     for (;;) {
       const bool looks = !alone_ && !held_.empty();
+      const bool waits = respawn_at_ != Time{};
       const int n = ::epoll_wait(epoll_number, ready.data(), static_cast<int>(ready.size()),
-                                 looks ? static_cast<int>(pause / std::chrono::milliseconds(1)) : -1);
+                                 looks || waits ? static_cast<int>(pause / std::chrono::milliseconds(1)) : -1);
       for (int i = 0; i < n; ++i) handle(ready.at(static_cast<std::size_t>(i)));
       if (looks && !alone_ && clock_.now() - looked_ >= pause) look();
-      if (held_.empty() && (alone_ || socket_closed_)) leave();
+      if (waits && clock_.now() >= respawn_at_) respawn();
+      if (held_.empty() && alone_ && respawn_at_ == Time{}) leave();
     }
   }
 
@@ -161,11 +185,17 @@ class GuardLoop {
       if (received.error().code() == EAGAIN || received.error().code() == EINTR) return;
       ::epoll_ctl(epoll_number, EPOLL_CTL_DEL, socket_number, nullptr);
       socket_closed_ = true;
+      // It has ended, or become another swapd, which has a guard of its own.
+      if (!alone_) take_over();
       return;
     }
   }
 
   void hold(GuardReceived received) {
+    if (received.message.kind == GuardMessage::Kind::bye) {
+      respawn_ = nullptr;
+      return;
+    }
     GuardMessage answer;
     answer.kind = GuardMessage::Kind::answer;
     answer.sequence = received.message.sequence;
@@ -189,11 +219,21 @@ class GuardLoop {
 
   // swapd is gone. What it sent last is still on its way; then every listener is ours to answer.
   void take_over() {
+    if (alone_) return;  // both its end and that of its socket tell
     ::epoll_ctl(epoll_number, EPOLL_CTL_DEL, swapd_number, nullptr);
     alone_ = true;
     if (!socket_closed_) take_messages();
     for (auto& [fd, held] : held_) take(fd, held);
     if (door_ >= 0 && !add(door_, EPOLLIN)) shut_door();
+    if (respawn_ == nullptr || *respawn_ == nullptr) return;
+    if (clock_.now() - started_ >= lives_on) deaths_ = 0;
+    const Duration pause = deaths_ == 0 ? Duration::zero() : first_pause * (1 << std::min(deaths_ - 1, most_doublings));
+    respawn_at_ = clock_.now() + pause;
+  }
+
+  void respawn() {
+    respawn_at_ = {};
+    if (::fork() == 0) start_swapd(respawn_, deaths_ + 1);
   }
 
   // Where the next swapd finds it; who comes before it is alone waits there. Where that fails, it goes on without.
@@ -331,14 +371,22 @@ class GuardLoop {
     }
   }
 
+  static constexpr std::chrono::seconds lives_on{10};  // what dies after that does not die at once
+  static constexpr std::chrono::milliseconds first_pause{100};
+  static constexpr unsigned most_doublings = 7;
+
   std::span<observe::ListenerSlot> slots_;
   Duration stale_;
   std::string state_dir_;
+  char** respawn_;
+  unsigned deaths_;
+  Time respawn_at_{};  // Time{}: not
   int door_ = -1;
   std::string door_path_;
   Fd caller_;               // the next swapd
   std::vector<int> asked_;  // what it is given
   SteadyClock clock_;
+  Time started_ = clock_.now();
   Time looked_{};
   std::unordered_map<int, Held> held_;  // by descriptor
   std::vector<pollfd> polled_;

@@ -22,7 +22,14 @@ struct GuardTask {
   std::span<observe::ListenerSlot> slots;  // what swapd's receivers write
   Duration stale;
   std::string state_dir;  // empty: it is not to be found there
+  // Where swapd ends and has not said that it will: a directory, the program to be started there, and its argv, with a
+  // null at the end. Null, or a null at once: none.
+  char** respawn = nullptr;
+  unsigned deaths = 0;  // of swapds before, one soon after the other: it is waited longer each time
 };
+// In the environment of the swapd that is started: one more.
+inline constexpr const char* deaths_name = "SWAPD_DEATHS";
+
 // swapd: its pidfd. Never returns.
 [[noreturn]] void run_guard(Fd socket, Fd swapd, GuardTask task);
 

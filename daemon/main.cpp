@@ -5,6 +5,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <systemd/sd-daemon.h>
 #include <systemd/sd-event.h>
 #include <unistd.h>
@@ -25,6 +26,7 @@
 #include "lessons.h"
 #include "log.h"
 #include "options.h"
+#include "rebirth.h"
 #include "replay_file.h"
 #include "resume.h"
 #include "rivals.h"
@@ -80,7 +82,17 @@ Chosen choose_observer(const std::string& wanted, const std::string& btf) {
           wanted == "bpf" ? "asked for" : "BTF, the BPF programs and the privileges are there"};
 }
 
-int run(const Options& options, const policy::Policy& policy, Guard& guard, Fd ready) {
+// Ends with this code where it is to become another swapd.
+constexpr int becomes_another = 3;
+
+// Guards that have ended, those of the swapd included that was this process before.
+int on_child(sd_event_source* /*source*/, const signalfd_siginfo* /*info*/, void* /*data*/) {
+  while (::waitpid(-1, nullptr, WNOHANG) > 0) {
+  }
+  return 0;
+}
+
+int run(const Options& options, const policy::Policy& policy, Guard& guard, const CommandLine& command, Fd ready) {
   // Before the first thread: signals are the event loop's alone.
   sigset_t signals;
   sigemptyset(&signals);
@@ -88,6 +100,7 @@ int run(const Options& options, const policy::Policy& policy, Guard& guard, Fd r
     ::signal(signal, SIG_DFL);  // a shell's background job ignores SIGINT, and what is ignored never gets to a signalfd
     sigaddset(&signals, signal);
   }
+  sigaddset(&signals, SIGCHLD);
   ::sigprocmask(SIG_BLOCK, &signals, nullptr);
   start_log(options.log_level);
   std::vector<std::string> warnings = protect_self();
@@ -100,6 +113,8 @@ int run(const Options& options, const policy::Policy& policy, Guard& guard, Fd r
   ::signal(SIGPIPE, SIG_IGN);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT})
     sd_event_add_signal(loop.event, nullptr, signal, on_signal, nullptr);
+  sd_event_add_signal(loop.event, nullptr, SIGCHLD, on_child, nullptr);
+  on_child(nullptr, nullptr, nullptr);  // of who has ended before
 
   const sys::Procfs procfs;
   sys::SockDiag diag;
@@ -155,7 +170,13 @@ int run(const Options& options, const policy::Policy& policy, Guard& guard, Fd r
                          .observer_reason = chosen.reason,
                          .warnings = warnings,
                          .rivals = find_rivals(procfs),
-                         .log_drops = log_drops});
+                         .log_drops = log_drops,
+                         .restart = [&]() -> Status {
+                           if (options.exit_with_pid > 0) return Error(EINVAL, "a private swapd is not restarted");
+                           Status can = can_be_reborn(command, config_file(options.config));
+                           if (can) sd_event_exit(loop.event, becomes_another);
+                           return can;
+                         }});
   bus::Server server(loop.event, backend, options.socket);
   if (const Status listening = server.listen(); !listening) {
     spdlog::error("{}", listening.error().text());
@@ -211,8 +232,9 @@ int run(const Options& options, const policy::Policy& policy, Guard& guard, Fd r
   ready.reset();
   if (options.ready_fd >= 0) ::close(options.ready_fd);
 
-  sd_event_loop(loop.event);
-  sd_notify(0, "STOPPING=1");
+  const int end = sd_event_loop(loop.event);
+  sd_notify(0, end == becomes_another ? "RELOADING=1" : "STOPPING=1");
+  guard.say_goodbye();
   attachments.stop();
   if (members_file) members_file->write();
   if (lessons_file) lessons_file->write();
@@ -222,7 +244,7 @@ int run(const Options& options, const policy::Policy& policy, Guard& guard, Fd r
   std::error_code ignored;
   if (options.exit_with_pid > 0) std::filesystem::remove_all(options.state_dir, ignored);
   stop_log();
-  return 0;
+  return end == becomes_another ? becomes_another : 0;
 }
 
 int main_of(int argc, char** argv) {
@@ -248,20 +270,34 @@ int main_of(int argc, char** argv) {
     std::cerr << "swapd: " << policy.error().context() << '\n';
     return 2;
   }
-  auto ready = split_front(options->foreground);
+  const CommandLine command = own_command_line(argc, argv);
+  const bool reborn = was_reborn();
+  const unsigned before = deaths();
+  if (reborn || before > 0) options->ready_fd = -1;  // a number of the first one's
+  auto ready = reborn ? Result<Fd>(Fd()) : split_front(options->foreground);
   if (!ready) {
     std::cerr << "swapd: " << ready.error().text() << '\n';
     return 1;
   }
   std::error_code unknown;
   options->state_dir = std::filesystem::absolute(options->state_dir, unknown);
-  auto guard =
-      Guard::start({.program = find_guard(), .stale = policy->observe.guard_stale, .state_dir = options->state_dir});
+  GuardOptions guard_options{
+      .program = find_guard(), .stale = policy->observe.guard_stale, .state_dir = options->state_dir};
+  guard_options.deaths = before;
+  if (options->respawn || (!options->foreground && options->exit_with_pid == 0)) {
+    guard_options.respawn = {command.directory, command.program};
+    guard_options.respawn.insert(guard_options.respawn.end(), command.arguments.begin(), command.arguments.end());
+  }
+  auto guard = Guard::start(std::move(guard_options));
   if (!guard) {
     std::cerr << "swapd: " << guard.error().text() << '\n';
     return 1;
   }
-  return run(*options, *policy, *guard, std::move(ready).value());
+  status = run(*options, *policy, *guard, command, std::move(ready).value());
+  if (status != becomes_another) return status;
+  const Status became = become(command);
+  std::cerr << "swapd: " << became.error().text() << '\n';
+  return 1;
 }
 
 }  // namespace

@@ -15,6 +15,7 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
       "See swapd(8) and swapctl(1).");
   app.set_version_flag("--version", "swapd " SWAPD_VERSION);
   app.add_flag("--foreground", o.foreground, "stay in the foreground; ^C ends it and gives everything back");
+  app.add_flag("--respawn", o.respawn, "start swapd again where it is killed (without --foreground that is so anyway)");
   app.add_option("--socket", o.socket, "where swapctl finds it")->capture_default_str();
   app.add_option("--bus", o.bus, "message bus to serve: none (the socket alone)")
       ->capture_default_str()

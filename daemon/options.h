@@ -15,6 +15,7 @@ struct Options {
   std::string config;  // empty: /etc/swapd/swapd.toml where it exists
   std::string observe = "auto";
   std::string btf = "/sys/kernel/btf/vmlinux";  // for tests: a kernel without it
+  bool respawn = false;  // also in the foreground: the guard starts another where this one is killed
   bool dry_run = false;
   std::string check_config;
   std::string replay;  // a recording to run through model and decider instead

@@ -124,6 +124,8 @@ class Backend {
   // done: at once or later, from the event loop; at most once.
   virtual void enroll(const EnrollRequest& request, std::function<void(const Status&)> done) = 0;
   [[nodiscard]] virtual Status release(pid_t pid, std::uint32_t uid) = 0;
+  // Ends, and begins again with the program that is there now; whoever is managed remains so.
+  [[nodiscard]] virtual Status restart(std::uint32_t uid) = 0;
   // tid or pid; of a process: all its threads.
   [[nodiscard]] virtual Status set(pid_t pid, const SchedAttr& base, std::uint32_t uid) = 0;
   // Called with each event while at least one client follows; an empty function: nobody does, and collecting costs

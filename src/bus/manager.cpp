@@ -145,6 +145,13 @@ struct Methods {
     return done(call, self(data).backend_.release(pid, uid), error);
   }
 
+  static int restart(sd_bus_message* call, void* data, sd_bus_error* error) {
+    pid_t by = 0;
+    std::uint32_t uid = 0;
+    if (const int r = caller(call, &by, &uid); r < 0) return r;
+    return done(call, self(data).backend_.restart(uid), error);
+  }
+
   static int set(sd_bus_message* call, void* data, sd_bus_error* error) {
     pid_t pid = 0;
     if (const int r = read_pid(call, &pid, error); r < 0) return r;
@@ -227,6 +234,7 @@ const sd_bus_vtable vtable[] = {
     SD_BUS_METHOD_WITH_ARGS("Enroll", SD_BUS_ARGS("u", pid, "b", tree, "s", class, "b", allow_no_new_privs),
                             SD_BUS_NO_RESULT, Methods::enroll, open_to_peers),
     SD_BUS_METHOD_WITH_ARGS("Release", SD_BUS_ARGS("u", pid), SD_BUS_NO_RESULT, Methods::release, open_to_peers),
+    SD_BUS_METHOD_WITH_ARGS("Restart", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, Methods::restart, open_to_peers),
     SD_BUS_METHOD_WITH_ARGS("Set", SD_BUS_ARGS("u", pid, "s", policy, "i", nice, "i", priority), SD_BUS_NO_RESULT,
                             Methods::set, open_to_peers),
     SD_BUS_METHOD_WITH_ARGS("FollowEvents", SD_BUS_ARGS("b", on), SD_BUS_NO_RESULT, Methods::follow_events,

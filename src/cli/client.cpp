@@ -6,6 +6,7 @@
 
 #include <cstring>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "base/fd.h"
@@ -18,6 +19,7 @@ namespace {
 constexpr const char* object_path = "/org/swapd1";
 constexpr const char* interface_name = "org.swapd1.Manager";
 constexpr std::uint64_t answer_within_us = 10'000'000;
+constexpr std::uint64_t restart_look_us = 10'000;
 constexpr std::uint64_t enroll_within_us = 300'000'000;  // large trees, of which each process is stopped for a moment
 
 std::string reason(int code) { return std::generic_category().message(code); }
@@ -153,6 +155,24 @@ Status Client::enroll(pid_t pid, bool tree, const std::string& class_name, bool 
   Result<Message> answer = call(std::move(message).value(), enroll_within_us);
   if (!answer) return std::move(answer).error();
   return Done{};
+}
+
+Status Client::restart() {
+  Result<Message> message = new_call("Restart");
+  if (!message) return std::move(message).error();
+  Result<Message> answer = call(std::move(message).value());
+  if (!answer) return std::move(answer).error();
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::microseconds(answer_within_us);
+  while (sd_bus_is_open(bus_.get()) > 0 && std::chrono::steady_clock::now() < deadline) {
+    if (sd_bus_process(bus_.get(), nullptr) == 0) (void)sd_bus_wait(bus_.get(), restart_look_us);
+  }
+  for (;;) {
+    Result<Client> next = connect(path_);
+    if (next && next->status()) return Done{};
+    if (std::chrono::steady_clock::now() > deadline)
+      return failure("swapd at " + path_ + " has ended, and does not come back (its log tells why)");
+    std::this_thread::sleep_for(std::chrono::microseconds(restart_look_us));
+  }
 }
 
 Status Client::command(const char* method, pid_t pid) {

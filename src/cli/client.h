@@ -39,6 +39,8 @@ class Client {
 
   // tree: with its descendants.
   [[nodiscard]] Status enroll(pid_t pid, bool tree, const std::string& class_name, bool allow_no_new_privs);
+  // Until the next swapd answers.
+  [[nodiscard]] Status restart();
   [[nodiscard]] Status release(pid_t pid) { return command("Release", pid); }
   [[nodiscard]] Status set(pid_t pid, const SchedAttr& base);
   // The program to run is this process: its pidfd and the memory that it shares with swapd.

@@ -13,6 +13,7 @@ std::span<const Verb> verbs() {
       Verb{"run", "start a program under supervision", false, true, declare_run},
       Verb{"enroll", "supervise a program that runs already", false, false, declare_enroll},
       Verb{"release", "stop supervising a program", false, false, declare_release},
+      Verb{"restart", "swapd begins again, with the program that is there now", false, false, declare_restart},
       Verb{"set", "change the base priority of a managed thread or process", false, false, declare_set},
       Verb{"status", "what swapd is, watches and costs", true, false, declare_status},
       Verb{"ps", "the managed threads", true, false, declare_ps},

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "sys/procfs.h"
+#include "sys/scheduler.h"
 
 namespace swapd::sys {
 namespace {
@@ -171,7 +172,15 @@ Status StoppedProcess::prepare() {
   if (trace(PTRACE_SETSIGMASK, tid, sizeof every_signal, &every_signal) != 0)
     return errno_error("blocking the signals of thread " + std::to_string(tid));
   caller_ = &*chosen;
+  hurry();
   return Done{};
+}
+
+void StoppedProcess::hurry() {
+  const LinuxScheduler scheduler;
+  const auto own = scheduler.get(caller_->tid);
+  const SchedAttr urgent{.policy = SchedPolicy::fifo, .rt_priority = 50, .reset_on_fork = true};
+  if (own && own->policy != SchedPolicy::deadline && scheduler.set(caller_->tid, urgent)) own_ = *own;
 }
 
 Status StoppedProcess::find_syscall() {
@@ -252,6 +261,7 @@ void StoppedProcess::put_back() {
   iovec all{&caller_->registers, sizeof caller_->registers};
   (void)trace(PTRACE_SETREGSET, tid, 1, &all);
   (void)trace(PTRACE_SETSIGMASK, tid, sizeof mask_, &mask_);
+  if (own_) (void)LinuxScheduler().set(tid, *own_);
   if (sequence_at_ != 0) (void)write(sequence_at_, std::as_bytes(std::span(&sequence_, 1)));
   if (stop_again_) ::syscall(SYS_tgkill, pid_, tid, SIGSTOP);
 }

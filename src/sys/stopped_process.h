@@ -10,6 +10,8 @@
 // where no handler has run (signal(7)): epoll_wait, semop and others, and those on sockets with a timeout. To the
 // kernel they are shown as what restarts unless a handler runs, ERESTARTNOHAND. Their timeouts begin anew.
 //
+// Among busy loops each step of such a call would wait for a CPU, some 100 ms: meanwhile that thread is real-time.
+//
 // One thread does it all (ptrace knows tracers by thread), and while a call is made that thread must not die: what it
 // leaves is a program with strange registers. So this runs in a process of its own, swapd-attach.
 #pragma once
@@ -20,10 +22,12 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "base/result.h"
+#include "base/sched_attr.h"
 #include "base/time.h"
 
 namespace swapd::sys {
@@ -59,6 +63,7 @@ class StoppedProcess {
   [[nodiscard]] Status look(Thread& thread) const;
   [[nodiscard]] Status prepare();
   [[nodiscard]] Status find_syscall();
+  void hurry();
   [[nodiscard]] Status run_to_the_end_of_the_call();
   void put_back();
 
@@ -72,7 +77,8 @@ class StoppedProcess {
   std::uint64_t sequence_at_ = 0;  // where it names its restartable sequence; 0: nowhere
   std::uint64_t sequence_ = 0;
   std::uint64_t syscall_at_ = 0;
-  bool stop_again_ = false;  // a SIGSTOP came meanwhile
+  std::optional<SchedAttr> own_;  // its own, where it was given another
+  bool stop_again_ = false;       // a SIGSTOP came meanwhile
 };
 
 }  // namespace swapd::sys

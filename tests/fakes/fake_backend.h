@@ -86,6 +86,11 @@ class FakeBackend : public bus::Backend {
     return Done{};
   }
 
+  Status restart(std::uint32_t) override {
+    ++restarts;
+    return Done{};
+  }
+
   Status set(pid_t pid, const SchedAttr& base, std::uint32_t uid) override {
     if (pid == unknown_pid) return Error(ESRCH, "no managed process or thread has the id 999");
     sets.push_back({pid, base, uid});
@@ -131,6 +136,7 @@ class FakeBackend : public bus::Backend {
   std::vector<std::pair<pid_t, std::uint32_t>> released;
   std::vector<SetCall> sets;
   std::vector<bus::EnrollRequest> enrolled;
+  int restarts = 0;
   bool later = false;  // who enrolls is answered later
   std::vector<std::function<void(const Status&)>> unanswered;
   std::function<void(const bus::EventView&)> sink;

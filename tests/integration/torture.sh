@@ -4,7 +4,7 @@
 #   tests/integration/torture.sh [--seconds N] [--pairs N] [--observe seccomp|bpf|both] [--build DIR]
 #
 # Pairs of processes (tests/programs/torture.cpp) hand numbers to and fro over ten mechanisms, in four programs, of which two are
-# important. Meanwhile swapd is killed every 0.2 to 2 s (now and then it is ended with SIGTERM, or stopped for half a second), and
+# important. Meanwhile swapd is killed every 0.2 to 2 s (now and then it is ended with SIGTERM, stopped for half a second, or takes its own place with `swapctl restart`), and
 # started again; in between its guard is killed. Nothing may go wrong: no number, no call (ENOSYS, EINTR), no process that hangs, none that stands still for more than 1 s; in the end
 # all have their own attributes, and of swapd and its guards nothing is left. What was counted is printed.
 set -euo pipefail
@@ -78,7 +78,7 @@ options=("" "--nice -5" "" "--fifo 10")
 own=("TS - 0" "TS - -5" "TS - 0" "FF 10 -")
 
 torment() {
-  local i end action kills=0 stops=0 ends=0 guards_killed=0
+  local i end action kills=0 stops=0 ends=0 restarts=0 guards_killed=0
   start_swapd
   programs=() holders=()
   for i in 0 1 2 3; do
@@ -93,7 +93,7 @@ torment() {
   end=$(($(date +%s) + seconds / ${#observers[@]}))
   while [ "$(date +%s)" -lt "$end" ]; do
     sleep "$((RANDOM % 2)).$((RANDOM % 8 + 2))"
-    action=$((RANDOM % 10))
+    action=$((RANDOM % 11))
     if [ $action -eq 0 ]; then
       stops=$((stops + 1))
       kill -STOP "$swapd"
@@ -105,6 +105,10 @@ torment() {
       pkill -9 -P "$swapd" -x swapd-guard || complain "swapd has no guard"
       until_true 2 pgrep -P "$swapd" -x swapd-guard || complain "nobody took the guard's place"
       sleep 0.1  # until it has all listeners: that both die at once is what nothing survives
+      continue
+    elif [ $action -eq 10 ]; then
+      restarts=$((restarts + 1))
+      ctl restart || complain "it does not restart"
       continue
     elif [ $action -eq 4 ]; then
       ends=$((ends + 1))
@@ -134,7 +138,7 @@ torment() {
   wait "$front" || complain "swapd's exit status is $?"
   swapd=
   until_true 10 no_guard || complain "a guard is left"
-  printf '%s: swapd was killed %s times, ended %s, stopped %s; its guard was killed %s times\n' "$observer" "$kills" "$ends" "$stops" "$guards_killed"
+  printf '%s: swapd was killed %s times, ended %s, restarted %s, stopped %s; its guard was killed %s times\n' "$observer" "$kills" "$ends" "$restarts" "$stops" "$guards_killed"
 }
 
 for observer in "${observers[@]}"; do torment; done

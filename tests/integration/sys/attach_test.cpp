@@ -20,6 +20,7 @@
 
 #include "supervised.h"
 #include "sys/procfs.h"
+#include "sys/scheduler.h"
 #include "sys/seccomp.h"
 
 namespace swapd::sys {
@@ -132,6 +133,24 @@ TEST_F(Attach, TheFilterIsInAndNothingElseHasChanged) {
   EXPECT_EQ(mask(pid), blocked);
   serve(listener.get(), 20);
   EXPECT_EQ(shared_.stage, 0);
+}
+
+// Meanwhile it is real-time.
+TEST_F(Attach, ItsClassIsItsOwnAgain) {
+  const LinuxScheduler scheduler;
+  const pid_t pid = start_caller();
+  ASSERT_TRUE(eventually([&] { return shared_.count > 3; }));
+  for (const SchedAttr& own :
+       {SchedAttr{.nice = 7}, SchedAttr{.policy = SchedPolicy::batch, .nice = -3},
+        SchedAttr{.policy = SchedPolicy::idle}, SchedAttr{.policy = SchedPolicy::rr, .rt_priority = 3}}) {
+    ASSERT_TRUE(scheduler.set(pid, own));
+    auto stopped = StoppedProcess::stop(pid, soon);
+    ASSERT_TRUE(stopped);
+    EXPECT_EQ((*stopped)->call(SYS_getpid, {}).value(), pid);
+    EXPECT_EQ(scheduler.get(pid)->policy, SchedPolicy::fifo);
+    stopped->reset();
+    EXPECT_EQ(scheduler.get(pid).value(), own);
+  }
 }
 
 TEST_F(Attach, AllThreadsGetItAndThoseMadeLater) {
