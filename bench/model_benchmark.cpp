@@ -179,7 +179,7 @@ void memory(benchmark::State& state) {
       for (int j = 0; j < 10; ++j) blocked.awaited.push_back(resource((i * 10 + j) % resources));
       model->apply(std::move(blocked));
     }
-    state.counters["requester_B"] = since(10 * threads);
+    state.counters["requester_B"] = since(10UL * threads);
   }
 }
 BENCHMARK(memory)->Iterations(1)->Unit(benchmark::kMillisecond);

@@ -215,7 +215,7 @@ Result<std::string> run_for_output(Spawn spawn, int& status, std::chrono::millis
   std::string text;
   char part[4096];
   ::lseek(file.get(), 0, SEEK_SET);
-  for (ssize_t size; (size = ::read(file.get(), part, sizeof part)) > 0;)
+  for (ssize_t size = 0; (size = ::read(file.get(), part, sizeof part)) > 0;)
     text.append(part, static_cast<std::size_t>(size));
   return text;
 }

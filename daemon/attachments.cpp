@@ -22,6 +22,7 @@ constexpr std::size_t most_tasks = 16;
 constexpr int most_rounds = 16;
 constexpr auto stop_within = std::chrono::seconds(2);
 constexpr auto answer_within = std::chrono::seconds(10);
+constexpr auto look_every = std::chrono::milliseconds(50);
 constexpr auto go_on_within = std::chrono::seconds(1);
 
 Status request_of(AttachRequest& request, const Attachments::Order& order, pid_t tgid, std::uint64_t start_time) {
@@ -36,10 +37,18 @@ Status request_of(AttachRequest& request, const Attachments::Order& order, pid_t
   return Done{};
 }
 
-// The listener of a process that stands still from now on, until its end of the socket is told to go on.
-Result<Fd> await_listener(int socket) {
+// The listener of a process that stands still from now on, until its end of the socket is told to go on. Where swapd
+// stops meanwhile, swapd-attach sees the socket close, and is that process's guard.
+Result<Fd> await_listener(int socket, const std::stop_token& stop) {
   AttachAnswer answer;
-  if (Status readable = await_readable(socket, answer_within); !readable) return std::move(readable).error();
+  const Time deadline = std::chrono::steady_clock::now() + answer_within;
+  Status readable = Error(ETIMEDOUT, "");
+  while (!readable && readable.error().code() == ETIMEDOUT) {
+    if (stop.stop_requested()) return Error(ESHUTDOWN, "swapd is stopping");
+    if (std::chrono::steady_clock::now() > deadline) return Error(ETIMEDOUT, "swapd-attach does not answer");
+    readable = await_readable(socket, look_every);
+  }
+  if (!readable) return std::move(readable).error();
   auto received = receive_with_fd(socket, &answer, sizeof answer);
   if (!received) return std::move(received).error();
   answer.text.back() = '\0';
@@ -96,7 +105,7 @@ Status Attachments::enroll(const Order& order, const std::stop_token& stop) {
       if (stop.stop_requested()) return Error(ESHUTDOWN, "swapd is stopping");
       if (!seen.insert(e.tgid).second) continue;
       found = true;
-      Status one = enroll_one(order, e.tgid, e.process_start);
+      Status one = enroll_one(order, e.tgid, e.process_start, stop);
       if (one || (one.error().gone() && e.tgid != order.pid)) continue;
       // Born with the filter of one that was enrolled just now; that it was, nobody has heard yet.
       if (one.error().code() == EBUSY && e.tgid != order.pid && e.process_start > began) continue;
@@ -109,16 +118,16 @@ Status Attachments::enroll(const Order& order, const std::stop_token& stop) {
   return failed;
 }
 
-Status Attachments::enroll_one(const Order& order, pid_t tgid, std::uint64_t start_time) {
+Status Attachments::enroll_one(const Order& order, pid_t tgid, std::uint64_t start_time, const std::stop_token& stop) {
   if (Status may = order.may(tgid); !may) return may;
   // A child of a managed process has its filter, unless it was made before that was in.
   Status again = Error(ENOENT, "");
   if (procfs_.has_seccomp_filters(tgid))
     engine_.call([&](Engine& e) { again = e.manage_again(tgid, order.class_name); });
-  return again ? again : attach(order, tgid, start_time);
+  return again ? again : attach(order, tgid, start_time, stop);
 }
 
-Status Attachments::attach(const Order& order, pid_t tgid, std::uint64_t start_time) {
+Status Attachments::attach(const Order& order, pid_t tgid, std::uint64_t start_time, const std::stop_token& stop) {
   AttachRequest request;
   if (Status fits = request_of(request, order, tgid, start_time); !fits) return fits;
   const auto program = OwnProgram::open(options_.program);
@@ -134,7 +143,7 @@ Status Attachments::attach(const Order& order, pid_t tgid, std::uint64_t start_t
   theirs.reset();
   if (!child) return child.error();
   Status done = send_with_fd(socket.get(), &request, sizeof request, -1);
-  auto listener = done ? await_listener(socket.get()) : Result<Fd>(done.error());
+  auto listener = done ? await_listener(socket.get(), stop) : Result<Fd>(done.error());
   if (listener) {
     done = receive(order, tgid, std::move(listener).value());
     const char go_on = 1;

@@ -62,8 +62,9 @@ class Attachments {
   };
 
   [[nodiscard]] Status enroll(const Order& order, const std::stop_token& stop);
-  [[nodiscard]] Status enroll_one(const Order& order, pid_t tgid, std::uint64_t start_time);
-  [[nodiscard]] Status attach(const Order& order, pid_t tgid, std::uint64_t start_time);
+  [[nodiscard]] Status enroll_one(const Order& order, pid_t tgid, std::uint64_t start_time,
+                                  const std::stop_token& stop);
+  [[nodiscard]] Status attach(const Order& order, pid_t tgid, std::uint64_t start_time, const std::stop_token& stop);
   [[nodiscard]] Status receive(const Order& order, pid_t tgid, Fd listener);
 
   Engine& engine_;

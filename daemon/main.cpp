@@ -61,6 +61,9 @@ std::vector<std::string> protect_self() {
 
 struct Loop {
   sd_event* event = nullptr;
+  Loop() = default;
+  Loop(const Loop&) = delete;
+  Loop& operator=(const Loop&) = delete;
   ~Loop() { sd_event_unref(event); }
 };
 

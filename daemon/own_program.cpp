@@ -40,6 +40,7 @@ Result<pid_t> OwnProgram::start(std::vector<std::string> arguments, const std::v
   const std::unique_ptr<posix_spawn_file_actions_t, int (*)(posix_spawn_file_actions_t*)> end(
       &actions, ::posix_spawn_file_actions_destroy);
   std::vector<Fd> high;
+  high.reserve(placed.size());
   for (const Placed& fd : placed) {
     auto moved = out_of_the_way(fd.ours, path_);
     if (!moved) return std::move(moved).error();

@@ -153,13 +153,16 @@ Resumed resume(Engine& engine, Launches& launches, const sys::Procfs& procfs, co
     added = 0;
     // Each process belongs to the nearest member above it. What is older than the file and not in it was not managed.
     std::unordered_map<pid_t, std::vector<RosterAnswer::Entry>> of_member;
-    for (RosterAnswer::Entry& e : list_threads(procfs, scheduler, {.members = pids, .descendants = true}).threads) {
+    for (const RosterAnswer::Entry& e :
+         list_threads(procfs, scheduler, {.members = pids, .descendants = true}).threads) {
       const Membership& owner = members.at(e.parent == 0 ? e.tgid : e.parent);
       if (e.tgid == owner.pid ? e.process_start != owner.start_time : e.process_start < since(left->written)) continue;
       if (e.tgid != owner.pid && !may_enroll(procfs, e.tgid).ok()) continue;
-      of_member[owner.pid].push_back(std::move(e));
+      of_member[owner.pid].push_back(e);
     }
-    for (const auto& [pid, threads] : of_member) {
+    for (const auto& of : of_member) {  // no binding: clang 14 takes none into a lambda
+      const pid_t pid = of.first;
+      const std::vector<RosterAnswer::Entry>& threads = of.second;
       const Membership& member = members.at(pid);
       if (!member.managed && !engine.needs_listeners()) continue;
       Result<std::size_t> taken = Error(ESHUTDOWN, "swapd is stopping");

@@ -44,14 +44,14 @@ measure_with() {
   local both=(--under hand-set,swapd --repeat 5 --iterations "$iterations")
   local mechanisms=socket,pipe,msg,sem,signal,flock,fifo,tcp,udp,mq,record-lock,eventfd,epoll,child-exit
   local all=(client-server --mechanism $mechanisms --hogs 10)
-  run client-server "client-server$s" "${all[@]}" --cpus 1 --iterations 100 --under vanilla,swapd --baseline "${common[@]}" \
+  run client-server "client-server$s" "${all[@]}" --cpus 1 --iterations 100 --under vanilla,swapd --baseline --repeat 3 "${common[@]}" \
     --plot "$out/client-server$s.svg"
   run nice "nice$s" "${all[@]}" --client-nice -10 --cpus 1 "${both[@]}" "${common[@]}"
   run split "split$s" "${all[@]}" --sessions split --cpus 1 "${both[@]}" "${common[@]}"
   run split "nice-split$s" "${all[@]}" --client-nice -10 --sessions split --cpus 1 "${both[@]}" "${common[@]}"
   run cpus "cpus$s" "${all[@]}" --cpus 2 "${both[@]}" "${common[@]}"
   run cpus "nice-cpus$s" "${all[@]}" --client-nice -10 --cpus 2 "${both[@]}" "${common[@]}"
-  run strict "strict$s" "${all[@]}" --client-nice -10 --strict --cpus 1 --iterations 100 --under swapd --baseline "${common[@]}"
+  run strict "strict$s" "${all[@]}" --client-nice -10 --strict --cpus 1 --iterations 100 --under swapd --baseline --repeat 9 "${common[@]}"
   local quantum hogs
   for quantum in 200 20; do
     for hogs in 0 10; do

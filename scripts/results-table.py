@@ -24,14 +24,17 @@ def ratio_table(files, column):
     table = {}
     for row in rows(files):
         under = "idle" if row["hogs"] == 0 and row["under"] == "vanilla" else row["under"]
-        table.setdefault(row["mechanism"], {})[under] = row[column]
+        found = table.setdefault(row["mechanism"], {})
+        found[under] = row[column]
+        for to, field in (("idle", "to_idle"), ("hand-set", "to_hand_set")):  # medians of the ratios of neighbours
+            found[under, to] = row.get(("p50_" if column == "p50_ms" else "") + field)
     columns = [c for c in ("idle", "vanilla", "hand-set", "swapd") if any(c in r for r in table.values())]
     ratios = [(a, b) for a, b in (("swapd", "idle"), ("vanilla", "idle"), ("swapd", "hand-set")) if a in columns and b in columns]
     print("| mechanism | " + " | ".join(f"{c}, ms" for c in columns) + " | " + " | ".join(f"{a} / {b}" for a, b in ratios) + " |")
     print("|" + "---|" * (1 + len(columns) + len(ratios)))
     for mechanism, found in table.items():
         cells = [figure(found.get(c)) for c in columns]
-        cells += [figure(found[a] / found[b]) if a in found and b in found else "" for a, b in ratios]
+        cells += [figure(found.get((a, b))) for a, b in ratios]
         print(f"| {mechanism} | " + " | ".join(cells) + " |")
 
 

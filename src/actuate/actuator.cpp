@@ -86,7 +86,7 @@ void Actuator::Impl::apply(std::span<const Boost> boosts, Time now) {
       ++entry;
       continue;
     }
-    Entry over = std::move(entry->second);
+    Entry over = entry->second;
     entry = entries.erase(entry);
     const bool was_reported = over.in_force() || over.reason != Ineffective::none;
     finish(over);
@@ -163,7 +163,7 @@ void Actuator::forget(ThreadId thread) {
   impl_->uses.erase(thread);
   const auto known = impl_->entries.find(thread);
   if (known == impl_->entries.end()) return impl_->lender.forget(thread);
-  Entry over = std::move(known->second);
+  Entry over = known->second;
   impl_->entries.erase(known);
   const bool was_reported = over.in_force() || over.reason != Ineffective::none;
   impl_->drop(over);
@@ -173,7 +173,7 @@ void Actuator::forget(ThreadId thread) {
 void Actuator::became(ThreadId before, ThreadId now) {
   const auto known = impl_->entries.find(before);
   if (known == impl_->entries.end() || !known->second.in_force()) return;
-  Entry over = std::move(known->second);
+  Entry over = known->second;
   impl_->entries.erase(known);
   impl_->lender.take_back(before);
   over.boost.thread = now;

@@ -55,7 +55,8 @@ std::uint64_t weight_of_nice(int nice) {
       1024,  820,   655,   526,   423,   335,   272,   215,   172,   137,    // 0…9
       110,   87,    70,    56,    45,    36,    29,    23,    18,    15,     // 10…19
   };
-  return weights[static_cast<std::size_t>(std::clamp(nice, -20, 19) + 20)];
+  const int index = std::clamp(nice, -20, 19) + 20;
+  return weights[static_cast<std::size_t>(index)];
 }
 
 }  // namespace swapd::actuate

@@ -53,8 +53,9 @@ static_assert(std::is_trivially_copyable_v<Record> && sizeof(Record::path) == Jo
 
 std::uint64_t checksum(const Record& record) {  // FNV-1a
   std::uint64_t hash = 0xCBF29CE484222325ULL ^ static_cast<std::uint32_t>(record.tid);
-  const auto* bytes = reinterpret_cast<const unsigned char*>(&record);
-  for (std::size_t i = offsetof(Record, sequence); i < sizeof record; ++i) hash = (hash ^ bytes[i]) * 0x100000001B3ULL;
+  std::array<unsigned char, sizeof(Record)> bytes;
+  std::memcpy(bytes.data(), &record, sizeof record);
+  for (std::size_t i = offsetof(Record, sequence); i < bytes.size(); ++i) hash = (hash ^ bytes[i]) * 0x100000001B3ULL;
   return hash;
 }
 
@@ -148,7 +149,9 @@ Result<Journal> Journal::open(const std::string& state_dir, std::string_view boo
     if (attempt > 0) return Error(EINVAL, path + " is not a journal");
     const std::string aside = path + ".bad";
     if (::rename(path.c_str(), aside.c_str()) != 0) return errno_error("setting aside " + path);
-    journal.notes_.push_back(path + " is not a journal of this version; set aside as " + aside);
+    std::string note = path;
+    note.append(" is not a journal of this version; set aside as ").append(aside);
+    journal.notes_.push_back(std::move(note));
   }
   // Real blocks, or a full disk would be a SIGBUS at the first store.
   if (const int error = ::posix_fallocate(journal.fd_.get(), 0, static_cast<off_t>(file_size)); error != 0)

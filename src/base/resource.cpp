@@ -33,7 +33,7 @@ std::optional<ResourceKind> kind_named(std::string_view text) {
 }
 
 std::string text(const Resource& r) {
-  const std::string kind(name(r.kind));
+  std::string kind(name(r.kind));
   const auto id = [&](std::size_t i) { return ":" + std::to_string(r.ids.at(i)); };
   switch (r.kind) {
     case ResourceKind::socket:

@@ -37,7 +37,7 @@ struct Methods {
   static std::function<void(const Status&)> later(sd_bus_message* call) {
     const std::shared_ptr<sd_bus_message> kept(sd_bus_message_ref(call), sd_bus_message_unref);
     return [kept](const Status& status) {
-      sd_bus_error error = SD_BUS_ERROR_NULL;
+      sd_bus_error error{};
       if (!status) fail(&error, status.error());
       if (status)
         (void)sd_bus_reply_method_return(kept.get(), nullptr);

@@ -48,14 +48,17 @@ Result<std::vector<RingRequest>> RingRequests::list(pid_t tid, int ring, bool re
   rings& programs = *impl_->programs;
   auto* shared = programs.bss;
   programs.data->ring_fd = ring;
-  shared->ring_registered = registered;
-  shared->is_ring = false;
+  shared->ring_registered = registered ? 1 : 0;
+  shared->is_ring = 0;
   shared->tasks = 0;
   shared->count = 0;
   const std::string what = "reading the io_uring requests of thread " + std::to_string(tid);
   bpf_iter_link_info one{};
   one.task.tid = static_cast<__u32>(tid);
-  LIBBPF_OPTS(bpf_iter_attach_opts, options, .link_info = &one, .link_info_len = sizeof one);
+  bpf_iter_attach_opts options{};  // no LIBBPF_OPTS, which is C
+  options.sz = sizeof options;
+  options.link_info = &one;
+  options.link_info_len = sizeof one;
   const FirstWarning warning;
   const std::unique_ptr<bpf_link, Deleter> link(bpf_program__attach_iter(programs.progs.list_requests, &options));
   if (!link) return FirstWarning::error(errno, what);
@@ -65,7 +68,7 @@ Result<std::vector<RingRequest>> RingRequests::list(pid_t tid, int ring, bool re
   while (::read(run.get(), nothing.data(), nothing.size()) > 0) {
   }
   if (shared->tasks > 1) return Error(ENOTSUP, what + ": the kernel cannot iterate over one task alone");
-  if (!shared->is_ring) return Error(EBADF, what);
+  if (shared->is_ring == 0) return Error(EBADF, what);
   std::vector<RingRequest> out;
   for (std::uint32_t i = 0; i < std::min<std::uint32_t>(shared->count, rings_most); ++i) {
     const rings_request& found = shared->requests[i];

@@ -58,7 +58,7 @@ std::vector<Text> executable_mappings(pid_t pid) {
     text.vdso = line.ends_with("[vdso]");
     if (permissions[0] == 'r' && permissions[2] == 'x' && text.end <= user_space_ends) found.push_back(text);
   }
-  std::ranges::stable_partition(found, &Text::vdso);
+  std::stable_partition(found.begin(), found.end(), [](const Text& t) { return t.vdso; });
   return found;
 }
 
@@ -191,9 +191,9 @@ Status StoppedProcess::find_syscall() {
     for (std::uint64_t at = text.start; at < text.end; at += piece) {
       bytes.resize(std::min<std::uint64_t>(piece, text.end - at));
       if (!Procfs::read_memory(pid_, at, bytes.data(), bytes.size())) break;
-      const auto found = std::ranges::search(bytes, instruction);
-      if (found.empty()) continue;
-      syscall_at_ = at + static_cast<std::uint64_t>(found.begin() - bytes.begin());
+      const auto found = std::search(bytes.begin(), bytes.end(), instruction.begin(), instruction.end());
+      if (found == bytes.end()) continue;
+      syscall_at_ = at + static_cast<std::uint64_t>(found - bytes.begin());
       return Done{};
     }
   }

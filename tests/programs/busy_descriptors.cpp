@@ -23,7 +23,7 @@
 namespace busy {
 namespace {
 
-constexpr std::uint64_t number_of(unsigned round) { return round * 2654435761U + 1ULL; }
+constexpr std::uint64_t number_of(unsigned round) { return std::uint64_t{round} * 2654435761U + 1U; }
 
 // The reader of a pipe or of a socket waits for a number.
 template <typename Wait, bool socket = false>

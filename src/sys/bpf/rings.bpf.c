@@ -100,10 +100,10 @@ enum {
 
 // Set by swapd before each run.
 __s32 ring_fd = -1;
-_Bool ring_registered;  // it is an index of what the thread has registered
+__u8 ring_registered;  // it is an index of what the thread has registered
 // What the run found.
 __u32 tasks;  // it ran for
-_Bool is_ring;
+__u8 is_ring;
 __u32 count;
 struct rings_request requests[rings_most];
 

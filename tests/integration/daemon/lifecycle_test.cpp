@@ -343,6 +343,16 @@ TEST(Mistakes, are_one_line_and_status_2) {
       run({SWAPD_BINARY, "--foreground", "--socket", session.path("s2"), "--state-dir", session.path("open")});
   EXPECT_EQ(open.status, 1);
   EXPECT_NE(open.err.find("others may write to it; give another with --state-dir"), std::string::npos) << open.err;
+  std::filesystem::create_directory(session.path("foreign"));
+  std::filesystem::permissions(session.path("foreign"), std::filesystem::perms(0700));
+  std::filesystem::create_directory_symlink(session.path("foreign"), session.path("link"));
+  for (const char* directory : {"foreign", "link"}) {
+    if (std::string(directory) == "foreign" && ::chown(session.path(directory).c_str(), 65534, 65534) != 0) continue;
+    const Output refused =
+        run({SWAPD_BINARY, "--foreground", "--socket", session.path("s2"), "--state-dir", session.path(directory)});
+    EXPECT_EQ(refused.status, 1) << directory;
+    EXPECT_NE(refused.err.find("give another with --state-dir"), std::string::npos) << refused.err;
+  }
   const Output taken =
       run({SWAPD_BINARY, "--foreground", "--socket", session.path("s2"), "--state-dir", session.path("state")});
   EXPECT_EQ(taken.status, 1);

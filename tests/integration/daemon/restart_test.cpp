@@ -62,6 +62,13 @@ TEST_P(Restart, WhatCannotStartAgainIsNotEnded) {
 TEST_P(Restart, AGuardStartsSwapdAgain) {
   begin({"--respawn"});
   const pid_t first = session->daemon_pid();
+  const auto written_down = [&](pid_t pid) {
+    std::ifstream in(session->path("state") + "/members");
+    std::string text;
+    std::getline(in, text);
+    return text.find("\"pid\":" + std::to_string(pid) + ",") != std::string::npos;
+  };
+  ASSERT_TRUE(eventually([&] { return written_down(server) && written_down(client); }));
   ::kill(first, SIGKILL);
   const auto another = [&] {
     const Output status = session->ctl({"status", "--json"});

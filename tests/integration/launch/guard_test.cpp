@@ -224,6 +224,16 @@ TEST_F(GuardTest, SurvivesStrangeMessages) {
     const auto answer = receive_message(ours.get());
     return answer && answer->message.sequence == 7 && answer->message.error == EBADF;
   }));
+  // A place that there is not, and what only a guard says.
+  const GuardMessage outside{.slot = 1, .sequence = 8};
+  const GuardMessage not_for_it{.kind = GuardMessage::Kind::give, .sequence = 9};
+  for (const GuardMessage& message : {outside, not_for_it}) {
+    ASSERT_TRUE(send_message(ours.get(), message, ours.get()));
+    const auto answer = await_message(ours.get(), std::chrono::seconds(5));
+    ASSERT_TRUE(answer);
+    EXPECT_EQ(answer->message.sequence, message.sequence);
+    EXPECT_EQ(answer->message.error, EINVAL);
+  }
   ours.reset();  // nothing held, nobody to talk to
   int status = -1;
   EXPECT_EQ(::waitpid(pid, &status, 0), pid);

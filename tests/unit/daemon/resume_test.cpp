@@ -44,6 +44,16 @@ TEST_F(MembersText, OfAnotherBootOrMissingIsEmpty) {
   EXPECT_THAT(members(), IsEmpty());
 }
 
+TEST_F(MembersText, EndlessOnesAreDamaged) {
+  std::string text = R"({"version":1,"boot_id":"boot","time":1,"members":[)";
+  for (int i = 0; i <= 100'000; ++i)
+    text += std::string(i == 0 ? "" : ",") + R"({"pid":1,"start_time":1,"class":"","managed":true,"launch":0})";
+  holds(text + "]}");
+  const auto read = read_members(dir_, "boot");
+  ASSERT_FALSE(read.ok());
+  EXPECT_EQ(read.error().code(), EBADMSG);
+}
+
 TEST_F(MembersText, DamagedIsSaid) {
   for (
       const char* text :
