@@ -204,6 +204,8 @@ void Donor::apply_boosts(Time now) {
 
 void Donor::reconcile(Time now) {
   if (ranks_changed_ || !enrolled_.empty() || members_.lowest_rank() != ranked_lowest_) rank_watches(now);
+  std::vector<ThreadId> helped;
+  for (const decide::Donation& donation : current_) helped.push_back(donation.requester);
   // A look may tell of further waits.
   std::unordered_set<ThreadId> seen;
   for (;;) {
@@ -227,6 +229,8 @@ void Donor::reconcile(Time now) {
   // Who lends nothing now is left alone until something changes that it waits for.
   active_.clear();
   for (const decide::Donation& donation : current_) active_.insert(donation.requester);
+  for (const ThreadId requester : helped)
+    if (!active_.contains(requester) && waiting_.contains(requester)) ask_for_another(requester, now);
   for (const decide::Donation& donation : current_) {
     const auto lingering = lingering_.find(donation.requester);
     if (lingering == lingering_.end()) continue;

@@ -143,6 +143,7 @@ class Donor {
   void stop_waiting(ThreadId requester);
   void wait_ended(ThreadId requester);
   void look_for_another(ThreadId provider);
+  void ask_for_another(ThreadId requester, Time now);
   void end_linger(ThreadId requester);
   void linger_over(ThreadId requester, Time now);
   void arm_lingers(Time now);

@@ -297,6 +297,19 @@ void Donor::look_for_another(ThreadId provider) {
       for (const Resource& resource : view->awaited) scanned_.erase(resource);
 }
 
+// Whoever was lent to waits itself by now, for nobody, and the wait goes on: it may have passed on what is waited for.
+// (A server that has accepted a connection and left it to a child.) Not so often that a provider that waits for its
+// disk again and again keeps the worker busy.
+void Donor::ask_for_another(ThreadId requester, Time now) {
+  const auto watch = watched_.find(requester);
+  const auto view = model_.thread(requester);
+  if (watch == watched_.end() || !view || now - watch->second.asked < settings_.rescan / 5) return;
+  watch->second.asked = now;
+  observer_.resolve_again(requester);
+  for (const Resource& resource : view->awaited) scanned_[resource] = now;
+  worker_.ask(ScanQuestion{requester, {view->awaited.begin(), view->awaited.end()}, members_.managed_pids(), now});
+}
+
 // Locks change hands without a call that is seen: who holds them is asked anew at each wait and while it lasts. Of
 // others less is to be expected the longer they have lasted.
 Duration Donor::pause_before_asking(const model::ThreadView& waiter, Time now) const {

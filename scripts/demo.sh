@@ -49,9 +49,10 @@ end() {
   kill -s "${2:-TERM}" "$1" 2>/dev/null || true
   wait "$1" 2>/dev/null || true
 }
+# Each is a session with its group; timeout(1) alone would leave a loop that it has not heard of yet.
 end_hogs() {
   local pid
-  for pid in ${hogs[@]+"${hogs[@]}"}; do kill "$pid" 2>/dev/null || true; done
+  for pid in ${hogs[@]+"${hogs[@]}"}; do kill -- "-$pid" 2>/dev/null || kill "$pid" 2>/dev/null || true; done
   for pid in ${hogs[@]+"${hogs[@]}"}; do wait "$pid" 2>/dev/null || true; done
   hogs=()
 }
@@ -99,6 +100,11 @@ start_hogs() {
   for i in 1 2 3 4 5 6 7 8 9 10; do
     setsid taskset -c "$cpu" timeout 300 sh -c 'while :; do :; done' &
     hogs+=($!)
+  done
+  # Until each of them runs.
+  local pid tries=0
+  for pid in "${hogs[@]}"; do
+    until grep -q . "/proc/$pid/task/$pid/children" 2>/dev/null || [ $((++tries)) -gt 1000 ]; do sleep 0.01; done
   done
 }
 
@@ -229,16 +235,13 @@ compare_recording() {
 
 median() { sort -n | awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
 
-# tell STORY CONDITION: its median of `runs` runs.
-tell() {
-  local i all=()
-  for ((i = 0; i < runs; i++)); do
-    "run_$1"
-    all+=("$seconds")
-  done
-  say "($1) ${2}: ${all[*]} s"
-  result=$(printf '%s\n' "${all[@]}" | median)
+# ratios A B: the median of A's to B's, element by element.
+ratios() {
+  local -n above=$1 below=$2
+  local i
+  for i in "${!below[@]}"; do awk -v a="${above[$i]}" -v b="${below[$i]}" 'BEGIN { printf "%.4f\n", a / b }'; done | median
 }
+median_of() { printf '%s\n' "$@" | median; }
 
 # One more run of (a), to look at while it waits.
 show_a() {
@@ -256,34 +259,49 @@ show_a() {
 show_b() { :; }
 show_c() { :; }
 
+# Idle, vanilla and swapd in turn, so that a machine that grows slower meets all three alike.
+without_swapd() {
+  use vanilla
+  "begin_$1"
+  "run_$1"
+  idle+=("$seconds")
+  start_hogs
+  "run_$1"
+  vanilla+=("$seconds")
+  end_hogs
+  "end_$1"
+}
+under_swapd() {
+  start_swapd
+  [ "$2" != last ] || start_recorder "$1"
+  use swapd
+  "begin_$1"
+  start_hogs
+  "run_$1"
+  lent+=("$seconds")
+  [ "$2" != last ] || "show_$1"
+  end_hogs
+  "end_$1"
+  [ "$2" != last ] || compare_recording "$1"
+  end_daemon
+}
+
 rows=() kept=yes
 for story in $(grep -o . <<<"$stories"); do
-  title=title_$story
-  use vanilla
+  title=title_$story idle=() vanilla=() lent=()
   "prepare_$story"
-  "begin_$story"
-  tell "$story" idle
-  idle=$result
-  start_hogs
-  tell "$story" "ten hogs, no swapd"
-  vanilla=$result
-  end_hogs
-  "end_$story"
-  row=$(printf '%-34s %8.2f s %8.2f s' "($story) ${!title}" "$idle" "$vanilla")
+  for ((i = 1; i <= runs; i++)); do
+    without_swapd "$story"
+    [ -z "$with_swapd" ] || under_swapd "$story" "$([ "$i" -lt "$runs" ] || echo last)"
+  done
+  say "($story) idle: ${idle[*]} s"
+  say "($story) ten hogs, no swapd: ${vanilla[*]} s"
+  row=$(printf '%-34s %8.2f s %8.2f s' "($story) ${!title}" "$(median_of "${idle[@]}")" "$(median_of "${vanilla[@]}")")
   if [ -n "$with_swapd" ]; then
-    start_swapd
-    start_recorder "$story"
-    use swapd
-    "begin_$story"
-    start_hogs
-    tell "$story" "ten hogs, swapd"
-    "show_$story"
-    end_hogs
-    "end_$story"
-    compare_recording "$story"
-    end_daemon
-    row+=$(awk -v i="$idle" -v v="$vanilla" -v s="$result" 'BEGIN { printf " %8.2f s %10.2f %13.1f", s, s / i, v / s }')
-    awk -v i="$idle" -v v="$vanilla" -v s="$result" 'BEGIN { exit !(s <= 1.15 * i && v >= 5 * s) }' || kept=
+    say "($story) ten hogs, swapd: ${lent[*]} s"
+    to_idle=$(ratios lent idle) better=$(ratios vanilla lent)
+    row+=$(printf ' %8.2f s %10.2f %13.1f' "$(median_of "${lent[@]}")" "$to_idle" "$better")
+    awk -v i="$to_idle" -v v="$better" 'BEGIN { exit !(i <= 1.15 && v >= 5) }' || kept=
   fi
   rows+=("$row")
 done

@@ -348,7 +348,9 @@ void BpfObserver::name_sent_to(Watched& w, std::vector<Event>& out) {
     woken = id;
     last = slot->order;
   }
-  if (!woken.valid()) return;
+  // What was sent before an earlier wait was answered then: whoever got it need not be who has this one's.
+  if (!woken.valid() || last <= w.hinted_order) return;
+  w.hinted_order = last;
   w.hint_missed = Time::min();
   for (const Resource& resource : w.wait.awaited)
     out.emplace_back(

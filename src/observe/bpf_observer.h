@@ -84,6 +84,7 @@ class BpfObserver final : public Observer {
     // The last kind of wait for which it was asked who had been sent to, and when in vain.
     std::int32_t hinted_call = -1;
     std::uint64_t hinted_arg = 0;
+    std::uint32_t hinted_order = 0;  // of the message that told it last: the how-many-eth wake
     Time hint_missed = Time::min();
     Understood understood;
   };
