@@ -92,7 +92,6 @@ Status Attachments::begin(Order order, std::function<void(const Status&)> done) 
 
 // What a process starts before the filter is in is found by looking again.
 Status Attachments::enroll(const Order& order, const std::stop_token& stop) {
-  const std::uint64_t began = sys::ticks_since_boot();
   std::unordered_set<pid_t> seen;
   Status failed = Done{};
   bool found = true;
@@ -107,8 +106,9 @@ Status Attachments::enroll(const Order& order, const std::stop_token& stop) {
       found = true;
       Status one = enroll_one(order, e.tgid, e.process_start, stop);
       if (one || (one.error().gone() && e.tgid != order.pid)) continue;
-      // Born with the filter of one that was enrolled just now; that it was, nobody has heard yet.
-      if (one.error().code() == EBUSY && e.tgid != order.pid && e.process_start > began) continue;
+      // Born with the filter that its ancestor has from us; where children are found by scans, nobody has heard of it
+      // yet.
+      if (one.error().code() == EBUSY && e.tgid != order.pid && e.process_start >= attached_at(order.pid)) continue;
       if (e.tgid == order.pid) return one;
       if (failed)
         failed = Error(one.error().code() == EINVAL ? EPERM : one.error().code(),
@@ -116,6 +116,13 @@ Status Attachments::enroll(const Order& order, const std::stop_token& stop) {
     }
   }
   return failed;
+}
+
+// In ticks since boot; 0: it was launched, and all that it has made has the filter.
+std::uint64_t Attachments::attached_at(pid_t tgid) {
+  const std::lock_guard lock(mutex_);
+  const auto known = attached_.find(tgid);
+  return known == attached_.end() ? 0 : known->second;
 }
 
 Status Attachments::enroll_one(const Order& order, pid_t tgid, std::uint64_t start_time, const std::stop_token& stop) {
@@ -156,6 +163,11 @@ Status Attachments::attach(const Order& order, pid_t tgid, std::uint64_t start_t
 }
 
 Status Attachments::receive(const Order& order, pid_t tgid, Fd listener) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (attached_.size() >= most_listeners) attached_.clear();
+    attached_[tgid] = sys::ticks_since_boot();
+  }
   const RosterAnswer there = list_threads(procfs_, scheduler_, {.members = {tgid}});
   return launches_.receive({.listener = std::move(listener), .launch = tgid},
                            [&](Engine& e, std::shared_ptr<observe::Receiver> receiver) {

@@ -14,6 +14,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <unordered_map>
 #include <vector>
 
 #include "base/fd.h"
@@ -65,6 +66,7 @@ class Attachments {
   [[nodiscard]] Status enroll_one(const Order& order, pid_t tgid, std::uint64_t start_time,
                                   const std::stop_token& stop);
   [[nodiscard]] Status attach(const Order& order, pid_t tgid, std::uint64_t start_time, const std::stop_token& stop);
+  [[nodiscard]] std::uint64_t attached_at(pid_t tgid);
   [[nodiscard]] Status receive(const Order& order, pid_t tgid, Fd listener);
 
   Engine& engine_;
@@ -76,6 +78,7 @@ class Attachments {
   Fd wake_;
   std::mutex mutex_;
   std::list<std::unique_ptr<Task>> tasks_;
+  std::unordered_map<pid_t, std::uint64_t> attached_;  // when, in ticks since boot
 };
 
 }  // namespace swapd::daemon
