@@ -1,8 +1,6 @@
 // swapd-attach: installs a filter in a running process and hands the listener to swapd, while the process stands still
 // (attach_messages.h). Started by swapd alone. It is a process of its own because it must not be ended in the middle,
 // whatever happens to swapd, and because ptrace(2) lets go of everything when it ends.
-#include <fcntl.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -15,24 +13,12 @@
 #include "attach_messages.h"
 #include "guard_messages.h"
 #include "guard_process.h"
+#include "guard_setup.h"
 #include "sys/attach_filter.h"
 #include "sys/procfs.h"
-#include "sys/self.h"
 
 namespace swapd::daemon {
 namespace {
-
-void settle() {
-  ::setsid();
-  sigset_t all;
-  ::sigfillset(&all);
-  ::sigprocmask(SIG_SETMASK, &all, nullptr);
-  sys::name_thread("swapd-attach");
-  const Fd score(::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC));
-  (void)!::write(score.get(), "-1000", 5);
-  (void)sys::set_thread_nice(0, -20);
-  (void)sys::set_own_autogroup_nice(-20);
-}
 
 Result<sys::AttachedFilter> install(const AttachRequest& request) {
   const auto id = sys::Procfs().thread_id(request.pid);
@@ -55,27 +41,26 @@ void answer(const Error& error) {
 bool handed_over(int listener) {
   const AttachAnswer good;
   if (!send_with_fd(attach_fd::socket, &good, sizeof good, listener)) return false;
-  char byte = 0;
-  return await_readable(attach_fd::socket, most_still) &&
-         ::recv(attach_fd::socket, &byte, sizeof byte, MSG_DONTWAIT) == 1;
+  const auto said = await_message(attach_fd::socket, most_still);
+  return said && said->message.kind == GuardMessage::Kind::done;
 }
 
-// Nobody else has the listener, or whoever has it may never get to it: a guard of this one, found by the next swapd.
+// Nobody else has the listener, or whoever has it may never get to it: a guard of this one, until swapd says so after
+// all, or the next one finds it.
 [[noreturn]] void guard(Fd listener, pid_t pid, Duration stale, const std::string& state_dir) {
   constexpr std::size_t size = sizeof(observe::ListenerSlot);
   void* memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  int pair[2] = {-1, -1};
-  if (memory == MAP_FAILED || ::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) ::_exit(1);
-  GuardMessage hold;
-  hold.pid = pid;
-  (void)send_message(pair[0], hold, listener.get());
-  ::close(pair[0]);
-  run_guard(Fd(pair[1]), Fd(attach_fd::swapd),
-            {.slots = {static_cast<observe::ListenerSlot*>(memory), 1}, .stale = stale, .state_dir = state_dir});
+  if (memory == MAP_FAILED) ::_exit(1);
+  run_guard(Fd(attach_fd::socket), Fd(attach_fd::swapd),
+            {.slots = {static_cast<observe::ListenerSlot*>(memory), 1},
+             .stale = stale,
+             .state_dir = state_dir,
+             .first = std::move(listener),
+             .launch = pid});
 }
 
 int run(Duration stale, const std::string& state_dir) {
-  settle();
+  stand_alone("swapd-attach");
   AttachRequest request;
   if (::recv(attach_fd::socket, &request, sizeof request, 0) != sizeof request ||
       request.version != AttachRequest::current_version || request.instructions > request.program.size()) {

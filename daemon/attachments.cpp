@@ -14,11 +14,13 @@
 #include "sys/seccomp.h"
 #include "sys/self.h"
 #include "sys/ticks.h"
+#include "take_done.h"
 
 namespace swapd::daemon {
 namespace {
 
 constexpr std::size_t most_tasks = 16;
+constexpr std::ptrdiff_t most_tasks_of_a_user = 12;  // the others are root's
 constexpr int most_rounds = 16;
 constexpr auto stop_within = std::chrono::seconds(2);
 constexpr auto answer_within = std::chrono::seconds(10);
@@ -74,7 +76,9 @@ Attachments::~Attachments() { stop(); }
 
 Status Attachments::begin(Order order, std::function<void(const Status&)> done) {
   const std::lock_guard lock(mutex_);
-  if (tasks_.size() >= most_tasks) return Error(EAGAIN, "too many processes are enrolled at once; try again");
+  const auto of_user = std::ranges::count_if(tasks_, [&](const auto& other) { return other->order.uid == order.uid; });
+  if (tasks_.size() >= most_tasks || (order.uid != 0 && of_user >= most_tasks_of_a_user))
+    return Error(EAGAIN, "too many processes are enrolled at once; try again");
   auto task = std::make_unique<Task>();
   task->order = std::move(order);
   task->tell = std::move(done);
@@ -153,9 +157,9 @@ Status Attachments::attach(const Order& order, pid_t tgid, std::uint64_t start_t
   auto listener = done ? await_listener(socket.get(), stop) : Result<Fd>(done.error());
   if (listener) {
     done = receive(order, tgid, std::move(listener).value());
-    const char go_on = 1;
     // Where nobody receives it goes on all the same, and swapd-attach keeps the listener.
-    if (done && send_with_fd(socket.get(), &go_on, sizeof go_on, -1)) (void)await_readable(socket.get(), go_on_within);
+    const GuardMessage somebody_receives{.kind = GuardMessage::Kind::done};
+    if (done && send_message(socket.get(), somebody_receives)) (void)await_readable(socket.get(), go_on_within);
   } else {
     done = std::move(listener).error();
   }
@@ -182,11 +186,7 @@ void Attachments::reap() {
   std::list<std::unique_ptr<Task>> ended;
   {
     const std::lock_guard lock(mutex_);
-    for (auto it = tasks_.begin(); it != tasks_.end();) {
-      auto next = std::next(it);
-      if ((*it)->done) ended.splice(ended.end(), tasks_, it);
-      it = next;
-    }
+    ended = take_done(tasks_);
   }
   for (const auto& task : ended) task->tell(task->result);
 }

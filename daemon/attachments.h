@@ -28,7 +28,8 @@ class Attachments {
  public:
   struct Order {
     pid_t pid = 0;
-    bool tree = false;  // with its descendants
+    std::uint32_t uid = 0;  // of who asks
+    bool tree = false;      // with its descendants
     bool allow_no_new_privs = false;
     std::string class_name;
     std::vector<sock_filter> filter;

@@ -9,6 +9,8 @@
 #include <csignal>
 #include <cstdlib>
 
+#include "sys/privilege.h"
+
 namespace swapd::daemon {
 
 namespace {
@@ -21,6 +23,7 @@ void pass_on(int signal) {
 
 [[noreturn]] void front(pid_t daemon) {
   the_daemon = daemon;
+  sys::keep_needed_capabilities();
   struct sigaction action {};
   action.sa_handler = pass_on;
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) ::sigaction(signal, &action, nullptr);

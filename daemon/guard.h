@@ -43,7 +43,8 @@ namespace swapd::daemon {
 
 // What passes between swapd and the guard; the listener rides on a `hold` or a `give` as SCM_RIGHTS. A guard answers
 // each `hold`. One that is alone answers each `take` of the next swapd with a `give`, or with `end` after the last; on
-// `done` it lets that listener go, and ends itself with the last. `bye`: swapd is about to end, and means to.
+// `done` it lets that listener go, and ends itself with the last. `bye`: swapd is about to end, and means to. `done` to
+// swapd-attach, or to the guard that it has become: somebody receives.
 struct GuardMessage {
   static constexpr std::uint8_t current_version = 2;
   enum class Kind : std::uint8_t { hold = 1, answer = 2, take = 3, give = 4, end = 5, done = 6, bye = 7 };

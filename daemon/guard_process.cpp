@@ -1,10 +1,8 @@
 #include "guard_process.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
@@ -18,8 +16,8 @@
 
 #include "base/unix_address.h"
 #include "guard_messages.h"
+#include "guard_setup.h"
 #include "sys/seccomp.h"
-#include "sys/self.h"
 
 namespace swapd::daemon {
 namespace {
@@ -31,46 +29,6 @@ constexpr int epoll_number = 5;
 // Ids that swapd may have received and not written down: one, and those before it whose calls had been withdrawn.
 constexpr std::uint64_t most_unknown = 1024;
 constexpr std::chrono::microseconds receive_at_most = std::chrono::milliseconds(20);
-
-// Keeps nothing of swapd's but the two descriptors, and puts them where no listener will come.
-void keep_only(Fd socket, Fd swapd) {
-  const int high_socket = ::fcntl(socket.get(), F_DUPFD_CLOEXEC, guard_fd::free);
-  const int high_swapd = ::fcntl(swapd.get(), F_DUPFD_CLOEXEC, guard_fd::free);
-  const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-  if (high_socket < 0 || high_swapd < 0 || null < 0) ::_exit(1);
-  (void)socket.release();
-  (void)swapd.release();
-  for (int number : {0, 1, 2}) ::dup2(null, number);
-  ::dup2(high_socket, socket_number);
-  ::dup2(high_swapd, swapd_number);
-  ::close_range(epoll_number, ~0U, 0);
-}
-
-// A session of its own, away from ^C and from the terminal's end; every signal blocked but the two that cannot be, and
-// an alarm that does nothing.
-// Nothing here may fail the guard: with less privilege it is slower, not wrong.
-void settle() {
-  ::setsid();
-  (void)!::chdir("/");
-  sigset_t all;
-  ::sigfillset(&all);
-  ::sigdelset(&all, SIGALRM);  // ours, see answer()
-  struct sigaction ring {};
-  ring.sa_handler = [](int) {};  // no SA_RESTART: a blocked call shall come back
-  ::sigaction(SIGALRM, &ring, nullptr);
-  ::sigprocmask(SIG_SETMASK, &all, nullptr);
-  sys::name_thread("swapd-guard");
-  rlimit files{};
-  if (::getrlimit(RLIMIT_NOFILE, &files) == 0) {
-    files.rlim_cur = files.rlim_max;
-    ::setrlimit(RLIMIT_NOFILE, &files);
-  }
-  const Fd score(::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC));
-  (void)!::write(score.get(), "-1000", 5);
-  (void)sys::set_thread_nice(0, -20);
-  (void)sys::set_own_autogroup_nice(-20);
-  (void)sys::lock_memory(true);
-}
 
 // A listener, and what the guard knows of it.
 struct Held {
@@ -99,35 +57,21 @@ short polled(int listener) {
 // And not answered (seccomp_notify_poll() in kernel/seccomp.c).
 bool something_received(int listener) { return (polled(listener) & POLLOUT) != 0; }
 
-// Another swapd, as the first one was started: nothing of the guard's own is left in it.
-[[noreturn]] void start_swapd(char** command, unsigned deaths) {
-  ::setsid();
-  ::setenv(deaths_name, std::to_string(deaths).c_str(), 1);
-  const Fd score(::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC));
-  (void)!::write(score.get(), "0", 1);
-  (void)sys::set_thread_nice(0, 0);
-  ::signal(SIGALRM, SIG_DFL);
-  sigset_t none;
-  ::sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  ::close_range(3, ~0U, 0);
-  (void)!::chdir(command[0]);
-  ::execv(command[1], command + 2);
-  ::_exit(127);
-}
-
 class GuardLoop {
  public:
   explicit GuardLoop(GuardTask task)
       : slots_(task.slots),
         stale_(task.stale),
         state_dir_(std::move(task.state_dir)),
-        respawn_(task.respawn),
+        respawn_(task.respawn != nullptr && *task.respawn != nullptr ? task.respawn : nullptr),
         deaths_(task.deaths) {}
 
-  [[noreturn]] void run() {
+  // first: a listener that it holds from the begin, and for whom; below 0: none.
+  [[noreturn]] void run(int first, pid_t launch) {
     if (::epoll_create1(EPOLL_CLOEXEC) != epoll_number) ::_exit(1);
     if (!add(socket_number, EPOLLIN) || !add(swapd_number, EPOLLIN)) ::_exit(1);
+    if (first >= 0 && keep(first, 0, launch) != 0) ::_exit(1);
+    single_ = first >= 0;
     std::array<epoll_event, 64> ready;
     const Duration pause = std::max<Duration>(stale_ / 4, std::chrono::milliseconds(1));
     for (;;) {
@@ -138,7 +82,7 @@ class GuardLoop {
       for (int i = 0; i < n; ++i) handle(ready.at(static_cast<std::size_t>(i)));
       if (looks && !alone_ && clock_.now() - looked_ >= pause) look();
       if (waits && clock_.now() >= respawn_at_) respawn();
-      if (held_.empty() && alone_ && respawn_at_ == Time{}) leave();
+      if (held_.empty() && respawn_at_ == Time{} && (alone_ || (socket_closed_ && respawn_ == nullptr))) leave();
     }
   }
 
@@ -178,24 +122,35 @@ class GuardLoop {
     for (;;) {
       auto received = receive_message(socket_number);
       if (received) {
-        hold(std::move(received).value());
+        obey(std::move(received).value());
         continue;
       }
       if (received.error().code() == EPROTO) continue;  // a stranger's word; the next may be well
       if (received.error().code() == EAGAIN || received.error().code() == EINTR) return;
       ::epoll_ctl(epoll_number, EPOLL_CTL_DEL, socket_number, nullptr);
       socket_closed_ = true;
-      // It has ended, or become another swapd, which has a guard of its own.
-      if (!alone_) take_over();
+      // It may have become another swapd, which has a guard of its own; not so of one listener that nobody else holds.
+      if (goes_ || single_) take_over();
       return;
     }
   }
 
-  void hold(GuardReceived received) {
-    if (received.message.kind == GuardMessage::Kind::bye) {
-      respawn_ = nullptr;
-      return;
+  void obey(GuardReceived received) {
+    switch (received.message.kind) {
+      case GuardMessage::Kind::bye:
+        goes_ = true;
+        respawn_ = nullptr;
+        return;
+      case GuardMessage::Kind::done:  // to a guard of one listener: it has another holder, and somebody who answers
+        if (!single_) return;
+        while (!held_.empty()) let_go(held_.begin()->first);
+        leave();
+      default:
+        return hold(std::move(received));
     }
+  }
+
+  void hold(GuardReceived received) {
     GuardMessage answer;
     answer.kind = GuardMessage::Kind::answer;
     answer.sequence = received.message.sequence;
@@ -208,13 +163,18 @@ class GuardLoop {
       answer.error = EINVAL;
     else if (fd < 0)
       answer.error = EBADF;
-    else if (!add(fd, alone_ ? EPOLLIN : 0U))  // EPOLLHUP needs no asking
-      answer.error = errno;
-    if (answer.error == 0 && door_ < 0 && !state_dir_.empty()) open_door();
-    if (answer.error == 0)
-      held_[received.fd.release()] = {
-          .slot = &slots_[received.message.slot], .launch = received.message.pid, .ours = alone_};
+    else
+      answer.error = keep(fd, received.message.slot, received.message.pid);
+    if (answer.error == 0) (void)received.fd.release();
     if (!alone_) (void)send_message(socket_number, answer);
+  }
+
+  // 0, or an errno.
+  int keep(int fd, std::size_t slot, pid_t launch) {
+    if (!add(fd, alone_ ? EPOLLIN : 0U)) return errno;  // EPOLLHUP needs no asking
+    if (door_ < 0 && !state_dir_.empty()) open_door();
+    held_[fd] = {.slot = &slots_[slot], .launch = launch, .ours = alone_};
+    return 0;
   }
 
   // swapd is gone. What it sent last is still on its way; then every listener is ours to answer.
@@ -225,7 +185,7 @@ class GuardLoop {
     if (!socket_closed_) take_messages();
     for (auto& [fd, held] : held_) take(fd, held);
     if (door_ >= 0 && !add(door_, EPOLLIN)) shut_door();
-    if (respawn_ == nullptr || *respawn_ == nullptr) return;
+    if (respawn_ == nullptr) return;
     if (clock_.now() - started_ >= lives_on) deaths_ = 0;
     const Duration pause = deaths_ == 0 ? Duration::zero() : first_pause * (1 << std::min(deaths_ - 1, most_doublings));
     respawn_at_ = clock_.now() + pause;
@@ -380,7 +340,9 @@ class GuardLoop {
   std::string state_dir_;
   char** respawn_;
   unsigned deaths_;
-  Time respawn_at_{};  // Time{}: not
+  Time respawn_at_{};    // Time{}: not
+  bool goes_ = false;    // swapd has said that it ends
+  bool single_ = false;  // of one listener, which it had before anybody else (GuardTask::first)
   int door_ = -1;
   std::string door_path_;
   Fd caller_;               // the next swapd
@@ -398,9 +360,11 @@ class GuardLoop {
 }  // namespace
 
 void run_guard(Fd socket, Fd swapd, GuardTask task) {
-  keep_only(std::move(socket), std::move(swapd));
-  settle();
-  GuardLoop(std::move(task)).run();
+  const int first = keep_only(std::move(socket), std::move(swapd), std::move(task.first), epoll_number);
+  stand_alone("swapd-guard");
+  settle_guard();
+  const pid_t launch = task.launch;
+  GuardLoop(std::move(task)).run(first, launch);
 }
 
 }  // namespace swapd::daemon

@@ -26,6 +26,9 @@ struct GuardTask {
   // null at the end. Null, or a null at once: none.
   char** respawn = nullptr;
   unsigned deaths = 0;  // of swapds before, one soon after the other: it is waited longer each time
+  // A listener that it holds already, in the first slot, and for whom.
+  Fd first;
+  pid_t launch = 0;
 };
 // In the environment of the swapd that is started: one more.
 inline constexpr const char* deaths_name = "SWAPD_DEATHS";

@@ -16,6 +16,7 @@
 #include <span>
 
 #include "sys/procfs_parse.h"
+#include "sys/procfs_path.h"
 
 namespace swapd::sys {
 
@@ -25,43 +26,6 @@ namespace {
 Error failed(const char* what) { return {errno, what}; }
 
 constexpr std::size_t largest_file = 4U << 20;  // a target can make its fdinfo long; nothing honest comes near this
-
-// ROOT/TID/NAME in a buffer of its own; too long a root gives a path that does not exist.
-class Path {
- public:
-  Path(const std::string& root, pid_t tid, std::string_view name) {
-    add(root);
-    add("/");
-    add(tid);
-    add("/");
-    add(name);
-  }
-  Path(const std::string& root, pid_t tid, std::string_view name, int number) : Path(root, tid, name) { add(number); }
-  // What the kernel says of the one thread; without it, some files sum up all threads of its process.
-  static Path of_thread(const std::string& root, pid_t tid, std::string_view name) {
-    Path path(root, tid, "task/", tid);
-    path.add("/");
-    path.add(name);
-    return path;
-  }
-  [[nodiscard]] const char* c_str() const { return text_.data(); }
-
- private:
-  void add(std::string_view part) {
-    const std::size_t room = text_.size() - 1 - used_;
-    const std::size_t size = std::min(part.size(), room);
-    std::copy_n(part.data(), size, text_.data() + used_);
-    used_ += size;
-    text_[used_] = 0;
-  }
-  void add(int number) {
-    std::array<char, 16> digits{};
-    const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
-    add({digits.data(), static_cast<std::size_t>(end - digits.data())});
-  }
-  std::array<char, 256> text_{};
-  std::size_t used_ = 0;
-};
 
 // Reads the start of a file into the buffer. procfs makes the text anew for each read from offset 0, and hands out all
 // of a text of one record at once (seq_file, single_open()).
@@ -138,7 +102,7 @@ Procfs::Procfs(std::string root) : root_(std::move(root)) {}
 
 Result<ProcStat> Procfs::stat(pid_t tid) const {
   std::array<char, 1024> buffer;
-  const auto text = read_start(Path::of_thread(root_, tid, "stat").c_str(), buffer);
+  const auto text = read_start(ProcPath::of_thread(root_, tid, "stat").c_str(), buffer);
   if (!text) return text.error();
   const auto out = parse::stat(*text);
   if (!out) return Error(EPROTO, "stat");
@@ -147,7 +111,7 @@ Result<ProcStat> Procfs::stat(pid_t tid) const {
 
 Result<Duration> Procfs::cpu_time(pid_t tid) const {
   std::array<char, 128> buffer;
-  const auto text = read_start(Path::of_thread(root_, tid, "schedstat").c_str(), buffer);
+  const auto text = read_start(ProcPath::of_thread(root_, tid, "schedstat").c_str(), buffer);
   if (!text) return text.error();
   std::int64_t ns = 0;
   if (std::from_chars(text->data(), text->data() + text->size(), ns).ec != std::errc{})
@@ -155,7 +119,7 @@ Result<Duration> Procfs::cpu_time(pid_t tid) const {
   return Duration(ns);
 }
 
-Result<Fd> Procfs::open_syscall(pid_t tid) const { return open_file(Path(root_, tid, "syscall").c_str()); }
+Result<Fd> Procfs::open_syscall(pid_t tid) const { return open_file(ProcPath(root_, tid, "syscall").c_str()); }
 
 Result<SyscallState> Procfs::syscall(pid_t tid) const {
   const auto file = open_syscall(tid);
@@ -174,7 +138,7 @@ Result<SyscallState> Procfs::syscall(const Fd& file) {
 
 Result<FdIdentity> Procfs::fd_identity(pid_t tid, int fd) const {
   if (fd < 0) return Error(EBADF, "fd");
-  const auto st = stat_cached(AT_FDCWD, Path(root_, tid, "fd/", fd).c_str(), 0);
+  const auto st = stat_cached(AT_FDCWD, ProcPath(root_, tid, "fd/", fd).c_str(), 0);
   if (!st) return st.error();
   return identity(*st);
 }
@@ -182,37 +146,37 @@ Result<FdIdentity> Procfs::fd_identity(pid_t tid, int fd) const {
 bool Procfs::held_by_seccomp(pid_t tid) const {
   // The wait is made in seccomp_do_user_notification(), or in what the compiler inlined it into.
   std::array<char, 128> buffer;
-  const auto text = read_start(Path(root_, tid, "wchan").c_str(), buffer);
+  const auto text = read_start(ProcPath(root_, tid, "wchan").c_str(), buffer);
   return text.ok() && text->find("seccomp") != std::string_view::npos;
 }
 
 Result<std::string> Procfs::fd_link(pid_t tid, int fd) const {
   std::array<char, 4096> buffer;
-  const ssize_t size = ::readlink(Path(root_, tid, "fd/", fd).c_str(), buffer.data(), buffer.size());
+  const ssize_t size = ::readlink(ProcPath(root_, tid, "fd/", fd).c_str(), buffer.data(), buffer.size());
   if (size < 0) return failed("readlink");
   return std::string(buffer.data(), static_cast<std::size_t>(size));
 }
 
 std::string_view Procfs::fd_link(pid_t tid, int fd, std::span<char> buffer) const {
-  const ssize_t size = ::readlink(Path(root_, tid, "fd/", fd).c_str(), buffer.data(), buffer.size());
+  const ssize_t size = ::readlink(ProcPath(root_, tid, "fd/", fd).c_str(), buffer.data(), buffer.size());
   return {buffer.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0))};
 }
 
 Result<FdNumbers> Procfs::fd_numbers(pid_t tid, int fd) const {
   std::array<char, 1024> buffer;
-  const auto text = read_start(Path(root_, tid, "fdinfo/", fd).c_str(), buffer);
+  const auto text = read_start(ProcPath(root_, tid, "fdinfo/", fd).c_str(), buffer);
   if (!text) return text.error();
   return parse::fd_numbers(*text);
 }
 
 Result<FdInfo> Procfs::fdinfo(pid_t tid, int fd) const {
-  const auto text = read_all(Path(root_, tid, "fdinfo/", fd).c_str());
+  const auto text = read_all(ProcPath(root_, tid, "fdinfo/", fd).c_str());
   if (!text) return text.error();
   return parse::fdinfo(*text);
 }
 
 Result<int> Procfs::fd_access(pid_t tid, int fd) const {
-  const auto st = stat_cached(AT_FDCWD, Path(root_, tid, "fd/", fd).c_str(), AT_SYMLINK_NOFOLLOW);
+  const auto st = stat_cached(AT_FDCWD, ProcPath(root_, tid, "fd/", fd).c_str(), AT_SYMLINK_NOFOLLOW);
   if (!st) return st.error();
   const bool reads = (st->stx_mode & S_IRUSR) != 0;
   const bool writes = (st->stx_mode & S_IWUSR) != 0;
@@ -221,21 +185,21 @@ Result<int> Procfs::fd_access(pid_t tid, int fd) const {
 }
 
 Result<std::uint64_t> Procfs::fd_size(pid_t tid, int fd) const {
-  const auto st = stat_cached(AT_FDCWD, Path(root_, tid, "fd/", fd).c_str(), 0);
+  const auto st = stat_cached(AT_FDCWD, ProcPath(root_, tid, "fd/", fd).c_str(), 0);
   if (!st) return st.error();
   return std::uint64_t{st->stx_size};
 }
 
 Result<std::vector<int>> Procfs::fds(pid_t pid) const {
   int error = 0;
-  auto out = numbered_entries<int>(Path(root_, pid, "fd").c_str(), error);
+  auto out = numbered_entries<int>(ProcPath(root_, pid, "fd").c_str(), error);
   if (error != 0) return Error(error, "opendir");
   return out;
 }
 
 Result<std::vector<pid_t>> Procfs::threads(pid_t pid) const {
   int error = 0;
-  auto out = numbered_entries<pid_t>(Path(root_, pid, "task").c_str(), error);
+  auto out = numbered_entries<pid_t>(ProcPath(root_, pid, "task").c_str(), error);
   if (error != 0) return Error(error, "opendir");
   return out;
 }
@@ -247,7 +211,7 @@ std::vector<pid_t> Procfs::processes() const {
 
 Result<FdIdentity> Procfs::path_identity(pid_t pid, const std::string& path) const {
   const bool absolute = path.starts_with('/');
-  const Fd base(::open(Path(root_, pid, absolute ? "root" : "cwd").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const Fd base(::open(ProcPath(root_, pid, absolute ? "root" : "cwd").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!base) return failed("open");
   struct open_how how {};
   how.flags = O_PATH | O_CLOEXEC;
@@ -260,13 +224,13 @@ Result<FdIdentity> Procfs::path_identity(pid_t pid, const std::string& path) con
 }
 
 Result<std::uint64_t> Procfs::devpts(pid_t tid) const {
-  const auto st = stat_cached(AT_FDCWD, Path(root_, tid, "root/dev/pts").c_str(), 0);
+  const auto st = stat_cached(AT_FDCWD, ProcPath(root_, tid, "root/dev/pts").c_str(), 0);
   if (!st) return st.error();
   return std::uint64_t{makedev(st->stx_dev_major, st->stx_dev_minor)};
 }
 
 Result<Mapping> Procfs::find_mapping(pid_t pid, const std::function<bool(const Mapping&)>& wanted) const {
-  const auto text = read_all(Path(root_, pid, "maps").c_str());
+  const auto text = read_all(ProcPath(root_, pid, "maps").c_str());
   if (!text) return text.error();
   for (std::string_view left = *text; !left.empty();) {
     const std::size_t end = std::min(left.find('\n'), left.size());
@@ -285,7 +249,7 @@ bool Procfs::maps_file(pid_t pid, std::uint64_t dev, std::uint64_t ino) const {
 }
 
 Result<std::vector<pid_t>> Procfs::namespace_pids(pid_t tid) const {
-  const auto text = read_all(Path(root_, tid, "status").c_str());
+  const auto text = read_all(ProcPath(root_, tid, "status").c_str());
   if (!text) return text.error();
   std::vector<pid_t> out;
   for (const std::int64_t number : parse::status_numbers(*text, "NSpid")) out.push_back(static_cast<pid_t>(number));
@@ -299,11 +263,11 @@ Result<std::vector<pid_t>> Procfs::children(pid_t pid) const {
   for (const pid_t tid : *tids) {
     std::array<char, 32> name{};
     std::snprintf(name.data(), name.size(), "task/%d/children", tid);
-    const auto list = read_all(Path(root_, pid, name.data()).c_str());
+    const auto list = read_all(ProcPath(root_, pid, name.data()).c_str());
     if (list) {
       const std::vector<pid_t> some = parse::pids(*list);
       out.insert(out.end(), some.begin(), some.end());
-    } else if (list.error().code() == ENOENT && ::access(Path(root_, pid, "stat").c_str(), F_OK) == 0) {
+    } else if (list.error().code() == ENOENT && ::access(ProcPath(root_, pid, "stat").c_str(), F_OK) == 0) {
       // A kernel without CONFIG_PROC_CHILDREN, or this thread has just gone: ask everybody for the parent.
       out.clear();
       for (const pid_t other : processes()) {
@@ -329,7 +293,7 @@ Result<pid_t> Procfs::tgid(pid_t tid) const {
 }
 
 Result<std::vector<std::int64_t>> Procfs::status_numbers(pid_t tid, std::string_view key) const {
-  const auto text = read_all(Path(root_, tid, "status").c_str());
+  const auto text = read_all(ProcPath(root_, tid, "status").c_str());
   if (!text) return text.error();
   auto numbers = parse::status_numbers(*text, key);
   if (numbers.empty()) return Error(EPROTO, "status");
@@ -354,7 +318,7 @@ Result<std::uint64_t> Procfs::namespace_inode(pid_t tid, const char* ns) const {
   std::snprintf(name.data(), name.size(), "ns/%s", ns);
   // "ipc:[4026531839]": the text costs less than half of what stat(2) of the link does.
   std::array<char, 64> buffer{};
-  const ssize_t size = ::readlink(Path(root_, tid, name.data()).c_str(), buffer.data(), buffer.size());
+  const ssize_t size = ::readlink(ProcPath(root_, tid, name.data()).c_str(), buffer.data(), buffer.size());
   if (size < 0) return failed("readlink");
   const auto inode = parse::namespace_inode({buffer.data(), static_cast<std::size_t>(size)});
   if (!inode) return Error(EPROTO, "ns");
@@ -362,13 +326,13 @@ Result<std::uint64_t> Procfs::namespace_inode(pid_t tid, const char* ns) const {
 }
 
 Result<std::string> Procfs::comm(pid_t tid) const {
-  auto text = read_all(Path(root_, tid, "comm").c_str());
+  auto text = read_all(ProcPath(root_, tid, "comm").c_str());
   if (text && text->ends_with('\n')) text->pop_back();
   return text;
 }
 
 Result<std::vector<std::string>> Procfs::cmdline(pid_t pid) const {
-  const auto text = read_all(Path(root_, pid, "cmdline").c_str());
+  const auto text = read_all(ProcPath(root_, pid, "cmdline").c_str());
   if (!text) return text.error();
   std::vector<std::string> out;
   for (std::string_view left = *text; !left.empty();) {
@@ -386,7 +350,7 @@ std::vector<LockLine> Procfs::locks() const {
 
 Result<Procfs::Autogroup> Procfs::autogroup(pid_t pid) const {
   std::array<char, 128> buffer;
-  const auto text = read_start(Path(root_, pid, "autogroup").c_str(), buffer);
+  const auto text = read_start(ProcPath(root_, pid, "autogroup").c_str(), buffer);
   if (!text) return text.error();
   const auto out = parse::autogroup(*text);
   if (!out) return Error(ENOENT, "autogroup");

@@ -223,8 +223,7 @@ Result<long> StoppedProcess::call(long nr, const std::array<std::uint64_t, 6>& a
 Status StoppedProcess::run_to_the_end_of_the_call() {
   for (;;) {
     int status = 0;
-    if (trace(PTRACE_SYSCALL, caller_->tid, 0, 0) != 0 || ::waitpid(caller_->tid, &status, __WALL) != caller_->tid ||
-        !WIFSTOPPED(status)) {
+    if (trace(PTRACE_SYSCALL, caller_->tid, 0, 0) != 0 || !await_caller(status)) {
       caller_->stopped = false;
       return Error(ESRCH, "process " + std::to_string(pid_) + " has ended");
     }
@@ -247,12 +246,47 @@ Status StoppedProcess::write(std::uint64_t address, std::span<const std::byte> b
   return Done{};
 }
 
+// Where the caller is the first thread, and all are killed, its end is told only once the others have been waited for.
+bool StoppedProcess::await_caller(int& status) {
+  for (;;) {
+    siginfo_t told{};  // left where it is
+    if (::waitid(P_ALL, 0, &told, WEXITED | WSTOPPED | WNOWAIT | __WALL) != 0 && errno != EINTR) return false;
+    const auto reap = [](Thread& thread) {
+      int ended = 0;
+      if (::waitpid(thread.tid, &ended, __WALL | WNOHANG) == thread.tid && !WIFSTOPPED(ended)) thread.stopped = false;
+    };
+    if (told.si_pid != caller_->tid) {
+      const auto other = std::ranges::find(threads_, told.si_pid, &Thread::tid);
+      if (other != threads_.end()) {
+        reap(*other);
+      } else {  // a stranger's child, which stands before ours
+        for (Thread& thread : threads_)
+          if (&thread != caller_) reap(thread);
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+      }
+    }
+    const pid_t r = ::waitpid(caller_->tid, &status, __WALL | WNOHANG);
+    if (r != 0) return r == caller_->tid && WIFSTOPPED(status);
+  }
+}
+
+// Until whoever traces a dead thread has waited for it, its process stays a zombie. The first thread is its parent's.
+void StoppedProcess::bury(pid_t tid) const {
+  if (tid == pid_) return;
+  for (int i = 0; i < 100; ++i) {
+    int status = 0;
+    const pid_t r = ::waitpid(tid, &status, __WALL | WNOHANG);
+    if (r < 0 || (r == tid && !WIFSTOPPED(status))) return;
+    if (r == tid) (void)trace(PTRACE_DETACH, tid, 0, 0);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
 // To the place where it had been interrupted: there the kernel deals with signals, and with what is to be restarted.
 void StoppedProcess::put_back() {
   const pid_t tid = caller_->tid;
   for (int status = 0; began_ && caller_->stopped && !is_interrupt(status);) {
-    if (trace(PTRACE_INTERRUPT, tid, 0, 0) != 0 || trace(PTRACE_CONT, tid, 0, 0) != 0 ||
-        ::waitpid(tid, &status, __WALL) != tid || !WIFSTOPPED(status))
+    if (trace(PTRACE_INTERRUPT, tid, 0, 0) != 0 || trace(PTRACE_CONT, tid, 0, 0) != 0 || !await_caller(status))
       caller_->stopped = false;
     else if (!is_interrupt(status) && WSTOPSIG(status) == SIGSTOP)
       stop_again_ = true;
@@ -269,7 +303,7 @@ void StoppedProcess::put_back() {
 void StoppedProcess::release() {
   if (caller_ != nullptr) put_back();
   for (const Thread& thread : threads_)
-    if (thread.stopped) (void)trace(PTRACE_DETACH, thread.tid, 0, 0);
+    if (!thread.stopped || trace(PTRACE_DETACH, thread.tid, 0, 0) != 0) bury(thread.tid);
   threads_.clear();
   caller_ = nullptr;
 }

@@ -65,6 +65,8 @@ class StoppedProcess {
   [[nodiscard]] Status find_syscall();
   void hurry();
   [[nodiscard]] Status run_to_the_end_of_the_call();
+  [[nodiscard]] bool await_caller(int& status);  // false: it has ended
+  void bury(pid_t tid) const;
   void put_back();
 
   pid_t pid_;

@@ -65,19 +65,25 @@ class AttachProgram : public testing::Test {
     std::filesystem::remove_all(state_dir_);
   }
 
-  // What swapd does, up to the listener; 0: well.
-  int begin(Fd& socket, Fd& listener) {
+  // The helper, as swapd starts it; below 0: it does not start.
+  pid_t start(Fd& socket) {
     int pair[2] = {-1, -1};
-    if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) return 1;
+    if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) return -1;
     socket.reset(pair[0]);
     const Fd theirs(pair[1]);
     const auto program = OwnProgram::open(SWAPD_ATTACH_BINARY);
     const auto self = sys::open_pidfd(::getpid());
-    if (!program || !self) return 2;
+    if (!program || !self) return -1;
     const auto child = program->start({"swapd-attach", "50000000", state_dir_},
                                       {{theirs.get(), attach_fd::socket}, {self->get(), attach_fd::swapd}});
-    if (!child) return 3;
-    shared_.helper = *child;
+    return child ? *child : -1;
+  }
+
+  // What swapd does, up to the listener; 0: well.
+  int begin(Fd& socket, Fd& listener) {
+    const pid_t helper = start(socket);
+    if (helper < 0) return 3;
+    shared_.helper = helper;
     const sys::TrapRule rule{.nr = SYS_getppid, .condition = {}};
     const auto filter = sys::build_filter(std::span(&rule, 1));
     AttachRequest request;
@@ -133,36 +139,50 @@ TEST_F(AttachProgram, WhereSwapdHangsTheProgramGoesOn) {
   Fd listener;
   ASSERT_EQ(begin(socket, listener), 0);
   EXPECT_TRUE(calls_go_on());
-  // swapd is back: its listener is as good as ever.
+  // swapd is back, and says so: nobody else answers any more.
+  ASSERT_TRUE(send_message(socket.get(), {.kind = GuardMessage::Kind::done}));
+  const int helper = shared_.helper;
+  EXPECT_TRUE(eventually([&] { return state_of(helper) == '\0' || state_of(helper) == 'Z'; }));
+  const long answered = shared_.calls;
   for (int i = 0; i < 20; ++i) {
     pollfd entry{listener.get(), POLLIN, 0};
     ASSERT_EQ(::poll(&entry, 1, 10000), 1);
     if (const auto notification = sys::receive(listener.get()))
       (void)sys::answer_continue(listener.get(), notification->id);
   }
+  EXPECT_TRUE(eventually([&] { return shared_.calls >= answered + 19; }));
+}
+
+// It lives, but has no use for the listener (no descriptor, no thread for it); after `swapctl restart` it may.
+TEST_F(AttachProgram, WhereSwapdGivesUpTheNextOneFindsTheListener) {
+  ASSERT_TRUE(calls_go_on());
+  Fd socket;
+  Fd listener;
+  ASSERT_EQ(begin(socket, listener), 0);
+  listener.reset();
+  socket.reset();
+  EXPECT_TRUE(calls_go_on());
+  std::vector<LeftGuard> left;
+  ASSERT_TRUE(eventually([&] { return !(left = LeftGuard::find(state_dir_)).empty(); }));
+  const auto listeners = left.front().take();
+  ASSERT_TRUE(listeners);
+  EXPECT_EQ(listeners->size(), 1U);
   EXPECT_TRUE(calls_go_on());
 }
 
 TEST_F(AttachProgram, OfAnotherVersionIsRefused) {
-  int pair[2] = {-1, -1};
-  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
-  const Fd ours(pair[0]);
-  Fd theirs(pair[1]);
-  const auto program = OwnProgram::open(SWAPD_ATTACH_BINARY);
-  const auto self = sys::open_pidfd(::getpid());
-  const auto child = program->start({"swapd-attach", "50000000", state_dir_},
-                                    {{theirs.get(), attach_fd::socket}, {self->get(), attach_fd::swapd}});
-  ASSERT_TRUE(child);
-  theirs.reset();
+  Fd socket;
+  const pid_t helper = start(socket);
+  ASSERT_GT(helper, 0);
   AttachRequest request;
   request.version = 99;
-  ASSERT_TRUE(send_with_fd(ours.get(), &request, sizeof request, -1));
+  ASSERT_TRUE(send_with_fd(socket.get(), &request, sizeof request, -1));
   AttachAnswer answer;
-  ASSERT_TRUE(await_readable(ours.get(), std::chrono::seconds(5)));
-  ASSERT_TRUE(receive_with_fd(ours.get(), &answer, sizeof answer));
+  ASSERT_TRUE(await_readable(socket.get(), std::chrono::seconds(5)));
+  ASSERT_TRUE(receive_with_fd(socket.get(), &answer, sizeof answer));
   EXPECT_EQ(answer.error, EPROTO);
   int status = 0;
-  ASSERT_EQ(::waitpid(*child, &status, 0), *child);
+  ASSERT_EQ(::waitpid(helper, &status, 0), helper);
   EXPECT_TRUE(calls_go_on());
 }
 

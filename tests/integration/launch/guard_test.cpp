@@ -12,10 +12,12 @@
 #include <csignal>
 #include <cstring>
 #include <fstream>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "fakes/send_descriptors.h"
 #include "guard_fixture.h"
 #include "guard_messages.h"
 #include "guard_process.h"
@@ -179,20 +181,8 @@ TEST_F(GuardTest, OneDescriptorIsTakenAndTheOthersAreClosed) {
   const Fd ours(pair[0]);
   const Fd theirs(pair[1]);
   GuardMessage message;
-  iovec part{&message, sizeof message};
   const std::array<int, 2> riding{0, 0};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof riding)> control{};
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  header.msg_control = control.data();
-  header.msg_controllen = control.size();
-  cmsghdr* rights = CMSG_FIRSTHDR(&header);
-  rights->cmsg_level = SOL_SOCKET;
-  rights->cmsg_type = SCM_RIGHTS;
-  rights->cmsg_len = CMSG_LEN(sizeof riding);
-  std::memcpy(CMSG_DATA(rights), riding.data(), sizeof riding);
-  ASSERT_GT(::sendmsg(ours.get(), &header, 0), 0);
+  ASSERT_GT(fakes::send_descriptors(ours.get(), std::as_bytes(std::span(&message, 1)), riding), 0);
   const int next = Fd(::dup(0)).get();  // the lowest number that is free
   {
     const auto received = receive_message(theirs.get());

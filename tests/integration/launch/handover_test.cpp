@@ -1,18 +1,24 @@
 // What a swapd leaves to its guard, and what the next one takes over: calls it had received, and listeners.
 #include "handover.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/unix_address.h"
 #include "guard_fixture.h"
 #include "guard_messages.h"
 #include "sys/seccomp.h"
@@ -89,6 +95,75 @@ TEST_F(GuardTest, WhereverTheKillComes) {
     ASSERT_NO_FATAL_FAILURE(end()) << round;  // each of the four: none is left in a call
     ASSERT_TRUE(guard_ended());
   }
+}
+
+// The mode of its socket is the first defence; where it fails, the user is asked for.
+TEST_F(GuardTest, AStrangerAtItsDoorIsGivenNothing) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to become another user";
+  std::string dir = testing::TempDir() + "swapd-guard-XXXXXX";
+  ASSERT_NE(::mkdtemp(dir.data()), nullptr);
+  Supervised program(getppid_only, caller());
+  ASSERT_TRUE(program.ready());
+  Fd ours = program.take_listener();
+  const pid_t swapd = ::fork();
+  if (swapd == 0) {
+    auto guard = Guard::start(guard_options(default_stale, dir));
+    if (!guard || !guard->hold(ours.get(), 77)) ::_exit(1);
+    progress_.guard.store(guard->pid());
+    for (;;) ::pause();
+  }
+  ASSERT_TRUE(eventually([&] { return progress_.guard.load() != 0; }));
+  const std::string door = guard_path(dir, progress_.guard.load());
+  kill_and_reap(swapd);
+  ours.reset();
+  program.go();
+  EXPECT_TRUE(calls_go_on());
+  ASSERT_TRUE(eventually([&] { return ::access(door.c_str(), F_OK) == 0; }));
+  ASSERT_EQ(::chmod(dir.c_str(), 0755), 0);
+  ASSERT_EQ(::chmod(door.c_str(), 0666), 0);
+  const pid_t stranger = ::fork();
+  if (stranger == 0) {
+    if (::setuid(65534) != 0) ::_exit(9);
+    auto left = LeftGuard::find(dir);
+    ::_exit(left.size() == 1 && left.front().take() ? 1 : 0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(stranger, &status, 0), stranger);
+  EXPECT_EQ(WEXITSTATUS(status), 0) << "1: it was given the listener; 9: it is still root";
+  auto left = LeftGuard::find(dir);
+  ASSERT_EQ(left.size(), 1U);
+  const auto taken = left.front().take();
+  EXPECT_TRUE(taken && taken->size() == 1U) << "swapd's own user is let in";
+  progress_.stop.store(true);
+  EXPECT_EQ(program.wait(), 0);
+  EXPECT_TRUE(guard_ended());
+  std::filesystem::remove_all(dir);
+}
+
+// In the state directory there is a socket that is no guard's.
+TEST_F(GuardTest, WhatGivesNoListenerIsNoGuard) {
+  std::string dir = testing::TempDir() + "swapd-guard-XXXXXX";
+  ASSERT_NE(::mkdtemp(dir.data()), nullptr);
+  const auto address = unix_address(guard_path(dir, ::getpid()));
+  const Fd door(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(::bind(door.get(), address->get(), address->size), 0);
+  ASSERT_EQ(::listen(door.get(), 1), 0);
+  std::thread impostor([&] {
+    const Fd caller(::accept4(door.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    const auto asked = await_message(caller.get(), std::chrono::seconds(10));
+    GuardMessage answer;
+    answer.kind = GuardMessage::Kind::answer;
+    answer.sequence = asked ? asked->message.sequence : 0;
+    const Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+    (void)send_message(caller.get(), answer, null.get());
+  });
+  auto left = LeftGuard::find(dir);
+  ASSERT_EQ(left.size(), 1U);
+  const auto taken = left.front().take();
+  impostor.join();
+  ASSERT_FALSE(taken.ok());
+  EXPECT_EQ(taken.error().code(), EPROTO);
+  std::filesystem::remove_all(dir);
 }
 
 // A swapd after another, each killed in the midst of calls: the next takes the listener over from the guard that was

@@ -1,5 +1,10 @@
+#include <poll.h>
 #include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "blocked_program.h"
 
@@ -91,6 +96,41 @@ TEST_F(Processes, AMutexNamesItsOwner) {
     EXPECT_THAT(wait.owners, testing::ElementsAre(story.provider));
     expect_provider(story, ResourceKind::futex, Evidence::owner);
   }
+}
+
+TEST_F(Processes, OfAnEndlessSetSoManyAreAwaited) {
+  const pid_t waiter = ::fork();
+  if (waiter == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    std::vector<pollfd> all;
+    for (int i = 0; i < 600; ++i) all.push_back({.fd = ::eventfd(0, EFD_CLOEXEC), .events = POLLIN, .revents = 0});
+    ::poll(all.data(), all.size(), -1);
+    ::_exit(0);
+  }
+  const Wait wait = resolver_.full(blocked(waiter, {SYS_poll}));
+  EXPECT_EQ(wait.awaited.size(), 256U);
+  ::kill(waiter, SIGKILL);
+  ::waitpid(waiter, nullptr, 0);
+}
+
+// What a program says of its own memory is not believed.
+TEST_F(Processes, AddressesThatAreNoneDoNoHarm) {
+  const Story story = start("process", "sleep");
+  const auto full = [&](int call, std::array<std::uint64_t, 6> args) {
+    return resolver_.full({.tid = story.waiter, .tgid = story.waiter, .nr = call, .args = args}).awaited;
+  };
+  for (const std::uint64_t address : {0x8UL, 0x7fffffff0000UL, 0xffff888000000000UL, ~0UL})
+    for (const std::uint64_t count : {0UL, 1UL, 0x7fffffffUL, ~0UL}) {
+      for (const int call : {SYS_poll, SYS_ppoll})
+        EXPECT_TRUE(full(call, {address, count, address, address, 8, 0}).empty()) << call << ' ' << address;
+      for (const int call : {SYS_select, SYS_pselect6})
+        EXPECT_TRUE(full(call, {count, address, address, address, address, address}).empty()) << call << ' ' << address;
+      for (const int call : {SYS_semop, SYS_futex, SYS_rt_sigtimedwait, SYS_mq_timedreceive, SYS_recvmsg, SYS_sendmsg,
+                             SYS_connect, SYS_fcntl, SYS_waitid, SYS_io_uring_enter})
+        for (const std::uint64_t first : {address, count})
+          EXPECT_LE(full(call, {first, address, count, address, address, address}).size(), 256U) << call;
+    }
+  EXPECT_EQ(::kill(story.waiter, 0), 0);
 }
 
 TEST_F(Processes, AThreadThatIsGoneIsNoError) {

@@ -2,8 +2,12 @@
 #include "sys/proc_events.h"
 
 #include <gtest/gtest.h>
+#include <linux/cn_proc.h>
+#include <linux/connector.h>
+#include <linux/netlink.h>
 #include <poll.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +15,7 @@
 #include <array>
 #include <atomic>
 #include <csignal>
+#include <cstring>
 #include <thread>
 #include <vector>
 
@@ -103,6 +108,37 @@ TEST_F(ProcEventsTest, NothingElseComes) {
   ASSERT_TRUE(n);
   for (std::size_t i = 0; i < *n; ++i) ours += batch.at(i).tid == ::gettid() ? 1 : 0;
   EXPECT_EQ(ours, 0U);
+}
+
+// Whoever may send to the socket at all could have a stranger's pid taken for a child of a managed process.
+TEST_F(ProcEventsTest, WhatTheKernelHasNotSentIsNone) {
+  sockaddr_nl to{};
+  socklen_t size = sizeof to;
+  ASSERT_EQ(::getsockname(events_->fd(), reinterpret_cast<sockaddr*>(&to), &size), 0);
+  struct {
+    nlmsghdr header;
+    std::array<std::byte, sizeof(cn_msg) + sizeof(proc_event)> rest;
+  } message{};
+  message.header.nlmsg_len = sizeof message;
+  message.header.nlmsg_type = NLMSG_DONE;
+  cn_msg connector{};
+  connector.id.idx = CN_IDX_PROC;
+  connector.id.val = CN_VAL_PROC;
+  connector.len = sizeof(proc_event);
+  proc_event forged{};
+  forged.what = decltype(forged.what)(1);  // a fork
+  forged.event_data.fork = {
+      .parent_pid = ::getpid(), .parent_tgid = ::getpid(), .child_pid = 4'000'001, .child_tgid = 4'000'001};
+  std::memcpy(message.rest.data(), &connector, sizeof connector);
+  std::memcpy(message.rest.data() + sizeof connector, &forged, sizeof forged);
+  const Fd forger(::socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_CONNECTOR));
+  ASSERT_EQ(::sendto(forger.get(), &message, sizeof message, 0, reinterpret_cast<const sockaddr*>(&to), size),
+            static_cast<ssize_t>(sizeof message));
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  ::waitpid(child, nullptr, 0);
+  ASSERT_TRUE(find(What::exit, child)) << "and all that came before it has been read";
+  EXPECT_TRUE(std::ranges::none_of(seen_, [](const ProcEvent& e) { return e.tid == 4'000'001; }));
 }
 
 TEST_F(ProcEventsTest, OverflowIsReportedAndPasses) {

@@ -54,6 +54,24 @@ TEST(Procfs, DescriptorsAreWhatTheyAreNow) {
   EXPECT_FALSE(procfs.fd_identity(::getpid(), -1).ok());
 }
 
+// A program can make this text as long as it likes: a line for each descriptor in an epoll set, or for each lock.
+TEST(Procfs, OfAHugeFdinfoOnlySoMuchIsRead) {
+  std::string root = testing::TempDir() + "swapd-procfs-XXXXXX";
+  ASSERT_NE(::mkdtemp(root.data()), nullptr);
+  std::filesystem::create_directories(root + "/7/fdinfo");
+  {
+    std::ofstream file(root + "/7/fdinfo/3");
+    file << "pos:\t0\nflags:\t02\n";
+    for (int i = 0; i < 200'000; ++i) file << "tfd: " << 100'000 + i << " events: 19 data: 0 pos:0 ino:61 sdev:9\n";
+  }
+  const auto size = std::filesystem::file_size(root + "/7/fdinfo/3");
+  const auto info = Procfs(root).fdinfo(7, 3);
+  ASSERT_TRUE(info.ok());
+  EXPECT_GT(info->epoll.size(), 1000U);
+  EXPECT_LT(info->epoll.size(), 110'000U) << "of " << size << " bytes";
+  std::filesystem::remove_all(root);
+}
+
 TEST(Procfs, SpecialDescriptors) {
   const Procfs procfs;
   const Fd event(::eventfd(0, EFD_CLOEXEC));

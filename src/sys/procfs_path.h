@@ -1,0 +1,53 @@
+// A path below /proc without allocation (procfs.cpp).
+#pragma once
+
+#include <sys/types.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <string>
+#include <string_view>
+
+namespace swapd::sys {
+
+// ROOT/TID/NAME in a buffer of its own; too long a root gives a path that does not exist.
+class ProcPath {
+ public:
+  ProcPath(const std::string& root, pid_t tid, std::string_view name) {
+    add(root);
+    add("/");
+    add(tid);
+    add("/");
+    add(name);
+  }
+  ProcPath(const std::string& root, pid_t tid, std::string_view name, int number) : ProcPath(root, tid, name) {
+    add(number);
+  }
+  // What the kernel says of the one thread; without it, some files sum up all threads of its process.
+  static ProcPath of_thread(const std::string& root, pid_t tid, std::string_view name) {
+    ProcPath path(root, tid, "task/", tid);
+    path.add("/");
+    path.add(name);
+    return path;
+  }
+  [[nodiscard]] const char* c_str() const { return text_.data(); }
+
+ private:
+  void add(std::string_view part) {
+    const std::size_t room = text_.size() - 1 - used_;
+    const std::size_t size = std::min(part.size(), room);
+    std::copy_n(part.data(), size, text_.data() + used_);
+    used_ += size;
+    text_[used_] = 0;
+  }
+  void add(int number) {
+    std::array<char, 16> digits{};
+    const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
+    add({digits.data(), static_cast<std::size_t>(end - digits.data())});
+  }
+  std::array<char, 256> text_{};
+  std::size_t used_ = 0;
+};
+
+}  // namespace swapd::sys
