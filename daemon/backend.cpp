@@ -114,6 +114,7 @@ bus::StatusView DaemonBackend::status() {
   out.resources = c.model.resources;
   out.requesters = c.model.requesters;
   out.providers = c.model.providers;
+  out.over_quota = c.over_quota;
   out.log_drops = about_.log_drops ? about_.log_drops() : 0;
   out.pid = ::getpid();
   return out;
@@ -150,6 +151,8 @@ bus::GraphView DaemonBackend::graph() {
 }
 
 Result<bus::LaunchAnswer> DaemonBackend::launch(bus::LaunchRequest request) {
+  if (Status may = may_touch(request.pid, request.uid); !may) return std::move(may).error();
+  if (Status room = has_room(request.pid); !room) return std::move(room).error();
   auto class_name = class_of(request.class_name);
   if (!class_name) return std::move(class_name).error();
   request.class_name = std::move(class_name).value();
@@ -200,14 +203,16 @@ Status DaemonBackend::begin_enrolling(const bus::EnrollRequest& request,
   const auto tgid = procfs_.tgid(request.pid);
   if (!tgid) return Error(ENOENT, "no process " + std::to_string(request.pid));
   const auto may = [this, uid = request.uid](pid_t pid) {
-    Status touch = may_touch(pid, uid);
-    return touch ? may_enroll(procfs_, pid) : touch;
+    if (Status touch = may_touch(pid, uid); !touch) return touch;
+    if (Status one = may_enroll(procfs_, pid, policy_.observe.never); !one) return one;
+    return has_room(pid);
   };
   if (Status allowed = may(*tgid); !allowed) return allowed;
   if (engine_.needs_listeners()) {
     auto program = filter();
     if (!program) return std::move(program).error();
     return attachments_.begin({.pid = *tgid,
+                               .uid = request.uid,
                                .tree = request.tree,
                                .allow_no_new_privs = request.allow_no_new_privs,
                                .class_name = std::move(class_name).value(),
@@ -233,6 +238,13 @@ Status DaemonBackend::may_touch(pid_t pid, std::uint32_t uid) const {
   const auto owner = procfs_.uid(pid);
   if (owner && *owner == uid) return Done{};
   return Error(EACCES, "process " + std::to_string(pid) + " belongs to another user");
+}
+
+// For another process of its user.
+Status DaemonBackend::has_room(pid_t pid) const {
+  Status room = Done{};
+  if (const auto owner = procfs_.uid(pid)) engine_.call([&](Engine& e) { room = e.room_for(*owner, pid); });
+  return room;
 }
 
 Status DaemonBackend::release(pid_t pid, std::uint32_t uid) {

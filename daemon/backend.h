@@ -31,6 +31,7 @@ class DaemonBackend final : public bus::Backend {
                 About about);
 
   [[nodiscard]] bus::StatusView status() override;
+  [[nodiscard]] std::string version() const override { return about_.version; }
   [[nodiscard]] std::vector<bus::ThreadView> threads() override;
   [[nodiscard]] Result<std::vector<bus::ThreadView>> why(pid_t pid) override;
   [[nodiscard]] bus::GraphView graph() override;
@@ -51,6 +52,7 @@ class DaemonBackend final : public bus::Backend {
   [[nodiscard]] Snapshot snapshot();
   [[nodiscard]] Result<std::string> class_of(const std::string& wanted) const;
   [[nodiscard]] Status may_touch(pid_t pid, std::uint32_t uid) const;
+  [[nodiscard]] Status has_room(pid_t pid) const;  // EDQUOT
   [[nodiscard]] Result<std::vector<sock_filter>> filter() const;
   [[nodiscard]] Status begin_enrolling(const bus::EnrollRequest& request,
                                        const std::function<void(const Status&)>& done);

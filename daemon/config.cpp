@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <system_error>
@@ -75,6 +76,11 @@ Engine::Options engine_options(const policy::Policy& policy, const Options& opti
                      .cross_user = d.cross_user,
                      .linger = d.linger};
   out.donor.ceiling = d.ceiling_share < 1.0;
+  const policy::QuotaPolicy& q = policy.quota;
+  out.donor.quota = q.lent_share < 1.0;
+  out.model.records_a_user = q.records;
+  out.most_processes = q.processes;
+  out.most_threads = q.threads;
   out.observe.watch.poll_period = policy.observe.poll_period;
   out.observe.watch.perf = policy.observe.watch != policy::WatchMethod::poll;
   const auto history =
@@ -86,7 +92,11 @@ Engine::Options engine_options(const policy::Policy& policy, const Options& opti
   out.actuate.rules = {.realtime = d.realtime,
                        .group_action = d.group_action,
                        .ceiling_share = d.ceiling_share,
-                       .ceiling_window = d.ceiling_window};
+                       .ceiling_window = d.ceiling_window,
+                       .user_window = q.lent_window};
+  const auto cpus = static_cast<double>(std::max(::sysconf(_SC_NPROCESSORS_ONLN), 1L));
+  if (out.donor.quota)
+    out.actuate.rules.user_time = std::chrono::duration_cast<Duration>(q.lent_window * q.lent_share * cpus);
   return out;
 }
 

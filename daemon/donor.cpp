@@ -185,13 +185,19 @@ bool Donor::above_requester(const decide::Donation& donation) const {
 
 void Donor::apply_boosts(Time now) {
   std::unordered_map<ThreadId, actuate::Boost> best;
+  // A waiter that may lend nothing just now does not stand before one that may.
+  const auto better = [&](const actuate::Boost& one, const actuate::Boost& other) {
+    const bool rests = actuator_.rests(one, now);
+    if (rests != actuator_.rests(other, now)) return !rests;
+    return rank(one.attr) > rank(other.attr);
+  };
   const auto lend = [&](const decide::Donation& donation) {
     if (donation.refusal != decide::Refusal::none) return;
+    const std::uint32_t user = charged_user(donation.requester);
     for (const ThreadId thread : donation.path) {
-      const auto [place, is_new] =
-          best.try_emplace(thread, actuate::Boost{thread, donation.requester, donation.resource, donation.attr});
-      if (!is_new && rank(donation.attr) > rank(place->second.attr))
-        place->second = {thread, donation.requester, donation.resource, donation.attr};
+      const actuate::Boost boost{thread, donation.requester, donation.resource, donation.attr, user};
+      const auto [place, is_new] = best.try_emplace(thread, boost);
+      if (!is_new && better(boost, place->second)) place->second = boost;
     }
   };
   for (const decide::Donation& donation : current_) lend(donation);
@@ -200,6 +206,7 @@ void Donor::apply_boosts(Time now) {
   boosts.reserve(best.size());
   for (const auto& [thread, boost] : best) boosts.push_back(boost);
   actuator_.apply(boosts, now);
+  if (settings_.quota) follow_user_loans(boosts, now);
 }
 
 void Donor::reconcile(Time now) {
@@ -256,6 +263,7 @@ void Donor::reconcile(Time now) {
 
 void Donor::tick(Time now) {
   charge_boosts(now);
+  charge_user_loans(now);
   look_at_silent_waits(now);
   std::vector<std::uint64_t> late;
   for (auto& [key, timer] : timers_)

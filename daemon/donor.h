@@ -30,7 +30,8 @@ class Donor {
     Duration rescan = std::chrono::milliseconds(250);      // holders of what is waited for, while the wait lasts
     Duration keep_watch = std::chrono::seconds(1);         // a provider is watched this long after its last wait tree
     Duration linger_wall = std::chrono::milliseconds(50);  // a lingering donation ends then whatever CPU was used
-    bool ceiling = false;                                  // donated CPU time is to be charged
+    bool ceiling = false;                                  // lent real-time CPU time is to be charged
+    bool quota = false;                                    // and so is all that is lent for a user's waiters
   };
   Donor(Settings settings, Members& members, model::Model& model, observe::Observer& observer,
         actuate::Actuator& actuator, Worker& worker, int epoll);
@@ -95,6 +96,12 @@ class Donor {
   struct RecentWaits {  // what a requester was last lent for; two locks taken in turn are one conversation
     std::array<Resource, 4> resources;
     std::size_t next = 0;
+  };
+  struct UserLoan {  // to a provider of a user's waiter, while there are quotas
+    std::uint32_t user = 0;
+    std::optional<Duration> seen;  // of its CPU time
+    Time looked{};
+    std::uint64_t round = 0;
   };
   struct Charged {  // a thread with a real-time donation, while there is a ceiling
     Time since{};
@@ -165,6 +172,11 @@ class Donor {
   [[nodiscard]] bool above_requester(const decide::Donation& donation) const;
   void apply_boosts(Time now);
   void charge_boosts(Time now);
+  [[nodiscard]] std::uint32_t charged_user(ThreadId requester) const;
+  void follow_user_loans(const std::vector<actuate::Boost>& boosts, Time now);
+  void charge_user_loans(Time now);
+  void charge(ThreadId thread, UserLoan& loan, Time now);
+  [[nodiscard]] std::optional<Duration> lent_cpu_time(ThreadId thread, Time now) const;
   std::optional<Duration> charge(Charged& charged, const actuate::Boost& boost, Time now);
   void begin_charge(ThreadId thread, std::uint64_t clock, Time now);
   void settle_charge(ThreadId thread, Time now);
@@ -217,7 +229,10 @@ class Donor {
   std::unordered_map<std::uint64_t, Timer> timers_;
   std::unordered_map<ThreadId, std::uint64_t> quantum_timer_;  // by requester, while armed
   std::unordered_map<ThreadId, Charged> charged_;
-  std::uint64_t charges_ = 0;        // rounds
+  std::uint64_t charges_ = 0;  // rounds
+  std::unordered_map<ThreadId, UserLoan> user_loans_;
+  std::uint64_t user_rounds_ = 0;
+  const sys::Procfs procfs_;
   std::optional<Time> next_charge_;  // when somebody could be at the ceiling
   std::uint64_t next_timer_ = timer_keys;
   std::optional<Time> next_due_;  // of timers_, or earlier

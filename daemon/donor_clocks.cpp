@@ -354,7 +354,7 @@ std::uint64_t Donor::clock_of(ThreadId thread) const {
 
 std::optional<Time> Donor::deadline() const {
   std::optional<Time> next = next_due_;
-  for (const std::optional<Time> due : {next_charge_, settings_.ceiling ? actuator_.next_resume() : std::nullopt})
+  for (const std::optional<Time> due : {next_charge_, actuator_.next_resume()})
     if (due) next = std::min(*due, next.value_or(Time::max()));
   return next;
 }

@@ -42,6 +42,9 @@ class Engine {
     actuate::Actuator::Options actuate;
     int priority = 93;  // SCHED_FIFO of the engine thread; receivers that follow a member get one more
     Duration tick = std::chrono::milliseconds(10);
+    // Of one user, root excepted; 0: no limit.
+    std::size_t most_processes = 0;
+    std::size_t most_threads = 0;
   };
   // tracer: observe with it; null: with seccomp.
   Engine(const sys::Procfs& procfs, const sys::Scheduler& scheduler, const sys::Groups& groups,
@@ -68,6 +71,10 @@ class Engine {
   // Takes these threads of running processes in: how many were not there yet. ENOSPC: not all can be observed.
   [[nodiscard]] Result<std::size_t> take_in(const std::vector<RosterAnswer::Entry>& threads,
                                             const std::string& class_name);
+  // Whether the user may have one more managed thread, and with it a process.
+  [[nodiscard]] bool has_room(std::uint32_t uid, bool process) const;
+  // The same for another user's process, with what to tell him: EDQUOT.
+  [[nodiscard]] Status room_for(std::uint32_t uid, pid_t process) const;
   // For the next swapd.
   [[nodiscard]] std::vector<Membership> memberships() const;
   // A member of an earlier swapd that is still the same, and what it has started since. ENOENT: with seccomp, where its
@@ -118,8 +125,10 @@ class Engine {
   void pace();
   void follow_members();
   void keep_off_members(Time now);
-  // The error is the observer's: a member it is, but one whose waits are not seen.
+  // EDQUOT: the user has as many as it may have, and no member it is. Another error is the observer's: a member it is,
+  // but one whose waits are not seen.
   Status enrol(ThreadId id, pid_t tgid, const SchedAttr& base, std::uint32_t uid, Time now);
+  void turn_away(pid_t tgid);
   void child(const sys::ProcEvent& fork, Time now);
   [[nodiscard]] const MemberProcess* family_of(pid_t tgid) const;
   void remember_family(pid_t tgid, const MemberProcess& parent, pid_t parent_tgid);
@@ -170,6 +179,7 @@ class Engine {
   bool stopped_ = false;
   std::atomic<bool> notes_wanted_{false};
   std::atomic<std::uint64_t> lost_{0};
+  std::uint64_t over_quota_ = 0;
   std::uint64_t notifications_gone_ = 0;  // of receivers that have ended
   std::vector<Event> events_;
   std::optional<Placement> placement_;  // none: the own affinity cannot be read

@@ -55,7 +55,10 @@ Result<std::size_t> Engine::take_in_again(const std::vector<RosterAnswer::Entry>
     for (const RosterAnswer::Entry& e : threads) listener_of_[e.tgid] = listener->first;
   auto taken = take_in(threads, as.class_name);
   for (const RosterAnswer::Entry& e : threads) {
-    if (members_.process(e.tgid) == nullptr) continue;
+    if (members_.process(e.tgid) == nullptr) {
+      listener_of_.erase(e.tgid);
+      continue;
+    }
     members_.set_launch(e.tgid, as.launch);
     if (!as.managed) (void)release(e.tgid);
   }
@@ -125,7 +128,8 @@ Status Engine::set_base(pid_t pid, const SchedAttr& base, bool may_raise) {
   if (tids.empty() || !identify(tids.front()))
     return Error(ENOENT, "process " + std::to_string(pid) + " is not managed");
   // Above what it has of its own, whatever it is lent.
-  for (const pid_t tid : may_raise ? std::vector<pid_t>{} : tids) {
+  for (std::size_t i = 0; !may_raise && i < tids.size(); ++i) {
+    const pid_t tid = tids[i];
     const auto lent_to = actuator_.base(members_.thread(tid)->id);
     const auto own = lent_to ? Result<SchedAttr>(*lent_to) : scheduler_.get(tid);
     if (base.realtime() || (own && rank(base) > rank(*own)))
@@ -178,6 +182,7 @@ Counters Engine::counters() const {
   out.donations_total = actuator_.total();
   out.notifications = notifications_gone_;
   out.events_lost = lost_.load(std::memory_order_relaxed);
+  out.over_quota = over_quota_;
   for (const auto& receiver : receivers_) {
     out.notifications += receiver->received();
     out.events_lost += receiver->lost();
@@ -270,7 +275,8 @@ void Engine::note_outcome(const actuate::Outcome& outcome) {
       out.type = Note::Type::donation_ended;
       break;
     case actuate::Outcome::What::ineffective:
-      if (outcome.reason == actuate::Ineffective::ceiling) return;  // a rest, ten times a second
+      if (outcome.reason == actuate::Ineffective::ceiling || outcome.reason == actuate::Ineffective::quota)
+        return;  // a rest, ten times a second
       out.type = Note::Type::ineffective;
       break;
     case actuate::Outcome::What::failed:

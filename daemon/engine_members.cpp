@@ -18,6 +18,15 @@ Status Engine::enrol(ThreadId id, pid_t tgid, const SchedAttr& base, std::uint32
   if (known != nullptr && known->id != id) exited(id.tid, now);  // a recycled tid
   if (members_.process(tgid) == nullptr) return Done{};          // and its process went with it
   if (tgid == ::getpid()) return Done{};                         // who watched itself would never rest
+  if (members_.thread(id) == nullptr) {
+    const MemberProcess& of = *members_.process(tgid);
+    if (of.managed && !has_room(uid, of.threads.empty())) {
+      ++over_quota_;
+      observer_->release(id);
+      turn_away(tgid);
+      return Error(EDQUOT, "");
+    }
+  }
   members_.add_thread({.id = id, .tgid = tgid, .base = base});
   Status taken = observer_->manage({id, tgid});
   if (!taken && !taken.error().gone()) lost_.fetch_add(1, std::memory_order_relaxed);  // its waits will not be seen
@@ -26,6 +35,29 @@ Status Engine::enrol(ThreadId id, pid_t tgid, const SchedAttr& base, std::uint32
     take(Enrolled{.time = now, .thread = id, .tgid = tgid, .uid = uid, .base = base});
   }
   return taken;
+}
+
+// Of a process none of whose threads is a member nothing is kept.
+void Engine::turn_away(pid_t tgid) {
+  members_.drop_if_empty(tgid);
+  if (members_.process(tgid) == nullptr) listener_of_.erase(tgid);
+}
+
+bool Engine::has_room(std::uint32_t uid, bool process) const {
+  if (uid == 0) return true;
+  const Members::Held held = members_.held_by(uid);
+  return (options_.most_threads == 0 || held.threads < options_.most_threads) &&
+         (!process || options_.most_processes == 0 || held.processes < options_.most_processes);
+}
+
+Status Engine::room_for(std::uint32_t uid, pid_t process) const {
+  if (const MemberProcess* member = members_.process(process); member != nullptr && member->managed) return Done{};
+  if (has_room(uid, true)) return Done{};
+  const bool threads = !has_room(uid, false);
+  const std::string what = threads ? "threads" : "processes";
+  return Error(EDQUOT, "user " + std::to_string(uid) + " has " +
+                           std::to_string(threads ? options_.most_threads : options_.most_processes) + " managed " +
+                           what + ", as many as [quota] " + what + " in the policy allows");
 }
 
 // A policy lets waits for the kernel's own work count: then the thread that does it is managed from the first such wait
@@ -90,7 +122,9 @@ void Engine::child(const sys::ProcEvent& fork, Time now) {
   for (std::size_t i = 0; !new_process && i < std::min(parent->threads.size(), most_makers); ++i)
     actuator_.adopt_child(id, members_.thread(parent->threads[i])->id);
   if (const auto again = scheduler_.get(tid)) base = *again;
-  (void)enrol(id, tgid, base, members_.process(tgid)->uid, now);
+  const MemberProcess* own = members_.process(tgid);
+  if (own == nullptr) return;  // it ended before anybody looked; this thread of it, too, or soon
+  if (Status in = enrol(id, tgid, base, own->uid, now); !in && in.error().code() == EDQUOT) return;
   if (new_process && parent->managed && parent->start_time != 0) {
     // Whoever waits for it, or for any child of that parent, waits for this thread: no scan need find it.
     const auto u64 = [](pid_t pid) { return static_cast<std::uint64_t>(pid); };
@@ -214,19 +248,27 @@ Result<std::size_t> Engine::take_in(const std::vector<RosterAnswer::Entry>& thre
   const Time now = clock_.now();
   if (members_.empty()) next_tick_ = now;
   std::size_t added = 0;
+  Status full = Done{};  // what is above a quota is left out
   for (const RosterAnswer::Entry& e : threads) {
     if (const MemberProcess* stale = members_.process(e.tgid); stale != nullptr && stale->start_time != e.process_start)
       for (const pid_t tid : std::vector(stale->threads)) exited(tid, now);
-    if (members_.thread(e.id) == nullptr) ++added;
+    const bool is_new = members_.thread(e.id) == nullptr;
     members_.add_process(e.tgid, e.process_start, e.uid, class_name);
     members_.set_managed(e.tgid, true);
     // What was read may have been lent, and be over by now.
     const auto own = scheduler_.get(e.id.tid);
     const SchedAttr base = actuator_.base(e.id).value_or(own ? *own : e.attr);
-    if (Status taken = enrol(e.id, e.tgid, base, e.uid, now); !taken && !taken.error().gone())
+    Status taken = enrol(e.id, e.tgid, base, e.uid, now);
+    if (!taken && taken.error().code() == EDQUOT) {
+      if (full) full = room_for(e.uid, e.tgid);
+      continue;
+    }
+    if (!taken && !taken.error().gone())
       return std::move(taken).error().in("thread " + std::to_string(e.id.tid) + " of process " +
                                          std::to_string(e.tgid));
+    if (is_new) ++added;
   }
+  if (!full && added == 0) return full.error();
   return added;
 }
 
@@ -269,6 +311,10 @@ void Engine::take_roster(const RosterAnswer& answer, Time now) {
     if (members_.set_uid(e.tgid, e.uid)) other_user.insert(e.tgid);
     const MemberThread* known = members_.thread(e.id.tid);
     if (known != nullptr && known->id == e.id && known->base == e.attr && !other_user.contains(e.tgid)) continue;
+    if (known == nullptr && !has_room(e.uid, members_.process(e.tgid)->threads.empty())) {
+      turn_away(e.tgid);
+      continue;
+    }
     if (actuator_.base(e.id)) {
       if (known != nullptr && other_user.contains(e.tgid)) (void)enrol(e.id, e.tgid, known->base, e.uid, now);
       continue;

@@ -21,7 +21,7 @@ std::string program_of(const sys::Procfs& procfs, const std::string& pid) {
 
 }  // namespace
 
-Status may_enroll(const sys::Procfs& procfs, pid_t tgid) {
+Status may_enroll(const sys::Procfs& procfs, pid_t tgid, std::span<const std::string> never) {
   const std::string pid = std::to_string(tgid);
   const auto refuse = [&](const std::string& why) {
     return Error(EINVAL, "process " + pid + " is " + why + ", which swapd never supervises");
@@ -32,8 +32,11 @@ Status may_enroll(const sys::Procfs& procfs, pid_t tgid) {
   if (!program.empty() && program == program_of(procfs, "self")) return refuse("a part of swapd");
   // Also one of an earlier version, whose program is another file or none by now.
   if (std::filesystem::path(program).filename().string().starts_with("swapd-guard")) return refuse("a guard of swapd");
-  if (const auto comm = procfs.comm(tgid); comm && std::ranges::find(pillars, *comm) != pillars.end())
-    return refuse("part of the system (" + *comm + ")");
+  const auto comm = procfs.comm(tgid);
+  if (!comm) return Done{};
+  if (std::ranges::find(pillars, *comm) != pillars.end()) return refuse("part of the system (" + *comm + ")");
+  if (std::ranges::find(never, *comm) != never.end())
+    return Error(EINVAL, "process " + pid + " is a " + *comm + ", which the policy protects ([observe] protected)");
   return Done{};
 }
 

@@ -3,16 +3,20 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "observe/launch_accept.h"
 #include "sys/launcher.h"
 #include "sys/pidfd.h"
 #include "sys/self.h"
+#include "take_done.h"
 
 namespace swapd::daemon {
 
 namespace {
 constexpr auto launch_timeout = std::chrono::seconds(5);
 constexpr std::size_t most_launches = 64;
+constexpr std::ptrdiff_t most_launches_of_a_user = 48;  // the others are root's
 }  // namespace
 
 Launches::Launches(Engine& engine, Guard& guard, const Clock& clock, std::function<void(std::string)> log)
@@ -33,7 +37,9 @@ Status Launches::begin(bus::LaunchRequest request) {
   launch->request = std::move(request);
   launch->shared = *shared;
   const std::lock_guard lock(mutex_);
-  if (launches_.size() >= most_launches) {
+  const auto of_user =
+      std::ranges::count_if(launches_, [&](const auto& other) { return other->request.uid == launch->request.uid; });
+  if (launches_.size() >= most_launches || (launch->request.uid != 0 && of_user >= most_launches_of_a_user)) {
     sys::launch::unmap_shared(launch->shared);
     return Error(EAGAIN, "too many launches at once; try again");
   }
@@ -90,7 +96,7 @@ Status Launches::receive(LeftListener from,
   observe::Receiver::Callbacks callbacks{.wake = [this, ring] { ring(engine_.wake_fd()); },
                                          .finished =
                                              [this, ring, entry = listening.get()] {
-                                               entry->finished = true;
+                                               entry->done = true;
                                                ring(wake_.get());
                                              }};
   listening->receiver =
@@ -113,16 +119,8 @@ void Launches::reap() {
   std::list<std::unique_ptr<Listening>> hung_up;
   {
     const std::lock_guard lock(mutex_);
-    for (auto it = launches_.begin(); it != launches_.end();) {
-      auto next = std::next(it);
-      if ((*it)->done) ended.splice(ended.end(), launches_, it);
-      it = next;
-    }
-    for (auto it = listening_.begin(); it != listening_.end();) {
-      auto next = std::next(it);
-      if ((*it)->finished) hung_up.splice(hung_up.end(), listening_, it);
-      it = next;
-    }
+    ended = take_done(launches_);
+    hung_up = take_done(listening_);
   }
   for (const auto& entry : hung_up) {
     const observe::Receiver* gone = entry->receiver.get();

@@ -54,7 +54,7 @@ class Launches {
   struct Listening {
     observe::ListenerSlot* slot = nullptr;  // the guard's
     std::shared_ptr<observe::Receiver> receiver;
-    std::atomic<bool> finished{false};
+    std::atomic<bool> done{false};
   };
 
   void run(Launch& launch, const std::stop_token& stop);

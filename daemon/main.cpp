@@ -33,6 +33,7 @@
 #include "sys/bpf_tracer.h"
 #include "sys/groups.h"
 #include "sys/pidfd.h"
+#include "sys/privilege.h"
 #include "sys/self.h"
 #include "sys/sock_diag.h"
 
@@ -85,6 +86,18 @@ Chosen choose_observer(const std::string& wanted, const std::string& btf) {
           wanted == "bpf" ? "asked for" : "BTF, the BPF programs and the privileges are there"};
 }
 
+// Calls the member whenever there is something to read.
+template <auto member, typename T>
+void on_readable(sd_event* event, int fd, T& object) {
+  sd_event_add_io(
+      event, nullptr, fd, EPOLLIN,
+      [](sd_event_source*, int, std::uint32_t, void* data) {
+        (static_cast<T*>(data)->*member)();
+        return 0;
+      },
+      &object);
+}
+
 // Ends with this code where it is to become another swapd.
 constexpr int becomes_another = 3;
 
@@ -105,6 +118,7 @@ int run(const Options& options, const policy::Policy& policy, Guard& guard, cons
   }
   sigaddset(&signals, SIGCHLD);
   ::sigprocmask(SIG_BLOCK, &signals, nullptr);
+  sys::keep_needed_capabilities();
   start_log(options.log_level);
   std::vector<std::string> warnings = protect_self();
 
@@ -180,7 +194,7 @@ int run(const Options& options, const policy::Policy& policy, Guard& guard, cons
                            if (can) sd_event_exit(loop.event, becomes_another);
                            return can;
                          }});
-  bus::Server server(loop.event, backend, options.socket);
+  bus::Server server(loop.event, backend, options.socket, {.requests = policy.quota.requests});
   if (const Status listening = server.listen(); !listening) {
     spdlog::error("{}", listening.error().text());
     engine.stop();
@@ -188,27 +202,9 @@ int run(const Options& options, const policy::Policy& policy, Guard& guard, cons
     return 1;
   }
 
-  sd_event_add_io(
-      loop.event, nullptr, launches.wake_fd(), EPOLLIN,
-      [](sd_event_source*, int, std::uint32_t, void* data) {
-        static_cast<Launches*>(data)->reap();
-        return 0;
-      },
-      &launches);
-  sd_event_add_io(
-      loop.event, nullptr, attachments.wake_fd(), EPOLLIN,
-      [](sd_event_source*, int, std::uint32_t, void* data) {
-        static_cast<Attachments*>(data)->reap();
-        return 0;
-      },
-      &attachments);
-  sd_event_add_io(
-      loop.event, nullptr, engine.notes_fd(), EPOLLIN,
-      [](sd_event_source*, int, std::uint32_t, void* data) {
-        static_cast<DaemonBackend*>(data)->forward_notes();
-        return 0;
-      },
-      &backend);
+  on_readable<&Launches::reap>(loop.event, launches.wake_fd(), launches);
+  on_readable<&Attachments::reap>(loop.event, attachments.wake_fd(), attachments);
+  on_readable<&DaemonBackend::forward_notes>(loop.event, engine.notes_fd(), backend);
   const GuardWatch guard_watch(loop.event, guard);
   Fd companion;
   if (options.exit_with_pid > 0) {

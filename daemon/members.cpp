@@ -22,12 +22,38 @@ const MemberProcess* Members::process(pid_t tgid) const {
 
 MemberProcess& Members::add_process(pid_t tgid, std::uint64_t start_time, std::uint32_t uid, std::string class_name) {
   changed();
-  MemberProcess& process = processes_[tgid];
+  const auto [place, is_new] = processes_.try_emplace(tgid);
+  MemberProcess& process = place->second;
+  if (!is_new) own(process, -1);
   process.tgid = tgid;
   process.start_time = start_time;
   process.uid = uid;
   process.class_name = std::move(class_name);
+  own(process, 1);
   return process;
+}
+
+void Members::own(const MemberProcess& process, int by) {
+  if (process.managed && !process.threads.empty()) own(process.uid, by, by * static_cast<int>(process.threads.size()));
+}
+
+void Members::own(std::uint32_t uid, int processes, int threads) {
+  Held& held = held_[uid];
+  held.processes += static_cast<std::size_t>(processes);
+  held.threads += static_cast<std::size_t>(threads);
+  if (held.processes == 0) held_.erase(uid);
+}
+
+Members::Held Members::held_by(std::uint32_t uid) const {
+  const auto found = held_.find(uid);
+  return found == held_.end() ? Held{} : found->second;
+}
+
+void Members::drop_if_empty(pid_t tgid) {
+  const auto found = processes_.find(tgid);
+  if (found == processes_.end() || !found->second.threads.empty()) return;
+  processes_.erase(found);
+  changed();
 }
 
 void Members::count(const MemberThread& thread, int by) {
@@ -40,7 +66,9 @@ void Members::count(const MemberThread& thread, int by) {
 void Members::add_thread(const MemberThread& thread) {
   auto [place, is_new] = threads_.try_emplace(thread.id.tid, thread);
   if (is_new) {
-    processes_[thread.tgid].threads.push_back(thread.id.tid);
+    MemberProcess& owner = processes_.at(thread.tgid);
+    if (owner.managed) own(owner.uid, owner.threads.empty() ? 1 : 0, 1);
+    owner.threads.push_back(thread.id.tid);
   } else {
     count(place->second, -1);
     place->second = thread;
@@ -59,10 +87,8 @@ void Members::remove_thread(pid_t tid) {
   const auto owner = processes_.find(found->second.tgid);
   if (owner != processes_.end()) {
     std::erase(owner->second.threads, tid);
-    if (owner->second.threads.empty()) {
-      processes_.erase(owner);
-      changed();
-    }
+    if (owner->second.managed) own(owner->second.uid, owner->second.threads.empty() ? -1 : 0, -1);
+    drop_if_empty(owner->first);
   }
   threads_.erase(found);
   realtime_.erase(tid);
@@ -70,7 +96,11 @@ void Members::remove_thread(pid_t tid) {
 
 bool Members::set_uid(pid_t tgid, std::uint32_t uid) {
   const auto found = processes_.find(tgid);
-  return found != processes_.end() && std::exchange(found->second.uid, uid) != uid;
+  if (found == processes_.end() || found->second.uid == uid) return false;
+  own(found->second, -1);
+  found->second.uid = uid;
+  own(found->second, 1);
+  return true;
 }
 
 void Members::set_managed(pid_t tgid, bool managed) {
@@ -78,7 +108,9 @@ void Members::set_managed(pid_t tgid, bool managed) {
   if (found == processes_.end() || found->second.managed == managed) return;
   if (!managed)
     for (const pid_t tid : found->second.threads) count(threads_.at(tid), -1);
+  own(found->second, -1);
   found->second.managed = managed;
+  own(found->second, 1);
   changed();
   if (managed)
     for (const pid_t tid : found->second.threads) count(threads_.at(tid), 1);

@@ -61,6 +61,14 @@ class Members {
   void set_managed(pid_t tgid, bool managed);
   void set_launch(pid_t tgid, pid_t launch);
 
+  struct Held {
+    std::size_t processes = 0, threads = 0;  // managed ones that have a thread
+  };
+  [[nodiscard]] Held held_by(std::uint32_t uid) const;
+  [[nodiscard]] std::size_t users() const { return held_.size(); }  // that have any
+  // Of a process that nothing came of.
+  void drop_if_empty(pid_t tgid);
+
   [[nodiscard]] std::size_t managed_threads() const;
   [[nodiscard]] std::size_t managed_processes() const;
   [[nodiscard]] bool empty() const { return processes_.empty(); }
@@ -75,6 +83,8 @@ class Members {
 
  private:
   void count(const MemberThread& thread, int by);
+  void own(const MemberProcess& process, int by);  // with all of its threads
+  void own(std::uint32_t uid, int processes, int threads);
   void changed() const {
     if (changed_) changed_();
   }
@@ -85,6 +95,7 @@ class Members {
   std::unordered_map<pid_t, MemberProcess> processes_;
   std::unordered_set<pid_t> realtime_;
   std::map<int, std::size_t> ranks_;  // of managed threads
+  std::unordered_map<std::uint32_t, Held> held_;
 };
 
 }  // namespace swapd::daemon

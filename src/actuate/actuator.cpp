@@ -12,8 +12,6 @@
 namespace swapd::actuate {
 namespace {
 
-constexpr std::size_t most_uses = 1024;
-
 std::optional<std::uint64_t> start_time_from_proc(pid_t tid) {
   const auto stat = sys::Procfs().stat(tid);
   if (!stat.ok()) return std::nullopt;
@@ -38,6 +36,8 @@ std::string_view name(Ineffective reason) {
       return "affinity";
     case Ineffective::ceiling:
       return "ceiling";
+    case Ineffective::quota:
+      return "quota";
     case Ineffective::policy:
       return "policy";
   }
@@ -160,7 +160,7 @@ std::optional<SchedAttr> Actuator::base(ThreadId thread) const {
 }
 
 void Actuator::forget(ThreadId thread) {
-  impl_->uses.erase(thread);
+  impl_->uses.erase({thread, 0});
   const auto known = impl_->entries.find(thread);
   if (known == impl_->entries.end()) return impl_->lender.forget(thread);
   Entry over = known->second;
@@ -210,23 +210,28 @@ void Actuator::adopt_child(ThreadId child, ThreadId parent) {
 
 std::optional<Duration> Actuator::charge(ThreadId thread, Duration cpu, Time now) {
   const auto known = impl_->entries.find(thread);
-  const Rules& rules = impl_->options.rules;
-  if (known == impl_->entries.end() || !known->second.in_force() || !known->second.set.realtime() ||
-      rules.ceiling_share >= 1)
-    return std::nullopt;
-  const Duration window = rules.ceiling_window;
-  if (impl_->uses.size() >= most_uses)
-    std::erase_if(impl_->uses, [&](const auto& use) { return now - use.second.since >= window; });
-  // Nobody uses more than the time there was: a window began that long ago at the latest.
-  const ThreadId requester = known->second.boost.requester;
-  Impl::Use& use = impl_->uses.try_emplace(requester, Impl::Use{now - cpu, {}}).first->second;
-  if (now - use.since >= window) use = {std::max(use.since + window, now - cpu), Duration{}};
-  use.cpu += cpu;
-  if (impl_->above_ceiling(requester, now)) {
-    impl_->suspend(known->second);
-    return std::nullopt;
-  }
-  return std::chrono::duration_cast<Duration>(window * rules.ceiling_share) - use.cpu;
+  if (known == impl_->entries.end() || !known->second.in_force() || !known->second.set.realtime()) return std::nullopt;
+  const Impl::Limit limit = impl_->ceiling(known->second.boost);
+  if (limit.most <= Duration::zero()) return std::nullopt;
+  const Duration left = impl_->use(limit, cpu, now);
+  const auto rest = impl_->at_limit(limit, now);
+  if (!rest) return left;
+  impl_->suspend(known->second, *rest);
+  return std::nullopt;
+}
+
+void Actuator::charge_user(std::uint32_t user, Duration cpu, Time now) {
+  const Impl::Limit limit = impl_->quota(user);
+  if (limit.most <= Duration::zero()) return;
+  (void)impl_->use(limit, cpu, now);
+  const auto rest = impl_->at_limit(limit, now);
+  if (!rest) return;
+  for (auto& [thread, entry] : impl_->entries)
+    if (entry.in_force() && entry.boost.user == user) impl_->suspend(entry, *rest);
+}
+
+bool Actuator::rests(const Boost& boost, Time now) const {
+  return impl_->at_limit(boost, boost.attr.realtime(), now).has_value();
 }
 
 std::optional<Time> Actuator::next_resume() const { return impl_->resume; }

@@ -32,6 +32,7 @@ enum class Ineffective : std::uint8_t {
   rt_group,
   affinity,
   ceiling,
+  quota,
   policy
 };
 [[nodiscard]] std::string_view name(Ineffective reason);  // "cgroup-weight" …
@@ -42,6 +43,7 @@ struct Boost {
   ThreadId requester;
   Resource resource;
   SchedAttr attr;
+  std::uint32_t user = 0;  // the requester's; root has no quota
 };
 
 struct Rules {
@@ -49,6 +51,9 @@ struct Rules {
   bool group_action = true;    // may change an autogroup's nice or a cgroup's weight
   double ceiling_share = 1.0;  // of one CPU, that one waiter's providers may use while real-time on loan; 1 is no limit
   Duration ceiling_window = std::chrono::milliseconds(100);
+  // That the providers of one user's waiters may use on loan in the user's window; 0 is no limit.
+  Duration user_time{};
+  Duration user_window = std::chrono::seconds(1);
 };
 
 // What happened to one boost; handed to the listener for events and counters.
@@ -114,7 +119,12 @@ class Actuator {
   // CPU time that the thread has used since the last call, for the ceiling. How much more it may use in this window;
   // empty: as much as it likes, or it has no real-time donation in force (any more).
   std::optional<Duration> charge(ThreadId thread, Duration cpu, Time now);
-  // When a boost suspended by the ceiling may go on: call apply() then. Empty: none is.
+  // CPU time that a provider of one of the user's waiters has used on loan, for the user's quota. Past it all of them
+  // rest.
+  void charge_user(std::uint32_t user, Duration cpu, Time now);
+  // Whether it would rest now.
+  [[nodiscard]] bool rests(const Boost& boost, Time now) const;
+  // When a boost suspended by the ceiling or a quota may go on: call apply() then. Empty: none is.
   [[nodiscard]] std::optional<Time> next_resume() const;
   void set_rules(const Rules& rules);
   void set_competitors(Competitors competitors);

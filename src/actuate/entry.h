@@ -12,7 +12,7 @@ struct Entry {
   enum class State : std::uint8_t {
     left_alone,  // its own attributes are at least as good, or it would not be touched again after failing
     in_force,    // it has `set`
-    suspended,   // by the ceiling: it has its own
+    suspended,   // by the ceiling or a quota: it has its own
     refused,     // it has its own; `reason` says why, or the outcome `failed` has
   };
   Boost boost;

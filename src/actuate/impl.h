@@ -26,8 +26,34 @@ struct Actuator::Impl {
   Impl(const sys::Scheduler& scheduler, const sys::Groups& groups, Options options);
 
   void apply(std::span<const Boost> boosts, Time now);
-  void suspend(Entry& entry);
-  void rests(ThreadId requester);
+  // A bound on lent CPU time, and whose it is: of one waiter, or of all of a user's.
+  struct Purse {
+    ThreadId requester;  // none: the user's
+    std::uint32_t user = 0;
+    bool operator==(const Purse&) const = default;
+  };
+  struct PurseHash {
+    std::size_t operator()(const Purse& purse) const { return std::hash<ThreadId>{}(purse.requester) ^ purse.user; }
+  };
+  struct Limit {
+    Purse purse;
+    Duration most{};  // 0: there is none
+    Duration window{};
+    Ineffective reason = Ineffective::ceiling;
+  };
+  // Past a limit: why it rests, and until when.
+  struct Rest {
+    Ineffective reason = Ineffective::ceiling;
+    Time until{};
+  };
+  [[nodiscard]] Limit ceiling(const Boost& boost) const;
+  [[nodiscard]] Limit quota(std::uint32_t user) const;
+  // What is left of it in this window.
+  [[nodiscard]] Duration use(const Limit& limit, Duration cpu, Time now);
+  [[nodiscard]] std::optional<Rest> at_limit(const Limit& limit, Time now) const;
+  [[nodiscard]] std::optional<Rest> at_limit(const Boost& boost, bool realtime, Time now) const;
+  void suspend(Entry& entry, const Rest& rest);
+  void rests(const Rest& rest);
   void finish(Entry& entry);          // gives back, without reporting an end of what never began
   void drop(Entry& entry);            // the thread has gone: nothing to give back
   void release_thread(Entry& entry);  // gives the thread its own and clears the record
@@ -44,7 +70,6 @@ struct Actuator::Impl {
   [[nodiscard]] bool audit(Entry& entry, Time now);
   void refuse(Entry& entry, const Error& error);
   [[nodiscard]] bool confined(const Entry& entry) const;
-  [[nodiscard]] bool above_ceiling(ThreadId requester, Time now) const;
   void report(Outcome::What what, const Entry& entry, int error = 0) const;
   void remember(ThreadId thread, const SchedAttr& base, const SchedAttr& set);
 
@@ -62,10 +87,10 @@ struct Actuator::Impl {
   std::vector<std::string> notes;
   std::function<void(const Outcome&)> listener;
   std::unordered_map<ThreadId, Entry> entries;
-  std::unordered_map<ThreadId, Use> uses;  // by requester
-  std::optional<Time> resume;              // of who rests, the first; as of the last apply()
-  std::vector<ThreadId> starting;          // have their head start in this apply()
-  std::array<ThreadId, 64> started{};      // have had it
+  std::unordered_map<Purse, Use, PurseHash> uses;
+  std::optional<Time> resume;          // of who rests, the first; as of the last apply()
+  std::vector<ThreadId> starting;      // have their head start in this apply()
+  std::array<ThreadId, 64> started{};  // have had it
   std::size_t next_started = 0;
   std::array<Past, 64> past{};
   std::size_t next_past = 0;

@@ -13,6 +13,8 @@
 namespace swapd::actuate {
 namespace {
 
+constexpr std::size_t most_uses = 1024;
+
 // After so many foreign changes in one donation the thread is left to whoever makes them: two daemons that both insist
 // would chase each other.
 constexpr int most_foreign_changes = 3;
@@ -54,7 +56,7 @@ void Actuator::Impl::engage(Entry& entry, Time now, Outcome::What as) {
     return;
   }
   SchedAttr set = merged(entry.base, lent, scheduler.default_slice_ns());
-  if (set.realtime() && above_ceiling(entry.boost.requester, now)) return suspend(entry);
+  if (const auto rest = at_limit(entry.boost, set.realtime(), now)) return suspend(entry, *rest);
   if (set.realtime()) set.nice = entry.in_force() ? entry.set.nice : entry.base.nice;
   const bool was_in_force = entry.in_force() && !entry.starts;
   if (auto given = give(entry, set); !given.ok()) return refuse(entry, given.error());
@@ -96,7 +98,7 @@ Status Actuator::Impl::give(Entry& entry, const SchedAttr& set) {
 // With a record of its own, as any other change. False: it takes none, and nothing is changed.
 bool Actuator::Impl::start_ahead(Entry& entry) {
   const ThreadId thread = entry.boost.thread;
-  if (options.dry_run || !options.rules.realtime || above_ceiling(entry.boost.requester, entry.looked)) return false;
+  if (options.dry_run || !options.rules.realtime || at_limit(entry.boost, true, entry.looked)) return false;
   if (rank(entry.base) >= rank(entry.boost.attr) || !takes_head_start(entry.base, entry.boost.attr) ||
       !options.newborn(thread))
     return false;
@@ -162,28 +164,57 @@ bool Actuator::Impl::confined(const Entry& entry) const {
   return true;
 }
 
-bool Actuator::Impl::above_ceiling(ThreadId requester, Time now) const {
+Actuator::Impl::Limit Actuator::Impl::ceiling(const Boost& boost) const {
   const Rules& rules = options.rules;
-  if (rules.ceiling_share >= 1) return false;
-  const auto use = uses.find(requester);
-  if (use == uses.end() || now - use->second.since >= rules.ceiling_window) return false;
-  return static_cast<double>(use->second.cpu.count()) >=
-         rules.ceiling_share * static_cast<double>(rules.ceiling_window.count());
+  if (rules.ceiling_share >= 1) return {};
+  return {.purse = {boost.requester, 0},
+          .most = std::chrono::duration_cast<Duration>(rules.ceiling_window * rules.ceiling_share),
+          .window = rules.ceiling_window,
+          .reason = Ineffective::ceiling};
 }
 
-void Actuator::Impl::suspend(Entry& entry) {
+Actuator::Impl::Limit Actuator::Impl::quota(std::uint32_t user) const {
+  if (user == 0) return {};
+  return {.purse = {{}, user},
+          .most = options.rules.user_time,
+          .window = options.rules.user_window,
+          .reason = Ineffective::quota};
+}
+
+Duration Actuator::Impl::use(const Limit& limit, Duration cpu, Time now) {
+  if (uses.size() >= most_uses) {
+    const Duration longest = std::max(options.rules.ceiling_window, options.rules.user_window);
+    std::erase_if(uses, [&](const auto& use) { return now - use.second.since >= longest; });
+  }
+  // Nobody uses more than the time there was: a waiter's window began that long ago at the latest.
+  Use& use = uses.try_emplace(limit.purse, Use{now - cpu, {}}).first->second;
+  if (now - use.since >= limit.window) use = {std::max(use.since + limit.window, now - cpu), Duration{}};
+  use.cpu += cpu;
+  return limit.most - use.cpu;
+}
+
+std::optional<Actuator::Impl::Rest> Actuator::Impl::at_limit(const Limit& limit, Time now) const {
+  if (limit.most <= Duration::zero()) return std::nullopt;
+  const auto use = uses.find(limit.purse);
+  if (use == uses.end() || now - use->second.since >= limit.window || use->second.cpu < limit.most) return std::nullopt;
+  return Rest{limit.reason, use->second.since + limit.window};
+}
+
+std::optional<Actuator::Impl::Rest> Actuator::Impl::at_limit(const Boost& boost, bool realtime, Time now) const {
+  if (realtime)
+    if (const auto rest = at_limit(ceiling(boost), now)) return rest;
+  return at_limit(quota(boost.user), now);
+}
+
+void Actuator::Impl::suspend(Entry& entry, const Rest& rest) {
   release_thread(entry);
   entry.state = Entry::State::suspended;
-  entry.reason = Ineffective::ceiling;
-  rests(entry.boost.requester);
+  entry.reason = rest.reason;
+  rests(rest);
   report(Outcome::What::ineffective, entry);
 }
 
-// Until its window ends.
-void Actuator::Impl::rests(ThreadId requester) {
-  const Time end = uses.at(requester).since + options.rules.ceiling_window;
-  resume = std::min(end, resume.value_or(end));
-}
+void Actuator::Impl::rests(const Rest& rest) { resume = std::min(rest.until, resume.value_or(rest.until)); }
 
 void Actuator::Impl::renew(Entry& entry, const Boost& boost, Time now) {
   const bool other_attr = entry.boost.attr != boost.attr;
@@ -193,7 +224,10 @@ void Actuator::Impl::renew(Entry& entry, const Boost& boost, Time now) {
   const bool due = other_attr || now - entry.looked >= audit_period;
   switch (entry.state) {
     case Entry::State::suspended:
-      if (boost.attr.realtime() && above_ceiling(boost.requester, now)) return rests(boost.requester);
+      if (const auto rest = at_limit(boost, boost.attr.realtime(), now)) {
+        entry.reason = rest->reason;
+        return rests(*rest);
+      }
       if (const auto own = scheduler.get(boost.thread.tid); own.ok()) entry.base = *own;
       return engage(entry, now, Outcome::What::changed);
     case Entry::State::refused:

@@ -30,7 +30,7 @@ struct StatusView {
   std::string watch_method;  // "perf" or "poll"
   std::uint64_t watched_threads = 0, watch_wakeups_total = 0, watch_polls_total = 0;
   double engine_cpu_s = 0, receivers_cpu_s = 0, worker_cpu_s = 0;
-  std::uint64_t resources = 0, requesters = 0, providers = 0, log_drops = 0;
+  std::uint64_t resources = 0, requesters = 0, providers = 0, log_drops = 0, over_quota = 0;
   pid_t pid = 0;
 };
 
@@ -117,6 +117,7 @@ class Backend {
   // All on the control thread. The error's context is the one line shown to the user; code EINVAL or ENOENT means
   // exit 2.
   [[nodiscard]] virtual StatusView status() = 0;
+  [[nodiscard]] virtual std::string version() const = 0;
   [[nodiscard]] virtual std::vector<ThreadView> threads() = 0;
   [[nodiscard]] virtual Result<std::vector<ThreadView>> why(pid_t pid) = 0;
   [[nodiscard]] virtual GraphView graph() = 0;

@@ -62,7 +62,14 @@ int Server::Connection::on_message(sd_bus_message* message, void* data, sd_bus_e
     self.end();
     return 1;
   }
-  return self.dead_ ? 1 : 0;
+  if (self.dead_) return 1;
+  // Properties and introspection too.
+  std::uint8_t type = 0;
+  if (sd_bus_message_get_type(message, &type) < 0 || type != SD_BUS_MESSAGE_METHOD_CALL) return 0;
+  const std::string no = self.server_.manager_.too_often(self.user_);
+  if (no.empty()) return 0;
+  (void)sd_bus_reply_method_errorf(message, error_name::limits_exceeded, "%s", no.c_str());
+  return 1;
 }
 
 // What a client sent right behind its BEGIN may have been read together with it. sd-bus keeps those bytes, but looks at

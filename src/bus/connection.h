@@ -7,7 +7,7 @@ namespace swapd::bus {
 
 class Server::Connection {
  public:
-  explicit Connection(Server& server) : server_(server) {}
+  Connection(Server& server, uid_t user) : server_(server), user_(user) {}
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
   ~Connection();
@@ -16,6 +16,7 @@ class Server::Connection {
   [[nodiscard]] bool dead() const { return dead_; }
   // True also after the end of one that was.
   [[nodiscard]] bool authenticated() const { return authenticated_; }
+  [[nodiscard]] uid_t user() const { return user_; }
   [[nodiscard]] bool follows() const { return server_.manager_.follows(bus_); }
   [[nodiscard]] std::uint64_t last_active_us() const { return last_active_us_; }
   void end();
@@ -26,6 +27,7 @@ class Server::Connection {
   static int on_deadline(sd_event_source* source, std::uint64_t now_us, void* data);
 
   Server& server_;
+  uid_t user_;
   sd_bus* bus_ = nullptr;
   sd_bus_slot* object_ = nullptr;
   sd_bus_slot* filter_ = nullptr;

@@ -72,7 +72,8 @@ std::string status_json(const StatusView& s) {
                {"resources", s.resources},
                {"requesters", s.requesters},
                {"providers", s.providers},
-               {"log_drops", s.log_drops}});
+               {"log_drops", s.log_drops},
+               {"over_quota_total", s.over_quota}});
 }
 
 namespace {

@@ -210,7 +210,7 @@ struct Methods {
   }
 
   static int version(sd_bus*, const char*, const char*, const char*, sd_bus_message* reply, void* data, sd_bus_error*) {
-    return sd_bus_message_append(reply, "s", self(data).backend_.status().version.c_str());
+    return sd_bus_message_append(reply, "s", self(data).backend_.version().c_str());
   }
 
   static int pid(sd_bus*, const char*, const char*, const char*, sd_bus_message* reply, void*, sd_bus_error*) {
@@ -249,7 +249,8 @@ const sd_bus_vtable vtable[] = {
 
 }  // namespace
 
-Manager::Manager(Backend& backend, std::uint64_t max_queued) : backend_(backend), max_queued_(max_queued) {}
+Manager::Manager(Backend& backend, std::uint64_t max_queued, std::uint32_t requests)
+    : backend_(backend), max_queued_(max_queued), requests_(requests) {}
 
 Manager::~Manager() {
   if (collecting_) backend_.follow_events({});
@@ -260,6 +261,16 @@ Status Manager::attach(sd_bus* bus, sd_bus_slot** slot) {
   const int r = sd_bus_add_object_vtable(bus, slot, object_path, interface_name, vtable, this);
   if (r < 0) return Error(-r, "adding the object to a connection");
   return Done{};
+}
+
+std::string Manager::too_often(std::uint32_t uid) {
+  if (uid == 0 || requests_ == 0) return "";
+  constexpr std::size_t most_users = 1024;
+  const Time now = SteadyClock().now();
+  if (asked_.size() >= most_users) std::erase_if(asked_, [&](const auto& user) { return user.second.full(now); });
+  if (asked_.try_emplace(uid, requests_, requests_, now).first->second.take(now)) return "";
+  return "too many requests: user " + std::to_string(uid) + " may make " + std::to_string(requests_) +
+         " a second ([quota] requests in the policy)";
 }
 
 void Manager::forget(sd_bus* bus) {

@@ -14,8 +14,10 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
+#include "base/token_bucket.h"
 #include "bus/backend.h"
 
 namespace swapd::bus {
@@ -27,11 +29,13 @@ namespace error_name {
 inline constexpr const char* invalid_argument = "org.swapd1.Error.InvalidArgument";  // EINVAL
 inline constexpr const char* not_found = "org.swapd1.Error.NotFound";                // ENOENT, ESRCH
 inline constexpr const char* failed = "org.swapd1.Error.Failed";                     // all else
+inline constexpr const char* limits_exceeded = "org.freedesktop.DBus.Error.LimitsExceeded";
 }  // namespace error_name
 
 class Manager {
  public:
-  explicit Manager(Backend& backend, std::uint64_t max_queued = 1024);
+  // requests: a second, of one user but root; 0: no limit.
+  explicit Manager(Backend& backend, std::uint64_t max_queued = 1024, std::uint32_t requests = 0);
   Manager(const Manager&) = delete;
   Manager& operator=(const Manager&) = delete;
   ~Manager();
@@ -41,6 +45,8 @@ class Manager {
   // The connection is about to go: its followers with it.
   void forget(sd_bus* bus);
   [[nodiscard]] bool follows(const sd_bus* bus) const;
+  // A call of this user has come. Empty: it may; else what to answer (limits_exceeded).
+  [[nodiscard]] std::string too_often(std::uint32_t uid);
   [[nodiscard]] std::uint64_t dropped_events() const { return dropped_; }
 
  private:
@@ -61,6 +67,8 @@ class Manager {
 
   Backend& backend_;
   std::uint64_t max_queued_;
+  std::uint32_t requests_;
+  std::unordered_map<std::uint32_t, TokenBucket> asked_;  // by user
   std::vector<Follower> followers_;
   Follower recorder_;  // bus: none, nobody records
   std::uint64_t dropped_ = 0;

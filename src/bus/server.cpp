@@ -12,7 +12,7 @@ namespace swapd::bus {
 
 Server::Server(sd_event* loop, Backend& backend, std::string socket_path, ServerLimits limits)
     : loop_(sd_event_ref(loop)),
-      manager_(backend, limits.queued_messages),
+      manager_(backend, limits.queued_messages, limits.requests),
       path_(std::move(socket_path)),
       limits_(limits) {}
 
@@ -32,6 +32,10 @@ Status Server::listen() {
   if (const int r = sd_id128_randomize(&id_); r < 0) return failed(r);
   if (const int r = sd_event_add_defer(loop_, &reap_source_, on_reap, this); r < 0) return failed(r);
   if (const int r = sd_event_source_set_enabled(reap_source_, SD_EVENT_OFF); r < 0) return failed(r);
+  // Made now: when it is needed there is no descriptor left for it either.
+  if (const int r = sd_event_add_time(loop_, &resume_source_, CLOCK_MONOTONIC, UINT64_MAX, 0, on_resume, this); r < 0)
+    return failed(r);
+  if (const int r = sd_event_source_set_enabled(resume_source_, SD_EVENT_OFF); r < 0) return failed(r);
   if (const int r = sd_event_add_io(loop_, &accept_source_, socket_->fd(), EPOLLIN, on_accept, this); r < 0)
     return failed(r);
   return Done{};
@@ -68,11 +72,11 @@ void Server::admit(Fd fd) {
   ucred peer{};
   socklen_t size = sizeof peer;
   const bool known = ::getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0;
-  if (!known || (peer.uid != 0 && peer.uid != socket_->owner()) || !make_place()) {
+  if (!known || (peer.uid != 0 && peer.uid != socket_->owner()) || !make_place(peer.uid)) {
     ++stats_.refused_total;
     return;
   }
-  auto connection = std::make_unique<Connection>(*this);
+  auto connection = std::make_unique<Connection>(*this, peer.uid);
   if (Status started = connection->start(std::move(fd)); !started) {
     ++stats_.refused_total;
     return;
@@ -81,16 +85,20 @@ void Server::admit(Fd fd) {
   connections_.push_back(std::move(connection));
 }
 
-bool Server::make_place() {
+bool Server::make_place(uid_t newcomer) {
   reap();
   if (connections_.size() < limits_.connections) return true;
   // They stand in the order they came.
-  auto victim =
-      std::find_if(connections_.begin(), connections_.end(), [](const auto& c) { return !c->authenticated(); });
+  const auto gives_way = [&](const auto& c) { return newcomer == 0 || c->user() == newcomer; };
+  auto victim = std::find_if(connections_.begin(), connections_.end(),
+                             [&](const auto& c) { return !c->authenticated() && gives_way(c); });
   if (victim == connections_.end())
     for (auto it = connections_.begin(); it != connections_.end(); ++it)
-      if (!(*it)->follows() && (victim == connections_.end() || (*it)->last_active_us() < (*victim)->last_active_us()))
+      if (!(*it)->follows() && gives_way(*it) &&
+          (victim == connections_.end() || (*it)->last_active_us() < (*victim)->last_active_us()))
         victim = it;
+  if (victim == connections_.end() && newcomer == 0)
+    victim = std::find_if(connections_.begin(), connections_.end(), [](const auto& c) { return c->user() != 0; });
   if (victim == connections_.end()) return false;
   ++stats_.evicted_total;
   connections_.erase(victim);
@@ -100,8 +108,8 @@ bool Server::make_place() {
 // Without a descriptor to accept with, the listening socket stays readable: look away for a while instead of spinning.
 void Server::pause_accepting() {
   constexpr std::uint64_t pause_us = 250'000;
-  sd_event_source_disable_unref(std::exchange(resume_source_, nullptr));
-  if (sd_event_add_time_relative(loop_, &resume_source_, CLOCK_MONOTONIC, pause_us, 0, on_resume, this) >= 0)
+  if (sd_event_source_set_time_relative(resume_source_, pause_us) >= 0 &&
+      sd_event_source_set_enabled(resume_source_, SD_EVENT_ONESHOT) >= 0)
     sd_event_source_set_enabled(accept_source_, SD_EVENT_OFF);
 }
 

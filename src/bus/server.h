@@ -3,8 +3,8 @@
 // Root and the owner of the socket's file may connect; anybody else is closed on at once, and counted. A client has a
 // few seconds to authenticate. One that sends what is not D-Bus, or reads none of its answers, is dropped alone. When
 // all places are taken a newcomer gets the place of the oldest connection that has not authenticated, else of the one
-// that has been idle the longest; who follows events keeps its place. So idle connections lock nobody out.
-// Runs wholly on the event loop's thread.
+// that has been idle the longest; who follows events keeps its place, but for root. Root's connections give way to root
+// only. So idle connections lock nobody out. Runs wholly on the event loop's thread.
 #pragma once
 
 #include <systemd/sd-bus.h>
@@ -25,7 +25,8 @@ struct ServerLimits {
   std::size_t connections = 64;
   std::uint64_t authenticate_within_us = 5'000'000;
   std::uint64_t queued_messages =
-      1024;  // per connection; a follower loses events past it, twice that ends the connection
+      1024;                    // per connection; a follower loses events past it, twice that ends the connection
+  std::uint32_t requests = 0;  // a second, of one user but root; 0: no limit
 };
 
 struct ServerStats {
@@ -57,7 +58,7 @@ class Server {
 
   void accept_all();
   void admit(Fd fd);
-  [[nodiscard]] bool make_place();
+  [[nodiscard]] bool make_place(uid_t newcomer);
   void pause_accepting();
   // A connection is never destroyed inside one of its own callbacks.
   void reap_later();

@@ -21,9 +21,9 @@ void Model::Impl::on(const Enrolled& event) {
     at = store.add(event.thread);
     store.threads[at].since = event.time;
   }
+  store.set_user(at, event.uid);
   ThreadRecord& thread = store.threads[at];
   thread.tgid = event.tgid;
-  thread.uid = event.uid;
   thread.base = event.base;
 }
 
@@ -35,7 +35,10 @@ void Model::Impl::on(const Accessed& event) {
     Provider& provider = store.providers[known];
     provider.evidence = std::min(provider.evidence, event.evidence);
   } else {
-    store.add_provider(resource, thread, event.evidence);
+    if (store.make_room(thread))
+      store.add_provider(resource, thread, event.evidence);
+    else
+      store.drop_if_unused(resource);
   }
 }
 
@@ -56,8 +59,10 @@ void Model::Impl::on(const Blocked& event) {
     return;
   }
   end_wait(at);  // of an earlier wait's end nothing was seen: nobody is credited or charged
+  // Whoever has no room left waits for one resource, so that a wait it is.
   // A list is built from its end. The newest request heads the resource's list too, which shows a repetition.
   for (auto key = event.awaited.rbegin(); key != event.awaited.rend(); ++key) {
+    if (key != event.awaited.rbegin() && !store.has_room(at)) break;
     const Index resource = store.find_or_add(*key);
     const Index newest = store.resources[resource].requests;
     if (newest == none || store.requests[newest].thread != at) store.add_request(at, resource);
@@ -109,7 +114,8 @@ void Model::Impl::on(const Holders& event) {
     }
     // A guess does not push out what history has taught; who owns a lock is no guess.
     const bool full = store.resources[resource].provider_count >= store.settings_of(resource).max_providers;
-    if (!full || event.evidence <= Evidence::owner) store.add_provider(resource, thread, event.evidence);
+    if ((!full || event.evidence <= Evidence::owner) && store.has_room(thread))
+      store.add_provider(resource, thread, event.evidence);
   }
   store.drop_if_unused(resource);
 }

@@ -44,7 +44,8 @@ Index Model::Impl::creditable(Index at, const Woken& woken) {
     const Index resource = store.find(*woken.through);
     if (resource == none || !store.requests_resource(at, resource)) return none;
     const Index known = store.provider(resource, by);
-    return known != none ? known : store.add_provider(resource, by, Evidence::woke);
+    if (known != none || !store.make_room(by)) return known;
+    return store.add_provider(resource, by, Evidence::woke);
   }
   const Index resource = awaited_from(at, by);
   return resource == none ? none : store.provider(resource, by);

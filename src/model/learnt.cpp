@@ -32,6 +32,10 @@ void Model::recall(std::span<const Learnt> learnt) {
     if (thread == none || one.lead == 0) continue;
     const Index at = store.find_or_add(one.resource);
     Index provider = store.provider(at, thread);
+    if (provider == none && !store.has_room(thread)) {
+      store.drop_if_unused(at);
+      continue;
+    }
     if (provider == none) provider = store.add_provider(at, thread, one.lead > 0 ? Evidence::woke : Evidence::accessed);
     const int base = store.settings_of(at).base_confidence;
     const int present = store.providers[provider].confidence;

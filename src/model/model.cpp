@@ -232,6 +232,8 @@ std::optional<ThreadId> Model::favoured(ThreadId requester) const {
   return notes->favoured_path.front();
 }
 
+std::size_t Model::records_of(std::uint32_t uid) const { return impl_->store.records_of(uid); }
+
 Model::Counts Model::counts() const {
   const Store& store = impl_->store;
   return {store.threads.live(), store.resources.live(), store.requests.live(), store.providers.live()};

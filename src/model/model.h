@@ -33,6 +33,7 @@ struct KindSettings {
 
 struct Settings {
   std::array<KindSettings, resource_kinds> kinds{};
+  std::uint32_t records_a_user = 0;  // requests and providers of one user's threads, root excepted; 0: no limit
 };
 
 struct ThreadView {
@@ -119,6 +120,8 @@ class Model {
     std::size_t threads = 0, resources = 0, requesters = 0, providers = 0;
   };
   [[nodiscard]] Counts counts() const;
+  // Requests and providers of this user's threads; of root they are not counted.
+  [[nodiscard]] std::size_t records_of(std::uint32_t uid) const;
 
  private:
   struct Impl;

@@ -1,6 +1,7 @@
 #include "model/store.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace swapd::model {
 namespace {
@@ -74,6 +75,43 @@ void Store::remove_thread(Index thread) {
   threads.remove(thread);
 }
 
+void Store::set_user(Index thread, std::uint32_t uid) {
+  if (threads[thread].uid == uid) return;
+  int records = 0;
+  for (Index at = threads[thread].provides; at != none; at = providers[at].next_of_thread) ++records;
+  for (Index at = threads[thread].requests; at != none; at = requests[at].next_of_thread) ++records;
+  count(thread, -records);
+  threads[thread].uid = uid;
+  count(thread, records);
+}
+
+void Store::count(Index thread, int by) {
+  const std::uint32_t uid = threads[thread].uid;
+  if (uid == 0 || by == 0) return;
+  if ((records_[uid] += static_cast<std::uint32_t>(by)) == 0) records_.erase(uid);
+}
+
+std::size_t Store::records_of(std::uint32_t uid) const {
+  const auto found = records_.find(uid);
+  return found == records_.end() ? 0 : found->second;
+}
+
+bool Store::has_room(Index thread) const {
+  const std::uint32_t uid = threads[thread].uid;
+  return uid == 0 || settings_.records_a_user == 0 || records_of(uid) < settings_.records_a_user;
+}
+
+bool Store::make_room(Index thread) {
+  if (has_room(thread)) return true;
+  const Index first = threads[thread].provides;
+  if (first == none) return false;
+  const Index oldest = providers[first].previous_of_thread;
+  const Index resource = providers[oldest].resource;
+  remove_provider(oldest);
+  drop_if_unused(resource);
+  return has_room(thread);
+}
+
 Index Store::find(const Resource& key) const {
   return resource_table_.find(
       hash_of(key), [&](const ResourceRecord& record) { return record.kind == key.kind && record.ids == key.ids; });
@@ -135,19 +173,25 @@ Index Store::new_provider(Index resource, Index thread) {
   added.resource = resource;
   ThreadRecord& owner = threads[thread];
   added.next_of_thread = owner.provides;
-  if (owner.provides != none) providers[owner.provides].previous_of_thread = at;
+  added.previous_of_thread = at;
+  if (owner.provides != none)
+    added.previous_of_thread = std::exchange(providers[owner.provides].previous_of_thread, at);
   owner.provides = at;
+  count(thread, 1);
   return at;
 }
 
 void Store::remove_provider(Index provider) {
   unlink_provider(provider);
+  count(providers[provider].thread, -1);
   const Provider& gone = providers[provider];
-  if (gone.previous_of_thread != none)
-    providers[gone.previous_of_thread].next_of_thread = gone.next_of_thread;
+  Index& first = threads[gone.thread].provides;
+  if (first == provider)
+    first = gone.next_of_thread;
   else
-    threads[gone.thread].provides = gone.next_of_thread;
-  if (gone.next_of_thread != none) providers[gone.next_of_thread].previous_of_thread = gone.previous_of_thread;
+    providers[gone.previous_of_thread].next_of_thread = gone.next_of_thread;
+  const Index after = gone.next_of_thread != none ? gone.next_of_thread : first;
+  if (after != none) providers[after].previous_of_thread = gone.previous_of_thread;
   providers.remove(provider);
 }
 
@@ -218,6 +262,7 @@ void Store::add_request(Index thread, Index resource) {
   wanted.requests = at;
   added.next_of_thread = threads[thread].requests;
   threads[thread].requests = at;
+  count(thread, 1);
 }
 
 void Store::remove_requests(Index thread) {
@@ -229,6 +274,7 @@ void Store::remove_requests(Index thread) {
       resources[gone.resource].requests = gone.next;
     if (gone.next != none) requests[gone.next].previous = gone.previous;
     requests.remove(at);
+    count(thread, -1);
     drop_if_unused(gone.resource);
     at = gone.next_of_thread;
   }

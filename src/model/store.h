@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "model/model.h"
@@ -18,7 +19,7 @@ struct Provider {
   Index thread = none;
   Index resource = none;
   Index previous = none, next = none;                      // among the resource's providers: a ring, see Store
-  Index previous_of_thread = none, next_of_thread = none;  // among what the thread provides
+  Index previous_of_thread = none, next_of_thread = none;  // among what the thread provides; before the first: the last
   std::uint32_t age = 0;                                   // counts up; the lower came first
   std::uint16_t confidence = 0;
   Evidence evidence = Evidence::accessed;
@@ -100,6 +101,12 @@ class Store {
   [[nodiscard]] Index find_other(ThreadId id) const;
   [[nodiscard]] Index add(ThreadId id);
   void remove_thread(Index thread);
+  void set_user(Index thread, std::uint32_t uid);
+  // Whether the thread's user may have one more request or provider (Settings::records_a_user).
+  [[nodiscard]] bool has_room(Index thread) const;
+  // The same, once the oldest of what the thread itself provides has been forgotten where need be.
+  [[nodiscard]] bool make_room(Index thread);
+  [[nodiscard]] std::size_t records_of(std::uint32_t uid) const;
 
   [[nodiscard]] Index find(const Resource& key) const;
   [[nodiscard]] Index find_or_add(const Resource& key);
@@ -138,6 +145,7 @@ class Store {
 
  private:
   Index new_provider(Index resource, Index thread);
+  void count(Index thread, int by);
   [[nodiscard]] int list_of(const Provider& provider) const;
   void link_provider(Index provider);
   void unlink_provider(Index provider);
@@ -146,6 +154,7 @@ class Store {
   ChainTable<ThreadRecord> thread_table_{threads};
   ChainTable<ResourceRecord> resource_table_{resources};
   std::uint32_t age_ = 0;
+  std::unordered_map<std::uint32_t, std::uint32_t> records_;  // by user, without root
 };
 
 }  // namespace swapd::model

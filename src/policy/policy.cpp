@@ -37,9 +37,18 @@ std::vector<KeyRule> donation_keys(DonationPolicy& to) {
 }
 
 std::vector<KeyRule> observe_keys(ObservePolicy& to) {
-  return {word<History>("history", to.history, history_words), word<WatchMethod>("watch", to.watch, watch_words),
-          milliseconds("poll_period_ms", to.poll_period, 0.1, 1000), flag("trap_kill", to.trap_kill),
-          milliseconds("guard_stale_ms", to.guard_stale, 20, 10'000)};
+  return {word<History>("history", to.history, history_words),        word<WatchMethod>("watch", to.watch, watch_words),
+          milliseconds("poll_period_ms", to.poll_period, 0.1, 1000),  flag("trap_kill", to.trap_kill),
+          milliseconds("guard_stale_ms", to.guard_stale, 20, 10'000), list_of_names("protected", to.never, 15, 100)};
+}
+
+std::vector<KeyRule> quota_keys(QuotaPolicy& to) {
+  return {whole<std::uint32_t>("processes", to.processes, 1, 1'000'000),
+          whole<std::uint32_t>("threads", to.threads, 1, 1'000'000),
+          whole<std::uint32_t>("records", to.records, 1000, 100'000'000),
+          whole<std::uint32_t>("requests", to.requests, 1, 1'000'000),
+          real("lent_share", to.lent_share, 0.01, 1),
+          milliseconds("lent_window_ms", to.lent_window, 100, 60'000)};
 }
 
 std::vector<KeyRule> class_keys(ClassRules& to) { return {line_of_text("description", to.description, 200)}; }
@@ -81,7 +90,7 @@ class Parser {
   Parser(Policy& policy, const Complaint& complaint) : policy_(policy), complaint_(complaint) {}
 
   Status document(const toml::table& root) {
-    static constexpr std::array<std::string_view, 4> tables = {"model", "donation", "observe", "class"};
+    static constexpr std::array<std::string_view, 5> tables = {"model", "donation", "observe", "quota", "class"};
     for (const Entry& entry : entries(root)) {
       const toml::table* table = entry.node->as_table();
       if (std::ranges::find(tables, entry.key) == tables.end()) return unknown_at_top(entry, table != nullptr, tables);
@@ -100,13 +109,14 @@ class Parser {
       return complaint_.at(entry.line, "unknown table [" + word + "]" + suggestion(entry.key, tables, "[", "]"));
     return complaint_.at(entry.line, "key '" + word +
                                          "' stands before the first table; write it under [model], "
-                                         "[donation], [observe] or [class.NAME]");
+                                         "[donation], [observe], [quota] or [class.NAME]");
   }
 
   Status one_table(std::string_view key, const toml::table& table) {
     if (key == "model") return model(table);
     if (key == "donation") return donation(table);
     if (key == "observe") return read_table(table, key, observe_keys(policy_.observe), complaint_);
+    if (key == "quota") return read_table(table, key, quota_keys(policy_.quota), complaint_);
     return classes(table);
   }
 

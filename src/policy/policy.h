@@ -61,7 +61,19 @@ struct ObservePolicy {
   Duration poll_period = std::chrono::milliseconds(1);  // poll_period_ms
   bool trap_kill = false;
   Duration guard_stale = std::chrono::milliseconds(200);  // guard_stale_ms
+  std::vector<std::string> never;                         // protected: names of programs that are not enrolled (comm)
   bool operator==(const ObservePolicy&) const = default;
+};
+
+// [quota]: what one user has at most, root excepted.
+struct QuotaPolicy {
+  std::uint32_t processes = 2000;  // managed
+  std::uint32_t threads = 8000;
+  std::uint32_t records = 100'000;  // of its threads' waits, and of what they provide
+  std::uint32_t requests = 1000;    // a second, on the private socket
+  double lent_share = 0.9;  // of all CPUs in lent_window_ms, that its waiters' providers use on loan; 1: no limit
+  Duration lent_window = std::chrono::seconds(1);
+  bool operator==(const QuotaPolicy&) const = default;
 };
 
 // [class.NAME]
@@ -76,6 +88,7 @@ struct Policy {
   std::map<ResourceKind, ModelOverrides> overrides;
   DonationPolicy donation;
   ObservePolicy observe;
+  QuotaPolicy quota;
   std::map<std::string, ClassRules> classes{{"default", {}}};  // "default" always exists
   bool operator==(const Policy&) const = default;
 };

@@ -73,7 +73,7 @@ std::optional<double> number(const toml::node& node) {
 
 std::string range_text(double low, double high) {
   std::array<char, 80> out{};
-  std::snprintf(out.data(), out.size(), "from %g to %g", low, high);
+  std::snprintf(out.data(), out.size(), "from %.10g to %.10g", low, high);
   return out.data();
 }
 
@@ -97,6 +97,23 @@ KeyRule line_of_text(std::string_view key, std::string& place, std::size_t longe
             if (text.size() > longest || std::ranges::any_of(text, control))
               return "must be one line of at most " + std::to_string(longest) + " bytes";
             place = text;
+            return {};
+          }};
+}
+
+KeyRule list_of_names(std::string_view key, std::vector<std::string>& place, std::size_t longest, std::size_t most) {
+  return {key, [&place, longest, most](const toml::node& node) -> Wrong {
+            const auto* list = node.as_array();
+            if (list == nullptr) return "must be a list of names, not " + shown(node);
+            if (list->size() > most) return "must be a list of at most " + std::to_string(most) + " names";
+            std::vector<std::string> names;
+            for (const toml::node& one : *list) {
+              const auto* name = one.as_string();
+              if (name == nullptr || name->get().empty() || name->get().size() > longest)
+                return "must be a list of names of 1 to " + std::to_string(longest) + " bytes, not " + shown(one);
+              names.push_back(name->get());
+            }
+            place = std::move(names);
             return {};
           }};
 }

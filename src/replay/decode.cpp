@@ -17,6 +17,8 @@ Header header(Fields& f) {
 
 model::Settings settings(Fields& f, Mistake& mistake) {
   model::Settings found;
+  if (f.has("records_a_user"))
+    found.records_a_user = f.number<std::uint32_t>("records_a_user");  // not in the first ones
   (void)f.list("kinds", [&](const Json& json) {
     Fields one(json, mistake);
     const auto kind = kind_named(one.text("kind"));

@@ -20,6 +20,7 @@ void Encoder::add(std::string& out, const Header& header) {
 
 void Encoder::add(std::string& out, const model::Settings& settings) {
   Line line(out, "settings");
+  line.add("records_a_user", settings.records_a_user);
   line.raw(",\"kinds\":[");
   for (std::size_t i = 0; i < settings.kinds.size(); ++i) {
     const model::KindSettings& kind = settings.kinds.at(i);

@@ -57,6 +57,12 @@ class BusThread {
     call([&] { stats = server_->stats(); });
     return stats;
   }
+  // Of the event loop.
+  [[nodiscard]] std::uint64_t turns() {
+    std::uint64_t count = 0;
+    call([&] { sd_event_get_iteration(loop_, &count); });
+    return count;
+  }
   // Asks again and again until it holds; false after ten seconds.
   [[nodiscard]] bool eventually(const std::function<bool()>& condition) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);

@@ -30,6 +30,7 @@ class FakeBackend : public bus::Backend {
   static Resource socket() { return {ResourceKind::socket, {12345}}; }
   static Resource lock() { return {ResourceKind::flock, {0xfe00, 77, 1}}; }
 
+  std::string version() const override { return "0.1.0"; }
   bus::StatusView status() override {
     ++status_calls;
     bus::StatusView s;

@@ -9,19 +9,11 @@
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
-#include <fstream>
 
 #include "session.h"
 
 namespace swapd::test {
 namespace {
-
-std::string status_field(pid_t pid, const std::string& key) {
-  std::ifstream in("/proc/" + std::to_string(pid) + "/status");
-  for (std::string line; std::getline(in, line);)
-    if (line.starts_with(key + ":")) return line.substr(line.find_first_not_of(" \t", key.size() + 1));
-  return "";
-}
 
 class BpfEnroll : public ::testing::Test {
  protected:

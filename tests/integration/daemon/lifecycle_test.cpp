@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "session.h"
+#include "sys/privilege.h"
 
 namespace swapd::test {
 namespace {
@@ -40,6 +41,32 @@ TEST_P(Lifecycle, a_thousand_short_children) {
   const pid_t storm = session->start({}, {session->pair(), "forks", "1000"});
   EXPECT_EQ(session->wait(storm), 0);
   EXPECT_TRUE(empty()) << session->json({"status"});
+}
+
+TEST_P(Lifecycle, keeps_the_capabilities_it_needs_and_no_others) {
+  const auto set_of = [](const std::string& task, const char* which) {
+    return std::stoull(status_field(task, which), nullptr, 16);
+  };
+  const auto within = [&](pid_t pid) {
+    for (const auto& task : std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/task")) {
+      for (const char* which : {"CapEff", "CapPrm", "CapBnd"})
+        EXPECT_EQ(set_of(task.path(), which), sys::needed_capabilities() & set_of("/proc/self", which))
+            << task << ' ' << which;
+      for (const char* which : {"CapInh", "CapAmb"})
+        EXPECT_EQ(set_of(task.path(), which) & ~sys::needed_capabilities(), 0U) << task << ' ' << which;
+    }
+  };
+  const pid_t swapd = session->daemon_pid();
+  within(swapd);
+  within(session->pid());
+  ASSERT_TRUE(eventually([&] { return only_child(swapd) > 0; }));
+  const std::string guard = "/proc/" + std::to_string(only_child(swapd));
+  EXPECT_TRUE(
+      eventually([&] { return set_of(guard, "CapEff") == set_of("/proc/" + std::to_string(swapd), "CapEff"); }));
+  within(only_child(swapd));
+  ASSERT_EQ(session->ctl({"restart"}).status, 0);
+  EXPECT_TRUE(eventually([&] { return session->ctl({"status"}).status == 0; }));
+  within(session->daemon_pid());
 }
 
 TEST_P(Lifecycle, threads_and_exec) {
@@ -301,6 +328,25 @@ TEST_P(Lifecycle, a_damaged_list_of_members_is_set_aside) {
   EXPECT_EQ(session->json({"status"})["managed_processes"], 0);
 }
 
+// The pid in the list is another process's by now: it has another start time.
+TEST_P(Lifecycle, a_member_whose_pid_is_a_strangers_is_none) {
+  const pid_t member = session->start({}, {"/bin/sleep", "100"});
+  const pid_t another = session->start({}, {"/bin/sleep", "100"});
+  ASSERT_TRUE(written_down(2));
+  ::kill(session->daemon_pid(), SIGKILL);
+  ASSERT_TRUE(eventually([&] { return session->ctl({"status"}).status != 0; }));
+  nlohmann::json left;
+  std::ifstream(session->path("state/members")) >> left;
+  for (nlohmann::json& one : left["members"])
+    if (one["pid"] == member) one["start_time"] = one["start_time"].get<std::uint64_t>() - 1;
+  std::ofstream(session->path("state/members")) << left;
+  session->start_again();
+  ASSERT_EQ(session->failure(), "");
+  const auto threads = session->json({"ps"})["threads"];
+  ASSERT_EQ(threads.size(), 1U) << threads;
+  EXPECT_EQ(threads[0]["pid"], another);
+}
+
 TEST_P(Lifecycle, embedded_ends_with_the_program) {
   const Output out = run({SWAPCTL_BINARY, "run", "--embedded", "--", "/bin/sh", "-c", "echo inside; exit 3"});
   EXPECT_EQ(out.status, 3) << out.err;
@@ -318,49 +364,6 @@ TEST(PidNamespace, ComesAndGoesAsElsewhere) {
 
 INSTANTIATE_TEST_SUITE_P(observers, Lifecycle, ::testing::Values("seccomp", "bpf"),
                          [](const auto& test) { return test.param; });
-
-TEST(Mistakes, are_one_line_and_status_2) {
-  Session session;
-  if (!session.failure().empty()) GTEST_SKIP() << session.failure();
-  const auto one_line = [](const Output& o) { return std::count(o.err.begin(), o.err.end(), '\n') == 1; };
-  for (const auto& [arguments, status] :
-       std::vector<std::pair<std::vector<std::string>, int>>{{{"run", "--", "/no/such/program"}, 127},
-                                                             {{"run", "--", "/etc/passwd"}, 126},
-                                                             {{"run", "--class", "nosuch", "--", "/bin/true"}, 2},
-                                                             {{"run", "--fifo", "500", "--", "/bin/true"}, 2},
-                                                             {{"why", "999999"}, 2},
-                                                             {{"why", "1"}, 2},
-                                                             {{"set", "999999", "--nice", "3"}, 2},
-                                                             {{"release", "1"}, 2}}) {
-    const Output o = session.ctl(arguments);
-    EXPECT_EQ(o.status, status) << arguments[0] << ": " << o.err;
-    EXPECT_TRUE(one_line(o)) << o.err;
-    EXPECT_TRUE(o.out.empty()) << o.out;
-  }
-  std::filesystem::create_directory(session.path("open"));
-  std::filesystem::permissions(session.path("open"), std::filesystem::perms(0777));
-  const Output open =
-      run({SWAPD_BINARY, "--foreground", "--socket", session.path("s2"), "--state-dir", session.path("open")});
-  EXPECT_EQ(open.status, 1);
-  EXPECT_NE(open.err.find("others may write to it; give another with --state-dir"), std::string::npos) << open.err;
-  std::filesystem::create_directory(session.path("foreign"));
-  std::filesystem::permissions(session.path("foreign"), std::filesystem::perms(0700));
-  std::filesystem::create_directory_symlink(session.path("foreign"), session.path("link"));
-  for (const char* directory : {"foreign", "link"}) {
-    if (std::string(directory) == "foreign" && ::chown(session.path(directory).c_str(), 65534, 65534) != 0) continue;
-    const Output refused =
-        run({SWAPD_BINARY, "--foreground", "--socket", session.path("s2"), "--state-dir", session.path(directory)});
-    EXPECT_EQ(refused.status, 1) << directory;
-    EXPECT_NE(refused.err.find("give another with --state-dir"), std::string::npos) << refused.err;
-  }
-  const Output taken =
-      run({SWAPD_BINARY, "--foreground", "--socket", session.path("s2"), "--state-dir", session.path("state")});
-  EXPECT_EQ(taken.status, 1);
-  EXPECT_NE(taken.err.find("another swapd uses the state directory"), std::string::npos) << taken.err;
-  const Output nobody = run({SWAPCTL_BINARY, "--socket", "/nonexistent/s", "status"});
-  EXPECT_EQ(nobody.status, 1);
-  EXPECT_TRUE(one_line(nobody)) << nobody.err;
-}
 
 }  // namespace
 }  // namespace swapd::test

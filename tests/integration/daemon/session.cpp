@@ -221,6 +221,17 @@ KernelAttr kernel_attr(pid_t tid) {
   return {.policy = std::string(name(attr->policy)), .nice = attr->nice, .rt_priority = attr->rt_priority};
 }
 
+std::string status_field(pid_t pid, const std::string& key) {
+  return status_field("/proc/" + std::to_string(pid), key);
+}
+
+std::string status_field(const std::string& directory, const std::string& key) {
+  std::ifstream in(directory + "/status");
+  for (std::string line; std::getline(in, line);)
+    if (line.starts_with(key + ":")) return line.substr(line.find_first_not_of(" \t", key.size() + 1));
+  return "";
+}
+
 pid_t only_child(pid_t pid) {
   const auto children = sys::Procfs().children(pid);
   return children && children->size() == 1 ? children->front() : -1;

@@ -78,6 +78,9 @@ KernelAttr kernel_attr(pid_t tid);
 pid_t only_child(pid_t pid);  // -1: it has none, or several
 std::size_t thread_count(pid_t pid);
 bool blocked_in(pid_t tid, int call);
+// A line of /proc/PID/status; empty: there is none.
+std::string status_field(pid_t pid, const std::string& key);
+std::string status_field(const std::string& directory, const std::string& key);  // /proc/PID, or of a thread
 // By descriptor, as swapctl names them.
 std::vector<std::string> sockets_of(pid_t pid);
 

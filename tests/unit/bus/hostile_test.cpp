@@ -1,16 +1,19 @@
 // Strangers on the private socket: each is dropped alone, nobody else notices, and they cannot take all the places.
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <csignal>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <span>
 #include <string_view>
 
 #include "bus_client.h"
 #include "fakes/bus_fixture.h"
+#include "fakes/send_descriptors.h"
 
 namespace swapd::bus {
 namespace {
@@ -34,7 +37,7 @@ void send_bytes(const Fd& fd, std::string_view bytes) {
 }
 
 // A call of Status, as it goes over the wire (D-Bus specification, Message Protocol).
-std::string status_call(std::uint32_t serial) {
+std::string status_call(std::uint32_t serial, std::uint32_t descriptors = 0) {
   std::string out("l\1\0\1\0\0\0\0", 8);
   const auto number = [&](std::uint32_t value) { out.append(reinterpret_cast<const char*>(&value), 4); };
   const auto pad = [&] { out.resize((out.size() + 7) / 8 * 8); };
@@ -49,6 +52,11 @@ std::string status_call(std::uint32_t serial) {
   field(1, 'o', object_path);
   field(2, 's', interface_name);
   field(3, 's', "Status");
+  if (descriptors != 0) {
+    pad();
+    out += {9, 1, 'u', 0};
+    number(descriptors);
+  }
   const auto size = static_cast<std::uint32_t>(out.size() - 16);
   out.replace(12, 4, reinterpret_cast<const char*>(&size), 4);
   pad();
@@ -206,6 +214,54 @@ TEST(Hostile, WhoAsksAndNeverReadsIsDropped) {
   EXPECT_TRUE(serves(bus));
 }
 
+std::size_t open_descriptors() {
+  const std::filesystem::directory_iterator all("/proc/self/fd");
+  return static_cast<std::size_t>(std::distance(begin(all), end(all)));
+}
+
+// They ride on a call that takes none.
+TEST(Hostile, DescriptorsThatNobodyTakesAreClosed) {
+  BusThread bus;
+  const Fd fd = bus.raw();
+  send_bytes(fd, "\0AUTH EXTERNAL\r\nDATA\r\nNEGOTIATE_UNIX_FD\r\nBEGIN\r\n"s);
+  ASSERT_TRUE(serves(bus));
+  const std::size_t before = open_descriptors();
+  std::array<int, 100> many{};
+  many.fill(fd.get());
+  for (std::uint32_t serial = 1; serial <= 20; ++serial) {
+    const std::string call = status_call(serial, many.size());
+    if (fakes::send_descriptors(fd.get(), std::as_bytes(std::span(call)), many) < 0) break;  // dropped: as well
+  }
+  EXPECT_TRUE(serves(bus));
+  EXPECT_TRUE(bus.eventually([&] { return open_descriptors() <= before + 2; }))
+      << open_descriptors() << " of " << before;
+}
+
+// With no descriptor left the listening socket stays readable: who would look at it all the time, would do nothing
+// else.
+TEST(Hostile, WithoutADescriptorToAcceptWithItWaits) {
+  BusThread bus;
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  Fd waiting(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const rlimit few{.rlim_cur = static_cast<rlim_t>(waiting.get()) + 1, .rlim_max = before.rlim_max};
+  std::vector<Fd> gaps;  // below it
+  for (Fd one(::dup(waiting.get())); one && one.get() < waiting.get(); one.reset(::dup(waiting.get())))
+    gaps.push_back(std::move(one));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  bus.path().copy(address.sun_path, sizeof address.sun_path - 1);
+  const std::uint64_t turns = bus.turns();
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  // Nothing but plain calls in between: a sanitizer needs descriptors, too.
+  const int connected = ::connect(waiting.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  (void)::poll(nullptr, 0, 200);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(connected, 0);
+  EXPECT_LT(bus.turns() - turns, 100U) << "of the event loop";
+  EXPECT_TRUE(serves(bus));
+}
+
 // As another user: a child that gives up root. The socket's mode already keeps it out, so the test opens that.
 TEST(Hostile, OnlyRootAndTheOwnerMayConnect) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root to become another user";
@@ -233,6 +289,35 @@ TEST(Hostile, OnlyRootAndTheOwnerMayConnect) {
   ASSERT_EQ(::chown(bus.path().c_str(), 65534, 65534), 0);
   EXPECT_EQ(as_user(65534), 0);
   EXPECT_TRUE(serves(bus));
+}
+
+// A user who follows at all places keeps others of his own out, but not root.
+TEST(Hostile, FollowersLeaveAPlaceToRoot) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root to become another user";
+  ServerLimits limits;
+  limits.connections = 2;
+  BusThread bus(limits);
+  ASSERT_EQ(::chmod(bus.directory().c_str(), 0755), 0);
+  ASSERT_EQ(::chown(bus.path().c_str(), 65534, 65534), 0);
+  int told[2] = {-1, -1};
+  ASSERT_EQ(::pipe(told), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::setuid(65534) < 0) ::_exit(9);
+    BusClient first(bus);
+    BusClient second(bus);
+    for (BusClient* one : {&first, &second}) (void)one->command("FollowEvents", "b", 1);
+    [[maybe_unused]] const ssize_t written = ::write(told[1], "f", 1);
+    for (;;) (void)bus.raw();  // and goes on trying
+  }
+  char byte = 0;
+  EXPECT_EQ(::read(told[0], &byte, 1), 1);
+  BusClient root(bus);
+  for (int i = 0; i < 200; ++i) EXPECT_NE(root.text("Status"), "") << i;
+  EXPECT_EQ(bus.stats().evicted_total, 1U);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  for (const int fd : told) ::close(fd);
 }
 
 }  // namespace

@@ -24,6 +24,37 @@ TEST(Members, the_lowest_rank_is_that_of_the_least_important_managed_thread) {
   EXPECT_EQ(members.lowest_rank(), 30);
 }
 
+TEST(Members, are_counted_for_their_user) {
+  const auto held = [](const Members& members, std::uint32_t uid) {
+    return std::pair(members.held_by(uid).processes, members.held_by(uid).threads);
+  };
+  Members members;
+  members.add_process(1, 100, 1000, "default");
+  members.add_thread(thread(1, 1, 0));
+  members.add_thread(thread(2, 1, 0));
+  members.add_thread(thread(2, 1, 5));  // the same, reniced
+  members.add_process(3, 100, 1000, "default");
+  EXPECT_EQ(held(members, 1000), std::pair(1UL, 2UL));
+  members.drop_if_empty(3);
+  EXPECT_EQ(members.process(3), nullptr);
+  members.drop_if_empty(1);
+  EXPECT_EQ(held(members, 1000), std::pair(1UL, 2UL));
+  EXPECT_TRUE(members.set_uid(1, 1001));
+  EXPECT_FALSE(members.set_uid(1, 1001));
+  EXPECT_EQ(held(members, 1000), std::pair(0UL, 0UL));
+  EXPECT_EQ(held(members, 1001), std::pair(1UL, 2UL));
+  EXPECT_EQ(members.users(), 1U);
+  members.set_managed(1, false);
+  EXPECT_EQ(held(members, 1001), std::pair(0UL, 0UL)) << "released";
+  members.set_managed(1, true);
+  EXPECT_EQ(held(members, 1001), std::pair(1UL, 2UL));
+  members.add_process(1, 100, 1002, "other");  // taken in again
+  members.remove_thread(1);
+  EXPECT_EQ(held(members, 1002), std::pair(1UL, 1UL));
+  members.remove_thread(2);
+  EXPECT_EQ(held(members, 1002), std::pair(0UL, 0UL));
+}
+
 TEST(Members, a_process_goes_with_its_last_thread) {
   Members members;
   members.add_process(7, 100, 0, "default");

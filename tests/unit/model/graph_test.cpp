@@ -36,6 +36,40 @@ TEST(Graph, AResourceLivesWhileItHasRequestersOrProviders) {
   EXPECT_EQ(world.model.counts().resources, 0u);
 }
 
+TEST(Graph, AUsersThreadsHaveSoManyRecordsAndNoMore) {
+  model::Settings settings;
+  settings.records_a_user = 4;
+  World world(settings);
+  for (const ThreadId id : {p1, p2}) world.model.apply(Enrolled{world.tick(), id, id.tid, 1000, {}});
+  for (const ThreadId id : {p3, p4}) world.model.apply(Enrolled{world.tick(), id, id.tid, id == p3 ? 1001u : 0u, {}});
+  for (int i = 1; i <= 6; ++i) world.provides(p1, resource(i));
+  EXPECT_EQ(world.model.records_of(1000), 4u);
+  EXPECT_EQ(world.model.counts().resources, 4u) << "what nobody is known for is not kept";
+  for (int i = 1; i <= 6; ++i)
+    EXPECT_EQ(providers(world, resource(i)).size(), i > 2 ? 1u : 0u) << "the newest stay " << i;
+  // Of another of its threads nothing is forgotten for it.
+  world.provides(p2, r1);
+  EXPECT_THAT(providers(world, r1), IsEmpty());
+  world.blocks(p2, {resource(5), r1, r2});
+  EXPECT_EQ(world.model.records_of(1000), 5u) << "a wait it is, for one of them";
+  world.holders(resource(5), {p1, p2});
+  EXPECT_THAT(providers(world, resource(5)), ElementsAre(p1)) << "a guess takes no room";
+  world.wakes(p2, p1, resource(5));
+  EXPECT_EQ(world.model.records_of(1000), 4u);
+  // Others have theirs, and root has no limit.
+  for (int i = 1; i <= 6; ++i) world.provides(p3, resource(i));
+  for (int i = 1; i <= 6; ++i) world.provides(p4, resource(i));
+  EXPECT_EQ(world.model.records_of(1001), 4u);
+  EXPECT_EQ(world.model.records_of(0), 0u);
+  EXPECT_EQ(world.model.counts().providers, 14u);
+  // Another user by now: its records go with it.
+  world.model.apply(Enrolled{world.tick(), p1, p1.tid, 1002, {}});
+  EXPECT_EQ(world.model.records_of(1000), 0u);
+  EXPECT_EQ(world.model.records_of(1002), 4u);
+  world.exits(p1);
+  EXPECT_EQ(world.model.records_of(1002), 0u);
+}
+
 TEST(Graph, OnlyEnrolledThreadsTakePart) {
   World world;
   world.enroll(1, 1);

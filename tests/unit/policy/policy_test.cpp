@@ -119,10 +119,21 @@ TEST(Policy, UnknownTablesKindsAndWordsNameTheNearest) {
             "p.toml:2: unknown key 'describtion' in [class.web]; did you mean 'description'?");
 }
 
+TEST(Policy, NamesOfProtectedPrograms) {
+  EXPECT_EQ(accepted("[observe]\nprotected = ['sshd', 'postgres']\n").observe.never,
+            (std::vector<std::string>{"sshd", "postgres"}));
+  EXPECT_EQ(refusal("[observe]\nprotected = 'sshd'\n"),
+            "p.toml:2: 'protected' in [observe] must be a list of names, not \"sshd\"");
+  for (const char* wrong : {"['']", "[3]", "['a name that is too long']", "[['sshd']]"})
+    EXPECT_TRUE(refusal(std::string("[observe]\nprotected = ") + wrong + "\n")
+                    .starts_with("p.toml:2: 'protected' in [observe] must be a list of names of 1 to 15 bytes, not "))
+        << wrong;
+}
+
 TEST(Policy, KeysInTheWrongPlaceAreToldWhereTheyBelong) {
   EXPECT_EQ(refusal("confidence = 3\n"),
-            "p.toml:1: key 'confidence' stands before the first table; write it under [model], [donation], [observe] "
-            "or [class.NAME]");
+            "p.toml:1: key 'confidence' stands before the first table; write it under [model], [donation], [observe], "
+            "[quota] or [class.NAME]");
   EXPECT_EQ(refusal("model = 3\n"), "p.toml:1: [model] must be a table, not 3");
   EXPECT_EQ(refusal("[model]\nsocket = 3\n"), "p.toml:2: [model.socket] must be a table, not 3");
   EXPECT_EQ(refusal("[model.confidence]\n"),

@@ -23,6 +23,12 @@ constexpr Range ranges[] = {
     {"donation", "ceiling_share", "0.01", "1", "0", "1.01"},
     {"donation", "ceiling_window_ms", "10", "60000", "9.9", "60001"},
     {"donation", "linger_ms", "0", "100", "-0.1", "101"},
+    {"quota", "processes", "1", "1000000", "0", "1000001"},
+    {"quota", "threads", "1", "1000000", "0", "1000001"},
+    {"quota", "records", "1000", "100000000", "999", "100000001"},
+    {"quota", "requests", "1", "1000000", "0", "1000001"},
+    {"quota", "lent_share", "0.01", "1", "0", "1.01"},
+    {"quota", "lent_window_ms", "100", "60000", "99", "60001"},
     {"observe", "guard_stale_ms", "20", "10000", "19", "10001"},
     {"observe", "poll_period_ms", "0.1", "1000", "0", "1000.5"},
 };
