@@ -2,8 +2,9 @@
 
 #include <spdlog/spdlog.h>
 
-#include <array>
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "engine.h"
@@ -13,6 +14,8 @@ namespace swapd::daemon {
 namespace {
 
 using nlohmann::json;
+using replay::Fields;
+using replay::Mistake;
 
 constexpr int version = 1;
 constexpr std::size_t most_lessons = 20'000;
@@ -36,16 +39,24 @@ Status write_lessons(const std::string& state_dir, const std::string& boot_id,
 
 Result<std::vector<model::Learnt>> read_lessons(const std::string& state_dir, const std::string& boot_id) {
   std::vector<model::Learnt> out;
-  const Status read = read_state(file_in(state_dir), version, boot_id, [&](const json& file) -> Status {
-    for (const json& one : file.at("learnt")) {
-      if (out.size() == most_lessons) return Error(EBADMSG, "too long");
-      const auto kind = kind_named(one.at("kind").get<std::string>());
-      if (!kind) continue;  // of a later version
-      out.push_back({.provider = {one.at("tid").get<pid_t>(), one.at("start_time").get<std::uint64_t>()},
-                     .resource = {*kind, one.at("ids").get<std::array<std::uint64_t, 4>>()},
-                     .lead = one.at("lead").get<int>()});
-    }
-    return Done{};
+  const Status read = read_state(file_in(state_dir), version, boot_id, [&](Fields& file, Mistake& mistake) {
+    const auto lessons = file.list("learnt", [&](const json& one) -> std::optional<model::Learnt> {
+      Fields lesson(one, mistake);
+      const auto kind = kind_named(lesson.text("kind"));
+      if (!kind) return std::nullopt;  // of a later version
+      model::Learnt learnt{.provider = {lesson.number<pid_t>("tid"), lesson.number<std::uint64_t>("start_time")},
+                           .resource = {*kind, {}},
+                           .lead = lesson.number<int>("lead")};
+      const auto ids = lesson.numbers<std::uint64_t>("ids");
+      if (ids.size() == learnt.resource.ids.size())
+        std::copy(ids.begin(), ids.end(), learnt.resource.ids.begin());
+      else
+        mistake.note("'ids' is not a list of " + std::to_string(learnt.resource.ids.size()));
+      return learnt;
+    });
+    if (lessons.size() > most_lessons) mistake.note("too long");
+    for (const auto& lesson : lessons)
+      if (lesson) out.push_back(*lesson);
   });
   if (!read) return read.error();
   return out;

@@ -25,6 +25,8 @@ namespace swapd::daemon {
 namespace {
 
 using nlohmann::json;
+using replay::Fields;
+using replay::Mistake;
 
 constexpr int version = 1;
 constexpr std::size_t most_members = 100'000;
@@ -111,17 +113,17 @@ Status write_members(const std::string& state_dir, const std::string& boot_id, c
 
 Result<LeftMembers> read_members(const std::string& state_dir, const std::string& boot_id) {
   LeftMembers left;
-  const Status read = read_state(file_in(state_dir), version, boot_id, [&](const json& file) -> Status {
-    left.written = file.at("time").get<std::uint64_t>();
-    for (const json& m : file.at("members")) {
-      if (left.members.size() == most_members) return Error(EBADMSG, "too long");
-      left.members.push_back({.pid = m.at("pid").get<pid_t>(),
-                              .start_time = m.at("start_time").get<std::uint64_t>(),
-                              .class_name = m.at("class").get<std::string>(),
-                              .managed = m.at("managed").get<bool>(),
-                              .launch = m.at("launch").get<pid_t>()});
-    }
-    return Done{};
+  const Status read = read_state(file_in(state_dir), version, boot_id, [&](Fields& file, Mistake& mistake) {
+    left.written = file.number<std::uint64_t>("time");
+    left.members = file.list("members", [&](const json& one) {
+      Fields m(one, mistake);
+      return Membership{.pid = m.number<pid_t>("pid"),
+                        .start_time = m.number<std::uint64_t>("start_time"),
+                        .class_name = m.text("class"),
+                        .managed = m.flag("managed"),
+                        .launch = m.number<pid_t>("launch")};
+    });
+    if (left.members.size() > most_members) mistake.note("too long");
   });
   if (!read) return read.error();
   return left;
@@ -157,7 +159,7 @@ Resumed resume(Engine& engine, Launches& launches, const sys::Procfs& procfs, co
          list_threads(procfs, scheduler, {.members = pids, .descendants = true}).threads) {
       const Membership& owner = members.at(e.parent == 0 ? e.tgid : e.parent);
       if (e.tgid == owner.pid ? e.process_start != owner.start_time : e.process_start < since(left->written)) continue;
-      if (e.tgid != owner.pid && !may_enroll(procfs, e.tgid).ok()) continue;
+      if (e.tgid != owner.pid && !may_enroll(procfs, e.tgid, policy.observe.never).ok()) continue;
       of_member[owner.pid].push_back(e);
     }
     for (const auto& of : of_member) {  // no binding: clang 14 takes none into a lambda

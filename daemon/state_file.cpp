@@ -22,20 +22,18 @@ Status write_state(const std::string& path, const json& content) {
 }
 
 Status read_state(const std::string& path, int version, const std::string& boot_id,
-                  const std::function<Status(const json&)>& take) {
+                  const std::function<void(replay::Fields&, replay::Mistake&)>& take) {
   std::ifstream in(path);
   if (!in) return Done{};
   const json file = json::parse(in, nullptr, false);
   const auto bad = [&](const std::string& why) { return Error(EBADMSG, path + ": " + why); };
   if (!file.is_object()) return bad("not an object");
-  try {
-    if (file.at("version").get<int>() != version) return bad("of another version");
-    if (file.at("boot_id").get<std::string>() != boot_id) return Done{};
-    const Status taken = take(file);
-    return taken ? Status(Done{}) : bad(taken.error().context());
-  } catch (const json::exception&) {
-    return bad("a field is missing, or of another type");
-  }
+  replay::Mistake mistake;
+  replay::Fields fields(file, mistake);
+  if (fields.number<int>("version") != version) return bad("of another version");
+  const bool of_this_boot = fields.text("boot_id") == boot_id;
+  if (of_this_boot) take(fields, mistake);
+  return mistake ? Status(bad(mistake.text())) : Done{};
 }
 
 void set_aside(const std::string& path) {

@@ -6,14 +6,15 @@
 #include <string>
 
 #include "base/result.h"
+#include "replay/fields.h"
 
 namespace swapd::daemon {
 
 [[nodiscard]] Status write_state(const std::string& path, const nlohmann::json& content);
-// `take` gets the content, and may throw what a field of another type makes nlohmann throw; it gets nothing where there
-// is no file, or one of another boot. EBADMSG: it is damaged, or of another version; the text says which file and why.
+// `take` gets the content, and what it found wrong with a field is the mistake's; it gets nothing where there is no
+// file, or one of another boot. EBADMSG: it is damaged, or of another version; the text says which file and why.
 [[nodiscard]] Status read_state(const std::string& path, int version, const std::string& boot_id,
-                                const std::function<Status(const nlohmann::json&)>& take);
+                                const std::function<void(replay::Fields&, replay::Mistake&)>& take);
 // As PATH.damaged.
 void set_aside(const std::string& path);
 

@@ -50,7 +50,7 @@ std::string duration(double ms) {
   if (ms < 9.95) return fmt::format("{:.1f} ms", ms);
   if (ms < 999.5) return fmt::format("{:.0f} ms", ms);
   if (ms < 59'950) return fmt::format("{:.1f} s", ms / 1000);
-  const auto seconds = static_cast<long long>(std::llround(ms / 1000));
+  const auto seconds = std::llround(std::min(ms, 1e15) / 1000);
   if (seconds < 3600) return fmt::format("{} min {} s", seconds / 60, seconds % 60);
   return fmt::format("{} h {} min", seconds / 3600, seconds % 3600 / 60);
 }
@@ -75,7 +75,9 @@ std::string render_status(const std::string& json) {
       {"CPU used", "engine " + seconds("engine_cpu_s") + ", receivers " + seconds("receivers_cpu_s") + ", worker " +
                        seconds("worker_cpu_s")},
   };
-  if (s.value("log_drops", 0) > 0) rows.push_back({"log", number("log_drops") + " lines dropped"});
+  if (whole(s, "over_quota_total") > 0)
+    rows.push_back({"quota", number("over_quota_total") + " times a user had as many threads or processes as it may"});
+  if (whole(s, "log_drops") > 0) rows.push_back({"log", number("log_drops") + " lines dropped"});
   for (const Json& rival : s.value("rivals", Json::array()))
     rows.push_back({"rival", printable(rival.get<std::string>())});
   for (const Json& warning : s.value("warnings", Json::array()))
@@ -101,11 +103,14 @@ std::string render_ps(const std::string& json) {
 
 std::string render_event(const std::string& json) {
   const Json e = Json::parse(json);
-  const double time = e.value("time", 0.0);
+  constexpr double year_10000 = 253402300800;
+  const double told = e.value("time", 0.0);
+  const double time = told >= 0 && told < year_10000 ? told : 0.0;  // a daemon's word, or a file's
   const auto second = static_cast<std::time_t>(std::floor(time));
   std::string line = fmt::format("{:%H:%M:%S}.{:03.0f}  {:<15}", fmt::localtime(second),
                                  std::floor((time - std::floor(time)) * 1000), printable(e.value("type", "")));
-  if (e.value("tid", 0) != 0) line += fmt::format("  {}[{}]", printable(e.value("comm", "")), e.value("tid", 0));
+  if (const long long tid = whole(e, "tid"); tid != 0)
+    line += fmt::format("  {}[{}]", printable(e.value("comm", "")), tid);
   for (const auto& [key, value] : e.items()) {
     if (key == "time" || key == "type" || key == "pid" || key == "tid" || key == "comm") continue;
     line += "  " + printable(key) + "=" + (value.is_string() ? printable(value.get<std::string>()) : value.dump());

@@ -11,8 +11,8 @@ std::string text_of(const Json& object, const char* key) { return printable(obje
 
 // "postgres, pid 200" or, of another thread than the first, "postgres, pid 200, thread 203".
 std::string who(const Json& thread) {
-  const int pid = thread.value("pid", 0);
-  const int tid = thread.value("tid", 0);
+  const long long pid = whole(thread, "pid");
+  const long long tid = whole(thread, "tid");
   std::string out = fmt::format("{}, pid {}", text_of(thread, "comm"), pid);
   if (tid != pid) out += fmt::format(", thread {}", tid);
   return out;

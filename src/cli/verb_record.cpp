@@ -61,7 +61,8 @@ class File {
       if (type == "decided") ++decisions;
       if (type == "end") whole = true;
       if (std::find(events_of.begin(), events_of.end(), type) != events_of.end()) ++events;
-      if (type == "gap") lost += Json::parse(line, nullptr, false).value("lost", std::uint64_t{0});
+      if (type == "gap")
+        lost += static_cast<std::uint64_t>(std::max(0LL, cli::whole(Json::parse(line, nullptr, false), "lost")));
     }
   }
 

@@ -41,6 +41,7 @@ constexpr Entry reasons[] = {
     {"cgroup-quota", "its cgroup has used up its CPU quota (cgroup-quota)"},
     {"rt-group", "its cgroup has no real-time budget (rt-group)"},
     {"affinity", "it may not run on a CPU where that would help (affinity)"},
+    {"quota", "its user's waiters have had all the lent CPU time that the policy allows one user for now (quota)"},
     {"ceiling", "it has had all the lent CPU time that the policy allows for now (ceiling)"},
     {"policy", "the policy forbids it (policy)"},
 };
@@ -49,8 +50,8 @@ constexpr Entry reasons[] = {
 
 std::string priority(const Json& attributes) {
   const std::string policy = attributes.value("policy", "");
-  const std::string nice = std::to_string(attributes.value("nice", 0));
-  if (policy == "fifo" || policy == "rr") return policy + " " + std::to_string(attributes.value("rt_priority", 0));
+  const std::string nice = std::to_string(whole(attributes, "nice"));
+  if (policy == "fifo" || policy == "rr") return policy + " " + std::to_string(whole(attributes, "rt_priority"));
   if (policy == "other") return "nice " + nice;
   if (policy == "batch") return "batch nice " + nice;
   return policy.empty() ? "-" : printable(policy);
@@ -63,5 +64,11 @@ std::string state_phrase(std::string_view word, const std::string& since) {
 }
 std::string evidence_phrase(std::string_view word) { return look_up(evidences, word); }
 std::string reason_phrase(std::string_view word) { return look_up(reasons, word); }
+
+long long whole(const Json& from, const char* key) {
+  constexpr double most = 1e15;
+  const double number = from.value(key, 0.0);
+  return number > -most && number < most ? static_cast<long long>(number) : 0;
+}
 
 }  // namespace swapd::cli

@@ -18,4 +18,7 @@ using Json = nlohmann::ordered_json;
 [[nodiscard]] std::string evidence_phrase(std::string_view word);
 [[nodiscard]] std::string reason_phrase(std::string_view word);
 
+// A whole number of what a daemon, or a file, says: within reason, whatever stands there; 0 where there is none.
+[[nodiscard]] long long whole(const Json& from, const char* key);
+
 }  // namespace swapd::cli

@@ -111,6 +111,10 @@ class Fields {
     for (const Json& one : json) found.push_back(read_one(one));
     return found;
   }
+  template <std::integral T>
+  std::vector<T> numbers(const char* key) {
+    return list(key, [&](const Json& one) { return values_.number<T>(one, key); });
+  }
   std::vector<ThreadId> threads(const char* key) {
     return list(key, [&](const Json& one) { return values_.thread(one, key); });
   }

@@ -17,7 +17,7 @@ namespace {
 
 // In memory, and made once.
 const std::string& state_dir() {
-  static const std::string dir = [] {
+  static const std::string& dir = *new std::string([] {  // never destroyed: it is needed at the exit
     std::string pattern = "/dev/shm/swapd-fuzz-XXXXXX";
     if (::mkdtemp(pattern.data()) == nullptr) std::abort();
     std::atexit([] {
@@ -26,7 +26,7 @@ const std::string& state_dir() {
       ::rmdir(state_dir().c_str());
     });
     return pattern;
-  }();
+  }());
   return dir;
 }
 

@@ -45,10 +45,13 @@ TEST_F(LessonsText, OfAKindOfALaterVersionAreLeftOut) {
 }
 
 TEST_F(LessonsText, DamagedAreSaid) {
-  for (const char* text :
-       {"", "{", "[]", R"({"version":2,"boot_id":"boot","learnt":[]})", R"({"version":1,"boot_id":"boot"})",
-        R"({"version":1,"boot_id":"boot","learnt":[{"tid":1}]})", R"({"version":1,"boot_id":"boot","learnt":7})",
-        R"({"version":1,"boot_id":"boot","learnt":[{"tid":1,"start_time":2,"kind":"pipe","ids":[1],"lead":1}]})"}) {
+  for (
+      const char* text :
+      {"", "{", "[]", R"({"version":2,"boot_id":"boot","learnt":[]})", R"({"version":1,"boot_id":"boot"})",
+       R"({"version":1,"boot_id":"boot","learnt":[{"tid":1}]})", R"({"version":1,"boot_id":"boot","learnt":7})",
+       R"({"version":1,"boot_id":"boot","learnt":[{"tid":1,"start_time":2,"kind":"pipe","ids":[1],"lead":1}]})",
+       R"({"version":1,"boot_id":"boot","learnt":[{"tid":1,"start_time":2,"kind":"pipe","ids":[1,2,3,4],"lead":1e99}]})",
+       R"({"version":1e99,"boot_id":"boot","learnt":[]})"}) {
     holds(text);
     const auto read = read_lessons(dir_, "boot");
     ASSERT_FALSE(read.ok()) << text;

@@ -60,6 +60,9 @@ TEST_F(MembersText, DamagedIsSaid) {
       {"", "{", "[]", "7", R"({"version":2,"boot_id":"boot","time":1,"members":[]})",
        R"({"version":1,"boot_id":"boot"})", R"({"version":1,"boot_id":"boot","time":1,"members":[{"pid":1}]})",
        R"({"version":1,"boot_id":"boot","time":1,"members":[{"pid":"x","start_time":1,"class":"","managed":true,"launch":0}]})",
+       R"({"version":1,"boot_id":"boot","time":1,"members":[{"pid":1e99,"start_time":1,"class":"","managed":true,"launch":0}]})",
+       R"({"version":1e99,"boot_id":"boot","time":1,"members":[]})",
+       R"({"version":1,"boot_id":"boot","time":-1,"members":[]})",
        R"({"version":1,"boot_id":"boot","time":1,"members":{"a":1}})"}) {
     holds(text);
     const auto read = read_members(dir_, "boot");
