@@ -9,6 +9,7 @@
 set -euo pipefail
 project=$(cd "$(dirname "$0")/../.." && pwd)
 . "$project/scripts/common.sh"
+. "$project/tests/integration/common.sh"
 
 times=500 observe=both build=$project/build/dev
 while [ $# -gt 0 ]; do
@@ -20,14 +21,9 @@ while [ $# -gt 0 ]; do
     *) die "unknown option $1; see --help" ;;
   esac
 done
-case $observe in
-  both) observers=(seccomp bpf) ;;
-  seccomp | bpf) observers=("$observe") ;;
-  *) die "unknown observer $observe: seccomp, bpf or both" ;;
-esac
 need_root
-busy=$(find "$build" -type f -name busy -perm -u+x | head -1)
-[ -n "$busy" ] || die "no program busy in $build: build the tests first"
+choose_observers
+busy=$(test_program busy)
 
 dir=$(mktemp -d /tmp/swapd-attach-XXXXXX)
 front= program= failed=0
@@ -40,20 +36,6 @@ cleanup() {
 }
 trap cleanup EXIT
 
-ctl() { "$build/src/cli/swapctl" --socket "$dir/s" "$@"; }
-complain() {
-  printf 'attach: %s: %s\n' "$observer" "$*" >&2
-  failed=1
-}
-until_true() {
-  local end=$(($(date +%s) + $1))
-  shift
-  until "$@" >/dev/null 2>&1; do
-    [ "$(date +%s)" -lt "$end" ] || return 1
-    sleep 0.02
-  done
-}
-empty() { ctl status --json | grep -q '"listeners":0' && ctl status --json | grep -q '"managed_threads":0'; }
 runs_all() { [ "$(cat "/proc/$program/task/$program/children" 2>/dev/null | wc -w)" -ge 70 ]; }
 
 enroll_and_release() {
@@ -78,9 +60,7 @@ enroll_and_release() {
 }
 
 for observer in "${observers[@]}"; do
-  "$build/daemon/swapd" --foreground --bus none --observe "$observer" --socket "$dir/s" --state-dir "$dir/state" 2>"$dir/log" &
-  front=$!
-  until_true 10 ctl status || { tail -5 "$dir/log" >&2; die "swapd does not answer"; }
+  start_swapd
   good=0 rounds=0 managed=0
   for ((time = 0; time < times && failed == 0; ++time)); do enroll_and_release; done
   until_true 10 empty || complain "not empty: $(ctl status --json)"

@@ -10,6 +10,7 @@
 set -euo pipefail
 project=$(cd "$(dirname "$0")/../.." && pwd)
 . "$project/scripts/common.sh"
+. "$project/tests/integration/common.sh"
 
 seconds=300 pairs=100 observe=both build=$project/build/dev
 while [ $# -gt 0 ]; do
@@ -22,14 +23,9 @@ while [ $# -gt 0 ]; do
     *) die "unknown option $1; see --help" ;;
   esac
 done
-case $observe in
-  both) observers=(seccomp bpf) ;;
-  seccomp | bpf) observers=("$observe") ;;
-  *) die "unknown observer $observe: seccomp, bpf or both" ;;
-esac
 need_root
-torture=$(find "$build" -type f -name torture -perm -u+x | head -1)
-[ -n "$torture" ] || die "no torture program in $build: build the tests first"
+choose_observers
+torture=$(test_program torture)
 
 dir=$(mktemp -d /tmp/swapd-torture-XXXXXX)
 swapd= front= failed=0
@@ -42,26 +38,6 @@ cleanup() {
 }
 trap cleanup EXIT
 
-ctl() { "$build/src/cli/swapctl" --socket "$dir/s" "$@"; }
-complain() {
-  printf 'torture: %s: %s\n' "$observer" "$*" >&2
-  failed=1
-}
-# until_true SECONDS COMMAND…: asks again and again.
-until_true() {
-  local end=$(($(date +%s) + $1))
-  shift
-  until "$@" >/dev/null 2>&1; do
-    [ "$(date +%s)" -lt "$end" ] || return 1
-    sleep 0.02
-  done
-}
-start_swapd() {
-  "$build/daemon/swapd" --foreground --bus none --observe "$observer" --socket "$dir/s" --state-dir "$dir/state" 2>>"$dir/log" &
-  front=$!
-  until_true 10 ctl status || { tail -5 "$dir/log" >&2; die "swapd does not answer"; }
-  swapd=$(ctl status --json | sed 's/.*"pid":\([0-9]*\).*/\1/')
-}
 # The processes of programs: program I's own, and its children.
 family() { echo "${programs[$1]}"; cat "/proc/${programs[$1]}/task/${programs[$1]}/children"; }
 # has_own I CLASS NICE-OR-PRIORITY: everybody in it.
@@ -71,7 +47,6 @@ has_own() {
     [ "$(ps -o cls=,rtprio=,ni= -p "$pid" | tr -s ' ' | sed 's/^ //')" = "$2" ] || { ps -o pid=,cls=,rtprio=,ni= -p "$pid"; return 1; }
   done
 }
-empty() { ctl status --json | grep -q '"donations_active":0' && ctl status --json | grep -q '"listeners":0' && ctl status --json | grep -q '"managed_threads":0'; }
 no_guard() { ! pgrep -f "^swapd-guard [0-9]* $dir/state"; }
 
 options=("" "--nice -5" "" "--fifo 10")

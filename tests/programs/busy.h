@@ -27,6 +27,11 @@ struct Named {
   Case* (*make)();
 };
 
+template <typename T>
+Case* make() {
+  return new T;
+}
+
 const std::vector<Named>& descriptor_cases();
 const std::vector<Named>& other_cases();
 

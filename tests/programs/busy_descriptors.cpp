@@ -289,11 +289,6 @@ class Connect final : public Listening {
   int first_;  // fills the queue
 };
 
-template <typename T>
-Case* make() {
-  return new T;
-}
-
 }  // namespace
 
 const std::vector<Named>& descriptor_cases() {

@@ -272,11 +272,6 @@ class Compute final : public Case {
   }();
 };
 
-template <typename T>
-Case* make() {
-  return new T;
-}
-
 }  // namespace
 
 const std::vector<Named>& other_cases() {
