@@ -28,9 +28,10 @@ void common_options(CLI::App& app, Options& options, Raw& raw) {
       ->check(CLI::Range(0, 200));
   app.add_option("--cpus", options.cpus, "CPUs that the workload and the hogs share")->check(CLI::Range(1, 64));
   app.add_option("--iterations", options.iterations, "Iterations of the client")->check(CLI::Range(1, 200'000));
-  app.add_option("--repeat", options.repeat,
-                 "Repeats of each configuration, interleaved; the figures are medians (default 1; of multi-server and "
-                 "cascade 5, of overhead 21, of apps 7)")
+  app.add_option(
+         "--repeat", options.repeat,
+         "Repeats of each configuration, interleaved; the figures are medians (default 1; of client-server 3, of "
+         "multi-server and cascade 5, of overhead 21, of apps 7)")
       ->check(CLI::Range(1, 100));
   app.add_option("--under", options.under, "vanilla, hand-set, swapd")
       ->delimiter(',')
@@ -200,6 +201,7 @@ Options parse_options(int argc, char** argv) {
   // What one run of them shows is much of its own moment.
   if ((chosen == multi_server || chosen == cascade) && chosen->count("--iterations") + chosen->count("--repeat") == 0)
     options.repeat = 5;
+  if (chosen == client_server && chosen->count("--repeat") == 0) options.repeat = 3;
   if (chosen == multi_server && chosen->count("--iterations") == 0) options.iterations = 15;
   if (chosen == pipeline && chosen->count("--iterations") == 0) options.iterations = 1000;
   if (chosen == overhead && chosen->count("--iterations") == 0) options.iterations = options.loaded ? 250 : 2000;

@@ -44,7 +44,7 @@ measure_with() {
   local both=(--under hand-set,swapd --repeat 5 --iterations "$iterations")
   local mechanisms=socket,pipe,msg,sem,signal,flock,fifo,tcp,udp,mq,record-lock,eventfd,epoll,child-exit
   local all=(client-server --mechanism $mechanisms --hogs 10)
-  run client-server "client-server$s" "${all[@]}" --cpus 1 --iterations 100 --under vanilla,swapd --baseline --repeat 3 "${common[@]}" \
+  run client-server "client-server$s" "${all[@]}" --cpus 1 --iterations 100 --under vanilla,swapd --baseline "${common[@]}" \
     --plot "$out/client-server$s.svg"
   run nice "nice$s" "${all[@]}" --client-nice -10 --cpus 1 "${both[@]}" "${common[@]}"
   run split "split$s" "${all[@]}" --sessions split --cpus 1 "${both[@]}" "${common[@]}"

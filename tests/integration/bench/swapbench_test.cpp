@@ -110,7 +110,7 @@ TEST_F(Swapbench, BadOptionsAreOneLineAndStatusTwo) {
 
 TEST_F(Swapbench, MeasuresEveryMechanismVanillaAndByHand) {
   const auto lines = run_json({"client-server", "--mechanism", "all", "--under", "vanilla,hand-set", "--hogs", "1",
-                               "--baseline", "--iterations", "3", "--work-ms", "1"});
+                               "--baseline", "--iterations", "3", "--repeat", "1", "--work-ms", "1"});
   EXPECT_EQ(lines.size(), 14u * 3);
   for (const auto& line : lines) {
     EXPECT_GT(line["mean_ms"].get<double>(), 0) << line;
@@ -121,7 +121,8 @@ TEST_F(Swapbench, MeasuresEveryMechanismVanillaAndByHand) {
 
 // Whom a futex wakes is told by an observer of wakes alone, so that "all" has these for that observer only.
 TEST_F(Swapbench, MutexesAreAmongAllForBpfAndAreMeasuredWhereverTheyAreNamed) {
-  const std::vector<std::string> vanilla = {"--under", "vanilla", "--hogs", "0", "--iterations", "1", "--work-ms", "0"};
+  const std::vector<std::string> vanilla = {"--under", "vanilla",  "--hogs", "0",         "--iterations",
+                                            "1",       "--repeat", "1",      "--work-ms", "0"};
   const auto with = [&](std::vector<std::string> words) {
     words.insert(words.begin(), "client-server");
     words.insert(words.end(), vanilla.begin(), vanilla.end());
@@ -258,6 +259,7 @@ TEST_F(Swapbench, MeasuresUnderSwapd) {
                                "--iterations", "10", "--observe", "seccomp", "--swapd", SWAPD, "--swapctl", SWAPCTL});
   ASSERT_EQ(lines.size(), 2u);
   EXPECT_EQ(lines[0]["observer"], "seccomp");
+  EXPECT_EQ(lines[0]["repeat"], 3);  // of client-server, where no other is asked for
   EXPECT_GT(lines[0]["donations_total"].get<int>(), 0);
 }
 
