@@ -114,7 +114,7 @@ Status Attachments::enroll(const Order& order, const std::stop_token& stop) {
       // yet.
       if (one.error().code() == EBUSY && e.tgid != order.pid && e.process_start >= attached_at(order.pid)) continue;
       if (e.tgid == order.pid) return one;
-      if (failed)
+      if (failed && !order.lenient)
         failed = Error(one.error().code() == EINVAL ? EPERM : one.error().code(),
                        "not all were enrolled: " + one.error().context());
     }

@@ -34,6 +34,7 @@ class Attachments {
     std::string class_name;
     std::vector<sock_filter> filter;
     std::function<Status(pid_t)> may;  // any thread
+    bool lenient = false;              // descendants that cannot be had are no failure
   };
   // As a guard has them: what swapd-attach needs where swapd ends in the middle.
   struct Options {

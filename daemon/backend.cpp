@@ -115,6 +115,13 @@ bus::StatusView DaemonBackend::status() {
   out.requesters = c.model.requesters;
   out.providers = c.model.providers;
   out.over_quota = c.over_quota;
+  if (about_.newcomers) {
+    const Newcomers::Counts counts = about_.newcomers();
+    out.match_rules = counts.rules;
+    out.programs = counts.programs;
+    out.matched = counts.matched;
+    out.managed_by_policy = counts.managed;
+  }
   out.log_drops = about_.log_drops ? about_.log_drops() : 0;
   out.pid = ::getpid();
   return out;
@@ -148,6 +155,12 @@ Result<std::vector<bus::ThreadView>> DaemonBackend::why(pid_t pid) {
 bus::GraphView DaemonBackend::graph() {
   Views views(snapshot(), procfs_, resolver_);
   return views.graph();
+}
+
+std::vector<bus::SettingView> DaemonBackend::policy() {
+  std::vector<bus::SettingView> out;
+  for (const policy::Setting& s : about_.settings) out.push_back({s.table, s.key, s.value, s.where});
+  return out;
 }
 
 Result<bus::LaunchAnswer> DaemonBackend::launch(bus::LaunchRequest request) {
@@ -202,7 +215,8 @@ Status DaemonBackend::begin_enrolling(const bus::EnrollRequest& request,
   if (!class_name) return std::move(class_name).error();
   const auto tgid = procfs_.tgid(request.pid);
   if (!tgid) return Error(ENOENT, "no process " + std::to_string(request.pid));
-  const auto may = [this, uid = request.uid](pid_t pid) {
+  const auto may = [this, uid = request.uid, first = *tgid, spare = request.spare](pid_t pid) {
+    if (spare && pid != first && spare(pid)) return Status(Error(EALREADY, "left out"));
     if (Status touch = may_touch(pid, uid); !touch) return touch;
     if (Status one = may_enroll(procfs_, pid, policy_.observe.never); !one) return one;
     return has_room(pid);
@@ -217,7 +231,8 @@ Status DaemonBackend::begin_enrolling(const bus::EnrollRequest& request,
                                .allow_no_new_privs = request.allow_no_new_privs,
                                .class_name = std::move(class_name).value(),
                                .filter = std::move(program).value(),
-                               .may = may},
+                               .may = may,
+                               .lenient = static_cast<bool>(request.spare)},
                               done);
   }
   // What a thread makes before it is taken in itself is found by looking again.

@@ -10,7 +10,9 @@
 #include "bus/backend.h"
 #include "engine.h"
 #include "launches.h"
+#include "newcomers.h"
 #include "observe/resolver.h"
+#include "policy/origins.h"
 #include "policy/policy.h"
 #include "recording.h"
 #include "sys/procfs.h"
@@ -24,7 +26,9 @@ class DaemonBackend final : public bus::Backend {
     std::string version, observer, observer_reason;
     std::vector<std::string> warnings, rivals;
     std::function<std::uint64_t()> log_drops;
+    std::function<Newcomers::Counts()> newcomers;
     std::function<Status()> restart;
+    std::vector<policy::Setting> settings;  // of the policy
   };
   DaemonBackend(Engine& engine, Launches& launches, Attachments& attachments, const sys::Procfs& procfs,
                 const sys::Scheduler& scheduler, observe::Resolver& resolver, const policy::Policy& policy,
@@ -35,6 +39,7 @@ class DaemonBackend final : public bus::Backend {
   [[nodiscard]] std::vector<bus::ThreadView> threads() override;
   [[nodiscard]] Result<std::vector<bus::ThreadView>> why(pid_t pid) override;
   [[nodiscard]] bus::GraphView graph() override;
+  [[nodiscard]] std::vector<bus::SettingView> policy() override;
   [[nodiscard]] Result<bus::LaunchAnswer> launch(bus::LaunchRequest request) override;
   void enroll(const bus::EnrollRequest& request, std::function<void(const Status&)> done) override;
   [[nodiscard]] Status release(pid_t pid, std::uint32_t uid) override;
@@ -45,6 +50,8 @@ class DaemonBackend final : public bus::Backend {
   [[nodiscard]] Status record(std::function<bool(std::string_view)> sink) override;
   void end_recording() override { recording_.end(); }
 
+  // One more line for status.
+  void warn(const std::string& line) { about_.warnings.push_back(line); }
   // The engine's notes are readable: hands them to the follower.
   void forward_notes();
 

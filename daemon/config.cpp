@@ -6,17 +6,19 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <filesystem>
+#include <map>
 #include <system_error>
 
 #include "base/fd.h"
 #include "observe/syscall_table.h"
+#include "policy/defaults.h"
 
 namespace swapd::daemon {
 
 namespace {
 
 constexpr std::size_t most_text = 1 << 20;
-constexpr const char* default_file = "/etc/swapd/swapd.toml";
 
 model::KindSettings kind_settings(const policy::ModelRules& rules) {
   return {.base_confidence = rules.confidence,
@@ -46,19 +48,46 @@ Result<std::string> read_file(const std::string& name) {
 
 }  // namespace
 
-Result<policy::Policy> load_policy(const std::string& file) {
-  const std::string name = file.empty() ? default_file : file;
-  const auto text = read_file(name);
-  if (!text) {
-    if (file.empty() && text.error().code() == ENOENT) return policy::parse("", "built-in defaults");
-    return text.error();
+Result<std::vector<std::string>> policy_files(const std::string& file, const PolicyPlaces& places) {
+  namespace fs = std::filesystem;
+  if (!file.empty()) return std::vector{file};
+  std::map<std::string, std::string> by_name;
+  for (const std::string& folder : places.folders) {
+    std::error_code failed;
+    fs::directory_iterator entry(folder, failed);
+    for (; !failed && entry != fs::directory_iterator(); entry.increment(failed)) {
+      const fs::path& path = entry->path();
+      if (path.extension() == ".toml" && !path.filename().string().starts_with('.'))
+        by_name[path.filename().string()] = path.string();
+    }
+    if (failed && failed != std::errc::no_such_file_or_directory)
+      return Error(failed.value(), folder + ": cannot be read: " + failed.message());
   }
-  return policy::parse(*text, name);
+  std::vector<std::string> files;
+  for (const auto& [name, path] : by_name) files.push_back(path);
+  if (::access(places.file.c_str(), F_OK) == 0) files.push_back(places.file);
+  return files;
 }
 
-std::string config_file(const std::string& file) {
-  if (!file.empty()) return file;
-  return ::access(default_file, F_OK) == 0 ? default_file : "";
+Result<LoadedPolicy> load_policy(const std::string& file, const PolicyPlaces& places) {
+  const auto files = policy_files(file, places);
+  if (!files) return files.error();
+  constexpr const char* built_in = "built-in";
+  policy::Policy policy;
+  policy::Origins origins;
+  origins.add(policy::defaults_text, built_in);
+  for (const std::string& name : *files) {
+    const auto text = read_file(name);
+    if (!text) return text.error();
+    auto parsed = policy::parse(*text, name, policy);
+    if (!parsed) return std::move(parsed).error();
+    policy = std::move(parsed).value();
+    origins.add(*text, name);
+  }
+  LoadedPolicy loaded{std::move(policy), origins.settings()};
+  for (policy::Setting& setting : loaded.settings)
+    if (setting.where.starts_with(std::string(built_in) + ":")) setting.where = built_in;
+  return loaded;
 }
 
 Engine::Options engine_options(const policy::Policy& policy, const Options& options) {

@@ -2,18 +2,32 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "engine.h"
 #include "options.h"
+#include "policy/origins.h"
 #include "policy/policy.h"
 
 namespace swapd::daemon {
 
-// Reads and validates the file; an empty name: the default one where it exists, else the built-in defaults.
-[[nodiscard]] Result<policy::Policy> load_policy(const std::string& file);
-// The file that load_policy() reads; empty: none.
-[[nodiscard]] std::string config_file(const std::string& file);
+// Where a policy is looked for, unless a file is named.
+struct PolicyPlaces {
+  std::vector<std::string> folders = {"/usr/lib/swapd/policies.d", "/etc/swapd/policies.d"};
+  std::string file = "/etc/swapd/swapd.toml";
+};
+// The files that make the policy, each of which overrides what those before it say: `file` alone, where it is not
+// empty; else NAME.toml of all folders in the order of their names, where that of a later folder stands for one of the
+// same name of an earlier folder, and then the places' own file. Only those that are there; names that begin with a dot
+// are left out (editors' locks).
+[[nodiscard]] Result<std::vector<std::string>> policy_files(const std::string& file, const PolicyPlaces& places = {});
+struct LoadedPolicy {
+  policy::Policy policy;
+  std::vector<policy::Setting> settings;  // each value, with where it stands
+};
+// Reads and validates them; without any: the built-in defaults. EINVAL, EACCES …: the context is the whole line.
+[[nodiscard]] Result<LoadedPolicy> load_policy(const std::string& file, const PolicyPlaces& places = {});
 [[nodiscard]] Engine::Options engine_options(const policy::Policy& policy, const Options& options);
 
 }  // namespace swapd::daemon

@@ -87,6 +87,10 @@ class Engine {
   // Reuses the listener of the tree that the process is in; ENOENT: it is in none.
   [[nodiscard]] Status manage_again(pid_t pid, const std::string& class_name);
   [[nodiscard]] Status release(pid_t pid);
+  // Of an earlier swapd, where nothing else is left of it (bpf).
+  void remember_released(const Membership& process);
+  // Managed, or released.
+  [[nodiscard]] bool knows(pid_t pid, std::uint64_t start_time) const;
   // may_raise: above what they have of their own; else EACCES, and nothing is changed.
   [[nodiscard]] Status set_base(pid_t pid, const SchedAttr& base, bool may_raise);
   [[nodiscard]] Snapshot snapshot() const;

@@ -93,6 +93,17 @@ Status Engine::manage_again(pid_t pid, const std::string& class_name) {
   return Done{};
 }
 
+bool Engine::knows(pid_t pid, std::uint64_t start_time) const {
+  if (const MemberProcess* process = members_.process(pid)) return process->start_time == start_time;
+  const auto released = released_.find(pid);
+  return released != released_.end() && released->second == start_time;
+}
+
+void Engine::remember_released(const Membership& process) {
+  if (released_.size() >= most_released) released_.clear();
+  released_[process.pid] = process.start_time;
+}
+
 Status Engine::release(pid_t pid) {
   const MemberThread* thread = members_.thread(pid);
   const pid_t tgid = thread == nullptr ? pid : thread->tgid;
@@ -135,6 +146,7 @@ Status Engine::set_base(pid_t pid, const SchedAttr& base, bool may_raise) {
     if (base.realtime() || (own && rank(base) > rank(*own)))
       return Error(EACCES, "only root may raise a priority through swapd");
   }
+  if (options_.actuate.dry_run) return Error(EPERM, "this swapd only decides (--dry-run), and changes no priority");
   const Time now = clock_.now();
   for (const pid_t tid : tids) {
     const MemberThread member = *members_.thread(tid);

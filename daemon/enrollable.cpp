@@ -14,11 +14,6 @@ namespace {
 constexpr std::array<std::string_view, 5> pillars{"dbus-daemon", "dbus-broker", "dbus-broker-lau", "systemd-journal",
                                                   "systemd-udevd"};
 
-std::string program_of(const sys::Procfs& procfs, const std::string& pid) {
-  std::error_code gone;
-  return std::filesystem::read_symlink(procfs.root() + "/" + pid + "/exe", gone).string();
-}
-
 }  // namespace
 
 Status may_enroll(const sys::Procfs& procfs, pid_t tgid, std::span<const std::string> never) {
@@ -27,11 +22,14 @@ Status may_enroll(const sys::Procfs& procfs, pid_t tgid, std::span<const std::st
     return Error(EINVAL, "process " + pid + " is " + why + ", which swapd never supervises");
   };
   if (tgid == 1) return refuse("the init process");
-  const std::string program = program_of(procfs, pid);
+  const std::string program = procfs.exe(tgid).value_or("");
+  std::error_code none;
+  const std::string own = std::filesystem::read_symlink(procfs.root() + "/self/exe", none).string();
   if (const auto stat = procfs.stat(tgid); stat && stat->kernel) return refuse("a kernel thread");
-  if (!program.empty() && program == program_of(procfs, "self")) return refuse("a part of swapd");
+  if (!program.empty() && program == own) return refuse("a part of swapd");
   // Also one of an earlier version, whose program is another file or none by now.
-  if (std::filesystem::path(program).filename().string().starts_with("swapd-guard")) return refuse("a guard of swapd");
+  const std::string file = std::filesystem::path(program).filename().string();
+  if (file.starts_with("swapd-guard") || file.starts_with("swapd-attach")) return refuse("a helper of swapd");
   const auto comm = procfs.comm(tgid);
   if (!comm) return Done{};
   if (std::ranges::find(pillars, *comm) != pillars.end()) return refuse("part of the system (" + *comm + ")");

@@ -17,17 +17,22 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
   app.add_flag("--foreground", o.foreground, "stay in the foreground; ^C ends it and gives everything back");
   app.add_flag("--respawn", o.respawn, "start swapd again where it is killed (without --foreground that is so anyway)");
   app.add_option("--socket", o.socket, "where swapctl finds it")->capture_default_str();
-  app.add_option("--bus", o.bus, "message bus to serve: none (the socket alone)")
+  app.add_option("--bus", o.bus, "message bus to serve besides the socket: system, session or none")
       ->capture_default_str()
       ->check(CLI::IsMember({"system", "session", "none"}));
   app.add_option("--state-dir", o.state_dir, "where the journal is kept")->capture_default_str();
-  app.add_option("--config", o.config, "policy file (default /etc/swapd/swapd.toml where it exists)");
+  app.add_option("--config", o.config,
+                 "policy file (default: what there is in /usr/lib/swapd/policies.d, /etc/swapd/policies.d and "
+                 "/etc/swapd/swapd.toml)");
   app.add_option("--observe", o.observe, "auto, bpf or seccomp")
       ->capture_default_str()
       ->check(CLI::IsMember({"auto", "bpf", "seccomp"}));
   app.add_option("--btf", o.btf, "the kernel's types")->group("");
   app.add_flag("--dry-run", o.dry_run, "decide and report, but change no priority");
-  app.add_option("--check-config", o.check_config, "check a policy file and exit");
+  std::string checked;
+  const CLI::Option* check =
+      app.add_option("--check-config", checked, "check a policy file, or without one the default ones, and exit")
+          ->expected(0, 1);
   CLI::Option* replay = app.add_option(
       "--replay", o.replay, "decide again what swapctl record has written, print it, and compare; no root needed");
   app.add_flag("--json", o.json, "print the replay as JSON, one object a line")->needs(replay);
@@ -46,6 +51,7 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
     exit_status = 2;
     return std::nullopt;
   }
+  if (check->count() > 0) o.check_config = checked;
   return o;
 }
 

@@ -12,14 +12,14 @@ struct Options {
   std::string bus = "none";
   // The journal: of use until the next boot only, and written by the real-time engine, which no disk may hold up.
   std::string state_dir = "/run/swapd";
-  std::string config;  // empty: /etc/swapd/swapd.toml where it exists
+  std::string config;  // empty: what there is in PolicyPlaces (config.h)
   std::string observe = "auto";
   std::string btf = "/sys/kernel/btf/vmlinux";  // for tests: a kernel without it
   bool respawn = false;  // also in the foreground: the guard starts another where this one is killed
   bool dry_run = false;
-  std::string check_config;
-  std::string replay;  // a recording to run through model and decider instead
-  bool json = false;   // of the replay
+  std::optional<std::string> check_config;  // empty: what would be read without --config
+  std::string replay;                       // a recording to run through model and decider instead
+  bool json = false;                        // of the replay
   std::string log_level = "info";
   int exit_with_pid = 0;  // swapctl run --embedded: end with this process
   int ready_fd = -1;      // one byte is written here once the socket answers

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "config.h"
 #include "guard_process.h"
 #include "sys/pidfd.h"
 
@@ -59,8 +60,11 @@ CommandLine own_command_line(int argc, char** argv) {
 Status can_be_reborn(const CommandLine& command, const std::string& config) {
   if (status_of(command.program, {"--version"}) != 0)
     return Error(EINVAL, command.program + " does not run; nothing was changed");
-  if (!config.empty() && status_of(command.program, {"--check-config", config}) != 0)
-    return Error(EINVAL, "the new swapd refuses " + config + " (swapd --check-config says why); nothing was changed");
+  std::vector<std::string> check = {"--check-config"};
+  if (!config.empty()) check.push_back(config);
+  if (const auto files = policy_files(config); (!files || !files->empty()) && status_of(command.program, check) != 0)
+    return Error(EINVAL, "the new swapd refuses " + (config.empty() ? "its policy" : config) +
+                             " (swapd --check-config says why); nothing was changed");
   return Done{};
 }
 

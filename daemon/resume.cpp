@@ -166,7 +166,10 @@ Resumed resume(Engine& engine, Launches& launches, const sys::Procfs& procfs, co
       const pid_t pid = of.first;
       const std::vector<RosterAnswer::Entry>& threads = of.second;
       const Membership& member = members.at(pid);
-      if (!member.managed && !engine.needs_listeners()) continue;
+      if (!member.managed && !engine.needs_listeners()) {
+        engine.call([&](Engine& e) { e.remember_released(member); });
+        continue;
+      }
       Result<std::size_t> taken = Error(ESHUTDOWN, "swapd is stopping");
       engine.call([&](Engine& e) { taken = e.take_in_again(threads, member); });
       if (!taken && lost.insert(pid).second) out.lost.push_back(member);

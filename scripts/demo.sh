@@ -1,7 +1,7 @@
 #!/bin/bash
 # Three priority inversions between programs nobody here wrote, without swapd and with it.
 #
-#   scripts/demo.sh [--build DIR] [--runs N] [--stories abc] [--record] [--without-swapd] [--no-install]
+#   scripts/demo.sh [--build DIR] [--runs N] [--stories abc] [--record] [--policy] [--without-swapd] [--no-install]
 #
 #   (a) psql asks a PostgreSQL backend for a query that takes a second of CPU
 #   (b) flock(1) waits for a lock that a nice-19 compression job holds
@@ -11,17 +11,21 @@
 # The one who waits runs at FIFO 50. It, whom it waits for, and ten busy loops share one CPU. Everything lives in a temporary
 # directory and is ended by its process id. Renders the wait graph to out/. With --record what swapd decides in each story is
 # recorded there too, decided again twice, and compared. Needs root; about four minutes.
+#
+# With --policy story (a) alone, and nothing is started by swapctl: PostgreSQL and psql are started plainly, and a policy of nine lines
+# says that swapd manages both, that psql is important, and that it lends strictly.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 export LC_ALL=C
 
-build_dir= runs=3 stories=abc with_swapd=yes install=yes record=
+build_dir= runs=3 stories=abc with_swapd=yes install=yes record= policy=
 while [ $# -gt 0 ]; do
   case $1 in
     --build) build_dir=$(realpath "${2:?--build DIR}"); shift 2 ;;
     --runs) runs=${2:?--runs N}; shift 2 ;;
     --stories) stories=${2:?--stories abc}; shift 2 ;;
     --record) record=yes; shift ;;
+    --policy) policy=yes stories=a; shift ;;
     --without-swapd) with_swapd=; shift ;;
     --no-install) install=; shift ;;
     --help | -h) sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0"; exit 0 ;;
@@ -85,7 +89,10 @@ as_postgres=(setpriv --reuid=postgres --regid=postgres --init-groups env -C /)
 
 # use vanilla|swapd: sets `important` and `ordinary`, the words before a command.
 use() {
-  if [ "$1" = swapd ]; then
+  if [ -n "$policy" ]; then
+    important=(taskset -c "$cpu")
+    ordinary=("${important[@]}")
+  elif [ "$1" = swapd ]; then
     important=("$swapctl" --socket "$tmp/swapd.sock" run --fifo 50 -- taskset -c "$cpu")
     ordinary=("$swapctl" --socket "$tmp/swapd.sock" run -- taskset -c "$cpu")
   else
@@ -108,9 +115,24 @@ start_hogs() {
   done
 }
 
+write_policy() {
+  cat >"$tmp/policy.toml" <<'END'
+[donation]
+strict = true
+[match.postgres]
+exe = "*/bin/postgres"
+user = "postgres"
+[match.psql]
+exe = "*/bin/psql"
+user = "postgres"
+nice = -10
+END
+}
 start_swapd() {
   mkdir -p "$tmp/state"
-  taskset -c "$allowed" "$swapd" --foreground --bus none --socket "$tmp/swapd.sock" --state-dir "$tmp/state" \
+  local config=()
+  [ -z "$policy" ] || { write_policy; config=(--config "$tmp/policy.toml"); }
+  taskset -c "$allowed" "$swapd" --foreground --bus none --socket "$tmp/swapd.sock" --state-dir "$tmp/state" ${config[@]+"${config[@]}"} \
     >"$tmp/swapd.log" 2>&1 &
   daemon=$!
   local tries
@@ -306,7 +328,9 @@ for story in $(grep -o . <<<"$stories"); do
   rows+=("$row")
 done
 
-printf '\n%-34s %10s %10s' "ten hogs on its CPU, waiter FIFO 50" idle vanilla
+waiter="waiter FIFO 50"
+[ -z "$policy" ] || waiter="by policy alone"
+printf '\n%-34s %10s %10s' "ten hogs on its CPU, $waiter" idle vanilla
 [ -z "$with_swapd" ] || printf ' %10s %10s %13s' swapd swapd/idle vanilla/swapd
 printf '\n'
 printf '%s\n' "${rows[@]}"

@@ -31,6 +31,7 @@ struct StatusView {
   std::uint64_t watched_threads = 0, watch_wakeups_total = 0, watch_polls_total = 0;
   double engine_cpu_s = 0, receivers_cpu_s = 0, worker_cpu_s = 0;
   std::uint64_t resources = 0, requesters = 0, providers = 0, log_drops = 0, over_quota = 0;
+  std::uint64_t match_rules = 0, programs = 0, matched = 0, managed_by_policy = 0;
   pid_t pid = 0;
 };
 
@@ -74,6 +75,12 @@ struct GraphView {
   std::vector<Edge> edges;
 };
 
+// One value of the policy in force.
+struct SettingView {
+  std::string table, key, value;
+  std::string where;  // "FILE:LINE"; of what is built in: "built-in"
+};
+
 // One line of `events`.
 struct EventView {
   double time = 0;   // CLOCK_REALTIME seconds
@@ -106,6 +113,9 @@ struct EnrollRequest {
   bool tree = false;
   std::string class_name;
   bool allow_no_new_privs = false;  // where a filter must be installed, and the process lacks the privilege
+  // Not from the bus. Descendants for which it is true are left out, and others that cannot be had are no failure; any
+  // thread.
+  std::function<bool(pid_t)> spare = {};
 };
 
 class Backend {
@@ -121,6 +131,7 @@ class Backend {
   [[nodiscard]] virtual std::vector<ThreadView> threads() = 0;
   [[nodiscard]] virtual Result<std::vector<ThreadView>> why(pid_t pid) = 0;
   [[nodiscard]] virtual GraphView graph() = 0;
+  [[nodiscard]] virtual std::vector<SettingView> policy() = 0;
   [[nodiscard]] virtual Result<LaunchAnswer> launch(LaunchRequest request) = 0;
   // done: at once or later, from the event loop; at most once.
   virtual void enroll(const EnrollRequest& request, std::function<void(const Status&)> done) = 0;

@@ -73,7 +73,11 @@ std::string status_json(const StatusView& s) {
                {"requesters", s.requesters},
                {"providers", s.providers},
                {"log_drops", s.log_drops},
-               {"over_quota_total", s.over_quota}});
+               {"over_quota_total", s.over_quota},
+               {"match_rules", s.match_rules},
+               {"programs_total", s.programs},
+               {"matched_total", s.matched},
+               {"managed_by_policy_total", s.managed_by_policy}});
 }
 
 namespace {
@@ -125,6 +129,13 @@ std::string graph_json(const GraphView& graph) {
   for (const GraphView::Edge& e : graph.edges)
     edges.push_back({{"from", e.from}, {"to", e.to}, {"type", e.type}, {"confidence", e.confidence}});
   return dump({{"nodes", std::move(nodes)}, {"edges", std::move(edges)}});
+}
+
+std::string policy_json(const std::vector<SettingView>& settings) {
+  Json list = Json::array();
+  for (const SettingView& s : settings)
+    list.push_back({{"table", s.table}, {"key", s.key}, {"value", s.value}, {"where", s.where}});
+  return dump({{"settings", std::move(list)}});
 }
 
 std::string event_json(const EventView& event) {

@@ -35,6 +35,7 @@ class Client {
   [[nodiscard]] Result<std::string> status() { return ask("Status"); }
   [[nodiscard]] Result<std::string> processes() { return ask("Processes"); }
   [[nodiscard]] Result<std::string> graph() { return ask("Graph"); }
+  [[nodiscard]] Result<std::string> policy() { return ask("Policy"); }
   [[nodiscard]] Result<std::string> why(pid_t pid);
 
   // tree: with its descendants.

@@ -22,25 +22,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// SWAPD_BINARY; else beside swapctl, as installed (bin and sbin) or as built; else in PATH.
-Result<std::string> find_swapd() {
-  if (const char* given = std::getenv("SWAPD_BINARY"); given != nullptr && *given != '\0') {
-    std::error_code error;
-    const fs::path path = fs::absolute(given, error);
-    if (error || ::access(path.c_str(), X_OK) < 0)
-      return failure("SWAPD_BINARY names " + std::string(given) + ", which cannot be executed");
-    return path.string();
-  }
-  std::error_code error;
-  const fs::path here = fs::read_symlink("/proc/self/exe", error).parent_path();
-  for (const char* place : {"swapd", "../sbin/swapd", "../../daemon/swapd"})
-    if (const fs::path path = here / place; !error && ::access(path.c_str(), X_OK) == 0 && fs::is_regular_file(path))
-      return path.string();
-  Result<Program> program = find_program("swapd");
-  if (!program) return failure("cannot find swapd to embed: install it, or name it in SWAPD_BINARY");
-  return fs::absolute(program->path, error).string();
-}
-
 // In a place that only this user can write to, if there is one, and that a reboot clears.
 Result<std::string> make_directory() {
   std::vector<std::string> places;

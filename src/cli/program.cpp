@@ -8,12 +8,16 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <system_error>
 
 #include "base/fd.h"
+#include "cli/failure.h"
 
 namespace swapd::cli {
 namespace {
+
+namespace fs = std::filesystem;
 
 // 0, or the errno that execve(2) would give.
 int executable(const std::string& path) {
@@ -66,6 +70,24 @@ Result<Program> find_program(const std::string& name) {
     begin = end + 1;
   }
   return not_run(name, code);
+}
+
+Result<std::string> find_swapd() {
+  if (const char* given = std::getenv("SWAPD_BINARY"); given != nullptr && *given != '\0') {
+    std::error_code error;
+    const fs::path path = fs::absolute(given, error);
+    if (error || ::access(path.c_str(), X_OK) < 0)
+      return failure("SWAPD_BINARY names " + std::string(given) + ", which cannot be executed");
+    return path.string();
+  }
+  std::error_code error;
+  const fs::path here = fs::read_symlink("/proc/self/exe", error).parent_path();
+  for (const char* place : {"swapd", "../sbin/swapd", "../../daemon/swapd"})
+    if (const fs::path path = here / place; !error && ::access(path.c_str(), X_OK) == 0 && fs::is_regular_file(path))
+      return path.string();
+  Result<Program> program = find_program("swapd");
+  if (!program) return failure("cannot find swapd: install it, or name it in SWAPD_BINARY");
+  return fs::absolute(program->path, error).string();
 }
 
 }  // namespace swapd::cli

@@ -75,6 +75,10 @@ std::string render_status(const std::string& json) {
       {"CPU used", "engine " + seconds("engine_cpu_s") + ", receivers " + seconds("receivers_cpu_s") + ", worker " +
                        seconds("worker_cpu_s")},
   };
+  if (whole(s, "match_rules") > 0)
+    rows.push_back({"matching", number("match_rules") + " rules, " + number("programs_total") +
+                                    " programs seen to start, " + number("matched_total") + " matched, " +
+                                    number("managed_by_policy_total") + " managed"});
   if (whole(s, "over_quota_total") > 0)
     rows.push_back({"quota", number("over_quota_total") + " times a user had as many threads or processes as it may"});
   if (whole(s, "log_drops") > 0) rows.push_back({"log", number("log_drops") + " lines dropped"});
@@ -99,6 +103,21 @@ std::string render_ps(const std::string& json) {
   }
   if (rows.size() == 1) return "No thread is managed: start one with `swapctl run`.\n";
   return table({{true}, {true}, {}, {}, {}, {true}, {}, {}, {}, {}}, rows);
+}
+
+std::string render_policy(const std::string& json) {
+  const Json answer = Json::parse(json);
+  std::string out, table;
+  for (const Json& s : answer.at("settings")) {
+    if (const std::string name = printable(s.value("table", "")); name != table || out.empty()) {
+      out += fmt::format("{}[{}]\n", out.empty() ? "" : "\n", name);
+      table = name;
+    }
+    if (s.value("key", "").empty()) continue;
+    const std::string line = printable(s.value("key", "")) + " = " + printable(s.value("value", ""));
+    out += fmt::format("{:<39} # {}\n", line, printable(s.value("where", "")));
+  }
+  return out;
 }
 
 std::string render_event(const std::string& json) {

@@ -10,6 +10,8 @@ namespace swapd::cli {
 [[nodiscard]] std::string render_ps(const std::string& json);
 // An indented tree in plain words.
 [[nodiscard]] std::string render_why(const std::string& json);
+// As TOML, each value with where it comes from.
+[[nodiscard]] std::string render_policy(const std::string& json);
 // For Graphviz; every label is quoted.
 [[nodiscard]] std::string render_dot(const std::string& json);
 // One line, without its end.

@@ -20,6 +20,7 @@ std::span<const Verb> verbs() {
       Verb{"why", "whom a thread waits for, and what is done about it", true, false, declare_why},
       Verb{"graph", "the wait graph, for Graphviz or as JSON", true, false, declare_graph},
       Verb{"events", "what happens, line by line", true, false, declare_events},
+      Verb{"policy", "the policy in force, and whether one is good", true, false, declare_policy},
       Verb{"record", "write what swapd decides upon to a file, for swapd --replay", true, false, declare_record},
   };
   return table;

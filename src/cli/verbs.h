@@ -37,6 +37,7 @@ struct Verb {
 [[nodiscard]] Action declare_enroll(CLI::App& app, Context& context);
 [[nodiscard]] Action declare_events(CLI::App& app, Context& context);
 [[nodiscard]] Action declare_graph(CLI::App& app, Context& context);
+[[nodiscard]] Action declare_policy(CLI::App& app, Context& context);
 [[nodiscard]] Action declare_ps(CLI::App& app, Context& context);
 [[nodiscard]] Action declare_record(CLI::App& app, Context& context);
 [[nodiscard]] Action declare_release(CLI::App& app, Context& context);

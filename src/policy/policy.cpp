@@ -53,6 +53,39 @@ std::vector<KeyRule> quota_keys(QuotaPolicy& to) {
 
 std::vector<KeyRule> class_keys(ClassRules& to) { return {line_of_text("description", to.description, 200)}; }
 
+// The three ways to say how important a program is, as `swapctl run` has them.
+struct Importance {
+  std::optional<std::int8_t> nice;
+  std::optional<std::uint8_t> fifo, rr;
+};
+
+std::vector<KeyRule> match_keys(MatchRule& to, Importance& importance) {
+  return {globs("exe", to.exe),
+          globs("comm", to.comm),
+          globs("cmdline", to.cmdline),
+          globs("user", to.user),
+          globs("cgroup", to.cgroup),
+          globs("unit", to.unit),
+          globs("container", to.container),
+          line_of_text("class", to.class_name, 64),
+          whole<std::int8_t>("nice", importance.nice, -20, 19),
+          whole<std::uint8_t>("fifo", importance.fifo, 1, 92),
+          whole<std::uint8_t>("rr", importance.rr, 1, 92),
+          flag("manage", to.manage)};
+}
+
+std::optional<SchedAttr> attributes(const Importance& importance) {
+  SchedAttr attr;
+  if (importance.nice) {
+    attr.nice = *importance.nice;
+    return attr;
+  }
+  if (!importance.fifo && !importance.rr) return {};
+  attr.policy = importance.fifo ? SchedPolicy::fifo : SchedPolicy::rr;
+  attr.rt_priority = importance.fifo ? *importance.fifo : *importance.rr;
+  return attr;
+}
+
 // The kinds that a [model.KIND] may name. Nobody provides an unknown resource, so there is nothing to set for it.
 std::vector<std::string_view> kind_names() {
   std::vector<std::string_view> names;
@@ -90,7 +123,8 @@ class Parser {
   Parser(Policy& policy, const Complaint& complaint) : policy_(policy), complaint_(complaint) {}
 
   Status document(const toml::table& root) {
-    static constexpr std::array<std::string_view, 5> tables = {"model", "donation", "observe", "quota", "class"};
+    static constexpr std::array<std::string_view, 6> tables = {"model", "donation", "observe",
+                                                               "quota", "class",    "match"};
     for (const Entry& entry : entries(root)) {
       const toml::table* table = entry.node->as_table();
       if (std::ranges::find(tables, entry.key) == tables.end()) return unknown_at_top(entry, table != nullptr, tables);
@@ -98,6 +132,7 @@ class Parser {
         return complaint_.at(entry.line, "[" + std::string(entry.key) + "] must be a table, not " + shown(*entry.node));
       if (Status read = one_table(entry.key, *table); !read) return read;
     }
+    if (Status known = known_classes(root); !known) return known;
     for (const auto& [kind, over] : policy_.overrides) policy_.kinds[kind] = resolved(policy_.model, over);
     return Done{};
   }
@@ -109,7 +144,7 @@ class Parser {
       return complaint_.at(entry.line, "unknown table [" + word + "]" + suggestion(entry.key, tables, "[", "]"));
     return complaint_.at(entry.line, "key '" + word +
                                          "' stands before the first table; write it under [model], "
-                                         "[donation], [observe], [quota] or [class.NAME]");
+                                         "[donation], [observe], [quota], [class.NAME] or [match.NAME]");
   }
 
   Status one_table(std::string_view key, const toml::table& table) {
@@ -117,7 +152,7 @@ class Parser {
     if (key == "donation") return donation(table);
     if (key == "observe") return read_table(table, key, observe_keys(policy_.observe), complaint_);
     if (key == "quota") return read_table(table, key, quota_keys(policy_.quota), complaint_);
-    return classes(table);
+    return key == "class" ? classes(table) : matches(table);
   }
 
   Status model(const toml::table& table) {
@@ -169,6 +204,56 @@ class Parser {
       if (Status read = read_table(*rules, where, class_keys(policy_.classes[std::string(entry.key)]), complaint_);
           !read)
         return read;
+    }
+    return Done{};
+  }
+
+  Status matches(const toml::table& table) {
+    for (const Entry& entry : entries(table)) {
+      const std::string where = "match." + printable(entry.key);
+      const toml::table* keys = entry.node->as_table();
+      if (keys == nullptr)
+        return complaint_.at(entry.line, "'" + printable(entry.key) + "' stands in [match] itself; write [match.NAME]");
+      if (!good_class_name(entry.key))
+        return complaint_.at(entry.line, "the name in [" + where + "] must be 1 to 64 letters, digits, '-' or '_'");
+      auto named = std::ranges::find(policy_.rules, entry.key, &NamedRule::name);
+      if (named == policy_.rules.end()) named = policy_.rules.insert(named, {std::string(entry.key), {}});
+      if (Status read = match(*keys, where, entry.line, named->rule); !read) return read;
+    }
+    return Done{};
+  }
+
+  Status match(const toml::table& keys, const std::string& where, unsigned line, MatchRule& rule) {
+    Importance importance;
+    if (Status read = read_table(keys, where, match_keys(rule, importance), complaint_); !read) return read;
+    const int said =
+        int{importance.nice.has_value()} + int{importance.fifo.has_value()} + int{importance.rr.has_value()};
+    if (said > 1) return complaint_.at(line, "[" + where + "] has more than one of 'nice', 'fifo' and 'rr'");
+    if (said == 1) rule.base = attributes(importance);
+    for (const auto* globs :
+         {&rule.exe, &rule.comm, &rule.cmdline, &rule.user, &rule.cgroup, &rule.unit, &rule.container})
+      if (!globs->empty()) return Done{};
+    return complaint_.at(line, "[" + where +
+                                   "] would fit every program; give it 'exe', 'comm', 'cmdline', 'user', "
+                                   "'cgroup', 'unit' or 'container'");
+  }
+
+  // The classes that the text's rules name, wherever in the text those stand.
+  [[nodiscard]] Status known_classes(const toml::table& root) const {
+    const toml::table* table = root["match"].as_table();
+    if (table == nullptr) return Done{};
+    std::vector<std::string_view> names;
+    for (const auto& [name, rules] : policy_.classes) names.push_back(name);
+    for (const Entry& entry : entries(*table)) {
+      for (const Entry& key : entries(*entry.node->as_table())) {
+        const auto* wanted = key.node->as_string();
+        if (key.key != "class" || wanted == nullptr || policy_.classes.contains(wanted->get()) ||
+            wanted->get() == "default")
+          continue;
+        return complaint_.at(key.line, "no class '" + printable(wanted->get()) + "' for [match." +
+                                           printable(entry.key) + "]; write a [class." + printable(wanted->get()) +
+                                           "]" + suggestion(wanted->get(), names));
+      }
     }
     return Done{};
   }

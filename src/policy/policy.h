@@ -13,6 +13,7 @@
 
 #include "base/resource.h"
 #include "base/result.h"
+#include "base/sched_attr.h"
 #include "base/time.h"
 
 namespace swapd::policy {
@@ -82,6 +83,21 @@ struct ClassRules {
   bool operator==(const ClassRules&) const = default;
 };
 
+// [match.NAME]: which programs swapd manages by itself, and how (policy/match.h).
+struct MatchRule {
+  // Globs, of which one must fit; at least one of these is not empty.
+  std::vector<std::string> exe, comm, cmdline, user, cgroup, unit, container;
+  std::string class_name = "default";  // class
+  std::optional<SchedAttr> base;       // nice, fifo, rr: as `swapctl run` has them
+  bool manage = true;                  // false: what fits is left alone
+  bool operator==(const MatchRule&) const = default;
+};
+struct NamedRule {
+  std::string name;
+  MatchRule rule;
+  bool operator==(const NamedRule&) const = default;
+};
+
 struct Policy {
   ModelRules model;
   std::map<ResourceKind, ModelRules> kinds;  // resolved: `overrides` on top of `model`
@@ -90,6 +106,7 @@ struct Policy {
   ObservePolicy observe;
   QuotaPolicy quota;
   std::map<std::string, ClassRules> classes{{"default", {}}};  // "default" always exists
+  std::vector<NamedRule> rules;                                // in the order in which they were first named
   bool operator==(const Policy&) const = default;
 };
 

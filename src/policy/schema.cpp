@@ -118,6 +118,28 @@ KeyRule list_of_names(std::string_view key, std::vector<std::string>& place, std
           }};
 }
 
+KeyRule globs(std::string_view key, std::vector<std::string>& place) {
+  return {key, [&place](const toml::node& node) -> Wrong {
+            constexpr std::size_t longest = 200, most = 100;
+            std::vector<std::string> found;
+            const auto add = [&](const toml::node& one) {
+              const auto* text = one.as_string();
+              const bool good = text != nullptr && !text->get().empty() && text->get().size() <= longest;
+              if (good) found.push_back(text->get());
+              return good;
+            };
+            const auto* list = node.as_array();
+            const bool good = list == nullptr ? add(node)
+                                              : !list->empty() && list->size() <= most &&
+                                                    std::all_of(list->begin(), list->end(), add);
+            if (!good)
+              return "must be a text of 1 to " + std::to_string(longest) + " bytes, or a list of 1 to " +
+                     std::to_string(most) + " of them, not " + shown(node);
+            place = std::move(found);
+            return {};
+          }};
+}
+
 Status read_table(const toml::table& table, std::string_view name, std::span<const KeyRule> rules,
                   const Complaint& complaint, const std::function<bool(const Entry&)>& other) {
   const std::string where = " in [" + printable(name) + "]";

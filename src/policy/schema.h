@@ -125,6 +125,8 @@ KeyRule word(std::string_view key, Place& place, const Word<Enum> (&words)[N]) {
 // A list of texts, each of 1 to `longest` bytes; at most `most`.
 [[nodiscard]] KeyRule list_of_names(std::string_view key, std::vector<std::string>& place, std::size_t longest,
                                     std::size_t most);
+// One glob, or a list of 1 to 100 of them, each of 1 to 200 bytes.
+[[nodiscard]] KeyRule globs(std::string_view key, std::vector<std::string>& place);
 [[nodiscard]] KeyRule line_of_text(std::string_view key, std::string& place, std::size_t longest);
 
 // Applies the rules to the entries of table `name` ("model.socket"), stopping at the first mistake. An entry for which

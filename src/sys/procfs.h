@@ -138,11 +138,17 @@ class Procfs {
   // A line of status, which has numbers ("TracerPid", "Seccomp", "Uid"). EPROTO: there is no such line.
   [[nodiscard]] Result<std::vector<std::int64_t>> status_numbers(pid_t tid, std::string_view key) const;
   [[nodiscard]] bool has_seccomp_filters(pid_t tid) const;
+  [[nodiscard]] Result<std::uint64_t> capabilities(pid_t tid) const;  // effective, bit by bit
   [[nodiscard]] Result<pid_t> tgid(pid_t tid) const;
-  [[nodiscard]] Result<std::uint32_t> uid(pid_t tid) const;                              // effective
+  [[nodiscard]] Result<std::uint32_t> uid(pid_t tid) const;  // effective
+  [[nodiscard]] Result<std::uint32_t> real_uid(pid_t tid) const;
   [[nodiscard]] Result<std::uint64_t> namespace_inode(pid_t tid, const char* ns) const;  // [hot] "ipc", "pid", "net"
   [[nodiscard]] Result<std::string> comm(pid_t tid) const;
   [[nodiscard]] Result<std::vector<std::string>> cmdline(pid_t pid) const;
+  // The program's file, as the process's own root has it; with " (deleted)" where it is gone.
+  [[nodiscard]] Result<std::string> exe(pid_t pid) const;
+  // Its place in the cgroups that systemd goes by: those of its own v1 hierarchy, else those of v2. ENOENT: in none.
+  [[nodiscard]] Result<std::string> cgroup(pid_t pid) const;
   [[nodiscard]] std::vector<LockLine> locks() const;  // /proc/locks
   // The kernel's id of the autogroup ("/autogroup-52 nice 0" → 52) and its nice; ENOENT where there is none.
   struct Autogroup {

@@ -241,6 +241,28 @@ std::vector<std::int64_t> status_numbers(std::string_view text, std::string_view
   return out;
 }
 
+std::optional<std::uint64_t> capabilities(std::string_view text) {
+  std::optional<std::uint64_t> found;
+  each_line(text, [&](std::string_view line) {
+    Cursor in(line);
+    std::uint64_t bits = 0;
+    if (!found && in.skip("CapEff:") && in.number(bits, 16)) found = bits;
+  });
+  return found;
+}
+
+std::string unit_cgroup(std::string_view text) {
+  std::string_view found;
+  each_line(text, [&](std::string_view line) {
+    std::string_view path = line.substr(std::min(line.find(':'), line.size()));
+    const bool v2 = line.starts_with("0::");
+    if (!v2 && !path.starts_with(":name=systemd:")) return;
+    path.remove_prefix(v2 ? 2 : std::string_view(":name=systemd:").size());
+    if (!v2 || found.empty()) found = path;
+  });
+  return std::string(found);
+}
+
 std::optional<std::uint64_t> namespace_inode(std::string_view text) {
   Cursor in(text.substr(std::min(text.find('['), text.size())));
   std::uint64_t inode = 0;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -25,6 +26,10 @@ namespace swapd::sys::parse {
 [[nodiscard]] std::optional<Procfs::Autogroup> autogroup(std::string_view text);
 // The numbers after "KEY:" in a status file.
 [[nodiscard]] std::vector<std::int64_t> status_numbers(std::string_view text, std::string_view key);
+// The hexadecimal number after "CapEff:" in a status file.
+[[nodiscard]] std::optional<std::uint64_t> capabilities(std::string_view text);
+// The path in the line of systemd's own hierarchy ("1:name=systemd:/init.scope"), else of v2's ("0::/init.scope").
+[[nodiscard]] std::string unit_cgroup(std::string_view text);
 // "ipc:[4026531839]", the text of a link in /proc/PID/ns.
 [[nodiscard]] std::optional<std::uint64_t> namespace_inode(std::string_view text);
 // Whitespace-separated decimal numbers, until something else comes.

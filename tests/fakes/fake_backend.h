@@ -72,6 +72,12 @@ class FakeBackend : public bus::Backend {
     return bus::LaunchAnswer{};
   }
 
+  std::vector<bus::SettingView> policy() override {
+    return {{"model", "confidence", "20", "built-in"},
+            {"donation", "strict", "true", "/etc/swapd/swapd.toml:3"},
+            {"donation", "ceiling", "90", "built-in"}};
+  }
+
   void enroll(const bus::EnrollRequest& request, std::function<void(const Status&)> done) override {
     if (request.pid == unknown_pid) return done(Error(EOPNOTSUPP, "start the program with swapctl run"));
     enrolled.push_back(request);

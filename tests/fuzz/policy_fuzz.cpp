@@ -5,10 +5,15 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "policy/match.h"
 #include "policy/policy.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
+  const std::string_view half = text.substr(0, size / 2);
+  if (swapd::policy::container_of(text).size() > size || swapd::policy::units_of(text).size() > size) std::abort();
+  if (!swapd::policy::fits("*", text)) std::abort();
+  static_cast<void>(swapd::policy::fits(half, text.substr(half.size())));
   const auto parsed = swapd::policy::parse(text, "fuzz.toml");
   if (!parsed) {
     const std::string& line = parsed.error().context();

@@ -19,6 +19,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static_cast<void>(parse::epoll_target(text));
   static_cast<void>(parse::mapping(text));
   static_cast<void>(parse::autogroup(text));
+  static_cast<void>(parse::capabilities(text));
+  if (parse::unit_cgroup(text).size() > size) std::abort();
   static_cast<void>(parse::status_numbers(text, "NSpid"));
   return 0;
 }

@@ -49,6 +49,14 @@ TEST_F(Verbs, ThatShow) {
   EXPECT_THAT(swapctl({"status"}).out, HasSubstr("17 in all"));
   EXPECT_THAT(swapctl({"ps"}).out, HasSubstr("virtual-runnable"));
   EXPECT_THAT(swapctl({"why", "100"}).out, HasSubstr("donation: in force"));
+  EXPECT_EQ(json::parse(swapctl({"policy", "show", "--json"}).out)["settings"].size(), 3U);
+  EXPECT_EQ(swapctl({"policy", "show"}).out,
+            "[model]\n"
+            "confidence = 20                         # built-in\n"
+            "\n"
+            "[donation]\n"
+            "strict = true                           # /etc/swapd/swapd.toml:3\n"
+            "ceiling = 90                            # built-in\n");
   const Outcome graph = swapctl({"graph"});
   EXPECT_EQ(graph.status, 0);
   EXPECT_EQ(graph.err, "");

@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include <gtest/gtest.h>
+#include <stdlib.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -51,6 +52,47 @@ TEST(Config, a_directory_is_no_policy) {
   const auto loaded = load_policy("/");
   ASSERT_FALSE(loaded.ok());
   EXPECT_EQ(loaded.error().context(), "/: cannot be read: Is a directory");
+}
+
+// /etc's file stands for /usr/lib's of the same name; each file overrides what those before it say.
+TEST(Config, files_of_folders_in_the_order_of_their_names) {
+  std::string root = testing::TempDir() + "swapd-policies-XXXXXX";
+  ASSERT_NE(::mkdtemp(root.data()), nullptr);
+  const auto write = [&](const std::string& name, const std::string& text) {
+    std::filesystem::create_directories(std::filesystem::path(root + name).parent_path());
+    std::ofstream(root + name) << text;
+  };
+  const PolicyPlaces places{.folders = {root + "/lib", root + "/etc", root + "/none"}, .file = root + "/swapd.toml"};
+  EXPECT_TRUE(policy_files("", places)->empty());
+  EXPECT_EQ(load_policy("", places)->policy, policy::Policy{});
+  write("/lib/10-a.toml", "[model]\nconfidence = 1\n");
+  write("/lib/20-b.toml", "[model]\nconfidence = 2\nproviders = 2\n[class.b]\n");
+  write("/etc/20-b.toml", "[model]\nconfidence = 3\n[class.site]\n");
+  write("/etc/05-c.toml", "[model]\nquantum_ms = 5\nconfidence = 5\n");
+  write("/etc/30-not-one.conf", "?");
+  write("/etc/.#40-being-edited.toml", "?");
+  const auto loaded = load_policy("", places);
+  ASSERT_TRUE(loaded) << loaded.error().text();
+  EXPECT_EQ(loaded->policy.model.confidence, 3);
+  EXPECT_EQ(loaded->policy.model.providers, 20) << "/etc's 20-b.toml stands for /usr/lib's";
+  EXPECT_EQ(loaded->policy.model.quantum, std::chrono::milliseconds(5));
+  EXPECT_TRUE(loaded->policy.classes.contains("site"));
+  const auto where = [&](const std::string& key) {
+    return std::ranges::find(loaded->settings, key, &policy::Setting::key)->where;
+  };
+  EXPECT_EQ(where("confidence"), root + "/etc/20-b.toml:2");
+  EXPECT_EQ(where("providers"), "built-in");
+  write("/swapd.toml", "[match.x]\ncomm = \"x\"\nclass = \"site\"\n[model]\nconfidence = 9\n");
+  EXPECT_EQ(load_policy("", places)->policy.model.confidence, 9);
+  EXPECT_EQ(policy_files(root + "/lib/10-a.toml", places)->size(), 1U);
+  write("/etc/06-bad.toml", "[modl]\n");
+  const auto bad = load_policy("", places);
+  ASSERT_FALSE(bad);
+  EXPECT_TRUE(bad.error().context().starts_with(root + "/etc/06-bad.toml:1: ")) << bad.error().context();
+  const auto unreadable = load_policy("", {.folders = {root + "/swapd.toml"}, .file = ""});
+  ASSERT_FALSE(unreadable);
+  EXPECT_EQ(unreadable.error().context(), root + "/swapd.toml: cannot be read: Not a directory");
+  std::filesystem::remove_all(root);
 }
 
 TEST(Config, a_mistake_names_file_and_line) {

@@ -184,6 +184,20 @@ TEST(ParseAutogroup, GoodAndBad) {
     EXPECT_FALSE(parse::autogroup(bad));
 }
 
+TEST(ParseStatus, Capabilities) {
+  EXPECT_EQ(parse::capabilities("CapInh:\t1\nCapEff:\t000001ffffffffff\nCapBnd:\t2\n"), 0x1ffffffffffU);
+  EXPECT_EQ(parse::capabilities("Name:\tCapEff: 7\nCapEff:\t0\n"), 0U);
+  for (const char* none : {"", "CapEff:", "CapEff:\tx", "CapEf:\t1"}) EXPECT_FALSE(parse::capabilities(none)) << none;
+}
+
+TEST(ParseCgroup, IsWhereSystemdHasIt) {
+  EXPECT_EQ(parse::unit_cgroup("0::/system.slice/cron.service\n"), "/system.slice/cron.service");
+  EXPECT_EQ(parse::unit_cgroup("3:cpu,cpuacct:/a:b\n1:name=systemd:/init.scope\n0::/v2\n"), "/init.scope");
+  EXPECT_EQ(parse::unit_cgroup("0::/a:b"), "/a:b");
+  for (const char* none : {"", "\n", "x", "0:", "3:cpu:/a", "10::/a", "1:name=other:/a"})
+    EXPECT_EQ(parse::unit_cgroup(none), "") << none;
+}
+
 TEST(ParseStatus, NumbersOfAKey) {
   const std::string_view text = "Name:\tUid:\nTgid:\t5\nUid:\t0\t1000\t0\t0\nNSpid:\t5\t2\n";
   EXPECT_THAT(parse::status_numbers(text, "Uid"), ElementsAre(0, 1000, 0, 0));

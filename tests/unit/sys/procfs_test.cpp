@@ -30,6 +30,7 @@ TEST(Procfs, ReadsThisProcess) {
   EXPECT_THAT(procfs.processes(), Contains(::getpid()));
   EXPECT_THAT(procfs.threads(::getpid()).value_or({}), Contains(::getpid()));
   EXPECT_FALSE(procfs.cmdline(::getpid()).value_or({}).empty());
+  EXPECT_EQ(procfs.exe(::getpid()).value_or(""), std::filesystem::read_symlink("/proc/self/exe"));
   EXPECT_FALSE(procfs.held_by_seccomp(::getpid()));
   EXPECT_EQ(procfs.namespace_pids(::getpid()).value_or({}).front(), ::getpid());
 }

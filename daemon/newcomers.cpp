@@ -1,0 +1,243 @@
+#include "newcomers.h"
+
+#include <linux/capability.h>
+#include <pwd.h>
+#include <spdlog/spdlog.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
+
+namespace swapd::daemon {
+namespace {
+
+constexpr std::size_t batch = 64;          // then others of the loop have their turn
+constexpr std::size_t most_under_way = 8;  // each stops a process for some milliseconds where a filter is installed
+constexpr std::size_t most_wanted = 10'000;
+constexpr std::size_t most_judged = 10'000;
+constexpr std::size_t most_users = 10'000;
+constexpr std::chrono::seconds names_last{60};
+constexpr std::chrono::seconds least_pause{1}, longest_pause{64};
+
+// swapctl is about to be another program, of which it tells us itself.
+constexpr std::string_view swapctl = "swapctl";
+
+bool file_gone(std::string& exe) {
+  constexpr std::string_view deleted = " (deleted)";
+  const bool gone = exe.ends_with(deleted);
+  if (gone) exe.resize(exe.size() - deleted.size());
+  return gone;
+}
+
+}  // namespace
+
+Newcomers::Newcomers(bus::Backend& backend, const sys::Procfs& procfs, std::vector<policy::NamedRule> rules,
+                     Options options)
+    : backend_(backend), procfs_(procfs), rules_(std::move(rules)), options_(std::move(options)) {
+  counts_.rules = rules_.size();
+  for (const auto& [name, rule] : rules_) {
+    by_file_ = by_file_ || !rule.exe.empty();
+    by_arguments_ = by_arguments_ || !rule.cmdline.empty();
+    by_group_ = by_group_ || !rule.cgroup.empty() || !rule.unit.empty() || !rule.container.empty();
+    by_user_ = by_user_ || !rule.user.empty();
+  }
+}
+
+Newcomers::~Newcomers() {
+  *alive_ = false;
+  sd_event_source_disable_unref(source_);
+  sd_event_source_disable_unref(again_);
+}
+
+void Newcomers::begin(sd_event* loop, std::unique_ptr<sys::ExecEvents> events) {
+  if (rules_.empty()) return;
+  loop_ = loop;
+  events_ = std::move(events);
+  const auto readable = [](sd_event_source*, int, std::uint32_t, void* self) {
+    static_cast<Newcomers*>(self)->read_events();
+    return 0;
+  };
+  if (events_ != nullptr) sd_event_add_io(loop, &source_, events_->fd(), EPOLLIN, readable, this);
+  look_through();
+}
+
+void Newcomers::read_events() {
+  const auto read = events_->read(batch);
+  if (!read) {
+    spdlog::warn("{}; programs that start are not matched by [match.NAME] any more", read.error().text());
+    source_ = sd_event_source_disable_unref(source_);
+    return;
+  }
+  for (const sys::ExecEvent& event : read->started) look_at(event);
+  if (read->lost) look_through_soon();
+}
+
+// The more rarely, the longer a storm lasts that loses more and more.
+void Newcomers::look_through_soon() {
+  if (again_ != nullptr) return;
+  const bool rested = std::chrono::steady_clock::now() - looked_ > 2 * pause_;
+  pause_ = rested ? least_pause : std::min<std::chrono::microseconds>(2 * pause_, longest_pause);
+  const auto due = [](sd_event_source*, std::uint64_t, void* self) {
+    auto* newcomers = static_cast<Newcomers*>(self);
+    newcomers->again_ = sd_event_source_disable_unref(newcomers->again_);
+    newcomers->look_through();
+    return 0;
+  };
+  const auto us = static_cast<std::uint64_t>(pause_.count());
+  sd_event_add_time_relative(loop_, &again_, CLOCK_MONOTONIC, us, us / 10, due, this);
+}
+
+void Newcomers::look_through() {
+  for (const pid_t pid : procfs_.processes()) {
+    const auto stat = procfs_.stat(pid);
+    if (!stat || !stat->alive() || stat->kernel) continue;
+    if (const auto known = judged_.find(pid); known != judged_.end() && known->second == stat->start_time) continue;
+    consider({.pid = pid, .start_time = stat->start_time, .rule = nullptr, .cmdline = {}}, program_of(pid, {}));
+  }
+  looked_ = std::chrono::steady_clock::now();
+}
+
+// What has ended meanwhile is known by what it was started as.
+void Newcomers::look_at(const sys::ExecEvent& event) {
+  ++counts_.programs;
+  if (event.comm == swapctl) return;
+  policy::Program program{.exe = event.path, .comm = event.comm, .cmdline = event.cmdline, .uid = event.uid};
+  std::optional<std::string> cmdline;
+  if (!event.cmdline.empty()) cmdline = event.cmdline;
+  if (by_file_) program.exe = procfs_.exe(event.pid).value_or(event.path);
+  (void)file_gone(program.exe);
+  if (by_group_) program.cgroup = procfs_.cgroup(event.pid).value_or("");
+  if (by_user_) program.user = user(event.uid);
+  consider({.pid = event.pid, .start_time = event.start_time, .rule = nullptr, .cmdline = std::move(cmdline)}, program);
+}
+
+policy::Program Newcomers::program_of(pid_t pid, const std::optional<std::string>& cmdline) {
+  policy::Program program{.comm = procfs_.comm(pid).value_or(""), .cmdline = cmdline.value_or("")};
+  if (by_file_) program.exe = procfs_.exe(pid).value_or("");
+  (void)file_gone(program.exe);
+  if (by_arguments_ && !cmdline)
+    for (const std::string& word : procfs_.cmdline(pid).value_or({}))
+      program.cmdline += (program.cmdline.empty() ? "" : " ") + word;
+  if (by_group_) program.cgroup = procfs_.cgroup(pid).value_or("");
+  if (by_user_) {
+    program.uid = procfs_.real_uid(pid).value_or(UINT32_MAX);
+    program.user = user(program.uid);
+  }
+  return program;
+}
+
+std::string Newcomers::user(std::uint32_t uid) {
+  const auto now = std::chrono::steady_clock::now();
+  const std::lock_guard lock(users_mutex_);
+  if (const auto known = users_.find(uid); known != users_.end() && now - known->second.second < names_last)
+    return known->second.first;
+  std::array<char, 16384> text{};
+  passwd entry{};
+  passwd* found = nullptr;
+  if (::getpwuid_r(uid, &entry, text.data(), text.size(), &found) != 0 || found == nullptr) return "";
+  if (users_.size() > most_users) users_.clear();
+  users_[uid] = {found->pw_name, now};
+  return found->pw_name;
+}
+
+void Newcomers::consider(Wanted wanted, const policy::Program& program) {
+  wanted.rule = policy::rule_for(rules_, program);
+  if (wanted.rule == nullptr || options_.known(wanted.pid, wanted.start_time)) return;
+  ++counts_.matched;
+  if (!wanted.rule->rule.manage || options_.dry_run) {
+    if (judged_.size() > most_judged) judged_.clear();
+    judged_[wanted.pid] = wanted.start_time;
+    return;
+  }
+  if (wanted_.size() == most_wanted) return look_through_soon();
+  wanted_.push_back(std::move(wanted));
+  take_next();
+}
+
+// Where nothing is installed, the answer is there at once: a loop, and no call in a call.
+void Newcomers::take_next() {
+  if (std::exchange(taking_, true)) return;
+  while (!wanted_.empty() && under_way_ < most_under_way) {
+    const Wanted next = std::move(wanted_.front());
+    wanted_.pop_front();
+    if (fits_still(next) && !options_.known(next.pid, next.start_time)) take(next);
+  }
+  taking_ = false;
+}
+
+// It may be another program by now, or another process.
+bool Newcomers::fits_still(const Wanted& wanted) {
+  const policy::NamedRule* now = policy::rule_for(rules_, program_of(wanted.pid, wanted.cmdline));
+  const auto stat = procfs_.stat(wanted.pid);
+  return now == wanted.rule && stat && stat->alive() && stat->start_time == wanted.start_time;
+}
+
+bool Newcomers::may_have_a_filter(pid_t pid) const {
+  const auto no_new_privs = procfs_.status_numbers(pid, "NoNewPrivs");
+  if (no_new_privs && !no_new_privs->empty() && no_new_privs->front() == 1) return true;
+  const auto capabilities = procfs_.capabilities(pid);
+  return capabilities && (*capabilities >> CAP_SYS_ADMIN & 1) != 0;
+}
+
+bool Newcomers::is_left_alone(pid_t pid) {
+  const auto stat = procfs_.stat(pid);
+  if (!stat || options_.known(pid, stat->start_time)) return true;
+  const policy::NamedRule* rule = policy::rule_for(rules_, program_of(pid, {}));
+  return rule != nullptr && !rule->rule.manage;
+}
+
+void Newcomers::take(const Wanted& wanted) {
+  if (options_.installs_filters && !may_have_a_filter(wanted.pid))
+    return say(wanted, Error(EACCES, "process " + std::to_string(wanted.pid) +
+                                         " has neither CAP_SYS_ADMIN nor no_new_privs, without which the seccomp "
+                                         "observer cannot see it; the bpf observer can"));
+  ++under_way_;
+  const auto done = [this, wanted, alive = alive_](const Status& enrolled) {
+    if (*alive) taken(wanted, enrolled);
+  };
+  // With what it has started until then.
+  backend_.enroll({.pid = wanted.pid,
+                   .uid = 0,
+                   .tree = true,
+                   .class_name = wanted.rule->rule.class_name,
+                   .spare = [this](pid_t pid) { return is_left_alone(pid); }},
+                  done);
+}
+
+void Newcomers::taken(const Wanted& wanted, Status enrolled) {
+  --under_way_;
+  if (enrolled) ++counts_.managed;
+  const auto& base = wanted.rule->rule.base;
+  if (enrolled && base && fits_still(wanted)) enrolled = backend_.set(wanted.pid, *base, 0);
+  if (!enrolled && enrolled.error().code() == EAGAIN)
+    look_through_soon();
+  else if (!enrolled)
+    say(wanted, enrolled.error());
+  take_next();
+}
+
+// Once for each rule and sort of error. What swapd never supervises, and what has ended, is no news.
+void Newcomers::say(const Wanted& wanted, const Error& error) {
+  if (judged_.size() > most_judged) judged_.clear();
+  judged_[wanted.pid] = wanted.start_time;
+  if (error.gone() || error.code() == EINVAL || !said_.emplace(wanted.rule->name, error.code()).second) return;
+  spdlog::warn("[match.{}]: {}", wanted.rule->name, error.code() == EACCES ? error.context() : error.text());
+}
+
+std::unique_ptr<sys::ExecEvents> open_exec_events(std::vector<std::string>& warnings) {
+  auto from_bpf = sys::exec_events_from_bpf();
+  if (from_bpf) return std::move(from_bpf).value();
+  auto from_connector = sys::exec_events_from_connector();
+  if (!from_connector) {
+    warnings.push_back(from_connector.error().text() +
+                       "; [match.NAME] finds only the programs that run when swapd starts");
+    return nullptr;
+  }
+  warnings.push_back(from_bpf.error().text() + "; a program that ends at once may be missed by [match.NAME]");
+  return std::move(from_connector).value();
+}
+
+}  // namespace swapd::daemon

@@ -1,0 +1,40 @@
+// Which programs a policy speaks of: globs against what a program is. Pure.
+//
+// A glob is compared with the whole text: `*` is any bytes, also none and also slashes, `?` is one byte, all else is
+// itself.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "policy/policy.h"
+
+namespace swapd::policy {
+
+// What can be told of a process; what cannot is empty.
+struct Program {
+  std::string exe;        // its program file
+  std::string comm;       // at most 15 bytes
+  std::string cmdline;    // its arguments with spaces between
+  std::string user;       // name of its real user, whom setuid programs do not change; empty: none
+  std::uint32_t uid = 0;  // the same
+  std::string cgroup;     // as in /proc/PID/cgroup
+};
+
+[[nodiscard]] bool fits(std::string_view glob, std::string_view text);
+
+// The units of the system's systemd that a cgroup is in, outermost first: "/system.slice/cron.service/x" →
+// system.slice, cron.service (systemd.slice(5)): its slices, and the first service or scope. What is below is named by
+// whom that service is: a user's own manager, a container.
+[[nodiscard]] std::vector<std::string> units_of(std::string_view cgroup);
+// The container of a cgroup: the id or name that docker, podman, containerd, CRI-O, LXC and systemd-nspawn put there,
+// the outermost; empty: none, or one that a user runs by himself.
+[[nodiscard]] std::string container_of(std::string_view cgroup);
+
+// Every pattern that the rule has fits, by one of its globs.
+[[nodiscard]] bool fits(const MatchRule& rule, const Program& program);
+// The first rule that fits; null: none does.
+[[nodiscard]] const NamedRule* rule_for(const std::vector<NamedRule>& rules, const Program& program);
+
+}  // namespace swapd::policy

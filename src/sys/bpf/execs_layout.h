@@ -1,0 +1,24 @@
+// What execs.bpf.c tells and exec_events.cpp reads.
+#pragma once
+
+#ifdef __cplusplus
+#include <cstdint>
+using execs_u32 = std::uint32_t;
+using execs_u64 = std::uint64_t;
+#else
+typedef __u32 execs_u32;
+typedef __u64 execs_u64;
+#endif
+
+enum { execs_path = 128, execs_args = 256 };
+
+struct execs_record {
+  execs_u64 start_boottime;  // ns, of the process
+  execs_u32 tgid;
+  execs_u32 uid;        // real
+  execs_u32 args_size;  // bytes, the arguments' zeros included; may be cut off
+  execs_u32 unused;
+  char comm[16];
+  char path[execs_path];  // as execve(2) was given it, cut off
+  char args[execs_args];
+};

@@ -1,0 +1,129 @@
+#include "sys/exec_events.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "sys/bpf/execs_layout.h"
+#include "sys/bpf_errors.h"
+#include "sys/bpf_ring.h"
+#include "sys/proc_events.h"
+#include "sys/procfs.h"
+#include "sys/ticks.h"
+//
+#include "execs.skel.h"  // uses the layout
+
+namespace swapd::sys {
+namespace {
+
+struct Deleter {
+  void operator()(execs* programs) const { execs__destroy(programs); }
+};
+
+std::string text(const char* bytes, std::size_t most) { return {bytes, ::strnlen(bytes, most)}; }
+
+ExecEvent event_of(const execs_record& raw) {
+  ExecEvent event{.pid = static_cast<pid_t>(raw.tgid),
+                  .start_time = raw.start_boottime / (1'000'000'000 / ticks_per_second),
+                  .uid = raw.uid,
+                  .comm = text(raw.comm, sizeof raw.comm),
+                  .path = text(raw.path, sizeof raw.path),
+                  .cmdline = {raw.args, std::min<std::size_t>(raw.args_size, sizeof raw.args)}};
+  while (!event.cmdline.empty() && event.cmdline.back() == '\0') event.cmdline.pop_back();
+  std::ranges::replace(event.cmdline, '\0', ' ');
+  return event;
+}
+
+class Programs final : public ExecEvents {
+ public:
+  static Result<std::unique_ptr<ExecEvents>> open() {
+    if (Status allowed = check_bpf_privilege(); !allowed) return std::move(allowed).error();
+    const FirstWarning warning;
+    auto out = std::make_unique<Programs>();
+    out->programs_.reset(execs__open());
+    execs* programs = out->programs_.get();
+    if (programs == nullptr) return FirstWarning::error(errno, "opening the BPF program that sees programs start");
+    if (const int failed = execs__load(programs); failed != 0)
+      return FirstWarning::error(-failed, "loading the BPF program that sees programs start");
+    bpf_test_run_opts run{};
+    run.sz = sizeof run;
+    if (const int failed = bpf_prog_test_run_opts(bpf_program__fd(programs->progs.learn_namespace), &run); failed != 0)
+      return Error(-failed, "running the BPF program that learns our pid namespace");
+    if (const int failed = execs__attach(programs); failed != 0)
+      return FirstWarning::error(-failed, "attaching the BPF program that sees programs start");
+    auto ring = BpfRing::map(out->fd(), bpf_map__max_entries(programs->maps.ring));
+    if (!ring) return std::move(ring).error();
+    out->ring_ = std::move(ring).value();
+    return std::unique_ptr<ExecEvents>(std::move(out));
+  }
+
+  [[nodiscard]] int fd() const override { return bpf_map__fd(programs_->maps.ring); }
+
+  [[nodiscard]] Result<Batch> read(std::size_t most) override {
+    Batch out;
+    execs_record raw{};
+    while (out.started.size() < most && ring_.next(&raw, sizeof raw)) out.started.push_back(event_of(raw));
+    const std::uint64_t now = std::atomic_ref(programs_->bss->lost).load();
+    out.lost = std::exchange(lost_, now) != now;
+    return out;
+  }
+
+ private:
+  std::unique_ptr<execs, Deleter> programs_;
+  BpfRing ring_;
+  std::uint64_t lost_ = 0;
+};
+
+class Connector final : public ExecEvents {
+ public:
+  explicit Connector(std::unique_ptr<ProcEvents> events) : events_(std::move(events)) {}
+
+  [[nodiscard]] int fd() const override { return events_->fd(); }
+
+  [[nodiscard]] Result<Batch> read(std::size_t most) override {
+    std::array<ProcEvent, 64> some{};
+    Batch out;
+    for (std::size_t looked = 0; looked < most;) {
+      const auto read = events_->read(some.data(), std::min(some.size(), most - looked));
+      if (!read && read.error().code() == ENOBUFS) {
+        out.lost = true;
+        break;
+      }
+      if (!read) return read.error();
+      if (*read == 0) break;
+      looked += *read;
+      for (std::size_t i = 0; i < *read; ++i)
+        if (some.at(i).what == ProcEvent::What::exec) look_at(some.at(i).tgid, out.started);
+    }
+    return out;
+  }
+
+ private:
+  void look_at(pid_t pid, std::vector<ExecEvent>& out) const {
+    const auto id = procfs_.thread_id(pid);
+    const auto uid = procfs_.real_uid(pid);
+    if (id && uid)
+      out.push_back({.pid = pid, .start_time = id->start_time, .uid = *uid, .comm = procfs_.comm(pid).value_or("")});
+  }
+
+  std::unique_ptr<ProcEvents> events_;
+  Procfs procfs_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<ExecEvents>> exec_events_from_bpf() { return Programs::open(); }
+
+Result<std::unique_ptr<ExecEvents>> exec_events_from_connector() {
+  auto events = ProcEvents::open();
+  if (!events) return std::move(events).error();
+  return std::unique_ptr<ExecEvents>(std::make_unique<Connector>(std::move(events).value()));
+}
+
+}  // namespace swapd::sys

@@ -1,0 +1,47 @@
+// Each program that starts on the machine (execve(2)), as it starts: from a BPF program, which also tells what it is,
+// so that none is too short-lived; or from the process connector.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace swapd::sys {
+
+struct ExecEvent {
+  pid_t pid = 0;
+  std::uint64_t start_time = 0;  // of the process, in ticks since boot
+  std::uint32_t uid = 0;         // real
+  std::string comm;
+  // Only from BPF, else empty.
+  std::string path;     // as execve(2) had it, at most 127 bytes
+  std::string cmdline;  // its arguments with spaces between, at most 255 bytes
+};
+
+class ExecEvents {
+ public:
+  ExecEvents() = default;
+  ExecEvents(const ExecEvents&) = delete;
+  ExecEvents& operator=(const ExecEvents&) = delete;
+  virtual ~ExecEvents() = default;
+
+  [[nodiscard]] virtual int fd() const = 0;  // polls readable
+  struct Batch {
+    std::vector<ExecEvent> started;  // oldest first
+    bool lost = false;               // some were, since the last time: those that run must be looked through
+  };
+  // Those that wait, at most `most`.
+  [[nodiscard]] virtual Result<Batch> read(std::size_t most) = 0;
+};
+
+// EPERM, ENOTSUP …: they cannot be had here.
+[[nodiscard]] Result<std::unique_ptr<ExecEvents>> exec_events_from_bpf();
+// What ends before it is looked at is not told.
+[[nodiscard]] Result<std::unique_ptr<ExecEvents>> exec_events_from_connector();
+
+}  // namespace swapd::sys

@@ -1,0 +1,113 @@
+// Programs that start, told by the kernel: from the BPF program, and from the process connector.
+#include "sys/exec_events.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "sys/procfs.h"
+
+extern char** environ;
+
+namespace swapd::sys {
+namespace {
+
+class Execs : public testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override {
+    auto opened = GetParam() ? exec_events_from_bpf() : exec_events_from_connector();
+    if (!opened) GTEST_SKIP() << opened.error().text();
+    events = std::move(opened).value();
+  }
+  static pid_t spawn(std::vector<std::string> words) {
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    pid_t pid = -1;
+    return ::posix_spawn(&pid, argv[0], nullptr, nullptr, argv.data(), environ) == 0 ? pid : -1;
+  }
+  // The event of this process, within ten seconds.
+  std::optional<ExecEvent> event_of(pid_t pid) {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (std::chrono::steady_clock::now() < until) {
+      pollfd ready{events->fd(), POLLIN, 0};
+      ::poll(&ready, 1, 100);
+      const auto read = events->read(1000);
+      if (!read) return std::nullopt;
+      const auto found = std::ranges::find(read->started, pid, &ExecEvent::pid);
+      if (found != read->started.end()) return *found;
+    }
+    return std::nullopt;
+  }
+  std::unique_ptr<ExecEvents> events;
+};
+
+TEST_P(Execs, TellWhatAProgramIs) {
+  const pid_t pid = spawn({"/bin/sleep", "100"});
+  ASSERT_GT(pid, 0);
+  const auto event = event_of(pid);
+  const auto id = Procfs().thread_id(pid);
+  ::kill(pid, SIGKILL);
+  ::waitpid(pid, nullptr, 0);
+  ASSERT_TRUE(event && id);
+  EXPECT_EQ(event->start_time, id->start_time);
+  EXPECT_EQ(event->uid, ::getuid());
+  EXPECT_EQ(event->comm, "sleep");
+  EXPECT_EQ(event->cmdline, GetParam() ? "/bin/sleep 100" : "");
+  EXPECT_EQ(event->path, GetParam() ? "/bin/sleep" : "");
+}
+
+TEST_P(Execs, LongArgumentsAreCutOff) {
+  const pid_t pid = spawn({"/bin/sh", "-c", "read x", std::string(20'000, 'x') + "\n"});
+  ASSERT_GT(pid, 0);
+  const auto event = event_of(pid);
+  ::kill(pid, SIGKILL);
+  ::waitpid(pid, nullptr, 0);
+  ASSERT_TRUE(event);
+  if (!GetParam()) return;
+  EXPECT_EQ(event->cmdline.size(), 255U);
+  EXPECT_TRUE(event->cmdline.starts_with("/bin/sh -c read x xxx")) << event->cmdline;
+}
+
+INSTANTIATE_TEST_SUITE_P(Both, Execs, testing::Bool(),
+                         [](const auto& with) { return with.param ? "bpf" : "connector"; });
+
+// What ends before anybody can look is told with all that it was.
+TEST(ExecEvents, FromBpfAreAllOfAThousandThatEndAtOnce) {
+  auto opened = exec_events_from_bpf();
+  if (!opened) GTEST_SKIP() << opened.error().text();
+  ExecEvents& events = **opened;
+  std::set<pid_t> started, seen;
+  const auto read = [&] {
+    const auto some = events.read(1000);
+    ASSERT_TRUE(some) << some.error().text();
+    EXPECT_FALSE(some->lost);
+    for (const ExecEvent& event : some->started)
+      if (event.comm == "true" && event.cmdline == "/bin/true of swapd") seen.insert(event.pid);
+  };
+  for (int i = 0; i < 1000; ++i) {
+    std::array<char*, 4> argv = {const_cast<char*>("/bin/true"), const_cast<char*>("of"), const_cast<char*>("swapd"),
+                                 nullptr};
+    pid_t pid = -1;
+    ASSERT_EQ(::posix_spawn(&pid, argv[0], nullptr, nullptr, argv.data(), environ), 0);
+    started.insert(pid);
+    ::waitpid(pid, nullptr, 0);
+    if (i % 100 == 0) read();
+  }
+  read();
+  EXPECT_EQ(seen, started);
+}
+
+}  // namespace
+}  // namespace swapd::sys
