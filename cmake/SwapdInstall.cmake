@@ -11,4 +11,13 @@ endforeach()
 install(TARGETS swapd-guard swapd-attach RUNTIME DESTINATION libexec/swapd)
 install(FILES docs/man/swapctl.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 install(FILES docs/man/swapd.8 DESTINATION ${CMAKE_INSTALL_MANDIR}/man8)
+# The prefix is known for certain only when it is installed.
+install(CODE "
+  set(SWAPD_SBINDIR \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_SBINDIR}\")
+  set(SWAPD_BINDIR \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}\")
+  configure_file(\"${PROJECT_SOURCE_DIR}/systemd/swapd.service.in\" \"${PROJECT_BINARY_DIR}/swapd.service\" @ONLY)")
+install(FILES ${PROJECT_BINARY_DIR}/swapd.service DESTINATION lib/systemd/system)
+install(FILES policies/00-defaults.toml policies/paper-2004.toml DESTINATION ${CMAKE_INSTALL_DOCDIR}/policies)
+install(FILES systemd/org.swapd1.conf DESTINATION ${CMAKE_INSTALL_DATADIR}/dbus-1/system.d)
+install(FILES systemd/org.swapd1.service DESTINATION ${CMAKE_INSTALL_DATADIR}/dbus-1/system-services)
 install(FILES systemd/org.swapd1.xml DESTINATION ${CMAKE_INSTALL_DATADIR}/dbus-1/interfaces)

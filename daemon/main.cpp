@@ -17,6 +17,7 @@
 #include "actuate/recovery.h"
 #include "attachments.h"
 #include "backend.h"
+#include "bus/message_bus.h"
 #include "bus/server.h"
 #include "config.h"
 #include "front.h"
@@ -25,6 +26,7 @@
 #include "launches.h"
 #include "lessons.h"
 #include "log.h"
+#include "newcomers.h"
 #include "options.h"
 #include "rebirth.h"
 #include "replay_file.h"
@@ -108,7 +110,8 @@ int on_child(sd_event_source* /*source*/, const signalfd_siginfo* /*info*/, void
   return 0;
 }
 
-int run(const Options& options, const policy::Policy& policy, Guard& guard, const CommandLine& command, Fd ready) {
+int run(const Options& options, const LoadedPolicy& loaded, Guard& guard, const CommandLine& command, Fd ready) {
+  const policy::Policy& policy = loaded.policy;
   // Before the first thread: signals are the event loop's alone.
   sigset_t signals;
   sigemptyset(&signals);
@@ -181,6 +184,9 @@ int run(const Options& options, const policy::Policy& policy, Guard& guard, cons
     members_file.emplace(loop.event, engine, procfs, options.state_dir, boot_id, std::move(resumed.lost));
   std::optional<LessonsFile> lessons_file;
   if (!options.dry_run) lessons_file.emplace(loop.event, engine, options.state_dir, boot_id);
+  // A private swapd is for one program; the machine's rules are another's affair.
+  const auto rules = options.exit_with_pid > 0 ? std::vector<policy::NamedRule>() : policy.rules;
+  std::optional<Newcomers> newcomers;
   DaemonBackend backend(engine, launches, attachments, procfs, scheduler, resolver, policy,
                         {.version = SWAPD_VERSION,
                          .observer = observer,
@@ -188,18 +194,49 @@ int run(const Options& options, const policy::Policy& policy, Guard& guard, cons
                          .warnings = warnings,
                          .rivals = find_rivals(procfs),
                          .log_drops = log_drops,
+                         .newcomers = [&] { return newcomers ? newcomers->counts() : Newcomers::Counts{}; },
                          .restart = [&]() -> Status {
                            if (options.exit_with_pid > 0) return Error(EINVAL, "a private swapd is not restarted");
-                           Status can = can_be_reborn(command, config_file(options.config));
+                           Status can = can_be_reborn(command, options.config);
                            if (can) sd_event_exit(loop.event, becomes_another);
                            return can;
-                         }});
+                         },
+                         .settings = loaded.settings});
   bus::Server server(loop.event, backend, options.socket, {.requests = policy.quota.requests});
   if (const Status listening = server.listen(); !listening) {
     spdlog::error("{}", listening.error().text());
     engine.stop();
     stop_log();
     return 1;
+  }
+  bus::MessageBus message_bus(loop.event, server.manager(),
+                              [](const std::string& what) { spdlog::warn("{}; the private socket goes on", what); });
+  if (options.bus != "none") {
+    const auto which = options.bus == "system" ? bus::MessageBus::Which::system : bus::MessageBus::Which::session;
+    if (const Status serving = message_bus.serve(which); !serving) {
+      spdlog::error("{}", serving.error().context());
+      engine.stop();
+      stop_log();
+      return 1;
+    }
+  }
+
+  if (!rules.empty()) {
+    std::vector<std::string> missing;
+    auto events = open_exec_events(missing);
+    for (const std::string& line : missing) {
+      spdlog::warn("{}", line);
+      backend.warn(line);
+    }
+    const auto known = [&](pid_t pid, std::uint64_t start_time) {
+      bool is = true;  // where the engine has stopped, nobody is taken in
+      engine.call([&](const Engine& e) { is = e.knows(pid, start_time); });
+      return is;
+    };
+    newcomers.emplace(
+        backend, procfs, rules,
+        Newcomers::Options{.known = known, .installs_filters = engine.needs_listeners(), .dry_run = options.dry_run});
+    newcomers->begin(loop.event, std::move(events));
   }
 
   on_readable<&Launches::reap>(loop.event, launches.wake_fd(), launches);
@@ -224,6 +261,7 @@ int run(const Options& options, const policy::Policy& policy, Guard& guard, cons
   }
   spdlog::info("swapd {} observes with {} ({}) and answers at {}", SWAPD_VERSION, observer, chosen.reason,
                options.socket);
+  sd_event_set_watchdog(loop.event, 1);  // where the service manager asks for it
   sd_notify(0, "READY=1");
   const char byte = 1;
   for (const int fd : {ready.get(), options.ready_fd})
@@ -250,20 +288,17 @@ int main_of(int argc, char** argv) {
   int status = 0;
   auto options = parse_options(argc, argv, status);
   if (!options) return status;
-  if (!options->check_config.empty()) {
-    const auto policy = load_policy(options->check_config);
+  if (options->check_config) {
+    const auto policy = load_policy(*options->check_config);
     if (!policy) {
       std::cerr << "swapd: " << policy.error().context() << '\n';
       return 2;
     }
-    std::cout << options->check_config << ": good\n";
+    const auto files = policy_files(*options->check_config);
+    for (const std::string& file : files ? *files : std::vector<std::string>()) std::cout << file << ": good\n";
     return 0;
   }
   if (!options->replay.empty()) return replay_file(options->replay, options->json);
-  if (options->bus != "none") {
-    std::cerr << "swapd: --bus " << options->bus << ": this version serves its socket only; use --bus none\n";
-    return 2;
-  }
   const auto policy = load_policy(options->config);
   if (!policy) {
     std::cerr << "swapd: " << policy.error().context() << '\n';
@@ -281,7 +316,7 @@ int main_of(int argc, char** argv) {
   std::error_code unknown;
   options->state_dir = std::filesystem::absolute(options->state_dir, unknown);
   GuardOptions guard_options{
-      .program = find_guard(), .stale = policy->observe.guard_stale, .state_dir = options->state_dir};
+      .program = find_guard(), .stale = policy->policy.observe.guard_stale, .state_dir = options->state_dir};
   guard_options.deaths = before;
   if (options->respawn || (!options->foreground && options->exit_with_pid == 0)) {
     guard_options.respawn = {command.directory, command.program};

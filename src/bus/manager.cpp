@@ -88,6 +88,10 @@ struct Methods {
     return reply(call, graph_json(self(data).backend_.graph()));
   }
 
+  static int policy(sd_bus_message* call, void* data, sd_bus_error*) {
+    return reply(call, policy_json(self(data).backend_.policy()));
+  }
+
   static int launch(sd_bus_message* call, void* data, sd_bus_error* error) {
     LaunchRequest request;
     int pidfd = -1;
@@ -229,6 +233,7 @@ const sd_bus_vtable vtable[] = {
     SD_BUS_METHOD_WITH_ARGS("Processes", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json), Methods::processes, open_to_peers),
     SD_BUS_METHOD_WITH_ARGS("Why", SD_BUS_ARGS("u", pid), SD_BUS_RESULT("s", json), Methods::why, open_to_peers),
     SD_BUS_METHOD_WITH_ARGS("Graph", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json), Methods::graph, open_to_peers),
+    SD_BUS_METHOD_WITH_ARGS("Policy", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json), Methods::policy, open_to_peers),
     SD_BUS_METHOD_WITH_ARGS("Launch", SD_BUS_ARGS("h", pidfd, "h", memory, "s", class, "s", observe),
                             SD_BUS_RESULT("b", install, "ay", program), Methods::launch, open_to_peers),
     SD_BUS_METHOD_WITH_ARGS("Enroll", SD_BUS_ARGS("u", pid, "b", tree, "s", class, "b", allow_no_new_privs),
@@ -279,6 +284,11 @@ void Manager::forget(sd_bus* bus) {
   if (recorder_.bus != bus) return;
   recorder_.bus = nullptr;  // it gets nothing more
   backend_.end_recording();
+}
+
+void Manager::forget(sd_bus* bus, std::string_view name) {
+  follow(bus, name, false);
+  if (recorder_.bus == bus && recorder_.name == name) end_recording();
 }
 
 bool Manager::follows(const sd_bus* bus) const {

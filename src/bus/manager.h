@@ -44,6 +44,8 @@ class Manager {
   [[nodiscard]] Status attach(sd_bus* bus, sd_bus_slot** slot);
   // The connection is about to go: its followers with it.
   void forget(sd_bus* bus);
+  // This client of it has gone.
+  void forget(sd_bus* bus, std::string_view name);
   [[nodiscard]] bool follows(const sd_bus* bus) const;
   // A call of this user has come. Empty: it may; else what to answer (limits_exceeded).
   [[nodiscard]] std::string too_often(std::uint32_t uid);

@@ -48,6 +48,8 @@ class Server {
   // Creates the socket and serves it from the event loop on. The error's context is a line for the user.
   [[nodiscard]] Status listen();
   [[nodiscard]] ServerStats stats() const;
+  // What it serves, for other connections.
+  [[nodiscard]] Manager& manager() { return manager_; }
 
  private:
   class Connection;

@@ -114,8 +114,7 @@ Session::Session(std::vector<std::string> extra, const std::string& config, std:
   }
   dir_ = name;
   command_ = std::move(before);
-  command_.insert(command_.end(),
-                  {SWAPD_BINARY, "--foreground", "--bus", "none", "--socket", path("s"), "--state-dir", path("state")});
+  command_.insert(command_.end(), {SWAPD_BINARY, "--foreground", "--socket", path("s"), "--state-dir", path("state")});
   const bool lends = config.find("[donation]") != std::string::npos;
   std::ofstream(path("config.toml")) << (lends ? "" : "[donation]\nceiling_share = 1\n") << config;
   command_.insert(command_.end(), {"--config", path("config.toml")});

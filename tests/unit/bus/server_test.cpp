@@ -27,6 +27,7 @@ TEST(Server, AnswersEachSnapshot) {
   EXPECT_EQ(json::parse(client.text("Status"))["managed_threads"], 4);
   EXPECT_EQ(json::parse(client.text("Processes"))["threads"].size(), 3U);
   EXPECT_EQ(json::parse(client.text("Graph"))["nodes"].size(), 3U);
+  EXPECT_EQ(json::parse(client.text("Policy"))["settings"][1]["where"], "/etc/swapd/swapd.toml:3");
   EXPECT_EQ(json::parse(client.text("Why", "u", 203U))["threads"][0]["comm"], "server");
   EXPECT_EQ(client.property("Version", "s"), "0.1.0");
   EXPECT_EQ(client.property("Pid", "u"), std::to_string(::getpid()));

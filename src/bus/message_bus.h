@@ -1,0 +1,48 @@
+// The same object on a message bus, as org.swapd1 (dbus-daemon(1), sd-bus(3)).
+//
+// Who calls is the bus's word. Root may all that he may on the private socket. Others may ask for the status, and order
+// what the backend lets them do with their own processes; what shows other users' programs is root's. A client that
+// leaves the bus stops following.
+#pragma once
+
+#include <systemd/sd-bus.h>
+#include <systemd/sd-event.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "base/result.h"
+#include "bus/manager.h"
+
+namespace swapd::bus {
+
+inline constexpr const char* bus_name = "org.swapd1";
+
+class MessageBus {
+ public:
+  enum class Which : std::uint8_t { system, session };
+  // lost: the connection has ended; what the bus said is its argument.
+  MessageBus(sd_event* loop, Manager& manager, std::function<void(const std::string&)> lost);
+  MessageBus(const MessageBus&) = delete;
+  MessageBus& operator=(const MessageBus&) = delete;
+  ~MessageBus();
+
+  // Connects, takes the name, and serves from the event loop on. The error's context is a line for the user: no bus, a
+  // policy that gives us no name, or somebody else who has it.
+  [[nodiscard]] Status serve(Which which);
+
+ private:
+  static int on_message(sd_bus_message* message, void* data, sd_bus_error* error);
+  static int on_left(sd_bus_message* message, void* data, sd_bus_error* error);
+
+  sd_event* loop_;
+  Manager& manager_;
+  std::function<void(const std::string&)> lost_;
+  sd_bus* bus_ = nullptr;
+  sd_bus_slot* object_ = nullptr;
+  sd_bus_slot* filter_ = nullptr;
+  sd_bus_slot* leavers_ = nullptr;
+};
+
+}  // namespace swapd::bus

@@ -1,0 +1,160 @@
+#!/bin/bash
+# swapd as a service of a real systemd, in a container whose root lies over this machine's.
+#
+#   tests/integration/boot.sh [--build DIR] [--keep]
+#
+# What is installed is what `cmake --install` installs. The service starts; a service that the policy names is managed as it
+# starts; reload, restart, a hang that the watchdog ends, and a kill leave who is managed managed; a stop gives everything back.
+# Exit status 77: no container can be booted here, and why. Needs root; --keep leaves the container's log.
+set -euo pipefail
+project=$(cd "$(dirname "$0")/../.." && pwd)
+. "$project/scripts/common.sh"
+
+build=$project/build/dev keep=
+while [ $# -gt 0 ]; do
+  case $1 in
+    --build) build=${2:?--build DIR}; shift 2 ;;
+    --keep) keep=yes; shift ;;
+    --help | -h) sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0"; exit 0 ;;
+    *) die "unknown option $1; see --help" ;;
+  esac
+done
+need_root
+skip() {
+  printf 'daemon_boot: Skipped\n%s\n' "$*"
+  exit 77
+}
+[ -z "$(sed -n 's/^SWAPD_SANITIZE:[A-Z]*=//p' "$build/CMakeCache.txt")" ] || skip "a sanitizer's build is not what is installed"
+command -v systemd-nspawn >/dev/null || skip "systemd-nspawn is missing (Debian package systemd-container)"
+
+dir=$(mktemp -d /tmp/swapd-boot-XXXXXX)
+group=swapd-boot-$$
+nspawn= leader= failed=0
+cleanup() {
+  [ -z "$leader" ] || kill -RTMIN+4 "$leader" 2>/dev/null || true
+  local i
+  for ((i = 0; i < 100; i++)); do { [ -n "$nspawn" ] && kill -0 "$nspawn" 2>/dev/null; } || break; sleep 0.1; done
+  [ -z "$nspawn" ] || kill -9 "$nspawn" 2>/dev/null || true
+  [ -z "$nspawn" ] || wait "$nspawn" 2>/dev/null || true
+  # Back to where we came from, or the groups cannot go.
+  for hierarchy in "${!home[@]}"; do
+    echo $$ >"$hierarchy${home[$hierarchy]}/cgroup.procs" 2>/dev/null || true
+    [ ! -d "$hierarchy/$group" ] || find "$hierarchy/$group" -depth -type d -exec rmdir {} + 2>/dev/null || true
+  done
+  ! mountpoint -q "$dir/root" || umount "$dir/root"
+  ! mountpoint -q "$dir/over" || umount "$dir/over"
+  [ -n "$keep" ] && echo "$dir/log" || rm -rf "$dir"
+}
+declare -A home=()
+trap cleanup EXIT
+
+# Into groups of our own, below which systemd makes its own.
+for hierarchy in /sys/fs/cgroup/systemd /sys/fs/cgroup/unified /sys/fs/cgroup; do
+  [ -f "$hierarchy/cgroup.procs" ] || continue
+  case $hierarchy in
+    */systemd) line=$(sed -n 's/^[0-9]*:name=systemd://p' /proc/self/cgroup) ;;
+    *) line=$(sed -n 's/^0:://p' /proc/self/cgroup) ;;
+  esac
+  mkdir "$hierarchy/$group" 2>/dev/null || continue
+  home[$hierarchy]=$line
+  echo $$ >"$hierarchy/$group/cgroup.procs" || skip "no cgroup of one's own in $hierarchy"
+done
+
+# The installed tree, and a target that has little but swapd.
+mkdir "$dir/over" "$dir/root"
+mount -t tmpfs tmpfs "$dir/over" || skip "no tmpfs can be mounted"
+mkdir "$dir/over/upper" "$dir/over/work"
+mount -t overlay overlay -o "lowerdir=/,upperdir=$dir/over/upper,workdir=$dir/over/work" "$dir/root" || skip "no overlay can be mounted"
+root=$dir/root
+DESTDIR=$root cmake --install "$build" --prefix /usr >/dev/null
+mkdir -p "$root/etc/systemd/system/swapd.service.d" "$root/etc/swapd/policies.d"
+rm -f "$root/etc/swapd/swapd.toml"
+cat >"$root/etc/swapd/policies.d/site.toml" <<'END'
+[class.site]
+[match.job]
+unit = "swapd-t-job.service"
+class = "site"
+nice = -5
+END
+printf '[Service]\nWatchdogSec=2s\n' >"$root/etc/systemd/system/swapd.service.d/test.conf"
+printf '[Unit]\nRequires=basic.target swapd.service\nAfter=basic.target\nAllowIsolate=yes\n' >"$root/etc/systemd/system/swapd-t.target"
+printf '[Service]\nExecStart=/bin/sleep 1000\n' >"$root/etc/systemd/system/swapd-t-job.service"
+ln -sf swapd-t.target "$root/etc/systemd/system/default.target"
+: >"$root/etc/machine-id"
+
+# Its own filter would forbid BPF and perf, and keep swapd from attaching to anything that runs in it.
+SYSTEMD_SECCOMP=0 systemd-nspawn --quiet --register=no --keep-unit --console=pipe --private-network --capability=all -D "$root" --boot \
+  >"$dir/log" 2>&1 </dev/null &
+nspawn=$!
+inside() { nsenter -t "$leader" -m -u -i -n -p -C -- "$@"; }
+# until_true SECONDS COMMAND…
+until_true() {
+  local end=$(($(date +%s) + $1))
+  shift
+  until "$@" >/dev/null 2>&1; do
+    [ "$(date +%s)" -lt "$end" ] || return 1
+    sleep 0.1
+  done
+}
+find_leader() { leader=$(cat "/proc/$nspawn/task/$nspawn/children" 2>/dev/null | awk '{ print $1 }') && [ -n "$leader" ]; }
+booted() { inside systemctl is-active --quiet basic.target; }
+until_true 20 find_leader || { cat "$dir/log" >&2; skip "systemd-nspawn boots nothing here"; }
+until_true 60 booted || { tail -20 "$dir/log" >&2; skip "no systemd boots in a container here"; }
+
+# --- what must hold ------------------------------------------------------------------------------------------------------------
+
+must() {
+  local what=$1 seconds=$2
+  shift 2
+  if until_true "$seconds" "$@"; then
+    echo "ok: $what"
+  else
+    echo "not so: $what" >&2
+    failed=1
+  fi
+}
+active() { inside systemctl is-active --quiet "$1"; }
+main_pid() { inside systemctl show -p MainPID --value "$1"; }
+# managed PID CLASS NICE
+managed() { inside swapctl ps | awk -v pid="$1" -v class="$2" -v nice="$3" '$1 == pid && $4 == class && / nice '"$3"' / { found = 1 } END { exit !found }'; }
+another() { local now; now=$(main_pid swapd) && [ "$now" != 0 ] && [ "$now" != "$1" ] && active swapd; }
+
+must "the service is active" 30 active swapd
+if [ "$failed" != 0 ]; then
+  inside systemctl status --no-pager -n 30 swapd >&2 || true
+  exit 1
+fi
+must "swapctl talks to it" 10 inside swapctl status
+on_the_bus() { inside busctl --system call org.swapd1 /org/swapd1 org.swapd1.Manager Status | grep -q managed_processes; }
+must "it answers on the system bus" 10 on_the_bus
+inside systemctl start swapd-t-job
+job=$(main_pid swapd-t-job)
+must "a service that the policy names is managed, in its class" 10 managed "$job" site -5
+inside sh -c 'exec setsid swapctl run --nice -3 -- sleep 1001 >/dev/null 2>&1 </dev/null &'
+sleeper() { inside pgrep -xf 'sleep 1001'; }
+must "a program is run under it" 10 sleeper
+other=$(sleeper || true)
+all_managed() { managed "$job" site -5 && managed "$other" default -3; }
+
+before=$(main_pid swapd)
+inside systemctl reload swapd
+must "a reload keeps process and members" 10 all_managed
+[ "$(main_pid swapd)" = "$before" ] || { echo "not so: the same process after a reload" >&2; failed=1; }
+inside systemctl restart swapd
+must "a restart is another process" 10 another "$before"
+must "a restart keeps members" 10 all_managed
+
+before=$(main_pid swapd)
+inside kill -STOP "$before"
+must "the watchdog ends one that hangs, and another starts" 30 another "$before"
+must "a hang keeps members" 10 all_managed
+before=$(main_pid swapd)
+inside kill -KILL "$before"
+must "one that is killed is started again" 10 another "$before"
+must "a kill keeps members" 10 all_managed
+
+inside systemctl stop swapd
+must "a stop ends no program" 5 inside kill -0 "$job" "$other"
+must "nobody answers any more" 5 inside sh -c '! swapctl status'
+[ -z "$failed" ] || [ "$failed" = 0 ] || inside journalctl -u swapd --no-pager -n 40 >&2 || true
+exit "$failed"
