@@ -9,6 +9,7 @@
 set -euo pipefail
 project=$(cd "$(dirname "$0")/../.." && pwd)
 . "$project/scripts/common.sh"
+. "$project/tests/integration/common.sh"
 
 build=$project/build/dev keep=
 while [ $# -gt 0 ]; do
@@ -87,15 +88,6 @@ SYSTEMD_SECCOMP=0 systemd-nspawn --quiet --register=no --keep-unit --console=pip
   >"$dir/log" 2>&1 </dev/null &
 nspawn=$!
 inside() { nsenter -t "$leader" -m -u -i -n -p -C -- "$@"; }
-# until_true SECONDS COMMAND…
-until_true() {
-  local end=$(($(date +%s) + $1))
-  shift
-  until "$@" >/dev/null 2>&1; do
-    [ "$(date +%s)" -lt "$end" ] || return 1
-    sleep 0.1
-  done
-}
 find_leader() { leader=$(cat "/proc/$nspawn/task/$nspawn/children" 2>/dev/null | awk '{ print $1 }') && [ -n "$leader" ]; }
 booted() { inside systemctl is-active --quiet basic.target; }
 until_true 20 find_leader || { cat "$dir/log" >&2; skip "systemd-nspawn boots nothing here"; }

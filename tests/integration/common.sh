@@ -1,4 +1,4 @@
-# What attach.sh and torture.sh have in common. They set: observe (what --observe says), build, dir (their own directory).
+# What attach.sh, torture.sh and boot.sh have in common. The first two set: observe (what --observe says), build, dir (their own directory).
 # shellcheck shell=bash
 
 choose_observers() {
