@@ -88,7 +88,7 @@ class Engine {
   [[nodiscard]] Status manage_again(pid_t pid, const std::string& class_name);
   [[nodiscard]] Status release(pid_t pid);
   // Of an earlier swapd, where nothing else is left of it (bpf).
-  void remember_released(const Membership& process);
+  void remember_released(pid_t pid, std::uint64_t start_time);
   // Managed, or released.
   [[nodiscard]] bool knows(pid_t pid, std::uint64_t start_time) const;
   // may_raise: above what they have of their own; else EACCES, and nothing is changed.

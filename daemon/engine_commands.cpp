@@ -99,9 +99,9 @@ bool Engine::knows(pid_t pid, std::uint64_t start_time) const {
   return released != released_.end() && released->second == start_time;
 }
 
-void Engine::remember_released(const Membership& process) {
+void Engine::remember_released(pid_t pid, std::uint64_t start_time) {
   if (released_.size() >= most_released) released_.clear();
-  released_[process.pid] = process.start_time;
+  released_[pid] = start_time;
 }
 
 Status Engine::release(pid_t pid) {
@@ -111,10 +111,7 @@ Status Engine::release(pid_t pid) {
   if (process == nullptr || !process->managed)
     return Error(ENOENT, "process " + std::to_string(pid) + " is not managed");
   members_.set_managed(tgid, false);
-  if (!needs_listeners()) {
-    if (released_.size() >= most_released) released_.clear();
-    released_[tgid] = process->start_time;
-  }
+  if (!needs_listeners()) remember_released(tgid, process->start_time);
   const Time now = clock_.now();
   const ThreadId leader{tgid, process->start_time};
   for (const pid_t tid : std::vector(process->threads)) {

@@ -23,10 +23,8 @@ Status may_enroll(const sys::Procfs& procfs, pid_t tgid, std::span<const std::st
   };
   if (tgid == 1) return refuse("the init process");
   const std::string program = procfs.exe(tgid).value_or("");
-  std::error_code none;
-  const std::string own = std::filesystem::read_symlink(procfs.root() + "/self/exe", none).string();
   if (const auto stat = procfs.stat(tgid); stat && stat->kernel) return refuse("a kernel thread");
-  if (!program.empty() && program == own) return refuse("a part of swapd");
+  if (!program.empty() && program == procfs.own_exe().value_or("")) return refuse("a part of swapd");
   // Also one of an earlier version, whose program is another file or none by now.
   const std::string file = std::filesystem::path(program).filename().string();
   if (file.starts_with("swapd-guard") || file.starts_with("swapd-attach")) return refuse("a helper of swapd");

@@ -25,13 +25,6 @@ constexpr std::chrono::seconds least_pause{1}, longest_pause{64};
 // swapctl is about to be another program, of which it tells us itself.
 constexpr std::string_view swapctl = "swapctl";
 
-bool file_gone(std::string& exe) {
-  constexpr std::string_view deleted = " (deleted)";
-  const bool gone = exe.ends_with(deleted);
-  if (gone) exe.resize(exe.size() - deleted.size());
-  return gone;
-}
-
 }  // namespace
 
 Newcomers::Newcomers(bus::Backend& backend, const sys::Procfs& procfs, std::vector<policy::NamedRule> rules,
@@ -107,26 +100,25 @@ void Newcomers::look_at(const sys::ExecEvent& event) {
   policy::Program program{.exe = event.path, .comm = event.comm, .cmdline = event.cmdline, .uid = event.uid};
   std::optional<std::string> cmdline;
   if (!event.cmdline.empty()) cmdline = event.cmdline;
-  if (by_file_) program.exe = procfs_.exe(event.pid).value_or(event.path);
-  (void)file_gone(program.exe);
-  if (by_group_) program.cgroup = procfs_.cgroup(event.pid).value_or("");
-  if (by_user_) program.user = user(event.uid);
+  complete(event.pid, program);
   consider({.pid = event.pid, .start_time = event.start_time, .rule = nullptr, .cmdline = std::move(cmdline)}, program);
 }
 
 policy::Program Newcomers::program_of(pid_t pid, const std::optional<std::string>& cmdline) {
   policy::Program program{.comm = procfs_.comm(pid).value_or(""), .cmdline = cmdline.value_or("")};
-  if (by_file_) program.exe = procfs_.exe(pid).value_or("");
-  (void)file_gone(program.exe);
   if (by_arguments_ && !cmdline)
     for (const std::string& word : procfs_.cmdline(pid).value_or({}))
       program.cmdline += (program.cmdline.empty() ? "" : " ") + word;
-  if (by_group_) program.cgroup = procfs_.cgroup(pid).value_or("");
-  if (by_user_) {
-    program.uid = procfs_.real_uid(pid).value_or(UINT32_MAX);
-    program.user = user(program.uid);
-  }
+  if (by_user_) program.uid = procfs_.real_uid(pid).value_or(UINT32_MAX);
+  complete(pid, program);
   return program;
+}
+
+// Costs a look each, so only what the rules ask for.
+void Newcomers::complete(pid_t pid, policy::Program& program) {
+  if (by_file_) program.exe = procfs_.exe(pid).value_or(program.exe);
+  if (by_group_) program.cgroup = procfs_.cgroup(pid).value_or("");
+  if (by_user_) program.user = user(program.uid);
 }
 
 std::string Newcomers::user(std::uint32_t uid) {
@@ -147,11 +139,7 @@ void Newcomers::consider(Wanted wanted, const policy::Program& program) {
   wanted.rule = policy::rule_for(rules_, program);
   if (wanted.rule == nullptr || options_.known(wanted.pid, wanted.start_time)) return;
   ++counts_.matched;
-  if (!wanted.rule->rule.manage || options_.dry_run) {
-    if (judged_.size() > most_judged) judged_.clear();
-    judged_[wanted.pid] = wanted.start_time;
-    return;
-  }
+  if (!wanted.rule->rule.manage || options_.dry_run) return leave_alone(wanted);
   if (wanted_.size() == most_wanted) return look_through_soon();
   wanted_.push_back(std::move(wanted));
   take_next();
@@ -191,9 +179,9 @@ bool Newcomers::is_left_alone(pid_t pid) {
 
 void Newcomers::take(const Wanted& wanted) {
   if (options_.installs_filters && !may_have_a_filter(wanted.pid))
-    return say(wanted, Error(EACCES, "process " + std::to_string(wanted.pid) +
-                                         " has neither CAP_SYS_ADMIN nor no_new_privs, without which the seccomp "
-                                         "observer cannot see it; the bpf observer can"));
+    return refused(wanted, Error(EACCES, "process " + std::to_string(wanted.pid) +
+                                             " has neither CAP_SYS_ADMIN nor no_new_privs, without which the seccomp "
+                                             "observer cannot see it; the bpf observer can"));
   ++under_way_;
   const auto done = [this, wanted, alive = alive_](const Status& enrolled) {
     if (*alive) taken(wanted, enrolled);
@@ -215,14 +203,19 @@ void Newcomers::taken(const Wanted& wanted, Status enrolled) {
   if (!enrolled && enrolled.error().code() == EAGAIN)
     look_through_soon();
   else if (!enrolled)
-    say(wanted, enrolled.error());
+    refused(wanted, enrolled.error());
   take_next();
 }
 
-// Once for each rule and sort of error. What swapd never supervises, and what has ended, is no news.
-void Newcomers::say(const Wanted& wanted, const Error& error) {
+// As long as it lives, whoever looks through all.
+void Newcomers::leave_alone(const Wanted& wanted) {
   if (judged_.size() > most_judged) judged_.clear();
   judged_[wanted.pid] = wanted.start_time;
+}
+
+// Said once for each rule and sort of error. What swapd never supervises, and what has ended, is no news.
+void Newcomers::refused(const Wanted& wanted, const Error& error) {
+  leave_alone(wanted);
   if (error.gone() || error.code() == EINVAL || !said_.emplace(wanted.rule->name, error.code()).second) return;
   spdlog::warn("[match.{}]: {}", wanted.rule->name, error.code() == EACCES ? error.context() : error.text());
 }

@@ -69,10 +69,12 @@ class Newcomers {
   void taken(const Wanted& wanted, Status enrolled);
   [[nodiscard]] bool fits_still(const Wanted& wanted);
   [[nodiscard]] bool may_have_a_filter(pid_t pid) const;
-  void say(const Wanted& wanted, const Error& error);
+  void leave_alone(const Wanted& wanted);
+  void refused(const Wanted& wanted, const Error& error);
   // Any thread.
   [[nodiscard]] bool is_left_alone(pid_t pid);
   [[nodiscard]] policy::Program program_of(pid_t pid, const std::optional<std::string>& cmdline);
+  void complete(pid_t pid, policy::Program& program);
   [[nodiscard]] std::string user(std::uint32_t uid);
 
   bus::Backend& backend_;

@@ -12,6 +12,7 @@
 #include "config.h"
 #include "guard_process.h"
 #include "sys/pidfd.h"
+#include "sys/procfs.h"
 
 namespace swapd::daemon {
 namespace {
@@ -49,9 +50,7 @@ int status_of(const std::string& program, std::vector<std::string> words) {
 CommandLine own_command_line(int argc, char** argv) {
   std::error_code none;
   CommandLine out;
-  out.program = std::filesystem::read_symlink("/proc/self/exe", none).string();
-  constexpr std::string_view deleted = " (deleted)";
-  if (out.program.ends_with(deleted)) out.program.resize(out.program.size() - deleted.size());
+  out.program = sys::Procfs().own_exe().value_or("");
   out.arguments.assign(argv, argv + argc);
   out.directory = std::filesystem::current_path(none).string();
   return out;

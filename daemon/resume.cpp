@@ -167,7 +167,7 @@ Resumed resume(Engine& engine, Launches& launches, const sys::Procfs& procfs, co
       const std::vector<RosterAnswer::Entry>& threads = of.second;
       const Membership& member = members.at(pid);
       if (!member.managed && !engine.needs_listeners()) {
-        engine.call([&](Engine& e) { e.remember_released(member); });
+        engine.call([&](Engine& e) { e.remember_released(member.pid, member.start_time); });
         continue;
       }
       Result<std::size_t> taken = Error(ESHUTDOWN, "swapd is stopping");

@@ -10,7 +10,7 @@
 # gzip, because its tables fit into a CPU's own cache: what xz needs in time doubles where a neighbour uses the memory.
 # The one who waits runs at FIFO 50. It, whom it waits for, and ten busy loops share one CPU. Everything lives in a temporary
 # directory and is ended by its process id. Renders the wait graph to out/. With --record what swapd decides in each story is
-# recorded there too, decided again twice, and compared. Needs root; about seven minutes.
+# recorded there too, decided again twice, and compared. Needs root; about seven minutes once built.
 #
 # With --policy story (a) alone, and nothing is started by swapctl: PostgreSQL and psql are started plainly, and a policy of nine lines
 # says that swapd manages both, that psql is important, and that it lends strictly.

@@ -86,19 +86,22 @@ std::string container_of(std::string_view cgroup) {
 }
 
 bool fits(const MatchRule& rule, const Program& program) {
-  const auto one = [](const std::vector<std::string>& globs, std::string_view text) {
-    return globs.empty() || std::ranges::any_of(globs, [&](const std::string& glob) { return fits(glob, text); });
+  using Globs = std::vector<std::string>;
+  const auto one = [](const Globs& globs, std::string_view text) {
+    return std::ranges::any_of(globs, [&](const std::string& glob) { return fits(glob, text); });
   };
-  const auto in_container = [&](const std::vector<std::string>& globs, const std::string& container) {
-    return !container.empty() && one(globs, container);
-  };
-  const auto any = [&](const std::vector<std::string>& globs, const std::vector<std::string>& texts) {
-    return globs.empty() || std::ranges::any_of(texts, [&](const std::string& text) { return one(globs, text); });
-  };
-  return one(rule.exe, program.exe) && one(rule.comm, program.comm) && one(rule.cmdline, program.cmdline) &&
-         one(rule.cgroup, program.cgroup) && any(rule.user, {program.user, std::to_string(program.uid)}) &&
-         (rule.unit.empty() || any(rule.unit, units_of(program.cgroup))) &&
-         (rule.container.empty() || in_container(rule.container, container_of(program.cgroup)));
+  const auto said = [&](const Globs& globs, std::string_view text) { return globs.empty() || one(globs, text); };
+  if (!said(rule.exe, program.exe) || !said(rule.comm, program.comm) || !said(rule.cmdline, program.cmdline) ||
+      !said(rule.cgroup, program.cgroup))
+    return false;
+  // What has to be made of a program's facts first, only for rules that ask for it.
+  if (!rule.user.empty() && !one(rule.user, program.user) && !one(rule.user, std::to_string(program.uid))) return false;
+  if (!rule.unit.empty() &&
+      std::ranges::none_of(units_of(program.cgroup), [&](const std::string& unit) { return one(rule.unit, unit); }))
+    return false;
+  if (rule.container.empty()) return true;
+  const std::string container = container_of(program.cgroup);
+  return !container.empty() && one(rule.container, container);
 }
 
 const NamedRule* rule_for(const std::vector<NamedRule>& rules, const Program& program) {

@@ -75,15 +75,10 @@ std::vector<KeyRule> match_keys(MatchRule& to, Importance& importance) {
 }
 
 std::optional<SchedAttr> attributes(const Importance& importance) {
-  SchedAttr attr;
-  if (importance.nice) {
-    attr.nice = *importance.nice;
-    return attr;
-  }
-  if (!importance.fifo && !importance.rr) return {};
-  attr.policy = importance.fifo ? SchedPolicy::fifo : SchedPolicy::rr;
-  attr.rt_priority = importance.fifo ? *importance.fifo : *importance.rr;
-  return attr;
+  if (importance.nice) return SchedAttr{.nice = *importance.nice};
+  if (importance.fifo) return SchedAttr{.policy = SchedPolicy::fifo, .rt_priority = *importance.fifo};
+  if (importance.rr) return SchedAttr{.policy = SchedPolicy::rr, .rt_priority = *importance.rr};
+  return {};
 }
 
 // The kinds that a [model.KIND] may name. Nobody provides an unknown resource, so there is nothing to set for it.
@@ -229,7 +224,7 @@ class Parser {
     const int said =
         int{importance.nice.has_value()} + int{importance.fifo.has_value()} + int{importance.rr.has_value()};
     if (said > 1) return complaint_.at(line, "[" + where + "] has more than one of 'nice', 'fifo' and 'rr'");
-    if (said == 1) rule.base = attributes(importance);
+    if (const auto base = attributes(importance)) rule.base = base;
     for (const auto* globs :
          {&rule.exe, &rule.comm, &rule.cmdline, &rule.user, &rule.cgroup, &rule.unit, &rule.container})
       if (!globs->empty()) return Done{};
@@ -247,9 +242,7 @@ class Parser {
     for (const Entry& entry : entries(*table)) {
       for (const Entry& key : entries(*entry.node->as_table())) {
         const auto* wanted = key.node->as_string();
-        if (key.key != "class" || wanted == nullptr || policy_.classes.contains(wanted->get()) ||
-            wanted->get() == "default")
-          continue;
+        if (key.key != "class" || wanted == nullptr || policy_.classes.contains(wanted->get())) continue;
         return complaint_.at(key.line, "no class '" + printable(wanted->get()) + "' for [match." +
                                            printable(entry.key) + "]; write a [class." + printable(wanted->get()) +
                                            "]" + suggestion(wanted->get(), names));

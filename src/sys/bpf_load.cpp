@@ -14,18 +14,14 @@
 #include "tracer.skel.h"
 
 namespace swapd::sys {
-namespace {
 
-// The kernel's ids are not ours in a pid namespace of our own: the programs find out which that is.
-Status learn_namespace(tracer& programs) {
+Status learn_namespace(const bpf_program* program) {
   bpf_test_run_opts run{};
   run.sz = sizeof run;
-  const int failed = bpf_prog_test_run_opts(bpf_program__fd(programs.progs.learn_namespace), &run);
+  const int failed = bpf_prog_test_run_opts(bpf_program__fd(program), &run);
   if (failed != 0) return Error(-failed, "running the BPF program that learns our pid namespace");
   return Done{};
 }
-
-}  // namespace
 
 void TracerDeleter::operator()(tracer* programs) const { tracer__destroy(programs); }
 
@@ -62,7 +58,7 @@ Result<LoadedTracer> load_tracer(const BpfOptions& options) {
     return FirstWarning::error(errno, "sizing the BPF maps");
   if (const int failed = tracer__load(programs); failed != 0)
     return FirstWarning::error(-failed, "loading the BPF programs");
-  if (Status learnt = learn_namespace(*programs); !learnt) return std::move(learnt).error();
+  if (Status learnt = learn_namespace(programs->progs.learn_namespace); !learnt) return std::move(learnt).error();
   if (const int failed = tracer__attach(programs); failed != 0)
     return FirstWarning::error(-failed, "attaching the BPF programs");
   return loaded;

@@ -1,6 +1,5 @@
 #include "sys/exec_events.h"
 
-#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 
 #include "sys/bpf/execs_layout.h"
 #include "sys/bpf_errors.h"
+#include "sys/bpf_load.h"
 #include "sys/bpf_ring.h"
 #include "sys/proc_events.h"
 #include "sys/procfs.h"
@@ -51,10 +51,7 @@ class Programs final : public ExecEvents {
     if (programs == nullptr) return FirstWarning::error(errno, "opening the BPF program that sees programs start");
     if (const int failed = execs__load(programs); failed != 0)
       return FirstWarning::error(-failed, "loading the BPF program that sees programs start");
-    bpf_test_run_opts run{};
-    run.sz = sizeof run;
-    if (const int failed = bpf_prog_test_run_opts(bpf_program__fd(programs->progs.learn_namespace), &run); failed != 0)
-      return Error(-failed, "running the BPF program that learns our pid namespace");
+    if (Status learnt = learn_namespace(programs->progs.learn_namespace); !learnt) return std::move(learnt).error();
     if (const int failed = execs__attach(programs); failed != 0)
       return FirstWarning::error(-failed, "attaching the BPF program that sees programs start");
     auto ring = BpfRing::map(out->fd(), bpf_map__max_entries(programs->maps.ring));

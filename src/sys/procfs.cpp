@@ -306,26 +306,12 @@ bool Procfs::has_seccomp_filters(pid_t tid) const {
   return mode && mode->front() == filters;
 }
 
-Result<std::uint32_t> Procfs::uid(pid_t tid) const {
-  const auto numbers = status_numbers(tid, "Uid");
-  if (!numbers) return numbers.error();
-  if (numbers->size() < 2) return Error(EPROTO, "status");
-  return static_cast<std::uint32_t>((*numbers)[1]);
-}
-
 Result<std::uint64_t> Procfs::capabilities(pid_t tid) const {
   const auto text = read_all(ProcPath(root_, tid, "status").c_str());
   if (!text) return text.error();
   const auto found = parse::capabilities(*text);
   if (!found) return Error(EPROTO, "status");
   return *found;
-}
-
-Result<std::uint32_t> Procfs::real_uid(pid_t tid) const {
-  const auto numbers = status_numbers(tid, "Uid");
-  if (!numbers) return numbers.error();
-  if (numbers->empty()) return Error(EPROTO, "status");
-  return static_cast<std::uint32_t>(numbers->front());
 }
 
 Result<std::uint64_t> Procfs::namespace_inode(pid_t tid, const char* ns) const {
@@ -356,14 +342,6 @@ Result<std::vector<std::string>> Procfs::cmdline(pid_t pid) const {
     left.remove_prefix(std::min(end + 1, left.size()));
   }
   return out;
-}
-
-Result<std::string> Procfs::exe(pid_t pid) const {
-  std::array<char, PATH_MAX> file{};
-  const ProcPath path(root_, pid, "exe");
-  const ssize_t size = ::readlink(path.c_str(), file.data(), file.size());
-  if (size < 0) return errno_error(path.c_str());
-  return std::string(file.data(), static_cast<std::size_t>(size));
 }
 
 Result<std::string> Procfs::cgroup(pid_t pid) const {

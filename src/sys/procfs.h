@@ -145,8 +145,9 @@ class Procfs {
   [[nodiscard]] Result<std::uint64_t> namespace_inode(pid_t tid, const char* ns) const;  // [hot] "ipc", "pid", "net"
   [[nodiscard]] Result<std::string> comm(pid_t tid) const;
   [[nodiscard]] Result<std::vector<std::string>> cmdline(pid_t pid) const;
-  // The program's file, as the process's own root has it; with " (deleted)" where it is gone.
+  // The program's file, as the process's own root has it, also where it has been deleted or replaced. own_exe: ours.
   [[nodiscard]] Result<std::string> exe(pid_t pid) const;
+  [[nodiscard]] Result<std::string> own_exe() const;
   // Its place in the cgroups that systemd goes by: those of its own v1 hierarchy, else those of v2. ENOENT: in none.
   [[nodiscard]] Result<std::string> cgroup(pid_t pid) const;
   [[nodiscard]] std::vector<LockLine> locks() const;  // /proc/locks
@@ -163,6 +164,7 @@ class Procfs {
   [[nodiscard]] const std::string& root() const { return root_; }
 
  private:
+  [[nodiscard]] Result<std::uint32_t> user(pid_t tid, std::size_t which) const;  // of status's Uid line
   [[nodiscard]] Result<Mapping> find_mapping(pid_t pid, const std::function<bool(const Mapping&)>& wanted) const;
 
   std::string root_;

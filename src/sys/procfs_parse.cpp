@@ -241,6 +241,12 @@ std::vector<std::int64_t> status_numbers(std::string_view text, std::string_view
   return out;
 }
 
+std::string program_file(std::string_view link) {
+  constexpr std::string_view deleted = " (deleted)";
+  if (link.ends_with(deleted)) link.remove_suffix(deleted.size());
+  return std::string(link);
+}
+
 std::optional<std::uint64_t> capabilities(std::string_view text) {
   std::optional<std::uint64_t> found;
   each_line(text, [&](std::string_view line) {

@@ -26,6 +26,8 @@ namespace swapd::sys::parse {
 [[nodiscard]] std::optional<Procfs::Autogroup> autogroup(std::string_view text);
 // The numbers after "KEY:" in a status file.
 [[nodiscard]] std::vector<std::int64_t> status_numbers(std::string_view text, std::string_view key);
+// The file in the text of an exe link, also where that has been deleted or replaced ("/bin/true (deleted)").
+[[nodiscard]] std::string program_file(std::string_view link);
 // The hexadecimal number after "CapEff:" in a status file.
 [[nodiscard]] std::optional<std::uint64_t> capabilities(std::string_view text);
 // The path in the line of systemd's own hierarchy ("1:name=systemd:/init.scope"), else of v2's ("0::/init.scope").

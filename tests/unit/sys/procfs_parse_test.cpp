@@ -184,6 +184,13 @@ TEST(ParseAutogroup, GoodAndBad) {
     EXPECT_FALSE(parse::autogroup(bad));
 }
 
+TEST(ParseExe, IsTheFileAlsoWhereItHasBeenReplaced) {
+  EXPECT_EQ(parse::program_file("/bin/true"), "/bin/true");
+  EXPECT_EQ(parse::program_file("/bin/true (deleted)"), "/bin/true");
+  EXPECT_EQ(parse::program_file("/bin/(deleted)"), "/bin/(deleted)");
+  EXPECT_EQ(parse::program_file(""), "");
+}
+
 TEST(ParseStatus, Capabilities) {
   EXPECT_EQ(parse::capabilities("CapInh:\t1\nCapEff:\t000001ffffffffff\nCapBnd:\t2\n"), 0x1ffffffffffU);
   EXPECT_EQ(parse::capabilities("Name:\tCapEff: 7\nCapEff:\t0\n"), 0U);

@@ -1,0 +1,39 @@
+// Whose a process is, and which program it runs.
+#include <limits.h>
+#include <unistd.h>
+
+#include <array>
+
+#include "sys/procfs.h"
+#include "sys/procfs_parse.h"
+#include "sys/procfs_path.h"
+
+namespace swapd::sys {
+
+namespace {
+
+Result<std::string> program_at(const char* link) {
+  std::array<char, PATH_MAX> file{};
+  const ssize_t size = ::readlink(link, file.data(), file.size());
+  if (size < 0) return errno_error(link);
+  return parse::program_file({file.data(), static_cast<std::size_t>(size)});
+}
+
+}  // namespace
+
+Result<std::uint32_t> Procfs::user(pid_t tid, std::size_t which) const {
+  const auto numbers = status_numbers(tid, "Uid");
+  if (!numbers) return numbers.error();
+  if (numbers->size() <= which) return Error(EPROTO, "status");
+  return static_cast<std::uint32_t>((*numbers)[which]);
+}
+
+Result<std::uint32_t> Procfs::real_uid(pid_t tid) const { return user(tid, 0); }
+
+Result<std::uint32_t> Procfs::uid(pid_t tid) const { return user(tid, 1); }
+
+Result<std::string> Procfs::exe(pid_t pid) const { return program_at(ProcPath(root_, pid, "exe").c_str()); }
+
+Result<std::string> Procfs::own_exe() const { return program_at((root_ + "/self/exe").c_str()); }
+
+}  // namespace swapd::sys
