@@ -166,7 +166,7 @@ std::vector<bus::SettingView> DaemonBackend::policy() {
 Result<bus::LaunchAnswer> DaemonBackend::launch(bus::LaunchRequest request) {
   if (Status may = may_touch(request.pid, request.uid); !may) return std::move(may).error();
   if (Status room = has_room(request.pid); !room) return std::move(room).error();
-  auto class_name = class_of(request.class_name);
+  auto class_name = class_of(request.class_name, request.uid);
   if (!class_name) return std::move(class_name).error();
   request.class_name = std::move(class_name).value();
   if (request.observe != "auto" && request.observe != about_.observer && !request.observe.empty()) {
@@ -193,10 +193,15 @@ Result<bus::LaunchAnswer> DaemonBackend::launch(bus::LaunchRequest request) {
   return bus::LaunchAnswer{.install = true, .program = std::move(program).value()};
 }
 
-Result<std::string> DaemonBackend::class_of(const std::string& wanted) const {
-  if (wanted.empty() || wanted == "default") return std::string("default");
-  if (policy_.classes.contains(wanted)) return wanted;
-  return Error(ENOENT, "no class '" + wanted + "': the policy has no [class." + wanted + "]");
+Result<std::string> DaemonBackend::class_of(const std::string& wanted, std::uint32_t uid) const {
+  const std::string name = wanted.empty() ? "default" : wanted;
+  const auto found = policy_.classes.find(name);
+  if (found == policy_.classes.end())
+    return Error(ENOENT, "no class '" + name + "': the policy has no [class." + name + "]");
+  if (found->second.open.value_or(true) || uid == 0 || uid == ::geteuid()) return name;
+  return Error(EACCES, "class '" + name +
+                           "' is closed ('open = false' in the policy): only root and the policy's rules put "
+                           "programs into it");
 }
 
 Result<std::vector<sock_filter>> DaemonBackend::filter() const {
@@ -211,7 +216,7 @@ void DaemonBackend::enroll(const bus::EnrollRequest& request, std::function<void
 // Where a filter must be installed, that has only begun.
 Status DaemonBackend::begin_enrolling(const bus::EnrollRequest& request,
                                       const std::function<void(const Status&)>& done) {
-  auto class_name = class_of(request.class_name);
+  auto class_name = class_of(request.class_name, request.uid);
   if (!class_name) return std::move(class_name).error();
   const auto tgid = procfs_.tgid(request.pid);
   if (!tgid) return Error(ENOENT, "no process " + std::to_string(request.pid));

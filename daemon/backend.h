@@ -57,7 +57,7 @@ class DaemonBackend final : public bus::Backend {
 
  private:
   [[nodiscard]] Snapshot snapshot();
-  [[nodiscard]] Result<std::string> class_of(const std::string& wanted) const;
+  [[nodiscard]] Result<std::string> class_of(const std::string& wanted, std::uint32_t uid) const;
   [[nodiscard]] Status may_touch(pid_t pid, std::uint32_t uid) const;
   [[nodiscard]] Status has_room(pid_t pid) const;  // EDQUOT
   [[nodiscard]] Result<std::vector<sock_filter>> filter() const;

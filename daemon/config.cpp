@@ -28,6 +28,26 @@ model::KindSettings kind_settings(const policy::ModelRules& rules) {
           .counts = rules.counts};
 }
 
+model::KindTable kind_table(const policy::Policy& policy, const std::string& class_name) {
+  model::KindTable table{};
+  for (std::size_t i = 0; i < resource_kinds; ++i)
+    table.at(i) = kind_settings(policy::model_of(policy, class_name, static_cast<ResourceKind>(i)));
+  return table;
+}
+
+decide::DonationRules donation_rules(const policy::DonationPolicy& d) {
+  return {.lending = {.rt_ceiling = d.ceiling, .realtime_allowed = d.realtime, .strict = d.strict},
+          .cross_user = d.cross_user,
+          .linger = d.linger};
+}
+
+actuate::Rules actuator_rules(const policy::DonationPolicy& d) {
+  return {.realtime = d.realtime,
+          .group_action = d.group_action,
+          .ceiling_share = d.ceiling_share,
+          .ceiling_window = d.ceiling_window};
+}
+
 // EISDIR, EACCES …: the context is the whole line.
 Result<std::string> read_file(const std::string& name) {
   const auto failed = [&](int error) {
@@ -92,19 +112,21 @@ Result<LoadedPolicy> load_policy(const std::string& file, const PolicyPlaces& pl
 
 Engine::Options engine_options(const policy::Policy& policy, const Options& options) {
   Engine::Options out;
-  for (std::size_t i = 0; i < resource_kinds; ++i) {
-    const auto own = policy.kinds.find(static_cast<ResourceKind>(i));
-    out.model.kinds.at(i) = kind_settings(own == policy.kinds.end() ? policy.model : own->second);
+  const std::string first = "default";
+  out.model.kinds = kind_table(policy, first);
+  const policy::DonationPolicy common = policy::donation_of(policy, first);
+  out.donor.rules = donation_rules(common);
+  out.donor.ceiling = common.ceiling_share < 1.0;
+  out.actuate.rules = actuator_rules(common);
+  for (const auto& [name, rules] : policy.classes) {
+    if (name == first) continue;
+    out.classes.push_back(name);
+    out.model.classes.push_back(kind_table(policy, name));
+    const policy::DonationPolicy own = policy::donation_of(policy, name);
+    out.donor.rules.classes.push_back(donation_rules(own));
+    out.donor.ceiling = out.donor.ceiling || own.ceiling_share < 1.0;
+    out.actuate.rules.classes.push_back(actuator_rules(own));
   }
-  // Kernel threads are seen, and nothing is lent to them unless a policy says so of this very kind.
-  const auto kernel_work = policy.overrides.find(ResourceKind::kernel_work);
-  const bool lend = kernel_work != policy.overrides.end() && kernel_work->second.counts.value_or(false);
-  out.model.kinds.at(static_cast<std::size_t>(ResourceKind::kernel_work)).counts = lend;
-  const policy::DonationPolicy& d = policy.donation;
-  out.donor.rules = {.lending = {.rt_ceiling = d.ceiling, .realtime_allowed = d.realtime, .strict = d.strict},
-                     .cross_user = d.cross_user,
-                     .linger = d.linger};
-  out.donor.ceiling = d.ceiling_share < 1.0;
   const policy::QuotaPolicy& q = policy.quota;
   out.donor.quota = q.lent_share < 1.0;
   out.model.records_a_user = q.records;
@@ -118,11 +140,7 @@ Engine::Options engine_options(const policy::Policy& policy, const Options& opti
     out.observe.trapped.push_back(rule.nr);
   out.actuate.state_dir = options.state_dir;
   out.actuate.dry_run = options.dry_run;
-  out.actuate.rules = {.realtime = d.realtime,
-                       .group_action = d.group_action,
-                       .ceiling_share = d.ceiling_share,
-                       .ceiling_window = d.ceiling_window,
-                       .user_window = q.lent_window};
+  out.actuate.rules.user_window = q.lent_window;
   const auto cpus = static_cast<double>(std::max(::sysconf(_SC_NPROCESSORS_ONLN), 1L));
   if (out.donor.quota)
     out.actuate.rules.user_time = std::chrono::duration_cast<Duration>(q.lent_window * q.lent_share * cpus);

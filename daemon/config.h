@@ -14,7 +14,8 @@ namespace swapd::daemon {
 
 // Where a policy is looked for, unless a file is named.
 struct PolicyPlaces {
-  std::vector<std::string> folders = {"/usr/lib/swapd/policies.d", "/etc/swapd/policies.d"};
+  std::vector<std::string> folders = {"/usr/lib/swapd/policies.d", "/usr/local/lib/swapd/policies.d",
+                                      "/etc/swapd/policies.d"};
   std::string file = "/etc/swapd/swapd.toml";
 };
 // The files that make the policy, each of which overrides what those before it say: `file` alone, where it is not

@@ -1,6 +1,7 @@
 #include "donor.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace swapd::daemon {
 
@@ -16,7 +17,7 @@ bool Donor::same_wait(const decide::Donation& a, const decide::Donation& b) {
 
 Donor::Donor(Settings settings, Members& members, model::Model& model, observe::Observer& observer,
              actuate::Actuator& actuator, Worker& worker, int epoll)
-    : settings_(settings),
+    : settings_(std::move(settings)),
       members_(members),
       model_(model),
       observer_(observer),
@@ -178,6 +179,19 @@ void Donor::trace_candidates() {
   }
 }
 
+ClassId Donor::class_of(ThreadId thread) const {
+  const MemberThread* member = members_.thread(thread);
+  const MemberProcess* process = member == nullptr ? nullptr : members_.process(member->tgid);
+  return process == nullptr ? ClassId{} : process->class_id;
+}
+
+SchedAttr Donor::attr_for(const decide::Donation& donation, ClassId requester_class, ClassId provider_class) const {
+  if (!donation.attr.realtime() || settings_.rules.of(provider_class).lending.realtime_allowed) return donation.attr;
+  const MemberThread* requester = members_.thread(donation.requester);
+  if (requester == nullptr) return donation.attr;  // and the donation ends
+  return settings_.rules.lend(requester->base, requester_class, provider_class);
+}
+
 bool Donor::above_requester(const decide::Donation& donation) const {
   const MemberThread* requester = members_.thread(donation.requester);
   return requester != nullptr && rank(donation.attr) > rank(requester->base);
@@ -194,8 +208,12 @@ void Donor::apply_boosts(Time now) {
   const auto lend = [&](const decide::Donation& donation) {
     if (donation.refusal != decide::Refusal::none) return;
     const std::uint32_t user = charged_user(donation.requester);
+    const ClassId requester_class = class_of(donation.requester);
     for (const ThreadId thread : donation.path) {
-      const actuate::Boost boost{thread, donation.requester, donation.resource, donation.attr, user};
+      const ClassId provider_class = class_of(thread);
+      const actuate::Boost boost{
+          thread, donation.requester, donation.resource, attr_for(donation, requester_class, provider_class),
+          user,   requester_class,    provider_class};
       const auto [place, is_new] = best.try_emplace(thread, boost);
       if (!is_new && better(boost, place->second)) place->second = boost;
     }

@@ -140,6 +140,9 @@ class Donor {
   [[nodiscard]] static bool same_wait(const decide::Donation& a, const decide::Donation& b);
   [[nodiscard]] bool waits_for(ThreadId requester, const Resource& resource) const;
   [[nodiscard]] bool may_linger(const decide::Donation& donation) const;
+  [[nodiscard]] Duration linger(ThreadId requester) const;
+  [[nodiscard]] ClassId class_of(ThreadId thread) const;
+  [[nodiscard]] SchedAttr attr_for(const decide::Donation& donation, ClassId requester, ClassId provider) const;
   [[nodiscard]] bool may_watch(ThreadId thread) const;
   void watch(ThreadId thread, bool important, Time now);
   void watch_as_other(ThreadId thread, Watch& watch);

@@ -51,10 +51,12 @@ void Donor::wait_ended(ThreadId requester) {
   lingering_[requester] = {.donation = donation};  // its timer is armed if the batch does not bring the next wait
 }
 
+Duration Donor::linger(ThreadId requester) const { return settings_.rules.of(class_of(requester)).linger; }
+
 // A requester that is lower than what it lends must not be kept waiting by it.
 bool Donor::may_linger(const decide::Donation& donation) const {
   const auto recent = recent_.find(donation.requester);
-  if (recent == recent_.end() || settings_.rules.linger <= Duration::zero()) return false;
+  if (recent == recent_.end() || linger(donation.requester) <= Duration::zero()) return false;
   const auto& resources = recent->second.resources;
   const MemberThread* member = members_.thread(donation.requester);
   return std::ranges::find(resources, donation.resource) != resources.end() && member != nullptr &&
@@ -66,10 +68,10 @@ void Donor::arm_lingers(Time now) {
     if (lingering.timer != 0 && timers_.contains(lingering.timer)) continue;
     lingering.timer = timer_for(requester, lingering.donation.path.back(), Timer::Use::linger, now);
     Timer& timer = timers_[lingering.timer];
-    timer.period = std::max<Duration>(settings_.rules.linger, lingering.moved ? longest_move : Duration::zero());
+    timer.period = std::max<Duration>(linger(requester), lingering.moved ? longest_move : Duration::zero());
     lingering.first_half = !lingering.moved && lingering.donation.path.size() > 1;
     if (lingering.first_half) timer.period /= 2;
-    arm(timer, counted(timer) ? settings_.linger_wall : 2 * settings_.rules.linger, now);
+    arm(timer, counted(timer) ? settings_.linger_wall : 2 * linger(requester), now);
   }
 }
 

@@ -40,7 +40,7 @@ void Donor::learn_whom_to_expect(const Woken& woken) {
       const auto providers = model_.providers(resource, woken.thread);
       const auto provider = std::ranges::find(providers, by, &model::ProviderView::thread);
       if (provider == providers.end()) continue;
-      const auto& settings = model_.settings().kinds.at(static_cast<std::size_t>(resource.kind));
+      const auto& settings = model_.settings().of(view->class_id, resource.kind);
       if (providers.size() == 1 || provider->confidence >= 2 * settings.base_confidence) expected = by;
     }
   }

@@ -50,6 +50,7 @@ Engine::Engine(const sys::Procfs& procfs, const sys::Scheduler& scheduler, const
       wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       notes_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       membership_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      members_(options_.classes),
       model_(options_.model),
       actuator_(scheduler, groups, options_.actuate),
       worker_(procfs, scheduler, groups, resolver, [this] { ring(wake_fd_.get()); }) {

@@ -45,6 +45,8 @@ class Engine {
     // Of one user, root excepted; 0: no limit.
     std::size_t most_processes = 0;
     std::size_t most_threads = 0;
+    // The names of the classes 1, 2 …, in the order in which `model`, `donor` and `actuate` have them.
+    std::vector<std::string> classes;
   };
   // tracer: observe with it; null: with seccomp.
   Engine(const sys::Procfs& procfs, const sys::Scheduler& scheduler, const sys::Groups& groups,
@@ -122,7 +124,10 @@ class Engine {
   void take_roster(const RosterAnswer& answer, Time now);
   void tick(Time now);
   [[nodiscard]] bool lends_to_kernel_threads() const {
-    return model_.settings().kinds[static_cast<std::size_t>(ResourceKind::kernel_work)].counts;
+    const model::Settings& settings = model_.settings();
+    for (ClassId id = 0; id <= settings.classes.size(); ++id)
+      if (settings.of(id, ResourceKind::kernel_work).counts) return true;
+    return false;
   }
   void take_in_kernel_threads(const Blocked& blocked);
   void nap(Time& now, Duration least);

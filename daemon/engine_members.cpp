@@ -32,7 +32,7 @@ Status Engine::enrol(ThreadId id, pid_t tgid, const SchedAttr& base, std::uint32
   if (!taken && !taken.error().gone()) lost_.fetch_add(1, std::memory_order_relaxed);  // its waits will not be seen
   const MemberProcess* process = members_.process(tgid);
   if (process != nullptr && process->managed) {
-    take(Enrolled{.time = now, .thread = id, .tgid = tgid, .uid = uid, .base = base});
+    take(Enrolled{.time = now, .thread = id, .tgid = tgid, .uid = uid, .base = base, .class_id = process->class_id});
   }
   return taken;
 }

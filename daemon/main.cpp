@@ -10,6 +10,7 @@
 #include <systemd/sd-event.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <iostream>
@@ -221,7 +222,8 @@ int run(const Options& options, const LoadedPolicy& loaded, Guard& guard, const 
     }
   }
 
-  if (!rules.empty()) {
+  // To leave programs alone nobody need look.
+  if (std::ranges::any_of(rules, [](const policy::NamedRule& r) { return r.rule.manage; })) {
     std::vector<std::string> missing;
     auto events = open_exec_events(missing);
     for (const std::string& line : missing) {

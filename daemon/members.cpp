@@ -22,12 +22,14 @@ const MemberProcess* Members::process(pid_t tgid) const {
 
 MemberProcess& Members::add_process(pid_t tgid, std::uint64_t start_time, std::uint32_t uid, std::string class_name) {
   changed();
-  const auto [place, is_new] = processes_.try_emplace(tgid);
-  MemberProcess& process = place->second;
+  const auto [found, is_new] = processes_.try_emplace(tgid);
+  MemberProcess& process = found->second;
   if (!is_new) own(process, -1);
   process.tgid = tgid;
   process.start_time = start_time;
   process.uid = uid;
+  const auto place = std::ranges::find(classes_, class_name);
+  process.class_id = place == classes_.end() ? ClassId{} : static_cast<ClassId>(place - classes_.begin() + 1);
   process.class_name = std::move(class_name);
   own(process, 1);
   return process;

@@ -27,6 +27,7 @@ struct MemberProcess {
   std::uint64_t start_time = 0;
   std::uint32_t uid = 0;
   std::string class_name;
+  ClassId class_id = 0;
   pid_t launch = 0;     // whose launch made its listener; 0: it has none
   bool managed = true;  // false: released; its filter, and so its listener, stays
   bool kernel = false;  // a kernel thread: what it starts is nobody's
@@ -45,6 +46,9 @@ struct Membership {
 
 class Members {
  public:
+  // The names of the classes 1, 2 …
+  explicit Members(std::vector<std::string> classes = {}) : classes_(std::move(classes)) {}
+
   // Whenever a process comes or goes, or what is kept of it changes.
   void on_change(std::function<void()> changed) { changed_ = std::move(changed); }
 
@@ -89,6 +93,7 @@ class Members {
     if (changed_) changed_();
   }
 
+  std::vector<std::string> classes_;
   std::function<void()> changed_;
 
   std::unordered_map<pid_t, MemberThread> threads_;

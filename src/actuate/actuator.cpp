@@ -53,8 +53,15 @@ Actuator::Impl::Impl(const sys::Scheduler& linux_scheduler, const sys::Groups& l
   if (!options.newborn) options.newborn = [](ThreadId thread) { return newborn(thread.start_time); };
   if (!options.rest) options.rest = [](Duration time) { std::this_thread::sleep_for(time); };
   if (options.boot_id.empty()) options.boot_id = read_boot_id();
-  lender.set_allowed(options.rules.group_action);
+  set_rules(Rules(options.rules));
   open_journal();
+}
+
+void Actuator::Impl::set_rules(const Rules& rules) {
+  options.rules = rules;
+  longest_window = std::max(rules.ceiling_window, rules.user_window);
+  for (const Rules& one : rules.classes) longest_window = std::max(longest_window, one.ceiling_window);
+  ++surroundings;
 }
 
 void Actuator::Impl::open_journal() {
@@ -236,11 +243,7 @@ bool Actuator::rests(const Boost& boost, Time now) const {
 
 std::optional<Time> Actuator::next_resume() const { return impl_->resume; }
 
-void Actuator::set_rules(const Rules& rules) {
-  impl_->options.rules = rules;
-  impl_->lender.set_allowed(rules.group_action);
-  ++impl_->surroundings;
-}
+void Actuator::set_rules(const Rules& rules) { impl_->set_rules(rules); }
 
 void Actuator::set_competitors(Competitors competitors) {
   if (impl_->lender.competitors() == competitors) return;

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/class_id.h"
 #include "base/resource.h"
 #include "base/result.h"
 #include "base/sched_attr.h"
@@ -44,6 +45,8 @@ struct Boost {
   Resource resource;
   SchedAttr attr;
   std::uint32_t user = 0;  // the requester's; root has no quota
+  ClassId requester_class = 0;
+  ClassId provider_class = 0;
 };
 
 struct Rules {
@@ -54,6 +57,10 @@ struct Rules {
   // That the providers of one user's waiters may use on loan in the user's window; 0 is no limit.
   Duration user_time{};
   Duration user_window = std::chrono::seconds(1);
+  // Of class 1, 2 …: their own `classes` and what is the user's are not looked at.
+  std::vector<Rules> classes{};
+
+  [[nodiscard]] const Rules& of(ClassId id) const { return id == 0 || id > classes.size() ? *this : classes[id - 1]; }
 };
 
 // What happened to one boost; handed to the listener for events and counters.

@@ -134,12 +134,12 @@ Ineffective GroupLender::wants(const Place& place, int nice, std::vector<Want>& 
   return out.empty() ? Ineffective::none : Ineffective::cgroup_weight;
 }
 
-Ineffective GroupLender::lend(ThreadId thread, int nice, Time now) {
+Ineffective GroupLender::lend(ThreadId thread, int nice, bool allowed, Time now) {
   const Place where = place(thread, now);
   std::vector<Want> asked;
   Ineffective reason = wants(where, nice, asked);
-  if (!allowed_) asked.clear();
-  if (allowed_) {
+  if (!allowed) asked.clear();
+  if (allowed) {
     bool reached = true;
     for (const Want& want : asked) reached = reached && hold(want, thread).ok();
     if (reached) reason = Ineffective::none;

@@ -24,13 +24,12 @@ class GroupLender {
   // `journal` may be null: none is kept. dry_run: looks, and changes nothing.
   GroupLender(const sys::Groups& groups, bool dry_run) : groups_(groups), dry_run_(dry_run) {}
   void set_journal(Journal* journal) { journal_ = journal; }
-  void set_allowed(bool allowed) { allowed_ = allowed; }
   void set_competitors(Competitors competitors) { competitors_ = std::move(competitors); }
   [[nodiscard]] const std::optional<Competitors>& competitors() const { return competitors_; }
 
   // The thread is lent `nice`: acts where it must. Replaces what it was lent before. The answer is why this falls
   // short, or none.
-  [[nodiscard]] Ineffective lend(ThreadId thread, int nice, Time now);
+  [[nodiscard]] Ineffective lend(ThreadId thread, int nice, bool allowed, Time now);
   void take_back(ThreadId thread);
   void forget(ThreadId thread);  // its place, too
   // Whether the thread's v1 cpu group has no real-time runtime.
@@ -63,7 +62,6 @@ class GroupLender {
 
   const sys::Groups& groups_;
   const bool dry_run_;
-  bool allowed_ = true;
   Journal* journal_ = nullptr;
   std::optional<Competitors> competitors_;
   std::unordered_map<std::string, Held> held_;

@@ -26,6 +26,7 @@ struct Actuator::Impl {
   Impl(const sys::Scheduler& scheduler, const sys::Groups& groups, Options options);
 
   void apply(std::span<const Boost> boosts, Time now);
+  void set_rules(const Rules& rules);
   // A bound on lent CPU time, and whose it is: of one waiter, or of all of a user's.
   struct Purse {
     ThreadId requester;  // none: the user's
@@ -46,6 +47,8 @@ struct Actuator::Impl {
     Ineffective reason = Ineffective::ceiling;
     Time until{};
   };
+  // A thing that both of the boost's classes must allow.
+  [[nodiscard]] bool allowed(const Boost& boost, bool Rules::*what) const;
   [[nodiscard]] Limit ceiling(const Boost& boost) const;
   [[nodiscard]] Limit quota(std::uint32_t user) const;
   // What is left of it in this window.
@@ -96,6 +99,7 @@ struct Actuator::Impl {
   std::size_t next_past = 0;
   std::uint64_t round = 0;
   std::uint64_t surroundings = 1;
+  Duration longest_window{};  // of the rules
   std::uint64_t total = 0;
 };
 

@@ -98,7 +98,8 @@ Status Actuator::Impl::give(Entry& entry, const SchedAttr& set) {
 // With a record of its own, as any other change. False: it takes none, and nothing is changed.
 bool Actuator::Impl::start_ahead(Entry& entry) {
   const ThreadId thread = entry.boost.thread;
-  if (options.dry_run || !options.rules.realtime || at_limit(entry.boost, true, entry.looked)) return false;
+  if (options.dry_run || !allowed(entry.boost, &Rules::realtime) || at_limit(entry.boost, true, entry.looked))
+    return false;
   if (rank(entry.base) >= rank(entry.boost.attr) || !takes_head_start(entry.base, entry.boost.attr) ||
       !options.newborn(thread))
     return false;
@@ -132,7 +133,7 @@ void Actuator::Impl::lend_group(Entry& entry, Time now) {
   if (entry.set.realtime() || entry.set.policy == SchedPolicy::idle)
     lender.take_back(entry.boost.thread);
   else
-    entry.reason = lender.lend(entry.boost.thread, entry.set.nice, now);
+    entry.reason = lender.lend(entry.boost.thread, entry.set.nice, allowed(entry.boost, &Rules::group_action), now);
 }
 
 void Actuator::Impl::refuse(Entry& entry, const Error& error) {
@@ -164,8 +165,12 @@ bool Actuator::Impl::confined(const Entry& entry) const {
   return true;
 }
 
+bool Actuator::Impl::allowed(const Boost& boost, bool Rules::*what) const {
+  return options.rules.of(boost.requester_class).*what && options.rules.of(boost.provider_class).*what;
+}
+
 Actuator::Impl::Limit Actuator::Impl::ceiling(const Boost& boost) const {
-  const Rules& rules = options.rules;
+  const Rules& rules = options.rules.of(boost.requester_class);
   if (rules.ceiling_share >= 1) return {};
   return {.purse = {boost.requester, 0},
           .most = std::chrono::duration_cast<Duration>(rules.ceiling_window * rules.ceiling_share),
@@ -182,10 +187,8 @@ Actuator::Impl::Limit Actuator::Impl::quota(std::uint32_t user) const {
 }
 
 Duration Actuator::Impl::use(const Limit& limit, Duration cpu, Time now) {
-  if (uses.size() >= most_uses) {
-    const Duration longest = std::max(options.rules.ceiling_window, options.rules.user_window);
-    std::erase_if(uses, [&](const auto& use) { return now - use.second.since >= longest; });
-  }
+  if (uses.size() >= most_uses)
+    std::erase_if(uses, [&](const auto& use) { return now - use.second.since >= longest_window; });
   // Nobody uses more than the time there was: a waiter's window began that long ago at the latest.
   Use& use = uses.try_emplace(limit.purse, Use{now - cpu, {}}).first->second;
   if (now - use.since >= limit.window) use = {std::max(use.since + limit.window, now - cpu), Duration{}};
@@ -219,6 +222,8 @@ void Actuator::Impl::rests(const Rest& rest) { resume = std::min(rest.until, res
 void Actuator::Impl::renew(Entry& entry, const Boost& boost, Time now) {
   const bool other_attr = entry.boost.attr != boost.attr;
   const bool other_requester = entry.boost.requester != boost.requester || entry.boost.resource != boost.resource;
+  const bool other_terms =
+      entry.boost.requester_class != boost.requester_class || entry.boost.provider_class != boost.provider_class;
   entry.boost = boost;
   entry.round = round;
   const bool due = other_attr || now - entry.looked >= audit_period;
@@ -243,7 +248,7 @@ void Actuator::Impl::renew(Entry& entry, const Boost& boost, Time now) {
   if (!entry.in_force()) return;  // what somebody gave it is as good
   if (other_attr) return engage(entry, now, Outcome::What::changed);
   const Ineffective before = entry.reason;
-  if (entry.surroundings != surroundings) {
+  if (entry.surroundings != surroundings || other_terms) {
     lend_group(entry, now);
     if (entry.reason == Ineffective::none && confined(entry)) entry.reason = Ineffective::affinity;
   }

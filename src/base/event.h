@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/class_id.h"
 #include "base/resource.h"
 #include "base/sched_attr.h"
 #include "base/thread_id.h"
@@ -33,6 +34,7 @@ struct Enrolled {
   pid_t tgid = 0;
   std::uint32_t uid = 0;
   SchedAttr base;
+  ClassId class_id = 0;
 };
 // The thread made a call by which it may provide the resource (papers/001, section 3.1).
 struct Accessed {

@@ -1,6 +1,7 @@
 #include "decide/donation.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace swapd::decide {
 namespace {
@@ -32,8 +33,14 @@ std::uint64_t graph_of(const std::vector<const Candidate*>& candidates) {
 
 }  // namespace
 
-DonationDecider::DonationDecider(DonationRules rules) : rules_(rules) {}
-void DonationDecider::set_rules(DonationRules rules) { rules_ = rules; }
+SchedAttr DonationRules::lend(const SchedAttr& base, ClassId requester, ClassId provider) const {
+  LendingRules rules = of(requester).lending;
+  rules.realtime_allowed = rules.realtime_allowed && of(provider).lending.realtime_allowed;
+  return lent_by(base, rules);
+}
+
+DonationDecider::DonationDecider(DonationRules rules) : rules_(std::move(rules)) {}
+void DonationDecider::set_rules(DonationRules rules) { rules_ = std::move(rules); }
 void DonationDecider::forget(ThreadId requester) { favoured_.erase(requester); }
 
 std::vector<DonationDecider::Kept> DonationDecider::image() const {
@@ -85,10 +92,10 @@ std::optional<Donation> DonationDecider::donate(Model& model, ThreadId requester
   }
   const ThreadView waiting = *model.thread(requester);
   const auto permitted = [&](const Candidate& candidate) {
-    if (rules_.cross_user || waiting.uid == 0) return true;
+    if (waiting.uid == 0 || rules_.of(waiting.class_id).cross_user) return true;
     return std::all_of(candidate.path.begin(), candidate.path.end(), [&](ThreadId id) {
       const std::optional<ThreadView> view = model.thread(id);
-      return view && view->uid == waiting.uid;
+      return view && (view->uid == waiting.uid || rules_.of(view->class_id).cross_user);
     });
   };
   std::vector<const Candidate*> open;
@@ -105,15 +112,14 @@ std::optional<Donation> DonationDecider::donate(Model& model, ThreadId requester
 
   Donation donation;
   donation.requester = requester;
-  donation.attr = lent_by(waiting.base, rules_.lending);
+  donation.attr = rules_.lend(waiting.base, waiting.class_id, waiting.class_id);
   donation.resource = chosen.resource;
   donation.path = chosen.path;
   donation.refusal = refused ? Refusal::policy : Refusal::none;
-  donation.quantum = model.settings().kinds[static_cast<std::size_t>(chosen.resource.kind)].quantum;
-  const int lent = rank(donation.attr);
+  donation.quantum = model.settings().of(waiting.class_id, chosen.resource.kind).quantum;
   const bool lifts = std::any_of(chosen.path.begin(), chosen.path.end(), [&](ThreadId id) {
     const std::optional<ThreadView> view = model.thread(id);
-    return view && lent > rank(view->base);
+    return view && rank(rules_.lend(waiting.base, waiting.class_id, view->class_id)) > rank(view->base);
   });
   if (!lifts) return std::nullopt;
   donation.choice = model.has_choice(requester);

@@ -14,14 +14,24 @@ namespace swapd::decide {
 struct DonationRules {
   LendingRules lending;
   bool cross_user = false;
-  Duration linger = std::chrono::milliseconds(2);  // of the provider's CPU; applied by the caller through `lingering`
+  Duration linger = std::chrono::milliseconds(2);  // of the provider's CPU; applied by the caller
+  std::vector<DonationRules> classes{};            // of class 1, 2 …; these have none of their own
+
+  // What holds for members of this class: what is said here of all, where `classes` does not have it.
+  [[nodiscard]] const DonationRules& of(ClassId id) const {
+    return id == 0 || id > classes.size() ? *this : classes[id - 1];
+  }
+  // What a requester with these attributes lends to a provider, of which classes they are: no real-time priority where
+  // either of these has none.
+  [[nodiscard]] SchedAttr lend(const SchedAttr& base, ClassId requester, ClassId provider) const;
 };
 
 // Why a favoured provider gets nothing, decided here; the actuator adds its own reasons.
 enum class Refusal : std::uint8_t { none, policy };
 
-// One requester's favoured provider and the threads that run for it. Every thread of `path` is lent `attr`: the leaf
-// runs now, the others at once when they wake.
+// One requester's favoured provider and the threads that run for it. Every thread of `path` is lent `attr` (or, where
+// its class has no real-time priorities, what DonationRules::lend() says): the leaf runs now, the others at once when
+// they wake.
 struct Donation {
   ThreadId requester;
   SchedAttr attr;     // lent by the requester's base attributes

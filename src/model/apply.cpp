@@ -25,12 +25,13 @@ void Model::Impl::on(const Enrolled& event) {
   ThreadRecord& thread = store.threads[at];
   thread.tgid = event.tgid;
   thread.base = event.base;
+  thread.class_id = event.class_id;
 }
 
 void Model::Impl::on(const Accessed& event) {
   const Index thread = store.find(event.thread);
   if (thread == none) return;
-  const Index resource = store.find_or_add(event.resource);
+  const Index resource = store.find_or_add(event.resource, store.threads[thread].class_id);
   if (const Index known = store.provider(resource, thread); known != none) {
     Provider& provider = store.providers[known];
     provider.evidence = std::min(provider.evidence, event.evidence);
@@ -63,7 +64,7 @@ void Model::Impl::on(const Blocked& event) {
   // A list is built from its end. The newest request heads the resource's list too, which shows a repetition.
   for (auto key = event.awaited.rbegin(); key != event.awaited.rend(); ++key) {
     if (key != event.awaited.rbegin() && !store.has_room(at)) break;
-    const Index resource = store.find_or_add(*key);
+    const Index resource = store.find_or_add(*key, store.threads[at].class_id);
     const Index newest = store.resources[resource].requests;
     if (newest == none || store.requests[newest].thread != at) store.add_request(at, resource);
   }
@@ -104,7 +105,8 @@ void Model::Impl::on(const Holders& event) {
     });
     for (const Index at : gone) store.remove_provider(at);
   }
-  if (!holders.empty() && resource == none) resource = store.find_or_add(event.resource);
+  if (!holders.empty() && resource == none)
+    resource = store.find_or_add(event.resource, store.threads[holders.front()].class_id);
   if (resource == none) return;
   for (const Index thread : holders) {
     if (const Index known = store.provider(resource, thread); known != none) {

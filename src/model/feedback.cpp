@@ -89,7 +89,7 @@ std::vector<Model::Impl::Chargeable> Model::Impl::chargeable(Index requester) co
   const Reach* reach = &*way;
   for (std::size_t step = 0; step < path.size() && is_step(*reach, step); ++step) {
     const Provider& provider = store.providers[reach->first];
-    const bool literal = store.settings_of(provider.resource).feedback == Feedback::paper;
+    const bool literal = store.settings_of(level, provider.resource).feedback == Feedback::paper;
     if (node->direct > 1 && !(step > 0 && literal)) found.push_back({level, path[step], provider.resource});
     if (reach->node == none) break;
     level = provider.thread;
@@ -109,7 +109,7 @@ void Model::Impl::on(const QuantumUsed& event) {
 }
 
 void Model::Impl::charge(Index requester, ThreadId provider, Index resource) {
-  if (store.settings_of(resource).feedback == Feedback::paper) {
+  if (store.settings_of(requester, resource).feedback == Feedback::paper) {
     const Index at = store.provider(resource, store.find(provider));
     if (at != none) store.change_confidence(at, -1);
     return;

@@ -17,6 +17,13 @@ void add_notes(const Store& store, const WaitNotes& notes, ImageThread& thread) 
   thread.favoured_path = notes.favoured_path;
 }
 
+// Waits are restored thread by thread, and not in the order in which they began.
+bool class_stands_with_waiters(const Store& store, const ResourceRecord& record) {
+  for (Index at = record.requests; at != none; at = store.requests[at].next)
+    if (store.threads[store.requests[at].thread].class_id != record.class_id) return false;
+  return true;
+}
+
 // From the order in which they came to 0, 1, 2 …: the counter may have wrapped.
 void make_ages_dense(std::vector<ImageResource>& resources, std::uint32_t next_age) {
   std::vector<ImageProvider*> all;
@@ -43,7 +50,8 @@ Image Model::image() const {
                        .base = record.base,
                        .state = record.state,
                        .since = record.since,
-                       .call = record.call};
+                       .call = record.call,
+                       .class_id = record.class_id};
     for (Index request = record.requests; request != none; request = store.requests[request].next_of_thread)
       thread.awaited.push_back(store.resources[store.requests[request].resource].key());
     if (record.notes) add_notes(store, *record.notes, thread);
@@ -51,8 +59,8 @@ Image Model::image() const {
   }
   for (Index at = 0; at < store.resources.end(); ++at) {
     const ResourceRecord& record = store.resources[at];
-    if (!record.live || record.providers == none) continue;
-    ImageResource resource{.key = record.key()};
+    if (!record.live || (record.providers == none && class_stands_with_waiters(store, record))) continue;
+    ImageResource resource{.key = record.key(), .class_id = record.class_id, .waited = record.waited};
     store.for_each_provider(at, [&](Index provider) {
       const Provider& one = store.providers[provider];
       resource.providers.push_back({store.threads[one.thread].id, one.confidence, one.evidence, one.age});
@@ -80,7 +88,7 @@ void Model::restore(const Image& image) {
 
 void Model::Impl::restore(const ImageThread& thread) {
   if (!thread.id.valid() || store.find(thread.id) != none) return;
-  on(Enrolled{thread.since, thread.id, thread.tgid, thread.uid, thread.base});
+  on(Enrolled{thread.since, thread.id, thread.tgid, thread.uid, thread.base, thread.class_id});
   const Index at = store.find(thread.id);
   if (at == none) return;  // another thread has its tid
   if (thread.state == RunState::blocked) on(Blocked{thread.since, thread.id, thread.call, thread.awaited});
@@ -92,13 +100,16 @@ void Model::Impl::restore(std::vector<ImageResource> resources) {
   make_ages_dense(resources, 0);
   std::uint32_t providers = 0;
   for (const ImageResource& resource : resources) {
+    const Index at = store.find_or_add(resource.key, resource.class_id);
+    ResourceRecord& record = store.resources[at];
+    record.class_id = resource.class_id;  // it has no provider yet
+    record.waited = record.waited || resource.waited;
     for (const ImageProvider& one : resource.providers) {
       ++providers;
       const Index thread = store.find(one.thread);
-      if (thread == none) continue;
-      const Index at = store.find_or_add(resource.key);
-      if (store.provider(at, thread) == none) store.restore_provider(at, thread, one);
+      if (thread != none && store.provider(at, thread) == none) store.restore_provider(at, thread, one);
     }
+    store.drop_if_unused(at);
   }
   store.set_next_age(providers);
 }

@@ -30,6 +30,7 @@ struct ImageThread {
   RunState state = RunState::unknown;
   Time since{};
   std::int32_t call = -1;
+  ClassId class_id = 0;
   std::vector<Resource> awaited;              // in the order of Blocked::awaited
   std::vector<ImageDebit> debits;             // of the present wait, sorted by thread
   std::optional<Resource> favoured_resource;  // of the present wait, even where nobody is favoured any more
@@ -45,9 +46,11 @@ struct ImageProvider {
   bool operator==(const ImageProvider&) const = default;
 };
 
-// One that has providers; what is awaited only stands with its waiter.
+// One that has providers, or whose class is not that of all its waiters; what else is awaited only stands with these.
 struct ImageResource {
   Resource key;
+  ClassId class_id = 0;
+  bool waited = false;
   std::vector<ImageProvider> providers;  // the paper's three lists, the one who would leave first in front
   bool operator==(const ImageResource&) const = default;
 };

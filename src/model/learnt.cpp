@@ -30,7 +30,7 @@ void Model::recall(std::span<const Learnt> learnt) {
   for (const Learnt& one : learnt) {
     const Index thread = store.find(one.provider);
     if (thread == none || one.lead == 0) continue;
-    const Index at = store.find_or_add(one.resource);
+    const Index at = store.find_or_add(one.resource, store.threads[thread].class_id);
     Index provider = store.provider(at, thread);
     if (provider == none && !store.has_room(thread)) {
       store.drop_if_unused(at);

@@ -31,9 +31,19 @@ struct KindSettings {
   bool counts = true;  // false: waits of this kind are seen, never donated for
 };
 
+using KindTable = std::array<KindSettings, resource_kinds>;
+
 struct Settings {
-  std::array<KindSettings, resource_kinds> kinds{};
+  KindTable kinds{};                 // of class 0, and of those that `classes` does not have
+  std::vector<KindTable> classes{};  // of class 1, 2 …
   std::uint32_t records_a_user = 0;  // requests and providers of one user's threads, root excepted; 0: no limit
+
+  // What holds for a wait of a member of this class. K and L are the resource's: those of the class of whoever was the
+  // first to wait for it.
+  [[nodiscard]] const KindSettings& of(ClassId id, ResourceKind kind) const {
+    const KindTable& table = id == 0 || id > classes.size() ? kinds : classes[id - 1];
+    return table[static_cast<std::size_t>(kind)];
+  }
 };
 
 struct ThreadView {
@@ -45,6 +55,7 @@ struct ThreadView {
   Time since{};                       // of the present state
   std::int32_t call = -1;             // while blocked
   std::span<const Resource> awaited;  // while blocked; valid until the next apply()
+  ClassId class_id = 0;
 };
 
 struct ProviderView {

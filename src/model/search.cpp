@@ -36,9 +36,9 @@ Search::Expanded Search::expand(Index thread, std::uint32_t depth) {
   const ThreadRecord& requester = store_.threads[thread];
   for (Index at = requester.requests; at != none && steps_ < max_steps; at = store_.requests[at].next_of_thread) {
     const Index resource = store_.requests[at].resource;
-    if (!store_.settings_of(resource).counts) continue;
+    if (!store_.settings_of(thread, resource).counts) continue;
     store_.for_each_provider(resource, [&](Index provider) {
-      expand_provider(provider, requester.notes.get(), depth, result);
+      expand_provider(provider, thread, depth, result);
       return ++steps_ < max_steps;
     });
   }
@@ -52,19 +52,21 @@ Search::Expanded Search::expand(Index thread, std::uint32_t depth) {
   return result;
 }
 
-void Search::expand_provider(Index provider, const WaitNotes* notes, std::uint32_t depth, Expanded& result) {
+void Search::expand_provider(Index provider, Index requester, std::uint32_t depth, Expanded& result) {
   const Provider& candidate = store_.providers[provider];
   const ThreadRecord& thread = store_.threads[candidate.thread];
   if (const std::uint32_t way = marks_[candidate.thread].way; way != 0) {
     result.lowest_cut = std::min(result.lowest_cut, way - 1);
     return;
   }
-  const KindSettings& kind = store_.settings_of(candidate.resource);
-  if (kind.feedback == Feedback::paper && candidate.confidence == 0) return;
+  const bool literal = store_.settings_of(requester, candidate.resource).feedback == Feedback::paper;
+  if (literal && candidate.confidence == 0) return;
 
   // The confidence less this wait's debits; C(P,P1,R) * C(P1,P2,R1) / K for the steps after the first.
-  const double left = static_cast<double>(candidate.confidence) - debits(notes, thread.id);
-  const double value = std::max(left, 0.0) / (depth == 0 ? 1.0 : kind.base_confidence);
+  const double left =
+      static_cast<double>(candidate.confidence) - debits(store_.threads[requester].notes.get(), thread.id);
+  const double value =
+      std::max(left, 0.0) / (depth == 0 ? 1.0 : store_.settings_of(candidate.resource).base_confidence);
   const double overdraft = std::max(-left, 0.0);
   std::vector<Reach>& reached = nodes_[result.node].reached;
   if (thread.state != RunState::blocked) {

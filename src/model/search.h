@@ -60,7 +60,7 @@ class Search {
   };
 
   Expanded expand(Index thread, std::uint32_t depth);
-  void expand_provider(Index provider, const WaitNotes* notes, std::uint32_t depth, Expanded& result);
+  void expand_provider(Index provider, Index requester, std::uint32_t depth, Expanded& result);
   void order(Node& node);
   Index fresh_node();
   void begin();

@@ -14,10 +14,14 @@ std::uint64_t hash_of_thread(const ThreadRecord& record) { return hash_of_tid(re
 
 // K of 0 would make every indirect confidence a division by zero, and 2K has to fit its field.
 Settings within_limits(Settings settings) {
-  for (KindSettings& kind : settings.kinds) {
-    kind.base_confidence = std::clamp<std::uint16_t>(kind.base_confidence, 1, 0x7fff);
-    kind.max_providers = std::max<std::uint16_t>(kind.max_providers, 1);
-  }
+  const auto limit = [](KindTable& kinds) {
+    for (KindSettings& kind : kinds) {
+      kind.base_confidence = std::clamp<std::uint16_t>(kind.base_confidence, 1, 0x7fff);
+      kind.max_providers = std::max<std::uint16_t>(kind.max_providers, 1);
+    }
+  };
+  limit(settings.kinds);
+  std::ranges::for_each(settings.classes, limit);
   return settings;
 }
 
@@ -27,24 +31,44 @@ Store::Store(const Settings& settings) : settings_(within_limits(settings)) {}
 
 void Store::set_settings(const Settings& settings) {
   settings_ = within_limits(settings);
-  for (Index at = 0; at < resources.end(); ++at) {
-    if (!resources[at].live) continue;
-    std::vector<Index> all;
-    for_each_provider(at, [&](Index provider) {
-      all.push_back(provider);
-      return true;
-    });
-    // Linking them again in their old order keeps that order within each list.
-    resources[at].providers = none;
-    resources[at].provider_count = 0;
-    const KindSettings& limits = settings_of(at);
-    for (auto it = all.rbegin(); it != all.rend(); ++it) {
-      Provider& provider = providers[*it];
-      provider.confidence = std::min<std::uint16_t>(provider.confidence, limits.base_confidence * 2);
-      link_provider(*it);
-    }
-    while (resources[at].provider_count > limits.max_providers) remove_provider(resources[at].providers);
+  for (Index at = 0; at < resources.end(); ++at)
+    if (resources[at].live) fit_providers(at);
+}
+
+void Store::fit_providers(Index resource) {
+  std::vector<Index> all;
+  for_each_provider(resource, [&](Index provider) {
+    all.push_back(provider);
+    return true;
+  });
+  // Linking them again in their old order keeps that order within each list.
+  ResourceRecord& record = resources[resource];
+  record.providers = none;
+  record.provider_count = 0;
+  const KindSettings& limits = settings_of(resource);
+  for (auto it = all.rbegin(); it != all.rend(); ++it) {
+    Provider& provider = providers[*it];
+    provider.confidence = std::min<std::uint16_t>(provider.confidence, limits.base_confidence * 2);
+    link_provider(*it);
   }
+  while (record.provider_count > limits.max_providers) remove_provider(record.providers);
+}
+
+// A provider that is only known keeps its place: at the K of its class before, it is at that of the new one.
+void Store::set_class(Index resource, ClassId class_id) {
+  ResourceRecord& record = resources[resource];
+  record.waited = true;
+  if (record.class_id == class_id) return;
+  const int before = settings_of(resource).base_confidence;
+  record.class_id = class_id;
+  const int after = settings_of(resource).base_confidence;
+  if (record.providers == none) return;
+  for_each_provider(resource, [&](Index at) {
+    providers[at].confidence =
+        static_cast<std::uint16_t>(std::clamp(providers[at].confidence + after - before, 0, 2 * after));
+    return true;
+  });
+  fit_providers(resource);
 }
 
 Index Store::find(ThreadId id) const {
@@ -117,12 +141,13 @@ Index Store::find(const Resource& key) const {
       hash_of(key), [&](const ResourceRecord& record) { return record.kind == key.kind && record.ids == key.ids; });
 }
 
-Index Store::find_or_add(const Resource& key) {
+Index Store::find_or_add(const Resource& key, ClassId class_id) {
   if (const Index found = find(key); found != none) return found;
   const Index at = resources.add();
   resources[at].ids = key.ids;
   resources[at].kind = key.kind;
   resources[at].live = true;
+  resources[at].class_id = class_id;
   resource_table_.insert(at, hash_of_record);
   return at;
 }
@@ -254,6 +279,7 @@ void Store::unlink_provider(Index provider) {
 void Store::add_request(Index thread, Index resource) {
   const Index at = requests.add();
   Request& added = requests[at];
+  if (!resources[resource].waited) set_class(resource, threads[thread].class_id);
   ResourceRecord& wanted = resources[resource];
   added.thread = thread;
   added.resource = resource;

@@ -43,6 +43,8 @@ struct ResourceRecord {
   std::uint16_t provider_count = 0;
   ResourceKind kind = ResourceKind::unknown;
   bool live = false;
+  bool waited = false;   // for it, ever
+  ClassId class_id = 0;  // whose K and L: of the first one who waited, before that of who made it known
 
   [[nodiscard]] Resource key() const { return {kind, ids}; }
 };
@@ -72,6 +74,7 @@ struct ThreadRecord {
   Time since{};
   std::int32_t call = -1;
   RunState state = RunState::unknown;
+  ClassId class_id = 0;
   Index hash_next = none;
   Index provides = none;
   Index requests = none;
@@ -91,7 +94,11 @@ class Store {
 
   [[nodiscard]] const Settings& settings() const { return settings_; }
   [[nodiscard]] const KindSettings& settings_of(Index resource) const {
-    return settings_.kinds[static_cast<std::size_t>(resources[resource].kind)];
+    return settings_.of(resources[resource].class_id, resources[resource].kind);
+  }
+  // For a wait of this thread's.
+  [[nodiscard]] const KindSettings& settings_of(Index thread, Index resource) const {
+    return settings_.of(threads[thread].class_id, resources[resource].kind);
   }
   // Puts every confidence and every list within the new limits.
   void set_settings(const Settings& settings);
@@ -109,7 +116,10 @@ class Store {
   [[nodiscard]] std::size_t records_of(std::uint32_t uid) const;
 
   [[nodiscard]] Index find(const Resource& key) const;
-  [[nodiscard]] Index find_or_add(const Resource& key);
+  // A new one has the K and the L of this class until somebody waits for it.
+  [[nodiscard]] Index find_or_add(const Resource& key, ClassId class_id);
+  // For good: also of one that is there.
+  void set_class(Index resource, ClassId class_id);
   // A resource object lives while it has requesters or providers (papers/001, section 3.1).
   void drop_if_unused(Index resource);
 
@@ -149,6 +159,7 @@ class Store {
   [[nodiscard]] int list_of(const Provider& provider) const;
   void link_provider(Index provider);
   void unlink_provider(Index provider);
+  void fit_providers(Index resource);
 
   Settings settings_;
   ChainTable<ThreadRecord> thread_table_{threads};

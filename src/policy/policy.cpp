@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
+#include <iterator>
 
 #include "policy/nearest.h"
 #include "policy/schema.h"
@@ -25,7 +27,9 @@ std::vector<KeyRule> model_keys(Rules& to) {
           word<Feedback>("feedback", to.feedback, feedback_words), flag("counts", to.counts)};
 }
 
-std::vector<KeyRule> donation_keys(DonationPolicy& to) {
+// For DonationPolicy and DonationOverrides alike.
+template <typename Rules>
+std::vector<KeyRule> donation_keys(Rules& to) {
   return {flag("strict", to.strict),
           flag("realtime", to.realtime),
           whole<std::uint8_t>("ceiling", to.ceiling, 1, 92),
@@ -51,7 +55,12 @@ std::vector<KeyRule> quota_keys(QuotaPolicy& to) {
           milliseconds("lent_window_ms", to.lent_window, 100, 60'000)};
 }
 
-std::vector<KeyRule> class_keys(ClassRules& to) { return {line_of_text("description", to.description, 200)}; }
+std::vector<KeyRule> class_keys(ClassRules& to) {
+  std::vector<KeyRule> keys = {line_of_text("description", to.description, 200), flag("open", to.open)};
+  std::ranges::move(donation_keys(to.donation), std::back_inserter(keys));
+  keys.push_back({"model", [](const toml::node& node) -> Wrong { return "must be a table, not " + shown(node); }});
+  return keys;
+}
 
 // The three ways to say how important a program is, as `swapctl run` has them.
 struct Importance {
@@ -104,15 +113,6 @@ bool good_class_name(std::string_view name) {
   return !name.empty() && name.size() <= 64 && std::ranges::all_of(name, good);
 }
 
-ModelRules resolved(ModelRules rules, const ModelOverrides& over) {
-  rules.confidence = over.confidence.value_or(rules.confidence);
-  rules.quantum = over.quantum.value_or(rules.quantum);
-  rules.providers = over.providers.value_or(rules.providers);
-  rules.feedback = over.feedback.value_or(rules.feedback);
-  rules.counts = over.counts.value_or(rules.counts);
-  return rules;
-}
-
 class Parser {
  public:
   Parser(Policy& policy, const Complaint& complaint) : policy_(policy), complaint_(complaint) {}
@@ -128,8 +128,7 @@ class Parser {
       if (Status read = one_table(entry.key, *table); !read) return read;
     }
     if (Status known = known_classes(root); !known) return known;
-    for (const auto& [kind, over] : policy_.overrides) policy_.kinds[kind] = resolved(policy_.model, over);
-    return Done{};
+    return sensible_classes(root);
   }
 
  private:
@@ -143,35 +142,35 @@ class Parser {
   }
 
   Status one_table(std::string_view key, const toml::table& table) {
-    if (key == "model") return model(table);
+    if (key == "model") return model(table, "model", model_keys(policy_.model), policy_.kinds);
     if (key == "donation") return donation(table);
     if (key == "observe") return read_table(table, key, observe_keys(policy_.observe), complaint_);
     if (key == "quota") return read_table(table, key, quota_keys(policy_.quota), complaint_);
     return key == "class" ? classes(table) : matches(table);
   }
 
-  Status model(const toml::table& table) {
+  Status model(const toml::table& table, const std::string& name, const std::vector<KeyRule>& general,
+               std::map<ResourceKind, ModelOverrides>& kinds) {
     // A table inside [model], or anything under a kind's name, is meant as [model.KIND].
     const auto of_kind = [](const Entry& e) { return e.node->is_table() || kind_called(e.key).has_value(); };
-    const std::vector<KeyRule> general = model_keys(policy_.model);
     const auto is_key = [&](const Entry& e) {
       return std::ranges::find(general, e.key, &KeyRule::key) != general.end();
     };
     if (Status read =
-            read_table(table, "model", general, complaint_, [&](const Entry& e) { return of_kind(e) && !is_key(e); });
+            read_table(table, name, general, complaint_, [&](const Entry& e) { return of_kind(e) && !is_key(e); });
         !read)
       return read;
     for (const Entry& entry : entries(table)) {
       if (!of_kind(entry) || is_key(entry)) continue;
       const std::optional<ResourceKind> kind = kind_called(entry.key);
-      const std::string where = "model." + printable(entry.key);
+      const std::string where = name + "." + printable(entry.key);
       if (!kind)
         return complaint_.at(entry.line, "unknown resource kind '" + printable(entry.key) + "' in [" + where + "]" +
                                              suggestion(entry.key, kind_names()));
       const toml::table* rules = entry.node->as_table();
       if (rules == nullptr)
         return complaint_.at(entry.line, "[" + where + "] must be a table, not " + shown(*entry.node));
-      if (Status read = read_table(*rules, where, model_keys(policy_.overrides[*kind]), complaint_); !read) return read;
+      if (Status read = read_table(*rules, where, model_keys(kinds[*kind]), complaint_); !read) return read;
     }
     return Done{};
   }
@@ -196,9 +195,38 @@ class Parser {
         return complaint_.at(entry.line, "'" + printable(entry.key) + "' stands in [class] itself; write [class.NAME]");
       if (!good_class_name(entry.key))
         return complaint_.at(entry.line, "the name in [" + where + "] must be 1 to 64 letters, digits, '-' or '_'");
-      if (Status read = read_table(*rules, where, class_keys(policy_.classes[std::string(entry.key)]), complaint_);
-          !read)
-        return read;
+      ClassRules& own = policy_.classes[std::string(entry.key)];
+      const auto is_model = [](const Entry& e) { return e.key == "model" && e.node->is_table(); };
+      if (Status read = read_table(*rules, where, class_keys(own), complaint_, is_model); !read) return read;
+      const toml::table* inner = (*rules)["model"].as_table();
+      if (inner == nullptr) continue;
+      if (Status read = model(*inner, where + ".model", model_keys(own.model), own.kinds); !read) return read;
+    }
+    return Done{};
+  }
+
+  // Of what a class is with all that is said of it, here and elsewhere. The line is that of the key that brought it
+  // about, as far as it stands in this text.
+  [[nodiscard]] Status sensible_classes(const toml::table& root) const {
+    for (const auto& [name, rules] : policy_.classes) {
+      const std::string where = "[class." + name + "]";
+      const auto line_of = [&](std::initializer_list<std::string_view> keys) {
+        for (const auto& table : {root["class"][name], root["donation"]})
+          for (const std::string_view key : keys)
+            if (const toml::table* found = table.as_table(); found != nullptr && found->contains(key))
+              return found->find(key)->first.source().begin.line;
+        return 1U;
+      };
+      if (const DonationPolicy donation = donation_of(policy_, name); donation.strict && !donation.realtime)
+        return complaint_.at(line_of({"strict", "realtime"}),
+                             "'strict = true' lends real-time priorities, which 'realtime = false' forbids: both hold "
+                             "for " +
+                                 where);
+      if (rules.donation.cross_user == true && !rules.open)
+        return complaint_.at(line_of({"cross_user"}),
+                             "'cross_user' in " + where +
+                                 " trusts whoever is in it: say 'open = false' besides, so that only root and the "
+                                 "policy's rules put programs there, or 'open = true'");
     }
     return Done{};
   }

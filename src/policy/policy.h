@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -22,7 +23,7 @@ enum class Feedback : std::uint8_t { wait, paper };
 enum class History : std::uint8_t { holders, calls };
 enum class WatchMethod : std::uint8_t { automatic, perf, poll };
 
-// [model], and [model.KIND] for one kind of resource: what is not given there is inherited.
+// [model]; what holds for one kind and one class says model_of().
 struct ModelRules {
   std::uint16_t confidence = 20;                     // K
   Duration quantum = std::chrono::milliseconds(20);  // T (quantum_ms)
@@ -32,7 +33,8 @@ struct ModelRules {
   bool operator==(const ModelRules&) const = default;
 };
 
-// What one [model.KIND] says itself; the rest follows [model], also when a later text changes that.
+// What one [model.KIND] says itself, or a [class.NAME.model]; the rest follows [model], also when a later text changes
+// that.
 struct ModelOverrides {
   std::optional<std::uint16_t> confidence;
   std::optional<Duration> quantum;
@@ -53,6 +55,17 @@ struct DonationPolicy {
   bool group_action = true;
   Duration linger = std::chrono::milliseconds(2);  // linger_ms
   bool operator==(const DonationPolicy&) const = default;
+};
+
+// What a [class.NAME] says of these itself.
+struct DonationOverrides {
+  std::optional<bool> strict, realtime;
+  std::optional<std::uint8_t> ceiling;
+  std::optional<double> ceiling_share;
+  std::optional<Duration> ceiling_window;
+  std::optional<bool> cross_user, group_action;
+  std::optional<Duration> linger;
+  bool operator==(const DonationOverrides&) const = default;
 };
 
 // [observe]
@@ -80,6 +93,10 @@ struct QuotaPolicy {
 // [class.NAME]
 struct ClassRules {
   std::string description;
+  std::optional<bool> open;  // false: only root and the policy's rules put programs into it; not said: as if true
+  DonationOverrides donation;
+  ModelOverrides model;                          // [class.NAME.model]
+  std::map<ResourceKind, ModelOverrides> kinds;  // [class.NAME.model.KIND]
   bool operator==(const ClassRules&) const = default;
 };
 
@@ -100,15 +117,20 @@ struct NamedRule {
 
 struct Policy {
   ModelRules model;
-  std::map<ResourceKind, ModelRules> kinds;  // resolved: `overrides` on top of `model`
-  std::map<ResourceKind, ModelOverrides> overrides;
+  std::map<ResourceKind, ModelOverrides> kinds;
   DonationPolicy donation;
   ObservePolicy observe;
   QuotaPolicy quota;
-  std::map<std::string, ClassRules> classes{{"default", {}}};  // "default" always exists
-  std::vector<NamedRule> rules;                                // in the order in which they were first named
+  std::map<std::string, ClassRules, std::less<>> classes{{"default", {}}};  // "default" always exists
+  std::vector<NamedRule> rules;  // in the order in which they were first named
   bool operator==(const Policy&) const = default;
 };
+
+// What holds for members of this class: what it says itself, else what is said of all; of kinds, too, what a class says
+// of all kinds counts more than what is said of one for all classes. Of a class that the policy does not have: what is
+// said of all.
+[[nodiscard]] DonationPolicy donation_of(const Policy& policy, std::string_view class_name);
+[[nodiscard]] ModelRules model_of(const Policy& policy, std::string_view class_name, ResourceKind kind);
 
 // Parses and validates text. `file` is only for messages: "FILE:LINE: unknown key 'quantm_ms' in [model]; did you mean
 // 'quantum_ms'?" `base` is what the text overrides. The error's context is that one line; its code is EINVAL.

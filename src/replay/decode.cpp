@@ -15,29 +15,36 @@ Header header(Fields& f) {
   return found;
 }
 
+void read_kind(const Json& json, Mistake& mistake, model::KindTable& kinds) {
+  Fields one(json, mistake);
+  const auto kind = kind_named(one.text("kind"));
+  if (!kind) return one.values().wrong("kind", "a known kind");
+  kinds.at(static_cast<std::size_t>(*kind)) = {.base_confidence = one.number<std::uint16_t>("confidence"),
+                                               .quantum = one.duration("quantum_ns"),
+                                               .max_providers = one.number<std::uint16_t>("providers"),
+                                               .feedback = one.word<model::Feedback>("feedback", feedback_words),
+                                               .counts = one.flag("counts")};
+}
+
 model::Settings settings(Fields& f, Mistake& mistake) {
   model::Settings found;
   if (f.has("records_a_user"))
     found.records_a_user = f.number<std::uint32_t>("records_a_user");  // not in the first ones
   (void)f.list("kinds", [&](const Json& json) {
-    Fields one(json, mistake);
-    const auto kind = kind_named(one.text("kind"));
-    if (!kind) {
-      one.values().wrong("kind", "a known kind");
-      return 0;
-    }
-    found.kinds.at(static_cast<std::size_t>(*kind)) = {
-        .base_confidence = one.number<std::uint16_t>("confidence"),
-        .quantum = one.duration("quantum_ns"),
-        .max_providers = one.number<std::uint16_t>("providers"),
-        .feedback = one.word<model::Feedback>("feedback", feedback_words),
-        .counts = one.flag("counts")};
+    read_kind(json, mistake, found.kinds);
     return 0;
   });
+  if (f.has("classes"))
+    found.classes = f.list("classes", [&](const Json& json) {
+      model::KindTable kinds{};
+      if (!json.is_array()) f.values().wrong("classes", "a list of lists of kinds");
+      for (const Json& one : json.is_array() ? json : Json::array()) read_kind(one, mistake, kinds);
+      return kinds;
+    });
   return found;
 }
 
-decide::DonationRules rules(Fields& f) {
+decide::DonationRules class_rules(Fields& f) {
   decide::DonationRules found;
   found.lending.rt_ceiling = f.number<std::uint8_t>("ceiling");
   if (found.lending.rt_ceiling < 1 || found.lending.rt_ceiling > 99) f.values().wrong("ceiling", "in 1…99");
@@ -45,6 +52,16 @@ decide::DonationRules rules(Fields& f) {
   found.lending.strict = f.flag("strict");
   found.cross_user = f.flag("cross_user");
   found.linger = f.duration("linger_ns");
+  return found;
+}
+
+decide::DonationRules rules(Fields& f, Mistake& mistake) {
+  decide::DonationRules found = class_rules(f);
+  if (f.has("classes"))
+    found.classes = f.list("classes", [&](const Json& json) {
+      Fields one(json, mistake);
+      return class_rules(one);
+    });
   return found;
 }
 
@@ -57,6 +74,7 @@ model::ImageThread image_thread(Fields& f) {
   found.base = f.attr("base");
   found.state = f.word<model::RunState>("state", state_words);
   found.since = f.time("since");
+  found.class_id = f.number_or<ClassId>("class", 0);
   if (found.state != model::RunState::blocked) return found;
   found.call = f.number<std::int32_t>("call");
   found.awaited = f.resources("awaited");
@@ -74,7 +92,9 @@ model::ImageThread image_thread(Fields& f) {
 }
 
 model::ImageResource image_resource(Fields& f) {
-  model::ImageResource found{.key = f.resource("resource")};
+  model::ImageResource found{.key = f.resource("resource"),
+                             .class_id = f.number_or<ClassId>("class", 0),
+                             .waited = f.flag_or("waited", false)};
   found.providers = f.list("providers", [&](const Json& json) {
     const Json* one = f.values().tuple(json, "providers", 4);
     if (one == nullptr) return model::ImageProvider{};
@@ -102,8 +122,12 @@ decide::Donation donation(const Json& json, Mistake& mistake) {
 
 std::optional<Event> event(std::string_view type, Fields& f) {
   if (type == "enrolled") {
-    Enrolled e{f.time("t"), f.thread("thread"), f.number<pid_t>("tgid"), f.number<std::uint32_t>("uid"),
-               f.attr("base")};
+    Enrolled e{f.time("t"),
+               f.thread("thread"),
+               f.number<pid_t>("tgid"),
+               f.number<std::uint32_t>("uid"),
+               f.attr("base"),
+               f.number_or<ClassId>("class", 0)};
     if (!e.thread.valid()) f.values().wrong("thread", "a thread id");
     return e;
   }
@@ -182,7 +206,7 @@ Result<std::optional<Record>> Decoder::next(std::string_view type, Fields& f, Mi
   }
   if (type == "rules") {
     rules_ = true;
-    return one(rules(f));
+    return one(rules(f, mistake));
   }
   if (type == "end") {
     ended_ = true;

@@ -21,25 +21,38 @@ void Encoder::add(std::string& out, const Header& header) {
 void Encoder::add(std::string& out, const model::Settings& settings) {
   Line line(out, "settings");
   line.add("records_a_user", settings.records_a_user);
-  line.raw(",\"kinds\":[");
-  for (std::size_t i = 0; i < settings.kinds.size(); ++i) {
-    const model::KindSettings& kind = settings.kinds.at(i);
-    line.raw(i == 0 ? "{\"kind\":" : ",{\"kind\":");
-    line.put(name(static_cast<ResourceKind>(i)));
-    line.add("confidence", kind.base_confidence).add("quantum_ns", kind.quantum.count());
-    line.add("providers", kind.max_providers).add("feedback", word(kind.feedback)).add("counts", kind.counts);
-    line.raw("}");
-  }
-  line.raw("]");
+  const auto add_kinds = [&](const model::KindTable& kinds) {
+    for (std::size_t i = 0; i < kinds.size(); ++i) {
+      const model::KindSettings& kind = kinds.at(i);
+      line.raw(i == 0 ? "[{\"kind\":" : ",{\"kind\":");
+      line.put(name(static_cast<ResourceKind>(i)));
+      line.add("confidence", kind.base_confidence).add("quantum_ns", kind.quantum.count());
+      line.add("providers", kind.max_providers).add("feedback", word(kind.feedback)).add("counts", kind.counts);
+      line.raw("}");
+    }
+    line.raw("]");
+  };
+  line.raw(",\"kinds\":");
+  add_kinds(settings.kinds);
+  if (!settings.classes.empty()) line.add_list("classes", settings.classes, add_kinds);
 }
 
 void Encoder::add(std::string& out, const decide::DonationRules& rules) {
-  Line(out, "rules")
-      .add("ceiling", rules.lending.rt_ceiling)
-      .add("realtime", rules.lending.realtime_allowed)
-      .add("strict", rules.lending.strict)
-      .add("cross_user", rules.cross_user)
-      .add("linger_ns", rules.linger.count());
+  Line line(out, "rules");
+  const auto put_rules = [&](const decide::DonationRules& one) {
+    line.raw("\"ceiling\":");
+    line.put(one.lending.rt_ceiling);
+    line.add("realtime", one.lending.realtime_allowed).add("strict", one.lending.strict);
+    line.add("cross_user", one.cross_user).add("linger_ns", one.linger.count());
+  };
+  line.raw(",");
+  put_rules(rules);
+  if (rules.classes.empty()) return;
+  line.add_list("classes", rules.classes, [&](const decide::DonationRules& one) {
+    line.raw("{");
+    put_rules(one);
+    line.raw("}");
+  });
 }
 
 void Encoder::add(std::string& out, const Snapshot& snapshot) {
@@ -53,6 +66,7 @@ void Encoder::add(std::string& out, const Snapshot& snapshot) {
     Line line(out, "thread");
     line.add("thread", thread.id).add("tgid", thread.tgid).add("uid", thread.uid).add("base", thread.base);
     line.add("state", word(thread.state)).add("since", since_start(thread.since));
+    if (thread.class_id != 0) line.add("class", thread.class_id);
     if (thread.state != model::RunState::blocked) continue;
     line.add("call", thread.call).add("awaited", thread.awaited);
     if (!thread.debits.empty())
@@ -71,6 +85,8 @@ void Encoder::add(std::string& out, const Snapshot& snapshot) {
   for (const model::ImageResource& resource : snapshot.model.resources) {
     Line line(out, "resource");
     line.add("resource", resource.key);
+    if (resource.class_id != 0) line.add("class", resource.class_id);
+    if (resource.waited) line.add("waited", true);
     line.add_list("providers", resource.providers, [&](const model::ImageProvider& provider) {
       line.raw("[");
       line.put(provider.thread);
@@ -99,6 +115,7 @@ void Encoder::add(std::string& out, const Event& event) {
         if constexpr (std::is_same_v<T, Enrolled>) {
           Line line(out, "enrolled");
           begun(line, e.time).add("thread", e.thread).add("tgid", e.tgid).add("uid", e.uid).add("base", e.base);
+          if (e.class_id != 0) line.add("class", e.class_id);
         } else if constexpr (std::is_same_v<T, Accessed>) {
           Line line(out, "accessed");
           begun(line, e.time).add("thread", e.thread).add("resource", e.resource).add("evidence", word(e.evidence));

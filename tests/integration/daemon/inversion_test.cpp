@@ -185,6 +185,22 @@ TEST_P(Inversion, a_strict_policy_lends_fifo_1_to_a_nice_waiter) {
   EXPECT_EQ(session->wait(client), 0);
 }
 
+TEST_P(Inversion, a_waiter_of_a_strict_class_lends_fifo_1) {
+  begin("[class.urgent]\nstrict = true\n", {"--class", "urgent", "--nice", "-10"});
+  EXPECT_TRUE(boosted("fifo", 1)) << kernel_attr(server).policy;
+  session->raise("flag");
+  EXPECT_EQ(session->wait(client), 0);
+}
+
+TEST_P(Inversion, a_provider_of_a_class_without_real_time_is_lent_a_nice_value) {
+  begin("[class.default]\nrealtime = false\n[class.urgent]\nrealtime = true\n", {"--class", "urgent", "--fifo", "50"});
+  EXPECT_TRUE(eventually([&] { return kernel_attr(server).nice == -20; })) << kernel_attr(server).nice;
+  EXPECT_EQ(kernel_attr(server).policy, "other");
+  session->raise("flag");
+  EXPECT_EQ(session->wait(client), 0);
+  EXPECT_TRUE(eventually([&] { return kernel_attr(server).nice == 0; }));
+}
+
 TEST_P(Inversion, a_nice_waiter_lends_its_nice) {
   begin("", {"--nice", "-10"});
   EXPECT_TRUE(eventually([&] { return kernel_attr(server).nice == -10; })) << kernel_attr(server).nice;
@@ -254,11 +270,21 @@ TEST_P(Inversion, whom_a_wait_is_for_is_looked_up_again_while_it_lasts) {
 
 // Started by root, and another user's since: whose it is now counts.
 TEST_P(Inversion, another_users_thread_is_lent_nothing_unless_the_policy_says_so) {
-  for (const bool allowed : {false, true}) {
-    session.emplace(std::vector<std::string>{"--observe", GetParam()},
-                    allowed ? "[donation]\ncross_user = true\n" : "");
+  struct Case {
+    const char* config;
+    std::vector<std::string> servers;  // options
+    bool allowed;
+  };
+  const std::vector<Case> cases = {
+      {"", {}, false},
+      {"[donation]\ncross_user = true\n", {}, true},
+      {"[class.trusted]\ncross_user = true\nopen = false\n", {"--class", "trusted"}, true},
+      {"[class.trusted]\ncross_user = true\nopen = false\n", {}, false},
+  };
+  for (const auto& [config, servers, allowed] : cases) {
+    session.emplace(std::vector<std::string>{"--observe", GetParam()}, config);
     if (!session->failure().empty()) GTEST_SKIP() << session->failure();
-    server = session->start({}, {session->pair(), "server", session->path("sock"), session->path("flag")});
+    server = session->start(servers, {session->pair(), "server", session->path("sock"), session->path("flag")});
     ASSERT_TRUE(eventually([&] { return ::access(session->path("sock").c_str(), F_OK) == 0; }));
     ASSERT_EQ(::chmod(session->dir().c_str(), 0711), 0);
     ASSERT_EQ(::chmod(session->path("sock").c_str(), 0777), 0);

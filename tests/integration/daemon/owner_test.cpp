@@ -29,7 +29,7 @@ class Owner : public ::testing::TestWithParam<const char*> {
         {"/usr/bin/setpriv", "--reuid", std::to_string(owner), "--clear-groups", "/bin/sleep", "100"});
     ASSERT_TRUE(eventually([&] { return std::filesystem::path(program(owners)).filename() == "sleep"; }));
   }
-  [[nodiscard]] virtual std::string policy() const { return ""; }
+  [[nodiscard]] virtual std::string policy() const { return "[class.closed]\nopen = false\n[class.open]\n"; }
   static std::string program(pid_t pid) {
     std::error_code gone;
     return std::filesystem::read_symlink("/proc/" + std::to_string(pid) + "/exe", gone).string();
@@ -104,6 +104,14 @@ TEST_P(Owner, DoesNotRestartSwapd) {
   expect_refused({"restart"}, "only root may restart swapd");
   EXPECT_EQ(session->daemon_pid(), before);
   EXPECT_EQ(session->json({"status"})["managed_processes"], 1);
+}
+
+TEST_P(Owner, JoinsNoClosedClass) {
+  const std::string pid = std::to_string(owners);
+  expect_refused({"enroll", "--allow-no-new-privs", "--class", "closed", pid}, "class 'closed' is closed");
+  expect_refused({"run", "--allow-no-new-privs", "--class", "closed", "--", "/bin/true"}, "class 'closed' is closed");
+  EXPECT_EQ(ctl({"enroll", "--allow-no-new-privs", "--class", "open", pid}).status, 0);
+  EXPECT_EQ(session->ctl({"enroll", "--allow-no-new-privs", "--class", "closed", pid}).status, 0) << "root may";
 }
 
 TEST_P(Owner, IsNotTurnedAwayBelowItsQuota) {

@@ -41,6 +41,21 @@ TEST_F(CeilingTest, AboveTheShareTheBoostIsSuspendedUntilTheWindowMovesOn) {
                             {What::changed, Ineffective::none}}));
 }
 
+TEST_F(CeilingTest, IsThatOfTheWaitersClass) {
+  Rules rules{.ceiling_share = 1};
+  rules.classes = {{.ceiling_share = 0.5}};
+  actuator().set_rules(rules);
+  Boost with = boost(10, fifo(10));
+  with.requester_class = 1;
+  apply({boost(10, fifo(10))});
+  EXPECT_EQ(actuator().charge(id(10), milliseconds(60), clock_.now()), std::nullopt);
+  EXPECT_EQ(attr(10), lent(fifo(10))) << "no limit";
+  apply({with});
+  EXPECT_EQ(actuator().charge(id(10), milliseconds(20), clock_.now()), milliseconds(30));
+  EXPECT_EQ(actuator().charge(id(10), milliseconds(40), clock_.now()), std::nullopt);
+  EXPECT_EQ(attr(10), nice_of(0)) << "it rests";
+}
+
 TEST_F(CeilingTest, TellsHowMuchIsLeft) {
   apply({boost(10, fifo(10))});
   EXPECT_EQ(actuator().charge(id(10), milliseconds(30), clock_.now()), milliseconds(20));

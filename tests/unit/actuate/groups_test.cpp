@@ -60,6 +60,22 @@ TEST_F(AutogroupTest, WhereThePolicyForbidsItTheDonationIsIneffective) {
   EXPECT_EQ(actuator().total(), 1U);
 }
 
+TEST_F(AutogroupTest, OneOfTheTwoClassesMayForbidIt) {
+  Rules rules;
+  rules.classes = {{.group_action = false}};
+  actuator().set_rules(rules);
+  rivals({5, 6});
+  Boost of_requester = boost(10, nice_of(-10));
+  of_requester.requester_class = 1;
+  Boost of_provider = boost(11, nice_of(-10));
+  of_provider.provider_class = 1;
+  apply({of_requester, of_provider});
+  EXPECT_EQ(group_nice(5), 0);
+  for (const pid_t tid : {10, 11}) EXPECT_EQ(actuator().active(id(tid))->reason, Ineffective::autogroup);
+  apply({boost(10, nice_of(-10)), of_provider});
+  EXPECT_EQ(group_nice(5), -10) << "neither class of this one forbids it";
+}
+
 TEST_F(AutogroupTest, WhereTheKernelForbidsItTheDonationIsIneffective) {
   groups_.write_error = EACCES;
   apply({boost(10, nice_of(-10))});

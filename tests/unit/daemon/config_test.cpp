@@ -29,6 +29,34 @@ TEST(Config, a_kind_may_have_constants_of_its_own) {
   EXPECT_EQ(pipe.feedback, model::Feedback::wait);
 }
 
+TEST(Config, classes_say_what_holds_for_their_members) {
+  const auto options = engine_options(policy_of(R"(
+[class.default]
+linger_ms = 5
+[class.a]
+strict = true
+ceiling_share = 0.5
+[class.a.model]
+quantum_ms = 7
+[class.b]
+realtime = false
+group_action = false
+[donation]
+ceiling_share = 1
+)"),
+                                      {});
+  EXPECT_EQ(options.classes, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(options.model.of(1, ResourceKind::pipe).quantum, std::chrono::milliseconds(7));
+  EXPECT_EQ(options.model.of(2, ResourceKind::pipe).quantum, std::chrono::milliseconds(20));
+  EXPECT_TRUE(options.donor.rules.of(1).lending.strict);
+  EXPECT_FALSE(options.donor.rules.of(2).lending.realtime_allowed);
+  EXPECT_EQ(options.donor.rules.of(0).linger, std::chrono::milliseconds(5));
+  EXPECT_EQ(options.donor.rules.of(1).linger, std::chrono::milliseconds(2)) << "what [class.default] says is its own";
+  EXPECT_EQ(options.actuate.rules.of(1).ceiling_share, 0.5);
+  EXPECT_FALSE(options.actuate.rules.of(2).group_action);
+  EXPECT_TRUE(options.donor.ceiling) << "one class has one";
+}
+
 TEST(Config, history_says_what_is_trapped) {
   const auto holders = engine_options(policy_of(""), {});
   const auto calls = engine_options(policy_of("[observe]\nhistory = \"calls\"\n"), {});

@@ -182,6 +182,47 @@ TEST_F(Decider, OtherUsersThreadsOnlyWhereTheRulesSaySo) {
   EXPECT_EQ(decide({p1})[0].refusal, Refusal::none);
 }
 
+TEST_F(Decider, WhatAClassLendsAndTakes) {
+  // Class 1 lends FIFO 1 for a nice value; class 2 is never made real-time; class 3 trusts other users.
+  DonationRules rules;
+  rules.classes = {{.lending = {.strict = true}}, {.lending = {.realtime_allowed = false}}, {.cross_user = true}};
+  decider.set_rules(rules);
+  world.enroll(p2, {}, 1000);
+  world.provides(p2, r1);
+  world.enroll(p1, nice(-10), 1000, 0);
+  world.blocks(p1, {r1});
+  EXPECT_EQ(decide({p1})[0].attr.nice, -10);
+  world.enroll(p1, nice(-10), 1000, 1);
+  EXPECT_EQ(decide({p1})[0].attr.policy, SchedPolicy::fifo);
+  // Both sides have a say in real-time priorities.
+  EXPECT_EQ(rules.lend(fifo(50), 1, 0).rt_priority, 49);
+  EXPECT_EQ(rules.lend(fifo(50), 1, 2).nice, -20);
+  EXPECT_EQ(rules.lend(nice(-10), 1, 2).nice, -10);
+  world.enroll(p2, nice(-10), 1000, 2);
+  EXPECT_THAT(decide({p1}), IsEmpty()) << "FIFO 1 would lift it, nice -10 does not";
+  // Other users' threads: where the requester's class says so, or the provider's.
+  world.enroll(p2, {}, 1001, 0);
+  EXPECT_EQ(decide({p1})[0].refusal, Refusal::policy);
+  world.enroll(p2, {}, 1001, 3);
+  EXPECT_EQ(decide({p1})[0].refusal, Refusal::none);
+  world.enroll(p2, {}, 1001, 0);
+  world.enroll(p1, nice(-10), 1000, 3);
+  EXPECT_EQ(decide({p1})[0].refusal, Refusal::none);
+}
+
+TEST_F(Decider, TIsThatOfTheRequestersClass) {
+  model::Settings settings = figure(model::Feedback::wait);
+  settings.classes.push_back(settings.kinds);
+  for (auto& kind : settings.classes[0]) kind.quantum = milliseconds(7);
+  world.model.set_settings(settings);
+  world.enroll(p1, fifo(50), 1000, 1);
+  world.enroll(2, 3);
+  world.provides(p2, r1);
+  world.provides(p3, r1);
+  world.blocks(p1, {r1});
+  EXPECT_EQ(decide({p1})[0].quantum, milliseconds(7));
+}
+
 TEST_F(Decider, WhatIsLent) {
   world.enroll(2, 2);
   world.provides(p2, r1);

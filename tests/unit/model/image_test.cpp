@@ -15,11 +15,14 @@ using model::Model;
 
 model::Settings random_settings(Stream& stream) {
   model::Settings made;
-  for (auto& kind : made.kinds) {
-    kind.base_confidence = static_cast<std::uint16_t>(1 + stream.pick(5));
-    kind.max_providers = static_cast<std::uint16_t>(1 + stream.pick(6));
-    kind.feedback = stream.pick(2) == 0 ? model::Feedback::paper : model::Feedback::wait;
-  }
+  made.classes.resize(2);
+  for (auto* kinds : {&made.kinds, &made.classes[0], &made.classes[1]})
+    for (auto& kind : *kinds) {
+      kind.base_confidence = static_cast<std::uint16_t>(1 + stream.pick(5));
+      kind.max_providers = static_cast<std::uint16_t>(1 + stream.pick(6));
+      kind.feedback = stream.pick(2) == 0 ? model::Feedback::paper : model::Feedback::wait;
+      kind.counts = stream.pick(5) != 0;
+    }
   return made;
 }
 
@@ -106,8 +109,9 @@ TEST(ModelImage, OfNonsenseIsAModelThatHoldsItsRules) {
   image.threads[0].debits = {{thread(9), resource(1), 1}, {thread(2), resource(1), 2}, {thread(2), resource(8), 1}};
   image.threads[0].favoured_resource = resource(8);
   image.threads[0].favoured_path = {thread(2)};
-  image.resources.push_back({resource(1), {{thread(2), 60000, Evidence::woke, 4}, {thread(2), 1, Evidence::woke, 3}}});
-  image.resources.push_back({resource(3), {{thread(7), 1, Evidence::woke, 4}}});
+  image.resources.push_back(
+      {resource(1), 7, true, {{thread(2), 60000, Evidence::woke, 4}, {thread(2), 1, Evidence::woke, 3}}});
+  image.resources.push_back({resource(3), 0, false, {{thread(7), 1, Evidence::woke, 4}}});
   Model model({});
   model.restore(image);
   EXPECT_EQ(model.counts().threads, 2U);

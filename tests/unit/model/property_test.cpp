@@ -1,6 +1,7 @@
 // Random streams of events, fixed seeds: what must hold of the model whatever comes.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "unit/model/stream.h"
@@ -25,15 +26,21 @@ void check(const Model& model) {
   });
   model.for_each_resource([&](const Resource& resource) {
     ++resources;
-    const auto& kind = model.settings().kinds[static_cast<std::size_t>(resource.kind)];
+    // Whichever class's they are.
+    const auto& all = model.settings();
+    int k = 0, l = 0;
+    for (ClassId id = 0; id <= all.classes.size(); ++id) {
+      k = std::max<int>(k, all.of(id, resource.kind).base_confidence);
+      l = std::max<int>(l, all.of(id, resource.kind).max_providers);
+    }
     const auto views = model.providers(resource, {});
     providers += views.size();
-    ASSERT_LE(views.size(), kind.max_providers);
+    ASSERT_LE(views.size(), l);
     ASSERT_TRUE(!views.empty() || awaited.contains(resource)) << "an unused resource";
     awaited.erase(resource);
     std::set<ThreadId> once;
     for (const auto& view : views) {
-      ASSERT_LE(view.confidence, 2 * kind.base_confidence);
+      ASSERT_LE(view.confidence, 2 * k);
       ASSERT_TRUE(threads.contains(view.thread)) << "a provider that has gone";
       ASSERT_TRUE(once.insert(view.thread).second) << "a provider twice";
     }
@@ -73,12 +80,16 @@ TEST_P(Random, TheInvariantsHoldAfterEveryEvent) {
   Stream stream(GetParam());
   const auto settings = [&] {
     model::Settings made;
-    for (auto& kind : made.kinds) {
-      kind.base_confidence = static_cast<std::uint16_t>(1 + stream.pick(5));
-      kind.max_providers = static_cast<std::uint16_t>(1 + stream.pick(6));
-      kind.feedback = stream.pick(2) == 0 ? model::Feedback::paper : model::Feedback::wait;
-      kind.counts = stream.pick(5) != 0;
-    }
+    made.classes.resize(static_cast<std::size_t>(stream.pick(3)));
+    std::vector<model::KindTable*> tables = {&made.kinds};
+    for (auto& table : made.classes) tables.push_back(&table);
+    for (model::KindTable* table : tables)
+      for (auto& kind : *table) {
+        kind.base_confidence = static_cast<std::uint16_t>(1 + stream.pick(5));
+        kind.max_providers = static_cast<std::uint16_t>(1 + stream.pick(6));
+        kind.feedback = stream.pick(2) == 0 ? model::Feedback::paper : model::Feedback::wait;
+        kind.counts = stream.pick(5) != 0;
+      }
     return made;
   };
   Model model(settings());

@@ -60,8 +60,7 @@ description = "at night"
 
 TEST(Policy, AKindFollowsModelInWhatItLeavesOut) {
   const Policy p = accepted("[model.sysv-sem]\nquantum_ms = 200\n[model]\nconfidence = 10\n");
-  EXPECT_EQ(p.kinds.size(), 1U);
-  const ModelRules& sem = p.kinds.at(ResourceKind::sysv_sem);
+  const ModelRules sem = model_of(p, "default", ResourceKind::sysv_sem);
   EXPECT_EQ(sem.quantum, 200ms);
   EXPECT_EQ(sem.confidence, 10) << "[model] counts wherever it stands";
 }
@@ -73,7 +72,7 @@ TEST(Policy, EveryKindMayHaveATableOfItsOwn) {
     if (kind == ResourceKind::unknown)
       EXPECT_NE(refusal(text), "(accepted)") << "nobody provides an unknown resource";
     else
-      EXPECT_FALSE(accepted(text).kinds.at(kind).counts) << text;
+      EXPECT_FALSE(model_of(accepted(text), "default", kind).counts) << text;
   }
 }
 
@@ -82,12 +81,81 @@ TEST(Policy, ALaterTextOverridesOnlyWhatItNames) {
       accepted("[model]\nconfidence = 9\n[model.socket]\nquantum_ms = 5\n[class.web]\ndescription = 'w'\n");
   const Policy p =
       accepted("[model]\nconfidence = 11\n[model.socket]\nproviders = 2\n[donation]\nstrict = true\n", site);
-  const ModelRules& socket = p.kinds.at(ResourceKind::socket);
+  const ModelRules socket = model_of(p, "default", ResourceKind::socket);
   EXPECT_EQ(socket.quantum, 5ms) << "from the first text";
   EXPECT_EQ(socket.providers, 2) << "from the second";
   EXPECT_EQ(socket.confidence, 11) << "what no table of the kind says follows [model], also when that changes later";
   EXPECT_TRUE(p.donation.strict);
   EXPECT_EQ(p.classes.at("web").description, "w");
+}
+
+TEST(Policy, AClassSaysWhatHoldsForItsMembers) {
+  const Policy p = accepted(R"(
+[donation]
+linger_ms = 3
+[model.socket]
+quantum_ms = 30
+[class.desktop]
+strict = true
+ceiling = 20
+[class.desktop.model]
+quantum_ms = 5
+[class.desktop.model.pipe]
+counts = false
+)");
+  const DonationPolicy desktop = donation_of(p, "desktop");
+  EXPECT_TRUE(desktop.strict);
+  EXPECT_EQ(desktop.ceiling, 20);
+  EXPECT_EQ(desktop.linger, 3ms) << "what the class does not say is said of all";
+  EXPECT_FALSE(donation_of(p, "default").strict) << "and what it says holds for nobody else";
+  EXPECT_EQ(donation_of(p, "nobody's"), p.donation);
+
+  EXPECT_EQ(model_of(p, "default", ResourceKind::socket).quantum, 30ms);
+  EXPECT_EQ(model_of(p, "desktop", ResourceKind::socket).quantum, 5ms) << "the class counts more than the kind";
+  EXPECT_TRUE(model_of(p, "desktop", ResourceKind::socket).counts);
+  EXPECT_FALSE(model_of(p, "desktop", ResourceKind::pipe).counts);
+  EXPECT_EQ(model_of(p, "desktop", ResourceKind::pipe).quantum, 5ms);
+}
+
+TEST(Policy, TheKernelsWorkCountsOnlyWhereThisVeryKindIsNamed) {
+  const auto counts = [](const std::string& text, std::string_view of) {
+    return model_of(accepted(text), of, ResourceKind::kernel_work).counts;
+  };
+  EXPECT_FALSE(counts("[model]\ncounts = true\n", "default"));
+  EXPECT_FALSE(counts("[class.a.model]\ncounts = true\n", "a"));
+  EXPECT_TRUE(counts("[model.kernel-work]\ncounts = true\n[class.a.model]\ncounts = false\n", "a"));
+  EXPECT_TRUE(counts("[class.a.model.kernel-work]\ncounts = true\n", "a"));
+  EXPECT_FALSE(counts("[class.a.model.kernel-work]\ncounts = true\n", "default"));
+}
+
+TEST(Policy, WhatAClassSaysMustFitWhatIsSaidOfAll) {
+  EXPECT_EQ(refusal("[donation]\nrealtime = false\n[class.a]\nopen = true\nstrict = true\n"),
+            "p.toml:5: 'strict = true' lends real-time priorities, which 'realtime = false' forbids: both hold for "
+            "[class.a]");
+  EXPECT_EQ(refusal("\n[donation]\nrealtime = false\n", accepted("[class.a]\nstrict = true\n")),
+            "p.toml:3: 'strict = true' lends real-time priorities, which 'realtime = false' forbids: both hold for "
+            "[class.a]")
+      << "the line is of this text, also where the class is of another";
+  EXPECT_TRUE(donation_of(accepted("[donation]\nstrict = true\n[class.a]\nstrict = false\nrealtime = false\n"), "a")
+                  .
+                  operator==(DonationPolicy{.realtime = false}));
+}
+
+TEST(Policy, AClassThatCrossesUsersSaysWhoMayJoinIt) {
+  EXPECT_EQ(refusal("[class.db]\ncross_user = true\n"),
+            "p.toml:2: 'cross_user' in [class.db] trusts whoever is in it: say 'open = false' besides, so that only "
+            "root and the policy's rules put programs there, or 'open = true'");
+  EXPECT_EQ(accepted("[class.db]\ncross_user = true\nopen = false\n").classes.at("db").open, false);
+}
+
+TEST(Policy, TablesOfAClassAreReadAsStrictlyAsOthers) {
+  EXPECT_EQ(refusal("[class.a.model]\nquantm_ms = 3\n"),
+            "p.toml:2: unknown key 'quantm_ms' in [class.a.model]; did you mean 'quantum_ms'?");
+  EXPECT_EQ(refusal("[class.a.model.sockt]\nquantum_ms = 3\n"),
+            "p.toml:1: unknown resource kind 'sockt' in [class.a.model.sockt]; did you mean 'socket'?");
+  EXPECT_EQ(refusal("[class.a.modl]\nquantum_ms = 3\n"),
+            "p.toml:1: unknown key 'modl' in [class.a]; did you mean 'model'?");
+  EXPECT_EQ(refusal("[class.a]\nmodel = 3\n"), "p.toml:2: 'model' in [class.a] must be a table, not 3");
 }
 
 TEST(Policy, NothingIsHalfApplied) {

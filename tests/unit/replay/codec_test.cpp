@@ -55,8 +55,12 @@ std::string opened() {
 }
 
 TEST(Codec, EveryRecordComesBackAsItWentIn) {
-  Recorder recorder(figure(model::Feedback::paper),
-                    {.lending = {.rt_ceiling = 33, .strict = true}, .cross_user = true});
+  model::Settings settings = figure(model::Feedback::paper);
+  settings.classes.push_back(settings.kinds);
+  settings.classes[0][1].base_confidence = 7;
+  Recorder recorder(settings, {.lending = {.rt_ceiling = 33, .strict = true},
+                               .cross_user = true,
+                               .classes = {{.lending = {.realtime_allowed = false}}, {.cross_user = true}}});
   Stream stream(1);
   for (int i = 0; i < 300; ++i) {
     if (i == 100) recorder.begin();
@@ -129,6 +133,10 @@ TEST(Codec, ADamagedLineIsNamedWithItsNumberAndField) {
        "test.rec:5: accessed: 'evidence' is not a known word"},
       {R"({"type":"enrolled","t":1,"thread":[1,1],"tgid":1,"uid":0,"base":{"policy":"other","nice":20}})",
        "test.rec:5: enrolled: 'base' is not scheduling attributes"},
+      {R"({"type":"settings","kinds":[],"classes":[3]})",
+       "test.rec:5: settings: 'classes' is not a list of lists of kinds"},
+      {R"({"type":"enrolled","t":1,"thread":[1,1],"tgid":1,"uid":0,"base":{"policy":"other"},"class":-1})",
+       "test.rec:5: enrolled: 'class' is not a whole number in its range"},
       {R"({"type":"decided","t":1,"requesters":[],"same":true})", "test.rec:5: 'same' without a decision before it"},
       {R"({"type":"decided","t":1,"requesters":[],"donations":[{}]})",
        "test.rec:5: decided: 'requester' is not a list of 2"},

@@ -41,8 +41,10 @@ INSTANTIATE_TEST_SUITE_P(Seeds, RandomRun, testing::Range(1u, 11u));
 TEST_P(RandomRun, FromTheMiddleOnAndOverAGapIsReplayedAsItWas) {
   Stream stream(GetParam());
   model::Settings settings;
-  for (auto& kind : settings.kinds) kind.base_confidence = static_cast<std::uint16_t>(1 + stream.pick(4));
-  Recorder live(settings);
+  settings.classes.resize(2);
+  for (auto* kinds : {&settings.kinds, &settings.classes[0], &settings.classes[1]})
+    for (auto& kind : *kinds) kind.base_confidence = static_cast<std::uint16_t>(1 + stream.pick(4));
+  Recorder live(settings, {.classes = {{.lending = {.strict = true}}, {.lending = {.realtime_allowed = false}}}});
   for (int i = 0; i < 1500; ++i) {
     if (i == 500) live.begin();
     if (i == 900) live.recording = false;
