@@ -1,23 +1,69 @@
-# What `cmake --install` puts where.
+# What `cmake --install` puts where, and with SwapdPackage.cmake into which package.
 foreach(program swapd swapctl swapbench)
   if(TARGET ${program})
     set(where ${CMAKE_INSTALL_BINDIR})
+    set(package swapd)
     if(program STREQUAL swapd)
       set(where ${CMAKE_INSTALL_SBINDIR})
+    elseif(program STREQUAL swapbench)
+      set(package bench)
     endif()
-    install(TARGETS ${program} RUNTIME DESTINATION ${where})
+    install(TARGETS ${program} RUNTIME DESTINATION ${where} COMPONENT ${package})
   endif()
 endforeach()
-install(TARGETS swapd-guard swapd-attach RUNTIME DESTINATION libexec/swapd)
-install(FILES docs/man/swapctl.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
-install(FILES docs/man/swapd.8 DESTINATION ${CMAKE_INSTALL_MANDIR}/man8)
+install(TARGETS swapd-guard swapd-attach RUNTIME DESTINATION libexec/swapd COMPONENT swapd)
+
+# swapd_install(DESTINATION FILE…)
+function(swapd_install destination)
+  install(FILES ${ARGN} DESTINATION ${destination} COMPONENT swapd)
+endfunction()
+
 # The prefix is known for certain only when it is installed.
 install(CODE "
   set(SWAPD_SBINDIR \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_SBINDIR}\")
   set(SWAPD_BINDIR \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}\")
-  configure_file(\"${PROJECT_SOURCE_DIR}/systemd/swapd.service.in\" \"${PROJECT_BINARY_DIR}/swapd.service\" @ONLY)")
-install(FILES ${PROJECT_BINARY_DIR}/swapd.service DESTINATION lib/systemd/system)
-install(FILES policies/00-defaults.toml policies/paper-2004.toml DESTINATION ${CMAKE_INSTALL_DOCDIR}/policies)
-install(FILES systemd/org.swapd1.conf DESTINATION ${CMAKE_INSTALL_DATADIR}/dbus-1/system.d)
-install(FILES systemd/org.swapd1.service DESTINATION ${CMAKE_INSTALL_DATADIR}/dbus-1/system-services)
-install(FILES systemd/org.swapd1.xml DESTINATION ${CMAKE_INSTALL_DATADIR}/dbus-1/interfaces)
+  configure_file(\"${PROJECT_SOURCE_DIR}/systemd/swapd.service.in\" \"${PROJECT_BINARY_DIR}/swapd.service\" @ONLY)"
+  COMPONENT swapd)
+swapd_install(lib/systemd/system ${PROJECT_BINARY_DIR}/swapd.service)
+swapd_install(lib/systemd/system-preset systemd/90-swapd.preset)
+swapd_install(${CMAKE_INSTALL_DATADIR}/dbus-1/system.d systemd/org.swapd1.conf)
+swapd_install(${CMAKE_INSTALL_DATADIR}/dbus-1/system-services systemd/org.swapd1.service)
+swapd_install(${CMAKE_INSTALL_DATADIR}/dbus-1/interfaces systemd/org.swapd1.xml)
+swapd_install(${CMAKE_INSTALL_DATADIR}/bash-completion/completions src/cli/completions/swapctl.bash)
+swapd_install(${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions src/cli/completions/_swapctl)
+swapd_install(${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d src/cli/completions/swapctl.fish)
+
+# The first is read wherever it is installed; the others are there to be linked into /etc/swapd/policies.d.
+swapd_install(lib/swapd/policies.d policies/10-protected.toml)
+swapd_install(${CMAKE_INSTALL_DATADIR}/swapd/policies policies/00-defaults.toml policies/batch-io.toml policies/build-host.toml
+  policies/database.toml policies/desktop.toml policies/paper-2004.toml)
+# An administrator's own is never replaced.
+install(CODE "
+  if(NOT EXISTS \"\$ENV{DESTDIR}/etc/swapd/swapd.toml\")
+    file(INSTALL \"${PROJECT_SOURCE_DIR}/systemd/swapd.toml\" DESTINATION /etc/swapd)
+    file(MAKE_DIRECTORY \"\$ENV{DESTDIR}/etc/swapd/policies.d\")
+  endif()"
+  COMPONENT swapd)
+
+# Manual pages, as Debian has them: compressed. swapd-policy(5) is docs/policy.md.
+find_program(LOWDOWN lowdown)
+set(pages docs/man/swapctl.1 docs/man/swapd.8 docs/man/swapd.conf.5)
+if(LOWDOWN)
+  add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/man/swapd-policy.5
+    COMMAND ${PROJECT_SOURCE_DIR}/docs/man/policy-page.sh ${LOWDOWN} ${PROJECT_SOURCE_DIR}/docs/policy.md
+      > ${PROJECT_BINARY_DIR}/man/swapd-policy.5
+    DEPENDS docs/policy.md docs/man/policy-page.sh VERBATIM COMMENT "Making swapd-policy(5)")
+  list(APPEND pages ${PROJECT_BINARY_DIR}/man/swapd-policy.5)
+else()
+  message(STATUS "lowdown is missing: there will be no swapd-policy(5)")
+endif()
+foreach(page ${pages})
+  cmake_path(ABSOLUTE_PATH page BASE_DIRECTORY ${PROJECT_SOURCE_DIR})
+  cmake_path(GET page FILENAME name)
+  string(REGEX MATCH "[0-9]$" section ${name})
+  add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/man/${name}.gz
+    COMMAND gzip -9nc ${page} > ${PROJECT_BINARY_DIR}/man/${name}.gz DEPENDS ${page} VERBATIM COMMENT "Compressing ${name}")
+  list(APPEND compressed ${PROJECT_BINARY_DIR}/man/${name}.gz)
+  swapd_install(${CMAKE_INSTALL_MANDIR}/man${section} ${PROJECT_BINARY_DIR}/man/${name}.gz)
+endforeach()
+add_custom_target(man ALL DEPENDS ${compressed})

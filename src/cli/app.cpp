@@ -1,11 +1,13 @@
 #include "cli/app.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "cli/complete.h"
 #include "cli/failure.h"
 #include "cli/verbs.h"
 
@@ -73,6 +75,14 @@ class Formatter : public CLI::Formatter {
   }
 };
 
+// The words are those of an unfinished command line, so nothing of it is parsed.
+std::string socket_in(const std::vector<std::string>& words, std::string otherwise) {
+  for (std::size_t i = 0; i + 1 < words.size() && words[i] != "--"; ++i)
+    if (words[i] == "--socket") return words[i + 1];
+  const char* given = std::getenv("SWAPD_SOCKET");
+  return given != nullptr && *given != '\0' ? given : otherwise;
+}
+
 std::string verb_names() {
   std::string names;
   for (const Verb& verb : verbs()) names += (names.empty() ? "" : ", ") + std::string(verb.name);
@@ -104,6 +114,12 @@ int run_app(int argc, const char* const* argv, std::ostream& out, std::ostream& 
 
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   const std::size_t at = skip_options({&app}, words, 0);
+  // Not in the table: it is for the shells' completion (share/bash-completion and its like), and not for people.
+  if (at == 0 && words.size() > 2 && words[0] == "complete" && words[1] == "--") {
+    words.erase(words.begin(), words.begin() + 2);
+    print(out, complete(app, words, live_sources(socket_in(words, context.socket))));
+    return exit_done;
+  }
   const Verb* verb = at < words.size() ? find_verb(words[at]) : nullptr;
   if (at < words.size() && verb == nullptr)
     return report(err, user_mistake("'" + words[at] + "' is not a verb: it is one of " + verb_names()));

@@ -2,13 +2,14 @@
 
 #include "cli/render.h"
 #include "cli/verbs.h"
+#include "cli/words.h"
 
 namespace swapd::cli {
 
 Action declare_graph(CLI::App& app, Context& context) {
   auto format = std::make_shared<std::string>("dot");
   app.add_option("--format", *format, "dot (the default) or json")
-      ->check(CLI::IsMember({"dot", "json"}).description(""))
+      ->check(CLI::IsMember(std::vector<std::string>(graph_words.begin(), graph_words.end())).description(""))
       ->type_name("FORMAT");
   app.footer(
       "Boxes are threads, ellipses resources. A solid arrow says: waits for; a dashed one: can be provided by, with "

@@ -14,6 +14,7 @@
 #include "cli/program.h"
 #include "cli/sched_options.h"
 #include "cli/verbs.h"
+#include "cli/words.h"
 #include "sys/futex.h"
 #include "sys/launch.h"
 #include "sys/launcher.h"
@@ -157,7 +158,7 @@ Action declare_run(CLI::App& app, Context& context) {
   app.add_option("--class", options->class_name, "The class that the program belongs to")->type_name("NAME");
   auto priority = std::make_shared<SchedOptions>(app, false);
   app.add_option("--observe", options->observe, "How it is observed: auto, bpf or seccomp")
-      ->check(CLI::IsMember({"auto", "bpf", "seccomp"}).description(""))
+      ->check(CLI::IsMember(std::vector<std::string>(observer_words.begin(), observer_words.end())).description(""))
       ->type_name("HOW");
   app.add_flag("--embedded", options->embedded, "Start a private swapd that ends with the program");
   app.add_flag("--allow-no-new-privs", options->allow_no_new_privs,

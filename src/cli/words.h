@@ -1,6 +1,7 @@
 // The contract's words (DESIGN.md section 9) in plain English, and small pieces of text that several renderers share.
 #pragma once
 
+#include <array>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -8,6 +9,10 @@
 namespace swapd::cli {
 
 using Json = nlohmann::ordered_json;
+
+// What --observe and --format take.
+inline constexpr std::array observer_words = {"auto", "bpf", "seccomp"};
+inline constexpr std::array graph_words = {"dot", "json"};
 
 // "fifo 50", "nice -5", "deadline": from {policy, nice, rt_priority}.
 [[nodiscard]] std::string priority(const Json& attributes);

@@ -1,20 +1,23 @@
 #!/bin/bash
-# swapd as a service of a real systemd, in a container whose root lies over this machine's.
+# swapd's package on a machine with a real systemd, in a container whose root lies over this machine's.
 #
-#   tests/integration/boot.sh [--build DIR] [--keep]
+#   tests/integration/boot.sh [--build DIR] [--root DIR] [--keep]
 #
-# What is installed is what `cmake --install` installs. The service starts; a service that the policy names is managed as it
-# starts; reload, restart, a hang that the watchdog ends, and a kill leave who is managed managed; a stop gives everything back.
-# Exit status 77: no container can be booted here, and why. Needs root; --keep leaves the container's log.
+# `cpack` makes the packages, and apt installs them there. The service starts; a service that the policy names is managed as it
+# starts; reload, restart, a hang that the watchdog ends, a kill, and another version of the package leave who is managed managed; a
+# stop gives everything back; a purge leaves nothing.
+# --root: over that root instead (of debootstrap, say), which gets what the package depends on from the network. Exit status 77: no
+# container can be booted here, and why. Needs root; --keep leaves the container's log.
 set -euo pipefail
 project=$(cd "$(dirname "$0")/../.." && pwd)
 . "$project/scripts/common.sh"
 . "$project/tests/integration/common.sh"
 
-build=$project/build/dev keep=
+build=$project/build/dev keep= lower=/
 while [ $# -gt 0 ]; do
   case $1 in
     --build) build=${2:?--build DIR}; shift 2 ;;
+    --root) lower=${2:?--root DIR}; shift 2 ;;
     --keep) keep=yes; shift ;;
     --help | -h) sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0"; exit 0 ;;
     *) die "unknown option $1; see --help" ;;
@@ -26,6 +29,7 @@ skip() {
   exit 77
 }
 [ -z "$(sed -n 's/^SWAPD_SANITIZE:[A-Z]*=//p' "$build/CMakeCache.txt")" ] || skip "a sanitizer's build is not what is installed"
+command -v dpkg-shlibdeps >/dev/null || skip "dpkg-shlibdeps is missing (Debian package dpkg-dev)"
 command -v systemd-nspawn >/dev/null || skip "systemd-nspawn is missing (Debian package systemd-container)"
 
 dir=$(mktemp -d /tmp/swapd-boot-XXXXXX)
@@ -61,13 +65,20 @@ for hierarchy in /sys/fs/cgroup/systemd /sys/fs/cgroup/unified /sys/fs/cgroup; d
   echo $$ >"$hierarchy/$group/cgroup.procs" || skip "no cgroup of one's own in $hierarchy"
 done
 
-# The installed tree, and a target that has little but swapd.
+# The packages, and a target that has little but a message bus.
+(cd "$build" && cpack -G DEB -B "$dir/packages") >"$dir/cpack.log" 2>&1 || { cat "$dir/cpack.log" >&2; die "cpack makes no packages"; }
 mkdir "$dir/over" "$dir/root"
 mount -t tmpfs tmpfs "$dir/over" || skip "no tmpfs can be mounted"
 mkdir "$dir/over/upper" "$dir/over/work"
-mount -t overlay overlay -o "lowerdir=/,upperdir=$dir/over/upper,workdir=$dir/over/work" "$dir/root" || skip "no overlay can be mounted"
+mount -t overlay overlay -o "lowerdir=$lower,upperdir=$dir/over/upper,workdir=$dir/over/work" "$dir/root" || skip "no overlay can be mounted"
 root=$dir/root
-DESTDIR=$root cmake --install "$build" --prefix /usr >/dev/null
+mv "$dir"/packages/*.deb "$root/root/"
+rm -f "$root/usr/sbin/policy-rc.d"
+if [ "$lower" != / ]; then
+  cp /etc/resolv.conf "$root/etc/"
+  chroot "$root" sh -c 'apt-get -q update && apt-get -q -y --no-install-recommends --download-only install /root/swapd_*.deb' >"$dir/apt.log" 2>&1 ||
+    { cat "$dir/apt.log" >&2; die "what the package depends on cannot be fetched"; }
+fi
 mkdir -p "$root/etc/systemd/system/swapd.service.d" "$root/etc/swapd/policies.d"
 rm -f "$root/etc/swapd/swapd.toml"
 cat >"$root/etc/swapd/policies.d/site.toml" <<'END'
@@ -78,7 +89,7 @@ class = "site"
 nice = -5
 END
 printf '[Service]\nWatchdogSec=2s\n' >"$root/etc/systemd/system/swapd.service.d/test.conf"
-printf '[Unit]\nRequires=basic.target swapd.service\nAfter=basic.target\nAllowIsolate=yes\n' >"$root/etc/systemd/system/swapd-t.target"
+printf '[Unit]\nRequires=basic.target dbus.socket\nAfter=basic.target\nAllowIsolate=yes\n' >"$root/etc/systemd/system/swapd-t.target"
 printf '[Service]\nExecStart=/bin/sleep 1000\n' >"$root/etc/systemd/system/swapd-t-job.service"
 ln -sf swapd-t.target "$root/etc/systemd/system/default.target"
 : >"$root/etc/machine-id"
@@ -111,11 +122,18 @@ main_pid() { inside systemctl show -p MainPID --value "$1"; }
 managed() { inside swapctl ps | awk -v pid="$1" -v class="$2" -v nice="$3" '$1 == pid && $4 == class && / nice '"$3"' / { found = 1 } END { exit !found }'; }
 another() { local now; now=$(main_pid swapd) && [ "$now" != 0 ] && [ "$now" != "$1" ] && active swapd; }
 
-must "the service is active" 30 active swapd
+ours() { inside find /etc /lib/systemd /run/swapd /usr /var/cache /var/lib -xdev -name '*swapd*' ! -name 'swapd-t*' 2>/dev/null | sort; }
+before_installing=$(ours)
+inside sh -c 'DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends /root/swapd_*.deb' >"$dir/apt.log" 2>&1 ||
+  { cat "$dir/apt.log" >&2; die "apt does not install the package"; }
+must "the service is active once installed" 30 active swapd
+must "and will be after a boot" 5 inside systemctl is-enabled --quiet swapd
 if [ "$failed" != 0 ]; then
   inside systemctl status --no-pager -n 30 swapd >&2 || true
   exit 1
 fi
+verified() { [ -z "$(inside systemd-analyze verify swapd.service 2>&1)" ]; }
+must "systemd-analyze verify finds nothing" 10 verified
 must "swapctl talks to it" 10 inside swapctl status
 on_the_bus() { inside busctl --system call org.swapd1 /org/swapd1 org.swapd1.Manager Status | grep -q managed_processes; }
 must "it answers on the system bus" 10 on_the_bus
@@ -145,8 +163,22 @@ inside kill -KILL "$before"
 must "one that is killed is started again" 10 another "$before"
 must "a kill keeps members" 10 all_managed
 
+before=$(main_pid swapd)
+inside sh -c 'DEBIAN_FRONTEND=noninteractive apt-get install -y --reinstall /root/swapd_*.deb' >"$dir/apt.log" 2>&1 || { cat "$dir/apt.log" >&2; failed=1; }
+must "an upgrade keeps process and members" 10 all_managed
+[ "$(main_pid swapd)" = "$before" ] || { echo "not so: the same process after an upgrade" >&2; failed=1; }
+
 inside systemctl stop swapd
 must "a stop ends no program" 5 inside kill -0 "$job" "$other"
 must "nobody answers any more" 5 inside sh -c '! swapctl status'
+inside sh -c 'DEBIAN_FRONTEND=noninteractive apt-get purge -y swapd' >"$dir/apt.log" 2>&1 || { cat "$dir/apt.log" >&2; failed=1; }
+must "a purge ends no program" 5 inside kill -0 "$job" "$other"
+if [ "$(ours)" = "$before_installing" ]; then
+  echo "ok: a purge leaves what was there before"
+else
+  echo "not so: a purge leaves what was there before:" >&2
+  diff <(echo "$before_installing") <(ours) >&2 || true
+  failed=1
+fi
 [ -z "$failed" ] || [ "$failed" = 0 ] || inside journalctl -u swapd --no-pager -n 40 >&2 || true
 exit "$failed"

@@ -1,0 +1,46 @@
+#!/bin/bash
+# The Debian packages that cpack makes: lintian finds no error in them, and what a user looks for is there.
+#
+#   tests/integration/package.sh [--build DIR]
+#
+# tests/integration/boot.sh installs and purges them. Exit status 77: what makes or judges packages is missing.
+set -euo pipefail
+project=$(cd "$(dirname "$0")/../.." && pwd)
+. "$project/scripts/common.sh"
+
+build=$project/build/dev failed=0
+while [ $# -gt 0 ]; do
+  case $1 in
+    --build) build=${2:?--build DIR}; shift 2 ;;
+    --help | -h) sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0"; exit 0 ;;
+    *) die "unknown option $1; see --help" ;;
+  esac
+done
+for program in dpkg-shlibdeps lintian; do
+  command -v "$program" >/dev/null || { printf 'package: Skipped\n%s is missing\n' "$program"; exit 77; }
+done
+dir=$(mktemp -d /tmp/swapd-package-XXXXXX)
+trap 'rm -rf "$dir"' EXIT
+
+(cd "$build" && cpack -G DEB -B "$dir") >"$dir/log" 2>&1 || { cat "$dir/log" >&2; die "cpack makes no packages"; }
+for package in "$dir"/*.deb; do
+  errors=$(lintian --allow-root --fail-on error "$package" 2>&1 | grep '^E:' || true)
+  [ -z "$errors" ] || { printf 'not so: lintian finds no error in %s:\n%s\n' "$(basename "$package")" "$errors" >&2; failed=1; }
+done
+dpkg-deb -c "$dir"/swapd_*.deb | awk '{ print $NF }' >"$dir/files"
+for file in usr/sbin/swapd usr/bin/swapctl usr/libexec/swapd/swapd-guard usr/libexec/swapd/swapd-attach etc/swapd/swapd.toml \
+  usr/lib/swapd/policies.d/10-protected.toml usr/share/swapd/policies/desktop.toml usr/lib/systemd/system/swapd.service \
+  usr/share/dbus-1/system.d/org.swapd1.conf usr/share/man/man1/swapctl.1.gz usr/share/man/man5/swapd-policy.5.gz \
+  usr/share/man/man5/swapd.conf.5.gz usr/share/man/man8/swapd.8.gz usr/share/bash-completion/completions/swapctl.bash \
+  usr/share/zsh/vendor-completions/_swapctl usr/share/fish/vendor_completions.d/swapctl.fish; do
+  grep -qx "./$file" "$dir/files" || { echo "not so: the package has $file" >&2; failed=1; }
+done
+[ "$(dpkg-deb --ctrl-tarfile "$dir"/swapd_*.deb | tar xO ./conffiles)" = /etc/swapd/swapd.toml ] || { echo "not so: the administrator's file is a conffile" >&2; failed=1; }
+for needed in libsystemd0 libseccomp2 libbpf1; do
+  dpkg-deb -f "$dir"/swapd_*.deb Depends | grep -q "$needed" || { echo "not so: the package depends on $needed" >&2; failed=1; }
+done
+# Programs find what they need where they are installed.
+dpkg-deb --fsys-tarfile "$dir"/swapd_*.deb | tar xO ./usr/lib/systemd/system/swapd.service >"$dir/service"
+grep -q '^ExecStart=/usr/sbin/swapd ' "$dir/service" || { echo "not so: the service starts /usr/sbin/swapd" >&2; failed=1; }
+[ "$failed" != 0 ] || echo "ok: $(cd "$dir" && echo *.deb)"
+exit "$failed"
