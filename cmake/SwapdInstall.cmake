@@ -26,6 +26,7 @@ install(CODE "
   COMPONENT swapd)
 swapd_install(lib/systemd/system ${PROJECT_BINARY_DIR}/swapd.service)
 swapd_install(lib/systemd/system-preset systemd/90-swapd.preset)
+swapd_install(lib/systemd/catalog systemd/swapd.catalog)
 swapd_install(${CMAKE_INSTALL_DATADIR}/dbus-1/system.d systemd/org.swapd1.conf)
 swapd_install(${CMAKE_INSTALL_DATADIR}/dbus-1/system-services systemd/org.swapd1.service)
 swapd_install(${CMAKE_INSTALL_DATADIR}/dbus-1/interfaces systemd/org.swapd1.xml)

@@ -145,6 +145,14 @@ Result<std::string> Client::ask(const char* method) {
   return text_of(call(std::move(message).value()));
 }
 
+Status Client::command(const char* method) {
+  Result<Message> message = new_call(method);
+  if (!message) return std::move(message).error();
+  Result<Message> answer = call(std::move(message).value());
+  if (!answer) return std::move(answer).error();
+  return Done{};
+}
+
 Status Client::enroll(pid_t pid, bool tree, const std::string& class_name, bool allow_no_new_privs) {
   Result<Message> message = new_call("Enroll");
   if (!message) return std::move(message).error();

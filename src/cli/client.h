@@ -42,6 +42,8 @@ class Client {
   [[nodiscard]] Status enroll(pid_t pid, bool tree, const std::string& class_name, bool allow_no_new_privs);
   // Until the next swapd answers.
   [[nodiscard]] Status restart();
+  [[nodiscard]] Status pause() { return command("Pause"); }
+  [[nodiscard]] Status resume() { return command("Resume"); }
   [[nodiscard]] Status release(pid_t pid) { return command("Release", pid); }
   [[nodiscard]] Status set(pid_t pid, const SchedAttr& base);
   // The program to run is this process: its pidfd and the memory that it shares with swapd.
@@ -68,6 +70,7 @@ class Client {
 
   Client(sd_bus* bus, std::string path) : bus_(bus), path_(std::move(path)) {}
   [[nodiscard]] Result<std::string> ask(const char* method);
+  [[nodiscard]] Status command(const char* method);
   [[nodiscard]] Status command(const char* method, pid_t pid);
   [[nodiscard]] Status order_record(bool on);
   [[nodiscard]] Result<Message> new_call(const char* method);

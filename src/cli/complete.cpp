@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "cli/top.h"
 #include "cli/verbs.h"
 #include "cli/words.h"
 
@@ -37,6 +38,7 @@ class Completer {
     if (name == "--class") add(sources_.classes());
     if (name == "--observe") add(observer_words);
     if (name == "--format") add(graph_words);
+    if (name == "--sort") add(top_order_words);
     const std::string type = option.get_type_name();
     if (type == "PATH" || type == "FILE") out_.rest = Rest::file;
     return out_;
@@ -59,6 +61,7 @@ class Completer {
       if (!option->get_positional() || place-- != 0) continue;
       const std::string name = option->get_name(true);
       if (name == "PID") add(verb.get_name() == "enroll" ? sources_.processes() : sources_.managed());
+      if (name == "CLASS") add(sources_.classes());
       if (name == "FILE") out_.rest = Rest::file;
     }
     return out_;

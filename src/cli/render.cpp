@@ -79,6 +79,7 @@ std::string render_status(const std::string& json) {
     rows.push_back({"matching", number("match_rules") + " rules, " + number("programs_total") +
                                     " programs seen to start, " + number("matched_total") + " matched, " +
                                     number("managed_by_policy_total") + " managed"});
+  if (s.value("paused", false)) rows.push_back({"paused", "nothing is lent until `swapctl resume`"});
   if (whole(s, "over_quota_total") > 0)
     rows.push_back({"quota", number("over_quota_total") + " times a user had as many threads or processes as it may"});
   if (whole(s, "log_drops") > 0) rows.push_back({"log", number("log_drops") + " lines dropped"});

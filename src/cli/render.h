@@ -12,6 +12,11 @@ namespace swapd::cli {
 [[nodiscard]] std::string render_why(const std::string& json);
 // As TOML, each value with where it comes from.
 [[nodiscard]] std::string render_policy(const std::string& json);
+// The classes, made of what Policy and Processes answer:
+// {"classes":[{name, description, open, processes, threads, settings[{table, key, value, where}], members[{pid,
+// comm}]}]}.
+[[nodiscard]] std::string classes_json(const std::string& policy, const std::string& threads);
+[[nodiscard]] std::string render_classes(const std::string& json);
 // For Graphviz; every label is quoted.
 [[nodiscard]] std::string render_dot(const std::string& json);
 // One line, without its end.

@@ -14,13 +14,17 @@ std::span<const Verb> verbs() {
       Verb{"enroll", "supervise a program that runs already", false, false, declare_enroll},
       Verb{"release", "stop supervising a program", false, false, declare_release},
       Verb{"restart", "swapd begins again, with the program that is there now", false, false, declare_restart},
+      Verb{"pause", "lend nothing until resumed; all else goes on", false, false, declare_pause},
+      Verb{"resume", "lend again", false, false, declare_resume},
       Verb{"set", "change the base priority of a managed thread or process", false, false, declare_set},
       Verb{"status", "what swapd is, watches and costs", true, false, declare_status},
       Verb{"ps", "the managed threads", true, false, declare_ps},
+      Verb{"top", "the same, live: sorted by wait, as a tree, with keys as in htop", true, false, declare_top},
       Verb{"why", "whom a thread waits for, and what is done about it", true, false, declare_why},
       Verb{"graph", "the wait graph, for Graphviz or as JSON", true, false, declare_graph},
       Verb{"events", "what happens, line by line", true, false, declare_events},
       Verb{"policy", "the policy in force, and whether one is good", true, false, declare_policy},
+      Verb{"class", "the classes of programs, and who is in one", true, false, declare_class},
       Verb{"record", "write what swapd decides upon to a file, for swapd --replay", true, false, declare_record},
   };
   return table;

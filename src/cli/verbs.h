@@ -37,14 +37,18 @@ struct Verb {
 [[nodiscard]] Action declare_enroll(CLI::App& app, Context& context);
 [[nodiscard]] Action declare_events(CLI::App& app, Context& context);
 [[nodiscard]] Action declare_graph(CLI::App& app, Context& context);
+[[nodiscard]] Action declare_class(CLI::App& app, Context& context);
+[[nodiscard]] Action declare_pause(CLI::App& app, Context& context);
 [[nodiscard]] Action declare_policy(CLI::App& app, Context& context);
 [[nodiscard]] Action declare_ps(CLI::App& app, Context& context);
 [[nodiscard]] Action declare_record(CLI::App& app, Context& context);
 [[nodiscard]] Action declare_release(CLI::App& app, Context& context);
 [[nodiscard]] Action declare_restart(CLI::App& app, Context& context);
+[[nodiscard]] Action declare_resume(CLI::App& app, Context& context);
 [[nodiscard]] Action declare_run(CLI::App& app, Context& context);
 [[nodiscard]] Action declare_set(CLI::App& app, Context& context);
 [[nodiscard]] Action declare_status(CLI::App& app, Context& context);
+[[nodiscard]] Action declare_top(CLI::App& app, Context& context);
 [[nodiscard]] Action declare_why(CLI::App& app, Context& context);
 
 // For verbs that ask once and show: the text as it came with --json, else what `render` makes of it.

@@ -92,6 +92,7 @@ for each in bash zsh fish; do
   after 'swapctl run --class qu' '^> swapctl run --class quick'
   after 'swapctl run --observe se' '^> swapctl run --observe seccomp'
   after 'swapctl run --fifo 50 -- basenam' '^> swapctl run --fifo 50 -- basename'
+  after 'swapctl class show slo' '^> swapctl class show slow'
   after 'swapctl policy ch' '^> swapctl policy check'
   after 'swapctl policy check file-o' '^> swapctl policy check file-of-mine'
   after 'swapctl graph --format js' '^> swapctl graph --format json'

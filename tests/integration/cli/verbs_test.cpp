@@ -57,6 +57,13 @@ TEST_F(Verbs, ThatShow) {
             "[donation]\n"
             "strict = true                           # /etc/swapd/swapd.toml:3\n"
             "ceiling = 90                            # built-in\n");
+  EXPECT_EQ(json::parse(swapctl({"class", "list", "--json"}).out)["classes"].size(), 3U);
+  EXPECT_THAT(swapctl({"class", "show", "batch"}).out, HasSubstr("    300 job\n"));
+  const Outcome no_class = swapctl({"class", "show", "nosuch"});
+  EXPECT_EQ(no_class.status, 2);
+  EXPECT_EQ(no_class.err, "swapctl: no class 'nosuch': `swapctl class list` has them\n");
+  EXPECT_THAT(swapctl({"top"}).out, HasSubstr("virtual-runnable"));
+  EXPECT_EQ(json::parse(swapctl({"top", "--json"}).out)["threads"].size(), 3U);
   const Outcome graph = swapctl({"graph"});
   EXPECT_EQ(graph.status, 0);
   EXPECT_EQ(graph.err, "");
@@ -67,7 +74,9 @@ TEST_F(Verbs, ThatCommandAreSilent) {
   for (const std::vector<std::string>& command : {std::vector<std::string>{"set", "100", "--fifo", "7"},
                                                   {"set", "100", "--nice", "-5"},
                                                   {"set", "100", "--other"},
-                                                  {"release", "100"}}) {
+                                                  {"release", "100"},
+                                                  {"resume"},
+                                                  {"pause"}}) {
     const Outcome outcome = swapctl(command);
     EXPECT_EQ(outcome.status, 0);
     EXPECT_EQ(outcome.out + outcome.err, "");
@@ -78,6 +87,7 @@ TEST_F(Verbs, ThatCommandAreSilent) {
     EXPECT_EQ(bus_.backend().sets[1].base, FakeBackend::nice(-5));
     EXPECT_EQ(bus_.backend().sets[2].base, FakeBackend::nice(0));
     EXPECT_EQ(bus_.backend().released.size(), 1U);
+    EXPECT_TRUE(bus_.backend().paused);
   });
 }
 

@@ -46,7 +46,7 @@ class Complete : public testing::Test {
 };
 
 TEST_F(Complete, Verbs) {
-  EXPECT_THAT(words({"r"}), ElementsAre("run", "release", "restart", "record"));
+  EXPECT_THAT(words({"r"}), ElementsAre("run", "release", "restart", "resume", "record"));
   EXPECT_EQ(words({""}).size(), verbs().size());
   EXPECT_THAT(words({"policy", ""}), ElementsAre("show", "check"));
   EXPECT_THAT(words({"nonsense", "x"}), IsEmpty());

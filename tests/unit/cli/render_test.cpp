@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <ctime>
+#include <nlohmann/json.hpp>
 
 #include "bus/json.h"
 #include "fakes/fake_backend.h"
@@ -51,6 +52,36 @@ TEST(Render, PsIsATable) {
       "flock:fe:00:77:exclusive\n"
       "300  300  job     batch        running           0.0 ms  nice 19  nice 19    100      -\n");
   EXPECT_THAT(render_ps(R"({"threads":[]})"), HasSubstr("swapctl run"));
+}
+
+TEST(Render, ClassesAndOneOfThem) {
+  const std::string policy = R"({"settings":[
+    {"table":"model","key":"confidence","value":"20","where":"built-in"},
+    {"table":"class.desktop","key":"description","value":"\"what people see\"","where":"a.toml:2"},
+    {"table":"class.desktop","key":"open","value":"false","where":"a.toml:3"},
+    {"table":"class.desktop.model.pipe","key":"counts","value":"false","where":"a.toml:5"},
+    {"table":"class.empty","key":"","value":"","where":"a.toml:7"}]})";
+  const std::string threads = R"({"threads":[{"pid":7,"tid":7,"comm":"Xorg","class":"desktop"},
+    {"pid":7,"tid":8,"comm":"Xorg:gl","class":"desktop"},{"pid":9,"tid":9,"comm":"sh","class":"default"}]})";
+  const std::string all = classes_json(policy, threads);
+  EXPECT_EQ(render_classes(all),
+            "CLASS    PROCESSES  THREADS  JOINED BY       DESCRIPTION\n"
+            "default          1        1  anybody\n"
+            "desktop          1        2  root and rules  what people see\n"
+            "empty            0        0  anybody\n");
+  auto one = nlohmann::json::parse(all);
+  one["classes"] = nlohmann::json::array({one["classes"][1]});
+  one["one"] = true;
+  EXPECT_EQ(render_classes(one.dump()),
+            "[class.desktop]\n"
+            "description = \"what people see\"         # a.toml:2\n"
+            "open = false                            # a.toml:3\n"
+            "\n"
+            "[class.desktop.model.pipe]\n"
+            "counts = false                          # a.toml:5\n"
+            "\n"
+            "1 processes, 2 threads\n"
+            "      7 Xorg\n");
 }
 
 TEST(Render, NamesCannotSteerTheTerminal) {
