@@ -1,5 +1,6 @@
 #include "backend.h"
 
+#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 
 #include "actuate/recovery.h"
 #include "enrollable.h"
+#include "log.h"
 #include "observe/syscall_table.h"
 #include "sys/launcher.h"
 #include "sys/self.h"
@@ -80,7 +82,9 @@ DaemonBackend::DaemonBackend(Engine& engine, Launches& launches, Attachments& at
       scheduler_(scheduler),
       resolver_(resolver),
       policy_(policy),
-      about_(std::move(about)) {}
+      about_(std::move(about)) {
+  engine_.want_journal(logs_entries());
+}
 
 Snapshot DaemonBackend::snapshot() {
   Snapshot out;
@@ -115,6 +119,7 @@ bus::StatusView DaemonBackend::status() {
   out.requesters = c.model.requesters;
   out.providers = c.model.providers;
   out.over_quota = c.over_quota;
+  out.paused = c.paused;
   if (about_.newcomers) {
     const Newcomers::Counts counts = about_.newcomers();
     out.match_rules = counts.rules;
@@ -164,6 +169,14 @@ std::vector<bus::SettingView> DaemonBackend::policy() {
 }
 
 Result<bus::LaunchAnswer> DaemonBackend::launch(bus::LaunchRequest request) {
+  const pid_t pid = request.pid;
+  const std::uint32_t uid = request.uid;
+  Result<bus::LaunchAnswer> answer = begin_launch(std::move(request));
+  if (!answer) (void)refusals_.heard("run", pid, uid, answer.error());
+  return answer;
+}
+
+Result<bus::LaunchAnswer> DaemonBackend::begin_launch(bus::LaunchRequest request) {
   if (Status may = may_touch(request.pid, request.uid); !may) return std::move(may).error();
   if (Status room = has_room(request.pid); !room) return std::move(room).error();
   auto class_name = class_of(request.class_name, request.uid);
@@ -209,7 +222,7 @@ Result<std::vector<sock_filter>> DaemonBackend::filter() const {
 }
 
 void DaemonBackend::enroll(const bus::EnrollRequest& request, std::function<void(const Status&)> done) {
-  Status begun = begin_enrolling(request, done);
+  Status begun = refusals_.heard("enroll", request.pid, request.uid, begin_enrolling(request, done));
   if (!begun || !engine_.needs_listeners()) done(begun);
 }
 
@@ -268,22 +281,30 @@ Status DaemonBackend::has_room(pid_t pid) const {
 }
 
 Status DaemonBackend::release(pid_t pid, std::uint32_t uid) {
-  if (Status may = may_touch(pid, uid); !may) return may;
-  Status done = Done{};
-  engine_.call([&](Engine& e) { done = e.release(pid); });
-  return done;
+  Status done = may_touch(pid, uid);
+  if (done) engine_.call([&](Engine& e) { done = e.release(pid); });
+  return refusals_.heard("release", pid, uid, std::move(done));
 }
 
 Status DaemonBackend::restart(std::uint32_t uid) {
-  if (uid != 0 && uid != ::geteuid()) return Error(EACCES, "only root may restart swapd");
-  return about_.restart();
+  const bool may = uid == 0 || uid == ::geteuid();
+  return refusals_.heard("restart", ::getpid(), uid,
+                         may ? about_.restart() : Error(EACCES, "only root may restart swapd"));
+}
+
+Status DaemonBackend::pause(bool paused, std::uint32_t uid) {
+  const char* action = paused ? "pause" : "resume";
+  if (uid != 0 && uid != ::geteuid())
+    return refusals_.heard(action, ::getpid(), uid, Error(EACCES, std::string("only root may ") + action + " swapd"));
+  engine_.call([&](Engine& e) { e.pause(paused); });
+  spdlog::info("{} by user {}", paused ? "paused" : "resumed", uid);
+  return Done{};
 }
 
 Status DaemonBackend::set(pid_t pid, const SchedAttr& base, std::uint32_t uid) {
-  if (Status may = may_touch(pid, uid); !may) return may;
-  Status done = Done{};
-  engine_.call([&](Engine& e) { done = e.set_base(pid, base, uid == 0); });
-  return done;
+  Status done = may_touch(pid, uid);
+  if (done) engine_.call([&](Engine& e) { done = e.set_base(pid, base, uid == 0); });
+  return refusals_.heard("set", pid, uid, std::move(done));
 }
 
 void DaemonBackend::follow_events(std::function<void(const bus::EventView&)> sink) {
@@ -302,6 +323,7 @@ void DaemonBackend::forward_notes() {
   std::vector<Note> notes = engine_.take_notes();
   recording_.forward();
   for (const Note& note : notes) {
+    if (note.journalled) log_donation(note, procfs_);
     if (!sink_) continue;
     bus::EventView event{.time = realtime_of(note.time), .type = std::string(name(note.type))};
     event.tid = note.thread.tid;

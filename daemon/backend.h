@@ -9,6 +9,7 @@
 #include "attachments.h"
 #include "bus/backend.h"
 #include "engine.h"
+#include "entries.h"
 #include "launches.h"
 #include "newcomers.h"
 #include "observe/resolver.h"
@@ -44,6 +45,7 @@ class DaemonBackend final : public bus::Backend {
   void enroll(const bus::EnrollRequest& request, std::function<void(const Status&)> done) override;
   [[nodiscard]] Status release(pid_t pid, std::uint32_t uid) override;
   [[nodiscard]] Status restart(std::uint32_t uid) override;
+  [[nodiscard]] Status pause(bool paused, std::uint32_t uid) override;
   [[nodiscard]] Status set(pid_t pid, const SchedAttr& base, std::uint32_t uid) override;
   void follow_events(std::function<void(const bus::EventView&)> sink) override;
 
@@ -57,6 +59,7 @@ class DaemonBackend final : public bus::Backend {
 
  private:
   [[nodiscard]] Snapshot snapshot();
+  [[nodiscard]] Result<bus::LaunchAnswer> begin_launch(bus::LaunchRequest request);
   [[nodiscard]] Result<std::string> class_of(const std::string& wanted, std::uint32_t uid) const;
   [[nodiscard]] Status may_touch(pid_t pid, std::uint32_t uid) const;
   [[nodiscard]] Status has_room(pid_t pid) const;  // EDQUOT
@@ -74,6 +77,7 @@ class DaemonBackend final : public bus::Backend {
   About about_;
   std::function<void(const bus::EventView&)> sink_;
   SteadyClock clock_;
+  Refusals refusals_{clock_};
   Recording recording_{engine_.records(), [this] { engine_.call([](Engine& e) { e.record_from_here(); }); }, clock_};
 };
 

@@ -222,7 +222,8 @@ void Donor::apply_boosts(Time now) {
   for (const auto& [requester, lingering] : lingering_) lend(lingering.donation);
   std::vector<actuate::Boost> boosts;
   boosts.reserve(best.size());
-  for (const auto& [thread, boost] : best) boosts.push_back(boost);
+  if (!paused_)
+    for (const auto& [thread, boost] : best) boosts.push_back(boost);
   actuator_.apply(boosts, now);
   if (settings_.quota) follow_user_loans(boosts, now);
 }

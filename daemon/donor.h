@@ -55,6 +55,9 @@ class Donor {
   // reconcile().
   void forget(ThreadId thread, bool exited);
 
+  // Decides as ever, and lends nothing.
+  void pause(bool paused) { paused_ = paused; }
+  [[nodiscard]] bool paused() const { return paused_; }
   [[nodiscard]] const std::vector<decide::Donation>& donations() const { return current_; }
   [[nodiscard]] const std::unordered_map<Resource, std::vector<ThreadId>>& unenrolled() const { return unenrolled_; }
   // Somebody important has just begun to wait for what only a call that is still to come can name a provider of.
@@ -194,6 +197,7 @@ class Donor {
   void drop_timers(ThreadId thread);
 
   Settings settings_;
+  bool paused_ = false;
   Members& members_;
   model::Model& model_;
   observe::Observer& observer_;

@@ -24,6 +24,7 @@
 #include "placement.h"
 #include "record_ring.h"
 #include "snapshot.h"
+#include "sparing.h"
 #include "sys/bpf_tracer.h"
 #include "sys/pi_mutex.h"
 #include "sys/proc_events.h"
@@ -95,6 +96,7 @@ class Engine {
   [[nodiscard]] bool knows(pid_t pid, std::uint64_t start_time) const;
   // may_raise: above what they have of their own; else EACCES, and nothing is changed.
   [[nodiscard]] Status set_base(pid_t pid, const SchedAttr& base, bool may_raise);
+  void pause(bool paused);
   [[nodiscard]] Snapshot snapshot() const;
   [[nodiscard]] Counters counters() const;
   // A snapshot goes into the ring, and what follows after it.
@@ -103,6 +105,8 @@ class Engine {
 
   // --- from the control thread ---
   void want_notes(bool wanted) { notes_wanted_.store(wanted, std::memory_order_relaxed); }
+  // Of donations, sparingly, for the log.
+  void want_journal(bool wanted) { journal_wanted_.store(wanted, std::memory_order_relaxed); }
   [[nodiscard]] int notes_fd() const { return notes_fd_.get(); }
   [[nodiscard]] std::vector<Note> take_notes();
   [[nodiscard]] RecordRing& records() { return records_; }  // rings notes_fd()
@@ -187,6 +191,8 @@ class Engine {
   std::vector<Note> notes_;
   bool stopped_ = false;
   std::atomic<bool> notes_wanted_{false};
+  std::atomic<bool> journal_wanted_{false};
+  Sparing journalled_;
   std::atomic<std::uint64_t> lost_{0};
   std::uint64_t over_quota_ = 0;
   std::uint64_t notifications_gone_ = 0;  // of receivers that have ended

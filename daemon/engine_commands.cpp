@@ -104,6 +104,11 @@ void Engine::remember_released(pid_t pid, std::uint64_t start_time) {
   released_[pid] = start_time;
 }
 
+void Engine::pause(bool paused) {
+  donor_->pause(paused);
+  donor_->reconcile(clock_.now());
+}
+
 Status Engine::release(pid_t pid) {
   const MemberThread* thread = members_.thread(pid);
   const pid_t tgid = thread == nullptr ? pid : thread->tgid;
@@ -192,6 +197,7 @@ Counters Engine::counters() const {
   out.notifications = notifications_gone_;
   out.events_lost = lost_.load(std::memory_order_relaxed);
   out.over_quota = over_quota_;
+  out.paused = donor_->paused();
   for (const auto& receiver : receivers_) {
     out.notifications += receiver->received();
     out.events_lost += receiver->lost();
@@ -267,7 +273,9 @@ void Engine::note_event(const Event& event) {
 }
 
 void Engine::note_outcome(const actuate::Outcome& outcome) {
-  if (!notes_wanted_.load(std::memory_order_relaxed)) return;
+  const bool followed = notes_wanted_.load(std::memory_order_relaxed);
+  const bool journal = journal_wanted_.load(std::memory_order_relaxed);
+  if (!followed && !journal) return;
   Note out{.time = clock_.now(),
            .thread = outcome.boost.thread,
            .other = outcome.boost.requester,
@@ -295,7 +303,10 @@ void Engine::note_outcome(const actuate::Outcome& outcome) {
     case actuate::Outcome::What::rebased:
       return;
   }
-  note(std::move(out));
+  if (journal && out.type != Note::Type::donation_ended)
+    out.journalled = journalled_.tell({out.other, out.thread, out.type == Note::Type::ineffective ? 1U : 0U}, out.time);
+  if (const MemberThread* member = members_.thread(out.other)) out.other_tgid = member->tgid;
+  if (followed || out.journalled) note(std::move(out));
 }
 
 }  // namespace swapd::daemon

@@ -38,6 +38,7 @@ struct Snapshot {
 struct Counters {
   std::size_t managed_threads = 0, managed_processes = 0, listeners = 0;
   std::uint64_t donations_active = 0, donations_total = 0, notifications = 0, events_lost = 0, over_quota = 0;
+  bool paused = false;
   double engine_cpu_s = 0, receivers_cpu_s = 0;
   observe::Costs costs;
   model::Model::Counts model;
@@ -62,7 +63,9 @@ struct Note {
   Time time;
   ThreadId thread;
   pid_t tgid = 0;
-  ThreadId other;  // waker, requester, parent
+  ThreadId other;                           // waker, requester, parent
+  pid_t other_tgid = 0;                     // of a requester
+  std::optional<std::uint64_t> journalled;  // it goes to the log, too; so many like it did not
   Resource resource;
   bool has_resource = false;
   SchedAttr attr;

@@ -31,6 +31,7 @@ struct StatusView {
   std::uint64_t watched_threads = 0, watch_wakeups_total = 0, watch_polls_total = 0;
   double engine_cpu_s = 0, receivers_cpu_s = 0, worker_cpu_s = 0;
   std::uint64_t resources = 0, requesters = 0, providers = 0, log_drops = 0, over_quota = 0;
+  bool paused = false;
   std::uint64_t match_rules = 0, programs = 0, matched = 0, managed_by_policy = 0;
   pid_t pid = 0;
 };
@@ -138,6 +139,8 @@ class Backend {
   [[nodiscard]] virtual Status release(pid_t pid, std::uint32_t uid) = 0;
   // Ends, and begins again with the program that is there now; whoever is managed remains so.
   [[nodiscard]] virtual Status restart(std::uint32_t uid) = 0;
+  // Nothing is lent until it is resumed; all else goes on.
+  [[nodiscard]] virtual Status pause(bool paused, std::uint32_t uid) = 0;
   // tid or pid; of a process: all its threads.
   [[nodiscard]] virtual Status set(pid_t pid, const SchedAttr& base, std::uint32_t uid) = 0;
   // Called with each event while at least one client follows; an empty function: nobody does, and collecting costs

@@ -74,6 +74,7 @@ std::string status_json(const StatusView& s) {
                {"providers", s.providers},
                {"log_drops", s.log_drops},
                {"over_quota_total", s.over_quota},
+               {"paused", s.paused},
                {"match_rules", s.match_rules},
                {"programs_total", s.programs},
                {"matched_total", s.matched},

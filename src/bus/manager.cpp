@@ -156,6 +156,14 @@ struct Methods {
     return done(call, self(data).backend_.restart(uid), error);
   }
 
+  template <bool paused>
+  static int pause(sd_bus_message* call, void* data, sd_bus_error* error) {
+    pid_t by = 0;
+    std::uint32_t uid = 0;
+    if (const int r = caller(call, &by, &uid); r < 0) return r;
+    return done(call, self(data).backend_.pause(paused, uid), error);
+  }
+
   static int set(sd_bus_message* call, void* data, sd_bus_error* error) {
     pid_t pid = 0;
     if (const int r = read_pid(call, &pid, error); r < 0) return r;
@@ -240,6 +248,8 @@ const sd_bus_vtable vtable[] = {
                             SD_BUS_NO_RESULT, Methods::enroll, open_to_peers),
     SD_BUS_METHOD_WITH_ARGS("Release", SD_BUS_ARGS("u", pid), SD_BUS_NO_RESULT, Methods::release, open_to_peers),
     SD_BUS_METHOD_WITH_ARGS("Restart", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, Methods::restart, open_to_peers),
+    SD_BUS_METHOD_WITH_ARGS("Pause", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, Methods::pause<true>, open_to_peers),
+    SD_BUS_METHOD_WITH_ARGS("Resume", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, Methods::pause<false>, open_to_peers),
     SD_BUS_METHOD_WITH_ARGS("Set", SD_BUS_ARGS("u", pid, "s", policy, "i", nice, "i", priority), SD_BUS_NO_RESULT,
                             Methods::set, open_to_peers),
     SD_BUS_METHOD_WITH_ARGS("FollowEvents", SD_BUS_ARGS("b", on), SD_BUS_NO_RESULT, Methods::follow_events,

@@ -11,8 +11,8 @@ namespace swapd::bus {
 namespace {
 
 // What tells of other users' programs, or ends swapd for them.
-constexpr std::array<std::string_view, 7> of_root = {"Processes",    "Why",    "Graph",  "Policy",
-                                                     "FollowEvents", "Record", "Restart"};
+constexpr std::array<std::string_view, 9> of_root = {"Processes", "Why",     "Graph", "Policy", "FollowEvents",
+                                                     "Record",    "Restart", "Pause", "Resume"};
 
 std::int64_t sender_of(sd_bus_message* call) {
   sd_bus_creds* creds = nullptr;
@@ -87,7 +87,7 @@ int MessageBus::on_message(sd_bus_message* message, void* data, sd_bus_error*) {
   const bool others = interface != nullptr && std::string_view(interface).starts_with("org.freedesktop.DBus.");
   if (others || member == nullptr || std::ranges::find(of_root, std::string_view(member)) == of_root.end()) return 0;
   (void)sd_bus_reply_method_errorf(message, SD_BUS_ERROR_ACCESS_DENIED,
-                                   "%s shows or ends what is other users': only root may ask for it", member);
+                                   "%s shows or touches what is other users': only root may ask for it", member);
   return 1;
 }
 

@@ -93,6 +93,11 @@ class FakeBackend : public bus::Backend {
     return Done{};
   }
 
+  Status pause(bool on, std::uint32_t) override {
+    paused = on;
+    return Done{};
+  }
+
   Status restart(std::uint32_t) override {
     ++restarts;
     return Done{};
@@ -144,6 +149,7 @@ class FakeBackend : public bus::Backend {
   std::vector<SetCall> sets;
   std::vector<bus::EnrollRequest> enrolled;
   int restarts = 0;
+  bool paused = false;
   bool later = false;  // who enrolls is answered later
   std::vector<std::function<void(const Status&)>> unanswered;
   std::function<void(const bus::EventView&)> sink;

@@ -122,7 +122,7 @@ main_pid() { inside systemctl show -p MainPID --value "$1"; }
 managed() { inside swapctl ps | awk -v pid="$1" -v class="$2" -v nice="$3" '$1 == pid && $4 == class && / nice '"$3"' / { found = 1 } END { exit !found }'; }
 another() { local now; now=$(main_pid swapd) && [ "$now" != 0 ] && [ "$now" != "$1" ] && active swapd; }
 
-ours() { inside find /etc /lib/systemd /run/swapd /usr /var/cache /var/lib -xdev -name '*swapd*' ! -name 'swapd-t*' 2>/dev/null | sort; }
+ours() { inside find /etc /lib/systemd /run/swapd /usr /var/lib -xdev -name '*swapd*' ! -name 'swapd-t*' 2>/dev/null | sort || true; }
 before_installing=$(ours)
 inside sh -c 'DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends /root/swapd_*.deb' >"$dir/apt.log" 2>&1 ||
   { cat "$dir/apt.log" >&2; die "apt does not install the package"; }
@@ -145,6 +145,21 @@ sleeper() { inside pgrep -xf 'sleep 1001'; }
 must "a program is run under it" 10 sleeper
 other=$(sleeper || true)
 all_managed() { managed "$job" site -5 && managed "$other" default -3; }
+
+# Who is lent what, and who is refused what, stands in the journal, with fields.
+cp "$(test_program pair)" "$root/root/pair"
+inside sh -c 'exec setsid swapctl run -- /root/pair server /run/swapd-t.sock /run/swapd-t.flag >/dev/null 2>&1 </dev/null &'
+until_true 10 inside test -S /run/swapd-t.sock
+inside sh -c 'exec setsid swapctl run --nice -10 -- /root/pair client /run/swapd-t.sock >/run/swapd-t.client 2>&1 </dev/null &'
+entry() { inside journalctl --quiet "$@" | grep -q .; }
+server=$(inside pgrep -xf '/root/pair server .*' || true)
+must "the journal tells of a donation" 10 entry SWAPD_PID="$server" SWAPD_LENT="other -10" MESSAGE_ID=e5d1acba7f204a77a7f69ab13c8cba33
+explained() { inside journalctl -x --quiet SWAPD_PID="$server" | grep -q 'runs with other -10 until it has delivered'; }
+must "and explains it" 10 explained
+inside touch /run/swapd-t.flag
+inside setpriv --reuid 65534 --clear-groups busctl --system call org.swapd1 /org/swapd1 org.swapd1.Manager Release u "$job" 2>/dev/null &&
+  { echo "not so: another user's process is not released" >&2; failed=1; }
+must "and of a refusal" 10 entry SWAPD_UID=65534 SWAPD_ACTION=release SWAPD_PID="$job"
 
 before=$(main_pid swapd)
 inside systemctl reload swapd

@@ -167,6 +167,20 @@ TEST_P(Inversion, a_release_ends_the_donation_and_the_program_runs_on) {
   EXPECT_EQ(session->wait(client), 0);
 }
 
+TEST_P(Inversion, while_it_is_paused_nothing_is_lent) {
+  begin();
+  ASSERT_TRUE(boosted());
+  ASSERT_EQ(session->ctl({"pause"}).status, 0);
+  EXPECT_EQ(kernel_attr(server).policy, "other") << "at once";
+  EXPECT_EQ(session->json({"status"})["paused"], true);
+  EXPECT_FALSE(thread_in(session->json({"why", std::to_string(client)}), client)["waiting_for"].empty())
+      << "it goes on looking";
+  ASSERT_EQ(session->ctl({"resume"}).status, 0);
+  EXPECT_TRUE(boosted());
+  session->raise("flag");
+  EXPECT_EQ(session->wait(client), 0);
+}
+
 TEST_P(Inversion, dry_run_touches_nothing) {
   session.emplace(std::vector<std::string>{"--observe", GetParam(), "--dry-run"});
   if (!session->failure().empty()) GTEST_SKIP() << session->failure();

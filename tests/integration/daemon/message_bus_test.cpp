@@ -135,7 +135,8 @@ TEST_F(MessageBus, OthersMayAskForTheirOwn) {
                                                 {"Policy"},
                                                 {"FollowEvents", "b", "true"},
                                                 {"Record", "b", "true"},
-                                                {"Restart"}}) {
+                                                {"Restart"},
+                                                {"Pause"}}) {
     const Output refused = call(order, nobody);
     EXPECT_NE(refused.status, 0) << order[0];
     EXPECT_NE(refused.err.find("Access denied"), std::string::npos) << order[0] << refused.err;

@@ -102,6 +102,7 @@ TEST_P(Owner, LaunchesOnlyItsOwn) {
 TEST_P(Owner, DoesNotRestartSwapd) {
   const pid_t before = session->daemon_pid();
   expect_refused({"restart"}, "only root may restart swapd");
+  expect_refused({"pause"}, "only root may pause swapd");
   EXPECT_EQ(session->daemon_pid(), before);
   EXPECT_EQ(session->json({"status"})["managed_processes"], 1);
 }
