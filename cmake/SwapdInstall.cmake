@@ -27,9 +27,12 @@ install(CODE "
 swapd_install(lib/systemd/system ${PROJECT_BINARY_DIR}/swapd.service)
 swapd_install(lib/systemd/system-preset systemd/90-swapd.preset)
 swapd_install(lib/systemd/catalog systemd/swapd.catalog)
+swapd_install(${CMAKE_INSTALL_DATADIR}/doc/swapd/examples systemd/examples/swapd-managed.slice systemd/examples/managed-service.conf
+  systemd/examples/managed-slice.toml)
 swapd_install(${CMAKE_INSTALL_DATADIR}/dbus-1/system.d systemd/org.swapd1.conf)
 swapd_install(${CMAKE_INSTALL_DATADIR}/dbus-1/system-services systemd/org.swapd1.service)
 swapd_install(${CMAKE_INSTALL_DATADIR}/dbus-1/interfaces systemd/org.swapd1.xml)
+swapd_install(${CMAKE_INSTALL_DATADIR}/polkit-1/actions systemd/org.swapd1.policy)
 swapd_install(${CMAKE_INSTALL_DATADIR}/bash-completion/completions src/cli/completions/swapctl.bash)
 swapd_install(${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions src/cli/completions/_swapctl)
 swapd_install(${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d src/cli/completions/swapctl.fish)
@@ -46,9 +49,19 @@ install(CODE "
   endif()"
   COMPONENT swapd)
 
-# Manual pages, as Debian has them: compressed. swapd-policy(5) is docs/policy.md.
+# Manual pages, as Debian has them: compressed. swapd-policy(5) is docs/policy.md, org.swapd1(5) the introspection's XML.
 find_program(LOWDOWN lowdown)
+find_program(XSLTPROC xsltproc)
 set(pages docs/man/swapctl.1 docs/man/swapd.8 docs/man/swapd.conf.5)
+if(XSLTPROC)
+  add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/man/org.swapd1.5
+    COMMAND ${XSLTPROC} --novalid --nonet -o ${PROJECT_BINARY_DIR}/man/org.swapd1.5
+      ${PROJECT_SOURCE_DIR}/systemd/man-page.xsl ${PROJECT_SOURCE_DIR}/systemd/org.swapd1.xml
+    DEPENDS systemd/man-page.xsl systemd/org.swapd1.xml VERBATIM COMMENT "Making org.swapd1(5)")
+  list(APPEND pages ${PROJECT_BINARY_DIR}/man/org.swapd1.5)
+else()
+  message(STATUS "xsltproc is missing: there will be no org.swapd1(5)")
+endif()
 if(LOWDOWN)
   add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/man/swapd-policy.5
     COMMAND ${PROJECT_SOURCE_DIR}/docs/man/policy-page.sh ${LOWDOWN} ${PROJECT_SOURCE_DIR}/docs/policy.md

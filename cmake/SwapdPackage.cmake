@@ -36,7 +36,7 @@ When an important program waits for one that the scheduler starves, swapd
 works out who that is and lends it the waiter's priority until it has
 delivered. Programs and kernel stay as they are.")
 set(CPACK_DEBIAN_SWAPD_PACKAGE_DEPENDS "init-system-helpers (>= 1.54~)")
-set(CPACK_DEBIAN_SWAPD_PACKAGE_RECOMMENDS dbus)
+set(CPACK_DEBIAN_SWAPD_PACKAGE_RECOMMENDS "dbus, polkitd")
 set(CPACK_DEBIAN_SWAPD_PACKAGE_CONTROL_EXTRA ${debian}/postinst ${debian}/prerm ${debian}/postrm ${debian}/conffiles)
 set(CPACK_DEBIAN_SWAPD_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_DEBIAN_BENCH_PACKAGE_NAME swapd-bench)

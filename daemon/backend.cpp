@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 
 #include "actuate/recovery.h"
 #include "enrollable.h"
@@ -106,8 +107,12 @@ bus::StatusView DaemonBackend::status() {
   out.donations_total = c.donations_total;
   out.notifications_total = c.notifications;
   out.events_lost = c.events_lost;
-  out.rivals = about_.rivals;
   out.warnings = about_.warnings;
+  if (about_.surroundings) {
+    Surroundings around = about_.surroundings();
+    out.rivals = std::move(around.rivals);
+    std::ranges::move(around.settings, std::back_inserter(out.warnings));
+  }
   out.watch_method = name(c.costs.method);
   out.watched_threads = c.costs.watched;
   out.watch_wakeups_total = c.costs.wakeups;
@@ -170,16 +175,16 @@ std::vector<bus::SettingView> DaemonBackend::policy() {
 
 Result<bus::LaunchAnswer> DaemonBackend::launch(bus::LaunchRequest request) {
   const pid_t pid = request.pid;
-  const std::uint32_t uid = request.uid;
+  const std::uint32_t uid = request.caller.uid();
   Result<bus::LaunchAnswer> answer = begin_launch(std::move(request));
   if (!answer) (void)refusals_.heard("run", pid, uid, answer.error());
   return answer;
 }
 
 Result<bus::LaunchAnswer> DaemonBackend::begin_launch(bus::LaunchRequest request) {
-  if (Status may = may_touch(request.pid, request.uid); !may) return std::move(may).error();
+  if (Status may = may_touch(request.pid, request.caller); !may) return std::move(may).error();
   if (Status room = has_room(request.pid); !room) return std::move(room).error();
-  auto class_name = class_of(request.class_name, request.uid);
+  auto class_name = class_of(request.class_name, request.caller);
   if (!class_name) return std::move(class_name).error();
   request.class_name = std::move(class_name).value();
   if (request.observe != "auto" && request.observe != about_.observer && !request.observe.empty()) {
@@ -206,12 +211,12 @@ Result<bus::LaunchAnswer> DaemonBackend::begin_launch(bus::LaunchRequest request
   return bus::LaunchAnswer{.install = true, .program = std::move(program).value()};
 }
 
-Result<std::string> DaemonBackend::class_of(const std::string& wanted, std::uint32_t uid) const {
+Result<std::string> DaemonBackend::class_of(const std::string& wanted, const bus::Caller& caller) const {
   const std::string name = wanted.empty() ? "default" : wanted;
   const auto found = policy_.classes.find(name);
   if (found == policy_.classes.end())
     return Error(ENOENT, "no class '" + name + "': the policy has no [class." + name + "]");
-  if (found->second.open.value_or(true) || uid == 0 || uid == ::geteuid()) return name;
+  if (found->second.open.value_or(true) || caller.may(bus::Right::administer)) return name;
   return Error(EACCES, "class '" + name +
                            "' is closed ('open = false' in the policy): only root and the policy's rules put "
                            "programs into it");
@@ -222,20 +227,20 @@ Result<std::vector<sock_filter>> DaemonBackend::filter() const {
 }
 
 void DaemonBackend::enroll(const bus::EnrollRequest& request, std::function<void(const Status&)> done) {
-  Status begun = refusals_.heard("enroll", request.pid, request.uid, begin_enrolling(request, done));
+  Status begun = refusals_.heard("enroll", request.pid, request.caller.uid(), begin_enrolling(request, done));
   if (!begun || !engine_.needs_listeners()) done(begun);
 }
 
 // Where a filter must be installed, that has only begun.
 Status DaemonBackend::begin_enrolling(const bus::EnrollRequest& request,
                                       const std::function<void(const Status&)>& done) {
-  auto class_name = class_of(request.class_name, request.uid);
+  auto class_name = class_of(request.class_name, request.caller);
   if (!class_name) return std::move(class_name).error();
   const auto tgid = procfs_.tgid(request.pid);
   if (!tgid) return Error(ENOENT, "no process " + std::to_string(request.pid));
-  const auto may = [this, uid = request.uid, first = *tgid, spare = request.spare](pid_t pid) {
+  const auto may = [this, caller = request.caller, first = *tgid, spare = request.spare](pid_t pid) {
     if (spare && pid != first && spare(pid)) return Status(Error(EALREADY, "left out"));
-    if (Status touch = may_touch(pid, uid); !touch) return touch;
+    if (Status touch = may_touch(pid, caller); !touch) return touch;
     if (Status one = may_enroll(procfs_, pid, policy_.observe.never); !one) return one;
     return has_room(pid);
   };
@@ -244,7 +249,7 @@ Status DaemonBackend::begin_enrolling(const bus::EnrollRequest& request,
     auto program = filter();
     if (!program) return std::move(program).error();
     return attachments_.begin({.pid = *tgid,
-                               .uid = request.uid,
+                               .uid = request.caller.uid(),
                                .tree = request.tree,
                                .allow_no_new_privs = request.allow_no_new_privs,
                                .class_name = std::move(class_name).value(),
@@ -266,10 +271,11 @@ Status DaemonBackend::begin_enrolling(const bus::EnrollRequest& request,
   return Done{};
 }
 
-Status DaemonBackend::may_touch(pid_t pid, std::uint32_t uid) const {
-  if (uid == 0) return Done{};
+Status DaemonBackend::may_touch(pid_t pid, const bus::Caller& caller) const {
   const auto owner = procfs_.uid(pid);
-  if (owner && *owner == uid) return Done{};
+  const bool own = owner && *owner == caller.uid();
+  if (caller.may(own ? bus::Right::manage_own : bus::Right::manage_others)) return Done{};
+  if (own) return Error(EACCES, "user " + std::to_string(caller.uid()) + " may not have programs managed");
   return Error(EACCES, "process " + std::to_string(pid) + " belongs to another user");
 }
 
@@ -280,31 +286,38 @@ Status DaemonBackend::has_room(pid_t pid) const {
   return room;
 }
 
-Status DaemonBackend::release(pid_t pid, std::uint32_t uid) {
-  Status done = may_touch(pid, uid);
+Status DaemonBackend::release(pid_t pid, const bus::Caller& caller) {
+  Status done = may_touch(pid, caller);
   if (done) engine_.call([&](Engine& e) { done = e.release(pid); });
-  return refusals_.heard("release", pid, uid, std::move(done));
+  return refusals_.heard("release", pid, caller.uid(), std::move(done));
 }
 
-Status DaemonBackend::restart(std::uint32_t uid) {
-  const bool may = uid == 0 || uid == ::geteuid();
-  return refusals_.heard("restart", ::getpid(), uid,
-                         may ? about_.restart() : Error(EACCES, "only root may restart swapd"));
+Status DaemonBackend::may_administer(const char* action, const bus::Caller& caller) {
+  if (caller.may(bus::Right::administer)) return Done{};
+  return refusals_.heard(action, ::getpid(), caller.uid(),
+                         Error(EACCES, std::string("only root may ") + action + " swapd"));
 }
 
-Status DaemonBackend::pause(bool paused, std::uint32_t uid) {
-  const char* action = paused ? "pause" : "resume";
-  if (uid != 0 && uid != ::geteuid())
-    return refusals_.heard(action, ::getpid(), uid, Error(EACCES, std::string("only root may ") + action + " swapd"));
+Status DaemonBackend::restart(const bus::Caller& caller) {
+  Status may = may_administer("restart", caller);
+  return may ? about_.restart() : may;
+}
+
+Status DaemonBackend::pause(bool paused, const bus::Caller& caller) {
+  if (Status may = may_administer(paused ? "pause" : "resume", caller); !may) return may;
   engine_.call([&](Engine& e) { e.pause(paused); });
-  spdlog::info("{} by user {}", paused ? "paused" : "resumed", uid);
+  spdlog::info("{} by user {}", paused ? "paused" : "resumed", caller.uid());
   return Done{};
 }
 
-Status DaemonBackend::set(pid_t pid, const SchedAttr& base, std::uint32_t uid) {
-  Status done = may_touch(pid, uid);
-  if (done) engine_.call([&](Engine& e) { done = e.set_base(pid, base, uid == 0); });
-  return refusals_.heard("set", pid, uid, std::move(done));
+Status DaemonBackend::set(pid_t pid, const SchedAttr& base, const bus::Caller& caller) {
+  Status done = may_touch(pid, caller);
+  if (done) {
+    const bool raises = caller.rights().has(bus::Right::raise_priority);
+    engine_.call([&](Engine& e) { done = e.set_base(pid, base, raises); });
+    if (!done && done.error().code() == EACCES) (void)caller.may(bus::Right::raise_priority);  // that is what it lacks
+  }
+  return refusals_.heard("set", pid, caller.uid(), std::move(done));
 }
 
 void DaemonBackend::follow_events(std::function<void(const bus::EventView&)> sink) {

@@ -16,6 +16,7 @@
 #include "policy/origins.h"
 #include "policy/policy.h"
 #include "recording.h"
+#include "rivals.h"
 #include "sys/procfs.h"
 #include "sys/scheduler.h"
 
@@ -25,7 +26,8 @@ class DaemonBackend final : public bus::Backend {
  public:
   struct About {
     std::string version, observer, observer_reason;
-    std::vector<std::string> warnings, rivals;
+    std::vector<std::string> warnings;
+    std::function<Surroundings()> surroundings;
     std::function<std::uint64_t()> log_drops;
     std::function<Newcomers::Counts()> newcomers;
     std::function<Status()> restart;
@@ -43,10 +45,10 @@ class DaemonBackend final : public bus::Backend {
   [[nodiscard]] std::vector<bus::SettingView> policy() override;
   [[nodiscard]] Result<bus::LaunchAnswer> launch(bus::LaunchRequest request) override;
   void enroll(const bus::EnrollRequest& request, std::function<void(const Status&)> done) override;
-  [[nodiscard]] Status release(pid_t pid, std::uint32_t uid) override;
-  [[nodiscard]] Status restart(std::uint32_t uid) override;
-  [[nodiscard]] Status pause(bool paused, std::uint32_t uid) override;
-  [[nodiscard]] Status set(pid_t pid, const SchedAttr& base, std::uint32_t uid) override;
+  [[nodiscard]] Status release(pid_t pid, const bus::Caller& caller) override;
+  [[nodiscard]] Status restart(const bus::Caller& caller) override;
+  [[nodiscard]] Status pause(bool paused, const bus::Caller& caller) override;
+  [[nodiscard]] Status set(pid_t pid, const SchedAttr& base, const bus::Caller& caller) override;
   void follow_events(std::function<void(const bus::EventView&)> sink) override;
 
   [[nodiscard]] Status record(std::function<bool(std::string_view)> sink) override;
@@ -60,8 +62,9 @@ class DaemonBackend final : public bus::Backend {
  private:
   [[nodiscard]] Snapshot snapshot();
   [[nodiscard]] Result<bus::LaunchAnswer> begin_launch(bus::LaunchRequest request);
-  [[nodiscard]] Result<std::string> class_of(const std::string& wanted, std::uint32_t uid) const;
-  [[nodiscard]] Status may_touch(pid_t pid, std::uint32_t uid) const;
+  [[nodiscard]] Result<std::string> class_of(const std::string& wanted, const bus::Caller& caller) const;
+  [[nodiscard]] Status may_touch(pid_t pid, const bus::Caller& caller) const;
+  [[nodiscard]] Status may_administer(const char* action, const bus::Caller& caller);
   [[nodiscard]] Status has_room(pid_t pid) const;  // EDQUOT
   [[nodiscard]] Result<std::vector<sock_filter>> filter() const;
   [[nodiscard]] Status begin_enrolling(const bus::EnrollRequest& request,

@@ -37,9 +37,9 @@ Status Launches::begin(bus::LaunchRequest request) {
   launch->request = std::move(request);
   launch->shared = *shared;
   const std::lock_guard lock(mutex_);
-  const auto of_user =
-      std::ranges::count_if(launches_, [&](const auto& other) { return other->request.uid == launch->request.uid; });
-  if (launches_.size() >= most_launches || (launch->request.uid != 0 && of_user >= most_launches_of_a_user)) {
+  const auto of_user = std::ranges::count_if(
+      launches_, [&](const auto& other) { return other->request.caller.uid() == launch->request.caller.uid(); });
+  if (launches_.size() >= most_launches || (launch->request.caller.uid() != 0 && of_user >= most_launches_of_a_user)) {
     sys::launch::unmap_shared(launch->shared);
     return Error(EAGAIN, "too many launches at once; try again");
   }

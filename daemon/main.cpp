@@ -27,6 +27,7 @@
 #include "launches.h"
 #include "lessons.h"
 #include "log.h"
+#include "metrics_file.h"
 #include "newcomers.h"
 #include "options.h"
 #include "rebirth.h"
@@ -188,12 +189,13 @@ int run(const Options& options, const LoadedPolicy& loaded, Guard& guard, const 
   // A private swapd is for one program; the machine's rules are another's affair.
   const auto rules = options.exit_with_pid > 0 ? std::vector<policy::NamedRule>() : policy.rules;
   std::optional<Newcomers> newcomers;
+  Neighbours neighbours(loop.event, procfs, policy.donation);
   DaemonBackend backend(engine, launches, attachments, procfs, scheduler, resolver, policy,
                         {.version = SWAPD_VERSION,
                          .observer = observer,
                          .observer_reason = chosen.reason,
                          .warnings = warnings,
-                         .rivals = find_rivals(procfs),
+                         .surroundings = [&] { return neighbours.now(); },
                          .log_drops = log_drops,
                          .newcomers = [&] { return newcomers ? newcomers->counts() : Newcomers::Counts{}; },
                          .restart = [&]() -> Status {
@@ -239,6 +241,17 @@ int run(const Options& options, const LoadedPolicy& loaded, Guard& guard, const 
         backend, procfs, rules,
         Newcomers::Options{.known = known, .installs_filters = engine.needs_listeners(), .dry_run = options.dry_run});
     newcomers->begin(loop.event, std::move(events));
+  }
+
+  std::optional<MetricsFile> metrics;
+  if (!options.metrics.empty()) {
+    metrics.emplace(loop.event, backend, options.metrics);
+    if (const Status written = metrics->begin(); !written) {
+      spdlog::error("--metrics: {}", written.error().text());
+      engine.stop();
+      stop_log();
+      return 1;
+    }
   }
 
   on_readable<&Launches::reap>(loop.event, launches.wake_fd(), launches);

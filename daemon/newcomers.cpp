@@ -188,7 +188,7 @@ void Newcomers::take(const Wanted& wanted) {
   };
   // With what it has started until then.
   backend_.enroll({.pid = wanted.pid,
-                   .uid = 0,
+                   .caller = bus::Caller::root(),
                    .tree = true,
                    .class_name = wanted.rule->rule.class_name,
                    .spare = [this](pid_t pid) { return is_left_alone(pid); }},
@@ -199,7 +199,7 @@ void Newcomers::taken(const Wanted& wanted, Status enrolled) {
   --under_way_;
   if (enrolled) ++counts_.managed;
   const auto& base = wanted.rule->rule.base;
-  if (enrolled && base && fits_still(wanted)) enrolled = backend_.set(wanted.pid, *base, 0);
+  if (enrolled && base && fits_still(wanted)) enrolled = backend_.set(wanted.pid, *base, bus::Caller::root());
   if (!enrolled && enrolled.error().code() == EAGAIN)
     look_through_soon();
   else if (!enrolled)

@@ -17,6 +17,7 @@
 #include "base/result.h"
 #include "base/sched_attr.h"
 #include "base/thread_id.h"
+#include "bus/caller.h"
 
 namespace swapd::bus {
 
@@ -98,7 +99,7 @@ struct LaunchRequest {
   Fd pidfd;       // of the launcher
   Fd memory;      // memfd of sizeof(launch::Shared)
   pid_t pid = 0;  // as the socket's credentials say
-  std::uint32_t uid = 0;
+  Caller caller;
   std::string class_name;
   std::string observe;  // auto, bpf, seccomp
 };
@@ -110,7 +111,7 @@ struct LaunchAnswer {
 // swapctl enroll: a process that runs already, or with its descendants.
 struct EnrollRequest {
   pid_t pid = 0;
-  std::uint32_t uid = 0;  // of who asks
+  Caller caller;
   bool tree = false;
   std::string class_name;
   bool allow_no_new_privs = false;  // where a filter must be installed, and the process lacks the privilege
@@ -136,13 +137,13 @@ class Backend {
   [[nodiscard]] virtual Result<LaunchAnswer> launch(LaunchRequest request) = 0;
   // done: at once or later, from the event loop; at most once.
   virtual void enroll(const EnrollRequest& request, std::function<void(const Status&)> done) = 0;
-  [[nodiscard]] virtual Status release(pid_t pid, std::uint32_t uid) = 0;
+  [[nodiscard]] virtual Status release(pid_t pid, const Caller& caller) = 0;
   // Ends, and begins again with the program that is there now; whoever is managed remains so.
-  [[nodiscard]] virtual Status restart(std::uint32_t uid) = 0;
+  [[nodiscard]] virtual Status restart(const Caller& caller) = 0;
   // Nothing is lent until it is resumed; all else goes on.
-  [[nodiscard]] virtual Status pause(bool paused, std::uint32_t uid) = 0;
+  [[nodiscard]] virtual Status pause(bool paused, const Caller& caller) = 0;
   // tid or pid; of a process: all its threads.
-  [[nodiscard]] virtual Status set(pid_t pid, const SchedAttr& base, std::uint32_t uid) = 0;
+  [[nodiscard]] virtual Status set(pid_t pid, const SchedAttr& base, const Caller& caller) = 0;
   // Called with each event while at least one client follows; an empty function: nobody does, and collecting costs
   // nothing.
   virtual void follow_events(std::function<void(const EventView&)> sink) = 0;

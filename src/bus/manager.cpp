@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "bus/json.h"
@@ -14,8 +15,10 @@ namespace swapd::bus {
 // The vtable's callbacks: they unpack a message, ask the backend, and pack the answer.
 struct Methods {
   static int fail(sd_bus_error* out, const Error& error) {
+    const bool denied = error.code() == EACCES || error.code() == EPERM;
     const char* name = error.code() == EINVAL ? error_name::invalid_argument
                        : error.gone()         ? error_name::not_found
+                       : denied               ? error_name::access_denied
                                               : error_name::failed;
     const std::string line = error.context().empty() ? error.text() : error.context();
     return sd_bus_error_set(out, name, valid_utf8(line).c_str());
@@ -29,14 +32,25 @@ struct Methods {
     return sd_bus_reply_method_return(call, "s", text.c_str());
   }
 
-  static int done(sd_bus_message* call, const Status& status, sd_bus_error* error) {
-    return status ? sd_bus_reply_method_return(call, nullptr) : fail(error, status.error());
+  // What the caller lacks for it may be had of polkit: then the call comes again.
+  static int refuse(sd_bus_message* call, void* data, const Caller& caller, const Error& refusal, sd_bus_error* error) {
+    return self(data).ask(call, caller, refusal) ? 1 : fail(error, refusal);
+  }
+
+  static int done(sd_bus_message* call, void* data, const Caller& caller, const Status& status, sd_bus_error* error) {
+    return status ? sd_bus_reply_method_return(call, nullptr) : refuse(call, data, caller, status.error(), error);
+  }
+
+  static Error may_not_view(sd_bus_message* call) {
+    return {EACCES,
+            std::string(sd_bus_message_get_member(call)) + " shows what is other users': only root may ask for it"};
   }
 
   // Answers once it is called; the client may be gone by then.
-  static std::function<void(const Status&)> later(sd_bus_message* call) {
+  static std::function<void(const Status&)> later(sd_bus_message* call, void* data, const Caller& caller) {
     const std::shared_ptr<sd_bus_message> kept(sd_bus_message_ref(call), sd_bus_message_unref);
-    return [kept](const Status& status) {
+    return [kept, data, caller](const Status& status) {
+      if (!status && self(data).ask(kept.get(), caller, status.error())) return;
       sd_bus_error error{};
       if (!status) fail(&error, status.error());
       if (status)
@@ -47,8 +61,8 @@ struct Methods {
     };
   }
 
-  // The caller's pid and effective uid, as the kernel vouches for them.
-  static int caller(sd_bus_message* call, pid_t* pid, std::uint32_t* uid) {
+  // The caller's pid, and effective uid with what that may, as the kernel vouches for them.
+  static int caller(sd_bus_message* call, void* data, pid_t* pid, Caller* who) {
     sd_bus_creds* creds = nullptr;
     int r = sd_bus_query_sender_creds(call, SD_BUS_CREDS_PID | SD_BUS_CREDS_EUID, &creds);
     if (r < 0) return r;
@@ -56,8 +70,20 @@ struct Methods {
     r = sd_bus_creds_get_euid(creds, &euid);
     if (r >= 0) r = sd_bus_creds_get_pid(creds, pid);
     sd_bus_creds_unref(creds);
-    *uid = euid;
+    if (r >= 0) *who = Caller(euid, self(data).rights_of(call, euid));
     return r;
+  }
+  static int caller(sd_bus_message* call, void* data, Caller* who) {
+    pid_t by = 0;
+    return caller(call, data, &by, who);
+  }
+
+  // For what shows other users' programs: then `show` answers.
+  template <typename Show>
+  static int view(sd_bus_message* call, void* data, sd_bus_error* error, Show show) {
+    Caller who;
+    if (const int r = caller(call, data, &who); r < 0) return r;
+    return who.may(Right::view) ? show() : refuse(call, data, who, may_not_view(call), error);
   }
 
   // A process or thread id from the wire. Its type is unsigned there, a pid is not.
@@ -73,23 +99,25 @@ struct Methods {
     return reply(call, status_json(self(data).backend_.status()));
   }
 
-  static int processes(sd_bus_message* call, void* data, sd_bus_error*) {
-    return reply(call, threads_json(self(data).backend_.threads()));
+  static int processes(sd_bus_message* call, void* data, sd_bus_error* error) {
+    return view(call, data, error, [&] { return reply(call, threads_json(self(data).backend_.threads())); });
   }
 
   static int why(sd_bus_message* call, void* data, sd_bus_error* error) {
     pid_t pid = 0;
     if (const int r = read_pid(call, &pid, error); r < 0) return r;
-    const Result<std::vector<ThreadView>> threads = self(data).backend_.why(pid);
-    return threads ? reply(call, why_json(*threads)) : fail(error, threads.error());
+    return view(call, data, error, [&] {
+      const Result<std::vector<ThreadView>> threads = self(data).backend_.why(pid);
+      return threads ? reply(call, why_json(*threads)) : fail(error, threads.error());
+    });
   }
 
-  static int graph(sd_bus_message* call, void* data, sd_bus_error*) {
-    return reply(call, graph_json(self(data).backend_.graph()));
+  static int graph(sd_bus_message* call, void* data, sd_bus_error* error) {
+    return view(call, data, error, [&] { return reply(call, graph_json(self(data).backend_.graph())); });
   }
 
-  static int policy(sd_bus_message* call, void* data, sd_bus_error*) {
-    return reply(call, policy_json(self(data).backend_.policy()));
+  static int policy(sd_bus_message* call, void* data, sd_bus_error* error) {
+    return view(call, data, error, [&] { return reply(call, policy_json(self(data).backend_.policy())); });
   }
 
   static int launch(sd_bus_message* call, void* data, sd_bus_error* error) {
@@ -100,8 +128,9 @@ struct Methods {
     const char* observe = nullptr;
     int r = sd_bus_message_read(call, "hhss", &pidfd, &memory, &class_name, &observe);
     if (r < 0) return r;
-    r = caller(call, &request.pid, &request.uid);
+    r = caller(call, data, &request.pid, &request.caller);
     if (r < 0) return r;
+    const Caller who = request.caller;
     // The message owns its descriptors: the backend gets duplicates.
     request.pidfd.reset(::fcntl(pidfd, F_DUPFD_CLOEXEC, 3));
     request.memory.reset(::fcntl(memory, F_DUPFD_CLOEXEC, 3));
@@ -110,7 +139,7 @@ struct Methods {
     request.class_name = class_name;
     request.observe = observe;
     const Result<LaunchAnswer> answer = self(data).backend_.launch(std::move(request));
-    if (!answer) return fail(error, answer.error());
+    if (!answer) return refuse(call, data, who, answer.error(), error);
 
     sd_bus_message* message = nullptr;
     r = sd_bus_message_new_method_return(call, &message);
@@ -131,37 +160,33 @@ struct Methods {
     int allow_no_new_privs = 0;
     const char* class_name = nullptr;
     if (const int r = sd_bus_message_read(call, "bsb", &tree, &class_name, &allow_no_new_privs); r < 0) return r;
-    pid_t by = 0;
-    if (const int r = caller(call, &by, &request.uid); r < 0) return r;
+    if (const int r = caller(call, data, &request.caller); r < 0) return r;
     request.tree = tree != 0;
     request.class_name = class_name;
     request.allow_no_new_privs = allow_no_new_privs != 0;
-    self(data).backend_.enroll(request, later(call));
+    self(data).backend_.enroll(request, later(call, data, request.caller));
     return 1;
   }
 
   static int release(sd_bus_message* call, void* data, sd_bus_error* error) {
     pid_t pid = 0;
     if (const int r = read_pid(call, &pid, error); r < 0) return r;
-    pid_t by = 0;
-    std::uint32_t uid = 0;
-    if (const int r = caller(call, &by, &uid); r < 0) return r;
-    return done(call, self(data).backend_.release(pid, uid), error);
+    Caller who;
+    if (const int r = caller(call, data, &who); r < 0) return r;
+    return done(call, data, who, self(data).backend_.release(pid, who), error);
   }
 
   static int restart(sd_bus_message* call, void* data, sd_bus_error* error) {
-    pid_t by = 0;
-    std::uint32_t uid = 0;
-    if (const int r = caller(call, &by, &uid); r < 0) return r;
-    return done(call, self(data).backend_.restart(uid), error);
+    Caller who;
+    if (const int r = caller(call, data, &who); r < 0) return r;
+    return done(call, data, who, self(data).backend_.restart(who), error);
   }
 
   template <bool paused>
   static int pause(sd_bus_message* call, void* data, sd_bus_error* error) {
-    pid_t by = 0;
-    std::uint32_t uid = 0;
-    if (const int r = caller(call, &by, &uid); r < 0) return r;
-    return done(call, self(data).backend_.pause(paused, uid), error);
+    Caller who;
+    if (const int r = caller(call, data, &who); r < 0) return r;
+    return done(call, data, who, self(data).backend_.pause(paused, who), error);
   }
 
   static int set(sd_bus_message* call, void* data, sd_bus_error* error) {
@@ -173,10 +198,9 @@ struct Methods {
     if (const int r = sd_bus_message_read(call, "sii", &policy, &nice, &priority); r < 0) return r;
     const Result<SchedAttr> attr = attributes(policy, nice, priority);
     if (!attr) return fail(error, attr.error());
-    pid_t by = 0;
-    std::uint32_t uid = 0;
-    if (const int r = caller(call, &by, &uid); r < 0) return r;
-    return done(call, self(data).backend_.set(pid, *attr, uid), error);
+    Caller who;
+    if (const int r = caller(call, data, &who); r < 0) return r;
+    return done(call, data, who, self(data).backend_.set(pid, *attr, who), error);
   }
 
   static Result<SchedAttr> attributes(std::string_view policy, int nice, int priority) {
@@ -198,14 +222,16 @@ struct Methods {
     return Error(EINVAL, "'" + std::string(policy) + "' is not one of other, batch, idle, fifo, rr");
   }
 
-  static int follow_events(sd_bus_message* call, void* data, sd_bus_error*) {
+  static int follow_events(sd_bus_message* call, void* data, sd_bus_error* error) {
     int on = 0;
     if (const int r = sd_bus_message_read(call, "b", &on); r < 0) return r;
-    const char* sender = sd_bus_message_get_sender(call);
-    // The answer goes first: no event may reach a client before it knows that it follows.
-    const int r = sd_bus_reply_method_return(call, nullptr);
-    self(data).follow(sd_bus_message_get_bus(call), sender == nullptr ? "" : sender, on != 0);
-    return r;
+    return view(call, data, error, [&] {
+      const char* sender = sd_bus_message_get_sender(call);
+      // The answer goes first: no event may reach a client before it knows that it follows.
+      const int r = sd_bus_reply_method_return(call, nullptr);
+      self(data).follow(sd_bus_message_get_bus(call), sender == nullptr ? "" : sender, on != 0);
+      return r;
+    });
   }
 
   static int record(sd_bus_message* call, void* data, sd_bus_error* error) {
@@ -214,9 +240,12 @@ struct Methods {
     const char* sender = sd_bus_message_get_sender(call);
     sd_bus* bus = sd_bus_message_get_bus(call);
     Manager& manager = self(data);
-    if (on != 0) return done(call, manager.record(bus, sender == nullptr ? "" : sender), error);
+    Caller who;
+    if (const int r = caller(call, data, &who); r < 0) return r;
+    if (!who.may(Right::view)) return refuse(call, data, who, may_not_view(call), error);
+    if (on != 0) return done(call, data, who, manager.record(bus, sender == nullptr ? "" : sender), error);
     if (manager.recorder_.bus != bus || manager.recorder_.name != (sender == nullptr ? "" : sender))
-      return fail(error, Error(EPERM, "this client does not record"));
+      return fail(error, Error(ENODATA, "this client does not record"));
     manager.end_recording();  // the last lines go before the answer
     return sd_bus_reply_method_return(call, nullptr);
   }
@@ -276,6 +305,62 @@ Status Manager::attach(sd_bus* bus, sd_bus_slot** slot) {
   const int r = sd_bus_add_object_vtable(bus, slot, object_path, interface_name, vtable, this);
   if (r < 0) return Error(-r, "adding the object to a connection");
   return Done{};
+}
+
+void Manager::use(sd_bus* bus, Authority* authority) {
+  authority_bus_ = bus;
+  authority_ = authority;
+}
+
+// On the private socket, which only root and its owner get to, one sees all. On a message bus polkit is asked.
+Rights Manager::rights_of(sd_bus_message* call, std::uint32_t uid) {
+  if (uid == 0) return all_rights;
+  Rights has;
+  const char* sender = sd_bus_message_get_sender(call);
+  if (sender == nullptr) has.add({Right::view, Right::manage_own});
+  if (uid == ::geteuid()) has.add({Right::view, Right::manage_own, Right::administer});
+  std::uint64_t cookie = 0;
+  if (sender == nullptr || sd_bus_message_get_cookie(call, &cookie) < 0) return has;
+  const auto granted =
+      std::ranges::find_if(grants_, [&](const Grant& g) { return g.cookie == cookie && g.sender == sender; });
+  if (granted == grants_.end()) return has;
+  has.add(granted->rights);
+  grants_.erase(granted);
+  return has;
+}
+
+bool Manager::ask(sd_bus_message* call, const Caller& caller, const Error& refusal) {
+  const std::optional<Right> lacks = caller.missing();
+  if (authority_ == nullptr || !lacks || sd_bus_message_get_bus(call) != authority_bus_ ||
+      (refusal.code() != EACCES && refusal.code() != EPERM))
+    return false;
+  const std::shared_ptr<sd_bus_message> kept(sd_bus_message_ref(call), sd_bus_message_unref);
+  const auto answered = [this, kept, right = *lacks, has = caller.rights(), refusal](Authority::Verdict verdict) {
+    using Verdict = Authority::Verdict;
+    // Without polkit everybody may manage his own.
+    if (verdict == Verdict::granted || (verdict == Verdict::absent && right == Right::manage_own)) {
+      Grant grant{sd_bus_message_get_sender(kept.get()), 0, has};
+      grant.rights.add(right);
+      (void)sd_bus_message_get_cookie(kept.get(), &grant.cookie);
+      constexpr std::size_t most_grants = 256;
+      if (grants_.size() >= most_grants) grants_.erase(grants_.begin());  // its call never came again
+      grants_.push_back(std::move(grant));
+      (void)sd_bus_message_rewind(kept.get(), 1);
+      if (sd_bus_enqueue_for_read(authority_bus_, kept.get()) >= 0) return;
+      grants_.pop_back();
+    }
+    const std::string wanted(action(right));
+    std::string line = refusal.context();
+    if (verdict == Verdict::denied) line += "; polkit does not allow " + wanted;
+    if (verdict == Verdict::challenge)
+      line += "; polkit would ask for a password (" + wanted +
+              "), which this client does not let it, or there is nobody to ask";
+    (void)sd_bus_reply_method_errorf(
+        kept.get(), verdict == Verdict::challenge ? error_name::needs_password : error_name::access_denied, "%s",
+        valid_utf8(line).c_str());
+  };
+  authority_->ask(call, *lacks, answered);
+  return true;
 }
 
 std::string Manager::too_often(std::uint32_t uid) {

@@ -19,6 +19,7 @@
 
 #include "base/token_bucket.h"
 #include "bus/backend.h"
+#include "bus/polkit.h"
 
 namespace swapd::bus {
 
@@ -26,9 +27,11 @@ inline constexpr const char* object_path = "/org/swapd1";
 inline constexpr const char* interface_name = "org.swapd1.Manager";
 
 namespace error_name {
-inline constexpr const char* invalid_argument = "org.swapd1.Error.InvalidArgument";  // EINVAL
-inline constexpr const char* not_found = "org.swapd1.Error.NotFound";                // ENOENT, ESRCH
-inline constexpr const char* failed = "org.swapd1.Error.Failed";                     // all else
+inline constexpr const char* invalid_argument = "org.swapd1.Error.InvalidArgument";      // EINVAL
+inline constexpr const char* not_found = "org.swapd1.Error.NotFound";                    // ENOENT, ESRCH
+inline constexpr const char* failed = "org.swapd1.Error.Failed";                         // all else
+inline constexpr const char* access_denied = "org.freedesktop.DBus.Error.AccessDenied";  // EACCES, EPERM
+inline constexpr const char* needs_password = "org.freedesktop.DBus.Error.InteractiveAuthorizationRequired";
 inline constexpr const char* limits_exceeded = "org.freedesktop.DBus.Error.LimitsExceeded";
 }  // namespace error_name
 
@@ -42,6 +45,8 @@ class Manager {
 
   // The slot holds the object on the bus: unref it before the Manager or the connection goes.
   [[nodiscard]] Status attach(sd_bus* bus, sd_bus_slot** slot);
+  // On this message bus, callers who are refused something get it where this says so. Null: no longer.
+  void use(sd_bus* bus, Authority* authority);
   // The connection is about to go: its followers with it.
   void forget(sd_bus* bus);
   // This client of it has gone.
@@ -57,7 +62,17 @@ class Manager {
     std::string name;          // on a message bus its unique name; empty on a direct connection
     std::uint64_t missed = 0;  // since the last event that went out
   };
+  // What a call that is dispatched again may, because it has been asked for it.
+  struct Grant {
+    std::string sender;
+    std::uint64_t cookie = 0;
+    Rights rights;
+  };
   friend struct Methods;
+
+  [[nodiscard]] Rights rights_of(sd_bus_message* call, std::uint32_t uid);
+  // True: it was asked for, and the call will be answered, or come again.
+  bool ask(sd_bus_message* call, const Caller& caller, const Error& refusal);
 
   void follow(sd_bus* bus, std::string_view name, bool on);
   void send(const EventView& event);
@@ -73,6 +88,9 @@ class Manager {
   std::unordered_map<std::uint32_t, TokenBucket> asked_;  // by user
   std::vector<Follower> followers_;
   Follower recorder_;  // bus: none, nobody records
+  sd_bus* authority_bus_ = nullptr;
+  Authority* authority_ = nullptr;
+  std::vector<Grant> grants_;
   std::uint64_t dropped_ = 0;
   bool collecting_ = false;
 };

@@ -1,8 +1,8 @@
 // The same object on a message bus, as org.swapd1 (dbus-daemon(1), sd-bus(3)).
 //
-// Who calls is the bus's word. Root may all that he may on the private socket. Others may ask for the status, and order
-// what the backend lets them do with their own processes; what shows other users' programs is root's. A client that
-// leaves the bus stops following.
+// Who calls is the bus's word. Root may all that he may on the private socket. Others may ask for the status, and for
+// what polkit grants them (Polkit); where there is no polkit, to manage their own processes. A client that leaves the
+// bus stops following.
 #pragma once
 
 #include <systemd/sd-bus.h>
@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -40,6 +41,7 @@ class MessageBus {
   Manager& manager_;
   std::function<void(const std::string&)> lost_;
   sd_bus* bus_ = nullptr;
+  std::optional<Polkit> polkit_;
   sd_bus_slot* object_ = nullptr;
   sd_bus_slot* filter_ = nullptr;
   sd_bus_slot* leavers_ = nullptr;

@@ -211,7 +211,8 @@ Result<Client::Message> Client::call(Message message, std::uint64_t within_us) {
       result = Error(EINVAL, error.message);
     else if (kind == "org.swapd1.Error.NotFound")
       result = Error(ENOENT, error.message);
-    else if (kind == "org.swapd1.Error.Failed" || kind == SD_BUS_ERROR_LIMITS_EXCEEDED)
+    else if (kind == "org.swapd1.Error.Failed" || kind == SD_BUS_ERROR_LIMITS_EXCEEDED ||
+             kind == SD_BUS_ERROR_ACCESS_DENIED)
       result = failure(error.message);
     else if (kind == SD_BUS_ERROR_UNKNOWN_METHOD)
       result = failure("swapd at " + path_ + " is older than this swapctl and cannot do that: restart it");

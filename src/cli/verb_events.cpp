@@ -25,6 +25,7 @@ Action declare_events(CLI::App& app, Context& context) {
   app.add_option("--count", *count, "End after N events")
       ->check(CLI::Range(std::uint64_t{1}, UINT64_MAX).description(""))
       ->type_name("N");
+  app.add_flag("--follow")->description("What it does anyway");
   app.footer(
       "Follows until interrupted. A reader that is too slow loses events, never swapd: a line of type "
       "events-lost\nsays "

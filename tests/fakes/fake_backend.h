@@ -87,25 +87,25 @@ class FakeBackend : public bus::Backend {
       done(Done{});
   }
 
-  Status release(pid_t pid, std::uint32_t uid) override {
+  Status release(pid_t pid, const bus::Caller& caller) override {
     if (pid == unknown_pid) return Error(ESRCH, "no managed process has the id 999");
-    released.emplace_back(pid, uid);
+    released.emplace_back(pid, caller.uid());
     return Done{};
   }
 
-  Status pause(bool on, std::uint32_t) override {
+  Status pause(bool on, const bus::Caller&) override {
     paused = on;
     return Done{};
   }
 
-  Status restart(std::uint32_t) override {
+  Status restart(const bus::Caller&) override {
     ++restarts;
     return Done{};
   }
 
-  Status set(pid_t pid, const SchedAttr& base, std::uint32_t uid) override {
+  Status set(pid_t pid, const SchedAttr& base, const bus::Caller& caller) override {
     if (pid == unknown_pid) return Error(ESRCH, "no managed process or thread has the id 999");
-    sets.push_back({pid, base, uid});
+    sets.push_back({pid, base, caller.uid()});
     return Done{};
   }
 

@@ -122,7 +122,7 @@ main_pid() { inside systemctl show -p MainPID --value "$1"; }
 managed() { inside swapctl ps | awk -v pid="$1" -v class="$2" -v nice="$3" '$1 == pid && $4 == class && / nice '"$3"' / { found = 1 } END { exit !found }'; }
 another() { local now; now=$(main_pid swapd) && [ "$now" != 0 ] && [ "$now" != "$1" ] && active swapd; }
 
-ours() { inside find /etc /lib/systemd /run/swapd /usr /var/lib -xdev -name '*swapd*' ! -name 'swapd-t*' 2>/dev/null | sort || true; }
+ours() { inside find /etc /lib/systemd /run/swapd /usr /var/lib -xdev -name '*swapd*' ! -path '*swapd-t*' 2>/dev/null | sort || true; }
 before_installing=$(ours)
 inside sh -c 'DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends /root/swapd_*.deb' >"$dir/apt.log" 2>&1 ||
   { cat "$dir/apt.log" >&2; die "apt does not install the package"; }
@@ -137,9 +137,34 @@ must "systemd-analyze verify finds nothing" 10 verified
 must "swapctl talks to it" 10 inside swapctl status
 on_the_bus() { inside busctl --system call org.swapd1 /org/swapd1 org.swapd1.Manager Status | grep -q managed_processes; }
 must "it answers on the system bus" 10 on_the_bus
+# The interface on the bus is the one in the package's XML, comments and white space aside.
+same_interface() {
+  inside python3 - <<'END'
+import re, subprocess
+from xml.etree import ElementTree
+def shape(text):
+  interface = next(i for i in ElementTree.fromstring(re.sub(r'<!DOCTYPE.*?>', '', text, flags=re.S)).iter('interface')
+                   if i.get('name') == 'org.swapd1.Manager')
+  for e in interface.iter(): e.text = e.tail = None
+  return ElementTree.tostring(interface)
+there = subprocess.run(['busctl', '--system', 'introspect', '--xml-interface', 'org.swapd1', '/org/swapd1'],
+                       check=True, capture_output=True, text=True).stdout
+assert shape(there) == shape(open('/usr/share/dbus-1/interfaces/org.swapd1.xml').read())
+END
+}
+must "the interface is the documented one" 10 same_interface
 inside systemctl start swapd-t-job
 job=$(main_pid swapd-t-job)
 must "a service that the policy names is managed, in its class" 10 managed "$job" site -5
+
+# As swapd.conf(5) has it: a slice, a drop-in and a rule, and the service's unit stays as it is.
+printf '[Service]\nExecStart=/bin/sleep 1003\n' >"$root/etc/systemd/system/swapd-t-other.service"
+inside sh -c 'cd /usr/share/doc/swapd/examples && cp swapd-managed.slice /etc/systemd/system/ &&
+  install -D managed-service.conf /etc/systemd/system/swapd-t-other.service.d/swapd.conf && cp managed-slice.toml /etc/swapd/policies.d/ &&
+  systemctl daemon-reload && systemctl start swapd-t-other && swapctl restart'
+must "a service in the slice of the examples is managed" 10 managed "$(main_pid swapd-t-other)" default 0
+inside sh -c 'systemctl stop swapd-t-other && rm /etc/swapd/policies.d/managed-slice.toml /etc/systemd/system/swapd-managed.slice && swapctl restart'
+
 inside sh -c 'exec setsid swapctl run --nice -3 -- sleep 1001 >/dev/null 2>&1 </dev/null &'
 sleeper() { inside pgrep -xf 'sleep 1001'; }
 must "a program is run under it" 10 sleeper
@@ -160,6 +185,25 @@ inside touch /run/swapd-t.flag
 inside setpriv --reuid 65534 --clear-groups busctl --system call org.swapd1 /org/swapd1 org.swapd1.Manager Release u "$job" 2>/dev/null &&
   { echo "not so: another user's process is not released" >&2; failed=1; }
 must "and of a refusal" 10 entry SWAPD_UID=65534 SWAPD_ACTION=release SWAPD_PID="$job"
+
+
+# What polkit grants, swapd does; and nothing else.
+inside sh -c 'exec setsid swapctl run -- sleep 1002 >/dev/null 2>&1 </dev/null &'
+third() { inside pgrep -xf 'sleep 1002'; }
+until_true 10 third
+as_nobody() { inside setpriv --reuid 65534 --clear-groups busctl --system call org.swapd1 /org/swapd1 org.swapd1.Manager "$@"; }
+is_there() { inside swapctl why "$(third)"; }
+must "a third program is managed" 10 is_there
+as_nobody Processes 2>/dev/null && { echo "not so: who is on no seat sees nothing" >&2; failed=1; }
+mkdir -p "$root/etc/polkit-1/rules.d"
+inside sh -c 'cat >/etc/polkit-1/rules.d/50-swapd-t.rules' <<'END'
+polkit.addRule(function(action, subject) {
+  if (action.id == "org.swapd1.manage-others" && subject.user == "nobody") return polkit.Result.YES;
+});
+END
+must "a rule of polkit's lets another user release it" 20 as_nobody Release u "$(third)"
+must "and it is managed no more" 10 inside sh -c "! swapctl why $(third)"
+as_nobody Pause 2>/dev/null && { echo "not so: what it does not grant is refused" >&2; failed=1; }
 
 before=$(main_pid swapd)
 inside systemctl reload swapd

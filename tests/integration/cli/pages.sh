@@ -45,6 +45,7 @@ while read -r verb; do
 done </tmp/policy-page.$$
 while read -r option; do has /tmp/swapd-page.$$ "$option" swapd.8; done < <("$build/daemon/swapd" --help | grep -oE '^ +--[a-z-]+' | tr -d ' ' | grep -v -e --help -e --exit-with-pid)
 
+[ -e "$build/man/org.swapd1.5.gz" ] || { echo "not so: there is org.swapd1(5)" >&2; failed=1; }
 # Each key of the policy stands in swapd-policy(5).
 if [ -e "$build/man/swapd-policy.5.gz" ]; then
   text "$build/man/swapd-policy.5.gz" >/tmp/policy-page.$$

@@ -3,6 +3,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <systemd/sd-bus.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -22,6 +23,10 @@ constexpr const char* config = R"(<!DOCTYPE busconfig PUBLIC "-//freedesktop//DT
   <type>system</type>
   <listen>unix:path=DIR/bus</listen>
   <auth>EXTERNAL</auth>
+  <policy user="root">
+    <allow own="org.freedesktop.PolicyKit1"/>
+    <allow send_destination="org.freedesktop.PolicyKit1"/>
+  </policy>
   <policy context="default">
     <allow user="*"/>
     <deny own="*"/>
@@ -149,6 +154,90 @@ TEST_F(MessageBus, OthersMayAskForTheirOwn) {
         {"Set", "usii", std::to_string(own), "other", "-1", "0"}})
     EXPECT_NE(call(order, nobody).status, 0) << order[0];
   EXPECT_EQ(session_->json({"status"})["managed_processes"], 2);
+}
+
+// What polkit is on the test's bus: grants what stands in the file, a line an action; "challenge ACTION" wants a
+// password for it.
+class Authority {
+ public:
+  Authority(const std::string& address, std::string granted) : granted_(std::move(granted)), pid_(::fork()) {
+    if (pid_ != 0) return;
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    sd_bus* bus = nullptr;
+    if (sd_bus_new(&bus) < 0 || sd_bus_set_address(bus, address.c_str()) < 0 || sd_bus_set_bus_client(bus, 1) < 0 ||
+        sd_bus_start(bus) < 0 ||
+        sd_bus_add_object_vtable(bus, nullptr, "/org/freedesktop/PolicyKit1/Authority",
+                                 "org.freedesktop.PolicyKit1.Authority", vtable, this) < 0 ||
+        sd_bus_request_name(bus, "org.freedesktop.PolicyKit1", 0) < 0)
+      ::_exit(1);
+    for (;;)
+      if (const int r = sd_bus_process(bus, nullptr); r < 0 || (r == 0 && sd_bus_wait(bus, UINT64_MAX) < 0)) ::_exit(1);
+  }
+  Authority(const Authority&) = delete;
+  Authority& operator=(const Authority&) = delete;
+  ~Authority() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+
+ private:
+  static int check(sd_bus_message* call, void* data, sd_bus_error*) {
+    const char* action = nullptr;
+    if (sd_bus_message_skip(call, "(sa{sv})") < 0 || sd_bus_message_read(call, "s", &action) < 0) return -EINVAL;
+    std::ifstream file(static_cast<Authority*>(data)->granted_);
+    bool granted = false;
+    bool challenge = false;
+    for (std::string line; std::getline(file, line);) {
+      granted = granted || line == action;
+      challenge = challenge || line == std::string("challenge ") + action;
+    }
+    return sd_bus_reply_method_return(call, "(bba{ss})", granted ? 1 : 0, challenge ? 1 : 0, 0);
+  }
+  static constexpr sd_bus_vtable vtable[] = {
+      SD_BUS_VTABLE_START(0),
+      SD_BUS_METHOD("CheckAuthorization", "(sa{sv})sa{ss}us", "(bba{ss})", check, SD_BUS_VTABLE_UNPRIVILEGED),
+      SD_BUS_VTABLE_END,
+  };
+  std::string granted_;
+  pid_t pid_;
+};
+
+TEST_F(MessageBus, PolkitMayGrantWhatIsRoots) {
+  const std::string granted = dir_ + "/granted";
+  const auto grant = [&](const std::string& lines) { std::ofstream(granted) << lines; };
+  grant("");
+  const Authority authority(address_, granted);
+  ASSERT_TRUE(eventually([&] {
+    return run({"/usr/bin/busctl", "--address=" + address_, "status", "org.freedesktop.PolicyKit1"}).status == 0;
+  }));
+  const pid_t roots = session_->start({}, {"/bin/sleep", "100"});
+  const pid_t own = session_->start_plain(
+      {"/usr/bin/setpriv", "--reuid", std::to_string(nobody), "--clear-groups", "/bin/sleep", "100"});
+  ASSERT_TRUE(eventually([&] { return status_field(own, "Uid").find(std::to_string(nobody)) != std::string::npos; }));
+  const std::vector<std::string> take = {"Enroll", "ubsb", std::to_string(own), "false", "", "true"};
+  EXPECT_NE(call(take, nobody).status, 0) << "where there is a polkit, also one's own programs are its affair";
+  EXPECT_NE(call({"Processes"}, nobody).status, 0);
+
+  grant("org.swapd1.manage-own\norg.swapd1.view\n");
+  EXPECT_EQ(call(take, nobody).status, 0);
+  EXPECT_EQ(call({"Processes"}, nobody).status, 0);
+  EXPECT_EQ(call({"Set", "usii", std::to_string(own), "other", "5", "0"}, nobody).status, 0);
+  EXPECT_NE(call({"Set", "usii", std::to_string(own), "other", "4", "0"}, nobody).status, 0) << "that raises it";
+  EXPECT_NE(call({"Set", "usii", std::to_string(roots), "other", "5", "0"}, nobody).status, 0);
+  EXPECT_NE(call({"Pause"}, nobody).status, 0);
+
+  // One call may need two of them.
+  grant("org.swapd1.manage-others\norg.swapd1.raise-priority\nchallenge org.swapd1.administer\n");
+  EXPECT_EQ(call({"Set", "usii", std::to_string(roots), "fifo", "0", "3"}, nobody).status, 0);
+  EXPECT_EQ(kernel_attr(roots).rt_priority, 3);
+  const Output challenged = call({"Pause"}, nobody);
+  EXPECT_NE(challenged.status, 0);
+  EXPECT_NE(challenged.err.find("polkit would ask for a password (org.swapd1.administer)"), std::string::npos)
+      << challenged.err;
+  EXPECT_EQ(session_->json({"status"})["paused"], false);
+  grant("org.swapd1.administer\n");
+  EXPECT_EQ(call({"Pause"}, nobody).status, 0);
+  EXPECT_EQ(session_->json({"status"})["paused"], true);
 }
 
 TEST_F(MessageBus, OfTwoOneHasTheName) {

@@ -112,7 +112,7 @@ TEST_F(NewcomersTest, ThatRunAlreadyAreTakenInWithTheirTrees) {
   ASSERT_THAT(enrolled(), ElementsAre(10));
   EXPECT_EQ(backend_.enrolled[0].class_name, "db");
   EXPECT_TRUE(backend_.enrolled[0].tree);
-  EXPECT_EQ(backend_.enrolled[0].uid, 0U);
+  EXPECT_EQ(backend_.enrolled[0].caller.uid(), 0U);
   ASSERT_THAT(backend_.sets, SizeIs(1));
   EXPECT_EQ(backend_.sets[0].base.nice, -5);
   EXPECT_EQ(newcomers_->counts().matched, 1U);

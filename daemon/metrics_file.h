@@ -1,0 +1,37 @@
+// --metrics FILE: status as Prometheus text, every fifteen seconds, replaced as a whole; gone after an orderly end, so
+// that nobody reads what was.
+#pragma once
+
+#include <systemd/sd-event.h>
+
+#include <string>
+
+#include "base/result.h"
+#include "bus/backend.h"
+
+namespace swapd::daemon {
+
+// Control thread.
+class MetricsFile {
+ public:
+  MetricsFile(sd_event* loop, bus::Backend& backend, std::string path)
+      : loop_(loop), backend_(backend), path_(std::move(path)) {}
+  MetricsFile(const MetricsFile&) = delete;
+  MetricsFile& operator=(const MetricsFile&) = delete;
+  ~MetricsFile();
+
+  // Writes it for the first time, and from then on.
+  [[nodiscard]] Status begin();
+
+ private:
+  [[nodiscard]] Status write();
+  void write_later();
+
+  sd_event* loop_;
+  sd_event_source* timer_ = nullptr;
+  bus::Backend& backend_;
+  std::string path_;
+  bool failed_ = false;  // and said so
+};
+
+}  // namespace swapd::daemon

@@ -1,0 +1,83 @@
+#include "bus/metrics.h"
+
+#include <array>
+#include <cstdio>
+
+#include "bus/json.h"
+
+namespace swapd::bus {
+namespace {
+
+class Text {
+ public:
+  void family(const char* name, const char* type, const char* help) {
+    out_ += std::string("# HELP ") + name + " " + help + "\n# TYPE " + name + " " + type + "\n";
+  }
+  void value(const std::string& name, double value) {
+    std::array<char, 40> digits{};
+    std::snprintf(digits.data(), digits.size(), "%.15g", value);
+    out_ += name + " " + digits.data() + "\n";
+  }
+  void gauge(const char* name, const char* help, double what) {
+    family(name, "gauge", help);
+    value(name, what);
+  }
+  void counter(const char* name, const char* help, double what) {
+    family(name, "counter", help);
+    value(name, what);
+  }
+  [[nodiscard]] std::string text() && { return std::move(out_); }
+
+ private:
+  std::string out_;
+};
+
+// A label's value: backslashes, quotes and line feeds are escaped.
+std::string label(const std::string& text) {
+  std::string out;
+  for (const char c : valid_utf8(text)) {
+    if (c == '\\' || c == '"') out += '\\';
+    out += c == '\n' ? std::string("\\n") : std::string(1, c);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string metrics_text(const StatusView& s) {
+  Text out;
+  const auto n = [](std::uint64_t number) { return static_cast<double>(number); };
+  out.family("swapd_info", "gauge", "What swapd is, and how it observes; always 1.");
+  out.value("swapd_info{version=\"" + label(s.version) + "\",observer=\"" + label(s.observer) + "\"}", 1);
+  out.gauge("swapd_paused", "Whether lending is paused.", s.paused ? 1 : 0);
+  out.gauge("swapd_managed_threads", "Managed threads.", n(s.managed_threads));
+  out.gauge("swapd_managed_processes", "Managed processes.", n(s.managed_processes));
+  out.gauge("swapd_listeners", "Seccomp listeners that are served.", n(s.listeners));
+  out.gauge("swapd_donations_active", "Donations in force.", n(s.donations_active));
+  out.counter("swapd_donations_total", "Donations begun.", n(s.donations_total));
+  out.counter("swapd_notifications_total", "Trapped system calls answered.", n(s.notifications_total));
+  out.counter("swapd_events_lost_total", "Events that were lost because something could not keep up.",
+              n(s.events_lost));
+  out.gauge("swapd_watched_threads", "Threads whose blocking is watched.", n(s.watched_threads));
+  out.counter("swapd_watch_wakeups_total", "Records of the watch that woke swapd.", n(s.watch_wakeups_total));
+  out.family("swapd_cpu_seconds_total", "counter", "CPU time that swapd's threads have used.");
+  out.value("swapd_cpu_seconds_total{thread=\"engine\"}", s.engine_cpu_s);
+  out.value("swapd_cpu_seconds_total{thread=\"receivers\"}", s.receivers_cpu_s);
+  out.value("swapd_cpu_seconds_total{thread=\"worker\"}", s.worker_cpu_s);
+  out.gauge("swapd_model_resources", "Resources that the model remembers.", n(s.resources));
+  out.gauge("swapd_model_requesters", "Requests that the model holds.", n(s.requesters));
+  out.gauge("swapd_model_providers", "Providers that the model remembers.", n(s.providers));
+  out.counter("swapd_over_quota_total", "Threads and processes not managed because of their user's quota.",
+              n(s.over_quota));
+  out.counter("swapd_log_lines_dropped_total", "Log lines that were dropped.", n(s.log_drops));
+  out.gauge("swapd_match_rules", "Rules of the policy that manage programs.", n(s.match_rules));
+  out.counter("swapd_programs_started_total", "Programs seen to start, for the rules.", n(s.programs));
+  out.counter("swapd_programs_matched_total", "Programs that a rule fitted.", n(s.matched));
+  out.counter("swapd_programs_managed_by_policy_total", "Programs that rules have taken in.", n(s.managed_by_policy));
+  out.gauge("swapd_rivals", "Other programs found that set priorities.", n(s.rivals.size()));
+  out.gauge("swapd_warnings", "Missing privileges and kernel features, as swapctl status names them.",
+            n(s.warnings.size()));
+  return std::move(out).text();
+}
+
+}  // namespace swapd::bus

@@ -1,0 +1,50 @@
+// Asks polkit whether a client of the message bus may do more than everybody
+// (org.freedesktop.PolicyKit1.Authority.CheckAuthorization).
+#pragma once
+
+#include <systemd/sd-bus.h>
+
+#include <functional>
+#include <list>
+
+#include "bus/caller.h"
+
+namespace swapd::bus {
+
+// Who may give a right to whoever has made a call.
+class Authority {
+ public:
+  enum class Verdict : std::uint8_t {
+    granted,
+    denied,
+    challenge,  // it would ask the user for a password, and the client does not let it, or nobody is there to ask
+    absent,     // there is none
+  };
+  Authority() = default;
+  Authority(const Authority&) = delete;
+  Authority& operator=(const Authority&) = delete;
+  virtual ~Authority() = default;
+  // done: later, from the event loop, at most once; not after the end of this object.
+  virtual void ask(sd_bus_message* call, Right right, std::function<void(Verdict)> done) = 0;
+};
+
+class Polkit final : public Authority {
+ public:
+  // The bus that calls come from is where polkit is asked.
+  explicit Polkit(sd_bus* bus) : bus_(bus) {}
+  ~Polkit() override;
+  void ask(sd_bus_message* call, Right right, std::function<void(Verdict)> done) override;
+
+ private:
+  struct Question {
+    Polkit* self = nullptr;
+    sd_bus_slot* slot = nullptr;
+    std::function<void(Verdict)> done;
+  };
+  static int on_answer(sd_bus_message* answer, void* data, sd_bus_error* error);
+
+  sd_bus* bus_;
+  std::list<Question> open_;
+};
+
+}  // namespace swapd::bus
