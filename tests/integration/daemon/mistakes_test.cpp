@@ -1,13 +1,38 @@
 // Bad input: one line, the exit status, and nothing changed.
+#include <stdlib.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <sstream>
 
 #include "session.h"
 
 namespace swapd::test {
 namespace {
+
+TEST(Metrics, are_a_file_while_swapd_runs) {
+  std::string dir = testing::TempDir() + "swapd-metrics-XXXXXX";
+  ASSERT_NE(::mkdtemp(dir.data()), nullptr);
+  const std::string file = dir + "/swapd.prom";
+  {
+    Session session({"--metrics", file});
+    if (!session.failure().empty()) GTEST_SKIP() << session.failure();
+    std::ifstream in(file);
+    std::stringstream text;
+    text << in.rdbuf();
+    EXPECT_NE(text.str().find("\nswapd_managed_threads 0\n"), std::string::npos) << text.str();
+    EXPECT_EQ(std::filesystem::status(file).permissions(), std::filesystem::perms(0644)) << "an exporter is no root";
+  }
+  EXPECT_TRUE(eventually([&] { return !std::filesystem::exists(file); })) << "nobody reads what was";
+  const Output nowhere = run({SWAPD_BINARY, "--foreground", "--socket", dir + "/s", "--state-dir", dir + "/state",
+                              "--metrics", dir + "/none/swapd.prom"});
+  EXPECT_EQ(nowhere.status, 1);
+  EXPECT_NE(nowhere.err.find("--metrics: writing " + dir + "/none/swapd.prom.new: No such file"), std::string::npos)
+      << nowhere.err;
+  std::filesystem::remove_all(dir);
+}
 
 TEST(Mistakes, are_one_line_and_status_2) {
   Session session;
