@@ -18,6 +18,7 @@
 #include "handover.h"
 #include "launches.h"
 #include "state_file.h"
+#include "sys/self.h"
 #include "sys/ticks.h"
 #include "worker.h"
 
@@ -209,6 +210,20 @@ MembersFile::MembersFile(sd_event* loop, Engine& engine, const sys::Procfs& proc
 MembersFile::~MembersFile() {
   sd_event_source_unref(changes_);
   sd_event_source_unref(timer_);
+  sd_event_source_disable_unref(trim_);
+}
+
+// Once the last member has gone, and nobody has come for a while.
+void MembersFile::trim_later() {
+  constexpr std::uint64_t pause_us = 1'000'000;
+  trim_ = sd_event_source_disable_unref(trim_);
+  const auto due = [](sd_event_source*, std::uint64_t, void* self) {
+    bool empty = false;
+    static_cast<MembersFile*>(self)->engine_.call([&](Engine& e) { empty = e.members().empty(); });
+    if (empty) sys::give_back_memory();
+    return 0;
+  };
+  sd_event_add_time_relative(loop_, &trim_, CLOCK_MONOTONIC, pause_us, pause_us / 10, due, this);
 }
 
 // A storm of forks is written down ten times a second, not at each.
@@ -240,6 +255,7 @@ void MembersFile::write() {
   if (!written && !std::exchange(failed_, true))
     spdlog::warn("{}; the next swapd will not know whom this one managed", written.error().text());
   if (written) failed_ = false;
+  if (std::exchange(had_members_, !members.empty()) && members.empty()) trim_later();
 }
 
 }  // namespace swapd::daemon

@@ -62,10 +62,13 @@ class MembersFile {
 
  private:
   void write_soon();
+  void trim_later();
 
   sd_event* loop_;
   sd_event_source* changes_ = nullptr;
   sd_event_source* timer_ = nullptr;
+  sd_event_source* trim_ = nullptr;
+  bool had_members_ = false;
   Engine& engine_;
   const sys::Procfs& procfs_;
   std::string state_dir_, boot_id_;

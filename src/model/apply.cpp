@@ -137,6 +137,10 @@ void Model::Impl::on(const Exited& event) {
   forget_resources_of(at);
   end_wait(at);
   store.remove_thread(at);
+  if (store.threads.live() != 0) return;
+  search.clear();
+  waiter_seen.clear();
+  waiter_seen.shrink_to_fit();
 }
 
 void Model::Impl::end_wait(Index thread) {

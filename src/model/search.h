@@ -37,6 +37,14 @@ class Search {
     std::vector<Reach> reached;  // the best first
     std::size_t direct = 0;      // how many of its own providers are runnable or virtual runnable
   };
+  // Nothing is kept between two calls but memory: gives it back.
+  void clear() {
+    marks_.clear();
+    marks_.shrink_to_fit();
+    nodes_.clear();
+    nodes_.shrink_to_fit();
+    nodes_used_ = 0;
+  }
   // Valid until the next call.
   const Node& run(Index requester);
   [[nodiscard]] const Node& node(Index at) const { return nodes_[at]; }

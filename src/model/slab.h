@@ -36,6 +36,15 @@ class Slab {
   [[nodiscard]] T& operator[](Index at) { return chunks_[at / chunk_size][at % chunk_size]; }
   [[nodiscard]] const T& operator[](Index at) const { return chunks_[at / chunk_size][at % chunk_size]; }
 
+  // Where none is live: what they took is given back.
+  void clear() {
+    chunks_.clear();
+    chunks_.shrink_to_fit();
+    free_.clear();
+    free_.shrink_to_fit();
+    end_ = 0;
+  }
+
   [[nodiscard]] std::size_t live() const { return live_; }
   // One past the highest index that was ever given out. A removed record is a default-constructed one.
   [[nodiscard]] Index end() const { return end_; }
@@ -52,7 +61,7 @@ class Slab {
 template <typename T>
 class ChainTable {
  public:
-  explicit ChainTable(Slab<T>& slab) : slab_(slab), heads_(64, none) {}
+  explicit ChainTable(Slab<T>& slab) : slab_(slab), heads_(first_size, none) {}
 
   template <typename Match>
   [[nodiscard]] Index find(std::uint64_t hash, Match match) const {
@@ -67,6 +76,7 @@ class ChainTable {
     if (slab_.live() > heads_.size()) grow(hash_of);
     link(at, hash_of(slab_[at]));
   }
+  void clear() { heads_ = std::vector<Index>(first_size, none); }
   void erase(Index at, std::uint64_t hash) {
     Index* link = &heads_[bucket(hash)];
     while (*link != at) link = &slab_[*link].hash_next;
@@ -96,6 +106,7 @@ class ChainTable {
     }
   }
 
+  static constexpr std::size_t first_size = 64;  // a power of two
   Slab<T>& slab_;
   std::vector<Index> heads_;
 };

@@ -97,6 +97,13 @@ void Store::remove_thread(Index thread) {
   }
   thread_table_.erase(thread, hash_of_thread(threads[thread]));
   threads.remove(thread);
+  if (threads.live() + resources.live() + providers.live() + requests.live() != 0) return;
+  threads.clear();
+  resources.clear();
+  providers.clear();
+  requests.clear();
+  thread_table_.clear();
+  resource_table_.clear();
 }
 
 void Store::set_user(Index thread, std::uint32_t uid) {

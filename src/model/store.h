@@ -107,6 +107,7 @@ class Store {
   // Another thread that has or had this tid, or none.
   [[nodiscard]] Index find_other(ThreadId id) const;
   [[nodiscard]] Index add(ThreadId id);
+  // With the last one goes all that the model has ever taken of memory.
   void remove_thread(Index thread);
   void set_user(Index thread, std::uint32_t uid);
   // Whether the thread's user may have one more request or provider (Settings::records_a_user).

@@ -1,6 +1,7 @@
 #include "sys/self.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -31,6 +32,14 @@ Status lock_memory([[maybe_unused]] bool all) {
     return errno_error("locking memory (CAP_IPC_LOCK or a higher RLIMIT_MEMLOCK is missing)");
 #endif
   return Done{};
+}
+
+void give_back_memory() {
+#ifndef SWAPD_SANITIZED
+  const bool unlocked = ::munlockall() == 0;
+  ::malloc_trim(0);
+  if (unlocked) (void)lock_memory();  // as far as it was allowed before
+#endif
 }
 
 Status set_own_autogroup_nice(int nice) {

@@ -11,6 +11,9 @@ namespace swapd::sys {
 
 // mlockall(2), present and future pages, as they are touched, or (`all`) before. No-op under sanitizers.
 [[nodiscard]] Status lock_memory(bool all = false);
+// What has been freed goes back to the kernel, locked memory too (malloc_trim(3) leaves that alone). Another thread may
+// have to wait for a page meanwhile.
+void give_back_memory();
 // Writes the nice of the caller's own autogroup (sched(7)). Only sensible for a session leader: the group is the
 // session's.
 [[nodiscard]] Status set_own_autogroup_nice(int nice);

@@ -43,6 +43,28 @@ TEST_P(Lifecycle, a_thousand_short_children) {
   EXPECT_TRUE(empty()) << session->json({"status"});
 }
 
+// What is locked is not given back by free() alone.
+TEST_P(Lifecycle, memory_goes_back_when_nobody_is_left) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the sanitizer's memory is not locked, and kept after free()";
+#endif
+  const pid_t swapd = session->daemon_pid();
+  const auto resident_kb = [&] { return std::stoul(status_field(swapd, "VmRSS")); };
+  session->start({}, {"/bin/true"});  // whatever the first one costs
+  ASSERT_TRUE(empty());
+  const std::size_t before = resident_kb();
+  const pid_t crowd = session->start(
+      {"--nice", "-5"}, {"/usr/bin/setsid", "/bin/sh", "-c", "for i in $(seq 600); do sleep 100 & done; wait"});
+  ASSERT_TRUE(
+      eventually([&] { return session->json({"status"})["managed_processes"] == 601; }, std::chrono::seconds(30)));
+  const std::size_t then = resident_kb();
+  ::kill(-crowd, SIGKILL);
+  ASSERT_TRUE(empty());
+  const std::size_t most = before + std::min(before / 10, (then - before) / 2);
+  EXPECT_TRUE(eventually([&] { return resident_kb() <= most; }))
+      << before << " kB at the start, " << then << " with the crowd, " << resident_kb() << " after it";
+}
+
 TEST_P(Lifecycle, keeps_the_capabilities_it_needs_and_no_others) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "the sanitizer has a thread of its own, from before main()";
