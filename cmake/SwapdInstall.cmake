@@ -41,9 +41,9 @@ swapd_install(${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d src/cli/complet
 swapd_install(lib/swapd/policies.d policies/10-protected.toml)
 swapd_install(${CMAKE_INSTALL_DATADIR}/swapd/policies policies/00-defaults.toml policies/batch-io.toml policies/build-host.toml
   policies/database.toml policies/desktop.toml policies/paper-2004.toml)
-# An administrator's own is never replaced.
+# An administrator's own is never replaced; an install elsewhere, for a try, leaves /etc alone.
 install(CODE "
-  if(NOT EXISTS \"\$ENV{DESTDIR}/etc/swapd/swapd.toml\")
+  if((NOT \"\$ENV{DESTDIR}\" STREQUAL \"\" OR CMAKE_INSTALL_PREFIX MATCHES \"^/usr(/local)?\$\") AND NOT EXISTS \"\$ENV{DESTDIR}/etc/swapd/swapd.toml\")
     file(INSTALL \"${PROJECT_SOURCE_DIR}/systemd/swapd.toml\" DESTINATION /etc/swapd)
     file(MAKE_DIRECTORY \"\$ENV{DESTDIR}/etc/swapd/policies.d\")
   endif()"

@@ -175,9 +175,9 @@ std::vector<bus::SettingView> DaemonBackend::policy() {
 
 Result<bus::LaunchAnswer> DaemonBackend::launch(bus::LaunchRequest request) {
   const pid_t pid = request.pid;
-  const std::uint32_t uid = request.caller.uid();
+  const bus::Caller caller = request.caller;
   Result<bus::LaunchAnswer> answer = begin_launch(std::move(request));
-  if (!answer) (void)refusals_.heard("run", pid, uid, answer.error());
+  if (!answer) (void)refusals_.heard("run", pid, caller, answer.error());
   return answer;
 }
 
@@ -227,7 +227,7 @@ Result<std::vector<sock_filter>> DaemonBackend::filter() const {
 }
 
 void DaemonBackend::enroll(const bus::EnrollRequest& request, std::function<void(const Status&)> done) {
-  Status begun = refusals_.heard("enroll", request.pid, request.caller.uid(), begin_enrolling(request, done));
+  Status begun = refusals_.heard("enroll", request.pid, request.caller, begin_enrolling(request, done));
   if (!begun || !engine_.needs_listeners()) done(begun);
 }
 
@@ -273,6 +273,7 @@ Status DaemonBackend::begin_enrolling(const bus::EnrollRequest& request,
 
 Status DaemonBackend::may_touch(pid_t pid, const bus::Caller& caller) const {
   const auto owner = procfs_.uid(pid);
+  if (!owner && owner.error().gone()) return Error(ENOENT, "no process " + std::to_string(pid));
   const bool own = owner && *owner == caller.uid();
   if (caller.may(own ? bus::Right::manage_own : bus::Right::manage_others)) return Done{};
   if (own) return Error(EACCES, "user " + std::to_string(caller.uid()) + " may not have programs managed");
@@ -289,13 +290,12 @@ Status DaemonBackend::has_room(pid_t pid) const {
 Status DaemonBackend::release(pid_t pid, const bus::Caller& caller) {
   Status done = may_touch(pid, caller);
   if (done) engine_.call([&](Engine& e) { done = e.release(pid); });
-  return refusals_.heard("release", pid, caller.uid(), std::move(done));
+  return refusals_.heard("release", pid, caller, std::move(done));
 }
 
 Status DaemonBackend::may_administer(const char* action, const bus::Caller& caller) {
   if (caller.may(bus::Right::administer)) return Done{};
-  return refusals_.heard(action, ::getpid(), caller.uid(),
-                         Error(EACCES, std::string("only root may ") + action + " swapd"));
+  return refusals_.heard(action, ::getpid(), caller, Error(EACCES, std::string("only root may ") + action + " swapd"));
 }
 
 Status DaemonBackend::restart(const bus::Caller& caller) {
@@ -317,7 +317,7 @@ Status DaemonBackend::set(pid_t pid, const SchedAttr& base, const bus::Caller& c
     engine_.call([&](Engine& e) { done = e.set_base(pid, base, raises); });
     if (!done && done.error().code() == EACCES) (void)caller.may(bus::Right::raise_priority);  // that is what it lacks
   }
-  return refusals_.heard("set", pid, caller.uid(), std::move(done));
+  return refusals_.heard("set", pid, caller, std::move(done));
 }
 
 void DaemonBackend::follow_events(std::function<void(const bus::EventView&)> sink) {

@@ -53,6 +53,9 @@ class DaemonBackend final : public bus::Backend {
 
   [[nodiscard]] Status record(std::function<bool(std::string_view)> sink) override;
   void end_recording() override { recording_.end(); }
+  void refused(std::string_view action, pid_t pid, const bus::Caller& caller, const Error& why) override {
+    refusals_.tell(action, pid, caller, why);
+  }
 
   // One more line for status.
   void warn(const std::string& line) { about_.warnings.push_back(line); }

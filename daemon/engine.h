@@ -16,6 +16,7 @@
 
 #include "actuate/actuator.h"
 #include "base/fd.h"
+#include "base/token_bucket.h"
 #include "donor.h"
 #include "members.h"
 #include "model/model.h"
@@ -193,6 +194,7 @@ class Engine {
   std::atomic<bool> notes_wanted_{false};
   std::atomic<bool> journal_wanted_{false};
   Sparing journalled_;
+  TokenBucket journal_room_{2, 20, Time{}};  // lines a second, and at once, however many pairs there are
   std::atomic<std::uint64_t> lost_{0};
   std::uint64_t over_quota_ = 0;
   std::uint64_t notifications_gone_ = 0;  // of receivers that have ended

@@ -306,6 +306,7 @@ void Engine::note_outcome(const actuate::Outcome& outcome) {
   if (journal && out.type != Note::Type::donation_ended)
     out.journalled = journalled_.tell({out.other, out.thread, out.type == Note::Type::ineffective ? 1U : 0U}, out.time);
   if (const MemberThread* member = members_.thread(out.other)) out.other_tgid = member->tgid;
+  if (out.journalled && !journal_room_.take(out.time)) out.journalled.reset();
   if (followed || out.journalled) note(std::move(out));
 }
 

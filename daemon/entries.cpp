@@ -34,22 +34,28 @@ void log_donation(const Note& note, const sys::Procfs& procfs) {
              {"SWAPD_MORE", std::to_string(more)}});
 }
 
-Status Refusals::heard(std::string_view action, pid_t pid, std::uint32_t uid, Status outcome) {
-  if (outcome || uid == 0 ||
-      (outcome.error().code() != EACCES && outcome.error().code() != EPERM && outcome.error().code() != EDQUOT))
-    return outcome;
-  const std::hash<std::string_view> hash;
-  const auto silent = told_.tell({{pid, uid}, {}, static_cast<std::uint32_t>(hash(action))}, clock_.now());
-  if (!silent) return outcome;
-  log_entry(message_id::refused,
-            "refused user " + std::to_string(uid) + " to " + std::string(action) + " process " + std::to_string(pid) +
-                ": " + outcome.error().context(),
-            {{"SWAPD_PID", std::to_string(pid)},
-             {"SWAPD_UID", std::to_string(uid)},
-             {"SWAPD_ACTION", std::string(action)},
-             {"SWAPD_REASON", outcome.error().context()},
-             {"SWAPD_MORE", std::to_string(*silent)}});
+Status Refusals::heard(std::string_view action, pid_t pid, const bus::Caller& caller, Status outcome) {
+  const bool not_final = caller.may_ask() && caller.missing();
+  if (!outcome && !not_final) tell(action, pid, caller, outcome.error());
   return outcome;
+}
+
+void Refusals::tell(std::string_view action, pid_t pid, const bus::Caller& caller, const Error& why) {
+  const bool is_refusal = why.code() == EACCES || why.code() == EPERM || why.code() == EDQUOT;
+  if (!is_refusal || caller.uid() == 0) return;
+  // By user: whoever asks for a thousand processes is told of once.
+  const std::hash<std::string_view> hash;
+  const auto silent = told_.tell({{0, caller.uid()}, {}, static_cast<std::uint32_t>(hash(action))}, clock_.now());
+  if (!silent) return;
+  const std::string user = std::to_string(caller.uid());
+  log_entry(
+      message_id::refused,
+      "refused user " + user + " to " + std::string(action) + " process " + std::to_string(pid) + ": " + why.context(),
+      {{"SWAPD_PID", std::to_string(pid)},
+       {"SWAPD_UID", user},
+       {"SWAPD_ACTION", std::string(action)},
+       {"SWAPD_REASON", why.context()},
+       {"SWAPD_MORE", std::to_string(*silent)}});
 }
 
 }  // namespace swapd::daemon

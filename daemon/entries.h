@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "bus/caller.h"
 #include "snapshot.h"
 #include "sparing.h"
 #include "sys/procfs.h"
@@ -18,8 +19,10 @@ void log_donation(const Note& note, const sys::Procfs& procfs);
 class Refusals {
  public:
   explicit Refusals(const Clock& clock) : clock_(clock) {}
-  // action: "enroll" … The same for the same user and process is told now and then. Gives `outcome` back.
-  Status heard(std::string_view action, pid_t pid, std::uint32_t uid, Status outcome);
+  // action: "enroll" … What one user is refused of one sort is told once in ten seconds. Gives `outcome` back; says
+  // nothing of what the caller may yet be granted.
+  Status heard(std::string_view action, pid_t pid, const bus::Caller& caller, Status outcome);
+  void tell(std::string_view action, pid_t pid, const bus::Caller& caller, const Error& why);
 
  private:
   const Clock& clock_;

@@ -31,6 +31,7 @@ void start_log(const std::string& level) {
     sink = std::make_shared<spdlog::sinks::systemd_sink_mt>("swapd");
     entries = std::make_shared<spdlog::async_logger>("entries", std::make_shared<JournalSink>(), spdlog::thread_pool(),
                                                      spdlog::async_overflow_policy::overrun_oldest);
+    entries->set_level(spdlog::level::from_str(level));
   } else {
     sink = std::make_shared<spdlog::sinks::stderr_color_sink_mt>();
     sink->set_pattern("swapd: %^%l%$: %v");
@@ -52,7 +53,9 @@ void stop_log() {
   spdlog::shutdown();
 }
 
-bool logs_entries() { return entries != nullptr || spdlog::should_log(spdlog::level::debug); }
+bool logs_entries() {
+  return (entries != nullptr && entries->should_log(spdlog::level::info)) || spdlog::should_log(spdlog::level::debug);
+}
 
 void log_entry(std::string_view id, const std::string& message, std::initializer_list<LogField> fields) {
   if (entries == nullptr) return spdlog::debug("{}", message);

@@ -220,7 +220,9 @@ void MembersFile::trim_later() {
   const auto due = [](sd_event_source*, std::uint64_t, void* self) {
     bool empty = false;
     static_cast<MembersFile*>(self)->engine_.call([&](Engine& e) { empty = e.members().empty(); });
-    if (empty) sys::give_back_memory();
+    if (!empty) return 0;
+    if (const Status locked = sys::give_back_memory(); !locked)
+      spdlog::debug("{}", locked.error().text());  // said at the start, where it could not be locked at all
     return 0;
   };
   sd_event_add_time_relative(loop_, &trim_, CLOCK_MONOTONIC, pause_us, pause_us / 10, due, this);

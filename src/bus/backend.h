@@ -152,6 +152,8 @@ class Backend {
   // time: else an error.
   [[nodiscard]] virtual Status record(std::function<bool(std::string_view)> sink) = 0;
   virtual void end_recording() = 0;
+  // Of a refusal that was not final when the backend gave it (Caller::may_ask()), and is now.
+  virtual void refused(std::string_view action, pid_t pid, const Caller& caller, const Error& why) = 0;
 };
 
 }  // namespace swapd::bus

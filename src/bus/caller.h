@@ -13,10 +13,11 @@ enum class Right : std::uint8_t {
   view,            // what concerns other users' programs
   manage_own,      // enrol, release and set his own
   manage_others,   // and other users'
+  record,          // follow events and record them: when each thread blocks and wakes
   raise_priority,  // above what setpriority(2) and sched_setattr(2) would let him
   administer,      // restart, pause, put programs into closed classes
 };
-inline constexpr std::size_t rights = 5;
+inline constexpr std::size_t rights = 6;
 // The polkit action: "org.swapd1.manage-others".
 [[nodiscard]] std::string_view action(Right right);
 
@@ -34,17 +35,19 @@ class Rights {
  private:
   std::uint8_t mask_ = 0;
 };
-inline constexpr Rights all_rights = {Right::view, Right::manage_own, Right::manage_others, Right::raise_priority,
-                                      Right::administer};
+inline constexpr Rights all_rights = {Right::view,   Right::manage_own,     Right::manage_others,
+                                      Right::record, Right::raise_priority, Right::administer};
 
 class Caller {
  public:
   Caller() = default;  // nobody, who may nothing
-  Caller(std::uint32_t uid, Rights has) : uid_(uid), rights_(has) {}
+  // may_ask: what he lacks may yet be granted (Authority).
+  Caller(std::uint32_t uid, Rights has, bool may_ask = false) : uid_(uid), rights_(has), may_ask_(may_ask) {}
   [[nodiscard]] static Caller root() { return {0, all_rights}; }
 
   [[nodiscard]] std::uint32_t uid() const { return uid_; }
   [[nodiscard]] Rights rights() const { return rights_; }
+  [[nodiscard]] bool may_ask() const { return may_ask_; }
   // Asked where something depends on it: the first that he lacks is remembered, by copies too.
   [[nodiscard]] bool may(Right right) const {
     if (rights_.has(right)) return true;
@@ -56,6 +59,7 @@ class Caller {
  private:
   std::uint32_t uid_ = UINT32_MAX;
   Rights rights_;
+  bool may_ask_ = false;
   std::shared_ptr<std::optional<Right>> missing_ = std::make_shared<std::optional<Right>>();
 };
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -70,7 +71,7 @@ struct Methods {
     r = sd_bus_creds_get_euid(creds, &euid);
     if (r >= 0) r = sd_bus_creds_get_pid(creds, pid);
     sd_bus_creds_unref(creds);
-    if (r >= 0) *who = Caller(euid, self(data).rights_of(call, euid));
+    if (r >= 0) *who = Caller(euid, self(data).rights_of(call, euid), self(data).may_ask(call));
     return r;
   }
   static int caller(sd_bus_message* call, void* data, Caller* who) {
@@ -225,13 +226,14 @@ struct Methods {
   static int follow_events(sd_bus_message* call, void* data, sd_bus_error* error) {
     int on = 0;
     if (const int r = sd_bus_message_read(call, "b", &on); r < 0) return r;
-    return view(call, data, error, [&] {
-      const char* sender = sd_bus_message_get_sender(call);
-      // The answer goes first: no event may reach a client before it knows that it follows.
-      const int r = sd_bus_reply_method_return(call, nullptr);
-      self(data).follow(sd_bus_message_get_bus(call), sender == nullptr ? "" : sender, on != 0);
-      return r;
-    });
+    Caller who;
+    if (const int r = caller(call, data, &who); r < 0) return r;
+    if (!who.may(Right::record)) return refuse(call, data, who, may_not_view(call), error);
+    const char* sender = sd_bus_message_get_sender(call);
+    // The answer goes first: no event may reach a client before it knows that it follows.
+    const int r = sd_bus_reply_method_return(call, nullptr);
+    self(data).follow(sd_bus_message_get_bus(call), sender == nullptr ? "" : sender, on != 0);
+    return r;
   }
 
   static int record(sd_bus_message* call, void* data, sd_bus_error* error) {
@@ -242,7 +244,7 @@ struct Methods {
     Manager& manager = self(data);
     Caller who;
     if (const int r = caller(call, data, &who); r < 0) return r;
-    if (!who.may(Right::view)) return refuse(call, data, who, may_not_view(call), error);
+    if (!who.may(Right::record)) return refuse(call, data, who, may_not_view(call), error);
     if (on != 0) return done(call, data, who, manager.record(bus, sender == nullptr ? "" : sender), error);
     if (manager.recorder_.bus != bus || manager.recorder_.name != (sender == nullptr ? "" : sender))
       return fail(error, Error(ENODATA, "this client does not record"));
@@ -312,17 +314,21 @@ void Manager::use(sd_bus* bus, Authority* authority) {
   authority_ = authority;
 }
 
+bool Manager::has_grant(const sd_bus_message* call) const {
+  return std::ranges::any_of(grants_, [&](const Grant& g) { return g.call.get() == call; });
+}
+
+bool Manager::may_ask(sd_bus_message* call) const {
+  return authority_ != nullptr && sd_bus_message_get_bus(call) == authority_bus_;
+}
+
 // On the private socket, which only root and its owner get to, one sees all. On a message bus polkit is asked.
 Rights Manager::rights_of(sd_bus_message* call, std::uint32_t uid) {
   if (uid == 0) return all_rights;
   Rights has;
-  const char* sender = sd_bus_message_get_sender(call);
-  if (sender == nullptr) has.add({Right::view, Right::manage_own});
-  if (uid == ::geteuid()) has.add({Right::view, Right::manage_own, Right::administer});
-  std::uint64_t cookie = 0;
-  if (sender == nullptr || sd_bus_message_get_cookie(call, &cookie) < 0) return has;
-  const auto granted =
-      std::ranges::find_if(grants_, [&](const Grant& g) { return g.cookie == cookie && g.sender == sender; });
+  if (!may_ask(call)) has.add({Right::view, Right::record, Right::manage_own});
+  if (uid == ::geteuid()) has.add({Right::view, Right::record, Right::manage_own, Right::administer});
+  const auto granted = std::ranges::find_if(grants_, [&](const Grant& g) { return g.call.get() == call; });
   if (granted == grants_.end()) return has;
   has.add(granted->rights);
   grants_.erase(granted);
@@ -331,36 +337,47 @@ Rights Manager::rights_of(sd_bus_message* call, std::uint32_t uid) {
 
 bool Manager::ask(sd_bus_message* call, const Caller& caller, const Error& refusal) {
   const std::optional<Right> lacks = caller.missing();
-  if (authority_ == nullptr || !lacks || sd_bus_message_get_bus(call) != authority_bus_ ||
-      (refusal.code() != EACCES && refusal.code() != EPERM))
-    return false;
+  if (!lacks || !may_ask(call) || (refusal.code() != EACCES && refusal.code() != EPERM)) return false;
   const std::shared_ptr<sd_bus_message> kept(sd_bus_message_ref(call), sd_bus_message_unref);
-  const auto answered = [this, kept, right = *lacks, has = caller.rights(), refusal](Authority::Verdict verdict) {
-    using Verdict = Authority::Verdict;
+  const auto answered = [this, kept, right = *lacks, caller, refusal](Authority::Verdict verdict) {
     // Without polkit everybody may manage his own.
-    if (verdict == Verdict::granted || (verdict == Verdict::absent && right == Right::manage_own)) {
-      Grant grant{sd_bus_message_get_sender(kept.get()), 0, has};
-      grant.rights.add(right);
-      (void)sd_bus_message_get_cookie(kept.get(), &grant.cookie);
-      constexpr std::size_t most_grants = 256;
-      if (grants_.size() >= most_grants) grants_.erase(grants_.begin());  // its call never came again
-      grants_.push_back(std::move(grant));
-      (void)sd_bus_message_rewind(kept.get(), 1);
-      if (sd_bus_enqueue_for_read(authority_bus_, kept.get()) >= 0) return;
-      grants_.pop_back();
-    }
-    const std::string wanted(action(right));
-    std::string line = refusal.context();
-    if (verdict == Verdict::denied) line += "; polkit does not allow " + wanted;
-    if (verdict == Verdict::challenge)
-      line += "; polkit would ask for a password (" + wanted +
-              "), which this client does not let it, or there is nobody to ask";
-    (void)sd_bus_reply_method_errorf(
-        kept.get(), verdict == Verdict::challenge ? error_name::needs_password : error_name::access_denied, "%s",
-        valid_utf8(line).c_str());
+    const bool granted =
+        verdict == Authority::Verdict::granted || (verdict == Authority::Verdict::absent && right == Right::manage_own);
+    if (!granted || !come_again(kept, caller.rights(), right)) refused(kept.get(), caller, right, verdict, refusal);
   };
-  authority_->ask(call, *lacks, answered);
+  authority_->ask(call, caller.uid(), *lacks, answered);
   return true;
+}
+
+bool Manager::come_again(const std::shared_ptr<sd_bus_message>& call, Rights has, Right right) {
+  has.add(right);
+  grants_.push_back({call, has});
+  if (sd_bus_message_rewind(call.get(), 1) >= 0 && sd_bus_enqueue_for_read(authority_bus_, call.get()) >= 0)
+    return true;
+  grants_.pop_back();
+  return false;
+}
+
+void Manager::refused(sd_bus_message* call, const Caller& caller, Right right, Authority::Verdict verdict,
+                      const Error& why) {
+  using Verdict = Authority::Verdict;
+  const std::string wanted(action(right));
+  std::string line = why.context();
+  if (verdict == Verdict::denied) line += "; polkit does not allow " + wanted;
+  if (verdict == Verdict::challenge)
+    line += "; polkit would ask for a password (" + wanted +
+            "), which this client does not let it, or there is nobody to ask";
+  if (verdict == Verdict::busy) line += "; this user has too many questions before polkit";
+  const char* name = verdict == Verdict::challenge ? error_name::needs_password
+                     : verdict == Verdict::busy    ? error_name::limits_exceeded
+                                                   : error_name::access_denied;
+  (void)sd_bus_reply_method_errorf(call, name, "%s", valid_utf8(line).c_str());
+  // The methods that are about a process have its id in front.
+  std::uint32_t pid = 0;
+  if (sd_bus_message_rewind(call, 1) < 0 || sd_bus_message_read(call, "u", &pid) <= 0 || pid > INT32_MAX) pid = 0;
+  std::string member = sd_bus_message_get_member(call);
+  std::ranges::transform(member, member.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  backend_.refused(member, static_cast<pid_t>(pid), caller, Error(why.code(), line));
 }
 
 std::string Manager::too_often(std::uint32_t uid) {

@@ -12,6 +12,7 @@
 #include <systemd/sd-bus.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -52,6 +53,8 @@ class Manager {
   // This client of it has gone.
   void forget(sd_bus* bus, std::string_view name);
   [[nodiscard]] bool follows(const sd_bus* bus) const;
+  // This call comes again, with a right that it has been granted.
+  [[nodiscard]] bool has_grant(const sd_bus_message* call) const;
   // A call of this user has come. Empty: it may; else what to answer (limits_exceeded).
   [[nodiscard]] std::string too_often(std::uint32_t uid);
   [[nodiscard]] std::uint64_t dropped_events() const { return dropped_; }
@@ -62,17 +65,19 @@ class Manager {
     std::string name;          // on a message bus its unique name; empty on a direct connection
     std::uint64_t missed = 0;  // since the last event that went out
   };
-  // What a call that is dispatched again may, because it has been asked for it.
+  // What a call that is dispatched again may, because it has been asked for: that very message.
   struct Grant {
-    std::string sender;
-    std::uint64_t cookie = 0;
+    std::shared_ptr<sd_bus_message> call;
     Rights rights;
   };
   friend struct Methods;
 
   [[nodiscard]] Rights rights_of(sd_bus_message* call, std::uint32_t uid);
+  [[nodiscard]] bool may_ask(sd_bus_message* call) const;
   // True: it was asked for, and the call will be answered, or come again.
   bool ask(sd_bus_message* call, const Caller& caller, const Error& refusal);
+  [[nodiscard]] bool come_again(const std::shared_ptr<sd_bus_message>& call, Rights has, Right right);
+  void refused(sd_bus_message* call, const Caller& caller, Right right, Authority::Verdict verdict, const Error& why);
 
   void follow(sd_bus* bus, std::string_view name, bool on);
   void send(const EventView& event);

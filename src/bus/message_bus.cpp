@@ -46,7 +46,7 @@ Status MessageBus::serve(Which which) {
   sd_bus_set_close_on_exit(bus_, 0);
   if (r = sd_bus_add_filter(bus_, &filter_, on_message, this); r < 0) return failed(r, "listening to it");
   if (Status attached = manager_.attach(bus_, &object_); !attached) return attached;
-  polkit_.emplace(bus_);
+  polkit_.emplace(bus_, which == Which::session);
   manager_.use(bus_, &*polkit_);
   r = sd_bus_add_match(bus_, &leavers_,
                        "type='signal',sender='org.freedesktop.DBus',path='/org/freedesktop/DBus',"
@@ -75,6 +75,7 @@ int MessageBus::on_message(sd_bus_message* message, void* data, sd_bus_error*) {
     (void)sd_bus_reply_method_errorf(message, SD_BUS_ERROR_ACCESS_DENIED, "the bus does not say who asks");
     return 1;
   }
+  if (self.manager_.has_grant(message)) return 0;  // has been counted when it came
   if (const std::string no = self.manager_.too_often(static_cast<std::uint32_t>(uid)); !no.empty()) {
     (void)sd_bus_reply_method_errorf(message, error_name::limits_exceeded, "%s", no.c_str());
     return 1;

@@ -19,31 +19,35 @@ class Authority {
     denied,
     challenge,  // it would ask the user for a password, and the client does not let it, or nobody is there to ask
     absent,     // there is none
+    busy,       // this user asks too much at once
   };
   Authority() = default;
   Authority(const Authority&) = delete;
   Authority& operator=(const Authority&) = delete;
   virtual ~Authority() = default;
   // done: later, from the event loop, at most once; not after the end of this object.
-  virtual void ask(sd_bus_message* call, Right right, std::function<void(Verdict)> done) = 0;
+  virtual void ask(sd_bus_message* call, std::uint32_t uid, Right right, std::function<void(Verdict)> done) = 0;
 };
 
 class Polkit final : public Authority {
  public:
-  // The bus that calls come from is where polkit is asked.
-  explicit Polkit(sd_bus* bus) : bus_(bus) {}
+  // The bus that calls come from is where polkit is asked. only_root: who answers is believed if it is root; else
+  // whoever has polkit's name, which on the system bus the bus's own policy keeps for polkit.
+  Polkit(sd_bus* bus, bool only_root) : bus_(bus), only_root_(only_root) {}
   ~Polkit() override;
-  void ask(sd_bus_message* call, Right right, std::function<void(Verdict)> done) override;
+  void ask(sd_bus_message* call, std::uint32_t uid, Right right, std::function<void(Verdict)> done) override;
 
  private:
   struct Question {
     Polkit* self = nullptr;
+    std::uint32_t uid = 0;  // of who has made the call
     sd_bus_slot* slot = nullptr;
     std::function<void(Verdict)> done;
   };
   static int on_answer(sd_bus_message* answer, void* data, sd_bus_error* error);
 
   sd_bus* bus_;
+  bool only_root_;
   std::list<Question> open_;
 };
 

@@ -166,7 +166,7 @@ TopSample top_sample(const std::string& status, const std::string& threads, cons
                   .now = priority(t.value("effective", Json::object())),
                   .since_ms = t.value("since_ms", 0.0),
                   .own_rank = rank_of(own)};
-    if (const std::string policy = own.value("policy", ""); policy == "other" || policy == "batch")
+    if (const std::string policy = own.value("policy", ""); policy == "other")
       row.own_nice = static_cast<int>(whole(own, "nice"));
     for (const Json& one : t.value("waiting_for", Json::array()))
       row.waits_for.push_back(printable(one.get<std::string>()));

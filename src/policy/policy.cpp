@@ -208,7 +208,8 @@ class Parser {
   // Of what a class is with all that is said of it, here and elsewhere. The line is that of the key that brought it
   // about, as far as it stands in this text.
   [[nodiscard]] Status sensible_classes(const toml::table& root) const {
-    for (const auto& [name, rules] : policy_.classes) {
+    for (const auto& entry : policy_.classes) {
+      const std::string& name = entry.first;
       const std::string where = "[class." + name + "]";
       const auto line_of = [&](std::initializer_list<std::string_view> keys) {
         for (const auto& table : {root["class"][name], root["donation"]})
@@ -222,7 +223,7 @@ class Parser {
                              "'strict = true' lends real-time priorities, which 'realtime = false' forbids: both hold "
                              "for " +
                                  where);
-      if (rules.donation.cross_user == true && !rules.open)
+      if (entry.second.donation.cross_user == true && !entry.second.open)
         return complaint_.at(line_of({"cross_user"}),
                              "'cross_user' in " + where +
                                  " trusts whoever is in it: say 'open = false' besides, so that only root and the "

@@ -38,7 +38,7 @@ ModelRules model_of(const Policy& policy, std::string_view class_name, ResourceK
   };
   // Nothing is lent to kernel threads unless a policy says so of this very kind.
   const auto of_all_kinds = [kind](ModelOverrides over) {
-    if (kind == ResourceKind::kernel_work) over.counts.reset();
+    if (kind == ResourceKind::kernel_work && over.counts == true) over.counts.reset();
     return over;
   };
   ModelRules rules = policy.model;

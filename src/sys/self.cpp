@@ -34,12 +34,13 @@ Status lock_memory([[maybe_unused]] bool all) {
   return Done{};
 }
 
-void give_back_memory() {
+Status give_back_memory() {
 #ifndef SWAPD_SANITIZED
   const bool unlocked = ::munlockall() == 0;
   ::malloc_trim(0);
-  if (unlocked) (void)lock_memory();  // as far as it was allowed before
+  if (unlocked) return lock_memory();
 #endif
+  return Done{};
 }
 
 Status set_own_autogroup_nice(int nice) {

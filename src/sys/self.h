@@ -13,7 +13,8 @@ namespace swapd::sys {
 [[nodiscard]] Status lock_memory(bool all = false);
 // What has been freed goes back to the kernel, locked memory too (malloc_trim(3) leaves that alone). Another thread may
 // have to wait for a page meanwhile.
-void give_back_memory();
+// An error: it could not be locked again.
+[[nodiscard]] Status give_back_memory();
 // Writes the nice of the caller's own autogroup (sched(7)). Only sensible for a session leader: the group is the
 // session's.
 [[nodiscard]] Status set_own_autogroup_nice(int nice);

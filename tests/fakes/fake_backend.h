@@ -119,6 +119,7 @@ class FakeBackend : public bus::Backend {
     recorder = std::move(new_recorder);
     return Done{};
   }
+  void refused(std::string_view, pid_t, const bus::Caller&, const Error&) override {}
   void end_recording() override {
     if (recorder) (void)recorder("{\"type\":\"end\",\"events\":3,\"decisions\":2,\"lost\":0}\n");
     recorder = {};

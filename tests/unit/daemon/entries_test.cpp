@@ -58,8 +58,9 @@ TEST(Entries, EachKindStandsInTheCatalogue) {
 TEST(Refusals, GiveTheOutcomeBack) {
   ManualClock clock;
   Refusals refusals(clock);
-  EXPECT_TRUE(refusals.heard("release", 7, 1000, Done{}));
-  const Status refused = refusals.heard("release", 7, 1000, Error(EACCES, "process 7 belongs to another user"));
+  const bus::Caller caller(1000, {});
+  EXPECT_TRUE(refusals.heard("release", 7, caller, Done{}));
+  const Status refused = refusals.heard("release", 7, caller, Error(EACCES, "process 7 belongs to another user"));
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code(), EACCES);
 }

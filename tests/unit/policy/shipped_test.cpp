@@ -63,8 +63,8 @@ TEST(ShippedPolicies, WhatKeepsTheMachineGoingIsLeftAlone) {
 
 TEST(ShippedPolicies, Desktop) {
   const Policy p = all_shipped();
-  EXPECT_EQ(rule_of(p, {.comm = "Xorg"}), "display -5");
-  EXPECT_EQ(rule_of(p, {.comm = "pipewire"}), "sound -11");
+  EXPECT_EQ(rule_of(p, {.comm = "Xorg"}), "display");
+  EXPECT_EQ(rule_of(p, {.comm = "pipewire"}), "sound");
   EXPECT_EQ(rule_of(p, {.comm = "firefox-esr",
                         .cgroup = "/user.slice/user-1000.slice/user@1000.service/app.slice/app-firefox.scope"}),
             "application");
@@ -78,14 +78,14 @@ TEST(ShippedPolicies, BuildHost) {
   const Policy p = all_shipped();
   EXPECT_EQ(rule_of(p, {.comm = "cc1plus"}), "build 10");
   EXPECT_FALSE(donation_of(p, "build").realtime);
-  EXPECT_FALSE(model_of(p, "build", ResourceKind::pipe).counts);
   EXPECT_EQ(model_of(p, "build", ResourceKind::child_exit).quantum, 200ms);
   EXPECT_TRUE(model_of(p, "default", ResourceKind::pipe).counts);
 }
 
 TEST(ShippedPolicies, Database) {
   const Policy p = all_shipped();
-  EXPECT_EQ(rule_of(p, {.comm = "postgres"}), "database");
+  EXPECT_EQ(rule_of(p, {.comm = "postgres", .user = "postgres"}), "database");
+  EXPECT_EQ(rule_of(p, {.comm = "postgres", .user = "mallory"}), "none") << "a name is nothing to trust";
   EXPECT_EQ(rule_of(p, {.comm = "pg_dump"}), "database-upkeep 10");
   EXPECT_TRUE(donation_of(p, "database").cross_user);
   EXPECT_EQ(p.classes.at("database").open, false);
@@ -96,6 +96,16 @@ TEST(ShippedPolicies, BatchIo) {
   const Policy p = all_shipped();
   EXPECT_EQ(rule_of(p, {.comm = "rsync"}), "batch-io 19");
   EXPECT_FALSE(donation_of(p, "batch-io").realtime);
+}
+
+TEST(ShippedPolicies, EveryOneStandsBesideAStrictSite) {
+  const auto strict = parse("[donation]\nstrict = true\n", "site.toml");
+  ASSERT_TRUE(strict);
+  for (const auto& file : toml_files(source_dir() / "policies")) {
+    if (file.filename() == "00-defaults.toml") continue;
+    const auto p = parse(contents(file), file.filename().string(), *strict);
+    EXPECT_TRUE(p) << p.error().context();
+  }
 }
 
 TEST(ShippedPolicies, EveryOneParsesAlone) {
