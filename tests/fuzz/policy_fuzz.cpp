@@ -22,7 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   if (!parsed->classes.contains("default")) std::abort();
   for (const auto& [name, rules] : parsed->classes) {
-    const DonationPolicy donation = donation_of(*parsed, name);
+    const swapd::policy::DonationPolicy donation = donation_of(*parsed, name);
     if (donation.strict && !donation.realtime) std::abort();
   }
   const auto again = swapd::policy::parse(text, "fuzz.toml", *parsed);
