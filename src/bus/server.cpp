@@ -54,18 +54,22 @@ int Server::on_accept(sd_event_source*, int, std::uint32_t, void* data) {
 }
 
 void Server::accept_all() {
-  // Bounded, so that a flood of connections leaves the loop's other sources their turn.
-  for (int i = 0; i < 64; ++i) {
+  constexpr int batch = 64;
+  for (int i = 0; i < batch; ++i) {
     Fd fd(::accept4(socket_->fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (fd) {
       admit(std::move(fd));
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
-      pause_accepting();
+      // Without a descriptor to accept with, the listening socket stays readable: look away instead of spinning.
+      pause_accepting(250'000);
       return;
     } else if (errno != ECONNABORTED && errno != EINTR) {
       return;
     }
   }
+  // A flood: this source would be ready again at once, and sd-event does not always take equals in turn (each look at
+  // a connection sets its timer anew, which puts it behind). So it is not ready for a moment.
+  pause_accepting(1'000);
 }
 
 void Server::admit(Fd fd) {
@@ -105,9 +109,7 @@ bool Server::make_place(uid_t newcomer) {
   return true;
 }
 
-// Without a descriptor to accept with, the listening socket stays readable: look away for a while instead of spinning.
-void Server::pause_accepting() {
-  constexpr std::uint64_t pause_us = 250'000;
+void Server::pause_accepting(std::uint64_t pause_us) {
   if (sd_event_source_set_time_relative(resume_source_, pause_us) >= 0 &&
       sd_event_source_set_enabled(resume_source_, SD_EVENT_ONESHOT) >= 0)
     sd_event_source_set_enabled(accept_source_, SD_EVENT_OFF);

@@ -61,7 +61,7 @@ class Server {
   void accept_all();
   void admit(Fd fd);
   [[nodiscard]] bool make_place(uid_t newcomer);
-  void pause_accepting();
+  void pause_accepting(std::uint64_t pause_us);
   // A connection is never destroyed inside one of its own callbacks.
   void reap_later();
   void reap();
