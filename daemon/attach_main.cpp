@@ -3,12 +3,12 @@
 // whatever happens to swapd, and because ptrace(2) lets go of everything when it ends.
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include <charconv>
 #include <cstdio>
-#include <cstring>
 #include <string>
+#include <utility>
 
 #include "attach_messages.h"
 #include "guard_messages.h"
@@ -47,23 +47,28 @@ bool handed_over(int listener) {
 
 // Nobody else has the listener, or whoever has it may never get to it: a guard of this one, until swapd says so after
 // all, or the next one finds it.
-[[noreturn]] void guard(Fd listener, pid_t pid, Duration stale, const std::string& state_dir) {
+[[noreturn]] void guard(Fd listener, Fd swapd, const AttachRequest& request) {
   constexpr std::size_t size = sizeof(observe::ListenerSlot);
   void* memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) ::_exit(1);
-  run_guard(Fd(attach_fd::socket), Fd(attach_fd::swapd),
+  run_guard(Fd(attach_fd::socket), std::move(swapd),
             {.slots = {static_cast<observe::ListenerSlot*>(memory), 1},
-             .stale = stale,
-             .state_dir = state_dir,
+             .stale = Duration(request.stale),
+             .state_dir = request.state_dir.data(),
              .first = std::move(listener),
-             .launch = pid});
+             .launch = request.pid});
 }
 
-int run(Duration stale, const std::string& state_dir) {
+int run() {
   stand_alone("swapd-attach");
   AttachRequest request;
-  if (::recv(attach_fd::socket, &request, sizeof request, 0) != sizeof request ||
-      request.version != AttachRequest::current_version || request.instructions > request.program.size()) {
+  const Status readable = await_readable(attach_fd::socket, most_silent);
+  auto received = readable ? receive_with_fd(attach_fd::socket, &request, sizeof request)
+                           : Result<ReceivedWithFd>(readable.error());
+  if (!received) return 1;  // whoever began has gone
+  if (received->size != sizeof request || request.version != AttachRequest::current_version ||
+      request.instructions > request.program.size() || request.stale <= 0 || request.state_dir.back() != '\0' ||
+      !received->fd) {
     answer(Error(EPROTO, "swapd-attach is of another version than swapd"));
     return 1;
   }
@@ -75,17 +80,17 @@ int run(Duration stale, const std::string& state_dir) {
   const bool others_receive = handed_over(attached->listener());
   Fd listener = attached->resume();
   if (others_receive) return 0;
-  guard(std::move(listener), request.pid, stale, state_dir);
+  guard(std::move(listener), std::move(received->fd), request);
 }
 
 }  // namespace
 }  // namespace swapd::daemon
 
-int main(int argc, char** argv) {
-  swapd::Duration::rep stale = 0;
-  if (argc != 3 || std::from_chars(argv[1], argv[1] + std::strlen(argv[1]), stale).ec != std::errc() || stale <= 0) {
+int main(int argc, char**) {
+  struct stat socket {};
+  if (argc != 1 || ::fstat(swapd::daemon::attach_fd::socket, &socket) != 0 || !S_ISSOCK(socket.st_mode)) {
     (void)std::fputs("swapd-attach: it is started by swapd, and by nobody else\n", stderr);
     return 2;
   }
-  return swapd::daemon::run(swapd::Duration(stale), argv[2]);
+  return swapd::daemon::run();
 }

@@ -12,18 +12,20 @@
 
 namespace swapd::daemon {
 
-// Where the program finds what swapd gives it. Its arguments are those of swapd-guard, which it becomes where swapd
-// does not say that somebody receives.
+// Where the program finds the socket: swapd places it there, or systemd does (sd_listen_fds(3)), of whose units it is
+// one where swapd may not start it itself (systemd/swapd-attach@.service.in). swapd's pidfd rides on the request.
 namespace attach_fd {
 inline constexpr int socket = 3;
-inline constexpr int swapd = 4;  // its pidfd
 }  // namespace attach_fd
+
+// How long swapd may be silent before its request.
+inline constexpr Duration most_silent = std::chrono::seconds(10);
 
 // How long a process stands still for swapd at most.
 inline constexpr Duration most_still = std::chrono::milliseconds(500);
 
 struct AttachRequest {
-  static constexpr std::uint8_t current_version = 1;
+  static constexpr std::uint8_t current_version = 2;
   static constexpr std::size_t most_instructions = 2048;
   std::uint8_t version = current_version;
   bool allow_no_new_privs = false;
@@ -32,6 +34,9 @@ struct AttachRequest {
   std::uint64_t start_time = 0;
   std::uint64_t flags = 0;   // filter_flags()
   Duration::rep within = 0;  // for its threads to stop
+  // What a guard has to know, which the program becomes where swapd does not say that somebody receives.
+  Duration::rep stale = 0;
+  std::array<char, 1024> state_dir{};  // ended by a 0
   std::array<sock_filter, most_instructions> program{};
 };
 

@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "attach_messages.h"
+#include "base/unix_address.h"
 #include "guard_messages.h"
 #include "sys/pidfd.h"
 #include "sys/seccomp.h"
@@ -27,8 +28,10 @@ constexpr auto answer_within = std::chrono::seconds(10);
 constexpr auto look_every = std::chrono::milliseconds(50);
 constexpr auto go_on_within = std::chrono::seconds(1);
 
-Status request_of(AttachRequest& request, const Attachments::Order& order, pid_t tgid, std::uint64_t start_time) {
+Status request_of(AttachRequest& request, const Attachments::Order& order, const Attachments::Options& options,
+                  pid_t tgid, std::uint64_t start_time) {
   if (order.filter.size() > request.program.size()) return Error(E2BIG, "the seccomp filter");
+  if (options.state_dir.size() >= request.state_dir.size()) return Error(ENAMETOOLONG, "--state-dir");
   request.allow_no_new_privs = order.allow_no_new_privs;
   request.instructions = static_cast<std::uint16_t>(order.filter.size());
   request.pid = tgid;
@@ -36,7 +39,31 @@ Status request_of(AttachRequest& request, const Attachments::Order& order, pid_t
   request.flags = sys::filter_flags();
   request.within = Duration(stop_within).count();
   std::ranges::copy(order.filter, request.program.begin());
+  request.stale = options.stale.count();
+  std::ranges::copy(options.state_dir, request.state_dir.begin());
   return Done{};
+}
+
+Result<Fd> start_as_child(const std::string& path) {
+  const auto program = OwnProgram::open(path);
+  if (!program) return program.error();
+  int pair[2] = {-1, -1};
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) return errno_error("starting swapd-attach");
+  Fd ours(pair[0]);
+  const Fd theirs(pair[1]);
+  if (const auto child = program->start({"swapd-attach"}, {{theirs.get(), attach_fd::socket}}); !child)
+    return child.error();
+  return ours;
+}
+
+// systemd starts one for each connection.
+Result<Fd> start_as_unit(const std::string& path) {
+  const auto address = unix_address(path);
+  if (!address) return Error(ENAMETOOLONG, "--attach-socket " + path);
+  Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (!socket || ::connect(socket.get(), address->get(), UnixAddress::size) != 0)
+    return errno_error("--attach-socket " + path);
+  return socket;
 }
 
 // The listener of a process that stands still from now on, until its end of the socket is told to go on. Where swapd
@@ -140,26 +167,18 @@ Status Attachments::enroll_one(const Order& order, pid_t tgid, std::uint64_t sta
 
 Status Attachments::attach(const Order& order, pid_t tgid, std::uint64_t start_time, const std::stop_token& stop) {
   AttachRequest request;
-  if (Status fits = request_of(request, order, tgid, start_time); !fits) return fits;
-  const auto program = OwnProgram::open(options_.program);
-  if (!program) return program.error();
+  if (Status fits = request_of(request, order, options_, tgid, start_time); !fits) return fits;
   const auto self = sys::open_pidfd(::getpid());
-  int pair[2] = {-1, -1};
-  if (!self || ::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
-    return errno_error("starting swapd-attach");
-  const Fd socket(pair[0]);
-  Fd theirs(pair[1]);
-  const auto child = program->start({"swapd-attach", std::to_string(options_.stale.count()), options_.state_dir},
-                                    {{theirs.get(), attach_fd::socket}, {self->get(), attach_fd::swapd}});
-  theirs.reset();
-  if (!child) return child.error();
-  Status done = send_with_fd(socket.get(), &request, sizeof request, -1);
-  auto listener = done ? await_listener(socket.get(), stop) : Result<Fd>(done.error());
+  if (!self) return self.error();
+  const auto socket = options_.socket.empty() ? start_as_child(options_.program) : start_as_unit(options_.socket);
+  if (!socket) return socket.error();
+  Status done = send_with_fd(socket->get(), &request, sizeof request, self->get());
+  auto listener = done ? await_listener(socket->get(), stop) : Result<Fd>(done.error());
   if (listener) {
     done = receive(order, tgid, std::move(listener).value());
     // Where nobody receives it goes on all the same, and swapd-attach keeps the listener.
     const GuardMessage somebody_receives{.kind = GuardMessage::Kind::done};
-    if (done && send_message(socket.get(), somebody_receives)) (void)await_readable(socket.get(), go_on_within);
+    if (done && send_message(socket->get(), somebody_receives)) (void)await_readable(socket->get(), go_on_within);
   } else {
     done = std::move(listener).error();
   }

@@ -39,6 +39,7 @@ class Attachments {
   // As a guard has them: what swapd-attach needs where swapd ends in the middle.
   struct Options {
     std::string program;  // swapd-attach
+    std::string socket;   // where it is started by connecting; empty: it is started as a child
     Duration stale{};
     std::string state_dir;
   };

@@ -49,6 +49,10 @@ std::string_view name(Note::Type type) {
       return "donation-ended";
     case Note::Type::ineffective:
       return "ineffective";
+    case Note::Type::inversion_found:
+      return "inversion-found";
+    case Note::Type::limit_reached:
+      return "limit-reached";
     case Note::Type::enrolled:
       return "enrolled";
   }
@@ -139,10 +143,7 @@ bus::StatusView DaemonBackend::status() {
 
 std::vector<bus::ThreadView> DaemonBackend::threads() {
   Views views(snapshot(), procfs_, resolver_);
-  std::vector<bus::ThreadView> out;
-  for (const auto& [id, thread] : views.snapshot().threads) out.push_back(views.thread(thread, 0));
-  std::ranges::sort(out, {}, [](const bus::ThreadView& t) { return std::pair(t.pid, t.tid); });
-  return out;
+  return views.threads();
 }
 
 Result<std::vector<bus::ThreadView>> DaemonBackend::why(pid_t pid) {
@@ -160,6 +161,17 @@ Result<std::vector<bus::ThreadView>> DaemonBackend::why(pid_t pid) {
     if (blocked || chosen.size() == 1) out.push_back(std::move(view));
   }
   return out;
+}
+
+bus::WorldView DaemonBackend::world() {
+  Views views(snapshot(), procfs_, resolver_);
+  return views.world();
+}
+
+Result<pid_t> DaemonBackend::pid_of(int pidfd) const {
+  Result<int> pid = sys::pid_of_pidfd(pidfd);
+  if (pid) return *pid;
+  return Error(pid.error().code() == ESRCH ? ESRCH : EINVAL, "the descriptor is not that of a process that runs");
 }
 
 bus::GraphView DaemonBackend::graph() {
@@ -320,9 +332,11 @@ Status DaemonBackend::set(pid_t pid, const SchedAttr& base, const bus::Caller& c
   return refusals_.heard("set", pid, caller, std::move(done));
 }
 
-void DaemonBackend::follow_events(std::function<void(const bus::EventView&)> sink) {
+void DaemonBackend::follow_events(bus::EventDetail detail, std::function<void(const bus::EventView&)> sink) {
   sink_ = std::move(sink);
-  engine_.want_notes(static_cast<bool>(sink_));
+  engine_.want_notes(detail == bus::EventDetail::all         ? Notes::all
+                     : detail == bus::EventDetail::decisions ? Notes::decisions
+                                                             : Notes::none);
   if (!sink_) (void)engine_.take_notes();
 }
 
@@ -347,11 +361,16 @@ void DaemonBackend::forward_notes() {
       case Note::Type::donation_begun:
       case Note::Type::donation_ended:
       case Note::Type::ineffective:
+      case Note::Type::inversion_found:
         event.numbers["requester"] = note.other.tid;
+        event.numbers["requester_pid"] = note.other_tgid != 0 ? note.other_tgid : note.other.tid;
         event.fields["policy"] = std::string(swapd::name(note.attr.policy));
         event.numbers["nice"] = note.attr.nice;
         event.numbers["rt_priority"] = note.attr.rt_priority;
         if (note.type == Note::Type::ineffective) event.fields["reason"] = std::string(actuate::name(note.reason));
+        break;
+      case Note::Type::limit_reached:
+        event.fields["limit"] = std::string(note.limit);
         break;
       case Note::Type::woken:
         if (note.other.valid()) event.numbers["by"] = note.other.tid;

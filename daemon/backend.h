@@ -42,14 +42,16 @@ class DaemonBackend final : public bus::Backend {
   [[nodiscard]] std::vector<bus::ThreadView> threads() override;
   [[nodiscard]] Result<std::vector<bus::ThreadView>> why(pid_t pid) override;
   [[nodiscard]] bus::GraphView graph() override;
+  [[nodiscard]] bus::WorldView world() override;
   [[nodiscard]] std::vector<bus::SettingView> policy() override;
   [[nodiscard]] Result<bus::LaunchAnswer> launch(bus::LaunchRequest request) override;
+  [[nodiscard]] Result<pid_t> pid_of(int pidfd) const override;
   void enroll(const bus::EnrollRequest& request, std::function<void(const Status&)> done) override;
   [[nodiscard]] Status release(pid_t pid, const bus::Caller& caller) override;
   [[nodiscard]] Status restart(const bus::Caller& caller) override;
   [[nodiscard]] Status pause(bool paused, const bus::Caller& caller) override;
   [[nodiscard]] Status set(pid_t pid, const SchedAttr& base, const bus::Caller& caller) override;
-  void follow_events(std::function<void(const bus::EventView&)> sink) override;
+  void follow_events(bus::EventDetail detail, std::function<void(const bus::EventView&)> sink) override;
 
   [[nodiscard]] Status record(std::function<bool(std::string_view)> sink) override;
   void end_recording() override { recording_.end(); }

@@ -58,7 +58,7 @@ Engine::Engine(const sys::Procfs& procfs, const sys::Scheduler& scheduler, const
                                  .ask = [this](observe::WaitQuestion q) { worker_.ask(q); },
                                  .ask_access = [this](observe::AccessQuestion q) { worker_.ask(q); },
                                  .lifecycle = [this](const sys::ProcEvent& e) { happened(e, clock_.now()); },
-                                 .every_life = [this] { return notes_wanted_.load(std::memory_order_relaxed); },
+                                 .every_life = [this] { return noted(Notes::all); },
                                  .lost = [this](std::uint64_t events) { look_anew(events, clock_.now()); }};
   if (tracer) {
     observer_ =
@@ -239,6 +239,7 @@ void Engine::drain_all(Time now) {
     pace();
   }
   donor_->reconcile(now);
+  if (noted(Notes::decisions)) note_inversions();
   hear_calls_at_once(donor_->needs_calls_at_once(now));
 }
 
@@ -254,7 +255,7 @@ void Engine::take(const Event& event) {
   if (const auto* blocked = std::get_if<Blocked>(&event); blocked != nullptr && lends_to_kernel_threads())
     take_in_kernel_threads(*blocked);
   donor_->take(event);
-  if (notes_wanted_.load(std::memory_order_relaxed)) note_event(event);
+  if (noted(Notes::decisions)) note_event(event);
 }
 
 void Engine::take_answers(Time now) {

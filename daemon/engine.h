@@ -105,7 +105,7 @@ class Engine {
   [[nodiscard]] const Members& members() const { return members_; }
 
   // --- from the control thread ---
-  void want_notes(bool wanted) { notes_wanted_.store(wanted, std::memory_order_relaxed); }
+  void want_notes(Notes detail) { notes_wanted_.store(detail, std::memory_order_relaxed); }
   // Of donations, sparingly, for the log.
   void want_journal(bool wanted) { journal_wanted_.store(wanted, std::memory_order_relaxed); }
   [[nodiscard]] int notes_fd() const { return notes_fd_.get(); }
@@ -153,6 +153,8 @@ class Engine {
   void note(Note note);
   void note_event(const Event& event);
   void note_outcome(const actuate::Outcome& outcome);
+  void note_inversions();
+  [[nodiscard]] bool noted(Notes detail) const { return notes_wanted_.load(std::memory_order_relaxed) >= detail; }
 
   const sys::Procfs& procfs_;
   const sys::Scheduler& scheduler_;
@@ -191,10 +193,12 @@ class Engine {
   std::vector<std::function<void()>> commands_;
   std::vector<Note> notes_;
   bool stopped_ = false;
-  std::atomic<bool> notes_wanted_{false};
+  std::atomic<Notes> notes_wanted_{Notes::none};
   std::atomic<bool> journal_wanted_{false};
   Sparing journalled_;
-  TokenBucket journal_room_{2, 20, Time{}};  // lines a second, and at once, however many pairs there are
+  Sparing followed_{std::chrono::seconds(1)};  // of inversions and limits
+  std::vector<ThreadId> helped_;               // requesters for which somebody was found last
+  TokenBucket journal_room_{2, 20, Time{}};    // lines a second, and at once, however many pairs there are
   std::atomic<std::uint64_t> lost_{0};
   std::uint64_t over_quota_ = 0;
   std::uint64_t notifications_gone_ = 0;  // of receivers that have ended

@@ -121,14 +121,13 @@ Status Engine::release(pid_t pid) {
   const ThreadId leader{tgid, process->start_time};
   for (const pid_t tid : std::vector(process->threads)) {
     const ThreadId id = members_.thread(tid)->id;
-    take(Exited{.time = now, .thread = id});  // to the model it is gone
+    donor_->take(Exited{.time = now, .thread = id});  // to the model it is gone
     observer_->release(id);
     donor_->forget(id, false);
     if (!needs_listeners()) members_.remove_thread(tid);  // nothing of it stays; a filter would
   }
   donor_->base_changed();
-  if (notes_wanted_.load(std::memory_order_relaxed))
-    note({.type = Note::Type::unenrolled, .time = now, .thread = leader, .tgid = tgid});
+  if (noted(Notes::decisions)) note({.type = Note::Type::unenrolled, .time = now, .thread = leader, .tgid = tgid});
   return Done{};
 }
 
@@ -232,7 +231,32 @@ void Engine::note(Note note) {
   (void)!::write(notes_fd_.get(), &one, sizeof one);
 }
 
+// Whoever is helped since the last look, and was not before.
+void Engine::note_inversions() {
+  std::vector<ThreadId> helped;
+  for (const decide::Donation& donation : donor_->donations()) {
+    helped.push_back(donation.requester);
+    if (donation.path.empty() || std::ranges::find(helped_, donation.requester) != helped_.end()) continue;
+    const Time now = clock_.now();
+    const ThreadId provider = donation.path.back();
+    if (!followed_.tell({.first = donation.requester, .second = provider}, now)) continue;
+    Note out{.type = Note::Type::inversion_found,
+             .time = now,
+             .thread = provider,
+             .other = donation.requester,
+             .resource = donation.resource,
+             .has_resource = true,
+             .attr = donation.attr};
+    if (const MemberThread* member = members_.thread(provider)) out.tgid = member->tgid;
+    if (const MemberThread* member = members_.thread(donation.requester)) out.other_tgid = member->tgid;
+    note(std::move(out));
+  }
+  helped_ = std::move(helped);
+}
+
 void Engine::note_event(const Event& event) {
+  const bool decision = std::holds_alternative<Enrolled>(event) || std::holds_alternative<Exited>(event);
+  if (!decision && !noted(Notes::all)) return;
   Note out;
   std::visit(
       [&](const auto& e) {
@@ -273,7 +297,7 @@ void Engine::note_event(const Event& event) {
 }
 
 void Engine::note_outcome(const actuate::Outcome& outcome) {
-  const bool followed = notes_wanted_.load(std::memory_order_relaxed);
+  const bool followed = noted(Notes::decisions);
   const bool journal = journal_wanted_.load(std::memory_order_relaxed);
   if (!followed && !journal) return;
   Note out{.time = clock_.now(),
@@ -292,8 +316,15 @@ void Engine::note_outcome(const actuate::Outcome& outcome) {
       out.type = Note::Type::donation_ended;
       break;
     case actuate::Outcome::What::ineffective:
-      if (outcome.reason == actuate::Ineffective::ceiling || outcome.reason == actuate::Ineffective::quota)
-        return;  // a rest, ten times a second
+      if (outcome.reason == actuate::Ineffective::ceiling || outcome.reason == actuate::Ineffective::quota) {
+        // A rest, ten times a second.
+        const Sparing::Key key{.first = out.thread, .what = outcome.reason == actuate::Ineffective::quota ? 1U : 0U};
+        if (!followed || !followed_.tell(key, out.time)) return;
+        out.type = Note::Type::limit_reached;
+        out.limit = actuate::name(outcome.reason);
+        note(std::move(out));
+        return;
+      }
       out.type = Note::Type::ineffective;
       break;
     case actuate::Outcome::What::failed:

@@ -22,6 +22,8 @@ Status Engine::enrol(ThreadId id, pid_t tgid, const SchedAttr& base, std::uint32
     const MemberProcess& of = *members_.process(tgid);
     if (of.managed && !has_room(uid, of.threads.empty())) {
       ++over_quota_;
+      if (noted(Notes::decisions) && followed_.tell({.first = {tgid, uid}, .what = 2}, now))
+        note({.type = Note::Type::limit_reached, .time = now, .thread = id, .tgid = tgid, .limit = "members"});
       observer_->release(id);
       turn_away(tgid);
       return Error(EDQUOT, "");
@@ -133,7 +135,7 @@ void Engine::child(const sys::ProcEvent& fork, Time now) {
     for (const Resource& resource : {itself, any})
       take(Accessed{.time = now, .thread = id, .resource = resource, .evidence = Evidence::child});
   }
-  if (notes_wanted_.load(std::memory_order_relaxed)) {
+  if (noted(Notes::all)) {
     note({.type = Note::Type::spawned, .time = now, .thread = id, .tgid = tgid, .other = from ? from->id : ThreadId{}});
   }
 }
@@ -253,6 +255,8 @@ Result<std::size_t> Engine::take_in(const std::vector<RosterAnswer::Entry>& thre
     if (const MemberProcess* stale = members_.process(e.tgid); stale != nullptr && stale->start_time != e.process_start)
       for (const pid_t tid : std::vector(stale->threads)) exited(tid, now);
     const bool is_new = members_.thread(e.id) == nullptr;
+    const MemberProcess* known = members_.process(e.tgid);
+    if (!is_new && known != nullptr && known->managed && known->class_name == class_name) continue;
     members_.add_process(e.tgid, e.process_start, e.uid, class_name);
     members_.set_managed(e.tgid, true);
     // What was read may have been lent, and be over by now.

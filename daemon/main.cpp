@@ -174,6 +174,7 @@ int run(const Options& options, const LoadedPolicy& loaded, Guard& guard, const 
   Launches launches(engine, guard, clock, [](const std::string& line) { spdlog::warn("{}", line); });
   Attachments attachments(engine, launches, procfs, scheduler, clock,
                           {.program = find_own_program("swapd-attach"),
+                           .socket = options.attach_socket,
                            .stale = policy.observe.guard_stale,
                            .state_dir = options.state_dir});
   for (const std::string& line : warnings) spdlog::warn("{}", line);

@@ -15,8 +15,9 @@ struct Options {
   std::string config;  // empty: what there is in PolicyPlaces (config.h)
   std::string observe = "auto";
   std::string btf = "/sys/kernel/btf/vmlinux";  // for tests: a kernel without it
-  bool respawn = false;  // also in the foreground: the guard starts another where this one is killed
-  std::string metrics;   // empty: none are written
+  bool respawn = false;       // also in the foreground: the guard starts another where this one is killed
+  std::string attach_socket;  // empty: swapd-attach is a child
+  std::string metrics;        // empty: none are written
   bool dry_run = false;
   std::optional<std::string> check_config;  // empty: what would be read without --config
   std::string replay;                       // a recording to run through model and decider instead

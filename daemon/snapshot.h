@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -44,6 +45,13 @@ struct Counters {
   model::Model::Counts model;
 };
 
+// Which notes somebody wants; each has those before it.
+enum class Notes : std::uint8_t {
+  none,
+  decisions,  // who is managed, what is found and lent, which limits are reached
+  all,        // and what each thread does
+};
+
 // One thing that happened, on its way to the log and to `swapctl events`.
 struct Note {
   enum class Type : std::uint8_t {
@@ -57,6 +65,8 @@ struct Note {
     donation_begun,
     donation_ended,
     ineffective,
+    inversion_found,
+    limit_reached,
     enrolled,
     unenrolled,
   } type = Type::blocked;
@@ -70,6 +80,7 @@ struct Note {
   bool has_resource = false;
   SchedAttr attr;
   actuate::Ineffective reason = actuate::Ineffective::none;
+  std::string_view limit{};  // that was reached: ceiling, quota, members
 };
 
 }  // namespace swapd::daemon

@@ -255,4 +255,32 @@ bus::GraphView Views::graph() {
   return out;
 }
 
+std::vector<bus::ThreadView> Views::threads() {
+  std::vector<bus::ThreadView> out;
+  for (const auto& [id, one] : snapshot_.threads) out.push_back(thread(one, 0));
+  std::ranges::sort(out, {}, [](const bus::ThreadView& t) { return std::pair(t.pid, t.tid); });
+  return out;
+}
+
+bus::WorldView Views::world() {
+  bus::WorldView out{.threads = threads(), .resources = {}};
+  std::unordered_set<Resource> seen;
+  for (const bus::ThreadView& thread : out.threads) {
+    for (const bus::WaitNode& wait : thread.waiting_for) {
+      if (!seen.insert(wait.resource).second) continue;
+      bus::ResourceView& resource = out.resources.emplace_back();
+      resource.resource = wait.resource;
+      const auto known = snapshot_.providers.find(wait.resource);
+      if (known == snapshot_.providers.end()) continue;
+      for (const model::ProviderView& p : known->second) {
+        const auto member = snapshot_.threads.find(p.thread);
+        resource.providers.push_back({.pid = member == snapshot_.threads.end() ? p.thread.tid : member->second.tgid,
+                                      .tid = p.thread.tid,
+                                      .confidence = static_cast<double>(p.confidence)});
+      }
+    }
+  }
+  return out;
+}
+
 }  // namespace swapd::daemon

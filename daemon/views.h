@@ -17,7 +17,9 @@ class Views {
 
   // depth 0: the resources alone, without their providers (`ps`).
   [[nodiscard]] bus::ThreadView thread(const SnapshotThread& thread, int depth);
+  [[nodiscard]] std::vector<bus::ThreadView> threads();  // at depth 0, by process and thread
   [[nodiscard]] bus::GraphView graph();
+  [[nodiscard]] bus::WorldView world();
   // The threads of that id: the thread itself, or those of that process, the blocked ones first.
   [[nodiscard]] std::vector<const SnapshotThread*> select(pid_t pid) const;
   [[nodiscard]] const Snapshot& snapshot() const { return snapshot_; }

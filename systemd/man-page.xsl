@@ -13,15 +13,17 @@ org.swapd1 \- what swapd serves over D-Bus
 .nf
 busctl introspect org.swapd1 /org/swapd1
 busctl call org.swapd1 /org/swapd1 org.swapd1.Manager Status
+busctl tree org.swapd1
 .fi
 .SH DESCRIPTION
-swapd(8) serves one object,
+swapd(8) serves
 .BR </xsl:text>
   <xsl:value-of select="@name"/>
   <xsl:text> ,
-on its private socket and, with \-\-bus, on a message bus, where its name is
+and below it processes, classes and resources, which org.freedesktop.DBus.ObjectManager lists (it needs org.swapd1.view, as do their
+properties), on its private socket and, with \-\-bus, on a message bus, where its name is
 .BR org.swapd1 .
-What is shown comes as JSON texts, whose fields swapctl(1) describes. Root may call everything. On the system bus others may call what
+Larger things come as JSON texts, whose fields swapctl(1) describes. Root may call everything. On the system bus others may call what
 polkit(8) grants them; the action that a call needs is named below. A call that needs a password is refused unless its message allows
 interactive authorization.
 </xsl:text>
@@ -51,13 +53,18 @@ busctl(1), swapctl(1), swapd\-policy(5), polkit(8), swapd(8)
  </xsl:template>
 
  <xsl:template match="interface">
+  <xsl:text>.SH </xsl:text>
+  <xsl:value-of select="translate(@name, 'abcdefghijklmnopqrstuvwxyz', 'ABCDEFGHIJKLMNOPQRSTUVWXYZ')"/>
+  <xsl:text>&#10;</xsl:text>
+  <xsl:value-of select="normalize-space(preceding-sibling::node()[self::comment() or self::*][1][self::comment()])"/>
+  <xsl:text>&#10;</xsl:text>
   <xsl:for-each select="method|signal|property">
    <xsl:if test="not(name() = name(preceding-sibling::*[1]))">
-    <xsl:text>.SH </xsl:text>
+    <xsl:text>.SS </xsl:text>
     <xsl:choose>
-     <xsl:when test="self::method">METHODS</xsl:when>
-     <xsl:when test="self::signal">SIGNALS</xsl:when>
-     <xsl:otherwise>PROPERTIES</xsl:otherwise>
+     <xsl:when test="self::method">Methods</xsl:when>
+     <xsl:when test="self::signal">Signals</xsl:when>
+     <xsl:otherwise>Properties</xsl:otherwise>
     </xsl:choose>
     <xsl:text>&#10;</xsl:text>
    </xsl:if>

@@ -86,8 +86,8 @@ struct SettingView {
 // One line of `events`.
 struct EventView {
   double time = 0;   // CLOCK_REALTIME seconds
-  std::string type;  // accessed released blocked woken spawned execed exited donation-begun donation-ended ineffective
-                     // enrolled released
+  std::string type;  // accessed released blocked woken spawned execed exited inversion-found donation-begun
+                     // donation-ended ineffective limit-reached enrolled released
   pid_t pid = 0, tid = 0;
   std::string comm;
   std::map<std::string, std::string> fields;  // resource, reason, by, policy …
@@ -120,6 +120,27 @@ struct EnrollRequest {
   std::function<bool(pid_t)> spare = {};
 };
 
+// What threads wait for now, and who provides it.
+struct ResourceView {
+  struct Provider {
+    pid_t pid = 0, tid = 0;
+    double confidence = 0;
+  };
+  Resource resource;
+  std::vector<Provider> providers;
+};
+// All of one moment.
+struct WorldView {
+  std::vector<ThreadView> threads;  // as `ps` has them
+  std::vector<ResourceView> resources;
+};
+
+enum class EventDetail : std::uint8_t {
+  none,
+  decisions,  // who is managed, what is found and lent, which limits are reached
+  all,        // and what each thread does
+};
+
 class Backend {
  public:
   Backend() = default;
@@ -133,8 +154,11 @@ class Backend {
   [[nodiscard]] virtual std::vector<ThreadView> threads() = 0;
   [[nodiscard]] virtual Result<std::vector<ThreadView>> why(pid_t pid) = 0;
   [[nodiscard]] virtual GraphView graph() = 0;
+  [[nodiscard]] virtual WorldView world() = 0;
   [[nodiscard]] virtual std::vector<SettingView> policy() = 0;
   [[nodiscard]] virtual Result<LaunchAnswer> launch(LaunchRequest request) = 0;
+  // The process that this is a descriptor of.
+  [[nodiscard]] virtual Result<pid_t> pid_of(int pidfd) const = 0;
   // done: at once or later, from the event loop; at most once.
   virtual void enroll(const EnrollRequest& request, std::function<void(const Status&)> done) = 0;
   [[nodiscard]] virtual Status release(pid_t pid, const Caller& caller) = 0;
@@ -144,9 +168,8 @@ class Backend {
   [[nodiscard]] virtual Status pause(bool paused, const Caller& caller) = 0;
   // tid or pid; of a process: all its threads.
   [[nodiscard]] virtual Status set(pid_t pid, const SchedAttr& base, const Caller& caller) = 0;
-  // Called with each event while at least one client follows; an empty function: nobody does, and collecting costs
-  // nothing.
-  virtual void follow_events(std::function<void(const EventView&)> sink) = 0;
+  // From now on `sink` gets at least these; with none, when it may be empty, collecting costs nothing.
+  virtual void follow_events(EventDetail detail, std::function<void(const EventView&)> sink) = 0;
   // A recording for replay (docs/recording.md), until end_recording(): its lines go to `sink`, several at once. False
   // from the sink: there is no room, they are lost, and the recording says so. Asked with none: is there room? One at a
   // time: else an error.

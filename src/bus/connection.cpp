@@ -10,7 +10,7 @@ Server::Connection::~Connection() {
   if (bus_ == nullptr) return;
   server_.manager_.forget(bus_);
   sd_bus_slot_unref(filter_);
-  sd_bus_slot_unref(object_);
+  for (sd_bus_slot* slot : objects_) sd_bus_slot_unref(slot);
   sd_bus_detach_event(bus_);
   sd_bus_close_unref(bus_);
 }
@@ -31,7 +31,7 @@ Status Server::Connection::start(Fd fd) {
   if (const int r = sd_bus_attach_event(bus_, server_.loop_, SD_EVENT_PRIORITY_NORMAL); r < 0) return failed(r);
   // The filter sees every message, and the Connected and Disconnected that sd-bus itself makes.
   if (const int r = sd_bus_add_filter(bus_, &filter_, on_message, this); r < 0) return failed(r);
-  if (Status attached = server_.manager_.attach(bus_, &object_); !attached) return attached;
+  if (Status attached = server_.manager_.attach(bus_, objects_); !attached) return attached;
   sd_event_now(server_.loop_, CLOCK_MONOTONIC, &last_active_us_);
   const int r = sd_event_add_time_relative(server_.loop_, &deadline_, CLOCK_MONOTONIC,
                                            server_.limits_.authenticate_within_us, 0, on_deadline, this);
@@ -66,10 +66,7 @@ int Server::Connection::on_message(sd_bus_message* message, void* data, sd_bus_e
   // Properties and introspection too.
   std::uint8_t type = 0;
   if (sd_bus_message_get_type(message, &type) < 0 || type != SD_BUS_MESSAGE_METHOD_CALL) return 0;
-  const std::string no = self.server_.manager_.too_often(self.user_);
-  if (no.empty()) return 0;
-  (void)sd_bus_reply_method_errorf(message, error_name::limits_exceeded, "%s", no.c_str());
-  return 1;
+  return self.server_.manager_.arrived(message, self.user_) ? 1 : 0;
 }
 
 // What a client sent right behind its BEGIN may have been read together with it. sd-bus keeps those bytes, but looks at

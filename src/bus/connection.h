@@ -29,7 +29,7 @@ class Server::Connection {
   Server& server_;
   uid_t user_;
   sd_bus* bus_ = nullptr;
-  sd_bus_slot* object_ = nullptr;
+  std::vector<sd_bus_slot*> objects_;
   sd_bus_slot* filter_ = nullptr;
   sd_event_source* deadline_ = nullptr;
   sd_event_source* drain_ = nullptr;

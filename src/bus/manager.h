@@ -4,15 +4,17 @@
 // a message bus. Who calls is asked of sd-bus for every call (the peer's credentials on a direct connection, the
 // sender's on a bus), so nothing here depends on the kind of connection.
 //
-// Events go only to those who asked with FollowEvents. A follower that does not read is never waited for: past
-// `max_queued` messages its events are dropped and counted, and when it reads again it is told how many it missed. The
-// one who records gets the recording's lines in the same way; there the backend counts what was lost.
+// Below it are the processes, classes and resources (objects.h), and whoever asked with Subscribe is told of them
+// (subscribers.h). Events go only to those who asked with FollowEvents. A follower that does not read is never waited
+// for: past `max_queued` messages its events are dropped and counted, and when it reads again it is told how many it
+// missed. The one who records gets the recording's lines in the same way; there the backend counts what was lost.
 #pragma once
 
 #include <systemd/sd-bus.h>
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -20,12 +22,12 @@
 
 #include "base/token_bucket.h"
 #include "bus/backend.h"
+#include "bus/objects.h"
 #include "bus/polkit.h"
+#include "bus/subscribers.h"
+#include "bus/wire.h"
 
 namespace swapd::bus {
-
-inline constexpr const char* object_path = "/org/swapd1";
-inline constexpr const char* interface_name = "org.swapd1.Manager";
 
 namespace error_name {
 inline constexpr const char* invalid_argument = "org.swapd1.Error.InvalidArgument";      // EINVAL
@@ -44,8 +46,8 @@ class Manager {
   Manager& operator=(const Manager&) = delete;
   ~Manager();
 
-  // The slot holds the object on the bus: unref it before the Manager or the connection goes.
-  [[nodiscard]] Status attach(sd_bus* bus, sd_bus_slot** slot);
+  // The slots hold the objects on the bus: unref them before the Manager or the connection goes.
+  [[nodiscard]] Status attach(sd_bus* bus, std::vector<sd_bus_slot*>& slots);
   // On this message bus, callers who are refused something get it where this says so. Null: no longer.
   void use(sd_bus* bus, Authority* authority);
   // The connection is about to go: its followers with it.
@@ -53,16 +55,13 @@ class Manager {
   // This client of it has gone.
   void forget(sd_bus* bus, std::string_view name);
   [[nodiscard]] bool follows(const sd_bus* bus) const;
-  // This call comes again, with a right that it has been granted.
-  [[nodiscard]] bool has_grant(const sd_bus_message* call) const;
-  // A call of this user has come. Empty: it may; else what to answer (limits_exceeded).
-  [[nodiscard]] std::string too_often(std::uint32_t uid);
-  [[nodiscard]] std::uint64_t dropped_events() const { return dropped_; }
+  // A call of this user has come, to whichever interface; true: it has been answered, or will be, and goes no further.
+  [[nodiscard]] bool arrived(sd_bus_message* call, std::uint32_t uid);
+  [[nodiscard]] std::uint64_t dropped_events() const { return dropped_ + subscribers_.dropped(); }
 
  private:
   struct Follower {
-    sd_bus* bus = nullptr;
-    std::string name;          // on a message bus its unique name; empty on a direct connection
+    Recipient client;
     std::uint64_t missed = 0;  // since the last event that went out
   };
   // What a call that is dispatched again may, because it has been asked for: that very message.
@@ -79,12 +78,19 @@ class Manager {
   [[nodiscard]] bool come_again(const std::shared_ptr<sd_bus_message>& call, Rights has, Right right);
   void refused(sd_bus_message* call, const Caller& caller, Right right, Authority::Verdict verdict, const Error& why);
 
-  void follow(sd_bus* bus, std::string_view name, bool on);
-  void send(const EventView& event);
-  [[nodiscard]] Status record(sd_bus* bus, std::string_view name);
+  // This call comes again, with a right that it has been granted.
+  [[nodiscard]] bool has_grant(const sd_bus_message* call) const;
+  [[nodiscard]] std::string too_often(std::uint32_t uid);
+  // Of the objects, as they were when the call that is being answered came.
+  [[nodiscard]] const Tree& tree();
+
+  void subscribe(const Recipient& client, bool on);
+  void follow(const Recipient& client, bool on);
+  void tell(const EventView& event);
+  [[nodiscard]] Status record(const Recipient& client);
   void end_recording();
   [[nodiscard]] bool send_recorded(std::string_view lines) const;
-  [[nodiscard]] static bool send_line(const Follower& follower, const char* signal, const std::string& line);
+  [[nodiscard]] static bool send_line(const Recipient& to, const char* signal, const std::string& line);
   void update_backend();
 
   Backend& backend_;
@@ -92,12 +98,14 @@ class Manager {
   std::uint32_t requests_;
   std::unordered_map<std::uint32_t, TokenBucket> asked_;  // by user
   std::vector<Follower> followers_;
-  Follower recorder_;  // bus: none, nobody records
+  Subscribers subscribers_{backend_, max_queued_};
+  Recipient recorder_;  // bus: none, nobody records
+  std::optional<Tree> tree_;
   sd_bus* authority_bus_ = nullptr;
   Authority* authority_ = nullptr;
   std::vector<Grant> grants_;
   std::uint64_t dropped_ = 0;
-  bool collecting_ = false;
+  EventDetail collecting_ = EventDetail::none;
 };
 
 }  // namespace swapd::bus

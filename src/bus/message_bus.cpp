@@ -26,7 +26,8 @@ MessageBus::~MessageBus() {
   manager_.use(nullptr, nullptr);
   polkit_.reset();
   manager_.forget(bus_);
-  for (sd_bus_slot* slot : {object_, filter_, leavers_}) sd_bus_slot_unref(slot);
+  for (sd_bus_slot* slot : {filter_, leavers_}) sd_bus_slot_unref(slot);
+  for (sd_bus_slot* slot : objects_) sd_bus_slot_unref(slot);
   sd_bus_detach_event(bus_);
   sd_bus_close_unref(bus_);
 }
@@ -45,7 +46,7 @@ Status MessageBus::serve(Which which) {
   sd_bus_set_exit_on_disconnect(bus_, 0);
   sd_bus_set_close_on_exit(bus_, 0);
   if (r = sd_bus_add_filter(bus_, &filter_, on_message, this); r < 0) return failed(r, "listening to it");
-  if (Status attached = manager_.attach(bus_, &object_); !attached) return attached;
+  if (Status attached = manager_.attach(bus_, objects_); !attached) return attached;
   polkit_.emplace(bus_, which == Which::session);
   manager_.use(bus_, &*polkit_);
   r = sd_bus_add_match(bus_, &leavers_,
@@ -70,17 +71,11 @@ int MessageBus::on_message(sd_bus_message* message, void* data, sd_bus_error*) {
   std::uint8_t type = 0;
   if (sd_bus_message_get_type(message, &type) < 0 || type != SD_BUS_MESSAGE_METHOD_CALL) return 0;
   const std::int64_t uid = sender_of(message);
-  if (uid == 0) return 0;
   if (uid < 0) {
     (void)sd_bus_reply_method_errorf(message, SD_BUS_ERROR_ACCESS_DENIED, "the bus does not say who asks");
     return 1;
   }
-  if (self.manager_.has_grant(message)) return 0;  // has been counted when it came
-  if (const std::string no = self.manager_.too_often(static_cast<std::uint32_t>(uid)); !no.empty()) {
-    (void)sd_bus_reply_method_errorf(message, error_name::limits_exceeded, "%s", no.c_str());
-    return 1;
-  }
-  return 0;
+  return self.manager_.arrived(message, static_cast<std::uint32_t>(uid)) ? 1 : 0;
 }
 
 // A unique name has no owner any more.

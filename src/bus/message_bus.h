@@ -42,7 +42,7 @@ class MessageBus {
   std::function<void(const std::string&)> lost_;
   sd_bus* bus_ = nullptr;
   std::optional<Polkit> polkit_;
-  sd_bus_slot* object_ = nullptr;
+  std::vector<sd_bus_slot*> objects_;
   sd_bus_slot* filter_ = nullptr;
   sd_bus_slot* leavers_ = nullptr;
 };

@@ -47,6 +47,7 @@ class FakeBackend : public bus::Backend {
     s.warnings = {"no CAP_SYS_NICE: real-time requesters are not helped"};
     s.watch_method = "perf";
     s.engine_cpu_s = 1.25;
+    s.paused = paused;
     s.pid = 4242;
     return s;
   }
@@ -64,6 +65,14 @@ class FakeBackend : public bus::Backend {
     return {{{"t100", "thread", comm + " 100"}, {"r1", "resource", "socket:12345"}, {"t203", "thread", "server 203"}},
             {{"t100", "r1", "requests", 0}, {"t203", "r1", "provides", 21}}};
   }
+
+  bus::WorldView world() override {
+    ++world_calls;
+    return {world_threads ? *world_threads : threads(),
+            {{socket(), {{server_pid, server_tid, 21}}}, {lock(), {{job_pid, job_pid, 20}}}}};
+  }
+
+  Result<pid_t> pid_of(int) const override { return described; }
 
   Result<bus::LaunchAnswer> launch(bus::LaunchRequest request) override {
     if (request.class_name == "nosuch") return Error(EINVAL, "there is no class nosuch");
@@ -109,8 +118,9 @@ class FakeBackend : public bus::Backend {
     return Done{};
   }
 
-  void follow_events(std::function<void(const bus::EventView&)> new_sink) override {
+  void follow_events(bus::EventDetail new_detail, std::function<void(const bus::EventView&)> new_sink) override {
     ++follow_calls;
+    detail = new_detail;
     sink = std::move(new_sink);
   }
 
@@ -155,8 +165,12 @@ class FakeBackend : public bus::Backend {
   std::vector<std::function<void(const Status&)>> unanswered;
   std::function<void(const bus::EventView&)> sink;
   std::function<bool(std::string_view)> recorder;
+  bus::EventDetail detail = bus::EventDetail::none;
   int follow_calls = 0;
   int status_calls = 0;
+  int world_calls = 0;
+  pid_t described = 4321;  // of every pidfd
+  std::optional<std::vector<bus::ThreadView>> world_threads;
 
  private:
   bus::ThreadView client() const {

@@ -102,7 +102,12 @@ inside() { nsenter -t "$leader" -m -u -i -n -p -C -- "$@"; }
 find_leader() { leader=$(cat "/proc/$nspawn/task/$nspawn/children" 2>/dev/null | awk '{ print $1 }') && [ -n "$leader" ]; }
 booted() { inside systemctl is-active --quiet basic.target; }
 until_true 20 find_leader || { cat "$dir/log" >&2; skip "systemd-nspawn boots nothing here"; }
-until_true 60 booted || { tail -20 "$dir/log" >&2; skip "no systemd boots in a container here"; }
+until_true 60 booted || {
+  tail -20 "$dir/log" >&2
+  timeout 5 nsenter -t "$leader" -m -u -i -n -p -C -- sh -c 'ps ax; systemctl --no-pager list-jobs' >&2 || true
+  tr '\0' ' ' <"/proc/$leader/cmdline" >&2 || true
+  skip "no systemd boots in a container here"
+}
 
 # --- what must hold ------------------------------------------------------------------------------------------------------------
 
@@ -132,8 +137,12 @@ if [ "$failed" != 0 ]; then
   inside systemctl status --no-pager -n 30 swapd >&2 || true
   exit 1
 fi
-verified() { [ -z "$(inside systemd-analyze verify swapd.service 2>&1)" ]; }
+verified() { [ -z "$(inside systemd-analyze verify swapd.service swapd-attach.socket 2>&1)" ]; }
 must "systemd-analyze verify finds nothing" 10 verified
+# "→ Overall exposure level for swapd.service: 4.2 OK"
+exposure() { inside systemd-analyze security --no-pager swapd.service | sed -n 's/.*Overall exposure level[^:]*: \([0-9.]*\).*/\1/p'; }
+not_exposed() { exposure | awk '{ found = $1 <= 5.0 } END { exit !found }'; }
+must "systemd-analyze security says 5.0 or less ($(exposure))" 10 not_exposed
 must "swapctl talks to it" 10 inside swapctl status
 on_the_bus() { inside busctl --system call org.swapd1 /org/swapd1 org.swapd1.Manager Status | grep -q managed_processes; }
 must "it answers on the system bus" 10 on_the_bus
@@ -142,14 +151,17 @@ same_interface() {
   inside python3 - <<'END'
 import re, subprocess
 from xml.etree import ElementTree
-def shape(text):
+def shape(text, name):
   interface = next(i for i in ElementTree.fromstring(re.sub(r'<!DOCTYPE.*?>', '', text, flags=re.S)).iter('interface')
-                   if i.get('name') == 'org.swapd1.Manager')
+                   if i.get('name') == name)
   for e in interface.iter(): e.text = e.tail = None
   return ElementTree.tostring(interface)
-there = subprocess.run(['busctl', '--system', 'introspect', '--xml-interface', 'org.swapd1', '/org/swapd1'],
-                       check=True, capture_output=True, text=True).stdout
-assert shape(there) == shape(open('/usr/share/dbus-1/interfaces/org.swapd1.xml').read())
+def there(path):
+  return subprocess.run(['busctl', '--system', 'introspect', '--xml-interface', 'org.swapd1', path],
+                        check=True, capture_output=True, text=True).stdout
+documented = open('/usr/share/dbus-1/interfaces/org.swapd1.xml').read()
+for path, name in ('/org/swapd1', 'Manager'), ('/org/swapd1/class/default', 'Class'):
+  assert shape(there(path), 'org.swapd1.' + name) == shape(documented, 'org.swapd1.' + name), name
 END
 }
 must "the interface is the documented one" 10 same_interface
@@ -226,6 +238,22 @@ before=$(main_pid swapd)
 inside sh -c 'DEBIAN_FRONTEND=noninteractive apt-get install -y --reinstall /root/swapd_*.deb' >"$dir/apt.log" 2>&1 || { cat "$dir/apt.log" >&2; failed=1; }
 must "an upgrade keeps process and members" 10 all_managed
 [ "$(main_pid swapd)" = "$before" ] || { echo "not so: the same process after an upgrade" >&2; failed=1; }
+
+# What runs already is attached to by a unit of its own: swapd has a seccomp filter, and could not make the program's not see it.
+mkdir -p "$root/etc/systemd/system/swapd-t-filtered.service.d"
+printf '[Service]\nExecStart=/bin/sleep 1004\nSystemCallFilter=~seccomp prctl\nSystemCallErrorNumber=EPERM\n' >"$root/etc/systemd/system/swapd-t-filtered.service"
+printf '[Service]\nExecStart=\nExecStart=/usr/sbin/swapd --foreground --bus system --attach-socket /run/swapd/attach.sock --observe seccomp\n' \
+  >"$root/etc/systemd/system/swapd.service.d/seccomp.conf"
+inside sh -c 'systemctl daemon-reload && systemctl restart swapd && systemctl start swapd-t-filtered'
+filtered=$(main_pid swapd-t-filtered)
+filters() { inside sed -n 's/^Seccomp_filters:[[:space:]]*//p' "/proc/$filtered/status"; }
+own=$(filters)
+inside swapctl enroll "$filtered" || failed=1
+attached() { managed "$filtered" default 0; }
+must "a program with filters of its own is attached to" 10 attached
+[ "$(filters)" = $((own + 1)) ] || { echo "not so: it has $own filters and ours, not $(filters)" >&2; failed=1; }
+filter_of() { inside awk '$1 == "Seccomp:" { print $2 }' "/proc/$(main_pid swapd)/status"; }
+[ "$(filter_of)" = 2 ] || { echo "not so: swapd has a seccomp filter of its own" >&2; failed=1; }
 
 inside systemctl stop swapd
 must "a stop ends no program" 5 inside kill -0 "$job" "$other"

@@ -83,10 +83,13 @@ class MessageBus : public ::testing::Test {
   }
   // busctl's arguments after the object; as another user.
   [[nodiscard]] Output call(std::vector<std::string> arguments, uid_t as = 0) const {
+    return standard_call("/org/swapd1", "org.swapd1.Manager", std::move(arguments), as);
+  }
+  [[nodiscard]] Output standard_call(const std::string& path, const std::string& interface,
+                                     std::vector<std::string> arguments, uid_t as = 0) const {
     std::vector<std::string> argv;
     if (as != 0) argv = {"/usr/bin/setpriv", "--reuid", std::to_string(as), "--clear-groups"};
-    argv.insert(argv.end(), {"/usr/bin/busctl", "--address=" + address_, "call", "org.swapd1", "/org/swapd1",
-                             "org.swapd1.Manager"});
+    argv.insert(argv.end(), {"/usr/bin/busctl", "--address=" + address_, "call", "org.swapd1", path, interface});
     argv.insert(argv.end(), arguments.begin(), arguments.end());
     return run(argv);
   }
@@ -127,6 +130,48 @@ TEST_F(MessageBus, AnswersBusctlGdbusAndPython) {
   EXPECT_EQ(session_->json({"status"})["managed_processes"], 0);
 }
 
+// A desktop tool's way: it subscribes, asks for what there is, and is told of what changes.
+TEST_F(MessageBus, PythonSeesObjectsComeAndGo) {
+  const pid_t pid = session_->start({}, {"/bin/sleep", "100"});
+  ASSERT_TRUE(eventually([&] { return session_->json({"status"})["managed_processes"] == 1; }));
+  const std::string path = "/org/swapd1/process/" + std::to_string(pid);
+  const Output tree = run({"/usr/bin/busctl", "--address=" + address_, "--list", "tree", "org.swapd1"});
+  EXPECT_NE(tree.out.find(path), std::string::npos) << tree.out << tree.err;
+  EXPECT_NE(tree.out.find("/org/swapd1/class/default"), std::string::npos) << tree.out;
+  const Output python = run({"/usr/bin/python3", "-c",
+                             R"(
+import dbus, os, signal, sys
+from dbus.mainloop.glib import DBusGMainLoop
+from gi.repository import GLib
+address, pid = sys.argv[1], int(sys.argv[2])
+path = f'/org/swapd1/process/{pid}'
+bus = dbus.bus.BusConnection(address, mainloop=DBusGMainLoop())
+loop, told = GLib.MainLoop(), []
+def tell(*arguments, member, path):
+    told.append((member, path, arguments))
+    names = [name for name, _, _ in told]
+    if 'Released' in names and 'InterfacesRemoved' in names: loop.quit()
+bus.add_signal_receiver(tell, bus_name='org.swapd1', member_keyword='member', path_keyword='path')
+o = bus.get_object('org.swapd1', '/org/swapd1')
+m = dbus.Interface(o, 'org.swapd1.Manager')
+m.Subscribe()
+objects = dbus.Interface(o, 'org.freedesktop.DBus.ObjectManager').GetManagedObjects()
+print(objects[path]['org.swapd1.Process']['Comm'], objects[path]['org.swapd1.Process']['Class'])
+pidfd = os.pidfd_open(pid)
+dbus.Interface(bus.get_object('org.swapd1', path), 'org.swapd1.Process').Release()
+m.EnrollPidfd(dbus.types.UnixFd(pidfd), False, '', True)
+signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+GLib.timeout_add_seconds(20, loop.quit)
+loop.run()
+print([str(member) for member, _, _ in told if member in ('Enrolled', 'Released')])
+print([str(a[0]) for member, _, a in told if member == 'InterfacesRemoved'] == [path])
+)",
+                             address_, std::to_string(pid)});
+  EXPECT_EQ(python.out.substr(0, python.out.find('\n')), "sleep default") << python.err;
+  EXPECT_NE(python.out.find("['Released', 'Enrolled', 'Released']\nTrue\n"), std::string::npos)
+      << python.out << python.err;
+}
+
 TEST_F(MessageBus, OthersMayAskForTheirOwn) {
   const pid_t roots = session_->start({}, {"/bin/sleep", "100"});
   const pid_t own = session_->start_plain(
@@ -146,6 +191,12 @@ TEST_F(MessageBus, OthersMayAskForTheirOwn) {
     EXPECT_NE(refused.status, 0) << order[0];
     EXPECT_NE(refused.err.find("Access denied"), std::string::npos) << order[0] << refused.err;
   }
+  EXPECT_NE(standard_call("/org/swapd1", "org.freedesktop.DBus.ObjectManager", {"GetManagedObjects"}, nobody).status,
+            0);
+  const std::string path = "/org/swapd1/process/" + std::to_string(roots);
+  const Output property =
+      standard_call(path, "org.freedesktop.DBus.Properties", {"GetAll", "s", "org.swapd1.Process"}, nobody);
+  EXPECT_NE(property.err.find("Access denied"), std::string::npos) << property.out << property.err;
   const Output enrolled = call({"Enroll", "ubsb", std::to_string(own), "false", "", "true"}, nobody);
   EXPECT_EQ(enrolled.status, 0) << enrolled.err;
   for (const std::vector<std::string>& order :
@@ -221,6 +272,9 @@ TEST_F(MessageBus, PolkitMayGrantWhatIsRoots) {
   grant("org.swapd1.manage-own\norg.swapd1.view\n");
   EXPECT_EQ(call(take, nobody).status, 0);
   EXPECT_EQ(call({"Processes"}, nobody).status, 0);
+  const Output objects =
+      standard_call("/org/swapd1", "org.freedesktop.DBus.ObjectManager", {"GetManagedObjects"}, nobody);
+  EXPECT_EQ(objects.status, 0) << objects.err;
   EXPECT_EQ(call({"Set", "usii", std::to_string(own), "other", "5", "0"}, nobody).status, 0);
   EXPECT_NE(call({"Set", "usii", std::to_string(own), "other", "4", "0"}, nobody).status, 0) << "that raises it";
   EXPECT_NE(call({"Set", "usii", std::to_string(roots), "other", "5", "0"}, nobody).status, 0);

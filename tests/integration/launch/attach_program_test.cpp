@@ -72,10 +72,8 @@ class AttachProgram : public testing::Test {
     socket.reset(pair[0]);
     const Fd theirs(pair[1]);
     const auto program = OwnProgram::open(SWAPD_ATTACH_BINARY);
-    const auto self = sys::open_pidfd(::getpid());
-    if (!program || !self) return -1;
-    const auto child = program->start({"swapd-attach", "50000000", state_dir_},
-                                      {{theirs.get(), attach_fd::socket}, {self->get(), attach_fd::swapd}});
+    if (!program) return -1;
+    const auto child = program->start({"swapd-attach"}, {{theirs.get(), attach_fd::socket}});
     return child ? *child : -1;
   }
 
@@ -93,7 +91,10 @@ class AttachProgram : public testing::Test {
     request.within = Duration(std::chrono::seconds(1)).count();
     request.instructions = static_cast<std::uint16_t>(filter->size());
     std::ranges::copy(*filter, request.program.begin());
-    if (!send_with_fd(socket.get(), &request, sizeof request, -1)) return 4;
+    request.stale = Duration(std::chrono::milliseconds(50)).count();
+    std::ranges::copy(state_dir_, request.state_dir.begin());
+    const auto self = sys::open_pidfd(::getpid());
+    if (!self || !send_with_fd(socket.get(), &request, sizeof request, self->get())) return 4;
     AttachAnswer answer;
     if (!await_readable(socket.get(), std::chrono::seconds(5))) return 5;
     auto received = receive_with_fd(socket.get(), &answer, sizeof answer);

@@ -68,8 +68,8 @@ class BusClient {
     EXPECT_GE(sd_bus_message_read(answer.message.get(), "v", type, &text), 0);
     return text;
   }
-  std::string introspect() {
-    const Answer answer = call_on("org.freedesktop.DBus.Introspectable", "Introspect", "");
+  std::string introspect(const std::string& path = object_path) {
+    const Answer answer = call_at(path, "org.freedesktop.DBus.Introspectable", "Introspect", "");
     const char* text = "";
     if (answer.message) {
       EXPECT_GE(sd_bus_message_read(answer.message.get(), "s", &text), 0);
@@ -102,17 +102,33 @@ class BusClient {
     }
   }
 
- private:
   template <typename... Args>
-  Answer call_on(const char* interface, const char* method, const char* types, Args... args) {
+  Answer call_at(const std::string& path, const char* interface, const char* method, const char* types, Args... args) {
     sd_bus_error error{};
     sd_bus_message* raw = nullptr;
-    const int r = sd_bus_call_method(bus_, nullptr, object_path, interface, method, &error, &raw, types, args...);
+    const int r = sd_bus_call_method(bus_, nullptr, path.c_str(), interface, method, &error, &raw, types, args...);
     Answer answer{Message(raw), ""};
     if (r < 0)
       answer.error = sd_bus_error_is_set(&error) != 0 ? std::string(error.name) + ": " + error.message : "no answer";
     sd_bus_error_free(&error);
     return answer;
+  }
+  // The next signal of that name, of any interface and path; null after ten seconds without. Others are dropped.
+  Message next(const char* member) {
+    for (;;) {
+      sd_bus_message* raw = nullptr;
+      const int r = sd_bus_process(bus_, &raw);
+      Message message(raw);
+      if (r < 0) return nullptr;
+      if (raw != nullptr && sd_bus_message_is_signal(raw, nullptr, member) > 0) return message;
+      if (r == 0 && sd_bus_wait(bus_, 10'000'000) <= 0) return nullptr;
+    }
+  }
+
+ private:
+  template <typename... Args>
+  Answer call_on(const char* interface, const char* method, const char* types, Args... args) {
+    return call_at(object_path, interface, method, types, args...);
   }
 
   sd_bus* bus_ = nullptr;

@@ -172,17 +172,23 @@ TEST(Server, ASlowFollowerLosesEventsAndIsToldHowMany) {
 TEST(Server, TheIntrospectionFileIsTrue) {
   BusThread bus;
   BusClient client(bus);
-  const std::string answer = client.introspect();
-  const std::size_t begin = answer.find(" <interface name=\"org.swapd1.Manager\">");
-  ASSERT_NE(begin, std::string::npos);
-  const std::string interface = answer.substr(begin, answer.find("</interface>", begin) + 13 - begin);
   std::ifstream file(SWAPD_INTROSPECTION_XML);
   std::stringstream text;
   text << file.rdbuf();
   std::string documented = text.str();
   for (std::size_t at = 0; (at = documented.find("  <!--")) != std::string::npos;)
     documented.erase(at, documented.find("-->\n", at) + 4 - at);
-  EXPECT_NE(documented.find(interface), std::string::npos) << "the server says:\n" << interface;
+  const std::string lock = encoded_path(resource_prefix, swapd::text(FakeBackend::lock()));
+  for (const auto& [path, name] : {std::pair<std::string, std::string>{object_path, interface_name},
+                                   {process_path(FakeBackend::job_pid), process_interface},
+                                   {encoded_path(class_prefix, "default"), class_interface},
+                                   {lock, resource_interface}}) {
+    const std::string answer = client.introspect(path);
+    const std::size_t begin = answer.find(" <interface name=\"" + name + "\">");
+    ASSERT_NE(begin, std::string::npos) << path << answer;
+    const std::string interface = answer.substr(begin, answer.find("</interface>", begin) + 13 - begin);
+    EXPECT_NE(documented.find(interface), std::string::npos) << "the server says:\n" << interface;
+  }
 }
 
 TEST(Server, ARecordingGoesToWhoAskedAndEndsWithThem) {
