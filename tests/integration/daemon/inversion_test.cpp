@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 
 #include "session.h"
 
@@ -235,6 +236,42 @@ TEST_P(Inversion, ordinary_tasks_get_their_share_in_small_pieces) {
   EXPECT_GE(std::stoi(gaps.out), 20) << "nothing was lent";
   EXPECT_LE(std::stoi(gaps.out), 400);
   EXPECT_TRUE(boosted());
+  session->raise("flag");
+  EXPECT_EQ(session->wait(client), 0);
+}
+
+TEST_P(Inversion, who_follows_is_told_what_is_found_and_which_limit_is_reached) {
+  session.emplace(std::vector<std::string>{"--observe", GetParam()}, "[donation]\nceiling_share = 0.2\n");
+  if (!session->failure().empty()) GTEST_SKIP() << session->failure();
+  server = session->start({}, {session->pair(), "server", session->path("sock"), session->path("flag")});
+  const std::string told = session->path("told");
+  session->start_plain({"/bin/sh", "-c", std::string("exec ") + SWAPCTL_BINARY + " --socket " + session->path("s") +
+                                             " events --json >" + told});
+  // It follows once it is told of anything.
+  const auto line = [&](const std::string& type) -> nlohmann::json {
+    std::ifstream file(told);
+    for (std::string text; std::getline(file, text);)
+      if (auto event = nlohmann::json::parse(text, nullptr, false);
+          !event.is_discarded() && event.value("type", "") == type)
+        return event;
+    return {};
+  };
+  ASSERT_TRUE(eventually([&] {
+    session->wait(session->start({}, {"/bin/true"}));
+    return !line("exited").is_null();
+  }));
+  client = session->start({"--fifo", "50"}, {session->pair(), "client", session->path("sock")});
+  for (const char* type : {"inversion-found", "donation-begun"}) {
+    ASSERT_TRUE(eventually([&] { return !line(type).is_null(); })) << type;
+    const nlohmann::json event = line(type);
+    EXPECT_EQ(event["tid"], server) << event;
+    EXPECT_EQ(event["requester"], client) << event;
+    EXPECT_EQ(event["requester_pid"], client) << event;
+    EXPECT_EQ(event["resource"].get<std::string>().substr(0, 7), "socket:") << event;
+  }
+  ASSERT_TRUE(eventually([&] { return !line("limit-reached").is_null(); }));
+  EXPECT_EQ(line("limit-reached")["limit"], "ceiling");
+  EXPECT_EQ(line("limit-reached")["tid"], server);
   session->raise("flag");
   EXPECT_EQ(session->wait(client), 0);
 }
