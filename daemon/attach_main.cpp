@@ -1,6 +1,7 @@
 // swapd-attach: installs a filter in a running process and hands the listener to swapd, while the process stands still
 // (attach_messages.h). Started by swapd alone. It is a process of its own because it must not be ended in the middle,
 // whatever happens to swapd, and because ptrace(2) lets go of everything when it ends.
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -72,6 +73,9 @@ int run() {
     answer(Error(EPROTO, "swapd-attach is of another version than swapd"));
     return 1;
   }
+  // systemd may have been slow to start us.
+  pollfd other_end{.fd = attach_fd::socket, .events = POLLRDHUP, .revents = 0};
+  if (::poll(&other_end, 1, 0) != 0) return 1;
   auto attached = install(request);
   if (!attached) {
     answer(attached.error());

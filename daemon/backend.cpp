@@ -141,6 +141,16 @@ bus::StatusView DaemonBackend::status() {
   return out;
 }
 
+bus::BriefView DaemonBackend::brief() {
+  Counters c;
+  engine_.call([&](Engine& e) { c = e.counters(); });
+  return {.observer = about_.observer,
+          .paused = c.paused,
+          .managed_threads = c.managed_threads,
+          .managed_processes = c.managed_processes,
+          .donations_active = c.donations_active};
+}
+
 std::vector<bus::ThreadView> DaemonBackend::threads() {
   Views views(snapshot(), procfs_, resolver_);
   return views.threads();
@@ -355,6 +365,7 @@ void DaemonBackend::forward_notes() {
     bus::EventView event{.time = realtime_of(note.time), .type = std::string(name(note.type))};
     event.tid = note.thread.tid;
     event.pid = note.tgid != 0 ? note.tgid : note.thread.tid;
+    event.process = note.process;
     event.comm = procfs_.comm(note.thread.tid).value_or("");
     if (note.has_resource) event.fields["resource"] = text(note.resource);
     switch (note.type) {

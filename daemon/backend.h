@@ -38,6 +38,7 @@ class DaemonBackend final : public bus::Backend {
                 About about);
 
   [[nodiscard]] bus::StatusView status() override;
+  [[nodiscard]] bus::BriefView brief() override;
   [[nodiscard]] std::string version() const override { return about_.version; }
   [[nodiscard]] std::vector<bus::ThreadView> threads() override;
   [[nodiscard]] Result<std::vector<bus::ThreadView>> why(pid_t pid) override;

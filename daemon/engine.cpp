@@ -239,7 +239,10 @@ void Engine::drain_all(Time now) {
     pace();
   }
   donor_->reconcile(now);
-  if (noted(Notes::decisions)) note_inversions();
+  if (noted(Notes::decisions))
+    note_inversions();
+  else if (!helped_.empty())
+    helped_.clear();
   hear_calls_at_once(donor_->needs_calls_at_once(now));
 }
 

@@ -197,7 +197,14 @@ class Engine {
   std::atomic<bool> journal_wanted_{false};
   Sparing journalled_;
   Sparing followed_{std::chrono::seconds(1)};  // of inversions and limits
-  std::vector<ThreadId> helped_;               // requesters for which somebody was found last
+  using Pair = std::pair<ThreadId, ThreadId>;
+  struct HashPair {
+    std::size_t operator()(const Pair& pair) const {
+      return std::hash<ThreadId>()(pair.first) ^ (std::hash<ThreadId>()(pair.second) * 3);
+    }
+  };
+  std::unordered_set<Pair, HashPair> helped_;  // requesters, and who was found for each last
+  bool whole_process_ = false;                 // the event that is taken is its process's, too
   TokenBucket journal_room_{2, 20, Time{}};    // lines a second, and at once, however many pairs there are
   std::atomic<std::uint64_t> lost_{0};
   std::uint64_t over_quota_ = 0;

@@ -83,6 +83,12 @@ Status Engine::manage_again(pid_t pid, const std::string& class_name) {
   take_proc_events(now);
   const MemberProcess* process = members_.process(pid);
   if (process == nullptr) return Error(ENOENT, "not in a managed tree");
+  if (!process->managed && noted(Notes::decisions))
+    note({.type = Note::Type::enrolled,
+          .time = now,
+          .thread = {pid, process->start_time},
+          .tgid = pid,
+          .process = true});
   MemberProcess& again = members_.add_process(pid, process->start_time, process->uid, class_name);
   members_.set_managed(pid, true);
   for (const pid_t tid : std::vector(again.threads)) {
@@ -127,7 +133,8 @@ Status Engine::release(pid_t pid) {
     if (!needs_listeners()) members_.remove_thread(tid);  // nothing of it stays; a filter would
   }
   donor_->base_changed();
-  if (noted(Notes::decisions)) note({.type = Note::Type::unenrolled, .time = now, .thread = leader, .tgid = tgid});
+  if (noted(Notes::decisions))
+    note({.type = Note::Type::unenrolled, .time = now, .thread = leader, .tgid = tgid, .process = true});
   return Done{};
 }
 
@@ -231,14 +238,15 @@ void Engine::note(Note note) {
   (void)!::write(notes_fd_.get(), &one, sizeof one);
 }
 
-// Whoever is helped since the last look, and was not before.
+// Whoever is found for somebody now, and was not at the last look.
 void Engine::note_inversions() {
-  std::vector<ThreadId> helped;
+  std::unordered_set<Pair, HashPair> helped;
   for (const decide::Donation& donation : donor_->donations()) {
-    helped.push_back(donation.requester);
-    if (donation.path.empty() || std::ranges::find(helped_, donation.requester) != helped_.end()) continue;
-    const Time now = clock_.now();
+    if (donation.path.empty()) continue;
     const ThreadId provider = donation.path.back();
+    helped.emplace(donation.requester, provider);
+    if (helped_.contains({donation.requester, provider})) continue;
+    const Time now = clock_.now();
     if (!followed_.tell({.first = donation.requester, .second = provider}, now)) continue;
     Note out{.type = Note::Type::inversion_found,
              .time = now,
@@ -257,6 +265,7 @@ void Engine::note_inversions() {
 void Engine::note_event(const Event& event) {
   const bool decision = std::holds_alternative<Enrolled>(event) || std::holds_alternative<Exited>(event);
   if (!decision && !noted(Notes::all)) return;
+  const bool process = whole_process_;
   Note out;
   std::visit(
       [&](const auto& e) {
@@ -293,6 +302,7 @@ void Engine::note_event(const Event& event) {
         }
       },
       event);
+  out.process = process;
   if (out.thread.valid()) note(std::move(out));
 }
 

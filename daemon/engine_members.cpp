@@ -29,12 +29,15 @@ Status Engine::enrol(ThreadId id, pid_t tgid, const SchedAttr& base, std::uint32
       return Error(EDQUOT, "");
     }
   }
+  const bool first = members_.process(tgid)->threads.empty();
   members_.add_thread({.id = id, .tgid = tgid, .base = base});
   Status taken = observer_->manage({id, tgid});
   if (!taken && !taken.error().gone()) lost_.fetch_add(1, std::memory_order_relaxed);  // its waits will not be seen
   const MemberProcess* process = members_.process(tgid);
   if (process != nullptr && process->managed) {
+    whole_process_ = first;
     take(Enrolled{.time = now, .thread = id, .tgid = tgid, .uid = uid, .base = base, .class_id = process->class_id});
+    whole_process_ = false;
   }
   return taken;
 }
@@ -172,7 +175,9 @@ void Engine::exited(pid_t tid, Time now) {
   const ThreadId id = member->id;
   std::optional<MemberProcess> ends;
   if (const MemberProcess* process = members_.process(member->tgid); process->threads.size() == 1) ends = *process;
+  whole_process_ = ends && ends->managed;
   take(Exited{.time = now, .thread = id});
+  whole_process_ = false;
   donor_->forget(id, true);
   members_.remove_thread(tid);
   if (!ends) return;
@@ -256,13 +261,15 @@ Result<std::size_t> Engine::take_in(const std::vector<RosterAnswer::Entry>& thre
       for (const pid_t tid : std::vector(stale->threads)) exited(tid, now);
     const bool is_new = members_.thread(e.id) == nullptr;
     const MemberProcess* known = members_.process(e.tgid);
-    if (!is_new && known != nullptr && known->managed && known->class_name == class_name) continue;
-    members_.add_process(e.tgid, e.process_start, e.uid, class_name);
-    members_.set_managed(e.tgid, true);
     // What was read may have been lent, and be over by now.
     const auto own = scheduler_.get(e.id.tid);
     const SchedAttr base = actuator_.base(e.id).value_or(own ? *own : e.attr);
-    Status taken = enrol(e.id, e.tgid, base, e.uid, now);
+    const bool same = !is_new && known != nullptr && known->managed && known->class_name == class_name &&
+                      known->uid == e.uid && members_.thread(e.id)->base == base;
+    members_.add_process(e.tgid, e.process_start, e.uid, class_name);
+    members_.set_managed(e.tgid, true);
+    // The observer may have had no room for it when it came.
+    Status taken = same ? observer_->manage({e.id, e.tgid}) : enrol(e.id, e.tgid, base, e.uid, now);
     if (!taken && taken.error().code() == EDQUOT) {
       if (full) full = room_for(e.uid, e.tgid);
       continue;

@@ -73,6 +73,7 @@ struct Note {
   Time time;
   ThreadId thread;
   pid_t tgid = 0;
+  bool process = false;                     // enrolled, unenrolled, exited: as a whole
   ThreadId other;                           // waker, requester, parent
   pid_t other_tgid = 0;                     // of a requester
   std::optional<std::uint64_t> journalled;  // it goes to the log, too; so many like it did not

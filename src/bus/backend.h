@@ -37,6 +37,13 @@ struct StatusView {
   pid_t pid = 0;
 };
 
+// What costs nothing to ask for.
+struct BriefView {
+  std::string observer;
+  bool paused = false;
+  std::uint64_t managed_threads = 0, managed_processes = 0, donations_active = 0;
+};
+
 struct ProviderNode;
 struct WaitNode {
   Resource resource;
@@ -89,6 +96,7 @@ struct EventView {
   std::string type;  // accessed released blocked woken spawned execed exited inversion-found donation-begun
                      // donation-ended ineffective limit-reached enrolled released
   pid_t pid = 0, tid = 0;
+  bool process = false;  // enrolled, released, exited: the process as a whole
   std::string comm;
   std::map<std::string, std::string> fields;  // resource, reason, by, policy …
   std::map<std::string, double> numbers;      // priority, nice, confidence …
@@ -150,6 +158,7 @@ class Backend {
   // All on the control thread. The error's context is the one line shown to the user; code EINVAL or ENOENT means
   // exit 2.
   [[nodiscard]] virtual StatusView status() = 0;
+  [[nodiscard]] virtual BriefView brief() = 0;
   [[nodiscard]] virtual std::string version() const = 0;
   [[nodiscard]] virtual std::vector<ThreadView> threads() = 0;
   [[nodiscard]] virtual Result<std::vector<ThreadView>> why(pid_t pid) = 0;

@@ -27,20 +27,29 @@ Status Manager::attach(sd_bus* bus, std::vector<sd_bus_slot*>& slots) {
 
 namespace {
 
-// Of what sd-bus itself answers: is it about other users' programs? Our own methods look to that themselves.
+std::string_view text_of(const char* may_be_null) { return may_be_null == nullptr ? "" : may_be_null; }
+
+// Which objects there are below ours, and what they are: whatever sd-bus itself answers there tells something of it, an
+// error too. The methods of a process look to their rights themselves, whether there is such a process or not.
 bool shows_objects(sd_bus_message* call) {
-  const auto text = [](const char* may_be_null) { return std::string_view(may_be_null == nullptr ? "" : may_be_null); };
-  const std::string_view path = text(sd_bus_message_get_path(call));
-  const std::string_view interface = text(sd_bus_message_get_interface(call));
+  const std::string_view path = text_of(sd_bus_message_get_path(call));
+  const std::string_view interface = text_of(sd_bus_message_get_interface(call));
   if (path == object_path) return interface == "org.freedesktop.DBus.ObjectManager";
-  return path.starts_with(std::string(object_path) + "/") && interface == "org.freedesktop.DBus.Properties";
+  return path.starts_with(std::string(object_path) + "/") && interface != process_interface;
+}
+
+// sd-bus answers it: nothing is changed by it.
+bool only_looks(sd_bus_message* call) {
+  return text_of(sd_bus_message_get_interface(call)).starts_with("org.freedesktop.DBus.");
 }
 
 }  // namespace
 
 bool Manager::arrived(sd_bus_message* call, std::uint32_t uid) {
-  tree_.reset();
-  if (!has_grant(call)) {  // else it was counted when it came first
+  constexpr auto fresh = std::chrono::milliseconds(100);  // who asks for each property of each object asks quickly
+  if (tree_ && (!only_looks(call) || SteadyClock().now() - seen_ > fresh)) tree_.reset();
+  itself_.reset();
+  if (!take_grant(call)) {  // else it was counted when it came first
     if (const std::string no = too_often(uid); !no.empty()) {
       (void)sd_bus_reply_method_errorf(call, error_name::limits_exceeded, "%s", no.c_str());
       return true;
@@ -56,8 +65,16 @@ bool Manager::arrived(sd_bus_message* call, std::uint32_t uid) {
 }
 
 const Tree& Manager::tree() {
-  if (!tree_) tree_ = objects_now(backend_);
+  if (!tree_) {
+    tree_ = objects_now(backend_);
+    seen_ = SteadyClock().now();
+  }
   return *tree_;
+}
+
+const Object& Manager::itself() {
+  if (!itself_) itself_ = manager_now(backend_);
+  return *itself_;
 }
 
 void Manager::use(sd_bus* bus, Authority* authority) {
@@ -65,8 +82,18 @@ void Manager::use(sd_bus* bus, Authority* authority) {
   authority_ = authority;
 }
 
-bool Manager::has_grant(const sd_bus_message* call) const {
-  return std::ranges::any_of(grants_, [&](const Grant& g) { return g.call.get() == call; });
+bool Manager::take_grant(const sd_bus_message* call) {
+  granted_.reset();
+  const auto mine = std::ranges::find_if(grants_, [&](const Grant& g) { return g.call.get() == call; });
+  if (mine == grants_.end()) return false;
+  granted_ = std::move(*mine);
+  grants_.erase(mine);
+  return true;
+}
+
+void Manager::drop(const sd_bus_message* call) {
+  (void)take_grant(call);
+  granted_.reset();
 }
 
 bool Manager::may_ask(sd_bus_message* call) const {
@@ -79,10 +106,7 @@ Rights Manager::rights_of(sd_bus_message* call, std::uint32_t uid) {
   Rights has;
   if (!may_ask(call)) has.add({Right::view, Right::record, Right::manage_own});
   if (uid == ::geteuid()) has.add({Right::view, Right::record, Right::manage_own, Right::administer});
-  const auto granted = std::ranges::find_if(grants_, [&](const Grant& g) { return g.call.get() == call; });
-  if (granted == grants_.end()) return has;
-  has.add(granted->rights);
-  grants_.erase(granted);
+  if (granted_ && granted_->call.get() == call) has.add(granted_->rights);
   return has;
 }
 
@@ -123,9 +147,10 @@ void Manager::refused(sd_bus_message* call, const Caller& caller, Right right, A
                      : verdict == Verdict::busy    ? error_name::limits_exceeded
                                                    : error_name::access_denied;
   (void)sd_bus_reply_method_errorf(call, name, "%s", valid_utf8(line).c_str());
-  // The methods that are about a process have its id in front.
-  std::uint32_t pid = 0;
-  if (sd_bus_message_rewind(call, 1) < 0 || sd_bus_message_read(call, "u", &pid) <= 0 || pid > INT32_MAX) pid = 0;
+  // The methods that are about a process have its id in their path, or in front.
+  auto pid = static_cast<std::uint32_t>(process_of(text_of(sd_bus_message_get_path(call))));
+  if (pid == 0 && (sd_bus_message_rewind(call, 1) < 0 || sd_bus_message_read(call, "u", &pid) <= 0 || pid > INT32_MAX))
+    pid = 0;
   std::string member = sd_bus_message_get_member(call);
   std::ranges::transform(member, member.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   backend_.refused(member, static_cast<pid_t>(pid), caller, Error(why.code(), line));
@@ -142,6 +167,8 @@ std::string Manager::too_often(std::uint32_t uid) {
 }
 
 void Manager::forget(sd_bus* bus) {
+  std::erase_if(grants_, [&](const Grant& g) { return sd_bus_message_get_bus(g.call.get()) == bus; });
+  granted_.reset();
   std::erase_if(followers_, [&](const Follower& f) { return f.client.bus == bus; });
   subscribers_.forget(bus);
   update_backend();

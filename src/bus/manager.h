@@ -20,6 +20,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/time.h"
 #include "base/token_bucket.h"
 #include "bus/backend.h"
 #include "bus/objects.h"
@@ -50,6 +51,8 @@ class Manager {
   [[nodiscard]] Status attach(sd_bus* bus, std::vector<sd_bus_slot*>& slots);
   // On this message bus, callers who are refused something get it where this says so. Null: no longer.
   void use(sd_bus* bus, Authority* authority);
+  // This call will not be answered after all: what it was granted is for nobody.
+  void drop(const sd_bus_message* call);
   // The connection is about to go: its followers with it.
   void forget(sd_bus* bus);
   // This client of it has gone.
@@ -78,11 +81,13 @@ class Manager {
   [[nodiscard]] bool come_again(const std::shared_ptr<sd_bus_message>& call, Rights has, Right right);
   void refused(sd_bus_message* call, const Caller& caller, Right right, Authority::Verdict verdict, const Error& why);
 
-  // This call comes again, with a right that it has been granted.
-  [[nodiscard]] bool has_grant(const sd_bus_message* call) const;
+  // This call comes again: what it has been granted is `granted_`.
+  [[nodiscard]] bool take_grant(const sd_bus_message* call);
   [[nodiscard]] std::string too_often(std::uint32_t uid);
-  // Of the objects, as they were when the call that is being answered came.
+  // Of the objects, as they are, or were a moment ago and nobody has asked for a change since.
   [[nodiscard]] const Tree& tree();
+  [[nodiscard]] const Object& itself();
+  void has_changed() { tree_.reset(); }
 
   void subscribe(const Recipient& client, bool on);
   void follow(const Recipient& client, bool on);
@@ -101,9 +106,12 @@ class Manager {
   Subscribers subscribers_{backend_, max_queued_};
   Recipient recorder_;  // bus: none, nobody records
   std::optional<Tree> tree_;
+  Time seen_{};                   // tree_ is of then
+  std::optional<Object> itself_;  // while a call is answered
   sd_bus* authority_bus_ = nullptr;
   Authority* authority_ = nullptr;
-  std::vector<Grant> grants_;
+  std::vector<Grant> grants_;     // of calls that come again
+  std::optional<Grant> granted_;  // of the call that is being answered
   std::uint64_t dropped_ = 0;
   EventDetail collecting_ = EventDetail::none;
 };

@@ -72,6 +72,7 @@ int MessageBus::on_message(sd_bus_message* message, void* data, sd_bus_error*) {
   if (sd_bus_message_get_type(message, &type) < 0 || type != SD_BUS_MESSAGE_METHOD_CALL) return 0;
   const std::int64_t uid = sender_of(message);
   if (uid < 0) {
+    self.manager_.drop(message);
     (void)sd_bus_reply_method_errorf(message, SD_BUS_ERROR_ACCESS_DENIED, "the bus does not say who asks");
     return 1;
   }

@@ -56,6 +56,7 @@ struct Methods {
   static std::function<void(const Status&)> later(sd_bus_message* call, void* data, const Caller& caller) {
     const std::shared_ptr<sd_bus_message> kept(sd_bus_message_ref(call), sd_bus_message_unref);
     return [kept, data, caller](const Status& status) {
+      self(data).has_changed();
       if (!status && self(data).ask(kept.get(), caller, status.error())) return;
       sd_bus_error error{};
       if (!status) fail(&error, status.error());
@@ -290,6 +291,7 @@ struct Methods {
   template <bool on>
   static int subscribe(sd_bus_message* call, void* data, sd_bus_error* error) {
     return view(call, data, error, [&] {
+      if (on && !self(data).subscribers_.has_room()) return fail(error, Error(EDQUOT, "too many clients subscribe"));
       const int r = sd_bus_reply_method_return(call, nullptr);
       self(data).subscribe(client_of(call), on);
       return r;
@@ -333,7 +335,7 @@ struct Methods {
   // Of the Manager, what may change.
   static int manager_property(sd_bus*, const char*, const char*, const char* name, sd_bus_message* reply, void* data,
                               sd_bus_error*) {
-    return append(reply, manager_now(self(data).backend_).properties.at(name));
+    return append(reply, self(data).itself().properties.at(name));
   }
 
   // Of the objects below it.
@@ -345,11 +347,12 @@ struct Methods {
   }
 
   static int find(sd_bus*, const char* path, const char* interface, void* data, void** found, sd_bus_error*) {
+    *found = data;
+    // Who has no business with it is refused, and not told whether there is such a process.
+    if (std::string_view(interface) == process_interface) return process_of(path) > 0 ? 1 : 0;
     const Tree& tree = self(data).tree();
     const auto object = tree.find(path);
-    if (object == tree.end() || object->second.interface != interface) return 0;
-    *found = data;
-    return 1;
+    return object != tree.end() && object->second.interface == interface ? 1 : 0;
   }
 
   static int enumerate(sd_bus*, const char* prefix, void* data, char*** nodes, sd_bus_error*) {

@@ -134,7 +134,7 @@ Tree objects_now(Backend& backend) {
 }
 
 Object manager_now(Backend& backend) {
-  const StatusView status = backend.status();
+  const BriefView status = backend.brief();
   return {interface_name,
           {{"Observer", status.observer},
            {"Paused", status.paused},

@@ -33,7 +33,7 @@ Status Server::listen() {
   if (const int r = sd_event_add_defer(loop_, &reap_source_, on_reap, this); r < 0) return failed(r);
   if (const int r = sd_event_source_set_enabled(reap_source_, SD_EVENT_OFF); r < 0) return failed(r);
   // Made now: when it is needed there is no descriptor left for it either.
-  if (const int r = sd_event_add_time(loop_, &resume_source_, CLOCK_MONOTONIC, UINT64_MAX, 0, on_resume, this); r < 0)
+  if (const int r = sd_event_add_time(loop_, &resume_source_, CLOCK_MONOTONIC, UINT64_MAX, 1, on_resume, this); r < 0)
     return failed(r);
   if (const int r = sd_event_source_set_enabled(resume_source_, SD_EVENT_OFF); r < 0) return failed(r);
   if (const int r = sd_event_add_io(loop_, &accept_source_, socket_->fd(), EPOLLIN, on_accept, this); r < 0)

@@ -25,9 +25,9 @@ Message signal_of(const Recipient& to, const EventView& event) {
   const auto tid = static_cast<std::uint32_t>(event.tid);
   Message message;
   int r = -1;
-  if (event.type == "enrolled" && pid == tid) {
+  if (event.type == "enrolled" && event.process) {
     if (message = made("Enrolled"); message) r = sd_bus_message_append(message.get(), "u", pid);
-  } else if ((event.type == "released" && event.fields.empty()) || (event.type == "exited" && pid == tid)) {
+  } else if ((event.type == "released" || event.type == "exited") && event.process) {
     if (message = made("Released"); message) r = sd_bus_message_append(message.get(), "u", pid);
   } else if (event.type == "limit-reached") {
     if (message = made("LimitReached"); message)
@@ -74,7 +74,7 @@ bool Subscribers::has(const sd_bus* bus) const {
 
 void Subscribers::arm(sd_event* loop) {
   if (look_ == nullptr)
-    (void)sd_event_add_time_relative(loop, &look_, CLOCK_MONOTONIC, look_every_us, 0, on_look, this);
+    (void)sd_event_add_time_relative(loop, &look_, CLOCK_MONOTONIC, look_every_us, 10'000, on_look, this);
   else
     (void)sd_event_source_set_enabled(look_, SD_EVENT_ONESHOT);
 }
@@ -100,20 +100,40 @@ void Subscribers::look() {
   for (Subscriber& subscriber : all_) tell_changes(subscriber, now);
 }
 
-// All at once, or later.
+// As much as there is room for; the rest when there is again.
 void Subscribers::tell_changes(Subscriber& subscriber, const std::shared_ptr<const Tree>& now) const {
   const Recipient& to = subscriber.client;
-  if (queued(to) >= max_queued_) return;
   const Changes found = changes(*subscriber.told, *now);
+  std::vector<std::string> told;
+  const auto tell = [&](const std::string& path, const auto& message) {
+    if (queued(to) >= max_queued_ || !send(to, message())) return false;
+    told.push_back(path);
+    return true;
+  };
+  bool all = true;
   for (const std::string& path : found.removed)
-    (void)send(to, interfaces_removed(to, path, subscriber.told->at(path).interface.c_str()));
-  for (const std::string& path : found.added) (void)send(to, interfaces_added(to, path, now->at(path)));
-  for (const auto& [path, names] : found.changed) (void)send(to, properties_changed(to, path, now->at(path), names));
-  subscriber.told = now;
+    all = all && tell(path, [&] { return interfaces_removed(to, path, subscriber.told->at(path).interface.c_str()); });
+  for (const std::string& path : found.added)
+    all = all && tell(path, [&] { return interfaces_added(to, path, now->at(path)); });
+  for (const auto& one : found.changed)
+    all = all && tell(one.first, [&] { return properties_changed(to, one.first, now->at(one.first), one.second); });
+  if (all) {
+    subscriber.told = now;
+    return;
+  }
+  if (told.empty()) return;
+  auto so_far = std::make_shared<Tree>(*subscriber.told);
+  for (const std::string& path : told) {
+    if (const auto there = now->find(path); there != now->end())
+      (*so_far)[path] = there->second;
+    else
+      so_far->erase(path);
+  }
+  subscriber.told = std::move(so_far);
 }
 
 // Who reads again is told first what it missed.
-bool Subscribers::has_room(Subscriber& subscriber) {
+bool Subscribers::reads(Subscriber& subscriber) {
   if (queued(subscriber.client) >= max_queued_) return false;
   if (subscriber.missed == 0) return true;
   const Message lost = new_signal(subscriber.client, object_path, interface_name, "SignalsLost");
@@ -127,7 +147,7 @@ void Subscribers::tell(const EventView& event) {
   for (Subscriber& subscriber : all_) {
     const Message message = signal_of(subscriber.client, event);
     if (!message) continue;
-    if (has_room(subscriber) && send(subscriber.client, message)) continue;
+    if (reads(subscriber) && send(subscriber.client, message)) continue;
     ++subscriber.missed;
     ++dropped_;
   }

@@ -25,6 +25,7 @@ class Subscribers {
   void add(const Recipient& client);
   void remove(const Recipient& client);
   void forget(const sd_bus* bus);
+  [[nodiscard]] bool has_room() const { return all_.size() < most; }
   [[nodiscard]] bool empty() const { return all_.empty(); }
   [[nodiscard]] bool has(const sd_bus* bus) const;
   [[nodiscard]] std::uint64_t dropped() const { return dropped_; }
@@ -32,6 +33,7 @@ class Subscribers {
   void tell(const EventView& event);
 
  private:
+  static constexpr std::size_t most = 64;
   struct Subscriber {
     Recipient client;
     std::shared_ptr<const Tree> told;  // what it knows; the Manager among them
@@ -43,7 +45,7 @@ class Subscribers {
   void rest_if_empty();
   [[nodiscard]] std::shared_ptr<const Tree> tree_now();
   void tell_changes(Subscriber& subscriber, const std::shared_ptr<const Tree>& now) const;
-  [[nodiscard]] bool has_room(Subscriber& subscriber);
+  [[nodiscard]] bool reads(Subscriber& subscriber);
 
   Backend& backend_;
   std::uint64_t max_queued_;

@@ -52,6 +52,10 @@ struct Appender {
   }
 };
 
+// Those that sd-bus lists for each object besides ours: some clients take an object for gone only with its last one.
+constexpr const char* standard_interfaces[] = {"org.freedesktop.DBus.Peer", "org.freedesktop.DBus.Introspectable",
+                                               "org.freedesktop.DBus.Properties"};
+
 int append_variant(sd_bus_message* message, const std::string& name, const Value& value) {
   const char* type = std::visit([](const auto& v) { return Appender::type(v); }, value);
   int r = sd_bus_message_open_container(message, 'e', "sv");
@@ -96,6 +100,8 @@ Message interfaces_added(const Recipient& to, const std::string& path, const Obj
   if (!message) return nullptr;
   int r = sd_bus_message_append(message.get(), "o", path.c_str());
   if (r >= 0) r = sd_bus_message_open_container(message.get(), 'a', "{sa{sv}}");
+  for (const char* standard : standard_interfaces)
+    if (r >= 0) r = sd_bus_message_append(message.get(), "{sa{sv}}", standard, 0);
   if (r >= 0) r = sd_bus_message_open_container(message.get(), 'e', "sa{sv}");
   if (r >= 0) r = sd_bus_message_append(message.get(), "s", object.interface.c_str());
   if (r >= 0) r = append_properties(message.get(), object, [](const std::string&) { return true; });
@@ -106,8 +112,14 @@ Message interfaces_added(const Recipient& to, const std::string& path, const Obj
 
 Message interfaces_removed(const Recipient& to, const std::string& path, const char* interface) {
   Message message = new_signal(to, object_path, "org.freedesktop.DBus.ObjectManager", "InterfacesRemoved");
-  if (!message || sd_bus_message_append(message.get(), "oas", path.c_str(), 1, interface) < 0) return nullptr;
-  return message;
+  if (!message) return nullptr;
+  int r = sd_bus_message_append(message.get(), "o", path.c_str());
+  if (r >= 0) r = sd_bus_message_open_container(message.get(), 'a', "s");
+  for (const char* standard : standard_interfaces)
+    if (r >= 0) r = sd_bus_message_append(message.get(), "s", standard);
+  if (r >= 0) r = sd_bus_message_append(message.get(), "s", interface);
+  if (r >= 0) r = sd_bus_message_close_container(message.get());
+  return r < 0 ? nullptr : std::move(message);
 }
 
 bool send(const Recipient& to, const Message& message) {

@@ -52,6 +52,11 @@ class FakeBackend : public bus::Backend {
     return s;
   }
 
+  bus::BriefView brief() override {
+    const bus::StatusView s = status();
+    return {s.observer, s.paused, s.managed_threads, s.managed_processes, s.donations_active};
+  }
+
   std::vector<bus::ThreadView> threads() override { return {client(), server(), job()}; }
 
   Result<std::vector<bus::ThreadView>> why(pid_t pid) override {

@@ -193,7 +193,17 @@ TEST_F(MessageBus, OthersMayAskForTheirOwn) {
   }
   EXPECT_NE(standard_call("/org/swapd1", "org.freedesktop.DBus.ObjectManager", {"GetManagedObjects"}, nobody).status,
             0);
+  for (const char* list : {"/org/swapd1/process", "/org/swapd1/class", "/org/swapd1/resource"}) {
+    const Output children = standard_call(list, "org.freedesktop.DBus.Introspectable", {"Introspect"}, nobody);
+    EXPECT_NE(children.err.find("Access denied"), std::string::npos) << list << children.out << children.err;
+  }
   const std::string path = "/org/swapd1/process/" + std::to_string(roots);
+  const Output release = standard_call(path, "org.swapd1.Process", {"Release"}, nobody);
+  EXPECT_NE(release.err.find("Access denied"), std::string::npos) << release.err;
+  const std::string unmanaged = "/org/swapd1/process/" + std::to_string(::getpid());
+  EXPECT_EQ(standard_call(unmanaged, "org.swapd1.Process", {"Nonsense"}, nobody).err,
+            standard_call(path, "org.swapd1.Process", {"Nonsense"}, nobody).err)
+      << "who is managed is not told";
   const Output property =
       standard_call(path, "org.freedesktop.DBus.Properties", {"GetAll", "s", "org.swapd1.Process"}, nobody);
   EXPECT_NE(property.err.find("Access denied"), std::string::npos) << property.out << property.err;

@@ -116,7 +116,8 @@ TEST(Objects, AProcessUnderstandsWhatTheManagerDoes) {
   EXPECT_EQ(shown["threads"][0]["comm"], "server");
   EXPECT_EQ(client.call_at(job_path, process_interface, "Set", "sii", "other", 5, 0).error, "");
   EXPECT_EQ(client.call_at(job_path, process_interface, "Release", "").error, "");
-  EXPECT_THAT(client.call_at(process_path(4), process_interface, "Release", "").error, HasSubstr("UnknownObject"));
+  EXPECT_THAT(client.call_at(process_path(FakeBackend::unknown_pid), process_interface, "Release", "").error,
+              HasSubstr("no managed process has the id 999"));
   bus.call([&] {
     ASSERT_EQ(bus.backend().sets.size(), 1U);
     EXPECT_EQ(bus.backend().sets[0].pid, FakeBackend::job_pid);
@@ -151,6 +152,34 @@ TEST(Objects, AProcessIsEnrolledByItsDescriptor) {
     EXPECT_EQ(bus.backend().enrolled[0].pid, bus.backend().described);
     EXPECT_EQ(bus.backend().enrolled[0].class_name, "batch");
   });
+}
+
+// Of the first object of GetManagedObjects, and what goes with one: clients that count them take an object for gone
+// when all have.
+TEST(Objects, HaveTheSameInterfacesWhenTheyAreListedAndWhenTheyGo) {
+  BusThread bus;
+  BusClient client(bus);
+  const auto answer = client.call_at(object_path, "org.freedesktop.DBus.ObjectManager", "GetManagedObjects", "");
+  sd_bus_message* listed = answer.message.get();
+  ASSERT_GT(sd_bus_message_enter_container(listed, 'a', "{oa{sa{sv}}}"), 0);
+  ASSERT_GT(sd_bus_message_enter_container(listed, 'e', "oa{sa{sv}}"), 0);
+  ASSERT_GT(sd_bus_message_skip(listed, "o"), 0);
+  ASSERT_GT(sd_bus_message_enter_container(listed, 'a', "{sa{sv}}"), 0);
+  std::size_t interfaces = 0;
+  while (sd_bus_message_enter_container(listed, 'e', "sa{sv}") > 0) {
+    ++interfaces;
+    ASSERT_GT(sd_bus_message_skip(listed, "sa{sv}"), 0);
+    ASSERT_GE(sd_bus_message_exit_container(listed), 0);
+  }
+  EXPECT_EQ(client.command("Subscribe", ""), "");
+  bus.call([&] { bus.backend().world_threads.emplace(); });
+  const BusClient::Message gone = client.next("InterfacesRemoved");
+  ASSERT_TRUE(gone);
+  ASSERT_GT(sd_bus_message_skip(gone.get(), "o"), 0);
+  ASSERT_GT(sd_bus_message_enter_container(gone.get(), 'a', "s"), 0);
+  std::size_t removed = 0;
+  for (const char* name = nullptr; sd_bus_message_read(gone.get(), "s", &name) > 0;) ++removed;
+  EXPECT_EQ(removed, interfaces);
 }
 
 std::string path_in(const BusClient::Message& signal) {
@@ -230,6 +259,8 @@ TEST(Subscribers, AreToldWhatIsFoundAndLent) {
   EventView process;
   process.type = "released";
   process.pid = process.tid = FakeBackend::job_pid;
+  happens(process);  // a resource
+  process.process = true;
   happens(process);
 
   std::uint32_t ids[4] = {};
