@@ -168,6 +168,8 @@ must "the interface is the documented one" 10 same_interface
 inside systemctl start swapd-t-job
 job=$(main_pid swapd-t-job)
 must "a service that the policy names is managed, in its class" 10 managed "$job" site -5
+on_the_tree() { inside busctl --system --list tree org.swapd1 | grep -qx "/org/swapd1/process/$job"; }
+must "and an object on the bus" 10 on_the_tree
 
 # As swapd.conf(5) has it: a slice, a drop-in and a rule, and the service's unit stays as it is.
 printf '[Service]\nExecStart=/bin/sleep 1003\n' >"$root/etc/systemd/system/swapd-t-other.service"
@@ -206,6 +208,10 @@ until_true 10 third
 as_nobody() { inside setpriv --reuid 65534 --clear-groups busctl --system call org.swapd1 /org/swapd1 org.swapd1.Manager "$@"; }
 is_there() { inside swapctl why "$(third)"; }
 must "a third program is managed" 10 is_there
+inside sh -c 'exec setsid setpriv --reuid 65534 --clear-groups sleep 1005 >/dev/null 2>&1 </dev/null &'
+own_program() { inside pgrep -u 65534 -xf 'sleep 1005'; }
+until_true 10 own_program
+must "a user has a program of his own managed" 10 as_nobody Enroll ubsb "$(own_program)" false "" true
 as_nobody Processes 2>/dev/null && { echo "not so: who is on no seat sees nothing" >&2; failed=1; }
 mkdir -p "$root/etc/polkit-1/rules.d"
 inside sh -c 'cat >/etc/polkit-1/rules.d/50-swapd-t.rules' <<'END'
@@ -217,6 +223,8 @@ must "a rule of polkit's lets another user release it" 20 as_nobody Release u "$
 must "and it is managed no more" 10 inside sh -c "! swapctl why $(third)"
 as_nobody Pause 2>/dev/null && { echo "not so: what it does not grant is refused" >&2; failed=1; }
 
+# All that follows under load, of bounded time.
+inside sh -c 'for i in 1 2 3 4; do setsid timeout 120 sh -c "while :; do :; done" >/dev/null 2>&1 </dev/null & done'
 before=$(main_pid swapd)
 inside systemctl reload swapd
 must "a reload keeps process and members" 10 all_managed
