@@ -18,6 +18,7 @@
 #include "guard_messages.h"
 #include "guard_setup.h"
 #include "sys/seccomp.h"
+#include "unanswered.h"
 
 namespace swapd::daemon {
 namespace {
@@ -26,8 +27,6 @@ constexpr int socket_number = guard_fd::socket;
 constexpr int swapd_number = guard_fd::swapd;
 constexpr int epoll_number = 5;
 
-// Ids that swapd may have received and not written down: one, and those before it whose calls had been withdrawn.
-constexpr std::uint64_t most_unknown = 1024;
 constexpr std::chrono::microseconds receive_at_most = std::chrono::milliseconds(20);
 
 // A listener, and what the guard knows of it.
@@ -53,9 +52,6 @@ short polled(int listener) {
   pollfd entry{listener, POLLIN | POLLOUT, 0};
   return ::poll(&entry, 1, 0) > 0 ? entry.revents : short{0};
 }
-
-// And not answered (seccomp_notify_poll() in kernel/seccomp.c).
-bool something_received(int listener) { return (polled(listener) & POLLOUT) != 0; }
 
 class GuardLoop {
  public:
@@ -267,21 +263,7 @@ class GuardLoop {
   static void take(int fd, Held& held) {
     held.ours = true;
     listen(fd, EPOLLIN);
-    answer_received(fd, held);
-  }
-
-  // A call in the hand of one who does not answer it: its id was written down, or is one of the next few. The kernel
-  // tells whether there is any.
-  static void answer_received(int fd, const Held& held) {
-    if (const std::uint64_t open = held.slot->open_id.load(std::memory_order_acquire); open != 0)
-      (void)sys::answer_continue(fd, open);
-    const std::uint64_t last = known(held);
-    if (last != 0) sweep(fd, last + 1, last + most_unknown);
-  }
-
-  // To one that still waits to be received that is an error (EINPROGRESS).
-  static void sweep(int fd, std::uint64_t from, std::uint64_t to) {
-    for (std::uint64_t id = from; id <= to && something_received(fd); ++id) (void)sys::answer_continue(fd, id);
+    answer_left(fd, *held.slot, known(held));
   }
 
   static void listen(int fd, std::uint32_t events) {
@@ -301,7 +283,7 @@ class GuardLoop {
     if (!notification) return;
     (void)sys::answer_continue(fd, notification->id);
     // One that swapd received before this, and nothing else tells of.
-    if (notification->id - known(held) > 1) sweep(fd, notification->id - most_unknown, notification->id - 1);
+    if (notification->id - known(held) > 1) answer_between(fd, notification->id - most_unknown, notification->id - 1);
     held.highest = notification->id;
   }
 

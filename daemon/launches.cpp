@@ -19,9 +19,11 @@ constexpr std::size_t most_launches = 64;
 constexpr std::ptrdiff_t most_launches_of_a_user = 48;  // the others are root's
 }  // namespace
 
-Launches::Launches(Engine& engine, Guard& guard, const Clock& clock, std::function<void(std::string)> log)
+Launches::Launches(Engine& engine, Guard& guard, const FdStore& store, const Clock& clock,
+                   std::function<void(std::string)> log)
     : engine_(engine),
       guard_(guard),
+      store_(store),
       clock_(clock),
       log_(std::move(log)),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
@@ -71,15 +73,16 @@ Status Launches::attach(Launch& launch, Fd listener) {
 
 Status Launches::adopt(LeftListener left) {
   const pid_t launch = left.launch;
-  {
-    // A swapd that ended while it took over left it to two guards.
-    const std::lock_guard lock(mutex_);
-    for (const auto& entry : listening_)
-      if (sys::same_file(entry->receiver->listener(), left.listener.get())) return Done{};
-  }
+  if (receives(left.listener.get())) return Done{};  // a swapd that ended while it took over left it to two guards
   return receive(std::move(left), [launch](Engine& e, std::shared_ptr<observe::Receiver> receiver) {
     e.adopt_listener(std::move(receiver), launch);
   });
+}
+
+bool Launches::receives(int listener) {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::any_of(
+      listening_, [&](const auto& entry) { return sys::same_file(entry->receiver->listener(), listener); });
 }
 
 Status Launches::receive(LeftListener from,
@@ -87,6 +90,7 @@ Status Launches::receive(LeftListener from,
   auto slot = guard_.hold(from.listener.get(), from.launch);
   if (!slot) return std::move(slot).error().in("handing the listener to the guard");
   (*slot)->last_id = from.last_id;
+  store_.keep(from.listener.get(), from.launch);
   auto listening = std::make_unique<Listening>();
   listening->slot = *slot;
   const auto ring = [](int fd) {

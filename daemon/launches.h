@@ -17,6 +17,7 @@
 #include "base/fd.h"
 #include "bus/backend.h"
 #include "engine.h"
+#include "fd_store.h"
 #include "guard.h"
 #include "handover.h"
 #include "sys/launch.h"
@@ -26,7 +27,8 @@ namespace swapd::daemon {
 class Launches {
  public:
   // log: one line for the journal, from any thread.
-  Launches(Engine& engine, Guard& guard, const Clock& clock, std::function<void(std::string)> log);
+  Launches(Engine& engine, Guard& guard, const FdStore& store, const Clock& clock,
+           std::function<void(std::string)> log);
   ~Launches();
   Launches(const Launches&) = delete;
   Launches& operator=(const Launches&) = delete;
@@ -35,6 +37,7 @@ class Launches {
   [[nodiscard]] Status begin(bus::LaunchRequest request);
   // An earlier swapd's listener: held, received and answered from now on.
   [[nodiscard]] Status adopt(LeftListener left);
+  [[nodiscard]] bool receives(int listener);
   // A listener of a process that stands still: held and received from now on. joins: runs on the engine thread once the
   // receiver does. Any thread.
   [[nodiscard]] Status receive(LeftListener from,
@@ -62,6 +65,7 @@ class Launches {
 
   Engine& engine_;
   Guard& guard_;
+  const FdStore& store_;
   const Clock& clock_;
   std::function<void(std::string)> log_;
   Fd wake_;

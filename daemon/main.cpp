@@ -21,6 +21,7 @@
 #include "bus/message_bus.h"
 #include "bus/server.h"
 #include "config.h"
+#include "fd_store.h"
 #include "front.h"
 #include "guard.h"
 #include "guard_watch.h"
@@ -112,7 +113,8 @@ int on_child(sd_event_source* /*source*/, const signalfd_siginfo* /*info*/, void
   return 0;
 }
 
-int run(const Options& options, const LoadedPolicy& loaded, Guard& guard, const CommandLine& command, Fd ready) {
+int run(const Options& options, const LoadedPolicy& loaded, Guard& guard, FdStore& store, const CommandLine& command,
+        Fd ready) {
   const policy::Policy& policy = loaded.policy;
   // Before the first thread: signals are the event loop's alone.
   sigset_t signals;
@@ -171,7 +173,7 @@ int run(const Options& options, const LoadedPolicy& loaded, Guard& guard, const 
     spdlog::error("{}", started.error().text());
     return 1;
   }
-  Launches launches(engine, guard, clock, [](const std::string& line) { spdlog::warn("{}", line); });
+  Launches launches(engine, guard, store, clock, [](const std::string& line) { spdlog::warn("{}", line); });
   Attachments attachments(engine, launches, procfs, scheduler, clock,
                           {.program = find_own_program("swapd-attach"),
                            .socket = options.attach_socket,
@@ -180,7 +182,8 @@ int run(const Options& options, const LoadedPolicy& loaded, Guard& guard, const 
   for (const std::string& line : warnings) spdlog::warn("{}", line);
   const std::string boot_id = actuate::read_boot_id();
   Resumed resumed;  // a dry run changes nothing, and so gives nothing back: it begins with nobody
-  if (!options.dry_run) resumed = resume(engine, launches, procfs, scheduler, policy, options.state_dir, boot_id);
+  if (!options.dry_run) resumed = resume(engine, launches, store, procfs, scheduler, policy, options.state_dir, boot_id);
+  store.keep_slots(guard.memory());
   for (const std::string& line : resumed.notes) spdlog::info("{}", line);
   std::optional<MembersFile> members_file;
   if (!options.dry_run)
@@ -338,12 +341,13 @@ int main_of(int argc, char** argv) {
     guard_options.respawn = {command.directory, command.program};
     guard_options.respawn.insert(guard_options.respawn.end(), command.arguments.begin(), command.arguments.end());
   }
+  FdStore store = FdStore::open();
   auto guard = Guard::start(std::move(guard_options));
   if (!guard) {
     std::cerr << "swapd: " << guard.error().text() << '\n';
     return 1;
   }
-  status = run(*options, *policy, *guard, command, std::move(ready).value());
+  status = run(*options, *policy, *guard, store, command, std::move(ready).value());
   if (status != becomes_another) return status;
   const Status became = become(command);
   std::cerr << "swapd: " << became.error().text() << '\n';

@@ -15,9 +15,11 @@
 #include "base/file_lock.h"
 #include "engine.h"
 #include "enrollable.h"
+#include "fd_store.h"
 #include "handover.h"
 #include "launches.h"
 #include "state_file.h"
+#include "sys/seccomp.h"
 #include "sys/self.h"
 #include "sys/ticks.h"
 #include "worker.h"
@@ -39,7 +41,8 @@ std::string count(std::size_t n, const std::string& what) {
 }
 
 // The listeners that earlier guards hold. Each guard ends once all of its own have somebody else.
-std::size_t take_over(Launches& launches, const std::string& state_dir, std::vector<std::string>& notes) {
+std::size_t take_over(Launches& launches, FdStore& store, const std::string& state_dir,
+                      std::vector<std::string>& notes) {
   std::size_t taken = 0;
   for (LeftGuard& guard : LeftGuard::find(state_dir)) {
     auto left = guard.take();
@@ -58,6 +61,16 @@ std::size_t take_over(Launches& launches, const std::string& state_dir, std::vec
                         "; an earlier guard goes on answering it");
       }
     }
+  }
+  // What no guard had: it has ended, and its calls wait.
+  for (LeftListener& listener : store.take_left()) {
+    const int fd = listener.listener.get();
+    if (launches.receives(fd) || sys::hung_up(fd)) continue;
+    store.answer_left(fd);
+    if (const Status adopted = launches.adopt(std::move(listener)); adopted)
+      ++taken;
+    else
+      notes.push_back("taking a listener over from the service manager: " + adopted.error().text());
   }
   return taken;
 }
@@ -130,16 +143,16 @@ Result<LeftMembers> read_members(const std::string& state_dir, const std::string
   return left;
 }
 
-Resumed resume(Engine& engine, Launches& launches, const sys::Procfs& procfs, const sys::Scheduler& scheduler,
-               const policy::Policy& policy, const std::string& state_dir, const std::string& boot_id) {
+Resumed resume(Engine& engine, Launches& launches, FdStore& store, const sys::Procfs& procfs,
+               const sys::Scheduler& scheduler, const policy::Policy& policy, const std::string& state_dir,
+               const std::string& boot_id) {
   Resumed out;
   auto left = read_members(state_dir, boot_id);
   if (!left) {
     set_aside(file_in(state_dir));
     out.notes.push_back(left.error().context() + "; set aside as members.damaged, and begun anew");
   }
-  // bpf needs no listener; whoever holds them goes on answering.
-  const std::size_t listeners = engine.needs_listeners() ? take_over(launches, state_dir, out.notes) : 0;
+  const std::size_t listeners = take_over(launches, store, state_dir, out.notes);
   std::unordered_map<pid_t, Membership> members;
   std::vector<pid_t> pids;
   for (Membership& member : left ? left->members : std::vector<Membership>{}) {

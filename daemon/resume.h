@@ -1,7 +1,7 @@
 // What a swapd leaves to the next one with the same state directory: whom it managed (DESIGN.md section 8.7).
 //
-// STATE_DIR/members names the managed processes; an earlier guard has their listeners (handover.h); the journal has
-// given back what was lent. Who is still the same process is managed again, in its class, with what it has started
+// STATE_DIR/members names the managed processes; an earlier guard has their listeners (handover.h), or where that has
+// ended too the service manager (fd_store.h); the journal has given back what was lent. Who is still the same process is managed again, in its class, with what it has started
 // since the file was written. (Confidences: lessons.h.)
 #pragma once
 
@@ -21,6 +21,7 @@
 namespace swapd::daemon {
 
 class Engine;
+class FdStore;
 class Launches;
 
 // Makes it where it is not there, for us alone. EPERM: others may write to what is there, and could have swapd believe
@@ -45,7 +46,7 @@ struct Resumed {
   std::vector<Membership> lost;    // live, and not observed for want of their listeners: for another swapd
 };
 // Never fatal: a damaged file is set aside.
-[[nodiscard]] Resumed resume(Engine& engine, Launches& launches, const sys::Procfs& procfs,
+[[nodiscard]] Resumed resume(Engine& engine, Launches& launches, FdStore& store, const sys::Procfs& procfs,
                              const sys::Scheduler& scheduler, const policy::Policy& policy,
                              const std::string& state_dir, const std::string& boot_id);
 

@@ -50,6 +50,7 @@ struct Receiver::Impl {
   ListenerSlot* slot;
   Callbacks callbacks;
   bool poll_first;
+  std::atomic<bool> told{true};
 
   CallRing ring;
   std::atomic<std::uint64_t> received{0};
@@ -81,6 +82,7 @@ void Receiver::Impl::handle(const sys::Notification& notification) {
 
   received.store(received.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   last_caller.store(notification.tid, std::memory_order_relaxed);
+  if (!told.load(std::memory_order_relaxed)) return;
   if (!ring.push({time, notification.tid, notification.nr, notification.args})) {
     lost.store(lost.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     return;
@@ -182,6 +184,7 @@ std::uint64_t Receiver::lost() const { return impl_->lost.load(std::memory_order
 pid_t Receiver::last_caller() const { return impl_->last_caller.load(std::memory_order_relaxed); }
 pid_t Receiver::tid() const { return impl_->tid.load(); }
 int Receiver::listener() const { return impl_->listener.get(); }
+void Receiver::keep_to_itself() { impl_->told.store(false, std::memory_order_relaxed); }
 void Receiver::set_urgent(bool urgent) { impl_->urgent.store(urgent, std::memory_order_relaxed); }
 
 Status Receiver::follow(int cpu, int priority) {

@@ -68,6 +68,8 @@ class Receiver {
   // Whether a push shall call Callbacks::wake at once (a member is being waited for); else the consumer polls. Drain
   // after turning it on: what the ring holds by then wakes nobody.
   void set_urgent(bool urgent);
+  // Nobody drains: what it receives is answered and counted only.
+  void keep_to_itself();
   // [engine] Real-time (FIFO) at `priority`, pinned to `cpu`; cpu -1: ordinary, nice -20, on the CPUs that it began
   // with.
   [[nodiscard]] Status follow(int cpu, int priority);

@@ -85,6 +85,31 @@ TEST_P(Restart, AGuardStartsSwapdAgain) {
   EXPECT_NE(session->ctl({"status"}).status, 0);
 }
 
+// A service manager holds the listeners as a third one. Nothing answers until it has started swapd again, and no call
+// fails meanwhile.
+TEST(DescriptorStore, SwapdAndItsGuardKilledAtOnceHarmNobody) {
+  const std::string manager = SWAPD_SOURCE_DIR "/tests/programs/manager.py";
+  const std::string notify = "/tmp/swapd-notify-" + std::to_string(::getpid());
+  Session session({"--observe", "seccomp"}, "[observe]\nhistory = \"calls\"\n", {"/usr/bin/python3", manager, notify});
+  if (!session.failure().empty()) GTEST_SKIP() << session.failure();
+  const pid_t server = session.start({}, {session.pair(), "server", session.path("sock"), session.path("flag")});
+  const pid_t client = session.start({"--fifo", "50"}, {session.pair(), "client", session.path("sock")});
+  ASSERT_TRUE(eventually([&] { return session.json({"status"})["listeners"] == 2; }));
+  const pid_t first = session.daemon_pid();
+  const pid_t guard = only_child(first);
+  ASSERT_GT(guard, 0);
+  session.kill(first, SIGSTOP);
+  session.kill(guard, SIGKILL);
+  session.kill(first, SIGKILL);
+  session.raise("flag");
+  EXPECT_EQ(session.wait(client), 0);
+  ASSERT_TRUE(eventually([&] { return session.ctl({"status"}).status == 0; }));
+  EXPECT_NE(session.daemon_pid(), first);
+  session.kill(server, SIGKILL);
+  EXPECT_TRUE(eventually([&] { return session.json({"status"})["listeners"] == 0; }));
+  ::unlink(notify.c_str());
+}
+
 INSTANTIATE_TEST_SUITE_P(observers, Restart, ::testing::Values("seccomp", "bpf"),
                          [](const auto& test) { return test.param; });
 
