@@ -15,7 +15,8 @@
 //
 // It is a small program of its own, swapd-guard: libc, no threads, a megabyte of memory, locked. If it is killed, swapd
 // starts another (look_after()) and hands it all that the first one held. Only where both are killed before that, some
-// milliseconds, is anything lost, and where a service manager keeps descriptors for swapd (fd_store.h), nothing. One that lives is never ended, however slow it is: it is all that the programs have.
+// milliseconds, is anything lost, and where a service manager keeps descriptors for swapd (fd_store.h), nothing. One
+// that lives is never ended, however slow it is: it is all that the programs have.
 //
 // Where nobody else does it (a service manager, whoever started swapd in the foreground), it also starts swapd again.
 //

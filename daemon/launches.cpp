@@ -81,8 +81,8 @@ Status Launches::adopt(LeftListener left) {
 
 bool Launches::receives(int listener) {
   const std::lock_guard lock(mutex_);
-  return std::ranges::any_of(
-      listening_, [&](const auto& entry) { return sys::same_file(entry->receiver->listener(), listener); });
+  return std::ranges::any_of(listening_,
+                             [&](const auto& entry) { return sys::same_file(entry->receiver->listener(), listener); });
 }
 
 Status Launches::receive(LeftListener from,

@@ -1,8 +1,8 @@
 // What a swapd leaves to the next one with the same state directory: whom it managed (DESIGN.md section 8.7).
 //
 // STATE_DIR/members names the managed processes; an earlier guard has their listeners (handover.h), or where that has
-// ended too the service manager (fd_store.h); the journal has given back what was lent. Who is still the same process is managed again, in its class, with what it has started
-// since the file was written. (Confidences: lessons.h.)
+// ended too the service manager (fd_store.h); the journal has given back what was lent. Who is still the same process
+// is managed again, in its class, with what it has started since the file was written. (Confidences: lessons.h.)
 #pragma once
 
 #include <systemd/sd-event.h>

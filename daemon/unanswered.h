@@ -16,8 +16,8 @@ inline constexpr std::uint64_t most_unknown = 1024;
 // Answers CONTINUE to those of these ids that are received and unanswered. To one that still waits to be received that
 // is an error (EINPROGRESS).
 void answer_between(int listener, std::uint64_t from, std::uint64_t to);
-// A call in the hand of one who does not answer it: its id was written down, or is one of the next few after `last`, the
-// last that anybody is known to have received (0: none is).
+// A call in the hand of one who does not answer it: its id was written down, or is one of the next few after `last`,
+// the last that anybody is known to have received (0: none is).
 void answer_left(int listener, const observe::ListenerSlot& slot, std::uint64_t last);
 
 }  // namespace swapd::daemon

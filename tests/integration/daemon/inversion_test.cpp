@@ -245,8 +245,9 @@ TEST_P(Inversion, who_follows_is_told_what_is_found_and_which_limit_is_reached) 
   if (!session->failure().empty()) GTEST_SKIP() << session->failure();
   server = session->start({}, {session->pair(), "server", session->path("sock"), session->path("flag")});
   const std::string told = session->path("told");
-  session->start_plain({"/bin/sh", "-c", std::string("exec ") + SWAPCTL_BINARY + " --socket " + session->path("s") +
-                                             " events --json >" + told});
+  session->start_plain(
+      {"/bin/sh", "-c",
+       std::string("exec ") + SWAPCTL_BINARY + " --socket " + session->path("s") + " events --json >" + told});
   // It follows once it is told of anything.
   const auto line = [&](const std::string& type) -> nlohmann::json {
     std::ifstream file(told);
