@@ -1,0 +1,92 @@
+#include "decide/bucket.h"
+
+#include <algorithm>
+
+namespace swapd::decide {
+namespace {
+
+__extension__ using Wide = unsigned __int128;
+
+constexpr std::uint64_t second = 1'000'000'000;
+// More than this is not counted at once: at the highest rate it fills every bucket.
+constexpr Duration longest = std::chrono::hours(24) * 365;
+constexpr Tokens most_cost = Tokens{1} << 60;
+
+BucketRules in_range(BucketRules rules) {
+  rules.rate = std::clamp(rules.rate, Tokens{0}, most_rate);
+  rules.burst = std::clamp(rules.burst, Tokens{1}, most_burst);
+  return rules;
+}
+
+std::int64_t difference(std::uint64_t a, std::uint64_t b) { return static_cast<std::int64_t>(a - b); }
+
+}  // namespace
+
+Bucket::Bucket(BucketRules rules, Time now)
+    : rules_(in_range(rules)), generated_(static_cast<std::uint64_t>(rules_.burst)), filled_(now) {}
+
+// What has come since it was filled last. A clock that goes back brings nothing.
+Bucket::Grown Bucket::grown(Time now) const {
+  if (now <= filled_) return {0, remainder_};
+  const auto passed = static_cast<std::uint64_t>(std::min<Duration>(now - filled_, longest).count());
+  const Wide parts = static_cast<Wide>(rules_.rate) * passed + remainder_;
+  constexpr Wide most = Wide{1} << 62;
+  return {static_cast<std::uint64_t>(std::min(parts / second, most)), static_cast<std::uint64_t>(parts % second)};
+}
+
+void Bucket::fill(Time now) {
+  const Grown more = grown(now);
+  // As far as there is room: the sum could pass over the end of the number.
+  const auto room = static_cast<std::uint64_t>(std::max(rules_.burst - difference(generated_, taken_), Tokens{0}));
+  generated_ += std::min(more.tokens, room);
+  remainder_ = more.tokens > room ? 0 : more.remainder;
+  filled_ = std::max(filled_, now);
+}
+
+void Bucket::cap() {
+  const std::int64_t held = difference(generated_, taken_);
+  if (held > rules_.burst) generated_ -= static_cast<std::uint64_t>(held - rules_.burst);
+}
+
+Bucket::Ticket Bucket::enter(Tokens cost, Time now) {
+  fill(now);
+  const Ticket ticket = taken_;
+  taken_ += static_cast<std::uint64_t>(std::clamp(cost, Tokens{1}, most_cost));
+  return ticket;
+}
+
+Time Bucket::due(Ticket ticket, Time now) const {
+  const Grown more = grown(now);
+  const std::int64_t missing = difference(ticket, generated_) + 1;  // as of filled_
+  if (missing <= 0 || static_cast<std::uint64_t>(missing) <= more.tokens) return now;
+  if (rules_.rate == 0) return Time::max();
+  const auto rate = static_cast<Wide>(rules_.rate);
+  const Wide parts = static_cast<Wide>(missing) * second - remainder_;
+  const Wide wait = (parts + rate - 1) / rate;
+  if (wait > static_cast<Wide>(longest.count())) return filled_ + longest;
+  return std::max(now, filled_ + Duration(static_cast<Duration::rep>(wait)));
+}
+
+// Those who wait had to wait for what this call was thought to take. What it did not is generated anew, so that all of
+// them come earlier; what it took besides has not been.
+void Bucket::settle(Tokens cost, Tokens moved, Time now) {
+  fill(now);
+  cost = std::clamp(cost, Tokens{1}, most_cost);
+  moved = std::clamp(moved, Tokens{0}, most_cost);
+  generated_ += static_cast<std::uint64_t>(cost - moved);
+  cap();
+}
+
+void Bucket::change(BucketRules rules, Time now) {
+  fill(now);
+  rules_ = in_range(rules);
+  cap();
+}
+
+Tokens Bucket::count(Time now) const {
+  Bucket copy = *this;
+  copy.fill(now);
+  return difference(copy.generated_, copy.taken_);
+}
+
+}  // namespace swapd::decide

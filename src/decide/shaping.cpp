@@ -1,0 +1,205 @@
+#include "decide/shaping.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace swapd::decide {
+namespace {
+
+Tokens burst_of(const Limit& limit) {
+  constexpr Tokens in_a_second = 20;  // of 50 ms
+  return limit.burst.value_or(std::max(*limit.bytes / in_a_second, least_burst));
+}
+
+// Operations come one by one: what 50 ms bring, at least one.
+Tokens operations_burst(Tokens rate) { return std::max(rate / 20, Tokens{1}); }
+
+}  // namespace
+
+bool ClassLimits::limits() const {
+  return disks.limits() || networks.limits() ||
+         std::ranges::any_of(devices, [](const auto& entry) { return entry.second.limits(); });
+}
+
+std::optional<Shaping::ClassIndex> Shaping::find(std::string_view name) const {
+  for (ClassIndex i = 0; i < classes_.size(); ++i)
+    if (classes_[i].name == name && !classes_[i].gone) return i;
+  return std::nullopt;
+}
+
+std::vector<std::string> Shaping::names() const {
+  std::vector<std::string> out;
+  for (const Class& one : classes_)
+    if (!one.gone) out.push_back(one.name);
+  return out;
+}
+
+Shaping::ClassIndex Shaping::set(std::string_view name, const ClassLimits& limits, Time now) {
+  ClassIndex at = 0;
+  for (; at < classes_.size() && classes_[at].name != name; ++at) {
+  }
+  if (at == classes_.size()) classes_.push_back({.name = std::string(name), .limits = {}, .books = {}});
+  Class& one = classes_[at];
+  one.gone = false;
+  one.limits = limits;
+  for (const auto& [device, books] : one.books) fit(books_.at(books), limits_of(one, device), now);
+  return at;
+}
+
+void Shaping::remove(std::string_view name) {
+  const auto at = find(name);
+  if (!at) return;
+  Class& one = classes_[*at];
+  one.limits = {};
+  for (const auto& [device, books] : one.books) fit(books_.at(books), {}, Time{});
+  one.gone = true;
+}
+
+const DeviceLimits& Shaping::limits_of(const Class& one, const Device& device) const {
+  const auto own = one.limits.devices.find(device);
+  if (own != one.limits.devices.end()) return own->second;
+  return device.kind == Device::Kind::disk ? one.limits.disks : one.limits.networks;
+}
+
+std::uint32_t Shaping::books_of(Class& one, Device device, Time now) {
+  if (!one.books.contains(device) && one.books.size() >= most_devices) device.number = 0;
+  const auto [at, is_new] = one.books.try_emplace(device, static_cast<std::uint32_t>(books_.size()));
+  if (is_new) {
+    books_.emplace_back().account.device = device;
+    fit(books_.back(), limits_of(one, device), now);
+  }
+  return at->second;
+}
+
+void Shaping::fit(Books& books, const DeviceLimits& limits, Time now) {
+  fit(books.both, limits.both, now);
+  fit(books.read, limits.read, now);
+  fit(books.write, limits.write, now);
+}
+
+void Shaping::fit(Pair& pair, const Limit& limit, Time now) {
+  const auto bytes = limit.bytes ? std::optional(BucketRules{*limit.bytes, burst_of(limit)}) : std::nullopt;
+  const auto operations = limit.operations
+                              ? std::optional(BucketRules{*limit.operations, operations_burst(*limit.operations)})
+                              : std::nullopt;
+  fit(pair.bytes, bytes, now);
+  fit(pair.operations, operations, now);
+}
+
+// A bucket that is taken away gets another version: tickets of before mean nothing in the next one at its place.
+void Shaping::fit(std::optional<std::uint32_t>& slot, std::optional<BucketRules> rules, Time now) {
+  if (slot && rules) {
+    if (Bucket& bucket = *slots_[*slot].bucket; bucket.rules() != *rules) bucket.change(*rules, now);
+  } else if (slot) {
+    slots_[*slot].bucket.reset();
+    ++slots_[*slot].version;
+    free_slots_.push_back(*slot);
+    slot.reset();
+  } else if (rules) {
+    if (free_slots_.empty()) {
+      free_slots_.push_back(static_cast<std::uint32_t>(slots_.size()));
+      slots_.emplace_back();
+    }
+    slot = free_slots_.back();
+    free_slots_.pop_back();
+    slots_[*slot].bucket.emplace(*rules, now);
+  }
+}
+
+const Bucket* Shaping::bucket(const Passage::Place& place) const {
+  const Slot& slot = slots_[place.bucket];
+  return slot.version == place.version && slot.bucket ? &*slot.bucket : nullptr;
+}
+
+void Shaping::add(Passage& passage, const Pair& pair, std::uint8_t leg, Tokens cost, Time now) {
+  const auto take = [&](const std::optional<std::uint32_t>& at, Tokens tokens, bool operations) {
+    if (!at || passage.count == Passage::most_places) return;
+    Slot& slot = slots_[*at];
+    passage.places[passage.count++] = {.bucket = *at,
+                                       .version = slot.version,
+                                       .ticket = slot.bucket->enter(tokens, now),
+                                       .cost = tokens,
+                                       .operations = operations,
+                                       .leg = leg};
+  };
+  take(pair.bytes, cost, false);
+  take(pair.operations, 1, true);
+}
+
+Passage Shaping::enter(ClassIndex of, const Leg* legs, std::size_t count, Time now) {
+  Passage passage;
+  Class& one = classes_.at(of);
+  if (one.gone) return passage;
+  for (std::size_t i = 0; i < std::min(count, Passage::most_legs); ++i) {
+    const Leg& leg = legs[i];
+    const auto at = passage.legs++;
+    passage.accounts.at(at) = books_of(one, leg.device, now);
+    passage.ways.at(at) = leg.way;
+    const Books& books = books_[passage.accounts.at(at)];
+    add(passage, books.both, at, std::max(leg.cost, Tokens{1}), now);
+    add(passage, leg.way == Way::read ? books.read : books.write, at, std::max(leg.cost, Tokens{1}), now);
+  }
+  return passage;
+}
+
+Time Shaping::due(const Passage& passage, Time now) const {
+  Time due = now;
+  for (std::size_t i = 0; i < passage.count; ++i)
+    if (const Bucket* one = bucket(passage.places[i])) due = std::max(due, one->due(passage.places[i].ticket, now));
+  return due;
+}
+
+void Shaping::settle(const Passage& passage, const Moved& moved, Time now) {
+  for (std::size_t i = 0; i < passage.count; ++i) {
+    const Passage::Place& place = passage.places[i];
+    if (place.operations) continue;
+    if (Bucket* one = bucket(place)) one->settle(place.cost, std::max(moved.bytes.at(place.leg), Tokens{1}), now);
+  }
+  for (std::size_t leg = 0; leg < passage.legs; ++leg) {
+    Account& account = books_[passage.accounts.at(leg)].account;
+    account.bytes.at(static_cast<std::size_t>(passage.ways.at(leg))) += moved.bytes.at(leg);
+    ++account.calls;
+    if (leg == 0) account.cached += moved.cached;
+    if (moved.waited == Duration::zero()) continue;
+    ++account.delayed;
+    account.waited += moved.waited;
+  }
+}
+
+void Shaping::withdraw(const Passage& passage, Time now) {
+  for (std::size_t i = 0; i < passage.count; ++i)
+    if (Bucket* one = bucket(passage.places[i])) one->settle(passage.places[i].cost, 0, now);
+}
+
+void Shaping::charge(ClassIndex of, Device device, Way way, Tokens bytes, Time now) {
+  Class& one = classes_.at(of);
+  if (one.gone || bytes <= 0) return;
+  Books& books = books_[books_of(one, device, now)];
+  for (const Pair* pair : {&books.both, way == Way::read ? &books.read : &books.write})
+    if (pair->bytes) (void)slots_[*pair->bytes].bucket->enter(bytes, now);
+  books.account.bytes.at(static_cast<std::size_t>(way)) += bytes;
+}
+
+Shaping::Account::Level Shaping::level(const Pair& pair, const Limit& limit, Time now) const {
+  Account::Level out{.limit = limit, .bytes = {}, .operations = {}};
+  if (pair.bytes) out.bytes = slots_[*pair.bytes].bucket->count(now);
+  if (pair.operations) out.operations = slots_[*pair.operations].bucket->count(now);
+  return out;
+}
+
+std::vector<Shaping::Account> Shaping::accounts(ClassIndex of, Time now) const {
+  std::vector<Account> out;
+  const Class& one = classes_.at(of);
+  for (const auto& [device, at] : one.books) {
+    const Books& books = books_.at(at);
+    const DeviceLimits& limits = limits_of(one, device);
+    Account account = books.account;
+    account.both = level(books.both, limits.both, now);
+    account.read = level(books.read, limits.read, now);
+    account.write = level(books.write, limits.write, now);
+    out.push_back(account);
+  }
+  return out;
+}
+
+}  // namespace swapd::decide

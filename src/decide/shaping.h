@@ -1,0 +1,167 @@
+// Which I/O call may go on when (papers/004; DESIGN.md section 7). Pure.
+//
+// A class has buckets for each device: reading and writing together, apart, or both, and of each bytes and operations.
+// A call has up to two legs (it reads here and writes there); it takes its place in every bucket of every leg and goes
+// on when all of them let it. Classes do not wait for one another.
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/time.h"
+#include "decide/bucket.h"
+
+namespace swapd::decide {
+
+// number: of a disk MAJOR << 32 | MINOR; of a network link its index, with its network namespace's number above; 0: one
+// that is not known more exactly.
+struct Device {
+  enum class Kind : std::uint8_t { disk, network } kind = Kind::disk;
+  std::uint64_t number = 0;
+  auto operator<=>(const Device&) const = default;
+};
+
+enum class Way : std::uint8_t { read, write };
+
+// What one bucket pair allows; nothing: no limit.
+struct Limit {
+  std::optional<Tokens> bytes, operations;  // a second
+  std::optional<Tokens> burst;              // bytes; not said: what `bytes` brings in 50 ms, at least 64 KiB
+  [[nodiscard]] bool limits() const { return bytes || operations; }
+  bool operator==(const Limit&) const = default;
+};
+inline constexpr Tokens least_burst = 64 << 10;
+
+struct DeviceLimits {
+  Limit both, read, write;
+  [[nodiscard]] bool limits() const { return both.limits() || read.limits() || write.limits(); }
+  bool operator==(const DeviceLimits&) const = default;
+};
+
+enum class ShapeMode : std::uint8_t {
+  logical,  // what calls move
+  device,   // what the disk moves: what comes from the page cache is free (the paper's RESOURCE mode)
+};
+
+struct ClassLimits {
+  ShapeMode mode = ShapeMode::logical;
+  bool favoured_wait = false;    // a favoured provider is delayed as well while an important requester waits for it
+  DeviceLimits disks, networks;  // each device that is not named
+  std::map<Device, DeviceLimits> devices;
+  [[nodiscard]] bool limits() const;
+  bool operator==(const ClassLimits&) const = default;
+};
+
+struct Leg {
+  Device device;
+  Way way = Way::read;
+  Tokens cost = 1;  // bytes that it is thought to move
+};
+
+// A call's places. Empty: nothing limits it.
+struct Passage {
+  struct Place {
+    std::uint32_t bucket = 0, version = 0;
+    Bucket::Ticket ticket = 0;
+    Tokens cost = 1;
+    bool operations = false;
+    std::uint8_t leg = 0;
+  };
+  static constexpr std::size_t most_legs = 2;
+  static constexpr std::size_t most_places = most_legs * 4;
+  std::array<Place, most_places> places{};
+  std::uint8_t count = 0;
+  std::uint8_t legs = 0;
+  std::array<std::uint32_t, most_legs> accounts{};  // of each leg, for what has come of it
+  std::array<Way, most_legs> ways{};
+  [[nodiscard]] bool empty() const { return legs == 0; }
+};
+
+class Shaping {
+ public:
+  using ClassIndex = std::uint32_t;
+
+  // Makes the class, or changes its limits: whoever waits has them at once.
+  ClassIndex set(std::string_view name, const ClassLimits& limits, Time now);
+  void remove(std::string_view name);
+  [[nodiscard]] std::optional<ClassIndex> find(std::string_view name) const;
+  [[nodiscard]] const ClassLimits& limits(ClassIndex of) const { return classes_.at(of).limits; }
+
+  // Takes the call's places in the buckets of its class.
+  [[nodiscard]] Passage enter(ClassIndex of, const Leg* legs, std::size_t count, Time now);
+  // When all of them let it go on; `now` or before: at once. A bucket that is no more holds nobody.
+  [[nodiscard]] Time due(const Passage& passage, Time now) const;
+  // What each leg has moved; of a leg at least one token is kept. waited: before it went on. cached: of the first leg,
+  // came from memory.
+  struct Moved {
+    std::array<Tokens, Passage::most_legs> bytes{};
+    Tokens cached = 0;
+    Duration waited{};
+  };
+  void settle(const Passage& passage, const Moved& moved, Time now);
+  // It was not made.
+  void withdraw(const Passage& passage, Time now);
+  // Moved without a call of its own (a mapped file): owed by the class.
+  void charge(ClassIndex of, Device device, Way way, Tokens bytes, Time now);
+
+  // What a class has done on a device, and what is in the buckets.
+  struct Account {
+    Device device;
+    std::array<Tokens, 2> bytes{};  // by Way
+    Tokens cached = 0;
+    std::uint64_t calls = 0, delayed = 0;
+    Duration waited{};
+    struct Level {
+      Limit limit;
+      std::optional<Tokens> bytes, operations;  // in the buckets now; below 0: owed
+    };
+    Level both, read, write;
+  };
+  [[nodiscard]] std::vector<Account> accounts(ClassIndex of, Time now) const;
+  [[nodiscard]] std::vector<std::string> names() const;
+
+ private:
+  static constexpr std::size_t most_devices = 256;  // of a class; the others share one
+  struct Slot {
+    std::optional<Bucket> bucket;
+    std::uint32_t version = 0;
+  };
+  struct Pair {  // one Limit's
+    std::optional<std::uint32_t> bytes, operations;
+  };
+  struct Books {
+    Account account;
+    Pair both, read, write;
+  };
+  struct Class {
+    std::string name;
+    ClassLimits limits;
+    std::map<Device, std::uint32_t> books;  // by device: the number in books_
+    bool gone = false;
+  };
+  [[nodiscard]] const DeviceLimits& limits_of(const Class& one, const Device& device) const;
+  std::uint32_t books_of(Class& one, Device device, Time now);
+  void fit(Books& books, const DeviceLimits& limits, Time now);
+  void fit(Pair& pair, const Limit& limit, Time now);
+  void fit(std::optional<std::uint32_t>& slot, std::optional<BucketRules> rules, Time now);
+  [[nodiscard]] const Bucket* bucket(const Passage::Place& place) const;
+  [[nodiscard]] Bucket* bucket(const Passage::Place& place) {
+    return const_cast<Bucket*>(std::as_const(*this).bucket(place));
+  }
+  void add(Passage& passage, const Pair& pair, std::uint8_t leg, Tokens cost, Time now);
+  [[nodiscard]] Account::Level level(const Pair& pair, const Limit& limit, Time now) const;
+
+  std::vector<Class> classes_;
+  std::vector<Books> books_;
+  std::vector<Slot> slots_;
+  std::vector<std::uint32_t> free_slots_;
+};
+
+}  // namespace swapd::decide

@@ -1,0 +1,175 @@
+// Classes, their devices, and calls that wait (papers/004, sections 2.1 to 2.4).
+#include "decide/shaping.h"
+
+#include <gmock/gmock.h>
+
+namespace swapd::test {
+namespace {
+
+using decide::ClassLimits;
+using decide::Device;
+using decide::Leg;
+using decide::Limit;
+using decide::Passage;
+using decide::Shaping;
+using decide::Tokens;
+using decide::Way;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+const Time start = Time{} + std::chrono::hours(1);
+const Device disk{Device::Kind::disk, 8ULL << 32}, other_disk{Device::Kind::disk, 9ULL << 32};
+const Device link{Device::Kind::network, 2};
+
+Limit at(Tokens rate, Tokens burst = 1000) { return {.bytes = rate, .operations = {}, .burst = burst}; }
+
+class Classes : public testing::Test {
+ protected:
+  Passage enter(Shaping::ClassIndex of, const std::vector<Leg>& legs, Time now = start) {
+    return shaping.enter(of, legs.data(), legs.size(), now);
+  }
+  Duration wait(const Passage& passage, Time now = start) { return shaping.due(passage, now) - now; }
+  Shaping shaping;
+};
+
+TEST_F(Classes, DoNotWaitForEachOther) {
+  ClassLimits limits;
+  limits.disks.both = at(1000);
+  const auto one = shaping.set("one", limits, start), two = shaping.set("two", limits, start);
+  EXPECT_EQ(wait(enter(one, {{disk, Way::read, 11'000}})), Duration::zero());
+  EXPECT_EQ(wait(enter(one, {{disk, Way::read, 1}})), milliseconds(10'001));
+  EXPECT_EQ(wait(enter(two, {{disk, Way::read, 1}})), Duration::zero());
+}
+
+// Each device has buckets of its own, also where the limit is that of all.
+TEST_F(Classes, HaveABucketForEachDevice) {
+  ClassLimits limits;
+  limits.disks.both = at(1000);
+  limits.devices[other_disk].both = at(10);
+  const auto one = shaping.set("one", limits, start);
+  (void)enter(one, {{disk, Way::read, 1000}});
+  (void)enter(one, {{other_disk, Way::read, 1000}});
+  EXPECT_EQ(wait(enter(one, {{disk, Way::write, 1}})), milliseconds(1));
+  EXPECT_EQ(wait(enter(one, {{other_disk, Way::write, 1}})), milliseconds(100));
+  EXPECT_EQ(wait(enter(one, {{link, Way::write, 1'000'000}})), Duration::zero());
+  EXPECT_EQ(wait(enter(one, {{link, Way::write, 1'000'000}})), Duration::zero()) << "no limit of networks";
+}
+
+// The paper's READ-WRITE mode, and a limit on both besides.
+TEST_F(Classes, ReadAndWriteTogetherOrApart) {
+  ClassLimits limits;
+  limits.disks.read = at(1000);
+  limits.disks.write = at(500);
+  const auto apart = shaping.set("apart", limits, start);
+  (void)enter(apart, {{disk, Way::read, 1000}});
+  EXPECT_EQ(wait(enter(apart, {{disk, Way::write, 1000}})), Duration::zero());
+  EXPECT_EQ(wait(enter(apart, {{disk, Way::write, 1000}})), milliseconds(2));
+  EXPECT_EQ(wait(enter(apart, {{disk, Way::read, 1000}})), milliseconds(1));
+  limits.disks.both = at(100);
+  const auto all = shaping.set("all", limits, start);
+  (void)enter(all, {{disk, Way::read, 1000}});
+  EXPECT_EQ(wait(enter(all, {{disk, Way::write, 1}})), milliseconds(10)) << "the slowest of its buckets";
+}
+
+TEST_F(Classes, OperationsAreCountedBesidesBytes) {
+  ClassLimits limits;
+  limits.disks.both.operations = 100;
+  const auto one = shaping.set("one", limits, start);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(wait(enter(one, {{disk, Way::read, 1 << 20}})), Duration::zero()) << i;
+  EXPECT_EQ(wait(enter(one, {{disk, Way::read, 1}})), milliseconds(10));
+}
+
+// sendfile(2): from the disk to the network.
+TEST_F(Classes, ACallWithTwoLegsGoesWhenBothLetIt) {
+  ClassLimits limits;
+  limits.disks.both = at(1000);
+  limits.networks.both = at(100);
+  const auto one = shaping.set("one", limits, start);
+  EXPECT_EQ(wait(enter(one, {{disk, Way::read, 2000}, {link, Way::write, 1100}})), Duration::zero());
+  const Passage waits = enter(one, {{disk, Way::read, 2000}, {link, Way::write, 2000}});
+  EXPECT_EQ(wait(waits), milliseconds(1010));
+  shaping.settle(waits, {.bytes = {500, 500}, .cached = 500, .waited = milliseconds(1010)}, start);
+  const auto accounts = shaping.accounts(one, start);
+  ASSERT_EQ(accounts.size(), 2U);
+  EXPECT_EQ(accounts[0].device, disk);
+  EXPECT_EQ(accounts[0].bytes[0], 500);
+  EXPECT_EQ(accounts[0].cached, 500);
+  EXPECT_EQ(accounts[0].delayed, 1U);
+  EXPECT_EQ(accounts[0].both.bytes, 1000 - 2000 - 500);
+  EXPECT_EQ(accounts[1].bytes[1], 500);
+  EXPECT_EQ(accounts[1].waited, milliseconds(1010));
+}
+
+TEST_F(Classes, WhatIsWithdrawnLeavesNoTrace) {
+  ClassLimits limits;
+  limits.disks.both = {.bytes = 1000, .operations = 20, .burst = 1000};
+  const auto one = shaping.set("one", limits, start);
+  const Passage gone = enter(one, {{disk, Way::read, 700}});
+  shaping.withdraw(gone, start);
+  const auto account = shaping.accounts(one, start).at(0);
+  EXPECT_EQ(account.both.bytes, 1000);
+  EXPECT_EQ(account.both.operations, 1);
+  EXPECT_EQ(account.calls, 0U);
+}
+
+TEST_F(Classes, AtLeastOneTokenACall) {
+  ClassLimits limits;
+  limits.disks.both = at(1000);
+  const auto one = shaping.set("one", limits, start);
+  const Passage empty = enter(one, {{disk, Way::read, 500}});
+  shaping.settle(empty, {}, start);
+  EXPECT_EQ(shaping.accounts(one, start).at(0).both.bytes, 999);
+}
+
+// Limits that change, go and come back while somebody waits.
+TEST_F(Classes, ChangesHoldAtOnce) {
+  ClassLimits limits;
+  limits.disks.both = at(1000);
+  const auto one = shaping.set("one", limits, start);
+  (void)enter(one, {{disk, Way::read, 10'999}});
+  const Passage waits = enter(one, {{disk, Way::read, 1}});
+  EXPECT_EQ(wait(waits), milliseconds(10'000));
+  limits.disks.both = at(10'000);
+  EXPECT_EQ(shaping.set("one", limits, start), one);
+  EXPECT_EQ(wait(waits), seconds(1));
+  shaping.set("one", {}, start);
+  EXPECT_EQ(wait(waits), Duration::zero());
+  shaping.set("one", limits, start);
+  EXPECT_EQ(wait(waits), Duration::zero()) << "the bucket of before is another";
+  shaping.settle(waits, {.bytes = {1, 0}, .cached = 0, .waited = {}}, start);
+  EXPECT_EQ(shaping.accounts(one, start).at(0).both.bytes, 1000);
+}
+
+TEST_F(Classes, OneThatIsRemovedHoldsNobody) {
+  ClassLimits limits;
+  limits.disks.both = at(1);
+  const auto one = shaping.set("one", limits, start);
+  (void)enter(one, {{disk, Way::read, 5000}});
+  const Passage waits = enter(one, {{disk, Way::read, 5000}});
+  EXPECT_GT(wait(waits), seconds(1));
+  shaping.remove("one");
+  EXPECT_EQ(wait(waits), Duration::zero());
+  EXPECT_EQ(shaping.find("one"), std::nullopt);
+  EXPECT_TRUE(enter(one, {{disk, Way::read, 1}}).empty());
+}
+
+// A mapped file: read without a call, owed by the next one.
+TEST_F(Classes, WhatMovesWithoutACallIsOwed) {
+  ClassLimits limits;
+  limits.disks.both = at(1000);
+  const auto one = shaping.set("one", limits, start);
+  shaping.charge(one, disk, Way::read, 3000, start);
+  EXPECT_EQ(wait(enter(one, {{disk, Way::read, 1}})), milliseconds(2001));
+  EXPECT_EQ(shaping.accounts(one, start).at(0).bytes[0], 3000);
+}
+
+TEST_F(Classes, MoreDevicesThanItKeepsShareOne) {
+  ClassLimits limits;
+  limits.networks.both = at(1000);
+  const auto one = shaping.set("one", limits, start);
+  for (std::uint64_t i = 1; i <= 1000; ++i) (void)enter(one, {{{Device::Kind::network, i}, Way::read, 1}});
+  EXPECT_LE(shaping.accounts(one, start).size(), 257U);
+}
+
+}  // namespace
+}  // namespace swapd::test
