@@ -1,0 +1,15 @@
+// What netio.bpf.c counts and net_io.cpp reads.
+#pragma once
+
+#ifdef __cplusplus
+#include <cstdint>
+using netio_u64 = std::uint64_t;
+#else
+typedef __u64 netio_u64;
+#endif
+
+enum { netio_threads = 16384 };
+
+struct netio_counters {
+  netio_u64 received, sent;  // bytes
+};

@@ -1,0 +1,36 @@
+// What chosen threads move over IPv4 and IPv6, counted by a BPF program: no file of /proc says it
+// (src/sys/bpf/netio.bpf.c).
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "base/result.h"
+
+namespace swapd::sys {
+
+class NetIo {
+ public:
+  // EPERM, ENOTSUP …: it cannot be had here.
+  [[nodiscard]] static Result<std::unique_ptr<NetIo>> open();
+  ~NetIo();
+  NetIo(const NetIo&) = delete;
+  NetIo& operator=(const NetIo&) = delete;
+
+  // Counted from now on, from 0. E2BIG: too many are. Any thread, as the others.
+  [[nodiscard]] Status count(pid_t tid);
+  void forget(pid_t tid);
+  struct Counters {
+    std::uint64_t received = 0, sent = 0;  // bytes
+  };
+  [[nodiscard]] Result<Counters> read(pid_t tid) const;  // ENOENT: it is not counted
+
+ private:
+  struct Impl;
+  explicit NetIo(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace swapd::sys

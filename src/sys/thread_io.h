@@ -1,0 +1,36 @@
+// What one thread has moved, as the kernel counts it (/proc/PID/task/TID/io; Documentation/filesystems/proc.rst,
+// section 3.3).
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+
+#include "base/fd.h"
+#include "base/result.h"
+
+namespace swapd::sys {
+
+struct IoCounters {
+  std::uint64_t read_chars = 0, written_chars = 0;  // by read(2), write(2) and their kin, also where no disk was needed
+  std::uint64_t read_bytes = 0, written_bytes = 0;  // from and to a block device; written: as the page got dirty
+};
+
+class ThreadIo {
+ public:
+  // Bound to this very thread, also where its id is used again. EACCES: it may not be traced.
+  [[nodiscard]] static Result<ThreadIo> open(const std::string& proc_root, pid_t tid);
+  [[nodiscard]] Result<IoCounters> read() const;  // ESRCH: it has ended
+
+ private:
+  explicit ThreadIo(Fd file) : file_(std::move(file)) {}
+  Fd file_;
+};
+
+namespace parse {
+// The text of the file. EPROTO: not as documented.
+[[nodiscard]] Result<IoCounters> io_counters(std::string_view text);
+}  // namespace parse
+
+}  // namespace swapd::sys
