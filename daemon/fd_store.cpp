@@ -20,11 +20,11 @@ namespace {
 
 constexpr std::string_view listener_prefix = "listener-";
 constexpr std::string_view slots_name = "slots";
-constexpr std::size_t slots_size = most_listeners * sizeof(observe::ListenerSlot);
+constexpr std::size_t memory_size = sizeof(observe::GuardMemory);
 
 bool is_memory_of_slots(int fd) {
   struct stat found {};
-  return ::fstat(fd, &found) == 0 && S_ISREG(found.st_mode) && found.st_size == static_cast<off_t>(slots_size);
+  return ::fstat(fd, &found) == 0 && S_ISREG(found.st_mode) && found.st_size == static_cast<off_t>(memory_size);
 }
 
 pid_t launch_of(std::string_view name) {
@@ -61,14 +61,16 @@ FdStore FdStore::open() {
 // nothing here (ENOENT).
 void FdStore::answer_left(int listener) const {
   for (const Fd& memory : slots_) {
-    void* mapped = ::mmap(nullptr, slots_size, PROT_READ, MAP_SHARED, memory.get(), 0);
+    void* mapped = ::mmap(nullptr, memory_size, PROT_READ, MAP_SHARED, memory.get(), 0);
     if (mapped == MAP_FAILED) continue;
-    const auto* slots = static_cast<const observe::ListenerSlot*>(mapped);
-    for (std::size_t i = 0; i < most_listeners && something_received(listener); ++i) {
-      const std::uint64_t open = slots[i].open_id.load(), last = slots[i].last_id.load();
-      daemon::answer_left(listener, slots[i], std::max(open, last));
+    const auto* shared = static_cast<const observe::GuardMemory*>(mapped);
+    for (const observe::DelayedCall& call : shared->delayed)  // whoever delays them now does not know of them
+      if (const std::uint64_t id = call.id.load(); id != 0) (void)sys::answer_continue(listener, id);
+    for (const observe::ListenerSlot& slot : shared->slots) {
+      if (!something_received(listener)) break;
+      daemon::answer_left(listener, slot, std::max(slot.open_id.load(), slot.last_id.load()));
     }
-    ::munmap(mapped, slots_size);
+    ::munmap(mapped, memory_size);
   }
 }
 

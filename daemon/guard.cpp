@@ -20,7 +20,7 @@ namespace swapd::daemon {
 namespace {
 
 constexpr std::chrono::seconds answer_within{1};
-constexpr std::size_t memory_size = most_listeners * sizeof(observe::ListenerSlot);
+constexpr std::size_t memory_size = sizeof(observe::GuardMemory);
 
 // The answer to `sequence`; older ones belong to calls that gave up waiting.
 Status await_answer(int socket, std::uint32_t sequence) {
@@ -45,29 +45,29 @@ bool ends_soon(int pidfd) {
 
 std::string find_guard() { return find_own_program("swapd-guard"); }
 
-Guard::Guard(Program program, Process process, Slots slots)
+Guard::Guard(Program program, Process process, Memory memory)
     : program_(std::move(program)),
       process_(std::move(process)),
-      slots_(std::move(slots)),
+      memory_(std::move(memory)),
       mutex_(std::make_unique<std::mutex>()) {
   free_.reserve(most_listeners);
   for (std::size_t i = most_listeners; i-- > 0;) free_.push_back(static_cast<std::uint16_t>(i));
 }
 
-void Guard::Unmap::operator()(observe::ListenerSlot* slots) const { ::munmap(slots, memory_size); }
+void Guard::Unmap::operator()(observe::GuardMemory* memory) const { ::munmap(memory, memory_size); }
 
 Result<Guard> Guard::start(GuardOptions options) {
   Fd memory(::memfd_create("swapd-guard", MFD_CLOEXEC));
   if (!memory || ::ftruncate(memory.get(), memory_size) != 0) return errno_error("starting the guard");
   void* mapped = ::mmap(nullptr, memory_size, PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0);
   if (mapped == MAP_FAILED) return errno_error("starting the guard");
-  Slots slots(new (mapped) observe::ListenerSlot[most_listeners]{});
+  Memory shared(new (mapped) observe::GuardMemory{});
   auto file = OwnProgram::open(options.program);
   if (!file) return std::move(file).error();
   Program program{.options = std::move(options), .file = std::move(file).value(), .memory = std::move(memory)};
   auto process = spawn(program);
   if (!process) return std::move(process).error();
-  return Guard(std::move(program), std::move(process).value(), std::move(slots));
+  return Guard(std::move(program), std::move(process).value(), std::move(shared));
 }
 
 Result<Guard::Process> Guard::spawn(const Program& program) {
@@ -126,7 +126,7 @@ Result<observe::ListenerSlot*> Guard::hold(int listener, pid_t launch) {
   const std::lock_guard lock(*mutex_);
   if (free_.empty()) return Error(EMFILE, "the guard holds " + std::to_string(most_listeners) + " listeners");
   const std::uint16_t number = free_.back();
-  observe::ListenerSlot* slot = &slots_[number];
+  observe::ListenerSlot* slot = &memory_->slots[number];
   slot->open_id = 0;
   slot->last_id = 0;
   Kept kept{.listener = Fd(::fcntl(listener, F_DUPFD_CLOEXEC, 3)), .launch = launch};
@@ -144,7 +144,7 @@ Result<observe::ListenerSlot*> Guard::hold(int listener, pid_t launch) {
 
 void Guard::let_go(const observe::ListenerSlot* slot) {
   const std::lock_guard lock(*mutex_);
-  const auto number = static_cast<std::uint16_t>(slot - slots_.get());
+  const auto number = static_cast<std::uint16_t>(slot - memory_->slots.data());
   kept_.erase(number);
   free_.push_back(number);
 }

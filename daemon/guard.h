@@ -30,6 +30,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -58,7 +59,7 @@ struct GuardMessage {
   std::uint64_t last_id = 0;   // of a give: the last one answered
 };
 
-inline constexpr std::size_t most_listeners = 4096;
+inline constexpr std::size_t most_listeners = observe::most_listeners;
 inline constexpr Duration default_stale = std::chrono::milliseconds(200);
 
 struct GuardOptions {
@@ -94,15 +95,20 @@ class Guard {
   // Polls readable once the present guard has ended. A descriptor of the caller's own.
   [[nodiscard]] Result<Fd> watch() const;
   [[nodiscard]] pid_t pid() const;
-  [[nodiscard]] int memory() const { return program_.memory.get(); }  // of the slots
+  [[nodiscard]] int memory() const { return program_.memory.get(); }  // a GuardMemory
+  // Where delayed calls are written down for it, and the number of a listener in there.
+  [[nodiscard]] std::span<observe::DelayedCall> delayed() const { return memory_->delayed; }
+  [[nodiscard]] std::uint32_t number_of(const observe::ListenerSlot* slot) const {
+    return static_cast<std::uint32_t>(slot - memory_->slots.data());
+  }
   // swapd ends on purpose: it is not to be started again.
   void say_goodbye() const;
 
  private:
   struct Unmap {
-    void operator()(observe::ListenerSlot* slots) const;
+    void operator()(observe::GuardMemory* memory) const;
   };
-  using Slots = std::unique_ptr<observe::ListenerSlot[], Unmap>;
+  using Memory = std::unique_ptr<observe::GuardMemory, Unmap>;
   struct Process {
     pid_t pid = -1;
     Fd pidfd, socket;
@@ -115,10 +121,10 @@ class Guard {
   struct Program {
     GuardOptions options;
     OwnProgram file;
-    Fd memory;  // of the slots
+    Fd memory;  // a GuardMemory
   };
 
-  Guard(Program program, Process process, Slots slots);
+  Guard(Program program, Process process, Memory memory);
   [[nodiscard]] static Result<Process> spawn(const Program& program);
   [[nodiscard]] Status hand_over(std::uint16_t slot, Kept& kept);
   [[nodiscard]] Status hand_over_the_rest();
@@ -126,7 +132,7 @@ class Guard {
 
   Program program_;
   Process process_;
-  Slots slots_;
+  Memory memory_;
   std::unique_ptr<std::mutex> mutex_;
   std::uint32_t sequence_ = 0;
   std::vector<std::uint16_t> free_;               // slots

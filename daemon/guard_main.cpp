@@ -16,20 +16,22 @@
 int main(int argc, char** argv) {
   using namespace swapd;
   using namespace swapd::daemon;
-  constexpr std::size_t size = most_listeners * sizeof(observe::ListenerSlot);
+  constexpr std::size_t size = sizeof(observe::GuardMemory);
   Duration::rep stale = 0;
   struct stat memory {};
   const bool started_by_swapd =
       argc >= 4 && std::from_chars(argv[1], argv[1] + std::strlen(argv[1]), stale).ec == std::errc() && stale > 0 &&
       ::fstat(guard_fd::memory, &memory) == 0 && static_cast<std::size_t>(memory.st_size) == size;
-  void* slots =
+  void* mapped =
       started_by_swapd ? ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, guard_fd::memory, 0) : MAP_FAILED;
-  if (slots == MAP_FAILED) {
+  if (mapped == MAP_FAILED) {
     (void)std::fputs("swapd-guard: it is started by swapd, and by nobody else\n", stderr);
     return 2;
   }
+  auto* shared = static_cast<observe::GuardMemory*>(mapped);
   run_guard(Fd(guard_fd::socket), Fd(guard_fd::swapd),
-            {.slots = {static_cast<observe::ListenerSlot*>(slots), most_listeners},
+            {.slots = shared->slots,
+             .delayed = shared->delayed,
              .stale = Duration(stale),
              .state_dir = argv[2],
              .respawn = argv + 4,

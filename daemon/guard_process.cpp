@@ -28,6 +28,8 @@ constexpr int swapd_number = guard_fd::swapd;
 constexpr int epoll_number = 5;
 
 constexpr std::chrono::microseconds receive_at_most = std::chrono::milliseconds(20);
+// A call that swapd delayed goes on at its time, or this long after swapd has gone.
+constexpr Duration longest_delay = std::chrono::milliseconds(900);
 
 // A listener, and what the guard knows of it.
 struct Held {
@@ -38,7 +40,10 @@ struct Held {
   Time waiting_since{};  // Time{}: nothing does
   std::uint64_t open_id = 0;
   std::uint64_t last_id = 0;
-  bool ours = false;  // the guard answers
+  bool ours = false;                      // the guard answers
+  Time taken{};                           // since when
+  bool delayed = false, overdue = false;  // as of the last look: swapd delays calls of it, and past their time
+  bool leaving = false;                   // another swapd receives; only what was delayed is left to be answered
 };
 
 // Again and again, because the first may come just before what it shall end.
@@ -57,6 +62,8 @@ class GuardLoop {
  public:
   explicit GuardLoop(GuardTask task)
       : slots_(task.slots),
+        delayed_(task.delayed),
+        listener_of_(task.slots.size(), -1),
         stale_(task.stale),
         state_dir_(std::move(task.state_dir)),
         respawn_(task.respawn != nullptr && *task.respawn != nullptr ? task.respawn : nullptr),
@@ -73,8 +80,13 @@ class GuardLoop {
     for (;;) {
       const bool looks = !alone_ && !held_.empty();
       const bool waits = respawn_at_ != Time{};
+      const Time due = serve_delayed();
+      Duration timeout = looks || waits ? pause : Duration::max();
+      if (due != Time::max()) timeout = std::min(timeout, std::max(due - clock_.now(), Duration::zero()));
       const int n = ::epoll_wait(epoll_number, ready.data(), static_cast<int>(ready.size()),
-                                 looks || waits ? static_cast<int>(pause / std::chrono::milliseconds(1)) : -1);
+                                 timeout == Duration::max()
+                                     ? -1
+                                     : static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(timeout).count()));
       for (int i = 0; i < n; ++i) handle(ready.at(static_cast<std::size_t>(i)));
       if (looks && !alone_ && clock_.now() - looked_ >= pause) look();
       if (waits && clock_.now() >= respawn_at_) respawn();
@@ -109,7 +121,10 @@ class GuardLoop {
 
   // Others have the listener open as well: to close our number alone would leave it in the set.
   void let_go(int fd) {
-    if (held_.erase(fd) == 0) return;
+    const auto held = held_.find(fd);
+    if (held == held_.end()) return;
+    listener_of_.at(number_of(held->second)) = -1;
+    held_.erase(held);
     ::epoll_ctl(epoll_number, EPOLL_CTL_DEL, fd, nullptr);
     ::close(fd);
   }
@@ -169,8 +184,46 @@ class GuardLoop {
   int keep(int fd, std::size_t slot, pid_t launch) {
     if (!add(fd, alone_ ? EPOLLIN : 0U)) return errno;  // EPOLLHUP needs no asking
     if (door_ < 0 && !state_dir_.empty()) open_door();
-    held_[fd] = {.slot = &slots_[slot], .launch = launch, .ours = alone_};
+    held_[fd] = {.slot = &slots_[slot], .launch = launch, .ours = alone_, .taken = clock_.now()};
+    listener_of_.at(slot) = fd;
     return 0;
+  }
+
+  std::size_t number_of(const Held& held) const { return static_cast<std::size_t>(held.slot - slots_.data()); }
+
+  // Null: it is no listener of ours.
+  Held* held_of(const observe::DelayedCall& call) {
+    const std::uint32_t slot = call.slot.load(std::memory_order_relaxed);
+    const int fd = slot < listener_of_.size() ? listener_of_[slot] : -1;
+    const auto found = held_.find(fd);
+    return found == held_.end() ? nullptr : &found->second;
+  }
+
+  // What swapd delays goes on at its time where the listener is ours to answer. When the next one is due: Time::max():
+  // none.
+  Time serve_delayed() {
+    Time next = Time::max();
+    if (std::none_of(held_.begin(), held_.end(), [](const auto& h) { return h.second.ours; })) return next;
+    for (auto& [fd, held] : held_) held.delayed = false;
+    const Time now = clock_.now();
+    for (observe::DelayedCall& call : delayed_) {
+      std::uint64_t id = call.id.load(std::memory_order_acquire);
+      Held* held = id == 0 ? nullptr : held_of(call);
+      if (held == nullptr || !held->ours) continue;
+      const Time due = std::min(Time(Duration(call.due.load(std::memory_order_relaxed))), held->taken + longest_delay);
+      if (due <= now) {
+        (void)sys::answer_continue(listener_of_[number_of(*held)], id);
+        call.id.compare_exchange_strong(id, 0);  // swapd, where it lives, frees the place itself
+      } else {
+        held->delayed = true;
+        next = std::min(next, due);
+      }
+    }
+    std::vector<int> done;
+    for (const auto& [fd, held] : held_)
+      if (held.leaving && !held.delayed) done.push_back(fd);
+    for (const int fd : done) let_go(fd);
+    return next;
   }
 
   // swapd is gone. What it sent last is still on its way; then every listener is ours to answer.
@@ -228,7 +281,8 @@ class GuardLoop {
       return;
     }
     const std::uint32_t which = received->message.sequence;
-    if (received->message.kind == GuardMessage::Kind::done && which < asked_.size()) return let_go(asked_.at(which));
+    if (received->message.kind == GuardMessage::Kind::done && which < asked_.size())
+      return leave_to_it(asked_.at(which));
     if (received->message.kind != GuardMessage::Kind::take) return;
     GuardMessage answer;
     answer.sequence = which;
@@ -248,6 +302,15 @@ class GuardLoop {
     if (!send_message(caller_.get(), answer, fd)) caller_.reset();
   }
 
+  // The next swapd receives, and does not know of what this one's delayed.
+  void leave_to_it(int fd) {
+    const auto held = held_.find(fd);
+    if (held == held_.end()) return;
+    held->second.leaving = true;
+    listen(fd, 0);
+    (void)serve_delayed();
+  }
+
   [[noreturn]] void leave() {
     shut_door();
     ::_exit(0);
@@ -260,8 +323,9 @@ class GuardLoop {
   }
 
   // From now on its calls are ours to answer, and what swapd has left of them.
-  static void take(int fd, Held& held) {
+  void take(int fd, Held& held) {
     held.ours = true;
+    held.taken = clock_.now();
     listen(fd, EPOLLIN);
     answer_left(fd, *held.slot, known(held));
   }
@@ -291,8 +355,17 @@ class GuardLoop {
   void look() {
     looked_ = clock_.now();
     polled_.clear();
-    for (const auto& [fd, held] : held_) polled_.push_back({fd, POLLIN | POLLOUT, 0});
+    for (auto& [fd, held] : held_) {
+      polled_.push_back({fd, POLLIN | POLLOUT, 0});
+      held.delayed = held.overdue = false;
+    }
     ::poll(polled_.data(), polled_.size(), 0);
+    for (const observe::DelayedCall& call : delayed_) {
+      Held* held = call.id.load(std::memory_order_acquire) == 0 ? nullptr : held_of(call);
+      if (held == nullptr) continue;
+      held->delayed = true;
+      if (Time(Duration(call.due.load(std::memory_order_relaxed))) < looked_) held->overdue = true;
+    }
     for (const pollfd& polled : polled_) {
       const int fd = polled.fd;
       Held& held = held_.at(fd);
@@ -302,7 +375,10 @@ class GuardLoop {
       held.last_id = last;
       held.open_id = open;
       if (goes_on && std::exchange(held.ours, false)) listen(fd, 0);
-      if (goes_on || (polled.revents & (POLLIN | POLLOUT)) == 0) {
+      // A delayed call is received and unanswered as it should be.
+      const bool waits = (polled.revents & POLLIN) != 0 || open != 0 || held.overdue ||
+                         ((polled.revents & POLLOUT) != 0 && !held.delayed);
+      if (goes_on || !waits) {
         held.waiting_since = {};
       } else if (held.waiting_since == Time{}) {
         held.waiting_since = looked_;
@@ -318,6 +394,8 @@ class GuardLoop {
   static constexpr unsigned most_doublings = 7;
 
   std::span<observe::ListenerSlot> slots_;
+  std::span<observe::DelayedCall> delayed_;
+  std::vector<int> listener_of_;  // by slot; -1: none
   Duration stale_;
   std::string state_dir_;
   char** respawn_;

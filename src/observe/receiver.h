@@ -22,6 +22,7 @@
 #include "base/result.h"
 #include "base/thread_id.h"
 #include "base/time.h"
+#include "observe/guard_memory.h"
 #include "sys/seccomp.h"
 
 namespace swapd::observe {
@@ -34,11 +35,15 @@ struct RawCall {
   std::array<std::uint64_t, 6> args{};
 };
 
-// What has become of a listener's notifications, in memory that the guard shares: it answers what swapd leaves open.
-// Written by the receiver alone.
-struct alignas(64) ListenerSlot {
-  std::atomic<std::uint64_t> open_id;  // received and not answered; 0: none
-  std::atomic<std::uint64_t> last_id;  // the last one answered; 0: none yet
+// May hold a call back: who answers it then is the gate's affair. The receiver's thread.
+class Gate {
+ public:
+  Gate() = default;
+  Gate(const Gate&) = delete;
+  Gate& operator=(const Gate&) = delete;
+  virtual ~Gate() = default;
+  // True: it will be answered later, and is written down for the guard already.
+  [[nodiscard]] virtual bool holds(const sys::Notification& notification) = 0;
 };
 
 class Receiver {
@@ -70,6 +75,8 @@ class Receiver {
   void set_urgent(bool urgent);
   // Nobody drains: what it receives is answered and counted only.
   void keep_to_itself();
+  // Asked about every call. Before start().
+  void set_gate(std::unique_ptr<Gate> gate);
   // [engine] Real-time (FIFO) at `priority`, pinned to `cpu`; cpu -1: ordinary, nice -20, on the CPUs that it began
   // with.
   [[nodiscard]] Status follow(int cpu, int priority);

@@ -1,0 +1,33 @@
+// The memory that swapd shares with its guard, which answers what swapd leaves open (DESIGN.md section 8.7). Written by
+// swapd alone. A change here is one of the contract between a guard and its swapd only: both are of one version.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace swapd::observe {
+
+// What has become of a listener's notifications. Written by its receiver.
+struct alignas(64) ListenerSlot {
+  std::atomic<std::uint64_t> open_id;  // received and not answered; 0: none
+  std::atomic<std::uint64_t> last_id;  // the last one answered, or delayed; 0: none yet
+};
+
+// A call that is held until its time (actuate/delays.h).
+struct DelayedCall {
+  std::atomic<std::uint64_t> id;    // of the notification; 0: the place is free
+  std::atomic<std::int64_t> due;    // CLOCK_MONOTONIC, ns
+  std::atomic<std::uint32_t> slot;  // its listener's
+};
+
+inline constexpr std::size_t most_listeners = 4096;
+inline constexpr std::size_t most_delayed = 8192;
+
+struct GuardMemory {
+  std::array<ListenerSlot, most_listeners> slots;
+  std::array<DelayedCall, most_delayed> delayed;
+};
+
+}  // namespace swapd::observe
