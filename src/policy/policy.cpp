@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <iterator>
 
+#include "policy/io_rules.h"
 #include "policy/nearest.h"
 #include "policy/schema.h"
 
@@ -58,7 +59,8 @@ std::vector<KeyRule> quota_keys(QuotaPolicy& to) {
 std::vector<KeyRule> class_keys(ClassRules& to) {
   std::vector<KeyRule> keys = {line_of_text("description", to.description, 200), flag("open", to.open)};
   std::ranges::move(donation_keys(to.donation), std::back_inserter(keys));
-  keys.push_back({"model", [](const toml::node& node) -> Wrong { return "must be a table, not " + shown(node); }});
+  for (const char* table : {"model", "io"})
+    keys.push_back({table, [](const toml::node& node) -> Wrong { return "must be a table, not " + shown(node); }});
   return keys;
 }
 
@@ -118,8 +120,8 @@ class Parser {
   Parser(Policy& policy, const Complaint& complaint) : policy_(policy), complaint_(complaint) {}
 
   Status document(const toml::table& root) {
-    static constexpr std::array<std::string_view, 6> tables = {"model", "donation", "observe",
-                                                               "quota", "class",    "match"};
+    static constexpr std::array<std::string_view, 7> tables = {"model",   "donation", "observe", "quota",
+                                                               "shaping", "class",    "match"};
     for (const Entry& entry : entries(root)) {
       const toml::table* table = entry.node->as_table();
       if (std::ranges::find(tables, entry.key) == tables.end()) return unknown_at_top(entry, table != nullptr, tables);
@@ -138,7 +140,7 @@ class Parser {
       return complaint_.at(entry.line, "unknown table [" + word + "]" + suggestion(entry.key, tables, "[", "]"));
     return complaint_.at(entry.line, "key '" + word +
                                          "' stands before the first table; write it under [model], "
-                                         "[donation], [observe], [quota], [class.NAME] or [match.NAME]");
+                                         "[donation], [observe], [quota], [shaping], [class.NAME] or [match.NAME]");
   }
 
   Status one_table(std::string_view key, const toml::table& table) {
@@ -146,6 +148,9 @@ class Parser {
     if (key == "donation") return donation(table);
     if (key == "observe") return read_table(table, key, observe_keys(policy_.observe), complaint_);
     if (key == "quota") return read_table(table, key, quota_keys(policy_.quota), complaint_);
+    if (key == "shaping")
+      return read_table(table, key, std::vector{milliseconds("slice_ms", policy_.shaping.slice, 1, 10'000)},
+                        complaint_);
     return key == "class" ? classes(table) : matches(table);
   }
 
@@ -196,8 +201,10 @@ class Parser {
       if (!good_class_name(entry.key))
         return complaint_.at(entry.line, "the name in [" + where + "] must be 1 to 64 letters, digits, '-' or '_'");
       ClassRules& own = policy_.classes[std::string(entry.key)];
-      const auto is_model = [](const Entry& e) { return e.key == "model" && e.node->is_table(); };
-      if (Status read = read_table(*rules, where, class_keys(own), complaint_, is_model); !read) return read;
+      const auto is_table = [](const Entry& e) { return (e.key == "model" || e.key == "io") && e.node->is_table(); };
+      if (Status read = read_table(*rules, where, class_keys(own), complaint_, is_table); !read) return read;
+      if (const toml::table* io = (*rules)["io"].as_table())
+        if (Status read = read_io(*io, where + ".io", own.io, complaint_); !read) return read;
       const toml::table* inner = (*rules)["model"].as_table();
       if (inner == nullptr) continue;
       if (Status read = model(*inner, where + ".model", model_keys(own.model), own.kinds); !read) return read;

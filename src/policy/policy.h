@@ -90,6 +90,39 @@ struct QuotaPolicy {
   bool operator==(const QuotaPolicy&) const = default;
 };
 
+// What one device allows a class; nothing: no limit. Bytes and operations a second, burst in bytes.
+struct IoLimits {
+  std::optional<std::int64_t> both, read, write;
+  std::optional<std::int64_t> operations, read_operations, write_operations;
+  std::optional<std::int64_t> burst;
+  [[nodiscard]] bool limits() const {
+    return both || read || write || operations || read_operations || write_operations;
+  }
+  bool operator==(const IoLimits&) const = default;
+};
+
+enum class IoMode : std::uint8_t { logical, device };
+enum class Inherit : std::uint8_t { join, own };  // "join", "new"
+
+// [class.NAME.io] (papers/004)
+struct IoRules {
+  bool shaped = false;  // programs may get limits while they run, also where none are said here
+  IoMode mode = IoMode::logical;
+  Inherit inherit = Inherit::join;  // children are in their parent's class, or in one of their own that is like it
+  bool favoured_wait = false;
+  IoLimits disk, network;  // each disk, each network link: [class.NAME.io.disk]
+  std::map<std::string, IoLimits, std::less<>>
+      devices;  // [class.NAME.io.device."/var"]: a path, MAJOR:MINOR, or a link
+  [[nodiscard]] bool limits() const;
+  bool operator==(const IoRules&) const = default;
+};
+
+// [shaping]
+struct ShapingPolicy {
+  Duration slice = std::chrono::milliseconds(100);  // slice_ms: a delayed call is looked at so often
+  bool operator==(const ShapingPolicy&) const = default;
+};
+
 // [class.NAME]
 struct ClassRules {
   std::string description;
@@ -97,6 +130,7 @@ struct ClassRules {
   DonationOverrides donation;
   ModelOverrides model;                          // [class.NAME.model]
   std::map<ResourceKind, ModelOverrides> kinds;  // [class.NAME.model.KIND]
+  IoRules io;                                    // [class.NAME.io]
   bool operator==(const ClassRules&) const = default;
 };
 
@@ -121,6 +155,7 @@ struct Policy {
   DonationPolicy donation;
   ObservePolicy observe;
   QuotaPolicy quota;
+  ShapingPolicy shaping;
   std::map<std::string, ClassRules, std::less<>> classes{{"default", {}}};  // "default" always exists
   std::vector<NamedRule> rules;  // in the order in which they were first named
   bool operator==(const Policy&) const = default;
@@ -131,6 +166,9 @@ struct Policy {
 // said of all.
 [[nodiscard]] DonationPolicy donation_of(const Policy& policy, std::string_view class_name);
 [[nodiscard]] ModelRules model_of(const Policy& policy, std::string_view class_name, ResourceKind kind);
+
+// What a [class.NAME.io] says, as TOML: read by parse(), it gives the same rules.
+[[nodiscard]] std::string io_text(std::string_view class_name, const IoRules& rules);
 
 // Parses and validates text. `file` is only for messages: "FILE:LINE: unknown key 'quantm_ms' in [model]; did you mean
 // 'quantum_ms'?" `base` is what the text overrides. The error's context is that one line; its code is EINVAL.

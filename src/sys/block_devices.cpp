@@ -69,6 +69,11 @@ BlockDevices::BlockDevices(std::string sys_root, std::string proc_root)
 
 std::string BlockDevices::directory(dev_t device) const { return sys_root_ + "/dev/block/" + number_text(device); }
 
+bool BlockDevices::is_partition(dev_t device) const {
+  std::error_code none;
+  return fs::exists(directory(device) + "/partition", none);
+}
+
 std::string BlockDevices::name(dev_t device) const {
   std::error_code none;
   const fs::path link = fs::read_symlink(directory(device), none);

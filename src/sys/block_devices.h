@@ -23,6 +23,7 @@ class BlockDevices {
   // The disk of a path, of a device's path ("/dev/sda"), or MAJOR:MINOR. ENOENT; ENODEV: on no disk, with the file
   // system's type; EINVAL: not of that form.
   [[nodiscard]] Result<dev_t> find(const std::string& text) const;
+  [[nodiscard]] bool is_partition(dev_t device) const;
   // "vda1", or "254:1".
   [[nodiscard]] std::string name(dev_t device) const;
 

@@ -70,7 +70,8 @@ FdIdentity identity(const struct statx& st) {
   return {.mode = st.stx_mode,
           .dev = makedev(st.stx_dev_major, st.stx_dev_minor),
           .ino = st.stx_ino,
-          .rdev = makedev(st.stx_rdev_major, st.stx_rdev_minor)};
+          .rdev = makedev(st.stx_rdev_major, st.stx_rdev_minor),
+          .size = static_cast<std::int64_t>(st.stx_size)};
 }
 
 // What the kernel has in memory (AT_STATX_DONT_SYNC): a file on a dead server or a stuck FUSE daemon must not hold us.
@@ -304,6 +305,15 @@ bool Procfs::has_seccomp_filters(pid_t tid) const {
   constexpr std::int64_t filters = 2;  // SECCOMP_MODE_FILTER
   const auto mode = status_numbers(tid, "Seccomp");
   return mode && mode->front() == filters;
+}
+
+Result<std::uint64_t> Procfs::pending_signals(pid_t tid) const {
+  std::array<char, 4096> buffer;
+  const auto text = read_start(ProcPath(root_, tid, "status").c_str(), buffer);
+  if (!text) return text.error();
+  const auto found = parse::pending_signals(*text);
+  if (!found) return Error(EPROTO, "status");
+  return *found;
 }
 
 Result<std::uint64_t> Procfs::capabilities(pid_t tid) const {

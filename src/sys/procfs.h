@@ -43,12 +43,13 @@ struct SyscallState {
   std::array<std::uint64_t, 6> args{};
 };
 
-// A descriptor's identity. mode, dev, ino, rdev as stat(2) through /proc/PID/fd/N has them.
+// A descriptor's identity. mode, dev, ino, rdev, size as stat(2) through /proc/PID/fd/N has them.
 struct FdIdentity {
   std::uint32_t mode = 0;
   std::uint64_t dev = 0;
   std::uint64_t ino = 0;
   std::uint64_t rdev = 0;
+  std::int64_t size = 0;
 };
 
 struct LockLine {  // a "lock:" line of fdinfo, or a line of /proc/locks
@@ -138,6 +139,8 @@ class Procfs {
   // A line of status, which has numbers ("TracerPid", "Seccomp", "Uid"). EPROTO: there is no such line.
   [[nodiscard]] Result<std::vector<std::int64_t>> status_numbers(pid_t tid, std::string_view key) const;
   [[nodiscard]] bool has_seccomp_filters(pid_t tid) const;
+  // That wait for the thread, or for any of its process, and that it does not block.
+  [[nodiscard]] Result<std::uint64_t> pending_signals(pid_t tid) const;
   [[nodiscard]] Result<std::uint64_t> capabilities(pid_t tid) const;  // effective, bit by bit
   [[nodiscard]] Result<pid_t> tgid(pid_t tid) const;
   [[nodiscard]] Result<std::uint32_t> uid(pid_t tid) const;  // effective

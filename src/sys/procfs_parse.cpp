@@ -257,6 +257,21 @@ std::optional<std::uint64_t> capabilities(std::string_view text) {
   return found;
 }
 
+std::optional<std::uint64_t> pending_signals(std::string_view text) {
+  std::optional<std::uint64_t> own, shared, blocked;
+  each_line(text, [&](std::string_view line) {
+    const std::pair<std::string_view, std::optional<std::uint64_t>*> wanted[] = {
+        {"SigPnd:", &own}, {"ShdPnd:", &shared}, {"SigBlk:", &blocked}};
+    for (const auto& [key, bits] : wanted) {
+      Cursor in(line);
+      std::uint64_t read = 0;
+      if (!*bits && in.skip(key) && in.number(read, 16)) *bits = read;
+    }
+  });
+  if (!own || !shared || !blocked) return std::nullopt;
+  return (*own | *shared) & ~*blocked;
+}
+
 std::string unit_cgroup(std::string_view text) {
   std::string_view found;
   each_line(text, [&](std::string_view line) {

@@ -14,10 +14,10 @@
 namespace swapd::sys {
 
 struct SocketLink {
-  bool inet = false;                // IPv4 or IPv6; else it has no link
-  bool stream = false;              // TCP and the like: what is read was sent in pieces of any size
+  bool inet = false;                    // IPv4 or IPv6; else it has no link
+  bool stream = false;                  // TCP and the like: what is read was sent in pieces of any size
   std::uint64_t network_namespace = 0;  // its inode
-  std::uint32_t index = 0;          // of the link; 0: not known (not connected, no address)
+  std::uint32_t index = 0;              // of the link; 0: not known (not connected, no address)
 };
 
 // A socket that somebody else has open, of which this is a duplicate. `to`: where it sends, as sendto(2) has it, where

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "sys/procfs_parse.h"
+#include "sys/thread_io.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   namespace parse = swapd::sys::parse;
@@ -20,6 +21,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static_cast<void>(parse::mapping(text));
   static_cast<void>(parse::autogroup(text));
   static_cast<void>(parse::capabilities(text));
+  static_cast<void>(parse::pending_signals(text));
+  static_cast<void>(parse::io_counters(text));
   if (parse::unit_cgroup(text).size() > size) std::abort();
   static_cast<void>(parse::status_numbers(text, "NSpid"));
   return 0;

@@ -26,7 +26,7 @@ struct sock {
 #pragma clang attribute pop
 
 enum {
-  family_inet = 2,   // AF_INET
+  family_inet = 2,  // AF_INET
   family_inet6 = 10,
   only_a_look = 2,  // MSG_PEEK
 };

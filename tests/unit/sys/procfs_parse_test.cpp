@@ -197,6 +197,14 @@ TEST(ParseStatus, Capabilities) {
   for (const char* none : {"", "CapEff:", "CapEff:\tx", "CapEf:\t1"}) EXPECT_FALSE(parse::capabilities(none)) << none;
 }
 
+TEST(ParseStatus, PendingSignalsAreThoseThatAreNotBlocked) {
+  EXPECT_EQ(parse::pending_signals("SigQ:\t1/2\nSigPnd:\t0000000000000001\nShdPnd:\t0000000000004006\n"
+                                   "SigBlk:\t0000000000000002\nSigIgn:\t0\n"),
+            0x4005U);
+  for (const char* none : {"", "SigPnd:\t1\nShdPnd:\t2\n", "SigPnd:\tx\nShdPnd:\t0\nSigBlk:\t0\n"})
+    EXPECT_FALSE(parse::pending_signals(none)) << none;
+}
+
 TEST(ParseCgroup, IsWhereSystemdHasIt) {
   EXPECT_EQ(parse::unit_cgroup("0::/system.slice/cron.service\n"), "/system.slice/cron.service");
   EXPECT_EQ(parse::unit_cgroup("3:cpu,cpuacct:/a:b\n1:name=systemd:/init.scope\n0::/v2\n"), "/init.scope");

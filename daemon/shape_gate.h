@@ -1,0 +1,76 @@
+// What one receiver asks about each call of its programs (shaper.h). The receiver's thread alone.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <unordered_map>
+
+#include "observe/io_calls.h"
+#include "observe/io_target.h"
+#include "shaper.h"
+#include "sys/thread_io.h"
+
+namespace swapd::daemon {
+
+// A call between its entry and its settlement, which the delaying thread knows too.
+struct ShapedCall {
+  decide::Passage passage;
+  bool withdrawn = false;  // it was not made
+  Duration waited{};
+};
+
+class ShapeGate final : public observe::Gate {
+ public:
+  ShapeGate(Shaper& shaper, Fd listener, std::uint32_t slot);
+  [[nodiscard]] bool holds(const sys::Notification& notification) override;
+
+ private:
+  // What is known of a thread that makes calls here.
+  struct Thread {
+    pid_t tgid = 0;
+    std::optional<sys::ThreadIo> io;
+    sys::IoCounters counters;
+    sys::NetIo::Counters traffic;
+    bool counted = false;                           // its traffic is
+    bool network[decide::Passage::most_legs] = {};  // the last call's legs: not on a disk
+    // The last call.
+    std::shared_ptr<ShapedCall> call;
+    const observe::IoCall* kind = nullptr;
+    decide::Tokens asked = 0;
+    pid_t parent = 0;  // whose class it has, where nobody has told of it yet
+    Time parent_sought{};
+    std::optional<decide::Device> disk;  // the last one that it used
+  };
+  struct Seen {  // what the thread has done since its last call
+    sys::IoCounters disk;
+    sys::NetIo::Counters traffic;
+  };
+  struct Wanted {
+    decide::Leg legs[decide::Passage::most_legs];
+    bool network[decide::Passage::most_legs] = {};
+    std::uint8_t count = 0;
+    decide::Tokens asked = 1;
+  };
+
+  Thread* thread(pid_t tid);
+  void prune();
+  [[nodiscard]] std::optional<Shaper::View> view_of(Thread& thread, Time now);
+  [[nodiscard]] pid_t member_above(pid_t tgid) const;
+  // What has been moved since the last time; nothing: the thread has ended.
+  [[nodiscard]] std::optional<Seen> look(Thread& thread, pid_t tid, const Shaper::View& view);
+  void settle(Thread& thread, const Seen& seen, const Shaper::View& view, Time now);
+  void settle_call(Thread& thread, const Seen& seen, const Shaper::View& view, Time now);
+  void settle_mapped(const Thread& thread, const Seen& seen, const Shaper::View& view, Time now);
+  [[nodiscard]] std::optional<Wanted> wanted(const observe::IoCall& call, const sys::Notification& notification,
+                                             const decide::ClassLimits& limits, Time now);
+  [[nodiscard]] bool hold(const sys::Notification& notification, const Thread& thread, bool favoured_wait, Time due,
+                          Time now);
+
+  Shaper& shaper_;
+  std::shared_ptr<const Fd> listener_;
+  std::uint32_t slot_;
+  observe::IoTargets targets_;
+  std::unordered_map<pid_t, Thread> threads_;
+};
+
+}  // namespace swapd::daemon

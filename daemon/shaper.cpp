@@ -1,0 +1,178 @@
+#include "shaper.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "observe/io_target.h"
+#include "shape_gate.h"
+#include "sys/socket_link.h"
+
+namespace swapd::daemon {
+
+namespace {
+bool limits_networks(const decide::ClassLimits& limits) {
+  return limits.networks.limits() || std::ranges::any_of(limits.devices, [](const auto& entry) {
+           return entry.first.kind == decide::Device::Kind::network && entry.second.limits();
+         });
+}
+}  // namespace
+
+// A call that waits.
+class Shaper::HeldCall final : public actuate::Delayed {
+ public:
+  HeldCall(Shaper& shaper, std::shared_ptr<ShapedCall> call, pid_t tid, bool favoured_wait, Time since)
+      : shaper_(shaper), call_(std::move(call)), tid_(tid), favoured_wait_(favoured_wait), since_(since) {
+    const std::lock_guard lock(shaper_.mutex_);
+    shaper_.held_[tid_] = since_;
+    ++shaper_.delayed_total_;
+  }
+  // Where there was no room to hold it, it is forgotten with this.
+  ~HeldCall() override {
+    const std::lock_guard lock(shaper_.mutex_);
+    shaper_.held_.erase(tid_);
+  }
+  [[nodiscard]] Time due(Time now) override {
+    const std::lock_guard lock(shaper_.mutex_);
+    return shaper_.favoured_.contains(tid_) && !favoured_wait_ ? now : shaper_.shaping_.due(call_->passage, now);
+  }
+  void ended(bool made, Time now) override {
+    const std::lock_guard lock(shaper_.mutex_);
+    call_->waited = now - since_;
+    if (made) return;
+    call_->withdrawn = true;
+    shaper_.shaping_.withdraw(call_->passage, now);
+  }
+
+ private:
+  Shaper& shaper_;
+  std::shared_ptr<ShapedCall> call_;
+  pid_t tid_;
+  bool favoured_wait_;
+  Time since_;
+};
+
+Shaper::Shaper(const sys::Procfs& procfs, const Clock& clock, std::span<observe::DelayedCall> memory, Options options)
+    : procfs_(procfs), clock_(clock), options_(options), delays_(procfs, memory, options.slice) {}
+
+Shaper::~Shaper() = default;
+
+void Shaper::set_class(const std::string& name, const decide::ClassLimits& limits) {
+  const bool networks = limits_networks(limits);
+  if (networks && !std::exchange(traffic_tried_, true)) {
+    auto opened = sys::NetIo::open();
+    const std::lock_guard lock(mutex_);
+    if (opened)
+      traffic_ = std::move(opened).value();
+    else
+      missing_.push_back("traffic cannot be counted (" + opened.error().text() +
+                         "); send and receive calls are charged what they ask for");
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    const auto index = shaping_.set(name, limits, clock_.now());
+    views_[index] = {.index = index,
+                     .limits = std::make_shared<const decide::ClassLimits>(limits),
+                     .networks = networks,
+                     .traffic = networks ? traffic_ : nullptr};
+  }
+  delays_.look_again();
+}
+
+void Shaper::remove_class(const std::string& name) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto index = shaping_.find(name)) views_.erase(*index);
+    shaping_.remove(name);
+  }
+  delays_.look_again();
+}
+
+bool Shaper::limits(const std::string& name) const {
+  const std::lock_guard lock(mutex_);
+  const auto index = shaping_.find(name);
+  return index && shaping_.limits(*index).limits();
+}
+
+std::optional<decide::ClassLimits> Shaper::limits_of(const std::string& name) const {
+  const std::lock_guard lock(mutex_);
+  const auto index = shaping_.find(name);
+  if (!index) return std::nullopt;
+  return shaping_.limits(*index);
+}
+
+std::vector<decide::Shaping::Account> Shaper::accounts(const std::string& name) const {
+  const std::lock_guard lock(mutex_);
+  const auto index = shaping_.find(name);
+  return index ? shaping_.accounts(*index, clock_.now()) : std::vector<decide::Shaping::Account>();
+}
+
+void Shaper::join(pid_t tgid, const std::string& class_name) {
+  const std::lock_guard lock(mutex_);
+  const auto index = shaping_.find(class_name);
+  if (index)
+    members_[tgid] = *index;
+  else
+    members_.erase(tgid);
+}
+
+void Shaper::leave(pid_t tgid) {
+  const std::lock_guard lock(mutex_);
+  members_.erase(tgid);
+}
+
+void Shaper::favour(pid_t tid, bool favoured) {
+  bool waits = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (favoured)
+      favoured_.insert(tid);
+    else
+      favoured_.erase(tid);
+    waits = favoured && held_.contains(tid);
+  }
+  if (waits) delays_.look_again();
+}
+
+std::optional<Shaper::View> Shaper::view(pid_t tgid) const {
+  const std::lock_guard lock(mutex_);
+  const auto member = members_.find(tgid);
+  if (member == members_.end()) return std::nullopt;
+  const auto found = views_.find(member->second);
+  if (found == views_.end()) return View{};
+  return found->second;
+}
+
+std::unique_ptr<observe::Gate> Shaper::gate(int listener, std::uint32_t slot) {
+  Fd own(::fcntl(listener, F_DUPFD_CLOEXEC, 3));
+  if (!own) return nullptr;
+  return std::make_unique<ShapeGate>(*this, std::move(own), slot);
+}
+
+std::uint64_t Shaper::delayed_total() const {
+  const std::lock_guard lock(mutex_);
+  return delayed_total_;
+}
+
+std::unordered_map<pid_t, Time> Shaper::held_threads() const {
+  const std::lock_guard lock(mutex_);
+  return held_;
+}
+
+std::string Shaper::device_name(const decide::Device& device) const {
+  if (device.number == 0) return device.kind == decide::Device::Kind::disk ? "disk:unknown" : "net:unknown";
+  if (device.kind == decide::Device::Kind::disk) return disks_.name(observe::disk_of_number(device.number));
+  return sys::link_name(device.number >> 32, static_cast<std::uint32_t>(device.number));
+}
+
+// ---- the gate's side of a delay ----
+
+bool ShapeGate::hold(const sys::Notification& notification, const Thread& thread, bool favoured_wait, Time due,
+                     Time now) {
+  auto held = std::make_shared<Shaper::HeldCall>(shaper_, thread.call, notification.tid, favoured_wait, now);
+  return shaper_.delays_.hold({.listener = listener_, .slot = slot_, .id = notification.id, .tid = notification.tid},
+                              due, std::move(held));
+}
+
+}  // namespace swapd::daemon

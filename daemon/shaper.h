@@ -1,0 +1,102 @@
+// Shapes I/O: classes with limits, who is in them, and the gate that each shaped listener's receiver asks (papers/004;
+// DESIGN.md section 7).
+//
+// At its entry a call is looked at: which device, how many bytes at most. What the thread's last call really moved is
+// settled first, from the kernel's counters; then the new one takes its place in its class's buckets, and is held where
+// they do not let it go on. Everything here may fail without harm: a call that cannot be seen into goes on.
+//
+// Receivers' threads, the delaying thread, the engine and the control thread meet at one lock, held for arithmetic
+// alone.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "actuate/delays.h"
+#include "base/time.h"
+#include "decide/shaping.h"
+#include "observe/guard_memory.h"
+#include "observe/receiver.h"
+#include "sys/block_devices.h"
+#include "sys/net_io.h"
+#include "sys/pi_mutex.h"
+#include "sys/procfs.h"
+
+namespace swapd::daemon {
+
+class Shaper {
+ public:
+  struct Options {
+    Duration slice = std::chrono::milliseconds(100);
+    bool dry_run = false;  // counts, and holds nobody
+  };
+  // memory: the guard's, for delayed calls.
+  Shaper(const sys::Procfs& procfs, const Clock& clock, std::span<observe::DelayedCall> memory, Options options);
+  ~Shaper();
+  Shaper(const Shaper&) = delete;
+  Shaper& operator=(const Shaper&) = delete;
+
+  // --- classes; any thread ---
+  void set_class(const std::string& name, const decide::ClassLimits& limits);
+  void remove_class(const std::string& name);
+  [[nodiscard]] bool limits(const std::string& name) const;
+  [[nodiscard]] std::optional<decide::ClassLimits> limits_of(const std::string& name) const;
+  [[nodiscard]] std::vector<decide::Shaping::Account> accounts(const std::string& name) const;
+
+  // --- members; the engine ---
+  void join(pid_t tgid, const std::string& class_name);
+  void leave(pid_t tgid);
+  // An important thread waits for it: it is not delayed meanwhile, unless its class says so. The engine.
+  void favour(pid_t tid, bool favoured);
+
+  // For the receiver of a listener whose programs may be shaped.
+  [[nodiscard]] std::unique_ptr<observe::Gate> gate(int listener, std::uint32_t slot);
+
+  // What cannot be had here, a line each.
+  [[nodiscard]] const std::vector<std::string>& missing() const { return missing_; }
+  [[nodiscard]] std::size_t delayed_now() const { return delays_.held(); }
+  [[nodiscard]] std::uint64_t delayed_total() const;
+  // Is this thread held at the moment, and since when?
+  [[nodiscard]] std::unordered_map<pid_t, Time> held_threads() const;
+  [[nodiscard]] std::string device_name(const decide::Device& device) const;
+  [[nodiscard]] const sys::BlockDevices& disks() const { return disks_; }
+  void stop() { delays_.stop(); }
+
+ private:
+  friend class ShapeGate;
+  class HeldCall;
+  // A class as a gate sees it: it does not change any more.
+  struct View {
+    decide::Shaping::ClassIndex index = 0;
+    std::shared_ptr<const decide::ClassLimits> limits;
+    bool networks = false;  // some network is limited
+    std::shared_ptr<sys::NetIo> traffic;
+  };
+  [[nodiscard]] std::optional<View> view(pid_t tgid) const;
+
+  const sys::Procfs& procfs_;
+  const Clock& clock_;
+  Options options_;
+  sys::BlockDevices disks_;
+  std::vector<std::string> missing_;
+  mutable sys::PiMutex mutex_;  // all that follows, but for delays_
+  decide::Shaping shaping_;
+  std::unordered_map<decide::Shaping::ClassIndex, View> views_;
+  std::unordered_map<pid_t, decide::Shaping::ClassIndex> members_;  // by tgid
+  std::unordered_set<pid_t> favoured_;
+  std::unordered_map<pid_t, Time> held_;
+  std::uint64_t delayed_total_ = 0;
+  std::shared_ptr<sys::NetIo> traffic_;  // once a class limits a network; null: it cannot be had
+  bool traffic_tried_ = false;
+  actuate::Delays delays_;  // last: its thread ends first
+};
+
+}  // namespace swapd::daemon

@@ -1,0 +1,160 @@
+#include "actuate/delays.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "sys/seccomp.h"
+#include "sys/self.h"
+
+namespace swapd::actuate {
+namespace {
+
+constexpr int ordinary_nice = -20;
+
+// A signal that would end a blocking call: one that waits and is not blocked. (What is ignored is not kept waiting.)
+bool signal_waits(const sys::Procfs& procfs, pid_t tid) {
+  const auto waits = procfs.pending_signals(tid);
+  return waits && *waits != 0;
+}
+
+}  // namespace
+
+Delays::Delays(const sys::Procfs& procfs, std::span<observe::DelayedCall> memory, Duration slice)
+    : procfs_(procfs), memory_(memory), slice_(slice) {
+  free_.reserve(memory.size());
+  for (std::size_t i = memory.size(); i-- > 0;) free_.push_back(static_cast<std::uint32_t>(i));
+  heap_.reserve(memory.size());
+  thread_ = std::thread([this] { run(); });
+}
+
+Delays::~Delays() { stop(); }
+
+void Delays::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+bool Delays::hold(const Call& call, Time due, std::shared_ptr<Delayed> owner) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopping_ || free_.empty()) return false;
+    Held held{.call = call, .due = due, .look = {}, .place = free_.back(), .owner = std::move(owner)};
+    free_.pop_back();
+    held.look = std::min(due, std::chrono::steady_clock::now() + slice_);
+    observe::DelayedCall& written = memory_[held.place];
+    written.slot.store(call.slot, std::memory_order_relaxed);
+    written.due.store(due.time_since_epoch().count(), std::memory_order_relaxed);
+    written.id.store(call.id, std::memory_order_release);
+    const bool first = heap_.empty() || held.look < heap_.front().look;
+    heap_.push_back(std::move(held));
+    std::ranges::push_heap(heap_, Later());
+    if (!first) return true;
+  }
+  changed_.notify_all();
+  return true;
+}
+
+void Delays::look_again() {
+  {
+    const std::lock_guard lock(mutex_);
+    again_ = true;
+  }
+  changed_.notify_all();
+}
+
+void Delays::set_slice(Duration slice) {
+  const std::lock_guard lock(mutex_);
+  slice_ = slice;
+}
+
+std::size_t Delays::held() const {
+  const std::lock_guard lock(mutex_);
+  return heap_.size() + taken_;
+}
+
+// True: it has gone on, or is over.
+bool Delays::look(Held& held, Time now, Duration slice) const {
+  if (!sys::still_valid(held.call.listener->get(), held.call.id)) {
+    held.owner->ended(false, now);
+    return true;
+  }
+  held.due = held.owner->due(now);
+  if (held.due <= now || signal_waits(procfs_, held.call.tid)) {
+    held.owner->ended(true, now);
+    (void)sys::answer_continue(held.call.listener->get(), held.call.id);  // ENOENT: killed meanwhile
+    return true;
+  }
+  held.look = std::min(held.due, now + slice);
+  return false;
+}
+
+void Delays::run() {
+  sigset_t all;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
+  sys::name_thread("swapd-delay");
+  (void)sys::set_thread_nice(0, ordinary_nice);
+  ::prctl(PR_SET_TIMERSLACK, 1UL);
+  std::vector<Held> some;
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    const Time next = heap_.empty() ? Time::max() : heap_.front().look;
+    if (!stopping_ && !again_) {
+      if (next == Time::max())
+        changed_.wait(lock);
+      else if (next > std::chrono::steady_clock::now())
+        changed_.wait_until(lock, next);
+    }
+    const Time now = std::chrono::steady_clock::now();
+    const bool all_of_them = std::exchange(again_, false) || stopping_;
+    const bool ends = stopping_;
+    while (!heap_.empty() && (all_of_them || heap_.front().look <= now)) {
+      std::ranges::pop_heap(heap_, Later());
+      some.push_back(std::move(heap_.back()));
+      heap_.pop_back();
+    }
+    const Duration slice = slice_;
+    taken_ = some.size();
+    lock.unlock();
+    // First come, first served: of those that are due at the same look the one with the earliest time.
+    std::ranges::stable_sort(some, {}, &Held::due);
+    std::vector<std::uint32_t> places;
+    std::erase_if(some, [&](Held& held) {
+      bool over = false;
+      if (ends) {
+        held.owner->ended(true, now);
+        (void)sys::answer_continue(held.call.listener->get(), held.call.id);
+        over = true;
+      } else {
+        over = look(held, now, slice);
+      }
+      observe::DelayedCall& written = memory_[held.place];
+      if (over) {
+        written.id.store(0, std::memory_order_release);
+        places.push_back(held.place);
+      } else {
+        written.due.store(held.due.time_since_epoch().count(), std::memory_order_relaxed);
+      }
+      return over;
+    });
+    lock.lock();
+    free_.insert(free_.end(), places.begin(), places.end());
+    for (Held& held : some) {
+      heap_.push_back(std::move(held));
+      std::ranges::push_heap(heap_, Later());
+    }
+    some.clear();
+    taken_ = 0;
+    if (ends && heap_.empty()) return;
+  }
+}
+
+}  // namespace swapd::actuate

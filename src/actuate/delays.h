@@ -1,0 +1,93 @@
+// Calls that are held at their entry until their time (papers/004, section 2.4: the process is put to sleep; DESIGN.md
+// section 7). One thread answers them.
+//
+// A held call is a seccomp notification that has been received and is not answered. With WAIT_KILLABLE_RECV only a
+// fatal signal ends it, so whoever holds it has to see to everything else: it is looked at again after each slice, and
+// goes on early where a signal waits for its thread, where its limits have changed, or where it is over anyway. What
+// has gone on early has taken its tokens all the same.
+//
+// Each is written down in the guard's memory first: if swapd ends, the guard serves it.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/time.h"
+#include "observe/guard_memory.h"
+#include "sys/procfs.h"
+
+namespace swapd::actuate {
+
+// A held call, as its owner knows it. Called by the delaying thread alone.
+class Delayed {
+ public:
+  Delayed() = default;
+  Delayed(const Delayed&) = delete;
+  Delayed& operator=(const Delayed&) = delete;
+  virtual ~Delayed() = default;
+  // When it may go on; asked after each slice.
+  [[nodiscard]] virtual Time due(Time now) = 0;
+  // It went on, or (made == false) it was given up: its thread has been killed, or a signal came first.
+  virtual void ended(bool made, Time now) = 0;
+};
+
+class Delays {
+ public:
+  // memory: where the guard finds them. slice: a look at least so often.
+  Delays(const sys::Procfs& procfs, std::span<observe::DelayedCall> memory, Duration slice);
+  ~Delays();  // everything goes on
+  Delays(const Delays&) = delete;
+  Delays& operator=(const Delays&) = delete;
+
+  struct Call {
+    std::shared_ptr<const Fd> listener;
+    std::uint32_t slot = 0;  // the listener's, in the guard's memory
+    std::uint64_t id = 0;    // of the notification
+    pid_t tid = 0;
+  };
+  // False: there is no room; it is the caller's to answer. Any thread.
+  [[nodiscard]] bool hold(const Call& call, Time due, std::shared_ptr<Delayed> owner);
+  // Something has changed that may let calls go on: all are looked at now. Any thread.
+  void look_again();
+  void set_slice(Duration slice);
+  [[nodiscard]] std::size_t held() const;
+  // From now on nothing is held, and what is goes on.
+  void stop();
+
+ private:
+  struct Held {
+    Call call;
+    Time due;
+    Time look;  // the next one
+    std::uint32_t place = 0;
+    std::shared_ptr<Delayed> owner;
+  };
+  struct Later {
+    bool operator()(const Held& a, const Held& b) const { return a.look > b.look; }
+  };
+
+  void run();
+  [[nodiscard]] bool look(Held& held, Time now, Duration slice) const;
+  void release(const Held& held, Time now, bool made);
+
+  const sys::Procfs& procfs_;
+  std::span<observe::DelayedCall> memory_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Held> heap_;  // by `look`
+  std::vector<std::uint32_t> free_;
+  Duration slice_;
+  std::uint64_t generation_ = 0;
+  std::size_t taken_ = 0;  // out of the heap, being looked at
+  bool again_ = false;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace swapd::actuate

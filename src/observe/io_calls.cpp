@@ -1,0 +1,147 @@
+#include "observe/io_calls.h"
+
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <array>
+#include <climits>
+
+namespace swapd::observe {
+namespace {
+
+constexpr std::uint8_t none = IoCall::no_arg;
+
+constexpr IoCall reads(std::int32_t nr, IoAmount amount, std::uint8_t at, std::uint8_t number_at = 0) {
+  return {.nr = nr, .in_arg = 0, .amount = amount, .at = at, .number_at = number_at};
+}
+constexpr IoCall writes(std::int32_t nr, IoAmount amount, std::uint8_t at, std::uint8_t number_at = 0) {
+  return {.nr = nr, .out_arg = 0, .amount = amount, .at = at, .number_at = number_at};
+}
+constexpr IoCall with_flags(IoCall call, std::uint8_t flags_arg) {
+  call.flags_arg = flags_arg;
+  call.counted = false;
+  return call;
+}
+constexpr IoCall between(std::int32_t nr, std::uint8_t in, std::uint8_t out, std::uint8_t at, bool counted) {
+  return {.nr = nr, .in_arg = in, .out_arg = out, .amount = IoAmount::count, .at = at, .counted = counted};
+}
+constexpr IoCall sends_to(std::int32_t nr) {
+  IoCall call = writes(nr, IoAmount::count, 2);
+  call.address_arg = 4;
+  call.counted = false;
+  return call;
+}
+
+constexpr std::array calls{
+    reads(SYS_read, IoAmount::count, 2),
+    writes(SYS_write, IoAmount::count, 2),
+    reads(SYS_pread64, IoAmount::count, 2),
+    writes(SYS_pwrite64, IoAmount::count, 2),
+    reads(SYS_readv, IoAmount::vector, 1, 2),
+    writes(SYS_writev, IoAmount::vector, 1, 2),
+    between(SYS_sendfile, 1, 0, 3, true),
+    sends_to(SYS_sendto),
+    with_flags(reads(SYS_recvfrom, IoAmount::count, 2), 3),
+    with_flags(writes(SYS_sendmsg, IoAmount::message, 1), none),
+    with_flags(reads(SYS_recvmsg, IoAmount::message, 1), 2),
+    writes(SYS_fsync, IoAmount::none, 0),
+    writes(SYS_fdatasync, IoAmount::none, 0),
+    reads(SYS_readahead, IoAmount::count, 2),
+    between(SYS_splice, 0, 2, 4, false),
+    reads(SYS_preadv, IoAmount::vector, 1, 2),
+    writes(SYS_pwritev, IoAmount::vector, 1, 2),
+    with_flags(reads(SYS_recvmmsg, IoAmount::messages, 1, 2), 3),
+    writes(SYS_syncfs, IoAmount::none, 0),
+    with_flags(writes(SYS_sendmmsg, IoAmount::messages, 1, 2), none),
+    between(SYS_copy_file_range, 0, 2, 4, true),
+    reads(SYS_preadv2, IoAmount::vector, 1, 2),
+    writes(SYS_pwritev2, IoAmount::vector, 1, 2),
+    IoCall{.nr = SYS_io_uring_enter, .amount = IoAmount::ring, .at = 1, .counted = false},
+};
+
+constexpr std::size_t most_nr = 512;
+constexpr auto by_number = [] {
+  std::array<std::int8_t, most_nr> out{};
+  for (auto& one : out) one = -1;
+  for (std::size_t i = 0; i < calls.size(); ++i)
+    out.at(static_cast<std::size_t>(calls.at(i).nr)) = static_cast<std::int8_t>(i);
+  return out;
+}();
+
+// One system call moves no more (MAX_RW_COUNT in include/linux/fs.h).
+constexpr std::int64_t most_moved = 0x7ffff000;
+constexpr std::size_t most_parts = 64;  // of an iovec that are looked at; the rest is as large on average
+
+std::int64_t bounded(std::uint64_t size) {
+  return static_cast<std::int64_t>(std::clamp<std::uint64_t>(size, 1, most_moved));
+}
+
+Result<std::uint64_t> sum(std::uint64_t address, std::uint64_t number, const ReadTarget& read) {
+  if (number == 0 || address == 0) return std::uint64_t{0};
+  std::array<iovec, most_parts> parts;
+  const std::size_t looked = std::min<std::uint64_t>(number, parts.size());
+  if (Status got = read(address, parts.data(), looked * sizeof(iovec)); !got) return std::move(got).error();
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < looked; ++i) bytes += std::min<std::uint64_t>(parts.at(i).iov_len, most_moved);
+  return looked == number ? bytes : bytes / looked * std::min<std::uint64_t>(number, IOV_MAX);
+}
+
+Result<std::uint64_t> message(std::uint64_t address, const ReadTarget& read) {
+  msghdr header{};
+  if (Status got = read(address, &header, sizeof header); !got) return std::move(got).error();
+  return sum(reinterpret_cast<std::uint64_t>(header.msg_iov), header.msg_iovlen, read);
+}
+
+Result<std::uint64_t> messages(std::uint64_t address, std::uint64_t number, const ReadTarget& read) {
+  if (number == 0) return std::uint64_t{0};
+  constexpr std::uint64_t looked_at = 8;
+  const std::uint64_t looked = std::min(number, looked_at);
+  std::uint64_t bytes = 0;
+  for (std::uint64_t i = 0; i < looked; ++i) {
+    const auto one = message(address + i * sizeof(mmsghdr), read);
+    if (!one) return one;
+    bytes += *one;
+  }
+  return bytes / looked * std::min<std::uint64_t>(number, UIO_MAXIOV);
+}
+
+}  // namespace
+
+const IoCall* io_call(std::int32_t nr) {
+  if (nr < 0 || static_cast<std::size_t>(nr) >= by_number.size()) return nullptr;
+  const std::int8_t at = by_number[static_cast<std::size_t>(nr)];
+  return at < 0 ? nullptr : &calls[static_cast<std::size_t>(at)];
+}
+
+std::vector<sys::TrapRule> io_rules() {
+  std::vector<sys::TrapRule> out;
+  for (const IoCall& call : calls) out.push_back({.nr = call.nr, .condition = {}});
+  return out;
+}
+
+Result<std::int64_t> asked(const IoCall& call, const std::array<std::uint64_t, 6>& args, const ReadTarget& read) {
+  Result<std::uint64_t> bytes = std::uint64_t{1};
+  switch (call.amount) {
+    case IoAmount::none:
+    case IoAmount::ring:
+      break;
+    case IoAmount::count:
+      bytes = args.at(call.at);
+      break;
+    case IoAmount::vector:
+      bytes = sum(args.at(call.at), args.at(call.number_at), read);
+      break;
+    case IoAmount::message:
+      bytes = message(args.at(call.at), read);
+      break;
+    case IoAmount::messages:
+      bytes = messages(args.at(call.at), static_cast<std::uint32_t>(args.at(call.number_at)), read);
+      break;
+  }
+  if (!bytes) return std::move(bytes).error();
+  return bounded(*bytes);
+}
+
+}  // namespace swapd::observe

@@ -1,0 +1,80 @@
+#include "observe/io_target.h"
+
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "sys/pidfd.h"
+
+namespace swapd::observe {
+
+std::uint64_t disk_number(dev_t device) { return std::uint64_t{::major(device)} << 32 | ::minor(device); }
+
+dev_t disk_of_number(std::uint64_t number) {
+  return ::makedev(static_cast<unsigned>(number >> 32), static_cast<unsigned>(number));
+}
+
+std::uint64_t link_number(std::uint64_t network_namespace, std::uint32_t index) {
+  return index == 0 ? 0 : network_namespace << 32 | index;
+}
+
+const IoTargets::Disk& IoTargets::disk(dev_t device, Time now) {
+  if (by_device_.size() >= most_kept) by_device_.clear();
+  const auto [at, is_new] = by_device_.try_emplace(device);
+  Disk& disk = at->second;
+  if (!is_new && now - disk.seen < believed) return disk;
+  disk = {.devices = {}, .whole = 0, .seen = now};
+  for (const dev_t one : disks_.chain(device)) {
+    disk.devices.push_back(disk_number(one));
+    if (disk.whole == 0 && !disks_.is_partition(one)) disk.whole = disk.devices.back();
+  }
+  if (disk.whole == 0 && !disk.devices.empty()) disk.whole = disk.devices.back();
+  return disk;
+}
+
+const IoTargets::Link* IoTargets::link(pid_t tid, int fd, std::uint64_t inode, std::span<const std::byte> to,
+                                       Time now) {
+  if (by_inode_.size() >= most_kept) by_inode_.clear();
+  const auto found = by_inode_.find(inode);
+  if (found != by_inode_.end() && now - found->second.seen < believed) return &found->second;
+  const auto tgid = procfs_.tgid(tid);
+  if (!tgid) return nullptr;
+  const auto process = sys::open_pidfd(*tgid);
+  if (!process) return nullptr;
+  const auto socket = sys::take_fd(process->get(), fd);
+  if (!socket) return nullptr;
+  const auto link = sys::link_of(socket->get(), to);
+  if (!link) return nullptr;
+  // A thread with a table of its own may have had another file there.
+  struct stat st {};
+  if (::fstat(socket->get(), &st) != 0 || st.st_ino != inode) return nullptr;
+  Link& kept = by_inode_[inode];
+  kept = {.inet = link->inet,
+          .stream = link->stream,
+          .number = link_number(link->network_namespace, link->index),
+          .seen = now};
+  return &kept;
+}
+
+Result<IoTarget> IoTargets::find(pid_t tid, int fd, std::span<const std::byte> to, Time now) {
+  const auto file = procfs_.fd_identity(tid, fd);
+  if (!file) return file.error();
+  IoTarget out;
+  const bool is_file = S_ISREG(file->mode) || S_ISDIR(file->mode);
+  if (is_file || S_ISBLK(file->mode)) {
+    const Disk& found = disk(is_file ? file->dev : file->rdev, now);
+    if (found.devices.empty()) return out;
+    out.kind = IoTarget::Kind::disk;
+    out.devices = found.devices;
+    out.device = found.whole;
+    if (S_ISREG(file->mode)) out.size = file->size;
+  } else if (S_ISSOCK(file->mode)) {
+    const Link* found = link(tid, fd, file->ino, to, now);
+    if (found == nullptr || !found->inet) return out;
+    out.kind = IoTarget::Kind::network;
+    out.device = found->number;
+    out.stream = found->stream;
+  }
+  return out;
+}
+
+}  // namespace swapd::observe

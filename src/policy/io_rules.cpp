@@ -1,0 +1,152 @@
+#include "policy/io_rules.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/size.h"
+
+namespace swapd::policy {
+namespace {
+
+constexpr Word<IoMode> mode_words[] = {{"logical", IoMode::logical}, {"device", IoMode::device}};
+constexpr Word<Inherit> inherit_words[] = {{"join", Inherit::join}, {"new", Inherit::own}};
+constexpr std::int64_t most_operations = 1'000'000'000;
+constexpr std::size_t most_devices = 64;
+
+// A whole number of bytes, a text such as "10 MiB/s", or "none". 0 would hold a program for ever.
+KeyRule bytes(std::string_view key, std::optional<std::int64_t>& place) {
+  return {key, [&place](const toml::node& node) -> Wrong {
+            std::optional<std::int64_t> size;
+            if (const auto* number = node.as_integer()) size = number->get();
+            if (const auto* text = node.as_string()) {
+              if (text->get() == "none") {
+                place.reset();
+                return {};
+              }
+              size = parse_size(text->get());
+            }
+            if (!size || *size < 1 || *size > std::int64_t{1} << 50)
+              return R"(must be a size such as "10 MiB", a number of bytes from 1, or "none", not )" + shown(node);
+            place = *size;
+            return {};
+          }};
+}
+
+KeyRule operations(std::string_view key, std::optional<std::int64_t>& place) {
+  return {key, [&place](const toml::node& node) -> Wrong {
+            if (const auto* text = node.as_string(); text != nullptr && text->get() == "none") {
+              place.reset();
+              return {};
+            }
+            const auto* number = node.as_integer();
+            if (number == nullptr || number->get() < 1 || number->get() > most_operations)
+              return "must be a whole number " + range_text(1, most_operations) + R"(, or "none", not )" + shown(node);
+            place = number->get();
+            return {};
+          }};
+}
+
+std::vector<KeyRule> limit_keys(IoLimits& to) {
+  return {bytes("both", to.both),
+          bytes("read", to.read),
+          bytes("write", to.write),
+          operations("operations", to.operations),
+          operations("read_operations", to.read_operations),
+          operations("write_operations", to.write_operations),
+          bytes("burst", to.burst)};
+}
+
+// An absolute path, MAJOR:MINOR, or the name of a network link (netdevice(7): no '/', no blank, at most 15 bytes).
+bool good_device(std::string_view name) {
+  const auto plain = [](char c) { return static_cast<unsigned char>(c) >= 0x20 && c != 0x7f; };
+  if (name.empty() || !std::ranges::all_of(name, plain)) return false;
+  if (name.front() == '/') return name.size() < 4096;
+  return name.size() <= 15 && name.find_first_of("/ ") == std::string_view::npos;
+}
+
+Status table_of(const Entry& entry, const std::string& where, IoLimits& limits, const Complaint& complaint) {
+  const toml::table* table = entry.node->as_table();
+  if (table == nullptr) return complaint.at(entry.line, "[" + where + "] must be a table, not " + shown(*entry.node));
+  return read_table(*table, where, limit_keys(limits), complaint);
+}
+
+std::string quoted(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + "\"";
+}
+
+void add_limits(std::string& out, const std::string& table, const IoLimits& limits) {
+  if (limits == IoLimits{}) return;
+  out += "[" + table + "]\n";
+  const auto add = [&](const char* key, const std::optional<std::int64_t>& value, bool size) {
+    if (value) out += std::string(key) + " = " + (size ? quoted(size_text(*value)) : std::to_string(*value)) + "\n";
+  };
+  add("both", limits.both, true);
+  add("read", limits.read, true);
+  add("write", limits.write, true);
+  add("operations", limits.operations, false);
+  add("read_operations", limits.read_operations, false);
+  add("write_operations", limits.write_operations, false);
+  add("burst", limits.burst, true);
+}
+
+}  // namespace
+
+bool IoRules::limits() const {
+  return disk.limits() || network.limits() ||
+         std::ranges::any_of(devices, [](const auto& entry) { return entry.second.limits(); });
+}
+
+Status read_io(const toml::table& table, const std::string& where, IoRules& rules, const Complaint& complaint) {
+  const auto no_table = [](const toml::node& node) -> Wrong { return "must be a table, not " + shown(node); };
+  const std::vector<KeyRule> keys = {flag("shaped", rules.shaped),
+                                     word<IoMode>("mode", rules.mode, mode_words),
+                                     word<Inherit>("inherit", rules.inherit, inherit_words),
+                                     flag("favoured_wait", rules.favoured_wait),
+                                     {"disk", no_table},
+                                     {"network", no_table},
+                                     {"device", no_table}};
+  const auto is_table = [](const Entry& e) {
+    return e.node->is_table() && (e.key == "disk" || e.key == "network" || e.key == "device");
+  };
+  if (Status read = read_table(table, where, keys, complaint, is_table); !read) return read;
+  for (const Entry& entry : entries(table)) {
+    if (!is_table(entry)) continue;
+    const std::string name = where + "." + std::string(entry.key);
+    if (entry.key != "device") {
+      IoLimits& limits = entry.key == "disk" ? rules.disk : rules.network;
+      if (Status read = table_of(entry, name, limits, complaint); !read) return read;
+      continue;
+    }
+    for (const Entry& device : entries(*entry.node->as_table())) {
+      const std::string of_device = name + "." + quoted(printable(device.key));
+      if (!good_device(device.key))
+        return complaint.at(
+            device.line, "[" + of_device + "] names no device: give an absolute path, MAJOR:MINOR, or a network link");
+      if (rules.devices.size() >= most_devices && !rules.devices.contains(device.key))
+        return complaint.at(device.line, "[" + where + "] has more than " + std::to_string(most_devices) + " devices");
+      if (Status read = table_of(device, of_device, rules.devices[std::string(device.key)], complaint); !read)
+        return read;
+    }
+  }
+  return Done{};
+}
+
+std::string io_text(std::string_view class_name, const IoRules& rules) {
+  const std::string table = "class." + std::string(class_name) + ".io";
+  std::string out = "[" + table + "]\n";
+  out += std::string("shaped = ") + (rules.shaped ? "true" : "false") + "\n";
+  out += std::string("mode = ") + (rules.mode == IoMode::device ? "\"device\"" : "\"logical\"") + "\n";
+  out += std::string("inherit = ") + (rules.inherit == Inherit::own ? "\"new\"" : "\"join\"") + "\n";
+  out += std::string("favoured_wait = ") + (rules.favoured_wait ? "true" : "false") + "\n";
+  add_limits(out, table + ".disk", rules.disk);
+  add_limits(out, table + ".network", rules.network);
+  for (const auto& [device, limits] : rules.devices) add_limits(out, table + ".device." + quoted(device), limits);
+  return out;
+}
+
+}  // namespace swapd::policy
