@@ -160,8 +160,17 @@ Status Attachments::enroll_one(const Order& order, pid_t tgid, std::uint64_t sta
   if (Status may = order.may(tgid); !may) return may;
   // A child of a managed process has its filter, unless it was made before that was in.
   Status again = Error(ENOENT, "");
+  bool without_io = false;
   if (procfs_.has_seccomp_filters(tgid))
-    engine_.call([&](Engine& e) { again = e.manage_again(tgid, order.class_name); });
+    engine_.call([&](Engine& e) {
+      without_io = order.io && e.has_listener(tgid) && !e.has_io(tgid);
+      if (!order.io || e.has_io(tgid)) again = e.manage_again(tgid, order.class_name);
+    });
+  if (without_io)
+    return Error(EBUSY, "process " + std::to_string(tgid) +
+                            " runs under a filter without I/O calls, and gets no other: "
+                            "start it with `swapctl run --class " +
+                            order.class_name + "`");
   return again ? again : attach(order, tgid, start_time, stop);
 }
 
@@ -192,9 +201,9 @@ Status Attachments::receive(const Order& order, pid_t tgid, Fd listener) {
     attached_[tgid] = sys::ticks_since_boot();
   }
   const RosterAnswer there = list_threads(procfs_, scheduler_, {.members = {tgid}});
-  return launches_.receive({.listener = std::move(listener), .launch = tgid},
+  return launches_.receive({.listener = std::move(listener), .launch = tgid, .io = order.io},
                            [&](Engine& e, std::shared_ptr<observe::Receiver> receiver) {
-                             e.add_listener(std::move(receiver), tgid, order.class_name, clock_.now());
+                             e.add_listener(std::move(receiver), tgid, order.class_name, order.io, clock_.now());
                              (void)e.take_in(there.threads, order.class_name);
                            });
 }

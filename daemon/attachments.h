@@ -33,6 +33,7 @@ class Attachments {
     bool allow_no_new_privs = false;
     std::string class_name;
     std::vector<sock_filter> filter;
+    bool io = false;                   // the filter traps I/O calls
     std::function<Status(pid_t)> may;  // any thread
     bool lenient = false;              // descendants that cannot be had are no failure
   };

@@ -10,6 +10,7 @@
 #include "actuate/recovery.h"
 #include "enrollable.h"
 #include "log.h"
+#include "observe/io_calls.h"
 #include "observe/syscall_table.h"
 #include "sys/launcher.h"
 #include "sys/self.h"
@@ -79,7 +80,7 @@ observe::History history_of(const policy::Policy& policy) {
 
 DaemonBackend::DaemonBackend(Engine& engine, Launches& launches, Attachments& attachments, const sys::Procfs& procfs,
                              const sys::Scheduler& scheduler, observe::Resolver& resolver, const policy::Policy& policy,
-                             About about)
+                             Classes& classes, Shaper& shaper, About about)
     : engine_(engine),
       launches_(launches),
       attachments_(attachments),
@@ -87,6 +88,8 @@ DaemonBackend::DaemonBackend(Engine& engine, Launches& launches, Attachments& at
       scheduler_(scheduler),
       resolver_(resolver),
       policy_(policy),
+      classes_(classes),
+      shaper_(shaper),
       about_(std::move(about)) {
   engine_.want_journal(logs_entries());
 }
@@ -94,6 +97,7 @@ DaemonBackend::DaemonBackend(Engine& engine, Launches& launches, Attachments& at
 Snapshot DaemonBackend::snapshot() {
   Snapshot out;
   engine_.call([&](Engine& e) { out = e.snapshot(); });
+  out.delayed = shaper_.held_threads();
   return out;
 }
 
@@ -136,6 +140,8 @@ bus::StatusView DaemonBackend::status() {
     out.matched = counts.matched;
     out.managed_by_policy = counts.managed;
   }
+  out.delayed_calls = shaper_.delayed_now();
+  out.delayed_calls_total = shaper_.delayed_total();
   out.log_drops = about_.log_drops ? about_.log_drops() : 0;
   out.pid = ::getpid();
   return out;
@@ -215,7 +221,18 @@ Result<bus::LaunchAnswer> DaemonBackend::begin_launch(bus::LaunchRequest request
     return Error(EINVAL, "this swapd observes with " + about_.observer + " (" + about_.observer_reason +
                              "); use --observe auto, or a swapd of its own with --embedded");
   }
-  if (!engine_.needs_listeners()) {
+  request.shaped = classes_.shaped(request.class_name);
+  bool has_listener = false, has_io = false;
+  engine_.call([&](Engine& e) {
+    has_listener = e.has_listener(request.pid);
+    has_io = e.has_io(request.pid);
+  });
+  if (request.shaped && has_listener && !has_io)
+    return Error(EBUSY,
+                 "this process runs under a filter without I/O calls, and gets no other: run it outside of "
+                 "swapctl run, or there with --class " +
+                     request.class_name);
+  if (!engine_.needs_listeners() && (!request.shaped || has_io)) {
     if (const auto pid = sys::pid_of_pidfd(request.pidfd.get()); !pid || *pid != request.pid)
       return Error(EINVAL, "the pidfd is not the launcher's own");
     const RosterAnswer found = list_threads(procfs_, scheduler_, {.members = {request.pid}});
@@ -224,10 +241,10 @@ Result<bus::LaunchAnswer> DaemonBackend::begin_launch(bus::LaunchRequest request
     if (!taken) return std::move(taken).error();
     return bus::LaunchAnswer{.install = false, .program = {}};
   }
-  Status again = Done{};
-  engine_.call([&](Engine& e) { again = e.manage_again(request.pid, request.class_name); });
+  Status again = Error(ENOENT, "");
+  if (has_listener) engine_.call([&](Engine& e) { again = e.manage_again(request.pid, request.class_name); });
   if (again) return bus::LaunchAnswer{.install = false, .program = {}};
-  auto program = filter();
+  auto program = filter(request.shaped);
   if (!program) return std::move(program).error();
   if (Status begun = launches_.begin(std::move(request)); !begun) return std::move(begun).error();
   return bus::LaunchAnswer{.install = true, .program = std::move(program).value()};
@@ -235,27 +252,55 @@ Result<bus::LaunchAnswer> DaemonBackend::begin_launch(bus::LaunchRequest request
 
 Result<std::string> DaemonBackend::class_of(const std::string& wanted, const bus::Caller& caller) const {
   const std::string name = wanted.empty() ? "default" : wanted;
-  const auto found = policy_.classes.find(name);
-  if (found == policy_.classes.end())
-    return Error(ENOENT, "no class '" + name + "': the policy has no [class." + name + "]");
-  if (found->second.open.value_or(true) || caller.may(bus::Right::administer)) return name;
+  if (!classes_.exists(name))
+    return Error(ENOENT, "no class '" + name + "': the policy has no [class." + name +
+                             "], and `swapctl class create` has made none");
+  if (classes_.is_open(name) || caller.may(bus::Right::administer)) return name;
   return Error(EACCES, "class '" + name +
                            "' is closed ('open = false' in the policy): only root and the policy's rules put "
                            "programs into it");
 }
 
-Result<std::vector<sock_filter>> DaemonBackend::filter() const {
-  return sys::build_filter(observe::observe_rules(history_of(policy_), policy_.observe.trap_kill));
+// With bpf calls are trapped only to be delayed.
+Result<std::vector<sock_filter>> DaemonBackend::filter(bool io) const {
+  std::vector<sys::TrapRule> rules;
+  if (io) rules = observe::io_rules();
+  if (engine_.needs_listeners()) {
+    for (sys::TrapRule& rule : observe::observe_rules(history_of(policy_), policy_.observe.trap_kill))
+      if (!io || observe::io_call(rule.nr) == nullptr) rules.push_back(std::move(rule));
+  }
+  return sys::build_filter(rules);
+}
+
+Status DaemonBackend::create_class(const std::string& name, const std::vector<bus::LimitChange>& changes,
+                                   const bus::Caller& caller) {
+  Status may = may_administer("make classes of", caller);
+  return may ? classes_.create(name, changes) : may;
+}
+
+Status DaemonBackend::set_class(const std::string& name, const std::vector<bus::LimitChange>& changes,
+                                const bus::Caller& caller) {
+  Status may = may_administer("change classes of", caller);
+  return may ? classes_.set(name, changes) : may;
+}
+
+// Who is in it goes on in "default".
+Status DaemonBackend::remove_class(const std::string& name, const bus::Caller& caller) {
+  if (Status may = may_administer("remove classes of", caller); !may) return may;
+  if (Status removed = classes_.remove(name); !removed) return removed;
+  engine_.call([&](Engine& e) { e.move_class(name, "default"); });
+  return Done{};
 }
 
 void DaemonBackend::enroll(const bus::EnrollRequest& request, std::function<void(const Status&)> done) {
   Status begun = refusals_.heard("enroll", request.pid, request.caller, begin_enrolling(request, done));
-  if (!begun || !engine_.needs_listeners()) done(begun);
+  if (!begun || !attaching_) done(begun);
 }
 
 // Where a filter must be installed, that has only begun.
 Status DaemonBackend::begin_enrolling(const bus::EnrollRequest& request,
                                       const std::function<void(const Status&)>& done) {
+  attaching_ = false;
   auto class_name = class_of(request.class_name, request.caller);
   if (!class_name) return std::move(class_name).error();
   const auto tgid = procfs_.tgid(request.pid);
@@ -267,8 +312,12 @@ Status DaemonBackend::begin_enrolling(const bus::EnrollRequest& request,
     return has_room(pid);
   };
   if (Status allowed = may(*tgid); !allowed) return allowed;
-  if (engine_.needs_listeners()) {
-    auto program = filter();
+  const bool io = classes_.shaped(*class_name);
+  bool has_io = false;
+  engine_.call([&](Engine& e) { has_io = e.has_io(*tgid); });
+  attaching_ = engine_.needs_listeners() || (io && !has_io);
+  if (attaching_) {
+    auto program = filter(io);
     if (!program) return std::move(program).error();
     return attachments_.begin({.pid = *tgid,
                                .uid = request.caller.uid(),
@@ -276,6 +325,7 @@ Status DaemonBackend::begin_enrolling(const bus::EnrollRequest& request,
                                .allow_no_new_privs = request.allow_no_new_privs,
                                .class_name = std::move(class_name).value(),
                                .filter = std::move(program).value(),
+                               .io = io,
                                .may = may,
                                .lenient = static_cast<bool>(request.spare)},
                               done);

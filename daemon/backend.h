@@ -8,6 +8,7 @@
 
 #include "attachments.h"
 #include "bus/backend.h"
+#include "classes.h"
 #include "engine.h"
 #include "entries.h"
 #include "launches.h"
@@ -35,7 +36,7 @@ class DaemonBackend final : public bus::Backend {
   };
   DaemonBackend(Engine& engine, Launches& launches, Attachments& attachments, const sys::Procfs& procfs,
                 const sys::Scheduler& scheduler, observe::Resolver& resolver, const policy::Policy& policy,
-                About about);
+                Classes& classes, Shaper& shaper, About about);
 
   [[nodiscard]] bus::StatusView status() override;
   [[nodiscard]] bus::BriefView brief() override;
@@ -52,6 +53,12 @@ class DaemonBackend final : public bus::Backend {
   [[nodiscard]] Status restart(const bus::Caller& caller) override;
   [[nodiscard]] Status pause(bool paused, const bus::Caller& caller) override;
   [[nodiscard]] Status set(pid_t pid, const SchedAttr& base, const bus::Caller& caller) override;
+  [[nodiscard]] std::vector<bus::ClassView> classes() override { return classes_.views(); }
+  [[nodiscard]] Status create_class(const std::string& name, const std::vector<bus::LimitChange>& changes,
+                                    const bus::Caller& caller) override;
+  [[nodiscard]] Status set_class(const std::string& name, const std::vector<bus::LimitChange>& changes,
+                                 const bus::Caller& caller) override;
+  [[nodiscard]] Status remove_class(const std::string& name, const bus::Caller& caller) override;
   void follow_events(bus::EventDetail detail, std::function<void(const bus::EventView&)> sink) override;
 
   [[nodiscard]] Status record(std::function<bool(std::string_view)> sink) override;
@@ -72,7 +79,7 @@ class DaemonBackend final : public bus::Backend {
   [[nodiscard]] Status may_touch(pid_t pid, const bus::Caller& caller) const;
   [[nodiscard]] Status may_administer(const char* action, const bus::Caller& caller);
   [[nodiscard]] Status has_room(pid_t pid) const;  // EDQUOT
-  [[nodiscard]] Result<std::vector<sock_filter>> filter() const;
+  [[nodiscard]] Result<std::vector<sock_filter>> filter(bool io) const;
   [[nodiscard]] Status begin_enrolling(const bus::EnrollRequest& request,
                                        const std::function<void(const Status&)>& done);
 
@@ -83,10 +90,13 @@ class DaemonBackend final : public bus::Backend {
   const sys::Scheduler& scheduler_;
   observe::Resolver& resolver_;
   const policy::Policy& policy_;
+  Classes& classes_;
+  Shaper& shaper_;
   About about_;
   std::function<void(const bus::EventView&)> sink_;
   SteadyClock clock_;
   Refusals refusals_{clock_};
+  bool attaching_ = false;  // the enrolment that has just begun ends later
   Recording recording_{engine_.records(), [this] { engine_.call([](Engine& e) { e.record_from_here(); }); }, clock_};
 };
 

@@ -40,12 +40,14 @@ void silence(int fd) {
 }  // namespace
 
 Engine::Engine(const sys::Procfs& procfs, const sys::Scheduler& scheduler, const sys::Groups& groups,
-               observe::Resolver& resolver, const Clock& clock, Options options, std::unique_ptr<sys::BpfTracer> tracer)
+               observe::Resolver& resolver, const Clock& clock, Options options, std::unique_ptr<sys::BpfTracer> tracer,
+               Shaper& shaper)
     : procfs_(procfs),
       scheduler_(scheduler),
       resolver_(resolver),
       clock_(clock),
       options_(std::move(options)),
+      shaper_(shaper),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       notes_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
@@ -73,6 +75,12 @@ Engine::Engine(const sys::Procfs& procfs, const sys::Scheduler& scheduler, const
   donor_->record_to(records_);
   members_.on_change([this] {
     if (!membership_told_.exchange(true)) ring(membership_fd_.get());
+  });
+  members_.on_member([this](const MemberProcess& process, bool gone) {
+    if (gone)
+      shaper_.leave(process.tgid);
+    else if (!process.kernel)
+      shaper_.join(process.tgid, process.class_name);
   });
   actuator_.on_outcome([this](const actuate::Outcome& outcome) { note_outcome(outcome); });
 }

@@ -24,6 +24,7 @@
 #include "observe/seccomp_observer.h"
 #include "placement.h"
 #include "record_ring.h"
+#include "shaper.h"
 #include "snapshot.h"
 #include "sparing.h"
 #include "sys/bpf_tracer.h"
@@ -51,8 +52,10 @@ class Engine {
     std::vector<std::string> classes;
   };
   // tracer: observe with it; null: with seccomp.
+  // shaper: is told who is in which class, and who is favoured.
   Engine(const sys::Procfs& procfs, const sys::Scheduler& scheduler, const sys::Groups& groups,
-         observe::Resolver& resolver, const Clock& clock, Options options, std::unique_ptr<sys::BpfTracer> tracer);
+         observe::Resolver& resolver, const Clock& clock, Options options, std::unique_ptr<sys::BpfTracer> tracer,
+         Shaper& shaper);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -66,12 +69,17 @@ class Engine {
   bool call(std::function<void(Engine&)> command);
 
   // --- on the engine thread, through call() ---
-  void add_listener(std::shared_ptr<observe::Receiver> receiver, pid_t pid, const std::string& class_name, Time now);
+  // io: its filter traps I/O calls, too.
+  void add_listener(std::shared_ptr<observe::Receiver> receiver, pid_t pid, const std::string& class_name, bool io,
+                    Time now);
   // Of an earlier swapd: its members come with take_in_again().
   void adopt_listener(std::shared_ptr<observe::Receiver> receiver, pid_t launch);
   void remove_listener(const observe::Receiver* receiver);
   // Whether programs are taken in without a filter.
   [[nodiscard]] bool needs_listeners() const { return seccomp_ != nullptr; }
+  // Whether the process is under a filter of ours, and whether that traps I/O calls.
+  [[nodiscard]] bool has_listener(pid_t tgid) const { return listener_of_.contains(tgid); }
+  [[nodiscard]] bool has_io(pid_t tgid) const;
   // Takes these threads of running processes in: how many were not there yet. ENOSPC: not all can be observed.
   [[nodiscard]] Result<std::size_t> take_in(const std::vector<RosterAnswer::Entry>& threads,
                                             const std::string& class_name);
@@ -79,6 +87,8 @@ class Engine {
   [[nodiscard]] bool has_room(std::uint32_t uid, bool process) const;
   // The same for another user's process, with what to tell him: EDQUOT.
   [[nodiscard]] Status room_for(std::uint32_t uid, pid_t process) const;
+  // All of one class into another.
+  void move_class(const std::string& from, const std::string& to);
   // For the next swapd.
   [[nodiscard]] std::vector<Membership> memberships() const;
   // A member of an earlier swapd that is still the same, and what it has started since. ENOENT: with seccomp, where its
@@ -161,6 +171,7 @@ class Engine {
   observe::Resolver& resolver_;
   const Clock& clock_;
   Options options_;
+  Shaper& shaper_;
   Fd epoll_;
   Fd wake_fd_;   // commands, answers, urgent receivers
   Fd notes_fd_;  // notes are there for the control thread
@@ -187,6 +198,7 @@ class Engine {
   std::unordered_map<pid_t, const observe::Receiver*> listener_of_;  // by tgid
   std::unordered_map<pid_t, MemberProcess> ended_unseen_;            // by tgid: only whose children they were
   std::unordered_map<const observe::Receiver*, pid_t> launch_of_;
+  std::unordered_set<const observe::Receiver*> io_receivers_;
   std::unordered_map<pid_t, std::uint64_t> released_;  // start times; with bpf nothing else is left of them
 
   sys::PiMutex mutex_;  // guards commands_, notes_; held for a few moves only

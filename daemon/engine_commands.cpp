@@ -15,12 +15,13 @@ constexpr std::size_t most_released = 4096;
 }  // namespace
 
 void Engine::add_listener(std::shared_ptr<observe::Receiver> receiver, pid_t pid, const std::string& class_name,
-                          Time now) {
+                          bool io, Time now) {
   // What it has made so far has no filter, and is not in.
   take_proc_events(now);
   const auto leader = procfs_.thread_id(pid);
   const auto uid = procfs_.uid(pid);
   listener_of_[pid] = receiver.get();
+  if (io) io_receivers_.insert(receiver.get());
   adopt_listener(std::move(receiver), pid);
   if (!leader || !uid) return;  // gone already: the listener hangs up
   members_.add_process(pid, leader->start_time, *uid, class_name).launch = pid;
@@ -38,11 +39,26 @@ void Engine::adopt_listener(std::shared_ptr<observe::Receiver> receiver, pid_t l
   receivers_.push_back(std::move(receiver));
 }
 
+bool Engine::has_io(pid_t tgid) const {
+  const auto listener = listener_of_.find(tgid);
+  return listener != listener_of_.end() && io_receivers_.contains(listener->second);
+}
+
+void Engine::move_class(const std::string& from, const std::string& to) {
+  std::vector<pid_t> pids;
+  for (const auto& [pid, process] : members_.processes())
+    if (process.class_name == from) pids.push_back(pid);
+  for (const pid_t pid : pids) {
+    const bool managed = members_.process(pid)->managed;
+    if (managed) (void)manage_again(pid, to);
+  }
+}
+
 std::vector<Membership> Engine::memberships() const {
   std::vector<Membership> out;
   for (const auto& [pid, process] : members_.processes()) {
     if (process.kernel) continue;
-    out.push_back({pid, process.start_time, process.class_name, process.managed, process.launch});
+    out.push_back({pid, process.start_time, process.class_name, process.managed, process.launch, has_io(pid)});
   }
   for (const auto& [pid, start_time] : released_)
     if (members_.process(pid) == nullptr) out.push_back({pid, start_time, "default", false, 0});
@@ -56,6 +72,7 @@ Result<std::size_t> Engine::take_in_again(const std::vector<RosterAnswer::Entry>
     return Error(ENOENT, "process " + std::to_string(as.pid) + ": its listener is lost");
   if (listener != launch_of_.end())
     for (const RosterAnswer::Entry& e : threads) listener_of_[e.tgid] = listener->first;
+  if (listener != launch_of_.end() && as.io) io_receivers_.insert(listener->first);
   auto taken = take_in(threads, as.class_name);
   for (const RosterAnswer::Entry& e : threads) {
     if (members_.process(e.tgid) == nullptr) {
@@ -72,6 +89,7 @@ void Engine::remove_listener(const observe::Receiver* receiver) {
   if (seccomp_ != nullptr) seccomp_->remove(receiver);
   following_.erase(receiver);
   launch_of_.erase(receiver);
+  io_receivers_.erase(receiver);
   std::erase_if(listener_of_, [&](const auto& l) { return l.second == receiver; });
   std::erase_if(receivers_, [&](const auto& r) {
     if (r.get() != receiver) return false;
@@ -310,6 +328,8 @@ void Engine::note_event(const Event& event) {
 }
 
 void Engine::note_outcome(const actuate::Outcome& outcome) {
+  if (outcome.what == actuate::Outcome::What::begun) shaper_.favour(outcome.boost.thread.tid, true);
+  if (outcome.what == actuate::Outcome::What::ended) shaper_.favour(outcome.boost.thread.tid, false);
   const bool followed = noted(Notes::decisions);
   const bool journal = journal_wanted_.load(std::memory_order_relaxed);
   if (!followed && !journal) return;

@@ -112,8 +112,9 @@ void Engine::child(const sys::ProcEvent& fork, Time now) {
     const bool managed = parent->managed;
     const pid_t launch = parent->launch;
     MemberProcess& made = members_.add_process(tgid, id.start_time, parent->uid, class_name);
-    made.managed = managed;
     made.launch = launch;
+    members_.set_managed(tgid, managed);
+    if (managed) shaper_.born(tgid, parent_tgid);
     parent = family_of(parent_tgid);  // the table may have moved
     if (const auto listener = listener_of_.find(parent_tgid); listener != listener_of_.end())
       listener_of_[tgid] = listener->second;
@@ -186,7 +187,8 @@ void Engine::exited(pid_t tid, Time now) {
   const auto base = scheduler_.get(ends->tgid);
   const auto stat = procfs_.stat(ends->tgid);
   if (base && stat && stat->start_time == ends->start_time && stat->alive()) {
-    members_.add_process(ends->tgid, ends->start_time, ends->uid, ends->class_name).managed = ends->managed;
+    members_.add_process(ends->tgid, ends->start_time, ends->uid, ends->class_name);
+    members_.set_managed(ends->tgid, ends->managed);
     (void)enrol({ends->tgid, ends->start_time}, ends->tgid, *base, ends->uid, now);
     return;
   }
@@ -315,7 +317,9 @@ void Engine::take_roster(const RosterAnswer& answer, Time now) {
       if (parent == nullptr || !observer_->inherits(e.id.tid)) continue;
       const std::string class_name = parent->class_name;
       const bool managed = parent->managed;
-      members_.add_process(e.tgid, e.process_start, e.uid, class_name).managed = managed;
+      members_.add_process(e.tgid, e.process_start, e.uid, class_name);
+      members_.set_managed(e.tgid, managed);
+      if (managed) shaper_.born(e.tgid, e.parent);
       if (const auto listener = listener_of_.find(e.parent); listener != listener_of_.end())
         listener_of_[e.tgid] = listener->second;
     }

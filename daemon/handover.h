@@ -17,6 +17,7 @@ struct LeftListener {
   std::uint32_t index = 0;    // of those of its guard
   pid_t launch = 0;           // whose launch made it; that process may have ended
   std::uint64_t last_id = 0;  // the last call that the earlier swapd answered
+  bool io = true;             // its filter may trap I/O calls
 };
 
 class LeftGuard {

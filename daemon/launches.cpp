@@ -19,11 +19,12 @@ constexpr std::size_t most_launches = 64;
 constexpr std::ptrdiff_t most_launches_of_a_user = 48;  // the others are root's
 }  // namespace
 
-Launches::Launches(Engine& engine, Guard& guard, const FdStore& store, const Clock& clock,
+Launches::Launches(Engine& engine, Guard& guard, const FdStore& store, Shaper& shaper, const Clock& clock,
                    std::function<void(std::string)> log)
     : engine_(engine),
       guard_(guard),
       store_(store),
+      shaper_(shaper),
       clock_(clock),
       log_(std::move(log)),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
@@ -65,9 +66,10 @@ void Launches::run(Launch& launch, const std::stop_token& stop) {
 }
 
 Status Launches::attach(Launch& launch, Fd listener) {
-  return receive({.listener = std::move(listener), .launch = launch.request.pid},
+  return receive({.listener = std::move(listener), .launch = launch.request.pid, .io = launch.request.shaped},
                  [&](Engine& e, std::shared_ptr<observe::Receiver> receiver) {
-                   e.add_listener(std::move(receiver), launch.request.pid, launch.request.class_name, clock_.now());
+                   e.add_listener(std::move(receiver), launch.request.pid, launch.request.class_name,
+                                  launch.request.shaped, clock_.now());
                  });
 }
 
@@ -105,6 +107,7 @@ Status Launches::receive(LeftListener from,
                                              }};
   listening->receiver =
       std::make_shared<observe::Receiver>(std::move(from.listener), listening->slot, std::move(callbacks));
+  if (from.io) listening->receiver->set_gate(shaper_.gate(listening->receiver->listener(), guard_.number_of(*slot)));
   if (Status started = listening->receiver->start(); !started) {
     listening->receiver->stop();  // it may run, and write
     guard_.let_go(*slot);

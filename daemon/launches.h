@@ -20,6 +20,7 @@
 #include "fd_store.h"
 #include "guard.h"
 #include "handover.h"
+#include "shaper.h"
 #include "sys/launch.h"
 
 namespace swapd::daemon {
@@ -27,7 +28,7 @@ namespace swapd::daemon {
 class Launches {
  public:
   // log: one line for the journal, from any thread.
-  Launches(Engine& engine, Guard& guard, const FdStore& store, const Clock& clock,
+  Launches(Engine& engine, Guard& guard, const FdStore& store, Shaper& shaper, const Clock& clock,
            std::function<void(std::string)> log);
   ~Launches();
   Launches(const Launches&) = delete;
@@ -66,6 +67,7 @@ class Launches {
   Engine& engine_;
   Guard& guard_;
   const FdStore& store_;
+  Shaper& shaper_;
   const Clock& clock_;
   std::function<void(std::string)> log_;
   Fd wake_;

@@ -20,6 +20,7 @@
 #include "backend.h"
 #include "bus/message_bus.h"
 #include "bus/server.h"
+#include "classes.h"
 #include "config.h"
 #include "fd_store.h"
 #include "front.h"
@@ -168,12 +169,16 @@ int run(const Options& options, const LoadedPolicy& loaded, Guard& guard, FdStor
   if (chosen.tracer && !chosen.tracer->names_softirq_senders())
     warnings.emplace_back(
         "kernel.kptr_restrict hides the kernel's addresses; who ends a wait by traffic over loopback is not known");
-  Engine engine(procfs, scheduler, groups, resolver, clock, engine_options(policy, options), std::move(chosen.tracer));
+  Shaper shaper(procfs, clock, guard.delayed(), {.slice = policy.shaping.slice, .dry_run = options.dry_run});
+  Classes classes(shaper, policy, options.dry_run ? std::string() : options.state_dir);
+  for (const std::string& line : classes.begin()) warnings.push_back(line);
+  Engine engine(procfs, scheduler, groups, resolver, clock, engine_options(policy, options), std::move(chosen.tracer),
+                shaper);
   if (const Status started = engine.start(warnings); !started) {
     spdlog::error("{}", started.error().text());
     return 1;
   }
-  Launches launches(engine, guard, store, clock, [](const std::string& line) { spdlog::warn("{}", line); });
+  Launches launches(engine, guard, store, shaper, clock, [](const std::string& line) { spdlog::warn("{}", line); });
   Attachments attachments(engine, launches, procfs, scheduler, clock,
                           {.program = find_own_program("swapd-attach"),
                            .socket = options.attach_socket,
@@ -195,7 +200,7 @@ int run(const Options& options, const LoadedPolicy& loaded, Guard& guard, FdStor
   const auto rules = options.exit_with_pid > 0 ? std::vector<policy::NamedRule>() : policy.rules;
   std::optional<Newcomers> newcomers;
   Neighbours neighbours(loop.event, procfs, policy.donation);
-  DaemonBackend backend(engine, launches, attachments, procfs, scheduler, resolver, policy,
+  DaemonBackend backend(engine, launches, attachments, procfs, scheduler, resolver, policy, classes, shaper,
                         {.version = SWAPD_VERSION,
                          .observer = observer,
                          .observer_reason = chosen.reason,
@@ -298,6 +303,7 @@ int run(const Options& options, const LoadedPolicy& loaded, Guard& guard, FdStor
   engine.stop();  // every thread has its own attributes again before anything else ends
   backend.end_recording();
   launches.stop();
+  shaper.leave();
   std::error_code ignored;
   if (options.exit_with_pid > 0) std::filesystem::remove_all(options.state_dir, ignored);
   stop_log();

@@ -32,6 +32,7 @@ MemberProcess& Members::add_process(pid_t tgid, std::uint64_t start_time, std::u
   process.class_id = place == classes_.end() ? ClassId{} : static_cast<ClassId>(place - classes_.begin() + 1);
   process.class_name = std::move(class_name);
   own(process, 1);
+  tell(process, !process.managed);
   return process;
 }
 
@@ -54,6 +55,7 @@ Members::Held Members::held_by(std::uint32_t uid) const {
 void Members::drop_if_empty(pid_t tgid) {
   const auto found = processes_.find(tgid);
   if (found == processes_.end() || !found->second.threads.empty()) return;
+  tell(found->second, true);
   processes_.erase(found);
   changed();
 }
@@ -113,6 +115,7 @@ void Members::set_managed(pid_t tgid, bool managed) {
   own(found->second, -1);
   found->second.managed = managed;
   own(found->second, 1);
+  tell(found->second, !managed);
   changed();
   if (managed)
     for (const pid_t tid : found->second.threads) count(threads_.at(tid), 1);

@@ -41,6 +41,7 @@ struct Membership {
   std::string class_name;
   bool managed = true;
   pid_t launch = 0;  // whose launch made its listener; 0: it has none
+  bool io = false;   // that traps I/O calls, too
   bool operator==(const Membership&) const = default;
 };
 
@@ -51,6 +52,9 @@ class Members {
 
   // Whenever a process comes or goes, or what is kept of it changes.
   void on_change(std::function<void()> changed) { changed_ = std::move(changed); }
+
+  // A managed process has come, or its class is another; gone: it is managed no more.
+  void on_member(std::function<void(const MemberProcess&, bool gone)> told) { told_ = std::move(told); }
 
   [[nodiscard]] const MemberThread* thread(pid_t tid) const;
   [[nodiscard]] const MemberThread* thread(ThreadId id) const;
@@ -89,12 +93,16 @@ class Members {
   void count(const MemberThread& thread, int by);
   void own(const MemberProcess& process, int by);  // with all of its threads
   void own(std::uint32_t uid, int processes, int threads);
+  void tell(const MemberProcess& process, bool gone) const {
+    if (told_) told_(process, gone);
+  }
   void changed() const {
     if (changed_) changed_();
   }
 
   std::vector<std::string> classes_;
   std::function<void()> changed_;
+  std::function<void(const MemberProcess&, bool)> told_;
 
   std::unordered_map<pid_t, MemberThread> threads_;
   std::unordered_map<pid_t, MemberProcess> processes_;

@@ -119,7 +119,8 @@ Status write_members(const std::string& state_dir, const std::string& boot_id, c
                     {"start_time", m.start_time},
                     {"class", m.class_name},
                     {"managed", m.managed},
-                    {"launch", m.launch}});
+                    {"launch", m.launch},
+                    {"io", m.io}});
   return write_state(
       file_in(state_dir),
       {{"version", version}, {"boot_id", boot_id}, {"time", sys::ticks_since_boot()}, {"members", std::move(list)}});
@@ -135,7 +136,8 @@ Result<LeftMembers> read_members(const std::string& state_dir, const std::string
                         .start_time = m.number<std::uint64_t>("start_time"),
                         .class_name = m.text("class"),
                         .managed = m.flag("managed"),
-                        .launch = m.number<pid_t>("launch")};
+                        .launch = m.number<pid_t>("launch"),
+                        .io = m.has("io") && m.flag("io")};
     });
     if (left.members.size() > most_members) mistake.note("too long");
   });

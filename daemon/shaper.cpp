@@ -58,7 +58,15 @@ Shaper::Shaper(const sys::Procfs& procfs, const Clock& clock, std::span<observe:
 
 Shaper::~Shaper() = default;
 
-void Shaper::set_class(const std::string& name, const decide::ClassLimits& limits) {
+// With the lock.
+void Shaper::set_one(const std::string& name, const View& view) {
+  const auto index = shaping_.set(name, *view.limits, clock_.now());
+  View& kept = views_[index] = view;
+  kept.index = index;
+  kept.name = name;
+}
+
+void Shaper::set_class(const std::string& name, const decide::ClassLimits& limits, bool inherits_own) {
   const bool networks = limits_networks(limits);
   if (networks && !std::exchange(traffic_tried_, true)) {
     auto opened = sys::NetIo::open();
@@ -71,11 +79,17 @@ void Shaper::set_class(const std::string& name, const decide::ClassLimits& limit
   }
   {
     const std::lock_guard lock(mutex_);
-    const auto index = shaping_.set(name, limits, clock_.now());
-    views_[index] = {.index = index,
-                     .limits = std::make_shared<const decide::ClassLimits>(limits),
-                     .networks = networks,
-                     .traffic = networks ? traffic_ : nullptr};
+    View view{.limits = std::make_shared<const decide::ClassLimits>(limits),
+              .networks = networks,
+              .inherits_own = inherits_own,
+              .traffic = networks ? traffic_ : nullptr};
+    set_one(name, view);
+    const auto base = shaping_.find(name);
+    std::vector<std::string> alike;
+    for (const auto& [index, other] : views_)
+      if (other.like == base) alike.push_back(other.name);
+    view.like = base;
+    for (const std::string& other : alike) set_one(other, view);
   }
   delays_.look_again();
 }
@@ -83,8 +97,15 @@ void Shaper::set_class(const std::string& name, const decide::ClassLimits& limit
 void Shaper::remove_class(const std::string& name) {
   {
     const std::lock_guard lock(mutex_);
-    if (const auto index = shaping_.find(name)) views_.erase(*index);
-    shaping_.remove(name);
+    const auto base = shaping_.find(name);
+    if (!base) return;
+    std::erase_if(views_, [&](const auto& entry) {
+      const bool gone = entry.first == *base || entry.second.like == base;
+      if (!gone) return false;
+      shaping_.remove(entry.second.name);
+      std::erase_if(members_, [&](const auto& member) { return member.second == entry.first; });
+      return true;
+    });
   }
   delays_.look_again();
 }
@@ -102,24 +123,62 @@ std::optional<decide::ClassLimits> Shaper::limits_of(const std::string& name) co
   return shaping_.limits(*index);
 }
 
+// With those that single processes have for themselves.
 std::vector<decide::Shaping::Account> Shaper::accounts(const std::string& name) const {
   const std::lock_guard lock(mutex_);
   const auto index = shaping_.find(name);
-  return index ? shaping_.accounts(*index, clock_.now()) : std::vector<decide::Shaping::Account>();
+  if (!index) return {};
+  auto all = shaping_.accounts(*index, clock_.now());
+  for (const auto& [other, view] : views_) {
+    if (view.like != index) continue;
+    for (const decide::Shaping::Account& one : shaping_.accounts(other, clock_.now())) {
+      const auto same = std::ranges::find(all, one.device, &decide::Shaping::Account::device);
+      if (same == all.end())
+        all.push_back(one);
+      else
+        same->add(one);
+    }
+  }
+  return all;
 }
 
 void Shaper::join(pid_t tgid, const std::string& class_name) {
   const std::lock_guard lock(mutex_);
-  const auto index = shaping_.find(class_name);
-  if (index)
-    members_[tgid] = *index;
-  else
-    members_.erase(tgid);
+  drop_own(tgid);
+  if (const auto index = shaping_.find(class_name)) members_[tgid] = *index;
+}
+
+void Shaper::born(pid_t tgid, pid_t parent) {
+  const std::lock_guard lock(mutex_);
+  const auto above = members_.find(parent);
+  if (above == members_.end()) return;
+  const auto view = views_.find(above->second);
+  if (view == views_.end() || !view->second.inherits_own) {
+    members_[tgid] = above->second;
+    return;
+  }
+  View own = view->second;
+  if (!own.like) own.like = own.index;
+  const std::string name = views_.at(*own.like).name + "#" + std::to_string(tgid);
+  set_one(name, own);
+  members_[tgid] = *shaping_.find(name);
 }
 
 void Shaper::leave(pid_t tgid) {
   const std::lock_guard lock(mutex_);
-  members_.erase(tgid);
+  drop_own(tgid);
+}
+
+// With the lock. What a process had for itself ends with it; what it has moved stays the class's.
+void Shaper::drop_own(pid_t tgid) {
+  const auto member = members_.find(tgid);
+  if (member == members_.end()) return;
+  const auto view = views_.find(member->second);
+  members_.erase(member);
+  if (view == views_.end() || !view->second.like) return;
+  shaping_.merge(view->first, *view->second.like);
+  shaping_.remove(view->second.name);
+  views_.erase(view);
 }
 
 void Shaper::favour(pid_t tid, bool favoured) {

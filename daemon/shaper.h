@@ -45,7 +45,8 @@ class Shaper {
   Shaper& operator=(const Shaper&) = delete;
 
   // --- classes; any thread ---
-  void set_class(const std::string& name, const decide::ClassLimits& limits);
+  // inherits_own: children get a class of their own that is like their parent's.
+  void set_class(const std::string& name, const decide::ClassLimits& limits, bool inherits_own = false);
   void remove_class(const std::string& name);
   [[nodiscard]] bool limits(const std::string& name) const;
   [[nodiscard]] std::optional<decide::ClassLimits> limits_of(const std::string& name) const;
@@ -53,6 +54,8 @@ class Shaper {
 
   // --- members; the engine ---
   void join(pid_t tgid, const std::string& class_name);
+  // A child of that member: into its class, or one of its own.
+  void born(pid_t tgid, pid_t parent);
   void leave(pid_t tgid);
   // An important thread waits for it: it is not delayed meanwhile, unless its class says so. The engine.
   void favour(pid_t tid, bool favoured);
@@ -68,7 +71,8 @@ class Shaper {
   [[nodiscard]] std::unordered_map<pid_t, Time> held_threads() const;
   [[nodiscard]] std::string device_name(const decide::Device& device) const;
   [[nodiscard]] const sys::BlockDevices& disks() const { return disks_; }
-  void stop() { delays_.stop(); }
+  // swapd ends: what is delayed is the guard's from now on.
+  void leave() { delays_.leave(); }
 
  private:
   friend class ShapeGate;
@@ -78,9 +82,14 @@ class Shaper {
     decide::Shaping::ClassIndex index = 0;
     std::shared_ptr<const decide::ClassLimits> limits;
     bool networks = false;  // some network is limited
+    bool inherits_own = false;
+    std::optional<decide::Shaping::ClassIndex> like;  // of a class that one process has for itself: whose limits
+    std::string name;
     std::shared_ptr<sys::NetIo> traffic;
   };
   [[nodiscard]] std::optional<View> view(pid_t tgid) const;
+  void set_one(const std::string& name, const View& view);
+  void drop_own(pid_t tgid);
 
   const sys::Procfs& procfs_;
   const Clock& clock_;

@@ -34,6 +34,7 @@ struct Snapshot {
   std::unordered_map<Resource, std::vector<ThreadId>> unenrolled;
   std::vector<decide::Donation> donations;  // in force
   std::vector<actuate::Actuator::Active> boosts;
+  std::unordered_map<pid_t, Time> delayed;  // by the limits of their class, and since when
 };
 
 struct Counters {

@@ -67,6 +67,12 @@ bool Views::favoured(ThreadId waiter, ThreadId provider) const {
 
 Views::Looked Views::look(const SnapshotThread& thread) {
   Looked out;
+  if (const auto delayed = snapshot_.delayed.find(thread.id.tid); delayed != snapshot_.delayed.end()) {
+    out.state = "delayed";
+    if (const auto now = procfs_.syscall(thread.id.tid); now && now->in_call) out.call = now->nr;
+    out.since = snapshot_.time - delayed->second;
+    return out;
+  }
   const auto stat = procfs_.stat(thread.id.tid);
   const char state = stat ? stat->state : 'X';
   if (state == 'T' || state == 't') {

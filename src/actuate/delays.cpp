@@ -33,10 +33,11 @@ Delays::Delays(const sys::Procfs& procfs, std::span<observe::DelayedCall> memory
 
 Delays::~Delays() { stop(); }
 
-void Delays::stop() {
+void Delays::end(bool release) {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
+    leaving_ = leaving_ || !release;
   }
   changed_.notify_all();
   if (thread_.joinable()) thread_.join();
@@ -113,6 +114,7 @@ void Delays::run() {
       else if (next > std::chrono::steady_clock::now())
         changed_.wait_until(lock, next);
     }
+    if (leaving_) return;
     const Time now = std::chrono::steady_clock::now();
     const bool all_of_them = std::exchange(again_, false) || stopping_;
     const bool ends = stopping_;

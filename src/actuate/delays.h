@@ -58,7 +58,9 @@ class Delays {
   void set_slice(Duration slice);
   [[nodiscard]] std::size_t held() const;
   // From now on nothing is held, and what is goes on.
-  void stop();
+  void stop() { end(true); }
+  // The same, but what is held is left to the guard.
+  void leave() { end(false); }
 
  private:
   struct Held {
@@ -72,6 +74,7 @@ class Delays {
     bool operator()(const Held& a, const Held& b) const { return a.look > b.look; }
   };
 
+  void end(bool release);
   void run();
   [[nodiscard]] bool look(Held& held, Time now, Duration slice) const;
   void release(const Held& held, Time now, bool made);
@@ -87,6 +90,7 @@ class Delays {
   std::size_t taken_ = 0;  // out of the heap, being looked at
   bool again_ = false;
   bool stopping_ = false;
+  bool leaving_ = false;  // to the guard
   std::thread thread_;
 };
 

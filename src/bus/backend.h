@@ -33,6 +33,7 @@ struct StatusView {
   double engine_cpu_s = 0, receivers_cpu_s = 0, worker_cpu_s = 0;
   std::uint64_t resources = 0, requesters = 0, providers = 0, log_drops = 0, over_quota = 0;
   bool paused = false;
+  std::uint64_t delayed_calls = 0, delayed_calls_total = 0;  // held by the limits of their class: now, and so far
   std::uint64_t match_rules = 0, programs = 0, matched = 0, managed_by_policy = 0;
   pid_t pid = 0;
 };
@@ -90,6 +91,38 @@ struct SettingView {
   std::string where;  // "FILE:LINE"; of what is built in: "built-in"
 };
 
+// What a class allows, and what its members have moved.
+struct ClassView {
+  std::string name;
+  bool device_mode = false;   // limits count what the disk moved
+  bool inherits_own = false;  // children get a class of their own
+  bool shaped = false;        // its programs' I/O can be limited
+  bool limited = false;
+  bool of_policy = true;
+  bool changed = false;  // since the policy was read
+  struct Limit {
+    std::string device;  // "disk", "network", or one that is named
+    std::string key;     // as in the policy
+    std::int64_t value = 0;
+  };
+  std::vector<Limit> limits;
+  struct Device {
+    std::string device;
+    bool network = false;
+    std::int64_t read_bytes = 0, written_bytes = 0, cached_bytes = 0;
+    std::uint64_t calls = 0, delayed_calls = 0;
+    double delayed_s = 0;
+    std::optional<std::int64_t> tokens;  // of the emptiest of its buckets; below 0: owed
+  };
+  std::vector<Device> devices;
+};
+
+// A key of [class.NAME.io] (device empty), or of a limit below it.
+struct LimitChange {
+  std::string device;  // "", "disk", "network", a path, MAJOR:MINOR, a link
+  std::string key, value;
+};
+
 // One line of `events`.
 struct EventView {
   double time = 0;   // CLOCK_REALTIME seconds
@@ -110,6 +143,7 @@ struct LaunchRequest {
   Caller caller;
   std::string class_name;
   std::string observe;  // auto, bpf, seccomp
+  bool shaped = false;  // not from the bus: its class's programs have a filter for I/O calls
 };
 struct LaunchAnswer {
   bool install = false;  // false: already inside a managed tree, just execve
@@ -177,6 +211,12 @@ class Backend {
   [[nodiscard]] virtual Status pause(bool paused, const Caller& caller) = 0;
   // tid or pid; of a process: all its threads.
   [[nodiscard]] virtual Status set(pid_t pid, const SchedAttr& base, const Caller& caller) = 0;
+  [[nodiscard]] virtual std::vector<ClassView> classes() = 0;
+  [[nodiscard]] virtual Status create_class(const std::string& name, const std::vector<LimitChange>& changes,
+                                            const Caller& caller) = 0;
+  [[nodiscard]] virtual Status set_class(const std::string& name, const std::vector<LimitChange>& changes,
+                                         const Caller& caller) = 0;
+  [[nodiscard]] virtual Status remove_class(const std::string& name, const Caller& caller) = 0;
   // From now on `sink` gets at least these; with none, when it may be empty, collecting costs nothing.
   virtual void follow_events(EventDetail detail, std::function<void(const EventView&)> sink) = 0;
   // A recording for replay (docs/recording.md), until end_recording(): its lines go to `sink`, several at once. False

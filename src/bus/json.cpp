@@ -75,6 +75,8 @@ std::string status_json(const StatusView& s) {
                {"log_drops", s.log_drops},
                {"over_quota_total", s.over_quota},
                {"paused", s.paused},
+               {"delayed_calls", s.delayed_calls},
+               {"delayed_calls_total", s.delayed_calls_total},
                {"match_rules", s.match_rules},
                {"programs_total", s.programs},
                {"matched_total", s.matched},
@@ -130,6 +132,36 @@ std::string graph_json(const GraphView& graph) {
   for (const GraphView::Edge& e : graph.edges)
     edges.push_back({{"from", e.from}, {"to", e.to}, {"type", e.type}, {"confidence", e.confidence}});
   return dump({{"nodes", std::move(nodes)}, {"edges", std::move(edges)}});
+}
+
+std::string limits_json(const std::vector<ClassView>& classes) {
+  Json list = Json::array();
+  for (const ClassView& c : classes) {
+    Json limits = Json::array(), devices = Json::array();
+    for (const ClassView::Limit& l : c.limits)
+      limits.push_back({{"device", l.device}, {"key", l.key}, {"value", l.value}});
+    for (const ClassView::Device& d : c.devices)
+      devices.push_back({{"device", d.device},
+                         {"kind", d.network ? "network" : "disk"},
+                         {"read_bytes", d.read_bytes},
+                         {"written_bytes", d.written_bytes},
+                         {"cached_bytes", d.cached_bytes},
+                         {"calls", d.calls},
+                         {"delayed_calls", d.delayed_calls},
+                         {"delayed_s", number(d.delayed_s)},
+                         {"tokens", d.tokens ? Json(*d.tokens) : Json(nullptr)}});
+    list.push_back({{"name", c.name},
+                    {"mode", c.device_mode ? "device" : "logical"},
+                    {"inherit", c.inherits_own ? "new" : "join"},
+                    {"shaped", c.shaped},
+                    {"limited", c.limited},
+                    {"origin", !c.of_policy ? "made"
+                               : c.changed  ? "changed"
+                                            : "policy"},
+                    {"limits", std::move(limits)},
+                    {"devices", std::move(devices)}});
+  }
+  return dump({{"classes", std::move(list)}});
 }
 
 std::string policy_json(const std::vector<SettingView>& settings) {

@@ -18,6 +18,8 @@ namespace swapd::bus {
 // why: the same threads with the tree of providers under each awaited resource.
 [[nodiscard]] std::string why_json(const std::vector<ThreadView>& threads);
 [[nodiscard]] std::string graph_json(const GraphView& graph);
+// class: what each allows, and what its members have moved.
+[[nodiscard]] std::string limits_json(const std::vector<ClassView>& classes);
 [[nodiscard]] std::string policy_json(const std::vector<SettingView>& settings);
 // One line of `events`. The event's own fields never hide time, type, pid, tid and comm.
 [[nodiscard]] std::string event_json(const EventView& event);

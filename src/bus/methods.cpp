@@ -140,6 +140,46 @@ struct Methods {
     return view(call, data, error, [&] { return reply(call, policy_json(self(data).backend_.policy())); });
   }
 
+  static int classes(sd_bus_message* call, void* data, sd_bus_error* error) {
+    return view(call, data, error, [&] { return reply(call, limits_json(self(data).backend_.classes())); });
+  }
+
+  // For each: the device (or nothing), the key as in a policy, the value.
+  static int read_changes(sd_bus_message* call, std::vector<LimitChange>& changes) {
+    constexpr std::size_t most = 1000;
+    int r = sd_bus_message_enter_container(call, 'a', "(sss)");
+    while (r >= 0) {
+      const char *device = nullptr, *key = nullptr, *value = nullptr;
+      r = sd_bus_message_read(call, "(sss)", &device, &key, &value);
+      if (r <= 0) break;
+      if (changes.size() >= most) return -E2BIG;
+      changes.push_back({device, key, value});
+    }
+    return r < 0 ? r : sd_bus_message_exit_container(call);
+  }
+
+  template <bool makes>
+  static int set_class(sd_bus_message* call, void* data, sd_bus_error* error) {
+    const char* name = nullptr;
+    std::vector<LimitChange> changes;
+    int r = sd_bus_message_read(call, "s", &name);
+    if (r >= 0) r = read_changes(call, changes);
+    if (r < 0) return r;
+    Caller who;
+    if (r = caller(call, data, &who); r < 0) return r;
+    Backend& backend = self(data).backend_;
+    return done(call, data, who,
+                makes ? backend.create_class(name, changes, who) : backend.set_class(name, changes, who), error);
+  }
+
+  static int remove_class(sd_bus_message* call, void* data, sd_bus_error* error) {
+    const char* name = nullptr;
+    if (const int r = sd_bus_message_read(call, "s", &name); r < 0) return r;
+    Caller who;
+    if (const int r = caller(call, data, &who); r < 0) return r;
+    return done(call, data, who, self(data).backend_.remove_class(name, who), error);
+  }
+
   static int launch(sd_bus_message* call, void* data, sd_bus_error* error) {
     LaunchRequest request;
     int pidfd = -1;
@@ -388,6 +428,13 @@ const sd_bus_vtable manager_vtable[] = {
                             Methods::why<Methods::Whose::argument>, open_to_peers),
     SD_BUS_METHOD_WITH_ARGS("Graph", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json), Methods::graph, open_to_peers),
     SD_BUS_METHOD_WITH_ARGS("Policy", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json), Methods::policy, open_to_peers),
+    SD_BUS_METHOD_WITH_ARGS("Classes", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json), Methods::classes, open_to_peers),
+    SD_BUS_METHOD_WITH_ARGS("CreateClass", SD_BUS_ARGS("s", class, "a(sss)", limits), SD_BUS_NO_RESULT,
+                            Methods::set_class<true>, open_to_peers),
+    SD_BUS_METHOD_WITH_ARGS("SetClass", SD_BUS_ARGS("s", class, "a(sss)", limits), SD_BUS_NO_RESULT,
+                            Methods::set_class<false>, open_to_peers),
+    SD_BUS_METHOD_WITH_ARGS("RemoveClass", SD_BUS_ARGS("s", class), SD_BUS_NO_RESULT, Methods::remove_class,
+                            open_to_peers),
     SD_BUS_METHOD_WITH_ARGS("Dump", SD_BUS_ARGS("s", what), SD_BUS_RESULT("h", memory), Methods::dump, open_to_peers),
     SD_BUS_METHOD_WITH_ARGS("Launch", SD_BUS_ARGS("h", pidfd, "h", memory, "s", class, "s", observe),
                             SD_BUS_RESULT("b", install, "ay", program), Methods::launch, open_to_peers),

@@ -82,6 +82,30 @@ Result<std::string> Client::why(pid_t pid) {
   return text_of(call(std::move(message).value()));
 }
 
+Status Client::set_class(const std::string& name, const std::vector<Limit>& limits, bool make) {
+  Result<Message> message = new_call(make ? "CreateClass" : "SetClass");
+  if (!message) return std::move(message).error();
+  int r = sd_bus_message_append(message->get(), "s", name.c_str());
+  if (r >= 0) r = sd_bus_message_open_container(message->get(), 'a', "(sss)");
+  for (const Limit& limit : limits)
+    if (r >= 0)
+      r = sd_bus_message_append(message->get(), "(sss)", limit.device.c_str(), limit.key.c_str(), limit.value.c_str());
+  if (r >= 0) r = sd_bus_message_close_container(message->get());
+  if (r < 0) return broken(r);
+  Result<Message> answer = call(std::move(message).value());
+  if (!answer) return std::move(answer).error();
+  return Done{};
+}
+
+Status Client::remove_class(const std::string& name) {
+  Result<Message> message = new_call("RemoveClass");
+  if (!message) return std::move(message).error();
+  if (const int r = sd_bus_message_append(message->get(), "s", name.c_str()); r < 0) return broken(r);
+  Result<Message> answer = call(std::move(message).value());
+  if (!answer) return std::move(answer).error();
+  return Done{};
+}
+
 Status Client::set(pid_t pid, const SchedAttr& base) {
   Result<Message> message = new_call("Set");
   if (!message) return std::move(message).error();

@@ -36,8 +36,15 @@ class Client {
   [[nodiscard]] Result<std::string> processes() { return ask("Processes"); }
   [[nodiscard]] Result<std::string> graph() { return ask("Graph"); }
   [[nodiscard]] Result<std::string> policy() { return ask("Policy"); }
+  [[nodiscard]] Result<std::string> classes() { return ask("Classes"); }
   [[nodiscard]] Result<std::string> why(pid_t pid);
 
+  struct Limit {
+    std::string device, key, value;  // as SetClass has them (org.swapd1(5))
+  };
+  // make: a new one.
+  [[nodiscard]] Status set_class(const std::string& name, const std::vector<Limit>& limits, bool make);
+  [[nodiscard]] Status remove_class(const std::string& name);
   // tree: with its descendants.
   [[nodiscard]] Status enroll(pid_t pid, bool tree, const std::string& class_name, bool allow_no_new_privs);
   // Until the next swapd answers.

@@ -15,7 +15,8 @@ namespace swapd::cli {
 // The classes, made of what Policy and Processes answer:
 // {"classes":[{name, description, open, processes, threads, settings[{table, key, value, where}], members[{pid,
 // comm}]}]}.
-[[nodiscard]] std::string classes_json(const std::string& policy, const std::string& threads);
+[[nodiscard]] std::string classes_json(const std::string& policy, const std::string& threads,
+                                       const std::string& limits);
 [[nodiscard]] std::string render_classes(const std::string& json);
 // For Graphviz; every label is quoted.
 [[nodiscard]] std::string render_dot(const std::string& json);

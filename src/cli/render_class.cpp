@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
+#include <iterator>
 #include <map>
 #include <set>
 
+#include "base/size.h"
 #include "cli/failure.h"
 #include "cli/render.h"
 #include "cli/words.h"
@@ -19,15 +21,52 @@ std::string class_of(const std::string& table) {
   return rest.substr(0, rest.find('.'));
 }
 
+// As people read it: "1.5 MiB".
+std::string human_size(long long bytes) {
+  static constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  auto value = static_cast<double>(bytes);
+  std::size_t at = 0;
+  for (; (value >= 10'000 || value <= -10'000) && at + 1 < std::size(units); ++at) value /= 1024;
+  return at == 0 ? fmt::format("{:.0f} {}", value, units[at]) : fmt::format("{:.1f} {}", value, units[at]);
+}
+
 // A text as TOML has it, without its quotes.
 std::string unquoted(const std::string& value) {
   return value.size() >= 2 && (value.front() == '"' || value.front() == '\'') ? value.substr(1, value.size() - 2)
                                                                               : value;
 }
 
+// "disk both 10MiB/s".
+std::string limits_text(const Json& c, std::string_view between) {
+  std::string out;
+  const Json limits = c.value("limits", Json::array());
+  for (const Json& l : limits) {
+    const std::string key = l.value("key", "");
+    const long long value = l.value("value", 0LL);
+    const bool count = key.ends_with("operations");
+    out += fmt::format("{}{} {} {}{}", out.empty() ? "" : between, printable(l.value("device", "")), printable(key),
+                       count ? std::to_string(value) : size_text(value), key == "burst" ? "" : "/s");
+  }
+  return out;
+}
+
+std::string devices_table(const Json& devices) {
+  std::vector<std::vector<std::string>> rows = {
+      {"DEVICE", "READ", "WRITTEN", "CACHED", "CALLS", "DELAYED", "DELAYED FOR", "TOKENS"}};
+  const auto size = [](const Json& d, const char* key) { return human_size(d.value(key, 0LL)); };
+  for (const Json& d : devices) {
+    const bool limited = d.contains("tokens") && d.at("tokens").is_number();
+    rows.push_back({printable(d.value("device", "")), size(d, "read_bytes"), size(d, "written_bytes"),
+                    size(d, "cached_bytes"), d.value("calls", Json(0)).dump(), d.value("delayed_calls", Json(0)).dump(),
+                    fmt::format("{:.1f} s", d.value("delayed_s", 0.0)),
+                    limited ? human_size(d.at("tokens").get<long long>()) : "-"});
+  }
+  return table({{}, {true}, {true}, {true}, {true}, {true}, {true}, {true}}, rows);
+}
+
 }  // namespace
 
-std::string classes_json(const std::string& policy, const std::string& threads) {
+std::string classes_json(const std::string& policy, const std::string& threads, const std::string& limits) {
   struct Class {
     std::string description;
     bool open = true;
@@ -53,6 +92,13 @@ std::string classes_json(const std::string& policy, const std::string& threads) 
     std::string& comm = one.members[whole(t, "pid")];
     if (comm.empty() || t.at("pid") == t.at("tid")) comm = t.value("comm", "");
   }
+  std::map<std::string, Json> of_limits;
+  const Json all_limits = Json::parse(limits);
+  for (const Json& c : all_limits.at("classes")) {
+    const std::string name = c.value("name", "");
+    of_limits[name] = c;
+    classes.try_emplace(name);
+  }
   Json list = Json::array();
   for (const auto& [name, one] : classes) {
     Json members = Json::array();
@@ -64,6 +110,10 @@ std::string classes_json(const std::string& policy, const std::string& threads) 
                     {"threads", one.threads},
                     {"settings", one.settings},
                     {"members", std::move(members)}});
+    const auto limited = of_limits.find(name);
+    if (limited == of_limits.end()) continue;
+    for (const char* key : {"mode", "inherit", "shaped", "limited", "origin", "limits", "devices"})
+      if (limited->second.contains(key)) list.back()[key] = limited->second.at(key);
   }
   return Json({{"classes", std::move(list)}}).dump();
 }
@@ -72,12 +122,13 @@ std::string render_classes(const std::string& json) {
   const Json answer = Json::parse(json);
   const Json& classes = answer.at("classes");
   if (classes.size() != 1 || !answer.value("one", false)) {
-    std::vector<std::vector<std::string>> rows = {{"CLASS", "PROCESSES", "THREADS", "JOINED BY", "DESCRIPTION"}};
+    std::vector<std::vector<std::string>> rows = {
+        {"CLASS", "PROCESSES", "THREADS", "JOINED BY", "I/O LIMITS", "DESCRIPTION"}};
     for (const Json& c : classes)
       rows.push_back({printable(c.value("name", "")), c.value("processes", Json(0)).dump(),
                       c.value("threads", Json(0)).dump(), c.value("open", true) ? "anybody" : "root and rules",
-                      printable(c.value("description", ""))});
-    return table({{}, {true}, {true}, {}, {}}, rows);
+                      limits_text(c, ", "), printable(c.value("description", ""))});
+    return table({{}, {true}, {true}, {}, {}, {}}, rows);
   }
   const Json& c = classes.front();
   std::string out, last;
@@ -90,6 +141,16 @@ std::string render_classes(const std::string& json) {
     out += fmt::format("{:<39} # {}\n", line, printable(s.value("where", "")));
   }
   if (out.empty()) out = "It says nothing of its own: what [model] and [donation] say holds.\n";
+  if (const std::string limits = limits_text(c, "\n  "); !limits.empty()) {
+    const std::string origin = c.value("origin", "");
+    out += fmt::format("\nI/O limits, {}{}:\n  {}\n",
+                       c.value("mode", "") == "device" ? "of what the disk moves" : "of what calls move",
+                       origin == "made"      ? ", of a class that was made"
+                       : origin == "changed" ? ", changed since the policy was read"
+                                             : "",
+                       limits);
+  }
+  if (const Json devices = c.value("devices", Json::array()); !devices.empty()) out += "\n" + devices_table(devices);
   out += fmt::format("\n{} processes, {} threads\n", c.value("processes", Json(0)).dump(),
                      c.value("threads", Json(0)).dump());
   for (const Json& member : c.at("members"))

@@ -22,23 +22,31 @@ bool ClassLimits::limits() const {
 }
 
 std::optional<Shaping::ClassIndex> Shaping::find(std::string_view name) const {
-  for (ClassIndex i = 0; i < classes_.size(); ++i)
-    if (classes_[i].name == name && !classes_[i].gone) return i;
-  return std::nullopt;
+  const auto found = by_name_.find(name);
+  return found == by_name_.end() ? std::nullopt : std::optional(found->second);
 }
 
 std::vector<std::string> Shaping::names() const {
   std::vector<std::string> out;
-  for (const Class& one : classes_)
-    if (!one.gone) out.push_back(one.name);
+  for (const auto& [name, index] : by_name_) out.push_back(name);
   return out;
 }
 
-Shaping::ClassIndex Shaping::set(std::string_view name, const ClassLimits& limits, Time now) {
-  ClassIndex at = 0;
-  for (; at < classes_.size() && classes_[at].name != name; ++at) {
+template <typename T>
+std::uint32_t Shaping::place(std::vector<T>& all, std::vector<std::uint32_t>& unused) {
+  if (unused.empty()) {
+    all.emplace_back();
+    return static_cast<std::uint32_t>(all.size() - 1);
   }
-  if (at == classes_.size()) classes_.push_back({.name = std::string(name), .limits = {}, .books = {}});
+  const std::uint32_t at = unused.back();
+  unused.pop_back();
+  return at;
+}
+
+Shaping::ClassIndex Shaping::set(std::string_view name, const ClassLimits& limits, Time now) {
+  const auto known = find(name);
+  const ClassIndex at = known ? *known : place(classes_, free_classes_);
+  if (!known) by_name_.emplace(name, at);
   Class& one = classes_[at];
   one.gone = false;
   one.limits = limits;
@@ -50,9 +58,16 @@ void Shaping::remove(std::string_view name) {
   const auto at = find(name);
   if (!at) return;
   Class& one = classes_[*at];
-  one.limits = {};
-  for (const auto& [device, books] : one.books) fit(books_.at(books), {}, Time{});
-  one.gone = true;
+  for (const auto& [device, number] : one.books) {
+    Books& books = books_.at(number);
+    fit(books, {}, Time{});
+    books.account = {};
+    ++books.version;
+    free_books_.push_back(number);
+  }
+  one = {};
+  by_name_.erase(by_name_.find(name));
+  free_classes_.push_back(*at);
 }
 
 const DeviceLimits& Shaping::limits_of(const Class& one, const Device& device) const {
@@ -63,10 +78,11 @@ const DeviceLimits& Shaping::limits_of(const Class& one, const Device& device) c
 
 std::uint32_t Shaping::books_of(Class& one, Device device, Time now) {
   if (!one.books.contains(device) && one.books.size() >= most_devices) device.number = 0;
-  const auto [at, is_new] = one.books.try_emplace(device, static_cast<std::uint32_t>(books_.size()));
+  const auto [at, is_new] = one.books.try_emplace(device);
   if (is_new) {
-    books_.emplace_back().account.device = device;
-    fit(books_.back(), limits_of(one, device), now);
+    at->second = place(books_, free_books_);
+    books_[at->second].account.device = device;
+    fit(books_[at->second], limits_of(one, device), now);
   }
   return at->second;
 }
@@ -96,12 +112,7 @@ void Shaping::fit(std::optional<std::uint32_t>& slot, std::optional<BucketRules>
     free_slots_.push_back(*slot);
     slot.reset();
   } else if (rules) {
-    if (free_slots_.empty()) {
-      free_slots_.push_back(static_cast<std::uint32_t>(slots_.size()));
-      slots_.emplace_back();
-    }
-    slot = free_slots_.back();
-    free_slots_.pop_back();
+    slot = place(slots_, free_slots_);
     slots_[*slot].bucket.emplace(*rules, now);
   }
 }
@@ -136,6 +147,7 @@ Passage Shaping::enter(ClassIndex of, const Leg* legs, std::size_t count, Time n
     passage.accounts.at(at) = books_of(one, leg.device, now);
     passage.ways.at(at) = leg.way;
     const Books& books = books_[passage.accounts.at(at)];
+    passage.versions.at(at) = books.version;
     add(passage, books.both, at, std::max(leg.cost, Tokens{1}), now);
     add(passage, leg.way == Way::read ? books.read : books.write, at, std::max(leg.cost, Tokens{1}), now);
   }
@@ -156,7 +168,9 @@ void Shaping::settle(const Passage& passage, const Moved& moved, Time now) {
     if (Bucket* one = bucket(place)) one->settle(place.cost, std::max(moved.bytes.at(place.leg), Tokens{1}), now);
   }
   for (std::size_t leg = 0; leg < passage.legs; ++leg) {
-    Account& account = books_[passage.accounts.at(leg)].account;
+    Books& books = books_[passage.accounts.at(leg)];
+    if (books.version != passage.versions.at(leg)) continue;  // its class is no more
+    Account& account = books.account;
     account.bytes.at(static_cast<std::size_t>(passage.ways.at(leg))) += moved.bytes.at(leg);
     ++account.calls;
     if (leg == 0) account.cached += moved.cached;
@@ -178,6 +192,21 @@ void Shaping::charge(ClassIndex of, Device device, Way way, Tokens bytes, Time n
   for (const Pair* pair : {&books.both, way == Way::read ? &books.read : &books.write})
     if (pair->bytes) (void)slots_[*pair->bytes].bucket->enter(bytes, now);
   books.account.bytes.at(static_cast<std::size_t>(way)) += bytes;
+}
+
+void Shaping::Account::add(const Account& other) {
+  for (std::size_t way = 0; way < bytes.size(); ++way) bytes.at(way) += other.bytes.at(way);
+  cached += other.cached;
+  calls += other.calls;
+  delayed += other.delayed;
+  waited += other.waited;
+}
+
+void Shaping::merge(ClassIndex from, ClassIndex to) {
+  for (const auto& [device, at] : classes_.at(from).books) {
+    const std::uint32_t target = books_of(classes_.at(to), device, Time{});
+    if (target != at) books_.at(target).account.add(books_.at(at).account);
+  }
 }
 
 Shaping::Account::Level Shaping::level(const Pair& pair, const Limit& limit, Time now) const {

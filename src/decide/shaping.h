@@ -79,7 +79,7 @@ struct Passage {
   std::array<Place, most_places> places{};
   std::uint8_t count = 0;
   std::uint8_t legs = 0;
-  std::array<std::uint32_t, most_legs> accounts{};  // of each leg, for what has come of it
+  std::array<std::uint32_t, most_legs> accounts{}, versions{};  // of each leg, for what has come of it
   std::array<Way, most_legs> ways{};
   [[nodiscard]] bool empty() const { return legs == 0; }
 };
@@ -90,6 +90,7 @@ class Shaping {
 
   // Makes the class, or changes its limits: whoever waits has them at once.
   ClassIndex set(std::string_view name, const ClassLimits& limits, Time now);
+  // Its number is another class's then.
   void remove(std::string_view name);
   [[nodiscard]] std::optional<ClassIndex> find(std::string_view name) const;
   [[nodiscard]] const ClassLimits& limits(ClassIndex of) const { return classes_.at(of).limits; }
@@ -123,7 +124,10 @@ class Shaping {
       std::optional<Tokens> bytes, operations;  // in the buckets now; below 0: owed
     };
     Level both, read, write;
+    void add(const Account& other);  // what was moved; the levels stay
   };
+  // Adds what one class has moved to another's accounts.
+  void merge(ClassIndex from, ClassIndex to);
   [[nodiscard]] std::vector<Account> accounts(ClassIndex of, Time now) const;
   [[nodiscard]] std::vector<std::string> names() const;
 
@@ -139,13 +143,16 @@ class Shaping {
   struct Books {
     Account account;
     Pair both, read, write;
+    std::uint32_t version = 0;
   };
   struct Class {
     std::string name;
     ClassLimits limits;
     std::map<Device, std::uint32_t> books;  // by device: the number in books_
-    bool gone = false;
+    bool gone = true;
   };
+  template <typename T>
+  static std::uint32_t place(std::vector<T>& all, std::vector<std::uint32_t>& unused);
   [[nodiscard]] const DeviceLimits& limits_of(const Class& one, const Device& device) const;
   std::uint32_t books_of(Class& one, Device device, Time now);
   void fit(Books& books, const DeviceLimits& limits, Time now);
@@ -158,10 +165,11 @@ class Shaping {
   void add(Passage& passage, const Pair& pair, std::uint8_t leg, Tokens cost, Time now);
   [[nodiscard]] Account::Level level(const Pair& pair, const Limit& limit, Time now) const;
 
+  std::map<std::string, ClassIndex, std::less<>> by_name_;
   std::vector<Class> classes_;
   std::vector<Books> books_;
   std::vector<Slot> slots_;
-  std::vector<std::uint32_t> free_slots_;
+  std::vector<std::uint32_t> free_classes_, free_books_, free_slots_;
 };
 
 }  // namespace swapd::decide

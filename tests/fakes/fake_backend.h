@@ -123,6 +123,32 @@ class FakeBackend : public bus::Backend {
     return Done{};
   }
 
+  std::vector<bus::ClassView> classes() override {
+    bus::ClassView one{.name = "backup", .shaped = true, .limited = true, .of_policy = false};
+    one.limits = {{"/var", "both", 10 << 20}};
+    one.devices = {
+        {.device = "vda", .read_bytes = 1000, .calls = 3, .delayed_calls = 1, .delayed_s = 0.5, .tokens = -7}};
+    return {{.name = "default"}, one};
+  }
+  Status create_class(const std::string& name, const std::vector<bus::LimitChange>& changes,
+                      const bus::Caller& caller) override {
+    if (!caller.may(bus::Right::administer)) return Error(EACCES, "only root may make classes of swapd");
+    if (name == "backup") return Error(EEXIST, "class 'backup' exists already");
+    class_changes = changes;
+    return Done{};
+  }
+  Status set_class(const std::string& name, const std::vector<bus::LimitChange>& changes,
+                   const bus::Caller& caller) override {
+    if (!caller.may(bus::Right::administer)) return Error(EACCES, "only root may change classes of swapd");
+    if (name != "backup") return Error(ENOENT, "no class '" + name + "'");
+    class_changes = changes;
+    return Done{};
+  }
+  Status remove_class(const std::string& name, const bus::Caller&) override {
+    return name == "backup" ? Status(Done{}) : Error(ENOENT, "no class '" + name + "'");
+  }
+  std::vector<bus::LimitChange> class_changes;
+
   void follow_events(bus::EventDetail new_detail, std::function<void(const bus::EventView&)> new_sink) override {
     ++follow_calls;
     detail = new_detail;

@@ -63,14 +63,33 @@ TEST(Render, ClassesAndOneOfThem) {
     {"table":"class.empty","key":"","value":"","where":"a.toml:7"}]})";
   const std::string threads = R"({"threads":[{"pid":7,"tid":7,"comm":"Xorg","class":"desktop"},
     {"pid":7,"tid":8,"comm":"Xorg:gl","class":"desktop"},{"pid":9,"tid":9,"comm":"sh","class":"default"}]})";
-  const std::string all = classes_json(policy, threads);
+  const std::string limits = R"({"classes":[{"name":"backup","mode":"device","shaped":true,"limited":true,"origin":"made",
+    "limits":[{"device":"/var","key":"both","value":10485760},{"device":"disk","key":"operations","value":50}],
+    "devices":[{"device":"vda","kind":"disk","read_bytes":33554432,"written_bytes":0,"cached_bytes":512,"calls":517,
+                "delayed_calls":510,"delayed_s":3.94,"tokens":-16800}]},{"name":"default"}]})";
+  const std::string all = classes_json(policy, threads, limits);
   EXPECT_EQ(render_classes(all),
-            "CLASS    PROCESSES  THREADS  JOINED BY       DESCRIPTION\n"
+            "CLASS    PROCESSES  THREADS  JOINED BY       I/O LIMITS                               DESCRIPTION\n"
+            "backup           0        0  anybody         /var both 10MiB/s, disk operations 50/s\n"
             "default          1        1  anybody\n"
-            "desktop          1        2  root and rules  what people see\n"
+            "desktop          1        2  root and rules                                           what people see\n"
             "empty            0        0  anybody\n");
+  auto backup = nlohmann::json::parse(all);
+  backup["classes"] = nlohmann::json::array({backup["classes"][0]});
+  backup["one"] = true;
+  EXPECT_EQ(render_classes(backup.dump()),
+            "It says nothing of its own: what [model] and [donation] say holds.\n"
+            "\n"
+            "I/O limits, of what the disk moves, of a class that was made:\n"
+            "  /var both 10MiB/s\n"
+            "  disk operations 50/s\n"
+            "\n"
+            "DEVICE      READ  WRITTEN  CACHED  CALLS  DELAYED  DELAYED FOR     TOKENS\n"
+            "vda     32.0 MiB      0 B   512 B    517      510        3.9 s  -16.4 KiB\n"
+            "\n"
+            "0 processes, 0 threads\n");
   auto one = nlohmann::json::parse(all);
-  one["classes"] = nlohmann::json::array({one["classes"][1]});
+  one["classes"] = nlohmann::json::array({one["classes"][2]});
   one["one"] = true;
   EXPECT_EQ(render_classes(one.dump()),
             "[class.desktop]\n"

@@ -153,6 +153,28 @@ TEST_F(Classes, OneThatIsRemovedHoldsNobody) {
   EXPECT_TRUE(enter(one, {{disk, Way::read, 1}}).empty());
 }
 
+// A process may have a class for itself: thousands come and go.
+TEST_F(Classes, TheirPlacesAreUsedAgain) {
+  ClassLimits limits;
+  limits.disks.both = at(1000);
+  const auto kept = shaping.set("kept", limits, start);
+  const auto first = shaping.set("first", limits, start);
+  const Passage open = enter(first, {{disk, Way::read, 700}});
+  shaping.merge(first, kept);
+  shaping.remove("first");
+  for (int i = 0; i < 1000; ++i) {
+    const std::string name = "own#" + std::to_string(i);
+    const auto own = shaping.set(name, limits, start);
+    EXPECT_EQ(own, first);
+    EXPECT_EQ(wait(enter(own, {{disk, Way::read, 300}})), Duration::zero()) << "a full bucket of its own";
+    shaping.settle(open, {.bytes = {700, 0}, .cached = 0, .waited = {}}, start);
+    EXPECT_EQ(shaping.accounts(own, start).at(0).both.bytes, 700) << "what another class's call moved is not its affair";
+    EXPECT_EQ(shaping.accounts(own, start).at(0).bytes[0], 0);
+    shaping.remove(name);
+  }
+  EXPECT_EQ(shaping.names(), std::vector<std::string>{"kept"});
+}
+
 // A mapped file: read without a call, owed by the next one.
 TEST_F(Classes, WhatMovesWithoutACallIsOwed) {
   ClassLimits limits;

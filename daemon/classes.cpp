@@ -1,0 +1,201 @@
+#include "classes.h"
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+#include "config.h"
+#include "io_limits.h"
+#include "state_file.h"
+
+namespace swapd::daemon {
+namespace {
+
+constexpr std::size_t most_classes = 1000;
+
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + "\"";
+}
+
+// As a policy would have it. Numbers and truth values are what they look like.
+std::string value_text(const std::string& value) {
+  const bool number = !value.empty() && value.size() < 19 && value.find_first_not_of("0123456789") == std::string::npos;
+  return number || value == "true" || value == "false" ? value : quoted(value);
+}
+
+bool one_line(const std::string& text) {
+  return text.size() < 4096 &&
+         std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) >= 0x20 && c != 0x7f; });
+}
+
+std::string table_of(const std::string& name, const std::string& target) {
+  const std::string io = "[class." + name + ".io";
+  if (target.empty()) return io + "]";
+  if (target == "disk" || target == "network") return io + "." + target + "]";
+  return io + ".device." + quoted(target) + "]";
+}
+
+}  // namespace
+
+Classes::Classes(Shaper& shaper, const policy::Policy& policy, std::string state_dir)
+    : shaper_(shaper), policy_(policy), state_dir_(std::move(state_dir)) {
+  for (const auto& [name, rules] : policy_.classes) rules_[name] = rules.io;
+}
+
+std::vector<std::string> Classes::begin() {
+  std::vector<std::string> notes;
+  if (std::ifstream in(file()); !state_dir_.empty() && in) {
+    std::ostringstream text;
+    text << in.rdbuf();
+    const auto kept = policy::parse(text.str(), file(), policy_);
+    if (kept) {
+      for (const auto& [name, rules] : kept->classes) {
+        const auto own = policy_.classes.find(name);
+        if (own != policy_.classes.end() && own->second.io == rules.io) continue;
+        rules_[name] = rules.io;
+        changed_.insert(name);
+      }
+    } else {
+      set_aside(file());
+      notes.push_back(kept.error().context() + "; set aside as classes.toml.damaged, and the policy's limits hold");
+    }
+  }
+  for (const auto& [name, rules] : rules_) {
+    const ResolvedLimits limits = resolve_limits(rules, shaper_.disks());
+    for (const std::string& line : limits.unknown) notes.push_back("class " + name + ": ignoring a limit: " + line);
+    shaper_.set_class(name, limits.limits, rules.inherit == policy::Inherit::own);
+  }
+  for (const std::string& line : shaper_.missing()) notes.push_back(line);
+  return notes;
+}
+
+bool Classes::is_open(const std::string& name) const {
+  const auto found = policy_.classes.find(name);
+  return found == policy_.classes.end() || found->second.open.value_or(true);
+}
+
+bool Classes::shaped(const std::string& name) const {
+  const auto found = rules_.find(name);
+  return found != rules_.end() && (found->second.shaped || found->second.limits() || !policy_.classes.contains(name));
+}
+
+Result<policy::IoRules> Classes::changed(const std::string& name, policy::IoRules from,
+                                         const std::vector<bus::LimitChange>& changes) const {
+  policy::Policy current;
+  current.classes[name].io = std::move(from);
+  for (const bus::LimitChange& change : changes) {
+    for (const std::string& part : {change.device, change.key, change.value})
+      if (!one_line(part)) return Error(EINVAL, "class " + name + ": a limit is one line of printable text");
+    auto read = policy::parse(
+        table_of(name, change.device) + "\n" + quoted(change.key) + " = " + value_text(change.value) + "\n", "limits",
+        current);
+    if (!read) return std::move(read).error();
+    current = std::move(read).value();
+  }
+  return current.classes.at(name).io;
+}
+
+Status Classes::apply(const std::string& name, const policy::IoRules& rules) {
+  const ResolvedLimits limits = resolve_limits(rules, shaper_.disks());
+  if (!limits.unknown.empty()) return Error(EINVAL, "class " + name + ": " + limits.unknown.front());
+  shaper_.set_class(name, limits.limits, rules.inherit == policy::Inherit::own);
+  rules_[name] = rules;
+  const auto own = policy_.classes.find(name);
+  if (own != policy_.classes.end() && own->second.io == rules)
+    changed_.erase(name);
+  else
+    changed_.insert(name);
+  return keep();
+}
+
+Status Classes::create(const std::string& name, const std::vector<bus::LimitChange>& changes) {
+  if (exists(name)) return Error(EEXIST, "class '" + name + "' exists already; `swapctl class set` changes it");
+  if (rules_.size() >= most_classes) return Error(ENOSPC, "there are " + std::to_string(most_classes) + " classes");
+  if (const auto good = policy::parse("[class." + quoted(name) + "]\n", "class"); !one_line(name) || !good)
+    return Error(EINVAL, "the name of a class is 1 to 64 letters, digits, '-' or '_'");
+  const auto rules = changed(name, {}, changes);
+  if (!rules) return rules.error();
+  return apply(name, *rules);
+}
+
+Status Classes::set(const std::string& name, const std::vector<bus::LimitChange>& changes) {
+  const auto known = rules_.find(name);
+  if (known == rules_.end()) return Error(ENOENT, "no class '" + name + "': `swapctl class list` has them");
+  const auto rules = changed(name, known->second, changes);
+  if (!rules) return rules.error();
+  return apply(name, *rules);
+}
+
+Status Classes::remove(const std::string& name) {
+  if (!exists(name)) return Error(ENOENT, "no class '" + name + "': `swapctl class list` has them");
+  if (policy_.classes.contains(name))
+    return Error(EBUSY, "class '" + name + "' stands in the policy; it is removed there");
+  shaper_.remove_class(name);
+  rules_.erase(name);
+  changed_.erase(name);
+  return keep();
+}
+
+// Replaced as a whole, like what write_state() writes.
+Status Classes::keep() const {
+  if (state_dir_.empty()) return Done{};
+  std::string text = "# Written by swapd: what `swapctl class` has changed.\n";
+  for (const std::string& name : changed_) text += policy::io_text(name, rules_.at(name));
+  return write_text(file(), text);
+}
+
+std::vector<bus::ClassView> Classes::views() const {
+  std::vector<bus::ClassView> out;
+  for (const auto& [name, rules] : rules_) {
+    bus::ClassView view{.name = name,
+                        .device_mode = rules.mode == policy::IoMode::device,
+                        .inherits_own = rules.inherit == policy::Inherit::own,
+                        .shaped = shaped(name),
+                        .limited = rules.limits(),
+                        .of_policy = policy_.classes.contains(name),
+                        .changed = changed_.contains(name),
+                        .limits = {},
+                        .devices = {}};
+    const auto said = [&](const std::string& device, const policy::IoLimits& l) {
+      const auto add = [&](const char* key, const std::optional<std::int64_t>& value) {
+        if (value) view.limits.push_back({device, key, *value});
+      };
+      add("both", l.both);
+      add("read", l.read);
+      add("write", l.write);
+      add("operations", l.operations);
+      add("read_operations", l.read_operations);
+      add("write_operations", l.write_operations);
+      add("burst", l.burst);
+    };
+    said("disk", rules.disk);
+    said("network", rules.network);
+    for (const auto& [device, limits] : rules.devices) said(device, limits);
+    for (const decide::Shaping::Account& account : shaper_.accounts(name)) {
+      const auto least = [](std::initializer_list<std::optional<decide::Tokens>> tokens) {
+        std::optional<decide::Tokens> lowest;
+        for (const auto& one : tokens)
+          if (one && (!lowest || *one < *lowest)) lowest = one;
+        return lowest;
+      };
+      view.devices.push_back({.device = shaper_.device_name(account.device),
+                              .network = account.device.kind == decide::Device::Kind::network,
+                              .read_bytes = account.bytes[0],
+                              .written_bytes = account.bytes[1],
+                              .cached_bytes = account.cached,
+                              .calls = account.calls,
+                              .delayed_calls = account.delayed,
+                              .delayed_s = std::chrono::duration<double>(account.waited).count(),
+                              .tokens = least({account.both.bytes, account.read.bytes, account.write.bytes})});
+    }
+    out.push_back(std::move(view));
+  }
+  return out;
+}
+
+}  // namespace swapd::daemon

@@ -1,0 +1,54 @@
+// The classes of a running swapd: those of the policy, with what has been changed since, and those that were made at
+// run time (`swapctl class`). What was changed or made stands in STATE_DIR/classes.toml and holds for the next swapd
+// with that directory. Control thread.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "bus/backend.h"
+#include "policy/policy.h"
+#include "shaper.h"
+
+namespace swapd::daemon {
+
+class Classes {
+ public:
+  // state_dir: empty: nothing is kept.
+  Classes(Shaper& shaper, const policy::Policy& policy, std::string state_dir);
+
+  // The limits of the policy, and what was changed before: what could not be had, a line each.
+  [[nodiscard]] std::vector<std::string> begin();
+
+  [[nodiscard]] bool exists(const std::string& name) const { return rules_.contains(name); }
+  [[nodiscard]] bool is_open(const std::string& name) const;
+  // Its programs have a filter for I/O calls from their start.
+  [[nodiscard]] bool shaped(const std::string& name) const;
+
+  // EEXIST; EINVAL: the name, or a limit; then nothing is changed.
+  [[nodiscard]] Status create(const std::string& name, const std::vector<bus::LimitChange>& changes);
+  // ENOENT.
+  [[nodiscard]] Status set(const std::string& name, const std::vector<bus::LimitChange>& changes);
+  // EBUSY: it is the policy's.
+  [[nodiscard]] Status remove(const std::string& name);
+
+  // What `class list` and `class show` say of limits.
+  [[nodiscard]] std::vector<bus::ClassView> views() const;
+
+ private:
+  [[nodiscard]] Result<policy::IoRules> changed(const std::string& name, policy::IoRules from,
+                                                const std::vector<bus::LimitChange>& changes) const;
+  [[nodiscard]] Status apply(const std::string& name, const policy::IoRules& rules);
+  [[nodiscard]] Status keep() const;
+  [[nodiscard]] std::string file() const { return state_dir_ + "/classes.toml"; }
+
+  Shaper& shaper_;
+  const policy::Policy& policy_;
+  std::string state_dir_;
+  std::map<std::string, policy::IoRules> rules_;
+  std::set<std::string> changed_;  // those that are not as the policy has them, or are not in it
+};
+
+}  // namespace swapd::daemon

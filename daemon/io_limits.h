@@ -1,0 +1,19 @@
+// A policy's limits for a class (names of devices) as what the shaper goes by (their numbers).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "decide/shaping.h"
+#include "policy/policy.h"
+#include "sys/block_devices.h"
+
+namespace swapd::daemon {
+
+struct ResolvedLimits {
+  decide::ClassLimits limits;
+  std::vector<std::string> unknown;  // devices that are not there, a line each with the reason
+};
+[[nodiscard]] ResolvedLimits resolve_limits(const policy::IoRules& rules, const sys::BlockDevices& disks);
+
+}  // namespace swapd::daemon
