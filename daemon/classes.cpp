@@ -114,7 +114,7 @@ Status Classes::apply(const std::string& name, const policy::IoRules& rules) {
 }
 
 Status Classes::create(const std::string& name, const std::vector<bus::LimitChange>& changes) {
-  if (exists(name)) return Error(EEXIST, "class '" + name + "' exists already; `swapctl class set` changes it");
+  if (exists(name)) return Error(EINVAL, "class '" + name + "' exists already; `swapctl class set` changes it");
   if (rules_.size() >= most_classes) return Error(ENOSPC, "there are " + std::to_string(most_classes) + " classes");
   if (const auto good = policy::parse("[class." + quoted(name) + "]\n", "class"); !one_line(name) || !good)
     return Error(EINVAL, "the name of a class is 1 to 64 letters, digits, '-' or '_'");
@@ -134,7 +134,7 @@ Status Classes::set(const std::string& name, const std::vector<bus::LimitChange>
 Status Classes::remove(const std::string& name) {
   if (!exists(name)) return Error(ENOENT, "no class '" + name + "': `swapctl class list` has them");
   if (policy_.classes.contains(name))
-    return Error(EBUSY, "class '" + name + "' stands in the policy; it is removed there");
+    return Error(EINVAL, "class '" + name + "' stands in the policy; it is removed there");
   shaper_.remove_class(name);
   rules_.erase(name);
   changed_.erase(name);

@@ -27,11 +27,11 @@ class Classes {
   // Its programs have a filter for I/O calls from their start.
   [[nodiscard]] bool shaped(const std::string& name) const;
 
-  // EEXIST; EINVAL: the name, or a limit; then nothing is changed.
+  // EINVAL: it exists, its name or a limit is wrong; then nothing is changed.
   [[nodiscard]] Status create(const std::string& name, const std::vector<bus::LimitChange>& changes);
   // ENOENT.
   [[nodiscard]] Status set(const std::string& name, const std::vector<bus::LimitChange>& changes);
-  // EBUSY: it is the policy's.
+  // ENOENT; EINVAL: it is the policy's.
   [[nodiscard]] Status remove(const std::string& name);
 
   // What `class list` and `class show` say of limits.

@@ -188,7 +188,7 @@ int run(const Options& options, const LoadedPolicy& loaded, Guard& guard, FdStor
   const std::string boot_id = actuate::read_boot_id();
   Resumed resumed;  // a dry run changes nothing, and so gives nothing back: it begins with nobody
   if (!options.dry_run)
-    resumed = resume(engine, launches, store, procfs, scheduler, policy, options.state_dir, boot_id);
+    resumed = resume(engine, launches, store, procfs, scheduler, policy, classes, options.state_dir, boot_id);
   store.keep_slots(guard.memory());
   for (const std::string& line : resumed.notes) spdlog::info("{}", line);
   std::optional<MembersFile> members_file;

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/file_lock.h"
+#include "classes.h"
 #include "engine.h"
 #include "enrollable.h"
 #include "fd_store.h"
@@ -146,8 +147,8 @@ Result<LeftMembers> read_members(const std::string& state_dir, const std::string
 }
 
 Resumed resume(Engine& engine, Launches& launches, FdStore& store, const sys::Procfs& procfs,
-               const sys::Scheduler& scheduler, const policy::Policy& policy, const std::string& state_dir,
-               const std::string& boot_id) {
+               const sys::Scheduler& scheduler, const policy::Policy& policy, const Classes& classes,
+               const std::string& state_dir, const std::string& boot_id) {
   Resumed out;
   auto left = read_members(state_dir, boot_id);
   if (!left) {
@@ -159,7 +160,7 @@ Resumed resume(Engine& engine, Launches& launches, FdStore& store, const sys::Pr
   std::vector<pid_t> pids;
   for (Membership& member : left ? left->members : std::vector<Membership>{}) {
     if (!lives(procfs, member)) continue;
-    if (!policy.classes.contains(member.class_name)) member.class_name = "default";
+    if (!classes.exists(member.class_name)) member.class_name = "default";
     pids.push_back(member.pid);
     members[member.pid] = std::move(member);
   }

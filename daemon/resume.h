@@ -20,6 +20,7 @@
 
 namespace swapd::daemon {
 
+class Classes;
 class Engine;
 class FdStore;
 class Launches;
@@ -47,7 +48,7 @@ struct Resumed {
 };
 // Never fatal: a damaged file is set aside.
 [[nodiscard]] Resumed resume(Engine& engine, Launches& launches, FdStore& store, const sys::Procfs& procfs,
-                             const sys::Scheduler& scheduler, const policy::Policy& policy,
+                             const sys::Scheduler& scheduler, const policy::Policy& policy, const Classes& classes,
                              const std::string& state_dir, const std::string& boot_id);
 
 // Keeps the file as the engine has it, in a storm of forks a tenth of a second late. Control thread.

@@ -1,0 +1,163 @@
+// Moves bytes in one way and says how many in what time: what is shaped in the tests and by swapbench.
+//
+//   mover WAY BLOCK SECONDS|COUNTx ARGUMENT...     e.g. mover read 65536 2 FILE, mover write 4096 100x FILE
+//   ways: read write pread readv mapped sendfile copy (FILE [TO]); tcp-send udp-send (PORT); tcp-receive (PORT)
+//
+// Prints "BYTES SECONDS CALLS ERRORS" at the end; on SIGUSR1 (a handler, no SA_RESTART) it counts on. A file is read
+// from its begin again at its end.
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <string>
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Job {
+  std::size_t block = 0;
+  double seconds = 0;
+  long count = 0;
+  char* buffer = nullptr;  // aligned as O_DIRECT wants it
+};
+
+volatile sig_atomic_t signals = 0;
+
+int open_or_die(const char* path, int flags) {
+  const int fd = ::open(path, flags | O_CLOEXEC, 0600);
+  if (fd >= 0) return fd;
+  std::perror(path);
+  std::exit(1);
+}
+
+sockaddr_in loopback(const char* port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<std::uint16_t>(std::atoi(port)));
+  return address;
+}
+
+int connected(int type, const char* port) {
+  const sockaddr_in to = loopback(port);
+  const int fd = ::socket(AF_INET, type | SOCK_CLOEXEC, 0);
+  if (fd < 0 || ::connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0) {
+    std::perror("connect");
+    std::exit(1);
+  }
+  return fd;
+}
+
+// One step: how much it moved; below 0: a failure.
+using Step = std::function<ssize_t()>;
+
+Step file_step(const std::string& way, Job& job, char** argv, int argc) {
+  if (way == "read" || way == "pread" || way == "readv" || way == "mapped") {
+    const int fd = open_or_die(argv[0], O_RDONLY | (argc > 1 && std::string(argv[1]) == "direct" ? O_DIRECT : 0));
+    struct stat st {};
+    ::fstat(fd, &st);
+    if (way == "mapped") {
+      auto* all = static_cast<volatile char*>(
+          ::mmap(nullptr, static_cast<std::size_t>(st.st_size), PROT_READ, MAP_PRIVATE, fd, 0));
+      ::madvise(const_cast<char*>(all), static_cast<std::size_t>(st.st_size), MADV_RANDOM);
+      return [&job, fd, all, size = static_cast<std::size_t>(st.st_size), at = std::size_t{0}]() mutable {
+        char sum = 0;
+        for (std::size_t i = 0; i < job.block; i += 4096) sum = static_cast<char>(sum + all[(at + i) % size]);
+        at = (at + job.block) % size;
+        (void)!::pread(fd, job.buffer, 1, 0);  // a call, at which it may be held
+        job.buffer[0] = sum;
+        return static_cast<ssize_t>(job.block);
+      };
+    }
+    return [&job, fd, way, at = off_t{0}, size = st.st_size]() mutable -> ssize_t {
+      if (way == "pread") {
+        const ssize_t n = ::pread(fd, job.buffer, job.block, at);
+        if (n > 0) at = (at + n) % size;
+        return n;
+      }
+      iovec parts[2] = {{job.buffer, job.block / 2}, {job.buffer + job.block / 2, job.block / 2}};
+      const ssize_t n = way == "readv" ? ::readv(fd, parts, 2) : ::read(fd, job.buffer, job.block);
+      if (n == 0) ::lseek(fd, 0, SEEK_SET);
+      return n;
+    };
+  }
+  if (way == "write") {
+    const int fd = open_or_die(argv[0], O_WRONLY | O_CREAT | O_TRUNC);
+    return [&job, fd, at = off_t{0}]() mutable {
+      const ssize_t n = ::pwrite(fd, job.buffer, job.block, at);
+      if (n > 0) at = (at + n) % (256 << 20);
+      return n;
+    };
+  }
+  const int from = open_or_die(argv[0], O_RDONLY), to = open_or_die(argv[1], O_WRONLY | O_CREAT | O_TRUNC);
+  return [&job, from, to, way]() -> ssize_t {
+    const ssize_t n = way == "sendfile" ? ::sendfile(to, from, nullptr, job.block)
+                                        : ::copy_file_range(from, nullptr, to, nullptr, job.block, 0);
+    if (n == 0) {
+      ::lseek(from, 0, SEEK_SET);
+      ::lseek(to, 0, SEEK_SET);
+    }
+    return n;
+  };
+}
+
+Step step_of(const std::string& way, Job& job, char** argv, int argc) {
+  if (way == "tcp-send" || way == "udp-send") {
+    const int fd = connected(way == "tcp-send" ? SOCK_STREAM : SOCK_DGRAM, argv[0]);
+    return [&job, fd] { return ::send(fd, job.buffer, job.block, MSG_NOSIGNAL); };
+  }
+  if (way == "tcp-receive") {
+    const int fd = connected(SOCK_STREAM, argv[0]);
+    return [&job, fd] { return ::recv(fd, job.buffer, job.block, 0); };
+  }
+  return file_step(way, job, argv, argc);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 5) {
+    std::fprintf(stderr, "mover: see the top of mover.cpp\n");
+    return 2;
+  }
+  struct sigaction action {};
+  action.sa_handler = [](int) { signals = signals + 1; };
+  ::sigaction(SIGUSR1, &action, nullptr);
+  Job job;
+  job.block = std::strtoul(argv[2], nullptr, 10);
+  if (argv[3][std::strlen(argv[3]) - 1] == 'x')
+    job.count = std::atol(argv[3]);
+  else
+    job.seconds = std::atof(argv[3]);
+  const std::size_t room = (job.block + 8191) / 4096 * 4096;
+  job.buffer = static_cast<char*>(std::aligned_alloc(4096, room));
+  std::memset(job.buffer, 'x', room);
+  const Step step = step_of(argv[1], job, argv + 4, argc - 4);
+  long calls = 0, errors = 0;
+  unsigned long long bytes = 0;
+  const auto begin = Clock::now();
+  const auto passed = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
+  while (job.count > 0 ? calls < job.count : passed() < job.seconds) {
+    const ssize_t n = step();
+    ++calls;
+    if (n > 0) bytes += static_cast<unsigned long long>(n);
+    if (n < 0 && errno != EINTR && errno != ECONNREFUSED && errno != ENOBUFS) ++errors;
+  }
+  std::printf("%llu %.6f %ld %ld\n", bytes, passed(), calls, errors);
+  return errors == 0 ? 0 : 1;
+}
