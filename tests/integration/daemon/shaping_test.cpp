@@ -129,9 +129,9 @@ class Shaping : public ::testing::TestWithParam<const char*> {
     return false;
   }
   // One that has taken a minute's tokens with its first call and waits for its second.
-  pid_t start_delayed() {
+  pid_t start_delayed(const std::string& count = "1000x") {
     must({"class", "create", "slow", "--both", "64KiB", "--burst", "64KiB"});
-    const pid_t pid = start("slow", "slow", {"read", "4194304", "1000x", session->path("data")});
+    const pid_t pid = start("slow", "slow", {"read", "4194304", count, session->path("data")});
     EXPECT_TRUE(eventually([&] { return delayed(pid); })) << session->ctl({"ps"}).out;
     return pid;
   }
@@ -269,10 +269,16 @@ TEST_P(Shaping, SignalsEndADelay) {
 
 TEST_P(Shaping, AKilledSwapdHoldsNobodyLongAndTheNextOneHasTheLimits) {
   begin();
-  const pid_t pid = start_delayed();
+  const pid_t pid = start_delayed("1000000x");
   const long calls = shown("slow")["devices"][0]["calls"];
   EXPECT_GE(calls, 0);
-  std::ifstream io("/proc/" + std::to_string(pid) + "/io");
+  const auto written_down = [&] {
+    std::ifstream in(session->path("state") + "/members");
+    std::string text;
+    std::getline(in, text);
+    return text.find("\"pid\":" + std::to_string(pid) + ",") != std::string::npos;
+  };
+  ASSERT_TRUE(eventually(written_down));
   const auto read_chars = [&] {
     std::ifstream in("/proc/" + std::to_string(pid) + "/io");
     std::string key;
@@ -293,7 +299,7 @@ TEST_P(Shaping, AKilledSwapdHoldsNobodyLongAndTheNextOneHasTheLimits) {
 
 TEST_P(Shaping, ARestartKeepsClassesAndMembers) {
   begin();
-  const pid_t pid = start_delayed();
+  const pid_t pid = start_delayed("1000000x");
   must({"restart"});
   EXPECT_TRUE(eventually([&] { return delayed(pid); })) << session->ctl({"ps"}).out;
   EXPECT_EQ(shown("slow")["origin"], "made");
