@@ -78,6 +78,15 @@ Result<nlohmann::json> Daemon::ask(const std::vector<std::string>& verb) const {
   return json;
 }
 
+Status Daemon::order(const std::vector<std::string>& verb) const {
+  std::vector<std::string> argv = {swapctl_, "--socket", socket_};
+  argv.insert(argv.end(), verb.begin(), verb.end());
+  int status = 0;
+  if (const auto text = run_for_output(argv, status, std::chrono::seconds(10)); !text) return text.error();
+  if (status != 0) return Error(EPROTO, "swapctl " + verb.at(0) + ": " + wait_text(status));
+  return Done{};
+}
+
 Status Daemon::stop() {
   if (!child_.running()) return Done{};
   child_.signal(SIGTERM);

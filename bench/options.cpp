@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "apps.h"
+#include "base/size.h"
 #include "mechanism.h"
 
 namespace swapd::bench {
@@ -115,6 +116,22 @@ void scale_options(CLI::App& app, Options& options) {
   seconds_option(app, options);
 }
 
+void shape_options(CLI::App& app, Options& options) {
+  const auto size = [](const std::string& text) {
+    const auto bytes = parse_size(text);
+    return bytes && *bytes >= 512 ? std::string() : "'" + text + "' is not a size such as 64KiB";
+  };
+  app.add_option("--targets", options.targets, "disk-logical, disk-device, tcp, udp")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"disk-logical", "disk-device", "tcp", "udp"}));
+  app.add_option("--rates", options.rates, "Limits, bytes a second, a list")->delimiter(',')->check(size);
+  app.add_option("--blocks", options.blocks, "Bytes a call, a list")->delimiter(',')->check(size);
+  app.add_option("--members", options.members, "How many programs share the limit, a list")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 64));
+  seconds_option(app, options);
+}
+
 void apps_options(CLI::App& app, Options& options) {
   std::vector<std::string> names;
   for (const auto name : app_names()) names.emplace_back(name);
@@ -169,7 +186,11 @@ Options parse_options(int argc, char** argv) {
   auto* scale = app.add_subcommand("scale", "Many sleeping threads and resources, and pairs that wake each other");
   auto* apps = app.add_subcommand("apps", "The throughput of redis, PostgreSQL and nginx, and what swapd takes of it");
   auto* latency = app.add_subcommand("latency", "From the requester's block to the provider's new attributes");
-  for (auto* sub : {client_server, multi_server, cascade, overhead, pipeline, latency, scale, apps}) {
+  auto* shape_accuracy = app.add_subcommand("shape-accuracy", "How well what a class moves keeps to its limit");
+  auto* shape_overhead = app.add_subcommand("shape-overhead", "What a call costs that is shaped and not delayed");
+  shape_options(*shape_accuracy, options);
+  for (auto* sub : {client_server, multi_server, cascade, overhead, pipeline, latency, scale, apps, shape_accuracy,
+                    shape_overhead}) {
     common_options(*sub, options, raw);
   }
   for (auto* sub : {client_server, cascade, latency}) work_option(*sub, options);
@@ -194,7 +215,9 @@ Options parse_options(int argc, char** argv) {
   parse_or_exit(app, argc, argv);
 
   if (app.get_subcommands().size() != 1) {
-    refuse("give one workload: client-server, multi-server, cascade, overhead, pipeline, latency, scale or apps");
+    refuse(
+        "give one workload: client-server, multi-server, cascade, overhead, pipeline, latency, scale, apps, "
+        "shape-accuracy or shape-overhead");
   }
   auto* chosen = app.get_subcommands().front();
   options.workload = chosen->get_name();
@@ -211,6 +234,7 @@ Options parse_options(int argc, char** argv) {
   if (chosen == overhead && chosen->count("--repeat") == 0) options.repeat = options.loaded ? 1 : of_bpf ? 11 : 21;
   if (chosen == overhead && !options.loaded && chosen->count("--hogs") != 0)
     refuse("overhead: --hogs goes with --loaded");
+  if (chosen == shape_overhead && chosen->count("--repeat") == 0) options.repeat = 21;
   if (chosen == scale) scale_defaults(*chosen, options, raw);
   if (chosen == apps) apps_defaults(*chosen, options);
   if (chosen == latency) latency_defaults(*chosen, options);
@@ -266,6 +290,8 @@ RoleOptions parse_role(int argc, char** argv) {
   app.add_option("--rate", role.rate);
   app.add_option("--fds", role.fds)->delimiter(',');
   app.add_flag("--split", role.split);
+  app.add_option("--seconds", role.seconds);
+  app.add_option("--bare-call", role.bare_call);
   parse_or_exit(app, argc, argv);
   return role;
 }
@@ -280,7 +306,9 @@ std::vector<std::string> role_arguments(const RoleOptions& role) {
                                     number("--index", role.index),
                                     number("--iterations", role.iterations),
                                     number("--work-ms", role.work_ms),
-                                    number("--rate", role.rate)};
+                                    number("--rate", role.rate),
+                                    number("--seconds", role.seconds),
+                                    number("--bare-call", role.bare_call)};
   if (!role.mechanism.empty()) words.push_back("--mechanism=" + role.mechanism);
   if (!role.word.empty()) words.push_back("--word=" + role.word);
   if (!role.child_attr.empty()) words.push_back("--child=" + role.child_attr);

@@ -44,6 +44,12 @@ struct Options {
     double settle_s = 30;  // the longest that swapd may take to come to rest
   } scale;
   std::vector<std::string> apps;
+  // shape-accuracy
+  std::vector<std::string> targets = {"disk-logical", "disk-device", "tcp", "udp"};
+  std::vector<std::string> rates = {"64KiB", "1MiB", "16MiB", "256MiB", "1GiB"};
+  std::vector<std::string> blocks = {"4KiB", "64KiB", "1MiB", "4MiB"};
+  std::vector<int> members = {1, 8};
+  std::string file;                                           // what is moved; not an option
   std::vector<std::string> resources = {"known", "unknown"};  // latency
 };
 
@@ -58,7 +64,8 @@ struct RoleOptions {
   std::string role, workload, mechanism, word, child_attr;
   bool child_by_hand = false;  // child_attr is a donation's, not its own
   int index = 0, control_fd = -1, gate_fd = -1, shared_fd = -1, iterations = 0;
-  double work_ms = 0, rate = 0;
+  double work_ms = 0, rate = 0, seconds = 0;
+  int bare_call = -1;  // under a bare supervisor that traps this
   std::vector<int> fds;
   bool split = false;
 };

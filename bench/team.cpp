@@ -72,6 +72,7 @@ Status Team::add(const RoleSpec& spec) {
     spawn.argv = {options.swapctl, "--socket", daemon_->socket(), "run"};
     if (attr.realtime()) spawn.argv.insert(spawn.argv.end(), {"--fifo", std::to_string(attr.rt_priority)});
     if (!attr.realtime() && attr.nice != 0) spawn.argv.insert(spawn.argv.end(), {"--nice", std::to_string(attr.nice)});
+    if (!spec.class_name.empty()) spawn.argv.insert(spawn.argv.end(), {"--class", spec.class_name});
     spawn.argv.emplace_back("--");
   } else {
     attr.reset_on_fork = false;

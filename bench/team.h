@@ -42,6 +42,7 @@ class Daemon {
   [[nodiscard]] const std::string& socket() const { return socket_; }
   [[nodiscard]] pid_t pid() const { return child_.pid(); }
   [[nodiscard]] Result<nlohmann::json> ask(const std::vector<std::string>& verb) const;  // swapctl VERB… --json
+  [[nodiscard]] Status order(const std::vector<std::string>& verb) const;                // the same, without an answer
   [[nodiscard]] Status stop();                                                           // SIGTERM, and its end awaited
 
  private:
@@ -54,6 +55,7 @@ struct RoleSpec {
   bool important = false;    // the client
   bool no_donation = false;  // not even by hand
   bool outside = false;      // not managed by swapd
+  std::string class_name;    // under swapd; empty: "default"
 };
 
 class Team {

@@ -43,6 +43,10 @@ struct Workload {
 [[nodiscard]] Result<std::vector<nlohmann::json>> run_apps(const Context& context);
 [[nodiscard]] Status apps_role(Role& role);
 
+[[nodiscard]] Result<std::vector<nlohmann::json>> run_shape_accuracy(const Context& context);
+[[nodiscard]] Result<std::vector<nlohmann::json>> run_shape_overhead(const Context& context);
+[[nodiscard]] Status shape_role(Role& role);
+
 // One run of client-server, as overhead needs it too.
 [[nodiscard]] Result<Measured> client_server_once(const Context& context, const Setup& setup);
 

@@ -1,0 +1,290 @@
+// shape-accuracy: does what a class's members move keep to its limit? (papers/004, section 5)
+//
+// A run is one limit, one size of block, so many members, one target: they move as fast as they may for some seconds.
+// What they moved in all is held against rate · time; `worst` is the most that was ever moved above burst + rate ·
+// time, in blocks a member (at most 1). Beside it the same without a limit (vanilla), which tells what can be reached.
+//
+// shape-overhead: what a call costs that is not delayed. In turns, batch by batch, of a plain process, of one under a
+// bare supervisor, of one in a class whose limit is never reached, and of one in a class without limits.
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <sstream>
+
+#include "base/size.h"
+#include "shape.h"
+#include "supervisor.h"
+#include "workload.h"
+
+namespace swapd::bench {
+namespace {
+
+using SteadyTime = std::chrono::steady_clock;
+
+constexpr std::size_t file_size = 256 << 20;
+constexpr const char* shaped_class = "limited";
+constexpr const char* huge = "1TiB";
+constexpr double least_burst = 64 << 10;
+
+double burst_of(double rate) { return std::max(rate / 20, least_burst); }
+
+Status set_limit(const Team& team, const std::string& target, const std::string& rate) {
+  if (team.daemon() == nullptr) return Done{};
+  const bool network = target == "tcp" || target == "udp";
+  std::vector<std::string> verb = {
+      "class", "create", shaped_class, "--both", rate, "--mode", target == "disk-device" ? "device" : "logical"};
+  if (network) verb.emplace_back("--network");
+  return team.daemon()->order(verb);
+}
+
+struct Moved {
+  double bytes = 0, seconds = 0, calls = 0;
+};
+
+Result<Moved> read_moved(const std::string& line) {
+  std::istringstream in(line);
+  Moved out;
+  if (!(in >> out.bytes >> out.seconds >> out.calls)) return Error(EPROTO, "a mover said '" + line + "'");
+  return out;
+}
+
+// ---- accuracy ----
+
+Result<Measured> move_once(const Context& context, const Setup& setup) {
+  auto made = Team::make(context, setup);
+  if (!made) return made.error();
+  Team& team = **made;
+  const std::string target = setup.mechanism;
+  const double rate = setup.extra["rate"];
+  const int members = setup.extra["members"];
+  if (const auto set = set_limit(team, target, std::to_string(static_cast<long long>(rate))); !set) return set.error();
+  Sink sink;
+  const bool network = target == "tcp" || target == "udp";
+  if (network)
+    if (const auto open = sink.open(target == "tcp"); !open) return open.error();
+  for (int i = 0; i < members; ++i) {
+    RoleSpec spec;
+    spec.role.role = "mover";
+    spec.role.mechanism = target;
+    spec.role.index = setup.extra["block"];
+    spec.role.word = network ? std::to_string(sink.port()) : context.options.file;
+    spec.role.seconds = context.options.seconds;
+    spec.class_name = shaped_class;
+    if (const auto added = team.add(spec); !added) return added.error();
+  }
+  if (const auto begun = team.begin(); !begun) return begun.error();
+  Moved all;
+  for (int i = 0; i < members; ++i) {
+    const auto line = team.line_of(static_cast<std::size_t>(i), std::chrono::seconds(3600));
+    if (!line) return line.error();
+    const auto moved = read_moved(*line);
+    if (!moved) return moved.error();
+    all.bytes += moved->bytes;
+    all.calls += moved->calls;
+    all.seconds = std::max(all.seconds, moved->seconds);
+  }
+  auto measured = team.finish_after_done();
+  if (!measured) return measured;
+  const double block = setup.extra["block"], wanted = rate * all.seconds;
+  measured->samples_ms = {all.seconds * 1000};
+  measured->extra["moved_bytes"] = all.bytes;
+  measured->extra["calls_a_second"] = rounded(all.calls / all.seconds);
+  measured->extra["rate_reached"] = rounded(all.bytes / all.seconds);
+  if (setup.under == "swapd") {
+    // "≤ 2 % plus one block a member": how far it is off without those blocks.
+    const double off = std::max(std::abs(all.bytes - wanted) - block * members, 0.0);
+    measured->extra["off"] = rounded(off / wanted);
+    measured->extra["deviation"] = rounded((all.bytes - wanted) / wanted);
+    measured->extra["above_blocks"] = rounded((all.bytes - wanted - burst_of(rate)) / (block * members));
+  }
+  return measured;
+}
+
+std::vector<Setup> accuracy_setups(const Options& options) {
+  std::vector<Setup> setups;
+  for (const std::string& target : options.targets) {
+    for (const int members : options.members) {
+      for (const std::string& block_text : options.blocks) {
+        const auto block = *parse_size(block_text);
+        if (target == "udp" && block > 60'000) continue;  // no such datagram
+        for (const std::string& rate_text : options.rates) {
+          const auto rate = *parse_size(rate_text);
+          for (const std::string& under : options.under) {
+            // Without a limit once for all rates.
+            if (under == "vanilla" && rate_text != options.rates.front()) continue;
+            Setup setup{.mechanism = target, .under = under, .iterations = 1};
+            setup.extra = {{"rate", rate}, {"block", block}, {"members", members}};
+            if (under == "vanilla") setup.extra["rate"] = 0;
+            setups.push_back(std::move(setup));
+          }
+        }
+      }
+    }
+  }
+  return setups;
+}
+
+Status mover_role(Role& role) {
+  const RoleOptions& options = role.options();
+  auto mover = Mover::make(options.mechanism, static_cast<std::size_t>(options.index), options.word);
+  if (!mover) return mover.error();
+  if (Status go = role.wait_for_go(); !go) return go;
+  const auto begin = SteadyTime::now();
+  const auto passed = [&] { return std::chrono::duration<double>(SteadyTime::now() - begin).count(); };
+  double bytes = 0, calls = 0;
+  while (passed() < options.seconds) {
+    const ssize_t n = mover->move();
+    if (n < 0 && errno != ENOBUFS && errno != ECONNREFUSED && errno != EINTR) return errno_error("moving");
+    bytes += static_cast<double>(std::max<ssize_t>(n, 0));
+    ++calls;
+  }
+  std::ostringstream out;
+  out.precision(17);
+  out << bytes << ' ' << passed() << ' ' << calls;
+  if (Status said = role.say(out.str()); !said) return said;
+  (void)role.hear();
+  return Done{};
+}
+
+// ---- overhead ----
+
+struct Price {
+  const char* name;
+  const char* target;
+  int nr;
+  std::size_t block;
+  int batch;
+};
+constexpr Price prices[] = {{"read 4 KiB", "disk-logical", SYS_pread64, 4096, 2000},
+                            {"write 4 KiB", "write", SYS_pwrite64, 4096, 2000},
+                            {"read 64 KiB", "disk-logical", SYS_pread64, 64 << 10, 500},
+                            {"send 4 KiB", "tcp", SYS_sendto, 4096, 1000},
+                            {"read 1 MiB uncached", "disk-device", SYS_pread64, 1 << 20, 50}};
+
+struct Subject {
+  Setup setup;
+  std::unique_ptr<Team> team;
+  std::vector<double> batches_ms;
+};
+
+Result<Subject> start_subject(const Context& context, const Price& price, const std::string& under, int port) {
+  Setup setup{.mechanism = price.name, .under = under, .iterations = price.batch};
+  Setup with = setup;
+  if (under == "no-limit") with.under = "swapd";
+  auto team = Team::make(context, with);
+  if (!team) return team.error();
+  const std::string target = price.target;
+  if (under == "swapd")
+    if (const auto set = set_limit(**team, target, huge); !set) return set.error();
+  RoleSpec spec;
+  spec.role.role = "caller";
+  spec.role.mechanism = target;
+  spec.role.index = static_cast<int>(price.block);
+  spec.role.word = target == "tcp" ? std::to_string(port) : context.options.file;
+  spec.role.bare_call = under == "bare" ? price.nr : -1;
+  if (under == "swapd") spec.class_name = shaped_class;
+  if (const auto added = (*team)->add(spec); !added) return added.error();
+  if (const auto begun = (*team)->begin(); !begun) return begun.error();
+  return Subject{setup, std::move(*team), {}};
+}
+
+Result<std::vector<Row>> price_of(const Context& context, const Price& price) {
+  Sink sink;
+  if (const auto open = sink.open(true); !open) return open.error();
+  std::vector<Subject> subjects;
+  for (const char* under : {"vanilla", "bare", "swapd", "no-limit"}) {
+    auto subject = start_subject(context, price, under, sink.port());
+    if (!subject) return Error(subject.error()).in(std::string(price.name) + " under " + under);
+    subjects.push_back(std::move(*subject));
+  }
+  for (int r = -1; r < context.options.repeat; ++r) {  // the first round warms up
+    for (Subject& subject : subjects) {
+      if (const auto told = send_line(subject.team->control_of(0), "batch"); !told) return told.error();
+      const auto answer = subject.team->line_of(0, std::chrono::seconds(60));
+      if (!answer) return answer.error();
+      if (r >= 0) subject.batches_ms.push_back(std::stod(*answer));
+    }
+  }
+  std::vector<Row> rows;
+  for (Subject& subject : subjects) {
+    Row row{.setup = subject.setup, .repeats = {summarize(subject.batches_ms)}};
+    row.median = row.repeats[0];
+    row.samples = {subject.batches_ms};
+    row.extra["measure"] = "call";
+    rows.push_back(std::move(row));
+  }
+  const auto &plain = rows[0].samples[0], &bare = rows[1].samples[0];
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    std::vector<double> added, ratios;
+    for (std::size_t b = 0; b < plain.size(); ++b) {
+      added.push_back((rows[i].samples[0][b] - plain[b]) * 1000);
+      if (bare[b] > plain[b]) ratios.push_back((rows[i].samples[0][b] - plain[b]) / (bare[b] - plain[b]));
+    }
+    rows[i].extra["added_us"] = rounded(median(added));
+    rows[i].extra["throughput"] = rounded(rows[0].median.p50 / rows[i].median.p50);
+    if (i > 1) rows[i].extra["ratio_to_bare"] = rounded(median(ratios));
+  }
+  return rows;
+}
+
+Status caller_role(Role& role) {
+  const RoleOptions& options = role.options();
+  auto mover = Mover::make(options.mechanism, static_cast<std::size_t>(options.index), options.word);
+  if (!mover) return mover.error();
+  if (options.bare_call >= 0)
+    if (Status put = put_under_bare_supervisor(options.bare_call); !put) return put;
+  if (Status go = role.wait_for_go(); !go) return go;
+  for (;;) {  // until the harness closes the channel
+    if (const auto asked = role.hear(); !asked) return Done{};
+    const auto before = SteadyTime::now();
+    for (int i = 0; i < options.iterations; ++i)
+      if (mover->move() <= 0) return errno_error("moving");
+    const double ms = std::chrono::duration<double, std::milli>(SteadyTime::now() - before).count();
+    if (Status said = role.say(nlohmann::json(ms / options.iterations).dump()); !said) return said;
+  }
+}
+
+Result<Options> with_file(const Context& context, const TempDir& dir) {
+  Options options = context.options;
+  options.file = dir.path() + "/data";
+  if (Status made = make_file(options.file, file_size); !made) return made.error();
+  return options;
+}
+
+}  // namespace
+
+Result<std::vector<nlohmann::json>> run_shape_accuracy(const Context& context) {
+  const auto dir = TempDir::create();
+  if (!dir) return dir.error();
+  const auto options = with_file(context, *dir);
+  if (!options) return options.error();
+  const Context with{*options, context.work, context.cpus, context.self};
+  std::vector<Case> cases;
+  for (Setup& setup : accuracy_setups(*options))
+    cases.push_back({std::move(setup), [&with](const Setup& s) { return move_once(with, s); }});
+  const auto rows = measure(cases, options->repeat, options->progress);
+  if (!rows) return rows.error();
+  return lines(*rows, *options);
+}
+
+Result<std::vector<nlohmann::json>> run_shape_overhead(const Context& context) {
+  const auto dir = TempDir::create();
+  if (!dir) return dir.error();
+  const auto options = with_file(context, *dir);
+  if (!options) return options.error();
+  const Context with{*options, context.work, context.cpus, context.self};
+  std::vector<Row> all;
+  for (const Price& price : prices) {
+    auto rows = price_of(with, price);
+    if (!rows) return rows.error();
+    std::move(rows->begin(), rows->end(), std::back_inserter(all));
+  }
+  return lines(all, *options);
+}
+
+Status shape_role(Role& role) { return role.is("mover") ? mover_role(role) : caller_role(role); }
+
+}  // namespace swapd::bench
