@@ -290,7 +290,7 @@ RoleOptions parse_role(int argc, char** argv) {
   app.add_option("--rate", role.rate);
   app.add_option("--fds", role.fds)->delimiter(',');
   app.add_flag("--split", role.split);
-  app.add_option("--seconds", role.seconds);
+  app.add_option("--block", role.block);
   app.add_option("--bare-call", role.bare_call);
   parse_or_exit(app, argc, argv);
   return role;
@@ -307,7 +307,7 @@ std::vector<std::string> role_arguments(const RoleOptions& role) {
                                     number("--iterations", role.iterations),
                                     number("--work-ms", role.work_ms),
                                     number("--rate", role.rate),
-                                    number("--seconds", role.seconds),
+                                    number("--block", role.block),
                                     number("--bare-call", role.bare_call)};
   if (!role.mechanism.empty()) words.push_back("--mechanism=" + role.mechanism);
   if (!role.word.empty()) words.push_back("--word=" + role.word);

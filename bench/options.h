@@ -64,7 +64,8 @@ struct RoleOptions {
   std::string role, workload, mechanism, word, child_attr;
   bool child_by_hand = false;  // child_attr is a donation's, not its own
   int index = 0, control_fd = -1, gate_fd = -1, shared_fd = -1, iterations = 0;
-  double work_ms = 0, rate = 0, seconds = 0;
+  double work_ms = 0, rate = 0;
+  int block = 0;       // bytes a call
   int bare_call = -1;  // under a bare supervisor that traps this
   std::vector<int> fds;
   bool split = false;

@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <sstream>
 
 #include "base/size.h"
 #include "shape.h"
@@ -40,17 +39,6 @@ Status set_limit(const Team& team, const std::string& target, const std::string&
   return team.daemon()->order(verb);
 }
 
-struct Moved {
-  double bytes = 0, seconds = 0, calls = 0;
-};
-
-Result<Moved> read_moved(const std::string& line) {
-  std::istringstream in(line);
-  Moved out;
-  if (!(in >> out.bytes >> out.seconds >> out.calls)) return Error(EPROTO, "a mover said '" + line + "'");
-  return out;
-}
-
 // ---- accuracy ----
 
 Result<Measured> move_once(const Context& context, const Setup& setup) {
@@ -69,36 +57,37 @@ Result<Measured> move_once(const Context& context, const Setup& setup) {
     RoleSpec spec;
     spec.role.role = "mover";
     spec.role.mechanism = target;
-    spec.role.index = setup.extra["block"];
+    spec.role.index = i;
+    spec.role.block = setup.extra["block"];
     spec.role.word = network ? std::to_string(sink.port()) : context.options.file;
-    spec.role.seconds = context.options.seconds;
     spec.class_name = shaped_class;
     if (const auto added = team.add(spec); !added) return added.error();
   }
+  const auto begin = SteadyTime::now();
   if (const auto begun = team.begin(); !begun) return begun.error();
-  Moved all;
-  for (int i = 0; i < members; ++i) {
-    const auto line = team.line_of(static_cast<std::size_t>(i), std::chrono::seconds(3600));
-    if (!line) return line.error();
-    const auto moved = read_moved(*line);
-    if (!moved) return moved.error();
-    all.bytes += moved->bytes;
-    all.calls += moved->calls;
-    all.seconds = std::max(all.seconds, moved->seconds);
+  // A call may be held for minutes: what has been moved by now counts.
+  if (const auto early = team.line_of(0, std::chrono::milliseconds(std::llround(context.options.seconds * 1000)));
+      early || early.error().code() != ETIMEDOUT)
+    return early ? Error(EPROTO, "a mover said '" + *early + "'") : early.error();
+  const double seconds = std::chrono::duration<double>(SteadyTime::now() - begin).count();
+  double bytes = 0, calls = 0;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(members); ++i) {
+    bytes += team.shared().sample_ms.at(2 * i);
+    calls += team.shared().sample_ms.at(2 * i + 1);
   }
   auto measured = team.finish_after_done();
   if (!measured) return measured;
-  const double block = setup.extra["block"], wanted = rate * all.seconds;
-  measured->samples_ms = {all.seconds * 1000};
-  measured->extra["moved_bytes"] = all.bytes;
-  measured->extra["calls_a_second"] = rounded(all.calls / all.seconds);
-  measured->extra["rate_reached"] = rounded(all.bytes / all.seconds);
+  const double block = setup.extra["block"], wanted = rate * seconds;
+  measured->samples_ms = {seconds * 1000};
+  measured->extra["moved_bytes"] = bytes;
+  measured->extra["calls_a_second"] = rounded(calls / seconds);
+  measured->extra["rate_reached"] = rounded(bytes / seconds);
   if (setup.under == "swapd") {
     // "≤ 2 % plus one block a member": how far it is off without those blocks.
-    const double off = std::max(std::abs(all.bytes - wanted) - block * members, 0.0);
+    const double off = std::max(std::abs(bytes - wanted) - block * members, 0.0);
     measured->extra["off"] = rounded(off / wanted);
-    measured->extra["deviation"] = rounded((all.bytes - wanted) / wanted);
-    measured->extra["above_blocks"] = rounded((all.bytes - wanted - burst_of(rate)) / (block * members));
+    measured->extra["deviation"] = rounded((bytes - wanted) / wanted);
+    measured->extra["above_blocks"] = rounded((bytes - wanted - burst_of(rate)) / (block * members));
   }
   return measured;
 }
@@ -129,24 +118,18 @@ std::vector<Setup> accuracy_setups(const Options& options) {
 
 Status mover_role(Role& role) {
   const RoleOptions& options = role.options();
-  auto mover = Mover::make(options.mechanism, static_cast<std::size_t>(options.index), options.word);
+  auto mover = Mover::make(options.mechanism, static_cast<std::size_t>(options.block), options.word);
   if (!mover) return mover.error();
+  const auto place = 2 * static_cast<std::uint32_t>(options.index);
   if (Status go = role.wait_for_go(); !go) return go;
-  const auto begin = SteadyTime::now();
-  const auto passed = [&] { return std::chrono::duration<double>(SteadyTime::now() - begin).count(); };
   double bytes = 0, calls = 0;
-  while (passed() < options.seconds) {
+  for (;;) {  // until the harness ends it
     const ssize_t n = mover->move();
     if (n < 0 && errno != ENOBUFS && errno != ECONNREFUSED && errno != EINTR) return errno_error("moving");
     bytes += static_cast<double>(std::max<ssize_t>(n, 0));
-    ++calls;
+    role.note_sample(place, bytes);
+    role.note_sample(place + 1, ++calls);
   }
-  std::ostringstream out;
-  out.precision(17);
-  out << bytes << ' ' << passed() << ' ' << calls;
-  if (Status said = role.say(out.str()); !said) return said;
-  (void)role.hear();
-  return Done{};
 }
 
 // ---- overhead ----
@@ -182,7 +165,7 @@ Result<Subject> start_subject(const Context& context, const Price& price, const 
   RoleSpec spec;
   spec.role.role = "caller";
   spec.role.mechanism = target;
-  spec.role.index = static_cast<int>(price.block);
+  spec.role.block = static_cast<int>(price.block);
   spec.role.word = target == "tcp" ? std::to_string(port) : context.options.file;
   spec.role.bare_call = under == "bare" ? price.nr : -1;
   if (under == "swapd") spec.class_name = shaped_class;
@@ -232,7 +215,7 @@ Result<std::vector<Row>> price_of(const Context& context, const Price& price) {
 
 Status caller_role(Role& role) {
   const RoleOptions& options = role.options();
-  auto mover = Mover::make(options.mechanism, static_cast<std::size_t>(options.index), options.word);
+  auto mover = Mover::make(options.mechanism, static_cast<std::size_t>(options.block), options.word);
   if (!mover) return mover.error();
   if (options.bare_call >= 0)
     if (Status put = put_under_bare_supervisor(options.bare_call); !put) return put;

@@ -215,6 +215,7 @@ Result<bus::LaunchAnswer> DaemonBackend::begin_launch(bus::LaunchRequest request
   auto class_name = class_of(request.class_name, request.caller);
   if (!class_name) return std::move(class_name).error();
   request.class_name = std::move(class_name).value();
+  if (Status may = may_leave(request.pid, request.class_name, request.caller); !may) return std::move(may).error();
   if (request.observe != "auto" && request.observe != about_.observer && !request.observe.empty()) {
     if (request.observe != "bpf" && request.observe != "seccomp")
       return Error(EINVAL, "unknown observer '" + request.observe + "': auto, bpf or seccomp");
@@ -305,10 +306,12 @@ Status DaemonBackend::begin_enrolling(const bus::EnrollRequest& request,
   if (!class_name) return std::move(class_name).error();
   const auto tgid = procfs_.tgid(request.pid);
   if (!tgid) return Error(ENOENT, "no process " + std::to_string(request.pid));
-  const auto may = [this, caller = request.caller, first = *tgid, spare = request.spare](pid_t pid) {
+  const auto may = [this, caller = request.caller, first = *tgid, spare = request.spare,
+                    into = *class_name](pid_t pid) {
     if (spare && pid != first && spare(pid)) return Status(Error(EALREADY, "left out"));
     if (Status touch = may_touch(pid, caller); !touch) return touch;
     if (Status one = may_enroll(procfs_, pid, policy_.observe.never); !one) return one;
+    if (Status leave = may_leave(pid, into, caller); !leave) return leave;
     return has_room(pid);
   };
   if (Status allowed = may(*tgid); !allowed) return allowed;
@@ -352,6 +355,17 @@ Status DaemonBackend::may_touch(pid_t pid, const bus::Caller& caller) const {
   return Error(EACCES, "process " + std::to_string(pid) + " belongs to another user");
 }
 
+Status DaemonBackend::may_leave(pid_t tgid, const std::string& into, const bus::Caller& caller) const {
+  std::string from;
+  engine_.call([&](Engine& e) {
+    const MemberProcess* process = e.members().process(tgid);
+    if (process != nullptr && process->managed) from = process->class_name;
+  });
+  if (from.empty() || from == into || !classes_.limited(from) || caller.may(bus::Right::administer)) return Done{};
+  return Error(EACCES, "process " + std::to_string(tgid) + " is in class '" + from +
+                           "', which limits it: only root takes it out");
+}
+
 // For another process of its user.
 Status DaemonBackend::has_room(pid_t pid) const {
   Status room = Done{};
@@ -361,6 +375,7 @@ Status DaemonBackend::has_room(pid_t pid) const {
 
 Status DaemonBackend::release(pid_t pid, const bus::Caller& caller) {
   Status done = may_touch(pid, caller);
+  if (done) done = may_leave(procfs_.tgid(pid).value_or(pid), "", caller);
   if (done) engine_.call([&](Engine& e) { done = e.release(pid); });
   return refusals_.heard("release", pid, caller, std::move(done));
 }

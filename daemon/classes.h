@@ -27,6 +27,12 @@ class Classes {
   // Its programs have a filter for I/O calls from their start.
   [[nodiscard]] bool shaped(const std::string& name) const;
 
+  // Its members are held back somewhere.
+  [[nodiscard]] bool limited(const std::string& name) const {
+    const auto found = rules_.find(name);
+    return found != rules_.end() && found->second.limits();
+  }
+
   // EINVAL: it exists, its name or a limit is wrong; then nothing is changed.
   [[nodiscard]] Status create(const std::string& name, const std::vector<bus::LimitChange>& changes);
   // ENOENT.

@@ -53,6 +53,8 @@ std::unique_ptr<RecordRing::Opening> Donor::opening(Time now) const {
 }
 
 void Donor::take(const Event& event) {
+  if (const auto* blocked = std::get_if<Blocked>(&event); blocked != nullptr && runnable_ && runnable_(*blocked))
+    return take(Woken{.time = blocked->time, .thread = blocked->thread, .unrelated = true});
   if (const auto* access = std::get_if<Accessed>(&event); access != nullptr && access->evidence == Evidence::sent_to) {
     // A hint: it names a provider where none is known, and orders those that are. It does not add to a list that scans
     // made.

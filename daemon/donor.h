@@ -5,6 +5,7 @@
 
 #include <array>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -64,6 +65,8 @@ class Donor {
   [[nodiscard]] bool needs_calls_at_once(Time now);
   // What model and decider are fed with goes there, too.
   void record_to(RecordRing& ring) { records_ = &ring; }
+  // Which sleep only for a moment, or in our own hand, and so would go on if something were lent to them.
+  void takes_for_runnable(std::function<bool(const Blocked&)> which) { runnable_ = std::move(which); }
   [[nodiscard]] std::unique_ptr<RecordRing::Opening> opening(Time now) const;
   // Whoever waits does so for a chain all of which is lent to, and a message is on its way there: nobody needs us soon.
   [[nodiscard]] bool chain_is_open() const;
@@ -206,6 +209,7 @@ class Donor {
   int epoll_;
   decide::DonationDecider decider_;
   RecordRing* records_ = nullptr;
+  std::function<bool(const Blocked&)> runnable_;
 
   std::unordered_map<ThreadId, Watch> watched_;
   std::unordered_set<ThreadId> waiting_;  // important and blocked on something that somebody may provide

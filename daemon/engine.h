@@ -138,6 +138,8 @@ class Engine {
   void look_anew(std::uint64_t lost, Time now);
   void take_roster(const RosterAnswer& answer, Time now);
   void tick(Time now);
+  void hear_of_held(Time now);
+  [[nodiscard]] bool would_run(const Blocked& blocked) const;
   [[nodiscard]] bool lends_to_kernel_threads() const {
     const model::Settings& settings = model_.settings();
     for (ClassId id = 0; id <= settings.classes.size(); ++id)
@@ -199,6 +201,7 @@ class Engine {
   std::unordered_map<pid_t, MemberProcess> ended_unseen_;            // by tgid: only whose children they were
   std::unordered_map<const observe::Receiver*, pid_t> launch_of_;
   std::unordered_set<const observe::Receiver*> io_receivers_;
+  std::unordered_map<pid_t, Time> held_before_;        // by the limits of their class, as of the last tick
   std::unordered_map<pid_t, std::uint64_t> released_;  // start times; with bpf nothing else is left of them
 
   sys::PiMutex mutex_;  // guards commands_, notes_; held for a few moves only

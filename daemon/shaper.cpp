@@ -25,13 +25,15 @@ class Shaper::HeldCall final : public actuate::Delayed {
   HeldCall(Shaper& shaper, std::shared_ptr<ShapedCall> call, pid_t tid, bool favoured_wait, Time since)
       : shaper_(shaper), call_(std::move(call)), tid_(tid), favoured_wait_(favoured_wait), since_(since) {
     const std::lock_guard lock(shaper_.mutex_);
-    shaper_.held_[tid_] = since_;
+    shaper_.held_[tid_] = {since_, favoured_wait_};
+    shaper_.held_now_.store(shaper_.held_.size(), std::memory_order_relaxed);
     ++shaper_.delayed_total_;
   }
   // Where there was no room to hold it, it is forgotten with this.
   ~HeldCall() override {
     const std::lock_guard lock(shaper_.mutex_);
     shaper_.held_.erase(tid_);
+    shaper_.held_now_.store(shaper_.held_.size(), std::memory_order_relaxed);
   }
   [[nodiscard]] Time due(Time now) override {
     const std::lock_guard lock(shaper_.mutex_);
@@ -216,7 +218,25 @@ std::uint64_t Shaper::delayed_total() const {
 
 std::unordered_map<pid_t, Time> Shaper::held_threads() const {
   const std::lock_guard lock(mutex_);
-  return held_;
+  std::unordered_map<pid_t, Time> out;
+  for (const auto& [tid, hold] : held_) out[tid] = hold.since;
+  return out;
+}
+
+bool Shaper::would_run(pid_t tid) const {
+  if (held_now_.load(std::memory_order_relaxed) == 0) return false;
+  const std::lock_guard lock(mutex_);
+  const auto found = held_.find(tid);
+  return found != held_.end() && !found->second.favoured_wait;
+}
+
+std::vector<std::pair<pid_t, Time>> Shaper::would_run() const {
+  std::vector<std::pair<pid_t, Time>> out;
+  if (held_now_.load(std::memory_order_relaxed) == 0) return out;
+  const std::lock_guard lock(mutex_);
+  for (const auto& [tid, hold] : held_)
+    if (!hold.favoured_wait) out.emplace_back(tid, hold.since);
+  return out;
 }
 
 std::string Shaper::device_name(const decide::Device& device) const {

@@ -11,6 +11,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -59,6 +60,10 @@ class Shaper {
   void leave(pid_t tgid);
   // An important thread waits for it: it is not delayed meanwhile, unless its class says so. The engine.
   void favour(pid_t tid, bool favoured);
+  // Held, and would go on if it were favoured: it can provide, though it sleeps. Any thread; cheap while nobody is
+  // held.
+  [[nodiscard]] bool would_run(pid_t tid) const;
+  [[nodiscard]] std::vector<std::pair<pid_t, Time>> would_run() const;  // since when
 
   // For the receiver of a listener whose programs may be shaped.
   [[nodiscard]] std::unique_ptr<observe::Gate> gate(int listener, std::uint32_t slot);
@@ -101,7 +106,12 @@ class Shaper {
   std::unordered_map<decide::Shaping::ClassIndex, View> views_;
   std::unordered_map<pid_t, decide::Shaping::ClassIndex> members_;  // by tgid
   std::unordered_set<pid_t> favoured_;
-  std::unordered_map<pid_t, Time> held_;
+  struct Hold {
+    Time since;
+    bool favoured_wait = false;
+  };
+  std::unordered_map<pid_t, Hold> held_;
+  std::atomic<std::size_t> held_now_{0};
   std::uint64_t delayed_total_ = 0;
   std::shared_ptr<sys::NetIo> traffic_;  // once a class limits a network; null: it cannot be had
   bool traffic_tried_ = false;

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "observe/io_calls.h"
 #include "observe/resolver.h"
 #include "observe/syscall_table.h"
 #include "sys/procfs.h"
@@ -74,5 +75,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   bounded(resolver.access(site).accessed);
   bounded(resolver.full_access(site).accessed);
   static_cast<void>(observe::call_name(site.nr));
+  if (const observe::IoCall* call = observe::io_call(site.nr)) {
+    const auto read = [](std::uint64_t address, void* out, std::size_t bytes) {
+      return sys::Procfs::read_memory(::getpid(), address, out, bytes);
+    };
+    if (const auto bytes = observe::asked(*call, site.args, read); bytes && (*bytes < 1 || *bytes > 0x7ffff000))
+      std::abort();
+  }
   return 0;
 }

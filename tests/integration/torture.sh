@@ -3,8 +3,8 @@
 #
 #   tests/integration/torture.sh [--seconds N] [--pairs N] [--observe seccomp|bpf|both] [--build DIR]
 #
-# Pairs of processes (tests/programs/torture.cpp) hand numbers to and fro over ten mechanisms, in four programs, of which two are
-# important. Meanwhile swapd is killed every 0.2 to 2 s (now and then it is ended with SIGTERM, stopped for half a second, or takes its own place with `swapctl restart`), and
+# Pairs of processes (tests/programs/torture.cpp) hand numbers to and fro over twelve mechanisms, in four programs, of which two are
+# important, and two are in a class that delays what they read and write on disk and over TCP. Meanwhile swapd is killed every 0.2 to 2 s (now and then it is ended with SIGTERM, stopped for half a second, or takes its own place with `swapctl restart`), and
 # started again; in between its guard is killed. Nothing may go wrong: no number, no call (ENOSYS, EINTR), no process that hangs, none that stands still for more than 1 s; in the end
 # all have their own attributes, and of swapd and its guards nothing is left. What was counted is printed.
 set -euo pipefail
@@ -47,14 +47,17 @@ has_own() {
     [ "$(ps -o cls=,rtprio=,ni= -p "$pid" | tr -s ' ' | sed 's/^ //')" = "$2" ] || { ps -o pid=,cls=,rtprio=,ni= -p "$pid"; return 1; }
   done
 }
+# Some hundred calls a second are asked for.
+printf '[class.slow.io.disk]\noperations = 150\n[class.slow.io.network]\noperations = 150\n' >"$dir/policy.toml"
+start_daemon() { start_swapd --config "$dir/policy.toml"; }
 no_guard() { ! pgrep -f "^swapd-guard [0-9]* $dir/state"; }
 
-options=("" "--nice -5" "" "--fifo 10")
+options=("--class slow" "--nice -5 --class slow" "" "--fifo 10")
 own=("TS - 0" "TS - -5" "TS - 0" "FF 10 -")
 
 torment() {
-  local i end action kills=0 stops=0 ends=0 restarts=0 guards_killed=0
-  start_swapd
+  local i end action now delayed=0 kills=0 stops=0 ends=0 restarts=0 guards_killed=0
+  start_daemon
   programs=() holders=()
   for i in 0 1 2 3; do
     rm -f "$dir/in$i"
@@ -68,6 +71,8 @@ torment() {
   end=$(($(date +%s) + seconds / ${#observers[@]}))
   while [ "$(date +%s)" -lt "$end" ]; do
     sleep "$((RANDOM % 2)).$((RANDOM % 8 + 2))"
+    now=$(ctl status --json | sed 's/.*"delayed_calls_total":\([0-9]*\).*/\1/')
+    [ "$now" -le "$delayed" ] || delayed=$now
     action=$((RANDOM % 11))
     if [ $action -eq 0 ]; then
       stops=$((stops + 1))
@@ -93,14 +98,15 @@ torment() {
       kill -9 "$swapd"
     fi
     wait "$front" 2>/dev/null || true
-    start_swapd
+    start_daemon
   done
+  [ "$delayed" -gt 0 ] || complain "no call was delayed"
   kill -TERM "$swapd"
   wait "$front" || complain "swapd's exit status is $?"
   for i in 0 1 2 3; do
     has_own "$i" "${own[$i]}" >"$dir/foreign" || complain "a process of program $i has not its own attributes: $(cat "$dir/foreign")"
   done
-  start_swapd
+  start_daemon
   kill "${holders[@]}"
   for i in 0 1 2 3; do
     wait "${programs[$i]}" || complain "program $i failed"
@@ -113,7 +119,7 @@ torment() {
   wait "$front" || complain "swapd's exit status is $?"
   swapd=
   until_true 10 no_guard || complain "a guard is left"
-  printf '%s: swapd was killed %s times, ended %s, restarted %s, stopped %s; its guard was killed %s times\n' "$observer" "$kills" "$ends" "$restarts" "$stops" "$guards_killed"
+  printf '%s: swapd was killed %s times, ended %s, restarted %s, stopped %s; its guard was killed %s times; %s calls at most were delayed under one\n' "$observer" "$kills" "$ends" "$restarts" "$stops" "$guards_killed" "$delayed"
 }
 
 for observer in "${observers[@]}"; do torment; done

@@ -2,6 +2,7 @@
 //
 //   pair server SOCKET FLAG   answers each request on SOCKET after spinning until FLAG exists (at most 20 s)
 //   pair late SOCKET FLAG     accepts only once SOCKET.go exists, in a child that then serves as above
+//   pair reader SOCKET FILE   answers each request once it has read FILE, 64 KiB at a time, four times over
 //   pair client SOCKET        one request; exit status 0 when the answer came
 //   pair spin SECONDS         a hog
 //   pair gaps SECONDS         a hog that prints the longest time, in ms, for which it had no CPU
@@ -82,6 +83,23 @@ int server(const std::string& path, const std::string& flag) {
     const int c = ::accept(s, nullptr, nullptr);
     if (c < 0) return 1;
     serve(c, flag);
+  }
+}
+
+int reader(const std::string& path, const char* file) {
+  const int s = listen_at(path), data = ::open(file, O_RDONLY | O_CLOEXEC);
+  static char block[64 << 10];
+  for (;;) {
+    const int c = ::accept(s, nullptr, nullptr);
+    char byte = 0;
+    if (c < 0 || ::read(c, &byte, 1) != 1) return 1;
+    for (int round = 0; round < 4; ++round) {
+      ::lseek(data, 0, SEEK_SET);
+      while (::read(data, block, sizeof block) > 0) {
+      }
+    }
+    if (::write(c, &byte, 1) != 1) return 1;
+    ::close(c);
   }
 }
 
@@ -196,6 +214,7 @@ int main(int argc, char** argv) {
   ::signal(SIGPIPE, SIG_IGN);
   const std::string what = argc > 1 ? argv[1] : "";
   if (what == "server" && argc == 4) return server(argv[2], argv[3]);
+  if (what == "reader" && argc == 4) return reader(argv[2], argv[3]);
   if (what == "late" && argc == 4) return late(argv[2], argv[3]);
   if (what == "client" && argc == 3) return client(argv[2]);
   if (what == "sync" && argc == 4) return sync_until(argv[2], argv[3]);

@@ -5,8 +5,10 @@
 // Each number is checked on both sides. `wrong`: another one came, or a call failed; `enosys` and `eintr`: with that
 // errno; `rounds`; `worst_ms`: the longest that a number was on its way; `slow`: how many took longer than 0.01, 0.1,
 // 0.5 and 1 s.
+#include <arpa/inet.h>
 #include <linux/futex.h>
 #include <mqueue.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/epoll.h>
@@ -173,6 +175,38 @@ class Event : public Told {
   int fd_;
 };
 
+// In a file, so that each side reads and writes the disk's files.
+class File : public Told {
+ public:
+  explicit File(std::uint64_t* place) : Told(place), fd_(::eventfd(0, 0)) {
+    char name[] = "/var/tmp/swapd-torture-XXXXXX";
+    file_ = ::mkstemp(name);
+    must(file_ >= 0 && fd_ >= 0, "mkstemp");
+    ::unlink(name);
+  }
+  ~File() override {
+    ::close(file_);
+    ::close(fd_);
+  }
+  bool put(std::uint64_t number) override {
+    return ::pwrite(file_, &number, sizeof number, 0) == sizeof number && Told::put(number);
+  }
+  bool get(std::uint64_t& number) override {
+    std::uint64_t written = 0;
+    if (!Told::get(number) || ::pread(file_, &written, sizeof written, 0) != sizeof written) return false;
+    if (written != number) number = ~number;
+    return true;
+  }
+
+ private:
+  bool tell() override { return ::eventfd_write(fd_, 1) == 0; }
+  bool hear() override {
+    eventfd_t count = 0;
+    return ::eventfd_read(fd_, &count) == 0;
+  }
+  int file_ = -1, fd_;
+};
+
 class Futex : public Told {
  public:
   Futex(std::uint64_t* place, std::atomic<std::uint32_t>* word) : Told(place), word_(word) {}
@@ -218,7 +252,8 @@ struct Link {
   std::unique_ptr<Way> there, back;
 };
 
-constexpr std::array kinds = {"pipe", "socket", "poll", "epoll", "msg", "sem", "eventfd", "futex", "mq", "datagram"};
+constexpr std::array kinds = {"pipe",    "socket", "poll", "epoll", "msg",  "sem",
+                              "eventfd", "futex",  "mq",   "tcp",   "file", "datagram"};
 
 Link make(std::size_t pair) {
   using Wait = Descriptors::Wait;
@@ -236,6 +271,22 @@ Link make(std::size_t pair) {
     must(::socketpair(AF_UNIX, type, 0, ends.data()) == 0, "socketpair");
     return Link{std::make_unique<Descriptors>(ends[1], ends[0], wait),
                 std::make_unique<Descriptors>(::dup(ends[0]), ::dup(ends[1]), wait)};
+  };
+  const auto tcp = [] {
+    const int listener = ::socket(AF_INET, SOCK_STREAM, 0), client = ::socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    auto* raw = reinterpret_cast<sockaddr*>(&address);
+    must(::bind(listener, raw, size) == 0 && ::listen(listener, 1) == 0 && ::getsockname(listener, raw, &size) == 0 &&
+             ::connect(client, raw, size) == 0,
+         "connecting over loopback");
+    const int server = ::accept(listener, nullptr, nullptr), on = 1;
+    ::close(listener);
+    for (const int end : {client, server}) ::setsockopt(end, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    return Link{std::make_unique<Descriptors>(server, client),
+                std::make_unique<Descriptors>(::dup(client), ::dup(server))};
   };
   switch (pair % kinds.size()) {
     case 0:
@@ -259,6 +310,10 @@ Link make(std::size_t pair) {
       const std::string name = "/swapd-torture-" + std::to_string(::getpid()) + "-" + std::to_string(pair);
       return {std::make_unique<Mq>(name), std::make_unique<Mq>(name + "b")};
     }
+    case 9:
+      return tcp();
+    case 10:
+      return {std::make_unique<File>(places), std::make_unique<File>(places + 8)};
     default:
       return sockets(SOCK_DGRAM, Wait::poll);
   }

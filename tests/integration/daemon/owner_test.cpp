@@ -60,6 +60,23 @@ TEST_P(Owner, LeavesOthersProcessesAlone) {
   EXPECT_EQ(session->json({"status"})["managed_processes"], 1);
 }
 
+// What limits him is not his to lift.
+TEST_P(Owner, StaysInAClassThatLimitsHim) {
+  const std::string pid = std::to_string(owners);
+  expect_refused({"class", "create", "mine"}, "only root may make classes");
+  expect_refused({"class", "set", "open", "--read", "1MiB"}, "only root may change classes");
+  ASSERT_EQ(session->ctl({"class", "create", "slow", "--both", "1MiB"}).status, 0);
+  expect_refused({"class", "remove", "slow"}, "only root may remove classes");
+  ASSERT_EQ(session->ctl({"class", "join", "--allow-no-new-privs", "slow", pid}).status, 0);
+  expect_refused({"class", "leave", pid}, "only root takes it out");
+  expect_refused({"enroll", "--class", "open", pid}, "only root takes it out");
+  expect_refused({"release", pid}, "only root takes it out");
+  expect_refused({"run", "--class", "closed", "--", "/bin/true"}, "is closed");
+  EXPECT_EQ(session->json({"class", "show", "slow"})["classes"][0]["processes"], 1);
+  EXPECT_EQ(session->ctl({"class", "leave", pid}).status, 0);
+  EXPECT_EQ(session->json({"class", "show", "slow"})["classes"][0]["processes"], 0);
+}
+
 TEST_P(Owner, RaisesNobody) {
   const std::string pid = std::to_string(owners);
   ASSERT_EQ(ctl({"enroll", "--allow-no-new-privs", pid}).status, 0);

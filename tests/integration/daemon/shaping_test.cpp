@@ -343,6 +343,25 @@ TEST_P(Shaping, ChildrenJoinOrGetAClassOfTheirOwn) {
   }
 }
 
+// Whoever holds an important thread up is not held up itself; what it moves it owes.
+TEST_P(Shaping, AFavouredProviderIsNotDelayed) {
+  begin();
+  must({"class", "create", "slow", "--both", "64KiB", "--burst", "64KiB"});
+  const pid_t server =
+      session->start({"--class", "slow"}, {session->pair(), "reader", session->path("sock"), session->path("data")});
+  ASSERT_TRUE(eventually([&] { return std::filesystem::exists(session->path("sock")); }));
+  // 32 MiB: eight minutes at its limit.
+  const pid_t client = session->start({"--fifo", "50"}, {session->pair(), "client", session->path("sock")});
+  EXPECT_EQ(session->wait(client, std::chrono::seconds(20)), 0) << session->ctl({"why", std::to_string(client)}).out;
+  EXPECT_LT(shown("slow")["devices"][0]["tokens"], -30 * mib);
+  // A class may say otherwise. (Its debt would hold the next call for minutes.)
+  must({"class", "set", "slow", "--favoured-wait", "true"});
+  const pid_t another = session->start({"--fifo", "50"}, {session->pair(), "client", session->path("sock")});
+  ASSERT_TRUE(eventually([&] { return delayed(server); }));
+  EXPECT_EQ(session->wait(another, std::chrono::seconds(1)), -1);
+  session->kill(another, SIGKILL);
+}
+
 // Limits that change all the time, members that come and go.
 TEST_P(Shaping, ChangesUnderLoadLeaveNobodyBehind) {
   begin();

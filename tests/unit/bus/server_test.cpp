@@ -72,6 +72,29 @@ TEST(Server, NamesErrorsAfterWhoseMistakeTheyAre) {
             std::string(SD_BUS_ERROR_UNKNOWN_METHOD) + ": Unknown method Nothing or interface org.swapd1.Manager.");
 }
 
+// Limits are rows of device, key and value.
+TEST(Server, ClassesAreShownAndChanged) {
+  BusThread bus;
+  BusClient client(bus);
+  const json all = json::parse(client.text("Classes"));
+  EXPECT_EQ(all["classes"][0], json::parse(R"({"name":"default","mode":"logical","inherit":"join","shaped":false,
+    "limited":false,"origin":"policy","limits":[],"devices":[]})"));
+  EXPECT_EQ(all["classes"][1]["limits"], json::parse(R"([{"device":"/var","key":"both","value":10485760}])"));
+  EXPECT_EQ(all["classes"][1]["origin"], "made");
+  EXPECT_EQ(all["classes"][1]["devices"][0], json::parse(R"({"device":"vda","kind":"disk","read_bytes":1000,
+    "written_bytes":0,"cached_bytes":0,"calls":3,"delayed_calls":1,"delayed_s":0.5,"tokens":-7})"));
+  EXPECT_EQ(client.command("SetClass", "sa(sss)", "backup", 2, "disk", "both", "1MiB", "", "mode", "device"), "");
+  bus.call([&] {
+    const auto& changes = bus.backend().class_changes;
+    ASSERT_EQ(changes.size(), 2U);
+    EXPECT_EQ(changes[0].device + " " + changes[0].key + " " + changes[0].value, "disk both 1MiB");
+    EXPECT_EQ(changes[1].device + " " + changes[1].key + " " + changes[1].value, " mode device");
+  });
+  EXPECT_EQ(client.command("CreateClass", "sa(sss)", "new", 0), "");
+  EXPECT_EQ(client.command("SetClass", "sa(sss)", "none", 0), "org.swapd1.Error.NotFound: no class 'none'");
+  EXPECT_EQ(client.command("RemoveClass", "s", "backup"), "");
+}
+
 TEST(Server, LaunchHandsOverDescriptorsAndTheProgramComesBackWhole) {
   BusThread bus;
   const std::vector<sock_filter> program = {{6, 1, 2, 3}, {7, 4, 5, 0x7fff0000}};

@@ -202,7 +202,7 @@ TEST(Policy, NamesOfProtectedPrograms) {
 TEST(Policy, KeysInTheWrongPlaceAreToldWhereTheyBelong) {
   EXPECT_EQ(refusal("confidence = 3\n"),
             "p.toml:1: key 'confidence' stands before the first table; write it under [model], [donation], [observe], "
-            "[quota], [class.NAME] or [match.NAME]");
+            "[quota], [shaping], [class.NAME] or [match.NAME]");
   EXPECT_EQ(refusal("model = 3\n"), "p.toml:1: [model] must be a table, not 3");
   EXPECT_EQ(refusal("[model]\nsocket = 3\n"), "p.toml:2: [model.socket] must be a table, not 3");
   EXPECT_EQ(refusal("[model.confidence]\n"),

@@ -1,0 +1,83 @@
+// How many bytes a call asks to move.
+#include "observe/io_calls.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+
+#include <cstring>
+#include <set>
+
+#include "observe/syscall_table.h"
+
+namespace swapd::observe {
+namespace {
+
+using Args = std::array<std::uint64_t, 6>;
+
+// Our own memory stands for the target's.
+Status own_memory(std::uint64_t address, void* out, std::size_t size) {
+  if (address < 4096) return Error(EFAULT, "vm_readv");
+  std::memcpy(out, reinterpret_cast<const void*>(address), size);  // NOLINT(performance-no-int-to-ptr)
+  return Done{};
+}
+
+std::int64_t asks(std::int32_t nr, const Args& args) {
+  const IoCall* call = io_call(nr);
+  if (call == nullptr) return -1;
+  const auto bytes = asked(*call, args, own_memory);
+  return bytes ? *bytes : -bytes.error().code();
+}
+
+std::uint64_t at(const void* data) { return reinterpret_cast<std::uint64_t>(data); }
+
+TEST(IoCalls, ACountIsWhatItSays) {
+  EXPECT_EQ(asks(SYS_read, {3, 0, 4096}), 4096);
+  EXPECT_EQ(asks(SYS_pwrite64, {3, 0, 1, 99}), 1);
+  EXPECT_EQ(asks(SYS_sendfile, {4, 3, 0, 1 << 20}), 1 << 20);
+  EXPECT_EQ(asks(SYS_write, {3, 0, 0}), 1) << "a call is a token at least";
+  EXPECT_EQ(asks(SYS_read, {3, 0, ~0ULL}), 0x7ffff000) << "no call moves more";
+  EXPECT_EQ(asks(SYS_fsync, {3}), 1);
+  EXPECT_EQ(asks(SYS_getpid, {}), -1);
+}
+
+TEST(IoCalls, VectorsAndMessagesAreSummedUp) {
+  std::array<iovec, 100> parts{};
+  for (iovec& part : parts) part.iov_len = 10;
+  EXPECT_EQ(asks(SYS_readv, {3, at(parts.data()), 3}), 30);
+  EXPECT_EQ(asks(SYS_pwritev2, {3, at(parts.data()), 0}), 1);
+  EXPECT_EQ(asks(SYS_writev, {3, at(parts.data()), 100}), 1000) << "those beyond the 64th are taken for alike";
+  msghdr header{.msg_iov = parts.data(), .msg_iovlen = 5};
+  EXPECT_EQ(asks(SYS_sendmsg, {3, at(&header)}), 50);
+  std::array<mmsghdr, 20> many{};
+  for (mmsghdr& one : many) one.msg_hdr = header;
+  EXPECT_EQ(asks(SYS_recvmmsg, {3, at(many.data()), 2}), 100);
+  EXPECT_EQ(asks(SYS_sendmmsg, {3, at(many.data()), 20}), 1000);
+}
+
+TEST(IoCalls, WhatCannotBeReadIsAnError) {
+  EXPECT_EQ(asks(SYS_readv, {3, 1, 3}), -EFAULT);
+  EXPECT_EQ(asks(SYS_sendmsg, {3, 8}), -EFAULT);
+  std::array<iovec, 2> huge{iovec{nullptr, ~std::size_t{0}}, iovec{nullptr, ~std::size_t{0}}};
+  EXPECT_EQ(asks(SYS_readv, {3, at(huge.data()), 2}), 0x7ffff000);
+  EXPECT_GT(asks(SYS_readv, {3, at(huge.data()), 1}), 0);
+}
+
+// Each once, none that may not be trapped, and with a name.
+TEST(IoCalls, TheRulesAreOneForEachCall) {
+  std::set<std::int32_t> seen;
+  for (const sys::TrapRule& rule : io_rules()) {
+    EXPECT_TRUE(seen.insert(rule.nr).second) << rule.nr;
+    EXPECT_FALSE(rule.condition.has_value());
+    EXPECT_NE(io_call(rule.nr), nullptr);
+  }
+  for (const long never : {SYS_close, SYS_dup, SYS_clone, SYS_fork, SYS_execve, SYS_exit, SYS_exit_group, SYS_mmap,
+                           SYS_rt_sigreturn, SYS_restart_syscall, SYS_seccomp, SYS_kill, SYS_futex})
+    EXPECT_FALSE(seen.contains(static_cast<std::int32_t>(never))) << never;
+  EXPECT_EQ(io_call(-1), nullptr);
+  EXPECT_EQ(io_call(100'000), nullptr);
+}
+
+}  // namespace
+}  // namespace swapd::observe

@@ -1,0 +1,96 @@
+// [class.NAME.io]: limits of disks and network links.
+#include "unit/policy/support.h"
+
+namespace swapd::policy::test {
+namespace {
+
+constexpr std::int64_t mib = 1 << 20;
+
+TEST(PolicyIo, EveryKeyIsRead) {
+  const Policy p = accepted(R"(
+[class.backup.io]
+shaped = true
+mode = "device"
+inherit = "new"
+favoured_wait = true
+[class.backup.io.disk]
+both = "20 MiB"
+read = 1000
+write = "5MB/s"
+operations = 100
+read_operations = 50
+write_operations = 25
+burst = "1M"
+[class.backup.io.network]
+both = "1.5KiB"
+[class.backup.io.device."/var"]
+write = "2G"
+[class.backup.io.device.eth0]
+read = "1MiB"
+)");
+  const IoRules& io = p.classes.at("backup").io;
+  EXPECT_TRUE(io.shaped);
+  EXPECT_EQ(io.mode, IoMode::device);
+  EXPECT_EQ(io.inherit, Inherit::own);
+  EXPECT_TRUE(io.favoured_wait);
+  EXPECT_EQ(io.disk, (IoLimits{.both = 20 * mib,
+                               .read = 1000,
+                               .write = 5'000'000,
+                               .operations = 100,
+                               .read_operations = 50,
+                               .write_operations = 25,
+                               .burst = mib}));
+  EXPECT_EQ(io.network.both, 1536);
+  EXPECT_EQ(io.devices.at("/var").write, 2048 * mib);
+  EXPECT_EQ(io.devices.at("eth0").read, mib);
+  EXPECT_TRUE(io.limits());
+  EXPECT_FALSE(p.classes.at("default").io.limits());
+  EXPECT_EQ(accepted("[shaping]\nslice_ms = 20\n").shaping.slice, std::chrono::milliseconds(20));
+}
+
+// A later text changes single limits, and takes them away.
+TEST(PolicyIo, NoneTakesALimitAway) {
+  const Policy first = accepted("[class.a.io.disk]\nread = 5\nwrite = 6\noperations = 7\n");
+  const auto second = parse("[class.a.io.disk]\nread = \"none\"\noperations = \"none\"\nburst = 9\n", "p.toml", first);
+  ASSERT_TRUE(second);
+  EXPECT_EQ(second->classes.at("a").io.disk, (IoLimits{.write = 6, .burst = 9}));
+}
+
+TEST(PolicyIo, MistakesAreSaidWithTheirLine) {
+  const auto of_disk = [](const std::string& line) { return refusal("[class.a.io.disk]\n" + line + "\n"); };
+  const std::string size = R"(must be a size such as "10 MiB", a number of bytes from 1, or "none", not )";
+  EXPECT_EQ(of_disk("both = 0"), "p.toml:2: 'both' in [class.a.io.disk] " + size + "0");
+  EXPECT_EQ(of_disk("both = \"fast\""), "p.toml:2: 'both' in [class.a.io.disk] " + size + "\"fast\"");
+  for (const char* wrong :
+       {"-1", "1.5", "true", "\"\"", "\"10 XB\"", "\"-5M\"", "\"2000T\"", "\"nan\"", "\"1e3\"", "[1]"})
+    EXPECT_NE(of_disk(std::string("read = ") + wrong), "(accepted)") << wrong;
+  EXPECT_EQ(of_disk("operations = \"1k\""),
+            "p.toml:2: 'operations' in [class.a.io.disk] must be a whole number from 1 to 1000000000, or \"none\", not "
+            "\"1k\"");
+  EXPECT_EQ(of_disk("raed = 1"), "p.toml:2: unknown key 'raed' in [class.a.io.disk]; did you mean 'read'?");
+  EXPECT_EQ(refusal("[class.a.io]\nmode = \"devise\"\n"),
+            "p.toml:2: 'mode' in [class.a.io] cannot be \"devise\"; did you mean \"device\"?");
+  EXPECT_EQ(refusal("[class.a.io.disks]\nread = 1\n"),
+            "p.toml:1: unknown key 'disks' in [class.a.io]; did you mean 'disk'?");
+  EXPECT_EQ(refusal("[class.a]\nio = 1\n"), "p.toml:2: 'io' in [class.a] must be a table, not 1");
+  EXPECT_EQ(refusal("[class.a.io.device.\"no such link, surely\"]\nread = 1\n"),
+            "p.toml:1: [class.a.io.device.\"no such link, surely\"] names no device: give an absolute path, "
+            "MAJOR:MINOR, or a network link");
+  EXPECT_EQ(refusal("[class.a.io.device]\neth0 = 1\n"),
+            "p.toml:2: [class.a.io.device.\"eth0\"] must be a table, not 1");
+}
+
+// What `swapctl class` changes is kept as a policy has it.
+TEST(PolicyIo, WhatIsWrittenDownReadsTheSame) {
+  IoRules rules{.shaped = true, .mode = IoMode::device, .inherit = Inherit::own, .favoured_wait = true};
+  rules.disk = {.both = 7 * mib, .read = 1, .write = 3000, .operations = 5, .read_operations = 6, .burst = 70'000};
+  rules.network.write_operations = 9;
+  rules.devices["/a \"b\" \\c"].both = 1024;
+  rules.devices["8:1"].write = 5;
+  const Policy p = accepted(io_text("x-1", rules));
+  EXPECT_EQ(p.classes.at("x-1").io, rules);
+  EXPECT_EQ(accepted(io_text("y", {})).classes.at("y").io, IoRules{});
+}
+
+}  // namespace
+}  // namespace swapd::policy::test
