@@ -49,11 +49,11 @@ bool handed_over(int listener) {
 // Nobody else has the listener, or whoever has it may never get to it: a guard of this one, until swapd says so after
 // all, or the next one finds it.
 [[noreturn]] void guard(Fd listener, Fd swapd, const AttachRequest& request) {
-  constexpr std::size_t size = sizeof(observe::ListenerSlot);
+  constexpr std::size_t size = sizeof(ListenerSlot);
   void* memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) ::_exit(1);
   run_guard(Fd(attach_fd::socket), std::move(swapd),
-            {.slots = {static_cast<observe::ListenerSlot*>(memory), 1},
+            {.slots = {static_cast<ListenerSlot*>(memory), 1},
              .stale = Duration(request.stale),
              .state_dir = request.state_dir.data(),
              .first = std::move(listener),

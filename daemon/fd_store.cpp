@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::string_view listener_prefix = "listener-";
 constexpr std::string_view slots_name = "slots";
-constexpr std::size_t memory_size = sizeof(observe::GuardMemory);
+constexpr std::size_t memory_size = sizeof(GuardMemory);
 
 bool is_memory_of_slots(int fd) {
   struct stat found {};
@@ -63,10 +63,10 @@ void FdStore::answer_left(int listener) const {
   for (const Fd& memory : slots_) {
     void* mapped = ::mmap(nullptr, memory_size, PROT_READ, MAP_SHARED, memory.get(), 0);
     if (mapped == MAP_FAILED) continue;
-    const auto* shared = static_cast<const observe::GuardMemory*>(mapped);
-    for (const observe::DelayedCall& call : shared->delayed)  // whoever delays them now does not know of them
+    const auto* shared = static_cast<const GuardMemory*>(mapped);
+    for (const DelayedCall& call : shared->delayed)  // whoever delays them now does not know of them
       if (const std::uint64_t id = call.id.load(); id != 0) (void)sys::answer_continue(listener, id);
-    for (const observe::ListenerSlot& slot : shared->slots) {
+    for (const ListenerSlot& slot : shared->slots) {
       if (!something_received(listener)) break;
       daemon::answer_left(listener, slot, std::max(slot.open_id.load(), slot.last_id.load()));
     }

@@ -20,7 +20,7 @@ namespace swapd::daemon {
 namespace {
 
 constexpr std::chrono::seconds answer_within{1};
-constexpr std::size_t memory_size = sizeof(observe::GuardMemory);
+constexpr std::size_t memory_size = sizeof(GuardMemory);
 
 // The answer to `sequence`; older ones belong to calls that gave up waiting.
 Status await_answer(int socket, std::uint32_t sequence) {
@@ -54,14 +54,14 @@ Guard::Guard(Program program, Process process, Memory memory)
   for (std::size_t i = most_listeners; i-- > 0;) free_.push_back(static_cast<std::uint16_t>(i));
 }
 
-void Guard::Unmap::operator()(observe::GuardMemory* memory) const { ::munmap(memory, memory_size); }
+void Guard::Unmap::operator()(GuardMemory* memory) const { ::munmap(memory, memory_size); }
 
 Result<Guard> Guard::start(GuardOptions options) {
   Fd memory(::memfd_create("swapd-guard", MFD_CLOEXEC));
   if (!memory || ::ftruncate(memory.get(), memory_size) != 0) return errno_error("starting the guard");
   void* mapped = ::mmap(nullptr, memory_size, PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0);
   if (mapped == MAP_FAILED) return errno_error("starting the guard");
-  Memory shared(new (mapped) observe::GuardMemory{});
+  Memory shared(new (mapped) GuardMemory{});
   auto file = OwnProgram::open(options.program);
   if (!file) return std::move(file).error();
   Program program{.options = std::move(options), .file = std::move(file).value(), .memory = std::move(memory)};
@@ -122,11 +122,11 @@ Status Guard::hand_over_the_rest() {
   return result;
 }
 
-Result<observe::ListenerSlot*> Guard::hold(int listener, pid_t launch) {
+Result<ListenerSlot*> Guard::hold(int listener, pid_t launch) {
   const std::lock_guard lock(*mutex_);
   if (free_.empty()) return Error(EMFILE, "the guard holds " + std::to_string(most_listeners) + " listeners");
   const std::uint16_t number = free_.back();
-  observe::ListenerSlot* slot = &memory_->slots[number];
+  ListenerSlot* slot = &memory_->slots[number];
   slot->open_id = 0;
   slot->last_id = 0;
   Kept kept{.listener = Fd(::fcntl(listener, F_DUPFD_CLOEXEC, 3)), .launch = launch};
@@ -142,7 +142,7 @@ Result<observe::ListenerSlot*> Guard::hold(int listener, pid_t launch) {
   return slot;
 }
 
-void Guard::let_go(const observe::ListenerSlot* slot) {
+void Guard::let_go(const ListenerSlot* slot) {
   const std::lock_guard lock(*mutex_);
   const auto number = static_cast<std::uint16_t>(slot - memory_->slots.data());
   kept_.erase(number);

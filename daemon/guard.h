@@ -59,7 +59,7 @@ struct GuardMessage {
   std::uint64_t last_id = 0;   // of a give: the last one answered
 };
 
-inline constexpr std::size_t most_listeners = observe::most_listeners;
+inline constexpr std::size_t most_listeners = swapd::most_listeners;
 inline constexpr Duration default_stale = std::chrono::milliseconds(200);
 
 struct GuardOptions {
@@ -86,9 +86,9 @@ class Guard {
   // When this returns well, the guard has its duplicate, and the slot is the listener's until let_go(). EMFILE: its
   // table is full (RLIMIT_NOFILE, most_listeners). ETIMEDOUT: it does not answer. One that has ended is replaced. Any
   // thread.
-  [[nodiscard]] Result<observe::ListenerSlot*> hold(int listener, pid_t launch = 0);
+  [[nodiscard]] Result<ListenerSlot*> hold(int listener, pid_t launch = 0);
   // Its programs have ended, and its receiver too.
-  void let_go(const observe::ListenerSlot* slot);
+  void let_go(const ListenerSlot* slot);
   // Where the guard has ended, another one; and what the present one does not hold is handed to it. An error: something
   // is left to be done, call again. Any thread.
   [[nodiscard]] Status look_after();
@@ -97,8 +97,8 @@ class Guard {
   [[nodiscard]] pid_t pid() const;
   [[nodiscard]] int memory() const { return program_.memory.get(); }  // a GuardMemory
   // Where delayed calls are written down for it, and the number of a listener in there.
-  [[nodiscard]] std::span<observe::DelayedCall> delayed() const { return memory_->delayed; }
-  [[nodiscard]] std::uint32_t number_of(const observe::ListenerSlot* slot) const {
+  [[nodiscard]] std::span<DelayedCall> delayed() const { return memory_->delayed; }
+  [[nodiscard]] std::uint32_t number_of(const ListenerSlot* slot) const {
     return static_cast<std::uint32_t>(slot - memory_->slots.data());
   }
   // swapd ends on purpose: it is not to be started again.
@@ -106,9 +106,9 @@ class Guard {
 
  private:
   struct Unmap {
-    void operator()(observe::GuardMemory* memory) const;
+    void operator()(GuardMemory* memory) const;
   };
-  using Memory = std::unique_ptr<observe::GuardMemory, Unmap>;
+  using Memory = std::unique_ptr<GuardMemory, Unmap>;
   struct Process {
     pid_t pid = -1;
     Fd pidfd, socket;

@@ -16,7 +16,7 @@
 int main(int argc, char** argv) {
   using namespace swapd;
   using namespace swapd::daemon;
-  constexpr std::size_t size = sizeof(observe::GuardMemory);
+  constexpr std::size_t size = sizeof(GuardMemory);
   Duration::rep stale = 0;
   struct stat memory {};
   const bool started_by_swapd =
@@ -28,7 +28,7 @@ int main(int argc, char** argv) {
     (void)std::fputs("swapd-guard: it is started by swapd, and by nobody else\n", stderr);
     return 2;
   }
-  auto* shared = static_cast<observe::GuardMemory*>(mapped);
+  auto* shared = static_cast<GuardMemory*>(mapped);
   run_guard(Fd(guard_fd::socket), Fd(guard_fd::swapd),
             {.slots = shared->slots,
              .delayed = shared->delayed,

@@ -33,7 +33,7 @@ constexpr Duration longest_delay = std::chrono::milliseconds(900);
 
 // A listener, and what the guard knows of it.
 struct Held {
-  observe::ListenerSlot* slot = nullptr;
+  ListenerSlot* slot = nullptr;
   pid_t launch = 0;
   std::uint64_t highest = 0;  // the last id that the guard has answered itself
   // Since when something has waited while these did not change.
@@ -192,7 +192,7 @@ class GuardLoop {
   std::size_t number_of(const Held& held) const { return static_cast<std::size_t>(held.slot - slots_.data()); }
 
   // Null: it is no listener of ours.
-  Held* held_of(const observe::DelayedCall& call) {
+  Held* held_of(const DelayedCall& call) {
     const std::uint32_t slot = call.slot.load(std::memory_order_relaxed);
     const int fd = slot < listener_of_.size() ? listener_of_[slot] : -1;
     const auto found = held_.find(fd);
@@ -206,7 +206,7 @@ class GuardLoop {
     if (std::none_of(held_.begin(), held_.end(), [](const auto& h) { return h.second.ours; })) return next;
     for (auto& [fd, held] : held_) held.delayed = false;
     const Time now = clock_.now();
-    for (observe::DelayedCall& call : delayed_) {
+    for (DelayedCall& call : delayed_) {
       std::uint64_t id = call.id.load(std::memory_order_acquire);
       Held* held = id == 0 ? nullptr : held_of(call);
       if (held == nullptr || !held->ours) continue;
@@ -360,7 +360,7 @@ class GuardLoop {
       held.delayed = held.overdue = false;
     }
     ::poll(polled_.data(), polled_.size(), 0);
-    for (const observe::DelayedCall& call : delayed_) {
+    for (const DelayedCall& call : delayed_) {
       Held* held = call.id.load(std::memory_order_acquire) == 0 ? nullptr : held_of(call);
       if (held == nullptr) continue;
       held->delayed = true;
@@ -393,8 +393,8 @@ class GuardLoop {
   static constexpr std::chrono::milliseconds first_pause{100};
   static constexpr unsigned most_doublings = 7;
 
-  std::span<observe::ListenerSlot> slots_;
-  std::span<observe::DelayedCall> delayed_;
+  std::span<ListenerSlot> slots_;
+  std::span<DelayedCall> delayed_;
   std::vector<int> listener_of_;  // by slot; -1: none
   Duration stale_;
   std::string state_dir_;

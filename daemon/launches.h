@@ -56,7 +56,7 @@ class Launches {
     std::atomic<bool> done{false};
   };
   struct Listening {
-    observe::ListenerSlot* slot = nullptr;  // the guard's
+    ListenerSlot* slot = nullptr;  // the guard's
     std::shared_ptr<observe::Receiver> receiver;
     std::atomic<bool> done{false};
   };

@@ -35,7 +35,7 @@ Status MetricsFile::begin() {
 Status MetricsFile::write() {
   // Not *.prom: the collector would read the half of it.
   const std::string draft = path_ + ".new";
-  const std::string text = bus::metrics_text(backend_.status());
+  const std::string text = bus::metrics_text(backend_.status(), backend_.classes());
   const Fd fd(::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, for_everybody));
   if (!fd) return errno_error("writing " + draft);
   (void)::fchmod(fd.get(), for_everybody);

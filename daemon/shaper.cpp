@@ -55,7 +55,7 @@ class Shaper::HeldCall final : public actuate::Delayed {
   Time since_;
 };
 
-Shaper::Shaper(const sys::Procfs& procfs, const Clock& clock, std::span<observe::DelayedCall> memory, Options options)
+Shaper::Shaper(const sys::Procfs& procfs, const Clock& clock, std::span<DelayedCall> memory, Options options)
     : procfs_(procfs), clock_(clock), options_(options), delays_(procfs, memory, options.slice) {}
 
 Shaper::~Shaper() = default;

@@ -24,7 +24,7 @@
 #include "actuate/delays.h"
 #include "base/time.h"
 #include "decide/shaping.h"
-#include "observe/guard_memory.h"
+#include "base/guard_memory.h"
 #include "observe/receiver.h"
 #include "sys/block_devices.h"
 #include "sys/net_io.h"
@@ -40,7 +40,7 @@ class Shaper {
     bool dry_run = false;  // counts, and holds nobody
   };
   // memory: the guard's, for delayed calls.
-  Shaper(const sys::Procfs& procfs, const Clock& clock, std::span<observe::DelayedCall> memory, Options options);
+  Shaper(const sys::Procfs& procfs, const Clock& clock, std::span<DelayedCall> memory, Options options);
   ~Shaper();
   Shaper(const Shaper&) = delete;
   Shaper& operator=(const Shaper&) = delete;

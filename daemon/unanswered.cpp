@@ -16,7 +16,7 @@ void answer_between(int listener, std::uint64_t from, std::uint64_t to) {
     (void)sys::answer_continue(listener, id);
 }
 
-void answer_left(int listener, const observe::ListenerSlot& slot, std::uint64_t last) {
+void answer_left(int listener, const ListenerSlot& slot, std::uint64_t last) {
   if (const std::uint64_t open = slot.open_id.load(std::memory_order_acquire); open != 0)
     (void)sys::answer_continue(listener, open);
   if (last != 0) answer_between(listener, last + 1, last + most_unknown);

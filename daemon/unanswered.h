@@ -18,6 +18,6 @@ inline constexpr std::uint64_t most_unknown = 1024;
 void answer_between(int listener, std::uint64_t from, std::uint64_t to);
 // A call in the hand of one who does not answer it: its id was written down, or is one of the next few after `last`,
 // the last that anybody is known to have received (0: none is).
-void answer_left(int listener, const observe::ListenerSlot& slot, std::uint64_t last);
+void answer_left(int listener, const ListenerSlot& slot, std::uint64_t last);
 
 }  // namespace swapd::daemon

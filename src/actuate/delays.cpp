@@ -23,7 +23,7 @@ bool signal_waits(const sys::Procfs& procfs, pid_t tid) {
 
 }  // namespace
 
-Delays::Delays(const sys::Procfs& procfs, std::span<observe::DelayedCall> memory, Duration slice)
+Delays::Delays(const sys::Procfs& procfs, std::span<DelayedCall> memory, Duration slice)
     : procfs_(procfs), memory_(memory), slice_(slice) {
   free_.reserve(memory.size());
   for (std::size_t i = memory.size(); i-- > 0;) free_.push_back(static_cast<std::uint32_t>(i));
@@ -50,7 +50,7 @@ bool Delays::hold(const Call& call, Time due, std::shared_ptr<Delayed> owner) {
     Held held{.call = call, .due = due, .look = {}, .place = free_.back(), .owner = std::move(owner)};
     free_.pop_back();
     held.look = std::min(due, std::chrono::steady_clock::now() + slice_);
-    observe::DelayedCall& written = memory_[held.place];
+    DelayedCall& written = memory_[held.place];
     written.slot.store(call.slot, std::memory_order_relaxed);
     written.due.store(due.time_since_epoch().count(), std::memory_order_relaxed);
     written.id.store(call.id, std::memory_order_release);
@@ -138,7 +138,7 @@ void Delays::run() {
       } else {
         over = look(held, now, slice);
       }
-      observe::DelayedCall& written = memory_[held.place];
+      DelayedCall& written = memory_[held.place];
       if (over) {
         written.id.store(0, std::memory_order_release);
         places.push_back(held.place);

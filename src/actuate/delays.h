@@ -19,7 +19,7 @@
 
 #include "base/fd.h"
 #include "base/time.h"
-#include "observe/guard_memory.h"
+#include "base/guard_memory.h"
 #include "sys/procfs.h"
 
 namespace swapd::actuate {
@@ -40,7 +40,7 @@ class Delayed {
 class Delays {
  public:
   // memory: where the guard finds them. slice: a look at least so often.
-  Delays(const sys::Procfs& procfs, std::span<observe::DelayedCall> memory, Duration slice);
+  Delays(const sys::Procfs& procfs, std::span<DelayedCall> memory, Duration slice);
   ~Delays();  // everything goes on
   Delays(const Delays&) = delete;
   Delays& operator=(const Delays&) = delete;
@@ -80,7 +80,7 @@ class Delays {
   void release(const Held& held, Time now, bool made);
 
   const sys::Procfs& procfs_;
-  std::span<observe::DelayedCall> memory_;
+  std::span<DelayedCall> memory_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Held> heap_;  // by `look`

@@ -42,9 +42,30 @@ std::string label(const std::string& text) {
   return out;
 }
 
+// A sample for each device of each class that has moved anything.
+void add_classes(Text& out, const std::vector<ClassView>& classes) {
+  const auto labels = [](const ClassView& c, const ClassView::Device& d, const char* more) {
+    return "{class=\"" + label(c.name) + "\",device=\"" + label(d.device) + "\"" + more + "}";
+  };
+  const auto each = [&](const char* name, const char* help, const auto& add) {
+    out.family(name, "counter", help);
+    for (const ClassView& c : classes)
+      for (const ClassView::Device& d : c.devices) add(c, d, std::string(name));
+  };
+  each("swapd_class_moved_bytes_total", "Bytes that members of a class with limits have moved.",
+       [&](const ClassView& c, const ClassView::Device& d, const std::string& name) {
+         out.value(name + labels(c, d, ",way=\"read\""), static_cast<double>(d.read_bytes));
+         out.value(name + labels(c, d, ",way=\"write\""), static_cast<double>(d.written_bytes));
+       });
+  each("swapd_class_delayed_seconds_total", "Time for which their calls have been held.",
+       [&](const ClassView& c, const ClassView::Device& d, const std::string& name) {
+         out.value(name + labels(c, d, ""), d.delayed_s);
+       });
+}
+
 }  // namespace
 
-std::string metrics_text(const StatusView& s) {
+std::string metrics_text(const StatusView& s, const std::vector<ClassView>& classes) {
   Text out;
   const auto n = [](std::uint64_t number) { return static_cast<double>(number); };
   out.family("swapd_info", "gauge", "What swapd is, and how it observes; always 1.");
@@ -70,6 +91,10 @@ std::string metrics_text(const StatusView& s) {
   out.counter("swapd_over_quota_total", "Threads and processes not managed because of their user's quota.",
               n(s.over_quota));
   out.counter("swapd_log_lines_dropped_total", "Log lines that were dropped.", n(s.log_drops));
+  out.gauge("swapd_delayed_calls", "Calls that are held by the limits of their class.", n(s.delayed_calls));
+  out.counter("swapd_delayed_calls_total", "Calls that have been held by the limits of their class.",
+              n(s.delayed_calls_total));
+  add_classes(out, classes);
   out.gauge("swapd_match_rules", "Rules of the policy that manage programs.", n(s.match_rules));
   out.counter("swapd_programs_started_total", "Programs seen to start, for the rules.", n(s.programs));
   out.counter("swapd_programs_matched_total", "Programs that a rule fitted.", n(s.matched));

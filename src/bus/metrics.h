@@ -4,11 +4,12 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "bus/backend.h"
 
 namespace swapd::bus {
 
-[[nodiscard]] std::string metrics_text(const StatusView& status);
+[[nodiscard]] std::string metrics_text(const StatusView& status, const std::vector<ClassView>& classes);
 
 }  // namespace swapd::bus

@@ -1,6 +1,5 @@
 // What swapd and the machine know of what may be completed.
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "cli/client.h"
 #include "cli/complete.h"
@@ -36,15 +35,8 @@ std::vector<Candidate> managed(const std::string& socket) {
 }
 
 std::vector<Candidate> classes(const std::string& socket) {
-  return from_swapd(socket, &Client::policy, [](const Json& answer, std::vector<Candidate>& found) {
-    std::set<std::string> seen;
-    for (const Json& setting : answer.at("settings")) {
-      std::string table = setting.at("table");
-      if (!table.starts_with("class.")) continue;
-      table.erase(0, std::string_view("class.").size());
-      std::string name = table.substr(0, table.find('.'));
-      if (seen.insert(name).second) found.push_back({std::move(name), ""});
-    }
+  return from_swapd(socket, &Client::classes, [](const Json& answer, std::vector<Candidate>& found) {
+    for (const Json& one : answer.at("classes")) found.push_back({printable(one.at("name").get<std::string>()), ""});
   });
 }
 

@@ -12,9 +12,9 @@ namespace swapd::cli {
 [[nodiscard]] std::string render_why(const std::string& json);
 // As TOML, each value with where it comes from.
 [[nodiscard]] std::string render_policy(const std::string& json);
-// The classes, made of what Policy and Processes answer:
+// The classes, made of what Policy, Processes and Classes answer:
 // {"classes":[{name, description, open, processes, threads, settings[{table, key, value, where}], members[{pid,
-// comm}]}]}.
+// comm}], and what Classes says of it}]}.
 [[nodiscard]] std::string classes_json(const std::string& policy, const std::string& threads,
                                        const std::string& limits);
 [[nodiscard]] std::string render_classes(const std::string& json);

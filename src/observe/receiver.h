@@ -22,7 +22,7 @@
 #include "base/result.h"
 #include "base/thread_id.h"
 #include "base/time.h"
-#include "observe/guard_memory.h"
+#include "base/guard_memory.h"
 #include "sys/seccomp.h"
 
 namespace swapd::observe {

@@ -35,8 +35,9 @@ command -v systemd-nspawn >/dev/null || skip "systemd-nspawn is missing (Debian 
 dir=$(mktemp -d /tmp/swapd-boot-XXXXXX)
 group=swapd-boot-$$
 nspawn= leader= failed=0
+find_leader() { leader=$(cat "/proc/$nspawn/task/$nspawn/children" 2>/dev/null | awk '{ print $1 }') && [ -n "$leader" ]; }
 cleanup() {
-  [ -z "$leader" ] || kill -RTMIN+4 "$leader" 2>/dev/null || true
+  { [ -n "$nspawn" ] && find_leader && kill -RTMIN+4 "$leader" 2>/dev/null; } || true
   local i
   for ((i = 0; i < 100; i++)); do { [ -n "$nspawn" ] && kill -0 "$nspawn" 2>/dev/null; } || break; sleep 0.1; done
   [ -z "$nspawn" ] || kill -9 "$nspawn" 2>/dev/null || true
@@ -99,8 +100,8 @@ SYSTEMD_SECCOMP=0 systemd-nspawn --quiet --register=no --keep-unit --console=pip
   >"$dir/log" 2>&1 </dev/null &
 nspawn=$!
 inside() { nsenter -t "$leader" -m -u -i -n -p -C -- "$@"; }
-find_leader() { leader=$(cat "/proc/$nspawn/task/$nspawn/children" 2>/dev/null | awk '{ print $1 }') && [ -n "$leader" ]; }
-booted() { inside systemctl is-active --quiet basic.target; }
+# Its first child is not yet the container's PID 1, but makes that and ends.
+booted() { find_leader && inside systemctl is-active --quiet basic.target; }
 until_true 20 find_leader || { cat "$dir/log" >&2; skip "systemd-nspawn boots nothing here"; }
 until_true 60 booted || {
   tail -20 "$dir/log" >&2

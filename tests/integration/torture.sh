@@ -47,8 +47,8 @@ has_own() {
     [ "$(ps -o cls=,rtprio=,ni= -p "$pid" | tr -s ' ' | sed 's/^ //')" = "$2" ] || { ps -o pid=,cls=,rtprio=,ni= -p "$pid"; return 1; }
   done
 }
-# Some hundred calls a second are asked for.
-printf '[class.slow.io.disk]\noperations = 150\n[class.slow.io.network]\noperations = 150\n' >"$dir/policy.toml"
+# Some hundred calls a second are asked for. (Whoever is favoured goes ahead, and the others wait for what it owes: here nobody shall.)
+printf '[class.slow.io]\nfavoured_wait = true\n[class.slow.io.disk]\noperations = 150\n[class.slow.io.network]\noperations = 150\n' >"$dir/policy.toml"
 start_daemon() { start_swapd --config "$dir/policy.toml"; }
 no_guard() { ! pgrep -f "^swapd-guard [0-9]* $dir/state"; }
 

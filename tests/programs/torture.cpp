@@ -398,13 +398,17 @@ int main(int argc, char** argv) {
   std::uint64_t rounds = 0, wrongs = 0, enosys = 0, eintr = 0, worst = 0;
   std::array<std::uint64_t, 4> slow{};
   std::string bad;
+  const char* slowest = "";
   for (std::size_t i = 0; i < pairs; ++i) {
     const Result& r = shared->results.at(i);
     rounds += r.rounds;
     wrongs += r.wrong;
     enosys += r.enosys;
     eintr += r.eintr;
-    worst = std::max<std::uint64_t>(worst, r.worst_ns);
+    if (r.worst_ns > worst) {
+      worst = r.worst_ns;
+      slowest = kinds.at(i % kinds.size());
+    }
     for (std::size_t k = 0; k < slow.size(); ++k) slow.at(k) += r.slow.at(k);
     if (r.wrong != 0)
       bad += std::string(bad.empty() ? "" : ",") + "\"" + kinds.at(i % kinds.size()) + ":" +
@@ -412,8 +416,9 @@ int main(int argc, char** argv) {
   }
   std::printf(
       "{\"pairs\":%zu,\"rounds\":%lu,\"wrong\":%lu,\"enosys\":%lu,\"eintr\":%lu,\"hung\":%zu,\"worst_ms\":%.1f,"
+      "\"worst\":\"%s\","
       "\"slow\":[%lu,%lu,%lu,%lu],\"bad\":[%s]}\n",
-      pairs, rounds, wrongs, enosys, eintr, hung, static_cast<double>(worst) / 1e6, slow[0], slow[1], slow[2], slow[3],
-      bad.c_str());
+      pairs, rounds, wrongs, enosys, eintr, hung, static_cast<double>(worst) / 1e6, slowest, slow[0], slow[1], slow[2],
+      slow[3], bad.c_str());
   return wrongs == 0 && hung == 0 ? 0 : 1;
 }

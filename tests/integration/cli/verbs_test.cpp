@@ -57,7 +57,7 @@ TEST_F(Verbs, ThatShow) {
             "[donation]\n"
             "strict = true                           # /etc/swapd/swapd.toml:3\n"
             "ceiling = 90                            # built-in\n");
-  EXPECT_EQ(json::parse(swapctl({"class", "list", "--json"}).out)["classes"].size(), 3U);
+  EXPECT_EQ(json::parse(swapctl({"class", "list", "--json"}).out)["classes"].size(), 4U);
   EXPECT_THAT(swapctl({"class", "show", "batch"}).out, HasSubstr("    300 job\n"));
   const Outcome no_class = swapctl({"class", "show", "nosuch"});
   EXPECT_EQ(no_class.status, 2);

@@ -175,13 +175,17 @@ TEST_P(Shaping, MembersShareAndClassesDoNot) {
   begin();
   must({"class", "create", "one", "--both", "4MiB", "--burst", "64KiB"});
   must({"class", "create", "two", "--both", "4MiB", "--burst", "64KiB"});
+  const auto begun = std::chrono::steady_clock::now();
   std::vector<pid_t> movers;
   for (const char* name : {"a", "b", "c"})
     movers.push_back(
         start(name == std::string("c") ? "two" : "one", name, {"read", "16384", "1", session->path("data")}));
   for (const pid_t pid : movers) EXPECT_EQ(session->wait(pid), 0);
   const Moved a = answer("a"), b = answer("b"), c = answer("c");
-  expect_limited({a.bytes + b.bytes, std::max(a.seconds, b.seconds), 0, 0}, 4 * mib, 64 * kib, 32 * kib, "a and b");
+  // They need not have begun and ended together.
+  const std::chrono::duration<double> all = std::chrono::steady_clock::now() - begun;
+  EXPECT_LE(static_cast<double>(a.bytes + b.bytes), 4.0 * mib * all.count() + 96 * kib);
+  EXPECT_GE(static_cast<double>(a.bytes + b.bytes), 2.0 * mib * std::max(a.seconds, b.seconds));
   expect_limited(c, 4 * mib, 64 * kib, 16 * kib, "c");
   // First come, first served: neither is starved.
   EXPECT_GT(a.bytes, (a.bytes + b.bytes) / 4);
@@ -194,7 +198,9 @@ TEST_P(Shaping, ReadingAndWritingApart) {
   expect_limited(moved("apart", {"read", "65536", "0.5", session->path("data")}), 2 * mib, 64 * kib, 64 * kib, "read");
   const Moved written = moved("apart", {"write", "65536", "300x", session->path("to")});
   EXPECT_EQ(written.bytes, 300 * 65536) << "no limit of writing";
-  EXPECT_EQ(shown("apart")["devices"][0]["written_bytes"], 300 * 65536);
+  // With what it takes to make a file.
+  EXPECT_GE(shown("apart")["devices"][0]["written_bytes"], 300 * 65536);
+  EXPECT_LE(shown("apart")["devices"][0]["written_bytes"], 300 * 65536 + 64 * kib);
 }
 
 TEST_P(Shaping, OperationsASecond) {

@@ -195,7 +195,7 @@ TEST_F(GuardTest, OneDescriptorIsTakenAndTheOthersAreClosed) {
 
 // Another version's messages, and what is no message, do not disturb it.
 TEST_F(GuardTest, SurvivesStrangeMessages) {
-  std::array<observe::ListenerSlot, 1> slots{};
+  std::array<ListenerSlot, 1> slots{};
   std::array<int, 2> pair{};
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair.data()), 0);
   Fd ours(pair[0]);

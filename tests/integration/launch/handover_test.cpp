@@ -40,7 +40,7 @@ TEST_F(GuardTest, ACallThatSwapdHadReceivedIsAnswered) {
     Supervised program(getppid_only, caller());
     ASSERT_TRUE(program.ready());
     Fd ours = program.take_listener();
-    const pid_t swapd = start_story(ours.get(), [&](observe::ListenerSlot& slot) {
+    const pid_t swapd = start_story(ours.get(), [&](ListenerSlot& slot) {
       const auto first = sys::receive(ours.get());
       if (!first || !sys::answer_continue(ours.get(), first->id)) ::_exit(3);
       slot.last_id = first->id;
@@ -72,7 +72,7 @@ TEST_F(GuardTest, TheFirstCallIsFoundByTheNext) {
   });
   ASSERT_TRUE(program.ready());
   Fd ours = program.take_listener();
-  const pid_t swapd = start_story(ours.get(), [&](observe::ListenerSlot&) {
+  const pid_t swapd = start_story(ours.get(), [&](ListenerSlot&) {
     if (!sys::receive(ours.get())) ::_exit(3);
   });
   program.go();

@@ -26,7 +26,7 @@ class DelaysTest : public testing::Test {
                        std::make_shared<Counted>(ended));
   }
   sys::Procfs procfs;
-  std::array<observe::DelayedCall, 2> memory{};
+  std::array<DelayedCall, 2> memory{};
   std::atomic<int> ended{0};
 };
 

@@ -17,19 +17,21 @@ using testing::HasSubstr;
 
 TEST(Metrics, SayWhatStatusSays) {
   FakeBackend backend;
-  const std::string text = metrics_text(backend.status());
+  const std::string text = metrics_text(backend.status(), backend.classes());
   EXPECT_THAT(text, HasSubstr("# HELP swapd_donations_total Donations begun.\n"
                               "# TYPE swapd_donations_total counter\n"
                               "swapd_donations_total 17\n"));
   EXPECT_THAT(text, HasSubstr("swapd_info{version=\"0.1.0\",observer=\"seccomp\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("swapd_cpu_seconds_total{thread=\"engine\"} 1.25\n"));
   EXPECT_THAT(text, HasSubstr("swapd_rivals 1\n"));
+  EXPECT_THAT(text, HasSubstr("swapd_class_moved_bytes_total{class=\"backup\",device=\"vda\",way=\"read\"} 1000\n"));
+  EXPECT_THAT(text, HasSubstr("swapd_class_delayed_seconds_total{class=\"backup\",device=\"vda\"} 0.5\n"));
 }
 
 // What `promtool check metrics` looks for.
 TEST(Metrics, FollowTheConventions) {
   FakeBackend backend;
-  std::istringstream lines(metrics_text(backend.status()));
+  std::istringstream lines(metrics_text(backend.status(), backend.classes()));
   const std::regex help("# HELP (swapd_[a-z_]+) [A-Z].*\\."), type("# TYPE (swapd_[a-z_]+) (gauge|counter)"),
       sample("(swapd_[a-z_]+)(\\{[a-z]+=\"[^\"]*\"(,[a-z]+=\"[^\"]*\")*\\})? [0-9.e+]+");
   std::map<std::string, std::string> types;
@@ -54,7 +56,7 @@ TEST(Metrics, FollowTheConventions) {
 TEST(Metrics, LabelsAreEscaped) {
   StatusView status;
   status.version = "a\"b\\c\nd";
-  EXPECT_THAT(metrics_text(status), HasSubstr(R"(version="a\"b\\c\nd")"));
+  EXPECT_THAT(metrics_text(status, {}), HasSubstr(R"(version="a\"b\\c\nd")"));
 }
 
 }  // namespace

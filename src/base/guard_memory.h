@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace swapd::observe {
+namespace swapd {
 
 // What has become of a listener's notifications. Written by its receiver.
 struct alignas(64) ListenerSlot {
@@ -30,4 +30,4 @@ struct GuardMemory {
   std::array<DelayedCall, most_delayed> delayed;
 };
 
-}  // namespace swapd::observe
+}  // namespace swapd
