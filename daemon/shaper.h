@@ -22,9 +22,9 @@
 #include <vector>
 
 #include "actuate/delays.h"
+#include "base/guard_memory.h"
 #include "base/time.h"
 #include "decide/shaping.h"
-#include "base/guard_memory.h"
 #include "observe/receiver.h"
 #include "sys/block_devices.h"
 #include "sys/net_io.h"

@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "base/fd.h"
-#include "base/time.h"
 #include "base/guard_memory.h"
+#include "base/time.h"
 #include "sys/procfs.h"
 
 namespace swapd::actuate {

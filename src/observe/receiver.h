@@ -19,10 +19,10 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "base/guard_memory.h"
 #include "base/result.h"
 #include "base/thread_id.h"
 #include "base/time.h"
-#include "base/guard_memory.h"
 #include "sys/seccomp.h"
 
 namespace swapd::observe {

@@ -63,7 +63,8 @@ TEST(Render, ClassesAndOneOfThem) {
     {"table":"class.empty","key":"","value":"","where":"a.toml:7"}]})";
   const std::string threads = R"({"threads":[{"pid":7,"tid":7,"comm":"Xorg","class":"desktop"},
     {"pid":7,"tid":8,"comm":"Xorg:gl","class":"desktop"},{"pid":9,"tid":9,"comm":"sh","class":"default"}]})";
-  const std::string limits = R"({"classes":[{"name":"backup","mode":"device","shaped":true,"limited":true,"origin":"made",
+  const std::string limits =
+      R"({"classes":[{"name":"backup","mode":"device","shaped":true,"limited":true,"origin":"made",
     "limits":[{"device":"/var","key":"both","value":10485760},{"device":"disk","key":"operations","value":50}],
     "devices":[{"device":"vda","kind":"disk","read_bytes":33554432,"written_bytes":0,"cached_bytes":512,"calls":517,
                 "delayed_calls":510,"delayed_s":3.94,"tokens":-16800}]},{"name":"default"}]})";

@@ -168,7 +168,8 @@ TEST_F(Classes, TheirPlacesAreUsedAgain) {
     EXPECT_EQ(own, first);
     EXPECT_EQ(wait(enter(own, {{disk, Way::read, 300}})), Duration::zero()) << "a full bucket of its own";
     shaping.settle(open, {.bytes = {700, 0}, .cached = 0, .waited = {}}, start);
-    EXPECT_EQ(shaping.accounts(own, start).at(0).both.bytes, 700) << "what another class's call moved is not its affair";
+    EXPECT_EQ(shaping.accounts(own, start).at(0).both.bytes, 700)
+        << "what another class's call moved is not its affair";
     EXPECT_EQ(shaping.accounts(own, start).at(0).bytes[0], 0);
     shaping.remove(name);
   }
