@@ -26,7 +26,7 @@ using SteadyTime = std::chrono::steady_clock;
 constexpr std::size_t file_size = 256 << 20;
 constexpr const char* shaped_class = "limited";
 constexpr const char* huge = "1TiB";
-constexpr double least_burst = 64 << 10;
+constexpr double least_burst = 4 << 10;
 
 double burst_of(double rate) { return std::max(rate / 20, least_burst); }
 

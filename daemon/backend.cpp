@@ -358,6 +358,7 @@ Status DaemonBackend::may_touch(pid_t pid, const bus::Caller& caller) const {
 Status DaemonBackend::may_leave(pid_t tgid, const std::string& into, const bus::Caller& caller) const {
   std::string from;
   engine_.call([&](Engine& e) {
+    e.catch_up();
     const MemberProcess* process = e.members().process(tgid);
     if (process != nullptr && process->managed) from = process->class_name;
   });

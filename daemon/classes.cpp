@@ -67,7 +67,7 @@ std::vector<std::string> Classes::begin() {
   }
   for (const auto& [name, rules] : rules_) {
     const ResolvedLimits limits = resolve_limits(rules, shaper_.disks());
-    for (const std::string& line : limits.unknown) notes.push_back("class " + name + ": ignoring a limit: " + line);
+    for (const auto& [device, why] : limits.unknown) notes.push_back("class " + name + ": ignoring a limit: " + why);
     shaper_.set_class(name, limits.limits, rules.inherit == policy::Inherit::own);
   }
   for (const std::string& line : shaper_.missing()) notes.push_back(line);
@@ -97,12 +97,18 @@ Result<policy::IoRules> Classes::changed(const std::string& name, policy::IoRule
     if (!read) return std::move(read).error();
     current = std::move(read).value();
   }
-  return current.classes.at(name).io;
+  policy::IoRules rules = std::move(current.classes.at(name).io);
+  std::erase_if(rules.devices, [](const auto& device) { return device.second == policy::IoLimits{}; });
+  // One that has gone since it was named is no reason to refuse what is said of others.
+  const auto unknown = resolve_limits(rules, shaper_.disks()).unknown;
+  for (const bus::LimitChange& change : changes)
+    if (const auto missing = unknown.find(change.device); missing != unknown.end())
+      return Error(EINVAL, "class " + name + ": " + missing->second);
+  return rules;
 }
 
 Status Classes::apply(const std::string& name, const policy::IoRules& rules) {
   const ResolvedLimits limits = resolve_limits(rules, shaper_.disks());
-  if (!limits.unknown.empty()) return Error(EINVAL, "class " + name + ": " + limits.unknown.front());
   shaper_.set_class(name, limits.limits, rules.inherit == policy::Inherit::own);
   rules_[name] = rules;
   const auto own = policy_.classes.find(name);

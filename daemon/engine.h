@@ -87,6 +87,8 @@ class Engine {
   [[nodiscard]] bool has_room(std::uint32_t uid, bool process) const;
   // The same for another user's process, with what to tell him: EDQUOT.
   [[nodiscard]] Status room_for(std::uint32_t uid, pid_t process) const;
+  // What has happened by now is taken in: who was born belongs to whom it was born to.
+  void catch_up();
   // All of one class into another.
   void move_class(const std::string& from, const std::string& to);
   // For the next swapd.

@@ -39,6 +39,12 @@ void Engine::adopt_listener(std::shared_ptr<observe::Receiver> receiver, pid_t l
   receivers_.push_back(std::move(receiver));
 }
 
+void Engine::catch_up() {
+  const Time now = clock_.now();
+  take_proc_events(now);
+  drain_all(now);
+}
+
 bool Engine::has_io(pid_t tgid) const {
   const auto listener = listener_of_.find(tgid);
   return listener != listener_of_.end() && io_receivers_.contains(listener->second);
@@ -145,6 +151,7 @@ Status Engine::release(pid_t pid) {
   members_.set_managed(tgid, false);
   if (!needs_listeners()) remember_released(tgid, process->start_time);
   const Time now = clock_.now();
+  shaper_.release(tgid, process->start_time);
   const ThreadId leader{tgid, process->start_time};
   for (const pid_t tid : std::vector(process->threads)) {
     const ThreadId id = members_.thread(tid)->id;

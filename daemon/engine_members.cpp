@@ -168,6 +168,7 @@ void Engine::remember_family(pid_t tgid, const MemberProcess& parent, pid_t pare
 }
 
 void Engine::exited(pid_t tid, Time now) {
+  shaper_.favour(tid, false);  // the number may be anybody's next
   const MemberThread* member = members_.thread(tid);
   if (member == nullptr) {
     if (ended_unseen_.erase(tid) != 0) listener_of_.erase(tid);

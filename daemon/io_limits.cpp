@@ -41,7 +41,7 @@ ResolvedLimits resolve_limits(const policy::IoRules& rules, const sys::BlockDevi
     if (device)
       out.limits.devices[*device] = limits_of(said);
     else
-      out.unknown.push_back(device.error().context());
+      out.unknown[name] = device.error().context();
   }
   return out;
 }

@@ -1,6 +1,7 @@
 // A policy's limits for a class (names of devices) as what the shaper goes by (their numbers).
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -12,7 +13,7 @@ namespace swapd::daemon {
 
 struct ResolvedLimits {
   decide::ClassLimits limits;
-  std::vector<std::string> unknown;  // devices that are not there, a line each with the reason
+  std::map<std::string, std::string> unknown;  // devices that are not there, and the reason, a line
 };
 [[nodiscard]] ResolvedLimits resolve_limits(const policy::IoRules& rules, const sys::BlockDevices& disks);
 

@@ -37,17 +37,35 @@ ShapeGate::ShapeGate(Shaper& shaper, Fd listener, std::uint32_t slot)
       slot_(slot),
       targets_(shaper.procfs_, shaper.disks_) {}
 
-void ShapeGate::prune() {
+ShapeGate::~ShapeGate() {
+  for (const auto& [tid, known] : threads_) forget(tid, known);
+}
+
+void ShapeGate::forget(pid_t tid, const Thread& thread) const {
+  if (!thread.counted) return;
   const auto traffic = [&] {
     const std::lock_guard lock(shaper_.mutex_);
     return shaper_.traffic_;
   }();
+  if (traffic) traffic->forget(tid);
+}
+
+void ShapeGate::erase(pid_t tid) {
+  const auto found = threads_.find(tid);
+  if (found == threads_.end()) return;
+  forget(tid, found->second);
+  threads_.erase(found);
+}
+
+void ShapeGate::prune() {
   std::erase_if(threads_, [&](auto& entry) {
     const bool ended = !entry.second.io || !entry.second.io->read();
-    if (ended && entry.second.counted && traffic) traffic->forget(entry.first);
+    if (ended) forget(entry.first, entry.second);
     return ended;
   });
-  if (threads_.size() >= most_threads) threads_.clear();
+  if (threads_.size() < most_threads) return;
+  for (const auto& [tid, known] : threads_) forget(tid, known);
+  threads_.clear();
 }
 
 // A process that the engine has not told of yet is in the class of the nearest one above it that is in one.
@@ -62,12 +80,18 @@ pid_t ShapeGate::member_above(pid_t tgid) const {
 }
 
 std::optional<Shaper::View> ShapeGate::view_of(Thread& thread, Time now) {
-  if (auto own = shaper_.view(thread.tgid)) return own;
+  if (auto own = shaper_.view(thread.tgid)) {
+    if (own->limits && !own->limits->limits()) return own;
+    if (own->limits) of_listener_ = own->index;
+    return own;
+  }
   if (now - thread.parent_sought >= sought_again) {
     thread.parent = member_above(thread.tgid);
     thread.parent_sought = now;
   }
-  return thread.parent == 0 ? std::nullopt : shaper_.view(thread.parent);
+  if (thread.parent != 0) return shaper_.view(thread.parent);
+  // Whoever is under this filter comes of a program of this class: its parents have ended, or it was above a quota.
+  return of_listener_ ? shaper_.view_of_class(*of_listener_) : std::nullopt;
 }
 
 ShapeGate::Thread* ShapeGate::thread(pid_t tid) {
@@ -91,7 +115,14 @@ std::optional<ShapeGate::Seen> ShapeGate::look(Thread& thread, pid_t tid, const 
   if (!now) return std::nullopt;
   const sys::IoCounters before = std::exchange(thread.counters, *now);
   Seen seen;
-  if (!first)
+  const bool backwards = now->read_chars < before.read_chars || now->written_chars < before.written_chars ||
+                         now->read_bytes < before.read_bytes || now->written_bytes < before.written_bytes;
+  if (backwards) {  // a thread that execs has taken the place of its process's first
+    const std::lock_guard lock(shaper_.mutex_);
+    if (thread.call && !thread.call->withdrawn) shaper_.shaping_.withdraw(thread.call->passage, shaper_.clock_.now());
+    thread.call.reset();
+  }
+  if (!first && !backwards)
     seen.disk = {.read_chars = now->read_chars - before.read_chars,
                  .written_chars = now->written_chars - before.written_chars,
                  .read_bytes = now->read_bytes - before.read_bytes,
@@ -105,11 +136,12 @@ std::optional<ShapeGate::Seen> ShapeGate::look(Thread& thread, pid_t tid, const 
     thread.traffic = {};
     return seen;
   }
-  if (const auto traffic = view.traffic->read(tid)) {
+  const auto traffic = view.traffic->read(tid);
+  thread.counted = traffic.ok();
+  if (traffic && traffic->received >= thread.traffic.received && traffic->sent >= thread.traffic.sent)
     seen.traffic = {.received = traffic->received - thread.traffic.received,
                     .sent = traffic->sent - thread.traffic.sent};
-    thread.traffic = *traffic;
-  }
+  if (traffic) thread.traffic = {.received = traffic->received, .sent = traffic->sent};
   return seen;
 }
 
@@ -134,6 +166,7 @@ void ShapeGate::settle_call(Thread& thread, const Seen& seen, const Shaper::View
   }
   const std::lock_guard lock(shaper_.mutex_);
   moved.waited = thread.call->waited;
+  thread.call->settled = true;
   if (!thread.call->withdrawn) shaper_.shaping_.settle(passage, moved, now);
 }
 
@@ -150,11 +183,16 @@ void ShapeGate::settle_mapped(const Thread& thread, const Seen& seen, const Shap
   Tokens read = tokens(seen.disk.read_bytes), written = tokens(seen.disk.written_bytes);
   if (call_reads) read = device_mode ? 0 : std::max(read - tokens(seen.disk.read_chars) - read_ahead, Tokens{0});
   if (call_writes) written = 0;
-  if (read == 0 && written == 0) return;
+  // A call that could not be seen into may have moved them.
+  const bool network = thread.call && (thread.network[0] || (thread.call->passage.legs > 1 && thread.network[1]));
+  const Tokens received = network ? 0 : tokens(seen.traffic.received), sent = network ? 0 : tokens(seen.traffic.sent);
+  if (read == 0 && written == 0 && received == 0 && sent == 0) return;
   const Device disk = thread.disk.value_or(Device{Device::Kind::disk, 0});
   const std::lock_guard lock(shaper_.mutex_);
   shaper_.shaping_.charge(view.index, disk, Way::read, read, now);
   shaper_.shaping_.charge(view.index, disk, Way::write, written, now);
+  shaper_.shaping_.charge(view.index, {Device::Kind::network, 0}, Way::read, received, now);
+  shaper_.shaping_.charge(view.index, {Device::Kind::network, 0}, Way::write, sent, now);
 }
 
 void ShapeGate::settle(Thread& thread, const Seen& seen, const Shaper::View& view, Time now) {
@@ -188,7 +226,7 @@ std::optional<ShapeGate::Wanted> ShapeGate::wanted(const observe::IoCall& call, 
     // What a receiver will get nobody knows before; it is settled afterwards. A file has no more than its size.
     Tokens cost = out.asked;
     if (way == Way::read && network) cost = 1;
-    if (way == Way::read && target->size >= 0) cost = std::min(cost, std::max<Tokens>(target->size, 1));
+    if (way == Way::read && target->size >= 0) out.asked = cost = std::min(cost, std::max<Tokens>(target->size, 1));
     out.network[out.count] = network;
     out.legs[out.count++] = {.device = device, .way = way, .cost = cost};
   };
@@ -198,8 +236,8 @@ std::optional<ShapeGate::Wanted> ShapeGate::wanted(const observe::IoCall& call, 
     return out;
   }
   const auto amount = observe::asked(call, notification.args, read);
-  if (!amount) return std::nullopt;  // its memory cannot be read: the call will fail by itself
-  out.asked = *amount;
+  // We may not read what the kernel may (memory that is only written): it waits its turn all the same.
+  out.asked = amount ? *amount : 1;
   add(call.in_arg, Way::read);
   add(call.out_arg, Way::write);
   // What was read was this call's memory only if it still waits.
@@ -216,13 +254,12 @@ bool ShapeGate::holds(const sys::Notification& notification) {
   if (found == nullptr) return false;
   auto view = view_of(*found, now);
   if (!view || !view->limits || !view->limits->limits()) {
-    found->io.reset();  // what it does now is nobody's to pay for
-    found->call.reset();
+    erase(notification.tid);  // what it does now is nobody's to pay for; and the id may be another thread's
     return false;
   }
   auto seen = look(*found, notification.tid, *view);
   if (!seen) {  // another thread's id by now
-    threads_.erase(notification.tid);
+    erase(notification.tid);
     found = thread(notification.tid);
     if (found == nullptr) return false;
     seen = look(*found, notification.tid, *view);

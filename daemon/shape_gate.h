@@ -16,12 +16,14 @@ namespace swapd::daemon {
 struct ShapedCall {
   decide::Passage passage;
   bool withdrawn = false;  // it was not made
+  bool settled = false;
   Duration waited{};
 };
 
 class ShapeGate final : public observe::Gate {
  public:
   ShapeGate(Shaper& shaper, Fd listener, std::uint32_t slot);
+  ~ShapeGate() override;
   [[nodiscard]] bool holds(const sys::Notification& notification) override;
 
  private:
@@ -53,6 +55,8 @@ class ShapeGate final : public observe::Gate {
   };
 
   Thread* thread(pid_t tid);
+  void forget(pid_t tid, const Thread& thread) const;
+  void erase(pid_t tid);
   void prune();
   [[nodiscard]] std::optional<Shaper::View> view_of(Thread& thread, Time now);
   [[nodiscard]] pid_t member_above(pid_t tgid) const;
@@ -71,6 +75,7 @@ class ShapeGate final : public observe::Gate {
   std::uint32_t slot_;
   observe::IoTargets targets_;
   std::unordered_map<pid_t, Thread> threads_;
+  std::optional<decide::Shaping::ClassIndex> of_listener_;  // the class that its programs were last in
 };
 
 }  // namespace swapd::daemon

@@ -25,14 +25,15 @@ class Shaper::HeldCall final : public actuate::Delayed {
   HeldCall(Shaper& shaper, std::shared_ptr<ShapedCall> call, pid_t tid, bool favoured_wait, Time since)
       : shaper_(shaper), call_(std::move(call)), tid_(tid), favoured_wait_(favoured_wait), since_(since) {
     const std::lock_guard lock(shaper_.mutex_);
-    shaper_.held_[tid_] = {since_, favoured_wait_};
+    shaper_.held_[tid_] = {this, since_, favoured_wait_};
     shaper_.held_now_.store(shaper_.held_.size(), std::memory_order_relaxed);
     ++shaper_.delayed_total_;
   }
   // Where there was no room to hold it, it is forgotten with this.
   ~HeldCall() override {
     const std::lock_guard lock(shaper_.mutex_);
-    shaper_.held_.erase(tid_);
+    const auto own = shaper_.held_.find(tid_);  // its next call may be held already
+    if (own != shaper_.held_.end() && own->second.call == this) shaper_.held_.erase(own);
     shaper_.held_now_.store(shaper_.held_.size(), std::memory_order_relaxed);
   }
   [[nodiscard]] Time due(Time now) override {
@@ -42,7 +43,7 @@ class Shaper::HeldCall final : public actuate::Delayed {
   void ended(bool made, Time now) override {
     const std::lock_guard lock(shaper_.mutex_);
     call_->waited = now - since_;
-    if (made) return;
+    if (made || call_->settled) return;
     call_->withdrawn = true;
     shaper_.shaping_.withdraw(call_->passage, now);
   }
@@ -146,8 +147,22 @@ std::vector<decide::Shaping::Account> Shaper::accounts(const std::string& name) 
 
 void Shaper::join(pid_t tgid, const std::string& class_name) {
   const std::lock_guard lock(mutex_);
+  released_.erase(tgid);
+  const auto index = shaping_.find(class_name);
+  if (const auto member = members_.find(tgid); member != members_.end() && index) {
+    const auto own = views_.find(member->second);
+    if (own != views_.end() && own->second.like == index) return;  // one of its own that is like it
+  }
   drop_own(tgid);
-  if (const auto index = shaping_.find(class_name)) members_[tgid] = *index;
+  if (index) members_[tgid] = *index;
+}
+
+// Its filter stays, and so does the gate that it comes to.
+void Shaper::release(pid_t tgid, std::uint64_t start_time) {
+  const std::lock_guard lock(mutex_);
+  drop_own(tgid);
+  if (released_.size() >= most_released) released_.clear();
+  released_[tgid] = start_time;
 }
 
 void Shaper::born(pid_t tgid, pid_t parent) {
@@ -198,11 +213,21 @@ void Shaper::favour(pid_t tid, bool favoured) {
 
 std::optional<Shaper::View> Shaper::view(pid_t tgid) const {
   const std::lock_guard lock(mutex_);
+  if (const auto released = released_.find(tgid); released != released_.end()) {
+    const auto id = procfs_.thread_id(tgid);
+    if (id && id->start_time == released->second) return View{};
+  }
   const auto member = members_.find(tgid);
   if (member == members_.end()) return std::nullopt;
   const auto found = views_.find(member->second);
   if (found == views_.end()) return View{};
   return found->second;
+}
+
+std::optional<Shaper::View> Shaper::view_of_class(decide::Shaping::ClassIndex index) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = views_.find(index);
+  return found == views_.end() ? std::nullopt : std::optional(found->second);
 }
 
 std::unique_ptr<observe::Gate> Shaper::gate(int listener, std::uint32_t slot) {

@@ -58,6 +58,8 @@ class Shaper {
   // A child of that member: into its class, or one of its own.
   void born(pid_t tgid, pid_t parent);
   void leave(pid_t tgid);
+  // It is managed no more, and not limited any more, though it is still under its filter.
+  void release(pid_t tgid, std::uint64_t start_time);
   // An important thread waits for it: it is not delayed meanwhile, unless its class says so. The engine.
   void favour(pid_t tid, bool favoured);
   // Held, and would go on if it were favoured: it can provide, though it sleeps. Any thread; cheap while nobody is
@@ -93,6 +95,7 @@ class Shaper {
     std::shared_ptr<sys::NetIo> traffic;
   };
   [[nodiscard]] std::optional<View> view(pid_t tgid) const;
+  [[nodiscard]] std::optional<View> view_of_class(decide::Shaping::ClassIndex index) const;
   void set_one(const std::string& name, const View& view);
   void drop_own(pid_t tgid);
 
@@ -105,8 +108,11 @@ class Shaper {
   decide::Shaping shaping_;
   std::unordered_map<decide::Shaping::ClassIndex, View> views_;
   std::unordered_map<pid_t, decide::Shaping::ClassIndex> members_;  // by tgid
+  static constexpr std::size_t most_released = 10'000;
+  std::unordered_map<pid_t, std::uint64_t> released_;  // start times
   std::unordered_set<pid_t> favoured_;
   struct Hold {
+    const HeldCall* call = nullptr;
     Time since;
     bool favoured_wait = false;
   };

@@ -18,7 +18,7 @@ constexpr int ordinary_nice = -20;
 // A signal that would end a blocking call: one that waits and is not blocked. (What is ignored is not kept waiting.)
 bool signal_waits(const sys::Procfs& procfs, pid_t tid) {
   const auto waits = procfs.pending_signals(tid);
-  return waits && *waits != 0;
+  return !waits || *waits != 0;  // whoever cannot be looked at is not held
 }
 
 }  // namespace
@@ -84,7 +84,8 @@ std::size_t Delays::held() const {
 // True: it has gone on, or is over.
 bool Delays::look(Held& held, Time now, Duration slice) const {
   if (!sys::still_valid(held.call.listener->get(), held.call.id)) {
-    held.owner->ended(false, now);
+    // Where the guard has let it go it was made.
+    held.owner->ended(memory_[held.place].id.load(std::memory_order_acquire) == 0, now);
     return true;
   }
   held.due = held.owner->due(now);

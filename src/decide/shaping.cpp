@@ -126,12 +126,14 @@ void Shaping::add(Passage& passage, const Pair& pair, std::uint8_t leg, Tokens c
   const auto take = [&](const std::optional<std::uint32_t>& at, Tokens tokens, bool operations) {
     if (!at || passage.count == Passage::most_places) return;
     Slot& slot = slots_[*at];
-    passage.places[passage.count++] = {.bucket = *at,
-                                       .version = slot.version,
-                                       .ticket = slot.bucket->enter(tokens, now),
-                                       .cost = tokens,
-                                       .operations = operations,
-                                       .leg = leg};
+    // What a call is thought to move may be far from what it will; and of one whose thread ends it is never settled.
+    const BucketRules& rules = slot.bucket->rules();
+    tokens = std::min(tokens, std::max({rules.rate, rules.burst, Tokens{1}}));
+    Bucket::Ticket ticket = slot.bucket->enter(tokens, now);
+    for (std::size_t i = 0; i < passage.count; ++i)  // its other leg does not stand before it
+      if (passage.places[i].bucket == *at) ticket = passage.places[i].ticket;
+    passage.places[passage.count++] = {
+        .bucket = *at, .version = slot.version, .ticket = ticket, .cost = tokens, .operations = operations, .leg = leg};
   };
   take(pair.bytes, cost, false);
   take(pair.operations, 1, true);

@@ -33,11 +33,11 @@ enum class Way : std::uint8_t { read, write };
 // What one bucket pair allows; nothing: no limit.
 struct Limit {
   std::optional<Tokens> bytes, operations;  // a second
-  std::optional<Tokens> burst;              // bytes; not said: what `bytes` brings in 50 ms, at least 64 KiB
+  std::optional<Tokens> burst;              // bytes; not said: what `bytes` brings in 50 ms, at least 4 KiB
   [[nodiscard]] bool limits() const { return bytes || operations; }
   bool operator==(const Limit&) const = default;
 };
-inline constexpr Tokens least_burst = 64 << 10;
+inline constexpr Tokens least_burst = 4 << 10;
 
 struct DeviceLimits {
   Limit both, read, write;

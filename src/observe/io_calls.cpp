@@ -97,11 +97,11 @@ Result<std::uint64_t> message(std::uint64_t address, const ReadTarget& read) {
 Result<std::uint64_t> messages(std::uint64_t address, std::uint64_t number, const ReadTarget& read) {
   if (number == 0) return std::uint64_t{0};
   constexpr std::uint64_t looked_at = 8;
-  const std::uint64_t looked = std::min(number, looked_at);
-  std::uint64_t bytes = 0;
-  for (std::uint64_t i = 0; i < looked; ++i) {
-    const auto one = message(address + i * sizeof(mmsghdr), read);
-    if (!one) return one;
+  std::uint64_t looked = 0, bytes = 0;
+  for (; looked < std::min(number, looked_at); ++looked) {
+    const auto one = message(address + looked * sizeof(mmsghdr), read);
+    if (!one && looked == 0) return one;
+    if (!one) break;  // the kernel moves those before it
     bytes += *one;
   }
   return bytes / looked * std::min<std::uint64_t>(number, UIO_MAXIOV);

@@ -17,13 +17,19 @@ std::uint64_t link_number(std::uint64_t network_namespace, std::uint32_t index) 
   return index == 0 ? 0 : network_namespace << 32 | index;
 }
 
-const IoTargets::Disk& IoTargets::disk(dev_t device, Time now) {
+const IoTargets::Disk& IoTargets::disk(dev_t device, pid_t tid, int fd, Time now) {
   if (by_device_.size() >= most_kept) by_device_.clear();
   const auto [at, is_new] = by_device_.try_emplace(device);
   Disk& disk = at->second;
   if (!is_new && now - disk.seen < believed) return disk;
-  disk = {.devices = {}, .whole = 0, .seen = now};
-  for (const dev_t one : disks_.chain(device)) {
+  disk = {.devices = {}, .whole = 0, .unknown = false, .seen = now};
+  std::vector<dev_t> chain = disks_.chain(device);
+  if (chain.empty()) {
+    const sys::BlockDevices::Opened opened = disks_.opened(tid, fd);
+    chain = opened.devices;
+    disk.unknown = chain.empty() && opened.on_disk;
+  }
+  for (const dev_t one : chain) {
     disk.devices.push_back(disk_number(one));
     if (disk.whole == 0 && !disks_.is_partition(one)) disk.whole = disk.devices.back();
   }
@@ -51,7 +57,7 @@ const IoTargets::Link* IoTargets::link(pid_t tid, int fd, std::uint64_t inode, s
   kept = {.inet = link->inet,
           .stream = link->stream,
           .number = link_number(link->network_namespace, link->index),
-          .seen = now};
+          .seen = link->connected || !link->inet ? now : Time{}};
   return &kept;
 }
 
@@ -61,8 +67,8 @@ Result<IoTarget> IoTargets::find(pid_t tid, int fd, std::span<const std::byte> t
   IoTarget out;
   const bool is_file = S_ISREG(file->mode) || S_ISDIR(file->mode);
   if (is_file || S_ISBLK(file->mode)) {
-    const Disk& found = disk(is_file ? file->dev : file->rdev, now);
-    if (found.devices.empty()) return out;
+    const Disk& found = disk(is_file ? file->dev : file->rdev, tid, fd, now);
+    if (found.devices.empty() && !found.unknown) return out;  // else device 0: what is said of each disk
     out.kind = IoTarget::Kind::disk;
     out.devices = found.devices;
     out.device = found.whole;

@@ -47,6 +47,7 @@ class IoTargets {
   struct Disk {
     std::vector<std::uint64_t> devices;
     std::uint64_t whole = 0;
+    bool unknown = false;  // on some disk
     Time seen;
   };
   struct Link {
@@ -54,7 +55,7 @@ class IoTargets {
     std::uint64_t number = 0;
     Time seen;
   };
-  const Disk& disk(dev_t device, Time now);
+  const Disk& disk(dev_t device, pid_t tid, int fd, Time now);
   const Link* link(pid_t tid, int fd, std::uint64_t inode, std::span<const std::byte> to, Time now);
 
   const sys::Procfs& procfs_;

@@ -1,5 +1,6 @@
 #include "sys/block_devices.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
@@ -10,6 +11,8 @@
 #include <optional>
 #include <sstream>
 #include <string_view>
+
+#include "base/fd.h"
 
 namespace swapd::sys {
 namespace {
@@ -80,23 +83,76 @@ std::string BlockDevices::name(dev_t device) const {
   return none ? number_text(device) : link.filename().string();
 }
 
+namespace {
+
+struct MountLine {
+  std::uint64_t id = 0;
+  std::optional<dev_t> device;
+  std::string type, source, upper;
+};
+
+MountLine parse_mount(const std::string& line) {
+  std::istringstream words(line);
+  std::string parent, number, word, options;
+  MountLine mount;
+  words >> mount.id >> parent >> number;
+  mount.device = parse_number(number);
+  while (words >> word && word != "-") {
+  }
+  words >> mount.type >> mount.source >> options;
+  mount.source = unescaped(mount.source);
+  mount.upper = option(options, "upperdir");
+  return mount;
+}
+
+// File systems without a disk of this machine.
+bool has_no_disk(std::string_view type) {
+  constexpr std::string_view none[] = {"tmpfs",    "ramfs",  "proc",       "sysfs",    "devtmpfs",   "devpts", "cgroup",
+                                       "cgroup2",  "mqueue", "hugetlbfs",  "nfs",      "nfs4",       "cifs",   "smb3",
+                                       "9p",       "ceph",   "debugfs",    "tracefs",  "securityfs", "bpf",    "pstore",
+                                       "virtiofs", "autofs", "rpc_pipefs", "configfs", "binfmt_misc"};
+  return std::ranges::find(none, type) != std::end(none) || type == "fuse" || type.starts_with("fuse.");
+}
+
+}  // namespace
+
 Result<BlockDevices::Mount> BlockDevices::mount_of(dev_t device) const {
   std::ifstream in(proc_root_ + "/self/mountinfo");
   for (std::string line; std::getline(in, line);) {
-    std::istringstream words(line);
-    std::string id, parent, number, word;
-    words >> id >> parent >> number;
-    if (parse_number(number) != device) continue;
-    while (words >> word && word != "-") {
-    }
-    Mount mount;
-    std::string options;
-    words >> mount.type >> mount.source >> options;
-    mount.source = unescaped(mount.source);
-    mount.upper = option(options, "upperdir");
-    return mount;
+    const MountLine mount = parse_mount(line);
+    if (mount.device == device) return Mount{mount.type, mount.source, mount.upper};
   }
   return Error(ENOENT, "no mount of device " + number_text(device));
+}
+
+std::vector<dev_t> BlockDevices::below(const Mount& mount, dev_t device) const {
+  struct stat found {};
+  if (!mount.upper.empty()) {
+    if (::stat(mount.upper.c_str(), &found) == 0 && found.st_dev != device) return {found.st_dev};
+  } else if (mount.source.starts_with('/') && ::stat(mount.source.c_str(), &found) == 0 && S_ISBLK(found.st_mode)) {
+    return {found.st_rdev};
+  }
+  return {};
+}
+
+BlockDevices::Opened BlockDevices::opened(pid_t tid, int fd) const {
+  Opened out;
+  const std::string process = proc_root_ + "/" + std::to_string(tid);
+  struct statx st {};
+  if (::statx(AT_FDCWD, (process + "/fd/" + std::to_string(fd)).c_str(), AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT,
+              STATX_MNT_ID, &st) != 0 ||
+      (st.stx_mask & STATX_MNT_ID) == 0)
+    return out;
+  std::ifstream in(process + "/mountinfo");
+  for (std::string line; std::getline(in, line);) {
+    const MountLine mount = parse_mount(line);
+    if (mount.id != st.stx_mnt_id) continue;
+    out.on_disk = !has_no_disk(mount.type);
+    for (const dev_t one : below(Mount{mount.type, mount.source, mount.upper}, 0))
+      for (const dev_t each : chain(one)) out.devices.push_back(each);
+    return out;
+  }
+  return out;
 }
 
 std::vector<dev_t> BlockDevices::below(dev_t device) const {
@@ -106,13 +162,7 @@ std::vector<dev_t> BlockDevices::below(dev_t device) const {
   if (::major(device) == 0 || !fs::exists(here, none)) {  // a file system's own number
     const auto mount = mount_of(device);
     if (!mount) return out;
-    struct stat found {};
-    if (!mount->upper.empty()) {
-      if (::stat(mount->upper.c_str(), &found) == 0 && found.st_dev != device) out.push_back(found.st_dev);
-    } else if (mount->source.starts_with('/') && ::stat(mount->source.c_str(), &found) == 0 && S_ISBLK(found.st_mode)) {
-      out.push_back(found.st_rdev);
-    }
-    return out;
+    return below(*mount, device);
   }
   if (fs::exists(here / "partition", none)) {
     if (const auto disk = parse_number(first_line(here / ".." / "dev"))) out.push_back(*disk);
@@ -150,6 +200,8 @@ Result<dev_t> BlockDevices::find(const std::string& text) const {
   if (S_ISBLK(found.st_mode)) return found.st_rdev;
   const auto devices = chain(found.st_dev);
   if (!devices.empty()) return devices.front();
+  const Fd file(::open(text.c_str(), O_PATH | O_CLOEXEC));
+  if (const Opened there = opened(::getpid(), file.get()); file && !there.devices.empty()) return there.devices.front();
   const auto mount = mount_of(found.st_dev);
   return Error(ENODEV, text + " is on no disk" + (mount ? " (" + mount->type + ")" : std::string()));
 }

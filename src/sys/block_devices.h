@@ -20,6 +20,12 @@ class BlockDevices {
   // The device itself, then what it lies on, nearest first, at most 16: a partition's disk, the parts of a volume, the
   // file of a loop device, the upper layer of an overlay. Empty: on no disk (tmpfs, procfs, network file systems).
   [[nodiscard]] std::vector<dev_t> chain(dev_t device) const;
+  // Of a file that `chain` knows nothing of (btrfs, a mount of another namespace): by the mount that it was opened on.
+  struct Opened {
+    bool on_disk = true;         // false: of a kind that has none (tmpfs, proc, nfs …)
+    std::vector<dev_t> devices;  // empty, and on_disk: it cannot be told which
+  };
+  [[nodiscard]] Opened opened(pid_t tid, int fd) const;
   // The disk of a path, of a device's path ("/dev/sda"), or MAJOR:MINOR. ENOENT; ENODEV: on no disk, with the file
   // system's type; EINVAL: not of that form.
   [[nodiscard]] Result<dev_t> find(const std::string& text) const;
@@ -34,6 +40,7 @@ class BlockDevices {
     std::string type, source, upper;
   };
   [[nodiscard]] Result<Mount> mount_of(dev_t device) const;
+  [[nodiscard]] std::vector<dev_t> below(const Mount& mount, dev_t device) const;
 
   std::string sys_root_, proc_root_;
 };

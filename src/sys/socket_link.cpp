@@ -19,6 +19,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <system_error>
 #include <thread>
 
 #ifndef SIOCGSKNS
@@ -165,6 +166,7 @@ Result<SocketLink> link_of(int socket, std::span<const std::byte> to) {
     return out;
   }
   Address peer = asked(socket, ::getpeername);
+  out.connected = peer.size != 0;
   if (!peer.known() && !to.empty()) peer = address_of(to);
   const Address own = asked(socket, ::getsockname);
   const auto look = [&] {
@@ -177,9 +179,12 @@ Result<SocketLink> link_of(int socket, std::span<const std::byte> to) {
     return out;
   }
   // setns(2) moves only the calling thread; this one ends right after.
-  std::thread([&] {
-    if (::setns(elsewhere.get(), CLONE_NEWNET) == 0) look();
-  }).join();
+  try {
+    std::thread([&] {
+      if (::setns(elsewhere.get(), CLONE_NEWNET) == 0) look();
+    }).join();
+  } catch (const std::system_error&) {  // no thread is to be had: the link is not known
+  }
   return out;
 }
 

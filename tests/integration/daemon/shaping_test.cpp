@@ -254,6 +254,20 @@ TEST_P(Shaping, OneThatIsReleasedGoesOn) {
   EXPECT_EQ(answer("slow").errors, 0);
 }
 
+// Its filter stays, and its parent is still in the class.
+TEST_P(Shaping, AReleasedProcessIsNotLimited) {
+  begin();
+  must({"class", "create", "slow", "--both", "1MiB", "--burst", "64KiB"});
+  const std::string line =
+      mover() + " read 65536 100000x " + session->path("data") + " & echo $! >" + session->path("pid") + "; wait";
+  const pid_t shell = session->start({"--class", "slow"}, {"/bin/sh", "-c", line});
+  pid_t child = 0;
+  ASSERT_TRUE(eventually([&] { return static_cast<bool>(std::ifstream(session->path("pid")) >> child); }));
+  ASSERT_TRUE(eventually([&] { return delayed(child); }));
+  must({"release", std::to_string(child)});
+  EXPECT_EQ(session->wait(shell, std::chrono::seconds(20)), 0) << "6 GB take more than an hour at its limit";
+}
+
 // ^C, a signal with a handler, a stop: as in a blocking read.
 TEST_P(Shaping, SignalsEndADelay) {
   begin();
