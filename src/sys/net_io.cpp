@@ -16,7 +16,7 @@ namespace swapd::sys {
 
 struct NetIo::Impl {
   struct Deleter {
-    void operator()(netio* programs) const { netio__destroy(programs); }
+    void operator()(netio* loaded) const { netio__destroy(loaded); }
   };
   std::unique_ptr<netio, Deleter> programs;
   int map = -1;
