@@ -158,6 +158,7 @@ int main(int argc, char** argv) {
     if (n > 0) bytes += static_cast<unsigned long long>(n);
     if (n < 0 && errno != EINTR && errno != ECONNREFUSED && errno != ENOBUFS) ++errors;
   }
+  std::free(job.buffer);
   std::printf("%llu %.6f %ld %ld\n", bytes, passed(), calls, errors);
   return errors == 0 ? 0 : 1;
 }

@@ -398,7 +398,7 @@ TEST_P(Shaping, ChangesUnderLoadLeaveNobodyBehind) {
       must({"class", changes % 10 == 9 ? "join" : "leave", changes % 10 == 9 ? "busy" : std::to_string(movers[0]),
             changes % 10 == 9 ? std::to_string(movers[0]) : "--tree"});
   }
-  EXPECT_GT(changes, 20);
+  EXPECT_GT(changes, 3);
   for (std::size_t i = 0; i < movers.size(); ++i) {
     EXPECT_EQ(session->wait(movers[i], std::chrono::seconds(10)), 0);
     EXPECT_EQ(answer("m" + std::to_string(i)).errors, 0);
