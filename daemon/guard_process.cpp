@@ -80,7 +80,8 @@ class GuardLoop {
     for (;;) {
       const bool looks = !alone_ && !held_.empty();
       const bool waits = respawn_at_ != Time{};
-      const Time due = serve_delayed();
+      const Time due = serve_delayed();  // which may let the last one go
+      if (may_leave()) leave();
       Duration timeout = looks || waits ? pause : Duration::max();
       if (due != Time::max()) timeout = std::min(timeout, std::max(due - clock_.now(), Duration::zero()));
       const int n = ::epoll_wait(epoll_number, ready.data(), static_cast<int>(ready.size()),
@@ -90,7 +91,7 @@ class GuardLoop {
       for (int i = 0; i < n; ++i) handle(ready.at(static_cast<std::size_t>(i)));
       if (looks && !alone_ && clock_.now() - looked_ >= pause) look();
       if (waits && clock_.now() >= respawn_at_) respawn();
-      if (held_.empty() && respawn_at_ == Time{} && (alone_ || (socket_closed_ && respawn_ == nullptr))) leave();
+      if (may_leave()) leave();
     }
   }
 
@@ -309,6 +310,10 @@ class GuardLoop {
     held->second.leaving = true;
     listen(fd, 0);
     (void)serve_delayed();
+  }
+
+  [[nodiscard]] bool may_leave() const {
+    return held_.empty() && respawn_at_ == Time{} && (alone_ || (socket_closed_ && respawn_ == nullptr));
   }
 
   [[noreturn]] void leave() {

@@ -312,6 +312,11 @@ TEST_P(Shaping, AKilledSwapdHoldsNobodyLongAndTheNextOneHasTheLimits) {
   session->start_again();
   ASSERT_EQ(session->failure(), "");
   EXPECT_EQ(shown("slow")["limits"][0]["value"], 64 * kib);
+  // The earlier one's guard ends with the last call that it had to serve.
+  const auto guards = [&] {
+    return run({"/usr/bin/pgrep", "-fc", "swapd-guard [0-9]* " + session->path("state")}).out;
+  };
+  EXPECT_TRUE(eventually([&] { return guards() == "1\n"; })) << guards();
   EXPECT_TRUE(eventually([&] { return delayed(pid); })) << session->ctl({"ps"}).out;
   session->kill(pid, SIGKILL);
   EXPECT_TRUE(eventually([&] { return session->json({"status"})["delayed_calls"] == 0; }));
