@@ -116,6 +116,7 @@ bus::StatusView DaemonBackend::status() {
   out.notifications_total = c.notifications;
   out.events_lost = c.events_lost;
   out.warnings = about_.warnings;
+  std::ranges::copy(shaper_.missing(), std::back_inserter(out.warnings));
   if (about_.surroundings) {
     Surroundings around = about_.surroundings();
     out.rivals = std::move(around.rivals);

@@ -18,7 +18,7 @@ using decide::Way;
 constexpr Tokens read_ahead = 2 << 20;
 constexpr std::size_t most_threads = 4096;
 constexpr int most_ancestors = 16;
-constexpr Duration sought_again = std::chrono::milliseconds(100);
+constexpr Duration sought_again = std::chrono::milliseconds(100), met_again = std::chrono::seconds(1);
 
 Tokens tokens(std::uint64_t count) { return static_cast<Tokens>(std::min<std::uint64_t>(count, decide::most_burst)); }
 
@@ -79,10 +79,9 @@ pid_t ShapeGate::member_above(pid_t tgid) const {
   return 0;
 }
 
-std::optional<Shaper::View> ShapeGate::view_of(Thread& thread, Time now) {
+Shaper::ViewPtr ShapeGate::view_of(Thread& thread, Time now) {
   if (auto own = shaper_.view(thread.tgid)) {
-    if (own->limits && !own->limits->limits()) return own;
-    if (own->limits) of_listener_ = own->index;
+    if (own->limited) of_listener_ = own->index;
     return own;
   }
   if (now - thread.parent_sought >= sought_again) {
@@ -91,16 +90,19 @@ std::optional<Shaper::View> ShapeGate::view_of(Thread& thread, Time now) {
   }
   if (thread.parent != 0) return shaper_.view(thread.parent);
   // Whoever is under this filter comes of a program of this class: its parents have ended, or it was above a quota.
-  return of_listener_ ? shaper_.view_of_class(*of_listener_) : std::nullopt;
+  return of_listener_ ? shaper_.view_of_class(*of_listener_) : nullptr;
 }
 
-ShapeGate::Thread* ShapeGate::thread(pid_t tid) {
-  if (const auto found = threads_.find(tid); found != threads_.end()) return &found->second;
+// One that has nothing open here may be another process's by now, with the same id.
+ShapeGate::Thread* ShapeGate::thread(pid_t tid, Time now) {
+  const auto found = threads_.find(tid);
+  if (found != threads_.end() && (found->second.io || now - found->second.met < met_again)) return &found->second;
   if (threads_.size() >= most_threads) prune();
   const auto tgid = shaper_.procfs_.tgid(tid);
   if (!tgid) return nullptr;
   Thread& made = threads_[tid];
   made.tgid = *tgid;
+  made.met = now;
   return &made;
 }
 
@@ -147,7 +149,7 @@ std::optional<ShapeGate::Seen> ShapeGate::look(Thread& thread, pid_t tid, const 
 
 // What the last call has moved, leg by leg.
 void ShapeGate::settle_call(Thread& thread, const Seen& seen, const Shaper::View& view, Time now) {
-  const bool device_mode = view.limits->mode == decide::ShapeMode::device;
+  const bool device_mode = view.limits.mode == decide::ShapeMode::device;
   const observe::IoCall& kind = *thread.kind;
   const decide::Passage& passage = thread.call->passage;
   decide::Shaping::Moved moved;
@@ -179,7 +181,7 @@ void ShapeGate::settle_mapped(const Thread& thread, const Seen& seen, const Shap
       (thread.call->passage.ways.at(leg) == Way::read ? call_reads : call_writes) = true;
     }
   }
-  const bool device_mode = view.limits->mode == decide::ShapeMode::device;
+  const bool device_mode = view.limits.mode == decide::ShapeMode::device;
   Tokens read = tokens(seen.disk.read_bytes), written = tokens(seen.disk.written_bytes);
   if (call_reads) read = device_mode ? 0 : std::max(read - tokens(seen.disk.read_chars) - read_ahead, Tokens{0});
   if (call_writes) written = 0;
@@ -250,24 +252,25 @@ bool ShapeGate::holds(const sys::Notification& notification) {
   const observe::IoCall* call = observe::io_call(notification.nr);
   if (call == nullptr) return false;
   const Time now = shaper_.clock_.now();
-  Thread* found = thread(notification.tid);
+  Thread* found = thread(notification.tid, now);
   if (found == nullptr) return false;
-  auto view = view_of(*found, now);
-  if (!view || !view->limits || !view->limits->limits()) {
-    erase(notification.tid);  // what it does now is nobody's to pay for; and the id may be another thread's
+  const Shaper::ViewPtr view = view_of(*found, now);
+  if (!view || !view->limited) {
+    found->io.reset();  // what it does now is nobody's to pay for
+    found->call.reset();
     return false;
   }
   auto seen = look(*found, notification.tid, *view);
   if (!seen) {  // another thread's id by now
     erase(notification.tid);
-    found = thread(notification.tid);
+    found = thread(notification.tid, now);
     if (found == nullptr) return false;
     seen = look(*found, notification.tid, *view);
     if (!seen) return false;
   }
   Thread& caller = *found;
   settle(caller, *seen, *view, now);
-  const auto want = wanted(*call, notification, *view->limits, now);
+  const auto want = wanted(*call, notification, view->limits, now);
   if (!want) return false;
   caller.kind = call;
   caller.asked = want->asked;
@@ -282,9 +285,9 @@ bool ShapeGate::holds(const sys::Notification& notification) {
     const std::lock_guard lock(shaper_.mutex_);
     caller.call->passage = shaper_.shaping_.enter(view->index, want->legs, want->count, now);
     due = shaper_.shaping_.due(caller.call->passage, now);
-    free = free || (!view->limits->favoured_wait && shaper_.favoured_.contains(notification.tid));
+    free = free || (!view->limits.favoured_wait && shaper_.favoured_.contains(notification.tid));
   }
-  return due > now && !free && hold(notification, caller, view->limits->favoured_wait, due, now);
+  return due > now && !free && hold(notification, caller, view->limits.favoured_wait, due, now);
 }
 
 }  // namespace swapd::daemon

@@ -30,6 +30,7 @@ class ShapeGate final : public observe::Gate {
   // What is known of a thread that makes calls here.
   struct Thread {
     pid_t tgid = 0;
+    Time met{};  // when that was read
     std::optional<sys::ThreadIo> io;
     sys::IoCounters counters;
     sys::NetIo::Counters traffic;
@@ -54,11 +55,11 @@ class ShapeGate final : public observe::Gate {
     decide::Tokens asked = 1;
   };
 
-  Thread* thread(pid_t tid);
+  Thread* thread(pid_t tid, Time now);
   void forget(pid_t tid, const Thread& thread) const;
   void erase(pid_t tid);
   void prune();
-  [[nodiscard]] std::optional<Shaper::View> view_of(Thread& thread, Time now);
+  [[nodiscard]] Shaper::ViewPtr view_of(Thread& thread, Time now);
   [[nodiscard]] pid_t member_above(pid_t tgid) const;
   // What has been moved since the last time; nothing: the thread has ended.
   [[nodiscard]] std::optional<Seen> look(Thread& thread, pid_t tid, const Shaper::View& view);

@@ -62,11 +62,9 @@ Shaper::Shaper(const sys::Procfs& procfs, const Clock& clock, std::span<DelayedC
 Shaper::~Shaper() = default;
 
 // With the lock.
-void Shaper::set_one(const std::string& name, const View& view) {
-  const auto index = shaping_.set(name, *view.limits, clock_.now());
-  View& kept = views_[index] = view;
-  kept.index = index;
-  kept.name = name;
+void Shaper::set_one(View view) {
+  view.index = shaping_.set(view.name, view.limits, clock_.now());
+  views_[view.index] = std::make_shared<const View>(view);
 }
 
 void Shaper::set_class(const std::string& name, const decide::ClassLimits& limits, bool inherits_own) {
@@ -82,17 +80,20 @@ void Shaper::set_class(const std::string& name, const decide::ClassLimits& limit
   }
   {
     const std::lock_guard lock(mutex_);
-    View view{.limits = std::make_shared<const decide::ClassLimits>(limits),
-              .networks = networks,
+    View view{.name = name,
+              .limits = limits,
+              .limited = limits.limits(),
               .inherits_own = inherits_own,
               .traffic = networks ? traffic_ : nullptr};
-    set_one(name, view);
-    const auto base = shaping_.find(name);
+    set_one(view);
+    view.like = shaping_.find(name);
     std::vector<std::string> alike;
     for (const auto& [index, other] : views_)
-      if (other.like == base) alike.push_back(other.name);
-    view.like = base;
-    for (const std::string& other : alike) set_one(other, view);
+      if (other->like == view.like) alike.push_back(other->name);
+    for (std::string& other : alike) {
+      view.name = std::move(other);
+      set_one(view);
+    }
   }
   delays_.look_again();
 }
@@ -103,27 +104,14 @@ void Shaper::remove_class(const std::string& name) {
     const auto base = shaping_.find(name);
     if (!base) return;
     std::erase_if(views_, [&](const auto& entry) {
-      const bool gone = entry.first == *base || entry.second.like == base;
+      const bool gone = entry.first == *base || entry.second->like == base;
       if (!gone) return false;
-      shaping_.remove(entry.second.name);
+      shaping_.remove(entry.second->name);
       std::erase_if(members_, [&](const auto& member) { return member.second == entry.first; });
       return true;
     });
   }
   delays_.look_again();
-}
-
-bool Shaper::limits(const std::string& name) const {
-  const std::lock_guard lock(mutex_);
-  const auto index = shaping_.find(name);
-  return index && shaping_.limits(*index).limits();
-}
-
-std::optional<decide::ClassLimits> Shaper::limits_of(const std::string& name) const {
-  const std::lock_guard lock(mutex_);
-  const auto index = shaping_.find(name);
-  if (!index) return std::nullopt;
-  return shaping_.limits(*index);
 }
 
 // With those that single processes have for themselves.
@@ -133,7 +121,7 @@ std::vector<decide::Shaping::Account> Shaper::accounts(const std::string& name) 
   if (!index) return {};
   auto all = shaping_.accounts(*index, clock_.now());
   for (const auto& [other, view] : views_) {
-    if (view.like != index) continue;
+    if (view->like != index) continue;
     for (const decide::Shaping::Account& one : shaping_.accounts(other, clock_.now())) {
       const auto same = std::ranges::find(all, one.device, &decide::Shaping::Account::device);
       if (same == all.end())
@@ -151,7 +139,7 @@ void Shaper::join(pid_t tgid, const std::string& class_name) {
   const auto index = shaping_.find(class_name);
   if (const auto member = members_.find(tgid); member != members_.end() && index) {
     const auto own = views_.find(member->second);
-    if (own != views_.end() && own->second.like == index) return;  // one of its own that is like it
+    if (own != views_.end() && own->second->like == index) return;  // one of its own that is like it
   }
   drop_own(tgid);
   if (index) members_[tgid] = *index;
@@ -170,15 +158,15 @@ void Shaper::born(pid_t tgid, pid_t parent) {
   const auto above = members_.find(parent);
   if (above == members_.end()) return;
   const auto view = views_.find(above->second);
-  if (view == views_.end() || !view->second.inherits_own) {
+  if (view == views_.end() || !view->second->inherits_own) {
     members_[tgid] = above->second;
     return;
   }
-  View own = view->second;
+  View own = *view->second;
   if (!own.like) own.like = own.index;
-  const std::string name = views_.at(*own.like).name + "#" + std::to_string(tgid);
-  set_one(name, own);
-  members_[tgid] = *shaping_.find(name);
+  own.name = views_.at(*own.like)->name + "#" + std::to_string(tgid);
+  set_one(own);
+  members_[tgid] = *shaping_.find(own.name);
 }
 
 void Shaper::leave(pid_t tgid) {
@@ -192,9 +180,9 @@ void Shaper::drop_own(pid_t tgid) {
   if (member == members_.end()) return;
   const auto view = views_.find(member->second);
   members_.erase(member);
-  if (view == views_.end() || !view->second.like) return;
-  shaping_.merge(view->first, *view->second.like);
-  shaping_.remove(view->second.name);
+  if (view == views_.end() || !view->second->like) return;
+  shaping_.merge(view->first, *view->second->like);
+  shaping_.remove(view->second->name);
   views_.erase(view);
 }
 
@@ -211,23 +199,26 @@ void Shaper::favour(pid_t tid, bool favoured) {
   if (waits) delays_.look_again();
 }
 
-std::optional<Shaper::View> Shaper::view(pid_t tgid) const {
-  const std::lock_guard lock(mutex_);
-  if (const auto released = released_.find(tgid); released != released_.end()) {
-    const auto id = procfs_.thread_id(tgid);
-    if (id && id->start_time == released->second) return View{};
+Shaper::ViewPtr Shaper::view(pid_t tgid) const {
+  std::optional<std::uint64_t> released;  // start time
+  {
+    const std::lock_guard lock(mutex_);
+    const auto member = members_.find(tgid);
+    if (member != members_.end()) {
+      const auto found = views_.find(member->second);
+      return found == views_.end() ? unlimited_ : found->second;
+    }
+    if (const auto found = released_.find(tgid); found != released_.end()) released = found->second;
   }
-  const auto member = members_.find(tgid);
-  if (member == members_.end()) return std::nullopt;
-  const auto found = views_.find(member->second);
-  if (found == views_.end()) return View{};
-  return found->second;
+  if (!released) return nullptr;
+  const auto id = procfs_.thread_id(tgid);
+  return id && id->start_time == *released ? unlimited_ : nullptr;
 }
 
-std::optional<Shaper::View> Shaper::view_of_class(decide::Shaping::ClassIndex index) const {
+Shaper::ViewPtr Shaper::view_of_class(decide::Shaping::ClassIndex index) const {
   const std::lock_guard lock(mutex_);
   const auto found = views_.find(index);
-  return found == views_.end() ? std::nullopt : std::optional(found->second);
+  return found == views_.end() ? nullptr : found->second;
 }
 
 std::unique_ptr<observe::Gate> Shaper::gate(int listener, std::uint32_t slot) {

@@ -49,8 +49,6 @@ class Shaper {
   // inherits_own: children get a class of their own that is like their parent's.
   void set_class(const std::string& name, const decide::ClassLimits& limits, bool inherits_own = false);
   void remove_class(const std::string& name);
-  [[nodiscard]] bool limits(const std::string& name) const;
-  [[nodiscard]] std::optional<decide::ClassLimits> limits_of(const std::string& name) const;
   [[nodiscard]] std::vector<decide::Shaping::Account> accounts(const std::string& name) const;
 
   // --- members; the engine ---
@@ -84,19 +82,21 @@ class Shaper {
  private:
   friend class ShapeGate;
   class HeldCall;
-  // A class as a gate sees it: it does not change any more.
+  // A class as a gate sees it. It is not changed: another one takes its place.
   struct View {
+    std::string name;
     decide::Shaping::ClassIndex index = 0;
-    std::shared_ptr<const decide::ClassLimits> limits;
-    bool networks = false;  // some network is limited
+    decide::ClassLimits limits;
+    bool limited = false;
     bool inherits_own = false;
     std::optional<decide::Shaping::ClassIndex> like;  // of a class that one process has for itself: whose limits
-    std::string name;
-    std::shared_ptr<sys::NetIo> traffic;
+    std::shared_ptr<sys::NetIo> traffic;              // null: nobody need count it
   };
-  [[nodiscard]] std::optional<View> view(pid_t tgid) const;
-  [[nodiscard]] std::optional<View> view_of_class(decide::Shaping::ClassIndex index) const;
-  void set_one(const std::string& name, const View& view);
+  using ViewPtr = std::shared_ptr<const View>;
+  // Null: no member, nor one that was released.
+  [[nodiscard]] ViewPtr view(pid_t tgid) const;
+  [[nodiscard]] ViewPtr view_of_class(decide::Shaping::ClassIndex index) const;
+  void set_one(View view);
   void drop_own(pid_t tgid);
 
   const sys::Procfs& procfs_;
@@ -106,7 +106,8 @@ class Shaper {
   std::vector<std::string> missing_;
   mutable sys::PiMutex mutex_;  // all that follows, but for delays_
   decide::Shaping shaping_;
-  std::unordered_map<decide::Shaping::ClassIndex, View> views_;
+  std::unordered_map<decide::Shaping::ClassIndex, ViewPtr> views_;
+  ViewPtr unlimited_ = std::make_shared<const View>();
   std::unordered_map<pid_t, decide::Shaping::ClassIndex> members_;  // by tgid
   static constexpr std::size_t most_released = 10'000;
   std::unordered_map<pid_t, std::uint64_t> released_;  // start times

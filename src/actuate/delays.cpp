@@ -71,18 +71,13 @@ void Delays::look_again() {
   changed_.notify_all();
 }
 
-void Delays::set_slice(Duration slice) {
-  const std::lock_guard lock(mutex_);
-  slice_ = slice;
-}
-
 std::size_t Delays::held() const {
   const std::lock_guard lock(mutex_);
   return heap_.size() + taken_;
 }
 
 // True: it has gone on, or is over.
-bool Delays::look(Held& held, Time now, Duration slice) const {
+bool Delays::look(Held& held, Time now) const {
   if (!sys::still_valid(held.call.listener->get(), held.call.id)) {
     // Where the guard has let it go it was made.
     held.owner->ended(memory_[held.place].id.load(std::memory_order_acquire) == 0, now);
@@ -94,7 +89,7 @@ bool Delays::look(Held& held, Time now, Duration slice) const {
     (void)sys::answer_continue(held.call.listener->get(), held.call.id);  // ENOENT: killed meanwhile
     return true;
   }
-  held.look = std::min(held.due, now + slice);
+  held.look = std::min(held.due, now + slice_);
   return false;
 }
 
@@ -124,7 +119,6 @@ void Delays::run() {
       some.push_back(std::move(heap_.back()));
       heap_.pop_back();
     }
-    const Duration slice = slice_;
     taken_ = some.size();
     lock.unlock();
     // First come, first served: of those that are due at the same look the one with the earliest time.
@@ -137,7 +131,7 @@ void Delays::run() {
         (void)sys::answer_continue(held.call.listener->get(), held.call.id);
         over = true;
       } else {
-        over = look(held, now, slice);
+        over = look(held, now);
       }
       DelayedCall& written = memory_[held.place];
       if (over) {

@@ -55,7 +55,6 @@ class Delays {
   [[nodiscard]] bool hold(const Call& call, Time due, std::shared_ptr<Delayed> owner);
   // Something has changed that may let calls go on: all are looked at now. Any thread.
   void look_again();
-  void set_slice(Duration slice);
   [[nodiscard]] std::size_t held() const;
   // From now on nothing is held, and what is goes on.
   void stop() { end(true); }
@@ -76,8 +75,7 @@ class Delays {
 
   void end(bool release);
   void run();
-  [[nodiscard]] bool look(Held& held, Time now, Duration slice) const;
-  void release(const Held& held, Time now, bool made);
+  [[nodiscard]] bool look(Held& held, Time now) const;
 
   const sys::Procfs& procfs_;
   std::span<DelayedCall> memory_;
@@ -85,8 +83,7 @@ class Delays {
   std::condition_variable changed_;
   std::vector<Held> heap_;  // by `look`
   std::vector<std::uint32_t> free_;
-  Duration slice_;
-  std::uint64_t generation_ = 0;
+  const Duration slice_;
   std::size_t taken_ = 0;  // out of the heap, being looked at
   bool again_ = false;
   bool stopping_ = false;

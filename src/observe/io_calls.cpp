@@ -11,16 +11,13 @@
 namespace swapd::observe {
 namespace {
 
-constexpr std::uint8_t none = IoCall::no_arg;
-
 constexpr IoCall reads(std::int32_t nr, IoAmount amount, std::uint8_t at, std::uint8_t number_at = 0) {
   return {.nr = nr, .in_arg = 0, .amount = amount, .at = at, .number_at = number_at};
 }
 constexpr IoCall writes(std::int32_t nr, IoAmount amount, std::uint8_t at, std::uint8_t number_at = 0) {
   return {.nr = nr, .out_arg = 0, .amount = amount, .at = at, .number_at = number_at};
 }
-constexpr IoCall with_flags(IoCall call, std::uint8_t flags_arg) {
-  call.flags_arg = flags_arg;
+constexpr IoCall uncounted(IoCall call) {
   call.counted = false;
   return call;
 }
@@ -43,18 +40,18 @@ constexpr std::array calls{
     writes(SYS_writev, IoAmount::vector, 1, 2),
     between(SYS_sendfile, 1, 0, 3, true),
     sends_to(SYS_sendto),
-    with_flags(reads(SYS_recvfrom, IoAmount::count, 2), 3),
-    with_flags(writes(SYS_sendmsg, IoAmount::message, 1), none),
-    with_flags(reads(SYS_recvmsg, IoAmount::message, 1), 2),
+    uncounted(reads(SYS_recvfrom, IoAmount::count, 2)),
+    uncounted(writes(SYS_sendmsg, IoAmount::message, 1)),
+    uncounted(reads(SYS_recvmsg, IoAmount::message, 1)),
     writes(SYS_fsync, IoAmount::none, 0),
     writes(SYS_fdatasync, IoAmount::none, 0),
     reads(SYS_readahead, IoAmount::count, 2),
     between(SYS_splice, 0, 2, 4, false),
     reads(SYS_preadv, IoAmount::vector, 1, 2),
     writes(SYS_pwritev, IoAmount::vector, 1, 2),
-    with_flags(reads(SYS_recvmmsg, IoAmount::messages, 1, 2), 3),
+    uncounted(reads(SYS_recvmmsg, IoAmount::messages, 1, 2)),
     writes(SYS_syncfs, IoAmount::none, 0),
-    with_flags(writes(SYS_sendmmsg, IoAmount::messages, 1, 2), none),
+    uncounted(writes(SYS_sendmmsg, IoAmount::messages, 1, 2)),
     between(SYS_copy_file_range, 0, 2, 4, true),
     reads(SYS_preadv2, IoAmount::vector, 1, 2),
     writes(SYS_pwritev2, IoAmount::vector, 1, 2),

@@ -32,7 +32,6 @@ struct IoCall {
   IoAmount amount = IoAmount::none;
   std::uint8_t at = 0, number_at = 0;
   std::uint8_t address_arg = no_arg;  // sendto: where to; its length follows
-  std::uint8_t flags_arg = no_arg;    // of MSG_PEEK
   bool counted = true;                // in rchar and wchar of /proc/PID/io
 };
 

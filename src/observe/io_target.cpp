@@ -55,7 +55,6 @@ const IoTargets::Link* IoTargets::link(pid_t tid, int fd, std::uint64_t inode, s
   if (::fstat(socket->get(), &st) != 0 || st.st_ino != inode) return nullptr;
   Link& kept = by_inode_[inode];
   kept = {.inet = link->inet,
-          .stream = link->stream,
           .number = link_number(link->network_namespace, link->index),
           .seen = link->connected || !link->inet ? now : Time{}};
   return &kept;
@@ -78,7 +77,6 @@ Result<IoTarget> IoTargets::find(pid_t tid, int fd, std::span<const std::byte> t
     if (found == nullptr || !found->inet) return out;
     out.kind = IoTarget::Kind::network;
     out.device = found->number;
-    out.stream = found->stream;
   }
   return out;
 }

@@ -26,7 +26,6 @@ struct IoTarget {
   std::span<const std::uint64_t> devices;
   std::uint64_t device = 0;  // which of them is meant where none is named: the nearest that is no partition
   std::int64_t size = -1;    // of a regular file; -1: not known
-  bool stream = false;       // network: TCP and the like
 };
 
 [[nodiscard]] std::uint64_t disk_number(dev_t device);
@@ -51,7 +50,7 @@ class IoTargets {
     Time seen;
   };
   struct Link {
-    bool inet = false, stream = false;
+    bool inet = false;
     std::uint64_t number = 0;
     Time seen;
   };

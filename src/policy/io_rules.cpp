@@ -70,15 +70,6 @@ Status table_of(const Entry& entry, const std::string& where, IoLimits& limits, 
   return read_table(*table, where, limit_keys(limits), complaint);
 }
 
-std::string quoted(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += c;
-  }
-  return out + "\"";
-}
-
 void add_limits(std::string& out, const std::string& table, const IoLimits& limits) {
   if (limits == IoLimits{}) return;
   out += "[" + table + "]\n";
@@ -134,6 +125,15 @@ Status read_io(const toml::table& table, const std::string& where, IoRules& rule
     }
   }
   return Done{};
+}
+
+std::string quoted(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + "\"";
 }
 
 std::string io_text(std::string_view class_name, const IoRules& rules) {

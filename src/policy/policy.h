@@ -167,6 +167,8 @@ struct Policy {
 [[nodiscard]] DonationPolicy donation_of(const Policy& policy, std::string_view class_name);
 [[nodiscard]] ModelRules model_of(const Policy& policy, std::string_view class_name, ResourceKind kind);
 
+// A text or a key as TOML has it.
+[[nodiscard]] std::string quoted(std::string_view text);
 // What a [class.NAME.io] says, as TOML: read by parse(), it gives the same rules.
 [[nodiscard]] std::string io_text(std::string_view class_name, const IoRules& rules);
 

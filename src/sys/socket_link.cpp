@@ -151,7 +151,6 @@ Result<SocketLink> link_of(int socket, std::span<const std::byte> to) {
   SocketLink out;
   const int domain = option(socket, SOL_SOCKET, SO_DOMAIN);
   out.inet = domain == AF_INET || domain == AF_INET6;
-  out.stream = option(socket, SOL_SOCKET, SO_TYPE) == SOCK_STREAM;
   if (!out.inet) return out;
   out.network_namespace = own_namespace();
   Fd elsewhere(::ioctl(socket, SIOCGSKNS));
@@ -191,7 +190,7 @@ Result<SocketLink> link_of(int socket, std::span<const std::byte> to) {
 Result<SocketLink> link_named(const std::string& name) {
   const unsigned index = ::if_nametoindex(name.c_str());
   if (index == 0) return Error(ENODEV, "no network link '" + name + "'");
-  return SocketLink{.inet = true, .stream = false, .network_namespace = own_namespace(), .index = index};
+  return SocketLink{.inet = true, .network_namespace = own_namespace(), .index = index};
 }
 
 std::string link_name(std::uint64_t network_namespace, std::uint32_t index) {

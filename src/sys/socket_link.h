@@ -16,7 +16,6 @@ namespace swapd::sys {
 struct SocketLink {
   bool inet = false;                    // IPv4 or IPv6; else it has no link
   bool connected = false;               // else each message may go elsewhere
-  bool stream = false;                  // TCP and the like: what is read was sent in pieces of any size
   std::uint64_t network_namespace = 0;  // its inode
   std::uint32_t index = 0;              // of the link; 0: not known (not connected, no address)
 };

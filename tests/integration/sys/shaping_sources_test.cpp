@@ -128,7 +128,6 @@ TEST_F(Links, AConnectedSocketHasItsPeersRoute) {
   const auto link = link_of(socket.get());
   ASSERT_TRUE(link);
   EXPECT_TRUE(link->inet);
-  EXPECT_FALSE(link->stream);
   EXPECT_EQ(link->index, loopback);
   EXPECT_EQ(link_name(link->network_namespace, link->index), "lo");
 }
