@@ -13,19 +13,10 @@ namespace {
 
 constexpr std::size_t most_classes = 1000;
 
-std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += c;
-  }
-  return out + "\"";
-}
-
 // As a policy would have it. Numbers and truth values are what they look like.
 std::string value_text(const std::string& value) {
   const bool number = !value.empty() && value.size() < 19 && value.find_first_not_of("0123456789") == std::string::npos;
-  return number || value == "true" || value == "false" ? value : quoted(value);
+  return number || value == "true" || value == "false" ? value : policy::quoted(value);
 }
 
 bool one_line(const std::string& text) {
@@ -37,7 +28,7 @@ std::string table_of(const std::string& name, const std::string& target) {
   const std::string io = "[class." + name + ".io";
   if (target.empty()) return io + "]";
   if (target == "disk" || target == "network") return io + "." + target + "]";
-  return io + ".device." + quoted(target) + "]";
+  return io + ".device." + policy::quoted(target) + "]";
 }
 
 }  // namespace
@@ -70,7 +61,6 @@ std::vector<std::string> Classes::begin() {
     for (const auto& [device, why] : limits.unknown) notes.push_back("class " + name + ": ignoring a limit: " + why);
     shaper_.set_class(name, limits.limits, rules.inherit == policy::Inherit::own);
   }
-  for (const std::string& line : shaper_.missing()) notes.push_back(line);
   return notes;
 }
 
@@ -92,8 +82,8 @@ Result<policy::IoRules> Classes::changed(const std::string& name, policy::IoRule
     for (const std::string& part : {change.device, change.key, change.value})
       if (!one_line(part)) return Error(EINVAL, "class " + name + ": a limit is one line of printable text");
     auto read = policy::parse(
-        table_of(name, change.device) + "\n" + quoted(change.key) + " = " + value_text(change.value) + "\n", "limits",
-        current);
+        table_of(name, change.device) + "\n" + policy::quoted(change.key) + " = " + value_text(change.value) + "\n",
+        "limits", current);
     if (!read) return std::move(read).error();
     current = std::move(read).value();
   }
@@ -122,7 +112,7 @@ Status Classes::apply(const std::string& name, const policy::IoRules& rules) {
 Status Classes::create(const std::string& name, const std::vector<bus::LimitChange>& changes) {
   if (exists(name)) return Error(EINVAL, "class '" + name + "' exists already; `swapctl class set` changes it");
   if (rules_.size() >= most_classes) return Error(ENOSPC, "there are " + std::to_string(most_classes) + " classes");
-  if (const auto good = policy::parse("[class." + quoted(name) + "]\n", "class"); !one_line(name) || !good)
+  if (const auto good = policy::parse("[class." + policy::quoted(name) + "]\n", "class"); !one_line(name) || !good)
     return Error(EINVAL, "the name of a class is 1 to 64 letters, digits, '-' or '_'");
   const auto rules = changed(name, {}, changes);
   if (!rules) return rules.error();
@@ -194,6 +184,7 @@ std::vector<bus::ClassView> Classes::views() const {
                               .read_bytes = account.bytes[0],
                               .written_bytes = account.bytes[1],
                               .cached_bytes = account.cached,
+                              .mapped_bytes = account.mapped,
                               .calls = account.calls,
                               .delayed_calls = account.delayed,
                               .delayed_s = std::chrono::duration<double>(account.waited).count(),

@@ -109,7 +109,8 @@ struct ClassView {
   struct Device {
     std::string device;
     bool network = false;
-    std::int64_t read_bytes = 0, written_bytes = 0, cached_bytes = 0;
+    std::int64_t read_bytes = 0, written_bytes = 0, cached_bytes = 0;  // by calls
+    std::int64_t mapped_bytes = 0;                                     // without one
     std::uint64_t calls = 0, delayed_calls = 0;
     double delayed_s = 0;
     std::optional<std::int64_t> tokens;  // of the emptiest of its buckets; below 0: owed

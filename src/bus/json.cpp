@@ -146,6 +146,7 @@ std::string limits_json(const std::vector<ClassView>& classes) {
                          {"read_bytes", d.read_bytes},
                          {"written_bytes", d.written_bytes},
                          {"cached_bytes", d.cached_bytes},
+                         {"mapped_bytes", d.mapped_bytes},
                          {"calls", d.calls},
                          {"delayed_calls", d.delayed_calls},
                          {"delayed_s", number(d.delayed_s)},

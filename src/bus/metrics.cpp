@@ -56,6 +56,7 @@ void add_classes(Text& out, const std::vector<ClassView>& classes) {
        [&](const ClassView& c, const ClassView::Device& d, const std::string& name) {
          out.value(name + labels(c, d, ",way=\"read\""), static_cast<double>(d.read_bytes));
          out.value(name + labels(c, d, ",way=\"write\""), static_cast<double>(d.written_bytes));
+         out.value(name + labels(c, d, ",way=\"mapped\""), static_cast<double>(d.mapped_bytes));
        });
   each("swapd_class_delayed_seconds_total", "Time for which their calls have been held.",
        [&](const ClassView& c, const ClassView::Device& d, const std::string& name) {

@@ -52,16 +52,16 @@ std::string limits_text(const Json& c, std::string_view between) {
 
 std::string devices_table(const Json& devices) {
   std::vector<std::vector<std::string>> rows = {
-      {"DEVICE", "READ", "WRITTEN", "CACHED", "CALLS", "DELAYED", "DELAYED FOR", "TOKENS"}};
+      {"DEVICE", "READ", "WRITTEN", "CACHED", "MAPPED", "CALLS", "DELAYED", "DELAYED FOR", "TOKENS"}};
   const auto size = [](const Json& d, const char* key) { return human_size(d.value(key, 0LL)); };
   for (const Json& d : devices) {
     const bool limited = d.contains("tokens") && d.at("tokens").is_number();
     rows.push_back({printable(d.value("device", "")), size(d, "read_bytes"), size(d, "written_bytes"),
-                    size(d, "cached_bytes"), d.value("calls", Json(0)).dump(), d.value("delayed_calls", Json(0)).dump(),
+                    size(d, "cached_bytes"), size(d, "mapped_bytes"), d.value("calls", Json(0)).dump(), d.value("delayed_calls", Json(0)).dump(),
                     fmt::format("{:.1f} s", d.value("delayed_s", 0.0)),
                     limited ? human_size(d.at("tokens").get<long long>()) : "-"});
   }
-  return table({{}, {true}, {true}, {true}, {true}, {true}, {true}, {true}}, rows);
+  return table({{}, {true}, {true}, {true}, {true}, {true}, {true}, {true}, {true}}, rows);
 }
 
 }  // namespace

@@ -26,12 +26,6 @@ std::optional<Shaping::ClassIndex> Shaping::find(std::string_view name) const {
   return found == by_name_.end() ? std::nullopt : std::optional(found->second);
 }
 
-std::vector<std::string> Shaping::names() const {
-  std::vector<std::string> out;
-  for (const auto& [name, index] : by_name_) out.push_back(name);
-  return out;
-}
-
 template <typename T>
 std::uint32_t Shaping::place(std::vector<T>& all, std::vector<std::uint32_t>& unused) {
   if (unused.empty()) {
@@ -193,12 +187,13 @@ void Shaping::charge(ClassIndex of, Device device, Way way, Tokens bytes, Time n
   Books& books = books_[books_of(one, device, now)];
   for (const Pair* pair : {&books.both, way == Way::read ? &books.read : &books.write})
     if (pair->bytes) (void)slots_[*pair->bytes].bucket->enter(bytes, now);
-  books.account.bytes.at(static_cast<std::size_t>(way)) += bytes;
+  books.account.mapped += bytes;
 }
 
 void Shaping::Account::add(const Account& other) {
   for (std::size_t way = 0; way < bytes.size(); ++way) bytes.at(way) += other.bytes.at(way);
   cached += other.cached;
+  mapped += other.mapped;
   calls += other.calls;
   delayed += other.delayed;
   waited += other.waited;

@@ -93,7 +93,6 @@ class Shaping {
   // Its number is another class's then.
   void remove(std::string_view name);
   [[nodiscard]] std::optional<ClassIndex> find(std::string_view name) const;
-  [[nodiscard]] const ClassLimits& limits(ClassIndex of) const { return classes_.at(of).limits; }
 
   // Takes the call's places in the buckets of its class.
   [[nodiscard]] Passage enter(ClassIndex of, const Leg* legs, std::size_t count, Time now);
@@ -109,14 +108,14 @@ class Shaping {
   void settle(const Passage& passage, const Moved& moved, Time now);
   // It was not made.
   void withdraw(const Passage& passage, Time now);
-  // Moved without a call of its own (a mapped file): owed by the class.
+  // Moved without a call (a mapped file, what a file system writes about its files): owed by the class.
   void charge(ClassIndex of, Device device, Way way, Tokens bytes, Time now);
 
   // What a class has done on a device, and what is in the buckets.
   struct Account {
     Device device;
-    std::array<Tokens, 2> bytes{};  // by Way
-    Tokens cached = 0;
+    std::array<Tokens, 2> bytes{};     // of calls, by Way
+    Tokens cached = 0, mapped = 0;     // mapped: without a call, either way
     std::uint64_t calls = 0, delayed = 0;
     Duration waited{};
     struct Level {
@@ -129,7 +128,6 @@ class Shaping {
   // Adds what one class has moved to another's accounts.
   void merge(ClassIndex from, ClassIndex to);
   [[nodiscard]] std::vector<Account> accounts(ClassIndex of, Time now) const;
-  [[nodiscard]] std::vector<std::string> names() const;
 
  private:
   static constexpr std::size_t most_devices = 256;  // of a class; the others share one

@@ -1,10 +1,10 @@
-// Moves bytes in one way and says how many in what time: what is shaped in the tests and by swapbench.
+// Moves bytes in one way and says how many in what time: what is shaped in the tests.
 //
 //   mover WAY BLOCK SECONDS|COUNTx ARGUMENT...     e.g. mover read 65536 2 FILE, mover write 4096 100x FILE
 //   ways: read write pread readv mapped sendfile copy (FILE [TO]); tcp-send udp-send (PORT); tcp-receive (PORT)
 //
-// Prints "BYTES SECONDS CALLS ERRORS" at the end; on SIGUSR1 (a handler, no SA_RESTART) it counts on. A file is read
-// from its begin again at its end.
+// Prints "BYTES SECONDS CALLS ERRORS BEGUN" at the end (BEGUN: CLOCK_MONOTONIC seconds); on SIGUSR1 (a handler, no
+// SA_RESTART) it counts on, on SIGTERM it ends with what it has. A file is read from its begin again at its end.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -36,7 +36,7 @@ struct Job {
   char* buffer = nullptr;  // aligned as O_DIRECT wants it
 };
 
-volatile sig_atomic_t signals = 0;
+volatile sig_atomic_t signals = 0, ended = 0;
 
 int open_or_die(const char* path, int flags) {
   const int fd = ::open(path, flags | O_CLOEXEC, 0600);
@@ -138,6 +138,8 @@ int main(int argc, char** argv) {
   struct sigaction action {};
   action.sa_handler = [](int) { signals = signals + 1; };
   ::sigaction(SIGUSR1, &action, nullptr);
+  action.sa_handler = [](int) { ended = 1; };
+  ::sigaction(SIGTERM, &action, nullptr);
   Job job;
   job.block = std::strtoul(argv[2], nullptr, 10);
   if (argv[3][std::strlen(argv[3]) - 1] == 'x')
@@ -152,13 +154,14 @@ int main(int argc, char** argv) {
   unsigned long long bytes = 0;
   const auto begin = Clock::now();
   const auto passed = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
-  while (job.count > 0 ? calls < job.count : passed() < job.seconds) {
+  while (ended == 0 && (job.count > 0 ? calls < job.count : passed() < job.seconds)) {
     const ssize_t n = step();
     ++calls;
     if (n > 0) bytes += static_cast<unsigned long long>(n);
     if (n < 0 && errno != EINTR && errno != ECONNREFUSED && errno != ENOBUFS) ++errors;
   }
   std::free(job.buffer);
-  std::printf("%llu %.6f %ld %ld\n", bytes, passed(), calls, errors);
+  std::printf("%llu %.6f %ld %ld %.6f\n", bytes, passed(), calls, errors,
+              std::chrono::duration<double>(begin.time_since_epoch()).count());
   return errors == 0 ? 0 : 1;
 }

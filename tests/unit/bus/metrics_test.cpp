@@ -25,6 +25,7 @@ TEST(Metrics, SayWhatStatusSays) {
   EXPECT_THAT(text, HasSubstr("swapd_cpu_seconds_total{thread=\"engine\"} 1.25\n"));
   EXPECT_THAT(text, HasSubstr("swapd_rivals 1\n"));
   EXPECT_THAT(text, HasSubstr("swapd_class_moved_bytes_total{class=\"backup\",device=\"vda\",way=\"read\"} 1000\n"));
+  EXPECT_THAT(text, HasSubstr("swapd_class_moved_bytes_total{class=\"backup\",device=\"vda\",way=\"mapped\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("swapd_class_delayed_seconds_total{class=\"backup\",device=\"vda\"} 0.5\n"));
 }
 

@@ -66,7 +66,7 @@ TEST(Render, ClassesAndOneOfThem) {
   const std::string limits =
       R"({"classes":[{"name":"backup","mode":"device","shaped":true,"limited":true,"origin":"made",
     "limits":[{"device":"/var","key":"both","value":10485760},{"device":"disk","key":"operations","value":50}],
-    "devices":[{"device":"vda","kind":"disk","read_bytes":33554432,"written_bytes":0,"cached_bytes":512,"calls":517,
+    "devices":[{"device":"vda","kind":"disk","read_bytes":33554432,"written_bytes":0,"cached_bytes":512,"mapped_bytes":4096,"calls":517,
                 "delayed_calls":510,"delayed_s":3.94,"tokens":-16800}]},{"name":"default"}]})";
   const std::string all = classes_json(policy, threads, limits);
   EXPECT_EQ(render_classes(all),
@@ -85,8 +85,8 @@ TEST(Render, ClassesAndOneOfThem) {
             "  /var both 10MiB/s\n"
             "  disk operations 50/s\n"
             "\n"
-            "DEVICE      READ  WRITTEN  CACHED  CALLS  DELAYED  DELAYED FOR     TOKENS\n"
-            "vda     32.0 MiB      0 B   512 B    517      510        3.9 s  -16.4 KiB\n"
+            "DEVICE      READ  WRITTEN  CACHED  MAPPED  CALLS  DELAYED  DELAYED FOR     TOKENS\n"
+            "vda     32.0 MiB      0 B   512 B  4096 B    517      510        3.9 s  -16.4 KiB\n"
             "\n"
             "0 processes, 0 threads\n");
   auto one = nlohmann::json::parse(all);
