@@ -23,12 +23,12 @@ install(CODE "
   set(SWAPD_SBINDIR \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_SBINDIR}\")
   set(SWAPD_BINDIR \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}\")
   set(SWAPD_LIBEXECDIR \"\${CMAKE_INSTALL_PREFIX}/libexec/swapd\")
-  foreach(unit swapd swapd-attach@)
+  foreach(unit swapd swapd-attach@ swapd-guard@)
     configure_file(\"${PROJECT_SOURCE_DIR}/systemd/\${unit}.service.in\" \"${PROJECT_BINARY_DIR}/\${unit}.service\" @ONLY)
   endforeach()"
   COMPONENT swapd)
 swapd_install(lib/systemd/system ${PROJECT_BINARY_DIR}/swapd.service ${PROJECT_BINARY_DIR}/swapd-attach@.service
-  systemd/swapd-attach.socket)
+  ${PROJECT_BINARY_DIR}/swapd-guard@.service systemd/swapd-attach.socket systemd/swapd-guard.socket)
 swapd_install(lib/systemd/system-preset systemd/90-swapd.preset)
 swapd_install(lib/systemd/catalog systemd/swapd.catalog)
 swapd_install(${CMAKE_INSTALL_DATADIR}/doc/swapd/examples systemd/examples/swapd-managed.slice systemd/examples/managed-service.conf

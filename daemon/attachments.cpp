@@ -9,7 +9,6 @@
 #include <unordered_set>
 
 #include "attach_messages.h"
-#include "base/unix_address.h"
 #include "guard_messages.h"
 #include "sys/pidfd.h"
 #include "sys/seccomp.h"
@@ -54,16 +53,6 @@ Result<Fd> start_as_child(const std::string& path) {
   if (const auto child = program->start({"swapd-attach"}, {{theirs.get(), attach_fd::socket}}); !child)
     return child.error();
   return ours;
-}
-
-// systemd starts one for each connection.
-Result<Fd> start_as_unit(const std::string& path) {
-  const auto address = unix_address(path);
-  if (!address) return Error(ENAMETOOLONG, "--attach-socket " + path);
-  Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  if (!socket || ::connect(socket.get(), address->get(), UnixAddress::size) != 0)
-    return errno_error("--attach-socket " + path);
-  return socket;
 }
 
 // The listener of a process that stands still from now on, until its end of the socket is told to go on. Where swapd

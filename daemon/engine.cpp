@@ -8,7 +8,6 @@
 #include <array>
 
 #include "observe/bpf_observer.h"
-#include "observe/io_calls.h"
 #include "sys/self.h"
 
 namespace swapd::daemon {
@@ -321,29 +320,6 @@ void Engine::tick(Time now) {
   if (boosted.empty()) return;
   next_competitors_ = now + competitors_period;
   worker_.ask(CompetitorsQuestion{std::move(boosted)});
-}
-
-// Delayed by its class's limits, which end as soon as it is favoured. And each of the calls that are trapped for them
-// sleeps until the receiver has looked at it, which is no reason to take anything back; nor is it where it then waits
-// for the disk, which its priority holds for, too.
-bool Engine::would_run(const Blocked& blocked) const {
-  if (shaper_.would_run(blocked.thread.tid)) return true;
-  if (io_receivers_.empty() || !blocked.awaited.empty() || observe::io_call(blocked.call) == nullptr) return false;
-  const MemberThread* member = members_.thread(blocked.thread);
-  return member != nullptr && has_io(member->tgid);
-}
-
-// Also where it was seen to block before it was held.
-void Engine::hear_of_held(Time now) {
-  std::unordered_map<pid_t, Time> held;
-  for (const auto& [tid, since] : shaper_.would_run()) {
-    held[tid] = since;
-    const MemberThread* member = members_.thread(tid);
-    const auto before = held_before_.find(tid);
-    if (member != nullptr && (before == held_before_.end() || before->second != since))
-      donor_->take(Woken{.time = now, .thread = member->id, .unrelated = true});
-  }
-  held_before_ = std::move(held);
 }
 
 // Priorities change while their owners wait (papers/001, section 4): a waiting thread's own attributes are read each

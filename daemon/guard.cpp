@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <new>
@@ -15,11 +16,12 @@
 #include "guard_messages.h"
 #include "guard_process.h"
 #include "sys/pidfd.h"
+#include "sys/self.h"
 
 namespace swapd::daemon {
 namespace {
 
-constexpr std::chrono::seconds answer_within{1};
+constexpr std::chrono::seconds answer_within{1}, unit_starts_within{5};
 constexpr std::size_t memory_size = sizeof(GuardMemory);
 
 // The answer to `sequence`; older ones belong to calls that gave up waiting.
@@ -71,12 +73,37 @@ Result<Guard> Guard::start(GuardOptions options) {
 }
 
 Result<Guard::Process> Guard::spawn(const Program& program) {
-  auto self = sys::open_pidfd(::getpid());
-  if (!self) return std::move(self).error().in("starting the guard");
+  const auto self = sys::open_pidfd(::getpid());
+  if (!self) return Error(self.error()).in("starting the guard");
+  if (program.options.socket.empty()) return spawn_child(program, self->get());
+  auto unit = spawn_unit(program, self->get());
+  if (unit) return unit;
+  auto child = spawn_child(program, self->get());
+  if (child) child->note = "the guard is no unit of its own, but a child of swapd: " + unit.error().text();
+  return child;
+}
+
+Result<Guard::Process> Guard::spawn_unit(const Program& program, int self) {
+  auto socket = start_as_unit(program.options.socket);
+  if (!socket) return std::move(socket).error().in("--guard-socket");
+  GuardStart start{.stale = program.options.stale.count()};
+  if (program.options.state_dir.size() >= start.state_dir.size()) return Error(ENAMETOOLONG, "the state directory");
+  std::ranges::copy(program.options.state_dir, start.state_dir.begin());
+  for (const int fd : {self, program.memory.get()})
+    if (Status sent = send_with_fd(socket->get(), &start, sizeof start, fd); !sent) return std::move(sent).error();
+  auto answer = await_message(socket->get(), unit_starts_within);
+  if (!answer) return std::move(answer).error().in("--guard-socket " + program.options.socket);
+  const auto pid = sys::pid_of_pidfd(answer->fd.get());
+  if (answer->message.kind != GuardMessage::Kind::answer || !pid)
+    return Error(EPROTO, "no guard answers at " + program.options.socket);
+  return Process{.pid = *pid, .pidfd = std::move(answer->fd), .socket = std::move(socket).value(), .note = {}};
+}
+
+Result<Guard::Process> Guard::spawn_child(const Program& program, int self) {
   int pair[2] = {-1, -1};
   // SEQPACKET: messages keep their bounds, and the end of one side shows on the other.
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) return errno_error("starting the guard");
-  Process process{.pid = -1, .pidfd = {}, .socket = Fd(pair[0])};
+  Process process{.pid = -1, .pidfd = {}, .socket = Fd(pair[0]), .note = {}};
   const Fd theirs(pair[1]);
   const GuardOptions& options = program.options;
   std::vector<std::string> arguments{"swapd-guard", std::to_string(options.stale.count()), options.state_dir,
@@ -84,7 +111,7 @@ Result<Guard::Process> Guard::spawn(const Program& program) {
   arguments.insert(arguments.end(), options.respawn.begin(), options.respawn.end());
   auto started = program.file.start(
       std::move(arguments),
-      {{theirs.get(), guard_fd::socket}, {self->get(), guard_fd::swapd}, {program.memory.get(), guard_fd::memory}});
+      {{theirs.get(), guard_fd::socket}, {self, guard_fd::swapd}, {program.memory.get(), guard_fd::memory}});
   if (!started) return std::move(started).error();
   process.pid = *started;
   auto pidfd = sys::open_pidfd(process.pid);
@@ -176,6 +203,11 @@ Result<Fd> Guard::watch() const {
 pid_t Guard::pid() const {
   const std::lock_guard lock(*mutex_);
   return process_.pid;
+}
+
+std::string Guard::note() const {
+  const std::lock_guard lock(*mutex_);
+  return process_.note;
 }
 
 void Guard::say_goodbye() const {

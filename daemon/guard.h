@@ -18,6 +18,9 @@
 // milliseconds, is anything lost, and where a service manager keeps descriptors for swapd (fd_store.h), nothing. One
 // that lives is never ended, however slow it is: it is all that the programs have.
 //
+// As a service of systemd it is a unit of its own, started through a socket: no stop of swapd's unit and no limit of
+// its group reaches it, and what it may do is said apart.
+//
 // Where nobody else does it (a service manager, whoever started swapd in the foreground), it also starts swapd again.
 //
 // A swapd that lives and does not answer (stopped, hung) shows as a listener on which something waits while its slot
@@ -27,6 +30,7 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -59,6 +63,15 @@ struct GuardMessage {
   std::uint64_t last_id = 0;   // of a give: the last one answered
 };
 
+// To a guard that is a unit of its own (systemd/swapd-guard@.service.in), what a child has as arguments and at fixed
+// descriptors. It is sent twice: first swapd's pidfd rides on it, then the memory. The answer carries the guard's
+// pidfd.
+struct GuardStart {
+  std::uint8_t version = GuardMessage::current_version;
+  std::int64_t stale = 0;              // ns
+  std::array<char, 1024> state_dir{};  // ended by a 0
+};
+
 inline constexpr std::size_t most_listeners = swapd::most_listeners;
 inline constexpr Duration default_stale = std::chrono::milliseconds(200);
 
@@ -69,6 +82,7 @@ struct GuardOptions {
   // What it starts where swapd ends without meaning to: directory, program, argv. Empty: nothing.
   std::vector<std::string> respawn;
   unsigned deaths = 0;  // how often that has been done, one soon after the other
+  std::string socket;   // where systemd starts one, with a unit of its own; empty: it is a child
 };
 // Beside our own program, or in ../libexec/swapd.
 [[nodiscard]] std::string find_guard();
@@ -95,6 +109,8 @@ class Guard {
   // Polls readable once the present guard has ended. A descriptor of the caller's own.
   [[nodiscard]] Result<Fd> watch() const;
   [[nodiscard]] pid_t pid() const;
+  // Why the present one is a child although `socket` was given; empty: it is not.
+  [[nodiscard]] std::string note() const;
   [[nodiscard]] int memory() const { return program_.memory.get(); }  // a GuardMemory
   // Where delayed calls are written down for it, and the number of a listener in there.
   [[nodiscard]] std::span<DelayedCall> delayed() const { return memory_->delayed; }
@@ -112,6 +128,7 @@ class Guard {
   struct Process {
     pid_t pid = -1;
     Fd pidfd, socket;
+    std::string note;
   };
   struct Kept {
     Fd listener;
@@ -126,6 +143,8 @@ class Guard {
 
   Guard(Program program, Process process, Memory memory);
   [[nodiscard]] static Result<Process> spawn(const Program& program);
+  [[nodiscard]] static Result<Process> spawn_child(const Program& program, int self);
+  [[nodiscard]] static Result<Process> spawn_unit(const Program& program, int self);
   [[nodiscard]] Status hand_over(std::uint16_t slot, Kept& kept);
   [[nodiscard]] Status hand_over_the_rest();
   [[nodiscard]] Status replace();

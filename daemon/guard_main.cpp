@@ -1,39 +1,92 @@
 // swapd-guard: guard.h says what it is for. Started by swapd alone, with what guard_process.h says at fixed
 // descriptors; its arguments are the time after which a swapd that does not answer is hung, in ns, the state directory,
-// and of GuardTask `deaths` and `respawn`.
+// and of GuardTask `deaths` and `respawn`. Or by systemd, for swapd: without arguments, and with the connection where a
+// child has its socket; then all that comes as GuardStart.
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <array>
 #include <charconv>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "guard.h"
+#include "guard_messages.h"
 #include "guard_process.h"
 
-int main(int argc, char** argv) {
-  using namespace swapd;
-  using namespace swapd::daemon;
+namespace swapd::daemon {
+namespace {
+
+// How long swapd may be silent before it says what there is to do.
+constexpr Duration most_silent = std::chrono::seconds(10);
+
+// Null: this is no GuardMemory.
+GuardMemory* mapped(int memory) {
   constexpr std::size_t size = sizeof(GuardMemory);
+  struct stat st {};
+  if (::fstat(memory, &st) != 0 || static_cast<std::size_t>(st.st_size) != size) return nullptr;
+  void* at = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+  return at == MAP_FAILED ? nullptr : static_cast<GuardMemory*>(at);
+}
+
+int stray() {
+  (void)std::fputs("swapd-guard: it is started by swapd, and by nobody else\n", stderr);
+  return 2;
+}
+
+int run_as_child(int argc, char** argv) {
   Duration::rep stale = 0;
-  struct stat memory {};
-  const bool started_by_swapd =
-      argc >= 4 && std::from_chars(argv[1], argv[1] + std::strlen(argv[1]), stale).ec == std::errc() && stale > 0 &&
-      ::fstat(guard_fd::memory, &memory) == 0 && static_cast<std::size_t>(memory.st_size) == size;
-  void* mapped =
-      started_by_swapd ? ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, guard_fd::memory, 0) : MAP_FAILED;
-  if (mapped == MAP_FAILED) {
-    (void)std::fputs("swapd-guard: it is started by swapd, and by nobody else\n", stderr);
-    return 2;
-  }
-  auto* shared = static_cast<GuardMemory*>(mapped);
+  const bool said =
+      argc >= 4 && std::from_chars(argv[1], argv[1] + std::strlen(argv[1]), stale).ec == std::errc() && stale > 0;
+  GuardMemory* memory = said ? mapped(guard_fd::memory) : nullptr;
+  if (memory == nullptr) return stray();
   run_guard(Fd(guard_fd::socket), Fd(guard_fd::swapd),
-            {.slots = shared->slots,
-             .delayed = shared->delayed,
+            {.slots = memory->slots,
+             .delayed = memory->delayed,
              .stale = Duration(stale),
              .state_dir = argv[2],
              .respawn = argv + 4,
              .deaths = static_cast<unsigned>(std::strtoul(argv[3], nullptr, 10))});
+}
+
+int run_as_unit() {
+  struct stat st {};
+  if (::fstat(guard_fd::socket, &st) != 0 || !S_ISSOCK(st.st_mode)) return stray();
+  Fd socket(guard_fd::socket);
+  GuardStart start;
+  std::array<Fd, 2> given;  // swapd's pidfd, and the memory
+  for (Fd& each : given) {
+    if (!await_readable(socket.get(), most_silent)) return 1;  // whoever began has gone
+    auto received = receive_with_fd(socket.get(), &start, sizeof start);
+    if (!received) return 1;
+    if (received->size != sizeof start || start.version != GuardMessage::current_version || start.stale <= 0 ||
+        start.state_dir.back() != '\0')
+      return 1;
+    each = std::move(received->fd);
+  }
+  GuardMemory* memory = mapped(given[1].get());
+  const Fd self(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
+  if (memory == nullptr || !given[0] || !self) return 1;
+  GuardMessage here;
+  here.kind = GuardMessage::Kind::answer;
+  if (!send_message(socket.get(), here, self.get())) return 1;
+  given[1].reset();
+  run_guard(std::move(socket), std::move(given[0]),
+            {.slots = memory->slots,
+             .delayed = memory->delayed,
+             .stale = Duration(start.stale),
+             .state_dir = start.state_dir.data()});
+}
+
+}  // namespace
+}  // namespace swapd::daemon
+
+int main(int argc, char** argv) {
+  return argc == 1 ? swapd::daemon::run_as_unit() : swapd::daemon::run_as_child(argc, argv);
 }

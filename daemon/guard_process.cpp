@@ -1,11 +1,8 @@
 #include "guard_process.h"
 
 #include <poll.h>
-#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/unix_address.h"
+#include "guard_door.h"
 #include "guard_messages.h"
 #include "guard_setup.h"
 #include "sys/seccomp.h"
@@ -45,13 +42,6 @@ struct Held {
   bool delayed = false, overdue = false;  // as of the last look: swapd delays calls of it, and past their time
   bool leaving = false;                   // another swapd receives; only what was delayed is left to be answered
 };
-
-// Again and again, because the first may come just before what it shall end.
-void alarm_every(std::chrono::microseconds period) {
-  const timeval each{.tv_sec = 0, .tv_usec = period.count()};
-  const itimerval timer{.it_interval = each, .it_value = each};
-  ::setitimer(ITIMER_REAL, &timer, nullptr);
-}
 
 short polled(int listener) {
   pollfd entry{listener, POLLIN | POLLOUT, 0};
@@ -107,7 +97,7 @@ class GuardLoop {
       take_messages();
     } else if (fd == swapd_number) {
       take_over();
-    } else if (fd == door_) {
+    } else if (fd == door_.number()) {
       let_in();
     } else if (fd == caller_.get()) {
       serve();
@@ -184,7 +174,7 @@ class GuardLoop {
   // 0, or an errno.
   int keep(int fd, std::size_t slot, pid_t launch) {
     if (!add(fd, alone_ ? EPOLLIN : 0U)) return errno;  // EPOLLHUP needs no asking
-    if (door_ < 0 && !state_dir_.empty()) open_door();
+    if (!door_.is_open() && !state_dir_.empty()) door_.open(guard_path(state_dir_, ::getpid()));
     held_[fd] = {.slot = &slots_[slot], .launch = launch, .ours = alone_, .taken = clock_.now()};
     listener_of_.at(slot) = fd;
     return 0;
@@ -234,7 +224,7 @@ class GuardLoop {
     alone_ = true;
     if (!socket_closed_) take_messages();
     for (auto& [fd, held] : held_) take(fd, held);
-    if (door_ >= 0 && !add(door_, EPOLLIN)) shut_door();
+    if (door_.is_open() && !add(door_.number(), EPOLLIN)) door_.shut();
     if (respawn_ == nullptr) return;
     if (clock_.now() - started_ >= lives_on) deaths_ = 0;
     const Duration pause = deaths_ == 0 ? Duration::zero() : first_pause * (1 << std::min(deaths_ - 1, most_doublings));
@@ -246,30 +236,9 @@ class GuardLoop {
     if (::fork() == 0) start_swapd(respawn_, deaths_ + 1);
   }
 
-  // Where the next swapd finds it; who comes before it is alone waits there. Where that fails, it goes on without.
-  void open_door() {
-    door_path_ = guard_path(state_dir_, ::getpid());
-    const auto address = unix_address(door_path_);
-    if (!address) return;
-    door_ = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    ::unlink(door_path_.c_str());
-    ::fchmod(door_, 0600);  // before bind(2), which gives the file the same mode
-    if (::bind(door_, address->get(), address->size) != 0 || ::listen(door_, 4) != 0) shut_door();
-  }
-
-  void shut_door() {
-    if (door_ < 0) return;
-    ::unlink(door_path_.c_str());
-    ::close(std::exchange(door_, -1));
-  }
-
-  // Only our own user. The newest: one before it may be dead already.
   void let_in() {
-    Fd caller(::accept4(door_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    ucred who{};
-    socklen_t size = sizeof who;
-    if (!caller || ::getsockopt(caller.get(), SOL_SOCKET, SO_PEERCRED, &who, &size) != 0) return;
-    if (who.uid != ::geteuid() || !add(caller.get(), EPOLLIN)) return;
+    Fd caller = door_.accept();
+    if (!caller || !add(caller.get(), EPOLLIN)) return;
     caller_ = std::move(caller);
     asked_.clear();
     for (const auto& [fd, held] : held_) asked_.push_back(fd);
@@ -317,7 +286,7 @@ class GuardLoop {
   }
 
   [[noreturn]] void leave() {
-    shut_door();
+    door_.shut();
     ::_exit(0);
   }
 
@@ -408,8 +377,7 @@ class GuardLoop {
   Time respawn_at_{};    // Time{}: not
   bool goes_ = false;    // swapd has said that it ends
   bool single_ = false;  // of one listener, which it had before anybody else (GuardTask::first)
-  int door_ = -1;
-  std::string door_path_;
+  GuardDoor door_;
   Fd caller_;               // the next swapd
   std::vector<int> asked_;  // what it is given
   SteadyClock clock_;

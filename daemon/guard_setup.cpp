@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -49,6 +50,12 @@ void settle_guard() {
     ::setrlimit(RLIMIT_NOFILE, &files);
   }
   (void)sys::lock_memory(true);
+}
+
+void alarm_every(std::chrono::microseconds period) {
+  const timeval each{.tv_sec = 0, .tv_usec = period.count()};
+  const itimerval timer{.it_interval = each, .it_value = each};
+  ::setitimer(ITIMER_REAL, &timer, nullptr);
 }
 
 int keep_only(Fd socket, Fd swapd, Fd first, int next) {

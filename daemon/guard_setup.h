@@ -1,6 +1,8 @@
 // How the small processes beside swapd (guard_process.h, attach_main.cpp) set themselves up: system calls only.
 #pragma once
 
+#include <chrono>
+
 #include "base/fd.h"
 
 namespace swapd::daemon {
@@ -11,6 +13,8 @@ namespace swapd::daemon {
 void stand_alone(const char* name);
 // What a guard needs besides: room for descriptors, memory that stays, and an alarm that does nothing but end a call.
 void settle_guard();
+// Again and again, because the first may come just before what it shall end. Zero: no more.
+void alarm_every(std::chrono::microseconds period);
 // Keeps nothing of swapd's but the two descriptors, at their numbers (guard_fd), and `first`, whose number is returned
 // (-1: none). The next one that is made gets `next`.
 int keep_only(Fd socket, Fd swapd, Fd first, int next);

@@ -24,6 +24,12 @@ Result<Fd> knock(const std::string& path) {
   return socket;
 }
 
+// "guard.PID"; other sockets in there are not a guard's.
+bool is_guards(const std::string& name) {
+  return name.starts_with(guard_prefix) && name.size() > guard_prefix.size() &&
+         name.find_first_not_of("0123456789", guard_prefix.size()) == std::string::npos;
+}
+
 }  // namespace
 
 std::vector<LeftGuard> LeftGuard::find(const std::string& state_dir) {
@@ -31,7 +37,7 @@ std::vector<LeftGuard> LeftGuard::find(const std::string& state_dir) {
   std::vector<std::filesystem::path> dead;
   std::error_code none;
   for (const auto& entry : std::filesystem::directory_iterator(state_dir, none)) {
-    if (!entry.path().filename().string().starts_with(guard_prefix) || !entry.is_socket(none)) continue;
+    if (!is_guards(entry.path().filename().string()) || !entry.is_socket(none)) continue;
     auto socket = knock(entry.path());
     if (socket)
       found.push_back(LeftGuard(std::move(socket).value()));

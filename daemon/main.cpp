@@ -129,6 +129,7 @@ int run(const Options& options, const LoadedPolicy& loaded, Guard& guard, FdStor
   sys::keep_needed_capabilities();
   start_log(options.log_level);
   std::vector<std::string> warnings = protect_self();
+  if (std::string note = guard.note(); !note.empty()) warnings.push_back(std::move(note));
 
   Loop loop;
   if (sd_event_default(&loop.event) < 0) {
@@ -348,6 +349,7 @@ int main_of(int argc, char** argv) {
     guard_options.respawn = {command.directory, command.program};
     guard_options.respawn.insert(guard_options.respawn.end(), command.arguments.begin(), command.arguments.end());
   }
+  guard_options.socket = options->guard_socket;
   FdStore store = FdStore::open();
   auto guard = Guard::start(std::move(guard_options));
   if (!guard) {

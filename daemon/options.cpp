@@ -30,6 +30,9 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
   app.add_option("--btf", o.btf, "the kernel's types")->group("");
   app.add_option("--metrics", o.metrics, "write status there as Prometheus text every 15 s (node exporter: NAME.prom)")
       ->type_name("FILE");
+  app.add_option("--guard-socket", o.guard_socket,
+                 "have swapd-guard started by who listens there (swapd-guard.socket), not as a child")
+      ->type_name("PATH");
   app.add_option("--attach-socket", o.attach_socket,
                  "have swapd-attach started by who listens there (swapd-attach.socket), not as a child")
       ->type_name("PATH");

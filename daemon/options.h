@@ -16,6 +16,7 @@ struct Options {
   std::string observe = "auto";
   std::string btf = "/sys/kernel/btf/vmlinux";  // for tests: a kernel without it
   bool respawn = false;       // also in the foreground: the guard starts another where this one is killed
+  std::string guard_socket;   // empty: swapd-guard is a child
   std::string attach_socket;  // empty: swapd-attach is a child
   std::string metrics;        // empty: none are written
   bool dry_run = false;

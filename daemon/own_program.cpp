@@ -2,10 +2,13 @@
 
 #include <fcntl.h>
 #include <spawn.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <memory>
+
+#include "base/unix_address.h"
 
 namespace swapd::daemon {
 
@@ -55,6 +58,14 @@ Result<pid_t> OwnProgram::start(std::vector<std::string> arguments, const std::v
   const int failed = ::posix_spawn(&pid, file.c_str(), &actions, nullptr, argv.data(), environ);
   if (failed != 0) return Error(failed, "starting " + path_);
   return pid;
+}
+
+Result<Fd> start_as_unit(const std::string& socket) {
+  const auto address = unix_address(socket);
+  if (!address) return Error(ENAMETOOLONG, socket);
+  Fd connection(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (!connection || ::connect(connection.get(), address->get(), UnixAddress::size) != 0) return errno_error(socket);
+  return connection;
 }
 
 }  // namespace swapd::daemon

@@ -36,4 +36,7 @@ class OwnProgram {
   Fd file_;
 };
 
+// systemd starts one for each connection to this socket (systemd.socket(5), Accept=): the connection.
+[[nodiscard]] Result<Fd> start_as_unit(const std::string& socket);
+
 }  // namespace swapd::daemon

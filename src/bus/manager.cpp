@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "bus/json.h"
-#include "bus/methods.h"
+#include "bus/vtables.h"
 
 namespace swapd::bus {
 
@@ -180,7 +180,7 @@ void Manager::forget(sd_bus* bus) {
 void Manager::forget(sd_bus* bus, std::string_view name) {
   const Recipient client{bus, std::string(name)};
   follow(client, false);
-  subscribe(client, false);
+  subscribe(client, 0, false);
   if (recorder_ == client) end_recording();
 }
 
@@ -197,9 +197,9 @@ void Manager::follow(const Recipient& client, bool on) {
   update_backend();
 }
 
-void Manager::subscribe(const Recipient& client, bool on) {
+void Manager::subscribe(const Recipient& client, std::uint32_t uid, bool on) {
   if (on)
-    subscribers_.add(client);
+    subscribers_.add(client, uid);
   else
     subscribers_.remove(client);
   update_backend();

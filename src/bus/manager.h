@@ -89,7 +89,7 @@ class Manager {
   [[nodiscard]] const Object& itself();
   void has_changed() { tree_.reset(); }
 
-  void subscribe(const Recipient& client, bool on);
+  void subscribe(const Recipient& client, std::uint32_t uid, bool on);
   void follow(const Recipient& client, bool on);
   void tell(const EventView& event);
   [[nodiscard]] Status record(const Recipient& client);

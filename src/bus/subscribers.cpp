@@ -52,9 +52,17 @@ Message signal_of(const Recipient& to, const EventView& event) {
 
 }  // namespace
 
-void Subscribers::add(const Recipient& client) {
-  if (std::ranges::any_of(all_, [&](const Subscriber& s) { return s.client == client; })) return;
-  all_.push_back({.client = client, .told = tree_now()});
+bool Subscribers::has_room(const Recipient& client, std::uint32_t uid) const {
+  if (std::ranges::find(all_, client, &Subscriber::client) != all_.end()) return true;
+  const auto of_user = std::ranges::count(all_, uid, &Subscriber::uid);
+  const auto of_root = std::ranges::count(all_, 0U, &Subscriber::uid);
+  if (uid == 0) return of_root < most_of_root;
+  return of_user < most_of_user && std::ssize(all_) - of_root < most_of_users;
+}
+
+void Subscribers::add(const Recipient& client, std::uint32_t uid) {
+  if (std::ranges::find(all_, client, &Subscriber::client) != all_.end()) return;
+  all_.push_back({.client = client, .uid = uid, .told = tree_now()});
   arm(sd_bus_get_event(client.bus));
 }
 

@@ -22,10 +22,11 @@ class Subscribers {
   Subscribers& operator=(const Subscribers&) = delete;
   ~Subscribers() { sd_event_source_disable_unref(look_); }
 
-  void add(const Recipient& client);
+  void add(const Recipient& client, std::uint32_t uid);
   void remove(const Recipient& client);
   void forget(const sd_bus* bus);
-  [[nodiscard]] bool has_room() const { return all_.size() < most; }
+  // For one more of this user, or for this one, who is here already. Others never take root's places.
+  [[nodiscard]] bool has_room(const Recipient& client, std::uint32_t uid) const;
   [[nodiscard]] bool empty() const { return all_.empty(); }
   [[nodiscard]] bool has(const sd_bus* bus) const;
   [[nodiscard]] std::uint64_t dropped() const { return dropped_; }
@@ -33,9 +34,10 @@ class Subscribers {
   void tell(const EventView& event);
 
  private:
-  static constexpr std::size_t most = 64;
+  static constexpr std::ptrdiff_t most_of_user = 16, most_of_users = 64, most_of_root = 64;
   struct Subscriber {
     Recipient client;
+    std::uint32_t uid = 0;
     std::shared_ptr<const Tree> told;  // what it knows; the Manager among them
     std::uint64_t missed = 0;          // signals, since the last one that went out
   };

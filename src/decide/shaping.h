@@ -114,8 +114,8 @@ class Shaping {
   // What a class has done on a device, and what is in the buckets.
   struct Account {
     Device device;
-    std::array<Tokens, 2> bytes{};     // of calls, by Way
-    Tokens cached = 0, mapped = 0;     // mapped: without a call, either way
+    std::array<Tokens, 2> bytes{};  // of calls, by Way
+    Tokens cached = 0, mapped = 0;  // mapped: without a call, either way
     std::uint64_t calls = 0, delayed = 0;
     Duration waited{};
     struct Level {

@@ -138,13 +138,22 @@ if [ "$failed" != 0 ]; then
   inside systemctl status --no-pager -n 30 swapd >&2 || true
   exit 1
 fi
-verified() { [ -z "$(inside systemd-analyze verify swapd.service swapd-attach.socket 2>&1)" ]; }
+verified() { [ -z "$(inside systemd-analyze verify swapd.service swapd-guard.socket swapd-attach.socket 2>&1)" ]; }
 must "systemd-analyze verify finds nothing" 10 verified
 # "→ Overall exposure level for swapd.service: 4.2 OK"
-exposure() { inside systemd-analyze security --no-pager swapd.service | sed -n 's/.*Overall exposure level[^:]*: \([0-9.]*\).*/\1/p'; }
+exposure() { inside systemd-analyze security --no-pager "${1:-swapd.service}" | sed -n 's/.*Overall exposure level[^:]*: \([0-9.]*\).*/\1/p'; }
 not_exposed() { exposure | awk '{ found = $1 <= 5.0 } END { exit !found }'; }
 must "systemd-analyze security says 5.0 or less ($(exposure))" 10 not_exposed
 must "swapctl talks to it" 10 inside swapctl status
+# As a unit of its own, and of what its unit allows it lacks nothing.
+guard_units() { inside systemctl list-units --no-legend --plain --state=running 'swapd-guard@*' | awk '{ print $1 }'; }
+guard_pid() { main_pid "$(guard_units | head -1)"; }
+guard_is_a_unit() { [ "$(guard_units | wc -l)" = 1 ] && ! inside swapctl status | grep -q 'no unit of its own'; }
+must "the guard is a unit of its own" 10 guard_is_a_unit
+guard_not_exposed() { exposure "$(guard_units)" | awk '{ found = $1 <= 2.0 } END { exit !found }'; }
+must "systemd-analyze security says 2.0 or less of it ($(exposure "$(guard_units)"))" 10 guard_not_exposed
+memory_locked() { inside awk '/^VmLck:/ { found = $2 > 0 } END { exit !found }' "/proc/$(guard_pid)/status"; }
+must "its memory is locked" 10 memory_locked
 on_the_bus() { inside busctl --system call org.swapd1 /org/swapd1 org.swapd1.Manager Status | grep -q managed_processes; }
 must "it answers on the system bus" 10 on_the_bus
 # The interface on the bus is the one in the package's XML, comments and white space aside.
@@ -251,7 +260,7 @@ must "an upgrade keeps process and members" 10 all_managed
 # What runs already is attached to by a unit of its own: swapd has a seccomp filter, and could not make the program's not see it.
 mkdir -p "$root/etc/systemd/system/swapd-t-filtered.service.d"
 printf '[Service]\nExecStart=/bin/sleep 1004\nSystemCallFilter=~seccomp prctl\nSystemCallErrorNumber=EPERM\n' >"$root/etc/systemd/system/swapd-t-filtered.service"
-printf '[Service]\nExecStart=\nExecStart=/usr/sbin/swapd --foreground --bus system --attach-socket /run/swapd/attach.sock --observe seccomp\n' \
+printf '[Service]\nExecStart=\nExecStart=/usr/sbin/swapd --foreground --bus system --guard-socket /run/swapd/guard.sock --attach-socket /run/swapd/attach.sock --observe seccomp\n' \
   >"$root/etc/systemd/system/swapd.service.d/seccomp.conf"
 inside sh -c 'systemctl daemon-reload && systemctl restart swapd && systemctl start swapd-t-filtered'
 filtered=$(main_pid swapd-t-filtered)
@@ -259,13 +268,17 @@ filters() { inside sed -n 's/^Seccomp_filters:[[:space:]]*//p' "/proc/$filtered/
 own=$(filters)
 inside swapctl enroll "$filtered" || failed=1
 attached() { managed "$filtered" default 0; }
+guard_is_there() { [ "$(guard_units | wc -l)" -ge 1 ]; }
 must "a program with filters of its own is attached to" 10 attached
 [ "$(filters)" = $((own + 1)) ] || { echo "not so: it has $own filters and ours, not $(filters)" >&2; failed=1; }
+must "whose guard is a unit" 10 guard_is_there
 filter_of() { inside awk '$1 == "Seccomp:" { print $2 }' "/proc/$(main_pid swapd)/status"; }
 [ "$(filter_of)" = 2 ] || { echo "not so: swapd has a seccomp filter of its own" >&2; failed=1; }
 
 inside systemctl stop swapd
 must "a stop ends no program" 5 inside kill -0 "$job" "$other"
+# It is under our filter: its guard, a unit, answers for it.
+must "nor the guard of one that needs it" 5 guard_is_there
 must "nobody answers any more" 5 inside sh -c '! swapctl status'
 inside sh -c 'DEBIAN_FRONTEND=noninteractive apt-get purge -y swapd' >"$dir/apt.log" 2>&1 || { cat "$dir/apt.log" >&2; failed=1; }
 must "a purge ends no program" 5 inside kill -0 "$job" "$other"

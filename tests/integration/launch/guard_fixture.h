@@ -28,8 +28,9 @@ namespace swapd::daemon {
 
 inline const std::vector<sys::TrapRule> getppid_only{{.nr = SYS_getppid, .condition = {}}};
 
-inline GuardOptions guard_options(Duration stale = default_stale, const std::string& state_dir = "") {
-  return {.program = SWAPD_GUARD_BINARY, .stale = stale, .state_dir = state_dir};
+inline GuardOptions guard_options(Duration stale = default_stale, const std::string& state_dir = "",
+                                  const std::string& socket = "") {
+  return {.program = SWAPD_GUARD_BINARY, .stale = stale, .state_dir = state_dir, .socket = socket};
 }
 
 // How many a guard holds.
@@ -75,7 +76,7 @@ class GuardTest : public testing::Test {
     const pid_t pid = ::fork();
     if (pid != 0) return pid;
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    auto guard = Guard::start(guard_options(stale));
+    auto guard = Guard::start(guard_options(stale, "", socket_));
     if (!guard) ::_exit(1);
     progress_.guard.store(guard->pid());
     std::vector<std::unique_ptr<observe::Receiver>> receivers;
@@ -190,6 +191,7 @@ class GuardTest : public testing::Test {
   }
 
   Progress& progress_;
+  std::string socket_;  // where its guards are started; empty: they are its children
   std::list<test::Supervised> programs_;
   pid_t swapd_ = -1;
 };

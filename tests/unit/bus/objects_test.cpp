@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "bus/subscribers.h"
 #include "bus_client.h"
 #include "fakes/bus_fixture.h"
 
@@ -36,6 +37,39 @@ TEST(ObjectPath, OfAProcessIsItsNumberAndNothingElse) {
 TEST(ObjectPath, OfANameIsEscaped) {
   EXPECT_EQ(encoded_path(class_prefix, "build-host"), "/org/swapd1/class/build_2dhost");
   EXPECT_EQ(encoded_path(resource_prefix, "socket:7"), "/org/swapd1/resource/socket_3a7");
+}
+
+// As on a message bus: one connection, a name for each client.
+TEST(Subscribers, OfOneUserLeaveTheOthersTheirPlaces) {
+  FakeBackend backend;
+  sd_event* loop = nullptr;
+  sd_bus* bus = nullptr;
+  ASSERT_GE(sd_event_new(&loop), 0);
+  ASSERT_GE(sd_bus_new(&bus), 0);
+  ASSERT_GE(sd_bus_attach_event(bus, loop, 0), 0);
+  {
+    Subscribers subscribers(backend, 16);
+    const auto fill = [&](std::uint32_t uid) {
+      std::size_t added = 0;
+      for (; added < 1000; ++added) {
+        const Recipient client{bus, ":" + std::to_string(uid) + "." + std::to_string(added)};
+        if (!subscribers.has_room(client, uid)) break;
+        subscribers.add(client, uid);
+      }
+      return added;
+    };
+    EXPECT_EQ(fill(1000), 16U);
+    EXPECT_EQ(fill(1001), 16U);
+    EXPECT_TRUE(subscribers.has_room({bus, ":1000.3"}, 1000)) << "it is here already";
+    for (std::uint32_t uid = 1002; uid < 1020; ++uid) (void)fill(uid);
+    EXPECT_FALSE(subscribers.has_room({bus, ":2000.1"}, 2000)) << "so many users together";
+    EXPECT_EQ(fill(0), 64U) << "root's places are its own";
+    subscribers.remove({bus, ":1000.3"});
+    EXPECT_TRUE(subscribers.has_room({bus, ":2000.1"}, 2000));
+  }
+  sd_bus_detach_event(bus);
+  sd_bus_unref(bus);
+  sd_event_unref(loop);
 }
 
 TEST(Objects, AreTheProcessesClassesAndAwaitedResources) {
