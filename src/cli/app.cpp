@@ -98,6 +98,9 @@ int run_app(int argc, const char* const* argv, std::ostream& out, std::ostream& 
 
   CLI::App app("Enrolls programs with swapd, and shows what it does for them and why.", "swapctl");
   app.add_option("--socket", context.socket, "Where swapd listens")->envname("SWAPD_SOCKET")->type_name("PATH");
+  app.add_option("--color", context.colour, "Paint text: auto (on a terminal, unless NO_COLOR is set), always, never")
+      ->type_name("WHEN")
+      ->check(CLI::IsMember({"auto", "always", "never"}).description(""));
   app.set_version_flag("--version", "swapctl " SWAPD_VERSION, "Print the version");
   app.require_subcommand(1, 1);
   app.footer(examples);

@@ -14,10 +14,16 @@
 namespace swapd::cli {
 namespace {
 
-// Characters, not bytes: continuation bytes of UTF-8 take no room.
+// Characters, not bytes: continuation bytes of UTF-8 take no room, nor does paint.
 std::size_t width(const std::string& cell) {
-  return static_cast<std::size_t>(
-      std::count_if(cell.begin(), cell.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+  std::size_t out = 0;
+  bool paint = false;
+  for (const char c : cell) {
+    if (c == '\033') paint = true;
+    if (!paint && (static_cast<unsigned char>(c) & 0xC0) != 0x80) ++out;
+    if (c == 'm') paint = false;
+  }
+  return out;
 }
 
 std::string joined(const Json& list) {
@@ -29,7 +35,8 @@ std::string joined(const Json& list) {
 
 }  // namespace
 
-std::string table(const std::vector<Column>& columns, const std::vector<std::vector<std::string>>& rows) {
+std::string table(const std::vector<Column>& columns, const std::vector<std::vector<std::string>>& rows,
+                  const Paint& paint) {
   std::vector<std::size_t> widths(columns.size(), 0);
   for (const auto& row : rows)
     for (std::size_t i = 0; i < columns.size(); ++i) widths[i] = std::max(widths[i], width(row[i]));
@@ -41,7 +48,7 @@ std::string table(const std::vector<Column>& columns, const std::vector<std::vec
       line += (i == 0 ? "" : "  ") + (columns[i].right ? room + row[i] : row[i] + room);
     }
     line.erase(line.find_last_not_of(' ') + 1);
-    out += line + "\n";
+    out += paint(&row == &rows.front() ? Style::heading : Style::plain, line) + "\n";
   }
   return out;
 }
@@ -55,7 +62,7 @@ std::string duration(double ms) {
   return fmt::format("{} h {} min", seconds / 3600, seconds % 3600 / 60);
 }
 
-std::string render_status(const std::string& json) {
+std::string render_status(const std::string& json, const Paint& paint) {
   const Json s = Json::parse(json);
   const auto number = [&](const char* key) { return s.value(key, Json(0)).dump(); };
   const auto seconds = [&](const char* key) { return fmt::format("{:.2f} s", s.value(key, 0.0)); };
@@ -79,56 +86,73 @@ std::string render_status(const std::string& json) {
     rows.push_back({"matching", number("match_rules") + " rules, " + number("programs_total") +
                                     " programs seen to start, " + number("matched_total") + " matched, " +
                                     number("managed_by_policy_total") + " managed"});
-  if (s.value("paused", false)) rows.push_back({"paused", "nothing is lent until `swapctl resume`"});
+  if (s.value("paused", false))
+    rows.push_back({paint(Style::warning, "paused"), "nothing is lent until `swapctl resume`"});
   if (whole(s, "over_quota_total") > 0)
-    rows.push_back({"quota", number("over_quota_total") + " times a user had as many threads or processes as it may"});
+    rows.push_back({paint(Style::warning, "quota"),
+                    number("over_quota_total") + " times a user had as many threads or processes as it may"});
   if (whole(s, "log_drops") > 0) rows.push_back({"log", number("log_drops") + " lines dropped"});
   for (const Json& rival : s.value("rivals", Json::array()))
-    rows.push_back({"rival", printable(rival.get<std::string>())});
+    rows.push_back({paint(Style::warning, "rival"), printable(rival.get<std::string>())});
   for (const Json& warning : s.value("warnings", Json::array()))
-    rows.push_back({"warning", printable(warning.get<std::string>())});
+    rows.push_back({paint(Style::warning, "warning"), printable(warning.get<std::string>())});
   return table({{}, {}}, rows);
 }
 
-std::string render_ps(const std::string& json) {
+std::string painted_state(const std::string& state, const Paint& paint) {
+  return paint(state == "virtual-runnable" ? Style::good
+               : state == "delayed"        ? Style::warning
+                                           : Style::plain,
+               printable(state));
+}
+
+std::string render_ps(const std::string& json, const Paint& paint) {
   const Json answer = Json::parse(json);
   std::vector<std::vector<std::string>> rows = {
       {"PID", "TID", "COMM", "CLASS", "STATE", "FOR", "BASE", "EFFECTIVE", "LENT BY", "WAITS FOR"}};
   for (const Json& t : answer.at("threads")) {
     const std::string class_name = printable(t.value("class", ""));
+    const bool lent = !t.value("donated_by", Json::array()).empty();
     rows.push_back({t.value("pid", Json(0)).dump(), t.value("tid", Json(0)).dump(), printable(t.value("comm", "")),
-                    class_name.empty() ? "-" : class_name, printable(t.value("state", "")),
+                    class_name.empty() ? "-" : class_name, painted_state(t.value("state", ""), paint),
                     t.contains("since_ms") ? duration(t.value("since_ms", 0.0)) : "-",
-                    priority(t.value("base", Json::object())), priority(t.value("effective", Json::object())),
+                    priority(t.value("base", Json::object())),
+                    paint(lent ? Style::good : Style::plain, priority(t.value("effective", Json::object()))),
                     joined(t.value("donated_by", Json::array())), joined(t.value("waiting_for", Json::array()))});
   }
   if (rows.size() == 1) return "No thread is managed: start one with `swapctl run`.\n";
-  return table({{true}, {true}, {}, {}, {}, {true}, {}, {}, {}, {}}, rows);
+  return table({{true}, {true}, {}, {}, {}, {true}, {}, {}, {}, {}}, rows, paint);
 }
 
-std::string render_policy(const std::string& json) {
+std::string render_policy(const std::string& json, const Paint& paint) {
   const Json answer = Json::parse(json);
   std::string out, table;
   for (const Json& s : answer.at("settings")) {
     if (const std::string name = printable(s.value("table", "")); name != table || out.empty()) {
-      out += fmt::format("{}[{}]\n", out.empty() ? "" : "\n", name);
+      out += fmt::format("{}{}\n", out.empty() ? "" : "\n", paint(Style::heading, "[" + name + "]"));
       table = name;
     }
     if (s.value("key", "").empty()) continue;
     const std::string line = printable(s.value("key", "")) + " = " + printable(s.value("value", ""));
-    out += fmt::format("{:<39} # {}\n", line, printable(s.value("where", "")));
+    out += fmt::format("{:<39} {}\n", line, paint(Style::faint, "# " + printable(s.value("where", ""))));
   }
   return out;
 }
 
-std::string render_event(const std::string& json) {
+std::string render_event(const std::string& json, const Paint& paint) {
   const Json e = Json::parse(json);
   constexpr double year_10000 = 253402300800;
   const double told = e.value("time", 0.0);
   const double time = told >= 0 && told < year_10000 ? told : 0.0;  // a daemon's word, or a file's
   const auto second = static_cast<std::time_t>(std::floor(time));
-  std::string line = fmt::format("{:%H:%M:%S}.{:03.0f}  {:<15}", fmt::localtime(second),
-                                 std::floor((time - std::floor(time)) * 1000), printable(e.value("type", "")));
+  const std::string type = e.value("type", "");
+  const Style style = type == "donation-begun" || type == "donation-ended" ? Style::good
+                      : type == "ineffective" || type == "limit-reached"   ? Style::warning
+                      : type == "inversion-found" || type == "events-lost" ? Style::heading
+                                                                           : Style::plain;
+  std::string line = paint(Style::faint, fmt::format("{:%H:%M:%S}.{:03.0f}", fmt::localtime(second),
+                                                     std::floor((time - std::floor(time)) * 1000)));
+  line += "  " + paint(style, fmt::format("{:<15}", printable(type)));
   if (const long long tid = whole(e, "tid"); tid != 0)
     line += fmt::format("  {}[{}]", printable(e.value("comm", "")), tid);
   for (const auto& [key, value] : e.items()) {

@@ -50,18 +50,18 @@ std::string limits_text(const Json& c, std::string_view between) {
   return out;
 }
 
-std::string devices_table(const Json& devices) {
+std::string devices_table(const Json& devices, const Paint& paint) {
   std::vector<std::vector<std::string>> rows = {
       {"DEVICE", "READ", "WRITTEN", "CACHED", "MAPPED", "CALLS", "DELAYED", "DELAYED FOR", "TOKENS"}};
   const auto size = [](const Json& d, const char* key) { return human_size(d.value(key, 0LL)); };
   for (const Json& d : devices) {
     const bool limited = d.contains("tokens") && d.at("tokens").is_number();
     rows.push_back({printable(d.value("device", "")), size(d, "read_bytes"), size(d, "written_bytes"),
-                    size(d, "cached_bytes"), size(d, "mapped_bytes"), d.value("calls", Json(0)).dump(), d.value("delayed_calls", Json(0)).dump(),
-                    fmt::format("{:.1f} s", d.value("delayed_s", 0.0)),
+                    size(d, "cached_bytes"), size(d, "mapped_bytes"), d.value("calls", Json(0)).dump(),
+                    d.value("delayed_calls", Json(0)).dump(), fmt::format("{:.1f} s", d.value("delayed_s", 0.0)),
                     limited ? human_size(d.at("tokens").get<long long>()) : "-"});
   }
-  return table({{}, {true}, {true}, {true}, {true}, {true}, {true}, {true}, {true}}, rows);
+  return table({{}, {true}, {true}, {true}, {true}, {true}, {true}, {true}, {true}}, rows, paint);
 }
 
 }  // namespace
@@ -118,7 +118,7 @@ std::string classes_json(const std::string& policy, const std::string& threads, 
   return Json({{"classes", std::move(list)}}).dump();
 }
 
-std::string render_classes(const std::string& json) {
+std::string render_classes(const std::string& json, const Paint& paint) {
   const Json answer = Json::parse(json);
   const Json& classes = answer.at("classes");
   if (classes.size() != 1 || !answer.value("one", false)) {
@@ -128,17 +128,17 @@ std::string render_classes(const std::string& json) {
       rows.push_back({printable(c.value("name", "")), c.value("processes", Json(0)).dump(),
                       c.value("threads", Json(0)).dump(), c.value("open", true) ? "anybody" : "root and rules",
                       limits_text(c, ", "), printable(c.value("description", ""))});
-    return table({{}, {true}, {true}, {}, {}, {}}, rows);
+    return table({{}, {true}, {true}, {}, {}, {}}, rows, paint);
   }
   const Json& c = classes.front();
   std::string out, last;
   for (const Json& s : c.at("settings")) {
     if (const std::string name = printable(s.value("table", "")); name != last) {
-      out += fmt::format("{}[{}]\n", out.empty() ? "" : "\n", name);
+      out += fmt::format("{}{}\n", out.empty() ? "" : "\n", paint(Style::heading, "[" + name + "]"));
       last = name;
     }
     const std::string line = printable(s.value("key", "")) + " = " + printable(s.value("value", ""));
-    out += fmt::format("{:<39} # {}\n", line, printable(s.value("where", "")));
+    out += fmt::format("{:<39} {}\n", line, paint(Style::faint, "# " + printable(s.value("where", ""))));
   }
   if (out.empty()) out = "It says nothing of its own: what [model] and [donation] say holds.\n";
   if (const std::string limits = limits_text(c, "\n  "); !limits.empty()) {
@@ -150,7 +150,8 @@ std::string render_classes(const std::string& json) {
                                              : "",
                        limits);
   }
-  if (const Json devices = c.value("devices", Json::array()); !devices.empty()) out += "\n" + devices_table(devices);
+  if (const Json devices = c.value("devices", Json::array()); !devices.empty())
+    out += "\n" + devices_table(devices, paint);
   out += fmt::format("\n{} processes, {} threads\n", c.value("processes", Json(0)).dump(),
                      c.value("threads", Json(0)).dump());
   for (const Json& member : c.at("members"))

@@ -18,29 +18,29 @@ std::string who(const Json& thread) {
   return out;
 }
 
-void append_waits(std::string& out, const Json& waits, std::size_t depth);
+void append_waits(std::string& out, const Json& waits, std::size_t depth, const Paint& paint);
 
-void append_provider(std::string& out, const Json& provider, std::size_t depth) {
+void append_provider(std::string& out, const Json& provider, std::size_t depth, const Paint& paint) {
   const std::string evidence = provider.value("evidence", "");
   const bool favoured = provider.value("favoured", false);
-  out += std::string(depth * 2, ' ') + (favoured ? "=> " : " - ") + who(provider) + ": ";
-  if (favoured) out += "favoured, ";
+  out += std::string(depth * 2, ' ') + (favoured ? paint(Style::good, "=>") + " " : " - ") + who(provider) + ": ";
+  if (favoured) out += paint(Style::good, "favoured") + ", ";
   if (evidence != "unenrolled") out += fmt::format("confidence {:g}, ", provider.value("confidence", 0.0));
   out += evidence_phrase(evidence) + "\n";
-  append_waits(out, provider.value("waiting_for", Json::array()), depth + 2);
+  append_waits(out, provider.value("waiting_for", Json::array()), depth + 2, paint);
 }
 
-void append_waits(std::string& out, const Json& waits, std::size_t depth) {
+void append_waits(std::string& out, const Json& waits, std::size_t depth, const Paint& paint) {
   for (const Json& wait : waits) {
     const std::string call = text_of(wait, "call");
     const Json providers = wait.value("providers", Json::array());
     out += std::string(depth * 2, ' ') + "waits" + (call.empty() ? "" : " in " + call) + " for " +
            text_of(wait, "resource") + (providers.empty() ? ", and nobody is known who could provide it" : "") + "\n";
-    for (const Json& provider : providers) append_provider(out, provider, depth + 1);
+    for (const Json& provider : providers) append_provider(out, provider, depth + 1, paint);
   }
 }
 
-void append_donation(std::string& out, const Json& thread) {
+void append_donation(std::string& out, const Json& thread, const Paint& paint) {
   const Json donation = thread.value("donation", Json::object());
   const bool effective = donation.value("effective", false);
   const std::string reason = donation.value("reason", "none");
@@ -53,28 +53,28 @@ void append_donation(std::string& out, const Json& thread) {
   }
   out += "  donation: ";
   if (effective)
-    out += "in force\n";
+    out += paint(Style::good, "in force") + "\n";
   else if (!reason.empty() && reason != "none")
-    out += "ineffective: " + reason_phrase(reason) + "\n";
+    out += paint(Style::warning, "ineffective") + ": " + reason_phrase(reason) + "\n";
   else
     out += donation.value("active", false) ? "begun\n" : "none\n";
 }
 
 }  // namespace
 
-std::string render_why(const std::string& json) {
+std::string render_why(const std::string& json, const Paint& paint) {
   std::string out;
   const Json parsed = Json::parse(json);  // outlives the loop
   for (const Json& t : parsed.at("threads")) {
     if (!out.empty()) out += "\n";
-    out += who(t);
+    out += paint(Style::heading, who(t));
     if (t.contains("base")) out += ", " + priority(t.at("base"));
     out += ", " + state_phrase(t.value("state", ""), duration(t.value("since_ms", 0.0))) + "\n";
     const Json waits = t.value("waiting_for", Json::array());
-    append_waits(out, waits, 1);
+    append_waits(out, waits, 1, paint);
     if (const std::string call = text_of(t, "call"); waits.empty() && !call.empty())
       out += "  in " + call + ", which waits for no other thread that swapd knows of\n";
-    append_donation(out, t);
+    append_donation(out, t, paint);
   }
   return out.empty() ? "None of its threads is blocked.\n" : out;
 }

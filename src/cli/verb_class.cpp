@@ -141,15 +141,18 @@ Examples:
   return [=, &context]() -> int {
     const auto pid = static_cast<pid_t>(other->pid);
     if (create->parsed())
-      return order(context, [&](Client& c) { return c.set_class(made->name, limits_of(*made), true); });
+      return order(context, "making the class",
+                   [&](Client& c) { return c.set_class(made->name, limits_of(*made), true); });
     if (set->parsed()) {
       if (limits_of(*changed).empty())
         return report(*context.err, user_mistake("give a limit to change; see swapctl class set --help"));
-      return order(context, [&](Client& c) { return c.set_class(changed->name, limits_of(*changed), false); });
+      return order(context, "changing the class",
+                   [&](Client& c) { return c.set_class(changed->name, limits_of(*changed), false); });
     }
-    if (remove->parsed()) return order(context, [&](Client& c) { return c.remove_class(other->name); });
+    if (remove->parsed())
+      return order(context, "removing the class", [&](Client& c) { return c.remove_class(other->name); });
     if (join->parsed() || leave->parsed())
-      return order(context, [&](Client& c) {
+      return order(context, "joining", [&](Client& c) {
         return c.enroll(pid, other->tree, leave->parsed() ? "default" : other->name, other->allow_no_new_privs);
       });
     return show(

@@ -28,7 +28,7 @@ is installed in it, which it keeps until its end.
 Example:
   swapctl enroll --tree $(pidof -s postgres))");
   return [options, &context] {
-    return order(context, [&](Client& c) {
+    return order(context, "enrolling", [&](Client& c) {
       return c.enroll(static_cast<pid_t>(options->pid), options->tree, options->class_name,
                       options->allow_no_new_privs);
     });

@@ -10,9 +10,9 @@ namespace swapd::cli {
 namespace {
 
 // A line of a newer swapd that has other fields than expected is shown as it came.
-std::string readable(const std::string& line) {
+std::string readable(const std::string& line, const Paint& paint) {
   try {
-    return render_event(line);
+    return render_event(line, paint);
   } catch (const Json::exception&) {
     return printable(line);
   }
@@ -35,8 +35,9 @@ Action declare_events(CLI::App& app, Context& context) {
     if (!client) return report(*context.err, client.error());
     std::uint64_t seen = 0;
     bool written = true;
+    const Paint paint = paint_of(context);
     const Status followed = client->follow([&](const std::string& line) {
-      *context.out << (context.json ? line : readable(line)) << std::endl;
+      *context.out << (context.json ? line : readable(line, paint)) << std::endl;
       written = static_cast<bool>(*context.out);
       return written && ++seen != *count;
     });

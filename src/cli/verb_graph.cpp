@@ -17,7 +17,8 @@ Action declare_graph(CLI::App& app, Context& context) {
   return [format, &context] {
     if (*format == "json") context.json = true;
     return show(
-        context, [](Client& c) { return c.graph(); }, render_dot);
+        context, [](Client& c) { return c.graph(); },
+        [](const std::string& json, const Paint&) { return render_dot(json); });
   };
 }
 

@@ -9,12 +9,12 @@ or a swapd that begins again, lends anew. For the question whether swapd is what
 
 Example:
   swapctl pause; time make check; swapctl resume)");
-  return [&context] { return order(context, [](Client& c) { return c.pause(); }); };
+  return [&context] { return order(context, "pausing", [](Client& c) { return c.pause(); }); };
 }
 
 Action declare_resume(CLI::App& app, Context& context) {
   app.footer("Example:\n  swapctl resume");
-  return [&context] { return order(context, [](Client& c) { return c.resume(); }); };
+  return [&context] { return order(context, "resuming", [](Client& c) { return c.resume(); }); };
 }
 
 }  // namespace swapd::cli

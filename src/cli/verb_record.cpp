@@ -4,15 +4,19 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <csignal>
 #include <cstring>
 #include <map>
 #include <memory>
+#include <optional>
+#include <string>
 #include <system_error>
 
 #include "base/fd.h"
 #include "cli/failure.h"
+#include "cli/progress.h"
 #include "cli/verbs.h"
 #include "cli/words.h"
 
@@ -44,7 +48,7 @@ class File {
     return true;
   }
 
-  std::uint64_t events = 0, decisions = 0, lost = 0;
+  std::atomic<std::uint64_t> events{0}, decisions{0}, lost{0};
   bool whole = false;  // swapd has written the end
 
  private:
@@ -94,14 +98,18 @@ int record(const Context& context, const std::string& name, double limit) {
   const Clock::time_point begun = Clock::now();
   std::optional<Clock::time_point> until;
   if (limit > 0) until = begun + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limit));
+  std::optional<Progress> progress(std::in_place, "recording for", STDERR_FILENO, [&] {
+    return std::to_string(file.events) + " events, " + std::to_string(file.decisions) + " decisions";
+  });
   const auto ended = client->record([&](std::string_view lines) { return file.write(lines); }, stop.get(), until);
+  progress.reset();
   if (!ended) return report(*context.err, ended.error());
   if (*ended == Client::Ended::refused) return unwritable();
   const double seconds = std::round(std::chrono::duration<double>(Clock::now() - begun).count() * 1000) / 1000;
   if (context.json) {
-    const Json summary = {{"events", file.events},
-                          {"decisions", file.decisions},
-                          {"lost", file.lost},
+    const Json summary = {{"events", file.events.load()},
+                          {"decisions", file.decisions.load()},
+                          {"lost", file.lost.load()},
                           {"whole", file.whole},
                           {"duration_s", seconds}};
     *context.out << summary.dump() << std::endl;

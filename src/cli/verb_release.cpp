@@ -10,7 +10,9 @@ Action declare_release(CLI::App& app, Context& context) {
   app.footer(
       "The process gets its own priority back, and neither lends nor borrows from then on.\nThe program runs on "
       "undisturbed.\n\nExample:\n  swapctl release 4711");
-  return [pid, &context] { return order(context, [&](Client& c) { return c.release(static_cast<pid_t>(*pid)); }); };
+  return [pid, &context] {
+    return order(context, "releasing", [&](Client& c) { return c.release(static_cast<pid_t>(*pid)); });
+  };
 }
 
 }  // namespace swapd::cli

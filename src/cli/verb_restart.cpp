@@ -9,7 +9,7 @@ the new program does not run, or refuses the policy, nothing is changed.
 
 Example:
   apt install swapd && swapctl restart)");
-  return [&context] { return order(context, [](Client& c) { return c.restart(); }); };
+  return [&context] { return order(context, "restarting", [](Client& c) { return c.restart(); }); };
 }
 
 }  // namespace swapd::cli

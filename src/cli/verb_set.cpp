@@ -18,7 +18,7 @@ Action declare_set(CLI::App& app, Context& context) {
     if (!given) return report(*context.err, given.error());
     const std::optional<SchedAttr>& base = *given;
     if (!base) return report(*context.err, user_mistake("give one of --nice N, --fifo P, --rr P, --other"));
-    return order(context, [&](Client& c) { return c.set(static_cast<pid_t>(*pid), *base); });
+    return order(context, "setting", [&](Client& c) { return c.set(static_cast<pid_t>(*pid), *base); });
   };
 }
 

@@ -1,9 +1,13 @@
 #include "cli/verbs.h"
 
+#include <unistd.h>
+
 #include <array>
 #include <cstdint>
+#include <optional>
 
 #include "cli/failure.h"
+#include "cli/progress.h"
 #include "cli/words.h"
 
 namespace swapd::cli {
@@ -31,13 +35,13 @@ std::span<const Verb> verbs() {
 }
 
 int show(const Context& context, const std::function<Result<std::string>(Client&)>& ask,
-         const std::function<std::string(const std::string&)>& render) {
+         const std::function<std::string(const std::string&, const Paint&)>& render) {
   Result<Client> client = Client::connect(context.socket);
   if (!client) return report(*context.err, client.error());
   const Result<std::string> text = ask(*client);
   if (!text) return report(*context.err, text.error());
   try {
-    *context.out << (context.json ? *text + "\n" : render(*text)) << std::flush;
+    *context.out << (context.json ? *text + "\n" : render(*text, paint_of(context))) << std::flush;
   } catch (const Json::exception&) {  // not the fields that this swapctl knows
     return report(*context.err, failure("cannot read the answer of swapd at " + context.socket + ": try --json"));
   }
@@ -45,10 +49,14 @@ int show(const Context& context, const std::function<Result<std::string>(Client&
   return exit_done;
 }
 
-int order(const Context& context, const std::function<Status(Client&)>& command) {
+Paint paint_of(const Context& context) { return paint_for(context.colour, STDOUT_FILENO); }
+
+int order(const Context& context, const std::string& doing, const std::function<Status(Client&)>& command) {
   Result<Client> client = Client::connect(context.socket);
   if (!client) return report(*context.err, client.error());
+  std::optional<Progress> progress(std::in_place, doing, STDERR_FILENO);
   const Status done = command(*client);
+  progress.reset();
   return done ? exit_done : report(*context.err, done.error());
 }
 

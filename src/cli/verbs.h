@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/client.h"
+#include "cli/paint.h"
 
 namespace swapd::cli {
 
@@ -16,6 +17,7 @@ namespace swapd::cli {
 struct Context {
   std::string socket = default_socket;
   bool json = false;
+  std::string colour = "auto";  // of its text: auto, always, never
   std::vector<std::string> command;
   std::ostream* out = nullptr;
   std::ostream* err = nullptr;
@@ -53,9 +55,11 @@ struct Verb {
 
 // For verbs that ask once and show: the text as it came with --json, else what `render` makes of it.
 [[nodiscard]] int show(const Context& context, const std::function<Result<std::string>(Client&)>& ask,
-                       const std::function<std::string(const std::string&)>& render);
-// For verbs that command: nothing is printed where it went well.
-[[nodiscard]] int order(const Context& context, const std::function<Status(Client&)>& command);
+                       const std::function<std::string(const std::string&, const Paint&)>& render);
+// For verbs that command: nothing is printed where it went well. doing: said on a terminal while it lasts.
+[[nodiscard]] int order(const Context& context, const std::string& doing,
+                        const std::function<Status(Client&)>& command);
+[[nodiscard]] Paint paint_of(const Context& context);
 
 // A positional PID: 1 and up.
 CLI::Option* add_pid(CLI::App& app, std::uint32_t& pid, const char* what);
