@@ -4,7 +4,6 @@
 // child has its socket; then all that comes as GuardStart.
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
@@ -19,6 +18,7 @@
 #include "guard.h"
 #include "guard_messages.h"
 #include "guard_process.h"
+#include "sys/pidfd.h"
 
 namespace swapd::daemon {
 namespace {
@@ -71,11 +71,11 @@ int run_as_unit() {
     each = std::move(received->fd);
   }
   GuardMemory* memory = mapped(given[1].get());
-  const Fd self(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
+  const auto self = sys::open_pidfd(::getpid());
   if (memory == nullptr || !given[0] || !self) return 1;
   GuardMessage here;
   here.kind = GuardMessage::Kind::answer;
-  if (!send_message(socket.get(), here, self.get())) return 1;
+  if (!send_message(socket.get(), here, self->get())) return 1;
   given[1].reset();
   run_guard(std::move(socket), std::move(given[0]),
             {.slots = memory->slots,

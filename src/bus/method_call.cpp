@@ -2,9 +2,9 @@
 #include <memory>
 #include <utility>
 
+#include "bus/json.h"
 #include "bus/manager.h"
 #include "bus/methods.h"
-#include "bus/json.h"
 #include "bus/objects.h"
 
 namespace swapd::bus {

@@ -56,12 +56,14 @@ TEST_F(GuardUnit, IsNoChildOfSwapds) {
   auto guard = Guard::start(guard_options(default_stale, "", socket_));
   ASSERT_TRUE(guard) << guard.error().text();
   EXPECT_EQ(guard->note(), "");
-  std::ifstream stat("/proc/" + std::to_string(guard->pid()) + "/stat");
-  std::string pid, name, state;
-  pid_t parent = 0;
-  stat >> pid >> name >> state >> parent;
-  EXPECT_EQ(name, "(swapd-guard)");
-  EXPECT_EQ(parent, manager_);
+  const auto stat = [&] {  // name and parent
+    std::ifstream in("/proc/" + std::to_string(guard->pid()) + "/stat");
+    std::string pid, name, state, parent;
+    in >> pid >> name >> state >> parent;
+    return name + " " + parent;
+  };
+  const std::string expected = "(swapd-guard) " + std::to_string(manager_);
+  EXPECT_TRUE(eventually([&] { return stat() == expected; })) << stat();
 }
 
 TEST_F(GuardUnit, AnswersOnceSwapdIsGone) {
