@@ -132,6 +132,15 @@ void shape_options(CLI::App& app, Options& options) {
   seconds_option(app, options);
 }
 
+void tap_options(CLI::App& app, Options& options) {
+  app.add_option("--limits", options.limits, "Limits by hand to measure besides, bytes a second, a list")
+      ->delimiter(',')
+      ->check([](const std::string& text) {
+        return parse_size(text) ? std::string() : "'" + text + "' is not a size such as 16MiB";
+      });
+  seconds_option(app, options);
+}
+
 void apps_options(CLI::App& app, Options& options) {
   std::vector<std::string> names;
   for (const auto name : app_names()) names.emplace_back(name);
@@ -188,9 +197,16 @@ Options parse_options(int argc, char** argv) {
   auto* latency = app.add_subcommand("latency", "From the requester's block to the provider's new attributes");
   auto* shape_accuracy = app.add_subcommand("shape-accuracy", "How well what a class moves keeps to its limit");
   auto* shape_overhead = app.add_subcommand("shape-overhead", "What a call costs that is shaped and not delayed");
+  auto* tap_disk =
+      app.add_subcommand("tap-disk", "Two readers, and a reader and a writer, one of whom is limited step by step");
+  auto* tap_network =
+      app.add_subcommand("tap-network", "Two nginx under wrk over one link, one of which is limited step by step");
+  auto* tap_stream = app.add_subcommand("tap-stream", "A film off a slow disk beside twelve cats: frames missed");
   shape_options(*shape_accuracy, options);
+  tap_options(*tap_stream, options);
+  for (auto* sub : {tap_disk, tap_network}) seconds_option(*sub, options);
   for (auto* sub : {client_server, multi_server, cascade, overhead, pipeline, latency, scale, apps, shape_accuracy,
-                    shape_overhead}) {
+                    shape_overhead, tap_disk, tap_network, tap_stream}) {
     common_options(*sub, options, raw);
   }
   for (auto* sub : {client_server, cascade, latency}) work_option(*sub, options);
@@ -217,7 +233,7 @@ Options parse_options(int argc, char** argv) {
   if (app.get_subcommands().size() != 1) {
     refuse(
         "give one workload: client-server, multi-server, cascade, overhead, pipeline, latency, scale, apps, "
-        "shape-accuracy or shape-overhead");
+        "shape-accuracy, shape-overhead, tap-disk, tap-network or tap-stream");
   }
   auto* chosen = app.get_subcommands().front();
   options.workload = chosen->get_name();
@@ -234,6 +250,7 @@ Options parse_options(int argc, char** argv) {
   if (chosen == overhead && chosen->count("--repeat") == 0) options.repeat = options.loaded ? 1 : of_bpf ? 11 : 21;
   if (chosen == overhead && !options.loaded && chosen->count("--hogs") != 0)
     refuse("overhead: --hogs goes with --loaded");
+  if (chosen == tap_stream && chosen->count("--seconds") == 0) options.seconds = 40;
   if (chosen == shape_overhead && chosen->count("--repeat") == 0) options.repeat = 21;
   if (chosen == scale) scale_defaults(*chosen, options, raw);
   if (chosen == apps) apps_defaults(*chosen, options);

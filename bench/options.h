@@ -49,6 +49,7 @@ struct Options {
   std::vector<std::string> rates = {"64KiB", "1MiB", "16MiB", "256MiB", "1GiB"};
   std::vector<std::string> blocks = {"4KiB", "64KiB", "1MiB", "4MiB"};
   std::vector<int> members = {1, 8};
+  std::vector<std::string> limits = {"12MiB", "14MiB", "16MiB", "17MiB", "18MiB", "19MiB"};  // tap-stream: by hand
   std::string file;                                           // what is moved; not an option
   std::vector<std::string> resources = {"known", "unknown"};  // latency
 };

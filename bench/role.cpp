@@ -67,7 +67,7 @@ int run_role(int argc, char** argv) {
     return 1;
   }
   const Workload* workload = find_workload(options.workload);
-  if (workload == nullptr) return 2;
+  if (workload == nullptr || workload->role == nullptr) return 2;
   // The shared memory and the channel end with this process; a child that it makes needs neither.
   Role role(options, std::move(*memory));
   if (role.is("client")) role.shared().client_pid = ::getpid();

@@ -15,7 +15,7 @@ struct Workload {
   std::string_view name;
   // Measures all configurations and gives the lines of the report.
   Result<std::vector<nlohmann::json>> (*run)(const Context& context);
-  // The life of one process.
+  // The life of one process; null: all are programs of others.
   Status (*role)(Role& role);
   // The figure as SVG text; null: none.
   std::string (*plot)(const std::vector<nlohmann::json>& lines);
@@ -46,6 +46,12 @@ struct Workload {
 [[nodiscard]] Result<std::vector<nlohmann::json>> run_shape_accuracy(const Context& context);
 [[nodiscard]] Result<std::vector<nlohmann::json>> run_shape_overhead(const Context& context);
 [[nodiscard]] Status shape_role(Role& role);
+
+[[nodiscard]] Result<std::vector<nlohmann::json>> run_tap_disk(const Context& context);
+[[nodiscard]] Result<std::vector<nlohmann::json>> run_tap_network(const Context& context);
+[[nodiscard]] std::string plot_tap_share(const std::vector<nlohmann::json>& lines);
+[[nodiscard]] Result<std::vector<nlohmann::json>> run_tap_stream(const Context& context);
+[[nodiscard]] std::string plot_tap_stream(const std::vector<nlohmann::json>& lines);
 
 // One run of client-server, as overhead needs it too.
 [[nodiscard]] Result<Measured> client_server_once(const Context& context, const Setup& setup);

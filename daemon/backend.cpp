@@ -107,6 +107,8 @@ bus::StatusView DaemonBackend::status() {
   out.events_lost = c.events_lost;
   out.warnings = about_.warnings;
   std::ranges::copy(shaper_.missing(), std::back_inserter(out.warnings));
+  if (about_.guard_note)
+    if (std::string note = about_.guard_note(); !note.empty()) out.warnings.push_back(std::move(note));
   if (about_.surroundings) {
     Surroundings around = about_.surroundings();
     out.rivals = std::move(around.rivals);

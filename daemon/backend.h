@@ -30,6 +30,7 @@ class DaemonBackend final : public bus::Backend {
     std::vector<std::string> warnings;
     std::function<Surroundings()> surroundings;
     std::function<std::uint64_t()> log_drops;
+    std::function<std::string()> guard_note;  // empty: nothing to say of the guard
     std::function<Newcomers::Counts()> newcomers;
     std::function<Status()> restart;
     std::vector<policy::Setting> settings;  // of the policy
@@ -81,7 +82,7 @@ class DaemonBackend final : public bus::Backend {
   [[nodiscard]] Status has_room(pid_t pid) const;  // EDQUOT
   // Out of the class that it is in. EACCES: that limits it, which its user may not lift.
   [[nodiscard]] Status may_leave(pid_t tgid, const std::string& into, const bus::Caller& caller) const;
-  [[nodiscard]] Result<std::vector<sock_filter>> filter(bool io) const;
+  [[nodiscard]] Result<std::vector<sock_filter>> filter(const std::string& class_name, bool io) const;
   [[nodiscard]] Status begin_enrolling(const bus::EnrollRequest& request,
                                        const std::function<void(const Status&)>& done);
 

@@ -65,7 +65,7 @@ Result<bus::LaunchAnswer> DaemonBackend::begin_launch(bus::LaunchRequest request
   Status again = Error(ENOENT, "");
   if (has_listener) engine_.call([&](Engine& e) { again = e.manage_again(request.pid, request.class_name); });
   if (again) return bus::LaunchAnswer{.install = false, .program = {}};
-  auto program = filter(request.shaped);
+  auto program = filter(request.class_name, request.shaped);
   if (!program) return std::move(program).error();
   if (Status begun = launches_.begin(std::move(request)); !begun) return std::move(begun).error();
   return bus::LaunchAnswer{.install = true, .program = std::move(program).value()};
@@ -83,9 +83,9 @@ Result<std::string> DaemonBackend::class_of(const std::string& wanted, const bus
 }
 
 // With bpf calls are trapped only to be delayed.
-Result<std::vector<sock_filter>> DaemonBackend::filter(bool io) const {
+Result<std::vector<sock_filter>> DaemonBackend::filter(const std::string& class_name, bool io) const {
   std::vector<sys::TrapRule> rules;
-  if (io) rules = observe::io_rules();
+  if (io) rules = observe::io_rules(classes_.may_io_uring(class_name));
   if (engine_.needs_listeners()) {
     for (sys::TrapRule& rule : observe::observe_rules(history_of(policy_), policy_.observe.trap_kill))
       if (!io || observe::io_call(rule.nr) == nullptr) rules.push_back(std::move(rule));
@@ -120,7 +120,7 @@ Status DaemonBackend::begin_enrolling(const bus::EnrollRequest& request,
   engine_.call([&](Engine& e) { has_io = e.has_io(*tgid); });
   attaching_ = engine_.needs_listeners() || (io && !has_io);
   if (attaching_) {
-    auto program = filter(io);
+    auto program = filter("", io);  // what runs already may have rings
     if (!program) return std::move(program).error();
     return attachments_.begin({.pid = *tgid,
                                .uid = request.caller.uid(),

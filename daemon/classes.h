@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "auto_shaper.h"
 #include "bus/backend.h"
 #include "policy/policy.h"
 #include "shaper.h"
@@ -18,6 +19,8 @@ class Classes {
  public:
   // state_dir: empty: nothing is kept.
   Classes(Shaper& shaper, const policy::Policy& policy, std::string state_dir);
+  // Automatic limits begin with this: it needs to know who is in which class, and they who limits them.
+  void begin_automatic(AutoShaper& shaper);
 
   // The limits of the policy, and what was changed before: what could not be had, a line each.
   [[nodiscard]] std::vector<std::string> begin();
@@ -26,6 +29,12 @@ class Classes {
   [[nodiscard]] bool is_open(const std::string& name) const;
   // Its programs have a filter for I/O calls from their start.
   [[nodiscard]] bool shaped(const std::string& name) const;
+
+  // Its programs may use io_uring; where not, they do without from their start.
+  [[nodiscard]] bool may_io_uring(const std::string& name) const {
+    const auto found = rules_.find(name);
+    return found == rules_.end() || found->second.io_uring;
+  }
 
   // Its members are held back somewhere.
   [[nodiscard]] bool limited(const std::string& name) const {
@@ -51,6 +60,7 @@ class Classes {
   [[nodiscard]] std::string file() const { return state_dir_ + "/classes.toml"; }
 
   Shaper& shaper_;
+  AutoShaper* automatic_ = nullptr;
   const policy::Policy& policy_;
   std::string state_dir_;
   std::map<std::string, policy::IoRules> rules_;

@@ -93,6 +93,8 @@ Result<Guard::Process> Guard::spawn_unit(const Program& program, int self) {
     if (Status sent = send_with_fd(socket->get(), &start, sizeof start, fd); !sent) return std::move(sent).error();
   auto answer = await_message(socket->get(), unit_starts_within);
   if (!answer) return std::move(answer).error().in("--guard-socket " + program.options.socket);
+  if (answer->message.error != 0)
+    return Error(answer->message.error, "its unit may not use " + program.options.state_dir);
   const auto pid = sys::pid_of_pidfd(answer->fd.get());
   if (answer->message.kind != GuardMessage::Kind::answer || !pid)
     return Error(EPROTO, "no guard answers at " + program.options.socket);

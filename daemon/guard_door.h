@@ -18,6 +18,7 @@ class GuardDoor {
   void open(std::string path);
   void shut();
   [[nodiscard]] bool is_open() const { return static_cast<bool>(socket_); }
+  [[nodiscard]] int error() const { return error_; }  // of an open() that failed
   [[nodiscard]] int number() const { return socket_.get(); }
   // Of our own user only; else nothing.
   [[nodiscard]] Fd accept() const;
@@ -25,6 +26,7 @@ class GuardDoor {
  private:
   std::string path_;
   Fd socket_;
+  int error_ = 0;
 };
 
 }  // namespace swapd::daemon

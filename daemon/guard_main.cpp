@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "guard.h"
+#include "guard_door.h"
 #include "guard_messages.h"
 #include "guard_process.h"
 #include "sys/pidfd.h"
@@ -75,7 +76,14 @@ int run_as_unit() {
   if (memory == nullptr || !given[0] || !self) return 1;
   GuardMessage here;
   here.kind = GuardMessage::Kind::answer;
+  // Its sandbox may have another state directory than swapd's: then a child of swapd's is the better guard.
+  if (start.state_dir.front() != '\0') {
+    GuardDoor door;
+    door.open(guard_path(start.state_dir.data(), ::getpid()));
+    if (!door.is_open()) here.error = door.error();
+  }
   if (!send_message(socket.get(), here, self->get())) return 1;
+  if (here.error != 0) return 1;
   given[1].reset();
   run_guard(std::move(socket), std::move(given[0]),
             {.slots = memory->slots,

@@ -129,7 +129,6 @@ int run(const Options& options, const LoadedPolicy& loaded, Guard& guard, FdStor
   sys::keep_needed_capabilities();
   start_log(options.log_level);
   std::vector<std::string> warnings = protect_self();
-  if (std::string note = guard.note(); !note.empty()) warnings.push_back(std::move(note));
 
   Loop loop;
   if (sd_event_default(&loop.event) < 0) {
@@ -186,6 +185,9 @@ int run(const Options& options, const LoadedPolicy& loaded, Guard& guard, FdStor
                            .stale = policy.observe.guard_stale,
                            .state_dir = options.state_dir});
   for (const std::string& line : warnings) spdlog::warn("{}", line);
+  if (const std::string note = guard.note(); !note.empty()) spdlog::warn("{}", note);
+  AutoShaper auto_shaper(engine, shaper, procfs, clock);
+  classes.begin_automatic(auto_shaper);
   const std::string boot_id = actuate::read_boot_id();
   Resumed resumed;  // a dry run changes nothing, and so gives nothing back: it begins with nobody
   if (!options.dry_run)
@@ -208,6 +210,7 @@ int run(const Options& options, const LoadedPolicy& loaded, Guard& guard, FdStor
                          .warnings = warnings,
                          .surroundings = [&] { return neighbours.now(); },
                          .log_drops = log_drops,
+                         .guard_note = [&] { return guard.note(); },
                          .newcomers = [&] { return newcomers ? newcomers->counts() : Newcomers::Counts{}; },
                          .restart = [&]() -> Status {
                            if (options.exit_with_pid > 0) return Error(EINVAL, "a private swapd is not restarted");
@@ -219,6 +222,7 @@ int run(const Options& options, const LoadedPolicy& loaded, Guard& guard, FdStor
   bus::Server server(loop.event, backend, options.socket, {.requests = policy.quota.requests});
   if (const Status listening = server.listen(); !listening) {
     spdlog::error("{}", listening.error().text());
+    auto_shaper.stop();
     engine.stop();
     stop_log();
     return 1;
@@ -229,6 +233,7 @@ int run(const Options& options, const LoadedPolicy& loaded, Guard& guard, FdStor
     const auto which = options.bus == "system" ? bus::MessageBus::Which::system : bus::MessageBus::Which::session;
     if (const Status serving = message_bus.serve(which); !serving) {
       spdlog::error("{}", serving.error().context());
+      auto_shaper.stop();
       engine.stop();
       stop_log();
       return 1;
@@ -259,6 +264,7 @@ int run(const Options& options, const LoadedPolicy& loaded, Guard& guard, FdStor
     metrics.emplace(loop.event, backend, options.metrics);
     if (const Status written = metrics->begin(); !written) {
       spdlog::error("--metrics: {}", written.error().text());
+      auto_shaper.stop();
       engine.stop();
       stop_log();
       return 1;
@@ -299,6 +305,7 @@ int run(const Options& options, const LoadedPolicy& loaded, Guard& guard, FdStor
   sd_notify(0, end == becomes_another ? "RELOADING=1" : "STOPPING=1");
   guard.say_goodbye();
   attachments.stop();
+  auto_shaper.stop();
   if (members_file) members_file->write();
   if (lessons_file) lessons_file->write();
   engine.stop();  // every thread has its own attributes again before anything else ends

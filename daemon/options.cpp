@@ -59,6 +59,12 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
     exit_status = 2;
     return std::nullopt;
   }
+  if (!o.guard_socket.empty() && (o.respawn || !o.foreground)) {
+    std::cerr << "swapd: --guard-socket goes with --foreground and without --respawn: a guard that is somebody else's "
+                 "child starts no swapd\n";
+    exit_status = 2;
+    return std::nullopt;
+  }
   if (check->count() > 0) o.check_config = checked;
   return o;
 }

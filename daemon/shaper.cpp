@@ -12,6 +12,8 @@
 namespace swapd::daemon {
 
 namespace {
+constexpr Duration most_owed = std::chrono::seconds(2);  // at an automatic limit that has just been set
+
 bool limits_networks(const decide::ClassLimits& limits) {
   return limits.networks.limits() || std::ranges::any_of(limits.devices, [](const auto& entry) {
            return entry.first.kind == decide::Device::Kind::network && entry.second.limits();
@@ -80,27 +82,61 @@ void Shaper::set_class(const std::string& name, const decide::ClassLimits& limit
   }
   {
     const std::lock_guard lock(mutex_);
-    View view{.name = name,
-              .limits = limits,
-              .limited = limits.limits(),
-              .inherits_own = inherits_own,
-              .traffic = networks ? traffic_ : nullptr};
-    set_one(view);
-    view.like = shaping_.find(name);
-    std::vector<std::string> alike;
-    for (const auto& [index, other] : views_)
-      if (other->like == view.like) alike.push_back(other->name);
-    for (std::string& other : alike) {
-      view.name = std::move(other);
-      set_one(view);
-    }
+    Said& said = said_[name];
+    said.limits = limits;
+    said.inherits_own = inherits_own;
+    apply(name);
   }
   delays_.look_again();
+}
+
+void Shaper::set_automatic(const std::string& name, std::optional<decide::Tokens> bytes) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto said = said_.find(name);
+    if (said == said_.end() || said->second.automatic == bytes) return;
+    said->second.automatic = bytes;
+    apply(name);
+    // What was owed at the rate before would be paid for minutes at a much lower one.
+    if (const auto index = shaping_.find(name)) shaping_.forgive(*index, most_owed, clock_.now());
+  }
+  delays_.look_again();
+}
+
+// With the lock. For the class, and those that are like it.
+void Shaper::apply(const std::string& name) {
+  const Said& said = said_.at(name);
+  decide::ClassLimits limits = said.limits;
+  if (said.automatic) {
+    const auto lower = [&](decide::DeviceLimits& of) {
+      if (of.both.bytes && *of.both.bytes <= *said.automatic) return;
+      of.both.bytes = *said.automatic;
+      of.both.burst.reset();  // queues shall drain; a large one would fill them
+    };
+    lower(limits.disks);
+    for (auto& [device, of] : limits.devices)
+      if (device.kind == decide::Device::Kind::disk) lower(of);
+  }
+  View view{.name = name,
+            .limits = limits,
+            .limited = limits.limits(),
+            .inherits_own = said.inherits_own,
+            .traffic = limits_networks(limits) ? traffic_ : nullptr};
+  set_one(view);
+  view.like = shaping_.find(name);
+  std::vector<std::string> alike;
+  for (const auto& [index, other] : views_)
+    if (other->like == view.like) alike.push_back(other->name);
+  for (std::string& other : alike) {
+    view.name = std::move(other);
+    set_one(view);
+  }
 }
 
 void Shaper::remove_class(const std::string& name) {
   {
     const std::lock_guard lock(mutex_);
+    said_.erase(name);
     const auto base = shaping_.find(name);
     if (!base) return;
     std::erase_if(views_, [&](const auto& entry) {

@@ -13,6 +13,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -49,6 +50,8 @@ class Shaper {
   // inherits_own: children get a class of their own that is like their parent's.
   void set_class(const std::string& name, const decide::ClassLimits& limits, bool inherits_own = false);
   void remove_class(const std::string& name);
+  // Besides what it has: a limit of its disks, reading and writing together. Nothing: none.
+  void set_automatic(const std::string& name, std::optional<decide::Tokens> bytes);
   [[nodiscard]] std::vector<decide::Shaping::Account> accounts(const std::string& name) const;
 
   // --- members; the engine ---
@@ -96,6 +99,7 @@ class Shaper {
   // Null: no member, nor one that was released.
   [[nodiscard]] ViewPtr view(pid_t tgid) const;
   [[nodiscard]] ViewPtr view_of_class(decide::Shaping::ClassIndex index) const;
+  void apply(const std::string& name);
   void set_one(View view);
   void drop_own(pid_t tgid);
 
@@ -106,6 +110,12 @@ class Shaper {
   std::vector<std::string> missing_;
   mutable sys::PiMutex mutex_;  // all that follows, but for delays_
   decide::Shaping shaping_;
+  struct Said {
+    decide::ClassLimits limits;
+    bool inherits_own = false;
+    std::optional<decide::Tokens> automatic;
+  };
+  std::map<std::string, Said> said_;
   std::unordered_map<decide::Shaping::ClassIndex, ViewPtr> views_;
   ViewPtr unlimited_ = std::make_shared<const View>();
   std::unordered_map<pid_t, decide::Shaping::ClassIndex> members_;  // by tgid

@@ -4,7 +4,7 @@
 #   scripts/measure.sh [--build DIR] [--out DIR] [--only NAME,…] [--observe seccomp|bpf|both] [--iterations N] [--write]
 #
 # NAME: client-server, nice, split, cpus, strict, multi-server, cascade, pipeline, with both observers; overhead; with the bpf observer
-# futex, latency, scale, overhead-bpf; apps (which needs the packages of section apps). The --json lines go to --out (kept, so that
+# futex, latency, scale, overhead-bpf; apps (which needs the packages of section apps); taps (section taps). The --json lines go to --out (kept, so that
 # parts can be measured again); --write puts tables and figures of all that is there into docs/. Takes more than an hour on a
 # machine that does nothing else, which is the only one worth measuring on.
 set -euo pipefail
@@ -84,6 +84,11 @@ run overhead-bpf overhead-bpf overhead "${bpf[@]}"
 run apps apps-bpf apps "${bpf[@]}"
 for history in calls holders; do run apps apps-$history apps --history $history "${common[@]}"; done
 
+taps=(--observe bpf --json)
+run taps tap-disk tap-disk "${taps[@]}" --plot "$out/tap-disk.svg"
+run taps tap-network tap-network "${taps[@]}" --plot "$out/tap-network.svg"
+run taps tap-stream tap-stream --repeat 3 --limits 16MiB,17MiB,18MiB,19MiB "${taps[@]}" --plot "$out/tap-stream.svg"
+
 [ -n "$write" ] || exit 0
 table() {
   local kind=$1 file
@@ -146,6 +151,9 @@ TEXT
   table plain overhead-bpf
   printf '### apps\n\n'
   table plain apps-bpf apps-calls apps-holders
+  printf '### taps\n\n'
+  table plain tap-disk tap-network tap-stream
+  figures tap-disk tap-network tap-stream
   [ ! -s "$out/demo.md" ] || cat "$out/demo.md"
 } >"$out/page.md"
 mv "$out/page.md" "$page"

@@ -15,12 +15,6 @@ namespace {
 
 constexpr int ordinary_nice = -20;
 
-// A signal that would end a blocking call: one that waits and is not blocked. (What is ignored is not kept waiting.)
-bool signal_waits(const sys::Procfs& procfs, pid_t tid) {
-  const auto waits = procfs.pending_signals(tid);
-  return !waits || *waits != 0;  // whoever cannot be looked at is not held
-}
-
 }  // namespace
 
 Delays::Delays(const sys::Procfs& procfs, std::span<DelayedCall> memory, Duration slice)
@@ -44,10 +38,18 @@ void Delays::end(bool release) {
 }
 
 bool Delays::hold(const Call& call, Time due, std::shared_ptr<Delayed> owner) {
+  // Who traces it all the time is no reason to let it go. (A short delay is over before anybody looks at it.)
+  const bool looked_at = due - std::chrono::steady_clock::now() > slice_;
+  const auto before = looked_at ? procfs_.interruption(call.tid) : Error(EAGAIN, "");
   {
     const std::lock_guard lock(mutex_);
     if (stopping_ || free_.empty()) return false;
-    Held held{.call = call, .due = due, .look = {}, .place = free_.back(), .owner = std::move(owner)};
+    Held held{.call = call,
+              .due = due,
+              .look = {},
+              .place = free_.back(),
+              .tracer = before ? before->tracer : 0,
+              .owner = std::move(owner)};
     free_.pop_back();
     held.look = std::min(due, std::chrono::steady_clock::now() + slice_);
     DelayedCall& written = memory_[held.place];
@@ -77,14 +79,22 @@ std::size_t Delays::held() const {
 }
 
 // True: it has gone on, or is over.
-bool Delays::look(Held& held, Time now) const {
+// What would end a blocking call does so here: a signal that waits and is not blocked (what is ignored is not kept
+// waiting), a debugger that comes, a freezer. Whoever cannot be looked at is not held.
+bool Delays::goes_early(const Held& held) {
+  const auto found = procfs_.interruption(held.call.tid);
+  return !found || found->signals != 0 || (found->tracer != 0 && found->tracer != held.tracer) ||
+         freezer_.freezes(held.call.tid);
+}
+
+bool Delays::look(Held& held, Time now) {
   if (!sys::still_valid(held.call.listener->get(), held.call.id)) {
     // Where the guard has let it go it was made.
     held.owner->ended(memory_[held.place].id.load(std::memory_order_acquire) == 0, now);
     return true;
   }
   held.due = held.owner->due(now);
-  if (held.due <= now || signal_waits(procfs_, held.call.tid)) {
+  if (held.due <= now || goes_early(held)) {
     held.owner->ended(true, now);
     (void)sys::answer_continue(held.call.listener->get(), held.call.id);  // ENOENT: killed meanwhile
     return true;
@@ -121,6 +131,7 @@ void Delays::run() {
     }
     taken_ = some.size();
     lock.unlock();
+    freezer_.forget();
     // First come, first served: of those that are due at the same look the one with the earliest time.
     std::ranges::stable_sort(some, {}, &Held::due);
     std::vector<std::uint32_t> places;

@@ -20,6 +20,7 @@
 #include "base/fd.h"
 #include "base/guard_memory.h"
 #include "base/time.h"
+#include "sys/freezer.h"
 #include "sys/procfs.h"
 
 namespace swapd::actuate {
@@ -33,7 +34,7 @@ class Delayed {
   virtual ~Delayed() = default;
   // When it may go on; asked after each slice.
   [[nodiscard]] virtual Time due(Time now) = 0;
-  // It went on, or (made == false) it was given up: its thread has been killed, or a signal came first.
+  // It went on, or (made == false) it was given up: its thread has been killed.
   virtual void ended(bool made, Time now) = 0;
 };
 
@@ -67,6 +68,7 @@ class Delays {
     Time due;
     Time look;  // the next one
     std::uint32_t place = 0;
+    pid_t tracer = 0;  // that it had when it was held
     std::shared_ptr<Delayed> owner;
   };
   struct Later {
@@ -75,9 +77,11 @@ class Delays {
 
   void end(bool release);
   void run();
-  [[nodiscard]] bool look(Held& held, Time now) const;
+  [[nodiscard]] bool look(Held& held, Time now);
+  [[nodiscard]] bool goes_early(const Held& held);
 
   const sys::Procfs& procfs_;
+  sys::Freezer freezer_;  // the delaying thread's
   std::span<DelayedCall> memory_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;

@@ -105,6 +105,18 @@ struct ClassView {
     std::string key;     // as in the policy
     std::int64_t value = 0;
   };
+  struct Automatic {  // [class.NAME.io.auto]
+    std::string protects;
+    std::optional<std::int64_t> rate;
+    std::optional<int> wait_percent;
+    std::int64_t least = 0;
+    std::string state = "off";          // off recovering seeking holding probing
+    std::optional<std::int64_t> limit;  // in force, bytes a second
+    bool in_vain = false;               // it is at `least`, and the others still miss what they need
+    std::int64_t moved = 0;             // by the protected ones, a second
+    double waited = 0;                  // by the one of them that waits longest, 0…1
+  };
+  std::optional<Automatic> automatic;
   std::vector<Limit> limits;
   struct Device {
     std::string device;
@@ -113,6 +125,7 @@ struct ClassView {
     std::int64_t mapped_bytes = 0;                                     // without one
     std::uint64_t calls = 0, delayed_calls = 0;
     double delayed_s = 0;
+    std::optional<std::int64_t> limit;   // the lowest of its limits in force, bytes a second
     std::optional<std::int64_t> tokens;  // of the emptiest of its buckets; below 0: owed
   };
   std::vector<Device> devices;

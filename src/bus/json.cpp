@@ -134,6 +134,20 @@ std::string graph_json(const GraphView& graph) {
   return dump({{"nodes", std::move(nodes)}, {"edges", std::move(edges)}});
 }
 
+static Json automatic_json(const ClassView& c) {
+  if (!c.automatic) return nullptr;
+  const ClassView::Automatic& a = *c.automatic;
+  return {{"protects", a.protects},
+          {"need_rate", a.rate ? Json(*a.rate) : Json(nullptr)},
+          {"need_wait_percent", a.wait_percent ? Json(*a.wait_percent) : Json(nullptr)},
+          {"least", a.least},
+          {"state", a.state},
+          {"limit", a.limit ? Json(*a.limit) : Json(nullptr)},
+          {"in_vain", a.in_vain},
+          {"moved", a.moved},
+          {"waited", number(a.waited)}};
+}
+
 std::string limits_json(const std::vector<ClassView>& classes) {
   Json list = Json::array();
   for (const ClassView& c : classes) {
@@ -150,6 +164,7 @@ std::string limits_json(const std::vector<ClassView>& classes) {
                          {"calls", d.calls},
                          {"delayed_calls", d.delayed_calls},
                          {"delayed_s", number(d.delayed_s)},
+                         {"limit", d.limit ? Json(*d.limit) : Json(nullptr)},
                          {"tokens", d.tokens ? Json(*d.tokens) : Json(nullptr)}});
     list.push_back({{"name", c.name},
                     {"mode", c.device_mode ? "device" : "logical"},
@@ -159,6 +174,7 @@ std::string limits_json(const std::vector<ClassView>& classes) {
                     {"origin", !c.of_policy ? "made"
                                : c.changed  ? "changed"
                                             : "policy"},
+                    {"auto", automatic_json(c)},
                     {"limits", std::move(limits)},
                     {"devices", std::move(devices)}});
   }

@@ -55,11 +55,20 @@ void add_processes(Tree& tree, const std::map<pid_t, Process>& all, const std::v
   }
 }
 
-void add_classes(Tree& tree, const std::map<pid_t, Process>& all, const std::vector<SettingView>& settings) {
+// The limits in force for a class, by device and key as a policy has them, and the automatic one.
+Settings limits_of(const ClassView& of) {
+  Settings out;
+  for (const ClassView::Limit& l : of.limits) out[l.device + "." + l.key] = std::to_string(l.value);
+  if (of.automatic && of.automatic->limit) out["disk.auto"] = std::to_string(*of.automatic->limit);
+  return out;
+}
+
+void add_classes(Tree& tree, const std::map<pid_t, Process>& all, const std::vector<SettingView>& settings,
+                 const std::vector<ClassView>& views) {
   struct Class {
     std::string description;
     bool open = true;
-    Settings settings;
+    Settings settings, limits;
     ObjectPaths members;
   };
   std::map<std::string, Class> classes{{"default", {}}};
@@ -73,6 +82,7 @@ void add_classes(Tree& tree, const std::map<pid_t, Process>& all, const std::vec
     if (s.key == "open") one.open = s.value != "false";
     one.settings[end == std::string::npos ? s.key : rest.substr(end + 1) + "." + s.key] = s.value;
   }
+  for (const ClassView& view : views) classes[view.name].limits = limits_of(view);
   for (const auto& [pid, process] : all) classes[process.class_name].members.push_back(process_path(pid));
   for (const auto& [name, one] : classes)
     tree[encoded_path(class_prefix, name)] = {class_interface,
@@ -80,6 +90,7 @@ void add_classes(Tree& tree, const std::map<pid_t, Process>& all, const std::vec
                                                {"Description", one.description},
                                                {"Open", one.open},
                                                {"Settings", one.settings},
+                                               {"Limits", one.limits},
                                                {"Processes", one.members}}};
 }
 
@@ -128,7 +139,7 @@ Tree objects_now(Backend& backend) {
   const std::map<pid_t, Process> all = processes(world.threads);
   Tree tree;
   add_processes(tree, all, world.threads);
-  add_classes(tree, all, backend.policy());
+  add_classes(tree, all, backend.policy(), backend.classes());
   add_resources(tree, world);
   return tree;
 }

@@ -150,6 +150,7 @@ const sd_bus_vtable class_vtable[] = {
     SD_BUS_PROPERTY("Description", "s", Methods::property, 0, SD_BUS_VTABLE_PROPERTY_CONST),
     SD_BUS_PROPERTY("Open", "b", Methods::property, 0, SD_BUS_VTABLE_PROPERTY_CONST),
     SD_BUS_PROPERTY("Settings", "a{ss}", Methods::property, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+    SD_BUS_PROPERTY("Limits", "a{ss}", Methods::property, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
     SD_BUS_PROPERTY("Processes", "ao", Methods::property, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
     SD_BUS_VTABLE_END,
 };

@@ -62,6 +62,14 @@ std::string duration(double ms) {
   return fmt::format("{} h {} min", seconds / 3600, seconds % 3600 / 60);
 }
 
+std::string human_size(long long bytes) {
+  static constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  auto value = static_cast<double>(bytes);
+  std::size_t at = 0;
+  for (; (value >= 10'000 || value <= -10'000) && at + 1 < std::size(units); ++at) value /= 1024;
+  return at == 0 ? fmt::format("{:.0f} {}", value, units[at]) : fmt::format("{:.1f} {}", value, units[at]);
+}
+
 std::string render_status(const std::string& json, const Paint& paint) {
   const Json s = Json::parse(json);
   const auto number = [&](const char* key) { return s.value(key, Json(0)).dump(); };

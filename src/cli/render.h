@@ -36,5 +36,7 @@ struct Column {
 [[nodiscard]] std::string painted_state(const std::string& state, const Paint& paint);
 // "0.8 ms", "12 ms", "3.4 s", "2 min 5 s".
 [[nodiscard]] std::string duration(double ms);
+// "1.5 MiB".
+[[nodiscard]] std::string human_size(long long bytes);
 
 }  // namespace swapd::cli

@@ -21,15 +21,6 @@ std::string class_of(const std::string& table) {
   return rest.substr(0, rest.find('.'));
 }
 
-// As people read it: "1.5 MiB".
-std::string human_size(long long bytes) {
-  static constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  auto value = static_cast<double>(bytes);
-  std::size_t at = 0;
-  for (; (value >= 10'000 || value <= -10'000) && at + 1 < std::size(units); ++at) value /= 1024;
-  return at == 0 ? fmt::format("{:.0f} {}", value, units[at]) : fmt::format("{:.1f} {}", value, units[at]);
-}
-
 // A text as TOML has it, without its quotes.
 std::string unquoted(const std::string& value) {
   return value.size() >= 2 && (value.front() == '"' || value.front() == '\'') ? value.substr(1, value.size() - 2)
@@ -47,6 +38,24 @@ std::string limits_text(const Json& c, std::string_view between) {
     out += fmt::format("{}{} {} {}{}", out.empty() ? "" : between, printable(l.value("device", "")), printable(key),
                        count ? std::to_string(value) : size_text(value), key == "burst" ? "" : "/s");
   }
+  return out;
+}
+
+// What is done for whom, and how they fare.
+std::string automatic_text(const Json& a, const Paint& paint) {
+  std::string out = "Automatic limit of its disks, for class " + printable(a.value("protects", ""));
+  const auto size = [&](const char* key) { return a.contains(key) && a.at(key).is_number() ? whole(a, key) : 0; };
+  std::string needs;
+  if (const long long rate = size("need_rate"); rate > 0) needs += " " + human_size(rate) + "/s";
+  const long long percent = size("need_wait_percent");
+  if (needs.empty() || percent > 0)
+    needs += fmt::format("{}to wait for I/O {} % of its time at the most", needs.empty() ? " " : ", and ",
+                         percent > 0 ? percent : 50);
+  out += ", which needs" + needs + ":\n  ";
+  const long long limit = size("limit");
+  out += limit > 0 ? human_size(limit) + "/s, " + printable(a.value("state", "")) : "none: it has that without";
+  if (a.value("in_vain", false)) out += paint(Style::warning, ", the least there may be, and still too much");
+  out += fmt::format("; {}/s, {:.0f} % waited\n", human_size(size("moved")), a.value("waited", 0.0) * 100);
   return out;
 }
 
@@ -112,7 +121,7 @@ std::string classes_json(const std::string& policy, const std::string& threads, 
                     {"members", std::move(members)}});
     const auto limited = of_limits.find(name);
     if (limited == of_limits.end()) continue;
-    for (const char* key : {"mode", "inherit", "shaped", "limited", "origin", "limits", "devices"})
+    for (const char* key : {"mode", "inherit", "shaped", "limited", "origin", "auto", "limits", "devices"})
       if (limited->second.contains(key)) list.back()[key] = limited->second.at(key);
   }
   return Json({{"classes", std::move(list)}}).dump();
@@ -150,6 +159,7 @@ std::string render_classes(const std::string& json, const Paint& paint) {
                                              : "",
                        limits);
   }
+  if (const Json a = c.value("auto", Json()); a.is_object()) out += "\n" + automatic_text(a, paint);
   if (const Json devices = c.value("devices", Json::array()); !devices.empty())
     out += "\n" + devices_table(devices, paint);
   out += fmt::format("\n{} processes, {} threads\n", c.value("processes", Json(0)).dump(),

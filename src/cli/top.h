@@ -41,6 +41,7 @@ struct TopView {
   bool reversed = false;
   bool tree = false;       // under each waiter those whom it waits for
   bool processes = false;  // a row a process: its thread that stands first
+  bool io = false;         // what classes move, instead of threads
   std::string filter;      // only rows with this in name or class; whatever its case
 };
 

@@ -20,7 +20,7 @@ constexpr const char* help = R"(swapctl top: who waits, for whom, and who is hel
   w, enter      why does the selected thread wait?        space, Z   stand still, go on
   t, F5         tree: below a waiter those it waits for   H          a row a process, or a thread
   T P N C M     order by time of waiting, own priority, process id, class, name;   I  turned round
-  < > F6        the order before, the next
+  < > F6        the order before, the next                i          what classes with limits move, and back
   / F3 n        search for a name or an id, again         \ F4       only rows with this in name or class
   [ F8   ] F7   the selected process is nicer, less nice  h ? F1     this
   q F10 ^C      end
@@ -28,7 +28,7 @@ constexpr const char* help = R"(swapctl top: who waits, for whom, and who is hel
 FOR is how long the thread has been in its state, OWN its own priority, NOW the one that it runs with,
 LENT BY the threads whose priority it has. A thread that waits while whoever could end that is able to run
 is virtual-runnable.)";
-constexpr const char* short_help = "h help  t tree  w why  / search  \\ filter  < > order  ] [ nice  q end";
+constexpr const char* short_help = "h help  t tree  i I/O  w why  / search  \\ filter  < > order  ] [ nice  q end";
 
 bool ends_line(int key) { return key == '\n' || key == '\r' || key == KEY_ENTER; }
 
@@ -119,6 +119,9 @@ void TopState::change_view(int key) {
       return;
     case 'H':
       view.processes = !view.processes;
+      return;
+    case 'i':
+      view.io = !view.io;
       return;
     case 'I':
       view.reversed = !view.reversed;

@@ -33,7 +33,8 @@ struct Options {
   std::string device = "disk";
   bool network = false;
   std::vector<std::string> values;  // as `keys` has them; empty: not given
-  std::string mode, inherit, favoured_wait, shaped;
+  std::vector<std::string> needs;   // as `auto_keys` has them
+  std::string mode, inherit, favoured_wait, io_uring, shaped;
   std::uint32_t pid = 0;
   bool tree = false;
   bool allow_no_new_privs = false;
@@ -52,6 +53,14 @@ constexpr Key keys[] = {
     {"--read-operations", "read_operations", "Calls that read"},
     {"--write-operations", "write_operations", "Calls that write"},
     {"--burst", "burst", "Bytes that may go at once after a rest"},
+};
+
+constexpr Key auto_keys[] = {
+    {"--protects", "protects",
+     "Automatic limits: as high as leaves the members of this other class what they need; none ends that"},
+    {"--need-rate", "rate", "What those need together: bytes a second"},
+    {"--need-wait", "wait_percent", "How much of its time each of them may wait for I/O, in percent (50)"},
+    {"--least", "least", "The automatic limit is never lower (64KiB)"},
 };
 
 CLI::App* add_verb(CLI::App& app, const char* name, const char* help) {
@@ -74,6 +83,11 @@ void add_limits(CLI::App& verb, Options& options) {
       ->excludes(device);
   for (std::size_t i = 0; i < std::size(keys); ++i)
     verb.add_option(keys[i].option, options.values[i], keys[i].help)->type_name("N");
+  options.needs.resize(std::size(auto_keys));
+  for (std::size_t i = 0; i < std::size(auto_keys); ++i)
+    verb.add_option(auto_keys[i].option, options.needs[i], auto_keys[i].help)
+        ->type_name(i == 0 ? "CLASS" : "N")
+        ->group("Automatic limits of its disks");
   const auto word = [&](const char* option, std::string& place, const char* help, std::vector<std::string> words) {
     verb.add_option(option, place, help)->check(CLI::IsMember(std::move(words)).description(""))->type_name("WORD");
   };
@@ -83,6 +97,8 @@ void add_limits(CLI::App& verb, Options& options) {
        {"join", "new"});
   word("--favoured-wait", options.favoured_wait,
        "A provider that an important thread waits for is delayed all the same", {"true", "false"});
+  word("--io-uring", options.io_uring, "Programs that start in the class may use io_uring, which is held as a whole",
+       {"true", "false"});
   word("--shaped", options.shaped, "Programs that start in it may get limits later", {"true", "false"});
 }
 
@@ -91,9 +107,12 @@ std::vector<Client::Limit> limits_of(const Options& options) {
   const std::string device = options.network ? "network" : options.device;
   for (std::size_t i = 0; i < std::size(keys); ++i)
     if (!options.values[i].empty()) out.push_back({device, keys[i].key, options.values[i]});
+  for (std::size_t i = 0; i < std::size(auto_keys); ++i)
+    if (!options.needs[i].empty()) out.push_back({"auto", auto_keys[i].key, options.needs[i]});
   const std::pair<const char*, const std::string*> words[] = {{"mode", &options.mode},
                                                               {"inherit", &options.inherit},
                                                               {"favoured_wait", &options.favoured_wait},
+                                                              {"io_uring", &options.io_uring},
                                                               {"shaped", &options.shaped}};
   for (const auto& [key, value] : words)
     if (!value->empty()) out.push_back({"", key, *value});
@@ -136,6 +155,7 @@ Examples:
   swapctl class create backup --both 20MiB
   swapctl class set backup --device /var --write 5MiB
   swapctl class set backup --network --both 1MiB
+  swapctl class set backup --protects stream --need-rate 4MiB
   swapctl class join backup $(pidof -s rsync)
   swapctl run --class backup -- tar -cf /mnt/all.tar /home)");
   return [=, &context]() -> int {

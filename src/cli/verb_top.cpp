@@ -8,6 +8,7 @@
 
 #include "cli/failure.h"
 #include "cli/render.h"
+#include "cli/top_io.h"
 #include "cli/top_screen.h"
 #include "cli/top_state.h"
 #include "cli/verbs.h"
@@ -25,6 +26,7 @@ struct TopOptions {
   std::string order = top_order_words.front();
   bool tree = false;
   bool processes = false;
+  bool io = false;
 };
 
 class Top {
@@ -34,6 +36,7 @@ class Top {
     state_.view.order = static_cast<TopOrder>(order - top_order_words.begin());
     state_.view.tree = options.tree;
     state_.view.processes = options.processes;
+    state_.view.io = options.io;
   }
 
   int text() {
@@ -73,15 +76,19 @@ class Top {
       if (!client) return client.error();
       client_ = std::make_unique<Client>(std::move(client).value());
     }
-    const Result<std::string> status = client_->status(), threads = client_->processes(), graph = client_->graph();
-    for (const Result<std::string>* answer : {&status, &threads, &graph})
+    const Result<std::string> status = client_->status(), threads = client_->processes(), graph = client_->graph(),
+                              classes = client_->classes();
+    for (const Result<std::string>* answer : {&status, &threads, &graph, &classes})
       if (!*answer) {
         client_.reset();
         return answer->error();
       }
     try {
       TopSample sample = top_sample(*status, *threads, *graph);
+      std::vector<TopDevice> devices = top_devices(*classes);
       before_ = std::move(sample_);
+      devices_before_ = std::move(devices_);
+      devices_ = std::move(devices);
       sample_ = std::move(sample);
       elapsed_s_ = Seconds(Clock::now() - sampled_).count();
       sampled_ = Clock::now();
@@ -90,6 +97,7 @@ class Top {
     }
     status_ = *status;
     threads_ = *threads;
+    classes_ = *classes;
     return Done{};
   }
   void tell(const Status& done) {
@@ -100,19 +108,26 @@ class Top {
     return top_summary(*sample_, before_ ? &*before_ : nullptr, elapsed_s_);
   }
   [[nodiscard]] std::string json_page() const {
-    const Json page = {{"status", Json::parse(status_)}, {"threads", Json::parse(threads_).at("threads")}};
+    const Json page = {{"status", Json::parse(status_)},
+                       {"threads", Json::parse(threads_).at("threads")},
+                       {"classes", Json::parse(classes_).at("classes")}};
     return page.dump() + "\n";
   }
   [[nodiscard]] std::string text_page() const {
     std::string out;
     for (const std::string& one : summary()) out += one + "\n";
+    if (state_.view.io) return out + "\n" + io_text(0);
     out += "\n" + top_heading(state_.view, 0) + "\n";
     for (const TopRow& row : top_rows(*sample_, state_.view)) out += top_line(row, 0) + "\n";
     return out;
   }
+  [[nodiscard]] std::string io_text(std::size_t width) const {
+    return top_io_text(devices_, before_ ? &devices_before_ : nullptr, elapsed_s_, width);
+  }
   void draw(TopScreen& screen) {
     if (const std::string text = state_.text(); !text.empty()) return screen.draw_text(text, "any key goes back");
     state_.show(*sample_);
+    if (state_.view.io) return screen.draw_text("\n" + io_text(screen.width()), state_.footer());
     screen.draw({.summary = summary(),
                  .heading = top_heading(state_.view, screen.width()),
                  .rows = &state_.rows(),
@@ -170,7 +185,8 @@ class Top {
   const Context& context_;
   const TopOptions& options_;
   std::unique_ptr<Client> client_;
-  std::string status_, threads_;
+  std::string status_, threads_, classes_;
+  std::vector<TopDevice> devices_, devices_before_;
   std::optional<TopSample> sample_, before_;
   Clock::time_point sampled_{};
   double elapsed_s_ = 0;
@@ -192,6 +208,7 @@ Action declare_top(CLI::App& app, Context& context) {
       ->check(CLI::IsMember(std::vector<std::string>(top_order_words.begin(), top_order_words.end())).description(""))
       ->type_name("ORDER");
   app.add_flag("--tree", options->tree, "Below a waiter those that it waits for");
+  app.add_flag("--io", options->io, "What classes with limits move: a row for each device");
   app.add_flag("--processes", options->processes, "A row a process");
   app.footer(
       R"(At a terminal it goes on until `q`; `h` tells of the keys. Elsewhere, and with --json, it prints one look, or

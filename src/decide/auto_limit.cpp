@@ -7,17 +7,27 @@
 namespace swapd::decide {
 namespace {
 
-constexpr int settles = 2;  // periods after a change, of which what is in the queues tells nothing yet
-constexpr int enough = 4;   // met in a row: it is
+constexpr int settles = 2;   // periods after a change that tell of the limit before
+constexpr int enough = 4;    // met in a row: it is
+constexpr int by_cache = 5;  // times as many where the disk has not moved what the calls have
+constexpr int when_bold = 3;
 constexpr int too_few = 2;  // missed in a row: it is not
+constexpr int recovered = 2, recovered_gently = 8, deeper = 4, drained = 16;
 constexpr int at_rest = 8;  // idle in a row: they are
 constexpr int first_patience = 40, most_patience = 640;
 constexpr double near = 1.05;  // high and low as near as this are one
 constexpr double used = 0.8;   // of a limit: it is one
 constexpr double first_step = 1.05, most_step = 1.5;
-constexpr double asks = 0.25;  // who waits for less of his time has no use for more
+constexpr double gentle_step = 1.02, known_within = 1.15;
+constexpr double spoils = 2, forgives = 0.25;  // a missed period of the met ones, a met one of the missed
+constexpr int gives_up = 40, first_quiet = 240, most_quiet = 2400;
+constexpr double less = 0.85;  // of what was enough, where it is no more
+constexpr double first_dip = 0.25, small_dip = 0.92;
+constexpr double margin = 0.9;  // of the first guess
+constexpr double asks = 0.25;   // who waits for less of his time has no use for more
 constexpr double awake = 0.02;
 constexpr double tolerance = 0.97;
+constexpr double of_late = 0.3;  // weight of the last period
 
 Tokens scaled(Tokens value, double by) { return static_cast<Tokens>(std::llround(static_cast<double>(value) * by)); }
 
@@ -27,27 +37,28 @@ Tokens between(Tokens low, Tokens high) {
 
 }  // namespace
 
-Need NeedJudge::judge(Tokens moved, double waited, Duration period) {
+Need NeedJudge::judge(const Seen& seen, Duration period) {
   constexpr Duration window = std::chrono::seconds(1);
-  last_.push_back({moved, waited, period});
+  last_.push_back({seen, period});
   Duration length{};
   for (const Period& one : last_) length += one.length;
   while (last_.size() > 1 && length - last_.front().length >= window) {
     length -= last_.front().length;
     last_.pop_front();
   }
-  if (moved == 0 && waited < awake) return Need::idle;
+  if (seen.by_calls == 0 && seen.by_disk == 0 && seen.waited < awake) return Need::idle;
   const double seconds = std::chrono::duration<double>(length).count();
   if (seconds <= 0) return Need::met;
-  double total = 0, wait = 0;
+  double by_calls = 0, by_disk = 0, wait = 0;
   for (const Period& one : last_) {
-    total += static_cast<double>(one.moved);
-    wait += one.waited * std::chrono::duration<double>(one.length).count() / seconds;
+    by_calls += static_cast<double>(one.seen.by_calls);
+    by_disk += static_cast<double>(one.seen.by_disk);
+    wait += one.seen.waited * std::chrono::duration<double>(one.length).count() / seconds;
   }
   if (rules_.wait && wait > *rules_.wait) return Need::missed;
-  if (rules_.rate && total / seconds < tolerance * static_cast<double>(*rules_.rate) && wait > asks)
-    return Need::missed;
-  return Need::met;
+  const bool too_little =
+      rules_.rate && std::max(by_calls, by_disk) / seconds < tolerance * static_cast<double>(*rules_.rate);
+  return too_little && wait > asks ? Need::missed : Need::met;
 }
 
 void AutoLimit::go_to(State state, Tokens limit) {
@@ -57,102 +68,176 @@ void AutoLimit::go_to(State state, Tokens limit) {
   met_ = missed_ = 0;
 }
 
-// From well below: while the right one is sought they shall miss as little as may be.
-void AutoLimit::begin(Tokens others) {
-  low_ = last_.value_or(0);
-  high_ = last_ ? 0 : others;
-  in_vain_ = false;
-  patience_ = first_patience;
-  step_ = first_step;
-  go_to(last_ ? State::holding : State::seeking, last_ ? *last_ : others / 4);
+void AutoLimit::recover_to(State state, Tokens target, double dip) {
+  target_ = std::max(target, least_);
+  then_ = state;
+  go_to(State::recovering, scaled(target_, dip));
 }
 
-void AutoLimit::begin_again() {
-  high_ = *limit_;
-  low_ = 0;
-  go_to(State::seeking, *limit_ / 2);
+// Whoever takes less than he may says nothing of how much that may be.
+bool AutoLimit::binds(const Period& one) const {
+  return static_cast<double>(one.others_calls) >= used * static_cast<double>(*limit_);
 }
 
-void AutoLimit::observe(Need need, Tokens others) {
-  idle_ = need == Need::idle ? idle_ + 1 : 0;
+// All that the disk was seen to move is given away, and more: that shows only once queues are full.
+bool AutoLimit::is_bold() const { return all_ > 0 && static_cast<double>(*limit_) > all_ - alone_; }
+
+// In larger steps, as long as there is more to be had.
+Tokens AutoLimit::raised() {
+  step_ = is_bold() ? first_step : std::min(step_ * step_, most_step);
+  return std::max(scaled(low_, step_), low_ + 1);
+}
+
+bool AutoLimit::is_enough(const Period& one) const {
+  const bool by_disk = static_cast<double>(one.others_disk) >= used * static_cast<double>(one.others_calls);
+  return met_ >= enough * (!by_disk ? by_cache : is_bold() ? when_bold : 1);
+}
+
+void AutoLimit::observe(const Period& one) {
+  if (state_ == State::off) return unlimited(one);
+  idle_ = one.need == Need::idle ? idle_ + 1 : 0;
   if (idle_ >= at_rest) {
-    if (state_ == State::holding || state_ == State::probing) last_ = low_;
-    state_ = State::off;
-    limit_.reset();
-    in_vain_ = false;
-    missed_ = 0;
-    return;
+    if (low_ > 0 || state_ == State::recovering) last_ = low_ > 0 ? low_ : target_;
+    return leave();
   }
-  if (need == Need::idle && state_ != State::off) return;  // which says nothing of the limit
-  if (state_ == State::off) {
-    missed_ = need == Need::missed ? missed_ + 1 : 0;
-    // What was enough when they were last awake is in force before they can miss anything.
-    if (missed_ >= too_few || (last_ && need != Need::idle && others > *last_)) begin(others);
-    return;
-  }
+  if (one.need == Need::idle) return;  // which says nothing of the limit
+  if (one.need == Need::missed && calm(one)) return;
   if (rest_ > 0) {
     --rest_;
     return;
   }
-  met_ = need == Need::missed ? 0 : met_ + 1;
-  missed_ = need == Need::missed ? missed_ + 1 : 0;
+  const bool missed = one.need == Need::missed;
+  met_ = std::max(met_ + (missed ? -spoils : 1), 0.0);
+  missed_ = std::max(missed_ + (missed ? 1 : -forgives), 0.0);
+  vain_ = missed && *limit_ <= least_ ? vain_ + 1 : 0;
+  if (vain_ >= gives_up) {
+    in_vain_ = true;
+    next_quiet_ = std::clamp(next_quiet_ * 2, first_quiet, most_quiet);
+    quiet_ = next_quiet_;
+    last_.reset();
+    return leave();
+  }
   switch (state_) {
     case State::off:
       return;
+    case State::recovering:
+      return recover(one);
     case State::seeking:
-      return seek(need, others);
+      return seek(one);
     case State::holding:
-      return hold(need, others);
+      return hold(one);
     case State::probing:
-      return probe(need);
+      return probe(one);
   }
 }
 
-void AutoLimit::seek(Need need, Tokens others) {
-  if (need == Need::missed) {
+void AutoLimit::leave() {
+  state_ = State::off;
+  limit_.reset();
+  missed_ = 0;
+  vain_ = 0;
+}
+
+// They do next to nothing: whatever is missed, it is not for them.
+bool AutoLimit::calm(const Period& one) const { return std::max(one.others_calls, one.others_disk) <= least_; }
+
+void AutoLimit::unlimited(const Period& one) {
+  const auto follow = [](double& value, Tokens now) {
+    value = value > 0 ? value + of_late * (static_cast<double>(now) - value) : static_cast<double>(now);
+  };
+  follow(all_, one.protected_moved + one.others_disk);
+  if (one.need == Need::met) follow(alone_, one.protected_moved);
+  if (quiet_ > 0) {
+    --quiet_;
+    return;
+  }
+  missed_ = one.need == Need::missed && !calm(one) ? missed_ + 1 : 0;
+  const bool again = last_ && one.need != Need::idle && one.others_disk > *last_;
+  if (missed_ < too_few && !again) return;
+  in_vain_ = false;
+  idle_ = 0;
+  patience_ = first_patience;
+  step_ = first_step;
+  // What was enough when they were last awake is in force before they can miss anything.
+  low_ = last_.value_or(0);
+  high_ = 0;
+  if (last_) return go_to(State::holding, *last_);
+  const double left = alone_ > 0 ? margin * (all_ - alone_) : all_ / 4;
+  recover_to(State::seeking, std::max(static_cast<Tokens>(left), static_cast<Tokens>(all_ / 8)), first_dip);
+}
+
+void AutoLimit::recover(const Period& one) {
+  if (one.need == Need::met) {
+    in_vain_ = false;
+    next_quiet_ = 0;
+    if (met_ >= (then_ == State::holding ? recovered_gently : recovered)) go_to(then_, target_);
+    return;
+  }
+  if (missed_ < drained) {
+    const bool settled = then_ == State::holding && missed_ <= 2 * deeper;
+    if (std::fmod(missed_, deeper) < 0.1 && one.need == Need::missed)
+      limit_ = std::max(scaled(*limit_, settled ? small_dip : 0.5), least_);
+    return;
+  }
+  low_ = 0;
+  high_ = 0;
+  all_ = 0;  // it is another disk, as it were
+  in_vain_ = *limit_ <= least_;
+  if (!in_vain_) return recover_to(State::seeking, target_ / 2, first_dip);
+  then_ = State::seeking;
+  target_ = least_;
+  missed_ = 0;
+}
+
+void AutoLimit::seek(const Period& one) {
+  if (one.need == Need::missed) {
     if (missed_ < too_few) return;
     high_ = *limit_;
-    in_vain_ = high_ <= least_;
-    if (in_vain_) return;
-    return go_to(State::seeking, low_ > 0 ? between(low_, high_) : high_ / 2);
+    if (low_ == 0) return recover_to(State::seeking, high_ / 2, first_dip);
+    if (static_cast<double>(high_) <= near * static_cast<double>(low_))
+      return recover_to(State::holding, low_, small_dip);
+    return recover_to(State::seeking, between(low_, high_), 0.5);
   }
-  if (met_ < enough) return;
-  if (std::exchange(in_vain_, false)) high_ = 0;  // that was another disk, as it were
+  if (!is_enough(one)) return;
   low_ = *limit_;
-  const bool binds = static_cast<double>(others) >= used * static_cast<double>(low_);
   const bool found = high_ > 0 && static_cast<double>(high_) <= near * static_cast<double>(low_);
-  if (found || !binds) {
-    patience_ = first_patience;
+  if (found || !binds(one)) {
+    patience_ = found ? first_patience : enough;
+    step_ = found ? first_step : most_step;
     return go_to(State::holding, low_);
   }
-  go_to(State::seeking, high_ > low_ ? between(low_, std::max(high_, low_ + 1)) : low_ * 2);
+  go_to(State::seeking, high_ > low_ ? between(low_, high_) : raised());
 }
 
-void AutoLimit::hold(Need need, Tokens others) {
-  if (need == Need::missed) {
+void AutoLimit::hold(const Period& one) {
+  if (one.need == Need::missed) {
     if (missed_ < too_few) return;
     last_.reset();
-    return begin_again();
+    high_ = *limit_;
+    low_ = 0;
+    step_ = first_step;
+    return recover_to(State::seeking, scaled(high_, less), 0.5);
   }
-  const bool binds = static_cast<double>(others) >= used * static_cast<double>(*limit_);
-  if (met_ < patience_ || !binds) return;
+  if (met_ < patience_ || !binds(one)) return;
   low_ = *limit_;
+  // Where it is known what was too much, gently.
+  const bool known = high_ > 0 && static_cast<double>(high_) <= known_within * static_cast<double>(low_);
+  if (known) step_ = gentle_step;
   go_to(State::probing, std::max(scaled(low_, step_), low_ + 1));
 }
 
-void AutoLimit::probe(Need need) {
-  if (need == Need::missed) {
+void AutoLimit::probe(const Period& one) {
+  if (one.need == Need::missed) {
     if (missed_ < too_few) return;
     high_ = *limit_;
     patience_ = std::min(patience_ * 2, most_patience);
-    step_ = first_step;
-    return go_to(State::holding, low_);
+    const double tried = std::exchange(step_, first_step);
+    return recover_to(State::holding, low_, tried > first_step ? 0.5 : small_dip);
   }
-  if (met_ < enough) return;
+  if (!is_enough(one)) return;
   low_ = *limit_;
-  // There is more to be had than there was: in larger steps, as long as it is.
-  step_ = std::min(step_ * step_, most_step);
   patience_ = enough;
+  if (binds(one)) return go_to(State::probing, raised());
   go_to(State::holding, low_);
 }
 

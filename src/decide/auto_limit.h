@@ -1,10 +1,14 @@
 // Finds and follows the highest limit for some programs' I/O that leaves others what they need (papers/004, future
 // work: automatic limits). Pure: once a period it hears how the protected ones fared.
 //
-// How much is left for them at which limit is not known, and changes. All that is known is an order: a limit under
-// which they had what they need, and one under which they had not. Between the two it halves the distance (of the
-// logarithm) until they are within a twentieth, and then holds the lower one. Every now and then it tries a twentieth
-// more; each time in vain makes the next try later. Where what was enough is no more, it begins again from half of it.
+// How much is left for them at which limit is not known, and changes. The first guess is what the disk moved in all,
+// less what they moved alone. After that all that is known is an order: a limit under which they had what they need,
+// and one under which they had not. Between the two it halves the distance (of the logarithm) until they are within a
+// twentieth, and then holds the lower one. Every now and then it tries a little more; each time in vain makes the next
+// try later. Where what was enough is no more, it begins again from a little less. What has piled up in queues
+// meanwhile hides what a lower limit does: so that goes first. A need that is missed while the others do next to
+// nothing is not their doing; and where not even the least limit helps, none is set for a while, and for longer each
+// time.
 #pragma once
 
 #include <cstdint>
@@ -33,13 +37,16 @@ struct NeedRules {
 class NeedJudge {
  public:
   explicit NeedJudge(NeedRules rules) : rules_(rules) {}
-  // moved: bytes in the period; waited: the share of it in which they waited for I/O.
-  [[nodiscard]] Need judge(Tokens moved, double waited, Duration period);
+  struct Seen {
+    Tokens by_calls = 0;  // bytes in the period
+    Tokens by_disk = 0;   // the same as the disk moved them: sooner, or without a call (a mapped file)
+    double waited = 0;    // the share of it in which they waited for I/O
+  };
+  [[nodiscard]] Need judge(const Seen& seen, Duration period);
 
  private:
   struct Period {
-    Tokens moved = 0;
-    double waited = 0;
+    Seen seen;
     Duration length{};
   };
   NeedRules rules_;
@@ -50,40 +57,62 @@ class AutoLimit {
  public:
   static constexpr Duration period = std::chrono::milliseconds(250);
   enum class State : std::uint8_t {
-    off,      // no limit: nobody needs one
-    seeking,  // between one that is too high and one that may be too low
-    holding,  // the highest that is enough
-    probing,  // whether a little more is enough by now
+    off,         // no limit: nobody needs one
+    recovering,  // far below, until what has piled up is gone and they have what they need again
+    seeking,     // between one that is too high and one that may be too low
+    holding,     // the highest that is enough
+    probing,     // whether a little more is enough by now
+  };
+  struct Period {
+    Need need = Need::idle;
+    Tokens protected_moved = 0;  // a second, as the others
+    Tokens others_calls = 0;     // what the limit counts; nothing while there is none
+    Tokens others_disk = 0;      // what the disk moved for them, which may be more or less: it is read ahead
   };
 
   // The limit is never below `least`.
   explicit AutoLimit(Tokens least) : least_(least) {}
 
-  // A period has passed, in which the others moved so much a second.
-  void observe(Need need, Tokens others);
+  void observe(const Period& one);
   // Bytes a second; nothing: none.
   [[nodiscard]] std::optional<Tokens> limit() const { return limit_; }
   [[nodiscard]] State state() const { return state_; }
-  // It is as low as it may be, and not low enough.
+  // It is, or was of late, as low as it may be, and not low enough.
   [[nodiscard]] bool in_vain() const { return in_vain_; }
 
  private:
-  void begin(Tokens others);
-  void seek(Need need, Tokens others);
-  void hold(Need need, Tokens others);
-  void probe(Need need);
+  void leave();
+  [[nodiscard]] bool calm(const Period& one) const;
+  void unlimited(const Period& one);
+  void recover(const Period& one);
+  void seek(const Period& one);
+  void hold(const Period& one);
+  void probe(const Period& one);
   void go_to(State state, Tokens limit);
-  void begin_again();
+  // First down to a part of it.
+  void recover_to(State state, Tokens target, double dip);
+  [[nodiscard]] bool binds(const Period& one) const;
+  [[nodiscard]] bool is_enough(const Period& one) const;
+  [[nodiscard]] bool is_bold() const;
+  [[nodiscard]] Tokens raised();
 
   Tokens least_;
   State state_ = State::off;
   std::optional<Tokens> limit_;
   std::optional<Tokens> last_;  // what was enough when they were last active
+  double alone_ = 0;            // what they moved while nobody was limited and they missed nothing
+  double all_ = 0;              // what the disk moves, all together, of late
   Tokens low_ = 0;              // was enough; 0: not known
   Tokens high_ = 0;             // was too much; 0: not known
-  int rest_ = 0;                // periods that tell of the limit before
-  int met_ = 0, missed_ = 0;    // in a row, since the limit changed
+  Tokens target_ = 0;           // after recovering
+  State then_ = State::seeking;
+  int rest_ = 0;  // periods that tell of the limit before
+  // How much speaks for the limit and against it, in periods since it changed. Each takes from the other.
+  double met_ = 0, missed_ = 0;
   int idle_ = 0;
+  int vain_ = 0;   // periods at the least
+  int quiet_ = 0;  // periods to leave it
+  int next_quiet_ = 0;
   int patience_ = 0;  // periods to hold before the next try
   double step_ = 0;   // of the next try
   bool in_vain_ = false;

@@ -83,6 +83,11 @@ void Bucket::change(BucketRules rules, Time now) {
   cap();
 }
 
+void Bucket::forgive(Tokens most_owed, Time now) {
+  fill(now);
+  if (difference(generated_, taken_) < -most_owed) generated_ = taken_ - static_cast<std::uint64_t>(most_owed);
+}
+
 Tokens Bucket::count(Time now) const {
   Bucket copy = *this;
   copy.fill(now);

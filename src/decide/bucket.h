@@ -41,6 +41,8 @@ class Bucket {
   void settle(Tokens cost, Tokens moved, Time now);
   // What it holds stays, as far as it fits.
   void change(BucketRules rules, Time now);
+  // Of what it owes, no more than this is left.
+  void forgive(Tokens most_owed, Time now);
 
   [[nodiscard]] const BucketRules& rules() const { return rules_; }
   // Below 0: how many are owed.

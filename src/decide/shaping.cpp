@@ -190,6 +190,16 @@ void Shaping::charge(ClassIndex of, Device device, Way way, Tokens bytes, Time n
   books.account.mapped += bytes;
 }
 
+void Shaping::forgive(ClassIndex of, Duration most, Time now) {
+  const double seconds = std::chrono::duration<double>(most).count();
+  for (const auto& [device, at] : classes_.at(of).books) {
+    const auto& slot = books_.at(at).both.bytes;
+    if (device.kind != Device::Kind::disk || !slot) continue;
+    Bucket& bucket = *slots_[*slot].bucket;
+    bucket.forgive(static_cast<Tokens>(static_cast<double>(bucket.rules().rate) * seconds), now);
+  }
+}
+
 void Shaping::Account::add(const Account& other) {
   for (std::size_t way = 0; way < bytes.size(); ++way) bytes.at(way) += other.bytes.at(way);
   cached += other.cached;

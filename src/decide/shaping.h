@@ -125,6 +125,8 @@ class Shaping {
     Level both, read, write;
     void add(const Account& other);  // what was moved; the levels stay
   };
+  // Its disks' limit of reading and writing together owes no more than what that brings in so long.
+  void forgive(ClassIndex of, Duration most, Time now);
   // Adds what one class has moved to another's accounts.
   void merge(ClassIndex from, ClassIndex to);
   [[nodiscard]] std::vector<Account> accounts(ClassIndex of, Time now) const;

@@ -112,9 +112,10 @@ const IoCall* io_call(std::int32_t nr) {
   return at < 0 ? nullptr : &calls[static_cast<std::size_t>(at)];
 }
 
-std::vector<sys::TrapRule> io_rules() {
+std::vector<sys::TrapRule> io_rules(bool rings) {
   std::vector<sys::TrapRule> out;
   for (const IoCall& call : calls) out.push_back({.nr = call.nr, .condition = {}});
+  if (!rings) out.push_back({.nr = SYS_io_uring_setup, .condition = {}, .refuse_with = ENOSYS});
   return out;
 }
 

@@ -37,7 +37,8 @@ struct IoCall {
 
 // Null: none of these.
 [[nodiscard]] const IoCall* io_call(std::int32_t nr);
-[[nodiscard]] std::vector<sys::TrapRule> io_rules();
+// rings: programs may have io_uring's; else io_uring_setup(2) gives ENOSYS.
+[[nodiscard]] std::vector<sys::TrapRule> io_rules(bool rings = true);
 
 // Reads target memory: address, where to, size.
 using ReadTarget = std::function<Status(std::uint64_t, void*, std::size_t)>;

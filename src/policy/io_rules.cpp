@@ -56,6 +56,42 @@ std::vector<KeyRule> limit_keys(IoLimits& to) {
           bytes("burst", to.burst)};
 }
 
+// Another class's name, or "none", with which its needs go, too.
+KeyRule protects(AutoRules& to) {
+  return {"protects", [&to](const toml::node& node) -> Wrong {
+            const auto* text = node.as_string();
+            if (text == nullptr || text->get().empty() || text->get().size() > 64)
+              return R"(must be the name of a class, or "none", not )" + shown(node);
+            if (text->get() == "none")
+              to = {};
+            else
+              to.protects = text->get();
+            return {};
+          }};
+}
+
+std::vector<KeyRule> auto_keys(AutoRules& to) {
+  const auto wait = [&to](const toml::node& node) -> Wrong {
+    if (const auto* text = node.as_string(); text != nullptr && text->get() == "none") {
+      to.wait_percent.reset();
+      return {};
+    }
+    const auto* number = node.as_integer();
+    if (number == nullptr || number->get() < 1 || number->get() > 99)
+      return "must be a whole number " + range_text(1, 99) + R"(, or "none", not )" + shown(node);
+    to.wait_percent = static_cast<int>(number->get());
+    return {};
+  };
+  const auto least = [&to](const toml::node& node) -> Wrong {
+    std::optional<std::int64_t> size;
+    Wrong wrong = bytes("least", size).read(node);
+    if (!wrong && !size) wrong = R"(must be a size such as "64 KiB", not )" + shown(node);
+    if (!wrong) to.least = *size;
+    return wrong;
+  };
+  return {protects(to), bytes("rate", to.rate), {"wait_percent", wait}, {"least", least}};
+}
+
 // An absolute path, MAJOR:MINOR, or the name of a network link (netdevice(7): no '/', no blank, at most 15 bytes).
 bool good_device(std::string_view name) {
   const auto plain = [](char c) { return static_cast<unsigned char>(c) >= 0x20 && c != 0x7f; };
@@ -88,7 +124,7 @@ void add_limits(std::string& out, const std::string& table, const IoLimits& limi
 }  // namespace
 
 bool IoRules::limits() const {
-  return disk.limits() || network.limits() ||
+  return automatic.on() || disk.limits() || network.limits() ||
          std::ranges::any_of(devices, [](const auto& entry) { return entry.second.limits(); });
 }
 
@@ -98,16 +134,27 @@ Status read_io(const toml::table& table, const std::string& where, IoRules& rule
                                      word<IoMode>("mode", rules.mode, mode_words),
                                      word<Inherit>("inherit", rules.inherit, inherit_words),
                                      flag("favoured_wait", rules.favoured_wait),
+                                     flag("io_uring", rules.io_uring),
+                                     {"auto", no_table},
                                      {"disk", no_table},
                                      {"network", no_table},
                                      {"device", no_table}};
   const auto is_table = [](const Entry& e) {
-    return e.node->is_table() && (e.key == "disk" || e.key == "network" || e.key == "device");
+    return e.node->is_table() && (e.key == "auto" || e.key == "disk" || e.key == "network" || e.key == "device");
   };
   if (Status read = read_table(table, where, keys, complaint, is_table); !read) return read;
   for (const Entry& entry : entries(table)) {
     if (!is_table(entry)) continue;
     const std::string name = where + "." + std::string(entry.key);
+    if (entry.key == "auto") {
+      if (Status read = read_table(*entry.node->as_table(), name, auto_keys(rules.automatic), complaint); !read)
+        return read;
+      if (!rules.automatic.on() && rules.automatic != AutoRules{})
+        return complaint.at(entry.line, "[" + name + "] protects nobody: say 'protects = \"CLASS\"' besides");
+      if ("class." + rules.automatic.protects + ".io" == where)
+        return complaint.at(entry.line, "[" + name + "] protects itself: 'protects' names another class");
+      continue;
+    }
     if (entry.key != "device") {
       IoLimits& limits = entry.key == "disk" ? rules.disk : rules.network;
       if (Status read = table_of(entry, name, limits, complaint); !read) return read;
@@ -143,6 +190,13 @@ std::string io_text(std::string_view class_name, const IoRules& rules) {
   out += std::string("mode = ") + (rules.mode == IoMode::device ? "\"device\"" : "\"logical\"") + "\n";
   out += std::string("inherit = ") + (rules.inherit == Inherit::own ? "\"new\"" : "\"join\"") + "\n";
   out += std::string("favoured_wait = ") + (rules.favoured_wait ? "true" : "false") + "\n";
+  out += std::string("io_uring = ") + (rules.io_uring ? "true" : "false") + "\n";
+  if (const AutoRules& a = rules.automatic; a.on()) {
+    out += "[" + table + ".auto]\nprotects = " + quoted(a.protects) + "\n";
+    if (a.rate) out += "rate = " + quoted(size_text(*a.rate)) + "\n";
+    if (a.wait_percent) out += "wait_percent = " + std::to_string(*a.wait_percent) + "\n";
+    out += "least = " + quoted(size_text(a.least)) + "\n";
+  }
   add_limits(out, table + ".disk", rules.disk);
   add_limits(out, table + ".network", rules.network);
   for (const auto& [device, limits] : rules.devices) add_limits(out, table + ".device." + quoted(device), limits);

@@ -130,6 +130,7 @@ class Parser {
       if (Status read = one_table(entry.key, *table); !read) return read;
     }
     if (Status known = known_classes(root); !known) return known;
+    if (Status known = known_protected(root); !known) return known;
     return sensible_classes(root);
   }
 
@@ -283,6 +284,40 @@ class Parser {
                                            printable(entry.key) + "]; write a [class." + printable(wanted->get()) +
                                            "]" + suggestion(wanted->get(), names));
       }
+    }
+    return Done{};
+  }
+
+  // By way of others.
+  [[nodiscard]] bool protects_itself(const std::string& name) const {
+    std::string at = name;
+    for (std::size_t steps = 0; steps < policy_.classes.size(); ++steps) {
+      const auto found = policy_.classes.find(at);
+      if (found == policy_.classes.end() || !found->second.io.automatic.on()) return false;
+      at = found->second.io.automatic.protects;
+      if (at == name) return true;
+    }
+    return false;
+  }
+
+  // The same for those that are to be protected.
+  [[nodiscard]] Status known_protected(const toml::table& root) const {
+    const toml::table* table = root["class"].as_table();
+    if (table == nullptr) return Done{};
+    std::vector<std::string_view> names;
+    for (const auto& [name, rules] : policy_.classes) names.push_back(name);
+    for (const Entry& entry : entries(*table)) {
+      const toml::table* rules = root["class"][entry.key]["io"]["auto"].as_table();
+      const toml::node* wanted = rules == nullptr ? nullptr : rules->get("protects");
+      const std::string name = wanted == nullptr ? "none" : wanted->value_or(std::string("none"));
+      if (name != "none" && !policy_.classes.contains(name))
+        return complaint_.at(wanted->source().begin.line, "no class '" + printable(name) + "' to protect for [class." +
+                                                              printable(entry.key) + "]; write a [class." +
+                                                              printable(name) + "]" + suggestion(name, names));
+      if (wanted != nullptr && protects_itself(std::string(entry.key)))
+        return complaint_.at(wanted->source().begin.line, "[class." + printable(entry.key) +
+                                                              "] protects a class that protects it in turn: one of the "
+                                                              "two must come first");
     }
     return Done{};
   }

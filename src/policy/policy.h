@@ -104,15 +104,27 @@ struct IoLimits {
 enum class IoMode : std::uint8_t { logical, device };
 enum class Inherit : std::uint8_t { join, own };  // "join", "new"
 
+// [class.NAME.io.auto]: the limit of its disks is what leaves another class what that needs (decide/auto_limit.h).
+struct AutoRules {
+  std::string protects;              // that class; empty: nothing is done
+  std::optional<std::int64_t> rate;  // what its members need together, bytes a second; and, or
+  std::optional<int> wait_percent;   // how much of its time each may wait for I/O; of both nothing said: 50
+  std::int64_t least = 64 << 10;     // the limit is never lower, bytes a second
+  [[nodiscard]] bool on() const { return !protects.empty(); }
+  bool operator==(const AutoRules&) const = default;
+};
+
 // [class.NAME.io] (papers/004)
 struct IoRules {
   bool shaped = false;  // programs may get limits while they run, also where none are said here
   IoMode mode = IoMode::logical;
   Inherit inherit = Inherit::join;  // children are in their parent's class, or in one of their own that is like it
   bool favoured_wait = false;
+  bool io_uring = true;  // false: its programs get no ring (io_uring_setup(2): ENOSYS)
   IoLimits disk, network;  // each disk, each network link: [class.NAME.io.disk]
   std::map<std::string, IoLimits, std::less<>>
-      devices;  // [class.NAME.io.device."/var"]: a path, MAJOR:MINOR, or a link
+      devices;          // [class.NAME.io.device."/var"]: a path, MAJOR:MINOR, or a link
+  AutoRules automatic;  // [class.NAME.io.auto]
   [[nodiscard]] bool limits() const;
   bool operator==(const IoRules&) const = default;
 };

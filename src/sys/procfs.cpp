@@ -307,11 +307,11 @@ bool Procfs::has_seccomp_filters(pid_t tid) const {
   return mode && mode->front() == filters;
 }
 
-Result<std::uint64_t> Procfs::pending_signals(pid_t tid) const {
+Result<Interruption> Procfs::interruption(pid_t tid) const {
   std::array<char, 4096> buffer;
   const auto text = read_start(ProcPath(root_, tid, "status").c_str(), buffer);
   if (!text) return text.error();
-  const auto found = parse::pending_signals(*text);
+  const auto found = parse::interruption(*text);
   if (!found) return Error(EPROTO, "status");
   return *found;
 }

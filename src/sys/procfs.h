@@ -21,6 +21,12 @@
 
 namespace swapd::sys {
 
+// What would end a thread's blocking call, or keep it from going on.
+struct Interruption {
+  std::uint64_t signals = 0;  // that wait for it, or for any of its process, and that it does not block: bit n-1
+  pid_t tracer = 0;           // a process; 0: none
+};
+
 struct ProcStat {
   std::array<char, 16> comm{};  // zero-terminated, raw
   char state = '?';             // R S D T t Z X I
@@ -139,8 +145,7 @@ class Procfs {
   // A line of status, which has numbers ("TracerPid", "Seccomp", "Uid"). EPROTO: there is no such line.
   [[nodiscard]] Result<std::vector<std::int64_t>> status_numbers(pid_t tid, std::string_view key) const;
   [[nodiscard]] bool has_seccomp_filters(pid_t tid) const;
-  // That wait for the thread, or for any of its process, and that it does not block.
-  [[nodiscard]] Result<std::uint64_t> pending_signals(pid_t tid) const;
+  [[nodiscard]] Result<Interruption> interruption(pid_t tid) const;
   [[nodiscard]] Result<std::uint64_t> capabilities(pid_t tid) const;  // effective, bit by bit
   [[nodiscard]] Result<pid_t> tgid(pid_t tid) const;
   [[nodiscard]] Result<std::uint32_t> uid(pid_t tid) const;  // effective

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <tuple>
 
 namespace swapd::sys::parse {
 
@@ -257,19 +258,19 @@ std::optional<std::uint64_t> capabilities(std::string_view text) {
   return found;
 }
 
-std::optional<std::uint64_t> pending_signals(std::string_view text) {
-  std::optional<std::uint64_t> own, shared, blocked;
+std::optional<Interruption> interruption(std::string_view text) {
+  std::optional<std::uint64_t> own, shared, blocked, tracer;
   each_line(text, [&](std::string_view line) {
-    const std::pair<std::string_view, std::optional<std::uint64_t>*> wanted[] = {
-        {"SigPnd:", &own}, {"ShdPnd:", &shared}, {"SigBlk:", &blocked}};
-    for (const auto& [key, bits] : wanted) {
+    const std::tuple<std::string_view, std::optional<std::uint64_t>*, int> wanted[] = {
+        {"TracerPid:", &tracer, 10}, {"SigPnd:", &own, 16}, {"ShdPnd:", &shared, 16}, {"SigBlk:", &blocked, 16}};
+    for (const auto& [key, found, base] : wanted) {
       Cursor in(line);
       std::uint64_t read = 0;
-      if (!*bits && in.skip(key) && in.number(read, 16)) *bits = read;
+      if (!*found && in.skip(key) && in.number(read, base)) *found = read;
     }
   });
-  if (!own || !shared || !blocked) return std::nullopt;
-  return (*own | *shared) & ~*blocked;
+  if (!own || !shared || !blocked || !tracer || *tracer > INT32_MAX) return std::nullopt;
+  return Interruption{.signals = (*own | *shared) & ~*blocked, .tracer = static_cast<pid_t>(*tracer)};
 }
 
 std::string unit_cgroup(std::string_view text) {

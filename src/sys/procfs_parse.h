@@ -30,8 +30,8 @@ namespace swapd::sys::parse {
 [[nodiscard]] std::string program_file(std::string_view link);
 // The hexadecimal number after "CapEff:" in a status file.
 [[nodiscard]] std::optional<std::uint64_t> capabilities(std::string_view text);
-// Those that wait for the thread or its process and are not blocked, from a status file: bit n-1 is signal n.
-[[nodiscard]] std::optional<std::uint64_t> pending_signals(std::string_view text);
+// From a status file.
+[[nodiscard]] std::optional<Interruption> interruption(std::string_view text);
 // The path in the line of systemd's own hierarchy ("1:name=systemd:/init.scope"), else of v2's ("0::/init.scope").
 [[nodiscard]] std::string unit_cgroup(std::string_view text);
 // "ipc:[4026531839]", the text of a link in /proc/PID/ns.

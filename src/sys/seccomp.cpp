@@ -40,15 +40,17 @@ bool kernel_has(unsigned long flag) {
 Error seccomp_error(int rc, const char* what) { return {rc < 0 ? -rc : EINVAL, what}; }
 
 Status add_rule(const Context& context, const TrapRule& rule) {
+  const std::uint32_t action =
+      rule.refuse_with == 0 ? SCMP_ACT_NOTIFY : SCMP_ACT_ERRNO(static_cast<std::uint16_t>(rule.refuse_with));
   if (!rule.condition) {
-    if (const int rc = seccomp_rule_add(context.get(), SCMP_ACT_NOTIFY, rule.nr, 0); rc != 0)
+    if (const int rc = seccomp_rule_add(context.get(), action, rule.nr, 0); rc != 0)
       return seccomp_error(rc, "adding a rule to the seccomp filter");
     return Done{};
   }
   // Rules of one call are alternatives, so several values are several rules.
   for (const std::uint64_t value : rule.condition->values) {
     const scmp_arg_cmp compare{rule.condition->arg, SCMP_CMP_MASKED_EQ, rule.condition->mask, value};
-    if (const int rc = seccomp_rule_add_array(context.get(), SCMP_ACT_NOTIFY, rule.nr, 1, &compare); rc != 0)
+    if (const int rc = seccomp_rule_add_array(context.get(), action, rule.nr, 1, &compare); rc != 0)
       return seccomp_error(rc, "adding a conditional rule to the seccomp filter");
   }
   return Done{};

@@ -25,9 +25,10 @@ struct TrapRule {
     std::vector<std::uint64_t> values;
   };
   std::optional<Condition> condition;
+  int refuse_with = 0;  // an errno that the call gives at once, instead of a notification
 };
 
-// Builds the program with libseccomp (x86-64 native calls of the rules notify, all else, i386 and x32 included, is
+// Builds the program with libseccomp (x86-64 native calls of the rules notify or are refused, all else, i386 and x32 included, is
 // allowed) and exports it as BPF.
 [[nodiscard]] Result<std::vector<sock_filter>> build_filter(std::span<const TrapRule> rules);
 

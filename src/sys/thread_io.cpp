@@ -44,6 +44,12 @@ Result<ThreadIo> ThreadIo::open(const std::string& proc_root, pid_t tid) {
   return ThreadIo(std::move(file));
 }
 
+Result<IoCounters> process_io(const std::string& proc_root, pid_t tgid) {
+  Fd file(::open(ProcPath(proc_root, tgid, "io").c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) return errno_error("io");
+  return ThreadIo(std::move(file)).read();
+}
+
 Result<IoCounters> ThreadIo::read() const {
   std::array<char, 512> buffer;
   const ssize_t size = ::pread(file_.get(), buffer.data(), buffer.size(), 0);

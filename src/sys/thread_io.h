@@ -24,9 +24,13 @@ class ThreadIo {
   [[nodiscard]] Result<IoCounters> read() const;  // ESRCH: it has ended
 
  private:
+  friend Result<IoCounters> process_io(const std::string& proc_root, pid_t tgid);
   explicit ThreadIo(Fd file) : file_(std::move(file)) {}
   Fd file_;
 };
+
+// What all threads of a process have moved, those that have ended included (/proc/PID/io). ESRCH, ENOENT: it has ended.
+[[nodiscard]] Result<IoCounters> process_io(const std::string& proc_root, pid_t tgid);
 
 namespace parse {
 // The text of the file. EPROTO: not as documented.

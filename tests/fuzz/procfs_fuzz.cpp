@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "sys/freezer.h"
 #include "sys/procfs_parse.h"
 #include "sys/thread_io.h"
 
@@ -21,7 +22,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static_cast<void>(parse::mapping(text));
   static_cast<void>(parse::autogroup(text));
   static_cast<void>(parse::capabilities(text));
-  static_cast<void>(parse::pending_signals(text));
+  static_cast<void>(parse::interruption(text));
+  static_cast<void>(parse::freezer_groups(text));
   static_cast<void>(parse::io_counters(text));
   if (parse::unit_cgroup(text).size() > size) std::abort();
   static_cast<void>(parse::status_numbers(text, "NSpid"));

@@ -259,7 +259,7 @@ must "an upgrade keeps process and members" 10 all_managed
 
 # What runs already is attached to by a unit of its own: swapd has a seccomp filter, and could not make the program's not see it.
 mkdir -p "$root/etc/systemd/system/swapd-t-filtered.service.d"
-printf '[Service]\nExecStart=/bin/sleep 1004\nSystemCallFilter=~seccomp prctl\nSystemCallErrorNumber=EPERM\n' >"$root/etc/systemd/system/swapd-t-filtered.service"
+printf '[Service]\nExecStart=/bin/sh -c "while sleep 0.1; do date +%%%%s%%%%N >/run/swapd-t.beat; done"\nSystemCallFilter=~seccomp prctl\nSystemCallErrorNumber=EPERM\n' >"$root/etc/systemd/system/swapd-t-filtered.service"
 printf '[Service]\nExecStart=\nExecStart=/usr/sbin/swapd --foreground --bus system --guard-socket /run/swapd/guard.sock --attach-socket /run/swapd/attach.sock --observe seccomp\n' \
   >"$root/etc/systemd/system/swapd.service.d/seccomp.conf"
 inside sh -c 'systemctl daemon-reload && systemctl restart swapd && systemctl start swapd-t-filtered'
@@ -279,6 +279,12 @@ inside systemctl stop swapd
 must "a stop ends no program" 5 inside kill -0 "$job" "$other"
 # It is under our filter: its guard, a unit, answers for it.
 must "nor the guard of one that needs it" 5 guard_is_there
+beat=$(cat "$root/run/swapd-t.beat" 2>/dev/null || inside cat /run/swapd-t.beat)
+goes_on() { [ "$(inside cat /run/swapd-t.beat)" != "$beat" ]; }
+must "which answers its calls" 5 goes_on
+in_no_way_of_a_shutdown() { [ "$(inside systemctl show -p Slice --value "$(guard_units | head -1)")" = system.slice ] &&
+  ! inside systemctl show -p Conflicts --value "$(guard_units | head -1)" | grep -q shutdown; }
+must "and is not stopped at a shutdown" 5 in_no_way_of_a_shutdown
 must "nobody answers any more" 5 inside sh -c '! swapctl status'
 inside sh -c 'DEBIAN_FRONTEND=noninteractive apt-get purge -y swapd' >"$dir/apt.log" 2>&1 || { cat "$dir/apt.log" >&2; failed=1; }
 must "a purge ends no program" 5 inside kill -0 "$job" "$other"

@@ -1,6 +1,12 @@
 // Calls that are held: nobody is worse off in a delay than in a blocking read, whatever happens to swapd, to the limits
 // and to whoever is held (DESIGN.md sections 7 and 8).
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <csignal>
+#include <cstring>
 
 #include "shaping_session.h"
 
@@ -60,6 +66,53 @@ TEST_P(Delay, SignalsEndADelay) {
   EXPECT_EQ(session->wait(pid, std::chrono::seconds(2)), 128 + SIGINT);
   EXPECT_LT(std::chrono::steady_clock::now() - sent, std::chrono::seconds(1));
   EXPECT_TRUE(eventually([&] { return session->json({"status"})["delayed_calls"] == 0; }));
+}
+
+// A call that sleeps uninterruptibly would keep its group from being frozen until it is over, which may be minutes.
+TEST_P(Delay, AFreezerFreezes) {
+  begin();
+  const std::string v1 = "/sys/fs/cgroup/freezer", v2 = "/sys/fs/cgroup";
+  const bool old = std::filesystem::exists(v1);
+  if (!old && !std::filesystem::exists(v2 + "/cgroup.procs")) GTEST_SKIP() << "no cgroups that freeze";
+  const std::string root = old ? v1 : v2, group = root + "/swapd-test-" + std::to_string(::getpid());
+  const auto write = [](const std::string& file, const std::string& text) { std::ofstream(file) << text; };
+  const auto freeze = [&](bool on) {
+    write(group + (old ? "/freezer.state" : "/cgroup.freeze"), old ? (on ? "FROZEN" : "THAWED") : (on ? "1" : "0"));
+  };
+  const auto frozen = [&] {
+    std::ifstream in(group + (old ? "/freezer.state" : "/cgroup.events"));
+    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    return text.find(old ? "FROZEN" : "frozen 1") != std::string::npos;
+  };
+  const pid_t pid = start_delayed();
+  std::filesystem::create_directory(group);
+  write(group + "/cgroup.procs", std::to_string(pid));
+  freeze(true);
+  EXPECT_TRUE(eventually(frozen, std::chrono::seconds(2)));
+  freeze(false);
+  EXPECT_TRUE(eventually([&] { return delayed(pid); })) << "and is held again";
+  write(root + "/cgroup.procs", std::to_string(pid));
+  std::filesystem::remove(group);
+  session->kill(pid, SIGKILL);
+}
+
+// As gdb and strace attach.
+TEST_P(Delay, ADebuggerStopsWhoIsHeld) {
+  begin();
+  const pid_t pid = start_delayed();
+  ASSERT_EQ(::ptrace(PTRACE_SEIZE, pid, 0, 0), 0) << std::strerror(errno);
+  ASSERT_EQ(::ptrace(PTRACE_INTERRUPT, pid, 0, 0), 0);
+  int status = 0;
+  const auto stopped = [&] { return ::waitpid(pid, &status, __WALL | WNOHANG) == pid; };
+  EXPECT_TRUE(eventually(stopped, std::chrono::seconds(2)));
+  EXPECT_TRUE(WIFSTOPPED(status));
+  EXPECT_EQ(::ptrace(PTRACE_CONT, pid, 0, 0), 0);
+  // Being traced lifts no limit.
+  EXPECT_TRUE(eventually([&] { return delayed(pid); }));
+  const long calls = shown("slow")["devices"][0]["calls"];
+  EXPECT_LE(calls, 4);
+  session->kill(pid, SIGKILL);
+  EXPECT_TRUE(eventually(stopped));
 }
 
 TEST_P(Delay, AKilledSwapdHoldsNobodyLongAndTheNextOneHasTheLimits) {

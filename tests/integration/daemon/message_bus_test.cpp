@@ -6,10 +6,14 @@
 #include <systemd/sd-bus.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "session.h"
 
@@ -218,11 +222,13 @@ TEST_F(MessageBus, OthersMayAskForTheirOwn) {
 }
 
 // What polkit is on the test's bus: grants what stands in the file, a line an action; "challenge ACTION" wants a
-// password for it.
+// password for it, and "silent" no answer at all.
 class Authority {
  public:
-  Authority(const std::string& address, std::string granted) : granted_(std::move(granted)), pid_(::fork()) {
+  Authority(const std::string& address, std::string granted, uid_t uid = 0)
+      : granted_(std::move(granted)), pid_(::fork()) {
     if (pid_ != 0) return;
+    if (uid != 0 && ::setresuid(uid, uid, uid) != 0) ::_exit(1);
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     sd_bus* bus = nullptr;
     if (sd_bus_new(&bus) < 0 || sd_bus_set_address(bus, address.c_str()) < 0 || sd_bus_set_bus_client(bus, 1) < 0 ||
@@ -248,10 +254,13 @@ class Authority {
     std::ifstream file(static_cast<Authority*>(data)->granted_);
     bool granted = false;
     bool challenge = false;
+    bool silent = false;
     for (std::string line; std::getline(file, line);) {
       granted = granted || line == action;
+      silent = silent || line == "silent";
       challenge = challenge || line == std::string("challenge ") + action;
     }
+    if (silent) return 1;
     return sd_bus_reply_method_return(call, "(bba{ss})", granted ? 1 : 0, challenge ? 1 : 0, 0);
   }
   static constexpr sd_bus_vtable vtable[] = {
@@ -302,6 +311,50 @@ TEST_F(MessageBus, PolkitMayGrantWhatIsRoots) {
   grant("org.swapd1.administer\n");
   EXPECT_EQ(call({"Pause"}, nobody).status, 0);
   EXPECT_EQ(session_->json({"status"})["paused"], true);
+}
+
+// Five seconds, and it is a refusal; whoever else asks is served meanwhile.
+TEST_F(MessageBus, APolkitThatDoesNotAnswerHoldsUpNobodyElse) {
+  const std::string granted = dir_ + "/granted";
+  std::ofstream(granted) << "silent\n";
+  const Authority authority(address_, granted);
+  ASSERT_TRUE(eventually([&] {
+    return run({"/usr/bin/busctl", "--address=" + address_, "status", "org.freedesktop.PolicyKit1"}).status == 0;
+  }));
+  constexpr int asked = 20;
+  std::vector<Output> answers(asked);
+  std::atomic<int> answered = 0;
+  std::vector<std::thread> clients;
+  for (Output& answer : answers)
+    clients.emplace_back([&] {
+      answer = call({"Pause"}, nobody);
+      ++answered;
+    });
+  const auto of = [&](const char* what) {
+    return std::ranges::count_if(answers, [&](const Output& a) { return a.err.find(what) != std::string::npos; });
+  };
+  // Four are too many for one user, and are told so; then root is served, and sixteen still wait.
+  EXPECT_TRUE(eventually([&] { return answered == asked - 16; }));
+  EXPECT_EQ(session_->ctl({"status"}).status, 0);
+  EXPECT_EQ(call({"Status"}).status, 0);
+  EXPECT_EQ(answered, asked - 16);
+  for (std::thread& client : clients) client.join();
+  for (const Output& answer : answers) EXPECT_NE(answer.status, 0);
+  EXPECT_EQ(of("too many questions before polkit"), asked - 16);
+  EXPECT_EQ(session_->json({"status"})["paused"], false);
+}
+
+// On a bus whose policy keeps polkit's name for nobody.
+TEST_F(MessageBus, WhoAnswersAsPolkitAndIsNotRootIsNotBelieved) {
+  const std::string granted = dir_ + "/granted";
+  std::ofstream(granted) << "org.swapd1.administer\n";
+  std::filesystem::permissions(dir_, std::filesystem::perms::others_exec, std::filesystem::perm_options::add);
+  const Authority authority(address_, granted, nobody);
+  ASSERT_TRUE(eventually([&] {
+    return run({"/usr/bin/busctl", "--address=" + address_, "status", "org.freedesktop.PolicyKit1"}).status == 0;
+  }));
+  EXPECT_NE(call({"Pause"}, nobody).status, 0);
+  EXPECT_EQ(session_->json({"status"})["paused"], false);
 }
 
 TEST_F(MessageBus, OfTwoOneHasTheName) {

@@ -130,6 +130,26 @@ TEST_P(Shaping, ChildrenJoinOrGetAClassOfTheirOwn) {
   }
 }
 
+// As on a kernel that has none: programs fall back.
+TEST_P(Shaping, AClassWithoutRings) {
+  begin();
+  must({"class", "create", "ringless", "--both", "1GiB", "--io-uring", "false"});
+  must({"class", "create", "ringed", "--both", "1GiB"});
+  const std::string script =
+      "import ctypes; c = ctypes.CDLL(None, use_errno=True); p = ctypes.create_string_buffer(120); "
+      "r = c.syscall(425, 4, p); print(ctypes.get_errno() if r < 0 else 'ring')";
+  const auto setup = [&](const std::string& name) {
+    const pid_t pid = session->start(
+        {"--class", name}, {"/bin/sh", "-c", "exec python3 -c \"" + script + "\" >" + session->path(name + "-says")});
+    EXPECT_EQ(session->wait(pid), 0);
+    std::string said;
+    std::ifstream(session->path(name + "-says")) >> said;
+    return said;
+  };
+  EXPECT_EQ(setup("ringless"), std::to_string(ENOSYS));
+  EXPECT_EQ(setup("ringed"), setup("default")) << "as without swapd";
+}
+
 TEST_P(Shaping, WhatIsWrongIsSaidAndChangesNothing) {
   begin("[class.policy.io.disk]\nboth = \"10MiB\"\n");
   const auto refused = [&](const std::vector<std::string>& arguments, const std::string& why) {

@@ -97,7 +97,7 @@ TEST_F(GuardUnit, WhereNobodyListensItIsAChildAndSaysSo) {
 // Their socket is in the same directory as those at which guards that are alone are found.
 TEST_F(GuardUnit, TheirSocketIsNoGuards) { EXPECT_TRUE(LeftGuard::find(dir_).empty()); }
 
-// One that is started and is told nothing, or nonsense, ends; and swapd has another.
+// One that is told nonsense ends.
 TEST_F(GuardUnit, ToldNonsenseItEnds) {
   const auto connection = start_as_unit(socket_);
   ASSERT_TRUE(connection);

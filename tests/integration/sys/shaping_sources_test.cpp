@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <span>
@@ -16,10 +17,12 @@
 #include <thread>
 #include <vector>
 
+#include "supervised.h"
 #include "sys/block_devices.h"
 #include "sys/net_io.h"
 #include "sys/self.h"
 #include "sys/socket_link.h"
+#include "sys/task_delays.h"
 #include "sys/thread_io.h"
 
 namespace swapd::sys {
@@ -182,6 +185,42 @@ TEST(NetIo, CountsBytesByWhateverCall) {
   EXPECT_EQ((*net)->read(own_tid())->received, 500U);
   (*net)->forget(own_tid());
   EXPECT_EQ((*net)->read(own_tid()).error().code(), ENOENT);
+}
+
+// Only threads that are born while it is on are accounted for.
+TEST(TaskDelays, AThreadThatReadsFromTheDiskHasWaited) {
+  const char* sysctl = "/proc/sys/kernel/task_delayacct";
+  int before = -1;
+  if (!(std::ifstream(sysctl) >> before) || !(std::ofstream(sysctl) << 1 << std::flush))
+    GTEST_SKIP() << "delay accounting cannot be switched on";
+  const auto restore = [&] { std::ofstream(sysctl) << before; };
+  auto delays = TaskDelays::open();
+  if (!delays) restore();
+  ASSERT_TRUE(delays) << delays.error().text();
+  std::string path = "/var/tmp/swapd-delays-XXXXXX";
+  const Fd file(::mkostemp(path.data(), O_CLOEXEC));
+  ::unlink(path.c_str());
+  const std::string block(1 << 20, 'x');
+  for (int i = 0; i < 8; ++i) ASSERT_EQ(::write(file.get(), block.data(), block.size()), 1 << 20);
+  ::fsync(file.get());
+  std::atomic<bool> go_on = true;
+  std::atomic<pid_t> tid = 0;
+  std::thread reader([&] {
+    tid = ::gettid();
+    std::string to(1 << 20, ' ');
+    while (go_on) {
+      ::posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED);
+      for (off_t at = 0; at < 8 << 20; at += 1 << 20) (void)!::pread(file.get(), to.data(), to.size(), at);
+    }
+  });
+  EXPECT_TRUE(test::eventually([&] {
+    const auto waited = tid == 0 ? Result<Duration>(Error(ESRCH, "")) : delays->block_io(tid);
+    return waited && *waited > Duration::zero();
+  }));
+  go_on = false;
+  reader.join();
+  EXPECT_EQ(delays->block_io(tid).error().code(), ESRCH);
+  restore();
 }
 
 }  // namespace

@@ -80,6 +80,7 @@ TEST(Objects, AreTheProcessesClassesAndAwaitedResources) {
   EXPECT_THAT(paths,
               UnorderedElementsAre(client_path, server_path, job_path, encoded_path(class_prefix, "default"),
                                    encoded_path(class_prefix, "interactive"), encoded_path(class_prefix, "batch"),
+                                   encoded_path(class_prefix, "backup"),
                                    encoded_path(resource_prefix, text(FakeBackend::socket())),
                                    encoded_path(resource_prefix, text(FakeBackend::lock()))));
   const Object& client = tree.at(client_path);
@@ -88,6 +89,8 @@ TEST(Objects, AreTheProcessesClassesAndAwaitedResources) {
   EXPECT_EQ(client.properties.at("Borrows"), Value(false));
   EXPECT_EQ(tree.at(job_path).properties.at("Borrows"), Value(true));
   EXPECT_EQ(tree.at(encoded_path(class_prefix, "batch")).properties.at("Processes"), Value(ObjectPaths{job_path}));
+  EXPECT_EQ(tree.at(encoded_path(class_prefix, "backup")).properties.at("Limits"),
+            Value(Settings{{"/var.both", "10485760"}}));
   const Object& lock = tree.at(encoded_path(resource_prefix, text(FakeBackend::lock())));
   EXPECT_EQ(lock.properties.at("Kind"), Value(std::string("flock")));
   EXPECT_EQ(lock.properties.at("Requesters"), Value(ThreadIds{{FakeBackend::server_pid, FakeBackend::server_tid}}));

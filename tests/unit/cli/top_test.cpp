@@ -1,12 +1,14 @@
 // `swapctl top` without a terminal: its rows, their order, and what keys do.
 #include "cli/top.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <ncurses.h>  // names of keys
 
 #include <stdexcept>
 
 #include "bus/json.h"
+#include "cli/top_io.h"
 #include "cli/top_state.h"
 #include "fakes/fake_backend.h"
 
@@ -191,6 +193,26 @@ TEST(TopKeys, AskForWhatOthersDo) {
   EXPECT_EQ(state.pressed('t', 10), Wish::none);
   EXPECT_FALSE(state.view.tree) << "any key only goes back";
   EXPECT_THAT(state.text(), IsEmpty());
+}
+
+// papers/004, section 4: the monitor.
+TEST(TopIo, HasARowForEachDeviceOfAClass) {
+  const auto answer = [](long long read, long long calls, long long delayed, double delayed_s) {
+    return fmt::format(R"({{"classes":[{{"name":"backup","mode":"device","auto":{{"protects":"stream"}},"devices":[
+      {{"device":"vda","read_bytes":{},"written_bytes":0,"mapped_bytes":0,"cached_bytes":{},"calls":{},
+        "delayed_calls":{},"delayed_s":{},"limit":4194304,"tokens":-65536}}]}},{{"name":"default","devices":[]}}]}})",
+                       read, read / 4, calls, delayed, delayed_s);
+  };
+  const auto first = top_devices(answer(8 << 20, 100, 10, 1)), then = top_devices(answer(16 << 20, 300, 60, 11));
+  EXPECT_EQ(top_io_text(then, &first, 2, 0),
+            "CLASS   DEVICE  MODE             LIMIT/s  ACHIEVED/s  CACHED  CALLS/s  DELAYED/s  EACH FOR     TOKENS\n"
+            "backup  vda     device  4096.0 KiB auto  4096.0 KiB    25 %      100         25    200 ms  -64.0 KiB\n");
+  EXPECT_THAT(top_io_text(then, nullptr, 0, 0), HasSubstr("MOVED"));
+  const std::string narrow = top_io_text(then, &first, 2, 20);
+  EXPECT_EQ(narrow.substr(0, narrow.find('\n')), "CLASS   DEVICE  MODE");
+  EXPECT_THAT(top_io_text({}, nullptr, 0, 0), HasSubstr("swapctl class create"));
+  // One that has begun again.
+  EXPECT_THAT(top_io_text(first, &then, 1, 0), HasSubstr("8192.0 KiB"));
 }
 
 }  // namespace

@@ -229,5 +229,15 @@ TEST(Bucket, LetsTheSameOnesGoAtTheSameTimeAsAQueueWould) {
   }
 }
 
+TEST(Bucket, ForgivesWhatIsOwedAboveSoMuch) {
+  Bucket bucket({.rate = 1000, .burst = 1000}, start);
+  (void)bucket.enter(11'000, start);
+  EXPECT_EQ(bucket.count(start), -10'000);
+  bucket.forgive(2000, start);
+  EXPECT_EQ(bucket.count(start), -2000);
+  bucket.forgive(3000, start);
+  EXPECT_EQ(bucket.count(start), -2000);
+}
+
 }  // namespace
 }  // namespace swapd::test

@@ -1,8 +1,12 @@
 // [class.NAME.io]: limits of disks and network links.
+#include <gmock/gmock.h>
+
 #include "unit/policy/support.h"
 
 namespace swapd::policy::test {
 namespace {
+
+using ::testing::HasSubstr;
 
 constexpr std::int64_t mib = 1 << 20;
 
@@ -46,6 +50,37 @@ read = "1MiB"
   EXPECT_TRUE(io.limits());
   EXPECT_FALSE(p.classes.at("default").io.limits());
   EXPECT_EQ(accepted("[shaping]\nslice_ms = 20\n").shaping.slice, std::chrono::milliseconds(20));
+}
+
+TEST(PolicyIo, AutomaticLimits) {
+  const Policy p = accepted(R"(
+[class.stream]
+[class.batch.io.auto]
+protects = "stream"
+rate = "4 MiB/s"
+wait_percent = 30
+least = "1 MiB"
+)");
+  const IoRules& io = p.classes.at("batch").io;
+  EXPECT_EQ(io.automatic, (AutoRules{.protects = "stream", .rate = 4 * mib, .wait_percent = 30, .least = mib}));
+  EXPECT_TRUE(io.limits()) << "its programs are under a filter from their start";
+  EXPECT_EQ(accepted(io_text("batch", io) + "[class.stream]\n").classes.at("batch").io, io);
+  const auto none = parse("[class.batch.io.auto]\nprotects = \"none\"\n", "p.toml", p);
+  ASSERT_TRUE(none);
+  EXPECT_EQ(none->classes.at("batch").io.automatic, AutoRules{}) << "the needs go with who had them";
+}
+
+TEST(PolicyIo, AutomaticLimitsThatMakeNoSense) {
+  const auto of_auto = [](const std::string& line) { return refusal("[class.s]\n[class.a.io.auto]\n" + line + "\n"); };
+  EXPECT_THAT(of_auto("protects = \"z\""), HasSubstr("p.toml:3: no class 'z' to protect for [class.a]"));
+  EXPECT_THAT(of_auto("protects = \"a\""), HasSubstr("protects itself"));
+  EXPECT_THAT(of_auto("rate = \"1MiB\""), HasSubstr("protects nobody"));
+  EXPECT_THAT(of_auto("protects = \"s\"\nwait_percent = 100"), HasSubstr("p.toml:4: "));
+  EXPECT_THAT(of_auto("protects = \"s\"\nleast = \"none\""), HasSubstr("must be a size"));
+  EXPECT_THAT(of_auto("protect = \"s\""), HasSubstr("protects"));
+  EXPECT_THAT(of_auto("least = \"1MiB\""), HasSubstr("protects nobody"));
+  EXPECT_THAT(refusal("[class.a.io.auto]\nprotects = \"b\"\n[class.b.io.auto]\nprotects = \"a\"\n"),
+              HasSubstr("protects it in turn"));
 }
 
 // A later text changes single limits, and takes them away.

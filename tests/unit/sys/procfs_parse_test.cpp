@@ -1,5 +1,7 @@
 #include "sys/procfs_parse.h"
 
+#include "sys/freezer.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/sysmacros.h>
@@ -197,12 +199,28 @@ TEST(ParseStatus, Capabilities) {
   for (const char* none : {"", "CapEff:", "CapEff:\tx", "CapEf:\t1"}) EXPECT_FALSE(parse::capabilities(none)) << none;
 }
 
-TEST(ParseStatus, PendingSignalsAreThoseThatAreNotBlocked) {
-  EXPECT_EQ(parse::pending_signals("SigQ:\t1/2\nSigPnd:\t0000000000000001\nShdPnd:\t0000000000004006\n"
-                                   "SigBlk:\t0000000000000002\nSigIgn:\t0\n"),
-            0x4005U);
-  for (const char* none : {"", "SigPnd:\t1\nShdPnd:\t2\n", "SigPnd:\tx\nShdPnd:\t0\nSigBlk:\t0\n"})
-    EXPECT_FALSE(parse::pending_signals(none)) << none;
+TEST(ParseStatus, SignalsThatInterruptAreThoseThatAreNotBlocked) {
+  const auto found = parse::interruption(
+      "TracerPid:\t42\nSigQ:\t1/2\nSigPnd:\t0000000000000001\nShdPnd:\t0000000000004006\n"
+      "SigBlk:\t0000000000000002\nSigIgn:\t0\n");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->signals, 0x4005U);
+  EXPECT_EQ(found->tracer, 42);
+  for (const char* none : {"", "TracerPid:\t0\nSigPnd:\t1\nShdPnd:\t2\n", "SigPnd:\t1\nShdPnd:\t0\nSigBlk:\t0\n",
+                           "TracerPid:\t0\nSigPnd:\tx\nShdPnd:\t0\nSigBlk:\t0\n",
+                           "TracerPid:\t99999999999\nSigPnd:\t1\nShdPnd:\t0\nSigBlk:\t0\n"})
+    EXPECT_FALSE(parse::interruption(none)) << none;
+}
+
+TEST(ParseCgroup, WhereItCanBeFrozen) {
+  const auto groups = parse::freezer_groups("6:freezer:/a\n4:memory:/m\n0::/system.slice/x.service\n");
+  EXPECT_EQ(groups.v1, "/a");
+  EXPECT_EQ(groups.v2, "/system.slice/x.service");
+  EXPECT_EQ(parse::freezer_groups("6:cpu,freezer,pids:/b c\n").v1, "/b c");
+  for (const char* none : {"", "6:freezer:/\n0::/\n", "6:freezer:/../x\n", "6:freezer", "0::\n", ":::"}) {
+    EXPECT_EQ(parse::freezer_groups(none).v1, "") << none;
+    EXPECT_EQ(parse::freezer_groups(none).v2, "") << none;
+  }
 }
 
 TEST(ParseCgroup, IsWhereSystemdHasIt) {

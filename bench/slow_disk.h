@@ -1,0 +1,46 @@
+// A disk of known speed: ext4 on a loop device whose reading is throttled for the group of processes that swapbench and
+// all that it starts are in. This machine's own would be too fast to be short of.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "process.h"
+
+namespace swapd::bench {
+
+class SlowDisk {
+ public:
+  // size: of its file, beside the temporary directory; rate: bytes a second. Needs root, mkfs.ext4, and the cgroup
+  // controller that throttles (blkio of v1, io of v2).
+  [[nodiscard]] static Result<std::unique_ptr<SlowDisk>> make(std::uint64_t size, std::uint64_t rate);
+  ~SlowDisk();
+  SlowDisk(const SlowDisk&) = delete;
+  SlowDisk& operator=(const SlowDisk&) = delete;
+
+  [[nodiscard]] const std::string& path() const { return mount_; }  // where it is mounted
+  [[nodiscard]] const std::string& device() const { return loop_; }
+  [[nodiscard]] Status write_file(const std::string& name, std::uint64_t size) const;
+  // Nothing of it is in memory any more. Nobody may have a file open there.
+  [[nodiscard]] Status forget();
+  // Everybody in our group, and who is started from now on, reads so much together. False: as fast as it goes.
+  [[nodiscard]] Status throttle(bool on);
+
+ private:
+  explicit SlowDisk(TempDir dir) : dir_(std::move(dir)) {}
+  [[nodiscard]] Status set_up(std::uint64_t size);
+  [[nodiscard]] Status attach();
+  [[nodiscard]] Status join_group();
+
+  TempDir dir_;
+  std::string image_, mount_, loop_, number_, group_, group_before_;
+  std::uint64_t rate_ = 0;
+  Fd loop_fd_;
+  bool v2_ = false;
+  bool mounted_ = false;
+};
+
+}  // namespace swapd::bench

@@ -1,0 +1,37 @@
+// Whether a thread is to stand still by its cgroup: the freezer controller of v1 (freezer.state) or cgroup.freeze of v2
+// (Documentation/admin-guide/cgroup-v1/freezer-subsystem.rst, cgroup-v2.rst). Nothing of /proc says so.
+#pragma once
+
+#include <sys/types.h>
+
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace swapd::sys {
+
+class Freezer {
+ public:
+  // Where hierarchies are mounted; in tests another place.
+  explicit Freezer(std::string proc_root = "/proc", std::string cgroups = "/sys/fs/cgroup");
+
+  // Frozen, or on its way there. A group is looked at once until forget().
+  [[nodiscard]] bool freezes(pid_t tid);
+  void forget() { known_.clear(); }
+
+ private:
+  [[nodiscard]] bool group_freezes(const std::string& directory, bool v2);
+
+  std::string proc_root_, v1_, v2_;
+  std::map<std::string, bool> known_;  // by directory
+};
+
+namespace parse {
+// The thread's groups, from /proc/TID/cgroup; empty: it is in the root, or there is no such hierarchy.
+struct FreezerGroups {
+  std::string v1, v2;
+};
+[[nodiscard]] FreezerGroups freezer_groups(std::string_view text);
+}  // namespace parse
+
+}  // namespace swapd::sys
