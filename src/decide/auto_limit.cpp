@@ -101,14 +101,7 @@ void AutoLimit::observe(const Period& one) {
     return leave();
   }
   if (one.need == Need::idle) return;  // which says nothing of the limit
-  if (one.need == Need::missed && calm(one)) return;
-  if (rest_ > 0) {
-    --rest_;
-    return;
-  }
   const bool missed = one.need == Need::missed;
-  met_ = std::max(met_ + (missed ? -spoils : 1), 0.0);
-  missed_ = std::max(missed_ + (missed ? 1 : -forgives), 0.0);
   vain_ = missed && *limit_ <= least_ ? vain_ + 1 : 0;
   if (vain_ >= gives_up) {
     in_vain_ = true;
@@ -117,6 +110,13 @@ void AutoLimit::observe(const Period& one) {
     last_.reset();
     return leave();
   }
+  if (missed && calm(one)) return;
+  if (rest_ > 0) {
+    --rest_;
+    return;
+  }
+  met_ = std::max(met_ + (missed ? -spoils : 1), 0.0);
+  missed_ = std::max(missed_ + (missed ? 1 : -forgives), 0.0);
   switch (state_) {
     case State::off:
       return;
@@ -182,8 +182,7 @@ void AutoLimit::recover(const Period& one) {
   low_ = 0;
   high_ = 0;
   all_ = 0;  // it is another disk, as it were
-  in_vain_ = *limit_ <= least_;
-  if (!in_vain_) return recover_to(State::seeking, target_ / 2, first_dip);
+  if (*limit_ > least_) return recover_to(State::seeking, target_ / 2, first_dip);
   then_ = State::seeking;
   target_ = least_;
   missed_ = 0;

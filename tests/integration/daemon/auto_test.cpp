@@ -24,10 +24,6 @@ TEST_P(Automatic, LimitsComeWithTheNeedAndGoWithIt) {
   ASSERT_TRUE(eventually([&] { return limited(); })) << automatic().dump();
   EXPECT_TRUE(eventually([&] { return delayed(greedy); }));
   EXPECT_FALSE(delayed(stream));
-  // It is lowered until it can be no lower, and that is said.
-  EXPECT_TRUE(eventually([&] { return automatic()["in_vain"] == true; }, std::chrono::seconds(60)))
-      << automatic().dump();
-  EXPECT_EQ(automatic()["limit"], 32 * mib);
   session->kill(stream, SIGTERM);
   EXPECT_EQ(session->wait(stream), 0);
   EXPECT_TRUE(eventually([&] { return !limited(); })) << automatic().dump();
@@ -35,6 +31,20 @@ TEST_P(Automatic, LimitsComeWithTheNeedAndGoWithIt) {
   session->kill(greedy, SIGTERM);
   EXPECT_EQ(session->wait(greedy), 0);
   EXPECT_EQ(answer("greedy-says").errors, 0);
+}
+
+// It is lowered until it can be no lower; where that does not help, either, it is given up for a while, and that is
+// said.
+TEST_P(Automatic, ALimitThatDoesNotHelpIsGivenUp) {
+  begin("[class.stream]\n[class.greedy.io]\nshaped = true\n");
+  must({"class", "set", "greedy", "--protects", "stream", "--need-rate", "1TiB", "--least", "64MiB"});
+  const pid_t greedy = reads("greedy", "greedy-says"), stream = reads("stream", "stream-says");
+  EXPECT_TRUE(eventually([&] { return automatic()["limit"] == 64 * mib; }, std::chrono::seconds(60)));
+  EXPECT_TRUE(eventually([&] { return automatic()["in_vain"] == true; }, std::chrono::seconds(60)))
+      << automatic().dump();
+  EXPECT_FALSE(limited());
+  for (const pid_t pid : {greedy, stream}) session->kill(pid, SIGTERM);
+  for (const pid_t pid : {greedy, stream}) EXPECT_EQ(session->wait(pid), 0);
 }
 
 TEST_P(Automatic, NoneIsLeftWhereNobodyIsProtectedAnyMore) {

@@ -45,6 +45,9 @@ constexpr const char* config = R"(<!DOCTYPE busconfig PUBLIC "-//freedesktop//DT
     <allow send_destination="org.freedesktop.DBus"/>
   </policy>
   <include>SOURCE/systemd/org.swapd1.conf</include>
+  <policy user="nobody">
+    <allow own="org.freedesktop.PolicyKit1"/>
+  </policy>
 </busconfig>
 )";
 

@@ -77,12 +77,11 @@ TEST(Objects, AreTheProcessesClassesAndAwaitedResources) {
   const Tree tree = objects_now(backend);
   std::vector<std::string> paths;
   for (const auto& [path, object] : tree) paths.push_back(path);
-  EXPECT_THAT(paths,
-              UnorderedElementsAre(client_path, server_path, job_path, encoded_path(class_prefix, "default"),
-                                   encoded_path(class_prefix, "interactive"), encoded_path(class_prefix, "batch"),
-                                   encoded_path(class_prefix, "backup"),
-                                   encoded_path(resource_prefix, text(FakeBackend::socket())),
-                                   encoded_path(resource_prefix, text(FakeBackend::lock()))));
+  EXPECT_THAT(paths, UnorderedElementsAre(client_path, server_path, job_path, encoded_path(class_prefix, "default"),
+                                          encoded_path(class_prefix, "interactive"),
+                                          encoded_path(class_prefix, "batch"), encoded_path(class_prefix, "backup"),
+                                          encoded_path(resource_prefix, text(FakeBackend::socket())),
+                                          encoded_path(resource_prefix, text(FakeBackend::lock()))));
   const Object& client = tree.at(client_path);
   EXPECT_EQ(client.properties.at("Comm"), Value(std::string("client")));
   EXPECT_EQ(client.properties.at("Lends"), Value(true));

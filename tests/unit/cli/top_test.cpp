@@ -205,7 +205,7 @@ TEST(TopIo, HasARowForEachDeviceOfAClass) {
   };
   const auto first = top_devices(answer(8 << 20, 100, 10, 1)), then = top_devices(answer(16 << 20, 300, 60, 11));
   EXPECT_EQ(top_io_text(then, &first, 2, 0),
-            "CLASS   DEVICE  MODE             LIMIT/s  ACHIEVED/s  CACHED  CALLS/s  DELAYED/s  EACH FOR     TOKENS\n"
+            "CLASS   DEVICE  MODE            LIMIT/s  ACHIEVED/s  CACHED  CALLS/s  DELAYED/s  EACH FOR     TOKENS\n"
             "backup  vda     device  4096.0 KiB auto  4096.0 KiB    25 %      100         25    200 ms  -64.0 KiB\n");
   EXPECT_THAT(top_io_text(then, nullptr, 0, 0), HasSubstr("MOVED"));
   const std::string narrow = top_io_text(then, &first, 2, 20);
