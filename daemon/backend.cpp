@@ -196,19 +196,19 @@ std::vector<bus::SettingView> DaemonBackend::policy() {
 
 Status DaemonBackend::create_class(const std::string& name, const std::vector<bus::LimitChange>& changes,
                                    const bus::Caller& caller) {
-  Status may = may_administer("make classes of", caller);
+  Status may = may_set_limits("make", caller);
   return may ? classes_.create(name, changes) : may;
 }
 
 Status DaemonBackend::set_class(const std::string& name, const std::vector<bus::LimitChange>& changes,
                                 const bus::Caller& caller) {
-  Status may = may_administer("change classes of", caller);
+  Status may = may_set_limits("change", caller);
   return may ? classes_.set(name, changes) : may;
 }
 
 // Who is in it goes on in "default".
 Status DaemonBackend::remove_class(const std::string& name, const bus::Caller& caller) {
-  if (Status may = may_administer("remove classes of", caller); !may) return may;
+  if (Status may = may_set_limits("remove", caller); !may) return may;
   if (Status removed = classes_.remove(name); !removed) return removed;
   engine_.call([&](Engine& e) { e.move_class(name, "default"); });
   return Done{};
@@ -217,6 +217,12 @@ Status DaemonBackend::remove_class(const std::string& name, const bus::Caller& c
 Status DaemonBackend::may_administer(const char* action, const bus::Caller& caller) {
   if (caller.may(bus::Right::administer)) return Done{};
   return refusals_.heard(action, ::getpid(), caller, Error(EACCES, std::string("only root may ") + action + " swapd"));
+}
+
+Status DaemonBackend::may_set_limits(const char* action, const bus::Caller& caller) {
+  if (caller.may(bus::Right::set_limits)) return Done{};
+  return refusals_.heard(action, ::getpid(), caller,
+                         Error(EACCES, std::string("only root may ") + action + " classes of swapd"));
 }
 
 Status DaemonBackend::restart(const bus::Caller& caller) {

@@ -79,6 +79,7 @@ class DaemonBackend final : public bus::Backend {
   [[nodiscard]] Result<std::string> class_of(const std::string& wanted, const bus::Caller& caller) const;
   [[nodiscard]] Status may_touch(pid_t pid, const bus::Caller& caller) const;
   [[nodiscard]] Status may_administer(const char* action, const bus::Caller& caller);
+  [[nodiscard]] Status may_set_limits(const char* action, const bus::Caller& caller);
   [[nodiscard]] Status has_room(pid_t pid) const;  // EDQUOT
   // Out of the class that it is in. EACCES: that limits it, which its user may not lift.
   [[nodiscard]] Status may_leave(pid_t tgid, const std::string& into, const bus::Caller& caller) const;

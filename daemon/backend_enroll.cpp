@@ -162,7 +162,7 @@ Status DaemonBackend::may_leave(pid_t tgid, const std::string& into, const bus::
     const MemberProcess* process = e.members().process(tgid);
     if (process != nullptr && process->managed) from = process->class_name;
   });
-  if (from.empty() || from == into || !classes_.limited(from) || caller.may(bus::Right::administer)) return Done{};
+  if (from.empty() || from == into || !classes_.limited(from) || caller.may(bus::Right::set_limits)) return Done{};
   return Error(EACCES, "process " + std::to_string(tgid) + " is in class '" + from +
                            "', which limits it: only root takes it out");
 }

@@ -15,9 +15,10 @@ enum class Right : std::uint8_t {
   manage_others,   // and other users'
   record,          // follow events and record them: when each thread blocks and wakes
   raise_priority,  // above what setpriority(2) and sched_setattr(2) would let him
+  set_limits,      // make, change and remove classes with I/O limits, and take programs out of them
   administer,      // restart, pause, put programs into closed classes
 };
-inline constexpr std::size_t rights = 6;
+inline constexpr std::size_t rights = 7;
 // The polkit action: "org.swapd1.manage-others".
 [[nodiscard]] std::string_view action(Right right);
 
@@ -35,8 +36,8 @@ class Rights {
  private:
   std::uint8_t mask_ = 0;
 };
-inline constexpr Rights all_rights = {Right::view,   Right::manage_own,     Right::manage_others,
-                                      Right::record, Right::raise_priority, Right::administer};
+inline constexpr Rights all_rights = {Right::view,           Right::manage_own, Right::manage_others, Right::record,
+                                      Right::raise_priority, Right::set_limits, Right::administer};
 
 class Caller {
  public:

@@ -41,9 +41,9 @@ Verdict verdict_of(sd_bus_message* answer) {
 }  // namespace
 
 std::string_view action(Right right) {
-  static constexpr std::array<std::string_view, rights> names = {"org.swapd1.view",           "org.swapd1.manage-own",
-                                                                 "org.swapd1.manage-others",  "org.swapd1.record",
-                                                                 "org.swapd1.raise-priority", "org.swapd1.administer"};
+  static constexpr std::array<std::string_view, rights> names = {
+      "org.swapd1.view",           "org.swapd1.manage-own", "org.swapd1.manage-others", "org.swapd1.record",
+      "org.swapd1.raise-priority", "org.swapd1.set-limits", "org.swapd1.administer"};
   return names.at(static_cast<std::size_t>(right));
 }
 

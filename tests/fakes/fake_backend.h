@@ -132,14 +132,14 @@ class FakeBackend : public bus::Backend {
   }
   Status create_class(const std::string& name, const std::vector<bus::LimitChange>& changes,
                       const bus::Caller& caller) override {
-    if (!caller.may(bus::Right::administer)) return Error(EACCES, "only root may make classes of swapd");
+    if (!caller.may(bus::Right::set_limits)) return Error(EACCES, "only root may make classes of swapd");
     if (name == "backup") return Error(EEXIST, "class 'backup' exists already");
     class_changes = changes;
     return Done{};
   }
   Status set_class(const std::string& name, const std::vector<bus::LimitChange>& changes,
                    const bus::Caller& caller) override {
-    if (!caller.may(bus::Right::administer)) return Error(EACCES, "only root may change classes of swapd");
+    if (!caller.may(bus::Right::set_limits)) return Error(EACCES, "only root may change classes of swapd");
     if (name != "backup") return Error(ENOENT, "no class '" + name + "'");
     class_changes = changes;
     return Done{};

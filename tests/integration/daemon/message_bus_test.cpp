@@ -311,6 +311,11 @@ TEST_F(MessageBus, PolkitMayGrantWhatIsRoots) {
   EXPECT_NE(challenged.err.find("polkit would ask for a password (org.swapd1.administer)"), std::string::npos)
       << challenged.err;
   EXPECT_EQ(session_->json({"status"})["paused"], false);
+  const std::vector<std::string> limit = {"CreateClass", "sa(sss)", "slow", "1", "disk", "both", "1MiB"};
+  EXPECT_NE(call(limit, nobody).status, 0);
+  grant("org.swapd1.set-limits\n");
+  EXPECT_EQ(call(limit, nobody).status, 0);
+  EXPECT_NE(call({"Pause"}, nobody).status, 0) << "that is another right";
   grant("org.swapd1.administer\n");
   EXPECT_EQ(call({"Pause"}, nobody).status, 0);
   EXPECT_EQ(session_->json({"status"})["paused"], true);

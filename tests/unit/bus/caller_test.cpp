@@ -23,7 +23,7 @@ TEST(Caller, TheFirstRightThatIsLackingIsRemembered) {
 TEST(Caller, RootMayAllAndNobodyNothing) {
   const Caller nobody;
   for (const Right right : {Right::view, Right::manage_own, Right::manage_others, Right::record, Right::raise_priority,
-                            Right::administer}) {
+                            Right::set_limits, Right::administer}) {
     EXPECT_TRUE(Caller::root().may(right));
     EXPECT_FALSE(nobody.may(right));
   }
