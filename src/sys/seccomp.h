@@ -28,8 +28,8 @@ struct TrapRule {
   int refuse_with = 0;  // an errno that the call gives at once, instead of a notification
 };
 
-// Builds the program with libseccomp (x86-64 native calls of the rules notify or are refused, all else, i386 and x32 included, is
-// allowed) and exports it as BPF.
+// Builds the program with libseccomp (x86-64 native calls of the rules notify or are refused, all else, i386 and x32
+// included, is allowed) and exports it as BPF.
 [[nodiscard]] Result<std::vector<sock_filter>> build_filter(std::span<const TrapRule> rules);
 
 // NEW_LISTENER and, each where the kernel has it, WAIT_KILLABLE_RECV and SPEC_ALLOW.
