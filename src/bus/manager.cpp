@@ -105,7 +105,8 @@ Rights Manager::rights_of(sd_bus_message* call, std::uint32_t uid) {
   if (uid == 0) return all_rights;
   Rights has;
   if (!may_ask(call)) has.add({Right::view, Right::record, Right::manage_own});
-  if (uid == ::geteuid()) has.add({Right::view, Right::record, Right::manage_own, Right::set_limits, Right::administer});
+  if (uid == ::geteuid())
+    has.add({Right::view, Right::record, Right::manage_own, Right::set_limits, Right::administer});
   if (granted_ && granted_->call.get() == call) has.add(granted_->rights);
   return has;
 }

@@ -120,7 +120,7 @@ struct IoRules {
   IoMode mode = IoMode::logical;
   Inherit inherit = Inherit::join;  // children are in their parent's class, or in one of their own that is like it
   bool favoured_wait = false;
-  bool io_uring = true;  // false: its programs get no ring (io_uring_setup(2): ENOSYS)
+  bool io_uring = true;    // false: its programs get no ring (io_uring_setup(2): ENOSYS)
   IoLimits disk, network;  // each disk, each network link: [class.NAME.io.disk]
   std::map<std::string, IoLimits, std::less<>>
       devices;          // [class.NAME.io.device."/var"]: a path, MAJOR:MINOR, or a link
