@@ -128,7 +128,10 @@ main_pid() { inside systemctl show -p MainPID --value "$1"; }
 managed() { inside swapctl ps | awk -v pid="$1" -v class="$2" -v nice="$3" '$1 == pid && $4 == class && / nice '"$3"' / { found = 1 } END { exit !found }'; }
 another() { local now; now=$(main_pid swapd) && [ "$now" != 0 ] && [ "$now" != "$1" ] && active swapd; }
 
-ours() { inside find /etc /lib/systemd /run/swapd /usr /var/lib -xdev -name '*swapd*' ! -path '*swapd-t*' 2>/dev/null | sort || true; }
+ours() {
+  inside find /etc /lib/systemd /run/swapd /usr /var/lib -xdev -name '*swapd*' ! -path '*swapd-t*' 2>/dev/null | sort || true
+  inside getent group swapd || true
+}
 before_installing=$(ours)
 inside sh -c 'DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends /root/swapd_*.deb' >"$dir/apt.log" 2>&1 ||
   { cat "$dir/apt.log" >&2; die "apt does not install the package"; }
@@ -223,6 +226,10 @@ own_program() { inside pgrep -u 65534 -xf 'sleep 1005'; }
 until_true 10 own_program
 must "a user has a program of his own managed" 10 as_nobody Enroll ubsb "$(own_program)" false "" true
 as_nobody Processes 2>/dev/null && { echo "not so: who is on no seat sees nothing" >&2; failed=1; }
+inside gpasswd -a nobody swapd >/dev/null
+must "a member of the group swapd sees it, without seat or password" 10 as_nobody Processes
+as_nobody Pause 2>/dev/null && { echo "not so: and administers nothing" >&2; failed=1; }
+inside gpasswd -d nobody swapd >/dev/null
 mkdir -p "$root/etc/polkit-1/rules.d"
 inside sh -c 'cat >/etc/polkit-1/rules.d/50-swapd-t.rules' <<'END'
 polkit.addRule(function(action, subject) {
