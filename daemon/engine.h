@@ -20,6 +20,7 @@
 #include "donor.h"
 #include "members.h"
 #include "model/model.h"
+#include "note_queue.h"
 #include "observe/receiver.h"
 #include "observe/seccomp_observer.h"
 #include "placement.h"
@@ -188,6 +189,7 @@ class Engine {
   std::unique_ptr<observe::Observer> observer_;
   observe::SeccompObserver* seccomp_ = nullptr;  // the same, if it is one
   RecordRing records_{notes_fd_.get()};
+  NoteQueue notes_{notes_fd_.get()};
   std::unique_ptr<Donor> donor_;
   std::unique_ptr<sys::ProcEvents> proc_events_;
   std::vector<std::shared_ptr<observe::Receiver>> receivers_;
@@ -206,9 +208,8 @@ class Engine {
   std::unordered_map<pid_t, Time> held_before_;        // by the limits of their class, as of the last tick
   std::unordered_map<pid_t, std::uint64_t> released_;  // start times; with bpf nothing else is left of them
 
-  sys::PiMutex mutex_;  // guards commands_, notes_; held for a few moves only
+  sys::PiMutex mutex_;  // guards commands_; held for a few moves only
   std::vector<std::function<void()>> commands_;
-  std::vector<Note> notes_;
   bool stopped_ = false;
   std::atomic<Notes> notes_wanted_{Notes::none};
   std::atomic<bool> journal_wanted_{false};

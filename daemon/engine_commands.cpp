@@ -10,7 +10,6 @@
 namespace swapd::daemon {
 
 namespace {
-constexpr std::size_t most_notes = 8192;
 constexpr std::size_t most_released = 4096;
 }  // namespace
 
@@ -246,24 +245,11 @@ Counters Engine::counters() const {
 std::vector<Note> Engine::take_notes() {
   std::uint64_t count = 0;
   (void)!::read(notes_fd_.get(), &count, sizeof count);
-  std::vector<Note> taken;
-  const std::lock_guard lock(mutex_);
-  taken.swap(notes_);
-  return taken;
+  return notes_.take();
 }
 
 void Engine::note(Note note) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (notes_.size() >= most_notes) {
-      lost_.fetch_add(1, std::memory_order_relaxed);
-      return;
-    }
-    notes_.push_back(std::move(note));
-    if (notes_.size() > 1) return;  // the control thread has been told
-  }
-  const std::uint64_t one = 1;
-  (void)!::write(notes_fd_.get(), &one, sizeof one);
+  if (!notes_.push(std::move(note))) lost_.fetch_add(1, std::memory_order_relaxed);
 }
 
 // Whoever is found for somebody now, and was not at the last look.

@@ -88,6 +88,7 @@ class BusThread {
   [[nodiscard]] const std::string& directory() const { return directory_; }
   [[nodiscard]] const Status& listening() const { return listening_; }
   [[nodiscard]] bus::Server& server() { return *server_; }
+  [[nodiscard]] sd_event* loop() { return loop_; }
   [[nodiscard]] FakeBackend& backend() { return backend_; }
 
  private:

@@ -1,4 +1,5 @@
 // The socket's owner, where that is not root: what he may, and what he may not.
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -6,10 +7,12 @@
 #include <systemd/sd-bus.h>
 #include <unistd.h>
 
+#include <array>
 #include <csignal>
 #include <filesystem>
 
 #include "session.h"
+#include "sys/launch.h"
 
 namespace swapd::test {
 namespace {
@@ -114,6 +117,53 @@ TEST_P(Owner, LaunchesOnlyItsOwn) {
   EXPECT_EQ(launched(true, 0), 1);
   EXPECT_EQ(launched(false, owners), 2);
   EXPECT_EQ(launched(false, 0), 0) << "whatever came of it";
+}
+
+// Launchers that never install their filter: of one user so many at once, and root's are served beside them.
+TEST_P(Owner, LaunchesSoManyAtOnce) {
+  if (std::string(GetParam()) == "bpf") return;  // there no launcher has a filter that one could wait for
+  std::vector<pid_t> launchers;
+  const auto launch = [&] {
+    std::array<int, 2> ends{};
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) return std::string("no pipe");
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      sd_bus* bus = nullptr;
+      sd_bus_error error{};
+      const std::string address = "unix:path=" + session->path("s");
+      if (::seteuid(owner) != 0 || sd_bus_new(&bus) < 0 || sd_bus_set_address(bus, address.c_str()) < 0 ||
+          sd_bus_start(bus) < 0)
+        ::_exit(9);
+      const int pidfd = static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0));
+      const int memory = ::memfd_create("launch", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+      const sys::launch::Shared empty;
+      if (::write(memory, &empty, sizeof empty) != sizeof empty || ::ftruncate(memory, 4096) != 0 ||
+          ::fcntl(memory, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+        ::_exit(8);
+      (void)sd_bus_call_method(bus, nullptr, "/org/swapd1", "org.swapd1.Manager", "Launch", &error, nullptr, "hhss",
+                               pidfd, memory, "default", "auto");
+      const std::string said = error.message != nullptr ? error.message : "";
+      (void)!::write(ends[1], said.data(), said.size());
+      ::close(ends[1]);
+      ::pause();
+    }
+    launchers.push_back(child);
+    ::close(ends[1]);
+    std::string said(1000, '\0');
+    std::size_t used = 0;
+    for (ssize_t got = 0; (got = ::read(ends[0], said.data() + used, said.size() - used)) > 0;)
+      used += static_cast<std::size_t>(got);
+    ::close(ends[0]);
+    said.resize(used);
+    return said;
+  };
+  std::string said;
+  while (launchers.size() < 100 && said.empty()) said = launch();
+  EXPECT_NE(said.find("too many launches at once"), std::string::npos) << said;
+  EXPECT_EQ(launchers.size(), 49U);
+  EXPECT_EQ(session->ctl({"run", "--", "/bin/true"}).status, 0);
+  for (const pid_t launcher : launchers) session->kill(launcher, SIGKILL);
 }
 
 TEST_P(Owner, DoesNotRestartSwapd) {

@@ -106,6 +106,28 @@ TEST_P(PolicyRules, DoNotUndoARelease) {
   EXPECT_EQ(class_of(pid), "");
 }
 
+// Who has started it counts, not whom it runs as.
+TEST_P(PolicyRules, ForRootAreNotForASetuidProgramThatAnotherUserStarts) {
+  start("[class.work]\n[match.roots]\nuser = \"root\"\ncomm = \"swapd-t-*\"\nclass = \"work\"\n");
+  if (!session) return;
+  using std::filesystem::perms;
+  std::filesystem::permissions(session->dir(), perms(0711));
+  std::filesystem::permissions(program("swapd-t-setuid"), perms(04755));
+  const pid_t pid = session->start_plain(
+      {"/usr/bin/setpriv", "--reuid", "65534", "--clear-groups", program("swapd-t-setuid"), "100"});
+  const auto ids = [&] { return status_field(pid, "Uid"); };  // real, effective, saved, of files
+  if (!eventually([&] { return ids().starts_with("65534"); })) FAIL() << ids();
+  ASSERT_TRUE(eventually([&] { return ids() == "65534\t0\t0\t0"; }))
+      << ids() << ": is " << session->dir() << " nosuid?";
+  const pid_t roots = session->start_plain({program("swapd-t-root"), "100"});
+  ASSERT_TRUE(comes_in(roots));  // so the first one has been looked at
+  EXPECT_EQ(class_of(roots), "work");
+  EXPECT_EQ(class_of(pid), "");
+  ASSERT_EQ(session->ctl({"restart"}).status, 0);
+  ASSERT_TRUE(comes_in(roots));
+  EXPECT_EQ(class_of(pid), "") << "looked at as one that runs already";
+}
+
 TEST_P(PolicyRules, ChangeNothingInADryRun) {
   session.emplace(std::vector<std::string>{"--observe", GetParam(), "--dry-run"}, policy);
   if (!session->failure().empty()) GTEST_SKIP() << session->failure();

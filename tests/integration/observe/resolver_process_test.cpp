@@ -1,12 +1,23 @@
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/select.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <future>
+#include <random>
+#include <thread>
+
 #include "blocked_program.h"
+#include "observe/io_calls.h"
 
 namespace swapd::observe {
 namespace {
@@ -131,6 +142,81 @@ TEST_F(Processes, AddressesThatAreNoneDoNoHarm) {
           EXPECT_LE(full(call, {first, address, count, address, address, address}).size(), 256U) << call;
     }
   EXPECT_EQ(::kill(story.waiter, 0), 0);
+}
+
+// What another thread writes meanwhile is read once: an answer never is of two states of the memory.
+TEST_F(Processes, MemoryThatChangesWhileItIsReadDoesNoHarm) {
+  struct Page {
+    msghdr header;
+    std::array<iovec, 8> parts;
+    std::array<pollfd, 16> polls;
+  };
+  void* shared = ::mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(shared, MAP_FAILED);
+  auto* page = static_cast<Page*>(shared);
+  const pid_t writer = ::fork();  // it has the page where we have it
+  if (writer == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    std::minstd_rand random(1);
+    volatile auto* bytes = reinterpret_cast<volatile std::uint32_t*>(page);
+    for (;;) {
+      for (std::size_t i = 0; i < sizeof(Page) / sizeof *bytes; ++i)
+        bytes[i] = random() % 4 == 0 ? static_cast<std::uint32_t>(random()) : 0;
+      page->header.msg_iov = random() % 2 == 0 ? page->parts.data() : nullptr;
+      page->header.msg_iovlen = random() % 2 == 0 ? 8 : ~std::size_t{0};
+    }
+  }
+  const auto address = [](const void* data) { return reinterpret_cast<std::uint64_t>(data); };
+  const ReadTarget target = [&](std::uint64_t from, void* out, std::size_t size) {
+    return sys::Procfs::read_memory(writer, from, out, size);
+  };
+  constexpr std::int64_t most = 0x7ffff000;  // that one call moves (read(2), NOTES)
+  for (int i = 0; i < 20'000; ++i) {
+    const auto message = asked(*io_call(SYS_sendmsg), {3, address(&page->header)}, target);
+    EXPECT_TRUE(!message.ok() || (*message >= 1 && *message <= most)) << *message;
+    const auto vector = asked(*io_call(SYS_writev), {3, address(page->parts.data()), 8}, target);
+    EXPECT_TRUE(!vector.ok() || (*vector >= 1 && *vector <= most)) << *vector;
+    if (i % 10 != 0) continue;
+    const CallSite poll{.tid = writer, .tgid = writer, .nr = SYS_poll, .args = {address(page->polls.data()), 16}};
+    EXPECT_LE(resolver_.full(poll).awaited.size(), 32U);
+    const CallSite select{.tid = writer,
+                          .tgid = writer,
+                          .nr = SYS_select,
+                          .args = {1024, address(page), address(page->parts.data()), 0, 0}};
+    EXPECT_LE(resolver_.full(select).awaited.size(), 256U);
+  }
+  ::kill(writer, SIGKILL);
+  ::waitpid(writer, nullptr, 0);
+  ::munmap(shared, sizeof(Page));
+}
+
+// Whoever has very many threads is looked at for three.
+TEST_F(Processes, OfManyThreadsThreeAreNamed) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
+  const Fd reading(ends[0]), writing(ends[1]);
+  const pid_t waiter = ::fork();
+  if (waiter == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    ::close(writing.get());
+    char byte = 0;
+    (void)!::read(reading.get(), &byte, 1);
+    ::_exit(0);
+  }
+  std::promise<void> end;
+  const std::shared_future<void> ended = end.get_future().share();
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < 600; ++i) threads.emplace_back([ended] { ended.wait(); });
+  const Wait wait = resolver_.full(blocked(waiter, {SYS_read}));
+  ASSERT_EQ(wait.awaited.size(), 1U);
+  const std::array<pid_t, 1> members{::getpid()};
+  const std::vector<Found> found = resolver_.scan(waiter, wait.awaited, members);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].threads.size(), 3U);
+  EXPECT_TRUE(found[0].unenrolled.empty());
+  end.set_value();
+  ::kill(waiter, SIGKILL);
+  ::waitpid(waiter, nullptr, 0);
 }
 
 TEST_F(Processes, AThreadThatIsGoneIsNoError) {

@@ -262,6 +262,33 @@ TEST(Hostile, WithoutADescriptorToAcceptWithItWaits) {
   EXPECT_TRUE(serves(bus));
 }
 
+// In each turn of the event loop so many newcomers are let in, and the others have theirs.
+TEST(Hostile, AFloodIsTakenInPortions) {
+  BusThread bus;
+  struct Turns {
+    bus::Server& server;
+    std::uint64_t seen = 0, most = 0, count = 0;
+  } turns{bus.server()};
+  const auto after_a_turn = [](sd_event_source*, void* data) {
+    auto& t = *static_cast<Turns*>(data);
+    const std::uint64_t now = t.server.stats().accepted_total;
+    t.most = std::max(t.most, now - t.seen);
+    t.count += now != t.seen ? 1 : 0;
+    t.seen = now;
+    return 0;
+  };
+  sd_event_source* source = nullptr;
+  std::vector<Fd> flood;
+  bus.call([&] {  // nobody is let in meanwhile
+    ASSERT_GE(sd_event_add_post(bus.loop(), &source, after_a_turn, &turns), 0);
+    for (int i = 0; i < 300; ++i) flood.push_back(bus.raw());
+  });
+  EXPECT_TRUE(bus.eventually([&] { return bus.server().stats().accepted_total >= 300; }));
+  bus.call([&] { sd_event_source_disable_unref(source); });
+  EXPECT_LE(turns.most, 64U);
+  EXPECT_GE(turns.count, 5U);
+}
+
 // As another user: a child that gives up root. The socket's mode already keeps it out, so the test opens that.
 TEST(Hostile, OnlyRootAndTheOwnerMayConnect) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root to become another user";

@@ -1,5 +1,6 @@
 // What is asked of swapd, and could be without end, ends.
 #include <gtest/gtest.h>
+#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include <thread>
 
 #include "lessons.h"
+#include "note_queue.h"
 #include "resume.h"
 #include "sys/groups.h"
 #include "sys/sock_diag.h"
@@ -61,6 +63,19 @@ TEST(Bounds, QuestionsForTheWorkerAreDroppedPastAThousand) {
   worker.stop();
   answers += worker.take().size();
   EXPECT_EQ(answers, 1024U);
+}
+
+TEST(Bounds, NotesThatNobodyTakesAreLostPastEightThousand) {
+  const Fd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  NoteQueue notes(wake.get());
+  int kept = 0;
+  for (int i = 0; i < 10'000; ++i) kept += notes.push({}) ? 1 : 0;
+  EXPECT_EQ(kept, 8192);
+  std::uint64_t rung = 0;
+  EXPECT_EQ(::read(wake.get(), &rung, sizeof rung), static_cast<ssize_t>(sizeof rung));
+  EXPECT_EQ(rung, 1U) << "once for all of them";
+  EXPECT_EQ(notes.take().size(), 8192U);
+  EXPECT_TRUE(notes.push({})) << "there is room again";
 }
 
 class BoundsOfFiles : public testing::Test {

@@ -5,7 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <filesystem>
+#include <string>
 
 namespace swapd::observe {
 namespace {
@@ -59,6 +62,23 @@ TEST_F(FdCacheTest, ANewDescriptorIsSeenWhenTheTableIsOld) {
   EXPECT_EQ(count(old.inode), 2U);
   clock_.advance(std::chrono::milliseconds(50));
   EXPECT_EQ(count(old.inode), 3U);
+}
+
+// A /proc of our own, in which more processes have descriptors than are remembered.
+TEST_F(FdCacheTest, ProcessesWithoutEndAreNotAllRemembered) {
+  const std::string root = testing::TempDir() + "swapd-fd-cache-" + std::to_string(::getpid());
+  const sys::Procfs many(root);
+  FdCache cache(many, clock_);
+  std::size_t most = 0;
+  for (pid_t pid = 1; pid <= 8300; ++pid) {
+    const std::string process = root + "/" + std::to_string(pid);
+    std::filesystem::create_directories(process + "/fd");
+    (void)cache.find(pid, Duration::zero(), [](const auto&) { return false; });
+    most = std::max(most, cache.size());
+    std::filesystem::remove_all(process);
+  }
+  std::filesystem::remove_all(root);
+  EXPECT_EQ(most, 8192U);
 }
 
 TEST_F(FdCacheTest, AProcessThatIsGoneIsForgotten) {
