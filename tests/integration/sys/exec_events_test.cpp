@@ -11,6 +11,7 @@
 #include <array>
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <optional>
 #include <set>
 #include <string>
@@ -66,6 +67,24 @@ TEST_P(Execs, TellWhatAProgramIs) {
   EXPECT_EQ(event->comm, "sleep");
   EXPECT_EQ(event->cmdline, GetParam() ? "/bin/sleep 100" : "");
   EXPECT_EQ(event->path, GetParam() ? "/bin/sleep" : "");
+}
+
+// Whoever starts it is its user, not whom it runs as.
+TEST_P(Execs, ASetuidProgramIsItsStartersUser) {
+  const std::string program = testing::TempDir() + "swapd-setuid-" + std::to_string(::getpid());
+  std::filesystem::copy_file("/bin/sleep", program);
+  std::filesystem::permissions(program, std::filesystem::perms(04755));
+  const pid_t pid = spawn({"/usr/bin/setpriv", "--reuid", "65534", "--clear-groups", program, "100"});
+  ASSERT_GT(pid, 0);
+  ASSERT_TRUE(event_of(pid)) << "of setpriv";
+  const auto event = event_of(pid);
+  const auto effective = Procfs().uid(pid);
+  ::kill(pid, SIGKILL);
+  ::waitpid(pid, nullptr, 0);
+  std::filesystem::remove(program);
+  ASSERT_TRUE(event && effective.ok());
+  EXPECT_EQ(*effective, 0U) << program << " lies on a file system without setuid programs";
+  EXPECT_EQ(event->uid, 65534U);
 }
 
 TEST_P(Execs, LongArgumentsAreCutOff) {
