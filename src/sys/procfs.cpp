@@ -225,9 +225,9 @@ Result<FdIdentity> Procfs::path_identity(pid_t pid, const std::string& path) con
 }
 
 Result<std::uint64_t> Procfs::devpts(pid_t tid) const {
-  const auto st = stat_cached(AT_FDCWD, ProcPath(root_, tid, "root/dev/pts").c_str(), 0);
-  if (!st) return st.error();
-  return std::uint64_t{makedev(st->stx_dev_major, st->stx_dev_minor)};
+  const auto mounted = path_identity(tid, "/dev/pts");
+  if (!mounted) return mounted.error();
+  return mounted->dev;
 }
 
 Result<Mapping> Procfs::find_mapping(pid_t pid, const std::function<bool(const Mapping&)>& wanted) const {

@@ -5,12 +5,15 @@
 #include <linux/fuse.h>
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <optional>
@@ -139,6 +142,28 @@ TEST(StuckFiles, AreNotAskedForWhatTheKernelKnows) {
     EXPECT_FALSE(procfs.path_identity(::gettid(), dir + "/stuck/file").ok());
     EXPECT_FALSE(procfs.path_identity(::gettid(), dir + "/stuck/other").ok());
     EXPECT_EQ(files.asked(), before);
+
+    // Nor of a program that has its root there.
+    std::array<int, 2> ends{};
+    ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
+    const Fd reading(ends[0]);
+    Fd writing(ends[1]);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      const char done = ::chroot((dir + "/stuck").c_str()) == 0 ? 'y' : 'n';
+      (void)!::write(writing.get(), &done, 1);
+      for (;;) ::pause();
+    }
+    writing.reset();
+    char done = 0;
+    EXPECT_EQ(::read(reading.get(), &done, 1), 1);
+    EXPECT_EQ(done, 'y');
+    const int rooted = files.asked();
+    EXPECT_FALSE(procfs.devpts(child).ok());
+    EXPECT_EQ(files.asked(), rooted);
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
   }
   std::filesystem::remove_all(dir);
 }
