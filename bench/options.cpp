@@ -116,16 +116,19 @@ void scale_options(CLI::App& app, Options& options) {
   seconds_option(app, options);
 }
 
-void shape_options(CLI::App& app, Options& options) {
-  const auto size = [](const std::string& text) {
+auto size_check() {
+  return [](const std::string& text) {
     const auto bytes = parse_size(text);
     return bytes && *bytes >= 512 ? std::string() : "'" + text + "' is not a size such as 64KiB";
   };
+}
+
+void shape_options(CLI::App& app, Options& options) {
   app.add_option("--targets", options.targets, "disk-logical, disk-device, tcp, udp")
       ->delimiter(',')
       ->check(CLI::IsMember({"disk-logical", "disk-device", "tcp", "udp"}));
-  app.add_option("--rates", options.rates, "Limits, bytes a second, a list")->delimiter(',')->check(size);
-  app.add_option("--blocks", options.blocks, "Bytes a call, a list")->delimiter(',')->check(size);
+  app.add_option("--rates", options.rates, "Limits, bytes a second, a list")->delimiter(',')->check(size_check());
+  app.add_option("--blocks", options.blocks, "Bytes a call, a list")->delimiter(',')->check(size_check());
   app.add_option("--members", options.members, "How many programs share the limit, a list")
       ->delimiter(',')
       ->check(CLI::Range(1, 64));
@@ -197,6 +200,8 @@ Options parse_options(int argc, char** argv) {
   auto* latency = app.add_subcommand("latency", "From the requester's block to the provider's new attributes");
   auto* shape_accuracy = app.add_subcommand("shape-accuracy", "How well what a class moves keeps to its limit");
   auto* shape_overhead = app.add_subcommand("shape-overhead", "What a call costs that is shaped and not delayed");
+  auto* shape_rivals =
+      app.add_subcommand("shape-rivals", "Limits beside trickle's, the cgroups' block controller and ionice");
   auto* tap_disk =
       app.add_subcommand("tap-disk", "Two readers, and a reader and a writer, one of whom is limited step by step");
   auto* tap_network =
@@ -204,9 +209,10 @@ Options parse_options(int argc, char** argv) {
   auto* tap_stream = app.add_subcommand("tap-stream", "A film off a slow disk beside twelve cats: frames missed");
   shape_options(*shape_accuracy, options);
   tap_options(*tap_stream, options);
-  for (auto* sub : {tap_disk, tap_network}) seconds_option(*sub, options);
+  for (auto* sub : {shape_rivals, tap_disk, tap_network}) seconds_option(*sub, options);
+  shape_rivals->add_option("--rates", options.rates, "The limit, bytes a second")->expected(1)->check(size_check());
   for (auto* sub : {client_server, multi_server, cascade, overhead, pipeline, latency, scale, apps, shape_accuracy,
-                    shape_overhead, tap_disk, tap_network, tap_stream}) {
+                    shape_overhead, shape_rivals, tap_disk, tap_network, tap_stream}) {
     common_options(*sub, options, raw);
   }
   for (auto* sub : {client_server, cascade, latency}) work_option(*sub, options);
@@ -233,7 +239,7 @@ Options parse_options(int argc, char** argv) {
   if (app.get_subcommands().size() != 1) {
     refuse(
         "give one workload: client-server, multi-server, cascade, overhead, pipeline, latency, scale, apps, "
-        "shape-accuracy, shape-overhead, tap-disk, tap-network or tap-stream");
+        "shape-accuracy, shape-overhead, shape-rivals, tap-disk, tap-network or tap-stream");
   }
   auto* chosen = app.get_subcommands().front();
   options.workload = chosen->get_name();
@@ -252,6 +258,11 @@ Options parse_options(int argc, char** argv) {
     refuse("overhead: --hogs goes with --loaded");
   if (chosen == tap_stream && chosen->count("--seconds") == 0) options.seconds = 40;
   if (chosen == shape_overhead && chosen->count("--repeat") == 0) options.repeat = 21;
+  if (chosen == shape_rivals) {
+    if (chosen->count("--rates") == 0) options.rates = {"16MiB"};
+    if (chosen->count("--seconds") == 0) options.seconds = 4;
+    if (chosen->count("--repeat") == 0) options.repeat = 3;
+  }
   if (chosen == scale) scale_defaults(*chosen, options, raw);
   if (chosen == apps) apps_defaults(*chosen, options);
   if (chosen == latency) latency_defaults(*chosen, options);

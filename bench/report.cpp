@@ -32,20 +32,29 @@ const Row* find(const std::vector<Row>& rows, const Row& like, const std::string
 
 }  // namespace
 
-// Those of other people's programs have no iterations: a column for each of what they have.
-static void print_taps(std::FILE* out, const std::vector<nlohmann::json>& lines) {
-  constexpr const char* numbers[] = {"missed",        "missed_later", "others_mib_s", "to_best",
-                                     "limited_mib_s", "other_mib_s",  "sum_mib_s",    "sum_to_first"};
-  std::fprintf(out, "%-11s %-13s %-9s %-7s", "workload", "mechanism", "under", "limit");
+// Those without iterations (of other people's programs, of limits): a column for each of what they have.
+static void print_plain(std::FILE* out, const std::vector<nlohmann::json>& lines) {
+  constexpr const char* numbers[] = {"missed",      "missed_later",  "others_mib_s", "to_best",
+                                     "other_mib_s", "sum_mib_s",     "sum_to_first", "rate_mib_s",
+                                     "throughput",  "limited_mib_s", "deviation",    "unprivileged"};
+  const auto has = [&](const char* name) {
+    return std::ranges::any_of(lines, [&](const auto& line) { return line.contains(name); });
+  };
+  std::fprintf(out, "%-12s %-14s %-14s %-7s", "workload", "mechanism", "under", "limit");
   for (const char* number : numbers)
-    if (lines[0].contains(number)) std::fprintf(out, " %13s", number);
+    if (has(number)) std::fprintf(out, " %13s", number);
   std::fputc('\n', out);
   for (const auto& line : lines) {
-    const auto word = [&](const char* name) { return line[name].get<std::string>(); };
-    std::fprintf(out, "%-11s %-13s %-9s %-7s", word("workload").c_str(), word("mechanism").c_str(),
+    const auto word = [&](const char* name) { return line.value(name, std::string("-")); };
+    std::fprintf(out, "%-12s %-14s %-14s %-7s", word("workload").c_str(), word("mechanism").c_str(),
                  word("under").c_str(), word("limit").c_str());
-    for (const char* number : numbers)
-      if (line.contains(number)) std::fprintf(out, " %13.4g", line[number].get<double>());
+    for (const char* number : numbers) {
+      if (!has(number)) continue;
+      if (line.contains(number) && line[number].is_number())
+        std::fprintf(out, " %13.4g", line[number].get<double>());
+      else
+        std::fprintf(out, " %13s", word(number).c_str());
+    }
     std::fputc('\n', out);
   }
 }
@@ -140,7 +149,7 @@ void print(std::FILE* out, const std::vector<nlohmann::json>& lines, bool json) 
     for (const auto& line : lines) std::fprintf(out, "%s\n", line.dump().c_str());
     return;
   }
-  if (!lines.empty() && lines[0].contains("limit")) return print_taps(out, lines);
+  if (!lines.empty() && !lines[0].contains("iterations")) return print_plain(out, lines);
   std::fprintf(out, "%-14s %-15s %-9s %-8s %5s %5s %6s %10s %10s %10s %10s %8s %10s %11s\n", "workload", "mechanism",
                "under", "observer", "hogs", "cpus", "iter", "mean_ms", "p50_ms", "p99_ms", "max_ms", "to_idle",
                "to_vanilla", "to_hand_set");

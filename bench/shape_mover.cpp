@@ -38,7 +38,8 @@ Result<Mover> Mover::make(const std::string& target, std::size_t block, const st
   std::memset(mover.buffer_.get(), 'x', room);
   mover.network_ = target == "tcp" || target == "udp";
   if (mover.network_) {
-    mover.file_.reset(::socket(AF_INET, (target == "tcp" ? SOCK_STREAM : SOCK_DGRAM) | SOCK_CLOEXEC, 0));
+    // Without SOCK_CLOEXEC: trickle limits no sockets that are made with it.
+    mover.file_.reset(::socket(AF_INET, target == "tcp" ? SOCK_STREAM : SOCK_DGRAM, 0));
     const sockaddr_in to = loopback(std::stoi(place));
     if (!mover.file_ || ::connect(mover.file_.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0)
       return errno_error("connecting to the sink");

@@ -38,26 +38,32 @@ std::string own_group(const std::string& middle) {
 
 }  // namespace
 
-Result<std::unique_ptr<SlowDisk>> SlowDisk::make(std::uint64_t size, std::uint64_t rate) {
+Result<std::unique_ptr<SlowDisk>> SlowDisk::make(std::uint64_t size, std::uint64_t rate, Budget budget) {
   auto dir = TempDir::create();
   if (!dir) return dir.error();
   std::unique_ptr<SlowDisk> disk(new SlowDisk(std::move(*dir)));
   disk->rate_ = rate;
-  if (Status set = disk->set_up(size); !set) return Error(set.error()).in("making a slow disk");
+  if (Status set = disk->set_up(size, budget); !set) return Error(set.error()).in("making a slow disk");
   return disk;
 }
 
-Status SlowDisk::set_up(std::uint64_t size) {
+Status SlowDisk::set_up(std::uint64_t size, Budget budget) {
   image_ = dir_.path() + "/disk";
   mount_ = dir_.path() + "/mnt";
   const Fd image(::open(image_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!image || ::ftruncate(image.get(), static_cast<off_t>(size)) != 0) return errno_error(image_);
   if (::mkdir(mount_.c_str(), 0711) != 0) return errno_error(mount_);
+  if (budget == Budget::both) {
+    auto file = ThrottledFile::make(image_, dir_.path() + "/slow");
+    if (!file) return file.error();
+    file_ = std::move(*file);
+    image_ = file_->path();
+  }
   int status = 0;
   const auto made = run_for_output({"/usr/sbin/mkfs.ext4", "-q", image_}, status, std::chrono::seconds(60));
   if (!made || status != 0) return made ? Error(EIO, "mkfs.ext4: " + wait_text(status)) : made.error();
   if (Status attached = attach(); !attached) return attached;
-  return join_group();
+  return file_ ? Status(Done{}) : join_group();
 }
 
 Status SlowDisk::attach() {
@@ -92,9 +98,26 @@ Status SlowDisk::join_group() {
 }
 
 Status SlowDisk::throttle(bool on) {
+  if (file_) {
+    file_->set_rate(on ? rate_ : 0);
+    return Done{};
+  }
   const std::string rate = on ? std::to_string(rate_) : v2_ ? "max" : "0";
   return v2_ ? write_to(group_ + "/io.max", number_ + " rbps=" + rate)
              : write_to(group_ + "/blkio.throttle.read_bps_device", number_ + " " + rate);
+}
+
+Result<std::string> SlowDisk::limited_group(std::uint64_t rate) {
+  limited_group_ = group_ + "-limited";
+  if (::mkdir(limited_group_.c_str(), 0755) != 0 && errno != EEXIST) return errno_error(limited_group_);
+  const std::string each = std::to_string(rate);
+  const std::vector<std::pair<std::string, std::string>> settings =
+      v2_ ? std::vector<std::pair<std::string, std::string>>{{"io.max", "rbps=" + each + " wbps=" + each}}
+          : std::vector<std::pair<std::string, std::string>>{{"blkio.throttle.read_bps_device", each},
+                                                             {"blkio.throttle.write_bps_device", each}};
+  for (const auto& [file, value] : settings)
+    if (Status written = write_to(limited_group_ + "/" + file, number_ + " " + value); !written) return written.error();
+  return limited_group_;
 }
 
 Status SlowDisk::write_file(const std::string& name, std::uint64_t size) const {
@@ -116,12 +139,14 @@ Status SlowDisk::forget() {
 }
 
 SlowDisk::~SlowDisk() {
+  (void)throttle(false);
   if (!group_before_.empty()) (void)write_to(group_before_ + "/cgroup.procs", std::to_string(::getpid()));
   if (mounted_ && ::umount(mount_.c_str()) != 0) (void)::umount2(mount_.c_str(), MNT_DETACH);
   loop_fd_.reset();  // and with it the device goes
   // Whoever just ended may still be counted there.
-  for (int tries = 0; !group_.empty() && tries < 100 && ::rmdir(group_.c_str()) != 0 && errno == EBUSY; ++tries)
-    ::usleep(20'000);
+  for (const std::string& group : {limited_group_, group_})
+    for (int tries = 0; !group.empty() && tries < 100 && ::rmdir(group.c_str()) != 0 && errno == EBUSY; ++tries)
+      ::usleep(20'000);
 }
 
 }  // namespace swapd::bench

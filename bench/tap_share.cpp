@@ -3,8 +3,8 @@
 // a step, `sum_to_first` their sum against that of the first step, without a limit.
 //
 // tap-disk: two dd read files off a slow disk (slow_disk.h), as /proc/PID/io counts it; and one dd reads while another
-// writes, both past the cache, on a disk as fast as this machine's, as swapd counts it. tap-network: two nginx send a
-// file to a wrk each, over one link of 200 Mbit/s to a network namespace, as wrk counts it.
+// writes, both past the cache, on a disk that does so much of both together, as swapd counts it. tap-network: two nginx
+// send a file to a wrk each, over one link of 200 Mbit/s to a network namespace, as wrk counts it.
 #include <signal.h>
 #include <unistd.h>
 
@@ -95,11 +95,11 @@ class ReaderAndWriter final : public Pair {
   explicit ReaderAndWriter(SlowDisk& disk) : disk_(disk) {}
   ~ReaderAndWriter() override { end_all(both_); }
   Status begin(const Daemon& daemon, const std::string& swapctl) override {
-    if (Status free = disk_.throttle(false); !free) return free;
+    if (Status slow = disk_.throttle(true); !slow) return slow;
     const std::string file = disk_.path() + "/";
     const std::pair<const char*, std::string> work[] = {
-        {"limited", "dd if=/dev/zero of=" + file + "limited bs=1M count=1024 oflag=direct conv=notrunc status=none"},
-        {"other", "dd if=" + file + "other of=/dev/null bs=1M iflag=direct status=none"}};
+        {"limited", "dd if=/dev/zero of=" + file + "limited bs=256k count=1024 oflag=direct conv=notrunc status=none"},
+        {"other", "dd if=" + file + "other of=/dev/null bs=256k iflag=direct status=none"}};
     for (const auto& [name, line] : work) {
       auto one = Child::start(
           {.argv = in_class(daemon, swapctl, name, {"/bin/sh", "-c", "while :; do " + line + " || exit; done"}),
@@ -263,8 +263,13 @@ Result<std::vector<nlohmann::json>> run_tap_disk(const Context& context) {
     if (!lines) return lines;
     all = std::move(*lines);
   }
-  ReaderAndWriter both(**disk);
-  auto lines = share(context, "reader-writer", both, {"none", "256MiB", "128MiB", "64MiB", "16MiB"});
+  disk->reset();
+  auto second = SlowDisk::make(std::uint64_t{1} << 30, disk_rate, SlowDisk::Budget::both);
+  if (!second) return second.error();
+  for (const char* name : {"limited", "other"})
+    if (Status made = (*second)->write_file(name, std::uint64_t{256} << 20); !made) return made.error();
+  ReaderAndWriter both(**second);
+  auto lines = share(context, "reader-writer", both, {"none", "8MiB", "6MiB", "4MiB", "2MiB", "512KiB"});
   if (!lines) return lines;
   all.insert(all.end(), lines->begin(), lines->end());
   return all;

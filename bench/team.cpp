@@ -78,6 +78,7 @@ Status Team::add(const RoleSpec& spec) {
     attr.reset_on_fork = false;
     spawn.attr = attr;
   }
+  spawn.argv.insert(spawn.argv.end(), spec.prefix.begin(), spec.prefix.end());
   spawn.argv.push_back(context_.self);
   for (std::string& word : role_arguments(role)) spawn.argv.push_back(std::move(word));
   auto child = Child::start(spawn);

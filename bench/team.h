@@ -51,11 +51,12 @@ class Daemon {
 };
 
 struct RoleSpec {
-  RoleOptions role;          // role, mechanism, word, index, fds; the rest is filled in
-  bool important = false;    // the client
-  bool no_donation = false;  // not even by hand
-  bool outside = false;      // not managed by swapd
-  std::string class_name;    // under swapd; empty: "default"
+  RoleOptions role;                 // role, mechanism, word, index, fds; the rest is filled in
+  bool important = false;           // the client
+  bool no_donation = false;         // not even by hand
+  bool outside = false;             // not managed by swapd
+  std::string class_name;           // under swapd; empty: "default"
+  std::vector<std::string> prefix;  // a program that starts it, with its arguments
 };
 
 class Team {

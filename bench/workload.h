@@ -45,6 +45,7 @@ struct Workload {
 
 [[nodiscard]] Result<std::vector<nlohmann::json>> run_shape_accuracy(const Context& context);
 [[nodiscard]] Result<std::vector<nlohmann::json>> run_shape_overhead(const Context& context);
+[[nodiscard]] Result<std::vector<nlohmann::json>> run_shape_rivals(const Context& context);
 [[nodiscard]] Status shape_role(Role& role);
 
 [[nodiscard]] Result<std::vector<nlohmann::json>> run_tap_disk(const Context& context);

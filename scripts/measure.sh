@@ -87,6 +87,7 @@ for history in calls holders; do run apps apps-$history apps --history $history 
 taps=(--observe bpf --json)
 run taps tap-disk tap-disk "${taps[@]}" --plot "$out/tap-disk.svg"
 run taps tap-network tap-network "${taps[@]}" --plot "$out/tap-network.svg"
+run taps shape-rivals shape-rivals "${taps[@]}"
 run taps tap-stream tap-stream --repeat 3 --limits 16MiB,17MiB,18MiB,19MiB "${taps[@]}" --plot "$out/tap-stream.svg"
 
 [ -n "$write" ] || exit 0
@@ -152,7 +153,7 @@ TEXT
   printf '### apps\n\n'
   table plain apps-bpf apps-calls apps-holders
   printf '### taps\n\n'
-  table plain tap-disk tap-network tap-stream
+  table plain tap-disk tap-network tap-stream shape-rivals
   figures tap-disk tap-network tap-stream
   [ ! -s "$out/demo.md" ] || cat "$out/demo.md"
 } >"$out/page.md"

@@ -100,6 +100,9 @@ TEST_F(Swapbench, BadOptionsAreOneLineAndStatusTwo) {
                                                      {"apps", "--apps", "emacs"},
                                                      {"apps", "--under", "hand-set"},
                                                      {"apps", "--seconds", "0"},
+                                                     {"shape-accuracy", "--rates", "fast"},
+                                                     {"shape-rivals", "--rates", "1"},
+                                                     {"tap-stream", "--limits", "12 apples"},
                                                      {"what"}};
   for (const auto& arguments : bad) {
     EXPECT_EQ(run(arguments), "exit 2") << testing::PrintToString(arguments);
@@ -199,6 +202,13 @@ TEST_F(Swapbench, AppsRunOrTheirPackageIsNamed) {
   EXPECT_THAT(err(), HasSubstr("Debian package redis-server"));
 }
 
+TEST_F(Swapbench, RivalsRunOrTheirPackageIsNamed) {
+  environment_ = {"PATH=/nonexistent"};
+  EXPECT_EQ(run({"shape-rivals", "--swapd", SWAPD, "--swapctl", SWAPCTL}), "exit 1");
+  EXPECT_EQ(lines_of(err()).size(), 1u) << err();
+  EXPECT_THAT(err(), HasSubstr("trickle is missing"));
+}
+
 TEST_F(Swapbench, WritesAFigure) {
   const std::string svg = dir_->path() + "/figure.svg";
   EXPECT_EQ(run({"client-server", "--mechanism", "pipe", "--under", "vanilla", "--hogs", "0", "--iterations", "2",
@@ -271,6 +281,16 @@ TEST_F(Swapbench, ScaleAsksSwapdWhatItLost) {
   EXPECT_TRUE(lines[0].contains("events_lost"));
   EXPECT_GE(lines[0]["managed_threads"].get<int>(), 20);
   EXPECT_GT(lines[0]["rss_bytes"].get<std::uint64_t>(), 0u);
+}
+
+TEST_F(Swapbench, WhatALimitedClassMovesIsHeldAgainstTheClock) {
+  const auto lines =
+      run_json({"shape-accuracy", "--targets", "disk-logical", "--rates", "4MiB", "--blocks", "64KiB", "--members", "2",
+                "--under", "vanilla,swapd", "--seconds", "1", "--swapd", SWAPD, "--swapctl", SWAPCTL});
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_GT(lines[0]["rate_reached"].get<double>(), lines[1]["rate_reached"].get<double>());
+  EXPECT_GT(lines[1]["moved_bytes"].get<double>(), 0);
+  EXPECT_LE(lines[1]["above_blocks"].get<double>(), 1.0) << "whatever the machine does, no more than that";
 }
 
 TEST_F(Swapbench, LatencyIsMeasuredFromTheKernelsRecords) {
