@@ -47,6 +47,7 @@ std::string_view name(Ineffective reason) {
 Actuator::Impl::Impl(const sys::Scheduler& linux_scheduler, const sys::Groups& linux_groups, Options chosen)
     : scheduler(linux_scheduler),
       lender(linux_groups, chosen.dry_run),
+      io_lender(linux_scheduler, chosen.dry_run),
       groups(linux_groups),
       options(std::move(chosen)) {
   if (!options.start_time) options.start_time = start_time_from_proc;
@@ -73,6 +74,7 @@ void Actuator::Impl::open_journal() {
   }
   journal = std::move(*opened);
   lender.set_journal(&*journal);
+  io_lender.set_journal(&*journal);
   notes = journal->notes();
 }
 
@@ -169,7 +171,10 @@ std::optional<SchedAttr> Actuator::base(ThreadId thread) const {
 void Actuator::forget(ThreadId thread) {
   impl_->uses.erase({thread, 0});
   const auto known = impl_->entries.find(thread);
-  if (known == impl_->entries.end()) return impl_->lender.forget(thread);
+  if (known == impl_->entries.end()) {
+    impl_->io_lender.forget(thread);
+    return impl_->lender.forget(thread);
+  }
   Entry over = known->second;
   impl_->entries.erase(known);
   const bool was_reported = over.in_force() || over.reason != Ineffective::none;
@@ -183,6 +188,7 @@ void Actuator::became(ThreadId before, ThreadId now) {
   Entry over = known->second;
   impl_->entries.erase(known);
   impl_->lender.take_back(before);
+  impl_->io_lender.became(before, now);
   over.boost.thread = now;
   impl_->finish(over);
   impl_->report(Outcome::What::ended, over);
@@ -192,7 +198,7 @@ void Actuator::adopt_child(ThreadId child, ThreadId parent) {
   const Past* found = nullptr;
   Past present;
   if (const auto known = impl_->entries.find(parent); known != impl_->entries.end() && known->second.in_force()) {
-    present = {parent, known->second.base, known->second.set};
+    present = {parent, known->second.base, known->second.set, impl_->io_lender.laid_aside(parent)};
     found = &present;
   } else {
     // The newest of what is remembered of the parent.
@@ -202,6 +208,7 @@ void Actuator::adopt_child(ThreadId child, ThreadId parent) {
     }
   }
   if (found == nullptr || impl_->options.dry_run) return;
+  impl_->adopt_io_priority(child, parent, found->io_priority, found == &present);
   const SchedAttr left = inherited(found->set);
   const SchedAttr due = inherited(found->base);
   if (left == due) return;
@@ -212,7 +219,17 @@ void Actuator::adopt_child(ThreadId child, ThreadId parent) {
     if (const auto parents = impl_->scheduler.get(parent.tid); parents.ok() && inherited(*parents) == *now) return;
   if (!impl_->scheduler.set(child.tid, due).ok()) return;
   // It may have forked by now, and its children have what it had.
-  impl_->remember(child, due, left);
+  impl_->remember({child, due, left, found->io_priority});
+}
+
+void Actuator::Impl::adopt_io_priority(ThreadId child, ThreadId parent, int own, bool still_laid_aside) const {
+  const auto is_none = [&](ThreadId thread) {
+    const auto raw = scheduler.io_priority(thread.tid);
+    return raw.ok() && io_priority_of(*raw).io_class == IoPriority::Class::none;
+  };
+  if (own == 0 || !is_none(child)) return;
+  if (!still_laid_aside && is_none(parent)) return;  // by now it has none itself, and so its children have none
+  (void)scheduler.set_io_priority(child.tid, own);
 }
 
 std::optional<Duration> Actuator::charge(ThreadId thread, Duration cpu, Time now) {

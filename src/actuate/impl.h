@@ -8,6 +8,7 @@
 #include "actuate/actuator.h"
 #include "actuate/entry.h"
 #include "actuate/groups.h"
+#include "actuate/io_lender.h"
 #include "actuate/journal.h"
 #include "actuate/recovery.h"
 #include "sys/scheduler.h"
@@ -20,6 +21,7 @@ struct Past {
   ThreadId thread;
   SchedAttr base;
   SchedAttr set;
+  int io_priority = 0;  // of its own, laid aside meanwhile; raw
 };
 
 struct Actuator::Impl {
@@ -74,7 +76,9 @@ struct Actuator::Impl {
   void refuse(Entry& entry, const Error& error);
   [[nodiscard]] bool confined(const Entry& entry) const;
   void report(Outcome::What what, const Entry& entry, int error = 0) const;
-  void remember(ThreadId thread, const SchedAttr& base, const SchedAttr& set);
+  void remember(const Past& former);
+  // Of a child that was forked while its parent's own was laid aside.
+  void adopt_io_priority(ThreadId child, ThreadId parent, int own, bool still_laid_aside) const;
 
   struct Use {
     Time since{};
@@ -83,6 +87,7 @@ struct Actuator::Impl {
 
   const sys::Scheduler& scheduler;
   GroupLender lender;
+  IoLender io_lender;
   const sys::Groups& groups;
   Options options;
   std::optional<Journal> journal;

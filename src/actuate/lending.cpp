@@ -27,8 +27,8 @@ void Actuator::Impl::report(Outcome::What what, const Entry& entry, int error) c
   if (listener) listener({what, entry.boost, entry.reason, entry.base, error});
 }
 
-void Actuator::Impl::remember(ThreadId thread, const SchedAttr& base, const SchedAttr& set) {
-  past[next_past] = {thread, base, set};
+void Actuator::Impl::remember(const Past& former) {
+  past[next_past] = former;
   next_past = (next_past + 1) % past.size();
 }
 
@@ -130,6 +130,7 @@ void Actuator::Impl::end_starts(Time now) {
 void Actuator::Impl::lend_group(Entry& entry, Time now) {
   entry.surroundings = surroundings;
   entry.reason = Ineffective::none;
+  io_lender.lend(entry.boost.thread, entry.set);
   if (entry.set.realtime() || entry.set.policy == SchedPolicy::idle)
     lender.take_back(entry.boost.thread);
   else
@@ -284,7 +285,7 @@ bool Actuator::Impl::audit(Entry& entry, Time now) {
     return true;
   }
   // Somebody else's attributes are the thread's own from now on. The record of what swapd set is void.
-  remember(entry.boost.thread, entry.base, entry.set);
+  remember({entry.boost.thread, entry.base, entry.set, io_lender.laid_aside(entry.boost.thread)});
   entry.base = own_by_now(scheduler, tid, *seen, entry.base, entry.set);
   if (entry.base != *seen) (void)scheduler.set(tid, entry.base);
   if (journal) journal->clear(entry.slot);
@@ -294,6 +295,7 @@ bool Actuator::Impl::audit(Entry& entry, Time now) {
   report(Outcome::What::rebased, entry);
   if (entry.foreign_changes >= most_foreign_changes || rank(entry.base) >= rank(entry.boost.attr)) {
     lender.take_back(entry.boost.thread);
+    io_lender.take_back(entry.boost.thread);
     entry.reason = Ineffective::none;
     if (entry.foreign_changes >= most_foreign_changes) entry.state = Entry::State::refused;
     report(Outcome::What::ended, entry);
@@ -304,9 +306,11 @@ bool Actuator::Impl::audit(Entry& entry, Time now) {
 }
 
 void Actuator::Impl::release_thread(Entry& entry) {
+  const int io_priority = io_lender.laid_aside(entry.boost.thread);
   lender.take_back(entry.boost.thread);
+  io_lender.take_back(entry.boost.thread);
   if (!entry.in_force()) return;
-  remember(entry.boost.thread, entry.base, entry.set);
+  remember({entry.boost.thread, entry.base, entry.set, io_priority});
   entry.state = Entry::State::left_alone;
   if (options.dry_run) return;
   auto done = restore_thread(scheduler, entry.boost.thread.tid, entry.base, entry.set);
@@ -328,10 +332,11 @@ void Actuator::Impl::finish(Entry& entry) {
 }
 
 void Actuator::Impl::drop(Entry& entry) {
-  if (entry.in_force()) remember(entry.boost.thread, entry.base, entry.set);
+  if (entry.in_force()) remember({entry.boost.thread, entry.base, entry.set, io_lender.laid_aside(entry.boost.thread)});
   if (journal) journal->clear(entry.slot);
   entry.slot = Journal::none;
   lender.forget(entry.boost.thread);
+  io_lender.forget(entry.boost.thread);
   entry.state = Entry::State::left_alone;
   entry.reason = Ineffective::none;
 }

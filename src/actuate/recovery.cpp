@@ -7,6 +7,7 @@
 
 #include "actuate/attributes.h"
 #include "actuate/groups.h"
+#include "actuate/io_lender.h"
 
 namespace swapd::actuate {
 
@@ -94,6 +95,15 @@ int recover_left(Journal& journal, const sys::Scheduler& scheduler, const sys::G
           continue;
         }
         if (done->what == Restored::What::restored) ++restored;
+      }
+    } else if (change.kind == Change::Kind::io_priority) {
+      if (start_time(change.thread.tid) == change.thread.start_time) {
+        const auto done = restore_io_priority(scheduler, change);
+        if (!done.ok()) {
+          notes.push_back(Error(done.error()).in("recovering").text());
+          continue;
+        }
+        if (*done) ++restored;
       }
     } else {
       auto done = restore_group(groups, change);

@@ -187,6 +187,20 @@ bool LinuxScheduler::may_take(pid_t tid, const SchedAttr& attr) const {
   return realtime ? limit.rlim_cur >= attr.rt_priority : limit.rlim_cur >= static_cast<rlim_t>(20 - attr.nice);
 }
 
+// glibc wraps neither, and <linux/ioprio.h> is no older than 5.15.
+constexpr int who_thread = 1;  // IOPRIO_WHO_PROCESS
+
+Result<int> LinuxScheduler::io_priority(pid_t tid) const {
+  const long raw = ::syscall(SYS_ioprio_get, who_thread, tid);
+  if (raw < 0) return errno_error("ioprio_get");
+  return static_cast<int>(raw);
+}
+
+Status LinuxScheduler::set_io_priority(pid_t tid, int raw) const {
+  if (::syscall(SYS_ioprio_set, who_thread, tid, raw) != 0) return errno_error("ioprio_set");
+  return Done{};
+}
+
 Result<cpu_set_t> LinuxScheduler::affinity(pid_t tid) const {
   cpu_set_t cpus;
   CPU_ZERO(&cpus);

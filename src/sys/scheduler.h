@@ -27,6 +27,9 @@ class Scheduler {
   // Whether the thread could give itself these from the lowest of all: it has CAP_SYS_NICE in our user namespace, or
   // limits that allow it (sched(7), RLIMIT_RTPRIO, RLIMIT_NICE).
   [[nodiscard]] virtual bool may_take(pid_t /*tid*/, const SchedAttr& /*attr*/) const { return true; }
+  // ioprio_set(2)'s number; class none: it has that of its CPU attributes.
+  [[nodiscard]] virtual Result<int> io_priority(pid_t /*tid*/) const { return 0; }
+  [[nodiscard]] virtual Status set_io_priority(pid_t /*tid*/, int /*raw*/) const { return Done{}; }
   [[nodiscard]] virtual Result<cpu_set_t> affinity(pid_t tid) const = 0;
   [[nodiscard]] virtual Status set_affinity(pid_t tid, const cpu_set_t& cpus) const = 0;
 };
@@ -40,6 +43,8 @@ class LinuxScheduler final : public Scheduler {
   [[nodiscard]] Result<int> nice(pid_t tid) const override;
   [[nodiscard]] std::uint64_t default_slice_ns() const override { return default_slice_ns_; }
   [[nodiscard]] bool may_take(pid_t tid, const SchedAttr& attr) const override;
+  [[nodiscard]] Result<int> io_priority(pid_t tid) const override;
+  [[nodiscard]] Status set_io_priority(pid_t tid, int raw) const override;
   [[nodiscard]] Result<cpu_set_t> affinity(pid_t tid) const override;
   [[nodiscard]] Status set_affinity(pid_t tid, const cpu_set_t& cpus) const override;
 

@@ -19,6 +19,8 @@ class FakeScheduler final : public sys::Scheduler {
     bool privileged = true;  // may take any attributes by itself
     int set_error = 0;       // errno of every set()
     int realtime_error = 0;  // errno of a set() to a real-time class
+    int io_priority = 0;     // raw
+    int io_error = 0;        // errno of every set_io_priority()
   };
 
   Thread& add(pid_t tid, const SchedAttr& attr) {
@@ -59,6 +61,18 @@ class FakeScheduler final : public sys::Scheduler {
     const auto found = threads.find(tid);
     if (found == threads.end()) return Error(ESRCH, "nice");
     return found->second.nice;
+  }
+  Result<int> io_priority(pid_t tid) const override {
+    const auto found = threads.find(tid);
+    if (found == threads.end()) return Error(ESRCH, "io_priority");
+    return found->second.io_priority;
+  }
+  Status set_io_priority(pid_t tid, int raw) const override {
+    const auto found = threads.find(tid);
+    if (found == threads.end()) return Error(ESRCH, "set_io_priority");
+    if (found->second.io_error != 0) return Error(found->second.io_error, "set_io_priority");
+    found->second.io_priority = raw;
+    return Done{};
   }
   std::uint64_t default_slice_ns() const override { return slice; }
   bool may_take(pid_t tid, const SchedAttr& /*attr*/) const override { return threads.at(tid).privileged; }

@@ -62,6 +62,8 @@ TEST_F(CrashTest, AfterAKillEverythingIsGivenBack) {
 TEST_F(CrashTest, KilledAtAnyMomentNothingStaysBoosted) {
   const Process first({.attr = nice_of(3)});
   const Process second({.own_session = true, .attr = nice_of(4)});
+  constexpr int idle = 3 << 13;  // ioprio_set(2)
+  ASSERT_TRUE(scheduler_.set_io_priority(second.pid(), idle).ok());
   for (int i = 0; i < 30; ++i) {
     Process daemon({}, [&](int report) {
       Actuator actuator(scheduler_, groups_, options());
@@ -83,6 +85,7 @@ TEST_F(CrashTest, KilledAtAnyMomentNothingStaysBoosted) {
     ASSERT_TRUE(next.recover().ok());
     ASSERT_EQ(attr(first), nice_of(3)) << "round " << i;
     ASSERT_EQ(attr(second), nice_of(4)) << "round " << i;
+    ASSERT_EQ(scheduler_.io_priority(second.pid()).value_or(-1), idle) << "round " << i;
     const auto group = groups_.autogroup(second.pid());
     if (group.ok()) {
       ASSERT_EQ(group->nice, 0) << "round " << i;

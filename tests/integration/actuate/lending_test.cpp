@@ -148,6 +148,22 @@ TEST_F(LendingTest, AChildForkedUnderTheLoanIsAdopted) {
   }
 }
 
+// As the kernel has them: "ionice -c idle" of a program that an important one waits for.
+TEST_F(LendingTest, AWorseIoPriorityIsLaidAsideMeanwhile) {
+  constexpr int none = 0, idle = 3 << 13, best_effort_0 = 2 << 13;  // ioprio_set(2)
+  const Process background({.attr = nice_of(15)}), plain({.attr = nice_of(15)}), favoured({.attr = nice_of(15)});
+  ASSERT_TRUE(scheduler_.set_io_priority(background.pid(), idle).ok());
+  ASSERT_TRUE(scheduler_.set_io_priority(favoured.pid(), best_effort_0).ok());
+  const auto io = [&](const Process& process) { return scheduler_.io_priority(process.pid()).value_or(-1); };
+  apply({boost(background, nice_of(-5)), boost(plain, nice_of(-5)), boost(favoured, nice_of(-5))});
+  EXPECT_EQ(io(background) >> 13, none);
+  EXPECT_EQ(io(favoured), best_effort_0);
+  apply({});
+  EXPECT_EQ(io(background), idle);
+  EXPECT_EQ(io(plain) >> 13, none);
+  EXPECT_EQ(io(favoured), best_effort_0);
+}
+
 TEST_F(LendingTest, AProviderKilledInMidDonationLeavesNothing) {
   const Process neighbour({.own_session = false});
   const auto before = groups_.autogroup(neighbour.pid());
