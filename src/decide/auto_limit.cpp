@@ -10,7 +10,7 @@ namespace {
 constexpr int settles = 2;   // periods after a change that tell of the limit before
 constexpr int enough = 4;    // met in a row: it is
 constexpr int by_cache = 5;  // times as many where the disk has not moved what the calls have
-constexpr int when_bold = 3;
+constexpr int when_bold = 3, when_near = 6;
 constexpr int too_few = 2;  // missed in a row: it is not
 constexpr int recovered = 2, recovered_gently = 8, deeper = 4, drained = 16;
 constexpr int at_rest = 8;  // idle in a row: they are
@@ -21,8 +21,8 @@ constexpr double first_step = 1.05, most_step = 1.5;
 constexpr double gentle_step = 1.02, known_within = 1.15;
 constexpr double spoils = 2, forgives = 0.25;  // a missed period of the met ones, a met one of the missed
 constexpr int gives_up = 40, first_quiet = 240, most_quiet = 2400;
-constexpr double less = 0.85;  // of what was enough, where it is no more
-constexpr double first_dip = 0.25, small_dip = 0.92;
+constexpr double a_little_less = 0.97;  // than what was enough, where it is no more
+constexpr double first_dip = 0.25, small_dip = 0.93, deepest_dip = 0.92;
 constexpr double margin = 0.9;  // of the first guess
 constexpr double asks = 0.25;   // who waits for less of his time has no use for more
 constexpr double awake = 0.02;
@@ -82,6 +82,11 @@ bool AutoLimit::binds(const Period& one) const {
 // All that the disk was seen to move is given away, and more: that shows only once queues are full.
 bool AutoLimit::is_bold() const { return all_ > 0 && static_cast<double>(*limit_) > all_ - alone_; }
 
+// A little more than this was too much of late. What piles up then does so slowly.
+bool AutoLimit::is_near_too_much() const {
+  return high_ > 0 && known_within * static_cast<double>(*limit_) >= static_cast<double>(high_);
+}
+
 // In larger steps, as long as there is more to be had.
 Tokens AutoLimit::raised() {
   step_ = is_bold() ? first_step : std::min(step_ * step_, most_step);
@@ -90,7 +95,7 @@ Tokens AutoLimit::raised() {
 
 bool AutoLimit::is_enough(const Period& one) const {
   const bool by_disk = static_cast<double>(one.others_disk) >= used * static_cast<double>(one.others_calls);
-  return met_ >= enough * (!by_disk ? by_cache : is_bold() ? when_bold : 1);
+  return met_ >= enough * (!by_disk ? by_cache : is_near_too_much() ? when_near : is_bold() ? when_bold : 1);
 }
 
 void AutoLimit::observe(const Period& one) {
@@ -176,7 +181,7 @@ void AutoLimit::recover(const Period& one) {
   if (missed_ < drained) {
     const bool settled = then_ == State::holding && missed_ <= 2 * deeper;
     if (std::fmod(missed_, deeper) < 0.1 && one.need == Need::missed)
-      limit_ = std::max(scaled(*limit_, settled ? small_dip : 0.5), least_);
+      limit_ = std::max(settled ? scaled(target_, deepest_dip) : scaled(*limit_, 0.5), least_);
     return;
   }
   low_ = 0;
@@ -213,15 +218,15 @@ void AutoLimit::hold(const Period& one) {
     if (missed_ < too_few) return;
     last_.reset();
     high_ = *limit_;
-    low_ = 0;
+    low_ = scaled(high_, a_little_less);
     step_ = first_step;
-    return recover_to(State::seeking, scaled(high_, less), 0.5);
+    patience_ = std::clamp(patience_ * 2, first_patience, most_patience);
+    return recover_to(State::holding, low_, small_dip);
   }
   if (met_ < patience_ || !binds(one)) return;
   low_ = *limit_;
   // Where it is known what was too much, gently.
-  const bool known = high_ > 0 && static_cast<double>(high_) <= known_within * static_cast<double>(low_);
-  if (known) step_ = gentle_step;
+  if (is_near_too_much()) step_ = gentle_step;
   go_to(State::probing, std::max(scaled(low_, step_), low_ + 1));
 }
 
@@ -229,14 +234,15 @@ void AutoLimit::probe(const Period& one) {
   if (one.need == Need::missed) {
     if (missed_ < too_few) return;
     high_ = *limit_;
-    patience_ = std::min(patience_ * 2, most_patience);
+    patience_ = std::clamp(patience_ * 2, first_patience, most_patience);
     const double tried = std::exchange(step_, first_step);
     return recover_to(State::holding, low_, tried > first_step ? 0.5 : small_dip);
   }
   if (!is_enough(one)) return;
   low_ = *limit_;
+  if (low_ >= high_) high_ = 0;  // by now it is not
   patience_ = enough;
-  if (binds(one)) return go_to(State::probing, raised());
+  if (binds(one)) return go_to(State::probing, is_near_too_much() ? scaled(low_, gentle_step) : raised());
   go_to(State::holding, low_);
 }
 

@@ -4,8 +4,9 @@
 // How much is left for them at which limit is not known, and changes. The first guess is what the disk moved in all,
 // less what they moved alone. After that all that is known is an order: a limit under which they had what they need,
 // and one under which they had not. Between the two it halves the distance (of the logarithm) until they are within a
-// twentieth, and then holds the lower one. Every now and then it tries a little more; each time in vain makes the next
-// try later. Where what was enough is no more, it begins again from a little less. What has piled up in queues
+// twentieth, and then holds the lower one. Every now and then it tries a little more, more gently and for longer where
+// that was too much of late; each time in vain makes the next try later. Where what was enough is no more, it goes a
+// little lower, and where that is of no use it begins again. What has piled up in queues
 // meanwhile hides what a lower limit does: so that goes first. A need that is missed while the others do next to
 // nothing is not their doing; and where not even the least limit helps, none is set for a while, and for longer each
 // time.
@@ -94,6 +95,7 @@ class AutoLimit {
   [[nodiscard]] bool binds(const Period& one) const;
   [[nodiscard]] bool is_enough(const Period& one) const;
   [[nodiscard]] bool is_bold() const;
+  [[nodiscard]] bool is_near_too_much() const;
   [[nodiscard]] Tokens raised();
 
   Tokens least_;

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <random>
+#include <vector>
 
 namespace swapd::test {
 namespace {
@@ -101,6 +102,24 @@ TEST(AutoLimit, IsSteadyOnceSettled) {
     high = std::max(high, disk.taken);
   }
   EXPECT_LE(high / low, 1.2) << low / mib << " to " << high / mib;
+}
+
+// Also where what a try too high has piled up takes its time to go.
+TEST(AutoLimit, IsSteadyWithAQueueToo) {
+  for (const double ahead : {0.0, 48.0}) {
+    Disk disk{.ahead = ahead * mib, .queue_at_most = 10.0 * mib, .noise = 0.02};
+    AutoLimit limit(64 << 10);
+    disk.run(limit, 60);
+    std::vector<double> limits;
+    for (int i = 0; i < 2400; ++i) {
+      disk.step(limit);
+      limits.push_back(static_cast<double>(in_force(limit)));
+    }
+    std::ranges::sort(limits);
+    const double usual = limits[limits.size() / 2];
+    EXPECT_GE(limits.front(), 0.9 * usual) << ahead;
+    EXPECT_LE(limits.back(), 1.1 * usual) << ahead;
+  }
 }
 
 // Megabytes that have been read ahead, and a queue of a second: what a change does shows late.
