@@ -107,11 +107,15 @@ class Comparison {
       auto started = Daemon::start(context_.options, dir->path());
       if (!started) return started.error();
       daemon = std::make_unique<Daemon>(std::move(*started));
+      // So that it is swapd who says no.
+      if (::chmod(dir->path().c_str(), 0711) != 0 || ::chmod(daemon->socket().c_str(), 0666) != 0)
+        return errno_error(dir->path());
       words = {context_.options.swapctl, "--socket", daemon->socket(), "class", "create", "mine", "--read", "1MiB"};
     } else {
       return true;
     }
-    words.insert(words.begin(), {path_of("setpriv"), "--reuid", std::to_string(nobody), "--clear-groups"});
+    words.insert(words.begin(), {path_of("setpriv"), "--reuid", std::to_string(nobody), "--regid",
+                                 std::to_string(nobody), "--clear-groups"});
     int status = 0;
     const auto output = run_for_output(Spawn{.argv = words, .errors = "/dev/null"}, status, seconds(10));
     if (!output) return output.error();

@@ -60,7 +60,9 @@ Status SlowDisk::set_up(std::uint64_t size, Budget budget) {
     image_ = file_->path();
   }
   int status = 0;
-  const auto made = run_for_output({"/usr/sbin/mkfs.ext4", "-q", image_}, status, std::chrono::seconds(60));
+  const auto made =
+      run_for_output({"/usr/sbin/mkfs.ext4", "-q", "-E", "lazy_itable_init=0,lazy_journal_init=0", image_}, status,
+                     std::chrono::seconds(60));
   if (!made || status != 0) return made ? Error(EIO, "mkfs.ext4: " + wait_text(status)) : made.error();
   if (Status attached = attach(); !attached) return attached;
   return file_ ? Status(Done{}) : join_group();

@@ -95,7 +95,8 @@ class ReaderAndWriter final : public Pair {
   explicit ReaderAndWriter(SlowDisk& disk) : disk_(disk) {}
   ~ReaderAndWriter() override { end_all(both_); }
   Status begin(const Daemon& daemon, const std::string& swapctl) override {
-    if (Status slow = disk_.throttle(true); !slow) return slow;
+    for (const Status& done : {disk_.throttle(false), disk_.forget(), disk_.throttle(true)})
+      if (!done) return done;
     const std::string file = disk_.path() + "/";
     const std::pair<const char*, std::string> work[] = {
         {"limited", "dd if=/dev/zero of=" + file + "limited bs=256k count=1024 oflag=direct conv=notrunc status=none"},

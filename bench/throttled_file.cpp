@@ -70,7 +70,7 @@ Result<std::unique_ptr<ThrottledFile>> ThrottledFile::make(const std::string& ba
   if (::mount("swapbench", at.c_str(), "fuse", MS_NOSUID | MS_NODEV, options.c_str()) != 0)
     return errno_error("mounting " + at);
   file->mounted_ = true;
-  file->thread_ = std::jthread([served = file.get()] { served->serve(); });
+  file->thread_ = std::jthread([served = file.get()](const std::stop_token& stop) { served->serve(stop); });
   return file;
 }
 
@@ -91,8 +91,7 @@ void ThrottledFile::pay(std::uint64_t bytes) {
   while (::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) == EINTR) continue;
 }
 
-void ThrottledFile::serve() {
-  const std::stop_token stop = thread_.get_stop_token();
+void ThrottledFile::serve(const std::stop_token& stop) {
   std::vector<char> request((most_pages + 4) * page), data(most_pages * page);
   const auto attributes = [&](std::uint64_t node) {
     fuse_attr out{};

@@ -27,7 +27,7 @@ class ThrottledFile {
 
  private:
   ThrottledFile() = default;
-  void serve();
+  void serve(const std::stop_token& stop);
   void pay(std::uint64_t bytes);
 
   std::string at_;

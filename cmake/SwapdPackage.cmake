@@ -35,7 +35,7 @@ set(CPACK_COMPONENT_SWAPD_DESCRIPTION "lends the priority of waiting programs to
 When an important program waits for one that the scheduler starves, swapd
 works out who that is and lends it the waiter's priority until it has
 delivered. Programs and kernel stay as they are.")
-set(CPACK_DEBIAN_SWAPD_PACKAGE_DEPENDS "init-system-helpers (>= 1.54~)")
+set(CPACK_DEBIAN_SWAPD_PACKAGE_DEPENDS "init-system-helpers (>= 1.54~), passwd")
 set(CPACK_DEBIAN_SWAPD_PACKAGE_RECOMMENDS "dbus, polkitd")
 set(CPACK_DEBIAN_SWAPD_PACKAGE_CONTROL_EXTRA ${debian}/postinst ${debian}/prerm ${debian}/postrm ${debian}/conffiles)
 set(CPACK_DEBIAN_SWAPD_PACKAGE_CONTROL_STRICT_PERMISSION ON)

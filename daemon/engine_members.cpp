@@ -124,10 +124,12 @@ void Engine::child(const sys::ProcEvent& fork, Time now) {
   // it forked.
   const MemberThread* from = members_.thread(new_process ? fork.parent_tid : tgid);
   constexpr std::size_t most_makers = 64;  // of a thread: any thread of its process
-  if (new_process && from != nullptr) actuator_.adopt_child(id, from->id);
+  // The connector names processes: then it is certain where there is one thread.
+  const bool maker_is_known = parent->threads.size() == 1 || (new_process && fork.parent_tid != parent_tgid);
+  if (new_process && from != nullptr) actuator_.adopt_child(id, from->id, maker_is_known);
   if (new_process && from != nullptr) donor_->has_forked(from->id, now);
   for (std::size_t i = 0; !new_process && i < std::min(parent->threads.size(), most_makers); ++i)
-    actuator_.adopt_child(id, members_.thread(parent->threads[i])->id);
+    actuator_.adopt_child(id, members_.thread(parent->threads[i])->id, maker_is_known);
   if (const auto again = scheduler_.get(tid)) base = *again;
   const MemberProcess* own = members_.process(tgid);
   if (own == nullptr) return;  // it ended before anybody looked; this thread of it, too, or soon

@@ -194,7 +194,7 @@ void Actuator::became(ThreadId before, ThreadId now) {
   impl_->report(Outcome::What::ended, over);
 }
 
-void Actuator::adopt_child(ThreadId child, ThreadId parent) {
+void Actuator::adopt_child(ThreadId child, ThreadId parent, bool surely) {
   const Past* found = nullptr;
   Past present;
   if (const auto known = impl_->entries.find(parent); known != impl_->entries.end() && known->second.in_force()) {
@@ -208,9 +208,11 @@ void Actuator::adopt_child(ThreadId child, ThreadId parent) {
     }
   }
   if (found == nullptr || impl_->options.dry_run) return;
-  impl_->adopt_io_priority(child, parent, found->io_priority, found == &present);
   const SchedAttr left = inherited(found->set);
   const SchedAttr due = inherited(found->base);
+  // Its children have what it had, if it has forked by now.
+  if (surely && impl_->adopt_io_priority(child, parent, found->io_priority, found == &present))
+    impl_->remember({child, due, left, found->io_priority});
   if (left == due) return;
   const auto now = impl_->scheduler.get(child.tid);
   if (!now.ok() || *now != left) return;
@@ -222,14 +224,15 @@ void Actuator::adopt_child(ThreadId child, ThreadId parent) {
   impl_->remember({child, due, left, found->io_priority});
 }
 
-void Actuator::Impl::adopt_io_priority(ThreadId child, ThreadId parent, int own, bool still_laid_aside) const {
+bool Actuator::Impl::adopt_io_priority(ThreadId child, ThreadId parent, int own, bool still_laid_aside) const {
   const auto is_none = [&](ThreadId thread) {
     const auto raw = scheduler.io_priority(thread.tid);
     return raw.ok() && io_priority_of(*raw).io_class == IoPriority::Class::none;
   };
-  if (own == 0 || !is_none(child)) return;
-  if (!still_laid_aside && is_none(parent)) return;  // by now it has none itself, and so its children have none
-  (void)scheduler.set_io_priority(child.tid, own);
+  if (own == 0 || !is_none(child) || scheduler.shares_io(child.tid, parent.tid)) return false;
+  // By now it has none itself, and so its children have none.
+  if (!still_laid_aside && is_none(parent)) return false;
+  return scheduler.set_io_priority(child.tid, own).ok();
 }
 
 std::optional<Duration> Actuator::charge(ThreadId thread, Duration cpu, Time now) {

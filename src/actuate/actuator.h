@@ -122,7 +122,8 @@ class Actuator {
   void became(ThreadId before, ThreadId now);
   // `parent` has forked `child`: if it ran with a donation then, the child has what reset-on-fork leaves, not what the
   // parent's own attributes would have given it. Gives it that, unless the child has chosen for itself meanwhile.
-  void adopt_child(ThreadId child, ThreadId parent);
+  // surely: `parent` itself has, and not only a thread of its process; without that the child keeps its I/O priority.
+  void adopt_child(ThreadId child, ThreadId parent, bool surely = true);
   // CPU time that the thread has used since the last call, for the ceiling. How much more it may use in this window;
   // empty: as much as it likes, or it has no real-time donation in force (any more).
   std::optional<Duration> charge(ThreadId thread, Duration cpu, Time now);

@@ -78,7 +78,7 @@ struct Actuator::Impl {
   void report(Outcome::What what, const Entry& entry, int error = 0) const;
   void remember(const Past& former);
   // Of a child that was forked while its parent's own was laid aside.
-  void adopt_io_priority(ThreadId child, ThreadId parent, int own, bool still_laid_aside) const;
+  bool adopt_io_priority(ThreadId child, ThreadId parent, int own, bool still_laid_aside) const;
 
   struct Use {
     Time since{};

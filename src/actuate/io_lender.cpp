@@ -51,17 +51,9 @@ void IoLender::lend(ThreadId thread, const SchedAttr& lent) {
   }
   const auto own = scheduler_.io_priority(thread.tid);
   if (!own || io_priority_of(*own).io_class == IoPriority::Class::none || !worse(io_priority_of(*own), follows)) return;
-  Laid laid{.own = *own};
-  if (journal_ != nullptr) {
-    Change change;
-    change.kind = Change::Kind::io_priority;
-    change.thread = thread;
-    change.old_value = *own;
-    change.new_value = none;
-    const auto kept = journal_->write(change);
-    if (!kept) return;  // not without a record
-    laid.slot = *kept;
-  }
+  const auto slot = record(thread, *own);
+  if (!slot) return;  // not without one
+  const Laid laid{*own, *slot};
   if (!scheduler_.set_io_priority(thread.tid, none).ok()) {
     if (journal_ != nullptr) journal_->clear(laid.slot);
     return;
@@ -72,10 +64,9 @@ void IoLender::lend(ThreadId thread, const SchedAttr& lent) {
 void IoLender::take_back(ThreadId thread) {
   const auto known = laid_.find(thread);
   if (known == laid_.end()) return;
-  // Where that fails the record stays: the next start tries again.
-  if (give_back(scheduler_, thread.tid, known->second.own).ok() && journal_ != nullptr)
-    journal_->clear(known->second.slot);
-  laid_.erase(known);
+  // Where that fails it is tried again: with the next loan, or at the next start.
+  if (!give_back(scheduler_, thread.tid, known->second.own).ok()) return;
+  forget(thread);
 }
 
 void IoLender::forget(ThreadId thread) {
@@ -86,10 +77,22 @@ void IoLender::forget(ThreadId thread) {
 }
 
 void IoLender::became(ThreadId before, ThreadId now) {
-  auto known = laid_.extract(before);
-  if (known.empty()) return;
-  known.key() = now;
-  laid_.insert(std::move(known));
+  const int own = laid_aside(before);
+  if (own == none) return;
+  forget(now);  // of its end nothing was heard
+  // Without a record of its own it would not be given back after a crash: all the same it is given back.
+  laid_[now] = {own, record(now, own).value_or(Journal::none)};
+  forget(before);
+}
+
+Result<Journal::Slot> IoLender::record(ThreadId thread, int own) {
+  if (journal_ == nullptr) return Journal::none;
+  Change change;
+  change.kind = Change::Kind::io_priority;
+  change.thread = thread;
+  change.old_value = own;
+  change.new_value = none;
+  return journal_->write(change);
 }
 
 int IoLender::laid_aside(ThreadId thread) const {

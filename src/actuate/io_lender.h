@@ -2,7 +2,8 @@
 // what it is lent holds for the disk too. One with a worse of its own ("ionice -c idle") would keep its requester
 // waiting for the disk: while something is lent to it, its own is laid aside, and it too has that of its class.
 //
-// Recorded in the journal before, given back after. What somebody else sets meanwhile stays.
+// Recorded in the journal before, given back after. What somebody else sets meanwhile stays, unless it is "none". What
+// a lent thread has forked has none as long as nobody has heard of it, and for good where swapd is killed before.
 #pragma once
 
 #include <string_view>
@@ -44,6 +45,8 @@ class IoLender {
     int own = 0;
     Journal::Slot slot = Journal::none;
   };
+  [[nodiscard]] Result<Journal::Slot> record(ThreadId thread, int own);
+
   const sys::Scheduler& scheduler_;
   bool dry_run_;
   Journal* journal_ = nullptr;

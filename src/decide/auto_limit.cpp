@@ -21,8 +21,9 @@ constexpr double first_step = 1.05, most_step = 1.5;
 constexpr double gentle_step = 1.02, known_within = 1.15;
 constexpr double spoils = 2, forgives = 0.25;  // a missed period of the met ones, a met one of the missed
 constexpr int gives_up = 40, first_quiet = 240, most_quiet = 2400;
-constexpr double a_little_less = 0.97;  // than what was enough, where it is no more
-constexpr double first_dip = 0.25, small_dip = 0.93, deepest_dip = 0.92;
+constexpr double a_little_less = 0.97, less = 0.85;  // than what was enough, where it is no more
+constexpr int most_lapses = 3;
+constexpr double first_dip = 0.25, small_dip = 0.93, next_dip = 0.98, third_dip = 0.9;
 constexpr double margin = 0.9;  // of the first guess
 constexpr double asks = 0.25;   // who waits for less of his time has no use for more
 constexpr double awake = 0.02;
@@ -166,6 +167,7 @@ void AutoLimit::unlimited(const Period& one) {
   // What was enough when they were last awake is in force before they can miss anything.
   low_ = last_.value_or(0);
   high_ = 0;
+  lapses_ = 0;
   if (last_) return go_to(State::holding, *last_);
   const double left = alone_ > 0 ? margin * (all_ - alone_) : all_ / 4;
   recover_to(State::seeking, std::max(static_cast<Tokens>(left), static_cast<Tokens>(all_ / 8)), first_dip);
@@ -181,7 +183,7 @@ void AutoLimit::recover(const Period& one) {
   if (missed_ < drained) {
     const bool settled = then_ == State::holding && missed_ <= 2 * deeper;
     if (std::fmod(missed_, deeper) < 0.1 && one.need == Need::missed)
-      limit_ = std::max(settled ? scaled(target_, deepest_dip) : scaled(*limit_, 0.5), least_);
+      limit_ = std::max(scaled(*limit_, !settled ? 0.5 : missed_ <= deeper ? next_dip : third_dip), least_);
     return;
   }
   low_ = 0;
@@ -218,9 +220,14 @@ void AutoLimit::hold(const Period& one) {
     if (missed_ < too_few) return;
     last_.reset();
     high_ = *limit_;
-    low_ = scaled(high_, a_little_less);
     step_ = first_step;
-    patience_ = std::clamp(patience_ * 2, first_patience, most_patience);
+    patience_ = first_patience;
+    if (++lapses_ >= most_lapses) {  // it will not be found in small steps
+      low_ = 0;
+      lapses_ = 0;
+      return recover_to(State::seeking, scaled(high_, less), 0.5);
+    }
+    low_ = scaled(high_, a_little_less);
     return recover_to(State::holding, low_, small_dip);
   }
   if (met_ < patience_ || !binds(one)) return;
@@ -241,8 +248,13 @@ void AutoLimit::probe(const Period& one) {
   if (!is_enough(one)) return;
   low_ = *limit_;
   if (low_ >= high_) high_ = 0;  // by now it is not
+  lapses_ = 0;
   patience_ = enough;
-  if (binds(one)) return go_to(State::probing, is_near_too_much() ? scaled(low_, gentle_step) : raised());
+  if (binds(one) && is_near_too_much()) {
+    step_ = gentle_step;
+    return go_to(State::probing, std::max(scaled(low_, step_), low_ + 1));
+  }
+  if (binds(one)) return go_to(State::probing, raised());
   go_to(State::holding, low_);
 }
 

@@ -115,6 +115,7 @@ class AutoLimit {
   int vain_ = 0;   // periods at the least
   int quiet_ = 0;  // periods to leave it
   int next_quiet_ = 0;
+  int lapses_ = 0;    // of what was held, since more was enough
   int patience_ = 0;  // periods to hold before the next try
   double step_ = 0;   // of the next try
   bool in_vain_ = false;

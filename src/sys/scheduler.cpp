@@ -1,6 +1,7 @@
 #include "sys/scheduler.h"
 
 #include <linux/capability.h>
+#include <linux/kcmp.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -28,6 +29,8 @@ struct RawAttr {
   std::uint64_t period = 0;
 };
 static_assert(sizeof(RawAttr) == 48);
+// For ioprio_get(2) and ioprio_set(2), which it does not wrap either; <linux/ioprio.h> is no older than 5.15.
+constexpr int who_thread = 1;  // IOPRIO_WHO_PROCESS
 constexpr std::uint64_t reset_on_fork_flag = 0x01;
 constexpr std::uint32_t deadline_policy = 6;  // <sched.h> has the others
 
@@ -108,6 +111,8 @@ Error set_error(int code, pid_t tid, const SchedAttr& attr) {
 // A fair thread without a slice of its own shows the default one (kernel/sched/syscalls.c, get_params()). To write that
 // back would pin it, so the default is learnt here, on the calling thread, whose own slice is put back.
 LinuxScheduler::LinuxScheduler() {
+  constexpr int best_effort_4 = 2 << 13 | 4;
+  if (::syscall(SYS_ioprio_get, who_thread, 0) == best_effort_4) reads_as_none_ = best_effort_4;
   RawAttr own;
   if (::syscall(SYS_sched_getattr, 0, &own, sizeof own, 0) != 0) return;
   if (own.policy != SCHED_OTHER && own.policy != SCHED_BATCH) return;
@@ -187,18 +192,19 @@ bool LinuxScheduler::may_take(pid_t tid, const SchedAttr& attr) const {
   return realtime ? limit.rlim_cur >= attr.rt_priority : limit.rlim_cur >= static_cast<rlim_t>(20 - attr.nice);
 }
 
-// glibc wraps neither, and <linux/ioprio.h> is no older than 5.15.
-constexpr int who_thread = 1;  // IOPRIO_WHO_PROCESS
-
 Result<int> LinuxScheduler::io_priority(pid_t tid) const {
   const long raw = ::syscall(SYS_ioprio_get, who_thread, tid);
   if (raw < 0) return errno_error("ioprio_get");
-  return static_cast<int>(raw);
+  return raw == reads_as_none_ ? 0 : static_cast<int>(raw);
 }
 
 Status LinuxScheduler::set_io_priority(pid_t tid, int raw) const {
   if (::syscall(SYS_ioprio_set, who_thread, tid, raw) != 0) return errno_error("ioprio_set");
   return Done{};
+}
+
+bool LinuxScheduler::shares_io(pid_t tid, pid_t other) const {
+  return ::syscall(SYS_kcmp, tid, other, KCMP_IO, 0, 0) == 0;
 }
 
 Result<cpu_set_t> LinuxScheduler::affinity(pid_t tid) const {

@@ -30,6 +30,8 @@ class Scheduler {
   // ioprio_set(2)'s number; class none: it has that of its CPU attributes.
   [[nodiscard]] virtual Result<int> io_priority(pid_t /*tid*/) const { return 0; }
   [[nodiscard]] virtual Status set_io_priority(pid_t /*tid*/, int /*raw*/) const { return Done{}; }
+  // Whether they have one I/O priority together (clone(2), CLONE_IO; io_uring's workers).
+  [[nodiscard]] virtual bool shares_io(pid_t /*tid*/, pid_t /*other*/) const { return false; }
   [[nodiscard]] virtual Result<cpu_set_t> affinity(pid_t tid) const = 0;
   [[nodiscard]] virtual Status set_affinity(pid_t tid, const cpu_set_t& cpus) const = 0;
 };
@@ -45,11 +47,14 @@ class LinuxScheduler final : public Scheduler {
   [[nodiscard]] bool may_take(pid_t tid, const SchedAttr& attr) const override;
   [[nodiscard]] Result<int> io_priority(pid_t tid) const override;
   [[nodiscard]] Status set_io_priority(pid_t tid, int raw) const override;
+  [[nodiscard]] bool shares_io(pid_t tid, pid_t other) const override;
   [[nodiscard]] Result<cpu_set_t> affinity(pid_t tid) const override;
   [[nodiscard]] Status set_affinity(pid_t tid, const cpu_set_t& cpus) const override;
 
  private:
   std::uint64_t default_slice_ns_ = 0;
+  // Some kernels of 5.15 say best effort, level 4 of a thread that has none: then that is read as none.
+  int reads_as_none_ = 0;
 };
 
 }  // namespace swapd::sys

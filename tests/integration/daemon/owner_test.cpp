@@ -161,7 +161,7 @@ TEST_P(Owner, LaunchesSoManyAtOnce) {
   std::string said;
   while (launchers.size() < 100 && said.empty()) said = launch();
   EXPECT_NE(said.find("too many launches at once"), std::string::npos) << said;
-  EXPECT_EQ(launchers.size(), 49U);
+  EXPECT_GE(launchers.size(), 49U) << "more where the first ones' time was over by then";
   EXPECT_EQ(session->ctl({"run", "--", "/bin/true"}).status, 0);
   for (const pid_t launcher : launchers) session->kill(launcher, SIGKILL);
 }

@@ -208,15 +208,15 @@ TEST_F(Processes, OfManyThreadsThreeAreNamed) {
   std::vector<std::jthread> threads;
   for (int i = 0; i < 600; ++i) threads.emplace_back([ended] { ended.wait(); });
   const Wait wait = resolver_.full(blocked(waiter, {SYS_read}));
-  ASSERT_EQ(wait.awaited.size(), 1U);
   const std::array<pid_t, 1> members{::getpid()};
   const std::vector<Found> found = resolver_.scan(waiter, wait.awaited, members);
+  end.set_value();  // before anything returns: the threads are joined
+  ::kill(waiter, SIGKILL);
+  ::waitpid(waiter, nullptr, 0);
+  EXPECT_EQ(wait.awaited.size(), 1U);
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].threads.size(), 3U);
   EXPECT_TRUE(found[0].unenrolled.empty());
-  end.set_value();
-  ::kill(waiter, SIGKILL);
-  ::waitpid(waiter, nullptr, 0);
 }
 
 TEST_F(Processes, AThreadThatIsGoneIsNoError) {

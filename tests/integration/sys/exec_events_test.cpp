@@ -76,13 +76,13 @@ TEST_P(Execs, ASetuidProgramIsItsStartersUser) {
   std::filesystem::permissions(program, std::filesystem::perms(04755));
   const pid_t pid = spawn({"/usr/bin/setpriv", "--reuid", "65534", "--clear-groups", program, "100"});
   ASSERT_GT(pid, 0);
-  ASSERT_TRUE(event_of(pid)) << "of setpriv";
+  const auto first = event_of(pid);  // of setpriv
   const auto event = event_of(pid);
   const auto effective = Procfs().uid(pid);
   ::kill(pid, SIGKILL);
   ::waitpid(pid, nullptr, 0);
   std::filesystem::remove(program);
-  ASSERT_TRUE(event && effective.ok());
+  ASSERT_TRUE(first && event && effective.ok());
   EXPECT_EQ(*effective, 0U) << program << " lies on a file system without setuid programs";
   EXPECT_EQ(event->uid, 65534U);
 }

@@ -110,6 +110,51 @@ TEST_F(IoPriorities, AChildForkedMeanwhileHasItsParents) {
   EXPECT_EQ(io(30), idle);
 }
 
+// Forked by a child before anybody looked; of nice 0 both, so that their CPU attributes are right already.
+TEST_F(IoPriorities, AGrandchildHasItsGrandparents) {
+  add(10, 0, idle);
+  apply({boost(10, fifo(10))});
+  add(20, 0, 0);
+  add(30, 0, 0);
+  actuator().adopt_child(id(20), id(10));
+  actuator().adopt_child(id(30), id(20));
+  EXPECT_EQ(io(20), idle);
+  EXPECT_EQ(io(30), idle);
+}
+
+// Of a new thread it may not be known which of its process has made it.
+TEST_F(IoPriorities, WhoseChildIsNotKnownKeepsWhatItHas) {
+  add(10, 15, idle);
+  apply({boost(10, fifo(10))});
+  add(20, 0, 0);
+  actuator().adopt_child(id(20), id(10), false);
+  EXPECT_EQ(io(20), 0);
+  EXPECT_EQ(attr(20), nice_of(15));
+}
+
+TEST_F(IoPriorities, WhatCannotBeGivenBackIsTriedAgain) {
+  add(10, 19, idle);
+  apply({boost(10, nice_of(-10))});
+  scheduler_.threads.at(10).io_error = ENOMEM;
+  apply({});
+  EXPECT_EQ(io(10), 0);
+  scheduler_.threads.at(10).io_error = 0;
+  apply({boost(10, nice_of(-10))});
+  apply({});
+  EXPECT_EQ(io(10), idle);
+}
+
+TEST_F(IoPriorities, WhereTheCeilingSuspendsALoanItIsGivenBackToo) {
+  add(10, 19, idle);
+  Actuator::Options limited = options();
+  limited.rules.ceiling_share = 0.5;
+  start(std::move(limited));
+  apply({boost(10, fifo(10))});
+  EXPECT_EQ(io(10), 0);
+  (void)actuator().charge(id(10), std::chrono::milliseconds(60), clock_.now());
+  EXPECT_EQ(io(10), idle);
+}
+
 TEST_F(IoPriorities, OneThatBecomesAnotherIsGivenItsOwnThere) {
   add(10, 15, idle);
   apply({boost(10, fifo(10))});

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <random>
+#include <utility>
 #include <vector>
 
 namespace swapd::test {
@@ -120,6 +121,24 @@ TEST(AutoLimit, IsSteadyWithAQueueToo) {
     EXPECT_GE(limits.front(), 0.9 * usual) << ahead;
     EXPECT_LE(limits.back(), 1.1 * usual) << ahead;
   }
+}
+
+// A second of misses now and then that nobody's limit is to blame for: the disk's own affairs.
+TEST(AutoLimit, DoesNotSinkByHiccups) {
+  Disk disk{.noise = 0.02};
+  AutoLimit limit(64 << 10);
+  disk.run(limit, 60);
+  double least = 1e18, moved = 0;
+  for (int minute = 0; minute < 60; ++minute) {
+    const double usual = std::exchange(disk.serves, 1.0 * mib);
+    disk.run(limit, 0.5);
+    disk.serves = usual;
+    disk.run(limit, 59.5);
+    least = std::min(least, static_cast<double>(in_force(limit)));
+    moved += disk.taken / 60;
+  }
+  EXPECT_GE(least, 0.75 * 18 * mib);
+  EXPECT_GE(moved, 0.85 * 18 * mib);
 }
 
 // Megabytes that have been read ahead, and a queue of a second: what a change does shows late.
