@@ -196,6 +196,7 @@ std::vector<bus::ClassView> Classes::views() const {
     bus::ClassView view{.name = name,
                         .device_mode = rules.mode == policy::IoMode::device,
                         .inherits_own = rules.inherit == policy::Inherit::own,
+                        .freezes = rules.mapped == policy::Mapped::freeze,
                         .shaped = shaped(name),
                         .limited = rules.limits(),
                         .of_policy = policy_.classes.contains(name),

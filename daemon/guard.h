@@ -114,6 +114,7 @@ class Guard {
   [[nodiscard]] int memory() const { return program_.memory.get(); }  // a GuardMemory
   // Where delayed calls are written down for it, and the number of a listener in there.
   [[nodiscard]] std::span<DelayedCall> delayed() const { return memory_->delayed; }
+  [[nodiscard]] std::span<FrozenGroup> frozen() const { return memory_->frozen; }
   [[nodiscard]] std::uint32_t number_of(const ListenerSlot* slot) const {
     return static_cast<std::uint32_t>(slot - memory_->slots.data());
   }

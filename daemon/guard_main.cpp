@@ -50,6 +50,7 @@ int run_as_child(int argc, char** argv) {
   run_guard(Fd(guard_fd::socket), Fd(guard_fd::swapd),
             {.slots = memory->slots,
              .delayed = memory->delayed,
+             .frozen = memory->frozen,
              .stale = Duration(stale),
              .state_dir = argv[2],
              .respawn = argv + 4,
@@ -88,6 +89,7 @@ int run_as_unit() {
   run_guard(std::move(socket), std::move(given[0]),
             {.slots = memory->slots,
              .delayed = memory->delayed,
+             .frozen = memory->frozen,
              .stale = Duration(start.stale),
              .state_dir = start.state_dir.data()});
 }

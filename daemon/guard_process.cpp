@@ -1,5 +1,6 @@
 #include "guard_process.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -7,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -53,6 +55,7 @@ class GuardLoop {
   explicit GuardLoop(GuardTask task)
       : slots_(task.slots),
         delayed_(task.delayed),
+        frozen_(task.frozen),
         listener_of_(task.slots.size(), -1),
         stale_(task.stale),
         state_dir_(std::move(task.state_dir)),
@@ -224,11 +227,23 @@ class GuardLoop {
     alone_ = true;
     if (!socket_closed_) take_messages();
     for (auto& [fd, held] : held_) take(fd, held);
+    thaw(Time::max());
     if (door_.is_open() && !add(door_.number(), EPOLLIN)) door_.shut();
     if (respawn_ == nullptr) return;
     if (clock_.now() - started_ >= lives_on) deaths_ = 0;
     const Duration pause = deaths_ == 0 ? Duration::zero() : first_pause * (1 << std::min(deaths_ - 1, most_doublings));
     respawn_at_ = clock_.now() + pause;
+  }
+
+  // Those at whom swapd has not looked when it said that it would.
+  void thaw(Time before) {
+    for (FrozenGroup& group : frozen_) {
+      std::int64_t until = group.until.load(std::memory_order_acquire);
+      if (until == 0 || Time(Duration(until)) >= before) continue;
+      const Fd file(::open(group.file.data(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
+      if (file) (void)!::write(file.get(), group.thaw.data(), ::strnlen(group.thaw.data(), group.thaw.size()));
+      group.until.compare_exchange_strong(until, 0);
+    }
   }
 
   void respawn() {
@@ -328,6 +343,7 @@ class GuardLoop {
   // Is there one that swapd leaves unanswered, or has it come back?
   void look() {
     looked_ = clock_.now();
+    thaw(looked_ - stale_);
     polled_.clear();
     for (auto& [fd, held] : held_) {
       polled_.push_back({fd, POLLIN | POLLOUT, 0});
@@ -369,6 +385,7 @@ class GuardLoop {
 
   std::span<ListenerSlot> slots_;
   std::span<DelayedCall> delayed_;
+  std::span<FrozenGroup> frozen_;
   std::vector<int> listener_of_;  // by slot; -1: none
   Duration stale_;
   std::string state_dir_;

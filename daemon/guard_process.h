@@ -21,6 +21,7 @@ inline constexpr int free = 16;   // the first number that is none of these, nor
 struct GuardTask {
   std::span<ListenerSlot> slots;     // what swapd's receivers write
   std::span<DelayedCall> delayed{};  // the calls that swapd holds
+  std::span<FrozenGroup> frozen{};   // and the processes
   Duration stale;
   std::string state_dir;  // empty: it is not to be found there
   // Where swapd ends and has not said that it will: a directory, the program to be started there, and its argv, with a

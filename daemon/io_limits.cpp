@@ -34,6 +34,7 @@ ResolvedLimits resolve_limits(const policy::IoRules& rules, const sys::BlockDevi
   ResolvedLimits out;
   out.limits.mode = rules.mode == policy::IoMode::device ? decide::ShapeMode::device : decide::ShapeMode::logical;
   out.limits.favoured_wait = rules.favoured_wait;
+  out.limits.freezes = rules.mapped == policy::Mapped::freeze;
   out.limits.disks = limits_of(rules.disk);
   out.limits.networks = limits_of(rules.network);
   for (const auto& [name, said] : rules.devices) {

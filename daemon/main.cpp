@@ -32,6 +32,7 @@
 #include "metrics_file.h"
 #include "newcomers.h"
 #include "options.h"
+#include "page_shaper.h"
 #include "rebirth.h"
 #include "replay_file.h"
 #include "resume.h"
@@ -169,7 +170,12 @@ int run(const Options& options, const LoadedPolicy& loaded, Guard& guard, FdStor
   if (chosen.tracer && !chosen.tracer->names_softirq_senders())
     warnings.emplace_back(
         "kernel.kptr_restrict hides the kernel's addresses; who ends a wait by traffic over loopback is not known");
-  Shaper shaper(procfs, clock, guard.delayed(), {.slice = policy.shaping.slice, .dry_run = options.dry_run});
+  Shaper shaper(procfs, clock, guard.delayed(),
+                {.slice = policy.shaping.slice,
+                 .dry_run = options.dry_run,
+                 .frozen = guard.frozen(),
+                 .state_dir = options.dry_run ? std::string() : options.state_dir});
+  if (!options.dry_run) PageShaper::clear_left(options.state_dir);
   Classes classes(shaper, policy, options.dry_run ? std::string() : options.state_dir);
   for (const std::string& line : classes.begin()) warnings.push_back(line);
   Engine engine(procfs, scheduler, groups, resolver, clock, engine_options(policy, options), std::move(chosen.tracer),
@@ -219,13 +225,17 @@ int run(const Options& options, const LoadedPolicy& loaded, Guard& guard, FdStor
                            return can;
                          },
                          .settings = loaded.settings});
+  const auto give_up = [&] {
+    auto_shaper.stop();
+    engine.stop();
+    shaper.leave();
+    stop_log();
+    return 1;
+  };
   bus::Server server(loop.event, backend, options.socket, {.requests = policy.quota.requests});
   if (const Status listening = server.listen(); !listening) {
     spdlog::error("{}", listening.error().text());
-    auto_shaper.stop();
-    engine.stop();
-    stop_log();
-    return 1;
+    return give_up();
   }
   bus::MessageBus message_bus(loop.event, server.manager(),
                               [](const std::string& what) { spdlog::warn("{}; the private socket goes on", what); });
@@ -233,10 +243,7 @@ int run(const Options& options, const LoadedPolicy& loaded, Guard& guard, FdStor
     const auto which = options.bus == "system" ? bus::MessageBus::Which::system : bus::MessageBus::Which::session;
     if (const Status serving = message_bus.serve(which); !serving) {
       spdlog::error("{}", serving.error().context());
-      auto_shaper.stop();
-      engine.stop();
-      stop_log();
-      return 1;
+      return give_up();
     }
   }
 
@@ -264,10 +271,7 @@ int run(const Options& options, const LoadedPolicy& loaded, Guard& guard, FdStor
     metrics.emplace(loop.event, backend, options.metrics);
     if (const Status written = metrics->begin(); !written) {
       spdlog::error("--metrics: {}", written.error().text());
-      auto_shaper.stop();
-      engine.stop();
-      stop_log();
-      return 1;
+      return give_up();
     }
   }
 

@@ -42,6 +42,10 @@ ShapeGate::~ShapeGate() {
 }
 
 void ShapeGate::forget(pid_t tid, const Thread& thread) const {
+  {
+    const std::lock_guard lock(shaper_.mutex_);
+    shaper_.entered_.erase(tid);
+  }
   if (!thread.counted) return;
   const auto traffic = [&] {
     const std::lock_guard lock(shaper_.mutex_);
@@ -129,6 +133,7 @@ std::optional<ShapeGate::Seen> ShapeGate::look(Thread& thread, pid_t tid, const 
                  .written_chars = now->written_chars - before.written_chars,
                  .read_bytes = now->read_bytes - before.read_bytes,
                  .written_bytes = now->written_bytes - before.written_bytes};
+  if (view.limits.freezes) note_entry(tid, seen);
   if (!view.traffic) {
     thread.counted = false;
     return seen;
@@ -145,6 +150,21 @@ std::optional<ShapeGate::Seen> ShapeGate::look(Thread& thread, pid_t tid, const 
                     .sent = traffic->sent - thread.traffic.sent};
   if (traffic) thread.traffic = {.received = traffic->received, .sent = traffic->sent};
   return seen;
+}
+
+// What was charged to it already, without a call.
+void ShapeGate::note_entry(pid_t tid, Seen& seen) const {
+  const std::lock_guard lock(shaper_.mutex_);
+  ++shaper_.entered_[tid];
+  const auto found = shaper_.paid_.find(tid);
+  if (found == shaper_.paid_.end()) return;
+  const auto take = [](std::uint64_t& bytes, Tokens& paid) {
+    const auto taken = std::min(bytes, static_cast<std::uint64_t>(paid));
+    bytes -= taken;
+    paid -= static_cast<Tokens>(taken);
+  };
+  take(seen.disk.read_bytes, found->second.read);
+  take(seen.disk.written_bytes, found->second.written);
 }
 
 // What the last call has moved, leg by leg.

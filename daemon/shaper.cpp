@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "observe/io_target.h"
+#include "page_shaper.h"
 #include "shape_gate.h"
 #include "sys/socket_link.h"
 
@@ -28,7 +29,7 @@ class Shaper::HeldCall final : public actuate::Delayed {
       : shaper_(shaper), call_(std::move(call)), tid_(tid), favoured_wait_(favoured_wait), since_(since) {
     const std::lock_guard lock(shaper_.mutex_);
     shaper_.held_[tid_] = {this, since_, favoured_wait_};
-    shaper_.held_now_.store(shaper_.held_.size(), std::memory_order_relaxed);
+    shaper_.count_held();
     ++shaper_.delayed_total_;
   }
   // Where there was no room to hold it, it is forgotten with this.
@@ -36,7 +37,7 @@ class Shaper::HeldCall final : public actuate::Delayed {
     const std::lock_guard lock(shaper_.mutex_);
     const auto own = shaper_.held_.find(tid_);  // its next call may be held already
     if (own != shaper_.held_.end() && own->second.call == this) shaper_.held_.erase(own);
-    shaper_.held_now_.store(shaper_.held_.size(), std::memory_order_relaxed);
+    shaper_.count_held();
   }
   [[nodiscard]] Time due(Time now) override {
     const std::lock_guard lock(shaper_.mutex_);
@@ -59,7 +60,7 @@ class Shaper::HeldCall final : public actuate::Delayed {
 };
 
 Shaper::Shaper(const sys::Procfs& procfs, const Clock& clock, std::span<DelayedCall> memory, Options options)
-    : procfs_(procfs), clock_(clock), options_(options), delays_(procfs, memory, options.slice) {}
+    : procfs_(procfs), clock_(clock), options_(std::move(options)), delays_(procfs, memory, options_.slice) {}
 
 Shaper::~Shaper() = default;
 
@@ -87,6 +88,8 @@ void Shaper::set_class(const std::string& name, const decide::ClassLimits& limit
     said.inherits_own = inherits_own;
     apply(name);
   }
+  if (limits.freezes && !pages_ && !options_.dry_run)
+    pages_ = std::make_unique<PageShaper>(*this, options_.frozen, options_.state_dir);
   delays_.look_again();
 }
 
@@ -178,7 +181,9 @@ void Shaper::join(pid_t tgid, const std::string& class_name) {
     if (own != views_.end() && own->second->like == index) return;  // one of its own that is like it
   }
   drop_own(tgid);
-  if (index) members_[tgid] = *index;
+  if (!index) return;
+  members_[tgid] = *index;
+  if (pages_ && views_.at(*index)->limits.freezes) pages_->look_now();
 }
 
 // Its filter stays, and so does the gate that it comes to.
@@ -263,6 +268,27 @@ std::unique_ptr<observe::Gate> Shaper::gate(int listener, std::uint32_t slot) {
   return std::make_unique<ShapeGate>(*this, std::move(own), slot);
 }
 
+std::unordered_map<pid_t, Shaper::ViewPtr> Shaper::paying_at_once() const {
+  const std::lock_guard lock(mutex_);
+  std::unordered_map<pid_t, ViewPtr> out;
+  for (const auto& [tgid, index] : members_) {
+    const auto found = views_.find(index);
+    if (found != views_.end() && found->second->limited && found->second->limits.freezes) out[tgid] = found->second;
+  }
+  return out;
+}
+
+std::uint64_t Shaper::entered(pid_t tid) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = entered_.find(tid);
+  return found == entered_.end() ? 0 : found->second;
+}
+
+void Shaper::leave() {
+  pages_.reset();
+  delays_.leave();
+}
+
 std::uint64_t Shaper::delayed_total() const {
   const std::lock_guard lock(mutex_);
   return delayed_total_;
@@ -271,23 +297,28 @@ std::uint64_t Shaper::delayed_total() const {
 std::unordered_map<pid_t, Time> Shaper::held_threads() const {
   const std::lock_guard lock(mutex_);
   std::unordered_map<pid_t, Time> out;
-  for (const auto& [tid, hold] : held_) out[tid] = hold.since;
+  for (const auto* held : {&held_, &frozen_})
+    for (const auto& [tid, hold] : *held) out.try_emplace(tid, hold.since);
   return out;
 }
 
 bool Shaper::would_run(pid_t tid) const {
   if (held_now_.load(std::memory_order_relaxed) == 0) return false;
   const std::lock_guard lock(mutex_);
-  const auto found = held_.find(tid);
-  return found != held_.end() && !found->second.favoured_wait;
+  const auto goes_on = [&](const auto& held) {
+    const auto found = held.find(tid);
+    return found != held.end() && !found->second.favoured_wait;
+  };
+  return goes_on(held_) || goes_on(frozen_);
 }
 
 std::vector<std::pair<pid_t, Time>> Shaper::would_run() const {
   std::vector<std::pair<pid_t, Time>> out;
   if (held_now_.load(std::memory_order_relaxed) == 0) return out;
   const std::lock_guard lock(mutex_);
-  for (const auto& [tid, hold] : held_)
-    if (!hold.favoured_wait) out.emplace_back(tid, hold.since);
+  for (const auto* held : {&held_, &frozen_})
+    for (const auto& [tid, hold] : *held)
+      if (!hold.favoured_wait) out.emplace_back(tid, hold.since);
   return out;
 }
 

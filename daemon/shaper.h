@@ -34,11 +34,16 @@
 
 namespace swapd::daemon {
 
+class PageShaper;
+
 class Shaper {
  public:
   struct Options {
     Duration slice = std::chrono::milliseconds(100);
-    bool dry_run = false;  // counts, and holds nobody
+    bool dry_run = false;             // counts, and holds nobody
+    std::span<FrozenGroup> frozen{};  // the guard's memory, for frozen processes
+    std::string state_dir;            // where their groups are written down; empty: nowhere
+    std::string cgroups = "/sys/fs/cgroup";
   };
   // memory: the guard's, for delayed calls.
   Shaper(const sys::Procfs& procfs, const Clock& clock, std::span<DelayedCall> memory, Options options);
@@ -80,9 +85,10 @@ class Shaper {
   [[nodiscard]] std::string device_name(const decide::Device& device) const;
   [[nodiscard]] const sys::BlockDevices& disks() const { return disks_; }
   // swapd ends: what is delayed is the guard's from now on.
-  void leave() { delays_.leave(); }
+  void leave();
 
  private:
+  friend class PageShaper;
   friend class ShapeGate;
   class HeldCall;
   // A class as a gate sees it. It is not changed: another one takes its place.
@@ -102,6 +108,11 @@ class Shaper {
   void apply(const std::string& name);
   void set_one(View view);
   void drop_own(pid_t tgid);
+  // Members that pay at once for what they move without calls.
+  [[nodiscard]] std::unordered_map<pid_t, ViewPtr> paying_at_once() const;
+  // How many calls of that thread have come to its gate.
+  [[nodiscard]] std::uint64_t entered(pid_t tid) const;
+  void count_held() { held_now_.store(held_.size() + frozen_.size(), std::memory_order_relaxed); }
 
   const sys::Procfs& procfs_;
   const Clock& clock_;
@@ -128,11 +139,18 @@ class Shaper {
     bool favoured_wait = false;
   };
   std::unordered_map<pid_t, Hold> held_;
+  std::unordered_map<pid_t, Hold> frozen_;  // threads
+  struct Paid {
+    decide::Tokens read = 0, written = 0;
+  };
+  std::unordered_map<pid_t, Paid> paid_;              // what was charged between calls, and not yet seen by the gate
+  std::unordered_map<pid_t, std::uint64_t> entered_;  // of classes whose members pay at once
   std::atomic<std::size_t> held_now_{0};
   std::uint64_t delayed_total_ = 0;
   std::shared_ptr<sys::NetIo> traffic_;  // once a class limits a network; null: it cannot be had
   bool traffic_tried_ = false;
-  actuate::Delays delays_;  // last: its thread ends first
+  actuate::Delays delays_;             // its thread ends before all that
+  std::unique_ptr<PageShaper> pages_;  // last; once a class asks for it
 };
 
 }  // namespace swapd::daemon

@@ -22,12 +22,21 @@ struct DelayedCall {
   std::atomic<std::uint32_t> slot;  // its listener's
 };
 
+// A process that swapd has frozen (daemon/page_shaper.h).
+struct FrozenGroup {
+  std::atomic<std::int64_t> until;  // CLOCK_MONOTONIC, ns: swapd looks at it before that; 0: the place is free
+  std::array<char, 8> thaw;         // what written
+  std::array<char, 496> file;       // to this ends it; each ended by a 0
+};
+
 inline constexpr std::size_t most_listeners = 4096;
 inline constexpr std::size_t most_delayed = 8192;
+inline constexpr std::size_t most_frozen = 128;
 
 struct GuardMemory {
   std::array<ListenerSlot, most_listeners> slots;
   std::array<DelayedCall, most_delayed> delayed;
+  std::array<FrozenGroup, most_frozen> frozen;
 };
 
 }  // namespace swapd

@@ -96,6 +96,7 @@ struct ClassView {
   std::string name;
   bool device_mode = false;   // limits count what the disk moved
   bool inherits_own = false;  // children get a class of their own
+  bool freezes = false;       // a process is frozen until it has paid for pages of mapped files
   bool shaped = false;        // its programs' I/O can be limited
   bool limited = false;
   bool of_policy = true;

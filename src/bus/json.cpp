@@ -169,6 +169,7 @@ std::string limits_json(const std::vector<ClassView>& classes) {
     list.push_back({{"name", c.name},
                     {"mode", c.device_mode ? "device" : "logical"},
                     {"inherit", c.inherits_own ? "new" : "join"},
+                    {"mapped", c.freezes ? "freeze" : "next-call"},
                     {"shaped", c.shaped},
                     {"limited", c.limited},
                     {"origin", !c.of_policy ? "made"

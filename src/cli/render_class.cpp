@@ -121,7 +121,7 @@ std::string classes_json(const std::string& policy, const std::string& threads, 
                     {"members", std::move(members)}});
     const auto limited = of_limits.find(name);
     if (limited == of_limits.end()) continue;
-    for (const char* key : {"mode", "inherit", "shaped", "limited", "origin", "auto", "limits", "devices"})
+    for (const char* key : {"mode", "inherit", "mapped", "shaped", "limited", "origin", "auto", "limits", "devices"})
       if (limited->second.contains(key)) list.back()[key] = limited->second.at(key);
   }
   return Json({{"classes", std::move(list)}}).dump();

@@ -34,7 +34,7 @@ struct Options {
   bool network = false;
   std::vector<std::string> values;  // as `keys` has them; empty: not given
   std::vector<std::string> needs;   // as `auto_keys` has them
-  std::string mode, inherit, favoured_wait, io_uring, shaped;
+  std::string mode, inherit, mapped, favoured_wait, io_uring, shaped;
   std::uint32_t pid = 0;
   bool tree = false;
   bool allow_no_new_privs = false;
@@ -95,6 +95,9 @@ void add_limits(CLI::App& verb, Options& options) {
        {"logical", "device"});
   word("--inherit", options.inherit, "Children join their parent's class, or get a new one that is like it",
        {"join", "new"});
+  word("--mapped", options.mapped,
+       "Pages of mapped files are paid at the program's next call, or it is frozen until they are",
+       {"next-call", "freeze"});
   word("--favoured-wait", options.favoured_wait,
        "A provider that an important thread waits for is delayed all the same", {"true", "false"});
   word("--io-uring", options.io_uring, "Programs that start in the class may use io_uring, which is held as a whole",
@@ -109,11 +112,10 @@ std::vector<Client::Limit> limits_of(const Options& options) {
     if (!options.values[i].empty()) out.push_back({device, keys[i].key, options.values[i]});
   for (std::size_t i = 0; i < std::size(auto_keys); ++i)
     if (!options.needs[i].empty()) out.push_back({"auto", auto_keys[i].key, options.needs[i]});
-  const std::pair<const char*, const std::string*> words[] = {{"mode", &options.mode},
-                                                              {"inherit", &options.inherit},
-                                                              {"favoured_wait", &options.favoured_wait},
-                                                              {"io_uring", &options.io_uring},
-                                                              {"shaped", &options.shaped}};
+  const std::pair<const char*, const std::string*> words[] = {
+      {"mode", &options.mode},         {"inherit", &options.inherit},
+      {"mapped", &options.mapped},     {"favoured_wait", &options.favoured_wait},
+      {"io_uring", &options.io_uring}, {"shaped", &options.shaped}};
   for (const auto& [key, value] : words)
     if (!value->empty()) out.push_back({"", key, *value});
   return out;

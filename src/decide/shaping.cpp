@@ -181,13 +181,33 @@ void Shaping::withdraw(const Passage& passage, Time now) {
     if (Bucket* one = bucket(passage.places[i])) one->settle(passage.places[i].cost, 0, now);
 }
 
-void Shaping::charge(ClassIndex of, Device device, Way way, Tokens bytes, Time now) {
+Passage Shaping::charge(ClassIndex of, Device device, Way way, Tokens bytes, Time now) {
+  Passage passage;
   Class& one = classes_.at(of);
-  if (one.gone || bytes <= 0) return;
-  Books& books = books_[books_of(one, device, now)];
-  for (const Pair* pair : {&books.both, way == Way::read ? &books.read : &books.write})
-    if (pair->bytes) (void)slots_[*pair->bytes].bucket->enter(bytes, now);
+  if (one.gone || bytes <= 0) return passage;
+  const std::uint32_t at = books_of(one, device, now);
+  Books& books = books_[at];
+  passage.legs = 1;
+  passage.accounts[0] = at;
+  passage.versions[0] = books.version;
+  passage.ways[0] = way;
+  for (const Pair* pair : {&books.both, way == Way::read ? &books.read : &books.write}) {
+    if (!pair->bytes) continue;
+    Slot& slot = slots_[*pair->bytes];
+    const Bucket::Ticket ticket = slot.bucket->enter(bytes, now) + static_cast<Bucket::Ticket>(bytes);
+    passage.places.at(passage.count++) = {
+        .bucket = *pair->bytes, .version = slot.version, .ticket = ticket, .cost = bytes};
+  }
   books.account.mapped += bytes;
+  return passage;
+}
+
+void Shaping::waited(const Passage& passage, Duration waited) {
+  if (passage.empty()) return;
+  Books& books = books_[passage.accounts[0]];
+  if (books.version != passage.versions[0]) return;
+  ++books.account.delayed;
+  books.account.waited += waited;
 }
 
 void Shaping::forgive(ClassIndex of, Duration most, Time now) {

@@ -52,6 +52,7 @@ enum class ShapeMode : std::uint8_t {
 
 struct ClassLimits {
   ShapeMode mode = ShapeMode::logical;
+  bool freezes = false;          // a process pays at once for pages of mapped files
   bool favoured_wait = false;    // a favoured provider is delayed as well while an important requester waits for it
   DeviceLimits disks, networks;  // each device that is not named
   std::map<Device, DeviceLimits> devices;
@@ -109,7 +110,10 @@ class Shaping {
   // It was not made.
   void withdraw(const Passage& passage, Time now);
   // Moved without a call (a mapped file, what a file system writes about its files): owed by the class.
-  void charge(ClassIndex of, Device device, Way way, Tokens bytes, Time now);
+  // The answer's due() is when that is paid, as for the call that comes after it.
+  Passage charge(ClassIndex of, Device device, Way way, Tokens bytes, Time now);
+  // Somebody was stopped until then.
+  void waited(const Passage& passage, Duration waited);
 
   // What a class has done on a device, and what is in the buckets.
   struct Account {

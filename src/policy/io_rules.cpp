@@ -10,6 +10,7 @@ namespace {
 
 constexpr Word<IoMode> mode_words[] = {{"logical", IoMode::logical}, {"device", IoMode::device}};
 constexpr Word<Inherit> inherit_words[] = {{"join", Inherit::join}, {"new", Inherit::own}};
+constexpr Word<Mapped> mapped_words[] = {{"next-call", Mapped::next_call}, {"freeze", Mapped::freeze}};
 constexpr std::int64_t most_operations = 1'000'000'000;
 constexpr std::size_t most_devices = 64;
 
@@ -133,6 +134,7 @@ Status read_io(const toml::table& table, const std::string& where, IoRules& rule
   const std::vector<KeyRule> keys = {flag("shaped", rules.shaped),
                                      word<IoMode>("mode", rules.mode, mode_words),
                                      word<Inherit>("inherit", rules.inherit, inherit_words),
+                                     word<Mapped>("mapped", rules.mapped, mapped_words),
                                      flag("favoured_wait", rules.favoured_wait),
                                      flag("io_uring", rules.io_uring),
                                      {"auto", no_table},
@@ -189,6 +191,7 @@ std::string io_text(std::string_view class_name, const IoRules& rules) {
   out += std::string("shaped = ") + (rules.shaped ? "true" : "false") + "\n";
   out += std::string("mode = ") + (rules.mode == IoMode::device ? "\"device\"" : "\"logical\"") + "\n";
   out += std::string("inherit = ") + (rules.inherit == Inherit::own ? "\"new\"" : "\"join\"") + "\n";
+  out += std::string("mapped = ") + (rules.mapped == Mapped::freeze ? "\"freeze\"" : "\"next-call\"") + "\n";
   out += std::string("favoured_wait = ") + (rules.favoured_wait ? "true" : "false") + "\n";
   out += std::string("io_uring = ") + (rules.io_uring ? "true" : "false") + "\n";
   if (const AutoRules& a = rules.automatic; a.on()) {

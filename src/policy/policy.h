@@ -102,7 +102,8 @@ struct IoLimits {
 };
 
 enum class IoMode : std::uint8_t { logical, device };
-enum class Inherit : std::uint8_t { join, own };  // "join", "new"
+enum class Inherit : std::uint8_t { join, own };         // "join", "new"
+enum class Mapped : std::uint8_t { next_call, freeze };  // "next-call", "freeze"
 
 // [class.NAME.io.auto]: the limit of its disks is what leaves another class what that needs (decide/auto_limit.h).
 struct AutoRules {
@@ -118,7 +119,8 @@ struct AutoRules {
 struct IoRules {
   bool shaped = false;  // programs may get limits while they run, also where none are said here
   IoMode mode = IoMode::logical;
-  Inherit inherit = Inherit::join;  // children are in their parent's class, or in one of their own that is like it
+  Inherit inherit = Inherit::join;    // children are in their parent's class, or in one of their own that is like it
+  Mapped mapped = Mapped::next_call;  // how pages of mapped files are paid
   bool favoured_wait = false;
   bool io_uring = true;    // false: its programs get no ring (io_uring_setup(2): ENOSYS)
   IoLimits disk, network;  // each disk, each network link: [class.NAME.io.disk]

@@ -245,6 +245,13 @@ Result<Mapping> Procfs::mapping(pid_t pid, std::uint64_t address) const {
   return find_mapping(pid, [&](const Mapping& m) { return address >= m.start && address < m.end; });
 }
 
+void Procfs::each_mapping(pid_t pid, const std::function<void(const Mapping&)>& see) const {
+  (void)find_mapping(pid, [&](const Mapping& m) {
+    see(m);
+    return false;
+  });
+}
+
 bool Procfs::maps_file(pid_t pid, std::uint64_t dev, std::uint64_t ino) const {
   return find_mapping(pid, [&](const Mapping& m) { return m.shared && m.dev == dev && m.ino == ino; }).ok();
 }

@@ -135,6 +135,7 @@ class Procfs {
   // [hot] The devpts mount of the process: st_dev of its /dev/pts.
   [[nodiscard]] Result<std::uint64_t> devpts(pid_t tid) const;
   [[nodiscard]] Result<Mapping> mapping(pid_t pid, std::uint64_t address) const;
+  void each_mapping(pid_t pid, const std::function<void(const Mapping&)>& see) const;
   [[nodiscard]] bool maps_file(pid_t pid, std::uint64_t dev, std::uint64_t ino) const;  // shared, anywhere
   // The ids of a thread from our pid namespace inwards (NSpid of status); the last is the one it knows itself.
   [[nodiscard]] Result<std::vector<pid_t>> namespace_pids(pid_t tid) const;

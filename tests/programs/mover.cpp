@@ -1,7 +1,7 @@
 // Moves bytes in one way and says how many in what time: what is shaped in the tests.
 //
 //   mover WAY BLOCK SECONDS|COUNTx ARGUMENT...     e.g. mover read 65536 2 FILE, mover write 4096 100x FILE
-//   ways: read write pread readv mapped sendfile copy (FILE [TO]); tcp-send udp-send (PORT); tcp-receive (PORT)
+//   ways: read write pread readv mapped pages sendfile copy (FILE [TO]); tcp-send udp-send (PORT); tcp-receive (PORT)
 //
 // Prints "BYTES SECONDS CALLS ERRORS BEGUN" at the end (BEGUN: CLOCK_MONOTONIC seconds); on SIGUSR1 (a handler, no
 // SA_RESTART) it counts on, on SIGTERM it ends with what it has. A file is read from its begin again at its end.
@@ -67,19 +67,20 @@ int connected(int type, const char* port) {
 using Step = std::function<ssize_t()>;
 
 Step file_step(const std::string& way, Job& job, char** argv, int argc) {
-  if (way == "read" || way == "pread" || way == "readv" || way == "mapped") {
+  if (way == "read" || way == "pread" || way == "readv" || way == "mapped" || way == "pages") {
     const int fd = open_or_die(argv[0], O_RDONLY | (argc > 1 && std::string(argv[1]) == "direct" ? O_DIRECT : 0));
     struct stat st {};
     ::fstat(fd, &st);
-    if (way == "mapped") {
+    if (way == "mapped" || way == "pages") {
       auto* all = static_cast<volatile char*>(
           ::mmap(nullptr, static_cast<std::size_t>(st.st_size), PROT_READ, MAP_PRIVATE, fd, 0));
       ::madvise(const_cast<char*>(all), static_cast<std::size_t>(st.st_size), MADV_RANDOM);
-      return [&job, fd, all, size = static_cast<std::size_t>(st.st_size), at = std::size_t{0}]() mutable {
+      return [&job, fd, all, calls = way == "mapped", size = static_cast<std::size_t>(st.st_size),
+              at = std::size_t{0}]() mutable {
         char sum = 0;
         for (std::size_t i = 0; i < job.block; i += 4096) sum = static_cast<char>(sum + all[(at + i) % size]);
         at = (at + job.block) % size;
-        (void)!::pread(fd, job.buffer, 1, 0);  // a call, at which it may be held
+        if (calls) (void)!::pread(fd, job.buffer, 1, 0);  // a call, at which it may be held
         job.buffer[0] = sum;
         return static_cast<ssize_t>(job.block);
       };

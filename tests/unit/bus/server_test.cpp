@@ -77,7 +77,8 @@ TEST(Server, ClassesAreShownAndChanged) {
   BusThread bus;
   BusClient client(bus);
   const json all = json::parse(client.text("Classes"));
-  EXPECT_EQ(all["classes"][0], json::parse(R"({"name":"default","mode":"logical","inherit":"join","shaped":false,
+  EXPECT_EQ(all["classes"][0],
+            json::parse(R"({"name":"default","mode":"logical","inherit":"join","mapped":"next-call","shaped":false,
     "limited":false,"origin":"policy","auto":null,"limits":[],"devices":[]})"));
   EXPECT_EQ(all["classes"][1]["limits"], json::parse(R"([{"device":"/var","key":"both","value":10485760}])"));
   EXPECT_EQ(all["classes"][1]["origin"], "made");

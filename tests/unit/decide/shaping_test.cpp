@@ -41,6 +41,25 @@ TEST_F(Classes, DoNotWaitForEachOther) {
   EXPECT_EQ(wait(enter(two, {{disk, Way::read, 1}})), Duration::zero());
 }
 
+// Whoever pays at once goes on when the next call would.
+TEST_F(Classes, WhatIsChargedIsPaidWhenTheNextCallWouldGoOn) {
+  ClassLimits limits;
+  limits.disks.both = at(1000);
+  const auto one = shaping.set("one", limits, start);
+  EXPECT_EQ(wait(shaping.charge(one, disk, Way::read, 999, start)), Duration::zero());
+  const Passage owed = shaping.charge(one, disk, Way::write, 1001, start);
+  EXPECT_EQ(wait(owed), milliseconds(1001));
+  shaping.waited(owed, milliseconds(1001));
+  const auto account = shaping.accounts(one, start).at(0);
+  EXPECT_EQ(account.mapped, 2000);
+  EXPECT_EQ(account.calls, 0U);
+  EXPECT_EQ(account.delayed, 1U);
+  EXPECT_EQ(account.waited, milliseconds(1001));
+  limits.disks.both = at(10'000);
+  shaping.set("one", limits, start);
+  EXPECT_LT(wait(owed), milliseconds(1001)) << "a change holds at once";
+}
+
 // Each device has buckets of its own, also where the limit is that of all.
 TEST_F(Classes, HaveABucketForEachDevice) {
   ClassLimits limits;

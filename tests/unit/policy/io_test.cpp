@@ -16,6 +16,7 @@ TEST(PolicyIo, EveryKeyIsRead) {
 shaped = true
 mode = "device"
 inherit = "new"
+mapped = "freeze"
 favoured_wait = true
 [class.backup.io.disk]
 both = "20 MiB"
@@ -36,6 +37,7 @@ read = "1MiB"
   EXPECT_TRUE(io.shaped);
   EXPECT_EQ(io.mode, IoMode::device);
   EXPECT_EQ(io.inherit, Inherit::own);
+  EXPECT_EQ(io.mapped, Mapped::freeze);
   EXPECT_TRUE(io.favoured_wait);
   EXPECT_EQ(io.disk, (IoLimits{.both = 20 * mib,
                                .read = 1000,
@@ -117,7 +119,8 @@ TEST(PolicyIo, MistakesAreSaidWithTheirLine) {
 
 // What `swapctl class` changes is kept as a policy has it.
 TEST(PolicyIo, WhatIsWrittenDownReadsTheSame) {
-  IoRules rules{.shaped = true, .mode = IoMode::device, .inherit = Inherit::own, .favoured_wait = true};
+  IoRules rules{
+      .shaped = true, .mode = IoMode::device, .inherit = Inherit::own, .mapped = Mapped::freeze, .favoured_wait = true};
   rules.disk = {.both = 7 * mib, .read = 1, .write = 3000, .operations = 5, .read_operations = 6, .burst = 70'000};
   rules.network.write_operations = 9;
   rules.devices["/a \"b\" \\c"].both = 1024;

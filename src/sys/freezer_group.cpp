@@ -1,0 +1,151 @@
+#include "sys/freezer_group.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <charconv>
+#include <utility>
+#include <vector>
+
+#include "base/fd.h"
+#include "sys/freezer.h"
+#include "sys/procfs_path.h"
+
+namespace swapd::sys {
+namespace {
+
+constexpr std::string_view v1_control = "/freezer.state", v2_control = "/cgroup.freeze";
+constexpr int most_sweeps = 100;  // of a group in which programs fork while it is emptied
+
+Result<std::string> text_of(const char* path) {
+  const Fd file(::open(path, O_RDONLY | O_CLOEXEC));
+  if (!file) return errno_error(path);
+  std::string out;
+  std::array<char, 4096> buffer;
+  for (;;) {
+    const ssize_t size = ::read(file.get(), buffer.data(), buffer.size());
+    if (size < 0) return errno_error(path);
+    if (size == 0) return out;
+    out.append(buffer.data(), static_cast<std::size_t>(size));
+  }
+}
+
+Status write_to(const std::string& path, std::string_view text) {
+  const Fd file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!file || ::write(file.get(), text.data(), text.size()) < 0) return errno_error(path);
+  return Done{};
+}
+
+Status move_to(const std::string& directory, pid_t tgid) {
+  return write_to(directory + "/cgroup.procs", std::to_string(tgid));
+}
+
+std::string above(const std::string& directory) { return directory.substr(0, directory.rfind('/')); }
+
+bool is_own(const std::string& directory) {
+  const std::size_t last = directory.rfind('/');
+  return directory.starts_with('/') && directory.find("/..") == std::string::npos && last != 0 &&
+         std::string_view(directory).substr(last + 1).starts_with(FreezerGroup::prefix);
+}
+
+std::vector<pid_t> processes_in(const std::string& directory) {
+  std::vector<pid_t> out;
+  const auto text = text_of((directory + "/cgroup.procs").c_str());
+  if (!text) return out;
+  const char* at = text->data();
+  const char* const end = at + text->size();
+  while (at < end) {
+    pid_t pid = 0;
+    const auto read = std::from_chars(at, end, pid);
+    if (read.ec != std::errc()) break;
+    if (pid > 0) out.push_back(pid);  // 0: of another pid namespace
+    at = read.ptr + 1;
+  }
+  return out;
+}
+
+// The directory of the group that it is in.
+Result<std::string> group_of(pid_t tgid, const std::string& proc_root, const std::string& cgroups) {
+  const auto text = text_of(ProcPath(proc_root, tgid, "cgroup").c_str());
+  if (!text) return text.error();
+  const auto groups = parse::freezer_groups(*text);
+  const auto is_group = [](const std::string& directory) {
+    return ::access((directory + "/cgroup.procs").c_str(), W_OK) == 0;
+  };
+  const std::string v1 = cgroups + "/freezer", unified = cgroups + "/unified";
+  const bool old = is_group(v1);
+  const std::string root = old ? v1 : is_group(unified) ? unified : cgroups;
+  const std::string& path = old ? groups.v1 : groups.v2;
+  // Of another namespace: in whatever group it is, it is none that has a name here.
+  if (path.empty() && text->find(":/..") != std::string::npos)
+    return Error(ENODEV, "its group is of another cgroup namespace");
+  if (!is_group(root + path)) return Error(ENODEV, "no cgroup freezer at " + root + path);
+  std::string out = root + path;
+  return is_own(out) ? above(out) : out;  // its parent's
+}
+
+}  // namespace
+
+std::string_view thawed(std::string_view control_file) { return control_file.ends_with(v2_control) ? "0" : "THAWED"; }
+
+FreezerGroup::FreezerGroup(std::string directory)
+    : directory_(std::move(directory)), v2_(::access((directory_ + std::string(v2_control)).c_str(), F_OK) == 0) {}
+
+FreezerGroup::FreezerGroup(FreezerGroup&& other) noexcept
+    : directory_(std::exchange(other.directory_, {})), v2_(other.v2_) {}
+
+FreezerGroup& FreezerGroup::operator=(FreezerGroup&& other) noexcept {
+  std::swap(directory_, other.directory_);
+  std::swap(v2_, other.v2_);
+  return *this;
+}
+
+Result<FreezerGroup> FreezerGroup::make(pid_t tgid, const std::string& proc_root, const std::string& cgroups) {
+  const auto parent = group_of(tgid, proc_root, cgroups);
+  if (!parent) return parent.error();
+  const std::string directory = *parent + "/" + std::string(prefix) + std::to_string(tgid);
+  if (::mkdir(directory.c_str(), 0755) != 0 && errno != EEXIST) return errno_error(directory);
+  FreezerGroup group(directory);  // from here on it goes again where something fails
+  if (::access(group.control_file().c_str(), W_OK) != 0) return Error(ENODEV, "no cgroup freezer at " + directory);
+  if (Status clear = group.thaw(); !clear) return clear.error();
+  if (Status moved = move_to(directory, tgid); !moved) return moved.error();
+  return group;
+}
+
+Result<FreezerGroup> FreezerGroup::found(const std::string& directory) {
+  if (!is_own(directory)) return Error(EINVAL, directory);
+  if (::access((directory + "/cgroup.procs").c_str(), W_OK) != 0) return errno_error(directory);
+  return FreezerGroup(directory);
+}
+
+bool FreezerGroup::dissolve() {
+  if (directory_.empty()) return true;
+  (void)thaw();
+  for (int i = 0; i < most_sweeps; ++i) {
+    (void)keep_only(0);
+    if (::rmdir(directory_.c_str()) != 0 && errno == EBUSY) continue;
+    directory_.clear();
+    return true;
+  }
+  return false;
+}
+
+Status FreezerGroup::freeze() const { return write_to(control_file(), v2_ ? "1" : "FROZEN"); }
+Status FreezerGroup::thaw() const { return write_to(control_file(), thawed(control_file())); }
+
+bool FreezerGroup::keep_only(pid_t tgid) const {
+  bool kept = false;
+  for (const pid_t other : processes_in(directory_)) {
+    if (other == tgid)
+      kept = true;
+    else
+      (void)move_to(above(directory_), other);
+  }
+  return kept;
+}
+
+std::string FreezerGroup::control_file() const { return directory_ + std::string(v2_ ? v2_control : v1_control); }
+
+}  // namespace swapd::sys

@@ -1,0 +1,51 @@
+// A group of the cgroup freezer for one process: below the group that it is in, so that it keeps all that holds there
+// (Documentation/admin-guide/cgroup-v1/freezer-subsystem.rst; cgroup-v2.rst, cgroup.freeze). v1's freezer where there
+// is one, else v2.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace swapd::sys {
+
+class FreezerGroup {
+ public:
+  static constexpr std::string_view prefix = "swapd-freeze-";
+
+  // Makes it, and moves the process there. ENODEV: no hierarchy that freezes, or the process is in a part of it that is
+  // not to be seen here. cgroups: where hierarchies are mounted.
+  [[nodiscard]] static Result<FreezerGroup> make(pid_t tgid, const std::string& proc_root = "/proc",
+                                                 const std::string& cgroups = "/sys/fs/cgroup");
+  // One that is there already. EINVAL: such a directory is none of ours.
+  [[nodiscard]] static Result<FreezerGroup> found(const std::string& directory);
+  FreezerGroup(FreezerGroup&& other) noexcept;
+  FreezerGroup& operator=(FreezerGroup&& other) noexcept;
+  FreezerGroup(const FreezerGroup&) = delete;
+  FreezerGroup& operator=(const FreezerGroup&) = delete;
+  ~FreezerGroup() { (void)dissolve(); }
+
+  // Thaws, puts those that are in it into the group above, and removes it. False: the last has not left it yet.
+  [[nodiscard]] bool dissolve();
+
+  [[nodiscard]] Status freeze() const;
+  [[nodiscard]] Status thaw() const;
+  // Puts everybody else (what the process has forked) into the group above. False: the process itself is not in it.
+  [[nodiscard]] bool keep_only(pid_t tgid) const;
+  [[nodiscard]] const std::string& directory() const { return directory_; }
+  // Where `thawed(...)` written ends it.
+  [[nodiscard]] std::string control_file() const;
+
+ private:
+  explicit FreezerGroup(std::string directory);
+  std::string directory_;  // empty: moved from
+  bool v2_ = false;
+};
+
+// What ends a freeze, written to this control file.
+[[nodiscard]] std::string_view thawed(std::string_view control_file);
+
+}  // namespace swapd::sys

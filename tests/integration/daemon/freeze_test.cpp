@@ -1,0 +1,155 @@
+// Mapped files in a class that says `mapped = "freeze"`: whoever makes no call at which he could be held is frozen
+// until he has paid, and nobody is left frozen.
+#include <fcntl.h>
+
+#include <csignal>
+
+#include "shaping_session.h"
+#include "sys/procfs.h"
+
+namespace swapd::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Freeze : public ShapingSession {
+ protected:
+  void begin() {
+    ShapingSession::begin();
+    if (IsSkipped()) return;
+    if (!fs::exists("/sys/fs/cgroup/freezer/cgroup.procs") && !fs::exists("/sys/fs/cgroup/cgroup.procs"))
+      GTEST_SKIP() << "no cgroups that freeze";
+    forget();
+  }
+  void fill(int mebibytes) const {
+    std::ofstream out(session->path("data"));
+    const std::string block(mib, 'x');
+    for (int i = 0; i < mebibytes; ++i) out << block;
+  }
+  // Its pages are on the disk alone.
+  void forget() const {
+    const Fd file(::open(session->path("data").c_str(), O_RDONLY | O_CLOEXEC));
+    ::fsync(file.get());
+    ::posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED);
+  }
+  static std::string cgroups_of(pid_t pid) {
+    std::ifstream in("/proc/" + std::to_string(pid) + "/cgroup");
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  static bool has_group(pid_t pid) { return cgroups_of(pid).find("/swapd-freeze-") != std::string::npos; }
+  [[nodiscard]] std::string left_groups() const {
+    std::ifstream in(session->path("state") + "/frozen");
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  // One that has a minute to pay.
+  pid_t start_frozen(int mebibytes = 64) {
+    fill(mebibytes);
+    forget();
+    must({"class", "create", "slow", "--read", "32KiB", "--burst", "4KiB", "--mapped", "freeze"});
+    const pid_t pid = start("slow", "slow", {"pages", "65536", "100000000x", session->path("data")});
+    EXPECT_TRUE(eventually([&] { return has_group(pid) && delayed(pid); })) << session->ctl({"ps"}).out;
+    return pid;
+  }
+  // It goes on: it uses CPU time.
+  static bool runs(pid_t pid) {
+    const auto used = [&] {
+      const auto time = sys::Procfs().cpu_time(pid);
+      return time ? *time : Duration::zero();
+    };
+    const Duration before = used();
+    return eventually([&] { return used() > before; }, std::chrono::seconds(2));
+  }
+};
+
+TEST_P(Freeze, AProgramThatMakesNoCallsKeepsToItsLimit) {
+  begin();
+  if (IsSkipped()) return;
+  must({"class", "create", "slow", "--read", "16MiB", "--burst", "64KiB", "--mapped", "freeze"});
+  fill(64);
+  forget();
+  const Moved m = moved("slow", {"pages", "65536", "1024x", session->path("data")});
+  EXPECT_EQ(m.errors, 0);
+  const auto device = shown("slow")["devices"][0];
+  EXPECT_EQ(device["read_bytes"].get<long long>() + device["mapped_bytes"].get<long long>() >= 50 * mib, true)
+      << device.dump();
+  EXPECT_GT(device["delayed_calls"], 0) << "frozen";
+  // 64 MiB at 16 MiB/s; what it moved before the first look and after the last one is not paid any more.
+  EXPECT_GE(m.seconds, 3.0) << device.dump();
+  EXPECT_TRUE(eventually([&] { return left_groups().empty(); })) << left_groups();
+}
+
+// The gate does not charge again what has been paid.
+TEST_P(Freeze, NothingIsPaidTwice) {
+  begin();
+  if (IsSkipped()) return;
+  must({"class", "create", "slow", "--read", "4MiB", "--burst", "64KiB", "--mapped", "freeze", "--mode", "device"});
+  const Moved m = moved("slow", {"mapped", "65536", "128x", session->path("data")});
+  EXPECT_EQ(m.errors, 0);
+  EXPECT_GE(m.seconds, 1.2);
+  const auto device = shown("slow")["devices"][0];
+  EXPECT_LE(device["mapped_bytes"].get<long long>() + device["read_bytes"].get<long long>(), 9 * mib) << device.dump();
+}
+
+TEST_P(Freeze, SignalsEndIt) {
+  begin();
+  if (IsSkipped()) return;
+  const pid_t pid = start_frozen();
+  session->kill(pid, SIGSTOP);
+  EXPECT_TRUE(eventually([&] { return status_field(pid, "State").starts_with("T"); }, std::chrono::seconds(2)));
+  session->kill(pid, SIGCONT);
+  ASSERT_TRUE(eventually([&] { return delayed(pid); }));
+  session->kill(pid, SIGINT);
+  EXPECT_EQ(session->wait(pid, std::chrono::seconds(2)), 128 + SIGINT);
+  EXPECT_TRUE(eventually([&] { return left_groups().empty(); })) << left_groups();
+}
+
+TEST_P(Freeze, OneThatLeavesIsBackWhereItWas) {
+  begin();
+  if (IsSkipped()) return;
+  const pid_t pid = start_frozen();
+  must({"class", "leave", std::to_string(pid)});
+  EXPECT_TRUE(runs(pid));
+  EXPECT_TRUE(eventually([&] { return !has_group(pid); }));
+  session->kill(pid, SIGKILL);
+}
+
+TEST_P(Freeze, ASwapdThatStopsLeavesNobodyFrozen) {
+  begin();
+  if (IsSkipped()) return;
+  const pid_t pid = start_frozen();
+  EXPECT_EQ(session->stop(SIGTERM), 0);
+  EXPECT_TRUE(runs(pid));
+  EXPECT_FALSE(has_group(pid));
+  session->kill(pid, SIGKILL);
+}
+
+// One that hangs, one that is killed: the guard ends the freeze, and the next swapd removes the group.
+TEST_P(Freeze, TheGuardEndsItWhereSwapdDoesNot) {
+  begin();
+  if (IsSkipped()) return;
+  const pid_t pid = start_frozen(256);  // so much that it has not seen all of it when the next swapd is there
+  const pid_t daemon = session->daemon_pid();
+  session->kill(daemon, SIGSTOP);
+  EXPECT_TRUE(runs(pid));
+  session->kill(daemon, SIGCONT);
+  ASSERT_TRUE(eventually([&] { return delayed(pid); }));
+  const auto written_down = [&] {
+    std::ifstream in(session->path("state") + "/members");
+    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    return text.find("\"pid\":" + std::to_string(pid) + ",") != std::string::npos;
+  };
+  ASSERT_TRUE(eventually(written_down));
+  session->kill(daemon, SIGKILL);
+  EXPECT_TRUE(runs(pid));
+  session->start_again();
+  ASSERT_EQ(session->failure(), "");
+  EXPECT_TRUE(eventually([&] { return has_group(pid) && delayed(pid); })) << "the limit holds again";
+  session->kill(pid, SIGKILL);
+  EXPECT_TRUE(eventually([&] { return left_groups().empty(); })) << left_groups();
+}
+
+INSTANTIATE_TEST_SUITE_P(observers, Freeze, ::testing::Values("seccomp", "bpf"),
+                         [](const auto& instance) { return std::string(instance.param); });
+
+}  // namespace
+}  // namespace swapd::test
