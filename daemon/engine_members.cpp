@@ -124,8 +124,8 @@ void Engine::child(const sys::ProcEvent& fork, Time now) {
   // it forked.
   const MemberThread* from = members_.thread(new_process ? fork.parent_tid : tgid);
   constexpr std::size_t most_makers = 64;  // of a thread: any thread of its process
-  // The connector names processes: then it is certain where there is one thread.
-  const bool maker_is_known = parent->threads.size() == 1 || (new_process && fork.parent_tid != parent_tgid);
+  // Of a thread the connector names the process of who has made it; of a process the very thread.
+  const bool maker_is_known = new_process || parent->threads.size() == 1;
   if (new_process && from != nullptr) actuator_.adopt_child(id, from->id, maker_is_known);
   if (new_process && from != nullptr) donor_->has_forked(from->id, now);
   for (std::size_t i = 0; !new_process && i < std::min(parent->threads.size(), most_makers); ++i)

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -227,7 +228,7 @@ class GuardLoop {
     alone_ = true;
     if (!socket_closed_) take_messages();
     for (auto& [fd, held] : held_) take(fd, held);
-    thaw(Time::max());
+    thaw(std::nullopt);
     if (door_.is_open() && !add(door_.number(), EPOLLIN)) door_.shut();
     if (respawn_ == nullptr) return;
     if (clock_.now() - started_ >= lives_on) deaths_ = 0;
@@ -235,11 +236,13 @@ class GuardLoop {
     respawn_at_ = clock_.now() + pause;
   }
 
-  // Those at whom swapd has not looked when it said that it would.
-  void thaw(Time before) {
+  // Those at whom swapd has not looked when it said that it would; nothing: all, also one that swapd was about to
+  // freeze.
+  void thaw(std::optional<Time> before) {
     for (FrozenGroup& group : frozen_) {
       std::int64_t until = group.until.load(std::memory_order_acquire);
-      if (until == 0 || Time(Duration(until)) >= before) continue;
+      if (before && (until == 0 || Time(Duration(until)) >= *before)) continue;
+      if (group.file.front() == '\0') continue;
       const Fd file(::open(group.file.data(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
       if (file) (void)!::write(file.get(), group.thaw.data(), ::strnlen(group.thaw.data(), group.thaw.size()));
       group.until.compare_exchange_strong(until, 0);

@@ -1,6 +1,9 @@
 #include "page_shaper.h"
 
+#include <poll.h>
 #include <spdlog/spdlog.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -21,12 +24,18 @@ using decide::Tokens;
 using decide::Way;
 
 constexpr std::chrono::milliseconds look_every{5}, seek_every{100};
-constexpr int most_tries = 100;                                  // to remove a group at the end
+constexpr Duration list_every = std::chrono::milliseconds(50);   // who is frozen
 constexpr Duration least_freeze = std::chrono::milliseconds(2);  // less is owed until the next look
-constexpr Duration vouched = std::chrono::milliseconds(100);     // to the guard, for a look before that
-constexpr Duration disk_believed = std::chrono::seconds(1), again_after = std::chrono::seconds(10);
+constexpr Duration vouched = std::chrono::milliseconds(200);     // to the guard, for a look before that
+constexpr Duration believed = std::chrono::seconds(1), again_after = std::chrono::seconds(10);
+constexpr Duration first_pause = std::chrono::milliseconds(100), most_pause = std::chrono::seconds(10);
+constexpr int most_tries = 100;  // to remove a group at the end, a millisecond each
 
-Tokens tokens(std::uint64_t count) { return static_cast<Tokens>(std::min<std::uint64_t>(count, decide::most_burst)); }
+Tokens part_of(std::uint64_t before, std::uint64_t now, double share) {
+  if (now <= before) return 0;
+  const auto grown = std::min<std::uint64_t>(now - before, decide::most_burst);
+  return static_cast<Tokens>(share * static_cast<double>(grown));
+}
 
 bool moved(const sys::IoCounters& before, const sys::IoCounters& now) {
   return now.read_bytes != before.read_bytes || now.written_bytes != before.written_bytes;
@@ -34,92 +43,144 @@ bool moved(const sys::IoCounters& before, const sys::IoCounters& now) {
 
 std::string file_in(const std::string& state_dir) { return state_dir + "/frozen"; }
 
+std::vector<std::string> lines_of(const std::string& path) {
+  std::vector<std::string> out;
+  std::ifstream in(path);
+  for (std::string line; std::getline(in, line);) out.push_back(line);
+  return out;
+}
+
 }  // namespace
 
 PageShaper::PageShaper(Shaper& shaper, std::span<FrozenGroup> memory, std::string state_dir)
-    : shaper_(shaper), memory_(memory), state_dir_(std::move(state_dir)) {
+    : shaper_(shaper),
+      memory_(memory),
+      state_dir_(std::move(state_dir)),
+      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   for (std::size_t i = memory_.size(); i-- > 0;) free_.push_back(i);
+  if (!state_dir_.empty())
+    for (const std::string& directory : lines_of(file_in(state_dir_)))
+      if (auto found = sys::FreezerGroup::found(directory)) leaving_.push_back({std::move(found).value(), {}, {}});
   thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
 }
 
 PageShaper::~PageShaper() {
   thread_.request_stop();
+  look_now();
   thread_.join();
-  for (auto& [tgid, process] : processes_) end(process, shaper_.clock_.now());
+  for (auto& [tgid, process] : processes_) end(process);
   processes_.clear();
   for (int i = 0; i < most_tries && !leaving_.empty(); ++i) {
-    std::erase_if(leaving_, [](sys::FreezerGroup& group) { return group.dissolve(); });
+    (void)remove_left(Time::max());
     if (!leaving_.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   write_down();
 }
 
+// What cannot be removed yet stays in the list, for the next PageShaper.
 void PageShaper::clear_left(const std::string& state_dir) {
-  std::ifstream in(file_in(state_dir));
-  for (std::string line; std::getline(in, line);)
-    if (sys::FreezerGroup::found(line)) continue;  // and with it, it has gone
-  std::error_code ignored;
-  std::filesystem::remove(file_in(state_dir), ignored);
+  std::string left;
+  const auto lines = lines_of(file_in(state_dir));
+  for (const std::string& directory : lines) {
+    auto found = sys::FreezerGroup::found(directory);
+    if (found && !found->dissolve()) left += directory + "\n";
+  }
+  if (!lines.empty()) (void)write_text(file_in(state_dir), left);
 }
 
 void PageShaper::write_down() const {
   if (state_dir_.empty()) return;
   std::string text;
   for (const auto& [tgid, process] : processes_)
-    if (process.group) text += process.group->directory() + "\n";
-  for (const sys::FreezerGroup& group : leaving_) text += group.directory() + "\n";
-  if (const Status written = write_text(file_in(state_dir_), text); !written)
+    if (!process.directory.empty()) text += process.directory + "\n";
+  for (const Leaving& one : leaving_) text += one.group.directory() + "\n";
+  if (const Status written = write_text(file_in(state_dir_), text); !written && !std::exchange(warned_, true))
     spdlog::warn("{}; a cgroup may be left behind if swapd is killed", written.error().text());
+}
+
+void PageShaper::look_now() const {
+  const std::uint64_t one = 1;
+  (void)!::write(wake_.get(), &one, sizeof one);
 }
 
 void PageShaper::forget_thread(pid_t tid) const {
   const std::lock_guard lock(shaper_.mutex_);
   shaper_.paid_.erase(tid);
-  shaper_.frozen_.erase(tid);
-}
-
-void PageShaper::look_now() {
-  {
-    const std::lock_guard lock(mutex_);
-    look_now_ = true;
-  }
-  wake_.notify_one();
 }
 
 // It is nobody's to freeze any more.
-void PageShaper::end(Process& process, Time now) {
-  thaw(process, now);
+void PageShaper::end(Process& process) {
+  thaw(process);
   for (const auto& [tid, thread] : process.threads) forget_thread(tid);
-  if (process.group && !process.group->dissolve()) leaving_.push_back(std::move(*process.group));
+  leave_group(process);
+}
+
+void PageShaper::leave_group(Process& process) {
+  if (process.group && !process.group->dissolve())
+    leaving_.push_back({std::move(*process.group), shaper_.clock_.now() + first_pause, first_pause});
   process.group.reset();
+  process.directory.clear();
+}
+
+// True: some have been.
+bool PageShaper::remove_left(Time now) {
+  return std::erase_if(leaving_, [&](Leaving& one) {
+           if (now < one.next) return false;
+           if (one.group.dissolve()) return true;
+           one.pause = std::clamp<Duration>(2 * one.pause, first_pause, most_pause);
+           if (now != Time::max()) one.next = now + one.pause;
+           return false;
+         }) > 0;
 }
 
 void PageShaper::run(const std::stop_token& stop) {
   sys::name_thread("swapd-pages");
   (void)sys::set_thread_nice(0, -20);
   while (!stop.stop_requested()) {
-    const auto members = shaper_.paying_at_once();
-    const Time now = shaper_.clock_.now();
-    bool left = std::erase_if(leaving_, [](sys::FreezerGroup& group) { return group.dissolve(); }) > 0;
-    for (auto at = processes_.begin(); at != processes_.end();) {
-      if (members.contains(at->first)) {
-        ++at;
-        continue;
-      }
-      left = left || at->second.group;
-      end(at->second, now);
-      at = processes_.erase(at);
-    }
-    if (left) write_down();
-    for (const auto& [tgid, view] : members) {
-      Process& process = processes_[tgid];
-      process.view = view;
-      look(tgid, process, now);
-    }
-    std::unique_lock lock(mutex_);
-    (void)wake_.wait_for(lock, stop, members.empty() ? seek_every : look_every, [&] { return look_now_; });
-    look_now_ = false;
+    round();
+    pollfd wait{wake_.get(), POLLIN, 0};
+    (void)::poll(&wait, 1, static_cast<int>((members_.empty() ? seek_every : look_every).count()));
+    std::uint64_t rung = 0;
+    (void)!::read(wake_.get(), &rung, sizeof rung);
   }
+}
+
+void PageShaper::round() {
+  if (auto members = shaper_.paying_at_once(generation_)) members_ = std::move(*members);
+  bool changed = remove_left(shaper_.clock_.now());
+  for (auto at = processes_.begin(); at != processes_.end();) {
+    if (members_.contains(at->first)) {
+      ++at;
+      continue;
+    }
+    changed = changed || at->second.group;
+    end(at->second);
+    at = processes_.erase(at);
+  }
+  if (changed) write_down();
+  // Who stands still first: whatever ends that shall not wait for the others.
+  for (auto& [tgid, process] : processes_) {
+    process.view = members_.at(tgid);
+    if (process.place) look_at_frozen(tgid, process);
+  }
+  made_one_ = false;
+  for (const auto& [tgid, view] : members_) {
+    Process& process = processes_[tgid];
+    process.view = view;
+    if (!process.place && has_gate(tgid, process)) look(tgid, process);
+  }
+}
+
+bool PageShaper::has_gate(pid_t tgid, Process& process) const {
+  const Time now = shaper_.clock_.now();
+  if (process.has_gate || now - process.gate_sought < believed) return process.has_gate;
+  process.gate_sought = now;
+  std::function<bool(pid_t)> ask;
+  {
+    const std::lock_guard lock(shaper_.mutex_);
+    ask = shaper_.has_gate_;
+  }
+  return process.has_gate = ask && ask(tgid);
 }
 
 Time PageShaper::due(const Process& process, Time now) const {
@@ -127,31 +188,46 @@ Time PageShaper::due(const Process& process, Time now) const {
   return std::max(shaper_.shaping_.due(process.owed[0], now), shaper_.shaping_.due(process.owed[1], now));
 }
 
-// What would end a blocking call. A frozen process does nothing about it by itself.
-bool PageShaper::goes_on(Process& process) const {
-  for (const auto& [tid, thread] : process.threads) {
-    {
-      const std::lock_guard lock(shaper_.mutex_);
-      if (!process.view->limits.favoured_wait && shaper_.favoured_.contains(tid)) return true;
-    }
-    const auto found = shaper_.procfs_.interruption(tid);
-    if (!found) continue;  // it has ended
-    if (found->signals != 0 || (found->tracer != 0 && found->tracer != process.tracer)) return true;
+// What would end a blocking call, and whoever traces it, who could do nothing with it. A frozen process does nothing
+// about that by itself.
+bool PageShaper::goes_on(pid_t tgid, const Process& process) const {
+  const auto threads = shaper_.procfs_.threads(tgid);
+  if (!threads) return true;
+  if (!process.view->limits.favoured_wait) {
+    const std::lock_guard lock(shaper_.mutex_);
+    for (const pid_t tid : *threads)
+      if (shaper_.favoured_.contains(tid)) return true;
   }
-  return false;
+  return std::ranges::any_of(*threads, [&](pid_t tid) {
+    const auto found = shaper_.procfs_.interruption(tid);
+    return found && (found->signals != 0 || found->tracer != 0);
+  });
 }
 
-void PageShaper::look(pid_t tgid, Process& process, Time now) {
-  if (process.place) {
-    if (due(process, now) <= now || goes_on(process)) return thaw(process, now);
-    const auto until = (now + vouched).time_since_epoch().count();
-    // Where the guard has ended it meanwhile, because nobody looked, it is stopped again.
-    if (memory_[*process.place].until.exchange(until) == 0) (void)process.group->freeze();
-    return;
+void PageShaper::look_at_frozen(pid_t tgid, Process& process) {
+  const Time now = shaper_.clock_.now();
+  if (due(process, now) <= now || goes_on(tgid, process)) return thaw(process);
+  if (now - process.listed >= list_every) {
+    list_frozen(tgid, process, now);
+    if (!process.group->keep_only(tgid)) {  // somebody has moved it elsewhere
+      thaw(process);
+      leave_group(process);
+      process.owes = true;
+      return;
+    }
   }
+  // Where the guard has ended it meanwhile, because nobody looked, it is stopped again.
+  if (memory_[*process.place].until.exchange((now + vouched).time_since_epoch().count()) == 0)
+    (void)process.group->freeze();
+}
+
+void PageShaper::look(pid_t tgid, Process& process) {
+  const Time now = shaper_.clock_.now();
+  if (now < process.stay_away) return;
   process.owes = charge(tgid, process, now) || process.owes;
-  if (!process.owes || now < process.stay_away) return;
-  if (due(process, now) - now >= least_freeze && !goes_on(process)) return freeze(tgid, process, now);
+  if (!process.owes) return;
+  if (const auto stat = shaper_.procfs_.stat(tgid); stat && stat->state == 'T') return;  // it stands still as it is
+  if (due(process, now) - now >= least_freeze && !goes_on(tgid, process)) return freeze(tgid, process);
   process.owes = false;
 }
 
@@ -159,6 +235,9 @@ void PageShaper::look(pid_t tgid, Process& process, Time now) {
 bool PageShaper::charge(pid_t tgid, Process& process, Time now) {
   const auto all = sys::process_io(shaper_.procfs_.root(), tgid);
   if (!all) return false;
+  // While nobody looked, it had no limit: what it moved then is nobody's.
+  const Duration since = now - std::exchange(process.charged, now);
+  const double share = since <= vouched ? 1 : std::chrono::duration<double>(vouched) / since;
   if (process.counted && !moved(*process.counted, *all)) return false;
   process.counted = *all;
   const auto threads = shaper_.procfs_.threads(tgid);
@@ -177,44 +256,47 @@ bool PageShaper::charge(pid_t tgid, Process& process, Time now) {
       known = process.threads.emplace(tid, Thread{.io = std::move(io).value(), .counted = {}}).first;
       known->second.entered = ~std::uint64_t{0};  // what it does at this moment is not known
     }
-    Thread& thread = known->second;
-    const auto counted = thread.io.read();
-    if (!counted) {
-      forget_thread(tid);
-      process.threads.erase(known);
-      continue;
-    }
-    // Read after the counters: where it is the same as before, all that they have grown by lies outside of calls.
-    const std::uint64_t entered = shaper_.entered(tid);
-    if (std::exchange(thread.entered, entered) != entered) thread.outside = false;
-    const sys::IoCounters before = std::exchange(thread.counted, *counted);
-    if (!thread.outside) {
-      const auto state = shaper_.procfs_.syscall(tid);
-      // One that runs may be within the call that it has made; one that has made none is not.
-      thread.outside = state && (state->running ? entered == 0 : !state->in_call);
-      continue;
-    }
-    const Tokens read = counted->read_bytes > before.read_bytes ? tokens(counted->read_bytes - before.read_bytes) : 0;
-    const Tokens written =
-        counted->written_bytes > before.written_bytes ? tokens(counted->written_bytes - before.written_bytes) : 0;
-    if (read == 0 && written == 0) continue;
-    const Device disk = disk_of(tgid, process, now);
-    const std::lock_guard lock(shaper_.mutex_);
-    const auto charge_one = [&](Way way, Tokens bytes, decide::Passage& owed) {
-      if (bytes > 0) owed = shaper_.shaping_.charge(process.view->index, disk, way, bytes, now);
-    };
-    charge_one(Way::read, read, process.owed[0]);
-    charge_one(Way::write, written, process.owed[1]);
-    shaper_.paid_[tid].read += read;
-    shaper_.paid_[tid].written += written;
-    any = true;
+    any = charge(tgid, process, known->second, tid, share, now) || any;
   }
   return any;
 }
 
+bool PageShaper::charge(pid_t tgid, Process& process, Thread& thread, pid_t tid, double share, Time now) {
+  const auto counted = thread.io.read();
+  if (!counted) {  // it has ended
+    process.threads.erase(tid);
+    forget_thread(tid);
+    return false;
+  }
+  // Read after the counters: where it is the same as before, all that they have grown by lies outside of calls.
+  const Shaper::Entries entered = shaper_.entries(tid);
+  if (std::exchange(thread.entered, entered.count) != entered.count) thread.outside = false;
+  const sys::IoCounters before = std::exchange(thread.counted, *counted);
+  if (!thread.outside) {
+    const auto state = shaper_.procfs_.syscall(tid);
+    const bool is_over = entered.count > 0 && counted->calls > entered.calls_before;  // its last call
+    thread.outside = is_over || (state && (state->running ? entered.count == 0 : !state->in_call));
+    return false;
+  }
+  const Tokens read = part_of(before.read_bytes, counted->read_bytes, share);
+  const Tokens written = part_of(before.written_bytes, counted->written_bytes, share);
+  if (read == 0 && written == 0) return false;
+  const Device disk = disk_of(tgid, process, now);
+  const std::lock_guard lock(shaper_.mutex_);
+  const auto charge_one = [&](Way way, Tokens bytes, decide::Passage& owed) {
+    if (bytes > 0) owed = shaper_.shaping_.charge(process.view->index, disk, way, bytes, now);
+  };
+  charge_one(Way::read, read, process.owed[0]);
+  charge_one(Way::write, written, process.owed[1]);
+  Shaper::Paid& paid = shaper_.paid_[tid];
+  paid.read += static_cast<Tokens>(counted->read_bytes - before.read_bytes);
+  paid.written += static_cast<Tokens>(counted->written_bytes - before.written_bytes);
+  return true;
+}
+
 // The disk of the largest file that it has mapped.
 Device PageShaper::disk_of(pid_t tgid, Process& process, Time now) const {
-  if (now - process.disk_sought < disk_believed) return process.disk;
+  if (now - process.disk_sought < believed) return process.disk;
   process.disk_sought = now;
   std::unordered_map<std::uint64_t, std::uint64_t> sizes;  // by device
   shaper_.procfs_.each_mapping(tgid, [&](const sys::Mapping& m) {
@@ -231,64 +313,89 @@ Device PageShaper::disk_of(pid_t tgid, Process& process, Time now) const {
       return process.view->limits.devices.contains({Device::Kind::disk, observe::disk_number(one)});
     });
     const auto whole = std::ranges::find_if(chain, [&](dev_t one) { return !shaper_.disks_.is_partition(one); });
-    process.disk.number = observe::disk_number(named != chain.end()   ? *named
-                                               : whole != chain.end() ? *whole
-                                                                      : chain[0]);
+    const dev_t meant = named != chain.end() ? *named : whole != chain.end() ? *whole : chain.front();
+    process.disk.number = observe::disk_number(meant);
   }
   return process.disk;
 }
 
-void PageShaper::freeze(pid_t tgid, Process& process, Time now) {
-  if (free_.empty()) return;
-  if (!process.group || !process.group->keep_only(tgid)) {
-    process.group.reset();
-    auto made = sys::FreezerGroup::make(tgid, shaper_.procfs_.root(), shaper_.options_.cgroups);
-    if (!made) {
-      if (!made.error().gone() && !std::exchange(warned_, true))
-        spdlog::warn("process {} cannot be frozen ({}); it pays for its mapped files at its next call", tgid,
-                     made.error().text());
-      process.stay_away = now + again_after;
-      return;
-    }
-    process.group = std::move(made).value();
-    write_down();
-  }
+// Makes one where it has none. False: not now.
+bool PageShaper::has_group(pid_t tgid, Process& process, Time now) {
+  if (process.group && process.group->keep_only(tgid) && !process.group->has_groups()) return true;
+  if (made_one_) return false;
+  made_one_ = true;
+  const bool had = process.group.has_value();
+  leave_group(process);
+  const auto give_up = [&](const Error& error) {
+    leave_group(process);
+    if (had || !error.gone()) write_down();
+    process.stay_away = now + again_after;
+    process.counted.reset();
+    process.threads.clear();
+    if (!error.gone() && !std::exchange(warned_, true))
+      spdlog::warn("process {} cannot be frozen ({}); it pays for its mapped files at its next call", tgid,
+                   error.text());
+    return false;
+  };
+  if (had && std::ranges::any_of(leaving_, [](const Leaving& one) { return one.group.has_groups(); }))
+    return give_up(Error(EBUSY, "it has made groups below its own"));
+  const auto directory = sys::FreezerGroup::place_for(tgid, shaper_.procfs_.root(), shaper_.options_.cgroups);
+  if (!directory) return give_up(directory.error());
+  process.directory = *directory;
+  write_down();
+  auto made = sys::FreezerGroup::make(*directory, tgid);
+  if (!made) return give_up(made.error());
+  process.group = std::move(made).value();
+  return true;
+}
+
+void PageShaper::list_frozen(pid_t tgid, Process& process, Time now) {
+  process.listed = now;
+  auto threads = shaper_.procfs_.threads(tgid).value_or({});
+  const std::lock_guard lock(shaper_.mutex_);
+  for (const pid_t tid : process.frozen) shaper_.frozen_.erase(tid);
+  process.frozen = std::move(threads);
+  for (const pid_t tid : process.frozen)
+    shaper_.frozen_[tid] = {
+        .call = nullptr, .since = process.frozen_since, .favoured_wait = process.view->limits.favoured_wait};
+  shaper_.count_held();
+}
+
+void PageShaper::freeze(pid_t tgid, Process& process) {
+  if (free_.empty() || !has_group(tgid, process, shaper_.clock_.now())) return;
   const std::string control = process.group->control_file();
   FrozenGroup& place = memory_[free_.back()];
   const std::string_view text = sys::thawed(control);
   if (control.size() >= place.file.size() || text.size() >= place.thaw.size()) return;
-  *std::copy(control.begin(), control.end(), place.file.begin()) = '\0';
+  const Time now = shaper_.clock_.now();
   *std::copy(text.begin(), text.end(), place.thaw.begin()) = '\0';
+  *std::copy(control.begin(), control.end(), place.file.begin()) = '\0';
   place.until.store((now + vouched).time_since_epoch().count(), std::memory_order_release);
   process.place = free_.back();
   free_.pop_back();
   process.frozen_since = now;
-  process.tracer = 0;
-  if (const auto found = shaper_.procfs_.interruption(tgid)) process.tracer = found->tracer;
-  {
-    const std::lock_guard lock(shaper_.mutex_);
-    for (const auto& [tid, thread] : process.threads)
-      shaper_.frozen_[tid] = {.call = nullptr, .since = now, .favoured_wait = process.view->limits.favoured_wait};
-    shaper_.count_held();
-  }
-  if (!process.group->freeze()) {
-    process.stay_away = now + again_after;
-    return thaw(process, now);
-  }
-  (void)process.group->keep_only(tgid);  // a child of the last moment
+  list_frozen(tgid, process, now);
+  const bool frozen = process.group->freeze().ok();
+  if (!frozen) process.stay_away = now + again_after;
+  // The guard may have been there before it: then nobody would end it if swapd ended now.
+  if (!frozen || place.until.load(std::memory_order_acquire) == 0) return thaw(process);
+  (void)process.group->keep_only(tgid);
 }
 
-void PageShaper::thaw(Process& process, Time now) {
+void PageShaper::thaw(Process& process) {
   if (!process.place) return;
   process.owes = false;
   (void)process.group->thaw();
-  memory_[*process.place].until.store(0, std::memory_order_release);
+  FrozenGroup& place = memory_[*process.place];
+  place.file.front() = '\0';
+  place.until.store(0, std::memory_order_release);
   free_.push_back(*std::exchange(process.place, std::nullopt));
   const std::lock_guard lock(shaper_.mutex_);
-  for (const auto& [tid, thread] : process.threads) shaper_.frozen_.erase(tid);
+  for (const pid_t tid : process.frozen) shaper_.frozen_.erase(tid);
+  process.frozen.clear();
   shaper_.count_held();
   ++shaper_.delayed_total_;
-  shaper_.shaping_.waited(process.owed[process.owed[0].empty() ? 1 : 0], now - process.frozen_since);
+  shaper_.shaping_.waited(process.owed[process.owed[0].empty() ? 1 : 0], shaper_.clock_.now() - process.frozen_since);
 }
 
 }  // namespace swapd::daemon

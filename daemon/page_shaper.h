@@ -1,8 +1,9 @@
 // Pages of mapped files, which are read and written without a call: where a class says so (`mapped = "freeze"`), a
 // process that has moved more of them than its class may is frozen until that is paid (DESIGN.md section 7).
 //
-// Two hundred times a second each thread's counters are looked at. What they have grown by between two looks at which
-// it made no call that comes to its gate is its pages; the rest is left to the gate, which settles it at the next call.
+// Two hundred times a second each thread's counters are looked at. What they have grown by between two looks while no
+// call was going on that had come to its gate is its pages; the rest is left to the gate, which settles it at the next
+// call. Who has no gate (its program had started before its class was shaped) is not limited here either.
 //
 // It is the cgroup freezer that stops it, in a group of its own below the one that it is in. (To move it there takes
 // the kernel some 50 ms once; what it moves meanwhile is owed.) A signal, a debugger, the loan of an important thread
@@ -12,9 +13,7 @@
 
 #include <sys/types.h>
 
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -22,6 +21,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/fd.h"
 #include "base/guard_memory.h"
 #include "base/time.h"
 #include "shaper.h"
@@ -38,8 +38,8 @@ class PageShaper {
   PageShaper(const PageShaper&) = delete;
   PageShaper& operator=(const PageShaper&) = delete;
 
-  // Somebody has come. The engine.
-  void look_now();
+  // Somebody frozen is waited for. Any thread; waits for nobody.
+  void look_now() const;
 
   // The groups that a swapd before has left.
   static void clear_left(const std::string& state_dir);
@@ -53,42 +53,60 @@ class PageShaper {
   };
   struct Process {
     Shaper::ViewPtr view;
+    bool has_gate = false;
+    Time gate_sought{};
     std::optional<sys::IoCounters> counted;  // of all its threads
+    Time charged{};                          // when that was looked at
     std::unordered_map<pid_t, Thread> threads;
     decide::Device disk;  // that its pages are on
     Time disk_sought{};
+    std::string directory;  // the group's, from before it is made
     std::optional<sys::FreezerGroup> group;
     std::optional<std::size_t> place;  // in the guard's memory, while it is frozen
-    Time frozen_since{};
+    std::vector<pid_t> frozen;         // its threads then
+    Time frozen_since{}, listed{};
     bool owes = false;  // since it went on
-    pid_t tracer = 0;   // then
     decide::Passage owed[2];
     Time stay_away{};  // cannot be frozen: not before that
   };
+  struct Leaving {  // a group that could not be removed yet
+    sys::FreezerGroup group;
+    Time next{};
+    Duration pause{};
+  };
 
   void run(const std::stop_token& stop);
-  void look(pid_t tgid, Process& process, Time now);
+  void round();
+  void look(pid_t tgid, Process& process);
+  void look_at_frozen(pid_t tgid, Process& process);
+  [[nodiscard]] bool has_gate(pid_t tgid, Process& process) const;
   [[nodiscard]] bool charge(pid_t tgid, Process& process, Time now);
+  [[nodiscard]] bool charge(pid_t tgid, Process& process, Thread& thread, pid_t tid, double share, Time now);
   [[nodiscard]] decide::Device disk_of(pid_t tgid, Process& process, Time now) const;
   [[nodiscard]] Time due(const Process& process, Time now) const;
-  [[nodiscard]] bool goes_on(Process& process) const;
-  void freeze(pid_t tgid, Process& process, Time now);
-  void thaw(Process& process, Time now);
+  [[nodiscard]] bool goes_on(pid_t tgid, const Process& process) const;
+  [[nodiscard]] bool has_group(pid_t tgid, Process& process, Time now);
+  void freeze(pid_t tgid, Process& process);
+  void thaw(Process& process);
+  void list_frozen(pid_t tgid, Process& process, Time now);
   void forget_thread(pid_t tid) const;
-  void end(Process& process, Time now);
+  void end(Process& process);
+  void leave_group(Process& process);
+  [[nodiscard]] bool remove_left(Time now);
   void write_down() const;
 
   Shaper& shaper_;
   std::span<FrozenGroup> memory_;
   std::string state_dir_;
   std::vector<std::size_t> free_;  // places in memory_
+  std::uint64_t generation_ = 0;   // of members_
+  std::unordered_map<pid_t, Shaper::ViewPtr> members_;
   std::unordered_map<pid_t, Process> processes_;
-  std::vector<sys::FreezerGroup> leaving_;  // groups that could not be removed yet
-  bool warned_ = false;
-  std::mutex mutex_;
-  std::condition_variable_any wake_;
-  bool look_now_ = false;  // with the mutex
-  std::jthread thread_;    // last
+  std::vector<Leaving> leaving_;
+  bool made_one_ = false;  // a group, in this round: it takes the kernel some 50 ms
+  mutable bool warned_ = false;
+  Fd wake_;              // an eventfd
+  std::jthread thread_;  // last
 };
 
 }  // namespace swapd::daemon

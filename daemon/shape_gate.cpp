@@ -45,6 +45,7 @@ void ShapeGate::forget(pid_t tid, const Thread& thread) const {
   {
     const std::lock_guard lock(shaper_.mutex_);
     shaper_.entered_.erase(tid);
+    shaper_.paid_.erase(tid);
   }
   if (!thread.counted) return;
   const auto traffic = [&] {
@@ -133,7 +134,7 @@ std::optional<ShapeGate::Seen> ShapeGate::look(Thread& thread, pid_t tid, const 
                  .written_chars = now->written_chars - before.written_chars,
                  .read_bytes = now->read_bytes - before.read_bytes,
                  .written_bytes = now->written_bytes - before.written_bytes};
-  if (view.limits.freezes) note_entry(tid, seen);
+  if (view.limits.freezes) note_entry(tid, thread, seen, first || backwards);
   if (!view.traffic) {
     thread.counted = false;
     return seen;
@@ -153,11 +154,17 @@ std::optional<ShapeGate::Seen> ShapeGate::look(Thread& thread, pid_t tid, const 
 }
 
 // What was charged to it already, without a call.
-void ShapeGate::note_entry(pid_t tid, Seen& seen) const {
+void ShapeGate::note_entry(pid_t tid, const Thread& thread, Seen& seen, bool anew) const {
   const std::lock_guard lock(shaper_.mutex_);
-  ++shaper_.entered_[tid];
+  Shaper::Entries& entries = shaper_.entered_[tid];
+  ++entries.count;
+  entries.calls_before = thread.counters.calls;
   const auto found = shaper_.paid_.find(tid);
   if (found == shaper_.paid_.end()) return;
+  if (anew) {  // it is not in what is counted from here
+    shaper_.paid_.erase(found);
+    return;
+  }
   const auto take = [](std::uint64_t& bytes, Tokens& paid) {
     const auto taken = std::min(bytes, static_cast<std::uint64_t>(paid));
     bytes -= taken;

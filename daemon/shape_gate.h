@@ -63,7 +63,7 @@ class ShapeGate final : public observe::Gate {
   [[nodiscard]] pid_t member_above(pid_t tgid) const;
   // What has been moved since the last time; nothing: the thread has ended.
   [[nodiscard]] std::optional<Seen> look(Thread& thread, pid_t tid, const Shaper::View& view);
-  void note_entry(pid_t tid, Seen& seen) const;
+  void note_entry(pid_t tid, const Thread& thread, Seen& seen, bool anew) const;
   void settle(Thread& thread, const Seen& seen, const Shaper::View& view, Time now);
   void settle_call(Thread& thread, const Seen& seen, const Shaper::View& view, Time now);
   void settle_mapped(const Thread& thread, const Seen& seen, const Shaper::View& view, Time now);

@@ -68,6 +68,7 @@ Shaper::~Shaper() = default;
 void Shaper::set_one(View view) {
   view.index = shaping_.set(view.name, view.limits, clock_.now());
   views_[view.index] = std::make_shared<const View>(view);
+  ++generation_;
 }
 
 void Shaper::set_class(const std::string& name, const decide::ClassLimits& limits, bool inherits_own) {
@@ -87,9 +88,9 @@ void Shaper::set_class(const std::string& name, const decide::ClassLimits& limit
     said.limits = limits;
     said.inherits_own = inherits_own;
     apply(name);
+    if (limits.freezes && !pages_ && !options_.dry_run)
+      pages_ = std::make_unique<PageShaper>(*this, options_.frozen, options_.state_dir);
   }
-  if (limits.freezes && !pages_ && !options_.dry_run)
-    pages_ = std::make_unique<PageShaper>(*this, options_.frozen, options_.state_dir);
   delays_.look_again();
 }
 
@@ -140,6 +141,7 @@ void Shaper::remove_class(const std::string& name) {
   {
     const std::lock_guard lock(mutex_);
     said_.erase(name);
+    ++generation_;
     const auto base = shaping_.find(name);
     if (!base) return;
     std::erase_if(views_, [&](const auto& entry) {
@@ -174,6 +176,7 @@ std::vector<decide::Shaping::Account> Shaper::accounts(const std::string& name) 
 
 void Shaper::join(pid_t tgid, const std::string& class_name) {
   const std::lock_guard lock(mutex_);
+  ++generation_;
   released_.erase(tgid);
   const auto index = shaping_.find(class_name);
   if (const auto member = members_.find(tgid); member != members_.end() && index) {
@@ -183,7 +186,7 @@ void Shaper::join(pid_t tgid, const std::string& class_name) {
   drop_own(tgid);
   if (!index) return;
   members_[tgid] = *index;
-  if (pages_ && views_.at(*index)->limits.freezes) pages_->look_now();
+  if (pages_ && views_.at(*index)->limits.freezes) pages_->look_now();  // an eventfd: nobody is waited for
 }
 
 // Its filter stays, and so does the gate that it comes to.
@@ -196,6 +199,7 @@ void Shaper::release(pid_t tgid, std::uint64_t start_time) {
 
 void Shaper::born(pid_t tgid, pid_t parent) {
   const std::lock_guard lock(mutex_);
+  ++generation_;
   const auto above = members_.find(parent);
   if (above == members_.end()) return;
   const auto view = views_.find(above->second);
@@ -221,6 +225,7 @@ void Shaper::drop_own(pid_t tgid) {
   if (member == members_.end()) return;
   const auto view = views_.find(member->second);
   members_.erase(member);
+  ++generation_;
   if (view == views_.end() || !view->second->like) return;
   shaping_.merge(view->first, *view->second->like);
   shaping_.remove(view->second->name);
@@ -236,6 +241,7 @@ void Shaper::favour(pid_t tid, bool favoured) {
     else
       favoured_.erase(tid);
     waits = favoured && held_.contains(tid);
+    if (favoured && pages_ && frozen_.contains(tid)) pages_->look_now();
   }
   if (waits) delays_.look_again();
 }
@@ -268,9 +274,17 @@ std::unique_ptr<observe::Gate> Shaper::gate(int listener, std::uint32_t slot) {
   return std::make_unique<ShapeGate>(*this, std::move(own), slot);
 }
 
-std::unordered_map<pid_t, Shaper::ViewPtr> Shaper::paying_at_once() const {
+void Shaper::ask_of_gates(std::function<bool(pid_t)> has_gate) {
   const std::lock_guard lock(mutex_);
+  has_gate_ = std::move(has_gate);
+}
+
+std::optional<std::unordered_map<pid_t, Shaper::ViewPtr>> Shaper::paying_at_once(std::uint64_t& generation) const {
+  const std::lock_guard lock(mutex_);
+  if (generation == generation_) return std::nullopt;
+  generation = generation_;
   std::unordered_map<pid_t, ViewPtr> out;
+  if (std::ranges::none_of(views_, [](const auto& entry) { return entry.second->limits.freezes; })) return out;
   for (const auto& [tgid, index] : members_) {
     const auto found = views_.find(index);
     if (found != views_.end() && found->second->limited && found->second->limits.freezes) out[tgid] = found->second;
@@ -278,14 +292,19 @@ std::unordered_map<pid_t, Shaper::ViewPtr> Shaper::paying_at_once() const {
   return out;
 }
 
-std::uint64_t Shaper::entered(pid_t tid) const {
+Shaper::Entries Shaper::entries(pid_t tid) const {
   const std::lock_guard lock(mutex_);
   const auto found = entered_.find(tid);
-  return found == entered_.end() ? 0 : found->second;
+  return found == entered_.end() ? Entries() : found->second;
 }
 
 void Shaper::leave() {
-  pages_.reset();
+  std::unique_ptr<PageShaper> pages;
+  {
+    const std::lock_guard lock(mutex_);
+    pages = std::move(pages_);
+  }
+  pages.reset();
   delays_.leave();
 }
 

@@ -13,6 +13,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -73,6 +74,8 @@ class Shaper {
   [[nodiscard]] bool would_run(pid_t tid) const;
   [[nodiscard]] std::vector<std::pair<pid_t, Time>> would_run() const;  // since when
 
+  // Tells whether the calls of a process come to a gate. Asked by a thread that may wait for the answer.
+  void ask_of_gates(std::function<bool(pid_t)> has_gate);
   // For the receiver of a listener whose programs may be shaped.
   [[nodiscard]] std::unique_ptr<observe::Gate> gate(int listener, std::uint32_t slot);
 
@@ -108,10 +111,14 @@ class Shaper {
   void apply(const std::string& name);
   void set_one(View view);
   void drop_own(pid_t tgid);
-  // Members that pay at once for what they move without calls.
-  [[nodiscard]] std::unordered_map<pid_t, ViewPtr> paying_at_once() const;
-  // How many calls of that thread have come to its gate.
-  [[nodiscard]] std::uint64_t entered(pid_t tid) const;
+  // Members that pay at once for what they move without calls, as of `generation`, which is brought up to date; nothing
+  // where it is.
+  [[nodiscard]] std::optional<std::unordered_map<pid_t, ViewPtr>> paying_at_once(std::uint64_t& generation) const;
+  // The calls of a thread that have come to its gate: how many, and what the kernel had counted at the last one.
+  struct Entries {
+    std::uint64_t count = 0, calls_before = 0;
+  };
+  [[nodiscard]] Entries entries(pid_t tid) const;
   void count_held() { held_now_.store(held_.size() + frozen_.size(), std::memory_order_relaxed); }
 
   const sys::Procfs& procfs_;
@@ -143,8 +150,10 @@ class Shaper {
   struct Paid {
     decide::Tokens read = 0, written = 0;
   };
-  std::unordered_map<pid_t, Paid> paid_;              // what was charged between calls, and not yet seen by the gate
-  std::unordered_map<pid_t, std::uint64_t> entered_;  // of classes whose members pay at once
+  std::unordered_map<pid_t, Paid> paid_;        // what was charged between calls, and not yet seen by the gate
+  std::unordered_map<pid_t, Entries> entered_;  // of classes whose members pay at once
+  std::uint64_t generation_ = 1;                // of members_ and views_
+  std::function<bool(pid_t)> has_gate_;
   std::atomic<std::size_t> held_now_{0};
   std::uint64_t delayed_total_ = 0;
   std::shared_ptr<sys::NetIo> traffic_;  // once a class limits a network; null: it cannot be had

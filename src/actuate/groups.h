@@ -22,7 +22,9 @@ namespace swapd::actuate {
 class GroupLender {
  public:
   // `journal` may be null: none is kept. dry_run: looks, and changes nothing.
-  GroupLender(const sys::Groups& groups, bool dry_run) : groups_(groups), dry_run_(dry_run) {}
+  // kind: of what it changes besides autogroups.
+  GroupLender(const sys::Groups& groups, bool dry_run, Change::Kind kind = Change::Kind::cgroup)
+      : groups_(groups), dry_run_(dry_run), kind_(kind) {}
   void set_journal(Journal* journal) { journal_ = journal; }
   void set_competitors(Competitors competitors) { competitors_ = std::move(competitors); }
   [[nodiscard]] const std::optional<Competitors>& competitors() const { return competitors_; }
@@ -62,6 +64,7 @@ class GroupLender {
 
   const sys::Groups& groups_;
   const bool dry_run_;
+  const Change::Kind kind_;
   Journal* journal_ = nullptr;
   std::optional<Competitors> competitors_;
   std::unordered_map<std::string, Held> held_;

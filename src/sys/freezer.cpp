@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/fd.h"
+#include "sys/freezer_group.h"
 #include "sys/procfs_path.h"
 
 namespace swapd::sys {
@@ -35,13 +36,14 @@ FreezerGroups freezer_groups(std::string_view text) {
     const std::size_t second = first == std::string_view::npos ? first : line.find(':', first + 1);
     if (second == std::string_view::npos) continue;
     const std::string_view path = line.substr(second + 1);
-    // A group of another namespace ("/../x") is nowhere to be found here.
-    if (path.size() < 2 || path.front() != '/' || path.find("/..") != std::string_view::npos) continue;
+    // A group of another namespace ("/../x") is nowhere to be found here; "/..x" is a group as others.
+    if (path.empty() || path.front() != '/' || path == "/.." || path.starts_with("/../")) continue;
+    const std::string group(path == "/" ? "" : path);
     const std::string controllers = "," + std::string(line.substr(first + 1, second - first - 1)) + ",";
     if (line.starts_with("0::"))
-      out.v2 = path;
+      out.v2 = group;
     else if (controllers.find(",freezer,") != std::string::npos)
-      out.v1 = path;
+      out.v1 = group;
   }
   return out;
 }
@@ -63,9 +65,16 @@ bool Freezer::group_freezes(const std::string& directory, bool v2) {
 
 bool Freezer::freezes(pid_t tid) {
   const auto groups = parse::freezer_groups(start_of(ProcPath(proc_root_, tid, "cgroup").c_str()));
-  if (!groups.v1.empty() && group_freezes(v1_ + groups.v1, false)) return true;
+  const auto without_ours = [](std::string path) {
+    const std::size_t last = path.rfind('/');
+    if (last != std::string::npos && path.compare(last + 1, FreezerGroup::prefix.size(), FreezerGroup::prefix) == 0)
+      path.erase(last);
+    return path;
+  };
+  const std::string v1 = without_ours(groups.v1.value_or(""));
+  if (!v1.empty() && group_freezes(v1_ + v1, false)) return true;
   // Of v2 each group says only what was asked of it; of v1, what holds for it.
-  for (std::string path = groups.v2; path.size() > 1; path.erase(path.rfind('/')))
+  for (std::string path = without_ours(groups.v2.value_or("")); path.size() > 1; path.erase(path.rfind('/')))
     if (group_freezes(v2_ + path, true)) return true;
   return false;
 }

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -15,7 +16,8 @@ class Freezer {
   // Where hierarchies are mounted; in tests another place.
   explicit Freezer(std::string proc_root = "/proc", std::string cgroups = "/sys/fs/cgroup");
 
-  // Frozen, or on its way there. A group is looked at once until forget().
+  // Frozen, or on its way there, by somebody else than ourselves (sys/freezer_group.h). A group is looked at once until
+  // forget().
   [[nodiscard]] bool freezes(pid_t tid);
   void forget() { known_.clear(); }
 
@@ -27,9 +29,10 @@ class Freezer {
 };
 
 namespace parse {
-// The thread's groups, from /proc/TID/cgroup; empty: it is in the root, or there is no such hierarchy.
+// The thread's groups, from /proc/TID/cgroup. Empty: the root. Nothing: there is no such hierarchy, or the group is of
+// another cgroup namespace, and has no name here.
 struct FreezerGroups {
-  std::string v1, v2;
+  std::optional<std::string> v1, v2;
 };
 [[nodiscard]] FreezerGroups freezer_groups(std::string_view text);
 }  // namespace parse

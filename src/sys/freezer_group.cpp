@@ -1,11 +1,14 @@
 #include "sys/freezer_group.h"
 
 #include <fcntl.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <charconv>
+#include <cstdint>
+#include <cstdio>
 #include <utility>
 #include <vector>
 
@@ -17,7 +20,7 @@ namespace swapd::sys {
 namespace {
 
 constexpr std::string_view v1_control = "/freezer.state", v2_control = "/cgroup.freeze";
-constexpr int most_sweeps = 100;  // of a group in which programs fork while it is emptied
+constexpr int most_tries = 10;  // of a group in which programs fork while it is emptied
 
 Result<std::string> text_of(const char* path) {
   const Fd file(::open(path, O_RDONLY | O_CLOEXEC));
@@ -46,7 +49,7 @@ std::string above(const std::string& directory) { return directory.substr(0, dir
 
 bool is_own(const std::string& directory) {
   const std::size_t last = directory.rfind('/');
-  return directory.starts_with('/') && directory.find("/..") == std::string::npos && last != 0 &&
+  return directory.starts_with('/') && (directory + "/").find("/../") == std::string::npos && last != 0 &&
          std::string_view(directory).substr(last + 1).starts_with(FreezerGroup::prefix);
 }
 
@@ -77,12 +80,10 @@ Result<std::string> group_of(pid_t tgid, const std::string& proc_root, const std
   const std::string v1 = cgroups + "/freezer", unified = cgroups + "/unified";
   const bool old = is_group(v1);
   const std::string root = old ? v1 : is_group(unified) ? unified : cgroups;
-  const std::string& path = old ? groups.v1 : groups.v2;
-  // Of another namespace: in whatever group it is, it is none that has a name here.
-  if (path.empty() && text->find(":/..") != std::string::npos)
-    return Error(ENODEV, "its group is of another cgroup namespace");
-  if (!is_group(root + path)) return Error(ENODEV, "no cgroup freezer at " + root + path);
-  std::string out = root + path;
+  const auto& path = old ? groups.v1 : groups.v2;
+  if (!path) return Error(ENODEV, "it is in no cgroup that freezes, or in one of another namespace");
+  std::string out = root + *path;
+  if (!is_group(out)) return Error(ENODEV, "no cgroup freezer at " + out);
   return is_own(out) ? above(out) : out;  // its parent's
 }
 
@@ -102,11 +103,19 @@ FreezerGroup& FreezerGroup::operator=(FreezerGroup&& other) noexcept {
   return *this;
 }
 
-Result<FreezerGroup> FreezerGroup::make(pid_t tgid, const std::string& proc_root, const std::string& cgroups) {
+Result<std::string> FreezerGroup::place_for(pid_t tgid, const std::string& proc_root, const std::string& cgroups) {
   const auto parent = group_of(tgid, proc_root, cgroups);
   if (!parent) return parent.error();
-  const std::string directory = *parent + "/" + std::string(prefix) + std::to_string(tgid);
-  if (::mkdir(directory.c_str(), 0755) != 0 && errno != EEXIST) return errno_error(directory);
+  std::uint64_t number = 0;  // so that nobody who may make groups there has it already
+  if (::getrandom(&number, sizeof number, 0) != sizeof number) return errno_error("getrandom");
+  std::array<char, 17> hex{};
+  std::snprintf(hex.data(), hex.size(), "%016llx", static_cast<unsigned long long>(number));
+  return *parent + "/" + std::string(prefix) + std::to_string(tgid) + "-" + hex.data();
+}
+
+Result<FreezerGroup> FreezerGroup::make(const std::string& directory, pid_t tgid) {
+  if (!is_own(directory)) return Error(EINVAL, directory);
+  if (::mkdir(directory.c_str(), 0755) != 0) return errno_error(directory);
   FreezerGroup group(directory);  // from here on it goes again where something fails
   if (::access(group.control_file().c_str(), W_OK) != 0) return Error(ENODEV, "no cgroup freezer at " + directory);
   if (Status clear = group.thaw(); !clear) return clear.error();
@@ -123,13 +132,19 @@ Result<FreezerGroup> FreezerGroup::found(const std::string& directory) {
 bool FreezerGroup::dissolve() {
   if (directory_.empty()) return true;
   (void)thaw();
-  for (int i = 0; i < most_sweeps; ++i) {
-    (void)keep_only(0);
-    if (::rmdir(directory_.c_str()) != 0 && errno == EBUSY) continue;
-    directory_.clear();
-    return true;
-  }
-  return false;
+  (void)keep_only(0);
+  if (::rmdir(directory_.c_str()) != 0 && errno != ENOENT) return false;
+  directory_.clear();
+  return true;
+}
+
+FreezerGroup::~FreezerGroup() {
+  for (int i = 0; i < most_tries && !dissolve(); ++i) continue;
+}
+
+bool FreezerGroup::has_groups() const {
+  struct stat st {};
+  return ::stat(directory_.c_str(), &st) == 0 && st.st_nlink > 2;
 }
 
 Status FreezerGroup::freeze() const { return write_to(control_file(), v2_ ? "1" : "FROZEN"); }

@@ -16,25 +16,30 @@ class FreezerGroup {
  public:
   static constexpr std::string_view prefix = "swapd-freeze-";
 
-  // Makes it, and moves the process there. ENODEV: no hierarchy that freezes, or the process is in a part of it that is
-  // not to be seen here. cgroups: where hierarchies are mounted.
-  [[nodiscard]] static Result<FreezerGroup> make(pid_t tgid, const std::string& proc_root = "/proc",
-                                                 const std::string& cgroups = "/sys/fs/cgroup");
+  // Where one for this process would be: a directory that is not there yet. ENODEV: no hierarchy that freezes, or the
+  // process is in a part of it that is not to be seen here. cgroups: where hierarchies are mounted.
+  [[nodiscard]] static Result<std::string> place_for(pid_t tgid, const std::string& proc_root = "/proc",
+                                                     const std::string& cgroups = "/sys/fs/cgroup");
+  // Makes it there, and moves the process into it.
+  [[nodiscard]] static Result<FreezerGroup> make(const std::string& directory, pid_t tgid);
   // One that is there already. EINVAL: such a directory is none of ours.
   [[nodiscard]] static Result<FreezerGroup> found(const std::string& directory);
   FreezerGroup(FreezerGroup&& other) noexcept;
   FreezerGroup& operator=(FreezerGroup&& other) noexcept;
   FreezerGroup(const FreezerGroup&) = delete;
   FreezerGroup& operator=(const FreezerGroup&) = delete;
-  ~FreezerGroup() { (void)dissolve(); }
+  ~FreezerGroup();
 
-  // Thaws, puts those that are in it into the group above, and removes it. False: the last has not left it yet.
+  // Thaws, puts those that are in it into the group above, and removes it. False: somebody, or a group of theirs, is
+  // in it still.
   [[nodiscard]] bool dissolve();
 
   [[nodiscard]] Status freeze() const;
   [[nodiscard]] Status thaw() const;
   // Puts everybody else (what the process has forked) into the group above. False: the process itself is not in it.
   [[nodiscard]] bool keep_only(pid_t tgid) const;
+  // Somebody has made groups below it: they would stand still with it.
+  [[nodiscard]] bool has_groups() const;
   [[nodiscard]] const std::string& directory() const { return directory_; }
   // Where `thawed(...)` written ends it.
   [[nodiscard]] std::string control_file() const;

@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/result.h"
 
@@ -58,16 +59,18 @@ struct CpuMount {
   std::string point;  // where
   std::string root;   // which part of the hierarchy: paths below it are relative to it
 };
-[[nodiscard]] CpuMount find_cpu_mount(std::string_view mountinfo);
+// controller: as v1 has it.
+[[nodiscard]] CpuMount find_cpu_mount(std::string_view mountinfo, std::string_view controller = "cpu");
 // The path of the hierarchy's line in a /proc/TID/cgroup text; empty where there is none.
-[[nodiscard]] std::string cpu_path(std::string_view cgroup, CpuMount::Version version);
+[[nodiscard]] std::string cpu_path(std::string_view cgroup, CpuMount::Version version,
+                                   std::string_view controller = "cpu");
 // "/autogroup-52 nice -3\n", without the leader; empty where it is something else.
 [[nodiscard]] std::optional<Autogroup> parse_autogroup(std::string_view text);
 
-class LinuxGroups final : public Groups {
+class LinuxGroups : public Groups {
  public:
   // The mounts are looked up once, in PROC_ROOT/self/mountinfo.
-  explicit LinuxGroups(std::string proc_root = "/proc");
+  explicit LinuxGroups(std::string proc_root = "/proc") : LinuxGroups(std::move(proc_root), "cpu") {}
 
   [[nodiscard]] bool autogroups() const override;
   [[nodiscard]] Result<Autogroup> autogroup(pid_t pid) const override;
@@ -79,11 +82,19 @@ class LinuxGroups final : public Groups {
 
   [[nodiscard]] const CpuMount& mount() const { return mount_; }
 
- private:
+ protected:
+  LinuxGroups(std::string proc_root, std::string controller);
+  // Its name, its scale, and whether there is anything but a weight.
+  [[nodiscard]] virtual const char* weight_file() const;
+  [[nodiscard]] virtual CpuGroup scale() const;
   [[nodiscard]] std::string file(const std::string& group, const char* name) const;
-  [[nodiscard]] bool has_weight(const std::string& group) const;
+  [[nodiscard]] const std::string& proc() const { return proc_; }
 
-  std::string proc_;
+ private:
+  [[nodiscard]] bool has_weight(const std::string& group) const;
+  void look_at_quota(const std::string& group, CpuGroup& seen) const;
+
+  std::string proc_, controller_;
   CpuMount mount_;
 };
 

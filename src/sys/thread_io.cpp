@@ -16,10 +16,10 @@ namespace parse {
 
 Result<IoCounters> io_counters(std::string_view text) {
   IoCounters out;
-  const std::pair<std::string_view, std::uint64_t*> wanted[] = {{"rchar: ", &out.read_chars},
-                                                                {"wchar: ", &out.written_chars},
-                                                                {"read_bytes: ", &out.read_bytes},
-                                                                {"write_bytes: ", &out.written_bytes}};
+  std::uint64_t writes = 0;
+  const std::pair<std::string_view, std::uint64_t*> wanted[] = {
+      {"rchar: ", &out.read_chars}, {"wchar: ", &out.written_chars},   {"syscr: ", &out.calls},
+      {"syscw: ", &writes},         {"read_bytes: ", &out.read_bytes}, {"write_bytes: ", &out.written_bytes}};
   std::size_t found = 0;
   while (!text.empty() && found < std::size(wanted)) {
     const std::size_t end = text.find('\n');
@@ -33,6 +33,7 @@ Result<IoCounters> io_counters(std::string_view text) {
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
   }
   if (found != std::size(wanted)) return Error(EPROTO, "io");
+  out.calls += writes;
   return out;
 }
 

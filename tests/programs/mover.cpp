@@ -1,7 +1,8 @@
 // Moves bytes in one way and says how many in what time: what is shaped in the tests.
 //
 //   mover WAY BLOCK SECONDS|COUNTx ARGUMENT...     e.g. mover read 65536 2 FILE, mover write 4096 100x FILE
-//   ways: read write pread readv mapped pages sendfile copy (FILE [TO]); tcp-send udp-send (PORT); tcp-receive (PORT)
+//   ways: read write pread readv mapped pages dirty sendfile copy (FILE [TO]); tcp-send udp-send (PORT); tcp-receive
+//   (PORT)
 //
 // Prints "BYTES SECONDS CALLS ERRORS BEGUN" at the end (BEGUN: CLOCK_MONOTONIC seconds); on SIGUSR1 (a handler, no
 // SA_RESTART) it counts on, on SIGTERM it ends with what it has. A file is read from its begin again at its end.
@@ -95,6 +96,18 @@ Step file_step(const std::string& way, Job& job, char** argv, int argc) {
       const ssize_t n = way == "readv" ? ::readv(fd, parts, 2) : ::read(fd, job.buffer, job.block);
       if (n == 0) ::lseek(fd, 0, SEEK_SET);
       return n;
+    };
+  }
+  if (way == "dirty") {  // what is there already, in a mapping that is shared
+    const int fd = open_or_die(argv[0], O_RDWR);
+    struct stat st {};
+    ::fstat(fd, &st);
+    auto* all = static_cast<volatile char*>(
+        ::mmap(nullptr, static_cast<std::size_t>(st.st_size), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0));
+    return [&job, all, size = static_cast<std::size_t>(st.st_size), at = std::size_t{0}]() mutable {
+      for (std::size_t i = 0; i < job.block; i += 4096) all[(at + i) % size] = 'y';
+      at = (at + job.block) % size;
+      return static_cast<ssize_t>(job.block);
     };
   }
   if (way == "write") {

@@ -73,7 +73,11 @@ class FreezerGroups : public ::testing::TestWithParam<const char*> {
       GTEST_SKIP() << "no cgroups of " << GetParam();
   }
   void TearDown() override { fs::remove_all(root_); }
-  [[nodiscard]] Result<FreezerGroup> make(pid_t pid) const { return FreezerGroup::make(pid, "/proc", root_); }
+  [[nodiscard]] Result<FreezerGroup> make(pid_t pid) const {
+    const auto place = FreezerGroup::place_for(pid, "/proc", root_);
+    if (!place) return place.error();
+    return FreezerGroup::make(*place, pid);
+  }
   static std::string cgroups_of(pid_t pid) {
     std::ifstream in("/proc/" + std::to_string(pid) + "/cgroup");
     return {std::istreambuf_iterator<char>(in), {}};
@@ -124,6 +128,45 @@ TEST_P(FreezerGroups, KeepsOnlyTheOne) {
   EXPECT_FALSE(group->keep_only(other.pid())) << "it is not in it";
 }
 
+// Also one that comes while it is frozen: a fork that had begun before.
+TEST_P(FreezerGroups, NobodyElseStaysFrozenInIt) {
+  const Counter one, other;
+  auto group = make(one.pid());
+  ASSERT_TRUE(group.ok()) << group.error().text();
+  ASSERT_TRUE(group->freeze().ok());
+  std::ofstream(group->directory() + "/cgroup.procs") << other.pid() << std::flush;
+  EXPECT_TRUE(group->keep_only(one.pid()));
+  EXPECT_TRUE(other.counts());
+}
+
+// A program that makes groups below its own, as containers' do: they are not ours to freeze, nor to remove.
+TEST_P(FreezerGroups, GroupsBelowItAreSeen) {
+  const Counter one;
+  auto group = make(one.pid());
+  ASSERT_TRUE(group.ok()) << group.error().text();
+  EXPECT_FALSE(group->has_groups());
+  const std::string below = group->directory() + "/theirs";
+  ASSERT_TRUE(fs::create_directory(below));
+  EXPECT_TRUE(group->has_groups());
+  EXPECT_FALSE(group->dissolve());
+  ASSERT_EQ(::rmdir(below.c_str()), 0);
+  EXPECT_TRUE(group->dissolve());
+}
+
+// A group whose name begins as those of another namespace do is no way to the root.
+TEST_P(FreezerGroups, ANameWithDotsIsAName) {
+  const Counter one;
+  auto outer = make(one.pid());
+  ASSERT_TRUE(outer.ok()) << outer.error().text();
+  const std::string odd = fs::path(outer->directory()).parent_path() / ("..swapd-test-" + std::to_string(::getpid()));
+  ASSERT_TRUE(fs::create_directory(odd));
+  std::ofstream(odd + "/cgroup.procs") << one.pid() << std::flush;
+  const auto place = FreezerGroup::place_for(one.pid(), "/proc", root_);
+  EXPECT_TRUE(place.ok() && place->starts_with(odd + "/")) << place.value_or("");
+  std::ofstream(fs::path(odd).parent_path() / "cgroup.procs") << one.pid() << std::flush;
+  EXPECT_EQ(::rmdir(odd.c_str()), 0);
+}
+
 // Its parent's group is not what it goes back to.
 TEST_P(FreezerGroups, AreNotMadeBelowEachOther) {
   const Counter one, other;
@@ -158,15 +201,17 @@ INSTANTIATE_TEST_SUITE_P(versions, FreezerGroups, ::testing::Values("v1", "v2"),
 // The file with their names lies in a directory of root's, but it is a file.
 TEST(FreezerGroup, OthersGroupsAreNotTouched) {
   for (const char* other : {"", "/", "/sys/fs/cgroup", "/sys/fs/cgroup/freezer/docker", "swapd-freeze-1",
-                            "/sys/fs/cgroup/freezer/../swapd-freeze-1", "/etc/swapd-freeze-1/..", "/swapd-freeze-1"})
+                            "/sys/fs/cgroup/freezer/../swapd-freeze-1", "/etc/swapd-freeze-1/..", "/swapd-freeze-1"}) {
     EXPECT_FALSE(FreezerGroup::found(other).ok()) << other;
+    EXPECT_FALSE(FreezerGroup::make(other, ::getpid()).ok()) << other;
+  }
 }
 
 TEST(FreezerGroup, AProcessThatIsGoneHasNone) {
   const pid_t pid = ::fork();
   if (pid == 0) ::_exit(0);
   ::waitpid(pid, nullptr, 0);
-  EXPECT_FALSE(FreezerGroup::make(pid).ok());
+  EXPECT_FALSE(FreezerGroup::place_for(pid).ok());
 }
 
 }  // namespace

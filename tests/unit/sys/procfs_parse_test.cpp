@@ -217,10 +217,15 @@ TEST(ParseCgroup, WhereItCanBeFrozen) {
   EXPECT_EQ(groups.v1, "/a");
   EXPECT_EQ(groups.v2, "/system.slice/x.service");
   EXPECT_EQ(parse::freezer_groups("6:cpu,freezer,pids:/b c\n").v1, "/b c");
-  for (const char* none : {"", "6:freezer:/\n0::/\n", "6:freezer:/../x\n", "6:freezer", "0::\n", ":::"}) {
-    EXPECT_EQ(parse::freezer_groups(none).v1, "") << none;
-    EXPECT_EQ(parse::freezer_groups(none).v2, "") << none;
+  EXPECT_EQ(parse::freezer_groups("6:freezer:/\n0::/\n").v1, "") << "the root";
+  EXPECT_EQ(parse::freezer_groups("6:freezer:/\n0::/\n").v2, "");
+  for (const char* none : {"", "6:freezer:/../x\n0::/..\n", "6:freezer", "0::\n", ":::"}) {
+    EXPECT_EQ(parse::freezer_groups(none).v1, std::nullopt) << none;
+    EXPECT_EQ(parse::freezer_groups(none).v2, std::nullopt) << none;
   }
+  // A name that looks like one of another namespace's, in a part of the tree that is its user's.
+  EXPECT_EQ(parse::freezer_groups("0::/user.slice/..x/..\n").v2, "/user.slice/..x/..");
+  EXPECT_EQ(parse::freezer_groups("0::/..x\n").v2, "/..x");
 }
 
 TEST(ParseCgroup, IsWhereSystemdHasIt) {
