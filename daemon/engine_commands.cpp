@@ -321,7 +321,10 @@ void Engine::note_event(const Event& event) {
 }
 
 void Engine::note_outcome(const actuate::Outcome& outcome) {
-  if (outcome.what == actuate::Outcome::What::begun) shaper_.favour(outcome.boost.thread.tid, true);
+  // Also where the loan does nothing for its CPU time.
+  using What = actuate::Outcome::What;
+  if (outcome.what == What::begun || outcome.what == What::changed || outcome.what == What::ineffective)
+    shaper_.favour(outcome.boost.thread.tid, true);
   if (outcome.what == actuate::Outcome::What::ended) shaper_.favour(outcome.boost.thread.tid, false);
   const bool followed = noted(Notes::decisions);
   const bool journal = journal_wanted_.load(std::memory_order_relaxed);

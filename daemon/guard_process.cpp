@@ -76,7 +76,9 @@ class GuardLoop {
       const bool waits = respawn_at_ != Time{};
       const Time due = serve_delayed();  // which may let the last one go
       if (may_leave()) leave();
-      Duration timeout = looks || waits ? pause : Duration::max();
+      if (alone_) thaw(std::nullopt);
+      const bool thaws = alone_ && std::ranges::any_of(frozen_, [](const auto& g) { return g.until.load() != 0; });
+      Duration timeout = looks || waits || thaws ? pause : Duration::max();
       if (due != Time::max()) timeout = std::min(timeout, std::max(due - clock_.now(), Duration::zero()));
       const int n = ::epoll_wait(epoll_number, ready.data(), static_cast<int>(ready.size()),
                                  timeout == Duration::max()
@@ -228,7 +230,6 @@ class GuardLoop {
     alone_ = true;
     if (!socket_closed_) take_messages();
     for (auto& [fd, held] : held_) take(fd, held);
-    thaw(std::nullopt);
     if (door_.is_open() && !add(door_.number(), EPOLLIN)) door_.shut();
     if (respawn_ == nullptr) return;
     if (clock_.now() - started_ >= lives_on) deaths_ = 0;
@@ -244,8 +245,10 @@ class GuardLoop {
       if (before && (until == 0 || Time(Duration(until)) >= *before)) continue;
       if (group.file.front() == '\0') continue;
       const Fd file(::open(group.file.data(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
-      if (file) (void)!::write(file.get(), group.thaw.data(), ::strnlen(group.thaw.data(), group.thaw.size()));
-      group.until.compare_exchange_strong(until, 0);
+      const bool done =
+          file ? ::write(file.get(), group.thaw.data(), ::strnlen(group.thaw.data(), group.thaw.size())) > 0
+               : errno == ENOENT;
+      if (done) group.until.compare_exchange_strong(until, 0);  // else it is tried again
     }
   }
 

@@ -68,6 +68,7 @@ PageShaper::~PageShaper() {
   thread_.request_stop();
   look_now();
   thread_.join();
+  for (auto& [tgid, process] : processes_) thaw(process);
   for (auto& [tgid, process] : processes_) end(process);
   processes_.clear();
   for (int i = 0; i < most_tries && !leaving_.empty(); ++i) {
@@ -147,7 +148,9 @@ void PageShaper::run(const std::stop_token& stop) {
 
 void PageShaper::round() {
   if (auto members = shaper_.paying_at_once(generation_)) members_ = std::move(*members);
-  bool changed = remove_left(shaper_.clock_.now());
+  bool changed = false;
+  for (auto& [tgid, process] : processes_)
+    if (!members_.contains(tgid)) thaw(process);
   for (auto at = processes_.begin(); at != processes_.end();) {
     if (members_.contains(at->first)) {
       ++at;
@@ -157,12 +160,13 @@ void PageShaper::round() {
     end(at->second);
     at = processes_.erase(at);
   }
-  if (changed) write_down();
   // Who stands still first: whatever ends that shall not wait for the others.
   for (auto& [tgid, process] : processes_) {
     process.view = members_.at(tgid);
     if (process.place) look_at_frozen(tgid, process);
   }
+  changed = remove_left(shaper_.clock_.now()) || changed;
+  if (changed) write_down();
   made_one_ = false;
   for (const auto& [tgid, view] : members_) {
     Process& process = processes_[tgid];
@@ -188,27 +192,37 @@ Time PageShaper::due(const Process& process, Time now) const {
   return std::max(shaper_.shaping_.due(process.owed[0], now), shaper_.shaping_.due(process.owed[1], now));
 }
 
-// What would end a blocking call, and whoever traces it, who could do nothing with it. A frozen process does nothing
-// about that by itself.
-bool PageShaper::goes_on(pid_t tgid, const Process& process) const {
-  const auto threads = shaper_.procfs_.threads(tgid);
-  if (!threads) return true;
+// A signal, also one that it blocks, because the thread that would look for it stands still too; a debugger, who could
+// do nothing with it; an important thread that waits for it. A frozen process does nothing about that by itself.
+bool PageShaper::goes_on(const Process& process, const std::vector<pid_t>& threads) const {
   if (!process.view->limits.favoured_wait) {
     const std::lock_guard lock(shaper_.mutex_);
-    for (const pid_t tid : *threads)
+    for (const pid_t tid : threads)
       if (shaper_.favoured_.contains(tid)) return true;
   }
-  return std::ranges::any_of(*threads, [&](pid_t tid) {
+  return std::ranges::any_of(threads, [&](pid_t tid) {
     const auto found = shaper_.procfs_.interruption(tid);
-    return found && (found->signals != 0 || found->tracer != 0);
+    return found && (found->signals != 0 || (found->pending & ~process.signals) != 0 || found->tracer != 0);
   });
+}
+
+// The signals that wait for any of its threads.
+std::uint64_t PageShaper::pending(pid_t tgid) const {
+  std::uint64_t out = 0;
+  const auto threads = shaper_.procfs_.threads(tgid);
+  if (!threads) return out;
+  for (const pid_t tid : *threads)
+    if (const auto found = shaper_.procfs_.interruption(tid)) out |= found->pending;
+  return out;
 }
 
 void PageShaper::look_at_frozen(pid_t tgid, Process& process) {
   const Time now = shaper_.clock_.now();
-  if (due(process, now) <= now || goes_on(tgid, process)) return thaw(process);
+  // What waits for the process shows at each thread; all of them are looked at now and then.
+  if (due(process, now) <= now || goes_on(process, {tgid})) return thaw(process);
   if (now - process.listed >= list_every) {
     list_frozen(tgid, process, now);
+    if (goes_on(process, process.frozen)) return thaw(process);
     if (!process.group->keep_only(tgid)) {  // somebody has moved it elsewhere
       thaw(process);
       leave_group(process);
@@ -223,11 +237,22 @@ void PageShaper::look_at_frozen(pid_t tgid, Process& process) {
 
 void PageShaper::look(pid_t tgid, Process& process) {
   const Time now = shaper_.clock_.now();
-  if (now < process.stay_away) return;
-  process.owes = charge(tgid, process, now) || process.owes;
+  if (now < process.stay_away || now < process.next_look) return;
+  const bool moves = charge(tgid, process, now);
+  if (moves) process.last_moved = now;
+  if (now - process.last_moved > believed) process.next_look = now + list_every;
+  process.owes = moves || process.owes;
+  if (!process.owes && process.group && now - process.last_frozen > again_after) {
+    leave_group(process);
+    write_down();
+  }
   if (!process.owes) return;
   if (const auto stat = shaper_.procfs_.stat(tgid); stat && stat->state == 'T') return;  // it stands still as it is
-  if (due(process, now) - now >= least_freeze && !goes_on(tgid, process)) return freeze(tgid, process);
+  if (due(process, now) - now >= least_freeze) {
+    const auto threads = shaper_.procfs_.threads(tgid);
+    process.signals = pending(tgid);
+    if (threads && !goes_on(process, *threads)) return freeze(tgid, process);
+  }
   process.owes = false;
 }
 
@@ -289,8 +314,8 @@ bool PageShaper::charge(pid_t tgid, Process& process, Thread& thread, pid_t tid,
   charge_one(Way::read, read, process.owed[0]);
   charge_one(Way::write, written, process.owed[1]);
   Shaper::Paid& paid = shaper_.paid_[tid];
-  paid.read += static_cast<Tokens>(counted->read_bytes - before.read_bytes);
-  paid.written += static_cast<Tokens>(counted->written_bytes - before.written_bytes);
+  paid.read += part_of(before.read_bytes, counted->read_bytes, 1);
+  paid.written += part_of(before.written_bytes, counted->written_bytes, 1);
   return true;
 }
 
@@ -337,7 +362,10 @@ bool PageShaper::has_group(pid_t tgid, Process& process, Time now) {
                    error.text());
     return false;
   };
-  if (had && std::ranges::any_of(leaving_, [](const Leaving& one) { return one.group.has_groups(); }))
+  const std::string of_it = std::string(sys::FreezerGroup::prefix) + std::to_string(tgid) + "-";
+  if (had && std::ranges::any_of(leaving_, [&](const Leaving& one) {
+        return one.group.directory().find(of_it) != std::string::npos && one.group.has_groups();
+      }))
     return give_up(Error(EBUSY, "it has made groups below its own"));
   const auto directory = sys::FreezerGroup::place_for(tgid, shaper_.procfs_.root(), shaper_.options_.cgroups);
   if (!directory) return give_up(directory.error());
@@ -385,6 +413,7 @@ void PageShaper::freeze(pid_t tgid, Process& process) {
 void PageShaper::thaw(Process& process) {
   if (!process.place) return;
   process.owes = false;
+  process.last_frozen = shaper_.clock_.now();
   (void)process.group->thaw();
   FrozenGroup& place = memory_[*process.place];
   place.file.front() = '\0';

@@ -64,6 +64,8 @@ class PageShaper {
     std::optional<sys::FreezerGroup> group;
     std::optional<std::size_t> place;  // in the guard's memory, while it is frozen
     std::vector<pid_t> frozen;         // its threads then
+    std::uint64_t signals = 0;         // that waited for it then
+    Time next_look{}, last_moved{}, last_frozen{};
     Time frozen_since{}, listed{};
     bool owes = false;  // since it went on
     decide::Passage owed[2];
@@ -84,7 +86,8 @@ class PageShaper {
   [[nodiscard]] bool charge(pid_t tgid, Process& process, Thread& thread, pid_t tid, double share, Time now);
   [[nodiscard]] decide::Device disk_of(pid_t tgid, Process& process, Time now) const;
   [[nodiscard]] Time due(const Process& process, Time now) const;
-  [[nodiscard]] bool goes_on(pid_t tgid, const Process& process) const;
+  [[nodiscard]] bool goes_on(const Process& process, const std::vector<pid_t>& threads) const;
+  [[nodiscard]] std::uint64_t pending(pid_t tgid) const;
   [[nodiscard]] bool has_group(pid_t tgid, Process& process, Time now);
   void freeze(pid_t tgid, Process& process);
   void thaw(Process& process);

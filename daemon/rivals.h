@@ -4,7 +4,6 @@
 
 #include <systemd/sd-event.h>
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -25,9 +24,7 @@ struct Surroundings {
 // Looks anew each minute, and when it is asked. Control thread.
 class Neighbours {
  public:
-  // also: what else is looked at then.
-  Neighbours(sd_event* loop, const sys::Procfs& procfs, const policy::DonationPolicy& policy,
-             std::function<void()> also = {});
+  Neighbours(sd_event* loop, const sys::Procfs& procfs, const policy::DonationPolicy& policy);
   Neighbours(const Neighbours&) = delete;
   Neighbours& operator=(const Neighbours&) = delete;
   ~Neighbours();
@@ -43,7 +40,6 @@ class Neighbours {
   sd_event_source* timer_ = nullptr;
   const sys::Procfs& procfs_;
   const policy::DonationPolicy& policy_;
-  std::function<void()> also_;
   Surroundings seen_;
   Time looked_{};
 };

@@ -166,7 +166,7 @@ void ShapeGate::note_entry(pid_t tid, const Thread& thread, Seen& seen, bool ane
     return;
   }
   const auto take = [](std::uint64_t& bytes, Tokens& paid) {
-    const auto taken = std::min(bytes, static_cast<std::uint64_t>(paid));
+    const auto taken = std::min(bytes, static_cast<std::uint64_t>(std::max(paid, Tokens{0})));
     bytes -= taken;
     paid -= static_cast<Tokens>(taken);
   };

@@ -50,8 +50,6 @@ Actuator::Impl::Impl(const sys::Scheduler& linux_scheduler, const sys::Groups& l
       io_lender(linux_scheduler, chosen.dry_run),
       groups(linux_groups),
       options(std::move(chosen)) {
-  if (options.io_groups != nullptr)
-    io_group_lender.emplace(*options.io_groups, options.dry_run, Change::Kind::io_cgroup);
   if (!options.start_time) options.start_time = start_time_from_proc;
   if (!options.newborn) options.newborn = [](ThreadId thread) { return newborn(thread.start_time); };
   if (!options.rest) options.rest = [](Duration time) { std::this_thread::sleep_for(time); };
@@ -76,7 +74,6 @@ void Actuator::Impl::open_journal() {
   }
   journal = std::move(*opened);
   lender.set_journal(&*journal);
-  if (io_group_lender) io_group_lender->set_journal(&*journal);
   io_lender.set_journal(&*journal);
   notes = journal->notes();
 }
@@ -117,9 +114,7 @@ Actuator::~Actuator() {
 Result<int> Actuator::recover() {
   if (impl_->journal_error) return *impl_->journal_error;
   if (!impl_->journal) return 0;
-  return recover_left(*impl_->journal,
-                      {impl_->scheduler, impl_->groups, impl_->options.io_groups, impl_->options.start_time},
-                      impl_->notes);
+  return recover_left(*impl_->journal, impl_->scheduler, impl_->groups, impl_->options.start_time, impl_->notes);
 }
 
 const std::vector<std::string>& Actuator::recovery_notes() const { return impl_->notes; }
@@ -178,7 +173,6 @@ void Actuator::forget(ThreadId thread) {
   const auto known = impl_->entries.find(thread);
   if (known == impl_->entries.end()) {
     impl_->io_lender.forget(thread);
-    if (impl_->io_group_lender) impl_->io_group_lender->forget(thread);
     return impl_->lender.forget(thread);
   }
   Entry over = known->second;
@@ -193,7 +187,7 @@ void Actuator::became(ThreadId before, ThreadId now) {
   if (known == impl_->entries.end() || !known->second.in_force()) return;
   Entry over = known->second;
   impl_->entries.erase(known);
-  impl_->take_back_groups(before);
+  impl_->lender.take_back(before);
   impl_->io_lender.became(before, now);
   over.boost.thread = now;
   impl_->finish(over);

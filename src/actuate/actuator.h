@@ -92,7 +92,6 @@ class Actuator {
     std::function<std::optional<std::uint64_t>(pid_t)> start_time;  // of a thread; empty: from /proc
     std::function<bool(ThreadId)> newborn;                          // empty: by its start time
     std::function<void(Duration)> rest;                             // empty: sleeps
-    const sys::Groups* io_groups = nullptr;                         // those that share disks; null: none
   };
   Actuator(const sys::Scheduler& scheduler, const sys::Groups& groups, Options options);
   ~Actuator();  // restores everything

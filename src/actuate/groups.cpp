@@ -130,7 +130,7 @@ Ineffective GroupLender::wants(const Place& place, int nice, std::vector<Want>& 
     for (const std::string& path : rivals->cpu_groups) apart = std::min(apart, shared_depth(place.group, path));
   }
   levels.resize(levels.size() - apart);
-  for (std::string& level : levels) out.push_back({kind_, std::move(level), nice});
+  for (std::string& level : levels) out.push_back({Change::Kind::cgroup, std::move(level), nice});
   return out.empty() ? Ineffective::none : Ineffective::cgroup_weight;
 }
 
@@ -171,7 +171,7 @@ Status GroupLender::hold(const Want& want, ThreadId thread) {
   Held fresh;
   Held& held = known == held_.end() ? fresh : known->second;
   sys::CpuGroup seen;
-  if (want.kind != Change::Kind::autogroup) {
+  if (want.kind == Change::Kind::cgroup) {
     auto look = groups_.look(want.key);
     if (!look.ok()) return std::move(look).error();
     seen = *look;
@@ -193,7 +193,7 @@ Status GroupLender::hold(const Want& want, ThreadId thread) {
     fresh.change.new_value = fresh.change.old_value;
   }
   std::int64_t asked = want.nice;
-  if (want.kind != Change::Kind::autogroup) {
+  if (want.kind == Change::Kind::cgroup) {
     const auto own = static_cast<std::uint64_t>(held.change.old_value);
     asked = static_cast<std::int64_t>(std::min(own * weight_of_nice(want.nice) / weight_of_nice(0), seen.max_weight));
   }

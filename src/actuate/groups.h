@@ -22,9 +22,7 @@ namespace swapd::actuate {
 class GroupLender {
  public:
   // `journal` may be null: none is kept. dry_run: looks, and changes nothing.
-  // kind: of what it changes besides autogroups.
-  GroupLender(const sys::Groups& groups, bool dry_run, Change::Kind kind = Change::Kind::cgroup)
-      : groups_(groups), dry_run_(dry_run), kind_(kind) {}
+  GroupLender(const sys::Groups& groups, bool dry_run) : groups_(groups), dry_run_(dry_run) {}
   void set_journal(Journal* journal) { journal_ = journal; }
   void set_competitors(Competitors competitors) { competitors_ = std::move(competitors); }
   [[nodiscard]] const std::optional<Competitors>& competitors() const { return competitors_; }
@@ -64,7 +62,6 @@ class GroupLender {
 
   const sys::Groups& groups_;
   const bool dry_run_;
-  const Change::Kind kind_;
   Journal* journal_ = nullptr;
   std::optional<Competitors> competitors_;
   std::unordered_map<std::string, Held> held_;

@@ -131,21 +131,10 @@ void Actuator::Impl::lend_group(Entry& entry, Time now) {
   entry.surroundings = surroundings;
   entry.reason = Ineffective::none;
   io_lender.lend(entry.boost.thread, entry.set);
-  const bool groups_allowed = allowed(entry.boost, &Rules::group_action);
-  if (io_group_lender && entry.set.policy != SchedPolicy::idle) {
-    constexpr int best_nice = -20;  // a group has no real-time share of a disk
-    (void)io_group_lender->lend(entry.boost.thread, entry.set.realtime() ? best_nice : entry.set.nice, groups_allowed,
-                                now);
-  }
   if (entry.set.realtime() || entry.set.policy == SchedPolicy::idle)
     lender.take_back(entry.boost.thread);
   else
-    entry.reason = lender.lend(entry.boost.thread, entry.set.nice, groups_allowed, now);
-}
-
-void Actuator::Impl::take_back_groups(ThreadId thread) {
-  lender.take_back(thread);
-  if (io_group_lender) io_group_lender->take_back(thread);
+    entry.reason = lender.lend(entry.boost.thread, entry.set.nice, allowed(entry.boost, &Rules::group_action), now);
 }
 
 void Actuator::Impl::refuse(Entry& entry, const Error& error) {
@@ -305,7 +294,7 @@ bool Actuator::Impl::audit(Entry& entry, Time now) {
   ++entry.foreign_changes;
   report(Outcome::What::rebased, entry);
   if (entry.foreign_changes >= most_foreign_changes || rank(entry.base) >= rank(entry.boost.attr)) {
-    take_back_groups(entry.boost.thread);
+    lender.take_back(entry.boost.thread);
     io_lender.take_back(entry.boost.thread);
     entry.reason = Ineffective::none;
     if (entry.foreign_changes >= most_foreign_changes) entry.state = Entry::State::refused;
@@ -318,7 +307,7 @@ bool Actuator::Impl::audit(Entry& entry, Time now) {
 
 void Actuator::Impl::release_thread(Entry& entry) {
   const int io_priority = io_lender.laid_aside(entry.boost.thread);
-  take_back_groups(entry.boost.thread);
+  lender.take_back(entry.boost.thread);
   io_lender.take_back(entry.boost.thread);
   if (!entry.in_force()) return;
   remember({entry.boost.thread, entry.base, entry.set, io_priority});
@@ -347,7 +336,6 @@ void Actuator::Impl::drop(Entry& entry) {
   if (journal) journal->clear(entry.slot);
   entry.slot = Journal::none;
   lender.forget(entry.boost.thread);
-  if (io_group_lender) io_group_lender->forget(entry.boost.thread);
   io_lender.forget(entry.boost.thread);
   entry.state = Entry::State::left_alone;
   entry.reason = Ineffective::none;

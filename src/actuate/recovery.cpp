@@ -76,8 +76,8 @@ const Change& fitting(const sys::Scheduler& scheduler, std::span<const Journal::
 
 }  // namespace
 
-int recover_left(Journal& journal, const Surfaces& surfaces, std::vector<std::string>& notes) {
-  const auto& [scheduler, groups, io_groups, start_time] = surfaces;
+int recover_left(Journal& journal, const sys::Scheduler& scheduler, const sys::Groups& groups,
+                 const StartTime& start_time, std::vector<std::string>& notes) {
   int restored = 0;
   // The newest first: of two records of one thread the newer has what it was given last.
   std::vector<Journal::Left> left = journal.left();
@@ -106,9 +106,7 @@ int recover_left(Journal& journal, const Surfaces& surfaces, std::vector<std::st
         if (*done) ++restored;
       }
     } else {
-      const bool of_disks = change.kind == Change::Kind::io_cgroup;
-      if (of_disks && io_groups == nullptr) continue;
-      auto done = restore_group(of_disks ? *io_groups : groups, change);
+      auto done = restore_group(groups, change);
       if (!done.ok()) {
         notes.push_back(std::move(done).error().in("recovering").text());
         continue;

@@ -41,13 +41,8 @@ struct Restored {
                                               const SchedAttr& set);
 
 // Undoes the changes of an earlier run. What cannot be undone stays in the journal and is named in `notes`.
-struct Surfaces {
-  const sys::Scheduler& scheduler;
-  const sys::Groups& groups;
-  const sys::Groups* io_groups = nullptr;
-  const StartTime& start_time;
-};
-[[nodiscard]] int recover_left(Journal& journal, const Surfaces& surfaces, std::vector<std::string>& notes);
+[[nodiscard]] int recover_left(Journal& journal, const sys::Scheduler& scheduler, const sys::Groups& groups,
+                               const StartTime& start_time, std::vector<std::string>& notes);
 
 // /proc/sys/kernel/random/boot_id; empty where it cannot be read.
 [[nodiscard]] std::string read_boot_id();

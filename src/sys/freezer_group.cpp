@@ -116,6 +116,12 @@ Result<std::string> FreezerGroup::place_for(pid_t tgid, const std::string& proc_
 Result<FreezerGroup> FreezerGroup::make(const std::string& directory, pid_t tgid) {
   if (!is_own(directory)) return Error(EINVAL, directory);
   if (::mkdir(directory.c_str(), 0755) != 0) return errno_error(directory);
+  // As the one above: whoever may see and divide that may do so here.
+  struct stat above_it {};
+  if (::stat(above(directory).c_str(), &above_it) == 0) {
+    (void)::chmod(directory.c_str(), above_it.st_mode & 0777U);
+    (void)!::chown(directory.c_str(), above_it.st_uid, above_it.st_gid);
+  }
   FreezerGroup group(directory);  // from here on it goes again where something fails
   if (::access(group.control_file().c_str(), W_OK) != 0) return Error(ENODEV, "no cgroup freezer at " + directory);
   if (Status clear = group.thaw(); !clear) return clear.error();

@@ -83,7 +83,7 @@ std::string parent(const std::string& group) {
 
 }  // namespace
 
-CpuMount find_cpu_mount(std::string_view mountinfo, std::string_view controller) {
+CpuMount find_cpu_mount(std::string_view mountinfo) {
   CpuMount found;
   while (!mountinfo.empty()) {
     std::string_view line = cut(mountinfo, '\n');
@@ -93,7 +93,7 @@ CpuMount find_cpu_mount(std::string_view mountinfo, std::string_view controller)
     std::string_view tail = line.substr(dash + 3);
     const std::string_view type = cut(tail, ' ');
     cut(tail, ' ');
-    const bool v1 = type == "cgroup" && lists(tail, controller);
+    const bool v1 = type == "cgroup" && lists(tail, "cpu");
     const bool v2 = type == "cgroup2" && found.version == CpuMount::Version::none;
     if (!v1 && !v2) continue;
     for (int skipped = 0; skipped < 3; ++skipped) cut(line, ' ');
@@ -105,13 +105,12 @@ CpuMount find_cpu_mount(std::string_view mountinfo, std::string_view controller)
   return found;
 }
 
-std::string cpu_path(std::string_view cgroup, CpuMount::Version version, std::string_view controller) {
+std::string cpu_path(std::string_view cgroup, CpuMount::Version version) {
   while (!cgroup.empty()) {
     std::string_view line = cut(cgroup, '\n');  // ID:CONTROLLERS:PATH, in v2 0::PATH
     const std::string_view id = cut(line, ':');
     const std::string_view controllers = cut(line, ':');
-    const bool wanted =
-        version == CpuMount::Version::v1 ? lists(controllers, controller) : id == "0" && controllers.empty();
+    const bool wanted = version == CpuMount::Version::v1 ? lists(controllers, "cpu") : id == "0" && controllers.empty();
     if (wanted) return std::string(line);
   }
   return {};
@@ -129,21 +128,8 @@ std::optional<Autogroup> parse_autogroup(std::string_view text) {
   return Autogroup{*id, *nice, 0};
 }
 
-LinuxGroups::LinuxGroups(std::string proc_root, std::string controller)
-    : proc_(std::move(proc_root)), controller_(std::move(controller)) {
-  if (const auto text = read_text(proc_ + "/self/mountinfo"); text.ok()) mount_ = find_cpu_mount(*text, controller_);
-}
-
-const char* LinuxGroups::weight_file() const {
-  return mount_.version == CpuMount::Version::v2 ? "cpu.weight" : "cpu.shares";
-}
-
-CpuGroup LinuxGroups::scale() const {
-  CpuGroup out;
-  if (mount_.version != CpuMount::Version::v2) return out;
-  out.nice_0_weight = 100;
-  out.max_weight = 10000;
-  return out;
+LinuxGroups::LinuxGroups(std::string proc_root) : proc_(std::move(proc_root)) {
+  if (const auto text = read_text(proc_ + "/self/mountinfo"); text.ok()) mount_ = find_cpu_mount(*text);
 }
 
 bool LinuxGroups::autogroups() const {
@@ -181,14 +167,14 @@ std::string LinuxGroups::file(const std::string& group, const char* name) const 
 }
 
 bool LinuxGroups::has_weight(const std::string& group) const {
-  return ::access(file(group, weight_file()).c_str(), F_OK) == 0;
+  return ::access(file(group, "cpu.weight").c_str(), F_OK) == 0;
 }
 
 Result<std::string> LinuxGroups::cpu_group(pid_t tid) const {
   if (mount_.version == CpuMount::Version::none) return std::string("/");
   auto text = read_text(proc_ + "/" + std::to_string(tid) + "/cgroup");
   if (!text.ok()) return std::move(text).error();
-  std::string group = cpu_path(*text, mount_.version, controller_);
+  std::string group = cpu_path(*text, mount_.version);
   if (group.empty()) return std::string("/");
   // Outside what is mounted here (another cgroup namespace): it cannot be reached, and nothing can be said of it.
   if (group.starts_with("/..")) return Error(EXDEV, "finding the cpu group of thread " + std::to_string(tid));
@@ -205,25 +191,21 @@ Result<std::string> LinuxGroups::cpu_group(pid_t tid) const {
 }
 
 Result<CpuGroup> LinuxGroups::look(const std::string& group) const {
-  auto weight = read_text(file(group, weight_file()));
-  if (!weight.ok()) return std::move(weight).error().in("looking at " + controller_ + " group " + group);
-  CpuGroup seen = scale();
-  std::string_view value = *weight;
-  if (value.starts_with("default ")) value.remove_prefix(std::string_view("default ").size());  // v2's of I/O
-  seen.weight = number<std::uint64_t>(value).value_or(0);
-  if (controller_ == "cpu") look_at_quota(group, seen);
-  return seen;
-}
-
-void LinuxGroups::look_at_quota(const std::string& group, CpuGroup& seen) const {
-  if (mount_.version == CpuMount::Version::v2) {
+  const bool v2 = mount_.version == CpuMount::Version::v2;
+  CpuGroup seen;
+  auto weight = read_text(file(group, v2 ? "cpu.weight" : "cpu.shares"));
+  if (!weight.ok()) return std::move(weight).error().in("looking at cpu group " + group);
+  seen.weight = number<std::uint64_t>(*weight).value_or(0);
+  if (v2) {
+    seen.nice_0_weight = 100;
+    seen.max_weight = 10000;
     if (const auto max = read_text(file(group, "cpu.max")); max.ok()) {  // "max 100000" or "50000 100000"
       std::string_view rest = *max;
       const auto quota = number<double>(cut(rest, ' '));
       const auto period = number<double>(rest);
       if (quota && period && *period > 0) seen.quota = *quota / *period;
     }
-    return;
+    return seen;
   }
   const auto quota = read_text(file(group, "cpu.cfs_quota_us"));
   const auto period = read_text(file(group, "cpu.cfs_period_us"));
@@ -234,10 +216,12 @@ void LinuxGroups::look_at_quota(const std::string& group, CpuGroup& seen) const 
   }
   if (const auto runtime = read_text(file(group, "cpu.rt_runtime_us")); runtime.ok())
     seen.rt_runtime_us = number<std::int64_t>(*runtime).value_or(-1);
+  return seen;
 }
 
 Status LinuxGroups::set_weight(const std::string& group, std::uint64_t weight) const {
-  return write_text(file(group, weight_file()), std::to_string(weight));
+  const char* name = mount_.version == CpuMount::Version::v2 ? "cpu.weight" : "cpu.shares";
+  return write_text(file(group, name), std::to_string(weight));
 }
 
 }  // namespace swapd::sys

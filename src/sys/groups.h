@@ -13,7 +13,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "base/result.h"
 
@@ -59,18 +58,16 @@ struct CpuMount {
   std::string point;  // where
   std::string root;   // which part of the hierarchy: paths below it are relative to it
 };
-// controller: as v1 has it.
-[[nodiscard]] CpuMount find_cpu_mount(std::string_view mountinfo, std::string_view controller = "cpu");
+[[nodiscard]] CpuMount find_cpu_mount(std::string_view mountinfo);
 // The path of the hierarchy's line in a /proc/TID/cgroup text; empty where there is none.
-[[nodiscard]] std::string cpu_path(std::string_view cgroup, CpuMount::Version version,
-                                   std::string_view controller = "cpu");
+[[nodiscard]] std::string cpu_path(std::string_view cgroup, CpuMount::Version version);
 // "/autogroup-52 nice -3\n", without the leader; empty where it is something else.
 [[nodiscard]] std::optional<Autogroup> parse_autogroup(std::string_view text);
 
-class LinuxGroups : public Groups {
+class LinuxGroups final : public Groups {
  public:
   // The mounts are looked up once, in PROC_ROOT/self/mountinfo.
-  explicit LinuxGroups(std::string proc_root = "/proc") : LinuxGroups(std::move(proc_root), "cpu") {}
+  explicit LinuxGroups(std::string proc_root = "/proc");
 
   [[nodiscard]] bool autogroups() const override;
   [[nodiscard]] Result<Autogroup> autogroup(pid_t pid) const override;
@@ -82,19 +79,11 @@ class LinuxGroups : public Groups {
 
   [[nodiscard]] const CpuMount& mount() const { return mount_; }
 
- protected:
-  LinuxGroups(std::string proc_root, std::string controller);
-  // Its name, its scale, and whether there is anything but a weight.
-  [[nodiscard]] virtual const char* weight_file() const;
-  [[nodiscard]] virtual CpuGroup scale() const;
-  [[nodiscard]] std::string file(const std::string& group, const char* name) const;
-  [[nodiscard]] const std::string& proc() const { return proc_; }
-
  private:
+  [[nodiscard]] std::string file(const std::string& group, const char* name) const;
   [[nodiscard]] bool has_weight(const std::string& group) const;
-  void look_at_quota(const std::string& group, CpuGroup& seen) const;
 
-  std::string proc_, controller_;
+  std::string proc_;
   CpuMount mount_;
 };
 

@@ -24,6 +24,7 @@ namespace swapd::sys {
 // What would end a thread's blocking call, or keep it from going on.
 struct Interruption {
   std::uint64_t signals = 0;  // that wait for it, or for any of its process, and that it does not block: bit n-1
+  std::uint64_t pending = 0;  // with those that it blocks
   pid_t tracer = 0;           // a process; 0: none
 };
 

@@ -270,7 +270,8 @@ std::optional<Interruption> interruption(std::string_view text) {
     }
   });
   if (!own || !shared || !blocked || !tracer || *tracer > INT32_MAX) return std::nullopt;
-  return Interruption{.signals = (*own | *shared) & ~*blocked, .tracer = static_cast<pid_t>(*tracer)};
+  return Interruption{
+      .signals = (*own | *shared) & ~*blocked, .pending = *own | *shared, .tracer = static_cast<pid_t>(*tracer)};
 }
 
 std::string unit_cgroup(std::string_view text) {

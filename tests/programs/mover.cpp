@@ -107,6 +107,7 @@ Step file_step(const std::string& way, Job& job, char** argv, int argc) {
     return [&job, all, size = static_cast<std::size_t>(st.st_size), at = std::size_t{0}]() mutable {
       for (std::size_t i = 0; i < job.block; i += 4096) all[(at + i) % size] = 'y';
       at = (at + job.block) % size;
+      ::usleep(500);  // as a disk that is not memory
       return static_cast<ssize_t>(job.block);
     };
   }

@@ -97,6 +97,8 @@ TEST_P(Freeze, WhatIsWrittenCountsToo) {
 TEST_P(Freeze, WhoHasNoGateIsNotFrozen) {
   begin();
   if (IsSkipped()) return;
+  fill(256);
+  forget();
   const pid_t pid = session->start({}, shell("free", {"pages", "65536", "100000000x", session->path("data")}));
   ASSERT_TRUE(eventually([&] { return status_field(pid, "Name") == "mover"; }));
   must({"class", "set", "default", "--read", "4KiB", "--burst", "4KiB", "--mapped", "freeze"});
@@ -150,6 +152,21 @@ TEST_P(Freeze, SignalsEndIt) {
   session->kill(pid, SIGINT);
   EXPECT_EQ(session->wait(pid, std::chrono::seconds(2)), 128 + SIGINT);
   EXPECT_TRUE(eventually([&] { return left_groups().empty(); })) << left_groups();
+}
+
+// As daemons do that take their signals from a descriptor: whoever would read it stands still.
+TEST_P(Freeze, ASignalThatItBlocksEndsItToo) {
+  begin();
+  if (IsSkipped()) return;
+  fill(64);
+  forget();
+  must({"class", "create", "slow", "--read", "32KiB", "--burst", "4KiB", "--mapped", "freeze"});
+  const pid_t pid = session->start({"--class", "slow"}, {"/usr/bin/env", "--block-signal=TERM", mover(), "pages",
+                                                         "65536", "100000000x", session->path("data")});
+  ASSERT_TRUE(eventually([&] { return has_group(pid) && delayed(pid); })) << session->ctl({"ps"}).out;
+  session->kill(pid, SIGTERM);
+  EXPECT_TRUE(runs(pid));
+  session->kill(pid, SIGKILL);
 }
 
 TEST_P(Freeze, OneThatLeavesIsBackWhereItWas) {

@@ -39,7 +39,6 @@ class ActuatorTest : public testing::Test {
     std::string pattern = testing::TempDir() + "swapd-actuate-XXXXXX";
     dir_ = ::mkdtemp(pattern.data());
     groups_.enabled = false;
-    io_groups_.enabled = false;
   }
   ~ActuatorTest() override {
     actuator_.reset();
@@ -50,7 +49,6 @@ class ActuatorTest : public testing::Test {
     Actuator::Options options;
     options.state_dir = dir_;
     options.boot_id = "this-boot";
-    options.io_groups = &io_groups_;
     options.start_time = [this](pid_t tid) -> std::optional<std::uint64_t> {
       if (!scheduler_.threads.contains(tid)) return std::nullopt;
       return start_times_.contains(tid) ? start_times_[tid] : 1;
@@ -84,7 +82,7 @@ class ActuatorTest : public testing::Test {
 
   std::string dir_;
   fakes::FakeScheduler scheduler_;
-  fakes::FakeGroups groups_, io_groups_;
+  fakes::FakeGroups groups_;
   std::map<pid_t, std::uint64_t> start_times_;
   ManualClock clock_;
   std::vector<Outcome> outcomes_;

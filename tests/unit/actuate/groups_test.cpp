@@ -271,56 +271,6 @@ TEST_F(CpuGroupTest, AGroupThatIsRemovedIsNormal) {
   EXPECT_TRUE(actuator().active().empty());
 }
 
-// The cgroups that share disks, where their weights count.
-class IoGroupTest : public ActuatorTest {
- protected:
-  IoGroupTest() {
-    io_groups_.cpu_group_of = {{10, "/a"}, {11, "/a"}};
-    io_groups_.cpu_groups["/a"] = {.weight = 100, .nice_0_weight = 100, .max_weight = 1000};
-    for (const pid_t tid : {10, 11}) scheduler_.add(tid, nice_of(0));
-  }
-  std::uint64_t weight() { return io_groups_.cpu_groups["/a"].weight; }
-};
-
-TEST_F(IoGroupTest, HaveTheWeightOfWhatIsLent) {
-  apply({boost(10, nice_of(-5))});
-  EXPECT_EQ(weight(), 100U * 3121 / 1024);
-  apply({boost(10, fifo(10))});
-  EXPECT_EQ(weight(), 1000U) << "a group has no real-time share of a disk: the most that it may have";
-  apply({});
-  EXPECT_EQ(weight(), 100U);
-}
-
-TEST_F(IoGroupTest, HaveTheBestOfTwoLoans) {
-  apply({boost(10, nice_of(-5)), boost(11, nice_of(-1))});
-  EXPECT_EQ(weight(), 304U);
-  apply({boost(11, nice_of(-1))});
-  EXPECT_EQ(weight(), 100U * 1277 / 1024);
-  actuator().forget(id(11));
-  EXPECT_EQ(weight(), 100U);
-}
-
-TEST_F(IoGroupTest, AreLeftAloneWhereThePolicySaysSo) {
-  actuator().set_rules({.group_action = false});
-  apply({boost(10, nice_of(-5))});
-  EXPECT_EQ(weight(), 100U);
-  EXPECT_EQ(actuator().active(id(10))->reason, Ineffective::none) << "it is effective for the CPU";
-}
-
-TEST_F(IoGroupTest, AreGivenBackAfterACrash) {
-  auto crashed = std::make_unique<Actuator>(scheduler_, groups_, options());
-  crashed->apply(std::vector{boost(10, nice_of(-5))}, clock_.now());
-  EXPECT_EQ(weight(), 304U);
-  // As SIGKILL: nothing is given back, and the journal stays.
-  const std::string kept = dir_ + "/kept";
-  std::filesystem::copy_file(dir_ + "/journal", kept);
-  crashed.reset();
-  io_groups_.cpu_groups["/a"].weight = 304;
-  std::filesystem::rename(kept, dir_ + "/journal");
-  EXPECT_EQ(actuator().recover().value_or(0), 1);
-  EXPECT_EQ(weight(), 100U);
-}
-
 TEST(SharedDepth, CountsWholeComponents) {
   EXPECT_EQ(shared_depth("/a/b", "/a/b"), 2U);
   EXPECT_EQ(shared_depth("/a/b", "/a/bc"), 1U);
