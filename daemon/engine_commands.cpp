@@ -325,7 +325,7 @@ void Engine::note_outcome(const actuate::Outcome& outcome) {
   using What = actuate::Outcome::What;
   if (outcome.what == What::begun || outcome.what == What::changed || outcome.what == What::ineffective)
     shaper_.favour(outcome.boost.thread.tid, true);
-  if (outcome.what == actuate::Outcome::What::ended) shaper_.favour(outcome.boost.thread.tid, false);
+  if (outcome.what == What::ended) shaper_.favour(outcome.boost.thread.tid, false);
   const bool followed = noted(Notes::decisions);
   const bool journal = journal_wanted_.load(std::memory_order_relaxed);
   if (!followed && !journal) return;
@@ -338,13 +338,13 @@ void Engine::note_outcome(const actuate::Outcome& outcome) {
            .reason = outcome.reason};
   if (const MemberThread* member = members_.thread(outcome.boost.thread)) out.tgid = member->tgid;
   switch (outcome.what) {
-    case actuate::Outcome::What::begun:
+    case What::begun:
       out.type = Note::Type::donation_begun;
       break;
-    case actuate::Outcome::What::ended:
+    case What::ended:
       out.type = Note::Type::donation_ended;
       break;
-    case actuate::Outcome::What::ineffective:
+    case What::ineffective:
       if (outcome.reason == actuate::Ineffective::ceiling || outcome.reason == actuate::Ineffective::quota) {
         // A rest, ten times a second.
         const Sparing::Key key{.first = out.thread, .what = outcome.reason == actuate::Ineffective::quota ? 1U : 0U};
@@ -356,11 +356,11 @@ void Engine::note_outcome(const actuate::Outcome& outcome) {
       }
       out.type = Note::Type::ineffective;
       break;
-    case actuate::Outcome::What::failed:
+    case What::failed:
       out.type = Note::Type::ineffective;
       break;
-    case actuate::Outcome::What::changed:
-    case actuate::Outcome::What::rebased:
+    case What::changed:
+    case What::rebased:
       return;
   }
   if (journal && out.type != Note::Type::donation_ended)

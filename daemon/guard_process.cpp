@@ -9,12 +9,12 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "guard_door.h"
+#include "guard_frozen.h"
 #include "guard_messages.h"
 #include "guard_setup.h"
 #include "sys/seccomp.h"
@@ -76,9 +76,7 @@ class GuardLoop {
       const bool waits = respawn_at_ != Time{};
       const Time due = serve_delayed();  // which may let the last one go
       if (may_leave()) leave();
-      if (alone_) thaw(std::nullopt);
-      const bool thaws = alone_ && std::ranges::any_of(frozen_, [](const auto& g) { return g.until.load() != 0; });
-      Duration timeout = looks || waits || thaws ? pause : Duration::max();
+      Duration timeout = looks || waits || frozen_.are_left() ? pause : Duration::max();
       if (due != Time::max()) timeout = std::min(timeout, std::max(due - clock_.now(), Duration::zero()));
       const int n = ::epoll_wait(epoll_number, ready.data(), static_cast<int>(ready.size()),
                                  timeout == Duration::max()
@@ -87,6 +85,7 @@ class GuardLoop {
       for (int i = 0; i < n; ++i) handle(ready.at(static_cast<std::size_t>(i)));
       if (looks && !alone_ && clock_.now() - looked_ >= pause) look();
       if (waits && clock_.now() >= respawn_at_) respawn();
+      if (frozen_.are_left() && clock_.now() - thawed_ >= pause) thaw_all();
       if (may_leave()) leave();
     }
   }
@@ -230,6 +229,7 @@ class GuardLoop {
     alone_ = true;
     if (!socket_closed_) take_messages();
     for (auto& [fd, held] : held_) take(fd, held);
+    thaw_all();
     if (door_.is_open() && !add(door_.number(), EPOLLIN)) door_.shut();
     if (respawn_ == nullptr) return;
     if (clock_.now() - started_ >= lives_on) deaths_ = 0;
@@ -237,19 +237,9 @@ class GuardLoop {
     respawn_at_ = clock_.now() + pause;
   }
 
-  // Those at whom swapd has not looked when it said that it would; nothing: all, also one that swapd was about to
-  // freeze.
-  void thaw(std::optional<Time> before) {
-    for (FrozenGroup& group : frozen_) {
-      std::int64_t until = group.until.load(std::memory_order_acquire);
-      if (before && (until == 0 || Time(Duration(until)) >= *before)) continue;
-      if (group.file.front() == '\0') continue;
-      const Fd file(::open(group.file.data(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
-      const bool done =
-          file ? ::write(file.get(), group.thaw.data(), ::strnlen(group.thaw.data(), group.thaw.size())) > 0
-               : errno == ENOENT;
-      if (done) group.until.compare_exchange_strong(until, 0);  // else it is tried again
-    }
+  void thaw_all() {
+    thawed_ = clock_.now();
+    frozen_.thaw_all();
   }
 
   void respawn() {
@@ -303,7 +293,8 @@ class GuardLoop {
   }
 
   [[nodiscard]] bool may_leave() const {
-    return held_.empty() && respawn_at_ == Time{} && (alone_ || (socket_closed_ && respawn_ == nullptr));
+    return held_.empty() && respawn_at_ == Time{} && !frozen_.are_left() &&
+           (alone_ || (socket_closed_ && respawn_ == nullptr));
   }
 
   [[noreturn]] void leave() {
@@ -349,7 +340,7 @@ class GuardLoop {
   // Is there one that swapd leaves unanswered, or has it come back?
   void look() {
     looked_ = clock_.now();
-    thaw(looked_ - stale_);
+    frozen_.thaw_overdue(looked_ - stale_);
     polled_.clear();
     for (auto& [fd, held] : held_) {
       polled_.push_back({fd, POLLIN | POLLOUT, 0});
@@ -391,7 +382,7 @@ class GuardLoop {
 
   std::span<ListenerSlot> slots_;
   std::span<DelayedCall> delayed_;
-  std::span<FrozenGroup> frozen_;
+  GuardFrozen frozen_;
   std::vector<int> listener_of_;  // by slot; -1: none
   Duration stale_;
   std::string state_dir_;
@@ -405,7 +396,7 @@ class GuardLoop {
   std::vector<int> asked_;  // what it is given
   SteadyClock clock_;
   Time started_ = clock_.now();
-  Time looked_{};
+  Time looked_{}, thawed_{};
   std::unordered_map<int, Held> held_;  // by descriptor
   std::vector<pollfd> polled_;
   bool shared_ = false;  // the next swapd has some of the listeners, too

@@ -23,6 +23,7 @@
 #include "classes.h"
 #include "config.h"
 #include "fd_store.h"
+#include "freezer_groups.h"
 #include "front.h"
 #include "guard.h"
 #include "guard_watch.h"
@@ -32,7 +33,6 @@
 #include "metrics_file.h"
 #include "newcomers.h"
 #include "options.h"
-#include "page_shaper.h"
 #include "rebirth.h"
 #include "replay_file.h"
 #include "resume.h"
@@ -175,7 +175,7 @@ int run(const Options& options, const LoadedPolicy& loaded, Guard& guard, FdStor
                  .dry_run = options.dry_run,
                  .frozen = guard.frozen(),
                  .state_dir = options.dry_run ? std::string() : options.state_dir});
-  if (!options.dry_run) PageShaper::clear_left(options.state_dir);
+  if (!options.dry_run) FreezerGroups::clear_left(options.state_dir);
   Classes classes(shaper, policy, options.dry_run ? std::string() : options.state_dir);
   for (const std::string& line : classes.begin()) warnings.push_back(line);
   Engine engine(procfs, scheduler, groups, resolver, clock, engine_options(policy, options), std::move(chosen.tracer),

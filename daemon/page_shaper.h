@@ -7,8 +7,7 @@
 //
 // It is the cgroup freezer that stops it, in a group of its own below the one that it is in. (To move it there takes
 // the kernel some 50 ms once; what it moves meanwhile is owed.) A signal, a debugger, the loan of an important thread
-// and other limits end the freeze at the next look; the guard ends it where swapd does not look any more. The groups
-// that exist stand in STATE_DIR/frozen, for the next swapd.
+// and other limits end the freeze at the next look; the guard ends it where swapd does not look any more.
 #pragma once
 
 #include <sys/types.h>
@@ -22,10 +21,9 @@
 #include <vector>
 
 #include "base/fd.h"
-#include "base/guard_memory.h"
 #include "base/time.h"
+#include "freezer_groups.h"
 #include "shaper.h"
-#include "sys/freezer_group.h"
 #include "sys/thread_io.h"
 
 namespace swapd::daemon {
@@ -40,9 +38,6 @@ class PageShaper {
 
   // Somebody frozen is waited for. Any thread; waits for nobody.
   void look_now() const;
-
-  // The groups that a swapd before has left.
-  static void clear_left(const std::string& state_dir);
 
  private:
   struct Thread {
@@ -60,21 +55,17 @@ class PageShaper {
     std::unordered_map<pid_t, Thread> threads;
     decide::Device disk;  // that its pages are on
     Time disk_sought{};
-    std::string directory;  // the group's, from before it is made
-    std::optional<sys::FreezerGroup> group;
-    std::optional<std::size_t> place;  // in the guard's memory, while it is frozen
-    std::vector<pid_t> frozen;         // its threads then
-    std::uint64_t signals = 0;         // that waited for it then
+    std::vector<pid_t> frozen;  // its threads, while it is
+    std::uint64_t signals = 0;  // that waited for it when that began
     Time next_look{}, last_moved{}, last_frozen{};
     Time frozen_since{}, listed{};
     bool owes = false;  // since it went on
     decide::Passage owed[2];
     Time stay_away{};  // cannot be frozen: not before that
   };
-  struct Leaving {  // a group that could not be removed yet
-    sys::FreezerGroup group;
-    Time next{};
-    Duration pause{};
+  struct Interruptions {
+    std::uint64_t signals = 0;  // that wait for it
+    bool any = false;           // something else than those that had waited when it was frozen
   };
 
   void run(const std::stop_token& stop);
@@ -86,28 +77,21 @@ class PageShaper {
   [[nodiscard]] bool charge(pid_t tgid, Process& process, Thread& thread, pid_t tid, double share, Time now);
   [[nodiscard]] decide::Device disk_of(pid_t tgid, Process& process, Time now) const;
   [[nodiscard]] Time due(const Process& process, Time now) const;
+  [[nodiscard]] Interruptions interruptions(const Process& process, const std::vector<pid_t>& threads) const;
   [[nodiscard]] bool goes_on(const Process& process, const std::vector<pid_t>& threads) const;
-  [[nodiscard]] std::uint64_t pending(pid_t tgid) const;
-  [[nodiscard]] bool has_group(pid_t tgid, Process& process, Time now);
   void freeze(pid_t tgid, Process& process);
-  void thaw(Process& process);
+  void give_up(pid_t tgid, Process& process, const Error& error);
+  void thaw(pid_t tgid, Process& process);
   void list_frozen(pid_t tgid, Process& process, Time now);
   void forget_thread(pid_t tid) const;
-  void end(Process& process);
-  void leave_group(Process& process);
-  [[nodiscard]] bool remove_left(Time now);
-  void write_down() const;
+  void end(pid_t tgid, Process& process);
 
   Shaper& shaper_;
-  std::span<FrozenGroup> memory_;
-  std::string state_dir_;
-  std::vector<std::size_t> free_;  // places in memory_
-  std::uint64_t generation_ = 0;   // of members_
+  FreezerGroups groups_;
+  std::uint64_t generation_ = 0;  // of members_
   std::unordered_map<pid_t, Shaper::ViewPtr> members_;
   std::unordered_map<pid_t, Process> processes_;
-  std::vector<Leaving> leaving_;
-  bool made_one_ = false;  // a group, in this round: it takes the kernel some 50 ms
-  mutable bool warned_ = false;
+  bool warned_ = false;
   Fd wake_;              // an eventfd
   std::jthread thread_;  // last
 };

@@ -1,29 +1,15 @@
 #include "sys/freezer.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
-#include "base/fd.h"
 #include "sys/freezer_group.h"
 #include "sys/procfs_path.h"
+#include "sys/small_file.h"
 
 namespace swapd::sys {
-namespace {
-
-// The begin of a file; empty where it is not there.
-std::string start_of(const char* path) {
-  const Fd file(::open(path, O_RDONLY | O_CLOEXEC));
-  std::array<char, 2048> buffer;
-  const ssize_t size = file ? ::read(file.get(), buffer.data(), buffer.size()) : -1;
-  return size > 0 ? std::string(buffer.data(), static_cast<std::size_t>(size)) : std::string();
-}
-
-}  // namespace
-
 namespace parse {
 
 FreezerGroups freezer_groups(std::string_view text) {
@@ -59,16 +45,14 @@ Freezer::Freezer(std::string proc_root, std::string cgroups)
 bool Freezer::group_freezes(const std::string& directory, bool v2) {
   const auto [known, is_new] = known_.try_emplace(directory, false);
   if (!is_new) return known->second;
-  const std::string said = start_of((directory + (v2 ? "/cgroup.freeze" : "/freezer.state")).c_str());
+  const std::string said = read_text(directory + (v2 ? "/cgroup.freeze" : "/freezer.state")).value_or("");
   return known->second = v2 ? said.starts_with('1') : said.starts_with("FR");  // FREEZING, FROZEN
 }
 
 bool Freezer::freezes(pid_t tid) {
-  const auto groups = parse::freezer_groups(start_of(ProcPath(proc_root_, tid, "cgroup").c_str()));
+  const auto groups = parse::freezer_groups(read_text(ProcPath(proc_root_, tid, "cgroup").c_str()).value_or(""));
   const auto without_ours = [](std::string path) {
-    const std::size_t last = path.rfind('/');
-    if (last != std::string::npos && path.compare(last + 1, FreezerGroup::prefix.size(), FreezerGroup::prefix) == 0)
-      path.erase(last);
+    if (FreezerGroup::is_own(path)) path.erase(path.rfind('/'));
     return path;
   };
   const std::string v1 = without_ours(groups.v1.value_or(""));

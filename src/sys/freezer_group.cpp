@@ -1,6 +1,5 @@
 #include "sys/freezer_group.h"
 
-#include <fcntl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/fd.h"
 #include "sys/freezer.h"
 #include "sys/procfs_path.h"
+#include "sys/small_file.h"
 
 namespace swapd::sys {
 namespace {
@@ -22,40 +21,20 @@ namespace {
 constexpr std::string_view v1_control = "/freezer.state", v2_control = "/cgroup.freeze";
 constexpr int most_tries = 10;  // of a group in which programs fork while it is emptied
 
-Result<std::string> text_of(const char* path) {
-  const Fd file(::open(path, O_RDONLY | O_CLOEXEC));
-  if (!file) return errno_error(path);
-  std::string out;
-  std::array<char, 4096> buffer;
-  for (;;) {
-    const ssize_t size = ::read(file.get(), buffer.data(), buffer.size());
-    if (size < 0) return errno_error(path);
-    if (size == 0) return out;
-    out.append(buffer.data(), static_cast<std::size_t>(size));
-  }
-}
-
-Status write_to(const std::string& path, std::string_view text) {
-  const Fd file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-  if (!file || ::write(file.get(), text.data(), text.size()) < 0) return errno_error(path);
-  return Done{};
-}
-
 Status move_to(const std::string& directory, pid_t tgid) {
-  return write_to(directory + "/cgroup.procs", std::to_string(tgid));
+  return write_text(directory + "/cgroup.procs", std::to_string(tgid));
 }
 
 std::string above(const std::string& directory) { return directory.substr(0, directory.rfind('/')); }
 
-bool is_own(const std::string& directory) {
-  const std::size_t last = directory.rfind('/');
-  return directory.starts_with('/') && (directory + "/").find("/../") == std::string::npos && last != 0 &&
-         std::string_view(directory).substr(last + 1).starts_with(FreezerGroup::prefix);
+bool may_be_own(const std::string& directory) {
+  return directory.starts_with('/') && directory.rfind('/') != 0 &&
+         (directory + "/").find("/../") == std::string::npos && FreezerGroup::is_own(directory);
 }
 
 std::vector<pid_t> processes_in(const std::string& directory) {
   std::vector<pid_t> out;
-  const auto text = text_of((directory + "/cgroup.procs").c_str());
+  const auto text = read_text(directory + "/cgroup.procs");
   if (!text) return out;
   const char* at = text->data();
   const char* const end = at + text->size();
@@ -71,7 +50,7 @@ std::vector<pid_t> processes_in(const std::string& directory) {
 
 // The directory of the group that it is in.
 Result<std::string> group_of(pid_t tgid, const std::string& proc_root, const std::string& cgroups) {
-  const auto text = text_of(ProcPath(proc_root, tgid, "cgroup").c_str());
+  const auto text = read_text(ProcPath(proc_root, tgid, "cgroup").c_str());
   if (!text) return text.error();
   const auto groups = parse::freezer_groups(*text);
   const auto is_group = [](const std::string& directory) {
@@ -84,7 +63,7 @@ Result<std::string> group_of(pid_t tgid, const std::string& proc_root, const std
   if (!path) return Error(ENODEV, "it is in no cgroup that freezes, or in one of another namespace");
   std::string out = root + *path;
   if (!is_group(out)) return Error(ENODEV, "no cgroup freezer at " + out);
-  return is_own(out) ? above(out) : out;  // its parent's
+  return FreezerGroup::is_own(out) ? above(out) : out;  // its parent's
 }
 
 }  // namespace
@@ -114,7 +93,7 @@ Result<std::string> FreezerGroup::place_for(pid_t tgid, const std::string& proc_
 }
 
 Result<FreezerGroup> FreezerGroup::make(const std::string& directory, pid_t tgid) {
-  if (!is_own(directory)) return Error(EINVAL, directory);
+  if (!may_be_own(directory)) return Error(EINVAL, directory);
   if (::mkdir(directory.c_str(), 0755) != 0) return errno_error(directory);
   // As the one above: whoever may see and divide that may do so here.
   struct stat above_it {};
@@ -130,9 +109,14 @@ Result<FreezerGroup> FreezerGroup::make(const std::string& directory, pid_t tgid
 }
 
 Result<FreezerGroup> FreezerGroup::found(const std::string& directory) {
-  if (!is_own(directory)) return Error(EINVAL, directory);
+  if (!may_be_own(directory)) return Error(EINVAL, directory);
   if (::access((directory + "/cgroup.procs").c_str(), W_OK) != 0) return errno_error(directory);
   return FreezerGroup(directory);
+}
+
+bool FreezerGroup::is_own(std::string_view path) {
+  const std::size_t last = path.rfind('/');
+  return last != std::string_view::npos && path.substr(last + 1).starts_with(prefix);
 }
 
 bool FreezerGroup::dissolve() {
@@ -153,8 +137,8 @@ bool FreezerGroup::has_groups() const {
   return ::stat(directory_.c_str(), &st) == 0 && st.st_nlink > 2;
 }
 
-Status FreezerGroup::freeze() const { return write_to(control_file(), v2_ ? "1" : "FROZEN"); }
-Status FreezerGroup::thaw() const { return write_to(control_file(), thawed(control_file())); }
+Status FreezerGroup::freeze() const { return write_text(control_file(), v2_ ? "1" : "FROZEN"); }
+Status FreezerGroup::thaw() const { return write_text(control_file(), thawed(control_file())); }
 
 bool FreezerGroup::keep_only(pid_t tgid) const {
   bool kept = false;

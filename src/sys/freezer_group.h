@@ -15,6 +15,8 @@ namespace swapd::sys {
 class FreezerGroup {
  public:
   static constexpr std::string_view prefix = "swapd-freeze-";
+  // By its name.
+  [[nodiscard]] static bool is_own(std::string_view path);
 
   // Where one for this process would be: a directory that is not there yet. ENODEV: no hierarchy that freezes, or the
   // process is in a part of it that is not to be seen here. cgroups: where hierarchies are mounted.

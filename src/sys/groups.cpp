@@ -1,43 +1,17 @@
 #include "sys/groups.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <memory>
 #include <vector>
 
-#include "base/fd.h"
+#include "sys/small_file.h"
 
 namespace swapd::sys {
 namespace {
-
-// These files are small; only mountinfo may be large.
-Result<std::string> read_text(const std::string& path) {
-  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) return errno_error("opening " + path);
-  std::string text;
-  std::array<char, 4096> buffer;
-  while (true) {
-    const ssize_t n = ::read(fd.get(), buffer.data(), buffer.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return errno_error("reading " + path);
-    if (n == 0) return text;
-    text.append(buffer.data(), static_cast<std::size_t>(n));
-  }
-}
-
-// One write(2): the kernel parses each write as a whole value.
-Status write_text(const std::string& path, const std::string& text) {
-  const Fd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-  if (!fd) return errno_error("opening " + path);
-  if (::write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
-    return errno_error("writing " + text + " to " + path);
-  return Done{};
-}
 
 template <typename Number>
 std::optional<Number> number(std::string_view text) {

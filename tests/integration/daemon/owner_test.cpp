@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 
@@ -159,9 +160,14 @@ TEST_P(Owner, LaunchesSoManyAtOnce) {
     return said;
   };
   std::string said;
+  const auto begun = std::chrono::steady_clock::now();
   while (launchers.size() < 100 && said.empty()) said = launch();
+  const bool all_wait = std::chrono::steady_clock::now() - begun < std::chrono::seconds(5);  // a launch's time
   EXPECT_NE(said.find("too many launches at once"), std::string::npos) << said;
-  EXPECT_GE(launchers.size(), 49U) << "more where the first ones' time was over by then";
+  EXPECT_GE(launchers.size(), 49U);
+  if (all_wait) {
+    EXPECT_EQ(launchers.size(), 49U);
+  }
   EXPECT_EQ(session->ctl({"run", "--", "/bin/true"}).status, 0);
   for (const pid_t launcher : launchers) session->kill(launcher, SIGKILL);
 }
