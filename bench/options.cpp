@@ -31,8 +31,9 @@ void common_options(CLI::App& app, Options& options, Raw& raw) {
   app.add_option("--iterations", options.iterations, "Iterations of the client")->check(CLI::Range(1, 200'000));
   app.add_option(
          "--repeat", options.repeat,
-         "Repeats of each configuration, interleaved; the figures are medians (default 1; of client-server 3, of "
-         "multi-server and cascade 5, of overhead 21, of apps 7)")
+         "Repeats of each configuration, interleaved; the figures are medians (default 1; of client-server and "
+         "shape-rivals 3, of multi-server and cascade 5 unless --iterations is given, of overhead 21, with bpf 11, of "
+         "shape-overhead 21, of apps 7)")
       ->check(CLI::Range(1, 100));
   app.add_option("--under", options.under, "vanilla, hand-set, swapd")
       ->delimiter(',')
@@ -188,7 +189,8 @@ void latency_defaults(const CLI::App& chosen, Options& options) {
 Options parse_options(int argc, char** argv) {
   Options options;
   Raw raw;
-  CLI::App app("Measures what swapd does for programs that wait for starved ones (papers/001, section 5)", "swapbench");
+  CLI::App app("Measures what swapd does for programs that wait for starved ones (SWAP, NSDI 2004, section 5)",
+               "swapbench");
   auto* client_server =
       app.add_subcommand("client-server", "A client waits for a server's computation, by each mechanism");
   auto* multi_server = app.add_subcommand("multi-server", "Five servers of unlike speed, one of which must answer");

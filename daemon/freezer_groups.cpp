@@ -15,7 +15,8 @@ namespace swapd::daemon {
 namespace {
 
 constexpr Duration first_pause = std::chrono::milliseconds(100), most_pause = std::chrono::seconds(10);
-constexpr int most_tries = 100;  // to remove a group at the end, a millisecond each
+constexpr Duration write_pause = std::chrono::seconds(1);  // after one that failed
+constexpr int most_tries = 100;                            // to remove a group at the end, a millisecond each
 
 std::string file_in(const std::string& state_dir) { return state_dir + "/frozen"; }
 
@@ -33,8 +34,9 @@ FreezerGroups::FreezerGroups(std::span<FrozenGroup> memory, Places places)
   for (std::size_t i = memory_.size(); i-- > 0;) free_.push_back(i);
   if (places_.state_dir.empty()) return;
   for (const std::string& directory : lines_of(file_in(places_.state_dir))) {
-    written_ += directory + "\n";
-    if (auto found = sys::FreezerGroup::found(directory)) leaving_.push_back({std::move(found).value(), {}, {}});
+    changed_ = true;
+    if (auto found = sys::FreezerGroup::found(directory))
+      leaving_.push_back({.own = {.group = std::move(found).value(), .place = {}}});
   }
 }
 
@@ -42,10 +44,10 @@ FreezerGroups::~FreezerGroups() {
   for (auto& [tgid, own] : of_) thaw(tgid);
   while (!of_.empty()) leave(of_.begin()->first, {});
   for (int i = 0; i < most_tries && !leaving_.empty(); ++i) {
-    std::erase_if(leaving_, [](Leaving& one) { return one.group.dissolve(); });
+    std::erase_if(leaving_, [this](Leaving& one) { return dissolve(one.own); });
     if (!leaving_.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  write_down();
+  write_down(write_next_);
 }
 
 // What cannot be removed yet stays in the list.
@@ -59,22 +61,27 @@ void FreezerGroups::clear_left(const std::string& state_dir) {
   if (!lines.empty()) (void)write_text(file_in(state_dir), left);
 }
 
-Status FreezerGroups::enter(pid_t tgid, Time now) {
+Result<bool> FreezerGroups::enter(pid_t tgid, Time now) {
   const auto known = of_.find(tgid);
-  if (known != of_.end() && known->second.group.keep_only(tgid) && !known->second.group.has_groups()) return Done{};
-  if (std::exchange(made_one_, true)) return Error(EAGAIN, "another group has been made in this round");
+  const bool had_one = known != of_.end();
+  if (had_one && known->second.group.keep_only(tgid) && !known->second.group.has_groups()) return true;
+  if (std::exchange(made_one_, true)) return false;
   leave(tgid, now);
-  if (has_left_groups(tgid)) return Error(EBUSY, "it has made groups below its own");
+  if (had_one && has_left_groups(tgid)) return Error(EBUSY, "it has made groups below its own");
   const auto directory = sys::FreezerGroup::place_for(tgid, places_.proc_root, places_.cgroups);
   if (!directory) return directory.error();
-  write_down(*directory);
+  changed_ = true;
+  write_down(now, *directory);
   auto made = sys::FreezerGroup::make(*directory, tgid);
-  if (!made) return made.error();
+  if (!made) {
+    changed_ = true;
+    return made.error();
+  }
   of_.emplace(tgid, Own{.group = std::move(made).value(), .place = {}});
-  return Done{};
+  return true;
 }
 
-Status FreezerGroups::freeze(pid_t tgid, Time until) {
+Result<bool> FreezerGroups::freeze(pid_t tgid, Time until) {
   Own& own = of_.at(tgid);
   const std::string control = own.group.control_file();
   const std::string_view text = sys::thawed(control);
@@ -85,14 +92,15 @@ Status FreezerGroups::freeze(pid_t tgid, Time until) {
   place.until.store(until.time_since_epoch().count(), std::memory_order_release);
   own.place = free_.back();
   free_.pop_back();
-  Status frozen = own.group.freeze();
+  const Status frozen = own.group.freeze();
   // The guard may have been there before it: then nobody would end it if swapd ended now.
-  if (frozen && place.until.load(std::memory_order_acquire) == 0) frozen = Error(EAGAIN, "the guard has ended it");
-  if (frozen)
-    (void)own.group.keep_only(tgid);
-  else
+  if (!frozen || place.until.load(std::memory_order_acquire) == 0) {
     thaw(tgid);
-  return frozen;
+    if (!frozen) return frozen.error();
+    return false;
+  }
+  (void)own.group.keep_only(tgid);
+  return true;
 }
 
 bool FreezerGroups::is_frozen(pid_t tgid) const {
@@ -100,19 +108,29 @@ bool FreezerGroups::is_frozen(pid_t tgid) const {
   return known != of_.end() && known->second.place;
 }
 
-void FreezerGroups::vouch(pid_t tgid, Time until) {
-  Own& own = of_.at(tgid);
-  if (memory_[own.place.value()].until.exchange(until.time_since_epoch().count()) == 0) (void)own.group.freeze();
+bool FreezerGroups::vouch(pid_t tgid, Time until) {
+  return memory_[of_.at(tgid).place.value()].until.exchange(until.time_since_epoch().count()) != 0;
 }
 
 void FreezerGroups::thaw(pid_t tgid) {
   if (!is_frozen(tgid)) return;
   Own& own = of_.at(tgid);
-  (void)own.group.thaw();
+  const Status thawed = own.group.thaw();
+  if (thawed || thawed.error().code() == ENOENT || thawed.error().code() == ENODEV) free_place(own);
+}
+
+void FreezerGroups::free_place(Own& own) {
+  if (!own.place) return;
   FrozenGroup& place = memory_[*own.place];
   place.file.front() = '\0';
   place.until.store(0, std::memory_order_release);
   free_.push_back(*std::exchange(own.place, std::nullopt));
+}
+
+bool FreezerGroups::dissolve(Own& own) {
+  if (!own.group.dissolve()) return false;
+  free_place(own);
+  return true;
 }
 
 bool FreezerGroups::keep(pid_t tgid) const {
@@ -123,38 +141,41 @@ bool FreezerGroups::keep(pid_t tgid) const {
 void FreezerGroups::leave(pid_t tgid, Time now) {
   thaw(tgid);
   auto known = of_.extract(tgid);
-  if (known && !known.mapped().group.dissolve())
-    leaving_.push_back({std::move(known.mapped().group), now + first_pause, first_pause});
+  if (!known) return;
+  changed_ = true;
+  if (!dissolve(known.mapped())) leaving_.push_back({std::move(known.mapped()), now + first_pause, first_pause});
 }
 
 void FreezerGroups::tidy(Time now) {
   made_one_ = false;
   std::erase_if(leaving_, [&](Leaving& one) {
     if (now < one.next) return false;
-    if (one.group.dissolve()) return true;
+    if (dissolve(one.own)) return changed_ = true;
     one.pause = std::clamp<Duration>(2 * one.pause, first_pause, most_pause);
     one.next = now + one.pause;
     return false;
   });
-  write_down();
+  write_down(now);
 }
 
 bool FreezerGroups::has_left_groups(pid_t tgid) const {
   const std::string of_it = std::string(sys::FreezerGroup::prefix) + std::to_string(tgid) + "-";
   return std::ranges::any_of(leaving_, [&](const Leaving& one) {
-    return one.group.directory().find(of_it) != std::string::npos && one.group.has_groups();
+    return one.own.group.directory().find(of_it) != std::string::npos && one.own.group.has_groups();
   });
 }
 
-void FreezerGroups::write_down(const std::string& about_to_be_made) {
-  if (places_.state_dir.empty()) return;
+void FreezerGroups::write_down(Time now, const std::string& about_to_be_made) {
+  if (places_.state_dir.empty() || !changed_ || (now < write_next_ && about_to_be_made.empty())) return;
   std::string text;
   for (const auto& [tgid, own] : of_) text += own.group.directory() + "\n";
-  for (const Leaving& one : leaving_) text += one.group.directory() + "\n";
+  for (const Leaving& one : leaving_) text += one.own.group.directory() + "\n";
   if (!about_to_be_made.empty()) text += about_to_be_made + "\n";
-  if (text == written_) return;
-  written_ = text;
-  if (const Status written = write_text(file_in(places_.state_dir), text); !written && !std::exchange(warned_, true))
+  const Status written = write_text(file_in(places_.state_dir), text);
+  changed_ = !written;
+  if (written) return;
+  write_next_ = now + write_pause;
+  if (!std::exchange(warned_, true))
     spdlog::warn("{}; a cgroup may be left behind if swapd is killed", written.error().text());
 }
 

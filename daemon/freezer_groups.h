@@ -33,15 +33,16 @@ class FreezerGroups {
   static void clear_left(const std::string& state_dir);
 
   [[nodiscard]] bool is_full() const { return free_.empty(); }  // no more can be frozen
-  // Alone in a group of its own. EAGAIN: not in this round (to move a process takes the kernel some 50 ms). EBUSY: it
+  // Alone in a group of its own. False: not in this round (to move a process takes the kernel some 50 ms). EBUSY: it
   // has made groups below its own. Else as FreezerGroup::make().
-  [[nodiscard]] Status enter(pid_t tgid, Time now);
-  // One that is in its group, unless they are full; the guard ends it if nobody vouches for it before `until`. EAGAIN:
+  [[nodiscard]] Result<bool> enter(pid_t tgid, Time now);
+  // One that is in its group, unless they are full; the guard ends it if nobody vouches for it before `until`. False:
   // it has done so already. Nothing is frozen where this fails.
-  [[nodiscard]] Status freeze(pid_t tgid, Time until);
+  [[nodiscard]] Result<bool> freeze(pid_t tgid, Time until);
   [[nodiscard]] bool is_frozen(pid_t tgid) const;
-  // Frozen again where the guard has ended it.
-  void vouch(pid_t tgid, Time until);
+  // False: the guard has ended it meanwhile.
+  [[nodiscard]] bool vouch(pid_t tgid, Time until);
+  // Still frozen where the kernel refuses.
   void thaw(pid_t tgid);
   // Only it is in its group. False: it is not (somebody has moved it elsewhere).
   [[nodiscard]] bool keep(pid_t tgid) const;
@@ -56,13 +57,15 @@ class FreezerGroups {
     std::optional<std::size_t> place;  // in the guard's memory, while it is frozen
   };
   struct Leaving {  // could not be removed yet
-    sys::FreezerGroup group;
+    Own own;
     Time next{};
     Duration pause{};
   };
 
+  void free_place(Own& own);
+  [[nodiscard]] bool dissolve(Own& own);
   [[nodiscard]] bool has_left_groups(pid_t tgid) const;
-  void write_down(const std::string& about_to_be_made = "");
+  void write_down(Time now, const std::string& about_to_be_made = "");
 
   std::span<FrozenGroup> memory_;
   std::vector<std::size_t> free_;  // places in it
@@ -70,7 +73,8 @@ class FreezerGroups {
   std::unordered_map<pid_t, Own> of_;
   std::vector<Leaving> leaving_;
   bool made_one_ = false;  // in this round
-  std::string written_;    // as of then, in STATE_DIR/frozen
+  bool changed_ = false;   // since they were written down
+  Time write_next_{};
   bool warned_ = false;
 };
 

@@ -23,9 +23,10 @@ bool thaw(const FrozenGroup& group) {
 
 void GuardFrozen::thaw_overdue(Time before) {
   for (FrozenGroup& group : groups_) {
-    std::int64_t until = group.until.load(std::memory_order_acquire);
+    const std::int64_t until = group.until.load(std::memory_order_acquire);
     if (until == 0 || Time(Duration(until)) >= before || group.file.front() == '\0') continue;
-    if (thaw(group)) group.until.compare_exchange_strong(until, 0);  // else it is tried again
+    // Also where swapd has just vouched for it: it must see that it does not stand still.
+    if (thaw(group)) group.until.store(0, std::memory_order_release);  // else it is tried again
   }
 }
 

@@ -22,8 +22,8 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
       ->check(CLI::IsMember({"system", "session", "none"}));
   app.add_option("--state-dir", o.state_dir, "where the journal is kept")->capture_default_str();
   app.add_option("--config", o.config,
-                 "policy file (default: what there is in /usr/lib/swapd/policies.d, /etc/swapd/policies.d and "
-                 "/etc/swapd/swapd.toml)");
+                 "policy file (default: what there is in /usr/lib/swapd/policies.d, /usr/local/lib/swapd/policies.d, "
+                 "/etc/swapd/policies.d and /etc/swapd/swapd.toml)");
   app.add_option("--observe", o.observe, "auto, bpf or seccomp")
       ->capture_default_str()
       ->check(CLI::IsMember({"auto", "bpf", "seccomp"}));

@@ -160,7 +160,15 @@ void PageShaper::look_at_frozen(pid_t tgid, Process& process) {
       return;
     }
   }
-  groups_.vouch(tgid, now + vouched);
+  if (groups_.vouch(tgid, now + vouched)) {
+    process.charged = now;
+    return;
+  }
+  // Nobody looked: what it has moved since is nobody's, but what it owed it owes.
+  thaw(tgid, process);
+  process.counted.reset();
+  process.threads.clear();
+  process.owes = true;
 }
 
 void PageShaper::look(pid_t tgid, Process& process) {
@@ -221,12 +229,13 @@ bool PageShaper::charge(pid_t tgid, Process& process, Thread& thread, pid_t tid,
   }
   // Read after the counters: where it is the same as before, all that they have grown by lies outside of calls.
   const Shaper::Entries entered = shaper_.entries(tid);
-  if (std::exchange(thread.entered, entered.count) != entered.count) thread.outside = false;
+  const bool came_before = std::exchange(thread.entered, entered.count) == entered.count;  // than the counters
+  if (!came_before) thread.outside = false;
   const sys::IoCounters before = std::exchange(thread.counted, *counted);
   if (!thread.outside) {
     const auto state = shaper_.procfs_.syscall(tid);
     const bool is_over = entered.count > 0 && counted->calls > entered.calls_before;  // its last call
-    thread.outside = is_over || (state && (state->running ? entered.count == 0 : !state->in_call));
+    thread.outside = is_over || (came_before && state && (state->running ? entered.count == 0 : !state->in_call));
     return false;
   }
   const Tokens read = part_of(before.read_bytes, counted->read_bytes, share);
@@ -234,6 +243,10 @@ bool PageShaper::charge(pid_t tgid, Process& process, Thread& thread, pid_t tid,
   if (read == 0 && written == 0) return false;
   const Device disk = disk_of(tgid, process, now);
   const std::lock_guard lock(shaper_.mutex_);
+  if (shaper_.entries_of(tid).count != entered.count) {  // it has come to its gate meanwhile, which charges all
+    thread.outside = false;
+    return false;
+  }
   const auto charge_one = [&](Way way, Tokens bytes, decide::Passage& owed) {
     if (bytes > 0) owed = shaper_.shaping_.charge(process.view->index, disk, way, bytes, now);
   };
@@ -284,19 +297,21 @@ void PageShaper::list_frozen(pid_t tgid, Process& process, Time now) {
 
 void PageShaper::freeze(pid_t tgid, Process& process) {
   if (groups_.is_full()) return;
+  const Time before = shaper_.clock_.now();
+  const Result<bool> entered = groups_.enter(tgid, before);
+  if (!entered) return give_up(tgid, process, entered.error());
   const Time now = shaper_.clock_.now();
-  if (const Status entered = groups_.enter(tgid, now); !entered) return give_up(tgid, process, entered.error());
+  process.charged += now - before;  // to move it may take long, and what it moves meanwhile is owed
+  if (!*entered) return;
   process.frozen_since = now;
   list_frozen(tgid, process, now);
-  if (const Status frozen = groups_.freeze(tgid, now + vouched); !frozen) {
-    thaw(tgid, process);
-    give_up(tgid, process, frozen.error());
-  }
+  const Result<bool> frozen = groups_.freeze(tgid, now + vouched);
+  if (frozen && *frozen) return;
+  thaw(tgid, process);
+  if (!frozen) give_up(tgid, process, frozen.error());
 }
 
-// EAGAIN: until the next look.
 void PageShaper::give_up(pid_t tgid, Process& process, const Error& error) {
-  if (error.code() == EAGAIN) return;
   const Time now = shaper_.clock_.now();
   groups_.leave(tgid, now);
   process.stay_away = now + again_after;
@@ -307,8 +322,9 @@ void PageShaper::give_up(pid_t tgid, Process& process, const Error& error) {
 }
 
 void PageShaper::thaw(pid_t tgid, Process& process) {
+  const bool was_frozen = groups_.is_frozen(tgid) || !process.frozen.empty();
   groups_.thaw(tgid);
-  if (process.frozen.empty()) return;
+  if (!was_frozen) return;
   process.owes = false;
   process.last_frozen = shaper_.clock_.now();
   const std::lock_guard lock(shaper_.mutex_);

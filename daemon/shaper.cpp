@@ -294,6 +294,10 @@ std::optional<std::unordered_map<pid_t, Shaper::ViewPtr>> Shaper::paying_at_once
 
 Shaper::Entries Shaper::entries(pid_t tid) const {
   const std::lock_guard lock(mutex_);
+  return entries_of(tid);
+}
+
+Shaper::Entries Shaper::entries_of(pid_t tid) const {
   const auto found = entered_.find(tid);
   return found == entered_.end() ? Entries() : found->second;
 }

@@ -119,6 +119,7 @@ class Shaper {
     std::uint64_t count = 0, calls_before = 0;
   };
   [[nodiscard]] Entries entries(pid_t tid) const;
+  [[nodiscard]] Entries entries_of(pid_t tid) const;  // with the lock
   void count_held() { held_now_.store(held_.size() + frozen_.size(), std::memory_order_relaxed); }
 
   const sys::Procfs& procfs_;

@@ -84,7 +84,7 @@ struct QuotaPolicy {
   std::uint32_t processes = 2000;  // managed
   std::uint32_t threads = 8000;
   std::uint32_t records = 100'000;  // of its threads' waits, and of what they provide
-  std::uint32_t requests = 1000;    // a second, on the private socket
+  std::uint32_t requests = 1000;    // a second, on the private socket and the message bus
   double lent_share = 0.9;  // of all CPUs in lent_window_ms, that its waiters' providers use on loan; 1: no limit
   Duration lent_window = std::chrono::seconds(1);
   bool operator==(const QuotaPolicy&) const = default;

@@ -1,0 +1,169 @@
+// The groups of frozen processes: one a round, written down before they are made, and refusals that say why.
+#include "freezer_groups.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <span>
+#include <string>
+
+namespace swapd::daemon {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::seconds;
+
+class Sleeper {
+ public:
+  Sleeper() : pid_(::fork()) {
+    if (pid_ != 0) return;
+    ::alarm(60);
+    for (;;) ::pause();
+  }
+  ~Sleeper() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  Sleeper(const Sleeper&) = delete;
+  Sleeper& operator=(const Sleeper&) = delete;
+  [[nodiscard]] pid_t pid() const { return pid_; }
+
+ private:
+  pid_t pid_;
+};
+
+// With a group of its own that the test's programs are in, of cgroups v2.
+class FreezerGroupsOfSwapd : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = fs::temp_directory_path() / "swapd-test-XXXXXX";
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    root_ = name;
+    const fs::path here = "/sys/fs/cgroup";
+    const fs::path v2 = fs::exists(here / "unified") ? here / "unified" : here;
+    fs::create_directory(root_ / "cgroups");
+    fs::create_directory_symlink(v2, root_ / "cgroups/unified");
+    fs::create_directory(root_ / "state");
+    group_ = v2 / ("freezer-groups-" + std::to_string(::getpid()));
+    if (!fs::exists(v2 / "cgroup.procs") || ::mkdir(group_.c_str(), 0755) != 0) GTEST_SKIP() << "no cgroups of v2";
+    for (const Sleeper* each : {&one_, &other_}) std::ofstream(group_ / "cgroup.procs") << each->pid() << std::flush;
+  }
+  void TearDown() override {
+    for (const Sleeper* each : {&one_, &other_})
+      std::ofstream(group_.parent_path() / "cgroup.procs") << each->pid() << std::flush;
+    EXPECT_TRUE(::rmdir(group_.c_str()) == 0 || errno == ENOENT) << "somebody left a group";
+    fs::remove_all(root_);
+  }
+  [[nodiscard]] FreezerGroups::Places places() const {
+    return {.cgroups = root_ / "cgroups", .state_dir = root_ / "state"};
+  }
+  [[nodiscard]] std::string written() const {
+    std::ifstream in(root_ / "state/frozen");
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  [[nodiscard]] static std::string cgroups_of(pid_t pid) {
+    std::ifstream in("/proc/" + std::to_string(pid) + "/cgroup");
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  static bool has_group(pid_t pid) {
+    return cgroups_of(pid).find("/swapd-freeze-" + std::to_string(pid) + "-") != std::string::npos;
+  }
+
+  fs::path root_, group_;
+  std::array<FrozenGroup, 2> memory_{};
+  Sleeper one_, other_;
+  const Time now_{seconds(100)};
+};
+
+TEST_F(FreezerGroupsOfSwapd, OneIsMadeEachRound) {
+  FreezerGroups groups(memory_, places());
+  EXPECT_TRUE(groups.enter(one_.pid(), now_).value());
+  EXPECT_FALSE(groups.enter(other_.pid(), now_).value()) << "not in this round";
+  EXPECT_TRUE(groups.enter(one_.pid(), now_).value()) << "it has one";
+  groups.tidy(now_);
+  EXPECT_TRUE(groups.enter(other_.pid(), now_).value());
+  EXPECT_TRUE(has_group(one_.pid()));
+  EXPECT_TRUE(has_group(other_.pid()));
+}
+
+TEST_F(FreezerGroupsOfSwapd, AreWrittenDownWhileTheyExist) {
+  {
+    FreezerGroups groups(memory_, places());
+    ASSERT_TRUE(groups.enter(one_.pid(), now_).value());
+    EXPECT_NE(written().find("/swapd-freeze-"), std::string::npos);
+    groups.leave(one_.pid(), now_);
+    groups.tidy(now_);
+    EXPECT_EQ(written(), "");
+    ASSERT_TRUE(groups.enter(one_.pid(), now_).value());
+  }
+  EXPECT_EQ(written(), "");
+  EXPECT_FALSE(has_group(one_.pid()));
+}
+
+// Also root may not make one there: the kernel says EAGAIN, which is not "another round".
+TEST_F(FreezerGroupsOfSwapd, WhereNoneMayBeMadeThatIsSaid) {
+  std::ofstream(group_ / "cgroup.max.descendants") << "0" << std::flush;
+  FreezerGroups groups(memory_, places());
+  const auto entered = groups.enter(one_.pid(), now_);
+  ASSERT_FALSE(entered.ok());
+  EXPECT_EQ(entered.error().code(), EAGAIN);
+  groups.tidy(now_);
+  EXPECT_EQ(written(), "");
+}
+
+TEST_F(FreezerGroupsOfSwapd, GroupsBelowItsOwnAreFoundOnce) {
+  FreezerGroups groups(memory_, places());
+  ASSERT_TRUE(groups.enter(one_.pid(), now_).value());
+  std::string below = written();
+  below = below.substr(0, below.find('\n')) + "/below";
+  ASSERT_EQ(::mkdir(below.c_str(), 0755), 0);
+  groups.tidy(now_);
+  const auto again = groups.enter(one_.pid(), now_);
+  ASSERT_FALSE(again.ok());
+  EXPECT_EQ(again.error().code(), EBUSY);
+  groups.tidy(now_);
+  EXPECT_TRUE(groups.enter(one_.pid(), now_).value()) << "in another, when it is tried again";
+  ::rmdir(below.c_str());
+}
+
+TEST_F(FreezerGroupsOfSwapd, WhatTheGuardHasEndedIsSeen) {
+  FreezerGroups groups(memory_, places());
+  ASSERT_TRUE(groups.enter(one_.pid(), now_).value());
+  ASSERT_TRUE(groups.freeze(one_.pid(), now_).value());
+  EXPECT_TRUE(groups.is_frozen(one_.pid()));
+  EXPECT_TRUE(groups.vouch(one_.pid(), now_ + seconds(1)));
+  for (FrozenGroup& place : memory_) place.until = 0;
+  EXPECT_FALSE(groups.vouch(one_.pid(), now_ + seconds(2)));
+  groups.thaw(one_.pid());
+  EXPECT_FALSE(groups.is_frozen(one_.pid()));
+}
+
+TEST_F(FreezerGroupsOfSwapd, NoMoreAreFrozenThanTheGuardKnows) {
+  FreezerGroups groups(std::span<FrozenGroup>(memory_).first(1), places());
+  ASSERT_TRUE(groups.enter(one_.pid(), now_).value());
+  EXPECT_FALSE(groups.is_full());
+  ASSERT_TRUE(groups.freeze(one_.pid(), now_).value());
+  EXPECT_TRUE(groups.is_full());
+  groups.leave(one_.pid(), now_);
+  EXPECT_FALSE(groups.is_full());
+}
+
+TEST_F(FreezerGroupsOfSwapd, WhatCouldNotBeWrittenIsWrittenLater) {
+  fs::remove(root_ / "state");
+  FreezerGroups groups(memory_, places());
+  ASSERT_TRUE(groups.enter(one_.pid(), now_).value());
+  fs::create_directory(root_ / "state");
+  groups.tidy(now_ + seconds(2));
+  EXPECT_NE(written().find("/swapd-freeze-"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace swapd::daemon
