@@ -57,7 +57,11 @@ TEST(ThreadIo, OfAnEndedThreadNothingIsSaid) {
     io = ThreadIo::open("/proc", tid);
   }).join();
   ASSERT_TRUE(io);
-  EXPECT_TRUE(io->read().error().gone());
+  // To be joined is not yet to be gone.
+  EXPECT_TRUE(test::eventually([&] {
+    const auto read = io->read();
+    return !read && read.error().gone();
+  }));
   EXPECT_FALSE(ThreadIo::open("/proc", tid).ok());
 }
 
@@ -189,13 +193,16 @@ TEST(NetIo, CountsBytesByWhateverCall) {
 
 // Only threads that are born while it is on are accounted for.
 TEST(TaskDelays, AThreadThatReadsFromTheDiskHasWaited) {
-  const char* sysctl = "/proc/sys/kernel/task_delayacct";
-  int before = -1;
-  if (!(std::ifstream(sysctl) >> before) || !(std::ofstream(sysctl) << 1 << std::flush))
+  struct Sysctl {
+    ~Sysctl() {
+      if (before >= 0) std::ofstream(path) << before;
+    }
+    const char* path = "/proc/sys/kernel/task_delayacct";
+    int before = -1;
+  } sysctl;
+  if (!(std::ifstream(sysctl.path) >> sysctl.before) || !(std::ofstream(sysctl.path) << 1 << std::flush))
     GTEST_SKIP() << "delay accounting cannot be switched on";
-  const auto restore = [&] { std::ofstream(sysctl) << before; };
   auto delays = TaskDelays::open();
-  if (!delays) restore();
   ASSERT_TRUE(delays) << delays.error().text();
   std::string path = "/var/tmp/swapd-delays-XXXXXX";
   const Fd file(::mkostemp(path.data(), O_CLOEXEC));
@@ -219,8 +226,11 @@ TEST(TaskDelays, AThreadThatReadsFromTheDiskHasWaited) {
   }));
   go_on = false;
   reader.join();
-  EXPECT_EQ(delays->block_io(tid).error().code(), ESRCH);
-  restore();
+  // To be joined is not yet to be gone.
+  EXPECT_TRUE(test::eventually([&] {
+    const auto waited = delays->block_io(tid);
+    return !waited && waited.error().code() == ESRCH;
+  }));
 }
 
 }  // namespace
