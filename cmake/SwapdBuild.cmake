@@ -68,6 +68,8 @@ function(swapd_test name)
   add_executable(test_${name} ${ARG_SOURCES})
   target_link_libraries(test_${name} PRIVATE swapd_options ${ARG_USES} GTest::gmock GTest::gtest_main)
   target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  # What is tested is optimised; its tests take half the time to compile without.
+  target_compile_options(test_${name} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O1 -g1>)
   include(GoogleTest)
   gtest_discover_tests(test_${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60
     PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT} RUN_SERIAL ${ARG_SERIAL} SKIP_REGULAR_EXPRESSION "\\[  SKIPPED \\]")
