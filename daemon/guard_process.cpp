@@ -16,6 +16,7 @@
 #include "guard_door.h"
 #include "guard_frozen.h"
 #include "guard_messages.h"
+#include "guard_respawn.h"
 #include "guard_setup.h"
 #include "sys/seccomp.h"
 #include "unanswered.h"
@@ -60,8 +61,7 @@ class GuardLoop {
         listener_of_(task.slots.size(), -1),
         stale_(task.stale),
         state_dir_(std::move(task.state_dir)),
-        respawn_(task.respawn != nullptr && *task.respawn != nullptr ? task.respawn : nullptr),
-        deaths_(task.deaths) {}
+        respawn_(task.respawn, task.deaths, clock_.now()) {}
 
   // first: a listener that it holds from the begin, and for whom; below 0: none.
   [[noreturn]] void run(int first, pid_t launch) {
@@ -73,10 +73,9 @@ class GuardLoop {
     const Duration pause = std::max<Duration>(stale_ / 4, std::chrono::milliseconds(1));
     for (;;) {
       const bool looks = !alone_ && !held_.empty();
-      const bool waits = respawn_at_ != Time{};
       const Time due = serve_delayed();  // which may let the last one go
       if (may_leave()) leave();
-      Duration timeout = looks || waits || frozen_.are_left() ? pause : Duration::max();
+      Duration timeout = looks || respawn_.waits() || frozen_.are_left() ? pause : Duration::max();
       if (due != Time::max()) timeout = std::min(timeout, std::max(due - clock_.now(), Duration::zero()));
       const int n = ::epoll_wait(epoll_number, ready.data(), static_cast<int>(ready.size()),
                                  timeout == Duration::max()
@@ -84,7 +83,7 @@ class GuardLoop {
                                      : static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(timeout).count()));
       for (int i = 0; i < n; ++i) handle(ready.at(static_cast<std::size_t>(i)));
       if (looks && !alone_ && clock_.now() - looked_ >= pause) look();
-      if (waits && clock_.now() >= respawn_at_) respawn();
+      respawn_.start_if_due(clock_.now());
       if (frozen_.are_left() && clock_.now() - thawed_ >= pause) thaw_all();
       if (may_leave()) leave();
     }
@@ -146,7 +145,7 @@ class GuardLoop {
     switch (received.message.kind) {
       case GuardMessage::Kind::bye:
         goes_ = true;
-        respawn_ = nullptr;
+        respawn_.give_up();
         return;
       case GuardMessage::Kind::done:  // to a guard of one listener: it has another holder, and somebody who answers
         if (!single_) return;
@@ -231,20 +230,12 @@ class GuardLoop {
     for (auto& [fd, held] : held_) take(fd, held);
     thaw_all();
     if (door_.is_open() && !add(door_.number(), EPOLLIN)) door_.shut();
-    if (respawn_ == nullptr) return;
-    if (clock_.now() - started_ >= lives_on) deaths_ = 0;
-    const Duration pause = deaths_ == 0 ? Duration::zero() : first_pause * (1 << std::min(deaths_ - 1, most_doublings));
-    respawn_at_ = clock_.now() + pause;
+    respawn_.swapd_ended(clock_.now());
   }
 
   void thaw_all() {
     thawed_ = clock_.now();
     frozen_.thaw_all();
-  }
-
-  void respawn() {
-    respawn_at_ = {};
-    if (::fork() == 0) start_swapd(respawn_, deaths_ + 1);
   }
 
   void let_in() {
@@ -293,8 +284,8 @@ class GuardLoop {
   }
 
   [[nodiscard]] bool may_leave() const {
-    return held_.empty() && respawn_at_ == Time{} && !frozen_.are_left() &&
-           (alone_ || (socket_closed_ && respawn_ == nullptr));
+    return held_.empty() && !respawn_.waits() && !frozen_.are_left() &&
+           (alone_ || (socket_closed_ && !respawn_.is_wanted()));
   }
 
   [[noreturn]] void leave() {
@@ -376,26 +367,19 @@ class GuardLoop {
     }
   }
 
-  static constexpr std::chrono::seconds lives_on{10};  // what dies after that does not die at once
-  static constexpr std::chrono::milliseconds first_pause{100};
-  static constexpr unsigned most_doublings = 7;
-
   std::span<ListenerSlot> slots_;
   std::span<DelayedCall> delayed_;
   GuardFrozen frozen_;
   std::vector<int> listener_of_;  // by slot; -1: none
   Duration stale_;
   std::string state_dir_;
-  char** respawn_;
-  unsigned deaths_;
-  Time respawn_at_{};    // Time{}: not
+  SteadyClock clock_;
+  GuardRespawn respawn_;
   bool goes_ = false;    // swapd has said that it ends
   bool single_ = false;  // of one listener, which it had before anybody else (GuardTask::first)
   GuardDoor door_;
   Fd caller_;               // the next swapd
   std::vector<int> asked_;  // what it is given
-  SteadyClock clock_;
-  Time started_ = clock_.now();
   Time looked_{}, thawed_{};
   std::unordered_map<int, Held> held_;  // by descriptor
   std::vector<pollfd> polled_;

@@ -15,6 +15,8 @@
 #include <span>
 #include <string>
 
+#include "fakes/cgroup_root.h"
+
 namespace swapd::daemon {
 namespace {
 
@@ -44,29 +46,21 @@ class Sleeper {
 class FreezerGroupsOfSwapd : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string name = fs::temp_directory_path() / "swapd-test-XXXXXX";
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    root_ = name;
-    const fs::path here = "/sys/fs/cgroup";
-    const fs::path v2 = fs::exists(here / "unified") ? here / "unified" : here;
-    fs::create_directory(root_ / "cgroups");
-    fs::create_directory_symlink(v2, root_ / "cgroups/unified");
-    fs::create_directory(root_ / "state");
-    group_ = v2 / ("freezer-groups-" + std::to_string(::getpid()));
-    if (!fs::exists(v2 / "cgroup.procs") || ::mkdir(group_.c_str(), 0755) != 0) GTEST_SKIP() << "no cgroups of v2";
+    fs::create_directory(root_.path() / "state");
+    group_ = root_.hierarchy() / ("freezer-groups-" + std::to_string(::getpid()));
+    if (!root_.is_there() || ::mkdir(group_.c_str(), 0755) != 0) GTEST_SKIP() << "no cgroups of v2";
     for (const Sleeper* each : {&one_, &other_}) std::ofstream(group_ / "cgroup.procs") << each->pid() << std::flush;
   }
   void TearDown() override {
     for (const Sleeper* each : {&one_, &other_})
       std::ofstream(group_.parent_path() / "cgroup.procs") << each->pid() << std::flush;
     EXPECT_TRUE(::rmdir(group_.c_str()) == 0 || errno == ENOENT) << "somebody left a group";
-    fs::remove_all(root_);
   }
   [[nodiscard]] FreezerGroups::Places places() const {
-    return {.cgroups = root_ / "cgroups", .state_dir = root_ / "state"};
+    return {.cgroups = root_.path(), .state_dir = root_.path() / "state"};
   }
   [[nodiscard]] std::string written() const {
-    std::ifstream in(root_ / "state/frozen");
+    std::ifstream in(root_.path() / "state/frozen");
     return {std::istreambuf_iterator<char>(in), {}};
   }
   [[nodiscard]] static std::string cgroups_of(pid_t pid) {
@@ -77,7 +71,8 @@ class FreezerGroupsOfSwapd : public ::testing::Test {
     return cgroups_of(pid).find("/swapd-freeze-" + std::to_string(pid) + "-") != std::string::npos;
   }
 
-  fs::path root_, group_;
+  test::CgroupRoot root_{"v2"};
+  fs::path group_;
   std::array<FrozenGroup, 2> memory_{};
   Sleeper one_, other_;
   const Time now_{seconds(100)};
@@ -157,10 +152,10 @@ TEST_F(FreezerGroupsOfSwapd, NoMoreAreFrozenThanTheGuardKnows) {
 }
 
 TEST_F(FreezerGroupsOfSwapd, WhatCouldNotBeWrittenIsWrittenLater) {
-  fs::remove(root_ / "state");
+  fs::remove(root_.path() / "state");
   FreezerGroups groups(memory_, places());
   ASSERT_TRUE(groups.enter(one_.pid(), now_).value());
-  fs::create_directory(root_ / "state");
+  fs::create_directory(root_.path() / "state");
   groups.tidy(now_ + seconds(2));
   EXPECT_NE(written().find("/swapd-freeze-"), std::string::npos);
 }

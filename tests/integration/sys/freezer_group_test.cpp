@@ -14,6 +14,7 @@
 #include <string>
 #include <thread>
 
+#include "fakes/cgroup_root.h"
 #include "sys/procfs.h"
 
 namespace swapd::sys {
@@ -60,21 +61,10 @@ class Counter {
 class FreezerGroups : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    std::string name = fs::temp_directory_path() / "swapd-test-XXXXXX";
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    root_ = name;
-    const bool v1 = std::string(GetParam()) == "v1";
-    const fs::path here = "/sys/fs/cgroup";
-    if (v1 && fs::exists(here / "freezer"))
-      fs::create_directory_symlink(here / "freezer", root_ / "freezer");
-    else if (!v1)
-      fs::create_directory_symlink(fs::exists(here / "unified") ? here / "unified" : here, root_ / "unified");
-    if (!fs::exists(root_ / (v1 ? "freezer/cgroup.procs" : "unified/cgroup.procs")))
-      GTEST_SKIP() << "no cgroups of " << GetParam();
+    if (!root_.is_there()) GTEST_SKIP() << "no cgroups of " << GetParam();
   }
-  void TearDown() override { fs::remove_all(root_); }
   [[nodiscard]] Result<FreezerGroup> make(pid_t pid) const {
-    const auto place = FreezerGroup::place_for(pid, "/proc", root_);
+    const auto place = FreezerGroup::place_for(pid, "/proc", root_.path());
     if (!place) return place.error();
     return FreezerGroup::make(*place, pid);
   }
@@ -88,7 +78,7 @@ class FreezerGroups : public ::testing::TestWithParam<const char*> {
     const std::string text{std::istreambuf_iterator<char>(in), {}};
     return text.find(v2 ? "frozen 1" : "FROZEN") != std::string::npos;
   }
-  fs::path root_;
+  test::CgroupRoot root_{GetParam()};
 };
 
 TEST_P(FreezerGroups, StopsOneAndPutsItBack) {
@@ -161,7 +151,7 @@ TEST_P(FreezerGroups, ANameWithDotsIsAName) {
   const std::string odd = fs::path(outer->directory()).parent_path() / ("..swapd-test-" + std::to_string(::getpid()));
   ASSERT_TRUE(fs::create_directory(odd));
   std::ofstream(odd + "/cgroup.procs") << one.pid() << std::flush;
-  const auto place = FreezerGroup::place_for(one.pid(), "/proc", root_);
+  const auto place = FreezerGroup::place_for(one.pid(), "/proc", root_.path());
   EXPECT_TRUE(place.ok() && place->starts_with(odd + "/")) << place.value_or("");
   std::ofstream(fs::path(odd).parent_path() / "cgroup.procs") << one.pid() << std::flush;
   EXPECT_EQ(::rmdir(odd.c_str()), 0);
