@@ -60,9 +60,10 @@ void PageShaper::look_now() const {
   (void)!::write(wake_.get(), &one, sizeof one);
 }
 
+// One that has come to its gate is settled there once more when it has ended.
 void PageShaper::forget_thread(pid_t tid) const {
   const std::lock_guard lock(shaper_.mutex_);
-  shaper_.paid_.erase(tid);
+  if (!shaper_.entered_.contains(tid)) shaper_.paid_.erase(tid);
 }
 
 // It is nobody's to freeze any more.

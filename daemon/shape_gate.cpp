@@ -20,6 +20,19 @@ constexpr std::size_t most_threads = 4096;
 constexpr int most_ancestors = 16;
 constexpr Duration sought_again = std::chrono::milliseconds(100), met_again = std::chrono::seconds(1);
 
+sys::IoCounters between(const sys::IoCounters& before, const sys::IoCounters& now) {
+  return {.read_chars = now.read_chars - before.read_chars,
+          .written_chars = now.written_chars - before.written_chars,
+          .calls = now.calls - before.calls,
+          .read_bytes = now.read_bytes - before.read_bytes,
+          .written_bytes = now.written_bytes - before.written_bytes};
+}
+
+bool goes_backwards(const sys::IoCounters& before, const sys::IoCounters& now) {
+  return now.read_chars < before.read_chars || now.written_chars < before.written_chars ||
+         now.read_bytes < before.read_bytes || now.written_bytes < before.written_bytes;
+}
+
 Tokens tokens(std::uint64_t count) { return static_cast<Tokens>(std::min<std::uint64_t>(count, decide::most_burst)); }
 
 // The nearest device under the file that the class names, else the whole disk it is on.
@@ -38,6 +51,7 @@ ShapeGate::ShapeGate(Shaper& shaper, Fd listener, std::uint32_t slot)
       targets_(shaper.procfs_, shaper.disks_) {}
 
 ShapeGate::~ShapeGate() {
+  settle_ended(shaper_.clock_.now());
   for (const auto& [tid, known] : threads_) forget(tid, known);
 }
 
@@ -47,6 +61,7 @@ void ShapeGate::forget(pid_t tid, const Thread& thread) const {
     shaper_.entered_.erase(tid);
     shaper_.paid_.erase(tid);
   }
+  if (ends_ && thread.end != 0) ends_->forget(tid, thread.end);
   if (!thread.counted) return;
   const auto traffic = [&] {
     const std::lock_guard lock(shaper_.mutex_);
@@ -62,7 +77,8 @@ void ShapeGate::erase(pid_t tid) {
   threads_.erase(found);
 }
 
-void ShapeGate::prune() {
+void ShapeGate::prune(Time now) {
+  settle_ended(now);
   std::erase_if(threads_, [&](auto& entry) {
     const bool ended = !entry.second.io || !entry.second.io->read();
     if (ended) forget(entry.first, entry.second);
@@ -102,7 +118,8 @@ Shaper::ViewPtr ShapeGate::view_of(Thread& thread, Time now) {
 ShapeGate::Thread* ShapeGate::thread(pid_t tid, Time now) {
   const auto found = threads_.find(tid);
   if (found != threads_.end() && (found->second.io || now - found->second.met < met_again)) return &found->second;
-  if (threads_.size() >= most_threads) prune();
+  settle_ended(now);  // before an id is used again; and a class owes what its threads have done before the next one's
+  if (threads_.size() >= most_threads) prune(now);
   const auto tgid = shaper_.procfs_.tgid(tid);
   if (!tgid) return nullptr;
   Thread& made = threads_[tid];
@@ -122,46 +139,76 @@ std::optional<ShapeGate::Seen> ShapeGate::look(Thread& thread, pid_t tid, const 
   if (!now) return std::nullopt;
   const sys::IoCounters before = std::exchange(thread.counters, *now);
   Seen seen;
-  const bool backwards = now->read_chars < before.read_chars || now->written_chars < before.written_chars ||
-                         now->read_bytes < before.read_bytes || now->written_bytes < before.written_bytes;
+  const bool backwards = goes_backwards(before, *now);
   if (backwards) {  // a thread that execs has taken the place of its process's first
     const std::lock_guard lock(shaper_.mutex_);
     if (thread.call && !thread.call->withdrawn) shaper_.shaping_.withdraw(thread.call->passage, shaper_.clock_.now());
     thread.call.reset();
   }
-  if (!first && !backwards)
-    seen.disk = {.read_chars = now->read_chars - before.read_chars,
-                 .written_chars = now->written_chars - before.written_chars,
-                 .read_bytes = now->read_bytes - before.read_bytes,
-                 .written_bytes = now->written_bytes - before.written_bytes};
-  if (view.limits.freezes) note_entry(tid, thread, seen, first || backwards);
-  if (!view.traffic) {
-    thread.counted = false;
-    return seen;
+  if (!first && !backwards) seen.disk = between(before, *now);
+  if (first) ask_for_end(thread, tid, view);
+  if (view.limits.freezes) {
+    note_entry(tid, thread);
+    take_paid(tid, seen, first || backwards);
   }
-  if (!thread.counted) {
+  if (!view.traffic)
+    thread.counted = false;
+  else if (thread.counted)
+    seen.traffic = traffic_of(thread, tid, *view.traffic);
+  else {
     thread.counted = view.traffic->count(tid).ok();
     thread.traffic = {};
-    return seen;
   }
-  const auto traffic = view.traffic->read(tid);
-  thread.counted = traffic.ok();
-  if (traffic && traffic->received >= thread.traffic.received && traffic->sent >= thread.traffic.sent)
-    seen.traffic = {.received = traffic->received - thread.traffic.received,
-                    .sent = traffic->sent - thread.traffic.sent};
-  if (traffic) thread.traffic = {.received = traffic->received, .sent = traffic->sent};
   return seen;
 }
 
-// What was charged to it already, without a call.
-void ShapeGate::note_entry(pid_t tid, const Thread& thread, Seen& seen, bool anew) const {
+// Since the last time.
+sys::NetIo::Counters ShapeGate::traffic_of(Thread& thread, pid_t tid, sys::NetIo& traffic) const {
+  const auto now = traffic.read(tid);
+  thread.counted = now.ok();
+  if (!now) return {};
+  const sys::NetIo::Counters before = std::exchange(thread.traffic, *now);
+  if (now->received < before.received || now->sent < before.sent) return {};
+  return {.received = now->received - before.received, .sent = now->sent - before.sent};
+}
+
+void ShapeGate::ask_for_end(Thread& thread, pid_t tid, const Shaper::View& view) {
+  if (!view.ends) return;
+  ends_ = view.ends;
+  thread.end = ends_->ask(tid).value_or(0);
+}
+
+void ShapeGate::settle_ended(Time now) {
+  if (!ends_) return;
+  const auto own = [&](pid_t tid, sys::LastIo::Serial serial) {
+    const auto found = threads_.find(tid);
+    return found != threads_.end() && found->second.end == serial;
+  };
+  for (const sys::LastIo::Ended& ended : ends_->take(own)) {
+    Thread& thread = threads_.at(ended.tid);
+    if (thread.io && thread.view && !goes_backwards(thread.counters, ended.in_all)) {
+      Seen seen{.disk = between(thread.counters, ended.in_all), .traffic = {}};
+      if (thread.view->limits.freezes) take_paid(ended.tid, seen, false);
+      if (thread.counted && thread.view->traffic) seen.traffic = traffic_of(thread, ended.tid, *thread.view->traffic);
+      settle(thread, seen, *thread.view, now);
+    }
+    erase(ended.tid);
+  }
+}
+
+void ShapeGate::note_entry(pid_t tid, const Thread& thread) const {
   const std::lock_guard lock(shaper_.mutex_);
   Shaper::Entries& entries = shaper_.entered_[tid];
   ++entries.count;
   entries.calls_before = thread.counters.calls;
+}
+
+// What was charged to it already, without a call. anew: what is counted begins here.
+void ShapeGate::take_paid(pid_t tid, Seen& seen, bool anew) const {
+  const std::lock_guard lock(shaper_.mutex_);
   const auto found = shaper_.paid_.find(tid);
   if (found == shaper_.paid_.end()) return;
-  if (anew) {  // it is not in what is counted from here
+  if (anew) {
     shaper_.paid_.erase(found);
     return;
   }
@@ -218,10 +265,12 @@ void ShapeGate::settle_mapped(const Thread& thread, const Seen& seen, const Shap
   if (read == 0 && written == 0 && received == 0 && sent == 0) return;
   const Device disk = thread.disk.value_or(Device{Device::Kind::disk, 0});
   const std::lock_guard lock(shaper_.mutex_);
-  shaper_.shaping_.charge(view.index, disk, Way::read, read, now);
-  shaper_.shaping_.charge(view.index, disk, Way::write, written, now);
-  shaper_.shaping_.charge(view.index, {Device::Kind::network, 0}, Way::read, received, now);
-  shaper_.shaping_.charge(view.index, {Device::Kind::network, 0}, Way::write, sent, now);
+  const auto index = shaper_.shaping_.find(view.name);
+  if (!index) return;
+  shaper_.shaping_.charge(*index, disk, Way::read, read, now);
+  shaper_.shaping_.charge(*index, disk, Way::write, written, now);
+  shaper_.shaping_.charge(*index, {Device::Kind::network, 0}, Way::read, received, now);
+  shaper_.shaping_.charge(*index, {Device::Kind::network, 0}, Way::write, sent, now);
 }
 
 void ShapeGate::settle(Thread& thread, const Seen& seen, const Shaper::View& view, Time now) {
@@ -285,10 +334,12 @@ bool ShapeGate::holds(const sys::Notification& notification) {
   if (!view || !view->limited) {
     found->io.reset();  // what it does now is nobody's to pay for
     found->call.reset();
+    found->view.reset();
     return false;
   }
   auto seen = look(*found, notification.tid, *view);
   if (!seen) {  // another thread's id by now
+    settle_ended(now);
     erase(notification.tid);
     found = thread(notification.tid, now);
     if (found == nullptr) return false;
@@ -297,6 +348,7 @@ bool ShapeGate::holds(const sys::Notification& notification) {
   }
   Thread& caller = *found;
   settle(caller, *seen, *view, now);
+  caller.view = view;
   const auto want = wanted(*call, notification, view->limits, now);
   if (!want) return false;
   caller.kind = call;

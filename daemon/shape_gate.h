@@ -35,10 +35,12 @@ class ShapeGate final : public observe::Gate {
     sys::IoCounters counters;
     sys::NetIo::Counters traffic;
     bool counted = false;                           // its traffic is
+    sys::LastIo::Serial end = 0;                    // 0: it will not be told of
     bool network[decide::Passage::most_legs] = {};  // the last call's legs: not on a disk
     // The last call.
     std::shared_ptr<ShapedCall> call;
     const observe::IoCall* kind = nullptr;
+    Shaper::ViewPtr view;  // under which it was let go on
     decide::Tokens asked = 0;
     pid_t parent = 0;  // whose class it has, where nobody has told of it yet
     Time parent_sought{};
@@ -56,14 +58,19 @@ class ShapeGate final : public observe::Gate {
   };
 
   Thread* thread(pid_t tid, Time now);
+  // Threads that have ended have made their last call, and paged in what they did after it.
+  void settle_ended(Time now);
   void forget(pid_t tid, const Thread& thread) const;
   void erase(pid_t tid);
-  void prune();
+  void prune(Time now);
   [[nodiscard]] Shaper::ViewPtr view_of(Thread& thread, Time now);
   [[nodiscard]] pid_t member_above(pid_t tgid) const;
   // What has been moved since the last time; nothing: the thread has ended.
   [[nodiscard]] std::optional<Seen> look(Thread& thread, pid_t tid, const Shaper::View& view);
-  void note_entry(pid_t tid, const Thread& thread, Seen& seen, bool anew) const;
+  [[nodiscard]] sys::NetIo::Counters traffic_of(Thread& thread, pid_t tid, sys::NetIo& traffic) const;
+  void ask_for_end(Thread& thread, pid_t tid, const Shaper::View& view);
+  void note_entry(pid_t tid, const Thread& thread) const;
+  void take_paid(pid_t tid, Seen& seen, bool anew) const;
   void settle(Thread& thread, const Seen& seen, const Shaper::View& view, Time now);
   void settle_call(Thread& thread, const Seen& seen, const Shaper::View& view, Time now);
   void settle_mapped(const Thread& thread, const Seen& seen, const Shaper::View& view, Time now);
@@ -77,6 +84,7 @@ class ShapeGate final : public observe::Gate {
   std::uint32_t slot_;
   observe::IoTargets targets_;
   std::unordered_map<pid_t, Thread> threads_;
+  std::shared_ptr<sys::LastIo> ends_;                       // once it was asked for one
   std::optional<decide::Shaping::ClassIndex> of_listener_;  // the class that its programs were last in
 };
 

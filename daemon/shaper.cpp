@@ -82,6 +82,15 @@ void Shaper::set_class(const std::string& name, const decide::ClassLimits& limit
       missing_.push_back("traffic cannot be counted (" + opened.error().text() +
                          "); send and receive calls are charged what they ask for");
   }
+  if (limits.limits() && !std::exchange(ends_tried_, true)) {
+    auto opened = sys::LastIo::open();
+    const std::lock_guard lock(mutex_);
+    if (opened)
+      ends_ = std::move(opened).value();
+    else
+      missing_.push_back("what a thread moved before its end cannot be seen (" + opened.error().text() +
+                         "); its last call is charged what it asked for");
+  }
   {
     const std::lock_guard lock(mutex_);
     Said& said = said_[name];
@@ -125,7 +134,8 @@ void Shaper::apply(const std::string& name) {
             .limits = limits,
             .limited = limits.limits(),
             .inherits_own = said.inherits_own,
-            .traffic = limits_networks(limits) ? traffic_ : nullptr};
+            .traffic = limits_networks(limits) ? traffic_ : nullptr,
+            .ends = limits.limits() ? ends_ : nullptr};
   set_one(view);
   view.like = shaping_.find(name);
   std::vector<std::string> alike;

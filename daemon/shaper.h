@@ -29,6 +29,7 @@
 #include "decide/shaping.h"
 #include "observe/receiver.h"
 #include "sys/block_devices.h"
+#include "sys/last_io.h"
 #include "sys/net_io.h"
 #include "sys/pi_mutex.h"
 #include "sys/procfs.h"
@@ -103,6 +104,7 @@ class Shaper {
     bool inherits_own = false;
     std::optional<decide::Shaping::ClassIndex> like;  // of a class that one process has for itself: whose limits
     std::shared_ptr<sys::NetIo> traffic;              // null: nobody need count it
+    std::shared_ptr<sys::LastIo> ends;                // null: they cannot be seen
   };
   using ViewPtr = std::shared_ptr<const View>;
   // Null: no member, nor one that was released.
@@ -158,7 +160,8 @@ class Shaper {
   std::atomic<std::size_t> held_now_{0};
   std::uint64_t delayed_total_ = 0;
   std::shared_ptr<sys::NetIo> traffic_;  // once a class limits a network; null: it cannot be had
-  bool traffic_tried_ = false;
+  std::shared_ptr<sys::LastIo> ends_;    // once a class has limits; null: it cannot be had
+  bool traffic_tried_ = false, ends_tried_ = false;
   actuate::Delays delays_;             // its thread ends before all that
   std::unique_ptr<PageShaper> pages_;  // last; once a class asks for it
 };

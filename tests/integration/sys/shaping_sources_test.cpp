@@ -19,6 +19,7 @@
 
 #include "supervised.h"
 #include "sys/block_devices.h"
+#include "sys/last_io.h"
 #include "sys/net_io.h"
 #include "sys/self.h"
 #include "sys/socket_link.h"
@@ -189,6 +190,64 @@ TEST(NetIo, CountsBytesByWhateverCall) {
   EXPECT_EQ((*net)->read(own_tid())->received, 500U);
   (*net)->forget(own_tid());
   EXPECT_EQ((*net)->read(own_tid()).error().code(), ENOENT);
+}
+
+TEST(LastIo, TellsWhatAThreadHadMovedWhenItEnded) {
+  const auto last = LastIo::open();
+  if (!last) GTEST_SKIP() << last.error().text();
+  const auto all = [](pid_t, LastIo::Serial) { return true; };
+  pid_t tid = 0;
+  LastIo::Serial serial = 0;
+  IoCounters before;
+  std::thread([&] {
+    tid = own_tid();
+    serial = (*last)->ask(tid).value_or(0);
+    const auto io = ThreadIo::open("/proc", tid);
+    before = io ? io->read().value_or({}) : IoCounters();
+    const Fd file(::open(disk_file().c_str(), O_RDONLY | O_CLOEXEC)), null(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+    std::array<char, 100> bytes{};
+    (void)!::read(file.get(), bytes.data(), bytes.size());
+    (void)!::write(null.get(), bytes.data(), 70);
+  }).join();
+  ASSERT_NE(serial, 0U);
+  std::vector<LastIo::Ended> ended;
+  EXPECT_TRUE((*last)->take([](pid_t, LastIo::Serial) { return false; }).empty()) << "another's";
+  EXPECT_TRUE(test::eventually([&] {  // to be joined is not yet to have ended
+    ended = (*last)->take([&](pid_t, LastIo::Serial of) { return of == serial; });
+    return !ended.empty();
+  }));
+  ASSERT_EQ(ended.size(), 1U);
+  EXPECT_EQ(ended[0].tid, tid);
+  EXPECT_EQ(ended[0].in_all.written_chars - before.written_chars, 70U);
+  EXPECT_GE(ended[0].in_all.read_chars - before.read_chars, 100U) << "and its look at itself";
+  EXPECT_EQ(ended[0].in_all.calls - before.calls, 3U);
+  EXPECT_TRUE((*last)->take(all).empty()) << "told once";
+}
+
+TEST(LastIo, OfAThreadThatIsForgottenNothingIsTold) {
+  const auto last = LastIo::open();
+  if (!last) GTEST_SKIP() << last.error().text();
+  const auto all = [](pid_t, LastIo::Serial) { return true; };
+  pid_t forgotten = 0, told = 0;
+  std::thread([&] {
+    forgotten = own_tid();
+    const auto first = (*last)->ask(forgotten), second = (*last)->ask(forgotten);
+    (*last)->forget(forgotten, first.value_or(0));  // another's by now
+    (*last)->forget(forgotten, second.value_or(0));
+  }).join();
+  std::thread([&] {
+    told = own_tid();
+    const auto first = (*last)->ask(told), second = (*last)->ask(told);
+    (*last)->forget(told, first.value_or(0));
+    EXPECT_NE(first.value_or(0), second.value_or(0));
+  }).join();
+  std::vector<LastIo::Ended> ended;
+  EXPECT_TRUE(test::eventually([&] {
+    for (const LastIo::Ended& one : (*last)->take(all)) ended.push_back(one);
+    return !ended.empty();
+  }));
+  ASSERT_EQ(ended.size(), 1U);
+  EXPECT_EQ(ended[0].tid, told);
 }
 
 // Only threads that are born while it is on are accounted for.

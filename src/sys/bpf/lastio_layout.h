@@ -1,0 +1,20 @@
+// What lastio.bpf.c tells and last_io.cpp reads.
+#pragma once
+
+#ifdef __cplusplus
+#include <cstdint>
+using lastio_u32 = std::uint32_t;
+using lastio_u64 = std::uint64_t;
+#else
+typedef __u32 lastio_u32;
+typedef __u64 lastio_u64;
+#endif
+
+enum { lastio_threads = 16384 };
+
+struct lastio_record {
+  lastio_u64 serial;  // that the thread was given when it was put into the map
+  lastio_u64 read_chars, written_chars, calls, read_bytes, written_bytes;
+  lastio_u32 tid;
+  lastio_u32 unused;
+};

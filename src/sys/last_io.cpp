@@ -1,0 +1,91 @@
+#include "sys/last_io.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include <cerrno>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+
+#include "sys/bpf/lastio_layout.h"
+#include "sys/bpf_errors.h"
+#include "sys/bpf_load.h"
+#include "sys/bpf_ring.h"
+//
+#include "lastio.skel.h"  // uses the layout
+
+namespace swapd::sys {
+
+struct LastIo::Impl {
+  struct Deleter {
+    void operator()(lastio* loaded) const { lastio__destroy(loaded); }
+  };
+  std::unique_ptr<lastio, Deleter> programs;
+  int map = -1;
+  std::mutex mutex;  // what follows
+  BpfRing ring;
+  Serial last = 0;
+  std::unordered_map<Serial, Ended> ended;  // not taken yet
+};
+
+LastIo::LastIo(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+LastIo::~LastIo() = default;
+
+Result<std::unique_ptr<LastIo>> LastIo::open() {
+  if (Status allowed = check_bpf_privilege(); !allowed) return std::move(allowed).error();
+  const FirstWarning warning;
+  auto impl = std::make_unique<Impl>();
+  impl->programs.reset(lastio__open());
+  lastio* programs = impl->programs.get();
+  if (programs == nullptr) return FirstWarning::error(errno, "opening the BPF program that sees threads end");
+  if (const int failed = lastio__load(programs); failed != 0)
+    return FirstWarning::error(-failed, "loading the BPF program that sees threads end");
+  if (Status learnt = learn_namespace(programs->progs.learn_namespace); !learnt) return std::move(learnt).error();
+  if (const int failed = lastio__attach(programs); failed != 0)
+    return FirstWarning::error(-failed, "attaching the BPF program that sees threads end");
+  auto ring = BpfRing::map(bpf_map__fd(programs->maps.ring), bpf_map__max_entries(programs->maps.ring));
+  if (!ring) return std::move(ring).error();
+  impl->ring = std::move(ring).value();
+  impl->map = bpf_map__fd(programs->maps.threads);
+  return std::unique_ptr<LastIo>(new LastIo(std::move(impl)));
+}
+
+Result<LastIo::Serial> LastIo::ask(pid_t tid) {
+  const auto key = static_cast<std::uint32_t>(tid);
+  const std::lock_guard lock(impl_->mutex);
+  const Serial serial = ++impl_->last;
+  if (const int failed = bpf_map_update_elem(impl_->map, &key, &serial, BPF_ANY); failed != 0)
+    return Error(-failed, "asking for a thread's end");
+  return serial;
+}
+
+void LastIo::forget(pid_t tid, Serial serial) {
+  const auto key = static_cast<std::uint32_t>(tid);
+  const std::lock_guard lock(impl_->mutex);
+  impl_->ended.erase(serial);
+  Serial now = 0;  // the id may be another thread's by now
+  if (bpf_map_lookup_elem(impl_->map, &key, &now) == 0 && now == serial) (void)bpf_map_delete_elem(impl_->map, &key);
+}
+
+std::vector<LastIo::Ended> LastIo::take(const std::function<bool(pid_t, Serial)>& is_own) {
+  const std::lock_guard lock(impl_->mutex);
+  if (impl_->ended.size() >= lastio_threads) impl_->ended.clear();  // of askers that are gone
+  lastio_record record{};
+  while (impl_->ring.next(&record, sizeof record))
+    impl_->ended[record.serial] = {.tid = static_cast<pid_t>(record.tid),
+                                   .in_all = {.read_chars = record.read_chars,
+                                              .written_chars = record.written_chars,
+                                              .calls = record.calls,
+                                              .read_bytes = record.read_bytes,
+                                              .written_bytes = record.written_bytes}};
+  std::vector<Ended> out;
+  std::erase_if(impl_->ended, [&](const auto& entry) {
+    if (!is_own(entry.second.tid, entry.first)) return false;
+    out.push_back(entry.second);
+    return true;
+  });
+  return out;
+}
+
+}  // namespace swapd::sys
