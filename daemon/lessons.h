@@ -7,17 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "base/result.h"
 #include "model/learnt.h"
 
 namespace swapd::daemon {
 
 class Engine;
-
-[[nodiscard]] Status write_lessons(const std::string& state_dir, const std::string& boot_id,
-                                   const std::vector<model::Learnt>& lessons);
-// Empty where there is none, or one of another boot. EBADMSG: it is damaged, or of another version.
-[[nodiscard]] Result<std::vector<model::Learnt>> read_lessons(const std::string& state_dir, const std::string& boot_id);
 
 // Reads the file into the engine's model, and keeps it from then on. Control thread.
 class LessonsFile {

@@ -28,6 +28,7 @@
 #include "guard.h"
 #include "guard_watch.h"
 #include "launches.h"
+#include "left_state.h"
 #include "lessons.h"
 #include "log.h"
 #include "metrics_file.h"

@@ -1,24 +1,19 @@
 #include "resume.h"
 
-#include <fcntl.h>
 #include <spdlog/spdlog.h>
 #include <sys/epoll.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <filesystem>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <unordered_map>
 #include <utility>
 
-#include "base/file_lock.h"
 #include "classes.h"
 #include "engine.h"
 #include "enrollable.h"
 #include "fd_store.h"
 #include "handover.h"
 #include "launches.h"
+#include "left_state.h"
 #include "state_file.h"
 #include "sys/seccomp.h"
 #include "sys/self.h"
@@ -27,15 +22,6 @@
 
 namespace swapd::daemon {
 namespace {
-
-using nlohmann::json;
-using replay::Fields;
-using replay::Mistake;
-
-constexpr int version = 1;
-constexpr std::size_t most_members = 100'000;
-
-std::string file_in(const std::string& state_dir) { return state_dir + "/members"; }
 
 std::string count(std::size_t n, const std::string& what) {
   return std::to_string(n) + " " + what + (n == 1 ? "" : what.ends_with('s') ? "es" : "s");
@@ -89,70 +75,13 @@ bool lives(const sys::Procfs& procfs, const Membership& member) {
 
 }  // namespace
 
-Status check_state_dir(const std::string& state_dir) {
-  std::error_code failed;
-  const mode_t mask = ::umask(0077);
-  std::filesystem::create_directories(state_dir, failed);
-  ::umask(mask);
-  if (failed) return Error(failed.value(), "state directory " + state_dir + ": " + failed.message());
-  struct stat found {};
-  if (::lstat(state_dir.c_str(), &found) != 0 || !S_ISDIR(found.st_mode))
-    return Error(ENOTDIR, "state directory " + state_dir + ": not a directory");
-  if (found.st_uid != ::geteuid() || (found.st_mode & (S_IWGRP | S_IWOTH)) != 0)
-    return Error(EPERM, "state directory " + state_dir + ": others may write to it");
-  return Done{};
-}
-
-Result<Fd> lock_state(const std::string& state_dir, Duration within) {
-  const std::string path = state_dir + "/lock";
-  Fd lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!lock) return errno_error(path);
-  const Status locked = lock_file(lock.get(), within);
-  if (locked) return lock;
-  if (locked.error().code() != EBUSY) return Error(locked.error().code(), path);
-  return Error(EBUSY, "another swapd uses the state directory " + state_dir + "; stop it, or give another --state-dir");
-}
-
-Status write_members(const std::string& state_dir, const std::string& boot_id, const std::vector<Membership>& members) {
-  json list = json::array();
-  for (const Membership& m : members)
-    list.push_back({{"pid", m.pid},
-                    {"start_time", m.start_time},
-                    {"class", m.class_name},
-                    {"managed", m.managed},
-                    {"launch", m.launch},
-                    {"io", m.io}});
-  return write_state(
-      file_in(state_dir),
-      {{"version", version}, {"boot_id", boot_id}, {"time", sys::ticks_since_boot()}, {"members", std::move(list)}});
-}
-
-Result<LeftMembers> read_members(const std::string& state_dir, const std::string& boot_id) {
-  LeftMembers left;
-  const Status read = read_state(file_in(state_dir), version, boot_id, [&](Fields& file, Mistake& mistake) {
-    left.written = file.number<std::uint64_t>("time");
-    left.members = file.list("members", [&](const json& one) {
-      Fields m(one, mistake);
-      return Membership{.pid = m.number<pid_t>("pid"),
-                        .start_time = m.number<std::uint64_t>("start_time"),
-                        .class_name = m.text("class"),
-                        .managed = m.flag("managed"),
-                        .launch = m.number<pid_t>("launch"),
-                        .io = m.has("io") && m.flag("io")};
-    });
-    if (left.members.size() > most_members) mistake.note("too long");
-  });
-  if (!read) return read.error();
-  return left;
-}
-
 Resumed resume(Engine& engine, Launches& launches, FdStore& store, const sys::Procfs& procfs,
                const sys::Scheduler& scheduler, const policy::Policy& policy, const Classes& classes,
                const std::string& state_dir, const std::string& boot_id) {
   Resumed out;
   auto left = read_members(state_dir, boot_id);
   if (!left) {
-    set_aside(file_in(state_dir));
+    set_aside(members_file(state_dir));
     out.notes.push_back(left.error().context() + "; set aside as members.damaged, and begun anew");
   }
   const std::size_t listeners = take_over(launches, store, state_dir, out.notes);

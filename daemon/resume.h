@@ -2,7 +2,8 @@
 //
 // STATE_DIR/members names the managed processes; an earlier guard has their listeners (handover.h), or where that has
 // ended too the service manager (fd_store.h); the journal has given back what was lent. Who is still the same process
-// is managed again, in its class, with what it has started since the file was written. (Confidences: lessons.h.)
+// is managed again, in its class, with what it has started since the file was written. (Confidences: lessons.h; the
+// files: left_state.h.)
 #pragma once
 
 #include <systemd/sd-event.h>
@@ -10,8 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "base/fd.h"
-#include "base/result.h"
 #include "base/time.h"
 #include "members.h"
 #include "policy/policy.h"
@@ -24,23 +23,6 @@ class Classes;
 class Engine;
 class FdStore;
 class Launches;
-
-// Makes it where it is not there, for us alone. EPERM: others may write to what is there, and could have swapd believe
-// them.
-[[nodiscard]] Status check_state_dir(const std::string& state_dir);
-// Has the state directory for itself for as long as the descriptor is open. Waits for another swapd that is just
-// ending; EBUSY: one that does not, within the time.
-[[nodiscard]] Result<Fd> lock_state(const std::string& state_dir, Duration within = std::chrono::seconds(5));
-
-// Replaces the file as a whole. `boot_id`: of this boot; its pids mean nothing in another.
-[[nodiscard]] Status write_members(const std::string& state_dir, const std::string& boot_id,
-                                   const std::vector<Membership>& members);
-struct LeftMembers {
-  std::vector<Membership> members;
-  std::uint64_t written = 0;  // in ticks since boot, as start times
-};
-// Empty where there is none, or one of another boot. EBADMSG: it is damaged, or of another version.
-[[nodiscard]] Result<LeftMembers> read_members(const std::string& state_dir, const std::string& boot_id);
 
 struct Resumed {
   std::vector<std::string> notes;  // what happened, a line each for the log

@@ -120,7 +120,7 @@ void Shaping::add(Passage& passage, const Pair& pair, std::uint8_t leg, Tokens c
   const auto take = [&](const std::optional<std::uint32_t>& at, Tokens tokens, bool operations) {
     if (!at || passage.count == Passage::most_places) return;
     Slot& slot = slots_[*at];
-    // What a call is thought to move may be far from what it will; and of one whose thread ends it may never be settled.
+    // What a call is thought to move may be far from what it will, and if its thread ends it may never be settled.
     const BucketRules& rules = slot.bucket->rules();
     tokens = std::min(tokens, std::max({rules.rate, rules.burst, Tokens{1}}));
     Bucket::Ticket ticket = slot.bucket->enter(tokens, now);

@@ -10,8 +10,7 @@
 #include <string>
 
 #include "actuate/journal.h"
-#include "lessons.h"
-#include "resume.h"
+#include "left_state.h"
 
 namespace {
 

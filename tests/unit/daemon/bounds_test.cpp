@@ -9,9 +9,8 @@
 #include <fstream>
 #include <thread>
 
-#include "lessons.h"
+#include "left_state.h"
 #include "note_queue.h"
-#include "resume.h"
 #include "sys/groups.h"
 #include "sys/sock_diag.h"
 #include "views.h"
