@@ -6,6 +6,8 @@
 #include <chrono>
 #include <fstream>
 
+#include "sys/pidfd.h"
+#include "sys/procfs.h"
 #include "team.h"
 
 namespace swapd::bench {
@@ -31,6 +33,27 @@ std::string last_line(const std::string& path) {
     if (!line.empty()) last = line;
   }
   return last;
+}
+
+struct Left {
+  pid_t pid = -1;
+  Fd pidfd;
+};
+
+// Swapd's guard: it leaves after swapd, and has a socket in the state directory until then.
+std::vector<Left> children_of(pid_t swapd) {
+  std::vector<Left> children;
+  for (const pid_t pid : sys::Procfs().children(swapd).value_or({}))
+    if (auto pidfd = sys::open_pidfd(pid)) children.push_back({pid, std::move(*pidfd)});
+  return children;
+}
+
+// They have become the harness's (become_harness()).
+void await_end(const std::vector<Left>& children, std::chrono::milliseconds at_most) {
+  for (const Left& child : children) {
+    pollfd wanted{child.pidfd.get(), POLLIN, 0};
+    if (::poll(&wanted, 1, static_cast<int>(at_most.count())) > 0) (void)::waitpid(child.pid, nullptr, WNOHANG);
+  }
 }
 
 }  // namespace
@@ -89,9 +112,11 @@ Status Daemon::order(const std::vector<std::string>& verb) const {
 
 Status Daemon::stop() {
   if (!child_.running()) return Done{};
+  const std::vector<Left> left = children_of(child_.pid());
   child_.signal(SIGTERM);
   const auto ended = child_.wait(std::chrono::seconds(10));
   if (!ended) return Error(ended.error()).in("ending swapd");
+  await_end(left, std::chrono::seconds(5));
   if (*ended != 0) return Error(EPROTO, "swapd ended with " + wait_text(*ended) + ": " + last_line(log_));
   return Done{};
 }

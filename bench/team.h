@@ -43,7 +43,7 @@ class Daemon {
   [[nodiscard]] pid_t pid() const { return child_.pid(); }
   [[nodiscard]] Result<nlohmann::json> ask(const std::vector<std::string>& verb) const;  // swapctl VERB… --json
   [[nodiscard]] Status order(const std::vector<std::string>& verb) const;                // the same, without an answer
-  [[nodiscard]] Status stop();                                                           // SIGTERM, and its end awaited
+  [[nodiscard]] Status stop();  // SIGTERM, and its and its guard's end awaited
 
  private:
   Child child_;

@@ -5,7 +5,8 @@
 //   pair reader SOCKET FILE   answers each request once it has read FILE, 64 KiB at a time, four times over
 //   pair client SOCKET        one request; exit status 0 when the answer came
 //   pair spin SECONDS         a hog
-//   pair gaps SECONDS         a hog that prints the longest time, in ms, for which it had no CPU
+//   pair gaps SECONDS         a hog that prints the longest time, in ms, for which it had no CPU: of each second,
+//                             and of these the median
 //   pair sync FILE FLAG       writes to FILE and has the kernel write it back, until FLAG exists (at most 20 s)
 //   pair forks N              N short children, one after another and ten at a time
 //   pair threads N            N threads that end
@@ -161,13 +162,17 @@ int spin(int seconds) {
 
 int gaps(int seconds) {
   const auto end = Clock::now() + std::chrono::seconds(seconds);
-  Clock::duration longest{};
-  for (auto before = Clock::now(); before < end;) {
+  const auto begun = Clock::now();
+  std::vector<Clock::duration> longest(static_cast<std::size_t>(seconds) + 1);
+  for (auto before = begun; before < end;) {
     const auto now = Clock::now();
-    longest = std::max(longest, now - before);
+    Clock::duration& so_far = longest[static_cast<std::size_t>((before - begun) / std::chrono::seconds(1))];
+    so_far = std::max(so_far, now - before);
     before = now;
   }
-  std::printf("%ld\n", static_cast<long>(std::chrono::duration_cast<std::chrono::milliseconds>(longest).count()));
+  longest.pop_back();
+  std::ranges::sort(longest);
+  std::printf("%ld\n", static_cast<long>(longest[longest.size() / 2] / std::chrono::milliseconds(1)));
   return 0;
 }
 

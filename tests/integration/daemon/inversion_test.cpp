@@ -231,7 +231,7 @@ TEST_P(Inversion, ordinary_tasks_get_their_share_in_small_pieces) {
   server = session->start({}, {session->pair(), "server", session->path("sock"), session->path("flag")});
   client = session->start({"--fifo", "50"}, {session->pair(), "client", session->path("sock")});
   ASSERT_TRUE(boosted());
-  const Output gaps = run({"/usr/bin/taskset", "-c", "0", session->pair(), "gaps", "3"});
+  const Output gaps = run({"/usr/bin/taskset", "-c", "0", session->pair(), "gaps", "5"});
   ASSERT_EQ(gaps.status, 0) << gaps.err;
   EXPECT_GE(std::stoi(gaps.out), 20) << "nothing was lent";
   EXPECT_LE(std::stoi(gaps.out), 400);
