@@ -20,19 +20,6 @@ constexpr std::size_t most_threads = 4096;
 constexpr int most_ancestors = 16;
 constexpr Duration sought_again = std::chrono::milliseconds(100), met_again = std::chrono::seconds(1);
 
-sys::IoCounters between(const sys::IoCounters& before, const sys::IoCounters& now) {
-  return {.read_chars = now.read_chars - before.read_chars,
-          .written_chars = now.written_chars - before.written_chars,
-          .calls = now.calls - before.calls,
-          .read_bytes = now.read_bytes - before.read_bytes,
-          .written_bytes = now.written_bytes - before.written_bytes};
-}
-
-bool goes_backwards(const sys::IoCounters& before, const sys::IoCounters& now) {
-  return now.read_chars < before.read_chars || now.written_chars < before.written_chars ||
-         now.read_bytes < before.read_bytes || now.written_bytes < before.written_bytes;
-}
-
 Tokens tokens(std::uint64_t count) { return static_cast<Tokens>(std::min<std::uint64_t>(count, decide::most_burst)); }
 
 // The nearest device under the file that the class names, else the whole disk it is on.
@@ -50,16 +37,14 @@ ShapeGate::ShapeGate(Shaper& shaper, Fd listener, std::uint32_t slot)
       slot_(slot),
       targets_(shaper.procfs_, shaper.disks_) {}
 
-ShapeGate::~ShapeGate() {
-  settle_ended(shaper_.clock_.now());
-  for (const auto& [tid, known] : threads_) forget(tid, known);
-}
-
 void ShapeGate::forget(pid_t tid, const Thread& thread) const {
   {
     const std::lock_guard lock(shaper_.mutex_);
-    shaper_.entered_.erase(tid);
-    shaper_.paid_.erase(tid);
+    const auto entered = shaper_.entered_.find(tid);
+    if (entered != shaper_.entered_.end() && entered->second.gate == this) {  // else the id is another thread's by now
+      shaper_.entered_.erase(entered);
+      shaper_.paid_.erase(tid);
+    }
   }
   if (ends_ && thread.end != 0) ends_->forget(tid, thread.end);
   if (!thread.counted) return;
@@ -118,7 +103,6 @@ Shaper::ViewPtr ShapeGate::view_of(Thread& thread, Time now) {
 ShapeGate::Thread* ShapeGate::thread(pid_t tid, Time now) {
   const auto found = threads_.find(tid);
   if (found != threads_.end() && (found->second.io || now - found->second.met < met_again)) return &found->second;
-  settle_ended(now);  // before an id is used again; and a class owes what its threads have done before the next one's
   if (threads_.size() >= most_threads) prune(now);
   const auto tgid = shaper_.procfs_.tgid(tid);
   if (!tgid) return nullptr;
@@ -139,14 +123,10 @@ std::optional<ShapeGate::Seen> ShapeGate::look(Thread& thread, pid_t tid, const 
   if (!now) return std::nullopt;
   const sys::IoCounters before = std::exchange(thread.counters, *now);
   Seen seen;
-  const bool backwards = goes_backwards(before, *now);
-  if (backwards) {  // a thread that execs has taken the place of its process's first
-    const std::lock_guard lock(shaper_.mutex_);
-    if (thread.call && !thread.call->withdrawn) shaper_.shaping_.withdraw(thread.call->passage, shaper_.clock_.now());
-    thread.call.reset();
-  }
-  if (!first && !backwards) seen.disk = between(before, *now);
-  if (first) ask_for_end(thread, tid, view);
+  const bool backwards = sys::goes_backwards(before, *now);
+  if (backwards) take_back(thread, shaper_.clock_.now());  // a thread that execs has taken the place of the first one
+  if (!first && !backwards) seen.disk = sys::between(before, *now);
+  if (first || backwards) ask_for_end(thread, tid, view);
   if (view.limits.freezes) {
     note_entry(tid, thread);
     take_paid(tid, seen, first || backwards);
@@ -172,35 +152,12 @@ sys::NetIo::Counters ShapeGate::traffic_of(Thread& thread, pid_t tid, sys::NetIo
   return {.received = now->received - before.received, .sent = now->sent - before.sent};
 }
 
-void ShapeGate::ask_for_end(Thread& thread, pid_t tid, const Shaper::View& view) {
-  if (!view.ends) return;
-  ends_ = view.ends;
-  thread.end = ends_->ask(tid).value_or(0);
-}
-
-void ShapeGate::settle_ended(Time now) {
-  if (!ends_) return;
-  const auto own = [&](pid_t tid, sys::LastIo::Serial serial) {
-    const auto found = threads_.find(tid);
-    return found != threads_.end() && found->second.end == serial;
-  };
-  for (const sys::LastIo::Ended& ended : ends_->take(own)) {
-    Thread& thread = threads_.at(ended.tid);
-    if (thread.io && thread.view && !goes_backwards(thread.counters, ended.in_all)) {
-      Seen seen{.disk = between(thread.counters, ended.in_all), .traffic = {}};
-      if (thread.view->limits.freezes) take_paid(ended.tid, seen, false);
-      if (thread.counted && thread.view->traffic) seen.traffic = traffic_of(thread, ended.tid, *thread.view->traffic);
-      settle(thread, seen, *thread.view, now);
-    }
-    erase(ended.tid);
-  }
-}
-
 void ShapeGate::note_entry(pid_t tid, const Thread& thread) const {
   const std::lock_guard lock(shaper_.mutex_);
   Shaper::Entries& entries = shaper_.entered_[tid];
   ++entries.count;
   entries.calls_before = thread.counters.calls;
+  entries.gate = this;
 }
 
 // What was charged to it already, without a call. anew: what is counted begins here.
@@ -328,6 +285,7 @@ bool ShapeGate::holds(const sys::Notification& notification) {
   const observe::IoCall* call = observe::io_call(notification.nr);
   if (call == nullptr) return false;
   const Time now = shaper_.clock_.now();
+  settle_ended(now);  // before an id is used again, or another thread takes it over as it execs
   Thread* found = thread(notification.tid, now);
   if (found == nullptr) return false;
   const Shaper::ViewPtr view = view_of(*found, now);

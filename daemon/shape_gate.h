@@ -17,6 +17,7 @@ struct ShapedCall {
   decide::Passage passage;
   bool withdrawn = false;  // it was not made
   bool settled = false;
+  bool held = false;  // now
   Duration waited{};
 };
 
@@ -60,6 +61,9 @@ class ShapeGate final : public observe::Gate {
   Thread* thread(pid_t tid, Time now);
   // Threads that have ended have made their last call, and paged in what they did after it.
   void settle_ended(Time now);
+  void settle_last(pid_t tid, Thread& thread, const sys::IoCounters& in_all, Time now);
+  [[nodiscard]] bool is_held(const ShapedCall& call) const;
+  void take_back(Thread& thread, Time now) const;  // its call, which was not made
   void forget(pid_t tid, const Thread& thread) const;
   void erase(pid_t tid);
   void prune(Time now);
@@ -84,7 +88,8 @@ class ShapeGate final : public observe::Gate {
   std::uint32_t slot_;
   observe::IoTargets targets_;
   std::unordered_map<pid_t, Thread> threads_;
-  std::shared_ptr<sys::LastIo> ends_;                       // once it was asked for one
+  std::shared_ptr<sys::LastIo> ends_;  // once it was asked for one
+  sys::LastIo::Owner owner_ = 0;
   std::optional<decide::Shaping::ClassIndex> of_listener_;  // the class that its programs were last in
 };
 

@@ -28,6 +28,7 @@ class Shaper::HeldCall final : public actuate::Delayed {
   HeldCall(Shaper& shaper, std::shared_ptr<ShapedCall> call, pid_t tid, bool favoured_wait, Time since)
       : shaper_(shaper), call_(std::move(call)), tid_(tid), favoured_wait_(favoured_wait), since_(since) {
     const std::lock_guard lock(shaper_.mutex_);
+    call_->held = true;
     shaper_.held_[tid_] = {this, since_, favoured_wait_};
     shaper_.count_held();
     ++shaper_.delayed_total_;
@@ -35,6 +36,7 @@ class Shaper::HeldCall final : public actuate::Delayed {
   // Where there was no room to hold it, it is forgotten with this.
   ~HeldCall() override {
     const std::lock_guard lock(shaper_.mutex_);
+    call_->held = false;
     const auto own = shaper_.held_.find(tid_);  // its next call may be held already
     if (own != shaper_.held_.end() && own->second.call == this) shaper_.held_.erase(own);
     shaper_.count_held();
@@ -46,7 +48,8 @@ class Shaper::HeldCall final : public actuate::Delayed {
   void ended(bool made, Time now) override {
     const std::lock_guard lock(shaper_.mutex_);
     call_->waited = now - since_;
-    if (made || call_->settled) return;
+    call_->held = false;
+    if (made || call_->settled || call_->withdrawn) return;
     call_->withdrawn = true;
     shaper_.shaping_.withdraw(call_->passage, now);
   }
@@ -71,6 +74,18 @@ void Shaper::set_one(View view) {
   ++generation_;
 }
 
+void Shaper::want_ends() {
+  std::call_once(ends_wanted_, [&] {
+    auto opened = sys::LastIo::open();
+    const std::lock_guard lock(mutex_);
+    if (opened)
+      ends_ = std::move(opened).value();
+    else
+      missing_.push_back("what a thread moved before its end cannot be seen (" + opened.error().text() +
+                         "); its last call is charged what it asked for");
+  });
+}
+
 void Shaper::set_class(const std::string& name, const decide::ClassLimits& limits, bool inherits_own) {
   const bool networks = limits_networks(limits);
   if (networks && !std::exchange(traffic_tried_, true)) {
@@ -82,15 +97,7 @@ void Shaper::set_class(const std::string& name, const decide::ClassLimits& limit
       missing_.push_back("traffic cannot be counted (" + opened.error().text() +
                          "); send and receive calls are charged what they ask for");
   }
-  if (limits.limits() && !std::exchange(ends_tried_, true)) {
-    auto opened = sys::LastIo::open();
-    const std::lock_guard lock(mutex_);
-    if (opened)
-      ends_ = std::move(opened).value();
-    else
-      missing_.push_back("what a thread moved before its end cannot be seen (" + opened.error().text() +
-                         "); its last call is charged what it asked for");
-  }
+  if (limits.limits()) want_ends();
   {
     const std::lock_guard lock(mutex_);
     Said& said = said_[name];
@@ -104,6 +111,7 @@ void Shaper::set_class(const std::string& name, const decide::ClassLimits& limit
 }
 
 void Shaper::set_automatic(const std::string& name, std::optional<decide::Tokens> bytes) {
+  if (bytes) want_ends();
   {
     const std::lock_guard lock(mutex_);
     const auto said = said_.find(name);

@@ -16,6 +16,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -37,6 +38,7 @@
 namespace swapd::daemon {
 
 class PageShaper;
+class ShapeGate;
 
 class Shaper {
  public:
@@ -111,6 +113,7 @@ class Shaper {
   [[nodiscard]] ViewPtr view(pid_t tgid) const;
   [[nodiscard]] ViewPtr view_of_class(decide::Shaping::ClassIndex index) const;
   void apply(const std::string& name);
+  void want_ends();  // without the lock
   void set_one(View view);
   void drop_own(pid_t tgid);
   // Members that pay at once for what they move without calls, as of `generation`, which is brought up to date; nothing
@@ -119,6 +122,7 @@ class Shaper {
   // The calls of a thread that have come to its gate: how many, and what the kernel had counted at the last one.
   struct Entries {
     std::uint64_t count = 0, calls_before = 0;
+    const ShapeGate* gate = nullptr;
   };
   [[nodiscard]] Entries entries(pid_t tid) const;
   [[nodiscard]] Entries entries_of(pid_t tid) const;  // with the lock
@@ -161,7 +165,8 @@ class Shaper {
   std::uint64_t delayed_total_ = 0;
   std::shared_ptr<sys::NetIo> traffic_;  // once a class limits a network; null: it cannot be had
   std::shared_ptr<sys::LastIo> ends_;    // once a class has limits; null: it cannot be had
-  bool traffic_tried_ = false, ends_tried_ = false;
+  bool traffic_tried_ = false;
+  std::once_flag ends_wanted_;
   actuate::Delays delays_;             // its thread ends before all that
   std::unique_ptr<PageShaper> pages_;  // last; once a class asks for it
 };

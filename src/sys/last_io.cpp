@@ -12,6 +12,7 @@
 #include "sys/bpf_errors.h"
 #include "sys/bpf_load.h"
 #include "sys/bpf_ring.h"
+#include "sys/pi_mutex.h"
 //
 #include "lastio.skel.h"  // uses the layout
 
@@ -23,10 +24,11 @@ struct LastIo::Impl {
   };
   std::unique_ptr<lastio, Deleter> programs;
   int map = -1;
-  std::mutex mutex;  // what follows
+  PiMutex mutex;  // what follows
   BpfRing ring;
   Serial last = 0;
-  std::unordered_map<Serial, Ended> ended;  // not taken yet
+  Owner last_owner = 0;
+  std::unordered_map<Owner, std::vector<Ended>> ended;  // not taken yet
 };
 
 LastIo::LastIo(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -51,41 +53,53 @@ Result<std::unique_ptr<LastIo>> LastIo::open() {
   return std::unique_ptr<LastIo>(new LastIo(std::move(impl)));
 }
 
-Result<LastIo::Serial> LastIo::ask(pid_t tid) {
-  const auto key = static_cast<std::uint32_t>(tid);
+LastIo::Owner LastIo::add() {
   const std::lock_guard lock(impl_->mutex);
-  const Serial serial = ++impl_->last;
-  if (const int failed = bpf_map_update_elem(impl_->map, &key, &serial, BPF_ANY); failed != 0)
+  const Owner owner = ++impl_->last_owner;
+  impl_->ended[owner];
+  return owner;
+}
+
+void LastIo::drop(Owner owner) {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->ended.erase(owner);
+}
+
+Result<LastIo::Serial> LastIo::ask(pid_t tid, Owner owner) {
+  const auto key = static_cast<std::uint32_t>(tid);
+  lastio_asked asked{.serial = 0, .owner = owner, .unused = 0};
+  {
+    const std::lock_guard lock(impl_->mutex);
+    asked.serial = ++impl_->last;
+  }
+  if (const int failed = bpf_map_update_elem(impl_->map, &key, &asked, BPF_ANY); failed != 0)
     return Error(-failed, "asking for a thread's end");
-  return serial;
+  return asked.serial;
 }
 
 void LastIo::forget(pid_t tid, Serial serial) {
   const auto key = static_cast<std::uint32_t>(tid);
-  const std::lock_guard lock(impl_->mutex);
-  impl_->ended.erase(serial);
-  Serial now = 0;  // the id may be another thread's by now
-  if (bpf_map_lookup_elem(impl_->map, &key, &now) == 0 && now == serial) (void)bpf_map_delete_elem(impl_->map, &key);
+  lastio_asked now{};  // the id may be another thread's by now
+  if (bpf_map_lookup_elem(impl_->map, &key, &now) == 0 && now.serial == serial)
+    (void)bpf_map_delete_elem(impl_->map, &key);
 }
 
-std::vector<LastIo::Ended> LastIo::take(const std::function<bool(pid_t, Serial)>& is_own) {
+std::vector<LastIo::Ended> LastIo::take(Owner owner) {
   const std::lock_guard lock(impl_->mutex);
-  if (impl_->ended.size() >= lastio_threads) impl_->ended.clear();  // of askers that are gone
   lastio_record record{};
-  while (impl_->ring.next(&record, sizeof record))
-    impl_->ended[record.serial] = {.tid = static_cast<pid_t>(record.tid),
-                                   .in_all = {.read_chars = record.read_chars,
-                                              .written_chars = record.written_chars,
-                                              .calls = record.calls,
-                                              .read_bytes = record.read_bytes,
-                                              .written_bytes = record.written_bytes}};
-  std::vector<Ended> out;
-  std::erase_if(impl_->ended, [&](const auto& entry) {
-    if (!is_own(entry.second.tid, entry.first)) return false;
-    out.push_back(entry.second);
-    return true;
-  });
-  return out;
+  while (impl_->ring.next(&record, sizeof record)) {
+    const auto of = impl_->ended.find(record.asked.owner);
+    if (of == impl_->ended.end() || of->second.size() >= lastio_threads) continue;
+    of->second.push_back({.tid = static_cast<pid_t>(record.tid),
+                          .serial = record.asked.serial,
+                          .in_all = {.read_chars = record.read_chars,
+                                     .written_chars = record.written_chars,
+                                     .calls = record.calls,
+                                     .read_bytes = record.read_bytes,
+                                     .written_bytes = record.written_bytes}});
+  }
+  const auto own = impl_->ended.find(owner);
+  return own == impl_->ended.end() ? std::vector<Ended>{} : std::exchange(own->second, {});
 }
 
 }  // namespace swapd::sys

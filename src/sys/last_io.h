@@ -5,7 +5,6 @@
 #include <sys/types.h>
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <vector>
 
@@ -16,23 +15,28 @@ namespace swapd::sys {
 
 class LastIo {
  public:
-  using Serial = std::uint64_t;  // of a thread that was asked for; 0: of none
+  using Owner = std::uint32_t;
+  // Of a thread that was asked for; 0: of none.
+  using Serial = std::uint64_t;
   // EPERM, ENOTSUP …: it cannot be had here.
   [[nodiscard]] static Result<std::unique_ptr<LastIo>> open();
   ~LastIo();
   LastIo(const LastIo&) = delete;
   LastIo& operator=(const LastIo&) = delete;
 
-  // Its end will be told. E2BIG: too many are asked for. Any thread, as the others.
-  [[nodiscard]] Result<Serial> ask(pid_t tid);
+  // Any thread, as the others.
+  [[nodiscard]] Owner add();
+  void drop(Owner owner);
+  // Its end will be told to the owner. E2BIG: too many are asked for.
+  [[nodiscard]] Result<Serial> ask(pid_t tid, Owner owner);
   void forget(pid_t tid, Serial serial);
   struct Ended {
     pid_t tid = 0;
+    Serial serial = 0;
     IoCounters in_all;
   };
-  // Those that have ended and are the caller's, each once. Of a burst of a thousand ends between two of these, some are
-  // not told.
-  [[nodiscard]] std::vector<Ended> take(const std::function<bool(pid_t, Serial)>& is_own);
+  // Those that have ended, each once. Where nobody takes anything while a thousand end, some are not told.
+  [[nodiscard]] std::vector<Ended> take(Owner owner);
 
  private:
   struct Impl;

@@ -12,6 +12,19 @@
 
 namespace swapd::sys {
 
+IoCounters between(const IoCounters& before, const IoCounters& now) {
+  return {.read_chars = now.read_chars - before.read_chars,
+          .written_chars = now.written_chars - before.written_chars,
+          .calls = now.calls - before.calls,
+          .read_bytes = now.read_bytes - before.read_bytes,
+          .written_bytes = now.written_bytes - before.written_bytes};
+}
+
+bool goes_backwards(const IoCounters& before, const IoCounters& now) {
+  return now.read_chars < before.read_chars || now.written_chars < before.written_chars ||
+         now.read_bytes < before.read_bytes || now.written_bytes < before.written_bytes;
+}
+
 namespace parse {
 
 Result<IoCounters> io_counters(std::string_view text) {

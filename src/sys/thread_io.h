@@ -18,6 +18,11 @@ struct IoCounters {
   std::uint64_t read_bytes = 0, written_bytes = 0;  // from and to a block device; written: as the page got dirty
 };
 
+// Of one thread. What lies between two looks:
+[[nodiscard]] IoCounters between(const IoCounters& before, const IoCounters& now);
+// Such as only another thread's can, which has taken over the id as it execs.
+[[nodiscard]] bool goes_backwards(const IoCounters& before, const IoCounters& now);
+
 class ThreadIo {
  public:
   // Bound to this very thread, also where its id is used again. EACCES: it may not be traced.

@@ -4,8 +4,9 @@
 //   ways: read write pread readv mapped pages dirty sendfile copy (FILE [TO]); tcp-send udp-send (PORT); tcp-receive
 //   (PORT)
 //
-// Prints "BYTES SECONDS CALLS ERRORS BEGUN" at the end (BEGUN: CLOCK_MONOTONIC seconds); on SIGUSR1 (a handler, no
-// SA_RESTART) it counts on, on SIGTERM it ends with what it has. A file is read from its begin again at its end.
+// Prints "BYTES SECONDS CALLS ERRORS BEGUN" at the end (BEGUN: CLOCK_MONOTONIC seconds); with MOVER_THEN in the
+// environment a thread becomes `sh -c MOVER_THEN` instead. On SIGUSR1 (a handler, no SA_RESTART) it counts on, on
+// SIGTERM it ends with what it has. A file is read from its begin again at its end.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -25,6 +26,7 @@
 #include <cstring>
 #include <functional>
 #include <string>
+#include <thread>
 
 namespace {
 
@@ -176,6 +178,8 @@ int main(int argc, char** argv) {
     if (n < 0 && errno != EINTR && errno != ECONNREFUSED && errno != ENOBUFS) ++errors;
   }
   std::free(job.buffer);
+  if (const char* then = std::getenv("MOVER_THEN"); then != nullptr)
+    std::thread([then] { ::execl("/bin/sh", "sh", "-c", then, nullptr); }).join();
   std::printf("%llu %.6f %ld %ld %.6f\n", bytes, passed(), calls, errors,
               std::chrono::duration<double>(begin.time_since_epoch()).count());
   return errors == 0 ? 0 : 1;

@@ -30,7 +30,7 @@ struct {
   __uint(type, BPF_MAP_TYPE_HASH);
   __uint(max_entries, lastio_threads);
   __type(key, __u32);
-  __type(value, __u64);  // the serial
+  __type(value, struct lastio_asked);
 } threads SEC(".maps");
 
 struct {
@@ -38,15 +38,23 @@ struct {
   __uint(max_entries, 1 << 17);
 } ring SEC(".maps");
 
+// Of one that was asked for too late, or whose id another thread took over as it execs, the end is not seen.
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(on_birth, struct task_struct* parent, struct task_struct* child) {
+  const __u32 tid = tid_of(child);
+  if (tid && bpf_map_lookup_elem(&threads, &tid)) bpf_map_delete_elem(&threads, &tid);
+  return 0;
+}
+
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_end, struct task_struct* task) {
   const __u32 tid = tid_of(task);
-  const __u64* serial = tid ? bpf_map_lookup_elem(&threads, &tid) : 0;
-  if (!serial) return 0;
+  const struct lastio_asked* asked = tid ? bpf_map_lookup_elem(&threads, &tid) : 0;
+  if (!asked) return 0;
   struct lastio_record* record = bpf_ringbuf_reserve(&ring, sizeof *record, 0);
   if (record) {
     const struct task_struct___io* moved = (void*)task;
-    record->serial = *serial;
+    record->asked = *asked;
     record->read_chars = moved->ioac.rchar;
     record->written_chars = moved->ioac.wchar;
     record->calls = moved->ioac.syscr + moved->ioac.syscw;

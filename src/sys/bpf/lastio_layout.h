@@ -12,8 +12,14 @@ typedef __u64 lastio_u64;
 
 enum { lastio_threads = 16384 };
 
+struct lastio_asked {
+  lastio_u64 serial;
+  lastio_u32 owner;
+  lastio_u32 unused;
+};
+
 struct lastio_record {
-  lastio_u64 serial;  // that the thread was given when it was put into the map
+  struct lastio_asked asked;
   lastio_u64 read_chars, written_chars, calls, read_bytes, written_bytes;
   lastio_u32 tid;
   lastio_u32 unused;

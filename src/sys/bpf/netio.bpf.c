@@ -46,6 +46,14 @@ static __always_inline struct netio_counters* counters_of(struct sock* socket, i
   return tid ? bpf_map_lookup_elem(&threads, &tid) : 0;
 }
 
+// Nobody has asked for what has just been born: its id was another's.
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(on_birth, struct task_struct* parent, struct task_struct* child) {
+  const __u32 tid = tid_of(child);
+  if (tid && bpf_map_lookup_elem(&threads, &tid)) bpf_map_delete_elem(&threads, &tid);
+  return 0;
+}
+
 // Both since 6.3, and of every way to a socket: write(2), sendfile(2), splice(2) and the like too.
 SEC("tp_btf/sock_send_length")
 int BPF_PROG(on_send, struct sock* socket, int size, int flags) {

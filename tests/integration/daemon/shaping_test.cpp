@@ -1,5 +1,6 @@
 // I/O shaping of real programs: limits hold, in whatever way bytes are moved (papers/004; DESIGN.md section 7).
 #include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include "shaping_session.h"
@@ -120,6 +121,50 @@ TEST_P(Shaping, ProgramsThatEndPayForWhatTheyHaveMoved) {
     device = shown("short")["devices"][0];
     return device["written_bytes"] == 40 * 64 * kib;
   })) << device.dump();
+}
+
+// A thread that execs takes over the id of its process's first one, which ends at that moment: each pays for its own.
+TEST_P(Shaping, AThreadThatExecsPaysForItself) {
+  begin();
+  must({"class", "create", "once", "--both", "64KiB", "--burst", "32MiB"});
+  const std::string read = mover() + " read 65536 ", data = " " + session->path("data");
+  const std::string then = "unset MOVER_THEN; " + read + "16x" + data + " >/dev/null; exec " + read + "16x" + data;
+  const std::string line =
+      "MOVER_THEN='" + then + "' " + read + "96x" + data + " >/dev/null; " + read + "16x" + data + " >/dev/null";
+  EXPECT_EQ(session->wait(session->start({"--class", "once"}, {"/bin/sh", "-c", line})), 0);
+  nlohmann::json device;
+  EXPECT_TRUE(eventually([&] {
+    device = shown("once")["devices"][0];
+    return device["tokens"] < (32 - 9) * mib + 128 * kib;
+  })) << device.dump();
+  EXPECT_GT(device["tokens"], (32 - 9) * mib - 512 * kib) << "libraries' first bytes, and what the rate brings";
+  EXPECT_GE(device["read_bytes"], 9 * mib);
+  EXPECT_LE(device["read_bytes"], 9 * mib + 512 * kib);
+  EXPECT_EQ(device["delayed_calls"], 0);
+}
+
+// Killed while they are held, twenty have made no call, also where the gate hears of their ends first.
+TEST_P(Shaping, WhoIsKilledInADelayOwesNothing) {
+  begin();
+  constexpr int many = 20;
+  must({"class", "create", "few", "--operations", "4"});
+  const std::string pread = mover() + " pread 512 ", data = " " + session->path("data") + " >/dev/null";
+  std::string line;
+  for (int i = 0; i < many; ++i) line += pread + "1000x" + data + " & ";
+  const pid_t shell = session->start({"--class", "few"}, {"/bin/sh", "-c", line + "wait; exec " + pread + "1x" + data});
+  std::vector<pid_t> held;
+  ASSERT_TRUE(eventually([&] {
+    held.clear();
+    const auto all = session->json({"ps"});
+    for (const auto& thread : all["threads"])
+      if (thread["state"] == "delayed") held.push_back(thread["tid"]);
+    return held.size() == many;
+  })) << held.size();
+  const auto killed = std::chrono::steady_clock::now();
+  for (const pid_t pid : held) ::kill(pid, SIGKILL);
+  EXPECT_EQ(session->wait(shell), 0);
+  const auto took = std::chrono::steady_clock::now() - killed;
+  EXPECT_LT(took, std::chrono::seconds(4)) << "its own few calls take a second; those of the killed took five";
 }
 
 // The paper's could not.

@@ -195,13 +195,13 @@ TEST(NetIo, CountsBytesByWhateverCall) {
 TEST(LastIo, TellsWhatAThreadHadMovedWhenItEnded) {
   const auto last = LastIo::open();
   if (!last) GTEST_SKIP() << last.error().text();
-  const auto all = [](pid_t, LastIo::Serial) { return true; };
+  const LastIo::Owner own = (*last)->add(), other = (*last)->add();
   pid_t tid = 0;
   LastIo::Serial serial = 0;
   IoCounters before;
   std::thread([&] {
     tid = own_tid();
-    serial = (*last)->ask(tid).value_or(0);
+    serial = (*last)->ask(tid, own).value_or(0);
     const auto io = ThreadIo::open("/proc", tid);
     before = io ? io->read().value_or({}) : IoCounters();
     const Fd file(::open(disk_file().c_str(), O_RDONLY | O_CLOEXEC)), null(::open("/dev/null", O_WRONLY | O_CLOEXEC));
@@ -211,43 +211,63 @@ TEST(LastIo, TellsWhatAThreadHadMovedWhenItEnded) {
   }).join();
   ASSERT_NE(serial, 0U);
   std::vector<LastIo::Ended> ended;
-  EXPECT_TRUE((*last)->take([](pid_t, LastIo::Serial) { return false; }).empty()) << "another's";
   EXPECT_TRUE(test::eventually([&] {  // to be joined is not yet to have ended
-    ended = (*last)->take([&](pid_t, LastIo::Serial of) { return of == serial; });
+    EXPECT_TRUE((*last)->take(other).empty());
+    ended = (*last)->take(own);
     return !ended.empty();
   }));
   ASSERT_EQ(ended.size(), 1U);
   EXPECT_EQ(ended[0].tid, tid);
+  EXPECT_EQ(ended[0].serial, serial);
   EXPECT_EQ(ended[0].in_all.written_chars - before.written_chars, 70U);
   EXPECT_GE(ended[0].in_all.read_chars - before.read_chars, 100U) << "and its look at itself";
   EXPECT_EQ(ended[0].in_all.calls - before.calls, 3U);
-  EXPECT_TRUE((*last)->take(all).empty()) << "told once";
+  EXPECT_TRUE((*last)->take(own).empty()) << "told once";
 }
 
 TEST(LastIo, OfAThreadThatIsForgottenNothingIsTold) {
   const auto last = LastIo::open();
   if (!last) GTEST_SKIP() << last.error().text();
-  const auto all = [](pid_t, LastIo::Serial) { return true; };
+  const LastIo::Owner own = (*last)->add(), gone = (*last)->add();
   pid_t forgotten = 0, told = 0;
   std::thread([&] {
     forgotten = own_tid();
-    const auto first = (*last)->ask(forgotten), second = (*last)->ask(forgotten);
+    const auto first = (*last)->ask(forgotten, own), second = (*last)->ask(forgotten, own);
     (*last)->forget(forgotten, first.value_or(0));  // another's by now
     (*last)->forget(forgotten, second.value_or(0));
   }).join();
   std::thread([&] {
     told = own_tid();
-    const auto first = (*last)->ask(told), second = (*last)->ask(told);
+    const auto first = (*last)->ask(told, gone), second = (*last)->ask(told, own);
     (*last)->forget(told, first.value_or(0));
+    (*last)->drop(gone);
     EXPECT_NE(first.value_or(0), second.value_or(0));
   }).join();
   std::vector<LastIo::Ended> ended;
   EXPECT_TRUE(test::eventually([&] {
-    for (const LastIo::Ended& one : (*last)->take(all)) ended.push_back(one);
+    for (const LastIo::Ended& one : (*last)->take(own)) ended.push_back(one);
     return !ended.empty();
   }));
   ASSERT_EQ(ended.size(), 1U);
   EXPECT_EQ(ended[0].tid, told);
+}
+
+// A thread that execs has the id of its process's first one from then on; its own ends without an end.
+TEST(LastIo, AnIdThatIsUsedAgainIsNobodysUntilItIsAskedForAgain) {
+  const auto last = LastIo::open();
+  if (!last) GTEST_SKIP() << last.error().text();
+  const LastIo::Owner own = (*last)->add();
+  // The id of the next thread, more or less: ids are given in sequence.
+  std::atomic<pid_t> tid = 0;
+  std::thread([&] { tid = own_tid(); }).join();
+  for (pid_t next = tid + 1; next < tid + 200; ++next) ASSERT_TRUE((*last)->ask(next, own));
+  for (int i = 0; i < 20; ++i)
+    std::thread([&] {
+      if (const Fd null{::open("/dev/null", O_WRONLY | O_CLOEXEC)}; ::write(null.get(), "x", 1) != 1) tid = 0;
+      tid = own_tid();
+    }).join();
+  EXPECT_TRUE(test::eventually([&] { return !ThreadIo::open("/proc", tid).ok(); }));
+  EXPECT_TRUE((*last)->take(own).empty());
 }
 
 // Only threads that are born while it is on are accounted for.
