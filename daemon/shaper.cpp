@@ -222,7 +222,7 @@ void Shaper::born(pid_t tgid, pid_t parent) {
   if (above == members_.end()) return;
   const auto view = views_.find(above->second);
   if (view == views_.end() || !view->second->inherits_own) {
-    members_[tgid] = above->second;
+    members_[tgid] = view == views_.end() ? above->second : view->second->like.value_or(above->second);
     return;
   }
   View own = *view->second;
@@ -245,8 +245,7 @@ void Shaper::drop_own(pid_t tgid) {
   members_.erase(member);
   ++generation_;
   if (view == views_.end() || !view->second->like) return;
-  shaping_.merge(view->first, *view->second->like);
-  shaping_.remove(view->second->name);
+  shaping_.retire(view->second->name, *view->second->like, clock_.now());
   views_.erase(view);
 }
 

@@ -64,6 +64,19 @@ void Shaping::remove(std::string_view name) {
   free_classes_.push_back(*at);
 }
 
+void Shaping::retire(std::string_view name, ClassIndex heir, Time now) {
+  const auto at = find(name);
+  if (!at || *at == heir) return;
+  std::vector<std::pair<std::uint32_t, Books::Heir>> inherited;
+  for (const auto& [device, number] : classes_[*at].books) {
+    const std::uint32_t target = books_of(classes_.at(heir), device, now);
+    books_[target].account.add(books_[number].account);
+    inherited.push_back({number, {target, books_[target].version}});
+  }
+  remove(name);
+  for (const auto& [number, to] : inherited) books_[number].heir = to;
+}
+
 const DeviceLimits& Shaping::limits_of(const Class& one, const Device& device) const {
   const auto own = one.limits.devices.find(device);
   if (own != one.limits.devices.end()) return own->second;
@@ -74,8 +87,16 @@ std::uint32_t Shaping::books_of(Class& one, Device device, Time now) {
   if (!one.books.contains(device) && one.books.size() >= most_devices) device.number = 0;
   const auto [at, is_new] = one.books.try_emplace(device);
   if (is_new) {
-    at->second = place(books_, free_books_);
+    // Not at once: the calls of whoever has ended may still be settled with its heir.
+    if (free_books_.size() > most_heirs) {
+      at->second = free_books_.front();
+      free_books_.pop_front();
+    } else {
+      at->second = static_cast<std::uint32_t>(books_.size());
+      books_.emplace_back();
+    }
     books_[at->second].account.device = device;
+    books_[at->second].heir.reset();
     fit(books_[at->second], limits_of(one, device), now);
   }
   return at->second;
@@ -157,6 +178,14 @@ Time Shaping::due(const Passage& passage, Time now) const {
   return due;
 }
 
+Shaping::Account* Shaping::account(const Passage& passage, std::size_t leg) {
+  Books& books = books_[passage.accounts.at(leg)];
+  if (books.version == passage.versions.at(leg)) return &books.account;
+  if (!books.heir || books.version != passage.versions.at(leg) + 1) return nullptr;
+  Books& heir = books_[books.heir->books];
+  return heir.version == books.heir->version ? &heir.account : nullptr;
+}
+
 void Shaping::settle(const Passage& passage, const Moved& moved, Time now) {
   for (std::size_t i = 0; i < passage.count; ++i) {
     const Passage::Place& place = passage.places[i];
@@ -164,15 +193,14 @@ void Shaping::settle(const Passage& passage, const Moved& moved, Time now) {
     if (Bucket* one = bucket(place)) one->settle(place.cost, std::max(moved.bytes.at(place.leg), Tokens{1}), now);
   }
   for (std::size_t leg = 0; leg < passage.legs; ++leg) {
-    Books& books = books_[passage.accounts.at(leg)];
-    if (books.version != passage.versions.at(leg)) continue;  // its class is no more
-    Account& account = books.account;
-    account.bytes.at(static_cast<std::size_t>(passage.ways.at(leg))) += moved.bytes.at(leg);
-    ++account.calls;
-    if (leg == 0) account.cached += moved.cached;
+    Account* of = account(passage, leg);
+    if (of == nullptr) continue;
+    of->bytes.at(static_cast<std::size_t>(passage.ways.at(leg))) += moved.bytes.at(leg);
+    ++of->calls;
+    if (leg == 0) of->cached += moved.cached;
     if (moved.waited == Duration::zero()) continue;
-    ++account.delayed;
-    account.waited += moved.waited;
+    ++of->delayed;
+    of->waited += moved.waited;
   }
 }
 
@@ -204,10 +232,10 @@ Passage Shaping::charge(ClassIndex of, Device device, Way way, Tokens bytes, Tim
 
 void Shaping::waited(const Passage& passage, Duration waited) {
   if (passage.empty()) return;
-  Books& books = books_[passage.accounts[0]];
-  if (books.version != passage.versions[0]) return;
-  ++books.account.delayed;
-  books.account.waited += waited;
+  Account* of = account(passage, 0);
+  if (of == nullptr) return;
+  ++of->delayed;
+  of->waited += waited;
 }
 
 void Shaping::forgive(ClassIndex of, Duration most, Time now) {
@@ -227,13 +255,6 @@ void Shaping::Account::add(const Account& other) {
   calls += other.calls;
   delayed += other.delayed;
   waited += other.waited;
-}
-
-void Shaping::merge(ClassIndex from, ClassIndex to) {
-  for (const auto& [device, at] : classes_.at(from).books) {
-    const std::uint32_t target = books_of(classes_.at(to), device, Time{});
-    if (target != at) books_.at(target).account.add(books_.at(at).account);
-  }
 }
 
 Shaping::Account::Level Shaping::level(const Pair& pair, const Limit& limit, Time now) const {

@@ -8,6 +8,7 @@
 #include <array>
 #include <compare>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <string>
@@ -93,6 +94,8 @@ class Shaping {
   ClassIndex set(std::string_view name, const ClassLimits& limits, Time now);
   // Its number is another class's then.
   void remove(std::string_view name);
+  // The same; what it has moved is added to another's accounts, and so is what its calls under way will have.
+  void retire(std::string_view name, ClassIndex heir, Time now);
   [[nodiscard]] std::optional<ClassIndex> find(std::string_view name) const;
 
   // Takes the call's places in the buckets of its class.
@@ -131,12 +134,11 @@ class Shaping {
   };
   // Its disks' limit of reading and writing together owes no more than what that brings in so long.
   void forgive(ClassIndex of, Duration most, Time now);
-  // Adds what one class has moved to another's accounts.
-  void merge(ClassIndex from, ClassIndex to);
   [[nodiscard]] std::vector<Account> accounts(ClassIndex of, Time now) const;
 
  private:
   static constexpr std::size_t most_devices = 256;  // of a class; the others share one
+  static constexpr std::size_t most_heirs = 1000;
   struct Slot {
     std::optional<Bucket> bucket;
     std::uint32_t version = 0;
@@ -148,6 +150,11 @@ class Shaping {
     Account account;
     Pair both, read, write;
     std::uint32_t version = 0;
+    // Of what ended with the version before, until the place is used again.
+    struct Heir {
+      std::uint32_t books = 0, version = 0;
+    };
+    std::optional<Heir> heir;
   };
   struct Class {
     std::string name;
@@ -166,6 +173,7 @@ class Shaping {
   [[nodiscard]] Bucket* bucket(const Passage::Place& place) {
     return const_cast<Bucket*>(std::as_const(*this).bucket(place));
   }
+  [[nodiscard]] Account* account(const Passage& passage, std::size_t leg);  // null: its class is no more
   void add(Passage& passage, const Pair& pair, std::uint8_t leg, Tokens cost, Time now);
   [[nodiscard]] Account::Level level(const Pair& pair, const Limit& limit, Time now) const;
 
@@ -173,7 +181,8 @@ class Shaping {
   std::vector<Class> classes_;
   std::vector<Books> books_;
   std::vector<Slot> slots_;
-  std::vector<std::uint32_t> free_classes_, free_books_, free_slots_;
+  std::vector<std::uint32_t> free_classes_, free_slots_;
+  std::deque<std::uint32_t> free_books_;  // the oldest first
 };
 
 }  // namespace swapd::decide

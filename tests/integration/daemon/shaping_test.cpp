@@ -123,6 +123,20 @@ TEST_P(Shaping, ProgramsThatEndPayForWhatTheyHaveMoved) {
   })) << device.dump();
 }
 
+// Where each has a class of its own, what its last call has moved is in the sums of the class that they come from.
+TEST_P(Shaping, WhoEndsLeavesItsSumsToTheClass) {
+  begin();
+  must({"class", "create", "each", "--both", "1GiB", "--inherit", "new"});
+  const std::string line = "i=0; while [ $i -lt 20 ]; do /bin/dd if=/dev/zero of=" + session->path("to") +
+                           " bs=64K count=1 status=none; i=$((i + 1)); done";
+  EXPECT_EQ(session->wait(session->start({"--class", "each"}, {"/bin/sh", "-c", line})), 0);
+  nlohmann::json device;
+  EXPECT_TRUE(eventually([&] {
+    device = shown("each")["devices"][0];
+    return device["written_bytes"] == 20 * 64 * kib;
+  })) << device.dump();
+}
+
 // A thread that execs takes over the id of its process's first one, which ends at that moment: each pays for its own.
 TEST_P(Shaping, AThreadThatExecsPaysForItself) {
   begin();

@@ -201,8 +201,7 @@ TEST_F(Classes, TheirPlacesAreUsedAgain) {
   const auto kept = shaping.set("kept", limits, start);
   const auto first = shaping.set("first", limits, start);
   const Passage open = enter(first, {{disk, Way::read, 700}});
-  shaping.merge(first, kept);
-  shaping.remove("first");
+  shaping.retire("first", kept, start);
   for (int i = 0; i < 1000; ++i) {
     const std::string name = "own#" + std::to_string(i);
     const auto own = shaping.set(name, limits, start);
@@ -217,6 +216,35 @@ TEST_F(Classes, TheirPlacesAreUsedAgain) {
   EXPECT_EQ(shaping.find("first"), std::nullopt);
   EXPECT_EQ(shaping.find("own#999"), std::nullopt);
   EXPECT_EQ(shaping.find("kept"), kept);
+}
+
+// A process ends in its last call, which is settled when it has; its class was for it alone.
+TEST_F(Classes, WhatIsRetiredHasAnHeir) {
+  ClassLimits limits;
+  limits.disks.both = at(1000);
+  const auto all = shaping.set("all", limits, start);
+  const auto own = shaping.set("own", limits, start);
+  shaping.settle(enter(own, {{disk, Way::read, 700}}), {.bytes = {700, 0}, .cached = 0, .waited = {}}, start);
+  const Passage last = enter(own, {{disk, Way::read, 300}}), killed = enter(own, {{disk, Way::read, 300}});
+  shaping.retire("own", all, start);
+  for (int i = 0; i < 100; ++i) {  // others come and go meanwhile
+    const std::string name = "own#" + std::to_string(i);
+    (void)enter(shaping.set(name, limits, start), {{disk, Way::read, 300}});
+    shaping.remove(name);
+  }
+  EXPECT_EQ(shaping.find("own"), std::nullopt);
+  shaping.settle(last, {.bytes = {200, 0}, .cached = 50, .waited = seconds(1)}, start);
+  shaping.withdraw(killed, start);
+  const auto account = shaping.accounts(all, start).at(0);
+  EXPECT_EQ(account.bytes[0], 900);
+  EXPECT_EQ(account.calls, 2U);
+  EXPECT_EQ(account.cached, 50);
+  EXPECT_EQ(account.waited, seconds(1));
+  EXPECT_EQ(account.both.bytes, 1000) << "what it owed has ended with it";
+  shaping.remove("all");
+  (void)shaping.set("another", limits, start);
+  shaping.settle(last, {.bytes = {200, 0}, .cached = 0, .waited = {}}, start);  // of nobody's
+  EXPECT_TRUE(shaping.accounts(*shaping.find("another"), start).empty());
 }
 
 // A mapped file: read without a call, owed by the next one.
