@@ -55,7 +55,7 @@ Engine::Engine(const sys::Procfs& procfs, const sys::Scheduler& scheduler, const
       members_(options_.classes),
       model_(options_.model),
       actuator_(scheduler, groups, options_.actuate),
-      worker_(procfs, scheduler, groups, resolver, [this] { ring(wake_fd_.get()); }) {
+      worker_(procfs, scheduler, groups, options_.actuate.disk_groups, resolver, [this] { ring(wake_fd_.get()); }) {
   observe::Observer::Hooks hooks{.identify = [this](pid_t tid) { return identify(tid); },
                                  .ask = [this](observe::WaitQuestion q) { worker_.ask(q); },
                                  .ask_access = [this](observe::AccessQuestion q) { worker_.ask(q); },
@@ -287,6 +287,7 @@ void Engine::take_answers(Time now) {
       take_roster(*roster, now);
     } else if (auto* competitors = std::get_if<actuate::Competitors>(&answer)) {
       actuator_.set_competitors(std::move(*competitors));
+      competitors_seen_ = now;
     }
   }
 }
@@ -312,6 +313,7 @@ void Engine::tick(Time now) {
       worker_.ask(RosterQuestion{std::move(all), descendants});
     }
   }
+  if (now - competitors_seen_ > longest_without_competitors) actuator_.forget_who_is_at_disks();
   // Where there are many threads the look takes long, and then it is taken less often.
   if (now < next_competitors_ || !(worker_.rested(now) || now > next_competitors_ + longest_without_competitors))
     return;

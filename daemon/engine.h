@@ -234,6 +234,7 @@ class Engine {
   Duration cpu_used_{};  // at the last tick
   Time next_roster_{};
   Time next_competitors_{};
+  Time competitors_seen_{};
   bool rescan_ = false;  // process events were lost: the next roster looks for descendants too
   bool urgent_ = false;
   bool stopping_ = false;

@@ -40,6 +40,7 @@
 #include "rivals.h"
 #include "sys/bpf_tracer.h"
 #include "sys/groups.h"
+#include "sys/io_groups.h"
 #include "sys/pidfd.h"
 #include "sys/privilege.h"
 #include "sys/self.h"
@@ -147,6 +148,7 @@ int run(const Options& options, const LoadedPolicy& loaded, Guard& guard, FdStor
   sys::SockDiag diag;
   const sys::LinuxScheduler scheduler;
   const sys::LinuxGroups groups;
+  sys::LinuxIoGroups bfq_groups(sys::LinuxIoGroups::By::bfq), iocost_groups(sys::LinuxIoGroups::By::iocost);
   observe::Resolver resolver(procfs, diag);
   const SteadyClock clock;
 
@@ -179,8 +181,10 @@ int run(const Options& options, const LoadedPolicy& loaded, Guard& guard, FdStor
   if (!options.dry_run) FreezerGroups::clear_left(options.state_dir);
   Classes classes(shaper, policy, options.dry_run ? std::string() : options.state_dir);
   for (const std::string& line : classes.begin()) warnings.push_back(line);
-  Engine engine(procfs, scheduler, groups, resolver, clock, engine_options(policy, options), std::move(chosen.tracer),
-                shaper);
+  Engine::Options of_engine = engine_options(policy, options);
+  of_engine.actuate.disk_groups = {{actuate::DiskGroups::By::bfq, &bfq_groups},
+                                   {actuate::DiskGroups::By::iocost, &iocost_groups}};
+  Engine engine(procfs, scheduler, groups, resolver, clock, std::move(of_engine), std::move(chosen.tracer), shaper);
   if (const Status started = engine.start(warnings); !started) {
     spdlog::error("{}", started.error().text());
     return 1;
@@ -214,7 +218,10 @@ int run(const Options& options, const LoadedPolicy& loaded, Guard& guard, FdStor
   // A private swapd is for one program; the machine's rules are another's affair.
   const auto rules = options.exit_with_pid > 0 ? std::vector<policy::NamedRule>() : policy.rules;
   std::optional<Newcomers> newcomers;
-  Neighbours neighbours(loop.event, procfs, policy.donation);
+  Neighbours neighbours(loop.event, procfs, policy.donation, [&] {
+    bfq_groups.refresh();
+    iocost_groups.refresh();
+  });
   DaemonBackend backend(engine, launches, attachments, procfs, scheduler, resolver, policy, classes, shaper,
                         {.version = SWAPD_VERSION,
                          .observer = observer,

@@ -86,8 +86,9 @@ Surroundings look_around(const sys::Procfs& procfs, const policy::DonationPolicy
   return out;
 }
 
-Neighbours::Neighbours(sd_event* loop, const sys::Procfs& procfs, const policy::DonationPolicy& policy)
-    : loop_(loop), procfs_(procfs), policy_(policy) {
+Neighbours::Neighbours(sd_event* loop, const sys::Procfs& procfs, const policy::DonationPolicy& policy,
+                       std::function<void()> also)
+    : loop_(loop), procfs_(procfs), policy_(policy), also_(std::move(also)) {
   look();
   look_later();
 }
@@ -100,6 +101,7 @@ const Surroundings& Neighbours::now() {
 }
 
 void Neighbours::look() {
+  if (also_) also_();
   Surroundings found = look_around(procfs_, policy_);
   looked_ = SteadyClock().now();
   log_changes(seen_.rivals, found.rivals);

@@ -4,6 +4,7 @@
 
 #include <systemd/sd-event.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,9 @@ struct Surroundings {
 // Looks anew each minute, and when it is asked. Control thread.
 class Neighbours {
  public:
-  Neighbours(sd_event* loop, const sys::Procfs& procfs, const policy::DonationPolicy& policy);
+  // also: what else is looked at then.
+  Neighbours(sd_event* loop, const sys::Procfs& procfs, const policy::DonationPolicy& policy,
+             std::function<void()> also = {});
   Neighbours(const Neighbours&) = delete;
   Neighbours& operator=(const Neighbours&) = delete;
   ~Neighbours();
@@ -40,6 +43,7 @@ class Neighbours {
   sd_event_source* timer_ = nullptr;
   const sys::Procfs& procfs_;
   const policy::DonationPolicy& policy_;
+  std::function<void()> also_;
   Surroundings seen_;
   Time looked_{};
 };

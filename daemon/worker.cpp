@@ -13,11 +13,11 @@ constexpr int rest = 19;  // times what it has worked, before it is asked again 
 }  // namespace
 
 Worker::Worker(const sys::Procfs& procfs, const sys::Scheduler& scheduler, const sys::Groups& groups,
-               observe::Resolver& resolver, std::function<void()> notify)
+               std::vector<actuate::DiskGroups> disk_groups, observe::Resolver& resolver, std::function<void()> notify)
     : procfs_(procfs),
       scheduler_(scheduler),
       resolver_(resolver),
-      competitors_(procfs, groups, scheduler),
+      competitors_(procfs, groups, scheduler, std::move(disk_groups)),
       notify_(std::move(notify)) {}
 
 Worker::~Worker() { stop(); }

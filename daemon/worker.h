@@ -56,7 +56,7 @@ struct RosterAnswer {
 [[nodiscard]] RosterAnswer list_threads(const sys::Procfs& procfs, const sys::Scheduler& scheduler,
                                         const RosterQuestion& question);
 
-// Whose groups want a CPU now, the boosted threads left out?
+// Whose groups want a CPU or a disk now, the boosted threads left out?
 struct CompetitorsQuestion {
   std::set<pid_t> boosted;
 };
@@ -69,7 +69,7 @@ class Worker {
  public:
   // notify: called from the worker's thread when there are answers again.
   Worker(const sys::Procfs& procfs, const sys::Scheduler& scheduler, const sys::Groups& groups,
-         observe::Resolver& resolver, std::function<void()> notify);
+         std::vector<actuate::DiskGroups> disk_groups, observe::Resolver& resolver, std::function<void()> notify);
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;

@@ -50,6 +50,8 @@ Actuator::Impl::Impl(const sys::Scheduler& linux_scheduler, const sys::Groups& l
       io_lender(linux_scheduler, chosen.dry_run),
       groups(linux_groups),
       options(std::move(chosen)) {
+  for (const DiskGroups& disks : options.disk_groups)
+    disk_lenders.emplace_back(*disks.groups, options.dry_run, kind_of(disks.by));
   if (!options.start_time) options.start_time = start_time_from_proc;
   if (!options.newborn) options.newborn = [](ThreadId thread) { return newborn(thread.start_time); };
   if (!options.rest) options.rest = [](Duration time) { std::this_thread::sleep_for(time); };
@@ -74,6 +76,7 @@ void Actuator::Impl::open_journal() {
   }
   journal = std::move(*opened);
   lender.set_journal(&*journal);
+  for (GroupLender& disks : disk_lenders) disks.set_journal(&*journal);
   io_lender.set_journal(&*journal);
   notes = journal->notes();
 }
@@ -114,7 +117,9 @@ Actuator::~Actuator() {
 Result<int> Actuator::recover() {
   if (impl_->journal_error) return *impl_->journal_error;
   if (!impl_->journal) return 0;
-  return recover_left(*impl_->journal, impl_->scheduler, impl_->groups, impl_->options.start_time, impl_->notes);
+  return recover_left(*impl_->journal,
+                      {impl_->scheduler, impl_->groups, impl_->options.disk_groups, impl_->options.start_time},
+                      impl_->notes);
 }
 
 const std::vector<std::string>& Actuator::recovery_notes() const { return impl_->notes; }
@@ -173,6 +178,7 @@ void Actuator::forget(ThreadId thread) {
   const auto known = impl_->entries.find(thread);
   if (known == impl_->entries.end()) {
     impl_->io_lender.forget(thread);
+    for (GroupLender& disks : impl_->disk_lenders) disks.forget(thread);
     return impl_->lender.forget(thread);
   }
   Entry over = known->second;
@@ -187,7 +193,7 @@ void Actuator::became(ThreadId before, ThreadId now) {
   if (known == impl_->entries.end() || !known->second.in_force()) return;
   Entry over = known->second;
   impl_->entries.erase(known);
-  impl_->lender.take_back(before);
+  impl_->take_back_groups(before);
   impl_->io_lender.became(before, now);
   over.boost.thread = now;
   impl_->finish(over);
@@ -267,8 +273,18 @@ void Actuator::set_rules(const Rules& rules) { impl_->set_rules(rules); }
 
 void Actuator::set_competitors(Competitors competitors) {
   if (impl_->lender.competitors() == competitors) return;
+  for (GroupLender& disks : impl_->disk_lenders) disks.set_competitors(competitors);
   impl_->lender.set_competitors(std::move(competitors));
   ++impl_->surroundings;
+}
+
+void Actuator::forget_who_is_at_disks() {
+  const auto& known = impl_->lender.competitors();
+  if (!known || (known->boosted_at_disks.empty() && known->others_at_disks.empty())) return;
+  Competitors rest = *known;
+  rest.boosted_at_disks.clear();
+  rest.others_at_disks.clear();
+  set_competitors(std::move(rest));
 }
 
 void Actuator::on_outcome(std::function<void(const Outcome&)> listener) { impl_->listener = std::move(listener); }

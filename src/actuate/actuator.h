@@ -79,7 +79,17 @@ struct Competitors {
   // By CPU number: the highest rank of a thread that runs there and that swapd has not boosted; -1: none, or unknown.
   // May be empty. A provider whose affinity leaves it only CPUs with a higher rank gains nothing: `affinity`.
   std::vector<int> cpu_ranks;
+  // The cgroups (DiskGroups) of who waits for a disk, or did within the last two seconds: of the boosted threads, and
+  // of all others. Sorted.
+  std::vector<std::string> boosted_at_disks, others_at_disks;
+  [[nodiscard]] bool at_disks() const { return !boosted_at_disks.empty() && !others_at_disks.empty(); }
   bool operator==(const Competitors&) const = default;
+};
+
+// Cgroups that share disks, by one kind of weights.
+struct DiskGroups {
+  enum class By : std::uint8_t { bfq, iocost } by = By::bfq;
+  const sys::Groups* groups = nullptr;
 };
 
 class Actuator {
@@ -92,6 +102,7 @@ class Actuator {
     std::function<std::optional<std::uint64_t>(pid_t)> start_time;  // of a thread; empty: from /proc
     std::function<bool(ThreadId)> newborn;                          // empty: by its start time
     std::function<void(Duration)> rest;                             // empty: sleeps
+    std::vector<DiskGroups> disk_groups;
   };
   Actuator(const sys::Scheduler& scheduler, const sys::Groups& groups, Options options);
   ~Actuator();  // restores everything
@@ -136,6 +147,7 @@ class Actuator {
   [[nodiscard]] std::optional<Time> next_resume() const;
   void set_rules(const Rules& rules);
   void set_competitors(Competitors competitors);
+  void forget_who_is_at_disks();  // it was long ago
   void on_outcome(std::function<void(const Outcome&)> listener);
 
   struct Active {

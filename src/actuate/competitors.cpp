@@ -3,11 +3,16 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <ranges>
+#include <string_view>
+#include <utility>
 
 namespace swapd::actuate {
 namespace {
 
 constexpr pid_t kthreadd = 2;
+constexpr auto at_disk_for = std::chrono::seconds(2);
 
 template <typename T>
 void add_once(std::vector<T>& all, T one) {
@@ -25,6 +30,19 @@ void CompetitorScan::add(pid_t tid, Competitors& found) const {
   add_once(found.cpu_groups, *group);
 }
 
+// Not in a call that is held, frozen, waiting for another machine or for a child that has yet to exec.
+bool CompetitorScan::waits_for_disk(pid_t tid) const {
+  const std::string where = procfs_.wait_channel(tid);
+  constexpr std::string_view others[] = {"seccomp", "do_freezer", "__refrigerator", "rpc_", "kernel_clone"};
+  return std::ranges::none_of(others, [&](std::string_view other) { return where.find(other) != std::string::npos; });
+}
+
+void CompetitorScan::add_at_disk(pid_t tid, bool boosted) {
+  for (const DiskGroups& disks : disk_groups_)
+    if (auto group = disks.groups->cpu_group(tid); group.ok())
+      (boosted ? boosted_at_disks_ : others_at_disks_)[std::move(group).value()] = std::chrono::steady_clock::now();
+}
+
 Competitors CompetitorScan::look(const std::set<pid_t>& leave_out) {
   Competitors found;
   std::map<ThreadId, int> realtime_now;
@@ -35,9 +53,11 @@ Competitors CompetitorScan::look(const std::set<pid_t>& leave_out) {
     const auto threads = procfs_.threads(pid);
     if (!threads.ok()) continue;
     for (const pid_t tid : *threads) {
-      if (leave_out.contains(tid)) continue;
+      const bool boosted = leave_out.contains(tid);
       const auto stat = procfs_.stat(tid);
-      if (!stat.ok() || stat->state != 'R') continue;
+      if (!stat.ok()) continue;
+      if (stat->state == 'D' && !disk_groups_.empty() && waits_for_disk(tid)) add_at_disk(tid, boosted);
+      if (boosted || stat->state != 'R') continue;
       add(tid, found);
       const auto attr = scheduler_.get(tid);
       if (!attr.ok() || !attr->realtime() || stat->processor < 0) continue;
@@ -51,6 +71,15 @@ Competitors CompetitorScan::look(const std::set<pid_t>& leave_out) {
     }
   }
   realtime_before_ = std::move(realtime_now);
+  const Time now = std::chrono::steady_clock::now();
+  const Duration kept = std::max<Duration>(at_disk_for, 2 * (now - std::exchange(looked_, now)));
+  const auto recent = [&](std::map<std::string, Time>& seen) {
+    std::erase_if(seen, [&](const auto& entry) { return now - entry.second > kept; });
+    const auto keys = std::views::keys(seen);
+    return std::vector<std::string>(keys.begin(), keys.end());
+  };
+  found.boosted_at_disks = recent(boosted_at_disks_);
+  found.others_at_disks = recent(others_at_disks_);
   // In a fixed order, so that an unchanged answer compares equal.
   std::sort(found.autogroups.begin(), found.autogroups.end());
   std::sort(found.cpu_groups.begin(), found.cpu_groups.end());

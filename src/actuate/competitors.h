@@ -1,9 +1,12 @@
-// Whom a lent nice value has to compete with: the groups of the threads that want a CPU now. A scan of /proc, for the
-// worker.
+// Whom a lent nice value has to compete with: the groups of the threads that want a CPU now, or a disk. A scan of
+// /proc, for the worker.
 #pragma once
 
 #include <map>
 #include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "actuate/actuator.h"
 #include "base/thread_id.h"
@@ -15,8 +18,9 @@ namespace swapd::actuate {
 
 class CompetitorScan {
  public:
-  CompetitorScan(const sys::Procfs& procfs, const sys::Groups& groups, const sys::Scheduler& scheduler)
-      : procfs_(procfs), groups_(groups), scheduler_(scheduler) {}
+  CompetitorScan(const sys::Procfs& procfs, const sys::Groups& groups, const sys::Scheduler& scheduler,
+                 std::vector<DiskGroups> disk_groups = {})
+      : procfs_(procfs), groups_(groups), scheduler_(scheduler), disk_groups_(std::move(disk_groups)) {}
 
   // `leave_out`: the threads that are boosted. Nor do swapd itself, which runs because it looks, and the kernel's own
   // threads count. A real-time thread is named in cpu_ranks only when it was runnable on the same CPU the last time as
@@ -25,11 +29,17 @@ class CompetitorScan {
 
  private:
   void add(pid_t tid, Competitors& found) const;
+  [[nodiscard]] bool waits_for_disk(pid_t tid) const;  // one in the state D
+  void add_at_disk(pid_t tid, bool boosted);
 
   const sys::Procfs& procfs_;
   const sys::Groups& groups_;
   const sys::Scheduler& scheduler_;
+  std::vector<DiskGroups> disk_groups_;
   std::map<ThreadId, int> realtime_before_;  // and the CPU of each
+  // Who waits for a disk again and again is not at it each time that somebody looks.
+  std::map<std::string, Time> boosted_at_disks_, others_at_disks_;
+  Time looked_ = Time::max();
 };
 
 }  // namespace swapd::actuate

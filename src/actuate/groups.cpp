@@ -55,6 +55,10 @@ Status assign(const sys::Groups& groups, const Change& change, pid_t pid, std::i
 
 }  // namespace
 
+Change::Kind kind_of(DiskGroups::By by) {
+  return by == DiskGroups::By::bfq ? Change::Kind::bfq_cgroup : Change::Kind::iocost_cgroup;
+}
+
 std::size_t shared_depth(const std::string& a, const std::string& b) {
   std::size_t depth = 0;
   std::size_t from = 1;
@@ -100,7 +104,7 @@ const GroupLender::Place& GroupLender::place(ThreadId thread, Time now) {
   found.seen = now;
   // Out of sight (another cgroup namespace): taken for the root, where no group can be acted upon either.
   found.group = groups_.cpu_group(thread.tid).value_or("/");
-  for (const std::string& group : lineage(found.group)) {
+  for (const std::string& group : kind_ == Change::Kind::cgroup ? lineage(found.group) : std::vector<std::string>()) {
     const auto seen = groups_.look(group);
     found.quota = found.quota || (seen.ok() && seen->quota > 0 && seen->quota < 1);
   }
@@ -134,12 +138,34 @@ Ineffective GroupLender::wants(const Place& place, int nice, std::vector<Want>& 
   return out.empty() ? Ineffective::none : Ineffective::cgroup_weight;
 }
 
+// The levels at which somebody else's group parts from the thread's: there, and nowhere else, weights are compared.
+void GroupLender::wants_at_disks(const Place& place, int nice, std::vector<Want>& out) const {
+  if (!competitors_ || !std::ranges::binary_search(competitors_->boosted_at_disks, place.group)) return;
+  std::vector<std::string> levels = lineage(place.group);
+  for (std::size_t depth = levels.size(); std::string & level : levels) {
+    --depth;  // of what is above
+    if (std::ranges::any_of(competitors_->others_at_disks,
+                            [&](const std::string& path) { return shared_depth(place.group, path) == depth; }))
+      out.push_back({kind_, std::move(level), nice});
+  }
+}
+
 Ineffective GroupLender::lend(ThreadId thread, int nice, bool allowed, Time now) {
+  if (kind_ != Change::Kind::cgroup && !(competitors_ && competitors_->at_disks())) {
+    take_back(thread);
+    return Ineffective::none;
+  }
   const Place where = place(thread, now);
   std::vector<Want> asked;
-  Ineffective reason = wants(where, nice, asked);
+  Ineffective reason = Ineffective::none;
+  if (kind_ == Change::Kind::cgroup)
+    reason = wants(where, nice, asked);
+  else
+    wants_at_disks(where, nice, asked);
   if (!allowed) asked.clear();
-  if (allowed) {
+  if (kind_ != Change::Kind::cgroup) {
+    std::erase_if(asked, [&](const Want& want) { return !hold(want, thread).ok(); });  // each level by itself
+  } else if (allowed) {
     bool reached = true;
     for (const Want& want : asked) reached = reached && hold(want, thread).ok();
     if (reached) reason = Ineffective::none;
@@ -171,11 +197,12 @@ Status GroupLender::hold(const Want& want, ThreadId thread) {
   Held fresh;
   Held& held = known == held_.end() ? fresh : known->second;
   sys::CpuGroup seen;
-  if (want.kind == Change::Kind::cgroup) {
+  if (want.kind != Change::Kind::autogroup) {
     auto look = groups_.look(want.key);
     if (!look.ok()) return std::move(look).error();
     seen = *look;
   }
+  if (seen.of_devices) return Error(ENOTSUP, "lending to " + want.key + ": single disks have weights of their own");
   if (known == held_.end()) {
     fresh.change.kind = want.kind;
     fresh.change.thread = thread;
@@ -193,7 +220,7 @@ Status GroupLender::hold(const Want& want, ThreadId thread) {
     fresh.change.new_value = fresh.change.old_value;
   }
   std::int64_t asked = want.nice;
-  if (want.kind == Change::Kind::cgroup) {
+  if (want.kind != Change::Kind::autogroup) {
     const auto own = static_cast<std::uint64_t>(held.change.old_value);
     asked = static_cast<std::int64_t>(std::min(own * weight_of_nice(want.nice) / weight_of_nice(0), seen.max_weight));
   }

@@ -4,6 +4,9 @@
 // competitors are compared: where they part, the provider's autogroup gets the lent nice, or its cpu cgroups the lent
 // nice's weight. A group may be held up by several boosts: it has the best of what they ask for, and its own value back
 // when the last one goes. Only ever raised: a group that stands higher already is left alone.
+//
+// The groups that share disks likewise, by a lender of their own: where some provider of the group waits for a disk,
+// and others do in other groups.
 #pragma once
 
 #include <functional>
@@ -22,7 +25,9 @@ namespace swapd::actuate {
 class GroupLender {
  public:
   // `journal` may be null: none is kept. dry_run: looks, and changes nothing.
-  GroupLender(const sys::Groups& groups, bool dry_run) : groups_(groups), dry_run_(dry_run) {}
+  // kind: of what it changes besides autogroups. Of disks: nothing, as long as nobody has said who competes.
+  GroupLender(const sys::Groups& groups, bool dry_run, Change::Kind kind = Change::Kind::cgroup)
+      : groups_(groups), dry_run_(dry_run), kind_(kind) {}
   void set_journal(Journal* journal) { journal_ = journal; }
   void set_competitors(Competitors competitors) { competitors_ = std::move(competitors); }
   [[nodiscard]] const std::optional<Competitors>& competitors() const { return competitors_; }
@@ -56,12 +61,14 @@ class GroupLender {
 
   [[nodiscard]] const Place& place(ThreadId thread, Time now);
   [[nodiscard]] Ineffective wants(const Place& place, int nice, std::vector<Want>& out) const;
+  void wants_at_disks(const Place& place, int nice, std::vector<Want>& out) const;
   [[nodiscard]] Status hold(const Want& want, ThreadId thread);
   [[nodiscard]] Status write(Held& held, std::int64_t value);
   void leave(Held& held, ThreadId thread);
 
   const sys::Groups& groups_;
   const bool dry_run_;
+  const Change::Kind kind_;
   Journal* journal_ = nullptr;
   std::optional<Competitors> competitors_;
   std::unordered_map<std::string, Held> held_;
@@ -69,6 +76,9 @@ class GroupLender {
   bool autogroups_ = false;
   std::optional<Time> autogroups_seen_;
 };
+
+// Of the records of such weights.
+[[nodiscard]] Change::Kind kind_of(DiskGroups::By by);
 
 // Gives a group its old value back if it still has the new one. true: done; false: gone, or changed by somebody else.
 [[nodiscard]] Result<bool> restore_group(const sys::Groups& groups, const Change& change);

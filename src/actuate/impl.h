@@ -63,6 +63,7 @@ struct Actuator::Impl {
   void drop(Entry& entry);            // the thread has gone: nothing to give back
   void release_thread(Entry& entry);  // gives the thread its own and clears the record
   void lend_group(Entry& entry, Time now);
+  void take_back_groups(ThreadId thread);
   void engage(Entry& entry, Time now, Outcome::What as);
   [[nodiscard]] Status give(Entry& entry, const SchedAttr& set);
   [[nodiscard]] bool start_ahead(Entry& entry);
@@ -87,6 +88,7 @@ struct Actuator::Impl {
 
   const sys::Scheduler& scheduler;
   GroupLender lender;
+  std::vector<GroupLender> disk_lenders;
   IoLender io_lender;
   const sys::Groups& groups;
   Options options;

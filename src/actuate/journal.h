@@ -26,13 +26,21 @@
 namespace swapd::actuate {
 
 // One change. thread: `base` was its own, `set` is what it was given. The groups: `old_value` was found and `new_value`
-// written: a nice value for an autogroup, a weight for a cgroup. An I/O priority likewise, of `thread`.
+// written: a nice value for an autogroup, a weight for a cgroup (of the CPU, of disks). An I/O priority likewise,
+// of `thread`.
 struct Change {
-  enum class Kind : std::uint8_t { thread = 1, autogroup, cgroup, io_priority } kind = Kind::thread;
+  enum class Kind : std::uint8_t {
+    thread = 1,
+    autogroup,
+    cgroup,
+    io_priority,
+    bfq_cgroup,
+    iocost_cgroup
+  } kind = Kind::thread;
   ThreadId thread;         // of a group: a member of it
   pid_t leader = 0;        // autogroup: its session's leader, where known
   std::int64_t group = 0;  // autogroup's id
-  std::string path;        // cgroup
+  std::string path;        // of a cgroup
   SchedAttr base;
   SchedAttr set;
   std::int64_t old_value = 0;

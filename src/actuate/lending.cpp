@@ -131,10 +131,19 @@ void Actuator::Impl::lend_group(Entry& entry, Time now) {
   entry.surroundings = surroundings;
   entry.reason = Ineffective::none;
   io_lender.lend(entry.boost.thread, entry.set);
+  const bool groups_allowed = allowed(entry.boost, &Rules::group_action);
+  constexpr int best_nice = -20;  // a group has no real-time share of a disk
+  for (GroupLender& disks : disk_lenders)
+    (void)disks.lend(entry.boost.thread, entry.set.realtime() ? best_nice : entry.set.nice, groups_allowed, now);
   if (entry.set.realtime() || entry.set.policy == SchedPolicy::idle)
     lender.take_back(entry.boost.thread);
   else
-    entry.reason = lender.lend(entry.boost.thread, entry.set.nice, allowed(entry.boost, &Rules::group_action), now);
+    entry.reason = lender.lend(entry.boost.thread, entry.set.nice, groups_allowed, now);
+}
+
+void Actuator::Impl::take_back_groups(ThreadId thread) {
+  lender.take_back(thread);
+  for (GroupLender& disks : disk_lenders) disks.take_back(thread);
 }
 
 void Actuator::Impl::refuse(Entry& entry, const Error& error) {
@@ -294,7 +303,7 @@ bool Actuator::Impl::audit(Entry& entry, Time now) {
   ++entry.foreign_changes;
   report(Outcome::What::rebased, entry);
   if (entry.foreign_changes >= most_foreign_changes || rank(entry.base) >= rank(entry.boost.attr)) {
-    lender.take_back(entry.boost.thread);
+    take_back_groups(entry.boost.thread);
     io_lender.take_back(entry.boost.thread);
     entry.reason = Ineffective::none;
     if (entry.foreign_changes >= most_foreign_changes) entry.state = Entry::State::refused;
@@ -307,7 +316,7 @@ bool Actuator::Impl::audit(Entry& entry, Time now) {
 
 void Actuator::Impl::release_thread(Entry& entry) {
   const int io_priority = io_lender.laid_aside(entry.boost.thread);
-  lender.take_back(entry.boost.thread);
+  take_back_groups(entry.boost.thread);
   io_lender.take_back(entry.boost.thread);
   if (!entry.in_force()) return;
   remember({entry.boost.thread, entry.base, entry.set, io_priority});
@@ -336,6 +345,7 @@ void Actuator::Impl::drop(Entry& entry) {
   if (journal) journal->clear(entry.slot);
   entry.slot = Journal::none;
   lender.forget(entry.boost.thread);
+  for (GroupLender& disks : disk_lenders) disks.forget(entry.boost.thread);
   io_lender.forget(entry.boost.thread);
   entry.state = Entry::State::left_alone;
   entry.reason = Ineffective::none;

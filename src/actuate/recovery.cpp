@@ -76,8 +76,8 @@ const Change& fitting(const sys::Scheduler& scheduler, std::span<const Journal::
 
 }  // namespace
 
-int recover_left(Journal& journal, const sys::Scheduler& scheduler, const sys::Groups& groups,
-                 const StartTime& start_time, std::vector<std::string>& notes) {
+int recover_left(Journal& journal, const Surfaces& surfaces, std::vector<std::string>& notes) {
+  const auto& [scheduler, groups, disk_groups, start_time] = surfaces;
   int restored = 0;
   // The newest first: of two records of one thread the newer has what it was given last.
   std::vector<Journal::Left> left = journal.left();
@@ -106,7 +106,11 @@ int recover_left(Journal& journal, const sys::Scheduler& scheduler, const sys::G
         if (*done) ++restored;
       }
     } else {
-      auto done = restore_group(groups, change);
+      const auto of_disks =
+          std::ranges::find_if(disk_groups, [&](const DiskGroups& one) { return kind_of(one.by) == change.kind; });
+      const bool of_cpus = change.kind == Change::Kind::autogroup || change.kind == Change::Kind::cgroup;
+      if (!of_cpus && of_disks == disk_groups.end()) continue;
+      auto done = restore_group(of_cpus ? groups : *of_disks->groups, change);
       if (!done.ok()) {
         notes.push_back(std::move(done).error().in("recovering").text());
         continue;

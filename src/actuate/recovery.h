@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "actuate/actuator.h"
 #include "actuate/journal.h"
 #include "base/result.h"
 #include "sys/groups.h"
@@ -40,9 +42,14 @@ struct Restored {
 [[nodiscard]] Result<Restored> restore_thread(const sys::Scheduler& scheduler, pid_t tid, const SchedAttr& base,
                                               const SchedAttr& set);
 
+struct Surfaces {
+  const sys::Scheduler& scheduler;
+  const sys::Groups& groups;
+  std::span<const DiskGroups> disk_groups;
+  const StartTime& start_time;
+};
 // Undoes the changes of an earlier run. What cannot be undone stays in the journal and is named in `notes`.
-[[nodiscard]] int recover_left(Journal& journal, const sys::Scheduler& scheduler, const sys::Groups& groups,
-                               const StartTime& start_time, std::vector<std::string>& notes);
+[[nodiscard]] int recover_left(Journal& journal, const Surfaces& surfaces, std::vector<std::string>& notes);
 
 // /proc/sys/kernel/random/boot_id; empty where it cannot be read.
 [[nodiscard]] std::string read_boot_id();

@@ -50,6 +50,15 @@ std::string unescape(std::string_view text) {
   return plain;
 }
 
+constexpr std::string_view of_all_devices = "default ";
+
+// Weights of disks: "default 100", or in v1 "100" in a file of its own, and then a line "8:0 200" for each.
+bool names_devices(std::string_view weights) {
+  while (!weights.empty())
+    if (cut(weights, '\n').find(':') != std::string_view::npos) return true;
+  return false;
+}
+
 std::string parent(const std::string& group) {
   const std::size_t slash = group.rfind('/');
   return slash == 0 || slash == std::string::npos ? "/" : group.substr(0, slash);
@@ -57,7 +66,7 @@ std::string parent(const std::string& group) {
 
 }  // namespace
 
-CpuMount find_cpu_mount(std::string_view mountinfo) {
+CpuMount find_cpu_mount(std::string_view mountinfo, std::string_view controller) {
   CpuMount found;
   while (!mountinfo.empty()) {
     std::string_view line = cut(mountinfo, '\n');
@@ -67,7 +76,7 @@ CpuMount find_cpu_mount(std::string_view mountinfo) {
     std::string_view tail = line.substr(dash + 3);
     const std::string_view type = cut(tail, ' ');
     cut(tail, ' ');
-    const bool v1 = type == "cgroup" && lists(tail, "cpu");
+    const bool v1 = type == "cgroup" && lists(tail, controller);
     const bool v2 = type == "cgroup2" && found.version == CpuMount::Version::none;
     if (!v1 && !v2) continue;
     for (int skipped = 0; skipped < 3; ++skipped) cut(line, ' ');
@@ -79,12 +88,13 @@ CpuMount find_cpu_mount(std::string_view mountinfo) {
   return found;
 }
 
-std::string cpu_path(std::string_view cgroup, CpuMount::Version version) {
+std::string cpu_path(std::string_view cgroup, CpuMount::Version version, std::string_view controller) {
   while (!cgroup.empty()) {
     std::string_view line = cut(cgroup, '\n');  // ID:CONTROLLERS:PATH, in v2 0::PATH
     const std::string_view id = cut(line, ':');
     const std::string_view controllers = cut(line, ':');
-    const bool wanted = version == CpuMount::Version::v1 ? lists(controllers, "cpu") : id == "0" && controllers.empty();
+    const bool wanted =
+        version == CpuMount::Version::v1 ? lists(controllers, controller) : id == "0" && controllers.empty();
     if (wanted) return std::string(line);
   }
   return {};
@@ -102,8 +112,10 @@ std::optional<Autogroup> parse_autogroup(std::string_view text) {
   return Autogroup{*id, *nice, 0};
 }
 
-LinuxGroups::LinuxGroups(std::string proc_root) : proc_(std::move(proc_root)) {
-  if (const auto text = read_text(proc_ + "/self/mountinfo"); text.ok()) mount_ = find_cpu_mount(*text);
+LinuxGroups::LinuxGroups(std::string proc_root, const WeightFiles& files) : proc_(std::move(proc_root)), files_(files) {
+  if (const auto text = read_text(proc_ + "/self/mountinfo"); text.ok())
+    mount_ = find_cpu_mount(*text, files_.controller);
+  if (weight_file() == nullptr) mount_ = {};
 }
 
 bool LinuxGroups::autogroups() const {
@@ -141,14 +153,14 @@ std::string LinuxGroups::file(const std::string& group, const char* name) const 
 }
 
 bool LinuxGroups::has_weight(const std::string& group) const {
-  return ::access(file(group, "cpu.weight").c_str(), F_OK) == 0;
+  return ::access(file(group, weight_file()).c_str(), F_OK) == 0;
 }
 
 Result<std::string> LinuxGroups::cpu_group(pid_t tid) const {
   if (mount_.version == CpuMount::Version::none) return std::string("/");
   auto text = read_text(proc_ + "/" + std::to_string(tid) + "/cgroup");
   if (!text.ok()) return std::move(text).error();
-  std::string group = cpu_path(*text, mount_.version);
+  std::string group = cpu_path(*text, mount_.version, files_.controller);
   if (group.empty()) return std::string("/");
   // Outside what is mounted here (another cgroup namespace): it cannot be reached, and nothing can be said of it.
   if (group.starts_with("/..")) return Error(EXDEV, "finding the cpu group of thread " + std::to_string(tid));
@@ -165,21 +177,30 @@ Result<std::string> LinuxGroups::cpu_group(pid_t tid) const {
 }
 
 Result<CpuGroup> LinuxGroups::look(const std::string& group) const {
-  const bool v2 = mount_.version == CpuMount::Version::v2;
-  CpuGroup seen;
-  auto weight = read_text(file(group, v2 ? "cpu.weight" : "cpu.shares"));
-  if (!weight.ok()) return std::move(weight).error().in("looking at cpu group " + group);
-  seen.weight = number<std::uint64_t>(*weight).value_or(0);
-  if (v2) {
-    seen.nice_0_weight = 100;
-    seen.max_weight = 10000;
+  auto weight = read_text(file(group, weight_file()));
+  if (!weight.ok())
+    return std::move(weight).error().in("looking at " + std::string(files_.controller) + " group " + group);
+  CpuGroup seen = is_v1() ? files_.v1_scale : files_.v2_scale;
+  std::string_view value = *weight;
+  if (value.starts_with(of_all_devices)) value.remove_prefix(of_all_devices.size());
+  seen.weight = number<std::uint64_t>(value).value_or(0);
+  if (!is_v1()) seen.of_devices = names_devices(*weight);
+  if (is_v1() && files_.v1_of_devices != nullptr)
+    if (const auto text = read_text(file(group, files_.v1_of_devices)); text.ok())
+      seen.of_devices = names_devices(*text);
+  if (files_.controller == cpu_weights.controller) look_at_quota(group, seen);
+  return seen;
+}
+
+void LinuxGroups::look_at_quota(const std::string& group, CpuGroup& seen) const {
+  if (!is_v1()) {
     if (const auto max = read_text(file(group, "cpu.max")); max.ok()) {  // "max 100000" or "50000 100000"
       std::string_view rest = *max;
       const auto quota = number<double>(cut(rest, ' '));
       const auto period = number<double>(rest);
       if (quota && period && *period > 0) seen.quota = *quota / *period;
     }
-    return seen;
+    return;
   }
   const auto quota = read_text(file(group, "cpu.cfs_quota_us"));
   const auto period = read_text(file(group, "cpu.cfs_period_us"));
@@ -190,12 +211,18 @@ Result<CpuGroup> LinuxGroups::look(const std::string& group) const {
   }
   if (const auto runtime = read_text(file(group, "cpu.rt_runtime_us")); runtime.ok())
     seen.rt_runtime_us = number<std::int64_t>(*runtime).value_or(-1);
-  return seen;
 }
 
+// bfq forgets those of single disks with that.
 Status LinuxGroups::set_weight(const std::string& group, std::uint64_t weight) const {
-  const char* name = mount_.version == CpuMount::Version::v2 ? "cpu.weight" : "cpu.shares";
-  return write_text(file(group, name), std::to_string(weight));
+  const char* of_devices = is_v1() ? files_.v1_of_devices : files_.v2;
+  std::string kept;
+  if (of_devices != nullptr) kept = read_text(file(group, of_devices)).value_or("");
+  auto written = write_text(file(group, weight_file()), std::to_string(weight));
+  for (std::string_view rest = kept; written.ok() && !rest.empty();)
+    if (const std::string_view line = cut(rest, '\n'); names_devices(line))
+      (void)write_text(file(group, of_devices), std::string(line));
+  return written;
 }
 
 }  // namespace swapd::sys

@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/result.h"
 
@@ -30,6 +31,7 @@ struct CpuGroup {
   std::uint64_t max_weight = 262144;   // cpu.shares; 10000: cpu.weight
   double quota = 0;                    // CPUs, from cpu.cfs_quota_us or cpu.max; 0: no limit
   std::int64_t rt_runtime_us = -1;     // cpu.rt_runtime_us; -1: no such limit
+  bool of_devices = false;             // single disks have weights of their own
 };
 
 class Groups {
@@ -58,16 +60,30 @@ struct CpuMount {
   std::string point;  // where
   std::string root;   // which part of the hierarchy: paths below it are relative to it
 };
-[[nodiscard]] CpuMount find_cpu_mount(std::string_view mountinfo);
+// controller: as v1 names it.
+[[nodiscard]] CpuMount find_cpu_mount(std::string_view mountinfo, std::string_view controller = "cpu");
 // The path of the hierarchy's line in a /proc/TID/cgroup text; empty where there is none.
-[[nodiscard]] std::string cpu_path(std::string_view cgroup, CpuMount::Version version);
+[[nodiscard]] std::string cpu_path(std::string_view cgroup, CpuMount::Version version,
+                                   std::string_view controller = "cpu");
 // "/autogroup-52 nice -3\n", without the leader; empty where it is something else.
 [[nodiscard]] std::optional<Autogroup> parse_autogroup(std::string_view text);
 
-class LinuxGroups final : public Groups {
+// Which weights: where they stand, and their scales. No name: that version has none.
+struct WeightFiles {
+  std::string_view controller;  // as v1 names it
+  const char *v1 = nullptr, *v1_of_devices = nullptr, *v2 = nullptr;
+  CpuGroup v1_scale, v2_scale;
+};
+inline constexpr WeightFiles cpu_weights{.controller = "cpu",
+                                         .v1 = "cpu.shares",
+                                         .v2 = "cpu.weight",
+                                         .v1_scale = {.nice_0_weight = 1024, .max_weight = 262144},
+                                         .v2_scale = {.nice_0_weight = 100, .max_weight = 10000}};
+
+class LinuxGroups : public Groups {
  public:
   // The mounts are looked up once, in PROC_ROOT/self/mountinfo.
-  explicit LinuxGroups(std::string proc_root = "/proc");
+  explicit LinuxGroups(std::string proc_root = "/proc") : LinuxGroups(std::move(proc_root), cpu_weights) {}
 
   [[nodiscard]] bool autogroups() const override;
   [[nodiscard]] Result<Autogroup> autogroup(pid_t pid) const override;
@@ -79,11 +95,18 @@ class LinuxGroups final : public Groups {
 
   [[nodiscard]] const CpuMount& mount() const { return mount_; }
 
+ protected:
+  LinuxGroups(std::string proc_root, const WeightFiles& files);
+
  private:
+  [[nodiscard]] bool is_v1() const { return mount_.version == CpuMount::Version::v1; }
+  [[nodiscard]] const char* weight_file() const { return is_v1() ? files_.v1 : files_.v2; }
   [[nodiscard]] std::string file(const std::string& group, const char* name) const;
   [[nodiscard]] bool has_weight(const std::string& group) const;
+  void look_at_quota(const std::string& group, CpuGroup& seen) const;
 
   std::string proc_;
+  WeightFiles files_;
   CpuMount mount_;
 };
 

@@ -144,11 +144,15 @@ Result<FdIdentity> Procfs::fd_identity(pid_t tid, int fd) const {
   return identity(*st);
 }
 
-bool Procfs::held_by_seccomp(pid_t tid) const {
-  // The wait is made in seccomp_do_user_notification(), or in what the compiler inlined it into.
+std::string Procfs::wait_channel(pid_t tid) const {
   std::array<char, 128> buffer;
   const auto text = read_start(ProcPath(root_, tid, "wchan").c_str(), buffer);
-  return text.ok() && text->find("seccomp") != std::string_view::npos;
+  return text.ok() ? std::string(*text) : std::string();
+}
+
+bool Procfs::held_by_seccomp(pid_t tid) const {
+  // The wait is made in seccomp_do_user_notification(), or in what the compiler inlined it into.
+  return wait_channel(tid).find("seccomp") != std::string::npos;
 }
 
 Result<std::string> Procfs::fd_link(pid_t tid, int fd) const {

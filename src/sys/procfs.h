@@ -116,6 +116,8 @@ class Procfs {
   [[nodiscard]] static Result<SyscallState> syscall(const Fd& file);
   [[nodiscard]] Result<Fd> open_syscall(pid_t tid) const;
   [[nodiscard]] Result<FdIdentity> fd_identity(pid_t tid, int fd) const;  // [hot] stat(2) of /proc/TID/fd/N
+  // The function of the kernel that it sleeps in (proc_pid_wchan(5)); empty: none, or it is not told.
+  [[nodiscard]] std::string wait_channel(pid_t tid) const;
   // [hot] true while the thread stands in a seccomp user notification that nobody has answered.
   [[nodiscard]] bool held_by_seccomp(pid_t tid) const;
   // The link text of /proc/PID/fd/N ("anon_inode:[eventpoll]").

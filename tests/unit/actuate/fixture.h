@@ -39,6 +39,7 @@ class ActuatorTest : public testing::Test {
     std::string pattern = testing::TempDir() + "swapd-actuate-XXXXXX";
     dir_ = ::mkdtemp(pattern.data());
     groups_.enabled = false;
+    disk_groups_.enabled = false;
   }
   ~ActuatorTest() override {
     actuator_.reset();
@@ -49,6 +50,7 @@ class ActuatorTest : public testing::Test {
     Actuator::Options options;
     options.state_dir = dir_;
     options.boot_id = "this-boot";
+    options.disk_groups = {{DiskGroups::By::bfq, &disk_groups_}};
     options.start_time = [this](pid_t tid) -> std::optional<std::uint64_t> {
       if (!scheduler_.threads.contains(tid)) return std::nullopt;
       return start_times_.contains(tid) ? start_times_[tid] : 1;
@@ -82,7 +84,7 @@ class ActuatorTest : public testing::Test {
 
   std::string dir_;
   fakes::FakeScheduler scheduler_;
-  fakes::FakeGroups groups_;
+  fakes::FakeGroups groups_, disk_groups_;
   std::map<pid_t, std::uint64_t> start_times_;
   ManualClock clock_;
   std::vector<Outcome> outcomes_;

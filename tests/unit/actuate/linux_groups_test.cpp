@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "sys/groups.h"
+#include "sys/io_groups.h"
 
 namespace swapd::sys {
 namespace {
@@ -131,6 +132,55 @@ TEST_F(LinuxGroupsTest, Autogroups) {
   EXPECT_EQ(read("proc/10/autogroup").substr(0, 2), "-7");
   file("proc/sys/kernel/sched_autogroup_enabled", "0\n");
   EXPECT_FALSE(groups().autogroups());
+}
+
+TEST_F(LinuxGroupsTest, OfDisksCountWithBfq) {
+  file("proc/self/mountinfo", "32 31 0:29 / " + root_ + "/blk rw - cgroup cgroup rw,blkio\n");
+  file("proc/10/cgroup", "5:cpu:/other\n4:blkio:/a/b\n");
+  file("blk/a/b/blkio.bfq.weight", "100\n");
+  file("blk/a/b/blkio.bfq.weight_device", "default 100\n");
+  file("sys/block/vda/queue/scheduler", "none [mq-deadline] kyber bfq\n");
+  LinuxIoGroups io(LinuxIoGroups::By::bfq, root_ + "/proc", root_ + "/sys");
+  EXPECT_FALSE(io.count());
+  EXPECT_EQ(io.cpu_group(10).error().code(), ENOTSUP);
+  file("sys/block/vda/queue/scheduler", "none mq-deadline kyber [bfq]\n");
+  io.refresh();
+  EXPECT_TRUE(io.count());
+  EXPECT_EQ(io.cpu_group(10).value_or(""), "/a/b");
+  const auto seen = io.look("/a/b");
+  ASSERT_TRUE(seen.ok());
+  EXPECT_EQ(seen->weight, 100U);
+  EXPECT_EQ(seen->max_weight, 1000U);
+  EXPECT_FALSE(seen->of_devices);
+  EXPECT_TRUE(io.set_weight("/a/b", 500).ok());
+  EXPECT_EQ(read("blk/a/b/blkio.bfq.weight"), "500");
+  EXPECT_FALSE(io.autogroups());
+  file("blk/a/b/blkio.bfq.weight_device", "default 100\n8:0 300\n");
+  EXPECT_TRUE(io.look("/a/b")->of_devices);
+  EXPECT_TRUE(io.set_weight("/a/b", 100).ok());
+  EXPECT_EQ(read("blk/a/b/blkio.bfq.weight_device").substr(0, 7), "8:0 300") << "set again, because bfq forgets it";
+  LinuxIoGroups iocost(LinuxIoGroups::By::iocost, root_ + "/proc", root_ + "/sys");
+  EXPECT_FALSE(iocost.count()) << "v1 has no weights of its";
+}
+
+TEST_F(LinuxGroupsTest, OfDisksCountWithIocost) {
+  v2();
+  file("proc/10/cgroup", "0::/a\n");
+  file("cg/a/io.weight", "default 200\n");
+  LinuxIoGroups io(LinuxIoGroups::By::iocost, root_ + "/proc", root_ + "/sys");
+  EXPECT_FALSE(io.count());
+  file("cg/io.cost.qos", "8:0 enable=1 ctrl=auto\n");
+  io.refresh();
+  EXPECT_TRUE(io.count());
+  EXPECT_EQ(io.cpu_group(10).value_or(""), "/a");
+  const auto seen = io.look("/a");
+  ASSERT_TRUE(seen.ok());
+  EXPECT_EQ(seen->weight, 200U);
+  EXPECT_EQ(seen->max_weight, 10000U);
+  EXPECT_FALSE(seen->of_devices);
+  file("cg/a/io.weight", "default 200\n8:0 300\n");
+  EXPECT_TRUE(io.look("/a")->of_devices);
+  EXPECT_EQ(io.look("/a")->weight, 200U);
 }
 
 TEST(FindCpuMount, UnderstandsEscapesAndIgnoresTheRest) {

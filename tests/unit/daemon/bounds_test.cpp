@@ -52,7 +52,7 @@ TEST(Bounds, QuestionsForTheWorkerAreDroppedPastAThousand) {
   const sys::LinuxGroups groups;
   sys::SockDiag diag;
   observe::Resolver resolver(procfs, diag);
-  Worker worker(procfs, scheduler, groups, resolver, [] {});
+  Worker worker(procfs, scheduler, groups, {}, resolver, [] {});
   for (int i = 0; i < 5000; ++i) worker.ask(RosterQuestion{});
   worker.ask(ScanQuestion{});  // of another kind: nothing gives way to it
   worker.start();
