@@ -307,7 +307,8 @@ void PageShaper::freeze(pid_t tgid, Process& process) {
   process.frozen_since = now;
   list_frozen(tgid, process, now);
   const Result<bool> frozen = groups_.freeze(tgid, now + vouched);
-  if (frozen && *frozen) return;
+  // A stop that came just before: it stands still for that, and frozen it would not be seen to.
+  if (frozen && *frozen && !shaper_.procfs_.stopped_by_signal(tgid)) return;
   thaw(tgid, process);
   if (!frozen) give_up(tgid, process, frozen.error());
 }

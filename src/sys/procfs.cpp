@@ -150,6 +150,8 @@ std::string Procfs::wait_channel(pid_t tid) const {
   return text.ok() ? std::string(*text) : std::string();
 }
 
+bool Procfs::stopped_by_signal(pid_t tid) const { return wait_channel(tid).find("signal_stop") != std::string::npos; }
+
 bool Procfs::held_by_seccomp(pid_t tid) const {
   // The wait is made in seccomp_do_user_notification(), or in what the compiler inlined it into.
   return wait_channel(tid).find("seccomp") != std::string::npos;

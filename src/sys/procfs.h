@@ -118,6 +118,8 @@ class Procfs {
   [[nodiscard]] Result<FdIdentity> fd_identity(pid_t tid, int fd) const;  // [hot] stat(2) of /proc/TID/fd/N
   // The function of the kernel that it sleeps in (proc_pid_wchan(5)); empty: none, or it is not told.
   [[nodiscard]] std::string wait_channel(pid_t tid) const;
+  // Also where it is frozen as well, and its state is D. False where the kernel's compiler hides it.
+  [[nodiscard]] bool stopped_by_signal(pid_t tid) const;
   // [hot] true while the thread stands in a seccomp user notification that nobody has answered.
   [[nodiscard]] bool held_by_seccomp(pid_t tid) const;
   // The link text of /proc/PID/fd/N ("anon_inode:[eventpoll]").

@@ -105,6 +105,23 @@ TEST_P(FreezerGroups, StopsOneAndPutsItBack) {
   EXPECT_FALSE(fs::exists(directory));
 }
 
+TEST_P(FreezerGroups, WhoWasStoppedBeforeIsToldApart) {
+  const Counter program;
+  const Procfs procfs;
+  ASSERT_TRUE(program.counts());
+  auto group = make(program.pid());
+  ASSERT_TRUE(group.ok()) << group.error().text();
+  ASSERT_TRUE(group->freeze().ok());
+  ASSERT_TRUE(eventually([&] { return is_frozen(*group); }));
+  EXPECT_FALSE(procfs.stopped_by_signal(program.pid()));
+  ASSERT_TRUE(group->thaw().ok());
+  ::kill(program.pid(), SIGSTOP);
+  ASSERT_TRUE(eventually([&] { return procfs.stat(program.pid())->state == 'T'; }));
+  ASSERT_TRUE(group->freeze().ok());
+  ASSERT_TRUE(eventually([&] { return is_frozen(*group); }));
+  EXPECT_TRUE(procfs.stopped_by_signal(program.pid())) << procfs.wait_channel(program.pid());
+}
+
 // What the process forks comes into its group, and is none of its business.
 TEST_P(FreezerGroups, KeepsOnlyTheOne) {
   const Counter one, other;
