@@ -13,7 +13,7 @@ namespace swapd::bench {
 
 namespace {
 
-Result<Measured> once(const Context& context, const Setup& setup) {
+Result<Measured> one_cascade(const Context& context, const Setup& setup) {
   const int depth = context.options.depth;
   auto made = Team::make(context, setup);
   if (!made) return made.error();
@@ -68,7 +68,7 @@ Result<std::vector<nlohmann::json>> run_cascade(const Context& context) {
   setup.extra["depth"] = options.depth;
   std::vector<Case> cases;
   for (Setup& one : spread(setup, options)) {
-    cases.push_back({std::move(one), [&context](const Setup& s) { return once(context, s); }});
+    cases.push_back({std::move(one), [&context](const Setup& s) { return one_cascade(context, s); }});
   }
   const auto rows = measure(cases, options.repeat, options.progress);
   if (!rows) return rows.error();

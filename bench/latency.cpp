@@ -50,7 +50,7 @@ struct Watch {
   [[nodiscard]] std::uint64_t lost() const { return blocks.lost() + entered.lost() + left.lost(); }
 };
 
-Result<Measured> once(const Context& context, const Setup& setup) {
+Result<Measured> one_latency(const Context& context, const Setup& setup) {
   auto made = Team::make(context, setup);
   if (!made) return made.error();
   Team& team = **made;
@@ -167,7 +167,7 @@ Result<std::vector<nlohmann::json>> run_latency(const Context& context) {
     setup.demand_ms = options.work_ms + 2 * alone_ms;
     setup.extra["resource"] = resource;
     for (Setup& one : spread(setup, options)) {
-      cases.push_back({std::move(one), [&context](const Setup& s) { return once(context, s); }});
+      cases.push_back({std::move(one), [&context](const Setup& s) { return one_latency(context, s); }});
     }
   }
   const auto rows = measure(cases, options.repeat, options.progress);

@@ -47,7 +47,7 @@ Status change(int id, std::vector<sembuf> operations) {
 }
 
 // `alone`: the fastest server has no rivals.
-Result<Measured> once(const Context& context, const Setup& setup, bool alone) {
+Result<Measured> one_race(const Context& context, const Setup& setup, bool alone) {
   auto made = Team::make(context, setup);
   if (!made) return made.error();
   Team& team = **made;
@@ -109,9 +109,9 @@ Result<std::vector<nlohmann::json>> run_multi_server(const Context& context) {
   alone.under = "vanilla";
   alone.iterations = 3;
   alone.extra["alone"] = true;
-  std::vector<Case> cases = {{alone, [&context](const Setup& s) { return once(context, s, true); }}};
+  std::vector<Case> cases = {{alone, [&context](const Setup& s) { return one_race(context, s, true); }}};
   for (Setup& one : spread(setup, options)) {
-    cases.push_back({std::move(one), [&context](const Setup& s) { return once(context, s, false); }});
+    cases.push_back({std::move(one), [&context](const Setup& s) { return one_race(context, s, false); }});
   }
   auto rows = measure(cases, options.repeat, options.progress);
   if (!rows) return rows.error();

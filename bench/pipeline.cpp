@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t chunk_size = 8192;
 
-Result<Measured> once(const Context& context, const Setup& setup) {
+Result<Measured> one_pipeline(const Context& context, const Setup& setup) {
   auto made = Team::make(context, setup);
   if (!made) return made.error();
   Team& team = **made;
@@ -43,7 +43,7 @@ Result<std::vector<nlohmann::json>> run_pipeline(const Context& context) {
     Setup setup{.mechanism = "pipe", .iterations = options.iterations, .work_ms = chunk_us / 1000};
     setup.extra["chunk_us"] = chunk_us;
     for (Setup& one : spread(setup, options)) {
-      cases.push_back({std::move(one), [&context](const Setup& s) { return once(context, s); }});
+      cases.push_back({std::move(one), [&context](const Setup& s) { return one_pipeline(context, s); }});
     }
   }
   const auto rows = measure(cases, options.repeat, options.progress);

@@ -46,6 +46,7 @@ struct Row {
 };
 
 // Enough digits, and no more, for a figure.
+inline constexpr double mebibyte = 1 << 20;
 [[nodiscard]] double rounded(double value);
 
 // Repeat by repeat, in each repeat one case after the other, so that a drift of the machine meets all alike.

@@ -22,10 +22,8 @@
 namespace swapd::bench {
 namespace {
 
-using std::chrono::seconds;
-
 constexpr std::uint64_t disk_size = std::uint64_t{512} << 20, file_size = std::uint64_t{256} << 20;
-constexpr int block = 64 << 10;
+constexpr int block_size = 64 << 10;
 constexpr double unlimited = std::uint64_t{1} << 40;
 constexpr uid_t nobody = 65534;
 constexpr const char* limited_class = "limited";
@@ -68,7 +66,7 @@ class Comparison {
     RoleSpec spec;
     spec.role.role = "mover";
     spec.role.mechanism = work.target;
-    spec.role.block = block;
+    spec.role.block = block_size;
     spec.role.word = work.network ? std::to_string(sink.port()) : disk_.path() + "/data";
     auto prefix = limited_by(team, work, under, limit);
     if (!prefix) return prefix.error();
@@ -117,7 +115,7 @@ class Comparison {
     words.insert(words.begin(), {path_of("setpriv"), "--reuid", std::to_string(nobody), "--regid",
                                  std::to_string(nobody), "--clear-groups"});
     int status = 0;
-    const auto output = run_for_output(Spawn{.argv = words, .errors = "/dev/null"}, status, seconds(10));
+    const auto output = run_for_output(Spawn{.argv = words, .errors = "/dev/null"}, status, std::chrono::seconds(10));
     if (!output) return output.error();
     return status == 0;
   }

@@ -111,7 +111,7 @@ Status add_pairs(Team& team, const Options::Scale& scale) {
   return team.add(pong);
 }
 
-Result<Measured> once(const Context& context, const Setup& setup) {
+Result<Measured> one_scale(const Context& context, const Setup& setup) {
   const Options& options = context.options;
   const Shape shape = shape_of(options);
   auto made = Team::make(context, setup);
@@ -257,7 +257,7 @@ Result<std::vector<nlohmann::json>> run_scale(const Context& context) {
   setup.extra["rate"] = options.scale.rate;
   std::vector<Case> cases;
   for (Setup& one : spread(setup, options)) {
-    cases.push_back({std::move(one), [&context](const Setup& s) { return once(context, s); }});
+    cases.push_back({std::move(one), [&context](const Setup& s) { return one_scale(context, s); }});
   }
   const auto rows = measure(cases, options.repeat, options.progress);
   if (!rows) return rows.error();

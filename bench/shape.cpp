@@ -23,7 +23,7 @@ namespace {
 
 using SteadyTime = std::chrono::steady_clock;
 
-constexpr std::size_t file_size = 256 << 20;
+constexpr std::size_t moved_file_size = 256 << 20;
 constexpr const char* shaped_class = "limited";
 constexpr const char* huge = "1TiB";
 constexpr double least_burst = 4 << 10;
@@ -233,7 +233,7 @@ Status caller_role(Role& role) {
 Result<Options> with_file(const Context& context, const TempDir& dir) {
   Options options = context.options;
   options.file = dir.path() + "/data";
-  if (Status made = make_file(options.file, file_size); !made) return made.error();
+  if (Status made = make_file(options.file, moved_file_size); !made) return made.error();
   return options;
 }
 

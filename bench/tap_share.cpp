@@ -25,10 +25,8 @@ namespace swapd::bench {
 namespace {
 
 using std::chrono::milliseconds;
-using std::chrono::seconds;
 
-constexpr double mib = 1 << 20;
-constexpr std::uint64_t disk_rate = 20 << 20, reader_file = std::uint64_t{1300} << 20;
+constexpr std::uint64_t share_disk_rate = 20 << 20, reader_file = std::uint64_t{1300} << 20;
 
 struct Rates {
   double limited = 0, other = 0;  // MiB a second
@@ -82,7 +80,7 @@ class TwoReaders final : public Pair {
   [[nodiscard]] Rates moved() const {
     const auto of = [&](std::size_t i) {
       const auto io = sys::process_io("/proc", readers_[i].pid());
-      return io ? static_cast<double>(io->read_bytes) / mib : 0.0;
+      return io ? static_cast<double>(io->read_bytes) / mebibyte : 0.0;
     };
     return {of(0), of(1)};
   }
@@ -125,7 +123,7 @@ class ReaderAndWriter final : public Pair {
       const auto shown = daemon.ask({"class", "show", name});
       if (!shown) return shown.error();
       for (const auto& device : (*shown)["classes"][0]["devices"])
-        *to += (device["read_bytes"].get<double>() + device["written_bytes"].get<double>()) / mib;
+        *to += (device["read_bytes"].get<double>() + device["written_bytes"].get<double>()) / mebibyte;
     }
     return out;
   }
@@ -139,7 +137,7 @@ class TwoServers final : public Pair {
   explicit TwoServers(std::string dir) : dir_(std::move(dir)), space_("swapbench-" + std::to_string(::getpid())) {}
   ~TwoServers() override {
     for (Child& server : servers_) server.signal(SIGTERM);
-    for (Child& server : servers_) (void)server.wait(seconds(5));
+    for (Child& server : servers_) (void)server.wait(std::chrono::seconds(5));
     (void)run({"/usr/sbin/ip", "netns", "del", space_});  // and both ends of the link with it
   }
   Status set_up() const {
@@ -184,7 +182,7 @@ class TwoServers final : public Pair {
  private:
   static Status run(const std::vector<std::string>& command) {
     int status = 0;
-    const auto output = run_for_output(command, status, seconds(20));
+    const auto output = run_for_output(command, status, std::chrono::seconds(20));
     if (!output) return output.error();
     if (status == 0) return Done{};
     std::string line;
@@ -197,13 +195,13 @@ class TwoServers final : public Pair {
     const auto output = run_for_output({"/usr/sbin/ip", "netns", "exec", space_, path_of("wrk"), "-t1", "-c4", "-d",
                                         std::to_string(std::llround(length_s)) + "s", "--timeout", "20s",
                                         "http://" + near_ + ":" + std::to_string(port) + "/blob"},
-                                       status, seconds(60 + std::llround(length_s)));
+                                       status, std::chrono::seconds(60 + std::llround(length_s)));
     if (!output) return output.error();
     const auto number = number_behind(*output, "Transfer/sec:");
     if (status != 0 || !number) return Error(EPROTO, "wrk: " + wait_text(status));
     const std::string rest = output->substr(output->find("Transfer/sec:"));
     const std::size_t unit = rest.find_first_of("KMGB", std::string_view("Transfer/sec:").size());
-    const double scale = unit == std::string::npos || rest[unit] == 'B' ? 1 / mib
+    const double scale = unit == std::string::npos || rest[unit] == 'B' ? 1 / mebibyte
                          : rest[unit] == 'K'                            ? 1 / 1024.0
                          : rest[unit] == 'G'                            ? 1024.0
                                                                         : 1.0;
@@ -232,7 +230,7 @@ Result<std::vector<nlohmann::json>> share(const Context& context, const std::str
     std::vector<std::string> set = {"class", "set", "limited", "--both", limit == "none" ? "1TiB" : limit};
     if (pair.network()) set.emplace_back("--network");
     if (Status done = daemon->order(set); !done) return done.error();
-    std::this_thread::sleep_for(seconds(1));  // what is under way
+    std::this_thread::sleep_for(std::chrono::seconds(1));  // what is under way
     if (interrupted()) return Error(EINTR, "interrupted");
     const auto rates = pair.step(*daemon, context.options.seconds);
     if (!rates) return rates.error();
@@ -253,7 +251,7 @@ Result<std::vector<nlohmann::json>> share(const Context& context, const std::str
 }  // namespace
 
 Result<std::vector<nlohmann::json>> run_tap_disk(const Context& context) {
-  auto disk = SlowDisk::make(2 * reader_file + (std::uint64_t{256} << 20), disk_rate);
+  auto disk = SlowDisk::make(2 * reader_file + (std::uint64_t{256} << 20), share_disk_rate);
   if (!disk) return disk.error();
   for (const char* name : {"limited", "other"})
     if (Status made = (*disk)->write_file(name, reader_file); !made) return made.error();
@@ -265,7 +263,7 @@ Result<std::vector<nlohmann::json>> run_tap_disk(const Context& context) {
     all = std::move(*lines);
   }
   disk->reset();
-  auto second = SlowDisk::make(std::uint64_t{1} << 30, disk_rate, SlowDisk::Budget::both);
+  auto second = SlowDisk::make(std::uint64_t{1} << 30, share_disk_rate, SlowDisk::Budget::both);
   if (!second) return second.error();
   for (const char* name : {"limited", "other"})
     if (Status made = (*second)->write_file(name, std::uint64_t{256} << 20); !made) return made.error();

@@ -30,14 +30,12 @@ namespace {
 
 using SteadyTime = std::chrono::steady_clock;
 using std::chrono::milliseconds;
-using std::chrono::seconds;
 
 constexpr int cats = 12;
-constexpr std::uint64_t mib = 1 << 20;
-constexpr std::uint64_t disk_rate = 20 * mib, disk_size = 3072 * mib, cat_file = 160 * mib;
+constexpr std::uint64_t stream_disk_rate = 20 << 20, disk_size = std::uint64_t{3072} << 20, cat_file = 160 << 20;
 constexpr double film_bits = 16e6;  // a second; constant, so that a byte's place says when it is due
 constexpr double film_rate = film_bits / 8, frame_s = 0.04, prebuffer_s = 1;
-constexpr seconds lead{3}, taken{10};
+constexpr std::chrono::seconds lead{3}, taken{10};
 
 // Reads the film out of a FIFO, and sees for each frame whether it is there when it is due.
 class Viewer {
@@ -113,7 +111,7 @@ Status make_film(const SlowDisk& disk, double length_s) {
                                     "-muxrate",
                                     std::to_string(static_cast<long>(film_bits)),
                                     disk.path() + "/film.ts"},
-                                   status, seconds(300));
+                                   status, std::chrono::seconds(300));
   if (!made) return made.error();
   return status == 0 ? Status(Done{}) : Status(Error(EIO, "ffmpeg: " + wait_text(status)));
 }
@@ -165,7 +163,7 @@ Result<Measured> run_once(const Context& context, SlowDisk& disk, const Setup& s
                     .output = fifo,
                     .errors = "/dev/null"});
   if (!film) return film.error();
-  const auto give_up = SteadyTime::now() + seconds(30);
+  const auto give_up = SteadyTime::now() + std::chrono::seconds(30);
   while (!viewer.playing() && SteadyTime::now() < give_up && !interrupted()) ::usleep(10'000);
   if (!viewer.playing()) return Error(ETIMEDOUT, "the film does not begin");
   std::this_thread::sleep_for(lead);
@@ -180,7 +178,7 @@ Result<Measured> run_once(const Context& context, SlowDisk& disk, const Setup& s
   std::vector<double> moved;
   const int length = static_cast<int>(context.options.seconds);
   for (int second = 0; second <= length; ++second) {
-    while (SteadyTime::now() < loaded + seconds(second) && !interrupted()) ::usleep(10'000);
+    while (SteadyTime::now() < loaded + std::chrono::seconds(second) && !interrupted()) ::usleep(10'000);
     moved.push_back(read_bytes(readers));
   }
   viewer.stop();
@@ -194,20 +192,20 @@ Result<Measured> run_once(const Context& context, SlowDisk& disk, const Setup& s
   double before = 0, later = 0;
   for (const auto& due : viewer.missed()) {
     if (due < loaded) continue;
-    const auto second = static_cast<std::size_t>((due - loaded) / seconds(1));
+    const auto second = static_cast<std::size_t>((due - loaded) / std::chrono::seconds(1));
     if (second < missed_by_second.size()) ++missed_by_second[second];
     ++(due < loaded + taken ? before : later);
   }
   std::vector<double> mib_by_second;
-  for (std::size_t i = 1; i < moved.size(); ++i) mib_by_second.push_back(rounded((moved[i] - moved[i - 1]) / mib));
+  for (std::size_t i = 1; i < moved.size(); ++i) mib_by_second.push_back(rounded((moved[i] - moved[i - 1]) / mebibyte));
   out.samples_ms = missed_by_second;
-  const auto from = static_cast<std::size_t>(taken / seconds(1));
-  out.extra = {
-      {"missed", before},
-      {"missed_later", later},
-      {"others_mib_s", rounded((moved.back() - moved[from]) / mib / static_cast<double>(length - taken / seconds(1)))},
-      {"missed_by_second", missed_by_second},
-      {"others_mib_by_second", mib_by_second}};
+  const auto from = static_cast<std::size_t>(taken / std::chrono::seconds(1));
+  out.extra = {{"missed", before},
+               {"missed_later", later},
+               {"others_mib_s", rounded((moved.back() - moved[from]) / mebibyte /
+                                        static_cast<double>(length - taken / std::chrono::seconds(1)))},
+               {"missed_by_second", missed_by_second},
+               {"others_mib_by_second", mib_by_second}};
   return out;
 }
 
@@ -241,7 +239,7 @@ Result<std::vector<nlohmann::json>> run_tap_stream(const Context& context) {
   if (path_of("ffmpeg").empty()) return Error(ENOENT, "ffmpeg is missing (Debian package ffmpeg)");
   const Options& options = context.options;
   if (options.seconds < 15) return Error(EINVAL, "tap-stream: --seconds is 15 or more");
-  auto disk = SlowDisk::make(disk_size, disk_rate);
+  auto disk = SlowDisk::make(disk_size, stream_disk_rate);
   if (!disk) return disk.error();
   const double length = options.seconds + 10 + std::chrono::duration<double>(lead).count();
   if (Status made = make_film(**disk, length); !made) return made.error();

@@ -21,10 +21,10 @@ namespace {
 
 constexpr std::size_t most_tasks = 16;
 constexpr std::ptrdiff_t most_tasks_of_a_user = 12;  // the others are root's
-constexpr int most_rounds = 16;
+constexpr int most_attach_rounds = 16;
 constexpr auto stop_within = std::chrono::seconds(2);
-constexpr auto answer_within = std::chrono::seconds(10);
-constexpr auto look_every = std::chrono::milliseconds(50);
+constexpr auto attached_within = std::chrono::seconds(10);
+constexpr auto waited_at_once = std::chrono::milliseconds(50);
 constexpr auto go_on_within = std::chrono::seconds(1);
 
 Status request_of(AttachRequest& request, const Attachments::Order& order, const Attachments::Options& options,
@@ -59,12 +59,12 @@ Result<Fd> start_as_child(const std::string& path) {
 // stops meanwhile, swapd-attach sees the socket close, and is that process's guard.
 Result<Fd> await_listener(int socket, const std::stop_token& stop) {
   AttachAnswer answer;
-  const Time deadline = std::chrono::steady_clock::now() + answer_within;
+  const Time deadline = std::chrono::steady_clock::now() + attached_within;
   Status readable = Error(ETIMEDOUT, "");
   while (!readable && readable.error().code() == ETIMEDOUT) {
     if (stop.stop_requested()) return Error(ESHUTDOWN, "swapd is stopping");
     if (std::chrono::steady_clock::now() > deadline) return Error(ETIMEDOUT, "swapd-attach does not answer");
-    readable = await_readable(socket, look_every);
+    readable = await_readable(socket, waited_at_once);
   }
   if (!readable) return std::move(readable).error();
   auto received = receive_with_fd(socket, &answer, sizeof answer);
@@ -115,7 +115,7 @@ Status Attachments::enroll(const Order& order, const std::stop_token& stop) {
   std::unordered_set<pid_t> seen;
   Status failed = Done{};
   bool found = true;
-  for (int round = 0; round < most_rounds && found; ++round) {
+  for (int round = 0; round < most_attach_rounds && found; ++round) {
     found = false;
     const RosterAnswer there = list_threads(procfs_, scheduler_, {.members = {order.pid}, .descendants = order.tree});
     if (there.threads.empty() && round == 0)

@@ -18,7 +18,7 @@ namespace {
 using decide::AutoLimit;
 using decide::Tokens;
 
-constexpr std::chrono::milliseconds look_every{20};
+constexpr std::chrono::milliseconds measured_every{20};
 constexpr std::size_t most_watched = 256, most_processes = 1024;  // of a class
 constexpr double default_wait = 0.5;
 
@@ -87,7 +87,7 @@ void AutoShaper::run(const std::stop_token& stop) {
         sample(one);
       }
       const Time now = clock_.now();
-      const Duration pause = watches ? std::min<Duration>(look_every, next - now) : next - now;
+      const Duration pause = watches ? std::min<Duration>(measured_every, next - now) : next - now;
       if (now < next) (void)changed_.wait_for(lock, stop, pause, [] { return false; });
     }
     if (clock_.now() < next || stop.stop_requested()) continue;

@@ -13,7 +13,7 @@ namespace swapd::daemon {
 
 namespace {
 
-constexpr int most_rounds = 16;
+constexpr int most_enroll_rounds = 16;
 
 observe::History history_of(const policy::Policy& policy) {
   return policy.observe.history == policy::History::calls ? observe::History::calls : observe::History::holders;
@@ -134,7 +134,7 @@ Status DaemonBackend::begin_enrolling(const bus::EnrollRequest& request,
                               done);
   }
   // What a thread makes before it is taken in itself is found by looking again.
-  for (int round = 0; round < most_rounds; ++round) {
+  for (int round = 0; round < most_enroll_rounds; ++round) {
     RosterAnswer found = list_threads(procfs_, scheduler_, {.members = {*tgid}, .descendants = request.tree});
     if (found.threads.empty() && round == 0) return Error(ENOENT, "process " + std::to_string(*tgid) + " has ended");
     std::erase_if(found.threads, [&](const RosterAnswer::Entry& e) { return !may(e.tgid).ok(); });

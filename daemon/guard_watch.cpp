@@ -12,7 +12,7 @@ namespace {
 
 // Between one guard and the next, where they end at once or cannot be started.
 constexpr std::chrono::milliseconds least_pause{100};
-constexpr std::chrono::seconds most_pause{10};
+constexpr std::chrono::seconds most_watch_pause{10};
 constexpr std::chrono::seconds long_enough{1};  // so long has one lived that did not end at once
 
 }  // namespace
@@ -60,7 +60,7 @@ void GuardWatch::ended() {
 
 void GuardWatch::look_after() {
   replaced_ = std::chrono::steady_clock::now();
-  pause_ = std::clamp<Duration>(2 * pause_, least_pause, most_pause);
+  pause_ = std::clamp<Duration>(2 * pause_, least_pause, most_watch_pause);
   const Status done = guard_.look_after();
   if (!done && !std::exchange(failed_, true))
     spdlog::error("{}; programs under seccomp may not survive swapd until there is a guard again", done.error().text());

@@ -14,7 +14,7 @@
 namespace swapd::daemon {
 namespace {
 
-constexpr std::chrono::seconds answer_within{2};
+constexpr std::chrono::seconds handed_within{2};
 
 Result<Fd> knock(const std::string& path) {
   const auto address = unix_address(path);
@@ -55,7 +55,7 @@ Result<std::vector<LeftListener>> LeftGuard::take() {
     question.kind = GuardMessage::Kind::take;
     question.sequence = i;
     if (Status sent = send_message(socket_.get(), question); !sent) return std::move(sent).error();
-    auto answer = await_message(socket_.get(), answer_within);
+    auto answer = await_message(socket_.get(), handed_within);
     if (!answer) return std::move(answer).error();
     if (answer->message.sequence != i) return Error(EPROTO, "an earlier guard answers out of turn");
     if (answer->message.kind == GuardMessage::Kind::end) return all;

@@ -11,7 +11,7 @@
 namespace swapd::daemon {
 namespace {
 
-constexpr std::uint64_t period_us = 10'000'000;
+constexpr std::uint64_t kept_every_us = 10'000'000;
 
 }  // namespace
 
@@ -42,7 +42,7 @@ void LessonsFile::write_later() {
     file->write_later();
     return 0;
   };
-  sd_event_add_time_relative(loop_, &timer_, CLOCK_MONOTONIC, period_us, period_us / 10, due, this);
+  sd_event_add_time_relative(loop_, &timer_, CLOCK_MONOTONIC, kept_every_us, kept_every_us / 10, due, this);
 }
 
 void LessonsFile::write() {

@@ -15,7 +15,7 @@
 namespace swapd::daemon {
 namespace {
 
-constexpr std::uint64_t period_us = 15'000'000;
+constexpr std::uint64_t written_every_us = 15'000'000;
 constexpr mode_t for_everybody = 0644;  // the exporter is another user's
 
 }  // namespace
@@ -56,7 +56,7 @@ void MetricsFile::write_later() {
     file->write_later();
     return 0;
   };
-  sd_event_add_time_relative(loop_, &timer_, CLOCK_MONOTONIC, period_us, period_us / 10, due, this);
+  sd_event_add_time_relative(loop_, &timer_, CLOCK_MONOTONIC, written_every_us, written_every_us / 10, due, this);
 }
 
 }  // namespace swapd::daemon

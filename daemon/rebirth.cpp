@@ -18,7 +18,7 @@ namespace swapd::daemon {
 namespace {
 
 constexpr const char* reborn_name = "SWAPD_REBORN";
-constexpr auto answer_within = std::chrono::seconds(5);
+constexpr auto reborn_within = std::chrono::seconds(5);
 
 std::vector<char*> pointers(std::vector<std::string>& words) {
   std::vector<char*> out;
@@ -39,7 +39,7 @@ int status_of(const std::string& program, std::vector<std::string> words) {
   if (failed != 0) return -1;
   const auto pidfd = sys::open_pidfd(pid);
   pollfd end{pidfd ? pidfd->get() : -1, POLLIN, 0};
-  if (::poll(&end, 1, static_cast<int>(answer_within / std::chrono::milliseconds(1))) != 1) ::kill(pid, SIGKILL);
+  if (::poll(&end, 1, static_cast<int>(reborn_within / std::chrono::milliseconds(1))) != 1) ::kill(pid, SIGKILL);
   int status = 0;
   ::waitpid(pid, &status, 0);
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;

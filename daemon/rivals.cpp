@@ -12,7 +12,7 @@
 namespace swapd::daemon {
 namespace {
 
-constexpr std::uint64_t period_us = 60'000'000;
+constexpr std::uint64_t looked_every_us = 60'000'000;
 constexpr Duration fresh = std::chrono::seconds(1);
 
 struct Rival {
@@ -117,7 +117,7 @@ void Neighbours::look_later() {
     neighbours->look_later();
     return 0;
   };
-  sd_event_add_time_relative(loop_, &timer_, CLOCK_MONOTONIC, period_us, period_us / 10, due, this);
+  sd_event_add_time_relative(loop_, &timer_, CLOCK_MONOTONIC, looked_every_us, looked_every_us / 10, due, this);
 }
 
 }  // namespace swapd::daemon

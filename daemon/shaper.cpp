@@ -74,29 +74,28 @@ void Shaper::set_one(View view) {
   ++generation_;
 }
 
+template <typename Counter>
+void Shaper::take(Result<std::unique_ptr<Counter>> opened, std::shared_ptr<Counter>& counter, const char* lost,
+                  const char* instead) {
+  const std::lock_guard lock(mutex_);
+  if (opened)
+    counter = std::move(opened).value();
+  else
+    missing_.push_back(std::string(lost) + " (" + opened.error().text() + "); " + instead);
+}
+
 void Shaper::want_ends() {
   std::call_once(ends_wanted_, [&] {
-    auto opened = sys::LastIo::open();
-    const std::lock_guard lock(mutex_);
-    if (opened)
-      ends_ = std::move(opened).value();
-    else
-      missing_.push_back("what a thread moved before its end cannot be seen (" + opened.error().text() +
-                         "); its last call is charged what it asked for");
+    take(sys::LastIo::open(), ends_, "what a thread moved before its end cannot be seen",
+         "its last call is charged what it asked for");
   });
 }
 
 void Shaper::set_class(const std::string& name, const decide::ClassLimits& limits, bool inherits_own) {
   const bool networks = limits_networks(limits);
-  if (networks && !std::exchange(traffic_tried_, true)) {
-    auto opened = sys::NetIo::open();
-    const std::lock_guard lock(mutex_);
-    if (opened)
-      traffic_ = std::move(opened).value();
-    else
-      missing_.push_back("traffic cannot be counted (" + opened.error().text() +
-                         "); send and receive calls are charged what they ask for");
-  }
+  if (networks && !std::exchange(traffic_tried_, true))
+    take(sys::NetIo::open(), traffic_, "traffic cannot be counted",
+         "send and receive calls are charged what they ask for");
   if (limits.limits()) want_ends();
   {
     const std::lock_guard lock(mutex_);

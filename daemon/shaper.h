@@ -113,6 +113,10 @@ class Shaper {
   [[nodiscard]] ViewPtr view(pid_t tgid) const;
   [[nodiscard]] ViewPtr view_of_class(decide::Shaping::ClassIndex index) const;
   void apply(const std::string& name);
+  // Without the lock: what could be opened counts from now on; else it is said what is lost, and done instead.
+  template <typename Counter>
+  void take(Result<std::unique_ptr<Counter>> opened, std::shared_ptr<Counter>& counter, const char* lost,
+            const char* instead);
   void want_ends();  // without the lock
   void set_one(View view);
   void drop_own(pid_t tgid);

@@ -7,7 +7,7 @@
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 
-all= fix= tidy=yes build_dir=$project/build/dev
+all= fix= tidy=yes build_dir=$project/build/clang
 while [ $# -gt 0 ]; do
   case $1 in
     --all) all=yes ;;
@@ -32,7 +32,7 @@ else
 fi
 [ -n "$tidy" ] || exit "$status"
 
-[ -f "$build_dir/compile_commands.json" ] || die "no $build_dir/compile_commands.json: build the dev preset first, or name a build directory"
+[ -f "$build_dir/compile_commands.json" ] || die "no $build_dir/compile_commands.json: build the clang preset first (the others compile several files as one), or name a build directory"
 if [ -z "$all" ]; then
   since=$(git merge-base HEAD '@{upstream}' 2>/dev/null || git rev-parse HEAD)
   mapfile -t files < <(git diff --name-only --diff-filter=d "$since" -- '*.cpp'

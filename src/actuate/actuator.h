@@ -75,7 +75,7 @@ struct Outcome {
 // Other runnable threads' groups, found by the worker (no scan on the engine thread).
 struct Competitors {
   std::vector<std::int64_t> autogroups;  // ids with a runnable thread that is not managed-and-boosted
-  std::vector<std::string> cpu_groups;   // cpu cgroup paths (sys::Groups::cpu_group) with a runnable thread
+  std::vector<std::string> cpu_groups;   // cpu cgroup paths (sys::Groups::group_of) with a runnable thread
   // By CPU number: the highest rank of a thread that runs there and that swapd has not boosted; -1: none, or unknown.
   // May be empty. A provider whose affinity leaves it only CPUs with a higher rank gains nothing: `affinity`.
   std::vector<int> cpu_ranks;

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <ranges>
-#include <string_view>
 #include <utility>
 
 namespace swapd::actuate {
@@ -22,7 +20,7 @@ void add_once(std::vector<T>& all, T one) {
 }  // namespace
 
 void CompetitorScan::add(pid_t tid, Competitors& found) const {
-  const auto group = groups_.cpu_group(tid);
+  const auto group = groups_.group_of(tid);
   if (!group.ok()) return;
   if (*group == "/" && groups_.autogroups()) {
     if (const auto own = groups_.autogroup(tid); own.ok()) return add_once(found.autogroups, own->id);
@@ -32,14 +30,12 @@ void CompetitorScan::add(pid_t tid, Competitors& found) const {
 
 // Not in a call that is held, frozen, waiting for another machine or for a child that has yet to exec.
 bool CompetitorScan::waits_for_disk(pid_t tid) const {
-  const std::string where = procfs_.wait_channel(tid);
-  constexpr std::string_view others[] = {"seccomp", "do_freezer", "__refrigerator", "rpc_", "kernel_clone"};
-  return std::ranges::none_of(others, [&](std::string_view other) { return where.find(other) != std::string::npos; });
+  return !procfs_.sleeps_in(tid, {"seccomp", "do_freezer", "__refrigerator", "rpc_", "kernel_clone"});
 }
 
 void CompetitorScan::add_at_disk(pid_t tid, bool boosted) {
   for (const DiskGroups& disks : disk_groups_)
-    if (auto group = disks.groups->cpu_group(tid); group.ok())
+    if (auto group = disks.groups->group_of(tid); group.ok())
       (boosted ? boosted_at_disks_ : others_at_disks_)[std::move(group).value()] = std::chrono::steady_clock::now();
 }
 
@@ -75,8 +71,9 @@ Competitors CompetitorScan::look(const std::set<pid_t>& leave_out) {
   const Duration kept = std::max<Duration>(at_disk_for, 2 * (now - std::exchange(looked_, now)));
   const auto recent = [&](std::map<std::string, Time>& seen) {
     std::erase_if(seen, [&](const auto& entry) { return now - entry.second > kept; });
-    const auto keys = std::views::keys(seen);
-    return std::vector<std::string>(keys.begin(), keys.end());
+    std::vector<std::string> groups;
+    for (const auto& [group, at] : seen) groups.push_back(group);
+    return groups;
   };
   found.boosted_at_disks = recent(boosted_at_disks_);
   found.others_at_disks = recent(others_at_disks_);

@@ -103,7 +103,7 @@ const GroupLender::Place& GroupLender::place(ThreadId thread, Time now) {
   found = Place{};
   found.seen = now;
   // Out of sight (another cgroup namespace): taken for the root, where no group can be acted upon either.
-  found.group = groups_.cpu_group(thread.tid).value_or("/");
+  found.group = groups_.group_of(thread.tid).value_or("/");
   for (const std::string& group : kind_ == Change::Kind::cgroup ? lineage(found.group) : std::vector<std::string>()) {
     const auto seen = groups_.look(group);
     found.quota = found.quota || (seen.ok() && seen->quota > 0 && seen->quota < 1);
@@ -196,7 +196,7 @@ Status GroupLender::hold(const Want& want, ThreadId thread) {
   const auto known = held_.find(want.key);
   Held fresh;
   Held& held = known == held_.end() ? fresh : known->second;
-  sys::CpuGroup seen;
+  sys::WeightedGroup seen;
   if (want.kind != Change::Kind::autogroup) {
     auto look = groups_.look(want.key);
     if (!look.ok()) return std::move(look).error();
@@ -288,7 +288,7 @@ void GroupLender::leave(Held& held, ThreadId thread) {
 
 bool GroupLender::lacks_realtime(pid_t tid) const {
   // sched_group_rt runtime is checked for the thread's own group only (kernel/sched/syscalls.c).
-  const auto group = groups_.cpu_group(tid);
+  const auto group = groups_.group_of(tid);
   if (!group.ok() || *group == "/") return false;
   const auto seen = groups_.look(*group);
   return seen.ok() && seen->rt_runtime_us == 0;

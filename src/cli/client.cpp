@@ -17,7 +17,6 @@ namespace swapd::cli {
 namespace {
 
 constexpr const char* object_path = "/org/swapd1";
-constexpr const char* interface_name = "org.swapd1.Manager";
 constexpr std::uint64_t answer_within_us = 10'000'000;
 constexpr std::uint64_t restart_look_us = 10'000;
 constexpr std::uint64_t enroll_within_us = 300'000'000;  // large trees, of which each process is stopped for a moment

@@ -67,6 +67,7 @@ class Client {
                                      std::optional<std::chrono::steady_clock::time_point> until);
 
  private:
+  static constexpr const char* interface_name = "org.swapd1.Manager";
   struct Closer {
     void operator()(sd_bus* bus) const { sd_bus_close_unref(bus); }
   };

@@ -13,8 +13,6 @@ namespace swapd::cli {
 
 namespace {
 
-constexpr const char* interface_name = "org.swapd1.Manager";
-
 // Until the connection wants attention, `stop` is readable, or the time is up.
 void wait(sd_bus* bus, int stop, std::optional<std::chrono::steady_clock::time_point> until) {
   using std::chrono::microseconds;

@@ -14,7 +14,7 @@ constexpr std::int32_t unknown_base = 1'000'000;  // beyond any table
 
 // Left out: what takes pointers to structures of another layout (msghdr, timespec is read by nobody here), socketcall
 // and ipc, whose real call is in memory. Sorted.
-constexpr std::array<std::pair<std::int32_t, std::int32_t>, 46> calls{{
+constexpr std::array<std::pair<std::int32_t, std::int32_t>, 46> compat_numbers{{
     {1, SYS_exit},
     {3, SYS_read},
     {4, SYS_write},
@@ -62,13 +62,14 @@ constexpr std::array<std::pair<std::int32_t, std::int32_t>, 46> calls{{
     {420, SYS_semtimedop},
     {422, SYS_futex},
 }};
-static_assert(std::ranges::is_sorted(calls, {}, &std::pair<std::int32_t, std::int32_t>::first));
+static_assert(std::ranges::is_sorted(compat_numbers, {}, &std::pair<std::int32_t, std::int32_t>::first));
 
 }  // namespace
 
 std::int32_t native_call(std::int32_t compat) {
-  const auto found = std::ranges::lower_bound(calls, compat, {}, &std::pair<std::int32_t, std::int32_t>::first);
-  return found != calls.end() && found->first == compat ? found->second : unknown_base + compat;
+  const auto found =
+      std::ranges::lower_bound(compat_numbers, compat, {}, &std::pair<std::int32_t, std::int32_t>::first);
+  return found != compat_numbers.end() && found->first == compat ? found->second : unknown_base + compat;
 }
 
 }  // namespace swapd::observe

@@ -22,8 +22,8 @@ constexpr Duration locks_age = std::chrono::seconds(1);
 constexpr std::size_t most_threads = 3;      // of a process (DESIGN.md section 5)
 constexpr std::size_t most_looked_at = 512;  // threads of one process
 constexpr std::size_t most_children = 256;
-constexpr std::size_t most_mapped = 256;       // processes whose mappings are read
-constexpr std::size_t most_remembered = 1024;  // processes
+constexpr std::size_t most_mapped = 256;  // processes whose mappings are read
+constexpr std::size_t most_remembered_processes = 1024;
 
 bool contains(std::span<const pid_t> pids, pid_t pid) { return std::find(pids.begin(), pids.end(), pid) != pids.end(); }
 
@@ -61,7 +61,7 @@ std::vector<ThreadId> Holders::threads_of(pid_t pid, pid_t but, Time asked) {
   if (running.size() > most_threads + 1) running.resize(most_threads + 1);  // `but` may be among them
   // A short list costs nothing to make anew.
   if (tids.size() <= most_threads) return without(running);
-  if (threads_.size() >= most_remembered) threads_.clear();
+  if (threads_.size() >= most_remembered_processes) threads_.clear();
   threads_[pid] = {now, running};
   return without(std::move(running));
 }
@@ -255,7 +255,7 @@ bool Holders::has_eventfd(pid_t pid, std::uint64_t id, Duration max_age) {
     if (fd < 0 || !found || found->type != Descriptor::Type::eventfd) return std::nullopt;
     return found->number;
   };
-  if (eventfds_.size() >= most_remembered && !eventfds_.contains(pid)) eventfds_.clear();
+  if (eventfds_.size() >= most_remembered_processes && !eventfds_.contains(pid)) eventfds_.clear();
   Eventfds& known = eventfds_[pid];
   for (;;) {
     const bool is_new = clock_.now() - known.time >= max_age;

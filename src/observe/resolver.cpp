@@ -15,7 +15,7 @@ namespace swapd::observe {
 
 namespace {
 
-constexpr std::size_t most_remembered = 4096;  // threads
+constexpr std::size_t most_remembered_threads = 4096;
 constexpr std::size_t most_futexes = 128;      // FUTEX_WAITV_MAX
 constexpr std::uint32_t futex2_private = 128;  // FUTEX2_PRIVATE
 
@@ -273,7 +273,7 @@ std::optional<Resource> Resolver::Impl::known_futex(pid_t tgid, std::uint64_t ad
 std::optional<Resource> Resolver::Impl::look_up_futex(pid_t tgid, std::uint64_t address) {
   const auto resource = shared_futex(procfs, tgid, address);
   const std::lock_guard lock(mutex);
-  if (futexes.size() >= most_remembered) futexes.clear();
+  if (futexes.size() >= most_remembered_threads) futexes.clear();
   if (resource) futexes[{tgid, address}] = *resource;
   return resource;
 }
@@ -303,7 +303,7 @@ std::optional<Resource> Resolver::Impl::file_resource(const CallSite& site, Reso
 
 void Resolver::Impl::remember(const CallSite& site, const Wait& wait) {
   const std::lock_guard lock(mutex);
-  if (remembered.size() >= most_remembered && !remembered.contains(site.tid)) remembered.clear();
+  if (remembered.size() >= most_remembered_threads && !remembered.contains(site.tid)) remembered.clear();
   remembered[site.tid] = {site, wait.awaited};
 }
 

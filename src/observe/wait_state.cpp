@@ -54,7 +54,7 @@ void WaitTeller::answer(WaitState& state, const WaitAnswer& answer, std::vector<
 
 void WaitTeller::name_owners(const WaitState& state, const Wait& wait, std::vector<Event>& out) const {
   if (wait.owners.empty() || wait.awaited.empty()) return;
-  Holders holders{.time = state.since, .resource = wait.awaited.front(), .evidence = Evidence::owner};
+  swapd::Holders holders{.time = state.since, .resource = wait.awaited.front(), .evidence = Evidence::owner};
   for (const pid_t tid : wait.owners)
     if (const auto owner = hooks_.identify(tid)) holders.threads.push_back(owner->id);
   out.emplace_back(std::move(holders));

@@ -66,8 +66,8 @@ std::string parent(const std::string& group) {
 
 }  // namespace
 
-CpuMount find_cpu_mount(std::string_view mountinfo, std::string_view controller) {
-  CpuMount found;
+GroupMount find_group_mount(std::string_view mountinfo, std::string_view controller) {
+  GroupMount found;
   while (!mountinfo.empty()) {
     std::string_view line = cut(mountinfo, '\n');
     // ID PARENT MAJ:MIN ROOT POINT OPTIONS [TAG…] - TYPE SOURCE SUPEROPTIONS
@@ -77,24 +77,24 @@ CpuMount find_cpu_mount(std::string_view mountinfo, std::string_view controller)
     const std::string_view type = cut(tail, ' ');
     cut(tail, ' ');
     const bool v1 = type == "cgroup" && lists(tail, controller);
-    const bool v2 = type == "cgroup2" && found.version == CpuMount::Version::none;
+    const bool v2 = type == "cgroup2" && found.version == GroupMount::Version::none;
     if (!v1 && !v2) continue;
     for (int skipped = 0; skipped < 3; ++skipped) cut(line, ' ');
     found.root = unescape(cut(line, ' '));
     found.point = unescape(cut(line, ' '));
-    found.version = v1 ? CpuMount::Version::v1 : CpuMount::Version::v2;
+    found.version = v1 ? GroupMount::Version::v1 : GroupMount::Version::v2;
     if (v1) return found;  // a controller that is mounted as v1 is not in v2
   }
   return found;
 }
 
-std::string cpu_path(std::string_view cgroup, CpuMount::Version version, std::string_view controller) {
+std::string group_path(std::string_view cgroup, GroupMount::Version version, std::string_view controller) {
   while (!cgroup.empty()) {
     std::string_view line = cut(cgroup, '\n');  // ID:CONTROLLERS:PATH, in v2 0::PATH
     const std::string_view id = cut(line, ':');
     const std::string_view controllers = cut(line, ':');
     const bool wanted =
-        version == CpuMount::Version::v1 ? lists(controllers, controller) : id == "0" && controllers.empty();
+        version == GroupMount::Version::v1 ? lists(controllers, controller) : id == "0" && controllers.empty();
     if (wanted) return std::string(line);
   }
   return {};
@@ -114,7 +114,7 @@ std::optional<Autogroup> parse_autogroup(std::string_view text) {
 
 LinuxGroups::LinuxGroups(std::string proc_root, const WeightFiles& files) : proc_(std::move(proc_root)), files_(files) {
   if (const auto text = read_text(proc_ + "/self/mountinfo"); text.ok())
-    mount_ = find_cpu_mount(*text, files_.controller);
+    mount_ = find_group_mount(*text, files_.controller);
   if (weight_file() == nullptr) mount_ = {};
 }
 
@@ -156,11 +156,11 @@ bool LinuxGroups::has_weight(const std::string& group) const {
   return ::access(file(group, weight_file()).c_str(), F_OK) == 0;
 }
 
-Result<std::string> LinuxGroups::cpu_group(pid_t tid) const {
-  if (mount_.version == CpuMount::Version::none) return std::string("/");
+Result<std::string> LinuxGroups::group_of(pid_t tid) const {
+  if (mount_.version == GroupMount::Version::none) return std::string("/");
   auto text = read_text(proc_ + "/" + std::to_string(tid) + "/cgroup");
   if (!text.ok()) return std::move(text).error();
-  std::string group = cpu_path(*text, mount_.version, files_.controller);
+  std::string group = group_path(*text, mount_.version, files_.controller);
   if (group.empty()) return std::string("/");
   // Outside what is mounted here (another cgroup namespace): it cannot be reached, and nothing can be said of it.
   if (group.starts_with("/..")) return Error(EXDEV, "finding the cpu group of thread " + std::to_string(tid));
@@ -171,16 +171,16 @@ Result<std::string> LinuxGroups::cpu_group(pid_t tid) const {
     group.erase(0, mount_.root.size());
     if (group.empty()) group = "/";
   }
-  if (mount_.version == CpuMount::Version::v2)
+  if (mount_.version == GroupMount::Version::v2)
     while (group != "/" && !has_weight(group)) group = parent(group);
   return group;
 }
 
-Result<CpuGroup> LinuxGroups::look(const std::string& group) const {
+Result<WeightedGroup> LinuxGroups::look(const std::string& group) const {
   auto weight = read_text(file(group, weight_file()));
   if (!weight.ok())
     return std::move(weight).error().in("looking at " + std::string(files_.controller) + " group " + group);
-  CpuGroup seen = is_v1() ? files_.v1_scale : files_.v2_scale;
+  WeightedGroup seen = is_v1() ? files_.v1_scale : files_.v2_scale;
   std::string_view value = *weight;
   if (value.starts_with(of_all_devices)) value.remove_prefix(of_all_devices.size());
   seen.weight = number<std::uint64_t>(value).value_or(0);
@@ -192,7 +192,7 @@ Result<CpuGroup> LinuxGroups::look(const std::string& group) const {
   return seen;
 }
 
-void LinuxGroups::look_at_quota(const std::string& group, CpuGroup& seen) const {
+void LinuxGroups::look_at_quota(const std::string& group, WeightedGroup& seen) const {
   if (!is_v1()) {
     if (const auto max = read_text(file(group, "cpu.max")); max.ok()) {  // "max 100000" or "50000 100000"
       std::string_view rest = *max;

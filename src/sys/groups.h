@@ -3,8 +3,8 @@
 //
 // A nice value divides a group's share among the group's own members and means nothing outside it, so whoever lends one
 // must know the groups. Shapes: group paths are as /proc/TID/cgroup has them, seen from the root of the mounted
-// hierarchy, "/" for its root; weights are in the file's own unit (CpuGroup::nice_0_weight). Gone (ESRCH, ENOENT) is a
-// normal answer.
+// hierarchy, "/" for its root; weights are in the file's own unit (WeightedGroup::nice_0_weight). Gone (ESRCH, ENOENT)
+// is a normal answer.
 #pragma once
 
 #include <sys/types.h>
@@ -25,7 +25,7 @@ struct Autogroup {
   pid_t leader = 0;  // of the session that it belongs to, whether it still lives or not; 0: unknown
 };
 
-struct CpuGroup {
+struct WeightedGroup {
   std::uint64_t weight = 0;
   std::uint64_t nice_0_weight = 1024;  // cpu.shares; 100: cpu.weight
   std::uint64_t max_weight = 262144;   // cpu.shares; 10000: cpu.weight
@@ -48,23 +48,23 @@ class Groups {
   // Some process of that autogroup, by a scan of /proc: only where no member is known any more.
   [[nodiscard]] virtual std::optional<pid_t> autogroup_member(std::int64_t id) const = 0;
   // The cpu group that counts for the thread: its own, or the nearest above that has the controller (v2).
-  [[nodiscard]] virtual Result<std::string> cpu_group(pid_t tid) const = 0;
+  [[nodiscard]] virtual Result<std::string> group_of(pid_t tid) const = 0;
   // Not for "/".
-  [[nodiscard]] virtual Result<CpuGroup> look(const std::string& group) const = 0;
+  [[nodiscard]] virtual Result<WeightedGroup> look(const std::string& group) const = 0;
   [[nodiscard]] virtual Status set_weight(const std::string& group, std::uint64_t weight) const = 0;
 };
 
 // Where the cpu controller is mounted, out of a mountinfo text (proc_pid_mountinfo(5)): v1 if it is there, else v2.
-struct CpuMount {
+struct GroupMount {
   enum class Version : std::uint8_t { none, v1, v2 } version = Version::none;
   std::string point;  // where
   std::string root;   // which part of the hierarchy: paths below it are relative to it
 };
 // controller: as v1 names it.
-[[nodiscard]] CpuMount find_cpu_mount(std::string_view mountinfo, std::string_view controller = "cpu");
+[[nodiscard]] GroupMount find_group_mount(std::string_view mountinfo, std::string_view controller = "cpu");
 // The path of the hierarchy's line in a /proc/TID/cgroup text; empty where there is none.
-[[nodiscard]] std::string cpu_path(std::string_view cgroup, CpuMount::Version version,
-                                   std::string_view controller = "cpu");
+[[nodiscard]] std::string group_path(std::string_view cgroup, GroupMount::Version version,
+                                     std::string_view controller = "cpu");
 // "/autogroup-52 nice -3\n", without the leader; empty where it is something else.
 [[nodiscard]] std::optional<Autogroup> parse_autogroup(std::string_view text);
 
@@ -72,7 +72,7 @@ struct CpuMount {
 struct WeightFiles {
   std::string_view controller;  // as v1 names it
   const char *v1 = nullptr, *v1_of_devices = nullptr, *v2 = nullptr;
-  CpuGroup v1_scale, v2_scale;
+  WeightedGroup v1_scale, v2_scale;
 };
 inline constexpr WeightFiles cpu_weights{.controller = "cpu",
                                          .v1 = "cpu.shares",
@@ -89,25 +89,25 @@ class LinuxGroups : public Groups {
   [[nodiscard]] Result<Autogroup> autogroup(pid_t pid) const override;
   [[nodiscard]] Status set_autogroup_nice(pid_t pid, int nice) const override;
   [[nodiscard]] std::optional<pid_t> autogroup_member(std::int64_t id) const override;
-  [[nodiscard]] Result<std::string> cpu_group(pid_t tid) const override;
-  [[nodiscard]] Result<CpuGroup> look(const std::string& group) const override;
+  [[nodiscard]] Result<std::string> group_of(pid_t tid) const override;
+  [[nodiscard]] Result<WeightedGroup> look(const std::string& group) const override;
   [[nodiscard]] Status set_weight(const std::string& group, std::uint64_t weight) const override;
 
-  [[nodiscard]] const CpuMount& mount() const { return mount_; }
+  [[nodiscard]] const GroupMount& mount() const { return mount_; }
 
  protected:
   LinuxGroups(std::string proc_root, const WeightFiles& files);
 
  private:
-  [[nodiscard]] bool is_v1() const { return mount_.version == CpuMount::Version::v1; }
+  [[nodiscard]] bool is_v1() const { return mount_.version == GroupMount::Version::v1; }
   [[nodiscard]] const char* weight_file() const { return is_v1() ? files_.v1 : files_.v2; }
   [[nodiscard]] std::string file(const std::string& group, const char* name) const;
   [[nodiscard]] bool has_weight(const std::string& group) const;
-  void look_at_quota(const std::string& group, CpuGroup& seen) const;
+  void look_at_quota(const std::string& group, WeightedGroup& seen) const;
 
   std::string proc_;
   WeightFiles files_;
-  CpuMount mount_;
+  GroupMount mount_;
 };
 
 }  // namespace swapd::sys

@@ -24,7 +24,7 @@ LinuxIoGroups::LinuxIoGroups(By by, std::string proc_root, std::string sys_root)
 }
 
 void LinuxIoGroups::refresh() {
-  if (mount().version == CpuMount::Version::none) return;
+  if (mount().version == GroupMount::Version::none) return;
   counts_.store(by_ == By::bfq ? bfq_is_in_use() : iocost_is_on(), std::memory_order_relaxed);
 }
 
@@ -39,9 +39,9 @@ bool LinuxIoGroups::bfq_is_in_use() const {
 // One line a disk, in the root group alone.
 bool LinuxIoGroups::iocost_is_on() const { return contains(mount().point + "/io.cost.qos", "enable=1"); }
 
-Result<std::string> LinuxIoGroups::cpu_group(pid_t tid) const {
+Result<std::string> LinuxIoGroups::group_of(pid_t tid) const {
   if (!count()) return Error(ENOTSUP, "finding the group of thread " + std::to_string(tid) + ": weights do not count");
-  return LinuxGroups::cpu_group(tid);
+  return LinuxGroups::group_of(tid);
 }
 
 }  // namespace swapd::sys

@@ -34,7 +34,7 @@ class LinuxIoGroups final : public LinuxGroups {
   [[nodiscard]] bool autogroups() const override { return false; }
   [[nodiscard]] Result<Autogroup> autogroup(pid_t) const override { return Error(ENOENT, "autogroup"); }
   // ENOTSUP: they do not count.
-  [[nodiscard]] Result<std::string> cpu_group(pid_t tid) const override;
+  [[nodiscard]] Result<std::string> group_of(pid_t tid) const override;
 
  private:
   [[nodiscard]] bool bfq_is_in_use() const;

@@ -144,18 +144,18 @@ Result<FdIdentity> Procfs::fd_identity(pid_t tid, int fd) const {
   return identity(*st);
 }
 
-std::string Procfs::wait_channel(pid_t tid) const {
+bool Procfs::sleeps_in(pid_t tid, std::initializer_list<std::string_view> functions) const {
   std::array<char, 128> buffer;
-  const auto text = read_start(ProcPath(root_, tid, "wchan").c_str(), buffer);
-  return text.ok() ? std::string(*text) : std::string();
+  const auto where = read_start(ProcPath(root_, tid, "wchan").c_str(), buffer);
+  return where.ok() && std::ranges::any_of(functions, [&](std::string_view function) {
+           return where->find(function) != std::string_view::npos;
+         });
 }
 
-bool Procfs::stopped_by_signal(pid_t tid) const { return wait_channel(tid).find("signal_stop") != std::string::npos; }
+bool Procfs::stopped_by_signal(pid_t tid) const { return sleeps_in(tid, {"signal_stop"}); }
 
-bool Procfs::held_by_seccomp(pid_t tid) const {
-  // The wait is made in seccomp_do_user_notification(), or in what the compiler inlined it into.
-  return wait_channel(tid).find("seccomp") != std::string::npos;
-}
+// The wait is made in seccomp_do_user_notification(), or in what the compiler inlined it into.
+bool Procfs::held_by_seccomp(pid_t tid) const { return sleeps_in(tid, {"seccomp"}); }
 
 Result<std::string> Procfs::fd_link(pid_t tid, int fd) const {
   std::array<char, 4096> buffer;
@@ -335,18 +335,6 @@ Result<std::uint64_t> Procfs::capabilities(pid_t tid) const {
   const auto found = parse::capabilities(*text);
   if (!found) return Error(EPROTO, "status");
   return *found;
-}
-
-Result<std::uint64_t> Procfs::namespace_inode(pid_t tid, const char* ns) const {
-  std::array<char, 32> name{};
-  std::snprintf(name.data(), name.size(), "ns/%s", ns);
-  // "ipc:[4026531839]": the text costs less than half of what stat(2) of the link does.
-  std::array<char, 64> buffer{};
-  const ssize_t size = ::readlink(ProcPath(root_, tid, name.data()).c_str(), buffer.data(), buffer.size());
-  if (size < 0) return failed("readlink");
-  const auto inode = parse::namespace_inode({buffer.data(), static_cast<std::size_t>(size)});
-  if (!inode) return Error(EPROTO, "ns");
-  return *inode;
 }
 
 Result<std::string> Procfs::comm(pid_t tid) const {

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -116,8 +117,9 @@ class Procfs {
   [[nodiscard]] static Result<SyscallState> syscall(const Fd& file);
   [[nodiscard]] Result<Fd> open_syscall(pid_t tid) const;
   [[nodiscard]] Result<FdIdentity> fd_identity(pid_t tid, int fd) const;  // [hot] stat(2) of /proc/TID/fd/N
-  // The function of the kernel that it sleeps in (proc_pid_wchan(5)); empty: none, or it is not told.
-  [[nodiscard]] std::string wait_channel(pid_t tid) const;
+  // [hot] Whether the kernel's function that it sleeps in (proc_pid_wchan(5)) has one of these in its name; false too
+  // where it is not told.
+  [[nodiscard]] bool sleeps_in(pid_t tid, std::initializer_list<std::string_view> functions) const;
   // Also where it is frozen as well, and its state is D. False where the kernel's compiler hides it.
   [[nodiscard]] bool stopped_by_signal(pid_t tid) const;
   // [hot] true while the thread stands in a seccomp user notification that nobody has answered.

@@ -14,8 +14,8 @@ class FakeGroups final : public sys::Groups {
   mutable std::map<pid_t, std::int64_t> autogroup_of;
   mutable std::map<std::int64_t, int> autogroup_nice;
   std::map<pid_t, pid_t> leader_of;
-  std::map<pid_t, std::string> cpu_group_of;
-  mutable std::map<std::string, sys::CpuGroup> cpu_groups;
+  std::map<pid_t, std::string> group_of_tid;
+  mutable std::map<std::string, sys::WeightedGroup> weighted;
   bool enabled = true;
   int write_error = 0;
   mutable int scans = 0;
@@ -42,21 +42,21 @@ class FakeGroups final : public sys::Groups {
       if (group == id) return pid;
     return std::nullopt;
   }
-  Result<std::string> cpu_group(pid_t tid) const override {
+  Result<std::string> group_of(pid_t tid) const override {
     ++reads;
-    const auto found = cpu_group_of.find(tid);
-    return found == cpu_group_of.end() ? std::string("/") : found->second;
+    const auto found = group_of_tid.find(tid);
+    return found == group_of_tid.end() ? std::string("/") : found->second;
   }
-  Result<sys::CpuGroup> look(const std::string& group) const override {
+  Result<sys::WeightedGroup> look(const std::string& group) const override {
     ++reads;
-    const auto found = cpu_groups.find(group);
-    if (found == cpu_groups.end()) return Error(ENOENT, group);
+    const auto found = weighted.find(group);
+    if (found == weighted.end()) return Error(ENOENT, group);
     return found->second;
   }
   Status set_weight(const std::string& group, std::uint64_t weight) const override {
     if (write_error != 0) return Error(write_error, group);
-    const auto found = cpu_groups.find(group);
-    if (found == cpu_groups.end()) return Error(ENOENT, group);
+    const auto found = weighted.find(group);
+    if (found == weighted.end()) return Error(ENOENT, group);
     found->second.weight = weight;
     return Done{};
   }

@@ -87,7 +87,7 @@ std::string Process::report() const {
 
 CpuGroupV1::CpuGroupV1(const std::string& name) {
   const sys::LinuxGroups groups;
-  if (groups.mount().version != sys::CpuMount::Version::v1) return;
+  if (groups.mount().version != sys::GroupMount::Version::v1) return;
   path_ = "/swapd-test-" + std::to_string(::getpid()) + "-" + name;
   const std::string dir = groups.mount().point + path_;
   if (::mkdir(dir.c_str(), 0755) == 0) dir_ = dir;

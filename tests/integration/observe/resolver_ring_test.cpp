@@ -12,15 +12,15 @@ class Rings : public ResolverTest {
   }
 };
 
-struct Case {
+struct RingCase {
   const char* scenario;
   ResourceKind kind;
 };
 
-class RingWait : public Rings, public testing::WithParamInterface<Case> {};
+class RingWait : public Rings, public testing::WithParamInterface<RingCase> {};
 
 TEST_P(RingWait, IsForEachOutstandingRequest) {
-  const Case& expected = GetParam();
+  const RingCase& expected = GetParam();
   const Story story = start("ring", expected.scenario);
   EXPECT_FALSE(resolver_.quick(story.site).complete);
   EXPECT_EQ(resolver_.full(story.site).awaited.size(), 2U);
@@ -30,10 +30,10 @@ TEST_P(RingWait, IsForEachOutstandingRequest) {
 
 INSTANTIATE_TEST_SUITE_P(
     Requests, RingWait,
-    testing::Values(Case{"ring-read", ResourceKind::pipe}, Case{"ring-single-issuer", ResourceKind::pipe},
-                    Case{"ring-poll", ResourceKind::pipe}, Case{"ring-closed", ResourceKind::pipe},
-                    Case{"ring-fixed", ResourceKind::pipe}, Case{"ring-registered", ResourceKind::pipe},
-                    Case{"ring-epoll", ResourceKind::pipe}, Case{"ring-recv", ResourceKind::socket}),
+    testing::Values(RingCase{"ring-read", ResourceKind::pipe}, RingCase{"ring-single-issuer", ResourceKind::pipe},
+                    RingCase{"ring-poll", ResourceKind::pipe}, RingCase{"ring-closed", ResourceKind::pipe},
+                    RingCase{"ring-fixed", ResourceKind::pipe}, RingCase{"ring-registered", ResourceKind::pipe},
+                    RingCase{"ring-epoll", ResourceKind::pipe}, RingCase{"ring-recv", ResourceKind::socket}),
     [](const auto& test) { return test_name(test.param.scenario); });
 
 TEST_F(Rings, ANumberThatIsAnotherEventfdNowDoesNotNameIt) {

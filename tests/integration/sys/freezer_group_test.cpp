@@ -119,7 +119,7 @@ TEST_P(FreezerGroups, WhoWasStoppedBeforeIsToldApart) {
   ASSERT_TRUE(eventually([&] { return procfs.stat(program.pid())->state == 'T'; }));
   ASSERT_TRUE(group->freeze().ok());
   ASSERT_TRUE(eventually([&] { return is_frozen(*group); }));
-  EXPECT_TRUE(procfs.stopped_by_signal(program.pid())) << procfs.wait_channel(program.pid());
+  EXPECT_TRUE(procfs.stopped_by_signal(program.pid()));
 }
 
 // What the process forks comes into its group, and is none of its business.

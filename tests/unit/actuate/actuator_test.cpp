@@ -286,8 +286,8 @@ TEST_F(ActuatorTest, AMissingPrivilegeIsReportedOnce) {
 
 TEST_F(ActuatorTest, AGroupWithoutRealTimeRuntimeIsTheReason) {
   scheduler_.add(10, nice_of(0)).set_error = EPERM;
-  groups_.cpu_group_of[10] = "/batch";
-  groups_.cpu_groups["/batch"].rt_runtime_us = 0;
+  groups_.group_of_tid[10] = "/batch";
+  groups_.weighted["/batch"].rt_runtime_us = 0;
   apply({boost(10, fifo(10))});
   ASSERT_TRUE(actuator().active(id(10)));
   EXPECT_EQ(actuator().active(id(10))->reason, Ineffective::rt_group);

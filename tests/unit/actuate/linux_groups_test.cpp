@@ -51,9 +51,9 @@ TEST_F(LinuxGroupsTest, V2TakesTheNearestGroupWithTheController) {
   file("cg/user.slice/app/scope/cgroup.procs", "");
   file("proc/10/cgroup", "0::/user.slice/app/scope\n");
   file("proc/11/cgroup", "0::/system.slice/x\n");
-  EXPECT_EQ(groups().cpu_group(10).value_or(""), "/user.slice");
-  EXPECT_EQ(groups().cpu_group(11).value_or(""), "/");
-  EXPECT_TRUE(groups().cpu_group(12).error().gone());
+  EXPECT_EQ(groups().group_of(10).value_or(""), "/user.slice");
+  EXPECT_EQ(groups().group_of(11).value_or(""), "/");
+  EXPECT_TRUE(groups().group_of(12).error().gone());
 }
 
 TEST_F(LinuxGroupsTest, V2WeightsAndQuotas) {
@@ -83,10 +83,10 @@ TEST_F(LinuxGroupsTest, OnlyAPartOfTheHierarchyMayBeMounted) {
   file("proc/11/cgroup", "0::/../elsewhere\n");
   file("proc/12/cgroup", "0::/machinery\n");
   file("proc/13/cgroup", "0::/machine\n");
-  EXPECT_EQ(groups().cpu_group(10).value_or(""), "/x");
-  EXPECT_EQ(groups().cpu_group(11).error().code(), EXDEV);
-  EXPECT_EQ(groups().cpu_group(12).error().code(), EXDEV);
-  EXPECT_EQ(groups().cpu_group(13).value_or(""), "/");
+  EXPECT_EQ(groups().group_of(10).value_or(""), "/x");
+  EXPECT_EQ(groups().group_of(11).error().code(), EXDEV);
+  EXPECT_EQ(groups().group_of(12).error().code(), EXDEV);
+  EXPECT_EQ(groups().group_of(13).value_or(""), "/");
 }
 
 TEST_F(LinuxGroupsTest, V1GoesBeforeV2) {
@@ -96,7 +96,7 @@ TEST_F(LinuxGroupsTest, V1GoesBeforeV2) {
   file("cg/batch: one/cpu.cfs_quota_us", "-1\n");
   file("cg/batch: one/cpu.cfs_period_us", "100000\n");
   file("cg/batch: one/cpu.rt_runtime_us", "0\n");
-  ASSERT_EQ(groups().cpu_group(10).value_or(""), "/batch: one");
+  ASSERT_EQ(groups().group_of(10).value_or(""), "/batch: one");
   auto seen = groups().look("/batch: one");
   ASSERT_TRUE(seen.ok());
   EXPECT_EQ(seen->weight, 512U);
@@ -112,7 +112,7 @@ TEST_F(LinuxGroupsTest, V1GoesBeforeV2) {
 TEST_F(LinuxGroupsTest, NoHierarchyMeansTheRoot) {
   file("proc/self/mountinfo", "");
   file("proc/10/cgroup", "0::/x\n");
-  EXPECT_EQ(groups().cpu_group(10).value_or(""), "/");
+  EXPECT_EQ(groups().group_of(10).value_or(""), "/");
 }
 
 TEST_F(LinuxGroupsTest, Autogroups) {
@@ -142,11 +142,11 @@ TEST_F(LinuxGroupsTest, OfDisksCountWithBfq) {
   file("sys/block/vda/queue/scheduler", "none [mq-deadline] kyber bfq\n");
   LinuxIoGroups io(LinuxIoGroups::By::bfq, root_ + "/proc", root_ + "/sys");
   EXPECT_FALSE(io.count());
-  EXPECT_EQ(io.cpu_group(10).error().code(), ENOTSUP);
+  EXPECT_EQ(io.group_of(10).error().code(), ENOTSUP);
   file("sys/block/vda/queue/scheduler", "none mq-deadline kyber [bfq]\n");
   io.refresh();
   EXPECT_TRUE(io.count());
-  EXPECT_EQ(io.cpu_group(10).value_or(""), "/a/b");
+  EXPECT_EQ(io.group_of(10).value_or(""), "/a/b");
   const auto seen = io.look("/a/b");
   ASSERT_TRUE(seen.ok());
   EXPECT_EQ(seen->weight, 100U);
@@ -172,7 +172,7 @@ TEST_F(LinuxGroupsTest, OfDisksCountWithIocost) {
   file("cg/io.cost.qos", "8:0 enable=1 ctrl=auto\n");
   io.refresh();
   EXPECT_TRUE(io.count());
-  EXPECT_EQ(io.cpu_group(10).value_or(""), "/a");
+  EXPECT_EQ(io.group_of(10).value_or(""), "/a");
   const auto seen = io.look("/a");
   ASSERT_TRUE(seen.ok());
   EXPECT_EQ(seen->weight, 200U);
@@ -184,12 +184,13 @@ TEST_F(LinuxGroupsTest, OfDisksCountWithIocost) {
 }
 
 TEST(FindCpuMount, UnderstandsEscapesAndIgnoresTheRest) {
-  const CpuMount mount = find_cpu_mount("garbage\n- - -\n41 31 0:38 /\\040r /mnt/a\\040b\\134c rw - cgroup2 none rw\n");
-  EXPECT_EQ(mount.version, CpuMount::Version::v2);
+  const GroupMount mount =
+      find_group_mount("garbage\n- - -\n41 31 0:38 /\\040r /mnt/a\\040b\\134c rw - cgroup2 none rw\n");
+  EXPECT_EQ(mount.version, GroupMount::Version::v2);
   EXPECT_EQ(mount.point, "/mnt/a b\\c");
   EXPECT_EQ(mount.root, "/ r");
-  EXPECT_EQ(find_cpu_mount("").version, CpuMount::Version::none);
-  EXPECT_EQ(find_cpu_mount("1 2 0:1 / /c rw - cgroup cgroup rw,cpuset,cpuacct\n").version, CpuMount::Version::none);
+  EXPECT_EQ(find_group_mount("").version, GroupMount::Version::none);
+  EXPECT_EQ(find_group_mount("1 2 0:1 / /c rw - cgroup cgroup rw,cpuset,cpuacct\n").version, GroupMount::Version::none);
 }
 
 TEST(ParseAutogroup, RefusesGarbage) {

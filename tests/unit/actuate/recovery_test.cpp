@@ -13,11 +13,11 @@ class RecoveryTest : public ActuatorTest {
     std::filesystem::copy_file(dir_ + "/journal", dir_ + "/kept");
     const auto threads = scheduler_.threads;
     const auto nices = groups_.autogroup_nice;
-    const auto weights = groups_.cpu_groups;
+    const auto weights = groups_.weighted;
     actuator_.reset();
     scheduler_.threads = threads;
     groups_.autogroup_nice = nices;
-    groups_.cpu_groups = weights;
+    groups_.weighted = weights;
     std::filesystem::rename(dir_ + "/kept", dir_ + "/journal");
     scheduler_.sets = 0;
   }
@@ -32,18 +32,18 @@ class RecoveryTest : public ActuatorTest {
 TEST_F(RecoveryTest, ThreadsAndGroupsGetTheirOwnBack) {
   groups_.enabled = true;
   groups_.autogroup_of = {{11, 5}};
-  groups_.cpu_group_of = {{12, "/a"}};
-  groups_.cpu_groups["/a"].weight = 100;
+  groups_.group_of_tid = {{12, "/a"}};
+  groups_.weighted["/a"].weight = 100;
   for (const pid_t tid : {10, 11, 12}) scheduler_.add(tid, nice_of(tid - 5));
   apply({boost(10, fifo(10)), boost(11, nice_of(-5)), boost(12, nice_of(-6))});
   ASSERT_EQ(groups_.autogroup_nice[5], -5);
-  ASSERT_NE(groups_.cpu_groups["/a"].weight, 100U);
+  ASSERT_NE(groups_.weighted["/a"].weight, 100U);
   crash();
   EXPECT_EQ(attr(10), lent(fifo(10)));
   EXPECT_EQ(recover(), 5);
   for (const pid_t tid : {10, 11, 12}) EXPECT_EQ(attr(tid), nice_of(tid - 5));
   EXPECT_EQ(groups_.autogroup_nice[5], 0);
-  EXPECT_EQ(groups_.cpu_groups["/a"].weight, 100U);
+  EXPECT_EQ(groups_.weighted["/a"].weight, 100U);
   EXPECT_EQ(recover(), 0) << "once";
 }
 

@@ -8,6 +8,8 @@
 #include <map>
 #include <random>
 
+#include "unit/decide/start.h"
+
 namespace swapd::test {
 namespace {
 
@@ -16,8 +18,6 @@ using decide::BucketRules;
 using decide::Tokens;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-
-const Time start = Time{} + std::chrono::hours(1);
 
 // "Allows for infrequent bursts to go through at full speed."
 TEST(Bucket, ABurstGoesAtOnceAndTheRestAtTheRate) {

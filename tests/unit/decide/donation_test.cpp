@@ -14,9 +14,6 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-const ThreadId p1 = thread(1), p2 = thread(2), p3 = thread(3), p4 = thread(4), p5 = thread(5);
-const Resource r1 = resource(1), r2 = resource(2);
-
 class Decider : public testing::Test {
  protected:
   std::vector<Donation> decide(std::vector<ThreadId> requesters) {

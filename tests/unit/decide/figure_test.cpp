@@ -11,9 +11,6 @@ using decide::Donation;
 using model::Feedback;
 using testing::ElementsAre;
 
-const ThreadId p1 = thread(1), p2 = thread(2), p3 = thread(3), p4 = thread(4), p5 = thread(5);
-const Resource r1 = resource(1), r2 = resource(2);
-
 class Figure : public testing::TestWithParam<Feedback> {
  protected:
   Figure() {

@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include "unit/decide/start.h"
+
 namespace swapd::test {
 namespace {
 
@@ -17,7 +19,6 @@ using decide::Way;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-const Time start = Time{} + std::chrono::hours(1);
 const Device disk{Device::Kind::disk, 8ULL << 32}, other_disk{Device::Kind::disk, 9ULL << 32};
 const Device link{Device::Kind::network, 2};
 

@@ -12,9 +12,6 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-const ThreadId p1 = thread(1), p2 = thread(2), p3 = thread(3), p4 = thread(4), p5 = thread(5), p6 = thread(6);
-const Resource r1 = resource(1), r2 = resource(2), r3 = resource(3), r4 = resource(4);
-
 TEST(Candidates, ABlockedThreadWithoutARunnableProviderIsNotVirtualRunnable) {
   World world;
   world.enroll(1, 3);

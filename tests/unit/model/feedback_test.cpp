@@ -10,9 +10,6 @@ using model::Feedback;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-const ThreadId p1 = thread(1), p2 = thread(2), p3 = thread(3), p4 = thread(4), p5 = thread(5);
-const Resource r1 = resource(1), r2 = resource(2), r3 = resource(3);
-
 class TwoProviders : public testing::Test {
  protected:
   TwoProviders() {

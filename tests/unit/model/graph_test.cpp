@@ -12,9 +12,6 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
-const ThreadId p1 = thread(1), p2 = thread(2), p3 = thread(3), p4 = thread(4), p5 = thread(5);
-const Resource r1 = resource(1), r2 = resource(2), r3 = resource(3);
-
 std::vector<ThreadId> providers(const World& world, const Resource& what) {
   std::vector<ThreadId> found;
   for (const auto& view : world.model.providers(what, {})) found.push_back(view.thread);

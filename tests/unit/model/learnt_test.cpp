@@ -14,9 +14,6 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-const ThreadId p1 = thread(1), p2 = thread(2), p3 = thread(3);
-const Resource r1 = resource(1), r2 = resource(2);
-
 // P1 has waited for R1 once: P2 was tried in vain, P3 provided.
 class AfterAWait : public testing::Test {
  protected:

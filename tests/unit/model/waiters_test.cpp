@@ -12,9 +12,6 @@ namespace {
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
-const ThreadId p1 = thread(1), p2 = thread(2), p3 = thread(3), p4 = thread(4);
-const Resource r1 = resource(1), r2 = resource(2), r3 = resource(3);
-
 TEST(Waiters, AreThoseOfTheResourceAndThoseWhoWaitForThem) {
   World world;
   world.enroll(1, 4);

@@ -24,6 +24,10 @@ inline model::Settings figure(model::Feedback feedback) {
 
 inline ThreadId thread(int number) { return {1000 + number, 1}; }
 inline Resource resource(int number) { return {ResourceKind::socket, {static_cast<std::uint64_t>(number)}}; }
+
+// As the papers call them.
+inline const ThreadId p1 = thread(1), p2 = thread(2), p3 = thread(3), p4 = thread(4), p5 = thread(5), p6 = thread(6);
+inline const Resource r1 = resource(1), r2 = resource(2), r3 = resource(3), r4 = resource(4);
 inline SchedAttr nice(int value) { return {.policy = SchedPolicy::other, .nice = static_cast<std::int8_t>(value)}; }
 inline SchedAttr fifo(int priority) {
   return {.policy = SchedPolicy::fifo, .rt_priority = static_cast<std::uint8_t>(priority)};

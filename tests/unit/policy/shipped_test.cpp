@@ -118,7 +118,7 @@ TEST(ShippedPolicies, EveryOneParsesAlone) {
 }
 
 // A text by lines, and one line of it that sets a key.
-struct Setting {
+struct ShippedSetting {
   std::size_t number = 0;  // from 1
   std::string table, key, rest;
 };
@@ -130,8 +130,8 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-std::vector<Setting> settings_of(const std::vector<std::string>& lines) {
-  std::vector<Setting> found;
+std::vector<ShippedSetting> settings_of(const std::vector<std::string>& lines) {
+  std::vector<ShippedSetting> found;
   std::string table;
   for (std::size_t i = 0; i < lines.size(); ++i) {
     const std::string& line = lines[i];
@@ -168,9 +168,9 @@ TEST(ShippedPolicies, EveryKeyMisspeltIsRefusedWithItsLineAndTheRightKey) {
   EXPECT_EQ(settings_of(lines_of(shipped("00-defaults.toml"))).size(), 34U);
   for (const auto& file : toml_files(source_dir() / "policies")) {
     const std::vector<std::string> lines = lines_of(contents(file));
-    const std::vector<Setting> settings = settings_of(lines);
+    const std::vector<ShippedSetting> settings = settings_of(lines);
     EXPECT_FALSE(settings.empty()) << file;
-    for (const Setting& s : settings) {
+    for (const ShippedSetting& s : settings) {
       for (const std::string& wrong : misspellings(s.key)) {
         EXPECT_EQ(refusal(with_line(lines, s.number, wrong + s.rest)), "p.toml:" + std::to_string(s.number) +
                                                                            ": unknown key '" + wrong + "' in [" +
@@ -199,14 +199,14 @@ TEST(ShippedPolicies, EveryKindMisspeltIsRefusedWithItsLineAndTheRightKind) {
 
 // The list that the parser itself gives for a key like nothing else is the list of the defaults file.
 TEST(ShippedPolicies, DefaultsNameEveryKey) {
-  const std::vector<Setting> settings = settings_of(lines_of(shipped("00-defaults.toml")));
+  const std::vector<ShippedSetting> settings = settings_of(lines_of(shipped("00-defaults.toml")));
   for (const std::string table : {"model", "donation", "observe", "class.default"}) {
     std::string expected;
     const bool is_class = table.starts_with("class.");
-    for (const Setting& s : settings)
+    for (const ShippedSetting& s : settings)
       if (s.table == table) expected += (expected.empty() ? "" : ", ") + s.key;
     // A class may say what [donation] says, and has a table of its own for what [model] says.
-    for (const Setting& s : settings)
+    for (const ShippedSetting& s : settings)
       if (is_class && s.table == "donation") expected += ", " + s.key;
     if (is_class) expected += ", model, io";
     EXPECT_EQ(refusal("[" + table + "]\nzzzzzzzzzzzzzzzzz = 1\n"),
