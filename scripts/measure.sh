@@ -4,8 +4,8 @@
 #   scripts/measure.sh [--build DIR] [--out DIR] [--only NAME,…] [--observe seccomp|bpf|both] [--iterations N] [--write]
 #
 # NAME: client-server, nice, split, cpus, strict, multi-server, cascade, pipeline, with both observers; overhead; with the bpf observer
-# futex, latency, scale, overhead-bpf; apps (which needs the packages of section apps); taps (section taps). The --json lines go to --out (kept, so that
-# parts can be measured again); --write puts tables and figures of all that is there into docs/. Takes more than an hour on a
+# futex, latency, scale, overhead-bpf; apps (which needs the packages of section apps); taps (section taps); shape. The --json lines go to --out (kept, so
+# that parts can be measured again); --write puts tables and figures of all that is there into docs/. Takes more than an hour on a
 # machine that does nothing else, which is the only one worth measuring on.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
@@ -87,7 +87,9 @@ for history in calls holders; do run apps apps-$history apps --history $history 
 taps=(--observe bpf --json)
 run taps tap-disk tap-disk "${taps[@]}" --plot "$out/tap-disk.svg"
 run taps tap-network tap-network "${taps[@]}" --plot "$out/tap-network.svg"
-run taps shape-rivals shape-rivals "${taps[@]}"
+run shape shape-accuracy shape-accuracy "${taps[@]}"
+run shape shape-overhead shape-overhead "${taps[@]}"
+run shape shape-rivals shape-rivals "${taps[@]}"
 run taps tap-stream tap-stream --repeat 3 --limits 16MiB,17MiB,18MiB,19MiB "${taps[@]}" --plot "$out/tap-stream.svg"
 
 [ -n "$write" ] || exit 0
@@ -152,8 +154,11 @@ TEXT
   table plain overhead-bpf
   printf '### apps\n\n'
   table plain apps-bpf apps-calls apps-holders
+  printf '### Shaping: accuracy, overhead, and what people use today\n\n'
+  table accuracy shape-accuracy
+  table plain shape-overhead shape-rivals
   printf '### taps\n\n'
-  table plain tap-disk tap-network tap-stream shape-rivals
+  table plain tap-disk tap-network tap-stream
   figures tap-disk tap-network tap-stream
   [ ! -s "$out/demo.md" ] || cat "$out/demo.md"
 } >"$out/page.md"

@@ -3,6 +3,7 @@
 
   results-table.py ratio|ratio-p50 FILE…   a row a mechanism: means (medians) idle, vanilla, hand-set, swapd and their ratios
   results-table.py plain FILE…             a row a configuration, with every column the workload adds
+  results-table.py accuracy FILE…          of shape-accuracy: a row a target, number of members and block, a column a limit
 """
 import json
 import sys
@@ -53,12 +54,45 @@ def plain_table(files):
         print("| " + " | ".join(str(round(v, 4)) if isinstance(v := row.get(c, ""), float) else str(v) for c in columns) + " |")
 
 
+def size(value):
+    for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if value >= factor:
+            return f"{value / factor:.3g} {unit}"
+    return f"{value:.0f} B"
+
+
+def accuracy_table(files):
+    table, limits = {}, []
+    for row in rows(files):
+        cells = table.setdefault((row["mechanism"], row["members"], row["block"]), {})
+        limit = row["rate"] if row["under"] == "swapd" else 0
+        cells[limit] = row
+        if limit and limit not in limits:
+            limits.append(limit)
+    print("| target | members | block | no limit, a second | " + " | ".join(f"{size(limit)}/s" for limit in limits) + " |")
+    print("|" + "---|" * (4 + len(limits)))
+    for (target, members, block), cells in table.items():
+        free = cells[0]["rate_reached"] if 0 in cells else None
+        shown = [target, str(members), size(block), size(free) if free else ""]
+        for limit in limits:
+            row = cells.get(limit)
+            if row is None:
+                shown.append("")
+            elif limit / block > 50_000 or (free and free < limit):
+                shown.append("reaches " + size(row["rate_reached"]))
+            else:
+                shown.append(f"{100 * row['off']:.2f} % ({100 * row['deviation']:+.2f} %, {row['above_blocks']:.2f})")
+        print("| " + " | ".join(shown) + " |")
+
+
 def main():
-    if len(sys.argv) < 3 or sys.argv[1] not in ("ratio", "ratio-p50", "plain"):
+    if len(sys.argv) < 3 or sys.argv[1] not in ("ratio", "ratio-p50", "plain", "accuracy"):
         print(__doc__, file=sys.stderr)
         return 2
     if sys.argv[1] == "plain":
         plain_table(sys.argv[2:])
+    elif sys.argv[1] == "accuracy":
+        accuracy_table(sys.argv[2:])
     else:
         ratio_table(sys.argv[2:], "p50_ms" if sys.argv[1] == "ratio-p50" else "mean_ms")
     return 0
