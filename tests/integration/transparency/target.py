@@ -14,7 +14,10 @@ def echo(side):
 def main():
     left, right = socket.socketpair()
     answering = threading.Thread(target=echo, args=(right.fileno(),), daemon=True)
+    # Only the first thread takes it: while that one stands before its tracer, the kernel would give it to the other.
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
     answering.start()
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGUSR1])
     signal.signal(signal.SIGUSR1, lambda *_: None)
     print("ready", os.getpid(), flush=True)
     sys.stdin.readline()
