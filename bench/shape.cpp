@@ -33,8 +33,8 @@ double burst_of(double rate) { return std::max(rate / 20, least_burst); }
 Status set_limit(const Team& team, const std::string& target, const std::string& rate) {
   if (team.daemon() == nullptr) return Done{};
   const bool network = target == "tcp" || target == "udp";
-  std::vector<std::string> verb = {
-      "class", "create", shaped_class, "--both", rate, "--mode", target == "disk-device" ? "device" : "logical"};
+  const char* mode = target == "disk-device" || target == "disk-cold" ? "device" : "logical";
+  std::vector<std::string> verb = {"class", "create", shaped_class, "--both", rate, "--mode", mode};
   if (network) verb.emplace_back("--network");
   return team.daemon()->order(verb);
 }
@@ -145,9 +145,12 @@ constexpr Price prices[] = {{"read 4 KiB", "disk-logical", SYS_pread64, 4096, 20
                             {"write 4 KiB", "write", SYS_pwrite64, 4096, 2000},
                             {"read 64 KiB", "disk-logical", SYS_pread64, 64 << 10, 500},
                             {"send 4 KiB", "tcp", SYS_sendto, 4096, 1000},
-                            {"read 64 KiB uncached", "disk-device", SYS_pread64, 64 << 10, 200},
-                            {"read 1 MiB uncached", "disk-device", SYS_pread64, 1 << 20, 50},
-                            {"read 4 MiB uncached", "disk-device", SYS_pread64, 4 << 20, 12}};
+                            {"read 64 KiB uncached", "disk-cold", SYS_pread64, 64 << 10, 800},
+                            {"read 1 MiB uncached", "disk-cold", SYS_pread64, 1 << 20, 50},
+                            {"read 4 MiB uncached", "disk-cold", SYS_pread64, 4 << 20, 12},
+                            {"read 64 KiB direct", "disk-device", SYS_pread64, 64 << 10, 200},
+                            {"read 1 MiB direct", "disk-device", SYS_pread64, 1 << 20, 50},
+                            {"read 4 MiB direct", "disk-device", SYS_pread64, 4 << 20, 12}};
 
 struct Subject {
   Setup setup;
@@ -226,6 +229,7 @@ Status caller_role(Role& role) {
   if (Status go = role.wait_for_go(); !go) return go;
   for (;;) {  // until the harness closes the channel
     if (const auto asked = role.hear(); !asked) return Done{};
+    mover->drop_cache();
     const auto before = SteadyTime::now();
     for (int i = 0; i < options.iterations; ++i)
       if (mover->move() <= 0) return errno_error("moving");

@@ -13,13 +13,15 @@
 
 namespace swapd::bench {
 
-// "disk-logical": blocks of a cached file; "disk-device": past the cache (O_DIRECT); "tcp", "udp": to a port of
-// loopback; "write": into the file.
+// "disk-logical": blocks of a cached file; "disk-cold": of one that drop_cache() was called for; "disk-device": past
+// the cache (O_DIRECT); "tcp", "udp": to a port of loopback; "write": into the file.
 class Mover {
  public:
   [[nodiscard]] static Result<Mover> make(const std::string& target, std::size_t block, const std::string& place);
   // One call: how many bytes it moved. Below 0: errno says why.
   [[nodiscard]] ssize_t move();
+  // Of "disk-cold": what is moved next comes from the disk.
+  void drop_cache();
 
  private:
   struct Free {
@@ -29,7 +31,7 @@ class Mover {
   std::unique_ptr<char, Free> buffer_;
   std::size_t block_ = 0;
   off_t at_ = 0, size_ = 0;
-  bool writes_ = false, network_ = false;
+  bool writes_ = false, network_ = false, cold_ = false;
 };
 
 // Takes whatever comes at a port of its own, on threads of its own.

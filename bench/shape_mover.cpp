@@ -50,6 +50,7 @@ Result<Mover> Mover::make(const std::string& target, std::size_t block, const st
     return mover;
   }
   mover.writes_ = target == "write";
+  mover.cold_ = target == "disk-cold";
   const int how = mover.writes_ ? O_WRONLY : O_RDONLY | (target == "disk-device" ? O_DIRECT : 0);
   mover.file_.reset(::open(place.c_str(), how | O_CLOEXEC));
   struct stat st {};
@@ -65,6 +66,10 @@ ssize_t Mover::move() {
       writes_ ? ::pwrite(file_.get(), buffer_.get(), block_, at_) : ::pread(file_.get(), buffer_.get(), block_, at_);
   if (n > 0) at_ = (at_ + n) % size_;
   return n;
+}
+
+void Mover::drop_cache() {
+  if (cold_) ::posix_fadvise(file_.get(), 0, 0, POSIX_FADV_DONTNEED);  // its pages are clean
 }
 
 struct Sink::Impl {
