@@ -30,13 +30,14 @@ constexpr double least_burst = 4 << 10;
 
 double burst_of(double rate) { return std::max(rate / 20, least_burst); }
 
-Status set_limit(const Team& team, const std::string& target, const std::string& rate) {
+// verb: create or set.
+Status set_limit(const Team& team, const char* verb, const std::string& target, const std::string& rate) {
   if (team.daemon() == nullptr) return Done{};
   const bool network = target == "tcp" || target == "udp";
   const char* mode = target == "disk-device" || target == "disk-cold" ? "device" : "logical";
-  std::vector<std::string> verb = {"class", "create", shaped_class, "--both", rate, "--mode", mode};
-  if (network) verb.emplace_back("--network");
-  return team.daemon()->order(verb);
+  std::vector<std::string> words = {"class", verb, shaped_class, "--both", rate, "--mode", mode};
+  if (network) words.emplace_back("--network");
+  return team.daemon()->order(words);
 }
 
 // ---- accuracy ----
@@ -48,7 +49,7 @@ Result<Measured> move_once(const Context& context, const Setup& setup) {
   const std::string target = setup.mechanism;
   const double rate = setup.extra["rate"];
   const int members = setup.extra["members"];
-  if (const auto set = set_limit(team, target, std::to_string(static_cast<long long>(rate))); !set) return set.error();
+  if (const auto made_class = set_limit(team, "create", target, huge); !made_class) return made_class.error();
   Sink sink;
   const bool network = target == "tcp" || target == "udp";
   if (network)
@@ -63,6 +64,10 @@ Result<Measured> move_once(const Context& context, const Setup& setup) {
     spec.class_name = shaped_class;
     if (const auto added = team.add(spec); !added) return added.error();
   }
+  // Not before: where their program is not in memory, what they have read of it by now would be paid for at this rate.
+  if (const auto ready = team.await_ready(); !ready) return ready.error();
+  if (const auto set = set_limit(team, "set", target, std::to_string(static_cast<long long>(rate))); !set)
+    return set.error();
   const auto begin = SteadyTime::now();
   if (const auto begun = team.begin(); !begun) return begun.error();
   // A call may be held for minutes: what has been moved by now counts.
@@ -166,7 +171,7 @@ Result<Subject> start_subject(const Context& context, const Price& price, const 
   if (!team) return team.error();
   const std::string target = price.target;
   if (under == "swapd")
-    if (const auto set = set_limit(**team, target, huge); !set) return set.error();
+    if (const auto set = set_limit(**team, "create", target, huge); !set) return set.error();
   RoleSpec spec;
   spec.role.role = "caller";
   spec.role.mechanism = target;

@@ -124,11 +124,17 @@ Result<std::string> Team::line_of(std::size_t index, std::chrono::milliseconds a
   return line;
 }
 
-Status Team::begin() {
+Status Team::await_ready() {
   for (std::size_t i = 0; i < members_.size(); ++i) {
-    const auto ready = line_of(i, std::chrono::seconds(30));
-    if (!ready) return ready.error();
+    if (members_[i].ready) continue;
+    if (const auto said = line_of(i, std::chrono::seconds(30)); !said) return said.error();
+    members_[i].ready = true;
   }
+  return Done{};
+}
+
+Status Team::begin() {
+  if (Status ready = await_ready(); !ready) return ready;
   auto hogs = start_hogs(setup_.hogs, context_.cpus, context_.options.split, limit() + std::chrono::seconds(60));
   if (!hogs) return hogs.error();
   hogs_ = std::move(*hogs);

@@ -68,7 +68,9 @@ class Team {
   [[nodiscard]] Status add(const RoleSpec& spec);
   // What it starts with, and has again when nothing is lent to it.
   [[nodiscard]] SchedAttr own_attr(const RoleSpec& spec) const;
-  // Waits for "ready" of all, starts the hogs, opens the gate.
+  // Waits for "ready" of all.
+  [[nodiscard]] Status await_ready();
+  // The same, if it was not done; starts the hogs, opens the gate.
   [[nodiscard]] Status begin();
   // Waits for one line of role `index` (in the order of add). Any role's failure or end is an error.
   [[nodiscard]] Result<std::string> line_of(std::size_t index, std::chrono::milliseconds at_most);
@@ -91,6 +93,7 @@ class Team {
     Fd control;
     std::string name;
     std::deque<std::string> lines;  // said, and not yet asked for
+    bool ready = false;
   };
   Team(const Context& context, const Setup& setup, TempDir dir)
       : context_(context), setup_(setup), dir_(std::move(dir)) {}
