@@ -4,9 +4,9 @@
 #   scripts/measure.sh [--build DIR] [--out DIR] [--only NAME,…] [--observe seccomp|bpf|both] [--iterations N] [--write]
 #
 # NAME: client-server, nice, split, cpus, strict, multi-server, cascade, pipeline, with both observers; overhead; with the bpf observer
-# futex, latency, scale, overhead-bpf; apps (which needs the packages of section apps); taps (section taps); shape. The --json lines go to --out (kept, so
-# that parts can be measured again); --write puts tables and figures of all that is there into docs/. Takes more than an hour on a
-# machine that does nothing else, which is the only one worth measuring on.
+# futex, latency, scale, overhead-bpf; apps (which needs the packages of section apps); shape and taps (section taps). The --json
+# lines go to --out (kept, so that parts can be measured again); --write puts tables and figures of all that is there into docs/.
+# Takes more than an hour on a machine that does nothing else, which is the only one worth measuring on.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 
