@@ -10,7 +10,7 @@
 #include <mutex>
 #include <utility>
 
-#include "observe/io_target.h"
+#include "likely_devices.h"
 #include "sys/self.h"
 
 namespace swapd::daemon {
@@ -259,29 +259,11 @@ bool PageShaper::charge(pid_t tgid, Process& process, Thread& thread, pid_t tid,
   return true;
 }
 
-// The disk of the largest file that it has mapped.
 Device PageShaper::disk_of(pid_t tgid, Process& process, Time now) const {
   if (now - process.disk_sought < believed) return process.disk;
   process.disk_sought = now;
-  std::unordered_map<std::uint64_t, std::uint64_t> sizes;  // by device
-  shaper_.procfs_.each_mapping(tgid, [&](const sys::Mapping& m) {
-    if (m.ino != 0) sizes[m.dev] += m.end - m.start;
-  });
-  std::uint64_t largest = 0;
-  process.disk = {Device::Kind::disk, 0};
-  for (const auto& [device, size] : sizes) {
-    if (size <= largest) continue;
-    const auto chain = shaper_.disks_.chain(device);
-    if (chain.empty()) continue;
-    largest = size;
-    const auto named = std::ranges::find_if(chain, [&](dev_t one) {
-      return process.view->limits.devices.contains({Device::Kind::disk, observe::disk_number(one)});
-    });
-    const auto whole = std::ranges::find_if(chain, [&](dev_t one) { return !shaper_.disks_.is_partition(one); });
-    const dev_t meant = named != chain.end() ? *named : whole != chain.end() ? *whole : chain.front();
-    process.disk.number = observe::disk_number(meant);
-  }
-  return process.disk;
+  const auto disk = disk_of_mappings(shaper_.procfs_, shaper_.disks_, tgid, process.view->limits);
+  return process.disk = disk.value_or(Device{Device::Kind::disk, 0});
 }
 
 void PageShaper::list_frozen(pid_t tgid, Process& process, Time now) {

@@ -4,9 +4,12 @@
 #include <memory>
 #include <optional>
 #include <unordered_map>
+#include <vector>
 
+#include "likely_devices.h"
 #include "observe/io_calls.h"
 #include "observe/io_target.h"
+#include "ring_workers.h"
 #include "shaper.h"
 #include "sys/thread_io.h"
 
@@ -19,6 +22,10 @@ struct ShapedCall {
   bool settled = false;
   bool held = false;  // now
   Duration waited{};
+  std::vector<decide::Passage> owed;  // for what was moved without a call, which is paid first
+  std::uint64_t signals = 0;          // that let it go on early
+
+  [[nodiscard]] Time due(const decide::Shaping& shaping, Time now) const;
 };
 
 class ShapeGate final : public observe::Gate {
@@ -43,6 +50,12 @@ class ShapeGate final : public observe::Gate {
     const observe::IoCall* kind = nullptr;
     Shaper::ViewPtr view;  // under which it was let go on
     decide::Tokens asked = 0;
+    std::vector<decide::Passage> owed;     // for what it has moved without a call
+    decide::Tokens ahead = 0, behind = 0;  // that the disk read ahead of its calls, and wrote besides them
+    // Signals that have let its last calls go on early: the next one they do after `patience`, which grows.
+    std::uint64_t signals = 0;
+    Duration patience{};
+    Time disturbed{};
     pid_t parent = 0;  // whose class it has, where nobody has told of it yet
     Time parent_sought{};
     std::optional<decide::Device> disk;  // the last one that it used
@@ -70,16 +83,28 @@ class ShapeGate final : public observe::Gate {
   [[nodiscard]] Shaper::ViewPtr view_of(Thread& thread, Time now);
   [[nodiscard]] pid_t member_above(pid_t tgid) const;
   // What has been moved since the last time; nothing: the thread has ended.
+  void set_free(Thread& thread, pid_t tid, Time now);
   [[nodiscard]] std::optional<Seen> look(Thread& thread, pid_t tid, const Shaper::View& view);
   [[nodiscard]] sys::NetIo::Counters traffic_of(Thread& thread, pid_t tid, sys::NetIo& traffic) const;
   void ask_for_end(Thread& thread, pid_t tid, const Shaper::View& view);
   void note_entry(pid_t tid, const Thread& thread) const;
   void take_paid(pid_t tid, Seen& seen, bool anew) const;
-  void settle(Thread& thread, const Seen& seen, const Shaper::View& view, Time now);
-  void settle_call(Thread& thread, const Seen& seen, const Shaper::View& view, Time now);
-  void settle_mapped(const Thread& thread, const Seen& seen, const Shaper::View& view, Time now);
+  enum class Settles : std::uint8_t { call, all };  // all: with what was moved without one
+  void settle(Thread& thread, const Seen& seen, const Shaper::View& view, Time now, Settles what);
+  decide::Tokens settle_call(Thread& thread, const Seen& seen, const Shaper::View& view, Time now);
+  void settle_mapped(Thread& thread, const Seen& seen, decide::Tokens paid, const Shaper::View& view, Time now);
+  void settle_workers(Thread& thread, const Shaper::View& view, Time now);
+  void charge(Thread& thread, const Shaper::View& view, decide::Device device, decide::Way way, decide::Tokens bytes,
+              Time now) const;
+  void note_signals(Thread& thread, Time now) const;
+  [[nodiscard]] decide::Device disk_of_pages(const Thread& thread, const Shaper::View& view, Time now);
+  // None: it is not to be held. Without legs: it moves nothing that is limited.
   [[nodiscard]] std::optional<Wanted> wanted(const observe::IoCall& call, const sys::Notification& notification,
-                                             const decide::ClassLimits& limits, Time now);
+                                             const Thread& thread, const Shaper::View& view, Time now);
+  [[nodiscard]] Wanted wanted_of_ring(const Thread& thread, pid_t tid, const Shaper::View& view, Time now);
+  [[nodiscard]] decide::Tokens through_pipe(const observe::IoCall& call, const sys::Notification& notification,
+                                            decide::Tokens asked) const;
+  [[nodiscard]] bool enter(Thread& thread, const Wanted& want, pid_t tid, Time& due, Time now) const;
   [[nodiscard]] bool hold(const sys::Notification& notification, const Thread& thread, bool favoured_wait, Time due,
                           Time now);
 
@@ -90,7 +115,9 @@ class ShapeGate final : public observe::Gate {
   std::unordered_map<pid_t, Thread> threads_;
   std::shared_ptr<sys::LastIo> ends_;  // once it was asked for one
   sys::LastIo::Owner owner_ = 0;
-  std::optional<decide::Shaping::ClassIndex> of_listener_;  // the class that its programs were last in
+  Shaper::ViewPtr of_listener_;  // the class that its programs were last in
+  LikelyDevices likely_;
+  RingWorkers workers_;
 };
 
 }  // namespace swapd::daemon

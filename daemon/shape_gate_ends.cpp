@@ -47,15 +47,16 @@ void ShapeGate::settle_ended(Time now) {
 
 void ShapeGate::settle_last(pid_t tid, Thread& thread, const sys::IoCounters& in_all, Time now) {
   if (!thread.io || !thread.view || sys::goes_backwards(thread.counters, in_all)) return;
-  // Released, or in a class without limits since: what it did then is nobody's to pay for.
-  if (const auto view = shaper_.view(thread.tgid); view && !view->limited) return;
   if (thread.call && is_held(*thread.call)) take_back(thread, now);  // killed before it was made
   Seen seen{.disk = sys::between(thread.counters, in_all), .traffic = {}};
   thread.counters = in_all;
   if (thread.view->limits.freezes) note_entry(tid, thread);  // its pages are charged here
   take_paid(tid, seen, false);
   if (thread.counted && thread.view->traffic) seen.traffic = traffic_of(thread, tid, *thread.view->traffic);
-  settle(thread, seen, *thread.view, now);
+  // Released, or in a class without limits since: what it did then is nobody's to pay for, but its last call is its
+  // own.
+  const auto view = shaper_.view(thread.tgid);
+  settle(thread, seen, *thread.view, now, view && !view->limited ? Settles::call : Settles::all);
 }
 
 bool ShapeGate::is_held(const ShapedCall& call) const {

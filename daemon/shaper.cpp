@@ -43,7 +43,11 @@ class Shaper::HeldCall final : public actuate::Delayed {
   }
   [[nodiscard]] Time due(Time now) override {
     const std::lock_guard lock(shaper_.mutex_);
-    return shaper_.favoured_.contains(tid_) && !favoured_wait_ ? now : shaper_.shaping_.due(call_->passage, now);
+    return shaper_.favoured_.contains(tid_) && !favoured_wait_ ? now : call_->due(shaper_.shaping_, now);
+  }
+  void disturbed(std::uint64_t signals) override {
+    const std::lock_guard lock(shaper_.mutex_);
+    call_->signals = signals;
   }
   void ended(bool made, Time now) override {
     const std::lock_guard lock(shaper_.mutex_);
@@ -118,7 +122,8 @@ void Shaper::set_automatic(const std::string& name, std::optional<decide::Tokens
     said->second.automatic = bytes;
     apply(name);
     // What was owed at the rate before would be paid for minutes at a much lower one.
-    if (const auto index = shaping_.find(name)) shaping_.forgive(*index, most_owed, clock_.now());
+    for (const auto& [index, view] : views_)
+      if (view->of == name) shaping_.forgive(index, most_owed, clock_.now());
   }
   delays_.look_again();
 }
@@ -138,6 +143,7 @@ void Shaper::apply(const std::string& name) {
       if (device.kind == decide::Device::Kind::disk) lower(of);
   }
   View view{.name = name,
+            .of = name,
             .limits = limits,
             .limited = limits.limits(),
             .inherits_own = said.inherits_own,
@@ -226,7 +232,7 @@ void Shaper::born(pid_t tgid, pid_t parent) {
   }
   View own = *view->second;
   if (!own.like) own.like = own.index;
-  own.name = views_.at(*own.like)->name + "#" + std::to_string(tgid);
+  own.name = own.of + "#" + std::to_string(tgid);
   set_one(own);
   members_[tgid] = *shaping_.find(own.name);
 }
@@ -278,9 +284,10 @@ Shaper::ViewPtr Shaper::view(pid_t tgid) const {
   return id && id->start_time == *released ? unlimited_ : nullptr;
 }
 
-Shaper::ViewPtr Shaper::view_of_class(decide::Shaping::ClassIndex index) const {
+Shaper::ViewPtr Shaper::view_of_class(const std::string& name) const {
   const std::lock_guard lock(mutex_);
-  const auto found = views_.find(index);
+  const auto index = shaping_.find(name);
+  const auto found = index ? views_.find(*index) : views_.end();
   return found == views_.end() ? nullptr : found->second;
 }
 
@@ -372,7 +379,12 @@ std::string Shaper::device_name(const decide::Device& device) const {
 bool ShapeGate::hold(const sys::Notification& notification, const Thread& thread, bool favoured_wait, Time due,
                      Time now) {
   auto held = std::make_shared<Shaper::HeldCall>(shaper_, thread.call, notification.tid, favoured_wait, now);
-  return shaper_.delays_.hold({.listener = listener_, .slot = slot_, .id = notification.id, .tid = notification.tid},
+  return shaper_.delays_.hold({.listener = listener_,
+                               .slot = slot_,
+                               .id = notification.id,
+                               .tid = notification.tid,
+                               .repeated = thread.signals,
+                               .patience = thread.patience},
                               due, std::move(held));
 }
 

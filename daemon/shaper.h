@@ -100,6 +100,7 @@ class Shaper {
   // A class as a gate sees it. It is not changed: another one takes its place.
   struct View {
     std::string name;
+    std::string of;  // the class whose limits they are
     decide::Shaping::ClassIndex index = 0;
     decide::ClassLimits limits;
     bool limited = false;
@@ -111,7 +112,7 @@ class Shaper {
   using ViewPtr = std::shared_ptr<const View>;
   // Null: no member, nor one that was released.
   [[nodiscard]] ViewPtr view(pid_t tgid) const;
-  [[nodiscard]] ViewPtr view_of_class(decide::Shaping::ClassIndex index) const;
+  [[nodiscard]] ViewPtr view_of_class(const std::string& name) const;  // null: no such class
   void apply(const std::string& name);
   // Without the lock: what could be opened counts from now on; else it is said what is lost, and done instead.
   template <typename Counter>

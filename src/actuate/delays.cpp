@@ -15,6 +15,9 @@ namespace {
 
 constexpr int ordinary_nice = -20;
 
+constexpr std::uint64_t bit(int signal) { return std::uint64_t{1} << (signal - 1); }
+constexpr std::uint64_t stops = bit(SIGSTOP) | bit(SIGTSTP) | bit(SIGTTIN) | bit(SIGTTOU);
+
 }  // namespace
 
 Delays::Delays(const sys::Procfs& procfs, std::span<DelayedCall> memory, Duration slice)
@@ -46,12 +49,14 @@ bool Delays::hold(const Call& call, Time due, std::shared_ptr<Delayed> owner) {
     if (stopping_ || free_.empty()) return false;
     Held held{.call = call,
               .due = due,
+              .since = {},
               .look = {},
               .place = free_.back(),
               .tracer = before ? before->tracer : 0,
               .owner = std::move(owner)};
     free_.pop_back();
-    held.look = std::min(due, std::chrono::steady_clock::now() + slice_);
+    held.since = std::chrono::steady_clock::now();
+    held.look = std::min(due, held.since + slice_);
     DelayedCall& written = memory_[held.place];
     written.slot.store(call.slot, std::memory_order_relaxed);
     written.due.store(due.time_since_epoch().count(), std::memory_order_relaxed);
@@ -81,10 +86,15 @@ std::size_t Delays::held() const {
 // True: it has gone on, or is over.
 // What would end a blocking call does so here: a signal that waits and is not blocked (what is ignored is not kept
 // waiting), a debugger that comes, a freezer. Whoever cannot be looked at is not held.
-bool Delays::goes_early(const Held& held) {
+bool Delays::goes_early(const Held& held, Time now) {
   const auto found = procfs_.interruption(held.call.tid);
-  return !found || found->signals != 0 || (found->tracer != 0 && found->tracer != held.tracer) ||
-         freezer_.freezes(held.call.tid);
+  if (!found) return true;
+  const bool patient = now - held.since < held.call.patience;
+  if (const auto signals = patient ? found->signals & (~held.call.repeated | stops) : found->signals; signals != 0) {
+    held.owner->disturbed(signals);
+    return true;
+  }
+  return (found->tracer != 0 && found->tracer != held.tracer) || freezer_.freezes(held.call.tid);
 }
 
 bool Delays::look(Held& held, Time now) {
@@ -94,7 +104,7 @@ bool Delays::look(Held& held, Time now) {
     return true;
   }
   held.due = held.owner->due(now);
-  if (held.due <= now || goes_early(held)) {
+  if (held.due <= now || goes_early(held, now)) {
     held.owner->ended(true, now);
     (void)sys::answer_continue(held.call.listener->get(), held.call.id);  // ENOENT: killed meanwhile
     return true;

@@ -34,6 +34,8 @@ class Delayed {
   virtual ~Delayed() = default;
   // When it may go on; asked after each slice.
   [[nodiscard]] virtual Time due(Time now) = 0;
+  // It is about to go on early, for these signals.
+  virtual void disturbed(std::uint64_t signals) = 0;
   // It went on, or (made == false) it was given up: its thread has been killed.
   virtual void ended(bool made, Time now) = 0;
 };
@@ -51,6 +53,9 @@ class Delays {
     std::uint32_t slot = 0;  // the listener's, in the guard's memory
     std::uint64_t id = 0;    // of the notification
     pid_t tid = 0;
+    // These have let its last calls go on early: this one they do only after so long. Stops always do.
+    std::uint64_t repeated = 0;
+    Duration patience{};
   };
   // False: there is no room; it is the caller's to answer. Any thread.
   [[nodiscard]] bool hold(const Call& call, Time due, std::shared_ptr<Delayed> owner);
@@ -66,6 +71,7 @@ class Delays {
   struct Held {
     Call call;
     Time due;
+    Time since;
     Time look;  // the next one
     std::uint32_t place = 0;
     pid_t tracer = 0;  // that it had when it was held
@@ -78,7 +84,7 @@ class Delays {
   void end(bool release);
   void run();
   [[nodiscard]] bool look(Held& held, Time now);
-  [[nodiscard]] bool goes_early(const Held& held);
+  [[nodiscard]] bool goes_early(const Held& held, Time now);
 
   const sys::Procfs& procfs_;
   sys::Freezer freezer_;  // the delaying thread's

@@ -1,6 +1,7 @@
 #include "decide/shaping.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 namespace swapd::decide {
@@ -140,13 +141,15 @@ const Bucket* Shaping::bucket(const Passage::Place& place) const {
 void Shaping::add(Passage& passage, const Pair& pair, std::uint8_t leg, Tokens cost, Time now) {
   const auto take = [&](const std::optional<std::uint32_t>& at, Tokens tokens, bool operations) {
     if (!at || passage.count == Passage::most_places) return;
+    const auto others = std::span(passage.places).first(passage.count);
+    const auto same = std::ranges::find(others, *at, &Passage::Place::bucket);
+    if (operations && same != others.end()) return;  // two legs are one call
     Slot& slot = slots_[*at];
     // What a call is thought to move may be far from what it will, and if its thread ends it may never be settled.
     const BucketRules& rules = slot.bucket->rules();
     tokens = std::min(tokens, std::max({rules.rate, rules.burst, Tokens{1}}));
     Bucket::Ticket ticket = slot.bucket->enter(tokens, now);
-    for (std::size_t i = 0; i < passage.count; ++i)  // its other leg does not stand before it
-      if (passage.places[i].bucket == *at) ticket = passage.places[i].ticket;
+    if (same != others.end()) ticket = same->ticket;  // its other leg does not stand before it
     passage.places[passage.count++] = {
         .bucket = *at, .version = slot.version, .ticket = ticket, .cost = tokens, .operations = operations, .leg = leg};
   };
@@ -196,8 +199,10 @@ void Shaping::settle(const Passage& passage, const Moved& moved, Time now) {
     Account* of = account(passage, leg);
     if (of == nullptr) continue;
     of->bytes.at(static_cast<std::size_t>(passage.ways.at(leg))) += moved.bytes.at(leg);
-    ++of->calls;
     if (leg == 0) of->cached += moved.cached;
+    const auto before = std::span(passage.accounts).first(leg);
+    if (std::ranges::find(before, passage.accounts.at(leg)) != before.end()) continue;  // one call
+    ++of->calls;
     if (moved.waited == Duration::zero()) continue;
     ++of->delayed;
     of->waited += moved.waited;

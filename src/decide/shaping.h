@@ -1,8 +1,9 @@
 // Which I/O call may go on when (papers/004; DESIGN.md section 7). Pure.
 //
 // A class has buckets for each device: reading and writing together, apart, or both, and of each bytes and operations.
-// A call has up to two legs (it reads here and writes there); it takes its place in every bucket of every leg and goes
-// on when all of them let it. Classes do not wait for one another.
+// A call has up to four legs (it reads here and writes there; a ring may do both, with disks and links); it takes its
+// place in every bucket of every leg and goes on when all of them let it. An operation it is once in each. Classes do
+// not wait for one another.
 #pragma once
 
 #include <array>
@@ -76,7 +77,7 @@ struct Passage {
     bool operations = false;
     std::uint8_t leg = 0;
   };
-  static constexpr std::size_t most_legs = 2;
+  static constexpr std::size_t most_legs = 4;
   static constexpr std::size_t most_places = most_legs * 4;
   std::array<Place, most_places> places{};
   std::uint8_t count = 0;
@@ -84,6 +85,10 @@ struct Passage {
   std::array<std::uint32_t, most_legs> accounts{}, versions{};  // of each leg, for what has come of it
   std::array<Way, most_legs> ways{};
   [[nodiscard]] bool empty() const { return legs == 0; }
+  // Of one leg each: on the same device of the same class, in the same direction.
+  [[nodiscard]] bool is_alike(const Passage& other) const {
+    return accounts[0] == other.accounts[0] && versions[0] == other.versions[0] && ways[0] == other.ways[0];
+  }
 };
 
 class Shaping {

@@ -17,18 +17,18 @@ constexpr IoCall reads(std::int32_t nr, IoAmount amount, std::uint8_t at, std::u
 constexpr IoCall writes(std::int32_t nr, IoAmount amount, std::uint8_t at, std::uint8_t number_at = 0) {
   return {.nr = nr, .out_arg = 0, .amount = amount, .at = at, .number_at = number_at};
 }
-constexpr IoCall uncounted(IoCall call) {
-  call.counted = false;
+constexpr IoCall told_by(IoMoved moved, IoCall call) {
+  call.moved = moved;
   return call;
 }
-constexpr IoCall between(std::int32_t nr, std::uint8_t in, std::uint8_t out, std::uint8_t at, bool counted) {
-  return {.nr = nr, .in_arg = in, .out_arg = out, .amount = IoAmount::count, .at = at, .counted = counted};
+constexpr IoCall uncounted(IoCall call) { return told_by(IoMoved::asked, call); }
+constexpr IoCall between(std::int32_t nr, std::uint8_t in, std::uint8_t out, std::uint8_t at) {
+  return {.nr = nr, .in_arg = in, .out_arg = out, .amount = IoAmount::count, .at = at};
 }
 constexpr IoCall sends_to(std::int32_t nr) {
   IoCall call = writes(nr, IoAmount::count, 2);
   call.address_arg = 4;
-  call.counted = false;
-  return call;
+  return uncounted(call);
 }
 
 constexpr std::array calls{
@@ -38,24 +38,24 @@ constexpr std::array calls{
     writes(SYS_pwrite64, IoAmount::count, 2),
     reads(SYS_readv, IoAmount::vector, 1, 2),
     writes(SYS_writev, IoAmount::vector, 1, 2),
-    between(SYS_sendfile, 1, 0, 3, true),
+    between(SYS_sendfile, 1, 0, 3),
     sends_to(SYS_sendto),
     uncounted(reads(SYS_recvfrom, IoAmount::count, 2)),
     uncounted(writes(SYS_sendmsg, IoAmount::message, 1)),
     uncounted(reads(SYS_recvmsg, IoAmount::message, 1)),
     writes(SYS_fsync, IoAmount::none, 0),
     writes(SYS_fdatasync, IoAmount::none, 0),
-    reads(SYS_readahead, IoAmount::count, 2),
-    between(SYS_splice, 0, 2, 4, false),
+    told_by(IoMoved::disk, reads(SYS_readahead, IoAmount::count, 2)),
+    uncounted(between(SYS_splice, 0, 2, 4)),
     reads(SYS_preadv, IoAmount::vector, 1, 2),
     writes(SYS_pwritev, IoAmount::vector, 1, 2),
     uncounted(reads(SYS_recvmmsg, IoAmount::messages, 1, 2)),
     writes(SYS_syncfs, IoAmount::none, 0),
     uncounted(writes(SYS_sendmmsg, IoAmount::messages, 1, 2)),
-    between(SYS_copy_file_range, 0, 2, 4, true),
+    between(SYS_copy_file_range, 0, 2, 4),
     reads(SYS_preadv2, IoAmount::vector, 1, 2),
     writes(SYS_pwritev2, IoAmount::vector, 1, 2),
-    IoCall{.nr = SYS_io_uring_enter, .amount = IoAmount::ring, .at = 1, .counted = false},
+    told_by(IoMoved::disk, {.nr = SYS_io_uring_enter, .amount = IoAmount::ring, .at = 1}),
 };
 
 constexpr std::size_t most_nr = 512;
@@ -140,6 +140,24 @@ Result<std::int64_t> asked(const IoCall& call, const std::array<std::uint64_t, 6
   }
   if (!bytes) return std::move(bytes).error();
   return bounded(*bytes);
+}
+
+std::size_t sent_to(const IoCall& call, const std::array<std::uint64_t, 6>& args, const ReadTarget& read,
+                    std::span<std::byte> to) {
+  std::uint64_t address = 0, size = 0;
+  if (call.address_arg != IoCall::no_arg) {
+    address = args.at(call.address_arg);
+    size = args.at(call.address_arg + 1U);
+  } else if (call.out_arg != IoCall::no_arg &&
+             (call.amount == IoAmount::message || call.amount == IoAmount::messages)) {
+    msghdr header{};  // a mmsghdr begins with one
+    if (!read(args.at(call.at), &header, sizeof header)) return 0;
+    address = reinterpret_cast<std::uint64_t>(header.msg_name);
+    size = header.msg_namelen;
+  }
+  size = std::min<std::uint64_t>(size, to.size());
+  if (address == 0 || size == 0 || !read(address, to.data(), size)) return 0;
+  return size;
 }
 
 }  // namespace swapd::observe

@@ -5,8 +5,11 @@
 // mapped files, which are charged by what the kernel counts.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -24,6 +27,13 @@ enum class IoAmount : std::uint8_t {
   ring,      // io_uring: requests, args[at] of them; what they move is told by accounting alone
 };
 
+// Who says afterwards what a call has moved, where that was on a disk.
+enum class IoMoved : std::uint8_t {
+  chars,  // rchar and wchar of /proc/PID/io
+  asked,  // nobody: it is what it asked for
+  disk,   // the disk alone: nothing of it went through the caller's memory
+};
+
 struct IoCall {
   static constexpr std::uint8_t no_arg = 0xff;
   std::int32_t nr = -1;
@@ -32,7 +42,7 @@ struct IoCall {
   IoAmount amount = IoAmount::none;
   std::uint8_t at = 0, number_at = 0;
   std::uint8_t address_arg = no_arg;  // sendto: where to; its length follows
-  bool counted = true;                // in rchar and wchar of /proc/PID/io
+  IoMoved moved = IoMoved::chars;
 };
 
 // Null: none of these.
@@ -45,5 +55,9 @@ using ReadTarget = std::function<Status(std::uint64_t, void*, std::size_t)>;
 // How many bytes the call asks to move, at most; 1 where it does not say.
 [[nodiscard]] Result<std::int64_t> asked(const IoCall& call, const std::array<std::uint64_t, 6>& args,
                                          const ReadTarget& read);
+// Where a call on a socket that is not connected sends to: that many bytes of a sockaddr, at most as many as there is
+// room for; 0: it does not say. Of several messages the first.
+[[nodiscard]] std::size_t sent_to(const IoCall& call, const std::array<std::uint64_t, 6>& args, const ReadTarget& read,
+                                  std::span<std::byte> to);
 
 }  // namespace swapd::observe

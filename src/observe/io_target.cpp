@@ -1,5 +1,7 @@
 #include "observe/io_target.h"
 
+#include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
@@ -37,16 +39,32 @@ const IoTargets::Disk& IoTargets::disk(dev_t device, pid_t tid, int fd, Time now
   return disk;
 }
 
+Result<Fd> IoTargets::duplicate(pid_t tid, int fd) const {
+  const auto tgid = procfs_.tgid(tid);
+  if (!tgid) return tgid.error();
+  const auto process = sys::open_pidfd(*tgid);
+  if (!process) return process.error();
+  return sys::take_fd(process->get(), fd);
+}
+
+Result<IoTargets::Pipe> IoTargets::pipe(pid_t tid, int fd) const {
+  const auto file = procfs_.fd_identity(tid, fd);
+  if (!file) return file.error();
+  if (!S_ISFIFO(file->mode)) return Error(EINVAL, "no pipe");
+  const auto pipe = duplicate(tid, fd);
+  if (!pipe) return pipe.error();
+  int holds = 0;
+  const int room = ::fcntl(pipe->get(), F_GETPIPE_SZ);
+  if (room < 0 || ::ioctl(pipe->get(), FIONREAD, &holds) != 0) return errno_error("pipe");
+  return Pipe{.holds = holds, .room_in_all = room};
+}
+
 const IoTargets::Link* IoTargets::link(pid_t tid, int fd, std::uint64_t inode, std::span<const std::byte> to,
                                        Time now) {
   if (by_inode_.size() >= most_kept) by_inode_.clear();
   const auto found = by_inode_.find(inode);
   if (found != by_inode_.end() && now - found->second.seen < believed) return &found->second;
-  const auto tgid = procfs_.tgid(tid);
-  if (!tgid) return nullptr;
-  const auto process = sys::open_pidfd(*tgid);
-  if (!process) return nullptr;
-  const auto socket = sys::take_fd(process->get(), fd);
+  const auto socket = duplicate(tid, fd);
   if (!socket) return nullptr;
   const auto link = sys::link_of(socket->get(), to);
   if (!link) return nullptr;

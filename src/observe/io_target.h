@@ -39,6 +39,12 @@ class IoTargets {
   // to: where an unconnected socket sends. The answer holds until the next call. An error: no such descriptor.
   [[nodiscard]] Result<IoTarget> find(pid_t tid, int fd, std::span<const std::byte> to, Time now);
 
+  // What a pipe holds, and what it could hold, in bytes (FIONREAD, F_GETPIPE_SZ). EINVAL: it is none.
+  struct Pipe {
+    std::int64_t holds = 0, room_in_all = 0;
+  };
+  [[nodiscard]] Result<Pipe> pipe(pid_t tid, int fd) const;
+
  private:
   // Mounts and routes change.
   static constexpr Duration believed = std::chrono::seconds(1);
@@ -54,6 +60,7 @@ class IoTargets {
     std::uint64_t number = 0;
     Time seen;
   };
+  [[nodiscard]] Result<Fd> duplicate(pid_t tid, int fd) const;
   const Disk& disk(dev_t device, pid_t tid, int fd, Time now);
   const Link* link(pid_t tid, int fd, std::uint64_t inode, std::span<const std::byte> to, Time now);
 

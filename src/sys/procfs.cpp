@@ -211,6 +211,13 @@ Result<std::vector<pid_t>> Procfs::threads(pid_t pid) const {
   return out;
 }
 
+// A directory has as many links as it has directories in it, and two.
+Result<std::size_t> Procfs::thread_count(pid_t pid) const {
+  struct stat st {};
+  if (::stat(ProcPath(root_, pid, "task").c_str(), &st) != 0) return failed("stat");
+  return st.st_nlink < 2 ? 0 : static_cast<std::size_t>(st.st_nlink) - 2;
+}
+
 std::vector<pid_t> Procfs::processes() const {
   int error = 0;
   return numbered_entries<pid_t>(root_.c_str(), error);

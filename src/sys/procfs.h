@@ -36,6 +36,7 @@ struct ProcStat {
   pid_t session = 0;
   bool exiting = false;          // past the start of do_exit(), though not a zombie yet
   bool kernel = false;           // a kernel thread; the workers of io_uring and vhost are the program's own
+  bool ring_worker = false;      // one of io_uring's
   std::uint64_t start_time = 0;  // in ticks since boot (sys/ticks.h)
   int processor = -1;            // last CPU
 
@@ -147,6 +148,7 @@ class Procfs {
   // The ids of a thread from our pid namespace inwards (NSpid of status); the last is the one it knows itself.
   [[nodiscard]] Result<std::vector<pid_t>> namespace_pids(pid_t tid) const;
   [[nodiscard]] Result<std::vector<pid_t>> threads(pid_t pid) const;
+  [[nodiscard]] Result<std::size_t> thread_count(pid_t pid) const;  // without a list of them
   [[nodiscard]] std::vector<pid_t> processes() const;
   [[nodiscard]] Result<std::vector<pid_t>> children(pid_t pid) const;  // of all its threads
   [[nodiscard]] Result<ThreadId> thread_id(pid_t tid) const;

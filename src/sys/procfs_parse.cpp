@@ -81,8 +81,9 @@ std::optional<ProcStat> stat(std::string_view text) {
   std::uint64_t flags = 0;
   if (!in.number(out.ppid) || !in.number(skipped) || !in.number(out.session)) return std::nullopt;
   if (!in.number(skipped) || !in.number(skipped) || !in.number(flags)) return std::nullopt;  // tty_nr, tpgid
-  out.exiting = (flags & 0x4) != 0;      // linux/sched.h: PF_EXITING
-  out.kernel = (flags & 0x200000) != 0;  // PF_KTHREAD
+  out.exiting = (flags & 0x4) != 0;       // linux/sched.h: PF_EXITING
+  out.kernel = (flags & 0x200000) != 0;   // PF_KTHREAD
+  out.ring_worker = (flags & 0x10) != 0;  // PF_IO_WORKER
   for (int field = 10; field <= 21; ++field) {
     if (in.word().empty()) return std::nullopt;
   }

@@ -1,14 +1,15 @@
 // Moves bytes in one way and says how many in what time: what is shaped in the tests.
 //
 //   mover WAY BLOCK SECONDS|COUNTx ARGUMENT...     e.g. mover read 65536 2 FILE, mover write 4096 100x FILE
-//   ways: read write pread readv mapped pages dirty sendfile copy (FILE [TO]); tcp-send udp-send (PORT); tcp-receive
-//   (PORT)
+//   ways: read write pread readv mapped mapped-null pages dirty sendfile copy splice readahead ring-read ring-write
+//   (FILE [TO]); tcp-send udp-send msg-send (PORT); tcp-receive (PORT)
 //
 // Prints "BYTES SECONDS CALLS ERRORS BEGUN" at the end (BEGUN: CLOCK_MONOTONIC seconds); with MOVER_THEN in the
 // environment a thread becomes `sh -c MOVER_THEN` instead. On SIGUSR1 (a handler, no SA_RESTART) it counts on, on
 // SIGTERM it ends with what it has. A file is read from its begin again at its end.
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <liburing.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -69,21 +70,85 @@ int connected(int type, const char* port) {
 // One step: how much it moved; below 0: a failure.
 using Step = std::function<ssize_t()>;
 
+// Four requests a round.
+Step ring_step(bool writes, Job& job, const char* file, int flags) {
+  static io_uring ring;
+  if (::io_uring_queue_init(8, &ring, 0) != 0) {
+    std::perror("io_uring");
+    std::exit(1);
+  }
+  const int fd = open_or_die(file, writes ? O_WRONLY | O_CREAT | O_TRUNC | flags : O_RDONLY | flags);
+  struct stat st {};
+  ::fstat(fd, &st);
+  const auto size = static_cast<std::size_t>(writes ? 256 << 20 : st.st_size);
+  return [&job, fd, size, writes, at = std::size_t{0}]() mutable -> ssize_t {
+    constexpr int requests = 4;
+    for (int i = 0; i < requests; ++i) {
+      io_uring_sqe* sqe = ::io_uring_get_sqe(&ring);
+      if (writes)
+        ::io_uring_prep_write(sqe, fd, job.buffer, static_cast<unsigned>(job.block), at);
+      else
+        ::io_uring_prep_read(sqe, fd, job.buffer, static_cast<unsigned>(job.block), at);
+      at = (at + job.block) % size;
+    }
+    ::io_uring_submit(&ring);
+    ssize_t sum = 0;
+    for (int i = 0; i < requests; ++i) {
+      io_uring_cqe* done = nullptr;
+      while (::io_uring_wait_cqe(&ring, &done) == -EINTR) {
+      }
+      sum = done->res < 0 || sum < 0 ? -1 : sum + done->res;
+      ::io_uring_cqe_seen(&ring, done);
+    }
+    return sum;
+  };
+}
+
+// Through a pipe to nowhere, as much as goes at once.
+Step splice_step(Job& job, const char* file) {
+  const int fd = open_or_die(file, O_RDONLY), null = open_or_die("/dev/null", O_WRONLY);
+  int pipe[2];
+  if (::pipe2(pipe, O_CLOEXEC) != 0) std::exit(1);
+  return [&job, fd, null, in = pipe[1], out = pipe[0]]() -> ssize_t {
+    const ssize_t n = ::splice(fd, nullptr, in, nullptr, job.block, 0);
+    if (n == 0) ::lseek(fd, 0, SEEK_SET);
+    for (ssize_t left = n; left > 0;) {
+      const ssize_t on = ::splice(out, nullptr, null, nullptr, static_cast<std::size_t>(left), 0);
+      if (on <= 0) return on;
+      left -= on;
+    }
+    return n;
+  };
+}
+
+Step ahead_step(Job& job, const char* file) {
+  const int fd = open_or_die(file, O_RDONLY);
+  struct stat st {};
+  ::fstat(fd, &st);
+  return [&job, fd, size = st.st_size, at = off_t{0}]() mutable -> ssize_t {
+    if (::readahead(fd, at, job.block) != 0) return -1;
+    at = (at + static_cast<off_t>(job.block)) % size;
+    return static_cast<ssize_t>(job.block);
+  };
+}
+
 Step file_step(const std::string& way, Job& job, char** argv, int argc) {
-  if (way == "read" || way == "pread" || way == "readv" || way == "mapped" || way == "pages") {
+  if (way == "read" || way == "pread" || way == "readv" || way.starts_with("mapped") || way == "pages") {
     const int fd = open_or_die(argv[0], O_RDONLY | (argc > 1 && std::string(argv[1]) == "direct" ? O_DIRECT : 0));
     struct stat st {};
     ::fstat(fd, &st);
-    if (way == "mapped" || way == "pages") {
+    if (way.starts_with("mapped") || way == "pages") {
       auto* all = static_cast<volatile char*>(
           ::mmap(nullptr, static_cast<std::size_t>(st.st_size), PROT_READ, MAP_PRIVATE, fd, 0));
       ::madvise(const_cast<char*>(all), static_cast<std::size_t>(st.st_size), MADV_RANDOM);
-      return [&job, fd, all, calls = way == "mapped", size = static_cast<std::size_t>(st.st_size),
-              at = std::size_t{0}]() mutable {
+      // A call, at which it may be held: of the same file, or of none that is on a disk.
+      const int null = open_or_die("/dev/null", O_WRONLY);
+      return [&job, fd, null, all, way, size = static_cast<std::size_t>(st.st_size), at = std::size_t{0}]() mutable {
         char sum = 0;
         for (std::size_t i = 0; i < job.block; i += 4096) sum = static_cast<char>(sum + all[(at + i) % size]);
         at = (at + job.block) % size;
-        if (calls) (void)!::pread(fd, job.buffer, 1, 0);  // a call, at which it may be held
+        if (way == "mapped") (void)!::pread(fd, job.buffer, 1, 0);
+        if (way == "mapped-null") (void)!::write(null, job.buffer, 1);
         job.buffer[0] = sum;
         return static_cast<ssize_t>(job.block);
       };
@@ -121,6 +186,10 @@ Step file_step(const std::string& way, Job& job, char** argv, int argc) {
       return n;
     };
   }
+  const int flags = argc > 1 && std::string(argv[1]) == "direct" ? O_DIRECT : 0;
+  if (way.starts_with("ring-")) return ring_step(way == "ring-write", job, argv[0], flags);
+  if (way == "splice") return splice_step(job, argv[0]);
+  if (way == "readahead") return ahead_step(job, argv[0]);
   const int from = open_or_die(argv[0], O_RDONLY), to = open_or_die(argv[1], O_WRONLY | O_CREAT | O_TRUNC);
   return [&job, from, to, way]() -> ssize_t {
     const ssize_t n = way == "sendfile" ? ::sendfile(to, from, nullptr, job.block)
@@ -137,6 +206,18 @@ Step step_of(const std::string& way, Job& job, char** argv, int argc) {
   if (way == "tcp-send" || way == "udp-send") {
     const int fd = connected(way == "tcp-send" ? SOCK_STREAM : SOCK_DGRAM, argv[0]);
     return [&job, fd] { return ::send(fd, job.buffer, job.block, MSG_NOSIGNAL); };
+  }
+  if (way == "msg-send") {  // each says where it goes to
+    const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    return [&job, fd, to = loopback(argv[0])]() mutable {
+      iovec part{job.buffer, job.block};
+      msghdr message{};
+      message.msg_name = &to;
+      message.msg_namelen = sizeof to;
+      message.msg_iov = &part;
+      message.msg_iovlen = 1;
+      return ::sendmsg(fd, &message, MSG_NOSIGNAL);
+    };
   }
   if (way == "tcp-receive") {
     const int fd = connected(SOCK_STREAM, argv[0]);

@@ -12,6 +12,7 @@ class Counted final : public Delayed {
  public:
   explicit Counted(std::atomic<int>& ended) : ended_(ended) {}
   Time due(Time now) override { return now + std::chrono::hours(1); }
+  void disturbed(std::uint64_t /*signals*/) override {}
   void ended(bool /*made*/, Time /*now*/) override { ++ended_; }
 
  private:

@@ -8,6 +8,7 @@
 
 #include <cstring>
 #include <set>
+#include <string>
 
 #include "observe/syscall_table.h"
 
@@ -54,6 +55,27 @@ TEST(IoCalls, VectorsAndMessagesAreSummedUp) {
   for (mmsghdr& one : many) one.msg_hdr = header;
   EXPECT_EQ(asks(SYS_recvmmsg, {3, at(many.data()), 2}), 100);
   EXPECT_EQ(asks(SYS_sendmmsg, {3, at(many.data()), 20}), 1000);
+}
+
+// Which link a datagram takes is said by its address, in three ways.
+TEST(IoCalls, WhereItSendsTo) {
+  const std::string address = "the address of somebody";
+  std::array<std::byte, 8> room{};
+  const auto to = [&](std::int32_t nr, const Args& args) {
+    const std::size_t size = sent_to(*io_call(nr), args, own_memory, room);
+    return std::string(reinterpret_cast<const char*>(room.data()), size);
+  };
+  EXPECT_EQ(to(SYS_sendto, {3, 0, 0, 0, at(address.data()), 5}), "the a");
+  EXPECT_EQ(to(SYS_sendto, {3, 0, 0, 0, at(address.data()), 20}), "the addr") << "no more than there is room for";
+  EXPECT_EQ(to(SYS_sendto, {3, 0, 0, 0, 0, 16}), "") << "connected";
+  std::array<mmsghdr, 2> many{};
+  many[0].msg_hdr.msg_name = const_cast<char*>(address.data());
+  many[0].msg_hdr.msg_namelen = 5;
+  EXPECT_EQ(to(SYS_sendmsg, {3, at(many.data())}), "the a");
+  EXPECT_EQ(to(SYS_sendmmsg, {3, at(many.data()), 2}), "the a");
+  EXPECT_EQ(to(SYS_sendmsg, {3, 8}), "");
+  EXPECT_EQ(to(SYS_recvmsg, {3, at(many.data())}), "") << "what it says is written by the kernel";
+  EXPECT_EQ(to(SYS_write, {3, at(address.data()), 5}), "");
 }
 
 TEST(IoCalls, WhatCannotBeReadIsAnError) {

@@ -1,0 +1,153 @@
+// What a thread has moved since it was last at its gate: its last call's part, and what it moved without one.
+#include <algorithm>
+#include <mutex>
+
+#include "shape_gate.h"
+
+namespace swapd::daemon {
+namespace {
+
+using decide::Device;
+using decide::Tokens;
+using decide::Way;
+using observe::IoMoved;
+
+// What the disk reads ahead of a thread's calls is not taken for a mapped file's, as long as its calls fetch it later;
+// nor is what file systems write about what it writes.
+constexpr Tokens read_ahead = 2 << 20, written_besides = 2 << 20;
+constexpr Tokens round_up = 2 * 4096;  // a call that writes a few bytes makes one page dirty, or two
+
+Tokens tokens(std::uint64_t count) { return static_cast<Tokens>(std::min<std::uint64_t>(count, decide::most_burst)); }
+
+// Grows by what goes beyond the calls, shrinks by what they make up for; what goes beyond `most` is the answer.
+Tokens beyond(Tokens& besides, Tokens more, Tokens most) {
+  besides = std::max(besides + more, Tokens{0});
+  const Tokens over = std::max(besides - most, Tokens{0});
+  besides -= over;
+  return over;
+}
+
+}  // namespace
+
+Time ShapedCall::due(const decide::Shaping& shaping, Time now) const {
+  Time out = shaping.due(passage, now);
+  for (const decide::Passage& one : owed) out = std::max(out, shaping.due(one, now));
+  return out;
+}
+
+// Leg by leg. The answer is what it has paid for reading from a disk.
+Tokens ShapeGate::settle_call(Thread& thread, const Seen& seen, const Shaper::View& view, Time now) {
+  const observe::IoCall& kind = *thread.kind;
+  const bool as_the_disk = view.limits.mode == decide::ShapeMode::device || kind.moved == IoMoved::disk;
+  const decide::Passage& passage = thread.call->passage;
+  decide::Shaping::Moved moved;
+  Tokens paid = 0;
+  for (std::size_t leg = 0; leg < passage.legs; ++leg) {
+    const bool reads = passage.ways.at(leg) == Way::read;
+    const Tokens disk = tokens(reads ? seen.disk.read_bytes : seen.disk.written_bytes);
+    Tokens chars = tokens(reads ? seen.disk.read_chars : seen.disk.written_chars);
+    if (kind.moved == IoMoved::asked) chars = thread.asked;
+    if (kind.moved == IoMoved::disk) chars = disk;
+    if (kind.amount == observe::IoAmount::none) chars = 0;
+    Tokens& bytes = moved.bytes.at(leg);
+    if (thread.network[leg]) {
+      bytes = thread.counted ? tokens(reads ? seen.traffic.received : seen.traffic.sent) : chars;
+      continue;
+    }
+    bytes = as_the_disk ? disk : chars;
+    if (reads) paid += bytes;
+    if (leg == 0 && reads) moved.cached = std::max(chars - disk, Tokens{0});
+  }
+  const std::lock_guard lock(shaper_.mutex_);
+  moved.waited = thread.call->waited;
+  if (!thread.call->withdrawn) shaper_.shaping_.settle(passage, moved, now);
+  return paid;
+}
+
+// Owed by the class, and paid by this thread before its next call.
+void ShapeGate::charge(Thread& thread, const Shaper::View& view, Device device, Way way, Tokens bytes, Time now) const {
+  if (bytes <= 0) return;
+  const std::lock_guard lock(shaper_.mutex_);
+  const auto index = shaper_.shaping_.find(view.name);
+  if (!index) return;
+  const decide::Passage owed = shaper_.shaping_.charge(*index, device, way, bytes, now);
+  const auto earlier =
+      std::ranges::find_if(thread.owed, [&](const decide::Passage& one) { return one.is_alike(owed); });
+  if (earlier == thread.owed.end())
+    thread.owed.push_back(owed);
+  else
+    *earlier = owed;
+}
+
+// Pages that were read or written without a call: as far as they are not the last call's own. paid: for that, by it.
+void ShapeGate::settle_mapped(Thread& thread, const Seen& seen, Tokens paid, const Shaper::View& view, Time now) {
+  bool call_reads = false, call_writes = false, network = false;
+  if (thread.call) {
+    for (std::size_t leg = 0; leg < thread.call->passage.legs; ++leg) {
+      if (thread.network[leg])
+        network = true;
+      else if (thread.kind != nullptr && thread.kind->amount != observe::IoAmount::none)
+        (thread.call->passage.ways.at(leg) == Way::read ? call_reads : call_writes) = true;
+    }
+  }
+  const bool as_the_disk =
+      view.limits.mode == decide::ShapeMode::device || (thread.kind != nullptr && thread.kind->moved == IoMoved::disk);
+  Tokens read = tokens(seen.disk.read_bytes), written = tokens(seen.disk.written_bytes);
+  if (call_reads) read = beyond(thread.ahead, read - paid, read_ahead);
+  if (call_writes && as_the_disk)
+    written = 0;
+  else if (call_writes)
+    written = beyond(thread.behind, written - tokens(seen.disk.written_chars) - round_up, written_besides);
+  if (read > 0 || written > 0) {
+    // What the disk read ahead of a call is on that call's disk.
+    const bool by_call = (read == 0 || call_reads) && (written == 0 || call_writes) && thread.disk;
+    const Device disk = by_call ? *thread.disk : disk_of_pages(thread, view, now);
+    charge(thread, view, disk, Way::read, read, now);
+    charge(thread, view, disk, Way::write, written, now);
+  }
+  // A call that could not be seen into may have moved them.
+  if (network) return;
+  charge(thread, view, {Device::Kind::network, 0}, Way::read, tokens(seen.traffic.received), now);
+  charge(thread, view, {Device::Kind::network, 0}, Way::write, tokens(seen.traffic.sent), now);
+}
+
+void ShapeGate::settle_workers(Thread& thread, const Shaper::View& view, Time now) {
+  const sys::IoCounters grown = workers_.grown(thread.tgid, now);
+  if (grown.read_bytes == 0 && grown.written_bytes == 0) return;
+  const std::optional<Device> files = likely_.known(thread.tgid).disk, disk = files ? files : thread.disk;
+  for (const auto& [way, bytes] : {std::pair{Way::read, grown.read_bytes}, std::pair{Way::write, grown.written_bytes}})
+    charge(thread, view, disk.value_or(Device{Device::Kind::disk, 0}), way, tokens(bytes), now);
+}
+
+// Who is sent the same signals all the time would be held by nothing: they have to wait longer each time, until a call
+// of his has waited for its own time.
+void ShapeGate::note_signals(Thread& thread, Time now) const {
+  const std::lock_guard lock(shaper_.mutex_);
+  if (thread.call->signals != 0) {
+    thread.signals |= thread.call->signals;
+    thread.patience = 2 * std::max(thread.patience, shaper_.options_.slice);
+    thread.disturbed = now;
+  } else if (thread.call->waited > Duration::zero() || now - thread.disturbed > 2 * thread.patience) {
+    thread.signals = 0;
+    thread.patience = {};
+  }
+}
+
+void ShapeGate::settle(Thread& thread, const Seen& seen, const Shaper::View& view, Time now, Settles what) {
+  Tokens paid = 0;
+  if (thread.call) {
+    note_signals(thread, now);
+    {
+      const std::lock_guard lock(shaper_.mutex_);
+      thread.call->settled = true;
+      if (thread.kind == nullptr && !thread.call->owed.empty())  // it waited for that alone
+        shaper_.shaping_.waited(thread.call->owed.front(), thread.call->waited);
+    }
+    if (thread.kind != nullptr) paid = settle_call(thread, seen, view, now);
+  }
+  if (what == Settles::all) settle_mapped(thread, seen, paid, view, now);
+  thread.call.reset();
+  thread.kind = nullptr;
+}
+
+}  // namespace swapd::daemon

@@ -1,0 +1,95 @@
+// What a call is about to move, and where.
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "shape_gate.h"
+#include "sys/seccomp.h"
+
+namespace swapd::daemon {
+namespace {
+
+using decide::Device;
+using decide::Tokens;
+using decide::Way;
+
+constexpr Tokens no_pipe_is_smaller = 4096;
+
+}  // namespace
+
+Device ShapeGate::disk_of_pages(const Thread& thread, const Shaper::View& view, Time now) {
+  const auto pages = likely_.pages(thread.tgid, view.limits, now);
+  return pages ? *pages : thread.disk.value_or(Device{Device::Kind::disk, 0});
+}
+
+// What it does is told by accounting alone, so it may be either way.
+ShapeGate::Wanted ShapeGate::wanted_of_ring(const Thread& thread, pid_t tid, const Shaper::View& view, Time now) {
+  Wanted out;
+  const OfFiles devices = likely_.files(thread.tgid, tid, view.limits, now);
+  const auto add = [&](const Device& device, Way way) {
+    out.network[out.count] = device.kind == Device::Kind::network;
+    out.legs[out.count++] = {.device = device, .way = way, .cost = 1};
+  };
+  const Device disk = devices.disk ? *devices.disk : thread.disk.value_or(Device{Device::Kind::disk, 0});
+  for (const Way way : {Way::read, Way::write}) add(disk, way);
+  if (!view.traffic) return out;
+  for (const Way way : {Way::read, Way::write}) add(devices.link.value_or(Device{Device::Kind::network, 0}), way);
+  return out;
+}
+
+// Between a pipe and a file: no more than the pipe holds, or has room for. (Whoever is at its other end may go on
+// meanwhile; then it is the next call's.)
+Tokens ShapeGate::through_pipe(const observe::IoCall& call, const sys::Notification& notification, Tokens asked) const {
+  if (asked <= no_pipe_is_smaller) return asked;
+  for (const auto& [arg, fills] : {std::pair{call.in_arg, false}, std::pair{call.out_arg, true}}) {
+    const auto pipe = targets_.pipe(notification.tid, static_cast<int>(notification.args.at(arg)));
+    if (!pipe) continue;
+    const Tokens most = fills ? pipe->room_in_all - pipe->holds : pipe->holds;
+    asked = std::min(asked, most > 0 ? most : pipe->room_in_all);  // else it waits until there is some
+  }
+  return asked;
+}
+
+std::optional<ShapeGate::Wanted> ShapeGate::wanted(const observe::IoCall& call, const sys::Notification& notification,
+                                                   const Thread& thread, const Shaper::View& view, Time now) {
+  if (call.amount == observe::IoAmount::ring) {
+    if (notification.args.at(call.at) == 0) return std::nullopt;  // it only waits
+    workers_.note(thread.tgid, now);
+    return wanted_of_ring(thread, notification.tid, view, now);
+  }
+  Wanted out;
+  bool looked = false;  // into its memory
+  const auto read = [&](std::uint64_t address, void* to, std::size_t size) {
+    looked = true;
+    return sys::Procfs::read_memory(notification.tid, address, to, size);
+  };
+  const auto amount = observe::asked(call, notification.args, read);
+  // We may not read what the kernel may (memory that is only written): it waits its turn all the same.
+  out.asked = amount ? *amount : 1;
+  if (call.moved == observe::IoMoved::asked && call.in_arg != observe::IoCall::no_arg &&
+      call.out_arg != observe::IoCall::no_arg)
+    out.asked = through_pipe(call, notification, out.asked);
+  std::array<std::byte, 28> address;  // as large as a sockaddr_in6
+  const std::size_t address_size = view.traffic ? observe::sent_to(call, notification.args, read, address) : 0;
+  const auto add = [&](std::uint8_t arg, Way way) {
+    if (arg == observe::IoCall::no_arg) return;
+    const auto target = targets_.find(notification.tid, static_cast<int>(notification.args.at(arg)),
+                                      std::span(address).first(address_size), now);
+    if (!target || target->kind == observe::IoTarget::Kind::other) return;
+    const bool network = target->kind == observe::IoTarget::Kind::network;
+    const Device device = network ? Device{Device::Kind::network, target->device} : disk_of(*target, view.limits);
+    // What a receiver will get nobody knows before; it is settled afterwards. A file has no more than its size.
+    Tokens cost = out.asked;
+    if (way == Way::read && network) cost = 1;
+    if (way == Way::read && target->size >= 0) out.asked = cost = std::min(cost, std::max<Tokens>(target->size, 1));
+    out.network[out.count] = network;
+    out.legs[out.count++] = {.device = device, .way = way, .cost = cost};
+  };
+  add(call.in_arg, Way::read);
+  add(call.out_arg, Way::write);
+  // What was read was this call's memory only if it still waits.
+  if (looked && !sys::still_valid(listener_->get(), notification.id)) return std::nullopt;
+  return out;
+}
+
+}  // namespace swapd::daemon
