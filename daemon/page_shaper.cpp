@@ -176,7 +176,6 @@ void PageShaper::look(pid_t tgid, Process& process) {
   const Time now = shaper_.clock_.now();
   if (now < process.stay_away || now < process.next_look) return;
   const bool moves = charge(tgid, process, now);
-  if (moves) process.last_moved = now;
   if (now - process.last_moved > believed) process.next_look = now + list_every;
   process.owes = moves || process.owes;
   if (!process.owes && now - process.last_frozen > again_after) groups_.leave(tgid, now);
@@ -199,6 +198,7 @@ bool PageShaper::charge(pid_t tgid, Process& process, Time now) {
   const Duration since = now - std::exchange(process.charged, now);
   const double share = since <= vouched ? 1 : std::chrono::duration<double>(vouched) / since;
   if (process.counted && !moved(*process.counted, *all)) return false;
+  if (process.counted) process.last_moved = now;  // by calls too: it may move pages between two looks at them
   process.counted = *all;
   const auto threads = shaper_.procfs_.threads(tgid);
   if (!threads) return false;
