@@ -14,6 +14,7 @@ using decide::Device;
 constexpr Duration guess_believed = std::chrono::seconds(1);
 constexpr std::size_t most_guessed = 1024;
 constexpr std::size_t most_files = 128;
+constexpr int most_mappings = 4096;
 constexpr int most_sockets = 8;  // to ask for a route takes the kernel long
 
 struct Votes {
@@ -38,8 +39,10 @@ Device disk_of(const observe::IoTarget& target, const decide::ClassLimits& limit
 std::optional<Device> disk_of_mappings(const sys::Procfs& procfs, const sys::BlockDevices& disks, pid_t tgid,
                                        const decide::ClassLimits& limits) {
   std::unordered_map<std::uint64_t, std::uint64_t> sizes;  // by device
+  int seen = 0;
   procfs.each_mapping(tgid, [&](const sys::Mapping& m) {
     if (m.ino != 0) sizes[m.dev] += m.end - m.start;
+    return ++seen < most_mappings;
   });
   std::uint64_t largest = 0;
   std::optional<Device> out;
@@ -60,8 +63,7 @@ std::optional<Device> disk_of_mappings(const sys::Procfs& procfs, const sys::Blo
 
 OfFiles devices_of_files(const sys::Procfs& procfs, observe::IoTargets& targets, pid_t tid,
                          const decide::ClassLimits& limits, Time now) {
-  auto files = procfs.fds(tid).value_or({});
-  files.resize(std::min(files.size(), most_files));
+  const auto files = procfs.fds(tid, most_files).value_or({});
   Votes disks, links;
   int sockets = 0;
   for (const int fd : files) {

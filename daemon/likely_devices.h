@@ -18,7 +18,7 @@ namespace swapd::daemon {
 // The nearest device under a file that the class names, else the whole disk it is on.
 [[nodiscard]] decide::Device disk_of(const observe::IoTarget& target, const decide::ClassLimits& limits);
 
-// That of the largest files that it has mapped; nothing: none is on a disk. Reads all its mappings.
+// That of the largest files that it has mapped; nothing: none is on a disk. Looks at the first 4096 mappings.
 [[nodiscard]] std::optional<decide::Device> disk_of_mappings(const sys::Procfs& procfs, const sys::BlockDevices& disks,
                                                              pid_t tgid, const decide::ClassLimits& limits);
 

@@ -21,6 +21,7 @@ using decide::Tokens;
 using decide::Way;
 
 constexpr std::chrono::milliseconds look_every{5}, seek_every{100};
+constexpr std::size_t threads_a_look = 64;
 constexpr Duration list_every = std::chrono::milliseconds(50);   // who is frozen
 constexpr Duration least_freeze = std::chrono::milliseconds(2);  // less is owed until the next look
 constexpr Duration vouched = std::chrono::milliseconds(200);     // to the guard, for a look before that
@@ -202,6 +203,7 @@ bool PageShaper::charge(pid_t tgid, Process& process, Time now) {
   process.counted = *all;
   const auto threads = shaper_.procfs_.threads(tgid);
   if (!threads) return false;
+  process.next_look = now + std::min<Duration>(look_every * (threads->size() / threads_a_look), vouched / 2);
   std::erase_if(process.threads, [&](const auto& entry) {
     const bool gone = std::ranges::find(*threads, entry.first) == threads->end();
     if (gone) forget_thread(entry.first);
@@ -248,8 +250,10 @@ bool PageShaper::charge(pid_t tgid, Process& process, Thread& thread, pid_t tid,
     thread.outside = false;
     return false;
   }
+  const auto index = shaper_.shaping_.find(process.view->name);
+  if (!index) return false;
   const auto charge_one = [&](Way way, Tokens bytes, decide::Passage& owed) {
-    if (bytes > 0) owed = shaper_.shaping_.charge(process.view->index, disk, way, bytes, now);
+    if (bytes > 0) owed = shaper_.shaping_.charge(*index, disk, way, bytes, now);
   };
   charge_one(Way::read, read, process.owed[0]);
   charge_one(Way::write, written, process.owed[1]);

@@ -118,7 +118,7 @@ std::optional<ShapeGate::Seen> ShapeGate::look(Thread& thread, pid_t tid, const 
   if (first || backwards) ask_for_end(thread, tid, view);
   if (view.limits.freezes) {
     note_entry(tid, thread);
-    take_paid(tid, seen, first || backwards);
+    take_paid(tid, seen.disk, first || backwards);
   }
   if (!view.traffic)
     thread.counted = false;
@@ -151,7 +151,7 @@ void ShapeGate::note_entry(pid_t tid, const Thread& thread) const {
 }
 
 // What was charged to it already, without a call. anew: what is counted begins here.
-void ShapeGate::take_paid(pid_t tid, Seen& seen, bool anew) const {
+void ShapeGate::take_paid(pid_t tid, sys::IoCounters& moved, bool anew) const {
   const std::lock_guard lock(shaper_.mutex_);
   const auto found = shaper_.paid_.find(tid);
   if (found == shaper_.paid_.end()) return;
@@ -164,8 +164,8 @@ void ShapeGate::take_paid(pid_t tid, Seen& seen, bool anew) const {
     bytes -= taken;
     paid -= static_cast<Tokens>(taken);
   };
-  take(seen.disk.read_bytes, found->second.read);
-  take(seen.disk.written_bytes, found->second.written);
+  take(moved.read_bytes, found->second.read);
+  take(moved.written_bytes, found->second.written);
 }
 
 // Nobody limits it any more: its last call is settled, and what it does from now on is nobody's to pay for.
@@ -177,6 +177,7 @@ void ShapeGate::set_free(Thread& thread, pid_t tid, Time now) {
   thread.call.reset();
   thread.view.reset();
   thread.owed.clear();
+  workers_.forget(thread.tgid);
 }
 
 // Takes the call's places. True: it is to be held until then.
@@ -184,10 +185,12 @@ bool ShapeGate::enter(Thread& thread, const Wanted& want, pid_t tid, Time& due, 
   const Shaper::View& view = *thread.view;
   auto call = std::make_shared<ShapedCall>();
   const std::lock_guard lock(shaper_.mutex_);
+  const auto index = shaper_.shaping_.find(view.name);
+  if (!index) return false;
   std::erase_if(thread.owed, [&](const decide::Passage& owed) { return shaper_.shaping_.due(owed, now) <= now; });
   if (want.count == 0 && thread.owed.empty()) return false;
   call->owed = thread.owed;
-  call->passage = shaper_.shaping_.enter(view.index, want.legs, want.count, now);
+  call->passage = shaper_.shaping_.enter(*index, want.legs, want.count, now);
   due = call->due(shaper_.shaping_, now);
   thread.call = std::move(call);
   const bool free = shaper_.options_.dry_run || (!view.limits.favoured_wait && shaper_.favoured_.contains(tid));
@@ -216,6 +219,7 @@ bool ShapeGate::holds(const sys::Notification& notification) {
     if (!seen) return false;
   }
   Thread& caller = *found;
+  if (caller.view && caller.view->name != view->name) caller.owed.clear();  // it stays with the class that it was in
   settle(caller, *seen, *view, now, Settles::all);
   settle_workers(caller, *view, now);
   caller.view = view;

@@ -50,8 +50,8 @@ class ShapeGate final : public observe::Gate {
     const observe::IoCall* kind = nullptr;
     Shaper::ViewPtr view;  // under which it was let go on
     decide::Tokens asked = 0;
-    std::vector<decide::Passage> owed;     // for what it has moved without a call
-    decide::Tokens ahead = 0, behind = 0;  // that the disk read ahead of its calls, and wrote besides them
+    std::vector<decide::Passage> owed;  // for what it has moved without a call
+    decide::Tokens ahead = 0;           // that the disk read ahead of its calls
     // Signals that have let its last calls go on early: the next one they do after `patience`, which grows.
     std::uint64_t signals = 0;
     Duration patience{};
@@ -88,11 +88,14 @@ class ShapeGate final : public observe::Gate {
   [[nodiscard]] sys::NetIo::Counters traffic_of(Thread& thread, pid_t tid, sys::NetIo& traffic) const;
   void ask_for_end(Thread& thread, pid_t tid, const Shaper::View& view);
   void note_entry(pid_t tid, const Thread& thread) const;
-  void take_paid(pid_t tid, Seen& seen, bool anew) const;
+  void take_paid(pid_t tid, sys::IoCounters& moved, bool anew) const;
   enum class Settles : std::uint8_t { call, all };  // all: with what was moved without one
   void settle(Thread& thread, const Seen& seen, const Shaper::View& view, Time now, Settles what);
-  decide::Tokens settle_call(Thread& thread, const Seen& seen, const Shaper::View& view, Time now);
-  void settle_mapped(Thread& thread, const Seen& seen, decide::Tokens paid, const Shaper::View& view, Time now);
+  struct Paid {  // to and from a disk
+    decide::Tokens read = 0, written = 0;
+  };
+  Paid settle_call(Thread& thread, const Seen& seen, const Shaper::View& view, Time now);
+  void settle_mapped(Thread& thread, const Seen& seen, const Paid& paid, const Shaper::View& view, Time now);
   void settle_workers(Thread& thread, const Shaper::View& view, Time now);
   void charge(Thread& thread, const Shaper::View& view, decide::Device device, decide::Way way, decide::Tokens bytes,
               Time now) const;

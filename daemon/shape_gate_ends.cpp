@@ -51,7 +51,7 @@ void ShapeGate::settle_last(pid_t tid, Thread& thread, const sys::IoCounters& in
   Seen seen{.disk = sys::between(thread.counters, in_all), .traffic = {}};
   thread.counters = in_all;
   if (thread.view->limits.freezes) note_entry(tid, thread);  // its pages are charged here
-  take_paid(tid, seen, false);
+  take_paid(tid, seen.disk, false);
   if (thread.counted && thread.view->traffic) seen.traffic = traffic_of(thread, tid, *thread.view->traffic);
   // Released, or in a class without limits since: what it did then is nobody's to pay for, but its last call is its
   // own.

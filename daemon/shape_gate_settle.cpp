@@ -12,10 +12,11 @@ using decide::Tokens;
 using decide::Way;
 using observe::IoMoved;
 
-// What the disk reads ahead of a thread's calls is not taken for a mapped file's, as long as its calls fetch it later;
-// nor is what file systems write about what it writes.
-constexpr Tokens read_ahead = 2 << 20, written_besides = 2 << 20;
-constexpr Tokens round_up = 2 * 4096;  // a call that writes a few bytes makes one page dirty, or two
+// What the disk reads ahead of a thread's calls is not taken for a mapped file's, as long as its calls fetch it later.
+constexpr Tokens read_ahead = 2 << 20;
+// A call that writes a few bytes makes a whole folio dirty, of up to so much.
+constexpr Tokens largest_folio = 2 << 20;
+constexpr Duration most_patience = std::chrono::seconds(2);
 
 Tokens tokens(std::uint64_t count) { return static_cast<Tokens>(std::min<std::uint64_t>(count, decide::most_burst)); }
 
@@ -35,27 +36,30 @@ Time ShapedCall::due(const decide::Shaping& shaping, Time now) const {
   return out;
 }
 
-// Leg by leg. The answer is what it has paid for reading from a disk.
-Tokens ShapeGate::settle_call(Thread& thread, const Seen& seen, const Shaper::View& view, Time now) {
+// Leg by leg.
+ShapeGate::Paid ShapeGate::settle_call(Thread& thread, const Seen& seen, const Shaper::View& view, Time now) {
   const observe::IoCall& kind = *thread.kind;
   const bool as_the_disk = view.limits.mode == decide::ShapeMode::device || kind.moved == IoMoved::disk;
   const decide::Passage& passage = thread.call->passage;
   decide::Shaping::Moved moved;
-  Tokens paid = 0;
+  Paid paid;
   for (std::size_t leg = 0; leg < passage.legs; ++leg) {
     const bool reads = passage.ways.at(leg) == Way::read;
     const Tokens disk = tokens(reads ? seen.disk.read_bytes : seen.disk.written_bytes);
     Tokens chars = tokens(reads ? seen.disk.read_chars : seen.disk.written_chars);
     if (kind.moved == IoMoved::asked) chars = thread.asked;
     if (kind.moved == IoMoved::disk) chars = disk;
-    if (kind.amount == observe::IoAmount::none) chars = 0;
     Tokens& bytes = moved.bytes.at(leg);
     if (thread.network[leg]) {
-      bytes = thread.counted ? tokens(reads ? seen.traffic.received : seen.traffic.sent) : chars;
+      if (thread.counted)
+        bytes = tokens(reads ? seen.traffic.received : seen.traffic.sent);
+      else if (kind.amount != observe::IoAmount::ring)
+        bytes = chars;
       continue;
     }
+    if (kind.amount == observe::IoAmount::none) continue;  // it moves what others have made dirty, and paid
     bytes = as_the_disk ? disk : chars;
-    if (reads) paid += bytes;
+    (reads ? paid.read : paid.written) += bytes;
     if (leg == 0 && reads) moved.cached = std::max(chars - disk, Tokens{0});
   }
   const std::lock_guard lock(shaper_.mutex_);
@@ -80,7 +84,7 @@ void ShapeGate::charge(Thread& thread, const Shaper::View& view, Device device, 
 }
 
 // Pages that were read or written without a call: as far as they are not the last call's own. paid: for that, by it.
-void ShapeGate::settle_mapped(Thread& thread, const Seen& seen, Tokens paid, const Shaper::View& view, Time now) {
+void ShapeGate::settle_mapped(Thread& thread, const Seen& seen, const Paid& paid, const Shaper::View& view, Time now) {
   bool call_reads = false, call_writes = false, network = false;
   if (thread.call) {
     for (std::size_t leg = 0; leg < thread.call->passage.legs; ++leg) {
@@ -93,11 +97,8 @@ void ShapeGate::settle_mapped(Thread& thread, const Seen& seen, Tokens paid, con
   const bool as_the_disk =
       view.limits.mode == decide::ShapeMode::device || (thread.kind != nullptr && thread.kind->moved == IoMoved::disk);
   Tokens read = tokens(seen.disk.read_bytes), written = tokens(seen.disk.written_bytes);
-  if (call_reads) read = beyond(thread.ahead, read - paid, read_ahead);
-  if (call_writes && as_the_disk)
-    written = 0;
-  else if (call_writes)
-    written = beyond(thread.behind, written - tokens(seen.disk.written_chars) - round_up, written_besides);
+  if (call_reads) read = beyond(thread.ahead, read - paid.read, read_ahead);
+  if (call_writes) written = as_the_disk ? 0 : std::max(written - paid.written - largest_folio, Tokens{0});
   if (read > 0 || written > 0) {
     // What the disk read ahead of a call is on that call's disk.
     const bool by_call = (read == 0 || call_reads) && (written == 0 || call_writes) && thread.disk;
@@ -112,35 +113,42 @@ void ShapeGate::settle_mapped(Thread& thread, const Seen& seen, Tokens paid, con
 }
 
 void ShapeGate::settle_workers(Thread& thread, const Shaper::View& view, Time now) {
-  const sys::IoCounters grown = workers_.grown(thread.tgid, now);
-  if (grown.read_bytes == 0 && grown.written_bytes == 0) return;
-  const std::optional<Device> files = likely_.known(thread.tgid).disk, disk = files ? files : thread.disk;
-  for (const auto& [way, bytes] : {std::pair{Way::read, grown.read_bytes}, std::pair{Way::write, grown.written_bytes}})
-    charge(thread, view, disk.value_or(Device{Device::Kind::disk, 0}), way, tokens(bytes), now);
+  // Where pages are paid at once, those of the workers are too.
+  const auto less = [this](pid_t tid, sys::IoCounters& moved) { take_paid(tid, moved, false); };
+  const auto grown = workers_.grown(thread.tgid, view.traffic, now, less);
+  const auto charge_both = [&](const Device& device, std::uint64_t read, std::uint64_t written) {
+    charge(thread, view, device, Way::read, tokens(read), now);
+    charge(thread, view, device, Way::write, tokens(written), now);
+  };
+  const OfFiles files = likely_.known(thread.tgid);
+  const Device disk = files.disk ? *files.disk : thread.disk.value_or(Device{Device::Kind::disk, 0});
+  charge_both(disk, grown.disk.read_bytes, grown.disk.written_bytes);
+  charge_both(files.link.value_or(Device{Device::Kind::network, 0}), grown.link.received, grown.link.sent);
 }
 
-// Who is sent the same signals all the time would be held by nothing: they have to wait longer each time, until a call
-// of his has waited for its own time.
+// Who is sent the same signals all the time would be held by nothing: they have to wait longer each time, up to
+// `most_patience`, until a call of his has waited for its own time.
 void ShapeGate::note_signals(Thread& thread, Time now) const {
   const std::lock_guard lock(shaper_.mutex_);
   if (thread.call->signals != 0) {
     thread.signals |= thread.call->signals;
-    thread.patience = 2 * std::max(thread.patience, shaper_.options_.slice);
+    thread.patience = std::min(2 * std::max(thread.patience, shaper_.options_.slice), most_patience);
     thread.disturbed = now;
-  } else if (thread.call->waited > Duration::zero() || now - thread.disturbed > 2 * thread.patience) {
+  } else if (thread.call->waited >= shaper_.options_.slice || now - thread.disturbed > 2 * thread.patience) {
     thread.signals = 0;
     thread.patience = {};
   }
 }
 
 void ShapeGate::settle(Thread& thread, const Seen& seen, const Shaper::View& view, Time now, Settles what) {
-  Tokens paid = 0;
+  Paid paid;
   if (thread.call) {
     note_signals(thread, now);
     {
       const std::lock_guard lock(shaper_.mutex_);
       thread.call->settled = true;
-      if (thread.kind == nullptr && !thread.call->owed.empty())  // it waited for that alone
+      // It waited for that alone.
+      if (thread.kind == nullptr && !thread.call->owed.empty() && thread.call->waited > Duration::zero())
         shaper_.shaping_.waited(thread.call->owed.front(), thread.call->waited);
     }
     if (thread.kind != nullptr) paid = settle_call(thread, seen, view, now);

@@ -53,8 +53,8 @@ Tokens ShapeGate::through_pipe(const observe::IoCall& call, const sys::Notificat
 std::optional<ShapeGate::Wanted> ShapeGate::wanted(const observe::IoCall& call, const sys::Notification& notification,
                                                    const Thread& thread, const Shaper::View& view, Time now) {
   if (call.amount == observe::IoAmount::ring) {
-    if (notification.args.at(call.at) == 0) return std::nullopt;  // it only waits
-    workers_.note(thread.tgid, now);
+    workers_.note(thread.tgid, view.traffic, now);
+    if (notification.args.at(call.at) == 0) return std::nullopt;  // it only waits, or wakes the ring's own thread
     return wanted_of_ring(thread, notification.tid, view, now);
   }
   Wanted out;

@@ -16,7 +16,10 @@ namespace {
 constexpr int ordinary_nice = -20;
 
 constexpr std::uint64_t bit(int signal) { return std::uint64_t{1} << (signal - 1); }
-constexpr std::uint64_t stops = bit(SIGSTOP) | bit(SIGTSTP) | bit(SIGTTIN) | bit(SIGTTOU);
+// These count at once however often they come: stops, what ends a program, and the C library's own, for which other
+// threads of the process wait (setuid(2) of all threads, pthread_cancel(3)).
+constexpr std::uint64_t never_wait = bit(SIGSTOP) | bit(SIGTSTP) | bit(SIGTTIN) | bit(SIGTTOU) | bit(SIGINT) |
+                                     bit(SIGTERM) | bit(SIGQUIT) | bit(SIGHUP) | bit(32) | bit(33);
 
 }  // namespace
 
@@ -90,7 +93,8 @@ bool Delays::goes_early(const Held& held, Time now) {
   const auto found = procfs_.interruption(held.call.tid);
   if (!found) return true;
   const bool patient = now - held.since < held.call.patience;
-  if (const auto signals = patient ? found->signals & (~held.call.repeated | stops) : found->signals; signals != 0) {
+  if (const auto signals = patient ? found->signals & (~held.call.repeated | never_wait) : found->signals;
+      signals != 0) {
     held.owner->disturbed(signals);
     return true;
   }

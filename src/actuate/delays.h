@@ -53,7 +53,8 @@ class Delays {
     std::uint32_t slot = 0;  // the listener's, in the guard's memory
     std::uint64_t id = 0;    // of the notification
     pid_t tid = 0;
-    // These have let its last calls go on early: this one they do only after so long. Stops always do.
+    // These have let its last calls go on early: this one they do only after so long. Stops, what ends a program, and
+    // the C library's own always do at once.
     std::uint64_t repeated = 0;
     Duration patience{};
   };

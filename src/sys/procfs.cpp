@@ -83,12 +83,12 @@ Result<struct statx> stat_cached(int dir, const char* path, int flags) {
 }
 
 template <typename Number>
-std::vector<Number> numbered_entries(const char* path, int& error) {
+std::vector<Number> numbered_entries(const char* path, int& error, std::size_t most = SIZE_MAX) {
   std::vector<Number> out;
   const std::unique_ptr<DIR, int (*)(DIR*)> dir(::opendir(path), &::closedir);
   error = dir ? 0 : errno;
   if (!dir) return out;
-  while (const dirent* entry = ::readdir(dir.get())) {
+  while (const dirent* entry = out.size() < most ? ::readdir(dir.get()) : nullptr) {
     Number number{};
     const std::string_view name(entry->d_name);
     const auto [end, bad] = std::from_chars(name.data(), name.data() + name.size(), number);
@@ -197,9 +197,9 @@ Result<std::uint64_t> Procfs::fd_size(pid_t tid, int fd) const {
   return std::uint64_t{st->stx_size};
 }
 
-Result<std::vector<int>> Procfs::fds(pid_t pid) const {
+Result<std::vector<int>> Procfs::fds(pid_t pid, std::size_t most) const {
   int error = 0;
-  auto out = numbered_entries<int>(ProcPath(root_, pid, "fd").c_str(), error);
+  auto out = numbered_entries<int>(ProcPath(root_, pid, "fd").c_str(), error, most);
   if (error != 0) return Error(error, "opendir");
   return out;
 }
@@ -258,11 +258,8 @@ Result<Mapping> Procfs::mapping(pid_t pid, std::uint64_t address) const {
   return find_mapping(pid, [&](const Mapping& m) { return address >= m.start && address < m.end; });
 }
 
-void Procfs::each_mapping(pid_t pid, const std::function<void(const Mapping&)>& see) const {
-  (void)find_mapping(pid, [&](const Mapping& m) {
-    see(m);
-    return false;
-  });
+void Procfs::each_mapping(pid_t pid, const std::function<bool(const Mapping&)>& see) const {
+  (void)find_mapping(pid, [&](const Mapping& m) { return !see(m); });
 }
 
 bool Procfs::maps_file(pid_t pid, std::uint64_t dev, std::uint64_t ino) const {

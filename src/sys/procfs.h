@@ -135,15 +135,16 @@ class Procfs {
   [[nodiscard]] std::string_view fd_link(pid_t tid, int fd, std::span<char> buffer) const;
   // How the descriptor is open: O_RDONLY, O_WRONLY or O_RDWR (the permission bits of the link).
   [[nodiscard]] Result<int> fd_access(pid_t tid, int fd) const;
-  [[nodiscard]] Result<std::uint64_t> fd_size(pid_t tid, int fd) const;  // st_size
-  [[nodiscard]] Result<std::vector<int>> fds(pid_t pid) const;           // open descriptor numbers
+  [[nodiscard]] Result<std::uint64_t> fd_size(pid_t tid, int fd) const;                      // st_size
+  [[nodiscard]] Result<std::vector<int>> fds(pid_t pid, std::size_t most = SIZE_MAX) const;  // open descriptor numbers
   // The file that `path` means to this process (its root, its working directory), from the kernel's cache of names
   // alone, so that a hanging file system cannot hold the caller.
   [[nodiscard]] Result<FdIdentity> path_identity(pid_t pid, const std::string& path) const;
   // [hot] The devpts mount of the process: st_dev of its /dev/pts.
   [[nodiscard]] Result<std::uint64_t> devpts(pid_t tid) const;
   [[nodiscard]] Result<Mapping> mapping(pid_t pid, std::uint64_t address) const;
-  void each_mapping(pid_t pid, const std::function<void(const Mapping&)>& see) const;
+  // Until `see` says false.
+  void each_mapping(pid_t pid, const std::function<bool(const Mapping&)>& see) const;
   [[nodiscard]] bool maps_file(pid_t pid, std::uint64_t dev, std::uint64_t ino) const;  // shared, anywhere
   // The ids of a thread from our pid namespace inwards (NSpid of status); the last is the one it knows itself.
   [[nodiscard]] Result<std::vector<pid_t>> namespace_pids(pid_t tid) const;

@@ -1,8 +1,8 @@
 // Moves bytes in one way and says how many in what time: what is shaped in the tests.
 //
 //   mover WAY BLOCK SECONDS|COUNTx ARGUMENT...     e.g. mover read 65536 2 FILE, mover write 4096 100x FILE
-//   ways: read write pread readv mapped mapped-null pages dirty sendfile copy splice readahead ring-read ring-write
-//   (FILE [TO]); tcp-send udp-send msg-send (PORT); tcp-receive (PORT)
+//   ways: read write pread readv mapped mapped-null pages dirty dirty-sync sendfile copy splice readahead ring-read
+//   ring-write (FILE [TO]); tcp-send udp-send msg-send (PORT); tcp-receive (PORT)
 //
 // Prints "BYTES SECONDS CALLS ERRORS BEGUN" at the end (BEGUN: CLOCK_MONOTONIC seconds); with MOVER_THEN in the
 // environment a thread becomes `sh -c MOVER_THEN` instead. On SIGUSR1 (a handler, no SA_RESTART) it counts on, on
@@ -104,16 +104,16 @@ Step ring_step(bool writes, Job& job, const char* file, int flags) {
   };
 }
 
-// Through a pipe to nowhere, as much as goes at once.
-Step splice_step(Job& job, const char* file) {
-  const int fd = open_or_die(file, O_RDONLY), null = open_or_die("/dev/null", O_WRONLY);
+// Through a pipe to nowhere, or to a file, as much as goes at once.
+Step splice_step(Job& job, const char* file, const char* end) {
+  const int fd = open_or_die(file, O_RDONLY), to = open_or_die(end, O_WRONLY | O_CREAT);
   int pipe[2];
   if (::pipe2(pipe, O_CLOEXEC) != 0) std::exit(1);
-  return [&job, fd, null, in = pipe[1], out = pipe[0]]() -> ssize_t {
+  return [&job, fd, to, in = pipe[1], out = pipe[0]]() -> ssize_t {
     const ssize_t n = ::splice(fd, nullptr, in, nullptr, job.block, 0);
     if (n == 0) ::lseek(fd, 0, SEEK_SET);
     for (ssize_t left = n; left > 0;) {
-      const ssize_t on = ::splice(out, nullptr, null, nullptr, static_cast<std::size_t>(left), 0);
+      const ssize_t on = ::splice(out, nullptr, to, nullptr, static_cast<std::size_t>(left), 0);
       if (on <= 0) return on;
       left -= on;
     }
@@ -165,14 +165,16 @@ Step file_step(const std::string& way, Job& job, char** argv, int argc) {
       return n;
     };
   }
-  if (way == "dirty") {  // what is there already, in a mapping that is shared
+  if (way == "dirty" || way == "dirty-sync") {  // what is there already, in a mapping that is shared
     const int fd = open_or_die(argv[0], O_RDWR);
     struct stat st {};
     ::fstat(fd, &st);
     auto* all = static_cast<volatile char*>(
         ::mmap(nullptr, static_cast<std::size_t>(st.st_size), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0));
-    return [&job, all, size = static_cast<std::size_t>(st.st_size), at = std::size_t{0}]() mutable {
+    return [&job, fd, all, syncs = way == "dirty-sync", size = static_cast<std::size_t>(st.st_size),
+            at = std::size_t{0}]() mutable {
       for (std::size_t i = 0; i < job.block; i += 4096) all[(at + i) % size] = 'y';
+      if (syncs) ::fdatasync(fd);
       at = (at + job.block) % size;
       ::usleep(500);  // as a disk that is not memory
       return static_cast<ssize_t>(job.block);
@@ -188,7 +190,7 @@ Step file_step(const std::string& way, Job& job, char** argv, int argc) {
   }
   const int flags = argc > 1 && std::string(argv[1]) == "direct" ? O_DIRECT : 0;
   if (way.starts_with("ring-")) return ring_step(way == "ring-write", job, argv[0], flags);
-  if (way == "splice") return splice_step(job, argv[0]);
+  if (way == "splice") return splice_step(job, argv[0], argc > 1 ? argv[1] : "/dev/null");
   if (way == "readahead") return ahead_step(job, argv[0]);
   const int from = open_or_die(argv[0], O_RDONLY), to = open_or_die(argv[1], O_WRONLY | O_CREAT | O_TRUNC);
   return [&job, from, to, way]() -> ssize_t {

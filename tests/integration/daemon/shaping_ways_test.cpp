@@ -1,11 +1,13 @@
 // Ways around a limit that are none: rings, pages, pipes, addresses in messages, signals that keep coming.
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <functional>
 
 #include "shaping_session.h"
+#include "sys/thread_io.h"
 
 namespace swapd::test {
 namespace {
@@ -153,6 +155,66 @@ TEST_P(ShapingWays, LimitsThatComeBackChargeNothingOfBetween) {
   EXPECT_EQ(device("slow", "net:unknown"), nullptr) << shown("slow").dump();
   session->kill(pid, SIGTERM);
   EXPECT_EQ(session->wait(pid), 0);
+}
+
+// Nor do a ring's own threads.
+TEST_P(ShapingWays, LimitsThatComeBackChargeNothingOfBetweenToRings) {
+  begin();
+  must({"class", "create", "slow", "--write", "1MiB", "--burst", "64KiB"});
+  const pid_t pid = start("slow", "answer", {"ring-write", "65536", "1000000x", session->path("to")});
+  ASSERT_TRUE(eventually([&] { return delayed(pid); }));
+  must({"class", "set", "slow", "--write", "none"});
+  const auto io = [&] { return sys::process_io("/proc", pid)->written_bytes; };
+  const auto before = io();
+  ASSERT_TRUE(eventually([&] { return io() > before + 64 * mib; })) << "unlimited";
+  must({"class", "set", "slow", "--write", "1MiB", "--burst", "64KiB"});
+  ASSERT_TRUE(eventually([&] { return delayed(pid); }));
+  const std::string name = std::filesystem::path(disk()).filename();
+  EXPECT_GE(device("slow", name)["tokens"], -8 * mib) << shown("slow").dump();
+  session->kill(pid, SIGKILL);
+  (void)session->wait(pid);
+}
+
+// Who is put into another class owes nothing there.
+TEST_P(ShapingWays, WhatIsOwedStaysWithItsClass) {
+  begin();
+  must({"class", "create", "slow", "--both", "64KiB", "--burst", "64KiB"});
+  must({"class", "create", "fast", "--both", "1GiB"});
+  drop_cache();
+  const pid_t pid = start("slow", "answer", {"mapped-null", "2097152", "4x", session->path("data")});
+  ASSERT_TRUE(eventually([&] { return delayed(pid); }));
+  must({"class", "join", "fast", std::to_string(pid)});
+  session->kill(pid, SIGUSR1);  // the call that is held, for half a minute, is the old class's
+  EXPECT_EQ(session->wait(pid, std::chrono::seconds(5)), 0) << shown("slow").dump();
+}
+
+// What a mapping has made dirty is paid once, as pages; to write it out moves nothing new.
+TEST_P(ShapingWays, ToWriteOutIsNotPaidAgain) {
+  begin();
+  must({"class", "create", "slow", "--both", "1GiB", "--mode", "device"});
+  drop_cache();
+  const pid_t pid = start("slow", "answer", {"dirty-sync", "262144", "32x", session->path("data")});
+  siginfo_t info{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT), 0);
+  const auto io = sys::process_io("/proc", pid);
+  EXPECT_EQ(session->wait(pid), 0);
+  ASSERT_TRUE(io);
+  const auto counted = device("slow", std::filesystem::path(disk()).filename());
+  const auto charged = counted["read_bytes"].get<std::uint64_t>() + counted["written_bytes"].get<std::uint64_t>() +
+                       counted["mapped_bytes"].get<std::uint64_t>();
+  EXPECT_GE(io->written_bytes, 8 * mib);
+  EXPECT_LE(charged, io->read_bytes + io->written_bytes) << counted.dump();
+  EXPECT_GE(charged, io->written_bytes - mib) << counted.dump();
+}
+
+TEST_P(ShapingWays, WhatIsSplicedIntoAFileIsPaidOnce) {
+  begin();
+  must({"class", "create", "slow", "--both", "1GiB"});
+  const Moved m = moved("slow", {"splice", "65536", "127x", session->path("data"), session->path("to")});
+  EXPECT_EQ(m.errors, 0);
+  const auto counted = device("slow", std::filesystem::path(disk()).filename());
+  EXPECT_GE(counted["written_bytes"], m.bytes) << counted.dump();
+  EXPECT_LE(counted["mapped_bytes"], mib) << counted.dump();
 }
 
 INSTANTIATE_TEST_SUITE_P(observers, ShapingWays, ::testing::Values("seccomp", "bpf"),
