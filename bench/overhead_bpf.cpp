@@ -94,9 +94,9 @@ std::vector<Setup> load_setups(const Options& options) {
   return setups;
 }
 
-// The programs' times of one run, a row each. Their share is of the load's CPU time, and is what all switches of the
-// machine cost meanwhile.
-std::vector<Row> program_rows(const Setup& setup, const Measured& measured) {
+// The programs' times of one run, a row each, the empty one's among them. Their share is of the load's CPU time, and is
+// what all switches of the machine cost meanwhile.
+std::vector<Row> program_rows(const Setup& setup, const Measured& measured, double empty_ns) {
   std::vector<Row> rows;
   const double load_ns = measured.extra["load_cpu_s"].get<double>() * 1e9;
   for (const auto& program : measured.extra.value("programs", nlohmann::json::array())) {
@@ -106,7 +106,10 @@ std::vector<Row> program_rows(const Setup& setup, const Measured& measured) {
     row.setup.extra["program"] = program[0];
     row.repeats = {summarize({each / 1e6})};
     row.median = row.repeats[0];
-    row.extra = {{"ns_a_run", rounded(each)}, {"runs", program[1]}, {"cpu_share", rounded(total / load_ns)}};
+    row.extra = {{"ns_a_run", rounded(each)},
+                 {"above_empty_ns", rounded(each - empty_ns)},
+                 {"runs", program[1]},
+                 {"cpu_share", rounded(total / load_ns)}};
     rows.push_back(std::move(row));
   }
   return rows;
@@ -119,9 +122,17 @@ Result<std::vector<Row>> program_prices(const Context& context) {
   if (!measuring) return measuring.error();
   for (const Setup& setup : load_setups(context.options)) {
     if (setup.under != "swapd") continue;
-    const auto measured = load_once(context, setup);
+    const auto beside = sys::EmptyProgram::attach();
+    if (!beside) return beside.error();
+    auto measured = load_once(context, setup);
     if (!measured) return Error(measured.error()).in("the programs' times");
-    for (Row& row : program_rows(setup, *measured)) rows.push_back(std::move(row));
+    double empty_ns = 0;
+    for (const auto& cost : sys::bpf_costs(::getpid())) {
+      if (cost.name != "empty" || cost.runs == 0) continue;
+      empty_ns = static_cast<double>(cost.total.count()) / static_cast<double>(cost.runs);
+      measured->extra["programs"].push_back({cost.name, cost.runs, cost.total.count()});
+    }
+    for (Row& row : program_rows(setup, *measured, empty_ns)) rows.push_back(std::move(row));
   }
   return rows;
 }

@@ -273,9 +273,9 @@ Result<Duration> BpfTracer::cpu_time(pid_t tid, Time now) const {
   std::uint64_t since = 0;
   std::uint64_t before = 0;
   do {
-    since = slot->on_since;
+    since = (slot->control & tracer_timed) != 0 ? slot->on_since : 0;
     before = slot->cpu_ns;
-  } while (since != slot->on_since);
+  } while (since != 0 && since != slot->on_since);
   if (since != 0 && before != 0) return duration_of(before) + std::max(Duration::zero(), now - time_of(since));
   if (slot->on_cpu == 0 && before != 0) return duration_of(before);
   return std::max(duration_of(before), Procfs().cpu_time(tid).value_or(Duration::zero()));
@@ -284,6 +284,7 @@ Result<Duration> BpfTracer::cpu_time(pid_t tid, Time now) const {
 Status BpfTracer::time_exactly(pid_t tid, bool on) {
   tracer_slot* slot = manages(tid) ? impl_->find(tid) : nullptr;
   if (slot == nullptr) return Error(ESRCH, "timing a thread");
+  if (!on || (std::atomic_ref(slot->control).load() & tracer_timed) == 0) std::atomic_ref(slot->on_since).store(0);
   if (on)
     std::atomic_ref(slot->control).fetch_or(tracer_timed);
   else

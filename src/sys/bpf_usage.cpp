@@ -8,6 +8,9 @@
 #include <set>
 #include <string_view>
 
+#include "empty.skel.h"
+#include "sys/bpf_errors.h"
+
 namespace swapd::sys {
 
 namespace {
@@ -43,6 +46,17 @@ std::vector<BpfProgramCost> bpf_costs(pid_t pid) {
       costs.push_back({info.name, info.run_cnt, Duration(static_cast<std::int64_t>(info.run_time_ns))});
   }
   return costs;
+}
+
+Result<EmptyProgram> EmptyProgram::attach() {
+  const FirstWarning warning;
+  const std::shared_ptr<empty> program(empty__open_and_load(), empty__destroy);
+  if (!program) return FirstWarning::error(errno, "loading the empty BPF program");
+  if (const int failed = empty__attach(program.get()); failed != 0)
+    return FirstWarning::error(-failed, "attaching the empty BPF program");
+  EmptyProgram out;
+  out.program_ = program;
+  return out;
 }
 
 }  // namespace swapd::sys

@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,7 @@ namespace swapd::sys {
 struct BpfProgramCost {
   std::string name;
   std::uint64_t runs = 0;
-  Duration total{};  // with the measurement itself, some 50 ns a run
+  Duration total{};  // with the measurement itself, see EmptyProgram
 };
 
 // While the descriptor is open (any process's) the kernel measures all BPF programs, which slows them.
@@ -24,5 +25,15 @@ struct BpfProgramCost {
 // Of the programs that this process holds, by descriptors of theirs or of their attachments, since they were loaded.
 // Others may have programs of the same name.
 [[nodiscard]] std::vector<BpfProgramCost> bpf_costs(pid_t pid);
+
+// A program named "empty" that does nothing at each switch of the machine, while this lives: what it is said to have
+// taken is what it costs to measure one.
+class EmptyProgram {
+ public:
+  [[nodiscard]] static Result<EmptyProgram> attach();
+
+ private:
+  std::shared_ptr<void> program_;
+};
 
 }  // namespace swapd::sys

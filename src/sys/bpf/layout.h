@@ -50,9 +50,9 @@ enum {
   tracer_doubtful = 128      // a wake may have been under way when it was told
 };
 
-// Three cache lines. What a switch writes stands under block_seq, what a waker writes under wake_seq: odd while it is
-// being written. The third is about waits that need nobody: whom the thread expects to end its usual wait, and who
-// expects it.
+// Three cache lines. The first is what a wait writes, under block_seq; the second what a switch or wake needs of any
+// managed thread; the third what is needed of watched ones alone, but for the waker's arguments. What a waker writes
+// stands under wake_seq. The sequences are odd while something is being written.
 struct tracer_slot {
   tracer_u32 block_seq;
   tracer_s32 call;  // -1: in no system call (a page fault, a kernel's own work on return)
@@ -69,22 +69,22 @@ struct tracer_slot {
   tracer_u16 sleep;  // the bits of TASK_REPORT
   unsigned char block_flags;
   unsigned char wake_flags;
-  tracer_u64 waker_args[2];
-  tracer_u64 woken_at;  // the last wake that was told; written after the rest
-  tracer_u64 cpu_ns;    // CPU time in all, when it last left its CPU
-
-  tracer_u32 expected;  // written by user space; 0: nobody
-  tracer_s32 expected_call;
-  tracer_u64 expected_arg;  // the first argument
-  tracer_u32 awaited_by;    // a thread that has begun a silent wait for this one
-  tracer_u32 on_cpu;
+  tracer_u32 on_cpu;      // these two are one word to the programs
+  tracer_u32 awaited_by;  // a thread that has begun a silent wait for this one
+  tracer_u64 cpu_ns;      // CPU time in all, when it last left its CPU
   tracer_u32 silent;      // the present wait gave no record, because this thread has a CPU and will end it; 0: it did
   tracer_u32 wakes;       // how many it has made
   tracer_u32 wake_order;  // of its last wake, by the waker's count; 0: the waker is not managed
-  tracer_u32 newborn;     // the process it has made last, while that lives
-  tracer_u32 parent;      // the thread that has made this process
   tracer_u32 unused;
-  tracer_u64 on_since;  // 0: it has no CPU, or is not timed
+
+  tracer_u32 expected;  // whom it expects to end its usual wait; written by user space; 0: nobody
+  tracer_s32 expected_call;
+  tracer_u64 expected_arg;  // the first argument
+  tracer_u64 waker_args[2];
+  tracer_u64 woken_at;  // the last wake that was told; written after the rest
+  tracer_u64 on_since;  // of one that is timed; 0: it has no CPU, or was not timed when it got it
+  tracer_u32 newborn;   // the process it has made last, while that lives
+  tracer_u32 parent;    // the thread that has made this process
   tracer_u64 unused2;
 };
 

@@ -53,6 +53,17 @@ static __attribute__((noinline)) struct tracer_slot* claim_slot(__u32 tid) {
   return 0;
 }
 
+// Whether it has a CPU, and who has begun to wait for it in silence: changed at once, so that who leaves a CPU and who
+// begins to wait agree on which came first.
+enum { presence_on_cpu = 1, presence_waiter_shift = 32 };
+
+static __always_inline __u64* presence_of(struct tracer_slot* slot) { return (__u64*)&slot->on_cpu; }
+
+// It has no CPU any more, nor somebody that waits in silence: who did.
+static __always_inline __u32 take_presence(struct tracer_slot* slot) {
+  return __sync_lock_test_and_set(presence_of(slot), 0) >> presence_waiter_shift;
+}
+
 static __always_inline void clear_slot(struct tracer_slot* slot) {
   slot->control = 0;
   slot->phase = tracer_unknown;

@@ -34,20 +34,22 @@ static __always_inline __u32 needs_nobody(struct tracer_slot* slot, __u32 tid, _
   if (!provider) return 0;
   // A child that was let go, and whose tid is another's by now.
   if (expected == *(volatile __u32*)&slot->newborn && provider->parent != tid) return 0;
-  // One thread may wait for it in silence, the others are told of. The exchange is a full barrier, as in leave(): one
-  // of the two sees the other.
-  if (__sync_val_compare_and_swap(&provider->awaited_by, 0, tid) != 0) return 0;
-  if (expected == next || *(volatile __u32*)&provider->on_cpu) return expected;
-  __sync_val_compare_and_swap(&provider->awaited_by, tid, 0);
-  return 0;
+  // One thread may wait for it in silence, the others are told of.
+  const __u64 before = expected == next ? 0 : presence_on_cpu;
+  const __u64 waited_for = before | (__u64)tid << presence_waiter_shift;
+  return __sync_val_compare_and_swap(presence_of(provider), before, waited_for) == before ? expected : 0;
 }
 
-// Was it ended by the one for whom it was silent?
-static __always_inline _Bool end_silence(struct tracer_slot* slot, __u32 tid, __u32 expected) {
+// Was it ended by the one for whom it was silent? provider: that one's slot.
+static __always_inline _Bool end_silence_by(struct tracer_slot* slot, __u32 tid, __u32 expected,
+                                            struct tracer_slot* provider) {
   slot->silent = 0;
-  struct tracer_slot* provider = slot_of(expected);
   if (provider) __sync_val_compare_and_swap(&provider->awaited_by, tid, 0);
   return slot->waker == (__s32)expected;
+}
+
+static __always_inline _Bool end_silence(struct tracer_slot* slot, __u32 tid, __u32 expected) {
+  return end_silence_by(slot, tid, expected, slot_of(expected));
 }
 
 // Whoever waits in silence for the end of this process need not be told of it: the wake follows, when its memory and

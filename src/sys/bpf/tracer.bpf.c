@@ -30,7 +30,7 @@ enum {
 
 // Set before loading.
 volatile const __u64 wake_at_bytes = 0;  // wake the reader when the ring holds this much
-__u64 regs_offset;                       // of a thread's saved registers in its stack, once it is known
+__u64 regs_offset;                       // of a thread's saved registers in its stack, see learn_stack()
 
 __u64 lost;    // records for which the ring had no place
 __u32 naps;    // the reader comes by itself, and need not be woken
@@ -85,9 +85,15 @@ static __always_inline void no_args(struct tracer_record* record) {
 
 static __always_inline struct pt_regs* regs_of(struct task_struct* task) {
   if (!can_cast) return (struct pt_regs*)bpf_task_pt_regs(task);
-  const __u64 stack = (__u64)task->stack;
-  if (!regs_offset) regs_offset = (__u64)bpf_task_pt_regs(task) - stack;
-  return bpf_rdonly_cast((void*)(stack + regs_offset), bpf_core_type_id_kernel(struct pt_regs));
+  return bpf_rdonly_cast((void*)((__u64)task->stack + regs_offset), bpf_core_type_id_kernel(struct pt_regs));
+}
+
+// Run by swapd before the others are: every thread has its registers at the same place of its stack.
+SEC("syscall")
+int learn_stack(void* context) {
+  struct task_struct* task = bpf_get_current_task_btf();
+  regs_offset = (__u64)bpf_task_pt_regs(task) - (__u64)task->stack;
+  return 0;
 }
 
 // Threads without a user's registers make no calls.
@@ -203,8 +209,7 @@ static __always_inline void left_record(__u32 tid, __u32 waiter, __u64* now) {
 
 // Who waited for it in silence; from then on nobody can.
 static __always_inline __u32 let_go(struct tracer_slot* slot) {
-  __sync_lock_test_and_set(&slot->on_cpu, 0);
-  const __u32 waiter = __sync_lock_test_and_set(&slot->awaited_by, 0);
+  const __u32 waiter = take_presence(slot);
   free_slot(slot);
   return waiter;
 }
@@ -212,9 +217,8 @@ static __always_inline __u32 let_go(struct tracer_slot* slot) {
 static __always_inline void leave(struct task_struct* task, __u32 tid, __u32 next, _Bool waits, __u64* now) {
   struct tracer_slot* slot = slot_of(tid);
   if (!slot) return;
-  __sync_lock_test_and_set(&slot->on_cpu, 0);
-  const __u32 waiter = __sync_lock_test_and_set(&slot->awaited_by, 0);
-  slot->on_since = 0;
+  const __u32 waiter = take_presence(slot);
+  if (*(volatile __u32*)&slot->control & tracer_timed) slot->on_since = 0;
   slot->cpu_ns = task->se.sum_exec_runtime;
   if (waits) block(slot, task, tid, next, waiter != 0, now);
   if (waiter) left_record(tid, waiter, now);
@@ -242,6 +246,8 @@ int BPF_PROG(on_switch, _Bool preempted, struct task_struct* prev, struct task_s
   __u64 now = 0;
   const __u32 from = tid_of(prev);
   const __u32 to = tid_of(next);
+  struct cpu* cpu = this_cpu();
+  if (cpu) cpu->running = (__u64)next;
   if (is_managed(from)) leave(prev, from, to, !preempted && prev->__state != 0, &now);
   if (is_managed(to)) run(to, &now);
   return 0;
@@ -249,27 +255,33 @@ int BPF_PROG(on_switch, _Bool preempted, struct task_struct* prev, struct task_s
 
 // ---- wakes ----
 
+static __always_inline void no_waker_call(struct tracer_slot* slot) {
+  slot->waker_call = -1;
+  slot->waker_args[0] = slot->waker_args[1] = 0;
+}
+
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct* task) {
   const __u32 tid = tid_of(task);
   if (!is_managed(tid)) return 0;
   struct tracer_slot* slot = slot_of(tid);
-  if (!slot) return 0;
-  struct task_struct* current = bpf_get_current_task_btf();
-  __u8 flags = sender_flags(current);
+  struct cpu* cpu = this_cpu();
+  if (!slot || !cpu) return 0;
+  struct task_struct* current = running_on(cpu);
+  __u8 flags = sender_flags(current, cpu);
   begin_write(&slot->wake_seq);
-  slot->wake_order = 0;
-  slot->waker_call = -1;
-  slot->waker_args[0] = slot->waker_args[1] = 0;
+  struct tracer_slot* own = 0;
   if ((flags & tracer_interrupt) || current->pid == 0) {
     flags = tracer_interrupt;  // the idle thread does what another CPU asked for
     slot->waker = slot->waker_tgid = 0;
+    slot->wake_order = 0;
+    no_waker_call(slot);
   } else {
     const __u32 waker = tid_of(current);
     slot->waker = waker;
     slot->waker_tgid = tgid_of(current);
-    struct tracer_slot* own = is_managed(waker) ? slot_of(waker) : 0;
-    if (own) slot->wake_order = ++own->wakes;
+    own = is_managed(waker) ? slot_of(waker) : 0;
+    slot->wake_order = own ? ++own->wakes : 0;
     if (has_calls(current)) {
       struct pt_regs* regs = regs_of(current);
       const _Bool compat = current->thread_info.status & status_compat;
@@ -279,6 +291,7 @@ int BPF_PROG(on_waking, struct task_struct* task) {
       if (compat) flags |= tracer_compat;
     } else {
       flags |= tracer_kernel;
+      no_waker_call(slot);
     }
   }
   slot->wake_flags = flags;
@@ -288,7 +301,7 @@ int BPF_PROG(on_waking, struct task_struct* task) {
   // A wake that finds the thread awake ends no wait.
   if (before != tracer_blocked && before != tracer_unknown) return 0;
   const __u32 silent = before == tracer_blocked ? *(volatile __u32*)&slot->silent : 0;
-  if (silent && end_silence(slot, tid, silent)) return 0;
+  if (silent && end_silence_by(slot, tid, silent, own && own->tid == silent ? own : slot_of(silent))) return 0;
   if (!(control & tracer_watched)) return 0;
   __u64 now = bpf_ktime_get_ns();
   // Both may have looked at the clock at the same moment.

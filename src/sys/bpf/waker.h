@@ -21,13 +21,31 @@ volatile const __u64 own_softirq_end[tracer_code_parts] = {};
 volatile const __u64 runqueues_at = 0, pcpu_hot_at = 0;
 volatile const __u64 preempt_count_at = 0, hardirq_stack_ptr_at = 0, hardirq_stack_inuse_at = 0;
 
-// The soft interrupt that a CPU serves, or last served.
+// What is known of a CPU.
+struct cpu {
+  __u64 running;         // the thread, since its last switch; 0: there was none yet
+  __u64 base;            // where its variables begin, once that is known
+  __u64 softirq_vector;  // the soft interrupt that it serves, or last served
+};
 struct {
   __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
   __uint(max_entries, 1);
   __type(key, __u32);
-  __type(value, __u32);
-} softirq_vector SEC(".maps");
+  __type(value, struct cpu);
+} cpus SEC(".maps");
+
+static __always_inline struct cpu* this_cpu(void) {
+  const __u32 key = 0;
+  return bpf_map_lookup_elem(&cpus, &key);
+}
+
+// To ask for it takes longer than to know it from the last switch. (No switch is missed: its tracepoint runs with
+// interrupts off, on the CPU that switches.)
+static __always_inline struct task_struct* running_on(const struct cpu* cpu) {
+  if (!can_cast) return bpf_get_current_task_btf();
+  const __u64 at = cpu->running ? cpu->running : bpf_get_current_task();
+  return bpf_rdonly_cast((void*)at, bpf_core_type_id_kernel(struct task_struct));
+}
 
 // Who runs a soft interrupt? One that is pending when a thread enables them again (local_bh_enable, do_softirq) runs on
 // the interrupt stack, called from there: that is the thread's own doing, as the delivery of what it sends to
@@ -35,10 +53,9 @@ struct {
 // on the thread's stack where the interrupt came from user space; ksoftirqd runs it on its own stack. So the return
 // address at the top of the interrupt stack tells. What a hard interrupt had raised while soft ones were disabled is
 // run there too, so it must be the network's besides.
-static __always_inline _Bool softirq_is_own(__u64 base) {
-  const __u32 key = 0;
-  const __u32* vector = bpf_map_lookup_elem(&softirq_vector, &key);
-  if (!vector || (*vector != vector_net_tx && *vector != vector_net_rx)) return 0;
+static __always_inline _Bool softirq_is_own(const struct cpu* cpu) {
+  if (cpu->softirq_vector != vector_net_tx && cpu->softirq_vector != vector_net_rx) return 0;
+  const __u64 base = cpu->base;
   __u64 top = 0, back = 0;
   _Bool in_use = 0;
   if (bpf_core_type_exists(struct pcpu_hot)) {
@@ -65,17 +82,16 @@ static __always_inline __u64 percpu_base(struct task_struct* current) {
 
 SEC("tp_btf/softirq_entry")
 int BPF_PROG(on_softirq, unsigned int vector) {
-  const __u32 key = 0;
-  __u32* served = bpf_map_lookup_elem(&softirq_vector, &key);
-  if (served) *served = vector;
+  struct cpu* cpu = this_cpu();
+  if (cpu) cpu->softirq_vector = vector;
   return 0;
 }
 
 // Is the running thread the one that wakes? Flags of the wake; tracer_interrupt: no.
-static __always_inline __u8 sender_flags(struct task_struct* current) {
-  const __u64 base = percpu_base(current);
-  void* at = (void*)(base + preempt_count_at);
-  if (bpf_core_type_exists(struct pcpu_hot)) at = &((struct pcpu_hot*)(base + pcpu_hot_at))->preempt_count;
+static __always_inline __u8 sender_flags(struct task_struct* current, struct cpu* cpu) {
+  if (!cpu->base) cpu->base = percpu_base(current);
+  void* at = (void*)(cpu->base + preempt_count_at);
+  if (bpf_core_type_exists(struct pcpu_hot)) at = &((struct pcpu_hot*)(cpu->base + pcpu_hot_at))->preempt_count;
   int count = count_interrupt;
   if (can_cast)  // any structure that begins with a number would do
     count = ((struct qspinlock*)bpf_rdonly_cast(at, bpf_core_type_id_kernel(struct qspinlock)))->val.counter;
@@ -83,5 +99,5 @@ static __always_inline __u8 sender_flags(struct task_struct* current) {
     bpf_probe_read_kernel(&count, sizeof count, at);
   if (count & count_interrupt) return tracer_interrupt;
   if (!(count & count_softirq)) return 0;
-  return softirq_is_own(base) ? tracer_own_softirq : tracer_interrupt;
+  return softirq_is_own(cpu) ? tracer_own_softirq : tracer_interrupt;
 }

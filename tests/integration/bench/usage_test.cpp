@@ -44,8 +44,25 @@ TEST(ProgramCost, IsCountedForTheProcessThatHoldsThePrograms) {
   bool switched = false;
   const auto costs = sys::bpf_costs(::getpid());
   for (const auto& cost : costs) switched = switched || (cost.name == "on_switch" && cost.runs >= 100);
-  EXPECT_EQ(costs.size(), 7u);
+  EXPECT_EQ(costs.size(), 8u);
   EXPECT_TRUE(switched);
+}
+
+// What the measurement itself takes is seen beside what is measured.
+TEST(ProgramCost, AnEmptyProgramCostsItsMeasurement) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root: BPF";
+  {
+    const auto empty = sys::EmptyProgram::attach();
+    ASSERT_TRUE(empty) << empty.error().text();
+    const auto measuring = sys::measure_bpf_costs();
+    for (int i = 0; i < 100; ++i) ::usleep(100);
+    const auto costs = sys::bpf_costs(::getpid());
+    ASSERT_EQ(costs.size(), 1u);
+    EXPECT_EQ(costs[0].name, "empty");
+    EXPECT_GE(costs[0].runs, 100u);
+    EXPECT_GT(costs[0].total.count(), 0);
+  }
+  EXPECT_TRUE(sys::bpf_costs(::getpid()).empty());
 }
 
 }  // namespace
