@@ -1,6 +1,7 @@
 #include "ring_workers.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace swapd::daemon {
