@@ -18,6 +18,7 @@ struct cfs_rq {
 };
 
 struct rq {
+  unsigned int nr_running;
   struct cfs_rq cfs;
 };
 
@@ -60,6 +61,7 @@ struct task_struct {
   void* stack;
   unsigned int flags;
   struct sched_entity se;
+  int prio;
   int pid;
   int tgid;
   struct pid* thread_pid;

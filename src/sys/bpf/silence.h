@@ -7,6 +7,7 @@ enum {
   wait_for_all = 0,   // P_ALL
   wait_for_pid = 1,   // P_PID
   signal_child = 17,  // SIGCHLD: those that such a wait can reap
+  first_nice_prio = 100,
 };
 
 // A wait that the end of that child can end. A target's own pid namespace may name it otherwise: then it is told.
@@ -26,14 +27,22 @@ static __always_inline __u32 expected_by(const struct tracer_slot* slot) {
   return slot->call == slot->expected_call && slot->args[0] == slot->expected_arg ? expected : 0;
 }
 
+// Must a newborn share its CPU from its first moment on? Its parent lends a nice value, which divides the CPU, and
+// others want this one. What a real-time parent lends is as good once the newborn has lost its CPU.
+static __always_inline _Bool divides_cpu(struct task_struct* parent) {
+  if (parent->prio < first_nice_prio) return 0;
+  struct cfs_rq* cfs = parent->se.cfs_rq;
+  return !bpf_core_field_exists(cfs->rq) || cfs->rq->nr_running > 1;
+}
+
 // Does the one who is about to end this wait have a CPU, or get this one now? Then nobody need know of it, unless that
 // one leaves its CPU before (leave()). Who that is, or 0.
-static __always_inline __u32 needs_nobody(struct tracer_slot* slot, __u32 tid, __u32 next) {
+static __always_inline __u32 needs_nobody(struct tracer_slot* slot, struct task_struct* task, __u32 tid, __u32 next) {
   const __u32 expected = expected_by(slot);
   struct tracer_slot* provider = expected ? slot_of(expected) : 0;
   if (!provider) return 0;
-  // A child that was let go, and whose tid is another's by now.
-  if (expected == *(volatile __u32*)&slot->newborn && provider->parent != tid) return 0;
+  // Of children also those that were let go, and whose tid is another's by now.
+  if (expected == *(volatile __u32*)&slot->newborn && (provider->parent != tid || divides_cpu(task))) return 0;
   // One thread may wait for it in silence, the others are told of.
   const __u64 before = expected == next ? 0 : presence_on_cpu;
   const __u64 waited_for = before | (__u64)tid << presence_waiter_shift;

@@ -145,7 +145,7 @@ static __always_inline void block(struct tracer_slot* slot, struct task_struct* 
   }
   // Of one that is not watched nobody would be told anyway.
   const _Bool was_watched = *(volatile __u32*)&slot->control & tracer_watched;
-  const __u32 silent = told || !was_watched ? 0 : needs_nobody(slot, tid, next);
+  const __u32 silent = told || !was_watched ? 0 : needs_nobody(slot, task, tid, next);
   slot->silent = silent;
   struct tracer_record* record = 0;
   if (was_watched && !silent) {

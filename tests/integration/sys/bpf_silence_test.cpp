@@ -202,6 +202,42 @@ TEST_F(BpfSilence, AChildThatRunsIsAwaitedWithoutARecord) {
   }
 }
 
+// A nice value divides a CPU: what a child that has one among others is lent counts from its first moment on.
+TEST_F(BpfSilence, AChildThatSharesItsCpuIsToldAtOnce) {
+  volatile int* flag = shared_flag();
+  volatile int* over = shared_flag();
+  Role hog([&](Role&) {
+    test::pin_to_first_cpu();
+    spin_until(over);
+  });
+  Role parent([&](Role& role) {
+    test::pin_to_first_cpu();
+    const pid_t self = ::getpid();
+    for (int i = 0; i < 10; ++i) {
+      const pid_t child = test::bare_fork();
+      if (child == 0) spin_and_end(flag, self);
+      ::waitpid(child, nullptr, 0);
+      role.answer();
+      role.word();
+    }
+  });
+  watch(parent);
+  hog.go();
+  ASSERT_TRUE(eventually([&] { return test::state_of(hog.pid()) == 'R'; }));
+  for (int i = 0; i < 10; ++i) {
+    parent.go();
+    ASSERT_TRUE(find_block(parent.pid(), SYS_wait4));
+    EXPECT_FALSE(silent(parent.pid()));
+    *flag = 1;
+    parent.heard();
+    *flag = 0;
+  }
+  *over = 1;
+  parent.go();
+  EXPECT_EQ(parent.end(), 0);
+  EXPECT_EQ(hog.end(), 0);
+}
+
 TEST_F(BpfSilence, AnAwaitedChildThatLosesItsCpuIsTold) {
   volatile int* flag = shared_flag();
   Role parent([&](Role&) {
