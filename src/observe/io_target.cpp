@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include <utility>
+
 #include "sys/pidfd.h"
 
 namespace swapd::observe {
@@ -78,8 +80,23 @@ const IoTargets::Link* IoTargets::link(pid_t tid, int fd, std::uint64_t inode, s
   return &kept;
 }
 
+// Anew each time, but from the thread's own directory on: the way there takes as long again.
+Result<sys::FdIdentity> IoTargets::look(pid_t tid, int fd) {
+  const auto known = tables_.find(tid);
+  if (known != tables_.end()) {
+    auto file = sys::Procfs::identity_in(known->second, fd);
+    if (file) return file;
+    tables_.erase(known);  // there is none, or the id is another thread's by now
+  }
+  auto file = procfs_.fd_identity(tid, fd);
+  if (!file) return file;
+  if (tables_.size() >= most_tables) tables_.clear();
+  if (auto table = procfs_.fd_table(tid)) tables_.emplace(tid, std::move(table).value());
+  return file;
+}
+
 Result<IoTarget> IoTargets::find(pid_t tid, int fd, std::span<const std::byte> to, Time now) {
-  const auto file = procfs_.fd_identity(tid, fd);
+  const auto file = look(tid, fd);
   if (!file) return file.error();
   IoTarget out;
   const bool is_file = S_ISREG(file->mode) || S_ISDIR(file->mode);

@@ -48,7 +48,7 @@ class IoTargets {
  private:
   // Mounts and routes change.
   static constexpr Duration believed = std::chrono::seconds(1);
-  static constexpr std::size_t most_kept = 1024;
+  static constexpr std::size_t most_kept = 1024, most_tables = 64;
   struct Disk {
     std::vector<std::uint64_t> devices;
     std::uint64_t whole = 0;
@@ -60,12 +60,14 @@ class IoTargets {
     std::uint64_t number = 0;
     Time seen;
   };
+  [[nodiscard]] Result<sys::FdIdentity> look(pid_t tid, int fd);
   [[nodiscard]] Result<Fd> duplicate(pid_t tid, int fd) const;
   const Disk& disk(dev_t device, pid_t tid, int fd, Time now);
   const Link* link(pid_t tid, int fd, std::uint64_t inode, std::span<const std::byte> to, Time now);
 
   const sys::Procfs& procfs_;
   const sys::BlockDevices& disks_;
+  std::unordered_map<pid_t, Fd> tables_;  // of threads that came last: their /proc/TID/fd
   std::unordered_map<dev_t, Disk> by_device_;
   std::unordered_map<std::uint64_t, Link> by_inode_;
 };

@@ -144,6 +144,21 @@ Result<FdIdentity> Procfs::fd_identity(pid_t tid, int fd) const {
   return identity(*st);
 }
 
+Result<Fd> Procfs::fd_table(pid_t tid) const {
+  Fd table(::open(ProcPath(root_, tid, "fd").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!table) return failed("open");
+  return table;
+}
+
+Result<FdIdentity> Procfs::identity_in(const Fd& table, int fd) {
+  if (fd < 0) return Error(EBADF, "fd");
+  std::array<char, 12> name{};
+  std::to_chars(name.data(), name.data() + name.size() - 1, fd);
+  const auto st = stat_cached(table.get(), name.data(), 0);
+  if (!st) return st.error();
+  return identity(*st);
+}
+
 bool Procfs::sleeps_in(pid_t tid, std::initializer_list<std::string_view> functions) const {
   std::array<char, 128> buffer;
   const auto where = read_start(ProcPath(root_, tid, "wchan").c_str(), buffer);

@@ -118,6 +118,9 @@ class Procfs {
   [[nodiscard]] static Result<SyscallState> syscall(const Fd& file);
   [[nodiscard]] Result<Fd> open_syscall(pid_t tid) const;
   [[nodiscard]] Result<FdIdentity> fd_identity(pid_t tid, int fd) const;  // [hot] stat(2) of /proc/TID/fd/N
+  // [hot] The same from /proc/TID/fd kept open: half of it. ENOENT also where the thread has ended.
+  [[nodiscard]] static Result<FdIdentity> identity_in(const Fd& table, int fd);
+  [[nodiscard]] Result<Fd> fd_table(pid_t tid) const;
   // [hot] Whether the kernel's function that it sleeps in (proc_pid_wchan(5)) has one of these in its name; false too
   // where it is not told.
   [[nodiscard]] bool sleeps_in(pid_t tid, std::initializer_list<std::string_view> functions) const;

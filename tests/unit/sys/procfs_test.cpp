@@ -49,9 +49,14 @@ TEST(Procfs, DescriptorsAreWhatTheyAreNow) {
   EXPECT_EQ(procfs.fd_access(::getpid(), reading.get()).value_or(-1), O_RDONLY);
   EXPECT_EQ(procfs.fd_access(::getpid(), writing.get()).value_or(-1), O_WRONLY);
   EXPECT_THAT(procfs.fds(::getpid()).value_or({}), Contains(writing.get()));
+  const auto table = procfs.fd_table(::getpid());
+  ASSERT_TRUE(table.ok());
+  EXPECT_EQ(Procfs::identity_in(*table, reading.get())->ino, a->ino);
   const int number = writing.get();
   writing.reset();
   EXPECT_TRUE(procfs.fd_identity(::getpid(), number).error().gone());
+  EXPECT_TRUE(Procfs::identity_in(*table, number).error().gone());
+  EXPECT_FALSE(Procfs::identity_in(*table, -1).ok());
   EXPECT_FALSE(procfs.fd_identity(::getpid(), -1).ok());
 }
 
