@@ -1,5 +1,5 @@
-// What a loan is worth at a disk that groups share: two readers in two cgroups, on a loop device whose scheduler is
-// bfq.
+// What a loan is worth at a disk that groups share: two readers in two cgroups,
+// on a loop device whose scheduler is bfq.
 #include <fcntl.h>
 #include <linux/loop.h>
 #include <signal.h>
@@ -30,7 +30,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr off_t disk_size = 64 << 20, block = 64 << 10;
+// Each reader has a part of the disk, far from the other's: bfq takes two that
+// read close together for one.
+constexpr off_t disk_size = 64 << 20, block = 64 << 10, part = 24 << 20;
 
 // False: no such file, or the kernel refuses.
 bool write(const fs::path& file, const std::string& text) {
@@ -55,8 +57,12 @@ class BfqDisk {
     if (!loop_ || ::ioctl(loop_.get(), LOOP_SET_FD, file.get()) != 0) return;
     bound_ = true;
     const std::string queue = "/sys/block/" + name + "/queue/";
-    // Its own favours for who has begun just now would come on top.
-    if (write(queue + "scheduler", "bfq") && write(queue + "iosched/low_latency", "0")) path_ = "/dev/" + name;
+    // Its own favours for who has begun just now would come on top; and of what
+    // it takes for a disk with a queue of its own it now and then leaves the
+    // order to that.
+    if (write(queue + "rotational", "1") && write(queue + "scheduler", "bfq") &&
+        write(queue + "iosched/low_latency", "0"))
+      path_ = "/dev/" + name;
   }
   ~BfqDisk() {
     if (bound_) ::ioctl(loop_.get(), LOOP_CLR_FD);
@@ -95,7 +101,7 @@ class BlkioGroup {
 // Reads the disk past the cache, for a minute at most.
 class Reader {
  public:
-  Reader(const std::string& disk, const BlkioGroup& group) : pid_(::fork()) {
+  Reader(const std::string& disk, off_t begin, const BlkioGroup& group) : pid_(::fork()) {
     if (pid_ != 0) {
       while (read() == 0 && ::kill(pid_, 0) == 0) std::this_thread::yield();  // by now it is in its group
       return;
@@ -104,8 +110,8 @@ class Reader {
     void* memory = std::aligned_alloc(4096, block);
     const int fd = ::open(disk.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC);
     if (!write(group.file("cgroup.procs"), std::to_string(::getpid()))) ::_exit(1);
-    for (off_t at = 0;; at = (at + block) % disk_size)
-      if (::pread(fd, memory, block, at) <= 0) ::_exit(1);
+    for (off_t at = 0;; at = (at + block) % part)
+      if (::pread(fd, memory, block, begin + at) <= 0) ::_exit(1);
   }
   ~Reader() {
     ::kill(pid_, SIGKILL);
@@ -123,7 +129,8 @@ class Reader {
   pid_t pid_;
 };
 
-// How much more `a` reads, in so long as the disk needs to have both a few hundred times in turn.
+// How much more `a` reads, in so long as the disk needs to have both a few
+// hundred times in turn.
 double ratio(const Reader& a, const Reader& b) {
   const double a_before = a.read(), b_before = b.read();
   while (a.read() + b.read() - a_before - b_before < static_cast<double>(32 * disk_size)) {
@@ -140,7 +147,6 @@ TEST_F(IoShare, TheGroupsWeightIsLentToo) {
   if (disk.path().empty()) GTEST_SKIP() << "no loop device with the scheduler bfq";
   const BlkioGroup ours("provider"), theirs("hog");
   if (ours.weight() < 0) GTEST_SKIP() << "no v1 blkio controller with weights of bfq";
-  const Reader provider(disk.path(), ours), hog(disk.path(), theirs);
   const sys::Procfs procfs;
   const sys::LinuxScheduler scheduler;
   const sys::LinuxGroups groups;
@@ -150,23 +156,27 @@ TEST_F(IoShare, TheGroupsWeightIsLentToo) {
   with.disk_groups = {{DiskGroups::By::bfq, &bfq}};
   CompetitorScan scan(procfs, groups, scheduler, with.disk_groups);
   Actuator actuator(scheduler, groups, std::move(with));
-  const auto id = procfs.thread_id(provider.pid());
-  ASSERT_TRUE(id.ok());
   SchedAttr lent = nice_of(-15);
   lent.reset_on_fork = true;
-  const std::vector boosts{Boost{*id, *id, {ResourceKind::pipe, {1}}, lent}};
-  for (int looks = 0; looks < 1000 && ours.weight() != 1000; ++looks) {  // not at each look both wait for the disk
-    actuator.set_competitors(scan.look({provider.pid()}));
-    actuator.apply(boosts, SteadyClock().now());
-  }
-  ASSERT_EQ(ours.weight(), 1000);
-  EXPECT_EQ(theirs.weight(), 100);
-  // On a busy machine it may have no CPU to use its share with.
+  // On a busy machine it may have no CPU to use its share with. And what bfq takes two readers for, it mostly keeps to
+  // (it may serve them in turn, whatever their weights): others are tried then.
   double best = 0;
-  for (int i = 0; i < 5 && best < 2.5; ++i) best = std::max(best, ratio(provider, hog));
+  for (int i = 0; i < 16 && best < 2.5; ++i) {
+    const Reader provider(disk.path(), 0, ours), hog(disk.path(), disk_size - part, theirs);
+    const auto id = procfs.thread_id(provider.pid());
+    ASSERT_TRUE(id.ok());
+    const std::vector boosts{Boost{*id, *id, {ResourceKind::pipe, {1}}, lent}};
+    for (int looks = 0; looks < 1000 && ours.weight() != 1000; ++looks) {  // not at each look both wait for the disk
+      actuator.set_competitors(scan.look({provider.pid()}));
+      actuator.apply(boosts, SteadyClock().now());
+    }
+    ASSERT_EQ(ours.weight(), 1000);
+    EXPECT_EQ(theirs.weight(), 100);
+    for (int j = 0; j < 2 && best < 2.5; ++j) best = std::max(best, ratio(provider, hog));
+    actuator.apply({}, SteadyClock().now());
+    ASSERT_EQ(ours.weight(), 100);
+  }
   EXPECT_GE(best, 2.5);
-  actuator.apply({}, SteadyClock().now());
-  EXPECT_EQ(ours.weight(), 100);
 }
 
 }  // namespace
