@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -73,7 +74,7 @@ class Peer {
       while (!stop_) {
         const ssize_t n = does == Does::takes ? ::recv(connection.get(), bytes.data(), bytes.size(), 0)
                                               : ::send(connection.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
-        if (n <= 0) break;
+        if (n == 0 || (n < 0 && errno != EAGAIN)) break;  // EAGAIN: a look at stop_
       }
       connection_ = -1;
     }
