@@ -32,6 +32,8 @@ class ShapeGate final : public observe::Gate {
  public:
   ShapeGate(Shaper& shaper, Fd listener, std::uint32_t slot);
   ~ShapeGate() override;
+  ShapeGate(const ShapeGate&) = delete;
+  ShapeGate& operator=(const ShapeGate&) = delete;
   [[nodiscard]] bool holds(const sys::Notification& notification) override;
 
  private:

@@ -33,6 +33,8 @@ class Shaper::HeldCall final : public actuate::Delayed {
     shaper_.count_held();
     ++shaper_.delayed_total_;
   }
+  HeldCall(const HeldCall&) = delete;
+  HeldCall& operator=(const HeldCall&) = delete;
   // Where there was no room to hold it, it is forgotten with this.
   ~HeldCall() override {
     const std::lock_guard lock(shaper_.mutex_);

@@ -27,7 +27,7 @@ namespace swapd::decide {
 struct Device {
   enum class Kind : std::uint8_t { disk, network } kind = Kind::disk;
   std::uint64_t number = 0;
-  auto operator<=>(const Device&) const = default;
+  auto operator<=>(const Device&) const = default;  // NOLINT(modernize-use-nullptr): of a comparison that it makes
 };
 
 enum class Way : std::uint8_t { read, write };

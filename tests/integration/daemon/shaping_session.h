@@ -56,7 +56,7 @@ class Peer {
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     socklen_t size = sizeof address;
-    ::bind(socket_.get(), reinterpret_cast<sockaddr*>(&address), size);
+    (void)::bind(socket_.get(), reinterpret_cast<sockaddr*>(&address), size);
     if (type == SOCK_STREAM) ::listen(socket_.get(), 4);
     ::getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&address), &size);
     const timeval look{.tv_sec = 0, .tv_usec = 50'000};
