@@ -84,8 +84,8 @@ class ShapeGate final : public observe::Gate {
   void prune(Time now);
   [[nodiscard]] Shaper::ViewPtr view_of(Thread& thread, Time now);
   [[nodiscard]] pid_t member_above(pid_t tgid) const;
-  // What has been moved since the last time; nothing: the thread has ended.
   void set_free(Thread& thread, pid_t tid, Time now);
+  // What has been moved since the last time; nothing: the thread has ended.
   [[nodiscard]] std::optional<Seen> look(Thread& thread, pid_t tid, const Shaper::View& view);
   [[nodiscard]] sys::NetIo::Counters traffic_of(Thread& thread, pid_t tid, sys::NetIo& traffic) const;
   void ask_for_end(Thread& thread, pid_t tid, const Shaper::View& view);
