@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <filesystem>
+#include <fstream>
+#include <utility>
 
 #include "apps.h"
 #include "process.h"
@@ -61,10 +64,39 @@ class Postgres final : public App {
     words.emplace_back("postgres");
     return words;
   }
+  std::vector<std::string> live_load(double seconds, double guess) const override {
+    std::vector<std::string> words = load(seconds, guess);
+    words.insert(words.end() - 1, {"-P", "1"});
+    return words;
+  }
+  // "progress: 2.0 s, 41000.5 tps, …", once a second.
+  Result<Progress> progress(const std::string& said) const override {
+    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+    const std::size_t before = reports(said).size();
+    for (;;) {
+      const auto all = reports(said);
+      if (all.size() > before) return all.back();
+      if (interrupted()) return Error(EINTR, "pgbench's progress");
+      if (std::chrono::steady_clock::now() > give_up) return Error(ETIMEDOUT, "pgbench reports no progress");
+      ::usleep(5'000);
+    }
+  }
   Result<double> throughput(const std::string& output) const override { return number_behind(output, "tps = "); }
 
  private:
   std::vector<std::string> pgbench() const { return {path_of("pgbench"), "-h", dir_, "-U", "bench"}; }
+  static std::vector<Progress> reports(const std::string& said) {
+    std::vector<Progress> out;
+    Progress sum;
+    std::ifstream in(said);
+    for (std::string line; std::getline(in, line) && !in.eof();) {  // not one that is being written
+      double at = 0, rate = 0;
+      if (std::sscanf(line.c_str(), "progress: %lf s, %lf tps", &at, &rate) != 2) continue;
+      sum.requests += rate * (at - std::exchange(sum.at_s, at));
+      out.push_back(sum);
+    }
+    return out;
+  }
   static Status run(const std::vector<std::string>& words, std::chrono::seconds at_most) {
     int status = 0;
     const auto output = run_for_output(words, status, at_most);

@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -46,9 +48,36 @@ std::string newest_postgres(const std::string& program) {
 }
 
 template <typename Address>
-bool connects(const Address& address) {
-  const Fd fd(::socket(reinterpret_cast<const sockaddr*>(&address)->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  return fd && ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+Fd connected(const Address& address) {
+  Fd fd(::socket(reinterpret_cast<const sockaddr*>(&address)->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!fd || ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return {};
+  return fd;
+}
+
+// The number behind `label`, and so many others, in what the server says before it closes the connection.
+template <typename Address>
+Result<App::Progress> ask_progress(const Address& address, std::string_view question, const std::string& label,
+                                   int others = 0) {
+  const Fd fd = connected(address);
+  if (!fd) return errno_error("connecting to the server");
+  if (::send(fd.get(), question.data(), question.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(question.size()))
+    return errno_error("asking the server");
+  std::string answer;
+  std::array<char, 4096> part;
+  for (;;) {
+    const ssize_t got = ::recv(fd.get(), part.data(), part.size(), 0);
+    if (got < 0) return errno_error("the server's answer");
+    if (got == 0) break;
+    answer.append(part.data(), static_cast<std::size_t>(got));
+  }
+  const double now = std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  const auto at = answer.find(label);
+  if (at == std::string::npos) return Error(EPROTO, "no " + label + " in the server's answer");
+  std::istringstream rest(answer.substr(at + label.size()));
+  double number = 0;
+  for (int i = 0; i <= others; ++i) rest >> number;
+  if (!rest) return Error(EPROTO, "no number behind " + label);
+  return App::Progress{.at_s = now, .requests = number};
 }
 
 class Redis final : public App {
@@ -62,11 +91,9 @@ class Redis final : public App {
     return {path_of("redis-server"), "--port", "0",           "--unixsocket", socket_, "--save", "",
             "--appendonly",          "no",     "--daemonize", "no",           "--dir", dir_};
   }
-  bool answers() const override {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    socket_.copy(address.sun_path, sizeof address.sun_path - 1);
-    return connects(address);
+  bool answers() const override { return bool(connected(address())); }
+  Result<Progress> progress(const std::string&) const override {
+    return ask_progress(address(), "INFO stats\r\nQUIT\r\n", "total_commands_processed:");
   }
   std::vector<std::string> load(double seconds, double guess) const override {
     const double requests = std::max(1000.0, std::round(seconds * (guess > 0 ? guess : 50'000)));
@@ -84,6 +111,12 @@ class Redis final : public App {
   Result<double> throughput(const std::string& output) const override { return number_behind(output, "\"GET\",\""); }
 
  private:
+  [[nodiscard]] sockaddr_un address() const {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    socket_.copy(address.sun_path, sizeof address.sun_path - 1);
+    return address;
+  }
   std::string socket_, dir_;
 };
 
@@ -103,11 +136,16 @@ class Nginx final : public App {
     for (const char* kind : {"client_body", "proxy", "fastcgi", "uwsgi", "scgi"}) {
       config << "  " << kind << "_temp_path " << dir << "/" << kind << ";\n";
     }
-    config << "  server { listen 127.0.0.1:" << port_ << "; root " << dir << "/www; }\n}\n";
+    config << "  server { listen 127.0.0.1:" << port_ << "; root " << dir
+           << "/www; location = /status { stub_status; } }\n}\n";
     return config.flush() ? Status(Done{}) : Status(errno_error(config_));
   }
   std::vector<std::string> server() const override { return {path_of("nginx"), "-c", config_, "-e", "stderr"}; }
-  bool answers() const override { return connects(address(port_)); }
+  bool answers() const override { return bool(connected(address(port_))); }
+  // Third of three numbers (ngx_http_stub_status_module): connections accepted, handled, and requests.
+  Result<Progress> progress(const std::string&) const override {
+    return ask_progress(address(port_), "GET /status HTTP/1.0\r\n\r\n", "requests\n", 2);
+  }
   std::vector<std::string> load(double seconds, double) const override {
     return {path_of("wrk"), "-t2", "-c32", "-d" + std::to_string(std::max(1L, std::lround(seconds))) + "s",
             "http://127.0.0.1:" + std::to_string(port_) + "/index.html"};

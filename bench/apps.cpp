@@ -1,14 +1,19 @@
-// apps: what programs that need no help lose under swapd's care. Each run starts the server anew, under swapd or not,
-// and measures it with its own load generator; the runs are interleaved, and compared in pairs.
+// apps: what programs that need no help lose under swapd's care, measured with their own load generators.
+//
+// Under seccomp each run starts the server anew, under swapd or not; the runs are interleaved, and compared in pairs.
+// Under bpf, which can take a program on and leave it again, swapd comes and goes while one server is under one load
+// (apps_turns.cpp); each window with it is compared with the mean of the one before and the one after.
 #include "apps.h"
 
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
+#include "apps_runs.h"
 #include "sys/bpf_usage.h"
 #include "usage.h"
 #include "workload.h"
@@ -25,12 +30,6 @@ double reaped_cpu_s() {
   };
   return seconds(used.ru_utime) + seconds(used.ru_stime);
 }
-
-struct Run {
-  double throughput = 0;
-  double load_cpu_s = 0;  // server and load generator
-  double swapd_share = 0, programs_share = 0;
-};
 
 class Bench {
  public:
@@ -49,6 +48,8 @@ class Bench {
     return Done{};
   }
 
+  Result<Turns> turns(const std::string& name) { return take_turns(context_, *apps_.at(name), guesses_[name]); }
+
   Result<Run> run(const std::string& name, const std::string& under, double seconds) {
     const App& app = *apps_.at(name);
     auto dir = TempDir::create();
@@ -61,7 +62,7 @@ class Bench {
       daemon.emplace(std::move(*started));
       front = {context_.options.swapctl, "--socket", daemon->socket(), "run", "--"};
     }
-    auto server = start_server(app, front, dir->path() + "/server.log");
+    auto server = start_server(context_, app, front, dir->path() + "/server.log");
     if (!server) return server.error();
     auto result = load(app, guesses_[name], front, seconds, server->pid(), daemon ? &*daemon : nullptr);
     server->signal(app.stop_signal());
@@ -75,50 +76,18 @@ class Bench {
   }
 
  private:
-  [[nodiscard]] Spawn spawn(std::vector<std::string> front, const std::vector<std::string>& words) const {
-    Spawn spawn;
-    spawn.argv = std::move(front);
-    spawn.argv.insert(spawn.argv.end(), words.begin(), words.end());
-    spawn.cpus = context_.cpus;
-    return spawn;
-  }
-  Result<Child> start_server(const App& app, const std::vector<std::string>& front, const std::string& log) const {
-    Spawn wanted = spawn(front, app.server());
-    wanted.output = wanted.errors = log;
-    wanted.death_signal = app.stop_signal();
-    auto server = Child::start(wanted);
-    if (!server) return server;
-    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-    while (!app.answers()) {
-      const auto ended = server->wait(std::chrono::milliseconds(20));
-      if (ended) return Error(ECHILD, "the server ended (" + wait_text(*ended) + ")");
-      if (interrupted()) return Error(EINTR, "starting the server");
-      if (std::chrono::steady_clock::now() > until) return Error(ETIMEDOUT, "the server does not answer");
-    }
-    return server;
-  }
   Result<Run> load(const App& app, double guess, const std::vector<std::string>& front, double seconds, pid_t server,
                    const Daemon* daemon) const {
-    const auto used = [&] { return tree_cpu_s(server) + reaped_cpu_s(); };
-    const auto programs_ns = [&] {
-      double sum = 0;
-      for (const auto& cost : sys::bpf_costs(daemon->pid())) sum += static_cast<double>(cost.total.count());
-      return sum;
-    };
-    const double before = used(), swapd_before = daemon != nullptr ? process_cpu_s(daemon->pid()) : 0;
-    const double programs_before = daemon != nullptr ? programs_ns() : 0;
+    const Usage usage([server] { return tree_cpu_s(server) + reaped_cpu_s(); }, daemon);
     int status = 0;
     const auto at_most = std::chrono::seconds(60 + std::llround(10 * seconds));
-    const auto output = run_for_output(spawn(front, app.load(seconds, guess)), status, at_most);
+    const auto output = run_for_output(app_spawn(context_, front, app.load(seconds, guess)), status, at_most);
     if (!output) return output.error();
     if (status != 0) return Error(EPROTO, "the load generator ended with " + wait_text(status));
     const auto throughput = app.throughput(*output);
     if (!throughput) return throughput.error();
-    Run run{.throughput = *throughput, .load_cpu_s = used() - before};
-    if (daemon != nullptr && run.load_cpu_s > 0) {
-      run.swapd_share = (process_cpu_s(daemon->pid()) - swapd_before) / run.load_cpu_s;
-      run.programs_share = (programs_ns() - programs_before) / 1e9 / run.load_cpu_s;
-    }
+    Run run{.throughput = *throughput};
+    usage.add_to(run);
     return run;
   }
 
@@ -137,7 +106,7 @@ std::vector<double> each(const std::vector<Run>& runs, double Run::*member) {
   return values;
 }
 
-// Throughput of all repeats, and against vanilla's run of the same repeat.
+// Throughput of all repeats, and against vanilla's run of the same repeat, or those before and after it.
 void add_figures(Row& row, Runs& runs) {
   const auto& own = runs[{row.setup.mechanism, row.setup.under}];
   const auto throughputs = each(own, &Run::throughput);
@@ -149,8 +118,10 @@ void add_figures(Row& row, Runs& runs) {
   row.extra["swapd_cpu_share"] = rounded(median(each(own, &Run::swapd_share)));
   const auto& plain = runs[{row.setup.mechanism, "vanilla"}];
   std::vector<double> ratios;
+  const bool between = plain.size() == own.size() + 1;
   for (std::size_t i = 0; i < std::min(own.size(), plain.size()); ++i) {
-    ratios.push_back(own[i].throughput / plain[i].throughput);
+    const double beside = between ? (plain[i].throughput + plain[i + 1].throughput) / 2 : plain[i].throughput;
+    ratios.push_back(own[i].throughput / beside);
   }
   if (ratios.empty()) return;
   row.extra.update({{"ratio", rounded(median(ratios))},
@@ -158,22 +129,17 @@ void add_figures(Row& row, Runs& runs) {
                     {"ratio_to", rounded(percentile(ratios, 100))}});
 }
 
-}  // namespace
+Setup setup_of(const std::string& app, const Options& options) {
+  Setup setup{.mechanism = app, .iterations = 1};
+  setup.extra["seconds"] = options.seconds;
+  if (!options.history.empty()) setup.extra["history"] = options.history;
+  return setup;
+}
 
-Result<std::vector<nlohmann::json>> run_apps(const Context& context) {
-  const Options& options = context.options;
-  auto dir = TempDir::create();
-  if (!dir) return dir.error();
-  if (::chmod(dir->path().c_str(), 0711) != 0) return errno_error(dir->path());
-  Bench bench(context, dir->path());
-  Runs runs;
+Result<std::vector<Row>> measure_runs(Bench& bench, Runs& runs, const Options& options) {
   std::vector<Case> cases;
   for (const std::string& app : options.apps) {
-    if (const auto prepared = bench.prepare(app); !prepared) return prepared.error();
-    Setup setup{.mechanism = app, .iterations = 1};
-    setup.extra["seconds"] = options.seconds;
-    if (!options.history.empty()) setup.extra["history"] = options.history;
-    for (Setup& one : spread(setup, options)) {
+    for (Setup& one : spread(setup_of(app, options), options)) {
       cases.push_back({std::move(one), [&](const Setup& s) -> Result<Measured> {
                          auto run = bench.run(s.mechanism, s.under, options.seconds);
                          if (!run) return run.error();
@@ -182,18 +148,92 @@ Result<std::vector<nlohmann::json>> run_apps(const Context& context) {
                        }});
     }
   }
-  auto rows = measure(cases, options.repeat, options.progress);
-  if (!rows) return rows.error();
-  for (Row& row : *rows) {
-    add_figures(row, runs);
-    if (row.setup.under != "swapd" || options.observe != "bpf") continue;
-    // Once more, measured by the kernel: too dear for the runs that are compared.
-    const auto measuring = sys::measure_bpf_costs();
-    if (!measuring) return measuring.error();
-    const auto run = bench.run(row.setup.mechanism, "swapd", options.seconds);
-    if (!run) return Error(run.error()).in("the programs' times");
-    row.extra["programs_cpu_share"] = rounded(run->programs_share);
+  return measure(cases, options.repeat, options.progress);
+}
+
+Result<std::vector<Row>> measure_turns(Bench& bench, Runs& runs, const Options& options) {
+  std::vector<Row> rows;
+  for (const std::string& app : options.apps) {
+    if (options.progress) std::fprintf(stderr, "swapbench: %s, in turns\n", app.c_str());
+    auto turns = bench.turns(app);
+    if (!turns) return Error(turns.error()).in(app);
+    for (Setup& setup : spread(setup_of(app, options), options)) {
+      auto& own = runs[{app, setup.under}];
+      own = setup.under == "swapd" ? turns->swapd : turns->vanilla;
+      Row row{.setup = std::move(setup)};
+      for (const Run& run : own) {
+        row.samples.push_back({1000 / run.throughput});
+        row.repeats.push_back(summarize(row.samples.back()));
+      }
+      row.median = median_of(row.repeats);
+      if (row.setup.under == "swapd") row.extra["programs_cpu_share"] = rounded(turns->programs_share);
+      rows.push_back(std::move(row));
+    }
   }
+  return rows;
+}
+
+}  // namespace
+
+Spawn app_spawn(const Context& context, std::vector<std::string> front, const std::vector<std::string>& words) {
+  Spawn spawn;
+  spawn.argv = std::move(front);
+  spawn.argv.insert(spawn.argv.end(), words.begin(), words.end());
+  spawn.cpus = context.cpus;
+  return spawn;
+}
+
+Result<Child> start_server(const Context& context, const App& app, const std::vector<std::string>& front,
+                           const std::string& log) {
+  Spawn wanted = app_spawn(context, front, app.server());
+  wanted.output = wanted.errors = log;
+  wanted.death_signal = app.stop_signal();
+  auto server = Child::start(wanted);
+  if (!server) return server;
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (!app.answers()) {
+    const auto ended = server->wait(std::chrono::milliseconds(20));
+    if (ended) return Error(ECHILD, "the server ended (" + wait_text(*ended) + ")");
+    if (interrupted()) return Error(EINTR, "starting the server");
+    if (std::chrono::steady_clock::now() > until) return Error(ETIMEDOUT, "the server does not answer");
+  }
+  return server;
+}
+
+Usage::Usage(std::function<double()> load_cpu_s, const Daemon* daemon)
+    : load_cpu_s_(std::move(load_cpu_s)), daemon_(daemon), load_(load_cpu_s_()) {
+  if (daemon_ == nullptr) return;
+  swapd_ = process_cpu_s(daemon_->pid());
+  programs_ = programs_s();
+}
+
+double Usage::programs_s() const {
+  double sum = 0;
+  for (const auto& cost : sys::bpf_costs(daemon_->pid())) sum += static_cast<double>(cost.total.count());
+  return sum / 1e9;
+}
+
+void Usage::add_to(Run& run) const {
+  run.load_cpu_s = load_cpu_s_() - load_;
+  if (daemon_ == nullptr || run.load_cpu_s <= 0) return;
+  run.swapd_share = (process_cpu_s(daemon_->pid()) - swapd_) / run.load_cpu_s;
+  run.programs_share = (programs_s() - programs_) / run.load_cpu_s;
+}
+
+Result<std::vector<nlohmann::json>> run_apps(const Context& context) {
+  const Options& options = context.options;
+  auto dir = TempDir::create();
+  if (!dir) return dir.error();
+  if (::chmod(dir->path().c_str(), 0711) != 0) return errno_error(dir->path());
+  Bench bench(context, dir->path());
+  for (const std::string& app : options.apps)
+    if (const auto prepared = bench.prepare(app); !prepared) return prepared.error();
+  Runs runs;
+  const bool swapd = std::ranges::find(options.under, "swapd") != options.under.end();
+  const bool in_turns = swapd && options.observe == "bpf";
+  auto rows = in_turns ? measure_turns(bench, runs, options) : measure_runs(bench, runs, options);
+  if (!rows) return rows.error();
+  for (Row& row : *rows) add_figures(row, runs);
   return lines(*rows, options);
 }
 

@@ -33,7 +33,7 @@ void common_options(CLI::App& app, Options& options, Raw& raw) {
          "--repeat", options.repeat,
          "Repeats of each configuration, interleaved; the figures are medians (default 1; of client-server and "
          "shape-rivals 3, of multi-server and cascade 5 unless --iterations is given, of overhead 21, with bpf 11, of "
-         "shape-overhead 21, of apps 7)")
+         "shape-overhead 21, of apps 7, with bpf 21)")
       ->check(CLI::Range(1, 100));
   app.add_option("--under", options.under, "vanilla, hand-set, swapd")
       ->delimiter(',')
@@ -155,8 +155,9 @@ void apps_options(CLI::App& app, Options& options) {
 void apps_defaults(const CLI::App& chosen, Options& options) {
   if (options.apps.empty()) options.apps.assign(app_names().begin(), app_names().end());
   if (std::ranges::find(options.under, "hand-set") != options.under.end()) refuse("apps: nothing is to be set by hand");
-  if (chosen.count("--seconds") == 0) options.seconds = 5;
-  if (chosen.count("--repeat") == 0) options.repeat = 7;
+  const bool in_turns = options.observe == "bpf";
+  if (chosen.count("--seconds") == 0) options.seconds = in_turns ? 2 : 5;
+  if (chosen.count("--repeat") == 0) options.repeat = in_turns ? 21 : 7;
   if (chosen.count("--hogs") != 0) refuse("apps: --hogs: an idle machine is meant");
   options.hogs = {0};
   if (chosen.count("--cpus") == 0) options.cpus = cpus_of_this_process();
@@ -259,6 +260,7 @@ Options parse_options(int argc, char** argv) {
   if (chosen == overhead && !options.loaded && chosen->count("--hogs") != 0)
     refuse("overhead: --hogs goes with --loaded");
   if (chosen == tap_stream && chosen->count("--seconds") == 0) options.seconds = 40;
+  if (chosen == tap_stream && chosen->count("--under") == 0) options.under = {"vanilla", "hand-set", "swapd"};
   if (chosen == shape_overhead && chosen->count("--repeat") == 0) options.repeat = 21;
   if (chosen == shape_rivals) {
     if (chosen->count("--rates") == 0) options.rates = {"16MiB"};

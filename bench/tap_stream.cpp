@@ -247,6 +247,7 @@ Result<std::vector<nlohmann::json>> run_tap_stream(const Context& context) {
     if (Status made = (*disk)->write_file("f" + std::to_string(i), cat_file); !made) return made.error();
   std::vector<Setup> setups;
   const auto add = [&](const std::string& under, const std::string& with) {
+    if (std::ranges::find(options.under, under) == options.under.end()) return;
     Setup setup{.mechanism = "ffmpeg", .under = under};
     setup.extra["limit"] = with;
     setups.push_back(std::move(setup));

@@ -200,7 +200,8 @@ void AutoShaper::judge(const std::string& name, Automatic& one, const Group& pro
   one.limit.observe({.need = one.judge.judge(seen, period),
                      .protected_moved = achieved,
                      .others_calls = before ? a_second(by_calls) : 0,
-                     .others_disk = a_second(by_disk_of(others))});
+                     .others_disk = a_second(by_disk_of(others)),
+                     .waited = waited});
   const auto after = one.limit.limit();
   one.view = {
       .limit = after, .state = one.limit.state(), .in_vain = one.limit.in_vain(), .moved = achieved, .waited = waited};

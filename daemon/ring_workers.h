@@ -28,6 +28,7 @@ class RingWorkers {
   // It has a ring: its workers count from now on.
   void note(pid_t tgid, const Traffic& traffic, Time now);
   void forget(pid_t tgid);
+  [[nodiscard]] bool knows(pid_t tgid) const { return processes_.contains(tgid); }
   // What they have moved since the last look. Nothing of one that was not noted. Up to sixteen are looked at each time,
   // more less often; who they are, where the number of threads has changed, or 10 ms ago (later where there are many).
   // One that has ended since the last look is lost (idle they live on for five seconds), and so are those past 512.

@@ -14,6 +14,8 @@ using decide::Tokens;
 
 constexpr std::size_t most_threads = 4096;
 constexpr int most_ancestors = 16;
+constexpr std::uint64_t most_joined = 8;
+constexpr Duration most_unsettled = std::chrono::milliseconds(10);
 constexpr Duration sought_again = std::chrono::milliseconds(100), met_again = std::chrono::seconds(1);
 
 }  // namespace
@@ -197,6 +199,42 @@ bool ShapeGate::enter(Thread& thread, const Wanted& want, pid_t tid, Time& due, 
   return due > now && !free;
 }
 
+// A call like the one before it, shortly after it, while the buckets are far from empty: it may go on whatever that one
+// has moved, so that they are settled together. That takes a third of what shaping it costs. Where anything is out of
+// the ordinary it is not done.
+bool ShapeGate::joins_last(Thread& thread, const observe::IoCall& call, const sys::Notification& notification,
+                           const Shaper::ViewPtr& view, Time now) {
+  if (!thread.io || !thread.call || thread.kind != &call || thread.view != view || view->limits.freezes) return false;
+  if (call.amount == observe::IoAmount::ring || call.amount == observe::IoAmount::none) return false;
+  if (now - thread.settled > most_unsettled || thread.call->calls >= most_joined || !thread.owed.empty()) return false;
+  if (workers_.knows(thread.tgid)) return false;
+  {
+    const std::lock_guard lock(shaper_.mutex_);
+    const ShapedCall& last = *thread.call;
+    if (last.held || last.withdrawn || last.signals != 0 || last.waited != Duration::zero() || !last.owed.empty() ||
+        !shaper_.shaping_.spares(last.passage, 0, now))
+      return false;
+  }
+  const auto want = wanted(call, notification, thread, *view, now);
+  if (!want || want->count != 1 || want->network[0] != thread.network[0]) return false;
+  auto next = std::make_shared<ShapedCall>();
+  const std::lock_guard lock(shaper_.mutex_);
+  const auto index = shaper_.shaping_.find(view->name);
+  if (!index) return false;
+  next->passage = shaper_.shaping_.enter(*index, want->legs, 1, now);
+  const bool free = next->passage.count == 0 || shaper_.shaping_.spares(next->passage, 0, now);
+  if (!free || !next->passage.join(thread.call->passage)) {
+    shaper_.shaping_.withdraw(next->passage, now);
+    return false;
+  }
+  next->calls = thread.call->calls + 1;
+  thread.call->settled = true;
+  thread.call = std::move(next);
+  thread.asked += want->asked;
+  if (!want->network[0] && want->legs[0].device.number != 0) thread.disk = want->legs[0].device;
+  return true;
+}
+
 bool ShapeGate::holds(const sys::Notification& notification) {
   const observe::IoCall* call = observe::io_call(notification.nr);
   if (call == nullptr) return false;
@@ -209,6 +247,7 @@ bool ShapeGate::holds(const sys::Notification& notification) {
     set_free(*found, notification.tid, now);
     return false;
   }
+  if (joins_last(*found, *call, notification, view, now)) return false;
   auto seen = look(*found, notification.tid, *view);
   if (!seen) {  // another thread's id by now
     settle_ended(now);

@@ -15,9 +15,11 @@
 
 namespace swapd::daemon {
 
-// A call between its entry and its settlement, which the delaying thread knows too.
+// A call between its entry and its settlement, which the delaying thread knows too. Or several that had not to wait, of
+// which it is the last (ShapeGate::joins_last()).
 struct ShapedCall {
   decide::Passage passage;
+  std::uint64_t calls = 1;
   bool withdrawn = false;  // it was not made
   bool settled = false;
   bool held = false;  // now
@@ -40,7 +42,8 @@ class ShapeGate final : public observe::Gate {
   // What is known of a thread that makes calls here.
   struct Thread {
     pid_t tgid = 0;
-    Time met{};  // when that was read
+    Time met{};      // when that was read
+    Time settled{};  // its last call, with all that it had moved
     std::optional<sys::ThreadIo> io;
     sys::IoCounters counters;
     sys::NetIo::Counters traffic;
@@ -109,6 +112,8 @@ class ShapeGate final : public observe::Gate {
   [[nodiscard]] Wanted wanted_of_ring(const Thread& thread, pid_t tid, const Shaper::View& view, Time now);
   [[nodiscard]] decide::Tokens through_pipe(const observe::IoCall& call, const sys::Notification& notification,
                                             decide::Tokens asked) const;
+  [[nodiscard]] bool joins_last(Thread& thread, const observe::IoCall& call, const sys::Notification& notification,
+                                const Shaper::ViewPtr& view, Time now);
   [[nodiscard]] bool enter(Thread& thread, const Wanted& want, pid_t tid, Time& due, Time now) const;
   [[nodiscard]] bool hold(const sys::Notification& notification, const Thread& thread, bool favoured_wait, Time due,
                           Time now);

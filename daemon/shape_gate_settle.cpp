@@ -64,6 +64,7 @@ ShapeGate::Paid ShapeGate::settle_call(Thread& thread, const Seen& seen, const S
   }
   const std::lock_guard lock(shaper_.mutex_);
   moved.waited = thread.call->waited;
+  moved.calls = thread.call->calls;
   if (!thread.call->withdrawn) shaper_.shaping_.settle(passage, moved, now);
   return paid;
 }
@@ -98,7 +99,8 @@ void ShapeGate::settle_mapped(Thread& thread, const Seen& seen, const Paid& paid
       view.limits.mode == decide::ShapeMode::device || (thread.kind != nullptr && thread.kind->moved == IoMoved::disk);
   Tokens read = tokens(seen.disk.read_bytes), written = tokens(seen.disk.written_bytes);
   if (call_reads) read = beyond(thread.ahead, read - paid.read, read_ahead);
-  if (call_writes) written = as_the_disk ? 0 : std::max(written - paid.written - largest_folio, Tokens{0});
+  const auto calls = thread.call ? static_cast<Tokens>(thread.call->calls) : 1;
+  if (call_writes) written = as_the_disk ? 0 : std::max(written - paid.written - calls * largest_folio, Tokens{0});
   if (read > 0 || written > 0) {
     // What the disk read ahead of a call is on that call's disk.
     const bool by_call = (read == 0 || call_reads) && (written == 0 || call_writes) && thread.disk;
@@ -156,6 +158,7 @@ void ShapeGate::settle(Thread& thread, const Seen& seen, const Shaper::View& vie
   if (what == Settles::all) settle_mapped(thread, seen, paid, view, now);
   thread.call.reset();
   thread.kind = nullptr;
+  thread.settled = now;
 }
 
 }  // namespace swapd::daemon

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 namespace swapd::decide {
@@ -18,7 +19,8 @@ constexpr int first_patience = 40, most_patience = 640;
 constexpr double near = 1.05;  // high and low as near as this are one
 constexpr double used = 0.8;   // of a limit: it is one
 constexpr double first_step = 1.05, most_step = 1.5;
-constexpr double gentle_step = 1.02, known_within = 1.15;
+constexpr double gentle_step = 1.02, most_bold_step = 1.1, known_within = 1.15;
+constexpr int gentle_raises = 3;
 constexpr double spoils = 2, forgives = 0.25;  // a missed period of the met ones, a met one of the missed
 constexpr int gives_up = 40, first_quiet = 240, most_quiet = 2400;
 constexpr double a_little_less = 0.97, less = 0.85;  // than what was enough, where it is no more
@@ -29,6 +31,8 @@ constexpr double asks = 0.25;   // who waits for less of his time has no use for
 constexpr double awake = 0.02;
 constexpr double tolerance = 0.97;
 constexpr double of_late = 0.3;  // weight of the last period
+constexpr double strains = 0.25, scatters = 2.5, calms = 0.15;
+constexpr double beyond_guess = 1.02;
 
 Tokens scaled(Tokens value, double by) { return static_cast<Tokens>(std::llround(static_cast<double>(value) * by)); }
 
@@ -62,11 +66,33 @@ Need NeedJudge::judge(const Seen& seen, Duration period) {
   return too_little && wait > asks ? Need::missed : Need::met;
 }
 
+void Trend::add(double value) {
+  values_.push_back(value);
+  if (values_.size() > most) values_.pop_front();
+}
+
+double Trend::mean(std::size_t first, std::size_t end) const {
+  if (first >= end) return 0;
+  const auto at = [&](std::size_t i) { return values_.begin() + static_cast<std::ptrdiff_t>(i); };
+  return std::accumulate(at(first), at(end), 0.0) / static_cast<double>(end - first);
+}
+
+double Trend::late() const { return mean(before(), values_.size()); }
+
+bool Trend::rises(double by) const {
+  if (!tells()) return false;
+  const double usual = mean(0, before());
+  double scatter = 0;
+  for (std::size_t i = 0; i < before(); ++i) scatter += std::abs(values_[i] - usual) / static_cast<double>(before());
+  return late() > usual + std::max(by, scatters * scatter);
+}
+
 void AutoLimit::go_to(State state, Tokens limit) {
   state_ = state;
   limit_ = std::max(limit, least_);
   rest_ = settles;
   met_ = missed_ = 0;
+  waits_.restart();
 }
 
 void AutoLimit::recover_to(State state, Tokens target, double dip) {
@@ -88,15 +114,35 @@ bool AutoLimit::is_near_too_much() const {
   return high_ > 0 && known_within * static_cast<double>(*limit_) >= static_cast<double>(high_);
 }
 
-// In larger steps, as long as there is more to be had.
+// In larger steps, as long as there is more to be had: up to what was left of the disk, and from what was held gently.
 Tokens AutoLimit::raised() {
-  step_ = is_bold() ? first_step : std::min(step_ * step_, most_step);
-  return std::max(scaled(low_, step_), low_ + 1);
+  if (state_ != State::seeking)
+    step_ = ++raises_ < gentle_raises ? gentle_step : std::min(step_ * step_, is_bold() ? most_bold_step : most_step);
+  else
+    step_ = is_bold() ? first_step : std::min(step_ * step_, most_step);
+  const Tokens next = std::max(scaled(low_, step_), low_ + 1);
+  const auto guess = static_cast<Tokens>(beyond_guess * (all_ - alone_));
+  return low_ < guess && !is_bold() ? std::min(next, guess) : next;
+}
+
+// Something piles up, or has and stays: nothing was missed yet, but will be.
+bool AutoLimit::is_strained() const {
+  return waits_.rises(strains) || (calm_ && waits_.tells() && waits_.late() > *calm_ + 2 * strains);
+}
+
+// What had piled up has gone.
+bool AutoLimit::is_calm_again() const { return !calm_ || waits_.late() <= *calm_ + calms; }
+
+// Slowly upwards: what grows from limit to limit is not calm.
+void AutoLimit::learn_calm() {
+  const double now = waits_.late();
+  calm_ = !calm_ || now < *calm_ ? now : *calm_ + of_late * (now - *calm_);
 }
 
 bool AutoLimit::is_enough(const Period& one) const {
   const bool by_disk = static_cast<double>(one.others_disk) >= used * static_cast<double>(one.others_calls);
-  return met_ >= enough * (!by_disk ? by_cache : is_near_too_much() ? when_near : is_bold() ? when_bold : 1);
+  const bool bold = is_bold() || state_ == State::probing;
+  return met_ >= enough * (!by_disk ? by_cache : is_near_too_much() ? when_near : bold ? when_bold : 1);
 }
 
 void AutoLimit::observe(const Period& one) {
@@ -121,6 +167,7 @@ void AutoLimit::observe(const Period& one) {
     --rest_;
     return;
   }
+  waits_.add(one.waited);
   met_ = std::max(met_ + (missed ? -spoils : 1), 0.0);
   missed_ = std::max(missed_ + (missed ? 1 : -forgives), 0.0);
   switch (state_) {
@@ -177,7 +224,9 @@ void AutoLimit::recover(const Period& one) {
   if (one.need == Need::met) {
     in_vain_ = false;
     next_quiet_ = 0;
-    if (met_ >= (then_ == State::holding ? recovered_gently : recovered)) go_to(then_, target_);
+    const bool gently = then_ == State::holding;
+    if (met_ < (gently ? recovered_gently : recovered)) return;
+    if (!gently || is_calm_again() || met_ >= 2 * drained) go_to(then_, target_);
     return;
   }
   if (missed_ < drained) {
@@ -204,25 +253,33 @@ void AutoLimit::seek(const Period& one) {
       return recover_to(State::holding, low_, small_dip);
     return recover_to(State::seeking, between(low_, high_), 0.5);
   }
+  if (is_strained()) {
+    high_ = *limit_;
+    if (low_ == 0) return recover_to(State::seeking, scaled(high_, less), small_dip);
+    if (static_cast<double>(high_) <= near * static_cast<double>(low_))
+      return recover_to(State::holding, low_, small_dip);
+    return recover_to(State::seeking, between(low_, high_), small_dip);
+  }
   if (!is_enough(one)) return;
   low_ = *limit_;
+  learn_calm();
   const bool found = high_ > 0 && static_cast<double>(high_) <= near * static_cast<double>(low_);
   if (found || !binds(one)) {
     patience_ = found ? first_patience : enough;
-    step_ = found ? first_step : most_step;
     return go_to(State::holding, low_);
   }
   go_to(State::seeking, high_ > low_ ? between(low_, high_) : raised());
 }
 
 void AutoLimit::hold(const Period& one) {
-  if (one.need == Need::missed) {
-    if (missed_ < too_few) return;
+  const bool missed = one.need == Need::missed;
+  if (missed || is_strained()) {
+    if (missed && missed_ < too_few) return;
     last_.reset();
     high_ = *limit_;
     step_ = first_step;
     patience_ = first_patience;
-    if (++lapses_ >= most_lapses) {  // it will not be found in small steps
+    if (missed && ++lapses_ >= most_lapses) {  // it will not be found in small steps
       low_ = 0;
       lapses_ = 0;
       return recover_to(State::seeking, scaled(high_, less), 0.5);
@@ -231,29 +288,37 @@ void AutoLimit::hold(const Period& one) {
     return recover_to(State::holding, low_, small_dip);
   }
   if (met_ < patience_ || !binds(one)) return;
+  const bool calm = is_calm_again();
+  learn_calm();
+  if (!calm) {
+    met_ = 0;
+    return;
+  }
   low_ = *limit_;
-  // Where it is known what was too much, gently.
-  if (is_near_too_much()) step_ = gentle_step;
-  go_to(State::probing, std::max(scaled(low_, step_), low_ + 1));
+  raises_ = 0;
+  go_to(State::probing, raised());
 }
 
 void AutoLimit::probe(const Period& one) {
-  if (one.need == Need::missed) {
-    if (missed_ < too_few) return;
+  const bool missed = one.need == Need::missed;
+  if (missed || is_strained()) {
+    if (missed && missed_ < too_few) return;
     high_ = *limit_;
     patience_ = std::clamp(patience_ * 2, first_patience, most_patience);
     const double tried = std::exchange(step_, first_step);
-    return recover_to(State::holding, low_, tried > first_step ? 0.5 : small_dip);
+    return recover_to(State::holding, low_, missed && tried > first_step ? 0.5 : small_dip);
   }
   if (!is_enough(one)) return;
+  if (!is_calm_again()) {
+    patience_ = first_patience;
+    return go_to(State::holding, low_);
+  }
   low_ = *limit_;
+  learn_calm();
   if (low_ >= high_) high_ = 0;  // by now it is not
   lapses_ = 0;
   patience_ = enough;
-  if (binds(one) && is_near_too_much()) {
-    step_ = gentle_step;
-    return go_to(State::probing, std::max(scaled(low_, step_), low_ + 1));
-  }
+  if (is_near_too_much()) raises_ = 0;
   if (binds(one)) return go_to(State::probing, raised());
   go_to(State::holding, low_);
 }

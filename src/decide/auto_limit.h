@@ -7,9 +7,10 @@
 // twentieth, and then holds the lower one. Every now and then it tries a little more, more gently and for longer where
 // that was too much of late; each time in vain makes the next try later. Where what was enough is no more, it goes a
 // little lower, and where that is of no use it begins again. What has piled up in queues
-// meanwhile hides what a lower limit does: so that goes first. A need that is missed while the others do next to
-// nothing is not their doing; and where not even the least limit helps, none is set for a while, and for longer each
-// time.
+// meanwhile hides what a lower limit does: so that goes first. And it piles up before anything is missed: whoever reads
+// ahead then waits for more and more of his time, while the limit stays as it is, which tells that it is too high. A
+// need that is missed while the others do next to nothing is not their doing; and where not even the least limit helps,
+// none is set for a while, and for longer each time.
 #pragma once
 
 #include <cstdint>
@@ -54,6 +55,22 @@ class NeedJudge {
   std::deque<Period> last_;
 };
 
+// Do the values of late lie above those before them?
+class Trend {
+ public:
+  void restart() { values_.clear(); }
+  void add(double value);
+  [[nodiscard]] bool tells() const { return values_.size() >= recent + fewest_before; }
+  [[nodiscard]] bool rises(double by) const;  // at the least, and by more than they scatter
+  [[nodiscard]] double late() const;          // the mean of the last ones
+
+ private:
+  [[nodiscard]] std::size_t before() const { return values_.size() > recent ? values_.size() - recent : 0; }
+  [[nodiscard]] double mean(std::size_t first, std::size_t end) const;
+  static constexpr std::size_t recent = 4, fewest_before = 4, most = 44;
+  std::deque<double> values_;
+};
+
 class AutoLimit {
  public:
   static constexpr Duration period = std::chrono::milliseconds(250);
@@ -69,6 +86,7 @@ class AutoLimit {
     Tokens protected_moved = 0;  // a second, as the others
     Tokens others_calls = 0;     // what the limit counts; nothing while there is none
     Tokens others_disk = 0;      // what the disk moved for them, which may be more or less: it is read ahead
+    double waited = 0;           // 0…1: the part of it that the protected one that waits longest waited for I/O
   };
 
   // The limit is never below `least`.
@@ -96,6 +114,9 @@ class AutoLimit {
   [[nodiscard]] bool is_enough(const Period& one) const;
   [[nodiscard]] bool is_bold() const;
   [[nodiscard]] bool is_near_too_much() const;
+  [[nodiscard]] bool is_strained() const;
+  [[nodiscard]] bool is_calm_again() const;
+  void learn_calm();
   [[nodiscard]] Tokens raised();
 
   Tokens least_;
@@ -111,6 +132,8 @@ class AutoLimit {
   int rest_ = 0;  // periods that tell of the limit before
   // How much speaks for the limit and against it, in periods since it changed. Each takes from the other.
   double met_ = 0, missed_ = 0;
+  Trend waits_;                 // since it changed
+  std::optional<double> calm_;  // how much they waited where it was enough
   int idle_ = 0;
   int vain_ = 0;   // periods at the least
   int quiet_ = 0;  // periods to leave it
@@ -118,6 +141,7 @@ class AutoLimit {
   int lapses_ = 0;    // of what was held, since more was enough
   int patience_ = 0;  // periods to hold before the next try
   double step_ = 0;   // of the next try
+  int raises_ = 0;    // that were enough, since it was last held
   bool in_vain_ = false;
 };
 

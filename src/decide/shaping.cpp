@@ -22,6 +22,19 @@ bool ClassLimits::limits() const {
          std::ranges::any_of(devices, [](const auto& entry) { return entry.second.limits(); });
 }
 
+bool Passage::join(const Passage& earlier) {
+  const auto same_place = [](const Place& a, const Place& b) {
+    return a.bucket == b.bucket && a.version == b.version && a.operations == b.operations && a.leg == b.leg;
+  };
+  const auto own = std::span(places).first(count);
+  const auto others = std::span(earlier.places).first(earlier.count);
+  if (legs != 1 || earlier.legs != 1 || !is_alike(earlier) || !std::ranges::equal(own, others, same_place))
+    return false;
+  for (std::size_t i = 0; i < count; ++i)
+    if (!places.at(i).operations) places.at(i).cost += earlier.places.at(i).cost;
+  return true;
+}
+
 std::optional<Shaping::ClassIndex> Shaping::find(std::string_view name) const {
   const auto found = by_name_.find(name);
   return found == by_name_.end() ? std::nullopt : std::optional(found->second);
@@ -181,6 +194,13 @@ Time Shaping::due(const Passage& passage, Time now) const {
   return due;
 }
 
+bool Shaping::spares(const Passage& passage, Tokens more, Time now) const {
+  return std::ranges::all_of(std::span(passage.places).first(passage.count), [&](const Passage::Place& place) {
+    const Bucket* one = bucket(place);
+    return one != nullptr && one->count(now) - (place.operations ? 1 : more) >= one->rules().burst / 2;
+  });
+}
+
 Shaping::Account* Shaping::account(const Passage& passage, std::size_t leg) {
   Books& books = books_[passage.accounts.at(leg)];
   if (books.version == passage.versions.at(leg)) return &books.account;
@@ -193,7 +213,8 @@ void Shaping::settle(const Passage& passage, const Moved& moved, Time now) {
   for (std::size_t i = 0; i < passage.count; ++i) {
     const Passage::Place& place = passage.places[i];
     if (place.operations) continue;
-    if (Bucket* one = bucket(place)) one->settle(place.cost, std::max(moved.bytes.at(place.leg), Tokens{1}), now);
+    if (Bucket* one = bucket(place))
+      one->settle(place.cost, std::max(moved.bytes.at(place.leg), static_cast<Tokens>(moved.calls)), now);
   }
   for (std::size_t leg = 0; leg < passage.legs; ++leg) {
     Account* of = account(passage, leg);
@@ -202,7 +223,7 @@ void Shaping::settle(const Passage& passage, const Moved& moved, Time now) {
     if (leg == 0) of->cached += moved.cached;
     const auto before = std::span(passage.accounts).first(leg);
     if (std::ranges::find(before, passage.accounts.at(leg)) != before.end()) continue;  // one call
-    ++of->calls;
+    of->calls += moved.calls;
     if (moved.waited == Duration::zero()) continue;
     ++of->delayed;
     of->waited += moved.waited;

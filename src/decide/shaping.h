@@ -85,6 +85,8 @@ struct Passage {
   std::array<std::uint32_t, most_legs> accounts{}, versions{};  // of each leg, for what has come of it
   std::array<Way, most_legs> ways{};
   [[nodiscard]] bool empty() const { return legs == 0; }
+  // Both in one, to be settled together. False: the other one has other places.
+  [[nodiscard]] bool join(const Passage& earlier);
   // Of one leg each: on the same device of the same class, in the same direction.
   [[nodiscard]] bool is_alike(const Passage& other) const {
     return accounts[0] == other.accounts[0] && versions[0] == other.versions[0] && ways[0] == other.ways[0];
@@ -107,12 +109,15 @@ class Shaping {
   [[nodiscard]] Passage enter(ClassIndex of, const Leg* legs, std::size_t count, Time now);
   // When all of them let it go on; `now` or before: at once. A bucket that is no more holds nobody.
   [[nodiscard]] Time due(const Passage& passage, Time now) const;
-  // What each leg has moved; of a leg at least one token is kept. waited: before it went on. cached: of the first leg,
-  // came from memory.
+  // Half of what its buckets hold at most is there, after `more` besides: nobody has to wait for a while.
+  [[nodiscard]] bool spares(const Passage& passage, Tokens more, Time now) const;
+  // What each leg has moved; of a leg at least one token a call is kept. waited: before it went on. cached: of the
+  // first leg, came from memory. calls: that it stands for (Passage::join()).
   struct Moved {
     std::array<Tokens, Passage::most_legs> bytes{};
     Tokens cached = 0;
     Duration waited{};
+    std::uint64_t calls = 1;
   };
   void settle(const Passage& passage, const Moved& moved, Time now);
   // It was not made.

@@ -25,6 +25,9 @@ constexpr double periods_a_second = 4;
 struct Disk {
   double serves = 20.0 * mib, needs = 2.0 * mib, wants = 100.0 * mib;
   double ahead = 0, queue_at_most = 1.0 * mib;
+  // How much may be queued (in what a period serves) before the protected one, that reads ahead too, misses anything;
+  // from the half on it waits for more and more of its time. `waits`: how much of it it waits for anyway.
+  double spare = 0.25, waits = 0;
   bool active = true;
   double noise = 0;
   std::mt19937 random{1};
@@ -40,7 +43,10 @@ struct Disk {
     queue = std::clamp(demand - room, 0.0, queue_at_most);
     const double served = std::min(demand, room);
     // Who waits behind a queue of half a second or more misses; and of what is served has his share.
-    const bool misses = active && queue > 0.25 * serves * dt;
+    const double enough = spare * serves * dt;
+    const bool misses = active && queue > enough;
+    const double usual = waits > 0 ? std::clamp(std::normal_distribution<>(waits, 0.1)(random), 0.0, 1.0) : 0;
+    const double waited = !active ? 0 : std::max(usual, std::clamp(2 * queue / enough - 1, 0.0, 1.0));
     const double own = !active ? 0 : misses ? needs * dt / 3 : needs * dt;
     const double disk = std::max(served - own, 0.0);
     const double calls = std::min(allowed * dt, read_ahead + disk);
@@ -52,7 +58,8 @@ struct Disk {
                                     : Need::met,
                    .protected_moved = static_cast<Tokens>(own / dt),
                    .others_calls = limit.limit() ? static_cast<Tokens>(taken) : 0,
-                   .others_disk = static_cast<Tokens>(disk / dt)});
+                   .others_disk = static_cast<Tokens>(disk / dt),
+                   .waited = waited});
   }
   void run(AutoLimit& limit, double seconds) {
     for (int i = 0; i < static_cast<int>(seconds * periods_a_second); ++i) step(limit);
@@ -154,6 +161,49 @@ TEST(AutoLimit, IsPatientWithADiskThatReadsAheadAndQueues) {
   }
   EXPECT_GE(moved, 0.8 * 18 * mib);
   EXPECT_LE(disk.missed, 64);
+}
+
+// It shows before anything is missed: next to nothing is, once the limit is found, while every now and then more is
+// tried (twenty minutes).
+TEST(AutoLimit, GoesNoFurtherWhereWaitsGrow) {
+  for (const double waits : {0.0, 0.3}) {
+    Disk disk{.queue_at_most = 8.0 * mib, .spare = 1.1, .waits = waits, .noise = 0.02};
+    AutoLimit limit(64 << 10);
+    disk.run(limit, 30);
+    disk.missed = 0;
+    double moved = 0;
+    for (int i = 0; i < 4 * 1200; ++i) {
+      disk.step(limit);
+      moved += disk.taken / (4 * 1200);
+    }
+    EXPECT_LE(disk.missed, 40) << waits;
+    EXPECT_GE(moved, 0.93 * 18 * mib) << waits;
+  }
+}
+
+// A program that always waits for its reads, more and less, is not taken for one that is kept from them.
+TEST(AutoLimit, WhoWaitsAnywayIsNoReason) {
+  Disk disk{.waits = 0.6, .noise = 0.02};
+  AutoLimit limit(64 << 10);
+  disk.run(limit, 30);
+  double moved = 0;
+  for (int i = 0; i < 4 * 600; ++i) {
+    disk.step(limit);
+    moved += disk.taken / (4 * 600);
+  }
+  EXPECT_GE(moved, 0.9 * 18 * mib);
+}
+
+TEST(Trend, RisesByMoreThanItScatters) {
+  decide::Trend trend;
+  for (const double value : {0.0, 0.1, 0.0, 0.1, 0.2, 0.3, 0.3}) trend.add(value);
+  EXPECT_FALSE(trend.rises(0.1)) << "too few to tell";
+  trend.add(0.4);
+  EXPECT_TRUE(trend.rises(0.2));
+  EXPECT_FALSE(trend.rises(0.3));
+  trend.restart();
+  for (const double value : {0.0, 0.8, 0.1, 0.7, 0.9, 0.8, 0.7, 0.8}) trend.add(value);
+  EXPECT_FALSE(trend.rises(0.2)) << "it was as high before";
 }
 
 TEST(AutoLimit, FollowsADiskThatGetsSlowerAndFasterAgain) {

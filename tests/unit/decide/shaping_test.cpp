@@ -61,6 +61,39 @@ TEST_F(Classes, WhatIsChargedIsPaidWhenTheNextCallWouldGoOn) {
   EXPECT_LT(wait(owed), milliseconds(1001)) << "a change holds at once";
 }
 
+// Calls that nobody has to wait for may be settled together: the sum is what it would have been.
+TEST_F(Classes, CallsAreSettledTogether) {
+  ClassLimits limits;
+  limits.disks.both = at(1000);
+  const auto one = shaping.set("one", limits, start);
+  Passage last = enter(one, {{disk, Way::read, 200}});
+  EXPECT_TRUE(shaping.spares(last, 300, start));
+  EXPECT_FALSE(shaping.spares(last, 301, start)) << "half of the burst has to stay";
+  Passage next = enter(one, {{disk, Way::read, 100}});
+  ASSERT_TRUE(next.join(last));
+  const auto settle = [&](Tokens bytes, std::uint64_t calls) {
+    Shaping::Moved moved{.calls = calls};
+    moved.bytes[0] = bytes;
+    shaping.settle(next, moved, start);
+    return shaping.accounts(one, start).at(0);
+  };
+  const auto account = settle(50, 2);
+  EXPECT_EQ(account.both.bytes, 950);
+  EXPECT_EQ(account.calls, 2U);
+  EXPECT_EQ(account.bytes[0], 50);
+  for (const Leg& other : {Leg{disk, Way::write, 100}, Leg{other_disk, Way::read, 100}})
+    EXPECT_FALSE(enter(one, {other}).join(next)) << "elsewhere";
+  next = enter(one, {{disk, Way::read, 100}});
+  ASSERT_TRUE(next.join(enter(one, {{disk, Way::read, 100}})));
+  EXPECT_EQ(settle(0, 2).both.bytes, 950 - 100 - 2) << "one token a call is kept (and what was written is not settled)";
+  last = enter(one, {{disk, Way::read, 1}});
+  limits.disks = {};
+  limits.disks.read = at(1000);
+  shaping.set("one", limits, start);
+  EXPECT_FALSE(enter(one, {{disk, Way::read, 1}}).join(last)) << "the bucket is another one";
+  EXPECT_FALSE(shaping.spares(last, 0, start));
+}
+
 // Each device has buckets of its own, also where the limit is that of all.
 TEST_F(Classes, HaveABucketForEachDevice) {
   ClassLimits limits;

@@ -1,0 +1,51 @@
+// What `apps` measures, run by run or in turns.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "apps.h"
+#include "process.h"
+#include "role.h"
+#include "team.h"
+
+namespace swapd::bench {
+
+struct Run {
+  double throughput = 0;
+  double load_cpu_s = 0;  // server and load generator
+  double swapd_share = 0, programs_share = 0;
+};
+
+// front: a program that starts it, with its arguments.
+[[nodiscard]] Spawn app_spawn(const Context& context, std::vector<std::string> front,
+                              const std::vector<std::string>& words);
+// Which answers.
+[[nodiscard]] Result<Child> start_server(const Context& context, const App& app, const std::vector<std::string>& front,
+                                         const std::string& log);
+
+// What the load, swapd and its programs have used from here on.
+class Usage {
+ public:
+  Usage(std::function<double()> load_cpu_s, const Daemon* daemon);
+  void add_to(Run& run) const;
+
+ private:
+  [[nodiscard]] double programs_s() const;
+  std::function<double()> load_cpu_s_;
+  const Daemon* daemon_;
+  double load_ = 0, swapd_ = 0, programs_ = 0;
+};
+
+// One server under one load that goes on, while swapd comes, takes them on, and leaves again: a window without it, one
+// with it, and so on. Where the scheduler puts a server and its clients changes throughput by a third, from one start
+// to the next and every few seconds; windows that follow each other have most of that in common.
+struct Turns {
+  std::vector<Run> vanilla, swapd;  // of the first one more: each of the others has one before and one after it
+  double programs_share = 0;        // of a further window, in which the kernel measured the programs
+};
+[[nodiscard]] Result<Turns> take_turns(const Context& context, const App& app, double guess);
+
+}  // namespace swapd::bench
