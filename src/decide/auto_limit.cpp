@@ -187,6 +187,7 @@ void AutoLimit::observe(const Period& one) {
 void AutoLimit::leave() {
   state_ = State::off;
   limit_.reset();
+  calm_.reset();
   missed_ = 0;
   vain_ = 0;
 }
@@ -238,6 +239,7 @@ void AutoLimit::recover(const Period& one) {
   low_ = 0;
   high_ = 0;
   all_ = 0;  // it is another disk, as it were
+  calm_.reset();
   if (*limit_ > least_) return recover_to(State::seeking, target_ / 2, first_dip);
   then_ = State::seeking;
   target_ = least_;
