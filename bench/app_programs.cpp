@@ -60,6 +60,9 @@ Result<App::Progress> ask_progress(const Address& address, std::string_view ques
                                    int others = 0) {
   const Fd fd = connected(address);
   if (!fd) return errno_error("connecting to the server");
+  const timeval at_most{.tv_sec = 5, .tv_usec = 0};
+  if (::setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &at_most, sizeof at_most) != 0)
+    return errno_error("a limit of time for the server's answer");
   if (::send(fd.get(), question.data(), question.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(question.size()))
     return errno_error("asking the server");
   std::string answer;

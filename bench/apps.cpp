@@ -106,7 +106,7 @@ std::vector<double> each(const std::vector<Run>& runs, double Run::*member) {
   return values;
 }
 
-// Throughput of all repeats, and against vanilla's run of the same repeat, or those before and after it.
+// Throughput of all repeats, and against vanilla's of the same repeat.
 void add_figures(Row& row, Runs& runs) {
   const auto& own = runs[{row.setup.mechanism, row.setup.under}];
   const auto throughputs = each(own, &Run::throughput);
@@ -118,11 +118,8 @@ void add_figures(Row& row, Runs& runs) {
   row.extra["swapd_cpu_share"] = rounded(median(each(own, &Run::swapd_share)));
   const auto& plain = runs[{row.setup.mechanism, "vanilla"}];
   std::vector<double> ratios;
-  const bool between = plain.size() == own.size() + 1;
-  for (std::size_t i = 0; i < std::min(own.size(), plain.size()); ++i) {
-    const double beside = between ? (plain[i].throughput + plain[i + 1].throughput) / 2 : plain[i].throughput;
-    ratios.push_back(own[i].throughput / beside);
-  }
+  for (std::size_t i = 0; i < std::min(own.size(), plain.size()); ++i)
+    ratios.push_back(own[i].throughput / plain[i].throughput);
   if (ratios.empty()) return;
   row.extra.update({{"ratio", rounded(median(ratios))},
                     {"ratio_from", rounded(percentile(ratios, 0))},
@@ -157,11 +154,11 @@ Result<std::vector<Row>> measure_turns(Bench& bench, Runs& runs, const Options& 
     if (options.progress) std::fprintf(stderr, "swapbench: %s, in turns\n", app.c_str());
     auto turns = bench.turns(app);
     if (!turns) return Error(turns.error()).in(app);
+    runs[{app, "vanilla"}] = turns->vanilla;
+    runs[{app, "swapd"}] = turns->swapd;
     for (Setup& setup : spread(setup_of(app, options), options)) {
-      auto& own = runs[{app, setup.under}];
-      own = setup.under == "swapd" ? turns->swapd : turns->vanilla;
       Row row{.setup = std::move(setup)};
-      for (const Run& run : own) {
+      for (const Run& run : runs[{app, row.setup.under}]) {
         row.samples.push_back({1000 / run.throughput});
         row.repeats.push_back(summarize(row.samples.back()));
       }
@@ -220,6 +217,10 @@ void Usage::add_to(Run& run) const {
   run.programs_share = (programs_s() - programs_) / run.load_cpu_s;
 }
 
+bool in_turns(const Options& options) {
+  return options.observe == "bpf" && std::ranges::find(options.under, "swapd") != options.under.end();
+}
+
 Result<std::vector<nlohmann::json>> run_apps(const Context& context) {
   const Options& options = context.options;
   auto dir = TempDir::create();
@@ -229,9 +230,7 @@ Result<std::vector<nlohmann::json>> run_apps(const Context& context) {
   for (const std::string& app : options.apps)
     if (const auto prepared = bench.prepare(app); !prepared) return prepared.error();
   Runs runs;
-  const bool swapd = std::ranges::find(options.under, "swapd") != options.under.end();
-  const bool in_turns = swapd && options.observe == "bpf";
-  auto rows = in_turns ? measure_turns(bench, runs, options) : measure_runs(bench, runs, options);
+  auto rows = in_turns(options) ? measure_turns(bench, runs, options) : measure_runs(bench, runs, options);
   if (!rows) return rows.error();
   for (Row& row : *rows) add_figures(row, runs);
   return lines(*rows, options);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "options.h"
 
 namespace swapd::bench {
 
@@ -41,6 +42,8 @@ class App {
 
 [[nodiscard]] const std::vector<std::string_view>& app_names();
 [[nodiscard]] std::unique_ptr<App> make_app(std::string_view name);
+// Whether swapd comes and goes under one load (apps_turns.cpp), or each run starts the server anew.
+[[nodiscard]] bool in_turns(const Options& options);
 // One line that names the Debian package of a program that is not there; none: all are.
 [[nodiscard]] std::optional<std::string> missing_program(const std::vector<std::string>& apps);
 

@@ -43,7 +43,7 @@ class Usage {
 // with it, and so on. Where the scheduler puts a server and its clients changes throughput by a third, from one start
 // to the next and every few seconds; windows that follow each other have most of that in common.
 struct Turns {
-  std::vector<Run> vanilla, swapd;  // of the first one more: each of the others has one before and one after it
+  std::vector<Run> vanilla, swapd;  // vanilla: means of the one before and the one after
   double programs_share = 0;        // of a further window, in which the kernel measured the programs
 };
 [[nodiscard]] Result<Turns> take_turns(const Context& context, const App& app, double guess);

@@ -46,7 +46,9 @@ class Stage {
   }
   Result<Run> vanilla() { return window(nullptr); }
   Result<Run> under_swapd() {
-    auto daemon = Daemon::start(context_.options, dir_);
+    const auto state = TempDir::create();  // of its own: it remembers nothing
+    if (!state) return state.error();
+    auto daemon = Daemon::start(context_.options, state->path());
     if (!daemon) return daemon.error();
     for (const Child* one : {&server_, &load_})
       if (Status taken = daemon->order({"enroll", "--tree", std::to_string(one->pid())}); !taken) return taken.error();
@@ -66,7 +68,8 @@ class Stage {
       return waited.error();
     const auto after = app_.progress(said());
     if (!after) return after.error();
-    if (after->at_s <= before->at_s || after->requests <= before->requests)
+    const bool ended = load_.wait(std::chrono::milliseconds(0)).ok();
+    if (ended || after->at_s <= before->at_s || after->requests <= before->requests)
       return Error(EPROTO, "the load has come to a stop");
     Run run{.throughput = (after->requests - before->requests) / (after->at_s - before->at_s)};
     usage.add_to(run);
@@ -89,14 +92,17 @@ Result<Turns> take_turns(const Context& context, const App& app, double guess) {
   Stage stage(context, app, dir->path());
   if (Status open = stage.open(in_all, guess); !open) return open.error();
   Turns turns;
-  for (int r = 0; r <= options.repeat; ++r) {
-    auto without = stage.vanilla();
-    if (!without) return without.error();
-    turns.vanilla.push_back(*without);
-    if (r == options.repeat) break;
+  auto before = stage.vanilla();
+  if (!before) return before.error();
+  for (int r = 0; r < options.repeat; ++r) {
     auto with = stage.under_swapd();
     if (!with) return with.error();
     turns.swapd.push_back(*with);
+    auto after = stage.vanilla();
+    if (!after) return after.error();
+    turns.vanilla.push_back({.throughput = (before->throughput + after->throughput) / 2,
+                             .load_cpu_s = (before->load_cpu_s + after->load_cpu_s) / 2});
+    before = std::move(after);
   }
   const auto measuring = sys::measure_bpf_costs();
   if (!measuring) return measuring.error();

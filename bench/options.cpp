@@ -155,9 +155,8 @@ void apps_options(CLI::App& app, Options& options) {
 void apps_defaults(const CLI::App& chosen, Options& options) {
   if (options.apps.empty()) options.apps.assign(app_names().begin(), app_names().end());
   if (std::ranges::find(options.under, "hand-set") != options.under.end()) refuse("apps: nothing is to be set by hand");
-  const bool in_turns = options.observe == "bpf";
-  if (chosen.count("--seconds") == 0) options.seconds = in_turns ? 2 : 5;
-  if (chosen.count("--repeat") == 0) options.repeat = in_turns ? 21 : 7;
+  if (chosen.count("--seconds") == 0) options.seconds = in_turns(options) ? 2 : 5;
+  if (chosen.count("--repeat") == 0) options.repeat = in_turns(options) ? 21 : 7;
   if (chosen.count("--hogs") != 0) refuse("apps: --hogs: an idle machine is meant");
   options.hogs = {0};
   if (chosen.count("--cpus") == 0) options.cpus = cpus_of_this_process();

@@ -125,7 +125,8 @@ void AutoShaper::sample(Automatic& one) const {
     const auto stat = procfs_.stat(tid);
     if (!stat) continue;
     ++watched.seen;
-    watched.waiting += stat->state == 'D' ? 1 : 0;
+    // Who is held at a limit of his own is in that state too.
+    watched.waiting += stat->state == 'D' && !shaper_.holds(tid) ? 1 : 0;
   }
 }
 

@@ -224,9 +224,11 @@ void Donor::apply_boosts(Time now) {
   for (const auto& [requester, lingering] : lingering_) lend(lingering.donation);
   std::vector<actuate::Boost> boosts;
   boosts.reserve(best.size());
-  if (!paused_)
-    for (const auto& [thread, boost] : best) boosts.push_back(boost);
+  if (paused_) best.clear();
+  for (const auto& [thread, boost] : best) boosts.push_back(boost);
+  settle_charges(best, now);
   actuator_.apply(boosts, now);
+  begin_charges(now);
   if (settings_.quota) follow_user_loans(boosts, now);
 }
 

@@ -115,6 +115,7 @@ class Donor {
     std::optional<Duration> seen;
     std::uint64_t round = 0;
   };
+  using ChargedThreads = std::unordered_map<ThreadId, Charged>;
   struct Watch {
     Time last_needed{};
     bool important = false;
@@ -189,6 +190,10 @@ class Donor {
   std::optional<Duration> charge(Charged& charged, const actuate::Boost& boost, Time now);
   void begin_charge(ThreadId thread, std::uint64_t clock, Time now);
   void settle_charge(ThreadId thread, Time now);
+  void settle_charges(const std::unordered_map<ThreadId, actuate::Boost>& kept, Time now);
+  void begin_charges(Time now);
+  ChargedThreads::iterator end_charge(ChargedThreads::iterator at);
+  void time_no_more(ThreadId thread);
   [[nodiscard]] std::uint64_t clock_of(ThreadId thread) const;
   // The three ways to model and decider; each is recorded.
   void apply(const Event& event);
@@ -239,7 +244,7 @@ class Donor {
   std::unordered_map<Resource, std::vector<ThreadId>> unenrolled_;
   std::unordered_map<std::uint64_t, Timer> timers_;
   std::unordered_map<ThreadId, std::uint64_t> quantum_timer_;  // by requester, while armed
-  std::unordered_map<ThreadId, Charged> charged_;
+  ChargedThreads charged_;
   std::uint64_t charges_ = 0;  // rounds
   std::unordered_map<ThreadId, UserLoan> user_loans_;
   std::uint64_t user_rounds_ = 0;

@@ -139,10 +139,15 @@ void Donor::disarm(Timer& timer) {
   if (!std::exchange(timer.on, false)) return;
   if (next_due_ == timer.due) next_due_ = earliest_due();
   if (rings(timer)) timer.perf->disarm();
-  if (timer.use == Timer::Use::quantum && observer_.counts_cpu() && std::ranges::none_of(timers_, [&](const auto& t) {
-        return t.second.thread == timer.thread && t.second.use == Timer::Use::quantum && t.second.on;
-      }))
-    observer_.time_exactly(timer.thread, false);
+  if (timer.use == Timer::Use::quantum) time_no_more(timer.thread);
+}
+
+void Donor::time_no_more(ThreadId thread) {
+  if (!observer_.counts_cpu() || charged_.contains(thread)) return;
+  const auto is_timing = [&](const auto& t) {
+    return t.second.thread == thread && t.second.use == Timer::Use::quantum && t.second.on;
+  };
+  if (std::ranges::none_of(timers_, is_timing)) observer_.time_exactly(thread, false);
 }
 
 std::optional<Duration> Donor::cpu_time(const Timer& timer, Time now) const {
@@ -302,7 +307,38 @@ void Donor::charge_boosts(Time now) {
     if (const auto left = charge(charged, a.boost, now))
       next_charge_ = std::min(now + *left, next_charge_.value_or(Time::max()));
   }
-  std::erase_if(charged_, [&](const auto& c) { return c.second.round != charges_; });
+  for (auto at = charged_.begin(); at != charged_.end();)
+    at = at->second.round == charges_ ? std::next(at) : end_charge(at);
+}
+
+Donor::ChargedThreads::iterator Donor::end_charge(ChargedThreads::iterator at) {
+  const ThreadId thread = at->first;
+  const auto next = charged_.erase(at);
+  time_no_more(thread);
+  return next;
+}
+
+// What those have used that are lent to no more; `kept` has the others.
+void Donor::settle_charges(const std::unordered_map<ThreadId, actuate::Boost>& kept, Time now) {
+  for (auto at = charged_.begin(); at != charged_.end();) {
+    const auto found = kept.find(at->first);
+    const bool goes_on = found != kept.end() && found->second.attr.realtime();
+    if (!goes_on) settle_charge(at->first, now);
+    at = goes_on ? std::next(at) : end_charge(at);
+  }
+}
+
+// What is used from now on counts, also where the next tick comes after the end. Timed: what the kernel says of a
+// thread that has a CPU is as of its own last tick, up to 10 ms ago, and the rest would be shorter by that.
+void Donor::begin_charges(Time now) {
+  if (!settings_.ceiling || !observer_.counts_cpu()) return;
+  for (const auto& a : actuator_.active()) {
+    if (!a.boost.attr.realtime() || charged_.contains(a.boost.thread)) continue;
+    Charged& charged = charged_[a.boost.thread] = {.since = now, .round = charges_};
+    observer_.time_exactly(a.boost.thread, true);
+    if (const auto left = charge(charged, a.boost, now))
+      next_charge_ = std::min(now + *left, next_charge_.value_or(Time::max()));
+  }
 }
 
 // Where several take turns at it, each for T, what each has used is known to the end of its turn.
@@ -342,7 +378,7 @@ std::optional<Duration> Donor::charge(Charged& charged, const actuate::Boost& bo
     }
   }
   std::optional<Duration> left;
-  if (used && charged.seen) left = actuator_.charge(boost.thread, *used - *charged.seen, now);
+  if (used) left = actuator_.charge(boost.thread, *used - charged.seen.value_or(*used), now);
   if (used) charged.seen = used;
   if (left) left = std::max<Duration>(*left, least_look);
   return left;

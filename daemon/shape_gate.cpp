@@ -16,6 +16,7 @@ constexpr std::size_t most_threads = 4096;
 constexpr int most_ancestors = 16;
 constexpr std::uint64_t most_joined = 8;
 constexpr Duration most_unsettled = std::chrono::milliseconds(10);
+constexpr Tokens most_besides = 2 << 20;  // largest_folio, and as much as is read ahead at once
 constexpr Duration sought_again = std::chrono::milliseconds(100), met_again = std::chrono::seconds(1);
 
 }  // namespace
@@ -200,38 +201,45 @@ bool ShapeGate::enter(Thread& thread, const Wanted& want, pid_t tid, Time& due, 
 }
 
 // A call like the one before it, shortly after it, while the buckets are far from empty: it may go on whatever that one
-// has moved, so that they are settled together. That takes a third of what shaping it costs. Where anything is out of
-// the ordinary it is not done.
-bool ShapeGate::joins_last(Thread& thread, const observe::IoCall& call, const sys::Notification& notification,
-                           const Shaper::ViewPtr& view, Time now) {
-  if (!thread.io || !thread.call || thread.kind != &call || thread.view != view || view->limits.freezes) return false;
-  if (call.amount == observe::IoAmount::ring || call.amount == observe::IoAmount::none) return false;
+// has moved, so that they are settled together. Only where they cannot move more than is known of them (a receiver
+// may), nor is anything else out of the ordinary; and where the end of the thread will be told.
+bool ShapeGate::may_join(const Thread& thread, const observe::IoCall& call, const Shaper::ViewPtr& view,
+                         Time now) const {
+  if (!thread.io || thread.end == 0 || !thread.call || thread.kind != &call || thread.view != view) return false;
+  if (view->limits.freezes || call.amount == observe::IoAmount::ring || call.amount == observe::IoAmount::none)
+    return false;
   if (now - thread.settled > most_unsettled || thread.call->calls >= most_joined || !thread.owed.empty()) return false;
   if (workers_.knows(thread.tgid)) return false;
-  {
-    const std::lock_guard lock(shaper_.mutex_);
-    const ShapedCall& last = *thread.call;
-    if (last.held || last.withdrawn || last.signals != 0 || last.waited != Duration::zero() || !last.owed.empty() ||
-        !shaper_.shaping_.spares(last.passage, 0, now))
-      return false;
-  }
-  const auto want = wanted(call, notification, thread, *view, now);
-  if (!want || want->count != 1 || want->network[0] != thread.network[0]) return false;
+  const ShapedCall& last = *thread.call;
+  if (last.passage.legs != 1 || (thread.network[0] && last.passage.ways[0] == decide::Way::read)) return false;
+  const std::lock_guard lock(shaper_.mutex_);
+  return !last.held && !last.withdrawn && last.signals == 0 && last.waited == Duration::zero() && last.owed.empty() &&
+         shaper_.shaping_.spares(last.passage, 0, now);
+}
+
+bool ShapeGate::joins_last(Thread& thread, const Wanted& want, const Shaper::View& view, Time now) const {
+  if (want.count != 1 || !want.known || want.network[0] != thread.network[0]) return false;
+  // A disk may be moved by more than the calls: pages are read ahead, and folios made dirty, as a whole.
+  const bool as_the_disk =
+      view.limits.mode == decide::ShapeMode::device || thread.kind->moved == observe::IoMoved::disk;
+  const auto calls = static_cast<Tokens>(thread.call->calls + 1);
+  const Tokens besides = as_the_disk && !want.network[0] ? calls * most_besides : 0;
   auto next = std::make_shared<ShapedCall>();
   const std::lock_guard lock(shaper_.mutex_);
-  const auto index = shaper_.shaping_.find(view->name);
-  if (!index) return false;
-  next->passage = shaper_.shaping_.enter(*index, want->legs, 1, now);
-  const bool free = next->passage.count == 0 || shaper_.shaping_.spares(next->passage, 0, now);
-  if (!free || !next->passage.join(thread.call->passage)) {
+  const ShapedCall& last = *thread.call;
+  const auto index = shaper_.shaping_.find(view.name);
+  if (!index || !shaper_.shaping_.has_places_of(last.passage, *index, want.legs[0]) ||
+      !shaper_.shaping_.spares(last.passage, want.legs[0].cost + besides, now))
+    return false;
+  next->passage = shaper_.shaping_.enter(*index, want.legs, 1, now);
+  if (!next->passage.join(last.passage)) {
     shaper_.shaping_.withdraw(next->passage, now);
     return false;
   }
-  next->calls = thread.call->calls + 1;
+  next->calls = last.calls + 1;
   thread.call->settled = true;
   thread.call = std::move(next);
-  thread.asked += want->asked;
-  if (!want->network[0] && want->legs[0].device.number != 0) thread.disk = want->legs[0].device;
+  thread.asked += want.asked;
   return true;
 }
 
@@ -247,11 +255,16 @@ bool ShapeGate::holds(const sys::Notification& notification) {
     set_free(*found, notification.tid, now);
     return false;
   }
-  if (joins_last(*found, *call, notification, view, now)) return false;
+  std::optional<Wanted> want;
+  if (may_join(*found, *call, view, now)) {
+    want = wanted(*call, notification, *found, *view, now);
+    if (want && joins_last(*found, *want, *view, now)) return false;
+  }
   auto seen = look(*found, notification.tid, *view);
   if (!seen) {  // another thread's id by now
     settle_ended(now);
     erase(notification.tid);
+    want.reset();
     found = thread(notification.tid, now);
     if (found == nullptr) return false;
     seen = look(*found, notification.tid, *view);
@@ -262,7 +275,7 @@ bool ShapeGate::holds(const sys::Notification& notification) {
   settle(caller, *seen, *view, now, Settles::all);
   settle_workers(caller, *view, now);
   caller.view = view;
-  const auto want = wanted(*call, notification, caller, *view, now);
+  if (!want) want = wanted(*call, notification, caller, *view, now);
   Time due = now;
   if (!want) return false;
   const bool waits = enter(caller, *want, notification.tid, due, now);

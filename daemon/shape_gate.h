@@ -74,6 +74,7 @@ class ShapeGate final : public observe::Gate {
     bool network[decide::Passage::most_legs] = {};
     std::uint8_t count = 0;
     decide::Tokens asked = 1;
+    bool known = true;  // that it moves no more
   };
 
   Thread* thread(pid_t tid, Time now);
@@ -112,8 +113,9 @@ class ShapeGate final : public observe::Gate {
   [[nodiscard]] Wanted wanted_of_ring(const Thread& thread, pid_t tid, const Shaper::View& view, Time now);
   [[nodiscard]] decide::Tokens through_pipe(const observe::IoCall& call, const sys::Notification& notification,
                                             decide::Tokens asked) const;
-  [[nodiscard]] bool joins_last(Thread& thread, const observe::IoCall& call, const sys::Notification& notification,
-                                const Shaper::ViewPtr& view, Time now);
+  [[nodiscard]] bool may_join(const Thread& thread, const observe::IoCall& call, const Shaper::ViewPtr& view,
+                              Time now) const;
+  [[nodiscard]] bool joins_last(Thread& thread, const Wanted& want, const Shaper::View& view, Time now) const;
   [[nodiscard]] bool enter(Thread& thread, const Wanted& want, pid_t tid, Time& due, Time now) const;
   [[nodiscard]] bool hold(const sys::Notification& notification, const Thread& thread, bool favoured_wait, Time due,
                           Time now);

@@ -66,6 +66,7 @@ std::optional<ShapeGate::Wanted> ShapeGate::wanted(const observe::IoCall& call, 
   const auto amount = observe::asked(call, notification.args, read);
   // We may not read what the kernel may (memory that is only written): it waits its turn all the same.
   out.asked = amount ? *amount : 1;
+  out.known = amount.ok();
   if (call.moved == observe::IoMoved::asked && call.in_arg != observe::IoCall::no_arg &&
       call.out_arg != observe::IoCall::no_arg)
     out.asked = through_pipe(call, notification, out.asked);

@@ -350,6 +350,11 @@ std::unordered_map<pid_t, Time> Shaper::held_threads() const {
   return out;
 }
 
+bool Shaper::holds(pid_t tid) const {
+  const std::lock_guard lock(mutex_);
+  return held_.contains(tid) || frozen_.contains(tid);
+}
+
 bool Shaper::would_run(pid_t tid) const {
   if (held_now_.load(std::memory_order_relaxed) == 0) return false;
   const std::lock_guard lock(mutex_);

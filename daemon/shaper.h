@@ -86,7 +86,8 @@ class Shaper {
   [[nodiscard]] const std::vector<std::string>& missing() const { return missing_; }
   [[nodiscard]] std::size_t delayed_now() const { return delays_.held(); }
   [[nodiscard]] std::uint64_t delayed_total() const;
-  // Is this thread held at the moment, and since when?
+  [[nodiscard]] bool holds(pid_t tid) const;
+  // Who is held at the moment, and since when?
   [[nodiscard]] std::unordered_map<pid_t, Time> held_threads() const;
   [[nodiscard]] std::string device_name(const decide::Device& device) const;
   [[nodiscard]] const sys::BlockDevices& disks() const { return disks_; }

@@ -32,7 +32,7 @@ constexpr double awake = 0.02;
 constexpr double tolerance = 0.97;
 constexpr double of_late = 0.3;  // weight of the last period
 constexpr double strains = 0.25, scatters = 2.5, calms = 0.15;
-constexpr double beyond_guess = 1.02;
+constexpr double beyond_guess = 1.02, eases = 0.9;
 
 Tokens scaled(Tokens value, double by) { return static_cast<Tokens>(std::llround(static_cast<double>(value) * by)); }
 
@@ -98,6 +98,9 @@ void AutoLimit::go_to(State state, Tokens limit) {
 void AutoLimit::recover_to(State state, Tokens target, double dip) {
   target_ = std::max(target, least_);
   then_ = state;
+  if (missed_ >= too_few) enough_ = target_;
+  gently_ = dip > 0.5;
+  held_ = 0;
   go_to(State::recovering, scaled(target_, dip));
 }
 
@@ -125,16 +128,27 @@ Tokens AutoLimit::raised() {
   return low_ < guess && !is_bold() ? std::min(next, guess) : next;
 }
 
-// Something piles up, or has and stays: nothing was missed yet, but will be.
-bool AutoLimit::is_strained() const {
-  return waits_.rises(strains) || (calm_ && waits_.tells() && waits_.late() > *calm_ + 2 * strains);
+// Something piles up, or has and stays: nothing was missed yet, but will be. Where a tenth less than what was enough
+// has not helped, they wait for another reason, and it takes a miss to go lower.
+bool AutoLimit::is_strained(const Period& one) {
+  const bool grown = calm_ && waits_.tells() && waits_.late() > *calm_ + 2 * strains;
+  if (!binds(one) || (!grown && !waits_.rises(strains))) return false;
+  if (*limit_ > eased(0)) return true;
+  calm_ = waits_.late();
+  waits_.restart();
+  return false;
 }
+
+// No lower than a strain is a reason for.
+Tokens AutoLimit::eased(Tokens limit) const { return std::max(limit, scaled(enough_, eases)); }
 
 // What had piled up has gone.
 bool AutoLimit::is_calm_again() const { return !calm_ || waits_.late() <= *calm_ + calms; }
 
-// Slowly upwards: what grows from limit to limit is not calm.
-void AutoLimit::learn_calm() {
+void AutoLimit::found_enough() {
+  low_ = *limit_;
+  enough_ = std::max(enough_, low_);
+  // Slowly upwards: what grows from limit to limit is not calm.
   const double now = waits_.late();
   calm_ = !calm_ || now < *calm_ ? now : *calm_ + of_late * (now - *calm_);
 }
@@ -162,7 +176,10 @@ void AutoLimit::observe(const Period& one) {
     last_.reset();
     return leave();
   }
-  if (missed && calm(one)) return;
+  if (calm(one)) {
+    waits_.restart();
+    if (missed) return;
+  }
   if (rest_ > 0) {
     --rest_;
     return;
@@ -185,6 +202,7 @@ void AutoLimit::observe(const Period& one) {
 }
 
 void AutoLimit::leave() {
+  held_ = state_ == State::holding ? met_ : 0;
   state_ = State::off;
   limit_.reset();
   calm_.reset();
@@ -210,13 +228,18 @@ void AutoLimit::unlimited(const Period& one) {
   if (missed_ < too_few && !again) return;
   in_vain_ = false;
   idle_ = 0;
-  patience_ = first_patience;
   step_ = first_step;
-  // What was enough when they were last awake is in force before they can miss anything.
   low_ = last_.value_or(0);
   high_ = 0;
   lapses_ = 0;
-  if (last_) return go_to(State::holding, *last_);
+  if (last_) {
+    // What was enough when they were last awake is in force before they can miss much: what has piled up is in the way.
+    const double held = held_;
+    recover_to(State::holding, *last_, 0.5);
+    held_ = held;
+    return;
+  }
+  patience_ = first_patience;
   const double left = alone_ > 0 ? margin * (all_ - alone_) : all_ / 4;
   recover_to(State::seeking, std::max(static_cast<Tokens>(left), static_cast<Tokens>(all_ / 8)), first_dip);
 }
@@ -225,9 +248,12 @@ void AutoLimit::recover(const Period& one) {
   if (one.need == Need::met) {
     in_vain_ = false;
     next_quiet_ = 0;
-    const bool gently = then_ == State::holding;
-    if (met_ < (gently ? recovered_gently : recovered)) return;
-    if (!gently || is_calm_again() || met_ >= 2 * drained) go_to(then_, target_);
+    if (met_ < (gently_ ? recovered_gently : recovered)) return;
+    const bool calm = !gently_ || is_calm_again();
+    if (!calm && met_ < 2 * drained) return;
+    if (!calm) calm_ = waits_.late();  // it is not what had piled up
+    go_to(then_, target_);
+    met_ = then_ == State::holding ? held_ : 0;
     return;
   }
   if (missed_ < drained) {
@@ -242,7 +268,7 @@ void AutoLimit::recover(const Period& one) {
   calm_.reset();
   if (*limit_ > least_) return recover_to(State::seeking, target_ / 2, first_dip);
   then_ = State::seeking;
-  target_ = least_;
+  target_ = enough_ = least_;
   missed_ = 0;
 }
 
@@ -255,16 +281,15 @@ void AutoLimit::seek(const Period& one) {
       return recover_to(State::holding, low_, small_dip);
     return recover_to(State::seeking, between(low_, high_), 0.5);
   }
-  if (is_strained()) {
+  if (is_strained(one)) {
     high_ = *limit_;
-    if (low_ == 0) return recover_to(State::seeking, scaled(high_, less), small_dip);
+    if (low_ == 0) return recover_to(State::seeking, eased(scaled(high_, less)), small_dip);
     if (static_cast<double>(high_) <= near * static_cast<double>(low_))
       return recover_to(State::holding, low_, small_dip);
     return recover_to(State::seeking, between(low_, high_), small_dip);
   }
   if (!is_enough(one)) return;
-  low_ = *limit_;
-  learn_calm();
+  found_enough();
   const bool found = high_ > 0 && static_cast<double>(high_) <= near * static_cast<double>(low_);
   if (found || !binds(one)) {
     patience_ = found ? first_patience : enough;
@@ -275,7 +300,7 @@ void AutoLimit::seek(const Period& one) {
 
 void AutoLimit::hold(const Period& one) {
   const bool missed = one.need == Need::missed;
-  if (missed || is_strained()) {
+  if (missed || is_strained(one)) {
     if (missed && missed_ < too_few) return;
     last_.reset();
     high_ = *limit_;
@@ -286,24 +311,23 @@ void AutoLimit::hold(const Period& one) {
       lapses_ = 0;
       return recover_to(State::seeking, scaled(high_, less), 0.5);
     }
-    low_ = scaled(high_, a_little_less);
+    low_ = missed ? scaled(high_, a_little_less) : eased(scaled(high_, a_little_less));
     return recover_to(State::holding, low_, small_dip);
   }
   if (met_ < patience_ || !binds(one)) return;
   const bool calm = is_calm_again();
-  learn_calm();
+  found_enough();
   if (!calm) {
     met_ = 0;
     return;
   }
-  low_ = *limit_;
   raises_ = 0;
   go_to(State::probing, raised());
 }
 
 void AutoLimit::probe(const Period& one) {
   const bool missed = one.need == Need::missed;
-  if (missed || is_strained()) {
+  if (missed || is_strained(one)) {
     if (missed && missed_ < too_few) return;
     high_ = *limit_;
     patience_ = std::clamp(patience_ * 2, first_patience, most_patience);
@@ -312,11 +336,10 @@ void AutoLimit::probe(const Period& one) {
   }
   if (!is_enough(one)) return;
   if (!is_calm_again()) {
-    patience_ = first_patience;
+    patience_ = std::clamp(patience_ * 2, first_patience, most_patience);
     return go_to(State::holding, low_);
   }
-  low_ = *limit_;
-  learn_calm();
+  found_enough();
   if (low_ >= high_) high_ = 0;  // by now it is not
   lapses_ = 0;
   patience_ = enough;

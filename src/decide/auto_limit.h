@@ -114,9 +114,10 @@ class AutoLimit {
   [[nodiscard]] bool is_enough(const Period& one) const;
   [[nodiscard]] bool is_bold() const;
   [[nodiscard]] bool is_near_too_much() const;
-  [[nodiscard]] bool is_strained() const;
+  [[nodiscard]] bool is_strained(const Period& one);
+  [[nodiscard]] Tokens eased(Tokens limit) const;
   [[nodiscard]] bool is_calm_again() const;
-  void learn_calm();
+  void found_enough();
   [[nodiscard]] Tokens raised();
 
   Tokens least_;
@@ -127,9 +128,11 @@ class AutoLimit {
   double all_ = 0;              // what the disk moves, all together, of late
   Tokens low_ = 0;              // was enough; 0: not known
   Tokens high_ = 0;             // was too much; 0: not known
+  Tokens enough_ = 0;           // the highest that was, or is thought to be, since something was last missed
   Tokens target_ = 0;           // after recovering
   State then_ = State::seeking;
-  int rest_ = 0;  // periods that tell of the limit before
+  bool gently_ = false;  // it goes only a little down meanwhile
+  int rest_ = 0;         // periods that tell of the limit before
   // How much speaks for the limit and against it, in periods since it changed. Each takes from the other.
   double met_ = 0, missed_ = 0;
   Trend waits_;                 // since it changed
@@ -141,7 +144,8 @@ class AutoLimit {
   int lapses_ = 0;    // of what was held, since more was enough
   int patience_ = 0;  // periods to hold before the next try
   double step_ = 0;   // of the next try
-  int raises_ = 0;    // that were enough, since it was last held
+  int raises_ = 0;    // tries since it was last held
+  double held_ = 0;   // met periods of holding before they became idle
   bool in_vain_ = false;
 };
 

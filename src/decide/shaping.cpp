@@ -194,6 +194,13 @@ Time Shaping::due(const Passage& passage, Time now) const {
   return due;
 }
 
+bool Shaping::has_places_of(const Passage& passage, ClassIndex of, const Leg& leg) const {
+  const Class& one = classes_.at(of);
+  const auto books = one.books.find(leg.device);
+  return passage.legs == 1 && books != one.books.end() && books->second == passage.accounts[0] &&
+         books_.at(books->second).version == passage.versions[0] && leg.way == passage.ways[0];
+}
+
 bool Shaping::spares(const Passage& passage, Tokens more, Time now) const {
   return std::ranges::all_of(std::span(passage.places).first(passage.count), [&](const Passage::Place& place) {
     const Bucket* one = bucket(place);

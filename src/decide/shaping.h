@@ -109,6 +109,8 @@ class Shaping {
   [[nodiscard]] Passage enter(ClassIndex of, const Leg* legs, std::size_t count, Time now);
   // When all of them let it go on; `now` or before: at once. A bucket that is no more holds nobody.
   [[nodiscard]] Time due(const Passage& passage, Time now) const;
+  // Would a call of this one leg have the same places?
+  [[nodiscard]] bool has_places_of(const Passage& passage, ClassIndex of, const Leg& leg) const;
   // Half of what its buckets hold at most is there, after `more` besides: nobody has to wait for a while.
   [[nodiscard]] bool spares(const Passage& passage, Tokens more, Time now) const;
   // What each leg has moved; of a leg at least one token a call is kept. waited: before it went on. cached: of the

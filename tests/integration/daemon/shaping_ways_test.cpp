@@ -217,6 +217,32 @@ TEST_P(ShapingWays, WhatIsSplicedIntoAFileIsPaidOnce) {
   EXPECT_LE(counted["mapped_bytes"], mib) << counted.dump();
 }
 
+// What a call will receive nobody knows before: it is paid before the next one, however empty the bucket was not.
+TEST_P(ShapingWays, WhatIsReceivedIsPaidBeforeTheNextCall) {
+  begin();
+  must({"class", "create", "slow"});
+  must({"class", "set", "slow", "--network", "--both", "512KiB", "--burst", "64KiB"});
+  Peer sends(SOCK_STREAM, Peer::Does::sends);
+  const Moved m = moved("slow", {"tcp-receive", "262144", "4x", sends.port()});
+  EXPECT_EQ(m.errors, 0);
+  EXPECT_GE(m.seconds, static_cast<double>(m.bytes - 64 * kib - 256 * kib) / (512.0 * kib)) << m.bytes;
+}
+
+// Far below the limit calls are settled together, and none is lost.
+TEST_P(ShapingWays, CallsFarBelowTheLimitAreAllCounted) {
+  begin();
+  must({"class", "create", "fast"});
+  must({"class", "set", "fast", "--device", disk(), "--both", "64GiB"});
+  const Moved m = moved("fast", {"write", "4096", "1003x", session->path("to")});
+  EXPECT_EQ(m.errors, 0);
+  const auto counted = device("fast", std::filesystem::path(disk()).filename());
+  EXPECT_GE(counted["calls"], 1003) << counted.dump();
+  EXPECT_LE(counted["calls"], 1003 + 20) << counted.dump();  // its answer, and what the shell wrote
+  EXPECT_GE(counted["written_bytes"], 1003 * 4 * kib) << counted.dump();
+  EXPECT_LE(counted["written_bytes"], 1003 * 4 * kib + 64 * kib) << counted.dump();
+  EXPECT_EQ(counted["delayed_calls"], 0) << counted.dump();
+}
+
 INSTANTIATE_TEST_SUITE_P(observers, ShapingWays, ::testing::Values("seccomp", "bpf"),
                          [](const auto& test) { return test.param; });
 

@@ -12,8 +12,6 @@ namespace {
 
 using decide::AutoLimit;
 using decide::Need;
-using decide::NeedJudge;
-using decide::NeedRules;
 using decide::Tokens;
 
 constexpr Tokens mib = 1 << 20;
@@ -24,10 +22,10 @@ constexpr double periods_a_second = 4;
 // for them, up to `ahead`, and comes from there at once.
 struct Disk {
   double serves = 20.0 * mib, needs = 2.0 * mib, wants = 100.0 * mib;
-  double ahead = 0, queue_at_most = 1.0 * mib;
+  double ahead = 0, queue_at_most = 0;  // 0: what it serves in a tenth of a second
   // How much may be queued (in what a period serves) before the protected one, that reads ahead too, misses anything;
   // from the half on it waits for more and more of its time. `waits`: how much of it it waits for anyway.
-  double spare = 0.25, waits = 0;
+  double spare = 0.25, waits = 0, waits_now = 0;
   bool active = true;
   double noise = 0;
   std::mt19937 random{1};
@@ -40,13 +38,13 @@ struct Disk {
     const double asks = allowed * dt - from_ahead + std::min(ahead - (read_ahead - from_ahead), wants * dt);
     const double room = can * dt;
     const double demand = queue + asks + (active ? needs * dt : 0);
-    queue = std::clamp(demand - room, 0.0, queue_at_most);
+    queue = std::clamp(demand - room, 0.0, queue_at_most > 0 ? queue_at_most : 0.1 * serves);
     const double served = std::min(demand, room);
     // Who waits behind a queue of half a second or more misses; and of what is served has his share.
     const double enough = spare * serves * dt;
     const bool misses = active && queue > enough;
     const double usual = waits > 0 ? std::clamp(std::normal_distribution<>(waits, 0.1)(random), 0.0, 1.0) : 0;
-    const double waited = !active ? 0 : std::max(usual, std::clamp(2 * queue / enough - 1, 0.0, 1.0));
+    const double waited = !active ? 0 : std::max({usual, waits_now, std::clamp(2 * queue / enough - 1, 0.0, 1.0)});
     const double own = !active ? 0 : misses ? needs * dt / 3 : needs * dt;
     const double disk = std::max(served - own, 0.0);
     const double calls = std::min(allowed * dt, read_ahead + disk);
@@ -78,14 +76,15 @@ TEST(AutoLimit, NobodyIsLimitedWhereNobodyNeedsIt) {
   EXPECT_EQ(limit.state(), AutoLimit::State::off);
 }
 
-// Within ten seconds nothing is missed any more, and what it holds then is nine tenths of the best or more.
+// After twelve seconds it is near, though nothing was known of the disk; what it holds then is nine tenths of the best
+// or more.
 TEST(AutoLimit, FindsTheHighestThatIsEnough) {
   for (const double serves : {3.0, 20.0, 200.0, 2000.0}) {
     Disk disk{.serves = serves * mib, .wants = 5000.0 * mib};
     AutoLimit limit(64 << 10);
-    disk.run(limit, 10);
+    disk.run(limit, 12);
     const double best = disk.serves - disk.needs;
-    EXPECT_LE(disk.taken, 1.06 * best) << serves;
+    EXPECT_LE(disk.taken, 1.12 * best) << serves;
     disk.run(limit, 10);
     disk.missed = 0;
     double moved = 0;
@@ -194,16 +193,54 @@ TEST(AutoLimit, WhoWaitsAnywayIsNoReason) {
   EXPECT_GE(moved, 0.9 * 18 * mib);
 }
 
-TEST(Trend, RisesByMoreThanItScatters) {
-  decide::Trend trend;
-  for (const double value : {0.0, 0.1, 0.0, 0.1, 0.2, 0.3, 0.3}) trend.add(value);
-  EXPECT_FALSE(trend.rises(0.1)) << "too few to tell";
-  trend.add(0.4);
-  EXPECT_TRUE(trend.rises(0.2));
-  EXPECT_FALSE(trend.rises(0.3));
-  trend.restart();
-  for (const double value : {0.0, 0.8, 0.1, 0.7, 0.9, 0.8, 0.7, 0.8}) trend.add(value);
-  EXPECT_FALSE(trend.rises(0.2)) << "it was as high before";
+// What he waits for now and then, or for a while, is his own affair as long as nothing is missed: it lowers the limit
+// by a tenth at most, and not while nobody uses it.
+TEST(AutoLimit, WaitsOfHisOwnDoNotDriveItDown) {
+  const auto seldom = [](int i) { return i % 40 < 2 ? 1.0 : 0.0; };
+  const auto often = [](int i) { return i % 17 < 2 ? 1.0 : 0.0; };
+  const auto long_ones = [](int i) { return i % 400 < 200 ? 0.7 : 0.0; };
+  const std::vector<double (*)(int)> patterns = {seldom, often, long_ones};
+  for (std::size_t p = 0; p < patterns.size(); ++p) {
+    Disk disk;
+    AutoLimit limit(64 << 10);
+    disk.run(limit, 30);
+    const Tokens found = in_force(limit);
+    Tokens lowest = found;
+    for (int i = 0; i < 4 * 3600; ++i) {
+      disk.waits_now = patterns[p](i);
+      disk.step(limit);
+      if (limit.state() == AutoLimit::State::holding) lowest = std::min(lowest, in_force(limit));
+    }
+    EXPECT_GE(static_cast<double>(lowest), 0.85 * static_cast<double>(found)) << p;
+    disk.wants = 0;
+    disk.run(limit, 60);
+    const Tokens before = in_force(limit);
+    for (int i = 0; i < 4 * 600; ++i) {
+      disk.waits_now = patterns[p](i);
+      disk.step(limit);
+    }
+    EXPECT_EQ(in_force(limit), before) << p;
+  }
+}
+
+// Awake for four seconds a minute.
+TEST(AutoLimit, WhoIsAwakeForShortIsNotATrap) {
+  Disk disk;
+  AutoLimit limit(64 << 10);
+  disk.run(limit, 30);
+  for (int awake = 0; awake < 200; ++awake) {
+    disk.active = true;
+    for (int i = 0; i < 16; ++i) {
+      disk.waits_now = i < 8 ? 0 : 0.6;
+      disk.step(limit);
+    }
+    disk.active = false;
+    disk.run(limit, 4);
+  }
+  disk.active = true;
+  disk.waits_now = 0;
+  disk.run(limit, 2);
+  EXPECT_GE(static_cast<double>(in_force(limit)), 0.85 * 18 * mib);
 }
 
 TEST(AutoLimit, FollowsADiskThatGetsSlowerAndFasterAgain) {
@@ -211,7 +248,7 @@ TEST(AutoLimit, FollowsADiskThatGetsSlowerAndFasterAgain) {
   AutoLimit limit(64 << 10);
   disk.run(limit, 20);
   disk.serves = 8.0 * mib;
-  disk.run(limit, 15);
+  disk.run(limit, 20);
   EXPECT_LE(disk.taken, 6.4 * mib);
   EXPECT_GE(disk.taken, 0.85 * 6 * mib);
   disk.serves = 40.0 * mib;
@@ -326,35 +363,6 @@ TEST(AutoLimit, IsNotRaisedWhileNobodyUsesIt) {
   disk.wants = 1.0 * mib;
   disk.run(limit, 300);
   EXPECT_EQ(limit.limit(), held);
-}
-
-TEST(NeedJudge, ARateIsMissedByWhoWaitsForMore) {
-  NeedJudge judge({.rate = 4 * mib, .wait = {}});
-  const Duration period = AutoLimit::period;
-  for (int i = 0; i < 8; ++i) EXPECT_EQ(judge.judge({.by_calls = mib, .waited = 0.1}, period), Need::met);
-  for (int i = 0; i < 8; ++i)
-    EXPECT_EQ(judge.judge({.by_calls = mib / 2, .waited = 0.1}, period), Need::met) << "it asks for no more";
-  for (int i = 0; i < 4; ++i) (void)judge.judge({.by_calls = mib / 2, .waited = 0.9}, period);
-  EXPECT_EQ(judge.judge({.by_calls = mib / 2, .waited = 0.9}, period), Need::missed);
-  for (int i = 0; i < 4; ++i) (void)judge.judge({.by_calls = 0, .waited = 1}, period);
-  EXPECT_EQ(judge.judge({.by_calls = 0, .waited = 1}, period), Need::missed) << "it waits for its first byte";
-  EXPECT_EQ(judge.judge({.by_calls = 0, .waited = 0}, period), Need::idle);
-}
-
-// One large read a second is as good as many small ones.
-TEST(NeedJudge, LooksAtAWholeSecond) {
-  NeedJudge judge({.rate = 4 * mib, .wait = {}});
-  for (int i = 0; i < 4; ++i)
-    (void)judge.judge({.by_calls = i % 4 == 0 ? 4 * mib : 0, .waited = 0.5}, AutoLimit::period);
-  for (int i = 0; i < 12; ++i)
-    EXPECT_EQ(judge.judge({.by_calls = i % 4 == 0 ? 4 * mib : 0, .waited = 0.5}, AutoLimit::period), Need::met) << i;
-}
-
-TEST(NeedJudge, AWaitIsMissedByWhoWaitsLonger) {
-  NeedJudge judge({.rate = {}, .wait = 0.5});
-  for (int i = 0; i < 8; ++i) EXPECT_EQ(judge.judge({.by_calls = mib, .waited = 0.4}, AutoLimit::period), Need::met);
-  for (int i = 0; i < 3; ++i) (void)judge.judge({.by_calls = mib, .waited = 0.8}, AutoLimit::period);
-  EXPECT_EQ(judge.judge({.by_calls = mib, .waited = 0.8}, AutoLimit::period), Need::missed);
 }
 
 }  // namespace
