@@ -227,6 +227,7 @@ void Donor::apply_boosts(Time now) {
   if (paused_) best.clear();
   for (const auto& [thread, boost] : best) boosts.push_back(boost);
   settle_charges(best, now);
+  time_loans(best);
   actuator_.apply(boosts, now);
   begin_charges(now);
   if (settings_.quota) follow_user_loans(boosts, now);
@@ -315,6 +316,8 @@ void Donor::forget(ThreadId thread, bool exited) {
   recent_.erase(thread);
   drop_timers(thread);
   watched_.erase(thread);
+  charged_.erase(thread);
+  timed_.erase(thread);
   observer_.forget(thread);
   for (const ThreadId waiter : expecting_) {
     const auto watch = watched_.find(waiter);

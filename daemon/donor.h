@@ -109,6 +109,9 @@ class Donor {
     Time looked{};
     std::uint64_t round = 0;
   };
+  static constexpr std::size_t most_timers = 128;  // idle ones are dropped past this
+  // How soon the CPU time of somebody whose clock does not ring is looked at again.
+  static constexpr Duration least_look = std::chrono::microseconds(50);
   struct Charged {  // a thread with a real-time donation, while there is a ceiling
     Time since{};
     std::uint64_t clock = 0;  // of timers_; 0: the observer counts
@@ -191,6 +194,7 @@ class Donor {
   void begin_charge(ThreadId thread, std::uint64_t clock, Time now);
   void settle_charge(ThreadId thread, Time now);
   void settle_charges(const std::unordered_map<ThreadId, actuate::Boost>& kept, Time now);
+  void time_loans(const std::unordered_map<ThreadId, actuate::Boost>& loans);
   void begin_charges(Time now);
   ChargedThreads::iterator end_charge(ChargedThreads::iterator at);
   void time_no_more(ThreadId thread);
@@ -245,7 +249,8 @@ class Donor {
   std::unordered_map<std::uint64_t, Timer> timers_;
   std::unordered_map<ThreadId, std::uint64_t> quantum_timer_;  // by requester, while armed
   ChargedThreads charged_;
-  std::uint64_t charges_ = 0;  // rounds
+  std::unordered_set<ThreadId> timed_;  // for that
+  std::uint64_t charges_ = 0;           // rounds
   std::unordered_map<ThreadId, UserLoan> user_loans_;
   std::uint64_t user_rounds_ = 0;
   const sys::Procfs procfs_;

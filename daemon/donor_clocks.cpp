@@ -1,5 +1,4 @@
-// The donor's clocks: quanta of favoured providers, lingering donations, and the CPU time that counts against the
-// ceiling.
+// The donor's clocks: quanta of favoured providers, and lingering donations.
 #include <sys/epoll.h>
 
 #include <algorithm>
@@ -10,13 +9,9 @@
 namespace swapd::daemon {
 
 namespace {
-constexpr std::size_t most_timers = 128;  // idle ones are dropped past this
-// How soon, and how late, the CPU time of somebody whose clock does not ring is looked at again.
-constexpr auto least_look = std::chrono::microseconds(50);
+// How late the CPU time of somebody whose clock does not ring is looked at again.
 constexpr auto most_look = std::chrono::milliseconds(4);
 constexpr auto longest_move = std::chrono::milliseconds(20);
-// How long a boosted thread that can run may have none of the clocks that perf gives.
-constexpr auto most_uncharged = std::chrono::milliseconds(20);
 }  // namespace
 
 void Donor::stop_waiting(ThreadId requester) {
@@ -143,7 +138,7 @@ void Donor::disarm(Timer& timer) {
 }
 
 void Donor::time_no_more(ThreadId thread) {
-  if (!observer_.counts_cpu() || charged_.contains(thread)) return;
+  if (!observer_.counts_cpu() || charged_.contains(thread) || timed_.contains(thread)) return;
   const auto is_timing = [&](const auto& t) {
     return t.second.thread == thread && t.second.use == Timer::Use::quantum && t.second.on;
   };
@@ -289,105 +284,6 @@ void Donor::arm_quanta(Time now) {
     arm(timer, donation.quantum, now);
     begin_charge(favoured, key, now);
   }
-}
-
-// What a thread with a real-time donation uses counts against the policy's ceiling, and at the ceiling it rests until
-// the window ends: so that ordinary tasks get their share of the CPU in small pieces. Without, the kernel takes it for
-// them in one piece: 50 ms of each second by the fair server (or, before Linux 6.12, by throttling all real-time
-// tasks).
-void Donor::charge_boosts(Time now) {
-  next_charge_.reset();
-  if (!settings_.ceiling) return;
-  ++charges_;
-  for (const auto& a : actuator_.active()) {
-    if (!a.boost.attr.realtime()) continue;
-    Charged& charged = charged_.try_emplace(a.boost.thread, Charged{.since = now}).first->second;
-    charged.round = charges_;
-    // Where it cannot be told, the next tick looks again.
-    if (const auto left = charge(charged, a.boost, now))
-      next_charge_ = std::min(now + *left, next_charge_.value_or(Time::max()));
-  }
-  for (auto at = charged_.begin(); at != charged_.end();)
-    at = at->second.round == charges_ ? std::next(at) : end_charge(at);
-}
-
-Donor::ChargedThreads::iterator Donor::end_charge(ChargedThreads::iterator at) {
-  const ThreadId thread = at->first;
-  const auto next = charged_.erase(at);
-  time_no_more(thread);
-  return next;
-}
-
-// What those have used that are lent to no more; `kept` has the others.
-void Donor::settle_charges(const std::unordered_map<ThreadId, actuate::Boost>& kept, Time now) {
-  for (auto at = charged_.begin(); at != charged_.end();) {
-    const auto found = kept.find(at->first);
-    const bool goes_on = found != kept.end() && found->second.attr.realtime();
-    if (!goes_on) settle_charge(at->first, now);
-    at = goes_on ? std::next(at) : end_charge(at);
-  }
-}
-
-// What is used from now on counts, also where the next tick comes after the end. Timed: what the kernel says of a
-// thread that has a CPU is as of its own last tick, up to 10 ms ago, and the rest would be shorter by that.
-void Donor::begin_charges(Time now) {
-  if (!settings_.ceiling || !observer_.counts_cpu()) return;
-  for (const auto& a : actuator_.active()) {
-    if (!a.boost.attr.realtime() || charged_.contains(a.boost.thread)) continue;
-    Charged& charged = charged_[a.boost.thread] = {.since = now, .round = charges_};
-    observer_.time_exactly(a.boost.thread, true);
-    if (const auto left = charge(charged, a.boost, now))
-      next_charge_ = std::min(now + *left, next_charge_.value_or(Time::max()));
-  }
-}
-
-// Where several take turns at it, each for T, what each has used is known to the end of its turn.
-void Donor::begin_charge(ThreadId thread, std::uint64_t clock, Time now) {
-  if (!settings_.ceiling || charged_.contains(thread)) return;
-  const Timer& timer = timers_.at(clock);
-  const auto used = cpu_time(timer, now);
-  if (used) charged_[thread] = {.since = now, .clock = timer.perf ? clock : 0, .seen = used};
-}
-
-void Donor::settle_charge(ThreadId thread, Time now) {
-  const auto charged = charged_.find(thread);
-  const auto lent = charged == charged_.end() ? std::nullopt : actuator_.active(thread);
-  if (lent) (void)charge(charged->second, lent->boost, now);
-}
-
-// How much more it may use, where it can be told.
-std::optional<Duration> Donor::charge(Charged& charged, const actuate::Boost& boost, Time now) {
-  std::optional<Duration> used;
-  if (observer_.counts_cpu()) {
-    used = observer_.cpu_time(boost.thread, now);
-  } else {
-    auto clock = timers_.find(charged.clock);
-    if (clock == timers_.end() || !clock->second.perf) {
-      charged.seen.reset();
-      charged.clock = clock_of(boost.thread);
-      // Most that are boosted have a clock, or are blocked.
-      const auto view = model_.thread(boost.thread);
-      if (charged.clock == 0 && now - charged.since >= most_uncharged && timers_.size() < most_timers && view &&
-          view->state != model::RunState::blocked)
-        charged.clock = timer_for(boost.requester, boost.thread, Timer::Use::quantum, now);
-      clock = timers_.find(charged.clock);
-    }
-    if (clock != timers_.end() && clock->second.perf) {
-      clock->second.last_used = now;
-      used = clock->second.perf->used();
-    }
-  }
-  std::optional<Duration> left;
-  if (used) left = actuator_.charge(boost.thread, *used - charged.seen.value_or(*used), now);
-  if (used) charged.seen = used;
-  if (left) left = std::max<Duration>(*left, least_look);
-  return left;
-}
-
-std::uint64_t Donor::clock_of(ThreadId thread) const {
-  for (const auto& [key, timer] : timers_)
-    if (timer.thread == thread && timer.perf) return key;
-  return 0;
 }
 
 std::optional<Time> Donor::deadline() const {

@@ -20,11 +20,11 @@ namespace {
 
 constexpr std::string_view listener_prefix = "listener-";
 constexpr std::string_view slots_name = "slots";
-constexpr std::size_t memory_size = sizeof(GuardMemory);
+constexpr std::size_t guard_memory_size = sizeof(GuardMemory);
 
 bool is_memory_of_slots(int fd) {
   struct stat found {};
-  return ::fstat(fd, &found) == 0 && S_ISREG(found.st_mode) && found.st_size == static_cast<off_t>(memory_size);
+  return ::fstat(fd, &found) == 0 && S_ISREG(found.st_mode) && found.st_size == static_cast<off_t>(guard_memory_size);
 }
 
 pid_t launch_of(std::string_view name) {
@@ -61,7 +61,7 @@ FdStore FdStore::open() {
 // nothing here (ENOENT).
 void FdStore::answer_left(int listener) const {
   for (const Fd& memory : slots_) {
-    void* mapped = ::mmap(nullptr, memory_size, PROT_READ, MAP_SHARED, memory.get(), 0);
+    void* mapped = ::mmap(nullptr, guard_memory_size, PROT_READ, MAP_SHARED, memory.get(), 0);
     if (mapped == MAP_FAILED) continue;
     const auto* shared = static_cast<const GuardMemory*>(mapped);
     for (const DelayedCall& call : shared->delayed)  // whoever delays them now does not know of them
@@ -70,7 +70,7 @@ void FdStore::answer_left(int listener) const {
       if (!something_received(listener)) break;
       daemon::answer_left(listener, slot, std::max(slot.open_id.load(), slot.last_id.load()));
     }
-    ::munmap(mapped, memory_size);
+    ::munmap(mapped, guard_memory_size);
   }
 }
 

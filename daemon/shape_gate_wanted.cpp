@@ -66,10 +66,14 @@ std::optional<ShapeGate::Wanted> ShapeGate::wanted(const observe::IoCall& call, 
   const auto amount = observe::asked(call, notification.args, read);
   // We may not read what the kernel may (memory that is only written): it waits its turn all the same.
   out.asked = amount ? *amount : 1;
-  out.known = amount.ok();
+  out.known = amount.ok() && call.amount != observe::IoAmount::messages;  // of many a part is looked at
   if (call.moved == observe::IoMoved::asked && call.in_arg != observe::IoCall::no_arg &&
-      call.out_arg != observe::IoCall::no_arg)
-    out.asked = through_pipe(call, notification, out.asked);
+      call.out_arg != observe::IoCall::no_arg) {
+    if (const Tokens fits = through_pipe(call, notification, out.asked); fits != out.asked) {
+      out.asked = fits;
+      out.known = false;
+    }
+  }
   std::array<std::byte, 28> address;  // as large as a sockaddr_in6
   const std::size_t address_size = view.traffic ? observe::sent_to(call, notification.args, read, address) : 0;
   const auto add = [&](std::uint8_t arg, Way way) {

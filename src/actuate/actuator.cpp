@@ -253,6 +253,13 @@ std::optional<Duration> Actuator::charge(ThreadId thread, Duration cpu, Time now
   return std::nullopt;
 }
 
+void Actuator::charge_last(ThreadId thread, Duration cpu, Time now) {
+  const auto known = impl_->entries.find(thread);
+  if (known == impl_->entries.end() || !known->second.in_force() || !known->second.set.realtime()) return;
+  if (const Impl::Limit limit = impl_->ceiling(known->second.boost); limit.most > Duration::zero())
+    (void)impl_->use(limit, cpu, now);
+}
+
 void Actuator::charge_user(std::uint32_t user, Duration cpu, Time now) {
   const Impl::Limit limit = impl_->quota(user);
   if (limit.most <= Duration::zero()) return;

@@ -138,6 +138,8 @@ class Actuator {
   // CPU time that the thread has used since the last call, for the ceiling. How much more it may use in this window;
   // empty: as much as it likes, or it has no real-time donation in force (any more).
   std::optional<Duration> charge(ThreadId thread, Duration cpu, Time now);
+  // The same of a loan that is about to end: it rests no more.
+  void charge_last(ThreadId thread, Duration cpu, Time now);
   // CPU time that a provider of one of the user's waiters has used on loan, for the user's quota. Past it all of them
   // rest.
   void charge_user(std::uint32_t user, Duration cpu, Time now);

@@ -145,9 +145,9 @@ Tokens AutoLimit::eased(Tokens limit) const { return std::max(limit, scaled(enou
 // What had piled up has gone.
 bool AutoLimit::is_calm_again() const { return !calm_ || waits_.late() <= *calm_ + calms; }
 
-void AutoLimit::found_enough() {
+void AutoLimit::found_enough(const Period& one) {
   low_ = *limit_;
-  enough_ = std::max(enough_, low_);
+  if (binds(one)) enough_ = std::max(enough_, low_);
   // Slowly upwards: what grows from limit to limit is not calm.
   const double now = waits_.late();
   calm_ = !calm_ || now < *calm_ ? now : *calm_ + of_late * (now - *calm_);
@@ -160,13 +160,18 @@ bool AutoLimit::is_enough(const Period& one) const {
 }
 
 void AutoLimit::observe(const Period& one) {
+  still_ = std::max(one.others_calls, one.others_disk) <= least_ ? still_ + 1 : 0;
   if (state_ == State::off) return unlimited(one);
   idle_ = one.need == Need::idle ? idle_ + 1 : 0;
   if (idle_ >= at_rest) {
     if (low_ > 0 || state_ == State::recovering) last_ = low_ > 0 ? low_ : target_;
     return leave();
   }
-  if (one.need == Need::idle) return;  // which says nothing of the limit
+  if (one.need == Need::idle) {  // which says nothing of the limit
+    const bool drains = state_ == State::recovering && then_ == State::holding && !gently_;
+    if (drains && idle_ >= recovered) hold_again();
+    return;
+  }
   const bool missed = one.need == Need::missed;
   vain_ = missed && *limit_ <= least_ ? vain_ + 1 : 0;
   if (vain_ >= gives_up) {
@@ -176,7 +181,7 @@ void AutoLimit::observe(const Period& one) {
     last_.reset();
     return leave();
   }
-  if (calm(one)) {
+  if (calm()) {
     waits_.restart();
     if (missed) return;
   }
@@ -202,7 +207,7 @@ void AutoLimit::observe(const Period& one) {
 }
 
 void AutoLimit::leave() {
-  held_ = state_ == State::holding ? met_ : 0;
+  if (state_ == State::holding) held_ = met_;
   state_ = State::off;
   limit_.reset();
   calm_.reset();
@@ -210,8 +215,8 @@ void AutoLimit::leave() {
   vain_ = 0;
 }
 
-// They do next to nothing: whatever is missed, it is not for them.
-bool AutoLimit::calm(const Period& one) const { return std::max(one.others_calls, one.others_disk) <= least_; }
+// They do next to nothing, and have for a second: whatever is missed, it is not for them.
+bool AutoLimit::calm() const { return still_ >= enough; }
 
 void AutoLimit::unlimited(const Period& one) {
   const auto follow = [](double& value, Tokens now) {
@@ -223,7 +228,7 @@ void AutoLimit::unlimited(const Period& one) {
     --quiet_;
     return;
   }
-  missed_ = one.need == Need::missed && !calm(one) ? missed_ + 1 : 0;
+  missed_ = one.need == Need::missed && !calm() ? missed_ + 1 : 0;
   const bool again = last_ && one.need != Need::idle && one.others_disk > *last_;
   if (missed_ < too_few && !again) return;
   in_vain_ = false;
@@ -244,6 +249,11 @@ void AutoLimit::unlimited(const Period& one) {
   recover_to(State::seeking, std::max(static_cast<Tokens>(left), static_cast<Tokens>(all_ / 8)), first_dip);
 }
 
+void AutoLimit::hold_again() {
+  go_to(State::holding, target_);
+  met_ = held_;
+}
+
 void AutoLimit::recover(const Period& one) {
   if (one.need == Need::met) {
     in_vain_ = false;
@@ -252,9 +262,7 @@ void AutoLimit::recover(const Period& one) {
     const bool calm = !gently_ || is_calm_again();
     if (!calm && met_ < 2 * drained) return;
     if (!calm) calm_ = waits_.late();  // it is not what had piled up
-    go_to(then_, target_);
-    met_ = then_ == State::holding ? held_ : 0;
-    return;
+    return then_ == State::holding ? hold_again() : go_to(then_, target_);
   }
   if (missed_ < drained) {
     const bool settled = then_ == State::holding && missed_ <= 2 * deeper;
@@ -289,7 +297,7 @@ void AutoLimit::seek(const Period& one) {
     return recover_to(State::seeking, between(low_, high_), small_dip);
   }
   if (!is_enough(one)) return;
-  found_enough();
+  found_enough(one);
   const bool found = high_ > 0 && static_cast<double>(high_) <= near * static_cast<double>(low_);
   if (found || !binds(one)) {
     patience_ = found ? first_patience : enough;
@@ -316,7 +324,7 @@ void AutoLimit::hold(const Period& one) {
   }
   if (met_ < patience_ || !binds(one)) return;
   const bool calm = is_calm_again();
-  found_enough();
+  found_enough(one);
   if (!calm) {
     met_ = 0;
     return;
@@ -335,17 +343,17 @@ void AutoLimit::probe(const Period& one) {
     return recover_to(State::holding, low_, missed && tried > first_step ? 0.5 : small_dip);
   }
   if (!is_enough(one)) return;
+  if (!binds(one)) return go_to(State::holding, low_);  // nobody has tried it
   if (!is_calm_again()) {
     patience_ = std::clamp(patience_ * 2, first_patience, most_patience);
     return go_to(State::holding, low_);
   }
-  found_enough();
+  found_enough(one);
   if (low_ >= high_) high_ = 0;  // by now it is not
   lapses_ = 0;
   patience_ = enough;
   if (is_near_too_much()) raises_ = 0;
-  if (binds(one)) return go_to(State::probing, raised());
-  go_to(State::holding, low_);
+  go_to(State::probing, raised());
 }
 
 }  // namespace swapd::decide

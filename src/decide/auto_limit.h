@@ -101,7 +101,7 @@ class AutoLimit {
 
  private:
   void leave();
-  [[nodiscard]] bool calm(const Period& one) const;
+  [[nodiscard]] bool calm() const;
   void unlimited(const Period& one);
   void recover(const Period& one);
   void seek(const Period& one);
@@ -117,7 +117,8 @@ class AutoLimit {
   [[nodiscard]] bool is_strained(const Period& one);
   [[nodiscard]] Tokens eased(Tokens limit) const;
   [[nodiscard]] bool is_calm_again() const;
-  void found_enough();
+  void found_enough(const Period& one);
+  void hold_again();
   [[nodiscard]] Tokens raised();
 
   Tokens least_;
@@ -138,8 +139,9 @@ class AutoLimit {
   Trend waits_;                 // since it changed
   std::optional<double> calm_;  // how much they waited where it was enough
   int idle_ = 0;
-  int vain_ = 0;   // periods at the least
-  int quiet_ = 0;  // periods to leave it
+  int still_ = 1'000;  // periods in which the others did next to nothing
+  int vain_ = 0;       // periods at the least
+  int quiet_ = 0;      // periods to leave it
   int next_quiet_ = 0;
   int lapses_ = 0;    // of what was held, since more was enough
   int patience_ = 0;  // periods to hold before the next try

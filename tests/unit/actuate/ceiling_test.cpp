@@ -66,6 +66,19 @@ TEST_F(CeilingTest, TellsHowMuchIsLeft) {
   EXPECT_EQ(attr(10), nice_of(0));
 }
 
+// A loan that is over does not rest; the next one of the same waiter does.
+TEST_F(CeilingTest, WhatALoanUsesToItsEndCountsForTheNext) {
+  const Time began = clock_.now();
+  apply({boost(10, fifo(10))});
+  clock_.advance(milliseconds(60));
+  actuator().charge_last(id(10), milliseconds(60), clock_.now());
+  EXPECT_EQ(attr(10), lent(fifo(10)));
+  apply({});
+  apply({boost(10, fifo(10))});
+  EXPECT_EQ(attr(10), nice_of(0));
+  EXPECT_EQ(actuator().next_resume(), began + milliseconds(100));
+}
+
 // 30 ms of CPU cannot have been used in less time: what is told of late has begun then.
 TEST_F(CeilingTest, AWindowBeginsWithWhatIsCharged) {
   const Time began = clock_.now();

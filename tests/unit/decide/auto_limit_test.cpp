@@ -224,7 +224,7 @@ TEST(AutoLimit, WaitsOfHisOwnDoNotDriveItDown) {
 }
 
 // Awake for four seconds a minute.
-TEST(AutoLimit, WhoIsAwakeForShortIsNotATrap) {
+TEST(AutoLimit, WhoIsAwakeForShortIsNoTrap) {
   Disk disk;
   AutoLimit limit(64 << 10);
   disk.run(limit, 30);
@@ -300,6 +300,8 @@ TEST(AutoLimit, DoesNotLowerForWhoDoesNothingAnyMore) {
   Disk disk;
   AutoLimit limit(64 << 10);
   disk.run(limit, 20);
+  disk.wants = 0;
+  disk.run(limit, 1);
   const auto held = limit.limit();
   for (int i = 0; i < 400; ++i) limit.observe({.need = Need::missed, .protected_moved = mib});
   EXPECT_EQ(limit.limit(), held);
@@ -354,13 +356,39 @@ TEST(AutoLimit, WhoReadsInBurstsIsLearntToo) {
   EXPECT_LE(disk.missed, 4);
 }
 
+// A byte every three seconds takes the others' half from them for half a second at most.
+TEST(AutoLimit, WhoReadsAByteNowAndThenDoesNotHalveTheLimit) {
+  Disk disk;
+  AutoLimit limit(64 << 10);
+  disk.run(limit, 30);
+  double moved = 0;
+  for (int i = 0; i < 1200; ++i) {
+    disk.active = i % 12 == 0;
+    disk.step(limit);
+    moved += disk.taken / 1200;
+  }
+  EXPECT_GE(moved, 0.85 * 18 * mib);
+}
+
+// A program that reads 1 MiB at a time at 2 MiB/s is still for every other period, and not calm.
+TEST(AutoLimit, LargeCallsAreNoCalm) {
+  AutoLimit limit(64 << 10);
+  const auto period = [&](Tokens others, Need need, double waited) {
+    limit.observe(
+        {.need = need, .protected_moved = mib, .others_calls = others, .others_disk = others, .waited = waited});
+  };
+  for (int i = 0; i < 8; ++i) period(i % 2 == 0 ? 4 * mib : 0, Need::missed, 1);
+  EXPECT_TRUE(limit.limit()) << "what is missed is missed because of them";
+}
+
 // Others that take less than they may say nothing of how much that may be.
 TEST(AutoLimit, IsNotRaisedWhileNobodyUsesIt) {
   Disk disk;
   AutoLimit limit(64 << 10);
   disk.run(limit, 20);
-  const auto held = limit.limit();
   disk.wants = 1.0 * mib;
+  disk.run(limit, 20);  // a try may be under way
+  const auto held = limit.limit();
   disk.run(limit, 300);
   EXPECT_EQ(limit.limit(), held);
 }
