@@ -229,7 +229,7 @@ void Donor::apply_boosts(Time now) {
   settle_charges(best, now);
   time_loans(best);
   actuator_.apply(boosts, now);
-  begin_charges(now);
+  begin_charges(best, now);
   if (settings_.quota) follow_user_loans(boosts, now);
 }
 

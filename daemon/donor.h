@@ -195,7 +195,7 @@ class Donor {
   void settle_charge(ThreadId thread, Time now);
   void settle_charges(const std::unordered_map<ThreadId, actuate::Boost>& kept, Time now);
   void time_loans(const std::unordered_map<ThreadId, actuate::Boost>& loans);
-  void begin_charges(Time now);
+  void begin_charges(const std::unordered_map<ThreadId, actuate::Boost>& loans, Time now);
   ChargedThreads::iterator end_charge(ChargedThreads::iterator at);
   void time_no_more(ThreadId thread);
   [[nodiscard]] std::uint64_t clock_of(ThreadId thread) const;

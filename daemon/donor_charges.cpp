@@ -71,12 +71,14 @@ void Donor::settle_charges(const std::unordered_map<ThreadId, actuate::Boost>& k
 }
 
 // What is used from now on counts, also where the next tick comes after the end.
-void Donor::begin_charges(Time now) {
+void Donor::begin_charges(const std::unordered_map<ThreadId, actuate::Boost>& loans, Time now) {
   if (!settings_.ceiling || !observer_.counts_cpu()) return;
-  for (const auto& a : actuator_.active()) {
-    if (!a.boost.attr.realtime() || charged_.contains(a.boost.thread)) continue;
-    Charged& charged = charged_[a.boost.thread] = {.since = now, .round = charges_};
-    if (const auto left = charge(charged, a.boost, now))
+  for (const auto& [thread, boost] : loans) {
+    if (!boost.attr.realtime() || charged_.contains(thread)) continue;
+    const auto lent = actuator_.active(thread);
+    if (!lent) continue;
+    Charged& charged = charged_[thread] = {.since = now, .round = charges_};
+    if (const auto left = charge(charged, lent->boost, now))
       next_charge_ = std::min(now + *left, next_charge_.value_or(Time::max()));
   }
 }

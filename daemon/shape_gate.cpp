@@ -16,7 +16,6 @@ constexpr std::size_t most_threads = 4096;
 constexpr int most_ancestors = 16;
 constexpr std::uint64_t most_joined = 8;
 constexpr Duration most_unsettled = std::chrono::milliseconds(10);
-constexpr Tokens most_besides = 2 << 20;  // largest_folio, and as much as is read ahead at once
 constexpr Duration sought_again = std::chrono::milliseconds(100), met_again = std::chrono::seconds(1);
 
 }  // namespace
@@ -219,11 +218,10 @@ bool ShapeGate::may_join(const Thread& thread, const observe::IoCall& call, cons
 
 bool ShapeGate::joins_last(Thread& thread, const Wanted& want, const Shaper::View& view, Time now) const {
   if (want.count != 1 || !want.known || want.network[0] != thread.network[0]) return false;
-  // A disk may be moved by more than the calls: pages are read ahead, and folios made dirty, as a whole.
   const bool as_the_disk =
       view.limits.mode == decide::ShapeMode::device || thread.kind->moved == observe::IoMoved::disk;
   const auto calls = static_cast<Tokens>(thread.call->calls + 1);
-  const Tokens besides = as_the_disk && !want.network[0] ? calls * most_besides : 0;
+  const Tokens besides = as_the_disk && !want.network[0] ? calls * moves_besides : 0;
   auto next = std::make_shared<ShapedCall>();
   const std::lock_guard lock(shaper_.mutex_);
   const ShapedCall& last = *thread.call;

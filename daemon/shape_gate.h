@@ -15,6 +15,10 @@
 
 namespace swapd::daemon {
 
+// A call may have the disk move so much more than itself: what is read ahead of it, which later calls fetch, so that it
+// is not a mapped file's; and the folio of which it writes a few bytes, dirty as a whole.
+inline constexpr decide::Tokens moves_besides = 2 << 20;
+
 // A call between its entry and its settlement, which the delaying thread knows too. Or several that had not to wait, of
 // which it is the last (ShapeGate::joins_last()).
 struct ShapedCall {

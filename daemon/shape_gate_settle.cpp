@@ -12,10 +12,6 @@ using decide::Tokens;
 using decide::Way;
 using observe::IoMoved;
 
-// What the disk reads ahead of a thread's calls is not taken for a mapped file's, as long as its calls fetch it later.
-constexpr Tokens read_ahead = 2 << 20;
-// A call that writes a few bytes makes a whole folio dirty, of up to so much.
-constexpr Tokens largest_folio = 2 << 20;
 constexpr Duration most_patience = std::chrono::seconds(2);
 
 Tokens tokens(std::uint64_t count) { return static_cast<Tokens>(std::min<std::uint64_t>(count, decide::most_burst)); }
@@ -98,9 +94,9 @@ void ShapeGate::settle_mapped(Thread& thread, const Seen& seen, const Paid& paid
   const bool as_the_disk =
       view.limits.mode == decide::ShapeMode::device || (thread.kind != nullptr && thread.kind->moved == IoMoved::disk);
   Tokens read = tokens(seen.disk.read_bytes), written = tokens(seen.disk.written_bytes);
-  if (call_reads) read = beyond(thread.ahead, read - paid.read, read_ahead);
+  if (call_reads) read = beyond(thread.ahead, read - paid.read, moves_besides);
   const auto calls = thread.call ? static_cast<Tokens>(thread.call->calls) : 1;
-  if (call_writes) written = as_the_disk ? 0 : std::max(written - paid.written - calls * largest_folio, Tokens{0});
+  if (call_writes) written = as_the_disk ? 0 : std::max(written - paid.written - calls * moves_besides, Tokens{0});
   if (read > 0 || written > 0) {
     // What the disk read ahead of a call is on that call's disk.
     const bool by_call = (read == 0 || call_reads) && (written == 0 || call_writes) && thread.disk;

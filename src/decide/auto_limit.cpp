@@ -130,7 +130,7 @@ Tokens AutoLimit::raised() {
 
 // Something piles up, or has and stays: nothing was missed yet, but will be. Where a tenth less than what was enough
 // has not helped, they wait for another reason, and it takes a miss to go lower.
-bool AutoLimit::is_strained(const Period& one) {
+bool AutoLimit::heeds_strain(const Period& one) {
   const bool grown = calm_ && waits_.tells() && waits_.late() > *calm_ + 2 * strains;
   if (!binds(one) || (!grown && !waits_.rises(strains))) return false;
   if (*limit_ > eased(0)) return true;
@@ -289,7 +289,7 @@ void AutoLimit::seek(const Period& one) {
       return recover_to(State::holding, low_, small_dip);
     return recover_to(State::seeking, between(low_, high_), 0.5);
   }
-  if (is_strained(one)) {
+  if (heeds_strain(one)) {
     high_ = *limit_;
     if (low_ == 0) return recover_to(State::seeking, eased(scaled(high_, less)), small_dip);
     if (static_cast<double>(high_) <= near * static_cast<double>(low_))
@@ -308,7 +308,7 @@ void AutoLimit::seek(const Period& one) {
 
 void AutoLimit::hold(const Period& one) {
   const bool missed = one.need == Need::missed;
-  if (missed || is_strained(one)) {
+  if (missed || heeds_strain(one)) {
     if (missed && missed_ < too_few) return;
     last_.reset();
     high_ = *limit_;
@@ -335,7 +335,7 @@ void AutoLimit::hold(const Period& one) {
 
 void AutoLimit::probe(const Period& one) {
   const bool missed = one.need == Need::missed;
-  if (missed || is_strained(one)) {
+  if (missed || heeds_strain(one)) {
     if (missed && missed_ < too_few) return;
     high_ = *limit_;
     patience_ = std::clamp(patience_ * 2, first_patience, most_patience);

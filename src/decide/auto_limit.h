@@ -114,7 +114,7 @@ class AutoLimit {
   [[nodiscard]] bool is_enough(const Period& one) const;
   [[nodiscard]] bool is_bold() const;
   [[nodiscard]] bool is_near_too_much() const;
-  [[nodiscard]] bool is_strained(const Period& one);
+  [[nodiscard]] bool heeds_strain(const Period& one);
   [[nodiscard]] Tokens eased(Tokens limit) const;
   [[nodiscard]] bool is_calm_again() const;
   void found_enough(const Period& one);
