@@ -130,6 +130,7 @@ Setup setup_of(const std::string& app, const Options& options) {
   Setup setup{.mechanism = app, .iterations = 1};
   setup.extra["seconds"] = options.seconds;
   if (!options.history.empty()) setup.extra["history"] = options.history;
+  if (!options.placement.empty()) setup.extra["placement"] = options.placement;
   return setup;
 }
 

@@ -24,7 +24,12 @@ Status sleep_for(double seconds) {
 
 class Stage {
  public:
-  Stage(const Context& context, const App& app, std::string dir) : context_(context), app_(app), dir_(std::move(dir)) {}
+  Stage(const Context& context, const App& app, std::string dir)
+      : context_(context), app_(app), dir_(std::move(dir)), server_cpus_(context.cpus), load_cpus_(context.cpus) {
+    if (context.options.placement != "apart" || context.cpus.size() < 2) return;
+    load_cpus_ = {context.cpus.front()};
+    server_cpus_.erase(server_cpus_.begin());
+  }
   ~Stage() {
     load_.kill();
     server_.signal(app_.stop_signal());
@@ -34,31 +39,40 @@ class Stage {
   Stage& operator=(const Stage&) = delete;
 
   Status open(double seconds, double guess) {
-    auto server = start_server(context_, app_, {}, dir_ + "/server.log");
+    auto server = start_server(on(server_cpus_), app_, {}, dir_ + "/server.log");
     if (!server) return server.error();
     server_ = std::move(*server);
-    Spawn generator = app_spawn(context_, {}, app_.live_load(seconds, most_faster * guess));
+    Spawn generator = app_spawn(on(load_cpus_), {}, app_.live_load(seconds, most_faster * guess));
     generator.output = generator.errors = said();
     auto load = Child::start(generator);
     if (!load) return load.error();
     load_ = std::move(*load);
     return sleep_for(1);
   }
-  Result<Run> vanilla() { return window(nullptr); }
-  Result<Run> under_swapd() {
+  // After swapd has come and gone: starting it moves the load's threads from CPU to CPU, which then stays for a while.
+  Result<Run> vanilla() { return visit(false); }
+  Result<Run> under_swapd() { return visit(true); }
+
+ private:
+  [[nodiscard]] Context on(const std::vector<int>& cpus) const {
+    return {context_.options, context_.work, cpus, context_.self};
+  }
+  [[nodiscard]] std::string said() const { return dir_ + "/load.log"; }
+  Result<Run> visit(bool stays) {
     const auto state = TempDir::create();  // of its own: it remembers nothing
     if (!state) return state.error();
     auto daemon = Daemon::start(context_.options, state->path());
     if (!daemon) return daemon.error();
     for (const Child* one : {&server_, &load_})
       if (Status taken = daemon->order({"enroll", "--tree", std::to_string(one->pid())}); !taken) return taken.error();
-    auto run = window(&*daemon);
-    if (Status stopped = daemon->stop(); run && !stopped) return stopped.error();
-    return run;
+    if (stays) {
+      auto run = window(&*daemon);
+      if (Status stopped = daemon->stop(); run && !stopped) return stopped.error();
+      return run;
+    }
+    if (Status stopped = daemon->stop(); !stopped) return stopped.error();
+    return window(nullptr);
   }
-
- private:
-  [[nodiscard]] std::string said() const { return dir_ + "/load.log"; }
   Result<Run> window(const Daemon* daemon) {
     if (Status waited = sleep_for(std::chrono::duration<double>(settles).count()); !waited) return waited.error();
     const auto before = app_.progress(said());
@@ -79,6 +93,7 @@ class Stage {
   const Context& context_;
   const App& app_;
   std::string dir_;
+  std::vector<int> server_cpus_, load_cpus_;
   Child server_, load_;
 };
 

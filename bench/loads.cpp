@@ -1,12 +1,15 @@
 #include "loads.h"
 
+#include <spawn.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -73,6 +76,26 @@ Status pong_role(Role& role) {
   for (char byte = 0; ::read(in, &byte, 1) == 1 && ::write(out, &byte, 1) == 1;) {
   }
   return Error(EPIPE, "the other side is gone");
+}
+
+Status spawn_role(Role& role, int programs) {
+  if (Status go = role.wait_for_go(); !go) return go;
+  std::string program = "/bin/true";
+  std::array<char*, 2> argv{program.data(), nullptr};
+  const auto batches = static_cast<std::uint32_t>(role.options().iterations);
+  for (std::uint32_t batch = 0; batch < batches; ++batch) {
+    const auto before = std::chrono::steady_clock::now();
+    for (int i = 0; i < programs; ++i) {
+      pid_t pid = -1;
+      int status = 0;
+      if (const int failed = ::posix_spawn(&pid, program.c_str(), nullptr, nullptr, argv.data(), environ); failed != 0)
+        return Error(failed, "starting " + program);
+      if (::waitpid(pid, &status, 0) != pid || status != 0) return Error(ECHILD, program + " failed");
+    }
+    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - before;
+    role.note_sample(batch, took.count() / programs);
+  }
+  return role.finish(batches);
 }
 
 Status hack_role(Role& role, int loops) {

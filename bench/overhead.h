@@ -21,7 +21,7 @@ struct Probe {
 
 // --observe bpf, where nothing is trapped.
 [[nodiscard]] Result<std::vector<Row>> overhead_of_bpf(const Context& context);
-// Of the loads: ping, pong, hack.
+// Of the loads: ping, pong, hack, spawn.
 [[nodiscard]] Status load_role(Role& role);
 
 }  // namespace swapd::bench

@@ -1,9 +1,9 @@
 // overhead --observe bpf: what it costs to be watched where nothing is trapped.
 //
 // (1) An iteration of client-server without work, of each mechanism. (2) A call that does not block. (3) Loads of
-// nothing but waits and wakes, under swapd's care and beside it: every switch of the machine asks whether a thread is
-// managed. (4) The same loads once more while the kernel measures swapd's programs, which is dear itself and therefore
-// not counted in (3).
+// nothing but waits and wakes, or programs that come and go, under swapd's care and beside it: every switch of the
+// machine asks whether a thread is managed. (4) The same loads once more while the kernel measures swapd's programs,
+// which is dear itself and therefore not counted in (3).
 #include <fcntl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -20,7 +20,8 @@ namespace swapd::bench {
 namespace {
 
 constexpr Probe no_wait = {"getppid", nullptr, SYS_getppid, 50, 5};
-constexpr int round_trips = 1000;  // a sample
+constexpr int round_trips = 1000, programs = 50;  // a sample
+constexpr std::uint64_t enough_runs = 500;        // fewer, into cold caches, have no mean to speak of
 
 Status add_ping_pong(Team& team, bool managed) {
   int there[2], back[2];
@@ -54,10 +55,10 @@ Result<Measured> load_once(const Context& context, const Setup& setup) {
   if (setup.mechanism == "ping-pong") {
     if (const auto added = add_ping_pong(team, managed); !added) return added.error();
   } else {
-    RoleSpec hack;
-    hack.role.role = "hack";
-    hack.outside = !managed;
-    if (const auto added = team.add(hack); !added) return added.error();
+    RoleSpec load;
+    load.role.role = setup.mechanism == "spawn" ? "spawn" : "hack";
+    load.outside = !managed;
+    if (const auto added = team.add(load); !added) return added.error();
   }
   if (const auto added = add_idler(team); !added) return added.error();
   if (const auto begun = team.begin(); !begun) return begun.error();
@@ -66,12 +67,12 @@ Result<Measured> load_once(const Context& context, const Setup& setup) {
   if (!done) return done.error();
   nlohmann::json extra = nlohmann::json::object();
   const double load_s =
-      process_cpu_s(team.pid_of(0)) + (setup.mechanism == "ping-pong" ? process_cpu_s(team.pid_of(1)) : 0);
+      tree_cpu_s(team.pid_of(0)) + (setup.mechanism == "ping-pong" ? process_cpu_s(team.pid_of(1)) : 0);
   extra["load_cpu_s"] = rounded(load_s);
   if (const Daemon* daemon = team.daemon(); daemon != nullptr) {
     extra["swapd_cpu_share"] = rounded((process_cpu_s(daemon->pid()) - swapd_before) / load_s);
     for (const auto& cost : sys::bpf_costs(daemon->pid())) {
-      if (cost.runs > 0) extra["programs"].push_back({cost.name, cost.runs, cost.total.count()});
+      if (cost.runs >= enough_runs) extra["programs"].push_back({cost.name, cost.runs, cost.total.count()});
     }
   }
   auto measured = team.finish_after_done();
@@ -81,12 +82,15 @@ Result<Measured> load_once(const Context& context, const Setup& setup) {
 
 std::vector<Setup> load_setups(const Options& options) {
   std::vector<Setup> setups;
-  for (const char* load : {"ping-pong", "hackbench"}) {
+  for (const char* load : {"ping-pong", "hackbench", "spawn"}) {
     for (const bool managed : {false, true}) {
       for (const std::string& under : options.under) {
         Setup setup{.mechanism = load, .under = under, .iterations = options.iterations};
-        if (setup.mechanism == "ping-pong") setup.iterations = std::max(1, options.iterations / 100);
-        setup.extra = {{"measure", setup.mechanism == "ping-pong" ? "round-trip" : "cpu-time"}, {"managed", managed}};
+        if (setup.mechanism != "hackbench") setup.iterations = std::max(1, options.iterations / 100);
+        const char* measure = setup.mechanism == "ping-pong" ? "round-trip"
+                              : setup.mechanism == "spawn"   ? "start-to-end"
+                                                             : "cpu-time";
+        setup.extra = {{"measure", measure}, {"managed", managed}};
         setups.push_back(std::move(setup));
       }
     }
@@ -195,6 +199,7 @@ Result<std::vector<Row>> overhead_of_bpf(const Context& context) {
 Status load_role(Role& role) {
   if (role.is("ping")) return ping_role(role, round_trips);
   if (role.is("pong")) return pong_role(role);
+  if (role.is("spawn")) return spawn_role(role, programs);
   if (role.is("hack")) return hack_role(role, std::max(1, role.options().iterations / 2));
   if (Status go = role.wait_for_go(); !go) return go;
   (void)role.hear();  // the idler: until the harness ends it

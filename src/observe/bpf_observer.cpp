@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::size_t records_a_drain = 8192;  // the engine's turn stays bounded
 constexpr int most_tries = 4;
+constexpr Duration writes_arrive = std::chrono::microseconds(50);  // long before, what a CPU has written
 constexpr Duration hint_rest = std::chrono::milliseconds(100);
 constexpr int longest_chain = 32;                // of silent waits
 constexpr std::size_t most_asked = 512;          // threads whose last waker is read to find out whom a thread has woken
@@ -157,11 +158,15 @@ void BpfObserver::look_if_silent(ThreadId thread, Time since, std::vector<Event>
 
 void BpfObserver::ready(std::uint64_t /*key*/, bool /*hung_up*/) { ++wakeups_; }
 
-std::optional<Time> BpfObserver::deadline() const { return fresh_.empty() ? std::nullopt : std::optional(Time{}); }
+std::optional<Time> BpfObserver::deadline() const {
+  if (!fresh_.empty()) return Time{};
+  return looked_at_.empty() ? std::nullopt : std::optional(looked_at_.front().first + writes_arrive);
+}
 
 void BpfObserver::drain(Time now, std::vector<Event>& out) {
   tracer_->tell_time(now);
   report_new(now, out);
+  look_again(now, out);
   std::array<sys::BpfRecord, most_records> records;
   for (std::size_t total = 0; total < records_a_drain;) {
     const std::size_t n = tracer_->read(records.data(), records.size());
@@ -183,9 +188,23 @@ void BpfObserver::report_new(Time now, std::vector<Event>& out) {
   for (Watched* w : fresh) {
     w->fresh = false;
     read_slot(*w, now, out);
+    if (w->unsure) looked_at_.emplace_back(now, w->wait.member.id);
     if (w->wait.blocked) continue;
     w->told = std::max(now, w->told);
     out.emplace_back(Woken{.time = w->told, .thread = w->wait.member.id, .unrelated = true});
+  }
+}
+
+// A thread that is not watched yet waits for no other CPU to see what it writes (tracer.bpf.c, block_unwatched), so at
+// the first look a block or a wake may have been on its way, of which no record comes.
+void BpfObserver::look_again(Time now, std::vector<Event>& out) {
+  while (!looked_at_.empty() && looked_at_.front().first + writes_arrive <= now) {
+    Watched* w = find(looked_at_.front().second);
+    looked_at_.pop_front();
+    if (w == nullptr || w->fresh || !w->unsure) continue;
+    const auto slot = tracer_->slot(w->wait.member.id.tid);
+    if (slot && (!w->wait.blocked || slot->wakes != w->wakes_seen)) read_slot(*w, now, out);
+    w->unsure = false;
   }
 }
 
@@ -281,16 +300,20 @@ void BpfObserver::read_slot(Watched& w, Time now, std::vector<Event>& out) {
     slot = tracer_->slot(tid);
   }
   if (!slot) return;  // gone, or never still: it counts as runnable
+  w.wakes_seen = slot->wakes;
   switch (slot->phase) {
     case sys::ThreadSlot::Phase::unknown:
-      read_procfs(w, now, out);
+      if (w.wait.blocked && w.unsure && runs(tid))
+        wake(w, now, &slot->waker, out);
+      else
+        read_procfs(w, now, out);
       break;
     case sys::ThreadSlot::Phase::running:
     case sys::ThreadSlot::Phase::woken:
       if (w.wait.blocked) wake(w, slot->woken_at, &slot->waker, out);
       break;
     case sys::ThreadSlot::Phase::blocked:
-      if (slot->doubtful && runs(tid))
+      if ((slot->doubtful || w.unsure) && runs(tid))
         wake(w, now, &slot->waker, out);
       else if (slot->blocked_at > w.began)
         block_in(w, *slot, out);

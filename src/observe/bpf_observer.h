@@ -6,8 +6,10 @@
 // and a borrowed interrupt name nobody.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "observe/observer.h"
@@ -68,8 +70,10 @@ class BpfObserver final : public Observer {
   struct Watched {
     WaitState wait;
     bool sender = false;
-    bool fresh = true;       // its slot has not been read yet
-    Time began{};            // of the last wait, as the kernel's program says: tells it from others
+    bool fresh = true;             // its slot has not been read yet
+    bool unsure = true;            // … nor again, when what was being written as the watch began has arrived
+    std::uint32_t wakes_seen = 0;  // by the first look
+    Time began{};                  // of the last wait, as the kernel's program says: tells it from others
     Time told{};             // the newest event of it: the next is not older, whenever its wait is said to have begun
     std::int32_t call = -1;  // of the last wait, as the kernel numbers it
     // The last wait that has ended: can it be told from others by its call and first argument, and which are they?
@@ -91,6 +95,7 @@ class BpfObserver final : public Observer {
 
   [[nodiscard]] Watched* find(ThreadId thread);
   void look_anew(Watched& watched);
+  void look_again(Time now, std::vector<Event>& out);
   void left(const sys::BpfRecord& record, std::vector<Event>& out);
   void read_slot(Watched& w, Time now, std::vector<Event>& out);
   [[nodiscard]] bool runs(pid_t tid) const;
@@ -114,6 +119,7 @@ class BpfObserver final : public Observer {
   std::unordered_map<pid_t, std::unique_ptr<Watched>> watched_;
   std::unordered_map<pid_t, ThreadId> managed_;
   std::vector<Watched*> fresh_;
+  std::deque<std::pair<Time, ThreadId>> looked_at_;  // those that are still unsure, and when that was
   std::uint64_t wakeups_ = 0;
   std::uint64_t losses_ = 0;  // of the tracer, that have been told
 };

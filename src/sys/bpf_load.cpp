@@ -10,6 +10,7 @@
 
 #include "sys/bpf/layout.h"
 #include "sys/bpf_errors.h"
+#include "sys/bpf_learn.h"
 #include "sys/bpf_places.h"
 #include "tracer.skel.h"
 
@@ -17,16 +18,8 @@ namespace swapd::sys {
 
 namespace {
 
-Status run_once(const bpf_program* program, const char* what) {
-  bpf_test_run_opts run{};
-  run.sz = sizeof run;
-  const int failed = bpf_prog_test_run_opts(bpf_program__fd(program), &run);
-  if (failed != 0) return Error(-failed, what);
-  return Done{};
-}
-
-Result<LoadedTracer> load_with(const BpfOptions& options, const KernelPlaces& places, const SoftirqCode& code,
-                               bool can_cast) {
+Result<LoadedTracer> load_with(const BpfOptions& options, const KernelPlaces& places, const Learnt& learnt,
+                               const SoftirqCode& code, bool can_cast) {
   const FirstWarning warning;
   LoadedTracer loaded;
   loaded.programs.reset(tracer__open());
@@ -35,12 +28,18 @@ Result<LoadedTracer> load_with(const BpfOptions& options, const KernelPlaces& pl
   auto* constants = programs->rodata;
   constants->slot_mask = options.slots - 1;
   constants->wake_at_bytes = options.wake_at_bytes;
+  tell_namespace(*constants, learnt);
+  constants->regs_offset = learnt.regs_offset;
   constants->can_cast = can_cast ? 1 : 0;
   constants->runqueues_at = places.runqueues;
   constants->pcpu_hot_at = places.pcpu_hot;
   constants->preempt_count_at = places.preempt_count;
   constants->hardirq_stack_ptr_at = places.hardirq_stack_ptr;
   constants->hardirq_stack_inuse_at = places.hardirq_stack_inuse;
+  constants->softnet_data_at = can_cast ? places.softnet_data : 0;
+  // With neither, nobody has any use for it.
+  const bool notes_softirqs = constants->softnet_data_at == 0 && code[0].end != 0;
+  bpf_program__set_autoload(programs->progs.on_softirq, notes_softirqs);
   for (std::size_t i = 0; i < code.size(); ++i) {
     constants->own_softirq_first[i] = code.at(i).first;
     constants->own_softirq_end[i] = code.at(i).end;
@@ -51,20 +50,12 @@ Result<LoadedTracer> load_with(const BpfOptions& options, const KernelPlaces& pl
     return FirstWarning::error(errno, "sizing the BPF maps");
   if (const int failed = tracer__load(programs); failed != 0)
     return FirstWarning::error(-failed, "loading the BPF programs");
-  if (Status learnt = learn_namespace(programs->progs.learn_namespace); !learnt) return std::move(learnt).error();
-  if (Status learnt = run_once(programs->progs.learn_stack, "running the BPF program that learns where registers are");
-      !learnt)
-    return std::move(learnt).error();
   if (const int failed = tracer__attach(programs); failed != 0)
     return FirstWarning::error(-failed, "attaching the BPF programs");
   return loaded;
 }
 
 }  // namespace
-
-Status learn_namespace(const bpf_program* program) {
-  return run_once(program, "running the BPF program that learns our pid namespace");
-}
 
 void TracerDeleter::operator()(tracer* programs) const { tracer__destroy(programs); }
 
@@ -74,13 +65,15 @@ Result<LoadedTracer> load_tracer(const BpfOptions& options) {
   if (Status allowed = check_bpf_privilege(); !allowed) return std::move(allowed).error();
   const auto places = kernel_places(options.btf);
   if (!places) return places.error();
+  auto learnt = learn_kernel();
+  if (!learnt) return std::move(learnt).error();
   std::ifstream kallsyms(options.kallsyms);
   const SoftirqCode code = softirq_code(kallsyms);
 
-  auto loaded = load_with(options, *places, code, places->rdonly_cast && !options.old_helpers);
+  auto loaded = load_with(options, *places, *learnt, code, places->rdonly_cast && !options.old_helpers);
   if (!loaded && places->rdonly_cast && !options.old_helpers) {
     // A verifier that knows the cast, but does not take what is done with it.
-    if (auto without = load_with(options, *places, code, false)) return without;
+    if (auto without = load_with(options, *places, *learnt, code, false)) return without;
   }
   return loaded;
 }

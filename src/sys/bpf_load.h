@@ -6,7 +6,6 @@
 #include "base/result.h"
 #include "sys/bpf_tracer.h"
 
-struct bpf_program;
 struct tracer;  // the generated skeleton
 
 namespace swapd::sys {
@@ -20,9 +19,6 @@ struct LoadedTracer {
   TracerPrograms programs;
   bool names_softirq_senders = false;
 };
-// The kernel's ids are not ours in a pid namespace of our own: runs the program of bpf/ids.h, which finds out which
-// that is.
-[[nodiscard]] Status learn_namespace(const bpf_program* program);
 // Sizes are powers of two already.
 [[nodiscard]] Result<LoadedTracer> load_tracer(const BpfOptions& options);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 
 namespace swapd::sys {
@@ -19,6 +20,15 @@ std::optional<std::uint64_t> place_of(const btf* types, const btf_type* section,
     if (variable != nullptr && name == btf__name_by_offset(types, variable->name_off)) return variables[i].offset;
   }
   return std::nullopt;
+}
+
+bool has_member(const btf* types, const char* structure, std::string_view name) {
+  const auto id = btf__find_by_name_kind(types, structure, BTF_KIND_STRUCT);
+  if (id < 0) return false;
+  const btf_type* type = btf__type_by_id(types, static_cast<std::uint32_t>(id));
+  const std::span members(btf_members(type), btf_vlen(type));
+  return std::ranges::any_of(members,
+                             [&](const btf_member& one) { return name == btf__name_by_offset(types, one.name_off); });
 }
 
 bool runs_softirqs(std::string_view symbol) {
@@ -49,6 +59,8 @@ Result<KernelPlaces> kernel_places(const std::string& path) {
     find("hardirq_stack_inuse", places.hardirq_stack_inuse);
   }
   if (missing != nullptr) return Error(ENOTSUP, std::string("finding the per-CPU variable ") + missing);
+  if (has_member(types.get(), "softnet_data", "in_net_rx_action"))
+    places.softnet_data = place_of(types.get(), section, "softnet_data").value_or(0);
   places.rdonly_cast = btf__find_by_name_kind(types.get(), "bpf_rdonly_cast", BTF_KIND_FUNC) > 0;
   return places;
 }

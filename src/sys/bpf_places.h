@@ -15,7 +15,8 @@ struct KernelPlaces {
   std::uint64_t runqueues = 0;
   std::uint64_t pcpu_hot = 0;  // 6.2 to 6.14, with what follows inside
   std::uint64_t preempt_count = 0, hardirq_stack_ptr = 0, hardirq_stack_inuse = 0;
-  bool rdonly_cast = false;  // the kernel has bpf_rdonly_cast (6.2)
+  bool rdonly_cast = false;        // the kernel has bpf_rdonly_cast (6.2)
+  std::uint64_t softnet_data = 0;  // 0: does not tell that received packets are being handled (before 6.4)
 };
 // ENOTSUP, with the name of the variable, where the kernel is built in another way.
 [[nodiscard]] Result<KernelPlaces> kernel_places(const std::string& btf);

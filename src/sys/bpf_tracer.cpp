@@ -202,10 +202,16 @@ Status BpfTracer::unmanage(pid_t tid) {
 Status BpfTracer::watch(pid_t tid, bool on, bool urgent) {
   tracer_slot* slot = manages(tid) ? impl_->find(tid) : nullptr;
   if (slot == nullptr) return Error(ESRCH, "watching a thread");
-  unsigned bits = 0;
-  if (on) bits = tracer_watched | (std::atomic_ref(slot->control).load() & tracer_timed);
+  const std::atomic_ref control(slot->control);
+  unsigned kept = tracer_awaitable, bits = 0;
+  if (on) {
+    kept |= tracer_timed;
+    bits = tracer_watched;
+  }
   if (on && urgent) bits |= tracer_urgent;
-  std::atomic_ref(slot->control).store(bits);  // a full barrier: the slot is read after it
+  unsigned before = control.load();
+  while (!control.compare_exchange_weak(before, (before & kept) | bits)) {
+  }
   return Done{};
 }
 
@@ -214,6 +220,8 @@ Status BpfTracer::expect(pid_t tid, pid_t provider, std::int32_t call, std::uint
   if (slot == nullptr) return Error(ESRCH, "naming whom a thread waits for");
   // Without a name while the rest changes: a block in between finds no expectation.
   std::atomic_ref(slot->expected).store(0);
+  tracer_slot* whom = provider != 0 && manages(provider) ? impl_->find(provider) : nullptr;
+  if (whom != nullptr) std::atomic_ref(whom->control).fetch_or(tracer_awaitable);
   if (provider == 0) std::atomic_ref(slot->newborn).store(0);
   std::atomic_ref(slot->expected_call).store(call);
   std::atomic_ref(slot->expected_arg).store(arg);
@@ -255,6 +263,7 @@ Result<ThreadSlot> BpfTracer::slot(pid_t tid) const {
                  .blocked_at = time_of(raw.blocked_at),
                  .cpu = duration_of(raw.cpu_ns),
                  .waker = waker_of(raw.waker, raw.waker_tgid, raw.waker_call, raw.waker_args, raw.wake_flags),
+                 .wakes = raw.wake_seq,
                  .woken_at = time_of(raw.woken_at),
                  .order = raw.wake_order,
                  .watched = (raw.control & tracer_watched) != 0,

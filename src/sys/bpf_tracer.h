@@ -50,8 +50,8 @@ struct ThreadSlot {
   enum class Phase : std::uint8_t {
     unknown,  // managed by manage(), and nothing seen since: procfs knows
     running,  // has had a CPU since its last wait (it may be preempted now)
-    blocked,
-    woken,  // and has had no CPU since
+    blocked,  // while nobody watched it: or woken, procfs knows
+    woken,    // and has had no CPU since
   } phase = Phase::unknown;
   // The last wait, also when it is over.
   std::int32_t call = -1;  // -1: in none
@@ -63,6 +63,7 @@ struct ThreadSlot {
   Duration cpu{};   // CPU time in all, when it last left its CPU
   // The last wake, which may be older than the last wait.
   Waker waker;
+  std::uint32_t wakes = 0;  // changes with each
   Time woken_at;            // of the last wake that gave a record
   std::uint32_t order = 0;  // the how-many-eth wake of that waker it was; 0: the waker is not managed
   bool watched = false;

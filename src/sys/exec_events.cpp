@@ -11,7 +11,7 @@
 
 #include "sys/bpf/execs_layout.h"
 #include "sys/bpf_errors.h"
-#include "sys/bpf_load.h"
+#include "sys/bpf_learn.h"
 #include "sys/bpf_ring.h"
 #include "sys/proc_events.h"
 #include "sys/procfs.h"
@@ -49,9 +49,11 @@ class Programs final : public ExecEvents {
     out->programs_.reset(execs__open());
     execs* programs = out->programs_.get();
     if (programs == nullptr) return FirstWarning::error(errno, "opening the BPF program that sees programs start");
+    const auto learnt = learn_kernel();
+    if (!learnt) return learnt.error();
+    tell_namespace(*programs->rodata, *learnt);
     if (const int failed = execs__load(programs); failed != 0)
       return FirstWarning::error(-failed, "loading the BPF program that sees programs start");
-    if (Status learnt = learn_namespace(programs->progs.learn_namespace); !learnt) return std::move(learnt).error();
     if (const int failed = execs__attach(programs); failed != 0)
       return FirstWarning::error(-failed, "attaching the BPF program that sees programs start");
     auto ring = BpfRing::map(out->fd(), bpf_map__max_entries(programs->maps.ring));

@@ -10,7 +10,7 @@
 
 #include "sys/bpf/lastio_layout.h"
 #include "sys/bpf_errors.h"
-#include "sys/bpf_load.h"
+#include "sys/bpf_learn.h"
 #include "sys/bpf_ring.h"
 #include "sys/pi_mutex.h"
 //
@@ -41,9 +41,11 @@ Result<std::unique_ptr<LastIo>> LastIo::open() {
   impl->programs.reset(lastio__open());
   lastio* programs = impl->programs.get();
   if (programs == nullptr) return FirstWarning::error(errno, "opening the BPF program that sees threads end");
+  const auto learnt = learn_kernel();
+  if (!learnt) return learnt.error();
+  tell_namespace(*programs->rodata, *learnt);
   if (const int failed = lastio__load(programs); failed != 0)
     return FirstWarning::error(-failed, "loading the BPF program that sees threads end");
-  if (Status learnt = learn_namespace(programs->progs.learn_namespace); !learnt) return std::move(learnt).error();
   if (const int failed = lastio__attach(programs); failed != 0)
     return FirstWarning::error(-failed, "attaching the BPF program that sees threads end");
   auto ring = BpfRing::map(bpf_map__fd(programs->maps.ring), bpf_map__max_entries(programs->maps.ring));

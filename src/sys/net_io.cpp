@@ -8,7 +8,7 @@
 
 #include "sys/bpf/netio_layout.h"
 #include "sys/bpf_errors.h"
-#include "sys/bpf_load.h"
+#include "sys/bpf_learn.h"
 //
 #include "netio.skel.h"  // uses the layout
 
@@ -32,9 +32,11 @@ Result<std::unique_ptr<NetIo>> NetIo::open() {
   impl->programs.reset(netio__open());
   netio* programs = impl->programs.get();
   if (programs == nullptr) return FirstWarning::error(errno, "opening the BPF programs that count traffic");
+  const auto learnt = learn_kernel();
+  if (!learnt) return learnt.error();
+  tell_namespace(*programs->rodata, *learnt);
   const int loaded = netio__load(programs);
   if (loaded != 0) return FirstWarning::error(-loaded, "loading the BPF programs that count traffic");
-  if (Status learnt = learn_namespace(programs->progs.learn_namespace); !learnt) return std::move(learnt).error();
   if (const int failed = netio__attach(programs); failed != 0)
     return FirstWarning::error(-failed, "attaching the BPF programs that count traffic");
   impl->map = bpf_map__fd(programs->maps.threads);

@@ -1,9 +1,10 @@
 // Thread ids as swapd's pid namespace has them. A thread that is not in it has the id 0, which nobody manages.
 #pragma once
 
-// swapd's own namespace and its depth; 0: the initial one, where the kernel's ids are the right ones.
-__u64 namespace_at;
-__u32 namespace_level;
+// Set before loading: swapd's own namespace and its depth; 0: the initial one, where the kernel's ids are the right
+// ones.
+volatile const __u64 namespace_at = 0;
+volatile const __u32 namespace_level = 0;
 
 static __always_inline struct upid* upid_at(struct pid* pid, __u32 level) {
   return (void*)((__u64)pid + bpf_core_field_offset(struct pid, numbers) + level * bpf_core_type_size(struct upid));
@@ -22,15 +23,4 @@ static __always_inline __u32 tid_of(struct task_struct* task) {
 
 static __always_inline __u32 tgid_of(struct task_struct* task) {
   return namespace_level ? id_in_namespace(task->group_leader->thread_pid) : (__u32)task->tgid;
-}
-
-// Run by swapd: whose namespace is it?
-SEC("syscall")
-int learn_namespace(void* context) {
-  struct pid* pid = bpf_get_current_task_btf()->thread_pid;
-  if (!pid) return 0;
-  const __u32 level = pid->level;
-  namespace_at = (__u64)BPF_CORE_READ(upid_at(pid, level), ns);
-  namespace_level = level;
-  return 0;
 }

@@ -69,11 +69,12 @@ struct task_struct {
   struct task_struct* real_parent;
   struct signal_struct* signal;
   int exit_signal;
-  __u64 start_boottime;
+  __u64 start_time, start_boottime;
   struct raw_spinlock pi_lock;
 };
 
 struct pt_regs {
+  unsigned long r15;  // comes first
   unsigned long bp, bx, r10, r9, r8, cx, dx, si, di, orig_ax;
 };
 
@@ -82,6 +83,10 @@ struct pcpu_hot {
   int preempt_count;
   void* hardirq_stack_ptr;
   _Bool hardirq_stack_inuse;
+};
+
+struct softnet_data {
+  _Bool in_net_rx_action;  // since 6.4
 };
 
 struct linux_binprm;

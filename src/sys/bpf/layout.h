@@ -34,8 +34,9 @@ enum {
 enum {
   tracer_watched = 1,
   tracer_urgent = 2,
-  tracer_timed = 4,   // when it got its CPU is noted
-  tracer_unseen = 8,  // set by a fork: user space does not know of it yet, nor need it if the thread ends first
+  tracer_timed = 4,       // when it got its CPU is noted
+  tracer_unseen = 8,      // set by a fork: user space does not know of it yet, nor need it if the thread ends first
+  tracer_awaitable = 16,  // others may wait for it in silence
 };
 
 // tracer_slot.block_flags, wake_flags, tracer_record.flags
@@ -50,42 +51,47 @@ enum {
   tracer_doubtful = 128      // a wake may have been under way when it was told
 };
 
-// Three cache lines. The first is what a wait writes, under block_seq; the second what a switch or wake needs of any
-// managed thread; the third what is needed of watched ones alone, but for the waker's arguments. What a waker writes
-// stands under wake_seq. The sequences are odd while something is being written.
+// Four cache lines, by who writes them: nearly nobody, the thread as it blocks (under block_seq), the thread as it gets
+// and leaves its CPU, and its wakers (under wake_seq). So a wake from another CPU, and the turn on a CPU that comes of
+// it, wait for no line of that CPU's; only what is watched has `phase` and `awaited_by` written by others. The
+// sequences are odd while something is being written.
 struct tracer_slot {
+  tracer_u32 tid;  // 0: free
+  tracer_u32 control;
+  tracer_u32 expected;  // whom it expects to end its usual wait; written by user space; 0: nobody
+  tracer_s32 expected_call;
+  tracer_u64 expected_arg;  // the first argument
+  tracer_u32 newborn;       // the process it has made last, while that lives
+  tracer_u32 parent;        // the thread that has made this process
+  tracer_u64 unused[4];
+
   tracer_u32 block_seq;
   tracer_s32 call;  // -1: in no system call (a page fault, a kernel's own work on return)
   tracer_u64 args[6];
   tracer_u64 blocked_at;  // exact where it was told; else when the reader looked at the clock last, or a little later
 
-  tracer_u32 tid;  // 0: free
-  tracer_u32 control;
-  tracer_u32 phase;
+  tracer_u32 on_cpu;      // these two are one word to the programs
+  tracer_u32 awaited_by;  // a thread that has begun a silent wait for this one
+  tracer_u64 cpu_ns;      // CPU time in all, when it last left its CPU
+  tracer_u64 on_since;    // of one that is timed; 0: it has no CPU, or was not timed when it got it
+  tracer_u32 phase;       // of one that is not watched, tracer_blocked until it gets a CPU
+  tracer_u32 silent;      // the present wait gave no record, because this thread has a CPU and will end it; 0: it did
+  tracer_u32 wakes;       // how many it has made
+  tracer_u16 sleep;       // the bits of TASK_REPORT
+  unsigned char block_flags;
+  unsigned char unused2;
+  tracer_u64 unused3[3];
+
   tracer_u32 wake_seq;
   tracer_s32 waker;  // 0: nobody
   tracer_s32 waker_tgid;
   tracer_s32 waker_call;
-  tracer_u16 sleep;  // the bits of TASK_REPORT
-  unsigned char block_flags;
-  unsigned char wake_flags;
-  tracer_u32 on_cpu;      // these two are one word to the programs
-  tracer_u32 awaited_by;  // a thread that has begun a silent wait for this one
-  tracer_u64 cpu_ns;      // CPU time in all, when it last left its CPU
-  tracer_u32 silent;      // the present wait gave no record, because this thread has a CPU and will end it; 0: it did
-  tracer_u32 wakes;       // how many it has made
-  tracer_u32 wake_order;  // of its last wake, by the waker's count; 0: the waker is not managed
-  tracer_u32 unused;
-
-  tracer_u32 expected;  // whom it expects to end its usual wait; written by user space; 0: nobody
-  tracer_s32 expected_call;
-  tracer_u64 expected_arg;  // the first argument
   tracer_u64 waker_args[2];
-  tracer_u64 woken_at;  // the last wake that was told; written after the rest
-  tracer_u64 on_since;  // of one that is timed; 0: it has no CPU, or was not timed when it got it
-  tracer_u32 newborn;   // the process it has made last, while that lives
-  tracer_u32 parent;    // the thread that has made this process
-  tracer_u64 unused2;
+  tracer_u64 woken_at;    // the last wake that was told; written after the rest
+  tracer_u32 wake_order;  // of its last wake, by the waker's count; 0: the waker is not managed
+  unsigned char wake_flags;
+  unsigned char unused4[3];
+  tracer_u64 unused5[2];
 };
 
 // tracer_record.kind

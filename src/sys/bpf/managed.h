@@ -61,6 +61,11 @@ static __always_inline __u64* presence_of(struct tracer_slot* slot) { return (__
 
 // It has no CPU any more, nor somebody that waits in silence: who did.
 static __always_inline __u32 take_presence(struct tracer_slot* slot) {
+  // A locked change waits for all that is still to be written: not without need.
+  if (!(*(volatile __u32*)&slot->control & tracer_awaitable)) {
+    *(volatile __u32*)&slot->on_cpu = 0;
+    return 0;
+  }
   return __sync_lock_test_and_set(presence_of(slot), 0) >> presence_waiter_shift;
 }
 

@@ -40,7 +40,7 @@ static __always_inline _Bool divides_cpu(struct task_struct* parent) {
 static __always_inline __u32 needs_nobody(struct tracer_slot* slot, struct task_struct* task, __u32 tid, __u32 next) {
   const __u32 expected = expected_by(slot);
   struct tracer_slot* provider = expected ? slot_of(expected) : 0;
-  if (!provider) return 0;
+  if (!provider || !(*(volatile __u32*)&provider->control & tracer_awaitable)) return 0;
   // Of children also those that were let go, and whose tid is another's by now.
   if (expected == *(volatile __u32*)&slot->newborn && (provider->parent != tid || divides_cpu(task))) return 0;
   // One thread may wait for it in silence, the others are told of.

@@ -30,7 +30,7 @@ enum {
 
 // Set before loading.
 volatile const __u64 wake_at_bytes = 0;  // wake the reader when the ring holds this much
-__u64 regs_offset;                       // of a thread's saved registers in its stack, see learn_stack()
+volatile const __u64 regs_offset = 0;    // of a thread's saved registers in its stack
 
 __u64 lost;    // records for which the ring had no place
 __u32 naps;    // the reader comes by itself, and need not be woken
@@ -88,14 +88,6 @@ static __always_inline struct pt_regs* regs_of(struct task_struct* task) {
   return bpf_rdonly_cast((void*)((__u64)task->stack + regs_offset), bpf_core_type_id_kernel(struct pt_regs));
 }
 
-// Run by swapd before the others are: every thread has its registers at the same place of its stack.
-SEC("syscall")
-int learn_stack(void* context) {
-  struct task_struct* task = bpf_get_current_task_btf();
-  regs_offset = (__u64)bpf_task_pt_regs(task) - (__u64)task->stack;
-  return 0;
-}
-
 // Threads without a user's registers make no calls.
 static __always_inline _Bool has_calls(struct task_struct* task) {
   return !(task->flags & (flag_kernel_thread | flag_io_worker | flag_user_worker));
@@ -112,6 +104,41 @@ static __always_inline _Bool wake_under_way(struct task_struct* task) { return t
 static __always_inline __u64 clock(__u64* now) {
   if (!*now) *now = bpf_ktime_get_ns();
   return *now;
+}
+
+static __always_inline void tell_block(struct tracer_record* record, struct tracer_slot* slot, __u32 control) {
+  record->flags = slot->block_flags;
+  record->sleep = slot->sleep;
+  record->call = slot->call;
+  record->args[0] = slot->args[0];
+  record->args[1] = slot->args[1];
+  record->args[2] = slot->args[2];
+  record->args[3] = slot->args[3];
+  record->args[4] = slot->args[4];
+  record->args[5] = slot->args[5];
+  record->value = slot->cpu_ns;
+  bpf_ringbuf_submit(record, submit_flags(control & tracer_urgent));
+}
+
+// Of a wait that nobody is told of; still tells one wait from the next.
+static __always_inline __u64 about_now(const struct tracer_slot* slot) {
+  const __u64 about = *(volatile __u64*)&recent;
+  return about > slot->blocked_at ? about : slot->blocked_at + 1;
+}
+
+// Nothing here waits for what other CPUs write, nor for this one to have written. User space, which sets `watched` and
+// then reads the slot, may do so while this is still on its way: it looks once more when that must have arrived.
+static __always_inline void block_unwatched(struct tracer_slot* slot, __u32 tid) {
+  slot->blocked_at = about_now(slot);
+  slot->silent = 0;
+  barrier();
+  *(volatile __u32*)&slot->phase = tracer_blocked;
+  end_write(&slot->block_seq);
+  const __u32 control = *(volatile __u32*)&slot->control;
+  if (!(control & tracer_watched)) return;
+  slot->block_flags |= tracer_doubtful;  // it may have been woken already
+  struct tracer_record* record = reserve(tracer_record_blocked, tid, slot->blocked_at);
+  if (record) tell_block(record, slot, control);
 }
 
 // told: in any case.
@@ -143,45 +170,29 @@ static __always_inline void block(struct tracer_slot* slot, struct task_struct* 
       slot->args[5] = regs->r9;
     }
   }
-  // Of one that is not watched nobody would be told anyway.
-  const _Bool was_watched = *(volatile __u32*)&slot->control & tracer_watched;
-  const __u32 silent = told || !was_watched ? 0 : needs_nobody(slot, task, tid, next);
+  if (!(*(volatile __u32*)&slot->control & tracer_watched)) return block_unwatched(slot, tid);
+  const __u32 silent = told ? 0 : needs_nobody(slot, task, tid, next);
   slot->silent = silent;
   struct tracer_record* record = 0;
-  if (was_watched && !silent) {
+  if (!silent) {
     slot->blocked_at = clock(now);
     // A waker on another CPU may act on `blocked` at once: the place in the ring before its.
     record = reserve(tracer_record_blocked, tid, *now);
   } else {
-    const __u64 about = *(volatile __u64*)&recent;
-    slot->blocked_at = about > slot->blocked_at ? about : slot->blocked_at + 1;  // still tells one wait from the next
+    slot->blocked_at = about_now(slot);
   }
-  // A full barrier too: user space sets `watched` and then reads the slot, so either it sees this block or we its bit.
   const __u32 before = __sync_lock_test_and_set(&slot->phase, tracer_blocked);
   const _Bool over = before == tracer_woken && wake_under_way(task);
   if (over) slot->phase = tracer_woken;
   if (before == tracer_woken && !over && task->pi_lock.raw_lock.val.counter) slot->block_flags |= tracer_doubtful;
   end_write(&slot->block_seq);
   if (over && silent) end_silence(slot, tid, silent);
-  const __u32 control = *(volatile __u32*)&slot->control;
-  if (!was_watched && !silent && !over && (control & tracer_watched))
-    record = reserve(tracer_record_blocked, tid, slot->blocked_at);
   if (!record) return;
   if (over) {
     bpf_ringbuf_discard(record, BPF_RB_NO_WAKEUP);
     return;
   }
-  record->flags = slot->block_flags;
-  record->sleep = slot->sleep;
-  record->call = slot->call;
-  record->args[0] = slot->args[0];
-  record->args[1] = slot->args[1];
-  record->args[2] = slot->args[2];
-  record->args[3] = slot->args[3];
-  record->args[4] = slot->args[4];
-  record->args[5] = slot->args[5];
-  record->value = slot->cpu_ns;
-  bpf_ringbuf_submit(record, submit_flags(control & tracer_urgent));
+  tell_block(record, slot, *(volatile __u32*)&slot->control);
 }
 
 static __always_inline void woken_record(struct tracer_slot* slot, __u32 tid, __u64 now, __u32 control,
@@ -227,17 +238,20 @@ static __always_inline void leave(struct task_struct* task, __u32 tid, __u32 nex
 static __always_inline void run(__u32 tid, __u64* now) {
   struct tracer_slot* slot = slot_of(tid);
   if (!slot) return;
-  if (*(volatile __u32*)&slot->control & tracer_timed) slot->on_since = clock(now);
+  const __u32 control = *(volatile __u32*)&slot->control;
+  if (control & tracer_timed) slot->on_since = clock(now);
   slot->on_cpu = 1;
+  if (!(control & tracer_watched)) {
+    slot->phase = tracer_running;
+    return;
+  }
   if (slot->phase == tracer_running) return;
   const _Bool missed = slot->phase == tracer_blocked;
   slot->phase = tracer_running;
   if (!missed) return;
   const __u32 silent = *(volatile __u32*)&slot->silent;
   if (silent && end_silence(slot, tid, silent)) return;
-  const __u32 control = *(volatile __u32*)&slot->control;
-  if (control & tracer_watched)
-    woken_record(slot, tid, clock(now), control, silent ? tracer_late | tracer_silent : tracer_late);
+  woken_record(slot, tid, clock(now), control, silent ? tracer_late | tracer_silent : tracer_late);
 }
 
 SEC("tp_btf/sched_switch")
@@ -248,8 +262,8 @@ int BPF_PROG(on_switch, _Bool preempted, struct task_struct* prev, struct task_s
   const __u32 to = tid_of(next);
   struct cpu* cpu = this_cpu();
   if (cpu) cpu->running = (__u64)next;
-  if (is_managed(from)) leave(prev, from, to, !preempted && prev->__state != 0, &now);
-  if (is_managed(to)) run(to, &now);
+  if (from && is_managed(from)) leave(prev, from, to, !preempted && prev->__state != 0, &now);
+  if (to && is_managed(to)) run(to, &now);
   return 0;
 }
 
@@ -295,6 +309,10 @@ int BPF_PROG(on_waking, struct task_struct* task) {
     }
   }
   slot->wake_flags = flags;
+  if (!(*(volatile __u32*)&slot->control & tracer_watched)) {
+    end_write(&slot->wake_seq);
+    return 0;  // its phase is its own to write (block_unwatched)
+  }
   const __u32 before = __sync_lock_test_and_set(&slot->phase, tracer_woken);
   end_write(&slot->wake_seq);
   const __u32 control = *(volatile __u32*)&slot->control;
@@ -302,7 +320,6 @@ int BPF_PROG(on_waking, struct task_struct* task) {
   if (before != tracer_blocked && before != tracer_unknown) return 0;
   const __u32 silent = before == tracer_blocked ? *(volatile __u32*)&slot->silent : 0;
   if (silent && end_silence_by(slot, tid, silent, own && own->tid == silent ? own : slot_of(silent))) return 0;
-  if (!(control & tracer_watched)) return 0;
   __u64 now = bpf_ktime_get_ns();
   // Both may have looked at the clock at the same moment.
   if (before == tracer_blocked && now < slot->blocked_at) now = slot->blocked_at;
@@ -323,14 +340,15 @@ int BPF_PROG(on_fork, struct task_struct* parent, struct task_struct* child) {
   const __u32 tid = tid_of(child);
   struct tracer_slot* own = slot_of(parent_tid);
   const _Bool urgent = own && own->control & tracer_urgent;
-  struct tracer_slot* slot = new_slot(tid, urgent ? tracer_watched | tracer_urgent | tracer_unseen : 0);
+  const __u32 awaitable = own && own->control & tracer_watched ? tracer_awaitable : 0;
+  struct tracer_slot* slot = new_slot(tid, awaitable | (urgent ? tracer_watched | tracer_urgent | tracer_unseen : 0));
   if (own && slot && child->pid == child->tgid && child->exit_signal == signal_child && child->real_parent == parent) {
     slot->parent = parent_tid;
     *(volatile __u32*)&own->newborn = tid;
   }
-  struct tracer_record* record = reserve(tracer_record_fork, tid, bpf_ktime_get_ns());
+  struct tracer_record* record = reserve(tracer_record_fork, tid, child->start_time);  // just now
   if (!record) {
-    if (slot) slot->control = 0;  // nobody will say that it has been seen
+    if (slot) slot->control &= tracer_awaitable;  // nobody will say that it has been seen
     return 0;
   }
   if (!slot) record->flags = tracer_without_slot;

@@ -19,7 +19,24 @@ volatile const __u64 own_softirq_end[tracer_code_parts] = {};
 
 // Places of per-CPU variables in their section, and of pcpu_hot, which holds the last three from 6.2 to 6.14.
 volatile const __u64 runqueues_at = 0, pcpu_hot_at = 0;
+volatile const __u64 softnet_data_at = 0;  // 0: it does not tell what softirq_is_own() asks for
 volatile const __u64 preempt_count_at = 0, hardirq_stack_ptr_at = 0, hardirq_stack_inuse_at = 0;
+
+// What an address holds; 0 where that cannot be read. (Any structures that begin with a number of that size would do.)
+static __always_inline __u32 kernel_number(__u64 at) {
+  if (can_cast)
+    return ((struct qspinlock*)bpf_rdonly_cast((void*)at, bpf_core_type_id_kernel(struct qspinlock)))->val.counter;
+  __u32 number = 0;
+  bpf_probe_read_kernel(&number, sizeof number, (void*)at);
+  return number;
+}
+
+static __always_inline __u64 kernel_word(__u64 at) {
+  if (can_cast) return ((struct pt_regs*)bpf_rdonly_cast((void*)at, bpf_core_type_id_kernel(struct pt_regs)))->r15;
+  __u64 word = 0;
+  bpf_probe_read_kernel(&word, sizeof word, (void*)at);
+  return word;
+}
 
 // What is known of a CPU.
 struct cpu {
@@ -47,6 +64,15 @@ static __always_inline struct task_struct* running_on(const struct cpu* cpu) {
   return bpf_rdonly_cast((void*)at, bpf_core_type_id_kernel(struct task_struct));
 }
 
+// Is it the network's soft interrupt that this CPU serves? Newer kernels note where they handle what was received,
+// older ones are watched: at each soft interrupt (on_softirq), some 100 ns a packet.
+static __always_inline _Bool network_at_work(const struct cpu* cpu, __u64 base) {
+  if (!softnet_data_at || !bpf_core_field_exists(struct softnet_data, in_net_rx_action))
+    return cpu->softirq_vector == vector_net_tx || cpu->softirq_vector == vector_net_rx;
+  const void* at = (void*)(base + softnet_data_at);
+  return ((struct softnet_data*)bpf_rdonly_cast(at, bpf_core_type_id_kernel(struct softnet_data)))->in_net_rx_action;
+}
+
 // Who runs a soft interrupt? One that is pending when a thread enables them again (local_bh_enable, do_softirq) runs on
 // the interrupt stack, called from there: that is the thread's own doing, as the delivery of what it sends to
 // the loopback device is. One that runs at the end of a hard interrupt was called from that interrupt's entry, or runs
@@ -54,19 +80,16 @@ static __always_inline struct task_struct* running_on(const struct cpu* cpu) {
 // address at the top of the interrupt stack tells. What a hard interrupt had raised while soft ones were disabled is
 // run there too, so it must be the network's besides.
 static __always_inline _Bool softirq_is_own(const struct cpu* cpu) {
-  if (cpu->softirq_vector != vector_net_tx && cpu->softirq_vector != vector_net_rx) return 0;
   const __u64 base = cpu->base;
-  __u64 top = 0, back = 0;
-  _Bool in_use = 0;
+  if (!network_at_work(cpu, base)) return 0;
+  __u64 in_use_at = base + hardirq_stack_inuse_at, top_at = base + hardirq_stack_ptr_at;
   if (bpf_core_type_exists(struct pcpu_hot)) {
     struct pcpu_hot* hot = (struct pcpu_hot*)(base + pcpu_hot_at);
-    bpf_probe_read_kernel(&in_use, sizeof in_use, &hot->hardirq_stack_inuse);
-    bpf_probe_read_kernel(&top, sizeof top, &hot->hardirq_stack_ptr);
-  } else {
-    bpf_probe_read_kernel(&in_use, sizeof in_use, (void*)(base + hardirq_stack_inuse_at));
-    bpf_probe_read_kernel(&top, sizeof top, (void*)(base + hardirq_stack_ptr_at));
+    in_use_at = (__u64)&hot->hardirq_stack_inuse;
+    top_at = (__u64)&hot->hardirq_stack_ptr;
   }
-  if (!in_use || bpf_probe_read_kernel(&back, sizeof back, (void*)(top - sizeof back)) != 0) return 0;
+  if (!(kernel_number(in_use_at) & 0xff)) return 0;
+  const __u64 back = kernel_word(kernel_word(top_at) - sizeof(__u64));
   for (int i = 0; i < tracer_code_parts; ++i)
     if (back > own_softirq_first[i] && back <= own_softirq_end[i]) return 1;
   return 0;
@@ -80,6 +103,7 @@ static __always_inline __u64 percpu_base(struct task_struct* current) {
   return (__u64)cfs - bpf_core_field_offset(struct rq, cfs) - runqueues_at;
 }
 
+// Loaded only where network_at_work() needs it.
 SEC("tp_btf/softirq_entry")
 int BPF_PROG(on_softirq, unsigned int vector) {
   struct cpu* cpu = this_cpu();
@@ -90,13 +114,10 @@ int BPF_PROG(on_softirq, unsigned int vector) {
 // Is the running thread the one that wakes? Flags of the wake; tracer_interrupt: no.
 static __always_inline __u8 sender_flags(struct task_struct* current, struct cpu* cpu) {
   if (!cpu->base) cpu->base = percpu_base(current);
-  void* at = (void*)(cpu->base + preempt_count_at);
-  if (bpf_core_type_exists(struct pcpu_hot)) at = &((struct pcpu_hot*)(cpu->base + pcpu_hot_at))->preempt_count;
-  int count = count_interrupt;
-  if (can_cast)  // any structure that begins with a number would do
-    count = ((struct qspinlock*)bpf_rdonly_cast(at, bpf_core_type_id_kernel(struct qspinlock)))->val.counter;
-  else
-    bpf_probe_read_kernel(&count, sizeof count, at);
+  __u64 at = cpu->base + preempt_count_at;
+  if (bpf_core_type_exists(struct pcpu_hot))
+    at = (__u64) & ((struct pcpu_hot*)(cpu->base + pcpu_hot_at))->preempt_count;
+  const __u32 count = kernel_number(at);
   if (count & count_interrupt) return tracer_interrupt;
   if (!(count & count_softirq)) return 0;
   return softirq_is_own(cpu) ? tracer_own_softirq : tracer_interrupt;

@@ -326,6 +326,46 @@ TEST_F(Credit, AFutexsWakerBecomesItsProvider) {
   ::munmap(word, 4096);
 }
 
+// What nobody watches is written without waiting for other CPUs: its slot says blocked until it has one again.
+TEST_F(Credit, WhoWasWokenBeforeItIsWatchedDoesNotWait) {
+  cpu_set_t all;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof all, &all), 0);
+  if (CPU_COUNT(&all) < 2) GTEST_SKIP() << "needs two CPUs";
+  cpu_set_t first, others = all;
+  CPU_ZERO(&first);
+  for (int cpu = 0; CPU_COUNT(&first) == 0; ++cpu)
+    if (CPU_ISSET(cpu, &all)) CPU_SET(cpu, &first);
+  CPU_XOR(&others, &all, &first);
+  ASSERT_EQ(::sched_setaffinity(0, sizeof others, &others), 0);
+  const Pipe pipe, starts;
+  const Actor waiter([&] {
+    ::sched_setaffinity(0, sizeof first, &first);
+    pipe.take();
+  });
+  const Actor hog([&] {
+    ::sched_setaffinity(0, sizeof first, &first);
+    const sched_param priority{.sched_priority = 1};
+    ::sched_setscheduler(0, SCHED_FIFO, &priority);
+    starts.put();
+    for (;;) asm volatile("");
+  });
+  const ThreadId w = join(waiter);
+  waiter.go();
+  ASSERT_TRUE(until(w, [&] {
+    const auto call = procfs_.syscall(w.tid);
+    return call && !call->running && call->nr == SYS_read && call->args[0] == static_cast<unsigned>(pipe.in.get());
+  }));
+  hog.go();
+  starts.take();
+  pipe.put();
+  observer_->watch({w, w.tid}, true);
+  int drained = 0;
+  ASSERT_TRUE(until(w, [&] { return ++drained == 2; }));  // both looks
+  EXPECT_NE(model_.thread(w)->state, model::RunState::blocked);
+  EXPECT_EQ(procfs_.stat(w.tid)->state, 'R') << "it had its CPU before";
+  ASSERT_EQ(::sched_setaffinity(0, sizeof all, &all), 0);
+}
+
 // A wait that was not told is known to a tick when it began; who hears of it later still hears in the right order.
 TEST_F(Credit, AWaitThatWasSilentIsToldAfterTheEndOfTheOneBefore) {
   struct Shared {

@@ -1,0 +1,25 @@
+// What kernel programs are told as they are loaded (bpf/learn.bpf.c).
+#pragma once
+
+#include <cstdint>
+
+#include "base/result.h"
+
+namespace swapd::sys {
+
+struct Learnt {
+  // Our pid namespace and its depth: where that is not 0, the kernel's ids are not ours (bpf/ids.h).
+  std::uint64_t namespace_at = 0;
+  std::uint32_t namespace_level = 0;
+  std::uint64_t regs_offset = 0;  // of a thread's saved registers in its stack
+};
+[[nodiscard]] Result<Learnt> learn_kernel();
+
+// constants: the .rodata of a program that includes bpf/ids.h, before it is loaded.
+template <typename Constants>
+void tell_namespace(Constants& constants, const Learnt& learnt) {
+  constants.namespace_at = learnt.namespace_at;
+  constants.namespace_level = learnt.namespace_level;
+}
+
+}  // namespace swapd::sys
