@@ -22,7 +22,7 @@
 namespace swapd::sys {
 
 struct BpfOptions {
-  // Rounded up to a power of two, 192 bytes each. Keep a third of them free: a child that finds its 32 places taken is
+  // Rounded up to a power of two, 256 bytes each. Keep a third of them free: a child that finds its 32 places taken is
   // not managed.
   std::uint32_t slots = 16384;
   std::size_t ring_bytes = std::size_t{1} << 20;     // rounded up to a power of two; a record takes 96

@@ -100,6 +100,7 @@ TEST_F(Swapbench, BadOptionsAreOneLineAndStatusTwo) {
                                                      {"apps", "--apps", "emacs"},
                                                      {"apps", "--under", "hand-set"},
                                                      {"apps", "--seconds", "0"},
+                                                     {"apps", "--placement", "apart", "--observe", "seccomp"},
                                                      {"shape-accuracy", "--rates", "fast"},
                                                      {"shape-rivals", "--rates", "1"},
                                                      {"tap-stream", "--limits", "12 apples"},
@@ -171,11 +172,12 @@ TEST_F(Swapbench, ABareSupervisorCostsSomething) {
 TEST_F(Swapbench, WhatWatchingCostsIsMeasuredOfMechanismsCallsAndLoads) {
   const auto lines = run_json({"overhead", "--observe", "bpf", "--under", "vanilla", "--mechanism",
                                "pipe,condvar-private", "--iterations", "100", "--repeat", "1"});
-  ASSERT_EQ(lines.size(), 7u);
+  ASSERT_EQ(lines.size(), 9u);
   EXPECT_EQ(lines[2]["mechanism"], "getppid");
   EXPECT_EQ(lines[3]["mechanism"], "ping-pong");
   EXPECT_EQ(lines[6]["mechanism"], "hackbench");
   EXPECT_TRUE(lines[6]["managed"].get<bool>());
+  EXPECT_EQ(lines[8]["mechanism"], "spawn");
 }
 
 TEST_F(Swapbench, ScaleCountsWhatTheKernelCounts) {

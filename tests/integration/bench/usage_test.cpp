@@ -44,7 +44,8 @@ TEST(ProgramCost, IsCountedForTheProcessThatHoldsThePrograms) {
   bool switched = false;
   const auto costs = sys::bpf_costs(::getpid());
   for (const auto& cost : costs) switched = switched || (cost.name == "on_switch" && cost.runs >= 100);
-  EXPECT_EQ(costs.size(), 8u);
+  EXPECT_GE(costs.size(), 5u);  // one more on kernels before 6.4
+  EXPECT_LE(costs.size(), 6u);
   EXPECT_TRUE(switched);
 }
 
