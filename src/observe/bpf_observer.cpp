@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include "observe/compat_calls.h"
@@ -166,7 +168,6 @@ std::optional<Time> BpfObserver::deadline() const {
 void BpfObserver::drain(Time now, std::vector<Event>& out) {
   tracer_->tell_time(now);
   report_new(now, out);
-  look_again(now, out);
   std::array<sys::BpfRecord, most_records> records;
   for (std::size_t total = 0; total < records_a_drain;) {
     const std::size_t n = tracer_->read(records.data(), records.size());
@@ -177,7 +178,10 @@ void BpfObserver::drain(Time now, std::vector<Event>& out) {
     for (std::size_t i = 0; i < n; ++i)
       if (!skipped[i]) take(batch[i], out);
     total += n;
-    if (n < records.size()) break;
+    if (n < records.size()) {
+      look_again(now, out);
+      break;
+    }
   }
   look_for_losses(now, out);
 }
@@ -188,7 +192,7 @@ void BpfObserver::report_new(Time now, std::vector<Event>& out) {
   for (Watched* w : fresh) {
     w->fresh = false;
     read_slot(*w, now, out);
-    if (w->unsure) looked_at_.emplace_back(now, w->wait.member.id);
+    if (w->unsure) looked_at_.emplace_back(std::max(now, std::chrono::steady_clock::now()), w->wait.member.id);
     if (w->wait.blocked) continue;
     w->told = std::max(now, w->told);
     out.emplace_back(Woken{.time = w->told, .thread = w->wait.member.id, .unrelated = true});
@@ -196,14 +200,14 @@ void BpfObserver::report_new(Time now, std::vector<Event>& out) {
 }
 
 // A thread that is not watched yet waits for no other CPU to see what it writes (tracer.bpf.c, block_unwatched), so at
-// the first look a block or a wake may have been on its way, of which no record comes.
+// the first look a block or a wake may have been on its way, of which no record comes. The ring has been read before:
+// from its first record on, nothing of a thread is missed.
 void BpfObserver::look_again(Time now, std::vector<Event>& out) {
   while (!looked_at_.empty() && looked_at_.front().first + writes_arrive <= now) {
     Watched* w = find(looked_at_.front().second);
     looked_at_.pop_front();
     if (w == nullptr || w->fresh || !w->unsure) continue;
-    const auto slot = tracer_->slot(w->wait.member.id.tid);
-    if (slot && (!w->wait.blocked || slot->wakes != w->wakes_seen)) read_slot(*w, now, out);
+    read_slot(*w, now, out);
     w->unsure = false;
   }
 }
@@ -248,11 +252,14 @@ void BpfObserver::take(const sys::BpfRecord& record, std::vector<Event>& out) {
       Watched& w = *found->second;
       if (record.what == What::blocked) {
         // A block that fell between the watch and the look was told already.
-        if (record.time > w.began && !(record.doubtful && runs(record.tid)))
+        if (record.time <= w.began) break;
+        w.unsure = false;
+        if (!(record.doubtful && runs(record.tid)))
           block(w, record.time, record.call,
                 site_of(w.wait.member, record.call, record.args, record.compat, record.sleep), out);
       } else if (record.blocked_at >= w.began || (record.blocked_at == Time{} && record.time >= w.began)) {
         // Of an older wait it would be; one that began before the thread was managed has no beginning.
+        w.unsure = false;
         if (record.silent) tell_past_wait(w, record.blocked_at, out);
         wake(w, record.time, &record.waker, out);
       }
@@ -300,7 +307,6 @@ void BpfObserver::read_slot(Watched& w, Time now, std::vector<Event>& out) {
     slot = tracer_->slot(tid);
   }
   if (!slot) return;  // gone, or never still: it counts as runnable
-  w.wakes_seen = slot->wakes;
   switch (slot->phase) {
     case sys::ThreadSlot::Phase::unknown:
       if (w.wait.blocked && w.unsure && runs(tid))
@@ -311,19 +317,23 @@ void BpfObserver::read_slot(Watched& w, Time now, std::vector<Event>& out) {
     case sys::ThreadSlot::Phase::running:
     case sys::ThreadSlot::Phase::woken:
       if (w.wait.blocked) wake(w, slot->woken_at, &slot->waker, out);
+      if (w.unsure) w.began = std::max(w.began, slot->blocked_at);  // a record of it is of an earlier watch
       break;
     case sys::ThreadSlot::Phase::blocked:
-      if ((slot->doubtful || w.unsure) && runs(tid))
+      if ((slot->doubtful || w.unsure) && runs(tid)) {
         wake(w, now, &slot->waker, out);
-      else if (slot->blocked_at > w.began)
+        w.began = std::max(w.began, slot->blocked_at);  // its slot says blocked until it has a CPU
+      } else if (slot->blocked_at > w.began) {
         block_in(w, *slot, out);
+      }
       break;
   }
 }
 
 bool BpfObserver::runs(pid_t tid) const {
-  const auto state = procfs_.syscall(tid);
-  return !state || state->running;
+  // One that is being woken has no state there but R; /proc/TID/syscall would still say that it waits.
+  const auto stat = procfs_.stat(tid);
+  return !stat || std::string_view("RXxZ").find(stat->state) != std::string_view::npos;
 }
 
 // It has slept since before it was managed.
@@ -332,6 +342,7 @@ void BpfObserver::read_procfs(Watched& w, Time now, std::vector<Event>& out) {
   if (!state || state->running || w.wait.blocked) return;
   const std::int32_t call = state->in_call ? state->nr : -1;
   block(w, now, call, site_of(w.wait.member, call, state->args, false, 0), out);
+  w.began = Time{};  // as its slot has it: the next is another wait, however soon
 }
 
 void BpfObserver::block_in(Watched& w, const sys::ThreadSlot& slot, std::vector<Event>& out) {

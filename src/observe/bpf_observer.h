@@ -70,10 +70,9 @@ class BpfObserver final : public Observer {
   struct Watched {
     WaitState wait;
     bool sender = false;
-    bool fresh = true;             // its slot has not been read yet
-    bool unsure = true;            // … nor again, when what was being written as the watch began has arrived
-    std::uint32_t wakes_seen = 0;  // by the first look
-    Time began{};                  // of the last wait, as the kernel's program says: tells it from others
+    bool fresh = true;       // its slot has not been read yet
+    bool unsure = true;      // … nor again, when what was being written as the watch began has arrived
+    Time began{};            // of the last wait, as the kernel's program says: tells it from others
     Time told{};             // the newest event of it: the next is not older, whenever its wait is said to have begun
     std::int32_t call = -1;  // of the last wait, as the kernel numbers it
     // The last wait that has ended: can it be told from others by its call and first argument, and which are they?

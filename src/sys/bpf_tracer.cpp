@@ -263,7 +263,6 @@ Result<ThreadSlot> BpfTracer::slot(pid_t tid) const {
                  .blocked_at = time_of(raw.blocked_at),
                  .cpu = duration_of(raw.cpu_ns),
                  .waker = waker_of(raw.waker, raw.waker_tgid, raw.waker_call, raw.waker_args, raw.wake_flags),
-                 .wakes = raw.wake_seq,
                  .woken_at = time_of(raw.woken_at),
                  .order = raw.wake_order,
                  .watched = (raw.control & tracer_watched) != 0,

@@ -63,7 +63,6 @@ struct ThreadSlot {
   Duration cpu{};   // CPU time in all, when it last left its CPU
   // The last wake, which may be older than the last wait.
   Waker waker;
-  std::uint32_t wakes = 0;  // changes with each
   Time woken_at;            // of the last wake that gave a record
   std::uint32_t order = 0;  // the how-many-eth wake of that waker it was; 0: the waker is not managed
   bool watched = false;
@@ -119,7 +118,9 @@ class BpfTracer {
   // ESRCH: not managed. EAGAIN: it was being written all the time.
   [[nodiscard]] Result<ThreadSlot> slot(pid_t tid) const;
   // urgent: a record of this thread wakes the reader at once. Watch first and then read the slot: what happened before
-  // is in the slot, what happens later in the ring (a block that falls in between may be in both).
+  // is in the slot, what happens later in the ring (a block that falls in between may be in both). What was happening
+  // just then may arrive in the slot some µs later: read it once more; and where it says blocked, procfs knows whether
+  // it was woken since.
   [[nodiscard]] Status watch(pid_t tid, bool on, bool urgent);
 
   // The CPU time of a managed thread up to now; while it has a CPU as of the last tick, or exact where it is timed, has

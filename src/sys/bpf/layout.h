@@ -53,8 +53,8 @@ enum {
 
 // Four cache lines, by who writes them: nearly nobody, the thread as it blocks (under block_seq), the thread as it gets
 // and leaves its CPU, and its wakers (under wake_seq). So a wake from another CPU, and the turn on a CPU that comes of
-// it, wait for no line of that CPU's; only what is watched has `phase` and `awaited_by` written by others. The
-// sequences are odd while something is being written.
+// it, wait for no line of that CPU's; only of watched threads others write `phase` and `silent`, and
+// only of awaitable ones `awaited_by`. The sequences are odd while something is being written.
 struct tracer_slot {
   tracer_u32 tid;  // 0: free
   tracer_u32 control;

@@ -106,8 +106,9 @@ static __always_inline __u64 clock(__u64* now) {
   return *now;
 }
 
-static __always_inline void tell_block(struct tracer_record* record, struct tracer_slot* slot, __u32 control) {
-  record->flags = slot->block_flags;
+static __always_inline void tell_block(struct tracer_record* record, struct tracer_slot* slot, __u32 control,
+                                       __u8 more_flags) {
+  record->flags = slot->block_flags | more_flags;
   record->sleep = slot->sleep;
   record->call = slot->call;
   record->args[0] = slot->args[0];
@@ -136,9 +137,8 @@ static __always_inline void block_unwatched(struct tracer_slot* slot, __u32 tid)
   end_write(&slot->block_seq);
   const __u32 control = *(volatile __u32*)&slot->control;
   if (!(control & tracer_watched)) return;
-  slot->block_flags |= tracer_doubtful;  // it may have been woken already
   struct tracer_record* record = reserve(tracer_record_blocked, tid, slot->blocked_at);
-  if (record) tell_block(record, slot, control);
+  if (record) tell_block(record, slot, control, tracer_doubtful);  // it may have been woken already
 }
 
 // told: in any case.
@@ -192,7 +192,7 @@ static __always_inline void block(struct tracer_slot* slot, struct task_struct* 
     bpf_ringbuf_discard(record, BPF_RB_NO_WAKEUP);
     return;
   }
-  tell_block(record, slot, *(volatile __u32*)&slot->control);
+  tell_block(record, slot, *(volatile __u32*)&slot->control, 0);
 }
 
 static __always_inline void woken_record(struct tracer_slot* slot, __u32 tid, __u64 now, __u32 control,
@@ -246,7 +246,7 @@ static __always_inline void run(__u32 tid, __u64* now) {
     return;
   }
   if (slot->phase == tracer_running) return;
-  const _Bool missed = slot->phase == tracer_blocked;
+  const _Bool missed = slot->phase == tracer_blocked || slot->phase == tracer_unknown;
   slot->phase = tracer_running;
   if (!missed) return;
   const __u32 silent = *(volatile __u32*)&slot->silent;
@@ -340,10 +340,10 @@ int BPF_PROG(on_fork, struct task_struct* parent, struct task_struct* child) {
   const __u32 tid = tid_of(child);
   struct tracer_slot* own = slot_of(parent_tid);
   const _Bool urgent = own && own->control & tracer_urgent;
-  const __u32 awaitable = own && own->control & tracer_watched ? tracer_awaitable : 0;
-  struct tracer_slot* slot = new_slot(tid, awaitable | (urgent ? tracer_watched | tracer_urgent | tracer_unseen : 0));
+  struct tracer_slot* slot = new_slot(tid, urgent ? tracer_watched | tracer_urgent | tracer_unseen : 0);
   if (own && slot && child->pid == child->tgid && child->exit_signal == signal_child && child->real_parent == parent) {
     slot->parent = parent_tid;
+    if (own->control & tracer_watched) slot->control |= tracer_awaitable;
     *(volatile __u32*)&own->newborn = tid;
   }
   struct tracer_record* record = reserve(tracer_record_fork, tid, child->start_time);  // just now

@@ -64,8 +64,9 @@ static __always_inline struct task_struct* running_on(const struct cpu* cpu) {
   return bpf_rdonly_cast((void*)at, bpf_core_type_id_kernel(struct task_struct));
 }
 
-// Is it the network's soft interrupt that this CPU serves? Newer kernels note where they handle what was received,
-// older ones are watched: at each soft interrupt (on_softirq), some 100 ns a packet.
+// Is it the network's soft interrupt that this CPU serves? Newer kernels note where they handle what was received (and
+// leave the note where they break off to go on soon, so that another soft interrupt may come in between), older ones
+// are watched: at each soft interrupt (on_softirq), some 100 ns a packet.
 static __always_inline _Bool network_at_work(const struct cpu* cpu, __u64 base) {
   if (!softnet_data_at || !bpf_core_field_exists(struct softnet_data, in_net_rx_action))
     return cpu->softirq_vector == vector_net_tx || cpu->softirq_vector == vector_net_rx;

@@ -362,6 +362,9 @@ TEST_F(Credit, WhoWasWokenBeforeItIsWatchedDoesNotWait) {
   int drained = 0;
   ASSERT_TRUE(until(w, [&] { return ++drained == 2; }));  // both looks
   EXPECT_NE(model_.thread(w)->state, model::RunState::blocked);
+  std::vector<Event> later;  // the slot still says blocked
+  observer_->look(w, std::chrono::steady_clock::now(), later);
+  EXPECT_TRUE(later.empty());
   EXPECT_EQ(procfs_.stat(w.tid)->state, 'R') << "it had its CPU before";
   ASSERT_EQ(::sched_setaffinity(0, sizeof all, &all), 0);
 }
