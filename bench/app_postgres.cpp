@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <utility>
 
 #include "apps.h"
@@ -21,6 +22,50 @@ const passwd* account() {
   const passwd* found = ::getpwnam("postgres");
   return found != nullptr ? found : ::getpwnam("nobody");
 }
+
+// What `pgbench -l` writes: a line for each transaction, in a file for each of its threads, whose fifth and sixth
+// numbers are when it ended.
+class TransactionLog {
+ public:
+  explicit TransactionLog(std::filesystem::path prefix) : prefix_(std::move(prefix)) {}
+
+  Result<App::Progress> progress() {
+    using std::chrono::system_clock;
+    const double now = std::chrono::duration<double>(system_clock::now().time_since_epoch()).count();
+    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+    for (;;) {
+      find_files();
+      bool complete = !files_.empty();
+      for (auto& [path, at] : files_) complete = read(path, at, now) && complete;
+      if (complete) return App::Progress{.at_s = now, .requests = transactions_};
+      if (interrupted()) return Error(EINTR, "pgbench's log");
+      if (std::chrono::steady_clock::now() > give_up) return Error(ETIMEDOUT, "pgbench logs no transactions");
+      ::usleep(5'000);  // it writes some 100 lines at once
+    }
+  }
+
+ private:
+  void find_files() {
+    std::error_code none;
+    for (const auto& entry : std::filesystem::directory_iterator(prefix_.parent_path(), none))
+      if (entry.path().filename().string().starts_with(prefix_.filename().string() + ".")) files_.try_emplace(entry.path(), 0);
+  }
+  // Counts what ended before `until`. True: it goes on after that.
+  bool read(const std::filesystem::path& path, std::streamoff& at, double until) {
+    std::ifstream in(path);
+    in.seekg(at);
+    for (std::string line; std::getline(in, line) && !in.eof(); at += std::ssize(line) + 1) {
+      long seconds = 0, microseconds = 0;
+      if (std::sscanf(line.c_str(), "%*s %*s %*s %*s %ld %ld", &seconds, &microseconds) != 2) continue;
+      if (static_cast<double>(seconds) + static_cast<double>(microseconds) / 1e6 >= until) return true;
+      ++transactions_;
+    }
+    return false;
+  }
+  std::filesystem::path prefix_;
+  std::map<std::filesystem::path, std::streamoff> files_;  // and up to where they are counted
+  double transactions_ = 0;
+};
 
 class Postgres final : public App {
  public:
@@ -64,39 +109,20 @@ class Postgres final : public App {
     words.emplace_back("postgres");
     return words;
   }
-  std::vector<std::string> live_load(double seconds, double guess) const override {
+  std::vector<std::string> live_load(double seconds, double guess, const std::string& log) override {
     std::vector<std::string> words = load(seconds, guess);
-    words.insert(words.end() - 1, {"-P", "1"});
+    words.insert(words.end() - 1, {"-l", "--log-prefix=" + log});
+    log_.emplace(log);
     return words;
   }
-  // "progress: 2.0 s, 41000.5 tps, …", once a second.
-  Result<Progress> progress(const std::string& said) const override {
-    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(5);
-    const std::size_t before = reports(said).size();
-    for (;;) {
-      const auto all = reports(said);
-      if (all.size() > before) return all.back();
-      if (interrupted()) return Error(EINTR, "pgbench's progress");
-      if (std::chrono::steady_clock::now() > give_up) return Error(ETIMEDOUT, "pgbench reports no progress");
-      ::usleep(5'000);
-    }
+  Result<Progress> progress() override {
+    if (!log_) return Error(ENOENT, "pgbench's log");
+    return log_->progress();
   }
   Result<double> throughput(const std::string& output) const override { return number_behind(output, "tps = "); }
 
  private:
   std::vector<std::string> pgbench() const { return {path_of("pgbench"), "-h", dir_, "-U", "bench"}; }
-  static std::vector<Progress> reports(const std::string& said) {
-    std::vector<Progress> out;
-    Progress sum;
-    std::ifstream in(said);
-    for (std::string line; std::getline(in, line) && !in.eof();) {  // not one that is being written
-      double at = 0, rate = 0;
-      if (std::sscanf(line.c_str(), "progress: %lf s, %lf tps", &at, &rate) != 2) continue;
-      sum.requests += rate * (at - std::exchange(sum.at_s, at));
-      out.push_back(sum);
-    }
-    return out;
-  }
   static Status run(const std::vector<std::string>& words, std::chrono::seconds at_most) {
     int status = 0;
     const auto output = run_for_output(words, status, at_most);
@@ -127,6 +153,7 @@ class Postgres final : public App {
   }
 
   bool select_only_;
+  std::optional<TransactionLog> log_;
   std::string dir_, data_;
   std::vector<std::string> as_user_;
 };

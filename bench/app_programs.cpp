@@ -95,7 +95,7 @@ class Redis final : public App {
             "--appendonly",          "no",     "--daemonize", "no",           "--dir", dir_};
   }
   bool answers() const override { return bool(connected(address())); }
-  Result<Progress> progress(const std::string&) const override {
+  Result<Progress> progress() override {
     return ask_progress(address(), "INFO stats\r\nQUIT\r\n", "total_commands_processed:");
   }
   std::vector<std::string> load(double seconds, double guess) const override {
@@ -146,7 +146,7 @@ class Nginx final : public App {
   std::vector<std::string> server() const override { return {path_of("nginx"), "-c", config_, "-e", "stderr"}; }
   bool answers() const override { return bool(connected(address(port_))); }
   // Third of three numbers (ngx_http_stub_status_module): connections accepted, handled, and requests.
-  Result<Progress> progress(const std::string&) const override {
+  Result<Progress> progress() override {
     return ask_progress(address(port_), "GET /status HTTP/1.0\r\n\r\n", "requests\n", 2);
   }
   std::vector<std::string> load(double seconds, double) const override {

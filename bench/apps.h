@@ -25,17 +25,17 @@ class App {
   [[nodiscard]] virtual bool answers() const = 0;
   // `guess`: how many requests a second there may be, for a generator that cannot count seconds.
   [[nodiscard]] virtual std::vector<std::string> load(double seconds, double guess) const = 0;
-  // The same for a load that is stopped some time, and of which progress() is asked.
-  [[nodiscard]] virtual std::vector<std::string> live_load(double seconds, double guess) const {
+  // The same for a load that is stopped some time, and of which progress() is asked. log: a file of its own, not there
+  // yet.
+  [[nodiscard]] virtual std::vector<std::string> live_load(double seconds, double guess, const std::string& /*log*/) {
     return load(seconds, guess);
   }
-  // How many requests or transactions there have been by now: asks the server, or waits for what the generator writes
-  // to the file `said`.
+  // How many requests or transactions there have been by now: asks the server, or the log.
   struct Progress {
     double at_s = 0;  // of a clock that goes on
     double requests = 0;
   };
-  [[nodiscard]] virtual Result<Progress> progress(const std::string& said) const = 0;
+  [[nodiscard]] virtual Result<Progress> progress() = 0;
   // Requests or transactions a second.
   [[nodiscard]] virtual Result<double> throughput(const std::string& output) const = 0;
 };

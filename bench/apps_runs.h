@@ -39,13 +39,14 @@ class Usage {
   double load_ = 0, swapd_ = 0, programs_ = 0;
 };
 
-// One server under one load that goes on, while swapd comes, takes them on, and leaves again: a window without it, one
-// with it, and so on. Where the scheduler puts a server and its clients changes throughput by a third, from one start
-// to the next and every few seconds; windows that follow each other have most of that in common.
+// One server under one load that goes on, while swapd comes, takes them on, and leaves again: pairs of windows, with it
+// and without, either first in turn. The machine's speed and where the scheduler puts a server and its clients change
+// throughput by a third and more, from one second to the next: short windows that follow each other have most of that
+// in common, and many of them the rest.
 struct Turns {
-  std::vector<Run> vanilla, swapd;  // vanilla: means of the one before and the one after
-  double programs_share = 0;        // of a further window, in which the kernel measured the programs
+  std::vector<Run> vanilla, swapd;
+  double programs_share = 0;  // of a further window, in which the kernel measured the programs
 };
-[[nodiscard]] Result<Turns> take_turns(const Context& context, const App& app, double guess);
+[[nodiscard]] Result<Turns> take_turns(const Context& context, App& app, double guess);
 
 }  // namespace swapd::bench

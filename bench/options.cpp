@@ -150,20 +150,22 @@ void apps_options(CLI::App& app, Options& options) {
   for (const auto name : app_names()) names.emplace_back(name);
   app.add_option("--apps", options.apps, "Which, a list")->delimiter(',')->check(CLI::IsMember(names));
   app.add_option("--placement", options.placement,
+                 "drawn: all threads go to CPUs drawn by lot, twenty times a second, and the scheduler goes on from there; "
                  "apart: the load generator on the first CPU, the server on the others; free: as the scheduler likes")
-      ->check(CLI::IsMember({"free", "apart"}));
+      ->check(CLI::IsMember({"drawn", "free", "apart"}));
   seconds_option(app, options);
 }
 
 void apps_defaults(const CLI::App& chosen, Options& options) {
   if (options.apps.empty()) options.apps.assign(app_names().begin(), app_names().end());
   if (std::ranges::find(options.under, "hand-set") != options.under.end()) refuse("apps: nothing is to be set by hand");
-  if (chosen.count("--seconds") == 0) options.seconds = in_turns(options) ? 2 : 5;
-  if (chosen.count("--repeat") == 0) options.repeat = in_turns(options) ? 21 : 7;
+  if (chosen.count("--seconds") == 0) options.seconds = in_turns(options) ? 0.3 : 5;
+  if (chosen.count("--repeat") == 0) options.repeat = in_turns(options) ? 121 : 7;
   if (chosen.count("--placement") != 0 && !in_turns(options)) refuse("apps: --placement goes with --observe bpf");
   if (chosen.count("--hogs") != 0) refuse("apps: --hogs: an idle machine is meant");
   options.hogs = {0};
   if (chosen.count("--cpus") == 0) options.cpus = cpus_of_this_process();
+  if (options.placement.empty() && in_turns(options) && options.cpus > 1) options.placement = "drawn";
   if (options.placement == "apart" && options.cpus < 2) refuse("apps: --placement apart needs two CPUs");
   if (const auto missing = missing_program(options.apps)) refuse(*missing);
 }

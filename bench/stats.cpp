@@ -20,6 +20,14 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
+std::pair<double, double> median_interval(std::vector<double> values) {
+  if (values.empty()) return {0, 0};
+  std::sort(values.begin(), values.end());
+  const auto n = static_cast<double>(values.size());
+  const auto left_out = static_cast<std::size_t>(std::max(1.0, std::floor((n - 1.96 * std::sqrt(n)) / 2)) - 1);
+  return {values[left_out], values[values.size() - 1 - left_out]};
+}
+
 double mean(const std::vector<double>& values) {
   if (values.empty()) return 0;
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());

@@ -1,6 +1,7 @@
 // Summaries of samples. Pure.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 namespace swapd::bench {
@@ -12,6 +13,9 @@ struct Summary {
 // The nearest-rank percentile; 0 of nothing.
 [[nodiscard]] double percentile(std::vector<double> values, double percent);
 [[nodiscard]] double median(std::vector<double> values);  // the mean of the middle two where they are two
+// Where the median of all that could have been drawn lies, with 95 % certainty: of the ordered values two as far from
+// the middle as the sign test has them. All of them where there are few.
+[[nodiscard]] std::pair<double, double> median_interval(std::vector<double> values);
 [[nodiscard]] double mean(const std::vector<double>& values);
 [[nodiscard]] Summary summarize(const std::vector<double>& samples);
 // Field by field the median over the repeats.

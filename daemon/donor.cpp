@@ -304,6 +304,12 @@ void Donor::tick(Time now) {
   unwatch_idle(now);
 }
 
+bool Donor::rests() const {
+  return waiting_.empty() && expecting_.empty() && current_.empty() && lingering_.empty() && charged_.empty() &&
+         timed_.empty() && user_loans_.empty() && actuator_.active().empty() &&
+         std::ranges::none_of(timers_, [](const auto& timer) { return timer.second.on; });
+}
+
 void Donor::forget(ThreadId thread, bool exited) {
   stop_waiting(thread);
   const auto passes = [&](const decide::Donation& d) { return std::ranges::find(d.path, thread) != d.path.end(); };

@@ -43,6 +43,8 @@ class Donor {
   void reconcile(Time now);
   // Every few milliseconds while there are members.
   void tick(Time now);
+  // Nobody waits whom something could be lent for, and nothing is lent: ticks may come late.
+  [[nodiscard]] bool rests() const;
   // When run_clocks() must run at the latest.
   [[nodiscard]] std::optional<Time> deadline() const;
   void run_clocks(Time now);

@@ -46,6 +46,7 @@ class Engine {
     actuate::Actuator::Options actuate;
     int priority = 93;  // SCHED_FIFO of the engine thread; receivers that follow a member get one more
     Duration tick = std::chrono::milliseconds(10);
+    Duration resting_tick = std::chrono::milliseconds(100);  // while nobody important waits and nothing is lent
     // Of one user, root excepted; 0: no limit.
     std::size_t most_processes = 0;
     std::size_t most_threads = 0;
@@ -151,7 +152,8 @@ class Engine {
   }
   void take_in_kernel_threads(const Blocked& blocked);
   void nap(Time& now, Duration least);
-  void pace();
+  void pace(Time now);
+  [[nodiscard]] bool rests() const;
   void follow_members();
   void keep_off_members(Time now);
   // EDQUOT: the user has as many as it may have, and no member it is. Another error is the observer's: a member it is,
@@ -231,7 +233,8 @@ class Engine {
   std::optional<Placement> placement_;  // none: the own affinity cannot be read
   Time next_tick_{};
   Duration nap_{};
-  Duration cpu_used_{};  // at the last tick
+  Duration cpu_used_{};  // at the last tick …
+  Time paced_{};         // … which was then
   Time next_roster_{};
   Time next_competitors_{};
   Time competitors_seen_{};

@@ -45,7 +45,7 @@ def plain_table(files):
              "to_fastest_from_3", "mean_to_fastest_from_3", "to_fastest_from_8", "mean_to_fastest_from_8", "fewest_candidates", "first_ms", "to_idle", "to_hand_set",
              "resource", "p50_us", "p99_us", "max_us", "samples", "missed", "threads", "resources_made", "events_per_s", "events_lost",
              "engine_cpu_share", "rss_bytes", "measure", "added_ns", "managed", "program", "ns_a_run", "above_empty_ns", "throughput", "throughput_from",
-             "throughput_to", "missed_later", "others_mib_s", "to_best", "rate_mib_s", "limited_mib_s", "deviation", "unprivileged", "other_mib_s", "sum_mib_s", "sum_to_first", "ratio", "ratio_from", "ratio_to", "swapd_cpu_share", "cpu_share", "programs_cpu_share"]
+             "throughput_to", "missed_later", "others_mib_s", "to_best", "rate_mib_s", "limited_mib_s", "deviation", "unprivileged", "other_mib_s", "sum_mib_s", "sum_to_first", "ratio", "ratio_from", "ratio_to", "ratio_95_from", "ratio_95_to", "swapd_cpu_share", "cpu_share", "programs_cpu_share"]
     found = list(rows(files))
     columns = [c for c in known + extra if any(r.get(c) is not None for r in found)]
     print("| " + " | ".join(columns) + " |")

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 #include "apps.h"
 #include "latency.h"
 #include "why.h"
@@ -18,6 +20,16 @@ TEST(Stats, PercentilesAreNearestRank) {
   EXPECT_EQ(percentile(values, 99), 5);
   EXPECT_EQ(percentile(values, 1), 1);
   EXPECT_EQ(percentile({}, 50), 0);
+}
+
+// Of 100 coins 39 or fewer show heads with a probability of 1.8 %, and as rarely 61 or more; so the median is above the
+// 39th value and below the 62nd.
+TEST(Stats, TheMedianLiesBetweenTwoOfTheValues) {
+  std::vector<double> values(100);
+  std::iota(values.rbegin(), values.rend(), 1);
+  EXPECT_EQ(median_interval(values), std::pair(40.0, 61.0));
+  EXPECT_EQ(median_interval({3, 1, 2}), std::pair(1.0, 3.0)) << "all of a few";
+  EXPECT_EQ(median_interval({}), std::pair(0.0, 0.0));
 }
 
 TEST(Stats, MedianOfRepeatsIsTakenFieldByField) {

@@ -48,6 +48,35 @@ TEST_F(BpfEnroll, ARunNeedsNoFilter) {
   EXPECT_NE(other.err.find("observes with bpf"), std::string::npos) << other.err;
 }
 
+// A tick that finds nothing to do costs whoever had the CPU.
+TEST_F(BpfEnroll, TheEngineRestsWhileNobodyImportantWaits) {
+  session->start({}, {session->pair(), "spin", "40"});
+  ASSERT_TRUE(eventually([&] { return session->json({"status"})["managed_processes"] == 1; }));
+  std::string engine;
+  const std::string tasks = "/proc/" + std::to_string(session->daemon_pid()) + "/task";
+  for (const auto& task : std::filesystem::directory_iterator(tasks))
+    if (status_field(task.path().string(), "Name") == "swapd-engine") engine = task.path();
+  ASSERT_NE(engine, "") << "swapd has no thread of that name";
+  using Clock = std::chrono::steady_clock;
+  const auto wakes_a_second = [&] {
+    const auto wakes = [&] { return std::stol(status_field(engine, "voluntary_ctxt_switches")); };
+    const auto began = Clock::now();
+    const long before = wakes();
+    EXPECT_EQ(run({"/bin/sleep", "0.5"}).status, 0);
+    const long after = wakes();
+    return static_cast<double>(after - before) / std::chrono::duration<double>(Clock::now() - began).count();
+  };
+  EXPECT_LT(wakes_a_second(), 25) << "of 10, and some for what else has happened";
+  const pid_t server = session->start({}, {session->pair(), "server", session->path("sock"), session->path("flag")});
+  const pid_t client = session->start({"--fifo", "50"}, {session->pair(), "client", session->path("sock")});
+  EXPECT_TRUE(eventually([&] { return blocked_in(client, SYS_read); }));
+  EXPECT_GT(wakes_a_second(), 50) << "one waits, and is looked after";
+  session->raise("flag");
+  EXPECT_EQ(session->wait(client), 0);
+  EXPECT_EQ(session->wait(server), 0);
+  EXPECT_LT(wakes_a_second(), 25) << "nobody does any more";
+}
+
 // Write-back is a worker's: whoever waits for it …
 class KernelWork : public ::testing::Test {
  protected:
