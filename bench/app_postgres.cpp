@@ -48,7 +48,8 @@ class TransactionLog {
   void find_files() {
     std::error_code none;
     for (const auto& entry : std::filesystem::directory_iterator(prefix_.parent_path(), none))
-      if (entry.path().filename().string().starts_with(prefix_.filename().string() + ".")) files_.try_emplace(entry.path(), 0);
+      if (entry.path().filename().string().starts_with(prefix_.filename().string() + "."))
+        files_.try_emplace(entry.path(), 0);
   }
   // Counts what ended before `until`. True: it goes on after that.
   bool read(const std::filesystem::path& path, std::streamoff& at, double until) {

@@ -34,14 +34,15 @@ void add_tree(pid_t pid, std::vector<pid_t>& threads) {
   for (const pid_t child : procfs.children(pid).value_or({})) add_tree(child, threads);
 }
 
-// Puts threads on CPUs drawn by lot, for a moment in which most of them sleep and wake, and leaves them to the scheduler
-// again. The windows of a pair have the same lots.
+// Puts threads on CPUs drawn by lot, for a moment in which most of them sleep and wake, and leaves them to the
+// scheduler again. The windows of a pair have the same lots.
 class Lots {
  public:
   Lots(std::vector<pid_t> threads, const std::vector<int>& cpus, unsigned pair)
       : threads_(std::move(threads)), cpus_(cpus), all_(cpu_set_of(cpus)), random_(pair + 1) {}
   void draw() {
-    for (const pid_t thread : threads_) (void)scheduler_.set_affinity(thread, cpu_set_of({cpus_[random_() % cpus_.size()]}));
+    for (const pid_t thread : threads_)
+      (void)scheduler_.set_affinity(thread, cpu_set_of({cpus_[random_() % cpus_.size()]}));
     ::usleep(std::chrono::microseconds(pinned).count());
     for (const pid_t thread : threads_) (void)scheduler_.set_affinity(thread, all_);
   }
@@ -74,7 +75,8 @@ class Stage {
     auto server = start_server(on(server_cpus_), app_, {}, dir_ + "/server.log");
     if (!server) return server.error();
     server_ = std::move(*server);
-    Spawn generator = app_spawn(on(load_cpus_), {}, app_.live_load(seconds, most_faster * guess, dir_ + "/transactions"));
+    Spawn generator =
+        app_spawn(on(load_cpus_), {}, app_.live_load(seconds, most_faster * guess, dir_ + "/transactions"));
     generator.output = generator.errors = dir_ + "/load.log";
     auto load = Child::start(generator);
     if (!load) return load.error();
@@ -112,7 +114,8 @@ class Stage {
     while (SteadyTime::now() < until) {
       lots.draw();
       const std::chrono::duration<double> left = until - SteadyTime::now();
-      if (Status slept = sleep_for(std::min(left, std::chrono::duration<double>(drawn_each)).count()); !slept) return slept;
+      if (Status slept = sleep_for(std::min(left, std::chrono::duration<double>(drawn_each)).count()); !slept)
+        return slept;
     }
     return Done{};
   }

@@ -149,9 +149,10 @@ void apps_options(CLI::App& app, Options& options) {
   std::vector<std::string> names;
   for (const auto name : app_names()) names.emplace_back(name);
   app.add_option("--apps", options.apps, "Which, a list")->delimiter(',')->check(CLI::IsMember(names));
-  app.add_option("--placement", options.placement,
-                 "drawn: all threads go to CPUs drawn by lot, twenty times a second, and the scheduler goes on from there; "
-                 "apart: the load generator on the first CPU, the server on the others; free: as the scheduler likes")
+  app.add_option(
+         "--placement", options.placement,
+         "drawn: all threads go to CPUs drawn by lot, twenty times a second, and the scheduler goes on from there; "
+         "apart: the load generator on the first CPU, the server on the others; free: as the scheduler likes")
       ->check(CLI::IsMember({"drawn", "free", "apart"}));
   seconds_option(app, options);
 }

@@ -40,11 +40,16 @@ Status add_ping_pong(Team& team, bool managed) {
   return team.add(pong);
 }
 
-// Somebody for swapd to manage, where the load is not.
-Status add_idler(Team& team) {
-  RoleSpec idler;
-  idler.role.role = "idler";
-  return team.add(idler);
+// Somebody for swapd to manage, where the load is not, and somebody important: with nobody to watch swapd would follow
+// no switches and no wakes.
+Status add_idlers(Team& team) {
+  for (const bool important : {false, true}) {
+    RoleSpec idler;
+    idler.role.role = "idler";
+    idler.important = important;
+    if (Status added = team.add(idler); !added) return added;
+  }
+  return Done{};
 }
 
 Result<Measured> load_once(const Context& context, const Setup& setup) {
@@ -60,7 +65,7 @@ Result<Measured> load_once(const Context& context, const Setup& setup) {
     load.outside = !managed;
     if (const auto added = team.add(load); !added) return added.error();
   }
-  if (const auto added = add_idler(team); !added) return added.error();
+  if (const auto added = add_idlers(team); !added) return added.error();
   if (const auto begun = team.begin(); !begun) return begun.error();
   const double swapd_before = team.daemon() != nullptr ? process_cpu_s(team.daemon()->pid()) : 0;
   const auto done = team.line_of(0, team.limit());

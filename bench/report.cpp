@@ -21,8 +21,8 @@ constexpr const char* notes[] = {
     // overhead --observe bpf
     "added_ns", "managed", "program", "runs", "ns_a_run", "cpu_share",
     // apps
-    "throughput", "throughput_from", "throughput_to", "ratio_from", "ratio_to", "ratio_95_from",
-    "ratio_95_to", "programs_cpu_share"};
+    "throughput", "throughput_from", "throughput_to", "ratio_from", "ratio_to", "ratio_95_from", "ratio_95_to",
+    "programs_cpu_share"};
 
 const Row* find(const std::vector<Row>& rows, const Row& like, const std::string& under, int hogs) {
   const auto found = std::find_if(rows.begin(), rows.end(), [&](const Row& row) {

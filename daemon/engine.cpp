@@ -227,8 +227,8 @@ void Engine::pace(Time now) {
     nap_ = nap_ > Duration(shortest_nap) ? nap_ / 2 : Duration::zero();
 }
 
-// A tick that finds nothing to do takes the caches and the TLB of whoever had the CPU: 65 µs under a busy database. What
-// ends the rest wakes the engine. (Receivers leave calls for the next tick.)
+// A tick that finds nothing to do takes the caches and the TLB of whoever had the CPU: 65 µs under a busy database.
+// What ends the rest wakes the engine. (Receivers leave calls for the next tick.)
 bool Engine::rests() const { return receivers_.empty() && donor_->rests(); }
 
 void Engine::drain_all(Time now) {

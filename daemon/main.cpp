@@ -89,7 +89,7 @@ struct Chosen {
 };
 Chosen choose_observer(const std::string& wanted, const std::string& btf) {
   if (wanted == "seccomp") return {nullptr, "asked for"};
-  auto opened = sys::BpfTracer::open({.btf = btf});
+  auto opened = sys::BpfTracer::open({.btf = btf, .follow = false});
   if (!opened) return {nullptr, opened.error().text()};
   return {std::move(opened).value(),
           wanted == "bpf" ? "asked for" : "BTF, the BPF programs and the privileges are there"};

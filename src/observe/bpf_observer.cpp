@@ -21,7 +21,8 @@ constexpr std::size_t records_a_drain = 8192;  // the engine's turn stays bounde
 constexpr int most_tries = 4;
 constexpr Duration writes_arrive = std::chrono::microseconds(50);  // long before, what a CPU has written
 constexpr Duration hint_rest = std::chrono::milliseconds(100);
-constexpr int longest_chain = 32;                // of silent waits
+constexpr Duration follows_on = std::chrono::seconds(5);  // when nobody is watched any more
+constexpr int longest_chain = 32;                         // of silent waits
 constexpr std::size_t most_asked = 512;          // threads whose last waker is read to find out whom a thread has woken
 constexpr std::uint16_t sleeps_stopped = 4 | 8;  // sched.h: stopped by a signal, traced
 
@@ -98,7 +99,32 @@ void BpfObserver::forget(ThreadId thread) {
     managed_.erase(found);  // the kernel has let it go when it ended
 }
 
+// Every switch and wake of the machine costs something as long as they are followed: so only while somebody is watched.
+// Before that a thread has slept since before it was managed, as it were, and procfs tells of it.
+void BpfObserver::follow() {
+  unwatched_since_.reset();
+  if (tracer_->follows()) return;
+  if (!tracer_->follow(true)) {  // with the next batch perhaps
+    if (!std::exchange(not_followed_, true)) hooks_.lost(1);
+    return;
+  }
+  not_followed_ = false;
+  for (const auto& [tid, w] : watched_) {
+    w->unsure = true;
+    look_anew(*w);
+  }
+}
+
+void BpfObserver::follow_no_more(Time now) {
+  if (!tracer_->follows()) return;
+  if (!unwatched_since_) unwatched_since_ = now;
+  if (now - *unwatched_since_ < follows_on) return;
+  unwatched_since_.reset();
+  (void)tracer_->follow(false);
+}
+
 void BpfObserver::watch(const Member& member, bool sender) {
+  follow();
   auto& slot = watched_[member.id.tid];
   if (slot && slot->wait.member.id == member.id) {
     slot->sender = slot->sender || sender;
@@ -162,7 +188,10 @@ void BpfObserver::ready(std::uint64_t /*key*/, bool /*hung_up*/) { ++wakeups_; }
 
 std::optional<Time> BpfObserver::deadline() const {
   if (!fresh_.empty()) return Time{};
-  return looked_at_.empty() ? std::nullopt : std::optional(looked_at_.front().first + writes_arrive);
+  std::optional<Time> due;
+  if (!looked_at_.empty()) due = looked_at_.front().first + writes_arrive;
+  if (unwatched_since_) due = std::min(*unwatched_since_ + follows_on, due.value_or(Time::max()));
+  return due;
 }
 
 void BpfObserver::drain(Time now, std::vector<Event>& out) {
@@ -184,6 +213,10 @@ void BpfObserver::drain(Time now, std::vector<Event>& out) {
     }
   }
   look_for_losses(now, out);
+  if (watched_.empty())
+    follow_no_more(now);
+  else
+    follow();
 }
 
 void BpfObserver::report_new(Time now, std::vector<Event>& out) {

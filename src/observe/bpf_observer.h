@@ -92,6 +92,8 @@ class BpfObserver final : public Observer {
     Understood understood;
   };
 
+  void follow();
+  void follow_no_more(Time now);
   [[nodiscard]] Watched* find(ThreadId thread);
   void look_anew(Watched& watched);
   void look_again(Time now, std::vector<Event>& out);
@@ -120,7 +122,9 @@ class BpfObserver final : public Observer {
   std::vector<Watched*> fresh_;
   std::deque<std::pair<Time, ThreadId>> looked_at_;  // those that are still unsure, and when that was
   std::uint64_t wakeups_ = 0;
-  std::uint64_t losses_ = 0;  // of the tracer, that have been told
+  std::uint64_t losses_ = 0;             // of the tracer, that have been told
+  bool not_followed_ = false;            // and that is told as a loss
+  std::optional<Time> unwatched_since_;  // switches and wakes are followed for nobody
 };
 
 }  // namespace swapd::observe

@@ -40,6 +40,8 @@ Result<LoadedTracer> load_with(const BpfOptions& options, const KernelPlaces& pl
   // With neither, nobody has any use for it.
   const bool notes_softirqs = constants->softnet_data_at == 0 && code[0].end != 0;
   bpf_program__set_autoload(programs->progs.on_softirq, notes_softirqs);
+  for (bpf_program* one : {programs->progs.on_switch, programs->progs.on_waking, programs->progs.on_softirq})
+    bpf_program__set_autoattach(one, false);  // BpfTracer::follow()
   for (std::size_t i = 0; i < code.size(); ++i) {
     constants->own_softirq_first[i] = code.at(i).first;
     constants->own_softirq_end[i] = code.at(i).end;

@@ -20,6 +20,7 @@ struct LoadedTracer {
   bool names_softirq_senders = false;
 };
 // Sizes are powers of two already.
+// Attached but for those that follow switches and wakes.
 [[nodiscard]] Result<LoadedTracer> load_tracer(const BpfOptions& options);
 
 }  // namespace swapd::sys

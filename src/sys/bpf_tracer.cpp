@@ -1,5 +1,6 @@
 #include "sys/bpf_tracer.h"
 
+#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <linux/types.h>
 #include <sys/mman.h>
@@ -106,6 +107,34 @@ void clear(tracer_slot& slot) {
   for (auto* call : {&slot.call, &slot.waker_call}) std::atomic_ref(*call).store(-1);
 }
 
+// As clear(), of a thread that stays managed: what was seen of it is long over.
+void forget_what_was_seen(tracer_slot& slot) {
+  for (auto* word : {&slot.awaited_by, &slot.on_cpu, &slot.silent, &slot.phase, &slot.wake_order})
+    std::atomic_ref(*word).store(0);
+  for (auto* time : {&slot.blocked_at, &slot.woken_at, &slot.cpu_ns, &slot.on_since}) std::atomic_ref(*time).store(0);
+  for (auto* id : {&slot.waker, &slot.waker_tgid}) std::atomic_ref(*id).store(0);
+  for (auto* call : {&slot.call, &slot.waker_call}) std::atomic_ref(*call).store(-1);
+}
+
+Status attach(bpf_program* program, bpf_link*& link) {
+  if (link != nullptr) return Done{};
+  bpf_link* made = bpf_program__attach(program);
+  if (made == nullptr) return errno_error("following the scheduler");
+  link = made;
+  return Done{};
+}
+
+Status clear_each_cpu(int map, std::size_t value_size) {
+  const int cpus = libbpf_num_possible_cpus();
+  if (cpus < 0) return Error(-cpus, "counting the CPUs");
+  const std::uint32_t key = 0;
+  const std::vector<char> zeros(static_cast<std::size_t>(cpus) * ((value_size + 7) / 8 * 8));
+  if (bpf_map_update_elem(map, &key, zeros.data(), BPF_ANY) != 0) return errno_error("clearing what CPUs run");
+  return Done{};
+}
+
+void detach(bpf_link*& link) { bpf_link__destroy(std::exchange(link, nullptr)); }
+
 }  // namespace
 
 struct BpfTracer::Impl {
@@ -158,7 +187,44 @@ Result<std::unique_ptr<BpfTracer>> BpfTracer::open(const BpfOptions& wanted) {
   auto ring = BpfRing::map(bpf_map__fd(maps.ring), options.ring_bytes);
   if (!ring) return std::move(ring).error().in("opening the BPF tracer");
   impl->ring = std::move(ring).value();
-  return std::unique_ptr<BpfTracer>(new BpfTracer(std::move(impl)));
+  std::unique_ptr<BpfTracer> tracer(new BpfTracer(std::move(impl)));
+  // In any case once: whether it can be is known from here on.
+  for (const bool on : {true, wanted.follow})
+    if (Status following = tracer->follow(on); !following)
+      return std::move(following).error().in("opening the BPF tracer");
+  return tracer;
+}
+
+bool BpfTracer::follows() const { return impl_->loaded.programs->links.on_waking != nullptr; }
+
+Status BpfTracer::follow(bool on) {
+  tracer* programs = impl_->loaded.programs.get();
+  if (on == follows()) return Done{};
+  const std::atomic_ref followed(programs->bss->followed);
+  if (!on) {
+    followed.store(0);  // children begin with nothing known of them
+    detach(programs->links.on_waking);
+    detach(programs->links.on_softirq);
+    detach(programs->links.on_switch);
+    return Done{};
+  }
+  // Who runs on a CPU is known from its next switch on.
+  if (Status cleared = clear_each_cpu(bpf_map__fd(programs->maps.cpus), bpf_map__value_size(programs->maps.cpus));
+      !cleared)
+    return cleared;
+  for (std::uint32_t i = 0; i < impl_->slot_count; ++i)
+    if (std::atomic_ref(impl_->slots[i].tid).load() != 0) forget_what_was_seen(impl_->slots[i]);
+  Status attached = attach(programs->progs.on_switch, programs->links.on_switch);
+  if (attached && bpf_program__autoload(programs->progs.on_softirq))
+    attached = attach(programs->progs.on_softirq, programs->links.on_softirq);
+  if (attached) attached = attach(programs->progs.on_waking, programs->links.on_waking);
+  if (!attached) {
+    detach(programs->links.on_softirq);
+    detach(programs->links.on_switch);
+    return attached;
+  }
+  followed.store(1);
+  return Done{};
 }
 
 bool BpfTracer::manages(pid_t tid) const {

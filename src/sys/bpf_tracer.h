@@ -30,6 +30,7 @@ struct BpfOptions {
   std::string btf = "/sys/kernel/btf/vmlinux";
   std::string kallsyms = "/proc/kallsyms";
   bool old_helpers = false;  // for tests: as if the kernel were older than 6.2
+  bool follow = true;        // follow() from the start
 };
 
 // Who ended a wait, and in which call. tid 0: nobody that could be named.
@@ -108,6 +109,12 @@ class BpfTracer {
   BpfTracer(const BpfTracer&) = delete;
   BpfTracer& operator=(const BpfTracer&) = delete;
   ~BpfTracer();  // detaches; nothing is left in the kernel
+
+  // Whether switches and wakes are followed: each of the machine costs some 80 ns then, whoever makes it. While they
+  // are not, slots are `unknown`, and forks, execs and exits are told as ever. Ahead of watch(). EEXIST, EBUSY: what
+  // was followed before is still being let go; ask again. (From the first attempt to unload on it takes a moment.)
+  [[nodiscard]] Status follow(bool on);
+  [[nodiscard]] bool follows() const;
 
   // ESRCH: gone or ending. ENOSPC: no slot is free for it. A thread that it makes in the meantime is missed: take all
   // threads of a process in, and look again until there is no new one.

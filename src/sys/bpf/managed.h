@@ -7,6 +7,7 @@ volatile const __u32 slot_mask = 16383;  // set before loading
 // that is not managed: bit 5 ns, task storage 27, hash map 41; with what leads to its slot where it is: 5, 27, 58.
 __u64 managed[tracer_max_tids / 64];
 __u64 without_slot;  // children left out because no slot was free
+__u32 followed;      // switches and wakes are: what a slot says of its thread remains true
 
 // A slot is found by probing from tid mod slots on: tids are handed out in sequence, so the first look mostly hits, and
 // the line that is looked at is the one that will be written.
@@ -99,7 +100,7 @@ static __always_inline struct tracer_slot* new_slot(__u32 tid, __u32 control) {
   }
   clear_slot(slot);
   slot->control = control;
-  slot->phase = tracer_running;
+  slot->phase = *(volatile __u32*)&followed ? tracer_running : tracer_unknown;
   set_managed(tid, 1);
   return slot;
 }

@@ -378,7 +378,7 @@ int BPF_PROG(on_exec, struct task_struct* task, int former) {
     const __u32 waiter = slot ? let_go(slot) : 0;
     if (waiter) left_record(former_tid, waiter, &now);
     slot = new_slot(tid, 0);
-    if (slot) slot->on_cpu = 1;
+    if (slot) slot->on_cpu = *(volatile __u32*)&followed;
   }
   struct tracer_record* record = reserve(tracer_record_exec, tid, clock(&now));
   if (!record) return 0;
