@@ -167,7 +167,8 @@ void apps_defaults(const CLI::App& chosen, Options& options) {
   options.hogs = {0};
   if (chosen.count("--cpus") == 0) options.cpus = cpus_of_this_process();
   if (options.placement.empty() && in_turns(options) && options.cpus > 1) options.placement = "drawn";
-  if (options.placement == "apart" && options.cpus < 2) refuse("apps: --placement apart needs two CPUs");
+  if (options.cpus < 2 && (options.placement == "apart" || options.placement == "drawn"))
+    refuse("apps: --placement " + options.placement + " needs two CPUs");
   if (const auto missing = missing_program(options.apps)) refuse(*missing);
 }
 

@@ -21,8 +21,7 @@ constexpr std::size_t records_a_drain = 8192;  // the engine's turn stays bounde
 constexpr int most_tries = 4;
 constexpr Duration writes_arrive = std::chrono::microseconds(50);  // long before, what a CPU has written
 constexpr Duration hint_rest = std::chrono::milliseconds(100);
-constexpr Duration follows_on = std::chrono::seconds(5);  // when nobody is watched any more
-constexpr int longest_chain = 32;                         // of silent waits
+constexpr int longest_chain = 32;                // of silent waits
 constexpr std::size_t most_asked = 512;          // threads whose last waker is read to find out whom a thread has woken
 constexpr std::uint16_t sleeps_stopped = 4 | 8;  // sched.h: stopped by a signal, traced
 
@@ -73,124 +72,12 @@ BpfObserver::BpfObserver(std::unique_ptr<sys::BpfTracer> tracer, const sys::Proc
 
 BpfObserver::~BpfObserver() = default;
 
-// --- the managed set
-
-Status BpfObserver::manage(const Member& member) {
-  if (const auto known = managed_.find(member.id.tid); known != managed_.end() && known->second == member.id)
-    return Done{};
-  if (Status taken = tracer_->manage(member.id.tid); !taken) return taken;
-  managed_[member.id.tid] = member.id;
-  return Done{};
-}
-
-void BpfObserver::release(ThreadId thread) {
-  const auto found = managed_.find(thread.tid);
-  if (found == managed_.end() || found->second != thread) return;  // its tid is another thread's by now
-  managed_.erase(found);
-  // Whoever waits for it in silence is looked at again.
-  if (const auto slot = tracer_->slot(thread.tid); slot && slot->awaited_by != 0)
-    if (const auto waiter = watched_.find(slot->awaited_by); waiter != watched_.end()) look_anew(*waiter->second);
-  (void)tracer_->unmanage(thread.tid);
-}
-
-void BpfObserver::forget(ThreadId thread) {
-  unwatch(thread);
-  if (const auto found = managed_.find(thread.tid); found != managed_.end() && found->second == thread)
-    managed_.erase(found);  // the kernel has let it go when it ended
-}
-
-// Every switch and wake of the machine costs something as long as they are followed: so only while somebody is watched.
-// Before that a thread has slept since before it was managed, as it were, and procfs tells of it.
-void BpfObserver::follow() {
-  unwatched_since_.reset();
-  if (tracer_->follows()) return;
-  if (!tracer_->follow(true)) {  // with the next batch perhaps
-    if (!std::exchange(not_followed_, true)) hooks_.lost(1);
-    return;
-  }
-  not_followed_ = false;
-  for (const auto& [tid, w] : watched_) {
-    w->unsure = true;
-    look_anew(*w);
-  }
-}
-
-void BpfObserver::follow_no_more(Time now) {
-  if (!tracer_->follows()) return;
-  if (!unwatched_since_) unwatched_since_ = now;
-  if (now - *unwatched_since_ < follows_on) return;
-  unwatched_since_.reset();
-  (void)tracer_->follow(false);
-}
-
-void BpfObserver::watch(const Member& member, bool sender) {
-  follow();
-  auto& slot = watched_[member.id.tid];
-  if (slot && slot->wait.member.id == member.id) {
-    slot->sender = slot->sender || sender;
-    return;
-  }
-  if (slot) std::erase(fresh_, slot.get());
-  slot = std::make_unique<Watched>();
-  slot->wait.member = member;
-  slot->sender = sender;
-  (void)tracer_->expect(member.id.tid, 0, -1, 0);   // also no child that it has had for long
-  (void)tracer_->watch(member.id.tid, true, true);  // gone: its exit is on the way
-  fresh_.push_back(slot.get());
-}
-
-void BpfObserver::unwatch(ThreadId thread) {
-  const auto found = watched_.find(thread.tid);
-  if (found == watched_.end() || found->second->wait.member.id != thread) return;
-  (void)tracer_->watch(thread.tid, false, false);
-  (void)tracer_->expect(thread.tid, 0, -1, 0);
-  std::erase(fresh_, found->second.get());
-  watched_.erase(found);
-}
-
-BpfObserver::Watched* BpfObserver::find(ThreadId thread) {
-  const auto found = watched_.find(thread.tid);
-  return found != watched_.end() && found->second->wait.member.id == thread ? found->second.get() : nullptr;
-}
-
-void BpfObserver::set_urgent(ThreadId thread, bool urgent) {
-  if (find(thread) != nullptr) (void)tracer_->watch(thread.tid, true, urgent);
-}
-
-void BpfObserver::expect(ThreadId thread, ThreadId provider) {
-  Watched* w = find(thread);
-  if (w == nullptr) return;
-  const pid_t whom = w->ended.distinct ? provider.tid : 0;
-  (void)tracer_->expect(thread.tid, whom, w->ended.call, w->ended.arg);
-  // A wait that has begun in silence for somebody else is looked at.
-  if (const auto slot = tracer_->slot(thread.tid); slot && slot->silent) look_anew(*w);
-}
-
-void BpfObserver::look_anew(Watched& w) {
-  if (!std::exchange(w.fresh, true)) fresh_.push_back(&w);
-}
-
-bool BpfObserver::waits_silently(ThreadId thread) const {
-  const auto slot = tracer_->slot(thread.tid);
-  return slot && slot->silent && slot->phase == sys::ThreadSlot::Phase::blocked;
-}
-
-void BpfObserver::look_if_silent(ThreadId thread, Time since, std::vector<Event>& out) {
-  Watched* w = find(thread);
-  if (w == nullptr || w->fresh) return;
-  const auto slot = tracer_->slot(thread.tid);
-  if (slot && slot->silent && slot->blocked_at < since) read_slot(*w, since, out);
-}
-
-// --- what has happened
-
 void BpfObserver::ready(std::uint64_t /*key*/, bool /*hung_up*/) { ++wakeups_; }
 
 std::optional<Time> BpfObserver::deadline() const {
   if (!fresh_.empty()) return Time{};
-  std::optional<Time> due;
-  if (!looked_at_.empty()) due = looked_at_.front().first + writes_arrive;
-  if (unwatched_since_) due = std::min(*unwatched_since_ + follows_on, due.value_or(Time::max()));
+  std::optional<Time> due = follows_until_;
+  if (!looked_at_.empty()) due = std::min(looked_at_.front().first + writes_arrive, due.value_or(Time::max()));
   return due;
 }
 
@@ -213,10 +100,7 @@ void BpfObserver::drain(Time now, std::vector<Event>& out) {
     }
   }
   look_for_losses(now, out);
-  if (watched_.empty())
-    follow_no_more(now);
-  else
-    follow();
+  follow_while_needed(now);
 }
 
 void BpfObserver::report_new(Time now, std::vector<Event>& out) {

@@ -93,7 +93,7 @@ class BpfObserver final : public Observer {
   };
 
   void follow();
-  void follow_no_more(Time now);
+  void follow_while_needed(Time now);
   [[nodiscard]] Watched* find(ThreadId thread);
   void look_anew(Watched& watched);
   void look_again(Time now, std::vector<Event>& out);
@@ -122,9 +122,10 @@ class BpfObserver final : public Observer {
   std::vector<Watched*> fresh_;
   std::deque<std::pair<Time, ThreadId>> looked_at_;  // those that are still unsure, and when that was
   std::uint64_t wakeups_ = 0;
-  std::uint64_t losses_ = 0;             // of the tracer, that have been told
-  bool not_followed_ = false;            // and that is told as a loss
-  std::optional<Time> unwatched_since_;  // switches and wakes are followed for nobody
+  std::uint64_t losses_ = 0;           // of the tracer, that have been told
+  bool not_followed_ = false;          // though somebody is watched; that is told as a loss
+  Time follow_again_{};                // when that is tried again at the earliest
+  std::optional<Time> follows_until_;  // nobody is watched any more
 };
 
 }  // namespace swapd::observe

@@ -19,8 +19,7 @@ struct LoadedTracer {
   TracerPrograms programs;
   bool names_softirq_senders = false;
 };
-// Sizes are powers of two already.
-// Attached but for those that follow switches and wakes.
+// Sizes are powers of two already. Attached, but for the programs that follow switches and wakes.
 [[nodiscard]] Result<LoadedTracer> load_tracer(const BpfOptions& options);
 
 }  // namespace swapd::sys

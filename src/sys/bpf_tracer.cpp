@@ -98,16 +98,6 @@ BpfRecord record_of(const tracer_record& raw) {
 
 constexpr std::uint32_t no_tid = UINT32_MAX;  // being cleared
 
-void clear(tracer_slot& slot) {
-  for (auto* word : {&slot.control, &slot.expected, &slot.awaited_by, &slot.on_cpu, &slot.silent, &slot.phase,
-                     &slot.wakes, &slot.wake_order, &slot.newborn, &slot.parent})
-    std::atomic_ref(*word).store(0);
-  for (auto* time : {&slot.blocked_at, &slot.woken_at, &slot.cpu_ns, &slot.on_since}) std::atomic_ref(*time).store(0);
-  for (auto* id : {&slot.waker, &slot.waker_tgid}) std::atomic_ref(*id).store(0);
-  for (auto* call : {&slot.call, &slot.waker_call}) std::atomic_ref(*call).store(-1);
-}
-
-// As clear(), of a thread that stays managed: what was seen of it is long over.
 void forget_what_was_seen(tracer_slot& slot) {
   for (auto* word : {&slot.awaited_by, &slot.on_cpu, &slot.silent, &slot.phase, &slot.wake_order})
     std::atomic_ref(*word).store(0);
@@ -116,12 +106,15 @@ void forget_what_was_seen(tracer_slot& slot) {
   for (auto* call : {&slot.call, &slot.waker_call}) std::atomic_ref(*call).store(-1);
 }
 
+void clear(tracer_slot& slot) {
+  for (auto* word : {&slot.control, &slot.expected, &slot.wakes, &slot.newborn, &slot.parent})
+    std::atomic_ref(*word).store(0);
+  forget_what_was_seen(slot);
+}
+
 Status attach(bpf_program* program, bpf_link*& link) {
-  if (link != nullptr) return Done{};
-  bpf_link* made = bpf_program__attach(program);
-  if (made == nullptr) return errno_error("following the scheduler");
-  link = made;
-  return Done{};
+  link = bpf_program__attach(program);
+  return link == nullptr ? Status(errno_error("following the scheduler")) : Status(Done{});
 }
 
 Status clear_each_cpu(int map, std::size_t value_size) {

@@ -111,8 +111,8 @@ class BpfTracer {
   ~BpfTracer();  // detaches; nothing is left in the kernel
 
   // Whether switches and wakes are followed: each of the machine costs some 80 ns then, whoever makes it. While they
-  // are not, slots are `unknown`, and forks, execs and exits are told as ever. Ahead of watch(). EEXIST, EBUSY: what
-  // was followed before is still being let go; ask again. (From the first attempt to unload on it takes a moment.)
+  // are not, slots are `unknown`, and forks, execs and exits are told as ever. Ahead of watch(). EEXIST: older
+  // kernels are still letting go what was followed before; ask again.
   [[nodiscard]] Status follow(bool on);
   [[nodiscard]] bool follows() const;
 

@@ -131,6 +131,14 @@ class BpfTest : public testing::Test {
     ASSERT_TRUE(tracer_->watch(role.pid(), true, true));
   }
 
+  // Its slot says so; for threads that nobody watches, too.
+  [[nodiscard]] bool rests_in(pid_t tid, int call) const {
+    return eventually([&] {
+      const auto slot = tracer_->slot(tid);
+      return slot && slot->phase == Phase::blocked && slot->call == call;
+    });
+  }
+
   // The next record for which `wanted` holds; those before it are dropped.
   bool find(const std::function<bool(const sys::BpfRecord&)>& wanted) {
     const Time deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
