@@ -101,6 +101,7 @@ TEST_F(Swapbench, BadOptionsAreOneLineAndStatusTwo) {
                                                      {"apps", "--under", "hand-set"},
                                                      {"apps", "--seconds", "0"},
                                                      {"apps", "--placement", "apart", "--observe", "seccomp"},
+                                                     {"apps", "--placement", "drawn", "--observe", "bpf", "--cpus", "1"},
                                                      {"shape-accuracy", "--rates", "fast"},
                                                      {"shape-rivals", "--rates", "1"},
                                                      {"tap-stream", "--limits", "12 apples"},
