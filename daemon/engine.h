@@ -146,8 +146,8 @@ class Engine {
   [[nodiscard]] bool would_run(const Blocked& blocked) const;
   [[nodiscard]] bool lends_to_kernel_threads() const {
     const model::Settings& settings = model_.settings();
-    for (ClassId id = 0; id <= settings.classes.size(); ++id)
-      if (settings.of(id, ResourceKind::kernel_work).counts) return true;
+    for (std::size_t id = 0; id <= settings.classes.size(); ++id)
+      if (settings.of(static_cast<ClassId>(id), ResourceKind::kernel_work).counts) return true;
     return false;
   }
   void take_in_kernel_threads(const Blocked& blocked);

@@ -22,11 +22,11 @@ class NoteQueue {
   explicit NoteQueue(int wake) : wake_(wake) {}
 
   // False: there is no room, and the note is lost. [engine]
-  [[nodiscard]] bool push(Note note) {
+  [[nodiscard]] bool push(const Note& note) {
     {
       const std::lock_guard lock(mutex_);
       if (notes_.size() >= most) return false;
-      notes_.push_back(std::move(note));
+      notes_.push_back(note);
       if (notes_.size() > 1) return true;  // the control thread has been told
     }
     const std::uint64_t one = 1;
