@@ -9,8 +9,8 @@ namespace swapd {
 
 std::string_view name(ResourceKind kind) {
   static constexpr std::array<std::string_view, resource_kinds> names = {
-      "socket", "pipe",  "fifo",    "sysv-msg", "sysv-sem",   "posix-mq",    "flock",  "record-lock",
-      "signal", "futex", "eventfd", "pty",      "child-exit", "kernel-work", "unknown"};
+      "socket", "pipe",  "fifo",    "sysv-msg", "sysv-sem",   "posix-mq", "flock",       "record-lock",
+      "signal", "futex", "eventfd", "pty",      "child-exit", "inotify",  "kernel-work", "unknown"};
   return names.at(static_cast<std::size_t>(kind));
 }
 
@@ -60,6 +60,8 @@ std::string text(const Resource& r) {
       return kind + id(0) + (r.ids[1] == 0 ? ":slave" : ":master");
     case ResourceKind::child_exit:
       return r.ids[0] == 0 ? kind + ":any" + id(2) : kind + id(0);
+    case ResourceKind::inotify:
+      return kind + id(0) + id(2);
     case ResourceKind::unknown:
       return kind;
   }

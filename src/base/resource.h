@@ -24,6 +24,7 @@ enum class ResourceKind : std::uint8_t {
   eventfd,      // eventfd-id of fdinfo
   pty,          // pts number, 0 the slave's side | 1 the master's side, dev of the devpts mount
   child_exit,   // child: tgid, start time (tgid 0: any child of the process whose tgid and start time are ids 2, 3)
+  inotify,      // who waits: tgid, start time, descriptor; an instance has no number of its own
   kernel_work,  // done by a kernel thread: tid, start time
   unknown,      // a wait whose resource could not be told
 };

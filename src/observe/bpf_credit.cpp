@@ -13,6 +13,14 @@ bool holds(const std::vector<Resource>& resources, const Resource& one) {
   return std::ranges::find(resources, one) != resources.end();
 }
 
+// Who has changed a file ends the wait for changes. No call names the watch: it is the one of this wait where the call
+// is about files, or where there is nothing else that it could have been.
+std::optional<Resource> changed(const std::vector<Resource>& awaited, bool of_files) {
+  const auto found = std::ranges::find(awaited, ResourceKind::inotify, &Resource::kind);
+  if (found == awaited.end() || (!of_files && awaited.size() > 1)) return std::nullopt;
+  return *found;
+}
+
 }  // namespace
 
 // jbd2 for an fsync, a worker for a deferred completion: what `why` shows. It is lent to where a policy says so.
@@ -61,15 +69,18 @@ BpfObserver::Understood BpfObserver::understand(const Watched& w, const Member& 
     if (!out.unrelated) out.through = *signal;
     return out;
   }
-  const Access access = resolver_.access(site);
+  // Of a call whose descriptors are not among the first two arguments nothing is known.
+  const Access access =
+      kind == CallKind::copy && call_entry(site.nr).fd_arg >= 2 ? Access{.complete = true} : resolver_.access(site);
   for (const auto* resources : {&access.accessed, &access.released})
     for (const Resource& resource : *resources)
       if (!out.through && holds(out.awaited, resource)) out.through = resource;
+  if (!out.through) out.through = changed(out.awaited, access.of_files);
   if (out.through) return out;
   if (!access.complete || kind == CallKind::futex)  // an address may be another object's by now
     hooks_.ask_access({.thread = by.id, .time = time, .site = site});
   else
-    out.unrelated = !access.accessed.empty() || !access.released.empty();
+    out.unrelated = access.of_files || !access.accessed.empty() || !access.released.empty();
   return out;
 }
 

@@ -82,6 +82,9 @@ Result<Descriptor> Descriptors::look(pid_t tid, int fd, const sys::FdIdentity& i
         out.type = Type::epoll;
       } else if (link == "anon_inode:[timerfd]") {
         out.type = Type::timerfd;
+      } else if (link == "anon_inode:inotify") {
+        out.type = Type::inotify;
+        out.number = static_cast<std::uint64_t>(fd);
       } else if (link == "anon_inode:[signalfd]") {
         out.type = Type::signalfd;
       } else if (link == "anon_inode:[eventfd]" || link == "anon_inode:[pidfd]") {

@@ -14,7 +14,7 @@ namespace swapd::observe {
 
 struct Descriptor {
   enum class Type : std::uint8_t {
-    other,  // a device, inotify, … : something that cannot be told
+    other,  // a device, fanotify, … : something that cannot be told
     disk,   // regular files, directories, block devices
     pipe,
     fifo,
@@ -26,10 +26,11 @@ struct Descriptor {
     signalfd,
     pidfd,
     timerfd,
+    inotify,
   } type = Type::other;
   std::uint64_t dev = 0;  // of a pty: of its devpts mount
   std::uint64_t ino = 0;
-  std::uint64_t number = 0;  // pts number, eventfd-id, the pid of a pidfd
+  std::uint64_t number = 0;  // pts number, eventfd-id, the pid of a pidfd, the descriptor of an inotify
 
   auto operator<=>(const Descriptor&) const = default;
 };
@@ -53,7 +54,7 @@ class Descriptors {
 };
 
 // The resource that a thread blocked on the descriptor in this direction awaits: the other end. Empty for those that
-// need more than the descriptor (sockets, signalfds, pidfds, epoll) and for those that nobody provides.
+// need more than the descriptor (sockets, signalfds, pidfds, inotify, epoll) and for those that nobody provides.
 [[nodiscard]] std::optional<Resource> other_end(const Descriptor& descriptor, Direction direction);
 // The resource that a thread provides by a call on the descriptor: its own end.
 [[nodiscard]] std::optional<Resource> own_end(const Descriptor& descriptor, Direction direction);

@@ -70,6 +70,7 @@ std::optional<Found> Holders::find(const Waiter& waiter, const Resource& resourc
                                    Time asked) {
   switch (resource.kind) {
     case ResourceKind::signal:
+    case ResourceKind::inotify:  // whoever changes a file
     case ResourceKind::unknown:
       return std::nullopt;
     case ResourceKind::kernel_work: {  // to be seen, and left alone where no policy made it a member

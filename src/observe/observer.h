@@ -64,6 +64,9 @@ class Observer {
     std::function<bool()> every_life;
     // So many events were lost: what is believed of the managed set may be wrong.
     std::function<void(std::uint64_t)> lost;
+    // From an observer that follows the scheduler only when it must: it could not, or (Done) can again. Empty: nobody
+    // asks.
+    std::function<void(const Status&)> following = {};
   };
 
   Observer() = default;

@@ -121,6 +121,12 @@ void Resolver::Impl::wait_on(Wait& wait, const CallSite& site, const Descriptor&
       if (const auto child = process_resource(ResourceKind::child_exit, static_cast<pid_t>(descriptor.number)))
         add(wait.awaited, *child);
       break;
+    case Descriptor::Type::inotify:
+      if (auto changes = process_resource(ResourceKind::inotify, site.tgid)) {
+        changes->ids[2] = descriptor.number;
+        add(wait.awaited, *changes);
+      }
+      break;
     case Descriptor::Type::disk:
     case Descriptor::Type::timerfd:
     case Descriptor::Type::epoll:

@@ -45,6 +45,7 @@ struct Access {
   std::vector<Resource> accessed;
   std::vector<Resource> released;
   bool complete = false;  // false: the worker must look
+  bool of_files = false;  // it reads or changes files
 };
 
 // Do two calls name the same resources, whatever is in their buffers? Then one access() serves both, at one moment.

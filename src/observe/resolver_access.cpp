@@ -80,6 +80,9 @@ Access Resolver::Impl::access(const CallSite& site, By by) {
         out.complete = false;
       }
       break;
+    case CallKind::disk:
+      out.of_files = site.nr != SYS_execve;  // which closes descriptors
+      break;
     default:
       break;
   }
@@ -91,6 +94,7 @@ std::optional<Resource> Resolver::Impl::end_access(Access& access, const CallSit
                                                    Direction direction) {
   const auto descriptor = descriptors.look(site.tid, fd_of(site, arg));
   const auto resource = descriptor ? own_end(*descriptor, direction) : std::nullopt;
+  if (descriptor && descriptor->type == Descriptor::Type::disk) access.of_files = true;
   if (resource) add(access.accessed, *resource);
   return resource;
 }

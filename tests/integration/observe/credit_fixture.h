@@ -85,7 +85,8 @@ class Credit : public ::testing::Test {
                           .ask = [this](const WaitQuestion& q) { waits_.push_back(q); },
                           .ask_access = [this](const AccessQuestion& q) { accesses_.push_back(q); },
                           .lifecycle = [](const sys::ProcEvent&) {},
-                          .lost = [](std::uint64_t) {}};
+                          .lost = [](std::uint64_t) {},
+                          .following = [this](const Status& status) { following_.push_back(status.ok()); }};
     observer_.emplace(std::move(opened).value(), procfs_, resolver_, std::move(hooks), epoll_.get());
   }
 
@@ -147,6 +148,7 @@ class Credit : public ::testing::Test {
   std::map<pid_t, Member> members_;
   std::vector<WaitQuestion> waits_;
   std::vector<AccessQuestion> accesses_;
+  std::vector<bool> following_;  // what was told of it
   model::Model model_{model::Settings{}};
   std::optional<BpfObserver> observer_;
   Woken woken_;

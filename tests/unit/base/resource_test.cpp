@@ -34,6 +34,7 @@ TEST(Resource, TextForms) {
   EXPECT_EQ(text({pty, {3, 0}}), "pty:3:slave");
   EXPECT_EQ(text({pty, {3, 1}}), "pty:3:master");
   EXPECT_EQ(text({child_exit, {55, 2000}}), "child-exit:55");
+  EXPECT_EQ(text({inotify, {77, 3, 5}}), "inotify:77:5");
   EXPECT_EQ(text({kernel_work, {77, 3}}), "kernel-work:77");
   EXPECT_EQ(text({child_exit, {0, 0, 42, 1000}}), "child-exit:any:42");
   EXPECT_EQ(text({}), "unknown");

@@ -1,0 +1,194 @@
+// Who ends the waits of which only the observer of wakes sees the end: for changes of files, on a ring, for a signal or
+// a time that a descriptor tells. The real kernel, observer and model.
+#include <fcntl.h>
+#include <liburing.h>
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <sys/inotify.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+
+#include "credit_fixture.h"
+#include "sys/ring_requests.h"
+
+namespace swapd::observe {
+namespace {
+
+using test::Actor;
+using test::base_confidence;
+using test::Pipe;
+
+// A file whose changes are told.
+class Watch {
+ public:
+  Watch() : changes(::inotify_init1(IN_CLOEXEC)), file(::mkstemp(name_.data())) {
+    if (::inotify_add_watch(changes.get(), name_.data(), IN_MODIFY) < 0) std::abort();
+  }
+  ~Watch() { ::unlink(name_.data()); }
+  void change() const { (void)!::write(file.get(), "x", 1); }
+  // As the process awaits it.
+  [[nodiscard]] Resource awaited_by(const ThreadId& id) const {
+    return {ResourceKind::inotify,
+            {static_cast<std::uint64_t>(id.tid), id.start_time, static_cast<std::uint64_t>(changes.get())}};
+  }
+
+ private:
+  std::array<char, 40> name_{"/tmp/bpf_kinds_XXXXXX"};
+
+ public:
+  Fd changes, file;
+};
+
+void poll_both(int one, int other, int milliseconds = -1) {
+  std::array<pollfd, 2> set{{{one, POLLIN, 0}, {other, POLLIN, 0}}};
+  ::poll(set.data(), set.size(), milliseconds);
+}
+
+class BpfKinds : public test::Credit {
+ protected:
+  // Blocked, and known to be.
+  void set_off(const Actor& waiter, const ThreadId& id, const Resource& awaited) {
+    observer_->watch({id, id.tid}, true);
+    waiter.go();
+    ASSERT_TRUE(waits_for(id, awaited));
+  }
+};
+
+TEST_F(BpfKinds, WhoChangesAFileEndsTheWaitForChanges) {
+  const Watch watch;
+  const Actor waiter([&] {
+    std::array<char, 256> event{};
+    (void)!::read(watch.changes.get(), event.data(), event.size());
+  });
+  const Actor writer([&] { watch.change(); });
+  const ThreadId w = join(waiter), p = join(writer);
+  set_off(waiter, w, watch.awaited_by(w));
+  writer.go();
+  ASSERT_TRUE(wakes(w));
+  EXPECT_EQ(woken_.by, p);
+  EXPECT_EQ(confidences(watch.awaited_by(w)), (std::map<pid_t, int>{{p.tid, base_confidence + 1}}));
+}
+
+// An unrelated descriptor: that the thread provides the pipe too does not matter.
+TEST_F(BpfKinds, AChangedFileGivesNoneForThePipeBesideIt) {
+  const Watch watch;
+  const Pipe pipe;
+  const Actor waiter([&] { poll_both(pipe.in.get(), watch.changes.get()); });
+  const Actor writer([&] { watch.change(); });
+  const ThreadId w = join(waiter), p = join(writer);
+  know(pipe.writers(), {p});
+  set_off(waiter, w, pipe.writers());
+  writer.go();
+  ASSERT_TRUE(wakes(w));
+  EXPECT_EQ(woken_.by, p);
+  EXPECT_EQ(woken_.through, watch.awaited_by(w));
+  EXPECT_EQ(confidences(pipe.writers()), (std::map<pid_t, int>{{p.tid, base_confidence}}));
+  EXPECT_EQ(confidences(watch.awaited_by(w)), (std::map<pid_t, int>{{p.tid, base_confidence + 1}}));
+}
+
+TEST_F(BpfKinds, ThePipeBesideAWatchedFileNamesItsWriter) {
+  const Watch watch;
+  const Pipe pipe;
+  const Actor waiter([&] { poll_both(pipe.in.get(), watch.changes.get()); });
+  const Actor writer([&] { pipe.put(); });
+  const ThreadId w = join(waiter), p = join(writer);
+  set_off(waiter, w, watch.awaited_by(w));
+  writer.go();
+  ASSERT_TRUE(wakes(w));
+  EXPECT_EQ(woken_.by, p);
+  EXPECT_EQ(woken_.through, pipe.writers());
+  EXPECT_TRUE(confidences(watch.awaited_by(w)).empty());
+}
+
+TEST_F(BpfKinds, ATimersDescriptorGivesNoneThoughTheProviderIsBusy) {
+  const Pipe pipe;
+  const Fd timer(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC));
+  const itimerspec soon{.it_interval = {}, .it_value = {0, 300'000'000}};
+  const Actor waiter([&] {
+    ::timerfd_settime(timer.get(), 0, &soon, nullptr);
+    poll_both(pipe.in.get(), timer.get());
+  });
+  const Actor busy([] {  // the timer interrupts it
+    for (;;) asm volatile("");
+  });
+  cpu_set_t all, one;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof all, &all), 0);
+  CPU_ZERO(&one);
+  for (int cpu = 0; CPU_COUNT(&one) == 0; ++cpu)
+    if (CPU_ISSET(cpu, &all)) CPU_SET(cpu, &one);
+  for (const Actor* actor : {&waiter, &busy}) ASSERT_EQ(::sched_setaffinity(actor->pid(), sizeof one, &one), 0);
+  const ThreadId w = join(waiter), p = join(busy);
+  know(pipe.writers(), {p});
+  set_off(waiter, w, pipe.writers());
+  busy.go();
+  ASSERT_TRUE(wakes(w));
+  EXPECT_TRUE(woken_.unrelated);
+  EXPECT_EQ(confidences(pipe.writers()), (std::map<pid_t, int>{{p.tid, base_confidence}}));
+}
+
+TEST_F(BpfKinds, ASignalsDescriptorNamesItsSenderAndNotThePipes) {
+  const Pipe pipe;
+  const Actor waiter([&] {
+    sigset_t usr2;
+    sigemptyset(&usr2);
+    sigaddset(&usr2, SIGUSR2);
+    ::sigprocmask(SIG_BLOCK, &usr2, nullptr);
+    const int signals = ::signalfd(-1, &usr2, SFD_CLOEXEC);
+    poll_both(pipe.in.get(), signals);
+  });
+  const Actor sender([pid = waiter.pid()] { ::kill(pid, SIGUSR2); });
+  const ThreadId w = join(waiter), s = join(sender);
+  const Resource signal{ResourceKind::signal, {static_cast<std::uint64_t>(w.tid), w.start_time}};
+  know(pipe.writers(), {s});
+  set_off(waiter, w, signal);
+  sender.go();
+  ASSERT_TRUE(wakes(w));
+  EXPECT_EQ(woken_.through, signal);
+  EXPECT_EQ(confidences(signal), (std::map<pid_t, int>{{s.tid, base_confidence + 1}}));
+  EXPECT_EQ(confidences(pipe.writers()), (std::map<pid_t, int>{{s.tid, base_confidence}}));
+}
+
+TEST_F(BpfKinds, AnEventfdNamesWhoAddsToIt) {
+  const Fd events(::eventfd(0, EFD_CLOEXEC));
+  const Actor waiter([&] {
+    std::uint64_t count = 0;
+    (void)!::read(events.get(), &count, sizeof count);
+  });
+  const Actor writer([&] {
+    const std::uint64_t one = 1;
+    (void)!::write(events.get(), &one, sizeof one);
+  });
+  const auto numbers = procfs_.fd_numbers(::getpid(), events.get());
+  ASSERT_TRUE(numbers);
+  const Resource counter{ResourceKind::eventfd, {static_cast<std::uint64_t>(numbers->eventfd_id)}};
+  const ThreadId w = join(waiter), p = join(writer);
+  set_off(waiter, w, counter);
+  writer.go();
+  ASSERT_TRUE(wakes(w));
+  EXPECT_EQ(confidences(counter), (std::map<pid_t, int>{{p.tid, base_confidence + 1}}));
+}
+
+// The ring's outstanding request is a read of the pipe; whoever writes there completes it.
+TEST_F(BpfKinds, ARingsRequestNamesWhoCompletesIt) {
+  if (const auto rings = sys::RingRequests::open(); !rings.ok()) GTEST_SKIP() << rings.error().text();
+  const Pipe pipe;
+  const Actor waiter([&] {
+    io_uring ring{};
+    char byte = 0;
+    if (::io_uring_queue_init(4, &ring, 0) != 0) return;
+    ::io_uring_prep_read(::io_uring_get_sqe(&ring), pipe.in.get(), &byte, 1, 0);
+    ::io_uring_submit_and_wait(&ring, 1);
+  });
+  const Actor writer([&] { pipe.put(); }), other([] {});
+  const ThreadId w = join(waiter), p = join(writer), o = join(other);
+  know(pipe.writers(), {p, o});
+  set_off(waiter, w, pipe.writers());
+  writer.go();
+  ASSERT_TRUE(wakes(w));
+  EXPECT_EQ(woken_.by, p);
+  EXPECT_EQ(confidences(pipe.writers()),
+            (std::map<pid_t, int>{{p.tid, base_confidence + 1}, {o.tid, base_confidence}}));
+}
+
+}  // namespace
+}  // namespace swapd::observe
