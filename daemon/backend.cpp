@@ -106,6 +106,7 @@ bus::StatusView DaemonBackend::status() {
   out.notifications_total = c.notifications;
   out.events_lost = c.events_lost;
   out.warnings = about_.warnings;
+  if (!c.trouble.empty()) out.warnings.push_back(c.trouble);
   std::ranges::copy(shaper_.missing(), std::back_inserter(out.warnings));
   if (about_.guard_note)
     if (std::string note = about_.guard_note(); !note.empty()) out.warnings.push_back(std::move(note));

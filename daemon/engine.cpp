@@ -61,7 +61,8 @@ Engine::Engine(const sys::Procfs& procfs, const sys::Scheduler& scheduler, const
                                  .ask_access = [this](observe::AccessQuestion q) { worker_.ask(q); },
                                  .lifecycle = [this](const sys::ProcEvent& e) { happened(e, clock_.now()); },
                                  .every_life = [this] { return noted(Notes::all); },
-                                 .lost = [this](std::uint64_t events) { look_anew(events, clock_.now()); }};
+                                 .lost = [this](std::uint64_t events) { look_anew(events, clock_.now()); },
+                                 .following = [this](const Status& status) { note_following(status); }};
   if (tracer) {
     observer_ =
         std::make_unique<observe::BpfObserver>(std::move(tracer), procfs, resolver, std::move(hooks), epoll_.get());
@@ -221,24 +222,21 @@ void Engine::pace(Time now) {
   const Duration used = sys::own_cpu_time();
   const Duration lately = used - std::exchange(cpu_used_, used);
   const Duration passed = std::max(now - std::exchange(paced_, now), options_.tick);
-  if (lately > passed / busy_part)
+  if (lately > passed / busy_part) {
     nap_ = std::clamp<Duration>(2 * nap_, shortest_nap, longest_nap);
-  else if (lately < passed / idle_part)
+    return;
+  }
+  if (lately >= passed / idle_part) return;
+  for (auto ticks = passed / options_.tick; ticks > 0 && nap_ > Duration::zero(); --ticks)
     nap_ = nap_ > Duration(shortest_nap) ? nap_ / 2 : Duration::zero();
 }
 
 // A tick that finds nothing to do takes the caches and the TLB of whoever had the CPU: 65 µs under a busy database.
-// What ends the rest wakes the engine. (Receivers leave calls for the next tick.)
-bool Engine::rests() const { return receivers_.empty() && donor_->rests(); }
+// What ends the rest wakes the engine. (Receivers leave calls for the next tick; whoever follows the decisions hears of
+// short lives too.)
+bool Engine::rests() const { return receivers_.empty() && !noted(Notes::decisions) && donor_->rests(); }
 
-void Engine::drain_all(Time now) {
-  std::vector<std::function<void()>> commands;
-  {
-    const std::lock_guard lock(mutex_);
-    commands.swap(commands_);
-  }
-  for (auto& command : commands) command();
-  if (stopping_) return;
+void Engine::take_what_happened(Time now) {
   take_proc_events(now);
   events_.clear();
   observer_->drain(now, events_);
@@ -246,6 +244,19 @@ void Engine::drain_all(Time now) {
   std::ranges::stable_sort(events_, {},
                            [](const Event& e) { return std::visit([](const auto& x) { return x.time; }, e); });
   for (const Event& event : events_) take(event);
+}
+
+void Engine::drain_all(Time now) {
+  std::vector<std::function<void()>> commands;
+  {
+    const std::lock_guard lock(mutex_);
+    commands.swap(commands_);
+  }
+  // Who gives a command may know of what has happened to a program and not been read yet: that comes first.
+  if (!commands.empty()) take_what_happened(now);
+  for (auto& command : commands) command();
+  if (stopping_) return;
+  take_what_happened(now);
   take_answers(now);
   donor_->run_clocks(now);
   if (now >= next_tick_) {

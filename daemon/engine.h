@@ -133,6 +133,7 @@ class Engine {
 
  private:
   void run();
+  void take_what_happened(Time now);
   void drain_all(Time now);
   void hear_calls_at_once(bool wanted);
   void take(const Event& event);
@@ -140,6 +141,7 @@ class Engine {
   void take_proc_events(Time now);
   void happened(const sys::ProcEvent& event, Time now);
   void look_anew(std::uint64_t lost, Time now);
+  void note_following(const Status& status);
   void take_roster(const RosterAnswer& answer, Time now);
   void tick(Time now);
   void hear_of_held(Time now);
@@ -228,6 +230,7 @@ class Engine {
   TokenBucket journal_room_{2, 20, Time{}};    // lines a second, and at once, however many pairs there are
   std::atomic<std::uint64_t> lost_{0};
   std::uint64_t over_quota_ = 0;
+  std::string trouble_;                   // what the observer cannot do at present; empty: nothing
   std::uint64_t notifications_gone_ = 0;  // of receivers that have ended
   std::vector<Event> events_;
   std::optional<Placement> placement_;  // none: the own affinity cannot be read

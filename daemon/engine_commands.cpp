@@ -230,6 +230,7 @@ Counters Engine::counters() const {
   out.notifications = notifications_gone_;
   out.events_lost = lost_.load(std::memory_order_relaxed);
   out.over_quota = over_quota_;
+  out.trouble = trouble_;
   out.paused = donor_->paused();
   for (const auto& receiver : receivers_) {
     out.notifications += receiver->received();

@@ -1,4 +1,5 @@
 // The engine's managed set: who joins it, changes in it and leaves it.
+#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -249,6 +250,12 @@ void Engine::happened(const sys::ProcEvent& event, Time now) {
       exited(event.tid, now);
       break;
   }
+}
+
+// Nobody's waits are seen meanwhile, which is worth a warning while it lasts.
+void Engine::note_following(const Status& status) {
+  trouble_ = status ? "" : status.error().text() + "; nothing is lent until that works: it is tried again";
+  if (!status) spdlog::warn("{}", trouble_);
 }
 
 void Engine::look_anew(std::uint64_t lost, Time now) {

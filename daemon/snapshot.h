@@ -40,6 +40,7 @@ struct Snapshot {
 struct Counters {
   std::size_t managed_threads = 0, managed_processes = 0, listeners = 0;
   std::uint64_t donations_active = 0, donations_total = 0, notifications = 0, events_lost = 0, over_quota = 0;
+  std::string trouble;  // what the observer cannot do at present
   bool paused = false;
   double engine_cpu_s = 0, receivers_cpu_s = 0;
   observe::Costs costs;

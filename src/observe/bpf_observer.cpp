@@ -75,7 +75,7 @@ BpfObserver::~BpfObserver() = default;
 void BpfObserver::ready(std::uint64_t /*key*/, bool /*hung_up*/) { ++wakeups_; }
 
 std::optional<Time> BpfObserver::deadline() const {
-  if (!fresh_.empty()) return Time{};
+  if (!fresh_.empty() || (watched_.empty() && tracer_->follows() && !follows_until_)) return Time{};
   std::optional<Time> due = follows_until_;
   if (!looked_at_.empty()) due = std::min(looked_at_.front().first + writes_arrive, due.value_or(Time::max()));
   return due;
@@ -165,7 +165,7 @@ void BpfObserver::take(const sys::BpfRecord& record, std::vector<Event>& out) {
     case What::blocked:
     case What::woken: {
       const auto found = watched_.find(record.tid);
-      if (found == watched_.end() || found->second->fresh) break;
+      if (found == watched_.end() || found->second->fresh || !tracer_->follows()) break;
       Watched& w = *found->second;
       if (record.what == What::blocked) {
         // A block that fell between the watch and the look was told already.
@@ -216,6 +216,7 @@ void BpfObserver::look(ThreadId thread, Time now, std::vector<Event>& out) {
 }
 
 void BpfObserver::read_slot(Watched& w, Time now, std::vector<Event>& out) {
+  if (!tracer_->follows()) return;
   const pid_t tid = w.wait.member.id.tid;
   auto slot = tracer_->slot(tid);
   for (int tries = 0; slot && slot->silent; ++tries) {  // it may have begun another silent wait meanwhile
@@ -253,12 +254,16 @@ bool BpfObserver::runs(pid_t tid) const {
   return !stat || std::string_view("RXxZ").find(stat->state) != std::string_view::npos;
 }
 
-// It has slept since before it was managed.
+// It has slept since before it was managed, or followed. One that was stopped in a call waits for nobody, though it
+// says that it is in the call still.
 void BpfObserver::read_procfs(Watched& w, Time now, std::vector<Event>& out) {
-  const auto state = procfs_.syscall(w.wait.member.id.tid);
+  const pid_t tid = w.wait.member.id.tid;
+  const auto state = procfs_.syscall(tid);
   if (!state || state->running || w.wait.blocked) return;
   const std::int32_t call = state->in_call ? state->nr : -1;
-  block(w, now, call, site_of(w.wait.member, call, state->args, false, 0), out);
+  const auto stat = procfs_.stat(tid);
+  const bool stopped = stat && (stat->state == 'T' || stat->state == 't');
+  block(w, now, call, site_of(w.wait.member, call, state->args, state->compat, stopped ? sleeps_stopped : 0), out);
   w.began = Time{};  // as its slot has it: the next is another wait, however soon
 }
 

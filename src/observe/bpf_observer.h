@@ -123,7 +123,7 @@ class BpfObserver final : public Observer {
   std::deque<std::pair<Time, ThreadId>> looked_at_;  // those that are still unsure, and when that was
   std::uint64_t wakeups_ = 0;
   std::uint64_t losses_ = 0;           // of the tracer, that have been told
-  bool not_followed_ = false;          // though somebody is watched; that is told as a loss
+  bool not_followed_ = false;          // though somebody is watched; that has been told
   Time follow_again_{};                // when that is tried again at the earliest
   std::optional<Time> follows_until_;  // nobody is watched any more
 };

@@ -40,14 +40,16 @@ void BpfObserver::forget(ThreadId thread) {
 
 // Every switch and wake of the machine costs something as long as they are followed: so only while somebody is watched,
 // and a while longer. What began before is as if nobody had been managed then, and procfs tells of it.
+// Until that is granted no wait is told: of its end nothing would be heard.
 void BpfObserver::follow() {
   follows_until_.reset();
   if (tracer_->follows()) return;
-  if (!tracer_->follow(true)) {
-    if (!std::exchange(not_followed_, true)) hooks_.lost(1);
+  const Status following = tracer_->follow(true);
+  if (!following) {
+    if (!std::exchange(not_followed_, true) && hooks_.following) hooks_.following(following);
     return;
   }
-  not_followed_ = false;
+  if (std::exchange(not_followed_, false) && hooks_.following) hooks_.following(Done{});
   for (const auto& [tid, w] : watched_) {
     w->unsure = true;
     look_anew(*w);
@@ -61,7 +63,10 @@ void BpfObserver::follow_while_needed(Time now) {
       follow();
     }
     follows_until_.reset();
-  } else if (tracer_->follows()) {
+    return;
+  }
+  if (std::exchange(not_followed_, false) && hooks_.following) hooks_.following(Done{});  // nobody needs it any more
+  if (tracer_->follows()) {
     if (!follows_until_) follows_until_ = now + follows_on;
     if (now < *follows_until_) return;
     follows_until_.reset();
@@ -70,7 +75,7 @@ void BpfObserver::follow_while_needed(Time now) {
 }
 
 void BpfObserver::watch(const Member& member, bool sender) {
-  follow();
+  if (!not_followed_) follow();  // else follow_while_needed() asks again, in time
   auto& slot = watched_[member.id.tid];
   if (slot && slot->wait.member.id == member.id) {
     slot->sender = slot->sender || sender;

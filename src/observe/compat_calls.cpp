@@ -14,7 +14,7 @@ constexpr std::int32_t unknown_base = 1'000'000;  // beyond any table
 
 // Left out: what takes pointers to structures of another layout (msghdr, timespec is read by nobody here), socketcall
 // and ipc, whose real call is in memory. Sorted.
-constexpr std::array<std::pair<std::int32_t, std::int32_t>, 46> compat_numbers{{
+constexpr std::array<std::pair<std::int32_t, std::int32_t>, 50> compat_numbers{{
     {1, SYS_exit},
     {3, SYS_read},
     {4, SYS_write},
@@ -61,6 +61,10 @@ constexpr std::array<std::pair<std::int32_t, std::int32_t>, 46> compat_numbers{{
     {419, SYS_mq_timedreceive},
     {420, SYS_semtimedop},
     {422, SYS_futex},
+    {424, SYS_pidfd_send_signal},
+    {426, SYS_io_uring_enter},
+    {441, SYS_epoll_pwait2},
+    {449, SYS_futex_waitv},
 }};
 static_assert(std::ranges::is_sorted(compat_numbers, {}, &std::pair<std::int32_t, std::int32_t>::first));
 

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "sys/bpf/layout.h"
+#include "sys/bpf_errors.h"
 #include "sys/bpf_load.h"
 #include "sys/bpf_ring.h"
 #include "sys/procfs.h"
@@ -113,8 +114,9 @@ void clear(tracer_slot& slot) {
 }
 
 Status attach(bpf_program* program, bpf_link*& link) {
+  const FirstWarning warning;
   link = bpf_program__attach(program);
-  return link == nullptr ? Status(errno_error("following the scheduler")) : Status(Done{});
+  return link == nullptr ? Status(FirstWarning::error(errno, "following the scheduler")) : Status(Done{});
 }
 
 Status clear_each_cpu(int map, std::size_t value_size) {
@@ -201,12 +203,12 @@ Status BpfTracer::follow(bool on) {
     detach(programs->links.on_switch);
     return Done{};
   }
+  for (std::uint32_t i = 0; i < impl_->slot_count; ++i)
+    if (std::atomic_ref(impl_->slots[i].tid).load() != 0) forget_what_was_seen(impl_->slots[i]);
   // Who runs on a CPU is known from its next switch on.
   if (Status cleared = clear_each_cpu(bpf_map__fd(programs->maps.cpus), bpf_map__value_size(programs->maps.cpus));
       !cleared)
     return cleared;
-  for (std::uint32_t i = 0; i < impl_->slot_count; ++i)
-    if (std::atomic_ref(impl_->slots[i].tid).load() != 0) forget_what_was_seen(impl_->slots[i]);
   Status attached = attach(programs->progs.on_switch, programs->links.on_switch);
   if (attached && bpf_program__autoload(programs->progs.on_softirq))
     attached = attach(programs->progs.on_softirq, programs->links.on_softirq);
@@ -344,7 +346,7 @@ Result<Duration> BpfTracer::cpu_time(pid_t tid, Time now) const {
     before = slot->cpu_ns;
   } while (since != 0 && since != slot->on_since);
   if (since != 0 && before != 0) return duration_of(before) + std::max(Duration::zero(), now - time_of(since));
-  if (slot->on_cpu == 0 && before != 0) return duration_of(before);
+  if (follows() && slot->on_cpu == 0 && before != 0) return duration_of(before);
   return std::max(duration_of(before), Procfs().cpu_time(tid).value_or(Duration::zero()));
 }
 

@@ -50,6 +50,7 @@ struct SyscallState {
   bool in_call = false;
   std::int32_t nr = -1;
   std::array<std::uint64_t, 6> args{};
+  bool compat = false;  // its stack is where a 32-bit program's is, whose calls have other numbers
 };
 
 // A descriptor's identity. mode, dev, ino, rdev, size as stat(2) through /proc/PID/fd/N has them.

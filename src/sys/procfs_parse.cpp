@@ -110,6 +110,9 @@ std::optional<SyscallState> syscall(std::string_view text) {
     if (!in.skip("0x") || !in.number(arg, 16)) return std::nullopt;
   }
   out.in_call = true;
+  std::uint64_t stack = 0;
+  in.skip_space();
+  out.compat = in.skip("0x") && in.number(stack, 16) && stack != 0 && stack < 1ULL << 32;
   return out;
 }
 

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 
 #include "session.h"
 
@@ -21,8 +23,24 @@ class BpfEnroll : public ::testing::Test {
     session.emplace(std::vector<std::string>{"--observe", "bpf"});
     if (!session->failure().empty()) GTEST_SKIP() << session->failure();
   }
+  // Of a shell: an inversion, until the flag is there; "client" has the client's id then.
+  [[nodiscard]] std::string client_and_server() const {
+    const std::string pair = session->pair(), socket = session->path("sock");
+    return "others=; for role in 'server " + socket + " " + session->path("flag") + "' 'spin 40' 'spin 40'; do " +
+           pair + " $role & others=\"$others $!\"; done; chrt -f 50 " + pair + " client " + socket + " & echo $! >" +
+           session->path("client") + "; wait $!; kill $others; wait";
+  }
   std::optional<Session> session;
 };
+
+// With all that is needed here, auto takes it, and says what it was that decided.
+TEST_F(BpfEnroll, IsWhatAutoPicks) {
+  Session other({"--observe", "auto"});
+  ASSERT_EQ(other.failure(), "");
+  const auto status = other.json({"status"});
+  EXPECT_EQ(status["observer"], "bpf") << status;
+  EXPECT_NE(status["observer_reason"].get<std::string>().find("BTF"), std::string::npos) << status;
+}
 
 TEST_F(BpfEnroll, AProgramWithAFilterOfItsOwn) {
   const pid_t filtered = ::fork();
@@ -46,6 +64,98 @@ TEST_F(BpfEnroll, ARunNeedsNoFilter) {
   const Output other = session->ctl({"run", "--observe", "seccomp", "--", "/bin/true"});
   EXPECT_EQ(other.status, 2);
   EXPECT_NE(other.err.find("observes with bpf"), std::string::npos) << other.err;
+}
+
+// With nothing in its way it becomes who its file says it is.
+TEST_F(BpfEnroll, ASetuidProgram) {
+  const std::filesystem::path copy = "/var/tmp" / std::filesystem::path(session->dir()).filename();
+  std::filesystem::copy_file("/usr/bin/id", copy);
+  std::filesystem::permissions(copy, std::filesystem::perms(04755));
+  const std::vector<std::string> as_nobody = {"/usr/bin/setpriv", "--reuid", "65534", "--clear-groups", copy, "-u"};
+  std::vector<std::string> words = {"run", "--"};
+  words.insert(words.end(), as_nobody.begin(), as_nobody.end());
+  const Output alone = run(as_nobody), managed = session->ctl(words);
+  std::filesystem::remove(copy);
+  if (alone.out != "0\n") GTEST_SKIP() << "/var/tmp gives no privilege (nosuid): " << alone.out;
+  EXPECT_EQ(managed.out, "0\n") << managed.err;
+}
+
+// A container to the kernel: namespaces of its own, where its threads have other ids than here.
+TEST_F(BpfEnroll, AContainersProgramsFromOutside) {
+  const pid_t container =
+      session->start_plain({"/usr/bin/unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--net", "--ipc",
+                            "--uts", "--cgroup", "/bin/sh", "-c", client_and_server()});
+  const auto in_it = [&](const std::string& role) {
+    const auto ps = session->json({"ps"});
+    for (const auto& thread : ps["threads"]) {
+      const pid_t pid = thread["pid"];
+      std::ifstream in("/proc/" + std::to_string(pid) + "/cmdline");
+      const std::string words{std::istreambuf_iterator<char>(in), {}};
+      if (words.starts_with(session->pair() + '\0' + role)) return pid;
+    }
+    return pid_t{-1};
+  };
+  ASSERT_TRUE(eventually([&] { return std::filesystem::exists(session->path("client")); }));
+  const Output enrolled = session->ctl({"enroll", "--tree", std::to_string(container)});
+  ASSERT_EQ(enrolled.status, 0) << enrolled.err;
+  ASSERT_TRUE(eventually([&] { return in_it("server") > 0; })) << session->ctl({"ps"}).out;
+  const pid_t server = in_it("server");
+  EXPECT_TRUE(eventually([&] { return kernel_attr(server).policy == "fifo"; })) << session->ctl({"why"}).out;
+  session->raise("flag");
+  session->wait(container);
+  EXPECT_TRUE(eventually([&] { return session->json({"status"})["managed_processes"] == 0; }))
+      << session->ctl({"ps"}).out;
+}
+
+// More has happened than the ring could hold while nobody read it; among it a client and its server that came to be.
+TEST_F(BpfEnroll, WhatWasLostIsLookedUpAnew) {
+  const pid_t shell =
+      session->start({}, {"/bin/sh", "-c",
+                          "until [ -e " + session->path("go") +
+                              " ]; do sleep 0.05; done; i=0; while [ $i -lt 8000 ]; do (:); i=$((i+1)); done; " +
+                              client_and_server()});
+  const pid_t swapd = session->daemon_pid();
+  ASSERT_EQ(session->json({"status"})["events_lost"], 0);
+  ASSERT_EQ(::kill(swapd, SIGSTOP), 0);
+  session->raise("go");
+  pid_t client = -1;
+  const bool waits = eventually(
+      [&] {
+        std::ifstream(session->path("client")) >> client;
+        return client > 0 && blocked_in(client, SYS_read);
+      },
+      std::chrono::seconds(60));
+  ASSERT_EQ(::kill(swapd, SIGCONT), 0);
+  ASSERT_TRUE(waits) << "there is no client";
+  EXPECT_TRUE(eventually([&] { return session->json({"status"})["events_lost"] > 0; }));
+  const auto lent = [&] { return session->json({"status"})["donations_total"] > 0; };
+  EXPECT_TRUE(eventually(lent)) << session->ctl({"why"}).out << session->ctl({"ps"}).out;
+  session->raise("flag");
+  EXPECT_EQ(session->wait(shell), 0);
+  EXPECT_TRUE(eventually([&] { return session->json({"status"})["managed_processes"] == 0; }))
+      << session->ctl({"ps"}).out;
+}
+
+// Nothing has woken swapd since, which rests; who asks for the child has its number already.
+TEST_F(BpfEnroll, ACommandKnowsOfAChildThatWasMadeJustNow) {
+  const pid_t shell =
+      session->start({}, {"/bin/sh", "-c",
+                          "for i in 1 2 3 4 5; do until [ -e " + session->path("go") +
+                              "$i ]; do :; done; sleep 100 & all=\"$all $!\"; echo $! >" + session->path("pid") +
+                              "$i.new; mv " + session->path("pid") + "$i.new " + session->path("pid") +
+                              "$i; done; until [ -e " + session->path("go") + "6 ]; do :; done; kill $all; wait"});
+  for (int i = 1; i <= 5; ++i) {
+    pid_t child = -1;
+    session->raise("go" + std::to_string(i));
+    ASSERT_TRUE(eventually([&] {
+      std::ifstream(session->path("pid") + std::to_string(i)) >> child;
+      return child > 0;
+    }));
+    const Output done = session->ctl({"set", std::to_string(child), "--nice", "5"});
+    EXPECT_EQ(done.status, 0) << done.err;
+  }
+  session->raise("go6");
+  session->wait(shell);
 }
 
 // A tick that finds nothing to do costs whoever had the CPU.
@@ -103,6 +213,14 @@ class KernelWork : public ::testing::Test {
       return false;
     });
   }
+  // By `why`, which also says that it is nobody to lend to.
+  bool is_named() {
+    return eventually([&] {
+      const std::string why = session->ctl({"why", std::to_string(client)}).out;
+      return (why.find("kworker") != std::string::npos || why.find("jbd2") != std::string::npos) &&
+             why.find("not managed") != std::string::npos;
+    });
+  }
   // Among what swapctl ps shows.
   std::vector<pid_t> kernel_threads() {
     std::vector<pid_t> out;
@@ -121,6 +239,7 @@ class KernelWork : public ::testing::Test {
 TEST_F(KernelWork, IsNotLentFor) {
   begin("");
   EXPECT_TRUE(waits_for_kernel_work());
+  EXPECT_TRUE(is_named()) << session->ctl({"why", std::to_string(client)}).out;
   EXPECT_EQ(kernel_threads(), std::vector<pid_t>{});
   EXPECT_EQ(session->json({"status"})["donations_total"], 0);
   end();

@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <fstream>
+#include <iterator>
 
 #include "session.h"
 
@@ -44,9 +46,27 @@ class Enroll : public ::testing::TestWithParam<const char*> {
   pid_t server = -1, client = -1;
 };
 
+// All that swapd may change of a thread, as the kernel has it: scheduling with its flags and slice, I/O priority, the
+// CPUs, the autogroup's nice value and the cgroup.
+std::string of_kernel(pid_t pid) {
+  std::array<unsigned char, 64> attr{};  // struct sched_attr
+  if (::syscall(SYS_sched_getattr, pid, attr.data(), attr.size(), 0) != 0) return "gone";
+  std::string out;
+  for (const unsigned char byte : attr) out += std::to_string(byte) + " ";
+  constexpr int who_process = 1;
+  out += "io " + std::to_string(::syscall(SYS_ioprio_get, who_process, pid));
+  out += " cpus " + status_field(pid, "Cpus_allowed_list");
+  for (const char* file : {"autogroup", "cgroup"}) {
+    std::ifstream in("/proc/" + std::to_string(pid) + "/" + file);
+    out += " " + std::string(std::istreambuf_iterator<char>(in), {});
+  }
+  return out;
+}
+
 // Without a trace but the filter, which stays.
 TEST_P(Enroll, WhatWaitsAlreadyIsHelpedAndReleased) {
   start_plain();
+  const std::array<std::string, 2> before = {of_kernel(client), of_kernel(server)};
   EXPECT_EQ(enroll(server), "");
   EXPECT_EQ(enroll(client), "");
   EXPECT_TRUE(boosted()) << session->ctl({"why"}).out << session->ctl({"ps"}).out;
@@ -57,6 +77,7 @@ TEST_P(Enroll, WhatWaitsAlreadyIsHelpedAndReleased) {
     const auto s = session->json({"status"});
     return s["managed_threads"] == 0 && s["managed_processes"] == 0 && s["resources"] == 0;
   })) << session->json({"status"});
+  EXPECT_EQ(before, (std::array{of_kernel(client), of_kernel(server)}));
   EXPECT_EQ(status_field(server, "Seccomp"), filters() ? "2" : "0");
   EXPECT_EQ(status_field(server, "TracerPid"), "0");
   EXPECT_EQ(status_field(server, "NoNewPrivs"), "0");

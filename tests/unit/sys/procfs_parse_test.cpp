@@ -66,6 +66,14 @@ TEST(ParseSyscall, Blocked) {
   EXPECT_FALSE(out->running);
   EXPECT_EQ(out->nr, 230);
   EXPECT_THAT(out->args, ElementsAre(0, 1, 0x7ffe2abfc460, UINT64_MAX, 0, 5));
+  EXPECT_FALSE(out->compat);
+}
+
+TEST(ParseSyscall, OfA32BitProgram) {
+  const auto out = parse::syscall("3 0x0 0xffb1c46c 0x1 0x0 0x0 0x0 0xffb1c408 0xf7f0a559\n");
+  ASSERT_TRUE(out);
+  EXPECT_EQ(out->nr, 3);
+  EXPECT_TRUE(out->compat);
 }
 
 TEST(ParseSyscall, RunningAndOutsideACall) {
