@@ -2,7 +2,7 @@
 //
 // Under seccomp each run starts the server anew, under swapd or not; the runs are interleaved, and compared in pairs.
 // Under bpf, which can take a program on and leave it again, swapd comes and goes while one server is under one load
-// (apps_turns.cpp); each window with it is compared with the mean of the one before and the one after.
+// (apps_turns.cpp); windows with it and without are compared in pairs.
 #include "apps.h"
 
 #include <sys/resource.h>
@@ -133,6 +133,7 @@ Setup setup_of(const std::string& app, const Options& options) {
   setup.extra["seconds"] = options.seconds;
   if (!options.history.empty()) setup.extra["history"] = options.history;
   if (!options.placement.empty()) setup.extra["placement"] = options.placement;
+  if (options.important_beside) setup.extra["important"] = true;
   return setup;
 }
 

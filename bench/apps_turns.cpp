@@ -81,6 +81,13 @@ class Stage {
     auto load = Child::start(generator);
     if (!load) return load.error();
     load_ = std::move(*load);
+    if (context_.options.important_beside) {
+      Spawn idler = app_spawn(on(load_cpus_), {}, {"/bin/sleep", "infinity"});
+      idler.attr = context_.options.client;
+      auto started = Child::start(idler);
+      if (!started) return started.error();
+      beside_ = std::move(*started);
+    }
     return sleep_for(1);
   }
   // A window without swapd comes after swapd has come and gone: starting it moves the load's threads from CPU to CPU,
@@ -90,8 +97,10 @@ class Stage {
     if (!state) return state.error();
     auto daemon = Daemon::start(context_.options, state->path());
     if (!daemon) return daemon.error();
-    for (const Child* one : {&server_, &load_})
-      if (Status taken = daemon->order({"enroll", "--tree", std::to_string(one->pid())}); !taken) return taken.error();
+    for (const Child* one : {&server_, &load_, &beside_})
+      if (one->running())
+        if (Status taken = daemon->order({"enroll", "--tree", std::to_string(one->pid())}); !taken)
+          return taken.error();
     if (stays) {
       auto run = window(&*daemon, pair);
       if (Status stopped = daemon->stop(); run && !stopped) return stopped.error();
@@ -139,7 +148,7 @@ class Stage {
   App& app_;
   std::string dir_;
   std::vector<int> server_cpus_, load_cpus_;
-  Child server_, load_;
+  Child server_, load_, beside_;
 };
 
 }  // namespace

@@ -33,8 +33,8 @@ void common_options(CLI::App& app, Options& options, Raw& raw) {
          "--repeat", options.repeat,
          "Repeats of each configuration, interleaved; the figures are medians (default 1; of client-server and "
          "shape-rivals 3, of multi-server and cascade 5 unless --iterations is given, of overhead 21, with bpf 11, of "
-         "shape-overhead 21, of apps 7, with bpf 21)")
-      ->check(CLI::Range(1, 100));
+         "shape-overhead 21, of apps 7, with bpf 121)")
+      ->check(CLI::Range(1, 1000));
   app.add_option("--under", options.under, "vanilla, hand-set, swapd")
       ->delimiter(',')
       ->check(CLI::IsMember({"vanilla", "hand-set", "swapd"}));
@@ -154,6 +154,8 @@ void apps_options(CLI::App& app, Options& options) {
          "drawn: all threads go to CPUs drawn by lot, twenty times a second, and the scheduler goes on from there; "
          "apart: the load generator on the first CPU, the server on the others; free: as the scheduler likes")
       ->check(CLI::IsMember({"drawn", "free", "apart"}));
+  app.add_flag("--important", options.important_beside,
+               "swapd manages a sleeper of the client's priority too, and therefore follows every switch and wake");
   seconds_option(app, options);
 }
 
@@ -162,7 +164,9 @@ void apps_defaults(const CLI::App& chosen, Options& options) {
   if (std::ranges::find(options.under, "hand-set") != options.under.end()) refuse("apps: nothing is to be set by hand");
   if (chosen.count("--seconds") == 0) options.seconds = in_turns(options) ? 0.3 : 5;
   if (chosen.count("--repeat") == 0) options.repeat = in_turns(options) ? 121 : 7;
-  if (chosen.count("--placement") != 0 && !in_turns(options)) refuse("apps: --placement goes with --observe bpf");
+  for (const char* option : {"--placement", "--important"})
+    if (chosen.count(option) != 0 && !in_turns(options))
+      refuse("apps: " + std::string(option) + " goes with --observe bpf");
   if (chosen.count("--hogs") != 0) refuse("apps: --hogs: an idle machine is meant");
   options.hogs = {0};
   if (chosen.count("--cpus") == 0) options.cpus = cpus_of_this_process();

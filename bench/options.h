@@ -44,7 +44,8 @@ struct Options {
     double settle_s = 30;  // the longest that swapd may take to come to rest
   } scale;
   std::vector<std::string> apps;
-  std::string placement;  // of apps, in turns: "drawn", "free" or "apart"; empty: one CPU
+  std::string placement;          // of apps, in turns: "drawn", "free" or "apart"; empty: one CPU
+  bool important_beside = false;  // of apps, in turns
   // shape-accuracy
   std::vector<std::string> targets = {"disk-logical", "disk-device", "tcp", "udp"};
   std::vector<std::string> rates = {"64KiB", "1MiB", "16MiB", "256MiB", "1GiB"};

@@ -52,7 +52,9 @@ Status add_idlers(Team& team) {
   return Done{};
 }
 
-Result<Measured> load_once(const Context& context, const Setup& setup) {
+// costs: of swapd's programs, at the end of the load.
+Result<Measured> load_once(const Context& context, const Setup& setup,
+                           std::vector<sys::BpfProgramCost>* costs = nullptr) {
   auto made = Team::make(context, setup);
   if (!made) return made.error();
   Team& team = **made;
@@ -76,9 +78,7 @@ Result<Measured> load_once(const Context& context, const Setup& setup) {
   extra["load_cpu_s"] = rounded(load_s);
   if (const Daemon* daemon = team.daemon(); daemon != nullptr) {
     extra["swapd_cpu_share"] = rounded((process_cpu_s(daemon->pid()) - swapd_before) / load_s);
-    for (const auto& cost : sys::bpf_costs(daemon->pid())) {
-      if (cost.runs >= enough_runs) extra["programs"].push_back({cost.name, cost.runs, cost.total.count()});
-    }
+    if (costs != nullptr) *costs = sys::bpf_costs(daemon->pid());
   }
   auto measured = team.finish_after_done();
   if (measured) measured->extra.update(extra);
@@ -103,22 +103,31 @@ std::vector<Setup> load_setups(const Options& options) {
   return setups;
 }
 
-// The programs' times of one run, a row each, the empty one's among them. Their share is of the load's CPU time, and is
-// what all switches of the machine cost meanwhile.
-std::vector<Row> program_rows(const Setup& setup, const Measured& measured, double empty_ns) {
+using Cost = sys::BpfProgramCost;
+
+double each_ns(const Cost& cost) {
+  return static_cast<double>(cost.total.count()) / static_cast<double>(std::max<std::uint64_t>(cost.runs, 1));
+}
+
+// A row each, the empty programs' among them. The share is of the load's CPU time, and is what all events of the
+// machine cost meanwhile.
+std::vector<Row> program_rows(const Setup& setup, const Measured& measured, const std::vector<Cost>& costs) {
   std::vector<Row> rows;
   const double load_ns = measured.extra["load_cpu_s"].get<double>() * 1e9;
-  for (const auto& program : measured.extra.value("programs", nlohmann::json::array())) {
-    const double total = program[2], each = total / program[1].get<double>();
+  for (const Cost& cost : costs) {
+    if (cost.runs < enough_runs) continue;
     Row row{.setup = setup};
     row.setup.extra["measure"] = "program";
-    row.setup.extra["program"] = program[0];
-    row.repeats = {summarize({each / 1e6})};
+    row.setup.extra["program"] = cost.name;
+    row.repeats = {summarize({each_ns(cost) / 1e6})};
     row.median = row.repeats[0];
-    row.extra = {{"ns_a_run", rounded(each)},
-                 {"above_empty_ns", rounded(each - empty_ns)},
-                 {"runs", program[1]},
-                 {"cpu_share", rounded(total / load_ns)}};
+    row.extra = {{"ns_a_run", rounded(each_ns(cost))},
+                 {"runs", cost.runs},
+                 {"cpu_share", rounded(static_cast<double>(cost.total.count()) / load_ns)}};
+    const auto empty = std::ranges::find_if(costs, [&](const Cost& other) {
+      return cost.name.starts_with("on_") && other.name == "empty_" + cost.name.substr(3);
+    });
+    if (empty != costs.end()) row.extra["above_empty_ns"] = rounded(each_ns(cost) - each_ns(*empty));
     rows.push_back(std::move(row));
   }
   return rows;
@@ -131,17 +140,13 @@ Result<std::vector<Row>> program_prices(const Context& context) {
   if (!measuring) return measuring.error();
   for (const Setup& setup : load_setups(context.options)) {
     if (setup.under != "swapd") continue;
-    const auto beside = sys::EmptyProgram::attach();
+    const auto beside = sys::EmptyPrograms::attach();
     if (!beside) return beside.error();
-    auto measured = load_once(context, setup);
+    std::vector<Cost> costs;
+    auto measured = load_once(context, setup, &costs);
     if (!measured) return Error(measured.error()).in("the programs' times");
-    double empty_ns = 0;
-    for (const auto& cost : sys::bpf_costs(::getpid())) {
-      if (cost.name != "empty" || cost.runs == 0) continue;
-      empty_ns = static_cast<double>(cost.total.count()) / static_cast<double>(cost.runs);
-      measured->extra["programs"].push_back({cost.name, cost.runs, cost.total.count()});
-    }
-    for (Row& row : program_rows(setup, *measured, empty_ns)) rows.push_back(std::move(row));
+    std::ranges::move(sys::bpf_costs(::getpid()), std::back_inserter(costs));
+    for (Row& row : program_rows(setup, *measured, costs)) rows.push_back(std::move(row));
   }
   return rows;
 }

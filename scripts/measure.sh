@@ -1,5 +1,5 @@
 #!/bin/bash
-# Measures what docs/results.md shows, and writes its section "The runs" anew.
+# Measures what docs/results.md shows, and puts the tables there in place of the old ones.
 #
 #   scripts/measure.sh [--build DIR] [--out DIR] [--only NAME,…] [--observe seccomp|bpf|both] [--iterations N] [--write]
 #
@@ -82,6 +82,7 @@ run latency latency latency "${bpf[@]}"
 run scale scale scale --rate 0 "${bpf[@]}"
 run overhead-bpf overhead-bpf overhead "${bpf[@]}"
 run apps apps-bpf apps "${bpf[@]}"
+run apps apps-important apps --important "${bpf[@]}"
 for history in calls holders; do run apps apps-$history apps --history $history "${common[@]}"; done
 
 taps=(--observe bpf --json)
@@ -93,74 +94,5 @@ run shape shape-rivals shape-rivals "${taps[@]}"
 run taps tap-stream tap-stream --repeat 3 --limits 16MiB,17MiB,18MiB,19MiB "${taps[@]}" --plot "$out/tap-stream.svg"
 
 [ -n "$write" ] || exit 0
-table() {
-  local kind=$1 file
-  shift
-  for file in "$@"; do
-    [ -s "$out/$file.json" ] || continue
-    printf '`%s`\n\n' "$(cat "$out/$file.command")"
-    python3 "$project/scripts/results-table.py" "$kind" "$out/$file.json"
-    echo
-  done
-}
-figures() {
-  local name
-  for name in "$@"; do
-    [ ! -s "$out/$name.svg" ] || cp "$out/$name.svg" "$project/docs/$name.svg"
-    [ ! -s "$project/docs/$name.svg" ] || printf '![%s](%s.svg)\n' "$name" "$name"
-  done
-  echo
-}
-page=$project/docs/results.md
-{
-  sed '/^## The runs$/,$d' "$page"
-  printf '## The runs\n\nMachine: %s CPUs (%s), Linux %s, Debian %s, shared with others; %s. Each table has the command that made it;\n' \
-    "$(nproc)" "$(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -1)" "$(uname -r | cut -d- -f1)" \
-    "$(cat /etc/debian_version)" "$(date -I)"
-  printf '`scripts/measure.sh --write` runs them all and writes this section. Means, where it does not say p50.\n\n'
-  printf '### client-server\n\n'
-  table ratio client-server client-server-bpf
-  figures client-server client-server-bpf
-  printf '### Nice clients, sessions of their own, two CPUs: p50 against hand-set\n\n'
-  table ratio-p50 nice split nice-split cpus nice-cpus nice-bpf split-bpf nice-split-bpf cpus-bpf nice-cpus-bpf
-  printf '### Nice clients under a strict policy\n\n'
-  table ratio strict strict-bpf
-  printf '### multi-server\n\n'
-  table plain multi-200-0 multi-200-10 multi-20-0 multi-20-10
-  table plain multi-200-0-bpf multi-200-10-bpf multi-20-0-bpf multi-20-10-bpf
-  cat <<'TEXT'
-`mean_to_fastest_from_3` is the mean of the iterations from the third on against the fastest server alone, `to_fastest_from_3` the worst of
-them (T = 20 ms: from the eighth). An iteration may contain the 50 ms of each second that the kernel's fair server gives ordinary
-tasks (the losing servers, and the hogs), which no donation can take back; with the median over repeats, iteration by iteration, it shows less.
-`fewest_candidates` is the fewest servers that `swapctl why` named, asked in each iteration.
-
-TEXT
-  figures multi-200-10 multi-20-10
-  printf '### cascade\n\n'
-  table plain cascade cascade-bpf
-  figures cascade
-  printf '### overhead\n\n'
-  table plain overhead loaded
-  printf '### pipeline\n\n'
-  table plain pipeline pipeline-bpf
-  printf '### Mutexes and condition variables whose holder has nice 19\n\n'
-  table ratio futex
-  table ratio-p50 nice-futex
-  printf '### latency\n\n'
-  table plain latency
-  printf '### scale\n\n'
-  table plain scale
-  printf '### overhead of the bpf observer\n\n'
-  table plain overhead-bpf
-  printf '### apps\n\n'
-  table plain apps-bpf apps-calls apps-holders
-  printf '### Shaping: accuracy, overhead, and what people use today\n\n'
-  table accuracy shape-accuracy
-  table plain shape-overhead shape-rivals
-  printf '### taps\n\n'
-  table plain tap-disk tap-network tap-stream
-  figures tap-disk tap-network tap-stream
-  [ ! -s "$out/demo.md" ] || cat "$out/demo.md"
-} >"$out/page.md"
-mv "$out/page.md" "$page"
+"$project/scripts/results-write.py" "$out" "$project/docs/results.md"
 say "written: docs/results.md"

@@ -48,14 +48,14 @@ std::vector<BpfProgramCost> bpf_costs(pid_t pid) {
   return costs;
 }
 
-Result<EmptyProgram> EmptyProgram::attach() {
+Result<EmptyPrograms> EmptyPrograms::attach() {
   const FirstWarning warning;
-  const std::shared_ptr<empty> program(empty__open_and_load(), empty__destroy);
-  if (!program) return FirstWarning::error(errno, "loading the empty BPF program");
-  if (const int failed = empty__attach(program.get()); failed != 0)
-    return FirstWarning::error(-failed, "attaching the empty BPF program");
-  EmptyProgram out;
-  out.program_ = program;
+  const std::shared_ptr<empty> programs(empty__open_and_load(), empty__destroy);
+  if (!programs) return FirstWarning::error(errno, "loading the empty BPF programs");
+  if (const int failed = empty__attach(programs.get()); failed != 0)
+    return FirstWarning::error(-failed, "attaching the empty BPF programs");
+  EmptyPrograms out;
+  out.programs_ = programs;
   return out;
 }
 

@@ -17,7 +17,7 @@ namespace swapd::sys {
 struct BpfProgramCost {
   std::string name;
   std::uint64_t runs = 0;
-  Duration total{};  // with the measurement itself, see EmptyProgram
+  Duration total{};  // with the measurement itself, see EmptyPrograms
 };
 
 // While the descriptor is open (any process's) the kernel measures all BPF programs, which slows them.
@@ -26,14 +26,14 @@ struct BpfProgramCost {
 // Others may have programs of the same name.
 [[nodiscard]] std::vector<BpfProgramCost> bpf_costs(pid_t pid);
 
-// A program named "empty" that does nothing at each switch of the machine, while this lives: what it is said to have
-// taken is what it costs to measure one.
-class EmptyProgram {
+// Programs that do nothing, while this lives, wherever the tracer has one: empty_switch beside on_switch, and so on.
+// What such a one is said to have taken is what it costs to measure a program at that place.
+class EmptyPrograms {
  public:
-  [[nodiscard]] static Result<EmptyProgram> attach();
+  [[nodiscard]] static Result<EmptyPrograms> attach();
 
  private:
-  std::shared_ptr<void> program_;
+  std::shared_ptr<void> programs_;
 };
 
 }  // namespace swapd::sys
