@@ -175,6 +175,7 @@ void Donor::look_after_waits(Time now) {
   }
   const std::size_t share = std::clamp(waiting_.size() / ticks_a_round, least_looked_after, most_looked_after);
   const bool rested = worker_.rested(now);
+  const bool may_ask = rested || worker_.rested_from_scans(now);
   std::vector<Event> events;
   for (std::size_t i = 0; i < share && !round_.empty();) {
     const ThreadId requester = round_.back();
@@ -189,7 +190,7 @@ void Donor::look_after_waits(Time now) {
       if (view && view->state == model::RunState::blocked && watched_.contains(thread) && looked++ < most_looks)
         observer_.look(thread, now, events);
     }
-    ask_for_providers(requester, now, rested ? Ask::again : Ask::overdue);
+    if (may_ask) ask_for_providers(requester, now, rested ? Ask::again : Ask::overdue);
   }
   for (const Event& event : events) take(event);
 }
@@ -254,7 +255,7 @@ void Donor::look_again(Time now) {
 }
 
 // Again: who could provide may have changed without a call that is seen, and so may what it is. Overdue: that has been
-// asked too long ago, whatever else is to be done.
+// asked long ago, and the worker has other work all the time.
 void Donor::ask_for_providers(ThreadId requester, Time now, Ask why) {
   const auto unprovided = why == Ask::now ? model_.unprovided(requester) : std::vector<Resource>{};
   std::vector<ThreadId> tree = model_.wait_tree(requester);
@@ -283,7 +284,7 @@ void Donor::ask_for_providers(ThreadId requester, Time now, Ask why) {
       scanned_[resource] = now;
       due.push_back(resource);
     }
-    if (!due.empty()) worker_.ask(ScanQuestion{id, std::move(due), members_.managed_pids(), now});
+    if (!due.empty()) worker_.ask(ScanQuestion{id, std::move(due), members_.managed_pids(), now, why != Ask::now});
   }
   if (scanned_.size() <= most_scanned_) return;
   std::erase_if(scanned_, [&](const auto& s) { return now - s.second > longest_pause; });

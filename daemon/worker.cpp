@@ -9,7 +9,13 @@ namespace swapd::daemon {
 
 namespace {
 constexpr std::size_t most_questions = 1024;
-constexpr int rest = 19;  // times what it has worked, before it is asked again what it was asked before
+constexpr int rest = 19;            // times what it has worked, before it is asked again what it was asked before …
+constexpr int rest_from_again = 9;  // … and times what that alone took, where it has other work all the time
+
+bool is_scan_again(const Question& question) {
+  const auto* scan = std::get_if<ScanQuestion>(&question);
+  return scan != nullptr && scan->again;
+}
 }  // namespace
 
 Worker::Worker(const sys::Procfs& procfs, const sys::Scheduler& scheduler, const sys::Groups& groups,
@@ -42,8 +48,10 @@ void Worker::ask(Question question) {
       const auto same =
           std::ranges::find_if(questions_, [&](const Question& q) { return q.index() == question.index(); });
       if (same == questions_.end()) return;
+      if (is_scan_again(*same)) --scans_again_;
       questions_.erase(same);
     }
+    if (is_scan_again(question)) ++scans_again_;
     questions_.push_back(std::move(question));
     rested_at_.store(Time::max(), std::memory_order_relaxed);
   }
@@ -51,6 +59,17 @@ void Worker::ask(Question question) {
 }
 
 bool Worker::rested(Time now) const { return now >= rested_at_.load(std::memory_order_relaxed); }
+
+bool Worker::rested_from_scans(Time now) const {
+  return scans_again_.load(std::memory_order_relaxed) == 0 &&
+         now >= rested_from_scans_at_.load(std::memory_order_relaxed);
+}
+
+void Worker::rest_from_scans(Duration used) {
+  const Time from = std::max<Time>(std::chrono::steady_clock::now(), rested_from_scans_at_.load());
+  rested_from_scans_at_.store(from + rest_from_again * used);
+  --scans_again_;
+}
 
 std::vector<Answer> Worker::take() {
   std::vector<Answer> taken;
@@ -63,6 +82,7 @@ void Worker::run() {
   sys::name_thread("swapd-worker");
   (void)sys::set_thread_nice(0, -20);   // the daemon has warned already where this is not allowed
   Duration used = sys::own_cpu_time();  // when the last rest began
+  Time rests_until{};
   for (;;) {
     Question question;
     {
@@ -73,7 +93,9 @@ void Worker::run() {
       question = std::move(questions_.front());
       questions_.pop_front();
     }
+    const Duration before = sys::own_cpu_time();
     Answer found = answer(question);
+    if (is_scan_again(question)) rest_from_scans(sys::own_cpu_time() - before);
     bool first = false;
     {
       const std::lock_guard lock(mutex_);
@@ -81,7 +103,9 @@ void Worker::run() {
       answers_.push_back(std::move(found));
       const Duration now_used = sys::own_cpu_time();
       if (questions_.empty()) {
-        rested_at_.store(std::chrono::steady_clock::now() + rest * (now_used - used), std::memory_order_relaxed);
+        // What is little to do does not make up for what was much before it.
+        rests_until = std::max<Time>(rests_until, std::chrono::steady_clock::now()) + rest * (now_used - used);
+        rested_at_.store(rests_until, std::memory_order_relaxed);
         used = now_used;
       }
       cpu_seconds_.store(std::chrono::duration<double>(now_used).count(), std::memory_order_relaxed);

@@ -28,6 +28,7 @@ struct ScanQuestion {
   std::vector<Resource> resources;
   std::vector<pid_t> members;
   Time asked;
+  bool again = false;  // of a wait that has been asked about before
 };
 struct ScanAnswer {
   ScanQuestion question;
@@ -80,11 +81,15 @@ class Worker {
   void ask(Question question);
   // Nothing is open, and it has rested from what it did last: time for a question that can wait.
   [[nodiscard]] bool rested(Time now) const;
+  // It has rested from what it was asked again, whatever else there is to do. One look at all descriptors serves all
+  // scans that are asked for at one moment.
+  [[nodiscard]] bool rested_from_scans(Time now) const;
   [[nodiscard]] std::vector<Answer> take();
   [[nodiscard]] double cpu_seconds() const { return cpu_seconds_.load(std::memory_order_relaxed); }
 
  private:
   void run();
+  void rest_from_scans(Duration used);
   [[nodiscard]] Answer answer(const Question& question);
 
   const sys::Procfs& procfs_;
@@ -96,6 +101,8 @@ class Worker {
   std::counting_semaphore<> wake_{0};  // to post never waits for anybody
   std::deque<Question> questions_;
   std::atomic<Time> rested_at_{Time{}};  // max: there is something to do
+  std::atomic<Time> rested_from_scans_at_{Time{}};
+  std::atomic<int> scans_again_{0};  // that are open
   std::vector<Answer> answers_;
   bool stopping_ = false;
   std::atomic<double> cpu_seconds_{0};

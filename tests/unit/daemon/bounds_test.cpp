@@ -64,6 +64,60 @@ TEST(Bounds, QuestionsForTheWorkerAreDroppedPastAThousand) {
   EXPECT_EQ(answers, 1024U);
 }
 
+// How long a worker's work is, is what it is owed rest for; the questions are about processes that are not there.
+class RestOfTheWorker : public testing::Test {
+ protected:
+  void SetUp() override { worker_.start(); }
+  void answers(Question question) {
+    worker_.ask(std::move(question));
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (worker_.take().empty() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  }
+  static RosterQuestion long_work() {
+    RosterQuestion question;
+    for (pid_t pid = nobody; pid < nobody + 60'000; ++pid) question.members.push_back(pid);
+    return question;
+  }
+  static Time in(Duration time) { return std::chrono::steady_clock::now() + time; }
+
+  const sys::Procfs procfs_;
+  const sys::LinuxScheduler scheduler_;
+  const sys::LinuxGroups groups_;
+  sys::SockDiag diag_;
+  observe::Resolver resolver_{procfs_, diag_};
+  Worker worker_{procfs_, scheduler_, groups_, {}, resolver_, [] {}};
+};
+
+TEST_F(RestOfTheWorker, IsNotEndedByShortWorkInBetween) {
+  answers(RosterQuestion{});
+  EXPECT_TRUE(worker_.rested(in(std::chrono::seconds(1))));
+  const double before = worker_.cpu_seconds();
+  answers(long_work());
+  const std::chrono::duration<double> half(9 * (worker_.cpu_seconds() - before));
+  answers(RosterQuestion{});
+  EXPECT_FALSE(worker_.rested(in(std::chrono::duration_cast<Duration>(half))));
+  EXPECT_TRUE(worker_.rested(in(std::chrono::hours(1))));
+}
+
+TEST_F(RestOfTheWorker, FromScansIsDueWhateverElseThereIs) {
+  EXPECT_TRUE(worker_.rested_from_scans(in({})));
+  answers(long_work());
+  EXPECT_TRUE(worker_.rested_from_scans(in({}))) << "it was no scan";
+  ScanQuestion scan{.waiter = *procfs_.thread_id(::getpid()),
+                    .resources = {{ResourceKind::pipe, {1, 1}}},
+                    .members = long_work().members,
+                    .asked = in({}),
+                    .again = true};
+  const double before = worker_.cpu_seconds();
+  answers(scan);
+  const std::chrono::duration<double> half(4 * (worker_.cpu_seconds() - before));
+  EXPECT_FALSE(worker_.rested_from_scans(in(std::chrono::duration_cast<Duration>(half))));
+  EXPECT_TRUE(worker_.rested_from_scans(in(std::chrono::hours(1))));
+  worker_.stop();
+  worker_.ask(scan);
+  EXPECT_FALSE(worker_.rested_from_scans(in(std::chrono::hours(1)))) << "one is open";
+}
+
 TEST(Bounds, NotesThatNobodyTakesAreLostPastEightThousand) {
   const Fd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   NoteQueue notes(wake.get());
