@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Puts measured tables into docs/results.md, each in place of the one that stands below its command.
 
-  results-write.py DIR PAGE    DIR: of measure.sh, a NAME.json and a NAME.command for each; NAME.svg goes beside PAGE
+  results-write.py DIR PAGE    DIR: of measure.sh, a NAME.json and a NAME.command for each; NAME.svg goes beside PAGE if that shows it
 
 A command that the page does not have is said, with exit status 1: its heading and words are for people to write. All else on the
 page remains as it is.
@@ -54,7 +54,7 @@ def main(directory, page):
                                check=True, capture_output=True, text=True).stdout
         lines[found[0]:found[1]] = table.rstrip("\n").split("\n")
         figure = data.with_suffix(".svg")
-        if figure.exists():
+        if figure.exists() and any(f"({figure.name})" in line for line in lines):
             shutil.copy(figure, page.parent)
     page.write_text("\n".join(lines), encoding="utf-8")
     return 1 if missing else 0
