@@ -68,7 +68,7 @@ Competitors CompetitorScan::look(const std::set<pid_t>& leave_out) {
   }
   realtime_before_ = std::move(realtime_now);
   const Time now = std::chrono::steady_clock::now();
-  const Duration kept = std::max<Duration>(at_disk_for, 2 * (now - std::exchange(looked_, now)));
+  const Duration kept = std::max<Duration>(at_disk_for, 2 * (now - std::exchange(looked_, now).value_or(now)));
   const auto recent = [&](std::map<std::string, Time>& seen) {
     std::erase_if(seen, [&](const auto& entry) { return now - entry.second > kept; });
     std::vector<std::string> groups;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -39,7 +40,7 @@ class CompetitorScan {
   std::map<ThreadId, int> realtime_before_;  // and the CPU of each
   // Who waits for a disk again and again is not at it each time that somebody looks.
   std::map<std::string, Time> boosted_at_disks_, others_at_disks_;
-  Time looked_ = Time::max();
+  std::optional<Time> looked_;
 };
 
 }  // namespace swapd::actuate
