@@ -82,6 +82,7 @@ void Worker::run() {
   sys::name_thread("swapd-worker");
   (void)sys::set_thread_nice(0, -20);   // the daemon has warned already where this is not allowed
   Duration used = sys::own_cpu_time();  // when the last rest began
+  Duration before = used;               // the last question
   Time rests_until{};
   for (;;) {
     Question question;
@@ -93,15 +94,15 @@ void Worker::run() {
       question = std::move(questions_.front());
       questions_.pop_front();
     }
-    const Duration before = sys::own_cpu_time();
     Answer found = answer(question);
-    if (is_scan_again(question)) rest_from_scans(sys::own_cpu_time() - before);
     bool first = false;
     {
       const std::lock_guard lock(mutex_);
       first = answers_.empty();
       answers_.push_back(std::move(found));
       const Duration now_used = sys::own_cpu_time();
+      if (is_scan_again(question)) rest_from_scans(now_used - before);
+      before = now_used;
       if (questions_.empty()) {
         // What is little to do does not make up for what was much before it.
         rests_until = std::max<Time>(rests_until, std::chrono::steady_clock::now()) + rest * (now_used - used);

@@ -2,8 +2,9 @@
 //
 // No call is touched and nothing is needed in the target. The kernel keeps the managed set; a watched thread's blocks
 // and wakes come as records, with the call it waits in and the call of whoever ended the wait. A wake names the
-// provider only where its call resolves to a resource that was awaited: a signal, a timeout, an unrelated descriptor
-// and a borrowed interrupt name nobody.
+// provider where its call resolves to a resource that was awaited, or where the call says nothing of what it is about
+// and its thread is known to provide that: a signal, a timeout, an unrelated descriptor and a borrowed interrupt name
+// nobody.
 #pragma once
 
 #include <deque>

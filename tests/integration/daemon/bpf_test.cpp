@@ -23,6 +23,9 @@ class BpfEnroll : public ::testing::Test {
     session.emplace(std::vector<std::string>{"--observe", "bpf"});
     if (!session->failure().empty()) GTEST_SKIP() << session->failure();
   }
+  bool nobody_is_left() {
+    return eventually([&] { return session->json({"status"})["managed_processes"] == 0; });
+  }
   // Of a shell: an inversion, until the flag is there; "client" has the client's id then.
   [[nodiscard]] std::string client_and_server() const {
     const std::string pair = session->pair(), socket = session->path("sock");
@@ -55,7 +58,7 @@ TEST_F(BpfEnroll, AProgramWithAFilterOfItsOwn) {
   EXPECT_EQ(session->ctl({"enroll", std::to_string(filtered)}).status, 0);
   EXPECT_EQ(session->json({"status"})["managed_processes"], 1);
   session->kill(filtered, SIGKILL);
-  EXPECT_TRUE(eventually([&] { return session->json({"status"})["managed_processes"] == 0; }));
+  EXPECT_TRUE(nobody_is_left());
 }
 
 TEST_F(BpfEnroll, ARunNeedsNoFilter) {
@@ -105,8 +108,7 @@ TEST_F(BpfEnroll, AContainersProgramsFromOutside) {
   EXPECT_TRUE(eventually([&] { return kernel_attr(server).policy == "fifo"; })) << session->ctl({"why"}).out;
   session->raise("flag");
   session->wait(container);
-  EXPECT_TRUE(eventually([&] { return session->json({"status"})["managed_processes"] == 0; }))
-      << session->ctl({"ps"}).out;
+  EXPECT_TRUE(nobody_is_left()) << session->ctl({"ps"}).out;
 }
 
 // More has happened than the ring could hold while nobody read it; among it a client and its server that came to be.
@@ -134,8 +136,7 @@ TEST_F(BpfEnroll, WhatWasLostIsLookedUpAnew) {
   EXPECT_TRUE(eventually(lent)) << session->ctl({"why"}).out << session->ctl({"ps"}).out;
   session->raise("flag");
   EXPECT_EQ(session->wait(shell), 0);
-  EXPECT_TRUE(eventually([&] { return session->json({"status"})["managed_processes"] == 0; }))
-      << session->ctl({"ps"}).out;
+  EXPECT_TRUE(nobody_is_left()) << session->ctl({"ps"}).out;
 }
 
 // Nothing has woken swapd since, which rests; who asks for the child has its number already.
