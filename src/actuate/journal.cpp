@@ -219,7 +219,6 @@ Result<Journal::Slot> Journal::write(const Change& change) {
   if (change.path.size() > max_path) return Error(ENAMETOOLONG, "journalling " + change.path);
   if (used_ >= capacity) return Error(ENOSPC, "journalling: all records are in use");
   Record record{};
-  record.state = 1;
   record.tid = change.thread.tid;
   record.sequence = ++sequence_;
   record.start_time = change.thread.start_time;
@@ -237,7 +236,8 @@ Result<Journal::Slot> Journal::write(const Change& change) {
   const Slot slot = next_;
   next_ = (next_ + 1) % capacity;
   std::memcpy(at(slot), &record, sizeof record);
-  // The change follows: the compiler must not move these stores behind it.
+  // Whole, it counts; the change follows. The compiler must not move these stores past each other, nor behind that.
+  std::atomic_ref(*reinterpret_cast<std::uint32_t*>(at(slot))).store(1, std::memory_order_release);
   std::atomic_signal_fence(std::memory_order_seq_cst);
   ++used_;
   return slot;

@@ -56,7 +56,7 @@ TEST_F(CrashTest, AfterAKillEverythingIsGivenBack) {
   if (groups_.autogroups()) {
     EXPECT_EQ(groups_.autogroup(third.pid()).value_or(sys::Autogroup{-1, 99, 0}).nice, 0);
   }
-  EXPECT_TRUE(next.recovery_notes().empty());
+  EXPECT_EQ(next.recovery_notes(), std::vector<std::string>{});
 }
 
 TEST_F(CrashTest, KilledAtAnyMomentNothingStaysBoosted) {
@@ -90,7 +90,7 @@ TEST_F(CrashTest, KilledAtAnyMomentNothingStaysBoosted) {
     if (group.ok()) {
       ASSERT_EQ(group->nice, 0) << "round " << i;
     }
-    EXPECT_TRUE(next.recovery_notes().empty());
+    ASSERT_EQ(next.recovery_notes(), std::vector<std::string>{}) << "round " << i;
   }
 }
 

@@ -1,10 +1,14 @@
-// The journal: what it keeps over a crash, and what it makes of a file that is torn, foreign or of another boot.
+// The journal: what it keeps over a crash, and what it makes of a file that is damaged, foreign or of another boot.
 #include "actuate/journal.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 
@@ -205,6 +209,49 @@ TEST_F(JournalTest, TheStateDirectoryMustBeThere) {
   const auto opened = Journal::open(dir_ + "/no/such", "boot");
   ASSERT_FALSE(opened.ok());
   EXPECT_EQ(opened.error().code(), ENOENT);
+}
+
+// A kill may come between any two instructions of the writer: so each is looked behind.
+TEST_F(JournalTest, ARecordIsNoneUntilItIsWhole) {
+  const pid_t writer = ::fork();
+  ASSERT_GE(writer, 0);
+  if (writer == 0) {
+    ::alarm(60);
+    Journal journal = open();
+    if (::ptrace(PTRACE_TRACEME) != 0) ::_exit(1);
+    ::raise(SIGSTOP);
+    const bool kept = journal.write(thread(10)).ok();
+    ::raise(SIGSTOP);
+    ::_exit(kept ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(writer, &status, 0), writer);
+  ASSERT_TRUE(WIFSTOPPED(status) && WSTOPSIG(status) == SIGSTOP) << status;
+  const auto first_record = [&] {
+    std::ifstream file(path_, std::ios::binary);
+    file.seekg(record_size);
+    std::string bytes(record_size, '\0');
+    file.read(bytes.data(), record_size);
+    return bytes;
+  };
+  std::string whole;
+  do {
+    const std::string seen = first_record();
+    if (std::string_view(seen).substr(0, 4) != std::string_view("\0\0\0\0", 4)) {
+      if (whole.empty()) whole = seen;
+      ASSERT_EQ(seen, whole) << "it counts already, and is still being written";
+    }
+    ASSERT_EQ(::ptrace(PTRACE_SINGLESTEP, writer, nullptr, nullptr), 0);
+    ASSERT_EQ(::waitpid(writer, &status, 0), writer);
+  } while (WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP);
+  EXPECT_FALSE(whole.empty());
+  ASSERT_EQ(::ptrace(PTRACE_CONT, writer, nullptr, nullptr), 0);
+  ASSERT_EQ(::waitpid(writer, &status, 0), writer);
+  EXPECT_EQ(status, 0);
+  const Journal next = open();
+  EXPECT_THAT(next.notes(), testing::IsEmpty());
+  ASSERT_EQ(next.left().size(), 1U);
+  EXPECT_EQ(next.left()[0].change.thread.tid, 10);
 }
 
 }  // namespace
