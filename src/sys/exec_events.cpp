@@ -22,7 +22,7 @@
 namespace swapd::sys {
 namespace {
 
-struct Deleter {
+struct ExecsDeleter {
   void operator()(execs* programs) const { execs__destroy(programs); }
 };
 
@@ -74,7 +74,7 @@ class Programs final : public ExecEvents {
   }
 
  private:
-  std::unique_ptr<execs, Deleter> programs_;
+  std::unique_ptr<execs, ExecsDeleter> programs_;
   BpfRing ring_;
   std::uint64_t lost_ = 0;
 };

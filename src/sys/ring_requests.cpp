@@ -19,7 +19,7 @@
 namespace swapd::sys {
 namespace {
 
-struct Deleter {
+struct RingsDeleter {
   void operator()(rings* programs) const { rings__destroy(programs); }
   void operator()(bpf_link* link) const { bpf_link__destroy(link); }
 };
@@ -27,7 +27,7 @@ struct Deleter {
 }  // namespace
 
 struct RingRequests::Impl {
-  std::unique_ptr<rings, Deleter> programs;
+  std::unique_ptr<rings, RingsDeleter> programs;
 };
 
 RingRequests::RingRequests(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -60,7 +60,7 @@ Result<std::vector<RingRequest>> RingRequests::list(pid_t tid, int ring, bool re
   options.link_info = &one;
   options.link_info_len = sizeof one;
   const FirstWarning warning;
-  const std::unique_ptr<bpf_link, Deleter> link(bpf_program__attach_iter(programs.progs.list_requests, &options));
+  const std::unique_ptr<bpf_link, RingsDeleter> link(bpf_program__attach_iter(programs.progs.list_requests, &options));
   if (!link) return FirstWarning::error(errno, what);
   const Fd run(bpf_iter_create(bpf_link__fd(link.get())));
   if (!run) return errno_error(what);

@@ -58,7 +58,7 @@ struct Notification {
 // every target is (where receive_ends_with_targets(); poll tells which). EINTR: a signal of ours.
 [[nodiscard]] Result<Notification> receive(int listener);
 // Since 6.11 a blocked receive() ends when the last target has; before, only poll(2) tells, and the receive() blocks
-// for ever.
+// for ever. Tried out once, with a process that ends; where that cannot be made, taken for no.
 [[nodiscard]] bool receive_ends_with_targets();
 // The last target has ended (POLLHUP) and nothing is left to receive.
 [[nodiscard]] bool hung_up(int listener);

@@ -1,10 +1,8 @@
 // The listener's side of seccomp.h: nothing but system calls, because the guard's program is built from it.
 #include <poll.h>
 #include <sys/ioctl.h>
-#include <sys/utsname.h>
 
 #include <cerrno>
-#include <cstdio>
 
 #include "sys/seccomp.h"
 
@@ -33,14 +31,6 @@ Result<Notification> receive(int listener) {
   out.nr = raw.data.nr;
   for (std::size_t i = 0; i < out.args.size(); ++i) out.args[i] = raw.data.args[i];
   return out;
-}
-
-bool receive_ends_with_targets() {
-  utsname system{};
-  int major = 0;
-  int minor = 0;
-  if (::uname(&system) != 0 || std::sscanf(system.release, "%d.%d", &major, &minor) != 2) return false;
-  return major > 6 || (major == 6 && minor >= 11);
 }
 
 bool hung_up(int listener) {

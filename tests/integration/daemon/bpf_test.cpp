@@ -3,6 +3,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -82,6 +83,40 @@ TEST_F(BpfEnroll, ASetuidProgram) {
   if (alone.out != "0\n") GTEST_SKIP() << "/var/tmp gives no privilege (nosuid): " << alone.out;
   EXPECT_EQ(managed.out, "0\n") << managed.err;
 }
+
+// Its calls have other numbers. It is enrolled before it waits, or while it does, when only /proc tells of its wait.
+class A32BitProgram : public BpfEnroll, public ::testing::WithParamInterface<bool> {};
+
+TEST_P(A32BitProgram, IsLentFor) {
+  if (run({"/bin/sh", "-c", "echo | " READ32_PROGRAM}).status != 0)
+    GTEST_SKIP() << "the kernel runs no 32-bit programs (CONFIG_IA32_EMULATION)";
+  ASSERT_EQ(::mkfifo(session->path("fifo").c_str(), 0600), 0);
+  // Opened for both, so that neither waits for the other to open it.
+  const pid_t provider = session->start({}, {"/bin/sh", "-c",
+                                             "exec 3<>" + session->path("fifo") + "; : >" + session->path("ready") +
+                                                 "; until [ -e " + session->path("flag") + " ]; do :; done; echo >&3"});
+  for (int i = 0; i < 2; ++i) session->start({}, {session->pair(), "spin", "40"});
+  ASSERT_TRUE(eventually([&] { return std::filesystem::exists(session->path("ready")); }));
+  const std::vector<std::string> reads = {"/bin/sh", "-c", "exec " READ32_PROGRAM " <" + session->path("fifo")};
+  pid_t reader = -1;
+  if (GetParam()) {
+    reader = session->start({"--fifo", "50"}, reads);
+  } else {
+    std::vector<std::string> words = {"/usr/bin/chrt", "-f", "50"};
+    words.insert(words.end(), reads.begin(), reads.end());
+    reader = session->start_plain(words);
+    constexpr int read_of_32_bit = 3;
+    ASSERT_TRUE(eventually([&] { return blocked_in(reader, read_of_32_bit); }));
+    const Output enrolled = session->ctl({"enroll", std::to_string(reader)});
+    ASSERT_EQ(enrolled.status, 0) << enrolled.err;
+  }
+  EXPECT_TRUE(eventually([&] { return kernel_attr(provider).policy == "fifo"; })) << session->ctl({"why"}).out;
+  session->raise("flag");
+  EXPECT_EQ(session->wait(reader), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Enrolled, A32BitProgram, ::testing::Values(true, false),
+                         [](const auto& test) { return test.param ? "Before" : "WhileItWaits"; });
 
 // A container to the kernel: namespaces of its own, where its threads have other ids than here.
 TEST_F(BpfEnroll, AContainersProgramsFromOutside) {

@@ -152,7 +152,7 @@ TEST(Listener, TellsThatTheTargetIsGone) {
 }
 
 TEST(Listener, ReceiveEndsWithTheLastTarget) {
-  if (!receive_ends_with_targets()) GTEST_SKIP() << "since Linux 6.11";
+  if (!receive_ends_with_targets()) GTEST_SKIP() << "the kernel does not do so (since Linux 6.11)";
   Supervised child(getppid_only, [] { return 0; });
   ASSERT_TRUE(child.ready());
   child.go();
