@@ -235,7 +235,7 @@ void Engine::execed(const sys::ProcEvent& exec, Time now) {
   if (leader == nullptr) return;
   if (const auto uid = procfs_.uid(exec.tgid); uid && members_.set_uid(exec.tgid, *uid))
     (void)enrol(id, exec.tgid, leader->base, *uid, now);
-  take(Execed{.time = exec.time, .thread = id});
+  take(Execed{.time = now, .thread = id});
 }
 
 void Engine::happened(const sys::ProcEvent& event, Time now) {

@@ -140,7 +140,6 @@ void BpfObserver::take(const sys::BpfRecord& record, std::vector<Event>& out) {
         if (!watched_.contains(record.tid)) (void)tracer_->watch(record.tid, false, false);
       }
       hooks_.lifecycle({.what = Life::fork,
-                        .time = record.time,
                         .tid = record.tid,
                         .tgid = record.tgid,
                         .parent_tid = record.parent,
@@ -149,15 +148,11 @@ void BpfObserver::take(const sys::BpfRecord& record, std::vector<Event>& out) {
       break;
     }
     case What::exec:
-      hooks_.lifecycle({.what = Life::exec,
-                        .time = record.time,
-                        .tid = record.tid,
-                        .tgid = record.tgid,
-                        .former_tid = record.former_tid});
+      hooks_.lifecycle({.what = Life::exec, .tid = record.tid, .tgid = record.tgid, .former_tid = record.former_tid});
       break;
     case What::exit:
       managed_.erase(record.tid);
-      hooks_.lifecycle({.what = Life::exit, .time = record.time, .tid = record.tid, .tgid = record.tgid});
+      hooks_.lifecycle({.what = Life::exit, .tid = record.tid, .tgid = record.tgid});
       break;
     case What::left:
       left(record, out);

@@ -73,7 +73,7 @@ struct ThreadSlot {
 
 struct BpfRecord {
   enum class What : std::uint8_t { blocked, woken, fork, exec, exit, left } what = What::blocked;
-  Time time;
+  Time time;       // of blocked, woken and left
   pid_t tid = 0;   // fork: the child
   pid_t tgid = 0;  // fork, exec, exit
   // blocked

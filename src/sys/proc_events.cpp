@@ -74,10 +74,9 @@ struct Received {
   std::optional<ProcEvent> event;
 };
 
-ProcEvent make_event(ProcEvent::What what, const proc_event& raw, pid_t tid, pid_t tgid) {
+ProcEvent make_event(ProcEvent::What what, pid_t tid, pid_t tgid) {
   ProcEvent out;
   out.what = what;
-  out.time = Time(Duration(static_cast<std::int64_t>(raw.timestamp_ns)));  // ktime: CLOCK_MONOTONIC
   out.tid = tid;
   out.tgid = tgid;
   return out;
@@ -102,19 +101,17 @@ Result<Received> receive_one(int fd) {
       out.error = raw.event_data.ack.err;
       break;
     case what_fork:
-      out.event = make_event(ProcEvent::What::fork, raw, raw.event_data.fork.child_pid, raw.event_data.fork.child_tgid);
+      out.event = make_event(ProcEvent::What::fork, raw.event_data.fork.child_pid, raw.event_data.fork.child_tgid);
       out.event->parent_tid = raw.event_data.fork.parent_pid;
       out.event->parent_tgid = raw.event_data.fork.parent_tgid;
       // The kernel sends real_parent: for a thread that is the parent of its process.
       if (out.event->tid != out.event->tgid) out.event->parent_tid = out.event->parent_tgid = out.event->tgid;
       break;
     case what_exec:
-      out.event =
-          make_event(ProcEvent::What::exec, raw, raw.event_data.exec.process_pid, raw.event_data.exec.process_tgid);
+      out.event = make_event(ProcEvent::What::exec, raw.event_data.exec.process_pid, raw.event_data.exec.process_tgid);
       break;
     case what_exit:
-      out.event =
-          make_event(ProcEvent::What::exit, raw, raw.event_data.exit.process_pid, raw.event_data.exit.process_tgid);
+      out.event = make_event(ProcEvent::What::exit, raw.event_data.exit.process_pid, raw.event_data.exit.process_tgid);
       break;
     default:
       break;

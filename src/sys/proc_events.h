@@ -7,7 +7,6 @@
 #include <memory>
 
 #include "base/result.h"
-#include "base/time.h"
 
 struct nl_sock;
 
@@ -15,7 +14,6 @@ namespace swapd::sys {
 
 struct ProcEvent {
   enum class What : std::uint8_t { fork, exec, exit } what = What::fork;
-  Time time;
   pid_t tid = 0;  // the child, the one that execs, the one that exits
   pid_t tgid = 0;
   // fork only. Of a new process: the thread that forked (or with CLONE_PARENT that thread's parent). Of a new thread,

@@ -105,7 +105,7 @@ enum {
 };
 
 struct tracer_record {
-  tracer_u64 time;
+  tracer_u64 time;  // blocked, woken, left
   tracer_s32 tid;
   unsigned char kind;
   unsigned char flags;

@@ -83,8 +83,9 @@ static __always_inline void clear_slot(struct tracer_slot* slot) {
   slot->wakes = slot->wake_order = slot->newborn = slot->parent = 0;
 }
 
+// Whoever gets it clears it.
 static __always_inline void free_slot(struct tracer_slot* slot) {
-  clear_slot(slot);
+  slot->control = 0;
   barrier();
   *(volatile __u32*)&slot->tid = 0;
 }

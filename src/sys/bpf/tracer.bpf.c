@@ -27,6 +27,8 @@ enum {
   flag_io_worker = 0x10,          // PF_IO_WORKER: threads of io_uring
   flag_user_worker = 0x4000,      // PF_USER_WORKER, since 6.4
   status_compat = 2,              // TS_COMPAT: the present call is of the 32-bit table
+  no_time = 0,                    // when the reader comes to know of it will do: a look at the clock, into cold caches,
+                                  // takes longer than all else there
 };
 
 // Set before loading.
@@ -62,7 +64,7 @@ static __always_inline _Bool has_calls(struct task_struct* task) {
 // pi_lock, which says little, because sched_setattr(2) takes it too: such a wait is told as doubtful.
 static __always_inline _Bool wake_under_way(struct task_struct* task) { return task->__state & task_waking; }
 
-// One look at the clock for each event that is told: it takes most of the time.
+// One look at the clock for each event whose time counts: it takes most of the event's own.
 static __always_inline __u64 clock(__u64* now) {
   if (!*now) *now = bpf_ktime_get_ns();
   return *now;
@@ -308,7 +310,7 @@ int BPF_PROG(on_fork, struct task_struct* parent, struct task_struct* child) {
     if (own->control & tracer_watched) slot->control |= tracer_awaitable;
     *(volatile __u32*)&own->newborn = tid;
   }
-  struct tracer_record* record = reserve(tracer_record_fork, tid, child->start_time);  // just now
+  struct tracer_record* record = reserve(tracer_record_fork, tid, no_time);
   if (!record) {
     if (slot) slot->control &= tracer_awaitable;  // nobody will say that it has been seen
     return 0;
@@ -342,7 +344,7 @@ int BPF_PROG(on_exec, struct task_struct* task, int former) {
     slot = new_slot(tid, 0);
     if (slot) slot->on_cpu = *(volatile __u32*)&followed;
   }
-  struct tracer_record* record = reserve(tracer_record_exec, tid, clock(&now));
+  struct tracer_record* record = reserve(tracer_record_exec, tid, no_time);
   if (!record) return 0;
   if (!slot && !unknown) record->flags = tracer_without_slot;
   record->other = former_tid;
@@ -365,7 +367,7 @@ int BPF_PROG(on_exit, struct task_struct* task) {
   const __u32 waiter = slot ? let_go(slot) : 0;
   __u64 now = 0;
   if (waiter && !(task->signal->live.counter == 0 && ends_by_exit(waiter, tid))) left_record(tid, waiter, &now);
-  struct tracer_record* record = reserve(tracer_record_exit, tid, clock(&now));
+  struct tracer_record* record = reserve(tracer_record_exit, tid, no_time);
   if (!record) return 0;
   record->other_tgid = tgid_of(task);
   no_args(record);
