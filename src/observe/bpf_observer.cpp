@@ -223,7 +223,7 @@ void BpfObserver::read_slot(Watched& w, Time now, std::vector<Event>& out) {
   switch (slot->phase) {
     case sys::ThreadSlot::Phase::unknown:
       if (w.wait.blocked && w.unsure && runs(tid))
-        wake(w, now, &slot->waker, out);
+        wake_by_last(w, now, *slot, out);
       else
         read_procfs(w, now, out);
       break;
@@ -234,13 +234,19 @@ void BpfObserver::read_slot(Watched& w, Time now, std::vector<Event>& out) {
       break;
     case sys::ThreadSlot::Phase::blocked:
       if ((slot->doubtful || w.unsure) && runs(tid)) {
-        wake(w, now, &slot->waker, out);
+        wake_by_last(w, now, *slot, out);
         w.began = std::max(w.began, slot->blocked_at);  // its slot says blocked until it has a CPU
       } else if (slot->blocked_at > w.began) {
         block_in(w, *slot, out);
       }
       break;
   }
+}
+
+// It runs, though its slot, as it was read, does not say so: whoever woke it last did, perhaps since then.
+void BpfObserver::wake_by_last(Watched& w, Time now, const sys::ThreadSlot& read, std::vector<Event>& out) {
+  const auto slot = tracer_->slot(w.wait.member.id.tid);
+  wake(w, now, slot ? &slot->waker : &read.waker, out);
 }
 
 bool BpfObserver::runs(pid_t tid) const {

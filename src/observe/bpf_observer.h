@@ -100,6 +100,7 @@ class BpfObserver final : public Observer {
   void look_again(Time now, std::vector<Event>& out);
   void left(const sys::BpfRecord& record, std::vector<Event>& out);
   void read_slot(Watched& w, Time now, std::vector<Event>& out);
+  void wake_by_last(Watched& w, Time now, const sys::ThreadSlot& read, std::vector<Event>& out);
   [[nodiscard]] bool runs(pid_t tid) const;
   void read_procfs(Watched& w, Time now, std::vector<Event>& out);
   void tell_past_wait(Watched& w, Time blocked_at, std::vector<Event>& out);

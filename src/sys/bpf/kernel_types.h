@@ -9,6 +9,7 @@
 
 struct thread_info {
   __u32 status;
+  __u32 cpu;  // since 5.16
 };
 
 struct rq;
@@ -60,6 +61,8 @@ struct task_struct {
   unsigned int __state;
   void* stack;
   unsigned int flags;
+  int on_cpu;
+  unsigned int cpu;  // before 5.16
   struct sched_entity se;
   int prio;
   int pid;

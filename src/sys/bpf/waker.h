@@ -41,6 +41,7 @@ static __always_inline __u64 kernel_word(__u64 at) {
 // What is known of a CPU.
 struct cpu {
   __u64 running;         // the thread, since its last switch; 0: there was none yet
+  __u64 number;
   __u64 base;            // where its variables begin, once that is known
   __u64 softirq_vector;  // the soft interrupt that it serves, or last served
 };
@@ -56,12 +57,20 @@ static __always_inline struct cpu* this_cpu(void) {
   return bpf_map_lookup_elem(&cpus, &key);
 }
 
-// To ask for it takes longer than to know it from the last switch. (No switch is missed: its tracepoint runs with
-// interrupts off, on the CPU that switches.)
-static __always_inline struct task_struct* running_on(const struct cpu* cpu) {
+static __always_inline _Bool runs_on(struct task_struct* task, __u64 cpu) {
+  if (!bpf_core_field_exists(task->on_cpu)) return 1;  // a kernel for one CPU
+  return task->on_cpu && (bpf_core_field_exists(task->thread_info.cpu) ? task->thread_info.cpu : task->cpu) == cpu;
+}
+
+// To ask for it takes longer than to know it from the last switch, and to see that it still runs here: a kernel has been
+// met on which the switches of some threads reach no tracepoint.
+static __always_inline struct task_struct* running_on(struct cpu* cpu) {
   if (!can_cast) return bpf_get_current_task_btf();
-  const __u64 at = cpu->running ? cpu->running : bpf_get_current_task();
-  return bpf_rdonly_cast((void*)at, bpf_core_type_id_kernel(struct task_struct));
+  struct task_struct* noted = bpf_rdonly_cast((void*)cpu->running, bpf_core_type_id_kernel(struct task_struct));
+  if (cpu->running && runs_on(noted, cpu->number)) return noted;
+  cpu->number = bpf_get_smp_processor_id();
+  cpu->running = bpf_get_current_task();
+  return bpf_rdonly_cast((void*)cpu->running, bpf_core_type_id_kernel(struct task_struct));
 }
 
 // Is it the network's soft interrupt that this CPU serves? Newer kernels note where they handle what was received (and

@@ -2,11 +2,15 @@
 // a time that a descriptor tells. The real kernel, observer and model.
 #include <fcntl.h>
 #include <liburing.h>
+#include <linux/aio_abi.h>
 #include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
+
+#include <list>
 
 #include "credit_fixture.h"
 #include "sys/ring_requests.h"
@@ -124,6 +128,72 @@ TEST_F(BpfKinds, ATimersDescriptorGivesNoneThoughTheProviderIsBusy) {
   ASSERT_TRUE(wakes(w));
   EXPECT_TRUE(woken_.unrelated);
   EXPECT_EQ(confidences(pipe.writers()), (std::map<pid_t, int>{{p.tid, base_confidence}}));
+}
+
+// Whatever CPU the disk's interrupt strikes, a provider of the pipe that is awaited beside has it.
+TEST_F(BpfKinds, ADisksCompletionGivesNoneThoughProvidersAreBusy) {
+  std::array<char, 40> name{"/var/tmp/bpf_kinds_XXXXXX"};
+  const Fd file(::mkstemp(name.data()));
+  ASSERT_TRUE(file);
+  constexpr std::size_t block = 1 << 16, blocks = 16;
+  const std::vector<char> bytes(block * blocks, 'x');
+  ASSERT_EQ(::write(file.get(), bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
+  ::fsync(file.get());
+  const Fd direct(::open(name.data(), O_RDONLY | O_DIRECT | O_CLOEXEC));
+  ::unlink(name.data());
+  if (!direct) GTEST_SKIP() << "no direct I/O on the file system of /var/tmp";
+  const Pipe pipe;
+  const Fd done(::eventfd(0, EFD_CLOEXEC));  // counts the reads that are over
+  const Actor waiter([&] {
+    aio_context_t context = 0;
+    ::syscall(SYS_io_setup, 1, &context);
+    void* buffer = std::aligned_alloc(4096, block);
+    for (std::size_t i = 0; i < 100; ++i) {
+      iocb read{};
+      read.aio_lio_opcode = IOCB_CMD_PREAD;
+      read.aio_fildes = static_cast<std::uint32_t>(direct.get());
+      read.aio_buf = reinterpret_cast<std::uintptr_t>(buffer);
+      read.aio_nbytes = block;
+      read.aio_offset = static_cast<std::int64_t>(i % blocks * block);
+      read.aio_flags = IOCB_FLAG_RESFD;
+      read.aio_resfd = static_cast<std::uint32_t>(done.get());
+      iocb* reads = &read;
+      ::syscall(SYS_io_submit, context, 1, &reads);
+      poll_both(pipe.in.get(), done.get());
+      io_event event{};
+      ::syscall(SYS_io_getevents, context, 1, 1, &event, nullptr);
+      std::uint64_t count = 0;
+      (void)!::read(done.get(), &count, sizeof count);
+    }
+    pipe.take();
+  });
+  const ThreadId w = join(waiter);
+  cpu_set_t all;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof all, &all), 0);
+  std::list<Actor> busy;
+  std::map<pid_t, int> unchanged;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(cpu, &all)) continue;
+    const Actor& one = busy.emplace_back([] {
+      for (;;) asm volatile("");
+    });
+    cpu_set_t own;
+    CPU_ZERO(&own);
+    CPU_SET(cpu, &own);
+    ASSERT_EQ(::sched_setaffinity(one.pid(), sizeof own, &own), 0);
+    know(pipe.writers(), {join(one)});
+    unchanged[one.pid()] = base_confidence;
+    one.go();
+  }
+  observer_->watch({w, w.tid}, true);
+  waiter.go();
+  ASSERT_TRUE(until(w, [&] {  // all the reads are over
+    const auto view = model_.thread(w);
+    return view && view->state == model::RunState::blocked && view->awaited.size() == 1 &&
+           view->awaited.front() == pipe.writers();
+  }));
+  EXPECT_GT(wakes_, 10) << "most of the reads end before they are awaited";
+  EXPECT_EQ(confidences(pipe.writers()), unchanged);
 }
 
 TEST_F(BpfKinds, ASignalsDescriptorNamesItsSenderAndNotThePipes) {

@@ -281,5 +281,62 @@ TEST_F(Credit, AWaitThatWasSilentIsToldAfterTheEndOfTheOneBefore) {
   ::munmap(memory, sizeof(Shared));
 }
 
+// A thread is looked at once more, a moment after it is watched: a wake that comes just then is its waker's.
+TEST_F(Credit, AWakeInTheSecondLookIsItsWakers) {
+  struct Shared {
+    std::atomic<int> asked, taken, back;
+  };
+  void* memory = ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  auto* shared = new (memory) Shared{};
+  const Pipe pipe, between;
+  const auto spin = [](Duration time) {
+    for (const Time end = std::chrono::steady_clock::now() + time; std::chrono::steady_clock::now() < end;) {
+    }
+  };
+  const Actor waiter([&] {
+    for (;;) {
+      pipe.take();
+      ++shared->taken;
+      spin(std::chrono::microseconds(30));  // it can be seen to run
+      between.take();                       // so that the last one to wake it was another
+      ++shared->back;
+    }
+  });
+  const Actor provider([&] {  // keeps its CPU
+    for (int given = 0;;)
+      for (; given < shared->asked; ++given) {
+        spin(std::chrono::nanoseconds(given % 200 * 100));
+        pipe.put();
+      }
+  });
+  const ThreadId w = join(waiter), p = join(provider);
+  know(pipe.writers(), {p});
+  waiter.go();
+  provider.go();
+  int told = 0, credited = 0;
+  for (int round = 1; round <= 1000; ++round) {
+    while (shared->back != round - 1 || procfs_.stat(w.tid)->state != 'S') ::sched_yield();
+    observer_->watch({w, w.tid}, true);
+    ASSERT_TRUE(until(w, [] { return true; }));
+    const bool waits = model_.thread(w)->state == model::RunState::blocked && !model_.thread(w)->awaited.empty();
+    spin(std::chrono::microseconds(60));
+    const int wakes_before = wakes_;
+    shared->asked = round;
+    do {  // the second look is in the first of these
+      ASSERT_TRUE(until(w, [] { return true; }));
+    } while (shared->taken != round || wakes_ == wakes_before);
+    told += waits ? 1 : 0;
+    credited += waits && woken_.by == p ? 1 : 0;
+    observer_->unwatch(w);
+    between.put();
+  }
+  EXPECT_GT(told, 500);
+  // A hypervisor has been met on which one tracepoint of some 100 000 is not reached.
+
+  EXPECT_GE(credited, told - 5) << "of " << told;
+  ::munmap(memory, sizeof(Shared));
+}
+
 }  // namespace
 }  // namespace swapd::observe

@@ -1,5 +1,7 @@
 // Who ends a wait: the right thread with its call, or nobody. Each with the real kernel.
 #include <arpa/inet.h>
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <netinet/in.h>
@@ -9,8 +11,10 @@
 #include <sys/sem.h>
 #include <sys/socket.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bpf_fixture.h"
@@ -44,6 +48,65 @@ TEST_F(BpfWaker, OfAPipeWithoutTheHelpersOfNewKernels) {
   Role waiter([&](Role&) { read_byte(pipe.in.get()); });
   Role provider([&](Role&) { write_byte(pipe.out.get()); });
   expect_waker(waiter, SYS_read, provider, SYS_write);
+  EXPECT_EQ(record_.waker.args[0], static_cast<std::uint64_t>(pipe.out.get()));
+}
+
+// The map of what each CPU runs, of the tracer that was opened last.
+Fd running_map() {
+  Fd newest;
+  for (std::uint32_t id = 0; ::bpf_map_get_next_id(id, &id) == 0;) {
+    Fd map(::bpf_map_get_fd_by_id(id));
+    bpf_map_info info{};
+    std::uint32_t size = sizeof info;
+    if (map && ::bpf_obj_get_info_by_fd(map.get(), &info, &size) == 0 && std::string_view(info.name) == "cpus")
+      newest = std::move(map);
+  }
+  return newest;
+}
+
+// What was noted at its switch is not believed of who runs elsewhere: as if this CPU's switch had not been seen.
+TEST_F(BpfWaker, IsWhoRunsThoughAnotherWasNoted) {
+  cpu_set_t all;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof all, &all), 0);
+  if (CPU_COUNT(&all) < 2 || !CPU_ISSET(0, &all) || !CPU_ISSET(1, &all)) GTEST_SKIP() << "needs CPUs 0 and 1";
+  const Fd map = running_map();
+  ASSERT_TRUE(map);
+  const auto on_cpu_1 = [] {
+    cpu_set_t second;
+    CPU_ZERO(&second);
+    CPU_SET(1, &second);
+    ::sched_setaffinity(0, sizeof second, &second);
+  };
+  auto* mapped = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(mapped, MAP_FAILED);
+  auto& now = *new (mapped) std::atomic<bool>(false);
+  const Pipe pipe, starts;
+  Role waiter([&](Role&) { read_byte(pipe.in.get()); });
+  Role provider([&](Role&) {
+    test::pin_to_first_cpu();
+    write_byte(starts.out.get());
+    while (!now) {
+    }
+    write_byte(pipe.out.get());
+  });
+  watch(waiter);
+  waiter.go();
+  ASSERT_TRUE(find_block(waiter.pid(), SYS_read));
+  provider.go();
+  read_byte(starts.in.get());
+  on_cpu_1();
+  constexpr std::size_t words = 4;  // of each CPU's value; the first is the one that runs
+  const auto cpus = static_cast<std::size_t>(::libbpf_num_possible_cpus());
+  std::vector<std::uint64_t> noted(cpus * words);
+  const std::uint32_t key = 0;
+  ASSERT_EQ(::bpf_map_lookup_elem(map.get(), &key, noted.data()), 0);
+  noted[0] = noted[words];  // this very thread
+  ASSERT_EQ(::bpf_map_update_elem(map.get(), &key, noted.data(), BPF_ANY), 0);
+  now = true;
+  ASSERT_TRUE(find(What::woken, waiter.pid()));
+  ASSERT_EQ(::sched_setaffinity(0, sizeof all, &all), 0);
+  ::munmap(mapped, 4096);
+  EXPECT_EQ(record_.waker.tid, provider.pid());
   EXPECT_EQ(record_.waker.args[0], static_cast<std::uint64_t>(pipe.out.get()));
 }
 
