@@ -40,7 +40,7 @@ static __always_inline __u64 kernel_word(__u64 at) {
 
 // What is known of a CPU.
 struct cpu {
-  __u64 running;         // the thread, since its last switch; 0: there was none yet
+  __u64 running;  // the thread, since its last switch; 0: there was none yet
   __u64 number;
   __u64 base;            // where its variables begin, once that is known
   __u64 softirq_vector;  // the soft interrupt that it serves, or last served
@@ -62,8 +62,8 @@ static __always_inline _Bool runs_on(struct task_struct* task, __u64 cpu) {
   return task->on_cpu && (bpf_core_field_exists(task->thread_info.cpu) ? task->thread_info.cpu : task->cpu) == cpu;
 }
 
-// To ask for it takes longer than to know it from the last switch, and to see that it still runs here: a kernel has been
-// met on which the switches of some threads reach no tracepoint.
+// To ask for it takes longer than to know it from the last switch, and to see that it still runs here: a kernel has
+// been met on which the switches of some threads reach no tracepoint.
 static __always_inline struct task_struct* running_on(struct cpu* cpu) {
   if (!can_cast) return bpf_get_current_task_btf();
   struct task_struct* noted = bpf_rdonly_cast((void*)cpu->running, bpf_core_type_id_kernel(struct task_struct));

@@ -8,10 +8,12 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -87,11 +89,20 @@ class Peer {
 
 class ShapingSession : public ::testing::TestWithParam<const char*> {
  protected:
+  // Only here does a skip end the test. Files that are shaped are on a disk, which /tmp often is not.
+  void SetUp() override {
+    if (::geteuid() != 0) GTEST_SKIP() << "root is needed";
+    if (GetParam() == std::string_view("bpf") && !std::filesystem::exists("/sys/kernel/btf/vmlinux"))
+      GTEST_SKIP() << "no BTF of the kernel (CONFIG_DEBUG_INFO_BTF)";
+    const sys::BlockDevices disks;
+    if (disks.find(std::filesystem::temp_directory_path())) return;
+    if (!disks.find("/var/tmp")) GTEST_SKIP() << "neither $TMPDIR nor /var/tmp is on a disk";
+    ::setenv("TMPDIR", "/var/tmp", 1);
+  }
   void begin(const std::string& config = "", std::vector<std::string> options = {}) {
     options.insert(options.end(), {"--observe", GetParam()});
     session.emplace(options, config);
-    if (!session->failure().empty()) GTEST_SKIP() << session->failure();
-    if (!sys::BlockDevices().find(session->dir())) GTEST_SKIP() << session->dir() << " is on no disk";
+    ASSERT_EQ(session->failure(), "");
     std::ofstream out(session->path("data"));
     const std::string block(64 << 10, 'x');
     for (int i = 0; i < 128; ++i) out << block;  // 8 MiB
