@@ -112,12 +112,12 @@ bool CpuGroupV1::write(const std::string& file, const std::string& text) const {
   return out.good();
 }
 
-double ratio(const Process& a, const Process& b) {
+double ratio(const Process& a, const Process& b, Duration time) {
   const SteadyClock clock;
   const Time deadline = clock.now() + std::chrono::seconds(20);
   Duration a_used{};
   Duration b_used{};
-  for (const auto least : {std::chrono::milliseconds(100), std::chrono::milliseconds(300)}) {
+  for (const Duration least : {Duration(std::chrono::milliseconds(100)), time}) {
     const Duration a_before = a.cpu();
     const Duration b_before = b.cpu();
     do {

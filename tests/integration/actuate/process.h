@@ -59,9 +59,9 @@ class CpuGroupV1 {
   std::string dir_, path_;
 };
 
-// How much more CPU `a` gets than `b`: while they use 300 ms together, after 100 ms in which what the scheduler owed to
+// How much more CPU `a` gets than `b`: while they use `time` together, after 100 ms in which what the scheduler owed to
 // either is paid; 20 s at most.
-[[nodiscard]] double ratio(const Process& a, const Process& b);
+[[nodiscard]] double ratio(const Process& a, const Process& b, Duration time = std::chrono::milliseconds(300));
 
 [[nodiscard]] inline SchedAttr nice_of(int nice) {
   SchedAttr attr;
