@@ -333,7 +333,6 @@ TEST_F(Credit, AWakeInTheSecondLookIsItsWakers) {
   }
   EXPECT_GT(told, 500);
   // A hypervisor has been met on which one tracepoint of some 100 000 is not reached.
-
   EXPECT_GE(credited, told - 5) << "of " << told;
   ::munmap(memory, sizeof(Shared));
 }
