@@ -19,11 +19,13 @@ __u64 own_regs_offset;
 SEC("syscall")
 int learn(void* context) {
   struct task_struct* task = bpf_get_current_task_btf();
-  // Every thread has its registers at the same place of its stack.
-  own_regs_offset = (__u64)bpf_task_pt_regs(task) - (__u64)task->stack;
-  struct pid* pid = task->thread_pid;
+  // Every thread has its registers at the same place of its stack. The verifier of 6.1 refuses to reckon with what it
+  // knows for an address; what has been stored, or read by a helper, is a number to it.
+  *(volatile __u64*)&own_regs_offset = (__u64)bpf_task_pt_regs(task);
+  *(volatile __u64*)&own_regs_offset -= (__u64)task->stack;
+  struct pid* pid = BPF_CORE_READ(task, thread_pid);
   if (!pid) return 0;
-  const __u32 level = pid->level;
+  const __u32 level = BPF_CORE_READ(pid, level);
   own_namespace_at = (__u64)BPF_CORE_READ(upid_at(pid, level), ns);
   own_namespace_level = level;
   return 0;

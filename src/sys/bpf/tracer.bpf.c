@@ -105,6 +105,16 @@ static __always_inline void block_unwatched(struct tracer_slot* slot, __u32 tid)
   if (record) tell_block(record, slot, control, tracer_doubtful);  // it may have been woken already
 }
 
+// It is blocked from now on, unless a waker came first: then the wait is over, which is returned.
+static __always_inline _Bool settle_block(struct tracer_slot* slot, struct task_struct* task) {
+  const __u32 before = __sync_lock_test_and_set(&slot->phase, tracer_blocked);
+  const _Bool over = before == tracer_woken && wake_under_way(task);
+  if (over) slot->phase = tracer_woken;
+  if (before == tracer_woken && !over && task->pi_lock.raw_lock.val.counter) slot->block_flags |= tracer_doubtful;
+  end_write(&slot->block_seq);
+  return over;
+}
+
 // told: in any case.
 static __always_inline void block(struct tracer_slot* slot, struct task_struct* task, __u32 tid, __u32 next, _Bool told,
                                   __u64* now) {
@@ -137,26 +147,25 @@ static __always_inline void block(struct tracer_slot* slot, struct task_struct* 
   if (!(*(volatile __u32*)&slot->control & tracer_watched)) return block_unwatched(slot, tid);
   const __u32 silent = told ? 0 : needs_nobody(slot, task, tid, next);
   slot->silent = silent;
-  struct tracer_record* record = 0;
-  if (!silent) {
-    slot->blocked_at = clock(now);
-    // A waker on another CPU may act on `blocked` at once: the place in the ring before its.
-    record = reserve(tracer_record_blocked, tid, *now);
-  } else {
+  if (silent) {
     slot->blocked_at = about_now(slot);
-  }
-  const __u32 before = __sync_lock_test_and_set(&slot->phase, tracer_blocked);
-  const _Bool over = before == tracer_woken && wake_under_way(task);
-  if (over) slot->phase = tracer_woken;
-  if (before == tracer_woken && !over && task->pi_lock.raw_lock.val.counter) slot->block_flags |= tracer_doubtful;
-  end_write(&slot->block_seq);
-  if (over && silent) end_silence(slot, tid, silent);
-  if (!record) return;
-  if (over) {
-    bpf_ringbuf_discard(record, BPF_RB_NO_WAKEUP);
+    if (settle_block(slot, task)) end_silence(slot, tid, silent);
     return;
   }
-  tell_block(record, slot, *(volatile __u32*)&slot->control, 0);
+  slot->blocked_at = clock(now);
+  // A waker on another CPU may act on `blocked` at once: the place in the ring before its. (One look at whether there is
+  // a place: to the verifier of 6.1 a second one could come out differently. The barrier keeps the compiler from moving
+  // what both ways begin with ahead of a second look.)
+  struct tracer_record* record = reserve(tracer_record_blocked, tid, *now);
+  if (!record) {
+    barrier();
+    settle_block(slot, task);
+    return;
+  }
+  if (settle_block(slot, task))
+    bpf_ringbuf_discard(record, BPF_RB_NO_WAKEUP);
+  else
+    tell_block(record, slot, *(volatile __u32*)&slot->control, 0);
 }
 
 static __always_inline void woken_record(struct tracer_slot* slot, __u32 tid, __u64 now, __u32 control,
