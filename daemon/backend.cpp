@@ -238,7 +238,7 @@ Status DaemonBackend::pause(bool paused, const bus::Caller& caller) {
   return Done{};
 }
 
-Status DaemonBackend::set(pid_t pid, const SchedAttr& base, const bus::Caller& caller) {
+Status DaemonBackend::set(pid_t pid, const AskedPriority& base, const bus::Caller& caller) {
   Status done = may_touch(pid, caller);
   if (done) {
     const bool raises = caller.rights().has(bus::Right::raise_priority);
@@ -284,6 +284,8 @@ void DaemonBackend::forward_notes() {
         event.fields["policy"] = std::string(swapd::name(note.attr.policy));
         event.numbers["nice"] = note.attr.nice;
         event.numbers["rt_priority"] = note.attr.rt_priority;
+        if (note.limited != actuate::Ineffective::none)
+          event.fields["limited"] = std::string(actuate::name(note.limited));
         if (note.type == Note::Type::ineffective) event.fields["reason"] = std::string(actuate::name(note.reason));
         break;
       case Note::Type::limit_reached:

@@ -53,7 +53,7 @@ class DaemonBackend final : public bus::Backend {
   [[nodiscard]] Status release(pid_t pid, const bus::Caller& caller) override;
   [[nodiscard]] Status restart(const bus::Caller& caller) override;
   [[nodiscard]] Status pause(bool paused, const bus::Caller& caller) override;
-  [[nodiscard]] Status set(pid_t pid, const SchedAttr& base, const bus::Caller& caller) override;
+  [[nodiscard]] Status set(pid_t pid, const AskedPriority& base, const bus::Caller& caller) override;
   [[nodiscard]] std::vector<bus::ClassView> classes() override { return classes_.views(); }
   [[nodiscard]] Status create_class(const std::string& name, const std::vector<bus::LimitChange>& changes,
                                     const bus::Caller& caller) override;

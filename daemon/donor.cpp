@@ -194,6 +194,13 @@ SchedAttr Donor::attr_for(const decide::Donation& donation, ClassId requester_cl
   return settings_.rules.lend(requester->base, requester_class, provider_class);
 }
 
+// Of a real-time donation, where the provider may have none.
+std::optional<SchedAttr> Donor::second_best(const decide::Donation& donation) const {
+  const MemberThread* requester = members_.thread(donation.requester);
+  if (!donation.attr.realtime() || requester == nullptr) return std::nullopt;
+  return lent_by(requester->base, {.realtime_allowed = false});
+}
+
 bool Donor::above_requester(const decide::Donation& donation) const {
   const MemberThread* requester = members_.thread(donation.requester);
   return requester != nullptr && rank(donation.attr) > rank(requester->base);
@@ -205,7 +212,8 @@ void Donor::apply_boosts(Time now) {
   const auto better = [&](const actuate::Boost& one, const actuate::Boost& other) {
     const bool rests = actuator_.rests(one, now);
     if (rests != actuator_.rests(other, now)) return !rests;
-    return rank(one.attr) > rank(other.attr);
+    if (rank(one.attr) != rank(other.attr)) return rank(one.attr) > rank(other.attr);
+    return one.second_best && other.second_best && rank(*one.second_best) > rank(*other.second_best);
   };
   const auto lend = [&](const decide::Donation& donation) {
     if (donation.refusal != decide::Refusal::none) return;
@@ -213,9 +221,14 @@ void Donor::apply_boosts(Time now) {
     const ClassId requester_class = class_of(donation.requester);
     for (const ThreadId thread : donation.path) {
       const ClassId provider_class = class_of(thread);
-      const actuate::Boost boost{
-          thread, donation.requester, donation.resource, attr_for(donation, requester_class, provider_class),
-          user,   requester_class,    provider_class};
+      const actuate::Boost boost{.thread = thread,
+                                 .requester = donation.requester,
+                                 .resource = donation.resource,
+                                 .attr = attr_for(donation, requester_class, provider_class),
+                                 .user = user,
+                                 .requester_class = requester_class,
+                                 .provider_class = provider_class,
+                                 .second_best = second_best(donation)};
       const auto [place, is_new] = best.try_emplace(thread, boost);
       if (!is_new && better(boost, place->second)) place->second = boost;
     }

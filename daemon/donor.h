@@ -155,6 +155,7 @@ class Donor {
   [[nodiscard]] Duration linger(ThreadId requester) const;
   [[nodiscard]] ClassId class_of(ThreadId thread) const;
   [[nodiscard]] SchedAttr attr_for(const decide::Donation& donation, ClassId requester, ClassId provider) const;
+  [[nodiscard]] std::optional<SchedAttr> second_best(const decide::Donation& donation) const;
   [[nodiscard]] bool may_watch(ThreadId thread) const;
   void watch(ThreadId thread, bool important, Time now);
   void watch_as_other(ThreadId thread, Watch& watch);

@@ -21,7 +21,7 @@ void Donor::charge_boosts(Time now) {
   if (!settings_.ceiling) return;
   ++charges_;
   for (const auto& a : actuator_.active()) {
-    if (!a.boost.attr.realtime()) continue;
+    if (!a.lent.realtime()) continue;
     Charged& charged = charged_.try_emplace(a.boost.thread, Charged{.since = now}).first->second;
     charged.round = charges_;
     // Where it cannot be told, the next tick looks again.
@@ -76,7 +76,7 @@ void Donor::begin_charges(const std::unordered_map<ThreadId, actuate::Boost>& lo
   for (const auto& [thread, boost] : loans) {
     if (!boost.attr.realtime() || charged_.contains(thread)) continue;
     const auto lent = actuator_.active(thread);
-    if (!lent) continue;
+    if (!lent || !lent->lent.realtime()) continue;
     Charged& charged = charged_[thread] = {.since = now, .round = charges_};
     if (const auto left = charge(charged, lent->boost, now))
       next_charge_ = std::min(now + *left, next_charge_.value_or(Time::max()));

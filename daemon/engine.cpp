@@ -332,7 +332,7 @@ void Engine::follow_members() {
   };
   for (const pid_t tid : members_.realtime()) consider(tid);
   for (const actuate::Actuator::Active& active : actuator_.active())
-    if (active.boost.attr.realtime()) consider(active.boost.thread.tid);
+    if (active.lent.realtime()) consider(active.boost.thread.tid);
   for (const auto& receiver : receivers_) {
     Follow& state = following_[receiver.get()];
     const std::uint64_t received = receiver->received();

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "actuate/actuator.h"
+#include "base/asked_priority.h"
 #include "base/fd.h"
 #include "base/token_bucket.h"
 #include "donor.h"
@@ -110,7 +111,7 @@ class Engine {
   // Managed, or released.
   [[nodiscard]] bool knows(pid_t pid, std::uint64_t start_time) const;
   // may_raise: above what they have of their own; else EACCES, and nothing is changed.
-  [[nodiscard]] Status set_base(pid_t pid, const SchedAttr& base, bool may_raise);
+  [[nodiscard]] Status set_base(pid_t pid, const AskedPriority& asked, bool may_raise);
   void pause(bool paused);
   [[nodiscard]] Snapshot snapshot() const;
   [[nodiscard]] Counters counters() const;
@@ -160,6 +161,8 @@ class Engine {
   void keep_off_members(Time now);
   // EDQUOT: the user has as many as it may have, and no member it is. Another error is the observer's: a member it is,
   // but one whose waits are not seen.
+  [[nodiscard]] bool raises(const AskedPriority& asked, pid_t tid, const SchedAttr& own) const;
+  [[nodiscard]] Status set_base(const MemberThread& member, const AskedPriority& asked, const SchedAttr& base);
   Status enrol(ThreadId id, pid_t tgid, const SchedAttr& base, std::uint32_t uid, Time now);
   void turn_away(pid_t tgid);
   void child(const sys::ProcEvent& fork, Time now);

@@ -165,7 +165,24 @@ Status Engine::release(pid_t pid) {
   return Done{};
 }
 
-Status Engine::set_base(pid_t pid, const SchedAttr& base, bool may_raise) {
+// Above what it has of its own, whatever it is lent. A nice value that a real-time or idle thread keeps for later
+// counts, too.
+bool Engine::raises(const AskedPriority& asked, pid_t tid, const SchedAttr& own) const {
+  if (asked.attr.realtime()) return true;
+  if (!asked.nice_alone) return rank(asked.attr) > rank(own);
+  const auto nice = own.realtime() ? scheduler_.nice(tid) : Result<int>(own.nice);
+  return nice && asked.attr.nice < *nice;
+}
+
+// A nice value alone is given as by renice(1). Under a real-time loan a real-time thread's own is the kernel's to keep.
+Status Engine::set_base(const MemberThread& member, const AskedPriority& asked, const SchedAttr& base) {
+  const pid_t tid = member.id.tid;
+  const bool lent_to = actuator_.base(member.id).has_value();
+  if (lent_to && !(asked.nice_alone && base.realtime())) return actuator_.set_base(member.id, base);
+  return asked.nice_alone ? scheduler_.set_nice(tid, asked.attr.nice) : scheduler_.set(tid, base);
+}
+
+Status Engine::set_base(pid_t pid, const AskedPriority& asked, bool may_raise) {
   std::vector<pid_t> tids;
   if (const MemberProcess* process = members_.process(pid))
     tids = process->threads;
@@ -173,19 +190,21 @@ Status Engine::set_base(pid_t pid, const SchedAttr& base, bool may_raise) {
     tids = {pid};
   if (tids.empty() || !identify(tids.front()))
     return Error(ENOENT, "process " + std::to_string(pid) + " is not managed");
-  // Above what it has of its own, whatever it is lent.
-  for (std::size_t i = 0; !may_raise && i < tids.size(); ++i) {
-    const pid_t tid = tids[i];
-    const auto lent_to = actuator_.base(members_.thread(tid)->id);
-    const auto own = lent_to ? Result<SchedAttr>(*lent_to) : scheduler_.get(tid);
-    if (base.realtime() || (own && rank(base) > rank(*own)))
+  std::vector<SchedAttr> own;  // of each
+  for (const pid_t tid : tids) {
+    const MemberThread* member = members_.thread(tid);
+    const auto lent_to = actuator_.base(member->id);
+    const auto seen = lent_to ? Result<SchedAttr>(*lent_to) : scheduler_.get(tid);
+    own.push_back(seen ? *seen : member->base);
+    if (!may_raise && raises(asked, tid, own.back()))
       return Error(EACCES, "only root may raise a priority through swapd");
   }
   if (options_.actuate.dry_run) return Error(EPERM, "this swapd only decides (--dry-run), and changes no priority");
   const Time now = clock_.now();
-  for (const pid_t tid : tids) {
-    const MemberThread member = *members_.thread(tid);
-    const Status set = actuator_.base(member.id) ? actuator_.set_base(member.id, base) : scheduler_.set(tid, base);
+  for (std::size_t i = 0; i < tids.size(); ++i) {
+    const MemberThread member = *members_.thread(tids[i]);
+    const SchedAttr base = asked.over(own[i]);
+    const Status set = set_base(member, asked, base);
     if (!set && set.error().gone()) continue;
     if (!set) return set;
     (void)enrol(member.id, member.tgid, base, members_.process(member.tgid)->uid, now);
@@ -335,8 +354,9 @@ void Engine::note_outcome(const actuate::Outcome& outcome) {
            .other = outcome.boost.requester,
            .resource = outcome.boost.resource,
            .has_resource = true,
-           .attr = outcome.boost.attr,
-           .reason = outcome.reason};
+           .attr = outcome.lent,
+           .reason = outcome.reason,
+           .limited = outcome.limited};
   if (const MemberThread* member = members_.thread(outcome.boost.thread)) out.tgid = member->tgid;
   switch (outcome.what) {
     case What::begun:

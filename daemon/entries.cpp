@@ -20,6 +20,8 @@ void log_donation(const Note& note, const sys::Procfs& procfs) {
   std::string message = called(requester, note.other) + (begun ? " lends " + lent + " to " : " cannot help ") +
                         called(provider, note.thread) + ", whom it waits for at " + text(note.resource);
   if (!begun) message += ": " + reason;
+  if (begun && note.limited != actuate::Ineffective::none)
+    message += "; no real-time priority: " + std::string(actuate::name(note.limited));
   if (more > 0) message += " (and " + std::to_string(more) + " times more since this was last told)";
   log_entry(begun ? message_id::donation : message_id::ineffective, message,
             {{"SWAPD_PID", std::to_string(note.tgid)},

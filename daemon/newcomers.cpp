@@ -199,7 +199,11 @@ void Newcomers::taken(const Wanted& wanted, Status enrolled) {
   --under_way_;
   if (enrolled) ++counts_.managed;
   const auto& base = wanted.rule->rule.base;
-  if (enrolled && base && fits_still(wanted)) enrolled = backend_.set(wanted.pid, *base, bus::Caller::root());
+  if (enrolled && base && fits_still(wanted)) {
+    const bool nice_alone = !base->realtime();  // a rule names no class but the real-time ones
+    enrolled = backend_.set(wanted.pid, nice_alone ? AskedPriority::only_nice(base->nice) : AskedPriority(*base),
+                            bus::Caller::root());
+  }
   if (!enrolled && enrolled.error().code() == EAGAIN)
     look_through_soon();
   else if (!enrolled)

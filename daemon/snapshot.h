@@ -83,7 +83,8 @@ struct Note {
   bool has_resource = false;
   SchedAttr attr;
   actuate::Ineffective reason = actuate::Ineffective::none;
-  std::string_view limit{};  // that was reached: ceiling, quota, members
+  actuate::Ineffective limited = actuate::Ineffective::none;  // donation_begun: why `attr` is no real-time priority
+  std::string_view limit{};                                   // that was reached: ceiling, quota, members
 };
 
 }  // namespace swapd::daemon

@@ -188,7 +188,8 @@ bus::ThreadView Views::thread(const SnapshotThread& thread, int depth) {
     out.has_donation = true;
     out.donation_reason = actuate::name(boost->reason);
     out.donation_effective = boost->reason == actuate::Ineffective::none;
-    if (out.donation_effective) out.effective = boost->boost.attr;
+    if (out.donation_effective) out.effective = boost->lent;
+    if (out.donation_effective) out.donation_limited = actuate::name(boost->limited);
   }
   if (const decide::Donation* lent = donation_of(thread.id)) {
     if (out.state == "blocked") out.state = "virtual-runnable";
@@ -199,6 +200,7 @@ bus::ThreadView Views::thread(const SnapshotThread& thread, int depth) {
     if (boost != nullptr) reason = boost->reason;
     out.donation_reason = actuate::name(reason);
     out.donation_effective = reason == actuate::Ineffective::none && boost != nullptr;
+    if (out.donation_effective) out.donation_limited = actuate::name(boost->limited);
   } else if (looked.state == "blocked") {
     // Blocked, and somebody it waits for could run: virtual runnable, though nothing is lent for it.
     const bool somebody = std::ranges::any_of(looked.awaited, [&](const Resource& r) {

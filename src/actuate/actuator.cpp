@@ -32,6 +32,12 @@ std::string_view name(Ineffective reason) {
       return "cgroup-quota";
     case Ineffective::rt_group:
       return "rt-group";
+    case Ineffective::rt_refused:
+      return "rt-refused";
+    case Ineffective::rttime:
+      return "rttime";
+    case Ineffective::no_progress:
+      return "no-progress";
     case Ineffective::affinity:
       return "affinity";
     case Ineffective::ceiling:
@@ -155,12 +161,12 @@ Status Actuator::set_base(ThreadId thread, const SchedAttr& base) {
   }
   Entry& entry = known->second;
   const SchedAttr before = std::exchange(entry.base, base);
-  if (rank(base) >= rank(entry.boost.attr)) {
+  if (rank(base) >= rank(entry.lent)) {
     impl_->finish(entry);
     impl_->report(Outcome::What::ended, entry);
     return Done{};
   }
-  SchedAttr set = merged(base, entry.boost.attr, impl_->scheduler.default_slice_ns());
+  SchedAttr set = merged(base, entry.lent, impl_->scheduler.default_slice_ns());
   if (set.realtime()) set.nice = entry.set.nice;
   auto given = impl_->give(entry, set);
   if (!given.ok()) entry.base = before;
@@ -271,7 +277,8 @@ void Actuator::charge_user(std::uint32_t user, Duration cpu, Time now) {
 }
 
 bool Actuator::rests(const Boost& boost, Time now) const {
-  return impl_->at_limit(boost, boost.attr.realtime(), now).has_value();
+  const bool realtime = boost.attr.realtime() && boost.limited == Ineffective::none;
+  return impl_->at_limit(boost, realtime, now).has_value();
 }
 
 std::optional<Time> Actuator::next_resume() const { return impl_->resume; }
@@ -301,7 +308,7 @@ std::optional<Actuator::Active> Actuator::active(ThreadId thread) const {
   if (known == impl_->entries.end()) return std::nullopt;
   const Entry& entry = known->second;
   if (!entry.in_force() && entry.reason == Ineffective::none) return std::nullopt;
-  return Active{entry.boost, entry.base, entry.reason};
+  return Active{entry.boost, entry.base, entry.reason, entry.lent, entry.limited};
 }
 
 std::vector<Actuator::Active> Actuator::active() const {

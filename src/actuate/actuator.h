@@ -31,6 +31,9 @@ enum class Ineffective : std::uint8_t {
   cgroup_weight,
   cgroup_quota,
   rt_group,
+  rt_refused,  // the kernel takes no real-time priority for the thread, and its cgroup is not known to be why
+  rttime,      // RLIMIT_RTTIME: the kernel would end its process for a real-time priority that it never asked for
+  no_progress,
   affinity,
   ceiling,
   quota,
@@ -47,6 +50,11 @@ struct Boost {
   std::uint32_t user = 0;  // the requester's; root has no quota
   ClassId requester_class = 0;
   ClassId provider_class = 0;
+  // Lent where a real-time `attr` would do harm or is refused: an ordinary nice value. Empty: nothing is lent then.
+  std::optional<SchedAttr> second_best{};
+  // Not none: no more than `second_best` is lent, and why, as the donor has found. The actuator finds rttime, rt_group
+  // and rt_refused for itself.
+  Ineffective limited = Ineffective::none;
 };
 
 struct Rules {
@@ -68,8 +76,10 @@ struct Outcome {
   enum class What : std::uint8_t { begun, changed, ended, ineffective, rebased, failed } what = What::begun;
   Boost boost;
   Ineffective reason = Ineffective::none;
-  SchedAttr base;  // the thread's own
-  int error = 0;   // errno of `failed`
+  SchedAttr base;                           // the thread's own
+  int error = 0;                            // errno of `failed`
+  SchedAttr lent{};                         // of the boost: its `attr`, or the second best
+  Ineffective limited = Ineffective::none;  // why the second best
 };
 
 // Other runnable threads' groups, found by the worker (no scan on the engine thread).
@@ -156,6 +166,8 @@ class Actuator {
     Boost boost;
     SchedAttr base;
     Ineffective reason = Ineffective::none;
+    SchedAttr lent{};                         // of the boost: its `attr`, or the second best
+    Ineffective limited = Ineffective::none;  // why the second best
   };
   [[nodiscard]] std::vector<Active> active() const;
   [[nodiscard]] std::optional<Active> active(ThreadId thread) const;

@@ -13,13 +13,18 @@ struct Entry {
     left_alone,  // its own attributes are at least as good, or it would not be touched again after failing
     in_force,    // it has `set`
     suspended,   // by the ceiling or a quota: it has its own
-    refused,     // it has its own; `reason` says why, or the outcome `failed` has
+    refused,  // it has its own; `reason` says why, or the outcome `failed` has. Where `limited` says it, not for good
   };
   Boost boost;
   SchedAttr base;  // its own
+  SchedAttr lent;  // of the boost: its `attr`, or the second best
   SchedAttr set;   // while in force. A real-time one carries in `nice` what the kernel keeps for the thread meanwhile
   State state = State::left_alone;
   Ineffective reason = Ineffective::none;
+  Ineffective limited = Ineffective::none;  // why no more than the second best is lent
+  Ineffective told = Ineffective::none;     // a refusal that has been reported, and is not again
+  Ineffective refusal = Ineffective::none;  // of a real-time priority, by the kernel, at `refused_at`
+  Time refused_at{};
   Journal::Slot slot = Journal::none;
   Time looked{};                   // when its attributes were last read
   int foreign_changes = 0;         // in this donation

@@ -107,6 +107,7 @@ const GroupLender::Place& GroupLender::place(ThreadId thread, Time now) {
   for (const std::string& group : kind_ == Change::Kind::cgroup ? lineage(found.group) : std::vector<std::string>()) {
     const auto seen = groups_.look(group);
     found.quota = found.quota || (seen.ok() && seen->quota > 0 && seen->quota < 1);
+    if (group == found.group) found.no_realtime = seen.ok() && seen->rt_runtime_us == 0;
   }
   if (const auto own = groups_.autogroup(thread.tid); own.ok()) found.autogroup = own->id;
   return found;
@@ -286,12 +287,7 @@ void GroupLender::leave(Held& held, ThreadId thread) {
   if (restored.ok() && journal_ != nullptr) journal_->clear(held.slot);
 }
 
-bool GroupLender::lacks_realtime(pid_t tid) const {
-  // sched_group_rt runtime is checked for the thread's own group only (kernel/sched/syscalls.c).
-  const auto group = groups_.group_of(tid);
-  if (!group.ok() || *group == "/") return false;
-  const auto seen = groups_.look(*group);
-  return seen.ok() && seen->rt_runtime_us == 0;
-}
+// Of real-time runtime the kernel looks at the thread's own group only (kernel/sched/syscalls.c).
+bool GroupLender::lacks_realtime(ThreadId thread, Time now) { return place(thread, now).no_realtime; }
 
 }  // namespace swapd::actuate

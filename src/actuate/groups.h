@@ -37,15 +37,16 @@ class GroupLender {
   [[nodiscard]] Ineffective lend(ThreadId thread, int nice, bool allowed, Time now);
   void take_back(ThreadId thread);
   void forget(ThreadId thread);  // its place, too
-  // Whether the thread's v1 cpu group has no real-time runtime.
-  [[nodiscard]] bool lacks_realtime(pid_t tid) const;
+  // Whether the thread's v1 cpu group has no real-time runtime, as of the last second.
+  [[nodiscard]] bool lacks_realtime(ThreadId thread, Time now);
 
  private:
   // Where a thread stands, looked up at most once a second: a donation may begin a thousand times in it.
   struct Place {
     std::string group = "/";
     std::int64_t autogroup = -1;
-    bool quota = false;  // the group or one above it may use less than one CPU
+    bool quota = false;        // the group or one above it may use less than one CPU
+    bool no_realtime = false;  // the group has no real-time runtime
     Time seen{};
   };
   struct Held {

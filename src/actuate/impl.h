@@ -70,11 +70,18 @@ struct Actuator::Impl {
   void end_starts(Time now);
 
   void open_journal();
+  // What of the boost the thread may be lent now; empty: nothing.
+  struct Terms {
+    std::optional<SchedAttr> lent;
+    Ineffective limited = Ineffective::none;
+  };
+  [[nodiscard]] Terms terms(const Entry& entry, Time now) const;
   void begin(const Boost& boost, Time now);
   void renew(Entry& entry, const Boost& boost, Time now);
   // Reads what the thread has. false: the boost is over for this donation (the thread has gone, or somebody insists).
   [[nodiscard]] bool audit(Entry& entry, Time now);
   void refuse(Entry& entry, const Error& error);
+  void leave_alone(Entry& entry, const Terms& terms, Time now);
   [[nodiscard]] bool confined(const Entry& entry) const;
   void report(Outcome::What what, const Entry& entry, int error = 0) const;
   void remember(const Past& former);

@@ -20,11 +20,13 @@ constexpr std::size_t most_uses = 1024;
 constexpr int most_foreign_changes = 3;
 // How often the attributes of a thread are read while nothing changes.
 constexpr Duration audit_period = std::chrono::milliseconds(20);
+// How soon a real-time priority that the kernel refused is tried again while the donation lasts.
+constexpr Duration refusal_period = std::chrono::seconds(1);
 
 }  // namespace
 
 void Actuator::Impl::report(Outcome::What what, const Entry& entry, int error) const {
-  if (listener) listener({what, entry.boost, entry.reason, entry.base, error});
+  if (listener) listener({what, entry.boost, entry.reason, entry.base, error, entry.lent, entry.limited});
 }
 
 void Actuator::Impl::remember(const Past& former) {
@@ -36,8 +38,11 @@ void Actuator::Impl::begin(const Boost& boost, Time now) {
   auto own = scheduler.get(boost.thread.tid);
   if (!own.ok() && own.error().gone()) return;
   Entry& entry = entries[boost.thread];
+  const Ineffective told = entry.limited;
   entry = Entry{};
+  entry.told = told;
   entry.boost = boost;
+  entry.lent = boost.attr;
   entry.round = round;
   entry.looked = now;
   if (!own.ok()) return refuse(entry, own.error());
@@ -45,25 +50,66 @@ void Actuator::Impl::begin(const Boost& boost, Time now) {
   if (!start_ahead(entry)) engage(entry, now, Outcome::What::begun);
 }
 
+// A thread that is real-time of its own has made its peace with RLIMIT_RTTIME: its priority changes nothing there.
+Actuator::Impl::Terms Actuator::Impl::terms(const Entry& entry, Time now) const {
+  const Boost& boost = entry.boost;
+  if (boost.limited != Ineffective::none) return {boost.second_best, boost.limited};
+  if (!boost.attr.realtime() || rank(entry.base) >= rank(boost.attr)) return {boost.attr, Ineffective::none};
+  if (!entry.base.realtime() && scheduler.limits_realtime(boost.thread.tid))
+    return {boost.second_best, Ineffective::rttime};
+  if (entry.refusal != Ineffective::none && now - entry.refused_at < refusal_period)
+    return {boost.second_best, entry.refusal};
+  return {boost.attr, Ineffective::none};
+}
+
 // From the thread's own attributes in entry.base, or from an earlier donation's, to what the boost says.
 void Actuator::Impl::engage(Entry& entry, Time now, Outcome::What as) {
-  const SchedAttr& lent = entry.boost.attr;
-  if (rank(entry.base) >= rank(lent)) {
-    const bool was_in_force = entry.in_force() && !entry.starts;
-    finish(entry);
-    entry.state = Entry::State::left_alone;
-    if (was_in_force) report(Outcome::What::ended, entry);
-    return;
+  const Terms terms = this->terms(entry, now);
+  if (!terms.lent || rank(entry.base) >= rank(*terms.lent)) return leave_alone(entry, terms, now);
+  SchedAttr set = merged(entry.base, *terms.lent, scheduler.default_slice_ns());
+  if (const auto rest = at_limit(entry.boost, set.realtime(), now)) {
+    entry.lent = *terms.lent;
+    entry.limited = terms.limited;
+    return suspend(entry, *rest);
   }
-  SchedAttr set = merged(entry.base, lent, scheduler.default_slice_ns());
-  if (const auto rest = at_limit(entry.boost, set.realtime(), now)) return suspend(entry, *rest);
   if (set.realtime()) set.nice = entry.in_force() ? entry.set.nice : entry.base.nice;
   const bool was_in_force = entry.in_force() && !entry.starts;
-  if (auto given = give(entry, set); !given.ok()) return refuse(entry, given.error());
+  if (auto given = give(entry, set); !given.ok()) {
+    // The kernel gives EPERM both for a missing privilege and for a group without real-time runtime. With what has been
+    // refused written down the terms are others.
+    if (given.error().code() != EPERM || !set.realtime()) return refuse(entry, given.error());
+    entry.refusal = lender.lacks_realtime(entry.boost.thread, now) ? Ineffective::rt_group : Ineffective::rt_refused;
+    entry.refused_at = now;
+    return engage(entry, now, as);
+  }
+  const bool newly_limited = terms.limited != Ineffective::none && terms.limited != entry.limited;
+  entry.lent = *terms.lent;
+  entry.limited = terms.limited;
+  if (entry.limited == Ineffective::none) entry.refusal = Ineffective::none;
   if (!was_in_force && as == Outcome::What::begun) ++total;
   lend_group(entry, now);
   if (entry.reason == Ineffective::none && confined(entry)) entry.reason = Ineffective::affinity;
+  if (entry.reason == Ineffective::none && newly_limited && was_in_force && listener)
+    return listener({Outcome::What::ineffective, entry.boost, entry.limited, entry.base, 0, entry.lent, entry.limited});
   report(entry.reason == Ineffective::none ? as : Outcome::What::ineffective, entry);
+}
+
+// Its own is as good as what it may be lent; where that is not all that the boost says, the reason is told.
+void Actuator::Impl::leave_alone(Entry& entry, const Terms& terms, Time now) {
+  const bool was_in_force = entry.in_force() && !entry.starts;
+  finish(entry);
+  entry.state = Entry::State::left_alone;
+  entry.lent = entry.boost.attr;
+  entry.limited = Ineffective::none;
+  if (terms.limited == Ineffective::none || rank(entry.base) >= rank(entry.boost.attr)) {
+    if (was_in_force) report(Outcome::What::ended, entry);
+    return;
+  }
+  entry.state = Entry::State::refused;
+  entry.reason = entry.limited = terms.limited;
+  entry.looked = now;
+  if (was_in_force || std::exchange(entry.told, terms.limited) != terms.limited)
+    report(Outcome::What::ineffective, entry);
 }
 
 // Record, change, old record away. On failure the thread has what it had.
@@ -98,10 +144,10 @@ Status Actuator::Impl::give(Entry& entry, const SchedAttr& set) {
 // With a record of its own, as any other change. False: it takes none, and nothing is changed.
 bool Actuator::Impl::start_ahead(Entry& entry) {
   const ThreadId thread = entry.boost.thread;
-  if (options.dry_run || !allowed(entry.boost, &Rules::realtime) || at_limit(entry.boost, true, entry.looked))
-    return false;
+  if (options.dry_run || entry.boost.limited != Ineffective::none) return false;
+  if (!allowed(entry.boost, &Rules::realtime) || at_limit(entry.boost, true, entry.looked)) return false;
   if (rank(entry.base) >= rank(entry.boost.attr) || !takes_head_start(entry.base, entry.boost.attr) ||
-      !options.newborn(thread))
+      !options.newborn(thread) || scheduler.limits_realtime(thread.tid))
     return false;
   if (std::ranges::find(started, thread) != started.end()) return false;
   SchedAttr set = head_start();
@@ -147,18 +193,11 @@ void Actuator::Impl::take_back_groups(ThreadId thread) {
 }
 
 void Actuator::Impl::refuse(Entry& entry, const Error& error) {
-  const bool realtime = entry.boost.attr.realtime();
   release_thread(entry);
   if (error.gone()) return drop(entry);
   entry.state = Entry::State::refused;
-  entry.reason = Ineffective::none;
-  // The kernel gives EPERM both for a missing privilege and for a group without real-time runtime.
-  if (error.code() == EPERM && realtime && lender.lacks_realtime(entry.boost.thread.tid))
-    entry.reason = Ineffective::rt_group;
-  if (entry.reason == Ineffective::none)
-    report(Outcome::What::failed, entry, error.code());
-  else
-    report(Outcome::What::ineffective, entry);
+  entry.reason = entry.limited = Ineffective::none;
+  report(Outcome::What::failed, entry, error.code());
 }
 
 // Whether every CPU that the thread may use is known to be held by somebody of a higher rank than it now has.
@@ -230,7 +269,8 @@ void Actuator::Impl::suspend(Entry& entry, const Rest& rest) {
 void Actuator::Impl::rests(const Rest& rest) { resume = std::min(rest.until, resume.value_or(rest.until)); }
 
 void Actuator::Impl::renew(Entry& entry, const Boost& boost, Time now) {
-  const bool other_attr = entry.boost.attr != boost.attr;
+  const bool other_attr = entry.boost.attr != boost.attr || entry.boost.second_best != boost.second_best ||
+                          entry.boost.limited != boost.limited;
   const bool other_requester = entry.boost.requester != boost.requester || entry.boost.resource != boost.resource;
   const bool other_terms =
       entry.boost.requester_class != boost.requester_class || entry.boost.provider_class != boost.provider_class;
@@ -239,14 +279,14 @@ void Actuator::Impl::renew(Entry& entry, const Boost& boost, Time now) {
   const bool due = other_attr || now - entry.looked >= audit_period;
   switch (entry.state) {
     case Entry::State::suspended:
-      if (const auto rest = at_limit(boost, boost.attr.realtime(), now)) {
+      if (const auto rest = at_limit(boost, (other_attr ? boost.attr : entry.lent).realtime(), now)) {
         entry.reason = rest->reason;
         return rests(*rest);
       }
       if (const auto own = scheduler.get(boost.thread.tid); own.ok()) entry.base = *own;
       return engage(entry, now, Outcome::What::changed);
     case Entry::State::refused:
-      if (!other_attr) return;
+      if (!other_attr && (entry.limited == Ineffective::none || now - entry.looked < refusal_period)) return;
       return begin(boost, now);
     case Entry::State::left_alone:
       if (due) begin(boost, now);
@@ -256,7 +296,8 @@ void Actuator::Impl::renew(Entry& entry, const Boost& boost, Time now) {
   }
   if (due && !audit(entry, now)) return;
   if (!entry.in_force()) return;  // what somebody gave it is as good
-  if (other_attr) return engage(entry, now, Outcome::What::changed);
+  if (other_attr || (due && terms(entry, now).limited != entry.limited))
+    return engage(entry, now, Outcome::What::changed);
   const Ineffective before = entry.reason;
   if (entry.surroundings != surroundings || other_terms) {
     lend_group(entry, now);

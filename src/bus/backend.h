@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/asked_priority.h"
 #include "base/fd.h"
 #include "base/resource.h"
 #include "base/result.h"
@@ -70,7 +71,8 @@ struct ThreadView {
   std::vector<pid_t> donated_by;      // tids of requesters
   bool has_donation = false;          // why: as a requester that lends, or as a provider that is lent
   bool donation_effective = false;
-  std::string donation_reason;  // "none" or a word of the contract
+  std::string donation_reason;   // "none" or a word of the contract
+  std::string donation_limited;  // another such word: why a nice value is lent, and not a real-time priority
 };
 
 struct GraphView {
@@ -225,7 +227,7 @@ class Backend {
   // Nothing is lent until it is resumed; all else goes on.
   [[nodiscard]] virtual Status pause(bool paused, const Caller& caller) = 0;
   // tid or pid; of a process: all its threads.
-  [[nodiscard]] virtual Status set(pid_t pid, const SchedAttr& base, const Caller& caller) = 0;
+  [[nodiscard]] virtual Status set(pid_t pid, const AskedPriority& base, const Caller& caller) = 0;
   [[nodiscard]] virtual std::vector<ClassView> classes() = 0;
   [[nodiscard]] virtual Status create_class(const std::string& name, const std::vector<LimitChange>& changes,
                                             const Caller& caller) = 0;

@@ -119,7 +119,8 @@ std::string why_json(const std::vector<ThreadView>& threads) {
     // Always there, so that a reader needs no null check: `active` says whether there is one at all.
     one["donation"] = {{"active", t.has_donation},
                        {"effective", t.has_donation && t.donation_effective},
-                       {"reason", t.donation_reason.empty() ? "none" : t.donation_reason}};
+                       {"reason", t.donation_reason.empty() ? "none" : t.donation_reason},
+                       {"limited", t.donation_limited.empty() ? "none" : t.donation_limited}};
     list.push_back(std::move(one));
   }
   return dump({{"threads", std::move(list)}});

@@ -181,30 +181,34 @@ int Methods::set(sd_bus_message* call, void* data, sd_bus_error* error) {
   std::int32_t nice = 0;
   std::int32_t priority = 0;
   if (const int r = sd_bus_message_read(call, "sii", &policy, &nice, &priority); r < 0) return r;
-  const Result<SchedAttr> attr = attributes(policy, nice, priority);
-  if (!attr) return fail(error, attr.error());
+  const Result<AskedPriority> asked = asked_priority(policy, nice, priority);
+  if (!asked) return fail(error, asked.error());
   Caller who;
   if (const int r = caller(call, data, &who); r < 0) return r;
-  return done(call, data, who, self(data).backend_.set(pid, *attr, who), error);
+  return done(call, data, who, self(data).backend_.set(pid, *asked, who), error);
 }
 
-Result<SchedAttr> Methods::attributes(std::string_view policy, int nice, int priority) {
+Result<AskedPriority> Methods::asked_priority(std::string_view policy, int nice, int priority) {
+  const bool nice_counts = nice >= -20 && nice <= 19;
+  const Error bad_nice(EINVAL, "nice value " + std::to_string(nice) + " is not in -20…19");
+  if (policy == "nice") return nice_counts ? Result(AskedPriority::only_nice(nice)) : bad_nice;
   SchedAttr attr;
   for (const SchedPolicy known :
        {SchedPolicy::other, SchedPolicy::batch, SchedPolicy::idle, SchedPolicy::fifo, SchedPolicy::rr}) {
     if (policy != name(known)) continue;
     attr.policy = known;
     if (attr.realtime()) {
-      if (priority < 1 || priority > 99)
-        return Error(EINVAL, "real-time priority " + std::to_string(priority) + " is not in 1…99");
+      if (priority < 1 || priority > most_realtime)
+        return Error(EINVAL, "real-time priority " + std::to_string(priority) + " is not in 1…" +
+                                 std::to_string(most_realtime) + " (swapd itself has the next)");
       attr.rt_priority = static_cast<std::uint8_t>(priority);
     } else {
-      if (nice < -20 || nice > 19) return Error(EINVAL, "nice value " + std::to_string(nice) + " is not in -20…19");
+      if (!nice_counts) return bad_nice;
       attr.nice = static_cast<std::int8_t>(nice);
     }
-    return attr;
+    return AskedPriority(attr);
   }
-  return Error(EINVAL, "'" + std::string(policy) + "' is not one of other, batch, idle, fifo, rr");
+  return Error(EINVAL, "'" + std::string(policy) + "' is not one of nice, other, batch, idle, fifo, rr");
 }
 
 // A large answer in memory that the client maps or reads; nobody changes it any more (memfd_create(2), sealed).

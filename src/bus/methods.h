@@ -66,7 +66,7 @@ struct Methods {
   static int pause(sd_bus_message* call, void* data, sd_bus_error* error);
   static int resume(sd_bus_message* call, void* data, sd_bus_error* error);
   static int set(sd_bus_message* call, void* data, sd_bus_error* error);
-  static Result<SchedAttr> attributes(std::string_view policy, int nice, int priority);
+  static Result<AskedPriority> asked_priority(std::string_view policy, int nice, int priority);
   static int dump(sd_bus_message* call, void* data, sd_bus_error* error);
   static int reply_memory(sd_bus_message* call, const std::string& text, sd_bus_error* error);
   static int set_subscribed(sd_bus_message* call, void* data, sd_bus_error* error, bool on);

@@ -44,6 +44,7 @@ void append_donation(std::string& out, const Json& thread, const Paint& paint) {
   const Json donation = thread.value("donation", Json::object());
   const bool effective = donation.value("effective", false);
   const std::string reason = donation.value("reason", "none");
+  const std::string limited = donation.value("limited", "none");
   const Json lenders = thread.value("donated_by", Json::array());
   if (!lenders.empty()) {
     std::string names;
@@ -53,7 +54,8 @@ void append_donation(std::string& out, const Json& thread, const Paint& paint) {
   }
   out += "  donation: ";
   if (effective)
-    out += paint(Style::good, "in force") + "\n";
+    out += paint(Style::good, "in force") + (limited == "none" ? "" : ", as a nice value: " + reason_phrase(limited)) +
+           "\n";
   else if (!reason.empty() && reason != "none")
     out += paint(Style::warning, "ineffective") + ": " + reason_phrase(reason) + "\n";
   else

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <fstream>
 #include <optional>
 #include <string>
 
@@ -178,6 +179,12 @@ Result<int> LinuxScheduler::nice(pid_t tid) const {
   return value;
 }
 
+Status LinuxScheduler::set_nice(pid_t tid, int nice) const {
+  if (::setpriority(PRIO_PROCESS, static_cast<id_t>(tid), nice) != 0)
+    return errno_error("setting the nice value of thread " + std::to_string(tid));
+  return Done{};
+}
+
 bool LinuxScheduler::may_take(pid_t tid, const SchedAttr& attr) const {
   struct stat theirs {};
   struct stat ours {};
@@ -190,6 +197,19 @@ bool LinuxScheduler::may_take(pid_t tid, const SchedAttr& attr) const {
   if (::prlimit(tid, realtime ? RLIMIT_RTPRIO : RLIMIT_NICE, nullptr, &limit) != 0) return false;
   if (attr.policy == SchedPolicy::deadline) return false;  // needs the capability
   return realtime ? limit.rlim_cur >= attr.rt_priority : limit.rlim_cur >= static_cast<rlim_t>(20 - attr.nice);
+}
+
+// The kernel looks at the soft limit alone, which is never above the hard one. Without CAP_SYS_RESOURCE prlimit(2)
+// tells nothing of another user's process, and /proc does.
+bool LinuxScheduler::limits_realtime(pid_t tid) const {
+  rlimit limit{};
+  if (::prlimit(tid, RLIMIT_RTTIME, nullptr, &limit) == 0) return limit.rlim_cur != RLIM_INFINITY;
+  if (errno == ESRCH) return false;
+  std::ifstream limits("/proc/" + std::to_string(tid) + "/limits");
+  const std::string wanted = "Max realtime timeout";
+  for (std::string line; std::getline(limits, line);)
+    if (line.starts_with(wanted)) return line.find("unlimited") > wanted.size() + 24;
+  return true;  // there might be one
 }
 
 Result<int> LinuxScheduler::io_priority(pid_t tid) const {

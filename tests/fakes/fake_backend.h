@@ -117,9 +117,9 @@ class FakeBackend : public bus::Backend {
     return Done{};
   }
 
-  Status set(pid_t pid, const SchedAttr& base, const bus::Caller& caller) override {
+  Status set(pid_t pid, const AskedPriority& base, const bus::Caller& caller) override {
     if (pid == unknown_pid) return Error(ESRCH, "no managed process or thread has the id 999");
-    sets.push_back({pid, base, caller.uid()});
+    sets.push_back({pid, base.attr, caller.uid(), base.nice_alone});
     return Done{};
   }
 
@@ -182,6 +182,7 @@ class FakeBackend : public bus::Backend {
     pid_t pid;
     SchedAttr base;
     std::uint32_t uid;
+    bool nice_alone = false;
   };
   std::string comm = "client";  // of the waiting client: the world's comm is whatever a program calls itself
   std::optional<Error> why_error;

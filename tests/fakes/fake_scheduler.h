@@ -19,6 +19,7 @@ class FakeScheduler final : public sys::Scheduler {
     bool privileged = true;  // may take any attributes by itself
     int set_error = 0;       // errno of every set()
     int realtime_error = 0;  // errno of a set() to a real-time class
+    bool rttime = false;     // it has a finite RLIMIT_RTTIME
     int io_priority = 0;     // raw
     int io_error = 0;        // errno of every set_io_priority()
   };
@@ -62,6 +63,13 @@ class FakeScheduler final : public sys::Scheduler {
     if (found == threads.end()) return Error(ESRCH, "nice");
     return found->second.nice;
   }
+  Status set_nice(pid_t tid, int nice) const override {
+    const auto found = threads.find(tid);
+    if (found == threads.end()) return Error(ESRCH, "set_nice");
+    found->second.nice = nice;
+    if (!found->second.attr.realtime()) found->second.attr.nice = static_cast<std::int8_t>(nice);
+    return Done{};
+  }
   Result<int> io_priority(pid_t tid) const override {
     const auto found = threads.find(tid);
     if (found == threads.end()) return Error(ESRCH, "io_priority");
@@ -76,6 +84,10 @@ class FakeScheduler final : public sys::Scheduler {
   }
   std::uint64_t default_slice_ns() const override { return slice; }
   bool may_take(pid_t tid, const SchedAttr& /*attr*/) const override { return threads.at(tid).privileged; }
+  bool limits_realtime(pid_t tid) const override {
+    const auto found = threads.find(tid);
+    return found != threads.end() && found->second.rttime;
+  }
   Result<cpu_set_t> affinity(pid_t tid) const override {
     const auto found = threads.find(tid);
     if (found == threads.end()) return Error(ESRCH, "affinity");
