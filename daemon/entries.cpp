@@ -13,15 +13,15 @@ void log_donation(const Note& note, const sys::Procfs& procfs) {
   const auto called = [](const std::string& comm, ThreadId id) { return comm + "[" + std::to_string(id.tid) + "]"; };
   const std::string lent = std::string(swapd::name(note.attr.policy)) + " " +
                            std::to_string(note.attr.realtime() ? note.attr.rt_priority : note.attr.nice);
-  const bool begun = note.type == Note::Type::donation_begun;
+  const bool limited = note.limited != actuate::Ineffective::none;  // as a nice value it is in force
+  const bool begun = note.type == Note::Type::donation_begun || limited;
   std::string reason(actuate::name(note.reason));
   if (!begun && note.reason == actuate::Ineffective::none) reason = "the kernel refused";
   const std::uint64_t more = note.journalled.value_or(0);
   std::string message = called(requester, note.other) + (begun ? " lends " + lent + " to " : " cannot help ") +
                         called(provider, note.thread) + ", whom it waits for at " + text(note.resource);
   if (!begun) message += ": " + reason;
-  if (begun && note.limited != actuate::Ineffective::none)
-    message += "; no real-time priority: " + std::string(actuate::name(note.limited));
+  if (limited) message += "; no real-time priority: " + std::string(actuate::name(note.limited));
   if (more > 0) message += " (and " + std::to_string(more) + " times more since this was last told)";
   log_entry(begun ? message_id::donation : message_id::ineffective, message,
             {{"SWAPD_PID", std::to_string(note.tgid)},

@@ -308,7 +308,8 @@ std::optional<Actuator::Active> Actuator::active(ThreadId thread) const {
   if (known == impl_->entries.end()) return std::nullopt;
   const Entry& entry = known->second;
   if (!entry.in_force() && entry.reason == Ineffective::none) return std::nullopt;
-  return Active{entry.boost, entry.base, entry.reason, entry.lent, entry.limited};
+  const Ineffective limited = entry.in_force() ? entry.limited : Ineffective::none;
+  return Active{entry.boost, entry.base, entry.reason, entry.lent, limited};
 }
 
 std::vector<Actuator::Active> Actuator::active() const {

@@ -26,7 +26,9 @@ constexpr Duration refusal_period = std::chrono::seconds(1);
 }  // namespace
 
 void Actuator::Impl::report(Outcome::What what, const Entry& entry, int error) const {
-  if (listener) listener({what, entry.boost, entry.reason, entry.base, error, entry.lent, entry.limited});
+  if (!listener) return;
+  const Ineffective limited = entry.in_force() ? entry.limited : Ineffective::none;
+  listener({what, entry.boost, entry.reason, entry.base, error, entry.lent, limited});
 }
 
 void Actuator::Impl::remember(const Past& former) {
@@ -77,7 +79,8 @@ void Actuator::Impl::engage(Entry& entry, Time now, Outcome::What as) {
   if (auto given = give(entry, set); !given.ok()) {
     // The kernel gives EPERM both for a missing privilege and for a group without real-time runtime. With what has been
     // refused written down the terms are others.
-    if (given.error().code() != EPERM || !set.realtime()) return refuse(entry, given.error());
+    const bool no_realtime = given.error().code() == EPERM && set.realtime() && terms.limited == Ineffective::none;
+    if (!no_realtime) return refuse(entry, given.error());
     entry.refusal = lender.lacks_realtime(entry.boost.thread, now) ? Ineffective::rt_group : Ineffective::rt_refused;
     entry.refused_at = now;
     return engage(entry, now, as);

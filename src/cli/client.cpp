@@ -105,12 +105,12 @@ Status Client::remove_class(const std::string& name) {
   return Done{};
 }
 
-Status Client::set(pid_t pid, const SchedAttr& base) {
+Status Client::set(pid_t pid, const AskedPriority& base) {
   Result<Message> message = new_call("Set");
   if (!message) return std::move(message).error();
-  const std::string policy(name(base.policy));
-  const int r = sd_bus_message_append(message->get(), "usii", pid, policy.c_str(), static_cast<int>(base.nice),
-                                      static_cast<int>(base.rt_priority));
+  const std::string policy(base.nice_alone ? "nice" : name(base.attr.policy));
+  const int r = sd_bus_message_append(message->get(), "usii", pid, policy.c_str(), static_cast<int>(base.attr.nice),
+                                      static_cast<int>(base.attr.rt_priority));
   if (r < 0) return broken(r);
   Result<Message> answer = call(std::move(message).value());
   if (!answer) return std::move(answer).error();

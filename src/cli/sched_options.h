@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "base/result.h"
-#include "base/sched_attr.h"
+#include "base/asked_priority.h"
 
 namespace swapd::cli {
 
@@ -13,7 +13,7 @@ class SchedOptions {
  public:
   SchedOptions(CLI::App& app, bool with_other);
   // What was asked for; nothing where none was given; an error where more than one was.
-  [[nodiscard]] Result<std::optional<SchedAttr>> attributes() const;
+  [[nodiscard]] Result<std::optional<AskedPriority>> asked() const;
 
  private:
   int nice_ = 0;

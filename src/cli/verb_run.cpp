@@ -71,8 +71,9 @@ class LaunchMemory {
   sys::launch::Shared* shared_;
 };
 
-Status set_priority(const SchedAttr& attr) {
-  const Status set = sys::LinuxScheduler().set(0, attr);
+Status set_priority(const AskedPriority& asked) {
+  const sys::LinuxScheduler scheduler;
+  const Status set = asked.nice_alone ? scheduler.set_nice(0, asked.attr.nice) : scheduler.set(0, asked.attr);
   if (set) return Done{};
   return failure("cannot take the priority that was asked for: " + set.error().text() + "; nothing was run");
 }
@@ -112,7 +113,7 @@ Status enter(const std::string& socket, const RunOptions& options, bool& filtere
   return install(answer, *memory, options);
 }
 
-int run(const RunOptions& options, const std::optional<SchedAttr>& priority, const Context& context) {
+int run(const RunOptions& options, const std::optional<AskedPriority>& priority, const Context& context) {
   const auto refuse = [&](const Error& error) { return report(*context.err, error); };
   fill_standard_descriptors();
   if (context.command.empty()) return refuse(user_mistake("give a program to run; see swapctl run --help"));
@@ -173,7 +174,7 @@ Examples:
   swapctl run -- make -j4                         one that does not, but may hold what others need
   swapctl run --embedded --nice -10 ./service     no daemon needed)");
   return [options, priority, &context] {
-    const Result<std::optional<SchedAttr>> given = priority->attributes();
+    const Result<std::optional<AskedPriority>> given = priority->asked();
     return given ? run(*options, *given, context) : report(*context.err, given.error());
   };
 }

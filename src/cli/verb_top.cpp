@@ -169,16 +169,13 @@ class Top {
   }
   void renice(const TopThread& thread, int by) {
     if (!client_) return;
-    // The order is for the whole process, and would make ordinary what is something else.
-    const bool all_ordinary = std::ranges::all_of(
-        sample_->rows, [&](const TopThread& other) { return other.pid != thread.pid || other.own_nice.has_value(); });
-    if (!all_ordinary)
-      return state_.say(fmt::format("{} has a thread that is no ordinary one: `swapctl set {} --nice N` changes that",
-                                    thread.comm, thread.pid),
-                        true);
-    SchedAttr base;
-    base.nice = static_cast<std::int8_t>(std::clamp(*thread.own_nice + by, -20, 19));
-    tell(client_->set(static_cast<pid_t>(thread.pid), base));
+    // The order is for the whole process; what is no ordinary thread stays what it is.
+    if (!thread.own_nice)
+      return state_.say(
+          fmt::format("{} is no ordinary thread: `swapctl set {} --other` makes it one", thread.comm, thread.tid),
+          true);
+    const int nice = std::clamp(*thread.own_nice + by, -20, 19);
+    tell(client_->set(static_cast<pid_t>(thread.pid), AskedPriority::only_nice(nice)));
     tell(look());
   }
 

@@ -1,5 +1,9 @@
 // Donations to real threads: what the kernel says they have, before, during and after.
+#include <signal.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+
+#include <thread>
 
 #include "process.h"
 #include "sys/groups.h"
@@ -18,6 +22,12 @@ class LendingTest : public LinuxTest {
     ASSERT_TRUE(actuator_->recover().ok());
   }
   void apply(const std::vector<Boost>& boosts) { actuator_->apply(boosts, clock_.now()); }
+  // Of a waiter at FIFO 50.
+  static Boost with_second_best(const Process& process) {
+    Boost asked = boost(process, realtime(SchedPolicy::fifo, 49));
+    asked.second_best = lent(nice_of(-20));
+    return asked;
+  }
   SchedAttr attr(const Process& process) { return scheduler_.get(process.pid()).value_or(nice_of(-99)); }
 
   sys::LinuxScheduler scheduler_;
@@ -195,6 +205,82 @@ TEST_F(LendingTest, AGroupWithoutRealTimeRuntimeIsTheReason) {
   ASSERT_EQ(outcomes_.size(), 1U);
   EXPECT_EQ(outcomes_[0].what, Outcome::What::ineffective);
   child.kill();
+}
+
+TEST_F(LendingTest, WhereTheKernelRefusesRealTimeANiceValueIsLent) {
+  const CpuGroupV1 group("rt-second");
+  if (!group.valid()) GTEST_SKIP() << "needs a v1 cpu controller";
+  if (group.read("cpu.rt_runtime_us") != "0") GTEST_SKIP() << "needs RT_GROUP_SCHED";
+  Process child({.attr = nice_of(2)});
+  ASSERT_TRUE(group.write("tasks", std::to_string(child.pid())));
+  apply({with_second_best(child)});
+  ASSERT_TRUE(actuator_->active(child.id()));
+  EXPECT_EQ(actuator_->active(child.id())->limited, Ineffective::rt_group);
+  EXPECT_EQ(attr(child).policy, SchedPolicy::other);
+  EXPECT_EQ(attr(child).nice, -20);
+  apply({});
+  EXPECT_EQ(attr(child), nice_of(2));
+  child.kill();
+}
+
+// rtkit sets 200 ms for every process that it gives real-time threads.
+TEST_F(LendingTest, AProcessWithALimitOnRealTimeIsNotKilledForALoan) {
+  const rlimit limit{50'000, 50'000};  // microseconds
+  Process limited({.spin = true});
+  Process later({.spin = true});
+  ASSERT_EQ(::prlimit(limited.pid(), RLIMIT_RTTIME, &limit, nullptr), 0);
+  const std::vector<Boost> loans = {with_second_best(limited), with_second_best(later)};
+  apply(loans);
+  EXPECT_EQ(attr(limited).policy, SchedPolicy::other);
+  EXPECT_EQ(attr(later).policy, SchedPolicy::fifo);
+  ASSERT_EQ(::prlimit(later.pid(), RLIMIT_RTTIME, &limit, nullptr), 0);
+  std::this_thread::sleep_for(std::chrono::milliseconds(21));
+  apply(loans);
+  EXPECT_EQ(attr(later).policy, SchedPolicy::other) << "the limit came under the loan";
+  for (const Process* child : {&limited, &later}) {
+    const Duration before = child->cpu();
+    const Time end = clock_.now() + std::chrono::seconds(5);
+    while (child->cpu() - before < std::chrono::milliseconds(150) && clock_.now() < end)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    EXPECT_GE(child->cpu() - before, std::chrono::milliseconds(150));
+    EXPECT_EQ(::kill(child->pid(), 0), 0);
+    int status = 0;
+    EXPECT_EQ(::waitpid(child->pid(), &status, WNOHANG), 0) << "it has been ended";
+  }
+  apply({});
+  EXPECT_EQ(attr(limited), nice_of(0));
+  EXPECT_EQ(attr(later), nice_of(0));
+}
+
+TEST_F(LendingTest, ADeadlineThreadIsNeverChanged) {
+  const SchedAttr own{
+      .policy = SchedPolicy::deadline, .runtime_ns = 1'000'000, .deadline_ns = 20'000'000, .period_ns = 20'000'000};
+  const Process child({});
+  if (const auto set = scheduler_.set(child.pid(), own); !set.ok()) GTEST_SKIP() << set.error().text();
+  const SchedAttr before = attr(child);
+  ASSERT_EQ(before.policy, SchedPolicy::deadline);
+  for (const SchedAttr& loan : {realtime(SchedPolicy::fifo, 90), nice_of(-20)}) {
+    apply({boost(child, loan)});
+    EXPECT_EQ(attr(child), before);
+  }
+  apply({});
+  EXPECT_EQ(attr(child), before);
+  EXPECT_TRUE(outcomes_.empty());
+}
+
+// As renice(1): every class and flag stays, and a real-time thread keeps the value for later.
+TEST_F(LendingTest, ANiceValueLeavesTheClass) {
+  for (const SchedPolicy policy : {SchedPolicy::batch, SchedPolicy::idle, SchedPolicy::rr}) {
+    SchedAttr own = policy == SchedPolicy::rr ? realtime(policy, 20) : nice_of(3);
+    own.policy = policy;
+    own.reset_on_fork = true;
+    const Process child({.attr = own});
+    ASSERT_TRUE(scheduler_.set_nice(child.pid(), -11).ok());
+    SchedAttr then = own;
+    if (!own.realtime()) then.nice = -11;
+    EXPECT_EQ(attr(child), then);
+    EXPECT_EQ(scheduler_.nice(child.pid()).value_or(99), -11);
+  }
 }
 
 // Printed, not judged: the machine may be busy.

@@ -1,4 +1,6 @@
 // Programs that nobody has put under swapd but its policy ([match.NAME]).
+#include <sched.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -69,6 +71,32 @@ TEST_P(PolicyRules, TakeInWhatRunsAlreadyWithItsChildren) {
   EXPECT_EQ(class_of(child), "work");
   EXPECT_TRUE(eventually([&] { return kernel_attr(parent).nice == -7; }));
   session->kill(child, SIGKILL);
+}
+
+// As renice(1): what a program has chosen for its threads (rtkit's SCHED_RR with reset-on-fork, say) stays.
+TEST_P(PolicyRules, ANiceValueLeavesTheClassAndItsFlag) {
+  start(policy);
+  if (!session) return;
+  struct Case {
+    std::vector<std::string> chrt;
+    std::string policy;
+  };
+  const std::vector<Case> cases = {{{"-R", "-r", "20"}, "rr"}, {{"-b", "0"}, "batch"}, {{"-i", "0"}, "idle"}};
+  for (const Case& one : cases) {
+    std::vector<std::string> command = {"/usr/bin/chrt"};
+    command.insert(command.end(), one.chrt.begin(), one.chrt.end());
+    command.insert(command.end(), {program("swapd-t-class"), "100"});
+    const pid_t pid = session->start_plain(command);
+    ASSERT_TRUE(comes_in(pid));
+    const auto nice = [&] { return ::getpriority(PRIO_PROCESS, static_cast<id_t>(pid)); };
+    EXPECT_TRUE(eventually([&] { return nice() == -7; })) << nice();
+    ASSERT_EQ(session->ctl({"set", std::to_string(pid), "--nice", "4"}).status, 0);
+    EXPECT_EQ(nice(), 4);
+    EXPECT_EQ(kernel_attr(pid).policy, one.policy);
+    const bool resets = (::sched_getscheduler(pid) & SCHED_RESET_ON_FORK) != 0;
+    EXPECT_EQ(resets, one.policy == "rr");
+    EXPECT_EQ(kernel_attr(pid).rt_priority, one.policy == "rr" ? 20 : 0);
+  }
 }
 
 TEST_P(PolicyRules, LeaveAloneWhatTheySay) {
