@@ -85,7 +85,9 @@ TEST_F(Verbs, ThatCommandAreSilent) {
     ASSERT_EQ(bus_.backend().sets.size(), 3U);
     EXPECT_EQ(bus_.backend().sets[0].base, FakeBackend::fifo(7));
     EXPECT_EQ(bus_.backend().sets[1].base, FakeBackend::nice(-5));
+    EXPECT_TRUE(bus_.backend().sets[1].nice_alone) << "classes stay";
     EXPECT_EQ(bus_.backend().sets[2].base, FakeBackend::nice(0));
+    EXPECT_FALSE(bus_.backend().sets[2].nice_alone) << "ordinary ones, all of them";
     EXPECT_EQ(bus_.backend().released.size(), 1U);
     EXPECT_TRUE(bus_.backend().paused);
   });

@@ -54,11 +54,15 @@ TEST(Server, NamesErrorsAfterWhoseMistakeTheyAre) {
   BusThread bus;
   BusClient client(bus);
   EXPECT_EQ(client.command("Set", "usii", 100U, "fifo", 0, 100),
-            "org.swapd1.Error.InvalidArgument: real-time priority 100 is not in 1…99");
+            "org.swapd1.Error.InvalidArgument: real-time priority 100 is not in 1…92 (swapd itself has the next)");
+  EXPECT_EQ(client.command("Set", "usii", 100U, "rr", 0, 93),
+            "org.swapd1.Error.InvalidArgument: real-time priority 93 is not in 1…92 (swapd itself has the next)");
+  EXPECT_EQ(client.command("Set", "usii", 100U, "nice", 20, 0),
+            "org.swapd1.Error.InvalidArgument: nice value 20 is not in -20…19");
   EXPECT_EQ(client.command("Set", "usii", 100U, "other", 20, 0),
             "org.swapd1.Error.InvalidArgument: nice value 20 is not in -20…19");
   EXPECT_EQ(client.command("Set", "usii", 100U, "deadline", 0, 0),
-            "org.swapd1.Error.InvalidArgument: 'deadline' is not one of other, batch, idle, fifo, rr");
+            "org.swapd1.Error.InvalidArgument: 'deadline' is not one of nice, other, batch, idle, fifo, rr");
   EXPECT_EQ(client.command("Release", "u", 0U), "org.swapd1.Error.InvalidArgument: 0 is not a process id");
   EXPECT_EQ(client.command("Release", "u", 0x80000000U),
             "org.swapd1.Error.InvalidArgument: 2147483648 is not a process id");
