@@ -240,6 +240,7 @@ Status DaemonBackend::pause(bool paused, const bus::Caller& caller) {
 
 Status DaemonBackend::set(pid_t pid, const AskedPriority& base, const bus::Caller& caller) {
   Status done = may_touch(pid, caller);
+  if (done && about_.by_hand) about_.by_hand(pid);
   if (done) {
     const bool raises = caller.rights().has(bus::Right::raise_priority);
     engine_.call([&](Engine& e) { done = e.set_base(pid, base, raises); });

@@ -26,6 +26,7 @@ Result<bus::LaunchAnswer> DaemonBackend::launch(bus::LaunchRequest request) {
   const bus::Caller caller = request.caller;
   Result<bus::LaunchAnswer> answer = begin_launch(std::move(request));
   if (!answer) (void)refusals_.heard("run", pid, caller, answer.error());
+  if (answer && about_.by_hand) about_.by_hand(pid);
   return answer;
 }
 
@@ -112,7 +113,9 @@ Status DaemonBackend::begin_enrolling(const bus::EnrollRequest& request,
     if (Status touch = may_touch(pid, caller); !touch) return touch;
     if (Status one = may_enroll(procfs_, pid, policy_.observe.never); !one) return one;
     if (Status leave = may_leave(pid, into, caller); !leave) return leave;
-    return has_room(pid);
+    Status room = has_room(pid);
+    if (room && !spare && about_.by_hand) about_.by_hand(pid);  // and not by a rule
+    return room;
   };
   if (Status allowed = may(*tgid); !allowed) return allowed;
   const bool io = classes_.shaped(*class_name);
@@ -177,6 +180,7 @@ Status DaemonBackend::has_room(pid_t pid) const {
 Status DaemonBackend::release(pid_t pid, const bus::Caller& caller) {
   Status done = may_touch(pid, caller);
   if (done) done = may_leave(procfs_.tgid(pid).value_or(pid), "", caller);
+  if (done && about_.by_hand) about_.by_hand(procfs_.tgid(pid).value_or(pid));
   if (done) engine_.call([&](Engine& e) { done = e.release(pid); });
   return refusals_.heard("release", pid, caller, std::move(done));
 }

@@ -249,6 +249,9 @@ void Engine::happened(const sys::ProcEvent& event, Time now) {
     case sys::ProcEvent::What::exit:
       exited(event.tid, now);
       break;
+    case sys::ProcEvent::What::renamed:
+    case sys::ProcEvent::What::other_user:
+      break;  // not asked for here
   }
 }
 

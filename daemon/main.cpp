@@ -230,6 +230,10 @@ int run(const Options& options, const LoadedPolicy& loaded, Guard& guard, FdStor
                          .surroundings = [&] { return neighbours.now(); },
                          .log_drops = log_drops,
                          .guard_note = [&] { return guard.note(); },
+                         .by_hand =
+                             [&](pid_t pid) {
+                               if (newcomers) newcomers->by_hand(pid);
+                             },
                          .newcomers = [&] { return newcomers ? newcomers->counts() : Newcomers::Counts{}; },
                          .restart = [&]() -> Status {
                            if (options.exit_with_pid > 0) return Error(EINVAL, "a private swapd is not restarted");
@@ -263,7 +267,7 @@ int run(const Options& options, const LoadedPolicy& loaded, Guard& guard, FdStor
   // To leave programs alone nobody need look.
   if (std::ranges::any_of(rules, [](const policy::NamedRule& r) { return r.rule.manage; })) {
     std::vector<std::string> missing;
-    auto events = open_exec_events(missing);
+    auto events = open_exec_events(followed_facts(rules), missing);
     for (const std::string& line : missing) {
       spdlog::warn("{}", line);
       backend.warn(line);

@@ -19,7 +19,12 @@ constexpr std::size_t most_under_way = 8;  // each stops a process for some mill
 constexpr std::size_t most_wanted = 10'000;
 constexpr std::size_t most_judged = 10'000;
 constexpr std::size_t most_users = 10'000;
+constexpr std::size_t most_changed = 10'000;
+constexpr std::size_t most_taken = 10'000;
 constexpr std::chrono::seconds names_last{60};
+// A program that is started, moved and renamed is looked at once, and one that renames itself all the time ten times a
+// second.
+constexpr std::chrono::microseconds settles{100'000};
 constexpr std::chrono::seconds least_pause{1}, longest_pause{64};
 
 // swapctl is about to be another program, of which it tells us itself.
@@ -41,31 +46,68 @@ Newcomers::Newcomers(bus::Backend& backend, const sys::Procfs& procfs, std::vect
 
 Newcomers::~Newcomers() {
   *alive_ = false;
-  sd_event_source_disable_unref(source_);
+  for (const auto& source : sources_) sd_event_source_disable_unref(source->place);
   sd_event_source_disable_unref(again_);
+  sd_event_source_disable_unref(settled_);
 }
 
-void Newcomers::begin(sd_event* loop, std::unique_ptr<sys::ExecEvents> events) {
+void Newcomers::begin(sd_event* loop, std::vector<std::unique_ptr<sys::ExecEvents>> events) {
   if (rules_.empty()) return;
   loop_ = loop;
-  events_ = std::move(events);
-  const auto readable = [](sd_event_source*, int, std::uint32_t, void* self) {
-    static_cast<Newcomers*>(self)->read_events();
+  const auto readable = [](sd_event_source*, int, std::uint32_t, void* data) {
+    auto* source = static_cast<Source*>(data);
+    source->owner->read_events(*source);
     return 0;
   };
-  if (events_ != nullptr) sd_event_add_io(loop, &source_, events_->fd(), EPOLLIN, readable, this);
+  for (auto& from : events) {
+    Source& source = *sources_.emplace_back(std::make_unique<Source>());
+    source.owner = this;
+    source.events = std::move(from);
+    sd_event_add_io(loop, &source.place, source.events->fd(), EPOLLIN, readable, &source);
+  }
   look_through();
 }
 
-void Newcomers::read_events() {
-  const auto read = events_->read(batch);
+void Newcomers::read_events(Source& from) {
+  const auto read = from.events->read(batch);
   if (!read) {
-    spdlog::warn("{}; programs that start are not matched by [match.NAME] any more", read.error().text());
-    source_ = sd_event_source_disable_unref(source_);
+    spdlog::warn("{}; programs that start or change are not matched by [match.NAME] any more", read.error().text());
+    from.place = sd_event_source_disable_unref(from.place);
     return;
   }
-  for (const sys::ExecEvent& event : read->started) look_at(event);
+  changed_.insert(read->changed.begin(), read->changed.end());
+  for (const sys::ExecEvent& event : read->started) {
+    changed_.erase(event.pid);
+    look_at(event);
+  }
+  if (changed_.size() > most_changed) {
+    changed_.clear();
+    look_through_soon();
+  }
+  if (!changed_.empty()) look_at_changed_soon();
   if (read->lost) look_through_soon();
+}
+
+void Newcomers::look_at_changed_soon() {
+  if (settled_ != nullptr) return;
+  const auto due = [](sd_event_source*, std::uint64_t, void* self) {
+    auto* newcomers = static_cast<Newcomers*>(self);
+    newcomers->settled_ = sd_event_source_disable_unref(newcomers->settled_);
+    newcomers->look_at_changed();
+    return 0;
+  };
+  const auto us = static_cast<std::uint64_t>(settles.count());
+  sd_event_add_time_relative(loop_, &settled_, CLOCK_MONOTONIC, us, us / 10, due, this);
+}
+
+void Newcomers::look_at_changed() {
+  for (const pid_t pid : std::exchange(changed_, {})) {
+    const auto stat = procfs_.stat(pid);
+    if (!stat || !stat->alive() || stat->kernel) continue;
+    const policy::Program program = program_of(pid, {});
+    if (program.comm == swapctl) continue;
+    consider({.pid = pid, .start_time = stat->start_time, .rule = nullptr, .cmdline = {}}, program);
+  }
 }
 
 // The more rarely, the longer a storm lasts that loses more and more.
@@ -137,12 +179,26 @@ std::string Newcomers::user(std::uint32_t uid) {
 
 void Newcomers::consider(Wanted wanted, const policy::Program& program) {
   wanted.rule = policy::rule_for(rules_, program);
-  if (wanted.rule == nullptr || options_.known(wanted.pid, wanted.start_time)) return;
+  if (wanted.rule == nullptr || stays(wanted)) return;
   ++counts_.matched;
   if (!wanted.rule->rule.manage || options_.dry_run) return leave_alone(wanted);
   if (wanted_.size() == most_wanted) return look_through_soon();
   wanted_.push_back(std::move(wanted));
   take_next();
+}
+
+// Managed or released already, and not by another rule alone.
+bool Newcomers::stays(const Wanted& wanted) {
+  if (!options_.known(wanted.pid, wanted.start_time)) return false;
+  const std::lock_guard lock(taken_mutex_);
+  const auto taken = taken_.find(wanted.pid);
+  return taken == taken_.end() || taken->second.start_time != wanted.start_time || taken->second.rule == wanted.rule ||
+         !wanted.rule->rule.manage;
+}
+
+void Newcomers::by_hand(pid_t pid) {
+  const std::lock_guard lock(taken_mutex_);
+  taken_.erase(pid);
 }
 
 // Where nothing is installed, the answer is there at once: a loop, and no call in a call.
@@ -151,7 +207,7 @@ void Newcomers::take_next() {
   while (!wanted_.empty() && under_way_ < most_under_way) {
     const Wanted next = std::move(wanted_.front());
     wanted_.pop_front();
-    if (fits_still(next) && !options_.known(next.pid, next.start_time)) take(next);
+    if (fits_still(next) && !stays(next)) take(next);
   }
   taking_ = false;
 }
@@ -186,10 +242,10 @@ void Newcomers::take(const Wanted& wanted) {
   const auto done = [this, wanted, alive = alive_](const Status& enrolled) {
     if (*alive) taken(wanted, enrolled);
   };
-  // With what it has started until then.
+  // With what it has started until then; what another rule had taken in, alone.
   backend_.enroll({.pid = wanted.pid,
                    .caller = bus::Caller::root(),
-                   .tree = true,
+                   .tree = !options_.known(wanted.pid, wanted.start_time),
                    .class_name = wanted.rule->rule.class_name,
                    .spare = [this](pid_t pid) { return is_left_alone(pid); }},
                   done);
@@ -197,12 +253,18 @@ void Newcomers::take(const Wanted& wanted) {
 
 void Newcomers::taken(const Wanted& wanted, Status enrolled) {
   --under_way_;
-  if (enrolled) ++counts_.managed;
+  const bool in = enrolled.ok();
+  if (in) ++counts_.managed;
   const auto& base = wanted.rule->rule.base;
   if (enrolled && base && fits_still(wanted)) {
     const bool nice_alone = !base->realtime();  // a rule names no class but the real-time ones
     enrolled = backend_.set(wanted.pid, nice_alone ? AskedPriority::only_nice(base->nice) : AskedPriority(*base),
                             bus::Caller::root());
+  }
+  if (in) {
+    const std::lock_guard lock(taken_mutex_);
+    if (taken_.size() >= most_taken) taken_.clear();  // those that were in it stay where they are
+    taken_[wanted.pid] = {wanted.start_time, wanted.rule};
   }
   if (!enrolled && enrolled.error().code() == EAGAIN)
     look_through_soon();
@@ -224,17 +286,48 @@ void Newcomers::refused(const Wanted& wanted, const Error& error) {
   spdlog::warn("[match.{}]: {}", wanted.rule->name, error.code() == EACCES ? error.context() : error.text());
 }
 
-std::unique_ptr<sys::ExecEvents> open_exec_events(std::vector<std::string>& warnings) {
-  auto from_bpf = sys::exec_events_from_bpf();
-  if (from_bpf) return std::move(from_bpf).value();
-  auto from_connector = sys::exec_events_from_connector();
-  if (!from_connector) {
-    warnings.push_back(from_connector.error().text() +
-                       "; [match.NAME] finds only the programs that run when swapd starts");
-    return nullptr;
+sys::Facts followed_facts(const std::vector<policy::NamedRule>& rules) {
+  sys::Facts facts;
+  for (const auto& [name, rule] : rules) {
+    facts.comm = facts.comm || !rule.comm.empty();
+    facts.uid = facts.uid || !rule.user.empty();
+    facts.cgroup = facts.cgroup || !rule.cgroup.empty() || !rule.unit.empty() || !rule.container.empty();
   }
-  warnings.push_back(from_bpf.error().text() + "; a program that ends at once may be missed by [match.NAME]");
-  return std::move(from_connector).value();
+  return facts;
+}
+
+std::vector<std::unique_ptr<sys::ExecEvents>> open_exec_events(const sys::Facts& changes,
+                                                               std::vector<std::string>& warnings) {
+  std::vector<std::unique_ptr<sys::ExecEvents>> sources;
+  const auto miss = [&](const std::string& why, const std::string& what) { warnings.push_back(why + "; " + what); };
+  const auto unmoved = "a program that is moved to another cgroup after its start is missed by [match.NAME]";
+  sys::Facts of_connector{.uid = changes.uid};
+  auto from_bpf = sys::exec_events_from_bpf(changes);
+  if (!from_bpf && (changes.comm || changes.cgroup)) {
+    auto less = sys::exec_events_from_bpf();
+    if (less && changes.cgroup) miss(from_bpf.error().text(), unmoved);
+    if (less) from_bpf = std::move(less);
+    of_connector.comm = changes.comm;
+  }
+  if (from_bpf) {
+    sources.push_back(std::move(from_bpf).value());
+    if (!of_connector.any()) return sources;
+    auto changed = sys::changes_from_connector(of_connector);
+    if (changed)
+      sources.push_back(std::move(changed).value());
+    else
+      miss(changed.error().text(), "a program that changes its user after its start is missed by [match.NAME]");
+    return sources;
+  }
+  auto from_connector = sys::exec_events_from_connector(changes);
+  if (!from_connector) {
+    miss(from_connector.error().text(), "[match.NAME] finds only the programs that run when swapd starts");
+    return sources;
+  }
+  miss(from_bpf.error().text(), "a program that ends at once may be missed by [match.NAME]");
+  if (changes.cgroup) miss(from_bpf.error().text(), unmoved);
+  sources.push_back(std::move(from_connector).value());
+  return sources;
 }
 
 }  // namespace swapd::daemon

@@ -1,8 +1,9 @@
-// Programs that the policy speaks of ([match.NAME]): those that run already, and each that starts, without polling.
-// Control thread, but for what says so.
+// Programs that the policy speaks of ([match.NAME]): those that run already, each that starts, and each that becomes
+// another while it runs (its name, its user, its cgroup), without polling. Control thread, but for what says so.
 //
 // What is managed already stays as it is: a command put it there, or it is the child of a program that is managed. What
-// a command has released stays so too.
+// a command has released stays so too. Only what a rule itself has taken in, and no command has touched since, is
+// judged anew: when another rule fits, it goes to that rule's class; when none does, it stays where it is.
 #pragma once
 
 #include <systemd/sd-event.h>
@@ -19,6 +20,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -48,8 +50,10 @@ class Newcomers {
   Newcomers(const Newcomers&) = delete;
   Newcomers& operator=(const Newcomers&) = delete;
 
-  // Looks through those that run, and follows those that start; events may be null.
-  void begin(sd_event* loop, std::unique_ptr<sys::ExecEvents> events);
+  // Looks through those that run, and follows those that start or change; there may be no events.
+  void begin(sd_event* loop, std::vector<std::unique_ptr<sys::ExecEvents>> events);
+  // A command has spoken of the process: from now on no rule judges it. Any thread.
+  void by_hand(pid_t pid);
   [[nodiscard]] Counts counts() const { return counts_; }
 
  private:
@@ -59,10 +63,24 @@ class Newcomers {
     const policy::NamedRule* rule = nullptr;
     std::optional<std::string> cmdline;  // as it was started
   };
-  void read_events();
+  // One source of events, and its place in the loop.
+  struct Source {
+    Newcomers* owner = nullptr;
+    std::unique_ptr<sys::ExecEvents> events;
+    sd_event_source* place = nullptr;
+  };
+  // A process that a rule took in.
+  struct Taken {
+    std::uint64_t start_time = 0;
+    const policy::NamedRule* rule = nullptr;
+  };
+  void read_events(Source& from);
   void look_through();
   void look_through_soon();
   void look_at(const sys::ExecEvent& event);
+  void look_at_changed_soon();
+  void look_at_changed();
+  [[nodiscard]] bool stays(const Wanted& wanted);
   void consider(Wanted wanted, const policy::Program& program);
   void take_next();
   void take(const Wanted& wanted);
@@ -82,16 +100,19 @@ class Newcomers {
   const std::vector<policy::NamedRule> rules_;
   const Options options_;
   bool by_file_ = false, by_arguments_ = false, by_group_ = false, by_user_ = false;  // what costs a look
-  std::unique_ptr<sys::ExecEvents> events_;
+  std::vector<std::unique_ptr<Source>> sources_;
   sd_event* loop_ = nullptr;
-  sd_event_source* source_ = nullptr;
-  sd_event_source* again_ = nullptr;  // to look through all
+  sd_event_source* again_ = nullptr;    // to look through all
+  sd_event_source* settled_ = nullptr;  // to look at those that changed
+  std::unordered_set<pid_t> changed_;
   std::chrono::microseconds pause_{};
   std::chrono::steady_clock::time_point looked_{};
   std::deque<Wanted> wanted_;
   std::size_t under_way_ = 0;
   bool taking_ = false;
   std::unordered_map<pid_t, std::uint64_t> judged_;  // left alone or refused: start times
+  std::mutex taken_mutex_;
+  std::unordered_map<pid_t, Taken> taken_;
   std::mutex users_mutex_;
   std::map<std::uint32_t, std::pair<std::string, std::chrono::steady_clock::time_point>> users_;
   std::set<std::pair<std::string, int>> said_;  // rules and errors
@@ -99,7 +120,11 @@ class Newcomers {
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
-// From BPF, else from the process connector, else null; what that means is appended.
-[[nodiscard]] std::unique_ptr<sys::ExecEvents> open_exec_events(std::vector<std::string>& warnings);
+// What of a process these rules go by, as far as it may change.
+[[nodiscard]] sys::Facts followed_facts(const std::vector<policy::NamedRule>& rules);
+
+// From BPF and the process connector, as far as they are to be had; what that leaves out is appended.
+[[nodiscard]] std::vector<std::unique_ptr<sys::ExecEvents>> open_exec_events(const sys::Facts& changes,
+                                                                             std::vector<std::string>& warnings);
 
 }  // namespace swapd::daemon

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <span>
 #include <utility>
 
 #include "sys/bpf/execs_layout.h"
@@ -42,7 +43,7 @@ ExecEvent event_of(const execs_record& raw) {
 
 class Programs final : public ExecEvents {
  public:
-  static Result<std::unique_ptr<ExecEvents>> open() {
+  static Result<std::unique_ptr<ExecEvents>> open(const Facts& changes) {
     if (Status allowed = check_bpf_privilege(); !allowed) return std::move(allowed).error();
     const FirstWarning warning;
     auto out = std::make_unique<Programs>();
@@ -52,6 +53,8 @@ class Programs final : public ExecEvents {
     const auto learnt = learn_kernel();
     if (!learnt) return learnt.error();
     tell_namespace(*programs->rodata, *learnt);
+    bpf_program__set_autoload(programs->progs.on_rename, changes.comm);
+    bpf_program__set_autoload(programs->progs.on_move, changes.cgroup);
     if (const int failed = execs__load(programs); failed != 0)
       return FirstWarning::error(-failed, "loading the BPF program that sees programs start");
     if (const int failed = execs__attach(programs); failed != 0)
@@ -67,7 +70,12 @@ class Programs final : public ExecEvents {
   [[nodiscard]] Result<Batch> read(std::size_t most) override {
     Batch out;
     execs_record raw{};
-    while (out.started.size() < most && ring_.next(&raw, sizeof raw)) out.started.push_back(event_of(raw));
+    while (out.started.size() + out.changed.size() < most && ring_.next(&raw, sizeof raw)) {
+      if (raw.what == execs_changed)
+        out.changed.push_back(static_cast<pid_t>(raw.tgid));
+      else
+        out.started.push_back(event_of(raw));
+    }
     const std::uint64_t now = std::atomic_ref(programs_->bss->lost).load();
     out.lost = std::exchange(lost_, now) != now;
     return out;
@@ -83,6 +91,12 @@ class Connector final : public ExecEvents {
  public:
   explicit Connector(std::unique_ptr<ProcEvents> events) : events_(std::move(events)) {}
 
+  static Result<std::unique_ptr<ExecEvents>> open(const ProcEvents::Wanted& wanted) {
+    auto events = ProcEvents::open(wanted);
+    if (!events) return std::move(events).error();
+    return std::unique_ptr<ExecEvents>(std::make_unique<Connector>(std::move(events).value()));
+  }
+
   [[nodiscard]] int fd() const override { return events_->fd(); }
 
   [[nodiscard]] Result<Batch> read(std::size_t most) override {
@@ -97,8 +111,12 @@ class Connector final : public ExecEvents {
       if (!read) return read.error();
       if (*read == 0) break;
       looked += *read;
-      for (std::size_t i = 0; i < *read; ++i)
-        if (some.at(i).what == ProcEvent::What::exec) look_at(some.at(i).tgid, out.started);
+      for (const ProcEvent& event : std::span(some).first(*read)) {
+        if (event.what == ProcEvent::What::exec)
+          look_at(event.tgid, out.started);
+        else if (event.what == ProcEvent::What::renamed || event.what == ProcEvent::What::other_user)
+          out.changed.push_back(event.tgid);
+      }
     }
     return out;
   }
@@ -117,12 +135,14 @@ class Connector final : public ExecEvents {
 
 }  // namespace
 
-Result<std::unique_ptr<ExecEvents>> exec_events_from_bpf() { return Programs::open(); }
+Result<std::unique_ptr<ExecEvents>> exec_events_from_bpf(const Facts& changes) { return Programs::open(changes); }
 
-Result<std::unique_ptr<ExecEvents>> exec_events_from_connector() {
-  auto events = ProcEvents::open();
-  if (!events) return std::move(events).error();
-  return std::unique_ptr<ExecEvents>(std::make_unique<Connector>(std::move(events).value()));
+Result<std::unique_ptr<ExecEvents>> exec_events_from_connector(const Facts& changes) {
+  return Connector::open({.exec = true, .renamed = changes.comm, .other_user = changes.uid});
+}
+
+Result<std::unique_ptr<ExecEvents>> changes_from_connector(const Facts& changes) {
+  return Connector::open({.renamed = changes.comm, .other_user = changes.uid});
 }
 
 }  // namespace swapd::sys

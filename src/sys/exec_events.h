@@ -1,5 +1,6 @@
 // Each program that starts on the machine (execve(2)), as it starts: from a BPF program, which also tells what it is,
-// so that none is too short-lived; or from the process connector.
+// so that none is too short-lived; or from the process connector. And each process that becomes another in what is
+// asked for: its name, its user, its cgroup.
 #pragma once
 
 #include <sys/types.h>
@@ -23,6 +24,14 @@ struct ExecEvent {
   std::string cmdline;  // its arguments with spaces between, at most 255 bytes
 };
 
+// Facts of a process that may change while it runs.
+struct Facts {
+  bool comm = false;    // of its main thread
+  bool uid = false;     // real
+  bool cgroup = false;  // of any hierarchy
+  [[nodiscard]] bool any() const { return comm || uid || cgroup; }
+};
+
 class ExecEvents {
  public:
   ExecEvents() = default;
@@ -34,14 +43,17 @@ class ExecEvents {
   struct Batch {
     std::vector<ExecEvent> started;  // oldest first
     bool lost = false;               // some were, since the last time: those that run must be looked through
+    std::vector<pid_t> changed{};    // processes whose facts may be others now
   };
   // Those that wait, at most `most`.
   [[nodiscard]] virtual Result<Batch> read(std::size_t most) = 0;
 };
 
-// EPERM, ENOTSUP …: they cannot be had here.
-[[nodiscard]] Result<std::unique_ptr<ExecEvents>> exec_events_from_bpf();
-// What ends before it is looked at is not told.
-[[nodiscard]] Result<std::unique_ptr<ExecEvents>> exec_events_from_connector();
+// EPERM, ENOTSUP …: they cannot be had here. `changes`: what is told besides; users are not (no tracepoint has them).
+[[nodiscard]] Result<std::unique_ptr<ExecEvents>> exec_events_from_bpf(const Facts& changes = {});
+// What ends before it is looked at is not told, nor are changes of cgroups.
+[[nodiscard]] Result<std::unique_ptr<ExecEvents>> exec_events_from_connector(const Facts& changes = {});
+// Changes alone.
+[[nodiscard]] Result<std::unique_ptr<ExecEvents>> changes_from_connector(const Facts& changes);
 
 }  // namespace swapd::sys

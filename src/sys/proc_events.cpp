@@ -17,6 +17,7 @@
 #include <cstring>
 #include <optional>
 #include <utility>
+#include <vector>
 
 namespace swapd::sys {
 namespace {
@@ -30,25 +31,57 @@ constexpr std::chrono::milliseconds acknowledge_within{500};
 constexpr std::uint32_t what_none = 0;
 constexpr std::uint32_t what_fork = 1;
 constexpr std::uint32_t what_exec = 2;
+constexpr std::uint32_t what_uid = 4;
+constexpr std::uint32_t what_comm = 0x200;
 constexpr std::uint32_t what_exit = 0x80000000;
 
-// The kernel sends every uid, sid, ptrace and comm change as well. A classic BPF program on the socket drops them
-// before they take room (socket(7), SO_ATTACH_FILTER); it loads in network order.
-Status drop_other_events(int fd) {
+std::vector<std::uint32_t> numbers_of(const ProcEvents::Wanted& wanted) {
+  std::vector<std::uint32_t> numbers;
+  if (wanted.fork) numbers.push_back(what_fork);
+  if (wanted.exec) numbers.push_back(what_exec);
+  if (wanted.exit) numbers.push_back(what_exit);
+  if (wanted.other_user) numbers.push_back(what_uid);
+  if (wanted.renamed) numbers.push_back(what_comm);
+  return numbers;
+}
+
+// The kernel sends all kinds of events. A classic BPF program on the socket drops what is not wanted before it takes
+// room (socket(7), SO_ATTACH_FILTER); it loads in network order.
+Status drop_other_events(int fd, std::vector<std::uint32_t> numbers) {
   const std::uint32_t at = event_at;
-  std::array<sock_filter, 7> code{{
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, at),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htonl(what_fork), 3, 0),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htonl(what_exec), 2, 0),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htonl(what_exit), 1, 0),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htonl(what_none), 0, 1),  // the answer to our request
-      BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
-      BPF_STMT(BPF_RET | BPF_K, 0),
-  }};
+  numbers.push_back(what_none);  // the answer to our request
+  std::vector<sock_filter> code{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, at)};
+  for (std::size_t left = numbers.size(); const std::uint32_t number : numbers)
+    code.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htonl(number), static_cast<std::uint8_t>(left--), 0));
+  code.push_back(BPF_STMT(BPF_RET | BPF_K, 0));
+  code.push_back(BPF_STMT(BPF_RET | BPF_K, UINT32_MAX));
   const sock_fprog program{static_cast<unsigned short>(code.size()), code.data()};
   if (::setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) != 0)
     return errno_error("filtering process events");
   return Done{};
+}
+
+// Since 6.6 the kernel leaves out for a socket what it does not name in a longer message; before, it takes no notice of
+// such a one. (struct proc_input, which older headers lack.)
+void leave_out_others(int fd, const std::vector<std::uint32_t>& numbers) {
+  struct Narrow {
+    std::uint32_t operation = PROC_CN_MCAST_LISTEN;
+    std::uint32_t events = 0;
+  } narrow;
+  for (const std::uint32_t number : numbers) narrow.events |= number;
+  struct {
+    nlmsghdr header;
+    std::byte rest[sizeof(cn_msg) + sizeof narrow];
+  } message{};
+  cn_msg connector{};
+  connector.id.idx = CN_IDX_PROC;
+  connector.id.val = CN_VAL_PROC;
+  connector.len = sizeof narrow;
+  message.header.nlmsg_len = sizeof message;
+  message.header.nlmsg_type = NLMSG_DONE;
+  std::memcpy(message.rest, &connector, sizeof connector);
+  std::memcpy(message.rest + sizeof connector, &narrow, sizeof narrow);
+  (void)::send(fd, &message, sizeof message, 0);
 }
 
 Status request(int fd, proc_cn_mcast_op operation) {
@@ -113,9 +146,20 @@ Result<Received> receive_one(int fd) {
     case what_exit:
       out.event = make_event(ProcEvent::What::exit, raw.event_data.exit.process_pid, raw.event_data.exit.process_tgid);
       break;
+    case what_uid:
+      out.event =
+          make_event(ProcEvent::What::other_user, raw.event_data.id.process_pid, raw.event_data.id.process_tgid);
+      break;
+    case what_comm:
+      out.event =
+          make_event(ProcEvent::What::renamed, raw.event_data.comm.process_pid, raw.event_data.comm.process_tgid);
+      break;
     default:
       break;
   }
+  const bool of_process =
+      out.event && (out.event->what == ProcEvent::What::renamed || out.event->what == ProcEvent::What::other_user);
+  if (of_process && out.event->tid != out.event->tgid) out.event.reset();
   return out;
 }
 
@@ -149,7 +193,8 @@ ProcEvents::~ProcEvents() {
   nl_socket_free(socket_);
 }
 
-Result<std::unique_ptr<ProcEvents>> ProcEvents::open() {
+Result<std::unique_ptr<ProcEvents>> ProcEvents::open(const Wanted& wanted) {
+  const std::vector<std::uint32_t> numbers = numbers_of(wanted);
   nl_sock* socket = nl_socket_alloc();
   if (socket == nullptr) return Error(ENOMEM, "opening the process connector");
   // libnl's errors are its own; errno is what tells the reason.
@@ -165,12 +210,13 @@ Result<std::unique_ptr<ProcEvents>> ProcEvents::open() {
   // FORCE goes past net.core.rmem_max; it needs the CAP_NET_ADMIN that joining the group needs anyway.
   if (::setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &receive_buffer, sizeof receive_buffer) != 0)
     ::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof receive_buffer);
-  if (Status filtered = drop_other_events(fd); !filtered) return std::move(filtered).error();
+  if (Status filtered = drop_other_events(fd, numbers); !filtered) return std::move(filtered).error();
   errno = 0;
   if (nl_socket_add_membership(socket, CN_IDX_PROC) != 0)
     return errno_error("joining the process events (CAP_NET_ADMIN)");
   if (Status asked = request(fd, PROC_CN_MCAST_LISTEN); !asked) return std::move(asked).error();
   if (Status answered = await_answer(fd); !answered) return std::move(answered).error();
+  leave_out_others(fd, numbers);
   return events;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// Every program that starts on the machine, with what tells which it is: one that ends at once is seen too.
+// Every program that starts on the machine, with what tells which it is: one that ends at once is seen too. And, where
+// it is asked for, each process that gets another name, or another place among the cgroups, after its start.
 #include "kernel_types.h"
 //
 #include <linux/bpf.h>
@@ -31,6 +32,10 @@ struct task_struct___program {
 struct linux_binprm___program {
   const char* filename;
 };
+struct cgroup;
+struct task_struct___execs {
+  unsigned in_execve : 1;
+};
 
 #pragma clang attribute pop
 
@@ -55,7 +60,7 @@ int BPF_PROG(on_program, struct task_struct* task, int former, struct linux_binp
   record->start_boottime = task->start_boottime;
   record->tgid = tgid;
   record->uid = BPF_CORE_READ(program, cred, uid.val);
-  record->unused = 0;
+  record->what = execs_started;
   bpf_get_current_comm(record->comm, sizeof record->comm);
   const char* path = BPF_CORE_READ((struct linux_binprm___program*)binary, filename);
   if (bpf_probe_read_kernel_str(record->path, sizeof record->path, path) < 0) record->path[0] = 0;
@@ -66,5 +71,37 @@ int BPF_PROG(on_program, struct task_struct* task, int former, struct linux_binp
   size &= execs_args - 1;
   record->args_size = bpf_probe_read_user(record->args, size, (void*)start) < 0 ? 0 : size;
   bpf_ringbuf_submit(record, 0);
+  return 0;
+}
+
+static __always_inline void tell_change(struct task_struct* task) {
+  const __u32 tgid = tgid_of(task);
+  if (!tgid) return;
+  struct execs_record* record = bpf_ringbuf_reserve(&ring, sizeof *record, 0);
+  if (!record) {
+    __sync_fetch_and_add(&lost, 1);
+    return;
+  }
+  record->what = execs_changed;
+  record->tgid = tgid;
+  record->args_size = 0;
+  bpf_ringbuf_submit(record, 0);
+}
+
+// prctl(PR_SET_NAME), or a write to comm. Only the main thread's name is the process's; and execve(2) names it as well,
+// of which on_program tells.
+SEC("tp_btf/task_rename")
+int BPF_PROG(on_rename, struct task_struct* task, const char* comm) {
+  if (task->pid != task->tgid || !((struct task_struct___program*)task)->mm) return 0;
+  const struct task_struct___execs* execs = (void*)task;
+  if (bpf_core_field_exists(execs->in_execve) && BPF_CORE_READ_BITFIELD_PROBED(execs, in_execve)) return 0;
+  tell_change(task);
+  return 0;
+}
+
+// The leader of what has been moved, when it is there.
+SEC("tp_btf/cgroup_attach_task")
+int BPF_PROG(on_move, struct cgroup* to, const char* path, struct task_struct* task, _Bool whole) {
+  tell_change(task);
   return 0;
 }

@@ -57,6 +57,18 @@ TEST_P(PolicyRules, TakeInAProgramThatStarts) {
   EXPECT_EQ(session->json({"status"})["managed_by_policy_total"], 1);
 }
 
+TEST_P(PolicyRules, TakeInAProgramThatIsRenamedLater) {
+  start(policy);
+  if (!session) return;
+  const pid_t pid = session->start_plain({"/bin/sh", "-c",
+                                          "while ! [ -e " + session->path("go") +
+                                              " ]; do sleep .02; done; echo swapd-t-new >/proc/$$/comm; sleep 100; :"});
+  EXPECT_EQ(class_of(pid), "");
+  session->raise("go");
+  ASSERT_TRUE(comes_in(pid));
+  EXPECT_EQ(class_of(pid), "work");
+}
+
 TEST_P(PolicyRules, TakeInWhatRunsAlreadyWithItsChildren) {
   start("");
   if (!session) return;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -111,6 +113,69 @@ TEST_P(Execs, LongArgumentsAreCutOff) {
 
 INSTANTIATE_TEST_SUITE_P(Both, Execs, testing::Bool(),
                          [](const auto& with) { return with.param ? "bpf" : "connector"; });
+
+// Of the test itself.
+class Changes : public testing::Test {
+ protected:
+  static bool told(ExecEvents& events) {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+    while (std::chrono::steady_clock::now() < until) {
+      pollfd ready{events.fd(), POLLIN, 0};
+      ::poll(&ready, 1, 100);
+      const auto read = events.read(1000);
+      if (!read) return false;
+      if (std::ranges::count(read->changed, ::getpid()) != 0) return true;
+    }
+    return false;
+  }
+  static void rename(const char* name) { ::prctl(PR_SET_NAME, name, 0, 0, 0); }
+};
+
+TEST_F(Changes, OfNamesFromBpf) {
+  auto opened = exec_events_from_bpf({.comm = true});
+  if (!opened) GTEST_SKIP() << opened.error().text();
+  rename("another");
+  EXPECT_TRUE(told(**opened));
+}
+
+TEST_F(Changes, OfNamesAndUsersFromTheConnector) {
+  auto opened = changes_from_connector({.comm = true, .uid = true});
+  if (!opened) GTEST_SKIP() << opened.error().text();
+  rename("another");
+  EXPECT_TRUE(told(**opened));
+  ASSERT_EQ(::setresuid(0, 65534, 0), 0);
+  ASSERT_EQ(::setresuid(0, 0, 0), 0);
+  EXPECT_TRUE(told(**opened));
+}
+
+TEST_F(Changes, OfCgroupsFromBpf) {
+  auto opened = exec_events_from_bpf({.cgroup = true});
+  if (!opened) GTEST_SKIP() << opened.error().text();
+  const auto own = Procfs().cgroup(::getpid());
+  std::string mount;
+  for (const char* candidate : {"/sys/fs/cgroup/systemd", "/sys/fs/cgroup/unified", "/sys/fs/cgroup"})
+    if (own && std::filesystem::exists(candidate + *own + "/cgroup.procs") && mount.empty()) mount = candidate;
+  if (mount.empty()) GTEST_SKIP() << "no cgroups where they are looked for";
+  const std::string group = mount + "/swapd-changes-" + std::to_string(::getpid());
+  std::error_code refused;
+  if (!std::filesystem::create_directory(group, refused)) GTEST_SKIP() << "no cgroups can be made here";
+  const auto move = [](const std::string& to) { std::ofstream(to + "/cgroup.procs") << ::getpid() << std::flush; };
+  move(group);
+  EXPECT_TRUE(told(**opened));
+  move(mount + *own);
+  std::filesystem::remove(group, refused);
+}
+
+TEST_F(Changes, AreNotToldWhereTheyAreNotAskedFor) {
+  auto opened = exec_events_from_bpf();
+  if (!opened) GTEST_SKIP() << opened.error().text();
+  rename("yet-another");
+  pollfd ready{(*opened)->fd(), POLLIN, 0};
+  ::poll(&ready, 1, 200);
+  const auto read = (*opened)->read(1000);
+  ASSERT_TRUE(read);
+  EXPECT_TRUE(read->changed.empty());
+}
 
 // What ends before anybody can look is told with all that it was.
 TEST(ExecEvents, FromBpfAreAllOfAThousandThatEndAtOnce) {

@@ -70,12 +70,20 @@ class NewcomersTest : public testing::Test {
     newcomers_.emplace(backend_, procfs_, policy->rules,
                        Newcomers::Options{.known = known, .installs_filters = installs_filters, .dry_run = dry_run});
     sd_event_new(&loop_);
-    newcomers_->begin(loop_, std::make_unique<FakeExecs>(batches_));
+    std::vector<std::unique_ptr<sys::ExecEvents>> events;
+    events.push_back(std::make_unique<FakeExecs>(batches_));
+    newcomers_->begin(loop_, std::move(events));
   }
   // One turn of the event loop.
   void starts(const std::vector<sys::ExecEvent>& programs, bool lost = false) {
     batches_.push_back(sys::ExecEvents::Batch{programs, lost});
     ASSERT_GE(sd_event_run(loop_, 0), 0);
+  }
+  // Until they have been looked at.
+  void change(const std::vector<pid_t>& pids) {
+    batches_.push_back(sys::ExecEvents::Batch{.changed = pids});
+    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(400);
+    while (std::chrono::steady_clock::now() < until) ASSERT_GE(sd_event_run(loop_, 20'000), 0);
   }
   static sys::ExecEvent program(pid_t pid, const std::string& comm) {
     return {.pid = pid, .start_time = start, .comm = comm, .cmdline = comm + " -x"};
@@ -184,6 +192,54 @@ TEST_F(NewcomersTest, ADryRunOnlyCounts) {
   EXPECT_EQ(newcomers_->counts().matched, 1U);
   EXPECT_THAT(enrolled(), IsEmpty());
   EXPECT_THAT(backend_.sets, IsEmpty());
+}
+
+// A desktop puts a program into a scope of its own just after it has started it.
+TEST_F(NewcomersTest, WhatBecomesAnotherAfterItsStartIsTakenInThen) {
+  begin("[class.app]\n[match.app]\ncgroup = \"/app.slice/*\"\nclass = \"app\"\n");
+  runs(10, "a", "/session.scope");
+  starts({program(10, "a")});
+  EXPECT_THAT(enrolled(), IsEmpty());
+  runs(10, "a", "/app.slice/app-1.scope");
+  change({10});
+  ASSERT_THAT(enrolled(), ElementsAre(10));
+  EXPECT_EQ(backend_.enrolled[0].class_name, "app");
+}
+
+TEST_F(NewcomersTest, WhatARuleTookInGoesToTheRuleThatFitsLaterOn) {
+  begin("[class.b]\n[match.a]\ncomm = \"a\"\n[match.b]\ncomm = \"b\"\nclass = \"b\"\n");
+  runs(10, "a");
+  starts({program(10, "a")});
+  managed_ = {10};
+  runs(10, "b");
+  change({10, 10});
+  ASSERT_THAT(enrolled(), ElementsAre(10, 10));
+  EXPECT_EQ(backend_.enrolled[1].class_name, "b");
+  EXPECT_FALSE(backend_.enrolled[1].tree) << "its children stay where they are";
+  change({10});
+  EXPECT_THAT(enrolled(), SizeIs(2)) << "the same rule fits";
+  runs(10, "c");
+  change({10});
+  EXPECT_THAT(enrolled(), SizeIs(2)) << "where none fits, it stays";
+}
+
+TEST_F(NewcomersTest, WhatACommandHasSpokenOfIsNotJudgedAnew) {
+  begin("[match.a]\ncomm = \"a\"\n[match.b]\ncomm = \"b\"\n");
+  for (const pid_t pid : {10, 11}) runs(pid, "a");
+  starts({program(10, "a")});
+  newcomers_->by_hand(10);
+  managed_ = {10, 11};  // 11: never by a rule
+  for (const pid_t pid : {10, 11}) runs(pid, "b");
+  change({10, 11});
+  EXPECT_THAT(enrolled(), ElementsAre(10));
+}
+
+TEST_F(NewcomersTest, TheFactsThatRulesGoByAreFollowedAndNoOthers) {
+  const auto facts = [](const std::string& text) { return followed_facts(policy::parse(text, "test.toml")->rules); };
+  EXPECT_FALSE(facts("[match.a]\nexe = \"/a\"\n").any());
+  const auto all = facts("[match.a]\nunit = \"a.service\"\n[match.b]\nuser = \"0\"\n[match.c]\ncomm = \"c\"\n");
+  EXPECT_TRUE(all.comm && all.uid && all.cgroup);
+  EXPECT_FALSE(facts("[match.b]\nuser = \"0\"\n").cgroup);
 }
 
 TEST_F(NewcomersTest, AreLookedForAgainWhereEventsWereLost) {
