@@ -274,6 +274,8 @@ void Donor::ask_for_providers(ThreadId requester, Time now, Ask why) {
     }
     std::vector<Resource> due;
     for (const Resource& resource : view->awaited) {
+      // A thread that sleeps until it gets a signal may just have nothing to do; one that others wait for has.
+      if (resource.kind == ResourceKind::signal && id == requester) continue;
       if (why == Ask::now && !is_lock(resource.kind) && std::ranges::find(unprovided, resource) == unprovided.end())
         continue;
       const auto scanned = scanned_.find(resource);

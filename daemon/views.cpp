@@ -29,12 +29,16 @@ std::string_view name(Evidence evidence) {
       return "accessed";
     case Evidence::sent_to:
       return "sent-to";
+    case Evidence::kin:
+      return "kin";
     case Evidence::owner:
       return "owner";
     case Evidence::holder:
       return "holder";
     case Evidence::child:
       return "child";
+    case Evidence::guess:
+      return "guess";
   }
   return "accessed";
 }

@@ -22,9 +22,11 @@ enum class Evidence : std::uint8_t {
   woke,      // it has provided this resource: the waker of an earlier wait
   accessed,  // it made a call on the resource (the paper's history)
   sent_to,   // the thread that the requester's own last send woke
+  kin,       // it has ended such waits of other processes of the waiter's family
   owner,     // it holds the lock, or its tid stands in the futex word
   holder,    // its process holds a descriptor of the other end
   child,     // it is the child (or a thread of it) that the parent waits for
+  guess,     // it could, and it wants a CPU: nothing tells that it does. Lent a nice value at most
 };
 
 // The thread is in the managed set, with these attributes of its own. A second one updates them.
@@ -68,8 +70,8 @@ struct Woken {
   std::optional<Resource> through;
   bool unrelated = false;
 };
-// Who could provide the resource now, as found by a scan; replaces the providers of evidence owner, holder and
-// child that an earlier scan gave. generation: as asked for, a stale one is dropped by the caller.
+// Who could provide the resource now, as found by a scan; replaces the providers of evidence owner, or of a weaker one,
+// that an earlier scan gave. generation: as asked for, a stale one is dropped by the caller.
 struct Holders {
   Time time;
   Resource resource;

@@ -9,8 +9,8 @@ namespace swapd {
 
 std::string_view name(ResourceKind kind) {
   static constexpr std::array<std::string_view, resource_kinds> names = {
-      "socket", "pipe",  "fifo",    "sysv-msg", "sysv-sem",   "posix-mq", "flock",       "record-lock",
-      "signal", "futex", "eventfd", "pty",      "child-exit", "inotify",  "kernel-work", "unknown"};
+      "socket", "pipe",    "fifo", "sysv-msg",   "sysv-sem", "posix-mq",    "flock",  "record-lock", "signal",
+      "futex",  "eventfd", "pty",  "child-exit", "inotify",  "kernel-work", "kernel", "unknown"};
   return names.at(static_cast<std::size_t>(kind));
 }
 
@@ -62,6 +62,9 @@ std::string text(const Resource& r) {
       return r.ids[0] == 0 ? kind + ":any" + id(2) : kind + id(0);
     case ResourceKind::inotify:
       return kind + id(0) + id(2);
+    case ResourceKind::kernel:
+      if (r.ids[0] == 0) return kind + ":process" + id(2);
+      return kind + ":" + device(r.ids[0]) + (r.ids[1] == 0 ? ":fuse" : id(1));
     case ResourceKind::unknown:
       return kind;
   }

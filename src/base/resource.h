@@ -26,6 +26,8 @@ enum class ResourceKind : std::uint8_t {
   child_exit,   // child: tgid, start time (tgid 0: any child of the process whose tgid and start time are ids 2, 3)
   inotify,      // who waits: tgid, start time, descriptor; an instance has no number of its own
   kernel_work,  // done by a kernel thread: tid, start time
+  kernel,       // inside the kernel: dev, inode of a file whose lock it is (inode 0: any file of a FUSE mount), 0, 0;
+                // or 0, 0, tgid, start time: a process's memory, or what else its calls need
   unknown,      // a wait whose resource could not be told
 };
 inline constexpr std::size_t resource_kinds = static_cast<std::size_t>(ResourceKind::unknown) + 1;

@@ -57,7 +57,7 @@ struct ProviderNode {
   std::string comm;
   double confidence = 0;
   bool favoured = false;
-  std::string evidence;  // "woke", "accessed", "sent-to", "owner", "holder", "child", "unenrolled"
+  std::string evidence;  // "woke", "accessed", "sent-to", "kin", "owner", "holder", "child", "guess", "unenrolled"
   std::vector<WaitNode> waiting_for;
 };
 

@@ -29,9 +29,11 @@ constexpr Entry evidences[] = {
     {"woke", "ended such a wait before"},
     {"accessed", "used it before"},
     {"sent-to", "was woken by the waiter's last message"},
+    {"kin", "ended such waits of the waiter's siblings"},
     {"owner", "holds the lock"},
     {"holder", "has the other end open"},
     {"child", "is the child waited for"},
+    {"guess", "could be meant, and has no CPU (a guess: a nice value is lent at most)"},
     {"unenrolled", "not managed by swapd, so it cannot be helped"},
 };
 

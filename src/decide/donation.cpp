@@ -39,6 +39,12 @@ SchedAttr DonationRules::lend(const SchedAttr& base, ClassId requester, ClassId 
   return lent_by(base, rules);
 }
 
+SchedAttr DonationRules::lend_on_guess(const SchedAttr& base, ClassId requester) const {
+  LendingRules rules = of(requester).lending;
+  rules.realtime_allowed = rules.strict = false;
+  return lent_by(base, rules);
+}
+
 DonationDecider::DonationDecider(DonationRules rules) : rules_(std::move(rules)) {}
 void DonationDecider::set_rules(DonationRules rules) { rules_ = std::move(rules); }
 void DonationDecider::forget(ThreadId requester) { favoured_.erase(requester); }
@@ -112,14 +118,17 @@ std::optional<Donation> DonationDecider::donate(Model& model, ThreadId requester
 
   Donation donation;
   donation.requester = requester;
-  donation.attr = rules_.lend(waiting.base, waiting.class_id, waiting.class_id);
+  donation.attr = chosen.guessed ? rules_.lend_on_guess(waiting.base, waiting.class_id)
+                                 : rules_.lend(waiting.base, waiting.class_id, waiting.class_id);
   donation.resource = chosen.resource;
   donation.path = chosen.path;
   donation.refusal = refused ? Refusal::policy : Refusal::none;
   donation.quantum = model.settings().of(waiting.class_id, chosen.resource.kind).quantum;
   const bool lifts = std::any_of(chosen.path.begin(), chosen.path.end(), [&](ThreadId id) {
     const std::optional<ThreadView> view = model.thread(id);
-    return view && rank(rules_.lend(waiting.base, waiting.class_id, view->class_id)) > rank(view->base);
+    if (!view) return false;
+    const SchedAttr lent = chosen.guessed ? donation.attr : rules_.lend(waiting.base, waiting.class_id, view->class_id);
+    return rank(lent) > rank(view->base);
   });
   if (!lifts) return std::nullopt;
   donation.choice = model.has_choice(requester);

@@ -24,6 +24,8 @@ struct DonationRules {
   // What a requester with these attributes lends to a provider, of which classes they are: no real-time priority where
   // either of these has none.
   [[nodiscard]] SchedAttr lend(const SchedAttr& base, ClassId requester, ClassId provider) const;
+  // What it lends on a guess: never a real-time priority, so that a wrong one costs others little.
+  [[nodiscard]] SchedAttr lend_on_guess(const SchedAttr& base, ClassId requester) const;
 };
 
 // Why a favoured provider gets nothing, decided here; the actuator adds its own reasons.

@@ -54,6 +54,7 @@ struct Model::Impl {
 
   [[nodiscard]] ThreadView view(const ThreadRecord& record) const;
   [[nodiscard]] std::vector<ThreadId> path(const std::vector<Reach>& reached, std::size_t place) const;
+  [[nodiscard]] bool guessed(const std::vector<Reach>& reached, std::size_t place) const;
 };
 
 }  // namespace swapd::model

@@ -182,6 +182,17 @@ std::vector<ThreadId> Model::Impl::path(const std::vector<Reach>& reached, std::
   }
 }
 
+bool Model::Impl::guessed(const std::vector<Reach>& reached, std::size_t place) const {
+  const std::vector<Reach>* here = &reached;
+  for (;;) {
+    const Reach& reach = (*here)[place];
+    if (store.providers[reach.first].evidence == Evidence::guess) return true;
+    if (reach.node == none) return false;
+    here = &search.node(reach.node).reached;
+    place = reach.place;
+  }
+}
+
 std::vector<Candidate> Model::candidates(ThreadId requester) const {
   const Store& store = impl_->store;
   const Index at = store.find(requester);
@@ -192,7 +203,8 @@ std::vector<Candidate> Model::candidates(ThreadId requester) const {
   for (std::size_t place = 0; place < reached.size(); ++place) {
     const Provider& direct = store.providers[reached[place].first];
     found.push_back({store.threads[direct.thread].id, store.resources[direct.resource].key(),
-                     store.threads[reached[place].leaf].id, impl_->path(reached, place), reached[place].value});
+                     store.threads[reached[place].leaf].id, impl_->path(reached, place), reached[place].value,
+                     impl_->guessed(reached, place)});
   }
   return found;
 }

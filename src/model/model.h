@@ -72,6 +72,7 @@ struct Candidate {
   ThreadId leaf;               // the runnable thread at the end of the way (may be `direct`)
   std::vector<ThreadId> path;  // direct … leaf
   double confidence = 0;       // direct or indirect (papers/001, section 3.1), with this wait's debits
+  bool guessed = false;        // some step of the way is a guess (Evidence::guess)
 };
 
 class Model {

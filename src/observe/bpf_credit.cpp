@@ -13,6 +13,8 @@ bool holds(const std::vector<Resource>& resources, const Resource& one) {
   return std::ranges::find(resources, one) != resources.end();
 }
 
+bool is_set(CallKind kind) { return kind == CallKind::poll || kind == CallKind::select || kind == CallKind::epoll; }
+
 // Who has changed a file ends the wait for changes. No call names the watch: it is the one of this wait where the call
 // is about files, or where there is nothing else that it could have been.
 std::optional<Resource> changed(const std::vector<Resource>& awaited, bool of_files) {
@@ -62,6 +64,13 @@ BpfObserver::Understood BpfObserver::understand(const Watched& w, const Member& 
                       .nr = waker.compat ? native_call(waker.call) : waker.call,
                       .args = {waker.args[0], waker.args[1]}};
   const CallKind kind = call_entry(site.nr).kind;
+  if (const auto kernel = std::ranges::find(out.awaited, ResourceKind::kernel, &Resource::kind);
+      kernel != out.awaited.end()) {
+    // Whichever call it was: it let the lock go, or brought the answer. A signal does neither.
+    out.unrelated = kind == CallKind::kill;
+    if (!out.unrelated) out.through = *kernel;
+    return out;
+  }
   if (kind == CallKind::kill) {
     // The receiver is the one that woke, whoever the call names. One that did not wait for a signal was interrupted.
     const auto signal = std::ranges::find(out.awaited, ResourceKind::signal, &Resource::kind);
@@ -82,6 +91,54 @@ BpfObserver::Understood BpfObserver::understand(const Watched& w, const Member& 
   else
     out.unrelated = access.of_files || !access.accessed.empty() || !access.released.empty();
   return out;
+}
+
+const Family& BpfObserver::family_of(Watched& w) const {
+  if (!w.family) w.family = observe::family_of(procfs_, w.wait.member.tgid);
+  return *w.family;
+}
+
+// Which of its siblings has ended a wait by a signal: of the next process of the family, new as it may be, nothing else
+// is known.
+void BpfObserver::learn_sender(Watched& w, const sys::Waker& waker) {
+  if (waker.tid == 0 || waker.interrupt || w.wait.awaited.empty()) return;
+  const std::int32_t call = waker.compat ? native_call(waker.call) : waker.call;
+  if (call_entry(call).kind != CallKind::kill) return;
+  const auto by = hooks_.identify(waker.tid);
+  if (!by || by->tgid == w.wait.member.tgid) return;
+  const Family& family = family_of(w);
+  if (!family.valid()) return;
+  const bool for_signals =
+      std::ranges::find(w.wait.awaited, ResourceKind::signal, &Resource::kind) != w.wait.awaited.end();
+  if (!for_signals && !is_set(call_entry(w.wait.site.nr).kind)) return;
+  if (!senders_.knows(family, by->id) && by->tgid != family.parent.tid &&
+      observe::family_of(procfs_, by->tgid) != family)
+    return;
+  senders_.ended(family, by->id, !for_signals);
+}
+
+// What the siblings of a process have taught about waits for signals. Where those are ended by a handler, a wait in a
+// set is one for signals, too.
+void BpfObserver::name_kin(Watched& w, std::vector<Event>& out, std::size_t first) {
+  if (senders_.version() == 0 || out.size() == first) return;
+  auto* blocked = std::get_if<Blocked>(&out[first]);
+  if (blocked == nullptr || blocked->awaited.empty()) return;
+  auto signal = std::ranges::find(w.wait.awaited, ResourceKind::signal, &Resource::kind);
+  if (signal == w.wait.awaited.end()) {
+    if (!is_set(call_entry(w.wait.site.nr).kind) || !family_of(w).valid() || !senders_.has_latches(*w.family)) return;
+    const auto process = procfs_.thread_id(w.wait.member.tgid);
+    if (!process) return;
+    w.wait.awaited.push_back({ResourceKind::signal, {static_cast<std::uint64_t>(process->tid), process->start_time}});
+    blocked->awaited = w.wait.awaited;
+    signal = w.wait.awaited.end() - 1;
+  } else if (std::exchange(w.kin_told, senders_.version()) == senders_.version()) {
+    return;
+  }
+  if (!family_of(w).valid()) return;
+  for (const ThreadId sender : senders_.of(*w.family))
+    if (sender != w.wait.member.id)
+      out.emplace_back(
+          Accessed{.time = w.wait.since, .thread = sender, .resource = *signal, .evidence = Evidence::kin});
 }
 
 }  // namespace swapd::observe

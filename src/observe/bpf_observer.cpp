@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "observe/compat_calls.h"
+#include "observe/kernel_waits.h"
 #include "observe/short_lives.h"
 #include "observe/syscall_table.h"
 
@@ -21,7 +22,9 @@ constexpr std::size_t records_a_drain = 8192;  // the engine's turn stays bounde
 constexpr int most_tries = 4;
 constexpr Duration writes_arrive = std::chrono::microseconds(50);  // long before, what a CPU has written
 constexpr Duration hint_rest = std::chrono::milliseconds(100);
-constexpr int longest_chain = 32;                // of silent waits
+constexpr Duration names_nobody = std::chrono::milliseconds(5);   // so long, and it is asked what it is for …
+constexpr Duration nobody_rest = std::chrono::milliseconds(100);  // … but not so soon after that was of no use
+constexpr int longest_chain = 32;                                 // of silent waits
 constexpr std::size_t most_asked = 512;          // threads whose last waker is read to find out whom a thread has woken
 constexpr std::uint16_t sleeps_stopped = 4 | 8;  // sched.h: stopped by a signal, traced
 
@@ -77,6 +80,8 @@ void BpfObserver::ready(std::uint64_t /*key*/, bool /*hung_up*/) { ++wakeups_; }
 std::optional<Time> BpfObserver::deadline() const {
   if (!fresh_.empty() || (watched_.empty() && tracer_->follows() && !follows_until_)) return Time{};
   std::optional<Time> due = follows_until_;
+  for (const auto* waits : {&nameless_, &nameless_again_})
+    if (!waits->empty()) due = std::min(waits->front().due, due.value_or(Time::max()));
   if (!looked_at_.empty()) due = std::min(looked_at_.front().first + writes_arrive, due.value_or(Time::max()));
   return due;
 }
@@ -99,6 +104,7 @@ void BpfObserver::drain(Time now, std::vector<Event>& out) {
       break;
     }
   }
+  ask_for_names(now);
   look_for_losses(now, out);
   follow_while_needed(now);
 }
@@ -277,7 +283,9 @@ void BpfObserver::block(Watched& w, Time began, std::int32_t call, const CallSit
   w.began = began;
   w.told = std::max(began, w.told);
   teller_.wake(w.wait, w.told, out);  // of the end of the last wait nothing was heard
+  const std::size_t first = out.size();
   teller_.block(w.wait, w.told, site, out);
+  name_kin(w, out, first);
   if (w.sender) name_sent_to(w, out);
   if (w.wait.awaited.empty() && site.nr >= 0 && w.kernel_thread.valid() && w.kernel_call == site.nr) {
     // As far as can be told: the same call was ended by this one the last time.
@@ -285,11 +293,49 @@ void BpfObserver::block(Watched& w, Time began, std::int32_t call, const CallSit
         {ResourceKind::kernel_work, {static_cast<std::uint64_t>(w.kernel_thread.tid), w.kernel_thread.start_time}}};
     std::get<Blocked>(out.back()).awaited = w.wait.awaited;
   }
+  expect_a_name(w);
+}
+
+// A wait in a call on a file, or in a page fault, is mostly one for a device, and short. One that lasts may be for a
+// lock of the kernel's, or for a FUSE daemon: the worker looks.
+void BpfObserver::expect_a_name(const Watched& w) {
+  if (!w.wait.awaited.empty() && w.wait.awaited.front().kind != ResourceKind::kernel_work &&
+      w.wait.awaited.front().kind != ResourceKind::unknown)
+    return;
+  switch (call_entry(w.wait.site.nr).kind) {
+    case CallKind::transfer:
+    case CallKind::copy:
+    case CallKind::disk:
+    case CallKind::unknown:
+      nameless_.push_back({w.told + names_nobody, w.wait.member.id, w.wait.generation});
+      break;
+    default:
+      break;
+  }
+}
+
+void BpfObserver::ask_for_names(Time now) {
+  for (auto* waits : {&nameless_, &nameless_again_}) {
+    while (!waits->empty()) {
+      const Nameless one = waits->front();
+      const Watched* w = find(one.thread);
+      const bool waits_on = w != nullptr && w->wait.blocked && w->wait.generation == one.generation;
+      if (waits_on && one.due > now) break;
+      waits->pop_front();
+      if (!waits_on) continue;
+      if (now - w->nobody_found < nobody_rest)
+        nameless_again_.push_back({now + nobody_rest, one.thread, one.generation});
+      else
+        hooks_.ask({.thread = one.thread, .site = w->wait.site, .generation = one.generation});
+    }
+  }
 }
 
 // Whom did this thread wake last? Probably the one it now waits for. Their slots tell; asked once a kind of wait.
 void BpfObserver::name_sent_to(Watched& w, std::vector<Event>& out) {
   if (w.wait.awaited.empty() || managed_.size() > most_asked) return;
+  // A lock of the kernel's is no answer to a message; what a FUSE daemon gives is.
+  if (w.wait.awaited.front().kind == ResourceKind::kernel && !is_fuse(w.wait.awaited.front())) return;
   const bool same = w.hinted_call == w.wait.site.nr && w.hinted_arg == w.wait.site.args[0];
   if (same && (w.hint_missed == Time::min() || w.wait.since - w.hint_missed < hint_rest)) return;
   w.hinted_call = w.wait.site.nr;
@@ -319,8 +365,11 @@ void BpfObserver::wake(Watched& w, Time time, const sys::Waker* waker, std::vect
   if (waker->kernel_thread && waker->tid != 0) note_kernel_thread(w, waker->tid);
   w.ended = {.distinct = distinct(w.wait), .call = w.call, .arg = w.wait.site.args[0]};
   w.told = std::max(time, w.told);
+  if (!w.wait.awaited.empty() && w.wait.awaited.front().kind == ResourceKind::kernel)
+    resolver_.ended(w.wait.awaited.front(), w.told - w.wait.since);
   teller_.wake(w.wait, w.told, out);
   credit(w, *waker, std::get<Woken>(out.back()));
+  learn_sender(w, *waker);
 }
 
 void BpfObserver::resolve_again(ThreadId thread) {
@@ -331,7 +380,10 @@ void BpfObserver::answer(const WaitAnswer& answer, std::vector<Event>& out) {
   Watched* w = find(answer.question.thread);
   if (w == nullptr) return;
   const std::size_t first = out.size();
+  const std::vector<Resource>& found = answer.wait.awaited;
+  if (found.empty() || found.front().kind == ResourceKind::unknown) w->nobody_found = std::chrono::steady_clock::now();
   teller_.answer(w->wait, answer, out);
+  name_kin(*w, out, first);
   if (out.size() != first && w->sender && w->wait.blocked) name_sent_to(*w, out);
 }
 

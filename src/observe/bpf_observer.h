@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "observe/families.h"
 #include "observe/observer.h"
 #include "observe/wait_state.h"
 #include "sys/bpf_tracer.h"
@@ -91,6 +92,9 @@ class BpfObserver final : public Observer {
     std::uint32_t hinted_order = 0;  // of the message that told it last: the how-many-eth wake
     Time hint_missed = Time::min();
     Understood understood;
+    std::optional<Family> family;  // of its process, once that was asked
+    std::uint64_t kin_told = 0;    // version of senders_ that its wait for signals was told of
+    Time nobody_found{};           // when the worker found nobody last for a wait that names nobody
   };
 
   void follow();
@@ -111,7 +115,12 @@ class BpfObserver final : public Observer {
   void credit(Watched& w, const sys::Waker& waker, Woken& woken);
   Understood understand(const Watched& w, const Member& by, const sys::Waker& waker, Time time);
   void name_sent_to(Watched& w, std::vector<Event>& out);
+  [[nodiscard]] const Family& family_of(Watched& w) const;
+  void learn_sender(Watched& w, const sys::Waker& waker);
+  void name_kin(Watched& w, std::vector<Event>& out, std::size_t first);
   void take(const sys::BpfRecord& record, std::vector<Event>& out);
+  void expect_a_name(const Watched& w);
+  void ask_for_names(Time now);
   void look_for_losses(Time now, std::vector<Event>& out);
 
   std::unique_ptr<sys::BpfTracer> tracer_;
@@ -123,6 +132,16 @@ class BpfObserver final : public Observer {
   std::unordered_map<pid_t, ThreadId> managed_;
   std::vector<Watched*> fresh_;
   std::deque<std::pair<Time, ThreadId>> looked_at_;  // those that are still unsure, and when that was
+  // Waits that name nobody, by their beginnings: asked about when they last. The others were asked about in vain
+  // lately.
+  struct Nameless {
+    Time due;
+    ThreadId thread;
+    std::uint64_t generation = 0;
+  };
+  std::deque<Nameless> nameless_;
+  std::deque<Nameless> nameless_again_;
+  FamilySenders senders_;
   std::uint64_t wakeups_ = 0;
   std::uint64_t losses_ = 0;           // of the tracer, that have been told
   bool not_followed_ = false;          // though somebody is watched; that has been told

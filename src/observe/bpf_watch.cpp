@@ -33,6 +33,7 @@ void BpfObserver::release(ThreadId thread) {
 }
 
 void BpfObserver::forget(ThreadId thread) {
+  senders_.forget(thread);
   unwatch(thread);
   if (const auto found = managed_.find(thread.tid); found != managed_.end() && found->second == thread)
     managed_.erase(found);  // the kernel has let it go when it ended

@@ -8,7 +8,9 @@
 
 #include <algorithm>
 
+#include "observe/families.h"
 #include "observe/futex_owner.h"
+#include "observe/kernel_waits.h"
 #include "observe/lock_calls.h"
 #include "sys/sysv.h"
 
@@ -22,6 +24,7 @@ constexpr Duration locks_age = std::chrono::seconds(1);
 constexpr std::size_t most_threads = 3;      // of a process (DESIGN.md section 5)
 constexpr std::size_t most_looked_at = 512;  // threads of one process
 constexpr std::size_t most_children = 256;
+constexpr std::size_t most_guessed = 8;
 constexpr std::size_t most_mapped = 256;  // processes whose mappings are read
 constexpr std::size_t most_remembered_processes = 1024;
 
@@ -69,7 +72,10 @@ std::vector<ThreadId> Holders::threads_of(pid_t pid, pid_t but, Time asked) {
 std::optional<Found> Holders::find(const Waiter& waiter, const Resource& resource, std::span<const pid_t> members,
                                    Time asked) {
   switch (resource.kind) {
+    case ResourceKind::kernel:
+      return in_kernel(waiter, resource, members, asked);
     case ResourceKind::signal:
+      return siblings(waiter, resource, members);
     case ResourceKind::inotify:  // whoever changes a file
     case ResourceKind::unknown:
       return std::nullopt;
@@ -126,6 +132,71 @@ std::optional<Found> Holders::find(const Waiter& waiter, const Resource& resourc
       for (const pid_t pid : owners_named(waiter, resource)) (contains(members, pid) ? managed : others).push_back(pid);
   }
   return with_threads(waiter, resource, evidence, managed, others, asked);
+}
+
+// A process that waits for a signal waits perhaps for a sibling, which wants a CPU: as PostgreSQL's do, which fork for
+// each client and wake each other. Nothing tells which, nor that it is one.
+std::optional<Found> Holders::siblings(const Waiter& waiter, const Resource& signal, std::span<const pid_t> members) {
+  const Family family = family_of(procfs_, waiter.tgid);
+  const auto children = family.valid() ? procfs_.children(family.parent.tid) : Error(ESRCH, "");
+  if (!children) return std::nullopt;
+  Found out{.resource = signal, .evidence = Evidence::guess, .threads = {}, .unenrolled = {}};
+  std::size_t looked = 0;
+  for (const pid_t pid : *children) {
+    if (out.threads.size() >= most_guessed || ++looked > most_children) break;
+    if (pid == waiter.tgid || !contains(members, pid)) continue;
+    const auto stat = procfs_.stat(pid);
+    if (!stat || stat->state != 'R' || observe::family_of(procfs_, pid) != family) continue;
+    out.threads.push_back({pid, stat->start_time});
+  }
+  return out;
+}
+
+// A FUSE mount's daemon; of a file, the threads that were preempted in a call and have the file open; of memory, those
+// of the process. Where there are several of these it is a guess.
+Found Holders::in_kernel(const Waiter& waiter, const Resource& resource, std::span<const pid_t> members, Time asked) {
+  Found out{.resource = resource, .evidence = Evidence::holder, .threads = {}, .unenrolled = {}};
+  const Duration since_asked = std::max(Duration::zero(), clock_.now() - asked);
+  const auto has_it = [&](pid_t pid, Duration max_age) {
+    if (resource.ids[0] == 0) return pid == static_cast<pid_t>(resource.ids[2]);
+    return is_fuse(resource)
+               ? serves(pid, resource.ids[0], max_age)
+               : !fds_.find(pid, max_age,
+                            [&](const auto& i) { return i.dev == resource.ids[0] && i.ino == resource.ids[1]; })
+                      .empty();
+  };
+  const auto take = [&](pid_t pid, std::vector<ThreadId>& to) {
+    for (const ThreadId thread : threads_of(pid, waiter.tid, asked)) {
+      if (!is_fuse(resource)) {
+        const auto stat = procfs_.stat(thread.tid);
+        const auto stack = procfs_.kernel_stack(thread.tid);
+        if (!stat || stat->state != 'R' || !stack || !preempted_in_call(*stack)) continue;
+      }
+      to.push_back(thread);
+    }
+  };
+  for (const pid_t pid : members)
+    if (has_it(pid, std::max(member_age, since_asked))) take(pid, out.threads);
+  if (out.threads.empty() && resource.ids[0] != 0) {
+    for (const pid_t pid : all_processes(asked))
+      if (!contains(members, pid) && has_it(pid, std::max(stranger_age, since_asked))) take(pid, out.unenrolled);
+  }
+  if (!is_fuse(resource) && out.threads.size() > 1) out.evidence = Evidence::guess;
+  return out;
+}
+
+// Whether the process has the /dev/fuse of this mount open. Older kernels do not tell which mount one is of.
+bool Holders::serves(pid_t pid, std::uint64_t dev, Duration max_age) {
+  constexpr unsigned misc_major = 10;
+  constexpr unsigned fuse_minor = 229;
+  const auto is_fuse_device = [](const sys::FdIdentity& i) {
+    return (i.mode & S_IFMT) == S_IFCHR && i.rdev == makedev(misc_major, fuse_minor);
+  };
+  return std::ranges::any_of(fds_.find(pid, max_age, is_fuse_device), [&](const FdCache::Entry& entry) {
+    const auto numbers = procfs_.fd_numbers(pid, entry.fd);
+    return numbers && (numbers->fuse_connection < 0 ||
+                       static_cast<std::uint64_t>(numbers->fuse_connection) == fuse_connection_of(dev));
+  });
 }
 
 // Whoever can write to the futex's memory can wake who waits there, as the signaller of a condition variable does.

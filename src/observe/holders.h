@@ -45,6 +45,11 @@ class Holders {
   [[nodiscard]] bool holds_lock(const Waiter& waiter, const Resource& resource, pid_t pid, Duration max_age);
   [[nodiscard]] bool only_own_endpoint(const Waiter& waiter, const Resource& resource);
   [[nodiscard]] std::optional<Pids> named(const Waiter& waiter, const Resource& resource);
+  [[nodiscard]] std::optional<Found> siblings(const Waiter& waiter, const Resource& signal,
+                                              std::span<const pid_t> members);
+  [[nodiscard]] Found in_kernel(const Waiter& waiter, const Resource& resource, std::span<const pid_t> members,
+                                Time asked);
+  [[nodiscard]] bool serves(pid_t pid, std::uint64_t dev, Duration max_age);
   [[nodiscard]] Pids sharing(const Resource& futex, std::span<const pid_t> members) const;
   [[nodiscard]] Found with_threads(const Waiter& waiter, const Resource& resource, Evidence evidence,
                                    const Pids& managed, const Pids& others, Time asked);

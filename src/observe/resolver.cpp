@@ -92,11 +92,14 @@ Wait Resolver::Impl::resolve(const CallSite& asked, By by) {
       wait_on_futex(wait, site, by);
       break;
     case CallKind::timer:
-    case CallKind::disk:
     case CallKind::kill:
       break;
+    case CallKind::disk:
+      wait_in_call(wait, site, by);
+      break;
     case CallKind::unknown:
-      if (site.nr >= 0) add(wait.awaited, unknown_resource);  // -1: a page fault
+      wait_in_call(wait, site, by);
+      if (site.nr >= 0 && wait.awaited.empty()) add(wait.awaited, unknown_resource);  // -1: a page fault
       break;
   }
   return wait;
@@ -104,7 +107,11 @@ Wait Resolver::Impl::resolve(const CallSite& asked, By by) {
 
 void Resolver::Impl::wait_on_fd(Wait& wait, const CallSite& site, unsigned arg, Direction direction, By by) {
   // A descriptor that is gone is a wait that is ending.
-  if (const auto descriptor = descriptors.look(site.tid, fd_of(site, arg)))
+  const auto descriptor = descriptors.look(site.tid, fd_of(site, arg));
+  if (!descriptor) return;
+  if (descriptor->type == Descriptor::Type::disk)
+    wait_on_file(wait, site, descriptor->dev, descriptor->ino, by);
+  else
     wait_on(wait, site, *descriptor, direction, by);
 }
 

@@ -82,6 +82,8 @@ class Resolver {
   // was true then, or later; of many questions that were asked before the first is answered, the others are cheap.
   [[nodiscard]] std::vector<Found> scan(pid_t waiter, std::span<const Resource> resources,
                                         std::span<const pid_t> members, Time asked = Time::max());
+  // [engine] A wait for a resource of kind `kernel` has ended: is it worth a look at once the next time?
+  void ended(const Resource& kernel, Duration lasted);
   // [engine] Forget what is remembered of a process (exit, exec). Only memory is saved by it: nothing remembered is
   // believed without a look.
   void forget(pid_t tgid);

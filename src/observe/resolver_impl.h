@@ -13,6 +13,7 @@
 #include "observe/connect_calls.h"
 #include "observe/descriptor.h"
 #include "observe/holders.h"
+#include "observe/kernel_waits.h"
 #include "observe/process_ids.h"
 #include "observe/resolver.h"
 #include "observe/socket_peers.h"
@@ -23,6 +24,8 @@ namespace swapd::observe {
 
 inline constexpr std::size_t most_awaited = 256;  // of one wait
 inline constexpr Resource unknown_resource{};
+inline constexpr Duration short_kernel_wait = std::chrono::milliseconds(1);
+inline constexpr Duration long_kernel_wait = std::chrono::milliseconds(3);
 
 // Adds it once.
 inline void add(std::vector<Resource>& to, const Resource& resource) {
@@ -58,6 +61,13 @@ struct Resolver::Impl {
   void wait_for_signal(Wait& wait, const CallSite& site);
   void wait_on_futex(Wait& wait, const CallSite& site, By by);
   void wait_on_futexes(Wait& wait, const CallSite& site);
+  void wait_on_file(Wait& wait, const CallSite& site, std::uint64_t dev, std::uint64_t ino, By by);
+  void wait_in_call(Wait& wait, const CallSite& site, By by);
+  void wait_for(Wait& wait, const Resource& resource);
+  bool add_known(Wait& wait, const Resource& resource);
+  [[nodiscard]] bool knows_kernel_waits(bool of_fuse);
+  [[nodiscard]] Stall stall(pid_t tid) const;
+  [[nodiscard]] std::optional<std::uint64_t> fuse_mount(const CallSite& site, const FileArgs& args) const;
   void wait_on_lock(Wait& wait, const CallSite& site, CallKind kind, By by);
 
   Access access(const CallSite& site, By by);
@@ -93,7 +103,8 @@ struct Resolver::Impl {
   std::optional<Resource> known_futex(pid_t tgid, std::uint64_t address);
   std::optional<Resource> look_up_futex(pid_t tgid, std::uint64_t address);
 
-  std::mutex mutex;  // remembered, futexes
+  std::mutex mutex;  // remembered, futexes, kernel_waits
+  KernelWaits kernel_waits;
   std::map<std::pair<pid_t, std::uint64_t>, Resource> futexes;
   std::unordered_map<pid_t, Remembered> remembered;
 };

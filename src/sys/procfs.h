@@ -97,6 +97,7 @@ struct FdNumbers {
   std::int64_t tty_index = -1;
   pid_t pid = -1;
   bool signalfd = false;
+  std::int64_t fuse_connection = -1;  // of a FUSE daemon's /dev/fuse: the minor number of its file system (6.17)
 };
 
 // A line of /proc/PID/maps.
@@ -125,6 +126,12 @@ class Procfs {
   // [hot] Whether the kernel's function that it sleeps in (proc_pid_wchan(5)) has one of these in its name; false too
   // where it is not told.
   [[nodiscard]] bool sleeps_in(pid_t tid, std::initializer_list<std::string_view> functions) const;
+  // Where in the kernel it sleeps, or was preempted: its functions, the innermost first, a line each (CAP_SYS_ADMIN).
+  // Without a line while it has a CPU, or is in user space.
+  [[nodiscard]] Result<std::string> kernel_stack(pid_t tid) const;
+  // What is mounted as the process sees it (proc_pid_mountinfo(5)), and its working directory.
+  [[nodiscard]] Result<std::string> mountinfo(pid_t pid) const;
+  [[nodiscard]] Result<std::string> cwd(pid_t pid) const;
   // Also where it is frozen as well, and its state is D. False where the kernel's compiler hides it.
   [[nodiscard]] bool stopped_by_signal(pid_t tid) const;
   // [hot] true while the thread stands in a seccomp user notification that nobody has answered.
@@ -171,6 +178,7 @@ class Procfs {
   // The program's file, as the process's own root has it, also where it has been deleted or replaced. own_exe: ours.
   [[nodiscard]] Result<std::string> exe(pid_t pid) const;
   [[nodiscard]] Result<std::string> own_exe() const;
+  [[nodiscard]] Result<FdIdentity> exe_identity(pid_t pid) const;  // of the program's file
   // Its place in the cgroups that systemd goes by: those of its own v1 hierarchy, else those of v2. ENOENT: in none.
   [[nodiscard]] Result<std::string> cgroup(pid_t pid) const;
   [[nodiscard]] std::vector<LockLine> locks() const;  // /proc/locks

@@ -43,6 +43,23 @@ Result<FdIdentity> Procfs::fd_identity(pid_t tid, int fd) const {
   return identity(*st);
 }
 
+Result<FdIdentity> Procfs::exe_identity(pid_t pid) const {
+  const auto st = stat_cached(AT_FDCWD, ProcPath(root_, pid, "exe").c_str(), 0);
+  if (!st) return st.error();
+  return identity(*st);
+}
+
+Result<std::string> Procfs::kernel_stack(pid_t tid) const { return read_all(ProcPath(root_, tid, "stack").c_str()); }
+
+Result<std::string> Procfs::mountinfo(pid_t pid) const { return read_all(ProcPath(root_, pid, "mountinfo").c_str()); }
+
+Result<std::string> Procfs::cwd(pid_t pid) const {
+  std::array<char, 4096> buffer;
+  const ssize_t size = ::readlink(ProcPath(root_, pid, "cwd").c_str(), buffer.data(), buffer.size());
+  if (size < 0) return failed("readlink");
+  return std::string(buffer.data(), static_cast<std::size_t>(size));
+}
+
 Result<Fd> Procfs::fd_table(pid_t tid) const {
   Fd table(::open(ProcPath(root_, tid, "fd").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!table) return failed("open");

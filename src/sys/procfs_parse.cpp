@@ -128,6 +128,8 @@ FdNumbers fd_numbers(std::string_view text) {
       if (!in.number(out.pid)) out.pid = -1;
     } else if (in.skip("sigmask:")) {
       out.signalfd = true;
+    } else if (in.skip("fuse_connection:")) {
+      if (!in.number(out.fuse_connection)) out.fuse_connection = -1;
     }
   });
   return out;

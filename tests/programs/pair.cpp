@@ -8,6 +8,9 @@
 //   pair gaps SECONDS         a hog that prints the longest time, in ms, for which it had no CPU: of each second,
 //                             and of these the median
 //   pair sync FILE FLAG       writes to FILE and has the kernel write it back, until FLAG exists (at most 20 s)
+//   pair fill FILE FLAG       writes 64 MiB to the start of FILE again and again, at nice 19, until FLAG exists
+//   pair poke FILE FLAG       writes one byte to FILE every 20 ms, until FLAG exists; as the others 20 s at most
+//   pair visit FILE FLAG      asks what FILE is, every 20 ms, until FLAG exists
 //   pair forks N              N short children, one after another and ten at a time
 //   pair threads N            N threads that end
 //   pair hold-threads N FLAG  N more threads that stay until FLAG exists
@@ -152,6 +155,37 @@ int relay(const std::string& path, const std::string& next) {
   }
 }
 
+// What a file's lock is held for long by, where others want a CPU.
+int fill(const std::string& file, const std::string& flag) {
+  const int fd = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  const std::string data(std::size_t{64} << 20, 'x');
+  if (fd < 0 || ::pwrite(fd, data.data(), data.size(), 0) < 0 || ::nice(19) == -1) return 1;
+  const auto end = Clock::now() + std::chrono::seconds(20);
+  while (!exists(flag) && Clock::now() < end)
+    if (::pwrite(fd, data.data(), data.size(), 0) < 0) return 1;
+  return 0;
+}
+
+int poke(const std::string& file, const std::string& flag) {
+  const int fd = ::open(file.c_str(), O_RDWR | O_CLOEXEC);
+  const auto end = Clock::now() + std::chrono::seconds(20);
+  while (fd >= 0 && !exists(flag) && Clock::now() < end) {
+    if (::pwrite(fd, "x", 1, 0) != 1) return 1;
+    ::usleep(20000);
+  }
+  return fd < 0 ? 1 : 0;
+}
+
+int visit(const std::string& file, const std::string& flag) {
+  const auto end = Clock::now() + std::chrono::seconds(20);
+  while (!exists(flag) && Clock::now() < end) {
+    struct stat st {};
+    if (::stat(file.c_str(), &st) != 0) return 1;
+    ::usleep(20000);
+  }
+  return 0;
+}
+
 int spin(int seconds) {
   const auto end = Clock::now() + std::chrono::seconds(seconds);
   volatile unsigned long work = 0;
@@ -223,6 +257,9 @@ int main(int argc, char** argv) {
   if (what == "late" && argc == 4) return late(argv[2], argv[3]);
   if (what == "client" && argc == 3) return client(argv[2]);
   if (what == "sync" && argc == 4) return sync_until(argv[2], argv[3]);
+  if (what == "fill" && argc == 4) return fill(argv[2], argv[3]);
+  if (what == "poke" && argc == 4) return poke(argv[2], argv[3]);
+  if (what == "visit" && argc == 4) return visit(argv[2], argv[3]);
   if (what == "relay" && argc == 4) return relay(argv[2], argv[3]);
   if (what == "spin" && argc == 3) return spin(std::atoi(argv[2]));
   if (what == "gaps" && argc == 3) return gaps(std::atoi(argv[2]));

@@ -36,6 +36,9 @@ TEST(Resource, TextForms) {
   EXPECT_EQ(text({child_exit, {55, 2000}}), "child-exit:55");
   EXPECT_EQ(text({inotify, {77, 3, 5}}), "inotify:77:5");
   EXPECT_EQ(text({kernel_work, {77, 3}}), "kernel-work:77");
+  EXPECT_EQ(text({ResourceKind::kernel, {dev, 123}}), "kernel:fe:00:123");
+  EXPECT_EQ(text({ResourceKind::kernel, {makedev(0, 0x27)}}), "kernel:00:27:fuse");
+  EXPECT_EQ(text({ResourceKind::kernel, {0, 0, 42, 1000}}), "kernel:process:42");
   EXPECT_EQ(text({child_exit, {0, 0, 42, 1000}}), "child-exit:any:42");
   EXPECT_EQ(text({}), "unknown");
 }

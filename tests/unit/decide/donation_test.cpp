@@ -46,6 +46,40 @@ TEST_F(Decider, ALoneProviderGetsItWithoutAChoice) {
   EXPECT_EQ(decide({p1}), all);
 }
 
+TEST_F(Decider, AGuessIsLentANiceValueAtMost) {
+  world.enroll(p1, fifo(50));
+  world.enroll(2, 3);
+  world.provides(p2, r1);
+  world.provides(p3, r2, Evidence::guess);
+  world.blocks(p2, {r2});
+  world.blocks(p1, {r1});
+  auto all = decide({p1});
+  ASSERT_THAT(all, SizeIs(1));
+  EXPECT_THAT(all[0].path, ElementsAre(p2, p3));
+  EXPECT_EQ(all[0].attr.policy, SchedPolicy::other);
+  EXPECT_EQ(all[0].attr.nice, -20);
+  EXPECT_TRUE(all[0].attr.reset_on_fork);
+  // Once it is known to be the one, it is lent all.
+  world.provides(p3, r2, Evidence::kin);
+  all = decide({p1});
+  ASSERT_THAT(all, SizeIs(1));
+  EXPECT_EQ(all[0].attr.rt_priority, 49);
+}
+
+TEST_F(Decider, AGuessIsLentNoRealTimePriorityWhereThePolicyIsStrict) {
+  DonationRules rules;
+  rules.lending.strict = true;
+  decider.set_rules(rules);
+  world.enroll(p1, nice(-5));
+  world.enroll(2, 2);
+  world.provides(p2, r1, Evidence::guess);
+  world.blocks(p1, {r1});
+  const auto all = decide({p1});
+  ASSERT_THAT(all, SizeIs(1));
+  EXPECT_EQ(all[0].attr.policy, SchedPolicy::other);
+  EXPECT_EQ(all[0].attr.nice, -5);
+}
+
 TEST_F(Decider, TheMostImportantComesFirstAndThenTheLongestWait) {
   world.enroll(p1, nice(-5));
   world.enroll(p2, fifo(10));
