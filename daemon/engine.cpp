@@ -19,6 +19,7 @@ constexpr auto roster_period = std::chrono::seconds(1);
 constexpr auto roster_period_a_thread = std::chrono::milliseconds(1);  // reading one takes some 20 us
 constexpr std::size_t most_followed = 8;                               // threads whose CPUs the engine keeps off
 constexpr auto competitors_period = std::chrono::milliseconds(500);
+constexpr auto competitors_again = std::chrono::milliseconds(110);
 constexpr auto longest_without_competitors = std::chrono::seconds(5);
 constexpr Duration chain_nap = std::chrono::microseconds(150);
 constexpr unsigned longest_rest = 2;  // ticks without a look at where a member in a real-time class runs
@@ -267,6 +268,7 @@ void Engine::take_answers(Time now) {
     } else if (const auto* roster = std::get_if<RosterAnswer>(&answer)) {
       take_roster(*roster, now);
     } else if (auto* competitors = std::get_if<actuate::Competitors>(&answer)) {
+      if (competitors->unsure) next_competitors_ = std::min(next_competitors_, now + competitors_again);
       actuator_.set_competitors(std::move(*competitors));
       competitors_seen_ = now;
     }
@@ -294,7 +296,7 @@ void Engine::tick(Time now) {
       worker_.ask(RosterQuestion{std::move(all), descendants});
     }
   }
-  if (now - competitors_seen_ > longest_without_competitors) actuator_.forget_who_is_at_disks();
+  if (now - competitors_seen_ > longest_without_competitors) actuator_.forget_what_passes();
   // Where there are many threads the look takes long, and then it is taken less often.
   if (now < next_competitors_ || !(worker_.rested(now) || now > next_competitors_ + longest_without_competitors))
     return;

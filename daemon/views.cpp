@@ -11,6 +11,10 @@ namespace {
 
 constexpr int deepest = 32;
 
+bool same_file(const Resource& a, const Resource& b) {
+  return a.kind == b.kind && a.ids[0] == b.ids[0] && a.ids[1] == b.ids[1];
+}
+
 std::string id_of(ThreadId id) { return "thread:" + std::to_string(id.tid); }
 
 }  // namespace
@@ -69,6 +73,31 @@ bool Views::favoured(ThreadId waiter, ThreadId provider) const {
   });
 }
 
+actuate::Ineffective Views::halted(pid_t tid, char state) {
+  if (state == 'T' || state == 't') return actuate::Ineffective::stopped;
+  const bool sleeps = state == 'S' || state == 'D';
+  return sleeps && freezer_.freezes(tid) ? actuate::Ineffective::frozen : actuate::Ineffective::none;
+}
+
+actuate::Ineffective Views::halted(const std::vector<ThreadId>& path) {
+  for (const ThreadId thread : path)
+    if (const auto stat = procfs_.stat(thread.tid); stat && stat->start_time == thread.start_time)
+      if (const auto why = halted(thread.tid, stat->state); why != actuate::Ineffective::none) return why;
+  return actuate::Ineffective::none;
+}
+
+actuate::Ineffective Views::what_holds_up(ThreadId waiter, const Looked& looked) {
+  for (const Resource& resource : looked.awaited) {
+    const auto known = snapshot_.providers.find(resource);
+    if (known == snapshot_.providers.end()) continue;
+    for (const model::ProviderView& provider : known->second) {
+      if (provider.thread == waiter) continue;
+      if (const auto why = halted({provider.thread}); why != actuate::Ineffective::none) return why;
+    }
+  }
+  return actuate::Ineffective::none;
+}
+
 Views::Looked Views::look(const SnapshotThread& thread) {
   Looked out;
   if (const auto delayed = snapshot_.delayed.find(thread.id.tid); delayed != snapshot_.delayed.end()) {
@@ -79,8 +108,8 @@ Views::Looked Views::look(const SnapshotThread& thread) {
   }
   const auto stat = procfs_.stat(thread.id.tid);
   const char state = stat ? stat->state : 'X';
-  if (state == 'T' || state == 't') {
-    out.state = "stopped";
+  if (const actuate::Ineffective held = halted(thread.id.tid, state); held != actuate::Ineffective::none) {
+    out.state = actuate::name(held);
     return out;
   }
   if (thread.watched && thread.state == model::RunState::blocked) {
@@ -94,6 +123,7 @@ Views::Looked Views::look(const SnapshotThread& thread) {
   if (!now || now->running || state == 'R') {
     // Whoever has a CPU has a clock that moves between two looks; only perf's is exact for another process's thread.
     out.state = "queued";
+    if (thread.watched && thread.state == model::RunState::runnable) out.since = snapshot_.time - thread.since;
     if (const auto clock = sys::CpuTimer::open(thread.id.tid)) {
       const Duration before = (*clock)->used();
       if ((*clock)->used() > before) out.state = "running";
@@ -130,6 +160,11 @@ std::vector<bus::WaitNode> Views::waits(ThreadId waiter, const Looked& looked, i
                                         std::vector<ThreadId>& above) {
   std::vector<bus::WaitNode> out;
   above.push_back(waiter);
+  // Of a stranger only what keeps it from going on is of interest.
+  const auto state_of_stranger = [&](ThreadId id) {
+    const auto why = halted({id});
+    return why == actuate::Ineffective::none ? std::string() : std::string(actuate::name(why));
+  };
   for (const Resource& resource : looked.awaited) {
     bus::WaitNode node{.resource = resource, .call = call_text(looked.call), .providers = {}};
     if (depth > 0) {
@@ -141,12 +176,16 @@ std::vector<bus::WaitNode> Views::waits(ThreadId waiter, const Looked& looked, i
                                    .confidence = static_cast<double>(p.confidence),
                                    .favoured = favoured(waiter, p.thread),
                                    .evidence = std::string(name(p.evidence)),
+                                   .state = {},
                                    .waiting_for = {}};
         const auto member = snapshot_.threads.find(p.thread);
         if (member != snapshot_.threads.end()) {
           provider.pid = member->second.tgid;
-          if (std::ranges::find(above, p.thread) == above.end())
-            provider.waiting_for = waits(p.thread, look(member->second), depth - 1, above);
+          if (std::ranges::find(above, p.thread) == above.end()) {
+            const Looked at = look(member->second);
+            provider.state = at.state;
+            provider.waiting_for = waits(p.thread, at, depth - 1, above);
+          }
         }
         node.providers.push_back(std::move(provider));
       }
@@ -158,9 +197,25 @@ std::vector<bus::WaitNode> Views::waits(ThreadId waiter, const Looked& looked, i
                                     .confidence = 0,
                                     .favoured = false,
                                     .evidence = "unenrolled",
+                                    .state = state_of_stranger(id),
                                     .waiting_for = {}});
     }
     out.push_back(std::move(node));
+  }
+  // Who wants a lock alone waits for its only holder as well as for those who share it: of the two, the one that there
+  // is.
+  const auto is_idle_half = [&](const bus::WaitNode& one) {
+    return one.providers.empty() && std::ranges::any_of(out, [&](const bus::WaitNode& other) {
+             const bool before = &other < &one;
+             return &other != &one && one.resource.kind == ResourceKind::flock &&
+                    same_file(one.resource, other.resource) && (!other.providers.empty() || before);
+           });
+  };
+  if (depth > 0) {
+    std::vector<bus::WaitNode> shown;
+    for (const bus::WaitNode& one : out)
+      if (!is_idle_half(one)) shown.push_back(one);
+    out = std::move(shown);
   }
   above.pop_back();
   return out;
@@ -176,7 +231,9 @@ bus::ThreadView Views::thread(const SnapshotThread& thread, int depth) {
   const Looked looked = look(thread);
   out.state = looked.state;
   out.call = call_text(looked.call);
-  out.since_ms = looked.since.count();
+  out.polls = looked.state == "blocked" && resolver_.polls(thread.id.tid);
+  out.since_known = looked.since.has_value();
+  if (looked.since) out.since_ms = looked.since->count();
   std::vector<ThreadId> above;
   out.waiting_for = waits(thread.id, looked, std::min(depth, deepest), above);
   for (const decide::Donation& d : snapshot_.donations)
@@ -202,6 +259,7 @@ bus::ThreadView Views::thread(const SnapshotThread& thread, int depth) {
     actuate::Ineffective reason = actuate::Ineffective::none;
     if (lent->refusal == decide::Refusal::policy) reason = actuate::Ineffective::policy;
     if (boost != nullptr) reason = boost->reason;
+    if (const auto held = halted(lent->path); held != actuate::Ineffective::none) reason = held;
     out.donation_reason = actuate::name(reason);
     out.donation_effective = reason == actuate::Ineffective::none && boost != nullptr;
     if (out.donation_effective) out.donation_limited = actuate::name(boost->limited);
@@ -218,10 +276,12 @@ bus::ThreadView Views::thread(const SnapshotThread& thread, int depth) {
     if (somebody) out.state = "virtual-runnable";
     const bool strangers =
         std::ranges::any_of(looked.awaited, [&](const Resource& r) { return snapshot_.unenrolled.contains(r); });
-    if (!somebody && strangers && depth > 0) {
-      out.has_donation = true;
-      out.donation_reason = actuate::name(actuate::Ineffective::policy);  // nobody asked for the holder to be managed
-    }
+    if (somebody || depth == 0) return out;
+    actuate::Ineffective why = what_holds_up(thread.id, looked);
+    if (why == actuate::Ineffective::none && strangers) why = actuate::Ineffective::unmanaged;
+    if (why == actuate::Ineffective::none) return out;
+    out.has_donation = true;
+    out.donation_reason = actuate::name(why);
   }
   return out;
 }

@@ -2,11 +2,14 @@
 // here, on the control thread, at the moment of asking.
 #pragma once
 
+#include <chrono>
+#include <optional>
 #include <unordered_set>
 
 #include "bus/backend.h"
 #include "observe/resolver.h"
 #include "snapshot.h"
+#include "sys/freezer.h"
 #include "sys/procfs.h"
 
 namespace swapd::daemon {
@@ -29,7 +32,7 @@ class Views {
     std::string state;  // the contract's words
     std::int32_t call = -1;
     std::vector<Resource> awaited;
-    std::chrono::duration<double, std::milli> since{0};
+    std::optional<std::chrono::duration<double, std::milli>> since{};  // nothing: nobody has followed it
   };
   [[nodiscard]] Looked look(const SnapshotThread& thread);
   [[nodiscard]] std::vector<bus::WaitNode> waits(ThreadId waiter, const Looked& looked, int depth,
@@ -37,12 +40,19 @@ class Views {
   [[nodiscard]] std::vector<model::ProviderView> providers(ThreadId waiter, const Resource& resource, int depth);
   [[nodiscard]] bool favoured(ThreadId waiter, ThreadId provider) const;
   [[nodiscard]] std::string comm(pid_t tid) const;
+  // none: it is neither stopped nor frozen, or runs.
+  [[nodiscard]] actuate::Ineffective halted(pid_t tid, char state);
+  // The first on the donation's way that is.
+  [[nodiscard]] actuate::Ineffective halted(const std::vector<ThreadId>& path);
+  // Somebody would provide, if it were not for that.
+  [[nodiscard]] actuate::Ineffective what_holds_up(ThreadId waiter, const Looked& looked);
   [[nodiscard]] const decide::Donation* donation_of(ThreadId requester) const;
 
   Snapshot snapshot_;
   const sys::Procfs& procfs_;
   observe::Resolver& resolver_;
   std::vector<pid_t> members_;
+  sys::Freezer freezer_;
   int shown_ = 0;  // providers, at any depth
 };
 

@@ -46,6 +46,12 @@ std::string_view name(Ineffective reason) {
       return "quota";
     case Ineffective::policy:
       return "policy";
+    case Ineffective::stopped:
+      return "stopped";
+    case Ineffective::frozen:
+      return "frozen";
+    case Ineffective::unmanaged:
+      return "unmanaged";
   }
   return "none";
 }
@@ -292,12 +298,16 @@ void Actuator::set_competitors(Competitors competitors) {
   ++impl_->surroundings;
 }
 
-void Actuator::forget_who_is_at_disks() {
+void Actuator::forget_what_passes() {
   const auto& known = impl_->lender.competitors();
-  if (!known || (known->boosted_at_disks.empty() && known->others_at_disks.empty())) return;
+  if (!known || (known->boosted_at_disks.empty() && known->others_at_disks.empty() && known->throttled.empty() &&
+                 known->halted.empty()))
+    return;
   Competitors rest = *known;
   rest.boosted_at_disks.clear();
   rest.others_at_disks.clear();
+  rest.throttled.clear();
+  rest.halted.clear();
   set_competitors(std::move(rest));
 }
 

@@ -4,10 +4,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/class_id.h"
@@ -37,7 +39,10 @@ enum class Ineffective : std::uint8_t {
   affinity,
   ceiling,
   quota,
-  policy
+  policy,
+  stopped,    // the thread has been stopped by a signal or a debugger
+  frozen,     // … by its cgroup
+  unmanaged,  // nobody has asked swapd to manage the provider
 };
 [[nodiscard]] std::string_view name(Ineffective reason);  // "cgroup-weight" …
 
@@ -92,6 +97,13 @@ struct Competitors {
   // The cgroups (DiskGroups) of who waits for a disk, or did within the last two seconds: of the boosted threads, and
   // of all others. Sorted.
   std::vector<std::string> boosted_at_disks, others_at_disks;
+  // Of the boosted threads: the cpu groups that they are in, and those above, that had been looked at shortly before as
+  // well, and whether a quota of the group has held threads back in between.
+  std::map<std::string, bool> throttled;
+  // The boosted threads that run whatever is lent to them no more than before: stopped, frozen. Sorted.
+  std::vector<std::pair<ThreadId, Ineffective>> halted;
+  // A quota stands over a boosted thread, and whether it holds it back is known only after another look.
+  bool unsure = false;
   [[nodiscard]] bool at_disks() const { return !boosted_at_disks.empty() && !others_at_disks.empty(); }
   bool operator==(const Competitors&) const = default;
 };
@@ -159,7 +171,7 @@ class Actuator {
   [[nodiscard]] std::optional<Time> next_resume() const;
   void set_rules(const Rules& rules);
   void set_competitors(Competitors competitors);
-  void forget_who_is_at_disks();  // it was long ago
+  void forget_what_passes();  // who is at disks, stands still or is throttled: it was long ago
   void on_outcome(std::function<void(const Outcome&)> listener);
 
   struct Active {

@@ -6,11 +6,15 @@
 #include <chrono>
 #include <utility>
 
+#include "actuate/groups.h"
+
 namespace swapd::actuate {
 namespace {
 
 constexpr pid_t kthreadd = 2;
 constexpr auto at_disk_for = std::chrono::seconds(2);
+constexpr auto stat_lasts = std::chrono::seconds(3);           // a cpu.stat says what has been since, and that is now
+constexpr auto least_between = std::chrono::milliseconds(90);  // two looks at one: most quotas' period is 100 ms
 
 template <typename T>
 void add_once(std::vector<T>& all, T one) {
@@ -39,9 +43,41 @@ void CompetitorScan::add_at_disk(pid_t tid, bool boosted) {
       (boosted ? boosted_at_disks_ : others_at_disks_)[std::move(group).value()] = std::chrono::steady_clock::now();
 }
 
+// What keeps a boosted thread from running whatever it is lent.
+void CompetitorScan::look_at_boosted(ThreadId thread, char state, Competitors& found) {
+  if (state == 'T' || state == 't')
+    found.halted.emplace_back(thread, Ineffective::stopped);
+  else if (state != 'R' && freezer_.freezes(thread.tid))
+    found.halted.emplace_back(thread, Ineffective::frozen);
+  look_at_quotas(thread.tid, found);
+}
+
+// A quota of any size holds threads back where more CPU is asked for: whether it does, the kernel counts.
+void CompetitorScan::look_at_quotas(pid_t tid, Competitors& found) {
+  const auto own = groups_.group_of(tid);
+  if (!own.ok()) return;
+  const Time now = std::chrono::steady_clock::now();
+  for (const std::string& group : lineage(*own)) {
+    if (found.throttled.contains(group)) return;  // and so are those above
+    const auto periods = groups_.throttled_periods(group);
+    if (!periods.ok()) continue;
+    const auto [known, is_new] = quotas_.try_emplace(group, Throttling{.periods = *periods, .seen = now});
+    Throttling& last = known->second;
+    if (!is_new && now - last.seen >= least_between)
+      last = {.periods = *periods, .seen = now, .known = true, .now = *periods != last.periods};
+    if (last.known) {
+      found.throttled[group] = last.now;
+      continue;
+    }
+    const auto look = groups_.look(group);
+    found.unsure = found.unsure || (look.ok() && look->quota > 0);
+  }
+}
+
 Competitors CompetitorScan::look(const std::set<pid_t>& leave_out) {
   Competitors found;
   std::map<ThreadId, int> realtime_now;
+  freezer_.forget();
   for (const pid_t pid : procfs_.processes()) {
     if (pid == ::getpid() || pid == kthreadd) continue;
     const auto leader = procfs_.stat(pid);
@@ -53,6 +89,7 @@ Competitors CompetitorScan::look(const std::set<pid_t>& leave_out) {
       const auto stat = procfs_.stat(tid);
       if (!stat.ok()) continue;
       if (stat->state == 'D' && !disk_groups_.empty() && waits_for_disk(tid)) add_at_disk(tid, boosted);
+      if (boosted) look_at_boosted({tid, stat->start_time}, stat->state, found);
       if (boosted || stat->state != 'R') continue;
       add(tid, found);
       const auto attr = scheduler_.get(tid);
@@ -68,6 +105,7 @@ Competitors CompetitorScan::look(const std::set<pid_t>& leave_out) {
   }
   realtime_before_ = std::move(realtime_now);
   const Time now = std::chrono::steady_clock::now();
+  std::erase_if(quotas_, [&](const auto& one) { return now - one.second.seen > stat_lasts; });
   const Duration kept = std::max<Duration>(at_disk_for, 2 * (now - std::exchange(looked_, now).value_or(now)));
   const auto recent = [&](std::map<std::string, Time>& seen) {
     std::erase_if(seen, [&](const auto& entry) { return now - entry.second > kept; });
@@ -80,6 +118,7 @@ Competitors CompetitorScan::look(const std::set<pid_t>& leave_out) {
   // In a fixed order, so that an unchanged answer compares equal.
   std::sort(found.autogroups.begin(), found.autogroups.end());
   std::sort(found.cpu_groups.begin(), found.cpu_groups.end());
+  std::sort(found.halted.begin(), found.halted.end());
   return found;
 }
 

@@ -10,16 +10,6 @@ namespace {
 constexpr Duration place_lifetime = std::chrono::seconds(1);
 constexpr std::size_t most_places = 1024;
 
-// The group and those above it, the root left out: "/a/b" gives "/a/b", "/a".
-std::vector<std::string> lineage(std::string group) {
-  std::vector<std::string> all;
-  while (group.size() > 1) {
-    all.push_back(group);
-    group.resize(group.rfind('/'));
-  }
-  return all;
-}
-
 // A key of held_ that no path of a cgroup can be.
 std::string autogroup_key(std::int64_t id) { return "autogroup-" + std::to_string(id); }
 
@@ -54,6 +44,15 @@ Status assign(const sys::Groups& groups, const Change& change, pid_t pid, std::i
 }
 
 }  // namespace
+
+std::vector<std::string> lineage(std::string group) {
+  std::vector<std::string> all;
+  while (group.size() > 1) {
+    all.push_back(group);
+    group.resize(group.rfind('/'));
+  }
+  return all;
+}
 
 Change::Kind kind_of(DiskGroups::By by) {
   return by == DiskGroups::By::bfq ? Change::Kind::bfq_cgroup : Change::Kind::iocost_cgroup;
@@ -106,11 +105,30 @@ const GroupLender::Place& GroupLender::place(ThreadId thread, Time now) {
   found.group = groups_.group_of(thread.tid).value_or("/");
   for (const std::string& group : kind_ == Change::Kind::cgroup ? lineage(found.group) : std::vector<std::string>()) {
     const auto seen = groups_.look(group);
-    found.quota = found.quota || (seen.ok() && seen->quota > 0 && seen->quota < 1);
+    if (seen.ok() && seen->quota > 0 && seen->quota < 1) found.tight.push_back(group);
     if (group == found.group) found.no_realtime = seen.ok() && seen->rt_runtime_us == 0;
   }
   if (const auto own = groups_.autogroup(thread.tid); own.ok()) found.autogroup = own->id;
   return found;
+}
+
+// Whether a quota holds the thread back: the scan has seen it hold threads of the group back, or has not looked yet and
+// there is less than one CPU to be had.
+bool GroupLender::throttled(const Place& place) const {
+  const auto seen = [&](const std::string& group) -> std::optional<bool> {
+    if (!competitors_) return std::nullopt;
+    const auto known = competitors_->throttled.find(group);
+    return known == competitors_->throttled.end() ? std::nullopt : std::optional(known->second);
+  };
+  return std::ranges::any_of(lineage(place.group), [&](const std::string& group) { return seen(group) == true; }) ||
+         std::ranges::any_of(place.tight, [&](const std::string& group) { return !seen(group); });
+}
+
+Ineffective GroupLender::halted(ThreadId thread) const {
+  if (!competitors_) return Ineffective::none;
+  const auto& all = competitors_->halted;
+  const auto found = std::ranges::find(all, thread, [](const auto& one) { return one.first; });
+  return found == all.end() ? Ineffective::none : found->second;
 }
 
 // Which groups must have the lent nice. While nobody has said who competes, somebody does everywhere.
@@ -178,7 +196,7 @@ Ineffective GroupLender::lend(ThreadId thread, int nice, bool allowed, Time now)
     if (!kept) leave(held->second, thread);
     held = held->second.users.empty() ? held_.erase(held) : std::next(held);
   }
-  return where.quota ? Ineffective::cgroup_quota : reason;
+  return throttled(where) ? Ineffective::cgroup_quota : reason;
 }
 
 void GroupLender::take_back(ThreadId thread) {

@@ -31,6 +31,8 @@ class GroupLender {
   void set_journal(Journal* journal) { journal_ = journal; }
   void set_competitors(Competitors competitors) { competitors_ = std::move(competitors); }
   [[nodiscard]] const std::optional<Competitors>& competitors() const { return competitors_; }
+  // Why the thread does not run, whatever it is lent, as the competitors' scan has seen it; none: it can.
+  [[nodiscard]] Ineffective halted(ThreadId thread) const;
 
   // The thread is lent `nice`: acts where it must. Replaces what it was lent before. The answer is why this falls
   // short, or none.
@@ -45,8 +47,8 @@ class GroupLender {
   struct Place {
     std::string group = "/";
     std::int64_t autogroup = -1;
-    bool quota = false;        // the group or one above it may use less than one CPU
-    bool no_realtime = false;  // the group has no real-time runtime
+    std::vector<std::string> tight;  // of the group and those above it, the ones that may use less than one CPU
+    bool no_realtime = false;        // the group has no real-time runtime
     Time seen{};
   };
   struct Held {
@@ -62,6 +64,7 @@ class GroupLender {
 
   [[nodiscard]] const Place& place(ThreadId thread, Time now);
   [[nodiscard]] Ineffective wants(const Place& place, int nice, std::vector<Want>& out) const;
+  [[nodiscard]] bool throttled(const Place& place) const;
   void wants_at_disks(const Place& place, int nice, std::vector<Want>& out) const;
   [[nodiscard]] Status hold(const Want& want, ThreadId thread);
   [[nodiscard]] Status write(Held& held, std::int64_t value);
@@ -83,6 +86,9 @@ class GroupLender {
 
 // Gives a group its old value back if it still has the new one. true: done; false: gone, or changed by somebody else.
 [[nodiscard]] Result<bool> restore_group(const sys::Groups& groups, const Change& change);
+
+// The group and those above it, the root left out: "/a/b" gives "/a/b", "/a".
+[[nodiscard]] std::vector<std::string> lineage(std::string group);
 
 // How many path components two groups share; "/" has none.
 [[nodiscard]] std::size_t shared_depth(const std::string& a, const std::string& b);

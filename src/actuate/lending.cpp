@@ -188,6 +188,7 @@ void Actuator::Impl::lend_group(Entry& entry, Time now) {
     lender.take_back(entry.boost.thread);
   else
     entry.reason = lender.lend(entry.boost.thread, entry.set.nice, groups_allowed, now);
+  if (const Ineffective halted = lender.halted(entry.boost.thread); halted != Ineffective::none) entry.reason = halted;
 }
 
 void Actuator::Impl::take_back_groups(ThreadId thread) {

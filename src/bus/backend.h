@@ -58,15 +58,18 @@ struct ProviderNode {
   double confidence = 0;
   bool favoured = false;
   std::string evidence;  // "woke", "accessed", "sent-to", "kin", "owner", "holder", "child", "guess", "unenrolled"
+  std::string state;  // as of a thread; of one that is not managed only "stopped" or "frozen"
   std::vector<WaitNode> waiting_for;
 };
 
 struct ThreadView {
   pid_t pid = 0, tid = 0;
-  std::string comm, class_name, state;  // running, queued, blocked, virtual-runnable, delayed, stopped
+  std::string comm, class_name, state;  // running, queued, blocked, virtual-runnable, delayed, stopped, frozen
   SchedAttr base, effective;
   double since_ms = 0;  // in this state
+  bool since_known = true;
   std::string call;
+  bool polls = false;  // it sleeps for short again and again: it tries something in between
   std::vector<WaitNode> waiting_for;  // ps shows the resources, why the whole tree
   std::vector<pid_t> donated_by;      // tids of requesters
   bool has_donation = false;          // why: as a requester that lends, or as a provider that is lent

@@ -24,13 +24,10 @@ Json number(double value) {
 Json wait_tree(const std::vector<WaitNode>& waits);
 
 Json provider(const ProviderNode& node) {
-  return {{"pid", node.pid},
-          {"tid", node.tid},
-          {"comm", node.comm},
-          {"confidence", node.confidence},
-          {"favoured", node.favoured},
-          {"evidence", node.evidence},
-          {"waiting_for", wait_tree(node.waiting_for)}};
+  return {{"pid", node.pid},           {"tid", node.tid},
+          {"comm", node.comm},         {"confidence", node.confidence},
+          {"favoured", node.favoured}, {"evidence", node.evidence},
+          {"state", node.state},       {"waiting_for", wait_tree(node.waiting_for)}};
 }
 
 Json wait_tree(const std::vector<WaitNode>& waits) {
@@ -93,7 +90,9 @@ Json thread_json(const ThreadView& t, Json waiting_for) {
           {"class", t.class_name},
           {"state", t.state},
           {"since_ms", t.since_ms},
+          {"since_known", t.since_known},
           {"call", t.call},
+          {"polls", t.polls},
           {"base", attributes(t.base)},
           {"effective", attributes(t.effective)},
           {"waiting_for", std::move(waiting_for)},

@@ -108,9 +108,9 @@ std::string render_status(const std::string& json, const Paint& paint) {
 }
 
 std::string painted_state(const std::string& state, const Paint& paint) {
-  return paint(state == "virtual-runnable" ? Style::good
-               : state == "delayed"        ? Style::warning
-                                           : Style::plain,
+  return paint(state == "virtual-runnable"                                     ? Style::good
+               : state == "delayed" || state == "stopped" || state == "frozen" ? Style::warning
+                                                                               : Style::plain,
                printable(state));
 }
 
@@ -123,8 +123,7 @@ std::string render_ps(const std::string& json, const Paint& paint) {
     const bool lent = !t.value("donated_by", Json::array()).empty();
     rows.push_back({t.value("pid", Json(0)).dump(), t.value("tid", Json(0)).dump(), printable(t.value("comm", "")),
                     class_name.empty() ? "-" : class_name, painted_state(t.value("state", ""), paint),
-                    t.contains("since_ms") ? duration(t.value("since_ms", 0.0)) : "-",
-                    priority(t.value("base", Json::object())),
+                    time_in_state(t).empty() ? "-" : time_in_state(t), priority(t.value("base", Json::object())),
                     paint(lent ? Style::good : Style::plain, priority(t.value("effective", Json::object()))),
                     joined(t.value("donated_by", Json::array())), joined(t.value("waiting_for", Json::array()))});
   }

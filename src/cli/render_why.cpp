@@ -26,6 +26,8 @@ void append_provider(std::string& out, const Json& provider, std::size_t depth, 
   out += std::string(depth * 2, ' ') + (favoured ? paint(Style::good, "=>") + " " : " - ") + who(provider) + ": ";
   if (favoured) out += paint(Style::good, "favoured") + ", ";
   if (evidence != "unenrolled") out += fmt::format("confidence {:g}, ", provider.value("confidence", 0.0));
+  const std::string state = provider.value("state", "");
+  if (state == "stopped" || state == "frozen") out += paint(Style::warning, state) + ", ";
   out += evidence_phrase(evidence) + "\n";
   append_waits(out, provider.value("waiting_for", Json::array()), depth + 2, paint);
 }
@@ -71,11 +73,15 @@ std::string render_why(const std::string& json, const Paint& paint) {
     if (!out.empty()) out += "\n";
     out += paint(Style::heading, who(t));
     if (t.contains("base")) out += ", " + priority(t.at("base"));
-    out += ", " + state_phrase(t.value("state", ""), duration(t.value("since_ms", 0.0))) + "\n";
+    out += ", " + state_phrase(t.value("state", ""), time_in_state(t)) + "\n";
     const Json waits = t.value("waiting_for", Json::array());
     append_waits(out, waits, 1, paint);
+    const bool polls = t.value("polls", false);
+    if (polls) out += "  polls: it sleeps for short again and again, and tries something in between\n";
     if (const std::string call = text_of(t, "call"); waits.empty() && !call.empty())
-      out += "  in " + call + ", which waits for no other thread that swapd knows of\n";
+      out += "  in " + call +
+             (polls ? ", and no lock is known that another process holds on a file that it has open\n"
+                    : ", which waits for no other thread that swapd knows of\n");
     append_donation(out, t, paint);
   }
   return out.empty() ? "None of its threads is blocked.\n" : out;

@@ -165,6 +165,7 @@ TopSample top_sample(const std::string& status, const std::string& threads, cons
                   .own = priority(own),
                   .now = priority(t.value("effective", Json::object())),
                   .since_ms = t.value("since_ms", 0.0),
+                  .since_known = t.value("since_known", true),
                   .own_rank = rank_of(own)};
     if (const std::string policy = own.value("policy", ""); policy == "other")
       row.own_nice = static_cast<int>(whole(own, "nice"));
@@ -209,7 +210,7 @@ std::vector<std::string> top_summary(const TopSample& sample, const TopSample* b
   std::map<std::string, std::size_t> states;
   for (const TopThread& thread : sample.rows) ++states[thread.state];
   std::string counts;
-  for (const char* state : {"running", "queued", "virtual-runnable", "blocked", "stopped", "delayed"})
+  for (const char* state : {"running", "queued", "virtual-runnable", "blocked", "stopped", "frozen", "delayed"})
     if (states[state] > 0) counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", states[state], state);
   std::string rates;
   if (before != nullptr && elapsed_s > 0)
@@ -238,7 +239,7 @@ std::string top_line(const TopRow& row, std::size_t width) {
   for (const long long tid : t.lent_by) lent += (lent.empty() ? "" : ",") + std::to_string(tid);
   for (const std::string& resource : t.waits_for) waits_for += (waits_for.empty() ? "" : ", ") + resource;
   std::string text = line({std::to_string(t.pid), std::to_string(t.tid), row.branch + t.comm, t.class_name, t.state,
-                           duration(t.since_ms), t.own, t.now, lent, waits_for});
+                           t.since_known ? duration(t.since_ms) : "-", t.own, t.now, lent, waits_for});
   text.erase(text.find_last_not_of(' ') + 1);
   return width == 0 ? text : cut(text, width);
 }

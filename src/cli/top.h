@@ -15,6 +15,7 @@ struct TopThread {
   long long pid = 0, tid = 0;
   std::string comm, class_name, state, own, now;  // own and now: priorities, "nice 0", "fifo 49"
   double since_ms = 0;
+  bool since_known = true;
   int own_rank = 0;             // of its own priority: the higher, the more important
   std::optional<int> own_nice;  // none: it is real-time
   std::vector<std::string> waits_for;

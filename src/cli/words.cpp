@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cli/failure.h"
+#include "cli/render.h"
 
 namespace swapd::cli {
 namespace {
@@ -23,6 +24,7 @@ constexpr Entry states[] = {
     {"virtual-runnable", "has been blocked for {}, and whoever can end that is able to run"},
     {"delayed", "has been delayed by the limits of its class for {}"},
     {"stopped", "has been stopped for {}"},
+    {"frozen", "has been frozen by its cgroup for {}"},
 };
 
 constexpr Entry evidences[] = {
@@ -49,6 +51,9 @@ constexpr Entry reasons[] = {
     {"quota", "its user's waiters have had all the lent CPU time that the policy allows one user for now (quota)"},
     {"ceiling", "it has had all the lent CPU time that the policy allows for now (ceiling)"},
     {"policy", "the policy forbids it (policy)"},
+    {"stopped", "the thread that could end the wait has been stopped (stopped)"},
+    {"frozen", "the thread that could end the wait has been frozen by its cgroup (frozen)"},
+    {"unmanaged", "the thread that could end the wait is not managed by swapd (unmanaged)"},
 };
 
 }  // namespace
@@ -64,8 +69,17 @@ std::string priority(const Json& attributes) {
 
 std::string state_phrase(std::string_view word, const std::string& since) {
   std::string phrase = look_up(states, word);
+  if (since.empty()) {
+    for (const std::string_view time : {", for {}", " for {}"})
+      if (const std::size_t at = phrase.find(time); at != std::string::npos) phrase.erase(at, time.size());
+    return phrase;
+  }
   const std::size_t gap = phrase.find("{}");
   return gap == std::string::npos ? phrase + " for " + since : phrase.replace(gap, 2, since);
+}
+std::string time_in_state(const Json& thread) {
+  return thread.contains("since_ms") && thread.value("since_known", true) ? duration(thread.value("since_ms", 0.0))
+                                                                          : "";
 }
 std::string evidence_phrase(std::string_view word) { return look_up(evidences, word); }
 std::string reason_phrase(std::string_view word) { return look_up(reasons, word); }

@@ -385,7 +385,7 @@ bool Holders::only_own_endpoint(const Waiter& waiter, const Resource& resource) 
 // Which locks conflict depends on the request, which the resource does not tell: a reader waits for writers only.
 void Holders::note_request(const Waiter& waiter, const Resource& resource) {
   write_request_ = true;
-  posix_request_ = false;
+  posix_request_ = true;  // one that tries F_SETLK and sleeps, say
   const auto call = procfs_.syscall(waiter.tid);
   if (!call || !call->in_call || call->nr != SYS_fcntl) return;
   posix_request_ = call->args[1] == F_SETLKW;

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -18,6 +19,8 @@ namespace {
 constexpr std::size_t most_remembered_threads = 4096;
 constexpr std::size_t most_futexes = 128;      // FUTEX_WAITV_MAX
 constexpr std::uint32_t futex2_private = 128;  // FUTEX2_PRIVATE
+constexpr std::size_t most_files_tried = 256;
+constexpr Duration locks_last = std::chrono::milliseconds(20);
 
 }  // namespace
 
@@ -53,7 +56,10 @@ Wait Resolver::Impl::resolve(const CallSite& asked, By by) {
     case CallKind::poll:
     case CallKind::select:
     case CallKind::epoll:
-      if (entry.kind != CallKind::epoll && site.args[entry.kind == CallKind::poll ? 1 : 0] == 0) break;  // a sleep
+      if (entry.kind != CallKind::epoll && site.args[entry.kind == CallKind::poll ? 1 : 0] == 0) {  // a sleep
+        wait_between_tries(wait, site, by);
+        break;
+      }
       if (by == By::worker) {
         wait_on_set(wait, site, entry.kind);
         remember(site, wait);
@@ -92,6 +98,8 @@ Wait Resolver::Impl::resolve(const CallSite& asked, By by) {
       wait_on_futex(wait, site, by);
       break;
     case CallKind::timer:
+      wait_between_tries(wait, site, by);
+      break;
     case CallKind::kill:
       break;
     case CallKind::disk:
@@ -206,6 +214,29 @@ void Resolver::Impl::wait_on_lock(Wait& wait, const CallSite& site, CallKind kin
   resource->ids[2] = range->first;
   resource->ids[3] = range->last;
   add(wait.awaited, *resource);
+  remember(site, wait);
+}
+
+// Time ends the sleep. But a thread that sleeps for short again and again waits for what it tries in between.
+void Resolver::Impl::wait_between_tries(Wait& wait, const CallSite& site, By by) {
+  const Time now = time.now();
+  if (by == By::engine) {
+    guess(site, wait);
+    wait.complete = !pollers.sleeps(site.tid, site.nr, !wait.awaited.empty(), now);
+    if (!pollers.polls(site.tid, now)) wait.awaited.clear();
+    return;
+  }
+  if (!pollers.polls(site.tid, now)) return;
+  std::vector<OpenFile> files;
+  for (const int fd : procfs.fds(site.tgid, most_files_tried).value_or({}))
+    if (const auto file = procfs.fd_identity(site.tgid, fd); file.ok() && S_ISREG(file->mode))
+      files.push_back({file->dev, file->ino});
+  // Each look at /proc/locks makes the machine's calls for locks wait for a moment.
+  if (!files.empty() && (locks_read == Time{} || now - locks_read >= locks_last)) {
+    locks = procfs.locks();
+    locks_read = now;
+  }
+  if (!files.empty()) wait.awaited = contended_locks(locks, files, site.tgid);
   remember(site, wait);
 }
 
@@ -376,7 +407,10 @@ std::vector<Found> Resolver::scan(pid_t waiter, std::span<const Resource> resour
   return out;
 }
 
+bool Resolver::polls(pid_t tid) const { return impl_->pollers.polls(tid, impl_->time.now()); }
+
 void Resolver::forget(pid_t tgid) {
+  impl_->pollers.forget(tgid);
   const std::unique_lock lock(impl_->mutex, std::try_to_lock);
   if (!lock) return;
   std::erase_if(impl_->remembered, [&](const auto& entry) { return entry.second.site.tgid == tgid; });

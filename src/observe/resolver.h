@@ -84,6 +84,8 @@ class Resolver {
                                         std::span<const pid_t> members, Time asked = Time::max());
   // [engine] A wait for a resource of kind `kernel` has ended: is it worth a look at once the next time?
   void ended(const Resource& kernel, Duration lasted);
+  // Whether the thread sleeps for short again and again, as one does that tries something in between.
+  [[nodiscard]] bool polls(pid_t tid) const;
   // [engine] Forget what is remembered of a process (exit, exec). Only memory is saved by it: nothing remembered is
   // believed without a look.
   void forget(pid_t tgid);

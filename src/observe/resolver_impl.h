@@ -14,6 +14,7 @@
 #include "observe/descriptor.h"
 #include "observe/holders.h"
 #include "observe/kernel_waits.h"
+#include "observe/pollers.h"
 #include "observe/process_ids.h"
 #include "observe/resolver.h"
 #include "observe/socket_peers.h"
@@ -43,7 +44,8 @@ struct Resolver::Impl {
         descriptors(procfs),
         ids(procfs),
         peers(diag, clock != nullptr ? *clock : steady),
-        holders(procfs, descriptors, ids, peers, clock != nullptr ? *clock : steady) {}
+        holders(procfs, descriptors, ids, peers, clock != nullptr ? *clock : steady),
+        time(clock != nullptr ? *clock : steady) {}
 
   // Whether the worker asks, which may read memory, fdinfo and netlink, or the engine, which may not.
   enum class By : std::uint8_t { engine, worker };
@@ -69,6 +71,7 @@ struct Resolver::Impl {
   [[nodiscard]] Stall stall(pid_t tid) const;
   [[nodiscard]] std::optional<std::uint64_t> fuse_mount(const CallSite& site, const FileArgs& args) const;
   void wait_on_lock(Wait& wait, const CallSite& site, CallKind kind, By by);
+  void wait_between_tries(Wait& wait, const CallSite& site, By by);
 
   Access access(const CallSite& site, By by);
   void transfer_access(Access& access, const CallSite& site, const CallEntry& entry, By by);
@@ -97,6 +100,10 @@ struct Resolver::Impl {
   ProcessIds ids;
   SocketPeers peers;
   Holders holders;
+  const Clock& time;
+  Pollers pollers;
+  std::vector<sys::LockLine> locks;  // [worker] of the machine, as of locks_read
+  Time locks_read{};
   std::optional<Result<std::unique_ptr<sys::RingRequests>>> rings;  // [worker] from the first wait in one on
   std::mutex slow_calls;                                            // holders, diag
   // Which object a futex without the private flag lies in takes a read of maps. [engine] known_futex() never waits.

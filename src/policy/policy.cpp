@@ -72,7 +72,7 @@ struct Importance {
 
 std::vector<KeyRule> match_keys(MatchRule& to, Importance& importance) {
   return {globs("exe", to.exe),
-          globs("comm", to.comm),
+          globs_of_comms("comm", to.comm),
           globs("cmdline", to.cmdline),
           globs("user", to.user),
           globs("cgroup", to.cgroup),

@@ -140,6 +140,28 @@ KeyRule globs(std::string_view key, std::vector<std::string>& place) {
           }};
 }
 
+KeyRule globs_of_comms(std::string_view key, std::vector<std::string>& place) {
+  KeyRule rule = globs(key, place);
+  rule.read = [&place, any = std::move(rule.read)](const toml::node& node) -> Wrong {
+    if (Wrong wrong = any(node)) return wrong;
+    constexpr std::size_t longest = 15;
+    for (const std::string& glob : place) {
+      const auto stars = static_cast<std::size_t>(std::ranges::count(glob, '*'));
+      if (glob.size() - stars <= longest) continue;
+      // The first 15 bytes, whatever may stand for their stars.
+      std::string cut;
+      for (std::size_t i = 0, taken = 0; i < glob.size() && taken < longest; ++i) {
+        cut += glob[i];
+        if (glob[i] != '*') ++taken;
+      }
+      return "is compared with a name that the kernel cuts after " + std::to_string(longest) + " bytes, so '" +
+             printable(glob) + "' fits none; write '" + printable(cut) + "'";
+    }
+    return {};
+  };
+  return rule;
+}
+
 Status read_table(const toml::table& table, std::string_view name, std::span<const KeyRule> rules,
                   const Complaint& complaint, const std::function<bool(const Entry&)>& other) {
   const std::string where = " in [" + printable(name) + "]";

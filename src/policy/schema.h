@@ -127,6 +127,8 @@ KeyRule word(std::string_view key, Place& place, const Word<Enum> (&words)[N]) {
                                     std::size_t most);
 // One glob, or a list of 1 to 100 of them, each of 1 to 200 bytes.
 [[nodiscard]] KeyRule globs(std::string_view key, std::vector<std::string>& place);
+// The same of names that the kernel cuts after 15 bytes: a glob that fits longer ones only fits none.
+[[nodiscard]] KeyRule globs_of_comms(std::string_view key, std::vector<std::string>& place);
 [[nodiscard]] KeyRule line_of_text(std::string_view key, std::string& place, std::size_t longest);
 
 // Applies the rules to the entries of table `name` ("model.socket"), stopping at the first mistake. An entry for which

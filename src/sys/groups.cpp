@@ -213,6 +213,17 @@ void LinuxGroups::look_at_quota(const std::string& group, WeightedGroup& seen) c
     seen.rt_runtime_us = number<std::int64_t>(*runtime).value_or(-1);
 }
 
+Result<std::uint64_t> LinuxGroups::throttled_periods(const std::string& group) const {
+  auto text = read_text(file(group, "cpu.stat"));
+  if (!text.ok()) return std::move(text).error();
+  constexpr std::string_view key = "nr_throttled";
+  for (std::string_view rest = *text; !rest.empty();) {
+    std::string_view line = cut(rest, '\n');
+    if (cut(line, ' ') == key) return number<std::uint64_t>(line).value_or(0);
+  }
+  return Error(ENOENT, "finding " + std::string(key) + " of " + group);  // v2 without the controller
+}
+
 // bfq forgets those of single disks with that.
 Status LinuxGroups::set_weight(const std::string& group, std::uint64_t weight) const {
   const char* of_devices = is_v1() ? files_.v1_of_devices : files_.v2;

@@ -52,6 +52,8 @@ class Groups {
   // Not for "/".
   [[nodiscard]] virtual Result<WeightedGroup> look(const std::string& group) const = 0;
   [[nodiscard]] virtual Status set_weight(const std::string& group, std::uint64_t weight) const = 0;
+  // How many of the group's periods had threads that its CPU quota held back (nr_throttled of cpu.stat). Not for "/".
+  [[nodiscard]] virtual Result<std::uint64_t> throttled_periods(const std::string& group) const = 0;
 };
 
 // Where the cpu controller is mounted, out of a mountinfo text (proc_pid_mountinfo(5)): v1 if it is there, else v2.
@@ -92,6 +94,7 @@ class LinuxGroups : public Groups {
   [[nodiscard]] Result<std::string> group_of(pid_t tid) const override;
   [[nodiscard]] Result<WeightedGroup> look(const std::string& group) const override;
   [[nodiscard]] Status set_weight(const std::string& group, std::uint64_t weight) const override;
+  [[nodiscard]] Result<std::uint64_t> throttled_periods(const std::string& group) const override;
 
   [[nodiscard]] const GroupMount& mount() const { return mount_; }
 

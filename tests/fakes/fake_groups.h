@@ -16,6 +16,7 @@ class FakeGroups final : public sys::Groups {
   std::map<pid_t, pid_t> leader_of;
   std::map<pid_t, std::string> group_of_tid;
   mutable std::map<std::string, sys::WeightedGroup> weighted;
+  mutable std::map<std::string, std::uint64_t> throttled;
   bool enabled = true;
   int write_error = 0;
   mutable int scans = 0;
@@ -59,6 +60,11 @@ class FakeGroups final : public sys::Groups {
     if (found == weighted.end()) return Error(ENOENT, group);
     found->second.weight = weight;
     return Done{};
+  }
+  Result<std::uint64_t> throttled_periods(const std::string& group) const override {
+    ++reads;
+    if (!weighted.contains(group)) return Error(ENOENT, group);
+    return throttled[group];
   }
 };
 

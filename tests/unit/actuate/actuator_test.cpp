@@ -343,6 +343,8 @@ TEST(IneffectiveName, IsTheContractsWord) {
   EXPECT_EQ(name(Ineffective::autogroup), "autogroup");
   EXPECT_EQ(name(Ineffective::cgroup_weight), "cgroup-weight");
   EXPECT_EQ(name(Ineffective::cgroup_quota), "cgroup-quota");
+  EXPECT_EQ(name(Ineffective::frozen), "frozen");
+  EXPECT_EQ(name(Ineffective::unmanaged), "unmanaged");
   EXPECT_EQ(name(Ineffective::rt_group), "rt-group");
   EXPECT_EQ(name(Ineffective::affinity), "affinity");
   EXPECT_EQ(name(Ineffective::ceiling), "ceiling");

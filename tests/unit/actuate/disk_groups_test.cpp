@@ -91,7 +91,7 @@ TEST_F(DiskGroupTest, HaveItAtEachLevelByItself) {
 TEST_F(DiskGroupTest, AreGivenBackWhereTheLastLookWasLongAgo) {
   at_the_disk({"/hog"}, {"/a"});
   apply({boost(10, nice_of(-5))});
-  actuator().forget_who_is_at_disks();
+  actuator().forget_what_passes();
   apply({boost(10, nice_of(-5))});
   EXPECT_EQ(weight(), 100U);
 }

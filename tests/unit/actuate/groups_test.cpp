@@ -257,6 +257,35 @@ TEST_F(CpuGroupTest, AQuotaBelowOneCpuIsTheReasonForNiceOnly) {
   EXPECT_EQ(actuator().active(id(11))->reason, Ineffective::none) << "bandwidth control is the fair class's";
 }
 
+TEST_F(CpuGroupTest, WhetherAQuotaHoldsThreadsBackIsWhatTheScanHasSeen) {
+  groups_.weighted["/a"].quota = 0.5;
+  Competitors seen;
+  seen.cpu_groups = {"/a/b"};
+  seen.throttled = {{"/a", false}, {"/a/b", false}};
+  actuator().set_competitors(seen);
+  apply({boost(10, nice_of(-10))});
+  EXPECT_EQ(actuator().active(id(10))->reason, Ineffective::none) << "it is more than what is asked for";
+  groups_.weighted["/a"].quota = 2;
+  seen.throttled["/a"] = true;
+  actuator().set_competitors(seen);
+  apply({boost(10, nice_of(-10))});
+  EXPECT_EQ(actuator().active(id(10))->reason, Ineffective::cgroup_quota) << "two CPUs are less than what is asked for";
+}
+
+TEST_F(CpuGroupTest, AThreadThatStandsStillGainsNothingByWhateverMeans) {
+  Competitors seen;
+  seen.cpu_groups = {"/a/b"};
+  seen.halted = {{id(10), Ineffective::stopped}, {id(11), Ineffective::frozen}};
+  actuator().set_competitors(seen);
+  apply({boost(10, nice_of(-10)), boost(11, fifo(5))});
+  EXPECT_EQ(actuator().active(id(10))->reason, Ineffective::stopped);
+  EXPECT_EQ(actuator().active(id(11))->reason, Ineffective::frozen);
+  seen.halted.clear();
+  actuator().set_competitors(seen);
+  apply({boost(10, nice_of(-10)), boost(11, fifo(5))});
+  EXPECT_EQ(actuator().active(id(10))->reason, Ineffective::none);
+}
+
 TEST_F(CpuGroupTest, AQuotaOfTwoCpusIsNone) {
   groups_.weighted["/a"].quota = 2;
   apply({boost(10, nice_of(-10))});

@@ -76,6 +76,15 @@ TEST_F(LinuxGroupsTest, V2WeightsAndQuotas) {
   EXPECT_TRUE(groups().set_weight("/gone", 1).error().gone());
 }
 
+TEST_F(LinuxGroupsTest, TheKernelCountsThePeriodsThatAQuotaHeldThreadsBackIn) {
+  v2();
+  file("cg/a/cpu.stat", "usage_usec 5\nnr_periods 70\nnr_throttled 12\nthrottled_usec 900\n");
+  file("cg/b/cpu.stat", "usage_usec 5\nuser_usec 5\n");  // without the controller
+  EXPECT_EQ(groups().throttled_periods("/a").value_or(0), 12U);
+  EXPECT_EQ(groups().throttled_periods("/b").error().code(), ENOENT);
+  EXPECT_TRUE(groups().throttled_periods("/gone").error().gone());
+}
+
 TEST_F(LinuxGroupsTest, OnlyAPartOfTheHierarchyMayBeMounted) {
   v2("/machine");
   file("cg/x/cpu.weight", "100\n");

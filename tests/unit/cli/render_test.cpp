@@ -37,6 +37,27 @@ TEST(Render, WhySaysWhyADonationDoesNothing) {
   EXPECT_THAT(text, HasSubstr("donation: ineffective: a nice value means nothing to threads of other sessions"));
 }
 
+TEST(Render, WhyNamesAProviderThatIsStoppedAndSaysNoTimeThatIsNotKnown) {
+  const std::string text = render_why(
+      R"({"threads":[{"pid":1,"tid":1,"comm":"a","state":"blocked","since_ms":0,"since_known":false,"call":"flock",)"
+      R"("waiting_for":[{"resource":"flock:fe:00:7:exclusive","kind":"flock","call":"flock","providers":)"
+      R"([{"pid":2,"tid":2,"comm":"b","confidence":20,"favoured":false,"evidence":"owner","state":"stopped",)"
+      R"("waiting_for":[]}]}],"donation":{"active":true,"effective":false,"reason":"stopped"}}]})");
+  EXPECT_EQ(text,
+            "a, pid 1, has been blocked\n"
+            "  waits in flock for flock:fe:00:7:exclusive\n"
+            "     - b, pid 2: confidence 20, stopped, holds the lock\n"
+            "  donation: ineffective: the thread that could end the wait has been stopped (stopped)\n");
+}
+
+TEST(Render, WhySaysThatAThreadPolls) {
+  const std::string text =
+      render_why(R"({"threads":[{"pid":1,"tid":1,"comm":"a","state":"blocked","since_ms":5,"call":"clock_nanosleep",)"
+                 R"("polls":true,"waiting_for":[]}]})");
+  EXPECT_THAT(text, HasSubstr("  polls: it sleeps for short again and again"));
+  EXPECT_THAT(text, Not(HasSubstr("no other thread")));
+}
+
 TEST(Render, WhyOfNothingBlockedSaysSo) {
   EXPECT_EQ(render_why(R"({"threads":[]})"), "None of its threads is blocked.\n");
 }

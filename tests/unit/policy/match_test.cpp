@@ -31,6 +31,14 @@ TEST(Glob, AStarIsAnyBytesAndAQuestionMarkIsOne) {
   EXPECT_TRUE(fits("a[b]", "a[b]")) << "brackets are themselves";
 }
 
+TEST(Match, ANameIsAtMostFifteenBytesAsTheKernelKeepsIt) {
+  EXPECT_THAT(accepted("[match.a]\ncomm = [\"123456789012345\", \"12345678901234*?*\"]\n").match.front().comm,
+              testing::SizeIs(2));
+  const std::string wrong = refusal("[match.a]\ncomm = [\"cron\", \"gnome-session-binary*\"]\n");
+  EXPECT_THAT(wrong, testing::HasSubstr("2"));
+  EXPECT_THAT(wrong, testing::HasSubstr("write 'gnome-session-b'"));
+}
+
 TEST(Glob, OfManyStarsIsStillQuick) {
   const std::string text(10'000, 'a');
   std::string glob;
