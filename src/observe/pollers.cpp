@@ -9,18 +9,20 @@ namespace {
 constexpr Duration longest_between = std::chrono::milliseconds(150);  // the beginnings of two sleeps
 constexpr unsigned least_in_a_row = 3;
 constexpr Duration shortest_pause = std::chrono::milliseconds(50);  // between two looks
+constexpr Duration least_pause = std::chrono::milliseconds(20);     // … of which the second is of another row
 constexpr Duration longest_pause = std::chrono::seconds(2);
 constexpr std::size_t most_sleepers = 4096;
 constexpr std::size_t most_contended = 16;
 
 }  // namespace
 
-bool Pollers::sleeps(pid_t tid, std::int32_t nr, bool found, Time now) {
+bool Pollers::sleeps(pid_t tid, const Place& place, bool found, Time now) {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) return false;
   if (sleepers_.size() >= most_sleepers && !sleepers_.contains(tid)) sleepers_.clear();
   Sleeper& sleeper = sleepers_[tid];
-  if (sleeper.nr != nr || now - sleeper.last > longest_between) sleeper = {.nr = nr};
+  if (sleeper.place != place || now - sleeper.last > longest_between)
+    sleeper = {.place = place, .looked = sleeper.looked, .pause = least_pause};
   sleeper.last = now;
   if (++sleeper.in_a_row < least_in_a_row) return false;
   if (now - sleeper.looked < (found ? shortest_pause : sleeper.pause)) return false;

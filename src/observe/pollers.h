@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <cstdint>
 #include <mutex>
 #include <span>
@@ -20,17 +21,23 @@ namespace swapd::observe {
 
 class Pollers {
  public:
-  // [engine] The thread begins to sleep in call `nr`. `found`: it is known what it tries to get. True: it has slept for
-  // short again and again, and it is time to look at what it tries to get: often as long as something is found, ever
-  // more seldom where nothing is.
-  [[nodiscard]] bool sleeps(pid_t tid, std::int32_t nr, bool found, Time now);
+  // Where a program sleeps: the call, and those of its arguments that stay as they are when the time changes.
+  struct Place {
+    std::int32_t nr = -1;
+    std::array<std::uint64_t, 3> args{};
+    bool operator==(const Place&) const = default;
+  };
+  // [engine] The thread begins to sleep. `found`: it is known what it tries to get. True: it has slept for
+  // short at one place again and again, and it is time to look at what it tries to get: often as long as something is
+  // found, ever more seldom where nothing is.
+  [[nodiscard]] bool sleeps(pid_t tid, const Place& place, bool found, Time now);
   // Has it slept so lately?
   [[nodiscard]] bool polls(pid_t tid, Time now) const;
   void forget(pid_t tid);
 
  private:
   struct Sleeper {
-    std::int32_t nr = -1;
+    Place place;
     unsigned in_a_row = 0;
     Time last{};    // that a sleep began
     Time looked{};  // at what it tries to get

@@ -22,6 +22,11 @@ constexpr std::uint32_t futex2_private = 128;  // FUTEX2_PRIVATE
 constexpr std::size_t most_files_tried = 256;
 constexpr Duration locks_last = std::chrono::milliseconds(20);
 
+// The duration is the third argument of poll(2), and in memory else.
+Pollers::Place sleeping_place(const CallSite& site) {
+  return {.nr = site.nr, .args = {site.args[0], site.args[1], site.nr == SYS_clock_nanosleep ? site.args[2] : 0}};
+}
+
 }  // namespace
 
 // --- what a blocked thread awaits
@@ -222,7 +227,7 @@ void Resolver::Impl::wait_between_tries(Wait& wait, const CallSite& site, By by)
   const Time now = time.now();
   if (by == By::engine) {
     guess(site, wait);
-    wait.complete = !pollers.sleeps(site.tid, site.nr, !wait.awaited.empty(), now);
+    wait.complete = !pollers.sleeps(site.tid, sleeping_place(site), !wait.awaited.empty(), now);
     if (!pollers.polls(site.tid, now)) wait.awaited.clear();
     return;
   }

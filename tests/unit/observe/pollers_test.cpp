@@ -19,7 +19,7 @@ class PollersTest : public testing::Test {
  protected:
   bool sleeps_after(Duration time, bool found = false, std::int32_t nr = SYS_clock_nanosleep) {
     now_ += time;
-    return pollers_.sleeps(tid, nr, found, now_);
+    return pollers_.sleeps(tid, {.nr = nr, .args = {}}, found, now_);
   }
   Time now_{std::chrono::seconds(1000)};
   Pollers pollers_;
@@ -38,6 +38,13 @@ TEST_F(PollersTest, LongSleepsAndOtherCallsAreNoRow) {
   for (int i = 0; i < 5; ++i) EXPECT_FALSE(sleeps_after(milliseconds(200)));
   for (int i = 0; i < 6; ++i)
     EXPECT_FALSE(sleeps_after(milliseconds(10), false, i % 2 == 0 ? SYS_nanosleep : SYS_poll));
+}
+
+TEST_F(PollersTest, ANewRowIsLookedAtThoughTheLastOneWasInVain) {
+  for (int i = 0; i < 1000; ++i) (void)sleeps_after(milliseconds(10));
+  int looks = 0;
+  for (int i = 0; i < 3; ++i) looks += sleeps_after(milliseconds(10), false, SYS_nanosleep) ? 1 : 0;
+  EXPECT_EQ(looks, 1);
 }
 
 TEST_F(PollersTest, WhereNothingIsFoundLooksBecomeRare) {
