@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "doubts.h"
+
 namespace swapd::daemon {
 
 namespace {
@@ -24,7 +26,10 @@ Donor::Donor(Settings settings, Members& members, model::Model& model, observe::
       actuator_(actuator),
       worker_(worker),
       epoll_(epoll),
-      decider_(settings_.rules) {}
+      decider_(settings_.rules),
+      doubts_(std::make_unique<Doubts>(model_, observer_)) {}
+
+Donor::~Donor() = default;
 
 bool Donor::important(const MemberThread& thread) const { return rank(thread.base) > members_.lowest_rank(); }
 
@@ -66,6 +71,7 @@ void Donor::take(const Event& event) {
     });
     if (!listed && !alone) return;
   }
+  doubts_->take(event);
   if (const auto* woken = std::get_if<Woken>(&event)) learn_whom_to_expect(*woken);
   if (const auto* blocked = std::get_if<Blocked>(&event)) keep_while_it_moves(*blocked);
   if (const auto* exited = std::get_if<Exited>(&event)) {  // after it nobody knows what it provided
@@ -206,6 +212,21 @@ bool Donor::above_requester(const decide::Donation& donation) const {
   return requester != nullptr && rank(donation.attr) > rank(requester->base);
 }
 
+// What has not helped is taken back by steps.
+void Donor::step_down(actuate::Boost& boost, Time now) const {
+  const decide::Step step = doubts_->step(boost.requester, boost.thread, now);
+  boost.withheld = step == decide::Step::none;
+  boost.doubted = step == decide::Step::less;
+  if (!boost.doubted) return;
+  if (const MemberThread* requester = members_.thread(boost.requester); boost.attr.realtime() && requester != nullptr) {
+    decide::DonationRules rules = settings_.rules.of(boost.requester_class);
+    rules.lending.realtime_allowed = false;
+    boost.attr = lent_by(requester->base, rules.lending);
+  } else {
+    boost.attr.nice /= 2;
+  }
+}
+
 void Donor::apply_boosts(Time now) {
   std::unordered_map<ThreadId, actuate::Boost> best;
   // A waiter that may lend nothing just now does not stand before one that may.
@@ -221,18 +242,20 @@ void Donor::apply_boosts(Time now) {
     const ClassId requester_class = class_of(donation.requester);
     for (const ThreadId thread : donation.path) {
       const ClassId provider_class = class_of(thread);
-      const actuate::Boost boost{.thread = thread,
-                                 .requester = donation.requester,
-                                 .resource = donation.resource,
-                                 .attr = attr_for(donation, requester_class, provider_class),
-                                 .user = user,
-                                 .requester_class = requester_class,
-                                 .provider_class = provider_class,
-                                 .second_best = second_best(donation)};
+      actuate::Boost boost{.thread = thread,
+                           .requester = donation.requester,
+                           .resource = donation.resource,
+                           .attr = attr_for(donation, requester_class, provider_class),
+                           .user = user,
+                           .requester_class = requester_class,
+                           .provider_class = provider_class,
+                           .second_best = second_best(donation)};
+      step_down(boost, now);
       const auto [place, is_new] = best.try_emplace(thread, boost);
       if (!is_new && better(boost, place->second)) place->second = boost;
     }
   };
+  doubts_->follow(current_, now);
   for (const decide::Donation& donation : current_) lend(donation);
   for (const auto& [requester, lingering] : lingering_) lend(lingering.donation);
   std::vector<actuate::Boost> boosts;
@@ -335,6 +358,7 @@ void Donor::forget(ThreadId thread, bool exited) {
   recent_.erase(thread);
   drop_timers(thread);
   watched_.erase(thread);
+  doubts_->forget(thread);
   charged_.erase(thread);
   timed_.erase(thread);
   observer_.forget(thread);

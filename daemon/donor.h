@@ -24,6 +24,8 @@
 
 namespace swapd::daemon {
 
+class Doubts;
+
 class Donor {
  public:
   struct Settings {
@@ -36,6 +38,9 @@ class Donor {
   };
   Donor(Settings settings, Members& members, model::Model& model, observe::Observer& observer,
         actuate::Actuator& actuator, Worker& worker, int epoll);
+  ~Donor();
+  Donor(const Donor&) = delete;
+  Donor& operator=(const Donor&) = delete;
 
   // Every event passes here before the reconciliation of its batch.
   void take(const Event& event);
@@ -185,6 +190,7 @@ class Donor {
   void learn_whom_to_expect(const Woken& woken);
   void calm_the_others(Time now);
   void look_at_silent_waits(Time now);
+  void step_down(actuate::Boost& boost, Time now) const;
   [[nodiscard]] bool above_requester(const decide::Donation& donation) const;
   void apply_boosts(Time now);
   void charge_boosts(Time now);
@@ -220,6 +226,7 @@ class Donor {
   Worker& worker_;
   int epoll_;
   decide::DonationDecider decider_;
+  const std::unique_ptr<Doubts> doubts_;
   RecordRing* records_ = nullptr;
   std::function<bool(const Blocked&)> runnable_;
 

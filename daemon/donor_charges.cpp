@@ -60,8 +60,8 @@ void Donor::settle_charges(const std::unordered_map<ThreadId, actuate::Boost>& k
   for (auto at = charged_.begin(); at != charged_.end();) {
     const auto found = kept.find(at->first);
     const auto lent = actuator_.active(at->first);
-    const bool rests =
-        lent && (lent->reason == actuate::Ineffective::ceiling || lent->reason == actuate::Ineffective::quota);
+    const bool rests = lent && (lent->boost.withheld || lent->reason == actuate::Ineffective::ceiling ||
+                                lent->reason == actuate::Ineffective::quota);
     const bool goes_on = found != kept.end() && found->second.attr.realtime() && lent && !rests &&
                          lent->boost.requester == found->second.requester;
     const auto used = goes_on || !lent || !at->second.seen ? std::nullopt : observer_.cpu_time(at->first, now);

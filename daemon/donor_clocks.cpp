@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "donor.h"
+#include "doubts.h"
 
 namespace swapd::daemon {
 
@@ -165,6 +166,7 @@ std::optional<Time> Donor::earliest_due() const {
 
 void Donor::run_clocks(Time now) {
   if (next_charge_ && now >= *next_charge_) charge_boosts(now);
+  doubts_->look(now);
   if (!next_due_ || now < *next_due_) return;
   std::vector<std::uint64_t> expired;
   for (auto& [key, timer] : timers_) {
@@ -288,7 +290,7 @@ void Donor::arm_quanta(Time now) {
 
 std::optional<Time> Donor::deadline() const {
   std::optional<Time> next = next_due_;
-  for (const std::optional<Time> due : {next_charge_, actuator_.next_resume()})
+  for (const std::optional<Time> due : {next_charge_, actuator_.next_resume(), doubts_->deadline()})
     if (due) next = std::min(*due, next.value_or(Time::max()));
   return next;
 }

@@ -375,6 +375,9 @@ void Engine::note_outcome(const actuate::Outcome& outcome) {
         note(std::move(out));
         return;
       }
+      if (outcome.reason == actuate::Ineffective::no_progress &&
+          !(followed && followed_.tell({.first = out.thread, .what = 2U}, out.time)))
+        return;  // it comes and goes
       out.type = Note::Type::ineffective;
       break;
     case What::failed:

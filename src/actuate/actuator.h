@@ -60,6 +60,9 @@ struct Boost {
   // Not none: no more than `second_best` is lent, and why, as the donor has found. The actuator finds rttime, rt_group
   // and rt_refused for itself.
   Ineffective limited = Ineffective::none;
+  // It has not helped so far (`no-progress`): less is lent by now, or nothing.
+  bool doubted = false;
+  bool withheld = false;
 };
 
 struct Rules {

@@ -188,6 +188,7 @@ void Actuator::Impl::lend_group(Entry& entry, Time now) {
     lender.take_back(entry.boost.thread);
   else
     entry.reason = lender.lend(entry.boost.thread, entry.set.nice, groups_allowed, now);
+  if (entry.boost.doubted && entry.reason == Ineffective::none) entry.reason = Ineffective::no_progress;
   if (const Ineffective halted = lender.halted(entry.boost.thread); halted != Ineffective::none) entry.reason = halted;
 }
 
@@ -257,6 +258,7 @@ std::optional<Actuator::Impl::Rest> Actuator::Impl::at_limit(const Limit& limit,
 }
 
 std::optional<Actuator::Impl::Rest> Actuator::Impl::at_limit(const Boost& boost, bool realtime, Time now) const {
+  if (boost.withheld) return Rest{Ineffective::no_progress, Time::max()};
   if (realtime)
     if (const auto rest = at_limit(ceiling(boost), now)) return rest;
   return at_limit(quota(boost.user), now);
@@ -270,11 +272,14 @@ void Actuator::Impl::suspend(Entry& entry, const Rest& rest) {
   report(Outcome::What::ineffective, entry);
 }
 
-void Actuator::Impl::rests(const Rest& rest) { resume = std::min(rest.until, resume.value_or(rest.until)); }
+void Actuator::Impl::rests(const Rest& rest) {
+  if (rest.until != Time::max()) resume = std::min(rest.until, resume.value_or(rest.until));
+}
 
 void Actuator::Impl::renew(Entry& entry, const Boost& boost, Time now) {
   const bool other_attr = entry.boost.attr != boost.attr || entry.boost.second_best != boost.second_best ||
-                          entry.boost.limited != boost.limited;
+                          entry.boost.limited != boost.limited || entry.boost.doubted != boost.doubted ||
+                          entry.boost.withheld != boost.withheld;
   const bool other_requester = entry.boost.requester != boost.requester || entry.boost.resource != boost.resource;
   const bool other_terms =
       entry.boost.requester_class != boost.requester_class || entry.boost.provider_class != boost.provider_class;

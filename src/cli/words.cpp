@@ -46,7 +46,7 @@ constexpr Entry reasons[] = {
     {"rt-group", "its cgroup has no real-time budget (rt-group)"},
     {"rt-refused", "the kernel gives it no real-time priority (rt-refused)"},
     {"rttime", "its process has a limit on real-time CPU time, past which the kernel ends it (rttime)"},
-    {"no-progress", "it has made no progress with what it was lent (no-progress)"},
+    {"no-progress", "it has not brought the waiter further, so little or nothing is lent for now (no-progress)"},
     {"affinity", "it may not run on a CPU where that would help (affinity)"},
     {"quota", "its user's waiters have had all the lent CPU time that the policy allows one user for now (quota)"},
     {"ceiling", "it has had all the lent CPU time that the policy allows for now (ceiling)"},

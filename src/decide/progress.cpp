@@ -1,0 +1,123 @@
+#include "decide/progress.h"
+
+#include <algorithm>
+
+namespace swapd::decide {
+
+void SpinJudge::add(std::uint64_t state, bool in_user) {
+  if (!in_user) {
+    ++in_calls_;
+    return;
+  }
+  if (in_calls_ > most_in_calls) seen_ = 0;  // it was in calls all the time
+  in_calls_ = 0;
+  states_[seen_++ % window] = state;
+}
+
+SpinJudge::Verdict SpinJudge::verdict() const {
+  if (in_calls_ > most_in_calls) return Verdict::computes;
+  if (seen_ < enough) return Verdict::unknown;
+  auto states = states_;
+  const auto end = states.begin() + static_cast<std::ptrdiff_t>(std::min(seen_, window));
+  std::sort(states.begin(), end);
+  const auto different = static_cast<std::size_t>(std::unique(states.begin(), end) - states.begin());
+  const bool full = seen_ >= window;
+  if (different <= (full ? few : enough / 2)) return Verdict::spins;
+  return different > few ? Verdict::computes : Verdict::unknown;
+}
+
+void Progress::lent(ThreadId requester, const Resource& resource, bool choice, Time since, Time now) {
+  const auto [at, is_new] = waits_.try_emplace(requester);
+  Wait& wait = at->second;
+  if (is_new || wait.begun != since) wait = {.begun = since, .since = now};
+  wait.resource = resource;
+  wait.choice = wait.choice || choice;
+}
+
+void Progress::used(ThreadId requester, ThreadId thread, Duration cpu) {
+  const auto at = waits_.find(requester);
+  if (at == waits_.end() || cpu <= Duration::zero()) return;
+  at->second.used[thread] += cpu;
+  at->second.spent += cpu;
+}
+
+void Progress::blocked(ThreadId thread) {
+  if (!spinners_.empty()) spinners_.erase(thread);
+  for (auto& [requester, wait] : waits_) {
+    const auto own = wait.used.find(thread);
+    if (own == wait.used.end()) continue;
+    wait.spent -= own->second;
+    wait.used.erase(own);
+  }
+}
+
+void Progress::ended(ThreadId requester, std::optional<ThreadId> by) {
+  const auto at = waits_.find(requester);
+  if (at == waits_.end()) return;
+  const Wait wait = std::move(at->second);
+  waits_.erase(at);
+  if (!by) return;
+  const auto winner = wait.used.find(*by);
+  const Duration useful = winner == wait.used.end() ? Duration::zero() : winner->second;
+  const Duration in_vain = wait.spent - useful;
+  if (in_vain < rules_.waste || in_vain <= useful) return remember(*by, wait.resource, true);
+  for (const auto& [thread, cpu] : wait.used)
+    if (thread != *by && cpu >= rules_.waste) remember(thread, wait.resource, false);
+}
+
+void Progress::remember(ThreadId thread, const Resource& resource, bool right) {
+  if (resources_.size() >= rules_.most_remembered) resources_.clear();
+  if (threads_.size() >= rules_.most_remembered) threads_.clear();
+  for (int* one : {&resources_[resource], &threads_[thread]}) {
+    if (right)
+      *one = std::min(std::max(*one, -1) + 1, rules_.right_again);
+    else
+      *one = std::max(std::min(*one, 0) - 1, rules_.wrong);
+  }
+}
+
+void Progress::judged(ThreadId thread, SpinJudge::Verdict verdict) {
+  if (verdict == SpinJudge::Verdict::computes) {
+    spinners_.erase(thread);
+    suspects_.erase(thread);
+  }
+  if (verdict != SpinJudge::Verdict::spins) return;
+  const bool again = !suspects_.insert(thread).second;
+  const auto [at, is_new] = spinners_.try_emplace(thread, again ? Step::none : Step::less);
+  if (!is_new) at->second = Step::none;
+}
+
+void Progress::forget(ThreadId thread) {
+  waits_.erase(thread);
+  threads_.erase(thread);
+  spinners_.erase(thread);
+  suspects_.erase(thread);
+  for (auto& [requester, wait] : waits_) wait.used.erase(thread);
+}
+
+const ProgressRules::Allowance* Progress::allowance(const Wait& wait, ThreadId thread) const {
+  const auto score = [](const auto& table, const auto& key) {
+    const auto at = table.find(key);
+    return at == table.end() ? 0 : at->second;
+  };
+  const int of_resource = score(resources_, wait.resource);
+  const int of_thread = score(threads_, thread);
+  if (of_resource < 0 || of_thread < -1) return &rules_.doubtful;
+  if (of_thread > 0) return nullptr;
+  return wait.choice ? &rules_.choice : &rules_.alone;
+}
+
+Step Progress::step(ThreadId requester, ThreadId thread, Time now) const {
+  if (const auto spinner = spinners_.find(thread); spinner != spinners_.end()) return spinner->second;
+  const auto at = waits_.find(requester);
+  if (at == waits_.end()) return Step::full;
+  const Wait& wait = at->second;
+  const ProgressRules::Allowance* allowed = allowance(wait, thread);
+  if (allowed == nullptr || wait.spent < allowed->free) return Step::full;
+  const Duration passed = now - wait.since;
+  const auto share = std::chrono::duration_cast<Duration>(passed * allowed->share);
+  if (wait.spent + rules_.grain <= std::max(share, allowed->free)) return Step::full;
+  return allowed == &rules_.doubtful ? Step::none : Step::less;
+}
+
+}  // namespace swapd::decide

@@ -1,0 +1,110 @@
+// Does a boost help? A boost of the wrong thread keeps the right one from its CPU, so each must show that it brings its
+// requester further: the provider blocks, or it ends the wait. Pure.
+//
+// Three things are told apart.
+// - A provider that *spins* for another thread is the same machine again and again: registers and the top of its stack
+//   come back whenever it is looked at. Its boost goes at once, by steps, and comes back when it computes or blocks.
+// - A *guess* that went wrong before (another thread ended the wait, after this boost had used CPU time in vain) is in
+//   doubt: until it has been right again its boosts may use a small share of the wait's time, so that the requester
+//   waits at most so much longer than without.
+// - A guess that nothing is known of has some time of its own first, and a share after that.
+// Who has ended such waits before computes as long as it must.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/resource.h"
+#include "base/thread_id.h"
+#include "base/time.h"
+
+namespace swapd::decide {
+
+// Is this thread getting anywhere? Fed with hashes of its state.
+class SpinJudge {
+ public:
+  enum class Verdict : std::uint8_t { unknown, computes, spins };
+  void add(std::uint64_t state, bool in_user);
+  [[nodiscard]] Verdict verdict() const;
+  void clear() { *this = {}; }
+
+ private:
+  // One that spins comes by few states: a load, a test, a jump, a call that yields. One that computes has met most of
+  // its own never before.
+  static constexpr std::size_t window = 16;
+  static constexpr std::size_t enough = 8;
+  static constexpr std::size_t few = 6;
+  // A call that takes long on the same buffer shows the same registers: what is seen in the thread's own code counts.
+  // (A thread that yields all the time is there for a tenth of it.)
+  static constexpr std::size_t most_in_calls = 100;  // for each of those
+  std::array<std::uint64_t, window> states_{};
+  std::size_t seen_ = 0;
+  std::size_t in_calls_ = 0;
+};
+
+enum class Step : std::uint8_t {
+  full,  // as decided
+  less,  // in the ordinary class
+  none,
+};
+
+struct ProgressRules {
+  struct Allowance {
+    Duration free{};   // CPU time that boosts may use in one wait without progress …
+    double share = 1;  // … and the part of the wait's time that they may have used after that
+  };
+  Allowance alone{std::chrono::milliseconds(500), 0.75};  // the only one who can provide, never seen to
+  Allowance choice{std::chrono::milliseconds(60), 0.25};  // one of several
+  Allowance doubtful{Duration::zero(), 0.08};
+  Duration grain = std::chrono::milliseconds(10);  // how late it is noticed that a share is used up
+  Duration waste = std::chrono::milliseconds(4);   // less than that, used in vain, says nothing
+  int right_again = 2;                             // the best that is remembered of a resource or a thread
+  int wrong = -3;                                  // and the worst
+  std::size_t most_remembered = 4096;
+};
+
+class Progress {
+ public:
+  explicit Progress(ProgressRules rules = {}) : rules_(rules) {}
+
+  // The requester, which has waited since then, waits for `resource`, and something is lent for it. Again: only what
+  // has changed.
+  void lent(ThreadId requester, const Resource& resource, bool choice, Time since, Time now);
+  // CPU time that a thread has used with a boost for this requester.
+  void used(ThreadId requester, ThreadId thread, Duration cpu);
+  // It has blocked: what it has used was for something.
+  void blocked(ThreadId thread);
+  // by: who ended the wait, where it is known.
+  void ended(ThreadId requester, std::optional<ThreadId> by);
+  // Each time that samples say so.
+  void judged(ThreadId thread, SpinJudge::Verdict verdict);
+  void forget(ThreadId thread);
+
+  [[nodiscard]] Step step(ThreadId requester, ThreadId thread, Time now) const;
+  // It has been seen to spin, if not in this wait: worth an early look.
+  [[nodiscard]] bool suspected(ThreadId thread) const { return suspects_.contains(thread); }
+
+ private:
+  struct Wait {
+    Resource resource;
+    bool choice = false;
+    Time begun{};  // the wait, not the boost: another one is another wait
+    Time since{};
+    std::unordered_map<ThreadId, Duration> used;  // without progress
+    Duration spent{};                             // of all
+  };
+  [[nodiscard]] const ProgressRules::Allowance* allowance(const Wait& wait, ThreadId thread) const;
+  void remember(ThreadId thread, const Resource& resource, bool right);
+
+  ProgressRules rules_;
+  std::unordered_map<ThreadId, Wait> waits_;     // by requester
+  std::unordered_map<Resource, int> resources_;  // how often a guess about it was right lately
+  std::unordered_map<ThreadId, int> threads_;
+  std::unordered_map<ThreadId, Step> spinners_;
+  std::unordered_set<ThreadId> suspects_;
+};
+
+}  // namespace swapd::decide

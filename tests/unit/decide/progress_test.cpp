@@ -1,0 +1,134 @@
+#include "decide/progress.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+namespace swapd::decide {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr ThreadId client{10, 1};
+constexpr ThreadId server{20, 1};
+constexpr ThreadId other{21, 1};
+const Resource lock{ResourceKind::futex, {7, 8, 9, 0}};
+constexpr Time start = Time(seconds(100));
+
+SpinJudge::Verdict judge(std::size_t samples, std::size_t states, bool in_user = true) {
+  SpinJudge judge;
+  for (std::size_t i = 0; i < samples; ++i) judge.add(i % states, in_user);
+  return judge.verdict();
+}
+
+TEST(SpinJudge, TheSameStatesAgainAndAgainAreASpin) {
+  EXPECT_EQ(judge(4, 1), SpinJudge::Verdict::unknown);
+  EXPECT_EQ(judge(16, 1), SpinJudge::Verdict::spins);
+  EXPECT_EQ(judge(16, 4), SpinJudge::Verdict::spins);
+}
+
+TEST(SpinJudge, StatesNeverSeenBeforeAreAComputation) {
+  EXPECT_EQ(judge(8, 1000), SpinJudge::Verdict::computes);
+  EXPECT_EQ(judge(16, 1000), SpinJudge::Verdict::computes);
+}
+
+TEST(SpinJudge, AThreadThatIsInCallsAllTheTimeWorks) { EXPECT_EQ(judge(150, 1, false), SpinJudge::Verdict::computes); }
+
+TEST(Progress, ASpinnerStepsDownAndComesBackWhenItComputes) {
+  Progress progress;
+  progress.lent(client, lock, false, start, start);
+  EXPECT_EQ(progress.step(client, server, start), Step::full);
+  progress.judged(server, SpinJudge::Verdict::spins);
+  EXPECT_EQ(progress.step(client, server, start), Step::less);
+  progress.judged(server, SpinJudge::Verdict::spins);
+  EXPECT_EQ(progress.step(client, server, start), Step::none);
+  progress.judged(server, SpinJudge::Verdict::computes);
+  EXPECT_EQ(progress.step(client, server, start), Step::full);
+}
+
+TEST(Progress, ASpinnerThatBlocksIsHelpedAgainAndSuspected) {
+  Progress progress;
+  progress.lent(client, lock, false, start, start);
+  progress.judged(server, SpinJudge::Verdict::spins);
+  progress.blocked(server);
+  EXPECT_EQ(progress.step(client, server, start), Step::full);
+  EXPECT_TRUE(progress.suspected(server));
+  progress.judged(server, SpinJudge::Verdict::spins);  // known by now: at once
+  EXPECT_EQ(progress.step(client, server, start), Step::none);
+}
+
+TEST(Progress, ALongComputationKeepsMostOfItsBoost) {
+  Progress progress;
+  progress.lent(client, lock, false, start, start);
+  Duration boosted{};
+  constexpr int steps = 300;
+  for (int i = 0; i < steps; ++i) {
+    if (progress.step(client, server, start + i * milliseconds(10)) != Step::full) continue;
+    progress.used(client, server, milliseconds(10));
+    boosted += milliseconds(10);
+  }
+  EXPECT_GE(boosted, steps * milliseconds(7));
+}
+
+TEST(Progress, TheOneThatEndedSuchAWaitComputesAsLongAsItMust) {
+  Progress progress;
+  progress.lent(client, lock, true, start, start);
+  progress.used(client, server, milliseconds(20));
+  progress.ended(client, server);
+  progress.lent(client, lock, true, start + seconds(1), start + seconds(1));
+  progress.used(client, server, seconds(5));
+  EXPECT_EQ(progress.step(client, server, start + seconds(6)), Step::full);
+}
+
+// The bound that matters: the requester waits no more than a tenth longer than without a boost.
+TEST(Progress, AGuessThatWasWrongHasASmallShareOfTheNextWait) {
+  Progress progress;
+  progress.lent(client, lock, true, start, start);
+  progress.used(client, server, milliseconds(20));
+  progress.ended(client, other);
+  const Time again = start + seconds(1);
+  progress.lent(client, lock, true, again, again);
+  Duration boosted{};
+  constexpr int steps = 100;
+  for (int i = 0; i < steps; ++i) {
+    if (progress.step(client, server, again + i * milliseconds(10)) == Step::none) continue;
+    progress.used(client, server, milliseconds(10));
+    boosted += milliseconds(10);
+    EXPECT_LE(boosted * 10, (i + 1) * milliseconds(10));
+  }
+  EXPECT_GT(boosted, Duration::zero());
+}
+
+TEST(Progress, BeingRightAgainEndsTheDoubt) {
+  Progress progress;
+  progress.lent(client, lock, true, start, start);
+  progress.used(client, other, milliseconds(20));
+  progress.ended(client, server);
+  const Time again = start + seconds(1);
+  progress.lent(client, lock, true, again, again);
+  EXPECT_EQ(progress.step(client, server, again), Step::none);
+  progress.ended(client, server);
+  progress.lent(client, lock, true, again + seconds(1), again + seconds(1));
+  EXPECT_EQ(progress.step(client, server, again + seconds(1)), Step::full);
+}
+
+TEST(Progress, WhatAThreadThatBlockedHasUsedWasNotInVain) {
+  Progress progress;
+  progress.lent(client, lock, false, start, start);
+  progress.used(client, server, seconds(2));
+  progress.blocked(server);
+  EXPECT_EQ(progress.step(client, server, start + milliseconds(2100)), Step::full);
+}
+
+TEST(Progress, AnEndThatNobodyIsNamedForSaysNothing) {
+  Progress progress;
+  progress.lent(client, lock, false, start, start);
+  progress.used(client, server, milliseconds(50));
+  progress.ended(client, std::nullopt);
+  progress.lent(client, lock, false, start + seconds(1), start + seconds(1));
+  EXPECT_EQ(progress.step(client, server, start + seconds(1)), Step::full);
+}
+
+}  // namespace
+}  // namespace swapd::decide
