@@ -219,9 +219,9 @@ void Donor::step_down(actuate::Boost& boost, Time now) const {
   boost.doubted = step == decide::Step::less;
   if (!boost.doubted) return;
   if (const MemberThread* requester = members_.thread(boost.requester); boost.attr.realtime() && requester != nullptr) {
-    decide::DonationRules rules = settings_.rules.of(boost.requester_class);
-    rules.lending.realtime_allowed = false;
-    boost.attr = lent_by(requester->base, rules.lending);
+    LendingRules rules = settings_.rules.of(boost.requester_class).lending;
+    rules.realtime_allowed = false;
+    boost.attr = lent_by(requester->base, rules);
   } else {
     boost.attr.nice /= 2;
   }
@@ -255,7 +255,7 @@ void Donor::apply_boosts(Time now) {
       if (!is_new && better(boost, place->second)) place->second = boost;
     }
   };
-  doubts_->follow(current_, now);
+  doubts_->follow(paused_ ? std::vector<decide::Donation>{} : current_, now);
   for (const decide::Donation& donation : current_) lend(donation);
   for (const auto& [requester, lingering] : lingering_) lend(lingering.donation);
   std::vector<actuate::Boost> boosts;

@@ -226,7 +226,6 @@ class Donor {
   Worker& worker_;
   int epoll_;
   decide::DonationDecider decider_;
-  const std::unique_ptr<Doubts> doubts_;
   RecordRing* records_ = nullptr;
   std::function<bool(const Blocked&)> runnable_;
 
@@ -269,6 +268,7 @@ class Donor {
   std::optional<Time> next_due_;  // of timers_, or earlier
   bool ranks_changed_ = true;
   std::vector<Event> scratch_;
+  const std::unique_ptr<Doubts> doubts_;
 };
 
 }  // namespace swapd::daemon

@@ -36,7 +36,7 @@ void Doubts::follow(const std::vector<decide::Donation>& donations, Time now) {
     if (is_new) {
       track.since = now;
       if (observer_.counts_cpu()) track.seen = observer_.cpu_time(leaf, now);
-      next_look_ = std::min(due(leaf, track, now), next_look_.value_or(Time::max()));
+      next_look_ = std::min(first_look(leaf, track), next_look_.value_or(Time::max()));
     }
     const bool counts = progress_.step(donation.requester, leaf, now) != decide::Step::none;
     if (counts != track.counts) {
@@ -70,6 +70,11 @@ void Doubts::take(const Event& event) {
       lent = true;
     }
     if (lent) progress_.ended(woken->thread, woken->unrelated ? std::nullopt : woken->by);
+    if (!woken->by || woken->unrelated) return;
+    if (const auto by = tracks_.find(*woken->by); by != tracks_.end()) {
+      settle(by->first, by->second, woken->time);
+      progress_.delivered(by->first);
+    }
   } else if (const auto* blocked = std::get_if<Blocked>(&event)) {
     const auto at = tracks_.find(blocked->thread);
     if (at == tracks_.end()) return;
@@ -86,15 +91,19 @@ void Doubts::forget(ThreadId thread) {
   tracks_.erase(at);
 }
 
-Time Doubts::due(ThreadId thread, const Track& track, Time now) const {
-  if (track.judged || track.refused) return now + calm_look;
-  if (track.sampler) return now + look_again;
-  return std::max(now, track.since + (progress_.suspected(thread) ? Duration::zero() : Duration(look_after)));
+Time Doubts::first_look(ThreadId thread, const Track& track) const {
+  return track.since + (progress_.suspected(thread) ? Duration::zero() : Duration(look_after));
+}
+
+Time Doubts::next_look(ThreadId thread, const Track& track, Time now) const {
+  if (track.sampler && !track.judged) return now + look_again;
+  const Time first = first_look(thread, track);
+  return !track.sampler && first > now ? first : now + calm_look;
 }
 
 void Doubts::sample(ThreadId thread, Track& track, Time now) {
   if (!track.sampler) {
-    if (track.refused || samplers_ >= most_samplers || now < due(thread, track, now)) return;
+    if (track.refused || samplers_ >= most_samplers || now < first_look(thread, track)) return;
     auto opened = sys::StateSampler::open(thread.tid, close_period);
     track.refused = !opened.ok();
     if (track.refused) return;
@@ -124,7 +133,7 @@ void Doubts::look(Time now) {
   for (auto& [thread, track] : tracks_) {
     settle(thread, track, now);
     sample(thread, track, now);
-    next_look_ = std::min(due(thread, track, now), next_look_.value_or(Time::max()));
+    next_look_ = std::min(next_look(thread, track, now), next_look_.value_or(Time::max()));
   }
 }
 

@@ -47,7 +47,8 @@ class Doubts {
   };
   void settle(ThreadId thread, Track& track, Time now);
   void sample(ThreadId thread, Track& track, Time now);
-  [[nodiscard]] Time due(ThreadId thread, const Track& track, Time now) const;
+  [[nodiscard]] Time first_look(ThreadId thread, const Track& track) const;
+  [[nodiscard]] Time next_look(ThreadId thread, const Track& track, Time now) const;
 
   const model::Model& model_;
   const observe::Observer& observer_;

@@ -42,7 +42,11 @@ void Progress::used(ThreadId requester, ThreadId thread, Duration cpu) {
 }
 
 void Progress::blocked(ThreadId thread) {
-  if (!spinners_.empty()) spinners_.erase(thread);
+  spinners_.erase(thread);
+  delivered(thread);
+}
+
+void Progress::delivered(ThreadId thread) {
   for (auto& [requester, wait] : waits_) {
     const auto own = wait.used.find(thread);
     if (own == wait.used.end()) continue;

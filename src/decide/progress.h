@@ -56,7 +56,7 @@ struct ProgressRules {
     Duration free{};   // CPU time that boosts may use in one wait without progress …
     double share = 1;  // … and the part of the wait's time that they may have used after that
   };
-  Allowance alone{std::chrono::milliseconds(500), 0.75};  // the only one who can provide, never seen to
+  Allowance alone{std::chrono::seconds(2), 0.75};         // the only one who can provide, never seen to
   Allowance choice{std::chrono::milliseconds(60), 0.25};  // one of several
   Allowance doubtful{Duration::zero(), 0.08};
   Duration grain = std::chrono::milliseconds(10);  // how late it is noticed that a share is used up
@@ -75,7 +75,9 @@ class Progress {
   void lent(ThreadId requester, const Resource& resource, bool choice, Time since, Time now);
   // CPU time that a thread has used with a boost for this requester.
   void used(ThreadId requester, ThreadId thread, Duration cpu);
-  // It has blocked: what it has used was for something.
+  // It has woken a thread that others wait for: what it has used was for something.
+  void delivered(ThreadId thread);
+  // So it was where it has blocked, and it does not spin.
   void blocked(ThreadId thread);
   // by: who ended the wait, where it is known.
   void ended(ThreadId requester, std::optional<ThreadId> by);

@@ -121,6 +121,16 @@ TEST(Progress, WhatAThreadThatBlockedHasUsedWasNotInVain) {
   EXPECT_EQ(progress.step(client, server, start + milliseconds(2100)), Step::full);
 }
 
+TEST(Progress, WhoHandsTheRequestOnHasHelped) {
+  Progress progress;
+  progress.lent(client, lock, false, start, start);
+  progress.used(client, server, milliseconds(30));
+  progress.delivered(server);  // to the other one, which answers
+  progress.ended(client, other);
+  progress.lent(client, lock, false, start + seconds(1), start + seconds(1));
+  EXPECT_EQ(progress.step(client, server, start + seconds(1)), Step::full);
+}
+
 TEST(Progress, AnEndThatNobodyIsNamedForSaysNothing) {
   Progress progress;
   progress.lent(client, lock, false, start, start);
