@@ -218,13 +218,10 @@ void Donor::step_down(actuate::Boost& boost, Time now) const {
   boost.withheld = step == decide::Step::none;
   boost.doubted = step == decide::Step::less;
   if (!boost.doubted) return;
-  if (const MemberThread* requester = members_.thread(boost.requester); boost.attr.realtime() && requester != nullptr) {
-    LendingRules rules = settings_.rules.of(boost.requester_class).lending;
-    rules.realtime_allowed = false;
-    boost.attr = lent_by(requester->base, rules);
-  } else {
+  if (boost.second_best)
+    boost.attr = *std::exchange(boost.second_best, std::nullopt);
+  else
     boost.attr.nice /= 2;
-  }
 }
 
 void Donor::apply_boosts(Time now) {
