@@ -229,6 +229,7 @@ std::vector<bus::ClassView> Classes::views() const {
     said("disk", rules.disk);
     said("network", rules.network);
     for (const auto& [device, limits] : rules.devices) said(device, limits);
+    const std::vector<Shaper::Debt> debts = shaper_.debts(name);
     for (const decide::Shaping::Account& account : shaper_.accounts(name)) {
       const auto least = [](std::initializer_list<std::optional<decide::Tokens>> tokens) {
         std::optional<decide::Tokens> lowest;
@@ -243,11 +244,14 @@ std::vector<bus::ClassView> Classes::views() const {
            .written_bytes = account.bytes[1],
            .cached_bytes = account.cached,
            .mapped_bytes = account.mapped,
+           .written_off_bytes = account.written_off,
            .calls = account.calls,
            .delayed_calls = account.delayed,
            .delayed_s = std::chrono::duration<double>(account.waited).count(),
            .limit = least({account.both.limit.bytes, account.read.limit.bytes, account.write.limit.bytes}),
            .tokens = least({account.both.bytes, account.read.bytes, account.write.bytes})});
+      for (const Shaper::Debt& debt : debts)
+        if (debt.device == account.device) view.devices.back().debts.emplace_back(debt.tid, debt.bytes);
     }
     out.push_back(std::move(view));
   }

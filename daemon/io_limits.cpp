@@ -34,7 +34,10 @@ ResolvedLimits resolve_limits(const policy::IoRules& rules, const sys::BlockDevi
   ResolvedLimits out;
   out.limits.mode = rules.mode == policy::IoMode::device ? decide::ShapeMode::device : decide::ShapeMode::logical;
   out.limits.favoured_wait = rules.favoured_wait;
-  out.limits.freezes = rules.mapped == policy::Mapped::freeze;
+  // What the disk moves it moves for directories and inodes, too. Their calls are not trapped: that would cost each
+  // stat(2) of a build some 10 µs, and some of them never end with EINTR by themselves. So whose disk moves something
+  // for them is stopped as for a mapped file.
+  out.limits.freezes = rules.mapped == policy::Mapped::freeze || rules.mode == policy::IoMode::device;
   out.limits.disks = limits_of(rules.disk);
   out.limits.networks = limits_of(rules.network);
   for (const auto& [name, said] : rules.devices) {
@@ -42,7 +45,7 @@ ResolvedLimits resolve_limits(const policy::IoRules& rules, const sys::BlockDevi
     if (device)
       out.limits.devices[*device] = limits_of(said);
     else
-      out.unknown[name] = device.error().context();
+      out.unknown[name] = "no disk or network link '" + name + "': " + device.error().text();
   }
   return out;
 }

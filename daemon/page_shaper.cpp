@@ -67,9 +67,16 @@ void PageShaper::forget_thread(pid_t tid) const {
   if (!shaper_.entered_.contains(tid)) shaper_.paid_.erase(tid);
 }
 
+void PageShaper::write_off(Process& process) const {
+  const std::lock_guard lock(shaper_.mutex_);
+  shaper_.shaping_.write_off(process.debts);
+  process.debts.clear();
+}
+
 // It is nobody's to freeze any more.
 void PageShaper::end(pid_t tgid, Process& process) {
   thaw(tgid, process);
+  write_off(process);
   for (const auto& [tid, thread] : process.threads) forget_thread(tid);
   groups_.leave(tgid, shaper_.clock_.now());
 }
@@ -100,7 +107,9 @@ void PageShaper::round() {
   }
   // Who stands still first: whatever ends that shall not wait for the others.
   for (auto& [tgid, process] : processes_) {
-    process.view = members_.at(tgid);
+    const Shaper::ViewPtr& view = members_.at(tgid);
+    if (process.view && process.view->name != view->name) write_off(process);  // what it owes stays with that class
+    process.view = view;
     if (groups_.is_frozen(tgid)) look_at_frozen(tgid, process);
   }
   groups_.tidy(shaper_.clock_.now());
@@ -123,9 +132,9 @@ bool PageShaper::has_gate(pid_t tgid, Process& process) const {
   return process.has_gate = ask && ask(tgid);
 }
 
-Time PageShaper::due(const Process& process, Time now) const {
+Time PageShaper::due(Process& process, Time now) const {
   const std::lock_guard lock(shaper_.mutex_);
-  return std::max(shaper_.shaping_.due(process.owed[0], now), shaper_.shaping_.due(process.owed[1], now));
+  return shaper_.shaping_.advance(process.debts, false, now);
 }
 
 // A signal, also one that it blocks, because the thread that would look for it stands still too; a debugger, who could
@@ -182,7 +191,7 @@ void PageShaper::look(pid_t tgid, Process& process) {
   if (!process.owes && now - process.last_frozen > again_after) groups_.leave(tgid, now);
   if (!process.owes) return;
   if (const auto stat = shaper_.procfs_.stat(tgid); stat && stat->state == 'T') return;  // it stands still as it is
-  if (due(process, now) - now >= least_freeze) {
+  if (due(process, now) - now >= least_freeze || process.debts.rest() > 0) {
     const auto threads = shaper_.procfs_.threads(tgid);
     const auto found = threads ? interruptions(process, *threads) : Interruptions{.signals = 0, .any = true};
     process.signals = found.signals;
@@ -252,11 +261,13 @@ bool PageShaper::charge(pid_t tgid, Process& process, Thread& thread, pid_t tid,
   }
   const auto index = shaper_.shaping_.find(process.view->name);
   if (!index) return false;
-  const auto charge_one = [&](Way way, Tokens bytes, decide::Passage& owed) {
-    if (bytes > 0) owed = shaper_.shaping_.charge(*index, disk, way, bytes, now);
+  const auto charge_one = [&](Way way, Tokens bytes) {
+    if (bytes <= 0) return;
+    process.last_charge = shaper_.shaping_.charge(*index, disk, way, bytes, now);
+    process.debts.add(process.last_charge, true);
   };
-  charge_one(Way::read, read, process.owed[0]);
-  charge_one(Way::write, written, process.owed[1]);
+  charge_one(Way::read, read);
+  charge_one(Way::write, written);
   Shaper::Paid& paid = shaper_.paid_[tid];
   paid.read += part_of(before.read_bytes, counted->read_bytes, 1);
   paid.written += part_of(before.written_bytes, counted->written_bytes, 1);
@@ -320,7 +331,7 @@ void PageShaper::thaw(pid_t tgid, Process& process) {
   process.frozen.clear();
   shaper_.count_held();
   ++shaper_.delayed_total_;
-  shaper_.shaping_.waited(process.owed[process.owed[0].empty() ? 1 : 0], process.last_frozen - process.frozen_since);
+  shaper_.shaping_.waited(process.last_charge, process.last_frozen - process.frozen_since);
 }
 
 }  // namespace swapd::daemon

@@ -60,8 +60,9 @@ class PageShaper {
     Time next_look{}, last_moved{}, last_frozen{};
     Time frozen_since{}, listed{};
     bool owes = false;  // since it went on
-    decide::Passage owed[2];
-    Time stay_away{};  // cannot be frozen: not before that
+    decide::Debts debts;
+    decide::Passage last_charge;
+    Time stay_away{};         // cannot be frozen: not before that
   };
   struct Interruptions {
     std::uint64_t signals = 0;  // that wait for it
@@ -76,7 +77,7 @@ class PageShaper {
   [[nodiscard]] bool charge(pid_t tgid, Process& process, Time now);
   [[nodiscard]] bool charge(pid_t tgid, Process& process, Thread& thread, pid_t tid, double share, Time now);
   [[nodiscard]] decide::Device disk_of(pid_t tgid, Process& process, Time now) const;
-  [[nodiscard]] Time due(const Process& process, Time now) const;
+  [[nodiscard]] Time due(Process& process, Time now) const;
   [[nodiscard]] Interruptions interruptions(const Process& process, const std::vector<pid_t>& threads) const;
   [[nodiscard]] bool goes_on(const Process& process, const std::vector<pid_t>& threads) const;
   void freeze(pid_t tgid, Process& process);
@@ -84,6 +85,7 @@ class PageShaper {
   void thaw(pid_t tgid, Process& process);
   void list_frozen(pid_t tgid, Process& process, Time now);
   void forget_thread(pid_t tid) const;
+  void write_off(Process& process) const;
   void end(pid_t tgid, Process& process);
 
   Shaper& shaper_;

@@ -37,6 +37,7 @@ void ShapeGate::forget(pid_t tid, const Thread& thread) const {
       shaper_.paid_.erase(tid);
     }
   }
+  drop_debts(tid, thread);
   if (ends_ && thread.end != 0) ends_->forget(tid, thread.end);
   if (!thread.counted) return;
   const auto traffic = [&] {
@@ -44,6 +45,15 @@ void ShapeGate::forget(pid_t tid, const Thread& thread) const {
     return shaper_.traffic_;
   }();
   if (traffic) traffic->forget(tid);
+}
+
+// It has ended, or pays to nobody any more.
+void ShapeGate::drop_debts(pid_t tid, const Thread& thread) const {
+  const std::lock_guard lock(shaper_.mutex_);
+  shaper_.shaping_.write_off(*thread.debts);
+  thread.debts->clear();
+  const auto listed = shaper_.debts_.find(tid);
+  if (listed != shaper_.debts_.end() && listed->second == thread.debts) shaper_.debts_.erase(listed);
 }
 
 void ShapeGate::erase(pid_t tid) {
@@ -98,6 +108,7 @@ ShapeGate::Thread* ShapeGate::thread(pid_t tid, Time now) {
   const auto tgid = shaper_.procfs_.tgid(tid);
   if (!tgid) return nullptr;
   Thread& made = threads_[tid];
+  made.tid = tid;
   made.tgid = *tgid;
   made.met = now;
   return &made;
@@ -118,6 +129,7 @@ std::optional<ShapeGate::Seen> ShapeGate::look(Thread& thread, pid_t tid, const 
   if (backwards) take_back(thread, shaper_.clock_.now());  // a thread that execs has taken the place of the first one
   if (!first && !backwards) seen.disk = sys::between(before, *now);
   if (first || backwards) ask_for_end(thread, tid, view);
+  if (const auto stat = first ? shaper_.procfs_.stat(tid) : Error(EAGAIN, ""); stat) thread.faults = stat->major_faults;
   if (view.limits.freezes) {
     note_entry(tid, thread);
     take_paid(tid, seen.disk, first || backwards);
@@ -178,7 +190,7 @@ void ShapeGate::set_free(Thread& thread, pid_t tid, Time now) {
   thread.io.reset();
   thread.call.reset();
   thread.view.reset();
-  thread.owed.clear();
+  drop_debts(tid, thread);
   workers_.forget(thread.tgid);
 }
 
@@ -189,9 +201,14 @@ bool ShapeGate::enter(Thread& thread, const Wanted& want, pid_t tid, Time& due, 
   const std::lock_guard lock(shaper_.mutex_);
   const auto index = shaper_.shaping_.find(view.name);
   if (!index) return false;
-  std::erase_if(thread.owed, [&](const decide::Passage& owed) { return shaper_.shaping_.due(owed, now) <= now; });
-  if (want.count == 0 && thread.owed.empty()) return false;
-  call->owed = thread.owed;
+  call->debts = thread.debts;
+  for (std::size_t leg = 0; leg < want.count; ++leg) call->asked = std::max(call->asked, want.legs[leg].cost);
+  call->pages_only = want.count == 0;
+  if (shaper_.shaping_.advance(*thread.debts, call->pages_only, now) <= now && want.count == 0) return false;
+  if (thread.debts->empty())
+    shaper_.debts_.erase(tid);
+  else
+    shaper_.debts_[tid] = thread.debts;
   call->passage = shaper_.shaping_.enter(*index, want.legs, want.count, now);
   due = call->due(shaper_.shaping_, now);
   thread.call = std::move(call);
@@ -205,15 +222,16 @@ bool ShapeGate::enter(Thread& thread, const Wanted& want, pid_t tid, Time& due, 
 bool ShapeGate::may_join(const Thread& thread, const observe::IoCall& call, const Shaper::ViewPtr& view,
                          Time now) const {
   if (!thread.io || thread.end == 0 || !thread.call || thread.kind != &call || thread.view != view) return false;
-  if (view->limits.freezes || call.amount == observe::IoAmount::ring || call.amount == observe::IoAmount::none)
+  if (view->limits.freezes || call.amount == observe::IoAmount::ring || call.amount == observe::IoAmount::submits ||
+      call.amount == observe::IoAmount::none)
     return false;
-  if (now - thread.settled > most_unsettled || thread.call->calls >= most_joined || !thread.owed.empty()) return false;
+  if (now - thread.settled > most_unsettled || thread.call->calls >= most_joined) return false;
   if (workers_.knows(thread.tgid)) return false;
   const ShapedCall& last = *thread.call;
   if (last.passage.legs != 1 || (thread.network[0] && last.passage.ways[0] == decide::Way::read)) return false;
   const std::lock_guard lock(shaper_.mutex_);
-  return !last.held && !last.withdrawn && last.signals == 0 && last.waited == Duration::zero() && last.owed.empty() &&
-         shaper_.shaping_.spares(last.passage, 0, now);
+  return !last.held && !last.withdrawn && last.signals == 0 && last.waited == Duration::zero() &&
+         thread.debts->empty() && shaper_.shaping_.spares(last.passage, 0, now);
 }
 
 bool ShapeGate::joins_last(Thread& thread, const Wanted& want, const Shaper::View& view, Time now) const {
@@ -269,7 +287,8 @@ bool ShapeGate::holds(const sys::Notification& notification) {
     if (!seen) return false;
   }
   Thread& caller = *found;
-  if (caller.view && caller.view->name != view->name) caller.owed.clear();  // it stays with the class that it was in
+  if (caller.view && caller.view->name != view->name)
+    drop_debts(notification.tid, caller);  // it stays with the class that it was in
   settle(caller, *seen, *view, now, Settles::all);
   settle_workers(caller, *view, now);
   caller.view = view;
@@ -281,6 +300,7 @@ bool ShapeGate::holds(const sys::Notification& notification) {
   caller.asked = want->asked;
   for (std::size_t leg = 0; leg < want->count; ++leg) {
     caller.network[leg] = want->network[leg];
+    caller.costs[leg] = want->legs[leg].cost;
     if (!want->network[leg] && want->legs[leg].device.number != 0) caller.disk = want->legs[leg].device;
   }
   return waits && hold(notification, caller, view->limits.favoured_wait, due, now);

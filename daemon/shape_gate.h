@@ -24,14 +24,16 @@ inline constexpr decide::Tokens moves_besides = 2 << 20;
 struct ShapedCall {
   decide::Passage passage;
   std::uint64_t calls = 1;
+  decide::Tokens asked = 0;
   bool withdrawn = false;  // it was not made
   bool settled = false;
   bool held = false;  // now
   Duration waited{};
-  std::vector<decide::Passage> owed;  // for what was moved without a call, which is paid first
-  std::uint64_t signals = 0;          // that let it go on early
+  std::shared_ptr<decide::Debts> debts;  // its thread's, which are paid first
+  bool pages_only = false;               // it moves nothing: they count as far as they are pages'
+  std::uint64_t signals = 0;             // that let it go on early
 
-  [[nodiscard]] Time due(const decide::Shaping& shaping, Time now) const;
+  [[nodiscard]] Time due(decide::Shaping& shaping, Time now);
 };
 
 class ShapeGate final : public observe::Gate {
@@ -45,7 +47,7 @@ class ShapeGate final : public observe::Gate {
  private:
   // What is known of a thread that makes calls here.
   struct Thread {
-    pid_t tgid = 0;
+    pid_t tid = 0, tgid = 0;
     Time met{};      // when that was read
     Time settled{};  // its last call, with all that it had moved
     std::optional<sys::ThreadIo> io;
@@ -59,8 +61,12 @@ class ShapeGate final : public observe::Gate {
     const observe::IoCall* kind = nullptr;
     Shaper::ViewPtr view;  // under which it was let go on
     decide::Tokens asked = 0;
-    std::vector<decide::Passage> owed;  // for what it has moved without a call
-    decide::Tokens ahead = 0;           // that the disk read ahead of its calls
+    decide::Tokens costs[decide::Passage::most_legs] = {};  // of each leg, before the call
+    // For what it has moved without a call, or more than its calls were thought to. Shaper::mutex_.
+    std::shared_ptr<decide::Debts> debts = std::make_shared<decide::Debts>();
+    decide::Passage charged;   // for what it has moved without a call, last
+    std::uint64_t faults = 0;  // major ones, by the last settlement that asked
+    decide::Tokens ahead = 0;  // that the disk read ahead of its calls
     // Signals that have let its last calls go on early: the next one they do after `patience`, which grows.
     std::uint64_t signals = 0;
     Duration patience{};
@@ -88,6 +94,7 @@ class ShapeGate final : public observe::Gate {
   [[nodiscard]] bool is_held(const ShapedCall& call) const;
   void take_back(Thread& thread, Time now) const;  // its call, which was not made
   void forget(pid_t tid, const Thread& thread) const;
+  void drop_debts(pid_t tid, const Thread& thread) const;
   void erase(pid_t tid);
   void prune(Time now);
   [[nodiscard]] Shaper::ViewPtr view_of(Thread& thread, Time now);
@@ -108,13 +115,22 @@ class ShapeGate final : public observe::Gate {
   void settle_mapped(Thread& thread, const Seen& seen, const Paid& paid, const Shaper::View& view, Time now);
   void settle_workers(Thread& thread, const Shaper::View& view, Time now);
   void charge(Thread& thread, const Shaper::View& view, decide::Device device, decide::Way way, decide::Tokens bytes,
-              Time now) const;
+              Time now, bool pages) const;
+  [[nodiscard]] decide::Tokens most_paged(Thread& thread) const;
   void note_signals(Thread& thread, Time now) const;
   [[nodiscard]] decide::Device disk_of_pages(const Thread& thread, const Shaper::View& view, Time now);
   // None: it is not to be held. Without legs: it moves nothing that is limited.
   [[nodiscard]] std::optional<Wanted> wanted(const observe::IoCall& call, const sys::Notification& notification,
                                              const Thread& thread, const Shaper::View& view, Time now);
   [[nodiscard]] Wanted wanted_of_ring(const Thread& thread, pid_t tid, const Shaper::View& view, Time now);
+  [[nodiscard]] Wanted wanted_of_submission(const std::vector<observe::IoRequest>& requests, pid_t tid,
+                                            const Shaper::View& view, Time now);
+  struct Left {
+    decide::Tokens bytes = 1, cached = 0;  // cached: of them, and free
+  };
+  [[nodiscard]] Left left_in_file(const observe::IoCall& call, const sys::Notification& notification, std::int64_t size,
+                                  const observe::ReadTarget& read, const Shaper::View& view,
+                                  decide::Tokens asked) const;
   [[nodiscard]] decide::Tokens through_pipe(const observe::IoCall& call, const sys::Notification& notification,
                                             decide::Tokens asked) const;
   [[nodiscard]] bool may_join(const Thread& thread, const observe::IoCall& call, const Shaper::ViewPtr& view,

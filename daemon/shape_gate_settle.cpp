@@ -13,6 +13,7 @@ using decide::Way;
 using observe::IoMoved;
 
 constexpr Duration most_patience = std::chrono::seconds(2);
+constexpr Tokens read_by_fault = 128 << 10;  // and around it: read_ahead_kb of sysfs, where nobody has changed it
 
 Tokens tokens(std::uint64_t count) { return static_cast<Tokens>(std::min<std::uint64_t>(count, decide::most_burst)); }
 
@@ -26,10 +27,10 @@ Tokens beyond(Tokens& besides, Tokens more, Tokens most) {
 
 }  // namespace
 
-Time ShapedCall::due(const decide::Shaping& shaping, Time now) const {
-  Time out = shaping.due(passage, now);
-  for (const decide::Passage& one : owed) out = std::max(out, shaping.due(one, now));
-  return out;
+// Debts first: its own tokens it takes when those are paid, so that nobody waits behind both.
+Time ShapedCall::due(decide::Shaping& shaping, Time now) {
+  const Time paid = debts ? shaping.advance(*debts, pages_only, now) : now;
+  return std::max(paid, paid <= now ? shaping.advance(passage, now) : shaping.due(passage, now));
 }
 
 // Leg by leg.
@@ -43,7 +44,8 @@ ShapeGate::Paid ShapeGate::settle_call(Thread& thread, const Seen& seen, const S
     const bool reads = passage.ways.at(leg) == Way::read;
     const Tokens disk = tokens(reads ? seen.disk.read_bytes : seen.disk.written_bytes);
     Tokens chars = tokens(reads ? seen.disk.read_chars : seen.disk.written_chars);
-    if (kind.moved == IoMoved::asked) chars = thread.asked;
+    if (kind.moved == IoMoved::asked)
+      chars = kind.amount == observe::IoAmount::submits ? thread.costs[leg] : thread.asked;
     if (kind.moved == IoMoved::disk) chars = disk;
     Tokens& bytes = moved.bytes.at(leg);
     if (thread.network[leg]) {
@@ -61,23 +63,29 @@ ShapeGate::Paid ShapeGate::settle_call(Thread& thread, const Seen& seen, const S
   const std::lock_guard lock(shaper_.mutex_);
   moved.waited = thread.call->waited;
   moved.calls = thread.call->calls;
-  if (!thread.call->withdrawn) shaper_.shaping_.settle(passage, moved, now);
+  if (!thread.call->withdrawn) thread.debts->add(shaper_.shaping_.settle(passage, moved, now), false);
   return paid;
 }
 
-// Owed by the class, and paid by this thread before its next call.
-void ShapeGate::charge(Thread& thread, const Shaper::View& view, Device device, Way way, Tokens bytes, Time now) const {
+// Paid by this thread before its next call. pages: before any, else before one that moves something.
+void ShapeGate::charge(Thread& thread, const Shaper::View& view, Device device, Way way, Tokens bytes, Time now,
+                       bool pages) const {
   if (bytes <= 0) return;
   const std::lock_guard lock(shaper_.mutex_);
   const auto index = shaper_.shaping_.find(view.name);
   if (!index) return;
-  const decide::Passage owed = shaper_.shaping_.charge(*index, device, way, bytes, now);
-  const auto earlier =
-      std::ranges::find_if(thread.owed, [&](const decide::Passage& one) { return one.is_alike(owed); });
-  if (earlier == thread.owed.end())
-    thread.owed.push_back(owed);
-  else
-    *earlier = owed;
+  thread.charged = shaper_.shaping_.charge(*index, device, way, bytes, now);
+  thread.debts->add(thread.charged, pages);
+}
+
+// What is read without a call that comes to a gate may be pages of mapped files, or directories and inodes (getdents64,
+// stat, unlink ...). The pages come by faults.
+Tokens ShapeGate::most_paged(Thread& thread) const {
+  const auto stat = thread.tid != 0 ? shaper_.procfs_.stat(thread.tid) : Error(ESRCH, "");
+  if (!stat) return read_by_fault;
+  const std::uint64_t faults = stat->major_faults - std::min(thread.faults, stat->major_faults);
+  thread.faults = stat->major_faults;
+  return tokens(faults) * read_by_fault;
 }
 
 // Pages that were read or written without a call: as far as they are not the last call's own. paid: for that, by it.
@@ -101,13 +109,15 @@ void ShapeGate::settle_mapped(Thread& thread, const Seen& seen, const Paid& paid
     // What the disk read ahead of a call is on that call's disk.
     const bool by_call = (read == 0 || call_reads) && (written == 0 || call_writes) && thread.disk;
     const Device disk = by_call ? *thread.disk : disk_of_pages(thread, view, now);
-    charge(thread, view, disk, Way::read, read, now);
-    charge(thread, view, disk, Way::write, written, now);
+    const Tokens pages = std::min(read, most_paged(thread));
+    charge(thread, view, disk, Way::read, pages, now, true);
+    charge(thread, view, disk, Way::read, read - pages, now, false);  // directories and inodes
+    charge(thread, view, disk, Way::write, written, now, true);
   }
   // A call that could not be seen into may have moved them.
   if (network) return;
-  charge(thread, view, {Device::Kind::network, 0}, Way::read, tokens(seen.traffic.received), now);
-  charge(thread, view, {Device::Kind::network, 0}, Way::write, tokens(seen.traffic.sent), now);
+  charge(thread, view, {Device::Kind::network, 0}, Way::read, tokens(seen.traffic.received), now, true);
+  charge(thread, view, {Device::Kind::network, 0}, Way::write, tokens(seen.traffic.sent), now, true);
 }
 
 void ShapeGate::settle_workers(Thread& thread, const Shaper::View& view, Time now) {
@@ -115,8 +125,8 @@ void ShapeGate::settle_workers(Thread& thread, const Shaper::View& view, Time no
   const auto less = [this](pid_t tid, sys::IoCounters& moved) { take_paid(tid, moved, false); };
   const auto grown = workers_.grown(thread.tgid, view.traffic, now, less);
   const auto charge_both = [&](const Device& device, std::uint64_t read, std::uint64_t written) {
-    charge(thread, view, device, Way::read, tokens(read), now);
-    charge(thread, view, device, Way::write, tokens(written), now);
+    charge(thread, view, device, Way::read, tokens(read), now, true);
+    charge(thread, view, device, Way::write, tokens(written), now, true);
   };
   const OfFiles files = likely_.known(thread.tgid);
   const Device disk = files.disk ? *files.disk : thread.disk.value_or(Device{Device::Kind::disk, 0});
@@ -146,8 +156,8 @@ void ShapeGate::settle(Thread& thread, const Seen& seen, const Shaper::View& vie
       const std::lock_guard lock(shaper_.mutex_);
       thread.call->settled = true;
       // It waited for that alone.
-      if (thread.kind == nullptr && !thread.call->owed.empty() && thread.call->waited > Duration::zero())
-        shaper_.shaping_.waited(thread.call->owed.front(), thread.call->waited);
+      if (thread.kind == nullptr && thread.call->waited > Duration::zero())
+        shaper_.shaping_.waited(thread.charged, thread.call->waited);
     }
     if (thread.kind != nullptr) paid = settle_call(thread, seen, view, now);
   }

@@ -1,4 +1,8 @@
 // What a call is about to move, and where.
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -14,6 +18,22 @@ using decide::Tokens;
 using decide::Way;
 
 constexpr Tokens no_pipe_is_smaller = 4096;
+// A call that asks for less is not looked at more closely: no limit makes much of it.
+constexpr Tokens is_large = 128 << 10;
+
+bool does_not_wait(const sys::Notification& notification) {
+  switch (notification.nr) {
+    case SYS_sendto:
+    case SYS_sendmmsg:
+      return (notification.args[3] & MSG_DONTWAIT) != 0;
+    case SYS_sendmsg:
+      return (notification.args[2] & MSG_DONTWAIT) != 0;
+    case SYS_splice:
+      return (notification.args[5] & SPLICE_F_NONBLOCK) != 0;
+    default:
+      return false;
+  }
+}
 
 }  // namespace
 
@@ -50,6 +70,40 @@ Tokens ShapeGate::through_pipe(const observe::IoCall& call, const sys::Notificat
   return asked;
 }
 
+// Each of its requests says what it is about; those of one disk and direction are one leg.
+ShapeGate::Wanted ShapeGate::wanted_of_submission(const std::vector<observe::IoRequest>& requests, pid_t tid,
+                                                  const Shaper::View& view, Time now) {
+  Wanted out;
+  out.known = false;
+  for (const observe::IoRequest& request : requests) {
+    const auto target = targets_.find(tid, request.fd, {}, now);
+    if (!target || target->kind != observe::IoTarget::Kind::disk) continue;
+    const decide::Leg leg{
+        .device = disk_of(*target, view.limits), .way = request.writes ? Way::write : Way::read, .cost = request.bytes};
+    const auto legs = std::span(out.legs).first(out.count);
+    auto same = std::ranges::find_if(
+        legs, [&](const decide::Leg& other) { return other.device == leg.device && other.way == leg.way; });
+    if (same == legs.end() && out.count < decide::Passage::most_legs)
+      out.legs[out.count++] = leg;
+    else
+      (same == legs.end() ? legs.back() : *same).cost += leg.cost;
+  }
+  return out;
+}
+
+// How much of this part of a file a call can move, at most.
+ShapeGate::Left ShapeGate::left_in_file(const observe::IoCall& call, const sys::Notification& notification,
+                                        std::int64_t size, const observe::ReadTarget& read, const Shaper::View& view,
+                                        Tokens asked) const {
+  const int fd = static_cast<int>(notification.args.at(call.in_arg));
+  if (asked < is_large) return {.bytes = std::min(asked, std::max<Tokens>(size, 1))};
+  const auto said = observe::position(call, notification.args, read);
+  const std::int64_t from = said ? *said : targets_.position(notification.tid, fd);
+  const Tokens left = std::min(asked, std::max<Tokens>(size - from, 1));
+  const bool counts_cached = view.limits.mode != decide::ShapeMode::device || left < is_large;
+  return {.bytes = left, .cached = counts_cached ? 0 : targets_.cached(notification.tid, fd, from, left)};
+}
+
 std::optional<ShapeGate::Wanted> ShapeGate::wanted(const observe::IoCall& call, const sys::Notification& notification,
                                                    const Thread& thread, const Shaper::View& view, Time now) {
   if (call.amount == observe::IoAmount::ring) {
@@ -63,6 +117,12 @@ std::optional<ShapeGate::Wanted> ShapeGate::wanted(const observe::IoCall& call, 
     looked = true;
     return sys::Procfs::read_memory(notification.tid, address, to, size);
   };
+  if (call.amount == observe::IoAmount::submits) {
+    const auto requests = observe::requests(call, notification.args, read);
+    if (!sys::still_valid(listener_->get(), notification.id)) return std::nullopt;
+    return requests ? wanted_of_submission(*requests, notification.tid, view, now)
+                    : wanted_of_ring(thread, notification.tid, view, now);
+  }
   const auto amount = observe::asked(call, notification.args, read);
   // We may not read what the kernel may (memory that is only written): it waits its turn all the same.
   out.asked = amount ? *amount : 1;
@@ -86,7 +146,19 @@ std::optional<ShapeGate::Wanted> ShapeGate::wanted(const observe::IoCall& call, 
     // What a receiver will get nobody knows before; it is settled afterwards. A file has no more than its size.
     Tokens cost = out.asked;
     if (way == Way::read && network) cost = 1;
-    if (way == Way::read && target->size >= 0) out.asked = cost = std::min(cost, std::max<Tokens>(target->size, 1));
+    if (way == Way::read && target->size >= 0) {
+      const Left left = left_in_file(call, notification, target->size, read, view, cost);
+      out.asked = left.bytes;
+      cost = std::max<Tokens>(left.bytes - left.cached, 1);
+    }
+    if (way == Way::write && network && cost >= is_large) {
+      const int fd = static_cast<int>(notification.args.at(arg));
+      if (const auto most = targets_.takes_at_once(notification.tid, fd, does_not_wait(notification));
+          most && *most < cost) {
+        out.asked = cost = *most;
+        out.known = false;
+      }
+    }
     out.network[out.count] = network;
     out.legs[out.count++] = {.device = device, .way = way, .cost = cost};
   };

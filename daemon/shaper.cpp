@@ -51,6 +51,9 @@ class Shaper::HeldCall final : public actuate::Delayed {
     const std::lock_guard lock(shaper_.mutex_);
     call_->signals = signals;
   }
+  // With the lock.
+  [[nodiscard]] decide::Tokens share() const { return call_->passage.rest() > 0 ? call_->asked : 0; }
+  [[nodiscard]] decide::Tokens debt() const { return call_->debts ? call_->debts->rest() : 0; }
   void ended(bool made, Time now) override {
     const std::lock_guard lock(shaper_.mutex_);
     call_->waited = now - since_;
@@ -342,11 +345,26 @@ std::uint64_t Shaper::delayed_total() const {
   return delayed_total_;
 }
 
-std::unordered_map<pid_t, Time> Shaper::held_threads() const {
+std::unordered_map<pid_t, Shaper::Delay> Shaper::held_threads() const {
   const std::lock_guard lock(mutex_);
-  std::unordered_map<pid_t, Time> out;
+  std::unordered_map<pid_t, Delay> out;
   for (const auto* held : {&held_, &frozen_})
-    for (const auto& [tid, hold] : *held) out.try_emplace(tid, hold.since);
+    for (const auto& [tid, hold] : *held)
+      out.try_emplace(tid, Delay{.since = hold.since,
+                                 .share = hold.call != nullptr ? hold.call->share() : 0,
+                                 .debt = hold.call != nullptr ? hold.call->debt() : 0});
+  return out;
+}
+
+std::vector<Shaper::Debt> Shaper::debts(const std::string& name) const {
+  const std::lock_guard lock(mutex_);
+  std::vector<Debt> out;
+  for (const auto& [index, view] : views_) {
+    if (view->of != name) continue;
+    for (const auto& [tid, debts] : debts_)
+      for (const auto& [device, bytes] : shaping_.owed(*debts, index))
+        if (bytes > 0) out.push_back({.tid = tid, .device = device, .bytes = bytes});
+  }
   return out;
 }
 
@@ -386,10 +404,15 @@ std::string Shaper::device_name(const decide::Device& device) const {
 bool ShapeGate::hold(const sys::Notification& notification, const Thread& thread, bool favoured_wait, Time due,
                      Time now) {
   auto held = std::make_shared<Shaper::HeldCall>(shaper_, thread.call, notification.tid, favoured_wait, now);
+  const bool by_turns = [&] {
+    const std::lock_guard lock(shaper_.mutex_);
+    return thread.call->passage.rest() > 0 || thread.debts->rest() > 0;
+  }();
   return shaper_.delays_.hold({.listener = listener_,
                                .slot = slot_,
                                .id = notification.id,
                                .tid = notification.tid,
+                               .by_turns = by_turns,
                                .repeated = thread.signals,
                                .patience = thread.patience},
                               due, std::move(held));

@@ -88,7 +88,19 @@ class Shaper {
   [[nodiscard]] std::uint64_t delayed_total() const;
   [[nodiscard]] bool holds(pid_t tid) const;
   // Who is held at the moment, and since when?
-  [[nodiscard]] std::unordered_map<pid_t, Time> held_threads() const;
+  struct Delay {
+    Time since;
+    decide::Tokens share = 0;  // it waits for so many bytes before it moves any; 0: for its turn
+    decide::Tokens debt = 0;   // it has moved so many before, and pays for them
+  };
+  [[nodiscard]] std::unordered_map<pid_t, Delay> held_threads() const;
+  // Threads of the class that owe something, which its other members do not pay, by device.
+  struct Debt {
+    pid_t tid = 0;
+    decide::Device device;
+    decide::Tokens bytes = 0;
+  };
+  [[nodiscard]] std::vector<Debt> debts(const std::string& name) const;
   [[nodiscard]] std::string device_name(const decide::Device& device) const;
   [[nodiscard]] const sys::BlockDevices& disks() const { return disks_; }
   // swapd ends: what is delayed is the guard's from now on.
@@ -163,6 +175,7 @@ class Shaper {
   struct Paid {
     decide::Tokens read = 0, written = 0;
   };
+  std::unordered_map<pid_t, std::shared_ptr<decide::Debts>> debts_;  // of threads that owe something
   std::unordered_map<pid_t, Paid> paid_;        // what was charged between calls, and not yet seen by the gate
   std::unordered_map<pid_t, Entries> entered_;  // of classes whose members pay at once
   std::uint64_t generation_ = 1;                // of members_ and views_

@@ -12,6 +12,7 @@
 #include "decide/donation.h"
 #include "model/model.h"
 #include "observe/observer.h"
+#include "shaper.h"
 
 namespace swapd::daemon {
 
@@ -34,7 +35,7 @@ struct Snapshot {
   std::unordered_map<Resource, std::vector<ThreadId>> unenrolled;
   std::vector<decide::Donation> donations;  // in force
   std::vector<actuate::Actuator::Active> boosts;
-  std::unordered_map<pid_t, Time> delayed;  // by the limits of their class, and since when
+  std::unordered_map<pid_t, Shaper::Delay> delayed;  // by the limits of their class
 };
 
 struct Counters {

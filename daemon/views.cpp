@@ -103,7 +103,9 @@ Views::Looked Views::look(const SnapshotThread& thread) {
   if (const auto delayed = snapshot_.delayed.find(thread.id.tid); delayed != snapshot_.delayed.end()) {
     out.state = "delayed";
     if (const auto now = procfs_.syscall(thread.id.tid); now && now->in_call) out.call = now->nr;
-    out.since = snapshot_.time - delayed->second;
+    out.since = snapshot_.time - delayed->second.since;
+    out.share = delayed->second.share;
+    out.debt = delayed->second.debt;
     return out;
   }
   const auto stat = procfs_.stat(thread.id.tid);
@@ -234,6 +236,8 @@ bus::ThreadView Views::thread(const SnapshotThread& thread, int depth) {
   out.polls = looked.state == "blocked" && resolver_.polls(thread.id.tid);
   out.since_known = looked.since.has_value();
   if (looked.since) out.since_ms = looked.since->count();
+  out.share_bytes = looked.share;
+  out.debt_bytes = looked.debt;
   std::vector<ThreadId> above;
   out.waiting_for = waits(thread.id, looked, std::min(depth, deepest), above);
   for (const decide::Donation& d : snapshot_.donations)

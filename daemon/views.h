@@ -33,6 +33,7 @@ class Views {
     std::int32_t call = -1;
     std::vector<Resource> awaited;
     std::optional<std::chrono::duration<double, std::milli>> since{};  // nothing: nobody has followed it
+    std::int64_t share = 0, debt = 0;                                  // delayed (Shaper::Delay)
   };
   [[nodiscard]] Looked look(const SnapshotThread& thread);
   [[nodiscard]] std::vector<bus::WaitNode> waits(ThreadId waiter, const Looked& looked, int depth,

@@ -45,7 +45,7 @@ void Delays::end(bool release) {
 
 bool Delays::hold(const Call& call, Time due, std::shared_ptr<Delayed> owner) {
   // Who traces it all the time is no reason to let it go. (A short delay is over before anybody looks at it.)
-  const bool looked_at = due - std::chrono::steady_clock::now() > slice_;
+  const bool looked_at = call.by_turns || due - std::chrono::steady_clock::now() > slice_;
   const auto before = looked_at ? procfs_.interruption(call.tid) : Error(EAGAIN, "");
   {
     const std::lock_guard lock(mutex_);

@@ -53,6 +53,7 @@ class Delays {
     std::uint32_t slot = 0;  // the listener's, in the guard's memory
     std::uint64_t id = 0;    // of the notification
     pid_t tid = 0;
+    bool by_turns = false;  // its time will be put off, so that it is looked at though it is near
     // These have let its last calls go on early: this one they do only after so long. Stops, what ends a program, and
     // the C library's own always do at once.
     std::uint64_t repeated = 0;

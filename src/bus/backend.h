@@ -68,6 +68,8 @@ struct ThreadView {
   SchedAttr base, effective;
   double since_ms = 0;  // in this state
   bool since_known = true;
+  std::int64_t share_bytes = 0;  // delayed: waits for so many before it moves any; 0: for its turn
+  std::int64_t debt_bytes = 0;   // delayed: has moved so many before, and pays for them
   std::string call;
   bool polls = false;  // it sleeps for short again and again: it tries something in between
   std::vector<WaitNode> waiting_for;  // ps shows the resources, why the whole tree
@@ -129,6 +131,8 @@ struct ClassView {
     bool network = false;
     std::int64_t read_bytes = 0, written_bytes = 0, cached_bytes = 0;  // by calls
     std::int64_t mapped_bytes = 0;                                     // without one
+    std::int64_t written_off_bytes = 0;                                // owed by threads that have ended
+    std::vector<std::pair<std::int64_t, std::int64_t>> debts{};        // tid, bytes: owed by that thread alone
     std::uint64_t calls = 0, delayed_calls = 0;
     double delayed_s = 0;
     std::optional<std::int64_t> limit;   // the lowest of its limits in force, bytes a second

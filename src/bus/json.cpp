@@ -84,19 +84,22 @@ namespace {
 
 // What `ps` and `why` say alike of a thread.
 Json thread_json(const ThreadView& t, Json waiting_for) {
-  return {{"pid", t.pid},
-          {"tid", t.tid},
-          {"comm", t.comm},
-          {"class", t.class_name},
-          {"state", t.state},
-          {"since_ms", t.since_ms},
-          {"since_known", t.since_known},
-          {"call", t.call},
-          {"polls", t.polls},
-          {"base", attributes(t.base)},
-          {"effective", attributes(t.effective)},
-          {"waiting_for", std::move(waiting_for)},
-          {"donated_by", t.donated_by}};
+  Json out = {{"pid", t.pid},
+              {"tid", t.tid},
+              {"comm", t.comm},
+              {"class", t.class_name},
+              {"state", t.state},
+              {"since_ms", t.since_ms},
+              {"since_known", t.since_known},
+              {"call", t.call},
+              {"polls", t.polls},
+              {"base", attributes(t.base)},
+              {"effective", attributes(t.effective)},
+              {"waiting_for", std::move(waiting_for)},
+              {"donated_by", t.donated_by}};
+  if (t.share_bytes > 0) out["share_bytes"] = t.share_bytes;
+  if (t.debt_bytes > 0) out["debt_bytes"] = t.debt_bytes;
+  return out;
 }
 
 }  // namespace
@@ -154,18 +157,23 @@ std::string limits_json(const std::vector<ClassView>& classes) {
     Json limits = Json::array(), devices = Json::array();
     for (const ClassView::Limit& l : c.limits)
       limits.push_back({{"device", l.device}, {"key", l.key}, {"value", l.value}});
-    for (const ClassView::Device& d : c.devices)
+    for (const ClassView::Device& d : c.devices) {
+      Json debts = Json::array();
+      for (const auto& [tid, bytes] : d.debts) debts.push_back({{"tid", tid}, {"bytes", bytes}});
       devices.push_back({{"device", d.device},
                          {"kind", d.network ? "network" : "disk"},
                          {"read_bytes", d.read_bytes},
                          {"written_bytes", d.written_bytes},
                          {"cached_bytes", d.cached_bytes},
                          {"mapped_bytes", d.mapped_bytes},
+                         {"written_off_bytes", d.written_off_bytes},
+                         {"debts", std::move(debts)},
                          {"calls", d.calls},
                          {"delayed_calls", d.delayed_calls},
                          {"delayed_s", number(d.delayed_s)},
                          {"limit", d.limit ? Json(*d.limit) : Json(nullptr)},
                          {"tokens", d.tokens ? Json(*d.tokens) : Json(nullptr)}});
+    }
     list.push_back({{"name", c.name},
                     {"mode", c.device_mode ? "device" : "logical"},
                     {"inherit", c.inherits_own ? "new" : "join"},

@@ -73,6 +73,20 @@ std::string devices_table(const Json& devices, const Paint& paint) {
   return table({{}, {true}, {true}, {true}, {true}, {true}, {true}, {true}, {true}}, rows, paint);
 }
 
+// Threads that pay for what they have moved, the others of their class do not.
+std::string debts_text(const Json& devices) {
+  std::string out;
+  for (const Json& d : devices) {
+    const std::string device = printable(d.value("device", ""));
+    for (const Json& debt : d.value("debts", Json::array()))
+      out += fmt::format("Thread {} owes {} of {}, which it alone pays\n", whole(debt, "tid"),
+                         human_size(debt.value("bytes", 0LL)), device);
+    if (const long long lost = d.value("written_off_bytes", 0LL); lost > 0)
+      out += fmt::format("{} of {} were owed by threads that have ended, and nobody pays\n", human_size(lost), device);
+  }
+  return out.empty() ? out : "\n" + out;
+}
+
 }  // namespace
 
 std::string classes_json(const std::string& policy, const std::string& threads, const std::string& limits) {
@@ -149,7 +163,10 @@ std::string render_classes(const std::string& json, const Paint& paint) {
     const std::string line = printable(s.value("key", "")) + " = " + printable(s.value("value", ""));
     out += fmt::format("{:<39} {}\n", line, paint(Style::faint, "# " + printable(s.value("where", ""))));
   }
-  if (out.empty()) out = "It says nothing of its own: what [model] and [donation] say holds.\n";
+  if (out.empty())
+    out = c.value("limited", false)
+              ? "Of donations it says nothing of its own: what [model] and [donation] say holds.\n"
+              : "It says nothing of its own: what [model] and [donation] say holds.\n";
   if (const std::string limits = limits_text(c, "\n  "); !limits.empty()) {
     const std::string origin = c.value("origin", "");
     out += fmt::format("\nI/O limits, {}{}:\n  {}\n",
@@ -162,6 +179,7 @@ std::string render_classes(const std::string& json, const Paint& paint) {
   if (const Json a = c.value("auto", Json()); a.is_object()) out += "\n" + automatic_text(a, paint);
   if (const Json devices = c.value("devices", Json::array()); !devices.empty())
     out += "\n" + devices_table(devices, paint);
+  out += debts_text(c.value("devices", Json::array()));
   out += fmt::format("\n{} processes, {} threads\n", c.value("processes", Json(0)).dump(),
                      c.value("threads", Json(0)).dump());
   for (const Json& member : c.at("members"))

@@ -73,7 +73,12 @@ std::string render_why(const std::string& json, const Paint& paint) {
     if (!out.empty()) out += "\n";
     out += paint(Style::heading, who(t));
     if (t.contains("base")) out += ", " + priority(t.at("base"));
-    out += ", " + state_phrase(t.value("state", ""), time_in_state(t)) + "\n";
+    out += ", " + state_phrase(t.value("state", ""), time_in_state(t));
+    if (const long long debt = t.value("debt_bytes", 0LL); debt > 0)
+      out += ": pays for " + human_size(debt) + " that it has moved before";
+    else if (const long long share = t.value("share_bytes", 0LL); share > 0)
+      out += ": one call waits for its share of " + human_size(share) + " before it moves them";
+    out += "\n";
     const Json waits = t.value("waiting_for", Json::array());
     append_waits(out, waits, 1, paint);
     const bool polls = t.value("polls", false);

@@ -1,6 +1,9 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <memory>
 
+#include "base/size.h"
 #include "cli/failure.h"
 #include "cli/render.h"
 #include "cli/verbs.h"
@@ -121,6 +124,22 @@ std::vector<Client::Limit> limits_of(const Options& options) {
   return out;
 }
 
+// "10" is ten bytes a second, which hardly anybody wants. (Whoever does writes "10B".)
+std::string too_small(const Options& options) {
+  constexpr std::int64_t floor = 1024;
+  for (std::size_t i = 0; i < options.values.size(); ++i) {
+    const std::string& value = options.values[i];
+    const std::string_view key = keys[i].key;
+    if (value.empty() || key.ends_with("operations") || value.find_first_not_of("0123456789") != std::string::npos)
+      continue;
+    const auto size = parse_size(value);
+    if (size && *size > 0 && *size < floor)
+      return fmt::format("{} means {} bytes{}; write {}MiB, or {}B if that is what you want", value, value,
+                         key == "burst" ? "" : " a second", value, value);
+  }
+  return "";
+}
+
 }  // namespace
 
 Action declare_class(CLI::App& app, Context& context) {
@@ -162,6 +181,9 @@ Examples:
   swapctl run --class backup -- tar -cf /mnt/all.tar /home)");
   return [=, &context]() -> int {
     const auto pid = static_cast<pid_t>(other->pid);
+    const Options& said = create->parsed() ? *made : *changed;
+    if (const std::string mistake = too_small(said); !mistake.empty())
+      return report(*context.err, user_mistake(mistake));
     if (create->parsed())
       return order(context, "making the class",
                    [&](Client& c) { return c.set_class(made->name, limits_of(*made), true); });

@@ -77,6 +77,14 @@ void Bucket::settle(Tokens cost, Tokens moved, Time now) {
   cap();
 }
 
+Tokens Bucket::owe(Tokens taken, Tokens most_owed, Time now) {
+  fill(now);
+  const Tokens wanted = std::clamp(taken, Tokens{0}, most_cost);
+  const Tokens room = std::max(difference(generated_, taken_) + most_owed, Tokens{0});
+  taken_ += static_cast<std::uint64_t>(std::min(wanted, room));
+  return wanted - std::min(wanted, room);
+}
+
 void Bucket::change(BucketRules rules, Time now) {
   fill(now);
   rules_ = in_range(rules);

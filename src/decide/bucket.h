@@ -39,6 +39,11 @@ class Bucket {
   [[nodiscard]] Time due(Ticket ticket, Time now) const;
   // The call took `cost` when it entered, and has moved `moved` (0 where it was not made, then nothing is kept).
   void settle(Tokens cost, Tokens moved, Time now);
+  // The place at the end of the line.
+  [[nodiscard]] Ticket last() const { return taken_; }
+  // Something has taken so many unforeseen: as far as the bucket then owes no more than `most_owed`. The answer: how
+  // many it has not taken.
+  [[nodiscard]] Tokens owe(Tokens taken, Tokens most_owed, Time now);
   // What it holds stays, as far as it fits.
   void change(BucketRules rules, Time now);
   // Of what it owes, no more than this is left.

@@ -17,6 +17,12 @@ Tokens operations_burst(Tokens rate) { return std::max(rate / 20, Tokens{1}); }
 
 }  // namespace
 
+Turns turns_of(const BucketRules& rules) {
+  return {.share = std::max(rules.rate / 100, Tokens{1}),
+          .ahead = std::max(rules.rate / 10, least_burst),
+          .others = std::max(rules.rate / 2, least_burst)};
+}
+
 bool ClassLimits::limits() const {
   return disks.limits() || networks.limits() ||
          std::ranges::any_of(devices, [](const auto& entry) { return entry.second.limits(); });
@@ -33,6 +39,40 @@ bool Passage::join(const Passage& earlier) {
   for (std::size_t i = 0; i < count; ++i)
     if (!places.at(i).operations) places.at(i).cost += earlier.places.at(i).cost;
   return true;
+}
+
+Tokens Passage::rest() const {
+  Tokens most = 0;
+  for (const Place& place : std::span(places).first(count)) most = std::max(most, place.rest);
+  return most;
+}
+
+Tokens Debts::rest() const {
+  Tokens most = 0;
+  for (const Debt& one : all_) most = std::max(most, one.passage.rest());
+  return most;
+}
+
+void Debts::add(const Passage& debt, bool pages) {
+  if (debt.count == 0) return;
+  for (Debt& known : all_) {
+    Passage& one = known.passage;
+    if (known.pages != pages || !one.is_alike(debt)) continue;
+    Passage sum = debt;
+    for (const Passage::Place& before : std::span(one.places).first(one.count)) {
+      const auto places = std::span(sum.places).first(sum.count);
+      const auto same = std::ranges::find_if(places, [&](const Passage::Place& place) {
+        return place.bucket == before.bucket && place.version == before.version;
+      });
+      if (same != places.end())
+        same->rest += before.rest;
+      else if (before.rest > 0 && sum.count < Passage::most_places)
+        sum.places.at(sum.count++) = before;
+    }
+    one = sum;
+    return;
+  }
+  all_.push_back({.passage = debt, .pages = pages});
 }
 
 std::optional<Shaping::ClassIndex> Shaping::find(std::string_view name) const {
@@ -152,22 +192,65 @@ const Bucket* Shaping::bucket(const Passage::Place& place) const {
 }
 
 void Shaping::add(Passage& passage, const Pair& pair, std::uint8_t leg, Tokens cost, Time now) {
-  const auto take = [&](const std::optional<std::uint32_t>& at, Tokens tokens, bool operations) {
+  const auto take_place = [&](const std::optional<std::uint32_t>& at, Tokens tokens, bool operations) {
     if (!at || passage.count == Passage::most_places) return;
     const auto others = std::span(passage.places).first(passage.count);
     const auto same = std::ranges::find(others, *at, &Passage::Place::bucket);
     if (operations && same != others.end()) return;  // two legs are one call
     Slot& slot = slots_[*at];
-    // What a call is thought to move may be far from what it will, and if its thread ends it may never be settled.
-    const BucketRules& rules = slot.bucket->rules();
-    tokens = std::min(tokens, std::max({rules.rate, rules.burst, Tokens{1}}));
-    Bucket::Ticket ticket = slot.bucket->enter(tokens, now);
-    if (same != others.end()) ticket = same->ticket;  // its other leg does not stand before it
-    passage.places[passage.count++] = {
-        .bucket = *at, .version = slot.version, .ticket = ticket, .cost = tokens, .operations = operations, .leg = leg};
+    Passage::Place place{
+        .bucket = *at, .version = slot.version, .cost = 0, .rest = tokens, .operations = operations, .leg = leg};
+    take(place, *slot.bucket, now);
+    if (same != others.end()) place.ticket = same->ticket;  // its other leg does not stand before it
+    passage.places[passage.count++] = place;
   };
-  take(pair.bytes, cost, false);
-  take(pair.operations, 1, true);
+  take_place(pair.bytes, cost, false);
+  take_place(pair.operations, 1, true);
+}
+
+// The next part of what is to be taken: all that is left where its call may go on then.
+void Shaping::take(Passage::Place& place, Bucket& from, Time now) {
+  const Turns turns = turns_of(from.rules());
+  const bool last = place.operations || place.rest <= turns.ahead;
+  const Tokens part = last ? place.rest : std::min(place.rest, std::max(turns.share, from.count(now)));
+  place.ticket = from.enter(part, now);
+  if (place.after) place.ticket = from.last();
+  place.cost += part;
+  place.rest -= part;
+}
+
+Time Shaping::advance(Passage& passage, Time now) {
+  for (Passage::Place& place : std::span(passage.places).first(passage.count)) {
+    Bucket* const one = bucket(place);
+    if (one == nullptr) place.rest = 0;  // it is no more
+    while (place.rest > 0 && one->due(place.ticket, now) <= now) take(place, *one, now);
+  }
+  return due(passage, now);
+}
+
+Time Shaping::advance(Debts& debts, bool pages_only, Time now) {
+  Time latest = now;
+  std::erase_if(debts.all_, [&](Debts::Debt& debt) {
+    const bool counts = debt.pages || !pages_only;
+    const Time next = counts ? advance(debt.passage, now) : due(debt.passage, now);
+    if (counts) latest = std::max(latest, next);
+    return next <= now && debt.passage.rest() == 0;
+  });
+  return latest;
+}
+
+void Shaping::write_off(const Debts& debts) {
+  for (const Debts::Debt& debt : debts.all_)
+    if (Account* of = account(debt.passage, 0)) of->written_off += debt.passage.rest();
+}
+
+std::vector<std::pair<Device, Tokens>> Shaping::owed(const Debts& debts, ClassIndex of) const {
+  std::vector<std::pair<Device, Tokens>> out;
+  for (const Debts::Debt& debt : debts.all_)
+    for (const auto& [device, at] : classes_.at(of).books)
+      if (at == debt.passage.accounts[0] && books_.at(at).version == debt.passage.versions[0])
+        out.emplace_back(device, debt.passage.rest());
+  return out;
 }
 
 Passage Shaping::enter(ClassIndex of, const Leg* legs, std::size_t count, Time now) {
@@ -216,12 +299,30 @@ Shaping::Account* Shaping::account(const Passage& passage, std::size_t leg) {
   return heir.version == books.heir->version ? &heir.account : nullptr;
 }
 
-void Shaping::settle(const Passage& passage, const Moved& moved, Time now) {
+Passage Shaping::settle(const Passage& passage, const Moved& moved, Time now) {
+  Passage debt;
   for (std::size_t i = 0; i < passage.count; ++i) {
     const Passage::Place& place = passage.places[i];
-    if (place.operations) continue;
-    if (Bucket* one = bucket(place))
-      one->settle(place.cost, std::max(moved.bytes.at(place.leg), static_cast<Tokens>(moved.calls)), now);
+    Bucket* const one = bucket(place);
+    if (place.operations || one == nullptr) continue;
+    const Tokens bytes = std::max(moved.bytes.at(place.leg), static_cast<Tokens>(moved.calls));
+    one->settle(place.cost, std::min(bytes, place.cost), now);
+    const Tokens left = one->owe(bytes - std::min(bytes, place.cost), turns_of(one->rules()).others, now);
+    if (left > 0)
+      debt.places.at(debt.count++) = {.bucket = place.bucket,
+                                      .version = place.version,
+                                      .ticket = one->last(),
+                                      .cost = 0,
+                                      .rest = left,
+                                      .after = true,
+                                      .leg = 0};
+  }
+  if (debt.count > 0) {
+    const std::size_t leg = passage.legs > 1 && moved.bytes[1] > moved.bytes[0] ? 1 : 0;
+    debt.legs = 1;
+    debt.accounts[0] = passage.accounts.at(leg);
+    debt.versions[0] = passage.versions.at(leg);
+    debt.ways[0] = passage.ways.at(leg);
   }
   for (std::size_t leg = 0; leg < passage.legs; ++leg) {
     Account* of = account(passage, leg);
@@ -235,6 +336,7 @@ void Shaping::settle(const Passage& passage, const Moved& moved, Time now) {
     ++of->delayed;
     of->waited += moved.waited;
   }
+  return debt;
 }
 
 void Shaping::withdraw(const Passage& passage, Time now) {
@@ -254,10 +356,14 @@ Passage Shaping::charge(ClassIndex of, Device device, Way way, Tokens bytes, Tim
   passage.ways[0] = way;
   for (const Pair* pair : {&books.both, way == Way::read ? &books.read : &books.write}) {
     if (!pair->bytes) continue;
-    Slot& slot = slots_[*pair->bytes];
-    const Bucket::Ticket ticket = slot.bucket->enter(bytes, now) + static_cast<Bucket::Ticket>(bytes);
-    passage.places.at(passage.count++) = {
-        .bucket = *pair->bytes, .version = slot.version, .ticket = ticket, .cost = bytes};
+    const Slot& slot = slots_[*pair->bytes];
+    const Tokens left = slots_[*pair->bytes].bucket->owe(bytes, turns_of(slot.bucket->rules()).others, now);
+    passage.places.at(passage.count++) = {.bucket = *pair->bytes,
+                                          .version = slot.version,
+                                          .ticket = slot.bucket->last(),
+                                          .cost = bytes - left,
+                                          .rest = left,
+                                          .after = true};
   }
   books.account.mapped += bytes;
   return passage;
@@ -285,6 +391,7 @@ void Shaping::Account::add(const Account& other) {
   for (std::size_t way = 0; way < bytes.size(); ++way) bytes.at(way) += other.bytes.at(way);
   cached += other.cached;
   mapped += other.mapped;
+  written_off += other.written_off;
   calls += other.calls;
   delayed += other.delayed;
   waited += other.waited;

@@ -4,6 +4,13 @@
 // A call has up to four legs (it reads here and writes there; a ring may do both, with disks and links); it takes its
 // place in every bucket of every leg and goes on when all of them let it. An operation it is once in each. Classes do
 // not wait for one another.
+//
+// A call that would move far more than a bucket holds waits for its share before it moves anything: it takes its tokens
+// turn by turn, so that others of its class have theirs between, and goes on when what it has not taken yet is a tenth
+// of a second's worth (Turns). (To stop it while it moves is not to be had: the kernel looks for a signal, or the
+// freezer, neither in write(2) to a file nor in copy_file_range(2); in sendfile(2) to a socket it does, but then the
+// program gets a short count.) What a call has moved unforeseen is a debt of its thread, which it pays in the same way
+// before its next call. The class takes half a second's worth of it at most, so nobody stands for another's debt.
 #pragma once
 
 #include <array>
@@ -41,6 +48,14 @@ struct Limit {
 };
 inline constexpr Tokens least_burst = 4 << 10;
 
+// How large calls and debts share a bucket with others, in its tokens.
+struct Turns {
+  Tokens share = 1;   // that a large call takes at a turn: what 10 ms bring
+  Tokens ahead = 0;   // a call may move that much before it is paid: what 100 ms bring, at least 4 KiB
+  Tokens others = 0;  // of what one thread has moved unforeseen the class owes no more: what 500 ms bring
+};
+[[nodiscard]] Turns turns_of(const BucketRules& rules);
+
 struct DeviceLimits {
   Limit both, read, write;
   [[nodiscard]] bool limits() const { return both.limits() || read.limits() || write.limits(); }
@@ -73,8 +88,10 @@ struct Passage {
   struct Place {
     std::uint32_t bucket = 0, version = 0;
     Bucket::Ticket ticket = 0;
-    Tokens cost = 1;
+    Tokens cost = 1;  // taken
+    Tokens rest = 0;  // to be taken, turn by turn
     bool operations = false;
+    bool after = false;  // goes on when its own tokens have come, too
     std::uint8_t leg = 0;
   };
   static constexpr std::size_t most_legs = 4;
@@ -85,12 +102,31 @@ struct Passage {
   std::array<std::uint32_t, most_legs> accounts{}, versions{};  // of each leg, for what has come of it
   std::array<Way, most_legs> ways{};
   [[nodiscard]] bool empty() const { return legs == 0; }
+  [[nodiscard]] Tokens rest() const;  // the largest of its places'
   // Both in one, to be settled together. False: the other one has other places.
   [[nodiscard]] bool join(const Passage& earlier);
   // Of one leg each: on the same device of the same class, in the same direction.
   [[nodiscard]] bool is_alike(const Passage& other) const {
     return accounts[0] == other.accounts[0] && versions[0] == other.versions[0] && ways[0] == other.ways[0];
   }
+};
+
+// What one thread owes.
+class Debts {
+ public:
+  // pages: of mapped files, which are paid before any call; else before one that moves something.
+  void add(const Passage& debt, bool pages);
+  [[nodiscard]] bool empty() const { return all_.empty(); }
+  [[nodiscard]] Tokens rest() const;  // of the largest, what its class has not taken
+  void clear() { all_.clear(); }
+
+ private:
+  friend class Shaping;
+  struct Debt {
+    Passage passage;
+    bool pages = false;
+  };
+  std::vector<Debt> all_;
 };
 
 class Shaping {
@@ -107,6 +143,10 @@ class Shaping {
 
   // Takes the call's places in the buckets of its class.
   [[nodiscard]] Passage enter(ClassIndex of, const Leg* legs, std::size_t count, Time now);
+  // Takes what its turns allow by now of what is to be taken. The answer: as due().
+  Time advance(Passage& passage, Time now);
+  // Those that are paid are gone. When the others are, or the next turn is. pages_only: only those of pages count.
+  Time advance(Debts& debts, bool pages_only, Time now);
   // When all of them let it go on; `now` or before: at once. A bucket that is no more holds nobody.
   [[nodiscard]] Time due(const Passage& passage, Time now) const;
   // Would a call of this one leg have the same places?
@@ -121,12 +161,17 @@ class Shaping {
     Duration waited{};
     std::uint64_t calls = 1;
   };
-  void settle(const Passage& passage, const Moved& moved, Time now);
+  // The answer: what it has moved unforeseen and its class does not take, a debt of its thread.
+  Passage settle(const Passage& passage, const Moved& moved, Time now);
   // It was not made.
   void withdraw(const Passage& passage, Time now);
-  // Moved without a call (a mapped file, what a file system writes about its files): owed by the class.
-  // The answer's due() is when that is paid, as for the call that comes after it.
+  // Moved without a call (a mapped file, what a file system writes about its files): owed by the class as far as the
+  // class takes it, the rest by the thread. advance() says when that is paid.
   Passage charge(ClassIndex of, Device device, Way way, Tokens bytes, Time now);
+  // A thread has ended that owed this: nobody pays it.
+  void write_off(const Debts& debts);
+  // What it owes of each of the class's devices, bytes.
+  [[nodiscard]] std::vector<std::pair<Device, Tokens>> owed(const Debts& debts, ClassIndex of) const;
   // Somebody was stopped until then.
   void waited(const Passage& passage, Duration waited);
 
@@ -135,6 +180,7 @@ class Shaping {
     Device device;
     std::array<Tokens, 2> bytes{};  // of calls, by Way
     Tokens cached = 0, mapped = 0;  // mapped: without a call, either way
+    Tokens written_off = 0;         // owed by threads that have ended
     std::uint64_t calls = 0, delayed = 0;
     Duration waited{};
     struct Level {
@@ -186,6 +232,7 @@ class Shaping {
     return const_cast<Bucket*>(std::as_const(*this).bucket(place));
   }
   [[nodiscard]] Account* account(const Passage& passage, std::size_t leg);  // null: its class is no more
+  static void take(Passage::Place& place, Bucket& from, Time now);
   void add(Passage& passage, const Pair& pair, std::uint8_t leg, Tokens cost, Time now);
   [[nodiscard]] Account::Level level(const Pair& pair, const Limit& limit, Time now) const;
 

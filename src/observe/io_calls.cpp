@@ -1,5 +1,6 @@
 #include "observe/io_calls.h"
 
+#include <linux/aio_abi.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -31,30 +32,40 @@ constexpr IoCall sends_to(std::int32_t nr) {
   return uncounted(call);
 }
 
+constexpr IoCall from(std::uint8_t position, IoCall call) {
+  call.position_arg = position;
+  return call;
+}
+constexpr IoCall from_pointed(std::uint8_t position, IoCall call) {
+  call.position_is_pointed_to = true;
+  return from(position, call);
+}
+
 constexpr std::array calls{
     reads(SYS_read, IoAmount::count, 2),
     writes(SYS_write, IoAmount::count, 2),
-    reads(SYS_pread64, IoAmount::count, 2),
+    from(3, reads(SYS_pread64, IoAmount::count, 2)),
     writes(SYS_pwrite64, IoAmount::count, 2),
     reads(SYS_readv, IoAmount::vector, 1, 2),
     writes(SYS_writev, IoAmount::vector, 1, 2),
-    between(SYS_sendfile, 1, 0, 3),
+    from_pointed(2, between(SYS_sendfile, 1, 0, 3)),
     sends_to(SYS_sendto),
     uncounted(reads(SYS_recvfrom, IoAmount::count, 2)),
     uncounted(writes(SYS_sendmsg, IoAmount::message, 1)),
     uncounted(reads(SYS_recvmsg, IoAmount::message, 1)),
     writes(SYS_fsync, IoAmount::none, 0),
     writes(SYS_fdatasync, IoAmount::none, 0),
-    told_by(IoMoved::disk, reads(SYS_readahead, IoAmount::count, 2)),
-    uncounted(between(SYS_splice, 0, 2, 4)),
-    reads(SYS_preadv, IoAmount::vector, 1, 2),
+    from(1, told_by(IoMoved::disk, reads(SYS_readahead, IoAmount::count, 2))),
+    from_pointed(1, uncounted(between(SYS_splice, 0, 2, 4))),
+    from(3, reads(SYS_preadv, IoAmount::vector, 1, 2)),
     writes(SYS_pwritev, IoAmount::vector, 1, 2),
     uncounted(reads(SYS_recvmmsg, IoAmount::messages, 1, 2)),
     writes(SYS_syncfs, IoAmount::none, 0),
     uncounted(writes(SYS_sendmmsg, IoAmount::messages, 1, 2)),
-    between(SYS_copy_file_range, 0, 2, 4),
-    reads(SYS_preadv2, IoAmount::vector, 1, 2),
+    from_pointed(1, between(SYS_copy_file_range, 0, 2, 4)),
+    from(3, reads(SYS_preadv2, IoAmount::vector, 1, 2)),
     writes(SYS_pwritev2, IoAmount::vector, 1, 2),
+    uncounted({.nr = SYS_io_submit, .amount = IoAmount::submits, .at = 2, .number_at = 1}),
     told_by(IoMoved::disk, {.nr = SYS_io_uring_enter, .amount = IoAmount::ring, .at = 1}),
 };
 
@@ -123,6 +134,7 @@ Result<std::int64_t> asked(const IoCall& call, const std::array<std::uint64_t, 6
   Result<std::uint64_t> bytes = std::uint64_t{1};
   switch (call.amount) {
     case IoAmount::none:
+    case IoAmount::submits:
     case IoAmount::ring:
       break;
     case IoAmount::count:
@@ -140,6 +152,50 @@ Result<std::int64_t> asked(const IoCall& call, const std::array<std::uint64_t, 6
   }
   if (!bytes) return std::move(bytes).error();
   return bounded(*bytes);
+}
+
+std::optional<std::int64_t> position(const IoCall& call, const std::array<std::uint64_t, 6>& args,
+                                     const ReadTarget& read) {
+  if (call.position_arg == IoCall::no_arg) return std::nullopt;
+  auto at = static_cast<std::int64_t>(args.at(call.position_arg));
+  if (call.position_is_pointed_to) {
+    const std::uint64_t address = args.at(call.position_arg);
+    if (address == 0 || !read(address, &at, sizeof at)) return std::nullopt;
+  }
+  return at < 0 ? std::nullopt : std::optional(at);
+}
+
+Result<std::vector<IoRequest>> requests(const IoCall& call, const std::array<std::uint64_t, 6>& args,
+                                        const ReadTarget& read) {
+  std::vector<IoRequest> out;
+  const std::uint64_t number = std::min<std::uint64_t>(args.at(call.number_at), most_parts);
+  std::array<std::uint64_t, most_parts> pointers;
+  if (number == 0) return out;
+  if (Status got = read(args.at(call.at), pointers.data(), number * sizeof(std::uint64_t)); !got)
+    return std::move(got).error();
+  for (const std::uint64_t pointer : std::span(pointers).first(number)) {
+    iocb one{};
+    if (!read(pointer, &one, sizeof one)) break;  // the kernel takes those before it
+    IoRequest request{.fd = static_cast<int>(one.aio_fildes), .bytes = bounded(one.aio_nbytes)};
+    switch (one.aio_lio_opcode) {
+      case IOCB_CMD_PREAD:
+        break;
+      case IOCB_CMD_PWRITE:
+        request.writes = true;
+        break;
+      case IOCB_CMD_PREADV:
+      case IOCB_CMD_PWRITEV: {
+        request.writes = one.aio_lio_opcode == IOCB_CMD_PWRITEV;
+        const auto bytes = sum(one.aio_buf, one.aio_nbytes, read);
+        request.bytes = bytes ? bounded(*bytes) : 1;
+        break;
+      }
+      default:
+        continue;  // fsync, poll: they move nothing
+    }
+    out.push_back(request);
+  }
+  return out;
 }
 
 std::size_t sent_to(const IoCall& call, const std::array<std::uint64_t, 6>& args, const ReadTarget& read,

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,7 @@ enum class IoAmount : std::uint8_t {
   vector,    // an iovec at args[at], of args[number_at]
   message,   // a msghdr at args[at]
   messages,  // mmsghdrs at args[at], args[number_at] of them
+  submits,   // Linux AIO: args[number_at] pointers to iocbs at args[at] (requests())
   ring,      // io_uring: requests, args[at] of them; what they move is told by accounting alone
 };
 
@@ -43,6 +45,10 @@ struct IoCall {
   std::uint8_t at = 0, number_at = 0;
   std::uint8_t address_arg = no_arg;  // sendto: where to; its length follows
   IoMoved moved = IoMoved::chars;
+  // From where in the file it is read: args[position_arg], or what that points to; no_arg, or where it points to
+  // nothing: from the descriptor's position.
+  std::uint8_t position_arg = no_arg;
+  bool position_is_pointed_to = false;
 };
 
 // Null: none of these.
@@ -55,6 +61,17 @@ using ReadTarget = std::function<Status(std::uint64_t, void*, std::size_t)>;
 // How many bytes the call asks to move, at most; 1 where it does not say.
 [[nodiscard]] Result<std::int64_t> asked(const IoCall& call, const std::array<std::uint64_t, 6>& args,
                                          const ReadTarget& read);
+// From where in its file the call reads; nothing: from the descriptor's position.
+[[nodiscard]] std::optional<std::int64_t> position(const IoCall& call, const std::array<std::uint64_t, 6>& args,
+                                                   const ReadTarget& read);
+// What an io_submit(2) asks for: the first 64 requests; an error: its memory cannot be read.
+struct IoRequest {
+  int fd = -1;
+  bool writes = false;
+  std::int64_t bytes = 1;
+};
+[[nodiscard]] Result<std::vector<IoRequest>> requests(const IoCall& call, const std::array<std::uint64_t, 6>& args,
+                                                      const ReadTarget& read);
 // Where a call on a socket that is not connected sends to: that many bytes of a sockaddr, at most as many as there is
 // room for; 0: it does not say. Of several messages the first.
 [[nodiscard]] std::size_t sent_to(const IoCall& call, const std::array<std::uint64_t, 6>& args, const ReadTarget& read,

@@ -1,10 +1,15 @@
 #include "observe/io_target.h"
 
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "sys/pidfd.h"
@@ -59,6 +64,45 @@ Result<IoTargets::Pipe> IoTargets::pipe(pid_t tid, int fd) const {
   const int room = ::fcntl(pipe->get(), F_GETPIPE_SZ);
   if (room < 0 || ::ioctl(pipe->get(), FIONREAD, &holds) != 0) return errno_error("pipe");
   return Pipe{.holds = holds, .room_in_all = room};
+}
+
+std::optional<std::int64_t> IoTargets::takes_at_once(pid_t tid, int fd, bool does_not_wait) const {
+  const auto socket = duplicate(tid, fd);
+  if (!socket) return std::nullopt;
+  if (!does_not_wait && (::fcntl(socket->get(), F_GETFL) & O_NONBLOCK) == 0) return std::nullopt;
+  int room = 0, waiting = 0;
+  socklen_t size = sizeof room;
+  if (::getsockopt(socket->get(), SOL_SOCKET, SO_SNDBUF, &room, &size) != 0) return std::nullopt;
+  if (::ioctl(socket->get(), SIOCOUTQ, &waiting) != 0) waiting = 0;
+  return std::max(room - waiting, 4096);
+}
+
+std::int64_t IoTargets::position(pid_t tid, int fd) const {
+  const auto info = procfs_.fdinfo(tid, fd);
+  return info && info->pos <= INT64_MAX ? static_cast<std::int64_t>(info->pos) : 0;
+}
+
+std::int64_t IoTargets::cached(pid_t tid, int fd, std::int64_t from, std::int64_t bytes) const {
+  const auto file = duplicate(tid, fd);
+  if (!file) return 0;
+  static const std::int64_t page = ::sysconf(_SC_PAGESIZE);
+  constexpr std::int64_t most = std::int64_t{1} << 28;  // a part is mapped at a time
+  std::vector<unsigned char> pages(static_cast<std::size_t>(std::min(bytes, most) / page + 2));
+  std::int64_t in_memory = 0;
+  const std::int64_t end = from + bytes;
+  for (std::int64_t at = from / page * page; at < end; at += most) {
+    const auto size = static_cast<std::size_t>(std::min(end - at, most));
+    void* const mapped = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file->get(), at);
+    if (mapped == MAP_FAILED) break;
+    if (::mincore(mapped, size, pages.data()) == 0)
+      in_memory +=
+          page * std::count_if(pages.begin(),
+                               pages.begin() + static_cast<std::ptrdiff_t>((size + static_cast<std::size_t>(page) - 1) /
+                                                                           static_cast<std::size_t>(page)),
+                               [](unsigned char one) { return (one & 1U) != 0; });
+    ::munmap(mapped, size);
+  }
+  return std::min(in_memory, bytes);
 }
 
 const IoTargets::Link* IoTargets::link(pid_t tid, int fd, std::uint64_t inode, std::span<const std::byte> to,

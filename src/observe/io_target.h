@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -44,6 +45,13 @@ class IoTargets {
     std::int64_t holds = 0, room_in_all = 0;
   };
   [[nodiscard]] Result<Pipe> pipe(pid_t tid, int fd) const;
+  // What a socket that does not wait takes at once (SO_SNDBUF without SIOCOUTQ), at least 4 KiB; nothing: it waits, or
+  // is none. does_not_wait: the call says so.
+  [[nodiscard]] std::optional<std::int64_t> takes_at_once(pid_t tid, int fd, bool does_not_wait) const;
+  // Where in its file a descriptor stands; 0 where that cannot be told.
+  [[nodiscard]] std::int64_t position(pid_t tid, int fd) const;
+  // So many bytes of this part of a file are in the page cache (mincore(2)); 0 where that cannot be told.
+  [[nodiscard]] std::int64_t cached(pid_t tid, int fd, std::int64_t from, std::int64_t bytes) const;
 
  private:
   // Mounts and routes change.

@@ -34,9 +34,10 @@ struct ProcStat {
   char state = '?';             // R S D T t Z X I
   pid_t ppid = 0;
   pid_t session = 0;
-  bool exiting = false;          // past the start of do_exit(), though not a zombie yet
-  bool kernel = false;           // a kernel thread; the workers of io_uring and vhost are the program's own
-  bool ring_worker = false;      // one of io_uring's
+  bool exiting = false;      // past the start of do_exit(), though not a zombie yet
+  bool kernel = false;       // a kernel thread; the workers of io_uring and vhost are the program's own
+  bool ring_worker = false;  // one of io_uring's
+  std::uint64_t major_faults = 0;
   std::uint64_t start_time = 0;  // in ticks since boot (sys/ticks.h)
   int processor = -1;            // last CPU
 

@@ -84,7 +84,8 @@ std::optional<ProcStat> stat(std::string_view text) {
   out.exiting = (flags & 0x4) != 0;       // linux/sched.h: PF_EXITING
   out.kernel = (flags & 0x200000) != 0;   // PF_KTHREAD
   out.ring_worker = (flags & 0x10) != 0;  // PF_IO_WORKER
-  for (int field = 10; field <= 21; ++field) {
+  if (!in.number(skipped) || !in.number(skipped) || !in.number(out.major_faults)) return std::nullopt;
+  for (int field = 13; field <= 21; ++field) {
     if (in.word().empty()) return std::nullopt;
   }
   if (!in.number(out.start_time)) return std::nullopt;

@@ -2,7 +2,7 @@
 //
 //   mover WAY BLOCK SECONDS|COUNTx ARGUMENT...     e.g. mover read 65536 2 FILE, mover write 4096 100x FILE
 //   ways: read write pread readv mapped mapped-null pages dirty dirty-sync sendfile copy splice readahead ring-read
-//   ring-write (FILE [TO]); tcp-send udp-send msg-send (PORT); tcp-receive (PORT)
+//   ring-write aio-read aio-write (FILE [TO]); tcp-send udp-send msg-send (PORT); tcp-receive (PORT)
 //
 // Prints "BYTES SECONDS CALLS ERRORS BEGUN" at the end (BEGUN: CLOCK_MONOTONIC seconds); with MOVER_THEN in the
 // environment a thread becomes `sh -c MOVER_THEN` instead. On SIGUSR1 (a handler, no SA_RESTART) it counts on, on
@@ -10,12 +10,14 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <liburing.h>
+#include <linux/aio_abi.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -99,6 +101,44 @@ Step ring_step(bool writes, Job& job, const char* file, int flags) {
       }
       sum = done->res < 0 || sum < 0 ? -1 : sum + done->res;
       ::io_uring_cqe_seen(&ring, done);
+    }
+    return sum;
+  };
+}
+
+// Linux AIO, four requests a round.
+Step aio_step(bool writes, Job& job, const char* file, int flags) {
+  static aio_context_t context = 0;
+  if (::syscall(SYS_io_setup, 8, &context) != 0) {
+    std::perror("io_setup");
+    std::exit(1);
+  }
+  const int fd = open_or_die(file, writes ? O_WRONLY | O_CREAT | O_TRUNC | flags : O_RDONLY | flags);
+  struct stat st {};
+  ::fstat(fd, &st);
+  const auto size = static_cast<std::size_t>(writes ? 256 << 20 : st.st_size);
+  return [&job, fd, size, writes, at = std::size_t{0}]() mutable -> ssize_t {
+    constexpr long requests = 4;
+    iocb all[requests] = {};
+    iocb* pointers[requests];
+    for (long i = 0; i < requests; ++i) {
+      all[i].aio_lio_opcode = writes ? IOCB_CMD_PWRITE : IOCB_CMD_PREAD;
+      all[i].aio_fildes = static_cast<std::uint32_t>(fd);
+      all[i].aio_buf = reinterpret_cast<std::uint64_t>(job.buffer);
+      all[i].aio_nbytes = job.block;
+      all[i].aio_offset = static_cast<std::int64_t>(at);
+      at = (at + job.block) % size;
+      pointers[i] = &all[i];
+    }
+    if (::syscall(SYS_io_submit, context, requests, pointers) != requests) return -1;
+    io_event events[requests];
+    long done = 0;
+    ssize_t sum = 0;
+    while (done < requests) {
+      const long got = ::syscall(SYS_io_getevents, context, 1L, requests - done, events, nullptr);
+      if (got < 0 && errno != EINTR) return -1;
+      for (long i = 0; i < got; ++i) sum += static_cast<ssize_t>(events[i].res);
+      done += std::max(got, 0L);
     }
     return sum;
   };
@@ -190,6 +230,7 @@ Step file_step(const std::string& way, Job& job, char** argv, int argc) {
   }
   const int flags = argc > 1 && std::string(argv[1]) == "direct" ? O_DIRECT : 0;
   if (way.starts_with("ring-")) return ring_step(way == "ring-write", job, argv[0], flags);
+  if (way.starts_with("aio-")) return aio_step(way == "aio-write", job, argv[0], flags);
   if (way == "splice") return splice_step(job, argv[0], argc > 1 ? argv[1] : "/dev/null");
   if (way == "readahead") return ahead_step(job, argv[0]);
   const int from = open_or_die(argv[0], O_RDONLY), to = open_or_die(argv[1], O_WRONLY | O_CREAT | O_TRUNC);

@@ -87,7 +87,8 @@ TEST(Server, ClassesAreShownAndChanged) {
   EXPECT_EQ(all["classes"][1]["limits"], json::parse(R"([{"device":"/var","key":"both","value":10485760}])"));
   EXPECT_EQ(all["classes"][1]["origin"], "made");
   EXPECT_EQ(all["classes"][1]["devices"][0], json::parse(R"({"device":"vda","kind":"disk","read_bytes":1000,
-    "written_bytes":0,"cached_bytes":0,"mapped_bytes":0,"calls":3,"delayed_calls":1,"delayed_s":0.5,"limit":null,"tokens":-7})"));
+    "written_bytes":0,"cached_bytes":0,"mapped_bytes":0,"written_off_bytes":0,"debts":[],
+    "calls":3,"delayed_calls":1,"delayed_s":0.5,"limit":null,"tokens":-7})"));
   EXPECT_EQ(client.command("SetClass", "sa(sss)", "backup", 2, "disk", "both", "1MiB", "", "mode", "device"), "");
   bus.call([&] {
     const auto& changes = bus.backend().class_changes;

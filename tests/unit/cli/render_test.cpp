@@ -88,7 +88,7 @@ TEST(Render, ClassesAndOneOfThem) {
       R"({"classes":[{"name":"backup","mode":"device","shaped":true,"limited":true,"origin":"made",
     "limits":[{"device":"/var","key":"both","value":10485760},{"device":"disk","key":"operations","value":50}],
     "devices":[{"device":"vda","kind":"disk","read_bytes":33554432,"written_bytes":0,"cached_bytes":512,"mapped_bytes":4096,"calls":517,
-                "delayed_calls":510,"delayed_s":3.94,"tokens":-16800}]},{"name":"default"}]})";
+                "debts":[{"tid":31,"bytes":20971520}],"written_off_bytes":1048576,"delayed_calls":510,"delayed_s":3.94,"tokens":-16800}]},{"name":"default"}]})";
   const std::string all = classes_json(policy, threads, limits);
   EXPECT_EQ(render_classes(all),
             "CLASS    PROCESSES  THREADS  JOINED BY       I/O LIMITS                               DESCRIPTION\n"
@@ -100,7 +100,7 @@ TEST(Render, ClassesAndOneOfThem) {
   backup["classes"] = nlohmann::json::array({backup["classes"][0]});
   backup["one"] = true;
   EXPECT_EQ(render_classes(backup.dump()),
-            "It says nothing of its own: what [model] and [donation] say holds.\n"
+            "Of donations it says nothing of its own: what [model] and [donation] say holds.\n"
             "\n"
             "I/O limits, of what the disk moves, of a class that was made:\n"
             "  /var both 10MiB/s\n"
@@ -108,6 +108,9 @@ TEST(Render, ClassesAndOneOfThem) {
             "\n"
             "DEVICE      READ  WRITTEN  CACHED  MAPPED  CALLS  DELAYED  DELAYED FOR     TOKENS\n"
             "vda     32.0 MiB      0 B   512 B  4096 B    517      510        3.9 s  -16.4 KiB\n"
+            "\n"
+            "Thread 31 owes 20.0 MiB of vda, which it alone pays\n"
+            "1.0 MiB of vda were owed by threads that have ended, and nobody pays\n"
             "\n"
             "0 processes, 0 threads\n");
   auto one = nlohmann::json::parse(all);

@@ -37,8 +37,8 @@ TEST_F(Classes, DoNotWaitForEachOther) {
   ClassLimits limits;
   limits.disks.both = at(1000);
   const auto one = shaping.set("one", limits, start), two = shaping.set("two", limits, start);
-  shaping.charge(one, disk, Way::read, 11'000, start);
-  EXPECT_EQ(wait(enter(one, {{disk, Way::read, 1}})), milliseconds(10'001));
+  shaping.charge(one, disk, Way::read, 3'000, start);
+  EXPECT_EQ(wait(enter(one, {{disk, Way::read, 1}})), milliseconds(2'001));
   EXPECT_EQ(wait(enter(two, {{disk, Way::read, 1}})), Duration::zero());
 }
 
@@ -164,15 +164,110 @@ TEST_F(Classes, ACallDoesNotWaitForItself) {
   EXPECT_EQ(wait(enter(one, {{disk, Way::read, 1}})), milliseconds(801));
 }
 
-// A call that asks for gigabytes, and may move nothing, is thought to take a second's worth.
-TEST_F(Classes, OneCallIsThoughtToTakeASecondAtMost) {
+// Time goes on until the call may, and others come each 10 ms meanwhile; when it does, and what the others waited at
+// most.
+struct Course {
+  Duration goes{}, others{};
+};
+
+class LargeCalls : public Classes {
+ protected:
+  static constexpr Tokens rate = 1'000'000;
+  LargeCalls() {
+    limits.disks.both = at(rate, rate / 20);
+    one = shaping.set("one", limits, start);
+  }
+  // others: bytes a second.
+  template <typename Advance>
+  Course course(const Advance& advance, Tokens others) {
+    Course out;
+    std::vector<std::pair<Passage, Time>> waiting;
+    Time now = start;
+    for (; advance(now) > now && now - start < seconds(60); now += milliseconds(1)) {
+      std::erase_if(waiting, [&](const auto& other) {
+        if (shaping.due(other.first, now) > now) return false;
+        out.others = std::max(out.others, now - other.second);
+        return true;
+      });
+      if (others > 0 && (now - start) % milliseconds(10) == Duration::zero())
+        waiting.emplace_back(enter(one, {{disk, Way::read, others / 100}}, now), now);
+    }
+    out.goes = now - start;
+    return out;
+  }
   ClassLimits limits;
-  limits.disks.both = at(2000);
-  const auto one = shaping.set("one", limits, start);
-  const Passage huge = enter(one, {{disk, Way::write, 1LL << 31}});
-  EXPECT_EQ(wait(enter(one, {{disk, Way::read, 1}})), milliseconds(500) + std::chrono::microseconds(500));
-  shaping.settle(huge, {.bytes = {10'000, 0}, .cached = 0, .waited = {}}, start);
-  EXPECT_EQ(shaping.accounts(one, start).at(0).both.bytes, 1000 - 10'000 - 1) << "what it has moved is owed";
+  Shaping::ClassIndex one = 0;
+};
+
+TEST_F(LargeCalls, WaitForTheirShareBeforeTheyMoveAnything) {
+  Passage call = enter(one, {{disk, Way::write, 10 * rate}});
+  const Course alone = course([&](Time now) { return shaping.advance(call, now); }, 0);
+  EXPECT_GE(alone.goes, milliseconds(9'840)) << "a tenth of a second's worth ahead, and the burst";
+  EXPECT_LE(alone.goes, milliseconds(10'000));
+  Shaping::Moved moved;
+  moved.bytes[0] = 10 * rate;
+  EXPECT_TRUE(shaping.settle(call, moved, start + alone.goes).empty()) << "it owes nothing besides";
+  EXPECT_GE(*shaping.accounts(one, start + alone.goes).at(0).both.bytes, -rate / 10 - rate / 100);
+}
+
+TEST_F(LargeCalls, LetOthersHaveTheirTurns) {
+  Passage call = enter(one, {{disk, Way::write, 5 * rate}});
+  const Course shared = course([&](Time now) { return shaping.advance(call, now); }, rate / 2);
+  EXPECT_LE(shared.others, milliseconds(50));
+  EXPECT_GE(shared.goes, milliseconds(9'000)) << "half of the time is the others'";
+  EXPECT_LE(shared.goes, milliseconds(10'500));
+}
+
+TEST_F(LargeCalls, GoAtOnceWhereTheBurstHoldsThem) {
+  limits.disks.both = at(rate, 20 * rate);
+  const auto idle = shaping.set("idle", limits, start);
+  Passage call = enter(idle, {{disk, Way::write, 15 * rate}});
+  EXPECT_EQ(shaping.advance(call, start), start);
+  Passage next = enter(idle, {{disk, Way::write, 15 * rate}});
+  EXPECT_GT(shaping.advance(next, start), start);
+  EXPECT_GT(shaping.advance(next, start + seconds(9)), start + seconds(9));
+  EXPECT_EQ(shaping.advance(next, start + seconds(10)), start + seconds(10));
+}
+
+TEST_F(LargeCalls, ThatAreNotMadeGiveBackWhatTheyHaveTaken) {
+  Passage call = enter(one, {{disk, Way::write, 100 * rate}});
+  (void)shaping.advance(call, start + seconds(1));
+  shaping.withdraw(call, start + seconds(1));
+  EXPECT_EQ(shaping.accounts(one, start + seconds(1)).at(0).both.bytes, rate / 20);
+}
+
+// A call of which nobody knew what it would move: its thread pays, and the others of its class for half a second.
+TEST_F(LargeCalls, DebtsAreTheirThreads) {
+  decide::Debts debts;
+  const Passage call = enter(one, {{disk, Way::read, 1}});
+  Shaping::Moved moved;
+  moved.bytes[0] = 20 * rate;
+  debts.add(shaping.settle(call, moved, start), false);
+  EXPECT_EQ(shaping.accounts(one, start).at(0).both.bytes, -rate / 2);
+  EXPECT_EQ(wait(enter(one, {{disk, Way::read, 1}})), milliseconds(500) + std::chrono::microseconds(1));
+  ASSERT_EQ(shaping.owed(debts, one).size(), 1U);
+  EXPECT_NEAR(static_cast<double>(shaping.owed(debts, one).at(0).second), 19.45 * rate, 10);
+  EXPECT_EQ(shaping.advance(debts, true, start), start) << "a call that moves nothing does not wait for it";
+  const Course paid = course([&](Time now) { return shaping.advance(debts, false, now); }, rate / 4);
+  EXPECT_TRUE(debts.empty());
+  EXPECT_GE(paid.goes, seconds(24));
+  EXPECT_LE(paid.goes, seconds(28));
+  EXPECT_LE(paid.others, milliseconds(560)) << "those that came first waited for the class's part";
+}
+
+TEST_F(LargeCalls, DebtsOfSeveralCallsAreOne) {
+  decide::Debts debts;
+  for (int i = 0; i < 3; ++i) debts.add(shaping.charge(one, disk, Way::read, 2 * rate, start), false);
+  ASSERT_EQ(shaping.owed(debts, one).size(), 1U);
+  EXPECT_EQ(shaping.owed(debts, one).at(0).second, 6 * rate - rate / 2 - rate / 20);
+}
+
+TEST_F(LargeCalls, DebtsOfThreadsThatHaveEndedNobodyPays) {
+  decide::Debts debts;
+  debts.add(shaping.charge(one, disk, Way::read, 17 * rate, start), true);
+  shaping.write_off(debts);
+  EXPECT_EQ(wait(enter(one, {{disk, Way::read, 1}})), milliseconds(500) + std::chrono::microseconds(1));
+  EXPECT_EQ(shaping.accounts(one, start).at(0).written_off, 17 * rate - rate / 2 - rate / 20);
 }
 
 TEST_F(Classes, WhatIsWithdrawnLeavesNoTrace) {
@@ -201,12 +296,12 @@ TEST_F(Classes, ChangesHoldAtOnce) {
   ClassLimits limits;
   limits.disks.both = at(1000);
   const auto one = shaping.set("one", limits, start);
-  shaping.charge(one, disk, Way::read, 10'999, start);
+  shaping.charge(one, disk, Way::read, 4'999, start);
   const Passage waits = enter(one, {{disk, Way::read, 1}});
-  EXPECT_EQ(wait(waits), milliseconds(10'000));
+  EXPECT_EQ(wait(waits), milliseconds(4'000));
   limits.disks.both = at(10'000);
   EXPECT_EQ(shaping.set("one", limits, start), one);
-  EXPECT_EQ(wait(waits), seconds(1));
+  EXPECT_EQ(wait(waits), milliseconds(400));
   shaping.set("one", {}, start);
   EXPECT_EQ(wait(waits), Duration::zero());
   shaping.set("one", limits, start);

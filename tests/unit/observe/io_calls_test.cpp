@@ -2,6 +2,7 @@
 #include "observe/io_calls.h"
 
 #include <gtest/gtest.h>
+#include <linux/aio_abi.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -84,6 +85,42 @@ TEST(IoCalls, WhatCannotBeReadIsAnError) {
   std::array<iovec, 2> huge{iovec{nullptr, ~std::size_t{0}}, iovec{nullptr, ~std::size_t{0}}};
   EXPECT_EQ(asks(SYS_readv, {3, at(huge.data()), 2}), 0x7ffff000);
   EXPECT_GT(asks(SYS_readv, {3, at(huge.data()), 1}), 0);
+}
+
+// Linux AIO: what each request says.
+TEST(IoCalls, ASubmissionIsItsRequests) {
+  std::array<iovec, 2> parts{iovec{nullptr, 100}, iovec{nullptr, 200}};
+  std::array<iocb, 4> all{};
+  all[0] = {.aio_lio_opcode = IOCB_CMD_PREAD, .aio_fildes = 5, .aio_nbytes = 4096};
+  all[1] = {.aio_lio_opcode = IOCB_CMD_FSYNC, .aio_fildes = 5};
+  all[2] = {.aio_lio_opcode = IOCB_CMD_PWRITEV, .aio_fildes = 6, .aio_buf = at(parts.data()), .aio_nbytes = 2};
+  all[3] = {.aio_lio_opcode = IOCB_CMD_PWRITE, .aio_fildes = 7, .aio_nbytes = 1};
+  std::array<std::uint64_t, 5> pointers{at(&all[0]), at(&all[1]), at(&all[2]), at(&all[3]), 8};
+  const IoCall& call = *io_call(SYS_io_submit);
+  const auto seen = requests(call, {1, 5, at(pointers.data())}, own_memory);
+  ASSERT_TRUE(seen);
+  ASSERT_EQ(seen->size(), 3U) << "what syncs moves nothing, and after one that cannot be read the kernel stops";
+  EXPECT_EQ(seen->at(0).fd, 5);
+  EXPECT_EQ(seen->at(0).bytes, 4096);
+  EXPECT_FALSE(seen->at(0).writes);
+  EXPECT_EQ(seen->at(1).bytes, 300);
+  EXPECT_TRUE(seen->at(1).writes);
+  EXPECT_EQ(seen->at(2).fd, 7);
+  EXPECT_FALSE(requests(call, {1, 5, 8}, own_memory));
+  EXPECT_TRUE(requests(call, {1, 0, 8}, own_memory)->empty());
+}
+
+// From where it reads tells how much a file has left.
+TEST(IoCalls, APositionIsSaidOrPointedTo) {
+  const std::int64_t offset = 77;
+  const auto from = [](std::int32_t nr, const Args& args) { return position(*io_call(nr), args, own_memory); };
+  EXPECT_EQ(from(SYS_pread64, {3, 0, 10, 5}), 5);
+  EXPECT_EQ(from(SYS_preadv2, {3, 0, 10, ~0ULL}), std::nullopt) << "-1: the descriptor's own";
+  EXPECT_EQ(from(SYS_copy_file_range, {3, at(&offset), 4, 0, 10}), 77);
+  EXPECT_EQ(from(SYS_sendfile, {4, 3, at(&offset), 10}), 77);
+  EXPECT_EQ(from(SYS_sendfile, {4, 3, 0, 10}), std::nullopt);
+  EXPECT_EQ(from(SYS_sendfile, {4, 3, 8, 10}), std::nullopt);
+  EXPECT_EQ(from(SYS_read, {3, 0, 10}), std::nullopt);
 }
 
 // Each once, none that may not be trapped, and with a name.
