@@ -31,7 +31,7 @@ class DaemonBackend final : public bus::Backend {
     std::function<Surroundings()> surroundings;
     std::function<std::uint64_t()> log_drops;
     std::function<std::string()> guard_note;  // empty: nothing to say of the guard
-    std::function<void(pid_t)> by_hand;  // a command speaks of this process; any thread
+    std::function<void(pid_t)> by_hand;       // a command speaks of this process; any thread
     std::function<Newcomers::Counts()> newcomers;
     std::function<Status()> restart;
     std::vector<policy::Setting> settings;  // of the policy

@@ -62,7 +62,7 @@ class PageShaper {
     bool owes = false;  // since it went on
     decide::Debts debts;
     decide::Passage last_charge;
-    Time stay_away{};         // cannot be frozen: not before that
+    Time stay_away{};  // cannot be frozen: not before that
   };
   struct Interruptions {
     std::uint64_t signals = 0;  // that wait for it

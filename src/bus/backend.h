@@ -58,7 +58,7 @@ struct ProviderNode {
   double confidence = 0;
   bool favoured = false;
   std::string evidence;  // "woke", "accessed", "sent-to", "kin", "owner", "holder", "child", "guess", "unenrolled"
-  std::string state;  // as of a thread; of one that is not managed only "stopped" or "frozen"
+  std::string state;     // as of a thread; of one that is not managed only "stopped" or "frozen"
   std::vector<WaitNode> waiting_for;
 };
 
@@ -71,7 +71,7 @@ struct ThreadView {
   std::int64_t share_bytes = 0;  // delayed: waits for so many before it moves any; 0: for its turn
   std::int64_t debt_bytes = 0;   // delayed: has moved so many before, and pays for them
   std::string call;
-  bool polls = false;  // it sleeps for short again and again: it tries something in between
+  bool polls = false;                 // it sleeps for short again and again: it tries something in between
   std::vector<WaitNode> waiting_for;  // ps shows the resources, why the whole tree
   std::vector<pid_t> donated_by;      // tids of requesters
   bool has_donation = false;          // why: as a requester that lends, or as a provider that is lent
