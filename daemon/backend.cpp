@@ -110,6 +110,8 @@ bus::StatusView DaemonBackend::status() {
   std::ranges::copy(shaper_.missing(), std::back_inserter(out.warnings));
   if (about_.guard_note)
     if (std::string note = about_.guard_note(); !note.empty()) out.warnings.push_back(std::move(note));
+  if (about_.own_listeners != nullptr)
+    std::ranges::copy(about_.own_listeners->lines(), std::back_inserter(out.warnings));
   if (about_.surroundings) {
     Surroundings around = about_.surroundings();
     out.rivals = std::move(around.rivals);

@@ -14,6 +14,7 @@
 #include "launches.h"
 #include "newcomers.h"
 #include "observe/resolver.h"
+#include "own_listeners.h"
 #include "policy/origins.h"
 #include "policy/policy.h"
 #include "recording.h"
@@ -31,7 +32,8 @@ class DaemonBackend final : public bus::Backend {
     std::function<Surroundings()> surroundings;
     std::function<std::uint64_t()> log_drops;
     std::function<std::string()> guard_note;  // empty: nothing to say of the guard
-    std::function<void(pid_t)> by_hand;       // a command speaks of this process; any thread
+    OwnListeners* own_listeners = nullptr;
+    std::function<void(pid_t)> by_hand;  // a command speaks of this process; any thread
     std::function<Newcomers::Counts()> newcomers;
     std::function<Status()> restart;
     std::vector<policy::Setting> settings;  // of the policy
@@ -77,6 +79,7 @@ class DaemonBackend final : public bus::Backend {
  private:
   [[nodiscard]] Snapshot snapshot();
   [[nodiscard]] Result<bus::LaunchAnswer> begin_launch(bus::LaunchRequest request);
+  [[nodiscard]] Result<bus::LaunchAnswer> launch_without_filter(bus::LaunchRequest request);
   [[nodiscard]] Result<std::string> class_of(const std::string& wanted, const bus::Caller& caller) const;
   [[nodiscard]] Status may_touch(pid_t pid, const bus::Caller& caller) const;
   [[nodiscard]] Status may_administer(const char* action, const bus::Caller& caller);

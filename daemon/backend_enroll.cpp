@@ -1,12 +1,15 @@
 // Who comes under swapd's management, by launching and enrolling, who may have it so, and who leaves.
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "backend.h"
 #include "enrollable.h"
 #include "observe/io_calls.h"
+#include "observe/own_listener.h"
 #include "observe/syscall_table.h"
 #include "sys/launcher.h"
+#include "sys/pidfd.h"
 #include "sys/self.h"
 
 namespace swapd::daemon {
@@ -14,6 +17,9 @@ namespace swapd::daemon {
 namespace {
 
 constexpr int most_enroll_rounds = 16;
+
+// What a launcher says where the program has a listener of its own; the program's name follows.
+constexpr std::string_view without_filter = "none:";
 
 observe::History history_of(const policy::Policy& policy) {
   return policy.observe.history == policy::History::calls ? observe::History::calls : observe::History::holders;
@@ -37,6 +43,7 @@ Result<bus::LaunchAnswer> DaemonBackend::begin_launch(bus::LaunchRequest request
   if (!class_name) return std::move(class_name).error();
   request.class_name = std::move(class_name).value();
   if (Status may = may_leave(request.pid, request.class_name, request.caller); !may) return std::move(may).error();
+  if (request.observe.starts_with(without_filter)) return launch_without_filter(std::move(request));
   if (request.observe != "auto" && request.observe != about_.observer && !request.observe.empty()) {
     if (request.observe != "bpf" && request.observe != "seccomp")
       return Error(EINVAL, "unknown observer '" + request.observe + "': auto, bpf or seccomp");
@@ -72,6 +79,30 @@ Result<bus::LaunchAnswer> DaemonBackend::begin_launch(bus::LaunchRequest request
   return bus::LaunchAnswer{.install = true, .program = std::move(program).value()};
 }
 
+// Into the class only where that has no limits: none would hold for it.
+Result<bus::LaunchAnswer> DaemonBackend::launch_without_filter(bus::LaunchRequest request) {
+  const bool shaped = classes_.shaped(request.class_name);
+  bool has_listener = false;
+  engine_.call([&](Engine& e) { has_listener = e.has_listener(request.pid); });
+  if (has_listener)
+    return Error(EBUSY,
+                 "this process runs under a filter of swapd's already, so the program's own listener would be "
+                 "refused: run it outside of swapctl run");
+  const bool managed = !engine_.needs_listeners();
+  if (managed) {
+    if (const auto pid = sys::pid_of_pidfd(request.pidfd.get()); !pid || *pid != request.pid)
+      return Error(EINVAL, "the pidfd is not the launcher's own");
+    const RosterAnswer found = list_threads(procfs_, scheduler_, {.members = {request.pid}});
+    Result<std::size_t> taken = Error(ESHUTDOWN, "swapd is stopping");
+    engine_.call([&](Engine& e) { taken = e.take_in(found.threads, shaped ? "default" : request.class_name); });
+    if (!taken) return std::move(taken).error();
+  }
+  if (about_.own_listeners != nullptr && (shaped || !managed))
+    about_.own_listeners->runs_without(request.pid, request.observe.substr(without_filter.size()), request.class_name,
+                                       managed);
+  return bus::LaunchAnswer{.install = false, .program = {}};
+}
+
 Result<std::string> DaemonBackend::class_of(const std::string& wanted, const bus::Caller& caller) const {
   const std::string name = wanted.empty() ? "default" : wanted;
   if (!classes_.exists(name))
@@ -91,6 +122,7 @@ Result<std::vector<sock_filter>> DaemonBackend::filter(const std::string& class_
     for (sys::TrapRule& rule : observe::observe_rules(history_of(policy_), policy_.observe.trap_kill))
       if (!io || observe::io_call(rule.nr) == nullptr) rules.push_back(std::move(rule));
   }
+  rules.push_back(observe::own_listener_rule());
   return sys::build_filter(rules);
 }
 

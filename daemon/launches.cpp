@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "observe/launch_accept.h"
 #include "sys/launcher.h"
@@ -57,7 +58,8 @@ void Launches::run(Launch& launch, const std::stop_token& stop) {
   auto listener = observe::accept_launch(launch.request.pidfd.get(), launch.shared, launch_timeout, stop);
   Status attached = listener ? attach(launch, std::move(listener).value()) : Status(std::move(listener).error());
   observe::complete_launch(launch.shared, attached.ok());
-  if (!attached && !attached.error().gone())
+  // ECANCELED: the launcher does without, and says why itself.
+  if (!attached && !attached.error().gone() && attached.error().code() != ECANCELED)
     log_("launch of process " + std::to_string(launch.request.pid) + ": " + attached.error().text());
   sys::launch::unmap_shared(launch.shared);
   launch.done = true;

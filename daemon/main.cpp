@@ -33,7 +33,9 @@
 #include "log.h"
 #include "metrics_file.h"
 #include "newcomers.h"
+#include "observe/own_listener.h"
 #include "options.h"
+#include "own_listeners.h"
 #include "rebirth.h"
 #include "replay_file.h"
 #include "resume.h"
@@ -93,6 +95,19 @@ Chosen choose_observer(const std::string& wanted, const std::string& btf) {
   if (!opened) return {nullptr, opened.error().text()};
   return {std::move(opened).value(),
           wanted == "bpf" ? "asked for" : "BTF, the BPF programs and the privileges are there"};
+}
+
+// A rule's nice value is its program's own: it divides what the program's session has, where sessions come first.
+// Empty: that holds for no rule here.
+std::string nice_within_sessions(const std::vector<policy::NamedRule>& rules, const sys::Groups& groups) {
+  std::string names;
+  for (const auto& [name, rule] : rules)
+    if (rule.manage && rule.base && !rule.base->realtime() && rule.base->nice != 0)
+      names += (names.empty() ? "" : ", ") + ("[match." + name + "]");
+  if (names.empty() || !groups.autogroups()) return "";
+  return "the nice value of " + names +
+         " counts against programs of the same session only: kernel.sched_autogroup_enabled is 1, and autogroups (as "
+         "cgroups with the cpu controller) share the CPUs before nice values do";
 }
 
 // Calls the member whenever there is something to read.
@@ -194,6 +209,8 @@ int run(const Options& options, const LoadedPolicy& loaded, Guard& guard, FdStor
     engine.call([&](const Engine& e) { is = e.has_io(pid); });
     return is;
   });
+  OwnListeners own_listeners(procfs);
+  observe::on_own_listener([&](pid_t tid) { own_listeners.fails(tid); });
   Launches launches(engine, guard, store, shaper, clock, [](const std::string& line) { spdlog::warn("{}", line); });
   Attachments attachments(engine, launches, procfs, scheduler, clock,
                           {.program = find_own_program("swapd-attach"),
@@ -230,6 +247,7 @@ int run(const Options& options, const LoadedPolicy& loaded, Guard& guard, FdStor
                          .surroundings = [&] { return neighbours.now(); },
                          .log_drops = log_drops,
                          .guard_note = [&] { return guard.note(); },
+                         .own_listeners = &own_listeners,
                          .by_hand =
                              [&](pid_t pid) {
                                if (newcomers) newcomers->by_hand(pid);
@@ -269,6 +287,10 @@ int run(const Options& options, const LoadedPolicy& loaded, Guard& guard, FdStor
     std::vector<std::string> missing;
     auto events = open_exec_events(followed_facts(rules), missing);
     for (const std::string& line : missing) {
+      spdlog::warn("{}", line);
+      backend.warn(line);
+    }
+    if (std::string line = nice_within_sessions(rules, groups); !line.empty()) {
       spdlog::warn("{}", line);
       backend.warn(line);
     }

@@ -18,6 +18,7 @@
 #include "sys/futex.h"
 #include "sys/launch.h"
 #include "sys/launcher.h"
+#include "sys/own_listener.h"
 #include "sys/pidfd.h"
 #include "sys/privilege.h"
 #include "sys/scheduler.h"
@@ -32,6 +33,7 @@ struct RunOptions {
   std::string observe = "auto";
   bool embedded = false;
   bool allow_no_new_privs = false;
+  bool no_filter = false;  // the program has a listener of its own
   bool verbose = false;
 };
 
@@ -89,8 +91,15 @@ Status install(const LaunchAnswer& answer, const LaunchMemory& memory, const Run
   return failure(installed.error().text() + "; nothing was run");
 }
 
-// Enters this process with the swapd at `socket`. filtered: by a filter of its own.
-Status enter(const std::string& socket, const RunOptions& options, bool& filtered) {
+void do_without(const LaunchMemory& memory) {
+  memory.shared().listener.store(sys::launch::not_installed);
+  sys::futex_wake(memory.shared().listener);
+}
+
+enum class Entered : std::uint8_t { freely, filtered, without_filter };
+
+// Enters this process, which is to be that program, with the swapd at `socket`. How: `as`.
+Status enter(const std::string& socket, const RunOptions& options, const std::string& program, Entered& as) {
   const Result<LaunchMemory> memory = LaunchMemory::make();
   if (!memory) return memory.error();
   LaunchAnswer answer;
@@ -99,15 +108,26 @@ Status enter(const std::string& socket, const RunOptions& options, bool& filtere
     if (!self) return failure(self.error().text());
     Result<Client> client = Client::connect(socket);
     if (!client) return std::move(client).error();
-    Result<LaunchAnswer> launched = client->launch(self->get(), memory->fd(), options.class_name, options.observe);
+    const auto launch = [&](const std::string& observe) {
+      return client->launch(self->get(), memory->fd(), options.class_name, observe);
+    };
+    const std::string without = "none:" + program.substr(program.rfind('/') + 1);
+    Result<LaunchAnswer> launched = launch(options.no_filter ? without : options.observe);
     if (!launched) return std::move(launched).error();
     answer = std::move(launched).value();
+    // One that is filtered already (install is false) has to see for itself.
+    if (answer.install && sys::file_asks_for_listener(program)) {
+      do_without(*memory);
+      launched = launch(without);
+      if (!launched) return std::move(launched).error();
+      as = Entered::without_filter;
+      return Done{};
+    }
   }  // the connection is closed: after the filter is in, nobody might answer for its calls
-  filtered = answer.install;
-  if (!filtered) return Done{};
+  as = answer.install ? Entered::filtered : Entered::freely;
+  if (!answer.install) return Done{};
   if (Status allowed = check_privilege(options); !allowed) {
-    memory->shared().listener.store(sys::launch::not_installed);
-    sys::futex_wake(memory->shared().listener);
+    do_without(*memory);
     return allowed;
   }
   return install(answer, *memory, options);
@@ -136,9 +156,13 @@ int run(const RunOptions& options, const std::optional<AskedPriority>& priority,
   // Before the launch request, so that swapd sees the program's own priority from the start.
   if (priority)
     if (const Status set = set_priority(*priority); !set) return refuse(set.error());
-  bool filtered = false;
-  if (const Status entered = enter(socket, options, filtered); !entered) return refuse(entered.error());
-  if (filtered && program->is_32_bit)
+  Entered as = Entered::freely;
+  if (const Status entered = enter(socket, options, program->path, as); !entered) return refuse(entered.error());
+  if (as == Entered::without_filter)
+    *context.err << "swapctl: warning: " << printable(program->path)
+                 << " installs a seccomp listener of its own, and can have no other: it runs without limits"
+                 << " and unseen by the seccomp observer" << std::endl;
+  if (as == Entered::filtered && program->is_32_bit)
     *context.err << "swapctl: warning: " << printable(program->path)
                  << " is a 32-bit program: it runs, but its calls are not observed" << std::endl;
 
@@ -164,6 +188,8 @@ Action declare_run(CLI::App& app, Context& context) {
   app.add_flag("--embedded", options->embedded, "Start a private swapd that ends with the program");
   app.add_flag("--allow-no-new-privs", options->allow_no_new_privs,
                "Without privilege: go on although sudo and setuid programs will not work inside");
+  app.add_flag("--no-filter", options->no_filter,
+               "Without a seccomp filter: the program has a listener of its own; no limits hold for it");
   app.add_flag("--verbose", options->verbose, "Say where a private swapd listens");
   app.footer(R"(swapctl becomes the program: same process id, terminal, signals, descriptors and environment.
 What the program starts is supervised with it. Only programs that are supervised can be helped:

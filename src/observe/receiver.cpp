@@ -1,13 +1,16 @@
 #include "observe/receiver.h"
 
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/syscall.h>
 
 #include <algorithm>
 #include <mutex>
 #include <utility>
 
 #include "observe/call_ring.h"
+#include "observe/own_listener.h"
 #include "sys/futex.h"
 #include "sys/scheduler.h"
 #include "sys/self.h"
@@ -43,7 +46,20 @@ void install_stop_signal() {
   });
 }
 
+std::function<void(pid_t)>& told_of_own_listeners() {
+  static std::function<void(pid_t)> told;
+  return told;
+}
+
 }  // namespace
+
+sys::TrapRule own_listener_rule() {
+  return {.nr = SYS_seccomp,
+          .condition = sys::TrapRule::Condition{
+              .arg = 1, .mask = SECCOMP_FILTER_FLAG_NEW_LISTENER, .values = {SECCOMP_FILTER_FLAG_NEW_LISTENER}}};
+}
+
+void on_own_listener(std::function<void(pid_t)> told) { told_of_own_listeners() = std::move(told); }
 
 struct Receiver::Impl {
   Fd listener;
@@ -84,6 +100,10 @@ void Receiver::Impl::handle(const sys::Notification& notification) {
 
   received.store(received.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   last_caller.store(notification.tid, std::memory_order_relaxed);
+  if (notification.nr == SYS_seccomp) {
+    if (const auto& tell = told_of_own_listeners()) tell(notification.tid);
+    return;
+  }
   if (!told.load(std::memory_order_relaxed)) return;
   if (!ring.push({time, notification.tid, notification.nr, notification.args})) {
     lost.store(lost.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
