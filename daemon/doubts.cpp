@@ -44,12 +44,15 @@ void Doubts::follow(const std::vector<decide::Donation>& donations, Time now) {
       track.counts = counts;
     }
   }
-  std::erase_if(tracks_, [&](auto& one) {
-    if (one.second.round == round_) return false;
-    settle(one.first, one.second, now);
-    if (one.second.sampler) --samplers_;
-    return true;
-  });
+  for (auto at = tracks_.begin(); at != tracks_.end();) {
+    if (at->second.round == round_) {
+      ++at;
+      continue;
+    }
+    settle(at->first, at->second, now);
+    if (at->second.sampler) --samplers_;
+    at = tracks_.erase(at);
+  }
   if (tracks_.empty()) next_look_.reset();
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
-using Type = sys::LockLine::Type;
+using LockType = sys::LockLine::Type;
 using std::chrono::milliseconds;
 
 constexpr pid_t tid = 100;
@@ -63,9 +63,9 @@ TEST_F(PollersTest, WhatIsFoundIsLookedAtTwentyTimesASecond) {
 
 TEST(ContendedLocks, AreThoseOfOthersOnFilesThatAreOpen) {
   const std::vector<sys::LockLine> locks = {
-      {.type = Type::posix, .write = true, .pid = 7, .dev = 1, .ino = 10, .first = 5, .last = 5},
-      {.type = Type::posix, .write = true, .pid = 8, .dev = 1, .ino = 10, .first = 9, .last = 9},  // its own
-      {.type = Type::posix,
+      {.type = LockType::posix, .write = true, .pid = 7, .dev = 1, .ino = 10, .first = 5, .last = 5},
+      {.type = LockType::posix, .write = true, .pid = 8, .dev = 1, .ino = 10, .first = 9, .last = 9},  // its own
+      {.type = LockType::posix,
        .write = true,
        .waiting = true,
        .pid = 9,
@@ -73,9 +73,9 @@ TEST(ContendedLocks, AreThoseOfOthersOnFilesThatAreOpen) {
        .ino = 10,
        .first = 5,
        .last = 5},  // waits
-      {.type = Type::flock, .write = true, .pid = 7, .dev = 1, .ino = 11},
-      {.type = Type::flock, .write = true, .pid = 7, .dev = 2, .ino = 10},  // another file
-      {.type = Type::lease, .write = true, .pid = 7, .dev = 1, .ino = 10},
+      {.type = LockType::flock, .write = true, .pid = 7, .dev = 1, .ino = 11},
+      {.type = LockType::flock, .write = true, .pid = 7, .dev = 2, .ino = 10},  // another file
+      {.type = LockType::lease, .write = true, .pid = 7, .dev = 1, .ino = 10},
   };
   const std::vector<OpenFile> files = {{1, 10}, {1, 11}};
   EXPECT_THAT(contended_locks(locks, files, 8), ElementsAre(Resource{ResourceKind::record_lock, {1, 10, 5, 5}},
@@ -85,8 +85,8 @@ TEST(ContendedLocks, AreThoseOfOthersOnFilesThatAreOpen) {
 
 TEST(ContendedLocks, SharedOnesOnlyWhereNoneIsExclusive) {
   std::vector<sys::LockLine> locks = {
-      {.type = Type::posix, .write = false, .pid = 7, .dev = 1, .ino = 10, .first = 1, .last = 3},
-      {.type = Type::posix, .write = true, .pid = 7, .dev = 1, .ino = 10, .first = 5, .last = 5}};
+      {.type = LockType::posix, .write = false, .pid = 7, .dev = 1, .ino = 10, .first = 1, .last = 3},
+      {.type = LockType::posix, .write = true, .pid = 7, .dev = 1, .ino = 10, .first = 5, .last = 5}};
   const std::vector<OpenFile> files = {{1, 10}};
   EXPECT_THAT(contended_locks(locks, files, 8), ElementsAre(Resource{ResourceKind::record_lock, {1, 10, 5, 5}}));
   locks.pop_back();
