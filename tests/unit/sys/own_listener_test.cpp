@@ -74,7 +74,7 @@ TEST(OwnListener, WhatIsNoProgramAsksForNothing) {
   EXPECT_FALSE(asks_for_listener(image));
   EXPECT_FALSE(file_asks_for_listener("/nonexistent"));
   EXPECT_FALSE(file_asks_for_listener("/"));
-  EXPECT_FALSE(file_asks_for_listener("/proc/self/exe")) << "this test";
+  EXPECT_FALSE(file_asks_for_listener("/bin/sh"));
 }
 
 }  // namespace
