@@ -215,7 +215,8 @@ class FakeBackend : public bus::Backend {
     t.since_ms = 12.5;
     t.call = "recvfrom";
     const bus::ProviderNode holder{job_pid, job_pid, "job", 20, true, "owner", {}};
-    const bus::ProviderNode provider{server_pid, server_tid, "server", 21, true, "woke", {{lock(), "flock", {holder}}}};
+    const bus::ProviderNode provider{server_pid, server_tid, "server", 21,
+                                     true,       "woke",     "",       {{lock(), "flock", {holder}}}};
     const bus::ProviderNode stranger{400, 400, "stranger", 0, false, "unenrolled", {}};
     t.waiting_for = {{socket(), "recvfrom", {provider, stranger}}};
     t.has_donation = true;

@@ -32,7 +32,7 @@ TEST(Glob, AStarIsAnyBytesAndAQuestionMarkIsOne) {
 }
 
 TEST(Match, ANameIsAtMostFifteenBytesAsTheKernelKeepsIt) {
-  EXPECT_THAT(accepted("[match.a]\ncomm = [\"123456789012345\", \"12345678901234*?*\"]\n").match.front().comm,
+  EXPECT_THAT(accepted("[match.a]\ncomm = [\"123456789012345\", \"12345678901234*?*\"]\n").rules.front().rule.comm,
               testing::SizeIs(2));
   const std::string wrong = refusal("[match.a]\ncomm = [\"cron\", \"gnome-session-binary*\"]\n");
   EXPECT_THAT(wrong, testing::HasSubstr("2"));
