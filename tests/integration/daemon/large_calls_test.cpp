@@ -1,5 +1,6 @@
 // One call that moves a whole file waits for its share first, and nobody of its class waits for it (reports of cp,
 // sendfile, io_submit and du under a limit).
+#include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/stat.h>
 
