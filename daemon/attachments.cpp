@@ -10,7 +10,6 @@
 
 #include "attach_messages.h"
 #include "guard_messages.h"
-#include "sys/own_listener.h"
 #include "sys/pidfd.h"
 #include "sys/seccomp.h"
 #include "sys/self.h"
@@ -165,10 +164,6 @@ Status Attachments::enroll_one(const Order& order, pid_t tgid, std::uint64_t sta
 }
 
 Status Attachments::attach(const Order& order, pid_t tgid, std::uint64_t start_time, const std::stop_token& stop) {
-  if (sys::file_asks_for_listener("/proc/" + std::to_string(tgid) + "/exe"))
-    return Error(EBUSY, "process " + std::to_string(tgid) + " (" + procfs_.comm(tgid).value_or("") +
-                            ") installs a seccomp listener of its own, and a program can have only one: it cannot be "
-                            "limited, nor be seen by the seccomp observer");
   AttachRequest request;
   if (Status fits = request_of(request, order, options_, tgid, start_time); !fits) return fits;
   const auto self = sys::open_pidfd(::getpid());

@@ -6,9 +6,9 @@
 #include "backend.h"
 #include "enrollable.h"
 #include "observe/io_calls.h"
-#include "observe/own_listener.h"
 #include "observe/syscall_table.h"
 #include "sys/launcher.h"
+#include "sys/own_listener.h"
 #include "sys/pidfd.h"
 #include "sys/self.h"
 
@@ -122,7 +122,7 @@ Result<std::vector<sock_filter>> DaemonBackend::filter(const std::string& class_
     for (sys::TrapRule& rule : observe::observe_rules(history_of(policy_), policy_.observe.trap_kill))
       if (!io || observe::io_call(rule.nr) == nullptr) rules.push_back(std::move(rule));
   }
-  rules.push_back(observe::own_listener_rule());
+  rules.push_back(sys::own_listener_rule());
   return sys::build_filter(rules);
 }
 

@@ -1,7 +1,6 @@
 // What a call is about to move, and where.
 #include <fcntl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 
 #include <algorithm>
 #include <array>
@@ -20,20 +19,6 @@ using decide::Way;
 constexpr Tokens no_pipe_is_smaller = 4096;
 // A call that asks for less is not looked at more closely: no limit makes much of it.
 constexpr Tokens is_large = 128 << 10;
-
-bool does_not_wait(const sys::Notification& notification) {
-  switch (notification.nr) {
-    case SYS_sendto:
-    case SYS_sendmmsg:
-      return (notification.args[3] & MSG_DONTWAIT) != 0;
-    case SYS_sendmsg:
-      return (notification.args[2] & MSG_DONTWAIT) != 0;
-    case SYS_splice:
-      return (notification.args[5] & SPLICE_F_NONBLOCK) != 0;
-    default:
-      return false;
-  }
-}
 
 }  // namespace
 
@@ -153,7 +138,7 @@ std::optional<ShapeGate::Wanted> ShapeGate::wanted(const observe::IoCall& call, 
     }
     if (way == Way::write && network && cost >= is_large) {
       const int fd = static_cast<int>(notification.args.at(arg));
-      if (const auto most = targets_.takes_at_once(notification.tid, fd, does_not_wait(notification));
+      if (const auto most = targets_.takes_at_once(notification.tid, fd, observe::does_not_wait(notification));
           most && *most < cost) {
         out.asked = cost = *most;
         out.known = false;

@@ -56,7 +56,7 @@ struct ProgressRules {
     Duration free{};   // CPU time that boosts may use in one wait without progress …
     double share = 1;  // … and the part of the wait's time that they may have used after that
   };
-  Allowance alone{std::chrono::seconds(2), 0.75};         // the only one who can provide, never seen to
+  Allowance alone{std::chrono::seconds(2), 1.1};          // the only one who can provide: it may be slow
   Allowance choice{std::chrono::milliseconds(60), 0.25};  // one of several
   Allowance doubtful{Duration::zero(), 0.08};
   Duration grain = std::chrono::milliseconds(10);  // how late it is noticed that a share is used up

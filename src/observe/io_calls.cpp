@@ -1,5 +1,6 @@
 #include "observe/io_calls.h"
 
+#include <fcntl.h>
 #include <linux/aio_abi.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -214,6 +215,20 @@ std::size_t sent_to(const IoCall& call, const std::array<std::uint64_t, 6>& args
   size = std::min<std::uint64_t>(size, to.size());
   if (address == 0 || size == 0 || !read(address, to.data(), size)) return 0;
   return size;
+}
+
+bool does_not_wait(const sys::Notification& notification) {
+  switch (notification.nr) {
+    case SYS_sendto:
+    case SYS_sendmmsg:
+      return (notification.args[3] & MSG_DONTWAIT) != 0;
+    case SYS_sendmsg:
+      return (notification.args[2] & MSG_DONTWAIT) != 0;
+    case SYS_splice:
+      return (notification.args[5] & SPLICE_F_NONBLOCK) != 0;
+    default:
+      return false;
+  }
 }
 
 }  // namespace swapd::observe

@@ -77,4 +77,7 @@ struct IoRequest {
 [[nodiscard]] std::size_t sent_to(const IoCall& call, const std::array<std::uint64_t, 6>& args, const ReadTarget& read,
                                   std::span<std::byte> to);
 
+// A send or splice that the program wants to return at once, with what there is room for.
+[[nodiscard]] bool does_not_wait(const sys::Notification& notification);
+
 }  // namespace swapd::observe

@@ -1,6 +1,5 @@
 #include "observe/receiver.h"
 
-#include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -52,12 +51,6 @@ std::function<void(pid_t)>& told_of_own_listeners() {
 }
 
 }  // namespace
-
-sys::TrapRule own_listener_rule() {
-  return {.nr = SYS_seccomp,
-          .condition = sys::TrapRule::Condition{
-              .arg = 1, .mask = SECCOMP_FILTER_FLAG_NEW_LISTENER, .values = {SECCOMP_FILTER_FLAG_NEW_LISTENER}}};
-}
 
 void on_own_listener(std::function<void(pid_t)> told) { told_of_own_listeners() = std::move(told); }
 

@@ -99,4 +99,9 @@ bool file_asks_for_listener(const std::string& path) {
   return asks;
 }
 
+TrapRule own_listener_rule() {
+  constexpr std::uint64_t flag = SECCOMP_FILTER_FLAG_NEW_LISTENER;
+  return {.nr = SYS_seccomp, .condition = TrapRule::Condition{.arg = 1, .mask = flag, .values = {flag}}};
+}
+
 }  // namespace swapd::sys

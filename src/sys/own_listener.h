@@ -10,6 +10,8 @@
 #include <span>
 #include <string>
 
+#include "sys/seccomp.h"
+
 namespace swapd::sys {
 
 // An x86-64 ELF file whose code has the number of seccomp(2) beside SECCOMP_FILTER_FLAG_NEW_LISTENER, or that number
@@ -17,5 +19,8 @@ namespace swapd::sys {
 [[nodiscard]] bool asks_for_listener(std::span<const std::byte> image);
 // The same of a file. false: it cannot be read, or is no such file.
 [[nodiscard]] bool file_asks_for_listener(const std::string& path);
+
+// The call that asks for one.
+[[nodiscard]] TrapRule own_listener_rule();
 
 }  // namespace swapd::sys

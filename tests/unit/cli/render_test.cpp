@@ -110,7 +110,7 @@ TEST(Render, ClassesAndOneOfThem) {
             "vda     32.0 MiB      0 B   512 B  4096 B    517      510        3.9 s  -16.4 KiB\n"
             "\n"
             "Thread 31 owes 20.0 MiB of vda, which it alone pays\n"
-            "1.0 MiB of vda were owed by threads that have ended, and nobody pays\n"
+            "1024.0 KiB of vda were owed by threads that have ended, and nobody pays\n"
             "\n"
             "0 processes, 0 threads\n");
   auto one = nlohmann::json::parse(all);
