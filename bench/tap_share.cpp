@@ -46,7 +46,7 @@ class Pair {
  protected:
   static std::vector<std::string> in_class(const Daemon& daemon, const std::string& swapctl, const std::string& name,
                                            const std::vector<std::string>& argv) {
-    std::vector<std::string> out = {swapctl, "--socket", daemon.socket(), "run", "--class", name, "--"};
+    std::vector<std::string> out = {swapctl, "--socket", daemon.socket(), "run", "--filter", "--class", name, "--"};
     out.insert(out.end(), argv.begin(), argv.end());
     return out;
   }

@@ -143,7 +143,7 @@ Result<Measured> run_once(const Context& context, SlowDisk& disk, const Setup& s
   const auto in_class = [&](const std::string& name, std::vector<std::string> argv) {
     if (!daemon) return argv;
     std::vector<std::string> front = {
-        context.options.swapctl, "--socket", daemon->socket(), "run", "--class", name, "--"};
+        context.options.swapctl, "--socket", daemon->socket(), "run", "--filter", "--class", name, "--"};
     front.insert(front.end(), argv.begin(), argv.end());
     return front;
   };

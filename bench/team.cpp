@@ -69,7 +69,7 @@ Status Team::add(const RoleSpec& spec) {
   // too.
   if (options.split && !attr.realtime() && attr.nice != 0 && (spec.important || hand)) spawn.autogroup_nice = attr.nice;
   if (daemon_ && !spec.outside) {
-    spawn.argv = {options.swapctl, "--socket", daemon_->socket(), "run"};
+    spawn.argv = {options.swapctl, "--socket", daemon_->socket(), "run", "--filter"};
     if (attr.realtime()) spawn.argv.insert(spawn.argv.end(), {"--fifo", std::to_string(attr.rt_priority)});
     if (!attr.realtime() && attr.nice != 0) spawn.argv.insert(spawn.argv.end(), {"--nice", std::to_string(attr.nice)});
     if (!spec.class_name.empty()) spawn.argv.insert(spawn.argv.end(), {"--class", spec.class_name});

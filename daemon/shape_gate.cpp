@@ -211,9 +211,10 @@ bool ShapeGate::enter(Thread& thread, const Wanted& want, pid_t tid, Time& due, 
     shaper_.debts_[tid] = thread.debts;
   call->passage = shaper_.shaping_.enter(*index, want.legs, want.count, now);
   due = call->due(shaper_.shaping_, now);
+  const bool favoured = !view.limits.favoured_wait && shaper_.favoured_.contains(tid);
+  if (due > now && favoured) shaper_.shaping_.postpone(call->passage, now);
   thread.call = std::move(call);
-  const bool free = shaper_.options_.dry_run || (!view.limits.favoured_wait && shaper_.favoured_.contains(tid));
-  return due > now && !free;
+  return due > now && !favoured && !shaper_.options_.dry_run;
 }
 
 // A call like the one before it, shortly after it, while the buckets are far from empty: it may go on whatever that one

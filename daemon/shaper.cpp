@@ -45,7 +45,9 @@ class Shaper::HeldCall final : public actuate::Delayed {
   }
   [[nodiscard]] Time due(Time now) override {
     const std::lock_guard lock(shaper_.mutex_);
-    return shaper_.favoured_.contains(tid_) && !favoured_wait_ ? now : call_->due(shaper_.shaping_, now);
+    if (favoured_wait_ || !shaper_.favoured_.contains(tid_)) return call_->due(shaper_.shaping_, now);
+    shaper_.shaping_.postpone(call_->passage, now);
+    return now;
   }
   void disturbed(std::uint64_t signals) override {
     const std::lock_guard lock(shaper_.mutex_);

@@ -34,6 +34,7 @@ struct RunOptions {
   bool embedded = false;
   bool allow_no_new_privs = false;
   bool no_filter = false;  // the program has a listener of its own
+  bool filter = false;     // it has none, whatever its file looks like
   bool verbose = false;
 };
 
@@ -116,7 +117,7 @@ Status enter(const std::string& socket, const RunOptions& options, const std::st
     if (!launched) return std::move(launched).error();
     answer = std::move(launched).value();
     // One that is filtered already (install is false) has to see for itself.
-    if (answer.install && sys::file_asks_for_listener(program)) {
+    if (answer.install && !options.filter && sys::file_asks_for_listener(program)) {
       do_without(*memory);
       launched = launch(without);
       if (!launched) return std::move(launched).error();
@@ -161,7 +162,7 @@ int run(const RunOptions& options, const std::optional<AskedPriority>& priority,
   if (as == Entered::without_filter)
     *context.err << "swapctl: warning: " << printable(program->path)
                  << " installs a seccomp listener of its own, and can have no other: it runs without limits"
-                 << " and unseen by the seccomp observer" << std::endl;
+                 << " and unseen by the seccomp observer (--filter if it does not)" << std::endl;
   if (as == Entered::filtered && program->is_32_bit)
     *context.err << "swapctl: warning: " << printable(program->path)
                  << " is a 32-bit program: it runs, but its calls are not observed" << std::endl;
@@ -188,8 +189,12 @@ Action declare_run(CLI::App& app, Context& context) {
   app.add_flag("--embedded", options->embedded, "Start a private swapd that ends with the program");
   app.add_flag("--allow-no-new-privs", options->allow_no_new_privs,
                "Without privilege: go on although sudo and setuid programs will not work inside");
-  app.add_flag("--no-filter", options->no_filter,
-               "Without a seccomp filter: the program has a listener of its own; no limits hold for it");
+  CLI::Option* without = app.add_flag(
+      "--no-filter", options->no_filter,
+      "Without a seccomp filter: the program has a listener of its own; no limits hold for it");
+  app.add_flag("--filter", options->filter,
+               "With swapd's filter where one is needed, though the program's file looks as if it had a listener")
+      ->excludes(without);
   app.add_flag("--verbose", options->verbose, "Say where a private swapd listens");
   app.footer(R"(swapctl becomes the program: same process id, terminal, signals, descriptors and environment.
 What the program starts is supervised with it. Only programs that are supervised can be helped:

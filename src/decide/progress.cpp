@@ -21,9 +21,9 @@ SpinJudge::Verdict SpinJudge::verdict() const {
   const auto end = states.begin() + static_cast<std::ptrdiff_t>(std::min(seen_, window));
   std::sort(states.begin(), end);
   const auto different = static_cast<std::size_t>(std::unique(states.begin(), end) - states.begin());
-  const bool full = seen_ >= window;
-  if (different <= (full ? few : enough / 2)) return Verdict::spins;
-  return different > few ? Verdict::computes : Verdict::unknown;
+  const std::size_t seen = std::min(seen_, window);
+  if (different <= seen / 2) return Verdict::spins;
+  return different > seen * 3 / 4 ? Verdict::computes : Verdict::unknown;
 }
 
 void Progress::lent(ThreadId requester, const Resource& resource, bool choice, Time since, Time now) {

@@ -32,11 +32,10 @@ class SpinJudge {
   void clear() { *this = {}; }
 
  private:
-  // One that spins comes by few states: a load, a test, a jump, a call that yields. One that computes has met most of
-  // its own never before.
+  // One that spins comes by few states: a load, a test, a jump, the dozen instructions of a call that yields, most
+  // often the one after it. One that computes has met nearly all of its own never before.
   static constexpr std::size_t window = 16;
   static constexpr std::size_t enough = 8;
-  static constexpr std::size_t few = 6;
   // A call that takes long on the same buffer shows the same registers: what is seen in the thread's own code counts.
   // (A thread that yields all the time is there for a tenth of it.)
   static constexpr std::size_t most_in_calls = 100;  // for each of those

@@ -270,6 +270,15 @@ Passage Shaping::enter(ClassIndex of, const Leg* legs, std::size_t count, Time n
   return passage;
 }
 
+void Shaping::postpone(Passage& passage, Time now) {
+  for (Passage::Place& place : std::span(passage.places).first(passage.count)) {
+    Bucket* const one = bucket(place);
+    if (place.operations || one == nullptr) continue;
+    one->settle(place.cost, 0, now);
+    place.rest += std::exchange(place.cost, 0);
+  }
+}
+
 Time Shaping::due(const Passage& passage, Time now) const {
   Time due = now;
   for (std::size_t i = 0; i < passage.count; ++i)

@@ -147,6 +147,9 @@ class Shaping {
   Time advance(Passage& passage, Time now);
   // Those that are paid are gone. When the others are, or the next turn is. pages_only: only those of pages count.
   Time advance(Debts& debts, bool pages_only, Time now);
+  // Lets the call go on before its time (a favoured provider's): gives back the tokens that it has taken, so that what
+  // it moves is a debt of its thread.
+  void postpone(Passage& passage, Time now);
   // When all of them let it go on; `now` or before: at once. A bucket that is no more holds nobody.
   [[nodiscard]] Time due(const Passage& passage, Time now) const;
   // Would a call of this one leg have the same places?

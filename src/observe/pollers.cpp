@@ -45,9 +45,9 @@ void Pollers::forget(pid_t tid) {
 
 std::vector<Resource> contended_locks(std::span<const sys::LockLine> locks, std::span<const OpenFile> files,
                                       pid_t own) {
-  using Type = sys::LockLine::Type;
+  using LockType = sys::LockLine::Type;
   const auto of_another = [&](const sys::LockLine& line) {
-    const bool kind = line.type == Type::flock || line.type == Type::posix;
+    const bool kind = line.type == LockType::flock || line.type == LockType::posix;
     return kind && !line.waiting && line.pid > 0 && line.pid != own &&
            std::ranges::find(files, OpenFile{line.dev, line.ino}) != files.end();
   };
@@ -55,7 +55,7 @@ std::vector<Resource> contended_locks(std::span<const sys::LockLine> locks, std:
   for (const sys::LockLine& line : locks) {
     if (!of_another(line)) continue;
     std::vector<Resource>& out = line.write ? exclusive : shared;
-    const Resource resource = line.type == Type::flock
+    const Resource resource = line.type == LockType::flock
                                   ? Resource{ResourceKind::flock, {line.dev, line.ino, line.write ? 1U : 0U}}
                                   : Resource{ResourceKind::record_lock, {line.dev, line.ino, line.first, line.last}};
     if (out.size() < most_contended && std::ranges::find(out, resource) == out.end()) out.push_back(resource);

@@ -58,7 +58,7 @@ TEST_P(LargeCalls, HoldUpNobody) {
   const pid_t large = start("slow", "large", {"read", "8388608", "1x", session->path("data")});
   ASSERT_TRUE(eventually([&] { return delayed(large); })) << session->ctl({"ps"}).out;
   EXPECT_EQ(session->json({"why", std::to_string(large)})["threads"][0]["share_bytes"], 8 * mib);
-  EXPECT_THAT(session->ctl({"why", std::to_string(large)}).out, ::testing::HasSubstr("its share of 8.0 MiB"));
+  EXPECT_THAT(session->ctl({"why", std::to_string(large)}).out, ::testing::HasSubstr("its share of 8192.0 KiB"));
   for (int i = 0; i < 3; ++i) {
     const Moved small = moved("slow", {"read", "4096", "2x", session->path("data")});
     EXPECT_LT(small.seconds, 1.0) << i;

@@ -61,6 +61,13 @@ TEST_P(OwnListeners, ThatAreNotSeenBeforeRunWithoutAFilterWhenAsked) {
   EXPECT_THAT(warnings(), HasSubstr("(own_listener_hidden) has a seccomp listener of its own"));
 }
 
+TEST_P(OwnListeners, ThatAreSeenByMistakeRunWithTheFilterWhenAsked) {
+  const Output ran = run("shown", {"--class", "limited", "--filter"});
+  EXPECT_EQ(ran.status, 3) << "EBUSY: swapd's is in";
+  EXPECT_EQ(ran.err, "");
+  EXPECT_EQ(run("shown", {"--filter", "--no-filter"}).status, 2);
+}
+
 INSTANTIATE_TEST_SUITE_P(Both, OwnListeners, testing::Values("bpf", "seccomp"),
                          [](const auto& with) { return std::string(with.param); });
 

@@ -40,7 +40,7 @@ pid_t spawn(const std::vector<std::string>& argv, int out, int err, bool pin) {
   if (out >= 0) ::dup2(out, 1);
   if (err >= 0) ::dup2(err, 2);
   if (pin) pin_to_first_cpu();
-  ::execv(raw[0], raw.data());
+  ::execvp(raw[0], raw.data());
   ::_exit(127);
 }
 

@@ -6,11 +6,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <functional>
 
+#include "decide/progress.h"
 #include "supervised.h"
 
 namespace swapd::sys {
@@ -18,6 +18,7 @@ namespace {
 
 using std::chrono::microseconds;
 using test::eventually;
+using Verdict = decide::SpinJudge::Verdict;
 
 // A child that does this for ever. It ends with this object.
 class Busy {
@@ -40,23 +41,22 @@ class Busy {
   pid_t pid_ = -1;
 };
 
-std::size_t different_states_of_sixteen(pid_t pid) {
+decide::SpinJudge::Verdict verdict_of(pid_t pid) {
   auto sampler = StateSampler::open(pid, microseconds(200));
-  if (!sampler.ok()) return 0;
+  decide::SpinJudge judge;
+  if (!sampler.ok()) return judge.verdict();
   std::vector<StateSample> samples;
-  std::vector<std::uint64_t> states;
-  (void)eventually([&] {
+  int seen = 0;
+  EXPECT_TRUE(eventually([&] {
     samples.clear();
     (*sampler)->read(samples);
-    for (const StateSample& one : samples)
-      if (one.in_user && states.size() < 16) states.push_back(one.state);
-    return states.size() == 16;
-  });
-  EXPECT_EQ(states.size(), 16U);
-  std::ranges::sort(states);
-  const auto same = std::ranges::unique(states);
-  states.erase(same.begin(), same.end());
-  return states.size();
+    for (const StateSample& one : samples) {
+      judge.add(one.state, one.in_user);
+      if (one.in_user) ++seen;
+    }
+    return seen >= 16;
+  }));
+  return judge.verdict();
 }
 
 bool may_sample() { return StateSampler::open(::getpid(), microseconds(200)).ok(); }
@@ -68,11 +68,11 @@ TEST(StateSampler, AThreadThatSpinsIsTheSameEachTime) {
   const Busy pause([] {
     while (never == 0) __builtin_ia32_pause();
   });
-  EXPECT_LE(different_states_of_sixteen(pause.pid()), 5U);
+  EXPECT_EQ(verdict_of(pause.pid()), Verdict::spins);
   const Busy yield([] {
     while (never == 0) ::sched_yield();
   });
-  EXPECT_LE(different_states_of_sixteen(yield.pid()), 5U);
+  EXPECT_EQ(verdict_of(yield.pid()), Verdict::spins);
 }
 
 TEST(StateSampler, AThreadThatComputesIsAnotherEachTime) {
@@ -80,13 +80,13 @@ TEST(StateSampler, AThreadThatComputesIsAnotherEachTime) {
   const Busy adds([] {
     for (volatile std::uint64_t sum = 0; never == 0;) sum = sum + 1;
   });
-  EXPECT_GT(different_states_of_sixteen(adds.pid()), 5U);
+  EXPECT_EQ(verdict_of(adds.pid()), Verdict::computes);
   const Busy asks_the_time([] {
     timespec now{};
     do ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
     while (now.tv_sec < 1000);
   });
-  EXPECT_GT(different_states_of_sixteen(asks_the_time.pid()), 5U);
+  EXPECT_EQ(verdict_of(asks_the_time.pid()), Verdict::computes);
 }
 
 }  // namespace

@@ -236,6 +236,20 @@ TEST_F(LargeCalls, ThatAreNotMadeGiveBackWhatTheyHaveTaken) {
   EXPECT_EQ(shaping.accounts(one, start + seconds(1)).at(0).both.bytes, rate / 20);
 }
 
+// A favoured provider's calls: the class lends them no more than a debt may be, however many they are.
+TEST_F(LargeCalls, ThatAreNotHeldAreADebtOfTheirThread) {
+  decide::Debts debts;
+  Shaping::Moved moved;
+  moved.bytes[0] = rate;
+  for (int i = 0; i < 500; ++i) {
+    Passage call = enter(one, {{disk, Way::read, rate}});
+    if (shaping.advance(call, start) > start) shaping.postpone(call, start);
+    debts.add(shaping.settle(call, moved, start), false);
+  }
+  EXPECT_EQ(shaping.accounts(one, start).at(0).both.bytes, -rate / 2);
+  EXPECT_NEAR(static_cast<double>(shaping.owed(debts, one).at(0).second), 499.45 * rate, 1000) << "a token a call";
+}
+
 // A call of which nobody knew what it would move: its thread pays, and the others of its class for half a second.
 TEST_F(LargeCalls, DebtsAreTheirThreads) {
   decide::Debts debts;
