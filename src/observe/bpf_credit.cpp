@@ -101,16 +101,19 @@ const Family& BpfObserver::family_of(Watched& w) const {
 // Which of its siblings has ended a wait by a signal: of the next process of the family, new as it may be, nothing else
 // is known.
 void BpfObserver::learn_sender(Watched& w, const sys::Waker& waker) {
-  if (waker.tid == 0 || waker.interrupt || w.wait.awaited.empty()) return;
+  if (waker.tid == 0 || waker.interrupt) return;
   const std::int32_t call = waker.compat ? native_call(waker.call) : waker.call;
   if (call_entry(call).kind != CallKind::kill) return;
   const auto by = hooks_.identify(waker.tid);
   if (!by || by->tgid == w.wait.member.tgid) return;
   const Family& family = family_of(w);
   if (!family.valid()) return;
+  // By its call: what a short wait was for may not be known yet.
+  const CallKind kind = call_entry(w.wait.site.nr).kind;
   const bool for_signals =
+      kind == CallKind::signal_wait ||
       std::ranges::find(w.wait.awaited, ResourceKind::signal, &Resource::kind) != w.wait.awaited.end();
-  if (!for_signals && !is_set(call_entry(w.wait.site.nr).kind)) return;
+  if (!for_signals && !is_set(kind)) return;
   if (!senders_.knows(family, by->id) && by->tgid != family.parent.tid &&
       observe::family_of(procfs_, by->tgid) != family)
     return;
@@ -120,12 +123,15 @@ void BpfObserver::learn_sender(Watched& w, const sys::Waker& waker) {
 // What the siblings of a process have taught about waits for signals. Where those are ended by a handler, a wait in a
 // set is one for signals, too.
 void BpfObserver::name_kin(Watched& w, std::vector<Event>& out, std::size_t first) {
-  if (senders_.version() == 0 || out.size() == first) return;
+  const CallKind kind = call_entry(w.wait.site.nr).kind;
+  auto signal = std::ranges::find(w.wait.awaited, ResourceKind::signal, &Resource::kind);
+  if (signal == w.wait.awaited.end() && kind != CallKind::signal_wait && !is_set(kind)) return;
+  // Now: a process that lives for one request is gone by the time that its wait is known to have ended.
+  if (!family_of(w).valid() || senders_.version() == 0 || out.size() == first) return;
   auto* blocked = std::get_if<Blocked>(&out[first]);
   if (blocked == nullptr || blocked->awaited.empty()) return;
-  auto signal = std::ranges::find(w.wait.awaited, ResourceKind::signal, &Resource::kind);
   if (signal == w.wait.awaited.end()) {
-    if (!is_set(call_entry(w.wait.site.nr).kind) || !family_of(w).valid() || !senders_.has_latches(*w.family)) return;
+    if (!senders_.has_latches(*w.family)) return;
     const auto process = procfs_.thread_id(w.wait.member.tgid);
     if (!process) return;
     w.wait.awaited.push_back({ResourceKind::signal, {static_cast<std::uint64_t>(process->tid), process->start_time}});
@@ -134,7 +140,6 @@ void BpfObserver::name_kin(Watched& w, std::vector<Event>& out, std::size_t firs
   } else if (std::exchange(w.kin_told, senders_.version()) == senders_.version()) {
     return;
   }
-  if (!family_of(w).valid()) return;
   for (const ThreadId sender : senders_.of(*w.family))
     if (sender != w.wait.member.id)
       out.emplace_back(
