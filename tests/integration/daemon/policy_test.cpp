@@ -62,7 +62,7 @@ TEST_P(PolicyRules, TakeInAProgramThatIsRenamedLater) {
   if (!session) return;
   const pid_t pid = session->start_plain({"/bin/sh", "-c",
                                           "while ! [ -e " + session->path("go") +
-                                              " ]; do sleep .02; done; echo swapd-t-new >/proc/$$/comm; sleep 100; :"});
+                                              " ]; do sleep .02; done; echo swapd-t-new >/proc/$$/comm; while :; do sleep .05; done"});
   EXPECT_EQ(class_of(pid), "");
   session->raise("go");
   ASSERT_TRUE(comes_in(pid));
