@@ -1,5 +1,7 @@
 // client-server (papers/001, section 5.1): in each iteration the client waits for the server's computation and gets a 4
 // KiB answer by the mechanism. The client alone is important.
+#include <sys/prctl.h>
+
 #include <algorithm>
 
 #include "workload.h"
@@ -30,6 +32,9 @@ Result<Measured> client_server_once(const Context& context, const Setup& setup) 
   if (mechanism->has_server()) {
     if (const auto added = team.add(spec("server", place.server)); !added) return added.error();
   }
+  // Under vanilla they are there as well.
+  for (int i = 0; i < context.options.wrong_providers; ++i)
+    if (const auto added = team.add(spec("wrong", {})); !added) return added.error();
   place.client.fds.clear();
   place.server.fds.clear();
   if (const auto begun = team.begin(); !begun) return begun.error();
@@ -42,6 +47,7 @@ Result<std::vector<nlohmann::json>> run_client_server(const Context& context) {
   for (const std::string& mechanism : options.mechanisms) {
     Setup setup{.mechanism = mechanism, .iterations = options.iterations, .work_ms = options.work_ms};
     if (options.server_nice != 0) setup.extra["server_nice"] = options.server_nice;
+    if (options.wrong_providers != 0) setup.extra["wrong_providers"] = options.wrong_providers;
     for (Setup& one : spread(setup, options)) {
       cases.push_back({std::move(one), [&context](const Setup& s) { return client_server_once(context, s); }});
     }
@@ -52,6 +58,11 @@ Result<std::vector<nlohmann::json>> run_client_server(const Context& context) {
 }
 
 Status client_server_role(Role& role) {
+  if (role.is("wrong")) {
+    ::prctl(PR_SET_NAME, wrong_provider_name);
+    if (const auto go = role.wait_for_go(); !go) return go;
+    for (;;) role.work().run_ms(10);  // until the harness ends it
+  }
   const auto mechanism = make_mechanism(role.options().mechanism);
   if (!mechanism) return Error(EINVAL, "unknown mechanism");
   const Computation compute = [&] { role.work().run_ms(role.options().work_ms); };

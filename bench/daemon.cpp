@@ -71,6 +71,8 @@ Result<Daemon> Daemon::start(const Options& options, const std::string& dir) {
     std::ofstream(path) << text;
     spawn.argv.insert(spawn.argv.end(), {"--config", path});
   }
+  if (options.wrong_providers > 0)
+    spawn.argv.insert(spawn.argv.end(), {"--inject-wrong-provider", wrong_provider_name});
   spawn.own_session = true;  // as a service has it: what swapd does to its own autogroup stays there
   spawn.output = spawn.errors = daemon.log_;
   spawn.death_signal = SIGTERM;

@@ -233,6 +233,10 @@ Options parse_options(int argc, char** argv) {
   for (auto* sub : {client_server, cascade, latency}) work_option(*sub, options);
   client_server->add_option("--server-nice", options.server_nice, "The server's own nice value (not by hand)")
       ->check(CLI::Range(-20, 19));
+  client_server
+      ->add_option("--wrong-providers", options.wrong_providers,
+                   "Managed loops that swapd is made to take for the providers: what wrong evidence costs")
+      ->check(CLI::Range(0, 64));
   for (auto* sub : {client_server, overhead}) mechanism_option(*sub, options);
   multi_server->add_option("--quantum-ms", options.quantum_ms, "swapd's T")->check(CLI::Range(1.0, 10'000.0));
   multi_server->add_option("--feedback", options.feedback, "swapd's feedback")->check(CLI::IsMember({"wait", "paper"}));

@@ -9,6 +9,9 @@
 
 namespace swapd::bench {
 
+// The processes that --wrong-providers starts have this name.
+inline constexpr const char* wrong_provider_name = "bench-wrong";
+
 struct Options {
   std::string workload;
   std::vector<std::string> mechanisms;
@@ -24,6 +27,7 @@ struct Options {
   int server_nice = 0;
   bool split = false;
   bool strict = false;
+  int wrong_providers = 0;  // client-server: managed loops that swapd takes for the providers
   bool baseline = false;
   bool json = false;
   bool progress = false;

@@ -129,6 +129,7 @@ Engine::Options engine_options(const policy::Policy& policy, const Options& opti
   }
   const policy::QuotaPolicy& q = policy.quota;
   out.donor.quota = q.lent_share < 1.0;
+  out.donor.wrong_provider = options.wrong_provider;
   out.model.records_a_user = q.records;
   out.most_processes = q.processes;
   out.most_threads = q.threads;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "doubts.h"
+#include "wrong_evidence.h"
 
 namespace swapd::daemon {
 
@@ -27,7 +28,10 @@ Donor::Donor(Settings settings, Members& members, model::Model& model, observe::
       worker_(worker),
       epoll_(epoll),
       decider_(settings_.rules),
-      doubts_(std::make_unique<Doubts>(model_, observer_)) {}
+      doubts_(std::make_unique<Doubts>(model_, observer_)),
+      wrong_evidence_(settings_.wrong_provider.empty()
+                          ? nullptr
+                          : std::make_unique<WrongEvidence>(members_, settings_.wrong_provider)) {}
 
 Donor::~Donor() = default;
 
@@ -57,7 +61,9 @@ std::unique_ptr<RecordRing::Opening> Donor::opening(Time now) const {
   return opening;
 }
 
-void Donor::take(const Event& event) {
+void Donor::take(const Event& seen) {
+  const std::optional<Event> wrong = wrong_evidence_ ? wrong_evidence_->instead_of(seen) : std::nullopt;
+  const Event& event = wrong ? *wrong : seen;
   if (const auto* blocked = std::get_if<Blocked>(&event); blocked != nullptr && runnable_ && runnable_(*blocked))
     return take(Woken{.time = blocked->time, .thread = blocked->thread, .unrelated = true});
   if (const auto* access = std::get_if<Accessed>(&event); access != nullptr && access->evidence == Evidence::sent_to) {
@@ -71,7 +77,7 @@ void Donor::take(const Event& event) {
     });
     if (!listed && !alone) return;
   }
-  doubts_->take(event);
+  doubts_->take(seen);
   if (const auto* woken = std::get_if<Woken>(&event)) learn_whom_to_expect(*woken);
   if (const auto* blocked = std::get_if<Blocked>(&event)) keep_while_it_moves(*blocked);
   if (const auto* exited = std::get_if<Exited>(&event)) {  // after it nobody knows what it provided

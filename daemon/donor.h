@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -25,6 +26,7 @@
 namespace swapd::daemon {
 
 class Doubts;
+class WrongEvidence;
 
 class Donor {
  public:
@@ -35,6 +37,7 @@ class Donor {
     Duration linger_wall = std::chrono::milliseconds(50);  // a lingering donation ends then whatever CPU was used
     bool ceiling = false;                                  // lent real-time CPU time is to be charged
     bool quota = false;                                    // and so is all that is lent for a user's waiters
+    std::string wrong_provider;                            // for measurements: WrongEvidence names these processes
   };
   Donor(Settings settings, Members& members, model::Model& model, observe::Observer& observer,
         actuate::Actuator& actuator, Worker& worker, int epoll);
@@ -269,6 +272,7 @@ class Donor {
   bool ranks_changed_ = true;
   std::vector<Event> scratch_;
   const std::unique_ptr<Doubts> doubts_;
+  const std::unique_ptr<WrongEvidence> wrong_evidence_;  // most often null
 };
 
 }  // namespace swapd::daemon

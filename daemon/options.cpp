@@ -47,6 +47,7 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
   app.add_option("--log-level", o.log_level, "debug, info, warn or error")
       ->capture_default_str()
       ->check(CLI::IsMember({"debug", "info", "warn", "error"}));
+  app.add_option("--inject-wrong-provider", o.wrong_provider, "name processes of this name as providers")->group("");
   app.add_option("--exit-with-pid", o.exit_with_pid, "end when this process does (swapctl run --embedded)")->group("");
   app.add_option("--ready-fd", o.ready_fd, "write a byte here once the socket answers")->group("");
   try {

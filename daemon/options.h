@@ -24,6 +24,7 @@ struct Options {
   std::string replay;                       // a recording to run through model and decider instead
   bool json = false;                        // of the replay
   std::string log_level = "info";
+  std::string wrong_provider;  // for measurements: evidence names these processes (wrong_evidence.h)
   int exit_with_pid = 0;  // swapctl run --embedded: end with this process
   int ready_fd = -1;      // one byte is written here once the socket answers
 };

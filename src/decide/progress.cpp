@@ -22,7 +22,7 @@ SpinJudge::Verdict SpinJudge::verdict() const {
   std::sort(states.begin(), end);
   const auto different = static_cast<std::size_t>(std::unique(states.begin(), end) - states.begin());
   const std::size_t seen = std::min(seen_, window);
-  if (different <= seen / 2) return Verdict::spins;
+  if (different <= seen * 3 / 8) return Verdict::spins;
   return different > seen * 3 / 4 ? Verdict::computes : Verdict::unknown;
 }
 

@@ -46,7 +46,8 @@ class Freezing {
 constexpr const char* holder_script =
     "import fcntl,sys\n"
     "f=open(sys.argv[1],'w'); fcntl.flock(f, fcntl.LOCK_EX); open(sys.argv[1]+'.held','w').close()\n"
-    "while True: pass\n";
+    "n=0\n"
+    "while True: n+=1\n";
 constexpr const char* waiter_script =
     "import fcntl,sys\n"
     "f=open(sys.argv[1],'w'); fcntl.flock(f, fcntl.LOCK_EX)\n";
@@ -151,7 +152,8 @@ constexpr const char* lock_file_poller =
 constexpr const char* record_lock_holder =
     "import fcntl,sys\n"
     "f=open(sys.argv[1],'w'); fcntl.lockf(f, fcntl.LOCK_EX); open(sys.argv[1]+'.held','w').close()\n"
-    "while True: pass\n";
+    "n=0\n"
+    "while True: n+=1\n";
 
 class Polling : public Holders {
  protected:

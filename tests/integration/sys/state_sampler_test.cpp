@@ -41,22 +41,21 @@ class Busy {
   pid_t pid_ = -1;
 };
 
-decide::SpinJudge::Verdict verdict_of(pid_t pid) {
+// The first verdict that is one.
+Verdict verdict_of(pid_t pid) {
   auto sampler = StateSampler::open(pid, microseconds(200));
+  if (!sampler.ok()) return Verdict::unknown;
   decide::SpinJudge judge;
-  if (!sampler.ok()) return judge.verdict();
   std::vector<StateSample> samples;
-  int seen = 0;
-  EXPECT_TRUE(eventually([&] {
+  Verdict verdict = Verdict::unknown;
+  (void)eventually([&] {
     samples.clear();
     (*sampler)->read(samples);
-    for (const StateSample& one : samples) {
-      judge.add(one.state, one.in_user);
-      if (one.in_user) ++seen;
-    }
-    return seen >= 16;
-  }));
-  return judge.verdict();
+    for (const StateSample& one : samples) judge.add(one.state, one.in_user);
+    verdict = judge.verdict();
+    return verdict != Verdict::unknown;
+  });
+  return verdict;
 }
 
 bool may_sample() { return StateSampler::open(::getpid(), microseconds(200)).ok(); }

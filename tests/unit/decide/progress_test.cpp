@@ -26,7 +26,8 @@ TEST(SpinJudge, TheSameStatesAgainAndAgainAreASpin) {
   EXPECT_EQ(judge(4, 1), SpinJudge::Verdict::unknown);
   EXPECT_EQ(judge(16, 1), SpinJudge::Verdict::spins);
   EXPECT_EQ(judge(16, 4), SpinJudge::Verdict::spins);
-  EXPECT_EQ(judge(16, 7), SpinJudge::Verdict::spins) << "a loop of sched_yield() is seen at so many places";
+  EXPECT_EQ(judge(16, 6), SpinJudge::Verdict::spins) << "a loop of sched_yield() is seen at so many places";
+  EXPECT_EQ(judge(16, 9), SpinJudge::Verdict::unknown);
 }
 
 TEST(SpinJudge, StatesNeverSeenBeforeAreAComputation) {
