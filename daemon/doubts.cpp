@@ -72,7 +72,9 @@ void Doubts::take(const Event& event) {
       settle(thread, track, woken->time);
       lent = true;
     }
-    if (lent) progress_.ended(woken->thread, woken->unrelated ? std::nullopt : woken->by);
+    auto ender = woken->unrelated ? std::nullopt : woken->by;
+    if (woken->stranger) ender = ThreadId{};
+    if (lent) progress_.ended(woken->thread, ender);
     if (!woken->by || woken->unrelated) return;
     if (const auto by = tracks_.find(*woken->by); by != tracks_.end()) {
       settle(by->first, by->second, woken->time);

@@ -63,12 +63,14 @@ struct Blocked {
 // The wait is over. `by` is the waker where it is known; `through` is the resource that its call was on,
 // where it is known. Credit: `by` is a provider of an awaited resource, and `through`, where known, was awaited.
 // `unrelated`: known to be a signal, a timeout or an interrupt: no credit to anybody.
+// `stranger`: a thread that is not managed (any more) ended it by a call that is no signal. Not recorded.
 struct Woken {
   Time time;
   ThreadId thread;
   std::optional<ThreadId> by;
   std::optional<Resource> through;
   bool unrelated = false;
+  bool stranger = false;
 };
 // Who could provide the resource now, as found by a scan; replaces the providers of evidence owner, or of a weaker one,
 // that an earlier scan gave. generation: as asked for, a stale one is dropped by the caller.

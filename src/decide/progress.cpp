@@ -64,20 +64,24 @@ void Progress::ended(ThreadId requester, std::optional<ThreadId> by) {
   const auto winner = wait.used.find(*by);
   const Duration useful = winner == wait.used.end() ? Duration::zero() : winner->second;
   const Duration in_vain = wait.spent - useful;
-  if (in_vain < rules_.waste || in_vain <= useful) return remember(*by, wait.resource, true);
+  if (in_vain < rules_.waste || in_vain <= useful) {
+    if (by->valid()) remember(threads_, *by, true);
+    if (useful > Duration::zero()) remember(resources_, wait.resource, true);  // else nothing was guessed
+    return;
+  }
+  remember(resources_, wait.resource, false);
   for (const auto& [thread, cpu] : wait.used)
-    if (thread != *by && cpu >= rules_.waste) remember(thread, wait.resource, false);
+    if (thread != *by && cpu >= rules_.waste) remember(threads_, thread, false);
 }
 
-void Progress::remember(ThreadId thread, const Resource& resource, bool right) {
-  if (resources_.size() >= rules_.most_remembered) resources_.clear();
-  if (threads_.size() >= rules_.most_remembered) threads_.clear();
-  for (int* one : {&resources_[resource], &threads_[thread]}) {
-    if (right)
-      *one = std::min(std::max(*one, -1) + 1, rules_.right_again);
-    else
-      *one = std::max(std::min(*one, 0) - 1, rules_.wrong);
-  }
+template <typename Key>
+void Progress::remember(std::unordered_map<Key, int>& scores, const Key& key, bool right) const {
+  if (scores.size() >= rules_.most_remembered) scores.clear();
+  int& one = scores[key];
+  if (right)
+    one = std::min(std::max(one, -1) + 1, rules_.right_again);
+  else
+    one = std::max(std::min(one, 0) - 1, rules_.wrong);
 }
 
 void Progress::judged(ThreadId thread, SpinJudge::Verdict verdict) {
@@ -106,8 +110,8 @@ const ProgressRules::Allowance* Progress::allowance(const Wait& wait, ThreadId t
   };
   const int of_resource = score(resources_, wait.resource);
   const int of_thread = score(threads_, thread);
-  if (of_resource < 0 || of_thread < -1) return &rules_.doubtful;
   if (of_thread > 0) return nullptr;
+  if (of_resource < 0 || of_thread < -1) return &rules_.doubtful;
   return wait.choice ? &rules_.choice : &rules_.alone;
 }
 
@@ -120,8 +124,7 @@ Step Progress::step(ThreadId requester, ThreadId thread, Time now) const {
   if (allowed == nullptr || wait.spent < allowed->free) return Step::full;
   const Duration passed = now - wait.since;
   const auto share = std::chrono::duration_cast<Duration>(passed * allowed->share);
-  if (wait.spent + rules_.grain <= std::max(share, allowed->free)) return Step::full;
-  return allowed == &rules_.doubtful ? Step::none : Step::less;
+  return wait.spent + rules_.grain <= std::max(share, allowed->free) ? Step::full : Step::none;
 }
 
 }  // namespace swapd::decide

@@ -7,8 +7,9 @@
 // - A *guess* that went wrong before (another thread ended the wait, after this boost had used CPU time in vain) is in
 //   doubt: until it has been right again its boosts may use a small share of the wait's time, so that the requester
 //   waits at most so much longer than without.
-// - A guess that nothing is known of has some time of its own first, and a share after that.
-// Who has ended such waits before computes as long as it must.
+// - A provider of which nothing is known yet has some time of its own first, and a share of the wait after that, so that
+// what is wrong costs a long wait half of its speed at most, and what is right loses less than half of it, once.
+// A provider that has ended such a wait before computes as long as it must.
 #pragma once
 
 #include <array>
@@ -46,7 +47,7 @@ class SpinJudge {
 
 enum class Step : std::uint8_t {
   full,  // as decided
-  less,  // in the ordinary class
+  less,  // in the ordinary class: it begins to look like a spin
   none,
 };
 
@@ -55,9 +56,9 @@ struct ProgressRules {
     Duration free{};   // CPU time that boosts may use in one wait without progress …
     double share = 1;  // … and the part of the wait's time that they may have used after that
   };
-  Allowance alone{std::chrono::seconds(2), 1.1};          // the only one who can provide: it may be slow
+  Allowance alone{std::chrono::milliseconds(100), 0.5};   // the only one that can provide, as far as is known
   Allowance choice{std::chrono::milliseconds(60), 0.25};  // one of several
-  Allowance doubtful{Duration::zero(), 0.08};
+  Allowance doubtful{Duration::zero(), 0.05};
   Duration grain = std::chrono::milliseconds(10);  // how late it is noticed that a share is used up
   Duration waste = std::chrono::milliseconds(4);   // less than that, used in vain, says nothing
   int right_again = 2;                             // the best that is remembered of a resource or a thread
@@ -78,7 +79,7 @@ class Progress {
   void delivered(ThreadId thread);
   // So it was where it has blocked, and it does not spin.
   void blocked(ThreadId thread);
-  // by: who ended the wait, where it is known.
+  // by: the thread that ended the wait, if it is known; an invalid one: another thread than any that is lent to.
   void ended(ThreadId requester, std::optional<ThreadId> by);
   // Each time that samples say so.
   void judged(ThreadId thread, SpinJudge::Verdict verdict);
@@ -98,7 +99,8 @@ class Progress {
     Duration spent{};                             // of all
   };
   [[nodiscard]] const ProgressRules::Allowance* allowance(const Wait& wait, ThreadId thread) const;
-  void remember(ThreadId thread, const Resource& resource, bool right);
+  template <typename Key>
+  void remember(std::unordered_map<Key, int>& scores, const Key& key, bool right) const;
 
   ProgressRules rules_;
   std::unordered_map<ThreadId, Wait> waits_;     // by requester

@@ -38,6 +38,9 @@ void BpfObserver::credit(Watched& w, const sys::Waker& waker, Woken& woken) {
   const auto by = waker.tid == 0 ? std::nullopt : hooks_.identify(waker.tid);
   if (!by) {
     woken.unrelated = true;  // time, a device, a stranger
+    const std::int32_t call = waker.compat ? native_call(waker.call) : waker.call;
+    woken.stranger =
+        waker.tid != 0 && !waker.kernel_thread && !waker.own_softirq && call_entry(call).kind != CallKind::kill;
     return;
   }
   if (waker.kernel_thread) {  // also one that works for the kernel in a program: it ends its own work only

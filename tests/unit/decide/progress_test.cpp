@@ -60,7 +60,7 @@ TEST(Progress, ASpinnerThatBlocksIsHelpedAgainAndSuspected) {
   EXPECT_EQ(progress.step(client, server, start), Step::none);
 }
 
-TEST(Progress, ALongComputationKeepsMostOfItsBoost) {
+TEST(Progress, ALongComputationOfWhichNothingIsKnownKeepsHalfOfItsBoost) {
   Progress progress;
   progress.lent(client, lock, false, start, start);
   Duration boosted{};
@@ -70,7 +70,12 @@ TEST(Progress, ALongComputationKeepsMostOfItsBoost) {
     progress.used(client, server, milliseconds(10));
     boosted += milliseconds(10);
   }
-  EXPECT_GE(boosted, steps * milliseconds(7));
+  EXPECT_GE(boosted * 10, steps * milliseconds(48));
+  EXPECT_LE(boosted, steps * milliseconds(6)) << "else what it keeps from its CPU waits for ever";
+  progress.ended(client, server);
+  progress.lent(client, lock, false, start + seconds(4), start + seconds(4));
+  progress.used(client, server, seconds(9));
+  EXPECT_EQ(progress.step(client, server, start + seconds(13)), Step::full) << "it was right";
 }
 
 TEST(Progress, TheOneThatEndedSuchAWaitComputesAsLongAsItMust) {
@@ -113,6 +118,28 @@ TEST(Progress, BeingRightAgainEndsTheDoubt) {
   progress.ended(client, server);
   progress.lent(client, lock, true, again + seconds(1), again + seconds(1));
   EXPECT_EQ(progress.step(client, server, again + seconds(1)), Step::full);
+}
+
+// As a child that ends.
+TEST(Progress, AWaitThatAStrangerEndsShowsThatTheGuessWasWrong) {
+  Progress progress;
+  progress.lent(client, lock, false, start, start);
+  progress.used(client, server, milliseconds(20));
+  progress.ended(client, ThreadId{});
+  progress.lent(client, lock, false, start + seconds(1), start + seconds(1));
+  EXPECT_EQ(progress.step(client, server, start + seconds(1)), Step::none);
+}
+
+TEST(Progress, AShortWaitInDoubtEndsNoDoubt) {
+  Progress progress;
+  progress.lent(client, lock, false, start, start);
+  progress.used(client, server, milliseconds(20));
+  progress.ended(client, other);
+  const Time again = start + seconds(1);
+  progress.lent(client, lock, false, again, again);
+  progress.ended(client, other);  // nothing was used meanwhile
+  progress.lent(client, lock, false, again + seconds(1), again + seconds(1));
+  EXPECT_EQ(progress.step(client, server, again + seconds(1)), Step::none);
 }
 
 TEST(Progress, WhatAThreadThatBlockedHasUsedWasNotInVain) {
