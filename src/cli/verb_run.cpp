@@ -189,9 +189,9 @@ Action declare_run(CLI::App& app, Context& context) {
   app.add_flag("--embedded", options->embedded, "Start a private swapd that ends with the program");
   app.add_flag("--allow-no-new-privs", options->allow_no_new_privs,
                "Without privilege: go on although sudo and setuid programs will not work inside");
-  CLI::Option* without = app.add_flag(
-      "--no-filter", options->no_filter,
-      "Without a seccomp filter: the program has a listener of its own; no limits hold for it");
+  CLI::Option* without =
+      app.add_flag("--no-filter", options->no_filter,
+                   "Without a seccomp filter: the program has a listener of its own; no limits hold for it");
   app.add_flag("--filter", options->filter,
                "With swapd's filter where one is needed, though the program's file looks as if it had a listener")
       ->excludes(without);

@@ -7,9 +7,9 @@
 // - A *guess* that went wrong before (another thread ended the wait, after this boost had used CPU time in vain) is in
 //   doubt: until it has been right again its boosts may use a small share of the wait's time, so that the requester
 //   waits at most so much longer than without.
-// - A provider of which nothing is known yet has some time of its own first, and a share of the wait after that, so that
-// what is wrong costs a long wait half of its speed at most, and what is right loses less than half of it, once.
-// A provider that has ended such a wait before computes as long as it must.
+// - A provider of which nothing is known yet has some time of its own first, and a share of the wait after that, so
+// that one that is wrong does not keep from its CPU for ever what the requester waits for, and one that is right loses
+// little, once. A provider that has ended such a wait before computes as long as it must.
 #pragma once
 
 #include <array>
@@ -56,7 +56,7 @@ struct ProgressRules {
     Duration free{};   // CPU time that boosts may use in one wait without progress …
     double share = 1;  // … and the part of the wait's time that they may have used after that
   };
-  Allowance alone{std::chrono::milliseconds(100), 0.5};   // the only one that can provide, as far as is known
+  Allowance alone{std::chrono::milliseconds(400), 0.8};   // the only one that can provide, as far as is known
   Allowance choice{std::chrono::milliseconds(60), 0.25};  // one of several
   Allowance doubtful{Duration::zero(), 0.05};
   Duration grain = std::chrono::milliseconds(10);  // how late it is noticed that a share is used up

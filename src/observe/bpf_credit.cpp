@@ -113,9 +113,8 @@ void BpfObserver::learn_sender(Watched& w, const sys::Waker& waker) {
   if (!family.valid()) return;
   // By its call: what a short wait was for may not be known yet.
   const CallKind kind = call_entry(w.wait.site.nr).kind;
-  const bool for_signals =
-      kind == CallKind::signal_wait ||
-      std::ranges::find(w.wait.awaited, ResourceKind::signal, &Resource::kind) != w.wait.awaited.end();
+  const bool for_signals = kind == CallKind::signal_wait || std::ranges::find(w.wait.awaited, ResourceKind::signal,
+                                                                              &Resource::kind) != w.wait.awaited.end();
   if (!for_signals && !is_set(kind)) return;
   if (!senders_.knows(family, by->id) && by->tgid != family.parent.tid &&
       observe::family_of(procfs_, by->tgid) != family)
