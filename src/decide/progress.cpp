@@ -64,8 +64,8 @@ void Progress::ended(ThreadId requester, std::optional<ThreadId> by) {
   const auto winner = wait.used.find(*by);
   const Duration useful = winner == wait.used.end() ? Duration::zero() : winner->second;
   const Duration in_vain = wait.spent - useful;
+  if (by->valid()) remember(threads_, *by, true);
   if (in_vain < rules_.waste || in_vain <= useful) {
-    if (by->valid()) remember(threads_, *by, true);
     if (useful > Duration::zero()) remember(resources_, wait.resource, true);  // else nothing was guessed
     return;
   }
@@ -110,7 +110,9 @@ const ProgressRules::Allowance* Progress::allowance(const Wait& wait, ThreadId t
   };
   const int of_resource = score(resources_, wait.resource);
   const int of_thread = score(threads_, thread);
-  if (of_thread > 0) return nullptr;
+  if (of_thread > 1 || (of_thread > 0 && of_resource >= 0)) return nullptr;
+  // Another one was guessed the last time, and this one it was: unless it is another one each time.
+  if (of_thread > 0 && of_resource == -1) return &rules_.choice;
   if (of_resource < 0 || of_thread < -1) return &rules_.doubtful;
   return wait.choice ? &rules_.choice : &rules_.alone;
 }

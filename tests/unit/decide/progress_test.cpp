@@ -110,14 +110,45 @@ TEST(Progress, AGuessThatWasWrongHasASmallShareOfTheNextWait) {
 TEST(Progress, BeingRightAgainEndsTheDoubt) {
   Progress progress;
   progress.lent(client, lock, true, start, start);
-  progress.used(client, other, milliseconds(20));
-  progress.ended(client, server);
-  const Time again = start + seconds(1);
+  progress.used(client, server, milliseconds(20));
+  progress.ended(client, other);
+  Time again = start;
+  for (int right = 0; right < 2; ++right) {
+    again += seconds(1);
+    progress.lent(client, lock, true, again, again);
+    EXPECT_EQ(progress.step(client, server, again), Step::none);
+    progress.ended(client, server);
+  }
+  again += seconds(1);
   progress.lent(client, lock, true, again, again);
-  EXPECT_EQ(progress.step(client, server, again), Step::none);
-  progress.ended(client, server);
-  progress.lent(client, lock, true, again + seconds(1), again + seconds(1));
-  EXPECT_EQ(progress.step(client, server, again + seconds(1)), Step::full);
+  EXPECT_EQ(progress.step(client, server, again), Step::full);
+}
+
+TEST(Progress, TheOneThatItWasInsteadIsTriedNext) {
+  Progress progress;
+  progress.lent(client, lock, true, start, start);
+  progress.used(client, server, milliseconds(20));
+  progress.ended(client, other);
+  progress.lent(client, lock, true, start + seconds(1), start + seconds(1));
+  EXPECT_EQ(progress.step(client, other, start + seconds(1)), Step::full);
+  progress.used(client, other, milliseconds(20));
+  progress.ended(client, other);
+  progress.lent(client, lock, true, start + seconds(2), start + seconds(2));
+  progress.used(client, other, seconds(9));
+  EXPECT_EQ(progress.step(client, other, start + seconds(3)), Step::full);
+}
+
+// A lock that moves from thread to thread.
+TEST(Progress, WhereItIsAnotherOneEachTimeNoneIsTriedAnyMore) {
+  Progress progress;
+  Time now = start;
+  for (pid_t holder = 30; holder < 33; ++holder, now += seconds(1)) {
+    progress.lent(client, lock, true, now, now);
+    progress.used(client, {holder, 1}, milliseconds(20));
+    progress.ended(client, ThreadId{holder + 1, 1});
+  }
+  progress.lent(client, lock, true, now, now);
+  EXPECT_EQ(progress.step(client, {33, 1}, now), Step::none);
 }
 
 // As a child that ends.
