@@ -105,6 +105,7 @@ class ShapeGate final : public observe::Gate {
   [[nodiscard]] sys::NetIo::Counters traffic_of(Thread& thread, pid_t tid, sys::NetIo& traffic) const;
   void ask_for_end(Thread& thread, pid_t tid, const Shaper::View& view);
   void note_entry(pid_t tid, const Thread& thread) const;
+  void note_costs(pid_t tid, const Wanted& want) const;  // with the lock
   void take_paid(pid_t tid, sys::IoCounters& moved, bool anew) const;
   enum class Settles : std::uint8_t { call, all };  // all: with what was moved without one
   void settle(Thread& thread, const Seen& seen, const Shaper::View& view, Time now, Settles what);

@@ -13,7 +13,6 @@ using decide::Way;
 using observe::IoMoved;
 
 constexpr Duration most_patience = std::chrono::seconds(2);
-constexpr Tokens read_by_fault = 128 << 10;  // and around it: read_ahead_kb of sysfs, where nobody has changed it
 
 Tokens tokens(std::uint64_t count) { return static_cast<Tokens>(std::min<std::uint64_t>(count, decide::most_burst)); }
 
@@ -111,7 +110,10 @@ void ShapeGate::settle_mapped(Thread& thread, const Seen& seen, const Paid& paid
     const Device disk = by_call ? *thread.disk : disk_of_pages(thread, view, now);
     const Tokens pages = std::min(read, most_paged(thread));
     charge(thread, view, disk, Way::read, pages, now, true);
-    charge(thread, view, disk, Way::read, read - pages, now, false);  // directories and inodes
+    const Tokens inodes = read - pages;  // and directories
+    const Device tree =
+        by_call || inodes == 0 ? disk : likely_.directories(thread.tgid, view.limits, now).value_or(disk);
+    charge(thread, view, tree, Way::read, inodes, now, false);
     charge(thread, view, disk, Way::write, written, now, true);
   }
   // A call that could not be seen into may have moved them.

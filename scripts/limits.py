@@ -240,6 +240,7 @@ def measure(daemon, disk, load):
     stop.set()
     others.join()
     moved = load.points[-1][1]
+    if os.environ.get("DUMP"): print([(round(t,2), round(n/MIB,2)) for t, n in load.points[::3]])
     needed, expected = passed - started, moved / rate
     print(f"| {load.name} | {moved / MIB:.1f} | {ahead:.2f} | {needed:.2f} | {expected:.2f} | {max(alone - started, 0):.2f} | "
           f"{100 * (needed / expected - 1) if expected else 0:+.1f} % | {passed - moved_last:.2f} | "
