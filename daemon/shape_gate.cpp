@@ -281,6 +281,7 @@ bool ShapeGate::holds(const sys::Notification& notification) {
     set_free(*found, notification.tid, now);
     return false;
   }
+  if (call->amount == observe::IoAmount::entry && !view->limits.counts_operations()) return false;
   std::optional<Wanted> want;
   if (may_join(*found, *call, view, now)) {
     want = wanted(*call, notification, *found, *view, now);

@@ -32,6 +32,12 @@ Time ShapedCall::due(decide::Shaping& shaping, Time now) {
   return std::max(paid, paid <= now ? shaping.advance(passage, now) : shaping.due(passage, now));
 }
 
+// Else it moves what others have made dirty, and paid (fsync), or a directory's blocks, which logical mode leaves out.
+bool ShapeGate::moves_bytes(const observe::IoCall& kind, const Shaper::View& view) {
+  if (kind.amount == observe::IoAmount::entry) return view.limits.mode == decide::ShapeMode::device;
+  return kind.amount != observe::IoAmount::none;
+}
+
 // Leg by leg.
 ShapeGate::Paid ShapeGate::settle_call(Thread& thread, const Seen& seen, const Shaper::View& view, Time now) {
   const observe::IoCall& kind = *thread.kind;
@@ -54,7 +60,7 @@ ShapeGate::Paid ShapeGate::settle_call(Thread& thread, const Seen& seen, const S
         bytes = chars;
       continue;
     }
-    if (kind.amount == observe::IoAmount::none) continue;  // it moves what others have made dirty, and paid
+    if (!moves_bytes(kind, view)) continue;
     bytes = as_the_disk ? disk : chars;
     (reads ? paid.read : paid.written) += bytes;
     if (leg == 0 && reads) moved.cached = std::max(chars - disk, Tokens{0});
@@ -94,7 +100,7 @@ void ShapeGate::settle_mapped(Thread& thread, const Seen& seen, const Paid& paid
     for (std::size_t leg = 0; leg < thread.call->passage.legs; ++leg) {
       if (thread.network[leg])
         network = true;
-      else if (thread.kind != nullptr && thread.kind->amount != observe::IoAmount::none)
+      else if (thread.kind != nullptr && moves_bytes(*thread.kind, view))
         (thread.call->passage.ways.at(leg) == Way::read ? call_reads : call_writes) = true;
     }
   }
