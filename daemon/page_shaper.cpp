@@ -233,13 +233,14 @@ bool PageShaper::charge(pid_t tgid, Process& process, Time now) {
     return gone;
   });
   bool any = false;
+  const bool first = process.threads.empty();
   for (const pid_t tid : *threads) {
     auto known = process.threads.find(tid);
     if (known == process.threads.end()) {
       auto io = sys::ThreadIo::open(shaper_.procfs_.root(), tid);
       if (!io) continue;
       known = process.threads.emplace(tid, Thread{.io = std::move(io).value(), .counted = {}}).first;
-      known->second.entered = ~std::uint64_t{0};  // what it does at this moment is not known
+      known->second.entered = first ? ~std::uint64_t{0} : 0;  // first: what it does at this moment is not known
     }
     any = charge(tgid, process, known->second, tid, share, now) || any;
   }
@@ -262,9 +263,11 @@ bool PageShaper::charge(pid_t tgid, Process& process, Thread& thread, pid_t tid,
     const auto state = shaper_.procfs_.syscall(tid);
     const bool is_over = entered.count > 0 && counted->calls > entered.counted.calls;  // its last call
     thread.outside = is_over || (came_before && state && (state->running ? entered.count == 0 : !state->in_call));
-    const bool as_the_disk = process.view->limits.mode == decide::ShapeMode::device;
-    if (!thread.outside || !as_the_disk || entered.count == 0) return false;
-    before = entered.charged();
+    if (process.view->limits.mode != decide::ShapeMode::device) return false;
+    // Whatever call it is in, the disk has moved that.
+    if (entered.count == 0) thread.outside = came_before;
+    if (!thread.outside) return false;
+    if (entered.count > 0) before = entered.charged();
   }
   const Moved moved{.read = part_of(before.read_bytes, counted->read_bytes, share),
                     .written = part_of(before.written_bytes, counted->written_bytes, share)};

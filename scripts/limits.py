@@ -6,8 +6,8 @@ usage: limits.py --build BUILD_DIR [--mib N] [--files N] [--svg DIR] [--observe 
 Makes an ext4 of its own on a loop device, and starts a swapd of its own with two classes:
   calls   10 MiB a second, written or sent: cp, shutil.copyfile, dd, sendfile, fio, tar, rsync, each with 96 MiB (--mib);
   tree    1 MiB a second, mode = "device": du, find, git status, rm over 200 000 files (--files), caches dropped before.
-Looks every 20 ms at what each load has moved: `calls` by what has arrived, `tree` by what the loop device has moved
-while it ran. Beside each a small command of the same class runs every 300 ms. A line a load:
+Looks every 20 ms at what each load has moved: `calls` by what has arrived, `tree` by what the loop device has read while
+it ran; what the kernel has written there meanwhile (a journal, access times) is said besides. Beside each a small command of the same class runs every 300 ms. A line a load:
   ahead     seconds that it was ahead of the limit at most
   needed    seconds that it ran, less those of its start (a program that does nothing), against what the limit says
   silence   seconds from the last move to its end
@@ -166,7 +166,7 @@ def loads(disk, mib):
     for name, command in (("du", ["du", "-s", tree]), ("find", ["find", tree, "-size", "+1M"]),
                           ("git status", ["git", "-c", "core.fsmonitor=false", "status", "--short"]),
                           ("rm -rf", ["rm", "-rf", tree])):
-        out.append(Load(name, command, lambda: sum(disk.moved()), "tree", True, tree if name.startswith("git") else None))
+        out.append(Load(name, command, lambda: disk.moved()[0], "tree", True, tree if name.startswith("git") else None))
     return out
 
 
@@ -219,7 +219,7 @@ def measure(daemon, disk, load):
     time.sleep(1.5)
     stop, longest = threading.Event(), [0.0]
     others = threading.Thread(target=small_commands, args=(daemon, load.class_name, disk.path + "/small", stop, longest))
-    rate, before = RATES[load.class_name], load.moved()
+    rate, before, written = RATES[load.class_name], load.moved(), disk.moved()[1]
     begin = time.monotonic()
     process = daemon.start(load.class_name, load.command, stdout=subprocess.DEVNULL, cwd=load.where)
     others.start()
@@ -240,11 +240,12 @@ def measure(daemon, disk, load):
     stop.set()
     others.join()
     moved = load.points[-1][1]
-    if os.environ.get("DUMP"): print([(round(t,2), round(n/MIB,2)) for t, n in load.points[::3]])
+    if os.environ.get("DUMP"): print([(round(t,2), round(n/MIB,2)) for t, n in load.points[:60:2]])
     needed, expected = passed - started, moved / rate
     print(f"| {load.name} | {moved / MIB:.1f} | {ahead:.2f} | {needed:.2f} | {expected:.2f} | {max(alone - started, 0):.2f} | "
           f"{100 * (needed / expected - 1) if expected else 0:+.1f} % | {passed - moved_last:.2f} | "
-          f"{max(longest[0] - started, 0):.2f} |" + (f" status {process.returncode}" if process.returncode else ""), flush=True)
+          f"{max(longest[0] - started, 0):.2f} |" +
+          (f" {(disk.moved()[1] - written) / MIB:.1f} |" if load.cold else "") + (f" status {process.returncode}" if process.returncode else ""), flush=True)
 
 
 def panel(load, left, top, width, height):
