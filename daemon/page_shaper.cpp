@@ -27,6 +27,8 @@ constexpr std::size_t threads_a_look = 64;
 constexpr Duration list_every = std::chrono::milliseconds(50);   // who is frozen
 constexpr Duration least_freeze = std::chrono::milliseconds(2);  // less is owed until the next look
 constexpr Duration vouched = std::chrono::milliseconds(200);     // to the guard, for a look before that
+constexpr int often_sought = 10;                                 // that it has a gate
+constexpr Duration soon = std::chrono::milliseconds(5);
 constexpr Duration believed = std::chrono::seconds(1), again_after = std::chrono::seconds(10);
 
 Tokens part_of(std::uint64_t before, std::uint64_t now, double share) {
@@ -131,8 +133,10 @@ void PageShaper::round() {
 
 bool PageShaper::has_gate(pid_t tgid, Process& process) const {
   const Time now = shaper_.clock_.now();
-  if (process.has_gate || now - process.gate_sought < believed) return process.has_gate;
+  const Duration again = process.gate_seeks < often_sought ? soon : believed;  // it may have just been started
+  if (process.has_gate || now - process.gate_sought < again) return process.has_gate;
   process.gate_sought = now;
+  ++process.gate_seeks;
   std::function<bool(pid_t)> ask;
   {
     const std::lock_guard lock(shaper_.mutex_);

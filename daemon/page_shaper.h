@@ -54,6 +54,7 @@ class PageShaper {
     Shaper::ViewPtr view;
     bool has_gate = false;
     Time gate_sought{};
+    int gate_seeks = 0;
     std::optional<sys::IoCounters> counted;  // of all its threads
     Time charged{};                          // when that was looked at
     std::unordered_map<pid_t, Thread> threads;
