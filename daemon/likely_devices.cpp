@@ -16,6 +16,7 @@ namespace {
 using decide::Device;
 
 constexpr Duration guess_believed = std::chrono::seconds(1);
+constexpr Duration guess_of_new = std::chrono::milliseconds(5);  // as it starts it becomes another, and moves
 constexpr std::size_t most_guessed = 1024;
 constexpr std::size_t most_files = 128;
 constexpr int most_mappings = 4096;
@@ -114,7 +115,9 @@ std::optional<Device> LikelyDevices::pages(pid_t tgid, const decide::ClassLimits
 
 std::optional<Device> LikelyDevices::directories(pid_t tgid, const decide::ClassLimits& limits, Time now) {
   Process& process = this->process(tgid);
-  if (now - process.directories_sought < guess_believed) return process.directories;
+  if (process.met == Time{}) process.met = now;
+  const Duration again = now - process.met < guess_believed ? guess_of_new : guess_believed;
+  if (now - process.directories_sought < again) return process.directories;
   process.directories_sought = now;
   return process.directories = disk_of_directories(procfs_, disks_, targets_, tgid, limits, now);
 }

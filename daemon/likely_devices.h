@@ -52,7 +52,7 @@ class LikelyDevices {
   struct Process {
     std::optional<decide::Device> pages, directories;
     OfFiles files;
-    Time pages_sought{}, directories_sought{}, files_sought{};
+    Time met{}, pages_sought{}, directories_sought{}, files_sought{};
   };
   Process& process(pid_t tgid);
 

@@ -315,7 +315,9 @@ Tokens PageShaper::most_paged(Thread& thread, pid_t tid) const {
 }
 
 void PageShaper::seek_disks(pid_t tgid, Process& process, Time now) {
-  if (now - process.disk_sought < believed) return;
+  if (process.met == Time{}) process.met = now;
+  const Duration again = now - process.met < believed ? soon : believed;  // as it starts it becomes another, and moves
+  if (now - process.disk_sought < again) return;
   process.disk_sought = now;
   const decide::ClassLimits& limits = process.view->limits;
   process.disk = disk_of_mappings(shaper_.procfs_, shaper_.disks_, tgid, limits)

@@ -60,7 +60,7 @@ class PageShaper {
     std::unordered_map<pid_t, Thread> threads;
     decide::Device disk;  // that its pages are on
     decide::Device tree;  // and the directories and inodes that it looks at
-    Time disk_sought{};
+    Time met{}, disk_sought{};
     std::vector<pid_t> frozen;  // its threads, while it is
     std::uint64_t signals = 0;  // that waited for it when that began
     Time next_look{}, last_moved{}, last_frozen{};

@@ -12,6 +12,7 @@ it ran; what the kernel has written there meanwhile (a journal, access times) is
   needed    seconds that it ran, less those of its start (a program that does nothing), against what the limit says
   silence   seconds from the last move to its end
   other     seconds of the longest small command, less its start
+  written   MiB that the kernel has written besides (`tree`)
 --svg: limits-calls.svg and limits-tree.svg. As root.
 """
 import argparse
@@ -240,12 +241,11 @@ def measure(daemon, disk, load):
     stop.set()
     others.join()
     moved = load.points[-1][1]
-    if os.environ.get("DUMP"): print([(round(t,2), round(n/MIB,2)) for t, n in load.points[:60:2]])
     needed, expected = passed - started, moved / rate
     print(f"| {load.name} | {moved / MIB:.1f} | {ahead:.2f} | {needed:.2f} | {expected:.2f} | {max(alone - started, 0):.2f} | "
           f"{100 * (needed / expected - 1) if expected else 0:+.1f} % | {passed - moved_last:.2f} | "
           f"{max(longest[0] - started, 0):.2f} |" +
-          (f" {(disk.moved()[1] - written) / MIB:.1f} |" if load.cold else "") + (f" status {process.returncode}" if process.returncode else ""), flush=True)
+          (f" {(disk.moved()[1] - written) / MIB:.1f} |" if load.cold else " |") + (f" status {process.returncode}" if process.returncode else ""), flush=True)
 
 
 def panel(load, left, top, width, height):
@@ -310,8 +310,8 @@ def main():
         daemon.run("class", "create", "calls", "--write", str(RATES["calls"]))
         daemon.run("class", "set", "calls", "--network", "--write", str(RATES["calls"]))
         daemon.run("class", "create", "tree", "--both", str(RATES["tree"]), "--mode", "device")
-        print("| load | MiB | most ahead, s | needed, s | by the limit, s | without it, s | needed to limit | silence at the end, s | other, s |")
-        print("|---|---|---|---|---|---|---|---|---|")
+        print("| load | MiB | most ahead, s | needed, s | by the limit, s | without it, s | needed to limit | silence at the end, s | other, s | written |")
+        print("|---|---|---|---|---|---|---|---|---|---|")
         for load in chosen:
             measure(daemon, disk, load)
         for name in RATES:
