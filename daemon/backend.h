@@ -87,7 +87,8 @@ class DaemonBackend final : public bus::Backend {
   [[nodiscard]] Status has_room(pid_t pid) const;  // EDQUOT
   // Out of the class that it is in. EACCES: that limits it, which its user may not lift.
   [[nodiscard]] Status may_leave(pid_t tgid, const std::string& into, const bus::Caller& caller) const;
-  [[nodiscard]] Result<std::vector<sock_filter>> filter(const std::string& class_name, bool io) const;
+  [[nodiscard]] Result<std::vector<sock_filter>> filter(const std::string& class_name, bool io,
+                                                        bool runs_already = false) const;
   [[nodiscard]] Status begin_enrolling(const bus::EnrollRequest& request,
                                        const std::function<void(const Status&)>& done);
 

@@ -115,12 +115,15 @@ Result<std::string> DaemonBackend::class_of(const std::string& wanted, const bus
 }
 
 // With bpf calls are trapped only to be delayed.
-Result<std::vector<sock_filter>> DaemonBackend::filter(const std::string& class_name, bool io) const {
+Result<std::vector<sock_filter>> DaemonBackend::filter(const std::string& class_name, bool io,
+                                                       bool runs_already) const {
   std::vector<sys::TrapRule> rules;
-  if (io) rules = observe::io_rules(classes_.may_io_uring(class_name));
+  if (io)
+    rules = observe::io_rules({.rings = runs_already || classes_.may_io_uring(class_name),
+                               .entries = classes_.counts_operations(class_name)});
   if (engine_.needs_listeners()) {
     for (sys::TrapRule& rule : observe::observe_rules(history_of(policy_), policy_.observe.trap_kill))
-      if (!io || observe::io_call(rule.nr) == nullptr) rules.push_back(std::move(rule));
+      if (std::ranges::find(rules, rule.nr, &sys::TrapRule::nr) == rules.end()) rules.push_back(std::move(rule));
   }
   rules.push_back(sys::own_listener_rule());
   return sys::build_filter(rules);
@@ -155,7 +158,7 @@ Status DaemonBackend::begin_enrolling(const bus::EnrollRequest& request,
   engine_.call([&](Engine& e) { has_io = e.has_io(*tgid); });
   attaching_ = engine_.needs_listeners() || (io && !has_io);
   if (attaching_) {
-    auto program = filter("", io);  // what runs already may have rings
+    auto program = filter(*class_name, io, true);  // it may have rings
     if (!program) return std::move(program).error();
     return attachments_.begin({.pid = *tgid,
                                .uid = request.caller.uid(),

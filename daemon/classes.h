@@ -36,6 +36,12 @@ class Classes {
     return found == rules_.end() || found->second.io_uring;
   }
 
+  // It counts operations, so that calls about directories and inodes are trapped, too.
+  [[nodiscard]] bool counts_operations(const std::string& name) const {
+    const auto found = rules_.find(name);
+    return found != rules_.end() && found->second.counts_operations();
+  }
+
   // Its members are held back somewhere.
   [[nodiscard]] bool limited(const std::string& name) const {
     const auto found = rules_.find(name);

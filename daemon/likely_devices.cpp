@@ -1,9 +1,13 @@
 #include "likely_devices.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include <algorithm>
 #include <map>
+#include <span>
+#include <string>
 #include <unordered_map>
 
 namespace swapd::daemon {
@@ -12,6 +16,7 @@ namespace {
 using decide::Device;
 
 constexpr Duration guess_believed = std::chrono::seconds(1);
+constexpr Duration guess_of_new = std::chrono::milliseconds(5);  // as it starts it becomes another, and moves
 constexpr std::size_t most_guessed = 1024;
 constexpr std::size_t most_files = 128;
 constexpr int most_mappings = 4096;
@@ -27,6 +32,16 @@ struct Votes {
     return found == count.end() ? std::nullopt : std::optional(found->first);
   }
 };
+
+// The nearest that the class names, else the nearest that is no partition.
+Device meant_of(std::span<const dev_t> chain, const sys::BlockDevices& disks, const decide::ClassLimits& limits) {
+  const auto named = std::ranges::find_if(chain, [&](dev_t one) {
+    return limits.devices.contains({Device::Kind::disk, observe::disk_number(one)});
+  });
+  const auto whole = std::ranges::find_if(chain, [&](dev_t one) { return !disks.is_partition(one); });
+  const dev_t meant = named != chain.end() ? *named : whole != chain.end() ? *whole : chain.front();
+  return {Device::Kind::disk, observe::disk_number(meant)};
+}
 
 }  // namespace
 
@@ -51,12 +66,7 @@ std::optional<Device> disk_of_mappings(const sys::Procfs& procfs, const sys::Blo
     const auto chain = disks.chain(device);
     if (chain.empty()) continue;
     largest = size;
-    const auto named = std::ranges::find_if(chain, [&](dev_t one) {
-      return limits.devices.contains({Device::Kind::disk, observe::disk_number(one)});
-    });
-    const auto whole = std::ranges::find_if(chain, [&](dev_t one) { return !disks.is_partition(one); });
-    const dev_t meant = named != chain.end() ? *named : whole != chain.end() ? *whole : chain.front();
-    out = {Device::Kind::disk, observe::disk_number(meant)};
+    out = meant_of(chain, disks, limits);
   }
   return out;
 }
@@ -77,6 +87,20 @@ OfFiles devices_of_files(const sys::Procfs& procfs, observe::IoTargets& targets,
   return {.disk = disks.most(), .link = links.most()};
 }
 
+std::optional<Device> disk_of_directories(const sys::Procfs& procfs, const sys::BlockDevices& disks,
+                                          observe::IoTargets& targets, pid_t tgid, const decide::ClassLimits& limits,
+                                          Time now) {
+  const auto open = devices_of_files(procfs, targets, tgid, limits, now).disk;
+  if (open && limits.devices.contains(*open)) return open;
+  const std::string path = procfs.root() + "/" + std::to_string(tgid) + "/cwd";
+  struct statx directory {};
+  if (::statx(AT_FDCWD, path.c_str(), AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_TYPE, &directory) == 0) {
+    const auto chain = disks.chain(::makedev(directory.stx_dev_major, directory.stx_dev_minor));
+    if (!chain.empty()) return meant_of(chain, disks, limits);
+  }
+  return open;
+}
+
 LikelyDevices::Process& LikelyDevices::process(pid_t tgid) {
   if (processes_.size() >= most_guessed && !processes_.contains(tgid)) processes_.clear();
   return processes_[tgid];
@@ -87,6 +111,15 @@ std::optional<Device> LikelyDevices::pages(pid_t tgid, const decide::ClassLimits
   if (now - process.pages_sought < guess_believed) return process.pages;
   process.pages_sought = now;
   return process.pages = disk_of_mappings(procfs_, disks_, tgid, limits);
+}
+
+std::optional<Device> LikelyDevices::directories(pid_t tgid, const decide::ClassLimits& limits, Time now) {
+  Process& process = this->process(tgid);
+  if (process.met == Time{}) process.met = now;
+  const Duration again = now - process.met < guess_believed ? guess_of_new : guess_believed;
+  if (now - process.directories_sought < again) return process.directories;
+  process.directories_sought = now;
+  return process.directories = disk_of_directories(procfs_, disks_, targets_, tgid, limits, now);
 }
 
 OfFiles LikelyDevices::files(pid_t tgid, pid_t tid, const decide::ClassLimits& limits, Time now) {

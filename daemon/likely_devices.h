@@ -30,7 +30,14 @@ struct OfFiles {
 [[nodiscard]] OfFiles devices_of_files(const sys::Procfs& procfs, observe::IoTargets& targets, pid_t tid,
                                        const decide::ClassLimits& limits, Time now);
 
-// The same, each looked for once a second at most. One thread.
+// Whose directories and inodes it looks at: of what it has open a disk that the class names, else its working
+// directory's, else what most of it is on.
+[[nodiscard]] std::optional<decide::Device> disk_of_directories(const sys::Procfs& procfs,
+                                                                const sys::BlockDevices& disks,
+                                                                observe::IoTargets& targets, pid_t tgid,
+                                                                const decide::ClassLimits& limits, Time now);
+
+// All of these, each looked for once a second at most. One thread.
 class LikelyDevices {
  public:
   LikelyDevices(const sys::Procfs& procfs, const sys::BlockDevices& disks, observe::IoTargets& targets)
@@ -38,13 +45,14 @@ class LikelyDevices {
 
   [[nodiscard]] std::optional<decide::Device> pages(pid_t tgid, const decide::ClassLimits& limits, Time now);
   [[nodiscard]] OfFiles files(pid_t tgid, pid_t tid, const decide::ClassLimits& limits, Time now);
+  [[nodiscard]] std::optional<decide::Device> directories(pid_t tgid, const decide::ClassLimits& limits, Time now);
   [[nodiscard]] OfFiles known(pid_t tgid) const;  // what `files` said last
 
  private:
   struct Process {
-    std::optional<decide::Device> pages;
+    std::optional<decide::Device> pages, directories;
     OfFiles files;
-    Time pages_sought{}, files_sought{};
+    Time met{}, pages_sought{}, directories_sought{}, files_sought{};
   };
   Process& process(pid_t tgid);
 

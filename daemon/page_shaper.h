@@ -1,9 +1,11 @@
 // Pages of mapped files, which are read and written without a call: where a class says so (`mapped = "freeze"`), a
 // process that has moved more of them than its class may is frozen until that is paid (DESIGN.md section 7).
 //
-// Two hundred times a second each thread's counters are looked at. What they have grown by between two looks while no
-// call was going on that had come to its gate is its pages; the rest is left to the gate, which settles it at the next
-// call. Who has no gate (its program had started before its class was shaped) is not limited here either.
+// Two hundred times a second (a thousand, when a process is new or goes on after a freeze) each thread's counters are
+// looked at. What they have grown by between two looks while no call was going on that had come to its gate is its
+// pages; the rest is left to the gate, which settles it at the next call. In device mode what the disk has moved beyond
+// what the last call was charged counts as well, as soon as that one is over: `du` reads no file at all. Who has no
+// gate (its program had started before its class was shaped) is not limited here either.
 //
 // It is the cgroup freezer that stops it, in a group of its own below the one that it is in. (To move it there takes
 // the kernel some 50 ms once; what it moves meanwhile is owed.) A signal, a debugger, the loan of an important thread
@@ -23,6 +25,7 @@
 #include "base/fd.h"
 #include "base/time.h"
 #include "freezer_groups.h"
+#include "observe/io_target.h"
 #include "shaper.h"
 #include "sys/thread_io.h"
 
@@ -45,22 +48,25 @@ class PageShaper {
     sys::IoCounters counted;    // up to here
     std::uint64_t entered = 0;  // calls that had come to its gate by then
     bool outside = false;       // none of them is going on
+    std::uint64_t faults = 0;   // major ones
   };
   struct Process {
     Shaper::ViewPtr view;
     bool has_gate = false;
     Time gate_sought{};
+    int gate_seeks = 0;
     std::optional<sys::IoCounters> counted;  // of all its threads
     Time charged{};                          // when that was looked at
     std::unordered_map<pid_t, Thread> threads;
     decide::Device disk;  // that its pages are on
-    Time disk_sought{};
+    decide::Device tree;  // and the directories and inodes that it looks at
+    Time met{}, disk_sought{};
     std::vector<pid_t> frozen;  // its threads, while it is
     std::uint64_t signals = 0;  // that waited for it when that began
     Time next_look{}, last_moved{}, last_frozen{};
     Time frozen_since{}, listed{};
-    bool owes = false;  // since it went on
-    decide::Debts debts;
+    bool owes = false;                                                         // since it went on
+    std::shared_ptr<decide::Debts> debts = std::make_shared<decide::Debts>();  // Shaper::mutex_
     decide::Passage last_charge;
     Time stay_away{};  // cannot be frozen: not before that
   };
@@ -76,8 +82,17 @@ class PageShaper {
   [[nodiscard]] bool has_gate(pid_t tgid, Process& process) const;
   [[nodiscard]] bool charge(pid_t tgid, Process& process, Time now);
   [[nodiscard]] bool charge(pid_t tgid, Process& process, Thread& thread, pid_t tid, double share, Time now);
-  [[nodiscard]] decide::Device disk_of(pid_t tgid, Process& process, Time now) const;
-  [[nodiscard]] Time due(Process& process, Time now) const;
+  struct Moved {
+    decide::Tokens read = 0, written = 0;
+  };
+  [[nodiscard]] bool charge(Process& process, const Moved& moved, decide::Tokens paged, Time now);
+  [[nodiscard]] decide::Tokens most_paged(Thread& thread, pid_t tid) const;
+  void seek_disks(pid_t tgid, Process& process, Time now);
+  struct Owed {
+    Time due;
+    decide::Tokens rest = 0;
+  };
+  [[nodiscard]] Owed owed(pid_t tgid, Process& process, Time now) const;
   [[nodiscard]] Interruptions interruptions(const Process& process, const std::vector<pid_t>& threads) const;
   [[nodiscard]] bool goes_on(const Process& process, const std::vector<pid_t>& threads) const;
   void freeze(pid_t tgid, Process& process);
@@ -85,11 +100,13 @@ class PageShaper {
   void thaw(pid_t tgid, Process& process);
   void list_frozen(pid_t tgid, Process& process, Time now);
   void forget_thread(pid_t tid) const;
-  void write_off(Process& process) const;
+  void write_off(pid_t tgid, Process& process) const;
   void end(pid_t tgid, Process& process);
 
   Shaper& shaper_;
   FreezerGroups groups_;
+  observe::IoTargets targets_;
+  Time alert_until_{};            // looks are closer until then
   std::uint64_t generation_ = 0;  // of members_
   std::unordered_map<pid_t, Shaper::ViewPtr> members_;
   std::unordered_map<pid_t, Process> processes_;

@@ -11,6 +11,7 @@ namespace swapd::daemon {
 namespace {
 
 using decide::Tokens;
+using decide::Way;
 
 constexpr std::size_t most_threads = 4096;
 constexpr int most_ancestors = 16;
@@ -160,8 +161,15 @@ void ShapeGate::note_entry(pid_t tid, const Thread& thread) const {
   const std::lock_guard lock(shaper_.mutex_);
   Shaper::Entries& entries = shaper_.entered_[tid];
   ++entries.count;
-  entries.calls_before = thread.counters.calls;
+  entries.counted = thread.counters;
+  entries.reads = entries.writes = 0;
   entries.gate = this;
+}
+
+void ShapeGate::note_costs(pid_t tid, const Wanted& want) const {
+  Shaper::Entries& entries = shaper_.entered_[tid];
+  for (std::size_t leg = 0; leg < want.count; ++leg)
+    if (!want.network[leg]) (want.legs[leg].way == Way::read ? entries.reads : entries.writes) += want.legs[leg].cost;
 }
 
 // What was charged to it already, without a call. anew: what is counted begins here.
@@ -210,6 +218,7 @@ bool ShapeGate::enter(Thread& thread, const Wanted& want, pid_t tid, Time& due, 
   else
     shaper_.debts_[tid] = thread.debts;
   call->passage = shaper_.shaping_.enter(*index, want.legs, want.count, now);
+  if (view.limits.freezes) note_costs(tid, want);
   due = call->due(shaper_.shaping_, now);
   const bool favoured = !view.limits.favoured_wait && shaper_.favoured_.contains(tid);
   if (due > now && favoured) shaper_.shaping_.postpone(call->passage, now);
@@ -272,6 +281,7 @@ bool ShapeGate::holds(const sys::Notification& notification) {
     set_free(*found, notification.tid, now);
     return false;
   }
+  if (call->amount == observe::IoAmount::entry && !view->limits.counts_operations()) return false;
   std::optional<Wanted> want;
   if (may_join(*found, *call, view, now)) {
     want = wanted(*call, notification, *found, *view, now);

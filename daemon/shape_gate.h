@@ -105,12 +105,14 @@ class ShapeGate final : public observe::Gate {
   [[nodiscard]] sys::NetIo::Counters traffic_of(Thread& thread, pid_t tid, sys::NetIo& traffic) const;
   void ask_for_end(Thread& thread, pid_t tid, const Shaper::View& view);
   void note_entry(pid_t tid, const Thread& thread) const;
+  void note_costs(pid_t tid, const Wanted& want) const;  // with the lock
   void take_paid(pid_t tid, sys::IoCounters& moved, bool anew) const;
   enum class Settles : std::uint8_t { call, all };  // all: with what was moved without one
   void settle(Thread& thread, const Seen& seen, const Shaper::View& view, Time now, Settles what);
   struct Paid {  // to and from a disk
     decide::Tokens read = 0, written = 0;
   };
+  [[nodiscard]] static bool moves_bytes(const observe::IoCall& kind, const Shaper::View& view);
   Paid settle_call(Thread& thread, const Seen& seen, const Shaper::View& view, Time now);
   void settle_mapped(Thread& thread, const Seen& seen, const Paid& paid, const Shaper::View& view, Time now);
   void settle_workers(Thread& thread, const Shaper::View& view, Time now);
@@ -122,6 +124,8 @@ class ShapeGate final : public observe::Gate {
   // None: it is not to be held. Without legs: it moves nothing that is limited.
   [[nodiscard]] std::optional<Wanted> wanted(const observe::IoCall& call, const sys::Notification& notification,
                                              const Thread& thread, const Shaper::View& view, Time now);
+  [[nodiscard]] Wanted wanted_of_entry(const observe::IoCall& call, const sys::Notification& notification,
+                                       const Thread& thread, const Shaper::View& view, Time now);
   [[nodiscard]] Wanted wanted_of_ring(const Thread& thread, pid_t tid, const Shaper::View& view, Time now);
   [[nodiscard]] Wanted wanted_of_submission(const std::vector<observe::IoRequest>& requests, pid_t tid,
                                             const Shaper::View& view, Time now);

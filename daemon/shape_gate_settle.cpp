@@ -13,7 +13,6 @@ using decide::Way;
 using observe::IoMoved;
 
 constexpr Duration most_patience = std::chrono::seconds(2);
-constexpr Tokens read_by_fault = 128 << 10;  // and around it: read_ahead_kb of sysfs, where nobody has changed it
 
 Tokens tokens(std::uint64_t count) { return static_cast<Tokens>(std::min<std::uint64_t>(count, decide::most_burst)); }
 
@@ -31,6 +30,12 @@ Tokens beyond(Tokens& besides, Tokens more, Tokens most) {
 Time ShapedCall::due(decide::Shaping& shaping, Time now) {
   const Time paid = debts ? shaping.advance(*debts, pages_only, now) : now;
   return std::max(paid, paid <= now ? shaping.advance(passage, now) : shaping.due(passage, now));
+}
+
+// Else it moves what others have made dirty, and paid (fsync), or a directory's blocks, which logical mode leaves out.
+bool ShapeGate::moves_bytes(const observe::IoCall& kind, const Shaper::View& view) {
+  if (kind.amount == observe::IoAmount::entry) return view.limits.mode == decide::ShapeMode::device;
+  return kind.amount != observe::IoAmount::none;
 }
 
 // Leg by leg.
@@ -55,7 +60,7 @@ ShapeGate::Paid ShapeGate::settle_call(Thread& thread, const Seen& seen, const S
         bytes = chars;
       continue;
     }
-    if (kind.amount == observe::IoAmount::none) continue;  // it moves what others have made dirty, and paid
+    if (!moves_bytes(kind, view)) continue;
     bytes = as_the_disk ? disk : chars;
     (reads ? paid.read : paid.written) += bytes;
     if (leg == 0 && reads) moved.cached = std::max(chars - disk, Tokens{0});
@@ -95,7 +100,7 @@ void ShapeGate::settle_mapped(Thread& thread, const Seen& seen, const Paid& paid
     for (std::size_t leg = 0; leg < thread.call->passage.legs; ++leg) {
       if (thread.network[leg])
         network = true;
-      else if (thread.kind != nullptr && thread.kind->amount != observe::IoAmount::none)
+      else if (thread.kind != nullptr && moves_bytes(*thread.kind, view))
         (thread.call->passage.ways.at(leg) == Way::read ? call_reads : call_writes) = true;
     }
   }
@@ -111,7 +116,10 @@ void ShapeGate::settle_mapped(Thread& thread, const Seen& seen, const Paid& paid
     const Device disk = by_call ? *thread.disk : disk_of_pages(thread, view, now);
     const Tokens pages = std::min(read, most_paged(thread));
     charge(thread, view, disk, Way::read, pages, now, true);
-    charge(thread, view, disk, Way::read, read - pages, now, false);  // directories and inodes
+    const Tokens inodes = read - pages;  // and directories
+    const Device tree =
+        by_call || inodes == 0 ? disk : likely_.directories(thread.tgid, view.limits, now).value_or(disk);
+    charge(thread, view, tree, Way::read, inodes, now, false);
     charge(thread, view, disk, Way::write, written, now, true);
   }
   // A call that could not be seen into may have moved them.

@@ -42,6 +42,26 @@ ShapeGate::Wanted ShapeGate::wanted_of_ring(const Thread& thread, pid_t tid, con
   return out;
 }
 
+// On the disk of the directory that it names by a descriptor, else of the working directory: a path is not looked up,
+// which could take for ever (and its parts may be others' by then).
+ShapeGate::Wanted ShapeGate::wanted_of_entry(const observe::IoCall& call, const sys::Notification& notification,
+                                             const Thread& thread, const Shaper::View& view, Time now) {
+  Wanted out;
+  const Way way = observe::changes_entry(call, notification.args) ? Way::write : Way::read;
+  const std::uint8_t arg = call.in_arg != observe::IoCall::no_arg ? call.in_arg : call.out_arg;
+  const int fd = arg < notification.args.size() ? static_cast<int>(notification.args.at(arg)) : AT_FDCWD;
+  Device disk = thread.disk.value_or(Device{Device::Kind::disk, 0});
+  if (fd != AT_FDCWD) {
+    const auto target = targets_.find(notification.tid, fd, {}, now);
+    if (!target || target->kind != observe::IoTarget::Kind::disk) return out;
+    disk = disk_of(*target, view.limits);
+  } else if (const auto here = likely_.directories(thread.tgid, view.limits, now)) {
+    disk = *here;
+  }
+  out.legs[out.count++] = {.device = disk, .way = way, .cost = 1};
+  return out;
+}
+
 // Between a pipe and a file: no more than the pipe holds, or has room for. (Whoever is at its other end may go on
 // meanwhile; then it is the next call's.)
 Tokens ShapeGate::through_pipe(const observe::IoCall& call, const sys::Notification& notification, Tokens asked) const {
@@ -102,6 +122,11 @@ std::optional<ShapeGate::Wanted> ShapeGate::wanted(const observe::IoCall& call, 
     looked = true;
     return sys::Procfs::read_memory(notification.tid, address, to, size);
   };
+  if (call.amount == observe::IoAmount::entry) {
+    const bool of_disk = observe::is_of_disk(call, notification.args, read);
+    if (!sys::still_valid(listener_->get(), notification.id)) return std::nullopt;
+    return of_disk ? wanted_of_entry(call, notification, thread, view, now) : Wanted{};
+  }
   if (call.amount == observe::IoAmount::submits) {
     const auto requests = observe::requests(call, notification.args, read);
     if (!sys::still_valid(listener_->get(), notification.id)) return std::nullopt;

@@ -354,7 +354,9 @@ std::unordered_map<pid_t, Shaper::Delay> Shaper::held_threads() const {
     for (const auto& [tid, hold] : *held)
       out.try_emplace(tid, Delay{.since = hold.since,
                                  .share = hold.call != nullptr ? hold.call->share() : 0,
-                                 .debt = hold.call != nullptr ? hold.call->debt() : 0});
+                                 .debt = hold.call != nullptr    ? hold.call->debt()
+                                         : hold.debts != nullptr ? hold.debts->rest()
+                                                                 : 0});
   return out;
 }
 
@@ -363,9 +365,12 @@ std::vector<Shaper::Debt> Shaper::debts(const std::string& name) const {
   std::vector<Debt> out;
   for (const auto& [index, view] : views_) {
     if (view->of != name) continue;
-    for (const auto& [tid, debts] : debts_)
-      for (const auto& [device, bytes] : shaping_.owed(*debts, index))
+    const auto add = [&, of = index](pid_t tid, const decide::Debts& debts) {
+      for (const auto& [device, bytes] : shaping_.owed(debts, of))
         if (bytes > 0) out.push_back({.tid = tid, .device = device, .bytes = bytes});
+    };
+    for (const auto& [tid, debts] : debts_) add(tid, *debts);
+    for (const auto& [tgid, debts] : process_debts_) add(tgid, *debts);
   }
   return out;
 }

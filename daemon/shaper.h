@@ -40,6 +40,9 @@ namespace swapd::daemon {
 class PageShaper;
 class ShapeGate;
 
+// By a major fault, and around it: read_ahead_kb of sysfs, where nobody has changed it.
+inline constexpr decide::Tokens read_by_fault = 128 << 10;
+
 class Shaper {
  public:
   struct Options {
@@ -94,9 +97,10 @@ class Shaper {
     decide::Tokens debt = 0;   // it has moved so many before, and pays for them
   };
   [[nodiscard]] std::unordered_map<pid_t, Delay> held_threads() const;
-  // Threads of the class that owe something, which its other members do not pay, by device.
+  // Threads of the class that owe something, which its other members do not pay, by device; and processes that pay at
+  // once.
   struct Debt {
-    pid_t tid = 0;
+    pid_t tid = 0;  // of a process its id
     decide::Device device;
     decide::Tokens bytes = 0;
   };
@@ -137,9 +141,18 @@ class Shaper {
   // Members that pay at once for what they move without calls, as of `generation`, which is brought up to date; nothing
   // where it is.
   [[nodiscard]] std::optional<std::unordered_map<pid_t, ViewPtr>> paying_at_once(std::uint64_t& generation) const;
-  // The calls of a thread that have come to its gate: how many, and what the kernel had counted at the last one.
+  // The calls of a thread that have come to its gate: how many, what the kernel had counted at the last one, and what
+  // that one was charged of disks before it moved anything.
   struct Entries {
-    std::uint64_t count = 0, calls_before = 0;
+    std::uint64_t count = 0;
+    sys::IoCounters counted;
+    decide::Tokens reads = 0, writes = 0;
+    [[nodiscard]] sys::IoCounters charged() const {  // by the end of that one
+      sys::IoCounters out = counted;
+      out.read_bytes += static_cast<std::uint64_t>(reads);
+      out.written_bytes += static_cast<std::uint64_t>(writes);
+      return out;
+    }
     const ShapeGate* gate = nullptr;
   };
   [[nodiscard]] Entries entries(pid_t tid) const;
@@ -169,13 +182,15 @@ class Shaper {
     const HeldCall* call = nullptr;
     Time since;
     bool favoured_wait = false;
+    std::shared_ptr<const decide::Debts> debts;  // of a frozen process
   };
   std::unordered_map<pid_t, Hold> held_;
   std::unordered_map<pid_t, Hold> frozen_;  // threads
   struct Paid {
     decide::Tokens read = 0, written = 0;
   };
-  std::unordered_map<pid_t, std::shared_ptr<decide::Debts>> debts_;  // of threads that owe something
+  std::unordered_map<pid_t, std::shared_ptr<decide::Debts>> debts_;                // of threads that owe something
+  std::unordered_map<pid_t, std::shared_ptr<const decide::Debts>> process_debts_;  // of processes that pay at once
   std::unordered_map<pid_t, Paid> paid_;        // what was charged between calls, and not yet seen by the gate
   std::unordered_map<pid_t, Entries> entered_;  // of classes whose members pay at once
   std::uint64_t generation_ = 1;                // of members_ and views_

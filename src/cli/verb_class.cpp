@@ -124,18 +124,12 @@ std::vector<Client::Limit> limits_of(const Options& options) {
   return out;
 }
 
-// "10" is ten bytes a second, which hardly anybody wants. (Whoever does writes "10B".)
 std::string too_small(const Options& options) {
-  constexpr std::int64_t floor = 1024;
   for (std::size_t i = 0; i < options.values.size(); ++i) {
     const std::string& value = options.values[i];
     const std::string_view key = keys[i].key;
-    if (value.empty() || key.ends_with("operations") || value.find_first_not_of("0123456789") != std::string::npos)
-      continue;
-    const auto size = parse_size(value);
-    if (size && *size > 0 && *size < floor)
-      return fmt::format("{} means {} bytes{}; write {}MiB, or {}B if that is what you want", value, value,
-                         key == "burst" ? "" : " a second", value, value);
+    if (key.ends_with("operations")) continue;
+    if (std::string why = unlikely_size(value, key != "burst"); !why.empty()) return why;
   }
   return "";
 }

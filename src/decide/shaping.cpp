@@ -28,6 +28,12 @@ bool ClassLimits::limits() const {
          std::ranges::any_of(devices, [](const auto& entry) { return entry.second.limits(); });
 }
 
+bool ClassLimits::counts_operations() const {
+  return disks.counts_operations() || std::ranges::any_of(devices, [](const auto& entry) {
+           return entry.first.kind == Device::Kind::disk && entry.second.counts_operations();
+         });
+}
+
 bool Passage::join(const Passage& earlier) {
   const auto same_place = [](const Place& a, const Place& b) {
     return a.bucket == b.bucket && a.version == b.version && a.operations == b.operations && a.leg == b.leg;

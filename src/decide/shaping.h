@@ -59,6 +59,7 @@ struct Turns {
 struct DeviceLimits {
   Limit both, read, write;
   [[nodiscard]] bool limits() const { return both.limits() || read.limits() || write.limits(); }
+  [[nodiscard]] bool counts_operations() const { return both.operations || read.operations || write.operations; }
   bool operator==(const DeviceLimits&) const = default;
 };
 
@@ -74,6 +75,7 @@ struct ClassLimits {
   DeviceLimits disks, networks;  // each device that is not named
   std::map<Device, DeviceLimits> devices;
   [[nodiscard]] bool limits() const;
+  [[nodiscard]] bool counts_operations() const;  // of disks
   bool operator==(const ClassLimits&) const = default;
 };
 

@@ -42,6 +42,14 @@ constexpr IoCall from_pointed(std::uint8_t position, IoCall call) {
   return from(position, call);
 }
 
+constexpr std::uint8_t here = IoCall::working_directory;
+constexpr IoCall looks(std::int32_t nr, std::uint8_t directory, std::uint8_t path) {
+  return {.nr = nr, .in_arg = directory, .amount = IoAmount::entry, .at = path};
+}
+constexpr IoCall changes(std::int32_t nr, std::uint8_t directory, std::uint8_t path) {
+  return {.nr = nr, .out_arg = directory, .amount = IoAmount::entry, .at = path};
+}
+
 constexpr std::array calls{
     reads(SYS_read, IoAmount::count, 2),
     writes(SYS_write, IoAmount::count, 2),
@@ -68,6 +76,59 @@ constexpr std::array calls{
     writes(SYS_pwritev2, IoAmount::vector, 1, 2),
     uncounted({.nr = SYS_io_submit, .amount = IoAmount::submits, .at = 2, .number_at = 1}),
     told_by(IoMoved::disk, {.nr = SYS_io_uring_enter, .amount = IoAmount::ring, .at = 1}),
+    looks(SYS_getdents64, 0, IoCall::no_arg),
+    looks(SYS_getdents, 0, IoCall::no_arg),
+    looks(SYS_newfstatat, 0, 1),
+    looks(SYS_statx, 0, 1),
+    looks(SYS_stat, here, 0),
+    looks(SYS_lstat, here, 0),
+    looks(SYS_openat, 0, 1),
+    looks(SYS_openat2, 0, 1),
+    looks(SYS_open, here, 0),
+    looks(SYS_access, here, 0),
+    looks(SYS_faccessat, 0, 1),
+    looks(SYS_faccessat2, 0, 1),
+    looks(SYS_readlink, here, 0),
+    looks(SYS_readlinkat, 0, 1),
+    looks(SYS_getxattr, here, 0),
+    looks(SYS_lgetxattr, here, 0),
+    looks(SYS_listxattr, here, 0),
+    looks(SYS_llistxattr, here, 0),
+    changes(SYS_creat, here, 0),
+    changes(SYS_unlink, here, 0),
+    changes(SYS_unlinkat, 0, 1),
+    changes(SYS_rmdir, here, 0),
+    changes(SYS_mkdir, here, 0),
+    changes(SYS_mkdirat, 0, 1),
+    changes(SYS_mknod, here, 0),
+    changes(SYS_mknodat, 0, 1),
+    changes(SYS_rename, here, 0),
+    changes(SYS_renameat, 0, 1),
+    changes(SYS_renameat2, 0, 1),
+    changes(SYS_link, here, 0),
+    changes(SYS_linkat, 0, 1),
+    changes(SYS_symlink, here, 1),
+    changes(SYS_symlinkat, 1, 2),
+    changes(SYS_chmod, here, 0),
+    changes(SYS_fchmod, 0, IoCall::no_arg),
+    changes(SYS_fchmodat, 0, 1),
+    changes(SYS_chown, here, 0),
+    changes(SYS_lchown, here, 0),
+    changes(SYS_fchown, 0, IoCall::no_arg),
+    changes(SYS_fchownat, 0, 1),
+    changes(SYS_utime, here, 0),
+    changes(SYS_utimes, here, 0),
+    changes(SYS_futimesat, 0, 1),
+    changes(SYS_utimensat, 0, 1),
+    changes(SYS_truncate, here, 0),
+    changes(SYS_ftruncate, 0, IoCall::no_arg),
+    changes(SYS_fallocate, 0, IoCall::no_arg),
+    changes(SYS_setxattr, here, 0),
+    changes(SYS_lsetxattr, here, 0),
+    changes(SYS_fsetxattr, 0, IoCall::no_arg),
+    changes(SYS_removexattr, here, 0),
+    changes(SYS_lremovexattr, here, 0),
+    changes(SYS_fremovexattr, 0, IoCall::no_arg),
 };
 
 constexpr std::size_t most_nr = 512;
@@ -124,17 +185,34 @@ const IoCall* io_call(std::int32_t nr) {
   return at < 0 ? nullptr : &calls[static_cast<std::size_t>(at)];
 }
 
-std::vector<sys::TrapRule> io_rules(bool rings) {
+std::vector<sys::TrapRule> io_rules(const IoTraps& traps) {
   std::vector<sys::TrapRule> out;
-  for (const IoCall& call : calls) out.push_back({.nr = call.nr, .condition = {}});
-  if (!rings) out.push_back({.nr = SYS_io_uring_setup, .condition = {}, .refuse_with = ENOSYS});
+  for (const IoCall& call : calls)
+    if (traps.entries || call.amount != IoAmount::entry) out.push_back({.nr = call.nr, .condition = {}});
+  if (!traps.rings) out.push_back({.nr = SYS_io_uring_setup, .condition = {}, .refuse_with = ENOSYS});
   return out;
+}
+
+bool changes_entry(const IoCall& call, const std::array<std::uint64_t, 6>& args) {
+  if (call.nr == SYS_open) return (args[1] & O_CREAT) != 0;
+  if (call.nr == SYS_openat) return (args[2] & O_CREAT) != 0;
+  return call.out_arg != IoCall::no_arg;
+}
+
+bool is_of_disk(const IoCall& call, const std::array<std::uint64_t, 6>& args, const ReadTarget& read) {
+  if (call.at == IoCall::no_arg) return true;
+  std::array<char, 6> begin{};
+  // Its end may be the end of what it has.
+  if (!read(args.at(call.at), begin.data(), begin.size()) && !read(args.at(call.at), begin.data(), 1)) return true;
+  const std::string_view path(begin.data(), begin.size());
+  return begin[0] != 0 && !path.starts_with("/proc/") && !path.starts_with("/sys/") && !path.starts_with("/dev/");
 }
 
 Result<std::int64_t> asked(const IoCall& call, const std::array<std::uint64_t, 6>& args, const ReadTarget& read) {
   Result<std::uint64_t> bytes = std::uint64_t{1};
   switch (call.amount) {
     case IoAmount::none:
+    case IoAmount::entry:
     case IoAmount::submits:
     case IoAmount::ring:
       break;

@@ -21,6 +21,7 @@ namespace swapd::observe {
 
 enum class IoAmount : std::uint8_t {
   none,      // moves nothing itself (fsync): an operation
+  entry,     // reads or changes a directory or an inode: an operation; its path is at args[at], if it has one
   count,     // args[at] bytes
   vector,    // an iovec at args[at], of args[number_at]
   message,   // a msghdr at args[at]
@@ -38,6 +39,7 @@ enum class IoMoved : std::uint8_t {
 
 struct IoCall {
   static constexpr std::uint8_t no_arg = 0xff;
+  static constexpr std::uint8_t working_directory = 0xfe;  // instead of a descriptor
   std::int32_t nr = -1;
   std::uint8_t in_arg = no_arg;   // the descriptor that is read
   std::uint8_t out_arg = no_arg;  // and that is written
@@ -53,11 +55,18 @@ struct IoCall {
 
 // Null: none of these.
 [[nodiscard]] const IoCall* io_call(std::int32_t nr);
-// rings: programs may have io_uring's; else io_uring_setup(2) gives ENOSYS.
-[[nodiscard]] std::vector<sys::TrapRule> io_rules(bool rings = true);
+struct IoTraps {
+  bool rings = true;     // programs may have io_uring's; else io_uring_setup(2) gives ENOSYS
+  bool entries = false;  // calls about directories and inodes as well
+};
+[[nodiscard]] std::vector<sys::TrapRule> io_rules(const IoTraps& traps = {});
 
 // Reads target memory: address, where to, size.
 using ReadTarget = std::function<Status(std::uint64_t, void*, std::size_t)>;
+// A call about an entry: does it change one, and is it about a file system on a disk, as far as its path tells? (Not
+// what is below /proc, /sys and /dev; nor a descriptor's own inode, which is in memory.)
+[[nodiscard]] bool changes_entry(const IoCall& call, const std::array<std::uint64_t, 6>& args);
+[[nodiscard]] bool is_of_disk(const IoCall& call, const std::array<std::uint64_t, 6>& args, const ReadTarget& read);
 // How many bytes the call asks to move, at most; 1 where it does not say.
 [[nodiscard]] Result<std::int64_t> asked(const IoCall& call, const std::array<std::uint64_t, 6>& args,
                                          const ReadTarget& read);

@@ -16,18 +16,24 @@ constexpr std::size_t most_devices = 64;
 
 // A whole number of bytes, a text such as "10 MiB/s", or "none". 0 would hold a program for ever.
 KeyRule bytes(std::string_view key, std::optional<std::int64_t>& place) {
-  return {key, [&place](const toml::node& node) -> Wrong {
+  return {key, [&place, a_second = key != "burst"](const toml::node& node) -> Wrong {
             std::optional<std::int64_t> size;
-            if (const auto* number = node.as_integer()) size = number->get();
+            std::string said;
+            if (const auto* number = node.as_integer()) {
+              size = number->get();
+              said = std::to_string(*size);
+            }
             if (const auto* text = node.as_string()) {
               if (text->get() == "none") {
                 place.reset();
                 return {};
               }
-              size = parse_size(text->get());
+              said = text->get();
+              size = parse_size(said);
             }
             if (!size || *size < 1 || *size > std::int64_t{1} << 50)
               return R"(must be a size such as "10 MiB", a number of bytes from 1, or "none", not )" + shown(node);
+            if (std::string why = unlikely_size(said, a_second); !why.empty()) return "is very small: " + why;
             place = *size;
             return {};
           }};
@@ -107,11 +113,19 @@ Status table_of(const Entry& entry, const std::string& where, IoLimits& limits, 
   return read_table(*table, where, limit_keys(limits), complaint);
 }
 
+// With its unit, so that a small one is read again.
+std::string exact_size(std::int64_t bytes) {
+  std::string out = size_text(bytes);
+  if (out.back() <= '9') out += 'B';
+  return out;
+}
+
 void add_limits(std::string& out, const std::string& table, const IoLimits& limits) {
   if (limits == IoLimits{}) return;
   out += "[" + table + "]\n";
   const auto add = [&](const char* key, const std::optional<std::int64_t>& value, bool size) {
-    if (value) out += std::string(key) + " = " + (size ? quoted(size_text(*value)) : std::to_string(*value)) + "\n";
+    if (!value) return;
+    out += std::string(key) + " = " + (size ? quoted(exact_size(*value)) : std::to_string(*value)) + "\n";
   };
   add("both", limits.both, true);
   add("read", limits.read, true);
@@ -127,6 +141,11 @@ void add_limits(std::string& out, const std::string& table, const IoLimits& limi
 bool IoRules::limits() const {
   return automatic.on() || disk.limits() || network.limits() ||
          std::ranges::any_of(devices, [](const auto& entry) { return entry.second.limits(); });
+}
+
+bool IoRules::counts_operations() const {
+  return disk.counts_operations() ||
+         std::ranges::any_of(devices, [](const auto& entry) { return entry.second.counts_operations(); });
 }
 
 Status read_io(const toml::table& table, const std::string& where, IoRules& rules, const Complaint& complaint) {
@@ -196,9 +215,9 @@ std::string io_text(std::string_view class_name, const IoRules& rules) {
   out += std::string("io_uring = ") + (rules.io_uring ? "true" : "false") + "\n";
   if (const AutoRules& a = rules.automatic; a.on()) {
     out += "[" + table + ".auto]\nprotects = " + quoted(a.protects) + "\n";
-    if (a.rate) out += "rate = " + quoted(size_text(*a.rate)) + "\n";
+    if (a.rate) out += "rate = " + quoted(exact_size(*a.rate)) + "\n";
     if (a.wait_percent) out += "wait_percent = " + std::to_string(*a.wait_percent) + "\n";
-    out += "least = " + quoted(size_text(a.least)) + "\n";
+    out += "least = " + quoted(exact_size(a.least)) + "\n";
   }
   add_limits(out, table + ".disk", rules.disk);
   add_limits(out, table + ".network", rules.network);

@@ -96,8 +96,9 @@ struct IoLimits {
   std::optional<std::int64_t> operations, read_operations, write_operations;
   std::optional<std::int64_t> burst;
   [[nodiscard]] bool limits() const {
-    return both || read || write || operations || read_operations || write_operations;
+    return both || read || write || counts_operations();
   }
+  [[nodiscard]] bool counts_operations() const { return operations || read_operations || write_operations; }
   bool operator==(const IoLimits&) const = default;
 };
 
@@ -128,6 +129,7 @@ struct IoRules {
       devices;          // [class.NAME.io.device."/var"]: a path, MAJOR:MINOR, or a link
   AutoRules automatic;  // [class.NAME.io.auto]
   [[nodiscard]] bool limits() const;
+  [[nodiscard]] bool counts_operations() const;  // of some disk
   bool operator==(const IoRules&) const = default;
 };
 

@@ -1,7 +1,7 @@
 // Moves bytes in one way and says how many in what time: what is shaped in the tests.
 //
 //   mover WAY BLOCK SECONDS|COUNTx ARGUMENT...     e.g. mover read 65536 2 FILE, mover write 4096 100x FILE
-//   ways: read write pread readv mapped mapped-null pages dirty dirty-sync sendfile copy splice readahead ring-read
+//   ways: read write pread readv mapped mapped-null pages dirty dirty-sync sendfile sendfile-tcp copy splice readahead ring-read
 //   ring-write aio-read aio-write (FILE [TO]); tcp-send udp-send msg-send (PORT); tcp-receive (PORT)
 //
 // Prints "BYTES SECONDS CALLS ERRORS BEGUN" at the end (BEGUN: CLOCK_MONOTONIC seconds); with MOVER_THEN in the
@@ -246,6 +246,10 @@ Step file_step(const std::string& way, Job& job, char** argv, int argc) {
 }
 
 Step step_of(const std::string& way, Job& job, char** argv, int argc) {
+  if (way == "sendfile-tcp") {
+    const int to = connected(SOCK_STREAM, argv[0]), from = open_or_die(argv[1], O_RDONLY);
+    return [&job, to, from, at = off_t{0}]() mutable { return ::sendfile(to, from, &at, job.block); };
+  }
   if (way == "tcp-send" || way == "udp-send") {
     const int fd = connected(way == "tcp-send" ? SOCK_STREAM : SOCK_DGRAM, argv[0]);
     return [&job, fd] { return ::send(fd, job.buffer, job.block, MSG_NOSIGNAL); };

@@ -51,6 +51,24 @@ TEST_P(LargeCalls, MoveNothingBeforeTheirShareIsThere) {
   }
 }
 
+// A file sent with one call, and what its receiver gets, at 8 MiB a second.
+TEST_P(LargeCalls, SendfileToASocketWaitsForTheLinksLimit) {
+  begin();
+  must({"class", "create", "slow", "--network", "--write", "8MiB"});
+  Peer peer(SOCK_STREAM, Peer::Does::takes);
+  const pid_t pid = start("slow", "answer", {"sendfile-tcp", "8388608", "1x", peer.port(), session->path("data")});
+  const auto begun = steady_clock::now();
+  double ahead = 0;
+  EXPECT_TRUE(eventually([&] {
+    const double passed = std::chrono::duration<double>(steady_clock::now() - begun).count();
+    ahead = std::max(ahead, static_cast<double>(peer.taken()) / static_cast<double>(8 * mib) - passed);
+    return peer.taken() >= 8 * mib;
+  })) << peer.taken();
+  EXPECT_LT(ahead, 0.5);
+  EXPECT_EQ(session->wait(pid), 0);
+  EXPECT_GE(answer("answer").seconds, 0.8);
+}
+
 // While it waits and after it, others of its class go on; `why` says what it waits for.
 TEST_P(LargeCalls, HoldUpNobody) {
   begin();

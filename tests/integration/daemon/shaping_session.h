@@ -51,6 +51,7 @@ class Peer {
     while (port_ == 0) std::this_thread::yield();
     return std::to_string(port_);
   }
+  [[nodiscard]] long long taken() const { return taken_; }
 
  private:
   void run(int type, Does does) {
@@ -77,6 +78,7 @@ class Peer {
         const ssize_t n = does == Does::takes ? ::recv(connection.get(), bytes.data(), bytes.size(), 0)
                                               : ::send(connection.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
         if (n == 0 || (n < 0 && errno != EAGAIN)) break;  // EAGAIN: a look at stop_
+        if (n > 0 && does == Does::takes) taken_ += n;
       }
       connection_ = -1;
     }
@@ -84,6 +86,7 @@ class Peer {
   Fd socket_;
   std::atomic<int> port_{0}, connection_{-1};
   std::atomic<bool> stop_{false};
+  std::atomic<long long> taken_{0};
   std::thread thread_;
 };
 

@@ -178,7 +178,8 @@ TEST_P(Shaping, WhoIsKilledInADelayOwesNothing) {
   for (const pid_t pid : held) ::kill(pid, SIGKILL);
   EXPECT_EQ(session->wait(shell), 0);
   const auto took = std::chrono::steady_clock::now() - killed;
-  EXPECT_LT(took, std::chrono::seconds(4)) << "its own few calls take a second; those of the killed took five";
+  EXPECT_LT(took, std::chrono::seconds(7))
+      << "what it opens and reads takes four seconds; those of the killed five more";
 }
 
 // The paper's could not.

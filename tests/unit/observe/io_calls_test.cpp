@@ -1,12 +1,15 @@
 // How many bytes a call asks to move.
 #include "observe/io_calls.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/aio_abi.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <set>
 #include <string>
@@ -126,7 +129,7 @@ TEST(IoCalls, APositionIsSaidOrPointedTo) {
 // Each once, none that may not be trapped, and with a name.
 TEST(IoCalls, TheRulesAreOneForEachCall) {
   std::set<std::int32_t> seen;
-  for (const sys::TrapRule& rule : io_rules()) {
+  for (const sys::TrapRule& rule : io_rules({.entries = true})) {
     EXPECT_TRUE(seen.insert(rule.nr).second) << rule.nr;
     EXPECT_FALSE(rule.condition.has_value());
     EXPECT_NE(io_call(rule.nr), nullptr);
@@ -136,6 +139,36 @@ TEST(IoCalls, TheRulesAreOneForEachCall) {
     EXPECT_FALSE(seen.contains(static_cast<std::int32_t>(never))) << never;
   EXPECT_EQ(io_call(-1), nullptr);
   EXPECT_EQ(io_call(100'000), nullptr);
+}
+
+// Calls about directories and inodes are trapped where they count.
+TEST(IoCalls, EntriesAreTrappedWhereTheyCount) {
+  const auto traps = [](const IoTraps& what, long nr) {
+    const auto rules = io_rules(what);
+    return std::ranges::find(rules, nr, &sys::TrapRule::nr) != rules.end();
+  };
+  for (const long nr : {SYS_getdents64, SYS_newfstatat, SYS_openat, SYS_unlinkat, SYS_mkdirat, SYS_renameat2}) {
+    EXPECT_FALSE(traps({}, nr)) << nr;
+    EXPECT_TRUE(traps({.entries = true}, nr)) << nr;
+  }
+  EXPECT_TRUE(traps({}, SYS_read));
+}
+
+TEST(IoCalls, AnEntryIsReadOrChangedOnADisk) {
+  const auto changes = [](long nr, const Args& args) { return changes_entry(*io_call(static_cast<int>(nr)), args); };
+  EXPECT_TRUE(changes(SYS_unlinkat, {}));
+  EXPECT_FALSE(changes(SYS_getdents64, {}));
+  EXPECT_FALSE(changes(SYS_openat, {0, 0, O_RDONLY}));
+  EXPECT_TRUE(changes(SYS_openat, {0, 0, O_WRONLY | O_CREAT}));
+  const auto of_disk = [](std::string path) {
+    path.resize(16);
+    return is_of_disk(*io_call(SYS_newfstatat), {static_cast<std::uint64_t>(AT_FDCWD), at(path.data())}, own_memory);
+  };
+  EXPECT_TRUE(of_disk("a/file"));
+  EXPECT_TRUE(of_disk("/usr/bin"));
+  EXPECT_FALSE(of_disk("/proc/self/stat"));
+  EXPECT_FALSE(of_disk("")) << "the descriptor's own inode is in memory";
+  EXPECT_TRUE(is_of_disk(*io_call(SYS_getdents64), {3}, own_memory));
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ mapped = "freeze"
 favoured_wait = true
 [class.backup.io.disk]
 both = "20 MiB"
-read = 1000
+read = 2000
 write = "5MB/s"
 operations = 100
 read_operations = 50
@@ -40,7 +40,7 @@ read = "1MiB"
   EXPECT_EQ(io.mapped, Mapped::freeze);
   EXPECT_TRUE(io.favoured_wait);
   EXPECT_EQ(io.disk, (IoLimits{.both = 20 * mib,
-                               .read = 1000,
+                               .read = 2000,
                                .write = 5'000'000,
                                .operations = 100,
                                .read_operations = 50,
@@ -87,10 +87,11 @@ TEST(PolicyIo, AutomaticLimitsThatMakeNoSense) {
 
 // A later text changes single limits, and takes them away.
 TEST(PolicyIo, NoneTakesALimitAway) {
-  const Policy first = accepted("[class.a.io.disk]\nread = 5\nwrite = 6\noperations = 7\n");
-  const auto second = parse("[class.a.io.disk]\nread = \"none\"\noperations = \"none\"\nburst = 9\n", "p.toml", first);
+  const Policy first = accepted("[class.a.io.disk]\nread = 5000\nwrite = 6000\noperations = 7\n");
+  const auto second =
+      parse("[class.a.io.disk]\nread = \"none\"\noperations = \"none\"\nburst = 9000\n", "p.toml", first);
   ASSERT_TRUE(second);
-  EXPECT_EQ(second->classes.at("a").io.disk, (IoLimits{.write = 6, .burst = 9}));
+  EXPECT_EQ(second->classes.at("a").io.disk, (IoLimits{.write = 6000, .burst = 9000}));
 }
 
 TEST(PolicyIo, MistakesAreSaidWithTheirLine) {
@@ -104,6 +105,12 @@ TEST(PolicyIo, MistakesAreSaidWithTheirLine) {
   EXPECT_EQ(of_disk("operations = \"1k\""),
             "p.toml:2: 'operations' in [class.a.io.disk] must be a whole number from 1 to 1000000000, or \"none\", not "
             "\"1k\"");
+  for (const char* small : {"write = \"10\"", "write = 10"})
+    EXPECT_EQ(of_disk(small),
+              "p.toml:2: 'write' in [class.a.io.disk] is very small: 10 means 10 bytes a second; write 10MiB, or 10B "
+              "if that is what you want");
+  EXPECT_THAT(of_disk("burst = 512"), HasSubstr("512 means 512 bytes; write"));
+  EXPECT_EQ(of_disk("write = \"10B\""), "(accepted)");
   EXPECT_EQ(of_disk("raed = 1"), "p.toml:2: unknown key 'raed' in [class.a.io.disk]; did you mean 'read'?");
   EXPECT_EQ(refusal("[class.a.io]\nmode = \"devise\"\n"),
             "p.toml:2: 'mode' in [class.a.io] cannot be \"devise\"; did you mean \"device\"?");
