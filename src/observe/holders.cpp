@@ -25,6 +25,7 @@ constexpr std::size_t most_threads = 3;      // of a process (DESIGN.md section 
 constexpr std::size_t most_looked_at = 512;  // threads of one process
 constexpr std::size_t most_children = 256;
 constexpr std::size_t most_guessed = 8;
+constexpr std::size_t most_servers = 8;
 constexpr std::size_t most_mapped = 256;  // processes whose mappings are read
 constexpr std::size_t most_remembered_processes = 1024;
 
@@ -125,13 +126,32 @@ std::optional<Found> Holders::find(const Waiter& waiter, const Resource& resourc
     Pids sorted(members.begin(), members.end());
     std::ranges::sort(sorted);
     std::erase_if(rest, [&](pid_t pid) { return std::ranges::binary_search(sorted, pid); });
-    others = among(waiter, resource, rest, std::max(stranger_age, since_asked));
+    others = among_servers(waiter, resource, members, since_asked);
+    if (others.empty()) others = among(waiter, resource, rest, std::max(stranger_age, since_asked));
+    if (resource.kind == ResourceKind::socket) remember_servers(others);
     // Nobody at all has this socket any more: whoever is at the other end now, the kernel must tell.
     if (others.empty() && managed.empty() && resource.kind == ResourceKind::socket) peers_.drop(resource.ids[0]);
     if (others.empty() && managed.empty() && resource.kind == ResourceKind::record_lock)
       for (const pid_t pid : owners_named(waiter, resource)) (contains(members, pid) ? managed : others).push_back(pid);
   }
   return with_threads(waiter, resource, evidence, managed, others, asked);
+}
+
+// Who has the other ends of some clients' sockets has those of new ones, too: to look at it anew takes less than to look
+// at all.
+Holders::Pids Holders::among_servers(const Waiter& waiter, const Resource& resource, std::span<const pid_t> members,
+                                     Duration max_age) {
+  if (resource.kind != ResourceKind::socket) return {};
+  std::erase_if(servers_, [&](pid_t pid) { return contains(members, pid); });
+  return among(waiter, resource, servers_, max_age);
+}
+
+void Holders::remember_servers(const Pids& pids) {
+  for (const pid_t pid : pids) {
+    std::erase(servers_, pid);
+    servers_.insert(servers_.begin(), pid);
+  }
+  if (servers_.size() > most_servers) servers_.resize(most_servers);
 }
 
 // A process that waits for a signal waits perhaps for a sibling, which wants a CPU: as PostgreSQL's do, which fork for

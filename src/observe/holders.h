@@ -38,6 +38,9 @@ class Holders {
   using Pids = std::vector<pid_t>;
   [[nodiscard]] Pids among(const Waiter& waiter, const Resource& resource, std::span<const pid_t> pids,
                            Duration max_age);
+  [[nodiscard]] Pids among_servers(const Waiter& waiter, const Resource& resource, std::span<const pid_t> members,
+                                   Duration max_age);
+  void remember_servers(const Pids& pids);
   [[nodiscard]] Pids owners_named(const Waiter& waiter, const Resource& resource);
   [[nodiscard]] bool holds(const Waiter& waiter, const Resource& resource, pid_t pid, Duration max_age);
   [[nodiscard]] bool has_eventfd(pid_t pid, std::uint64_t id, Duration max_age);
@@ -73,6 +76,7 @@ class Holders {
   std::unordered_map<pid_t, Threads> threads_;
   Pids processes_;
   Time processes_read_{};
+  Pids servers_;  // not managed, and held other ends of sockets lately: the last one first
   std::uint64_t own_ipc_namespace_ = 0;
   std::vector<sys::LockLine> locks_;
   Time locks_read_{};
