@@ -63,16 +63,18 @@ void BpfObserver::take_of_relay(const sys::BpfRecord& record, std::vector<Event>
       name_passed_to(*w, out);
 }
 
-// Managed threads of other processes that the relay was the last to wake, in this run.
-std::vector<ThreadId> BpfObserver::woken_in(const Watched& w, const Relays::Run& run) const {
+// Managed threads of other processes that the relay was the last to wake, in this run; where it woke the waiter itself in
+// it, with the answer to an earlier message, after that. Nothing: so many that it was no message to one of them.
+std::optional<std::vector<ThreadId>> BpfObserver::woken_in(const Watched& w, const Relays::Run& run) const {
   std::vector<ThreadId> found;
+  const auto own = tracer_->slot(w.wait.member.id.tid);
+  const std::uint32_t first = own && own->waker.tid == run.tid ? std::max(run.first, own->order + 1) : run.first;
   for (const auto& [tid, id] : managed_) {
     const auto slot = tracer_->slot(tid);
-    if (!slot || slot->waker.tid != run.tid || slot->order < run.first || slot->order > run.last) continue;
-    if (id == w.wait.member.id) return {};  // it has been answered since
+    if (!slot || slot->waker.tid != run.tid || slot->order < first || slot->order > run.last) continue;
     const auto member = hooks_.identify(tid);
     if (member && member->tgid != w.wait.member.tgid) found.push_back(id);
-    if (found.size() > Relays::max_passed_to) return {};
+    if (found.size() > Relays::max_passed_to) return std::nullopt;
   }
   return found;
 }
@@ -99,16 +101,17 @@ void BpfObserver::name_passed_to(Watched& w, std::vector<Event>& out) {
   }
   const Resource resource = *relays_.end_of(run->tid, w.wait.awaited);
   Evidence evidence = proven ? Evidence::relayed : Evidence::guess;
-  std::vector<ThreadId> passed_to = woken_in(w, *run);
-  if (passed_to.empty() && proven) {  // whoever got it was awake
+  auto passed_to = woken_in(w, *run);
+  if (!passed_to) return;
+  if (!passed_to->empty()) {
+    relays_.passed_on(run->tid);
+  } else if (proven && run->began_it) {  // the service was awake
     evidence = Evidence::kin;
     passed_to = services_.of(callers_of(run->tid, w));
   }
-  for (const ThreadId thread : passed_to)
-    out.emplace_back(
-        Accessed{.time = w.wait.since, .thread = thread, .resource = resource, .evidence = evidence});
-  if (!passed_to.empty()) relays_.passed_on(run->tid);
-  w.passed_to = std::move(passed_to);
+  for (const ThreadId thread : *passed_to)
+    out.emplace_back(Accessed{.time = w.wait.since, .thread = thread, .resource = resource, .evidence = evidence});
+  w.passed_to = std::move(*passed_to);
 }
 
 // The relay has not been looked at before: those that it woke last, and that still want a CPU.

@@ -107,7 +107,11 @@ std::optional<Relays::Run> Relays::run_of(pid_t waiter, std::span<const Resource
         const bool woke_it = run->by == waiter && run->from >= before;
         const bool found_it_awake = run->from <= since && since <= run->to;
         if (woke_it || found_it_awake)
-          return Run{.tid = tid, .over = run->to != Time::max(), .first = run->wakes_before + 1, .last = last};
+          return Run{.tid = tid,
+                     .over = run->to != Time::max(),
+                     .began_it = woke_it,
+                     .first = run->wakes_before + 1,
+                     .last = last};
         last = run->wakes_before;
       }
     }

@@ -61,6 +61,7 @@ class Relays {
   struct Run {
     pid_t tid = 0;  // of the relay
     bool over = false;
+    bool began_it = false;    // the waiter's message woke the relay
     std::uint32_t first = 0;  // its wakes in this run: this one …
     std::uint32_t last = 0;   // … to this one
   };
