@@ -109,9 +109,10 @@ void BpfObserver::name_passed_to(Watched& w, std::vector<Event>& out) {
     evidence = Evidence::kin;
     passed_to = services_.of(callers_of(run->tid, w));
   }
-  for (const ThreadId thread : *passed_to)
+  // What is told again is of the same wait: a guess goes with each look at who holds the other end.
+  if (!passed_to->empty()) w.passed_to = std::move(*passed_to);
+  for (const ThreadId thread : w.passed_to)
     out.emplace_back(Accessed{.time = w.wait.since, .thread = thread, .resource = resource, .evidence = evidence});
-  w.passed_to = std::move(*passed_to);
 }
 
 // The relay has not been looked at before: those that it woke last, and that still want a CPU.

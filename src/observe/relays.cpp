@@ -20,7 +20,8 @@ bool Relays::holds(const Resource& resource, ThreadId thread, std::vector<Thread
     dropped.push_back(oldest->second.id);
     threads_.erase(oldest);
   }
-  if (is_new) threads_.insert_or_assign(thread.tid, Thread{.id = thread});
+  // It may be awake, with what was sent to it just now.
+  if (is_new) threads_.insert_or_assign(thread.tid, Thread{.id = thread, .runs = {Awake{}}});
   threads_[thread.tid].used = ++uses_;
   return is_new;
 }

@@ -34,7 +34,8 @@ class Relays {
   static constexpr std::size_t max_runs = 16;      // of a thread, that are remembered
   static constexpr std::size_t max_passed_to = 4;  // of one run; more are a signal to everybody
 
-  // The thread holds the other end of `resource`. True: it is new here, and is to be observed from now on. `dropped`
+  // The thread holds the other end of `resource`. True: it is new here, and is to be observed from now on; until that
+  // has told, it counts as awake. `dropped`
   // gets those that made room.
   [[nodiscard]] bool holds(const Resource& resource, ThreadId thread, std::vector<ThreadId>& dropped);
   void forget(ThreadId thread);

@@ -1,6 +1,7 @@
 // A service and its clients on a message bus.
 //
-//   bus_peer serve ADDRESS NAME MS [FLAG]   has NAME; a call of Work uses MS of CPU time, and goes on until FLAG exists
+//   bus_peer serve ADDRESS NAME MS [FLAG]   has NAME; a call of Work uses MS of CPU time, and goes on until FLAG exists,
+//                                           which it takes away
 //   bus_peer call ADDRESS NAME [TIMES]      calls Work, and prints how long it took: a line each, in ms
 //   bus_peer idle ADDRESS                   is connected, and waits for what never comes
 #include <systemd/sd-bus.h>
@@ -37,6 +38,7 @@ int work(sd_bus_message* call, void* data, sd_bus_error* /*error*/) {
   while (cpu_ms() < end || (!order->flag.empty() && ::access(order->flag.c_str(), F_OK) != 0 &&
                             std::chrono::steady_clock::now() < latest))
     for (int i = 0; i < 10000; ++i) done = done + 1;
+  if (!order->flag.empty()) ::unlink(order->flag.c_str());
   return sd_bus_reply_method_return(call, "u", static_cast<unsigned>(::getpid()));
 }
 
