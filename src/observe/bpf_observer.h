@@ -130,7 +130,6 @@ class BpfObserver final : public Observer {
   void stop_observing(ThreadId thread);
   void take_of_relay(const sys::BpfRecord& record, std::vector<Event>& out);
   void name_passed_to(Watched& w, std::vector<Event>& out);
-  void name_last_woken(Watched& w, const Resource& resource, pid_t relay_tgid, std::vector<Event>& out);
   [[nodiscard]] std::optional<std::vector<ThreadId>> woken_in(const Watched& w, const Relays::Run& run) const;
   [[nodiscard]] Family callers_of(pid_t relay, const Watched& w) const;
   void credit_through(Watched& w, const sys::Waker& relay, Woken& woken);

@@ -1,6 +1,7 @@
 // The bpf observer's relays: threads that are not managed and pass messages on (relays.h).
 #include <algorithm>
-#include <string_view>
+#include <chrono>
+#include <utility>
 
 #include "observe/bpf_observer.h"
 
@@ -20,6 +21,7 @@ bool awaits(const std::vector<Resource>& awaited, const Resource& one) {
 void BpfObserver::observe_relay(ThreadId thread) {
   if (!tracer_->manage(thread.tid)) return relays_.forget(thread);
   (void)tracer_->watch(thread.tid, true, false);
+  if (!runs(thread.tid)) relays_.blocked(thread.tid, std::chrono::steady_clock::now());
 }
 
 void BpfObserver::stop_observing(ThreadId thread) {
@@ -34,20 +36,14 @@ bool BpfObserver::relays(ThreadId thread) const {
 
 void BpfObserver::held_by(const Resource& resource, const std::vector<ThreadId>& strangers, std::vector<Event>& out) {
   if (resource.kind != ResourceKind::socket) return;
-  bool all_known = true;
   std::vector<ThreadId> dropped;
   for (const ThreadId thread : strangers) {
     if (managed_.contains(thread.tid)) continue;
-    if (!relays_.holds(resource, thread, dropped)) continue;
-    observe_relay(thread);
-    all_known = false;
+    if (relays_.holds(resource, thread, dropped)) observe_relay(thread);
   }
   for (const ThreadId thread : dropped) stop_observing(thread);
   for (const auto& [tid, w] : watched_) {
-    if (!w->wait.blocked || w->fresh || !awaits(w->wait.awaited, resource)) continue;
-    name_passed_to(*w, out);
-    if (all_known || !w->passed_to.empty()) continue;
-    if (const auto tgid = procfs_.tgid(strangers.front().tid)) name_last_woken(*w, resource, *tgid, out);
+    if (w->wait.blocked && !w->fresh && awaits(w->wait.awaited, resource)) name_passed_to(*w, out);
   }
 }
 
@@ -64,18 +60,22 @@ void BpfObserver::take_of_relay(const sys::BpfRecord& record, std::vector<Event>
 }
 
 // Managed threads of other processes that the relay was the last to wake, in this run; where it woke the waiter itself in
-// it, with the answer to an earlier message, after that. Nothing: so many that it was no message to one of them.
+// it, with the answer to an earlier message, after that. Of a run that began unseen, of those the ones that still want a
+// CPU, if there are any. Nothing: so many that it was no message to one of them.
 std::optional<std::vector<ThreadId>> BpfObserver::woken_in(const Watched& w, const Relays::Run& run) const {
   std::vector<ThreadId> found;
   const auto own = tracer_->slot(w.wait.member.id.tid);
-  const std::uint32_t first = own && own->waker.tid == run.tid ? std::max(run.first, own->order + 1) : run.first;
+  const std::uint32_t after = own && own->waker.tid == run.tid && !run.unseen ? own->order + 1 : 0;
+  const std::uint32_t first = run.unseen ? 0 : std::max(run.first, after);
   for (const auto& [tid, id] : managed_) {
     const auto slot = tracer_->slot(tid);
     if (!slot || slot->waker.tid != run.tid || slot->order < first || slot->order > run.last) continue;
     const auto member = hooks_.identify(tid);
     if (member && member->tgid != w.wait.member.tgid) found.push_back(id);
-    if (found.size() > Relays::max_passed_to) return std::nullopt;
   }
+  if (run.unseen && std::ranges::any_of(found, [this](ThreadId id) { return runs(id.tid); }))
+    std::erase_if(found, [this](ThreadId id) { return !runs(id.tid); });
+  if (found.size() > Relays::max_passed_to) return std::nullopt;
   return found;
 }
 
@@ -97,7 +97,7 @@ void BpfObserver::name_passed_to(Watched& w, std::vector<Event>& out) {
     w.passes_on = run->tid;
     relays_.ask(run->tid);
     (void)tracer_->watch(run->tid, true, true);
-    return;
+    if (!run->unseen) return;
   }
   const Resource resource = *relays_.end_of(run->tid, w.wait.awaited);
   Evidence evidence = proven ? Evidence::relayed : Evidence::guess;
@@ -113,23 +113,6 @@ void BpfObserver::name_passed_to(Watched& w, std::vector<Event>& out) {
   if (!passed_to->empty()) w.passed_to = std::move(*passed_to);
   for (const ThreadId thread : w.passed_to)
     out.emplace_back(Accessed{.time = w.wait.since, .thread = thread, .resource = resource, .evidence = evidence});
-}
-
-// The relay has not been looked at before: those that it woke last, and that still want a CPU.
-void BpfObserver::name_last_woken(Watched& w, const Resource& resource, pid_t relay_tgid, std::vector<Event>& out) {
-  if (managed_.size() > most_looked_through) return;
-  std::vector<ThreadId> found;
-  for (const auto& [tid, id] : managed_) {
-    const auto slot = tracer_->slot(tid);
-    const auto member = slot && slot->waker.tgid == relay_tgid ? hooks_.identify(tid) : std::nullopt;
-    if (!member || member->tgid == w.wait.member.tgid || !runs(tid)) continue;
-    found.push_back(id);
-    if (found.size() > Relays::max_passed_to) return;
-  }
-  for (const ThreadId thread : found)
-    out.emplace_back(
-        Accessed{.time = w.wait.since, .thread = thread, .resource = resource, .evidence = Evidence::guess});
-  w.passed_to = std::move(found);
 }
 
 // The relay wakes the waiter because somebody has woken the relay. That one is believed where it is whom the message

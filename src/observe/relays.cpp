@@ -21,7 +21,7 @@ bool Relays::holds(const Resource& resource, ThreadId thread, std::vector<Thread
     threads_.erase(oldest);
   }
   // It may be awake, with what was sent to it just now.
-  if (is_new) threads_.insert_or_assign(thread.tid, Thread{.id = thread, .runs = {Awake{}}});
+  if (is_new) threads_.insert_or_assign(thread.tid, Thread{.id = thread, .runs = {Awake{.unseen = true}}});
   threads_[thread.tid].used = ++uses_;
   return is_new;
 }
@@ -110,7 +110,8 @@ std::optional<Relays::Run> Relays::run_of(pid_t waiter, std::span<const Resource
         if (woke_it || found_it_awake)
           return Run{.tid = tid,
                      .over = run->to != Time::max(),
-                     .began_it = woke_it,
+                     .began_it = run->by == waiter,
+                     .unseen = run->unseen,
                      .first = run->wakes_before + 1,
                      .last = last};
         last = run->wakes_before;

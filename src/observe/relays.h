@@ -63,6 +63,7 @@ class Relays {
     pid_t tid = 0;  // of the relay
     bool over = false;
     bool began_it = false;    // the waiter's message woke the relay
+    bool unseen = false;      // it began before the relay was observed: its wakes may have been before that, too
     std::uint32_t first = 0;  // its wakes in this run: this one …
     std::uint32_t last = 0;   // … to this one
   };
@@ -79,6 +80,7 @@ class Relays {
     Time from{};
     Time to = Time::max();
     std::uint32_t wakes_before = 0;
+    bool unseen = false;
   };
   struct Thread {
     ThreadId id;

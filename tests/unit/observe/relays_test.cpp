@@ -67,6 +67,7 @@ TEST_F(RelaysTest, OneThatIsNewHereCountsAsAwake) {
   const auto run = relays.run_of(client, awaited, at(-10), at(1));
   ASSERT_TRUE(run);
   EXPECT_FALSE(run->over);
+  EXPECT_TRUE(run->unseen);
   relays.blocked(bus.tid, at(2));
   EXPECT_TRUE(relays.run_of(client, awaited, at(-10), at(1))->over);
   EXPECT_FALSE(relays.run_of(client, awaited, at(3), at(4)));
