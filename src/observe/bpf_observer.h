@@ -131,6 +131,7 @@ class BpfObserver final : public Observer {
   void take_of_relay(const sys::BpfRecord& record, std::vector<Event>& out);
   void name_passed_to(Watched& w, std::vector<Event>& out);
   [[nodiscard]] std::optional<std::vector<ThreadId>> woken_in(const Watched& w, const Relays::Run& run) const;
+  [[nodiscard]] std::vector<ThreadId> woken_last(const Watched& w, pid_t relay) const;
   [[nodiscard]] Family callers_of(pid_t relay, const Watched& w) const;
   void credit_through(Watched& w, const sys::Waker& relay, Woken& woken);
   void take(const sys::BpfRecord& record, std::vector<Event>& out);

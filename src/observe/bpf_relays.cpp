@@ -9,6 +9,7 @@ namespace swapd::observe {
 
 namespace {
 
+constexpr std::size_t most_asked_again = 64;       // whether they sleep
 constexpr std::size_t most_looked_through = 2048;  // slots, to find out whom a relay has woken
 
 bool awaits(const std::vector<Resource>& awaited, const Resource& one) {
@@ -60,22 +61,35 @@ void BpfObserver::take_of_relay(const sys::BpfRecord& record, std::vector<Event>
 }
 
 // Managed threads of other processes that the relay was the last to wake, in this run; where it woke the waiter itself in
-// it, with the answer to an earlier message, after that. Of a run that began unseen, of those the ones that still want a
-// CPU, if there are any. Nothing: so many that it was no message to one of them.
+// it, with the answer to an earlier message, after that. Nothing: so many that it was no message to one of them.
 std::optional<std::vector<ThreadId>> BpfObserver::woken_in(const Watched& w, const Relays::Run& run) const {
-  std::vector<ThreadId> found;
   const auto own = tracer_->slot(w.wait.member.id.tid);
-  const std::uint32_t after = own && own->waker.tid == run.tid && !run.unseen ? own->order + 1 : 0;
-  const std::uint32_t first = run.unseen ? 0 : std::max(run.first, after);
+  const std::uint32_t after = own && own->waker.tid == run.tid ? own->order + 1 : 0;
+  std::vector<ThreadId> found;
   for (const auto& [tid, id] : managed_) {
     const auto slot = tracer_->slot(tid);
-    if (!slot || slot->waker.tid != run.tid || slot->order < first || slot->order > run.last) continue;
+    if (!slot || slot->waker.tid != run.tid || slot->order < std::max(run.first, after) || slot->order > run.last)
+      continue;
     const auto member = hooks_.identify(tid);
     if (member && member->tgid != w.wait.member.tgid) found.push_back(id);
+    if (found.size() > Relays::max_passed_to) return std::nullopt;
   }
-  if (run.unseen && std::ranges::any_of(found, [this](ThreadId id) { return runs(id.tid); }))
-    std::erase_if(found, [this](ThreadId id) { return !runs(id.tid); });
-  if (found.size() > Relays::max_passed_to) return std::nullopt;
+  return found;
+}
+
+// Whoever got the message was awake, or was woken before the relay was looked at. Those that the relay was the last to
+// wake, however long ago, and that want a CPU; where none does, all of them: they may wait for somebody who does.
+std::vector<ThreadId> BpfObserver::woken_last(const Watched& w, pid_t relay) const {
+  std::vector<ThreadId> found;
+  for (const auto& [tid, id] : managed_) {
+    const auto slot = tracer_->slot(tid);
+    const auto member = slot && slot->waker.tid == relay ? hooks_.identify(tid) : std::nullopt;
+    if (member && member->tgid != w.wait.member.tgid) found.push_back(id);
+    if (found.size() > most_asked_again) return {};
+  }
+  const auto sleeps = [this](ThreadId id) { return !runs(id.tid); };
+  if (!std::ranges::all_of(found, sleeps)) std::erase_if(found, sleeps);
+  if (found.size() > Relays::max_passed_to) found.clear();
   return found;
 }
 
@@ -103,11 +117,14 @@ void BpfObserver::name_passed_to(Watched& w, std::vector<Event>& out) {
   Evidence evidence = proven ? Evidence::relayed : Evidence::guess;
   auto passed_to = woken_in(w, *run);
   if (!passed_to) return;
-  if (!passed_to->empty()) {
-    relays_.passed_on(run->tid);
-  } else if (proven && run->began_it) {  // the service was awake
+  if (!passed_to->empty()) relays_.passed_on(run->tid);
+  if (passed_to->empty() && proven && run->began_it) {  // the service was awake
     evidence = Evidence::kin;
     passed_to = services_.of(callers_of(run->tid, w));
+  }
+  if (passed_to->empty()) {
+    evidence = Evidence::guess;
+    passed_to = woken_last(w, run->tid);
   }
   // What is told again is of the same wait: a guess goes with each look at who holds the other end.
   if (!passed_to->empty()) w.passed_to = std::move(*passed_to);

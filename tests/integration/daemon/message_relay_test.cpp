@@ -179,9 +179,9 @@ bus = Gio.DBusConnection.new_for_address_sync(address, Gio.DBusConnectionFlags.A
 info = Gio.DBusNodeInfo.new_for_xml("<node><interface name='org.swapd.Test'><method name='Work'>"
                                     "<arg type='u' direction='out'/></method></interface></node>")
 def work(connection, sender, path, interface, method, parameters, invocation):
-    end = time.monotonic() + 20
+    end, x = time.monotonic() + 20, 1
     while not os.path.exists(flag) and time.monotonic() < end:
-        for i in range(10000): pass
+        for i in range(10000): x = (x * 1103515245 + 12345) % 2147483648
     os.unlink(flag)
     invocation.return_value(GLib.Variant('(u)', (os.getpid(),)))
 bus.register_object('/org/swapd/test', info.interfaces[0], work, None, None)
