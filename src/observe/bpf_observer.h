@@ -100,8 +100,8 @@ class BpfObserver final : public Observer {
     // Whom a relay has passed its message of this wait on to, and that that is still to be asked.
     std::vector<ThreadId> passed_to;
     pid_t passes_on = 0;
-    std::uint64_t kin_told = 0;    // version of senders_ that its wait for signals was told of
-    Time nobody_found{};           // when the worker found nobody last for a wait that names nobody
+    std::uint64_t kin_told = 0;  // version of senders_ that its wait for signals was told of
+    Time nobody_found{};         // when the worker found nobody last for a wait that names nobody
   };
 
   void follow();

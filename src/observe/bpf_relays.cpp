@@ -60,8 +60,8 @@ void BpfObserver::take_of_relay(const sys::BpfRecord& record, std::vector<Event>
       name_passed_to(*w, out);
 }
 
-// Managed threads of other processes that the relay was the last to wake, in this run; where it woke the waiter itself in
-// it, with the answer to an earlier message, after that. Nothing: so many that it was no message to one of them.
+// Managed threads of other processes that the relay was the last to wake, in this run; where it woke the waiter itself
+// in it, with the answer to an earlier message, after that. Nothing: so many that it was no message to one of them.
 std::optional<std::vector<ThreadId>> BpfObserver::woken_in(const Watched& w, const Relays::Run& run) const {
   const auto own = tracer_->slot(w.wait.member.id.tid);
   const std::uint32_t after = own && own->waker.tid == run.tid ? own->order + 1 : 0;
@@ -142,14 +142,16 @@ void BpfObserver::credit_through(Watched& w, const sys::Waker& relay, Woken& wok
   if (!thread || !by || by->tgid == w.wait.member.tgid) return;
   const bool round_trip = std::ranges::find(w.passed_to, by->id) != w.passed_to.end();
   if (!round_trip && (!w.passed_to.empty() || !relays_.proven(relay.tid))) return;
-  const Understood call = understand(w, {*thread, relay.tgid}, relay, woken.time);
-  if (!call.through) return;
+  // After a round trip the call need not tell: a client that lives for one request may have gone with its socket.
+  const auto through = round_trip ? relays_.end_of(relay.tid, w.wait.awaited)
+                                  : understand(w, {*thread, relay.tgid}, relay, woken.time).through;
+  if (!through) return;
   if (round_trip) {
     relays_.prove(relay.tid);
     if (const Family callers = callers_of(relay.tid, w); callers.valid()) services_.ended(callers, by->id, false);
   }
   woken.by = by->id;
-  woken.through = call.through;
+  woken.through = through;
   woken.unrelated = false;
 }
 

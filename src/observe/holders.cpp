@@ -137,8 +137,8 @@ std::optional<Found> Holders::find(const Waiter& waiter, const Resource& resourc
   return with_threads(waiter, resource, evidence, managed, others, asked);
 }
 
-// Who has the other ends of some clients' sockets has those of new ones, too: to look at it anew takes less than to look
-// at all.
+// Who has the other ends of some clients' sockets has those of new ones, too: to look at it anew takes less than to
+// look at all.
 Holders::Pids Holders::among_servers(const Waiter& waiter, const Resource& resource, std::span<const pid_t> members,
                                      Duration max_age) {
   if (resource.kind != ResourceKind::socket) return {};

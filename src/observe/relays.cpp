@@ -89,7 +89,8 @@ pid_t Relays::last_sender(pid_t tid) const {
 
 std::optional<Resource> Relays::end_of(pid_t tid, std::span<const Resource> awaited) const {
   for (const Resource& resource : awaited)
-    if (const auto of = ends_.find(resource); of != ends_.end() && std::ranges::find(of->second, tid) != of->second.end())
+    if (const auto of = ends_.find(resource);
+        of != ends_.end() && std::ranges::find(of->second, tid) != of->second.end())
       return resource;
   return std::nullopt;
 }

@@ -1,6 +1,7 @@
 // A service and its clients on a message bus.
 //
-//   bus_peer serve ADDRESS NAME MS [FLAG]   has NAME; a call of Work uses MS of CPU time, and goes on until FLAG exists,
+//   bus_peer serve ADDRESS NAME MS [FLAG]   has NAME; a call of Work uses MS of CPU time, and goes on until FLAG
+//   exists,
 //                                           which it takes away
 //   bus_peer call ADDRESS NAME [TIMES]      calls Work, and prints how long it took: a line each, in ms
 //   bus_peer idle ADDRESS                   is connected, and waits for what never comes
@@ -69,8 +70,7 @@ int call(sd_bus* bus, const char* name, long times) {
     sd_bus_message* answer = nullptr;
     if (sd_bus_call_method(bus, name, path, interface, "Work", nullptr, &answer, "") < 0) return 1;
     sd_bus_message_unref(answer);
-    std::printf("%.2f\n",
-                std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
+    std::printf("%.2f\n", std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
     std::fflush(stdout);
   }
   return 0;

@@ -40,13 +40,11 @@ class MessageRelay : public ::testing::Test {
     text.replace(text.find("DIR"), 3, session->dir());
     std::ofstream(session->path("bus.conf")) << text;
     address = "unix:path=" + session->path("bus");
-    bus = session->start_plain({"taskset", "-c", "0", "dbus-daemon", "--nofork", "--nopidfile",
-                                "--config-file=" + session->path("bus.conf")});
+    bus = session->start_plain(
+        {"taskset", "-c", "0", "dbus-daemon", "--nofork", "--nopidfile", "--config-file=" + session->path("bus.conf")});
     ASSERT_TRUE(eventually([&] { return std::filesystem::exists(session->path("bus")); }));
   }
-  void TearDown() override {
-    EXPECT_FALSE(bus_changed) << "what the bus runs at is not to be changed";
-  }
+  void TearDown() override { EXPECT_FALSE(bus_changed) << "what the bus runs at is not to be changed"; }
   // A managed service of that name, which works until the flag `NAME-flag` is there.
   pid_t serve(const std::string& name, std::vector<std::string> options = {}) {
     const pid_t pid = session->start(std::move(options), {"taskset", "-c", "0", BUS_PEER_PROGRAM, "serve", address,
@@ -153,8 +151,8 @@ TEST_F(MessageRelay, AServiceThatIsBusyWithSomebodyElsesCallIsLentTo) {
   const pid_t service = serve("One");
   hog();
   first_call("One", service);
-  const pid_t unimportant = session->start({}, {"taskset", "-c", "0", BUS_PEER_PROGRAM, "call", address,
-                                                "org.swapd.One"});
+  const pid_t unimportant =
+      session->start({}, {"taskset", "-c", "0", BUS_PEER_PROGRAM, "call", address, "org.swapd.One"});
   ASSERT_TRUE(eventually([&] { return status_field(service, "State").starts_with("R"); }));
   const pid_t client = call("One");
   EXPECT_TRUE(becomes(service, "fifo")) << why(client);
@@ -207,8 +205,8 @@ TEST_F(MessageRelay, WhoOnlyIsOnTheBusIsLentNothing) {
   const pid_t busy = serve("Busy");
   hog();
   first_call("One", service);
-  const pid_t unimportant = session->start({}, {"taskset", "-c", "0", BUS_PEER_PROGRAM, "call", address,
-                                                "org.swapd.Busy"});
+  const pid_t unimportant =
+      session->start({}, {"taskset", "-c", "0", BUS_PEER_PROGRAM, "call", address, "org.swapd.Busy"});
   ASSERT_TRUE(eventually([&] { return status_field(busy, "State").starts_with("R"); }));
   const pid_t client = call("One");
   EXPECT_TRUE(becomes(service, "fifo")) << why(client);
