@@ -31,6 +31,9 @@ class Holders {
   [[nodiscard]] std::optional<Found> find(const Waiter& waiter, const Resource& resource,
                                           std::span<const pid_t> members, Time asked);
 
+  // Also who may be asked through a message bus. For an observer that is not told whom the bus wakes.
+  void guess_through_buses() { guesses_ = true; }
+
   // The running and queued threads of a process first, then its main thread, then others; three at most.
   [[nodiscard]] std::vector<ThreadId> threads_of(pid_t pid, pid_t but, Time asked);
 
@@ -40,6 +43,7 @@ class Holders {
                            Duration max_age);
   [[nodiscard]] Pids among_servers(const Waiter& waiter, const Resource& resource, std::span<const pid_t> members,
                                    Duration max_age);
+  void guess_behind(const Waiter& waiter, const Pids& others, std::span<const pid_t> members, Time asked, Found& out);
   void remember_servers(const Pids& pids);
   [[nodiscard]] Pids owners_named(const Waiter& waiter, const Resource& resource);
   [[nodiscard]] bool holds(const Waiter& waiter, const Resource& resource, pid_t pid, Duration max_age);
@@ -80,6 +84,7 @@ class Holders {
   std::uint64_t own_ipc_namespace_ = 0;
   std::vector<sys::LockLine> locks_;
   Time locks_read_{};
+  bool guesses_ = false;
   bool write_request_ = true;   // of the record lock looked for
   bool posix_request_ = false;  // F_SETLKW, not F_OFD_SETLKW
 };

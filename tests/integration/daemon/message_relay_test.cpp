@@ -70,13 +70,18 @@ class MessageRelay : public ::testing::Test {
   bool helped(pid_t pid) {  // by whatever is lent on a guess
     return eventually([&] { return kernel_attr(pid).policy == "fifo" || kernel_attr(pid).nice < 0; });
   }
-  // Whatever the first call is lent, it teaches.
-  void first_call(const std::string& name, pid_t service) {
-    const pid_t client = call(name);
-    EXPECT_TRUE(helped(service)) << why(client);
-    session->raise(name + "-flag");
-    EXPECT_EQ(session->wait(client), 0);
-    EXPECT_TRUE(eventually([&] { return kernel_attr(service).policy == "other" && kernel_attr(service).nice == 0; }));
+  // The first call is helped on a guess, and teaches; another one where the bus was just awake for somebody else.
+  void teach(const std::string& name, pid_t service) {
+    for (int calls = 0; calls < 10; ++calls) {
+      const pid_t client = call(name);
+      EXPECT_TRUE(helped(service)) << why(client);
+      const bool known = kernel_attr(service).policy == "fifo";
+      session->raise(name + "-flag");
+      EXPECT_EQ(session->wait(client), 0);
+      EXPECT_TRUE(eventually([&] { return kernel_attr(service).policy == "other" && kernel_attr(service).nice == 0; }));
+      if (known) return;
+    }
+    ADD_FAILURE() << "ten calls have taught nothing";
   }
 
   std::optional<Session> session;
@@ -90,7 +95,7 @@ TEST_F(MessageRelay, TheServiceIsLentToAndTheBusIsNot) {
   if (IsSkipped()) return;
   const pid_t service = serve("One");
   hog();
-  first_call("One", service);
+  teach("One", service);
   // Another process, of which nothing is known but what it runs.
   const pid_t client = call("One");
   EXPECT_TRUE(becomes(service, "fifo")) << why(client);
@@ -132,8 +137,8 @@ TEST_F(MessageRelay, OfTwoServicesTheOneThatIsAsked) {
   const pid_t one = serve("One");
   const pid_t two = serve("Two");
   hog();
-  first_call("One", one);
-  first_call("Two", two);
+  teach("One", one);
+  teach("Two", two);
   for (const auto& [name, service, other] : {std::tuple("Two", two, one), std::tuple("One", one, two)}) {
     const pid_t client = call(name);
     EXPECT_TRUE(becomes(service, "fifo")) << why(client);
@@ -150,7 +155,7 @@ TEST_F(MessageRelay, AServiceThatIsBusyWithSomebodyElsesCallIsLentTo) {
   if (IsSkipped()) return;
   const pid_t service = serve("One");
   hog();
-  first_call("One", service);
+  teach("One", service);
   const pid_t unimportant =
       session->start({}, {"taskset", "-c", "0", BUS_PEER_PROGRAM, "call", address, "org.swapd.One"});
   ASSERT_TRUE(eventually([&] { return status_field(service, "State").starts_with("R"); }));
@@ -169,7 +174,7 @@ TEST_F(MessageRelay, AGlibServiceIsLentTo) {
   if (IsSkipped()) return;
   if (run({"/usr/bin/python3", "-c", "from gi.repository import Gio"}).status != 0) GTEST_SKIP() << "no python3-gi";
   const std::string program = R"(
-import os, sys, time
+import hashlib, os, sys, time
 from gi.repository import Gio, GLib
 address, flag = sys.argv[1:]
 bus = Gio.DBusConnection.new_for_address_sync(address, Gio.DBusConnectionFlags.AUTHENTICATION_CLIENT |
@@ -177,9 +182,9 @@ bus = Gio.DBusConnection.new_for_address_sync(address, Gio.DBusConnectionFlags.A
 info = Gio.DBusNodeInfo.new_for_xml("<node><interface name='org.swapd.Test'><method name='Work'>"
                                     "<arg type='u' direction='out'/></method></interface></node>")
 def work(connection, sender, path, interface, method, parameters, invocation):
-    end, x = time.monotonic() + 20, 1
+    end, x = time.monotonic() + 20, b"x"
     while not os.path.exists(flag) and time.monotonic() < end:
-        for i in range(10000): x = (x * 1103515245 + 12345) % 2147483648
+        for i in range(1000): x = hashlib.sha256(x).digest()
     os.unlink(flag)
     invocation.return_value(GLib.Variant('(u)', (os.getpid(),)))
 bus.register_object('/org/swapd/test', info.interfaces[0], work, None, None)
@@ -190,7 +195,7 @@ GLib.MainLoop().run()
       {}, {"taskset", "-c", "0", "/usr/bin/python3", "-c", program, address, session->path("Glib-flag")});
   ASSERT_TRUE(eventually([&] { return owned("Glib"); }));
   hog();
-  first_call("Glib", service);
+  teach("Glib", service);
   const pid_t client = call("Glib");
   EXPECT_TRUE(becomes(service, "fifo")) << why(client);
   session->raise("Glib-flag");
@@ -204,7 +209,7 @@ TEST_F(MessageRelay, WhoOnlyIsOnTheBusIsLentNothing) {
   const pid_t service = serve("One");
   const pid_t busy = serve("Busy");
   hog();
-  first_call("One", service);
+  teach("One", service);
   const pid_t unimportant =
       session->start({}, {"taskset", "-c", "0", BUS_PEER_PROGRAM, "call", address, "org.swapd.Busy"});
   ASSERT_TRUE(eventually([&] { return status_field(busy, "State").starts_with("R"); }));
@@ -216,6 +221,23 @@ TEST_F(MessageRelay, WhoOnlyIsOnTheBusIsLentNothing) {
   session->raise("Busy-flag");
   EXPECT_EQ(session->wait(client), 0);
   EXPECT_EQ(session->wait(unimportant), 0);
+}
+
+// Nobody tells whom the bus wakes: whoever is on it and wants a CPU may be meant, and is lent a nice value.
+TEST_F(MessageRelay, WithSeccompTheServiceIsAGuess) {
+  begin("seccomp");
+  if (IsSkipped()) return;
+  const pid_t service = serve("One");
+  hog();
+  const pid_t client = call("One");
+  EXPECT_TRUE(eventually([&] { return kernel_attr(service).nice < 0; })) << why(client);
+  EXPECT_EQ(kernel_attr(bus).nice, 0);
+  const std::string said = why(client);
+  for (const char* word : {"could be meant", "dbus-daemon", "passes messages on"})
+    EXPECT_NE(said.find(word), std::string::npos) << said;
+  session->raise("One-flag");
+  EXPECT_EQ(session->wait(client), 0);
+  EXPECT_TRUE(eventually([&] { return kernel_attr(service).nice == 0; }));
 }
 
 }  // namespace
