@@ -7,13 +7,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <unordered_set>
 
 #include "observe/families.h"
 #include "observe/futex_owner.h"
 #include "observe/kernel_waits.h"
 #include "observe/lock_calls.h"
-#include "observe/relays.h"
 #include "sys/sysv.h"
 
 namespace swapd::observe {
@@ -27,9 +25,7 @@ constexpr std::size_t most_threads = 3;      // of a process (DESIGN.md section 
 constexpr std::size_t most_looked_at = 512;  // threads of one process
 constexpr std::size_t most_children = 256;
 constexpr std::size_t most_guessed = 8;
-constexpr std::size_t most_servers = 8;
-constexpr std::size_t most_connected = 64;  // processes that want a CPU: are they connected to the bus?
-constexpr std::size_t most_mapped = 256;    // processes whose mappings are read
+constexpr std::size_t most_mapped = 256;  // processes whose mappings are read
 constexpr std::size_t most_remembered_processes = 1024;
 
 bool contains(std::span<const pid_t> pids, pid_t pid) { return std::find(pids.begin(), pids.end(), pid) != pids.end(); }
@@ -140,51 +136,6 @@ std::optional<Found> Holders::find(const Waiter& waiter, const Resource& resourc
   Found out = with_threads(waiter, resource, evidence, managed, others, asked);
   if (guesses_ && nobody_else()) guess_behind(waiter, others, members, asked, out);
   return out;
-}
-
-// Behind a message bus: managed processes that are connected to it, too, and want a CPU.
-void Holders::guess_behind(const Waiter& waiter, const Pids& others, std::span<const pid_t> members, Time asked,
-                           Found& out) {
-  const auto is_bus = [this](pid_t pid) { return is_message_bus(procfs_.comm(pid).value_or("")); };
-  const auto bus = std::ranges::find_if(others, is_bus);
-  if (bus == others.end()) return;
-  const Duration since_asked = std::max(Duration::zero(), clock_.now() - asked);
-  const auto is_socket = [](const auto& i) { return (i.mode & S_IFMT) == S_IFSOCK; };
-  std::unordered_set<std::uint64_t> ends;
-  for (const auto& entry : fds_.find(*bus, std::max(member_age, since_asked), is_socket))
-    ends.insert(entry.identity.ino);
-  const auto is_connected = [&](pid_t pid) {
-    return std::ranges::any_of(fds_.find(pid, std::max(member_age, since_asked), is_socket), [&](const auto& entry) {
-      const auto peers = peers_.look(pid, entry.identity.ino);
-      return peers && std::ranges::any_of(peers->inodes, [&](std::uint64_t one) { return ends.contains(one); });
-    });
-  };
-  std::size_t looked = 0;
-  for (const pid_t pid : members) {
-    if (pid == waiter.tgid || out.threads.size() >= most_guessed || looked >= most_connected) continue;
-    const auto threads = threads_of(pid, waiter.tid, asked);
-    const auto stat = threads.empty() ? Error(ESRCH, "") : procfs_.stat(threads.front().tid);
-    if (!stat || stat->state != 'R' || (++looked, !is_connected(pid))) continue;
-    out.evidence = Evidence::guess;
-    out.threads.push_back(threads.front());
-  }
-}
-
-// Who has the other ends of some clients' sockets has those of new ones, too: to look at it anew takes less than to
-// look at all.
-Holders::Pids Holders::among_servers(const Waiter& waiter, const Resource& resource, std::span<const pid_t> members,
-                                     Duration max_age) {
-  if (resource.kind != ResourceKind::socket) return {};
-  std::erase_if(servers_, [&](pid_t pid) { return contains(members, pid); });
-  return among(waiter, resource, servers_, max_age);
-}
-
-void Holders::remember_servers(const Pids& pids) {
-  for (const pid_t pid : pids) {
-    std::erase(servers_, pid);
-    servers_.insert(servers_.begin(), pid);
-  }
-  if (servers_.size() > most_servers) servers_.resize(most_servers);
 }
 
 // A process that waits for a signal waits perhaps for a sibling, which wants a CPU: as PostgreSQL's do, which fork for
