@@ -327,6 +327,10 @@ void Donor::found(const ScanAnswer& answer, Time now) {
     else
       unenrolled_[found.resource] = found.unenrolled;
     take(Holders{.time = now, .resource = found.resource, .evidence = found.evidence, .threads = found.threads});
+    if (found.unenrolled.empty()) continue;
+    std::vector<Event> events;
+    observer_.held_by(found.resource, found.unenrolled, events);
+    for (const Event& event : events) take(event);
   }
   if (unenrolled_.size() > most_unenrolled) unenrolled_.clear();
 }

@@ -63,6 +63,7 @@ Engine::Engine(const sys::Procfs& procfs, const sys::Scheduler& scheduler, const
     observer_ =
         std::make_unique<observe::BpfObserver>(std::move(tracer), procfs, resolver, std::move(hooks), epoll_.get());
   } else {
+    resolver.guess_through_buses();
     auto observer =
         std::make_unique<observe::SeccompObserver>(procfs, resolver, options_.observe, std::move(hooks), epoll_.get());
     seccomp_ = observer.get();

@@ -234,6 +234,9 @@ Snapshot Engine::snapshot() const {
     if (!out.providers.contains(resource)) out.providers[resource] = model_.providers(resource, std::nullopt);
   });
   out.unenrolled = donor_->unenrolled();
+  for (const auto& [resource, strangers] : out.unenrolled)
+    for (const ThreadId stranger : strangers)
+      if (observer_->relays(stranger)) out.relays.insert(stranger);
   out.donations = donor_->donations();
   out.boosts = actuator_.active();
   return out;

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "actuate/actuator.h"
@@ -33,6 +34,7 @@ struct Snapshot {
   std::unordered_map<ThreadId, SnapshotThread> threads;
   std::unordered_map<Resource, std::vector<model::ProviderView>> providers;
   std::unordered_map<Resource, std::vector<ThreadId>> unenrolled;
+  std::unordered_set<ThreadId> relays;      // of the unenrolled: they were seen to pass messages on
   std::vector<decide::Donation> donations;  // in force
   std::vector<actuate::Actuator::Active> boosts;
   std::unordered_map<pid_t, Shaper::Delay> delayed;  // by the limits of their class

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "observe/relays.h"
 #include "observe/syscall_table.h"
 #include "sys/perf.h"
 
@@ -35,6 +36,8 @@ std::string_view name(Evidence evidence) {
       return "sent-to";
     case Evidence::kin:
       return "kin";
+    case Evidence::relayed:
+      return "relayed";
     case Evidence::owner:
       return "owner";
     case Evidence::holder:
@@ -54,6 +57,10 @@ Views::Views(Snapshot snapshot, const sys::Procfs& procfs, observe::Resolver& re
 }
 
 std::string Views::comm(pid_t tid) const { return procfs_.comm(tid).value_or("?"); }
+
+bool Views::relays(ThreadId stranger) const {
+  return snapshot_.relays.contains(stranger) || observe::is_message_bus(comm(stranger.tid));
+}
 
 const decide::Donation* Views::donation_of(ThreadId requester) const {
   const auto found = std::ranges::find(snapshot_.donations, requester, &decide::Donation::requester);
@@ -198,7 +205,7 @@ std::vector<bus::WaitNode> Views::waits(ThreadId waiter, const Looked& looked, i
                                     .comm = comm(id.tid),
                                     .confidence = 0,
                                     .favoured = false,
-                                    .evidence = "unenrolled",
+                                    .evidence = relays(id) ? "relay" : "unenrolled",
                                     .state = state_of_stranger(id),
                                     .waiting_for = {}});
     }

@@ -47,6 +47,8 @@ class Views {
   [[nodiscard]] actuate::Ineffective halted(const std::vector<ThreadId>& path);
   // Somebody would provide, if it were not for that.
   [[nodiscard]] actuate::Ineffective what_holds_up(ThreadId waiter, const Looked& looked);
+  // It is not managed, and passes messages on.
+  [[nodiscard]] bool relays(ThreadId stranger) const;
   [[nodiscard]] const decide::Donation* donation_of(ThreadId requester) const;
 
   Snapshot snapshot_;

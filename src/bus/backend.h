@@ -57,8 +57,9 @@ struct ProviderNode {
   std::string comm;
   double confidence = 0;
   bool favoured = false;
-  std::string evidence;  // "woke", "accessed", "sent-to", "kin", "owner", "holder", "child", "guess", "unenrolled"
-  std::string state;     // as of a thread; of one that is not managed only "stopped" or "frozen"
+  // "woke", "accessed", "sent-to", "kin", "relayed", "owner", "holder", "child", "guess"; "relay", "unenrolled"
+  std::string evidence;
+  std::string state;  // as of a thread; of one that is not managed only "stopped" or "frozen"
   std::vector<WaitNode> waiting_for;
 };
 

@@ -25,7 +25,8 @@ void append_provider(std::string& out, const Json& provider, std::size_t depth, 
   const bool favoured = provider.value("favoured", false);
   out += std::string(depth * 2, ' ') + (favoured ? paint(Style::good, "=>") + " " : " - ") + who(provider) + ": ";
   if (favoured) out += paint(Style::good, "favoured") + ", ";
-  if (evidence != "unenrolled") out += fmt::format("confidence {:g}, ", provider.value("confidence", 0.0));
+  if (evidence != "unenrolled" && evidence != "relay")
+    out += fmt::format("confidence {:g}, ", provider.value("confidence", 0.0));
   const std::string state = provider.value("state", "");
   if (state == "stopped" || state == "frozen") out += paint(Style::warning, state) + ", ";
   out += evidence_phrase(evidence) + "\n";

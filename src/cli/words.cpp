@@ -32,10 +32,12 @@ constexpr Entry evidences[] = {
     {"accessed", "used it before"},
     {"sent-to", "was woken by the waiter's last message"},
     {"kin", "ended such waits of the waiter's siblings"},
+    {"relayed", "was passed the waiter's message"},
     {"owner", "holds the lock"},
     {"holder", "has the other end open"},
     {"child", "is the child waited for"},
     {"guess", "could be meant, and has no CPU (a guess: a nice value is lent at most)"},
+    {"relay", "passes messages on, and is not managed: it is looked at, and never changed"},
     {"unenrolled", "not managed by swapd, so it cannot be helped"},
 };
 

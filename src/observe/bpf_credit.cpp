@@ -35,6 +35,7 @@ void BpfObserver::note_kernel_thread(Watched& w, pid_t tid) const {
 }
 
 void BpfObserver::credit(Watched& w, const sys::Waker& waker, Woken& woken) {
+  if (relays_.knows(waker.tid)) return credit_through(w, waker, woken);
   const auto by = waker.tid == 0 ? std::nullopt : hooks_.identify(waker.tid);
   if (!by) {
     woken.unrelated = true;  // time, a device, a stranger

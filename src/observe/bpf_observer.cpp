@@ -158,6 +158,7 @@ void BpfObserver::take(const sys::BpfRecord& record, std::vector<Event>& out) {
       break;
     case What::exit:
       managed_.erase(record.tid);
+      if (const auto relay = relays_.thread(record.tid)) relays_.forget(*relay);
       hooks_.lifecycle({.what = Life::exit, .tid = record.tid, .tgid = record.tgid});
       break;
     case What::left:
@@ -165,6 +166,10 @@ void BpfObserver::take(const sys::BpfRecord& record, std::vector<Event>& out) {
       break;
     case What::blocked:
     case What::woken: {
+      if (relays_.knows(record.tid)) {
+        take_of_relay(record, out);
+        break;
+      }
       const auto found = watched_.find(record.tid);
       if (found == watched_.end() || found->second->fresh || !tracer_->follows()) break;
       Watched& w = *found->second;
@@ -287,6 +292,8 @@ void BpfObserver::block(Watched& w, Time began, std::int32_t call, const CallSit
   teller_.block(w.wait, w.told, site, out);
   name_kin(w, out, first);
   if (w.sender) name_sent_to(w, out);
+  w.passed_to.clear();
+  name_passed_to(w, out);
   if (w.wait.awaited.empty() && site.nr >= 0 && w.kernel_thread.valid() && w.kernel_call == site.nr) {
     // As far as can be told: the same call was ended by this one the last time.
     w.wait.awaited = {
@@ -369,6 +376,7 @@ void BpfObserver::wake(Watched& w, Time time, const sys::Waker* waker, std::vect
     resolver_.ended(w.wait.awaited.front(), w.told - w.wait.since);
   teller_.wake(w.wait, w.told, out);
   credit(w, *waker, std::get<Woken>(out.back()));
+  w.ended_at = w.told;
   learn_sender(w, *waker);
 }
 
@@ -385,6 +393,7 @@ void BpfObserver::answer(const WaitAnswer& answer, std::vector<Event>& out) {
   teller_.answer(w->wait, answer, out);
   name_kin(*w, out, first);
   if (out.size() != first && w->sender && w->wait.blocked) name_sent_to(*w, out);
+  if (out.size() != first) name_passed_to(*w, out);
 }
 
 void BpfObserver::answer(const AccessAnswer& answer, std::vector<Event>& out) {

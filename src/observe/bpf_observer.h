@@ -15,6 +15,7 @@
 
 #include "observe/families.h"
 #include "observe/observer.h"
+#include "observe/relays.h"
 #include "observe/wait_state.h"
 #include "sys/bpf_tracer.h"
 
@@ -54,6 +55,8 @@ class BpfObserver final : public Observer {
   void resolve_again(ThreadId thread) override;
   void trace_wakes(ThreadId /*thread*/, bool /*at_once*/) override {}  // every wake names its waker
   void untrace_wakes(ThreadId /*thread*/) override {}
+  void held_by(const Resource& resource, const std::vector<ThreadId>& strangers, std::vector<Event>& out) override;
+  [[nodiscard]] bool relays(ThreadId thread) const override;
   void answer(const WaitAnswer& answer, std::vector<Event>& out) override;
   void answer(const AccessAnswer& answer, std::vector<Event>& out) override;
   void forget(ThreadId thread) override;
@@ -93,8 +96,12 @@ class BpfObserver final : public Observer {
     Time hint_missed = Time::min();
     Understood understood;
     std::optional<Family> family;  // of its process, once that was asked
-    std::uint64_t kin_told = 0;    // version of senders_ that its wait for signals was told of
-    Time nobody_found{};           // when the worker found nobody last for a wait that names nobody
+    Time ended_at{};               // when its last wait ended
+    // Whom a relay has passed its message of this wait on to, and that that is still to be asked.
+    std::vector<ThreadId> passed_to;
+    pid_t passes_on = 0;
+    std::uint64_t kin_told = 0;  // version of senders_ that its wait for signals was told of
+    Time nobody_found{};         // when the worker found nobody last for a wait that names nobody
   };
 
   void follow();
@@ -118,6 +125,15 @@ class BpfObserver final : public Observer {
   [[nodiscard]] const Family& family_of(Watched& w) const;
   void learn_sender(Watched& w, const sys::Waker& waker);
   void name_kin(Watched& w, std::vector<Event>& out, std::size_t first);
+  // Messages that threads which are not managed pass on.
+  void observe_relay(ThreadId thread);
+  void stop_observing(ThreadId thread);
+  void take_of_relay(const sys::BpfRecord& record, std::vector<Event>& out);
+  void name_passed_to(Watched& w, std::vector<Event>& out);
+  [[nodiscard]] std::optional<std::vector<ThreadId>> woken_in(const Watched& w, const Relays::Run& run) const;
+  [[nodiscard]] std::vector<ThreadId> woken_last(const Watched& w, pid_t relay) const;
+  [[nodiscard]] Family callers_of(pid_t relay, const Watched& w) const;
+  void credit_through(Watched& w, const sys::Waker& relay, Woken& woken);
   void take(const sys::BpfRecord& record, std::vector<Event>& out);
   void expect_a_name(const Watched& w);
   void ask_for_names(Time now);
@@ -142,6 +158,8 @@ class BpfObserver final : public Observer {
   std::deque<Nameless> nameless_;
   std::deque<Nameless> nameless_again_;
   FamilySenders senders_;
+  Relays relays_;
+  FamilySenders services_;  // by relay, and by the program that asks through it
   std::uint64_t wakeups_ = 0;
   std::uint64_t losses_ = 0;           // of the tracer, that have been told
   bool not_followed_ = false;          // though somebody is watched; that has been told

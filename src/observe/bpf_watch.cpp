@@ -17,6 +17,7 @@ constexpr Duration refused_rest = std::chrono::milliseconds(100);  // before it 
 Status BpfObserver::manage(const Member& member) {
   if (const auto known = managed_.find(member.id.tid); known != managed_.end() && known->second == member.id)
     return Done{};
+  if (const auto relay = relays_.thread(member.id.tid)) stop_observing(*relay);
   if (Status taken = tracer_->manage(member.id.tid); !taken) return taken;
   managed_[member.id.tid] = member.id;
   return Done{};
@@ -34,6 +35,7 @@ void BpfObserver::release(ThreadId thread) {
 
 void BpfObserver::forget(ThreadId thread) {
   senders_.forget(thread);
+  services_.forget(thread);
   unwatch(thread);
   if (const auto found = managed_.find(thread.tid); found != managed_.end() && found->second == thread)
     managed_.erase(found);  // the kernel has let it go when it ended

@@ -125,13 +125,17 @@ std::optional<Found> Holders::find(const Waiter& waiter, const Resource& resourc
     Pids sorted(members.begin(), members.end());
     std::ranges::sort(sorted);
     std::erase_if(rest, [&](pid_t pid) { return std::ranges::binary_search(sorted, pid); });
-    others = among(waiter, resource, rest, std::max(stranger_age, since_asked));
+    others = among_servers(waiter, resource, members, since_asked);
+    if (others.empty()) others = among(waiter, resource, rest, std::max(stranger_age, since_asked));
+    if (resource.kind == ResourceKind::socket) remember_servers(others);
     // Nobody at all has this socket any more: whoever is at the other end now, the kernel must tell.
     if (others.empty() && managed.empty() && resource.kind == ResourceKind::socket) peers_.drop(resource.ids[0]);
     if (others.empty() && managed.empty() && resource.kind == ResourceKind::record_lock)
       for (const pid_t pid : owners_named(waiter, resource)) (contains(members, pid) ? managed : others).push_back(pid);
   }
-  return with_threads(waiter, resource, evidence, managed, others, asked);
+  Found out = with_threads(waiter, resource, evidence, managed, others, asked);
+  if (guesses_ && nobody_else()) guess_behind(waiter, others, members, asked, out);
+  return out;
 }
 
 // A process that waits for a signal waits perhaps for a sibling, which wants a CPU: as PostgreSQL's do, which fork for

@@ -31,6 +31,9 @@ class Holders {
   [[nodiscard]] std::optional<Found> find(const Waiter& waiter, const Resource& resource,
                                           std::span<const pid_t> members, Time asked);
 
+  // Also who may be asked through a message bus. For an observer that is not told whom the bus wakes.
+  void guess_through_buses() { guesses_ = true; }
+
   // The running and queued threads of a process first, then its main thread, then others; three at most.
   [[nodiscard]] std::vector<ThreadId> threads_of(pid_t pid, pid_t but, Time asked);
 
@@ -38,6 +41,10 @@ class Holders {
   using Pids = std::vector<pid_t>;
   [[nodiscard]] Pids among(const Waiter& waiter, const Resource& resource, std::span<const pid_t> pids,
                            Duration max_age);
+  [[nodiscard]] Pids among_servers(const Waiter& waiter, const Resource& resource, std::span<const pid_t> members,
+                                   Duration max_age);
+  void guess_behind(const Waiter& waiter, const Pids& others, std::span<const pid_t> members, Time asked, Found& out);
+  void remember_servers(const Pids& pids);
   [[nodiscard]] Pids owners_named(const Waiter& waiter, const Resource& resource);
   [[nodiscard]] bool holds(const Waiter& waiter, const Resource& resource, pid_t pid, Duration max_age);
   [[nodiscard]] bool has_eventfd(pid_t pid, std::uint64_t id, Duration max_age);
@@ -73,9 +80,11 @@ class Holders {
   std::unordered_map<pid_t, Threads> threads_;
   Pids processes_;
   Time processes_read_{};
+  Pids servers_;  // not managed, and held other ends of sockets lately: the last one first
   std::uint64_t own_ipc_namespace_ = 0;
   std::vector<sys::LockLine> locks_;
   Time locks_read_{};
+  bool guesses_ = false;
   bool write_request_ = true;   // of the record lock looked for
   bool posix_request_ = false;  // F_SETLKW, not F_OFD_SETLKW
 };

@@ -124,6 +124,12 @@ class Observer {
   // runs with a donation that keeps the woken one from running.
   virtual void trace_wakes(ThreadId thread, bool at_once) = 0;
   virtual void untrace_wakes(ThreadId thread) = 0;
+  // These threads, which are not managed, were found to hold the other end of what watched threads wait for. They may
+  // pass messages on (relays.h); appends whom to.
+  virtual void held_by(const Resource& /*resource*/, const std::vector<ThreadId>& /*strangers*/,
+                       std::vector<Event>& /*out*/) {}
+  // Those of them that were seen to pass messages on.
+  [[nodiscard]] virtual bool relays(ThreadId /*thread*/) const { return false; }
   virtual void answer(const WaitAnswer& answer, std::vector<Event>& out) = 0;
   virtual void answer(const AccessAnswer& answer, std::vector<Event>& out) = 0;
   virtual void forget(ThreadId thread) = 0;  // it has ended, or is of no interest any more

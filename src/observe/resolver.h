@@ -82,6 +82,8 @@ class Resolver {
   // was true then, or later; of many questions that were asked before the first is answered, the others are cheap.
   [[nodiscard]] std::vector<Found> scan(pid_t waiter, std::span<const Resource> resources,
                                         std::span<const pid_t> members, Time asked = Time::max());
+  // Before the first scan: where the observer cannot tell whom a message bus wakes, it is guessed.
+  void guess_through_buses();
   // [engine] A wait for a resource of kind `kernel` has ended: is it worth a look at once the next time?
   void ended(const Resource& kernel, Duration lasted);
   // Whether the thread sleeps for short again and again, as one does that tries something in between.

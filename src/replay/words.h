@@ -13,7 +13,7 @@
 namespace swapd::replay {
 
 // In the order of the enum.
-inline constexpr std::array<std::string_view, 8> evidence_words = {"woke",  "accessed", "sent-to", "kin",
+inline constexpr std::array<std::string_view, 9> evidence_words = {"woke",  "accessed", "sent-to", "kin",  "relayed",
                                                                    "owner", "holder",   "child",   "guess"};
 inline constexpr std::array<std::string_view, 3> state_words = {"unknown", "runnable", "blocked"};
 inline constexpr std::array<std::string_view, 2> feedback_words = {"wait", "paper"};

@@ -71,6 +71,7 @@ BpfRecord record_of(const tracer_record& raw) {
       record.blocked_at = time_of(raw.value);
       record.late = (raw.flags & tracer_late) != 0;
       record.silent = (raw.flags & tracer_silent) != 0;
+      record.wakes = static_cast<std::uint32_t>(raw.args[2]);
       break;
     case tracer_record_fork:
       record.what = BpfRecord::What::fork;

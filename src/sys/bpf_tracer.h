@@ -86,8 +86,9 @@ struct BpfRecord {
   // woken
   Waker waker;
   Time blocked_at;
-  bool late = false;    // noticed only when the thread got a CPU; who woke it is right, when is not
-  bool silent = false;  // of the wait that has ended there was no record; the slot has it
+  bool late = false;        // noticed only when the thread got a CPU; who woke it is right, when is not
+  bool silent = false;      // of the wait that has ended there was no record; the slot has it
+  std::uint32_t wakes = 0;  // that the thread has made before; ThreadSlot::order goes on from there
   // left: it has lost its CPU, or blocked, while this one waited for it in silence
   pid_t waiter = 0;
   // fork

@@ -114,7 +114,7 @@ struct tracer_record {
   tracer_s32 other;        // woken: the waker; fork: the parent thread; exec: the former tid; left: who waits
   tracer_s32 other_tgid;   // woken: the waker's; fork: the child's
   tracer_s32 parent_tgid;  // fork
-  tracer_u64 args[6];      // blocked; woken: two, the waker's
+  tracer_u64 args[6];      // blocked; woken: two, the waker's, and how many wakes the thread itself has made
   tracer_u64 value;  // blocked, exit: CPU time; woken: when it had blocked; fork: ns since boot at which it started
 };
 // NOLINTEND(readability-identifier-naming)

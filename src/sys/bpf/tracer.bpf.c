@@ -179,6 +179,7 @@ static __always_inline void woken_record(struct tracer_slot* slot, __u32 tid, __
   no_args(record);
   record->args[0] = slot->waker_args[0];
   record->args[1] = slot->waker_args[1];
+  record->args[2] = slot->wakes;
   record->value = slot->blocked_at;
   bpf_ringbuf_submit(record, submit_flags(control & tracer_urgent));
 }
