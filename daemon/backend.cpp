@@ -107,7 +107,9 @@ bus::StatusView DaemonBackend::status() {
   out.events_lost = c.events_lost;
   out.warnings = about_.warnings;
   if (!c.trouble.empty()) out.warnings.push_back(c.trouble);
-  std::ranges::copy(shaper_.missing(), std::back_inserter(out.warnings));
+  out.missing = about_.missing;
+  std::ranges::move(shaper_.missing(), std::back_inserter(out.missing));
+  std::ranges::move(resolver_.missing(), std::back_inserter(out.missing));
   if (about_.guard_note)
     if (std::string note = about_.guard_note(); !note.empty()) out.warnings.push_back(std::move(note));
   if (about_.own_listeners != nullptr)

@@ -110,7 +110,8 @@ struct Resolver::Impl {
   std::optional<Resource> known_futex(pid_t tgid, std::uint64_t address);
   std::optional<Resource> look_up_futex(pid_t tgid, std::uint64_t address);
 
-  std::mutex mutex;  // remembered, futexes, kernel_waits
+  std::mutex mutex;  // remembered, futexes, kernel_waits, missing
+  std::vector<MissingPiece> missing;
   KernelWaits kernel_waits;
   std::map<std::pair<pid_t, std::uint64_t>, Resource> futexes;
   std::unordered_map<pid_t, Remembered> remembered;

@@ -4,6 +4,7 @@
 
 #include "observe/resolver_impl.h"
 #include "observe/wait_sets.h"
+#include "sys/bpf_pieces.h"
 
 namespace swapd::observe {
 
@@ -84,7 +85,13 @@ void Resolver::Impl::wait_on_request(Wait& wait, const CallSite& site, const sys
 }
 
 void Resolver::Impl::wait_on_ring(Wait& wait, const CallSite& site) {
-  if (!rings) rings = sys::RingRequests::open();
+  if (!rings) {
+    rings = sys::RingRequests::open();
+    const std::lock_guard lock(mutex);
+    if (!rings->ok())
+      missing.push_back({"which requests of an io_uring are under way (rings.list_requests)",
+                         sys::refusal_of(rings->error().text()), "a wait in io_uring_enter names nobody"});
+  }
   if (rings->ok()) {
     const auto requests = (**rings)->list(site.tid, fd_of(site, 0), (site.args[3] & registered_ring) != 0);
     if (requests.ok())
@@ -92,6 +99,11 @@ void Resolver::Impl::wait_on_ring(Wait& wait, const CallSite& site) {
   }
   // Files on disk, timeouts, the requests of a ring that cannot be read.
   if (wait.awaited.empty()) add(wait.awaited, unknown_resource);
+}
+
+std::vector<MissingPiece> Resolver::missing() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->missing;
 }
 
 }  // namespace swapd::observe

@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "sys/bpf/rings_layout.h"
 #include "sys/bpf_errors.h"
+#include "sys/bpf_pieces.h"
 //
 #include "rings.skel.h"  // uses the layout
 
@@ -39,6 +40,7 @@ Result<std::unique_ptr<RingRequests>> RingRequests::open() {
   auto impl = std::make_unique<Impl>();
   impl->programs.reset(rings__open());
   if (!impl->programs) return FirstWarning::error(errno, "opening the BPF program that reads rings");
+  prepare_load(impl->programs->obj, {});
   if (const int failed = rings__load(impl->programs.get()); failed != 0)
     return FirstWarning::error(-failed, "loading the BPF program that reads rings");
   return std::unique_ptr<RingRequests>(new RingRequests(std::move(impl)));

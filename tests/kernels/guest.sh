@@ -41,7 +41,8 @@ swapctl status --json >"$out/status.json" 2>&1
 journalctl -b --no-pager -o cat -u swapd >"$out/journal" 2>&1
 tell observer "$(member observer <"$out/status.json")"
 [ "$(member observer <"$out/status.json")" = bpf ] || tell failed "the service's observer is bpf"
-tell lacks "$(sed -n 's/.*"warnings":\[\([^]]*\)\].*/\1/p' "$out/status.json" | tr -d '"' | tr '|' '/')"
+lacks=$(grep -o '"what":"[^"]*"' "$out/status.json" | cut -d'"' -f4 | paste -sd';' | sed 's/;/; /g')
+tell lacks "${lacks:-nothing}"
 
 # A provider in a group of its own beside a hog in another: the weight is lent.
 weights() { cat /sys/fs/cgroup/kernserver.slice/cpu.weight /sys/fs/cgroup/kernserver.slice/kern-server.service/cpu.weight 2>/dev/null | tr '\n' ' '; }
@@ -150,7 +151,7 @@ run_test() {
   echo "$(cut -d' ' -f1 /proc/uptime) $name: $good passed, $bad failed, ${left:-0} skipped"
 }
 for test in sys_bpf_open sys_bpf_tracer sys_bpf_follow sys_bpf_cpu_time sys_bpf_waker sys_bpf_silence sys_exec_events sys_seccomp \
-  sys_shaping_sources sys_freezer_group observe_bpf observe_resolver actuate_linux daemon_bpf daemon_inversion daemon_freeze; do
+  sys_shaping_sources sys_freezer_group observe_bpf observe_resolver actuate_linux daemon_bpf daemon_pieces daemon_inversion daemon_freeze; do
   before=$failed
   run_test "$test"
   [ "$test" != sys_freezer_group ] || [ ! -s "$out/test-$test" ] || tell freezer "$(grep -c '^\[       OK \].*v2' "$out/test-$test") tests passed, $((failed - before)) failed"
