@@ -93,7 +93,7 @@ void Shaper::take(Result<std::unique_ptr<Counter>> opened, std::shared_ptr<Count
   if (opened)
     counter = std::move(opened).value();
   else
-    missing_.push_back({lost, sys::refusal_of(opened.error().text()), instead});
+    missing_.push_back({lost, sys::refusal_of(opened.error()), instead});
 }
 
 std::vector<MissingPiece> Shaper::missing() const {

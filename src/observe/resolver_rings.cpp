@@ -90,7 +90,7 @@ void Resolver::Impl::wait_on_ring(Wait& wait, const CallSite& site) {
     const std::lock_guard lock(mutex);
     if (!rings->ok())
       missing.push_back({"which requests of an io_uring are under way (rings.list_requests)",
-                         sys::refusal_of(rings->error().text()), "a wait in io_uring_enter names nobody"});
+                         sys::refusal_of(rings->error()), "a wait in io_uring_enter names nobody"});
   }
   if (rings->ok()) {
     const auto requests = (**rings)->list(site.tid, fd_of(site, 0), (site.args[3] & registered_ring) != 0);

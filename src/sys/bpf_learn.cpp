@@ -48,7 +48,7 @@ Result<Learnt> learn_kernel() {
   auto learnt = run_learn();
   if (learnt || !is_initial_pid_namespace()) return learnt;
   Learnt nothing;
-  nothing.refused = refusal_of(learnt.error().context());
+  nothing.refused = refusal_of(learnt.error());
   return nothing;
 }
 

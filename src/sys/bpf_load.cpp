@@ -98,7 +98,7 @@ Result<LoadedTracer> load_with(const BpfOptions& options, const Known& known) {
   if (!programs) return std::move(programs).error();
   LoadedTracer loaded{.programs = std::move(programs).value()};
   for (const Refusal& refusal : refusals) {
-    std::string why = refusal_of(refusal.error.context());
+    std::string why = refusal_of(refusal.error);
     loaded.missing.push_back(refusal.programs.front() == softirqs.front() ? without_softirqs(std::move(why))
                                                                           : without_lives(std::move(why)));
   }
@@ -106,7 +106,7 @@ Result<LoadedTracer> load_with(const BpfOptions& options, const Known& known) {
     const FirstWarning warning;
     const Status attached = attach_lives(loaded.programs.get());
     loaded.tells_lives = attached.ok();
-    if (!attached) loaded.missing.push_back(without_lives(refusal_of(attached.error().text())));
+    if (!attached) loaded.missing.push_back(without_lives(refusal_of(attached.error())));
   }
   if (known.code[0].end == 0)
     loaded.missing.push_back(without_softirqs("kernel.kptr_restrict hides the kernel's addresses"));
@@ -132,7 +132,7 @@ void TracerDeleter::operator()(tracer* programs) const { tracer__destroy(program
 
 void do_without_softirqs(LoadedTracer& loaded, const Error& refused) {
   if (!std::exchange(loaded.names_softirq_senders, false)) return;
-  loaded.missing.push_back(without_softirqs(refusal_of(refused.text())));
+  loaded.missing.push_back(without_softirqs(refusal_of(refused)));
 }
 
 Result<LoadedTracer> load_tracer(const BpfOptions& options) {
@@ -149,7 +149,7 @@ Result<LoadedTracer> load_tracer(const BpfOptions& options) {
   auto loaded = load_with(options, known);
   if (!loaded && std::exchange(known.can_cast, false)) {
     // A verifier that knows the cast, but does not take what is done with it.
-    uncast = refusal_of(loaded.error().context());
+    uncast = refusal_of(loaded.error());
     if (auto without = load_with(options, known)) loaded = std::move(without);
   }
   if (loaded && !known.can_cast) loaded->missing.push_back(reads_by_helpers(std::move(uncast)));

@@ -37,9 +37,9 @@ std::string_view program_of(std::string_view warning) {
   return warning.substr(0, warning.find('\''));
 }
 
-std::string refusal_of(std::string_view error) {
-  const auto at = error.find(label);
-  return std::string(at == std::string_view::npos ? error : error.substr(at));
+std::string refusal_of(const Error& error) {
+  const auto at = error.context().find(label);
+  return at == std::string::npos ? error.text() : error.context().substr(at);
 }
 
 std::string_view verifiers_objection(std::string_view log) {

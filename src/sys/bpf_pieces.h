@@ -26,7 +26,7 @@ struct Refusal {
 // The program that libbpf's warning is about: "prog 'on_send': failed to find …". Empty: it is about none.
 [[nodiscard]] std::string_view program_of(std::string_view warning);
 // An error of loading or attaching, without what was being done: from the program's name on, where there is one.
-[[nodiscard]] std::string refusal_of(std::string_view error);
+[[nodiscard]] std::string refusal_of(const Error& error);
 // What the verifier objects to, at the end of its log: the line before the statistics, without a tail of spaces.
 [[nodiscard]] std::string_view verifiers_objection(std::string_view log);
 

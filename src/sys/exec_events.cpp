@@ -63,11 +63,11 @@ Result<ExecPrograms> load(const Facts& changes, const Learnt& learnt, std::span<
 
 BpfExecEvents::Piece attach(bpf_program* program, bpf_link*& link, std::span<const Refusal> refusals) {
   for (const Refusal& refusal : refusals)
-    if (refusal.programs.front() == bpf_program__name(program)) return {false, refusal_of(refusal.error.context())};
+    if (refusal.programs.front() == bpf_program__name(program)) return {false, refusal_of(refusal.error)};
   if (!bpf_program__autoload(program)) return {};  // not asked for
   const FirstWarning warning;
   link = bpf_program__attach(program);
-  return {link != nullptr, link != nullptr ? "" : refusal_of(FirstWarning::error(errno, "attaching").text())};
+  return {link != nullptr, link != nullptr ? "" : refusal_of(FirstWarning::error(errno, "attaching"))};
 }
 
 class Programs final : public ExecEvents {

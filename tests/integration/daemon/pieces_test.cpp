@@ -52,7 +52,8 @@ class RefusedPiece : public ::testing::TestWithParam<Case> {
         << session->ctl({"ps"}).out;
   }
   [[nodiscard]] nlohmann::json missing() const {
-    for (const auto& piece : session->json({"status"})["missing"])
+    const auto status = session->json({"status"});
+    for (const auto& piece : status["missing"])
       if (piece["what"].get<std::string>().find(GetParam().what) != std::string::npos) return piece;
     return {};
   }

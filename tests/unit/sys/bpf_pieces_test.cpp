@@ -47,8 +47,8 @@ TEST(BpfPieces, AWarningNamesTheProgram) {
 }
 
 TEST(BpfPieces, WhyBeginsWithTheProgram) {
-  EXPECT_EQ(refusal_of("loading the BPF programs: prog 'a': refused"), "prog 'a': refused");
-  EXPECT_EQ(refusal_of("CAP_BPF is missing"), "CAP_BPF is missing");
+  EXPECT_EQ(refusal_of({EINVAL, "loading the BPF programs: prog 'a': refused"}), "prog 'a': refused");
+  EXPECT_EQ(refusal_of({EPERM, "CAP_BPF is missing"}), "CAP_BPF is missing: Operation not permitted");
 }
 
 TEST(BpfPieces, TheVerifiersLastWordBeforeItsStatistics) {
