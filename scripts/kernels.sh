@@ -110,7 +110,7 @@ rm -rf "$payload"
 mkdir -p "$payload/out" "$payload/tree"
 cp "$project/tests/kernels/guest.sh" "$payload/"
 printf 'project=%q build=%q\n' "$project" "$build" >"$payload/where"
-cp -a --parents policies systemd "$payload/tree/" 2>/dev/null || (cd "$project" && cp -a --parents policies systemd "$payload/tree/")
+(cd "$project" && cp -a --parents CMakeLists.txt policies systemd tests/programs "$payload/tree/")
 # Programs, and no object files; what a test has no need of does no harm.
 (cd "$project" && find "${build#"$project"/}" -type f -perm -u+x ! -name '*.so*' ! -path '*/CMakeFiles/*' ! -path '*/tests/unit/*' -print0 |
   xargs -0 cp --parents -t "$payload/tree")

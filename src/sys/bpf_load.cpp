@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::array<std::string_view, 1> softirqs{"on_softirq"};
 constexpr std::array<std::string_view, 3> lives{"on_fork", "on_exec", "on_exit"};  // a child that is not taken in …
-constexpr std::array<BpfPiece, 2> pieces{softirqs, lives};  // … nor let go: all of them or none
+constexpr std::array<BpfPiece, 2> tracer_pieces{softirqs, lives};  // … nor let go: all of them or none
 
 // What a load depends on, besides the kernel.
 struct Known {
@@ -94,7 +94,7 @@ Result<TracerPrograms> load_without(const BpfOptions& options, const Known& know
 Result<LoadedTracer> load_with(const BpfOptions& options, const Known& known) {
   std::vector<Refusal> refusals;
   auto programs = load_in_pieces(
-      pieces, refusals, [&](std::span<const Refusal> without) { return load_without(options, known, without); });
+      tracer_pieces, refusals, [&](std::span<const Refusal> without) { return load_without(options, known, without); });
   if (!programs) return std::move(programs).error();
   LoadedTracer loaded{.programs = std::move(programs).value()};
   for (const Refusal& refusal : refusals) {

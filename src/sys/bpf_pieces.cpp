@@ -7,9 +7,9 @@
 namespace swapd::sys {
 namespace {
 
-constexpr std::string_view label = "prog '";
+constexpr std::string_view names_program = "prog '";
 
-std::vector<std::string>& refused() {
+std::vector<std::string>& refused_names() {
   static std::vector<std::string> names;
   return names;
 }
@@ -31,14 +31,14 @@ bool left_out(std::span<const Refusal> refusals, std::string_view program) {
 }
 
 std::string_view program_of(std::string_view warning) {
-  const auto at = warning.find(label);
+  const auto at = warning.find(names_program);
   if (at == std::string_view::npos) return {};
-  warning.remove_prefix(at + label.size());
+  warning.remove_prefix(at + names_program.size());
   return warning.substr(0, warning.find('\''));
 }
 
 std::string refusal_of(const Error& error) {
-  const auto at = error.context().find(label);
+  const auto at = error.context().find(names_program);
   return at == std::string::npos ? error.text() : error.context().substr(at);
 }
 
@@ -64,7 +64,7 @@ void prepare_load(bpf_object* object, std::span<const Refusal> refusals) {
   }
 }
 
-void refuse_programs(std::vector<std::string> names) { refused() = std::move(names); }
-bool is_refused(std::string_view name) { return std::ranges::find(refused(), name) != refused().end(); }
+void refuse_programs(std::vector<std::string> names) { refused_names() = std::move(names); }
+bool is_refused(std::string_view name) { return std::ranges::find(refused_names(), name) != refused_names().end(); }
 
 }  // namespace swapd::sys

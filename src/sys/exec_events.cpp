@@ -44,11 +44,11 @@ ExecEvent event_of(const execs_record& raw) {
 }
 
 constexpr std::array<std::string_view, 1> on_program{"on_program"}, on_rename{"on_rename"}, on_move{"on_move"};
-constexpr std::array<BpfPiece, 3> pieces{on_program, on_rename, on_move};
+constexpr std::array<BpfPiece, 3> exec_pieces{on_program, on_rename, on_move};
 
 using ExecPrograms = std::unique_ptr<execs, ExecsDeleter>;
 
-Result<ExecPrograms> load(const Facts& changes, const Learnt& learnt, std::span<const Refusal> refusals) {
+Result<ExecPrograms> load_execs(const Facts& changes, const Learnt& learnt, std::span<const Refusal> refusals) {
   const FirstWarning warning;
   ExecPrograms programs(execs__open());
   if (!programs) return FirstWarning::error(errno, "opening the BPF program that sees programs start");
@@ -61,7 +61,7 @@ Result<ExecPrograms> load(const Facts& changes, const Learnt& learnt, std::span<
   return programs;
 }
 
-BpfExecEvents::Piece attach(bpf_program* program, bpf_link*& link, std::span<const Refusal> refusals) {
+BpfExecEvents::Piece attach_piece(bpf_program* program, bpf_link*& link, std::span<const Refusal> refusals) {
   for (const Refusal& refusal : refusals)
     if (refusal.programs.front() == bpf_program__name(program)) return {false, refusal_of(refusal.error)};
   if (!bpf_program__autoload(program)) return {};  // not asked for
@@ -77,16 +77,16 @@ class Programs final : public ExecEvents {
     const auto learnt = learn_kernel();
     if (!learnt) return learnt.error();
     std::vector<Refusal> refusals;
-    auto loaded = load_in_pieces(pieces, refusals,
-                                 [&](std::span<const Refusal> without) { return load(changes, *learnt, without); });
+    auto loaded = load_in_pieces(
+        exec_pieces, refusals, [&](std::span<const Refusal> without) { return load_execs(changes, *learnt, without); });
     if (!loaded) return std::move(loaded).error();
     auto programs = std::make_unique<Programs>();
     programs->programs_ = std::move(loaded).value();
     execs& all = *programs->programs_;
     BpfExecEvents out{.events = nullptr,
-                      .starts = attach(all.progs.on_program, all.links.on_program, refusals),
-                      .comm = attach(all.progs.on_rename, all.links.on_rename, refusals),
-                      .cgroup = attach(all.progs.on_move, all.links.on_move, refusals)};
+                      .starts = attach_piece(all.progs.on_program, all.links.on_program, refusals),
+                      .comm = attach_piece(all.progs.on_rename, all.links.on_rename, refusals),
+                      .cgroup = attach_piece(all.progs.on_move, all.links.on_move, refusals)};
     if (!out.starts.told && !out.comm.told && !out.cgroup.told) return Error(ENOTSUP, out.starts.refused);
     auto ring = BpfRing::map(programs->fd(), bpf_map__max_entries(all.maps.ring));
     if (!ring) return std::move(ring).error();

@@ -41,8 +41,6 @@ swapctl status --json >"$out/status.json" 2>&1
 journalctl -b --no-pager -o cat -u swapd >"$out/journal" 2>&1
 tell observer "$(member observer <"$out/status.json")"
 [ "$(member observer <"$out/status.json")" = bpf ] || tell failed "the service's observer is bpf"
-lacks=$(grep -o '"what":"[^"]*"' "$out/status.json" | cut -d'"' -f4 | paste -sd';' | sed 's/;/; /g')
-tell lacks "${lacks:-nothing}"
 
 # A provider in a group of its own beside a hog in another: the weight is lent.
 weights() { cat /sys/fs/cgroup/kernserver.slice/cpu.weight /sys/fs/cgroup/kernserver.slice/kern-server.service/cpu.weight 2>/dev/null | tr '\n' ' '; }
@@ -96,6 +94,19 @@ turn() {
   wait $!
   sort -n "$out/$name" | awk '{ t[NR] = $1 } END { if (NR) printf "%.0f", t[int((NR + 1) / 2)] / 1000 }'
 }
+# Every piece is asked for: by a limit for networks, rules of names and cgroups, and a program with a listener.
+printf '[class.wire.io.network]\nboth = "100MiB"\n[match.x]\ncomm = "x"\ncgroup = "/x"\n' >all.toml
+"$swapd" --foreground --bus none --config all.toml --socket "$work/d" --state-dir "$work/state" 2>"$out/swapd-all" &
+daemon=$!
+until_true 150 ctl status
+ctl run --class wire -- true >"$out/status-all" 2>&1
+ctl status >>"$out/status-all" 2>&1
+ctl status --json >"$out/status-all.json" 2>>"$out/status-all"
+lacks=$(grep -o '"what":"[^"]*"' "$out/status-all.json" | cut -d'"' -f4 | paste -sd';' | sed 's/;/; /g')
+tell lacks "${lacks:-nothing}"
+kill "$daemon"
+wait "$daemon"
+
 for observer in bpf seccomp; do
   "$swapd" --foreground --bus none --observe "$observer" --socket "$work/d" --state-dir "$work/state-$observer" 2>"$out/swapd-$observer" &
   daemon=$!
