@@ -55,6 +55,7 @@ struct Resolver::Impl {
   void wait_on_fd(Wait& wait, const CallSite& site, unsigned arg, Direction direction, By by);
   void wait_on_socket(Wait& wait, const CallSite& site, std::uint64_t inode, By by);
   void wait_on_set(Wait& wait, const CallSite& site, CallKind kind);
+  void open_rings();
   void wait_on_ring(Wait& wait, const CallSite& site);
   void wait_on_request(Wait& wait, const CallSite& site, const sys::RingRequest& request);
   std::optional<Descriptor> file_of(const CallSite& site, const sys::RingRequest& request);
