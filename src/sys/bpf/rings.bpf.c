@@ -145,10 +145,11 @@ static long step(__u32 i, void* context) {
     walk.next_bucket++;
     return 0;
   }
-  struct io_kiocb* request = (struct io_kiocb*)(walk.node - bpf_core_field_offset(struct io_kiocb, hash_node));
+  struct hlist_node* node = (struct hlist_node*)walk.node;  // what BPF_CORE_READ is given, it relocates
+  struct io_kiocb* request = (struct io_kiocb*)((__u64)node - bpf_core_field_offset(struct io_kiocb, hash_node));
   if ((__u64)BPF_CORE_READ(request, ctx) != walk.ring) return 1;
   note(request, (struct fdtable*)walk.files);
-  walk.node = (__u64)BPF_CORE_READ((struct hlist_node*)walk.node, next);
+  walk.node = (__u64)BPF_CORE_READ(node, next);
   return 0;
 }
 
