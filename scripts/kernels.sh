@@ -178,6 +178,7 @@ row 'seccomp: the same' limit-seccomp
 row 'weight of the provider'"'"'s group (`cpu.weight`): before / lent / after' weight
 row 'freezer (`cgroup.freeze`)' freezer
 row 'core tests' tests
+row 'left out: tests of times' unmeasured
 for version in "${versions[@]}"; do
   [ "$(value "$version" finished)" = yes ] || { printf '\nLinux %s: not finished\n' "$version"; failed=1; }
   bad=$(awk -F '\t' '$1 == "failed" { print "- " $2 }' "$dir/out-$version/out/results" 2>/dev/null || true)
