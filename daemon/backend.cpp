@@ -9,6 +9,7 @@
 
 #include "actuate/recovery.h"
 #include "log.h"
+#include "sys/seccomp.h"
 #include "sys/self.h"
 #include "views.h"
 
@@ -107,7 +108,12 @@ bus::StatusView DaemonBackend::status() {
   out.events_lost = c.events_lost;
   out.warnings = about_.warnings;
   if (!c.trouble.empty()) out.warnings.push_back(c.trouble);
-  std::ranges::copy(shaper_.missing(), std::back_inserter(out.warnings));
+  out.missing = about_.missing;
+  std::ranges::move(shaper_.missing(), std::back_inserter(out.missing));
+  std::ranges::move(resolver_.missing(), std::back_inserter(out.missing));
+  if (const int refused = sys::sync_wake_up_refused(); refused != 0)
+    out.missing.push_back({"handing the CPU over at a trapped call (SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)",
+                           Error(refused, "the kernel").text(), "each trapped call takes some microseconds longer"});
   if (about_.guard_note)
     if (std::string note = about_.guard_note(); !note.empty()) out.warnings.push_back(std::move(note));
   if (about_.own_listeners != nullptr)

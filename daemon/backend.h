@@ -29,6 +29,7 @@ class DaemonBackend final : public bus::Backend {
   struct About {
     std::string version, observer, observer_reason;
     std::vector<std::string> warnings;
+    std::vector<MissingPiece> missing;
     std::function<Surroundings()> surroundings;
     std::function<std::uint64_t()> log_drops;
     std::function<std::string()> guard_note;  // empty: nothing to say of the guard
@@ -73,6 +74,7 @@ class DaemonBackend final : public bus::Backend {
 
   // One more line for status.
   void warn(const std::string& line) { about_.warnings.push_back(line); }
+  void misses(MissingPiece piece) { about_.missing.push_back(std::move(piece)); }
   // The engine's notes are readable: hands them to the follower.
   void forward_notes();
 

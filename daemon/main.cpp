@@ -40,6 +40,7 @@
 #include "replay_file.h"
 #include "resume.h"
 #include "rivals.h"
+#include "sys/bpf_pieces.h"
 #include "sys/bpf_tracer.h"
 #include "sys/groups.h"
 #include "sys/io_groups.h"
@@ -95,6 +96,10 @@ Chosen choose_observer(const std::string& wanted, const std::string& btf) {
   if (!opened) return {nullptr, opened.error().text()};
   return {std::move(opened).value(),
           wanted == "bpf" ? "asked for" : "BTF, the BPF programs and the privileges are there"};
+}
+
+void log_missing(const MissingPiece& piece) {
+  spdlog::warn("missing: {}: {}; {}", piece.what, piece.why, piece.instead);
 }
 
 // A rule's nice value is its program's own: it divides what the program's session has, where sessions come first.
@@ -178,6 +183,7 @@ int run(const Options& options, const LoadedPolicy& loaded, Guard& guard, FdStor
     stop_log();
     return 1;
   }
+  sys::refuse_programs(options.refuse);
   Chosen chosen = choose_observer(options.observe, options.btf);
   if (!chosen.tracer && options.observe == "bpf") {
     spdlog::error("--observe bpf: {}; use --observe auto or seccomp", chosen.reason);
@@ -185,9 +191,8 @@ int run(const Options& options, const LoadedPolicy& loaded, Guard& guard, FdStor
     return 1;
   }
   const std::string observer = chosen.tracer ? "bpf" : "seccomp";
-  if (chosen.tracer && !chosen.tracer->names_softirq_senders())
-    warnings.emplace_back(
-        "kernel.kptr_restrict hides the kernel's addresses; who ends a wait by traffic over loopback is not known");
+  const std::vector<MissingPiece> missing = chosen.tracer ? chosen.tracer->missing() : std::vector<MissingPiece>();
+  for (const MissingPiece& piece : missing) log_missing(piece);
   Shaper shaper(procfs, clock, guard.delayed(),
                 {.slice = policy.shaping.slice,
                  .dry_run = options.dry_run,
@@ -244,6 +249,7 @@ int run(const Options& options, const LoadedPolicy& loaded, Guard& guard, FdStor
                          .observer = observer,
                          .observer_reason = chosen.reason,
                          .warnings = warnings,
+                         .missing = missing,
                          .surroundings = [&] { return neighbours.now(); },
                          .log_drops = log_drops,
                          .guard_note = [&] { return guard.note(); },
@@ -284,11 +290,11 @@ int run(const Options& options, const LoadedPolicy& loaded, Guard& guard, FdStor
 
   // To leave programs alone nobody need look.
   if (std::ranges::any_of(rules, [](const policy::NamedRule& r) { return r.rule.manage; })) {
-    std::vector<std::string> missing;
-    auto events = open_exec_events(followed_facts(rules), missing);
-    for (const std::string& line : missing) {
-      spdlog::warn("{}", line);
-      backend.warn(line);
+    std::vector<MissingPiece> of_rules;
+    auto events = open_exec_events(followed_facts(rules), of_rules);
+    for (MissingPiece& piece : of_rules) {
+      log_missing(piece);
+      backend.misses(std::move(piece));
     }
     if (std::string line = nice_within_sessions(rules, groups); !line.empty()) {
       spdlog::warn("{}", line);

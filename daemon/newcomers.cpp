@@ -297,36 +297,44 @@ sys::Facts followed_facts(const std::vector<policy::NamedRule>& rules) {
 }
 
 std::vector<std::unique_ptr<sys::ExecEvents>> open_exec_events(const sys::Facts& changes,
-                                                               std::vector<std::string>& warnings) {
+                                                               std::vector<MissingPiece>& missing) {
   std::vector<std::unique_ptr<sys::ExecEvents>> sources;
-  const auto miss = [&](const std::string& why, const std::string& what) { warnings.push_back(why + "; " + what); };
-  const auto unmoved = "a program that is moved to another cgroup after its start is missed by [match.NAME]";
-  sys::Facts of_connector{.uid = changes.uid};
-  auto from_bpf = sys::exec_events_from_bpf(changes);
-  if (!from_bpf && (changes.comm || changes.cgroup)) {
-    auto less = sys::exec_events_from_bpf();
-    if (less && changes.cgroup) miss(from_bpf.error().text(), unmoved);
-    if (less) from_bpf = std::move(less);
-    of_connector.comm = changes.comm;
-  }
-  if (from_bpf) {
-    sources.push_back(std::move(from_bpf).value());
-    if (!of_connector.any()) return sources;
-    auto changed = sys::changes_from_connector(of_connector);
-    if (changed)
-      sources.push_back(std::move(changed).value());
+  auto opened = sys::exec_events_from_bpf(changes);
+  sys::BpfExecEvents bpf;
+  if (opened)
+    bpf = std::move(opened).value();
+  else
+    for (auto* piece : {&bpf.starts, &bpf.comm, &bpf.cgroup}) piece->refused = opened.error().text();
+  if (bpf.events) sources.push_back(std::move(bpf.events));
+
+  // What is left for the connector.
+  const sys::Facts rest{.comm = changes.comm && !bpf.comm.told, .uid = changes.uid};
+  bool connected = true;
+  std::string refused;
+  if (!bpf.starts.told || rest.any()) {
+    auto connector = bpf.starts.told ? sys::changes_from_connector(rest) : sys::exec_events_from_connector(rest);
+    connected = connector.ok();
+    if (connected)
+      sources.push_back(std::move(connector).value());
     else
-      miss(changed.error().text(), "a program that changes its user after its start is missed by [match.NAME]");
-    return sources;
+      refused = connector.error().text();
   }
-  auto from_connector = sys::exec_events_from_connector(changes);
-  if (!from_connector) {
-    miss(from_connector.error().text(), "[match.NAME] finds only the programs that run when swapd starts");
-    return sources;
-  }
-  miss(from_bpf.error().text(), "a program that ends at once may be missed by [match.NAME]");
-  if (changes.cgroup) miss(from_bpf.error().text(), unmoved);
-  sources.push_back(std::move(from_connector).value());
+  const auto miss = [&](const char* what, const std::string& why, const char* instead, const char* unconnected) {
+    missing.push_back({what, connected ? why : why + "; " + refused, connected ? instead : unconnected});
+  };
+  if (!bpf.starts.told)
+    miss("each program that starts (execs.on_program)", bpf.starts.refused,
+         "the process connector tells of them; a program that ends at once may be missed by [match.NAME]",
+         "[match.NAME] finds only the programs that run when swapd starts");
+  if (rest.comm)
+    miss("each process that is renamed (execs.on_rename)", bpf.comm.refused, "the process connector tells of them",
+         "a program that is renamed after its start is missed by [match.NAME]");
+  if (changes.cgroup && !bpf.cgroup.told)
+    missing.push_back({"each process that is moved among cgroups (execs.on_move)", bpf.cgroup.refused,
+                       "a program that is moved to another cgroup after its start is missed by [match.NAME]"});
+  if (changes.uid && !connected)
+    missing.push_back({"each process that changes its user", refused,
+                       "a program that changes its user after its start is missed by [match.NAME]"});
   return sources;
 }
 

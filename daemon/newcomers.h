@@ -24,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/missing_piece.h"
 #include "bus/backend.h"
 #include "policy/match.h"
 #include "sys/exec_events.h"
@@ -125,6 +126,6 @@ class Newcomers {
 
 // From BPF and the process connector, as far as they are to be had; what that leaves out is appended.
 [[nodiscard]] std::vector<std::unique_ptr<sys::ExecEvents>> open_exec_events(const sys::Facts& changes,
-                                                                             std::vector<std::string>& warnings);
+                                                                             std::vector<MissingPiece>& missing);
 
 }  // namespace swapd::daemon

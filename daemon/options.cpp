@@ -28,6 +28,7 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
       ->capture_default_str()
       ->check(CLI::IsMember({"auto", "bpf", "seccomp"}));
   app.add_option("--btf", o.btf, "the kernel's types")->group("");
+  app.add_option("--refuse", o.refuse, "kernel programs that shall not load")->delimiter(',')->group("");
   app.add_option("--metrics", o.metrics, "write status there as Prometheus text every 15 s (node exporter: NAME.prom)")
       ->type_name("FILE");
   app.add_option("--guard-socket", o.guard_socket,

@@ -8,6 +8,7 @@
 #include "observe/io_target.h"
 #include "page_shaper.h"
 #include "shape_gate.h"
+#include "sys/bpf_pieces.h"
 #include "sys/socket_link.h"
 
 namespace swapd::daemon {
@@ -92,12 +93,17 @@ void Shaper::take(Result<std::unique_ptr<Counter>> opened, std::shared_ptr<Count
   if (opened)
     counter = std::move(opened).value();
   else
-    missing_.push_back(std::string(lost) + " (" + opened.error().text() + "); " + instead);
+    missing_.push_back({lost, sys::refusal_of(opened.error()), instead});
+}
+
+std::vector<MissingPiece> Shaper::missing() const {
+  const std::lock_guard lock(mutex_);
+  return missing_;
 }
 
 void Shaper::want_ends() {
   std::call_once(ends_wanted_, [&] {
-    take(sys::LastIo::open(), ends_, "what a thread moved before its end cannot be seen",
+    take(sys::LastIo::open(), ends_, "what a thread moved before its end (lastio)",
          "its last call is charged what it asked for");
   });
 }
@@ -105,7 +111,7 @@ void Shaper::want_ends() {
 void Shaper::set_class(const std::string& name, const decide::ClassLimits& limits, bool inherits_own) {
   const bool networks = limits_networks(limits);
   if (networks && !std::exchange(traffic_tried_, true))
-    take(sys::NetIo::open(), traffic_, "traffic cannot be counted",
+    take(sys::NetIo::open(), traffic_, "how much traffic threads move (netio)",
          "send and receive calls are charged what they ask for");
   if (limits.limits()) want_ends();
   {

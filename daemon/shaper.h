@@ -26,6 +26,7 @@
 
 #include "actuate/delays.h"
 #include "base/guard_memory.h"
+#include "base/missing_piece.h"
 #include "base/time.h"
 #include "decide/shaping.h"
 #include "observe/receiver.h"
@@ -85,8 +86,7 @@ class Shaper {
   // For the receiver of a listener whose programs may be shaped.
   [[nodiscard]] std::unique_ptr<observe::Gate> gate(int listener, std::uint32_t slot);
 
-  // What cannot be had here, a line each.
-  [[nodiscard]] const std::vector<std::string>& missing() const { return missing_; }
+  [[nodiscard]] std::vector<MissingPiece> missing() const;
   [[nodiscard]] std::size_t delayed_now() const { return delays_.held(); }
   [[nodiscard]] std::uint64_t delayed_total() const;
   [[nodiscard]] bool holds(pid_t tid) const;
@@ -163,8 +163,8 @@ class Shaper {
   const Clock& clock_;
   Options options_;
   sys::BlockDevices disks_;
-  std::vector<std::string> missing_;
   mutable sys::PiMutex mutex_;  // all that follows, but for delays_
+  std::vector<MissingPiece> missing_;
   decide::Shaping shaping_;
   struct Said {
     decide::ClassLimits limits;

@@ -14,6 +14,7 @@
 
 #include "base/asked_priority.h"
 #include "base/fd.h"
+#include "base/missing_piece.h"
 #include "base/resource.h"
 #include "base/result.h"
 #include "base/sched_attr.h"
@@ -27,7 +28,8 @@ struct StatusView {
   std::uint64_t managed_threads = 0, managed_processes = 0, listeners = 0;
   std::uint64_t donations_active = 0, donations_total = 0, notifications_total = 0, events_lost = 0;
   std::vector<std::string> rivals;
-  std::vector<std::string> warnings;  // missing privileges and features, with what still works
+  std::vector<std::string> warnings;  // missing privileges and settings, with what still works
+  std::vector<MissingPiece> missing;  // what the kernel does not give
   // What watching costs.
   std::string watch_method;  // "perf" or "poll"
   std::uint64_t watched_threads = 0, watch_wakeups_total = 0, watch_polls_total = 0;

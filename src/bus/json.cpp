@@ -43,6 +43,13 @@ Json wait_tree(const std::vector<WaitNode>& waits) {
   return list;
 }
 
+Json pieces(const std::vector<MissingPiece>& missing) {
+  Json list = Json::array();
+  for (const MissingPiece& piece : missing)
+    list.push_back({{"what", piece.what}, {"why", piece.why}, {"instead", piece.instead}});
+  return list;
+}
+
 }  // namespace
 
 std::string status_json(const StatusView& s) {
@@ -59,6 +66,7 @@ std::string status_json(const StatusView& s) {
                {"events_lost", s.events_lost},
                {"rivals", s.rivals},
                {"warnings", s.warnings},
+               {"missing", pieces(s.missing)},
                {"watch_method", s.watch_method},
                {"watched_threads", s.watched_threads},
                {"watch_wakeups_total", s.watch_wakeups_total},

@@ -102,7 +102,7 @@ std::string metrics_text(const StatusView& s, const std::vector<ClassView>& clas
   out.counter("swapd_programs_managed_by_policy_total", "Programs that rules have taken in.", n(s.managed_by_policy));
   out.gauge("swapd_rivals", "Other programs found that set priorities.", n(s.rivals.size()));
   out.gauge("swapd_warnings", "Missing privileges and kernel features, as swapctl status names them.",
-            n(s.warnings.size()));
+            n(s.warnings.size() + s.missing.size()));
   return std::move(out).text();
 }
 

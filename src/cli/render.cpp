@@ -102,6 +102,8 @@ std::string render_status(const std::string& json, const Paint& paint) {
   if (whole(s, "log_drops") > 0) rows.push_back({"log", number("log_drops") + " lines dropped"});
   for (const Json& rival : s.value("rivals", Json::array()))
     rows.push_back({paint(Style::warning, "rival"), printable(rival.get<std::string>())});
+  for (const Json& piece : s.value("missing", Json::array()))
+    rows.push_back({paint(Style::warning, "missing"), missing_piece(piece)});
   for (const Json& warning : s.value("warnings", Json::array()))
     rows.push_back({paint(Style::warning, "warning"), printable(warning.get<std::string>())});
   return table({{}, {}}, rows);

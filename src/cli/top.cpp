@@ -152,6 +152,8 @@ TopSample top_sample(const std::string& status, const std::string& threads, cons
   sample.donations_total = whole(s, "donations_total");
   sample.notifications_total = whole(s, "notifications_total");
   sample.cpu_s = s.value("engine_cpu_s", 0.0) + s.value("receivers_cpu_s", 0.0) + s.value("worker_cpu_s", 0.0);
+  for (const Json& piece : s.value("missing", Json::array()))
+    sample.warnings.push_back("missing: " + missing_piece(piece));
   for (const Json& warning : s.value("warnings", Json::array()))
     sample.warnings.push_back(printable(warning.get<std::string>()));
   const Json of_threads = Json::parse(threads);

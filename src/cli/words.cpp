@@ -92,4 +92,9 @@ long long whole(const Json& from, const char* key) {
   return number > -most && number < most ? static_cast<long long>(number) : 0;
 }
 
+std::string missing_piece(const Json& piece) {
+  const auto part = [&](const char* key) { return printable(piece.value(key, "")); };
+  return part("what") + ": " + part("why") + "; " + part("instead");
+}
+
 }  // namespace swapd::cli

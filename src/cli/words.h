@@ -24,6 +24,8 @@ inline constexpr std::array graph_words = {"dot", "json"};
 [[nodiscard]] std::string evidence_phrase(std::string_view word);
 [[nodiscard]] std::string reason_phrase(std::string_view word);
 
+// What the kernel does not give, why, and what swapd does instead, of `status`.
+[[nodiscard]] std::string missing_piece(const Json& piece);
 // How long a thread of the JSON has been in its state; empty: not known.
 [[nodiscard]] std::string time_in_state(const Json& thread);
 

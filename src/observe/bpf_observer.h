@@ -30,10 +30,10 @@ class BpfObserver final : public Observer {
   BpfObserver& operator=(const BpfObserver&) = delete;
   ~BpfObserver() override;
 
-  [[nodiscard]] bool follows_children() const override { return true; }
+  [[nodiscard]] bool follows_children() const override { return tracer_->tells_lives(); }
   [[nodiscard]] Status manage(const Member& member) override;
   void release(ThreadId thread) override;
-  [[nodiscard]] bool inherits(pid_t tid) const override { return tracer_->manages(tid); }
+  [[nodiscard]] bool inherits(pid_t tid) const override { return !tracer_->tells_lives() || tracer_->manages(tid); }
   void ready(std::uint64_t key, bool hung_up) override;
   [[nodiscard]] std::optional<Time> deadline() const override;
   void drain(Time now, std::vector<Event>& out) override;

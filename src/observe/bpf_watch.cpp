@@ -37,6 +37,7 @@ void BpfObserver::forget(ThreadId thread) {
   senders_.forget(thread);
   services_.forget(thread);
   unwatch(thread);
+  if (!tracer_->tells_lives()) return release(thread);
   if (const auto found = managed_.find(thread.tid); found != managed_.end() && found->second == thread)
     managed_.erase(found);  // the kernel has let it go when it ended
 }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/event.h"
+#include "base/missing_piece.h"
 #include "base/resource.h"
 #include "sys/procfs.h"
 
@@ -91,6 +92,8 @@ class Resolver {
   // [engine] Forget what is remembered of a process (exit, exec). Only memory is saved by it: nothing remembered is
   // believed without a look.
   void forget(pid_t tgid);
+  // [any thread] What the kernel was asked for and does not give.
+  [[nodiscard]] std::vector<MissingPiece> missing() const;
 
  private:
   struct Impl;

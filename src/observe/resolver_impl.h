@@ -55,6 +55,7 @@ struct Resolver::Impl {
   void wait_on_fd(Wait& wait, const CallSite& site, unsigned arg, Direction direction, By by);
   void wait_on_socket(Wait& wait, const CallSite& site, std::uint64_t inode, By by);
   void wait_on_set(Wait& wait, const CallSite& site, CallKind kind);
+  void open_rings();
   void wait_on_ring(Wait& wait, const CallSite& site);
   void wait_on_request(Wait& wait, const CallSite& site, const sys::RingRequest& request);
   std::optional<Descriptor> file_of(const CallSite& site, const sys::RingRequest& request);
@@ -110,7 +111,8 @@ struct Resolver::Impl {
   std::optional<Resource> known_futex(pid_t tgid, std::uint64_t address);
   std::optional<Resource> look_up_futex(pid_t tgid, std::uint64_t address);
 
-  std::mutex mutex;  // remembered, futexes, kernel_waits
+  std::mutex mutex;  // remembered, futexes, kernel_waits, missing
+  std::vector<MissingPiece> missing;
   KernelWaits kernel_waits;
   std::map<std::pair<pid_t, std::uint64_t>, Resource> futexes;
   std::unordered_map<pid_t, Remembered> remembered;

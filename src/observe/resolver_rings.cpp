@@ -4,6 +4,7 @@
 
 #include "observe/resolver_impl.h"
 #include "observe/wait_sets.h"
+#include "sys/bpf_pieces.h"
 
 namespace swapd::observe {
 
@@ -83,8 +84,21 @@ void Resolver::Impl::wait_on_request(Wait& wait, const CallSite& site, const sys
   }
 }
 
+void Resolver::Impl::open_rings() {
+  rings = sys::RingRequests::open();
+  const Status lists_any = rings->ok() ? (**rings)->lists_any_thread() : Done{};
+  const std::lock_guard lock(mutex);
+  if (!rings->ok())
+    missing.push_back({"which requests of an io_uring are under way (rings.list_requests)",
+                       sys::refusal_of(rings->error()), "a wait in io_uring_enter names nobody"});
+  else if (!lists_any)
+    missing.push_back({"requests that threads other than a process's first make of an io_uring",
+                       "the kernel iterates over a process's first thread alone",
+                       "their waits in io_uring_enter name nobody"});
+}
+
 void Resolver::Impl::wait_on_ring(Wait& wait, const CallSite& site) {
-  if (!rings) rings = sys::RingRequests::open();
+  if (!rings) open_rings();
   if (rings->ok()) {
     const auto requests = (**rings)->list(site.tid, fd_of(site, 0), (site.args[3] & registered_ring) != 0);
     if (requests.ok())
@@ -92,6 +106,11 @@ void Resolver::Impl::wait_on_ring(Wait& wait, const CallSite& site) {
   }
   // Files on disk, timeouts, the requests of a ring that cannot be read.
   if (wait.awaited.empty()) add(wait.awaited, unknown_resource);
+}
+
+std::vector<MissingPiece> Resolver::missing() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->missing;
 }
 
 }  // namespace swapd::observe

@@ -9,8 +9,8 @@
 
 namespace swapd::sys {
 
-// What libbpf would print while one of these lives: its first warning, without the prefix and the line's end. Later
-// ones only say that therefore something else failed too.
+// What libbpf would print while one of these lives: its first warning, without the prefix and the line's end, and in
+// brackets what the verifier objects to. Later ones only say that therefore something else failed too.
 class FirstWarning {
  public:
   FirstWarning();

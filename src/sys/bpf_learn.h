@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "base/result.h"
 
@@ -12,7 +13,9 @@ struct Learnt {
   std::uint64_t namespace_at = 0;
   std::uint32_t namespace_level = 0;
   std::uint64_t regs_offset = 0;  // of a thread's saved registers in its stack
+  std::string refused;  // why the kernel refused the program, in the initial pid namespace; then regs_offset is unknown
 };
+// In another pid namespace nothing can be done without it.
 [[nodiscard]] Result<Learnt> learn_kernel();
 
 // constants: the .rodata of a program that includes bpf/ids.h, before it is loaded.

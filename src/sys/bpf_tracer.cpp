@@ -211,8 +211,11 @@ Status BpfTracer::follow(bool on) {
       !cleared)
     return cleared;
   Status attached = attach(programs->progs.on_switch, programs->links.on_switch);
-  if (attached && bpf_program__autoload(programs->progs.on_softirq))
-    attached = attach(programs->progs.on_softirq, programs->links.on_softirq);
+  if (attached && bpf_program__autoload(programs->progs.on_softirq)) {
+    const Status noted = attach(programs->progs.on_softirq, programs->links.on_softirq);
+    if (!noted && noted.error().code() == EEXIST) attached = noted.error();
+    if (!noted && noted.error().code() != EEXIST) do_without_softirqs(impl_->loaded, noted.error());
+  }
   if (attached) attached = attach(programs->progs.on_waking, programs->links.on_waking);
   if (!attached) {
     detach(programs->links.on_softirq);
@@ -384,5 +387,7 @@ std::uint64_t BpfTracer::without_slot() const {
   return std::atomic_ref(impl_->loaded.programs->bss->without_slot).load();
 }
 bool BpfTracer::names_softirq_senders() const { return impl_->loaded.names_softirq_senders; }
+bool BpfTracer::tells_lives() const { return impl_->loaded.tells_lives; }
+const std::vector<MissingPiece>& BpfTracer::missing() const { return impl_->loaded.missing; }
 
 }  // namespace swapd::sys

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "base/missing_piece.h"
 #include "base/result.h"
 #include "base/time.h"
 
@@ -104,8 +105,8 @@ struct BpfRecord {
 
 class BpfTracer {
  public:
-  // Loads and attaches. The error names what is missing, in one line: BTF, a capability, the program that the kernel
-  // refused.
+  // Loads and attaches what the kernel takes; missing() names the rest. The error names in one line why nothing can be
+  // had: BTF, a capability, a program without which nothing is seen (switches, wakes).
   [[nodiscard]] static Result<std::unique_ptr<BpfTracer>> open(const BpfOptions& options = {});
   BpfTracer(const BpfTracer&) = delete;
   BpfTracer& operator=(const BpfTracer&) = delete;
@@ -158,6 +159,11 @@ class BpfTracer {
   [[nodiscard]] std::uint64_t without_slot() const;
   // Without it, a wake by loopback traffic names nobody (kernel.kptr_restrict hides what is needed).
   [[nodiscard]] bool names_softirq_senders() const;
+  // Whether children are managed by their birth and records tell of forks, execs and exits. Else another source must
+  // tell, and what has ended must be let go with unmanage().
+  [[nodiscard]] bool tells_lives() const;
+  // Pieces that the kernel refused.
+  [[nodiscard]] const std::vector<MissingPiece>& missing() const;
 
  private:
   struct Impl;

@@ -8,11 +8,13 @@
 #include <cerrno>
 #include <cstring>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include "sys/bpf/execs_layout.h"
 #include "sys/bpf_errors.h"
 #include "sys/bpf_learn.h"
+#include "sys/bpf_pieces.h"
 #include "sys/bpf_ring.h"
 #include "sys/proc_events.h"
 #include "sys/procfs.h"
@@ -41,28 +43,56 @@ ExecEvent event_of(const execs_record& raw) {
   return event;
 }
 
+constexpr std::array<std::string_view, 1> on_program{"on_program"}, on_rename{"on_rename"}, on_move{"on_move"};
+constexpr std::array<BpfPiece, 3> exec_pieces{on_program, on_rename, on_move};
+
+using ExecPrograms = std::unique_ptr<execs, ExecsDeleter>;
+
+Result<ExecPrograms> load_execs(const Facts& changes, const Learnt& learnt, std::span<const Refusal> refusals) {
+  const FirstWarning warning;
+  ExecPrograms programs(execs__open());
+  if (!programs) return FirstWarning::error(errno, "opening the BPF program that sees programs start");
+  tell_namespace(*programs->rodata, learnt);
+  bpf_program__set_autoload(programs->progs.on_rename, changes.comm);
+  bpf_program__set_autoload(programs->progs.on_move, changes.cgroup);
+  prepare_load(programs->obj, refusals);
+  if (const int failed = execs__load(programs.get()); failed != 0)
+    return FirstWarning::error(-failed, "loading the BPF program that sees programs start");
+  return programs;
+}
+
+BpfExecEvents::Piece attach_piece(bpf_program* program, bpf_link*& link, std::span<const Refusal> refusals) {
+  for (const Refusal& refusal : refusals)
+    if (refusal.programs.front() == bpf_program__name(program)) return {false, refusal_of(refusal.error)};
+  if (!bpf_program__autoload(program)) return {};  // not asked for
+  const FirstWarning warning;
+  link = bpf_program__attach(program);
+  return {link != nullptr, link != nullptr ? "" : refusal_of(FirstWarning::error(errno, "attaching"))};
+}
+
 class Programs final : public ExecEvents {
  public:
-  static Result<std::unique_ptr<ExecEvents>> open(const Facts& changes) {
+  static Result<BpfExecEvents> open(const Facts& changes) {
     if (Status allowed = check_bpf_privilege(); !allowed) return std::move(allowed).error();
-    const FirstWarning warning;
-    auto out = std::make_unique<Programs>();
-    out->programs_.reset(execs__open());
-    execs* programs = out->programs_.get();
-    if (programs == nullptr) return FirstWarning::error(errno, "opening the BPF program that sees programs start");
     const auto learnt = learn_kernel();
     if (!learnt) return learnt.error();
-    tell_namespace(*programs->rodata, *learnt);
-    bpf_program__set_autoload(programs->progs.on_rename, changes.comm);
-    bpf_program__set_autoload(programs->progs.on_move, changes.cgroup);
-    if (const int failed = execs__load(programs); failed != 0)
-      return FirstWarning::error(-failed, "loading the BPF program that sees programs start");
-    if (const int failed = execs__attach(programs); failed != 0)
-      return FirstWarning::error(-failed, "attaching the BPF program that sees programs start");
-    auto ring = BpfRing::map(out->fd(), bpf_map__max_entries(programs->maps.ring));
+    std::vector<Refusal> refusals;
+    auto loaded = load_in_pieces(
+        exec_pieces, refusals, [&](std::span<const Refusal> without) { return load_execs(changes, *learnt, without); });
+    if (!loaded) return std::move(loaded).error();
+    auto programs = std::make_unique<Programs>();
+    programs->programs_ = std::move(loaded).value();
+    execs& all = *programs->programs_;
+    BpfExecEvents out{.events = nullptr,
+                      .starts = attach_piece(all.progs.on_program, all.links.on_program, refusals),
+                      .comm = attach_piece(all.progs.on_rename, all.links.on_rename, refusals),
+                      .cgroup = attach_piece(all.progs.on_move, all.links.on_move, refusals)};
+    if (!out.starts.told && !out.comm.told && !out.cgroup.told) return Error(ENOTSUP, out.starts.refused);
+    auto ring = BpfRing::map(programs->fd(), bpf_map__max_entries(all.maps.ring));
     if (!ring) return std::move(ring).error();
-    out->ring_ = std::move(ring).value();
-    return std::unique_ptr<ExecEvents>(std::move(out));
+    programs->ring_ = std::move(ring).value();
+    out.events = std::move(programs);
+    return out;
   }
 
   [[nodiscard]] int fd() const override { return bpf_map__fd(programs_->maps.ring); }
@@ -82,7 +112,7 @@ class Programs final : public ExecEvents {
   }
 
  private:
-  std::unique_ptr<execs, ExecsDeleter> programs_;
+  ExecPrograms programs_;
   BpfRing ring_;
   std::uint64_t lost_ = 0;
 };
@@ -135,7 +165,7 @@ class Connector final : public ExecEvents {
 
 }  // namespace
 
-Result<std::unique_ptr<ExecEvents>> exec_events_from_bpf(const Facts& changes) { return Programs::open(changes); }
+Result<BpfExecEvents> exec_events_from_bpf(const Facts& changes) { return Programs::open(changes); }
 
 Result<std::unique_ptr<ExecEvents>> exec_events_from_connector(const Facts& changes) {
   return Connector::open({.exec = true, .renamed = changes.comm, .other_user = changes.uid});

@@ -49,8 +49,18 @@ class ExecEvents {
   [[nodiscard]] virtual Result<Batch> read(std::size_t most) = 0;
 };
 
-// EPERM, ENOTSUP …: they cannot be had here. `changes`: what is told besides; users are not (no tracepoint has them).
-[[nodiscard]] Result<std::unique_ptr<ExecEvents>> exec_events_from_bpf(const Facts& changes = {});
+// What BPF programs tell of programs that start, and of `changes` besides; users are not among them (no tracepoint has
+// them). What the kernel refuses is left out.
+struct BpfExecEvents {
+  std::unique_ptr<ExecEvents> events;
+  struct Piece {
+    bool told = false;
+    std::string refused;  // why the kernel did
+  };
+  Piece starts, comm, cgroup;
+};
+// EPERM, ENOTSUP …: nothing can be had here.
+[[nodiscard]] Result<BpfExecEvents> exec_events_from_bpf(const Facts& changes = {});
 // What ends before it is looked at is not told, nor are changes of cgroups.
 [[nodiscard]] Result<std::unique_ptr<ExecEvents>> exec_events_from_connector(const Facts& changes = {});
 // Changes alone.

@@ -11,6 +11,7 @@
 #include "sys/bpf/lastio_layout.h"
 #include "sys/bpf_errors.h"
 #include "sys/bpf_learn.h"
+#include "sys/bpf_pieces.h"
 #include "sys/bpf_ring.h"
 #include "sys/pi_mutex.h"
 //
@@ -44,6 +45,7 @@ Result<std::unique_ptr<LastIo>> LastIo::open() {
   const auto learnt = learn_kernel();
   if (!learnt) return learnt.error();
   tell_namespace(*programs->rodata, *learnt);
+  prepare_load(programs->obj, {});
   if (const int failed = lastio__load(programs); failed != 0)
     return FirstWarning::error(-failed, "loading the BPF program that sees threads end");
   if (const int failed = lastio__attach(programs); failed != 0)

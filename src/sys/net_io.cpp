@@ -9,6 +9,7 @@
 #include "sys/bpf/netio_layout.h"
 #include "sys/bpf_errors.h"
 #include "sys/bpf_learn.h"
+#include "sys/bpf_pieces.h"
 //
 #include "netio.skel.h"  // uses the layout
 
@@ -35,6 +36,7 @@ Result<std::unique_ptr<NetIo>> NetIo::open() {
   const auto learnt = learn_kernel();
   if (!learnt) return learnt.error();
   tell_namespace(*programs->rodata, *learnt);
+  prepare_load(programs->obj, {});
   const int loaded = netio__load(programs);
   if (loaded != 0) return FirstWarning::error(-loaded, "loading the BPF programs that count traffic");
   if (const int failed = netio__attach(programs); failed != 0)

@@ -8,11 +8,13 @@
 #include <array>
 #include <cerrno>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "base/fd.h"
 #include "sys/bpf/rings_layout.h"
 #include "sys/bpf_errors.h"
+#include "sys/bpf_pieces.h"
 //
 #include "rings.skel.h"  // uses the layout
 
@@ -39,9 +41,19 @@ Result<std::unique_ptr<RingRequests>> RingRequests::open() {
   auto impl = std::make_unique<Impl>();
   impl->programs.reset(rings__open());
   if (!impl->programs) return FirstWarning::error(errno, "opening the BPF program that reads rings");
+  prepare_load(impl->programs->obj, {});
   if (const int failed = rings__load(impl->programs.get()); failed != 0)
     return FirstWarning::error(-failed, "loading the BPF program that reads rings");
   return std::unique_ptr<RingRequests>(new RingRequests(std::move(impl)));
+}
+
+Status RingRequests::lists_any_thread() {
+  Status can = Done{};
+  std::thread([&] {
+    const auto listed = list(::gettid(), -1, false);
+    if (!listed && listed.error().code() == ENOTSUP) can = listed.error();
+  }).join();
+  return can;
 }
 
 Result<std::vector<RingRequest>> RingRequests::list(pid_t tid, int ring, bool registered) {
@@ -68,6 +80,8 @@ Result<std::vector<RingRequest>> RingRequests::list(pid_t tid, int ring, bool re
   while (::read(run.get(), nothing.data(), nothing.size()) > 0) {
   }
   if (shared->tasks > 1) return Error(ENOTSUP, what + ": the kernel cannot iterate over one task alone");
+  if (shared->tasks == 0 && ::access(("/proc/" + std::to_string(tid)).c_str(), F_OK) == 0)
+    return Error(ENOTSUP, what + ": the kernel iterates over a process's first thread alone");
   if (shared->is_ring == 0) return Error(EBADF, what);
   std::vector<RingRequest> out;
   for (std::uint32_t i = 0; i < std::min<std::uint32_t>(shared->count, rings_most); ++i) {

@@ -28,7 +28,12 @@ class RingRequests {
   RingRequests(const RingRequests&) = delete;
   RingRequests& operator=(const RingRequests&) = delete;
 
-  // At most 256 of them. ENOTSUP: the kernel gives all threads where one was asked for (6.0). registered: `ring` is
+  // ENOTSUP: the kernel lists the requests of a process's first thread, and those of no other (before October 2024).
+  // Starts a thread that tries it.
+  [[nodiscard]] Status lists_any_thread();
+
+  // At most 256 of them. ENOTSUP: the kernel gives all threads where one was asked for (6.0), or none where the thread
+  // is not its process's first. registered: `ring` is
   // what IORING_REGISTER_RING_FDS gave the thread. EBADF: it is no ring.
   [[nodiscard]] Result<std::vector<RingRequest>> list(pid_t tid, int ring, bool registered);
 

@@ -47,6 +47,8 @@ struct InstallOptions {
 [[nodiscard]] bool is_listener(int fd);
 // SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP (6.6). ENOSYS-like errors: the kernel lacks it; go on without.
 [[nodiscard]] Status set_sync_wake_up(int listener);
+// Why it was refused to any listener of this process. 0: it was not.
+[[nodiscard]] int sync_wake_up_refused();
 
 struct Notification {
   std::uint64_t id = 0;

@@ -2,6 +2,7 @@
 #include <poll.h>
 #include <sys/ioctl.h>
 
+#include <atomic>
 #include <cerrno>
 
 #include "sys/seccomp.h"
@@ -14,11 +15,17 @@
 
 namespace swapd::sys {
 
+namespace {
+std::atomic<int> sync_refused{0};
+}  // namespace
+
 Status set_sync_wake_up(int listener) {
-  if (::ioctl(listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP) != 0)
-    return errno_error("setting SYNC_WAKE_UP on the listener");
-  return Done{};
+  if (::ioctl(listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP) == 0) return Done{};
+  sync_refused.store(errno);
+  return errno_error("setting SYNC_WAKE_UP on the listener");
 }
+
+int sync_wake_up_refused() { return sync_refused.load(); }
 
 Result<Notification> receive(int listener) {
   // The size of the structure is part of the ioctl's number, so a kernel that grows it keeps this one (no

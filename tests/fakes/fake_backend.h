@@ -45,6 +45,7 @@ class FakeBackend : public bus::Backend {
     s.notifications_total = 4711;
     s.rivals = {"ananicy-cpp (pid 7) also sets priorities"};
     s.warnings = {"no CAP_SYS_NICE: real-time requesters are not helped"};
+    s.missing = {{"traffic (netio)", "prog 'on_send': refused", "calls are charged what they ask for"}};
     s.watch_method = "perf";
     s.engine_cpu_s = 1.25;
     s.paused = paused;

@@ -107,14 +107,9 @@ __u8 is_ring;
 __u32 count;
 struct rings_request requests[rings_most];
 
-struct walk {
-  struct io_ring_ctx* ring;
-  struct fdtable* files;  // of the task
-  __u64 buckets;
-  __u32 number;
-  __u32 next_bucket;
-  struct hlist_node* node;
-};
+// Not on the stack: a verifier before 6.7 goes through a loop's body once, and takes what the stack held at the
+// beginning for what it holds in every round.
+struct rings_walk walk;
 
 static struct file* file_at(struct fdtable* files, __u32 fd) {
   struct file* file = 0;
@@ -142,26 +137,31 @@ static void note(struct io_kiocb* request, struct fdtable* files) {
   count = at + 1;
 }
 
-static long step(__u32 i, struct walk* walk) {
-  if (!walk->node) {
-    if (walk->next_bucket >= walk->number) return 1;
-    const __u64 at = walk->buckets + (__u64)walk->next_bucket * bpf_core_type_size(struct io_hash_bucket);
-    walk->node = BPF_CORE_READ((struct io_hash_bucket*)at, list.first);
-    walk->next_bucket++;
+static long step(__u32 i, void* context) {
+  if (!walk.node) {
+    if (walk.next_bucket >= walk.number) return 1;
+    const __u64 at = walk.buckets + (__u64)walk.next_bucket * bpf_core_type_size(struct io_hash_bucket);
+    walk.node = (__u64)BPF_CORE_READ((struct io_hash_bucket*)at, list.first);
+    walk.next_bucket++;
     return 0;
   }
-  struct hlist_node* node = walk->node;
+  struct hlist_node* node = (struct hlist_node*)walk.node;  // what BPF_CORE_READ is given, it relocates
   struct io_kiocb* request = (struct io_kiocb*)((__u64)node - bpf_core_field_offset(struct io_kiocb, hash_node));
-  if (BPF_CORE_READ(request, ctx) != walk->ring) return 1;
-  note(request, walk->files);
-  walk->node = BPF_CORE_READ(node, next);
+  if ((__u64)BPF_CORE_READ(request, ctx) != walk.ring) return 1;
+  note(request, (struct fdtable*)walk.files);
+  walk.node = (__u64)BPF_CORE_READ(node, next);
   return 0;
 }
 
 static void list(struct io_ring_ctx* ring, struct fdtable* files, __u64 buckets, __u32 bits) {
   if (!buckets || bits > 12) return;
-  struct walk walk = {.ring = ring, .files = files, .buckets = buckets, .number = 1U << bits};
-  bpf_loop(most_steps, step, &walk, 0);
+  walk.ring = (__u64)ring;
+  walk.files = (__u64)files;
+  walk.buckets = buckets;
+  walk.number = 1U << bits;
+  walk.next_bucket = 0;
+  walk.node = 0;
+  bpf_loop(most_steps, step, 0, 0);
 }
 
 static struct file* ring_of(struct task_struct* task, struct fdtable* files) {

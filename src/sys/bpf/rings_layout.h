@@ -14,4 +14,10 @@ struct rings_request {
   __u8 opcode;   // IORING_OP_…
   __u8 padding[3];
 };
+
+// Where the program is in a ring's table; addresses.
+struct rings_walk {
+  __u64 ring, files, buckets, node;
+  __u32 number, next_bucket;
+};
 // NOLINTEND(readability-identifier-naming)

@@ -60,9 +60,10 @@ TEST_P(PolicyRules, TakeInAProgramThatStarts) {
 TEST_P(PolicyRules, TakeInAProgramThatIsRenamedLater) {
   start(policy);
   if (!session) return;
-  const pid_t pid = session->start_plain({"/bin/sh", "-c",
-                                          "while ! [ -e " + session->path("go") +
-                                              " ]; do sleep .02; done; echo swapd-t-new >/proc/$$/comm; while :; do sleep .05; done"});
+  const pid_t pid = session->start_plain(
+      {"/bin/sh", "-c",
+       "while ! [ -e " + session->path("go") +
+           " ]; do sleep .02; done; echo swapd-t-new >/proc/$$/comm; while :; do sleep .05; done"});
   EXPECT_EQ(class_of(pid), "");
   session->raise("go");
   ASSERT_TRUE(comes_in(pid));
@@ -189,9 +190,8 @@ TEST_P(PolicyRules, SeeAThousandProgramsThatEndAtOnce) {
   start("[match.short]\ncomm = \"true\"\ncmdline = \"/bin/true of-swapd\"\n");
   if (!session) return;
   const auto status = session->json({"status"});
-  for (const auto& warning : status["warnings"])
-    if (warning.get<std::string>().find("[match.NAME]") != std::string::npos)
-      GTEST_SKIP() << warning.get<std::string>();
+  for (const auto& piece : status["missing"])
+    if (piece["instead"].get<std::string>().find("[match.NAME]") != std::string::npos) GTEST_SKIP() << piece;
   const Output done = run({"/bin/sh", "-c", "i=0; while [ $i -lt 1000 ]; do /bin/true of-swapd; i=$((i + 1)); done"},
                           std::chrono::seconds(60));
   ASSERT_EQ(done.status, 0) << done.err;

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "patience.h"
 #include "programs/pid_namespace.h"
 #include "sys/procfs.h"
 #include "sys/scheduler.h"
@@ -45,7 +46,7 @@ pid_t spawn(const std::vector<std::string>& argv, int out, int err, bool pin) {
 }
 
 int wait_for(pid_t pid, std::chrono::milliseconds limit) {
-  const auto end = Clock::now() + limit;
+  const auto end = Clock::now() + limit * patience();
   int status = 0;
   for (;;) {
     const pid_t got = ::waitpid(pid, &status, WNOHANG);
@@ -68,7 +69,7 @@ std::string drain(int fd) {
 }  // namespace
 
 bool eventually(const std::function<bool()>& condition, std::chrono::milliseconds limit) {
-  const auto end = Clock::now() + limit;
+  const auto end = Clock::now() + limit * patience();
   while (!condition()) {
     if (Clock::now() > end) return condition();
     ::usleep(2000);

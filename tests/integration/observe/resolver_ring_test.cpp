@@ -1,5 +1,6 @@
 // Waits in io_uring_enter: what the outstanding requests are for.
 #include "blocked_program.h"
+#include "sys/bpf_pieces.h"
 #include "sys/ring_requests.h"
 
 namespace swapd::observe {
@@ -44,6 +45,7 @@ TEST_F(Rings, ANumberThatIsAnotherEventfdNowDoesNotNameIt) {
 }
 
 TEST_F(Rings, OfAThreadThatIsNotItsProcessesFirst) {
+  if (const Status any = (*sys::RingRequests::open())->lists_any_thread(); !any) GTEST_SKIP() << any.error().text();
   const Story story = start("ring", "ring-thread");
   EXPECT_EQ(resolver_.full(story.site).awaited.size(), 1U);
   expect_provider(story, ResourceKind::pipe);
@@ -52,6 +54,17 @@ TEST_F(Rings, OfAThreadThatIsNotItsProcessesFirst) {
 TEST_F(Rings, OneThatWaitsForTimeAloneIsUnknown) {
   const Story story = start("ring", "ring-timeout");
   EXPECT_THAT(resolver_.full(story.site).awaited, testing::ElementsAre(Resource{}));
+}
+
+TEST_F(Rings, WhereTheKernelRefusesTheProgramTheWaitIsUnknownAndThatIsNamed) {
+  sys::refuse_programs({"rings.list_requests"});
+  const Story story = start("ring", "ring-read");
+  const auto awaited = resolver_.full(story.site).awaited;
+  sys::refuse_programs({});
+  EXPECT_THAT(awaited, testing::ElementsAre(Resource{}));
+  const auto missing = resolver_.missing();
+  ASSERT_EQ(missing.size(), 1U);
+  EXPECT_THAT(missing[0].why, testing::HasSubstr("prog 'list_requests'"));
 }
 
 TEST_F(Rings, AnotherDescriptorIsNoRing) {

@@ -46,7 +46,7 @@ TEST_F(Bpf, AnUnwatchedThreadHasATrueSlotAndNoRecord) {
   waiter.go();
   ASSERT_TRUE(eventually([&] {
     const auto slot = tracer_->slot(waiter.pid());
-    return slot->phase == Phase::blocked && slot->args[0] == static_cast<std::uint64_t>(pipe.in.get());
+    return slot && slot->phase == Phase::blocked && slot->args[0] == static_cast<std::uint64_t>(pipe.in.get());
   }));
   auto slot = tracer_->slot(waiter.pid());
   EXPECT_EQ(slot->call, SYS_read);

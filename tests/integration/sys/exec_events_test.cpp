@@ -29,10 +29,16 @@ extern char** environ;
 namespace swapd::sys {
 namespace {
 
+Result<std::unique_ptr<ExecEvents>> from_bpf(const Facts& changes = {}) {
+  auto opened = exec_events_from_bpf(changes);
+  if (!opened) return std::move(opened).error();
+  return std::move(opened->events);
+}
+
 class Execs : public testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
-    auto opened = GetParam() ? exec_events_from_bpf() : exec_events_from_connector();
+    auto opened = GetParam() ? from_bpf() : exec_events_from_connector();
     if (!opened) GTEST_SKIP() << opened.error().text();
     events = std::move(opened).value();
   }
@@ -132,7 +138,7 @@ class Changes : public testing::Test {
 };
 
 TEST_F(Changes, OfNamesFromBpf) {
-  auto opened = exec_events_from_bpf({.comm = true});
+  auto opened = from_bpf({.comm = true});
   if (!opened) GTEST_SKIP() << opened.error().text();
   rename("another");
   EXPECT_TRUE(told(**opened));
@@ -149,7 +155,7 @@ TEST_F(Changes, OfNamesAndUsersFromTheConnector) {
 }
 
 TEST_F(Changes, OfCgroupsFromBpf) {
-  auto opened = exec_events_from_bpf({.cgroup = true});
+  auto opened = from_bpf({.cgroup = true});
   if (!opened) GTEST_SKIP() << opened.error().text();
   const auto own = Procfs().cgroup(::getpid());
   std::string mount;
@@ -167,7 +173,7 @@ TEST_F(Changes, OfCgroupsFromBpf) {
 }
 
 TEST_F(Changes, AreNotToldWhereTheyAreNotAskedFor) {
-  auto opened = exec_events_from_bpf();
+  auto opened = from_bpf();
   if (!opened) GTEST_SKIP() << opened.error().text();
   rename("yet-another");
   pollfd ready{(*opened)->fd(), POLLIN, 0};
@@ -179,7 +185,7 @@ TEST_F(Changes, AreNotToldWhereTheyAreNotAskedFor) {
 
 // What ends before anybody can look is told with all that it was.
 TEST(ExecEvents, FromBpfAreAllOfAThousandThatEndAtOnce) {
-  auto opened = exec_events_from_bpf();
+  auto opened = from_bpf();
   if (!opened) GTEST_SKIP() << opened.error().text();
   ExecEvents& events = **opened;
   std::set<pid_t> started, seen;

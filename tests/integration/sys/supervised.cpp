@@ -11,6 +11,7 @@
 #include <string>
 #include <thread>
 
+#include "patience.h"
 #include "sys/futex.h"
 #include "sys/pidfd.h"
 
@@ -79,7 +80,7 @@ int Supervised::wait() {
 }
 
 bool eventually(const std::function<bool()>& condition) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10) * patience();
   while (!condition()) {
     if (std::chrono::steady_clock::now() > deadline) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

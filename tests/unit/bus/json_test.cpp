@@ -29,6 +29,9 @@ TEST(Json, StatusHasTheContractsFields) {
   EXPECT_EQ(s["observer"], "seccomp");
   EXPECT_EQ(s["donations_total"], 17);
   EXPECT_EQ(s["rivals"], json::array({"ananicy-cpp (pid 7) also sets priorities"}));
+  EXPECT_EQ(s["missing"], json::array({{{"what", "traffic (netio)"},
+                                        {"why", "prog 'on_send': refused"},
+                                        {"instead", "calls are charged what they ask for"}}}));
 }
 
 TEST(Json, PsHasTheContractsFields) {

@@ -146,6 +146,8 @@ TEST(Render, StatusNamesRivalsAndWarnings) {
   EXPECT_THAT(text, HasSubstr("managed        4 threads of 3 processes, 1 listeners\n"));
   EXPECT_THAT(text, HasSubstr("rival          ananicy-cpp (pid 7) also sets priorities\n"));
   EXPECT_THAT(text, HasSubstr("warning        no CAP_SYS_NICE"));
+  EXPECT_THAT(text, HasSubstr("missing        traffic (netio): prog 'on_send': refused; calls are charged what they "
+                              "ask for\n"));
 }
 
 TEST(Render, AnEventIsOneLine) {
