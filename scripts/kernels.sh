@@ -133,6 +133,7 @@ for unit in systemd-udevd.service systemd-udevd-control.socket systemd-udevd-ker
   masked+=" systemd.mask=$unit"
 done
 
+# nohz=off: an emulated processor that idles misses an interrupt of another one now and then, and would sleep for ever.
 for version in "${versions[@]}"; do
   say "booting Linux $version"
   kernel=$(image_of "$version")
@@ -140,7 +141,7 @@ for version in "${versions[@]}"; do
   mkdir "$dir/out-$version"
   make_image payload 1G "$payload"
   timeout $((minutes * 60)) qemu-system-x86_64 -accel tcg,thread=multi -cpu "$cpu" -smp 2 -m 2048 -nographic -no-reboot -net none \
-    -kernel "$kernel" -initrd "$root/boot/initrd.img-${kernel##*/vmlinuz-}" -append "console=ttyS0 root=/dev/vda rw panic=-1 mitigations=off$masked" \
+    -kernel "$kernel" -initrd "$root/boot/initrd.img-${kernel##*/vmlinuz-}" -append "console=ttyS0 root=/dev/vda rw panic=-1 mitigations=off nohz=off$masked" \
     -drive "file=$dir/root.img,if=virtio,format=raw,snapshot=on" -drive "file=$dir/payload.img,if=virtio,format=raw" \
     </dev/null >"$dir/out-$version/console" 2>&1 &
   qemu=$!

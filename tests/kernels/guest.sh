@@ -141,7 +141,7 @@ done
 # --- the core of the integration tests ---------------------------------------------------------------------------------------------
 
 # Tests of times, which mean nothing on a processor that is emulated. The others have patience.
-measures=ShareTest.ANewbornStartsAtOnce
+measures=ShareTest.ANewbornStartsAtOnce:BpfCpuTime.OfABurstThatIsOver:BpfKinds.ADisksCompletionGivesNoneThoughProvidersAreBusy
 export SWAPD_TEST_PATIENCE=6
 tell unmeasured "${measures//:/, }"
 

@@ -36,13 +36,16 @@ class BpfSilence : public test::BpfTest {
     ASSERT_TRUE(eventually([&] { return test::state_of(provider.pid()) == 'S'; }));
     ASSERT_TRUE(tracer_->manage(provider.pid()));
     provider.go();
-    ASSERT_TRUE(eventually([&] { return tracer_->slot(provider.pid())->phase == Phase::running; }));
+    ASSERT_TRUE(eventually([&] {
+      const auto slot = tracer_->slot(provider.pid());
+      return slot && slot->phase == Phase::running;
+    }));
     ASSERT_TRUE(tracer_->expect(waiter.pid(), provider.pid(), SYS_read, static_cast<std::uint64_t>(fd)));
   }
   bool rests_in(pid_t tid, int fd) const {
     return eventually([&] {
       const auto slot = tracer_->slot(tid);
-      return slot->phase == Phase::blocked && slot->args[0] == static_cast<std::uint64_t>(fd);
+      return slot && slot->phase == Phase::blocked && slot->args[0] == static_cast<std::uint64_t>(fd);
     });
   }
   bool silent(pid_t tid) const {
@@ -180,7 +183,7 @@ TEST_F(BpfSilence, AChildThatRunsIsAwaitedWithoutARecord) {
   for (bool told = true; told;) {
     ASSERT_TRUE(eventually([&] {
       const auto slot = tracer_->slot(tid);
-      return slot->phase == Phase::blocked && slot->call == SYS_wait4;
+      return slot && slot->phase == Phase::blocked && slot->call == SYS_wait4;
     }));
     const bool was_silent = silent(tid);
     *flag = 1;
