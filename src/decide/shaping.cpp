@@ -431,6 +431,7 @@ std::vector<Shaping::Account> Shaping::accounts(ClassIndex of, Time now) const {
     account.write = level(books.write, limits.write, now);
     out.push_back(account);
   }
+  std::ranges::stable_partition(out, [](const Account& one) { return one.device.number != 0; });
   return out;
 }
 

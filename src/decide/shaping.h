@@ -197,6 +197,7 @@ class Shaping {
   };
   // Its disks' limit of reading and writing together owes no more than what that brings in so long.
   void forgive(ClassIndex of, Duration most, Time now);
+  // By device, those that are not known more exactly last.
   [[nodiscard]] std::vector<Account> accounts(ClassIndex of, Time now) const;
 
  private:

@@ -87,7 +87,7 @@ TEST_F(Sight, AFuseDaemonIsLentTo) {
   if (IsSkipped()) return;
   (void)run({"renice", "-n", "19", "-p", std::to_string(daemon)});
   ASSERT_TRUE(eventually([&] { return kernel_attr(daemon).nice == 19; }));
-  hog();
+  for (int i = 0; i < 4; ++i) hog();  // beside one alone the daemon is often quick enough to need no help
   const pid_t waiter = session->start({"--fifo", "50"}, {session->pair(), "visit", file, session->path("flag")});
   EXPECT_TRUE(becomes(daemon, "fifo")) << why(waiter);
   session->raise("flag");

@@ -108,6 +108,14 @@ TEST_F(Classes, HaveABucketForEachDevice) {
   EXPECT_EQ(wait(enter(one, {{link, Way::write, 1'000'000}})), Duration::zero()) << "no limit of networks";
 }
 
+TEST_F(Classes, TellOfAnUnknownDiskLast) {
+  const auto one = shaping.set("one", {}, start);
+  (void)enter(one, {{Device{Device::Kind::disk, 0}, Way::read, 1000}});
+  (void)enter(one, {{disk, Way::read, 1000}});
+  EXPECT_EQ(shaping.accounts(one, start).front().device, disk);
+  EXPECT_EQ(shaping.accounts(one, start).back().device.number, 0U);
+}
+
 // The paper's READ-WRITE mode, and a limit on both besides.
 TEST_F(Classes, ReadAndWriteTogetherOrApart) {
   ClassLimits limits;
