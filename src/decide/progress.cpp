@@ -66,10 +66,13 @@ void Progress::ended(ThreadId requester, std::optional<ThreadId> by) {
   const Duration in_vain = wait.spent - useful;
   if (by->valid()) remember(threads_, *by, true);
   if (in_vain < rules_.waste || in_vain <= useful) {
-    if (useful > Duration::zero()) remember(resources_, wait.resource, true);  // else nothing was guessed
+    if (useful == Duration::zero()) return;  // nothing was guessed
+    remember(resources_, wait.resource, true);
+    remember(requesters_, requester, true);
     return;
   }
   remember(resources_, wait.resource, false);
+  remember(requesters_, requester, false);
   for (const auto& [thread, cpu] : wait.used)
     if (thread != *by && cpu >= rules_.waste) remember(threads_, thread, false);
 }
@@ -98,12 +101,13 @@ void Progress::judged(ThreadId thread, SpinJudge::Verdict verdict) {
 void Progress::forget(ThreadId thread) {
   waits_.erase(thread);
   threads_.erase(thread);
+  requesters_.erase(thread);
   spinners_.erase(thread);
   suspects_.erase(thread);
   for (auto& [requester, wait] : waits_) wait.used.erase(thread);
 }
 
-const ProgressRules::Allowance* Progress::allowance(const Wait& wait, ThreadId thread) const {
+const ProgressRules::Allowance* Progress::allowance(ThreadId requester, const Wait& wait, ThreadId thread) const {
   const auto score = [](const auto& table, const auto& key) {
     const auto at = table.find(key);
     return at == table.end() ? 0 : at->second;
@@ -113,7 +117,9 @@ const ProgressRules::Allowance* Progress::allowance(const Wait& wait, ThreadId t
   if (of_thread > 1 || (of_thread > 0 && of_resource >= 0)) return nullptr;
   // Another one was guessed the last time, and this one it was: unless it is another one each time.
   if (of_thread > 0 && of_resource == -1) return &rules_.choice;
-  if (of_resource < 0 || of_thread < -1) return &rules_.doubtful;
+  if (score(requesters_, requester) < -1) return &rules_.doubtful;
+  // For another resource than the one that it was wrong about.
+  if (of_resource < 0 || of_thread < (wait.choice ? 0 : -1)) return &rules_.doubtful;
   return wait.choice ? &rules_.choice : &rules_.alone;
 }
 
@@ -122,7 +128,7 @@ Step Progress::step(ThreadId requester, ThreadId thread, Time now) const {
   const auto at = waits_.find(requester);
   if (at == waits_.end()) return Step::full;
   const Wait& wait = at->second;
-  const ProgressRules::Allowance* allowed = allowance(wait, thread);
+  const ProgressRules::Allowance* allowed = allowance(requester, wait, thread);
   if (allowed == nullptr || wait.spent < allowed->free) return Step::full;
   const Duration passed = now - wait.since;
   const auto share = std::chrono::duration_cast<Duration>(passed * allowed->share);

@@ -98,7 +98,7 @@ class Progress {
     std::unordered_map<ThreadId, Duration> used;  // without progress
     Duration spent{};                             // of all
   };
-  [[nodiscard]] const ProgressRules::Allowance* allowance(const Wait& wait, ThreadId thread) const;
+  [[nodiscard]] const ProgressRules::Allowance* allowance(ThreadId requester, const Wait& wait, ThreadId thread) const;
   template <typename Key>
   void remember(std::unordered_map<Key, int>& scores, const Key& key, bool right) const;
 
@@ -106,6 +106,7 @@ class Progress {
   std::unordered_map<ThreadId, Wait> waits_;     // by requester
   std::unordered_map<Resource, int> resources_;  // how often a guess about it was right lately
   std::unordered_map<ThreadId, int> threads_;
+  std::unordered_map<ThreadId, int> requesters_;
   std::unordered_map<ThreadId, Step> spinners_;
   std::unordered_set<ThreadId> suspects_;
 };

@@ -138,6 +138,42 @@ TEST(Progress, TheOneThatItWasInsteadIsTriedNext) {
   EXPECT_EQ(progress.step(client, other, start + seconds(3)), Step::full);
 }
 
+// As a wait for each new child is.
+TEST(Progress, OneOfSeveralThatWasWrongIsInDoubtForOtherResourcesToo) {
+  const Resource another{ResourceKind::futex, {17, 8, 9, 0}};
+  for (const bool choice : {true, false}) {
+    Progress progress;
+    progress.lent(client, lock, choice, start, start);
+    progress.used(client, server, milliseconds(20));
+    progress.ended(client, other);
+    progress.lent(client, another, choice, start + seconds(1), start + seconds(1));
+    EXPECT_EQ(progress.step(client, server, start + seconds(1)), choice ? Step::none : Step::full);
+  }
+}
+
+// Waits for new things each time, of which what is known is always wrong.
+TEST(Progress, ARequesterThatWasMisledTwiceIsInDoubtUntilAGuessIsRight) {
+  Progress progress;
+  Time now = start;
+  const auto wait_for = [&](std::uint64_t what) {
+    now += seconds(1);
+    progress.lent(client, {ResourceKind::futex, {what, 0, 0, 0}}, false, now, now);
+  };
+  for (std::uint64_t i = 1; i <= 2; ++i) {
+    wait_for(i);
+    const ThreadId guessed{static_cast<pid_t>(40 + i), 1};
+    EXPECT_EQ(progress.step(client, guessed, now), Step::full);
+    progress.used(client, guessed, milliseconds(20));
+    progress.ended(client, other);
+  }
+  wait_for(3);
+  EXPECT_EQ(progress.step(client, server, now), Step::none);
+  progress.used(client, server, milliseconds(20));
+  progress.ended(client, server);
+  wait_for(4);
+  EXPECT_EQ(progress.step(client, {44, 1}, now), Step::full);
+}
+
 // A lock that moves from thread to thread.
 TEST(Progress, WhereItIsAnotherOneEachTimeNoneIsTriedAnyMore) {
   Progress progress;
