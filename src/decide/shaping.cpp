@@ -431,7 +431,7 @@ std::vector<Shaping::Account> Shaping::accounts(ClassIndex of, Time now) const {
     account.write = level(books.write, limits.write, now);
     out.push_back(account);
   }
-  std::ranges::stable_partition(out, [](const Account& each) { return each.device.number != 0; });
+  std::stable_partition(out.begin(), out.end(), [](const Account& each) { return each.device.number != 0; });
   return out;
 }
 
