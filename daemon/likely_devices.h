@@ -30,8 +30,8 @@ struct OfFiles {
 [[nodiscard]] OfFiles devices_of_files(const sys::Procfs& procfs, observe::IoTargets& targets, pid_t tid,
                                        const decide::ClassLimits& limits, Time now);
 
-// Whose directories and inodes it looks at: of what it has open a disk that the class names, else its working
-// directory's, else what most of it is on.
+// The disk of the directories and inodes that the process looks at: a disk that the class names, if the process has
+// something open on it; else that of its working directory; else the one that most of its open files are on.
 [[nodiscard]] std::optional<decide::Device> disk_of_directories(const sys::Procfs& procfs,
                                                                 const sys::BlockDevices& disks,
                                                                 observe::IoTargets& targets, pid_t tgid,

@@ -356,13 +356,10 @@ std::uint64_t Shaper::delayed_total() const {
 std::unordered_map<pid_t, Shaper::Delay> Shaper::held_threads() const {
   const std::lock_guard lock(mutex_);
   std::unordered_map<pid_t, Delay> out;
-  for (const auto* held : {&held_, &frozen_})
-    for (const auto& [tid, hold] : *held)
-      out.try_emplace(tid, Delay{.since = hold.since,
-                                 .share = hold.call != nullptr ? hold.call->share() : 0,
-                                 .debt = hold.call != nullptr    ? hold.call->debt()
-                                         : hold.debts != nullptr ? hold.debts->rest()
-                                                                 : 0});
+  for (const auto& [tid, hold] : held_)
+    out.try_emplace(tid, Delay{.since = hold.since, .share = hold.call->share(), .debt = hold.call->debt()});
+  for (const auto& [tid, hold] : frozen_)
+    out.try_emplace(tid, Delay{.since = hold.since, .share = 0, .debt = hold.debts ? hold.debts->rest() : 0});
   return out;
 }
 

@@ -22,8 +22,8 @@ SpinJudge::Verdict SpinJudge::verdict() const {
   std::sort(states.begin(), end);
   const auto different = static_cast<std::size_t>(std::unique(states.begin(), end) - states.begin());
   const std::size_t seen = std::min(seen_, window);
-  if (different <= seen * 3 / 8) return Verdict::spins;
-  return different > seen * 3 / 4 ? Verdict::computes : Verdict::unknown;
+  if (different * 8 <= seen * most_of_a_spin) return Verdict::spins;
+  return different * 8 > seen * least_of_a_computation ? Verdict::computes : Verdict::unknown;
 }
 
 void Progress::lent(ThreadId requester, const Resource& resource, bool choice, Time since, Time now) {

@@ -97,7 +97,7 @@ class BpfObserver final : public Observer {
     Understood understood;
     std::optional<Family> family;  // of its process, once that was asked
     Time ended_at{};               // when its last wait ended
-    // Whom a relay has passed its message of this wait on to, and that that is still to be asked.
+    // The threads that a relay has passed its message of this wait on to; the relay of which that is still to be asked.
     std::vector<ThreadId> passed_to;
     pid_t passes_on = 0;
     std::uint64_t kin_told = 0;  // version of senders_ that its wait for signals was told of

@@ -1,12 +1,13 @@
 // Threads that are not managed and pass messages on between managed ones: a message bus, a proxy.
 //
 // A client of a message bus sends its request to the bus, and waits on a socket whose other end the bus has. The bus
-// sleeps again when it has woken the service, so whom it woke between the client's message and that sleep is the one
-// whom the client waits for; and when it wakes the client, the one who woke the bus before has answered. The kernel's
+// sleeps again when it has woken the service, so the thread that it woke between the client's message and that sleep is
+// the client's provider; and when it wakes the client, the thread that woke the bus last has answered. The kernel's
 // programs tell each block and wake of such a thread, as of a watched one; nothing is ever lent to it.
 //
-// Who holds the other end of a socket need not pass anything on: an X server and a database answer themselves. Whom
-// they wake is a guess until one round trip (client, relay, service, relay, client) has been seen. Pure.
+// A process that holds the other end of a socket need not pass anything on: an X server and a database answer
+// themselves. A thread that they wake is a guess until one round trip (client, relay, service, relay, client) has been
+// seen. Pure.
 #pragma once
 
 #include <cstdint>
@@ -35,8 +36,7 @@ class Relays {
   static constexpr std::size_t max_passed_to = 4;  // of one run; more are a signal to everybody
 
   // The thread holds the other end of `resource`. True: it is new here, and is to be observed from now on; until that
-  // has told, it counts as awake. `dropped`
-  // gets those that made room.
+  // has told, it counts as awake. `dropped` gets those that made room.
   [[nodiscard]] bool holds(const Resource& resource, ThreadId thread, std::vector<ThreadId>& dropped);
   void forget(ThreadId thread);
   [[nodiscard]] bool knows(pid_t tid) const { return threads_.contains(tid); }

@@ -71,6 +71,13 @@ class MessageRelay : public ::testing::Test {
     return eventually([&] { return kernel_attr(pid).policy == "fifo" || kernel_attr(pid).nice < 0; });
   }
   // The first call is helped on a guess, and teaches; another one where the bus was just awake for somebody else.
+  // An unimportant client has it compute.
+  pid_t occupy(const std::string& name, pid_t service) {
+    const pid_t client =
+        session->start({}, {"taskset", "-c", "0", BUS_PEER_PROGRAM, "call", address, "org.swapd." + name});
+    EXPECT_TRUE(eventually([&] { return status_field(service, "State").starts_with("R"); }));
+    return client;
+  }
   void teach(const std::string& name, pid_t service) {
     for (int calls = 0; calls < 10; ++calls) {
       const pid_t client = call(name);
@@ -156,9 +163,7 @@ TEST_F(MessageRelay, AServiceThatIsBusyWithSomebodyElsesCallIsLentTo) {
   const pid_t service = serve("One");
   hog();
   teach("One", service);
-  const pid_t unimportant =
-      session->start({}, {"taskset", "-c", "0", BUS_PEER_PROGRAM, "call", address, "org.swapd.One"});
-  ASSERT_TRUE(eventually([&] { return status_field(service, "State").starts_with("R"); }));
+  const pid_t unimportant = occupy("One", service);
   const pid_t client = call("One");
   EXPECT_TRUE(becomes(service, "fifo")) << why(client);
   session->raise("One-flag");
@@ -210,9 +215,7 @@ TEST_F(MessageRelay, WhoOnlyIsOnTheBusIsLentNothing) {
   const pid_t busy = serve("Busy");
   hog();
   teach("One", service);
-  const pid_t unimportant =
-      session->start({}, {"taskset", "-c", "0", BUS_PEER_PROGRAM, "call", address, "org.swapd.Busy"});
-  ASSERT_TRUE(eventually([&] { return status_field(busy, "State").starts_with("R"); }));
+  const pid_t unimportant = occupy("Busy", busy);
   const pid_t client = call("One");
   EXPECT_TRUE(becomes(service, "fifo")) << why(client);
   EXPECT_EQ(kernel_attr(busy).policy, "other");

@@ -124,89 +124,89 @@ TEST(Progress, BeingRightAgainEndsTheDoubt) {
   EXPECT_EQ(progress.step(client, server, again), Step::full);
 }
 
-TEST(Progress, TheOneThatItWasInsteadIsTriedNext) {
+// Waits of the client, one a second.
+class Waits : public ::testing::Test {
+ protected:
+  void begin(bool choice, const Resource& resource = lock) {
+    now += seconds(1);
+    progress.lent(client, resource, choice, now, now);
+  }
+  void end(ThreadId lent_to, ThreadId by) {
+    progress.used(client, lent_to, milliseconds(20));
+    progress.ended(client, by);
+  }
+  [[nodiscard]] Step step(ThreadId thread) const { return progress.step(client, thread, now); }
+  [[nodiscard]] static Resource lock_of(std::uint64_t number) { return {ResourceKind::futex, {number, 0, 0, 0}}; }
   Progress progress;
-  progress.lent(client, lock, true, start, start);
-  progress.used(client, server, milliseconds(20));
-  progress.ended(client, other);
-  progress.lent(client, lock, true, start + seconds(1), start + seconds(1));
-  EXPECT_EQ(progress.step(client, other, start + seconds(1)), Step::full);
-  progress.used(client, other, milliseconds(20));
-  progress.ended(client, other);
-  progress.lent(client, lock, true, start + seconds(2), start + seconds(2));
+  Time now = start;
+};
+
+TEST_F(Waits, TryNextTheOneThatItWasInstead) {
+  begin(true);
+  end(server, other);
+  begin(true);
+  EXPECT_EQ(step(other), Step::full);
+  end(other, other);
+  begin(true);
   progress.used(client, other, seconds(9));
-  EXPECT_EQ(progress.step(client, other, start + seconds(3)), Step::full);
+  EXPECT_EQ(step(other), Step::full);
 }
 
 // As a wait for each new child is.
-TEST(Progress, OneOfSeveralThatWasWrongIsInDoubtForOtherResourcesToo) {
-  const Resource another{ResourceKind::futex, {17, 8, 9, 0}};
-  for (const bool choice : {true, false}) {
-    Progress progress;
-    progress.lent(client, lock, choice, start, start);
-    progress.used(client, server, milliseconds(20));
-    progress.ended(client, other);
-    progress.lent(client, another, choice, start + seconds(1), start + seconds(1));
-    EXPECT_EQ(progress.step(client, server, start + seconds(1)), choice ? Step::none : Step::full);
-  }
+TEST_F(Waits, DoubtOneOfSeveralThatWasWrongForOtherResourcesToo) {
+  begin(true);
+  end(server, other);
+  begin(true, lock_of(1));
+  EXPECT_EQ(step(server), Step::none);
+}
+
+TEST_F(Waits, DoNotDoubtTheOnlyOneForOtherResources) {
+  begin(false);
+  end(server, other);
+  begin(false, lock_of(1));
+  EXPECT_EQ(step(server), Step::full);
 }
 
 // Waits for new things each time, of which what is known is always wrong.
-TEST(Progress, ARequesterThatWasMisledTwiceIsInDoubtUntilAGuessIsRight) {
-  Progress progress;
-  Time now = start;
-  const auto wait_for = [&](std::uint64_t what) {
-    now += seconds(1);
-    progress.lent(client, {ResourceKind::futex, {what, 0, 0, 0}}, false, now, now);
-  };
+TEST_F(Waits, DoubtWhatIsKnownForARequesterThatWasMisledTwiceUntilAGuessIsRight) {
   for (std::uint64_t i = 1; i <= 2; ++i) {
-    wait_for(i);
     const ThreadId guessed{static_cast<pid_t>(40 + i), 1};
-    EXPECT_EQ(progress.step(client, guessed, now), Step::full);
-    progress.used(client, guessed, milliseconds(20));
-    progress.ended(client, other);
+    begin(false, lock_of(i));
+    EXPECT_EQ(step(guessed), Step::full);
+    end(guessed, other);
   }
-  wait_for(3);
-  EXPECT_EQ(progress.step(client, server, now), Step::none);
-  progress.used(client, server, milliseconds(20));
-  progress.ended(client, server);
-  wait_for(4);
-  EXPECT_EQ(progress.step(client, {44, 1}, now), Step::full);
+  begin(false, lock_of(3));
+  EXPECT_EQ(step(server), Step::none);
+  end(server, server);
+  begin(false, lock_of(4));
+  EXPECT_EQ(step({44, 1}), Step::full);
 }
 
 // A lock that moves from thread to thread.
-TEST(Progress, WhereItIsAnotherOneEachTimeNoneIsTriedAnyMore) {
-  Progress progress;
-  Time now = start;
-  for (pid_t holder = 30; holder < 33; ++holder, now += seconds(1)) {
-    progress.lent(client, lock, true, now, now);
-    progress.used(client, {holder, 1}, milliseconds(20));
-    progress.ended(client, ThreadId{holder + 1, 1});
+TEST_F(Waits, TryNoneAnyMoreWhereItIsAnotherOneEachTime) {
+  for (pid_t holder = 30; holder < 33; ++holder) {
+    begin(true);
+    end({holder, 1}, {holder + 1, 1});
   }
-  progress.lent(client, lock, true, now, now);
-  EXPECT_EQ(progress.step(client, {33, 1}, now), Step::none);
+  begin(true);
+  EXPECT_EQ(step({33, 1}), Step::none);
 }
 
 // As a child that ends.
-TEST(Progress, AWaitThatAStrangerEndsShowsThatTheGuessWasWrong) {
-  Progress progress;
-  progress.lent(client, lock, false, start, start);
-  progress.used(client, server, milliseconds(20));
-  progress.ended(client, ThreadId{});
-  progress.lent(client, lock, false, start + seconds(1), start + seconds(1));
-  EXPECT_EQ(progress.step(client, server, start + seconds(1)), Step::none);
+TEST_F(Waits, ThatAStrangerEndsShowThatTheGuessWasWrong) {
+  begin(false);
+  end(server, ThreadId{});
+  begin(false);
+  EXPECT_EQ(step(server), Step::none);
 }
 
-TEST(Progress, AShortWaitInDoubtEndsNoDoubt) {
-  Progress progress;
-  progress.lent(client, lock, false, start, start);
-  progress.used(client, server, milliseconds(20));
-  progress.ended(client, other);
-  const Time again = start + seconds(1);
-  progress.lent(client, lock, false, again, again);
+TEST_F(Waits, ThatAreShortEndNoDoubt) {
+  begin(false);
+  end(server, other);
+  begin(false);
   progress.ended(client, other);  // nothing was used meanwhile
-  progress.lent(client, lock, false, again + seconds(1), again + seconds(1));
-  EXPECT_EQ(progress.step(client, server, again + seconds(1)), Step::none);
+  begin(false);
+  EXPECT_EQ(step(server), Step::none);
 }
 
 TEST(Progress, WhatAThreadThatBlockedHasUsedWasNotInVain) {
