@@ -240,7 +240,7 @@ bus::ThreadView Views::thread(const SnapshotThread& thread, int depth) {
   const Looked looked = look(thread);
   out.state = looked.state;
   out.call = call_text(looked.call);
-  out.polls = looked.state == "blocked" && resolver_.polls(thread.id.tid);
+  out.polls = resolver_.polls(thread.id.tid);  // between two sleeps it runs, and polls still
   out.since_known = looked.since.has_value();
   if (looked.since) out.since_ms = looked.since->count();
   out.share_bytes = looked.share;

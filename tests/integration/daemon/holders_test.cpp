@@ -170,7 +170,8 @@ class Polling : public Holders {
 TEST_P(Polling, the_holder_of_a_record_lock_that_is_tried_again_and_again_is_lent_to) {
   poll(record_lock_holder, record_lock_poller);
   EXPECT_TRUE(holder_is_boosted()) << why();
-  EXPECT_EQ(why()["polls"], true) << why();
+  // Python moves the time that it sleeps for once it has specialised its loop: a new row of sleeps then begins.
+  EXPECT_TRUE(eventually([&] { return why()["polls"] == true; })) << why();
   session->kill(holder, SIGKILL);
   EXPECT_EQ(session->wait(waiter), 0);
 }
