@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "sys/bpf_tracer.h"
-#include "sys/bpf_usage.h"
+#include "sys/bpf/bpf_tracer.h"
+#include "sys/bpf/bpf_usage.h"
 
 namespace {
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <set>
 
-#include "why.h"
-#include "workload.h"
+#include "harness/why.h"
+#include "harness/workload.h"
 
 namespace swapd::bench {
 

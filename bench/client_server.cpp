@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "workload.h"
+#include "harness/workload.h"
 
 namespace swapd::bench {
 

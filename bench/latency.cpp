@@ -14,8 +14,8 @@
 
 #include <cmath>
 
-#include "sys/scheduler.h"
-#include "workload.h"
+#include "sys/sched/scheduler.h"
+#include "harness/workload.h"
 
 namespace swapd::bench {
 

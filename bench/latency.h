@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "kernel_events.h"
-#include "shared.h"
+#include "harness/kernel_events.h"
+#include "harness/shared.h"
 
 namespace swapd::bench {
 

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "workload.h"
+#include "harness/workload.h"
 
 namespace swapd::bench {
 

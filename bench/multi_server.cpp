@@ -14,9 +14,9 @@
 #include <array>
 #include <numeric>
 
-#include "plot.h"
-#include "why.h"
-#include "workload.h"
+#include "harness/plot.h"
+#include "harness/why.h"
+#include "harness/workload.h"
 
 namespace swapd::bench {
 

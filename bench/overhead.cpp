@@ -15,7 +15,7 @@
 #include <chrono>
 
 #include "overhead.h"
-#include "supervisor.h"
+#include "harness/supervisor.h"
 
 namespace swapd::bench {
 

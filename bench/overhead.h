@@ -1,7 +1,7 @@
 // What the parts of `overhead` share.
 #pragma once
 
-#include "workload.h"
+#include "harness/workload.h"
 
 namespace swapd::bench {
 

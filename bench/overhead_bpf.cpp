@@ -10,10 +10,10 @@
 
 #include <algorithm>
 
-#include "loads.h"
+#include "harness/loads.h"
 #include "overhead.h"
-#include "sys/bpf_usage.h"
-#include "usage.h"
+#include "sys/bpf/bpf_usage.h"
+#include "harness/usage.h"
 
 namespace swapd::bench {
 

@@ -5,7 +5,7 @@
 
 #include <array>
 
-#include "workload.h"
+#include "harness/workload.h"
 
 namespace swapd::bench {
 

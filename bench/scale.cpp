@@ -17,8 +17,8 @@
 #include <cmath>
 #include <thread>
 
-#include "usage.h"
-#include "workload.h"
+#include "harness/usage.h"
+#include "harness/workload.h"
 
 namespace swapd::bench {
 

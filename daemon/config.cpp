@@ -11,7 +11,7 @@
 #include <system_error>
 
 #include "base/fd.h"
-#include "observe/syscall_table.h"
+#include "observe/resolve/syscall_table.h"
 #include "policy/defaults.h"
 
 namespace swapd::daemon {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "engine.h"
+#include "engine/engine.h"
 #include "options.h"
 #include "policy/origins.h"
 #include "policy/policy.h"

@@ -9,7 +9,7 @@
 #include <csignal>
 #include <cstdlib>
 
-#include "sys/privilege.h"
+#include "sys/process/privilege.h"
 
 namespace swapd::daemon {
 

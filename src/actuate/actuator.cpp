@@ -7,7 +7,7 @@
 #include "actuate/attributes.h"
 #include "actuate/head_start.h"
 #include "actuate/impl.h"
-#include "sys/procfs.h"
+#include "sys/procfs/procfs.h"
 
 namespace swapd::actuate {
 namespace {

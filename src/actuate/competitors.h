@@ -11,10 +11,10 @@
 
 #include "actuate/actuator.h"
 #include "base/thread_id.h"
-#include "sys/freezer.h"
-#include "sys/groups.h"
-#include "sys/procfs.h"
-#include "sys/scheduler.h"
+#include "sys/sched/freezer.h"
+#include "sys/sched/groups.h"
+#include "sys/procfs/procfs.h"
+#include "sys/sched/scheduler.h"
 
 namespace swapd::actuate {
 

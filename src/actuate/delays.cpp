@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "sys/seccomp.h"
-#include "sys/self.h"
+#include "sys/seccomp/seccomp.h"
+#include "sys/process/self.h"
 
 namespace swapd::actuate {
 namespace {

@@ -18,7 +18,7 @@
 
 #include "actuate/actuator.h"
 #include "actuate/journal.h"
-#include "sys/groups.h"
+#include "sys/sched/groups.h"
 
 namespace swapd::actuate {
 

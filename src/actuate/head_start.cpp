@@ -1,6 +1,6 @@
 #include "actuate/head_start.h"
 
-#include "sys/ticks.h"
+#include "sys/procfs/ticks.h"
 
 namespace swapd::actuate {
 

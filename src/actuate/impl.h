@@ -11,7 +11,7 @@
 #include "actuate/io_lender.h"
 #include "actuate/journal.h"
 #include "actuate/recovery.h"
-#include "sys/scheduler.h"
+#include "sys/sched/scheduler.h"
 
 namespace swapd::actuate {
 

@@ -12,7 +12,7 @@
 #include "actuate/journal.h"
 #include "base/sched_attr.h"
 #include "base/thread_id.h"
-#include "sys/scheduler.h"
+#include "sys/sched/scheduler.h"
 
 namespace swapd::actuate {
 

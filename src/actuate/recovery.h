@@ -11,8 +11,8 @@
 #include "actuate/actuator.h"
 #include "actuate/journal.h"
 #include "base/result.h"
-#include "sys/groups.h"
-#include "sys/scheduler.h"
+#include "sys/sched/groups.h"
+#include "sys/sched/scheduler.h"
 
 namespace swapd::actuate {
 

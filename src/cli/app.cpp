@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "cli/complete.h"
+#include "cli/complete/complete.h"
 #include "cli/failure.h"
-#include "cli/verbs.h"
+#include "cli/verbs/verbs.h"
 
 namespace swapd::cli {
 namespace {

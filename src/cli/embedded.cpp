@@ -15,7 +15,7 @@
 #include "base/time.h"
 #include "cli/failure.h"
 #include "cli/program.h"
-#include "sys/detached.h"
+#include "sys/process/detached.h"
 
 namespace swapd::cli {
 namespace {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/event.h"
-#include "observe/resolver.h"
-#include "sys/proc_events.h"
+#include "observe/resolve/resolver.h"
+#include "sys/netlink/proc_events.h"
 
 namespace swapd::observe {
 

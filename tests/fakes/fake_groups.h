@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "sys/groups.h"
+#include "sys/sched/groups.h"
 
 namespace swapd::fakes {
 

@@ -6,7 +6,7 @@
 #include <map>
 #include <vector>
 
-#include "sys/scheduler.h"
+#include "sys/sched/scheduler.h"
 
 namespace swapd::fakes {
 

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "attach_messages.h"
-#include "guard_messages.h"
+#include "enroll/attach_messages.h"
+#include "guard/guard_messages.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace swapd::daemon;

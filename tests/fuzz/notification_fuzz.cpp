@@ -12,11 +12,11 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "observe/io_calls.h"
-#include "observe/resolver.h"
-#include "observe/syscall_table.h"
-#include "sys/procfs.h"
-#include "sys/sock_diag.h"
+#include "observe/io/io_calls.h"
+#include "observe/resolve/resolver.h"
+#include "observe/resolve/syscall_table.h"
+#include "sys/procfs/procfs.h"
+#include "sys/netlink/sock_diag.h"
 
 namespace {
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "cli/render.h"
-#include "cli/top_io.h"
+#include "cli/top/top_io.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace swapd::cli;

@@ -62,7 +62,7 @@ Table table_after(const std::vector<std::string>& lines, std::string_view headin
   return table;
 }
 
-// "src/observe" of "src/observe/receiver.cpp"; "daemon" of "daemon/swapd.cpp".
+// "src/observe" of "src/observe/seccomp/receiver.cpp"; "daemon" of "daemon/swapd.cpp".
 std::string layer_of(const fs::path& relative) {
   auto part = relative.begin();
   std::string layer = part->string();

@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 
-#include "process.h"
+#include "harness/process.h"
 
 namespace swapd::actuate {
 namespace {

@@ -1,9 +1,9 @@
 // A process that holds boosts is killed; the next one gives everything back from the journal.
 #include <sys/resource.h>
 
-#include "process.h"
-#include "sys/groups.h"
-#include "sys/scheduler.h"
+#include "harness/process.h"
+#include "sys/sched/groups.h"
+#include "sys/sched/scheduler.h"
 
 namespace swapd::actuate {
 namespace {

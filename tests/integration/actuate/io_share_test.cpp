@@ -19,11 +19,11 @@
 
 #include "actuate/competitors.h"
 #include "base/fd.h"
-#include "process.h"
-#include "sys/io_groups.h"
-#include "sys/procfs.h"
-#include "sys/scheduler.h"
-#include "sys/thread_io.h"
+#include "harness/process.h"
+#include "sys/sched/io_groups.h"
+#include "sys/procfs/procfs.h"
+#include "sys/sched/scheduler.h"
+#include "sys/procfs/thread_io.h"
 
 namespace swapd::actuate {
 namespace {

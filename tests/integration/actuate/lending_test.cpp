@@ -5,9 +5,9 @@
 
 #include <thread>
 
-#include "process.h"
-#include "sys/groups.h"
-#include "sys/scheduler.h"
+#include "harness/process.h"
+#include "sys/sched/groups.h"
+#include "sys/sched/scheduler.h"
 
 namespace swapd::actuate {
 namespace {

@@ -1,4 +1,4 @@
-#include "process.h"
+#include "harness/process.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -15,9 +15,9 @@
 #include <fstream>
 #include <thread>
 
-#include "sys/groups.h"
-#include "sys/procfs.h"
-#include "sys/scheduler.h"
+#include "sys/sched/groups.h"
+#include "sys/procfs/procfs.h"
+#include "sys/sched/scheduler.h"
 
 namespace swapd::actuate {
 

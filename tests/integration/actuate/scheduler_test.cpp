@@ -1,10 +1,10 @@
 // sched_setattr(2) as sys::LinuxScheduler uses it, on real threads.
-#include "sys/scheduler.h"
+#include "sys/sched/scheduler.h"
 
 #include <gmock/gmock.h>
 #include <sys/resource.h>
 
-#include "process.h"
+#include "harness/process.h"
 
 namespace swapd::actuate {
 namespace {

@@ -1,9 +1,9 @@
 // What a donation is for: CPU time. Two spinners on one CPU, in one session, in two, and in two cgroups.
 #include <unistd.h>
 
-#include "process.h"
-#include "sys/groups.h"
-#include "sys/scheduler.h"
+#include "harness/process.h"
+#include "sys/sched/groups.h"
+#include "sys/sched/scheduler.h"
 
 namespace swapd::actuate {
 namespace {

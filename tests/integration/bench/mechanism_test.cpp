@@ -1,5 +1,5 @@
 // Every mechanism between two real processes: the client gets fresh answers, and waits for one computation each time.
-#include "mechanism.h"
+#include "mechanisms/mechanism.h"
 
 #include <gtest/gtest.h>
 #include <sys/prctl.h>
@@ -7,7 +7,7 @@
 
 #include <atomic>
 
-#include "process.h"
+#include "harness/process.h"
 
 namespace swapd::bench {
 namespace {

@@ -1,4 +1,4 @@
-#include "plot.h"
+#include "harness/plot.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

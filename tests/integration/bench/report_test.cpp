@@ -1,15 +1,15 @@
 // The figures that swapbench prints: percentiles, medians over repeats, ratios between configurations, and what it
 // reads in a why.
-#include "report.h"
+#include "harness/report.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <numeric>
 
-#include "apps.h"
+#include "apps/apps.h"
 #include "latency.h"
-#include "why.h"
+#include "harness/why.h"
 
 namespace swapd::bench {
 namespace {

@@ -12,9 +12,9 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "apps.h"
-#include "process.h"
-#include "sys/procfs.h"
+#include "apps/apps.h"
+#include "harness/process.h"
+#include "sys/procfs/procfs.h"
 
 namespace swapd::bench {
 namespace {

@@ -1,4 +1,4 @@
-#include "throttled_file.h"
+#include "shaping/throttled_file.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -10,8 +10,8 @@
 #include <memory>
 #include <string>
 
-#include "process.h"
-#include "shape.h"
+#include "harness/process.h"
+#include "shaping/shape.h"
 
 namespace swapd::bench {
 namespace {

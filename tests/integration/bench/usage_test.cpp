@@ -1,5 +1,5 @@
 // What processes and kernel programs have used.
-#include "usage.h"
+#include "harness/usage.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <chrono>
 
-#include "sys/bpf_tracer.h"
-#include "sys/bpf_usage.h"
+#include "sys/bpf/bpf_tracer.h"
+#include "sys/bpf/bpf_usage.h"
 
 namespace swapd::bench {
 namespace {

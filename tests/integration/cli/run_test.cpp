@@ -11,10 +11,10 @@
 #include <regex>
 
 #include "fakes/bus_fixture.h"
-#include "observe/launch_accept.h"
+#include "observe/seccomp/launch_accept.h"
 #include "started.h"
-#include "sys/launcher.h"
-#include "sys/seccomp.h"
+#include "sys/seccomp/launcher.h"
+#include "sys/seccomp/seccomp.h"
 
 namespace swapd::cli {
 namespace {

@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "base/fd.h"
-#include "sys/pidfd.h"
+#include "sys/process/pidfd.h"
 
 namespace swapd::cli {
 

@@ -8,8 +8,8 @@
 #include <cstring>
 
 #include "shaping_session.h"
-#include "sys/procfs.h"
-#include "sys/thread_io.h"
+#include "sys/procfs/procfs.h"
+#include "sys/procfs/thread_io.h"
 
 namespace swapd::test {
 namespace {

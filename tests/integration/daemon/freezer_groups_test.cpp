@@ -1,5 +1,5 @@
 // The groups of frozen processes: one a round, written down before they are made, and refusals that say why.
-#include "freezer_groups.h"
+#include "shaping/freezer_groups.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "session.h"
-#include "sys/privilege.h"
+#include "sys/process/privilege.h"
 
 namespace swapd::test {
 namespace {

@@ -13,7 +13,7 @@
 #include <filesystem>
 
 #include "session.h"
-#include "sys/launch.h"
+#include "sys/seccomp/launch.h"
 
 namespace swapd::test {
 namespace {

@@ -15,8 +15,8 @@
 
 #include "patience.h"
 #include "programs/pid_namespace.h"
-#include "sys/procfs.h"
-#include "sys/scheduler.h"
+#include "sys/procfs/procfs.h"
+#include "sys/sched/scheduler.h"
 
 namespace swapd::test {
 

@@ -19,7 +19,7 @@
 
 #include "base/fd.h"
 #include "session.h"
-#include "sys/block_devices.h"
+#include "sys/procfs/block_devices.h"
 
 namespace swapd::test {
 

@@ -13,14 +13,14 @@
 #include <filesystem>
 #include <string>
 
-#include "attach_messages.h"
-#include "guard_messages.h"
-#include "handover.h"
-#include "own_program.h"
+#include "enroll/attach_messages.h"
+#include "guard/guard_messages.h"
+#include "guard/handover.h"
+#include "guard/own_program.h"
 #include "supervised.h"
-#include "sys/pidfd.h"
-#include "sys/procfs.h"
-#include "sys/seccomp.h"
+#include "sys/process/pidfd.h"
+#include "sys/procfs/procfs.h"
+#include "sys/seccomp/seccomp.h"
 
 namespace swapd::daemon {
 namespace {

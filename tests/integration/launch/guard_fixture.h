@@ -20,8 +20,8 @@
 #include <string_view>
 #include <vector>
 
-#include "guard.h"
-#include "observe/receiver.h"
+#include "guard/guard.h"
+#include "observe/seccomp/receiver.h"
 #include "supervised.h"
 
 namespace swapd::daemon {

@@ -1,5 +1,5 @@
 // The guard takes over when swapd is gone, however it went.
-#include "guard.h"
+#include "guard/guard.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -19,9 +19,9 @@
 
 #include "fakes/send_descriptors.h"
 #include "guard_fixture.h"
-#include "guard_messages.h"
-#include "guard_process.h"
-#include "sys/pidfd.h"
+#include "guard/guard_messages.h"
+#include "guard/guard_process.h"
+#include "sys/process/pidfd.h"
 
 namespace swapd::daemon {
 namespace {

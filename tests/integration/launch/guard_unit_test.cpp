@@ -10,9 +10,9 @@
 
 #include "base/unix_address.h"
 #include "guard_fixture.h"
-#include "guard_process.h"
-#include "handover.h"
-#include "own_program.h"
+#include "guard/guard_process.h"
+#include "guard/handover.h"
+#include "guard/own_program.h"
 
 namespace swapd::daemon {
 namespace {

@@ -1,5 +1,5 @@
 // What a swapd leaves to its guard, and what the next one takes over: calls it had received, and listeners.
-#include "handover.h"
+#include "guard/handover.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -20,8 +20,8 @@
 
 #include "base/unix_address.h"
 #include "guard_fixture.h"
-#include "guard_messages.h"
-#include "sys/seccomp.h"
+#include "guard/guard_messages.h"
+#include "sys/seccomp/seccomp.h"
 
 namespace swapd::daemon {
 namespace {

@@ -10,12 +10,12 @@
 #include <csignal>
 #include <string>
 
-#include "observe/launch_accept.h"
-#include "observe/receiver.h"
+#include "observe/seccomp/launch_accept.h"
+#include "observe/seccomp/receiver.h"
 #include "supervised.h"
-#include "sys/futex.h"
-#include "sys/launcher.h"
-#include "sys/pidfd.h"
+#include "sys/process/futex.h"
+#include "sys/seccomp/launcher.h"
+#include "sys/process/pidfd.h"
 
 namespace swapd::observe {
 namespace {

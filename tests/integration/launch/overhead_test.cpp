@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "observe/receiver.h"
+#include "observe/seccomp/receiver.h"
 #include "supervised.h"
 
 namespace swapd::observe {

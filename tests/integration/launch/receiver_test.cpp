@@ -1,5 +1,5 @@
 // Programs under a filter with a real receiver: what they do must be what they do without.
-#include "observe/receiver.h"
+#include "observe/seccomp/receiver.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

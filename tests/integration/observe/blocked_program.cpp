@@ -10,7 +10,7 @@
 #include <array>
 #include <cstdio>
 
-#include "observe/syscall_table.h"
+#include "observe/resolve/syscall_table.h"
 
 extern char** environ;
 

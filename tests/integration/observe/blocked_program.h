@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "observe/resolver.h"
-#include "sys/procfs.h"
-#include "sys/sock_diag.h"
+#include "observe/resolve/resolver.h"
+#include "sys/procfs/procfs.h"
+#include "sys/netlink/sock_diag.h"
 
 namespace swapd::observe {
 

@@ -3,7 +3,7 @@
 #include <sys/syscall.h>
 
 #include "credit_fixture.h"
-#include "observe/bpf_observer.h"
+#include "observe/bpf/bpf_observer.h"
 
 namespace swapd::observe {
 namespace {

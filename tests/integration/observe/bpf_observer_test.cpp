@@ -1,6 +1,6 @@
 // Who gets credit for the end of a wait: the thread whose call was on what was awaited, and nobody else. The real
 // kernel, observer and model; the providers are known beforehand and stand at K.
-#include "observe/bpf_observer.h"
+#include "observe/bpf/bpf_observer.h"
 
 #include <fcntl.h>
 #include <linux/futex.h>

@@ -16,8 +16,8 @@
 #include <map>
 
 #include "model/model.h"
-#include "observe/bpf_observer.h"
-#include "sys/sock_diag.h"
+#include "observe/bpf/bpf_observer.h"
+#include "sys/netlink/sock_diag.h"
 
 namespace swapd::observe::test {
 

@@ -17,7 +17,7 @@
 #include <thread>
 
 #include "blocked_program.h"
-#include "observe/io_calls.h"
+#include "observe/io/io_calls.h"
 
 namespace swapd::observe {
 namespace {

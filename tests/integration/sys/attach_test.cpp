@@ -1,5 +1,5 @@
 // Calls and filters in processes that run already.
-#include "sys/attach_filter.h"
+#include "sys/seccomp/attach_filter.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,9 +19,9 @@
 #include <thread>
 
 #include "supervised.h"
-#include "sys/procfs.h"
-#include "sys/scheduler.h"
-#include "sys/seccomp.h"
+#include "sys/procfs/procfs.h"
+#include "sys/sched/scheduler.h"
+#include "sys/seccomp/seccomp.h"
 
 namespace swapd::sys {
 namespace {

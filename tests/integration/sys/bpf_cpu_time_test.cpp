@@ -1,6 +1,6 @@
 // The CPU time that the kernel's tracer counts.
 #include "bpf_fixture.h"
-#include "sys/bpf_tracer.h"
+#include "sys/bpf/bpf_tracer.h"
 
 namespace swapd::sys {
 namespace {

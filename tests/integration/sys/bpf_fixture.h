@@ -17,7 +17,7 @@
 
 #include "base/fd.h"
 #include "supervised.h"
-#include "sys/bpf_tracer.h"
+#include "sys/bpf/bpf_tracer.h"
 
 namespace swapd::test {
 

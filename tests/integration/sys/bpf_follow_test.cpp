@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "bpf_fixture.h"
-#include "sys/bpf_tracer.h"
+#include "sys/bpf/bpf_tracer.h"
 
 namespace swapd::sys {
 namespace {

@@ -8,8 +8,8 @@
 #include <sstream>
 #include <string>
 
-#include "sys/bpf_places.h"
-#include "sys/bpf_tracer.h"
+#include "sys/bpf/bpf_places.h"
+#include "sys/bpf/bpf_tracer.h"
 
 namespace swapd::sys {
 namespace {

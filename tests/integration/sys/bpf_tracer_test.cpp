@@ -1,5 +1,5 @@
 // The managed set, the slots and the ring of the kernel's tracer. Who woke whom is in bpf_waker_test.cpp.
-#include "sys/bpf_tracer.h"
+#include "sys/bpf/bpf_tracer.h"
 
 #include <sys/epoll.h>
 

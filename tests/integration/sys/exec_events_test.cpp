@@ -1,5 +1,5 @@
 // Programs that start, told by the kernel: from the BPF program, and from the process connector.
-#include "sys/exec_events.h"
+#include "sys/bpf/exec_events.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-#include "sys/procfs.h"
+#include "sys/procfs/procfs.h"
 
 extern char** environ;
 

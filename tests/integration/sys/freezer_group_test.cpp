@@ -1,5 +1,5 @@
 // A process that is stopped by the cgroup freezer, in a group of its own, and is back where it was afterwards.
-#include "sys/freezer_group.h"
+#include "sys/sched/freezer_group.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -15,7 +15,7 @@
 #include <thread>
 
 #include "fakes/cgroup_root.h"
-#include "sys/procfs.h"
+#include "sys/procfs/procfs.h"
 
 namespace swapd::sys {
 namespace {

@@ -1,5 +1,5 @@
 // Switch records and CPU timers against the real scheduler.
-#include "sys/perf.h"
+#include "sys/perf/perf.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 #include <iostream>
 
 #include "supervised.h"
-#include "sys/scheduler.h"
+#include "sys/sched/scheduler.h"
 
 namespace swapd::sys {
 namespace {

@@ -1,5 +1,5 @@
 // The process connector against the real kernel.
-#include "sys/proc_events.h"
+#include "sys/netlink/proc_events.h"
 
 #include <gtest/gtest.h>
 #include <linux/cn_proc.h>

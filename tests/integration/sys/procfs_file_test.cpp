@@ -9,7 +9,7 @@
 #include <csignal>
 
 #include "supervised.h"
-#include "sys/procfs.h"
+#include "sys/procfs/procfs.h"
 
 namespace swapd::sys {
 namespace {

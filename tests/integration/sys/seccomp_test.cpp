@@ -1,5 +1,5 @@
 // The filter and its listener against the real kernel.
-#include "sys/seccomp.h"
+#include "sys/seccomp/seccomp.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

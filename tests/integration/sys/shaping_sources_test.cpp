@@ -18,13 +18,13 @@
 #include <vector>
 
 #include "supervised.h"
-#include "sys/block_devices.h"
-#include "sys/last_io.h"
-#include "sys/net_io.h"
-#include "sys/self.h"
-#include "sys/socket_link.h"
-#include "sys/task_delays.h"
-#include "sys/thread_io.h"
+#include "sys/procfs/block_devices.h"
+#include "sys/bpf/last_io.h"
+#include "sys/bpf/net_io.h"
+#include "sys/process/self.h"
+#include "sys/netlink/socket_link.h"
+#include "sys/netlink/task_delays.h"
+#include "sys/procfs/thread_io.h"
 
 namespace swapd::sys {
 namespace {

@@ -1,5 +1,5 @@
 // What spins and what computes, by the samples of real threads.
-#include "sys/state_sampler.h"
+#include "sys/perf/state_sampler.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>

@@ -21,7 +21,7 @@
 #include <thread>
 
 #include "base/fd.h"
-#include "sys/procfs.h"
+#include "sys/procfs/procfs.h"
 
 namespace swapd::sys {
 namespace {

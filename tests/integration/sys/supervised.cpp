@@ -12,8 +12,8 @@
 #include <thread>
 
 #include "patience.h"
-#include "sys/futex.h"
-#include "sys/pidfd.h"
+#include "sys/process/futex.h"
+#include "sys/process/pidfd.h"
 
 namespace swapd::test {
 

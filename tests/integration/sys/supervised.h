@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/fd.h"
-#include "sys/seccomp.h"
+#include "sys/seccomp/seccomp.h"
 
 namespace swapd::test {
 

@@ -10,8 +10,8 @@
 #include <csignal>
 
 #include "supervised.h"
-#include "sys/perf.h"
-#include "sys/tracefs.h"
+#include "sys/perf/perf.h"
+#include "sys/perf/tracefs.h"
 
 namespace swapd::sys {
 namespace {

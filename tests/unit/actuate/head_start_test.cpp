@@ -2,7 +2,7 @@
 #include "actuate/head_start.h"
 
 #include "fixture.h"
-#include "sys/ticks.h"
+#include "sys/procfs/ticks.h"
 
 namespace swapd::actuate {
 namespace {

@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "sys/groups.h"
-#include "sys/io_groups.h"
+#include "sys/sched/groups.h"
+#include "sys/sched/io_groups.h"
 
 namespace swapd::sys {
 namespace {

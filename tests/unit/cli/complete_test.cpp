@@ -1,11 +1,11 @@
 // What may stand next on a command line, told from the command line's own description.
-#include "cli/complete.h"
+#include "cli/complete/complete.h"
 
 #include <gmock/gmock.h>
 
 #include <sstream>
 
-#include "cli/verbs.h"
+#include "cli/verbs/verbs.h"
 
 namespace swapd::cli {
 namespace {

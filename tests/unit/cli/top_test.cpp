@@ -1,5 +1,5 @@
 // `swapctl top` without a terminal: its rows, their order, and what keys do.
-#include "cli/top.h"
+#include "cli/top/top.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -8,8 +8,8 @@
 #include <stdexcept>
 
 #include "bus/json.h"
-#include "cli/top_io.h"
-#include "cli/top_state.h"
+#include "cli/top/top_io.h"
+#include "cli/top/top_state.h"
 #include "fakes/fake_backend.h"
 
 namespace swapd::cli {

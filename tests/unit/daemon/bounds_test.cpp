@@ -9,12 +9,12 @@
 #include <fstream>
 #include <thread>
 
-#include "left_state.h"
-#include "note_queue.h"
-#include "sys/groups.h"
-#include "sys/sock_diag.h"
-#include "views.h"
-#include "worker.h"
+#include "state/left_state.h"
+#include "engine/note_queue.h"
+#include "sys/sched/groups.h"
+#include "sys/netlink/sock_diag.h"
+#include "control/views.h"
+#include "engine/worker.h"
 
 namespace swapd::daemon {
 namespace {

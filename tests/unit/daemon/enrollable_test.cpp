@@ -1,5 +1,5 @@
 // Who is never enrolled, in a /proc of the test's own.
-#include "enrollable.h"
+#include "enroll/enrollable.h"
 
 #include <gtest/gtest.h>
 

@@ -1,13 +1,13 @@
 // Entries of the log: which are told, and what the journal gets of them.
-#include "entries.h"
+#include "log/entries.h"
 
 #include <gmock/gmock.h>
 
 #include <fstream>
 #include <iterator>
 
-#include "journal_sink.h"
-#include "log.h"
+#include "log/journal_sink.h"
+#include "log/log.h"
 
 namespace swapd::daemon {
 namespace {

@@ -1,5 +1,5 @@
 // What the guard does for frozen processes, with plain files in the place of control files.
-#include "guard_frozen.h"
+#include "guard/guard_frozen.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "members.h"
+#include "engine/members.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Programs that the policy speaks of, in a /proc of the test's own, taken in by a backend that only notes it.
-#include "newcomers.h"
+#include "enroll/newcomers.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

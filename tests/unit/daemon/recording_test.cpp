@@ -1,6 +1,6 @@
 // From the engine's ring to the lines of a recording, with a full ring and with a client that does not read: what is
 // lost is counted, written down, and followed by a snapshot; what is left replays as it was.
-#include "recording.h"
+#include "record/recording.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>

@@ -1,5 +1,5 @@
 // What else sets priorities on a machine, and which settings change what a loan is worth.
-#include "rivals.h"
+#include "control/rivals.h"
 
 #include <gmock/gmock.h>
 #include <stdlib.h>

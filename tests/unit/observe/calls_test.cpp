@@ -5,10 +5,10 @@
 #include <sys/file.h>
 #include <sys/syscall.h>
 
-#include "observe/descriptor.h"
-#include "observe/futex_owner.h"
-#include "observe/lock_calls.h"
-#include "observe/resolver.h"
+#include "observe/resolve/descriptor.h"
+#include "observe/resolve/futex_owner.h"
+#include "observe/resolve/lock_calls.h"
+#include "observe/resolve/resolver.h"
 
 namespace swapd::observe {
 namespace {

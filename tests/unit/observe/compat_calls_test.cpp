@@ -1,10 +1,10 @@
 // Calls of 32-bit programs, by the numbers of asm/unistd_32.h.
-#include "observe/compat_calls.h"
+#include "observe/resolve/compat_calls.h"
 
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
 
-#include "observe/syscall_table.h"
+#include "observe/resolve/syscall_table.h"
 
 namespace swapd::observe {
 namespace {

@@ -1,5 +1,5 @@
 // Who ends waits for signals in a family of processes.
-#include "observe/families.h"
+#include "observe/bpf/families.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "observe/fd_cache.h"
+#include "observe/resolve/fd_cache.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // How many bytes a call asks to move.
-#include "observe/io_calls.h"
+#include "observe/io/io_calls.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 #include <set>
 #include <string>
 
-#include "observe/syscall_table.h"
+#include "observe/resolve/syscall_table.h"
 
 namespace swapd::observe {
 namespace {

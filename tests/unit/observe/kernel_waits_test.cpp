@@ -1,5 +1,5 @@
 // Where a thread sleeps in the kernel, and what follows from it.
-#include "observe/kernel_waits.h"
+#include "observe/resolve/kernel_waits.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // Threads that try, sleep for a moment and try again: who does, when it is looked at what they try, and which locks
 // that may be.
-#include "observe/pollers.h"
+#include "observe/resolve/pollers.h"
 
 #include <gmock/gmock.h>
 #include <sys/syscall.h>

@@ -1,5 +1,5 @@
 // Messages that a process which is not managed passes on: whom may a waiter's message have reached?
-#include "observe/relays.h"
+#include "observe/resolve/relays.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "observe/socket_peers.h"
+#include "observe/resolve/socket_peers.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

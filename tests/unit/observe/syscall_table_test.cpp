@@ -1,4 +1,4 @@
-#include "observe/syscall_table.h"
+#include "observe/resolve/syscall_table.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "sys/bpf_pieces.h"
+#include "sys/bpf/bpf_pieces.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
-#include "sys/procfs_parse.h"
+#include "sys/procfs/procfs_parse.h"
 
-#include "sys/freezer.h"
+#include "sys/sched/freezer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

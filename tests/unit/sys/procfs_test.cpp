@@ -1,5 +1,5 @@
 // The parts of Procfs that need no other process: this one, and a fake root.
-#include "sys/procfs.h"
+#include "sys/procfs/procfs.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

@@ -1,0 +1,62 @@
+#include "control/metrics_file.h"
+
+#include <fcntl.h>
+#include <spdlog/spdlog.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <utility>
+
+#include "base/fd.h"
+#include "bus/metrics.h"
+
+namespace swapd::daemon {
+namespace {
+
+constexpr std::uint64_t written_every_us = 15'000'000;
+constexpr mode_t for_everybody = 0644;  // the exporter is another user's
+
+}  // namespace
+
+MetricsFile::~MetricsFile() {
+  if (timer_ == nullptr) return;  // nothing was written
+  sd_event_source_disable_unref(timer_);
+  (void)::unlink(path_.c_str());
+}
+
+Status MetricsFile::begin() {
+  Status written = write();
+  if (written) write_later();
+  return written;
+}
+
+Status MetricsFile::write() {
+  // Not *.prom: the collector would read the half of it.
+  const std::string draft = path_ + ".new";
+  const std::string text = bus::metrics_text(backend_.status(), backend_.classes());
+  const Fd fd(::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, for_everybody));
+  if (!fd) return errno_error("writing " + draft);
+  (void)::fchmod(fd.get(), for_everybody);
+  if (::write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
+    return errno_error("writing " + draft);
+  if (::rename(draft.c_str(), path_.c_str()) != 0) return errno_error("replacing " + path_);
+  return Done{};
+}
+
+void MetricsFile::write_later() {
+  timer_ = sd_event_source_disable_unref(timer_);
+  const auto due = [](sd_event_source*, std::uint64_t, void* self) {
+    auto* file = static_cast<MetricsFile*>(self);
+    const Status written = file->write();
+    if (!written && !std::exchange(file->failed_, true))
+      spdlog::warn("metrics: {}; it is tried again", written.error().text());
+    if (written) file->failed_ = false;
+    file->write_later();
+    return 0;
+  };
+  sd_event_add_time_relative(loop_, &timer_, CLOCK_MONOTONIC, written_every_us, written_every_us / 10, due, this);
+}
+
+}  // namespace swapd::daemon

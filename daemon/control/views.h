@@ -1,0 +1,65 @@
+// From a snapshot to what the bus shows: threads, wait trees, the graph. What the engine does not watch is looked up
+// here, on the control thread, at the moment of asking.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <unordered_set>
+
+#include "bus/backend.h"
+#include "observe/resolve/resolver.h"
+#include "engine/snapshot.h"
+#include "sys/sched/freezer.h"
+#include "sys/procfs/procfs.h"
+
+namespace swapd::daemon {
+
+class Views {
+ public:
+  Views(Snapshot snapshot, const sys::Procfs& procfs, observe::Resolver& resolver);
+
+  // depth 0: the resources alone, without their providers (`ps`).
+  [[nodiscard]] bus::ThreadView thread(const SnapshotThread& thread, int depth);
+  [[nodiscard]] std::vector<bus::ThreadView> threads();  // at depth 0, by process and thread
+  [[nodiscard]] bus::GraphView graph();
+  [[nodiscard]] bus::WorldView world();
+  // The threads of that id: the thread itself, or those of that process, the blocked ones first.
+  [[nodiscard]] std::vector<const SnapshotThread*> select(pid_t pid) const;
+  [[nodiscard]] const Snapshot& snapshot() const { return snapshot_; }
+
+ private:
+  struct Looked {
+    std::string state;  // the contract's words
+    std::int32_t call = -1;
+    std::vector<Resource> awaited;
+    std::optional<std::chrono::duration<double, std::milli>> since{};  // nothing: nobody has followed it
+    std::int64_t share = 0, debt = 0;                                  // delayed (Shaper::Delay)
+  };
+  [[nodiscard]] Looked look(const SnapshotThread& thread);
+  [[nodiscard]] std::vector<bus::WaitNode> waits(ThreadId waiter, const Looked& looked, int depth,
+                                                 std::vector<ThreadId>& above);
+  [[nodiscard]] std::vector<model::ProviderView> providers(ThreadId waiter, const Resource& resource, int depth);
+  [[nodiscard]] bool favoured(ThreadId waiter, ThreadId provider) const;
+  [[nodiscard]] std::string comm(pid_t tid) const;
+  // none: it is neither stopped nor frozen, or runs.
+  [[nodiscard]] actuate::Ineffective halted(pid_t tid, char state);
+  // The first on the donation's way that is.
+  [[nodiscard]] actuate::Ineffective halted(const std::vector<ThreadId>& path);
+  // Somebody would provide, if it were not for that.
+  [[nodiscard]] actuate::Ineffective what_holds_up(ThreadId waiter, const Looked& looked);
+  // It is not managed, and passes messages on.
+  [[nodiscard]] bool relays(ThreadId stranger) const;
+  [[nodiscard]] const decide::Donation* donation_of(ThreadId requester) const;
+
+  Snapshot snapshot_;
+  const sys::Procfs& procfs_;
+  observe::Resolver& resolver_;
+  std::vector<pid_t> members_;
+  sys::Freezer freezer_;
+  int shown_ = 0;  // providers, at any depth
+};
+
+[[nodiscard]] std::string call_text(std::int32_t nr);
+[[nodiscard]] std::string_view name(Evidence evidence);
+
+}  // namespace swapd::daemon

@@ -1,0 +1,146 @@
+#include "engine/members.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace swapd::daemon {
+
+const MemberThread* Members::thread(pid_t tid) const {
+  const auto found = threads_.find(tid);
+  return found == threads_.end() ? nullptr : &found->second;
+}
+
+const MemberThread* Members::thread(ThreadId id) const {
+  const MemberThread* found = thread(id.tid);
+  return found != nullptr && found->id == id ? found : nullptr;
+}
+
+const MemberProcess* Members::process(pid_t tgid) const {
+  const auto found = processes_.find(tgid);
+  return found == processes_.end() ? nullptr : &found->second;
+}
+
+MemberProcess& Members::add_process(pid_t tgid, std::uint64_t start_time, std::uint32_t uid, std::string class_name) {
+  changed();
+  const auto [found, is_new] = processes_.try_emplace(tgid);
+  MemberProcess& process = found->second;
+  if (!is_new) own(process, -1);
+  process.tgid = tgid;
+  process.start_time = start_time;
+  process.uid = uid;
+  const auto place = std::ranges::find(classes_, class_name);
+  process.class_id = place == classes_.end() ? ClassId{} : static_cast<ClassId>(place - classes_.begin() + 1);
+  process.class_name = std::move(class_name);
+  own(process, 1);
+  tell(process, !process.managed);
+  return process;
+}
+
+void Members::own(const MemberProcess& process, int by) {
+  if (process.managed && !process.threads.empty()) own(process.uid, by, by * static_cast<int>(process.threads.size()));
+}
+
+void Members::own(std::uint32_t uid, int processes, int threads) {
+  Held& held = held_[uid];
+  held.processes += static_cast<std::size_t>(processes);
+  held.threads += static_cast<std::size_t>(threads);
+  if (held.processes == 0) held_.erase(uid);
+}
+
+Members::Held Members::held_by(std::uint32_t uid) const {
+  const auto found = held_.find(uid);
+  return found == held_.end() ? Held{} : found->second;
+}
+
+void Members::drop_if_empty(pid_t tgid) {
+  const auto found = processes_.find(tgid);
+  if (found == processes_.end() || !found->second.threads.empty()) return;
+  tell(found->second, true);
+  processes_.erase(found);
+  changed();
+}
+
+void Members::count(const MemberThread& thread, int by) {
+  const MemberProcess* owner = process(thread.tgid);
+  if (owner == nullptr || !owner->managed) return;
+  const int r = rank(thread.base);
+  if ((ranks_[r] += static_cast<std::size_t>(by)) == 0) ranks_.erase(r);
+}
+
+void Members::add_thread(const MemberThread& thread) {
+  auto [place, is_new] = threads_.try_emplace(thread.id.tid, thread);
+  if (is_new) {
+    MemberProcess& owner = processes_.at(thread.tgid);
+    if (owner.managed) own(owner.uid, owner.threads.empty() ? 1 : 0, 1);
+    owner.threads.push_back(thread.id.tid);
+  } else {
+    count(place->second, -1);
+    place->second = thread;
+  }
+  count(thread, 1);
+  if (thread.base.realtime())
+    realtime_.insert(thread.id.tid);
+  else
+    realtime_.erase(thread.id.tid);
+}
+
+void Members::remove_thread(pid_t tid) {
+  const auto found = threads_.find(tid);
+  if (found == threads_.end()) return;
+  count(found->second, -1);
+  const auto owner = processes_.find(found->second.tgid);
+  if (owner != processes_.end()) {
+    std::erase(owner->second.threads, tid);
+    if (owner->second.managed) own(owner->second.uid, owner->second.threads.empty() ? -1 : 0, -1);
+    drop_if_empty(owner->first);
+  }
+  threads_.erase(found);
+  realtime_.erase(tid);
+}
+
+bool Members::set_uid(pid_t tgid, std::uint32_t uid) {
+  const auto found = processes_.find(tgid);
+  if (found == processes_.end() || found->second.uid == uid) return false;
+  own(found->second, -1);
+  found->second.uid = uid;
+  own(found->second, 1);
+  return true;
+}
+
+void Members::set_managed(pid_t tgid, bool managed) {
+  const auto found = processes_.find(tgid);
+  if (found == processes_.end() || found->second.managed == managed) return;
+  if (!managed)
+    for (const pid_t tid : found->second.threads) count(threads_.at(tid), -1);
+  own(found->second, -1);
+  found->second.managed = managed;
+  own(found->second, 1);
+  tell(found->second, !managed);
+  changed();
+  if (managed)
+    for (const pid_t tid : found->second.threads) count(threads_.at(tid), 1);
+}
+
+void Members::set_launch(pid_t tgid, pid_t launch) {
+  const auto found = processes_.find(tgid);
+  if (found != processes_.end() && std::exchange(found->second.launch, launch) != launch) changed();
+}
+
+std::size_t Members::managed_threads() const {
+  std::size_t n = 0;
+  for (const auto& [rank, threads] : ranks_) n += threads;
+  return n;
+}
+
+std::size_t Members::managed_processes() const {
+  return static_cast<std::size_t>(std::ranges::count_if(processes_, [](const auto& p) { return p.second.managed; }));
+}
+
+std::vector<pid_t> Members::managed_pids() const {
+  std::vector<pid_t> pids;
+  for (const auto& [tgid, process] : processes_)
+    if (process.managed) pids.push_back(tgid);
+  return pids;
+}
+
+}  // namespace swapd::daemon

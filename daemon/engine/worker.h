@@ -1,0 +1,112 @@
+// The worker thread: everything that scans procfs or asks sock_diag (DESIGN.md section 2, threads). Questions come from
+// the engine, answers go back as values with the generation or time of the question; the engine drops stale ones.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <semaphore>
+#include <set>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include "actuate/actuator.h"
+#include "actuate/competitors.h"
+#include "observe/observer.h"
+#include "observe/resolve/resolver.h"
+#include "sys/process/pi_mutex.h"
+#include "sys/procfs/procfs.h"
+#include "sys/sched/scheduler.h"
+
+namespace swapd::daemon {
+
+// Who could provide these resources?
+struct ScanQuestion {
+  ThreadId waiter;
+  std::vector<Resource> resources;
+  std::vector<pid_t> members;
+  Time asked;
+  bool again = false;  // of a wait that has been asked about before
+};
+struct ScanAnswer {
+  ScanQuestion question;
+  std::vector<observe::Found> found;
+};
+
+// Which threads have these processes and their descendants, and with which attributes?
+struct RosterQuestion {
+  std::vector<pid_t> members;
+  bool descendants = false;
+};
+struct RosterAnswer {
+  struct Entry {
+    ThreadId id;
+    pid_t tgid = 0;
+    pid_t parent = 0;  // the member it descends from; 0: it is one itself
+    std::uint32_t uid = 0;
+    SchedAttr attr;
+    std::uint64_t process_start = 0;
+  };
+  std::vector<Entry> threads;
+  RosterQuestion question;
+};
+
+// Reads procfs; for whoever may.
+[[nodiscard]] RosterAnswer list_threads(const sys::Procfs& procfs, const sys::Scheduler& scheduler,
+                                        const RosterQuestion& question);
+
+// Whose groups want a CPU or a disk now, the boosted threads left out?
+struct CompetitorsQuestion {
+  std::set<pid_t> boosted;
+};
+
+using Question =
+    std::variant<observe::WaitQuestion, observe::AccessQuestion, ScanQuestion, RosterQuestion, CompetitorsQuestion>;
+using Answer = std::variant<observe::WaitAnswer, observe::AccessAnswer, ScanAnswer, RosterAnswer, actuate::Competitors>;
+
+class Worker {
+ public:
+  // notify: called from the worker's thread when there are answers again.
+  Worker(const sys::Procfs& procfs, const sys::Scheduler& scheduler, const sys::Groups& groups,
+         std::vector<actuate::DiskGroups> disk_groups, observe::Resolver& resolver, std::function<void()> notify);
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  void start();
+  void stop();
+  // Bounded: with too many questions open the oldest of the same kind is dropped.
+  void ask(Question question);
+  // Nothing is open, and it has rested from what it did last: time for a question that can wait.
+  [[nodiscard]] bool rested(Time now) const;
+  // It has rested from what it was asked again, whatever else there is to do. One look at all descriptors serves all
+  // scans that are asked for at one moment.
+  [[nodiscard]] bool rested_from_scans(Time now) const;
+  [[nodiscard]] std::vector<Answer> take();
+  [[nodiscard]] double cpu_seconds() const { return cpu_seconds_.load(std::memory_order_relaxed); }
+
+ private:
+  void run();
+  void rest_from_scans(Duration used);
+  [[nodiscard]] Answer answer(const Question& question);
+
+  const sys::Procfs& procfs_;
+  const sys::Scheduler& scheduler_;
+  observe::Resolver& resolver_;
+  actuate::CompetitorScan competitors_;
+  std::function<void()> notify_;
+  sys::PiMutex mutex_;
+  std::counting_semaphore<> wake_{0};  // to post never waits for anybody
+  std::deque<Question> questions_;
+  std::atomic<Time> rested_at_{Time{}};  // max: there is something to do
+  std::atomic<Time> rested_from_scans_at_{Time{}};
+  std::atomic<int> scans_again_{0};  // that are open
+  std::vector<Answer> answers_;
+  bool stopping_ = false;
+  std::atomic<double> cpu_seconds_{0};
+  std::thread thread_;
+};
+
+}  // namespace swapd::daemon

@@ -1,0 +1,136 @@
+#include "record/record_ring.h"
+
+#include <unistd.h>
+
+#include <mutex>
+#include <utility>
+
+namespace swapd::daemon {
+
+namespace {
+
+std::size_t parts_of(const Event& event) {
+  if (const auto* blocked = std::get_if<Blocked>(&event)) return 1 + blocked->awaited.size();
+  if (const auto* holders = std::get_if<Holders>(&event)) return 1 + holders->threads.size();
+  return 1;
+}
+
+Time time_of(const Event& event) {
+  return std::visit([](const auto& e) { return e.time; }, event);
+}
+
+}  // namespace
+
+RecordRing::RecordRing(int wake, std::size_t most_items, std::size_t most_parts)
+    : wake_(wake), most_items_(most_items), most_parts_(most_parts) {}
+
+void RecordRing::ring() const {
+  const std::uint64_t one = 1;
+  (void)!::write(wake_, &one, sizeof one);
+}
+
+bool RecordRing::admit(std::size_t parts, Time now) {
+  if (gap_) {
+    ++lost_;
+    if (now >= again_at_) ring();
+    return false;
+  }
+  if (items_.size() >= most_items_ || parts_ + parts > most_parts_) {
+    gap_ = true;
+    ++lost_;
+    again_at_ = now + pause;
+    return false;
+  }
+  parts_ += parts;
+  return true;
+}
+
+template <typename Make>
+void RecordRing::append(std::size_t parts, Time now, Make make) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!open_ || !admit(parts, now)) return;
+    items_.push_back(make());
+    if (items_.size() > 1) return;  // the control thread has been told
+  }
+  ring();
+}
+
+void RecordRing::push(const Event& event) {
+  append(parts_of(event), time_of(event), [&] { return Item(event); });
+}
+
+void RecordRing::push(const std::vector<ThreadId>& requesters, const std::vector<decide::Donation>& donations,
+                      Time now) {
+  // The engine asks at each of its turns; asked for nobody twice, the decider does nothing.
+  if (std::exchange(decided_nothing_, requesters.empty()) && requesters.empty()) return;
+  std::size_t parts = 1 + requesters.size();
+  for (const decide::Donation& donation : donations) parts += 2 + donation.path.size();
+  append(parts, now, [&] { return Item(replay::Decided{now, requesters, donations}); });
+}
+
+void RecordRing::push(ThreadId requester) {
+  append(1, Time::min(), [&] { return Item(replay::Forgotten{requester}); });
+}
+
+void RecordRing::open(std::unique_ptr<Opening> opening) {
+  {
+    const std::lock_guard lock(mutex_);
+    opening->lost = std::exchange(lost_, 0);
+    open_ = true;
+    gap_ = false;
+    items_.push_back(std::move(opening));
+  }
+  decided_nothing_ = true;
+  on_.store(true, std::memory_order_relaxed);
+  ring();
+}
+
+void RecordRing::reserve() {
+  const std::lock_guard lock(mutex_);
+  items_.reserve(most_items_ + 2);
+  taken_.reserve(most_items_ + 2);
+}
+
+std::vector<RecordRing::Item>& RecordRing::take() {
+  taken_.clear();
+  const std::lock_guard lock(mutex_);
+  taken_.swap(items_);
+  parts_ = 0;
+  return taken_;
+}
+
+void RecordRing::lose(std::uint64_t records, Time now) {
+  const std::lock_guard lock(mutex_);
+  lost_ += records + items_.size();
+  items_.clear();
+  parts_ = 0;
+  gap_ = true;
+  again_at_ = now + pause;
+}
+
+bool RecordRing::wants_snapshot(Time now) {
+  const std::lock_guard lock(mutex_);
+  return open_ && gap_ && now >= again_at_;
+}
+
+std::uint64_t RecordRing::lost() {
+  const std::lock_guard lock(mutex_);
+  return lost_;
+}
+
+void RecordRing::close() {
+  on_.store(false, std::memory_order_relaxed);
+  const std::lock_guard lock(mutex_);
+  open_ = false;
+}
+
+void RecordRing::release() {
+  std::vector<Item>().swap(taken_);
+  const std::lock_guard lock(mutex_);
+  std::vector<Item>().swap(items_);
+  parts_ = 0;
+  lost_ = 0;
+}
+
+}  // namespace swapd::daemon

@@ -1,0 +1,64 @@
+// What a swapd leaves to the next one with the same state directory: whom it managed (DESIGN.md section 8.7).
+//
+// STATE_DIR/members names the managed processes; an earlier guard has their listeners (handover.h), or where that has
+// ended too the service manager (fd_store.h); the journal has given back what was lent. Who is still the same process
+// is managed again, in its class, with what it has started since the file was written. (Confidences: lessons.h; the
+// files: left_state.h.)
+#pragma once
+
+#include <systemd/sd-event.h>
+
+#include <string>
+#include <vector>
+
+#include "base/time.h"
+#include "engine/members.h"
+#include "policy/policy.h"
+#include "sys/procfs/procfs.h"
+#include "sys/sched/scheduler.h"
+
+namespace swapd::daemon {
+
+class Classes;
+class Engine;
+class FdStore;
+class Launches;
+
+struct Resumed {
+  std::vector<std::string> notes;  // what happened, a line each for the log
+  std::vector<Membership> lost;    // live, and not observed for want of their listeners: for another swapd
+};
+// Never fatal: a damaged file is set aside.
+[[nodiscard]] Resumed resume(Engine& engine, Launches& launches, FdStore& store, const sys::Procfs& procfs,
+                             const sys::Scheduler& scheduler, const policy::Policy& policy, const Classes& classes,
+                             const std::string& state_dir, const std::string& boot_id);
+
+// Keeps the file as the engine has it, in a storm of forks a tenth of a second late. Control thread.
+class MembersFile {
+ public:
+  MembersFile(sd_event* loop, Engine& engine, const sys::Procfs& procfs, std::string state_dir, std::string boot_id,
+              std::vector<Membership> lost);
+  ~MembersFile();
+  MembersFile(const MembersFile&) = delete;
+  MembersFile& operator=(const MembersFile&) = delete;
+
+  void write();
+
+ private:
+  void write_soon();
+  void trim_later();
+
+  sd_event* loop_;
+  sd_event_source* changes_ = nullptr;
+  sd_event_source* timer_ = nullptr;
+  sd_event_source* trim_ = nullptr;
+  bool had_members_ = false;
+  Engine& engine_;
+  const sys::Procfs& procfs_;
+  std::string state_dir_, boot_id_;
+  std::vector<Membership> lost_;
+  Time written_{};
+  bool failed_ = false;  // and said so
+};
+
+}  // namespace swapd::daemon

@@ -1,0 +1,158 @@
+// The bpf observer's relays: threads that are not managed and pass messages on (relays.h).
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "observe/bpf/bpf_observer.h"
+
+namespace swapd::observe {
+
+namespace {
+
+constexpr std::size_t most_asked_again = 64;       // whether they sleep
+constexpr std::size_t most_looked_through = 2048;  // slots, to find out whom a relay has woken
+
+bool awaits(const std::vector<Resource>& awaited, const Resource& one) {
+  return std::ranges::find(awaited, one) != awaited.end();
+}
+
+}  // namespace
+
+// As a watched thread, but for what is never asked of it: what it waits for.
+void BpfObserver::observe_relay(ThreadId thread) {
+  if (!tracer_->manage(thread.tid)) return relays_.forget(thread);
+  (void)tracer_->watch(thread.tid, true, false);
+  if (!runs(thread.tid)) relays_.blocked(thread.tid, std::chrono::steady_clock::now());
+}
+
+void BpfObserver::stop_observing(ThreadId thread) {
+  relays_.forget(thread);
+  services_.forget(thread);
+  (void)tracer_->unmanage(thread.tid);
+}
+
+bool BpfObserver::relays(ThreadId thread) const {
+  return relays_.thread(thread.tid) == thread && relays_.passes_on(thread.tid);
+}
+
+void BpfObserver::held_by(const Resource& resource, const std::vector<ThreadId>& strangers, std::vector<Event>& out) {
+  if (resource.kind != ResourceKind::socket) return;
+  std::vector<ThreadId> dropped;
+  for (const ThreadId thread : strangers) {
+    if (managed_.contains(thread.tid)) continue;
+    if (relays_.holds(resource, thread, dropped)) observe_relay(thread);
+  }
+  for (const ThreadId thread : dropped) stop_observing(thread);
+  for (const auto& [tid, w] : watched_) {
+    if (w->wait.blocked && !w->fresh && awaits(w->wait.awaited, resource)) name_passed_to(*w, out);
+  }
+}
+
+void BpfObserver::take_of_relay(const sys::BpfRecord& record, std::vector<Event>& out) {
+  if (record.what == sys::BpfRecord::What::woken)
+    relays_.woken(record.tid, record.waker.tid, record.time, record.wakes);
+  else
+    relays_.blocked(record.tid, record.time);
+  if (!relays_.take_asked(record.tid)) return;
+  (void)tracer_->watch(record.tid, true, false);
+  for (const auto& [tid, w] : watched_)
+    if (std::exchange(w->passes_on, w->passes_on == record.tid ? 0 : w->passes_on) == record.tid && w->wait.blocked)
+      name_passed_to(*w, out);
+}
+
+// Managed threads of other processes that the relay was the last to wake, in this run; where it woke the waiter itself
+// in it, with the answer to an earlier message, after that. Nothing: so many that it was no message to one of them.
+std::optional<std::vector<ThreadId>> BpfObserver::woken_in(const Watched& w, const Relays::Run& run) const {
+  const auto own = tracer_->slot(w.wait.member.id.tid);
+  const std::uint32_t after = own && own->waker.tid == run.tid ? own->order + 1 : 0;
+  std::vector<ThreadId> found;
+  for (const auto& [tid, id] : managed_) {
+    const auto slot = tracer_->slot(tid);
+    if (!slot || slot->waker.tid != run.tid || slot->order < std::max(run.first, after) || slot->order > run.last)
+      continue;
+    const auto member = hooks_.identify(tid);
+    if (member && member->tgid != w.wait.member.tgid) found.push_back(id);
+    if (found.size() > Relays::max_passed_to) return std::nullopt;
+  }
+  return found;
+}
+
+// Whoever got the message was awake, or was woken before the relay was looked at. Those that the relay was the last to
+// wake, however long ago, and that want a CPU; where none does, all of them: they may wait for somebody who does.
+std::vector<ThreadId> BpfObserver::woken_last(const Watched& w, pid_t relay) const {
+  std::vector<ThreadId> found;
+  for (const auto& [tid, id] : managed_) {
+    const auto slot = tracer_->slot(tid);
+    const auto member = slot && slot->waker.tid == relay ? hooks_.identify(tid) : std::nullopt;
+    if (member && member->tgid != w.wait.member.tgid) found.push_back(id);
+    if (found.size() > most_asked_again) return {};
+  }
+  const auto sleeps = [this](ThreadId id) { return !runs(id.tid); };
+  if (!std::ranges::all_of(found, sleeps)) std::erase_if(found, sleeps);
+  if (found.size() > Relays::max_passed_to) found.clear();
+  return found;
+}
+
+// Services that have answered this program through the relay are a family, too.
+Family BpfObserver::callers_of(pid_t relay, const Watched& w) const {
+  const auto thread = relays_.thread(relay);
+  const auto program = procfs_.exe_identity(w.wait.member.tgid);
+  if (!thread || !program) return {};
+  return {.parent = *thread, .dev = program->dev, .ino = program->ino};
+}
+
+// Whom has a relay passed the message on to that was sent before this wait? Known when the relay sleeps again.
+void BpfObserver::name_passed_to(Watched& w, std::vector<Event>& out) {
+  if (relays_.empty() || !w.wait.blocked || w.wait.awaited.empty() || managed_.size() > most_looked_through) return;
+  const auto run = relays_.run_of(w.wait.member.id.tid, w.wait.awaited, w.ended_at, w.wait.since);
+  if (!run) return;
+  const bool proven = relays_.proven(run->tid);
+  if (!run->over) {
+    w.passes_on = run->tid;
+    relays_.ask(run->tid);
+    (void)tracer_->watch(run->tid, true, true);
+    if (!run->unseen) return;
+  }
+  const Resource resource = *relays_.end_of(run->tid, w.wait.awaited);
+  Evidence evidence = proven ? Evidence::relayed : Evidence::guess;
+  auto passed_to = woken_in(w, *run);
+  if (!passed_to) return;
+  if (!passed_to->empty()) relays_.passed_on(run->tid);
+  if (passed_to->empty() && proven && run->began_it) {  // the service was awake
+    evidence = Evidence::kin;
+    passed_to = services_.of(callers_of(run->tid, w));
+  }
+  if (passed_to->empty()) {
+    evidence = Evidence::guess;
+    passed_to = woken_last(w, run->tid);
+  }
+  // What is told again is of the same wait: a guess goes with each look at who holds the other end.
+  if (!passed_to->empty()) w.passed_to = std::move(*passed_to);
+  for (const ThreadId thread : w.passed_to)
+    out.emplace_back(Accessed{.time = w.wait.since, .thread = thread, .resource = resource, .evidence = evidence});
+}
+
+// The relay wakes the waiter because somebody has woken the relay. That one is believed where it is whom the message
+// of this wait was passed on to: that is a round trip. Of an answer that was asked for otherwise, where relays are
+// known to pass on.
+void BpfObserver::credit_through(Watched& w, const sys::Waker& relay, Woken& woken) {
+  woken.unrelated = true;
+  const auto thread = relays_.thread(relay.tid);
+  const auto by = hooks_.identify(relays_.last_sender(relay.tid));
+  if (!thread || !by || by->tgid == w.wait.member.tgid) return;
+  const bool round_trip = std::ranges::find(w.passed_to, by->id) != w.passed_to.end();
+  if (!round_trip && (!w.passed_to.empty() || !relays_.proven(relay.tid))) return;
+  // After a round trip the call need not tell: a client that lives for one request may have gone with its socket.
+  const auto through = round_trip ? relays_.end_of(relay.tid, w.wait.awaited)
+                                  : understand(w, {*thread, relay.tgid}, relay, woken.time).through;
+  if (!through) return;
+  if (round_trip) {
+    relays_.prove(relay.tid);
+    if (const Family callers = callers_of(relay.tid, w); callers.valid()) services_.ended(callers, by->id, false);
+  }
+  woken.by = by->id;
+  woken.through = through;
+  woken.unrelated = false;
+}
+
+}  // namespace swapd::observe

@@ -1,0 +1,92 @@
+// Who could provide a resource now, found by looking (DESIGN.md section 5, cold start and lock holders).
+//
+// The managed processes are looked at first; only if none of them holds the other end, all others, which are named in
+// `why` and never boosted. Slow: thousands of descriptors at worst. One caller at a time.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "observe/resolve/descriptor.h"
+#include "observe/resolve/fd_cache.h"
+#include "observe/resolve/process_ids.h"
+#include "observe/resolve/resolver.h"
+#include "observe/resolve/socket_peers.h"
+
+namespace swapd::observe {
+
+class Holders {
+ public:
+  Holders(const sys::Procfs& procfs, const Descriptors& descriptors, const ProcessIds& ids, SocketPeers& peers,
+          const Clock& clock);
+
+  struct Waiter {
+    pid_t tid = 0;
+    pid_t tgid = 0;
+  };
+  // Empty: of this kind nothing can be found by looking.
+  // asked: what was read since then is new enough.
+  [[nodiscard]] std::optional<Found> find(const Waiter& waiter, const Resource& resource,
+                                          std::span<const pid_t> members, Time asked);
+
+  // Also who may be asked through a message bus. For an observer that is not told whom the bus wakes.
+  void guess_through_buses() { guesses_ = true; }
+
+  // The running and queued threads of a process first, then its main thread, then others; three at most.
+  [[nodiscard]] std::vector<ThreadId> threads_of(pid_t pid, pid_t but, Time asked);
+
+ private:
+  using Pids = std::vector<pid_t>;
+  [[nodiscard]] Pids among(const Waiter& waiter, const Resource& resource, std::span<const pid_t> pids,
+                           Duration max_age);
+  [[nodiscard]] Pids among_servers(const Waiter& waiter, const Resource& resource, std::span<const pid_t> members,
+                                   Duration max_age);
+  void guess_behind(const Waiter& waiter, const Pids& others, std::span<const pid_t> members, Time asked, Found& out);
+  void remember_servers(const Pids& pids);
+  [[nodiscard]] Pids owners_named(const Waiter& waiter, const Resource& resource);
+  [[nodiscard]] bool holds(const Waiter& waiter, const Resource& resource, pid_t pid, Duration max_age);
+  [[nodiscard]] bool has_eventfd(pid_t pid, std::uint64_t id, Duration max_age);
+  [[nodiscard]] const Pids& all_processes(Time asked);
+  [[nodiscard]] bool holds_lock(const Waiter& waiter, const Resource& resource, pid_t pid, Duration max_age);
+  [[nodiscard]] bool only_own_endpoint(const Waiter& waiter, const Resource& resource);
+  [[nodiscard]] std::optional<Pids> named(const Waiter& waiter, const Resource& resource);
+  [[nodiscard]] std::optional<Found> siblings(const Waiter& waiter, const Resource& signal,
+                                              std::span<const pid_t> members);
+  [[nodiscard]] Found in_kernel(const Waiter& waiter, const Resource& resource, std::span<const pid_t> members,
+                                Time asked);
+  [[nodiscard]] bool serves(pid_t pid, std::uint64_t dev, Duration max_age);
+  [[nodiscard]] Pids sharing(const Resource& futex, std::span<const pid_t> members) const;
+  [[nodiscard]] Found with_threads(const Waiter& waiter, const Resource& resource, Evidence evidence,
+                                   const Pids& managed, const Pids& others, Time asked);
+  void note_request(const Waiter& waiter, const Resource& resource);
+
+  const sys::Procfs& procfs_;
+  const Clock& clock_;
+  const Descriptors& descriptors_;
+  const ProcessIds& ids_;
+  SocketPeers& peers_;
+  FdCache fds_;
+  struct Eventfds {  // of a process: they have one inode, and the number that tells them apart takes long to read
+    Time time;
+    std::unordered_map<std::uint64_t, int> fds;  // by number
+  };
+  std::unordered_map<pid_t, Eventfds> eventfds_;
+  struct Threads {
+    Time time;
+    std::vector<ThreadId> best;
+  };
+  std::unordered_map<pid_t, Threads> threads_;
+  Pids processes_;
+  Time processes_read_{};
+  Pids servers_;  // not managed, and held other ends of sockets lately: the last one first
+  std::uint64_t own_ipc_namespace_ = 0;
+  std::vector<sys::LockLine> locks_;
+  Time locks_read_{};
+  bool guesses_ = false;
+  bool write_request_ = true;   // of the record lock looked for
+  bool posix_request_ = false;  // F_SETLKW, not F_OFD_SETLKW
+};
+
+}  // namespace swapd::observe

@@ -1,0 +1,165 @@
+#include "observe/resolve/socket_peers.h"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+
+namespace swapd::observe {
+
+namespace {
+
+// Among too many possible peers none stands out; the model keeps no more providers than this either.
+constexpr std::size_t most_candidates = 32;
+
+void add(Peers& peers, std::uint64_t inode) {
+  if (inode != 0 && peers.inodes.size() < most_candidates) peers.inodes.push_back(inode);
+}
+
+bool mapped(const sys::InetAddress& address) {
+  return std::all_of(address.bytes.begin(), address.bytes.begin() + 10, [](auto b) { return b == 0; }) &&
+         address.bytes[10] == 0xff && address.bytes[11] == 0xff;
+}
+
+// Whether what is sent to the address arrives at this socket, as far as its local side tells.
+bool takes(const sys::InetSocket& socket, const sys::InetAddress& address) {
+  if (socket.local.port != address.port) return false;
+  if (socket.local.bytes == address.bytes) return true;
+  if (!socket.local.any()) return false;
+  return socket.v6 ? !(socket.v6_only && mapped(address)) : mapped(address);
+}
+
+Peers udp_peers(const sys::InetSocket& own, const std::vector<sys::InetSocket>& all) {
+  Peers out;
+  if (own.remote.port != 0) {
+    for (const auto& other : all) {
+      if (other.local == own.remote && other.remote == own.local) add(out, other.inode);
+    }
+    if (!out.inodes.empty()) return out;
+    for (const auto& other : all) {
+      if (other.remote.port == 0 && takes(other, own.remote)) add(out, other.inode);
+    }
+    return out;
+  }
+  for (const auto& other : all) {
+    if (other.inode != own.inode && other.remote.port != 0 && takes(own, other.remote)) add(out, other.inode);
+  }
+  if (!out.inodes.empty()) return out;
+  // Neither side is connected: anybody may send, except those who have tied themselves to somebody else.
+  for (const auto& other : all) {
+    if (other.inode != own.inode && other.remote.port == 0) add(out, other.inode);
+  }
+  return out;
+}
+
+}  // namespace
+
+Peers unix_peers(const sys::UnixSocket& own, const std::vector<sys::UnixSocket>& all) {
+  Peers out;
+  if (own.listening) return {{own.inode}, true};
+  if (own.peer != 0) return {{own.peer}, own.type != SOCK_DGRAM};
+  if (own.type != SOCK_DGRAM) {
+    // Connected, sent, and not accepted yet: the peer has no inode, but stands in the listening socket's queue.
+    for (const auto& other : all) {
+      if (std::find(other.pending.begin(), other.pending.end(), own.inode) != other.pending.end())
+        add(out, other.inode);
+    }
+  } else {
+    for (const auto& other : all) {
+      if (other.peer == own.inode && other.inode != own.inode) add(out, other.inode);
+    }
+    if (out.inodes.empty()) {  // unconnected on both sides: those that can be sent to, and so take part in exchanges
+      for (const auto& other : all) {
+        if (other.type == SOCK_DGRAM && other.peer == 0 && !other.name.empty() && other.inode != own.inode)
+          add(out, other.inode);
+      }
+    }
+  }
+  if (out.inodes.empty()) out.inodes.push_back(own.inode);
+  return out;
+}
+
+std::uint64_t inet_listener(const sys::InetAddress& address, int protocol, const std::vector<sys::InetSocket>& all) {
+  std::uint64_t wildcard = 0;
+  for (const auto& other : all) {
+    const bool open = protocol == IPPROTO_TCP ? other.listening : other.remote.port == 0;
+    if (!open || other.inode == 0 || !takes(other, address)) continue;
+    if (!other.local.any()) return other.inode;
+    if (wildcard == 0) wildcard = other.inode;
+  }
+  return wildcard;
+}
+
+Peers inet_peers(const sys::InetSocket& own, const std::vector<sys::InetSocket>& all) {
+  Peers out;
+  if (own.protocol == IPPROTO_UDP) {
+    out = udp_peers(own, all);
+  } else if (own.listening) {
+    return {{own.inode}, true};
+  } else {
+    for (const auto& other : all) {
+      if (other.inode != 0 && other.local == own.remote && other.remote == own.local) return {{other.inode}, true};
+    }
+    add(out, inet_listener(own.remote, own.protocol, all));  // nobody has accepted it yet
+  }
+  if (out.inodes.empty()) out.inodes.push_back(own.inode);
+  return out;
+}
+
+std::optional<SocketPeers::Cached> SocketPeers::cached(std::uint64_t inode) {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock) return std::nullopt;
+  const auto found = entries_.find(inode);
+  if (found == entries_.end()) return std::nullopt;
+  const Entry& entry = found->second;
+  return Cached{entry.peers, entry.peers.stable || clock_.now() - entry.time < fresh_for};
+}
+
+std::optional<Peers> SocketPeers::look(pid_t pid, std::uint64_t inode) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = entries_.find(inode);
+    if (found != entries_.end() && found->second.peers.stable) return found->second.peers;
+  }
+  auto peers = ask(pid, inode);
+  const std::lock_guard lock(mutex_);
+  if (!peers) {
+    entries_.erase(inode);
+    return std::nullopt;
+  }
+  if (entries_.size() >= most && !entries_.contains(inode)) entries_.clear();
+  entries_[inode] = {*peers, clock_.now()};
+  return peers;
+}
+
+std::optional<Peers> SocketPeers::ask(pid_t pid, std::uint64_t inode) {
+  if (const auto own = diag_.unix_socket(pid, inode)) {
+    const bool settled = own->listening || own->peer != 0;
+    if (settled) return unix_peers(*own, {});
+    const auto all = diag_.unix_sockets(pid);
+    Peers peers = unix_peers(*own, all.value_or({}));
+    if (peers.inodes != std::vector{inode}) return peers;
+    // Accepted between the two questions?
+    const auto again = diag_.unix_socket(pid, inode);
+    return again && again->peer != 0 ? unix_peers(*again, {}) : peers;
+  }
+  for (const int protocol : {IPPROTO_TCP, IPPROTO_UDP}) {
+    const auto all = diag_.inet_sockets(pid, protocol);
+    if (!all) continue;
+    const auto own = std::find_if(all->begin(), all->end(), [&](const auto& s) { return s.inode == inode; });
+    if (own != all->end()) return inet_peers(*own, *all);
+  }
+  return std::nullopt;
+}
+
+void SocketPeers::drop(std::uint64_t inode) {
+  const std::lock_guard lock(mutex_);
+  entries_.erase(inode);
+}
+
+std::size_t SocketPeers::size() {
+  const std::lock_guard lock(mutex_);
+  return entries_.size();
+}
+
+}  // namespace swapd::observe

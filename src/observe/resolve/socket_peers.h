@@ -1,0 +1,62 @@
+// From a socket to the sockets that can end a wait on it: its peer, or those that may turn out to be (DESIGN.md section
+// 4).
+#pragma once
+
+#include <chrono>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "base/time.h"
+#include "sys/netlink/sock_diag.h"
+
+namespace swapd::observe {
+
+// The endpoints that a thread blocked on a socket awaits. The socket itself where no other is known: a listening one,
+// a datagram socket that nobody is connected to, the end of a connection that leaves the machine.
+struct Peers {
+  std::vector<std::uint64_t> inodes;
+  bool stable = false;  // for the lifetime of the socket; else it may have changed at the next wait
+};
+
+// `all`: the sockets of the same network namespace; of a connected stream only needed while nobody has accepted it.
+[[nodiscard]] Peers unix_peers(const sys::UnixSocket& own, const std::vector<sys::UnixSocket>& all);
+[[nodiscard]] Peers inet_peers(const sys::InetSocket& own, const std::vector<sys::InetSocket>& all);
+// The socket listening (TCP) or bound (UDP) for connections to this address; 0: none here.
+[[nodiscard]] std::uint64_t inet_listener(const sys::InetAddress& address, int protocol,
+                                          const std::vector<sys::InetSocket>& all);
+
+// The cache between the worker, which asks the kernel, and the engine, which must not. Keyed by inode: a socket's inode
+// is its identity for as long as it is open, and numbers come back only after 2^32 others.
+class SocketPeers {
+ public:
+  SocketPeers(sys::SockDiag& diag, const Clock& clock) : diag_(diag), clock_(clock) {}
+
+  struct Cached {
+    Peers peers;
+    bool fresh = false;  // false: may have changed; ask the worker too
+  };
+  // [engine] Never waits: while the worker writes, nothing is known.
+  [[nodiscard]] std::optional<Cached> cached(std::uint64_t inode);
+  // [worker] Asks the kernel unless the cache is certain. Empty: not a socket of a family we know.
+  [[nodiscard]] std::optional<Peers> look(pid_t pid, std::uint64_t inode);
+  void drop(std::uint64_t inode);
+  [[nodiscard]] std::size_t size();
+
+ private:
+  static constexpr std::size_t most = 16384;
+  static constexpr Duration fresh_for = std::chrono::milliseconds(50);
+  struct Entry {
+    Peers peers;
+    Time time;
+  };
+  [[nodiscard]] std::optional<Peers> ask(pid_t pid, std::uint64_t inode);
+
+  sys::SockDiag& diag_;
+  const Clock& clock_;
+  std::mutex mutex_;
+  std::unordered_map<std::uint64_t, Entry> entries_;
+};
+
+}  // namespace swapd::observe

@@ -1,0 +1,288 @@
+#include "observe/seccomp/seccomp_observer.h"
+
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+namespace swapd::observe {
+
+namespace {
+
+constexpr std::size_t recent_accesses = 64;
+constexpr std::size_t most_looked_at = 16;
+constexpr std::size_t calls_a_drain = 4096;  // of one receiver: the engine's turn stays bounded
+
+ThreadWatch::Settings probe(ThreadWatch::Settings settings, bool tracepoints, std::vector<std::string>& missing) {
+  if (!settings.perf) return settings;
+  settings.tracepoints = tracepoints && sys::TraceWatch::open(sys::TraceWatch::Point::sched_block, 0, true).ok();
+  auto opened = sys::SwitchWatch::open(0);
+  if (!opened) {
+    settings.perf = false;
+    missing.push_back("perf context-switch records: " + opened.error().text() + "; threads are polled instead");
+  }
+  return settings;
+}
+
+}  // namespace
+
+SeccompObserver::SeccompObserver(const sys::Procfs& procfs, Resolver& resolver, Settings settings, Hooks hooks,
+                                 int epoll)
+    : procfs_(procfs),
+      resolver_(resolver),
+      settings_(std::move(settings)),
+      hooks_(std::move(hooks)),
+      watch_(
+          procfs, resolver, probe(settings_.watch, settings_.tracepoints, missing_), hooks_,
+          [this](std::int32_t nr) { return std::ranges::find(settings_.trapped, nr) != settings_.trapped.end(); },
+          epoll),
+      epoll_(epoll) {
+  if (!settings_.tracepoints) return;
+  auto signals = sys::TraceWatch::open(sys::TraceWatch::Point::signal_generate, -1);
+  if (signals)
+    signals_ = std::move(signals).value();
+  else
+    missing_.push_back("perf tracepoint signal_generate: " + signals.error().text() +
+                       "; senders of signals are not known");
+  if (auto waking = sys::TraceWatch::open(sys::TraceWatch::Point::sched_waking, 0); !waking) {
+    settings_.tracepoints = false;
+    missing_.push_back("perf tracepoint sched_waking: " + waking.error().text() +
+                       "; wakers are guessed from the calls seen");
+  }
+}
+
+SeccompObserver::~SeccompObserver() = default;
+
+bool SeccompObserver::inherits(pid_t tid) const { return procfs_.has_seccomp_filters(tid); }
+
+void SeccompObserver::add(std::shared_ptr<Receiver> receiver) { receivers_.push_back(std::move(receiver)); }
+
+void SeccompObserver::remove(const Receiver* receiver) {
+  std::erase_if(receivers_, [&](const auto& r) { return r.get() == receiver; });
+}
+
+void SeccompObserver::watch(const Member& member, bool sender) {
+  watch_.add(member);
+  if (!sender || !settings_.tracepoints || senders_.contains(member.id)) return;
+  if (auto opened = sys::TraceWatch::open(sys::TraceWatch::Point::sched_waking, member.id.tid))
+    senders_[member.id] = std::move(opened).value();
+}
+
+void SeccompObserver::unwatch(ThreadId thread) {
+  watch_.remove(thread);
+  senders_.erase(thread);
+  last_signalled_.erase(thread);
+  wait_start_.erase(thread);
+  awaited_.erase(thread);
+}
+
+void SeccompObserver::look(ThreadId thread, Time now, std::vector<Event>& out) {
+  const std::size_t first = out.size();
+  watch_.look(thread, now, out);
+  if (out.size() != first) name_wakers(first, out);
+}
+
+void SeccompObserver::ready(std::uint64_t key, bool hung_up) {
+  if (key < first_waker_key) {
+    watch_.ready(key, hung_up);
+    return;
+  }
+  wakes_ready_ = true;
+  if (!hung_up) return;
+  for (const auto& [thread, waker] : wakers_)  // it is gone, which its exit says too
+    if (waker.key == key) ::epoll_ctl(epoll_, EPOLL_CTL_DEL, waker.trace->fds().front(), nullptr);
+}
+
+void SeccompObserver::trace_wakes(ThreadId thread, bool at_once) {
+  if (!settings_.tracepoints) return;
+  Waker& waker = wakers_[thread];
+  if (waker.trace && (!at_once || waker.key != 0)) return;
+  auto opened = sys::TraceWatch::open(sys::TraceWatch::Point::sched_waking, thread.tid, at_once);
+  if (!opened) {
+    if (!waker.trace) wakers_.erase(thread);
+    return;
+  }
+  waker.trace = std::move(opened).value();
+  if (!at_once) return;
+  waker.key = next_waker_key_++;
+  epoll_event event{.events = EPOLLIN, .data = {.u64 = waker.key}};
+  ::epoll_ctl(epoll_, EPOLL_CTL_ADD, waker.trace->fds().front(), &event);
+}
+
+void SeccompObserver::untrace_wakes(ThreadId thread) { wakers_.erase(thread); }
+
+void SeccompObserver::forget(ThreadId thread) {
+  unwatch(thread);
+  wakers_.erase(thread);
+  last_waker_.erase(thread.tid);
+  std::erase_if(recent_, [&](const Access& a) { return a.by == thread; });
+}
+
+void SeccompObserver::resolve_again(ThreadId thread) { watch_.resolve_again(thread); }
+
+void SeccompObserver::answer(const WaitAnswer& answer, std::vector<Event>& out) {
+  const std::size_t first = out.size();
+  watch_.answer(answer, out);
+  for (std::size_t i = first; i < out.size(); ++i)
+    if (const auto* blocked = std::get_if<Blocked>(&out[i])) awaited_[blocked->thread] = blocked->awaited;
+}
+
+void SeccompObserver::drain(Time now, std::vector<Event>& out) {
+  drain_calls(out);
+  drain_signals(out);
+  const std::size_t first = out.size();
+  watch_.drain(now, out);
+  if (out.size() == first && !wakes_ready_) return;
+  drain_wakes(now, out);
+  name_wakers(first, out);
+  report_sends(first, out);
+}
+
+void SeccompObserver::report_new(Time now, std::vector<Event>& out) {
+  const std::size_t first = out.size();
+  watch_.report_new(now, out);
+  if (out.size() == first) return;
+  name_wakers(first, out);
+  report_sends(first, out);
+}
+
+// Calls that tell the same are looked at once a drain: all of it is as of now.
+const observe::Access& SeccompObserver::access_of(const CallSite& site) {
+  const auto found = std::ranges::find_if(looked_at_, [&](const auto& l) { return same_access(l.first, site); });
+  if (found != looked_at_.end()) return found->second;
+  if (looked_at_.size() == most_looked_at) looked_at_.pop_front();
+  return looked_at_.emplace_back(site, resolver_.access(site)).second;
+}
+
+void SeccompObserver::drain_calls(std::vector<Event>& out) {
+  std::array<RawCall, 64> calls;
+  looked_at_.clear();
+  for (const auto& receiver : receivers_) {
+    for (std::size_t total = 0; total < calls_a_drain;) {
+      const std::size_t n = receiver->drain(calls.data(), calls.size());
+      for (const RawCall& call : std::span(calls).first(n)) {
+        const auto member = hooks_.identify(call.tid);
+        if (!member) continue;
+        const CallSite site{.tid = call.tid, .tgid = member->tgid, .nr = call.nr, .args = call.args};
+        const observe::Access& access = access_of(site);
+        report(member->id, call.time, access, out);
+        watch_.answered(member->id, call.time);
+        if (!access.complete) hooks_.ask_access({.thread = member->id, .time = call.time, .site = site});
+      }
+      total += n;
+      if (n < calls.size()) break;
+    }
+  }
+  while (recent_.size() > recent_accesses) recent_.pop_front();
+}
+
+void SeccompObserver::report(ThreadId thread, Time time, const observe::Access& access, std::vector<Event>& out) {
+  for (const Resource& resource : access.accessed) {
+    out.emplace_back(Accessed{.time = time, .thread = thread, .resource = resource});
+    recent_.push_back({resource, thread, time});
+  }
+  for (const Resource& resource : access.released)
+    out.emplace_back(Released{.time = time, .thread = thread, .resource = resource});
+}
+
+void SeccompObserver::answer(const AccessAnswer& answer, std::vector<Event>& out) {
+  report(answer.question.thread, answer.question.time, answer.access, out);
+}
+
+void SeccompObserver::drain_signals(std::vector<Event>& out) {
+  if (!signals_) return;
+  std::array<sys::TraceRecord, 64> records;
+  while (const std::size_t n = signals_->read(records.data(), records.size())) {
+    for (const sys::TraceRecord& r : std::span(records).first(n)) {
+      const auto by = hooks_.identify(r.by);
+      const auto target = hooks_.identify(r.target);
+      if (!by || !target || by->id == target->id) continue;
+      const auto receiver = hooks_.identify(target->tgid);  // the resource is named after the process
+      if (!receiver) continue;
+      const Resource resource{ResourceKind::signal,
+                              {static_cast<std::uint64_t>(receiver->id.tid), receiver->id.start_time}};
+      out.emplace_back(Accessed{.time = r.time, .thread = by->id, .resource = resource});
+      recent_.push_back({resource, by->id, r.time});
+      if (senders_.contains(by->id)) last_signalled_[by->id] = {target->id, r.time};
+    }
+    if (n < records.size()) break;
+  }
+}
+
+// An interrupt that borrows a thread's time is not that thread's wake.
+void SeccompObserver::drain_wakes(Time now, std::vector<Event>& out) {
+  std::array<sys::TraceRecord, 64> records;
+  for (const auto& [thread, waker] : wakers_) {
+    while (const std::size_t n = waker.trace->read(records.data(), records.size())) {
+      for (const sys::TraceRecord& r : std::span(records).first(n)) {
+        if (r.hard_interrupt) continue;
+        if (!hooks_.identify(r.target)) continue;
+        LastWaker& last = last_waker_[r.target];
+        if (r.time >= last.time) last = {thread, r.time};
+        if (waker.key != 0) watch_.look_closely(r.target, now, out);
+      }
+      if (n < records.size()) break;
+    }
+  }
+  wakes_ready_ = false;
+}
+
+// Who ended the waits that have just ended? The traced candidate that woke the thread during it, or else the last one
+// seen to make a call on what it awaited.
+void SeccompObserver::name_wakers(std::size_t first, std::vector<Event>& out) {
+  for (std::size_t i = first; i < out.size(); ++i) {
+    if (const auto* blocked = std::get_if<Blocked>(&out[i])) {
+      wait_start_[blocked->thread] = blocked->time;
+      awaited_[blocked->thread] = blocked->awaited;
+      continue;
+    }
+    auto* woken = std::get_if<Woken>(&out[i]);
+    if (woken == nullptr || woken->unrelated) continue;
+    const auto start = wait_start_.find(woken->thread);
+    if (start == wait_start_.end()) continue;
+    if (const auto last = last_waker_.find(woken->thread.tid);
+        last != last_waker_.end() && last->second.time >= start->second) {
+      woken->by = last->second.by;
+      continue;
+    }
+    const auto& awaited = awaited_[woken->thread];
+    for (auto access = recent_.rbegin(); access != recent_.rend() && access->time >= start->second; ++access) {
+      if (access->by == woken->thread || std::ranges::find(awaited, access->resource) == awaited.end()) continue;
+      woken->by = access->by;
+      woken->through = access->resource;
+      break;
+    }
+  }
+}
+
+// Whom did a thread wake last before it began to wait? Probably the one it now waits for.
+void SeccompObserver::report_sends(std::size_t first, std::vector<Event>& out) {
+  std::array<sys::TraceRecord, 64> records;
+  const std::size_t end = out.size();
+  for (std::size_t i = first; i < end; ++i) {
+    const auto* blocked = std::get_if<Blocked>(&out[i]);
+    if (blocked == nullptr || blocked->awaited.empty()) continue;
+    const auto sender = senders_.find(blocked->thread);
+    if (sender == senders_.end()) continue;
+    pid_t target = 0;
+    while (const std::size_t n = sender->second->read(records.data(), records.size())) {
+      for (const sys::TraceRecord& r : std::span(records).first(n))
+        if (r.target != blocked->thread.tid && hooks_.identify(r.target)) target = r.target;
+      if (n < records.size()) break;
+    }
+    // One that was not asleep was signalled all the same.
+    if (const auto signalled = last_signalled_.find(blocked->thread); signalled != last_signalled_.end()) {
+      if (target == 0) target = signalled->second.by.tid;
+      last_signalled_.erase(signalled);
+    }
+    const auto to = target == 0 ? std::nullopt : hooks_.identify(target);
+    if (!to) continue;
+    const Time time = blocked->time;
+    const std::vector<Resource> awaited = blocked->awaited;  // emplace_back moves the events
+    for (const Resource& resource : awaited)
+      out.emplace_back(Accessed{.time = time, .thread = to->id, .resource = resource, .evidence = Evidence::sent_to});
+  }
+}
+
+}  // namespace swapd::observe

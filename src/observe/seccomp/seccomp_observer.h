@@ -1,0 +1,103 @@
+// The seccomp observer: works without BPF and inside containers (DESIGN.md section 4).
+//
+// Which calls members make comes from the receivers' rings; who blocks and wakes from ThreadWatch; who signals whom and
+// which of several candidates was the waker from perf tracepoints where they are allowed. Without them the one that
+// last accessed an awaited resource during the wait is taken for the waker.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/fd.h"
+#include "observe/observer.h"
+#include "observe/seccomp/receiver.h"
+#include "observe/seccomp/thread_watch.h"
+#include "sys/perf/perf.h"
+
+namespace swapd::observe {
+
+class SeccompObserver final : public Observer {
+ public:
+  struct Settings {
+    ThreadWatch::Settings watch;
+    bool tracepoints = true;
+    std::vector<std::int32_t> trapped;  // calls that the filter notifies of
+  };
+  // epoll: the owner's set, see ready().
+  SeccompObserver(const sys::Procfs& procfs, Resolver& resolver, Settings settings, Hooks hooks, int epoll);
+  SeccompObserver(const SeccompObserver&) = delete;
+  SeccompObserver& operator=(const SeccompObserver&) = delete;
+  ~SeccompObserver() override;
+
+  // One that was made before its parent was attached to has no filter.
+  [[nodiscard]] bool inherits(pid_t tid) const override;
+  void ready(std::uint64_t key, bool hung_up) override;
+  [[nodiscard]] std::optional<Time> deadline() const override { return watch_.deadline(); }
+  void drain(Time now, std::vector<Event>& out) override;
+  void report_new(Time now, std::vector<Event>& out) override;
+  void watch(const Member& member, bool sender) override;
+  void unwatch(ThreadId thread) override;
+  void look(ThreadId thread, Time now, std::vector<Event>& out) override;
+  void resolve_again(ThreadId thread) override;
+  void trace_wakes(ThreadId thread, bool at_once) override;
+  void untrace_wakes(ThreadId thread) override;
+  void answer(const WaitAnswer& answer, std::vector<Event>& out) override;
+  void answer(const AccessAnswer& answer, std::vector<Event>& out) override;
+  void forget(ThreadId thread) override;
+  [[nodiscard]] Costs costs() const override { return watch_.costs(); }
+
+  // A started receiver; its calls are read from the next drain() on.
+  void add(std::shared_ptr<Receiver> receiver);
+  void remove(const Receiver* receiver);
+  // Features that the kernel or the privileges do not give, a line each; filled by the constructor.
+  [[nodiscard]] const std::vector<std::string>& missing() const { return missing_; }
+
+ private:
+  struct LastWaker {
+    ThreadId by;
+    Time time{};
+  };
+  struct Access {
+    Resource resource;
+    ThreadId by;
+    Time time{};
+  };
+
+  const observe::Access& access_of(const CallSite& site);
+  void drain_calls(std::vector<Event>& out);
+  void report(ThreadId thread, Time time, const observe::Access& access, std::vector<Event>& out);
+  void drain_signals(std::vector<Event>& out);
+  void drain_wakes(Time now, std::vector<Event>& out);
+  void name_wakers(std::size_t first, std::vector<Event>& out);
+  void report_sends(std::size_t first, std::vector<Event>& out);
+
+  std::vector<std::string> missing_;  // before watch_, whose probing fills it
+  const sys::Procfs& procfs_;
+  Resolver& resolver_;
+  Settings settings_;
+  Hooks hooks_;
+  ThreadWatch watch_;
+  std::vector<std::shared_ptr<Receiver>> receivers_;
+  std::unique_ptr<sys::TraceWatch> signals_;
+  std::unordered_map<ThreadId, std::unique_ptr<sys::TraceWatch>> senders_;  // important threads: whom do they wake
+  struct Waker {
+    std::unique_ptr<sys::TraceWatch> trace;
+    std::uint64_t key = 0;  // at once: in the owner's epoll set
+  };
+  static constexpr std::uint64_t first_waker_key = first_key + (1ULL << 61);
+  std::unordered_map<ThreadId, Waker> wakers_;  // candidates: do they wake the waiter
+  std::uint64_t next_waker_key_ = first_waker_key;
+  bool wakes_ready_ = false;
+  int epoll_;
+  std::unordered_map<ThreadId, LastWaker> last_signalled_;  // by sender: whom it has signalled since its last wait
+  std::unordered_map<pid_t, LastWaker> last_waker_;         // by woken tid
+  std::unordered_map<ThreadId, Time> wait_start_;
+  std::unordered_map<ThreadId, std::vector<Resource>> awaited_;
+  std::deque<Access> recent_;                                   // bounded
+  std::deque<std::pair<CallSite, observe::Access>> looked_at_;  // in this drain; bounded
+};
+
+}  // namespace swapd::observe

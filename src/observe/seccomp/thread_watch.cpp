@@ -1,0 +1,222 @@
+#include "observe/seccomp/thread_watch.h"
+
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+namespace swapd::observe {
+
+namespace {
+constexpr std::size_t most_open = 1024;  // threads whose /proc/TID/syscall stays open
+}
+
+ThreadWatch::ThreadWatch(const sys::Procfs& procfs, Resolver& resolver, Settings settings, Observer::Hooks hooks,
+                         std::function<bool(std::int32_t)> trapped, int epoll)
+    : procfs_(procfs),
+      settings_(settings),
+      hooks_(std::move(hooks)),
+      teller_(resolver, hooks_),
+      trapped_(std::move(trapped)),
+      epoll_(epoll) {}
+
+std::optional<Time> ThreadWatch::deadline() const {
+  if (!fresh_.empty()) return Time{};
+  if (polled_ == 0) return std::nullopt;
+  return next_poll_;
+}
+
+void ThreadWatch::ready(std::uint64_t key, bool hung_up) {
+  ready_.push_back(key);
+  // The thread is gone, which its exit says too, and sooner or later; until then the descriptor would stay readable.
+  const auto found = by_key_.find(key);
+  if (!hung_up || found == by_key_.end()) return;
+  ::epoll_ctl(epoll_, EPOLL_CTL_DEL, found->second->perf->fd(), nullptr);
+  if (found->second->blocks) ::epoll_ctl(epoll_, EPOLL_CTL_DEL, found->second->blocks->fds().front(), nullptr);
+}
+
+void ThreadWatch::add(const Member& member) {
+  auto& slot = watched_[member.id];
+  if (slot) return;
+  slot = std::make_unique<Watched>();
+  slot->wait.member = member;
+  if (watched_.size() <= most_open)
+    if (auto call = procfs_.open_syscall(member.id.tid)) slot->call = std::move(call).value();
+  if (settings_.perf) {
+    if (auto opened = sys::SwitchWatch::open(member.id.tid)) {
+      slot->perf = std::move(opened).value();
+      slot->key = next_key_++;
+      by_key_[slot->key] = slot.get();
+      if (!listen(*slot, slot->perf->fd())) slot->perf.reset();
+    }
+  }
+  if (slot->perf && settings_.tracepoints) {
+    if (auto opened = sys::TraceWatch::open(sys::TraceWatch::Point::sched_block, member.id.tid, true)) {
+      slot->blocks = std::move(opened).value();
+      if (!listen(*slot, slot->blocks->fds().front())) slot->blocks.reset();
+    }
+  }
+  if (!slot->perf) {
+    slot->polled = true;
+    slot->poll_until = Time::max();
+    ++polled_;
+  }
+  fresh_.push_back(slot.get());
+}
+
+bool ThreadWatch::listen(const Watched& w, int descriptor) const {
+  epoll_event event{.events = EPOLLIN, .data = {.u64 = w.key}};
+  return ::epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &event) == 0;
+}
+
+void ThreadWatch::hear_of_turns(const Watched& w, bool on) {
+  if (w.blocks) w.perf->pause(!on);
+}
+
+void ThreadWatch::remove(ThreadId thread) {
+  const auto found = watched_.find(thread);
+  if (found == watched_.end()) return;
+  if (found->second->polled) --polled_;
+  std::erase(fresh_, found->second.get());
+  by_key_.erase(found->second->key);
+  watched_.erase(found);  // closing the perf descriptor takes it out of the epoll set
+}
+
+void ThreadWatch::report_new(Time now, std::vector<Event>& out) {
+  std::vector<Watched*> fresh;
+  fresh.swap(fresh_);
+  for (Watched* w : fresh) {
+    w->fresh = false;
+    look(*w, now, false, out);  // hears of turns already
+    if (!w->wait.blocked) hear_of_turns(*w, false);
+  }
+}
+
+void ThreadWatch::drain(Time now, std::vector<Event>& out) {
+  report_new(now, out);  // before any record of it: what it did before nobody asked
+  std::vector<std::uint64_t> ready;
+  ready.swap(ready_);
+  for (const std::uint64_t key : ready)
+    if (const auto found = by_key_.find(key); found != by_key_.end()) read_records(*found->second, now, out);
+  if (polled_ == 0 || now < next_poll_) return;
+  next_poll_ = now + settings_.poll_period;
+  for (auto& [id, w] : watched_) {
+    if (!w->polled) continue;
+    ++polls_;
+    look(*w, now, false, out);
+    if (now < w->poll_until) continue;
+    w->polled = false;  // try records again
+    --polled_;
+    w->window_start = now;
+    w->wakeups = 0;
+    if (w->blocks) w->blocks->enable(true);
+    w->perf->enable(true);
+    hear_of_turns(*w, true);
+    look(*w, now, false, out);  // what came before may have gone unheard
+    if (!w->wait.blocked) hear_of_turns(*w, false);
+  }
+}
+
+void ThreadWatch::look(ThreadId thread, Time now, std::vector<Event>& out) {
+  if (const auto found = watched_.find(thread); found != watched_.end() && !found->second->fresh)
+    look(*found->second, now, false, out);
+}
+
+void ThreadWatch::answered(ThreadId thread, Time time) {
+  if (const auto found = watched_.find(thread); found != watched_.end()) found->second->answered = time;
+}
+
+void ThreadWatch::look_closely(pid_t tid, Time now, std::vector<Event>& out) {
+  const auto member = hooks_.identify(tid);
+  const auto found = member ? watched_.find(member->id) : watched_.end();
+  if (found == watched_.end() || !found->second->wait.blocked) return;
+  Watched& w = *found->second;
+  look(w, now, false, out);
+  if (w.wait.blocked && !w.polled) poll_for_a_while(w, now);
+}
+
+void ThreadWatch::poll_for_a_while(Watched& w, Time now) {
+  w.polled = true;
+  w.poll_until = now + settings_.busy_rest;
+  if (polled_++ == 0) next_poll_ = now + settings_.poll_period;
+  w.perf->enable(false);
+  if (w.blocks) w.blocks->enable(false);
+}
+
+void ThreadWatch::read_records(Watched& w, Time now, std::vector<Event>& out) {
+  std::array<sys::SwitchRecord, 64> turns;
+  std::array<sys::TraceRecord, 16> sleeps;
+  const std::size_t turned = w.perf->read(turns.data(), turns.size());
+  std::size_t slept = 0;
+  Time last_sleep{};
+  while (w.blocks) {
+    const std::size_t n = w.blocks->read(sleeps.data(), sleeps.size());
+    if (n > 0) last_sleep = sleeps.at(n - 1).time;
+    slept += n;
+    if (n < sleeps.size()) break;
+  }
+  if ((turned == 0 && slept == 0) || w.polled) return;
+  ++wakeups_;
+  if (now - w.window_start > settings_.busy_window) {
+    w.window_start = now;
+    w.wakeups = 0;
+  }
+  if (++w.wakeups > settings_.busy_wakeups) poll_for_a_while(w, now);
+  const auto used = std::span(turns).first(turned);
+  bool ran = std::any_of(used.begin(), used.end(), [](const sys::SwitchRecord& r) { return !r.out; });
+  const bool sleeps_now = turned > 0 && used.back().out && !used.back().preempted;
+  const bool fell_asleep = slept > 0 || sleeps_now;
+  const Time last = slept > 0 ? last_sleep : used.back().time;
+  // Of many sleeps the last ones may be lost.
+  if (fell_asleep && (last > w.answered || slept >= sleeps.size())) {
+    ran = ran || (w.wait.blocked && last_sleep > w.wait.since);  // it fell asleep again: it has run
+    if (!w.polled) hear_of_turns(w, true);                       // before the look, so that no turn falls between
+    look(w, last, ran, out);
+    if (!w.wait.blocked && !w.polled) hear_of_turns(w, false);
+  } else if (ran || fell_asleep) {  // or what it slept in was its own notification
+    teller_.wake(w.wait, last, out);
+    if (!w.polled) hear_of_turns(w, false);
+  }
+}
+
+void ThreadWatch::look(Watched& w, Time now, bool ran_meanwhile, std::vector<Event>& out) {
+  const auto state = w.call ? sys::Procfs::syscall(w.call) : procfs_.syscall(w.wait.member.id.tid);
+  if (!state) return;  // gone, or not ours to read: it counts as runnable
+  if (state->running) {
+    if (w.wait.blocked)
+      teller_.wake(w.wait, now, out);
+    else if (w.wait.generation++ == 0)
+      out.emplace_back(Woken{.time = now, .thread = w.wait.member.id, .unrelated = true});  // says: it is runnable
+    return;
+  }
+  CallSite site{.tid = w.wait.member.id.tid, .tgid = w.wait.member.tgid, .nr = state->nr, .args = state->args};
+  if (!state->in_call) {
+    site.nr = -1;
+    site.args = {};
+  } else if (trapped_(site.nr) && procfs_.held_by_seccomp(w.wait.member.id.tid)) {
+    return;  // it waits for our own answer
+  }
+  if (w.wait.blocked && !ran_meanwhile && same_call(site, w.wait.site)) return;
+  teller_.wake(w.wait, now, out);
+  teller_.block(w.wait, now, site, out);
+}
+
+void ThreadWatch::resolve_again(ThreadId thread) {
+  if (const auto found = watched_.find(thread); found != watched_.end()) teller_.resolve_again(found->second->wait);
+}
+
+void ThreadWatch::answer(const WaitAnswer& answer, std::vector<Event>& out) {
+  if (const auto found = watched_.find(answer.question.thread); found != watched_.end())
+    teller_.answer(found->second->wait, answer, out);
+}
+
+Costs ThreadWatch::costs() const {
+  return {.watched = watched_.size(),
+          .wakeups = wakeups_,
+          .polls = polls_,
+          .method = settings_.perf ? Costs::Method::perf : Costs::Method::poll};
+}
+
+}  // namespace swapd::observe

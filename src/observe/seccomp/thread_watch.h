@@ -1,0 +1,95 @@
+// When does a thread block, on what, and when does it go on? Learnt after the fact, without touching its calls
+// (DESIGN.md section 4, seccomp observer): perf's context-switch records say when to look, /proc/TID/syscall says at
+// what.
+//
+// While it runs, only its falling asleep wakes us (a filtered tracepoint): to be told of each preemption would be a
+// loop, because to be told preempts it. While it sleeps, its next turn on a CPU does (switch records). Where
+// tracepoints are not to be had, switch records tell of both.
+//
+// A thread that sleeps too often for a wake-up at each time is polled for a while instead: whoever waits less than
+// a poll period at a time gains nothing from a donation that a lingering one does not give. Without perf all are
+// polled.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "base/fd.h"
+#include "observe/observer.h"
+#include "observe/wait_state.h"
+#include "sys/perf/perf.h"
+#include "sys/procfs/procfs.h"
+
+namespace swapd::observe {
+
+class ThreadWatch {
+ public:
+  struct Settings {
+    Duration poll_period = std::chrono::milliseconds(1);
+    bool perf = true;            // false: poll all
+    bool tracepoints = true;     // false: switch records alone
+    unsigned busy_wakeups = 15;  // in one busy_window: poll the thread …
+    Duration busy_window = std::chrono::milliseconds(10);
+    Duration busy_rest = std::chrono::milliseconds(100);  // … for this long
+  };
+  // trapped: does the filter notify of this call? Such a call may be held by our own unanswered notification.
+  // epoll: the owner's; keys from Observer::first_key on are ours.
+  ThreadWatch(const sys::Procfs& procfs, Resolver& resolver, Settings settings, Observer::Hooks hooks,
+              std::function<bool(std::int32_t)> trapped, int epoll);
+
+  void ready(std::uint64_t key, bool hung_up);
+  [[nodiscard]] std::optional<Time> deadline() const;
+  void add(const Member& member);
+  void remove(ThreadId thread);
+  void drain(Time now, std::vector<Event>& out);
+  void report_new(Time now, std::vector<Event>& out);
+  void look(ThreadId thread, Time now, std::vector<Event>& out);
+  // A call of it was answered, which came at `time`: until then it was held, and now it has gone on.
+  void answered(ThreadId thread, Time time);
+  void resolve_again(ThreadId thread);
+  // Looks now, and where it is still blocked every poll period for a while: it is being woken.
+  void look_closely(pid_t tid, Time now, std::vector<Event>& out);
+  void answer(const WaitAnswer& answer, std::vector<Event>& out);
+  [[nodiscard]] Costs costs() const;
+
+ private:
+  struct Watched {
+    WaitState wait;
+    std::unique_ptr<sys::SwitchWatch> perf;   // none: always polled
+    std::unique_ptr<sys::TraceWatch> blocks;  // none: `perf` is always on
+    std::uint64_t key = 0;                    // of its descriptor in the owner's epoll set
+    Fd call;                                  // its /proc/TID/syscall
+    Time answered{};                          // when its last trapped call came
+    bool polled = false;                      // now
+    bool fresh = true;                        // not looked at yet
+    Time window_start{};
+    Time poll_until{};
+    unsigned wakeups = 0;  // in this window
+  };
+
+  void read_records(Watched& w, Time now, std::vector<Event>& out);
+  void look(Watched& w, Time now, bool ran_meanwhile, std::vector<Event>& out);
+  void poll_for_a_while(Watched& w, Time now);
+  [[nodiscard]] bool listen(const Watched& w, int descriptor) const;
+  static void hear_of_turns(const Watched& w, bool on);
+
+  const sys::Procfs& procfs_;
+  Settings settings_;
+  Observer::Hooks hooks_;
+  WaitTeller teller_;
+  std::function<bool(std::int32_t)> trapped_;
+  int epoll_;
+  std::uint64_t next_key_ = Observer::first_key;
+  std::unordered_map<ThreadId, std::unique_ptr<Watched>> watched_;
+  std::unordered_map<std::uint64_t, Watched*> by_key_;
+  std::vector<std::uint64_t> ready_;
+  std::size_t polled_ = 0;
+  Time next_poll_{};
+  std::vector<Watched*> fresh_;
+  std::uint64_t wakeups_ = 0;
+  std::uint64_t polls_ = 0;
+};
+
+}  // namespace swapd::observe
