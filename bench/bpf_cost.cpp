@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "sys/bpf/bpf_tracer.h"
-#include "sys/bpf/bpf_usage.h"
+#include "sys/bpf/bpf_run_stats.h"
 
 namespace {
 

@@ -36,7 +36,7 @@ struct World {
     for (int i = 0; i < threads; ++i)
       model.apply(Enrolled{{}, thread(i), 1 + i, 1000, i % 10 == 0 ? fifo(50) : SchedAttr{}});
     for (int i = 0; i < threads; ++i) {
-      // Neighbours share resources: two providers each.
+      // ConflictMonitor share resources: two providers each.
       for (int j = 0; j < provided_by_each; ++j) model.apply(Accessed{{}, thread(i), at(i, j)});
     }
   }

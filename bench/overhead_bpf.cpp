@@ -12,7 +12,7 @@
 
 #include "harness/loads.h"
 #include "overhead.h"
-#include "sys/bpf/bpf_usage.h"
+#include "sys/bpf/bpf_run_stats.h"
 #include "harness/usage.h"
 
 namespace swapd::bench {

@@ -24,7 +24,7 @@ namespace swapd::bench {
 
 namespace {
 
-constexpr int most_threads_a_process = 1250;
+constexpr int max_threads_a_process = 1250;
 constexpr int descriptors_kept = 256;  // for all else that a process has open
 constexpr const char* engine_thread = "swapd-engine";
 
@@ -41,7 +41,7 @@ Shape shape_of(const Options& options) {
   const int descriptors = static_cast<int>(std::min<rlim_t>(files.rlim_max, 1'000'000)) - descriptors_kept;
   Shape shape;
   shape.resources_each = std::max(1, options.scale.resources / options.scale.threads);
-  shape.threads_each = std::clamp(descriptors / shape.resources_each, 1, most_threads_a_process);
+  shape.threads_each = std::clamp(descriptors / shape.resources_each, 1, max_threads_a_process);
   shape.processes = (options.scale.threads + shape.threads_each - 1) / shape.threads_each;
   shape.threads_each = (options.scale.threads + shape.processes - 1) / shape.processes;
   return shape;

@@ -18,7 +18,7 @@ namespace swapd::daemon {
 
 namespace {
 
-constexpr std::size_t most_text = 1 << 20;
+constexpr std::size_t max_text = 1 << 20;
 
 model::KindSettings kind_settings(const policy::ModelRules& rules) {
   return {.base_confidence = rules.confidence,
@@ -62,7 +62,7 @@ Result<std::string> read_file(const std::string& name) {
     if (n < 0) return failed(errno);
     if (n == 0) return text;
     text.append(piece.data(), static_cast<std::size_t>(n));
-    if (text.size() > most_text) return failed(EFBIG);
+    if (text.size() > max_text) return failed(EFBIG);
   }
 }
 
@@ -131,8 +131,8 @@ Engine::Options engine_options(const policy::Policy& policy, const Options& opti
   out.donor.quota = q.lent_share < 1.0;
   out.donor.wrong_provider = options.wrong_provider;
   out.model.records_a_user = q.records;
-  out.most_processes = q.processes;
-  out.most_threads = q.threads;
+  out.max_processes = q.processes;
+  out.max_threads = q.threads;
   out.observe.watch.poll_period = policy.observe.poll_period;
   out.observe.watch.perf = policy.observe.watch != policy::WatchMethod::poll;
   const auto history =

@@ -17,36 +17,36 @@
 
 #include "actuate/recovery.h"
 #include "enroll/attachments.h"
-#include "control/backend.h"
+#include "control/daemon_backend.h"
 #include "bus/message_bus.h"
 #include "bus/server.h"
 #include "shaping/classes.h"
 #include "config.h"
 #include "guard/fd_store.h"
 #include "shaping/freezer_groups.h"
-#include "front.h"
+#include "daemonize.h"
 #include "guard/guard.h"
 #include "guard/guard_watch.h"
 #include "enroll/launches.h"
-#include "state/left_state.h"
-#include "state/lessons.h"
+#include "state/persistent_state.h"
+#include "control/confidence_file.h"
 #include "log/log.h"
 #include "control/metrics_file.h"
-#include "enroll/newcomers.h"
+#include "enroll/auto_enroller.h"
 #include "observe/seccomp/own_listener.h"
 #include "options.h"
 #include "enroll/own_listeners.h"
-#include "state/rebirth.h"
+#include "reexec.h"
 #include "record/replay_file.h"
-#include "state/resume.h"
-#include "control/rivals.h"
+#include "enroll/restore_members.h"
+#include "control/conflicts.h"
 #include "sys/bpf/bpf_pieces.h"
 #include "sys/bpf/bpf_tracer.h"
 #include "sys/sched/groups.h"
 #include "sys/sched/io_groups.h"
 #include "sys/process/pidfd.h"
 #include "sys/process/privilege.h"
-#include "sys/process/self.h"
+#include "sys/process/self_process.h"
 #include "sys/netlink/sock_diag.h"
 
 namespace swapd::daemon {
@@ -224,7 +224,7 @@ int run(const Options& options, const LoadedPolicy& loaded, Guard& guard, FdStor
                            .state_dir = options.state_dir});
   for (const std::string& line : warnings) spdlog::warn("{}", line);
   if (const std::string note = guard.note(); !note.empty()) spdlog::warn("{}", note);
-  AutoShaper auto_shaper(engine, shaper, procfs, clock);
+  AutoLimitController auto_shaper(engine, shaper, procfs, clock);
   classes.begin_automatic(auto_shaper);
   const std::string boot_id = actuate::read_boot_id();
   Resumed resumed;  // a dry run changes nothing, and so gives nothing back: it begins with nobody
@@ -235,12 +235,12 @@ int run(const Options& options, const LoadedPolicy& loaded, Guard& guard, FdStor
   std::optional<MembersFile> members_file;
   if (!options.dry_run)
     members_file.emplace(loop.event, engine, procfs, options.state_dir, boot_id, std::move(resumed.lost));
-  std::optional<LessonsFile> lessons_file;
+  std::optional<ConfidenceFile> lessons_file;
   if (!options.dry_run) lessons_file.emplace(loop.event, engine, options.state_dir, boot_id);
   // A private swapd is for one program; the machine's rules are another's affair.
   const auto rules = options.exit_with_pid > 0 ? std::vector<policy::NamedRule>() : policy.rules;
-  std::optional<Newcomers> newcomers;
-  Neighbours neighbours(loop.event, procfs, policy.donation, [&] {
+  std::optional<AutoEnroller> newcomers;
+  ConflictMonitor neighbours(loop.event, procfs, policy.donation, [&] {
     bfq_groups.refresh();
     iocost_groups.refresh();
   });
@@ -258,10 +258,10 @@ int run(const Options& options, const LoadedPolicy& loaded, Guard& guard, FdStor
                              [&](pid_t pid) {
                                if (newcomers) newcomers->by_hand(pid);
                              },
-                         .newcomers = [&] { return newcomers ? newcomers->counts() : Newcomers::Counts{}; },
+                         .newcomers = [&] { return newcomers ? newcomers->counts() : AutoEnroller::Counts{}; },
                          .restart = [&]() -> Status {
                            if (options.exit_with_pid > 0) return Error(EINVAL, "a private swapd is not restarted");
-                           Status can = can_be_reborn(command, options.config);
+                           Status can = can_reexec(command, options.config);
                            if (can) sd_event_exit(loop.event, becomes_another);
                            return can;
                          },
@@ -307,7 +307,7 @@ int run(const Options& options, const LoadedPolicy& loaded, Guard& guard, FdStor
     };
     newcomers.emplace(
         backend, procfs, rules,
-        Newcomers::Options{.known = known, .installs_filters = engine.needs_listeners(), .dry_run = options.dry_run});
+        AutoEnroller::Options{.known = known, .installs_filters = engine.needs_listeners(), .dry_run = options.dry_run});
     newcomers->begin(loop.event, std::move(events));
   }
 
@@ -388,8 +388,8 @@ int main_of(int argc, char** argv) {
     return 2;
   }
   const CommandLine command = own_command_line(argc, argv);
-  const bool reborn = was_reborn();
-  const unsigned before = deaths();
+  const bool reborn = is_reexec();
+  const unsigned before = restart_count();
   if (reborn || before > 0) options->ready_fd = -1;  // a number of the first one's
   auto ready = reborn ? Result<Fd>(Fd()) : split_front(options->foreground);
   if (!ready) {
@@ -400,7 +400,7 @@ int main_of(int argc, char** argv) {
   options->state_dir = std::filesystem::absolute(options->state_dir, unknown);
   GuardOptions guard_options{
       .program = find_guard(), .stale = policy->policy.observe.guard_stale, .state_dir = options->state_dir};
-  guard_options.deaths = before;
+  guard_options.restart_count = before;
   if (options->respawn || (!options->foreground && options->exit_with_pid == 0)) {
     guard_options.respawn = {command.directory, command.program};
     guard_options.respawn.insert(guard_options.respawn.end(), command.arguments.begin(), command.arguments.end());

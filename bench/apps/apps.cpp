@@ -14,7 +14,7 @@
 #include <map>
 
 #include "apps/apps_runs.h"
-#include "sys/bpf/bpf_usage.h"
+#include "sys/bpf/bpf_run_stats.h"
 #include "harness/usage.h"
 #include "harness/workload.h"
 

@@ -8,7 +8,7 @@
 
 #include "apps/apps.h"
 #include "harness/process.h"
-#include "harness/role.h"
+#include "mechanisms/role.h"
 #include "harness/team.h"
 
 namespace swapd::bench {

@@ -4,7 +4,7 @@
 #include <random>
 
 #include "apps/apps_runs.h"
-#include "sys/bpf/bpf_usage.h"
+#include "sys/bpf/bpf_run_stats.h"
 #include "sys/procfs/procfs.h"
 #include "sys/sched/scheduler.h"
 #include "harness/usage.h"
@@ -17,7 +17,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds settles{200};  // what starting or stopping swapd leaves for the kernel to do
 constexpr milliseconds drawn_each{50}, pinned{2};
-constexpr double seconds_to_spare = 30, most_faster = 2;  // than guessed
+constexpr double seconds_to_spare = 30, max_faster = 2;  // than guessed
 
 Status sleep_for(double seconds) {
   const auto until = SteadyTime::now() + std::chrono::duration<double>(seconds);
@@ -76,7 +76,7 @@ class Stage {
     if (!server) return server.error();
     server_ = std::move(*server);
     Spawn generator =
-        app_spawn(on(load_cpus_), {}, app_.live_load(seconds, most_faster * guess, dir_ + "/transactions"));
+        app_spawn(on(load_cpus_), {}, app_.live_load(seconds, max_faster * guess, dir_ + "/transactions"));
     generator.output = generator.errors = dir_ + "/load.log";
     auto load = Child::start(generator);
     if (!load) return load.error();

@@ -1,7 +1,7 @@
 // Loads of nothing but waits and wakes: a pipe ping-pong, one in the way of hackbench, and programs that come and go.
 #pragma once
 
-#include "harness/role.h"
+#include "mechanisms/role.h"
 
 namespace swapd::bench {
 

@@ -104,7 +104,7 @@ Canvas frame(const Figure& figure, double plot_width, double end) {
 }
 
 // Title and legend are one row each; the figure must be wide enough for them.
-double least_width(const Figure& figure) {
+double min_width(const Figure& figure) {
   double width = 0;
   for (const Series& s : figure.series) width += 38 + 7.2 * static_cast<double>(s.name.size());
   return std::max(width, 8.2 * static_cast<double>(figure.title.size()));
@@ -138,7 +138,7 @@ double axis_end(double value) {
 std::string bars(const Figure& figure) {
   constexpr double bar = 26;
   const double group = bar * static_cast<double>(figure.series.size()) + 24;
-  const double width = std::max(group * static_cast<double>(figure.categories.size()), least_width(figure));
+  const double width = std::max(group * static_cast<double>(figure.categories.size()), min_width(figure));
   const double end = highest(figure);
   Canvas canvas = frame(figure, width, end);
   for (std::size_t c = 0; c < figure.categories.size(); ++c) {
@@ -157,7 +157,7 @@ std::string bars(const Figure& figure) {
 
 std::string curves(const Figure& figure) {
   const double steps = static_cast<double>(std::max<std::size_t>(figure.categories.size(), 2));
-  const double width = std::max(steps * 44, least_width(figure));
+  const double width = std::max(steps * 44, min_width(figure));
   const double step = width / steps;
   const double end = highest(figure);
   Canvas canvas = frame(figure, width, end);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "harness/options.h"
+#include "options.h"
 #include "harness/stats.h"
 
 namespace swapd::bench {

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/options.h"
+#include "options.h"
 #include "harness/process.h"
 #include "harness/report.h"
 #include "harness/shared.h"

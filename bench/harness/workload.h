@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "harness/role.h"
+#include "mechanisms/role.h"
 #include "harness/team.h"
 
 namespace swapd::bench {

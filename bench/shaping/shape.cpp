@@ -26,9 +26,9 @@ using SteadyTime = std::chrono::steady_clock;
 constexpr std::size_t moved_file_size = 256 << 20;
 constexpr const char* shaped_class = "limited";
 constexpr const char* huge = "1TiB";
-constexpr double least_burst = 4 << 10;
+constexpr double min_burst = 4 << 10;
 
-double burst_of(double rate) { return std::max(rate / 20, least_burst); }
+double burst_of(double rate) { return std::max(rate / 20, min_burst); }
 
 // verb: create or set.
 Status set_limit(const Team& team, const char* verb, const std::string& target, const std::string& rate) {

@@ -18,7 +18,7 @@
 #include "base/size.h"
 #include "harness/plot.h"
 #include "shaping/slow_disk.h"
-#include "sys/procfs/thread_io.h"
+#include "sys/procfs/io_counters.h"
 #include "harness/workload.h"
 
 namespace swapd::bench {

@@ -18,7 +18,7 @@ namespace swapd::bench {
 namespace {
 
 constexpr std::uint64_t file_node = 2;
-constexpr std::uint32_t most_pages = 256, page = 4096;  // of one request
+constexpr std::uint32_t max_pages = 256, page = 4096;  // of one request
 constexpr std::int64_t second_ns = 1'000'000'000;
 constexpr std::uint64_t lasts_s = 3600;  // what is told of the file does not change
 
@@ -66,7 +66,7 @@ Result<std::unique_ptr<ThrottledFile>> ThrottledFile::make(const std::string& ba
   if (!file->device_) return errno_error("/dev/fuse");
   if (::mkdir(at.c_str(), 0700) != 0) return errno_error(at);
   const std::string options = "fd=" + std::to_string(file->device_.get()) +
-                              ",rootmode=40000,user_id=0,group_id=0,max_read=" + std::to_string(most_pages * page);
+                              ",rootmode=40000,user_id=0,group_id=0,max_read=" + std::to_string(max_pages * page);
   if (::mount("swapbench", at.c_str(), "fuse", MS_NOSUID | MS_NODEV, options.c_str()) != 0)
     return errno_error("mounting " + at);
   file->mounted_ = true;
@@ -92,7 +92,7 @@ void ThrottledFile::pay(std::uint64_t bytes) {
 }
 
 void ThrottledFile::serve(const std::stop_token& stop) {
-  std::vector<char> request((most_pages + 4) * page), data(most_pages * page);
+  std::vector<char> request((max_pages + 4) * page), data(max_pages * page);
   const auto attributes = [&](std::uint64_t node) {
     fuse_attr out{};
     out.ino = node;
@@ -122,8 +122,8 @@ void ThrottledFile::serve(const std::stop_token& stop) {
         out.minor = FUSE_KERNEL_MINOR_VERSION;
         out.max_readahead = asked.max_readahead;
         out.flags = asked.flags & (FUSE_ASYNC_READ | FUSE_BIG_WRITES | FUSE_MAX_PAGES | FUSE_ASYNC_DIO);
-        out.max_pages = most_pages;
-        out.max_write = most_pages * page;
+        out.max_pages = max_pages;
+        out.max_write = max_pages * page;
         out.max_background = 64;
         out.congestion_threshold = 48;
         answer.with(out);

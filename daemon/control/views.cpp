@@ -163,7 +163,7 @@ std::vector<model::ProviderView> Views::providers(ThreadId waiter, const Resourc
 
 // Of an answer, however they wait for one another: twenty threads at both ends of one pipe have more ways than there
 // are atoms.
-constexpr int most_shown = 2000;
+constexpr int max_shown = 2000;
 
 std::vector<bus::WaitNode> Views::waits(ThreadId waiter, const Looked& looked, int depth,
                                         std::vector<ThreadId>& above) {
@@ -178,7 +178,7 @@ std::vector<bus::WaitNode> Views::waits(ThreadId waiter, const Looked& looked, i
     bus::WaitNode node{.resource = resource, .call = call_text(looked.call), .providers = {}};
     if (depth > 0) {
       for (const model::ProviderView& p : providers(waiter, resource, depth)) {
-        if (++shown_ > most_shown) break;
+        if (++shown_ > max_shown) break;
         bus::ProviderNode provider{.pid = p.thread.tid,
                                    .tid = p.thread.tid,
                                    .comm = comm(p.thread.tid),

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "donation/doubts.h"
+#include "donation/progress_monitor.h"
 #include "donation/wrong_evidence.h"
 
 namespace swapd::daemon {
@@ -28,7 +28,7 @@ Donor::Donor(Settings settings, Members& members, model::Model& model, observe::
       worker_(worker),
       epoll_(epoll),
       decider_(settings_.rules),
-      doubts_(std::make_unique<Doubts>(model_, observer_)),
+      progress_(std::make_unique<ProgressMonitor>(model_, observer_)),
       wrong_evidence_(settings_.wrong_provider.empty()
                           ? nullptr
                           : std::make_unique<WrongEvidence>(members_, settings_.wrong_provider)) {}
@@ -77,7 +77,7 @@ void Donor::take(const Event& seen) {
     });
     if (!listed && !alone) return;
   }
-  doubts_->take(seen);
+  progress_->take(seen);
   if (const auto* woken = std::get_if<Woken>(&event)) learn_whom_to_expect(*woken);
   if (const auto* blocked = std::get_if<Blocked>(&event)) keep_while_it_moves(*blocked);
   if (const auto* exited = std::get_if<Exited>(&event)) {  // after it nobody knows what it provided
@@ -220,7 +220,7 @@ bool Donor::above_requester(const decide::Donation& donation) const {
 
 // What has not helped is taken back by steps.
 void Donor::step_down(actuate::Boost& boost, Time now) const {
-  const decide::Step step = doubts_->step(boost.requester, boost.thread, now);
+  const decide::Step step = progress_->step(boost.requester, boost.thread, now);
   boost.withheld = step == decide::Step::none;
   boost.doubted = step == decide::Step::less;
   if (!boost.doubted) return;
@@ -258,7 +258,7 @@ void Donor::apply_boosts(Time now) {
       if (!is_new && better(boost, place->second)) place->second = boost;
     }
   };
-  doubts_->follow(paused_ ? std::vector<decide::Donation>{} : current_, now);
+  progress_->follow(paused_ ? std::vector<decide::Donation>{} : current_, now);
   for (const decide::Donation& donation : current_) lend(donation);
   for (const auto& [requester, lingering] : lingering_) lend(lingering.donation);
   std::vector<actuate::Boost> boosts;
@@ -361,7 +361,7 @@ void Donor::forget(ThreadId thread, bool exited) {
   recent_.erase(thread);
   drop_timers(thread);
   watched_.erase(thread);
-  doubts_->forget(thread);
+  progress_->forget(thread);
   charged_.erase(thread);
   timed_.erase(thread);
   observer_.forget(thread);

@@ -25,7 +25,7 @@
 
 namespace swapd::daemon {
 
-class Doubts;
+class ProgressMonitor;
 class WrongEvidence;
 
 class Donor {
@@ -113,15 +113,15 @@ class Donor {
     std::array<Resource, 4> resources;
     std::size_t next = 0;
   };
-  struct UserLoan {  // to a provider of a user's waiter, while there are quotas
+  struct UserBoost {  // to a provider of a user's waiter, while there are quotas
     std::uint32_t user = 0;
     std::optional<Duration> seen;  // of its CPU time
     Time looked{};
     std::uint64_t round = 0;
   };
-  static constexpr std::size_t most_timers = 128;  // idle ones are dropped past this
+  static constexpr std::size_t max_timers = 128;  // idle ones are dropped past this
   // How soon the CPU time of somebody whose clock does not ring is looked at again.
-  static constexpr Duration least_look = std::chrono::microseconds(50);
+  static constexpr Duration min_look = std::chrono::microseconds(50);
   struct Charged {  // a thread with a real-time donation, while there is a ceiling
     Time since{};
     std::uint64_t clock = 0;  // of timers_; 0: the observer counts
@@ -200,7 +200,7 @@ class Donor {
   [[nodiscard]] std::uint32_t charged_user(ThreadId requester) const;
   void follow_user_loans(const std::vector<actuate::Boost>& boosts, Time now);
   void charge_user_loans(Time now);
-  void charge(ThreadId thread, UserLoan& loan, Time now);
+  void charge(ThreadId thread, UserBoost& loan, Time now);
   [[nodiscard]] std::optional<Duration> lent_cpu_time(ThreadId thread, Time now) const;
   std::optional<Duration> charge(Charged& charged, const actuate::Boost& boost, Time now);
   void begin_charge(ThreadId thread, std::uint64_t clock, Time now);
@@ -256,14 +256,14 @@ class Donor {
   std::vector<ThreadId> newly_blocked_;               // in this batch
   std::unordered_map<ThreadId, RecentWaits> recent_;  // by requester
   std::unordered_map<Resource, Time> scanned_;
-  std::size_t most_scanned_ = 0;  // swept past this
+  std::size_t max_scanned_ = 0;  // swept past this
   std::unordered_map<Resource, std::vector<ThreadId>> unenrolled_;
   std::unordered_map<std::uint64_t, Timer> timers_;
   std::unordered_map<ThreadId, std::uint64_t> quantum_timer_;  // by requester, while armed
   ChargedThreads charged_;
   std::unordered_set<ThreadId> timed_;  // for that
   std::uint64_t charges_ = 0;           // rounds
-  std::unordered_map<ThreadId, UserLoan> user_loans_;
+  std::unordered_map<ThreadId, UserBoost> user_loans_;
   std::uint64_t user_rounds_ = 0;
   const sys::Procfs procfs_;
   std::optional<Time> next_charge_;  // when somebody could be at the ceiling
@@ -271,7 +271,7 @@ class Donor {
   std::optional<Time> next_due_;  // of timers_, or earlier
   bool ranks_changed_ = true;
   std::vector<Event> scratch_;
-  const std::unique_ptr<Doubts> doubts_;
+  const std::unique_ptr<ProgressMonitor> progress_;
   const std::unique_ptr<WrongEvidence> wrong_evidence_;  // most often null
 };
 

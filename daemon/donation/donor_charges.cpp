@@ -9,7 +9,7 @@ namespace swapd::daemon {
 
 namespace {
 // How long a boosted thread that can run may have none of the clocks that perf gives.
-constexpr auto most_uncharged = std::chrono::milliseconds(20);
+constexpr auto max_uncharged = std::chrono::milliseconds(20);
 }  // namespace
 
 // What a thread with a real-time donation uses counts against the policy's ceiling, and at the ceiling it rests until
@@ -109,7 +109,7 @@ std::optional<Duration> Donor::charge(Charged& charged, const actuate::Boost& bo
       charged.clock = clock_of(boost.thread);
       // Most that are boosted have a clock, or are blocked.
       const auto view = model_.thread(boost.thread);
-      if (charged.clock == 0 && now - charged.since >= most_uncharged && timers_.size() < most_timers && view &&
+      if (charged.clock == 0 && now - charged.since >= max_uncharged && timers_.size() < max_timers && view &&
           view->state != model::RunState::blocked)
         charged.clock = timer_for(boost.requester, boost.thread, Timer::Use::quantum, now);
       clock = timers_.find(charged.clock);
@@ -122,7 +122,7 @@ std::optional<Duration> Donor::charge(Charged& charged, const actuate::Boost& bo
   std::optional<Duration> left;
   if (used) left = actuator_.charge(boost.thread, *used - charged.seen.value_or(*used), now);
   if (used) charged.seen = used;
-  if (left) left = std::max<Duration>(*left, least_look);
+  if (left) left = std::max<Duration>(*left, min_look);
   return left;
 }
 

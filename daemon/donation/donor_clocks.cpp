@@ -5,13 +5,13 @@
 #include <utility>
 
 #include "donation/donor.h"
-#include "donation/doubts.h"
+#include "donation/progress_monitor.h"
 
 namespace swapd::daemon {
 
 namespace {
 // How late the CPU time of somebody whose clock does not ring is looked at again.
-constexpr auto most_look = std::chrono::milliseconds(4);
+constexpr auto max_look = std::chrono::milliseconds(4);
 constexpr auto longest_move = std::chrono::milliseconds(20);
 }  // namespace
 
@@ -91,7 +91,7 @@ std::uint64_t Donor::timer_for(ThreadId requester, ThreadId thread, Timer::Use u
       timer.last_used = now;
       return key;
     }
-  if (timers_.size() >= most_timers) {
+  if (timers_.size() >= max_timers) {
     auto oldest = timers_.end();
     for (auto it = timers_.begin(); it != timers_.end(); ++it)
       if (!it->second.on && (oldest == timers_.end() || it->second.last_used < oldest->second.last_used)) oldest = it;
@@ -166,7 +166,7 @@ std::optional<Time> Donor::earliest_due() const {
 
 void Donor::run_clocks(Time now) {
   if (next_charge_ && now >= *next_charge_) charge_boosts(now);
-  doubts_->look(now);
+  progress_->look(now);
   if (!next_due_ || now < *next_due_) return;
   std::vector<std::uint64_t> expired;
   for (auto& [key, timer] : timers_) {
@@ -175,8 +175,8 @@ void Donor::run_clocks(Time now) {
     const Duration left = timer.period - timer.used;
     if (left <= Duration::zero()) expired.push_back(key);
     // One that gets no CPU is looked at less and less often.
-    timer.due = now + (timer.used > before ? std::max<Duration>(left, least_look)
-                                           : std::max(left, std::min<Duration>(now - timer.armed, most_look)));
+    timer.due = now + (timer.used > before ? std::max<Duration>(left, min_look)
+                                           : std::max(left, std::min<Duration>(now - timer.armed, max_look)));
   }
   for (const std::uint64_t key : expired) expire(key, now);
   next_due_ = earliest_due();
@@ -246,7 +246,7 @@ void Donor::tell_of_the_last(ThreadId requester, Time now) {
   const auto donation = std::ranges::find(current_, requester, &decide::Donation::requester);
   if (donation == current_.end()) return;
   std::vector<Event> events;
-  observer_.look_if_silent(donation->path.back(), now, events);
+  observer_.look_if_unreported(donation->path.back(), now, events);
   for (const Event& event : events) take(event);
 }
 
@@ -262,7 +262,7 @@ void Donor::linger_over(ThreadId requester, Time now) {
     arm(timer->second, timer->second.wall_end - now, now);
     return;
   }
-  if (timer == timers_.end() || !observer_.waits_silently(requester)) {
+  if (timer == timers_.end() || !observer_.waits_unreported(requester)) {
     end_linger(requester);
     deepest_.erase(requester);  // in a wait that goes on, the way is as long as it is now
     tell_of_the_last(requester, now);
@@ -290,7 +290,7 @@ void Donor::arm_quanta(Time now) {
 
 std::optional<Time> Donor::deadline() const {
   std::optional<Time> next = next_due_;
-  for (const std::optional<Time> due : {next_charge_, actuator_.next_resume(), doubts_->deadline()})
+  for (const std::optional<Time> due : {next_charge_, actuator_.next_resume(), progress_->deadline()})
     if (due) next = std::min(*due, next.value_or(Time::max()));
   return next;
 }

@@ -17,7 +17,7 @@ void Donor::follow_user_loans(const std::vector<actuate::Boost>& boosts, Time no
   for (const actuate::Boost& boost : boosts) {
     if (boost.user == 0) continue;
     const auto [place, is_new] = user_loans_.try_emplace(boost.thread);
-    UserLoan& loan = place->second;
+    UserBoost& loan = place->second;
     if (is_new)
       loan = {.user = boost.user, .seen = lent_cpu_time(boost.thread, now), .looked = now};
     else if (loan.user != boost.user)
@@ -46,7 +46,7 @@ void Donor::charge_user_loans(Time now) {
 }
 
 // Of a thread that has ended meanwhile nothing is known but the time.
-void Donor::charge(ThreadId thread, UserLoan& loan, Time now) {
+void Donor::charge(ThreadId thread, UserBoost& loan, Time now) {
   const auto used = lent_cpu_time(thread, now);
   actuator_.charge_user(loan.user, used && loan.seen ? *used - *loan.seen : now - loan.looked, now);
   loan.seen = used;

@@ -8,15 +8,15 @@ namespace swapd::daemon {
 
 namespace {
 
-constexpr std::size_t most_looks = 32;       // at threads that may have been woken, in one batch
+constexpr std::size_t max_looks = 32;       // at threads that may have been woken, in one batch
 constexpr int explore_rounds = 16;           // depth of a wait tree that one batch may open up
-constexpr std::size_t least_scanned = 4096;  // remembered; more where more are waited for
-constexpr std::size_t most_unenrolled = 4096;
-constexpr std::size_t most_expecting = 1024;                     // looked at in one tick
+constexpr std::size_t min_scanned = 4096;  // remembered; more where more are waited for
+constexpr std::size_t max_unenrolled = 4096;
+constexpr std::size_t max_expecting = 1024;                     // looked at in one tick
 constexpr auto longest_silence = std::chrono::milliseconds(20);  // it is known to a tick when it began
-constexpr std::size_t least_looked_after = 64;                   // waits, in one tick …
+constexpr std::size_t min_looked_after = 64;                   // waits, in one tick …
 constexpr std::size_t ticks_a_round = 25;       // … so that all have their turn in a quarter of a second,
-constexpr std::size_t most_looked_after = 128;  // … or when it comes to them: a look takes some 3 µs
+constexpr std::size_t max_looked_after = 128;  // … or when it comes to them: a look takes some 3 µs
 constexpr int age_parts = 4;                    // of a wait's age: the pause before it is asked about again …
 constexpr auto longest_pause = std::chrono::seconds(5);        // … and at most
 constexpr int overdue = 4;                                     // times that pause, where the worker has no rest
@@ -68,8 +68,8 @@ void Donor::look_at_silent_waits(Time now) {
     return true;
   });
   std::vector<Event> events;
-  for (std::size_t i = 0; i < std::min(expecting_.size(), most_expecting); ++i)
-    observer_.look_if_silent(expecting_[next_expecting_++ % expecting_.size()], now - longest_silence, events);
+  for (std::size_t i = 0; i < std::min(expecting_.size(), max_expecting); ++i)
+    observer_.look_if_unreported(expecting_[next_expecting_++ % expecting_.size()], now - longest_silence, events);
   for (const Event& event : events) take(event);
 }
 
@@ -173,7 +173,7 @@ void Donor::look_after_waits(Time now) {
     round_.assign(waiting_.begin(), waiting_.end());
     last_round_ = now - std::exchange(round_began_, now);
   }
-  const std::size_t share = std::clamp(waiting_.size() / ticks_a_round, least_looked_after, most_looked_after);
+  const std::size_t share = std::clamp(waiting_.size() / ticks_a_round, min_looked_after, max_looked_after);
   const bool rested = worker_.rested(now);
   const bool may_ask = rested || worker_.rested_from_scans(now);
   std::vector<Event> events;
@@ -187,7 +187,7 @@ void Donor::look_after_waits(Time now) {
       if (need(thread, now)) active_.insert(requester);
       // One that was woken and has no CPU yet has left no record.
       const auto view = model_.thread(thread);
-      if (view && view->state == model::RunState::blocked && watched_.contains(thread) && looked++ < most_looks)
+      if (view && view->state == model::RunState::blocked && watched_.contains(thread) && looked++ < max_looks)
         observer_.look(thread, now, events);
     }
     if (may_ask) ask_for_providers(requester, now, rested ? Ask::again : Ask::overdue);
@@ -244,12 +244,12 @@ void Donor::look_again(Time now) {
     for (const ThreadId id : direct) {
       const auto view = model_.thread(id);
       if (!view || view->state != model::RunState::blocked || !watched_.contains(id)) continue;
-      if (++looked > most_looks) break;
+      if (++looked > max_looks) break;
       std::vector<Event> events;
       observer_.look(id, now, events);
       for (const Event& event : events) take(event);
     }
-    if (i > most_looks) break;
+    if (i > max_looks) break;
   }
   newly_blocked_.clear();
 }
@@ -288,9 +288,9 @@ void Donor::ask_for_providers(ThreadId requester, Time now, Ask why) {
     }
     if (!due.empty()) worker_.ask(ScanQuestion{id, std::move(due), members_.managed_pids(), now, why != Ask::now});
   }
-  if (scanned_.size() <= most_scanned_) return;
+  if (scanned_.size() <= max_scanned_) return;
   std::erase_if(scanned_, [&](const auto& s) { return now - s.second > longest_pause; });
-  most_scanned_ = std::max(least_scanned, 2 * scanned_.size());
+  max_scanned_ = std::max(min_scanned, 2 * scanned_.size());
 }
 
 // Who waits for what only this one provided waits for somebody else now, and not for the next look of its turn.
@@ -332,7 +332,7 @@ void Donor::found(const ScanAnswer& answer, Time now) {
     observer_.held_by(found.resource, found.unenrolled, events);
     for (const Event& event : events) take(event);
   }
-  if (unenrolled_.size() > most_unenrolled) unenrolled_.clear();
+  if (unenrolled_.size() > max_unenrolled) unenrolled_.clear();
 }
 
 }  // namespace swapd::daemon

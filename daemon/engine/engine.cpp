@@ -8,7 +8,7 @@
 #include <array>
 
 #include "observe/bpf/bpf_observer.h"
-#include "sys/process/self.h"
+#include "sys/process/self_process.h"
 
 namespace swapd::daemon {
 
@@ -17,7 +17,7 @@ namespace {
 constexpr std::uint64_t key_wake = 1;
 constexpr auto roster_period = std::chrono::seconds(1);
 constexpr auto roster_period_a_thread = std::chrono::milliseconds(1);  // reading one takes some 20 us
-constexpr std::size_t most_followed = 8;                               // threads whose CPUs the engine keeps off
+constexpr std::size_t max_followed = 8;                               // threads whose CPUs the engine keeps off
 constexpr auto competitors_period = std::chrono::milliseconds(500);
 constexpr auto competitors_again = std::chrono::milliseconds(110);
 constexpr auto longest_without_competitors = std::chrono::seconds(5);
@@ -57,8 +57,8 @@ Engine::Engine(const sys::Procfs& procfs, const sys::Scheduler& scheduler, const
                                  .ask_access = [this](observe::AccessQuestion q) { worker_.ask(q); },
                                  .lifecycle = [this](const sys::ProcEvent& e) { happened(e, clock_.now()); },
                                  .every_life = [this] { return noted(Notes::all); },
-                                 .lost = [this](std::uint64_t events) { look_anew(events, clock_.now()); },
-                                 .following = [this](const Status& status) { note_following(status); }};
+                                 .lost = [this](std::uint64_t events) { request_rescan(events, clock_.now()); },
+                                 .following = [this](const Status& status) { on_tracing_changed(status); }};
   if (tracer) {
     observer_ =
         std::make_unique<observe::BpfObserver>(std::move(tracer), procfs, resolver, std::move(hooks), epoll_.get());
@@ -235,11 +235,11 @@ void Engine::drain_all(Time now) {
     note_inversions();
   else if (!helped_.empty())
     helped_.clear();
-  hear_calls_at_once(donor_->needs_calls_at_once(now));
+  set_receivers_urgent(donor_->needs_calls_at_once(now));
 }
 
 // Receivers leave calls for the next batch, unless one of them may name the provider that is looked for.
-void Engine::hear_calls_at_once(bool wanted) {
+void Engine::set_receivers_urgent(bool wanted) {
   if (wanted == urgent_) return;
   urgent_ = wanted;
   for (const auto& receiver : receivers_) receiver->set_urgent(wanted);
@@ -248,7 +248,7 @@ void Engine::hear_calls_at_once(bool wanted) {
 
 void Engine::take(const Event& event) {
   if (const auto* blocked = std::get_if<Blocked>(&event); blocked != nullptr && lends_to_kernel_threads())
-    take_in_kernel_threads(*blocked);
+    enroll_kernel_threads(*blocked);
   donor_->take(event);
   if (noted(Notes::decisions)) note_event(event);
 }
@@ -277,7 +277,7 @@ void Engine::take_answers(Time now) {
 }
 
 void Engine::tick(Time now) {
-  hear_of_held(now);
+  poll_held_threads(now);
   donor_->tick(now);
   check_waiting_priorities(now);
   follow_members();
@@ -317,7 +317,7 @@ void Engine::check_waiting_priorities(Time now) {
     const auto attr = scheduler_.get(member->id.tid);
     if (!attr || *attr == member->base) continue;
     const MemberProcess* process = members_.process(member->tgid);
-    (void)enrol(member->id, member->tgid, *attr, process->uid, now);
+    (void)enroll(member->id, member->tgid, *attr, process->uid, now);
   }
 }
 
@@ -368,7 +368,7 @@ void Engine::keep_off_members(Time now) {
     if (donation.attr.realtime()) continue;  // preempted, it goes on at once: nobody else may have its CPU
     for (const ThreadId thread : {donation.path.back(), donation.requester})
       if (const auto stat = procfs_.stat(thread.tid)) busy.push_back(stat->processor);
-    if (busy.size() >= most_followed) break;
+    if (busy.size() >= max_followed) break;
   }
   if (cpu_set_t cpus; placement_->move(::sched_getcpu(), busy, now, cpus)) (void)scheduler_.set_affinity(0, cpus);
 }

@@ -24,11 +24,11 @@
 #include "engine/note_queue.h"
 #include "observe/seccomp/receiver.h"
 #include "observe/seccomp/seccomp_observer.h"
-#include "engine/placement.h"
+#include "engine/engine_affinity.h"
 #include "record/record_ring.h"
 #include "shaping/shaper.h"
 #include "engine/snapshot.h"
-#include "log/sparing.h"
+#include "base/rate_limiter.h"
 #include "sys/bpf/bpf_tracer.h"
 #include "sys/process/pi_mutex.h"
 #include "sys/netlink/proc_events.h"
@@ -49,8 +49,8 @@ class Engine {
     Duration tick = std::chrono::milliseconds(10);
     Duration resting_tick = std::chrono::milliseconds(100);  // while nobody important waits and nothing is lent
     // Of one user, root excepted; 0: no limit.
-    std::size_t most_processes = 0;
-    std::size_t most_threads = 0;
+    std::size_t max_processes = 0;
+    std::size_t max_threads = 0;
     // The names of the classes 1, 2 …, in the order in which `model`, `donor` and `actuate` have them.
     std::vector<std::string> classes;
   };
@@ -75,7 +75,7 @@ class Engine {
   // io: its filter traps I/O calls, too.
   void add_listener(std::shared_ptr<observe::Receiver> receiver, pid_t pid, const std::string& class_name, bool io,
                     Time now);
-  // Of an earlier swapd: its members come with take_in_again().
+  // Of an earlier swapd: its members come with reenroll().
   void adopt_listener(std::shared_ptr<observe::Receiver> receiver, pid_t launch);
   void remove_listener(const observe::Receiver* receiver);
   // Whether programs are taken in without a filter.
@@ -84,7 +84,7 @@ class Engine {
   [[nodiscard]] bool has_listener(pid_t tgid) const { return listener_of_.contains(tgid); }
   [[nodiscard]] bool has_io(pid_t tgid) const;
   // Takes these threads of running processes in: how many were not there yet. ENOSPC: not all can be observed.
-  [[nodiscard]] Result<std::size_t> take_in(const std::vector<RosterAnswer::Entry>& threads,
+  [[nodiscard]] Result<std::size_t> enroll_threads(const std::vector<RosterAnswer::Entry>& threads,
                                             const std::string& class_name);
   // Whether the user may have one more managed thread, and with it a process.
   [[nodiscard]] bool has_room(std::uint32_t uid, bool process) const;
@@ -98,11 +98,11 @@ class Engine {
   [[nodiscard]] std::vector<Membership> memberships() const;
   // A member of an earlier swapd that is still the same, and what it has started since. ENOENT: with seccomp, where its
   // listener was not adopted.
-  [[nodiscard]] Result<std::size_t> take_in_again(const std::vector<RosterAnswer::Entry>& threads,
+  [[nodiscard]] Result<std::size_t> reenroll(const std::vector<RosterAnswer::Entry>& threads,
                                                   const Membership& as);
   // For the next swapd, and of the last one.
-  [[nodiscard]] std::vector<model::Learnt> learnt(std::size_t most) const { return model_.learnt(most); }
-  void recall(const std::vector<model::Learnt>& lessons) { model_.recall(lessons); }
+  [[nodiscard]] std::vector<model::SavedConfidence> learnt(std::size_t most) const { return model_.learnt(most); }
+  void restore_confidences(const std::vector<model::SavedConfidence>& lessons) { model_.restore_confidences(lessons); }
   // Reuses the listener of the tree that the process is in; ENOENT: it is in none.
   [[nodiscard]] Status manage_again(pid_t pid, const std::string& class_name);
   [[nodiscard]] Status release(pid_t pid);
@@ -136,16 +136,16 @@ class Engine {
   void run();
   void take_what_happened(Time now);
   void drain_all(Time now);
-  void hear_calls_at_once(bool wanted);
+  void set_receivers_urgent(bool wanted);
   void take(const Event& event);
   void take_answers(Time now);
   void take_proc_events(Time now);
   void happened(const sys::ProcEvent& event, Time now);
-  void look_anew(std::uint64_t lost, Time now);
-  void note_following(const Status& status);
+  void request_rescan(std::uint64_t lost, Time now);
+  void on_tracing_changed(const Status& status);
   void take_roster(const RosterAnswer& answer, Time now);
   void tick(Time now);
-  void hear_of_held(Time now);
+  void poll_held_threads(Time now);
   [[nodiscard]] bool would_run(const Blocked& blocked) const;
   [[nodiscard]] bool lends_to_kernel_threads() const {
     const model::Settings& settings = model_.settings();
@@ -153,7 +153,7 @@ class Engine {
       if (settings.of(static_cast<ClassId>(id), ResourceKind::kernel_work).counts) return true;
     return false;
   }
-  void take_in_kernel_threads(const Blocked& blocked);
+  void enroll_kernel_threads(const Blocked& blocked);
   void nap(Time& now, Duration least);
   void pace(Time now);
   [[nodiscard]] bool rests() const;
@@ -163,8 +163,8 @@ class Engine {
   // but one whose waits are not seen.
   [[nodiscard]] bool raises(const AskedPriority& asked, pid_t tid, const SchedAttr& own) const;
   [[nodiscard]] Status set_base(const MemberThread& member, const AskedPriority& asked, const SchedAttr& base);
-  Status enrol(ThreadId id, pid_t tgid, const SchedAttr& base, std::uint32_t uid, Time now);
-  void turn_away(pid_t tgid);
+  Status enroll(ThreadId id, pid_t tgid, const SchedAttr& base, std::uint32_t uid, Time now);
+  void reject(pid_t tgid);
   void child(const sys::ProcEvent& fork, Time now);
   [[nodiscard]] const MemberProcess* family_of(pid_t tgid) const;
   void remember_family(pid_t tgid, const MemberProcess& parent, pid_t parent_tgid);
@@ -220,8 +220,8 @@ class Engine {
   bool stopped_ = false;
   std::atomic<Notes> notes_wanted_{Notes::none};
   std::atomic<bool> journal_wanted_{false};
-  Sparing journalled_;
-  Sparing followed_{std::chrono::seconds(1)};  // of inversions and limits
+  RateLimiter journalled_;
+  RateLimiter followed_{std::chrono::seconds(1)};  // of inversions and limits
   using Pair = std::pair<ThreadId, ThreadId>;
   struct HashPair {
     std::size_t operator()(const Pair& pair) const {
@@ -236,7 +236,7 @@ class Engine {
   std::string trouble_;                   // what the observer cannot do at present; empty: nothing
   std::uint64_t notifications_gone_ = 0;  // of receivers that have ended
   std::vector<Event> events_;
-  std::optional<Placement> placement_;  // none: the own affinity cannot be read
+  std::optional<EngineAffinity> placement_;  // none: the own affinity cannot be read
   Time next_tick_{};
   Duration nap_{};
   Duration cpu_used_{};  // at the last tick …

@@ -5,12 +5,12 @@
 #include <algorithm>
 
 #include "engine/engine.h"
-#include "sys/process/self.h"
+#include "sys/process/self_process.h"
 
 namespace swapd::daemon {
 
 namespace {
-constexpr std::size_t most_released = 4096;
+constexpr std::size_t max_released = 4096;
 }  // namespace
 
 void Engine::add_listener(std::shared_ptr<observe::Receiver> receiver, pid_t pid, const std::string& class_name,
@@ -24,7 +24,7 @@ void Engine::add_listener(std::shared_ptr<observe::Receiver> receiver, pid_t pid
   adopt_listener(std::move(receiver), pid);
   if (!leader || !uid) return;  // gone already: the listener hangs up
   members_.add_process(pid, leader->start_time, *uid, class_name).launch = pid;
-  if (const auto attr = scheduler_.get(pid)) (void)enrol(*leader, pid, *attr, *uid, now);
+  if (const auto attr = scheduler_.get(pid)) (void)enroll(*leader, pid, *attr, *uid, now);
   if (receivers_.size() == 1) next_tick_ = now;
 }
 
@@ -70,7 +70,7 @@ std::vector<Membership> Engine::memberships() const {
   return out;
 }
 
-Result<std::size_t> Engine::take_in_again(const std::vector<RosterAnswer::Entry>& threads, const Membership& as) {
+Result<std::size_t> Engine::reenroll(const std::vector<RosterAnswer::Entry>& threads, const Membership& as) {
   const auto listener =
       std::ranges::find_if(launch_of_, [&](const auto& l) { return as.launch != 0 && l.second == as.launch; });
   if (needs_listeners() && listener == launch_of_.end())
@@ -78,7 +78,7 @@ Result<std::size_t> Engine::take_in_again(const std::vector<RosterAnswer::Entry>
   if (listener != launch_of_.end())
     for (const RosterAnswer::Entry& e : threads) listener_of_[e.tgid] = listener->first;
   if (listener != launch_of_.end() && as.io) io_receivers_.insert(listener->first);
-  auto taken = take_in(threads, as.class_name);
+  auto taken = enroll_threads(threads, as.class_name);
   for (const RosterAnswer::Entry& e : threads) {
     if (members_.process(e.tgid) == nullptr) {
       listener_of_.erase(e.tgid);
@@ -120,7 +120,7 @@ Status Engine::manage_again(pid_t pid, const std::string& class_name) {
   for (const pid_t tid : std::vector(again.threads)) {
     const MemberThread* member = members_.thread(tid);
     const auto attr = scheduler_.get(tid);
-    if (attr) (void)enrol(member->id, pid, actuator_.base(member->id).value_or(*attr), again.uid, now);
+    if (attr) (void)enroll(member->id, pid, actuator_.base(member->id).value_or(*attr), again.uid, now);
   }
   return Done{};
 }
@@ -132,7 +132,7 @@ bool Engine::knows(pid_t pid, std::uint64_t start_time) const {
 }
 
 void Engine::remember_released(pid_t pid, std::uint64_t start_time) {
-  if (released_.size() >= most_released) released_.clear();
+  if (released_.size() >= max_released) released_.clear();
   released_[pid] = start_time;
 }
 
@@ -207,7 +207,7 @@ Status Engine::set_base(pid_t pid, const AskedPriority& asked, bool may_raise) {
     const Status set = set_base(member, asked, base);
     if (!set && set.error().gone()) continue;
     if (!set) return set;
-    (void)enrol(member.id, member.tgid, base, members_.process(member.tgid)->uid, now);
+    (void)enroll(member.id, member.tgid, base, members_.process(member.tgid)->uid, now);
   }
   return Done{};
 }
@@ -371,7 +371,7 @@ void Engine::note_outcome(const actuate::Outcome& outcome) {
     case What::ineffective:
       if (outcome.reason == actuate::Ineffective::ceiling || outcome.reason == actuate::Ineffective::quota) {
         // A rest, ten times a second.
-        const Sparing::Key key{.first = out.thread, .what = outcome.reason == actuate::Ineffective::quota ? 1U : 0U};
+        const RateLimiter::Key key{.first = out.thread, .what = outcome.reason == actuate::Ineffective::quota ? 1U : 0U};
         if (!followed || !followed_.tell(key, out.time)) return;
         out.type = Note::Type::limit_reached;
         out.limit = actuate::name(outcome.reason);

@@ -12,10 +12,10 @@
 namespace swapd::daemon {
 
 namespace {
-constexpr std::size_t most_unseen = 1024;
+constexpr std::size_t max_unseen = 1024;
 }  // namespace
 
-Status Engine::enrol(ThreadId id, pid_t tgid, const SchedAttr& base, std::uint32_t uid, Time now) {
+Status Engine::enroll(ThreadId id, pid_t tgid, const SchedAttr& base, std::uint32_t uid, Time now) {
   const MemberThread* known = members_.thread(id.tid);
   if (known != nullptr && known->id != id) exited(id.tid, now);  // a recycled tid
   if (members_.process(tgid) == nullptr) return Done{};          // and its process went with it
@@ -27,7 +27,7 @@ Status Engine::enrol(ThreadId id, pid_t tgid, const SchedAttr& base, std::uint32
       if (noted(Notes::decisions) && followed_.tell({.first = {tgid, uid}, .what = 2}, now))
         note({.type = Note::Type::limit_reached, .time = now, .thread = id, .tgid = tgid, .limit = "members"});
       observer_->release(id);
-      turn_away(tgid);
+      reject(tgid);
       return Error(EDQUOT, "");
     }
   }
@@ -45,7 +45,7 @@ Status Engine::enrol(ThreadId id, pid_t tgid, const SchedAttr& base, std::uint32
 }
 
 // Of a process none of whose threads is a member nothing is kept.
-void Engine::turn_away(pid_t tgid) {
+void Engine::reject(pid_t tgid) {
   members_.drop_if_empty(tgid);
   if (members_.process(tgid) == nullptr) listener_of_.erase(tgid);
 }
@@ -53,8 +53,8 @@ void Engine::turn_away(pid_t tgid) {
 bool Engine::has_room(std::uint32_t uid, bool process) const {
   if (uid == 0) return true;
   const Members::Held held = members_.held_by(uid);
-  return (options_.most_threads == 0 || held.threads < options_.most_threads) &&
-         (!process || options_.most_processes == 0 || held.processes < options_.most_processes);
+  return (options_.max_threads == 0 || held.threads < options_.max_threads) &&
+         (!process || options_.max_processes == 0 || held.processes < options_.max_processes);
 }
 
 Status Engine::room_for(std::uint32_t uid, pid_t process) const {
@@ -63,13 +63,13 @@ Status Engine::room_for(std::uint32_t uid, pid_t process) const {
   const bool threads = !has_room(uid, false);
   const std::string what = threads ? "threads" : "processes";
   return Error(EDQUOT, "user " + std::to_string(uid) + " has " +
-                           std::to_string(threads ? options_.most_threads : options_.most_processes) + " managed " +
+                           std::to_string(threads ? options_.max_threads : options_.max_processes) + " managed " +
                            what + ", as many as [quota] " + what + " in the policy allows");
 }
 
 // A policy lets waits for the kernel's own work count: then the thread that does it is managed from the first such wait
 // on, as far as watching it and lending to it go.
-void Engine::take_in_kernel_threads(const Blocked& blocked) {
+void Engine::enroll_kernel_threads(const Blocked& blocked) {
   for (const Resource& resource : blocked.awaited) {
     if (resource.kind != ResourceKind::kernel_work) continue;
     const ThreadId id{static_cast<pid_t>(resource.ids[0]), resource.ids[1]};
@@ -78,7 +78,7 @@ void Engine::take_in_kernel_threads(const Blocked& blocked) {
     const auto stat = procfs_.stat(id.tid);
     if (!base || !stat || stat->start_time != id.start_time || !stat->kernel) continue;
     members_.add_process(id.tid, id.start_time, 0, "default").kernel = true;
-    (void)enrol(id, id.tid, *base, 0, blocked.time);
+    (void)enroll(id, id.tid, *base, 0, blocked.time);
   }
 }
 
@@ -124,17 +124,17 @@ void Engine::child(const sys::ProcEvent& fork, Time now) {
   // What a boosted parent's child starts with is reset-on-fork's; the actuator knows, for a while, who was boosted when
   // it forked.
   const MemberThread* from = members_.thread(new_process ? fork.parent_tid : tgid);
-  constexpr std::size_t most_makers = 64;  // of a thread: any thread of its process
+  constexpr std::size_t max_makers = 64;  // of a thread: any thread of its process
   // Of a thread the connector names the process of who has made it; of a process the very thread.
   const bool maker_is_known = new_process || parent->threads.size() == 1;
   if (new_process && from != nullptr) actuator_.adopt_child(id, from->id, maker_is_known);
   if (new_process && from != nullptr) donor_->has_forked(from->id, now);
-  for (std::size_t i = 0; !new_process && i < std::min(parent->threads.size(), most_makers); ++i)
+  for (std::size_t i = 0; !new_process && i < std::min(parent->threads.size(), max_makers); ++i)
     actuator_.adopt_child(id, members_.thread(parent->threads[i])->id, maker_is_known);
   if (const auto again = scheduler_.get(tid)) base = *again;
   const MemberProcess* own = members_.process(tgid);
   if (own == nullptr) return;  // it ended before anybody looked; this thread of it, too, or soon
-  if (Status in = enrol(id, tgid, base, own->uid, now); !in && in.error().code() == EDQUOT) return;
+  if (Status in = enroll(id, tgid, base, own->uid, now); !in && in.error().code() == EDQUOT) return;
   if (new_process && parent->managed && parent->start_time != 0) {
     // Whoever waits for it, or for any child of that parent, waits for this thread: no scan need find it.
     const auto u64 = [](pid_t pid) { return static_cast<std::uint64_t>(pid); };
@@ -157,7 +157,7 @@ const MemberProcess* Engine::family_of(pid_t tgid) const {
 }
 
 void Engine::remember_family(pid_t tgid, const MemberProcess& parent, pid_t parent_tgid) {
-  if (ended_unseen_.size() >= most_unseen) {  // their ends were lost
+  if (ended_unseen_.size() >= max_unseen) {  // their ends were lost
     for (const auto& [pid, unseen] : ended_unseen_) listener_of_.erase(pid);
     ended_unseen_.clear();
   }
@@ -194,7 +194,7 @@ void Engine::exited(pid_t tid, Time now) {
   if (base && stat && stat->start_time == ends->start_time && stat->alive()) {
     members_.add_process(ends->tgid, ends->start_time, ends->uid, ends->class_name);
     members_.set_managed(ends->tgid, ends->managed);
-    (void)enrol({ends->tgid, ends->start_time}, ends->tgid, *base, ends->uid, now);
+    (void)enroll({ends->tgid, ends->start_time}, ends->tgid, *base, ends->uid, now);
     return;
   }
   listener_of_.erase(ends->tgid);
@@ -223,7 +223,7 @@ void Engine::execed(const sys::ProcEvent& exec, Time now) {
     if (sibling == nullptr || !it) continue;
     actuator_.became(sibling->id, id);
     if (exec.former_tid == 0) observer_->release(sibling->id);  // whose exec this is the kernel's program did not know
-    if (members_.thread(id) == nullptr) (void)enrol(id, exec.tgid, sibling->base, process->uid, now);
+    if (members_.thread(id) == nullptr) (void)enroll(id, exec.tgid, sibling->base, process->uid, now);
     exited(tid, now);
   }
   if (exec.former_tid == 0 && observer_->follows_children()) {  // what it has made since is found by a look
@@ -234,7 +234,7 @@ void Engine::execed(const sys::ProcEvent& exec, Time now) {
   const MemberThread* leader = members_.thread(id);
   if (leader == nullptr) return;
   if (const auto uid = procfs_.uid(exec.tgid); uid && members_.set_uid(exec.tgid, *uid))
-    (void)enrol(id, exec.tgid, leader->base, *uid, now);
+    (void)enroll(id, exec.tgid, leader->base, *uid, now);
   take(Execed{.time = now, .thread = id});
 }
 
@@ -256,18 +256,18 @@ void Engine::happened(const sys::ProcEvent& event, Time now) {
 }
 
 // Nobody's waits are seen meanwhile, which is worth a warning while it lasts.
-void Engine::note_following(const Status& status) {
+void Engine::on_tracing_changed(const Status& status) {
   trouble_ = status ? "" : status.error().text() + "; nothing is lent until that works: it is tried again";
   if (!status) spdlog::warn("{}", trouble_);
 }
 
-void Engine::look_anew(std::uint64_t lost, Time now) {
+void Engine::request_rescan(std::uint64_t lost, Time now) {
   lost_.fetch_add(lost, std::memory_order_relaxed);
   next_roster_ = now;
   rescan_ = true;
 }
 
-Result<std::size_t> Engine::take_in(const std::vector<RosterAnswer::Entry>& threads, const std::string& class_name) {
+Result<std::size_t> Engine::enroll_threads(const std::vector<RosterAnswer::Entry>& threads, const std::string& class_name) {
   const Time now = clock_.now();
   if (members_.empty()) next_tick_ = now;
   std::size_t added = 0;
@@ -285,7 +285,7 @@ Result<std::size_t> Engine::take_in(const std::vector<RosterAnswer::Entry>& thre
     members_.add_process(e.tgid, e.process_start, e.uid, class_name);
     members_.set_managed(e.tgid, true);
     // The observer may have had no room for it when it came.
-    Status taken = same ? observer_->manage({e.id, e.tgid}) : enrol(e.id, e.tgid, base, e.uid, now);
+    Status taken = same ? observer_->manage({e.id, e.tgid}) : enroll(e.id, e.tgid, base, e.uid, now);
     if (!taken && taken.error().code() == EDQUOT) {
       if (full) full = room_for(e.uid, e.tgid);
       continue;
@@ -305,7 +305,7 @@ void Engine::take_proc_events(Time now) {
   for (;;) {
     const auto n = proc_events_->read(batch.data(), batch.size());
     if (!n) {  // some were lost
-      look_anew(1, now);
+      request_rescan(1, now);
       if (n.error().code() == ENOBUFS) continue;
       proc_events_.reset();  // scans find the children from now on
       return;
@@ -341,14 +341,14 @@ void Engine::take_roster(const RosterAnswer& answer, Time now) {
     const MemberThread* known = members_.thread(e.id.tid);
     if (known != nullptr && known->id == e.id && known->base == e.attr && !other_user.contains(e.tgid)) continue;
     if (known == nullptr && !has_room(e.uid, members_.process(e.tgid)->threads.empty())) {
-      turn_away(e.tgid);
+      reject(e.tgid);
       continue;
     }
     if (actuator_.base(e.id)) {
-      if (known != nullptr && other_user.contains(e.tgid)) (void)enrol(e.id, e.tgid, known->base, e.uid, now);
+      if (known != nullptr && other_user.contains(e.tgid)) (void)enroll(e.id, e.tgid, known->base, e.uid, now);
       continue;
     }
-    if (const auto attr = scheduler_.get(e.id.tid)) (void)enrol(e.id, e.tgid, *attr, e.uid, now);
+    if (const auto attr = scheduler_.get(e.id.tid)) (void)enroll(e.id, e.tgid, *attr, e.uid, now);
   }
   std::vector<pid_t> gone;
   for (const pid_t pid : answer.question.members) {
@@ -374,7 +374,7 @@ bool Engine::would_run(const Blocked& blocked) const {
 }
 
 // Also where it was seen to block before it was held.
-void Engine::hear_of_held(Time now) {
+void Engine::poll_held_threads(Time now) {
   std::unordered_map<pid_t, Time> held;
   for (const auto& [tid, since] : shaper_.would_run()) {
     held[tid] = since;

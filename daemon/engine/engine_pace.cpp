@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "engine/engine.h"
-#include "sys/process/self.h"
+#include "sys/process/self_process.h"
 
 namespace swapd::daemon {
 

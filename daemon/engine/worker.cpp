@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "sys/process/self.h"
+#include "sys/process/self_process.h"
 
 namespace swapd::daemon {
 
 namespace {
-constexpr std::size_t most_questions = 1024;
+constexpr std::size_t max_questions = 1024;
 constexpr int rest = 19;            // times what it has worked, before it is asked again what it was asked before …
 constexpr int rest_from_again = 9;  // … and times what that alone took, where it has other work all the time
 
@@ -44,7 +44,7 @@ void Worker::stop() {
 void Worker::ask(Question question) {
   {
     const std::lock_guard lock(mutex_);
-    if (questions_.size() >= most_questions) {
+    if (questions_.size() >= max_questions) {
       const auto same =
           std::ranges::find_if(questions_, [&](const Question& q) { return q.index() == question.index(); });
       if (same == questions_.end()) return;

@@ -42,7 +42,7 @@ void answer(const Error& error) {
 bool handed_over(int listener) {
   const AttachAnswer good;
   if (!send_with_fd(attach_fd::socket, &good, sizeof good, listener)) return false;
-  const auto said = await_message(attach_fd::socket, most_still);
+  const auto said = await_message(attach_fd::socket, max_still);
   return said && said->message.kind == GuardMessage::Kind::done;
 }
 
@@ -63,7 +63,7 @@ bool handed_over(int listener) {
 int run() {
   stand_alone("swapd-attach");
   AttachRequest request;
-  const Status readable = await_readable(attach_fd::socket, most_silent);
+  const Status readable = await_readable(attach_fd::socket, max_silent);
   auto received = readable ? receive_with_fd(attach_fd::socket, &request, sizeof request)
                            : Result<ReceivedWithFd>(readable.error());
   if (!received) return 1;  // whoever began has gone

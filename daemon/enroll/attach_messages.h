@@ -19,14 +19,14 @@ inline constexpr int socket = 3;
 }  // namespace attach_fd
 
 // How long swapd may be silent before its request.
-inline constexpr Duration most_silent = std::chrono::seconds(10);
+inline constexpr Duration max_silent = std::chrono::seconds(10);
 
 // How long a process stands still for swapd at most.
-inline constexpr Duration most_still = std::chrono::milliseconds(500);
+inline constexpr Duration max_still = std::chrono::milliseconds(500);
 
 struct AttachRequest {
   static constexpr std::uint8_t current_version = 2;
-  static constexpr std::size_t most_instructions = 2048;
+  static constexpr std::size_t max_instructions = 2048;
   std::uint8_t version = current_version;
   bool allow_no_new_privs = false;
   std::uint16_t instructions = 0;
@@ -37,7 +37,7 @@ struct AttachRequest {
   // What a guard has to know, which the program becomes where swapd does not say that somebody receives.
   Duration::rep stale = 0;
   std::array<char, 1024> state_dir{};  // ended by a 0
-  std::array<sock_filter, most_instructions> program{};
+  std::array<sock_filter, max_instructions> program{};
 };
 
 struct AttachAnswer {

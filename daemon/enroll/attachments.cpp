@@ -12,16 +12,16 @@
 #include "guard/guard_messages.h"
 #include "sys/process/pidfd.h"
 #include "sys/seccomp/seccomp.h"
-#include "sys/process/self.h"
+#include "sys/process/self_process.h"
 #include "sys/procfs/ticks.h"
-#include "enroll/take_done.h"
+#include "enroll/reap_finished.h"
 
 namespace swapd::daemon {
 namespace {
 
-constexpr std::size_t most_tasks = 16;
-constexpr std::ptrdiff_t most_tasks_of_a_user = 12;  // the others are root's
-constexpr int most_attach_rounds = 16;
+constexpr std::size_t max_tasks = 16;
+constexpr std::ptrdiff_t max_tasks_of_a_user = 12;  // the others are root's
+constexpr int max_attach_rounds = 16;
 constexpr auto stop_within = std::chrono::seconds(2);
 constexpr auto attached_within = std::chrono::seconds(10);
 constexpr auto waited_at_once = std::chrono::milliseconds(50);
@@ -93,7 +93,7 @@ Attachments::~Attachments() { stop(); }
 Status Attachments::begin(Order order, std::function<void(const Status&)> done) {
   const std::lock_guard lock(mutex_);
   const auto of_user = std::ranges::count_if(tasks_, [&](const auto& other) { return other->order.uid == order.uid; });
-  if (tasks_.size() >= most_tasks || (order.uid != 0 && of_user >= most_tasks_of_a_user))
+  if (tasks_.size() >= max_tasks || (order.uid != 0 && of_user >= max_tasks_of_a_user))
     return Error(EAGAIN, "too many processes are enrolled at once; try again");
   auto task = std::make_unique<Task>();
   task->order = std::move(order);
@@ -115,7 +115,7 @@ Status Attachments::enroll(const Order& order, const std::stop_token& stop) {
   std::unordered_set<pid_t> seen;
   Status failed = Done{};
   bool found = true;
-  for (int round = 0; round < most_attach_rounds && found; ++round) {
+  for (int round = 0; round < max_attach_rounds && found; ++round) {
     found = false;
     const RosterAnswer there = list_threads(procfs_, scheduler_, {.members = {order.pid}, .descendants = order.tree});
     if (there.threads.empty() && round == 0)
@@ -186,14 +186,14 @@ Status Attachments::attach(const Order& order, pid_t tgid, std::uint64_t start_t
 Status Attachments::receive(const Order& order, pid_t tgid, Fd listener) {
   {
     const std::lock_guard lock(mutex_);
-    if (attached_.size() >= most_listeners) attached_.clear();
+    if (attached_.size() >= max_listeners) attached_.clear();
     attached_[tgid] = sys::ticks_since_boot();
   }
   const RosterAnswer there = list_threads(procfs_, scheduler_, {.members = {tgid}});
   return launches_.receive({.listener = std::move(listener), .launch = tgid, .io = order.io},
                            [&](Engine& e, std::shared_ptr<observe::Receiver> receiver) {
                              e.add_listener(std::move(receiver), tgid, order.class_name, order.io, clock_.now());
-                             (void)e.take_in(there.threads, order.class_name);
+                             (void)e.enroll_threads(there.threads, order.class_name);
                            });
 }
 

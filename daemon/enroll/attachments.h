@@ -20,7 +20,7 @@
 #include "base/fd.h"
 #include "engine/engine.h"
 #include "enroll/launches.h"
-#include "guard/own_program.h"
+#include "guard/helper_program.h"
 
 namespace swapd::daemon {
 

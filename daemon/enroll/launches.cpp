@@ -9,15 +9,15 @@
 #include "observe/seccomp/launch_accept.h"
 #include "sys/seccomp/launcher.h"
 #include "sys/process/pidfd.h"
-#include "sys/process/self.h"
-#include "enroll/take_done.h"
+#include "sys/process/self_process.h"
+#include "enroll/reap_finished.h"
 
 namespace swapd::daemon {
 
 namespace {
 constexpr auto launch_timeout = std::chrono::seconds(5);
-constexpr std::size_t most_launches = 64;
-constexpr std::ptrdiff_t most_launches_of_a_user = 48;  // the others are root's
+constexpr std::size_t max_launches = 64;
+constexpr std::ptrdiff_t max_launches_of_a_user = 48;  // the others are root's
 }  // namespace
 
 Launches::Launches(Engine& engine, Guard& guard, const FdStore& store, Shaper& shaper, const Clock& clock,
@@ -43,7 +43,7 @@ Status Launches::begin(bus::LaunchRequest request) {
   const std::lock_guard lock(mutex_);
   const auto of_user = std::ranges::count_if(
       launches_, [&](const auto& other) { return other->request.caller.uid() == launch->request.caller.uid(); });
-  if (launches_.size() >= most_launches || (launch->request.caller.uid() != 0 && of_user >= most_launches_of_a_user)) {
+  if (launches_.size() >= max_launches || (launch->request.caller.uid() != 0 && of_user >= max_launches_of_a_user)) {
     sys::launch::unmap_shared(launch->shared);
     return Error(EAGAIN, "too many launches at once; try again");
   }
@@ -75,7 +75,7 @@ Status Launches::attach(Launch& launch, Fd listener) {
                  });
 }
 
-Status Launches::adopt(LeftListener left) {
+Status Launches::adopt(OrphanListener left) {
   const pid_t launch = left.launch;
   if (receives(left.listener.get())) return Done{};  // a swapd that ended while it took over left it to two guards
   return receive(std::move(left), [launch](Engine& e, std::shared_ptr<observe::Receiver> receiver) {
@@ -89,7 +89,7 @@ bool Launches::receives(int listener) {
                              [&](const auto& entry) { return sys::same_file(entry->receiver->listener(), listener); });
 }
 
-Status Launches::receive(LeftListener from,
+Status Launches::receive(OrphanListener from,
                          const std::function<void(Engine&, std::shared_ptr<observe::Receiver>)>& joins) {
   auto slot = guard_.hold(from.listener.get(), from.launch);
   if (!slot) return std::move(slot).error().in("handing the listener to the guard");

@@ -19,7 +19,7 @@
 #include "engine/engine.h"
 #include "guard/fd_store.h"
 #include "guard/guard.h"
-#include "guard/handover.h"
+#include "guard/guard_takeover.h"
 #include "shaping/shaper.h"
 #include "sys/seccomp/launch.h"
 
@@ -37,11 +37,11 @@ class Launches {
   // Takes over the request; the launcher learns the outcome through its memory.
   [[nodiscard]] Status begin(bus::LaunchRequest request);
   // An earlier swapd's listener: held, received and answered from now on.
-  [[nodiscard]] Status adopt(LeftListener left);
+  [[nodiscard]] Status adopt(OrphanListener left);
   [[nodiscard]] bool receives(int listener);
   // A listener of a process that stands still: held and received from now on. joins: runs on the engine thread once the
   // receiver does. Any thread.
-  [[nodiscard]] Status receive(LeftListener from,
+  [[nodiscard]] Status receive(OrphanListener from,
                                const std::function<void(Engine&, std::shared_ptr<observe::Receiver>)>& joins);
   // Ends receivers whose listener has hung up and joins finished threads; call when wake_fd() is readable.
   void reap();

@@ -7,8 +7,8 @@
 
 namespace swapd::daemon {
 namespace {
-constexpr std::size_t most_lines = 5;
-constexpr std::uint64_t most_logged = 1000;  // a program may try again and again
+constexpr std::size_t max_lines = 5;
+constexpr std::uint64_t max_logged = 1000;  // a program may try again and again
 constexpr std::size_t longest_name = 64;
 }  // namespace
 
@@ -36,9 +36,9 @@ void OwnListeners::fails(pid_t tid) {
 void OwnListeners::tell(std::string line) {
   const std::lock_guard lock(mutex_);
   if (!last_.empty() && last_.back() == line) return;
-  if (++total_ <= most_logged) spdlog::warn("{}", line);
+  if (++total_ <= max_logged) spdlog::warn("{}", line);
   last_.push_back(std::move(line));
-  if (last_.size() > most_lines) last_.pop_front();
+  if (last_.size() > max_lines) last_.pop_front();
 }
 
 std::vector<std::string> OwnListeners::lines() const {

@@ -13,7 +13,7 @@
 
 #include "guard/guard.h"
 #include "sys/seccomp/seccomp.h"
-#include "guard/unanswered.h"
+#include "guard/pending_notifications.h"
 
 namespace swapd::daemon {
 namespace {

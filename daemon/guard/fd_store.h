@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/fd.h"
-#include "guard/handover.h"
+#include "guard/guard_takeover.h"
 
 namespace swapd::daemon {
 
@@ -28,7 +28,7 @@ class FdStore {
   ~FdStore() = default;
 
   // The listeners that an earlier swapd had put there; each only once. Its guard may hold them as well.
-  [[nodiscard]] std::vector<LeftListener> take_left() { return std::move(left_); }
+  [[nodiscard]] std::vector<OrphanListener> take_left() { return std::move(left_); }
   // What that swapd had received and not answered, on a listener that no guard holds any more.
   void answer_left(int listener) const;
 
@@ -39,7 +39,7 @@ class FdStore {
 
  private:
   FdStore() = default;
-  std::vector<LeftListener> left_;
+  std::vector<OrphanListener> left_;
   std::vector<Fd> slots_;
 };
 

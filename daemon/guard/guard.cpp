@@ -16,7 +16,7 @@
 #include "guard/guard_messages.h"
 #include "guard/guard_process.h"
 #include "sys/process/pidfd.h"
-#include "sys/process/self.h"
+#include "sys/process/self_process.h"
 
 namespace swapd::daemon {
 namespace {
@@ -52,8 +52,8 @@ Guard::Guard(Program program, Process process, Memory memory)
       process_(std::move(process)),
       memory_(std::move(memory)),
       mutex_(std::make_unique<std::mutex>()) {
-  free_.reserve(most_listeners);
-  for (std::size_t i = most_listeners; i-- > 0;) free_.push_back(static_cast<std::uint16_t>(i));
+  free_.reserve(max_listeners);
+  for (std::size_t i = max_listeners; i-- > 0;) free_.push_back(static_cast<std::uint16_t>(i));
 }
 
 void Guard::Unmap::operator()(GuardMemory* memory) const { ::munmap(memory, memory_size); }
@@ -109,7 +109,7 @@ Result<Guard::Process> Guard::spawn_child(const Program& program, int self) {
   const Fd theirs(pair[1]);
   const GuardOptions& options = program.options;
   std::vector<std::string> arguments{"swapd-guard", std::to_string(options.stale.count()), options.state_dir,
-                                     std::to_string(options.deaths)};
+                                     std::to_string(options.restart_count)};
   arguments.insert(arguments.end(), options.respawn.begin(), options.respawn.end());
   auto started = program.file.start(
       std::move(arguments),
@@ -153,7 +153,7 @@ Status Guard::hand_over_the_rest() {
 
 Result<ListenerSlot*> Guard::hold(int listener, pid_t launch) {
   const std::lock_guard lock(*mutex_);
-  if (free_.empty()) return Error(EMFILE, "the guard holds " + std::to_string(most_listeners) + " listeners");
+  if (free_.empty()) return Error(EMFILE, "the guard holds " + std::to_string(max_listeners) + " listeners");
   const std::uint16_t number = free_.back();
   ListenerSlot* slot = &memory_->slots[number];
   slot->open_id = 0;

@@ -43,7 +43,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "observe/seccomp/receiver.h"
-#include "guard/own_program.h"
+#include "guard/helper_program.h"
 
 namespace swapd::daemon {
 
@@ -72,7 +72,7 @@ struct GuardStart {
   std::array<char, 1024> state_dir{};  // ended by a 0
 };
 
-inline constexpr std::size_t most_listeners = swapd::most_listeners;
+inline constexpr std::size_t max_listeners = swapd::max_listeners;
 inline constexpr Duration default_stale = std::chrono::milliseconds(200);
 
 struct GuardOptions {
@@ -81,7 +81,7 @@ struct GuardOptions {
   std::string state_dir;  // absolute, where it is found once it is alone; empty: it is not
   // What it starts where swapd ends without meaning to: directory, program, argv. Empty: nothing.
   std::vector<std::string> respawn;
-  unsigned deaths = 0;  // how often that has been done, one soon after the other
+  unsigned restart_count = 0;  // how often that has been done, one soon after the other
   std::string socket;   // where systemd starts one, with a unit of its own; empty: it is a child
 };
 // Beside our own program, or in ../libexec/swapd.
@@ -98,7 +98,7 @@ class Guard {
   ~Guard() = default;  // the guard goes on while it holds anything
 
   // When this returns well, the guard has its duplicate, and the slot is the listener's until let_go(). EMFILE: its
-  // table is full (RLIMIT_NOFILE, most_listeners). ETIMEDOUT: it does not answer. One that has ended is replaced. Any
+  // table is full (RLIMIT_NOFILE, max_listeners). ETIMEDOUT: it does not answer. One that has ended is replaced. Any
   // thread.
   [[nodiscard]] Result<ListenerSlot*> hold(int listener, pid_t launch = 0);
   // Its programs have ended, and its receiver too.

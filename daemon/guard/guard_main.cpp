@@ -1,6 +1,6 @@
 // swapd-guard: guard.h says what it is for. Started by swapd alone, with what guard_process.h says at fixed
 // descriptors; its arguments are the time after which a swapd that does not answer is hung, in ns, the state directory,
-// and of GuardTask `deaths` and `respawn`. Or by systemd, for swapd: without arguments, and with the connection where a
+// and of GuardTask `restart_count` and `respawn`. Or by systemd, for swapd: without arguments, and with the connection where a
 // child has its socket; then all that comes as GuardStart.
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -16,7 +16,7 @@
 #include <utility>
 
 #include "guard/guard.h"
-#include "guard/guard_door.h"
+#include "guard/guard_socket.h"
 #include "guard/guard_messages.h"
 #include "guard/guard_process.h"
 #include "sys/process/pidfd.h"
@@ -25,7 +25,7 @@ namespace swapd::daemon {
 namespace {
 
 // How long swapd may be silent before it says what there is to do.
-constexpr Duration most_silent = std::chrono::seconds(10);
+constexpr Duration max_silent = std::chrono::seconds(10);
 
 // Null: this is no GuardMemory.
 GuardMemory* mapped(int memory) {
@@ -54,7 +54,7 @@ int run_as_child(int argc, char** argv) {
              .stale = Duration(stale),
              .state_dir = argv[2],
              .respawn = argv + 4,
-             .deaths = static_cast<unsigned>(std::strtoul(argv[3], nullptr, 10))});
+             .restart_count = static_cast<unsigned>(std::strtoul(argv[3], nullptr, 10))});
 }
 
 int run_as_unit() {
@@ -64,7 +64,7 @@ int run_as_unit() {
   GuardStart start;
   std::array<Fd, 2> given;  // swapd's pidfd, and the memory
   for (Fd& each : given) {
-    if (!await_readable(socket.get(), most_silent)) return 1;  // whoever began has gone
+    if (!await_readable(socket.get(), max_silent)) return 1;  // whoever began has gone
     auto received = receive_with_fd(socket.get(), &start, sizeof start);
     if (!received) return 1;
     if (received->size != sizeof start || start.version != GuardMessage::current_version || start.stale <= 0 ||

@@ -13,13 +13,13 @@
 #include <utility>
 #include <vector>
 
-#include "guard/guard_door.h"
+#include "guard/guard_socket.h"
 #include "guard/guard_frozen.h"
 #include "guard/guard_messages.h"
 #include "guard/guard_respawn.h"
 #include "guard/guard_setup.h"
 #include "sys/seccomp/seccomp.h"
-#include "guard/unanswered.h"
+#include "guard/pending_notifications.h"
 
 namespace swapd::daemon {
 namespace {
@@ -61,7 +61,7 @@ class GuardLoop {
         listener_of_(task.slots.size(), -1),
         stale_(task.stale),
         state_dir_(std::move(task.state_dir)),
-        respawn_(task.respawn, task.deaths, clock_.now()) {}
+        respawn_(task.respawn, task.restart_count, clock_.now()) {}
 
   // first: a listener that it holds from the begin, and for whom; below 0: none.
   [[noreturn]] void run(int first, pid_t launch) {
@@ -324,7 +324,7 @@ class GuardLoop {
     if (!notification) return;
     (void)sys::answer_continue(fd, notification->id);
     // One that swapd received before this, and nothing else tells of.
-    if (notification->id - known(held) > 1) answer_between(fd, notification->id - most_unknown, notification->id - 1);
+    if (notification->id - known(held) > 1) answer_between(fd, notification->id - max_unknown, notification->id - 1);
     held.highest = notification->id;
   }
 

@@ -27,7 +27,7 @@ struct GuardTask {
   // Where swapd ends and has not said that it will: a directory, the program to be started there, and its argv, with a
   // null at the end. Null, or a null at once: none.
   char** respawn = nullptr;
-  unsigned deaths = 0;  // of swapds before, one soon after the other: it is waited longer each time
+  unsigned restart_count = 0;  // of swapds before, one soon after the other: it is waited longer each time
   // A listener that it holds already, in the first slot, and for whom.
   Fd first;
   pid_t launch = 0;

@@ -12,14 +12,14 @@ namespace {
 
 constexpr std::chrono::seconds lives_on{10};  // what dies after that does not die at once
 constexpr std::chrono::milliseconds first_pause{100};
-constexpr unsigned most_doublings = 7;
+constexpr unsigned max_doublings = 7;
 
 }  // namespace
 
 void GuardRespawn::swapd_ended(Time now) {
   if (command_ == nullptr) return;
   if (now - started_ >= lives_on) deaths_ = 0;
-  const Duration pause = deaths_ == 0 ? Duration::zero() : first_pause * (1 << std::min(deaths_ - 1, most_doublings));
+  const Duration pause = deaths_ == 0 ? Duration::zero() : first_pause * (1 << std::min(deaths_ - 1, max_doublings));
   at_ = now + pause;
 }
 

@@ -8,8 +8,8 @@ namespace swapd::daemon {
 class GuardRespawn {
  public:
   // As GuardTask has them.
-  GuardRespawn(char** command, unsigned deaths, Time now)
-      : command_(command != nullptr && *command != nullptr ? command : nullptr), deaths_(deaths), started_(now) {}
+  GuardRespawn(char** command, unsigned restart_count, Time now)
+      : command_(command != nullptr && *command != nullptr ? command : nullptr), deaths_(restart_count), started_(now) {}
 
   void give_up() { command_ = nullptr; }
   [[nodiscard]] bool is_wanted() const { return command_ != nullptr; }

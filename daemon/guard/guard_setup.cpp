@@ -11,7 +11,7 @@
 
 #include "guard/guard_process.h"
 #include "sys/process/privilege.h"
-#include "sys/process/self.h"
+#include "sys/process/self_process.h"
 
 namespace swapd::daemon {
 namespace {
@@ -74,9 +74,9 @@ int keep_only(Fd socket, Fd swapd, Fd first, int next) {
   return kept;
 }
 
-void start_swapd(char** command, unsigned deaths) {
+void start_swapd(char** command, unsigned restart_count) {
   ::setsid();
-  ::setenv(deaths_name, std::to_string(deaths).c_str(), 1);
+  ::setenv(deaths_name, std::to_string(restart_count).c_str(), 1);
   set_oom_score("0", 1);
   (void)sys::set_thread_nice(0, 0);
   ::signal(SIGALRM, SIG_DFL);

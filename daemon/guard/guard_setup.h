@@ -20,6 +20,6 @@ void alarm_every(std::chrono::microseconds period);
 int keep_only(Fd socket, Fd swapd, Fd first, int next);
 // Another swapd: a directory, the program to be started there, and its argv, with a null at the end. Nothing of the
 // guard's own is left in it.
-[[noreturn]] void start_swapd(char** command, unsigned deaths);
+[[noreturn]] void start_swapd(char** command, unsigned restart_count);
 
 }  // namespace swapd::daemon

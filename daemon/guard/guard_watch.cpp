@@ -11,8 +11,8 @@ namespace swapd::daemon {
 namespace {
 
 // Between one guard and the next, where they end at once or cannot be started.
-constexpr std::chrono::milliseconds least_pause{100};
-constexpr std::chrono::seconds most_watch_pause{10};
+constexpr std::chrono::milliseconds min_pause{100};
+constexpr std::chrono::seconds max_watch_pause{10};
 constexpr std::chrono::seconds long_enough{1};  // so long has one lived that did not end at once
 
 }  // namespace
@@ -27,13 +27,13 @@ GuardWatch::~GuardWatch() {
 void GuardWatch::watch() {
   ends_ = sd_event_source_disable_unref(ends_);
   auto process = guard_.watch();
-  if (!process) return look_again(least_pause);
+  if (!process) return look_again(min_pause);
   process_ = std::move(process).value();
   const auto has_ended = [](sd_event_source*, int, std::uint32_t, void* self) {
     static_cast<GuardWatch*>(self)->ended();
     return 0;
   };
-  if (sd_event_add_io(event_, &ends_, process_.get(), EPOLLIN, has_ended, this) < 0) look_again(least_pause);
+  if (sd_event_add_io(event_, &ends_, process_.get(), EPOLLIN, has_ended, this) < 0) look_again(min_pause);
 }
 
 void GuardWatch::look_again(Duration after) {
@@ -60,7 +60,7 @@ void GuardWatch::ended() {
 
 void GuardWatch::look_after() {
   replaced_ = std::chrono::steady_clock::now();
-  pause_ = std::clamp<Duration>(2 * pause_, least_pause, most_watch_pause);
+  pause_ = std::clamp<Duration>(2 * pause_, min_pause, max_watch_pause);
   const Status done = guard_.look_after();
   if (!done && !std::exchange(failed_, true))
     spdlog::error("{}; programs under seccomp may not survive swapd until there is a guard again", done.error().text());

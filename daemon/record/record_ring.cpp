@@ -21,8 +21,8 @@ Time time_of(const Event& event) {
 
 }  // namespace
 
-RecordRing::RecordRing(int wake, std::size_t most_items, std::size_t most_parts)
-    : wake_(wake), most_items_(most_items), most_parts_(most_parts) {}
+RecordRing::RecordRing(int wake, std::size_t max_items, std::size_t max_parts)
+    : wake_(wake), max_items_(max_items), max_parts_(max_parts) {}
 
 void RecordRing::ring() const {
   const std::uint64_t one = 1;
@@ -35,7 +35,7 @@ bool RecordRing::admit(std::size_t parts, Time now) {
     if (now >= again_at_) ring();
     return false;
   }
-  if (items_.size() >= most_items_ || parts_ + parts > most_parts_) {
+  if (items_.size() >= max_items_ || parts_ + parts > max_parts_) {
     gap_ = true;
     ++lost_;
     again_at_ = now + pause;
@@ -88,8 +88,8 @@ void RecordRing::open(std::unique_ptr<Opening> opening) {
 
 void RecordRing::reserve() {
   const std::lock_guard lock(mutex_);
-  items_.reserve(most_items_ + 2);
-  taken_.reserve(most_items_ + 2);
+  items_.reserve(max_items_ + 2);
+  taken_.reserve(max_items_ + 2);
 }
 
 std::vector<RecordRing::Item>& RecordRing::take() {

@@ -32,7 +32,7 @@ class RecordRing {
   using Item = std::variant<Event, replay::Decided, replay::Forgotten, std::unique_ptr<Opening>>;
 
   // wake: an eventfd that is rung when there is something to take.
-  explicit RecordRing(int wake, std::size_t most_items = 32768, std::size_t most_parts = std::size_t{1} << 18);
+  explicit RecordRing(int wake, std::size_t max_items = 32768, std::size_t max_parts = std::size_t{1} << 18);
 
   // --- engine thread ---
   [[nodiscard]] bool on() const { return on_.load(std::memory_order_relaxed); }
@@ -74,7 +74,7 @@ class RecordRing {
   void ring() const;
 
   const int wake_;
-  const std::size_t most_items_, most_parts_;
+  const std::size_t max_items_, max_parts_;
   std::atomic<bool> on_{false};
   sys::PiMutex mutex_;  // all below but taken_ and decided_nothing_
   bool open_ = false;

@@ -11,7 +11,7 @@
 namespace swapd::daemon {
 namespace {
 
-constexpr std::size_t most_classes = 1000;
+constexpr std::size_t max_classes = 1000;
 
 // As a policy would have it. Numbers and truth values are what they look like.
 std::string value_text(const std::string& value) {
@@ -82,7 +82,7 @@ std::vector<std::string> Classes::begin() {
   return notes;
 }
 
-void Classes::begin_automatic(AutoShaper& shaper) {
+void Classes::begin_automatic(AutoLimitController& shaper) {
   automatic_ = &shaper;
   for (const auto& [name, rules] : rules_) automatic_->set(name, rules.automatic);
 }
@@ -145,7 +145,7 @@ Status Classes::apply(const std::string& name, const policy::IoRules& rules) {
 Status Classes::create(const std::string& name, const std::vector<bus::LimitChange>& changes) {
   if (exists(name)) return Error(EINVAL, "class '" + name + "' exists already; `swapctl class set` changes it");
   if (name == "none") return Error(EINVAL, "a class cannot be called 'none', which says that there is none");
-  if (rules_.size() >= most_classes) return Error(ENOSPC, "there are " + std::to_string(most_classes) + " classes");
+  if (rules_.size() >= max_classes) return Error(ENOSPC, "there are " + std::to_string(max_classes) + " classes");
   if (const auto good = policy::parse("[class." + policy::quoted(name) + "]\n", "class"); !one_line(name) || !good)
     return Error(EINVAL, "the name of a class is 1 to 64 letters, digits, '-' or '_'");
   const auto rules = changed(name, {}, changes);

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "shaping/auto_shaper.h"
+#include "shaping/auto_limit_controller.h"
 #include "bus/backend.h"
 #include "policy/policy.h"
 #include "shaping/shaper.h"
@@ -20,7 +20,7 @@ class Classes {
   // state_dir: empty: nothing is kept.
   Classes(Shaper& shaper, const policy::Policy& policy, std::string state_dir);
   // Automatic limits begin with this: it needs to know who is in which class, and they who limits them.
-  void begin_automatic(AutoShaper& shaper);
+  void begin_automatic(AutoLimitController& shaper);
 
   // The limits of the policy, and what was changed before: what could not be had, a line each.
   [[nodiscard]] std::vector<std::string> begin();
@@ -66,7 +66,7 @@ class Classes {
   [[nodiscard]] std::string file() const { return state_dir_ + "/classes.toml"; }
 
   Shaper& shaper_;
-  AutoShaper* automatic_ = nullptr;
+  AutoLimitController* automatic_ = nullptr;
   const policy::Policy& policy_;
   std::string state_dir_;
   std::map<std::string, policy::IoRules> rules_;

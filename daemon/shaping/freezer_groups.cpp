@@ -14,9 +14,9 @@
 namespace swapd::daemon {
 namespace {
 
-constexpr Duration first_pause = std::chrono::milliseconds(100), most_pause = std::chrono::seconds(10);
+constexpr Duration first_pause = std::chrono::milliseconds(100), max_pause = std::chrono::seconds(10);
 constexpr Duration write_pause = std::chrono::seconds(1);  // after one that failed
-constexpr int most_tries = 100;                            // to remove a group at the end, a millisecond each
+constexpr int max_tries = 100;                            // to remove a group at the end, a millisecond each
 
 std::string file_in(const std::string& state_dir) { return state_dir + "/frozen"; }
 
@@ -43,7 +43,7 @@ FreezerGroups::FreezerGroups(std::span<FrozenGroup> memory, Places places)
 FreezerGroups::~FreezerGroups() {
   for (auto& [tgid, own] : of_) thaw(tgid);
   while (!of_.empty()) leave(of_.begin()->first, {});
-  for (int i = 0; i < most_tries && !leaving_.empty(); ++i) {
+  for (int i = 0; i < max_tries && !leaving_.empty(); ++i) {
     std::erase_if(leaving_, [this](Leaving& one) { return dissolve(one.own); });
     if (!leaving_.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
@@ -151,7 +151,7 @@ void FreezerGroups::tidy(Time now) {
   std::erase_if(leaving_, [&](Leaving& one) {
     if (now < one.next) return false;
     if (dissolve(one.own)) return changed_ = true;
-    one.pause = std::clamp<Duration>(2 * one.pause, first_pause, most_pause);
+    one.pause = std::clamp<Duration>(2 * one.pause, first_pause, max_pause);
     one.next = now + one.pause;
     return false;
   });

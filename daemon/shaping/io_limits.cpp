@@ -1,7 +1,7 @@
 #include "shaping/io_limits.h"
 
 #include "observe/io/io_target.h"
-#include "sys/netlink/socket_link.h"
+#include "sys/netlink/socket_route.h"
 
 namespace swapd::daemon {
 namespace {

@@ -6,15 +6,15 @@
 #include <mutex>
 
 #include "observe/io/io_target.h"
-#include "shaping/page_shaper.h"
-#include "shaping/shape_gate.h"
+#include "shaping/mmap_throttler.h"
+#include "shaping/io_admission.h"
 #include "sys/bpf/bpf_pieces.h"
-#include "sys/netlink/socket_link.h"
+#include "sys/netlink/socket_route.h"
 
 namespace swapd::daemon {
 
 namespace {
-constexpr Duration most_owed = std::chrono::seconds(2);  // at an automatic limit that has just been set
+constexpr Duration max_owed = std::chrono::seconds(2);  // at an automatic limit that has just been set
 
 bool limits_networks(const decide::ClassLimits& limits) {
   return limits.networks.limits() || std::ranges::any_of(limits.devices, [](const auto& entry) {
@@ -121,7 +121,7 @@ void Shaper::set_class(const std::string& name, const decide::ClassLimits& limit
     said.inherits_own = inherits_own;
     apply(name);
     if (limits.freezes && !pages_ && !options_.dry_run)
-      pages_ = std::make_unique<PageShaper>(*this, options_.frozen, options_.state_dir);
+      pages_ = std::make_unique<MmapThrottler>(*this, options_.frozen, options_.state_dir);
   }
   delays_.look_again();
 }
@@ -136,7 +136,7 @@ void Shaper::set_automatic(const std::string& name, std::optional<decide::Tokens
     apply(name);
     // What was owed at the rate before would be paid for minutes at a much lower one.
     for (const auto& [index, view] : views_)
-      if (view->of == name) shaping_.forgive(index, most_owed, clock_.now());
+      if (view->of == name) shaping_.forgive(index, max_owed, clock_.now());
   }
   delays_.look_again();
 }
@@ -229,7 +229,7 @@ void Shaper::join(pid_t tgid, const std::string& class_name) {
 void Shaper::release(pid_t tgid, std::uint64_t start_time) {
   const std::lock_guard lock(mutex_);
   drop_own(tgid);
-  if (released_.size() >= most_released) released_.clear();
+  if (released_.size() >= max_released) released_.clear();
   released_[tgid] = start_time;
 }
 
@@ -307,7 +307,7 @@ Shaper::ViewPtr Shaper::view_of_class(const std::string& name) const {
 std::unique_ptr<observe::Gate> Shaper::gate(int listener, std::uint32_t slot) {
   Fd own(::fcntl(listener, F_DUPFD_CLOEXEC, 3));
   if (!own) return nullptr;
-  return std::make_unique<ShapeGate>(*this, std::move(own), slot);
+  return std::make_unique<IoAdmission>(*this, std::move(own), slot);
 }
 
 void Shaper::ask_of_gates(std::function<bool(pid_t)> has_gate) {
@@ -339,7 +339,7 @@ Shaper::Entries Shaper::entries_of(pid_t tid) const {
 }
 
 void Shaper::leave() {
-  std::unique_ptr<PageShaper> pages;
+  std::unique_ptr<MmapThrottler> pages;
   {
     const std::lock_guard lock(mutex_);
     pages = std::move(pages_);
@@ -411,7 +411,7 @@ std::string Shaper::device_name(const decide::Device& device) const {
 
 // ---- the gate's side of a delay ----
 
-bool ShapeGate::hold(const sys::Notification& notification, const Thread& thread, bool favoured_wait, Time due,
+bool IoAdmission::hold(const sys::Notification& notification, const Thread& thread, bool favoured_wait, Time due,
                      Time now) {
   auto held = std::make_shared<Shaper::HeldCall>(shaper_, thread.call, notification.tid, favoured_wait, now);
   const bool by_turns = [&] {

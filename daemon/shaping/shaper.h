@@ -31,15 +31,15 @@
 #include "decide/shaping.h"
 #include "observe/seccomp/receiver.h"
 #include "sys/procfs/block_devices.h"
-#include "sys/bpf/last_io.h"
+#include "sys/bpf/exit_io.h"
 #include "sys/bpf/net_io.h"
 #include "sys/process/pi_mutex.h"
 #include "sys/procfs/procfs.h"
 
 namespace swapd::daemon {
 
-class PageShaper;
-class ShapeGate;
+class MmapThrottler;
+class IoAdmission;
 
 // By a major fault, and around it: read_ahead_kb of sysfs, where nobody has changed it.
 inline constexpr decide::Tokens read_by_fault = 128 << 10;
@@ -111,8 +111,8 @@ class Shaper {
   void leave();
 
  private:
-  friend class PageShaper;
-  friend class ShapeGate;
+  friend class MmapThrottler;
+  friend class IoAdmission;
   class HeldCall;
   // A class as a gate sees it. It is not changed: another one takes its place.
   struct View {
@@ -153,7 +153,7 @@ class Shaper {
       out.written_bytes += static_cast<std::uint64_t>(writes);
       return out;
     }
-    const ShapeGate* gate = nullptr;
+    const IoAdmission* gate = nullptr;
   };
   [[nodiscard]] Entries entries(pid_t tid) const;
   [[nodiscard]] Entries entries_of(pid_t tid) const;  // with the lock
@@ -175,7 +175,7 @@ class Shaper {
   std::unordered_map<decide::Shaping::ClassIndex, ViewPtr> views_;
   ViewPtr unlimited_ = std::make_shared<const View>();
   std::unordered_map<pid_t, decide::Shaping::ClassIndex> members_;  // by tgid
-  static constexpr std::size_t most_released = 10'000;
+  static constexpr std::size_t max_released = 10'000;
   std::unordered_map<pid_t, std::uint64_t> released_;  // start times
   std::unordered_set<pid_t> favoured_;
   struct Hold {
@@ -202,7 +202,7 @@ class Shaper {
   bool traffic_tried_ = false;
   std::once_flag ends_wanted_;
   actuate::Delays delays_;             // its thread ends before all that
-  std::unique_ptr<PageShaper> pages_;  // last; once a class asks for it
+  std::unique_ptr<MmapThrottler> pages_;  // last; once a class asks for it
 };
 
 }  // namespace swapd::daemon

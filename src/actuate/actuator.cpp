@@ -88,7 +88,7 @@ void Actuator::Impl::open_journal() {
   }
   journal = std::move(*opened);
   lender.set_journal(&*journal);
-  for (GroupLender& disks : disk_lenders) disks.set_journal(&*journal);
+  for (GroupBooster& disks : disk_lenders) disks.set_journal(&*journal);
   io_lender.set_journal(&*journal);
   notes = journal->notes();
 }
@@ -104,7 +104,7 @@ void Actuator::Impl::apply(std::span<const Boost> boosts, Time now) {
     else
       renew(known->second, boost, now);
   }
-  end_starts(now);
+  end_head_starts(now);
   for (auto entry = entries.begin(); entry != entries.end();) {
     if (entry->second.round == round) {
       ++entry;
@@ -190,7 +190,7 @@ void Actuator::forget(ThreadId thread) {
   const auto known = impl_->entries.find(thread);
   if (known == impl_->entries.end()) {
     impl_->io_lender.forget(thread);
-    for (GroupLender& disks : impl_->disk_lenders) disks.forget(thread);
+    for (GroupBooster& disks : impl_->disk_lenders) disks.forget(thread);
     return impl_->lender.forget(thread);
   }
   Entry over = known->second;
@@ -216,7 +216,7 @@ void Actuator::adopt_child(ThreadId child, ThreadId parent, bool surely) {
   const Past* found = nullptr;
   Past present;
   if (const auto known = impl_->entries.find(parent); known != impl_->entries.end() && known->second.in_force()) {
-    present = {parent, known->second.base, known->second.set, impl_->io_lender.laid_aside(parent)};
+    present = {parent, known->second.base, known->second.set, impl_->io_lender.saved_priority(parent)};
     found = &present;
   } else {
     // The newest of what is remembered of the parent.
@@ -293,7 +293,7 @@ void Actuator::set_rules(const Rules& rules) { impl_->set_rules(rules); }
 
 void Actuator::set_competitors(Competitors competitors) {
   if (impl_->lender.competitors() == competitors) return;
-  for (GroupLender& disks : impl_->disk_lenders) disks.set_competitors(competitors);
+  for (GroupBooster& disks : impl_->disk_lenders) disks.set_competitors(competitors);
   impl_->lender.set_competitors(std::move(competitors));
   ++impl_->surroundings;
 }

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <utility>
 
-#include "actuate/groups.h"
+#include "actuate/group_booster.h"
 
 namespace swapd::actuate {
 namespace {
@@ -14,7 +14,7 @@ namespace {
 constexpr pid_t kthreadd = 2;
 constexpr auto at_disk_for = std::chrono::seconds(2);
 constexpr auto stat_lasts = std::chrono::seconds(3);           // a cpu.stat says what has been since, and that is now
-constexpr auto least_between = std::chrono::milliseconds(90);  // two looks at one: most quotas' period is 100 ms
+constexpr auto min_between = std::chrono::milliseconds(90);  // two looks at one: most quotas' period is 100 ms
 
 template <typename T>
 void add_once(std::vector<T>& all, T one) {
@@ -63,7 +63,7 @@ void CompetitorScan::look_at_quotas(pid_t tid, Competitors& found) {
     if (!periods.ok()) continue;
     const auto [known, is_new] = quotas_.try_emplace(group, Throttling{.periods = *periods, .seen = now});
     Throttling& last = known->second;
-    if (!is_new && now - last.seen >= least_between)
+    if (!is_new && now - last.seen >= min_between)
       last = {.periods = *periods, .seen = now, .known = true, .now = *periods != last.periods};
     if (last.known) {
       found.throttled[group] = last.now;

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "sys/seccomp/seccomp.h"
-#include "sys/process/self.h"
+#include "sys/process/self_process.h"
 
 namespace swapd::actuate {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "actuate/actuator.h"
 #include "actuate/entry.h"
-#include "actuate/groups.h"
-#include "actuate/io_lender.h"
+#include "actuate/group_booster.h"
+#include "actuate/io_priority.h"
 #include "actuate/journal.h"
 #include "actuate/recovery.h"
 #include "sys/sched/scheduler.h"
@@ -30,16 +30,16 @@ struct Actuator::Impl {
   void apply(std::span<const Boost> boosts, Time now);
   void set_rules(const Rules& rules);
   // A bound on lent CPU time, and whose it is: of one waiter, or of all of a user's.
-  struct Purse {
+  struct BudgetKey {
     ThreadId requester;  // none: the user's
     std::uint32_t user = 0;
-    bool operator==(const Purse&) const = default;
+    bool operator==(const BudgetKey&) const = default;
   };
   struct PurseHash {
-    std::size_t operator()(const Purse& purse) const { return std::hash<ThreadId>{}(purse.requester) ^ purse.user; }
+    std::size_t operator()(const BudgetKey& purse) const { return std::hash<ThreadId>{}(purse.requester) ^ purse.user; }
   };
   struct Limit {
-    Purse purse;
+    BudgetKey purse;
     Duration most{};  // 0: there is none
     Duration window{};
     Ineffective reason = Ineffective::ceiling;
@@ -66,8 +66,8 @@ struct Actuator::Impl {
   void take_back_groups(ThreadId thread);
   void engage(Entry& entry, Time now, Outcome::What as);
   [[nodiscard]] Status give(Entry& entry, const SchedAttr& set);
-  [[nodiscard]] bool start_ahead(Entry& entry);
-  void end_starts(Time now);
+  [[nodiscard]] bool begin_head_start(Entry& entry);
+  void end_head_starts(Time now);
 
   void open_journal();
   // What of the boost the thread may be lent now; empty: nothing.
@@ -94,9 +94,9 @@ struct Actuator::Impl {
   };
 
   const sys::Scheduler& scheduler;
-  GroupLender lender;
-  std::vector<GroupLender> disk_lenders;
-  IoLender io_lender;
+  GroupBooster lender;
+  std::vector<GroupBooster> disk_lenders;
+  IoPriorityOverride io_lender;
   const sys::Groups& groups;
   Options options;
   std::optional<Journal> journal;
@@ -104,7 +104,7 @@ struct Actuator::Impl {
   std::vector<std::string> notes;
   std::function<void(const Outcome&)> listener;
   std::unordered_map<ThreadId, Entry> entries;
-  std::unordered_map<Purse, Use, PurseHash> uses;
+  std::unordered_map<BudgetKey, Use, PurseHash> uses;
   std::optional<Time> resume;          // of who rests, the first; as of the last apply()
   std::vector<ThreadId> starting;      // have their head start in this apply()
   std::array<ThreadId, 64> started{};  // have had it

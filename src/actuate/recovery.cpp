@@ -6,8 +6,8 @@
 #include <unordered_set>
 
 #include "actuate/attributes.h"
-#include "actuate/groups.h"
-#include "actuate/io_lender.h"
+#include "actuate/group_booster.h"
+#include "actuate/io_priority.h"
 
 namespace swapd::actuate {
 

@@ -9,7 +9,7 @@ namespace swapd {
 
 // Above this the kernel would run a program before swapd, which serves its calls and takes back what it lends, at
 // SCHED_FIFO 93.
-inline constexpr int most_realtime = 92;
+inline constexpr int max_realtime = 92;
 
 struct AskedPriority {
   AskedPriority() = default;

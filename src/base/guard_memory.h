@@ -30,14 +30,14 @@ struct FrozenGroup {
   std::array<char, 496> file;       // to this ends it; each ended by a 0
 };
 
-inline constexpr std::size_t most_listeners = 4096;
-inline constexpr std::size_t most_delayed = 8192;
-inline constexpr std::size_t most_frozen = 128;
+inline constexpr std::size_t max_listeners = 4096;
+inline constexpr std::size_t max_delayed = 8192;
+inline constexpr std::size_t max_frozen = 128;
 
 struct GuardMemory {
-  std::array<ListenerSlot, most_listeners> slots;
-  std::array<DelayedCall, most_delayed> delayed;
-  std::array<FrozenGroup, most_frozen> frozen;
+  std::array<ListenerSlot, max_listeners> slots;
+  std::array<DelayedCall, max_delayed> delayed;
+  std::array<FrozenGroup, max_frozen> frozen;
 };
 
 }  // namespace swapd

@@ -56,10 +56,10 @@ std::optional<std::int64_t> parse_size(std::string_view text) {
 }
 
 std::string unlikely_size(std::string_view text, bool a_second) {
-  constexpr std::int64_t least_likely = 1024;
+  constexpr std::int64_t min_likely = 1024;
   if (text.empty() || text.find_first_not_of("0123456789") != std::string_view::npos) return "";
   const auto size = parse_size(text);
-  if (!size || *size == 0 || *size >= least_likely) return "";
+  if (!size || *size == 0 || *size >= min_likely) return "";
   const std::string said(text);
   return said + " means " + said + " bytes" + (a_second ? " a second" : "") + "; write " + said + "MiB, or " + said +
          "B if that is what you want";

@@ -11,7 +11,7 @@ namespace swapd::bus {
 
 enum class Right : std::uint8_t {
   view,            // what concerns other users' programs
-  manage_own,      // enrol, release and set his own
+  manage_own,      // enroll, release and set his own
   manage_others,   // and other users'
   record,          // follow events and record them: when each thread blocks and wakes
   raise_priority,  // above what setpriority(2) and sched_setattr(2) would let him

@@ -159,9 +159,9 @@ void Manager::refused(sd_bus_message* call, const Caller& caller, Right right, A
 
 std::string Manager::too_often(std::uint32_t uid) {
   if (uid == 0 || requests_ == 0) return "";
-  constexpr std::size_t most_users = 1024;
+  constexpr std::size_t max_users = 1024;
   const Time now = SteadyClock().now();
-  if (asked_.size() >= most_users) std::erase_if(asked_, [&](const auto& user) { return user.second.full(now); });
+  if (asked_.size() >= max_users) std::erase_if(asked_, [&](const auto& user) { return user.second.full(now); });
   if (asked_.try_emplace(uid, requests_, requests_, now).first->second.take(now)) return "";
   return "too many requests: user " + std::to_string(uid) + " may make " + std::to_string(requests_) +
          " a second ([quota] requests in the policy)";

@@ -198,9 +198,9 @@ Result<AskedPriority> Methods::asked_priority(std::string_view policy, int nice,
     if (policy != name(known)) continue;
     attr.policy = known;
     if (attr.realtime()) {
-      if (priority < 1 || priority > most_realtime)
+      if (priority < 1 || priority > max_realtime)
         return Error(EINVAL, "real-time priority " + std::to_string(priority) + " is not in 1…" +
-                                 std::to_string(most_realtime) + " (swapd itself has the next)");
+                                 std::to_string(max_realtime) + " (swapd itself has the next)");
       attr.rt_priority = static_cast<std::uint8_t>(priority);
     } else {
       if (!nice_counts) return bad_nice;

@@ -12,7 +12,7 @@ using Verdict = Authority::Verdict;
 
 constexpr std::uint64_t answer_within_us = 5'000'000;
 constexpr std::uint64_t password_within_us = 120'000'000;
-constexpr std::ptrdiff_t most_of_a_user = 16;
+constexpr std::ptrdiff_t max_of_a_user = 16;
 constexpr std::uint32_t may_ask_the_user = 1;
 
 bool from_root(sd_bus_message* answer) {
@@ -54,7 +54,7 @@ Polkit::~Polkit() {
 void Polkit::ask(sd_bus_message* call, std::uint32_t uid, Right right, std::function<void(Verdict)> done) {
   const char* sender = sd_bus_message_get_sender(call);
   if (sender == nullptr) return done(Verdict::denied);
-  if (std::ranges::count(open_, uid, &Question::uid) >= most_of_a_user) return done(Verdict::busy);
+  if (std::ranges::count(open_, uid, &Question::uid) >= max_of_a_user) return done(Verdict::busy);
   const bool interactive = sd_bus_message_get_allow_interactive_authorization(call) > 0;
   sd_bus_message* question = nullptr;
   int r = sd_bus_message_new_method_call(bus_, &question, "org.freedesktop.PolicyKit1",

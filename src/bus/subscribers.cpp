@@ -56,8 +56,8 @@ bool Subscribers::has_room(const Recipient& client, std::uint32_t uid) const {
   if (std::ranges::find(all_, client, &Subscriber::client) != all_.end()) return true;
   const auto of_user = std::ranges::count(all_, uid, &Subscriber::uid);
   const auto of_root = std::ranges::count(all_, 0U, &Subscriber::uid);
-  if (uid == 0) return of_root < most_of_root;
-  return of_user < most_of_user && std::ssize(all_) - of_root < most_of_users;
+  if (uid == 0) return of_root < max_of_root;
+  return of_user < max_of_user && std::ssize(all_) - of_root < max_of_users;
 }
 
 void Subscribers::add(const Recipient& client, std::uint32_t uid) {

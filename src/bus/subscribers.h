@@ -34,7 +34,7 @@ class Subscribers {
   void tell(const EventView& event);
 
  private:
-  static constexpr std::ptrdiff_t most_of_user = 16, most_of_users = 64, most_of_root = 64;
+  static constexpr std::ptrdiff_t max_of_user = 16, max_of_users = 64, max_of_root = 64;
   struct Subscriber {
     Recipient client;
     std::uint32_t uid = 0;

@@ -12,9 +12,9 @@ SchedOptions::SchedOptions(CLI::App& app, bool with_other) {
   };
   nice_option_ =
       number("--nice", nice_, "This nice value, -20…19; the class stays, as with renice(1)", -20, 19)->type_name("N");
-  fifo_option_ = number("--fifo", fifo_, "Real-time, first in first out, 1…92 (swapd itself has 93)", 1, most_realtime)
+  fifo_option_ = number("--fifo", fifo_, "Real-time, first in first out, 1…92 (swapd itself has 93)", 1, max_realtime)
                      ->type_name("P");
-  rr_option_ = number("--rr", rr_, "Real-time, round robin, 1…92", 1, most_realtime)->type_name("P");
+  rr_option_ = number("--rr", rr_, "Real-time, round robin, 1…92", 1, max_realtime)->type_name("P");
   if (with_other) other_option_ = app.add_flag("--other", other_, "An ordinary thread, nice 0");
   for (CLI::Option* option : {nice_option_, fifo_option_, rr_option_, other_option_})
     if (option != nullptr) option->group("Priority, one of");

@@ -15,16 +15,16 @@ constexpr int when_bold = 3, when_near = 6;
 constexpr int too_few = 2;  // missed in a row: it is not
 constexpr int recovered = 2, recovered_gently = 8, deeper = 4, drained = 16;
 constexpr int at_rest = 8;  // idle in a row: they are
-constexpr int first_patience = 40, most_patience = 640;
+constexpr int first_patience = 40, max_patience = 640;
 constexpr double near = 1.05;  // high and low as near as this are one
 constexpr double used = 0.8;   // of a limit: it is one
-constexpr double first_step = 1.05, most_step = 1.5;
-constexpr double gentle_step = 1.02, most_bold_step = 1.1, known_within = 1.15;
+constexpr double first_step = 1.05, max_step = 1.5;
+constexpr double gentle_step = 1.02, max_bold_step = 1.1, known_within = 1.15;
 constexpr int gentle_raises = 3;
 constexpr double spoils = 2, forgives = 0.25;  // a missed period of the met ones, a met one of the missed
-constexpr int gives_up = 40, first_quiet = 240, most_quiet = 2400;
+constexpr int gives_up = 40, first_quiet = 240, max_quiet = 2400;
 constexpr double a_little_less = 0.97, less = 0.85;  // than what was enough, where it is no more
-constexpr int most_lapses = 3;
+constexpr int max_lapses = 3;
 constexpr double first_dip = 0.25, small_dip = 0.93, next_dip = 0.98, third_dip = 0.9;
 constexpr double margin = 0.9;  // of the first guess
 constexpr double asks = 0.25;   // who waits for less of his time has no use for more
@@ -120,9 +120,9 @@ bool AutoLimit::is_near_too_much() const {
 // In larger steps, as long as there is more to be had: up to what was left of the disk, and from what was held gently.
 Tokens AutoLimit::raised() {
   if (state_ != State::seeking)
-    step_ = ++raises_ < gentle_raises ? gentle_step : std::min(step_ * step_, is_bold() ? most_bold_step : most_step);
+    step_ = ++raises_ < gentle_raises ? gentle_step : std::min(step_ * step_, is_bold() ? max_bold_step : max_step);
   else
-    step_ = is_bold() ? first_step : std::min(step_ * step_, most_step);
+    step_ = is_bold() ? first_step : std::min(step_ * step_, max_step);
   const Tokens next = std::max(scaled(low_, step_), low_ + 1);
   const auto guess = static_cast<Tokens>(beyond_guess * (all_ - alone_));
   return low_ < guess && !is_bold() ? std::min(next, guess) : next;
@@ -176,7 +176,7 @@ void AutoLimit::observe(const Period& one) {
   vain_ = missed && *limit_ <= least_ ? vain_ + 1 : 0;
   if (vain_ >= gives_up) {
     in_vain_ = true;
-    next_quiet_ = std::clamp(next_quiet_ * 2, first_quiet, most_quiet);
+    next_quiet_ = std::clamp(next_quiet_ * 2, first_quiet, max_quiet);
     quiet_ = next_quiet_;
     last_.reset();
     return leave();
@@ -314,7 +314,7 @@ void AutoLimit::hold(const Period& one) {
     high_ = *limit_;
     step_ = first_step;
     patience_ = first_patience;
-    if (missed && ++lapses_ >= most_lapses) {  // it will not be found in small steps
+    if (missed && ++lapses_ >= max_lapses) {  // it will not be found in small steps
       low_ = 0;
       lapses_ = 0;
       return recover_to(State::seeking, scaled(high_, less), 0.5);
@@ -338,14 +338,14 @@ void AutoLimit::probe(const Period& one) {
   if (missed || heeds_strain(one)) {
     if (missed && missed_ < too_few) return;
     high_ = *limit_;
-    patience_ = std::clamp(patience_ * 2, first_patience, most_patience);
+    patience_ = std::clamp(patience_ * 2, first_patience, max_patience);
     const double tried = std::exchange(step_, first_step);
     return recover_to(State::holding, low_, missed && tried > first_step ? 0.5 : small_dip);
   }
   if (!is_enough(one)) return;
   if (!binds(one)) return go_to(State::holding, low_);  // nobody has tried it
   if (!is_calm_again()) {
-    patience_ = std::clamp(patience_ * 2, first_patience, most_patience);
+    patience_ = std::clamp(patience_ * 2, first_patience, max_patience);
     return go_to(State::holding, low_);
   }
   found_enough(one);

@@ -10,11 +10,11 @@ __extension__ using Wide = unsigned __int128;
 constexpr std::uint64_t second = 1'000'000'000;
 // More than this is not counted at once: at the highest rate it fills every bucket.
 constexpr Duration longest = std::chrono::hours(24) * 365;
-constexpr Tokens most_cost = Tokens{1} << 60;
+constexpr Tokens max_cost = Tokens{1} << 60;
 
 BucketRules in_range(BucketRules rules) {
-  rules.rate = std::clamp(rules.rate, Tokens{0}, most_rate);
-  rules.burst = std::clamp(rules.burst, Tokens{1}, most_burst);
+  rules.rate = std::clamp(rules.rate, Tokens{0}, max_rate);
+  rules.burst = std::clamp(rules.burst, Tokens{1}, max_burst);
   return rules;
 }
 
@@ -51,7 +51,7 @@ void Bucket::cap() {
 Bucket::Ticket Bucket::enter(Tokens cost, Time now) {
   fill(now);
   const Ticket ticket = taken_;
-  taken_ += static_cast<std::uint64_t>(std::clamp(cost, Tokens{1}, most_cost));
+  taken_ += static_cast<std::uint64_t>(std::clamp(cost, Tokens{1}, max_cost));
   return ticket;
 }
 
@@ -71,16 +71,16 @@ Time Bucket::due(Ticket ticket, Time now) const {
 // them come earlier; what it took besides has not been.
 void Bucket::settle(Tokens cost, Tokens moved, Time now) {
   fill(now);
-  cost = std::clamp(cost, Tokens{1}, most_cost);
-  moved = std::clamp(moved, Tokens{0}, most_cost);
+  cost = std::clamp(cost, Tokens{1}, max_cost);
+  moved = std::clamp(moved, Tokens{0}, max_cost);
   generated_ += static_cast<std::uint64_t>(cost - moved);
   cap();
 }
 
-Tokens Bucket::owe(Tokens taken, Tokens most_owed, Time now) {
+Tokens Bucket::owe(Tokens taken, Tokens max_owed, Time now) {
   fill(now);
-  const Tokens wanted = std::clamp(taken, Tokens{0}, most_cost);
-  const Tokens room = std::max(difference(generated_, taken_) + most_owed, Tokens{0});
+  const Tokens wanted = std::clamp(taken, Tokens{0}, max_cost);
+  const Tokens room = std::max(difference(generated_, taken_) + max_owed, Tokens{0});
   taken_ += static_cast<std::uint64_t>(std::min(wanted, room));
   return wanted - std::min(wanted, room);
 }
@@ -91,9 +91,9 @@ void Bucket::change(BucketRules rules, Time now) {
   cap();
 }
 
-void Bucket::forgive(Tokens most_owed, Time now) {
+void Bucket::forgive(Tokens max_owed, Time now) {
   fill(now);
-  if (difference(generated_, taken_) < -most_owed) generated_ = taken_ - static_cast<std::uint64_t>(most_owed);
+  if (difference(generated_, taken_) < -max_owed) generated_ = taken_ - static_cast<std::uint64_t>(max_owed);
 }
 
 Tokens Bucket::count(Time now) const {

@@ -19,12 +19,12 @@ namespace swapd::decide {
 using Tokens = std::int64_t;
 
 struct BucketRules {
-  Tokens rate = 0;   // a second, 1 to most_rate; 0: nothing goes
-  Tokens burst = 1;  // what it holds at most, 1 to most_burst
+  Tokens rate = 0;   // a second, 1 to max_rate; 0: nothing goes
+  Tokens burst = 1;  // what it holds at most, 1 to max_burst
   bool operator==(const BucketRules&) const = default;
 };
-inline constexpr Tokens most_rate = Tokens{1} << 50;
-inline constexpr Tokens most_burst = Tokens{1} << 50;
+inline constexpr Tokens max_rate = Tokens{1} << 50;
+inline constexpr Tokens max_burst = Tokens{1} << 50;
 
 class Bucket {
  public:
@@ -41,13 +41,13 @@ class Bucket {
   void settle(Tokens cost, Tokens moved, Time now);
   // The place at the end of the line.
   [[nodiscard]] Ticket last() const { return taken_; }
-  // Something has taken so many unforeseen: as far as the bucket then owes no more than `most_owed`. The answer: how
+  // Something has taken so many unforeseen: as far as the bucket then owes no more than `max_owed`. The answer: how
   // many it has not taken.
-  [[nodiscard]] Tokens owe(Tokens taken, Tokens most_owed, Time now);
+  [[nodiscard]] Tokens owe(Tokens taken, Tokens max_owed, Time now);
   // What it holds stays, as far as it fits.
   void change(BucketRules rules, Time now);
   // Of what it owes, no more than this is left.
-  void forgive(Tokens most_owed, Time now);
+  void forgive(Tokens max_owed, Time now);
 
   [[nodiscard]] const BucketRules& rules() const { return rules_; }
   // Below 0: how many are owed.

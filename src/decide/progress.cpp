@@ -9,21 +9,21 @@ void SpinJudge::add(std::uint64_t state, bool in_user) {
     ++in_calls_;
     return;
   }
-  if (in_calls_ > most_in_calls) seen_ = 0;  // it was in calls all the time
+  if (in_calls_ > max_in_calls) seen_ = 0;  // it was in calls all the time
   in_calls_ = 0;
   states_[seen_++ % window] = state;
 }
 
 SpinJudge::Verdict SpinJudge::verdict() const {
-  if (in_calls_ > most_in_calls) return Verdict::computes;
+  if (in_calls_ > max_in_calls) return Verdict::computes;
   if (seen_ < enough) return Verdict::unknown;
   auto states = states_;
   const auto end = states.begin() + static_cast<std::ptrdiff_t>(std::min(seen_, window));
   std::sort(states.begin(), end);
   const auto different = static_cast<std::size_t>(std::unique(states.begin(), end) - states.begin());
   const std::size_t seen = std::min(seen_, window);
-  if (different * 8 <= seen * most_of_a_spin) return Verdict::spins;
-  return different * 8 > seen * least_of_a_computation ? Verdict::computes : Verdict::unknown;
+  if (different * 8 <= seen * max_of_a_spin) return Verdict::spins;
+  return different * 8 > seen * min_of_a_computation ? Verdict::computes : Verdict::unknown;
 }
 
 void Progress::lent(ThreadId requester, const Resource& resource, bool choice, Time since, Time now) {
@@ -79,7 +79,7 @@ void Progress::ended(ThreadId requester, std::optional<ThreadId> by) {
 
 template <typename Key>
 void Progress::remember(std::unordered_map<Key, int>& scores, const Key& key, bool right) const {
-  if (scores.size() >= rules_.most_remembered) scores.clear();
+  if (scores.size() >= rules_.max_remembered) scores.clear();
   int& one = scores[key];
   if (right)
     one = std::min(std::max(one, -1) + 1, rules_.right_again);

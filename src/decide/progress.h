@@ -37,11 +37,11 @@ class SpinJudge {
   // often the one after it. One that computes has met nearly all of its own never before.
   static constexpr std::size_t window = 16;
   static constexpr std::size_t enough = 8;
-  static constexpr std::size_t most_of_a_spin = 3;          // different states, of eight samples
-  static constexpr std::size_t least_of_a_computation = 6;  // more than so many
+  static constexpr std::size_t max_of_a_spin = 3;          // different states, of eight samples
+  static constexpr std::size_t min_of_a_computation = 6;  // more than so many
   // A call that takes long on the same buffer shows the same registers: what is seen in the thread's own code counts.
   // (A thread that yields all the time is there for a tenth of it.)
-  static constexpr std::size_t most_in_calls = 100;  // for each of those
+  static constexpr std::size_t max_in_calls = 100;  // for each of those
   std::array<std::uint64_t, window> states_{};
   std::size_t seen_ = 0;
   std::size_t in_calls_ = 0;
@@ -65,7 +65,7 @@ struct ProgressRules {
   Duration waste = std::chrono::milliseconds(4);   // less than that, used in vain, says nothing
   int right_again = 2;                             // the best that is remembered of a resource, a thread or a requester
   int wrong = -3;                                  // and the worst
-  std::size_t most_remembered = 4096;
+  std::size_t max_remembered = 4096;
 };
 
 class Progress {

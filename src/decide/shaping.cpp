@@ -9,7 +9,7 @@ namespace {
 
 Tokens burst_of(const Limit& limit) {
   constexpr Tokens in_a_second = 20;  // of 50 ms
-  return limit.burst.value_or(std::max(*limit.bytes / in_a_second, least_burst));
+  return limit.burst.value_or(std::max(*limit.bytes / in_a_second, min_burst));
 }
 
 // Operations come one by one: what 50 ms bring, at least one.
@@ -19,8 +19,8 @@ Tokens operations_burst(Tokens rate) { return std::max(rate / 20, Tokens{1}); }
 
 Turns turns_of(const BucketRules& rules) {
   return {.share = std::max(rules.rate / 100, Tokens{1}),
-          .ahead = std::max(rules.rate / 10, least_burst),
-          .others = std::max(rules.rate / 2, least_burst)};
+          .ahead = std::max(rules.rate / 10, min_burst),
+          .others = std::max(rules.rate / 2, min_burst)};
 }
 
 bool ClassLimits::limits() const {
@@ -72,7 +72,7 @@ void Debts::add(const Passage& debt, bool pages) {
       });
       if (same != places.end())
         same->rest += before.rest;
-      else if (before.rest > 0 && sum.count < Passage::most_places)
+      else if (before.rest > 0 && sum.count < Passage::max_places)
         sum.places.at(sum.count++) = before;
     }
     one = sum;
@@ -144,11 +144,11 @@ const DeviceLimits& Shaping::limits_of(const Class& one, const Device& device) c
 }
 
 std::uint32_t Shaping::books_of(Class& one, Device device, Time now) {
-  if (!one.books.contains(device) && one.books.size() >= most_devices) device.number = 0;
+  if (!one.books.contains(device) && one.books.size() >= max_devices) device.number = 0;
   const auto [at, is_new] = one.books.try_emplace(device);
   if (is_new) {
     // Not at once: the calls of whoever has ended may still be settled with its heir.
-    if (free_books_.size() > most_heirs) {
+    if (free_books_.size() > max_heirs) {
       at->second = free_books_.front();
       free_books_.pop_front();
     } else {
@@ -199,7 +199,7 @@ const Bucket* Shaping::bucket(const Passage::Place& place) const {
 
 void Shaping::add(Passage& passage, const Pair& pair, std::uint8_t leg, Tokens cost, Time now) {
   const auto take_place = [&](const std::optional<std::uint32_t>& at, Tokens tokens, bool operations) {
-    if (!at || passage.count == Passage::most_places) return;
+    if (!at || passage.count == Passage::max_places) return;
     const auto others = std::span(passage.places).first(passage.count);
     const auto same = std::ranges::find(others, *at, &Passage::Place::bucket);
     if (operations && same != others.end()) return;  // two legs are one call
@@ -263,7 +263,7 @@ Passage Shaping::enter(ClassIndex of, const Leg* legs, std::size_t count, Time n
   Passage passage;
   Class& one = classes_.at(of);
   if (one.gone) return passage;
-  for (std::size_t i = 0; i < std::min(count, Passage::most_legs); ++i) {
+  for (std::size_t i = 0; i < std::min(count, Passage::max_legs); ++i) {
     const Leg& leg = legs[i];
     const auto at = passage.legs++;
     passage.accounts.at(at) = books_of(one, leg.device, now);

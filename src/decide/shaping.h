@@ -46,7 +46,7 @@ struct Limit {
   [[nodiscard]] bool limits() const { return bytes || operations; }
   bool operator==(const Limit&) const = default;
 };
-inline constexpr Tokens least_burst = 4 << 10;
+inline constexpr Tokens min_burst = 4 << 10;
 
 // How large calls and debts share a bucket with others, in its tokens.
 struct Turns {
@@ -96,13 +96,13 @@ struct Passage {
     bool after = false;  // goes on when its own tokens have come, too
     std::uint8_t leg = 0;
   };
-  static constexpr std::size_t most_legs = 4;
-  static constexpr std::size_t most_places = most_legs * 4;
-  std::array<Place, most_places> places{};
+  static constexpr std::size_t max_legs = 4;
+  static constexpr std::size_t max_places = max_legs * 4;
+  std::array<Place, max_places> places{};
   std::uint8_t count = 0;
   std::uint8_t legs = 0;
-  std::array<std::uint32_t, most_legs> accounts{}, versions{};  // of each leg, for what has come of it
-  std::array<Way, most_legs> ways{};
+  std::array<std::uint32_t, max_legs> accounts{}, versions{};  // of each leg, for what has come of it
+  std::array<Way, max_legs> ways{};
   [[nodiscard]] bool empty() const { return legs == 0; }
   [[nodiscard]] Tokens rest() const;  // the largest of its places'
   // Both in one, to be settled together. False: the other one has other places.
@@ -161,7 +161,7 @@ class Shaping {
   // What each leg has moved; of a leg at least one token a call is kept. waited: before it went on. cached: of the
   // first leg, came from memory. calls: that it stands for (Passage::join()).
   struct Moved {
-    std::array<Tokens, Passage::most_legs> bytes{};
+    std::array<Tokens, Passage::max_legs> bytes{};
     Tokens cached = 0;
     Duration waited{};
     std::uint64_t calls = 1;
@@ -201,8 +201,8 @@ class Shaping {
   [[nodiscard]] std::vector<Account> accounts(ClassIndex of, Time now) const;
 
  private:
-  static constexpr std::size_t most_devices = 256;  // of a class; the others share one
-  static constexpr std::size_t most_heirs = 1000;
+  static constexpr std::size_t max_devices = 256;  // of a class; the others share one
+  static constexpr std::size_t max_heirs = 1000;
   struct Slot {
     std::optional<Bucket> bucket;
     std::uint32_t version = 0;

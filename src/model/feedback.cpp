@@ -26,7 +26,7 @@ void Model::Impl::settle(Index at, const Woken& woken) {
     store.providers[winner].evidence = Evidence::woke;
     store.change_confidence(winner, +1);
   }
-  const WaitNotes* notes = store.threads[at].notes.get();
+  const WaitScratch* notes = store.threads[at].notes.get();
   if (notes == nullptr) return;
   for (const Debit& debit : notes->debits) {
     // Whoever woke the thread is not charged, even where its call could not be matched to an awaited resource.
@@ -68,15 +68,15 @@ Index Model::Impl::awaited_from(Index requester, Index provider) const {
 // too where they had a choice: else the first of a blocked provider's providers would be favoured for ever.
 std::vector<Model::Impl::Chargeable> Model::Impl::chargeable(Index requester) const {
   std::vector<Chargeable> found;
-  const WaitNotes* notes = store.threads[requester].notes.get();
+  const WaitScratch* notes = store.threads[requester].notes.get();
   if (notes == nullptr || notes->favoured_path.empty()) return found;
   const std::vector<ThreadId>& path = notes->favoured_path;
   const Search::Node* node = &search.run(requester);
-  const auto is_step = [&](const Reach& reach, std::size_t step) {
+  const auto is_step = [&](const ReachableLeaf& reach, std::size_t step) {
     return store.threads[store.providers[reach.first].thread].id == path[step];
   };
   // The way to the favoured leaf as the graph has it now; where it has gone, the first step alone.
-  const auto way = std::find_if(node->reached.begin(), node->reached.end(), [&](const Reach& reach) {
+  const auto way = std::find_if(node->reached.begin(), node->reached.end(), [&](const ReachableLeaf& reach) {
     return is_step(reach, 0) && store.threads[reach.leaf].id == path.back();
   });
   if (way == node->reached.end()) {
@@ -86,7 +86,7 @@ std::vector<Model::Impl::Chargeable> Model::Impl::chargeable(Index requester) co
     return found;
   }
   Index level = requester;
-  const Reach* reach = &*way;
+  const ReachableLeaf* reach = &*way;
   for (std::size_t step = 0; step < path.size() && is_step(*reach, step); ++step) {
     const Provider& provider = store.providers[reach->first];
     const bool literal = store.settings_of(level, provider.resource).feedback == Feedback::paper;
@@ -115,7 +115,7 @@ void Model::Impl::charge(Index requester, ThreadId provider, Index resource) {
     return;
   }
   ThreadRecord& record = store.threads[requester];
-  if (!record.notes) record.notes = std::make_unique<WaitNotes>();
+  if (!record.notes) record.notes = std::make_unique<WaitScratch>();
   std::vector<Debit>& debits = record.notes->debits;
   auto it = std::lower_bound(debits.begin(), debits.end(), provider,
                              [](const Debit& debit, ThreadId id) { return debit.thread < id; });

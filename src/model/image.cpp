@@ -9,7 +9,7 @@
 namespace swapd::model {
 namespace {
 
-void add_notes(const Store& store, const WaitNotes& notes, ImageThread& thread) {
+void add_notes(const Store& store, const WaitScratch& notes, ImageThread& thread) {
   for (const Debit& debit : notes.debits)
     if (store.resources[debit.resource].live)
       thread.debits.push_back({debit.thread, store.resources[debit.resource].key(), debit.count});
@@ -121,7 +121,7 @@ void Model::Impl::restore_notes(const ImageThread& thread) {
     const Index resource = store.find(key);
     return resource != none && store.requests_resource(at, resource) ? resource : none;
   };
-  WaitNotes notes;
+  WaitScratch notes;
   for (const ImageDebit& debit : thread.debits)
     if (const Index resource = awaited(debit.resource); resource != none)
       notes.debits.push_back({debit.thread, resource, debit.count});
@@ -132,7 +132,7 @@ void Model::Impl::restore_notes(const ImageThread& thread) {
   if (thread.favoured_resource) notes.favoured_resource = awaited(*thread.favoured_resource);
   if (notes.favoured_resource != none) notes.favoured_path = thread.favoured_path;
   if (notes.debits.empty() && notes.favoured_resource == none) return;
-  store.threads[at].notes = std::make_unique<WaitNotes>(std::move(notes));
+  store.threads[at].notes = std::make_unique<WaitScratch>(std::move(notes));
 }
 
 }  // namespace swapd::model

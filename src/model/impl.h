@@ -53,8 +53,8 @@ struct Model::Impl {
   void restore_notes(const ImageThread& thread);
 
   [[nodiscard]] ThreadView view(const ThreadRecord& record) const;
-  [[nodiscard]] std::vector<ThreadId> path(const std::vector<Reach>& reached, std::size_t place) const;
-  [[nodiscard]] bool guessed(const std::vector<Reach>& reached, std::size_t place) const;
+  [[nodiscard]] std::vector<ThreadId> path(const std::vector<ReachableLeaf>& reached, std::size_t place) const;
+  [[nodiscard]] bool guessed(const std::vector<ReachableLeaf>& reached, std::size_t place) const;
 };
 
 }  // namespace swapd::model

@@ -49,7 +49,7 @@ std::vector<ProviderView> Model::providers(const Resource& resource, std::option
   const Index at = store.find(resource);
   if (at == none) return {};
   const Index requester = for_requester ? store.find(*for_requester) : none;
-  const WaitNotes* notes = requester == none ? nullptr : store.threads[requester].notes.get();
+  const WaitScratch* notes = requester == none ? nullptr : store.threads[requester].notes.get();
   const auto debits_of = [&](Index provider) {
     return debits(notes, store.threads[store.providers[provider].thread].id);
   };
@@ -170,11 +170,11 @@ std::vector<Resource> Model::unprovided(ThreadId requester) const {
   return keys;
 }
 
-std::vector<ThreadId> Model::Impl::path(const std::vector<Reach>& reached, std::size_t place) const {
+std::vector<ThreadId> Model::Impl::path(const std::vector<ReachableLeaf>& reached, std::size_t place) const {
   std::vector<ThreadId> ids;
-  const std::vector<Reach>* here = &reached;
+  const std::vector<ReachableLeaf>* here = &reached;
   for (;;) {
-    const Reach& reach = (*here)[place];
+    const ReachableLeaf& reach = (*here)[place];
     ids.push_back(store.threads[store.providers[reach.first].thread].id);
     if (reach.node == none) return ids;
     here = &search.node(reach.node).reached;
@@ -182,10 +182,10 @@ std::vector<ThreadId> Model::Impl::path(const std::vector<Reach>& reached, std::
   }
 }
 
-bool Model::Impl::guessed(const std::vector<Reach>& reached, std::size_t place) const {
-  const std::vector<Reach>* here = &reached;
+bool Model::Impl::guessed(const std::vector<ReachableLeaf>& reached, std::size_t place) const {
+  const std::vector<ReachableLeaf>* here = &reached;
   for (;;) {
-    const Reach& reach = (*here)[place];
+    const ReachableLeaf& reach = (*here)[place];
     if (store.providers[reach.first].evidence == Evidence::guess) return true;
     if (reach.node == none) return false;
     here = &search.node(reach.node).reached;
@@ -197,7 +197,7 @@ std::vector<Candidate> Model::candidates(ThreadId requester) const {
   const Store& store = impl_->store;
   const Index at = store.find(requester);
   if (at == none || store.threads[at].state != RunState::blocked) return {};
-  const std::vector<Reach>& reached = impl_->search.run(at).reached;
+  const std::vector<ReachableLeaf>& reached = impl_->search.run(at).reached;
   std::vector<Candidate> found;
   found.reserve(reached.size());
   for (std::size_t place = 0; place < reached.size(); ++place) {
@@ -226,7 +226,7 @@ void Model::set_favoured(ThreadId requester, const Candidate& candidate) {
   const Index resource = store.find(candidate.resource);
   if (at == none || resource == none || !store.requests_resource(at, resource)) return;
   ThreadRecord& record = store.threads[at];
-  if (!record.notes) record.notes = std::make_unique<WaitNotes>();
+  if (!record.notes) record.notes = std::make_unique<WaitScratch>();
   record.notes->favoured_resource = resource;
   record.notes->favoured_path = candidate.path;
 }
@@ -240,7 +240,7 @@ void Model::clear_favoured(ThreadId requester) {
 std::optional<ThreadId> Model::favoured(ThreadId requester) const {
   const Index at = impl_->store.find(requester);
   if (at == none) return std::nullopt;
-  const WaitNotes* notes = impl_->store.threads[at].notes.get();
+  const WaitScratch* notes = impl_->store.threads[at].notes.get();
   if (notes == nullptr || notes->favoured_path.empty()) return std::nullopt;
   return notes->favoured_path.front();
 }

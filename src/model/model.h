@@ -14,7 +14,7 @@
 
 #include "base/event.h"
 #include "model/image.h"
-#include "model/learnt.h"
+#include "model/saved_confidence.h"
 
 namespace swapd::model {
 
@@ -125,8 +125,8 @@ class Model {
 
   // What is worth keeping for another model, at most so many; and back, for the threads that are known here. Whoever is
   // not a provider yet becomes one.
-  [[nodiscard]] std::vector<Learnt> learnt(std::size_t most) const;
-  void recall(std::span<const Learnt> learnt);
+  [[nodiscard]] std::vector<SavedConfidence> learnt(std::size_t most) const;
+  void restore_confidences(std::span<const SavedConfidence> learnt);
 
   struct Counts {
     std::size_t threads = 0, resources = 0, requesters = 0, providers = 0;

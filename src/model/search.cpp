@@ -4,7 +4,7 @@
 
 namespace swapd::model {
 
-std::uint32_t debits(const WaitNotes* notes, ThreadId thread) {
+std::uint32_t debits(const WaitScratch* notes, ThreadId thread) {
   if (notes == nullptr) return 0;
   const auto it = std::lower_bound(notes->debits.begin(), notes->debits.end(), thread,
                                    [](const Debit& debit, ThreadId id) { return debit.thread < id; });
@@ -67,10 +67,10 @@ void Search::expand_provider(Index provider, Index requester, std::uint32_t dept
       static_cast<double>(candidate.confidence) - debits(store_.threads[requester].notes.get(), thread.id);
   const double value =
       std::max(left, 0.0) / (depth == 0 ? 1.0 : store_.settings_of(candidate.resource).base_confidence);
-  const double overdraft = std::max(-left, 0.0);
-  std::vector<Reach>& reached = nodes_[result.node].reached;
+  const double excess_debits = std::max(-left, 0.0);
+  std::vector<ReachableLeaf>& reached = nodes_[result.node].reached;
   if (thread.state != RunState::blocked) {
-    reached.push_back({candidate.thread, provider, none, 0, value, static_cast<float>(overdraft)});
+    reached.push_back({candidate.thread, provider, none, 0, value, static_cast<float>(excess_debits)});
   } else if (thread.requests != none && depth + 1 < max_depth) {
     Index node = marks_[candidate.thread].node;
     if (marks_[candidate.thread].expanded != run_) {
@@ -78,11 +78,11 @@ void Search::expand_provider(Index provider, Index requester, std::uint32_t dept
       result.lowest_cut = std::min(result.lowest_cut, below.lowest_cut);
       node = below.node;
     }
-    const std::vector<Reach>& onward = nodes_[node].reached;
+    const std::vector<ReachableLeaf>& onward = nodes_[node].reached;
     for (Index place = 0; place < onward.size(); ++place, ++steps_) {
-      const Reach& rest = onward[place];
+      const ReachableLeaf& rest = onward[place];
       reached.push_back(
-          {rest.leaf, provider, node, place, value * rest.value, static_cast<float>(overdraft) + rest.overdraft});
+          {rest.leaf, provider, node, place, value * rest.value, static_cast<float>(excess_debits) + rest.excess_debits});
     }
   }
 }
@@ -90,11 +90,11 @@ void Search::expand_provider(Index provider, Index requester, std::uint32_t dept
 // Best first; then one way for each leaf, its best. The order is total: evidence and age decide between equals, and
 // below the same provider the order of its own node stands.
 void Search::order(Node& node) {
-  std::vector<Reach>& reached = node.reached;
-  std::sort(reached.begin(), reached.end(), [this](const Reach& a, const Reach& b) {
+  std::vector<ReachableLeaf>& reached = node.reached;
+  std::sort(reached.begin(), reached.end(), [this](const ReachableLeaf& a, const ReachableLeaf& b) {
     // As floats, so that the same factors multiplied in another order compare equal.
     if (const auto x = static_cast<float>(a.value), y = static_cast<float>(b.value); x != y) return x > y;
-    if (a.overdraft != b.overdraft) return a.overdraft < b.overdraft;
+    if (a.excess_debits != b.excess_debits) return a.excess_debits < b.excess_debits;
     if (a.first == b.first) return a.place < b.place;
     const Provider& first = store_.providers[a.first];
     const Provider& second = store_.providers[b.first];
@@ -103,12 +103,12 @@ void Search::order(Node& node) {
   });
   const std::uint64_t stamp = ++stamp_;
   node.direct = 0;
-  for (const Reach& reach : reached) {
+  for (const ReachableLeaf& reach : reached) {
     std::uint64_t& counted = marks_[store_.providers[reach.first].thread].counted;
     if (counted != stamp) ++node.direct;
     counted = stamp;
   }
-  std::erase_if(reached, [&](const Reach& reach) {
+  std::erase_if(reached, [&](const ReachableLeaf& reach) {
     if (marks_[reach.leaf].seen == stamp) return true;
     marks_[reach.leaf].seen = stamp;
     return false;

@@ -9,13 +9,13 @@
 namespace swapd::model {
 
 // One runnable thread that was reached, and the first step of the way to it.
-struct Reach {
+struct ReachableLeaf {
   Index leaf = none;
   Index first = none;  // the provider record by which the way begins
   Index node = none;   // where the way goes on: Search::node(node).reached[place]; none: `first` is the leaf
   Index place = 0;
   double value = 0;     // confidence from the requester on; within a node, divided by K
-  float overdraft = 0;  // debits beyond the confidences on the way: whose turn it is among those that stand at 0
+  float excess_debits = 0;  // debits beyond the confidences on the way: whose turn it is among those that stand at 0
 };
 
 // Depth first over awaited resources and their providers. A thread on the present way is left out, which excludes the
@@ -34,7 +34,7 @@ class Search {
 
   // What one blocked thread reaches.
   struct Node {
-    std::vector<Reach> reached;  // the best first
+    std::vector<ReachableLeaf> reached;  // the best first
     std::size_t direct = 0;      // how many of its own providers are runnable or virtual runnable
   };
   // Nothing is kept between two calls but memory: gives it back.
@@ -83,7 +83,7 @@ class Search {
 };
 
 // Of the thread in that wait.
-[[nodiscard]] std::uint32_t debits(const WaitNotes* notes, ThreadId thread);
+[[nodiscard]] std::uint32_t debits(const WaitScratch* notes, ThreadId thread);
 
 template <typename Visit>
 std::vector<Index> Search::tree(Index requester, Visit visit) {

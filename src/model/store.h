@@ -60,7 +60,7 @@ struct Debit {
 };
 
 // What the choice among providers has left behind in a wait; most waits have none of it.
-struct WaitNotes {
+struct WaitScratch {
   std::vector<Debit> debits;  // ordered by thread
   Index favoured_resource = none;
   std::vector<ThreadId> favoured_path;  // direct … leaf; empty: nobody is favoured
@@ -78,7 +78,7 @@ struct ThreadRecord {
   Index hash_next = none;
   Index provides = none;
   Index requests = none;
-  std::unique_ptr<WaitNotes> notes;
+  std::unique_ptr<WaitScratch> notes;
   mutable std::vector<Resource> shown;  // `requests` spelt out, made when a view asks for it
 };
 

@@ -11,8 +11,8 @@ namespace {
 constexpr Word<IoMode> mode_words[] = {{"logical", IoMode::logical}, {"device", IoMode::device}};
 constexpr Word<Inherit> inherit_words[] = {{"join", Inherit::join}, {"new", Inherit::own}};
 constexpr Word<Mapped> mapped_words[] = {{"next-call", Mapped::next_call}, {"freeze", Mapped::freeze}};
-constexpr std::int64_t most_operations = 1'000'000'000;
-constexpr std::size_t most_devices = 64;
+constexpr std::int64_t max_operations = 1'000'000'000;
+constexpr std::size_t max_devices = 64;
 
 // A whole number of bytes, a text such as "10 MiB/s", or "none". 0 would hold a program for ever.
 KeyRule bytes(std::string_view key, std::optional<std::int64_t>& place) {
@@ -46,8 +46,8 @@ KeyRule operations(std::string_view key, std::optional<std::int64_t>& place) {
               return {};
             }
             const auto* number = node.as_integer();
-            if (number == nullptr || number->get() < 1 || number->get() > most_operations)
-              return "must be a whole number " + range_text(1, most_operations) + R"(, or "none", not )" + shown(node);
+            if (number == nullptr || number->get() < 1 || number->get() > max_operations)
+              return "must be a whole number " + range_text(1, max_operations) + R"(, or "none", not )" + shown(node);
             place = number->get();
             return {};
           }};
@@ -186,8 +186,8 @@ Status read_io(const toml::table& table, const std::string& where, IoRules& rule
       if (!good_device(device.key))
         return complaint.at(
             device.line, "[" + of_device + "] names no device: give an absolute path, MAJOR:MINOR, or a network link");
-      if (rules.devices.size() >= most_devices && !rules.devices.contains(device.key))
-        return complaint.at(device.line, "[" + where + "] has more than " + std::to_string(most_devices) + " devices");
+      if (rules.devices.size() >= max_devices && !rules.devices.contains(device.key))
+        return complaint.at(device.line, "[" + where + "] has more than " + std::to_string(max_devices) + " devices");
       if (Status read = table_of(device, of_device, rules.devices[std::string(device.key)], complaint); !read)
         return read;
     }

@@ -6,7 +6,7 @@
 
 #include "sys/sched/freezer.h"
 #include "sys/procfs/procfs_parse.h"
-#include "sys/procfs/thread_io.h"
+#include "sys/procfs/io_counters.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   namespace parse = swapd::sys::parse;

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "actuate/journal.h"
-#include "state/left_state.h"
+#include "state/persistent_state.h"
 
 namespace {
 

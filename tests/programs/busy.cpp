@@ -30,10 +30,10 @@ struct Seat {
   std::atomic<unsigned> wrong;
   std::atomic<int> first_errno;
 };
-constexpr std::size_t most_cases = 64;
+constexpr std::size_t max_cases = 64;
 struct Shared {
   std::atomic<bool> stop;
-  std::array<Seat, most_cases> seats;
+  std::array<Seat, max_cases> seats;
 };
 Shared* shared = nullptr;
 
@@ -78,7 +78,7 @@ int main(int argc, char** argv) {
     for (const busy::Named& named : cases) std::puts(named.name.c_str());
     return 0;
   }
-  if (argc != 1 || cases.size() > most_cases) {
+  if (argc != 1 || cases.size() > max_cases) {
     std::fputs("usage: busy < PIPE, or busy --list\n", stderr);
     return 2;
   }

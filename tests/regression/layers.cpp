@@ -62,12 +62,21 @@ Table table_after(const std::vector<std::string>& lines, std::string_view headin
   return table;
 }
 
-// "src/observe" of "src/observe/seccomp/receiver.cpp"; "daemon" of "daemon/swapd.cpp".
+// The room of a file: "src/observe/bpf" of "src/observe/bpf/bpf_watch.cpp", "daemon" of "daemon/main.cpp". Folders below
+// a room belong to it.
 std::string layer_of(const fs::path& relative) {
-  auto part = relative.begin();
-  std::string layer = part->string();
-  if (layer == "src" && ++part != relative.end()) layer += "/" + part->string();
+  const std::size_t depth = *relative.begin() == "src" ? 3 : 2;
+  std::string layer;
+  std::size_t taken = 0;
+  for (const fs::path& part : relative.parent_path()) {
+    if (taken++ == depth) break;
+    layer += (layer.empty() ? "" : "/") + part.string();
+  }
   return layer;
+}
+
+bool is_in(const std::string& folder, const std::string& room) {
+  return folder == room || folder.starts_with(room + "/");
 }
 
 std::string read(const fs::path& file) {
@@ -107,18 +116,28 @@ class Checker {
       found.push_back(at + "\"" + path + "\" climbs out of its folder; write it from src/");
       return;
     }
-    const std::size_t slash = path.find('/');
-    // Without a folder: a neighbour in the same one, as programs have them.
-    if (slash == std::string::npos) return;
-    const std::string folder = path.substr(0, slash);
-    const bool own = layer == "src/" + folder || layer == folder;
-    if (!own && !allowed.contains(folder)) found.push_back(at + layer + " may not include \"" + path + "\"");
+    // Without a folder: a neighbour in the same one, or a file of the program's top folder.
+    if (path.find('/') == std::string::npos) return;
+    const std::string target = full_name(layer, fs::path(path).parent_path().string());
+    // A room may use its own files and those that stand directly in the folder above it.
+    const bool own = is_in(target, layer) || target == fs::path(layer).parent_path();
+    const bool listed = std::ranges::any_of(
+        allowed, [&](const std::string& name) { return is_in(target, full_name(layer, name)); });
+    if (!own && !listed) found.push_back(at + layer + " may not include \"" + path + "\"");
+  }
+
+  // "sys/procfs" is a folder of src; "engine", in a file of daemon, is one of daemon.
+  [[nodiscard]] std::string full_name(const std::string& layer, const std::string& folder) const {
+    const fs::path top = *fs::path(folder).begin();
+    const bool of_src = layers_.may_use.contains("src/" + top.string());
+    return (of_src ? "src/" : fs::path(layer).begin()->string() + "/") + folder;
   }
 
   void check_outside(const std::string& at, const std::string& layer, const std::string& path) {
     for (const auto& [header, users] : layers_.header_for) {
       const bool meant = header.ends_with('/') ? path.starts_with(header) : path == header;
-      if (meant && !users.contains(layer)) found.push_back(at + layer + " may not include <" + path + ">");
+      const bool permitted = std::ranges::any_of(users, [&](const std::string& user) { return is_in(layer, user); });
+      if (meant && !permitted) found.push_back(at + layer + " may not include <" + path + ">");
     }
     // A header of the project in brackets would slip past the table.
     const std::string folder = path.substr(0, path.find('/'));

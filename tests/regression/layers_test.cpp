@@ -23,8 +23,12 @@ Some words.
 |---|---|---|
 | `src/base` | nothing | |
 | `src/sys` | `base` | |
+| `src/sys/perf` | `base` | |
+| `src/sys/bpf` | `base`, `sys/perf` | |
 | `src/model` | `base` | pure |
-| `daemon` | `base`, `sys`, `model` | wires |
+| `daemon` | `base`, `sys`, `model`, `engine` | wires |
+| `daemon/engine` | `base`, `sys/perf` | |
+| `daemon/guard` | `base` | |
 
 ### Headers from outside
 | header | who | why |
@@ -93,6 +97,27 @@ TEST(Layers, AnIncludeThatBreaksALayerIsFound) {
   EXPECT_THAT(tree.breaches(), ElementsAre("src/base/a.h:1: src/base may not include \"model/m.h\"",
                                            "src/base/a.h:2: src/base may not include \"daemon/x.h\"",
                                            "src/model/m.cpp:3: src/model may not include \"sys/procfs.h\""));
+}
+
+TEST(Layers, ARoomMayUseWhatItsOwnRowNames) {
+  const Tree tree;
+  tree.write("src/sys/bpf/b.cpp", "#include \"sys/perf/p.h\"\n#include \"sys/file.h\"\n#include <seccomp.h>\n");
+  tree.write("src/sys/bpf/programs/t.c", "#include \"sys/bpf/programs/t.h\"\n");
+  tree.write("daemon/main.cpp", "#include \"engine/engine.h\"\n#include \"sys/bpf/b.h\"\n");
+  tree.write("daemon/engine/e.cpp", "#include \"engine/e.h\"\n#include \"config.h\"\n#include \"sys/perf/p.h\"\n");
+  EXPECT_THAT(tree.breaches(), IsEmpty());
+}
+
+TEST(Layers, ARoomMayNotUseItsNeighbourUnlessItsRowSaysSo) {
+  const Tree tree;
+  tree.write("src/sys/perf/p.cpp", "#include \"sys/bpf/b.h\"\n");
+  tree.write("daemon/engine/e.cpp", "#include \"guard/g.h\"\n#include \"sys/bpf/b.h\"\n");
+  tree.write("daemon/other/o.cpp", "#include <vector>\n");
+  EXPECT_THAT(tree.breaches(),
+              ElementsAre("daemon/engine/e.cpp:1: daemon/engine may not include \"guard/g.h\"",
+                          "daemon/engine/e.cpp:2: daemon/engine may not include \"sys/bpf/b.h\"",
+                          "daemon/other/o.cpp: daemon/other is not in the table of docs/architecture.md",
+                          "src/sys/perf/p.cpp:1: src/sys/perf may not include \"sys/bpf/b.h\""));
 }
 
 TEST(Layers, ALibraryInTheWrongPlaceIsFound) {

@@ -12,7 +12,7 @@ namespace {
 using Wish = TopState::Wish;
 
 constexpr int escape = 27, backspace = 127;
-constexpr std::size_t most_typed = 60;
+constexpr std::size_t max_typed = 60;
 
 constexpr const char* help = R"(swapctl top: who waits, for whom, and who is helped
 
@@ -198,7 +198,7 @@ void TopState::type(int key) {
   }
   if (key == KEY_BACKSPACE || key == backspace || key == '\b') {
     if (!typed_.empty()) typed_.pop_back();
-  } else if (key >= ' ' && key < 256 && typed_.size() < most_typed) {
+  } else if (key >= ' ' && key < 256 && typed_.size() < max_typed) {
     typed_ += static_cast<char>(key);
   }
   if (prompt_ == Prompt::filter) {

@@ -18,7 +18,7 @@
 #include "sys/process/futex.h"
 #include "sys/seccomp/launch.h"
 #include "sys/seccomp/launcher.h"
-#include "sys/procfs/own_listener.h"
+#include "sys/seccomp/own_listener.h"
 #include "sys/process/pidfd.h"
 #include "sys/process/privilege.h"
 #include "sys/sched/scheduler.h"

@@ -11,7 +11,7 @@
 
 #include "observe/resolve/compat_calls.h"
 #include "observe/resolve/kernel_waits.h"
-#include "observe/bpf/short_lives.h"
+#include "observe/bpf/short_lived_children.h"
 #include "observe/resolve/syscall_table.h"
 
 namespace swapd::observe {
@@ -19,13 +19,13 @@ namespace swapd::observe {
 namespace {
 
 constexpr std::size_t records_a_drain = 8192;  // the engine's turn stays bounded
-constexpr int most_tries = 4;
+constexpr int max_tries = 4;
 constexpr Duration writes_arrive = std::chrono::microseconds(50);  // long before, what a CPU has written
 constexpr Duration hint_rest = std::chrono::milliseconds(100);
 constexpr Duration names_nobody = std::chrono::milliseconds(5);   // so long, and it is asked what it is for …
 constexpr Duration nobody_rest = std::chrono::milliseconds(100);  // … but not so soon after that was of no use
 constexpr int longest_chain = 32;                                 // of silent waits
-constexpr std::size_t most_asked = 512;          // threads whose last waker is read to find out whom a thread has woken
+constexpr std::size_t max_asked = 512;          // threads whose last waker is read to find out whom a thread has woken
 constexpr std::uint16_t sleeps_stopped = 4 | 8;  // sched.h: stopped by a signal, traced
 
 // A wait that the call and its first argument tell from others. The members of a poll set are in memory.
@@ -89,12 +89,12 @@ std::optional<Time> BpfObserver::deadline() const {
 void BpfObserver::drain(Time now, std::vector<Event>& out) {
   tracer_->tell_time(now);
   report_new(now, out);
-  std::array<sys::BpfRecord, most_records> records;
+  std::array<sys::BpfRecord, max_records> records;
   for (std::size_t total = 0; total < records_a_drain;) {
     const std::size_t n = tracer_->read(records.data(), records.size());
     const auto batch = std::span(records).first(n);
     const auto skipped = hooks_.every_life && hooks_.every_life()
-                             ? std::bitset<most_records>()
+                             ? std::bitset<max_records>()
                              : short_lives(batch, [this](pid_t tid) { return managed_.contains(tid); });
     for (std::size_t i = 0; i < n; ++i)
       if (!skipped[i]) take(batch[i], out);
@@ -226,8 +226,8 @@ void BpfObserver::read_slot(Watched& w, Time now, std::vector<Event>& out) {
   const pid_t tid = w.wait.member.id.tid;
   auto slot = tracer_->slot(tid);
   for (int tries = 0; slot && slot->silent; ++tries) {  // it may have begun another silent wait meanwhile
-    if (tries == most_tries) return;
-    tracer_->break_silence(tid);
+    if (tries == max_tries) return;
+    tracer_->report_wake(tid);
     slot = tracer_->slot(tid);
   }
   if (!slot) return;  // gone, or never still: it counts as runnable
@@ -340,7 +340,7 @@ void BpfObserver::ask_for_names(Time now) {
 
 // Whom did this thread wake last? Probably the one it now waits for. Their slots tell; asked once a kind of wait.
 void BpfObserver::name_sent_to(Watched& w, std::vector<Event>& out) {
-  if (w.wait.awaited.empty() || managed_.size() > most_asked) return;
+  if (w.wait.awaited.empty() || managed_.size() > max_asked) return;
   // A lock of the kernel's is no answer to a message; what a FUSE daemon gives is.
   if (w.wait.awaited.front().kind == ResourceKind::kernel && !is_fuse(w.wait.awaited.front())) return;
   const bool same = w.hinted_call == w.wait.site.nr && w.hinted_arg == w.wait.site.args[0];

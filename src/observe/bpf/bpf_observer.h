@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "observe/bpf/families.h"
+#include "observe/resolve/families.h"
 #include "observe/observer.h"
 #include "observe/resolve/relays.h"
 #include "observe/wait_state.h"
@@ -42,7 +42,7 @@ class BpfObserver final : public Observer {
   void unwatch(ThreadId thread) override;
   void set_urgent(ThreadId thread, bool urgent) override;
   void expect(ThreadId thread, ThreadId provider) override;
-  [[nodiscard]] bool waits_silently(ThreadId thread) const override;
+  [[nodiscard]] bool waits_unreported(ThreadId thread) const override;
   void nap(bool on) override { tracer_->nap(on); }
   [[nodiscard]] bool counts_cpu() const override { return true; }
   [[nodiscard]] std::optional<Duration> cpu_time(ThreadId thread, Time now) const override {
@@ -50,7 +50,7 @@ class BpfObserver final : public Observer {
     return used ? std::optional(*used) : std::nullopt;
   }
   void time_exactly(ThreadId thread, bool on) override { (void)tracer_->time_exactly(thread.tid, on); }
-  void look_if_silent(ThreadId thread, Time since, std::vector<Event>& out) override;
+  void look_if_unreported(ThreadId thread, Time since, std::vector<Event>& out) override;
   void look(ThreadId thread, Time now, std::vector<Event>& out) override;
   void resolve_again(ThreadId thread) override;
   void trace_wakes(ThreadId /*thread*/, bool /*at_once*/) override {}  // every wake names its waker
@@ -107,7 +107,7 @@ class BpfObserver final : public Observer {
   void follow();
   void follow_while_needed(Time now);
   [[nodiscard]] Watched* find(ThreadId thread);
-  void look_anew(Watched& watched);
+  void request_rescan(Watched& watched);
   void look_again(Time now, std::vector<Event>& out);
   void left(const sys::BpfRecord& record, std::vector<Event>& out);
   void read_slot(Watched& w, Time now, std::vector<Event>& out);

@@ -9,8 +9,8 @@ namespace swapd::observe {
 
 namespace {
 
-constexpr std::size_t most_asked_again = 64;       // whether they sleep
-constexpr std::size_t most_looked_through = 2048;  // slots, to find out whom a relay has woken
+constexpr std::size_t max_asked_again = 64;       // whether they sleep
+constexpr std::size_t max_looked_through = 2048;  // slots, to find out whom a relay has woken
 
 bool awaits(const std::vector<Resource>& awaited, const Resource& one) {
   return std::ranges::find(awaited, one) != awaited.end();
@@ -85,7 +85,7 @@ std::vector<ThreadId> BpfObserver::woken_last(const Watched& w, pid_t relay) con
     const auto slot = tracer_->slot(tid);
     const auto member = slot && slot->waker.tid == relay ? hooks_.identify(tid) : std::nullopt;
     if (member && member->tgid != w.wait.member.tgid) found.push_back(id);
-    if (found.size() > most_asked_again) return {};
+    if (found.size() > max_asked_again) return {};
   }
   const auto sleeps = [this](ThreadId id) { return !runs(id.tid); };
   if (!std::ranges::all_of(found, sleeps)) std::erase_if(found, sleeps);
@@ -103,7 +103,7 @@ Family BpfObserver::callers_of(pid_t relay, const Watched& w) const {
 
 // Whom has a relay passed the message on to that was sent before this wait? Known when the relay sleeps again.
 void BpfObserver::name_passed_to(Watched& w, std::vector<Event>& out) {
-  if (relays_.empty() || !w.wait.blocked || w.wait.awaited.empty() || managed_.size() > most_looked_through) return;
+  if (relays_.empty() || !w.wait.blocked || w.wait.awaited.empty() || managed_.size() > max_looked_through) return;
   const auto run = relays_.run_of(w.wait.member.id.tid, w.wait.awaited, w.ended_at, w.wait.since);
   if (!run) return;
   const bool proven = relays_.proven(run->tid);

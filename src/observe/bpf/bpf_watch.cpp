@@ -29,7 +29,7 @@ void BpfObserver::release(ThreadId thread) {
   managed_.erase(found);
   // Whoever waits for it in silence is looked at again.
   if (const auto slot = tracer_->slot(thread.tid); slot && slot->awaited_by != 0)
-    if (const auto waiter = watched_.find(slot->awaited_by); waiter != watched_.end()) look_anew(*waiter->second);
+    if (const auto waiter = watched_.find(slot->awaited_by); waiter != watched_.end()) request_rescan(*waiter->second);
   (void)tracer_->unmanage(thread.tid);
 }
 
@@ -56,7 +56,7 @@ void BpfObserver::follow() {
   if (std::exchange(not_followed_, false) && hooks_.following) hooks_.following(Done{});
   for (const auto& [tid, w] : watched_) {
     w->unsure = true;
-    look_anew(*w);
+    request_rescan(*w);
   }
 }
 
@@ -118,19 +118,19 @@ void BpfObserver::expect(ThreadId thread, ThreadId provider) {
   const pid_t whom = w->ended.distinct ? provider.tid : 0;
   (void)tracer_->expect(thread.tid, whom, w->ended.call, w->ended.arg);
   // A wait that has begun in silence for somebody else is looked at.
-  if (const auto slot = tracer_->slot(thread.tid); slot && slot->silent) look_anew(*w);
+  if (const auto slot = tracer_->slot(thread.tid); slot && slot->silent) request_rescan(*w);
 }
 
-void BpfObserver::look_anew(Watched& w) {
+void BpfObserver::request_rescan(Watched& w) {
   if (!std::exchange(w.fresh, true)) fresh_.push_back(&w);
 }
 
-bool BpfObserver::waits_silently(ThreadId thread) const {
+bool BpfObserver::waits_unreported(ThreadId thread) const {
   const auto slot = tracer_->slot(thread.tid);
   return slot && slot->silent && slot->phase == sys::ThreadSlot::Phase::blocked;
 }
 
-void BpfObserver::look_if_silent(ThreadId thread, Time since, std::vector<Event>& out) {
+void BpfObserver::look_if_unreported(ThreadId thread, Time since, std::vector<Event>& out) {
   Watched* w = find(thread);
   if (w == nullptr || w->fresh) return;
   const auto slot = tracer_->slot(thread.tid);

@@ -131,9 +131,9 @@ constexpr std::array calls{
     changes(SYS_fremovexattr, 0, IoCall::no_arg),
 };
 
-constexpr std::size_t most_nr = 512;
+constexpr std::size_t max_nr = 512;
 constexpr auto by_number = [] {
-  std::array<std::int8_t, most_nr> out{};
+  std::array<std::int8_t, max_nr> out{};
   for (auto& one : out) one = -1;
   for (std::size_t i = 0; i < calls.size(); ++i)
     out.at(static_cast<std::size_t>(calls.at(i).nr)) = static_cast<std::int8_t>(i);
@@ -141,20 +141,20 @@ constexpr auto by_number = [] {
 }();
 
 // One system call moves no more (MAX_RW_COUNT in include/linux/fs.h).
-constexpr std::int64_t most_moved = 0x7ffff000;
-constexpr std::size_t most_parts = 64;  // of an iovec that are looked at; the rest is as large on average
+constexpr std::int64_t max_moved = 0x7ffff000;
+constexpr std::size_t max_parts = 64;  // of an iovec that are looked at; the rest is as large on average
 
 std::int64_t bounded(std::uint64_t size) {
-  return static_cast<std::int64_t>(std::clamp<std::uint64_t>(size, 1, most_moved));
+  return static_cast<std::int64_t>(std::clamp<std::uint64_t>(size, 1, max_moved));
 }
 
 Result<std::uint64_t> sum(std::uint64_t address, std::uint64_t number, const ReadTarget& read) {
   if (number == 0 || address == 0) return std::uint64_t{0};
-  std::array<iovec, most_parts> parts;
+  std::array<iovec, max_parts> parts;
   const std::size_t looked = std::min<std::uint64_t>(number, parts.size());
   if (Status got = read(address, parts.data(), looked * sizeof(iovec)); !got) return std::move(got).error();
   std::uint64_t bytes = 0;
-  for (std::size_t i = 0; i < looked; ++i) bytes += std::min<std::uint64_t>(parts.at(i).iov_len, most_moved);
+  for (std::size_t i = 0; i < looked; ++i) bytes += std::min<std::uint64_t>(parts.at(i).iov_len, max_moved);
   return looked == number ? bytes : bytes / looked * std::min<std::uint64_t>(number, IOV_MAX);
 }
 
@@ -247,8 +247,8 @@ std::optional<std::int64_t> position(const IoCall& call, const std::array<std::u
 Result<std::vector<IoRequest>> requests(const IoCall& call, const std::array<std::uint64_t, 6>& args,
                                         const ReadTarget& read) {
   std::vector<IoRequest> out;
-  const std::uint64_t number = std::min<std::uint64_t>(args.at(call.number_at), most_parts);
-  std::array<std::uint64_t, most_parts> pointers;
+  const std::uint64_t number = std::min<std::uint64_t>(args.at(call.number_at), max_parts);
+  std::array<std::uint64_t, max_parts> pointers;
   if (number == 0) return out;
   if (Status got = read(args.at(call.at), pointers.data(), number * sizeof(std::uint64_t)); !got)
     return std::move(got).error();

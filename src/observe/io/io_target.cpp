@@ -27,7 +27,7 @@ std::uint64_t link_number(std::uint64_t network_namespace, std::uint32_t index) 
 }
 
 const IoTargets::Disk& IoTargets::disk(dev_t device, pid_t tid, int fd, Time now) {
-  if (by_device_.size() >= most_kept) by_device_.clear();
+  if (by_device_.size() >= max_kept) by_device_.clear();
   const auto [at, is_new] = by_device_.try_emplace(device);
   Disk& disk = at->second;
   if (!is_new && now - disk.seen < believed) return disk;
@@ -107,7 +107,7 @@ std::int64_t IoTargets::cached(pid_t tid, int fd, std::int64_t from, std::int64_
 
 const IoTargets::Link* IoTargets::link(pid_t tid, int fd, std::uint64_t inode, std::span<const std::byte> to,
                                        Time now) {
-  if (by_inode_.size() >= most_kept) by_inode_.clear();
+  if (by_inode_.size() >= max_kept) by_inode_.clear();
   const auto found = by_inode_.find(inode);
   if (found != by_inode_.end() && now - found->second.seen < believed) return &found->second;
   const auto socket = duplicate(tid, fd);
@@ -134,7 +134,7 @@ Result<sys::FdIdentity> IoTargets::look(pid_t tid, int fd) {
   }
   auto file = procfs_.fd_identity(tid, fd);
   if (!file) return file;
-  if (tables_.size() >= most_tables) tables_.clear();
+  if (tables_.size() >= max_tables) tables_.clear();
   if (auto table = procfs_.fd_table(tid)) tables_.emplace(tid, std::move(table).value());
   return file;
 }

@@ -16,7 +16,7 @@
 #include "base/time.h"
 #include "sys/procfs/block_devices.h"
 #include "sys/procfs/procfs.h"
-#include "sys/netlink/socket_link.h"
+#include "sys/netlink/socket_route.h"
 
 namespace swapd::observe {
 
@@ -56,7 +56,7 @@ class IoTargets {
  private:
   // Mounts and routes change.
   static constexpr Duration believed = std::chrono::seconds(1);
-  static constexpr std::size_t most_kept = 1024, most_tables = 64;
+  static constexpr std::size_t max_kept = 1024, max_tables = 64;
   struct Disk {
     std::vector<std::uint64_t> devices;
     std::uint64_t whole = 0;

@@ -18,8 +18,8 @@ const FdCache::Table* FdCache::read(pid_t pid) {
     tables_.erase(pid);
     return nullptr;
   }
-  if (fds->size() > most_fds) fds->resize(most_fds);
-  if (tables_.size() >= most_tables && !tables_.contains(pid)) tables_.clear();
+  if (fds->size() > max_fds) fds->resize(max_fds);
+  if (tables_.size() >= max_tables && !tables_.contains(pid)) tables_.clear();
   Table& table = tables_[pid];
   table.time = clock_.now();
   table.entries.clear();

@@ -29,8 +29,8 @@ class FdCache {
   [[nodiscard]] std::size_t size() const { return tables_.size(); }
 
  private:
-  static constexpr std::size_t most_tables = 8192;
-  static constexpr std::size_t most_fds = 65536;
+  static constexpr std::size_t max_tables = 8192;
+  static constexpr std::size_t max_fds = 65536;
   struct Table {
     Time time;
     std::vector<Entry> entries;

@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "observe/bpf/families.h"
+#include "observe/resolve/families.h"
 #include "observe/resolve/futex_owner.h"
 #include "observe/resolve/kernel_waits.h"
 #include "observe/resolve/lock_calls.h"
@@ -21,12 +21,12 @@ namespace {
 constexpr Duration member_age = std::chrono::milliseconds(50);
 constexpr Duration stranger_age = std::chrono::seconds(1);
 constexpr Duration locks_age = std::chrono::seconds(1);
-constexpr std::size_t most_threads = 3;      // of a process (DESIGN.md section 5)
-constexpr std::size_t most_looked_at = 512;  // threads of one process
-constexpr std::size_t most_children = 256;
-constexpr std::size_t most_guessed = 8;
-constexpr std::size_t most_mapped = 256;  // processes whose mappings are read
-constexpr std::size_t most_remembered_processes = 1024;
+constexpr std::size_t max_threads = 3;      // of a process (DESIGN.md section 5)
+constexpr std::size_t max_looked_at = 512;  // threads of one process
+constexpr std::size_t max_children = 256;
+constexpr std::size_t max_guessed = 8;
+constexpr std::size_t max_mapped = 256;  // processes whose mappings are read
+constexpr std::size_t max_remembered_processes = 1024;
 
 bool contains(std::span<const pid_t> pids, pid_t pid) { return std::find(pids.begin(), pids.end(), pid) != pids.end(); }
 
@@ -45,14 +45,14 @@ Holders::Holders(const sys::Procfs& procfs, const Descriptors& descriptors, cons
 std::vector<ThreadId> Holders::threads_of(pid_t pid, pid_t but, Time asked) {
   const auto without = [&](std::vector<ThreadId> threads) {
     std::erase_if(threads, [&](ThreadId id) { return id.tid == but; });
-    if (threads.size() > most_threads) threads.resize(most_threads);
+    if (threads.size() > max_threads) threads.resize(max_threads);
     return threads;
   };
   const Time now = clock_.now();
   if (const auto known = threads_.find(pid); known != threads_.end() && known->second.time >= asked)
     return without(known->second.best);
   auto tids = procfs_.threads(pid).value_or({});
-  if (tids.size() > most_looked_at) tids.resize(most_looked_at);
+  if (tids.size() > max_looked_at) tids.resize(max_looked_at);
   std::vector<ThreadId> running;
   std::vector<ThreadId> others;  // the main thread first: procfs lists it so
   for (const pid_t tid : tids) {
@@ -61,10 +61,10 @@ std::vector<ThreadId> Holders::threads_of(pid_t pid, pid_t but, Time asked) {
     (st->state == 'R' ? running : others).push_back({tid, st->start_time});
   }
   running.insert(running.end(), others.begin(), others.end());
-  if (running.size() > most_threads + 1) running.resize(most_threads + 1);  // `but` may be among them
+  if (running.size() > max_threads + 1) running.resize(max_threads + 1);  // `but` may be among them
   // A short list costs nothing to make anew.
-  if (tids.size() <= most_threads) return without(running);
-  if (threads_.size() >= most_remembered_processes) threads_.clear();
+  if (tids.size() <= max_threads) return without(running);
+  if (threads_.size() >= max_remembered_processes) threads_.clear();
   threads_[pid] = {now, running};
   return without(std::move(running));
 }
@@ -147,7 +147,7 @@ std::optional<Found> Holders::siblings(const Waiter& waiter, const Resource& sig
   Found out{.resource = signal, .evidence = Evidence::guess, .threads = {}, .unenrolled = {}};
   std::size_t looked = 0;
   for (const pid_t pid : *children) {
-    if (out.threads.size() >= most_guessed || ++looked > most_children) break;
+    if (out.threads.size() >= max_guessed || ++looked > max_children) break;
     if (pid == waiter.tgid || !contains(members, pid)) continue;
     const auto stat = procfs_.stat(pid);
     if (!stat || stat->state != 'R' || observe::family_of(procfs_, pid) != family) continue;
@@ -207,7 +207,7 @@ bool Holders::serves(pid_t pid, std::uint64_t dev, Duration max_age) {
 Holders::Pids Holders::sharing(const Resource& futex, std::span<const pid_t> members) const {
   Pids out;
   const bool is_shared = futex.ids[3] == 1;
-  for (const pid_t pid : members.first(std::min(members.size(), most_mapped)))
+  for (const pid_t pid : members.first(std::min(members.size(), max_mapped)))
     if (is_shared ? procfs_.maps_file(pid, futex.ids[0], futex.ids[1]) : pid == static_cast<pid_t>(futex.ids[0]))
       out.push_back(pid);
   return out;
@@ -244,7 +244,7 @@ std::optional<Holders::Pids> Holders::named(const Waiter& waiter, const Resource
     case ResourceKind::child_exit: {
       if (resource.ids[0] == 0) {
         auto children = procfs_.children(static_cast<pid_t>(resource.ids[2])).value_or({});
-        if (children.size() > most_children) children.resize(most_children);
+        if (children.size() > max_children) children.resize(max_children);
         return children;
       }
       const auto child = procfs_.stat(static_cast<pid_t>(resource.ids[0]));
@@ -331,7 +331,7 @@ bool Holders::has_eventfd(pid_t pid, std::uint64_t id, Duration max_age) {
     if (fd < 0 || !found || found->type != Descriptor::Type::eventfd) return std::nullopt;
     return found->number;
   };
-  if (eventfds_.size() >= most_remembered_processes && !eventfds_.contains(pid)) eventfds_.clear();
+  if (eventfds_.size() >= max_remembered_processes && !eventfds_.contains(pid)) eventfds_.clear();
   Eventfds& known = eventfds_[pid];
   for (;;) {
     const bool is_new = clock_.now() - known.time >= max_age;

@@ -12,9 +12,9 @@ namespace swapd::observe {
 namespace {
 
 constexpr Duration table_age = std::chrono::milliseconds(50);
-constexpr std::size_t most_servers = 8;
-constexpr std::size_t most_behind = 8;
-constexpr std::size_t most_connected = 64;  // processes that want a CPU: are they connected to the bus?
+constexpr std::size_t max_servers = 8;
+constexpr std::size_t max_behind = 8;
+constexpr std::size_t max_connected = 64;  // processes that want a CPU: are they connected to the bus?
 
 }  // namespace
 
@@ -37,7 +37,7 @@ void Holders::guess_behind(const Waiter& waiter, const Pids& others, std::span<c
   };
   std::size_t looked = 0;
   for (const pid_t pid : members) {
-    if (pid == waiter.tgid || out.threads.size() >= most_behind || looked >= most_connected) continue;
+    if (pid == waiter.tgid || out.threads.size() >= max_behind || looked >= max_connected) continue;
     const auto threads = threads_of(pid, waiter.tid, asked);
     const auto stat = threads.empty() ? Error(ESRCH, "") : procfs_.stat(threads.front().tid);
     if (!stat || stat->state != 'R' || (++looked, !is_connected(pid))) continue;
@@ -60,7 +60,7 @@ void Holders::remember_servers(const Pids& pids) {
     std::erase(servers_, pid);
     servers_.insert(servers_.begin(), pid);
   }
-  if (servers_.size() > most_servers) servers_.resize(most_servers);
+  if (servers_.size() > max_servers) servers_.resize(max_servers);
 }
 
 }  // namespace swapd::observe

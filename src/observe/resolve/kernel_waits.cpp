@@ -280,7 +280,7 @@ bool changes_memory(std::int32_t nr) {
 }
 
 void KernelWaits::was_long(const Resource& resource) {
-  if (known_.size() >= most_known && !known_.contains(resource))
+  if (known_.size() >= max_known && !known_.contains(resource))
     forget(std::ranges::max_element(known_, {}, [](const auto& known) { return known.second; }));
   const auto [known, is_new] = known_.insert_or_assign(resource, 0);
   if (is_new && is_fuse(resource)) ++fuse_;

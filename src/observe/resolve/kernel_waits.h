@@ -51,7 +51,7 @@ struct FileArgs {
 class KernelWaits {
  public:
   static constexpr int forgotten_after = 32;  // short waits in a row
-  static constexpr std::size_t most_known = 256;
+  static constexpr std::size_t max_known = 256;
 
   void was_long(const Resource& resource);
   void was_short(const Resource& resource);

@@ -16,10 +16,10 @@ namespace swapd::observe {
 
 namespace {
 
-constexpr std::size_t most_remembered_threads = 4096;
-constexpr std::size_t most_futexes = 128;      // FUTEX_WAITV_MAX
+constexpr std::size_t max_remembered_threads = 4096;
+constexpr std::size_t max_futexes = 128;      // FUTEX_WAITV_MAX
 constexpr std::uint32_t futex2_private = 128;  // FUTEX2_PRIVATE
-constexpr std::size_t most_files_tried = 256;
+constexpr std::size_t max_files_tried = 256;
 constexpr Duration locks_last = std::chrono::milliseconds(20);
 
 // The duration is the third argument of poll(2), and in memory else.
@@ -233,7 +233,7 @@ void Resolver::Impl::wait_between_tries(Wait& wait, const CallSite& site, By by)
   }
   if (!pollers.polls(site.tid, now)) return;
   std::vector<OpenFile> files;
-  for (const int fd : procfs.fds(site.tgid, most_files_tried).value_or({}))
+  for (const int fd : procfs.fds(site.tgid, max_files_tried).value_or({}))
     if (const auto file = procfs.fd_identity(site.tgid, fd); file.ok() && S_ISREG(file->mode))
       files.push_back({file->dev, file->ino});
   // Each look at /proc/locks makes the machine's calls for locks wait for a moment.
@@ -301,7 +301,7 @@ void Resolver::Impl::wait_on_futex(Wait& wait, const CallSite& site, By by) {
 }
 
 void Resolver::Impl::wait_on_futexes(Wait& wait, const CallSite& site) {
-  std::vector<futex_waitv> waiters(std::min<std::uint64_t>(site.args[1], most_futexes));
+  std::vector<futex_waitv> waiters(std::min<std::uint64_t>(site.args[1], max_futexes));
   if (waiters.empty() ||
       !sys::Procfs::read_memory(site.tid, site.args[0], waiters.data(), waiters.size() * sizeof(futex_waitv)))
     return;
@@ -322,7 +322,7 @@ std::optional<Resource> Resolver::Impl::known_futex(pid_t tgid, std::uint64_t ad
 std::optional<Resource> Resolver::Impl::look_up_futex(pid_t tgid, std::uint64_t address) {
   const auto resource = shared_futex(procfs, tgid, address);
   const std::lock_guard lock(mutex);
-  if (futexes.size() >= most_remembered_threads) futexes.clear();
+  if (futexes.size() >= max_remembered_threads) futexes.clear();
   if (resource) futexes[{tgid, address}] = *resource;
   return resource;
 }
@@ -352,7 +352,7 @@ std::optional<Resource> Resolver::Impl::file_resource(const CallSite& site, Reso
 
 void Resolver::Impl::remember(const CallSite& site, const Wait& wait) {
   const std::lock_guard lock(mutex);
-  if (remembered.size() >= most_remembered_threads && !remembered.contains(site.tid)) remembered.clear();
+  if (remembered.size() >= max_remembered_threads && !remembered.contains(site.tid)) remembered.clear();
   remembered[site.tid] = {site, wait.awaited};
 }
 

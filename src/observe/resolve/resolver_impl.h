@@ -19,18 +19,18 @@
 #include "observe/resolve/resolver.h"
 #include "observe/resolve/socket_peers.h"
 #include "observe/resolve/syscall_table.h"
-#include "sys/bpf/ring_requests.h"
+#include "sys/bpf/io_uring_requests.h"
 
 namespace swapd::observe {
 
-inline constexpr std::size_t most_awaited = 256;  // of one wait
+inline constexpr std::size_t max_awaited = 256;  // of one wait
 inline constexpr Resource unknown_resource{};
 inline constexpr Duration short_kernel_wait = std::chrono::milliseconds(1);
 inline constexpr Duration long_kernel_wait = std::chrono::milliseconds(3);
 
 // Adds it once.
 inline void add(std::vector<Resource>& to, const Resource& resource) {
-  if (to.size() < most_awaited && std::find(to.begin(), to.end(), resource) == to.end()) to.push_back(resource);
+  if (to.size() < max_awaited && std::find(to.begin(), to.end(), resource) == to.end()) to.push_back(resource);
 }
 
 inline int fd_of(const CallSite& site, unsigned arg) { return static_cast<int>(site.args.at(arg)); }

@@ -10,10 +10,10 @@ namespace swapd::observe {
 namespace {
 
 // Among too many possible peers none stands out; the model keeps no more providers than this either.
-constexpr std::size_t most_candidates = 32;
+constexpr std::size_t max_candidates = 32;
 
 void add(Peers& peers, std::uint64_t inode) {
-  if (inode != 0 && peers.inodes.size() < most_candidates) peers.inodes.push_back(inode);
+  if (inode != 0 && peers.inodes.size() < max_candidates) peers.inodes.push_back(inode);
 }
 
 bool mapped(const sys::InetAddress& address) {

@@ -23,12 +23,12 @@ class Collector {
 
   void add_set(int set, int depth) {
     // A set that is reached twice adds nothing; this also ends the loops that a target may fake.
-    if (depth > most_nesting || std::find(sets_.begin(), sets_.end(), set) != sets_.end()) return;
+    if (depth > max_nesting || std::find(sets_.begin(), sets_.end(), set) != sets_.end()) return;
     sets_.push_back(set);
     const auto info = procfs_.fdinfo(tid_, set);
     if (!info) return;
     for (const sys::EpollTarget& target : info->epoll) {
-      if (members.size() >= most_members) return;
+      if (members.size() >= max_members) return;
       const bool in = (target.events & (EPOLLIN | EPOLLRDNORM | EPOLLRDHUP | EPOLLPRI)) != 0;
       const bool out = (target.events & (EPOLLOUT | EPOLLWRNORM)) != 0;
       if (!in && !out) continue;
@@ -57,7 +57,7 @@ class Collector {
         return m.descriptor == descriptor && m.direction == direction;
       });
       // Descriptors of type `other` are told apart by their numbers alone; one of them says as much as many.
-      if (!known && members.size() < most_members) members.push_back({descriptor, direction, fd});
+      if (!known && members.size() < max_members) members.push_back({descriptor, direction, fd});
     }
   }
 
@@ -71,7 +71,7 @@ class Collector {
 
 std::vector<WaitMember> poll_members(const sys::Procfs& procfs, const Descriptors& descriptors, pid_t tid,
                                      std::uint64_t array, std::uint64_t count) {
-  std::vector<pollfd> fds(std::min<std::uint64_t>(count, most_members));
+  std::vector<pollfd> fds(std::min<std::uint64_t>(count, max_members));
   Collector collector(procfs, descriptors, tid);
   if (fds.empty() || !sys::Procfs::read_memory(tid, array, fds.data(), fds.size() * sizeof(pollfd))) return {};
   for (const pollfd& entry : fds) {
@@ -86,8 +86,8 @@ std::vector<WaitMember> select_members(const sys::Procfs& procfs, const Descript
                                        std::uint64_t count, std::uint64_t read_set, std::uint64_t write_set) {
   // The sets are arrays of 64-bit words on x86-64. The waiter sees the bits of its own copy, which stays as it gave it
   // until the call returns.
-  using Words = std::array<std::uint64_t, most_members / 64>;
-  const std::size_t bits = std::min<std::uint64_t>(count, most_members);
+  using Words = std::array<std::uint64_t, max_members / 64>;
+  const std::size_t bits = std::min<std::uint64_t>(count, max_members);
   const std::size_t bytes = (bits + 63) / 64 * sizeof(std::uint64_t);
   const auto read = [&](std::uint64_t address) {
     Words words{};

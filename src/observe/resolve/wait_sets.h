@@ -18,8 +18,8 @@ struct WaitMember {
   int fd = -1;  // -1: it is in the set, but no longer open under the number it was added as
 };
 
-inline constexpr std::size_t most_members = 1024;
-inline constexpr int most_nesting = 5;  // EP_MAX_NESTS of the kernel
+inline constexpr std::size_t max_members = 1024;
+inline constexpr int max_nesting = 5;  // EP_MAX_NESTS of the kernel
 
 // poll(2), ppoll(2): args are the array and its length.
 [[nodiscard]] std::vector<WaitMember> poll_members(const sys::Procfs& procfs, const Descriptors& descriptors, pid_t tid,

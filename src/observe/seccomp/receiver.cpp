@@ -12,7 +12,7 @@
 #include "observe/seccomp/own_listener.h"
 #include "sys/process/futex.h"
 #include "sys/sched/scheduler.h"
-#include "sys/process/self.h"
+#include "sys/process/self_process.h"
 
 namespace swapd::observe {
 namespace {

@@ -11,7 +11,7 @@ namespace swapd::observe {
 namespace {
 
 constexpr std::size_t recent_accesses = 64;
-constexpr std::size_t most_looked_at = 16;
+constexpr std::size_t max_looked_at = 16;
 constexpr std::size_t calls_a_drain = 4096;  // of one receiver: the engine's turn stays bounded
 
 ThreadWatch::Settings probe(ThreadWatch::Settings settings, bool tracepoints, std::vector<std::string>& missing) {
@@ -151,7 +151,7 @@ void SeccompObserver::report_new(Time now, std::vector<Event>& out) {
 const observe::Access& SeccompObserver::access_of(const CallSite& site) {
   const auto found = std::ranges::find_if(looked_at_, [&](const auto& l) { return same_access(l.first, site); });
   if (found != looked_at_.end()) return found->second;
-  if (looked_at_.size() == most_looked_at) looked_at_.pop_front();
+  if (looked_at_.size() == max_looked_at) looked_at_.pop_front();
   return looked_at_.emplace_back(site, resolver_.access(site)).second;
 }
 

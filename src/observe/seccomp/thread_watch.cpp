@@ -10,7 +10,7 @@
 namespace swapd::observe {
 
 namespace {
-constexpr std::size_t most_open = 1024;  // threads whose /proc/TID/syscall stays open
+constexpr std::size_t max_open = 1024;  // threads whose /proc/TID/syscall stays open
 }
 
 ThreadWatch::ThreadWatch(const sys::Procfs& procfs, Resolver& resolver, Settings settings, Observer::Hooks hooks,
@@ -42,7 +42,7 @@ void ThreadWatch::add(const Member& member) {
   if (slot) return;
   slot = std::make_unique<Watched>();
   slot->wait.member = member;
-  if (watched_.size() <= most_open)
+  if (watched_.size() <= max_open)
     if (auto call = procfs_.open_syscall(member.id.tid)) slot->call = std::move(call).value();
   if (settings_.perf) {
     if (auto opened = sys::SwitchWatch::open(member.id.tid)) {

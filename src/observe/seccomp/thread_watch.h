@@ -1,4 +1,4 @@
-// When does a thread block, on what, and when does it go on? Learnt after the fact, without touching its calls
+// When does a thread block, on what, and when does it go on? SavedConfidence after the fact, without touching its calls
 // (DESIGN.md section 4, seccomp observer): perf's context-switch records say when to look, /proc/TID/syscall says at
 // what.
 //

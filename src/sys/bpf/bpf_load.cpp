@@ -13,9 +13,9 @@
 
 #include "sys/bpf/programs/layout.h"
 #include "sys/bpf/bpf_errors.h"
-#include "sys/bpf/bpf_learn.h"
+#include "sys/bpf/kernel_probe.h"
 #include "sys/bpf/bpf_pieces.h"
-#include "sys/bpf/bpf_places.h"
+#include "sys/bpf/kernel_offsets.h"
 #include "tracer.skel.h"
 
 namespace swapd::sys {
@@ -29,7 +29,7 @@ constexpr std::array<BpfPiece, 2> tracer_pieces{softirqs, lives};  // … nor le
 // What a load depends on, besides the kernel.
 struct Known {
   KernelPlaces places;
-  Learnt learnt;
+  SavedConfidence learnt;
   SoftirqCode code;
   bool can_cast = false;
 };
@@ -115,7 +115,7 @@ Result<LoadedTracer> load_with(const BpfOptions& options, const Known& known) {
 }
 
 // Why helpers have to read the kernel's memory. Empty: they need not.
-std::string without_cast(const BpfOptions& options, const KernelPlaces& places, const Learnt& learnt) {
+std::string without_cast(const BpfOptions& options, const KernelPlaces& places, const SavedConfidence& learnt) {
   if (options.old_helpers || is_refused("tracer.bpf_rdonly_cast")) return "a test has it so";
   if (!places.rdonly_cast) return "the kernel has no bpf_rdonly_cast, which came with 6.2";
   return learnt.refused;

@@ -23,7 +23,7 @@
 namespace swapd::sys {
 namespace {
 
-constexpr int most_reads =
+constexpr int max_reads =
     10000;  // of a slot that is being written: a writer needs some 50 ns, more if its CPU is taken
 
 bool procfs_is_our_namespaces() {
@@ -294,7 +294,7 @@ Status BpfTracer::expect(pid_t tid, pid_t provider, std::int32_t call, std::uint
   return Done{};
 }
 
-void BpfTracer::break_silence(pid_t tid) {
+void BpfTracer::report_wake(pid_t tid) {
   if (tracer_slot* slot = manages(tid) ? impl_->find(tid) : nullptr)
     std::atomic_ref(slot->silent).store(0);  // a full barrier: a waker has marked the slot, or sees this
 }
@@ -316,7 +316,7 @@ Result<ThreadSlot> BpfTracer::slot(pid_t tid) const {
     for (std::size_t i = 0; i < copy.size(); ++i) copy.at(i) = words[i];
     std::atomic_thread_fence(std::memory_order_acquire);
     if ((before.first & 1) == 0 && (before.second & 1) == 0 && before == sequences()) break;
-    if (tries == most_reads) return Error(EAGAIN, "reading a thread's slot");
+    if (tries == max_reads) return Error(EAGAIN, "reading a thread's slot");
   }
   std::memcpy(&raw, copy.data(), sizeof raw);
   if (raw.tid != static_cast<std::uint32_t>(tid)) return Error(ESRCH, "reading a thread's slot");

@@ -143,7 +143,7 @@ class BpfTracer {
   // a thread expects the process that it has made last, in wait4(2) and waitid(2), while that lives.
   [[nodiscard]] Status expect(pid_t tid, pid_t provider, std::int32_t call, std::uint64_t arg);
   // The end of its present wait is told. Read the slot after it.
-  void break_silence(pid_t tid);
+  void report_wake(pid_t tid);
 
   // Polls readable (level-triggered, once woken) when an urgent record has come or wake_at_bytes have gathered. Records
   // that are not urgent wait for the next read(): read at your own pace.

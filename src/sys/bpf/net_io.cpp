@@ -8,7 +8,7 @@
 
 #include "sys/bpf/programs/netio_layout.h"
 #include "sys/bpf/bpf_errors.h"
-#include "sys/bpf/bpf_learn.h"
+#include "sys/bpf/kernel_probe.h"
 #include "sys/bpf/bpf_pieces.h"
 //
 #include "netio.skel.h"  // uses the layout

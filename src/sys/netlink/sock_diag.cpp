@@ -24,7 +24,7 @@ namespace swapd::sys {
 namespace {
 
 constexpr int tcp_listen = 10;  // TCP_LISTEN of the kernel's tcp_states.h; unix sockets use the same number
-constexpr std::size_t most_sockets = 1U << 17;  // of one dump
+constexpr std::size_t max_sockets = 1U << 17;  // of one dump
 
 struct MessageFree {
   void operator()(nl_msg* message) const { nlmsg_free(message); }
@@ -234,7 +234,7 @@ Result<std::vector<UnixSocket>> SockDiag::unix_sockets(pid_t pid) {
   request.udiag_show = unix_shows;
   std::vector<UnixSocket> out;
   const Status asked = ask(*socket, request, NLM_F_DUMP, [&](nlmsghdr* message) {
-    if (out.size() < most_sockets) out.push_back(unix_answer(message));
+    if (out.size() < max_sockets) out.push_back(unix_answer(message));
   });
   if (!asked) {
     own_.reset();
@@ -254,7 +254,7 @@ Result<std::vector<InetSocket>> SockDiag::inet_sockets(pid_t pid, int protocol) 
     request.sdiag_protocol = static_cast<std::uint8_t>(protocol);
     request.idiag_states = ~0U;
     const Status asked = ask(*socket, request, NLM_F_DUMP, [&](nlmsghdr* message) {
-      if (out.size() < most_sockets) out.push_back(inet_answer(message, protocol));
+      if (out.size() < max_sockets) out.push_back(inet_answer(message, protocol));
     });
     if (!asked && asked.error().code() != ENOENT) {  // ENOENT: no IPv6, no diag module of that protocol
       own_.reset();

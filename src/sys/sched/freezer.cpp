@@ -7,7 +7,7 @@
 
 #include "sys/sched/freezer_group.h"
 #include "sys/procfs/procfs_path.h"
-#include "sys/small_file.h"
+#include "sys/kernel_file.h"
 
 namespace swapd::sys {
 namespace parse {

@@ -13,13 +13,13 @@
 
 #include "sys/sched/freezer.h"
 #include "sys/procfs/procfs_path.h"
-#include "sys/small_file.h"
+#include "sys/kernel_file.h"
 
 namespace swapd::sys {
 namespace {
 
 constexpr std::string_view v1_control = "/freezer.state", v2_control = "/cgroup.freeze";
-constexpr int most_tries = 10;  // of a group in which programs fork while it is emptied
+constexpr int max_tries = 10;  // of a group in which programs fork while it is emptied
 
 Status move_to(const std::string& directory, pid_t tgid) {
   return write_text(directory + "/cgroup.procs", std::to_string(tgid));
@@ -129,7 +129,7 @@ bool FreezerGroup::dissolve() {
 }
 
 FreezerGroup::~FreezerGroup() {
-  for (int i = 0; i < most_tries && !dissolve(); ++i) continue;
+  for (int i = 0; i < max_tries && !dissolve(); ++i) continue;
 }
 
 bool FreezerGroup::has_groups() const {

@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "sys/small_file.h"
+#include "sys/kernel_file.h"
 
 namespace swapd::sys {
 namespace {

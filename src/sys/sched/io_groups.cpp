@@ -4,7 +4,7 @@
 #include <string_view>
 #include <utility>
 
-#include "sys/small_file.h"
+#include "sys/kernel_file.h"
 
 namespace swapd::sys {
 namespace {

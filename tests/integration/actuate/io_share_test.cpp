@@ -23,7 +23,7 @@
 #include "sys/sched/io_groups.h"
 #include "sys/procfs/procfs.h"
 #include "sys/sched/scheduler.h"
-#include "sys/procfs/thread_io.h"
+#include "sys/procfs/io_counters.h"
 
 namespace swapd::actuate {
 namespace {

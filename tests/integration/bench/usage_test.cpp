@@ -9,7 +9,7 @@
 #include <chrono>
 
 #include "sys/bpf/bpf_tracer.h"
-#include "sys/bpf/bpf_usage.h"
+#include "sys/bpf/bpf_run_stats.h"
 
 namespace swapd::bench {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "shaping_session.h"
 #include "sys/procfs/procfs.h"
-#include "sys/procfs/thread_io.h"
+#include "sys/procfs/io_counters.h"
 
 namespace swapd::test {
 namespace {

@@ -7,7 +7,7 @@
 #include <functional>
 
 #include "shaping_session.h"
-#include "sys/procfs/thread_io.h"
+#include "sys/procfs/io_counters.h"
 
 namespace swapd::test {
 namespace {

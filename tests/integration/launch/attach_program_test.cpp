@@ -15,8 +15,8 @@
 
 #include "enroll/attach_messages.h"
 #include "guard/guard_messages.h"
-#include "guard/handover.h"
-#include "guard/own_program.h"
+#include "guard/guard_takeover.h"
+#include "guard/helper_program.h"
 #include "supervised.h"
 #include "sys/process/pidfd.h"
 #include "sys/procfs/procfs.h"
@@ -125,7 +125,7 @@ TEST_F(AttachProgram, WhereSwapdEndsInTheMiddleTheNextOneFindsTheListener) {
   ASSERT_EQ(::waitpid(swapd, &status, 0), swapd);
   ASSERT_EQ(WEXITSTATUS(status), 0);
   EXPECT_TRUE(calls_go_on()) << "a guard answers";
-  auto left = LeftGuard::find(state_dir_);
+  auto left = OrphanGuard::find(state_dir_);
   ASSERT_EQ(left.size(), 1U);
   auto listeners = left.front().take();
   ASSERT_TRUE(listeners);
@@ -163,8 +163,8 @@ TEST_F(AttachProgram, WhereSwapdGivesUpTheNextOneFindsTheListener) {
   listener.reset();
   socket.reset();
   EXPECT_TRUE(calls_go_on());
-  std::vector<LeftGuard> left;
-  ASSERT_TRUE(eventually([&] { return !(left = LeftGuard::find(state_dir_)).empty(); }));
+  std::vector<OrphanGuard> left;
+  ASSERT_TRUE(eventually([&] { return !(left = OrphanGuard::find(state_dir_)).empty(); }));
   const auto listeners = left.front().take();
   ASSERT_TRUE(listeners);
   EXPECT_EQ(listeners->size(), 1U);

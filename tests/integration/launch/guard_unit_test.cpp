@@ -11,8 +11,8 @@
 #include "base/unix_address.h"
 #include "guard_fixture.h"
 #include "guard/guard_process.h"
-#include "guard/handover.h"
-#include "guard/own_program.h"
+#include "guard/guard_takeover.h"
+#include "guard/helper_program.h"
 
 namespace swapd::daemon {
 namespace {
@@ -95,7 +95,7 @@ TEST_F(GuardUnit, WhereNobodyListensItIsAChildAndSaysSo) {
 }
 
 // Their socket is in the same directory as those at which guards that are alone are found.
-TEST_F(GuardUnit, TheirSocketIsNoGuards) { EXPECT_TRUE(LeftGuard::find(dir_).empty()); }
+TEST_F(GuardUnit, TheirSocketIsNoGuards) { EXPECT_TRUE(OrphanGuard::find(dir_).empty()); }
 
 // One that is told nonsense ends.
 TEST_F(GuardUnit, ToldNonsenseItEnds) {

@@ -1,5 +1,5 @@
 // What a swapd leaves to its guard, and what the next one takes over: calls it had received, and listeners.
-#include "guard/handover.h"
+#include "guard/guard_takeover.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -124,13 +124,13 @@ TEST_F(GuardTest, AStrangerAtItsDoorIsGivenNothing) {
   const pid_t stranger = ::fork();
   if (stranger == 0) {
     if (::setuid(65534) != 0) ::_exit(9);
-    auto left = LeftGuard::find(dir);
+    auto left = OrphanGuard::find(dir);
     ::_exit(left.size() == 1 && left.front().take() ? 1 : 0);
   }
   int status = 0;
   ASSERT_EQ(::waitpid(stranger, &status, 0), stranger);
   EXPECT_EQ(WEXITSTATUS(status), 0) << "1: it was given the listener; 9: it is still root";
-  auto left = LeftGuard::find(dir);
+  auto left = OrphanGuard::find(dir);
   ASSERT_EQ(left.size(), 1U);
   const auto taken = left.front().take();
   EXPECT_TRUE(taken && taken->size() == 1U) << "swapd's own user is let in";
@@ -157,7 +157,7 @@ TEST_F(GuardTest, WhatGivesNoListenerIsNoGuard) {
     const Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
     (void)send_message(caller.get(), answer, null.get());
   });
-  auto left = LeftGuard::find(dir);
+  auto left = OrphanGuard::find(dir);
   ASSERT_EQ(left.size(), 1U);
   const auto taken = left.front().take();
   impostor.join();
@@ -188,9 +188,9 @@ TEST_F(GuardTest, EachNextSwapdTakesOver) {
           std::make_unique<observe::Receiver>(std::move(listener), *slot, observe::Receiver::Callbacks{}));
       if (!receivers.back()->start()) ::_exit(3);
     };
-    auto guards = LeftGuard::find(dir);
+    auto guards = OrphanGuard::find(dir);
     if (ours) receive(std::move(ours));
-    for (LeftGuard& left : guards) {
+    for (OrphanGuard& left : guards) {
       auto taken = left.take();
       if (!taken || taken->size() != 1 || taken->front().launch != 77) ::_exit(4);
       receive(std::move(taken->front().listener));

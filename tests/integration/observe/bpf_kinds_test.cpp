@@ -13,7 +13,7 @@
 #include <list>
 
 #include "credit_fixture.h"
-#include "sys/bpf/ring_requests.h"
+#include "sys/bpf/io_uring_requests.h"
 
 namespace swapd::observe {
 namespace {

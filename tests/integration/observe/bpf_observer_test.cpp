@@ -266,7 +266,7 @@ TEST_F(Credit, AWaitThatWasSilentIsToldAfterTheEndOfTheOneBefore) {
   for (int round = 2; round < 200 && !silent; ++round) {
     shared->asked = round;
     while (shared->taken < round || procfs_.stat(w.tid)->state != 'S') ::sched_yield();
-    silent = observer_->waits_silently(w);
+    silent = observer_->waits_unreported(w);
     std::vector<Event> events;
     observer_->drain(std::chrono::steady_clock::now(), events);
     observer_->look(w, std::chrono::steady_clock::now(), events);

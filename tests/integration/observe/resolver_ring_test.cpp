@@ -1,7 +1,7 @@
 // Waits in io_uring_enter: what the outstanding requests are for.
 #include "blocked_program.h"
 #include "sys/bpf/bpf_pieces.h"
-#include "sys/bpf/ring_requests.h"
+#include "sys/bpf/io_uring_requests.h"
 
 namespace swapd::observe {
 namespace {

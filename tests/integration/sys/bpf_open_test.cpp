@@ -8,7 +8,7 @@
 #include <sstream>
 #include <string>
 
-#include "sys/bpf/bpf_places.h"
+#include "sys/bpf/kernel_offsets.h"
 #include "sys/bpf/bpf_tracer.h"
 
 namespace swapd::sys {

@@ -116,7 +116,7 @@ TEST_F(BpfSilence, AProviderThatLosesItsCpuIsTold) {
            (r.what == What::blocked && r.tid == tid && r.call == SYS_read &&
             r.args[0] == static_cast<std::uint64_t>(pipe.in.get()));
   }));
-  tracer_->break_silence(tid);
+  tracer_->report_wake(tid);
   const auto slot = tracer_->slot(tid);
   EXPECT_EQ(slot->phase, Phase::blocked);
   EXPECT_FALSE(slot->silent);
@@ -268,7 +268,7 @@ TEST_F(BpfSilence, AnAwaitedChildThatLosesItsCpuIsTold) {
     }));
   }
   ASSERT_TRUE(eventually([&] { return test::state_of(child) == 'T'; }));
-  tracer_->break_silence(parent.pid());
+  tracer_->report_wake(parent.pid());
   EXPECT_TRUE(eventually(waits));
   ::kill(child, SIGKILL);
   ASSERT_TRUE(find(What::woken, parent.pid()));

@@ -218,7 +218,7 @@ TEST_F(BpfWaker, OfAParentIsItsChild) {
     return (r.what == What::blocked && r.tid == parent.pid() && r.call == SYS_wait4) ||
            (r.what == What::left && r.waiter == parent.pid());
   }));
-  tracer_->break_silence(parent.pid());
+  tracer_->report_wake(parent.pid());
   parent.go();
   ASSERT_TRUE(find(What::woken, parent.pid()));
   EXPECT_EQ(record_.waker.tid, child);

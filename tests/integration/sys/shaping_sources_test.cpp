@@ -19,12 +19,12 @@
 
 #include "supervised.h"
 #include "sys/procfs/block_devices.h"
-#include "sys/bpf/last_io.h"
+#include "sys/bpf/exit_io.h"
 #include "sys/bpf/net_io.h"
-#include "sys/process/self.h"
-#include "sys/netlink/socket_link.h"
-#include "sys/netlink/task_delays.h"
-#include "sys/procfs/thread_io.h"
+#include "sys/process/self_process.h"
+#include "sys/netlink/socket_route.h"
+#include "sys/netlink/delay_accounting.h"
+#include "sys/procfs/io_counters.h"
 
 namespace swapd::sys {
 namespace {

@@ -1,5 +1,5 @@
 // Where an I/O priority alone cannot reach: weights of cgroups that share a disk (DESIGN.md section 6).
-#include "actuate/groups.h"
+#include "actuate/group_booster.h"
 
 #include "fixture.h"
 

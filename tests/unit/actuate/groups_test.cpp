@@ -1,5 +1,5 @@
 // Where nice alone cannot reach: autogroups and cpu cgroups (DESIGN.md section 6).
-#include "actuate/groups.h"
+#include "actuate/group_booster.h"
 
 #include "fixture.h"
 

@@ -1,5 +1,5 @@
 // I/O priorities of their own, laid aside while something is lent.
-#include "actuate/io_lender.h"
+#include "actuate/io_priority.h"
 
 #include "fixture.h"
 

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <thread>
 
-#include "state/left_state.h"
+#include "state/persistent_state.h"
 #include "engine/note_queue.h"
 #include "sys/sched/groups.h"
 #include "sys/netlink/sock_diag.h"
@@ -139,7 +139,7 @@ class BoundsOfFiles : public testing::Test {
 };
 
 TEST_F(BoundsOfFiles, ConfidencesWithoutEndAreDamaged) {
-  std::vector<model::Learnt> learnt(20'001, {.provider = {10, 77}, .resource = {ResourceKind::pipe, {1}}, .lead = 1});
+  std::vector<model::SavedConfidence> learnt(20'001, {.provider = {10, 77}, .resource = {ResourceKind::pipe, {1}}, .lead = 1});
   ASSERT_TRUE(write_lessons(dir_, "boot", learnt));
   const auto read = read_lessons(dir_, "boot");
   ASSERT_FALSE(read.ok());

@@ -1,5 +1,5 @@
 // Entries of the log: which are told, and what the journal gets of them.
-#include "log/entries.h"
+#include "control/journal_entries.h"
 
 #include <gmock/gmock.h>
 
@@ -18,9 +18,9 @@ using testing::HasSubstr;
 
 Time at(int second) { return Time(seconds(second)); }
 
-TEST(Sparing, TellsTheFirstAndLaterHowManyMore) {
-  Sparing sparing(seconds(10));
-  const Sparing::Key one{{1, 1}, {2, 1}, 0};
+TEST(RateLimiter, TellsTheFirstAndLaterHowManyMore) {
+  RateLimiter sparing(seconds(10));
+  const RateLimiter::Key one{{1, 1}, {2, 1}, 0};
   EXPECT_EQ(sparing.tell(one, at(0)), 0U);
   EXPECT_EQ(sparing.tell(one, at(1)), std::nullopt);
   EXPECT_EQ(sparing.tell(one, at(9)), std::nullopt);
@@ -31,8 +31,8 @@ TEST(Sparing, TellsTheFirstAndLaterHowManyMore) {
   EXPECT_EQ(sparing.tell(one, at(40)), 1U);
 }
 
-TEST(Sparing, RemembersNoMoreThanItMay) {
-  Sparing sparing(seconds(10), 4);
+TEST(RateLimiter, RemembersNoMoreThanItMay) {
+  RateLimiter sparing(seconds(10), 4);
   for (pid_t i = 1; i <= 100; ++i) EXPECT_EQ(sparing.tell({{i, 1}, {}, 0}, at(0)), 0U);
   EXPECT_EQ(sparing.tell({{100, 1}, {}, 0}, at(1)), std::nullopt) << "the last one is known";
 }
@@ -55,9 +55,9 @@ TEST(Entries, EachKindStandsInTheCatalogue) {
     EXPECT_THAT(catalogue, HasSubstr("-- " + std::string(id) + "\nSubject: "));
 }
 
-TEST(Refusals, GiveTheOutcomeBack) {
+TEST(DenialLog, GiveTheOutcomeBack) {
   ManualClock clock;
-  Refusals refusals(clock);
+  DenialLog refusals(clock);
   const bus::Caller caller(1000, {});
   EXPECT_TRUE(refusals.heard("release", 7, caller, Done{}));
   const Status refused = refusals.heard("release", 7, caller, Error(EACCES, "process 7 belongs to another user"));

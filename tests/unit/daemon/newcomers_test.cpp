@@ -1,5 +1,5 @@
 // Programs that the policy speaks of, in a /proc of the test's own, taken in by a backend that only notes it.
-#include "enroll/newcomers.h"
+#include "enroll/auto_enroller.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -68,7 +68,7 @@ class NewcomersTest : public testing::Test {
       return start_time == start && managed_.contains(pid);
     };
     newcomers_.emplace(backend_, procfs_, policy->rules,
-                       Newcomers::Options{.known = known, .installs_filters = installs_filters, .dry_run = dry_run});
+                       AutoEnroller::Options{.known = known, .installs_filters = installs_filters, .dry_run = dry_run});
     sd_event_new(&loop_);
     std::vector<std::unique_ptr<sys::ExecEvents>> events;
     events.push_back(std::make_unique<FakeExecs>(batches_));
@@ -109,7 +109,7 @@ class NewcomersTest : public testing::Test {
   std::set<pid_t> managed_;
   std::deque<Result<sys::ExecEvents::Batch>> batches_;
   sd_event* loop_ = nullptr;
-  std::optional<Newcomers> newcomers_;
+  std::optional<AutoEnroller> newcomers_;
 };
 
 TEST_F(NewcomersTest, ThatRunAlreadyAreTakenInWithTheirTrees) {

@@ -1,4 +1,4 @@
-#include "engine/placement.h"
+#include "engine/engine_affinity.h"
 
 #include <gtest/gtest.h>
 
@@ -15,19 +15,19 @@ cpu_set_t cpus(std::initializer_list<std::size_t> list) {
 }
 bool same(const cpu_set_t& a, const cpu_set_t& b) { return CPU_EQUAL(&a, &b) != 0; }
 
-TEST(Placement, the_engine_keeps_off_the_cpus_of_those_who_matter) {
+TEST(EngineAffinity, the_engine_keeps_off_the_cpus_of_those_who_matter) {
   EXPECT_TRUE(same(keep_off(cpus({0, 1, 2}), std::array{0}), cpus({1, 2})));
   EXPECT_TRUE(same(keep_off(cpus({0, 1, 2}), std::array{0, 2}), cpus({1})));
   EXPECT_TRUE(same(keep_off(cpus({0, 1}), std::array{-1}), cpus({0, 1}))) << "nobody knows where it was";
 }
 
-TEST(Placement, where_all_cpus_are_theirs_it_keeps_off_the_favoured_one_or_stays) {
+TEST(EngineAffinity, where_all_cpus_are_theirs_it_keeps_off_the_favoured_one_or_stays) {
   EXPECT_TRUE(same(keep_off(cpus({0, 1}), std::array{1, 0}), cpus({0})));
   EXPECT_TRUE(same(keep_off(cpus({0}), std::array{0}), cpus({0})));
 }
 
-TEST(Placement, it_moves_only_from_a_cpu_of_theirs_and_not_all_the_time) {
-  Placement placement(cpus({0, 1}));
+TEST(EngineAffinity, it_moves_only_from_a_cpu_of_theirs_and_not_all_the_time) {
+  EngineAffinity placement(cpus({0, 1}));
   cpu_set_t to;
   Time now{std::chrono::seconds(1)};
   EXPECT_FALSE(placement.move(1, std::array{0}, now, to)) << "out of their way already";
@@ -36,7 +36,7 @@ TEST(Placement, it_moves_only_from_a_cpu_of_theirs_and_not_all_the_time) {
   EXPECT_FALSE(placement.move(1, std::array{1}, now + std::chrono::milliseconds(10), to)) << "they have moved too";
   EXPECT_TRUE(placement.move(1, std::array{1}, now + std::chrono::milliseconds(110), to));
   EXPECT_TRUE(same(to, cpus({0})));
-  Placement alone(cpus({0}));
+  EngineAffinity alone(cpus({0}));
   EXPECT_FALSE(alone.move(0, std::array{0}, now, to)) << "nowhere to go";
 }
 

@@ -1,5 +1,5 @@
 // The file in which a swapd leaves whom it managed.
-#include "state/left_state.h"
+#include "state/persistent_state.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // What else sets priorities on a machine, and which settings change what a loan is worth.
-#include "control/rivals.h"
+#include "control/conflicts.h"
 
 #include <gmock/gmock.h>
 #include <stdlib.h>
@@ -29,8 +29,8 @@ class Rivals : public testing::Test {
     write("/proc/" + std::to_string(pid) + "/task/" + std::to_string(pid) + "/comm", comm);
     write("/proc/" + std::to_string(pid) + "/comm", comm);
   }
-  [[nodiscard]] Surroundings seen(const policy::DonationPolicy& policy = {}) const {
-    return look_around(sys::Procfs(root_ + "/proc"), policy, root_ + "/sys");
+  [[nodiscard]] SchedulingConflicts seen(const policy::DonationPolicy& policy = {}) const {
+    return find_conflicts(sys::Procfs(root_ + "/proc"), policy, root_ + "/sys");
   }
   std::string root_;
 };

@@ -110,7 +110,7 @@ TEST(Bucket, AClockThatGoesBackBringsNothingAndTakesNothing) {
 // A second of 2^50 bytes after a year, and numbers beyond every range.
 TEST(Bucket, HugeNumbersDoNotOverflow) {
   Bucket bucket({.rate = INT64_MAX, .burst = INT64_MAX}, start);
-  EXPECT_EQ(bucket.rules(), (BucketRules{decide::most_rate, decide::most_burst}));
+  EXPECT_EQ(bucket.rules(), (BucketRules{decide::max_rate, decide::max_burst}));
   Time now = start;
   for (int i = 0; i < 100'000; ++i) {
     const auto ticket = bucket.enter(INT64_MAX, now);
@@ -119,7 +119,7 @@ TEST(Bucket, HugeNumbersDoNotOverflow) {
     ASSERT_LE(due, now + std::chrono::hours(1)) << i;
     bucket.settle(INT64_MAX, i % 2 == 0 ? INT64_MAX : 0, due);
     now = due + std::chrono::hours(2);
-    ASSERT_EQ(bucket.count(now), decide::most_burst);
+    ASSERT_EQ(bucket.count(now), decide::max_burst);
   }
   Bucket slow({.rate = 1, .burst = 1}, start);
   (void)slow.enter(INT64_MAX, start);

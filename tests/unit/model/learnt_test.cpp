@@ -1,5 +1,5 @@
 // What one model has learnt, recalled by the next.
-#include "model/learnt.h"
+#include "model/saved_confidence.h"
 
 #include <gmock/gmock.h>
 
@@ -9,7 +9,7 @@ namespace swapd::test {
 namespace {
 
 using model::Feedback;
-using model::Learnt;
+using model::SavedConfidence;
 using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
@@ -32,7 +32,7 @@ class AfterAWait : public testing::Test {
 };
 
 TEST_F(AfterAWait, WhatIsAtKNeedNotBeKept) {
-  EXPECT_THAT(before.model.learnt(10), ElementsAre(Learnt{p3, r1, +1}, Learnt{p2, r1, -1}));
+  EXPECT_THAT(before.model.learnt(10), ElementsAre(SavedConfidence{p3, r1, +1}, SavedConfidence{p2, r1, -1}));
   EXPECT_THAT(before.model.learnt(1), SizeIs(1));
   EXPECT_THAT(World(figure(Feedback::wait)).model.learnt(10), IsEmpty());
 }
@@ -40,7 +40,7 @@ TEST_F(AfterAWait, WhatIsAtKNeedNotBeKept) {
 TEST_F(AfterAWait, TheNextModelFavoursTheRightOneAtOnce) {
   World after(figure(Feedback::wait));
   after.enroll(1, 3);
-  after.model.recall(before.model.learnt(10));
+  after.model.restore_confidences(before.model.learnt(10));
   EXPECT_EQ(after.confidence(p3, r1), 21);
   EXPECT_EQ(after.confidence(p2, r1), 19);
   after.blocks(p1, {r1});
@@ -52,7 +52,7 @@ TEST_F(AfterAWait, WhoIsKnownAlreadyKeepsItsPlaceOnly) {
   World after(figure(Feedback::wait));
   after.enroll(1, 3);
   after.provides(p3, r1, Evidence::holder);
-  after.model.recall(before.model.learnt(10));
+  after.model.restore_confidences(before.model.learnt(10));
   EXPECT_EQ(after.confidence(p3, r1), 21);
   EXPECT_THAT(after.model.providers(r1, {}), SizeIs(2));
 }
@@ -61,7 +61,7 @@ TEST_F(AfterAWait, WhoHasEndedIsForgotten) {
   World after(figure(Feedback::wait));
   after.enroll(1, 2);
   after.enroll({p3.tid, p3.start_time + 1});  // its tid, used again
-  after.model.recall(before.model.learnt(10));
+  after.model.restore_confidences(before.model.learnt(10));
   EXPECT_EQ(after.confidence(p3, r1), -1);
   EXPECT_EQ(after.confidence(p2, r1), 19);
 }
@@ -69,7 +69,7 @@ TEST_F(AfterAWait, WhoHasEndedIsForgotten) {
 TEST_F(AfterAWait, WithAnotherKTheLeadCounts) {
   World after(all_kinds({.base_confidence = 5}));
   after.enroll(1, 3);
-  after.model.recall(before.model.learnt(10));
+  after.model.restore_confidences(before.model.learnt(10));
   EXPECT_EQ(after.confidence(p3, r1), 6);
   EXPECT_EQ(after.confidence(p2, r1), 4);
 }
@@ -78,8 +78,8 @@ TEST_F(AfterAWait, WithAnotherKTheLeadCounts) {
 TEST(Recall, KeepsConfidencesWithinTheirBounds) {
   World world(figure(Feedback::wait));
   world.enroll(1, 3);
-  world.model.recall(
-      std::vector{Learnt{p2, r1, 1'000'000}, Learnt{p3, r1, INT32_MIN}, Learnt{p3, r1, 0}, Learnt{{}, r2, 1}});
+  world.model.restore_confidences(
+      std::vector{SavedConfidence{p2, r1, 1'000'000}, SavedConfidence{p3, r1, INT32_MIN}, SavedConfidence{p3, r1, 0}, SavedConfidence{{}, r2, 1}});
   EXPECT_EQ(world.confidence(p2, r1), 40);
   EXPECT_EQ(world.confidence(p3, r1), 0);
   EXPECT_THAT(world.model.providers(r2, {}), IsEmpty());

@@ -1,5 +1,5 @@
 // Who ends waits for signals in a family of processes.
-#include "observe/bpf/families.h"
+#include "observe/resolve/families.h"
 
 #include <gtest/gtest.h>
 

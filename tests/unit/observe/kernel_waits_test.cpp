@@ -127,12 +127,12 @@ TEST(KernelWaits, CountTheMountsOfFuse) {
 
 TEST(KernelWaits, AreBounded) {
   KernelWaits waits;
-  for (std::uint64_t inode = 1; inode <= 2 * KernelWaits::most_known; ++inode)
+  for (std::uint64_t inode = 1; inode <= 2 * KernelWaits::max_known; ++inode)
     waits.was_long({ResourceKind::kernel, {1, inode}});
   std::size_t known = 0;
-  for (std::uint64_t inode = 1; inode <= 2 * KernelWaits::most_known; ++inode)
+  for (std::uint64_t inode = 1; inode <= 2 * KernelWaits::max_known; ++inode)
     known += waits.knows({ResourceKind::kernel, {1, inode}}) ? 1 : 0;
-  EXPECT_EQ(known, KernelWaits::most_known);
+  EXPECT_EQ(known, KernelWaits::max_known);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // Children that are dead before anybody has looked.
-#include "observe/bpf/short_lives.h"
+#include "observe/bpf/short_lived_children.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Which program files ask the kernel for a seccomp listener, told by the constants of their code.
-#include "sys/procfs/own_listener.h"
+#include "sys/seccomp/own_listener.h"
 
 #include <elf.h>
 #include <gtest/gtest.h>

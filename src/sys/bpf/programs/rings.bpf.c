@@ -94,7 +94,7 @@ enum {
   opcode_poll_add = 6,     // IORING_OP_POLL_ADD
   request_fixed = 1,       // REQ_F_FIXED_FILE
   anonymous = 0x09041934,  // ANON_INODE_FS_MAGIC
-  most_steps = 8192,       // buckets and requests
+  max_steps = 8192,       // buckets and requests
   registered_rings = 16,   // IO_RINGFD_REG_MAX
 };
 
@@ -161,7 +161,7 @@ static void list(struct io_ring_ctx* ring, struct fdtable* files, __u64 buckets,
   walk.number = 1U << bits;
   walk.next_bucket = 0;
   walk.node = 0;
-  bpf_loop(most_steps, step, 0, 0);
+  bpf_loop(max_steps, step, 0, 0);
 }
 
 static struct file* ring_of(struct task_struct* task, struct fdtable* files) {

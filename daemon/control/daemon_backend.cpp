@@ -1,0 +1,316 @@
+#include "control/daemon_backend.h"
+
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+
+#include "actuate/recovery.h"
+#include "log/log.h"
+#include "sys/seccomp/seccomp.h"
+#include "sys/process/self_process.h"
+#include "control/views.h"
+
+namespace swapd::daemon {
+
+namespace {
+
+double realtime_of(Time time) {
+  const auto now = std::chrono::system_clock::now() - (std::chrono::steady_clock::now() - time);
+  return std::chrono::duration<double>(now.time_since_epoch()).count();
+}
+
+std::string_view name(Note::Type type) {
+  switch (type) {
+    case Note::Type::accessed:
+      return "accessed";
+    case Note::Type::released:
+    case Note::Type::unenrolled:
+      return "released";
+    case Note::Type::blocked:
+      return "blocked";
+    case Note::Type::woken:
+      return "woken";
+    case Note::Type::spawned:
+      return "spawned";
+    case Note::Type::execed:
+      return "execed";
+    case Note::Type::exited:
+      return "exited";
+    case Note::Type::donation_begun:
+      return "donation-begun";
+    case Note::Type::donation_ended:
+      return "donation-ended";
+    case Note::Type::ineffective:
+      return "ineffective";
+    case Note::Type::inversion_found:
+      return "inversion-found";
+    case Note::Type::limit_reached:
+      return "limit-reached";
+    case Note::Type::enrolled:
+      return "enrolled";
+  }
+  return "blocked";
+}
+
+std::string_view name(observe::Costs::Method method) {
+  switch (method) {
+    case observe::Costs::Method::poll:
+      return "poll";
+    case observe::Costs::Method::perf:
+      return "perf";
+    case observe::Costs::Method::bpf:
+      return "bpf";
+  }
+  return "poll";
+}
+
+}  // namespace
+
+DaemonBackend::DaemonBackend(Engine& engine, Launches& launches, Attachments& attachments, const sys::Procfs& procfs,
+                             const sys::Scheduler& scheduler, observe::Resolver& resolver, const policy::Policy& policy,
+                             Classes& classes, Shaper& shaper, About about)
+    : engine_(engine),
+      launches_(launches),
+      attachments_(attachments),
+      procfs_(procfs),
+      scheduler_(scheduler),
+      resolver_(resolver),
+      policy_(policy),
+      classes_(classes),
+      shaper_(shaper),
+      about_(std::move(about)) {
+  engine_.want_journal(logs_entries());
+}
+
+Snapshot DaemonBackend::snapshot() {
+  Snapshot out;
+  engine_.call([&](Engine& e) { out = e.snapshot(); });
+  out.delayed = shaper_.held_threads();
+  return out;
+}
+
+bus::StatusView DaemonBackend::status() {
+  Counters c;
+  engine_.call([&](Engine& e) { c = e.counters(); });
+  bus::StatusView out;
+  out.version = about_.version;
+  out.observer = about_.observer;
+  out.observer_reason = about_.observer_reason;
+  out.managed_threads = c.managed_threads;
+  out.managed_processes = c.managed_processes;
+  out.listeners = c.listeners;
+  out.donations_active = c.donations_active;
+  out.donations_total = c.donations_total;
+  out.notifications_total = c.notifications;
+  out.events_lost = c.events_lost;
+  out.warnings = about_.warnings;
+  if (!c.trouble.empty()) out.warnings.push_back(c.trouble);
+  out.missing = about_.missing;
+  std::ranges::move(shaper_.missing(), std::back_inserter(out.missing));
+  std::ranges::move(resolver_.missing(), std::back_inserter(out.missing));
+  if (const int refused = sys::sync_wake_up_refused(); refused != 0)
+    out.missing.push_back({"handing the CPU over at a trapped call (SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)",
+                           Error(refused, "the kernel").text(), "each trapped call takes some microseconds longer"});
+  if (about_.guard_note)
+    if (std::string note = about_.guard_note(); !note.empty()) out.warnings.push_back(std::move(note));
+  if (about_.own_listeners != nullptr)
+    std::ranges::copy(about_.own_listeners->lines(), std::back_inserter(out.warnings));
+  if (about_.surroundings) {
+    SchedulingConflicts around = about_.surroundings();
+    out.rivals = std::move(around.rivals);
+    std::ranges::move(around.settings, std::back_inserter(out.warnings));
+  }
+  out.watch_method = name(c.costs.method);
+  out.watched_threads = c.costs.watched;
+  out.watch_wakeups_total = c.costs.wakeups;
+  out.watch_polls_total = c.costs.polls;
+  out.engine_cpu_s = c.engine_cpu_s;
+  out.receivers_cpu_s = c.receivers_cpu_s;
+  out.worker_cpu_s = engine_.worker_cpu_seconds();
+  out.resources = c.model.resources;
+  out.requesters = c.model.requesters;
+  out.providers = c.model.providers;
+  out.over_quota = c.over_quota;
+  out.paused = c.paused;
+  if (about_.newcomers) {
+    const AutoEnroller::Counts counts = about_.newcomers();
+    out.match_rules = counts.rules;
+    out.programs = counts.programs;
+    out.matched = counts.matched;
+    out.managed_by_policy = counts.managed;
+  }
+  out.delayed_calls = shaper_.delayed_now();
+  out.delayed_calls_total = shaper_.delayed_total();
+  out.log_drops = about_.log_drops ? about_.log_drops() : 0;
+  out.pid = ::getpid();
+  return out;
+}
+
+bus::BriefView DaemonBackend::brief() {
+  Counters c;
+  engine_.call([&](Engine& e) { c = e.counters(); });
+  return {.observer = about_.observer,
+          .paused = c.paused,
+          .managed_threads = c.managed_threads,
+          .managed_processes = c.managed_processes,
+          .donations_active = c.donations_active};
+}
+
+std::vector<bus::ThreadView> DaemonBackend::threads() {
+  Views views(snapshot(), procfs_, resolver_);
+  return views.threads();
+}
+
+Result<std::vector<bus::ThreadView>> DaemonBackend::why(pid_t pid) {
+  Views views(snapshot(), procfs_, resolver_);
+  const auto chosen = views.select(pid);
+  if (chosen.empty()) {
+    if (!procfs_.thread_id(pid))
+      return Error(ENOENT, "no process " + std::to_string(pid) + "; `swapctl ps` lists the managed ones");
+    return Error(ENOENT, "process " + std::to_string(pid) + " is not managed; start it with `swapctl run`");
+  }
+  std::vector<bus::ThreadView> out;
+  for (const SnapshotThread* thread : chosen) {
+    bus::ThreadView view = views.thread(*thread, 32);
+    const bool blocked = view.state == "blocked" || view.state == "virtual-runnable" || view.state == "delayed";
+    if (blocked || chosen.size() == 1) out.push_back(std::move(view));
+  }
+  return out;
+}
+
+bus::WorldView DaemonBackend::world() {
+  Views views(snapshot(), procfs_, resolver_);
+  return views.world();
+}
+
+Result<pid_t> DaemonBackend::pid_of(int pidfd) const {
+  Result<int> pid = sys::pid_of_pidfd(pidfd);
+  if (pid) return *pid;
+  return Error(pid.error().code() == ESRCH ? ESRCH : EINVAL, "the descriptor is not that of a process that runs");
+}
+
+bus::GraphView DaemonBackend::graph() {
+  Views views(snapshot(), procfs_, resolver_);
+  return views.graph();
+}
+
+std::vector<bus::SettingView> DaemonBackend::policy() {
+  std::vector<bus::SettingView> out;
+  for (const policy::Setting& s : about_.settings) out.push_back({s.table, s.key, s.value, s.where});
+  return out;
+}
+
+Status DaemonBackend::create_class(const std::string& name, const std::vector<bus::LimitChange>& changes,
+                                   const bus::Caller& caller) {
+  Status may = may_set_limits("make", caller);
+  return may ? classes_.create(name, changes) : may;
+}
+
+Status DaemonBackend::set_class(const std::string& name, const std::vector<bus::LimitChange>& changes,
+                                const bus::Caller& caller) {
+  Status may = may_set_limits("change", caller);
+  return may ? classes_.set(name, changes) : may;
+}
+
+// Who is in it goes on in "default".
+Status DaemonBackend::remove_class(const std::string& name, const bus::Caller& caller) {
+  if (Status may = may_set_limits("remove", caller); !may) return may;
+  if (Status removed = classes_.remove(name); !removed) return removed;
+  engine_.call([&](Engine& e) { e.move_class(name, "default"); });
+  return Done{};
+}
+
+Status DaemonBackend::may_administer(const char* action, const bus::Caller& caller) {
+  if (caller.may(bus::Right::administer)) return Done{};
+  return refusals_.heard(action, ::getpid(), caller, Error(EACCES, std::string("only root may ") + action + " swapd"));
+}
+
+Status DaemonBackend::may_set_limits(const char* action, const bus::Caller& caller) {
+  if (caller.may(bus::Right::set_limits)) return Done{};
+  return refusals_.heard(action, ::getpid(), caller,
+                         Error(EACCES, std::string("only root may ") + action + " classes of swapd"));
+}
+
+Status DaemonBackend::restart(const bus::Caller& caller) {
+  Status may = may_administer("restart", caller);
+  return may ? about_.restart() : may;
+}
+
+Status DaemonBackend::pause(bool paused, const bus::Caller& caller) {
+  if (Status may = may_administer(paused ? "pause" : "resume", caller); !may) return may;
+  engine_.call([&](Engine& e) { e.pause(paused); });
+  spdlog::info("{} by user {}", paused ? "paused" : "resumed", caller.uid());
+  return Done{};
+}
+
+Status DaemonBackend::set(pid_t pid, const AskedPriority& base, const bus::Caller& caller) {
+  Status done = may_touch(pid, caller);
+  if (done && about_.by_hand) about_.by_hand(pid);
+  if (done) {
+    const bool raises = caller.rights().has(bus::Right::raise_priority);
+    engine_.call([&](Engine& e) { done = e.set_base(pid, base, raises); });
+    if (!done && done.error().code() == EACCES) (void)caller.may(bus::Right::raise_priority);  // that is what it lacks
+  }
+  return refusals_.heard("set", pid, caller, std::move(done));
+}
+
+void DaemonBackend::follow_events(bus::EventDetail detail, std::function<void(const bus::EventView&)> sink) {
+  sink_ = std::move(sink);
+  engine_.want_notes(detail == bus::EventDetail::all         ? Notes::all
+                     : detail == bus::EventDetail::decisions ? Notes::decisions
+                                                             : Notes::none);
+  if (!sink_) (void)engine_.take_notes();
+}
+
+Status DaemonBackend::record(std::function<bool(std::string_view)> sink) {
+  replay::Header about{.swapd = about_.version, .boot_id = actuate::read_boot_id()};
+  about.time = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  return recording_.begin(std::move(sink), std::move(about));
+}
+
+void DaemonBackend::forward_notes() {
+  std::vector<Note> notes = engine_.take_notes();
+  recording_.forward();
+  for (const Note& note : notes) {
+    if (note.journalled) log_donation(note, procfs_);
+    if (!sink_) continue;
+    bus::EventView event{.time = realtime_of(note.time), .type = std::string(name(note.type))};
+    event.tid = note.thread.tid;
+    event.pid = note.tgid != 0 ? note.tgid : note.thread.tid;
+    event.process = note.process;
+    event.comm = procfs_.comm(note.thread.tid).value_or("");
+    if (note.has_resource) event.fields["resource"] = text(note.resource);
+    switch (note.type) {
+      case Note::Type::donation_begun:
+      case Note::Type::donation_ended:
+      case Note::Type::ineffective:
+      case Note::Type::inversion_found:
+        event.numbers["requester"] = note.other.tid;
+        event.numbers["requester_pid"] = note.other_tgid != 0 ? note.other_tgid : note.other.tid;
+        event.fields["policy"] = std::string(swapd::name(note.attr.policy));
+        event.numbers["nice"] = note.attr.nice;
+        event.numbers["rt_priority"] = note.attr.rt_priority;
+        if (note.limited != actuate::Ineffective::none)
+          event.fields["limited"] = std::string(actuate::name(note.limited));
+        if (note.type == Note::Type::ineffective) event.fields["reason"] = std::string(actuate::name(note.reason));
+        break;
+      case Note::Type::limit_reached:
+        event.fields["limit"] = std::string(note.limit);
+        break;
+      case Note::Type::woken:
+        if (note.other.valid()) event.numbers["by"] = note.other.tid;
+        break;
+      case Note::Type::spawned:
+        event.numbers["parent"] = note.other.tid;
+        break;
+      default:
+        break;
+    }
+    sink_(event);
+  }
+}
+
+}  // namespace swapd::daemon

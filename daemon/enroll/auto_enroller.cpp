@@ -1,0 +1,341 @@
+#include "enroll/auto_enroller.h"
+
+#include <linux/capability.h>
+#include <pwd.h>
+#include <spdlog/spdlog.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
+
+namespace swapd::daemon {
+namespace {
+
+constexpr std::size_t batch = 64;          // then others of the loop have their turn
+constexpr std::size_t max_under_way = 8;  // each stops a process for some milliseconds where a filter is installed
+constexpr std::size_t max_wanted = 10'000;
+constexpr std::size_t max_judged = 10'000;
+constexpr std::size_t max_users = 10'000;
+constexpr std::size_t max_changed = 10'000;
+constexpr std::size_t max_taken = 10'000;
+constexpr std::chrono::seconds names_last{60};
+// A program that is started, moved and renamed is looked at once, and one that renames itself all the time ten times a
+// second.
+constexpr std::chrono::microseconds settles{100'000};
+constexpr std::chrono::seconds min_pause{1}, longest_pause{64};
+
+// swapctl is about to be another program, of which it tells us itself.
+constexpr std::string_view swapctl = "swapctl";
+
+}  // namespace
+
+AutoEnroller::AutoEnroller(bus::Backend& backend, const sys::Procfs& procfs, std::vector<policy::NamedRule> rules,
+                     Options options)
+    : backend_(backend), procfs_(procfs), rules_(std::move(rules)), options_(std::move(options)) {
+  counts_.rules = rules_.size();
+  for (const auto& [name, rule] : rules_) {
+    by_file_ = by_file_ || !rule.exe.empty();
+    by_arguments_ = by_arguments_ || !rule.cmdline.empty();
+    by_group_ = by_group_ || !rule.cgroup.empty() || !rule.unit.empty() || !rule.container.empty();
+    by_user_ = by_user_ || !rule.user.empty();
+  }
+}
+
+AutoEnroller::~AutoEnroller() {
+  *alive_ = false;
+  for (const auto& source : sources_) sd_event_source_disable_unref(source->place);
+  sd_event_source_disable_unref(again_);
+  sd_event_source_disable_unref(settled_);
+}
+
+void AutoEnroller::begin(sd_event* loop, std::vector<std::unique_ptr<sys::ExecEvents>> events) {
+  if (rules_.empty()) return;
+  loop_ = loop;
+  const auto readable = [](sd_event_source*, int, std::uint32_t, void* data) {
+    auto* source = static_cast<Source*>(data);
+    source->owner->read_events(*source);
+    return 0;
+  };
+  for (auto& from : events) {
+    Source& source = *sources_.emplace_back(std::make_unique<Source>());
+    source.owner = this;
+    source.events = std::move(from);
+    sd_event_add_io(loop, &source.place, source.events->fd(), EPOLLIN, readable, &source);
+  }
+  look_through();
+}
+
+void AutoEnroller::read_events(Source& from) {
+  const auto read = from.events->read(batch);
+  if (!read) {
+    spdlog::warn("{}; programs that start or change are not matched by [match.NAME] any more", read.error().text());
+    from.place = sd_event_source_disable_unref(from.place);
+    return;
+  }
+  changed_.insert(read->changed.begin(), read->changed.end());
+  for (const sys::ExecEvent& event : read->started) {
+    changed_.erase(event.pid);
+    look_at(event);
+  }
+  if (changed_.size() > max_changed) {
+    changed_.clear();
+    look_through_soon();
+  }
+  if (!changed_.empty()) look_at_changed_soon();
+  if (read->lost) look_through_soon();
+}
+
+void AutoEnroller::look_at_changed_soon() {
+  if (settled_ != nullptr) return;
+  const auto due = [](sd_event_source*, std::uint64_t, void* self) {
+    auto* newcomers = static_cast<AutoEnroller*>(self);
+    newcomers->settled_ = sd_event_source_disable_unref(newcomers->settled_);
+    newcomers->look_at_changed();
+    return 0;
+  };
+  const auto us = static_cast<std::uint64_t>(settles.count());
+  sd_event_add_time_relative(loop_, &settled_, CLOCK_MONOTONIC, us, us / 10, due, this);
+}
+
+void AutoEnroller::look_at_changed() {
+  for (const pid_t pid : std::exchange(changed_, {})) {
+    const auto stat = procfs_.stat(pid);
+    if (!stat || !stat->alive() || stat->kernel) continue;
+    const policy::Program program = program_of(pid, {});
+    if (program.comm == swapctl) continue;
+    consider({.pid = pid, .start_time = stat->start_time, .rule = nullptr, .cmdline = {}}, program);
+  }
+}
+
+// The more rarely, the longer a storm lasts that loses more and more.
+void AutoEnroller::look_through_soon() {
+  if (again_ != nullptr) return;
+  const bool rested = std::chrono::steady_clock::now() - looked_ > 2 * pause_;
+  pause_ = rested ? min_pause : std::min<std::chrono::microseconds>(2 * pause_, longest_pause);
+  const auto due = [](sd_event_source*, std::uint64_t, void* self) {
+    auto* newcomers = static_cast<AutoEnroller*>(self);
+    newcomers->again_ = sd_event_source_disable_unref(newcomers->again_);
+    newcomers->look_through();
+    return 0;
+  };
+  const auto us = static_cast<std::uint64_t>(pause_.count());
+  sd_event_add_time_relative(loop_, &again_, CLOCK_MONOTONIC, us, us / 10, due, this);
+}
+
+void AutoEnroller::look_through() {
+  for (const pid_t pid : procfs_.processes()) {
+    const auto stat = procfs_.stat(pid);
+    if (!stat || !stat->alive() || stat->kernel) continue;
+    if (const auto known = judged_.find(pid); known != judged_.end() && known->second == stat->start_time) continue;
+    consider({.pid = pid, .start_time = stat->start_time, .rule = nullptr, .cmdline = {}}, program_of(pid, {}));
+  }
+  looked_ = std::chrono::steady_clock::now();
+}
+
+// What has ended meanwhile is known by what it was started as.
+void AutoEnroller::look_at(const sys::ExecEvent& event) {
+  ++counts_.programs;
+  if (event.comm == swapctl) return;
+  policy::Program program{.exe = event.path, .comm = event.comm, .cmdline = event.cmdline, .uid = event.uid};
+  std::optional<std::string> cmdline;
+  if (!event.cmdline.empty()) cmdline = event.cmdline;
+  complete(event.pid, program);
+  consider({.pid = event.pid, .start_time = event.start_time, .rule = nullptr, .cmdline = std::move(cmdline)}, program);
+}
+
+policy::Program AutoEnroller::program_of(pid_t pid, const std::optional<std::string>& cmdline) {
+  policy::Program program{.comm = procfs_.comm(pid).value_or(""), .cmdline = cmdline.value_or("")};
+  if (by_arguments_ && !cmdline)
+    for (const std::string& word : procfs_.cmdline(pid).value_or({}))
+      program.cmdline += (program.cmdline.empty() ? "" : " ") + word;
+  if (by_user_) program.uid = procfs_.real_uid(pid).value_or(UINT32_MAX);
+  complete(pid, program);
+  return program;
+}
+
+// Costs a look each, so only what the rules ask for.
+void AutoEnroller::complete(pid_t pid, policy::Program& program) {
+  if (by_file_) program.exe = procfs_.exe(pid).value_or(program.exe);
+  if (by_group_) program.cgroup = procfs_.cgroup(pid).value_or("");
+  if (by_user_) program.user = user(program.uid);
+}
+
+std::string AutoEnroller::user(std::uint32_t uid) {
+  const auto now = std::chrono::steady_clock::now();
+  const std::lock_guard lock(users_mutex_);
+  if (const auto known = users_.find(uid); known != users_.end() && now - known->second.second < names_last)
+    return known->second.first;
+  std::array<char, 16384> text{};
+  passwd entry{};
+  passwd* found = nullptr;
+  if (::getpwuid_r(uid, &entry, text.data(), text.size(), &found) != 0 || found == nullptr) return "";
+  if (users_.size() > max_users) users_.clear();
+  users_[uid] = {found->pw_name, now};
+  return found->pw_name;
+}
+
+void AutoEnroller::consider(Wanted wanted, const policy::Program& program) {
+  wanted.rule = policy::rule_for(rules_, program);
+  if (wanted.rule == nullptr || stays(wanted)) return;
+  ++counts_.matched;
+  if (!wanted.rule->rule.manage || options_.dry_run) return leave_alone(wanted);
+  if (wanted_.size() == max_wanted) return look_through_soon();
+  wanted_.push_back(std::move(wanted));
+  take_next();
+}
+
+// Managed or released already, and not by another rule alone.
+bool AutoEnroller::stays(const Wanted& wanted) {
+  if (!options_.known(wanted.pid, wanted.start_time)) return false;
+  const std::lock_guard lock(taken_mutex_);
+  const auto taken = taken_.find(wanted.pid);
+  return taken == taken_.end() || taken->second.start_time != wanted.start_time || taken->second.rule == wanted.rule ||
+         !wanted.rule->rule.manage;
+}
+
+void AutoEnroller::by_hand(pid_t pid) {
+  const std::lock_guard lock(taken_mutex_);
+  taken_.erase(pid);
+}
+
+// Where nothing is installed, the answer is there at once: a loop, and no call in a call.
+void AutoEnroller::take_next() {
+  if (std::exchange(taking_, true)) return;
+  while (!wanted_.empty() && under_way_ < max_under_way) {
+    const Wanted next = std::move(wanted_.front());
+    wanted_.pop_front();
+    if (fits_still(next) && !stays(next)) take(next);
+  }
+  taking_ = false;
+}
+
+// It may be another program by now, or another process.
+bool AutoEnroller::fits_still(const Wanted& wanted) {
+  const policy::NamedRule* now = policy::rule_for(rules_, program_of(wanted.pid, wanted.cmdline));
+  const auto stat = procfs_.stat(wanted.pid);
+  return now == wanted.rule && stat && stat->alive() && stat->start_time == wanted.start_time;
+}
+
+bool AutoEnroller::may_have_a_filter(pid_t pid) const {
+  const auto no_new_privs = procfs_.status_numbers(pid, "NoNewPrivs");
+  if (no_new_privs && !no_new_privs->empty() && no_new_privs->front() == 1) return true;
+  const auto capabilities = procfs_.capabilities(pid);
+  return capabilities && (*capabilities >> CAP_SYS_ADMIN & 1) != 0;
+}
+
+bool AutoEnroller::is_left_alone(pid_t pid) {
+  const auto stat = procfs_.stat(pid);
+  if (!stat || options_.known(pid, stat->start_time)) return true;
+  const policy::NamedRule* rule = policy::rule_for(rules_, program_of(pid, {}));
+  return rule != nullptr && !rule->rule.manage;
+}
+
+void AutoEnroller::take(const Wanted& wanted) {
+  if (options_.installs_filters && !may_have_a_filter(wanted.pid))
+    return refused(wanted, Error(EACCES, "process " + std::to_string(wanted.pid) +
+                                             " has neither CAP_SYS_ADMIN nor no_new_privs, without which the seccomp "
+                                             "observer cannot see it; the bpf observer can"));
+  ++under_way_;
+  const auto done = [this, wanted, alive = alive_](const Status& enrolled) {
+    if (*alive) taken(wanted, enrolled);
+  };
+  // With what it has started until then; what another rule had taken in, alone.
+  backend_.enroll({.pid = wanted.pid,
+                   .caller = bus::Caller::root(),
+                   .tree = !options_.known(wanted.pid, wanted.start_time),
+                   .class_name = wanted.rule->rule.class_name,
+                   .spare = [this](pid_t pid) { return is_left_alone(pid); }},
+                  done);
+}
+
+void AutoEnroller::taken(const Wanted& wanted, Status enrolled) {
+  --under_way_;
+  const bool in = enrolled.ok();
+  if (in) ++counts_.managed;
+  const auto& base = wanted.rule->rule.base;
+  if (enrolled && base && fits_still(wanted)) {
+    const bool nice_alone = !base->realtime();  // a rule names no class but the real-time ones
+    enrolled = backend_.set(wanted.pid, nice_alone ? AskedPriority::only_nice(base->nice) : AskedPriority(*base),
+                            bus::Caller::root());
+  }
+  if (in) {
+    const std::lock_guard lock(taken_mutex_);
+    if (taken_.size() >= max_taken) taken_.clear();  // those that were in it stay where they are
+    taken_[wanted.pid] = {wanted.start_time, wanted.rule};
+  }
+  if (!enrolled && enrolled.error().code() == EAGAIN)
+    look_through_soon();
+  else if (!enrolled)
+    refused(wanted, enrolled.error());
+  take_next();
+}
+
+// As long as it lives, whoever looks through all.
+void AutoEnroller::leave_alone(const Wanted& wanted) {
+  if (judged_.size() > max_judged) judged_.clear();
+  judged_[wanted.pid] = wanted.start_time;
+}
+
+// Said once for each rule and sort of error. What swapd never supervises, and what has ended, is no news.
+void AutoEnroller::refused(const Wanted& wanted, const Error& error) {
+  leave_alone(wanted);
+  if (error.gone() || error.code() == EINVAL || !said_.emplace(wanted.rule->name, error.code()).second) return;
+  spdlog::warn("[match.{}]: {}", wanted.rule->name, error.code() == EACCES ? error.context() : error.text());
+}
+
+sys::Facts followed_facts(const std::vector<policy::NamedRule>& rules) {
+  sys::Facts facts;
+  for (const auto& [name, rule] : rules) {
+    facts.comm = facts.comm || !rule.comm.empty();
+    facts.uid = facts.uid || !rule.user.empty();
+    facts.cgroup = facts.cgroup || !rule.cgroup.empty() || !rule.unit.empty() || !rule.container.empty();
+  }
+  return facts;
+}
+
+std::vector<std::unique_ptr<sys::ExecEvents>> open_exec_events(const sys::Facts& changes,
+                                                               std::vector<MissingPiece>& missing) {
+  std::vector<std::unique_ptr<sys::ExecEvents>> sources;
+  auto opened = sys::exec_events_from_bpf(changes);
+  sys::BpfExecEvents bpf;
+  if (opened)
+    bpf = std::move(opened).value();
+  else
+    for (auto* piece : {&bpf.starts, &bpf.comm, &bpf.cgroup}) piece->refused = opened.error().text();
+  if (bpf.events) sources.push_back(std::move(bpf.events));
+
+  // What is left for the connector.
+  const sys::Facts rest{.comm = changes.comm && !bpf.comm.told, .uid = changes.uid};
+  bool connected = true;
+  std::string refused;
+  if (!bpf.starts.told || rest.any()) {
+    auto connector = bpf.starts.told ? sys::changes_from_connector(rest) : sys::exec_events_from_connector(rest);
+    connected = connector.ok();
+    if (connected)
+      sources.push_back(std::move(connector).value());
+    else
+      refused = connector.error().text();
+  }
+  const auto miss = [&](const char* what, const std::string& why, const char* instead, const char* unconnected) {
+    missing.push_back({what, connected ? why : why + "; " + refused, connected ? instead : unconnected});
+  };
+  if (!bpf.starts.told)
+    miss("each program that starts (execs.on_program)", bpf.starts.refused,
+         "the process connector tells of them; a program that ends at once may be missed by [match.NAME]",
+         "[match.NAME] finds only the programs that run when swapd starts");
+  if (rest.comm)
+    miss("each process that is renamed (execs.on_rename)", bpf.comm.refused, "the process connector tells of them",
+         "a program that is renamed after its start is missed by [match.NAME]");
+  if (changes.cgroup && !bpf.cgroup.told)
+    missing.push_back({"each process that is moved among cgroups (execs.on_move)", bpf.cgroup.refused,
+                       "a program that is moved to another cgroup after its start is missed by [match.NAME]"});
+  if (changes.uid && !connected)
+    missing.push_back({"each process that changes its user", refused,
+                       "a program that changes its user after its start is missed by [match.NAME]"});
+  return sources;
+}
+
+}  // namespace swapd::daemon

@@ -1,0 +1,131 @@
+// Programs that the policy speaks of ([match.NAME]): those that run already, each that starts, and each that becomes
+// another while it runs (its name, its user, its cgroup), without polling. Control thread, but for what says so.
+//
+// What is managed already stays as it is: a command put it there, or it is the child of a program that is managed. What
+// a command has released stays so too. Only what a rule itself has taken in, and no command has touched since, is
+// judged anew: when another rule fits, it goes to that rule's class; when none does, it stays where it is.
+#pragma once
+
+#include <systemd/sd-event.h>
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "base/missing_piece.h"
+#include "bus/backend.h"
+#include "policy/match.h"
+#include "sys/bpf/exec_events.h"
+#include "sys/procfs/procfs.h"
+
+namespace swapd::daemon {
+
+class AutoEnroller {
+ public:
+  struct Options {
+    // Managed, or released by a command; any thread.
+    std::function<bool(pid_t, std::uint64_t start_time)> known;
+    bool installs_filters = false;  // the observer needs them
+    bool dry_run = false;           // counts only
+  };
+  struct Counts {
+    std::uint64_t rules = 0;
+    std::uint64_t programs = 0;  // that started, as far as they were seen
+    std::uint64_t matched = 0;   // by a rule: of them, and of those that ran already
+    std::uint64_t managed = 0;   // because of a rule
+  };
+  AutoEnroller(bus::Backend& backend, const sys::Procfs& procfs, std::vector<policy::NamedRule> rules, Options options);
+  ~AutoEnroller();
+  AutoEnroller(const AutoEnroller&) = delete;
+  AutoEnroller& operator=(const AutoEnroller&) = delete;
+
+  // Looks through those that run, and follows those that start or change; there may be no events.
+  void begin(sd_event* loop, std::vector<std::unique_ptr<sys::ExecEvents>> events);
+  // A command has spoken of the process: from now on no rule judges it. Any thread.
+  void by_hand(pid_t pid);
+  [[nodiscard]] Counts counts() const { return counts_; }
+
+ private:
+  struct Wanted {
+    pid_t pid = 0;
+    std::uint64_t start_time = 0;
+    const policy::NamedRule* rule = nullptr;
+    std::optional<std::string> cmdline;  // as it was started
+  };
+  // One source of events, and its place in the loop.
+  struct Source {
+    AutoEnroller* owner = nullptr;
+    std::unique_ptr<sys::ExecEvents> events;
+    sd_event_source* place = nullptr;
+  };
+  // A process that a rule took in.
+  struct Taken {
+    std::uint64_t start_time = 0;
+    const policy::NamedRule* rule = nullptr;
+  };
+  void read_events(Source& from);
+  void look_through();
+  void look_through_soon();
+  void look_at(const sys::ExecEvent& event);
+  void look_at_changed_soon();
+  void look_at_changed();
+  [[nodiscard]] bool stays(const Wanted& wanted);
+  void consider(Wanted wanted, const policy::Program& program);
+  void take_next();
+  void take(const Wanted& wanted);
+  void taken(const Wanted& wanted, Status enrolled);
+  [[nodiscard]] bool fits_still(const Wanted& wanted);
+  [[nodiscard]] bool may_have_a_filter(pid_t pid) const;
+  void leave_alone(const Wanted& wanted);
+  void refused(const Wanted& wanted, const Error& error);
+  // Any thread.
+  [[nodiscard]] bool is_left_alone(pid_t pid);
+  [[nodiscard]] policy::Program program_of(pid_t pid, const std::optional<std::string>& cmdline);
+  void complete(pid_t pid, policy::Program& program);
+  [[nodiscard]] std::string user(std::uint32_t uid);
+
+  bus::Backend& backend_;
+  const sys::Procfs& procfs_;
+  const std::vector<policy::NamedRule> rules_;
+  const Options options_;
+  bool by_file_ = false, by_arguments_ = false, by_group_ = false, by_user_ = false;  // what costs a look
+  std::vector<std::unique_ptr<Source>> sources_;
+  sd_event* loop_ = nullptr;
+  sd_event_source* again_ = nullptr;    // to look through all
+  sd_event_source* settled_ = nullptr;  // to look at those that changed
+  std::unordered_set<pid_t> changed_;
+  std::chrono::microseconds pause_{};
+  std::chrono::steady_clock::time_point looked_{};
+  std::deque<Wanted> wanted_;
+  std::size_t under_way_ = 0;
+  bool taking_ = false;
+  std::unordered_map<pid_t, std::uint64_t> judged_;  // left alone or refused: start times
+  std::mutex taken_mutex_;
+  std::unordered_map<pid_t, Taken> taken_;
+  std::mutex users_mutex_;
+  std::map<std::uint32_t, std::pair<std::string, std::chrono::steady_clock::time_point>> users_;
+  std::set<std::pair<std::string, int>> said_;  // rules and errors
+  Counts counts_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+// What of a process these rules go by, as far as it may change.
+[[nodiscard]] sys::Facts followed_facts(const std::vector<policy::NamedRule>& rules);
+
+// From BPF and the process connector, as far as they are to be had; what that leaves out is appended.
+[[nodiscard]] std::vector<std::unique_ptr<sys::ExecEvents>> open_exec_events(const sys::Facts& changes,
+                                                                             std::vector<MissingPiece>& missing);
+
+}  // namespace swapd::daemon

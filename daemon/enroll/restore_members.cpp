@@ -1,0 +1,208 @@
+#include "enroll/restore_members.h"
+
+#include <spdlog/spdlog.h>
+#include <sys/epoll.h>
+
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+#include "shaping/classes.h"
+#include "engine/engine.h"
+#include "enroll/enrollable.h"
+#include "guard/fd_store.h"
+#include "guard/guard_takeover.h"
+#include "enroll/launches.h"
+#include "state/persistent_state.h"
+#include "state/state_file.h"
+#include "sys/seccomp/seccomp.h"
+#include "sys/process/self_process.h"
+#include "sys/procfs/ticks.h"
+#include "engine/worker.h"
+
+namespace swapd::daemon {
+namespace {
+
+std::string count(std::size_t n, const std::string& what) {
+  return std::to_string(n) + " " + what + (n == 1 ? "" : what.ends_with('s') ? "es" : "s");
+}
+
+// The listeners that earlier guards hold. Each guard ends once all of its own have somebody else.
+std::size_t take_over(Launches& launches, FdStore& store, const std::string& state_dir,
+                      std::vector<std::string>& notes) {
+  std::size_t taken = 0;
+  for (OrphanGuard& guard : OrphanGuard::find(state_dir)) {
+    auto left = guard.take();
+    if (!left) {
+      notes.push_back("an earlier guard: " + left.error().text());
+      continue;
+    }
+    for (OrphanListener& listener : *left) {
+      const std::uint32_t index = listener.index;
+      const Status adopted = launches.adopt(std::move(listener));
+      if (adopted) {
+        ++taken;
+        (void)guard.done(index);
+      } else {
+        notes.push_back("taking a listener over: " + adopted.error().text() +
+                        "; an earlier guard goes on answering it");
+      }
+    }
+  }
+  // What no guard had: it has ended, and its calls wait.
+  for (OrphanListener& listener : store.take_left()) {
+    const int fd = listener.listener.get();
+    if (launches.receives(fd) || sys::hung_up(fd)) continue;
+    store.answer_left(fd);
+    if (const Status adopted = launches.adopt(std::move(listener)); adopted)
+      ++taken;
+    else
+      notes.push_back("taking a listener over from the service manager: " + adopted.error().text());
+  }
+  return taken;
+}
+
+// The file is written a little late.
+std::uint64_t since(std::uint64_t written) {
+  constexpr std::uint64_t margin = sys::ticks_per_second;
+  return written > margin ? written - margin : 0;
+}
+
+bool lives(const sys::Procfs& procfs, const Membership& member) {
+  const auto id = procfs.thread_id(member.pid);
+  return id && id->start_time == member.start_time;
+}
+
+}  // namespace
+
+Resumed resume(Engine& engine, Launches& launches, FdStore& store, const sys::Procfs& procfs,
+               const sys::Scheduler& scheduler, const policy::Policy& policy, const Classes& classes,
+               const std::string& state_dir, const std::string& boot_id) {
+  Resumed out;
+  auto left = read_members(state_dir, boot_id);
+  if (!left) {
+    set_aside(members_file(state_dir));
+    out.notes.push_back(left.error().context() + "; set aside as members.damaged, and begun anew");
+  }
+  const std::size_t listeners = take_over(launches, store, state_dir, out.notes);
+  std::unordered_map<pid_t, Membership> members;
+  std::vector<pid_t> pids;
+  for (Membership& member : left ? left->members : std::vector<Membership>{}) {
+    if (!lives(procfs, member)) continue;
+    if (!classes.exists(member.class_name)) member.class_name = "default";
+    pids.push_back(member.pid);
+    members[member.pid] = std::move(member);
+  }
+  std::set<pid_t> again, lost;
+  // What a thread makes before it is taken in itself is found by looking again.
+  constexpr int max_rounds = 16;
+  std::size_t added = 1;
+  for (int round = 0; round < max_rounds && added != 0; ++round) {
+    added = 0;
+    // Each process belongs to the nearest member above it. What is older than the file and not in it was not managed.
+    std::unordered_map<pid_t, std::vector<RosterAnswer::Entry>> of_member;
+    for (const RosterAnswer::Entry& e :
+         list_threads(procfs, scheduler, {.members = pids, .descendants = true}).threads) {
+      const Membership& owner = members.at(e.parent == 0 ? e.tgid : e.parent);
+      if (e.tgid == owner.pid ? e.process_start != owner.start_time : e.process_start < since(left->written)) continue;
+      if (e.tgid != owner.pid && !may_enroll(procfs, e.tgid, policy.observe.never).ok()) continue;
+      of_member[owner.pid].push_back(e);
+    }
+    for (const auto& of : of_member) {  // no binding: clang 14 takes none into a lambda
+      const pid_t pid = of.first;
+      const std::vector<RosterAnswer::Entry>& threads = of.second;
+      const Membership& member = members.at(pid);
+      if (!member.managed && !engine.needs_listeners()) {
+        engine.call([&](Engine& e) { e.remember_released(member.pid, member.start_time); });
+        continue;
+      }
+      Result<std::size_t> taken = Error(ESHUTDOWN, "swapd is stopping");
+      engine.call([&](Engine& e) { taken = e.reenroll(threads, member); });
+      if (!taken && lost.insert(pid).second) out.lost.push_back(member);
+      if (!taken) continue;
+      if (member.managed) added += *taken;
+      if (member.managed)
+        for (const RosterAnswer::Entry& e : threads) again.insert(e.tgid);
+    }
+  }
+  if (!again.empty() || listeners != 0)
+    out.notes.push_back("taken over from an earlier swapd: " + count(again.size(), "process") + ", " +
+                        count(listeners, "listener"));
+  if (!lost.empty())
+    out.notes.push_back(count(lost.size(), "process") +
+                        " of an earlier swapd cannot be observed: without their listeners they run on unmanaged");
+  return out;
+}
+
+MembersFile::MembersFile(sd_event* loop, Engine& engine, const sys::Procfs& procfs, std::string state_dir,
+                         std::string boot_id, std::vector<Membership> lost)
+    : loop_(loop),
+      engine_(engine),
+      procfs_(procfs),
+      state_dir_(std::move(state_dir)),
+      boot_id_(std::move(boot_id)),
+      lost_(std::move(lost)) {
+  sd_event_add_io(
+      loop_, &changes_, engine_.membership_fd(), EPOLLIN,
+      [](sd_event_source*, int, std::uint32_t, void* self) {
+        static_cast<MembersFile*>(self)->write_soon();
+        return 0;
+      },
+      this);
+  write();
+}
+
+MembersFile::~MembersFile() {
+  sd_event_source_unref(changes_);
+  sd_event_source_unref(timer_);
+  sd_event_source_disable_unref(trim_);
+}
+
+// Once the last member has gone, and nobody has come for a while.
+void MembersFile::trim_later() {
+  constexpr std::uint64_t pause_us = 1'000'000;
+  trim_ = sd_event_source_disable_unref(trim_);
+  const auto due = [](sd_event_source*, std::uint64_t, void* self) {
+    bool empty = false;
+    static_cast<MembersFile*>(self)->engine_.call([&](Engine& e) { empty = e.members().empty(); });
+    if (!empty) return 0;
+    if (const Status locked = sys::give_back_memory(); !locked)
+      spdlog::debug("{}", locked.error().text());  // said at the start, where it could not be locked at all
+    return 0;
+  };
+  sd_event_add_time_relative(loop_, &trim_, CLOCK_MONOTONIC, pause_us, pause_us / 10, due, this);
+}
+
+// A storm of forks is written down ten times a second, not at each.
+void MembersFile::write_soon() {
+  constexpr std::uint64_t pause_us = 100'000;
+  if (std::chrono::steady_clock::now() - written_ > std::chrono::microseconds(pause_us)) return write();
+  sd_event_source_set_enabled(changes_, SD_EVENT_OFF);
+  timer_ = sd_event_source_unref(timer_);
+  const int set = sd_event_add_time_relative(
+      loop_, &timer_, CLOCK_MONOTONIC, pause_us, 10'000,
+      [](sd_event_source*, std::uint64_t, void* self) {
+        static_cast<MembersFile*>(self)->write();
+        return 0;
+      },
+      this);
+  if (set < 0) write();
+}
+
+void MembersFile::write() {
+  engine_.membership_seen();
+  sd_event_source_set_enabled(changes_, SD_EVENT_ON);
+  std::vector<Membership> members;
+  if (!engine_.call([&](Engine& e) { members = e.memberships(); })) return;
+  written_ = std::chrono::steady_clock::now();
+  std::erase_if(lost_, [&](const Membership& m) { return !lives(procfs_, m); });
+  std::erase_if(members, [&](const Membership& m) { return !m.managed && !lives(procfs_, m); });
+  members.insert(members.end(), lost_.begin(), lost_.end());
+  const Status written = write_members(state_dir_, boot_id_, members);
+  if (!written && !std::exchange(failed_, true))
+    spdlog::warn("{}; the next swapd will not know whom this one managed", written.error().text());
+  if (written) failed_ = false;
+  if (std::exchange(had_members_, !members.empty()) && members.empty()) trim_later();
+}
+
+}  // namespace swapd::daemon

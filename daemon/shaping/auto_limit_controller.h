@@ -1,0 +1,96 @@
+// Automatic limits ([class.NAME.io.auto]): looks how the members of a protected class fare, and has the others of the
+// limited one as high a limit as leaves them what they need (decide/auto_limit.h).
+//
+// What they move is what the kernel counts of them (/proc/PID/io). How long they wait is what delay accounting
+// says, where it is on (sys/task_delays.h), and what is seen by looking at them fifty times a second, whichever is
+// more.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "base/time.h"
+#include "decide/auto_limit.h"
+#include "engine/engine.h"
+#include "policy/policy.h"
+#include "shaping/shaper.h"
+#include "sys/procfs/procfs.h"
+#include "sys/netlink/delay_accounting.h"
+#include "sys/procfs/io_counters.h"
+
+namespace swapd::daemon {
+
+class AutoLimitController {
+ public:
+  AutoLimitController(Engine& engine, Shaper& shaper, const sys::Procfs& procfs, const Clock& clock);
+  ~AutoLimitController() { stop(); }
+  AutoLimitController(const AutoLimitController&) = delete;
+  AutoLimitController& operator=(const AutoLimitController&) = delete;
+
+  // What holds for this class from now on; not on(): it has no automatic limit any more. Any thread.
+  void set(const std::string& class_name, const policy::AutoRules& rules);
+
+  // Nobody is looked at any more; limits stay as they are. Before the engine ends, and the log.
+  void stop();
+
+  struct View {
+    std::optional<decide::Tokens> limit;
+    decide::AutoLimit::State state = decide::AutoLimit::State::off;
+    bool in_vain = false;
+    // Of the protected ones, in the last period.
+    decide::Tokens moved = 0;  // a second
+    double waited = 0;         // 0…1, of the one that waited longest
+  };
+  [[nodiscard]] std::optional<View> view(const std::string& class_name) const;
+
+ private:
+  // A thread of the protected ones, in this period.
+  struct Watched {
+    unsigned seen = 0, waiting = 0;
+    std::optional<Duration> delay;  // in all, as of the last period's end
+  };
+  struct Automatic {
+    policy::AutoRules rules;
+    decide::NeedJudge judge;
+    decide::AutoLimit limit;
+    View view;
+    std::unordered_map<pid_t, Watched> threads;
+    std::unordered_map<pid_t, sys::IoCounters> moved;  // by process, of both classes, as of the last period's end
+    decide::Tokens counted = 0;                        // of the limited class's disks, then
+    Time looked{};
+    std::uint64_t looked_ticks = 0;  // the same since boot
+    bool alone = true;               // nobody is in the limited class: there is nothing to find
+  };
+  struct Group {
+    std::vector<pid_t> processes, threads;
+  };
+  using Groups = std::map<std::string, Group, std::less<>>;  // by class
+
+  void run(const std::stop_token& stop);
+  [[nodiscard]] bool list_members(Groups& groups);
+  void sample(Automatic& one) const;
+  void judge(const std::string& name, Automatic& one, const Group& protects, const Group& limited, Time now);
+  [[nodiscard]] sys::IoCounters moved_of(Automatic& one, const std::vector<pid_t>& processes) const;
+  [[nodiscard]] double waited_of(Automatic& one, const std::vector<pid_t>& threads, Duration period);
+  [[nodiscard]] decide::Tokens counted_of(const std::string& name) const;
+
+  Engine& engine_;
+  Shaper& shaper_;
+  const sys::Procfs& procfs_;
+  const Clock& clock_;
+  std::optional<sys::TaskDelays> delays_;
+  mutable std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::map<std::string, Automatic> all_;
+  std::jthread thread_;  // last; none before there is something to do
+};
+
+}  // namespace swapd::daemon

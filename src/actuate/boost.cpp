@@ -1,0 +1,404 @@
+// One boost: how it begins, changes and ends.
+//
+// The order never varies: the record, the change, then away with the record that the change made void. Of a real-time
+// donation the engine pays sched_getattr and sched_setattr at the begin; at the end also getpriority, because a
+// `renice` of a thread that runs real-time is visible nowhere else, and must not be undone.
+#include <algorithm>
+#include <utility>
+
+#include "actuate/attributes.h"
+#include "actuate/head_start.h"
+#include "actuate/impl.h"
+
+namespace swapd::actuate {
+namespace {
+
+constexpr std::size_t max_uses = 1024;
+
+// After so many foreign changes in one donation the thread is left to whoever makes them: two daemons that both insist
+// would chase each other.
+constexpr int max_foreign_changes = 3;
+// How often the attributes of a thread are read while nothing changes.
+constexpr Duration audit_period = std::chrono::milliseconds(20);
+// How soon a real-time priority that the kernel refused is tried again while the donation lasts.
+constexpr Duration refusal_period = std::chrono::seconds(1);
+
+}  // namespace
+
+void Actuator::Impl::report(Outcome::What what, const Entry& entry, int error) const {
+  if (!listener) return;
+  const Ineffective limited = entry.in_force() ? entry.limited : Ineffective::none;
+  listener({what, entry.boost, entry.reason, entry.base, error, entry.lent, limited});
+}
+
+void Actuator::Impl::remember(const Past& former) {
+  past[next_past] = former;
+  next_past = (next_past + 1) % past.size();
+}
+
+void Actuator::Impl::begin(const Boost& boost, Time now) {
+  auto own = scheduler.get(boost.thread.tid);
+  if (!own.ok() && own.error().gone()) return;
+  Entry& entry = entries[boost.thread];
+  const Ineffective told = entry.limited;
+  entry = Entry{};
+  entry.told = told;
+  entry.boost = boost;
+  entry.lent = boost.attr;
+  entry.round = round;
+  entry.looked = now;
+  if (!own.ok()) return refuse(entry, own.error());
+  entry.base = *own;
+  if (!begin_head_start(entry)) engage(entry, now, Outcome::What::begun);
+}
+
+// A thread that is real-time of its own has made its peace with RLIMIT_RTTIME: its priority changes nothing there.
+Actuator::Impl::Terms Actuator::Impl::terms(const Entry& entry, Time now) const {
+  const Boost& boost = entry.boost;
+  if (boost.limited != Ineffective::none) return {boost.second_best, boost.limited};
+  if (!boost.attr.realtime() || rank(entry.base) >= rank(boost.attr)) return {boost.attr, Ineffective::none};
+  if (!entry.base.realtime() && scheduler.limits_realtime(boost.thread.tid))
+    return {boost.second_best, Ineffective::rttime};
+  if (entry.refusal != Ineffective::none && now - entry.refused_at < refusal_period)
+    return {boost.second_best, entry.refusal};
+  return {boost.attr, Ineffective::none};
+}
+
+// From the thread's own attributes in entry.base, or from an earlier donation's, to what the boost says.
+void Actuator::Impl::engage(Entry& entry, Time now, Outcome::What as) {
+  const Terms terms = this->terms(entry, now);
+  if (!terms.lent || rank(entry.base) >= rank(*terms.lent)) return leave_alone(entry, terms, now);
+  SchedAttr set = merged(entry.base, *terms.lent, scheduler.default_slice_ns());
+  if (const auto rest = at_limit(entry.boost, set.realtime(), now)) {
+    entry.lent = *terms.lent;
+    entry.limited = terms.limited;
+    return suspend(entry, *rest);
+  }
+  if (set.realtime()) set.nice = entry.in_force() ? entry.set.nice : entry.base.nice;
+  const bool was_in_force = entry.in_force() && !entry.starts;
+  if (auto given = give(entry, set); !given.ok()) {
+    // The kernel gives EPERM both for a missing privilege and for a group without real-time runtime. With what has been
+    // refused written down the terms are others.
+    const bool no_realtime = given.error().code() == EPERM && set.realtime() && terms.limited == Ineffective::none;
+    if (!no_realtime) return refuse(entry, given.error());
+    entry.refusal = lender.lacks_realtime(entry.boost.thread, now) ? Ineffective::rt_group : Ineffective::rt_refused;
+    entry.refused_at = now;
+    return engage(entry, now, as);
+  }
+  const bool newly_limited = terms.limited != Ineffective::none && terms.limited != entry.limited;
+  entry.lent = *terms.lent;
+  entry.limited = terms.limited;
+  if (entry.limited == Ineffective::none) entry.refusal = Ineffective::none;
+  if (!was_in_force && as == Outcome::What::begun) ++total;
+  lend_group(entry, now);
+  if (entry.reason == Ineffective::none && confined(entry)) entry.reason = Ineffective::affinity;
+  if (entry.reason == Ineffective::none && newly_limited && was_in_force && listener)
+    return listener({Outcome::What::ineffective, entry.boost, entry.limited, entry.base, 0, entry.lent, entry.limited});
+  report(entry.reason == Ineffective::none ? as : Outcome::What::ineffective, entry);
+}
+
+// Its own is as good as what it may be lent; where that is not all that the boost says, the reason is told.
+void Actuator::Impl::leave_alone(Entry& entry, const Terms& terms, Time now) {
+  const bool was_in_force = entry.in_force() && !entry.starts;
+  finish(entry);
+  entry.state = Entry::State::left_alone;
+  entry.lent = entry.boost.attr;
+  entry.limited = Ineffective::none;
+  if (terms.limited == Ineffective::none || rank(entry.base) >= rank(entry.boost.attr)) {
+    if (was_in_force) report(Outcome::What::ended, entry);
+    return;
+  }
+  entry.state = Entry::State::refused;
+  entry.reason = entry.limited = terms.limited;
+  entry.looked = now;
+  if (was_in_force || std::exchange(entry.told, terms.limited) != terms.limited)
+    report(Outcome::What::ineffective, entry);
+}
+
+// Record, change, old record away. On failure the thread has what it had.
+Status Actuator::Impl::give(Entry& entry, const SchedAttr& set) {
+  Journal::Slot slot = Journal::none;
+  if (!options.dry_run) {
+    // Its own number (ENOENT, say) would be taken for the thread's.
+    if (journal_error) return Error(EIO, "journalling: " + journal_error->text());
+    if (journal) {
+      Change change;
+      change.thread = entry.boost.thread;
+      change.base = entry.base;
+      change.set = set;
+      auto kept = journal->write(change);
+      if (!kept.ok()) return std::move(kept).error();
+      slot = *kept;
+    }
+    if (!entry.in_force() || !still_has(entry.set, set)) {
+      if (auto given = scheduler.set(entry.boost.thread.tid, set); !given.ok()) {
+        if (journal) journal->clear(slot);
+        return given;
+      }
+    }
+    if (journal) journal->clear(entry.slot);
+  }
+  entry.slot = slot;
+  entry.set = set;
+  entry.state = Entry::State::in_force;
+  return Done{};
+}
+
+// With a record of its own, as any other change. False: it takes none, and nothing is changed.
+bool Actuator::Impl::begin_head_start(Entry& entry) {
+  const ThreadId thread = entry.boost.thread;
+  if (options.dry_run || entry.boost.limited != Ineffective::none) return false;
+  if (!allowed(entry.boost, &Rules::realtime) || at_limit(entry.boost, true, entry.looked)) return false;
+  if (rank(entry.base) >= rank(entry.boost.attr) || !takes_head_start(entry.base, entry.boost.attr) ||
+      !options.newborn(thread) || scheduler.limits_realtime(thread.tid))
+    return false;
+  if (std::ranges::find(started, thread) != started.end()) return false;
+  SchedAttr set = head_start();
+  set.nice = entry.base.nice;
+  if (!give(entry, set).ok()) return false;
+  started[next_started] = thread;
+  next_started = (next_started + 1) % started.size();
+  entry.starts = true;
+  starting.push_back(thread);
+  return true;
+}
+
+// The engine rests: where it has the threads' CPU, it would be in the way. What they have done to themselves meanwhile
+// is theirs.
+void Actuator::Impl::end_head_starts(Time now) {
+  if (starting.empty()) return;
+  options.rest(head_start_time);
+  for (const ThreadId thread : std::exchange(starting, {})) {
+    const auto known = entries.find(thread);
+    if (known == entries.end() || !known->second.in_force()) continue;
+    if (audit(known->second, now)) engage(known->second, now, Outcome::What::begun);
+    known->second.starts = false;
+  }
+}
+
+void Actuator::Impl::lend_group(Entry& entry, Time now) {
+  entry.surroundings = surroundings;
+  entry.reason = Ineffective::none;
+  io_lender.lend(entry.boost.thread, entry.set);
+  const bool groups_allowed = allowed(entry.boost, &Rules::group_action);
+  constexpr int best_nice = -20;  // a group has no real-time share of a disk
+  for (GroupBooster& disks : disk_lenders)
+    (void)disks.lend(entry.boost.thread, entry.set.realtime() ? best_nice : entry.set.nice, groups_allowed, now);
+  if (entry.set.realtime() || entry.set.policy == SchedPolicy::idle)
+    lender.take_back(entry.boost.thread);
+  else
+    entry.reason = lender.lend(entry.boost.thread, entry.set.nice, groups_allowed, now);
+  if (entry.boost.doubted && entry.reason == Ineffective::none) entry.reason = Ineffective::no_progress;
+  if (const Ineffective halted = lender.halted(entry.boost.thread); halted != Ineffective::none) entry.reason = halted;
+}
+
+void Actuator::Impl::take_back_groups(ThreadId thread) {
+  lender.take_back(thread);
+  for (GroupBooster& disks : disk_lenders) disks.take_back(thread);
+}
+
+void Actuator::Impl::refuse(Entry& entry, const Error& error) {
+  release_thread(entry);
+  if (error.gone()) return drop(entry);
+  entry.state = Entry::State::refused;
+  entry.reason = entry.limited = Ineffective::none;
+  report(Outcome::What::failed, entry, error.code());
+}
+
+// Whether every CPU that the thread may use is known to be held by somebody of a higher rank than it now has.
+bool Actuator::Impl::confined(const Entry& entry) const {
+  const auto& rivals = lender.competitors();
+  if (!rivals || rivals->cpu_ranks.empty()) return false;
+  const auto cpus = scheduler.affinity(entry.boost.thread.tid);
+  if (!cpus.ok()) return false;
+  const int own = rank(entry.set);
+  for (std::size_t cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(cpu, &*cpus)) continue;
+    if (cpu >= rivals->cpu_ranks.size() || rivals->cpu_ranks[cpu] <= own) return false;
+  }
+  return true;
+}
+
+bool Actuator::Impl::allowed(const Boost& boost, bool Rules::*what) const {
+  return options.rules.of(boost.requester_class).*what && options.rules.of(boost.provider_class).*what;
+}
+
+Actuator::Impl::Limit Actuator::Impl::ceiling(const Boost& boost) const {
+  const Rules& rules = options.rules.of(boost.requester_class);
+  if (rules.ceiling_share >= 1) return {};
+  return {.purse = {boost.requester, 0},
+          .most = std::chrono::duration_cast<Duration>(rules.ceiling_window * rules.ceiling_share),
+          .window = rules.ceiling_window,
+          .reason = Ineffective::ceiling};
+}
+
+Actuator::Impl::Limit Actuator::Impl::quota(std::uint32_t user) const {
+  if (user == 0) return {};
+  return {.purse = {{}, user},
+          .most = options.rules.user_time,
+          .window = options.rules.user_window,
+          .reason = Ineffective::quota};
+}
+
+Duration Actuator::Impl::use(const Limit& limit, Duration cpu, Time now) {
+  if (uses.size() >= max_uses)
+    std::erase_if(uses, [&](const auto& use) { return now - use.second.since >= longest_window; });
+  // Nobody uses more than the time there was: a waiter's window began that long ago at the latest.
+  Use& use = uses.try_emplace(limit.purse, Use{now - cpu, {}}).first->second;
+  if (now - use.since >= limit.window) use = {std::max(use.since + limit.window, now - cpu), Duration{}};
+  use.cpu += cpu;
+  return limit.most - use.cpu;
+}
+
+std::optional<Actuator::Impl::Rest> Actuator::Impl::at_limit(const Limit& limit, Time now) const {
+  if (limit.most <= Duration::zero()) return std::nullopt;
+  const auto use = uses.find(limit.purse);
+  if (use == uses.end() || now - use->second.since >= limit.window || use->second.cpu < limit.most) return std::nullopt;
+  return Rest{limit.reason, use->second.since + limit.window};
+}
+
+std::optional<Actuator::Impl::Rest> Actuator::Impl::at_limit(const Boost& boost, bool realtime, Time now) const {
+  if (boost.withheld) return Rest{Ineffective::no_progress, Time::max()};
+  if (realtime)
+    if (const auto rest = at_limit(ceiling(boost), now)) return rest;
+  return at_limit(quota(boost.user), now);
+}
+
+void Actuator::Impl::suspend(Entry& entry, const Rest& rest) {
+  release_thread(entry);
+  entry.state = Entry::State::suspended;
+  entry.reason = rest.reason;
+  rests(rest);
+  report(Outcome::What::ineffective, entry);
+}
+
+void Actuator::Impl::rests(const Rest& rest) {
+  if (rest.until != Time::max()) resume = std::min(rest.until, resume.value_or(rest.until));
+}
+
+void Actuator::Impl::renew(Entry& entry, const Boost& boost, Time now) {
+  const bool other_attr = entry.boost.attr != boost.attr || entry.boost.second_best != boost.second_best ||
+                          entry.boost.limited != boost.limited || entry.boost.doubted != boost.doubted ||
+                          entry.boost.withheld != boost.withheld;
+  const bool other_requester = entry.boost.requester != boost.requester || entry.boost.resource != boost.resource;
+  const bool other_terms =
+      entry.boost.requester_class != boost.requester_class || entry.boost.provider_class != boost.provider_class;
+  entry.boost = boost;
+  entry.round = round;
+  const bool due = other_attr || now - entry.looked >= audit_period;
+  switch (entry.state) {
+    case Entry::State::suspended:
+      if (const auto rest = at_limit(boost, (other_attr ? boost.attr : entry.lent).realtime(), now)) {
+        entry.reason = rest->reason;
+        return rests(*rest);
+      }
+      if (const auto own = scheduler.get(boost.thread.tid); own.ok()) entry.base = *own;
+      return engage(entry, now, Outcome::What::changed);
+    case Entry::State::refused:
+      if (!other_attr && (entry.limited == Ineffective::none || now - entry.looked < refusal_period)) return;
+      return begin(boost, now);
+    case Entry::State::left_alone:
+      if (due) begin(boost, now);
+      return;
+    case Entry::State::in_force:
+      break;
+  }
+  if (due && !audit(entry, now)) return;
+  if (!entry.in_force()) return;  // what somebody gave it is as good
+  if (other_attr || (due && terms(entry, now).limited != entry.limited))
+    return engage(entry, now, Outcome::What::changed);
+  const Ineffective before = entry.reason;
+  if (entry.surroundings != surroundings || other_terms) {
+    lend_group(entry, now);
+    if (entry.reason == Ineffective::none && confined(entry)) entry.reason = Ineffective::affinity;
+  }
+  if (entry.reason != before)
+    report(entry.reason == Ineffective::none ? Outcome::What::changed : Outcome::What::ineffective, entry);
+  else if (other_requester)
+    report(Outcome::What::changed, entry);
+}
+
+bool Actuator::Impl::audit(Entry& entry, Time now) {
+  entry.looked = now;
+  if (options.dry_run) return true;
+  const pid_t tid = entry.boost.thread.tid;
+  const auto seen = scheduler.get(tid);
+  if (!seen.ok()) {
+    if (seen.error().gone()) return false;  // its end is reported when the engine hears of it
+    refuse(entry, seen.error());
+    return false;
+  }
+  if (still_has(*seen, entry.set)) {
+    if (!entry.set.realtime() || entry.base.realtime()) return true;
+    const auto nice = scheduler.nice(tid);
+    if (!nice.ok() || *nice == entry.set.nice) return true;
+    // A renice under a real-time donation: it takes effect when the donation ends.
+    entry.base.nice = static_cast<std::int8_t>(*nice);
+    SchedAttr set = entry.set;
+    set.nice = entry.base.nice;
+    if (auto given = give(entry, set); !given.ok()) {
+      refuse(entry, given.error());
+      return false;
+    }
+    report(Outcome::What::rebased, entry);
+    return true;
+  }
+  // Somebody else's attributes are the thread's own from now on. The record of what swapd set is void.
+  remember({entry.boost.thread, entry.base, entry.set, io_lender.saved_priority(entry.boost.thread)});
+  entry.base = own_by_now(scheduler, tid, *seen, entry.base, entry.set);
+  if (entry.base != *seen) (void)scheduler.set(tid, entry.base);
+  if (journal) journal->clear(entry.slot);
+  entry.slot = Journal::none;
+  entry.state = Entry::State::left_alone;
+  ++entry.foreign_changes;
+  report(Outcome::What::rebased, entry);
+  if (entry.foreign_changes >= max_foreign_changes || rank(entry.base) >= rank(entry.boost.attr)) {
+    take_back_groups(entry.boost.thread);
+    io_lender.take_back(entry.boost.thread);
+    entry.reason = Ineffective::none;
+    if (entry.foreign_changes >= max_foreign_changes) entry.state = Entry::State::refused;
+    report(Outcome::What::ended, entry);
+    return false;
+  }
+  engage(entry, now, entry.starts ? Outcome::What::begun : Outcome::What::changed);
+  return false;
+}
+
+void Actuator::Impl::release_thread(Entry& entry) {
+  const int io_priority = io_lender.saved_priority(entry.boost.thread);
+  take_back_groups(entry.boost.thread);
+  io_lender.take_back(entry.boost.thread);
+  if (!entry.in_force()) return;
+  remember({entry.boost.thread, entry.base, entry.set, io_priority});
+  entry.state = Entry::State::left_alone;
+  if (options.dry_run) return;
+  auto done = restore_thread(scheduler, entry.boost.thread.tid, entry.base, entry.set);
+  if (!done.ok()) {
+    // The record stays: the next start tries again.
+    entry.slot = Journal::none;
+    return report(Outcome::What::failed, entry, done.error().code());
+  }
+  if (journal) journal->clear(entry.slot);
+  entry.slot = Journal::none;
+  if (done->what == Restored::What::gone || done->own == entry.base) return;
+  entry.base = done->own;
+  report(Outcome::What::rebased, entry);
+}
+
+void Actuator::Impl::finish(Entry& entry) {
+  release_thread(entry);
+  entry.reason = Ineffective::none;
+}
+
+void Actuator::Impl::drop(Entry& entry) {
+  if (entry.in_force()) remember({entry.boost.thread, entry.base, entry.set, io_lender.saved_priority(entry.boost.thread)});
+  if (journal) journal->clear(entry.slot);
+  entry.slot = Journal::none;
+  lender.forget(entry.boost.thread);
+  for (GroupBooster& disks : disk_lenders) disks.forget(entry.boost.thread);
+  io_lender.forget(entry.boost.thread);
+  entry.state = Entry::State::left_alone;
+  entry.reason = Ineffective::none;
+}
+
+}  // namespace swapd::actuate

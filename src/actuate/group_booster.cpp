@@ -1,0 +1,311 @@
+#include "actuate/group_booster.h"
+
+#include <algorithm>
+
+#include "actuate/attributes.h"
+
+namespace swapd::actuate {
+namespace {
+
+constexpr Duration place_lifetime = std::chrono::seconds(1);
+constexpr std::size_t max_places = 1024;
+
+// A key of held_ that no path of a cgroup can be.
+std::string autogroup_key(std::int64_t id) { return "autogroup-" + std::to_string(id); }
+
+bool better(Change::Kind kind, std::int64_t a, std::int64_t b) {
+  return kind == Change::Kind::autogroup ? a < b : a > b;  // a nice value, a weight
+}
+
+// A live process of the autogroup: the thread it was touched for, its session's leader, or whoever a scan finds. The
+// scan is reached only when a provider died with the donation in force, and its session's leader before it.
+std::optional<pid_t> member(const sys::Groups& groups, const Change& change) {
+  for (const pid_t pid : {change.thread.tid, change.leader}) {
+    if (pid <= 0) continue;
+    if (const auto found = groups.autogroup(pid); found.ok() && found->id == change.group) return pid;
+  }
+  return groups.autogroup_member(change.group);
+}
+
+Result<std::int64_t> value(const sys::Groups& groups, const Change& change, pid_t pid) {
+  if (change.kind == Change::Kind::autogroup) {
+    auto seen = groups.autogroup(pid);
+    if (!seen.ok()) return std::move(seen).error();
+    return std::int64_t{seen->nice};
+  }
+  auto seen = groups.look(change.path);
+  if (!seen.ok()) return std::move(seen).error();
+  return static_cast<std::int64_t>(seen->weight);
+}
+
+Status assign(const sys::Groups& groups, const Change& change, pid_t pid, std::int64_t to) {
+  if (change.kind == Change::Kind::autogroup) return groups.set_autogroup_nice(pid, static_cast<int>(to));
+  return groups.set_weight(change.path, static_cast<std::uint64_t>(to));
+}
+
+}  // namespace
+
+std::vector<std::string> lineage(std::string group) {
+  std::vector<std::string> all;
+  while (group.size() > 1) {
+    all.push_back(group);
+    group.resize(group.rfind('/'));
+  }
+  return all;
+}
+
+Change::Kind kind_of(DiskGroups::By by) {
+  return by == DiskGroups::By::bfq ? Change::Kind::bfq_cgroup : Change::Kind::iocost_cgroup;
+}
+
+std::size_t shared_depth(const std::string& a, const std::string& b) {
+  std::size_t depth = 0;
+  std::size_t from = 1;
+  while (from < a.size() && from < b.size()) {
+    const std::size_t end_a = std::min(a.find('/', from), a.size());
+    const std::size_t end_b = std::min(b.find('/', from), b.size());
+    if (end_a != end_b || a.compare(from, end_a - from, b, from, end_b - from) != 0) break;
+    ++depth;
+    from = end_a + 1;
+  }
+  return depth;
+}
+
+Result<bool> restore_group(const sys::Groups& groups, const Change& change) {
+  pid_t pid = 0;
+  if (change.kind == Change::Kind::autogroup) {
+    const std::optional<pid_t> found = member(groups, change);
+    if (!found) return false;
+    pid = *found;
+  }
+  auto now = value(groups, change, pid);
+  if (!now.ok()) {
+    if (now.error().gone()) return false;
+    return std::move(now).error();
+  }
+  if (*now != change.new_value) return false;
+  auto written = assign(groups, change, pid, change.old_value);
+  if (written.ok()) return true;
+  if (written.error().gone()) return false;
+  return std::move(written).error();
+}
+
+const GroupBooster::Place& GroupBooster::place(ThreadId thread, Time now) {
+  if (!autogroups_seen_ || now - *autogroups_seen_ >= place_lifetime) {
+    autogroups_ = groups_.autogroups();
+    autogroups_seen_ = now;
+  }
+  const auto known = places_.find(thread);
+  if (known != places_.end() && now - known->second.seen < place_lifetime) return known->second;
+  if (places_.size() >= max_places) places_.clear();
+  Place& found = places_[thread];
+  found = Place{};
+  found.seen = now;
+  // Out of sight (another cgroup namespace): taken for the root, where no group can be acted upon either.
+  found.group = groups_.group_of(thread.tid).value_or("/");
+  for (const std::string& group : kind_ == Change::Kind::cgroup ? lineage(found.group) : std::vector<std::string>()) {
+    const auto seen = groups_.look(group);
+    if (seen.ok() && seen->quota > 0 && seen->quota < 1) found.tight.push_back(group);
+    if (group == found.group) found.no_realtime = seen.ok() && seen->rt_runtime_us == 0;
+  }
+  if (const auto own = groups_.autogroup(thread.tid); own.ok()) found.autogroup = own->id;
+  return found;
+}
+
+// Whether a quota holds the thread back: the scan has seen it hold threads of the group back, or has not looked yet and
+// there is less than one CPU to be had.
+bool GroupBooster::throttled(const Place& place) const {
+  const auto seen = [&](const std::string& group) -> std::optional<bool> {
+    if (!competitors_) return std::nullopt;
+    const auto known = competitors_->throttled.find(group);
+    return known == competitors_->throttled.end() ? std::nullopt : std::optional(known->second);
+  };
+  return std::ranges::any_of(lineage(place.group), [&](const std::string& group) { return seen(group) == true; }) ||
+         std::ranges::any_of(place.tight, [&](const std::string& group) { return !seen(group); });
+}
+
+Ineffective GroupBooster::halted(ThreadId thread) const {
+  if (!competitors_) return Ineffective::none;
+  const auto& all = competitors_->halted;
+  const auto found = std::ranges::find(all, thread, [](const auto& one) { return one.first; });
+  return found == all.end() ? Ineffective::none : found->second;
+}
+
+// Which groups must have the lent nice. While nobody has said who competes, somebody does everywhere.
+Ineffective GroupBooster::wants(const Place& place, int nice, std::vector<Want>& out) const {
+  const auto& rivals = competitors_;
+  if (place.group == "/") {
+    // Without autogroups the thread itself competes at the root, and its nice value counts there.
+    if (!autogroups_ || place.autogroup < 0) return Ineffective::none;
+    const bool elsewhere =
+        !rivals ||
+        std::any_of(rivals->autogroups.begin(), rivals->autogroups.end(),
+                    [&](std::int64_t id) { return id != place.autogroup; }) ||
+        std::any_of(rivals->cpu_groups.begin(), rivals->cpu_groups.end(), [](const auto& path) { return path != "/"; });
+    if (!elsewhere) return Ineffective::none;
+    out.push_back({Change::Kind::autogroup, autogroup_key(place.autogroup), nice});
+    return Ineffective::autogroup;
+  }
+  std::vector<std::string> levels = lineage(place.group);
+  std::size_t apart = 0;  // components that the provider shares with the competitor furthest away
+  if (rivals && rivals->autogroups.empty()) {
+    apart = levels.size();
+    for (const std::string& path : rivals->cpu_groups) apart = std::min(apart, shared_depth(place.group, path));
+  }
+  levels.resize(levels.size() - apart);
+  for (std::string& level : levels) out.push_back({Change::Kind::cgroup, std::move(level), nice});
+  return out.empty() ? Ineffective::none : Ineffective::cgroup_weight;
+}
+
+// The levels at which somebody else's group parts from the thread's: there, and nowhere else, weights are compared.
+void GroupBooster::wants_at_disks(const Place& place, int nice, std::vector<Want>& out) const {
+  if (!competitors_ || !std::ranges::binary_search(competitors_->boosted_at_disks, place.group)) return;
+  std::vector<std::string> levels = lineage(place.group);
+  for (std::size_t depth = levels.size(); std::string & level : levels) {
+    --depth;  // of what is above
+    if (std::ranges::any_of(competitors_->others_at_disks,
+                            [&](const std::string& path) { return shared_depth(place.group, path) == depth; }))
+      out.push_back({kind_, std::move(level), nice});
+  }
+}
+
+Ineffective GroupBooster::lend(ThreadId thread, int nice, bool allowed, Time now) {
+  if (kind_ != Change::Kind::cgroup && !(competitors_ && competitors_->at_disks())) {
+    take_back(thread);
+    return Ineffective::none;
+  }
+  const Place where = place(thread, now);
+  std::vector<Want> asked;
+  Ineffective reason = Ineffective::none;
+  if (kind_ == Change::Kind::cgroup)
+    reason = wants(where, nice, asked);
+  else
+    wants_at_disks(where, nice, asked);
+  if (!allowed) asked.clear();
+  if (kind_ != Change::Kind::cgroup) {
+    std::erase_if(asked, [&](const Want& want) { return !hold(want, thread).ok(); });  // each level by itself
+  } else if (allowed) {
+    bool reached = true;
+    for (const Want& want : asked) reached = reached && hold(want, thread).ok();
+    if (reached) reason = Ineffective::none;
+    if (!reached) asked.clear();
+  }
+  for (auto held = held_.begin(); held != held_.end();) {
+    const bool kept =
+        std::any_of(asked.begin(), asked.end(), [&](const Want& want) { return want.key == held->first; });
+    if (!kept) leave(held->second, thread);
+    held = held->second.users.empty() ? held_.erase(held) : std::next(held);
+  }
+  return throttled(where) ? Ineffective::cgroup_quota : reason;
+}
+
+void GroupBooster::take_back(ThreadId thread) {
+  for (auto held = held_.begin(); held != held_.end();) {
+    leave(held->second, thread);
+    held = held->second.users.empty() ? held_.erase(held) : std::next(held);
+  }
+}
+
+void GroupBooster::forget(ThreadId thread) {
+  take_back(thread);
+  places_.erase(thread);
+}
+
+Status GroupBooster::hold(const Want& want, ThreadId thread) {
+  const auto known = held_.find(want.key);
+  Held fresh;
+  Held& held = known == held_.end() ? fresh : known->second;
+  sys::WeightedGroup seen;
+  if (want.kind != Change::Kind::autogroup) {
+    auto look = groups_.look(want.key);
+    if (!look.ok()) return std::move(look).error();
+    seen = *look;
+  }
+  if (seen.of_devices) return Error(ENOTSUP, "lending to " + want.key + ": single disks have weights of their own");
+  if (known == held_.end()) {
+    fresh.change.kind = want.kind;
+    fresh.change.thread = thread;
+    if (want.kind == Change::Kind::autogroup) {
+      auto own = groups_.autogroup(thread.tid);
+      if (!own.ok()) return std::move(own).error();
+      if (want.key != autogroup_key(own->id)) return Error(ESRCH, "lending to " + want.key + ": it has left");
+      fresh.change.group = own->id;
+      fresh.change.leader = own->leader;
+      fresh.change.old_value = own->nice;
+    } else {
+      fresh.change.path = want.key;
+      fresh.change.old_value = static_cast<std::int64_t>(seen.weight);
+    }
+    fresh.change.new_value = fresh.change.old_value;
+  }
+  std::int64_t asked = want.nice;
+  if (want.kind != Change::Kind::autogroup) {
+    const auto own = static_cast<std::uint64_t>(held.change.old_value);
+    asked = static_cast<std::int64_t>(std::min(own * weight_of_nice(want.nice) / weight_of_nice(0), seen.max_weight));
+  }
+  if (known == held_.end() && !better(want.kind, asked, held.change.old_value)) return Done{};
+  std::erase_if(held.users, [&](const auto& user) { return user.first == thread; });
+  held.users.emplace_back(thread, asked);
+  std::int64_t best = held.change.old_value;
+  for (const auto& [user, value] : held.users) best = better(want.kind, value, best) ? value : best;
+  auto written = write(held, best);
+  if (known != held_.end()) return written;  // on failure it stands as it was, and the caller leaves
+  if (written.ok()) held_.emplace(want.key, std::move(fresh));
+  return written;
+}
+
+// The record of the new value first, then the value, then away with the record of the old one.
+Status GroupBooster::write(Held& held, std::int64_t to) {
+  if (to == held.change.new_value || dry_run_) {
+    held.change.new_value = to;
+    return Done{};
+  }
+  Change next = held.change;
+  next.new_value = to;
+  pid_t pid = 0;
+  if (next.kind == Change::Kind::autogroup) {
+    // Whoever uses it first may be gone while others of the session still do.
+    for (const auto& [user, asked] : held.users) {
+      if (const auto own = groups_.autogroup(user.tid); !own.ok() || own->id != next.group) continue;
+      next.thread = user;
+      pid = user.tid;
+      break;
+    }
+    if (pid == 0) pid = member(groups_, next).value_or(0);
+    if (pid == 0) return Error(ESRCH, "finding a process of autogroup " + std::to_string(next.group));
+  }
+  Journal::Slot slot = Journal::none;
+  if (journal_ != nullptr) {
+    auto kept = journal_->write(next);
+    if (!kept.ok()) return std::move(kept).error();
+    slot = *kept;
+  }
+  auto assigned = assign(groups_, next, pid, to);
+  if (!assigned.ok()) {
+    if (journal_ != nullptr) journal_->clear(slot);
+    return assigned;
+  }
+  if (journal_ != nullptr) journal_->clear(held.slot);
+  held.slot = slot;
+  held.change = std::move(next);
+  return Done{};
+}
+
+void GroupBooster::leave(Held& held, ThreadId thread) {
+  if (std::erase_if(held.users, [&](const auto& user) { return user.first == thread; }) == 0) return;
+  if (!held.users.empty()) {
+    std::int64_t best = held.change.old_value;
+    for (const auto& [user, asked] : held.users) best = better(held.change.kind, asked, best) ? asked : best;
+    (void)write(held, best);  // on failure the group stands too high until the last one leaves
+    return;
+  }
+  if (dry_run_) return;
+  const auto restored = restore_group(groups_, held.change);
+  // What could not be given back stays in the journal for the next start.
+  if (restored.ok() && journal_ != nullptr) journal_->clear(held.slot);
+}
+
+// Of real-time runtime the kernel looks at the thread's own group only (kernel/sched/syscalls.c).
+bool GroupBooster::lacks_realtime(ThreadId thread, Time now) { return place(thread, now).no_realtime; }
+
+}  // namespace swapd::actuate

@@ -1,0 +1,96 @@
+// Makes a lent nice value count where threads share the CPU by group (DESIGN.md section 6).
+//
+// A nice value only divides a group's share among its members. So the groups of the provider and of the runnable
+// competitors are compared: where they part, the provider's autogroup gets the lent nice, or its cpu cgroups the lent
+// nice's weight. A group may be held up by several boosts: it has the best of what they ask for, and its own value back
+// when the last one goes. Only ever raised: a group that stands higher already is left alone.
+//
+// The groups that share disks likewise, by a lender of their own: where some provider of the group waits for a disk,
+// and others do in other groups.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "actuate/actuator.h"
+#include "actuate/journal.h"
+#include "sys/sched/groups.h"
+
+namespace swapd::actuate {
+
+class GroupBooster {
+ public:
+  // `journal` may be null: none is kept. dry_run: looks, and changes nothing.
+  // kind: of what it changes besides autogroups. Of disks: nothing, as long as nobody has said who competes.
+  GroupBooster(const sys::Groups& groups, bool dry_run, Change::Kind kind = Change::Kind::cgroup)
+      : groups_(groups), dry_run_(dry_run), kind_(kind) {}
+  void set_journal(Journal* journal) { journal_ = journal; }
+  void set_competitors(Competitors competitors) { competitors_ = std::move(competitors); }
+  [[nodiscard]] const std::optional<Competitors>& competitors() const { return competitors_; }
+  // Why the thread does not run, whatever it is lent, as the competitors' scan has seen it; none: it can.
+  [[nodiscard]] Ineffective halted(ThreadId thread) const;
+
+  // The thread is lent `nice`: acts where it must. Replaces what it was lent before. The answer is why this falls
+  // short, or none.
+  [[nodiscard]] Ineffective lend(ThreadId thread, int nice, bool allowed, Time now);
+  void take_back(ThreadId thread);
+  void forget(ThreadId thread);  // its place, too
+  // Whether the thread's v1 cpu group has no real-time runtime, as of the last second.
+  [[nodiscard]] bool lacks_realtime(ThreadId thread, Time now);
+
+ private:
+  // Where a thread stands, looked up at most once a second: a donation may begin a thousand times in it.
+  struct Place {
+    std::string group = "/";
+    std::int64_t autogroup = -1;
+    std::vector<std::string> tight;  // of the group and those above it, the ones that may use less than one CPU
+    bool no_realtime = false;        // the group has no real-time runtime
+    Time seen{};
+  };
+  struct Held {
+    Change change;
+    Journal::Slot slot = Journal::none;
+    std::vector<std::pair<ThreadId, std::int64_t>> users;  // and the value that each asks for
+  };
+  struct Want {
+    Change::Kind kind;
+    std::string key;  // of held_
+    int nice;
+  };
+
+  [[nodiscard]] const Place& place(ThreadId thread, Time now);
+  [[nodiscard]] Ineffective wants(const Place& place, int nice, std::vector<Want>& out) const;
+  [[nodiscard]] bool throttled(const Place& place) const;
+  void wants_at_disks(const Place& place, int nice, std::vector<Want>& out) const;
+  [[nodiscard]] Status hold(const Want& want, ThreadId thread);
+  [[nodiscard]] Status write(Held& held, std::int64_t value);
+  void leave(Held& held, ThreadId thread);
+
+  const sys::Groups& groups_;
+  const bool dry_run_;
+  const Change::Kind kind_;
+  Journal* journal_ = nullptr;
+  std::optional<Competitors> competitors_;
+  std::unordered_map<std::string, Held> held_;
+  std::unordered_map<ThreadId, Place> places_;
+  bool autogroups_ = false;
+  std::optional<Time> autogroups_seen_;
+};
+
+// Of the records of such weights.
+[[nodiscard]] Change::Kind kind_of(DiskGroups::By by);
+
+// Gives a group its old value back if it still has the new one. true: done; false: gone, or changed by somebody else.
+[[nodiscard]] Result<bool> restore_group(const sys::Groups& groups, const Change& change);
+
+// The group and those above it, the root left out: "/a/b" gives "/a/b", "/a".
+[[nodiscard]] std::vector<std::string> lineage(std::string group);
+
+// How many path components two groups share; "/" has none.
+[[nodiscard]] std::size_t shared_depth(const std::string& a, const std::string& b);
+
+}  // namespace swapd::actuate
