@@ -129,7 +129,7 @@ void Engine::child(const sys::ProcEvent& fork, Time now) {
   // Of a thread the connector names the process of who has made it; of a process the very thread.
   const bool maker_is_known = new_process || parent->threads.size() == 1;
   if (new_process && from != nullptr) actuator_.adopt_child(id, from->id, maker_is_known);
-  if (new_process && from != nullptr) donor_->has_forked(from->id, now);
+  if (new_process && from != nullptr) decisions_->forked(from->id, now);
   for (std::size_t i = 0; !new_process && i < std::min(parent->threads.size(), max_makers); ++i)
     actuator_.adopt_child(id, members_.thread(parent->threads[i])->id, maker_is_known);
   if (const auto again = scheduler_.get(tid)) base = *again;
@@ -186,7 +186,7 @@ void Engine::exited(pid_t tid, Time now) {
   whole_process_ = ends && ends->managed;
   take(Exited{.time = now, .thread = id});
   whole_process_ = false;
-  donor_->forget(id, true);
+  decisions_->forget(id, true);
   members_.remove_thread(tid);
   if (!ends) return;
   // A thread that was made too short ago to be known may have taken the leader's place with execve(2): the end of the
@@ -385,7 +385,7 @@ void Engine::poll_held_threads(Time now) {
     const model::ManagedThread* member = members_.thread(tid);
     const auto before = held_before_.find(tid);
     if (member != nullptr && (before == held_before_.end() || before->second != since))
-      donor_->take(Woken{.time = now, .thread = member->id, .unrelated = true});
+      decisions_->take(Woken{.time = now, .thread = member->id, .unrelated = true});
   }
   held_before_ = std::move(held);
 }

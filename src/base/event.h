@@ -81,11 +81,12 @@ struct Holders {
   Evidence evidence = Evidence::holder;
   std::vector<ThreadId> threads;
 };
-// The favoured leaf under `requester` has used one quantum T of its own CPU time since it was favoured (or since the
-// last of these) and the requester still waits.
+// The leaf that was favoured for `requester` has used one quantum T of its own CPU time since it was favoured (or since
+// the last of these) and the requester still waits. `path`: the way to it that was favoured, direct provider … leaf.
 struct QuantumUsed {
   Time time;
   ThreadId requester;
+  std::vector<ThreadId> path;
 };
 struct Execed {
   Time time;

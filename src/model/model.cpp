@@ -215,34 +215,9 @@ std::size_t Model::direct_candidates(ThreadId requester) const {
   return impl_->search.run(at).direct;
 }
 
-bool Model::has_choice(ThreadId requester) const {
+bool Model::has_choice(ThreadId requester, std::span<const ThreadId> path) const {
   const Index at = impl_->store.find(requester);
-  return at != none && !impl_->chargeable(at).empty();
-}
-
-void Model::set_favoured(ThreadId requester, const Candidate& candidate) {
-  Store& store = impl_->store;
-  const Index at = store.find(requester);
-  const Index resource = store.find(candidate.resource);
-  if (at == none || resource == none || !store.requests_resource(at, resource)) return;
-  ThreadRecord& record = store.threads[at];
-  if (!record.notes) record.notes = std::make_unique<WaitScratch>();
-  record.notes->favoured_resource = resource;
-  record.notes->favoured_path = candidate.path;
-}
-
-void Model::clear_favoured(ThreadId requester) {
-  const Index at = impl_->store.find(requester);
-  if (at == none || !impl_->store.threads[at].notes) return;
-  impl_->store.threads[at].notes->favoured_path.clear();
-}
-
-std::optional<ThreadId> Model::favoured(ThreadId requester) const {
-  const Index at = impl_->store.find(requester);
-  if (at == none) return std::nullopt;
-  const WaitScratch* notes = impl_->store.threads[at].notes.get();
-  if (notes == nullptr || notes->favoured_path.empty()) return std::nullopt;
-  return notes->favoured_path.front();
+  return at != none && !impl_->chargeable(at, path).empty();
 }
 
 std::size_t Model::records_of(std::uint32_t uid) const { return impl_->store.records_of(uid); }

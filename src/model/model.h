@@ -109,15 +109,9 @@ class Model {
   [[nodiscard]] std::vector<Candidate> candidates(ThreadId requester) const;
   // How many direct providers compete in this wait: with one, confidence is neither consulted nor charged.
   [[nodiscard]] std::size_t direct_candidates(ThreadId requester) const;
-  // Whether a QuantumUsed would charge somebody: the favoured one, or under Feedback::wait a provider further down its
-  // path, was chosen among several. Only then need T be measured.
-  [[nodiscard]] bool has_choice(ThreadId requester) const;
-
-  // The favoured direct provider of the present wait. Set by the decider; QuantumUsed charges it and takes it away
-  // where there was a choice, so that the decider chooses anew.
-  void set_favoured(ThreadId requester, const Candidate& candidate);
-  void clear_favoured(ThreadId requester);
-  [[nodiscard]] std::optional<ThreadId> favoured(ThreadId requester) const;
+  // Whether a QuantumUsed with this path would charge a provider: the direct one, or under Feedback::wait one further
+  // down, was chosen among several. Only then need T be measured.
+  [[nodiscard]] bool has_choice(ThreadId requester, std::span<const ThreadId> path) const;
 
   // The settings are not part of it.
   [[nodiscard]] Image image() const;

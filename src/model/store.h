@@ -62,8 +62,6 @@ struct Debit {
 // What the choice among providers has left behind in a wait; most waits have none of it.
 struct WaitScratch {
   std::vector<Debit> debits;  // ordered by thread
-  Index favoured_resource = none;
-  std::vector<ThreadId> favoured_path;  // direct … leaf; empty: nobody is favoured
 };
 
 struct ThreadRecord {

@@ -7,7 +7,8 @@
 #include <string_view>
 
 #include "base/event.h"
-#include "decide/donation.h"
+#include "decide/decider.h"
+#include "decide/donation/provider_choice.h"
 #include "model/model.h"
 
 namespace swapd::replay {
@@ -19,6 +20,17 @@ inline constexpr std::array<std::string_view, 3> state_words = {"unknown", "runn
 inline constexpr std::array<std::string_view, 2> feedback_words = {"wait", "paper"};
 inline constexpr std::array<std::string_view, 2> refusal_words = {"none", "policy"};
 
+inline constexpr std::array<std::string_view, 2> timer_words = {"quantum", "linger"};
+inline constexpr std::array<std::string_view, 3> verdict_words = {"unknown", "computes", "spins"};
+// Of the deciders, in grants; of static storage.
+inline constexpr std::array<std::string_view, 2> decider_words = {"donation", "automatic-limits"};
+
+[[nodiscard]] inline std::string_view word(decide::Timer::Kind value) {
+  return timer_words.at(static_cast<std::size_t>(value));
+}
+[[nodiscard]] inline std::string_view word(decide::SpinJudge::Verdict value) {
+  return verdict_words.at(static_cast<std::size_t>(value));
+}
 [[nodiscard]] inline std::string_view word(Evidence value) {
   return evidence_words.at(static_cast<std::size_t>(value));
 }

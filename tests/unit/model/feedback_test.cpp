@@ -100,9 +100,9 @@ TEST_F(TwoProviders, WithOneCandidateNobodyIsCharged) {
   world.blocks(p3, {});
   EXPECT_EQ(world.model.direct_candidates(p1), 1u);
   world.favour(p1);
-  EXPECT_FALSE(world.model.has_choice(p1));
+  EXPECT_FALSE(world.model.has_choice(p1, world.path[p1]));
   world.uses_quantum(p1);
-  EXPECT_EQ(world.model.favoured(p1), p2);
+  EXPECT_EQ(world.favoured(p1), p2);
   world.wakes(p1, p3, r1);
   EXPECT_EQ(world.confidence(p2, r1), 20);
 }
@@ -181,7 +181,7 @@ TEST_P(TwoLevels, AnIndirectProvidersFailureIsTheDirectOnes) {
   EXPECT_EQ(world.favour(p1), p2);
   world.uses_quantum(p1);
   EXPECT_EQ(world.favour(p1), p4);
-  EXPECT_EQ(world.model.favoured(p1), p3);
+  EXPECT_EQ(world.favoured(p1), p3);
   world.uses_quantum(p1);
   EXPECT_DOUBLE_EQ(world.value(p1, p5), 19);
   EXPECT_EQ(world.confidence(p4, r2), 20);
@@ -206,7 +206,7 @@ TEST(Levels, BelowALoneProviderItsOwnProvidersTakeTurns) {
   world.blocks(p1, {r1});
   EXPECT_EQ(world.model.direct_candidates(p1), 1u);
   EXPECT_EQ(world.favour(p1), p4);
-  EXPECT_TRUE(world.model.has_choice(p1));
+  EXPECT_TRUE(world.model.has_choice(p1, world.path[p1]));
   world.uses_quantum(p1);
   EXPECT_EQ(world.favour(p1), p5);
   world.uses_quantum(p1);

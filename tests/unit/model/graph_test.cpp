@@ -165,11 +165,11 @@ TEST(Graph, ARepeatedBlockedIsTheSameWaitAndAnotherSetIsAnother) {
   EXPECT_EQ(world.favour(p1), p3);
   world.blocks(p1, {r2, r1, r2});
   EXPECT_EQ(world.model.thread(p1)->since, since);
-  EXPECT_EQ(world.model.favoured(p1), p3);
+  EXPECT_EQ(world.favoured(p1), p3);
   EXPECT_EQ(world.value(p1, p2), 19);
   world.blocks(p1, {r1});
   EXPECT_GT(world.model.thread(p1)->since, since);
-  EXPECT_EQ(world.model.favoured(p1), std::nullopt);
+  EXPECT_EQ(world.favoured(p1), std::nullopt);
   EXPECT_EQ(world.value(p1, p2), 20);
   EXPECT_THAT(world.model.thread(p1)->awaited, ElementsAre(r1));
   EXPECT_EQ(world.model.counts().requesters, 1u);

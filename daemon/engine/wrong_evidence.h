@@ -1,6 +1,6 @@
 // For measurements of what wrong evidence costs (swapd --inject-wrong-provider): every sighting and every scan names
 // the managed processes of one name as the providers, and the model never learns which thread ended a wait. Only
-// ProgressMonitor, which has to limit the harm, sees the events as they are.
+// BoostMeter, which has to limit the harm, sees the events as they are.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-#include "donation/wrong_evidence.h"
+#include "engine/wrong_evidence.h"
 
 #include <algorithm>
 

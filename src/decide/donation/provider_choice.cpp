@@ -1,4 +1,4 @@
-#include "decide/donation.h"
+#include "decide/donation/provider_choice.h"
 
 #include <algorithm>
 #include <utility>
@@ -45,25 +45,20 @@ SchedAttr DonationRules::lend_on_guess(const SchedAttr& base, ClassId requester)
   return lent_by(base, rules);
 }
 
-DonationDecider::DonationDecider(DonationRules rules) : rules_(std::move(rules)) {}
-void DonationDecider::set_rules(DonationRules rules) { rules_ = std::move(rules); }
-void DonationDecider::forget(ThreadId requester) { favoured_.erase(requester); }
+ProviderChoice::ProviderChoice(DonationRules rules) : rules_(std::move(rules)) {}
+void ProviderChoice::set_rules(DonationRules rules) { rules_ = std::move(rules); }
+void ProviderChoice::forget(ThreadId requester) { favoured_.erase(requester); }
 
-std::vector<DonationDecider::Kept> DonationDecider::image() const {
-  std::vector<Kept> all;
-  all.reserve(favoured_.size());
-  for (const auto& [requester, favoured] : favoured_)
-    all.push_back({requester, favoured.direct, favoured.leaf, favoured.graph});
-  std::sort(all.begin(), all.end(), [](const Kept& a, const Kept& b) { return a.requester < b.requester; });
-  return all;
+std::span<const ThreadId> ProviderChoice::favoured(ThreadId requester) const {
+  const auto found = favoured_.find(requester);
+  return found == favoured_.end() ? std::span<const ThreadId>{} : found->second.path;
 }
 
-void DonationDecider::restore(const std::vector<Kept>& image) {
-  favoured_.clear();
-  for (const Kept& one : image) favoured_[one.requester] = {one.direct, one.leaf, one.graph};
+void ProviderChoice::lapse(ThreadId requester) {
+  if (const auto found = favoured_.find(requester); found != favoured_.end()) found->second.path.clear();
 }
 
-std::vector<Donation> DonationDecider::decide(Model& model, const std::vector<ThreadId>& requesters, Time /*now*/) {
+std::vector<Donation> ProviderChoice::decide(const Model& model, const std::vector<ThreadId>& requesters) {
   std::vector<Requester> ranked;
   ranked.reserve(requesters.size());
   for (const ThreadId id : requesters) {
@@ -89,11 +84,10 @@ std::vector<Donation> DonationDecider::decide(Model& model, const std::vector<Th
   return donations;
 }
 
-std::optional<Donation> DonationDecider::donate(Model& model, ThreadId requester) {
+std::optional<Donation> ProviderChoice::donate(const Model& model, ThreadId requester) {
   const std::vector<Candidate> candidates = model.candidates(requester);
   if (candidates.empty()) {
     forget(requester);
-    model.clear_favoured(requester);
     return std::nullopt;
   }
   const ThreadView waiting = *model.thread(requester);
@@ -113,8 +107,7 @@ std::optional<Donation> DonationDecider::donate(Model& model, ThreadId requester
   if (refused) {
     for (const Candidate& candidate : candidates) open.push_back(&candidate);
   }
-  const Candidate& chosen = choose(model, requester, open);
-  model.set_favoured(requester, chosen);
+  const Candidate& chosen = choose(requester, open);
 
   Donation donation;
   donation.requester = requester;
@@ -131,19 +124,18 @@ std::optional<Donation> DonationDecider::donate(Model& model, ThreadId requester
     return rank(lent) > rank(view->base);
   });
   if (!lifts) return std::nullopt;
-  donation.choice = model.has_choice(requester);
+  donation.choice = model.has_choice(requester, chosen.path);
   return donation;
 }
 
 // The one that had it keeps it, so that it can use its quantum up; confidences that other waits move meanwhile do not
 // take it away. The graph may: a thread that has just become a candidate (papers/001, figure 1: P3 once P4 has woken
 // it) does not stand in line behind one of lower confidence.
-const Candidate& DonationDecider::choose(const Model& model, ThreadId requester,
-                                         const std::vector<const Candidate*>& candidates) {
+const Candidate& ProviderChoice::choose(ThreadId requester, const std::vector<const Candidate*>& candidates) {
   const Candidate* chosen = candidates.front();
   const std::uint64_t graph = graph_of(candidates);
   const auto before = favoured_.find(requester);
-  if (before != favoured_.end() && model.favoured(requester) == before->second.direct) {
+  if (before != favoured_.end() && !before->second.path.empty()) {
     const Candidate* kept = nullptr;
     for (const Candidate* candidate : candidates) {
       if (candidate->direct != before->second.direct) continue;
@@ -152,7 +144,7 @@ const Candidate& DonationDecider::choose(const Model& model, ThreadId requester,
     const bool better = kept != nullptr && chosen->confidence > kept->confidence * (1 + 1e-9);
     if (kept != nullptr && (graph == before->second.graph || !better)) chosen = kept;
   }
-  favoured_[requester] = {chosen->direct, chosen->leaf, graph};
+  favoured_[requester] = {chosen->direct, chosen->leaf, graph, chosen->path};
   return *chosen;
 }
 

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -14,7 +15,7 @@ namespace swapd::decide {
 struct DonationRules {
   LendingRules lending;
   bool cross_user = false;
-  Duration linger = std::chrono::milliseconds(2);  // of the provider's CPU; applied by the caller
+  Duration linger = std::chrono::milliseconds(2);  // of the provider's CPU time; Linger applies it
   std::vector<DonationRules> classes{};            // of class 1, 2 …; these have none of their own
 
   // What holds for members of this class: what is said here of all, where `classes` does not have it.
@@ -43,41 +44,49 @@ struct Donation {
   Duration quantum{};   // T of the awaited resource's kind
   Refusal refusal = Refusal::none;
   bool operator==(const Donation&) const = default;
+  template <typename Self, typename Archive>
+  static void state(Self& self, Archive& archive) {
+    archive(self.requester, self.attr, self.resource, self.path, self.choice, self.quantum, self.refusal);
+  }
 };
 
-class DonationDecider {
+// Each requester's favoured provider.
+class ProviderChoice {
  public:
-  explicit DonationDecider(DonationRules rules);
+  explicit ProviderChoice(DonationRules rules);
   void set_rules(DonationRules rules);
+  [[nodiscard]] const DonationRules& rules() const { return rules_; }
   // What every blocked requester lends now, by the rank of the requester, the highest first, then by how long it waits.
   // A requester lends only where its rank is above that of some thread of the path, or where the wait is to be shown
   // (`refusal`). Keeps each requester's favoured provider until it has used T, has blocked without being virtual
-  // runnable, or has gone, or a change of the graph brings one of higher confidence; tells the model which one is
-  // favoured. Where the rules refuse another user's threads, a candidate of the requester's own user comes first.
-  [[nodiscard]] std::vector<Donation> decide(model::Model& model, const std::vector<ThreadId>& requesters, Time now);
+  // runnable, or has gone, or a change of the graph brings one of higher confidence. Where the rules refuse another
+  // user's threads, a candidate of the requester's own user comes first.
+  [[nodiscard]] std::vector<Donation> decide(const model::Model& model, const std::vector<ThreadId>& requesters);
+  // The favoured way of the present wait, direct provider … leaf; empty: none is favoured.
+  [[nodiscard]] std::span<const ThreadId> favoured(ThreadId requester) const;
+  // The favoured provider has used T, or the requester waits for something else: the next decide() chooses anew.
+  void lapse(ThreadId requester);
   // The requester's wait is over or it is gone.
   void forget(ThreadId requester);
 
-  // What it remembers between two calls, sorted by requester: with the model's image, all that a decision depends on.
-  struct Kept {
-    ThreadId requester;
-    ThreadId direct;
-    ThreadId leaf;
-    std::uint64_t graph = 0;
-    bool operator==(const Kept&) const = default;
-  };
-  [[nodiscard]] std::vector<Kept> image() const;
-  void restore(const std::vector<Kept>& image);
+  template <typename Self, typename Archive>
+  static void state(Self& self, Archive& archive) {
+    archive(self.favoured_);
+  }
 
  private:
   struct Favoured {
     ThreadId direct;
     ThreadId leaf;
-    std::uint64_t graph = 0;  // of the candidates seen last, whatever their confidences
+    std::uint64_t graph = 0;     // of the candidates seen last, whatever their confidences
+    std::vector<ThreadId> path;  // empty: it has lapsed
+    template <typename Self, typename Archive>
+    static void state(Self& self, Archive& archive) {
+      archive(self.direct, self.leaf, self.graph, self.path);
+    }
   };
-  std::optional<Donation> donate(model::Model& model, ThreadId requester);
-  const model::Candidate& choose(const model::Model& model, ThreadId requester,
-                                 const std::vector<const model::Candidate*>& candidates);
+  std::optional<Donation> donate(const model::Model& model, ThreadId requester);
+  const model::Candidate& choose(ThreadId requester, const std::vector<const model::Candidate*>& candidates);
 
   DonationRules rules_;
   std::unordered_map<ThreadId, Favoured> favoured_;
