@@ -1,5 +1,4 @@
-// swapbench: the workloads of papers/001, sections 5.1 and 5.2, and our own. `swapbench WORKLOAD --help` tells the
-// options.
+// swapbench: the workloads of [SWAP04 §5.1, §5.2], and our own. `swapbench WORKLOAD --help` tells the options.
 #include <cstdio>
 #include <cstring>
 #include <filesystem>

@@ -2,8 +2,8 @@
 //
 // Three prices. (1) Per trapped call: a call that does nothing, in batches, of a plain process, of one under a bare
 // supervisor and of one under swapd, all on one CPU in turns. (2) Per iteration of client-server without work on an
-// idle machine (papers/001, figure 3). (3) --loaded: ten such calls together, of a nice-0 program that wakes every 20
-// ms among hogs, where each notification is a chance to lose the CPU (FACTS: 70 ms with a badly placed receiver).
+// idle machine [SWAP04 fig. 3]. (3) --loaded: ten such calls together, of a nice-0 program that wakes every 20 ms among
+// hogs, where each notification is a chance to lose the CPU (70 ms with a badly placed receiver).
 #include <fcntl.h>
 #include <sys/ipc.h>
 #include <sys/sem.h>

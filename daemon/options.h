@@ -1,4 +1,4 @@
-// swapd's command line (DESIGN.md section 9).
+// swapd's command line (docs/design.md, Contracts).
 #pragma once
 
 #include <optional>

@@ -55,9 +55,9 @@ inline constexpr double mebibyte = 1 << 20;
 // All combinations of under × hogs for a setup; `baseline` adds vanilla without hogs in front.
 [[nodiscard]] std::vector<Setup> spread(const Setup& setup, const Options& options);
 
-// The lines of the contract (DESIGN.md section 9), with the ratio fields that the rows allow: to_idle, to_vanilla and
-// to_hand_set are mean over mean, of each repeat, and the median of these; p50_to_idle and p50_to_hand_set the same of
-// the medians.
+// The lines of the contract (docs/design.md, Contracts), with the ratio fields that the rows allow: to_idle, to_vanilla
+// and to_hand_set are mean over mean, of each repeat, and the median of these; p50_to_idle and p50_to_hand_set the same
+// of the medians.
 [[nodiscard]] std::vector<nlohmann::json> lines(const std::vector<Row>& rows, const Options& options);
 void print(std::FILE* out, const std::vector<nlohmann::json>& lines, bool json);
 

@@ -1,5 +1,5 @@
-// shape-rivals: what people limit programs with today, beside swapd (papers/004, section 6): trickle for the network,
-// the block controller of cgroups and ionice for the disk.
+// shape-rivals: what people limit programs with today, beside swapd [TAP08 §4]: trickle for the network, the block
+// controller of cgroups and ionice for the disk.
 //
 // One program moves blocks as fast as it may, limited to the same rate by each of them in turn: past the page cache,
 // out of it, into it, and over TCP. `deviation` is how far what it moved is off the limit; `throughput` what it reaches

@@ -1,4 +1,4 @@
-// shape-accuracy: does what a class's members move keep to its limit? (papers/004, section 5)
+// shape-accuracy: does what a class's members move keep to its limit? [TAP08 §5]
 //
 // A run is one limit, one size of block, so many members, one target: they move as fast as they may for some seconds.
 // What they moved in all is held against rate · time; `worst` is the most that was ever moved above burst + rate ·

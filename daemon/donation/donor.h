@@ -1,6 +1,5 @@
-// From events to boosts: which threads to watch, who is favoured, what lingers, when a quantum is used (DESIGN.md
-// sections 4–6). Runs on the engine thread; the kernel is reached only through the observer, the actuator and CPU
-// timers.
+// From events to boosts: which threads to watch, who is favoured, what lingers, when a quantum is used (docs/design.md,
+// Observers). Runs on the engine thread; the kernel is reached only through the observer, the actuator and CPU timers.
 #pragma once
 
 #include <array>

@@ -25,7 +25,7 @@ void Donor::stop_waiting(ThreadId requester) {
 }
 
 // The wait is over: the donation ends, or lingers where the requester keeps coming back to the same resource, so that a
-// chain of short waits is one donation (DESIGN.md section 6).
+// chain of short waits is one donation (docs/design.md, Donation).
 void Donor::wait_ended(ThreadId requester) {
   stop_waiting(requester);
   const auto found = deepest_.find(requester);

@@ -1,4 +1,4 @@
-// What a swapd leaves to the next one with the same state directory: whom it managed (DESIGN.md section 8.7).
+// What a swapd leaves to the next one with the same state directory: whom it managed (docs/design.md, Guard).
 //
 // STATE_DIR/members names the managed processes; an earlier guard has their listeners (handover.h), or where that has
 // ended too the service manager (fd_store.h); the journal has given back what was lent. Who is still the same process

@@ -1,4 +1,4 @@
-// The guard: a tiny process that keeps the supervised programs alive when swapd is not there (DESIGN.md section 8.7).
+// The guard: a tiny process that keeps the supervised programs alive when swapd is not there (docs/design.md, Guard).
 //
 // If the last holder of a listener dies, the trapped calls of its programs give ENOSYS. So the guard holds a duplicate
 // of each from before its program runs. While swapd lives it only waits: for descriptors, for hang-ups, and for swapd's

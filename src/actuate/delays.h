@@ -1,5 +1,5 @@
-// Calls that are held at their entry until their time (papers/004, section 2.4: the process is put to sleep; DESIGN.md
-// section 7). One thread answers them.
+// Calls that are held at their entry until their time ([TAP08 §2.4]: the process is put to sleep; docs/design.md,
+// Shaping). One thread answers them.
 //
 // A held call is a seccomp notification that has been received and is not answered. With WAIT_KILLABLE_RECV only a
 // fatal signal ends it, so whoever holds it has to see to everything else: it is looked at again after each slice, and

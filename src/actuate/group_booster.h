@@ -1,4 +1,4 @@
-// Makes a lent nice value count where threads share the CPU by group (DESIGN.md section 6).
+// Makes a lent nice value count where threads share the CPU by group (docs/design.md, Donation).
 //
 // A nice value only divides a group's share among its members. So the groups of the provider and of the runnable
 // competitors are compared: where they part, the provider's autogroup gets the lent nice, or its cpu cgroups the lent

@@ -1,4 +1,4 @@
-// What swapd has changed and not yet given back, kept where a crash does not lose it (DESIGN.md section 6).
+// What swapd has changed and not yet given back, kept where a crash does not lose it (docs/design.md, Donation).
 //
 // A mapped file of fixed-size records: a record is a store to memory, which the kernel keeps when the process is
 // killed; there is no fsync, because scheduling attributes do not outlive a boot either. A record is written before the

@@ -1,4 +1,4 @@
-// The typed events that every observer produces and that the model consumes (DESIGN.md section 4).
+// The typed events that every observer produces and that the model consumes (docs/design.md, Observers).
 //
 // They are all the model ever learns: a recorded stream of them, replayed, gives the same decisions.
 // Times are CLOCK_MONOTONIC. Thread ids are those of swapd's own pid namespace.
@@ -17,7 +17,7 @@
 
 namespace swapd {
 
-// Why a thread is believed to be a provider, the best first: the cold-start order of DESIGN.md section 5.
+// Why a thread is believed to be a provider, the best first: the cold-start order of docs/design.md, Model.
 enum class Evidence : std::uint8_t {
   woke,      // it has provided this resource: the waker of an earlier wait
   accessed,  // it made a call on the resource (the paper's history)
@@ -39,7 +39,7 @@ struct Enrolled {
   SchedAttr base;
   ClassId class_id = 0;
 };
-// The thread made a call by which it may provide the resource (papers/001, section 3.1).
+// The thread made a call by which it may provide the resource [SWAP04 §3.1].
 struct Accessed {
   Time time;
   ThreadId thread;

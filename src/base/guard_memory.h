@@ -1,6 +1,6 @@
-// The memory that swapd shares with its guard, which answers what swapd leaves open (DESIGN.md section 8.7). Written by
-// swapd; the guard frees places whose call or process it has let go on. A change here is one of the contract between a
-// guard and its swapd only: both are of one version.
+// The memory that swapd shares with its guard, which answers what swapd leaves open (docs/design.md, Guard).
+// Written by swapd; the guard frees places whose call or process it has let go on. A change here is one of the contract
+// between a guard and its swapd only: both are of one version.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // What the bus serves: snapshots out, commands in. The daemon implements Backend; the bus turns it into D-Bus and JSON.
-// Field names and units are the contract of DESIGN.md section 9.
+// Field names and units are the contract of docs/design.md, Contracts.
 #pragma once
 
 #include <linux/filter.h>
@@ -162,7 +162,7 @@ struct EventView {
   std::map<std::string, double> numbers;      // priority, nice, confidence …
 };
 
-// swapctl run, before the program: DESIGN.md section 8.4.
+// swapctl run, before the program: docs/design.md, Launch.
 struct LaunchRequest {
   Fd pidfd;       // of the launcher
   Fd memory;      // memfd of sizeof(launch::Shared)

@@ -1,4 +1,5 @@
-// The contract's words (DESIGN.md section 9) in plain English, and small pieces of text that several renderers share.
+// The contract's words (docs/design.md, Contracts) in plain English, and small pieces of text that several renderers
+// share.
 #pragma once
 
 #include <array>

@@ -1,5 +1,4 @@
-// The model: resources, requesters, providers, confidences and the wait graph (papers/001, section 3.1; DESIGN.md
-// section 5).
+// The model: resources, requesters, providers, confidences and the wait graph ([SWAP04 §3.1]; docs/design.md, Model).
 //
 // Pure: fed with events, asked by the decider. No clock, no system call. Algorithmic notes are at the implementation.
 #pragma once
@@ -20,7 +19,7 @@ namespace swapd::model {
 
 enum class Feedback : std::uint8_t {
   wait,   // debits order the candidates of one wait; settled once when it ends
-  paper,  // -1 at once for every T (papers/001, section 3.1)
+  paper,  // -1 at once for every T [SWAP04 §3.1]
 };
 
 struct KindSettings {
@@ -71,7 +70,7 @@ struct Candidate {
   Resource resource;           // …that one
   ThreadId leaf;               // the runnable thread at the end of the way (may be `direct`)
   std::vector<ThreadId> path;  // direct … leaf
-  double confidence = 0;       // direct or indirect (papers/001, section 3.1), with this wait's debits
+  double confidence = 0;       // direct or indirect [SWAP04 §3.1], with this wait's debits
   bool guessed = false;        // some step of the way is a guess (Evidence::guess)
 };
 

@@ -1,4 +1,4 @@
-// Walks the wait graph from a requester down to the runnable threads (papers/001, sections 3.1 and 4).
+// Walks the wait graph from a requester down to the runnable threads [SWAP04 §3.1, §4].
 #pragma once
 
 #include <deque>

@@ -1,7 +1,7 @@
 // Records addressed by a 32-bit index that stays while the record lives, and an intrusive hash table over them.
 //
 // Indices instead of pointers halve the links, and chunks instead of one growing array keep the cost of a record at its
-// size: that is how the model stays within the paper's 64 and 32 bytes an object (papers/001, section 5.1).
+// size: that is how the model stays within the paper's 64 and 32 bytes an object [SWAP04 §5.1].
 #pragma once
 
 #include <bit>
@@ -57,7 +57,7 @@ class Slab {
   std::size_t live_ = 0;
 };
 
-// Separate chaining, as papers/001 section 3.1 has it. The records carry the chain in `hash_next`.
+// Separate chaining, as [SWAP04 §3.1] has it. The records carry the chain in `hash_next`.
 template <typename T>
 class ChainTable {
  public:

@@ -121,7 +121,7 @@ class Store {
   [[nodiscard]] Index find_or_add(const Resource& key, ClassId class_id);
   // For good: also of one that is there.
   void set_class(Index resource, ClassId class_id);
-  // A resource object lives while it has requesters or providers (papers/001, section 3.1).
+  // A resource object lives while it has requesters or providers [SWAP04 §3.1].
   void drop_if_unused(Index resource);
 
   [[nodiscard]] Index provider(Index resource, Index thread) const;

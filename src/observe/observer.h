@@ -1,4 +1,4 @@
-// The seam between the kernel and the model: a source of events (DESIGN.md section 4).
+// The seam between the kernel and the model: a source of events (docs/design.md, Observers).
 //
 // An observer is owned and called by the engine thread alone. It looks only at threads it was told to watch; every
 // other managed thread costs nothing but its own trapped calls.

@@ -116,7 +116,7 @@ struct AutoRules {
   bool operator==(const AutoRules&) const = default;
 };
 
-// [class.NAME.io] (papers/004)
+// [class.NAME.io] [TAP08]
 struct IoRules {
   bool shaped = false;  // programs may get limits while they run, also where none are said here
   IoMode mode = IoMode::logical;

@@ -1,5 +1,5 @@
-// What `swapctl top` shows of I/O: a row for each device of each class, as the monitor of papers/004 has it (section
-// 4). Pure.
+// What `swapctl top` shows of I/O: a row for each device of each class, as the monitor of the paper has it [TAP08 §3].
+// Pure.
 #pragma once
 
 #include <map>

@@ -1,4 +1,4 @@
-// The bpf observer: who waits and who wakes, from the scheduler itself (DESIGN.md section 4; docs/bpf.md).
+// The bpf observer: who waits and who wakes, from the scheduler itself (docs/design.md, Observers; docs/bpf.md).
 //
 // No call is touched and nothing is needed in the target. The kernel keeps the managed set; a watched thread's blocks
 // and wakes come as records, with the call it waits in and the call of whoever ended the wait. A wake names the

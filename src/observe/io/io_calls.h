@@ -1,8 +1,8 @@
-// The calls that move bytes, and how each says how many (x86-64): what shaping holds back (DESIGN.md section 7).
+// The calls that move bytes, and how each says how many (x86-64): what shaping holds back (docs/design.md, Shaping).
 //
 // Trapped are calls that may move data of a file or a socket; what the descriptor is, is looked at when one comes. Not
-// among them: those that never end with EINTR and move nothing that a limit should hold (DESIGN.md section 8.2), and
-// mapped files, which are charged by what the kernel counts.
+// among them: those that never end with EINTR and move nothing that a limit should hold (docs/design.md, Trapped
+// calls), and mapped files, which are charged by what the kernel counts.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// What a descriptor of another process is, and which resource waiting on it or serving it concerns (DESIGN.md section
-// 3, Words).
+// What a descriptor of another process is, and which resource waiting on it or serving it concerns (docs/design.md,
+// Resources).
 //
 // Looked at anew on each use, since close, dup, SCM_RIGHTS and fork are not trapped: a number says nothing by itself.
 #pragma once

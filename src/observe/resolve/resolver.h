@@ -1,4 +1,4 @@
-// From a system call and its arguments to resources (papers/001 and 000, section 3.2; DESIGN.md sections 3–5).
+// From a system call and its arguments to resources ([SWAP04 §3.2], [SWAP03 §3.2]; docs/design.md, Resources).
 //
 // The slow calls, marked [worker], may come from any thread: they take turns. Those marked [engine] never wait for
 // them.

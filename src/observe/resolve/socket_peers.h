@@ -1,5 +1,5 @@
-// From a socket to the sockets that can end a wait on it: its peer, or those that may turn out to be (DESIGN.md section
-// 4).
+// From a socket to the sockets that can end a wait on it: its peer, or those that may turn out to be (docs/design.md,
+// Observers).
 #pragma once
 
 #include <chrono>

@@ -1,8 +1,8 @@
 // The system calls swapd knows (x86-64): their names, what a thread blocked in one waits on, and which of them are
 // trapped.
 //
-// Source of what is trapped: DESIGN.md section 8.2. A call is trapped only in the forms that can end with EINTR by
-// themselves, because a signal may make any trapped call end so.
+// Source of what is trapped: docs/design.md, Trapped calls. A call is trapped only in the forms that can end with EINTR
+// by themselves, because a signal may make any trapped call end so.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// swapd's side of a launch (sys/launch.h has the protocol; DESIGN.md section 8.4).
+// swapd's side of a launch (sys/launch.h has the protocol; docs/design.md, Launch).
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// One receiver thread a listener: receive, id to shared memory, answer CONTINUE, push to a ring (DESIGN.md sections 2
-// and 8).
+// One receiver thread a listener: receive, id to shared memory, answer CONTINUE, push to a ring (docs/design.md,
+// Threads).
 //
 // Answer first, think later: nothing stands between the receipt and the answer but a time stamp and one store. The
 // thread is of the ordinary class, nice -20; while a member runs in a real-time class the engine has it follow that

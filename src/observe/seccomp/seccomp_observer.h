@@ -1,4 +1,4 @@
-// The seccomp observer: works without BPF and inside containers (DESIGN.md section 4).
+// The seccomp observer: works without BPF and inside containers (docs/design.md, Observers).
 //
 // Which calls members make comes from the receivers' rings; who blocks and wakes from ThreadWatch; who signals whom and
 // which of several candidates was the waker from perf tracepoints where they are allowed. Without them the one that

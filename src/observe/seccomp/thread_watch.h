@@ -1,6 +1,5 @@
 // When does a thread block, on what, and when does it go on? SavedConfidence after the fact, without touching its calls
-// (DESIGN.md section 4, seccomp observer): perf's context-switch records say when to look, /proc/TID/syscall says at
-// what.
+// (docs/design.md, Observers): perf's context-switch records say when to look, /proc/TID/syscall says at what.
 //
 // While it runs, only its falling asleep wakes us (a filtered tracepoint): to be told of each preemption would be a
 // loop, because to be told preempts it. While it sleeps, its next turn on a CPU does (switch records). Where

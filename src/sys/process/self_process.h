@@ -1,4 +1,4 @@
-// What swapd does to itself against the load it fights (DESIGN.md section 2): locked memory, its own autogroup, its
+// What swapd does to itself against the load it fights (docs/design.md, Threads): locked memory, its own autogroup, its
 // threads' names.
 #pragma once
 

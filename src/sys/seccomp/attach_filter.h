@@ -1,4 +1,4 @@
-// Installs a seccomp filter in a process that runs already, and takes its listener (DESIGN.md section 8; seccomp(2),
+// Installs a seccomp filter in a process that runs already, and takes its listener (docs/design.md, Safety; seccomp(2),
 // TSYNC and NEW_LISTENER).
 #pragma once
 

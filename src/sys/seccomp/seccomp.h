@@ -1,5 +1,5 @@
-// seccomp user notification: the filter, its installation, its listener (seccomp(2), seccomp_unotify(2); DESIGN.md
-// section 8).
+// seccomp user notification: the filter, its installation, its listener (seccomp(2), seccomp_unotify(2);
+// docs/design.md, Safety).
 #pragma once
 
 #include <linux/filter.h>

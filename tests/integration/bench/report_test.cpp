@@ -75,7 +75,7 @@ TEST(Report, ARatioIsOfNeighbours) {
   EXPECT_DOUBLE_EQ(out[1]["p50_to_idle"].get<double>(), 1.1);
 }
 
-// DESIGN.md section 9.
+// docs/design.md, Contracts.
 TEST(Report, EveryLineHasTheContractsFields) {
   const Options options{.workload = "pipeline"};
   for (const auto& line : lines({row("pipe", "swapd", 10, 1)}, options)) {
