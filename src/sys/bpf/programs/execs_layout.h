@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 // What execs.bpf.c tells and exec_events.cpp reads.
 #pragma once
 

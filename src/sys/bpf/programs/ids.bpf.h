@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 // Thread ids as swapd's pid namespace has them. A thread that is not in it has the id 0, which nobody manages.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 // What the kernel programs (tracer.bpf.c) and bpf_tracer.cpp share: the slot of a managed thread in mapped memory, and
 // the records of the ring. C and C++, fixed sizes, no padding.
 #pragma once

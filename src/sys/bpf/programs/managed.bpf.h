@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 // The managed set in the kernel: a bitmap that every switch and wake asks, and the slots of those that are in it.
 #pragma once
 

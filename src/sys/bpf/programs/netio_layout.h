@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 // What netio.bpf.c counts and net_io.cpp reads.
 #pragma once
 

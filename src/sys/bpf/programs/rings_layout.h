@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 // What rings.bpf.c and ring_requests.cpp share.
 // NOLINTBEGIN(readability-identifier-naming)
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 // Waits that nobody need know of: whoever is about to end them has a CPU (docs/bpf.md, silent waits).
 #pragma once
 

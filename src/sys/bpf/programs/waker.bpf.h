@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 // Is the running thread the one that wakes, or does an interrupt borrow it? (docs/bpf.md, "Who is the waker")
 #pragma once
 
