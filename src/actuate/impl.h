@@ -53,7 +53,7 @@ struct Actuator::Impl {
   [[nodiscard]] bool allowed(const Boost& boost, bool Rules::*what) const;
   [[nodiscard]] Limit ceiling(const Boost& boost) const;
   [[nodiscard]] Limit quota(std::uint32_t user) const;
-  // What is left of it in this window.
+  // Consumes CPU time; returns the rest of the limit in this window.
   [[nodiscard]] Duration use(const Limit& limit, Duration cpu, Time now);
   [[nodiscard]] std::optional<Rest> at_limit(const Limit& limit, Time now) const;
   [[nodiscard]] std::optional<Rest> at_limit(const Boost& boost, bool realtime, Time now) const;
@@ -70,7 +70,7 @@ struct Actuator::Impl {
   void end_head_starts(Time now);
 
   void open_journal();
-  // What of the boost the thread may be lent now; empty: nothing.
+  // The attributes that the thread may have now because of the boost; empty: none.
   struct Terms {
     std::optional<SchedAttr> lent;
     Ineffective limited = Ineffective::none;
@@ -78,14 +78,15 @@ struct Actuator::Impl {
   [[nodiscard]] Terms terms(const Entry& entry, Time now) const;
   void begin(const Boost& boost, Time now);
   void renew(Entry& entry, const Boost& boost, Time now);
-  // Reads what the thread has. false: the boost is over for this donation (the thread has gone, or somebody insists).
+  // Reads the thread's present attributes. false: the boost is over for this donation (the thread has gone, or another
+  // program insists on changing it).
   [[nodiscard]] bool audit(Entry& entry, Time now);
   void refuse(Entry& entry, const Error& error);
   void leave_alone(Entry& entry, const Terms& terms, Time now);
   [[nodiscard]] bool confined(const Entry& entry) const;
   void report(Outcome::What what, const Entry& entry, int error = 0) const;
   void remember(const Past& former);
-  // Of a child that was forked while its parent's own was laid aside.
+  // For a child that was forked while its parent's own was laid aside.
   bool adopt_io_priority(ThreadId child, ThreadId parent, int own, bool still_laid_aside) const;
 
   struct Use {

@@ -52,19 +52,19 @@ struct Released {
   ThreadId thread;
   Resource resource;
 };
-// The thread sleeps in system call `call` until one of `awaited` is provided. Empty: nobody can be named
-// (a timer, disk, a page fault); call -1: not in a system call. A repeated Blocked with the same awaited
-// resources is the same wait.
+// The thread sleeps in system call `call` until one of `awaited` is provided. Empty: no provider can be named (a timer,
+// disk, a page fault); call -1: not in a system call. A repeated Blocked with the same awaited resources is the same
+// wait.
 struct Blocked {
   Time time;
   ThreadId thread;
   std::int32_t call = -1;
   std::vector<Resource> awaited;
 };
-// The wait is over. `by` is the waker where it is known; `through` is the resource that its call was on,
-// where it is known. Credit: `by` is a provider of an awaited resource, and `through`, where known, was awaited.
-// `unrelated`: known to be a signal, a timeout or an interrupt: no credit to anybody.
-// `stranger`: a thread that is not managed (any more) ended it by a call that is no signal. Not recorded.
+// The wait is over. `by` is the waker where it is known; `through` is the resource that its call was on, where it is
+// known. Credit: `by` is a provider of an awaited resource, and `through`, where known, was awaited. `unrelated`: known
+// to be a signal, a timeout or an interrupt, so no thread gains credit. `stranger`: a thread that is not managed (any
+// more) ended it by a call that is no signal. Not recorded.
 struct Woken {
   Time time;
   ThreadId thread;
@@ -73,8 +73,8 @@ struct Woken {
   bool unrelated = false;
   bool stranger = false;
 };
-// Who could provide the resource now, as found by a scan; replaces the providers of evidence owner, or of a weaker one,
-// that an earlier scan gave. generation: as asked for, a stale one is dropped by the caller.
+// The threads that could provide the resource now, as a scan found them; they replace the providers of evidence owner,
+// or of a weaker one, that an earlier scan gave. generation: as asked for, a stale one is dropped by the caller.
 struct Holders {
   Time time;
   Resource resource;

@@ -10,7 +10,7 @@
 
 namespace swapd {
 
-// What has become of a listener's notifications. Written by its receiver.
+// State of a listener's notifications. Written by its receiver.
 struct alignas(64) ListenerSlot {
   std::atomic<std::uint64_t> open_id;  // received and not answered; 0: none
   std::atomic<std::uint64_t> last_id;  // the last one answered, or delayed; 0: none yet

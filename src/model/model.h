@@ -37,8 +37,8 @@ struct Settings {
   std::vector<KindTable> classes{};  // of class 1, 2 …
   std::uint32_t records_a_user = 0;  // requests and providers of one user's threads, root excepted; 0: no limit
 
-  // What holds for a wait of a member of this class. K and L are the resource's: those of the class of whoever was the
-  // first to wait for it.
+  // The settings for a wait of a member of this class. K and L are the resource's: those of the class of the thread
+  // that was the first to wait for it.
   [[nodiscard]] const KindSettings& of(ClassId id, ResourceKind kind) const {
     const KindTable& table = id == 0 || id > classes.size() ? kinds : classes[id - 1];
     return table[static_cast<std::size_t>(kind)];
@@ -98,8 +98,8 @@ class Model {
   // resource). What happens to the one may matter to the others.
   [[nodiscard]] std::vector<ThreadId> waiters_on(ThreadId provider) const;
   [[nodiscard]] std::vector<ThreadId> waiters_on(const Resource& resource) const;
-  // The threads for which an event may have changed whom to favour, once it is applied (but an exit: before). Nobody
-  // else has anybody new to favour.
+  // The threads for which an event may have changed whom to favour, once it is applied (but an exit: before). No other
+  // thread has a new provider to favour.
   [[nodiscard]] std::vector<ThreadId> concerned_by(const Event& event) const;
   // The awaited resources in that tree that have no provider other than the one who waits for it.
   [[nodiscard]] std::vector<Resource> unprovided(ThreadId requester) const;
@@ -108,8 +108,8 @@ class Model {
   [[nodiscard]] std::vector<Candidate> candidates(ThreadId requester) const;
   // How many direct providers compete in this wait: with one, confidence is neither consulted nor charged.
   [[nodiscard]] std::size_t direct_candidates(ThreadId requester) const;
-  // Whether a QuantumUsed would charge somebody: the favoured one, or under Feedback::wait a provider further down its
-  // path, was chosen among several. Only then need T be measured.
+  // Whether a QuantumUsed would charge a provider: the favoured one, or under Feedback::wait a provider further down
+  // its path, was chosen among several. Only then need T be measured.
   [[nodiscard]] bool has_choice(ThreadId requester) const;
 
   // The favoured direct provider of the present wait. Set by the decider; QuantumUsed charges it and takes it away
@@ -122,8 +122,8 @@ class Model {
   [[nodiscard]] Image image() const;
   void restore(const Image& image);
 
-  // What is worth keeping for another model, at most so many; and back, for the threads that are known here. Whoever is
-  // not a provider yet becomes one.
+  // The confidences that are worth keeping for another model, at most so many; and back, for the threads that are known
+  // here. A thread that is not a provider yet becomes one.
   [[nodiscard]] std::vector<SavedConfidence> learnt(std::size_t most) const;
   void restore_confidences(std::span<const SavedConfidence> learnt);
 

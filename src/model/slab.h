@@ -36,7 +36,7 @@ class Slab {
   [[nodiscard]] T& operator[](Index at) { return chunks_[at / chunk_size][at % chunk_size]; }
   [[nodiscard]] const T& operator[](Index at) const { return chunks_[at / chunk_size][at % chunk_size]; }
 
-  // Where none is live: what they took is given back.
+  // Gives back the memory of all; none may be live.
   void clear() {
     chunks_.clear();
     chunks_.shrink_to_fit();

@@ -59,11 +59,11 @@ struct Debit {
   std::uint32_t count = 0;
 };
 
-// What the choice among providers has left behind in a wait; most waits have none of it.
+// Traces of the choice among providers in a wait; most waits have none.
 struct WaitScratch {
   std::vector<Debit> debits;  // ordered by thread
   Index favoured_resource = none;
-  std::vector<ThreadId> favoured_path;  // direct … leaf; empty: nobody is favoured
+  std::vector<ThreadId> favoured_path;  // direct … leaf; empty: no provider is favoured
 };
 
 struct ThreadRecord {
@@ -117,7 +117,7 @@ class Store {
   [[nodiscard]] std::size_t records_of(std::uint32_t uid) const;
 
   [[nodiscard]] Index find(const Resource& key) const;
-  // A new one has the K and the L of this class until somebody waits for it.
+  // A new one has the K and the L of this class until a thread waits for it.
   [[nodiscard]] Index find_or_add(const Resource& key, ClassId class_id);
   // For good: also of one that is there.
   void set_class(Index resource, ClassId class_id);

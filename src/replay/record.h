@@ -1,4 +1,4 @@
-// What a recording is made of: everything that model and decider were fed with, in order, and what came out.
+// Parts of a recording: everything that model and decider were fed with, in order, and what came out.
 //
 // docs/recording.md has the format. Times are nanoseconds since the recording's begin, once they have been read.
 #pragma once

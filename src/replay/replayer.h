@@ -15,7 +15,7 @@ namespace swapd::replay {
 
 class Replayer {
  public:
-  // What a call of the decider changed for one requester.
+  // A change that a call of the decider made for one requester.
   struct Change {
     Time time;
     ThreadId requester;

@@ -33,9 +33,9 @@ struct CallSite {
   std::array<std::uint64_t, 6> args{};
 };
 
-// What a blocked thread waits for.
+// The resources that a blocked thread waits for.
 struct Wait {
-  std::vector<Resource> awaited;  // empty: nobody can be named (timer, disk)
+  std::vector<Resource> awaited;  // empty: no provider can be named (timer, disk)
   bool complete = false;          // false: the worker must look (poll sets, an unknown peer)
   // The futex's owner, the mutex's holder and the like, where the call itself names it.
   std::vector<pid_t> owners;

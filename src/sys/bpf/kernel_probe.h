@@ -1,4 +1,4 @@
-// What kernel programs are told as they are loaded (bpf/learn.bpf.c).
+// Values that kernel programs are given as they are loaded (programs/learn.bpf.c finds them).
 #pragma once
 
 #include <cstdint>

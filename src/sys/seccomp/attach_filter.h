@@ -19,7 +19,7 @@ struct AttachOptions {
   Duration within{};                // for its threads to stop
 };
 
-// A process that stands still, with the filter in: from its next trapped call on it needs somebody who answers at the
+// A process that stands still, with the filter in: from its next trapped call on it needs a process that answers at the
 // listener.
 class AttachedFilter {
  public:

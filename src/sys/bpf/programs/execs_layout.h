@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// What execs.bpf.c tells and exec_events.cpp reads.
+// Records of execs.bpf.c, read by exec_events.cpp.
 #pragma once
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// What lastio.bpf.c tells and last_io.cpp reads.
+// Records of lastio.bpf.c, read by exit_io.cpp.
 #pragma once
 
 #ifdef __cplusplus
