@@ -49,6 +49,10 @@ struct Row {
 inline constexpr double mebibyte = 1 << 20;
 [[nodiscard]] double rounded(double value);
 
+// Adds where the median of `values` lies with 95 % certainty, as NAME_95_from and NAME_95_to, and their number as `n`.
+// Nothing of fewer than two.
+void add_interval(nlohmann::json& fields, const std::string& name, const std::vector<double>& values);
+
 // Repeat by repeat, in each repeat one case after the other, so that a drift of the machine meets all alike.
 [[nodiscard]] Result<std::vector<Row>> measure(const std::vector<Case>& cases, int repeat, bool progress);
 

@@ -204,10 +204,14 @@ Result<std::vector<nlohmann::json>> run_shape_rivals(const Context& context) {
       std::vector<double> throughputs;
       for (std::size_t i = 0; i < cell.free.size(); ++i) throughputs.push_back(cell.free[i] / plain->free[i]);
       line["throughput"] = rounded(median(throughputs));
+      add_interval(line, "throughput", throughputs);
       if (cell.rival->limits) {
         line["limit"] = context.options.rates.front();
         line["limited_mib_s"] = rounded(median(cell.limited) / (1 << 20));
         line["deviation"] = rounded(median(cell.limited) / limit - 1);
+        std::vector<double> deviations;
+        for (const double rate : cell.limited) deviations.push_back(rate / limit - 1);
+        add_interval(line, "deviation", deviations);
       }
       line["unprivileged"] = *may ? "yes" : "no";
     }

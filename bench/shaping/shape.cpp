@@ -220,7 +220,12 @@ Result<std::vector<Row>> price_of(const Context& context, const Price& price) {
     }
     rows[i].extra["added_us"] = rounded(median(added));
     rows[i].extra["throughput"] = rounded(median(throughputs));
-    if (i > 1) rows[i].extra["ratio_to_bare"] = rounded(median(ratios));
+    add_interval(rows[i].extra, "added_us", added);
+    add_interval(rows[i].extra, "throughput", throughputs);
+    if (i > 1) {
+      rows[i].extra["ratio_to_bare"] = rounded(median(ratios));
+      add_interval(rows[i].extra, "ratio_to_bare", ratios);
+    }
   }
   return rows;
 }

@@ -219,6 +219,7 @@ nlohmann::json line_of(const Options& options, const Setup& setup, const std::ve
     for (const Measured& one : all) values.push_back(one.extra[key]);
     line[key] = rounded(median(values));
     line[std::string(key) + "_all"] = values;
+    add_interval(line, key, values);
   }
   for (const char* key : {"missed_by_second", "others_mib_by_second"}) line[key] = all.back().extra[key];
   return line;

@@ -101,6 +101,14 @@ TEST(Report, EveryLineSaysWhereItComesFrom) {
   EXPECT_THAT(out[1]["date"].get<std::string>(), testing::MatchesRegex("....-..-..T..:..:..Z"));
 }
 
+TEST(Report, AnIntervalSaysHowManyItIsOf) {
+  nlohmann::json fields;
+  add_interval(fields, "ratio", {1.5});
+  EXPECT_TRUE(fields.is_null()) << "one value has none";
+  add_interval(fields, "ratio", {1.5, 1.25, 2});
+  EXPECT_EQ(fields, nlohmann::json::parse(R"({"ratio_95_from": 1.25, "ratio_95_to": 2.0, "n": 3})"));
+}
+
 TEST(Report, TheCpuIsAModelAndANumber) {
   EXPECT_EQ(cpu_of("processor\t: 0\nmodel name\t: A 9\n\nprocessor\t: 1\nmodel name\t: A 9\n"), "A 9, 2 CPUs");
   EXPECT_EQ(cpu_of("model name\t: B\n"), "B, 1 CPU");
