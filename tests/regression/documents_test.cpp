@@ -122,9 +122,11 @@ TEST(Documents, EveryLinkBetweenDocumentsLeadsToAFile) {
   std::vector<fs::path> files = files_of({"docs", "policies"}, {".md"});
   for (const char* file : {"README.md", "CONTRIBUTING.md", "CHANGELOG.md"}) files.push_back(root / file);
   std::vector<std::string> wrong;
-  for (const fs::path& file : files)
+  for (const fs::path& file : files) {
+    if (file.parent_path().filename() == "pages") continue;  // words of docs/results, whose links are those of the pages
     for (const std::string& link : matches(contents(file), R"(\]\(([^)#:\s]+)(?:#[^)]*)?\))"))
       if (!fs::exists(file.parent_path() / link)) wrong.push_back(fs::relative(file, root).string() + ": " + link);
+  }
   EXPECT_THAT(wrong, IsEmpty());
 }
 

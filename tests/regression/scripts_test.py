@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 """The scripts that count: what they count in small texts, and that the tree agrees with what it says of itself."""
 import importlib.util
+import json
 import pathlib
 import subprocess
 import sys
+import tempfile
 import unittest
+import xml.dom.minidom
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.dont_write_bytecode = True
@@ -19,6 +22,7 @@ def load(name):
 
 class_sizes = load("class-sizes")
 prose = load("prose")
+results = load("results")
 
 
 def sizes(text):
@@ -164,6 +168,122 @@ class Prose(unittest.TestCase):
     def test_the_baseline_reads_as_it_is_written(self):
         counts = prose.collections.Counter({("R1", "src/a/*.h"): 2, ("R2", "docs/*.md"): 0})
         self.assertEqual(prose.read_baseline(prose.baseline_text(counts)), prose.collections.Counter({("R1", "src/a/*.h"): 2}))
+
+
+ORIGIN = {"version": "1.2", "commit": "abc", "kernel": "6.1", "cpu": "A, 2 CPUs", "date": "2026-01-02T03:04:05Z",
+          "command": "swapbench x --json"}
+
+
+def line(under, hogs, means, **more):
+    repeats = [{"mean_ms": m, "p50_ms": m, "p99_ms": m, "max_ms": m} for m in means]
+    middle = sorted(means)[len(means) // 2]
+    return {"workload": "client-server", "mechanism": "pipe", "under": under, "hogs": hogs, "mean_ms": middle,
+            "p50_ms": middle, "p99_ms": middle, "max_ms": middle, "repeats": repeats, **ORIGIN, **more}
+
+
+class Results(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name)
+        self.here = self.root / "docs" / "results"
+        (self.here / "raw").mkdir(parents=True)
+        (self.here / "pages").mkdir()
+        self.claims([])
+
+    def claims(self, claims):
+        (self.here / "claims.json").write_text(json.dumps(claims), encoding="utf-8")
+
+    def raw(self, name, lines):
+        (self.here / "raw" / (name + ".jsonl")).write_text("".join(json.dumps(l) + "\n" for l in lines), encoding="utf-8")
+
+    def page(self, words):
+        (self.here / "pages" / "p.md").write_text(words, encoding="utf-8")
+
+    def run_it(self, *options):
+        found = subprocess.run([sys.executable, "-B", ROOT / "scripts" / "results.py", "--root", self.root, *options],
+                               capture_output=True, text=True)
+        return found.returncode, found.stdout + found.stderr
+
+    def made(self):
+        self.assertEqual(self.run_it(), (0, ""))
+        return (self.here / "p.md").read_text(encoding="utf-8")
+
+    def test_the_interval_is_that_of_the_sign_test(self):
+        self.assertEqual(results.median_interval(range(1, 101)), (40, 61))
+        self.assertEqual(results.median_interval([3, 1, 2]), (1, 3))
+
+    def test_a_ratio_is_the_median_of_neighbours_with_its_interval(self):
+        self.raw("r", [line("vanilla", 0, [10.0, 20.0, 10.0]), line("swapd", 10, [11.0, 22.0, 12.0])])
+        self.page("# P\n\n{{ratios r}}\n")
+        text = self.made()
+        self.assertIn("| mechanism | idle, ms | swapd, ms | swapd / idle | n |", text)
+        self.assertIn("| pipe | 10.00 | 12.00 | 1.10 (1.10–1.20) | 3 |", text)
+        self.assertIn("swapd 1.2, commit abc, Linux 6.1, A, 2 CPUs, 2026-01-02; [raw lines](raw/r.jsonl).", text)
+        self.assertIn("`swapbench x --json`", text)
+
+    def test_what_differs_between_rows_is_a_column(self):
+        self.raw("r", [line("swapd", 10, [1], workload="pipeline", chunk_us=c) for c in (80.0, 500.0)])
+        self.page("{{table r}}\n")
+        text = self.made()
+        self.assertIn("| mechanism | under | chunk, µs |", text)
+        self.assertIn("| pipe | swapd | 80 |", text)
+
+    def test_rows_that_cannot_be_told_apart_are_refused(self):
+        self.raw("r", [line("swapd", 10, [1], colour=c) for c in ("red", "blue")])
+        self.page("{{table r}}\n")
+        status, said = self.run_it()
+        self.assertEqual(status, 1)
+        self.assertIn("r.jsonl:2: cannot be told from line 1", said)
+
+    def test_lines_without_an_origin_or_of_two_runs_are_refused(self):
+        one = line("swapd", 10, [1])
+        del one["commit"]
+        self.raw("r", [one])
+        self.page("{{table r}}\n")
+        self.assertIn("no commit", self.run_it()[1])
+        self.raw("r", [line("swapd", 10, [1]), line("vanilla", 10, [1], commit="def")])
+        self.assertIn("they differ in commit", self.run_it()[1])
+
+    def test_a_page_that_its_lines_do_not_give_fails_the_check(self):
+        self.raw("r", [line("vanilla", 0, [10]), line("swapd", 10, [11])])
+        self.page("{{ratios r}}\n\n{{bars r}}\n")
+        self.made()
+        self.assertEqual(self.run_it("--check"), (0, ""))
+        xml.dom.minidom.parse(str(self.here / "r.svg"))
+        (self.here / "r.svg").write_text("", encoding="utf-8")
+        self.assertEqual(self.run_it("--check")[0], 1)
+        self.made()
+        (self.here / "by-hand.md").write_text("x", encoding="utf-8")
+        self.assertIn("by-hand.md is made of no raw lines", self.run_it("--check")[1])
+
+    def test_lines_that_no_page_shows_are_refused(self):
+        self.raw("r", [line("swapd", 10, [1])])
+        self.page("# P\n")
+        self.assertIn("no page shows raw/r.jsonl", self.run_it()[1])
+
+    def test_a_claim_is_the_worst_row_or_its_older_figure(self):
+        self.raw("r", [line("vanilla", 0, [10]), line("swapd", 10, [11]), line("vanilla", 0, [10], mechanism="sem"),
+                       line("swapd", 10, [12], mechanism="sem")])
+        self.claims([{"claim": "Fast", "target": "≤ 1.3", "raw": "r", "under": "swapd", "to": "idle", "page": "p.md", "anchor": "a"},
+                     {"claim": "Old", "target": "", "raw": "gone", "older": {"measured": "1.5", "commit": "def", "link": "../o.md"}}])
+        self.page("{{claims}}\n\n{{table r}}\n")
+        text = self.made()
+        self.assertIn("| Fast | ≤ 1.3 | 1.20, the worst of 2 (sem) | 1 | `abc` | [table](p.md#a) |", text)
+        self.assertIn("| Old |  | 1.5 |  | `def` | [table](../o.md) |", text)
+
+    def test_the_readmes_table_is_between_its_marks(self):
+        readme = self.root / "README.md"
+        readme.write_text("before\n" + results.MARKS[0] + "\nold\n" + results.MARKS[1] + "\nafter\n", encoding="utf-8")
+        self.claims([{"claim": "C", "target": "t", "readme": True, "older": {"measured": "1", "commit": "d", "link": "../o.md"}}])
+        self.assertEqual(self.run_it(), (0, ""))
+        text = readme.read_text(encoding="utf-8")
+        self.assertTrue(text.startswith("before\n") and text.endswith("\nafter\n") and "old" not in text)
+        self.assertIn("[table](docs/o.md)", text)
+
+    def test_each_page_of_this_tree_is_what_its_raw_lines_give(self):
+        found = subprocess.run([sys.executable, "-B", ROOT / "scripts" / "results.py", "--check"], capture_output=True, text=True)
+        self.assertEqual((found.stdout + found.stderr, found.returncode), ("", 0))
 
 
 if __name__ == "__main__":
