@@ -5,6 +5,7 @@
   prose.py --list RULE [PATH…]   each hit as FILE:LINE: TEXT
   prose.py --write    writes today's counts; a count that has gone up is refused
   prose.py --write --raise       writes them all the same (a folder was moved)
+  prose.py --reflow PAGE…        rewrites the prose of Markdown pages, a sentence a line
 
 Rules: R1 a comment line that begins with Of, Who, Whoever, Whom, Which, What or Where; R2 an indefinite pronoun
 (somebody, nobody, whoever …); R3 he, his, him; R4 a condition by inversion ("Does it sleep, then"); R10 a line of
@@ -105,7 +106,8 @@ def markdown_hits(text):
             yield "R2", number, line
         if MALE.search(line):
             yield "R3", number, line
-        if len(line) > 100 and not line.lstrip().startswith("|") and len(sentences(line.rstrip())) > 1:
+        words = re.sub(r"^\s*(\d+\.|[-*])\s+|\b([A-Z]|fig|e\.g|i\.e)\.", "", line.rstrip())
+        if len(line) > 100 and not line.lstrip().startswith("|") and len(sentences(words)) > 1:
             yield "R10", number, line
 
 
@@ -155,7 +157,49 @@ def baseline_text(counts):
             + "\n".join(rows) + "\n")
 
 
+ABBREVIATED = re.compile(r"(?:\b(?:e\.g|i\.e|cf|vs|etc|No|fig)\.|\b[A-Z]\.)$")
+NOT_PROSE = re.compile(r"\s*(?:\||#|<|!\[|---|\{\{)")
+BULLET = re.compile(r"(\s*)((?:[-*]|\d+\.) +)?(.*)$")
+
+
+def lines_of(paragraph):
+    """A paragraph's sentences; what is in brackets or in code stays together."""
+    out = []
+    for part in re.split(r"(?<=[.!?]) +(?=[A-Z`(*\[“])", paragraph):
+        if out and (ABBREVIATED.search(out[-1]) or out[-1].count("`") % 2 or out[-1].count("(") > out[-1].count(")")):
+            out[-1] += " " + part
+        else:
+            out.append(part)
+    return out
+
+
+def reflow(text):
+    lines, out, at, fenced = text.split("\n"), [], 0, False
+    while at < len(lines):
+        line = lines[at]
+        at += 1
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        if fenced or line.lstrip().startswith("```") or not line.strip() or NOT_PROSE.match(line):
+            out.append(line)
+            continue
+        indent, bullet, words = BULLET.match(line).groups()
+        paragraph = [words]
+        while at < len(lines) and lines[at].strip() and not NOT_PROSE.match(lines[at]) and \
+                not lines[at].lstrip().startswith("```") and not BULLET.match(lines[at])[2]:
+            paragraph.append(lines[at].strip())
+            at += 1
+        first, *rest = lines_of(" ".join(paragraph))
+        out.append(indent + (bullet or "") + first)
+        out += [indent + " " * len(bullet or "") + sentence for sentence in rest]
+    return "\n".join(out)
+
+
 def main(arguments):
+    if arguments[:1] == ["--reflow"] and len(arguments) > 1:
+        for page in map(pathlib.Path, arguments[1:]):
+            page.write_text(reflow(page.read_text(encoding="utf-8")), encoding="utf-8")
+        return 0
     counts, lines = count()
     if arguments[:1] == ["--list"] and len(arguments) > 1:
         for (rule, _), found in sorted(lines.items()):

@@ -157,7 +157,14 @@ class Prose(unittest.TestCase):
         self.assertGreater(len(long), 100)
         self.assertEqual(self.rules(long, "a.md"), [("R10", 1)])
         self.assertEqual(self.rules("```\n" + long + "\n```\n| " + long + " |\n" + long.replace(". A", " a"), "a.md"), [])
+        self.assertEqual(self.rules("1. It has the initials of H. Zheng, " + "a" * 100 + ".", "a.md"), [])
         self.assertEqual(self.rules("It is for everybody.\n", "a.md"), [("R2", 1)])
+
+    def test_a_reflowed_page_has_a_sentence_a_line(self):
+        text = "# Title. Two\n\nOne a\nb. Two (c. D) e.\n- By H. Zheng. `x. Y` it\n  goes.\n\n```\nA. B\n```\n| A. B |\n"
+        self.assertEqual(prose.reflow(text), "# Title. Two\n\nOne a b.\nTwo (c. D) e.\n- By H. Zheng.\n  `x. Y` it goes.\n\n"
+                         "```\nA. B\n```\n| A. B |\n")
+        self.assertEqual(prose.reflow(prose.reflow(text)), prose.reflow(text))
 
     def test_a_file_counts_in_its_room(self):
         self.assertEqual(prose.group("src/sys/bpf/a.h"), "src/sys/*.h")
