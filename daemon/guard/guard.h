@@ -11,7 +11,7 @@
 // first call nothing is known, until another comes.
 //
 // The next swapd with the same state directory finds a guard that has been left alone at STATE_DIR/guard.PID, takes the
-// listeners over (handover.h), and that guard ends.
+// listeners over (guard_takeover.h), and that guard ends.
 //
 // It is a small program of its own, swapd-guard: libc, no threads, a megabyte of memory, locked. If it is killed, swapd
 // starts another (look_after()) and hands it all that the first one held. Only where both are killed before that, some

@@ -1,4 +1,4 @@
-// The actuator's inside. Its parts: actuator.cpp (what the engine calls), lending.cpp (one boost begins, changes,
+// The actuator's inside. Its parts: actuator.cpp (what the engine calls), boost.cpp (one boost begins, changes,
 // ends), groups.cpp (groups), journal.cpp and recovery.cpp (giving back). Internal to actuate/.
 #pragma once
 

@@ -23,7 +23,7 @@ struct DelayedCall {
   std::atomic<std::uint32_t> slot;  // its listener's
 };
 
-// A process that swapd has frozen (daemon/freezer_groups.h).
+// A process that swapd has frozen (daemon/shaping/freezer_groups.h).
 struct FrozenGroup {
   std::atomic<std::int64_t> until;  // CLOCK_MONOTONIC, ns: swapd looks at it before that; 0: the place is free
   std::array<char, 8> thaw;         // what written

@@ -123,10 +123,41 @@ TEST(Documents, EveryLinkBetweenDocumentsLeadsToAFile) {
   for (const char* file : {"README.md", "CONTRIBUTING.md", "CHANGELOG.md"}) files.push_back(root / file);
   std::vector<std::string> wrong;
   for (const fs::path& file : files) {
-    if (file.parent_path().filename() == "pages") continue;  // words of docs/results, whose links are those of the pages
+    if (file.parent_path().filename() == "pages")
+      continue;  // words of docs/results, whose links are those of the pages
     for (const std::string& link : matches(contents(file), R"(\]\(([^)#:\s]+)(?:#[^)]*)?\))"))
       if (!fs::exists(file.parent_path() / link)) wrong.push_back(fs::relative(file, root).string() + ": " + link);
   }
+  EXPECT_THAT(wrong, IsEmpty());
+}
+
+// Paths of the project's own files that a text names: `src/a/b.h`, observe/io/a.h. Headers of the system stay out.
+std::vector<std::string> paths_in(const std::string& text) {
+  std::vector<std::string> found;
+  for (
+      const std::string& path : matches(
+          text,
+          R"((?:^|[^/\w])((?:src|daemon|bench|tests|scripts|docs|base|sys|observe|model|decide|replay|actuate|policy|bus|cli)/[\w/-]+(?:\.bpf)?\.(?:h|cpp|c|md|sh|py))\b)"))
+    if (path != "sys/syscall.h" && path != "sys/socket.h") found.push_back(path);
+  return found;
+}
+
+bool is_file(const std::string& path) {
+  return fs::exists(root / path) || fs::exists(root / "src" / path) || fs::exists(root / "tests" / path);
+}
+
+TEST(Documents, EveryFileThatATextNamesIsThere) {
+  EXPECT_THAT(paths_in("In `src/a/b.h`, (sys/c.h) and docs/d.md; <sys/socket.h>, https://x/src/y.h"),
+              ElementsAre("src/a/b.h", "sys/c.h", "docs/d.md"));
+  std::vector<std::string> wrong;
+  const auto look = [&](const fs::path& file, const std::string& text) {
+    for (const std::string& path : paths_in(text))
+      if (!is_file(path)) wrong.push_back(fs::relative(file, root).string() + ": " + path);
+  };
+  for (const fs::path& file : files_of({"src", "daemon", "bench"}, {".h", ".cpp", ".c"}))
+    look(file, comments_of(contents(file)));
+  for (const fs::path& file : files_of({"docs"}, {".md"})) look(file, contents(file));
+  for (const char* file : {"README.md", "CONTRIBUTING.md"}) look(root / file, contents(root / file));
   EXPECT_THAT(wrong, IsEmpty());
 }
 

@@ -1,4 +1,4 @@
-// swapd's side of a launch (sys/launch.h has the protocol; docs/design.md, Launch).
+// swapd's side of a launch (sys/seccomp/launch.h has the protocol; docs/design.md, Launch).
 #pragma once
 
 #include <chrono>

@@ -38,7 +38,7 @@ struct ProcStat {
   bool kernel = false;       // a kernel thread; the workers of io_uring and vhost are the program's own
   bool ring_worker = false;  // one of io_uring's
   std::uint64_t major_faults = 0;
-  std::uint64_t start_time = 0;  // in ticks since boot (sys/ticks.h)
+  std::uint64_t start_time = 0;  // in ticks since boot (sys/procfs/ticks.h)
   int processor = -1;            // last CPU
 
   [[nodiscard]] bool alive() const { return state != 'Z' && state != 'X' && !exiting; }
