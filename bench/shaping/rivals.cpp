@@ -85,7 +85,7 @@ class Comparison {
     return bytes / took;
   }
 
-  // Whether a user without privileges may limit a program of his own so.
+  // Whether a user without privileges may limit a program of their own so.
   Result<bool> unprivileged(const std::string& under) {
     std::vector<std::string> words;
     std::unique_ptr<TempDir> dir;
