@@ -37,9 +37,9 @@ Result<KernelProbe> run_learn() {
     return Error(-failed, "running the BPF program that learns our pid namespace");
   const auto& found = *program->bss;
   return KernelProbe{.namespace_at = found.own_namespace_at,
-                .namespace_level = found.own_namespace_level,
-                .regs_offset = found.own_regs_offset,
-                .refused = {}};
+                     .namespace_level = found.own_namespace_level,
+                     .regs_offset = found.own_regs_offset,
+                     .refused = {}};
 }
 
 }  // namespace
