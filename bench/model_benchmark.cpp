@@ -1,5 +1,5 @@
-// What the model and the decider cost, in time and in memory (papers/001, section 5.1 gives 64 bytes a resource and 32
-// a requester or a provider). Built with 10 000 threads and 100 000 resources, of which each thread provides twenty.
+// What the model and the decider cost, in time and in memory ([SWAP04 §5.1] gives 64 bytes a resource and 32 a
+// requester or a provider). Built with 10 000 threads and 100 000 resources, of which each thread provides twenty.
 #include <benchmark/benchmark.h>
 
 #include <malloc.h>

@@ -5,8 +5,8 @@
 // other end is closed, so that one wake-up starts all of them and the more important runs first. With a word to each, a
 // server by hand in the real-time class would compute while the harness has no CPU to tell the client. By hand
 // ("hand-set") every role but the client gets what swapd would lend at best: the client's class one priority lower (so
-// that the client runs at once when it wakes, DESIGN.md section 6), or its nice value and, in a session of its own, its
-// group's.
+// that the client runs at once when it wakes, docs/design.md, Donation), or its nice value and, in a session of its
+// own, its group's.
 #pragma once
 
 #include <deque>

@@ -1,4 +1,4 @@
-// shape-accuracy: does what a class's members move keep to its limit? (papers/004, section 5)
+// shape-accuracy: does what a class's members move keep to its limit? [TAP08 §5]
 //
 // A run is one limit, one size of block, so many members, one target: they move as fast as they may for some seconds.
 // What they moved in all is held against rate · time; `worst` is the most that was ever moved above burst + rate ·
@@ -220,7 +220,12 @@ Result<std::vector<Row>> price_of(const Context& context, const Price& price) {
     }
     rows[i].extra["added_us"] = rounded(median(added));
     rows[i].extra["throughput"] = rounded(median(throughputs));
-    if (i > 1) rows[i].extra["ratio_to_bare"] = rounded(median(ratios));
+    add_interval(rows[i].extra, "added_us", added);
+    add_interval(rows[i].extra, "throughput", throughputs);
+    if (i > 1) {
+      rows[i].extra["ratio_to_bare"] = rounded(median(ratios));
+      add_interval(rows[i].extra, "ratio_to_bare", ratios);
+    }
   }
   return rows;
 }

@@ -319,8 +319,7 @@ void Engine::tick(Time now) {
   worker_.ask(CompetitorsQuestion{std::move(boosted)});
 }
 
-// Priorities change while their owners wait (papers/001, section 4): a waiting thread's own attributes are read each
-// tick.
+// Priorities change while their owners wait [SWAP04 §4]: a waiting thread's own attributes are read each tick.
 void Engine::check_waiting_priorities(Time now) {
   for (const decide::Donation& donation : std::vector(donation_->donations())) {
     const model::ManagedThread* member = members_.thread(donation.requester);
@@ -333,7 +332,7 @@ void Engine::check_waiting_priorities(Time now) {
 }
 
 // A member in a real-time class must not wait for a receiver of the ordinary class, behind whoever else is real-time on
-// its CPU (DESIGN.md section 2, threads): its receiver follows it, as long as there is one.
+// its CPU (docs/design.md, Threads): its receiver follows it, as long as there is one.
 void Engine::follow_members() {
   if (receivers_.empty()) return;
   std::unordered_map<const observe::Receiver*, pid_t> leads;

@@ -1,4 +1,4 @@
-// The engine thread: real-time, the only owner of model, decider and actuator (DESIGN.md section 2, threads).
+// The engine thread: real-time, the only owner of model, decider and actuator (docs/design.md, Threads).
 //
 // It merges what the observer, the worker, the process connector and the timers tell by time, feeds the model,
 // reconciles, and goes back to sleep. It never logs: what others shall know goes out as notes through a bounded ring,

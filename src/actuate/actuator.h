@@ -1,4 +1,4 @@
-// Applies donations to threads and takes them back (DESIGN.md section 6): journal first, then the attributes, and
+// Applies donations to threads and takes them back (docs/design.md, Donation): journal first, then the attributes, and
 // the group (autogroup, cpu cgroup) where nice alone cannot reach. What is not renewed is undone.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The actuator's inside. Its parts: actuator.cpp (what the engine calls), lending.cpp (one boost begins, changes,
+// The actuator's inside. Its parts: actuator.cpp (what the engine calls), boost.cpp (one boost begins, changes,
 // ends), groups.cpp (groups), journal.cpp and recovery.cpp (giving back). Internal to actuate/.
 #pragma once
 
@@ -49,7 +49,7 @@ struct Actuator::Impl {
   void end_head_starts(Time now);
 
   void open_journal();
-  // What of the boost the thread may be lent now; empty: nothing.
+  // The attributes that the thread may have now because of the boost; empty: none.
   struct Terms {
     std::optional<SchedAttr> lent;
     Ineffective limited = Ineffective::none;
@@ -57,14 +57,15 @@ struct Actuator::Impl {
   [[nodiscard]] Terms terms(const Entry& entry, Time now) const;
   void begin(const Boost& boost, Time now);
   void renew(Entry& entry, const Boost& boost, Time now);
-  // Reads what the thread has. false: the boost is over for this donation (the thread has gone, or somebody insists).
+  // Reads the thread's present attributes. false: the boost is over for this donation (the thread has gone, or another
+  // program insists on changing it).
   [[nodiscard]] bool audit(Entry& entry, Time now);
   void refuse(Entry& entry, const Error& error);
   void leave_alone(Entry& entry, const Terms& terms, Time now);
   [[nodiscard]] bool confined(const Entry& entry) const;
   void report(Outcome::What what, const Entry& entry, int error = 0) const;
   void remember(const Past& former);
-  // Of a child that was forked while its parent's own was laid aside.
+  // For a child that was forked while its parent's own was laid aside.
   bool adopt_io_priority(ThreadId child, ThreadId parent, int own, bool still_laid_aside) const;
 
   const sys::Scheduler& scheduler;

@@ -1,4 +1,4 @@
-// A resource: a kind and the integers that identify it (papers/001, section 3.1; DESIGN.md, Words).
+// A resource: a kind and the integers that identify it ([SWAP04 §3.1]; docs/design.md, Resources).
 #pragma once
 
 #include <array>

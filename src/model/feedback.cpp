@@ -1,4 +1,4 @@
-// Feedback (papers/001, section 3.1; DESIGN.md section 5): what a wait teaches about those who could have ended it.
+// Feedback ([SWAP04 §3.1]; docs/design.md, Model): what a wait teaches about those who could have ended it.
 //
 // Feedback::wait keeps the cost of looking for the right provider apart from what is learnt. While the wait lasts, T
 // used without providing is a debit, and debits only order this wait's candidates; when it ends, each provider moves by
@@ -65,7 +65,7 @@ Index Model::Impl::awaited_from(Index requester, Index provider) const {
   return best;
 }
 
-// The favoured leaf used T and the requester waits on. The direct provider answers for it (papers/001, section 3.1),
+// The favoured leaf used T and the requester waits on. The direct provider answers for it [SWAP04 §3.1],
 // where there was another to choose. Under Feedback::wait the levels below, which have waits of their own, take a debit
 // too where they had a choice: else the first of a blocked provider's providers would be favoured for ever.
 std::vector<Model::Impl::Chargeable> Model::Impl::chargeable(Index requester, std::span<const ThreadId> path) const {

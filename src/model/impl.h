@@ -1,4 +1,4 @@
-// What stands behind Model. Private to src/model.
+// Implementation of Model. Private to src/model.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,4 @@
-// The model: resources, requesters, providers, confidences and the wait graph (papers/001, section 3.1; DESIGN.md
-// section 5).
+// The model: resources, requesters, providers, confidences and the wait graph ([SWAP04 §3.1]; docs/design.md, Model).
 //
 // Pure: fed with events, asked by the decider. No clock, no system call. Algorithmic notes are at the implementation.
 #pragma once
@@ -20,7 +19,7 @@ namespace swapd::model {
 
 enum class Feedback : std::uint8_t {
   wait,   // debits order the candidates of one wait; settled once when it ends
-  paper,  // -1 at once for every T (papers/001, section 3.1)
+  paper,  // -1 at once for every T [SWAP04 §3.1]
 };
 
 struct KindSettings {
@@ -38,8 +37,8 @@ struct Settings {
   std::vector<KindTable> classes{};  // of class 1, 2 …
   std::uint32_t records_a_user = 0;  // requests and providers of one user's threads, root excepted; 0: no limit
 
-  // What holds for a wait of a member of this class. K and L are the resource's: those of the class of whoever was the
-  // first to wait for it.
+  // The settings for a wait of a member of this class. K and L are the resource's: those of the class of the thread
+  // that was the first to wait for it.
   [[nodiscard]] const KindSettings& of(ClassId id, ResourceKind kind) const {
     const KindTable& table = id == 0 || id > classes.size() ? kinds : classes[id - 1];
     return table[static_cast<std::size_t>(kind)];
@@ -71,7 +70,7 @@ struct Candidate {
   Resource resource;           // …that one
   ThreadId leaf;               // the runnable thread at the end of the way (may be `direct`)
   std::vector<ThreadId> path;  // direct … leaf
-  double confidence = 0;       // direct or indirect (papers/001, section 3.1), with this wait's debits
+  double confidence = 0;       // direct or indirect [SWAP04 §3.1], with this wait's debits
   bool guessed = false;        // some step of the way is a guess (Evidence::guess)
 };
 
@@ -99,8 +98,8 @@ class Model {
   // resource). What happens to the one may matter to the others.
   [[nodiscard]] std::vector<ThreadId> waiters_on(ThreadId provider) const;
   [[nodiscard]] std::vector<ThreadId> waiters_on(const Resource& resource) const;
-  // The threads for which an event may have changed whom to favour, once it is applied (but an exit: before). Nobody
-  // else has anybody new to favour.
+  // The threads for which an event may have changed whom to favour, once it is applied (but an exit: before). No other
+  // thread has a new provider to favour.
   [[nodiscard]] std::vector<ThreadId> concerned_by(const Event& event) const;
   // The awaited resources in that tree that have no provider other than the one who waits for it.
   [[nodiscard]] std::vector<Resource> unprovided(ThreadId requester) const;
@@ -117,8 +116,8 @@ class Model {
   [[nodiscard]] Image image() const;
   void restore(const Image& image);
 
-  // What is worth keeping for another model, at most so many; and back, for the threads that are known here. Whoever is
-  // not a provider yet becomes one.
+  // The confidences that are worth keeping for another model, at most so many; and back, for the threads that are known
+  // here. A thread that is not a provider yet becomes one.
   [[nodiscard]] std::vector<SavedConfidence> learnt(std::size_t most) const;
   void restore_confidences(std::span<const SavedConfidence> learnt);
 

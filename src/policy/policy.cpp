@@ -184,7 +184,8 @@ class Parser {
   Status donation(const toml::table& table) {
     if (Status read = read_table(table, "donation", donation_keys(policy_.donation), complaint_); !read) return read;
     if (!policy_.donation.strict || policy_.donation.realtime) return Done{};
-    // Refused and not ignored: a policy that promises what it then forbids would boost nobody (DESIGN.md section 6).
+    // Refused and not ignored: a policy that promises what it then forbids would boost nobody (docs/design.md,
+    // Donation).
     for (const Entry& entry : entries(table))
       if (entry.key == "strict" || entry.key == "realtime")
         return complaint_.at(entry.line,

@@ -1,4 +1,5 @@
-// What a table of a policy may hold: one rule a key, each of which reads its value into a place or says what is wrong.
+// Keys that a table of a policy may hold: one rule a key, each of which reads its value into a place or says what is
+// wrong.
 //
 // The aim is that the parser, the ranges, the error texts and the tests all come from one list: a key is one line of
 // it.
@@ -38,7 +39,7 @@ class Complaint {
   std::string_view file_;
 };
 
-// What is wrong with the value ("must be true or false, not 3"); nothing where it has been stored.
+// The fault of a value ("must be true or false, not 3"); nothing if it has been stored.
 using Wrong = std::optional<std::string>;
 
 struct KeyRule {

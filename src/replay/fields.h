@@ -20,7 +20,7 @@ namespace swapd::replay {
 
 using Json = nlohmann::json;
 
-// What is wrong, if anything; shared by the readers of one line.
+// The first fault, if any; shared by the readers of one line.
 class Mistake {
  public:
   void note(std::string text) {

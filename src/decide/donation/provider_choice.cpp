@@ -129,7 +129,7 @@ std::optional<Donation> ProviderChoice::donate(const Model& model, ThreadId requ
 }
 
 // The one that had it keeps it, so that it can use its quantum up; confidences that other waits move meanwhile do not
-// take it away. The graph may: a thread that has just become a candidate (papers/001, figure 1: P3 once P4 has woken
+// take it away. The graph may: a thread that has just become a candidate ([SWAP04 fig. 1]: P3 once P4 has woken
 // it) does not stand in line behind one of lower confidence.
 const Candidate& ProviderChoice::choose(ThreadId requester, const std::vector<const Candidate*>& candidates) {
   const Candidate* chosen = candidates.front();

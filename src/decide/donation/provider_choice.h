@@ -1,4 +1,4 @@
-// Who gets which donation (papers/001, section 4; DESIGN.md sections 5 and 6). Pure.
+// Who gets which donation ([SWAP04 §4]; docs/design.md, Model). Pure.
 #pragma once
 
 #include <functional>

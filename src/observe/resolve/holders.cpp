@@ -21,7 +21,7 @@ namespace {
 constexpr Duration member_age = std::chrono::milliseconds(50);
 constexpr Duration stranger_age = std::chrono::seconds(1);
 constexpr Duration locks_age = std::chrono::seconds(1);
-constexpr std::size_t max_threads = 3;      // of a process (DESIGN.md section 5)
+constexpr std::size_t max_threads = 3;      // of a process (docs/design.md, Model)
 constexpr std::size_t max_looked_at = 512;  // threads of one process
 constexpr std::size_t max_children = 256;
 constexpr std::size_t max_guessed = 8;

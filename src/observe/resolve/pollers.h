@@ -21,7 +21,7 @@ namespace swapd::observe {
 
 class Pollers {
  public:
-  // Where a program sleeps: the call, and those of its arguments that stay as they are when the time changes.
+  // The place where a program sleeps: the call, and those of its arguments that stay as they are when the time changes.
   struct Place {
     std::int32_t nr = -1;
     std::array<std::uint64_t, 3> args{};

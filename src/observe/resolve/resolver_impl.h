@@ -107,7 +107,7 @@ struct Resolver::Impl {
   Time locks_read{};
   std::optional<Result<std::unique_ptr<sys::RingRequests>>> rings;  // [worker] from the first wait in one on
   std::mutex slow_calls;                                            // holders, diag
-  // Which object a futex without the private flag lies in takes a read of maps. [engine] known_futex() never waits.
+  // A read of maps tells which object a futex without the private flag lies in. [engine] known_futex() never waits.
   std::optional<Resource> known_futex(pid_t tgid, std::uint64_t address);
   std::optional<Resource> look_up_futex(pid_t tgid, std::uint64_t address);
 

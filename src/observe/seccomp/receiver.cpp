@@ -217,7 +217,8 @@ Status Receiver::follow(int cpu, int priority) {
     CPU_ZERO(&cpus);
     CPU_SET(static_cast<std::size_t>(cpu), &cpus);
   }
-  // Real-time on the wrong CPU is what hurts (FACTS.md), so: there first, then real-time; and the other way round.
+  // Real-time on the wrong CPU is what hurts (docs/design.md, Threads), so: there first, then real-time; and the other
+  // way round.
   const auto move = [&] { return impl_->scheduler.set_affinity(tid, cpus); };
   const auto change = [&] { return impl_->scheduler.set(tid, attr); };
   Status first = cpu < 0 ? change() : move();

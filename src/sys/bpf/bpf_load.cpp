@@ -29,7 +29,7 @@ constexpr std::array<BpfPiece, 2> tracer_pieces{softirqs, lives};  // … nor le
 // What a load depends on, besides the kernel.
 struct Known {
   KernelPlaces places;
-  SavedConfidence learnt;
+  KernelProbe learnt;
   SoftirqCode code;
   bool can_cast = false;
 };
@@ -115,7 +115,7 @@ Result<LoadedTracer> load_with(const BpfOptions& options, const Known& known) {
 }
 
 // Why helpers have to read the kernel's memory. Empty: they need not.
-std::string without_cast(const BpfOptions& options, const KernelPlaces& places, const SavedConfidence& learnt) {
+std::string without_cast(const BpfOptions& options, const KernelPlaces& places, const KernelProbe& learnt) {
   if (options.old_helpers || is_refused("tracer.bpf_rdonly_cast")) return "a test has it so";
   if (!places.rdonly_cast) return "the kernel has no bpf_rdonly_cast, which came with 6.2";
   return learnt.refused;

@@ -48,7 +48,7 @@ constexpr std::array<BpfPiece, 3> exec_pieces{on_program, on_rename, on_move};
 
 using ExecPrograms = std::unique_ptr<execs, ExecsDeleter>;
 
-Result<ExecPrograms> load_execs(const Facts& changes, const SavedConfidence& learnt, std::span<const Refusal> refusals) {
+Result<ExecPrograms> load_execs(const Facts& changes, const KernelProbe& learnt, std::span<const Refusal> refusals) {
   const FirstWarning warning;
   ExecPrograms programs(execs__open());
   if (!programs) return FirstWarning::error(errno, "opening the BPF program that sees programs start");

@@ -24,7 +24,7 @@ bool is_initial_pid_namespace() {
   return size > 0 && std::string_view(own.data(), static_cast<std::size_t>(size)) == initial;
 }
 
-Result<SavedConfidence> run_learn() {
+Result<KernelProbe> run_learn() {
   const FirstWarning warning;
   const std::unique_ptr<learn, decltype([](learn* opened) { learn__destroy(opened); })> program(learn__open());
   if (program == nullptr) return FirstWarning::error(errno, "opening the BPF program that learns our pid namespace");
@@ -36,18 +36,18 @@ Result<SavedConfidence> run_learn() {
   if (const int failed = bpf_prog_test_run_opts(bpf_program__fd(program->progs.learn), &run); failed != 0)
     return Error(-failed, "running the BPF program that learns our pid namespace");
   const auto& found = *program->bss;
-  return SavedConfidence{.namespace_at = found.own_namespace_at,
-                .namespace_level = found.own_namespace_level,
-                .regs_offset = found.own_regs_offset,
-                .refused = {}};
+  return KernelProbe{.namespace_at = found.own_namespace_at,
+                     .namespace_level = found.own_namespace_level,
+                     .regs_offset = found.own_regs_offset,
+                     .refused = {}};
 }
 
 }  // namespace
 
-Result<SavedConfidence> learn_kernel() {
+Result<KernelProbe> learn_kernel() {
   auto learnt = run_learn();
   if (learnt || !is_initial_pid_namespace()) return learnt;
-  SavedConfidence nothing;
+  KernelProbe nothing;
   nothing.refused = refusal_of(learnt.error());
   return nothing;
 }

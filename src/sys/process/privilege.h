@@ -1,4 +1,5 @@
-// What a process may do: ours, as far as a seccomp filter or BPF needs it, or another (capabilities(7), prctl(2)).
+// Privileges of a process: ours, as far as a seccomp filter or BPF needs them, or another's (capabilities(7),
+// prctl(2)).
 #pragma once
 
 #include <sys/types.h>

@@ -1,4 +1,4 @@
-// Which disk a file is on: from st_dev through partitions, device mapper, loop devices and file systems of several
+// The disk that a file is on: from st_dev through partitions, device mapper, loop devices and file systems of several
 // devices down to the disk (sysfs: Documentation/ABI/testing/sysfs-block; proc_pid_mountinfo(5)). The roots are
 // parameters.
 #pragma once
@@ -20,7 +20,7 @@ class BlockDevices {
   // The device itself, then what it lies on, nearest first, at most 16: a partition's disk, the parts of a volume, the
   // file of a loop device, the upper layer of an overlay. Empty: on no disk (tmpfs, procfs, network file systems).
   [[nodiscard]] std::vector<dev_t> chain(dev_t device) const;
-  // Of a file that `chain` knows nothing of (btrfs, a mount of another namespace): by the mount that it was opened on.
+  // For a file that `chain` knows nothing of (btrfs, a mount of another namespace): by the mount that it was opened on.
   struct Opened {
     bool on_disk = true;         // false: of a kind that has none (tmpfs, proc, nfs …)
     std::vector<dev_t> devices;  // empty, and on_disk: it cannot be told which

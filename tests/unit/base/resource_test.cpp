@@ -1,4 +1,4 @@
-// The text forms are a contract (DESIGN.md section 9): tools outside read them.
+// The text forms are a contract (docs/design.md, Contracts): tools outside read them.
 #include "base/resource.h"
 
 #include <gtest/gtest.h>

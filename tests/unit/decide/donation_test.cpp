@@ -1,4 +1,4 @@
-// Who lends what to whom (DESIGN.md section 6).
+// Who lends what to whom (docs/design.md, Donation).
 #include <gmock/gmock.h>
 
 #include "unit/model/world.h"

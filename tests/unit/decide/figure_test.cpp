@@ -1,5 +1,5 @@
-// The scheduling example of papers/001, section 4, step by step: P1 waits for R1, which P2 and P3 may provide; P3 waits
-// for R2, which P4 and P5 may provide. P4 needs 40 ms for R2, P3 then 20 ms for R1. K = 20, T = 100 ms.
+// The scheduling example of [SWAP04 §4], step by step: P1 waits for R1, which P2 and P3 may provide; P3 waits for R2,
+// which P4 and P5 may provide. P4 needs 40 ms for R2, P3 then 20 ms for R1. K = 20, T = 100 ms.
 #include <gmock/gmock.h>
 
 #include "unit/model/world.h"

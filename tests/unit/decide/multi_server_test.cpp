@@ -1,6 +1,6 @@
-// The multi-server workload of papers/001, section 5.2, as a simulation: five servers need 10, 10, 5, 5 and 2 units of
-// 100 ms for a request, all begin anew with each, and the first to finish answers the client. How long does the client
-// wait while only the favoured server runs?
+// The multi-server workload of [SWAP04 §5.2], as a simulation: five servers need 10, 10, 5, 5 and 2 units of 100 ms for
+// a request, all begin anew with each, and the first to finish answers the client. How long does the client wait while
+// only the favoured server runs?
 #include <gmock/gmock.h>
 
 #include <numeric>

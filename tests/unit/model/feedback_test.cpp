@@ -1,4 +1,4 @@
-// What a wait teaches (papers/001, section 3.1; DESIGN.md section 5).
+// What a wait teaches ([SWAP04 §3.1]; docs/design.md, Model).
 #include <gmock/gmock.h>
 
 #include "unit/model/world.h"

@@ -1,4 +1,4 @@
-// Threads, resources and the lists between them (papers/001, section 3.1).
+// Threads, resources and the lists between them [SWAP04 §3.1].
 #include <gmock/gmock.h>
 
 #include "unit/model/world.h"

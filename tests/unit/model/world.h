@@ -20,7 +20,7 @@ inline model::Settings all_kinds(const model::KindSettings& kind) {
   settings.kinds.fill(kind);
   return settings;
 }
-// K = 20, T = 100 ms: the figure of papers/001, section 4.
+// K = 20, T = 100 ms: the figure of [SWAP04 §4].
 inline model::Settings figure(model::Feedback feedback) {
   return all_kinds({.base_confidence = 20, .quantum = milliseconds(100), .feedback = feedback});
 }
