@@ -12,10 +12,10 @@
 #include <cstring>
 #include <utility>
 
-#include "sys/bpf/programs/layout.h"
 #include "sys/bpf/bpf_errors.h"
 #include "sys/bpf/bpf_load.h"
 #include "sys/bpf/bpf_ring.h"
+#include "sys/bpf/programs/layout.h"
 #include "sys/procfs/procfs.h"
 #include "sys/procfs/ticks.h"
 #include "tracer.skel.h"
