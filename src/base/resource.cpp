@@ -55,16 +55,16 @@ std::string text(const Resource& r) {
     case ResourceKind::kernel_work:
       return kind + id(0);
     case ResourceKind::futex:
-      return r.ids[3] != 0 ? kind + ":" + device(r.ids[0]) + id(1) + id(2) : kind + id(0) + id(1);
+      return is_shared_futex(r) ? kind + ":" + device(r.ids[0]) + id(1) + id(2) : kind + id(0) + id(1);
     case ResourceKind::pty:
       return kind + id(0) + (r.ids[1] == 0 ? ":slave" : ":master");
     case ResourceKind::child_exit:
-      return r.ids[0] == 0 ? kind + ":any" + id(2) : kind + id(0);
+      return is_any_child(r) ? kind + ":any" + id(2) : kind + id(0);
     case ResourceKind::inotify:
       return kind + id(0) + id(2);
     case ResourceKind::kernel:
-      if (r.ids[0] == 0) return kind + ":process" + id(2);
-      return kind + ":" + device(r.ids[0]) + (r.ids[1] == 0 ? ":fuse" : id(1));
+      if (is_memory(r)) return kind + ":process" + id(2);
+      return kind + ":" + device(r.ids[0]) + (is_fuse_files(r) ? ":fuse" : id(1));
     case ResourceKind::unknown:
       return kind;
   }

@@ -283,17 +283,17 @@ void KernelWaits::was_long(const Resource& resource) {
   if (known_.size() >= max_known && !known_.contains(resource))
     forget(std::ranges::max_element(known_, {}, [](const auto& known) { return known.second; }));
   const auto [known, is_new] = known_.insert_or_assign(resource, 0);
-  if (is_new && is_fuse(resource)) ++fuse_;
+  if (is_new && is_fuse_files(resource)) ++fuse_;
 }
 
 void KernelWaits::was_short(const Resource& resource) {
-  if (is_fuse(resource)) return;  // short because its daemon was lent to; and no device ends these
+  if (is_fuse_files(resource)) return;  // short because its daemon was lent to; and no device ends these
   const auto known = known_.find(resource);
   if (known != known_.end() && ++known->second >= forgotten_after) forget(known);
 }
 
 void KernelWaits::forget(std::unordered_map<Resource, int>::iterator at) {
-  if (is_fuse(at->first)) --fuse_;
+  if (is_fuse_files(at->first)) --fuse_;
   known_.erase(at);
 }
 
