@@ -22,7 +22,7 @@ void read_kind(const Json& json, Mistake& mistake, model::KindTable& kinds) {
   kinds.at(static_cast<std::size_t>(*kind)) = {.base_confidence = one.number<std::uint16_t>("confidence"),
                                                .quantum = one.duration("quantum_ns"),
                                                .max_providers = one.number<std::uint16_t>("providers"),
-                                               .feedback = one.word<model::Feedback>("feedback", feedback_words),
+                                               .feedback = one.word("feedback", feedback_words),
                                                .counts = one.flag("counts")};
 }
 
@@ -72,7 +72,7 @@ model::ImageThread image_thread(Fields& f) {
   found.tgid = f.number<pid_t>("tgid");
   found.uid = f.number<std::uint32_t>("uid");
   found.base = f.attr("base");
-  found.state = f.word<model::RunState>("state", state_words);
+  found.state = f.word("state", state_words);
   found.since = f.time("since");
   found.class_id = f.number_or<ClassId>("class", 0);
   if (found.state != model::RunState::blocked) return found;
@@ -100,7 +100,7 @@ model::ImageResource image_resource(Fields& f) {
     if (one == nullptr) return model::ImageProvider{};
     return model::ImageProvider{f.values().thread((*one)[0], "providers"),
                                 f.values().number<std::uint16_t>((*one)[1], "providers"),
-                                f.values().word<Evidence>((*one)[2], "providers", evidence_words),
+                                f.values().word((*one)[2], "providers", evidence_words),
                                 f.values().number<std::uint32_t>((*one)[3], "providers")};
   });
   return found;
@@ -116,7 +116,7 @@ decide::Donation donation(const Json& json, Mistake& mistake) {
   if (found.path.empty()) f.values().wrong("path", "a list with a thread in it");
   found.choice = f.flag("choice");
   found.quantum = f.duration("quantum_ns");
-  found.refusal = f.word<decide::Refusal>("refusal", refusal_words);
+  found.refusal = f.word("refusal", refusal_words);
   return found;
 }
 
@@ -132,8 +132,7 @@ std::optional<Event> event(std::string_view type, Fields& f) {
     return e;
   }
   if (type == "accessed")
-    return Accessed{f.time("t"), f.thread("thread"), f.resource("resource"),
-                    f.word<Evidence>("evidence", evidence_words)};
+    return Accessed{f.time("t"), f.thread("thread"), f.resource("resource"), f.word("evidence", evidence_words)};
   if (type == "released") return Released{f.time("t"), f.thread("thread"), f.resource("resource")};
   if (type == "blocked")
     return Blocked{f.time("t"), f.thread("thread"), f.number<std::int32_t>("call"), f.resources("awaited")};
@@ -145,8 +144,7 @@ std::optional<Event> event(std::string_view type, Fields& f) {
     return e;
   }
   if (type == "holders")
-    return Holders{f.time("t"), f.resource("resource"), f.word<Evidence>("evidence", evidence_words),
-                   f.threads("threads")};
+    return Holders{f.time("t"), f.resource("resource"), f.word("evidence", evidence_words), f.threads("threads")};
   if (type == "quantum-used") return QuantumUsed{f.time("t"), f.thread("requester")};
   if (type == "execed") return Execed{f.time("t"), f.thread("thread")};
   if (type == "exited") return Exited{f.time("t"), f.thread("thread")};
