@@ -178,7 +178,7 @@ Status Classes::keep() const {
     if (rules.automatic.on() && !changed_.contains(rules.automatic.protects)) named.insert(rules.automatic.protects);
   }
   for (const std::string& name : named) text += "[class." + name + "]\n";
-  return write_text(file(), text);
+  return replace_file(file(), text);
 }
 
 std::vector<bus::ClassView> Classes::views() const {

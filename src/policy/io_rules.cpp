@@ -149,17 +149,16 @@ bool IoRules::counts_operations() const {
 }
 
 Status read_io(const toml::table& table, const std::string& where, IoRules& rules, const Complaint& complaint) {
-  const auto no_table = [](const toml::node& node) -> Wrong { return "must be a table, not " + shown(node); };
   const std::vector<KeyRule> keys = {flag("shaped", rules.shaped),
                                      word("mode", rules.mode, mode_words),
                                      word("inherit", rules.inherit, inherit_words),
                                      word("mapped", rules.mapped, mapped_words),
                                      flag("favoured_wait", rules.favoured_wait),
                                      flag("io_uring", rules.io_uring),
-                                     {"auto", no_table},
-                                     {"disk", no_table},
-                                     {"network", no_table},
-                                     {"device", no_table}};
+                                     only_table("auto"),
+                                     only_table("disk"),
+                                     only_table("network"),
+                                     only_table("device")};
   const auto is_table = [](const Entry& e) {
     return e.node->is_table() && (e.key == "auto" || e.key == "disk" || e.key == "network" || e.key == "device");
   };

@@ -62,8 +62,7 @@ std::vector<KeyRule> quota_keys(QuotaPolicy& to) {
 std::vector<KeyRule> class_keys(ClassRules& to) {
   std::vector<KeyRule> keys = {line_of_text("description", to.description, 200), flag("open", to.open)};
   std::ranges::move(donation_keys(to.donation), std::back_inserter(keys));
-  for (const char* table : {"model", "io"})
-    keys.push_back({table, [](const toml::node& node) -> Wrong { return "must be a table, not " + shown(node); }});
+  for (const char* key : {"model", "io"}) keys.push_back(only_table(key));
   return keys;
 }
 

@@ -114,6 +114,8 @@ KeyRule word(std::string_view key, Place& place, const Words<Enum, N>& words) {
           }};
 }
 
+// The key is a table, which is read elsewhere: any other value is wrong.
+[[nodiscard]] KeyRule only_table(std::string_view key);
 // A list of texts, each of 1 to `longest` bytes; at most `most`.
 [[nodiscard]] KeyRule list_of_names(std::string_view key, std::vector<std::string>& place, std::size_t longest,
                                     std::size_t most);
