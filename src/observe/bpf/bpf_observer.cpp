@@ -143,7 +143,7 @@ void BpfObserver::take(const sys::BpfRecord& record, std::vector<Event>& out) {
       if (!record.without_slot) {
         managed_[record.tid] = {record.tid, record.start_time};
         // What it has done so far is in its slot. A look at the roster may have come before.
-        if (!watched_.contains(record.tid)) (void)tracer_->watch(record.tid, false, false);
+        if (!watched_.contains(record.tid)) ignore_gone(tracer_->watch(record.tid, false, false));
       }
       hooks_.lifecycle({.what = Life::fork,
                         .tid = record.tid,
