@@ -23,6 +23,7 @@ find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(SECCOMP REQUIRED IMPORTED_TARGET libseccomp)
 pkg_check_modules(LIBNL REQUIRED IMPORTED_TARGET libnl-3.0 libnl-genl-3.0)
+pkg_check_modules(FUSE3 REQUIRED IMPORTED_TARGET fuse3)  # swapbench
 pkg_check_modules(SYSTEMD REQUIRED IMPORTED_TARGET libsystemd)
 find_package(spdlog REQUIRED)
 find_package(nlohmann_json REQUIRED)
