@@ -115,7 +115,7 @@ enum class LockMode : std::uint8_t { shared, exclusive };
   return {ResourceKind::kernel, {0, 0, as_id(process.tid), process.start_time}};
 }
 
-// Of child_exit, one of which names its parent; of kernel, which is a file's or a process's.
+// Two kinds and the futex have two forms each.
 [[nodiscard]] constexpr bool is_any_child(const Resource& r) {
   return r.kind == ResourceKind::child_exit && r.ids[0] == 0;
 }

@@ -30,7 +30,7 @@ class Words {
     const auto found = std::ranges::find(all_, value, &Word<Enum>::value);
     return found == all_.end() ? std::string_view{} : found->text;
   }
-  // Where two enumerators have this word, the one that the table names first.
+  // If two enumerators have this word: the first of the table.
   [[nodiscard]] constexpr std::optional<Enum> find(std::string_view text) const {
     const auto found = std::ranges::find(all_, text, &Word<Enum>::text);
     return found == all_.end() ? std::nullopt : std::optional(found->value);

@@ -1,4 +1,4 @@
-// What is mounted, out of the text of /proc/PID/mountinfo (proc_pid_mountinfo(5)).
+// The mounts in the text of /proc/PID/mountinfo (proc_pid_mountinfo(5)).
 //
 // libmount parses it too; but it and the three libraries it needs would add 1.5 MB to what swapd locks in memory.
 #pragma once
