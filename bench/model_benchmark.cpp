@@ -17,7 +17,7 @@ constexpr int resources = 100'000;
 constexpr int provided_by_each = 20;
 
 ThreadId thread(int number) { return {1 + number, 7}; }
-Resource resource(int number) { return {ResourceKind::socket, {static_cast<std::uint64_t>(40'000 + number)}}; }
+Resource resource(int number) { return socket_endpoint(static_cast<std::uint64_t>(40'000 + number)); }
 SchedAttr fifo(int priority) {
   return {.policy = SchedPolicy::fifo, .rt_priority = static_cast<std::uint8_t>(priority)};
 }

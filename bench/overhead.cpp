@@ -14,8 +14,8 @@
 #include <algorithm>
 #include <chrono>
 
-#include "overhead.h"
 #include "harness/supervisor.h"
+#include "overhead.h"
 
 namespace swapd::bench {
 
@@ -147,10 +147,9 @@ Result<std::vector<Row>> price_per_call(const Context& context, const Probe& pro
   }
   for (int r = -1; r < context.options.repeat * probe.rounds; ++r) {  // the first round warms up
     for (Subject& subject : subjects) {
-      if (const auto told = send_line(subject.team->control_of(0), "batch"); !told) return told.error();
-      const auto answer = subject.team->line_of(0, std::chrono::seconds(60));
-      if (!answer) return answer.error();
-      if (r >= 0) subject.batches_ms.push_back(std::stod(*answer));
+      const auto took_ms = subject.team->run_batch();
+      if (!took_ms) return took_ms.error();
+      if (r >= 0) subject.batches_ms.push_back(*took_ms);
     }
   }
   std::vector<Row> rows;

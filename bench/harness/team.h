@@ -14,11 +14,11 @@
 #include <string>
 #include <vector>
 
-#include "options.h"
 #include "harness/process.h"
 #include "harness/report.h"
 #include "harness/shared.h"
 #include "harness/work.h"
+#include "options.h"
 
 namespace swapd::bench {
 
@@ -74,6 +74,8 @@ class Team {
   [[nodiscard]] Status begin();
   // Waits for one line of role `index` (in the order of add). Any role's failure or end is an error.
   [[nodiscard]] Result<std::string> line_of(std::size_t index, std::chrono::milliseconds at_most);
+  // Tells role 0 to run a batch of its calls, and waits for what it says: how many milliseconds the batch took.
+  [[nodiscard]] Result<double> run_batch();
   // Waits for the client (role 0) to say "done"; then ends all and gives its samples and, under swapd, its counters.
   [[nodiscard]] Result<Measured> finish();
   [[nodiscard]] Result<Measured> finish_after_done();  // "done" was read with line_of

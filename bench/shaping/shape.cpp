@@ -14,9 +14,9 @@
 #include <cmath>
 
 #include "base/size.h"
-#include "shaping/shape.h"
 #include "harness/supervisor.h"
 #include "harness/workload.h"
+#include "shaping/shape.h"
 
 namespace swapd::bench {
 namespace {
@@ -196,10 +196,9 @@ Result<std::vector<Row>> price_of(const Context& context, const Price& price) {
   for (int r = -1; r < context.options.repeat; ++r) {  // the first round warms up
     for (std::size_t i = 0; i < subjects.size(); ++i) {
       Subject& subject = subjects[(i + static_cast<std::size_t>(r + 1)) % subjects.size()];  // each is first at times
-      if (const auto told = send_line(subject.team->control_of(0), "batch"); !told) return told.error();
-      const auto answer = subject.team->line_of(0, std::chrono::seconds(60));
-      if (!answer) return answer.error();
-      if (r >= 0) subject.batches_ms.push_back(std::stod(*answer));
+      const auto took_ms = subject.team->run_batch();
+      if (!took_ms) return took_ms.error();
+      if (r >= 0) subject.batches_ms.push_back(*took_ms);
     }
   }
   std::vector<Row> rows;

@@ -73,7 +73,7 @@ Status Engine::room_for(std::uint32_t uid, pid_t process) const {
 void Engine::enroll_kernel_threads(const Blocked& blocked) {
   for (const Resource& resource : blocked.awaited) {
     if (resource.kind != ResourceKind::kernel_work) continue;
-    const ThreadId id{static_cast<pid_t>(resource.ids[0]), resource.ids[1]};
+    const ThreadId id = thread_of(resource);
     if (members_.thread(id) != nullptr) continue;
     const auto base = scheduler_.get(id.tid);
     const auto stat = procfs_.stat(id.tid);
@@ -138,10 +138,8 @@ void Engine::child(const sys::ProcEvent& fork, Time now) {
   if (Status in = enroll(id, tgid, base, own->uid, now); !in && in.error().code() == EDQUOT) return;
   if (new_process && parent->managed && parent->start_time != 0) {
     // Whoever waits for it, or for any child of that parent, waits for this thread: no scan need find it.
-    const auto u64 = [](pid_t pid) { return static_cast<std::uint64_t>(pid); };
-    const Resource itself{ResourceKind::child_exit, {u64(tgid), id.start_time}};
-    const Resource any{ResourceKind::child_exit, {0, 0, u64(parent->tgid), parent->start_time}};
-    for (const Resource& resource : {itself, any})
+    const ThreadId made{tgid, id.start_time};
+    for (const Resource& resource : {child_exit_of(made), any_child_of({parent->tgid, parent->start_time})})
       take(Accessed{.time = now, .thread = id, .resource = resource, .evidence = Evidence::child});
   }
   if (noted(Notes::all)) {

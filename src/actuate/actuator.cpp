@@ -7,6 +7,7 @@
 #include "actuate/attributes.h"
 #include "actuate/head_start.h"
 #include "actuate/impl.h"
+#include "base/words.h"
 #include "sys/procfs/procfs.h"
 
 namespace swapd::actuate {
@@ -21,39 +22,22 @@ std::optional<std::uint64_t> start_time_from_proc(pid_t tid) {
 }  // namespace
 
 std::string_view name(Ineffective reason) {
-  switch (reason) {
-    case Ineffective::none:
-      return "none";
-    case Ineffective::autogroup:
-      return "autogroup";
-    case Ineffective::cgroup_weight:
-      return "cgroup-weight";
-    case Ineffective::cgroup_quota:
-      return "cgroup-quota";
-    case Ineffective::rt_group:
-      return "rt-group";
-    case Ineffective::rt_refused:
-      return "rt-refused";
-    case Ineffective::rttime:
-      return "rttime";
-    case Ineffective::no_progress:
-      return "no-progress";
-    case Ineffective::affinity:
-      return "affinity";
-    case Ineffective::ceiling:
-      return "ceiling";
-    case Ineffective::quota:
-      return "quota";
-    case Ineffective::policy:
-      return "policy";
-    case Ineffective::stopped:
-      return "stopped";
-    case Ineffective::frozen:
-      return "frozen";
-    case Ineffective::unmanaged:
-      return "unmanaged";
-  }
-  return "none";
+  static constexpr auto ineffective_words = words<Ineffective>({{"none", Ineffective::none},
+                                                                {"autogroup", Ineffective::autogroup},
+                                                                {"cgroup-weight", Ineffective::cgroup_weight},
+                                                                {"cgroup-quota", Ineffective::cgroup_quota},
+                                                                {"rt-group", Ineffective::rt_group},
+                                                                {"rt-refused", Ineffective::rt_refused},
+                                                                {"rttime", Ineffective::rttime},
+                                                                {"no-progress", Ineffective::no_progress},
+                                                                {"affinity", Ineffective::affinity},
+                                                                {"ceiling", Ineffective::ceiling},
+                                                                {"quota", Ineffective::quota},
+                                                                {"policy", Ineffective::policy},
+                                                                {"stopped", Ineffective::stopped},
+                                                                {"frozen", Ineffective::frozen},
+                                                                {"unmanaged", Ineffective::unmanaged}});
+  return ineffective_words.of(reason);
 }
 
 Actuator::Impl::Impl(const sys::Scheduler& linux_scheduler, const sys::Groups& linux_groups, Options chosen)

@@ -14,6 +14,7 @@
 #include "base/sched_attr.h"
 #include "base/thread_id.h"
 #include "base/time.h"
+#include "base/words.h"
 
 namespace swapd {
 
@@ -29,6 +30,16 @@ enum class Evidence : std::uint8_t {
   child,     // it is the child (or a thread of it) that the parent waits for
   guess,     // it could, and it wants a CPU: nothing tells that it does. Lent a nice value at most
 };
+inline constexpr auto evidence_words = words<Evidence>({{"woke", Evidence::woke},
+                                                        {"accessed", Evidence::accessed},
+                                                        {"sent-to", Evidence::sent_to},
+                                                        {"kin", Evidence::kin},
+                                                        {"relayed", Evidence::relayed},
+                                                        {"owner", Evidence::owner},
+                                                        {"holder", Evidence::holder},
+                                                        {"child", Evidence::child},
+                                                        {"guess", Evidence::guess}});
+[[nodiscard]] constexpr std::string_view name(Evidence evidence) { return evidence_words.of(evidence); }
 
 // The thread is in the managed set, with these attributes of its own. A second one updates them.
 struct Enrolled {

@@ -29,13 +29,6 @@ std::optional<ThreadView> Model::thread(ThreadId id) const {
   return impl_->view(impl_->store.threads[at]);
 }
 
-void Model::for_each_thread(const std::function<void(const ThreadView&)>& visit) const {
-  const Store& store = impl_->store;
-  for (Index at = 0; at < store.threads.end(); ++at) {
-    if (store.threads[at].id.valid()) visit(impl_->view(store.threads[at]));
-  }
-}
-
 void Model::for_each_resource(const std::function<void(const Resource&)>& visit) const {
   const Store& store = impl_->store;
   for (Index at = 0; at < store.resources.end(); ++at) {
@@ -207,12 +200,6 @@ std::vector<Candidate> Model::candidates(ThreadId requester) const {
                      impl_->guessed(reached, place)});
   }
   return found;
-}
-
-std::size_t Model::direct_candidates(ThreadId requester) const {
-  const Index at = impl_->store.find(requester);
-  if (at == none || impl_->store.threads[at].state != RunState::blocked) return 0;
-  return impl_->search.run(at).direct;
 }
 
 bool Model::has_choice(ThreadId requester, std::span<const ThreadId> path) const {

@@ -86,7 +86,6 @@ class Model {
   [[nodiscard]] const Settings& settings() const;
 
   [[nodiscard]] std::optional<ThreadView> thread(ThreadId id) const;
-  void for_each_thread(const std::function<void(const ThreadView&)>& visit) const;
   [[nodiscard]] std::vector<ProviderView> providers(const Resource& resource,
                                                     std::optional<ThreadId> for_requester) const;
   void for_each_resource(const std::function<void(const Resource&)>& visit) const;
@@ -106,8 +105,6 @@ class Model {
   // The candidates, the best first: by confidence less this wait's debits, ties by evidence and then by age.
   // Empty: the requester is not virtual runnable. A thread in state unknown counts as runnable.
   [[nodiscard]] std::vector<Candidate> candidates(ThreadId requester) const;
-  // How many direct providers compete in this wait: with one, confidence is neither consulted nor charged.
-  [[nodiscard]] std::size_t direct_candidates(ThreadId requester) const;
   // Whether a QuantumUsed with this path would charge a provider: the direct one, or under Feedback::wait one further
   // down, was chosen among several. Only then need T be measured.
   [[nodiscard]] bool has_choice(ThreadId requester, std::span<const ThreadId> path) const;

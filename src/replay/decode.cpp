@@ -24,7 +24,7 @@ void read_kind(const Json& json, Mistake& mistake, model::KindTable& kinds) {
   kinds.at(static_cast<std::size_t>(*kind)) = {.base_confidence = one.number<std::uint16_t>("confidence"),
                                                .quantum = one.duration("quantum_ns"),
                                                .max_providers = one.number<std::uint16_t>("providers"),
-                                               .feedback = one.word<model::Feedback>("feedback", feedback_words),
+                                               .feedback = one.word("feedback", feedback_words),
                                                .counts = one.flag("counts")};
 }
 
@@ -95,7 +95,7 @@ model::ImageThread image_thread(Fields& f) {
   found.tgid = f.number<pid_t>("tgid");
   found.uid = f.number<std::uint32_t>("uid");
   found.base = f.attr("base");
-  found.state = f.word<model::RunState>("state", state_words);
+  found.state = f.word("state", state_words);
   found.since = f.time("since");
   found.class_id = f.number_or<ClassId>("class", 0);
   if (found.state != model::RunState::blocked) return found;
@@ -120,7 +120,7 @@ model::ImageResource image_resource(Fields& f) {
     if (one == nullptr) return model::ImageProvider{};
     return model::ImageProvider{f.values().thread((*one)[0], "providers"),
                                 f.values().number<std::uint16_t>((*one)[1], "providers"),
-                                f.values().word<Evidence>((*one)[2], "providers", evidence_words),
+                                f.values().word((*one)[2], "providers", evidence_words),
                                 f.values().number<std::uint32_t>((*one)[3], "providers")};
   });
   return found;
@@ -168,7 +168,7 @@ std::optional<decide::Input> input(std::string_view type, Fields& f) {
   if (type == "timer")
     return decide::TimerFired{.time = f.time("t"),
                               .decider = f.number<std::uint32_t>("decider"),
-                              .kind = f.word<decide::Timer::Kind>("kind", timer_words),
+                              .kind = f.word("kind", timer_words),
                               .requester = f.thread("requester"),
                               .serial = f.number<std::uint64_t>("serial"),
                               .wall_left = f.duration("wall_left_ns"),
@@ -183,7 +183,7 @@ std::optional<decide::Input> input(std::string_view type, Fields& f) {
   }
   if (type == "delivered") return decide::Delivered{f.time("t"), f.thread("thread"), f.flag("by_blocking")};
   if (type == "judged")
-    return decide::Judged{f.time("t"), f.thread("thread"), f.word<decide::SpinJudge::Verdict>("verdict", verdict_words)};
+    return decide::Judged{f.time("t"), f.thread("thread"), f.word("verdict", verdict_words)};
   if (type == "forked") return decide::Forked{f.time("t"), f.thread("parent")};
   if (type == "budget-used")
     return decide::BudgetUsed{f.time("t"), f.thread("requester"), f.number<ClassId>("class"),
@@ -203,8 +203,7 @@ std::optional<Event> event(std::string_view type, Fields& f) {
     return e;
   }
   if (type == "accessed")
-    return Accessed{f.time("t"), f.thread("thread"), f.resource("resource"),
-                    f.word<Evidence>("evidence", evidence_words)};
+    return Accessed{f.time("t"), f.thread("thread"), f.resource("resource"), f.word("evidence", evidence_words)};
   if (type == "released") return Released{f.time("t"), f.thread("thread"), f.resource("resource")};
   if (type == "blocked")
     return Blocked{f.time("t"), f.thread("thread"), f.number<std::int32_t>("call"), f.resources("awaited")};
@@ -216,7 +215,7 @@ std::optional<Event> event(std::string_view type, Fields& f) {
     return e;
   }
   if (type == "holders")
-    return Holders{f.time("t"), f.resource("resource"), f.word<Evidence>("evidence", evidence_words),
+    return Holders{f.time("t"), f.resource("resource"), f.word("evidence", evidence_words),
                    f.threads("threads")};
   if (type == "quantum-used") return QuantumUsed{f.time("t"), f.thread("requester"), f.threads("path")};
   if (type == "execed") return Execed{f.time("t"), f.thread("thread")};

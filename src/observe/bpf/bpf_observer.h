@@ -13,8 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "observe/resolve/families.h"
+#include "base/ignore_gone.h"
 #include "observe/observer.h"
+#include "observe/resolve/families.h"
 #include "observe/resolve/relays.h"
 #include "observe/wait_state.h"
 #include "sys/bpf/bpf_tracer.h"
@@ -49,7 +50,7 @@ class BpfObserver final : public Observer {
     const auto used = tracer_->cpu_time(thread.tid, now);
     return used ? std::optional(*used) : std::nullopt;
   }
-  void time_exactly(ThreadId thread, bool on) override { (void)tracer_->time_exactly(thread.tid, on); }
+  void time_exactly(ThreadId thread, bool on) override { ignore_gone(tracer_->time_exactly(thread.tid, on)); }
   void look_if_unreported(ThreadId thread, Time since, std::vector<Event>& out) override;
   void look(ThreadId thread, Time now, std::vector<Event>& out) override;
   void resolve_again(ThreadId thread) override;

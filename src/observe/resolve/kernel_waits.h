@@ -67,9 +67,4 @@ class KernelWaits {
   std::size_t fuse_ = 0;                     // of them
 };
 
-[[nodiscard]] inline Resource fuse_resource(std::uint64_t dev) { return {ResourceKind::kernel, {dev}}; }
-[[nodiscard]] inline bool is_fuse(const Resource& resource) {
-  return resource.kind == ResourceKind::kernel && resource.ids[0] != 0 && resource.ids[1] == 0;
-}
-
 }  // namespace swapd::observe

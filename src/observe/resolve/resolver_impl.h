@@ -35,8 +35,6 @@ inline void add(std::vector<Resource>& to, const Resource& resource) {
 
 inline int fd_of(const CallSite& site, unsigned arg) { return static_cast<int>(site.args.at(arg)); }
 
-inline Resource socket_resource(std::uint64_t inode) { return {ResourceKind::socket, {inode}}; }
-
 struct Resolver::Impl {
   Impl(const sys::Procfs& procfs_in, sys::SockDiag& diag_in, const Clock* clock)
       : procfs(procfs_in),
@@ -80,9 +78,8 @@ struct Resolver::Impl {
   void address_access(Access& access, const CallSite& site, const Address& address, bool connects, By by);
   std::optional<Resource> end_access(Access& access, const CallSite& site, unsigned arg, Direction direction);
 
-  std::optional<Resource> process_resource(ResourceKind kind, pid_t id) const;
   std::optional<Resource> sysv_resource(const CallSite& site, CallKind kind) const;
-  std::optional<Resource> file_resource(const CallSite& site, ResourceKind kind, unsigned arg) const;
+  std::optional<FileId> file_in(const CallSite& site, unsigned arg) const;
 
   // The last full answer of each thread: programs wait in the same set again and again.
   struct Remembered {

@@ -8,11 +8,12 @@
 #include <mutex>
 #include <utility>
 
+#include "base/ignore_gone.h"
 #include "observe/seccomp/call_ring.h"
 #include "observe/seccomp/own_listener.h"
 #include "sys/process/futex.h"
-#include "sys/sched/scheduler.h"
 #include "sys/process/self_process.h"
+#include "sys/sched/scheduler.h"
 
 namespace swapd::observe {
 namespace {
@@ -87,7 +88,7 @@ void Receiver::Impl::handle(const sys::Notification& notification) {
   const Time time = std::chrono::steady_clock::now();
   slot->open_id.store(notification.id, std::memory_order_release);
   if (!gate || !gate->holds(notification))
-    (void)sys::answer_continue(listener.get(), notification.id);  // ENOENT: killed, or a signal ended the call
+    ignore_gone(sys::answer_continue(listener.get(), notification.id));  // ENOENT: killed, or a signal ended the call
   slot->last_id.store(notification.id, std::memory_order_release);
   slot->open_id.store(0, std::memory_order_release);
 

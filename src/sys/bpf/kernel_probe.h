@@ -8,7 +8,7 @@
 
 namespace swapd::sys {
 
-struct KernelProbe {
+struct ProbedKernel {
   // Our pid namespace and its depth: where that is not 0, the kernel's ids are not ours (programs/ids.bpf.h).
   std::uint64_t namespace_at = 0;
   std::uint32_t namespace_level = 0;
@@ -16,11 +16,11 @@ struct KernelProbe {
   std::string refused;  // why the kernel refused the program, in the initial pid namespace; then regs_offset is unknown
 };
 // In another pid namespace nothing can be done without it.
-[[nodiscard]] Result<KernelProbe> learn_kernel();
+[[nodiscard]] Result<ProbedKernel> learn_kernel();
 
 // constants: the .rodata of a program that includes programs/ids.bpf.h, before it is loaded.
 template <typename Constants>
-void tell_namespace(Constants& constants, const KernelProbe& learnt) {
+void tell_namespace(Constants& constants, const ProbedKernel& learnt) {
   constants.namespace_at = learnt.namespace_at;
   constants.namespace_level = learnt.namespace_level;
 }

@@ -99,9 +99,6 @@ class TraceWatch {
   // 1 µs).
   [[nodiscard]] std::vector<int> fds() const;
   void enable(bool on);  // it opens enabled
-  // Not for sched_block, which has a filter. Only these targets from now on; empty: all. E2BIG, and nothing changes,
-  // where they are too many for a filter (some 200).
-  [[nodiscard]] Status filter_targets(const std::vector<pid_t>& targets);
   // The oldest first within a batch.
   std::size_t read(TraceRecord* out, std::size_t most);
 

@@ -1,5 +1,5 @@
-// Privileges of a process: ours, as far as a seccomp filter or BPF needs them, or another's (capabilities(7),
-// prctl(2)).
+// What a process may do: ours, as far as a seccomp filter or BPF needs it, or another (capabilities(7), prctl(2)).
+// By system calls, without libcap-ng: the guard links this file, and has nothing but libc.
 #pragma once
 
 #include <sys/types.h>

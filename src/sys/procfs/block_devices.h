@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "sys/procfs/mountinfo.h"
 
 namespace swapd::sys {
 
@@ -36,11 +37,8 @@ class BlockDevices {
  private:
   [[nodiscard]] std::vector<dev_t> below(dev_t device) const;
   [[nodiscard]] std::string directory(dev_t device) const;
-  struct Mount {
-    std::string type, source, upper;
-  };
-  [[nodiscard]] Result<Mount> mount_of(dev_t device) const;
-  [[nodiscard]] std::vector<dev_t> below(const Mount& mount, dev_t device) const;
+  [[nodiscard]] Result<MountEntry> mount_of(dev_t device) const;
+  [[nodiscard]] std::vector<dev_t> below(const MountEntry& mount, dev_t device) const;
 
   std::string sys_root_, proc_root_;
 };

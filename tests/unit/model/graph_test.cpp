@@ -242,8 +242,8 @@ TEST(Graph, ExitDropsTheThreadEverywhere) {
 TEST(Graph, ExitEndsTheSignalAndTheChildExitOfTheThread) {
   World world;
   world.enroll(1, 3);
-  const Resource signal{ResourceKind::signal, {static_cast<std::uint64_t>(p2.tid), p2.start_time}};
-  const Resource exit{ResourceKind::child_exit, {static_cast<std::uint64_t>(p2.tid), p2.start_time}};
+  const Resource signal = signal_to(p2);
+  const Resource exit = child_exit_of(p2);
   world.provides(p3, signal);
   world.holders(exit, {p2}, Evidence::child);
   world.blocks(p1, {exit});
@@ -260,7 +260,7 @@ TEST(Graph, AChildEndsWithItsLastThread) {
   world.enroll(1, 1);
   const ThreadId main = p2, other = p3;
   for (const ThreadId id : {main, other}) world.model.apply(Enrolled{world.tick(), id, main.tid, 1000, {}});
-  const Resource exit{ResourceKind::child_exit, {static_cast<std::uint64_t>(main.tid), main.start_time}};
+  const Resource exit = child_exit_of(main);
   world.holders(exit, {main, other}, Evidence::child);
   world.blocks(p1, {exit});
   world.exits(main);

@@ -29,9 +29,8 @@ model::Settings random_settings(Stream& stream) {
 
 std::vector<ThreadId> blocked(const Model& model) {
   std::vector<ThreadId> found;
-  model.for_each_thread([&](const model::ThreadView& view) {
-    if (view.state == model::RunState::blocked) found.push_back(view.id);
-  });
+  for (const ThreadId id : threads_of(model))
+    if (model.thread(id)->state == model::RunState::blocked) found.push_back(id);
   return found;
 }
 

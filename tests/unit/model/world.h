@@ -36,6 +36,12 @@ inline SchedAttr fifo(int priority) {
   return {.policy = SchedPolicy::fifo, .rt_priority = static_cast<std::uint8_t>(priority)};
 }
 
+inline std::vector<ThreadId> threads_of(const model::Model& model) {
+  std::vector<ThreadId> found;
+  for (const model::ImageThread& thread : model.image().threads) found.push_back(thread.id);
+  return found;
+}
+
 class World {
  public:
   explicit World(const model::Settings& settings = {}) : model(settings) {}

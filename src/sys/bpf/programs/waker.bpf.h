@@ -115,14 +115,6 @@ static __always_inline __u64 percpu_base(struct task_struct* current) {
   return (__u64)cfs - bpf_core_field_offset(struct rq, cfs) - runqueues_at;
 }
 
-// Loaded only where network_at_work() needs it.
-SEC("tp_btf/softirq_entry")
-int BPF_PROG(on_softirq, unsigned int vector) {
-  struct cpu* cpu = this_cpu();
-  if (cpu) cpu->softirq_vector = vector;
-  return 0;
-}
-
 // Is the running thread the one that wakes? Flags of the wake; tracer_interrupt: no.
 static __always_inline __u8 sender_flags(struct task_struct* current, struct cpu* cpu) {
   if (!cpu->base) cpu->base = percpu_base(current);
