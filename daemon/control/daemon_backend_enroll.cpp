@@ -7,10 +7,10 @@
 #include "enroll/enrollable.h"
 #include "observe/io/io_calls.h"
 #include "observe/resolve/syscall_table.h"
-#include "sys/seccomp/launcher.h"
-#include "sys/seccomp/own_listener.h"
 #include "sys/process/pidfd.h"
 #include "sys/process/self_process.h"
+#include "sys/seccomp/launcher.h"
+#include "sys/seccomp/own_listener.h"
 
 namespace swapd::daemon {
 
@@ -197,7 +197,7 @@ Status DaemonBackend::may_leave(pid_t tgid, const std::string& into, const bus::
   std::string from;
   engine_.call([&](Engine& e) {
     e.catch_up();
-    const MemberProcess* process = e.members().process(tgid);
+    const model::ManagedProcess* process = e.members().process(tgid);
     if (process != nullptr && process->managed) from = process->class_name;
   });
   if (from.empty() || from == into || !classes_.limited(from) || caller.may(bus::Right::set_limits)) return Done{};

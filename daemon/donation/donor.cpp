@@ -18,7 +18,7 @@ bool Donor::same_wait(const decide::Donation& a, const decide::Donation& b) {
   return a.requester == b.requester && a.resource == b.resource && a.path.front() == b.path.front();
 }
 
-Donor::Donor(Settings settings, Members& members, model::Model& model, observe::Observer& observer,
+Donor::Donor(Settings settings, model::ManagedSet& members, model::Model& model, observe::Observer& observer,
              actuate::Actuator& actuator, Worker& worker, int epoll)
     : settings_(std::move(settings)),
       members_(members),
@@ -35,7 +35,7 @@ Donor::Donor(Settings settings, Members& members, model::Model& model, observe::
 
 Donor::~Donor() = default;
 
-bool Donor::important(const MemberThread& thread) const { return rank(thread.base) > members_.lowest_rank(); }
+bool Donor::important(const model::ManagedThread& thread) const { return rank(thread.base) > members_.lowest_rank(); }
 
 void Donor::apply(const Event& event) {
   model_.apply(event);
@@ -87,7 +87,7 @@ void Donor::take(const Event& seen) {
   apply(event);
   if (const auto* blocked = std::get_if<Blocked>(&event)) {
     newly_blocked_.push_back(blocked->thread);
-    const MemberThread* member = members_.thread(blocked->thread);
+    const model::ManagedThread* member = members_.thread(blocked->thread);
     if (member != nullptr && important(*member) && !blocked->awaited.empty())
       begin_wait(blocked->thread);
     else if (waiting_.contains(blocked->thread) && blocked->awaited.empty())
@@ -194,27 +194,27 @@ void Donor::trace_candidates() {
 }
 
 ClassId Donor::class_of(ThreadId thread) const {
-  const MemberThread* member = members_.thread(thread);
-  const MemberProcess* process = member == nullptr ? nullptr : members_.process(member->tgid);
+  const model::ManagedThread* member = members_.thread(thread);
+  const model::ManagedProcess* process = member == nullptr ? nullptr : members_.process(member->tgid);
   return process == nullptr ? ClassId{} : process->class_id;
 }
 
 SchedAttr Donor::attr_for(const decide::Donation& donation, ClassId requester_class, ClassId provider_class) const {
   if (!donation.attr.realtime() || settings_.rules.of(provider_class).lending.realtime_allowed) return donation.attr;
-  const MemberThread* requester = members_.thread(donation.requester);
+  const model::ManagedThread* requester = members_.thread(donation.requester);
   if (requester == nullptr) return donation.attr;  // and the donation ends
   return settings_.rules.lend(requester->base, requester_class, provider_class);
 }
 
 // Of a real-time donation, where the provider may have none.
 std::optional<SchedAttr> Donor::second_best(const decide::Donation& donation) const {
-  const MemberThread* requester = members_.thread(donation.requester);
+  const model::ManagedThread* requester = members_.thread(donation.requester);
   if (!donation.attr.realtime() || requester == nullptr) return std::nullopt;
   return lent_by(requester->base, {.realtime_allowed = false});
 }
 
 bool Donor::above_requester(const decide::Donation& donation) const {
-  const MemberThread* requester = members_.thread(donation.requester);
+  const model::ManagedThread* requester = members_.thread(donation.requester);
   return requester != nullptr && rank(donation.attr) > rank(requester->base);
 }
 

@@ -16,12 +16,12 @@
 #include "actuate/actuator.h"
 #include "base/time.h"
 #include "decide/donation.h"
-#include "engine/members.h"
+#include "engine/worker.h"
+#include "model/managed_set.h"
 #include "model/model.h"
 #include "observe/observer.h"
 #include "record/record_ring.h"
 #include "sys/perf/perf.h"
-#include "engine/worker.h"
 
 namespace swapd::daemon {
 
@@ -39,7 +39,7 @@ class Donor {
     bool quota = false;                                    // and so is all that is lent for a user's waiters
     std::string wrong_provider;                            // for measurements: WrongEvidence names these processes
   };
-  Donor(Settings settings, Members& members, model::Model& model, observe::Observer& observer,
+  Donor(Settings settings, model::ManagedSet& members, model::Model& model, observe::Observer& observer,
         actuate::Actuator& actuator, Worker& worker, int epoll);
   ~Donor();
   Donor(const Donor&) = delete;
@@ -143,7 +143,7 @@ class Donor {
   };
 
   void rank_watches(Time now);
-  void rank_one(const MemberThread& member, Time now);
+  void rank_one(const model::ManagedThread& member, Time now);
   void touch(const Event& event);
   void begin_wait(ThreadId requester);
   void keep_while_it_moves(const Blocked& blocked);
@@ -215,14 +215,14 @@ class Donor {
   void apply(const Event& event);
   void decide(Time now);
   void forget_decision(ThreadId requester);
-  [[nodiscard]] bool important(const MemberThread& thread) const;
+  [[nodiscard]] bool important(const model::ManagedThread& thread) const;
   [[nodiscard]] std::uint64_t timer_for(ThreadId requester, ThreadId thread, Timer::Use use, Time now);
   void end_quantum(ThreadId requester);
   void drop_timers(ThreadId thread);
 
   Settings settings_;
   bool paused_ = false;
-  Members& members_;
+  model::ManagedSet& members_;
   model::Model& model_;
   observe::Observer& observer_;
   actuate::Actuator& actuator_;

@@ -54,7 +54,7 @@ bool Donor::may_linger(const decide::Donation& donation) const {
   const auto recent = recent_.find(donation.requester);
   if (recent == recent_.end() || linger(donation.requester) <= Duration::zero()) return false;
   const auto& resources = recent->second.resources;
-  const MemberThread* member = members_.thread(donation.requester);
+  const model::ManagedThread* member = members_.thread(donation.requester);
   return std::ranges::find(resources, donation.resource) != resources.end() && member != nullptr &&
          rank(member->base) >= rank(donation.attr);
 }

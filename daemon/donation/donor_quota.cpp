@@ -6,8 +6,8 @@ namespace swapd::daemon {
 // Quotas are for the others' sake: who is alone has none, and neither has root.
 std::uint32_t Donor::charged_user(ThreadId requester) const {
   if (!settings_.quota || members_.users() < 2) return 0;
-  const MemberThread* member = members_.thread(requester);
-  const MemberProcess* process = member == nullptr ? nullptr : members_.process(member->tgid);
+  const model::ManagedThread* member = members_.thread(requester);
+  const model::ManagedProcess* process = member == nullptr ? nullptr : members_.process(member->tgid);
   return process == nullptr ? 0 : process->uid;
 }
 

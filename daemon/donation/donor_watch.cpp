@@ -8,16 +8,16 @@ namespace swapd::daemon {
 
 namespace {
 
-constexpr std::size_t max_looks = 32;       // at threads that may have been woken, in one batch
-constexpr int explore_rounds = 16;           // depth of a wait tree that one batch may open up
+constexpr std::size_t max_looks = 32;      // at threads that may have been woken, in one batch
+constexpr int explore_rounds = 16;         // depth of a wait tree that one batch may open up
 constexpr std::size_t min_scanned = 4096;  // remembered; more where more are waited for
 constexpr std::size_t max_unenrolled = 4096;
-constexpr std::size_t max_expecting = 1024;                     // looked at in one tick
+constexpr std::size_t max_expecting = 1024;                      // looked at in one tick
 constexpr auto longest_silence = std::chrono::milliseconds(20);  // it is known to a tick when it began
-constexpr std::size_t min_looked_after = 64;                   // waits, in one tick …
-constexpr std::size_t ticks_a_round = 25;       // … so that all have their turn in a quarter of a second,
+constexpr std::size_t min_looked_after = 64;                     // waits, in one tick …
+constexpr std::size_t ticks_a_round = 25;      // … so that all have their turn in a quarter of a second,
 constexpr std::size_t max_looked_after = 128;  // … or when it comes to them: a look takes some 3 µs
-constexpr int age_parts = 4;                    // of a wait's age: the pause before it is asked about again …
+constexpr int age_parts = 4;                   // of a wait's age: the pause before it is asked about again …
 constexpr auto longest_pause = std::chrono::seconds(5);        // … and at most
 constexpr int overdue = 4;                                     // times that pause, where the worker has no rest
 constexpr auto stays_urgent = std::chrono::milliseconds(600);  // more than a round
@@ -74,14 +74,14 @@ void Donor::look_at_silent_waits(Time now) {
 }
 
 bool Donor::may_watch(ThreadId thread) const {
-  const MemberThread* member = members_.thread(thread);
-  const MemberProcess* process = member == nullptr ? nullptr : members_.process(member->tgid);
+  const model::ManagedThread* member = members_.thread(thread);
+  const model::ManagedProcess* process = member == nullptr ? nullptr : members_.process(member->tgid);
   return process != nullptr && process->managed;
 }
 
 void Donor::watch(ThreadId thread, bool is_important, Time now) {
   if (!may_watch(thread)) return;
-  const MemberThread* member = members_.thread(thread);
+  const model::ManagedThread* member = members_.thread(thread);
   Watch& watch = watched_[thread];
   watch.last_needed = now;
   if (watch.important || is_important) {
@@ -129,10 +129,10 @@ void Donor::rank_watches(Time now) {
     return;
   }
   for (const ThreadId id : enrolled)
-    if (const MemberThread* member = members_.thread(id)) rank_one(*member, now);
+    if (const model::ManagedThread* member = members_.thread(id)) rank_one(*member, now);
 }
 
-void Donor::rank_one(const MemberThread& member, Time now) {
+void Donor::rank_one(const model::ManagedThread& member, Time now) {
   const auto known = watched_.find(member.id);
   if (important(member)) {
     if (known == watched_.end() || !known->second.important) watch(member.id, true, now);

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/event.h"
-#include "engine/members.h"
+#include "model/managed_set.h"
 #include "sys/procfs/procfs.h"
 
 namespace swapd::daemon {
@@ -17,7 +17,7 @@ namespace swapd::daemon {
 class WrongEvidence {
  public:
   // comm: the name of the main threads that are named.
-  WrongEvidence(const Members& members, std::string comm) : members_(members), comm_(std::move(comm)) {}
+  WrongEvidence(const model::ManagedSet& members, std::string comm) : members_(members), comm_(std::move(comm)) {}
 
   // What the event becomes; nothing: it stays as it is.
   [[nodiscard]] std::optional<Event> instead_of(const Event& event);
@@ -25,7 +25,7 @@ class WrongEvidence {
  private:
   [[nodiscard]] std::vector<ThreadId> wrong_threads();
 
-  const Members& members_;
+  const model::ManagedSet& members_;
   const std::string comm_;
   const sys::Procfs procfs_;
   std::size_t processes_ = 0;  // when `known_` was made

@@ -17,7 +17,7 @@ namespace {
 constexpr std::uint64_t key_wake = 1;
 constexpr auto roster_period = std::chrono::seconds(1);
 constexpr auto roster_period_a_thread = std::chrono::milliseconds(1);  // reading one takes some 20 us
-constexpr std::size_t max_followed = 8;                               // threads whose CPUs the engine keeps off
+constexpr std::size_t max_followed = 8;                                // threads whose CPUs the engine keeps off
 constexpr auto competitors_period = std::chrono::milliseconds(500);
 constexpr auto competitors_again = std::chrono::milliseconds(110);
 constexpr auto longest_without_competitors = std::chrono::seconds(5);
@@ -75,7 +75,7 @@ Engine::Engine(const sys::Procfs& procfs, const sys::Scheduler& scheduler, const
   members_.on_change([this] {
     if (!membership_told_.exchange(true)) ring(membership_fd_.get());
   });
-  members_.on_member([this](const MemberProcess& process, bool gone) {
+  members_.on_member([this](const model::ManagedProcess& process, bool gone) {
     if (gone)
       shaper_.leave(process.tgid);
     else if (!process.kernel)
@@ -312,11 +312,11 @@ void Engine::tick(Time now) {
 // tick.
 void Engine::check_waiting_priorities(Time now) {
   for (const decide::Donation& donation : std::vector(donor_->donations())) {
-    const MemberThread* member = members_.thread(donation.requester);
+    const model::ManagedThread* member = members_.thread(donation.requester);
     if (member == nullptr || actuator_.base(member->id)) continue;
     const auto attr = scheduler_.get(member->id.tid);
     if (!attr || *attr == member->base) continue;
-    const MemberProcess* process = members_.process(member->tgid);
+    const model::ManagedProcess* process = members_.process(member->tgid);
     (void)enroll(member->id, member->tgid, *attr, process->uid, now);
   }
 }
@@ -327,7 +327,7 @@ void Engine::follow_members() {
   if (receivers_.empty()) return;
   std::unordered_map<const observe::Receiver*, pid_t> leads;
   const auto consider = [&](pid_t tid) {
-    const MemberThread* member = members_.thread(tid);
+    const model::ManagedThread* member = members_.thread(tid);
     const auto listener = member == nullptr ? listener_of_.end() : listener_of_.find(member->tgid);
     if (listener == listener_of_.end()) return;
     pid_t& lead = leads[listener->second];

@@ -17,24 +17,24 @@
 #include "actuate/actuator.h"
 #include "base/asked_priority.h"
 #include "base/fd.h"
+#include "base/rate_limiter.h"
 #include "base/token_bucket.h"
 #include "donation/donor.h"
-#include "engine/members.h"
-#include "model/model.h"
+#include "engine/engine_affinity.h"
 #include "engine/note_queue.h"
+#include "engine/snapshot.h"
+#include "engine/worker.h"
+#include "model/managed_set.h"
+#include "model/model.h"
 #include "observe/seccomp/receiver.h"
 #include "observe/seccomp/seccomp_observer.h"
-#include "engine/engine_affinity.h"
 #include "record/record_ring.h"
 #include "shaping/shaper.h"
-#include "engine/snapshot.h"
-#include "base/rate_limiter.h"
 #include "sys/bpf/bpf_tracer.h"
-#include "sys/process/pi_mutex.h"
 #include "sys/netlink/proc_events.h"
+#include "sys/process/pi_mutex.h"
 #include "sys/procfs/procfs.h"
 #include "sys/sched/scheduler.h"
-#include "engine/worker.h"
 
 namespace swapd::daemon {
 
@@ -85,7 +85,7 @@ class Engine {
   [[nodiscard]] bool has_io(pid_t tgid) const;
   // Takes these threads of running processes in: how many were not there yet. ENOSPC: not all can be observed.
   [[nodiscard]] Result<std::size_t> enroll_threads(const std::vector<RosterAnswer::Entry>& threads,
-                                            const std::string& class_name);
+                                                   const std::string& class_name);
   // Whether the user may have one more managed thread, and with it a process.
   [[nodiscard]] bool has_room(std::uint32_t uid, bool process) const;
   // The same for another user's process, with what to tell him: EDQUOT.
@@ -95,11 +95,11 @@ class Engine {
   // All of one class into another.
   void move_class(const std::string& from, const std::string& to);
   // For the next swapd.
-  [[nodiscard]] std::vector<Membership> memberships() const;
+  [[nodiscard]] std::vector<model::Membership> memberships() const;
   // A member of an earlier swapd that is still the same, and what it has started since. ENOENT: with seccomp, where its
   // listener was not adopted.
   [[nodiscard]] Result<std::size_t> reenroll(const std::vector<RosterAnswer::Entry>& threads,
-                                                  const Membership& as);
+                                             const model::Membership& as);
   // For the next swapd, and of the last one.
   [[nodiscard]] std::vector<model::SavedConfidence> learnt(std::size_t most) const { return model_.learnt(most); }
   void restore_confidences(const std::vector<model::SavedConfidence>& lessons) { model_.restore_confidences(lessons); }
@@ -117,7 +117,7 @@ class Engine {
   [[nodiscard]] Counters counters() const;
   // A snapshot goes into the ring, and what follows after it.
   void record_from_here() { records_.open(donor_->opening(clock_.now())); }
-  [[nodiscard]] const Members& members() const { return members_; }
+  [[nodiscard]] const model::ManagedSet& members() const { return members_; }
 
   // --- from the control thread ---
   void want_notes(Notes detail) { notes_wanted_.store(detail, std::memory_order_relaxed); }
@@ -162,12 +162,12 @@ class Engine {
   // EDQUOT: the user has as many as it may have, and no member it is. Another error is the observer's: a member it is,
   // but one whose waits are not seen.
   [[nodiscard]] bool raises(const AskedPriority& asked, pid_t tid, const SchedAttr& own) const;
-  [[nodiscard]] Status set_base(const MemberThread& member, const AskedPriority& asked, const SchedAttr& base);
+  [[nodiscard]] Status set_base(const model::ManagedThread& member, const AskedPriority& asked, const SchedAttr& base);
   Status enroll(ThreadId id, pid_t tgid, const SchedAttr& base, std::uint32_t uid, Time now);
   void reject(pid_t tgid);
   void child(const sys::ProcEvent& fork, Time now);
-  [[nodiscard]] const MemberProcess* family_of(pid_t tgid) const;
-  void remember_family(pid_t tgid, const MemberProcess& parent, pid_t parent_tgid);
+  [[nodiscard]] const model::ManagedProcess* family_of(pid_t tgid) const;
+  void remember_family(pid_t tgid, const model::ManagedProcess& parent, pid_t parent_tgid);
   void exited(pid_t tid, Time now);
   void execed(const sys::ProcEvent& exec, Time now);
   std::optional<observe::Member> identify(pid_t tid);
@@ -189,7 +189,7 @@ class Engine {
   Fd notes_fd_;  // notes are there for the control thread
   Fd membership_fd_;
   std::atomic<bool> membership_told_{false};
-  Members members_;
+  model::ManagedSet members_;
   model::Model model_;
   actuate::Actuator actuator_;
   Worker worker_;
@@ -209,7 +209,7 @@ class Engine {
   };
   std::unordered_map<const observe::Receiver*, Follow> following_;
   std::unordered_map<pid_t, const observe::Receiver*> listener_of_;  // by tgid
-  std::unordered_map<pid_t, MemberProcess> ended_unseen_;            // by tgid: only whose children they were
+  std::unordered_map<pid_t, model::ManagedProcess> ended_unseen_;    // by tgid: only whose children they were
   std::unordered_map<const observe::Receiver*, pid_t> launch_of_;
   std::unordered_set<const observe::Receiver*> io_receivers_;
   std::unordered_map<pid_t, Time> held_before_;        // by the limits of their class, as of the last tick

@@ -59,8 +59,8 @@ void Engine::move_class(const std::string& from, const std::string& to) {
   }
 }
 
-std::vector<Membership> Engine::memberships() const {
-  std::vector<Membership> out;
+std::vector<model::Membership> Engine::memberships() const {
+  std::vector<model::Membership> out;
   for (const auto& [pid, process] : members_.processes()) {
     if (process.kernel) continue;
     out.push_back({pid, process.start_time, process.class_name, process.managed, process.launch, has_io(pid)});
@@ -70,7 +70,7 @@ std::vector<Membership> Engine::memberships() const {
   return out;
 }
 
-Result<std::size_t> Engine::reenroll(const std::vector<RosterAnswer::Entry>& threads, const Membership& as) {
+Result<std::size_t> Engine::reenroll(const std::vector<RosterAnswer::Entry>& threads, const model::Membership& as) {
   const auto listener =
       std::ranges::find_if(launch_of_, [&](const auto& l) { return as.launch != 0 && l.second == as.launch; });
   if (needs_listeners() && listener == launch_of_.end())
@@ -107,7 +107,7 @@ void Engine::remove_listener(const observe::Receiver* receiver) {
 Status Engine::manage_again(pid_t pid, const std::string& class_name) {
   const Time now = clock_.now();
   take_proc_events(now);
-  const MemberProcess* process = members_.process(pid);
+  const model::ManagedProcess* process = members_.process(pid);
   if (process == nullptr) return Error(ENOENT, "not in a managed tree");
   if (!process->managed && noted(Notes::decisions))
     note({.type = Note::Type::enrolled,
@@ -115,10 +115,10 @@ Status Engine::manage_again(pid_t pid, const std::string& class_name) {
           .thread = {pid, process->start_time},
           .tgid = pid,
           .process = true});
-  MemberProcess& again = members_.add_process(pid, process->start_time, process->uid, class_name);
+  model::ManagedProcess& again = members_.add_process(pid, process->start_time, process->uid, class_name);
   members_.set_managed(pid, true);
   for (const pid_t tid : std::vector(again.threads)) {
-    const MemberThread* member = members_.thread(tid);
+    const model::ManagedThread* member = members_.thread(tid);
     const auto attr = scheduler_.get(tid);
     if (attr) (void)enroll(member->id, pid, actuator_.base(member->id).value_or(*attr), again.uid, now);
   }
@@ -126,7 +126,7 @@ Status Engine::manage_again(pid_t pid, const std::string& class_name) {
 }
 
 bool Engine::knows(pid_t pid, std::uint64_t start_time) const {
-  if (const MemberProcess* process = members_.process(pid)) return process->start_time == start_time;
+  if (const model::ManagedProcess* process = members_.process(pid)) return process->start_time == start_time;
   const auto released = released_.find(pid);
   return released != released_.end() && released->second == start_time;
 }
@@ -142,9 +142,9 @@ void Engine::pause(bool paused) {
 }
 
 Status Engine::release(pid_t pid) {
-  const MemberThread* thread = members_.thread(pid);
+  const model::ManagedThread* thread = members_.thread(pid);
   const pid_t tgid = thread == nullptr ? pid : thread->tgid;
-  const MemberProcess* process = members_.process(tgid);
+  const model::ManagedProcess* process = members_.process(tgid);
   if (process == nullptr || !process->managed)
     return Error(ENOENT, "process " + std::to_string(pid) + " is not managed");
   members_.set_managed(tgid, false);
@@ -175,7 +175,7 @@ bool Engine::raises(const AskedPriority& asked, pid_t tid, const SchedAttr& own)
 }
 
 // A nice value alone is given as by renice(1). Under a real-time loan a real-time thread's own is the kernel's to keep.
-Status Engine::set_base(const MemberThread& member, const AskedPriority& asked, const SchedAttr& base) {
+Status Engine::set_base(const model::ManagedThread& member, const AskedPriority& asked, const SchedAttr& base) {
   const pid_t tid = member.id.tid;
   const bool lent_to = actuator_.base(member.id).has_value();
   if (lent_to && !(asked.nice_alone && base.realtime())) return actuator_.set_base(member.id, base);
@@ -184,7 +184,7 @@ Status Engine::set_base(const MemberThread& member, const AskedPriority& asked, 
 
 Status Engine::set_base(pid_t pid, const AskedPriority& asked, bool may_raise) {
   std::vector<pid_t> tids;
-  if (const MemberProcess* process = members_.process(pid))
+  if (const model::ManagedProcess* process = members_.process(pid))
     tids = process->threads;
   else if (members_.thread(pid) != nullptr)
     tids = {pid};
@@ -192,7 +192,7 @@ Status Engine::set_base(pid_t pid, const AskedPriority& asked, bool may_raise) {
     return Error(ENOENT, "process " + std::to_string(pid) + " is not managed");
   std::vector<SchedAttr> own;  // of each
   for (const pid_t tid : tids) {
-    const MemberThread* member = members_.thread(tid);
+    const model::ManagedThread* member = members_.thread(tid);
     const auto lent_to = actuator_.base(member->id);
     const auto seen = lent_to ? Result<SchedAttr>(*lent_to) : scheduler_.get(tid);
     own.push_back(seen ? *seen : member->base);
@@ -202,7 +202,7 @@ Status Engine::set_base(pid_t pid, const AskedPriority& asked, bool may_raise) {
   if (options_.actuate.dry_run) return Error(EPERM, "this swapd only decides (--dry-run), and changes no priority");
   const Time now = clock_.now();
   for (std::size_t i = 0; i < tids.size(); ++i) {
-    const MemberThread member = *members_.thread(tids[i]);
+    const model::ManagedThread member = *members_.thread(tids[i]);
     const SchedAttr base = asked.over(own[i]);
     const Status set = set_base(member, asked, base);
     if (!set && set.error().gone()) continue;
@@ -216,7 +216,7 @@ Snapshot Engine::snapshot() const {
   Snapshot out;
   out.time = clock_.now();
   for (const auto& [tid, member] : members_.threads()) {
-    const MemberProcess* process = members_.process(member.tgid);
+    const model::ManagedProcess* process = members_.process(member.tgid);
     if (process == nullptr || !process->managed) continue;
     SnapshotThread thread{.id = member.id, .tgid = member.tgid, .base = member.base, .class_name = process->class_name};
     if (const auto base = actuator_.base(member.id)) thread.base = *base;
@@ -292,8 +292,8 @@ void Engine::note_inversions() {
              .resource = donation.resource,
              .has_resource = true,
              .attr = donation.attr};
-    if (const MemberThread* member = members_.thread(provider)) out.tgid = member->tgid;
-    if (const MemberThread* member = members_.thread(donation.requester)) out.other_tgid = member->tgid;
+    if (const model::ManagedThread* member = members_.thread(provider)) out.tgid = member->tgid;
+    if (const model::ManagedThread* member = members_.thread(donation.requester)) out.other_tgid = member->tgid;
     note(std::move(out));
   }
   helped_ = std::move(helped);
@@ -310,7 +310,7 @@ void Engine::note_event(const Event& event) {
         out.time = e.time;
         if constexpr (!std::is_same_v<T, Holders> && !std::is_same_v<T, QuantumUsed>) {
           out.thread = e.thread;
-          if (const MemberThread* member = members_.thread(e.thread)) out.tgid = member->tgid;
+          if (const model::ManagedThread* member = members_.thread(e.thread)) out.tgid = member->tgid;
         }
         const auto with = [&](const Resource& resource) {
           out.resource = resource;
@@ -360,7 +360,7 @@ void Engine::note_outcome(const actuate::Outcome& outcome) {
            .attr = outcome.lent,
            .reason = outcome.reason,
            .limited = outcome.limited};
-  if (const MemberThread* member = members_.thread(outcome.boost.thread)) out.tgid = member->tgid;
+  if (const model::ManagedThread* member = members_.thread(outcome.boost.thread)) out.tgid = member->tgid;
   switch (outcome.what) {
     case What::begun:
       out.type = Note::Type::donation_begun;
@@ -371,7 +371,8 @@ void Engine::note_outcome(const actuate::Outcome& outcome) {
     case What::ineffective:
       if (outcome.reason == actuate::Ineffective::ceiling || outcome.reason == actuate::Ineffective::quota) {
         // A rest, ten times a second.
-        const RateLimiter::Key key{.first = out.thread, .what = outcome.reason == actuate::Ineffective::quota ? 1U : 0U};
+        const RateLimiter::Key key{.first = out.thread,
+                                   .what = outcome.reason == actuate::Ineffective::quota ? 1U : 0U};
         if (!followed || !followed_.tell(key, out.time)) return;
         out.type = Note::Type::limit_reached;
         out.limit = actuate::name(outcome.reason);
@@ -392,7 +393,7 @@ void Engine::note_outcome(const actuate::Outcome& outcome) {
   }
   if (journal && out.type != Note::Type::donation_ended)
     out.journalled = journalled_.tell({out.other, out.thread, out.type == Note::Type::ineffective ? 1U : 0U}, out.time);
-  if (const MemberThread* member = members_.thread(out.other)) out.other_tgid = member->tgid;
+  if (const model::ManagedThread* member = members_.thread(out.other)) out.other_tgid = member->tgid;
   if (out.journalled && !journal_room_.take(out.time)) out.journalled.reset();
   if (followed || out.journalled) note(std::move(out));
 }

@@ -16,12 +16,12 @@ constexpr std::size_t max_unseen = 1024;
 }  // namespace
 
 Status Engine::enroll(ThreadId id, pid_t tgid, const SchedAttr& base, std::uint32_t uid, Time now) {
-  const MemberThread* known = members_.thread(id.tid);
+  const model::ManagedThread* known = members_.thread(id.tid);
   if (known != nullptr && known->id != id) exited(id.tid, now);  // a recycled tid
   if (members_.process(tgid) == nullptr) return Done{};          // and its process went with it
   if (tgid == ::getpid()) return Done{};                         // who watched itself would never rest
   if (members_.thread(id) == nullptr) {
-    const MemberProcess& of = *members_.process(tgid);
+    const model::ManagedProcess& of = *members_.process(tgid);
     if (of.managed && !has_room(uid, of.threads.empty())) {
       ++over_quota_;
       if (noted(Notes::decisions) && followed_.tell({.first = {tgid, uid}, .what = 2}, now))
@@ -35,7 +35,7 @@ Status Engine::enroll(ThreadId id, pid_t tgid, const SchedAttr& base, std::uint3
   members_.add_thread({.id = id, .tgid = tgid, .base = base});
   Status taken = observer_->manage({id, tgid});
   if (!taken && !taken.error().gone()) lost_.fetch_add(1, std::memory_order_relaxed);  // its waits will not be seen
-  const MemberProcess* process = members_.process(tgid);
+  const model::ManagedProcess* process = members_.process(tgid);
   if (process != nullptr && process->managed) {
     whole_process_ = first;
     take(Enrolled{.time = now, .thread = id, .tgid = tgid, .uid = uid, .base = base, .class_id = process->class_id});
@@ -52,13 +52,14 @@ void Engine::reject(pid_t tgid) {
 
 bool Engine::has_room(std::uint32_t uid, bool process) const {
   if (uid == 0) return true;
-  const Members::Held held = members_.held_by(uid);
+  const model::ManagedSet::Held held = members_.held_by(uid);
   return (options_.max_threads == 0 || held.threads < options_.max_threads) &&
          (!process || options_.max_processes == 0 || held.processes < options_.max_processes);
 }
 
 Status Engine::room_for(std::uint32_t uid, pid_t process) const {
-  if (const MemberProcess* member = members_.process(process); member != nullptr && member->managed) return Done{};
+  if (const model::ManagedProcess* member = members_.process(process); member != nullptr && member->managed)
+    return Done{};
   if (has_room(uid, true)) return Done{};
   const bool threads = !has_room(uid, false);
   const std::string what = threads ? "threads" : "processes";
@@ -88,7 +89,7 @@ void Engine::child(const sys::ProcEvent& fork, Time now) {
   const bool new_process = tid == tgid;
   // Of a new thread the connector names the parent of its process; what counts is the process.
   const pid_t parent_tgid = new_process ? fork.parent_tgid : tgid;
-  const MemberProcess* parent = family_of(parent_tgid);
+  const model::ManagedProcess* parent = family_of(parent_tgid);
   if (parent == nullptr || parent->kernel) {  // released meanwhile, or a stranger's
     observer_->release({tid, fork.start_time});
     return;
@@ -99,11 +100,11 @@ void Engine::child(const sys::ProcEvent& fork, Time now) {
     if (new_process) remember_family(tgid, *parent, parent_tgid);
     return;
   }
-  const MemberThread* maker = members_.thread(fork.parent_tid);
+  const model::ManagedThread* maker = members_.thread(fork.parent_tid);
   const auto attr = scheduler_.get(tid);
   if (!attr && (fork.start_time == 0 || maker == nullptr)) return;
   SchedAttr base = attr ? *attr : maker->base;
-  if (const MemberProcess* stale = members_.process(tgid);
+  if (const model::ManagedProcess* stale = members_.process(tgid);
       new_process && stale != nullptr && stale->start_time != id.start_time) {
     for (const pid_t thread : std::vector(stale->threads)) exited(thread, now);  // of their end nothing was heard
     parent = family_of(parent_tgid);
@@ -113,7 +114,7 @@ void Engine::child(const sys::ProcEvent& fork, Time now) {
     const std::string class_name = parent->class_name;
     const bool managed = parent->managed;
     const pid_t launch = parent->launch;
-    MemberProcess& made = members_.add_process(tgid, id.start_time, parent->uid, class_name);
+    model::ManagedProcess& made = members_.add_process(tgid, id.start_time, parent->uid, class_name);
     made.launch = launch;
     members_.set_managed(tgid, managed);
     if (managed) shaper_.born(tgid, parent_tgid);
@@ -123,7 +124,7 @@ void Engine::child(const sys::ProcEvent& fork, Time now) {
   }
   // What a boosted parent's child starts with is reset-on-fork's; the actuator knows, for a while, who was boosted when
   // it forked.
-  const MemberThread* from = members_.thread(new_process ? fork.parent_tid : tgid);
+  const model::ManagedThread* from = members_.thread(new_process ? fork.parent_tid : tgid);
   constexpr std::size_t max_makers = 64;  // of a thread: any thread of its process
   // Of a thread the connector names the process of who has made it; of a process the very thread.
   const bool maker_is_known = new_process || parent->threads.size() == 1;
@@ -132,7 +133,7 @@ void Engine::child(const sys::ProcEvent& fork, Time now) {
   for (std::size_t i = 0; !new_process && i < std::min(parent->threads.size(), max_makers); ++i)
     actuator_.adopt_child(id, members_.thread(parent->threads[i])->id, maker_is_known);
   if (const auto again = scheduler_.get(tid)) base = *again;
-  const MemberProcess* own = members_.process(tgid);
+  const model::ManagedProcess* own = members_.process(tgid);
   if (own == nullptr) return;  // it ended before anybody looked; this thread of it, too, or soon
   if (Status in = enroll(id, tgid, base, own->uid, now); !in && in.error().code() == EDQUOT) return;
   if (new_process && parent->managed && parent->start_time != 0) {
@@ -150,18 +151,18 @@ void Engine::child(const sys::ProcEvent& fork, Time now) {
 
 // Also of one that had ended before anybody looked, and may have started others: where their events are told without
 // start times, all that is known of it is whose child it was.
-const MemberProcess* Engine::family_of(pid_t tgid) const {
-  if (const MemberProcess* process = members_.process(tgid)) return process;
+const model::ManagedProcess* Engine::family_of(pid_t tgid) const {
+  if (const model::ManagedProcess* process = members_.process(tgid)) return process;
   const auto unseen = ended_unseen_.find(tgid);
   return unseen == ended_unseen_.end() ? nullptr : &unseen->second;
 }
 
-void Engine::remember_family(pid_t tgid, const MemberProcess& parent, pid_t parent_tgid) {
+void Engine::remember_family(pid_t tgid, const model::ManagedProcess& parent, pid_t parent_tgid) {
   if (ended_unseen_.size() >= max_unseen) {  // their ends were lost
     for (const auto& [pid, unseen] : ended_unseen_) listener_of_.erase(pid);
     ended_unseen_.clear();
   }
-  MemberProcess family;
+  model::ManagedProcess family;
   family.class_name = parent.class_name;
   family.uid = parent.uid;
   family.managed = parent.managed;
@@ -173,14 +174,15 @@ void Engine::remember_family(pid_t tgid, const MemberProcess& parent, pid_t pare
 
 void Engine::exited(pid_t tid, Time now) {
   shaper_.favour(tid, false);  // the number may be anybody's next
-  const MemberThread* member = members_.thread(tid);
+  const model::ManagedThread* member = members_.thread(tid);
   if (member == nullptr) {
     if (ended_unseen_.erase(tid) != 0) listener_of_.erase(tid);
     return;
   }
   const ThreadId id = member->id;
-  std::optional<MemberProcess> ends;
-  if (const MemberProcess* process = members_.process(member->tgid); process->threads.size() == 1) ends = *process;
+  std::optional<model::ManagedProcess> ends;
+  if (const model::ManagedProcess* process = members_.process(member->tgid); process->threads.size() == 1)
+    ends = *process;
   whole_process_ = ends && ends->managed;
   take(Exited{.time = now, .thread = id});
   whole_process_ = false;
@@ -202,9 +204,9 @@ void Engine::exited(pid_t tid, Time now) {
 }
 
 std::optional<observe::Member> Engine::identify(pid_t tid) {
-  const MemberThread* member = members_.thread(tid);
+  const model::ManagedThread* member = members_.thread(tid);
   if (member == nullptr) return std::nullopt;
-  const MemberProcess* process = members_.process(member->tgid);
+  const model::ManagedProcess* process = members_.process(member->tgid);
   if (process == nullptr || !process->managed) return std::nullopt;
   return observe::Member{member->id, member->tgid};
 }
@@ -212,13 +214,13 @@ std::optional<observe::Member> Engine::identify(pid_t tid) {
 // Whoever of its threads calls execve(2) becomes the leader, with its tid and start time, and keeps its attributes:
 // what was lent to the one it was is still on it. And the user may be another now.
 void Engine::execed(const sys::ProcEvent& exec, Time now) {
-  const MemberProcess* process = members_.process(exec.tgid);
+  const model::ManagedProcess* process = members_.process(exec.tgid);
   if (process == nullptr) return;
   const ThreadId id{exec.tgid, process->start_time};
   std::vector<pid_t> others = process->threads;
   std::erase(others, exec.tgid);
   for (const pid_t tid : others) {
-    const MemberThread* sibling = members_.thread(tid);
+    const model::ManagedThread* sibling = members_.thread(tid);
     const bool it = exec.former_tid != 0 ? tid == exec.former_tid : sibling != nullptr && !procfs_.thread_id(tid).ok();
     if (sibling == nullptr || !it) continue;
     actuator_.became(sibling->id, id);
@@ -231,7 +233,7 @@ void Engine::execed(const sys::ProcEvent& exec, Time now) {
     next_roster_ = now;
   }
   resolver_.forget(exec.tgid);  // its memory is another now
-  const MemberThread* leader = members_.thread(id);
+  const model::ManagedThread* leader = members_.thread(id);
   if (leader == nullptr) return;
   if (const auto uid = procfs_.uid(exec.tgid); uid && members_.set_uid(exec.tgid, *uid))
     (void)enroll(id, exec.tgid, leader->base, *uid, now);
@@ -267,16 +269,18 @@ void Engine::request_rescan(std::uint64_t lost, Time now) {
   rescan_ = true;
 }
 
-Result<std::size_t> Engine::enroll_threads(const std::vector<RosterAnswer::Entry>& threads, const std::string& class_name) {
+Result<std::size_t> Engine::enroll_threads(const std::vector<RosterAnswer::Entry>& threads,
+                                           const std::string& class_name) {
   const Time now = clock_.now();
   if (members_.empty()) next_tick_ = now;
   std::size_t added = 0;
   Status full = Done{};  // what is above a quota is left out
   for (const RosterAnswer::Entry& e : threads) {
-    if (const MemberProcess* stale = members_.process(e.tgid); stale != nullptr && stale->start_time != e.process_start)
+    if (const model::ManagedProcess* stale = members_.process(e.tgid);
+        stale != nullptr && stale->start_time != e.process_start)
       for (const pid_t tid : std::vector(stale->threads)) exited(tid, now);
     const bool is_new = members_.thread(e.id) == nullptr;
-    const MemberProcess* known = members_.process(e.tgid);
+    const model::ManagedProcess* known = members_.process(e.tgid);
     // What was read may have been lent, and be over by now.
     const auto own = scheduler_.get(e.id.tid);
     const SchedAttr base = actuator_.base(e.id).value_or(own ? *own : e.attr);
@@ -320,14 +324,14 @@ void Engine::take_roster(const RosterAnswer& answer, Time now) {
   std::unordered_set<pid_t> alive;
   std::unordered_set<pid_t> other_user;
   for (const RosterAnswer::Entry& e : answer.threads) {
-    if (const MemberProcess* stale = members_.process(e.tgid);
+    if (const model::ManagedProcess* stale = members_.process(e.tgid);
         stale != nullptr && stale->start_time != e.process_start) {
       for (const pid_t tid : std::vector(stale->threads)) exited(tid, now);
       if (e.parent == 0) continue;  // the pid is a stranger's
     }
     alive.insert(e.id.tid);
     if (members_.process(e.tgid) == nullptr) {
-      const MemberProcess* parent = members_.process(e.parent);
+      const model::ManagedProcess* parent = members_.process(e.parent);
       if (parent == nullptr || !observer_->inherits(e.id.tid)) continue;
       const std::string class_name = parent->class_name;
       const bool managed = parent->managed;
@@ -338,7 +342,7 @@ void Engine::take_roster(const RosterAnswer& answer, Time now) {
         listener_of_[e.tgid] = listener->second;
     }
     if (members_.set_uid(e.tgid, e.uid)) other_user.insert(e.tgid);
-    const MemberThread* known = members_.thread(e.id.tid);
+    const model::ManagedThread* known = members_.thread(e.id.tid);
     if (known != nullptr && known->id == e.id && known->base == e.attr && !other_user.contains(e.tgid)) continue;
     if (known == nullptr && !has_room(e.uid, members_.process(e.tgid)->threads.empty())) {
       reject(e.tgid);
@@ -352,7 +356,7 @@ void Engine::take_roster(const RosterAnswer& answer, Time now) {
   }
   std::vector<pid_t> gone;
   for (const pid_t pid : answer.question.members) {
-    const MemberProcess* process = members_.process(pid);
+    const model::ManagedProcess* process = members_.process(pid);
     if (process == nullptr) continue;
     for (const pid_t tid : process->threads) {
       if (alive.contains(tid)) continue;
@@ -369,7 +373,7 @@ void Engine::take_roster(const RosterAnswer& answer, Time now) {
 bool Engine::would_run(const Blocked& blocked) const {
   if (shaper_.would_run(blocked.thread.tid)) return true;
   if (io_receivers_.empty() || !blocked.awaited.empty() || observe::io_call(blocked.call) == nullptr) return false;
-  const MemberThread* member = members_.thread(blocked.thread);
+  const model::ManagedThread* member = members_.thread(blocked.thread);
   return member != nullptr && has_io(member->tgid);
 }
 
@@ -378,7 +382,7 @@ void Engine::poll_held_threads(Time now) {
   std::unordered_map<pid_t, Time> held;
   for (const auto& [tid, since] : shaper_.would_run()) {
     held[tid] = since;
-    const MemberThread* member = members_.thread(tid);
+    const model::ManagedThread* member = members_.thread(tid);
     const auto before = held_before_.find(tid);
     if (member != nullptr && (before == held_before_.end() || before->second != since))
       donor_->take(Woken{.time = now, .thread = member->id, .unrelated = true});

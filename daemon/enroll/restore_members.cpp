@@ -7,18 +7,18 @@
 #include <unordered_map>
 #include <utility>
 
-#include "shaping/classes.h"
 #include "engine/engine.h"
+#include "engine/worker.h"
 #include "enroll/enrollable.h"
+#include "enroll/launches.h"
 #include "guard/fd_store.h"
 #include "guard/guard_takeover.h"
-#include "enroll/launches.h"
+#include "shaping/classes.h"
 #include "state/persistent_state.h"
 #include "state/state_file.h"
-#include "sys/seccomp/seccomp.h"
 #include "sys/process/self_process.h"
 #include "sys/procfs/ticks.h"
-#include "engine/worker.h"
+#include "sys/seccomp/seccomp.h"
 
 namespace swapd::daemon {
 namespace {
@@ -68,7 +68,7 @@ std::uint64_t since(std::uint64_t written) {
   return written > margin ? written - margin : 0;
 }
 
-bool lives(const sys::Procfs& procfs, const Membership& member) {
+bool lives(const sys::Procfs& procfs, const model::Membership& member) {
   const auto id = procfs.thread_id(member.pid);
   return id && id->start_time == member.start_time;
 }
@@ -85,9 +85,9 @@ Resumed resume(Engine& engine, Launches& launches, FdStore& store, const sys::Pr
     out.notes.push_back(left.error().context() + "; set aside as members.damaged, and begun anew");
   }
   const std::size_t listeners = take_over(launches, store, state_dir, out.notes);
-  std::unordered_map<pid_t, Membership> members;
+  std::unordered_map<pid_t, model::Membership> members;
   std::vector<pid_t> pids;
-  for (Membership& member : left ? left->members : std::vector<Membership>{}) {
+  for (model::Membership& member : left ? left->members : std::vector<model::Membership>{}) {
     if (!lives(procfs, member)) continue;
     if (!classes.exists(member.class_name)) member.class_name = "default";
     pids.push_back(member.pid);
@@ -103,7 +103,7 @@ Resumed resume(Engine& engine, Launches& launches, FdStore& store, const sys::Pr
     std::unordered_map<pid_t, std::vector<RosterAnswer::Entry>> of_member;
     for (const RosterAnswer::Entry& e :
          list_threads(procfs, scheduler, {.members = pids, .descendants = true}).threads) {
-      const Membership& owner = members.at(e.parent == 0 ? e.tgid : e.parent);
+      const model::Membership& owner = members.at(e.parent == 0 ? e.tgid : e.parent);
       if (e.tgid == owner.pid ? e.process_start != owner.start_time : e.process_start < since(left->written)) continue;
       if (e.tgid != owner.pid && !may_enroll(procfs, e.tgid, policy.observe.never).ok()) continue;
       of_member[owner.pid].push_back(e);
@@ -111,7 +111,7 @@ Resumed resume(Engine& engine, Launches& launches, FdStore& store, const sys::Pr
     for (const auto& of : of_member) {  // no binding: clang 14 takes none into a lambda
       const pid_t pid = of.first;
       const std::vector<RosterAnswer::Entry>& threads = of.second;
-      const Membership& member = members.at(pid);
+      const model::Membership& member = members.at(pid);
       if (!member.managed && !engine.needs_listeners()) {
         engine.call([&](Engine& e) { e.remember_released(member.pid, member.start_time); });
         continue;
@@ -135,7 +135,7 @@ Resumed resume(Engine& engine, Launches& launches, FdStore& store, const sys::Pr
 }
 
 MembersFile::MembersFile(sd_event* loop, Engine& engine, const sys::Procfs& procfs, std::string state_dir,
-                         std::string boot_id, std::vector<Membership> lost)
+                         std::string boot_id, std::vector<model::Membership> lost)
     : loop_(loop),
       engine_(engine),
       procfs_(procfs),
@@ -192,11 +192,11 @@ void MembersFile::write_soon() {
 void MembersFile::write() {
   engine_.membership_seen();
   sd_event_source_set_enabled(changes_, SD_EVENT_ON);
-  std::vector<Membership> members;
+  std::vector<model::Membership> members;
   if (!engine_.call([&](Engine& e) { members = e.memberships(); })) return;
   written_ = std::chrono::steady_clock::now();
-  std::erase_if(lost_, [&](const Membership& m) { return !lives(procfs_, m); });
-  std::erase_if(members, [&](const Membership& m) { return !m.managed && !lives(procfs_, m); });
+  std::erase_if(lost_, [&](const model::Membership& m) { return !lives(procfs_, m); });
+  std::erase_if(members, [&](const model::Membership& m) { return !m.managed && !lives(procfs_, m); });
   members.insert(members.end(), lost_.begin(), lost_.end());
   const Status written = write_members(state_dir_, boot_id_, members);
   if (!written && !std::exchange(failed_, true))

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/time.h"
-#include "engine/members.h"
+#include "model/managed_set.h"
 #include "policy/policy.h"
 #include "sys/procfs/procfs.h"
 #include "sys/sched/scheduler.h"
@@ -25,8 +25,8 @@ class FdStore;
 class Launches;
 
 struct Resumed {
-  std::vector<std::string> notes;  // what happened, a line each for the log
-  std::vector<Membership> lost;    // live, and not observed for want of their listeners: for another swapd
+  std::vector<std::string> notes;       // what happened, a line each for the log
+  std::vector<model::Membership> lost;  // live, and not observed for want of their listeners: for another swapd
 };
 // Never fatal: a damaged file is set aside.
 [[nodiscard]] Resumed resume(Engine& engine, Launches& launches, FdStore& store, const sys::Procfs& procfs,
@@ -37,7 +37,7 @@ struct Resumed {
 class MembersFile {
  public:
   MembersFile(sd_event* loop, Engine& engine, const sys::Procfs& procfs, std::string state_dir, std::string boot_id,
-              std::vector<Membership> lost);
+              std::vector<model::Membership> lost);
   ~MembersFile();
   MembersFile(const MembersFile&) = delete;
   MembersFile& operator=(const MembersFile&) = delete;
@@ -56,7 +56,7 @@ class MembersFile {
   Engine& engine_;
   const sys::Procfs& procfs_;
   std::string state_dir_, boot_id_;
-  std::vector<Membership> lost_;
+  std::vector<model::Membership> lost_;
   Time written_{};
   bool failed_ = false;  // and said so
 };

@@ -54,9 +54,10 @@ Result<Fd> lock_state(const std::string& state_dir, Duration within) {
   return Error(EBUSY, "another swapd uses the state directory " + state_dir + "; stop it, or give another --state-dir");
 }
 
-Status write_members(const std::string& state_dir, const std::string& boot_id, const std::vector<Membership>& members) {
+Status write_members(const std::string& state_dir, const std::string& boot_id,
+                     const std::vector<model::Membership>& members) {
   json list = json::array();
-  for (const Membership& m : members)
+  for (const model::Membership& m : members)
     list.push_back({{"pid", m.pid},
                     {"start_time", m.start_time},
                     {"class", m.class_name},
@@ -76,12 +77,12 @@ Result<LeftMembers> read_members(const std::string& state_dir, const std::string
         left.written = file.number<std::uint64_t>("time");
         left.members = file.list("members", [&](const json& one) {
           Fields m(one, mistake);
-          return Membership{.pid = m.number<pid_t>("pid"),
-                            .start_time = m.number<std::uint64_t>("start_time"),
-                            .class_name = m.text("class"),
-                            .managed = m.flag("managed"),
-                            .launch = m.number<pid_t>("launch"),
-                            .io = m.has("io") && m.flag("io")};
+          return model::Membership{.pid = m.number<pid_t>("pid"),
+                                   .start_time = m.number<std::uint64_t>("start_time"),
+                                   .class_name = m.text("class"),
+                                   .managed = m.flag("managed"),
+                                   .launch = m.number<pid_t>("launch"),
+                                   .io = m.has("io") && m.flag("io")};
         });
         if (left.members.size() > max_members) mistake.note("too long");
       });
@@ -110,9 +111,10 @@ Result<std::vector<model::SavedConfidence>> read_lessons(const std::string& stat
           Fields lesson(one, mistake);
           const auto kind = kind_named(lesson.text("kind"));
           if (!kind) return std::nullopt;  // of a later version
-          model::SavedConfidence learnt{.provider = {lesson.number<pid_t>("tid"), lesson.number<std::uint64_t>("start_time")},
-                               .resource = {*kind, {}},
-                               .lead = lesson.number<int>("lead")};
+          model::SavedConfidence learnt{
+              .provider = {lesson.number<pid_t>("tid"), lesson.number<std::uint64_t>("start_time")},
+              .resource = {*kind, {}},
+              .lead = lesson.number<int>("lead")};
           const auto ids = lesson.numbers<std::uint64_t>("ids");
           if (ids.size() == learnt.resource.ids.size())
             std::copy(ids.begin(), ids.end(), learnt.resource.ids.begin());

@@ -9,7 +9,7 @@
 #include "base/fd.h"
 #include "base/result.h"
 #include "base/time.h"
-#include "engine/members.h"
+#include "model/managed_set.h"
 #include "model/saved_confidence.h"
 
 namespace swapd::daemon {
@@ -23,9 +23,9 @@ namespace swapd::daemon {
 
 // Replaces the file as a whole. `boot_id`: of this boot; its pids mean nothing in another.
 [[nodiscard]] Status write_members(const std::string& state_dir, const std::string& boot_id,
-                                   const std::vector<Membership>& members);
+                                   const std::vector<model::Membership>& members);
 struct LeftMembers {
-  std::vector<Membership> members;
+  std::vector<model::Membership> members;
   std::uint64_t written = 0;  // in ticks since boot, as start times
 };
 // Empty where there is none, or one of another boot. EBADMSG: it is damaged, or of another version.
@@ -34,7 +34,8 @@ struct LeftMembers {
 [[nodiscard]] Status write_lessons(const std::string& state_dir, const std::string& boot_id,
                                    const std::vector<model::SavedConfidence>& lessons);
 // Empty where there is none, or one of another boot. EBADMSG: it is damaged, or of another version.
-[[nodiscard]] Result<std::vector<model::SavedConfidence>> read_lessons(const std::string& state_dir, const std::string& boot_id);
+[[nodiscard]] Result<std::vector<model::SavedConfidence>> read_lessons(const std::string& state_dir,
+                                                                       const std::string& boot_id);
 inline constexpr std::size_t max_lessons = 20'000;
 
 [[nodiscard]] std::string members_file(const std::string& state_dir);

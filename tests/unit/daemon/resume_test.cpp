@@ -20,15 +20,15 @@ class MembersText : public testing::Test {
   ~MembersText() override { std::filesystem::remove_all(dir_); }
   void holds(const std::string& text) const { std::ofstream(dir_ + "/members") << text; }
 
-  std::vector<Membership> members() const {
+  std::vector<model::Membership> members() const {
     const auto left = read_members(dir_, "boot");
     EXPECT_TRUE(left.ok());
-    return left.ok() ? left->members : std::vector<Membership>{};
+    return left.ok() ? left->members : std::vector<model::Membership>{};
   }
 
   std::string dir_;
-  const Membership shell_{.pid = 10, .start_time = 77, .class_name = "default", .managed = true, .launch = 10};
-  const Membership child_{.pid = 11, .start_time = 78, .class_name = "batch", .managed = false, .launch = 10};
+  const model::Membership shell_{.pid = 10, .start_time = 77, .class_name = "default", .managed = true, .launch = 10};
+  const model::Membership child_{.pid = 11, .start_time = 78, .class_name = "batch", .managed = false, .launch = 10};
 };
 
 TEST_F(MembersText, ComesBackAsItWas) {

@@ -1,18 +1,18 @@
-#include "engine/members.h"
+#include "model/managed_set.h"
 
 #include <gtest/gtest.h>
 
-namespace swapd::daemon {
+namespace swapd::model {
 namespace {
 
-MemberThread thread(pid_t tid, pid_t tgid, int nice) {
-  MemberThread out{.id = {tid, 100}, .tgid = tgid, .base = {}};
+ManagedThread thread(pid_t tid, pid_t tgid, int nice) {
+  ManagedThread out{.id = {tid, 100}, .tgid = tgid, .base = {}};
   out.base.nice = static_cast<std::int8_t>(nice);
   return out;
 }
 
-TEST(Members, the_lowest_rank_is_that_of_the_least_important_managed_thread) {
-  Members members;
+TEST(ManagedSet, the_lowest_rank_is_that_of_the_least_important_managed_thread) {
+  ManagedSet members;
   members.add_process(1, 100, 0, "default");
   members.add_process(2, 100, 0, "default");
   members.add_thread(thread(1, 1, 0));
@@ -24,11 +24,11 @@ TEST(Members, the_lowest_rank_is_that_of_the_least_important_managed_thread) {
   EXPECT_EQ(members.lowest_rank(), 30);
 }
 
-TEST(Members, are_counted_for_their_user) {
-  const auto held = [](const Members& members, std::uint32_t uid) {
+TEST(ManagedSet, are_counted_for_their_user) {
+  const auto held = [](const ManagedSet& members, std::uint32_t uid) {
     return std::pair(members.held_by(uid).processes, members.held_by(uid).threads);
   };
-  Members members;
+  ManagedSet members;
   members.add_process(1, 100, 1000, "default");
   members.add_thread(thread(1, 1, 0));
   members.add_thread(thread(2, 1, 0));
@@ -55,8 +55,8 @@ TEST(Members, are_counted_for_their_user) {
   EXPECT_EQ(held(members, 1002), std::pair(0UL, 0UL));
 }
 
-TEST(Members, a_process_goes_with_its_last_thread) {
-  Members members;
+TEST(ManagedSet, a_process_goes_with_its_last_thread) {
+  ManagedSet members;
   members.add_process(7, 100, 0, "default");
   members.add_thread(thread(7, 7, 0));
   members.add_thread(thread(8, 7, 0));
@@ -68,8 +68,8 @@ TEST(Members, a_process_goes_with_its_last_thread) {
   EXPECT_EQ(members.managed_threads(), 0U);
 }
 
-TEST(Members, a_released_process_counts_for_nothing_until_it_is_managed_again) {
-  Members members;
+TEST(ManagedSet, a_released_process_counts_for_nothing_until_it_is_managed_again) {
+  ManagedSet members;
   members.add_process(7, 100, 0, "default");
   members.add_thread(thread(7, 7, 19));
   members.set_managed(7, false);
@@ -81,13 +81,20 @@ TEST(Members, a_released_process_counts_for_nothing_until_it_is_managed_again) {
   EXPECT_EQ(members.lowest_rank(), 1);
 }
 
-TEST(Members, a_recycled_tid_is_another_thread) {
-  Members members;
+TEST(ManagedSet, a_recycled_tid_is_another_thread) {
+  ManagedSet members;
   members.add_process(7, 100, 0, "default");
   members.add_thread(thread(7, 7, 0));
   EXPECT_EQ(members.thread(ThreadId{7, 101}), nullptr);
   EXPECT_NE(members.thread(ThreadId{7, 100}), nullptr);
 }
 
+TEST(ManagedSet, a_thread_without_its_process_is_not_added) {
+  ManagedSet members;
+  members.add_thread(thread(7, 7, 0));
+  EXPECT_EQ(members.thread(7), nullptr);
+  EXPECT_TRUE(members.threads().empty());
+}
+
 }  // namespace
-}  // namespace swapd::daemon
+}  // namespace swapd::model

@@ -1,4 +1,4 @@
-// The managed set: processes, their threads, and each thread's own attributes. Engine thread only.
+// The managed set: processes, their threads, and each thread's own attributes. Only the engine thread uses it.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,15 @@
 #include "base/sched_attr.h"
 #include "base/thread_id.h"
 
-namespace swapd::daemon {
+namespace swapd::model {
 
-struct MemberThread {
+struct ManagedThread {
   ThreadId id;
   pid_t tgid = 0;
   SchedAttr base;
 };
 
-struct MemberProcess {
+struct ManagedProcess {
   pid_t tgid = 0;
   std::uint64_t start_time = 0;
   std::uint32_t uid = 0;
@@ -45,24 +45,24 @@ struct Membership {
   bool operator==(const Membership&) const = default;
 };
 
-class Members {
+class ManagedSet {
  public:
   // The names of the classes 1, 2 …
-  explicit Members(std::vector<std::string> classes = {}) : classes_(std::move(classes)) {}
+  explicit ManagedSet(std::vector<std::string> classes = {}) : classes_(std::move(classes)) {}
 
   // Whenever a process comes or goes, or what is kept of it changes.
   void on_change(std::function<void()> changed) { changed_ = std::move(changed); }
 
   // A managed process has come, or its class is another; gone: it is managed no more.
-  void on_member(std::function<void(const MemberProcess&, bool gone)> told) { told_ = std::move(told); }
+  void on_member(std::function<void(const ManagedProcess&, bool gone)> told) { told_ = std::move(told); }
 
-  [[nodiscard]] const MemberThread* thread(pid_t tid) const;
-  [[nodiscard]] const MemberThread* thread(ThreadId id) const;
-  [[nodiscard]] const MemberProcess* process(pid_t tgid) const;
+  [[nodiscard]] const ManagedThread* thread(pid_t tid) const;
+  [[nodiscard]] const ManagedThread* thread(ThreadId id) const;
+  [[nodiscard]] const ManagedProcess* process(pid_t tgid) const;
 
-  MemberProcess& add_process(pid_t tgid, std::uint64_t start_time, std::uint32_t uid, std::string class_name);
-  // Adds, or updates the attributes. The process must be there.
-  void add_thread(const MemberThread& thread);
+  ManagedProcess& add_process(pid_t tgid, std::uint64_t start_time, std::uint32_t uid, std::string class_name);
+  // Adds the thread, or updates its attributes. Does nothing if its process is not there.
+  void add_thread(const ManagedThread& thread);
   // Both take the process along with its last thread.
   void remove_thread(pid_t tid);
   bool set_uid(pid_t tgid, std::uint32_t uid);  // true: it was another
@@ -85,15 +85,15 @@ class Members {
   // The lowest rank of a managed thread's own attributes: only threads above it can lend anything.
   [[nodiscard]] int lowest_rank() const { return ranks_.empty() ? 0 : ranks_.begin()->first; }
 
-  [[nodiscard]] const std::unordered_map<pid_t, MemberThread>& threads() const { return threads_; }
-  [[nodiscard]] const std::unordered_map<pid_t, MemberProcess>& processes() const { return processes_; }
+  [[nodiscard]] const std::unordered_map<pid_t, ManagedThread>& threads() const { return threads_; }
+  [[nodiscard]] const std::unordered_map<pid_t, ManagedProcess>& processes() const { return processes_; }
   [[nodiscard]] std::vector<pid_t> managed_pids() const;
 
  private:
-  void count(const MemberThread& thread, int by);
-  void own(const MemberProcess& process, int by);  // with all of its threads
+  void count(const ManagedThread& thread, int by);
+  void own(const ManagedProcess& process, int by);  // with all of its threads
   void own(std::uint32_t uid, int processes, int threads);
-  void tell(const MemberProcess& process, bool gone) const {
+  void tell(const ManagedProcess& process, bool gone) const {
     if (told_) told_(process, gone);
   }
   void changed() const {
@@ -102,13 +102,13 @@ class Members {
 
   std::vector<std::string> classes_;
   std::function<void()> changed_;
-  std::function<void(const MemberProcess&, bool)> told_;
+  std::function<void(const ManagedProcess&, bool)> told_;
 
-  std::unordered_map<pid_t, MemberThread> threads_;
-  std::unordered_map<pid_t, MemberProcess> processes_;
+  std::unordered_map<pid_t, ManagedThread> threads_;
+  std::unordered_map<pid_t, ManagedProcess> processes_;
   std::unordered_set<pid_t> realtime_;
   std::map<int, std::size_t> ranks_;  // of managed threads
   std::unordered_map<std::uint32_t, Held> held_;
 };
 
-}  // namespace swapd::daemon
+}  // namespace swapd::model

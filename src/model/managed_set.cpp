@@ -1,29 +1,30 @@
-#include "engine/members.h"
+#include "model/managed_set.h"
 
 #include <algorithm>
 #include <utility>
 
-namespace swapd::daemon {
+namespace swapd::model {
 
-const MemberThread* Members::thread(pid_t tid) const {
+const ManagedThread* ManagedSet::thread(pid_t tid) const {
   const auto found = threads_.find(tid);
   return found == threads_.end() ? nullptr : &found->second;
 }
 
-const MemberThread* Members::thread(ThreadId id) const {
-  const MemberThread* found = thread(id.tid);
+const ManagedThread* ManagedSet::thread(ThreadId id) const {
+  const ManagedThread* found = thread(id.tid);
   return found != nullptr && found->id == id ? found : nullptr;
 }
 
-const MemberProcess* Members::process(pid_t tgid) const {
+const ManagedProcess* ManagedSet::process(pid_t tgid) const {
   const auto found = processes_.find(tgid);
   return found == processes_.end() ? nullptr : &found->second;
 }
 
-MemberProcess& Members::add_process(pid_t tgid, std::uint64_t start_time, std::uint32_t uid, std::string class_name) {
+ManagedProcess& ManagedSet::add_process(pid_t tgid, std::uint64_t start_time, std::uint32_t uid,
+                                        std::string class_name) {
   changed();
   const auto [found, is_new] = processes_.try_emplace(tgid);
-  MemberProcess& process = found->second;
+  ManagedProcess& process = found->second;
   if (!is_new) own(process, -1);
   process.tgid = tgid;
   process.start_time = start_time;
@@ -36,23 +37,23 @@ MemberProcess& Members::add_process(pid_t tgid, std::uint64_t start_time, std::u
   return process;
 }
 
-void Members::own(const MemberProcess& process, int by) {
+void ManagedSet::own(const ManagedProcess& process, int by) {
   if (process.managed && !process.threads.empty()) own(process.uid, by, by * static_cast<int>(process.threads.size()));
 }
 
-void Members::own(std::uint32_t uid, int processes, int threads) {
+void ManagedSet::own(std::uint32_t uid, int processes, int threads) {
   Held& held = held_[uid];
   held.processes += static_cast<std::size_t>(processes);
   held.threads += static_cast<std::size_t>(threads);
   if (held.processes == 0) held_.erase(uid);
 }
 
-Members::Held Members::held_by(std::uint32_t uid) const {
+ManagedSet::Held ManagedSet::held_by(std::uint32_t uid) const {
   const auto found = held_.find(uid);
   return found == held_.end() ? Held{} : found->second;
 }
 
-void Members::drop_if_empty(pid_t tgid) {
+void ManagedSet::drop_if_empty(pid_t tgid) {
   const auto found = processes_.find(tgid);
   if (found == processes_.end() || !found->second.threads.empty()) return;
   tell(found->second, true);
@@ -60,19 +61,20 @@ void Members::drop_if_empty(pid_t tgid) {
   changed();
 }
 
-void Members::count(const MemberThread& thread, int by) {
-  const MemberProcess* owner = process(thread.tgid);
+void ManagedSet::count(const ManagedThread& thread, int by) {
+  const ManagedProcess* owner = process(thread.tgid);
   if (owner == nullptr || !owner->managed) return;
   const int r = rank(thread.base);
   if ((ranks_[r] += static_cast<std::size_t>(by)) == 0) ranks_.erase(r);
 }
 
-void Members::add_thread(const MemberThread& thread) {
+void ManagedSet::add_thread(const ManagedThread& thread) {
+  const auto owner = processes_.find(thread.tgid);
+  if (owner == processes_.end()) return;
   auto [place, is_new] = threads_.try_emplace(thread.id.tid, thread);
   if (is_new) {
-    MemberProcess& owner = processes_.at(thread.tgid);
-    if (owner.managed) own(owner.uid, owner.threads.empty() ? 1 : 0, 1);
-    owner.threads.push_back(thread.id.tid);
+    if (owner->second.managed) own(owner->second.uid, owner->second.threads.empty() ? 1 : 0, 1);
+    owner->second.threads.push_back(thread.id.tid);
   } else {
     count(place->second, -1);
     place->second = thread;
@@ -84,7 +86,7 @@ void Members::add_thread(const MemberThread& thread) {
     realtime_.erase(thread.id.tid);
 }
 
-void Members::remove_thread(pid_t tid) {
+void ManagedSet::remove_thread(pid_t tid) {
   const auto found = threads_.find(tid);
   if (found == threads_.end()) return;
   count(found->second, -1);
@@ -98,7 +100,7 @@ void Members::remove_thread(pid_t tid) {
   realtime_.erase(tid);
 }
 
-bool Members::set_uid(pid_t tgid, std::uint32_t uid) {
+bool ManagedSet::set_uid(pid_t tgid, std::uint32_t uid) {
   const auto found = processes_.find(tgid);
   if (found == processes_.end() || found->second.uid == uid) return false;
   own(found->second, -1);
@@ -107,40 +109,42 @@ bool Members::set_uid(pid_t tgid, std::uint32_t uid) {
   return true;
 }
 
-void Members::set_managed(pid_t tgid, bool managed) {
+void ManagedSet::set_managed(pid_t tgid, bool managed) {
   const auto found = processes_.find(tgid);
   if (found == processes_.end() || found->second.managed == managed) return;
-  if (!managed)
-    for (const pid_t tid : found->second.threads) count(threads_.at(tid), -1);
+  const auto count_threads = [&](int by) {
+    for (const pid_t tid : found->second.threads)
+      if (const ManagedThread* known = thread(tid)) count(*known, by);
+  };
+  if (!managed) count_threads(-1);
   own(found->second, -1);
   found->second.managed = managed;
   own(found->second, 1);
   tell(found->second, !managed);
   changed();
-  if (managed)
-    for (const pid_t tid : found->second.threads) count(threads_.at(tid), 1);
+  if (managed) count_threads(1);
 }
 
-void Members::set_launch(pid_t tgid, pid_t launch) {
+void ManagedSet::set_launch(pid_t tgid, pid_t launch) {
   const auto found = processes_.find(tgid);
   if (found != processes_.end() && std::exchange(found->second.launch, launch) != launch) changed();
 }
 
-std::size_t Members::managed_threads() const {
+std::size_t ManagedSet::managed_threads() const {
   std::size_t n = 0;
   for (const auto& [rank, threads] : ranks_) n += threads;
   return n;
 }
 
-std::size_t Members::managed_processes() const {
+std::size_t ManagedSet::managed_processes() const {
   return static_cast<std::size_t>(std::ranges::count_if(processes_, [](const auto& p) { return p.second.managed; }));
 }
 
-std::vector<pid_t> Members::managed_pids() const {
+std::vector<pid_t> ManagedSet::managed_pids() const {
   std::vector<pid_t> pids;
   for (const auto& [tgid, process] : processes_)
     if (process.managed) pids.push_back(tgid);
   return pids;
 }
 
-}  // namespace swapd::daemon
+}  // namespace swapd::model
