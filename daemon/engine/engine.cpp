@@ -35,13 +35,10 @@ void silence(int fd) {
 
 }  // namespace
 
-Engine::Engine(const sys::Procfs& procfs, const sys::Scheduler& scheduler, const sys::Groups& groups,
-               observe::Resolver& resolver, const Clock& clock, Options options, std::unique_ptr<sys::BpfTracer> tracer,
-               Shaper& shaper)
-    : procfs_(procfs),
-      scheduler_(scheduler),
+Engine::Engine(const Kernel& kernel, observe::Resolver& resolver, Options options,
+               std::unique_ptr<sys::BpfTracer> tracer, Shaper& shaper)
+    : kernel_(kernel),
       resolver_(resolver),
-      clock_(clock),
       options_(std::move(options)),
       shaper_(shaper),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
@@ -50,22 +47,22 @@ Engine::Engine(const sys::Procfs& procfs, const sys::Scheduler& scheduler, const
       membership_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       members_(options_.classes),
       model_(options_.model),
-      actuator_(scheduler, groups, options_.actuate),
-      worker_(procfs, scheduler, groups, options_.actuate.disk_groups, resolver, [this] { ring(wake_fd_.get()); }) {
+      actuator_(kernel.scheduler, kernel.groups, options_.actuate),
+      worker_(kernel, options_.actuate.disk_groups, resolver, [this] { ring(wake_fd_.get()); }) {
   observe::Observer::Hooks hooks{.identify = [this](pid_t tid) { return identify(tid); },
                                  .ask = [this](observe::WaitQuestion q) { worker_.ask(q); },
                                  .ask_access = [this](observe::AccessQuestion q) { worker_.ask(q); },
-                                 .lifecycle = [this](const sys::ProcEvent& e) { happened(e, clock_.now()); },
+                                 .lifecycle = [this](const sys::ProcEvent& e) { happened(e, kernel_.clock.now()); },
                                  .every_life = [this] { return noted(Notes::all); },
-                                 .lost = [this](std::uint64_t events) { request_rescan(events, clock_.now()); },
+                                 .lost = [this](std::uint64_t events) { request_rescan(events, kernel_.clock.now()); },
                                  .following = [this](const Status& status) { on_tracing_changed(status); }};
   if (tracer) {
-    observer_ =
-        std::make_unique<observe::BpfObserver>(std::move(tracer), procfs, resolver, std::move(hooks), epoll_.get());
+    observer_ = std::make_unique<observe::BpfObserver>(std::move(tracer), kernel.procfs, resolver, std::move(hooks),
+                                                       epoll_.get());
   } else {
     resolver.guess_through_buses();
-    auto observer =
-        std::make_unique<observe::SeccompObserver>(procfs, resolver, options_.observe, std::move(hooks), epoll_.get());
+    auto observer = std::make_unique<observe::SeccompObserver>(kernel.procfs, resolver, options_.observe,
+                                                               std::move(hooks), epoll_.get());
     seccomp_ = observer.get();
     observer_ = std::move(observer);
   }
@@ -119,8 +116,8 @@ Status Engine::start(std::vector<std::string>& warnings) {
     SchedAttr attr;
     attr.policy = SchedPolicy::fifo;
     attr.rt_priority = static_cast<std::uint8_t>(options_.priority);
-    if (const auto cpus = scheduler_.affinity(0)) placement_.emplace(*cpus);
-    realtime.set_value(scheduler_.set(0, attr));
+    if (const auto cpus = kernel_.scheduler.affinity(0)) placement_.emplace(*cpus);
+    realtime.set_value(kernel_.scheduler.set(0, attr));
     run();
   });
   if (auto set = started.get(); !set) {
@@ -161,9 +158,9 @@ bool Engine::call(std::function<void(Engine&)> command) {
 
 void Engine::run() {
   std::array<epoll_event, 32> ready{};
-  next_tick_ = clock_.now();
+  next_tick_ = kernel_.clock.now();
   while (!stopping_) {
-    Time now = clock_.now();
+    Time now = kernel_.clock.now();
     Time wake_at = members_.empty() ? Time::max() : next_tick_;
     if (rests()) wake_at = std::max(wake_at, next_tick_ - options_.tick + options_.resting_tick);
     if (const auto due = observer_->deadline()) wake_at = std::min(wake_at, *due);
@@ -177,7 +174,7 @@ void Engine::run() {
     }
     const int n =
         ::epoll_pwait2(epoll_.get(), ready.data(), static_cast<int>(ready.size()), bounded ? &wait : nullptr, nullptr);
-    now = clock_.now();
+    now = kernel_.clock.now();
     for (int i = 0; i < n; ++i) {
       const std::uint64_t key = ready.at(static_cast<std::size_t>(i)).data.u64;
       if (key == key_wake) silence(wake_fd_.get());
@@ -314,7 +311,7 @@ void Engine::check_waiting_priorities(Time now) {
   for (const decide::Donation& donation : std::vector(donor_->donations())) {
     const model::ManagedThread* member = members_.thread(donation.requester);
     if (member == nullptr || actuator_.base(member->id)) continue;
-    const auto attr = scheduler_.get(member->id.tid);
+    const auto attr = kernel_.scheduler.get(member->id.tid);
     if (!attr || *attr == member->base) continue;
     const model::ManagedProcess* process = members_.process(member->tgid);
     (void)enroll(member->id, member->tgid, *attr, process->uid, now);
@@ -349,7 +346,7 @@ void Engine::follow_members() {
       }
       if (same && received == state.received) continue;  // it has slept, or computed: the next call will tell
       state.received = received;
-      const auto stat = procfs_.stat(lead->second);
+      const auto stat = kernel_.procfs.stat(lead->second);
       if (!stat) continue;
       cpu = stat->processor;
       state.lead = lead->second;
@@ -367,10 +364,11 @@ void Engine::keep_off_members(Time now) {
   for (const decide::Donation& donation : donor_->donations()) {
     if (donation.attr.realtime()) continue;  // preempted, it goes on at once: nobody else may have its CPU
     for (const ThreadId thread : {donation.path.back(), donation.requester})
-      if (const auto stat = procfs_.stat(thread.tid)) busy.push_back(stat->processor);
+      if (const auto stat = kernel_.procfs.stat(thread.tid)) busy.push_back(stat->processor);
     if (busy.size() >= max_followed) break;
   }
-  if (cpu_set_t cpus; placement_->move(::sched_getcpu(), busy, now, cpus)) (void)scheduler_.set_affinity(0, cpus);
+  if (cpu_set_t cpus; placement_->move(::sched_getcpu(), busy, now, cpus))
+    (void)kernel_.scheduler.set_affinity(0, cpus);
 }
 
 }  // namespace swapd::daemon

@@ -24,6 +24,7 @@
 #include "engine/note_queue.h"
 #include "engine/snapshot.h"
 #include "engine/worker.h"
+#include "kernel.h"
 #include "model/managed_set.h"
 #include "model/model.h"
 #include "observe/seccomp/receiver.h"
@@ -56,8 +57,7 @@ class Engine {
   };
   // tracer: observe with it; null: with seccomp.
   // shaper: is told who is in which class, and who is favoured.
-  Engine(const sys::Procfs& procfs, const sys::Scheduler& scheduler, const sys::Groups& groups,
-         observe::Resolver& resolver, const Clock& clock, Options options, std::unique_ptr<sys::BpfTracer> tracer,
+  Engine(const Kernel& kernel, observe::Resolver& resolver, Options options, std::unique_ptr<sys::BpfTracer> tracer,
          Shaper& shaper);
   ~Engine();
   Engine(const Engine&) = delete;
@@ -116,7 +116,7 @@ class Engine {
   [[nodiscard]] Snapshot snapshot() const;
   [[nodiscard]] Counters counters() const;
   // A snapshot goes into the ring, and what follows after it.
-  void record_from_here() { records_.open(donor_->opening(clock_.now())); }
+  void record_from_here() { records_.open(donor_->opening(kernel_.clock.now())); }
   [[nodiscard]] const model::ManagedSet& members() const { return members_; }
 
   // --- from the control thread ---
@@ -178,10 +178,8 @@ class Engine {
   void note_inversions();
   [[nodiscard]] bool noted(Notes detail) const { return notes_wanted_.load(std::memory_order_relaxed) >= detail; }
 
-  const sys::Procfs& procfs_;
-  const sys::Scheduler& scheduler_;
+  Kernel kernel_;
   observe::Resolver& resolver_;
-  const Clock& clock_;
   Options options_;
   Shaper& shaper_;
   Fd epoll_;

@@ -17,14 +17,14 @@ void Engine::add_listener(std::shared_ptr<observe::Receiver> receiver, pid_t pid
                           bool io, Time now) {
   // What it has made so far has no filter, and is not in.
   take_proc_events(now);
-  const auto leader = procfs_.thread_id(pid);
-  const auto uid = procfs_.uid(pid);
+  const auto leader = kernel_.procfs.thread_id(pid);
+  const auto uid = kernel_.procfs.uid(pid);
   listener_of_[pid] = receiver.get();
   if (io) io_receivers_.insert(receiver.get());
   adopt_listener(std::move(receiver), pid);
   if (!leader || !uid) return;  // gone already: the listener hangs up
   members_.add_process(pid, leader->start_time, *uid, class_name).launch = pid;
-  if (const auto attr = scheduler_.get(pid)) (void)enroll(*leader, pid, *attr, *uid, now);
+  if (const auto attr = kernel_.scheduler.get(pid)) (void)enroll(*leader, pid, *attr, *uid, now);
   if (receivers_.size() == 1) next_tick_ = now;
 }
 
@@ -39,7 +39,7 @@ void Engine::adopt_listener(std::shared_ptr<observe::Receiver> receiver, pid_t l
 }
 
 void Engine::catch_up() {
-  const Time now = clock_.now();
+  const Time now = kernel_.clock.now();
   take_proc_events(now);
   drain_all(now);
 }
@@ -105,7 +105,7 @@ void Engine::remove_listener(const observe::Receiver* receiver) {
 }
 
 Status Engine::manage_again(pid_t pid, const std::string& class_name) {
-  const Time now = clock_.now();
+  const Time now = kernel_.clock.now();
   take_proc_events(now);
   const model::ManagedProcess* process = members_.process(pid);
   if (process == nullptr) return Error(ENOENT, "not in a managed tree");
@@ -119,7 +119,7 @@ Status Engine::manage_again(pid_t pid, const std::string& class_name) {
   members_.set_managed(pid, true);
   for (const pid_t tid : std::vector(again.threads)) {
     const model::ManagedThread* member = members_.thread(tid);
-    const auto attr = scheduler_.get(tid);
+    const auto attr = kernel_.scheduler.get(tid);
     if (attr) (void)enroll(member->id, pid, actuator_.base(member->id).value_or(*attr), again.uid, now);
   }
   return Done{};
@@ -138,7 +138,7 @@ void Engine::remember_released(pid_t pid, std::uint64_t start_time) {
 
 void Engine::pause(bool paused) {
   donor_->pause(paused);
-  donor_->reconcile(clock_.now());
+  donor_->reconcile(kernel_.clock.now());
 }
 
 Status Engine::release(pid_t pid) {
@@ -149,7 +149,7 @@ Status Engine::release(pid_t pid) {
     return Error(ENOENT, "process " + std::to_string(pid) + " is not managed");
   members_.set_managed(tgid, false);
   if (!needs_listeners()) remember_released(tgid, process->start_time);
-  const Time now = clock_.now();
+  const Time now = kernel_.clock.now();
   shaper_.release(tgid, process->start_time);
   const ThreadId leader{tgid, process->start_time};
   for (const pid_t tid : std::vector(process->threads)) {
@@ -170,7 +170,7 @@ Status Engine::release(pid_t pid) {
 bool Engine::raises(const AskedPriority& asked, pid_t tid, const SchedAttr& own) const {
   if (asked.attr.realtime()) return true;
   if (!asked.nice_alone) return rank(asked.attr) > rank(own);
-  const auto nice = own.realtime() ? scheduler_.nice(tid) : Result<int>(own.nice);
+  const auto nice = own.realtime() ? kernel_.scheduler.nice(tid) : Result<int>(own.nice);
   return nice && asked.attr.nice < *nice;
 }
 
@@ -179,7 +179,7 @@ Status Engine::set_base(const model::ManagedThread& member, const AskedPriority&
   const pid_t tid = member.id.tid;
   const bool lent_to = actuator_.base(member.id).has_value();
   if (lent_to && !(asked.nice_alone && base.realtime())) return actuator_.set_base(member.id, base);
-  return asked.nice_alone ? scheduler_.set_nice(tid, asked.attr.nice) : scheduler_.set(tid, base);
+  return asked.nice_alone ? kernel_.scheduler.set_nice(tid, asked.attr.nice) : kernel_.scheduler.set(tid, base);
 }
 
 Status Engine::set_base(pid_t pid, const AskedPriority& asked, bool may_raise) {
@@ -194,13 +194,13 @@ Status Engine::set_base(pid_t pid, const AskedPriority& asked, bool may_raise) {
   for (const pid_t tid : tids) {
     const model::ManagedThread* member = members_.thread(tid);
     const auto lent_to = actuator_.base(member->id);
-    const auto seen = lent_to ? Result<SchedAttr>(*lent_to) : scheduler_.get(tid);
+    const auto seen = lent_to ? Result<SchedAttr>(*lent_to) : kernel_.scheduler.get(tid);
     own.push_back(seen ? *seen : member->base);
     if (!may_raise && raises(asked, tid, own.back()))
       return Error(EACCES, "only root may raise a priority through swapd");
   }
   if (options_.actuate.dry_run) return Error(EPERM, "this swapd only decides (--dry-run), and changes no priority");
-  const Time now = clock_.now();
+  const Time now = kernel_.clock.now();
   for (std::size_t i = 0; i < tids.size(); ++i) {
     const model::ManagedThread member = *members_.thread(tids[i]);
     const SchedAttr base = asked.over(own[i]);
@@ -214,7 +214,7 @@ Status Engine::set_base(pid_t pid, const AskedPriority& asked, bool may_raise) {
 
 Snapshot Engine::snapshot() const {
   Snapshot out;
-  out.time = clock_.now();
+  out.time = kernel_.clock.now();
   for (const auto& [tid, member] : members_.threads()) {
     const model::ManagedProcess* process = members_.process(member.tgid);
     if (process == nullptr || !process->managed) continue;
@@ -283,7 +283,7 @@ void Engine::note_inversions() {
     const ThreadId provider = donation.path.back();
     helped.emplace(donation.requester, provider);
     if (helped_.contains({donation.requester, provider})) continue;
-    const Time now = clock_.now();
+    const Time now = kernel_.clock.now();
     if (!followed_.tell({.first = donation.requester, .second = provider}, now)) continue;
     Note out{.type = Note::Type::inversion_found,
              .time = now,
@@ -352,7 +352,7 @@ void Engine::note_outcome(const actuate::Outcome& outcome) {
   const bool followed = noted(Notes::decisions);
   const bool journal = journal_wanted_.load(std::memory_order_relaxed);
   if (!followed && !journal) return;
-  Note out{.time = clock_.now(),
+  Note out{.time = kernel_.clock.now(),
            .thread = outcome.boost.thread,
            .other = outcome.boost.requester,
            .resource = outcome.boost.resource,

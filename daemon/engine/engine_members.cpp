@@ -75,8 +75,8 @@ void Engine::enroll_kernel_threads(const Blocked& blocked) {
     if (resource.kind != ResourceKind::kernel_work) continue;
     const ThreadId id{static_cast<pid_t>(resource.ids[0]), resource.ids[1]};
     if (members_.thread(id) != nullptr) continue;
-    const auto base = scheduler_.get(id.tid);
-    const auto stat = procfs_.stat(id.tid);
+    const auto base = kernel_.scheduler.get(id.tid);
+    const auto stat = kernel_.procfs.stat(id.tid);
     if (!base || !stat || stat->start_time != id.start_time || !stat->kernel) continue;
     members_.add_process(id.tid, id.start_time, 0, "default").kernel = true;
     (void)enroll(id, id.tid, *base, 0, blocked.time);
@@ -95,13 +95,14 @@ void Engine::child(const sys::ProcEvent& fork, Time now) {
     return;
   }
   // One that has ended already may have children that are found through it; where its start was told, its end will be.
-  const auto id = fork.start_time != 0 ? ThreadId{tid, fork.start_time} : procfs_.thread_id(tid).value_or(ThreadId{});
+  const auto id =
+      fork.start_time != 0 ? ThreadId{tid, fork.start_time} : kernel_.procfs.thread_id(tid).value_or(ThreadId{});
   if (!id.valid()) {
     if (new_process) remember_family(tgid, *parent, parent_tgid);
     return;
   }
   const model::ManagedThread* maker = members_.thread(fork.parent_tid);
-  const auto attr = scheduler_.get(tid);
+  const auto attr = kernel_.scheduler.get(tid);
   if (!attr && (fork.start_time == 0 || maker == nullptr)) return;
   SchedAttr base = attr ? *attr : maker->base;
   if (const model::ManagedProcess* stale = members_.process(tgid);
@@ -132,7 +133,7 @@ void Engine::child(const sys::ProcEvent& fork, Time now) {
   if (new_process && from != nullptr) donor_->has_forked(from->id, now);
   for (std::size_t i = 0; !new_process && i < std::min(parent->threads.size(), max_makers); ++i)
     actuator_.adopt_child(id, members_.thread(parent->threads[i])->id, maker_is_known);
-  if (const auto again = scheduler_.get(tid)) base = *again;
+  if (const auto again = kernel_.scheduler.get(tid)) base = *again;
   const model::ManagedProcess* own = members_.process(tgid);
   if (own == nullptr) return;  // it ended before anybody looked; this thread of it, too, or soon
   if (Status in = enroll(id, tgid, base, own->uid, now); !in && in.error().code() == EDQUOT) return;
@@ -191,8 +192,8 @@ void Engine::exited(pid_t tid, Time now) {
   if (!ends) return;
   // A thread that was made too short ago to be known may have taken the leader's place with execve(2): the end of the
   // leader that was is told, and the process lives on.
-  const auto base = scheduler_.get(ends->tgid);
-  const auto stat = procfs_.stat(ends->tgid);
+  const auto base = kernel_.scheduler.get(ends->tgid);
+  const auto stat = kernel_.procfs.stat(ends->tgid);
   if (base && stat && stat->start_time == ends->start_time && stat->alive()) {
     members_.add_process(ends->tgid, ends->start_time, ends->uid, ends->class_name);
     members_.set_managed(ends->tgid, ends->managed);
@@ -221,7 +222,8 @@ void Engine::execed(const sys::ProcEvent& exec, Time now) {
   std::erase(others, exec.tgid);
   for (const pid_t tid : others) {
     const model::ManagedThread* sibling = members_.thread(tid);
-    const bool it = exec.former_tid != 0 ? tid == exec.former_tid : sibling != nullptr && !procfs_.thread_id(tid).ok();
+    const bool it =
+        exec.former_tid != 0 ? tid == exec.former_tid : sibling != nullptr && !kernel_.procfs.thread_id(tid).ok();
     if (sibling == nullptr || !it) continue;
     actuator_.became(sibling->id, id);
     if (exec.former_tid == 0) observer_->release(sibling->id);  // whose exec this is the kernel's program did not know
@@ -235,7 +237,7 @@ void Engine::execed(const sys::ProcEvent& exec, Time now) {
   resolver_.forget(exec.tgid);  // its memory is another now
   const model::ManagedThread* leader = members_.thread(id);
   if (leader == nullptr) return;
-  if (const auto uid = procfs_.uid(exec.tgid); uid && members_.set_uid(exec.tgid, *uid))
+  if (const auto uid = kernel_.procfs.uid(exec.tgid); uid && members_.set_uid(exec.tgid, *uid))
     (void)enroll(id, exec.tgid, leader->base, *uid, now);
   take(Execed{.time = now, .thread = id});
 }
@@ -271,7 +273,7 @@ void Engine::request_rescan(std::uint64_t lost, Time now) {
 
 Result<std::size_t> Engine::enroll_threads(const std::vector<RosterAnswer::Entry>& threads,
                                            const std::string& class_name) {
-  const Time now = clock_.now();
+  const Time now = kernel_.clock.now();
   if (members_.empty()) next_tick_ = now;
   std::size_t added = 0;
   Status full = Done{};  // what is above a quota is left out
@@ -282,7 +284,7 @@ Result<std::size_t> Engine::enroll_threads(const std::vector<RosterAnswer::Entry
     const bool is_new = members_.thread(e.id) == nullptr;
     const model::ManagedProcess* known = members_.process(e.tgid);
     // What was read may have been lent, and be over by now.
-    const auto own = scheduler_.get(e.id.tid);
+    const auto own = kernel_.scheduler.get(e.id.tid);
     const SchedAttr base = actuator_.base(e.id).value_or(own ? *own : e.attr);
     const bool same = !is_new && known != nullptr && known->managed && known->class_name == class_name &&
                       known->uid == e.uid && members_.thread(e.id)->base == base;
@@ -352,7 +354,7 @@ void Engine::take_roster(const RosterAnswer& answer, Time now) {
       if (known != nullptr && other_user.contains(e.tgid)) (void)enroll(e.id, e.tgid, known->base, e.uid, now);
       continue;
     }
-    if (const auto attr = scheduler_.get(e.id.tid)) (void)enroll(e.id, e.tgid, *attr, e.uid, now);
+    if (const auto attr = kernel_.scheduler.get(e.id.tid)) (void)enroll(e.id, e.tgid, *attr, e.uid, now);
   }
   std::vector<pid_t> gone;
   for (const pid_t pid : answer.question.members) {
@@ -360,7 +362,7 @@ void Engine::take_roster(const RosterAnswer& answer, Time now) {
     if (process == nullptr) continue;
     for (const pid_t tid : process->threads) {
       if (alive.contains(tid)) continue;
-      const auto stat = procfs_.stat(tid);
+      const auto stat = kernel_.procfs.stat(tid);
       if (!stat || !stat->alive()) gone.push_back(tid);  // nobody need have waited for it
     }
   }

@@ -29,7 +29,7 @@ void Engine::nap(Time& now, Duration least) {
   const timespec moment{.tv_sec = 0, .tv_nsec = time.count()};
   ::nanosleep(&moment, nullptr);
   observer_->nap(false);
-  now = clock_.now();
+  now = kernel_.clock.now();
 }
 
 void Engine::pace(Time now) {
