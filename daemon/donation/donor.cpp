@@ -19,14 +19,14 @@ bool Donor::same_wait(const decide::Donation& a, const decide::Donation& b) {
 }
 
 Donor::Donor(Settings settings, model::ManagedSet& members, model::Model& model, observe::Observer& observer,
-             actuate::Actuator& actuator, Worker& worker, int epoll)
+             actuate::Actuator& actuator, Worker& worker, sys::EventLoop& loop)
     : settings_(std::move(settings)),
       members_(members),
       model_(model),
       observer_(observer),
       actuator_(actuator),
       worker_(worker),
-      epoll_(epoll),
+      loop_(loop),
       decider_(settings_.rules),
       progress_(std::make_unique<ProgressMonitor>(model_, observer_)),
       wrong_evidence_(settings_.wrong_provider.empty()

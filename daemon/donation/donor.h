@@ -22,6 +22,7 @@
 #include "observe/observer.h"
 #include "record/record_ring.h"
 #include "sys/perf/perf.h"
+#include "sys/process/event_loop.h"
 
 namespace swapd::daemon {
 
@@ -40,7 +41,7 @@ class Donor {
     std::string wrong_provider;                            // for measurements: WrongEvidence names these processes
   };
   Donor(Settings settings, model::ManagedSet& members, model::Model& model, observe::Observer& observer,
-        actuate::Actuator& actuator, Worker& worker, int epoll);
+        actuate::Actuator& actuator, Worker& worker, sys::EventLoop& loop);
   ~Donor();
   Donor(const Donor&) = delete;
   Donor& operator=(const Donor&) = delete;
@@ -56,9 +57,6 @@ class Donor {
   // When run_clocks() must run at the latest.
   [[nodiscard]] std::optional<Time> deadline() const;
   void run_clocks(Time now);
-  // A timer's descriptor is readable: `key` is what the epoll event carries.
-  // hung_up: and will stay so, because its thread has ended.
-  void timer_expired(std::uint64_t key, bool hung_up, Time now);
   void found(const ScanAnswer& answer, Time now);
   void base_changed() { ranks_changed_ = true; }
   void has_forked(ThreadId parent, Time now);
@@ -82,14 +80,13 @@ class Donor {
   [[nodiscard]] bool chain_is_open() const;
   [[nodiscard]] bool watched(ThreadId thread) const { return watched_.contains(thread); }
 
-  static constexpr std::uint64_t timer_keys = 1ULL << 32;  // epoll keys from here on are timers
-
  private:
   struct Timer {
     ThreadId requester;
     ThreadId thread;  // whose CPU time it measures
     // By perf, or by the observer where that counts CPU time. Neither is to be had: the wall clock stands in.
     std::unique_ptr<sys::CpuTimer> perf;
+    sys::EventLoop::Registration heard;  // perf's, in the loop
     // A quantum and a linger of the same two are two timers.
     enum class Use : std::uint8_t { quantum, linger } use = Use::quantum;
     bool on = false;
@@ -186,6 +183,8 @@ class Donor {
   [[nodiscard]] std::optional<Time> earliest_due() const;
   [[nodiscard]] static bool rings(const Timer& timer);  // of itself, when its period is over
   [[nodiscard]] std::optional<Duration> cpu_time(const Timer& timer, Time now) const;
+  // A timer's descriptor is readable. hung_up: and will stay so, because its thread has ended.
+  void timer_expired(std::uint64_t key, bool hung_up, Time now);
   void disarm(Timer& timer);
   void expire(std::uint64_t key, Time now);
   [[nodiscard]] Duration used(const Timer& timer, Time now) const;
@@ -227,7 +226,7 @@ class Donor {
   observe::Observer& observer_;
   actuate::Actuator& actuator_;
   Worker& worker_;
-  int epoll_;
+  sys::EventLoop& loop_;
   decide::DonationDecider decider_;
   RecordRing* records_ = nullptr;
   std::function<bool(const Blocked&)> runnable_;
@@ -267,7 +266,7 @@ class Donor {
   std::uint64_t user_rounds_ = 0;
   const sys::Procfs procfs_;
   std::optional<Time> next_charge_;  // when somebody could be at the ceiling
-  std::uint64_t next_timer_ = timer_keys;
+  std::uint64_t next_timer_ = 1;
   std::optional<Time> next_due_;  // of timers_, or earlier
   bool ranks_changed_ = true;
   std::vector<Event> scratch_;

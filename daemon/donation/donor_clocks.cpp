@@ -1,5 +1,4 @@
 // The donor's clocks: quanta of favoured providers, and lingering donations.
-#include <sys/epoll.h>
 
 #include <algorithm>
 #include <utility>
@@ -106,8 +105,13 @@ std::uint64_t Donor::timer_for(ThreadId requester, ThreadId thread, Timer::Use u
   if (observer_.counts_cpu()) return key;
   if (auto opened = sys::CpuTimer::open(thread.tid)) {
     timer.perf = std::move(opened).value();
-    epoll_event event{.events = EPOLLIN, .data = {.u64 = key}};
-    if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, timer.perf->fd(), &event) != 0) timer.perf.reset();
+    auto added = loop_.add(timer.perf->fd(), [this, key](const sys::EventLoop::Ready& ready) {
+      timer_expired(key, ready.hung_up, ready.now);
+    });
+    if (added)
+      timer.heard = std::move(added).value();
+    else
+      timer.perf.reset();
   }
   return key;
 }

@@ -1,6 +1,5 @@
 #include "engine/engine.h"
 
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -14,7 +13,6 @@ namespace swapd::daemon {
 
 namespace {
 
-constexpr std::uint64_t key_wake = 1;
 constexpr auto roster_period = std::chrono::seconds(1);
 constexpr auto roster_period_a_thread = std::chrono::milliseconds(1);  // reading one takes some 20 us
 constexpr std::size_t max_followed = 8;                                // threads whose CPUs the engine keeps off
@@ -24,11 +22,11 @@ constexpr auto longest_without_competitors = std::chrono::seconds(5);
 constexpr Duration chain_nap = std::chrono::microseconds(150);
 constexpr unsigned longest_rest = 2;  // ticks without a look at where a member in a real-time class runs
 
-void ring(int fd) {
+void signal_eventfd(int fd) {
   const std::uint64_t one = 1;
   (void)!::write(fd, &one, sizeof one);
 }
-void silence(int fd) {
+void clear_eventfd(int fd) {
   std::uint64_t count = 0;
   (void)!::read(fd, &count, sizeof count);
 }
@@ -41,14 +39,13 @@ Engine::Engine(const Kernel& kernel, observe::Resolver& resolver, Options option
       resolver_(resolver),
       options_(std::move(options)),
       shaper_(shaper),
-      epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       notes_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       membership_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       members_(options_.classes),
       model_(options_.model),
       actuator_(kernel.scheduler, kernel.groups, options_.actuate),
-      worker_(kernel, options_.actuate.disk_groups, resolver, [this] { ring(wake_fd_.get()); }) {
+      worker_(kernel, options_.actuate.disk_groups, resolver, [this] { signal_eventfd(wake_fd_.get()); }) {
   observe::Observer::Hooks hooks{.identify = [this](pid_t tid) { return identify(tid); },
                                  .ask = [this](observe::WaitQuestion q) { worker_.ask(q); },
                                  .ask_access = [this](observe::AccessQuestion q) { worker_.ask(q); },
@@ -57,20 +54,19 @@ Engine::Engine(const Kernel& kernel, observe::Resolver& resolver, Options option
                                  .lost = [this](std::uint64_t events) { request_rescan(events, kernel_.clock.now()); },
                                  .following = [this](const Status& status) { on_tracing_changed(status); }};
   if (tracer) {
-    observer_ = std::make_unique<observe::BpfObserver>(std::move(tracer), kernel.procfs, resolver, std::move(hooks),
-                                                       epoll_.get());
+    observer_ = std::make_unique<observe::BpfObserver>(std::move(tracer), kernel.procfs, resolver, std::move(hooks));
   } else {
     resolver.guess_through_buses();
-    auto observer = std::make_unique<observe::SeccompObserver>(kernel.procfs, resolver, options_.observe,
-                                                               std::move(hooks), epoll_.get());
+    auto observer =
+        std::make_unique<observe::SeccompObserver>(kernel.procfs, resolver, options_.observe, std::move(hooks));
     seccomp_ = observer.get();
     observer_ = std::move(observer);
   }
-  donor_ = std::make_unique<Donor>(options_.donor, members_, model_, *observer_, actuator_, worker_, epoll_.get());
+  donor_ = std::make_unique<Donor>(options_.donor, members_, model_, *observer_, actuator_, worker_, loop_);
   donor_->record_to(records_);
   donor_->takes_for_runnable([this](const Blocked& blocked) { return would_run(blocked); });
   members_.on_change([this] {
-    if (!membership_told_.exchange(true)) ring(membership_fd_.get());
+    if (!membership_told_.exchange(true)) signal_eventfd(membership_fd_.get());
   });
   members_.on_member([this](const model::ManagedProcess& process, bool gone) {
     if (gone)
@@ -84,7 +80,7 @@ Engine::Engine(const Kernel& kernel, observe::Resolver& resolver, Options option
 Engine::~Engine() { stop(); }
 
 void Engine::membership_seen() {
-  silence(membership_fd_.get());
+  clear_eventfd(membership_fd_.get());
   membership_told_.store(false);
 }
 
@@ -105,9 +101,10 @@ Status Engine::start(std::vector<std::string>& warnings) {
 
   for (const std::string& line : actuator_.recovery_notes()) warnings.push_back(line);
 
-  epoll_event wake{.events = EPOLLIN, .data = {.u64 = key_wake}};
-  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_fd_.get(), &wake) != 0)
-    return errno_error("setting up the engine's descriptors");
+  auto added = loop_.add(wake_fd_.get(), [this](const sys::EventLoop::Ready&) { clear_eventfd(wake_fd_.get()); });
+  if (!added) return std::move(added).error().in("setting up the engine");
+  woken_ = std::move(added).value();
+  if (Status listening = observer_->listen(loop_); !listening) return listening;
   worker_.start();
   std::promise<Status> realtime;
   auto started = realtime.get_future();
@@ -151,13 +148,12 @@ bool Engine::call(std::function<void(Engine&)> command) {
       done->set_value();
     });
   }
-  ring(wake_fd_.get());
+  signal_eventfd(wake_fd_.get());
   finished.wait();
   return true;
 }
 
 void Engine::run() {
-  std::array<epoll_event, 32> ready{};
   next_tick_ = kernel_.clock.now();
   while (!stopping_) {
     Time now = kernel_.clock.now();
@@ -165,28 +161,11 @@ void Engine::run() {
     if (rests()) wake_at = std::max(wake_at, next_tick_ - options_.tick + options_.resting_tick);
     if (const auto due = observer_->deadline()) wake_at = std::min(wake_at, *due);
     if (const auto due = donor_->deadline()) wake_at = std::min(wake_at, *due);
-    timespec wait{};
     const bool bounded = wake_at != Time::max();
-    if (bounded && wake_at > now) {
-      const auto left = wake_at - now;
-      wait.tv_sec = std::chrono::duration_cast<std::chrono::seconds>(left).count();
-      wait.tv_nsec = (left % std::chrono::seconds(1)).count();
-    }
-    const int n =
-        ::epoll_pwait2(epoll_.get(), ready.data(), static_cast<int>(ready.size()), bounded ? &wait : nullptr, nullptr);
+    loop_.wait(bounded ? std::optional<Duration>(wake_at - now) : std::nullopt);
     now = kernel_.clock.now();
-    for (int i = 0; i < n; ++i) {
-      const std::uint64_t key = ready.at(static_cast<std::size_t>(i)).data.u64;
-      if (key == key_wake) silence(wake_fd_.get());
-      if (key >= observe::Observer::first_key)
-        observer_->ready(key, (ready.at(static_cast<std::size_t>(i)).events & EPOLLHUP) != 0);
-      else if (key >= Donor::timer_keys)
-        donor_->timer_expired(key, (ready.at(static_cast<std::size_t>(i)).events & EPOLLHUP) != 0, now);
-    }
-    const bool records_only = n > 0 && std::all_of(ready.begin(), ready.begin() + n, [](const epoll_event& e) {
-                                return e.data.u64 >= observe::Observer::first_key;
-                              });
-    nap(now, records_only && donor_->chain_is_open() ? chain_nap : Duration::zero());
+    loop_.dispatch(now);
+    nap(now, loop_.can_wait() && donor_->chain_is_open() ? chain_nap : Duration::zero());
     drain_all(now);
   }
   actuator_.restore_all();
@@ -240,7 +219,7 @@ void Engine::set_receivers_urgent(bool wanted) {
   if (wanted == urgent_) return;
   urgent_ = wanted;
   for (const auto& receiver : receivers_) receiver->set_urgent(wanted);
-  if (wanted) ring(wake_fd_.get());  // what came in between
+  if (wanted) signal_eventfd(wake_fd_.get());  // what came in between
 }
 
 void Engine::take(const Event& event) {

@@ -182,7 +182,8 @@ class Engine {
   observe::Resolver& resolver_;
   Options options_;
   Shaper& shaper_;
-  Fd epoll_;
+  sys::EventLoop loop_;
+  sys::EventLoop::Registration woken_;
   Fd wake_fd_;   // commands, answers, urgent receivers
   Fd notes_fd_;  // notes are there for the control thread
   Fd membership_fd_;

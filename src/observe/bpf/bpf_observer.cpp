@@ -1,7 +1,5 @@
 #include "observe/bpf/bpf_observer.h"
 
-#include <sys/epoll.h>
-
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -9,9 +7,9 @@
 #include <string_view>
 #include <utility>
 
+#include "observe/bpf/short_lived_children.h"
 #include "observe/resolve/compat_calls.h"
 #include "observe/resolve/kernel_waits.h"
-#include "observe/bpf/short_lived_children.h"
 #include "observe/resolve/syscall_table.h"
 
 namespace swapd::observe {
@@ -25,7 +23,7 @@ constexpr Duration hint_rest = std::chrono::milliseconds(100);
 constexpr Duration names_nobody = std::chrono::milliseconds(5);   // so long, and it is asked what it is for …
 constexpr Duration nobody_rest = std::chrono::milliseconds(100);  // … but not so soon after that was of no use
 constexpr int longest_chain = 32;                                 // of silent waits
-constexpr std::size_t max_asked = 512;          // threads whose last waker is read to find out whom a thread has woken
+constexpr std::size_t max_asked = 512;           // threads whose last waker is read to find out whom a thread has woken
 constexpr std::uint16_t sleeps_stopped = 4 | 8;  // sched.h: stopped by a signal, traced
 
 // A wait that the call and its first argument tell from others. The members of a poll set are in memory.
@@ -63,19 +61,22 @@ CallSite site_of(const Member& member, std::int32_t call, const std::array<std::
 }  // namespace
 
 BpfObserver::BpfObserver(std::unique_ptr<sys::BpfTracer> tracer, const sys::Procfs& procfs, Resolver& resolver,
-                         Hooks hooks, int epoll)
+                         Hooks hooks)
     : tracer_(std::move(tracer)),
       procfs_(procfs),
       hooks_(std::move(hooks)),
       resolver_(resolver),
-      teller_(resolver, hooks_) {
-  epoll_event event{.events = EPOLLIN, .data = {.u64 = first_key}};
-  ::epoll_ctl(epoll, EPOLL_CTL_ADD, tracer_->fd(), &event);
-}
+      teller_(resolver, hooks_) {}
 
 BpfObserver::~BpfObserver() = default;
 
-void BpfObserver::ready(std::uint64_t /*key*/, bool /*hung_up*/) { ++wakeups_; }
+Status BpfObserver::listen(sys::EventLoop& loop) {
+  auto added = loop.add(
+      tracer_->fd(), [this](const sys::EventLoop::Ready&) { ++wakeups_; }, sys::EventLoop::Urgency::can_wait);
+  if (!added) return std::move(added).error().in("listening to the BPF programs");
+  ring_ = std::move(added).value();
+  return Done{};
+}
 
 std::optional<Time> BpfObserver::deadline() const {
   if (!fresh_.empty() || (watched_.empty() && tracer_->follows() && !follows_until_)) return Time{};
