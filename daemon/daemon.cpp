@@ -303,7 +303,7 @@ Status Daemon::listen() {
   if (Status s = loop_.on_readable<&Launches::reap>(launches_.wake_fd(), "launches", launches_); !s) return s;
   if (Status s = loop_.on_readable<&Attachments::reap>(attachments_.wake_fd(), "attachments", attachments_); !s)
     return s;
-  if (Status s = loop_.on_readable<&DaemonBackend::forward_notes>(engine_.notes_fd(), "the engine's notes",
+  if (Status s = loop_.on_readable<&DaemonBackend::forward_notes>(engine_.feed().fd(), "the engine's notes",
                                                                   interfaces_->backend);
       !s)
     return s;

@@ -71,7 +71,7 @@ std::string_view name(observe::Costs::Method method) {
 
 DaemonBackend::DaemonBackend(const Kernel& kernel, const Parts& parts, About about)
     : kernel_(kernel), parts_(parts), about_(std::move(about)) {
-  parts_.engine.want_journal(logs_entries());
+  parts_.engine.feed().want_journal(logs_entries());
 }
 
 Snapshot DaemonBackend::snapshot() {
@@ -248,10 +248,10 @@ Status DaemonBackend::set(pid_t pid, const AskedPriority& base, const bus::Calle
 
 void DaemonBackend::follow_events(bus::EventDetail detail, std::function<void(const bus::EventView&)> sink) {
   sink_ = std::move(sink);
-  parts_.engine.want_notes(detail == bus::EventDetail::all         ? Notes::all
-                           : detail == bus::EventDetail::decisions ? Notes::decisions
-                                                                   : Notes::none);
-  if (!sink_) (void)parts_.engine.take_notes();
+  parts_.engine.feed().want(detail == bus::EventDetail::all         ? Notes::all
+                            : detail == bus::EventDetail::decisions ? Notes::decisions
+                                                                    : Notes::none);
+  if (!sink_) (void)parts_.engine.feed().take();
 }
 
 Status DaemonBackend::record(std::function<bool(std::string_view)> sink) {
@@ -261,7 +261,7 @@ Status DaemonBackend::record(std::function<bool(std::string_view)> sink) {
 }
 
 void DaemonBackend::forward_notes() {
-  std::vector<Note> notes = parts_.engine.take_notes();
+  std::vector<Note> notes = parts_.engine.feed().take();
   recording_.forward();
   for (const Note& note : notes) {
     if (note.journalled) log_donation(note, kernel_.procfs);

@@ -212,7 +212,7 @@ Status DaemonBackend::may_leave(pid_t tgid, const std::string& into, const bus::
 Status DaemonBackend::has_room(pid_t pid) const {
   Status room = Done{};
   if (const auto owner = kernel_.procfs.uid(pid))
-    parts_.engine.call([&](Engine& e) { room = e.room_for(*owner, pid); });
+    parts_.engine.call([&](Engine& e) { room = e.quota().room_for(*owner, pid); });
   return room;
 }
 

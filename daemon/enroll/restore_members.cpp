@@ -143,7 +143,7 @@ MembersFile::MembersFile(sd_event* loop, Engine& engine, const sys::Procfs& proc
       boot_id_(std::move(boot_id)),
       lost_(std::move(lost)) {
   sd_event_add_io(
-      loop_, &changes_, engine_.membership_fd(), EPOLLIN,
+      loop_, &changes_, engine_.membership_signal().fd(), EPOLLIN,
       [](sd_event_source*, int, std::uint32_t, void* self) {
         static_cast<MembersFile*>(self)->write_soon();
         return 0;
@@ -190,7 +190,7 @@ void MembersFile::write_soon() {
 }
 
 void MembersFile::write() {
-  engine_.membership_seen();
+  engine_.membership_signal().clear();
   sd_event_source_set_enabled(changes_, SD_EVENT_ON);
   std::vector<model::Membership> members;
   if (!engine_.call([&](Engine& e) { members = e.memberships(); })) return;
