@@ -164,7 +164,7 @@ Result<std::vector<bus::ThreadView>> DaemonBackend::why(pid_t pid) {
   std::vector<bus::ThreadView> out;
   for (const SnapshotThread* thread : chosen) {
     bus::ThreadView view = views.thread(*thread, 32);
-    const bool blocked = view.state == "blocked" || view.state == "virtual-runnable" || view.state == "delayed";
+    const bool blocked = sleeps(view.state);
     if (blocked || chosen.size() == 1) out.push_back(std::move(view));
   }
   return out;
