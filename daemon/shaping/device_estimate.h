@@ -8,7 +8,7 @@
 #include <unordered_map>
 
 #include "base/time.h"
-#include "decide/shaping.h"
+#include "decide/shaping/shaping.h"
 #include "observe/io/io_target.h"
 #include "sys/procfs/block_devices.h"
 #include "sys/procfs/procfs.h"

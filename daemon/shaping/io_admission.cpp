@@ -11,7 +11,7 @@ namespace swapd::daemon {
 namespace {
 
 using decide::Tokens;
-using decide::Way;
+using decide::IoDirection;
 
 constexpr std::size_t max_threads = 4096;
 constexpr int max_ancestors = 16;
@@ -168,8 +168,8 @@ void IoAdmission::note_entry(pid_t tid, const Thread& thread) const {
 
 void IoAdmission::note_costs(pid_t tid, const Wanted& want) const {
   Shaper::Entries& entries = shaper_.entered_[tid];
-  for (std::size_t leg = 0; leg < want.count; ++leg)
-    if (!want.network[leg]) (want.legs[leg].way == Way::read ? entries.reads : entries.writes) += want.legs[leg].cost;
+  for (std::size_t transfer = 0; transfer < want.count; ++transfer)
+    if (!want.network[transfer]) (want.transfers[transfer].direction == IoDirection::read ? entries.reads : entries.writes) += want.transfers[transfer].cost;
 }
 
 // What was charged to it already, without a call. anew: what is counted begins here.
@@ -210,14 +210,14 @@ bool IoAdmission::enter(Thread& thread, const Wanted& want, pid_t tid, Time& due
   const auto index = shaper_.shaping_.find(view.name);
   if (!index) return false;
   call->debts = thread.debts;
-  for (std::size_t leg = 0; leg < want.count; ++leg) call->asked = std::max(call->asked, want.legs[leg].cost);
+  for (std::size_t transfer = 0; transfer < want.count; ++transfer) call->asked = std::max(call->asked, want.transfers[transfer].cost);
   call->pages_only = want.count == 0;
   if (shaper_.shaping_.advance(*thread.debts, call->pages_only, now) <= now && want.count == 0) return false;
   if (thread.debts->empty())
     shaper_.debts_.erase(tid);
   else
     shaper_.debts_[tid] = thread.debts;
-  call->passage = shaper_.shaping_.enter(*index, want.legs, want.count, now);
+  call->passage = shaper_.shaping_.reserve(*index, want.transfers, want.count, now);
   if (view.limits.freezes) note_costs(tid, want);
   due = call->due(shaper_.shaping_, now);
   const bool favoured = !view.limits.favoured_wait && shaper_.favoured_.contains(tid);
@@ -238,7 +238,7 @@ bool IoAdmission::may_join(const Thread& thread, const observe::IoCall& call, co
   if (now - thread.settled > max_unsettled || thread.call->calls >= max_joined) return false;
   if (workers_.knows(thread.tgid)) return false;
   const ShapedCall& last = *thread.call;
-  if (last.passage.legs != 1 || (thread.network[0] && last.passage.ways[0] == decide::Way::read)) return false;
+  if (last.passage.transfers != 1 || (thread.network[0] && last.passage.directions[0] == decide::IoDirection::read)) return false;
   const std::lock_guard lock(shaper_.mutex_);
   return !last.held && !last.withdrawn && last.signals == 0 && last.waited == Duration::zero() &&
          thread.debts->empty() && shaper_.shaping_.spares(last.passage, 0, now);
@@ -254,12 +254,12 @@ bool IoAdmission::joins_last(Thread& thread, const Wanted& want, const Shaper::V
   const std::lock_guard lock(shaper_.mutex_);
   const ShapedCall& last = *thread.call;
   const auto index = shaper_.shaping_.find(view.name);
-  if (!index || !shaper_.shaping_.has_places_of(last.passage, *index, want.legs[0]) ||
-      !shaper_.shaping_.spares(last.passage, want.legs[0].cost + besides, now))
+  if (!index || !shaper_.shaping_.has_places_of(last.passage, *index, want.transfers[0]) ||
+      !shaper_.shaping_.spares(last.passage, want.transfers[0].cost + besides, now))
     return false;
-  next->passage = shaper_.shaping_.enter(*index, want.legs, 1, now);
+  next->passage = shaper_.shaping_.reserve(*index, want.transfers, 1, now);
   if (!next->passage.join(last.passage)) {
-    shaper_.shaping_.withdraw(next->passage, now);
+    shaper_.shaping_.cancel(next->passage, now);
     return false;
   }
   next->calls = last.calls + 1;
@@ -309,10 +309,10 @@ bool IoAdmission::holds(const sys::Notification& notification) {
   const bool waits = enter(caller, *want, notification.tid, due, now);
   if (want->count > 0) caller.kind = call;
   caller.asked = want->asked;
-  for (std::size_t leg = 0; leg < want->count; ++leg) {
-    caller.network[leg] = want->network[leg];
-    caller.costs[leg] = want->legs[leg].cost;
-    if (!want->network[leg] && want->legs[leg].device.number != 0) caller.disk = want->legs[leg].device;
+  for (std::size_t transfer = 0; transfer < want->count; ++transfer) {
+    caller.network[transfer] = want->network[transfer];
+    caller.costs[transfer] = want->transfers[transfer].cost;
+    if (!want->network[transfer] && want->transfers[transfer].device.number != 0) caller.disk = want->transfers[transfer].device;
   }
   return waits && hold(notification, caller, view->limits.favoured_wait, due, now);
 }

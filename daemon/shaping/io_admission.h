@@ -22,7 +22,7 @@ inline constexpr decide::Tokens moves_besides = 2 << 20;
 // A call between its entry and its settlement, which the delaying thread knows too. Or several that had not to wait, of
 // which it is the last (IoAdmission::joins_last()).
 struct ShapedCall {
-  decide::Passage passage;
+  decide::Reservation passage;
   std::uint64_t calls = 1;
   decide::Tokens asked = 0;
   bool withdrawn = false;  // it was not made
@@ -55,16 +55,16 @@ class IoAdmission final : public observe::Gate {
     sys::NetIo::Counters traffic;
     bool counted = false;                           // its traffic is
     sys::LastIo::Serial end = 0;                    // 0: it will not be told of
-    bool network[decide::Passage::max_legs] = {};  // the last call's legs: not on a disk
+    bool network[decide::Reservation::max_transfers] = {};  // the last call's transfers: not on a disk
     // The last call.
     std::shared_ptr<ShapedCall> call;
     const observe::IoCall* kind = nullptr;
     Shaper::ViewPtr view;  // under which it was let go on
     decide::Tokens asked = 0;
-    decide::Tokens costs[decide::Passage::max_legs] = {};  // of each leg, before the call
+    decide::Tokens costs[decide::Reservation::max_transfers] = {};  // of each transfer, before the call
     // For what it has moved without a call, or more than its calls were thought to. Shaper::mutex_.
     std::shared_ptr<decide::Debts> debts = std::make_shared<decide::Debts>();
-    decide::Passage charged;   // for what it has moved without a call, last
+    decide::Reservation charged;   // for what it has moved without a call, last
     std::uint64_t faults = 0;  // major ones, by the last settlement that asked
     decide::Tokens ahead = 0;  // that the disk read ahead of its calls
     // Signals that have let its last calls go on early: the next one they do after `patience`, which grows.
@@ -80,8 +80,8 @@ class IoAdmission final : public observe::Gate {
     sys::NetIo::Counters traffic;
   };
   struct Wanted {
-    decide::Leg legs[decide::Passage::max_legs];
-    bool network[decide::Passage::max_legs] = {};
+    decide::Transfer transfers[decide::Reservation::max_transfers];
+    bool network[decide::Reservation::max_transfers] = {};
     std::uint8_t count = 0;
     decide::Tokens asked = 1;
     bool known = true;  // that it moves no more
@@ -116,12 +116,12 @@ class IoAdmission final : public observe::Gate {
   Paid settle_call(Thread& thread, const Seen& seen, const Shaper::View& view, Time now);
   void settle_mapped(Thread& thread, const Seen& seen, const Paid& paid, const Shaper::View& view, Time now);
   void settle_workers(Thread& thread, const Shaper::View& view, Time now);
-  void charge(Thread& thread, const Shaper::View& view, decide::Device device, decide::Way way, decide::Tokens bytes,
+  void charge(Thread& thread, const Shaper::View& view, decide::Device device, decide::IoDirection direction, decide::Tokens bytes,
               Time now, bool pages) const;
   [[nodiscard]] decide::Tokens max_paged(Thread& thread) const;
   void note_signals(Thread& thread, Time now) const;
   [[nodiscard]] decide::Device disk_of_pages(const Thread& thread, const Shaper::View& view, Time now);
-  // None: it is not to be held. Without legs: it moves nothing that is limited.
+  // None: it is not to be held. Without transfers: it moves nothing that is limited.
   [[nodiscard]] std::optional<Wanted> wanted(const observe::IoCall& call, const sys::Notification& notification,
                                              const Thread& thread, const Shaper::View& view, Time now);
   [[nodiscard]] Wanted wanted_of_entry(const observe::IoCall& call, const sys::Notification& notification,

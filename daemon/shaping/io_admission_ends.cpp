@@ -67,7 +67,7 @@ bool IoAdmission::is_held(const ShapedCall& call) const {
 void IoAdmission::take_back(Thread& thread, Time now) const {
   if (!thread.call) return;
   const std::lock_guard lock(shaper_.mutex_);
-  if (!std::exchange(thread.call->withdrawn, true)) shaper_.shaping_.withdraw(thread.call->passage, now);
+  if (!std::exchange(thread.call->withdrawn, true)) shaper_.shaping_.cancel(thread.call->passage, now);
   thread.call.reset();
 }
 

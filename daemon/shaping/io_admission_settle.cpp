@@ -9,12 +9,12 @@ namespace {
 
 using decide::Device;
 using decide::Tokens;
-using decide::Way;
+using decide::IoDirection;
 using observe::IoMoved;
 
 constexpr Duration max_patience = std::chrono::seconds(2);
 
-Tokens tokens(std::uint64_t count) { return static_cast<Tokens>(std::min<std::uint64_t>(count, decide::max_burst)); }
+Tokens tokens(std::uint64_t count) { return static_cast<Tokens>(std::min<std::uint64_t>(count, TokenBucket::max_burst)); }
 
 // Grows by what goes beyond the calls, shrinks by what they make up for; what goes beyond `most` is the answer.
 Tokens beyond(Tokens& besides, Tokens more, Tokens most) {
@@ -38,22 +38,22 @@ bool IoAdmission::moves_bytes(const observe::IoCall& kind, const Shaper::View& v
   return kind.amount != observe::IoAmount::none;
 }
 
-// Leg by leg.
+// Transfer by transfer.
 IoAdmission::Paid IoAdmission::settle_call(Thread& thread, const Seen& seen, const Shaper::View& view, Time now) {
   const observe::IoCall& kind = *thread.kind;
   const bool as_the_disk = view.limits.mode == decide::ShapeMode::device || kind.moved == IoMoved::disk;
-  const decide::Passage& passage = thread.call->passage;
+  const decide::Reservation& passage = thread.call->passage;
   decide::Shaping::Moved moved;
   Paid paid;
-  for (std::size_t leg = 0; leg < passage.legs; ++leg) {
-    const bool reads = passage.ways.at(leg) == Way::read;
+  for (std::size_t transfer = 0; transfer < passage.transfers; ++transfer) {
+    const bool reads = passage.directions.at(transfer) == IoDirection::read;
     const Tokens disk = tokens(reads ? seen.disk.read_bytes : seen.disk.written_bytes);
     Tokens chars = tokens(reads ? seen.disk.read_chars : seen.disk.written_chars);
     if (kind.moved == IoMoved::asked)
-      chars = kind.amount == observe::IoAmount::submits ? thread.costs[leg] : thread.asked;
+      chars = kind.amount == observe::IoAmount::submits ? thread.costs[transfer] : thread.asked;
     if (kind.moved == IoMoved::disk) chars = disk;
-    Tokens& bytes = moved.bytes.at(leg);
-    if (thread.network[leg]) {
+    Tokens& bytes = moved.bytes.at(transfer);
+    if (thread.network[transfer]) {
       if (thread.counted)
         bytes = tokens(reads ? seen.traffic.received : seen.traffic.sent);
       else if (kind.amount != observe::IoAmount::ring)
@@ -63,7 +63,7 @@ IoAdmission::Paid IoAdmission::settle_call(Thread& thread, const Seen& seen, con
     if (!moves_bytes(kind, view)) continue;
     bytes = as_the_disk ? disk : chars;
     (reads ? paid.read : paid.written) += bytes;
-    if (leg == 0 && reads) moved.cached = std::max(chars - disk, Tokens{0});
+    if (transfer == 0 && reads) moved.cached = std::max(chars - disk, Tokens{0});
   }
   const std::lock_guard lock(shaper_.mutex_);
   moved.waited = thread.call->waited;
@@ -73,13 +73,13 @@ IoAdmission::Paid IoAdmission::settle_call(Thread& thread, const Seen& seen, con
 }
 
 // Paid by this thread before its next call. pages: before any, else before one that moves something.
-void IoAdmission::charge(Thread& thread, const Shaper::View& view, Device device, Way way, Tokens bytes, Time now,
+void IoAdmission::charge(Thread& thread, const Shaper::View& view, Device device, IoDirection direction, Tokens bytes, Time now,
                        bool pages) const {
   if (bytes <= 0) return;
   const std::lock_guard lock(shaper_.mutex_);
   const auto index = shaper_.shaping_.find(view.name);
   if (!index) return;
-  thread.charged = shaper_.shaping_.charge(*index, device, way, bytes, now);
+  thread.charged = shaper_.shaping_.charge(*index, device, direction, bytes, now);
   thread.debts->add(thread.charged, pages);
 }
 
@@ -97,11 +97,11 @@ Tokens IoAdmission::max_paged(Thread& thread) const {
 void IoAdmission::settle_mapped(Thread& thread, const Seen& seen, const Paid& paid, const Shaper::View& view, Time now) {
   bool call_reads = false, call_writes = false, network = false;
   if (thread.call) {
-    for (std::size_t leg = 0; leg < thread.call->passage.legs; ++leg) {
-      if (thread.network[leg])
+    for (std::size_t transfer = 0; transfer < thread.call->passage.transfers; ++transfer) {
+      if (thread.network[transfer])
         network = true;
       else if (thread.kind != nullptr && moves_bytes(*thread.kind, view))
-        (thread.call->passage.ways.at(leg) == Way::read ? call_reads : call_writes) = true;
+        (thread.call->passage.directions.at(transfer) == IoDirection::read ? call_reads : call_writes) = true;
     }
   }
   const bool as_the_disk =
@@ -115,17 +115,17 @@ void IoAdmission::settle_mapped(Thread& thread, const Seen& seen, const Paid& pa
     const bool by_call = (read == 0 || call_reads) && (written == 0 || call_writes) && thread.disk;
     const Device disk = by_call ? *thread.disk : disk_of_pages(thread, view, now);
     const Tokens pages = std::min(read, max_paged(thread));
-    charge(thread, view, disk, Way::read, pages, now, true);
+    charge(thread, view, disk, IoDirection::read, pages, now, true);
     const Tokens inodes = read - pages;  // and directories
     const Device tree =
         by_call || inodes == 0 ? disk : likely_.directories(thread.tgid, view.limits, now).value_or(disk);
-    charge(thread, view, tree, Way::read, inodes, now, false);
-    charge(thread, view, disk, Way::write, written, now, true);
+    charge(thread, view, tree, IoDirection::read, inodes, now, false);
+    charge(thread, view, disk, IoDirection::write, written, now, true);
   }
   // A call that could not be seen into may have moved them.
   if (network) return;
-  charge(thread, view, {Device::Kind::network, 0}, Way::read, tokens(seen.traffic.received), now, true);
-  charge(thread, view, {Device::Kind::network, 0}, Way::write, tokens(seen.traffic.sent), now, true);
+  charge(thread, view, {Device::Kind::network, 0}, IoDirection::read, tokens(seen.traffic.received), now, true);
+  charge(thread, view, {Device::Kind::network, 0}, IoDirection::write, tokens(seen.traffic.sent), now, true);
 }
 
 void IoAdmission::settle_workers(Thread& thread, const Shaper::View& view, Time now) {
@@ -133,8 +133,8 @@ void IoAdmission::settle_workers(Thread& thread, const Shaper::View& view, Time 
   const auto less = [this](pid_t tid, sys::IoCounters& moved) { take_paid(tid, moved, false); };
   const auto grown = workers_.grown(thread.tgid, view.traffic, now, less);
   const auto charge_both = [&](const Device& device, std::uint64_t read, std::uint64_t written) {
-    charge(thread, view, device, Way::read, tokens(read), now, true);
-    charge(thread, view, device, Way::write, tokens(written), now, true);
+    charge(thread, view, device, IoDirection::read, tokens(read), now, true);
+    charge(thread, view, device, IoDirection::write, tokens(written), now, true);
   };
   const FileDevices files = likely_.known(thread.tgid);
   const Device disk = files.disk ? *files.disk : thread.disk.value_or(Device{Device::Kind::disk, 0});

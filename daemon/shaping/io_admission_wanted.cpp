@@ -14,7 +14,7 @@ namespace {
 
 using decide::Device;
 using decide::Tokens;
-using decide::Way;
+using decide::IoDirection;
 
 constexpr Tokens no_pipe_is_smaller = 4096;
 // A call that asks for less is not looked at more closely: no limit makes much of it.
@@ -31,14 +31,14 @@ Device IoAdmission::disk_of_pages(const Thread& thread, const Shaper::View& view
 IoAdmission::Wanted IoAdmission::wanted_of_ring(const Thread& thread, pid_t tid, const Shaper::View& view, Time now) {
   Wanted out;
   const FileDevices devices = likely_.files(thread.tgid, tid, view.limits, now);
-  const auto add = [&](const Device& device, Way way) {
+  const auto add = [&](const Device& device, IoDirection direction) {
     out.network[out.count] = device.kind == Device::Kind::network;
-    out.legs[out.count++] = {.device = device, .way = way, .cost = 1};
+    out.transfers[out.count++] = {.device = device, .direction = direction, .cost = 1};
   };
   const Device disk = devices.disk ? *devices.disk : thread.disk.value_or(Device{Device::Kind::disk, 0});
-  for (const Way way : {Way::read, Way::write}) add(disk, way);
+  for (const IoDirection direction : {IoDirection::read, IoDirection::write}) add(disk, direction);
   if (!view.traffic) return out;
-  for (const Way way : {Way::read, Way::write}) add(devices.link.value_or(Device{Device::Kind::network, 0}), way);
+  for (const IoDirection direction : {IoDirection::read, IoDirection::write}) add(devices.link.value_or(Device{Device::Kind::network, 0}), direction);
   return out;
 }
 
@@ -47,7 +47,7 @@ IoAdmission::Wanted IoAdmission::wanted_of_ring(const Thread& thread, pid_t tid,
 IoAdmission::Wanted IoAdmission::wanted_of_entry(const observe::IoCall& call, const sys::Notification& notification,
                                              const Thread& thread, const Shaper::View& view, Time now) {
   Wanted out;
-  const Way way = observe::changes_entry(call, notification.args) ? Way::write : Way::read;
+  const IoDirection direction = observe::changes_entry(call, notification.args) ? IoDirection::write : IoDirection::read;
   const std::uint8_t arg = call.in_arg != observe::IoCall::no_arg ? call.in_arg : call.out_arg;
   const int fd = arg < notification.args.size() ? static_cast<int>(notification.args.at(arg)) : AT_FDCWD;
   Device disk = thread.disk.value_or(Device{Device::Kind::disk, 0});
@@ -58,7 +58,7 @@ IoAdmission::Wanted IoAdmission::wanted_of_entry(const observe::IoCall& call, co
   } else if (const auto here = likely_.directories(thread.tgid, view.limits, now)) {
     disk = *here;
   }
-  out.legs[out.count++] = {.device = disk, .way = way, .cost = 1};
+  out.transfers[out.count++] = {.device = disk, .direction = direction, .cost = 1};
   return out;
 }
 
@@ -75,7 +75,7 @@ Tokens IoAdmission::through_pipe(const observe::IoCall& call, const sys::Notific
   return asked;
 }
 
-// Each of its requests says what it is about; those of one disk and direction are one leg.
+// Each of its requests says what it is about; those of one disk and direction are one transfer.
 IoAdmission::Wanted IoAdmission::wanted_of_submission(const std::vector<observe::IoRequest>& requests, pid_t tid,
                                                   const Shaper::View& view, Time now) {
   Wanted out;
@@ -83,15 +83,15 @@ IoAdmission::Wanted IoAdmission::wanted_of_submission(const std::vector<observe:
   for (const observe::IoRequest& request : requests) {
     const auto target = targets_.find(tid, request.fd, {}, now);
     if (!target || target->kind != observe::IoTarget::Kind::disk) continue;
-    const decide::Leg leg{
-        .device = disk_of(*target, view.limits), .way = request.writes ? Way::write : Way::read, .cost = request.bytes};
-    const auto legs = std::span(out.legs).first(out.count);
+    const decide::Transfer transfer{
+        .device = disk_of(*target, view.limits), .direction = request.writes ? IoDirection::write : IoDirection::read, .cost = request.bytes};
+    const auto transfers = std::span(out.transfers).first(out.count);
     auto same = std::ranges::find_if(
-        legs, [&](const decide::Leg& other) { return other.device == leg.device && other.way == leg.way; });
-    if (same == legs.end() && out.count < decide::Passage::max_legs)
-      out.legs[out.count++] = leg;
+        transfers, [&](const decide::Transfer& other) { return other.device == transfer.device && other.direction == transfer.direction; });
+    if (same == transfers.end() && out.count < decide::Reservation::max_transfers)
+      out.transfers[out.count++] = transfer;
     else
-      (same == legs.end() ? legs.back() : *same).cost += leg.cost;
+      (same == transfers.end() ? transfers.back() : *same).cost += transfer.cost;
   }
   return out;
 }
@@ -146,7 +146,7 @@ std::optional<IoAdmission::Wanted> IoAdmission::wanted(const observe::IoCall& ca
   }
   std::array<std::byte, 28> address;  // as large as a sockaddr_in6
   const std::size_t address_size = view.traffic ? observe::sent_to(call, notification.args, read, address) : 0;
-  const auto add = [&](std::uint8_t arg, Way way) {
+  const auto add = [&](std::uint8_t arg, IoDirection direction) {
     if (arg == observe::IoCall::no_arg) return;
     const auto target = targets_.find(notification.tid, static_cast<int>(notification.args.at(arg)),
                                       std::span(address).first(address_size), now);
@@ -155,13 +155,13 @@ std::optional<IoAdmission::Wanted> IoAdmission::wanted(const observe::IoCall& ca
     const Device device = network ? Device{Device::Kind::network, target->device} : disk_of(*target, view.limits);
     // What a receiver will get nobody knows before; it is settled afterwards. A file has no more than its size.
     Tokens cost = out.asked;
-    if (way == Way::read && network) cost = 1;
-    if (way == Way::read && target->size >= 0) {
+    if (direction == IoDirection::read && network) cost = 1;
+    if (direction == IoDirection::read && target->size >= 0) {
       const Left left = left_in_file(call, notification, target->size, read, view, cost);
       out.asked = left.bytes;
       cost = std::max<Tokens>(left.bytes - left.cached, 1);
     }
-    if (way == Way::write && network && cost >= is_large) {
+    if (direction == IoDirection::write && network && cost >= is_large) {
       const int fd = static_cast<int>(notification.args.at(arg));
       if (const auto most = targets_.takes_at_once(notification.tid, fd, observe::does_not_wait(notification));
           most && *most < cost) {
@@ -170,10 +170,10 @@ std::optional<IoAdmission::Wanted> IoAdmission::wanted(const observe::IoCall& ca
       }
     }
     out.network[out.count] = network;
-    out.legs[out.count++] = {.device = device, .way = way, .cost = cost};
+    out.transfers[out.count++] = {.device = device, .direction = direction, .cost = cost};
   };
-  add(call.in_arg, Way::read);
-  add(call.out_arg, Way::write);
+  add(call.in_arg, IoDirection::read);
+  add(call.out_arg, IoDirection::write);
   // What was read was this call's memory only if it still waits.
   if (looked && !sys::still_valid(listener_->get(), notification.id)) return std::nullopt;
   return out;

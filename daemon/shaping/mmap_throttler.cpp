@@ -18,7 +18,7 @@ namespace {
 
 using decide::Device;
 using decide::Tokens;
-using decide::Way;
+using decide::IoDirection;
 
 constexpr std::chrono::milliseconds look_every{5}, look_closely{1}, seek_every{100};
 constexpr Duration alert = std::chrono::milliseconds(100);
@@ -33,7 +33,7 @@ constexpr Duration believed = std::chrono::seconds(1), again_after = std::chrono
 
 Tokens part_of(std::uint64_t before, std::uint64_t now, double share) {
   if (now <= before) return 0;
-  const auto grown = std::min<std::uint64_t>(now - before, decide::max_burst);
+  const auto grown = std::min<std::uint64_t>(now - before, TokenBucket::max_burst);
   return static_cast<Tokens>(share * static_cast<double>(grown));
 }
 
@@ -294,15 +294,15 @@ bool MmapThrottler::charge(pid_t tgid, Process& process, Thread& thread, pid_t t
 bool MmapThrottler::charge(Process& process, const Moved& moved, Tokens paged, Time now) {
   const auto index = shaper_.shaping_.find(process.view->name);
   if (!index) return false;
-  const auto charge_one = [&](const Device& disk, Way way, Tokens bytes) {
+  const auto charge_one = [&](const Device& disk, IoDirection direction, Tokens bytes) {
     if (bytes <= 0) return;
-    process.last_charge = shaper_.shaping_.charge(*index, disk, way, bytes, now);
+    process.last_charge = shaper_.shaping_.charge(*index, disk, direction, bytes, now);
     process.debts->add(process.last_charge, true);
   };
   const Tokens pages = std::min(moved.read, paged);
-  charge_one(process.disk, Way::read, pages);
-  charge_one(process.tree, Way::read, moved.read - pages);
-  charge_one(process.disk, Way::write, moved.written);
+  charge_one(process.disk, IoDirection::read, pages);
+  charge_one(process.tree, IoDirection::read, moved.read - pages);
+  charge_one(process.disk, IoDirection::write, moved.written);
   return true;
 }
 

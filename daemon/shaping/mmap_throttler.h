@@ -67,7 +67,7 @@ class MmapThrottler {
     Time frozen_since{}, listed{};
     bool owes = false;                                                         // since it went on
     std::shared_ptr<decide::Debts> debts = std::make_shared<decide::Debts>();  // Shaper::mutex_
-    decide::Passage last_charge;
+    decide::Reservation last_charge;
     Time stay_away{};  // cannot be frozen: not before that
   };
   struct Interruptions {

@@ -63,7 +63,7 @@ class Shaper::HeldCall final : public actuate::Delayed {
     call_->held = false;
     if (made || call_->settled || call_->withdrawn) return;
     call_->withdrawn = true;
-    shaper_.shaping_.withdraw(call_->passage, now);
+    shaper_.shaping_.cancel(call_->passage, now);
   }
 
  private:
@@ -136,7 +136,7 @@ void Shaper::set_automatic(const std::string& name, std::optional<decide::Tokens
     apply(name);
     // What was owed at the rate before would be paid for minutes at a much lower one.
     for (const auto& [index, view] : views_)
-      if (view->of == name) shaping_.forgive(index, max_owed, clock_.now());
+      if (view->of == name) shaping_.cap_debt(index, max_owed, clock_.now());
   }
   delays_.look_again();
 }
@@ -263,7 +263,7 @@ void Shaper::drop_own(pid_t tgid) {
   members_.erase(member);
   ++generation_;
   if (view == views_.end() || !view->second->like) return;
-  shaping_.retire(view->second->name, *view->second->like, clock_.now());
+  shaping_.merge_into(view->second->name, *view->second->like, clock_.now());
   views_.erase(view);
 }
 

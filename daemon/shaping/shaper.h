@@ -28,7 +28,7 @@
 #include "base/guard_memory.h"
 #include "base/missing_piece.h"
 #include "base/time.h"
-#include "decide/shaping.h"
+#include "decide/shaping/shaping.h"
 #include "observe/seccomp/receiver.h"
 #include "sys/procfs/block_devices.h"
 #include "sys/bpf/exit_io.h"

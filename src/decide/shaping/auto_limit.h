@@ -18,7 +18,7 @@
 #include <optional>
 
 #include "base/time.h"
-#include "decide/bucket.h"
+#include "decide/shaping/limits.h"
 
 namespace swapd::decide {
 

@@ -1,7 +1,7 @@
 // Whether they have what they need, and whether their waits grow.
 #include <gmock/gmock.h>
 
-#include "decide/auto_limit.h"
+#include "decide/shaping/auto_limit.h"
 
 namespace swapd::test {
 namespace {

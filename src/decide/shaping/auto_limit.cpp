@@ -1,4 +1,4 @@
-#include "decide/auto_limit.h"
+#include "decide/shaping/auto_limit.h"
 
 #include <algorithm>
 #include <cmath>
