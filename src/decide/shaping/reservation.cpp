@@ -37,8 +37,8 @@ void Debts::add(const Reservation& debt, bool pages) {
     Reservation sum = debt;
     for (const Reservation::Place& before : std::span(known.reservation.places).first(known.reservation.count)) {
       const auto places = std::span(sum.places).first(sum.count);
-      const auto same = std::ranges::find_if(
-          places, [&](const Reservation::Place& place) { return place.is_in_bucket_of(before); });
+      const auto same =
+          std::ranges::find_if(places, [&](const Reservation::Place& place) { return place.is_in_bucket_of(before); });
       if (same != places.end())
         same->rest += before.rest;
       else if (before.rest > 0 && sum.count < Reservation::max_places)
