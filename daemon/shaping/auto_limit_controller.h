@@ -22,9 +22,9 @@
 #include "engine/engine.h"
 #include "policy/policy.h"
 #include "shaping/shaper.h"
-#include "sys/procfs/procfs.h"
 #include "sys/netlink/delay_accounting.h"
 #include "sys/procfs/io_counters.h"
+#include "sys/procfs/procfs.h"
 
 namespace swapd::daemon {
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr Duration first_pause = std::chrono::milliseconds(100), max_pause = std::chrono::seconds(10);
 constexpr Duration write_pause = std::chrono::seconds(1);  // after one that failed
-constexpr int max_tries = 100;                            // to remove a group at the end, a millisecond each
+constexpr int max_tries = 100;                             // to remove a group at the end, a millisecond each
 
 std::string file_in(const std::string& state_dir) { return state_dir + "/frozen"; }
 
