@@ -10,12 +10,12 @@ namespace {
 
 using decide::ClassLimits;
 using decide::Device;
-using decide::Transfer;
+using decide::IoDirection;
 using decide::Limit;
 using decide::Reservation;
 using decide::Shaping;
 using decide::Tokens;
-using decide::IoDirection;
+using decide::Transfer;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
@@ -376,7 +376,8 @@ TEST_F(Classes, WhatIsRetiredHasAnHeir) {
   const auto all = shaping.set("all", limits, start);
   const auto own = shaping.set("own", limits, start);
   shaping.settle(enter(own, {{disk, IoDirection::read, 700}}), {.bytes = {700, 0}, .cached = 0, .waited = {}}, start);
-  const Reservation last = enter(own, {{disk, IoDirection::read, 300}}), killed = enter(own, {{disk, IoDirection::read, 300}});
+  const Reservation last = enter(own, {{disk, IoDirection::read, 300}}),
+                    killed = enter(own, {{disk, IoDirection::read, 300}});
   shaping.merge_into("own", all, start);
   for (int i = 0; i < 100; ++i) {  // others come and go meanwhile
     const std::string name = "own#" + std::to_string(i);
