@@ -70,7 +70,7 @@ Device CallInspector::disk_of_directories(const Subject& subject, Device otherwi
   return likely_.directories(subject.tgid, subject.limits, now).value_or(otherwise);
 }
 
-// What a ring does is told by accounting alone, so it may be either direction.
+// Accounting alone tells what a ring does, so it may be either direction.
 WantedCall CallInspector::wanted_of_ring(const Subject& subject, Time now) {
   Wanted out;
   const FileDevices devices = likely_.files(subject.tgid, subject.tid, subject.limits, now);
@@ -152,7 +152,7 @@ CallInspector::Left CallInspector::left_in_file(const Call& call, const Notifica
   return {.bytes = left, .cached = counts_cached ? 0 : targets_.cached(notification.tid, fd, from, left)};
 }
 
-// What a receiver will get is not known before; it is settled afterwards. A file has no more than its size.
+// It is not known before what a receiver will get; it is settled afterwards. A file has no more than its size.
 void CallInspector::add_transfer(Wanted& want, const Call& call, const Notification& notification, std::uint8_t arg,
                                  IoDirection direction, const observe::IoTarget& target,
                                  const observe::ReadTarget& read, const Subject& subject) const {
@@ -228,7 +228,7 @@ std::optional<WantedCall> CallInspector::wanted(const Call& call, const Notifica
     }
     default:
       out = wanted_of_bytes(call, notification, read, subject, now);
-      // What was read was this call's memory only if it still waits.
+      // The memory that was read was this call's only if it still waits.
       if (looked && !still_waits()) out.reset();
   }
   if (out) out->kind = kind_of(call);

@@ -1,5 +1,5 @@
-// What a call is about to move, and where: from its arguments, the memory that they point to, and its descriptors. One
-// thread.
+// Finds out what a call is about to move, and to or from which device: from its arguments, the memory that they point
+// to, and its descriptors. One thread.
 #pragma once
 
 #include <memory>
@@ -31,10 +31,10 @@ class CallInspector {
   [[nodiscard]] std::optional<decide::WantedCall> wanted(const observe::IoCall& call,
                                                          const sys::Notification& notification, const Subject& subject,
                                                          Time now);
-  // Where pages of the process's mapped files are; and directories and inodes.
+  // The disk of the process's mapped files; and of its directories and inodes.
   [[nodiscard]] decide::Device disk_of_pages(const Subject& subject, Time now);
   [[nodiscard]] decide::Device disk_of_directories(const Subject& subject, decide::Device otherwise, Time now);
-  // Where most of its open files and connections are, as a ring's requests made it look for last.
+  // The devices of most of its open files and connections, as a ring's requests made it look for last.
   [[nodiscard]] FileDevices known_files(pid_t tgid) const { return likely_.known(tgid); }
 
  private:

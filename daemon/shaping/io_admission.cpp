@@ -43,7 +43,7 @@ IoAdmission::Thread* IoAdmission::identify_thread(pid_t tid, Time now) {
   made.caller.tgid = *tgid;
   made.caller.gate = this;
   made.met = now;
-  made.view.reset();
+  made.generation = 0;
   return &made;
 }
 
@@ -75,7 +75,10 @@ void IoAdmission::prune(Time now) {
 
 // Null: not in a class, nor a process that was released.
 ClassViewPtr IoAdmission::view_of_process(pid_t tgid) const {
-  const auto member = parts_.ledger->classes().member(tgid);
+  return view_of_member(tgid, parts_.ledger->classes().member(tgid));
+}
+
+ClassViewPtr IoAdmission::view_of_member(pid_t tgid, const decide::ClassTable::Member& member) const {
   if (!member.released) return member.view;
   const auto id = parts_.procfs.thread_id(tgid);
   return id && id->start_time == *member.released ? unlimited_ : nullptr;
@@ -92,18 +95,17 @@ pid_t IoAdmission::member_above(pid_t tgid) const {
   return 0;
 }
 
-// What the ledger said last holds until a member or a class changes.
+// The ledger's last answer holds until a member or a class changes.
 ClassViewPtr IoAdmission::view_of(Thread& thread, Time now) {
   const std::uint64_t generation = parts_.ledger.generation();
-  if (!thread.view || thread.generation != generation) {
-    thread.view = parts_.ledger->classes().member(thread.caller.tgid).view;
+  if (thread.generation != generation) {
+    thread.member = parts_.ledger->classes().member(thread.caller.tgid);
     thread.generation = generation;
   }
-  if (thread.view) {
-    if (thread.view->limited && thread.view != of_listener_) of_listener_ = thread.view;
-    return thread.view;
+  if (auto own = view_of_member(thread.caller.tgid, thread.member)) {
+    if (own->limited && own != of_listener_) of_listener_ = own;
+    return own;
   }
-  if (auto released = view_of_process(thread.caller.tgid)) return released;
   if (now - thread.parent_sought >= sought_again) {
     thread.parent = member_above(thread.caller.tgid);
     thread.parent_sought = now;
@@ -169,8 +171,8 @@ void IoAdmission::look_at_traffic(Thread& thread, decide::CallerMoved& moved, bo
   moved.traffic = {.received = now->received - before.received, .sent = now->sent - before.sent};
 }
 
-// What is read without a call that comes to a gate may be pages of mapped files, or directories and inodes (getdents64,
-// stat, unlink ...). The pages come by faults.
+// Bytes that are read without a call that comes to a gate may be pages of mapped files, or directories and inodes
+// (getdents64, stat, unlink ...). The pages come by faults.
 Tokens IoAdmission::max_paged(Thread& thread) const {
   const auto stat = parts_.procfs.stat(thread.caller.tid);
   if (!stat) return read_by_fault;

@@ -27,7 +27,7 @@ class IoAdmission final : public observe::CallFilter {
   [[nodiscard]] bool should_delay(const sys::Notification& notification) override;
 
  private:
-  // What is known of a thread that makes calls here.
+  // A thread that makes calls here.
   struct Thread {
     decide::Caller caller;
     Time met{};  // when its process was read
@@ -40,7 +40,7 @@ class IoAdmission final : public observe::CallFilter {
     const observe::IoCall* kind = nullptr;  // of its last call that moved something
     bool may_join = false;                  // as the ledger said then
     std::optional<decide::Device> disk;     // the last one that it used
-    decide::ClassViewPtr view;              // its process's, as of `generation`
+    decide::ClassTable::Member member;      // what its process is, as of `generation`
     std::uint64_t generation = 0;
     pid_t parent = 0;  // whose class it has, while nothing is known of its own
     Time parent_sought{};
@@ -50,6 +50,7 @@ class IoAdmission final : public observe::CallFilter {
   Thread* identify_thread(pid_t tid, Time now);
   [[nodiscard]] decide::ClassViewPtr view_of(Thread& thread, Time now);
   [[nodiscard]] decide::ClassViewPtr view_of_process(pid_t tgid) const;
+  [[nodiscard]] decide::ClassViewPtr view_of_member(pid_t tgid, const decide::ClassTable::Member& member) const;
   [[nodiscard]] pid_t member_above(pid_t tgid) const;
   void erase(pid_t tid);
   void prune(Time now);

@@ -1,5 +1,5 @@
-// What a ring's own threads move ("iou-wrk-…", "iou-sqp-…": io_uring hands over to them what would block, and with
-// SQPOLL everything). They are threads of the program, and make no calls.
+// Counts what a ring's own threads move ("iou-wrk-…", "iou-sqp-…": io_uring hands over to them what would block, and
+// with SQPOLL everything). They are threads of the program, and make no calls.
 #pragma once
 
 #include <sys/types.h>
@@ -28,9 +28,10 @@ class IoUringWorkers {
   void note(pid_t tgid, Traffic traffic, Time now);
   void forget(pid_t tgid);
   [[nodiscard]] bool knows(pid_t tgid) const { return processes_.contains(tgid); }
-  // What they have moved since the last look. Nothing of one that was not noted. Up to sixteen are looked at each time,
-  // more less often; who they are, where the number of threads has changed, or 10 ms ago (later where there are many).
-  // One that has ended since the last look is lost (idle they live on for five seconds), and so are those past 512.
+  // Adds what they have moved since the last look to `moved`. Nothing of one that was not noted. Up to sixteen are
+  // looked at each time, more less often; who they are, where the number of threads has changed, or 10 ms ago (later
+  // where there are many). One that has ended since the last look is lost (idle they live on for five seconds), and so
+  // are those past 512.
   void grown(pid_t tgid, Traffic traffic, Time now, decide::CallerMoved& moved);
 
  private:

@@ -159,12 +159,12 @@ bool MmapThrottler::goes_on(const Process& process, const std::vector<pid_t>& th
 
 void MmapThrottler::look_at_frozen(pid_t tgid, Process& process) {
   const Time now = parts_.clock.now();
-  // What waits for the process shows at each thread; all of them are looked at now and then.
+  // A signal to the process shows at each of its threads; all of them are looked at now and then.
   if (owed(process, now).due <= now || goes_on(process, {tgid})) return thaw(tgid, process);
   if (now - process.listed >= list_every) {
     list_frozen(tgid, process, now);
     if (goes_on(process, process.frozen)) return thaw(tgid, process);
-    if (!groups_.keep(tgid)) {  // somebody has moved it elsewhere
+    if (!groups_.keep(tgid)) {  // it was moved elsewhere
       thaw(tgid, process);
       groups_.leave(tgid, now);
       process.owes = true;
@@ -175,7 +175,7 @@ void MmapThrottler::look_at_frozen(pid_t tgid, Process& process) {
     process.charged = now;
     return;
   }
-  // Nobody looked: what it has moved since is nobody's, but what it owed it owes.
+  // The guard has ended the freeze: what it has moved since is charged to no process, but what it owed it owes.
   thaw(tgid, process);
   process.counted.reset();
   process.threads.clear();

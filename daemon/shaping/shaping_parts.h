@@ -1,4 +1,4 @@
-// What the parts of shaping work with: the kernel's files, the clock, and the ledger that decides.
+// The parts of shaping share these: the kernel's files, the clock, and the ledger that decides.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace swapd::daemon {
 
-// By a major fault, and around it: read_ahead_kb of sysfs, where nobody has changed it.
+// By a major fault, and around it: read_ahead_kb of sysfs, unless it was changed.
 inline constexpr decide::Tokens read_by_fault = 128 << 10;
 
 struct ShapingParts {

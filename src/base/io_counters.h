@@ -1,4 +1,4 @@
-// What a thread or process has moved, as the kernel counts it.
+// The bytes that a thread or process has moved, as the kernel counts them.
 #pragma once
 
 #include <cstdint>

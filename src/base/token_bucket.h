@@ -48,9 +48,9 @@ class TokenBucket {
   // So many were taken unforeseen: as far as the bucket then owes no more than `max_owed`. The answer: how many it has
   // not taken.
   [[nodiscard]] Tokens owe(Tokens taken, Tokens max_owed, Time now);
-  // What it holds stays, as far as it fits.
+  // The tokens that it holds stay, as far as they fit.
   void change(Rules rules, Time now);
-  // Of what it owes, no more than this is left.
+  // Its debt is at most this from now on.
   void cap_debt(Tokens max_owed, Time now);
 
   // Takes as many if they are there; else none.

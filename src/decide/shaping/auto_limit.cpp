@@ -83,7 +83,7 @@ bool AutoLimit::is_found() const {
   return bounds_.high > 0 && static_cast<double>(bounds_.high) <= tuning.same_within * static_cast<double>(bounds_.low);
 }
 
-// What had piled up has gone.
+// The queues that had piled up are gone.
 bool AutoLimit::is_calm_again() const {
   return !calm_wait_ || evidence_.waits.late() <= *calm_wait_ + tuning.calm_within;
 }
@@ -185,7 +185,8 @@ void AutoLimit::unlimited(const Period& one) {
   bounds_.high = 0;
   tries_.lapses = 0;
   if (last_) {
-    // What was enough when they were last awake is in force before they can miss much: what has piled up is in the way.
+    // The limit that was enough when they were last awake is in force before they can miss much: what has piled up is
+    // in the way.
     const double held = held_met_;
     recover_to(State::holding, *last_, half);
     held_met_ = held;
@@ -293,7 +294,7 @@ void AutoLimit::probe(const Period& one) {
     return recover_to(State::holding, bounds_.low, missed && tried > tuning.first_step ? half : tuning.small_dip);
   }
   if (!is_enough(one)) return;
-  if (!binds(one)) return go_to(State::holding, bounds_.low);  // nobody has tried it
+  if (!binds(one)) return go_to(State::holding, bounds_.low);  // it was not tried
   if (!is_calm_again()) {
     tries_.patience = std::clamp(tries_.patience * 2, tuning.first_patience, tuning.max_patience);
     return go_to(State::holding, bounds_.low);

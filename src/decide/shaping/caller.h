@@ -43,7 +43,7 @@ struct CallKind {
   [[nodiscard]] bool as_the_disk(ShapeMode mode) const { return mode == ShapeMode::device || told == Told::by_disk; }
 };
 
-// What a call is thought to move. Without transfers: nothing that is limited.
+// The bytes that a call is thought to move. Without transfers: nothing that is limited.
 struct WantedCall {
   std::array<Transfer, Reservation::max_transfers> transfers{};
   std::uint8_t count = 0;
@@ -97,7 +97,7 @@ struct Caller {
   } disturbed;
 };
 
-// What a thread has done since its last call, as its gate has seen it.
+// The bytes that a thread has moved since its last call, as its gate has seen them.
 struct CallerMoved {
   IoCounters disk;  // since then
   TrafficCounters traffic;
@@ -110,7 +110,7 @@ struct CallerMoved {
   // For what it may have moved without a call (may_owe_pages()).
   Tokens paged = 0;  // so much of what was read may be pages of mapped files, at most; the rest is directories
   Device pages_disk, tree_disk;
-  // What the threads that io_uring has in the program have moved.
+  // The bytes that io_uring's own threads in the program have moved.
   struct Worker {
     pid_t tid = 0;
     IoCounters disk;
@@ -124,14 +124,14 @@ struct CallerMoved {
 // after it, and cannot move more than is known of it (a receiver's may).
 [[nodiscard]] bool may_join_last(const Caller& caller, const ClassView& view, Time now);
 
-// What the last call has moved, of all that its thread has.
+// The last call's part of all that its thread has moved.
 struct CallShare {
   Shaping::Moved moved;
   Tokens read = 0, written = 0;  // from and to a disk
 };
 [[nodiscard]] CallShare share_of_call(const Caller& caller, ShapeMode mode, const CallerMoved& moved);
 
-// What was moved without a call, or beyond it: pages of mapped files, directories and inodes.
+// The bytes that were moved without a call, or beyond it: pages of mapped files, directories and inodes.
 struct MovedWithoutCall {
   Tokens read = 0, written = 0;
   bool of_call = false;      // on the last call's disk: what is read ahead of it

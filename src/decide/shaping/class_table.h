@@ -49,7 +49,7 @@ class ClassTable {
   void join(pid_t tgid, const std::string& class_name, Time now);
   // A child of that member: into its class, or one of its own.
   void born(pid_t tgid, pid_t parent, Time now);
-  // What the process had for itself ends with it; what it has moved stays the class's.
+  // A class that the process had for itself ends with it; what it has moved stays the class's.
   void leave(pid_t tgid, Time now);
   // It is limited no more, though its calls still come to a gate. start_time: tells it from a later one with its id.
   void release(pid_t tgid, std::uint64_t start_time, Time now);
@@ -67,7 +67,7 @@ class ClassTable {
   [[nodiscard]] std::vector<ClassViewPtr> views_of(const std::string& name) const;
   // Members that pay at once for pages of mapped files.
   [[nodiscard]] std::unordered_map<pid_t, ClassViewPtr> paying_at_once() const;
-  // Of views_of(), together, by device.
+  // The sum over views_of(), by device.
   [[nodiscard]] std::vector<Shaping::Account> accounts(const std::string& name, Time now) const;
   // Changes with each change of a member or a view.
   [[nodiscard]] std::uint64_t generation() const { return generation_; }

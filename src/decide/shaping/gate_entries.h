@@ -1,5 +1,5 @@
-// What has been charged to a thread between two of its calls, so that it is paid once: by its gate at the next call, or
-// before that by whatever looks at threads between their calls (mapped = "freeze"). Pure.
+// Notes what has been charged to a thread between two of its calls, so that it is paid once: by its gate at the next
+// call, or before that by whatever looks at threads between their calls (mapped = "freeze"). Pure.
 #pragma once
 
 #include <sys/types.h>
@@ -26,7 +26,7 @@ class GateEntries {
  public:
   // A call has come to the gate.
   void note(pid_t tid, const IoCounters& counted, const void* gate);
-  // What that call was charged in advance.
+  // That call was charged this in advance.
   void note_costs(pid_t tid, const WantedCall& want);
   [[nodiscard]] GateEntry find(pid_t tid) const;  // count 0: none has come
 
@@ -37,7 +37,7 @@ class GateEntries {
 
   // The gate knows the thread no more. Another gate's entry, of a thread that has the id now, stays.
   void forget(pid_t tid, const void* gate);
-  // What was charged without a call, unless a gate will settle it yet.
+  // Forgets what was charged without a call, unless a gate will settle it yet.
   void forget_paid(pid_t tid);
 
  private:

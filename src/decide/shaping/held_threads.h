@@ -1,4 +1,4 @@
-// Which threads stand still for the limits of their class at the moment, and which are favoured. Pure.
+// The threads that stand still for the limits of their class at the moment, and those that are favoured. Pure.
 //
 // A thread is held in a call, or frozen with its whole process. A favoured thread (an important one waits for it) is
 // not delayed, unless its class says so.

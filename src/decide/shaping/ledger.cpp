@@ -64,8 +64,8 @@ void Ledger::settle(Caller& caller, const CallerMoved& moved, const ClassView& v
   caller.settled = now;
 }
 
-// What was moved without a call is paid by the thread before its next call: pages of mapped files before any, the rest
-// before a call that moves something.
+// Bytes that were moved without a call are paid by the thread before its next call: pages of mapped files before any,
+// the rest before a call that moves something.
 void Ledger::settle_pages(Caller& caller, const CallerMoved& moved, const CallShare& call, const ClassView& view,
                           Time now) {
   const MovedWithoutCall pages = moved_without_call(caller, view.limits.mode, moved, call);
@@ -85,7 +85,7 @@ void Ledger::settle_pages(Caller& caller, const CallerMoved& moved, const CallSh
   charge(caller, view, unknown, IoDirection::write, in_tokens(moved.traffic.sent), true, now);
 }
 
-// Where pages are paid at once, those of the workers are too.
+// Pages of the workers are paid at once, too, if the class's are.
 void Ledger::settle_workers(Caller& caller, CallerMoved& moved, const ClassView& view, Time now) {
   IoCounters sum;
   for (CallerMoved::Worker& worker : moved.workers) {

@@ -1,4 +1,4 @@
-// What calls cost, who owes, and who stands still: all that is decided about shaped I/O. Pure, and without a lock: its
+// Decides what calls cost, which thread owes, and which stands still: all of shaped I/O. Pure, and without a lock: its
 // owner has one (daemon/shaping/shared_ledger.h).
 //
 // A gate sees a call of a thread at its entry. It reads what the kernel has counted of the thread since its last call

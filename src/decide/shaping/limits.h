@@ -1,4 +1,4 @@
-// What a class's members may move, and where [TAP08 §2.1]. Pure values.
+// The limits of a class: what its members may move, by device [TAP08 §2.1]. Pure values.
 #pragma once
 
 #include <compare>
@@ -22,7 +22,7 @@ struct Device {
 
 enum class IoDirection : std::uint8_t { read, write };
 
-// What one pair of buckets allows; nothing: no limit.
+// The limit of one pair of buckets; nothing: none.
 struct Limit {
   std::optional<Tokens> bytes, operations;  // a second
   std::optional<Tokens> burst;              // bytes; not said: what `bytes` brings in 50 ms, at least 4 KiB

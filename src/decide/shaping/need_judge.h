@@ -17,7 +17,7 @@ enum class Need : std::uint8_t {
   missed,  // they waited for more
 };
 
-// What they need: a rate, or not to wait for longer than a share of their time; or both.
+// The protected programs need a rate, or not to wait for longer than a share of their time; or both.
 struct NeedRules {
   std::optional<Tokens> rate;  // bytes a second
   std::optional<double> wait;  // 0…1, of the thread that waits longest

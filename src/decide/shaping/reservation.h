@@ -41,13 +41,13 @@ struct Reservation {
   [[nodiscard]] Tokens rest() const;  // the largest of its places'
   // Adds what an earlier call took, so that both are settled together. False: the other one has other places.
   [[nodiscard]] bool join(const Reservation& earlier);
-  // Of one transfer each: on the same device of the same class, in the same direction.
+  // Both have one transfer, on the same device of the same class, in the same direction.
   [[nodiscard]] bool is_alike(const Reservation& other) const {
     return accounts[0] == other.accounts[0] && versions[0] == other.versions[0] && directions[0] == other.directions[0];
   }
 };
 
-// What one thread owes.
+// The debts of one thread.
 class Debts {
  public:
   struct Debt {

@@ -77,12 +77,12 @@ class Shaping {
   Reservation charge(ClassIndex of, Device device, IoDirection direction, Tokens bytes, Time now);
   // A thread has ended that owed this: it is not paid.
   void write_off(const Debts& debts);
-  // What is owed of each of the class's devices, bytes.
+  // The bytes that are owed, by device of the class.
   [[nodiscard]] std::vector<std::pair<Device, Tokens>> owed(const Debts& debts, ClassIndex of) const;
   // The thread that was charged this was stopped for so long.
   void waited(const Reservation& reservation, Duration waited);
 
-  // What a class has done on a device, and what is in the buckets.
+  // The work of a class on a device, and the state of its buckets there.
   struct Account {
     Device device;
     std::array<Tokens, 2> bytes{};  // of calls, by IoDirection
@@ -105,7 +105,7 @@ class Shaping {
  private:
   static constexpr std::size_t max_devices = 256;  // of a class; the others share one
   static constexpr std::size_t max_successors = 1000;
-  // What a class has done on one device, and the numbers of its buckets there.
+  // The account of a class on one device, and the numbers of its buckets there.
   struct DeviceLedger {
     Account account;
     BucketPair both, read, write;

@@ -1,4 +1,4 @@
-// What classes have moved and owe, to be shown.
+// The accounts of classes: what they have moved and owe.
 #include <algorithm>
 #include <span>
 

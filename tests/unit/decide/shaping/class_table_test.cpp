@@ -1,4 +1,4 @@
-// Which process is in which class, and what a class's accounts show.
+// Members of classes, and what a class's accounts show.
 #include "decide/shaping/class_table.h"
 
 #include "unit/decide/shaping/ledger_fixture.h"

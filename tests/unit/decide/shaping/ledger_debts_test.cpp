@@ -1,4 +1,4 @@
-// What threads owe, who is favoured, and what becomes of both when a thread ends or changes its class.
+// Debts of threads, favoured threads, and what becomes of both when a thread ends or changes its class.
 #include "unit/decide/shaping/ledger_fixture.h"
 
 namespace swapd::test {

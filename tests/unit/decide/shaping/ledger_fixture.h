@@ -63,7 +63,7 @@ class LedgerTest : public testing::Test {
   static WantedCall write(Tokens bytes, const Device& device = disk, CallKind kind = {}) {
     return call(IoDirection::write, bytes, device, kind);
   }
-  // What a read(2), a write(2) has moved, all of it to or from the disk.
+  // A read(2), a write(2) has moved so many, all of it to or from the disk.
   static CallerMoved has_read(Tokens bytes) {
     CallerMoved out;
     out.disk.read_chars = out.disk.read_bytes = static_cast<std::uint64_t>(bytes);

@@ -1,4 +1,4 @@
-// What counts: by calls or by the disk, operations, connections, calls that are settled together.
+// The ways in which calls count: by calls or by the disk, operations, connections, calls that are settled together.
 #include "unit/decide/shaping/ledger_fixture.h"
 
 namespace swapd::test {

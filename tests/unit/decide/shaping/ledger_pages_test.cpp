@@ -1,4 +1,4 @@
-// What is moved without a call: pages of mapped files, directories, what io_uring's own threads move.
+// Bytes that are moved without a call: pages of mapped files, directories, what io_uring's own threads move.
 #include "unit/decide/shaping/ledger_fixture.h"
 
 namespace swapd::test {
@@ -75,6 +75,7 @@ TEST_F(LedgerPages, EachOfTheCallsThatAreSettledTogetherMay) {
   ASSERT_TRUE(ledger.join_last(a, write(100), now));
   CallerMoved moved = has_written(200);
   moved.disk.written_bytes = 200 + 4 * mib;
+  moved.disk_of_call = disk;
   settle(a, moved);
   EXPECT_EQ(account().mapped, 0);
 }
@@ -84,7 +85,9 @@ TEST_F(LedgerPages, InDeviceModeWhatACallMadeTheDiskMoveIsTheCalls) {
   limits.mode = ShapeMode::device;
   set(limits);
   (void)at_gate(a, write(100));
-  settle(a, has_written(5 * mib));
+  CallerMoved moved = has_written(5 * mib);
+  moved.disk_of_call = disk;
+  settle(a, moved);
   EXPECT_EQ(account().mapped, 0);
   EXPECT_EQ(account().bytes[1], 5 * mib);
 }
