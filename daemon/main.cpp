@@ -61,7 +61,7 @@ std::vector<std::string> protect_self() {
     warnings.push_back(locked.error().text() + "; swapd may stall when memory is short");
   if (const Status nice = sys::set_thread_nice(0, -10); !nice)
     warnings.push_back(nice.error().text() + "; answers come late under load");
-  // Ours alone, because front.cpp made a session for us.
+  // Ours alone, because daemonize.cpp made a session for us.
   if (const Status group = sys::set_own_autogroup_nice(-20); !group && !group.error().gone())
     warnings.push_back(group.error().text() + "; receivers compete with other sessions as equals");
   rlimit files{};

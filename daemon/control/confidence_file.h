@@ -2,11 +2,10 @@
 // at the end. They are advice: where they are lost or damaged, they are learnt anew.
 #pragma once
 
-#include <systemd/sd-event.h>
-
 #include <string>
 #include <vector>
 
+#include "event/sources.h"
 #include "model/saved_confidence.h"
 
 namespace swapd::daemon {
@@ -18,7 +17,6 @@ class ConfidenceFile {
  public:
   // Once the engine has its members: what was learnt of others is forgotten.
   ConfidenceFile(sd_event* loop, Engine& engine, std::string state_dir, std::string boot_id);
-  ~ConfidenceFile();
   ConfidenceFile(const ConfidenceFile&) = delete;
   ConfidenceFile& operator=(const ConfidenceFile&) = delete;
 
@@ -26,14 +24,12 @@ class ConfidenceFile {
 
  private:
   void restore_confidences();
-  void write_later();
 
-  sd_event* loop_;
-  sd_event_source* timer_ = nullptr;
   Engine& engine_;
   std::string state_dir_, boot_id_;
   std::vector<model::SavedConfidence> written_;
   bool failed_ = false;  // and said so
+  Timer timer_;
 };
 
 }  // namespace swapd::daemon

@@ -2,12 +2,11 @@
 // that nobody reads what was.
 #pragma once
 
-#include <systemd/sd-event.h>
-
 #include <string>
 
 #include "base/result.h"
 #include "bus/backend.h"
+#include "event/sources.h"
 
 namespace swapd::daemon {
 
@@ -15,7 +14,7 @@ namespace swapd::daemon {
 class MetricsFile {
  public:
   MetricsFile(sd_event* loop, bus::Backend& backend, std::string path)
-      : loop_(loop), backend_(backend), path_(std::move(path)) {}
+      : backend_(backend), path_(std::move(path)), timer_(loop, [this] { write_again(); }) {}
   MetricsFile(const MetricsFile&) = delete;
   MetricsFile& operator=(const MetricsFile&) = delete;
   ~MetricsFile();
@@ -25,13 +24,12 @@ class MetricsFile {
 
  private:
   [[nodiscard]] Status write();
-  void write_later();
+  void write_again();
 
-  sd_event* loop_;
-  sd_event_source* timer_ = nullptr;
   bus::Backend& backend_;
   std::string path_;
   bool failed_ = false;  // and said so
+  Timer timer_;
 };
 
 }  // namespace swapd::daemon

@@ -7,10 +7,10 @@
 #include <unordered_set>
 
 #include "bus/backend.h"
-#include "observe/resolve/resolver.h"
 #include "engine/snapshot.h"
-#include "sys/sched/freezer.h"
+#include "observe/resolve/resolver.h"
 #include "sys/procfs/procfs.h"
+#include "sys/sched/freezer.h"
 
 namespace swapd::daemon {
 
@@ -60,6 +60,5 @@ class Views {
 };
 
 [[nodiscard]] std::string call_text(std::int32_t nr);
-[[nodiscard]] std::string_view name(Evidence evidence);
 
 }  // namespace swapd::daemon

@@ -69,9 +69,20 @@ Engine::Engine(const sys::Procfs& procfs, const sys::Scheduler& scheduler, const
     seccomp_ = observer.get();
     observer_ = std::move(observer);
   }
-  donor_ = std::make_unique<Donor>(options_.donor, members_, model_, *observer_, actuator_, worker_, epoll_.get());
-  donor_->record_to(records_);
-  donor_->takes_for_runnable([this](const Blocked& blocked) { return would_run(blocked); });
+  std::vector<std::unique_ptr<decide::Decider>> deciders;
+  auto donation = std::make_unique<decide::DonationDecider>(options_.donation);
+  donation_ = donation.get();
+  deciders.push_back(std::move(donation));
+  decisions_ = std::make_unique<DecisionLoop>(DecisionLoop::Parts{.members = members_,
+                                                                  .model = model_,
+                                                                  .observer = *observer_,
+                                                                  .actuator = actuator_,
+                                                                  .questions = worker_,
+                                                                  .procfs = procfs_,
+                                                                  .records = records_,
+                                                                  .epoll = epoll_.get()},
+                                              options_.decisions, std::move(deciders));
+  decisions_->takes_for_runnable([this](const Blocked& blocked) { return would_run(blocked); });
   members_.on_change([this] {
     if (!membership_told_.exchange(true)) ring(membership_fd_.get());
   });
@@ -167,7 +178,7 @@ void Engine::run() {
     Time wake_at = members_.empty() ? Time::max() : next_tick_;
     if (rests()) wake_at = std::max(wake_at, next_tick_ - options_.tick + options_.resting_tick);
     if (const auto due = observer_->deadline()) wake_at = std::min(wake_at, *due);
-    if (const auto due = donor_->deadline()) wake_at = std::min(wake_at, *due);
+    if (const auto due = decisions_->next()) wake_at = std::min(wake_at, *due);
     timespec wait{};
     const bool bounded = wake_at != Time::max();
     if (bounded && wake_at > now) {
@@ -183,13 +194,13 @@ void Engine::run() {
       if (key == key_wake) silence(wake_fd_.get());
       if (key >= observe::Observer::first_key)
         observer_->ready(key, (ready.at(static_cast<std::size_t>(i)).events & EPOLLHUP) != 0);
-      else if (key >= Donor::timer_keys)
-        donor_->timer_expired(key, (ready.at(static_cast<std::size_t>(i)).events & EPOLLHUP) != 0, now);
+      else if (key >= CpuClocks::first_key)
+        decisions_->clock_ready(key, (ready.at(static_cast<std::size_t>(i)).events & EPOLLHUP) != 0, now);
     }
     const bool records_only = n > 0 && std::all_of(ready.begin(), ready.begin() + n, [](const epoll_event& e) {
                                 return e.data.u64 >= observe::Observer::first_key;
                               });
-    nap(now, records_only && donor_->chain_is_open() ? chain_nap : Duration::zero());
+    nap(now, records_only && decisions_->may_batch() ? chain_nap : Duration::zero());
     drain_all(now);
   }
   actuator_.restore_all();
@@ -224,18 +235,18 @@ void Engine::drain_all(Time now) {
   if (stopping_) return;
   take_what_happened(now);
   take_answers(now);
-  donor_->run_clocks(now);
+  decisions_->run_clocks(now);
   if (now >= next_tick_) {
     next_tick_ = now + options_.tick;
     tick(now);
     pace(now);
   }
-  donor_->reconcile(now);
+  decisions_->run(now);
   if (noted(Notes::decisions))
     note_inversions();
   else if (!helped_.empty())
     helped_.clear();
-  set_receivers_urgent(donor_->needs_calls_at_once(now));
+  set_receivers_urgent(decisions_->needs_calls());
 }
 
 // Receivers leave calls for the next batch, unless one of them may name the provider that is looked for.
@@ -249,7 +260,7 @@ void Engine::set_receivers_urgent(bool wanted) {
 void Engine::take(const Event& event) {
   if (const auto* blocked = std::get_if<Blocked>(&event); blocked != nullptr && lends_to_kernel_threads())
     enroll_kernel_threads(*blocked);
-  donor_->take(event);
+  decisions_->take(event);
   if (noted(Notes::decisions)) note_event(event);
 }
 
@@ -265,7 +276,7 @@ void Engine::take_answers(Time now) {
       observer_->answer(*access, events);
       for (const Event& event : events) take(event);
     } else if (const auto* scan = std::get_if<ScanAnswer>(&answer)) {
-      donor_->found(*scan, now);
+      decisions_->found(*scan, now);
     } else if (const auto* roster = std::get_if<RosterAnswer>(&answer)) {
       take_roster(*roster, now);
     } else if (auto* competitors = std::get_if<actuate::Competitors>(&answer)) {
@@ -278,7 +289,7 @@ void Engine::take_answers(Time now) {
 
 void Engine::tick(Time now) {
   poll_held_threads(now);
-  donor_->tick(now);
+  decisions_->tick(now);
   check_waiting_priorities(now);
   follow_members();
   keep_off_members(now);
@@ -308,10 +319,9 @@ void Engine::tick(Time now) {
   worker_.ask(CompetitorsQuestion{std::move(boosted)});
 }
 
-// Priorities change while their owners wait (papers/001, section 4): a waiting thread's own attributes are read each
-// tick.
+// Priorities change while their owners wait [SWAP04 §4]: a waiting thread's own attributes are read each tick.
 void Engine::check_waiting_priorities(Time now) {
-  for (const decide::Donation& donation : std::vector(donor_->donations())) {
+  for (const decide::Donation& donation : std::vector(donation_->donations())) {
     const model::ManagedThread* member = members_.thread(donation.requester);
     if (member == nullptr || actuator_.base(member->id)) continue;
     const auto attr = scheduler_.get(member->id.tid);
@@ -322,7 +332,7 @@ void Engine::check_waiting_priorities(Time now) {
 }
 
 // A member in a real-time class must not wait for a receiver of the ordinary class, behind whoever else is real-time on
-// its CPU (DESIGN.md section 2, threads): its receiver follows it, as long as there is one.
+// its CPU (docs/design.md, Threads): its receiver follows it, as long as there is one.
 void Engine::follow_members() {
   if (receivers_.empty()) return;
   std::unordered_map<const observe::Receiver*, pid_t> leads;
@@ -364,7 +374,7 @@ void Engine::follow_members() {
 void Engine::keep_off_members(Time now) {
   if (!placement_) return;
   std::vector<int> busy;
-  for (const decide::Donation& donation : donor_->donations()) {
+  for (const decide::Donation& donation : donation_->donations()) {
     if (donation.attr.realtime()) continue;  // preempted, it goes on at once: nobody else may have its CPU
     for (const ThreadId thread : {donation.path.back(), donation.requester})
       if (const auto stat = procfs_.stat(thread.tid)) busy.push_back(stat->processor);

@@ -1,4 +1,4 @@
-// The engine thread: real-time, the only owner of model, decider and actuator (DESIGN.md section 2, threads).
+// The engine thread: real-time, the only owner of model, decider and actuator (docs/design.md, Threads).
 //
 // It merges what the observer, the worker, the process connector and the timers tell by time, feeds the model,
 // reconciles, and goes back to sleep. It never logs: what others shall know goes out as notes through a bounded ring,
@@ -19,7 +19,8 @@
 #include "base/fd.h"
 #include "base/rate_limiter.h"
 #include "base/token_bucket.h"
-#include "donation/donor.h"
+#include "decide/donation/donation_decider.h"
+#include "engine/decision_loop.h"
 #include "engine/engine_affinity.h"
 #include "engine/note_queue.h"
 #include "engine/snapshot.h"
@@ -42,7 +43,8 @@ class Engine {
  public:
   struct Options {
     model::Settings model;
-    Donor::Settings donor;
+    decide::DonationConfig donation;
+    DecisionLoop::Config decisions;
     observe::SeccompObserver::Settings observe;
     actuate::Actuator::Options actuate;
     int priority = 93;  // SCHED_FIFO of the engine thread; receivers that follow a member get one more
@@ -51,7 +53,7 @@ class Engine {
     // Of one user, root excepted; 0: no limit.
     std::size_t max_processes = 0;
     std::size_t max_threads = 0;
-    // The names of the classes 1, 2 …, in the order in which `model`, `donor` and `actuate` have them.
+    // The names of the classes 1, 2 …, in the order in which `model`, `donation` and `actuate` have them.
     std::vector<std::string> classes;
   };
   // tracer: observe with it; null: with seccomp.
@@ -116,7 +118,7 @@ class Engine {
   [[nodiscard]] Snapshot snapshot() const;
   [[nodiscard]] Counters counters() const;
   // A snapshot goes into the ring, and what follows after it.
-  void record_from_here() { records_.open(donor_->opening(clock_.now())); }
+  void record_from_here();
   [[nodiscard]] const model::ManagedSet& members() const { return members_; }
 
   // --- from the control thread ---
@@ -197,7 +199,8 @@ class Engine {
   observe::SeccompObserver* seccomp_ = nullptr;  // the same, if it is one
   RecordRing records_{notes_fd_.get()};
   NoteQueue notes_{notes_fd_.get()};
-  std::unique_ptr<Donor> donor_;
+  const decide::DonationDecider* donation_ = nullptr;  // one of the deciders
+  std::unique_ptr<DecisionLoop> decisions_;
   std::unique_ptr<sys::ProcEvents> proc_events_;
   std::vector<std::shared_ptr<observe::Receiver>> receivers_;
   struct Follow {

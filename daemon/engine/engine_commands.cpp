@@ -136,9 +136,15 @@ void Engine::remember_released(pid_t pid, std::uint64_t start_time) {
   released_[pid] = start_time;
 }
 
+void Engine::record_from_here() {
+  auto opening = decisions_->opening(clock_.now());
+  opening->donation = options_.donation;
+  records_.open(std::move(opening));
+}
+
 void Engine::pause(bool paused) {
-  donor_->pause(paused);
-  donor_->reconcile(clock_.now());
+  decisions_->pause(paused);
+  decisions_->run(clock_.now());
 }
 
 Status Engine::release(pid_t pid) {
@@ -154,12 +160,11 @@ Status Engine::release(pid_t pid) {
   const ThreadId leader{tgid, process->start_time};
   for (const pid_t tid : std::vector(process->threads)) {
     const ThreadId id = members_.thread(tid)->id;
-    donor_->take(Exited{.time = now, .thread = id});  // to the model it is gone
+    decisions_->take(Exited{.time = now, .thread = id});  // to the model it is gone
     observer_->release(id);
-    donor_->forget(id, false);
+    decisions_->forget(id, false);
     if (!needs_listeners()) members_.remove_thread(tid);  // nothing of it stays; a filter would
   }
-  donor_->base_changed();
   if (noted(Notes::decisions))
     note({.type = Note::Type::unenrolled, .time = now, .thread = leader, .tgid = tgid, .process = true});
   return Done{};
@@ -220,7 +225,7 @@ Snapshot Engine::snapshot() const {
     if (process == nullptr || !process->managed) continue;
     SnapshotThread thread{.id = member.id, .tgid = member.tgid, .base = member.base, .class_name = process->class_name};
     if (const auto base = actuator_.base(member.id)) thread.base = *base;
-    thread.watched = donor_->watched(member.id);
+    thread.watched = decisions_->watches(member.id);
     if (const auto view = model_.thread(member.id); view && thread.watched) {
       thread.state = view->state;
       thread.since = view->since;
@@ -233,11 +238,11 @@ Snapshot Engine::snapshot() const {
   model_.for_each_resource([&](const Resource& resource) {
     if (!out.providers.contains(resource)) out.providers[resource] = model_.providers(resource, std::nullopt);
   });
-  out.unenrolled = donor_->unenrolled();
+  out.unenrolled = decisions_->unenrolled();
   for (const auto& [resource, strangers] : out.unenrolled)
     for (const ThreadId stranger : strangers)
       if (observer_->relays(stranger)) out.relays.insert(stranger);
-  out.donations = donor_->donations();
+  out.donations = donation_->donations();
   out.boosts = actuator_.active();
   return out;
 }
@@ -253,7 +258,7 @@ Counters Engine::counters() const {
   out.events_lost = lost_.load(std::memory_order_relaxed);
   out.over_quota = over_quota_;
   out.trouble = trouble_;
-  out.paused = donor_->paused();
+  out.paused = decisions_->paused();
   for (const auto& receiver : receivers_) {
     out.notifications += receiver->received();
     out.events_lost += receiver->lost();
@@ -278,7 +283,7 @@ void Engine::note(Note note) {
 // Whoever is found for somebody now, and was not at the last look.
 void Engine::note_inversions() {
   std::unordered_set<Pair, HashPair> helped;
-  for (const decide::Donation& donation : donor_->donations()) {
+  for (const decide::Donation& donation : donation_->donations()) {
     if (donation.path.empty()) continue;
     const ThreadId provider = donation.path.back();
     helped.emplace(donation.requester, provider);

@@ -73,7 +73,7 @@ Status Engine::room_for(std::uint32_t uid, pid_t process) const {
 void Engine::enroll_kernel_threads(const Blocked& blocked) {
   for (const Resource& resource : blocked.awaited) {
     if (resource.kind != ResourceKind::kernel_work) continue;
-    const ThreadId id{static_cast<pid_t>(resource.ids[0]), resource.ids[1]};
+    const ThreadId id = thread_of(resource);
     if (members_.thread(id) != nullptr) continue;
     const auto base = scheduler_.get(id.tid);
     const auto stat = procfs_.stat(id.tid);
@@ -129,7 +129,7 @@ void Engine::child(const sys::ProcEvent& fork, Time now) {
   // Of a thread the connector names the process of who has made it; of a process the very thread.
   const bool maker_is_known = new_process || parent->threads.size() == 1;
   if (new_process && from != nullptr) actuator_.adopt_child(id, from->id, maker_is_known);
-  if (new_process && from != nullptr) donor_->has_forked(from->id, now);
+  if (new_process && from != nullptr) decisions_->forked(from->id, now);
   for (std::size_t i = 0; !new_process && i < std::min(parent->threads.size(), max_makers); ++i)
     actuator_.adopt_child(id, members_.thread(parent->threads[i])->id, maker_is_known);
   if (const auto again = scheduler_.get(tid)) base = *again;
@@ -138,10 +138,8 @@ void Engine::child(const sys::ProcEvent& fork, Time now) {
   if (Status in = enroll(id, tgid, base, own->uid, now); !in && in.error().code() == EDQUOT) return;
   if (new_process && parent->managed && parent->start_time != 0) {
     // Whoever waits for it, or for any child of that parent, waits for this thread: no scan need find it.
-    const auto u64 = [](pid_t pid) { return static_cast<std::uint64_t>(pid); };
-    const Resource itself{ResourceKind::child_exit, {u64(tgid), id.start_time}};
-    const Resource any{ResourceKind::child_exit, {0, 0, u64(parent->tgid), parent->start_time}};
-    for (const Resource& resource : {itself, any})
+    const ThreadId made{tgid, id.start_time};
+    for (const Resource& resource : {child_exit_of(made), any_child_of({parent->tgid, parent->start_time})})
       take(Accessed{.time = now, .thread = id, .resource = resource, .evidence = Evidence::child});
   }
   if (noted(Notes::all)) {
@@ -186,7 +184,7 @@ void Engine::exited(pid_t tid, Time now) {
   whole_process_ = ends && ends->managed;
   take(Exited{.time = now, .thread = id});
   whole_process_ = false;
-  donor_->forget(id, true);
+  decisions_->forget(id, true);
   members_.remove_thread(tid);
   if (!ends) return;
   // A thread that was made too short ago to be known may have taken the leader's place with execve(2): the end of the
@@ -385,7 +383,7 @@ void Engine::poll_held_threads(Time now) {
     const model::ManagedThread* member = members_.thread(tid);
     const auto before = held_before_.find(tid);
     if (member != nullptr && (before == held_before_.end() || before->second != since))
-      donor_->take(Woken{.time = now, .thread = member->id, .unrelated = true});
+      decisions_->take(Woken{.time = now, .thread = member->id, .unrelated = true});
   }
   held_before_ = std::move(held);
 }

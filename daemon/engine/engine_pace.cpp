@@ -48,6 +48,6 @@ void Engine::pace(Time now) {
 // A tick that finds nothing to do takes the caches and the TLB of whoever had the CPU: 65 µs under a busy database.
 // What ends the rest wakes the engine. (Receivers leave calls for the next tick; whoever follows the decisions hears of
 // short lives too.)
-bool Engine::rests() const { return receivers_.empty() && !noted(Notes::decisions) && donor_->rests(); }
+bool Engine::rests() const { return receivers_.empty() && !noted(Notes::decisions) && decisions_->idle(); }
 
 }  // namespace swapd::daemon

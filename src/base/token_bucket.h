@@ -1,4 +1,4 @@
-// A token bucket in which callers wait without a queue [TAP08 §2.2 to §2.4]. Pure; all arithmetic is exact.
+// A token bucket in which callers wait without a queue [TAP08 §2.2–2.4]. Pure; all arithmetic is exact.
 //
 // It fills by `rate` tokens a second, up to `burst`. A token is a byte, or an operation.
 //

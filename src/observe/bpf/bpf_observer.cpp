@@ -9,9 +9,9 @@
 #include <string_view>
 #include <utility>
 
+#include "observe/bpf/short_lived_children.h"
 #include "observe/resolve/compat_calls.h"
 #include "observe/resolve/kernel_waits.h"
-#include "observe/bpf/short_lived_children.h"
 #include "observe/resolve/syscall_table.h"
 
 namespace swapd::observe {
@@ -25,7 +25,7 @@ constexpr Duration hint_rest = std::chrono::milliseconds(100);
 constexpr Duration names_nobody = std::chrono::milliseconds(5);   // so long, and it is asked what it is for …
 constexpr Duration nobody_rest = std::chrono::milliseconds(100);  // … but not so soon after that was of no use
 constexpr int longest_chain = 32;                                 // of silent waits
-constexpr std::size_t max_asked = 512;          // threads whose last waker is read to find out whom a thread has woken
+constexpr std::size_t max_asked = 512;           // threads whose last waker is read to find out whom a thread has woken
 constexpr std::uint16_t sleeps_stopped = 4 | 8;  // sched.h: stopped by a signal, traced
 
 // A wait that the call and its first argument tell from others. The members of a poll set are in memory.
@@ -143,7 +143,7 @@ void BpfObserver::take(const sys::BpfRecord& record, std::vector<Event>& out) {
       if (!record.without_slot) {
         managed_[record.tid] = {record.tid, record.start_time};
         // What it has done so far is in its slot. A look at the roster may have come before.
-        if (!watched_.contains(record.tid)) (void)tracer_->watch(record.tid, false, false);
+        if (!watched_.contains(record.tid)) ignore_gone(tracer_->watch(record.tid, false, false));
       }
       hooks_.lifecycle({.what = Life::fork,
                         .tid = record.tid,
@@ -296,8 +296,7 @@ void BpfObserver::block(Watched& w, Time began, std::int32_t call, const CallSit
   name_passed_to(w, out);
   if (w.wait.awaited.empty() && site.nr >= 0 && w.kernel_thread.valid() && w.kernel_call == site.nr) {
     // As far as can be told: the same call was ended by this one the last time.
-    w.wait.awaited = {
-        {ResourceKind::kernel_work, {static_cast<std::uint64_t>(w.kernel_thread.tid), w.kernel_thread.start_time}}};
+    w.wait.awaited = {kernel_work_of(w.kernel_thread)};
     std::get<Blocked>(out.back()).awaited = w.wait.awaited;
   }
   expect_a_name(w);
@@ -342,7 +341,7 @@ void BpfObserver::ask_for_names(Time now) {
 void BpfObserver::name_sent_to(Watched& w, std::vector<Event>& out) {
   if (w.wait.awaited.empty() || managed_.size() > max_asked) return;
   // A lock of the kernel's is no answer to a message; what a FUSE daemon gives is.
-  if (w.wait.awaited.front().kind == ResourceKind::kernel && !is_fuse(w.wait.awaited.front())) return;
+  if (w.wait.awaited.front().kind == ResourceKind::kernel && !is_fuse_files(w.wait.awaited.front())) return;
   const bool same = w.hinted_call == w.wait.site.nr && w.hinted_arg == w.wait.site.args[0];
   if (same && (w.hint_missed == Time::min() || w.wait.since - w.hint_missed < hint_rest)) return;
   w.hinted_call = w.wait.site.nr;
