@@ -132,8 +132,8 @@ Engine::Options engine_options(const policy::Policy& policy, const Options& opti
   out.donation.quota = q.lent_share < 1.0;
   out.decisions.wrong_provider = options.wrong_provider;
   out.model.records_a_user = q.records;
-  out.max_processes = q.processes;
-  out.max_threads = q.threads;
+  out.quota.processes = q.processes;
+  out.quota.threads = q.threads;
   out.observe.watch.poll_period = policy.observe.poll_period;
   out.observe.watch.perf = policy.observe.watch != policy::WatchMethod::poll;
   const auto history =

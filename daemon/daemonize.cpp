@@ -44,7 +44,7 @@ void pass_on(int signal) {
 
 }  // namespace
 
-Result<Fd> split_front(bool foreground) {
+Result<Fd> daemonize(bool foreground) {
   if (foreground && ::getsid(0) == ::getpid()) return Fd();  // a service manager's child: alone in its session already
   std::array<int, 2> ready{};
   if (::pipe2(ready.data(), O_CLOEXEC) != 0) return errno_error("making a pipe");

@@ -13,6 +13,6 @@ namespace swapd::daemon {
 
 // Returns in the process that is to be the daemon. `foreground`: the caller waits for its end; else the caller ends
 // with 0 as soon as the daemon has written one byte to the returned descriptor (invalid: nobody waits).
-[[nodiscard]] Result<Fd> split_front(bool foreground);
+[[nodiscard]] Result<Fd> daemonize(bool foreground);
 
 }  // namespace swapd::daemon

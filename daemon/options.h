@@ -27,8 +27,8 @@ struct Options {
   bool json = false;                        // of the replay
   std::string log_level = "info";
   std::string wrong_provider;  // for measurements: evidence names these processes (wrong_evidence.h)
-  int exit_with_pid = 0;  // swapctl run --embedded: end with this process
-  int ready_fd = -1;      // one byte is written here once the socket answers
+  int exit_with_pid = 0;       // swapctl run --embedded: end with this process
+  int ready_fd = -1;           // one byte is written here once the socket answers
 };
 
 // Empty: the process shall end now with `exit_status` (--help, --version, a usage error, all said already).

@@ -17,8 +17,8 @@
 namespace swapd::daemon {
 namespace {
 
-constexpr const char* reborn_name = "SWAPD_REBORN";
-constexpr auto reborn_within = std::chrono::seconds(5);
+constexpr const char* reexec_variable = "SWAPD_REBORN";
+constexpr auto start_within = std::chrono::seconds(5);
 
 std::vector<char*> pointers(std::vector<std::string>& words) {
   std::vector<char*> out;
@@ -39,7 +39,7 @@ int status_of(const std::string& program, std::vector<std::string> words) {
   if (failed != 0) return -1;
   const auto pidfd = sys::open_pidfd(pid);
   pollfd end{pidfd ? pidfd->get() : -1, POLLIN, 0};
-  if (::poll(&end, 1, static_cast<int>(reborn_within / std::chrono::milliseconds(1))) != 1) ::kill(pid, SIGKILL);
+  if (::poll(&end, 1, static_cast<int>(start_within / std::chrono::milliseconds(1))) != 1) ::kill(pid, SIGKILL);
   int status = 0;
   ::waitpid(pid, &status, 0);
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
@@ -67,9 +67,9 @@ Status can_reexec(const CommandLine& command, const std::string& config) {
   return Done{};
 }
 
-Status become(const CommandLine& command) {
+Status reexec(const CommandLine& command) {
   CommandLine copy = command;
-  ::setenv(reborn_name, "1", 1);
+  ::setenv(reexec_variable, "1", 1);
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -78,9 +78,9 @@ Status become(const CommandLine& command) {
 }
 
 bool is_reexec() {
-  const bool reborn = ::getenv(reborn_name) != nullptr;
-  ::unsetenv(reborn_name);
-  return reborn;
+  const bool is = ::getenv(reexec_variable) != nullptr;
+  ::unsetenv(reexec_variable);
+  return is;
 }
 
 unsigned restart_count() {

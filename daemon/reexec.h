@@ -22,8 +22,8 @@ struct CommandLine {
 // that says why not.
 [[nodiscard]] Status can_reexec(const CommandLine& command, const std::string& config);
 // The same process, another program; returns where that fails.
-[[nodiscard]] Status become(const CommandLine& command);
-// Once: whether this swapd was made by become(). It has its process, session and signals already.
+[[nodiscard]] Status reexec(const CommandLine& command);
+// Whether this swapd was made by reexec(); true once. It has its process, session and signals already.
 [[nodiscard]] bool is_reexec();
 
 // How often, one soon after the other, a guard has started it: given to the next guard.

@@ -44,32 +44,21 @@ constexpr auto method_words = words<observe::Costs::Method>({{"poll", observe::C
 
 }  // namespace
 
-DaemonBackend::DaemonBackend(Engine& engine, Launches& launches, Attachments& attachments, const sys::Procfs& procfs,
-                             const sys::Scheduler& scheduler, observe::Resolver& resolver, const policy::Policy& policy,
-                             Classes& classes, Shaper& shaper, About about)
-    : engine_(engine),
-      launches_(launches),
-      attachments_(attachments),
-      procfs_(procfs),
-      scheduler_(scheduler),
-      resolver_(resolver),
-      policy_(policy),
-      classes_(classes),
-      shaper_(shaper),
-      about_(std::move(about)) {
-  engine_.want_journal(logs_entries());
+DaemonBackend::DaemonBackend(const Kernel& kernel, const Parts& parts, About about)
+    : kernel_(kernel), parts_(parts), about_(std::move(about)) {
+  parts_.engine.feed().want_journal(logs_entries());
 }
 
 Snapshot DaemonBackend::snapshot() {
   Snapshot out;
-  engine_.call([&](Engine& e) { out = e.snapshot(); });
-  out.delayed = shaper_.held_threads();
+  parts_.engine.call([&](Engine& e) { out = e.snapshot(); });
+  out.delayed = parts_.shaper.held_threads();
   return out;
 }
 
 bus::StatusView DaemonBackend::status() {
   Counters c;
-  engine_.call([&](Engine& e) { c = e.counters(); });
+  parts_.engine.call([&](Engine& e) { c = e.counters(); });
   bus::StatusView out;
   out.version = about_.version;
   out.observer = about_.observer;
@@ -84,8 +73,8 @@ bus::StatusView DaemonBackend::status() {
   out.warnings = about_.warnings;
   if (!c.trouble.empty()) out.warnings.push_back(c.trouble);
   out.missing = about_.missing;
-  std::ranges::move(shaper_.missing(), std::back_inserter(out.missing));
-  std::ranges::move(resolver_.missing(), std::back_inserter(out.missing));
+  std::ranges::move(parts_.shaper.missing(), std::back_inserter(out.missing));
+  std::ranges::move(parts_.resolver.missing(), std::back_inserter(out.missing));
   if (const int refused = sys::sync_wake_up_refused(); refused != 0)
     out.missing.push_back({"handing the CPU over at a trapped call (SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)",
                            Error(refused, "the kernel").text(), "each trapped call takes some microseconds longer"});
@@ -104,7 +93,7 @@ bus::StatusView DaemonBackend::status() {
   out.watch_polls_total = c.costs.polls;
   out.engine_cpu_s = c.engine_cpu_s;
   out.receivers_cpu_s = c.receivers_cpu_s;
-  out.worker_cpu_s = engine_.worker_cpu_seconds();
+  out.worker_cpu_s = parts_.engine.worker_cpu_seconds();
   out.resources = c.model.resources;
   out.requesters = c.model.requesters;
   out.providers = c.model.providers;
@@ -117,8 +106,8 @@ bus::StatusView DaemonBackend::status() {
     out.matched = counts.matched;
     out.managed_by_policy = counts.managed;
   }
-  out.delayed_calls = shaper_.delayed_now();
-  out.delayed_calls_total = shaper_.delayed_total();
+  out.delayed_calls = parts_.shaper.delayed_now();
+  out.delayed_calls_total = parts_.shaper.delayed_total();
   out.log_drops = about_.log_drops ? about_.log_drops() : 0;
   out.pid = ::getpid();
   return out;
@@ -126,7 +115,7 @@ bus::StatusView DaemonBackend::status() {
 
 bus::BriefView DaemonBackend::brief() {
   Counters c;
-  engine_.call([&](Engine& e) { c = e.counters(); });
+  parts_.engine.call([&](Engine& e) { c = e.counters(); });
   return {.observer = about_.observer,
           .paused = c.paused,
           .managed_threads = c.managed_threads,
@@ -135,29 +124,29 @@ bus::BriefView DaemonBackend::brief() {
 }
 
 std::vector<bus::ThreadView> DaemonBackend::threads() {
-  Views views(snapshot(), procfs_, resolver_);
+  Views views(snapshot(), kernel_.procfs, parts_.resolver);
   return views.threads();
 }
 
 Result<std::vector<bus::ThreadView>> DaemonBackend::why(pid_t pid) {
-  Views views(snapshot(), procfs_, resolver_);
+  Views views(snapshot(), kernel_.procfs, parts_.resolver);
   const auto chosen = views.select(pid);
   if (chosen.empty()) {
-    if (!procfs_.thread_id(pid))
+    if (!kernel_.procfs.thread_id(pid))
       return Error(ENOENT, "no process " + std::to_string(pid) + "; `swapctl ps` lists the managed ones");
     return Error(ENOENT, "process " + std::to_string(pid) + " is not managed; start it with `swapctl run`");
   }
   std::vector<bus::ThreadView> out;
   for (const SnapshotThread* thread : chosen) {
     bus::ThreadView view = views.thread(*thread, 32);
-    const bool blocked = view.state == "blocked" || view.state == "virtual-runnable" || view.state == "delayed";
+    const bool blocked = sleeps(view.state);
     if (blocked || chosen.size() == 1) out.push_back(std::move(view));
   }
   return out;
 }
 
 bus::WorldView DaemonBackend::world() {
-  Views views(snapshot(), procfs_, resolver_);
+  Views views(snapshot(), kernel_.procfs, parts_.resolver);
   return views.world();
 }
 
@@ -168,7 +157,7 @@ Result<pid_t> DaemonBackend::pid_of(int pidfd) const {
 }
 
 bus::GraphView DaemonBackend::graph() {
-  Views views(snapshot(), procfs_, resolver_);
+  Views views(snapshot(), kernel_.procfs, parts_.resolver);
   return views.graph();
 }
 
@@ -181,20 +170,20 @@ std::vector<bus::SettingView> DaemonBackend::policy() {
 Status DaemonBackend::create_class(const std::string& name, const std::vector<bus::LimitChange>& changes,
                                    const bus::Caller& caller) {
   Status may = may_set_limits("make", caller);
-  return may ? classes_.create(name, changes) : may;
+  return may ? parts_.classes.create(name, changes) : may;
 }
 
 Status DaemonBackend::set_class(const std::string& name, const std::vector<bus::LimitChange>& changes,
                                 const bus::Caller& caller) {
   Status may = may_set_limits("change", caller);
-  return may ? classes_.set(name, changes) : may;
+  return may ? parts_.classes.set(name, changes) : may;
 }
 
 // Who is in it goes on in "default".
 Status DaemonBackend::remove_class(const std::string& name, const bus::Caller& caller) {
   if (Status may = may_set_limits("remove", caller); !may) return may;
-  if (Status removed = classes_.remove(name); !removed) return removed;
-  engine_.call([&](Engine& e) { e.move_class(name, "default"); });
+  if (Status removed = parts_.classes.remove(name); !removed) return removed;
+  parts_.engine.call([&](Engine& e) { e.move_class(name, "default"); });
   return Done{};
 }
 
@@ -216,7 +205,7 @@ Status DaemonBackend::restart(const bus::Caller& caller) {
 
 Status DaemonBackend::pause(bool paused, const bus::Caller& caller) {
   if (Status may = may_administer(paused ? "pause" : "resume", caller); !may) return may;
-  engine_.call([&](Engine& e) { e.pause(paused); });
+  parts_.engine.call([&](Engine& e) { e.pause(paused); });
   spdlog::info("{} by user {}", paused ? "paused" : "resumed", caller.uid());
   return Done{};
 }
@@ -226,7 +215,7 @@ Status DaemonBackend::set(pid_t pid, const AskedPriority& base, const bus::Calle
   if (done && about_.by_hand) about_.by_hand(pid);
   if (done) {
     const bool raises = caller.rights().has(bus::Right::raise_priority);
-    engine_.call([&](Engine& e) { done = e.set_base(pid, base, raises); });
+    parts_.engine.call([&](Engine& e) { done = e.set_base(pid, base, raises); });
     if (!done && done.error().code() == EACCES) (void)caller.may(bus::Right::raise_priority);  // that is what it lacks
   }
   return refusals_.heard("set", pid, caller, std::move(done));
@@ -234,10 +223,10 @@ Status DaemonBackend::set(pid_t pid, const AskedPriority& base, const bus::Calle
 
 void DaemonBackend::follow_events(bus::EventDetail detail, std::function<void(const bus::EventView&)> sink) {
   sink_ = std::move(sink);
-  engine_.want_notes(detail == bus::EventDetail::all         ? Notes::all
-                     : detail == bus::EventDetail::decisions ? Notes::decisions
-                                                             : Notes::none);
-  if (!sink_) (void)engine_.take_notes();
+  parts_.engine.feed().want(detail == bus::EventDetail::all         ? Notes::all
+                            : detail == bus::EventDetail::decisions ? Notes::decisions
+                                                                    : Notes::none);
+  if (!sink_) (void)parts_.engine.feed().take();
 }
 
 Status DaemonBackend::record(std::function<bool(std::string_view)> sink) {
@@ -247,16 +236,16 @@ Status DaemonBackend::record(std::function<bool(std::string_view)> sink) {
 }
 
 void DaemonBackend::forward_notes() {
-  std::vector<Note> notes = engine_.take_notes();
+  std::vector<Note> notes = parts_.engine.feed().take();
   recording_.forward();
   for (const Note& note : notes) {
-    if (note.journalled) log_donation(note, procfs_);
+    if (note.journalled) log_donation(note, kernel_.procfs);
     if (!sink_) continue;
     bus::EventView event{.time = realtime_of(note.time), .type = std::string(note_words.of(note.type))};
     event.tid = note.thread.tid;
     event.pid = note.tgid != 0 ? note.tgid : note.thread.tid;
     event.process = note.process;
-    event.comm = procfs_.comm(note.thread.tid).value_or("");
+    event.comm = kernel_.procfs.comm(note.thread.tid).value_or("");
     if (note.has_resource) event.fields["resource"] = text(note.resource);
     switch (note.type) {
       case Note::Type::donation_begun:

@@ -6,19 +6,20 @@
 #include <string>
 #include <vector>
 
-#include "enroll/attachments.h"
 #include "bus/backend.h"
-#include "shaping/classes.h"
-#include "engine/engine.h"
+#include "control/conflicts.h"
 #include "control/journal_entries.h"
-#include "enroll/launches.h"
+#include "engine/engine.h"
+#include "enroll/attachments.h"
 #include "enroll/auto_enroller.h"
-#include "observe/resolve/resolver.h"
+#include "enroll/launches.h"
 #include "enroll/own_listeners.h"
+#include "kernel.h"
+#include "observe/resolve/resolver.h"
 #include "policy/origins.h"
 #include "policy/policy.h"
 #include "record/recording.h"
-#include "control/conflicts.h"
+#include "shaping/classes.h"
 #include "sys/procfs/procfs.h"
 #include "sys/sched/scheduler.h"
 
@@ -39,9 +40,17 @@ class DaemonBackend final : public bus::Backend {
     std::function<Status()> restart;
     std::vector<policy::Setting> settings;  // of the policy
   };
-  DaemonBackend(Engine& engine, Launches& launches, Attachments& attachments, const sys::Procfs& procfs,
-                const sys::Scheduler& scheduler, observe::Resolver& resolver, const policy::Policy& policy,
-                Classes& classes, Shaper& shaper, About about);
+  // The parts of swapd that commands act on and views are made of.
+  struct Parts {
+    Engine& engine;
+    Launches& launches;
+    Attachments& attachments;
+    observe::Resolver& resolver;
+    const policy::Policy& policy;
+    Classes& classes;
+    Shaper& shaper;
+  };
+  DaemonBackend(const Kernel& kernel, const Parts& parts, About about);
 
   [[nodiscard]] bus::StatusView status() override;
   [[nodiscard]] bus::BriefView brief() override;
@@ -58,7 +67,7 @@ class DaemonBackend final : public bus::Backend {
   [[nodiscard]] Status restart(const bus::Caller& caller) override;
   [[nodiscard]] Status pause(bool paused, const bus::Caller& caller) override;
   [[nodiscard]] Status set(pid_t pid, const AskedPriority& base, const bus::Caller& caller) override;
-  [[nodiscard]] std::vector<bus::ClassView> classes() override { return classes_.views(); }
+  [[nodiscard]] std::vector<bus::ClassView> classes() override { return parts_.classes.views(); }
   [[nodiscard]] Status create_class(const std::string& name, const std::vector<bus::LimitChange>& changes,
                                     const bus::Caller& caller) override;
   [[nodiscard]] Status set_class(const std::string& name, const std::vector<bus::LimitChange>& changes,
@@ -94,21 +103,14 @@ class DaemonBackend final : public bus::Backend {
   [[nodiscard]] Status begin_enrolling(const bus::EnrollRequest& request,
                                        const std::function<void(const Status&)>& done);
 
-  Engine& engine_;
-  Launches& launches_;
-  Attachments& attachments_;
-  const sys::Procfs& procfs_;
-  const sys::Scheduler& scheduler_;
-  observe::Resolver& resolver_;
-  const policy::Policy& policy_;
-  Classes& classes_;
-  Shaper& shaper_;
+  Kernel kernel_;
+  Parts parts_;
   About about_;
   std::function<void(const bus::EventView&)> sink_;
-  SteadyClock clock_;
-  DenialLog refusals_{clock_};
+  DenialLog refusals_{kernel_.clock};
   bool attaching_ = false;  // the enrolment that has just begun ends later
-  Recording recording_{engine_.records(), [this] { engine_.call([](Engine& e) { e.record_from_here(); }); }, clock_};
+  Recording recording_{parts_.engine.records(), [this] { parts_.engine.call([](Engine& e) { e.record_from_here(); }); },
+                       kernel_.clock};
 };
 
 }  // namespace swapd::daemon

@@ -50,9 +50,9 @@ Result<bus::LaunchAnswer> DaemonBackend::begin_launch(bus::LaunchRequest request
     return Error(EINVAL, "this swapd observes with " + about_.observer + " (" + about_.observer_reason +
                              "); use --observe auto, or a swapd of its own with --embedded");
   }
-  request.shaped = classes_.shaped(request.class_name);
+  request.shaped = parts_.classes.shaped(request.class_name);
   bool has_listener = false, has_io = false;
-  engine_.call([&](Engine& e) {
+  parts_.engine.call([&](Engine& e) {
     has_listener = e.has_listener(request.pid);
     has_io = e.has_io(request.pid);
   });
@@ -61,40 +61,41 @@ Result<bus::LaunchAnswer> DaemonBackend::begin_launch(bus::LaunchRequest request
                  "this process runs under a filter without I/O calls, and gets no other: run it outside of "
                  "swapctl run, or there with --class " +
                      request.class_name);
-  if (!engine_.needs_listeners() && (!request.shaped || has_io)) {
+  if (!parts_.engine.needs_listeners() && (!request.shaped || has_io)) {
     if (const auto pid = sys::pid_of_pidfd(request.pidfd.get()); !pid || *pid != request.pid)
       return Error(EINVAL, "the pidfd is not the launcher's own");
-    const RosterAnswer found = list_threads(procfs_, scheduler_, {.members = {request.pid}});
+    const RosterAnswer found = list_threads(kernel_.procfs, kernel_.scheduler, {.members = {request.pid}});
     Result<std::size_t> taken = Error(ESHUTDOWN, "swapd is stopping");
-    engine_.call([&](Engine& e) { taken = e.enroll_threads(found.threads, request.class_name); });
+    parts_.engine.call([&](Engine& e) { taken = e.enroll_threads(found.threads, request.class_name); });
     if (!taken) return std::move(taken).error();
     return bus::LaunchAnswer{.install = false, .program = {}};
   }
   Status again = Error(ENOENT, "");
-  if (has_listener) engine_.call([&](Engine& e) { again = e.manage_again(request.pid, request.class_name); });
+  if (has_listener) parts_.engine.call([&](Engine& e) { again = e.manage_again(request.pid, request.class_name); });
   if (again) return bus::LaunchAnswer{.install = false, .program = {}};
   auto program = filter(request.class_name, request.shaped);
   if (!program) return std::move(program).error();
-  if (Status begun = launches_.begin(std::move(request)); !begun) return std::move(begun).error();
+  if (Status begun = parts_.launches.begin(std::move(request)); !begun) return std::move(begun).error();
   return bus::LaunchAnswer{.install = true, .program = std::move(program).value()};
 }
 
 // Into the class only where that has no limits: none would hold for it.
 Result<bus::LaunchAnswer> DaemonBackend::launch_without_filter(bus::LaunchRequest request) {
-  const bool shaped = classes_.shaped(request.class_name);
+  const bool shaped = parts_.classes.shaped(request.class_name);
   bool has_listener = false;
-  engine_.call([&](Engine& e) { has_listener = e.has_listener(request.pid); });
+  parts_.engine.call([&](Engine& e) { has_listener = e.has_listener(request.pid); });
   if (has_listener)
     return Error(EBUSY,
                  "this process runs under a filter of swapd's already, so the program's own listener would be "
                  "refused: run it outside of swapctl run");
-  const bool managed = !engine_.needs_listeners();
+  const bool managed = !parts_.engine.needs_listeners();
   if (managed) {
     if (const auto pid = sys::pid_of_pidfd(request.pidfd.get()); !pid || *pid != request.pid)
       return Error(EINVAL, "the pidfd is not the launcher's own");
-    const RosterAnswer found = list_threads(procfs_, scheduler_, {.members = {request.pid}});
+    const RosterAnswer found = list_threads(kernel_.procfs, kernel_.scheduler, {.members = {request.pid}});
     Result<std::size_t> taken = Error(ESHUTDOWN, "swapd is stopping");
-    engine_.call([&](Engine& e) { taken = e.enroll_threads(found.threads, shaped ? "default" : request.class_name); });
+    parts_.engine.call(
+        [&](Engine& e) { taken = e.enroll_threads(found.threads, shaped ? "default" : request.class_name); });
     if (!taken) return std::move(taken).error();
   }
   if (about_.own_listeners != nullptr && (shaped || !managed))
@@ -105,10 +106,10 @@ Result<bus::LaunchAnswer> DaemonBackend::launch_without_filter(bus::LaunchReques
 
 Result<std::string> DaemonBackend::class_of(const std::string& wanted, const bus::Caller& caller) const {
   const std::string name = wanted.empty() ? "default" : wanted;
-  if (!classes_.exists(name))
+  if (!parts_.classes.exists(name))
     return Error(ENOENT, "no class '" + name + "': the policy has no [class." + name +
                              "], and `swapctl class create` has made none");
-  if (classes_.is_open(name) || caller.may(bus::Right::administer)) return name;
+  if (parts_.classes.is_open(name) || caller.may(bus::Right::administer)) return name;
   return Error(EACCES, "class '" + name +
                            "' is closed ('open = false' in the policy): only root and the policy's rules put "
                            "programs into it");
@@ -119,10 +120,10 @@ Result<std::vector<sock_filter>> DaemonBackend::filter(const std::string& class_
                                                        bool runs_already) const {
   std::vector<sys::TrapRule> rules;
   if (io)
-    rules = observe::io_rules({.rings = runs_already || classes_.may_io_uring(class_name),
-                               .entries = classes_.counts_operations(class_name)});
-  if (engine_.needs_listeners()) {
-    for (sys::TrapRule& rule : observe::observe_rules(history_of(policy_), policy_.observe.trap_kill))
+    rules = observe::io_rules({.rings = runs_already || parts_.classes.may_io_uring(class_name),
+                               .entries = parts_.classes.counts_operations(class_name)});
+  if (parts_.engine.needs_listeners()) {
+    for (sys::TrapRule& rule : observe::observe_rules(history_of(parts_.policy), parts_.policy.observe.trap_kill))
       if (std::ranges::find(rules, rule.nr, &sys::TrapRule::nr) == rules.end()) rules.push_back(std::move(rule));
   }
   rules.push_back(sys::own_listener_rule());
@@ -140,44 +141,45 @@ Status DaemonBackend::begin_enrolling(const bus::EnrollRequest& request,
   attaching_ = false;
   auto class_name = class_of(request.class_name, request.caller);
   if (!class_name) return std::move(class_name).error();
-  const auto tgid = procfs_.tgid(request.pid);
+  const auto tgid = kernel_.procfs.tgid(request.pid);
   if (!tgid) return Error(ENOENT, "no process " + std::to_string(request.pid));
   const auto may = [this, caller = request.caller, first = *tgid, spare = request.spare,
                     into = *class_name](pid_t pid) {
     if (spare && pid != first && spare(pid)) return Status(Error(EALREADY, "left out"));
     if (Status touch = may_touch(pid, caller); !touch) return touch;
-    if (Status one = may_enroll(procfs_, pid, policy_.observe.never); !one) return one;
+    if (Status one = may_enroll(kernel_.procfs, pid, parts_.policy.observe.never); !one) return one;
     if (Status leave = may_leave(pid, into, caller); !leave) return leave;
     Status room = has_room(pid);
     if (room && !spare && about_.by_hand) about_.by_hand(pid);  // and not by a rule
     return room;
   };
   if (Status allowed = may(*tgid); !allowed) return allowed;
-  const bool io = classes_.shaped(*class_name);
+  const bool io = parts_.classes.shaped(*class_name);
   bool has_io = false;
-  engine_.call([&](Engine& e) { has_io = e.has_io(*tgid); });
-  attaching_ = engine_.needs_listeners() || (io && !has_io);
+  parts_.engine.call([&](Engine& e) { has_io = e.has_io(*tgid); });
+  attaching_ = parts_.engine.needs_listeners() || (io && !has_io);
   if (attaching_) {
     auto program = filter(*class_name, io, true);  // it may have rings
     if (!program) return std::move(program).error();
-    return attachments_.begin({.pid = *tgid,
-                               .uid = request.caller.uid(),
-                               .tree = request.tree,
-                               .allow_no_new_privs = request.allow_no_new_privs,
-                               .class_name = std::move(class_name).value(),
-                               .filter = std::move(program).value(),
-                               .io = io,
-                               .may = may,
-                               .lenient = static_cast<bool>(request.spare)},
-                              done);
+    return parts_.attachments.begin({.pid = *tgid,
+                                     .uid = request.caller.uid(),
+                                     .tree = request.tree,
+                                     .allow_no_new_privs = request.allow_no_new_privs,
+                                     .class_name = std::move(class_name).value(),
+                                     .filter = std::move(program).value(),
+                                     .io = io,
+                                     .may = may,
+                                     .lenient = static_cast<bool>(request.spare)},
+                                    done);
   }
   // What a thread makes before it is taken in itself is found by looking again.
   for (int round = 0; round < max_enroll_rounds; ++round) {
-    RosterAnswer found = list_threads(procfs_, scheduler_, {.members = {*tgid}, .descendants = request.tree});
+    RosterAnswer found =
+        list_threads(kernel_.procfs, kernel_.scheduler, {.members = {*tgid}, .descendants = request.tree});
     if (found.threads.empty() && round == 0) return Error(ENOENT, "process " + std::to_string(*tgid) + " has ended");
     std::erase_if(found.threads, [&](const RosterAnswer::Entry& e) { return !may(e.tgid).ok(); });
     Result<std::size_t> taken = Error(ESHUTDOWN, "swapd is stopping");
-    engine_.call([&](Engine& e) { taken = e.enroll_threads(found.threads, *class_name); });
+    parts_.engine.call([&](Engine& e) { taken = e.enroll_threads(found.threads, *class_name); });
     if (!taken) return std::move(taken).error();
     if (*taken == 0) break;
   }
@@ -185,7 +187,7 @@ Status DaemonBackend::begin_enrolling(const bus::EnrollRequest& request,
 }
 
 Status DaemonBackend::may_touch(pid_t pid, const bus::Caller& caller) const {
-  const auto owner = procfs_.uid(pid);
+  const auto owner = kernel_.procfs.uid(pid);
   if (!owner && owner.error().gone()) return Error(ENOENT, "no process " + std::to_string(pid));
   const bool own = owner && *owner == caller.uid();
   if (caller.may(own ? bus::Right::manage_own : bus::Right::manage_others)) return Done{};
@@ -195,12 +197,13 @@ Status DaemonBackend::may_touch(pid_t pid, const bus::Caller& caller) const {
 
 Status DaemonBackend::may_leave(pid_t tgid, const std::string& into, const bus::Caller& caller) const {
   std::string from;
-  engine_.call([&](Engine& e) {
+  parts_.engine.call([&](Engine& e) {
     e.catch_up();
     const model::ManagedProcess* process = e.members().process(tgid);
     if (process != nullptr && process->managed) from = process->class_name;
   });
-  if (from.empty() || from == into || !classes_.limited(from) || caller.may(bus::Right::set_limits)) return Done{};
+  if (from.empty() || from == into || !parts_.classes.limited(from) || caller.may(bus::Right::set_limits))
+    return Done{};
   return Error(EACCES, "process " + std::to_string(tgid) + " is in class '" + from +
                            "', which limits it: only root takes it out");
 }
@@ -208,15 +211,16 @@ Status DaemonBackend::may_leave(pid_t tgid, const std::string& into, const bus::
 // For another process of its user.
 Status DaemonBackend::has_room(pid_t pid) const {
   Status room = Done{};
-  if (const auto owner = procfs_.uid(pid)) engine_.call([&](Engine& e) { room = e.room_for(*owner, pid); });
+  if (const auto owner = kernel_.procfs.uid(pid))
+    parts_.engine.call([&](Engine& e) { room = e.quota().room_for(*owner, pid); });
   return room;
 }
 
 Status DaemonBackend::release(pid_t pid, const bus::Caller& caller) {
   Status done = may_touch(pid, caller);
-  if (done) done = may_leave(procfs_.tgid(pid).value_or(pid), "", caller);
-  if (done && about_.by_hand) about_.by_hand(procfs_.tgid(pid).value_or(pid));
-  if (done) engine_.call([&](Engine& e) { done = e.release(pid); });
+  if (done) done = may_leave(kernel_.procfs.tgid(pid).value_or(pid), "", caller);
+  if (done && about_.by_hand) about_.by_hand(kernel_.procfs.tgid(pid).value_or(pid));
+  if (done) parts_.engine.call([&](Engine& e) { done = e.release(pid); });
   return refusals_.heard("release", pid, caller, std::move(done));
 }
 

@@ -11,12 +11,30 @@ namespace swapd::daemon {
 namespace {
 
 constexpr int deepest = 32;
+// Providers in one answer, however the threads wait for one another: twenty threads at both ends of one pipe have more
+// paths than there are atoms.
+constexpr int max_shown = 2000;
 
 bool same_file(const Resource& a, const Resource& b) {
   return a.kind == b.kind && a.ids[0] == b.ids[0] && a.ids[1] == b.ids[1];
 }
 
 std::string id_of(ThreadId id) { return "thread:" + std::to_string(id.tid); }
+
+actuate::Ineffective reason_of(ThreadState halted) {
+  return halted == ThreadState::stopped ? actuate::Ineffective::stopped : actuate::Ineffective::frozen;
+}
+
+// Whether the thread has a CPU at this moment, and does not only wait for one: then its CPU time moves between two
+// looks. Of the clocks of another process's thread only perf's is exact. It is opened for the two looks: it costs some
+// 10 us, and, where the thread runs, an interrupt of its CPU. So it is asked for threads of an answer that are runnable
+// alone, and by the control thread; nothing in swapd needs to know it otherwise.
+bool has_cpu(pid_t tid) {
+  const auto clock = sys::CpuTimer::open(tid);
+  if (!clock) return false;
+  const Duration before = (*clock)->used();
+  return (*clock)->used() > before;
+}
 
 }  // namespace
 
@@ -56,35 +74,35 @@ bool Views::favoured(ThreadId waiter, ThreadId provider) const {
   });
 }
 
-actuate::Ineffective Views::halted(pid_t tid, char state) {
-  if (state == 'T' || state == 't') return actuate::Ineffective::stopped;
+std::optional<ThreadState> Views::halted(pid_t tid, char state) {
+  if (state == 'T' || state == 't') return ThreadState::stopped;
   const bool sleeps = state == 'S' || state == 'D';
-  return sleeps && freezer_.freezes(tid) ? actuate::Ineffective::frozen : actuate::Ineffective::none;
+  return sleeps && freezer_.freezes(tid) ? std::optional(ThreadState::frozen) : std::nullopt;
 }
 
-actuate::Ineffective Views::halted(const std::vector<ThreadId>& path) {
+std::optional<ThreadState> Views::halted(const std::vector<ThreadId>& path) {
   for (const ThreadId thread : path)
     if (const auto stat = procfs_.stat(thread.tid); stat && stat->start_time == thread.start_time)
-      if (const auto why = halted(thread.tid, stat->state); why != actuate::Ineffective::none) return why;
-  return actuate::Ineffective::none;
+      if (const auto state = halted(thread.tid, stat->state)) return state;
+  return std::nullopt;
 }
 
-actuate::Ineffective Views::what_holds_up(ThreadId waiter, const Looked& looked) {
+std::optional<ThreadState> Views::what_holds_up(ThreadId waiter, const Looked& looked) {
   for (const Resource& resource : looked.awaited) {
     const auto known = snapshot_.providers.find(resource);
     if (known == snapshot_.providers.end()) continue;
     for (const model::ProviderView& provider : known->second) {
       if (provider.thread == waiter) continue;
-      if (const auto why = halted({provider.thread}); why != actuate::Ineffective::none) return why;
+      if (const auto state = halted({provider.thread})) return state;
     }
   }
-  return actuate::Ineffective::none;
+  return std::nullopt;
 }
 
 Views::Looked Views::look(const SnapshotThread& thread) {
   Looked out;
   if (const auto delayed = snapshot_.delayed.find(thread.id.tid); delayed != snapshot_.delayed.end()) {
-    out.state = "delayed";
+    out.state = ThreadState::delayed;
     if (const auto now = procfs_.syscall(thread.id.tid); now && now->in_call) out.call = now->nr;
     out.since = snapshot_.time - delayed->second.since;
     out.share = delayed->second.share;
@@ -93,12 +111,11 @@ Views::Looked Views::look(const SnapshotThread& thread) {
   }
   const auto stat = procfs_.stat(thread.id.tid);
   const char state = stat ? stat->state : 'X';
-  if (const actuate::Ineffective held = halted(thread.id.tid, state); held != actuate::Ineffective::none) {
-    out.state = actuate::name(held);
+  if (const auto held = halted(thread.id.tid, state)) {
+    out.state = *held;
     return out;
   }
   if (thread.watched && thread.state == model::RunState::blocked) {
-    out.state = "blocked";
     out.call = thread.call;
     out.awaited = thread.awaited;
     out.since = snapshot_.time - thread.since;
@@ -106,16 +123,10 @@ Views::Looked Views::look(const SnapshotThread& thread) {
   }
   const auto now = procfs_.syscall(thread.id.tid);
   if (!now || now->running || state == 'R') {
-    // Whoever has a CPU has a clock that moves between two looks; only perf's is exact for another process's thread.
-    out.state = "queued";
+    out.state = has_cpu(thread.id.tid) ? ThreadState::running : ThreadState::queued;
     if (thread.watched && thread.state == model::RunState::runnable) out.since = snapshot_.time - thread.since;
-    if (const auto clock = sys::CpuTimer::open(thread.id.tid)) {
-      const Duration before = (*clock)->used();
-      if ((*clock)->used() > before) out.state = "running";
-    }
     return out;
   }
-  out.state = "blocked";
   if (!now->in_call) return out;
   out.call = now->nr;
   out.awaited = resolver_.full({.tid = thread.id.tid, .tgid = thread.tgid, .nr = now->nr, .args = now->args}).awaited;
@@ -137,19 +148,10 @@ std::vector<model::ProviderView> Views::providers(ThreadId waiter, const Resourc
   return out;
 }
 
-// Of an answer, however they wait for one another: twenty threads at both ends of one pipe have more ways than there
-// are atoms.
-constexpr int max_shown = 2000;
-
 std::vector<bus::WaitNode> Views::waits(ThreadId waiter, const Looked& looked, int depth,
                                         std::vector<ThreadId>& above) {
   std::vector<bus::WaitNode> out;
   above.push_back(waiter);
-  // Of a stranger only what keeps it from going on is of interest.
-  const auto state_of_stranger = [&](ThreadId id) {
-    const auto why = halted({id});
-    return why == actuate::Ineffective::none ? std::string() : std::string(actuate::name(why));
-  };
   for (const Resource& resource : looked.awaited) {
     bus::WaitNode node{.resource = resource, .call = call_text(looked.call), .providers = {}};
     if (depth > 0) {
@@ -182,7 +184,7 @@ std::vector<bus::WaitNode> Views::waits(ThreadId waiter, const Looked& looked, i
                                     .confidence = 0,
                                     .favoured = false,
                                     .evidence = relays(id) ? "relay" : "unenrolled",
-                                    .state = state_of_stranger(id),
+                                    .state = halted({id}),  // only what keeps it from going on is of interest
                                     .waiting_for = {}});
     }
     out.push_back(std::move(node));
@@ -226,11 +228,11 @@ bus::ThreadView Views::thread(const SnapshotThread& thread, int depth) {
   for (const decide::Donation& d : snapshot_.donations)
     if (d.refusal == decide::Refusal::none && std::ranges::find(d.path, thread.id) != d.path.end())
       out.donated_by.push_back(d.requester.tid);
-  const auto reason_of = [&](ThreadId id) {
+  const auto boost_of = [&](ThreadId id) {
     const auto boost = std::ranges::find(snapshot_.boosts, id, [](const auto& a) { return a.boost.thread; });
     return boost == snapshot_.boosts.end() ? nullptr : &*boost;
   };
-  if (const auto* boost = reason_of(thread.id)) {
+  if (const auto* boost = boost_of(thread.id)) {
     if (std::ranges::find(out.donated_by, boost->boost.requester.tid) == out.donated_by.end())
       out.donated_by.push_back(boost->boost.requester.tid);  // a lingering donation
     out.has_donation = true;
@@ -240,17 +242,17 @@ bus::ThreadView Views::thread(const SnapshotThread& thread, int depth) {
     if (out.donation_effective) out.donation_limited = actuate::name(boost->limited);
   }
   if (const decide::Donation* lent = donation_of(thread.id)) {
-    if (out.state == "blocked") out.state = "virtual-runnable";
-    const auto* boost = lent->path.empty() ? nullptr : reason_of(lent->path.back());
+    if (out.state == ThreadState::blocked) out.state = ThreadState::virtual_runnable;
+    const auto* boost = lent->path.empty() ? nullptr : boost_of(lent->path.back());
     out.has_donation = true;
     actuate::Ineffective reason = actuate::Ineffective::none;
     if (lent->refusal == decide::Refusal::policy) reason = actuate::Ineffective::policy;
     if (boost != nullptr) reason = boost->reason;
-    if (const auto held = halted(lent->path); held != actuate::Ineffective::none) reason = held;
+    if (const auto held = halted(lent->path)) reason = reason_of(*held);
     out.donation_reason = actuate::name(reason);
     out.donation_effective = reason == actuate::Ineffective::none && boost != nullptr;
     if (out.donation_effective) out.donation_limited = actuate::name(boost->limited);
-  } else if (looked.state == "blocked") {
+  } else if (looked.state == ThreadState::blocked) {
     // Blocked, and somebody it waits for could run: virtual runnable, though nothing is lent for it.
     const bool somebody = std::ranges::any_of(looked.awaited, [&](const Resource& r) {
       const auto known = snapshot_.providers.find(r);
@@ -260,15 +262,14 @@ bus::ThreadView Views::thread(const SnapshotThread& thread, int depth) {
                       member->second.state == model::RunState::runnable;
              });
     });
-    if (somebody) out.state = "virtual-runnable";
+    if (somebody) out.state = ThreadState::virtual_runnable;
     const bool strangers =
         std::ranges::any_of(looked.awaited, [&](const Resource& r) { return snapshot_.unenrolled.contains(r); });
     if (somebody || depth == 0) return out;
-    actuate::Ineffective why = what_holds_up(thread.id, looked);
-    if (why == actuate::Ineffective::none && strangers) why = actuate::Ineffective::unmanaged;
-    if (why == actuate::Ineffective::none) return out;
+    const auto held = what_holds_up(thread.id, looked);
+    if (!held && !strangers) return out;
     out.has_donation = true;
-    out.donation_reason = actuate::name(why);
+    out.donation_reason = actuate::name(held ? reason_of(*held) : actuate::Ineffective::unmanaged);
   }
   return out;
 }

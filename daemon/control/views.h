@@ -29,7 +29,7 @@ class Views {
 
  private:
   struct Looked {
-    std::string state;  // the contract's words
+    ThreadState state = ThreadState::blocked;
     std::int32_t call = -1;
     std::vector<Resource> awaited;
     std::optional<std::chrono::duration<double, std::milli>> since{};  // nothing: nobody has followed it
@@ -41,12 +41,12 @@ class Views {
   [[nodiscard]] std::vector<model::ProviderView> providers(ThreadId waiter, const Resource& resource, int depth);
   [[nodiscard]] bool favoured(ThreadId waiter, ThreadId provider) const;
   [[nodiscard]] std::string comm(pid_t tid) const;
-  // none: it is neither stopped nor frozen, or runs.
-  [[nodiscard]] actuate::Ineffective halted(pid_t tid, char state);
-  // The first on the donation's way that is.
-  [[nodiscard]] actuate::Ineffective halted(const std::vector<ThreadId>& path);
-  // Somebody would provide, if it were not for that.
-  [[nodiscard]] actuate::Ineffective what_holds_up(ThreadId waiter, const Looked& looked);
+  // Stopped or frozen; empty: neither, or it runs. state: as /proc says it.
+  [[nodiscard]] std::optional<ThreadState> halted(pid_t tid, char state);
+  // The first thread of the donation's path that is.
+  [[nodiscard]] std::optional<ThreadState> halted(const std::vector<ThreadId>& path);
+  // A thread would provide what is awaited, if it were not for that.
+  [[nodiscard]] std::optional<ThreadState> what_holds_up(ThreadId waiter, const Looked& looked);
   // It is not managed, and passes messages on.
   [[nodiscard]] bool relays(ThreadId stranger) const;
   [[nodiscard]] const decide::Donation* donation_of(ThreadId requester) const;

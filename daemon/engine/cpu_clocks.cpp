@@ -1,7 +1,5 @@
 #include "engine/cpu_clocks.h"
 
-#include <sys/epoll.h>
-
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -24,8 +22,8 @@ void ExactTiming::remove(ThreadId thread) {
   if (observer_.counts_cpu()) observer_.time_exactly(thread, false);
 }
 
-CpuClocks::CpuClocks(observe::Observer& observer, ExactTiming& exact, int epoll, Hooks hooks)
-    : observer_(observer), exact_(exact), epoll_(epoll), hooks_(std::move(hooks)) {}
+CpuClocks::CpuClocks(observe::Observer& observer, ExactTiming& exact, sys::EventLoop& loop, Hooks hooks)
+    : observer_(observer), exact_(exact), loop_(loop), hooks_(std::move(hooks)) {}
 
 CpuClocks::Pooled* CpuClocks::pooled(const decide::Timer& timer) {
   const auto found = pool_.find({timer.requester, timer.cpu_of, timer.kind});
@@ -61,8 +59,13 @@ CpuClocks::Pooled& CpuClocks::open(ThreadId requester, ThreadId thread, Kind kin
   auto opened = sys::CpuTimer::open(thread.tid);
   if (!opened) return made;
   made.perf = std::move(opened).value();
-  epoll_event event{.events = EPOLLIN, .data = {.u64 = made.key}};
-  if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, made.perf->fd(), &event) != 0) made.perf.reset();
+  auto added = loop_.add(made.perf->fd(), [this, key = made.key](const sys::EventLoop::Ready& ready_now) {
+    ready(key, ready_now.hung_up, ready_now.now);
+  });
+  if (added)
+    made.registration = std::move(*added);
+  else
+    made.perf.reset();
   return made;
 }
 
@@ -94,7 +97,7 @@ void CpuClocks::apply(std::size_t decider, std::span<const decide::Timer> wanted
     disarm(clock);
     clock.timer = timer;
     if (!observer_.counts_cpu()) open(timer.requester, timer.cpu_of, timer.kind, now);
-    arm(key, clock, now);
+    arm(clock, now);
   }
   for (auto at = clocks_.begin(); at != clocks_.end();) {
     if (!at->second.wanted) disarm(at->second);
@@ -103,7 +106,7 @@ void CpuClocks::apply(std::size_t decider, std::span<const decide::Timer> wanted
   find_next();
 }
 
-void CpuClocks::arm(const Key&, Clock& clock, Time now) {
+void CpuClocks::arm(Clock& clock, Time now) {
   const decide::Timer& timer = clock.timer;
   clock.on = true;
   clock.wall_end = now + (counted(timer) ? timer.wall : timer.wall_uncounted);
@@ -146,15 +149,17 @@ void CpuClocks::find_next() {
     if (looked_at(clock)) next_ = std::min(clock.due, next_.value_or(Time::max()));
 }
 
-void CpuClocks::ready(std::uint64_t key, bool hung_up, Time now, std::vector<decide::TimerFired>& out) {
+void CpuClocks::ready(std::uint64_t key, bool hung_up, Time now) {
   const auto found = std::ranges::find(pool_, key, [](const auto& one) { return one.second.key; });
   if (found == pool_.end()) return;
   const PoolKey of = found->first;
   if (!hung_up && found->second.perf && !found->second.perf->expired()) return;
+  std::vector<decide::TimerFired> fired;
   for (auto& [at, clock] : clocks_)
     if (clock.on && PoolKey{clock.timer.requester, clock.timer.cpu_of, clock.timer.kind} == of)
-      fire(at, clock, hung_up, now, out);
+      fire(at, clock, hung_up, now, fired);
   if (hung_up) pool_.erase(of);
+  for (const decide::TimerFired& one : fired) hooks_.rang(one);
 }
 
 void CpuClocks::run(Time now, std::vector<decide::TimerFired>& out) {

@@ -17,6 +17,7 @@
 #include "decide/decider.h"
 #include "observe/observer.h"
 #include "sys/perf/perf.h"
+#include "sys/process/event_loop.h"
 
 namespace swapd::daemon {
 
@@ -40,14 +41,12 @@ class CpuClocks {
   struct Hooks {
     std::function<void(ThreadId thread, Time)> quantum_begins;
     std::function<void(ThreadId thread, Time)> quantum_ends;
+    std::function<void(const decide::TimerFired&)> rang;  // a perf clock did
   };
-  static constexpr std::uint64_t first_key = 1ULL << 32;  // of what `epoll` reports for a perf clock
-  CpuClocks(observe::Observer& observer, ExactTiming& exact, int epoll, Hooks hooks);
+  CpuClocks(observe::Observer& observer, ExactTiming& exact, sys::EventLoop& loop, Hooks hooks);
 
   // The complete set of timers of one decider from now on.
   void apply(std::size_t decider, std::span<const decide::Timer> wanted, Time now);
-  // A perf clock's descriptor is readable; hung_up: and will stay so, because its thread has ended.
-  void ready(std::uint64_t key, bool hung_up, Time now, std::vector<decide::TimerFired>& out);
   // What has to be looked at by now.
   void run(Time now, std::vector<decide::TimerFired>& out);
   // Timers whose wall time is over, which only ticks tell.
@@ -74,6 +73,7 @@ class CpuClocks {
     std::unique_ptr<sys::CpuTimer> perf;
     std::uint64_t key = 0;
     Time last_used{};
+    sys::EventLoop::Registration registration;  // ends before the descriptor does
   };
   using PoolKey = std::tuple<ThreadId, ThreadId, Kind>;  // requester, thread
   struct Clock {
@@ -87,7 +87,9 @@ class CpuClocks {
   };
   using Key = std::tuple<std::size_t, Kind, ThreadId>;  // decider, requester
 
-  void arm(const Key& key, Clock& clock, Time now);
+  // Its descriptor is readable; hung_up: and will stay so, because its thread has ended.
+  void ready(std::uint64_t key, bool hung_up, Time now);
+  void arm(Clock& clock, Time now);
   void disarm(Clock& clock);
   void fire(const Key& key, Clock& clock, bool gone, Time now, std::vector<decide::TimerFired>& out);
   [[nodiscard]] Pooled* pooled(const decide::Timer& timer);
@@ -102,11 +104,11 @@ class CpuClocks {
   static constexpr std::size_t max_pooled = 128;  // idle ones are dropped past this
   observe::Observer& observer_;
   ExactTiming& exact_;
-  const int epoll_;
+  sys::EventLoop& loop_;
   Hooks hooks_;
   std::map<Key, Clock> clocks_;
   std::map<PoolKey, Pooled> pool_;
-  std::uint64_t next_key_ = first_key;
+  std::uint64_t next_key_ = 1;
   std::optional<Time> next_;
 };
 

@@ -20,9 +20,10 @@ DecisionLoop::DecisionLoop(Parts parts, Config config, std::vector<std::unique_p
                  return panel_.charge(used);
                },
                parts_.actuator, parts_.observer, parts_.model, parts_.procfs, exact_),
-      clocks_(parts_.observer, exact_, parts_.epoll,
+      clocks_(parts_.observer, exact_, parts_.loop,
               {.quantum_begins = [this](ThreadId thread, Time now) { charges_.quantum_begins(thread, now); },
-               .quantum_ends = [this](ThreadId thread, Time now) { charges_.quantum_ends(thread, now); }}),
+               .quantum_ends = [this](ThreadId thread, Time now) { charges_.quantum_ends(thread, now); },
+               .rang = [this](const decide::TimerFired& fired) { on(fired); }}),
       meter_(parts_.observer, [this](const decide::Input& input) { on(input); }),
       wrong_evidence_(config.wrong_provider.empty()
                           ? nullptr
@@ -200,12 +201,6 @@ void DecisionLoop::run_clocks(Time now) {
   meter_.look(now);
   std::vector<decide::TimerFired> fired;
   clocks_.run(now, fired);
-  tell(fired);
-}
-
-void DecisionLoop::clock_ready(std::uint64_t key, bool hung_up, Time now) {
-  std::vector<decide::TimerFired> fired;
-  clocks_.ready(key, hung_up, now, fired);
   tell(fired);
 }
 

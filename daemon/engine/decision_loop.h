@@ -38,7 +38,7 @@ class DecisionLoop {
     Questions& questions;
     const sys::Procfs& procfs;
     RecordRing& records;
-    int epoll = -1;  // for CPU clocks, with keys from CpuClocks::first_key on
+    sys::EventLoop& loop;  // for CPU clocks
   };
   struct Config {
     decide::BudgetConfig budgets;
@@ -67,8 +67,6 @@ class DecisionLoop {
   void tick(Time now);
   // Clocks that have run out, and boosts that are to be looked at; run() follows.
   void run_clocks(Time now);
-  // A clock's descriptor is readable: `key` is what the epoll event carries.
-  void clock_ready(std::uint64_t key, bool hung_up, Time now);
 
   // Decides as ever, and changes nothing.
   void pause(bool paused) { paused_ = paused; }

@@ -1,74 +1,71 @@
 #include "engine/engine.h"
 
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <ctime>
+#include <future>
+#include <span>
+#include <utility>
 
 #include "observe/bpf/bpf_observer.h"
+#include "observe/io/io_calls.h"
 #include "sys/process/self_process.h"
 
 namespace swapd::daemon {
 
 namespace {
 
-constexpr std::uint64_t key_wake = 1;
-constexpr auto roster_period = std::chrono::seconds(1);
-constexpr auto roster_period_a_thread = std::chrono::milliseconds(1);  // reading one takes some 20 us
-constexpr std::size_t max_followed = 8;                                // threads whose CPUs the engine keeps off
-constexpr auto competitors_period = std::chrono::milliseconds(500);
-constexpr auto competitors_again = std::chrono::milliseconds(110);
-constexpr auto longest_without_competitors = std::chrono::seconds(5);
-constexpr Duration chain_nap = std::chrono::microseconds(150);
-constexpr unsigned longest_rest = 2;  // ticks without a look at where a member in a real-time class runs
+constexpr std::size_t max_kept_off = 8;  // threads whose CPUs the engine keeps off
+// Records gather for so long while a message goes along a chain all of which is lent to.
+constexpr Duration chain_delay = std::chrono::microseconds(150);
 
-void ring(int fd) {
-  const std::uint64_t one = 1;
-  (void)!::write(fd, &one, sizeof one);
-}
-void silence(int fd) {
-  std::uint64_t count = 0;
-  (void)!::read(fd, &count, sizeof count);
+bool counts_kernel_work(const model::Settings& settings) {
+  for (std::size_t id = 0; id <= settings.classes.size(); ++id)
+    if (settings.of(static_cast<ClassId>(id), ResourceKind::kernel_work).counts) return true;
+  return false;
 }
 
 }  // namespace
 
-Engine::Engine(const sys::Procfs& procfs, const sys::Scheduler& scheduler, const sys::Groups& groups,
-               observe::Resolver& resolver, const Clock& clock, Options options, std::unique_ptr<sys::BpfTracer> tracer,
-               Shaper& shaper)
-    : procfs_(procfs),
-      scheduler_(scheduler),
+Engine::Engine(const Kernel& kernel, observe::Resolver& resolver, Options options,
+               std::unique_ptr<sys::BpfTracer> tracer, Shaper& shaper)
+    : kernel_(kernel),
       resolver_(resolver),
-      clock_(clock),
       options_(std::move(options)),
       shaper_(shaper),
-      epoll_(::epoll_create1(EPOLL_CLOEXEC)),
-      wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      notes_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      membership_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       members_(options_.classes),
       model_(options_.model),
-      actuator_(scheduler, groups, options_.actuate),
-      worker_(procfs, scheduler, groups, options_.actuate.disk_groups, resolver, [this] { ring(wake_fd_.get()); }) {
-  observe::Observer::Hooks hooks{.identify = [this](pid_t tid) { return identify(tid); },
-                                 .ask = [this](observe::WaitQuestion q) { worker_.ask(q); },
-                                 .ask_access = [this](observe::AccessQuestion q) { worker_.ask(q); },
-                                 .lifecycle = [this](const sys::ProcEvent& e) { happened(e, clock_.now()); },
-                                 .every_life = [this] { return noted(Notes::all); },
-                                 .lost = [this](std::uint64_t events) { request_rescan(events, clock_.now()); },
-                                 .following = [this](const Status& status) { on_tracing_changed(status); }};
+      actuator_(kernel.scheduler, kernel.groups, options_.actuate),
+      worker_(kernel, options_.actuate.disk_groups, resolver, [this] { commands_.wake(); }),
+      feed_(members_, kernel.clock),
+      competitors_(actuator_, worker_),
+      pacer_(options_.tick, options_.idle_tick),
+      lends_to_kernel_threads_(counts_kernel_work(options_.model)) {
+  observe::Observer::Hooks hooks{
+      .identify = [this](pid_t tid) { return tracker_->identify(tid); },
+      .ask = [this](observe::WaitQuestion q) { worker_.ask(q); },
+      .ask_access = [this](observe::AccessQuestion q) { worker_.ask(q); },
+      .lifecycle = [this](const sys::ProcEvent& e) { tracker_->on_process_event(e, kernel_.clock.now()); },
+      .every_life = [this] { return feed_.wants(Notes::all); },
+      .lost = [this](std::uint64_t events) { tracker_->on_lost(events, kernel_.clock.now()); },
+      // No waits are seen meanwhile, which `status` says for as long as that lasts.
+      .following =
+          [this](const Status& status) {
+            trouble_ = status ? "" : status.error().text() + "; nothing is lent until that works: it is tried again";
+          }};
   if (tracer) {
-    observer_ =
-        std::make_unique<observe::BpfObserver>(std::move(tracer), procfs, resolver, std::move(hooks), epoll_.get());
+    observer_ = std::make_unique<observe::BpfObserver>(std::move(tracer), kernel.procfs, resolver, std::move(hooks));
   } else {
     resolver.guess_through_buses();
     auto observer =
-        std::make_unique<observe::SeccompObserver>(procfs, resolver, options_.observe, std::move(hooks), epoll_.get());
+        std::make_unique<observe::SeccompObserver>(kernel.procfs, resolver, options_.observe, std::move(hooks));
     seccomp_ = observer.get();
     observer_ = std::move(observer);
   }
+  tracker_.emplace(MemberTracker::Parts{kernel_, members_, *observer_, actuator_, listeners_, feed_, *this},
+                   options_.quota, needs_listeners());
   std::vector<std::unique_ptr<decide::Decider>> deciders;
   auto donation = std::make_unique<decide::DonationDecider>(options_.donation);
   donation_ = donation.get();
@@ -78,29 +75,22 @@ Engine::Engine(const sys::Procfs& procfs, const sys::Scheduler& scheduler, const
                                                                   .observer = *observer_,
                                                                   .actuator = actuator_,
                                                                   .questions = worker_,
-                                                                  .procfs = procfs_,
+                                                                  .procfs = kernel_.procfs,
                                                                   .records = records_,
-                                                                  .epoll = epoll_.get()},
+                                                                  .loop = loop_},
                                               options_.decisions, std::move(deciders));
   decisions_->takes_for_runnable([this](const Blocked& blocked) { return would_run(blocked); });
-  members_.on_change([this] {
-    if (!membership_told_.exchange(true)) ring(membership_fd_.get());
-  });
+  members_.on_change([this] { membership_.set(); });
   members_.on_member([this](const model::ManagedProcess& process, bool gone) {
     if (gone)
       shaper_.leave(process.tgid);
     else if (!process.kernel)
       shaper_.join(process.tgid, process.class_name);
   });
-  actuator_.on_outcome([this](const actuate::Outcome& outcome) { note_outcome(outcome); });
+  actuator_.on_outcome([this](const actuate::Outcome& outcome) { on_outcome(outcome); });
 }
 
 Engine::~Engine() { stop(); }
-
-void Engine::membership_seen() {
-  silence(membership_fd_.get());
-  membership_told_.store(false);
-}
 
 Status Engine::start(std::vector<std::string>& warnings) {
   if (seccomp_ != nullptr)
@@ -119,9 +109,10 @@ Status Engine::start(std::vector<std::string>& warnings) {
 
   for (const std::string& line : actuator_.recovery_notes()) warnings.push_back(line);
 
-  epoll_event wake{.events = EPOLLIN, .data = {.u64 = key_wake}};
-  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_fd_.get(), &wake) != 0)
-    return errno_error("setting up the engine's descriptors");
+  auto added = loop_.add(commands_.fd(), [this](const sys::EventLoop::Ready&) { commands_.clear(); });
+  if (!added) return std::move(added).error().in("setting up the engine");
+  hears_commands_ = std::move(added).value();
+  if (Status listening = observer_->listen(loop_); !listening) return listening;
   worker_.start();
   std::promise<Status> realtime;
   auto started = realtime.get_future();
@@ -130,8 +121,8 @@ Status Engine::start(std::vector<std::string>& warnings) {
     SchedAttr attr;
     attr.policy = SchedPolicy::fifo;
     attr.rt_priority = static_cast<std::uint8_t>(options_.priority);
-    if (const auto cpus = scheduler_.affinity(0)) placement_.emplace(*cpus);
-    realtime.set_value(scheduler_.set(0, attr));
+    if (const auto cpus = kernel_.scheduler.affinity(0)) placement_.emplace(*cpus);
+    realtime.set_value(kernel_.scheduler.set(0, attr));
     run();
   });
   if (auto set = started.get(); !set) {
@@ -157,60 +148,70 @@ void Engine::stop() {
 bool Engine::call(std::function<void(Engine&)> command) {
   auto done = std::make_shared<std::promise<void>>();
   auto finished = done->get_future();
-  {
-    const std::lock_guard lock(mutex_);
-    if (stopped_) return false;
-    commands_.push_back([this, command = std::move(command), done] {
-      command(*this);
-      done->set_value();
-    });
-  }
-  ring(wake_fd_.get());
-  finished.wait();
-  return true;
+  const bool taken = commands_.push([this, command = std::move(command), done] {
+    command(*this);
+    done->set_value();
+  });
+  if (taken) finished.wait();
+  return taken;
 }
 
 void Engine::run() {
-  std::array<epoll_event, 32> ready{};
-  next_tick_ = clock_.now();
+  pacer_.tick_soon(kernel_.clock.now());
   while (!stopping_) {
-    Time now = clock_.now();
-    Time wake_at = members_.empty() ? Time::max() : next_tick_;
-    if (rests()) wake_at = std::max(wake_at, next_tick_ - options_.tick + options_.resting_tick);
-    if (const auto due = observer_->deadline()) wake_at = std::min(wake_at, *due);
-    if (const auto due = decisions_->next()) wake_at = std::min(wake_at, *due);
-    timespec wait{};
-    const bool bounded = wake_at != Time::max();
-    if (bounded && wake_at > now) {
-      const auto left = wake_at - now;
-      wait.tv_sec = std::chrono::duration_cast<std::chrono::seconds>(left).count();
-      wait.tv_nsec = (left % std::chrono::seconds(1)).count();
-    }
-    const int n =
-        ::epoll_pwait2(epoll_.get(), ready.data(), static_cast<int>(ready.size()), bounded ? &wait : nullptr, nullptr);
-    now = clock_.now();
-    for (int i = 0; i < n; ++i) {
-      const std::uint64_t key = ready.at(static_cast<std::size_t>(i)).data.u64;
-      if (key == key_wake) silence(wake_fd_.get());
-      if (key >= observe::Observer::first_key)
-        observer_->ready(key, (ready.at(static_cast<std::size_t>(i)).events & EPOLLHUP) != 0);
-      else if (key >= CpuClocks::first_key)
-        decisions_->clock_ready(key, (ready.at(static_cast<std::size_t>(i)).events & EPOLLHUP) != 0, now);
-    }
-    const bool records_only = n > 0 && std::all_of(ready.begin(), ready.begin() + n, [](const epoll_event& e) {
-                                return e.data.u64 >= observe::Observer::first_key;
-                              });
-    nap(now, records_only && decisions_->may_batch() ? chain_nap : Duration::zero());
-    drain_all(now);
+    loop_.wait(time_to_sleep(kernel_.clock.now()));
+    Time now = kernel_.clock.now();
+    loop_.dispatch(now);
+    let_records_gather(now);
+    round(now);
   }
   actuator_.restore_all();
-  std::vector<std::function<void()>> left;
-  {
-    const std::lock_guard lock(mutex_);
-    stopped_ = true;
-    left.swap(commands_);
+  commands_.close();
+}
+
+// Empty: until something happens.
+std::optional<Duration> Engine::time_to_sleep(Time now) const {
+  Time wake_at = pacer_.next_tick(!members_.empty(), idle());
+  if (const auto due = observer_->deadline()) wake_at = std::min(wake_at, *due);
+  if (const auto due = decisions_->next()) wake_at = std::min(wake_at, *due);
+  if (wake_at == Time::max()) return std::nullopt;
+  return wake_at - now;
+}
+
+// A tick that finds nothing to do takes the caches and the TLB of whichever thread had the CPU: 65 us under a busy
+// database. What ends the idleness wakes the engine. (Receivers leave calls for the next tick; a client that follows
+// decisions hears of short lives, too.)
+bool Engine::idle() const { return listeners_.size() == 0 && !feed_.wants(Notes::decisions) && decisions_->idle(); }
+
+void Engine::let_records_gather(Time& now) {
+  const bool in_chain = loop_.can_wait() && decisions_->may_batch();
+  const Duration delay = std::max(pacer_.batching_delay(), in_chain ? chain_delay : Duration::zero());
+  if (delay == Duration::zero()) return;
+  observer_->nap(true);
+  const timespec moment{.tv_sec = 0, .tv_nsec = delay.count()};
+  ::nanosleep(&moment, nullptr);
+  observer_->nap(false);
+  now = kernel_.clock.now();
+}
+
+void Engine::round(Time now) {
+  const std::vector<CommandQueue::Command> commands = commands_.take();
+  // A command may be about what has happened to a program and not been read yet: that comes first.
+  if (!commands.empty()) take_what_happened(now);
+  for (const CommandQueue::Command& command : commands) command();
+  if (stopping_) return;
+  take_what_happened(now);
+  take_answers(now);
+  decisions_->run_clocks(now);
+  if (pacer_.begin_tick(now)) {
+    tick(now);
+    pacer_.measure(sys::own_cpu_time(), now);
   }
-  for (auto& command : left) command();  // whoever asked waits for it
+  decisions_->run(now);
+  feed_.on_donations(donation_->donations());
+  // Receivers leave calls for the next batch, unless one of them may name the provider that is looked for.
+  const bool urgent = decisions_->needs_calls();
+  if (listeners_.set_urgent(urgent) && urgent) commands_.wake();  // calls that came in between
 }
 
 void Engine::take_what_happened(Time now) {
@@ -223,67 +224,46 @@ void Engine::take_what_happened(Time now) {
   for (const Event& event : events_) take(event);
 }
 
-void Engine::drain_all(Time now) {
-  std::vector<std::function<void()>> commands;
-  {
-    const std::lock_guard lock(mutex_);
-    commands.swap(commands_);
+void Engine::take_proc_events(Time now) {
+  if (!proc_events_) return;
+  std::array<sys::ProcEvent, 64> batch;
+  for (;;) {
+    const auto n = proc_events_->read(batch.data(), batch.size());
+    if (!n) {  // some were lost
+      tracker_->on_lost(1, now);
+      if (n.error().code() == ENOBUFS) continue;
+      proc_events_.reset();  // scans find the children from now on
+      return;
+    }
+    for (const sys::ProcEvent& e : std::span(batch).first(*n)) tracker_->on_process_event(e, now);
+    if (*n < batch.size()) return;
   }
-  // Who gives a command may know of what has happened to a program and not been read yet: that comes first.
-  if (!commands.empty()) take_what_happened(now);
-  for (auto& command : commands) command();
-  if (stopping_) return;
-  take_what_happened(now);
-  take_answers(now);
-  decisions_->run_clocks(now);
-  if (now >= next_tick_) {
-    next_tick_ = now + options_.tick;
-    tick(now);
-    pace(now);
-  }
-  decisions_->run(now);
-  if (noted(Notes::decisions))
-    note_inversions();
-  else if (!helped_.empty())
-    helped_.clear();
-  set_receivers_urgent(decisions_->needs_calls());
-}
-
-// Receivers leave calls for the next batch, unless one of them may name the provider that is looked for.
-void Engine::set_receivers_urgent(bool wanted) {
-  if (wanted == urgent_) return;
-  urgent_ = wanted;
-  for (const auto& receiver : receivers_) receiver->set_urgent(wanted);
-  if (wanted) ring(wake_fd_.get());  // what came in between
 }
 
 void Engine::take(const Event& event) {
-  if (const auto* blocked = std::get_if<Blocked>(&event); blocked != nullptr && lends_to_kernel_threads())
-    enroll_kernel_threads(*blocked);
+  if (const auto* blocked = std::get_if<Blocked>(&event); blocked != nullptr && lends_to_kernel_threads_)
+    tracker_->enroll_kernel_threads(*blocked);
   decisions_->take(event);
-  if (noted(Notes::decisions)) note_event(event);
+  feed_.on_event(event, false);
 }
 
 void Engine::take_answers(Time now) {
+  std::vector<Event> events;
   for (Answer& answer : worker_.take()) {
+    events.clear();
     if (const auto* wait = std::get_if<observe::WaitAnswer>(&answer)) {
-      std::vector<Event> events;
       observer_->answer(*wait, events);
-      for (const Event& event : events) take(event);
     } else if (const auto* access = std::get_if<observe::AccessAnswer>(&answer)) {
       if (members_.thread(access->question.thread) == nullptr) continue;  // gone meanwhile
-      std::vector<Event> events;
       observer_->answer(*access, events);
-      for (const Event& event : events) take(event);
     } else if (const auto* scan = std::get_if<ScanAnswer>(&answer)) {
       decisions_->found(*scan, now);
     } else if (const auto* roster = std::get_if<RosterAnswer>(&answer)) {
-      take_roster(*roster, now);
+      tracker_->take_roster(*roster, now);
     } else if (auto* competitors = std::get_if<actuate::Competitors>(&answer)) {
-      if (competitors->unsure) next_competitors_ = std::min(next_competitors_, now + competitors_again);
-      actuator_.set_competitors(std::move(*competitors));
-      competitors_seen_ = now;
+      competitors_.take(std::move(*competitors), now);
     }
+    for (const Event& event : events) take(event);
   }
 }
 
@@ -291,32 +271,11 @@ void Engine::tick(Time now) {
   poll_held_threads(now);
   decisions_->tick(now);
   check_waiting_priorities(now);
-  follow_members();
+  have_receivers_follow();
   keep_off_members(now);
-  if (now >= next_roster_) {
-    next_roster_ = now + std::max<Duration>(roster_period, members_.threads().size() * roster_period_a_thread);
-    std::vector<pid_t> all;
-    for (const auto& [tgid, process] : members_.processes())
-      if (!process.kernel) all.push_back(tgid);
-    const bool followed = proc_events_ != nullptr || observer_->follows_children();
-    const bool descendants = std::exchange(rescan_, false) || !followed;
-    if (all.empty()) {  // nobody is left for whom they could work
-      std::vector<pid_t> kernel_threads;
-      for (const auto& [tgid, process] : members_.processes()) kernel_threads.push_back(tgid);
-      for (const pid_t tgid : kernel_threads) (void)release(tgid);
-    } else {
-      worker_.ask(RosterQuestion{std::move(all), descendants});
-    }
-  }
-  if (now - competitors_seen_ > longest_without_competitors) actuator_.forget_what_passes();
-  // Where there are many threads the look takes long, and then it is taken less often.
-  if (now < next_competitors_ || !(worker_.rested(now) || now > next_competitors_ + longest_without_competitors))
-    return;
-  std::set<pid_t> boosted;
-  for (const auto& active : actuator_.active()) boosted.insert(active.boost.thread.tid);
-  if (boosted.empty()) return;
-  next_competitors_ = now + competitors_period;
-  worker_.ask(CompetitorsQuestion{std::move(boosted)});
+  const bool children_are_told = proc_events_ != nullptr || observer_->follows_children();
+  if (auto roster = tracker_->next_roster(now, children_are_told)) worker_.ask(std::move(*roster));
+  competitors_.tick(now);
 }
 
 // Priorities change while their owners wait [SWAP04 §4]: a waiting thread's own attributes are read each tick.
@@ -324,63 +283,79 @@ void Engine::check_waiting_priorities(Time now) {
   for (const decide::Donation& donation : std::vector(donation_->donations())) {
     const model::ManagedThread* member = members_.thread(donation.requester);
     if (member == nullptr || actuator_.base(member->id)) continue;
-    const auto attr = scheduler_.get(member->id.tid);
-    if (!attr || *attr == member->base) continue;
-    const model::ManagedProcess* process = members_.process(member->tgid);
-    (void)enroll(member->id, member->tgid, *attr, process->uid, now);
+    const auto attr = kernel_.scheduler.get(member->id.tid);
+    if (attr && *attr != member->base) tracker_->set_base(*member, *attr, now);
   }
 }
 
-// A member in a real-time class must not wait for a receiver of the ordinary class, behind whoever else is real-time on
-// its CPU (docs/design.md, Threads): its receiver follows it, as long as there is one.
-void Engine::follow_members() {
-  if (receivers_.empty()) return;
-  std::unordered_map<const observe::Receiver*, pid_t> leads;
-  const auto consider = [&](pid_t tid) {
-    const model::ManagedThread* member = members_.thread(tid);
-    const auto listener = member == nullptr ? listener_of_.end() : listener_of_.find(member->tgid);
-    if (listener == listener_of_.end()) return;
-    pid_t& lead = leads[listener->second];
-    if (lead == 0 || tid == listener->second->last_caller()) lead = tid;
+void Engine::have_receivers_follow() {
+  if (listeners_.size() == 0) return;
+  std::vector<ListenerTable::Caller> realtime;
+  const auto add = [&](pid_t tid) {
+    if (const model::ManagedThread* member = members_.thread(tid)) realtime.push_back({tid, member->tgid});
   };
-  for (const pid_t tid : members_.realtime()) consider(tid);
+  for (const pid_t tid : members_.realtime()) add(tid);
   for (const actuate::Actuator::Active& active : actuator_.active())
-    if (active.lent.realtime()) consider(active.boost.thread.tid);
-  for (const auto& receiver : receivers_) {
-    Follow& state = following_[receiver.get()];
-    const std::uint64_t received = receiver->received();
-    const auto lead = leads.find(receiver.get());
-    int cpu = -1;
-    if (lead != leads.end()) {
-      const bool same = state.cpu >= 0 && state.lead == lead->second;
-      if (same && state.rest > 0) {
-        --state.rest;
-        continue;
-      }
-      if (same && received == state.received) continue;  // it has slept, or computed: the next call will tell
-      state.received = received;
-      const auto stat = procfs_.stat(lead->second);
-      if (!stat) continue;
-      cpu = stat->processor;
-      state.lead = lead->second;
-      state.settled = same && cpu == state.cpu ? std::min(state.settled + 1, longest_rest) : 0;
-      state.rest = state.settled;
-    }
-    if (cpu == state.cpu) continue;
-    if (receiver->follow(cpu, options_.priority + 1)) state.cpu = cpu;
-  }
+    if (active.lent.realtime()) add(active.boost.thread.tid);
+  listeners_.follow(realtime, options_.priority + 1, [this](pid_t tid) {
+    const auto stat = kernel_.procfs.stat(tid);
+    return stat ? std::optional(stat->processor) : std::nullopt;
+  });
 }
 
 void Engine::keep_off_members(Time now) {
   if (!placement_) return;
   std::vector<int> busy;
   for (const decide::Donation& donation : donation_->donations()) {
-    if (donation.attr.realtime()) continue;  // preempted, it goes on at once: nobody else may have its CPU
+    if (donation.attr.realtime()) continue;  // preempted, it goes on at once: no other thread may have its CPU
     for (const ThreadId thread : {donation.path.back(), donation.requester})
-      if (const auto stat = procfs_.stat(thread.tid)) busy.push_back(stat->processor);
-    if (busy.size() >= max_followed) break;
+      if (const auto stat = kernel_.procfs.stat(thread.tid)) busy.push_back(stat->processor);
+    if (busy.size() >= max_kept_off) break;
   }
-  if (cpu_set_t cpus; placement_->move(::sched_getcpu(), busy, now, cpus)) (void)scheduler_.set_affinity(0, cpus);
+  if (cpu_set_t cpus; placement_->move(::sched_getcpu(), busy, now, cpus))
+    (void)kernel_.scheduler.set_affinity(0, cpus);
 }
+
+// Delayed by its class's limits, which end as soon as it is favoured. And each of the calls that are trapped for them
+// sleeps until the receiver has looked at it, which is no reason to take anything back; nor is it where it then waits
+// for the disk, which its priority holds for, too.
+bool Engine::would_run(const Blocked& blocked) const {
+  if (shaper_.would_run(blocked.thread.tid)) return true;
+  if (!listeners_.any_io() || !blocked.awaited.empty() || observe::io_call(blocked.call) == nullptr) return false;
+  const model::ManagedThread* member = members_.thread(blocked.thread);
+  return member != nullptr && has_io(member->tgid);
+}
+
+// Also where it was seen to block before it was held.
+void Engine::poll_held_threads(Time now) {
+  std::unordered_map<pid_t, Time> held;
+  for (const auto& [tid, since] : shaper_.would_run()) {
+    held[tid] = since;
+    const model::ManagedThread* member = members_.thread(tid);
+    const auto before = held_before_.find(tid);
+    if (member != nullptr && (before == held_before_.end() || before->second != since))
+      decisions_->take(Woken{.time = now, .thread = member->id, .unrelated = true});
+  }
+  held_before_ = std::move(held);
+}
+
+void Engine::on_outcome(const actuate::Outcome& outcome) {
+  // Favoured also where the boost does nothing for its CPU time.
+  using What = actuate::Outcome::What;
+  if (outcome.what == What::begun || outcome.what == What::changed || outcome.what == What::ineffective)
+    shaper_.favour(outcome.boost.thread.tid, true);
+  if (outcome.what == What::ended) shaper_.favour(outcome.boost.thread.tid, false);
+  feed_.on_outcome(outcome);
+}
+
+void Engine::on_event(const Event& event) { decisions_->take(event); }
+void Engine::on_left(ThreadId thread, bool exited) { decisions_->forget(thread, exited); }
+void Engine::on_forked(ThreadId parent, Time now) { decisions_->forked(parent, now); }
+void Engine::on_process_born(pid_t child, pid_t parent) { shaper_.born(child, parent); }
+void Engine::on_process_released(pid_t tgid, std::uint64_t start_time) {
+  shaper_.release(tgid, start_time);
+}
+void Engine::on_image_gone(pid_t tgid) { resolver_.forget(tgid); }
+void Engine::on_number_free(pid_t tid) { shaper_.favour(tid, false); }
 
 }  // namespace swapd::daemon

@@ -2,13 +2,12 @@
 // engine's memory no larger, and never makes it wait.
 #pragma once
 
-#include <unistd.h>
-
 #include <cstdint>
 #include <mutex>
 #include <utility>
 #include <vector>
 
+#include "engine/eventfd.h"
 #include "engine/snapshot.h"
 #include "sys/process/pi_mutex.h"
 
@@ -18,7 +17,7 @@ class NoteQueue {
  public:
   static constexpr std::size_t most = 8192;
 
-  // wake: an eventfd; rung for the first of those that nobody has taken yet.
+  // wake: an eventfd; signalled for the first of those that nobody has taken yet.
   explicit NoteQueue(int wake) : wake_(wake) {}
 
   // False: there is no room, and the note is lost. [engine]
@@ -29,8 +28,7 @@ class NoteQueue {
       notes_.push_back(note);
       if (notes_.size() > 1) return true;  // the control thread has been told
     }
-    const std::uint64_t one = 1;
-    (void)!::write(wake_, &one, sizeof one);
+    signal_eventfd(wake_);
     return true;
   }
   // [control]

@@ -18,12 +18,11 @@ bool is_scan_again(const Question& question) {
 }
 }  // namespace
 
-Worker::Worker(const sys::Procfs& procfs, const sys::Scheduler& scheduler, const sys::Groups& groups,
-               std::vector<actuate::DiskGroups> disk_groups, observe::Resolver& resolver, std::function<void()> notify)
-    : procfs_(procfs),
-      scheduler_(scheduler),
+Worker::Worker(const Kernel& kernel, std::vector<actuate::DiskGroups> disk_groups, observe::Resolver& resolver,
+               std::function<void()> notify)
+    : kernel_(kernel),
       resolver_(resolver),
-      competitors_(procfs, groups, scheduler, std::move(disk_groups)),
+      competitors_(kernel.procfs, kernel.groups, kernel.scheduler, std::move(disk_groups)),
       notify_(std::move(notify)) {}
 
 Worker::~Worker() { stop(); }
@@ -66,7 +65,7 @@ bool Worker::rested_from_scans(Time now) const {
 }
 
 void Worker::rest_from_scans(Duration used) {
-  const Time from = std::max<Time>(std::chrono::steady_clock::now(), rested_from_scans_at_.load());
+  const Time from = std::max<Time>(kernel_.clock.now(), rested_from_scans_at_.load());
   rested_from_scans_at_.store(from + rest_from_again * used);
   --scans_again_;
 }
@@ -105,7 +104,7 @@ void Worker::run() {
       before = now_used;
       if (questions_.empty()) {
         // What is little to do does not make up for what was much before it.
-        rests_until = std::max<Time>(rests_until, std::chrono::steady_clock::now()) + rest * (now_used - used);
+        rests_until = std::max<Time>(rests_until, kernel_.clock.now()) + rest * (now_used - used);
         rested_at_.store(rests_until, std::memory_order_relaxed);
         used = now_used;
       }
@@ -122,7 +121,8 @@ Answer Worker::answer(const Question& question) {
     return observe::AccessAnswer{*access, resolver_.full_access(access->site)};
   if (const auto* scan = std::get_if<ScanQuestion>(&question))
     return ScanAnswer{*scan, resolver_.scan(scan->waiter.tid, scan->resources, scan->members, scan->asked)};
-  if (const auto* ask = std::get_if<RosterQuestion>(&question)) return list_threads(procfs_, scheduler_, *ask);
+  if (const auto* ask = std::get_if<RosterQuestion>(&question))
+    return list_threads(kernel_.procfs, kernel_.scheduler, *ask);
   return competitors_.look(std::get<CompetitorsQuestion>(question).boosted);
 }
 

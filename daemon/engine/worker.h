@@ -15,6 +15,7 @@
 #include "actuate/actuator.h"
 #include "actuate/competitors.h"
 #include "engine/questions.h"
+#include "kernel.h"
 #include "observe/observer.h"
 #include "observe/resolve/resolver.h"
 #include "sys/process/pi_mutex.h"
@@ -57,8 +58,8 @@ using Answer = std::variant<observe::WaitAnswer, observe::AccessAnswer, ScanAnsw
 class Worker final : public Questions {
  public:
   // notify: called from the worker's thread when there are answers again.
-  Worker(const sys::Procfs& procfs, const sys::Scheduler& scheduler, const sys::Groups& groups,
-         std::vector<actuate::DiskGroups> disk_groups, observe::Resolver& resolver, std::function<void()> notify);
+  Worker(const Kernel& kernel, std::vector<actuate::DiskGroups> disk_groups, observe::Resolver& resolver,
+         std::function<void()> notify);
   ~Worker() override;
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
@@ -79,8 +80,7 @@ class Worker final : public Questions {
   void rest_from_scans(Duration used);
   [[nodiscard]] Answer answer(const Question& question);
 
-  const sys::Procfs& procfs_;
-  const sys::Scheduler& scheduler_;
+  Kernel kernel_;
   observe::Resolver& resolver_;
   actuate::CompetitorScan competitors_;
   std::function<void()> notify_;

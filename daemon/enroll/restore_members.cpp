@@ -147,7 +147,7 @@ MembersFile::MembersFile(sd_event* loop, Engine& engine, const sys::Procfs& proc
       changes_(loop, [this] { write_soon(); }),
       write_(loop, [this] { write(); }),
       give_back_(loop, [this] { give_back_memory(); }) {
-  if (const Status watched = changes_.watch(engine_.membership_fd()); !watched)
+  if (const Status watched = changes_.watch(engine_.membership_signal().fd()); !watched)
     spdlog::error("{}; the next swapd will not know the members of this one", watched.error().text());
   write();
 }
@@ -169,7 +169,7 @@ void MembersFile::write_soon() {
 }
 
 void MembersFile::write() {
-  engine_.membership_seen();
+  engine_.membership_signal().clear();
   changes_.go_on();
   std::vector<model::Membership> members;
   if (!engine_.call([&](Engine& e) { members = e.memberships(); })) return;

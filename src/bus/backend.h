@@ -19,6 +19,7 @@
 #include "base/result.h"
 #include "base/sched_attr.h"
 #include "base/thread_id.h"
+#include "base/thread_state.h"
 #include "bus/caller.h"
 
 namespace swapd::bus {
@@ -61,13 +62,14 @@ struct ProviderNode {
   bool favoured = false;
   // "woke", "accessed", "sent-to", "kin", "relayed", "owner", "holder", "child", "guess"; "relay", "unenrolled"
   std::string evidence;
-  std::string state;  // as of a thread; of one that is not managed only "stopped" or "frozen"
+  std::optional<ThreadState> state;  // of a thread that is not managed only stopped or frozen; empty: not known
   std::vector<WaitNode> waiting_for;
 };
 
 struct ThreadView {
   pid_t pid = 0, tid = 0;
-  std::string comm, class_name, state;  // running, queued, blocked, virtual-runnable, delayed, stopped, frozen
+  std::string comm, class_name;
+  ThreadState state = ThreadState::blocked;
   SchedAttr base, effective;
   double since_ms = 0;  // in this state
   bool since_known = true;

@@ -24,10 +24,14 @@ Json number(double value) {
 Json wait_tree(const std::vector<WaitNode>& waits);
 
 Json provider(const ProviderNode& node) {
-  return {{"pid", node.pid},           {"tid", node.tid},
-          {"comm", node.comm},         {"confidence", node.confidence},
-          {"favoured", node.favoured}, {"evidence", node.evidence},
-          {"state", node.state},       {"waiting_for", wait_tree(node.waiting_for)}};
+  return {{"pid", node.pid},
+          {"tid", node.tid},
+          {"comm", node.comm},
+          {"confidence", node.confidence},
+          {"favoured", node.favoured},
+          {"evidence", node.evidence},
+          {"state", node.state ? word(*node.state) : ""},
+          {"waiting_for", wait_tree(node.waiting_for)}};
 }
 
 Json wait_tree(const std::vector<WaitNode>& waits) {
@@ -96,7 +100,7 @@ Json thread_json(const ThreadView& t, Json waiting_for) {
               {"tid", t.tid},
               {"comm", t.comm},
               {"class", t.class_name},
-              {"state", t.state},
+              {"state", word(t.state)},
               {"since_ms", t.since_ms},
               {"since_known", t.since_known},
               {"call", t.call},

@@ -8,6 +8,7 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
+#include "base/thread_state.h"
 #include "cli/failure.h"
 #include "cli/words.h"
 
@@ -110,10 +111,10 @@ std::string render_status(const std::string& json, const Paint& paint) {
 }
 
 std::string painted_state(const std::string& state, const Paint& paint) {
-  return paint(state == "virtual-runnable"                                     ? Style::good
-               : state == "delayed" || state == "stopped" || state == "frozen" ? Style::warning
-                                                                               : Style::plain,
-               printable(state));
+  const auto is = [&](ThreadState one) { return state == word(one); };
+  const bool held = is(ThreadState::delayed) || is(ThreadState::stopped) || is(ThreadState::frozen);
+  const Style style = is(ThreadState::virtual_runnable) ? Style::good : held ? Style::warning : Style::plain;
+  return paint(style, printable(state));
 }
 
 std::string render_ps(const std::string& json, const Paint& paint) {

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "base/thread_state.h"
 #include "cli/failure.h"
 #include "cli/render.h"
 #include "cli/words.h"
@@ -28,7 +29,8 @@ void append_provider(std::string& out, const Json& provider, std::size_t depth, 
   if (evidence != "unenrolled" && evidence != "relay")
     out += fmt::format("confidence {:g}, ", provider.value("confidence", 0.0));
   const std::string state = provider.value("state", "");
-  if (state == "stopped" || state == "frozen") out += paint(Style::warning, state) + ", ";
+  if (state == word(ThreadState::stopped) || state == word(ThreadState::frozen))
+    out += paint(Style::warning, state) + ", ";
   out += evidence_phrase(evidence) + "\n";
   append_waits(out, provider.value("waiting_for", Json::array()), depth + 2, paint);
 }

@@ -3,6 +3,7 @@
 #include <span>
 #include <utility>
 
+#include "base/thread_state.h"
 #include "cli/failure.h"
 #include "cli/render.h"
 
@@ -18,13 +19,13 @@ std::string look_up(std::span<const Entry> entries, std::string_view word) {
 }
 
 constexpr Entry states[] = {
-    {"running", "has been running for {}"},
-    {"queued", "has been ready, without a CPU, for {}"},
-    {"blocked", "has been blocked for {}"},
-    {"virtual-runnable", "has been blocked for {}, and whoever can end that is able to run"},
-    {"delayed", "has been delayed by the limits of its class for {}"},
-    {"stopped", "has been stopped for {}"},
-    {"frozen", "has been frozen by its cgroup for {}"},
+    {word(ThreadState::running), "has been running for {}"},
+    {word(ThreadState::queued), "has been ready, without a CPU, for {}"},
+    {word(ThreadState::blocked), "has been blocked for {}"},
+    {word(ThreadState::virtual_runnable), "has been blocked for {}, and whoever can end that is able to run"},
+    {word(ThreadState::delayed), "has been delayed by the limits of its class for {}"},
+    {word(ThreadState::stopped), "has been stopped for {}"},
+    {word(ThreadState::frozen), "has been frozen by its cgroup for {}"},
 };
 
 constexpr Entry evidences[] = {

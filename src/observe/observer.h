@@ -12,6 +12,7 @@
 #include "base/event.h"
 #include "observe/resolve/resolver.h"
 #include "sys/netlink/proc_events.h"
+#include "sys/process/event_loop.h"
 
 namespace swapd::observe {
 
@@ -81,11 +82,10 @@ class Observer {
   virtual void release(ThreadId /*thread*/) {}
   // Whether a descendant of a managed process is in the set by its birth, or was there before.
   [[nodiscard]] virtual bool inherits(pid_t /*tid*/) const { return true; }
-  // The owner's epoll set reports this key, which is from `first_key` on: drain() will have something to do. (The
-  // observer's descriptors stand in that set directly. A perf descriptor's readiness is gone once it has been asked
-  // for, so a set inside a set would lose it.)
-  virtual void ready(std::uint64_t key, bool hung_up) = 0;
-  static constexpr std::uint64_t first_key = 1ULL << 62;
+  // Puts the descriptors that are there for as long as the observer is into the owner's loop, which outlives it. Call
+  // once, before drain(). An error: nothing would be observed. All of an observer's events can wait
+  // (EventLoop::Urgency).
+  [[nodiscard]] virtual Status listen(sys::EventLoop& loop) = 0;
   // When drain() must run at the latest, descriptor or not.
   [[nodiscard]] virtual std::optional<Time> deadline() const = 0;
   // Appends what has happened since the last call. Never blocks.

@@ -211,13 +211,13 @@ class FakeBackend : public bus::Backend {
     t.pid = t.tid = client_pid;
     t.comm = comm;
     t.class_name = "interactive";
-    t.state = "virtual-runnable";
+    t.state = ThreadState::virtual_runnable;
     t.base = t.effective = fifo(50);
     t.since_ms = 12.5;
     t.call = "recvfrom";
     const bus::ProviderNode holder{job_pid, job_pid, "job", 20, true, "owner", {}};
-    const bus::ProviderNode provider{server_pid, server_tid, "server", 21,
-                                     true,       "woke",     "",       {{lock(), "flock", {holder}}}};
+    const bus::ProviderNode provider{server_pid, server_tid, "server",     21,
+                                     true,       "woke",     std::nullopt, {{lock(), "flock", {holder}}}};
     const bus::ProviderNode stranger{400, 400, "stranger", 0, false, "unenrolled", {}};
     t.waiting_for = {{socket(), "recvfrom", {provider, stranger}}};
     t.has_donation = true;
@@ -230,7 +230,7 @@ class FakeBackend : public bus::Backend {
     t.pid = server_pid;
     t.tid = server_tid;
     t.comm = "server";
-    t.state = "virtual-runnable";
+    t.state = ThreadState::virtual_runnable;
     t.base = nice(0);
     t.effective = fifo(49);
     t.since_ms = 2500;
@@ -244,7 +244,7 @@ class FakeBackend : public bus::Backend {
     t.pid = t.tid = job_pid;
     t.comm = "job";
     t.class_name = "batch";
-    t.state = "running";
+    t.state = ThreadState::running;
     t.base = nice(19);
     t.effective = nice(19);
     t.donated_by = {client_pid};

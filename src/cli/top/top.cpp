@@ -8,6 +8,7 @@
 #include <set>
 #include <tuple>
 
+#include "base/thread_state.h"
 #include "cli/failure.h"
 #include "cli/render.h"
 #include "cli/words.h"
@@ -39,15 +40,15 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-bool waits(const TopThread& thread) { return thread.state == "virtual-runnable"; }
+bool waits(const TopThread& thread) { return thread.state == word(ThreadState::virtual_runnable); }
 
 // The group of the order `wait`; the first comes first.
 int group(const TopThread& thread) {
   if (waits(thread)) return 0;
   if (!thread.lent_by.empty()) return 1;
-  if (thread.state == "queued") return 2;
-  if (thread.state == "running") return 3;
-  return thread.state == "blocked" ? 5 : 4;
+  if (thread.state == word(ThreadState::queued)) return 2;
+  if (thread.state == word(ThreadState::running)) return 3;
+  return thread.state == word(ThreadState::blocked) ? 5 : 4;
 }
 
 bool before(const TopThread& a, const TopThread& b, TopOrder order) {
@@ -209,11 +210,11 @@ std::vector<TopRow> top_rows(const TopSample& sample, const TopView& view) {
 }
 
 std::vector<std::string> top_summary(const TopSample& sample, const TopSample* before, double elapsed_s) {
-  std::map<std::string, std::size_t> states;
+  std::map<std::string_view, std::size_t> states;
   for (const TopThread& thread : sample.rows) ++states[thread.state];
   std::string counts;
-  for (const char* state : {"running", "queued", "virtual-runnable", "blocked", "stopped", "frozen", "delayed"})
-    if (states[state] > 0) counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", states[state], state);
+  for (const auto& [state, word] : thread_states)
+    if (states[word] > 0) counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", states[word], word);
   std::string rates;
   if (before != nullptr && elapsed_s > 0)
     rates = fmt::format("; {:.0f} donations and {:.0f} notifications a second; swapd uses {:.1f} % of a CPU",

@@ -6,6 +6,8 @@
 #include <clocale>
 #include <cstdlib>
 
+#include "base/thread_state.h"
+
 namespace swapd::cli {
 namespace {
 
@@ -71,9 +73,9 @@ void TopScreen::draw(const Page& page) {
     attr_t how = A_NORMAL;
     if (!row.thread.lent_by.empty())
       how = colour(lent_pair) | A_BOLD;
-    else if (row.thread.state == "virtual-runnable")
+    else if (row.thread.state == word(ThreadState::virtual_runnable))
       how = colour(waits_pair);
-    else if (row.thread.state == "queued")
+    else if (row.thread.state == word(ThreadState::queued))
       how = colour(queued_pair);
     std::string text = top_line(row, wide);
     if (top_ + i == page.selected) {

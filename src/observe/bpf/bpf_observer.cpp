@@ -1,7 +1,5 @@
 #include "observe/bpf/bpf_observer.h"
 
-#include <sys/epoll.h>
-
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -63,19 +61,22 @@ CallSite site_of(const Member& member, std::int32_t call, const std::array<std::
 }  // namespace
 
 BpfObserver::BpfObserver(std::unique_ptr<sys::BpfTracer> tracer, const sys::Procfs& procfs, Resolver& resolver,
-                         Hooks hooks, int epoll)
+                         Hooks hooks)
     : tracer_(std::move(tracer)),
       procfs_(procfs),
       hooks_(std::move(hooks)),
       resolver_(resolver),
-      teller_(resolver, hooks_) {
-  epoll_event event{.events = EPOLLIN, .data = {.u64 = first_key}};
-  ::epoll_ctl(epoll, EPOLL_CTL_ADD, tracer_->fd(), &event);
-}
+      teller_(resolver, hooks_) {}
 
 BpfObserver::~BpfObserver() = default;
 
-void BpfObserver::ready(std::uint64_t /*key*/, bool /*hung_up*/) { ++wakeups_; }
+Status BpfObserver::listen(sys::EventLoop& loop) {
+  auto added = loop.add(
+      tracer_->fd(), [this](const sys::EventLoop::Ready&) { ++wakeups_; }, sys::EventLoop::Urgency::can_wait);
+  if (!added) return std::move(added).error().in("listening to the BPF programs");
+  ring_ = std::move(added).value();
+  return Done{};
+}
 
 std::optional<Time> BpfObserver::deadline() const {
   if (!fresh_.empty() || (watched_.empty() && tracer_->follows() && !follows_until_)) return Time{};

@@ -24,9 +24,7 @@ namespace swapd::observe {
 
 class BpfObserver final : public Observer {
  public:
-  // epoll: the owner's set, see ready().
-  BpfObserver(std::unique_ptr<sys::BpfTracer> tracer, const sys::Procfs& procfs, Resolver& resolver, Hooks hooks,
-              int epoll);
+  BpfObserver(std::unique_ptr<sys::BpfTracer> tracer, const sys::Procfs& procfs, Resolver& resolver, Hooks hooks);
   BpfObserver(const BpfObserver&) = delete;
   BpfObserver& operator=(const BpfObserver&) = delete;
   ~BpfObserver() override;
@@ -35,7 +33,7 @@ class BpfObserver final : public Observer {
   [[nodiscard]] Status manage(const Member& member) override;
   void release(ThreadId thread) override;
   [[nodiscard]] bool inherits(pid_t tid) const override { return !tracer_->tells_lives() || tracer_->manages(tid); }
-  void ready(std::uint64_t key, bool hung_up) override;
+  [[nodiscard]] Status listen(sys::EventLoop& loop) override;
   [[nodiscard]] std::optional<Time> deadline() const override;
   void drain(Time now, std::vector<Event>& out) override;
   void report_new(Time now, std::vector<Event>& out) override;
@@ -141,6 +139,7 @@ class BpfObserver final : public Observer {
   void look_for_losses(Time now, std::vector<Event>& out);
 
   std::unique_ptr<sys::BpfTracer> tracer_;
+  sys::EventLoop::Registration ring_;  // the tracer's
   const sys::Procfs& procfs_;
   Hooks hooks_;
   Resolver& resolver_;

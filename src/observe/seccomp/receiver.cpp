@@ -199,6 +199,7 @@ std::uint64_t Receiver::received() const { return impl_->received.load(std::memo
 std::uint64_t Receiver::lost() const { return impl_->lost.load(std::memory_order_relaxed); }
 pid_t Receiver::last_caller() const { return impl_->last_caller.load(std::memory_order_relaxed); }
 pid_t Receiver::tid() const { return impl_->tid.load(); }
+Duration Receiver::cpu_time() const { return sys::own_thread_cpu_time(tid()); }
 int Receiver::listener() const { return impl_->listener.get(); }
 void Receiver::set_filter(std::unique_ptr<CallFilter> filter) { impl_->filter = std::move(filter); }
 void Receiver::keep_to_itself() { impl_->told.store(false, std::memory_order_relaxed); }

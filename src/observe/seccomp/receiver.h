@@ -46,7 +46,27 @@ class CallFilter {
   [[nodiscard]] virtual bool should_delay(const sys::Notification& notification) = 0;
 };
 
-class Receiver {
+// What the engine sees of a receiver whose thread runs.
+class ReceiverHandle {
+ public:
+  ReceiverHandle() = default;
+  ReceiverHandle(const ReceiverHandle&) = delete;
+  ReceiverHandle& operator=(const ReceiverHandle&) = delete;
+  virtual ~ReceiverHandle() = default;
+
+  [[nodiscard]] virtual std::uint64_t received() const = 0;  // notifications since start
+  [[nodiscard]] virtual pid_t last_caller() const = 0;       // tid; 0: none yet
+  [[nodiscard]] virtual std::uint64_t lost() const = 0;      // records that found the ring full
+  [[nodiscard]] virtual Duration cpu_time() const = 0;       // of its thread
+  // Whether a push shall call Callbacks::wake at once (a member is being waited for); else the consumer polls. Drain
+  // after turning it on: what the ring holds by then wakes nobody.
+  virtual void set_urgent(bool urgent) = 0;
+  // [engine] Real-time (FIFO) at `priority`, pinned to `cpu`; cpu -1: ordinary, nice -20, on the CPUs that it began
+  // with.
+  [[nodiscard]] virtual Status follow(int cpu, int priority) = 0;
+};
+
+class Receiver final : public ReceiverHandle {
  public:
   struct Callbacks {
     // From the receiver's thread, after the answer, only when the ring was empty and `urgent` asks for it.
@@ -57,29 +77,24 @@ class Receiver {
   };
   // poll_first: as before 6.11.
   Receiver(Fd listener, ListenerSlot* slot, Callbacks callbacks, bool poll_first = !sys::receive_ends_with_targets());
-  ~Receiver();  // stops the thread; the listener is closed
-  Receiver(const Receiver&) = delete;
-  Receiver& operator=(const Receiver&) = delete;
+  ~Receiver() override;  // stops the thread; the listener is closed
 
   [[nodiscard]] Status start();
   void stop();  // ends the thread; the listener stays open
   // Moves up to `most` records out of the ring. One consumer. Returns how many.
   std::size_t drain(RawCall* out, std::size_t most);
-  [[nodiscard]] std::uint64_t received() const;  // notifications since start
-  [[nodiscard]] pid_t last_caller() const;       // tid; 0: none yet
-  [[nodiscard]] std::uint64_t lost() const;      // records that found the ring full
+  [[nodiscard]] std::uint64_t received() const override;
+  [[nodiscard]] pid_t last_caller() const override;
+  [[nodiscard]] std::uint64_t lost() const override;
+  [[nodiscard]] Duration cpu_time() const override;
   [[nodiscard]] pid_t tid() const;
   [[nodiscard]] int listener() const;
-  // Whether a push shall call Callbacks::wake at once (a member is being waited for); else the consumer polls. Drain
-  // after turning it on: for the calls that are in the queue by then no wake comes.
-  void set_urgent(bool urgent);
-  // No consumer drains: received calls are answered and counted only.
+  void set_urgent(bool urgent) override;
+  // Nobody drains: what it receives is answered and counted only.
   void keep_to_itself();
   // Asked about every call. Before start().
   void set_filter(std::unique_ptr<CallFilter> filter);
-  // [engine] Real-time (FIFO) at `priority`, pinned to `cpu`; cpu -1: ordinary, nice -20, on the CPUs that it began
-  // with.
-  [[nodiscard]] Status follow(int cpu, int priority);
+  [[nodiscard]] Status follow(int cpu, int priority) override;
 
  private:
   struct Impl;

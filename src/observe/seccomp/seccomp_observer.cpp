@@ -1,7 +1,5 @@
 #include "observe/seccomp/seccomp_observer.h"
 
-#include <sys/epoll.h>
-
 #include <algorithm>
 #include <array>
 #include <span>
@@ -27,17 +25,13 @@ ThreadWatch::Settings probe(ThreadWatch::Settings settings, bool tracepoints, st
 
 }  // namespace
 
-SeccompObserver::SeccompObserver(const sys::Procfs& procfs, Resolver& resolver, Settings settings, Hooks hooks,
-                                 int epoll)
+SeccompObserver::SeccompObserver(const sys::Procfs& procfs, Resolver& resolver, Settings settings, Hooks hooks)
     : procfs_(procfs),
       resolver_(resolver),
       settings_(std::move(settings)),
       hooks_(std::move(hooks)),
-      watch_(
-          procfs, resolver, probe(settings_.watch, settings_.tracepoints, missing_), hooks_,
-          [this](std::int32_t nr) { return std::ranges::find(settings_.trapped, nr) != settings_.trapped.end(); },
-          epoll),
-      epoll_(epoll) {
+      watch_(procfs, resolver, probe(settings_.watch, settings_.tracepoints, missing_), hooks_,
+             [this](std::int32_t nr) { return std::ranges::find(settings_.trapped, nr) != settings_.trapped.end(); }) {
   if (!settings_.tracepoints) return;
   auto signals = sys::TraceWatch::open(sys::TraceWatch::Point::signal_generate, -1);
   if (signals)
@@ -83,31 +77,30 @@ void SeccompObserver::look(ThreadId thread, Time now, std::vector<Event>& out) {
   if (out.size() != first) name_wakers(first, out);
 }
 
-void SeccompObserver::ready(std::uint64_t key, bool hung_up) {
-  if (key < first_waker_key) {
-    watch_.ready(key, hung_up);
-    return;
-  }
-  wakes_ready_ = true;
-  if (!hung_up) return;
-  for (const auto& [thread, waker] : wakers_)  // it is gone, which its exit says too
-    if (waker.key == key) ::epoll_ctl(epoll_, EPOLL_CTL_DEL, waker.trace->fds().front(), nullptr);
+Status SeccompObserver::listen(sys::EventLoop& loop) {
+  loop_ = &loop;
+  watch_.listen(loop);
+  return Done{};
 }
 
 void SeccompObserver::trace_wakes(ThreadId thread, bool at_once) {
   if (!settings_.tracepoints) return;
   Waker& waker = wakers_[thread];
-  if (waker.trace && (!at_once || waker.key != 0)) return;
+  if (waker.trace && (!at_once || waker.at_once)) return;
   auto opened = sys::TraceWatch::open(sys::TraceWatch::Point::sched_waking, thread.tid, at_once);
   if (!opened) {
     if (!waker.trace) wakers_.erase(thread);
     return;
   }
   waker.trace = std::move(opened).value();
-  if (!at_once) return;
-  waker.key = next_waker_key_++;
-  epoll_event event{.events = EPOLLIN, .data = {.u64 = waker.key}};
-  ::epoll_ctl(epoll_, EPOLL_CTL_ADD, waker.trace->fds().front(), &event);
+  if (!at_once || loop_ == nullptr) return;
+  const auto heard = [this, thread](const sys::EventLoop::Ready& ready) {
+    wakes_ready_ = true;
+    if (!ready.hung_up) return;
+    if (const auto found = wakers_.find(thread); found != wakers_.end()) found->second.at_once.reset();
+  };
+  auto added = loop_->add(waker.trace->fds().front(), heard, sys::EventLoop::Urgency::can_wait);
+  if (added) waker.at_once = std::move(added).value();  // else its wakes are read with the next drain()
 }
 
 void SeccompObserver::untrace_wakes(ThreadId thread) { wakers_.erase(thread); }
@@ -219,7 +212,7 @@ void SeccompObserver::drain_wakes(Time now, std::vector<Event>& out) {
         if (!hooks_.identify(r.target)) continue;
         LastWaker& last = last_waker_[r.target];
         if (r.time >= last.time) last = {thread, r.time};
-        if (waker.key != 0) watch_.look_closely(r.target, now, out);
+        if (waker.at_once) watch_.look_closely(r.target, now, out);
       }
       if (n < records.size()) break;
     }

@@ -26,15 +26,14 @@ class SeccompObserver final : public Observer {
     bool tracepoints = true;
     std::vector<std::int32_t> trapped;  // calls that the filter notifies of
   };
-  // epoll: the owner's set, see ready().
-  SeccompObserver(const sys::Procfs& procfs, Resolver& resolver, Settings settings, Hooks hooks, int epoll);
+  SeccompObserver(const sys::Procfs& procfs, Resolver& resolver, Settings settings, Hooks hooks);
   SeccompObserver(const SeccompObserver&) = delete;
   SeccompObserver& operator=(const SeccompObserver&) = delete;
   ~SeccompObserver() override;
 
   // One that was made before its parent was attached to has no filter.
   [[nodiscard]] bool inherits(pid_t tid) const override;
-  void ready(std::uint64_t key, bool hung_up) override;
+  [[nodiscard]] Status listen(sys::EventLoop& loop) override;
   [[nodiscard]] std::optional<Time> deadline() const override { return watch_.deadline(); }
   void drain(Time now, std::vector<Event>& out) override;
   void report_new(Time now, std::vector<Event>& out) override;
@@ -85,13 +84,11 @@ class SeccompObserver final : public Observer {
   std::unordered_map<ThreadId, std::unique_ptr<sys::TraceWatch>> senders_;  // important threads: whom do they wake
   struct Waker {
     std::unique_ptr<sys::TraceWatch> trace;
-    std::uint64_t key = 0;  // at once: in the owner's epoll set
+    sys::EventLoop::Registration at_once;  // where it is told at once: in the loop
   };
-  static constexpr std::uint64_t first_waker_key = first_key + (1ULL << 61);
   std::unordered_map<ThreadId, Waker> wakers_;  // candidates: do they wake the waiter
-  std::uint64_t next_waker_key_ = first_waker_key;
   bool wakes_ready_ = false;
-  int epoll_;
+  sys::EventLoop* loop_ = nullptr;
   std::unordered_map<ThreadId, LastWaker> last_signalled_;  // by sender: whom it has signalled since its last wait
   std::unordered_map<pid_t, LastWaker> last_waker_;         // by woken tid
   std::unordered_map<ThreadId, Time> wait_start_;

@@ -1,6 +1,5 @@
 #include "observe/seccomp/thread_watch.h"
 
-#include <sys/epoll.h>
 #include <sys/syscall.h>
 
 #include <algorithm>
@@ -14,13 +13,12 @@ constexpr std::size_t max_open = 1024;  // threads whose /proc/TID/syscall stays
 }
 
 ThreadWatch::ThreadWatch(const sys::Procfs& procfs, Resolver& resolver, Settings settings, Observer::Hooks hooks,
-                         std::function<bool(std::int32_t)> trapped, int epoll)
+                         std::function<bool(std::int32_t)> trapped)
     : procfs_(procfs),
       settings_(settings),
       hooks_(std::move(hooks)),
       teller_(resolver, hooks_),
-      trapped_(std::move(trapped)),
-      epoll_(epoll) {}
+      trapped_(std::move(trapped)) {}
 
 std::optional<Time> ThreadWatch::deadline() const {
   if (!fresh_.empty()) return Time{};
@@ -28,13 +26,12 @@ std::optional<Time> ThreadWatch::deadline() const {
   return next_poll_;
 }
 
-void ThreadWatch::ready(std::uint64_t key, bool hung_up) {
-  ready_.push_back(key);
+void ThreadWatch::ready(Watched& w, bool hung_up) {
+  ready_.push_back(w.wait.member.id);
   // The thread is gone, which its exit says too, and sooner or later; until then the descriptor would stay readable.
-  const auto found = by_key_.find(key);
-  if (!hung_up || found == by_key_.end()) return;
-  ::epoll_ctl(epoll_, EPOLL_CTL_DEL, found->second->perf->fd(), nullptr);
-  if (found->second->blocks) ::epoll_ctl(epoll_, EPOLL_CTL_DEL, found->second->blocks->fds().front(), nullptr);
+  if (!hung_up) return;
+  w.hears_turns.reset();
+  w.hears_blocks.reset();
 }
 
 void ThreadWatch::add(const Member& member) {
@@ -44,18 +41,18 @@ void ThreadWatch::add(const Member& member) {
   slot->wait.member = member;
   if (watched_.size() <= max_open)
     if (auto call = procfs_.open_syscall(member.id.tid)) slot->call = std::move(call).value();
-  if (settings_.perf) {
+  if (settings_.perf && loop_ != nullptr) {
     if (auto opened = sys::SwitchWatch::open(member.id.tid)) {
       slot->perf = std::move(opened).value();
-      slot->key = next_key_++;
-      by_key_[slot->key] = slot.get();
-      if (!listen(*slot, slot->perf->fd())) slot->perf.reset();
+      slot->hears_turns = hear_of(*slot, slot->perf->fd());
+      if (!slot->hears_turns) slot->perf.reset();
     }
   }
   if (slot->perf && settings_.tracepoints) {
     if (auto opened = sys::TraceWatch::open(sys::TraceWatch::Point::sched_block, member.id.tid, true)) {
       slot->blocks = std::move(opened).value();
-      if (!listen(*slot, slot->blocks->fds().front())) slot->blocks.reset();
+      slot->hears_blocks = hear_of(*slot, slot->blocks->fds().front());
+      if (!slot->hears_blocks) slot->blocks.reset();
     }
   }
   if (!slot->perf) {
@@ -66,9 +63,12 @@ void ThreadWatch::add(const Member& member) {
   fresh_.push_back(slot.get());
 }
 
-bool ThreadWatch::listen(const Watched& w, int descriptor) const {
-  epoll_event event{.events = EPOLLIN, .data = {.u64 = w.key}};
-  return ::epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &event) == 0;
+// Empty: it cannot be heard of, and the thread is polled.
+sys::EventLoop::Registration ThreadWatch::hear_of(Watched& w, int descriptor) {
+  auto added = loop_->add(
+      descriptor, [this, &w](const sys::EventLoop::Ready& r) { ready(w, r.hung_up); },
+      sys::EventLoop::Urgency::can_wait);
+  return added ? std::move(added).value() : sys::EventLoop::Registration();
 }
 
 void ThreadWatch::hear_of_turns(const Watched& w, bool on) {
@@ -80,8 +80,7 @@ void ThreadWatch::remove(ThreadId thread) {
   if (found == watched_.end()) return;
   if (found->second->polled) --polled_;
   std::erase(fresh_, found->second.get());
-  by_key_.erase(found->second->key);
-  watched_.erase(found);  // closing the perf descriptor takes it out of the epoll set
+  watched_.erase(found);
 }
 
 void ThreadWatch::report_new(Time now, std::vector<Event>& out) {
@@ -96,10 +95,10 @@ void ThreadWatch::report_new(Time now, std::vector<Event>& out) {
 
 void ThreadWatch::drain(Time now, std::vector<Event>& out) {
   report_new(now, out);  // before any record of it: what it did before nobody asked
-  std::vector<std::uint64_t> ready;
-  ready.swap(ready_);
-  for (const std::uint64_t key : ready)
-    if (const auto found = by_key_.find(key); found != by_key_.end()) read_records(*found->second, now, out);
+  being_read_.swap(ready_);
+  for (const ThreadId thread : being_read_)
+    if (const auto found = watched_.find(thread); found != watched_.end()) read_records(*found->second, now, out);
+  being_read_.clear();
   if (polled_ == 0 || now < next_poll_) return;
   next_poll_ = now + settings_.poll_period;
   for (auto& [id, w] : watched_) {

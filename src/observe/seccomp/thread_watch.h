@@ -34,11 +34,11 @@ class ThreadWatch {
     Duration busy_rest = std::chrono::milliseconds(100);  // … for this long
   };
   // trapped: does the filter notify of this call? Such a call may be held by our own unanswered notification.
-  // epoll: the owner's; keys from Observer::first_key on are ours.
   ThreadWatch(const sys::Procfs& procfs, Resolver& resolver, Settings settings, Observer::Hooks hooks,
-              std::function<bool(std::int32_t)> trapped, int epoll);
+              std::function<bool(std::int32_t)> trapped);
 
-  void ready(std::uint64_t key, bool hung_up);
+  // What is watched from now on is heard of through this loop; without one all are polled.
+  void listen(sys::EventLoop& loop) { loop_ = &loop; }
   [[nodiscard]] std::optional<Time> deadline() const;
   void add(const Member& member);
   void remove(ThreadId thread);
@@ -58,11 +58,12 @@ class ThreadWatch {
     WaitState wait;
     std::unique_ptr<sys::SwitchWatch> perf;   // none: always polled
     std::unique_ptr<sys::TraceWatch> blocks;  // none: `perf` is always on
-    std::uint64_t key = 0;                    // of its descriptor in the owner's epoll set
-    Fd call;                                  // its /proc/TID/syscall
-    Time answered{};                          // when its last trapped call came
-    bool polled = false;                      // now
-    bool fresh = true;                        // not looked at yet
+    // Of `perf` and `blocks`, in the loop.
+    sys::EventLoop::Registration hears_turns, hears_blocks;
+    Fd call;              // its /proc/TID/syscall
+    Time answered{};      // when its last trapped call came
+    bool polled = false;  // now
+    bool fresh = true;    // not looked at yet
     Time window_start{};
     Time poll_until{};
     unsigned wakeups = 0;  // in this window
@@ -71,7 +72,8 @@ class ThreadWatch {
   void read_records(Watched& w, Time now, std::vector<Event>& out);
   void look(Watched& w, Time now, bool ran_meanwhile, std::vector<Event>& out);
   void poll_for_a_while(Watched& w, Time now);
-  [[nodiscard]] bool listen(const Watched& w, int descriptor) const;
+  [[nodiscard]] sys::EventLoop::Registration hear_of(Watched& w, int descriptor);
+  void ready(Watched& w, bool hung_up);
   static void hear_of_turns(const Watched& w, bool on);
 
   const sys::Procfs& procfs_;
@@ -79,11 +81,9 @@ class ThreadWatch {
   Observer::Hooks hooks_;
   WaitTeller teller_;
   std::function<bool(std::int32_t)> trapped_;
-  int epoll_;
-  std::uint64_t next_key_ = Observer::first_key;
+  sys::EventLoop* loop_ = nullptr;
   std::unordered_map<ThreadId, std::unique_ptr<Watched>> watched_;
-  std::unordered_map<std::uint64_t, Watched*> by_key_;
-  std::vector<std::uint64_t> ready_;
+  std::vector<ThreadId> ready_, being_read_;
   std::size_t polled_ = 0;
   Time next_poll_{};
   std::vector<Watched*> fresh_;

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <liburing.h>
 #include <linux/aio_abi.h>
+#include <poll.h>
 #include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/inotify.h>

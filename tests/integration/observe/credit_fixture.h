@@ -2,8 +2,6 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <poll.h>
-#include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -76,7 +74,6 @@ class Credit : public ::testing::Test {
   void begin(const sys::BpfOptions& options) {
     auto opened = sys::BpfTracer::open(options);
     if (!opened) GTEST_SKIP() << opened.error().text();
-    epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
     Observer::Hooks hooks{.identify =
                               [this](pid_t tid) {
                                 const auto found = members_.find(tid);
@@ -87,7 +84,8 @@ class Credit : public ::testing::Test {
                           .lifecycle = [](const sys::ProcEvent&) {},
                           .lost = [](std::uint64_t) {},
                           .following = [this](const Status& status) { following_.push_back(status.ok()); }};
-    observer_.emplace(std::move(opened).value(), procfs_, resolver_, std::move(hooks), epoll_.get());
+    observer_.emplace(std::move(opened).value(), procfs_, resolver_, std::move(hooks));
+    ASSERT_TRUE(observer_->listen(loop_));
   }
 
   ThreadId join(const Actor& actor) {
@@ -116,8 +114,7 @@ class Credit : public ::testing::Test {
       }
       if (condition()) return true;
       if (std::chrono::steady_clock::now() > deadline) return false;
-      pollfd ready{epoll_.get(), POLLIN, 0};
-      ::poll(&ready, 1, 5);
+      loop_.wait(std::chrono::milliseconds(5));
     }
   }
   bool waits_for(ThreadId waiter, const Resource& resource) {
@@ -144,7 +141,7 @@ class Credit : public ::testing::Test {
   sys::Procfs procfs_;
   sys::SockDiag diag_;
   Resolver resolver_{procfs_, diag_};
-  Fd epoll_;
+  sys::EventLoop loop_;
   std::map<pid_t, Member> members_;
   std::vector<WaitQuestion> waits_;
   std::vector<AccessQuestion> accesses_;

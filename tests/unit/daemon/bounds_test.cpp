@@ -50,9 +50,10 @@ TEST(Bounds, QuestionsForTheWorkerAreDroppedPastAThousand) {
   const sys::Procfs procfs;
   const sys::LinuxScheduler scheduler;
   const sys::LinuxGroups groups;
+  const SteadyClock clock;
   sys::SockDiag diag;
   observe::Resolver resolver(procfs, diag);
-  Worker worker(procfs, scheduler, groups, {}, resolver, [] {});
+  Worker worker({procfs, scheduler, groups, clock}, {}, resolver, [] {});
   for (int i = 0; i < 5000; ++i) worker.ask(RosterQuestion{});
   worker.ask(ScanQuestion{});  // of another kind: nothing gives way to it
   worker.start();
@@ -83,9 +84,10 @@ class RestOfTheWorker : public testing::Test {
   const sys::Procfs procfs_;
   const sys::LinuxScheduler scheduler_;
   const sys::LinuxGroups groups_;
+  const SteadyClock clock_;
   sys::SockDiag diag_;
   observe::Resolver resolver_{procfs_, diag_};
-  Worker worker_{procfs_, scheduler_, groups_, {}, resolver_, [] {}};
+  Worker worker_{{procfs_, scheduler_, groups_, clock_}, {}, resolver_, [] {}};
 };
 
 TEST_F(RestOfTheWorker, IsNotEndedByShortWorkInBetween) {
