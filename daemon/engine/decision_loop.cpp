@@ -183,7 +183,7 @@ void DecisionLoop::ask(Time now) {
                             .again = question.again});
 }
 
-void DecisionLoop::tell(const std::vector<decide::TimerFired>& fired) {
+void DecisionLoop::tell_all(const std::vector<decide::TimerFired>& fired) {
   for (const decide::TimerFired& one : fired) on(one);
 }
 
@@ -193,7 +193,7 @@ void DecisionLoop::tick(Time now) {
   charges_.charge_users(now);
   std::vector<decide::TimerFired> fired;
   clocks_.tick(now, fired);
-  tell(fired);
+  tell_all(fired);
 }
 
 void DecisionLoop::run_clocks(Time now) {
@@ -201,7 +201,7 @@ void DecisionLoop::run_clocks(Time now) {
   meter_.look(now);
   std::vector<decide::TimerFired> fired;
   clocks_.run(now, fired);
-  tell(fired);
+  tell_all(fired);
 }
 
 std::optional<Time> DecisionLoop::next() const {

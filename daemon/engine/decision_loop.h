@@ -56,6 +56,8 @@ class DecisionLoop {
 
   // Every event passes here before the turn of its batch.
   void take(const Event& event);
+  // What only deciders learn of; run() follows.
+  void tell(const decide::Input& input) { on(input); }
   void found(const ScanAnswer& answer, Time now);
   void forked(ThreadId parent, Time now);
   // exited: nothing is to be given back to it; else it is released, and gets its own attributes back with the next
@@ -94,7 +96,7 @@ class DecisionLoop {
   [[nodiscard]] bool observe(Time now);
   void look(const decide::Look& look, Time now, std::vector<Event>& told);
   void ask(Time now);
-  void tell(const std::vector<decide::TimerFired>& fired);
+  void tell_all(const std::vector<decide::TimerFired>& fired);
   [[nodiscard]] static actuate::Boost boost_of(const decide::Grant& grant);
 
   Parts parts_;

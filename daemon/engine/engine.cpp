@@ -70,6 +70,9 @@ Engine::Engine(const Kernel& kernel, observe::Resolver& resolver, Options option
   auto donation = std::make_unique<decide::DonationDecider>(options_.donation);
   donation_ = donation.get();
   deciders.push_back(std::move(donation));
+  auto auto_limits = std::make_unique<decide::AutoLimitDecider>();
+  auto_limits_ = auto_limits.get();
+  deciders.push_back(std::move(auto_limits));
   decisions_ = std::make_unique<DecisionLoop>(DecisionLoop::Parts{.members = members_,
                                                                   .model = model_,
                                                                   .observer = *observer_,
@@ -79,6 +82,8 @@ Engine::Engine(const Kernel& kernel, observe::Resolver& resolver, Options option
                                                                   .records = records_,
                                                                   .loop = loop_},
                                               options_.decisions, std::move(deciders));
+  decisions_->limit_io_with(
+      [this](const std::string& name, std::optional<std::int64_t> bytes) { shaper_.set_automatic(name, bytes); });
   decisions_->takes_for_runnable([this](const Blocked& blocked) { return would_run(blocked); });
   members_.on_change([this] { membership_.set(); });
   members_.on_member([this](const model::ManagedProcess& process, bool gone) {

@@ -17,6 +17,7 @@
 #include "base/asked_priority.h"
 #include "base/fd.h"
 #include "decide/donation/donation_decider.h"
+#include "decide/shaping/auto_limit_decider.h"
 #include "engine/command_queue.h"
 #include "engine/competitor_watch.h"
 #include "engine/decision_loop.h"
@@ -107,6 +108,9 @@ class Engine : private MemberTracker::Followers {
   [[nodiscard]] Snapshot snapshot() const;
   [[nodiscard]] Counters counters() const;
   // A snapshot goes into the ring, and what follows after it.
+  // For the decider of automatic limits; what follows is applied before the engine sleeps again.
+  void tell_auto_limits(const decide::Input& input) { decisions_->tell(input); }
+  [[nodiscard]] const decide::AutoLimitDecider& auto_limits() const { return *auto_limits_; }
   void record_from_here();
   [[nodiscard]] const model::ManagedSet& members() const { return members_; }
 
@@ -164,7 +168,9 @@ class Engine : private MemberTracker::Followers {
   std::unique_ptr<observe::Observer> observer_;
   observe::SeccompObserver* seccomp_ = nullptr;  // the same, if it is one
   std::optional<MemberTracker> tracker_;
-  const decide::DonationDecider* donation_ = nullptr;  // one of the deciders
+  // Of the deciders.
+  const decide::DonationDecider* donation_ = nullptr;
+  const decide::AutoLimitDecider* auto_limits_ = nullptr;
   std::unique_ptr<DecisionLoop> decisions_;
   std::unique_ptr<sys::ProcEvents> proc_events_;
   std::unordered_map<pid_t, Time> held_before_;  // by the limits of their class, as of the last tick

@@ -52,10 +52,17 @@ void AutoLimitController::set(const std::string& class_name, const policy::AutoR
   if (known != all_.end() && known->second.rules == rules) return;
   if (known != all_.end()) all_.erase(known);
   shaper_.set_automatic(class_name, std::nullopt);
+  const decide::NeedRules needs = needs_of(rules);
+  if (rules.on() || known != all_.end())
+    asked_.push_back({.time = clock_.now(),
+                      .class_name = class_name,
+                      .on = rules.on(),
+                      .least = rules.least,
+                      .rate = needs.rate,
+                      .wait = needs.wait});
+  changed_.notify_all();
   if (!rules.on()) return;
   all_.emplace(class_name, Automatic{.rules = rules,
-                                     .judge = decide::NeedJudge(needs_of(rules)),
-                                     .limit = AutoLimit(rules.least),
                                      .view = {},
                                      .threads = {},
                                      .moved = {},
@@ -80,7 +87,7 @@ void AutoLimitController::run(const std::stop_token& stop) {
     bool watches = false;
     {
       std::unique_lock lock(mutex_);
-      if (!changed_.wait(lock, stop, [this] { return !all_.empty(); })) return;
+      if (!changed_.wait(lock, stop, [this] { return !all_.empty() || !asked_.empty(); })) return;
       for (auto& [name, one] : all_) {
         if (one.alone) continue;
         watches = watches || !one.threads.empty();
@@ -90,14 +97,55 @@ void AutoLimitController::run(const std::stop_token& stop) {
       const Duration pause = watches ? std::min<Duration>(measured_every, next - now) : next - now;
       if (now < next) (void)changed_.wait_for(lock, stop, pause, [] { return false; });
     }
+    std::vector<decide::AutoLimitAsked> asked;
+    {
+      const std::lock_guard lock(mutex_);
+      asked.swap(asked_);
+    }
+    if (!asked.empty() && !tell(asked, {})) return;
     if (clock_.now() < next || stop.stop_requested()) continue;
     Groups groups;
     if (!list_members(groups)) return;  // the engine has ended
-    const std::lock_guard lock(mutex_);
-    const Time now = clock_.now();
-    next = now + AutoLimit::period;
-    for (auto& [name, one] : all_) judge(name, one, groups[one.rules.protects], groups[name], now);
+    std::vector<decide::ClassFared> fared;
+    {
+      const std::lock_guard lock(mutex_);
+      const Time now = clock_.now();
+      next = now + AutoLimit::period;
+      for (auto& [name, one] : all_) fared.push_back(measure(name, one, groups[one.rules.protects], groups[name], now));
+    }
+    if (!fared.empty() && !tell({}, fared)) return;
   }
+}
+
+bool AutoLimitController::tell(const std::vector<decide::AutoLimitAsked>& asked,
+                               const std::vector<decide::ClassFared>& fared) {
+  std::map<std::string, View> views;
+  const bool told = engine_.call([&](Engine& e) {
+    for (const decide::AutoLimitAsked& one : asked) e.tell_auto_limits(one);
+    for (const decide::ClassFared& one : fared) {
+      e.tell_auto_limits(one);
+      if (const auto view = e.auto_limits().view(one.class_name)) views[one.class_name] = *view;
+    }
+  });
+  const std::lock_guard lock(mutex_);
+  for (const auto& [name, view] : views) {
+    const auto known = all_.find(name);
+    if (known == all_.end()) continue;
+    note_change(name, known->second, view);
+    known->second.view = view;
+  }
+  return told;
+}
+
+void AutoLimitController::note_change(const std::string& name, const Automatic& one, const View& now) const {
+  if (one.view.limit.has_value() == now.limit.has_value()) return;
+  if (now.limit)
+    spdlog::info("class {} is limited so that class {} has what it needs", name, one.rules.protects);
+  else if (now.in_vain)
+    spdlog::info("class {} is limited no more for a while: the least is not enough for class {}", name,
+                 one.rules.protects);
+  else
+    spdlog::info("class {} is limited no more: class {} is idle", name, one.rules.protects);
 }
 
 // Not with the lock: the engine has other things to do, too.
@@ -181,11 +229,9 @@ Tokens AutoLimitController::counted_of(const std::string& name) const {
   return out;
 }
 
-void AutoLimitController::judge(const std::string& name, Automatic& one, const Group& protects, const Group& limited,
-                                Time now) {
+decide::ClassFared AutoLimitController::measure(const std::string& name, Automatic& one, const Group& protects,
+                                                const Group& limited, Time now) {
   const Duration period = now - std::exchange(one.looked, now);
-  const double seconds = std::max(std::chrono::duration<double>(period).count(), 1e-3);
-  const auto a_second = [&](Tokens bytes) { return static_cast<Tokens>(static_cast<double>(bytes) / seconds); };
   one.alone = limited.processes.empty();
   const double waited = waited_of(one, protects.threads, period);
   const sys::IoCounters moved = moved_of(one, protects.processes), others = moved_of(one, limited.processes);
@@ -196,26 +242,14 @@ void AutoLimitController::judge(const std::string& name, Automatic& one, const G
   std::unordered_set<pid_t> there(protects.processes.begin(), protects.processes.end());
   there.insert(limited.processes.begin(), limited.processes.end());
   std::erase_if(one.moved, [&](const auto& entry) { return !there.contains(entry.first); });
-  const auto before = one.limit.limit();
-  const decide::NeedJudge::Seen seen{.by_calls = by_calls_of(moved), .by_disk = by_disk_of(moved), .waited = waited};
-  const Tokens achieved = a_second(seen.by_calls > 0 ? seen.by_calls : seen.by_disk);
-  one.limit.observe({.need = one.judge.judge(seen, period),
-                     .protected_moved = achieved,
-                     .others_calls = before ? a_second(by_calls) : 0,
-                     .others_disk = a_second(by_disk_of(others)),
-                     .waited = waited});
-  const auto after = one.limit.limit();
-  one.view = {
-      .limit = after, .state = one.limit.state(), .in_vain = one.limit.in_vain(), .moved = achieved, .waited = waited};
-  if (after == before) return;
-  shaper_.set_automatic(name, after);
-  if (!before) spdlog::info("class {} is limited so that class {} has what it needs", name, one.rules.protects);
-  if (after) return;
-  if (one.limit.in_vain())
-    spdlog::info("class {} is limited no more for a while: the least is not enough for class {}", name,
-                 one.rules.protects);
-  else
-    spdlog::info("class {} is limited no more: class {} is idle", name, one.rules.protects);
+  return {.time = now,
+          .class_name = name,
+          .period = period,
+          .by_calls = by_calls_of(moved),
+          .by_disk = by_disk_of(moved),
+          .waited = waited,
+          .others_calls = by_calls,
+          .others_disk = by_disk_of(others)};
 }
 
 }  // namespace swapd::daemon

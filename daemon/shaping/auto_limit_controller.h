@@ -19,6 +19,7 @@
 
 #include "base/time.h"
 #include "decide/shaping/auto_limit.h"
+#include "decide/shaping/auto_limit_decider.h"
 #include "engine/engine.h"
 #include "policy/policy.h"
 #include "shaping/shaper.h"
@@ -41,14 +42,7 @@ class AutoLimitController {
   // Nobody is looked at any more; limits stay as they are. Before the engine ends, and the log.
   void stop();
 
-  struct View {
-    std::optional<decide::Tokens> limit;
-    decide::AutoLimit::State state = decide::AutoLimit::State::off;
-    bool in_vain = false;
-    // Of the protected ones, in the last period.
-    decide::Tokens moved = 0;  // a second
-    double waited = 0;         // 0…1, of the one that waited longest
-  };
+  using View = decide::AutoLimitDecider::View;
   [[nodiscard]] std::optional<View> view(const std::string& class_name) const;
 
  private:
@@ -59,8 +53,6 @@ class AutoLimitController {
   };
   struct Automatic {
     policy::AutoRules rules;
-    decide::NeedJudge judge;
-    decide::AutoLimit limit;
     View view;
     std::unordered_map<pid_t, Watched> threads;
     std::unordered_map<pid_t, sys::IoCounters> moved;  // by process, of both classes, as of the last period's end
@@ -77,7 +69,12 @@ class AutoLimitController {
   void run(const std::stop_token& stop);
   [[nodiscard]] bool list_members(Groups& groups);
   void sample(Automatic& one) const;
-  void judge(const std::string& name, Automatic& one, const Group& protects, const Group& limited, Time now);
+  // How the programs of both classes have fared since the last call.
+  [[nodiscard]] decide::ClassFared measure(const std::string& name, Automatic& one, const Group& protects,
+                                           const Group& limited, Time now);
+  // Asks the engine's decider; without the lock. False: the engine has ended.
+  bool tell(const std::vector<decide::AutoLimitAsked>& asked, const std::vector<decide::ClassFared>& fared);
+  void note_change(const std::string& name, const Automatic& one, const View& now) const;
   [[nodiscard]] sys::IoCounters moved_of(Automatic& one, const std::vector<pid_t>& processes) const;
   [[nodiscard]] double waited_of(Automatic& one, const std::vector<pid_t>& threads, Duration period);
   [[nodiscard]] decide::Tokens counted_of(const std::string& name) const;
@@ -90,6 +87,7 @@ class AutoLimitController {
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;
   std::map<std::string, Automatic> all_;
+  std::vector<decide::AutoLimitAsked> asked_;  // not told yet
   std::jthread thread_;  // last; none before there is something to do
 };
 

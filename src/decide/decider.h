@@ -199,7 +199,27 @@ struct BudgetUsed {
   std::uint32_t user = 0;
   Duration cpu{};
 };
-using Input = std::variant<TimerFired, CpuUsed, WaitEnded, Delivered, Judged, Forked, BudgetUsed>;
+// The class is to have an automatic limit, of `least` bytes a second or more, so that the class that it protects has this
+// rate, or waits for I/O for no more than this share of its time; or it is not (`on`).
+struct AutoLimitAsked {
+  Time time;
+  std::string class_name;
+  bool on = true;
+  std::int64_t least = 0;
+  std::optional<std::int64_t> rate;  // bytes a second
+  std::optional<double> wait;        // 0…1
+};
+// How the protected programs, and those of the class with an automatic limit, fared in a period.
+struct ClassFared {
+  Time time;
+  std::string class_name;
+  Duration period{};
+  std::int64_t by_calls = 0, by_disk = 0;          // bytes moved by the protected programs
+  double waited = 0;                               // 0…1, by the protected thread that waited longest
+  std::int64_t others_calls = 0, others_disk = 0;  // bytes moved by the class's own programs
+};
+using Input = std::variant<TimerFired, CpuUsed, WaitEnded, Delivered, Judged, Forked, BudgetUsed, AutoLimitAsked,
+                           ClassFared>;
 
 // What holds for one call of decide().
 struct Turn {

@@ -12,6 +12,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <string>
 #include <type_traits>
 #include <unordered_map>
 #include <unordered_set>
@@ -57,6 +58,10 @@ class StateWriter {
   }
   void put(const SchedAttr& a) {
     (*this)(a.policy, a.nice, a.rt_priority, a.reset_on_fork, a.runtime_ns, a.deadline_ns, a.period_ns);
+  }
+  void put(const std::string& text) {
+    put(text.size());
+    for (const char c : text) put(c);
   }
   template <typename A, typename B>
   void put(const std::pair<A, B>& pair) {
@@ -161,6 +166,10 @@ class StateReader {
   }
   void get(SchedAttr& a) {
     (*this)(a.policy, a.nice, a.rt_priority, a.reset_on_fork, a.runtime_ns, a.deadline_ns, a.period_ns);
+  }
+  void get(std::string& text) {
+    text.clear();
+    for (std::size_t left = count(); left > 0 && good_; --left) text.push_back(static_cast<char>(next()));
   }
   template <typename A, typename B>
   void get(std::pair<A, B>& pair) {

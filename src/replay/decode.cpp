@@ -1,6 +1,7 @@
 #include "replay/decode.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "replay/fields.h"
 
@@ -185,6 +186,26 @@ std::optional<decide::Input> input(std::string_view type, Fields& f) {
   if (type == "judged")
     return decide::Judged{f.time("t"), f.thread("thread"), f.word("verdict", verdict_words)};
   if (type == "forked") return decide::Forked{f.time("t"), f.thread("parent")};
+  if (type == "auto-limit-asked") {
+    decide::AutoLimitAsked found{.time = f.time("t"),
+                                 .class_name = f.text("class_name"),
+                                 .on = f.flag("on"),
+                                 .least = f.number<std::int64_t>("least"),
+                                 .rate = {},
+                                 .wait = {}};
+    if (f.has("rate")) found.rate = f.number<std::int64_t>("rate");
+    if (f.has("wait_bits")) found.wait = std::bit_cast<double>(f.number<std::int64_t>("wait_bits"));
+    return found;
+  }
+  if (type == "class-fared")
+    return decide::ClassFared{.time = f.time("t"),
+                              .class_name = f.text("class_name"),
+                              .period = f.duration("period_ns"),
+                              .by_calls = f.number<std::int64_t>("by_calls"),
+                              .by_disk = f.number<std::int64_t>("by_disk"),
+                              .waited = std::bit_cast<double>(f.number<std::int64_t>("waited_bits")),
+                              .others_calls = f.number<std::int64_t>("others_calls"),
+                              .others_disk = f.number<std::int64_t>("others_disk")};
   if (type == "budget-used")
     return decide::BudgetUsed{f.time("t"), f.thread("requester"), f.number<ClassId>("class"),
                               f.number<std::uint32_t>("user"), f.duration("cpu_ns")};

@@ -1,5 +1,6 @@
 #include "replay/encode.h"
 
+#include <bit>
 #include <cmath>
 #include <cstdio>
 
@@ -192,6 +193,17 @@ void Encoder::add(std::string& out, const decide::Input& input) {
         } else if constexpr (std::is_same_v<T, decide::Forked>) {
           Line line(out, "forked");
           begun(line).add("parent", i.parent);
+        } else if constexpr (std::is_same_v<T, decide::AutoLimitAsked>) {
+          Line line(out, "auto-limit-asked");
+          begun(line).add("class_name", std::string_view(i.class_name)).add("on", i.on).add("least", i.least);
+          if (i.rate) line.add("rate", *i.rate);
+          if (i.wait) line.add("wait_bits", std::bit_cast<std::int64_t>(*i.wait));
+        } else if constexpr (std::is_same_v<T, decide::ClassFared>) {
+          Line line(out, "class-fared");
+          begun(line).add("class_name", std::string_view(i.class_name)).add("period_ns", i.period.count());
+          line.add("by_calls", i.by_calls).add("by_disk", i.by_disk);
+          line.add("waited_bits", std::bit_cast<std::int64_t>(i.waited));
+          line.add("others_calls", i.others_calls).add("others_disk", i.others_disk);
         } else {
           static_assert(std::is_same_v<T, decide::BudgetUsed>);
           Line line(out, "budget-used");

@@ -13,6 +13,7 @@
 #include "base/event.h"
 #include "decide/donation/donation_decider.h"
 #include "decide/panel.h"
+#include "decide/shaping/auto_limit_decider.h"
 #include "model/model.h"
 
 namespace swapd::replay {

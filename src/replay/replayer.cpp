@@ -1,6 +1,7 @@
 #include "replay/replayer.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace swapd::replay {
 
@@ -17,8 +18,10 @@ void Replayer::on(const Snapshot& snapshot, std::uint64_t line) {
   donation_ = donation.get();
   std::vector<std::unique_ptr<decide::Decider>> deciders;
   deciders.push_back(std::move(donation));
+  deciders.push_back(std::make_unique<decide::AutoLimitDecider>());
   panel_ = std::make_unique<decide::Panel>(model_, budgets_, std::move(deciders));
-  granted_.reset();
+  unsaid_.reset();
+  live_.reset();
   // A state that does not fit is of another version of the code: what follows would differ anyway.
   if (!panel_->restore(snapshot.deciders)) differ(line, {.time = snapshot.time}, {.time = snapshot.time});
 }
@@ -38,20 +41,31 @@ void Replayer::on(const Left& left, std::uint64_t) {
 
 void Replayer::on(const decide::Turn& turn, std::uint64_t line) {
   if (!panel_) return;
-  if (granted_) differ(line, {.time = granted_->time}, std::move(*granted_));  // the live run had nothing new
-  granted_.reset();
+  compare_unsaid(line);
   totals_.last = std::max(totals_.last, turn.now);
   if (!panel_->decide(turn).new_demands) return;
-  const auto grants = panel_->grants();
-  granted_ = {turn.now, {grants.begin(), grants.end()}, panel_->limits()};
+  unsaid_ = turn.now;
   tell(turn.now, donation_->donations());
 }
 
 void Replayer::on(const Granted& live, std::uint64_t line) {
   ++totals_.decisions;
-  Granted replayed = granted_.value_or(Granted{.time = live.time});
-  granted_.reset();
-  if (replayed.grants != live.grants || replayed.limits != live.limits) differ(line, live, std::move(replayed));
+  unsaid_.reset();
+  compare(line, live);
+  live_ = live;
+}
+
+// The replay demanded anew where the live run did not: the same as before, then.
+void Replayer::compare_unsaid(std::uint64_t line) {
+  if (!std::exchange(unsaid_, std::nullopt) || !live_) return;
+  compare(line, *live_);
+}
+
+void Replayer::compare(std::uint64_t line, const Granted& live) {
+  if (!panel_) return;
+  const auto grants = panel_->grants();
+  if (std::ranges::equal(grants, live.grants) && panel_->limits() == live.limits) return;
+  differ(line, live, {live.time, {grants.begin(), grants.end()}, panel_->limits()});
 }
 
 void Replayer::differ(std::uint64_t line, const Granted& live, Granted replayed) {

@@ -58,6 +58,8 @@ class Replayer {
   void on(const Gap& gap, std::uint64_t line);
   void on(const End&, std::uint64_t) { totals_.ended = true; }
   void tell(Time time, const std::vector<decide::Donation>& donations);
+  void compare_unsaid(std::uint64_t line);
+  void compare(std::uint64_t line, const Granted& live);
   void differ(std::uint64_t line, const Granted& live, Granted replayed);
 
   std::function<void(const Change&)> on_change_;
@@ -66,7 +68,8 @@ class Replayer {
   decide::BudgetConfig budgets_;
   std::unique_ptr<decide::Panel> panel_;                // from the first snapshot on
   const decide::DonationDecider* donation_ = nullptr;   // in it
-  std::optional<Granted> granted_;                      // by the last turn, if it demanded anything new
+  std::optional<Time> unsaid_;    // the last turn demanded anew, and the live run has not said so
+  std::optional<Granted> live_;   // the last that the live run said
   std::map<ThreadId, decide::Donation> lending_;        // by requester: what was told of it last
   Totals totals_;
   std::optional<Difference> difference_;

@@ -105,6 +105,16 @@ class AutoLimit {
   // The limit is never below `least`.
   explicit AutoLimit(Tokens least) : least_(least) {}
 
+  template <typename Self, typename Archive>
+  static void state(Self& self, Archive& archive) {
+    archive(self.least_, self.state_, self.limit_, self.last_, self.moved_.alone, self.moved_.all, self.bounds_.low,
+            self.bounds_.high, self.bounds_.enough, self.recovery_.target, self.recovery_.then, self.recovery_.gently,
+            self.evidence_.rest, self.evidence_.met, self.evidence_.missed, self.evidence_.waits, self.calm_wait_,
+            self.silence_.idle, self.silence_.still, self.vain_.periods, self.vain_.quiet, self.vain_.next_quiet,
+            self.vain_.now, self.tries_.lapses, self.tries_.patience, self.tries_.step, self.tries_.raises,
+            self.held_met_);
+  }
+
   void observe(const Period& one);
   // Bytes a second; nothing: none.
   [[nodiscard]] std::optional<Tokens> limit() const { return limit_; }

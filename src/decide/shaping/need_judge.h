@@ -40,10 +40,19 @@ class NeedJudge {
   };
   [[nodiscard]] Need judge(const Seen& seen, Duration period);
 
+  template <typename Self, typename Archive>
+  static void state(Self& self, Archive& archive) {
+    archive(self.rules_.rate, self.rules_.wait, self.last_);
+  }
+
  private:
   struct Period {
     Seen seen;
     Duration length{};
+    template <typename Self, typename Archive>
+    static void state(Self& self, Archive& archive) {
+      archive(self.seen.by_calls, self.seen.by_disk, self.seen.waited, self.length);
+    }
   };
   NeedRules rules_;
   std::deque<Period> last_;

@@ -8,6 +8,10 @@ namespace swapd::decide {
 
 class Trend {
  public:
+  template <typename Self, typename Archive>
+  static void state(Self& self, Archive& archive) {
+    archive(self.values_);
+  }
   void restart() { values_.clear(); }
   void add(double value);
   [[nodiscard]] bool tells() const { return values_.size() >= recent + fewest_before; }

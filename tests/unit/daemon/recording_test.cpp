@@ -21,6 +21,7 @@ class Recorded : public ::testing::Test {
   static std::vector<std::unique_ptr<decide::Decider>> deciders() {
     std::vector<std::unique_ptr<decide::Decider>> all;
     all.push_back(std::make_unique<decide::DonationDecider>(decide::DonationConfig{}));
+    all.push_back(std::make_unique<decide::AutoLimitDecider>());
     return all;
   }
   // One event, a thread that leaves, a turn and what it grants: four records.

@@ -20,6 +20,7 @@ class Recorder {
     donation = made.get();
     std::vector<std::unique_ptr<decide::Decider>> deciders;
     deciders.push_back(std::move(made));
+    deciders.push_back(std::make_unique<decide::AutoLimitDecider>());
     panel = std::make_unique<decide::Panel>(model, budgets_, std::move(deciders));
   }
 
