@@ -11,17 +11,17 @@
 namespace swapd::daemon {
 namespace {
 
-constexpr std::uint64_t kept_every_us = 10'000'000;
+constexpr std::chrono::seconds confidence_period{10};
 
 }  // namespace
 
 ConfidenceFile::ConfidenceFile(sd_event* loop, Engine& engine, std::string state_dir, std::string boot_id)
-    : loop_(loop), engine_(engine), state_dir_(std::move(state_dir)), boot_id_(std::move(boot_id)) {
+    : engine_(engine),
+      state_dir_(std::move(state_dir)),
+      boot_id_(std::move(boot_id)),
+      timer_(loop, "writing down confidences", confidence_period, [this] { write(); }) {
   restore_confidences();
-  write_later();
 }
-
-ConfidenceFile::~ConfidenceFile() { sd_event_source_disable_unref(timer_); }
 
 void ConfidenceFile::restore_confidences() {
   auto lessons = read_lessons(state_dir_, boot_id_);
@@ -32,17 +32,6 @@ void ConfidenceFile::restore_confidences() {
   }
   written_ = std::move(lessons).value();
   if (!written_.empty()) engine_.call([&](Engine& e) { e.restore_confidences(written_); });
-}
-
-void ConfidenceFile::write_later() {
-  timer_ = sd_event_source_disable_unref(timer_);
-  const auto due = [](sd_event_source*, std::uint64_t, void* self) {
-    auto* file = static_cast<ConfidenceFile*>(self);
-    file->write();
-    file->write_later();
-    return 0;
-  };
-  sd_event_add_time_relative(loop_, &timer_, CLOCK_MONOTONIC, kept_every_us, kept_every_us / 10, due, this);
 }
 
 void ConfidenceFile::write() {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "model/saved_confidence.h"
+#include "periodic.h"
 
 namespace swapd::daemon {
 
@@ -18,7 +19,7 @@ class ConfidenceFile {
  public:
   // Once the engine has its members: what was learnt of others is forgotten.
   ConfidenceFile(sd_event* loop, Engine& engine, std::string state_dir, std::string boot_id);
-  ~ConfidenceFile();
+  ~ConfidenceFile() = default;
   ConfidenceFile(const ConfidenceFile&) = delete;
   ConfidenceFile& operator=(const ConfidenceFile&) = delete;
 
@@ -26,14 +27,12 @@ class ConfidenceFile {
 
  private:
   void restore_confidences();
-  void write_later();
 
-  sd_event* loop_;
-  sd_event_source* timer_ = nullptr;
   Engine& engine_;
   std::string state_dir_, boot_id_;
   std::vector<model::SavedConfidence> written_;
   bool failed_ = false;  // and said so
+  Periodic timer_;       // after all that write() needs
 };
 
 }  // namespace swapd::daemon

@@ -12,7 +12,7 @@
 namespace swapd::daemon {
 namespace {
 
-constexpr std::uint64_t looked_every_us = 60'000'000;
+constexpr std::chrono::seconds look_period{60};
 constexpr Duration fresh = std::chrono::seconds(1);
 
 struct Rival {
@@ -52,7 +52,8 @@ void log_changes(const std::vector<std::string>& before, const std::vector<std::
 
 }  // namespace
 
-SchedulingConflicts find_conflicts(const sys::Procfs& procfs, const policy::DonationPolicy& policy, const std::string& sys) {
+SchedulingConflicts find_conflicts(const sys::Procfs& procfs, const policy::DonationPolicy& policy,
+                                   const std::string& sys) {
   SchedulingConflicts out;
   for (const pid_t pid : procfs.processes()) {
     const auto comm = procfs.comm(pid);
@@ -87,13 +88,13 @@ SchedulingConflicts find_conflicts(const sys::Procfs& procfs, const policy::Dona
 }
 
 ConflictMonitor::ConflictMonitor(sd_event* loop, const sys::Procfs& procfs, const policy::DonationPolicy& policy,
-                       std::function<void()> also)
-    : loop_(loop), procfs_(procfs), policy_(policy), also_(std::move(also)) {
+                                 std::function<void()> also)
+    : procfs_(procfs),
+      policy_(policy),
+      also_(std::move(also)),
+      timer_(loop, "looking for scheduling conflicts", look_period, [this] { look(); }) {
   look();
-  look_later();
 }
-
-ConflictMonitor::~ConflictMonitor() { sd_event_source_disable_unref(timer_); }
 
 const SchedulingConflicts& ConflictMonitor::now() {
   if (SteadyClock().now() - looked_ >= fresh) look();
@@ -107,17 +108,6 @@ void ConflictMonitor::look() {
   log_changes(seen_.rivals, found.rivals);
   log_changes(seen_.settings, found.settings);
   seen_ = std::move(found);
-}
-
-void ConflictMonitor::look_later() {
-  timer_ = sd_event_source_disable_unref(timer_);
-  const auto due = [](sd_event_source*, std::uint64_t, void* self) {
-    auto* neighbours = static_cast<ConflictMonitor*>(self);
-    neighbours->look();
-    neighbours->look_later();
-    return 0;
-  };
-  sd_event_add_time_relative(loop_, &timer_, CLOCK_MONOTONIC, looked_every_us, looked_every_us / 10, due, this);
 }
 
 }  // namespace swapd::daemon

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "periodic.h"
 #include "policy/policy.h"
 #include "sys/procfs/procfs.h"
 
@@ -20,32 +21,30 @@ struct SchedulingConflicts {
 };
 // sys: where sysfs is.
 [[nodiscard]] SchedulingConflicts find_conflicts(const sys::Procfs& procfs, const policy::DonationPolicy& policy,
-                                       const std::string& sys = "/sys");
+                                                 const std::string& sys = "/sys");
 
 // Looks anew each minute, and when it is asked. Control thread.
 class ConflictMonitor {
  public:
   // also: what else is looked at then.
   ConflictMonitor(sd_event* loop, const sys::Procfs& procfs, const policy::DonationPolicy& policy,
-             std::function<void()> also = {});
+                  std::function<void()> also = {});
   ConflictMonitor(const ConflictMonitor&) = delete;
   ConflictMonitor& operator=(const ConflictMonitor&) = delete;
-  ~ConflictMonitor();
+  ~ConflictMonitor() = default;
 
   // A second old at most.
   [[nodiscard]] const SchedulingConflicts& now();
 
  private:
   void look();
-  void look_later();
 
-  sd_event* loop_;
-  sd_event_source* timer_ = nullptr;
   const sys::Procfs& procfs_;
   const policy::DonationPolicy& policy_;
   std::function<void()> also_;
   SchedulingConflicts seen_;
   Time looked_{};
+  Periodic timer_;  // after all that look() needs
 };
 
 }  // namespace swapd::daemon

@@ -15,20 +15,19 @@
 namespace swapd::daemon {
 namespace {
 
-constexpr std::uint64_t written_every_us = 15'000'000;
+constexpr std::chrono::seconds metrics_period{15};
 constexpr mode_t for_everybody = 0644;  // the exporter is another user's
 
 }  // namespace
 
 MetricsFile::~MetricsFile() {
-  if (timer_ == nullptr) return;  // nothing was written
-  sd_event_source_disable_unref(timer_);
+  if (!timer_) return;
   (void)::unlink(path_.c_str());
 }
 
 Status MetricsFile::begin() {
   Status written = write();
-  if (written) write_later();
+  if (written) timer_.emplace(loop_, "writing metrics", metrics_period, [this] { write_again(); });
   return written;
 }
 
@@ -45,18 +44,10 @@ Status MetricsFile::write() {
   return Done{};
 }
 
-void MetricsFile::write_later() {
-  timer_ = sd_event_source_disable_unref(timer_);
-  const auto due = [](sd_event_source*, std::uint64_t, void* self) {
-    auto* file = static_cast<MetricsFile*>(self);
-    const Status written = file->write();
-    if (!written && !std::exchange(file->failed_, true))
-      spdlog::warn("metrics: {}; it is tried again", written.error().text());
-    if (written) file->failed_ = false;
-    file->write_later();
-    return 0;
-  };
-  sd_event_add_time_relative(loop_, &timer_, CLOCK_MONOTONIC, written_every_us, written_every_us / 10, due, this);
+void MetricsFile::write_again() {
+  const Status written = write();
+  if (!written && !std::exchange(failed_, true)) spdlog::warn("metrics: {}; it is tried again", written.error().text());
+  if (written) failed_ = false;
 }
 
 }  // namespace swapd::daemon

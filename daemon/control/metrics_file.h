@@ -4,10 +4,12 @@
 
 #include <systemd/sd-event.h>
 
+#include <optional>
 #include <string>
 
 #include "base/result.h"
 #include "bus/backend.h"
+#include "periodic.h"
 
 namespace swapd::daemon {
 
@@ -25,10 +27,10 @@ class MetricsFile {
 
  private:
   [[nodiscard]] Status write();
-  void write_later();
+  void write_again();
 
   sd_event* loop_;
-  sd_event_source* timer_ = nullptr;
+  std::optional<Periodic> timer_;  // none: nothing was written
   bus::Backend& backend_;
   std::string path_;
   bool failed_ = false;  // and said so

@@ -1,5 +1,5 @@
-// The worker thread: everything that scans procfs or asks sock_diag (DESIGN.md section 2, threads). Questions come from
-// the engine, answers go back as values with the generation or time of the question; the engine drops stale ones.
+// The worker thread: everything that scans procfs or asks sock_diag (docs/architecture.md, threads). Questions come
+// from the engine, answers go back as values with the generation or time of the question; the engine drops stale ones.
 #pragma once
 
 #include <atomic>

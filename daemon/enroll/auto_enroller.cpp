@@ -14,7 +14,7 @@
 namespace swapd::daemon {
 namespace {
 
-constexpr std::size_t batch = 64;          // then others of the loop have their turn
+constexpr std::size_t batch = 64;         // then others of the loop have their turn
 constexpr std::size_t max_under_way = 8;  // each stops a process for some milliseconds where a filter is installed
 constexpr std::size_t max_wanted = 10'000;
 constexpr std::size_t max_judged = 10'000;
@@ -33,7 +33,7 @@ constexpr std::string_view swapctl = "swapctl";
 }  // namespace
 
 AutoEnroller::AutoEnroller(bus::Backend& backend, const sys::Procfs& procfs, std::vector<policy::NamedRule> rules,
-                     Options options)
+                           Options options)
     : backend_(backend), procfs_(procfs), rules_(std::move(rules)), options_(std::move(options)) {
   counts_.rules = rules_.size();
   for (const auto& [name, rule] : rules_) {
@@ -63,7 +63,8 @@ void AutoEnroller::begin(sd_event* loop, std::vector<std::unique_ptr<sys::ExecEv
     Source& source = *sources_.emplace_back(std::make_unique<Source>());
     source.owner = this;
     source.events = std::move(from);
-    sd_event_add_io(loop, &source.place, source.events->fd(), EPOLLIN, readable, &source);
+    const int added = sd_event_add_io(loop, &source.place, source.events->fd(), EPOLLIN, readable, &source);
+    if (added < 0) spdlog::error("programs that start are not seen: {}", Error(-added, "").text());
   }
   look_through();
 }

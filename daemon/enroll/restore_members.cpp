@@ -142,13 +142,14 @@ MembersFile::MembersFile(sd_event* loop, Engine& engine, const sys::Procfs& proc
       state_dir_(std::move(state_dir)),
       boot_id_(std::move(boot_id)),
       lost_(std::move(lost)) {
-  sd_event_add_io(
+  const int added = sd_event_add_io(
       loop_, &changes_, engine_.membership_signal().fd(), EPOLLIN,
       [](sd_event_source*, int, std::uint32_t, void* self) {
         static_cast<MembersFile*>(self)->write_soon();
         return 0;
       },
       this);
+  if (added < 0) spdlog::error("the list of members is written at the end only: {}", Error(-added, "").text());
   write();
 }
 

@@ -74,7 +74,7 @@ class ManagedSet {
   };
   [[nodiscard]] Held held_by(std::uint32_t uid) const;
   [[nodiscard]] std::size_t users() const { return held_.size(); }  // that have any
-  // Of a process that nothing came of.
+  // Forgets a process none of whose threads was added.
   void drop_if_empty(pid_t tgid);
 
   [[nodiscard]] std::size_t managed_threads() const;
