@@ -1,5 +1,5 @@
 // cascade: the client asks process 1, each asks the next, the last computes: the dependency is as deep as the chain
-// (papers/001, section 4, indirect confidence).
+// ([SWAP04 §4], indirect confidence).
 #include <sys/socket.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
-// client-server (papers/001, section 5.1): in each iteration the client waits for the server's computation and gets a 4
-// KiB answer by the mechanism. The client alone is important.
+// client-server [SWAP04 §5.1]: in each iteration the client waits for the server's computation and gets a 4 KiB answer
+// by the mechanism. The client alone is important.
 #include <sys/prctl.h>
 
 #include <algorithm>

@@ -1,10 +1,10 @@
-// swapbench: the workloads of papers/001, sections 5.1 and 5.2, and our own. `swapbench WORKLOAD --help` tells the
-// options.
+// swapbench: the workloads of [SWAP04 §5.1, §5.2], and our own. `swapbench WORKLOAD --help` tells the options.
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 
+#include "harness/provenance.h"
 #include "harness/workload.h"
 
 namespace swapd::bench {
@@ -27,11 +27,13 @@ int run(int argc, char** argv) {
   std::error_code error;
   const Context context{options, Work(calibrate()), *cpus,
                         std::filesystem::read_symlink("/proc/self/exe", error).string()};
-  const auto lines = workload->run(context);
+  const nlohmann::json origin = provenance({argv, static_cast<std::size_t>(argc)});
+  auto lines = workload->run(context);
   const auto left = reap_left_behind();
   if (interrupted()) return fail("interrupted", 1);
   if (!lines) return fail(lines.error().text(), 1);
   for (const std::string& process : left) (void)fail("left behind, and killed now: " + process, 1);
+  stamp(*lines, origin);
   print(stdout, *lines, options.json);
   if (!options.plot.empty() && !(std::ofstream(options.plot) << workload->plot(*lines))) {
     return fail("cannot write " + options.plot, 1);

@@ -1,5 +1,4 @@
-// multi-server (papers/001, section 5.2): five servers of unlike speed, any of which may answer; the good choice is
-// learnt.
+// multi-server [SWAP04 §5.2]: five servers of unlike speed, any of which may answer; the good choice is learnt.
 //
 // One System V semaphore set: semaphore 0 is the answer, 1…5 are the requests to each server, 6 counts the servers that
 // have started (all have used the set before the first request, as in any program that has run for a while). Every

@@ -2,8 +2,8 @@
 //
 // Three prices. (1) Per trapped call: a call that does nothing, in batches, of a plain process, of one under a bare
 // supervisor and of one under swapd, all on one CPU in turns. (2) Per iteration of client-server without work on an
-// idle machine (papers/001, figure 3). (3) --loaded: ten such calls together, of a nice-0 program that wakes every 20
-// ms among hogs, where each notification is a chance to lose the CPU (FACTS: 70 ms with a badly placed receiver).
+// idle machine [SWAP04 fig. 3]. (3) --loaded: ten such calls together, of a nice-0 program that wakes every 20 ms among
+// hogs, where each notification is a chance to lose the CPU (70 ms with a badly placed receiver).
 #include <fcntl.h>
 #include <sys/ipc.h>
 #include <sys/sem.h>
@@ -14,8 +14,8 @@
 #include <algorithm>
 #include <chrono>
 
-#include "overhead.h"
 #include "harness/supervisor.h"
+#include "overhead.h"
 
 namespace swapd::bench {
 
@@ -101,6 +101,21 @@ void add_prices(std::vector<Row>& rows) {
   }
 }
 
+// Batch by batch against the batch of each other subject beside it.
+void add_intervals(std::vector<Row>& rows) {
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    std::vector<double> added, ratios;
+    for (std::size_t b = 0; b < std::min(rows[i].samples[0].size(), rows[0].samples[0].size()); ++b) {
+      added.push_back((rows[i].samples[0][b] - rows[0].samples[0][b]) * 1000);
+      if (rows[1].setup.under != "bare" || b >= rows[1].samples[0].size()) continue;
+      const double bare = (rows[1].samples[0][b] - rows[0].samples[0][b]) * 1000;
+      if (bare > 0) ratios.push_back(added.back() / bare);
+    }
+    add_interval(rows[i].extra, "added_us", added);
+    if (rows[i].setup.under == "swapd") add_interval(rows[i].extra, "ratio_to_bare", ratios);
+  }
+}
+
 Result<std::vector<Row>> loaded(const Context& context) {
   const Semaphore semaphore;
   const Probe& probe = context.options.history == "calls" ? probes[1] : probes[0];
@@ -132,10 +147,9 @@ Result<std::vector<Row>> price_per_call(const Context& context, const Probe& pro
   }
   for (int r = -1; r < context.options.repeat * probe.rounds; ++r) {  // the first round warms up
     for (Subject& subject : subjects) {
-      if (const auto told = send_line(subject.team->control_of(0), "batch"); !told) return told.error();
-      const auto answer = subject.team->line_of(0, std::chrono::seconds(60));
-      if (!answer) return answer.error();
-      if (r >= 0) subject.batches_ms.push_back(std::stod(*answer));
+      const auto took_ms = subject.team->run_batch();
+      if (!took_ms) return took_ms.error();
+      if (r >= 0) subject.batches_ms.push_back(*took_ms);
     }
   }
   std::vector<Row> rows;
@@ -148,6 +162,7 @@ Result<std::vector<Row>> price_per_call(const Context& context, const Probe& pro
     rows.push_back(std::move(row));
   }
   add_prices(rows);
+  add_intervals(rows);
   return rows;
 }
 

@@ -167,6 +167,8 @@ void add_differences(std::vector<Row>& rows) {
     row.extra["added_us_from"] = rounded(percentile(differences, 0));
     row.extra["added_us_to"] = rounded(percentile(differences, 100));
     row.extra["ratio"] = rounded(median(ratios));
+    add_interval(row.extra, "added_us", differences);
+    add_interval(row.extra, "ratio", ratios);
   }
 }
 
@@ -180,6 +182,7 @@ Result<std::vector<Row>> call_prices(const Context& context) {
     differences.push_back((managed[i] - plain[i]) * 1e6);
   }
   (*rows)[1].extra["added_ns"] = rounded(median(differences));
+  add_interval((*rows)[1].extra, "added_ns", differences);
   return rows;
 }
 

@@ -42,10 +42,11 @@ decide::DonationRules donation_rules(const policy::DonationPolicy& d) {
 }
 
 actuate::Rules actuator_rules(const policy::DonationPolicy& d) {
-  return {.realtime = d.realtime,
-          .group_action = d.group_action,
-          .ceiling_share = d.ceiling_share,
-          .ceiling_window = d.ceiling_window};
+  return {.realtime = d.realtime, .group_action = d.group_action};
+}
+
+decide::BudgetConfig::Ceiling ceiling_of(const policy::DonationPolicy& d) {
+  return {.share = d.ceiling_share, .window = d.ceiling_window};
 }
 
 // EISDIR, EACCES …: the context is the whole line.
@@ -115,21 +116,21 @@ Engine::Options engine_options(const policy::Policy& policy, const Options& opti
   const std::string first = "default";
   out.model.kinds = kind_table(policy, first);
   const policy::DonationPolicy common = policy::donation_of(policy, first);
-  out.donor.rules = donation_rules(common);
-  out.donor.ceiling = common.ceiling_share < 1.0;
+  out.donation.rules = donation_rules(common);
+  out.decisions.budgets.ceiling = ceiling_of(common);
   out.actuate.rules = actuator_rules(common);
   for (const auto& [name, rules] : policy.classes) {
     if (name == first) continue;
     out.classes.push_back(name);
     out.model.classes.push_back(kind_table(policy, name));
     const policy::DonationPolicy own = policy::donation_of(policy, name);
-    out.donor.rules.classes.push_back(donation_rules(own));
-    out.donor.ceiling = out.donor.ceiling || own.ceiling_share < 1.0;
+    out.donation.rules.classes.push_back(donation_rules(own));
+    out.decisions.budgets.classes.push_back(ceiling_of(own));
     out.actuate.rules.classes.push_back(actuator_rules(own));
   }
   const policy::QuotaPolicy& q = policy.quota;
-  out.donor.quota = q.lent_share < 1.0;
-  out.donor.wrong_provider = options.wrong_provider;
+  out.donation.quota = q.lent_share < 1.0;
+  out.decisions.wrong_provider = options.wrong_provider;
   out.model.records_a_user = q.records;
   out.quota.processes = q.processes;
   out.quota.threads = q.threads;
@@ -141,10 +142,10 @@ Engine::Options engine_options(const policy::Policy& policy, const Options& opti
     out.observe.trapped.push_back(rule.nr);
   out.actuate.state_dir = options.state_dir;
   out.actuate.dry_run = options.dry_run;
-  out.actuate.rules.user_window = q.lent_window;
+  out.decisions.budgets.user_window = q.lent_window;
   const auto cpus = static_cast<double>(std::max(::sysconf(_SC_NPROCESSORS_ONLN), 1L));
-  if (out.donor.quota)
-    out.actuate.rules.user_time = std::chrono::duration_cast<Duration>(q.lent_window * q.lent_share * cpus);
+  if (out.donation.quota)
+    out.decisions.budgets.user_time = std::chrono::duration_cast<Duration>(q.lent_window * q.lent_share * cpus);
   return out;
 }
 

@@ -1,4 +1,4 @@
-// swapd's command line (DESIGN.md section 9).
+// swapd's command line (docs/design.md, Contracts).
 #pragma once
 
 #include <optional>
@@ -16,7 +16,7 @@ struct Options {
   std::string config;  // empty: what there is in PolicyPlaces (config.h)
   std::string observe = "auto";
   std::string btf = "/sys/kernel/btf/vmlinux";  // for tests: a kernel without it
-  std::vector<std::string> refuse;              // for tests: kernel programs that the kernel refuses (sys/bpf_pieces.h)
+  std::vector<std::string> refuse;              // for tests: programs that the kernel refuses (sys/bpf/bpf_pieces.h)
   bool respawn = false;       // also in the foreground: the guard starts another where this one is killed
   std::string guard_socket;   // empty: swapd-guard is a child
   std::string attach_socket;  // empty: swapd-attach is a child

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Checks the form of the C++ files: clang-format, then clang-tidy.
+# Checks the prose of comments and pages (scripts/prose.py), then the form of the C++ files: clang-format, clang-tidy.
 #
 #   scripts/lint.sh [--all] [--fix] [--format-only] [BUILD_DIR]
 #
@@ -24,6 +24,8 @@ command -v clang-format >/dev/null || die "clang-format is missing: apt-get inst
 
 mapfile -t files < <(git ls-files --cached --others --exclude-standard -- '*.cpp' '*.h' '*.c')
 status=0
+say "prose: counts of scripts/prose-baseline.txt"
+scripts/prose.py || status=1
 if [ -n "$fix" ]; then
   clang-format -i "${files[@]}"
 else

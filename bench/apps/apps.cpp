@@ -124,8 +124,7 @@ void add_figures(Row& row, Runs& runs) {
   row.extra.update({{"ratio", rounded(median(ratios))},
                     {"ratio_from", rounded(percentile(ratios, 0))},
                     {"ratio_to", rounded(percentile(ratios, 100))}});
-  const auto [low, high] = median_interval(ratios);
-  row.extra.update({{"ratio_95_from", rounded(low)}, {"ratio_95_to", rounded(high)}});
+  add_interval(row.extra, "ratio", ratios);
 }
 
 Setup setup_of(const std::string& app, const Options& options) {

@@ -26,7 +26,7 @@ struct Figure {
 // A round number not below the value, for the end of an axis: 1, 2, 2.5 or 5 times a power of ten.
 [[nodiscard]] double axis_end(double value);
 
-// The figures of the report lines: bars per mechanism (papers/001, figure 2), curves per iteration (figure 4).
+// The figures of the report lines: bars per mechanism [SWAP04 fig. 2], curves per iteration (figure 4).
 [[nodiscard]] std::string plot_bars(const std::vector<nlohmann::json>& lines);
 [[nodiscard]] std::string plot_iterations(const std::vector<nlohmann::json>& lines);
 

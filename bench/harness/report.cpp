@@ -66,6 +66,14 @@ double rounded(double value) {
   return std::round(value * scale) / scale;
 }
 
+void add_interval(nlohmann::json& fields, const std::string& name, const std::vector<double>& values) {
+  if (values.size() < 2) return;
+  const auto [low, high] = median_interval(values);
+  fields[name + "_95_from"] = rounded(low);
+  fields[name + "_95_to"] = rounded(high);
+  fields["n"] = values.size();
+}
+
 Result<std::vector<Row>> measure(const std::vector<Case>& cases, int repeat, bool progress) {
   std::vector<Row> rows;
   for (const Case& one : cases) rows.push_back(Row{.setup = one.setup});

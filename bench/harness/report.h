@@ -49,15 +49,19 @@ struct Row {
 inline constexpr double mebibyte = 1 << 20;
 [[nodiscard]] double rounded(double value);
 
+// Adds where the median of `values` lies with 95 % certainty, as NAME_95_from and NAME_95_to, and their number as `n`.
+// Nothing of fewer than two.
+void add_interval(nlohmann::json& fields, const std::string& name, const std::vector<double>& values);
+
 // Repeat by repeat, in each repeat one case after the other, so that a drift of the machine meets all alike.
 [[nodiscard]] Result<std::vector<Row>> measure(const std::vector<Case>& cases, int repeat, bool progress);
 
 // All combinations of under × hogs for a setup; `baseline` adds vanilla without hogs in front.
 [[nodiscard]] std::vector<Setup> spread(const Setup& setup, const Options& options);
 
-// The lines of the contract (DESIGN.md section 9), with the ratio fields that the rows allow: to_idle, to_vanilla and
-// to_hand_set are mean over mean, of each repeat, and the median of these; p50_to_idle and p50_to_hand_set the same of
-// the medians.
+// The lines of the contract (docs/design.md, Contracts), with the ratio fields that the rows allow: to_idle, to_vanilla
+// and to_hand_set are mean over mean, of each repeat, and the median of these; p50_to_idle and p50_to_hand_set the same
+// of the medians.
 [[nodiscard]] std::vector<nlohmann::json> lines(const std::vector<Row>& rows, const Options& options);
 void print(std::FILE* out, const std::vector<nlohmann::json>& lines, bool json);
 

@@ -7,8 +7,9 @@
 namespace swapd::bench {
 
 // Forks a supervisor that answers CONTINUE to every notification and does nothing else, then installs on the calling
-// thread a filter that notifies of system call `nr`. The supervisor is what swapd's receivers are (DESIGN.md section
-// 2): ordinary class, nice -20, an autogroup of its own at -20, unpinned, woken with SYNC. It dies with the caller.
+// thread a filter that notifies of system call `nr`. The supervisor is what swapd's receivers are (docs/design.md,
+// Threads): ordinary class, nice -20, an autogroup of its own at -20, unpinned, woken with SYNC. It dies with the
+// caller.
 [[nodiscard]] Status put_under_bare_supervisor(int nr);
 
 }  // namespace swapd::bench

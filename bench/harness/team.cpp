@@ -124,6 +124,13 @@ Result<std::string> Team::line_of(std::size_t index, std::chrono::milliseconds a
   return line;
 }
 
+Result<double> Team::run_batch() {
+  if (const auto told = send_line(control_of(0), "batch"); !told) return told.error();
+  const auto answer = line_of(0, std::chrono::seconds(60));
+  if (!answer) return answer.error();
+  return std::stod(*answer);
+}
+
 Status Team::await_ready() {
   for (std::size_t i = 0; i < members_.size(); ++i) {
     if (members_[i].ready) continue;

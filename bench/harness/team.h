@@ -5,8 +5,8 @@
 // other end is closed, so that one wake-up starts all of them and the more important runs first. With a word to each, a
 // server by hand in the real-time class would compute while the harness has no CPU to tell the client. By hand
 // ("hand-set") every role but the client gets what swapd would lend at best: the client's class one priority lower (so
-// that the client runs at once when it wakes, DESIGN.md section 6), or its nice value and, in a session of its own, its
-// group's.
+// that the client runs at once when it wakes, docs/design.md, Donation), or its nice value and, in a session of its
+// own, its group's.
 #pragma once
 
 #include <deque>
@@ -14,11 +14,11 @@
 #include <string>
 #include <vector>
 
-#include "options.h"
 #include "harness/process.h"
 #include "harness/report.h"
 #include "harness/shared.h"
 #include "harness/work.h"
+#include "options.h"
 
 namespace swapd::bench {
 
@@ -74,6 +74,8 @@ class Team {
   [[nodiscard]] Status begin();
   // Waits for one line of role `index` (in the order of add). Any role's failure or end is an error.
   [[nodiscard]] Result<std::string> line_of(std::size_t index, std::chrono::milliseconds at_most);
+  // Tells role 0 to run a batch of its calls, and waits for what it says: how many milliseconds the batch took.
+  [[nodiscard]] Result<double> run_batch();
   // Waits for the client (role 0) to say "done"; then ends all and gives its samples and, under swapd, its counters.
   [[nodiscard]] Result<Measured> finish();
   [[nodiscard]] Result<Measured> finish_after_done();  // "done" was read with line_of

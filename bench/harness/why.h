@@ -14,7 +14,7 @@ struct Why {
   int candidates = 0;  // direct providers of what the client waits for
 };
 
-// Pure: reads the contract's shape (DESIGN.md section 9).
+// Pure: reads the contract's shape (docs/design.md, Contracts).
 [[nodiscard]] Why read_why(nlohmann::json json, const std::set<pid_t>& wanted);
 
 // An answer may fall between two waits, when there is nothing to tell: asks up to `tries` times and gives the fullest.

@@ -1,5 +1,5 @@
-// CPU work of a known length: the bubble sort of the papers' servers (papers/001, section 5.1), counted in units so
-// small (a microsecond or two) that any length is a whole number of them.
+// CPU work of a known length: the bubble sort of the papers' servers [SWAP04 §5.1], counted in units so small (a
+// microsecond or two) that any length is a whole number of them.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The ways in which a server's answer reaches its client (papers/001, section 5.1, and more of the kind).
+// The ways in which a server's answer reaches its client ([SWAP04 §5.1], and more of the kind).
 //
 // One class a mechanism, used in three processes: the harness create()s the kernel objects, server and client attach()
 // to them. Then, every iteration, the client calls request() and await(), the server serve() with the computation. The

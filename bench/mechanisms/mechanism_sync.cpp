@@ -1,5 +1,5 @@
-// What synchronises without moving data: System V semaphores (empty and full, as in papers/001, section 5.1), eventfd,
-// signals. The answer itself lies in the shared memory.
+// What synchronises without moving data: System V semaphores (empty and full, as in [SWAP04 §5.1]), eventfd, signals.
+// The answer itself lies in the shared memory.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/eventfd.h>

@@ -1,5 +1,5 @@
-// shape-rivals: what people limit programs with today, beside swapd (papers/004, section 6): trickle for the network,
-// the block controller of cgroups and ionice for the disk.
+// shape-rivals: what people limit programs with today, beside swapd [TAP08 §4]: trickle for the network, the block
+// controller of cgroups and ionice for the disk.
 //
 // One program moves blocks as fast as it may, limited to the same rate by each of them in turn: past the page cache,
 // out of it, into it, and over TCP. `deviation` is how far what it moved is off the limit; `throughput` what it reaches
@@ -85,7 +85,7 @@ class Comparison {
     return bytes / took;
   }
 
-  // Whether a user without privileges may limit a program of his own so.
+  // Whether a user without privileges may limit a program of their own so.
   Result<bool> unprivileged(const std::string& under) {
     std::vector<std::string> words;
     std::unique_ptr<TempDir> dir;
@@ -204,10 +204,14 @@ Result<std::vector<nlohmann::json>> run_shape_rivals(const Context& context) {
       std::vector<double> throughputs;
       for (std::size_t i = 0; i < cell.free.size(); ++i) throughputs.push_back(cell.free[i] / plain->free[i]);
       line["throughput"] = rounded(median(throughputs));
+      add_interval(line, "throughput", throughputs);
       if (cell.rival->limits) {
         line["limit"] = context.options.rates.front();
         line["limited_mib_s"] = rounded(median(cell.limited) / (1 << 20));
         line["deviation"] = rounded(median(cell.limited) / limit - 1);
+        std::vector<double> deviations;
+        for (const double rate : cell.limited) deviations.push_back(rate / limit - 1);
+        add_interval(line, "deviation", deviations);
       }
       line["unprivileged"] = *may ? "yes" : "no";
     }

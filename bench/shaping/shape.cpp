@@ -1,4 +1,4 @@
-// shape-accuracy: does what a class's members move keep to its limit? (papers/004, section 5)
+// shape-accuracy: does what a class's members move keep to its limit? [TAP08 §5]
 //
 // A run is one limit, one size of block, so many members, one target: they move as fast as they may for some seconds.
 // What they moved in all is held against rate · time; `worst` is the most that was ever moved above burst + rate ·
@@ -14,9 +14,9 @@
 #include <cmath>
 
 #include "base/size.h"
-#include "shaping/shape.h"
 #include "harness/supervisor.h"
 #include "harness/workload.h"
+#include "shaping/shape.h"
 
 namespace swapd::bench {
 namespace {
@@ -196,10 +196,9 @@ Result<std::vector<Row>> price_of(const Context& context, const Price& price) {
   for (int r = -1; r < context.options.repeat; ++r) {  // the first round warms up
     for (std::size_t i = 0; i < subjects.size(); ++i) {
       Subject& subject = subjects[(i + static_cast<std::size_t>(r + 1)) % subjects.size()];  // each is first at times
-      if (const auto told = send_line(subject.team->control_of(0), "batch"); !told) return told.error();
-      const auto answer = subject.team->line_of(0, std::chrono::seconds(60));
-      if (!answer) return answer.error();
-      if (r >= 0) subject.batches_ms.push_back(std::stod(*answer));
+      const auto took_ms = subject.team->run_batch();
+      if (!took_ms) return took_ms.error();
+      if (r >= 0) subject.batches_ms.push_back(*took_ms);
     }
   }
   std::vector<Row> rows;
@@ -220,7 +219,12 @@ Result<std::vector<Row>> price_of(const Context& context, const Price& price) {
     }
     rows[i].extra["added_us"] = rounded(median(added));
     rows[i].extra["throughput"] = rounded(median(throughputs));
-    if (i > 1) rows[i].extra["ratio_to_bare"] = rounded(median(ratios));
+    add_interval(rows[i].extra, "added_us", added);
+    add_interval(rows[i].extra, "throughput", throughputs);
+    if (i > 1) {
+      rows[i].extra["ratio_to_bare"] = rounded(median(ratios));
+      add_interval(rows[i].extra, "ratio_to_bare", ratios);
+    }
   }
   return rows;
 }

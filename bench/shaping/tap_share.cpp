@@ -1,6 +1,6 @@
-// tap-disk and tap-network: what one of two gives up the other gets (papers/004, section 5). Both run at once; the
-// class of the first is limited step by step, while they run. `limited_mib_s` and `other_mib_s` are what each moved in
-// a step, `sum_to_first` their sum against that of the first step, without a limit.
+// tap-disk and tap-network: what one of two gives up the other gets [TAP08 §5]. Both run at once; the class of the
+// first is limited step by step, while they run. `limited_mib_s` and `other_mib_s` are what each moved in a step,
+// `sum_to_first` their sum against that of the first step, without a limit.
 //
 // tap-disk: two dd read files off a slow disk (slow_disk.h), as /proc/PID/io counts it; and one dd reads while another
 // writes, both past the cache, on a disk that does so much of both together, as swapd counts it. tap-network: two nginx

@@ -1,6 +1,6 @@
-// tap-stream: a stream beside twelve greedy readers (papers/004, section 5: "VLC"). ffmpeg plays a film off a slow disk
-// at its pace, and whoever watches counts the frames that are not there in time; three seconds later twelve cats read
-// other files off the same disk. Without limits, with limits set by hand, and with one that swapd finds (class `batch`
+// tap-stream: a stream beside twelve greedy readers ([TAP08 §5]: "VLC"). ffmpeg plays a film off a slow disk at its
+// pace, and whoever watches counts the frames that are not there in time; three seconds later twelve cats read other
+// files off the same disk. Without limits, with limits set by hand, and with one that swapd finds (class `batch`
 // protects class `stream`, which needs the film's rate).
 //
 // The viewer begins once a second of the film is there. `missed`: frames in the first ten seconds of the load, which
@@ -219,6 +219,7 @@ nlohmann::json line_of(const Options& options, const Setup& setup, const std::ve
     for (const Measured& one : all) values.push_back(one.extra[key]);
     line[key] = rounded(median(values));
     line[std::string(key) + "_all"] = values;
+    add_interval(line, key, values);
   }
   for (const char* key : {"missed_by_second", "others_mib_by_second"}) line[key] = all.back().extra[key];
   return line;

@@ -1,7 +1,8 @@
 #include "shaping/throttled_file.h"
 
+#define FUSE_USE_VERSION 314
 #include <fcntl.h>
-#include <linux/fuse.h>
+#include <fuse_lowlevel.h>
 #include <poll.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -11,16 +12,16 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
+#include <cstdlib>
+#include <string_view>
 #include <vector>
 
 namespace swapd::bench {
 namespace {
 
-constexpr std::uint64_t file_node = 2;
-constexpr std::uint32_t max_pages = 256, page = 4096;  // of one request
+constexpr fuse_ino_t file_node = 2;
 constexpr std::int64_t second_ns = 1'000'000'000;
-constexpr std::uint64_t lasts_s = 3600;  // what is told of the file does not change
+constexpr double lasts_s = 3600;  // what is told of the file does not change
 
 std::int64_t now_ns() {
   timespec now{};
@@ -28,32 +29,68 @@ std::int64_t now_ns() {
   return now.tv_sec * second_ns + now.tv_nsec;
 }
 
-class Answer {
- public:
-  Answer(int device, const fuse_in_header& to) : device_(device), header_{.unique = to.unique} {}
-  void body(const void* bytes, std::size_t size) const { send(0, bytes, size); }
-  template <typename Body>
-  void with(const Body& out) const {
-    body(&out, sizeof out);
-  }
-  void error(int code) const { send(-code, nullptr, 0); }
-  void nothing() const { send(0, nullptr, 0); }
-
- private:
-  void send(int error, const void* bytes, std::size_t size) const {
-    fuse_out_header header = header_;
-    header.error = error;
-    header.len = static_cast<std::uint32_t>(sizeof header + size);
-    std::vector<char> message(header.len);
-    std::memcpy(message.data(), &header, sizeof header);
-    if (size != 0) std::memcpy(message.data() + sizeof header, bytes, size);
-    (void)!::write(device_, message.data(), message.size());
-  }
-  int device_;
-  fuse_out_header header_;
-};
-
 }  // namespace
+
+// The requests of the kernel (fuse_lowlevel.h). libfuse answers the others: open and release succeed, the rest is not
+// supported.
+struct ThrottledFile::Calls {
+  static ThrottledFile& file(fuse_req_t request) { return *static_cast<ThrottledFile*>(fuse_req_userdata(request)); }
+
+  static void init(void* /*file*/, fuse_conn_info* connection) {
+    connection->want = connection->capable & (FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO);
+    connection->max_background = 64;
+    connection->congestion_threshold = 48;
+  }
+  static struct stat attributes(const ThrottledFile& file, fuse_ino_t node) {
+    struct stat out {};
+    out.st_ino = node;
+    out.st_mode = node == FUSE_ROOT_ID ? S_IFDIR | 0700 : S_IFREG | 0600;
+    out.st_nlink = 1;
+    out.st_size = node == FUSE_ROOT_ID ? 0 : static_cast<off_t>(file.size_);
+    out.st_blocks = out.st_size / 512;
+    out.st_blksize = 4096;
+    return out;
+  }
+  static void lookup(fuse_req_t request, fuse_ino_t /*parent*/, const char* name) {
+    fuse_entry_param entry{};
+    entry.ino = file_node;
+    entry.attr = attributes(file(request), file_node);
+    entry.attr_timeout = entry.entry_timeout = lasts_s;
+    std::string_view(name) == "file" ? fuse_reply_entry(request, &entry) : fuse_reply_err(request, ENOENT);
+  }
+  static void getattr(fuse_req_t request, fuse_ino_t node, fuse_file_info* /*opened*/) {
+    const struct stat st = attributes(file(request), node);
+    fuse_reply_attr(request, &st, lasts_s);
+  }
+  static void setattr(fuse_req_t request, fuse_ino_t node, struct stat* /*times*/, int /*which*/,
+                      fuse_file_info* opened) {
+    getattr(request, node, opened);  // it has no times
+  }
+  static void read(fuse_req_t request, fuse_ino_t /*node*/, std::size_t size, off_t at, fuse_file_info* /*opened*/) {
+    ThrottledFile& from = file(request);
+    from.pay(size);
+    from.data_.resize(std::max(from.data_.size(), size));
+    const ssize_t n = ::pread(from.backing_.get(), from.data_.data(), size, at);
+    n < 0 ? fuse_reply_err(request, errno) : fuse_reply_buf(request, from.data_.data(), static_cast<std::size_t>(n));
+  }
+  static void write(fuse_req_t request, fuse_ino_t /*node*/, const char* bytes, std::size_t size, off_t at,
+                    fuse_file_info* /*opened*/) {
+    ThrottledFile& to = file(request);
+    to.pay(size);
+    const ssize_t n = ::pwrite(to.backing_.get(), bytes, size, at);
+    n < 0 ? fuse_reply_err(request, errno) : fuse_reply_write(request, static_cast<std::size_t>(n));
+  }
+  static constexpr fuse_lowlevel_ops all() {
+    fuse_lowlevel_ops calls{};
+    calls.init = init;
+    calls.lookup = lookup;
+    calls.getattr = getattr;
+    calls.setattr = setattr;
+    calls.read = read;
+    calls.write = write;
+    return calls;
+  }
+};
 
 Result<std::unique_ptr<ThrottledFile>> ThrottledFile::make(const std::string& backing, const std::string& at) {
   std::unique_ptr<ThrottledFile> file(new ThrottledFile);
@@ -62,14 +99,23 @@ Result<std::unique_ptr<ThrottledFile>> ThrottledFile::make(const std::string& ba
   struct stat st {};
   if (!file->backing_ || ::fstat(file->backing_.get(), &st) != 0) return errno_error(backing);
   file->size_ = static_cast<std::uint64_t>(st.st_size);
-  file->device_.reset(::open("/dev/fuse", O_RDWR | O_CLOEXEC));
-  if (!file->device_) return errno_error("/dev/fuse");
+  Fd device(::open("/dev/fuse", O_RDWR | O_CLOEXEC));
+  if (!device) return errno_error("/dev/fuse");
   if (::mkdir(at.c_str(), 0700) != 0) return errno_error(at);
-  const std::string options = "fd=" + std::to_string(file->device_.get()) +
-                              ",rootmode=40000,user_id=0,group_id=0,max_read=" + std::to_string(max_pages * page);
+  // By itself: libfuse would ask fusermount(1) where it may not, and not say why it failed.
+  const std::string options = "fd=" + std::to_string(device.get()) + ",rootmode=40000,user_id=0,group_id=0";
   if (::mount("swapbench", at.c_str(), "fuse", MS_NOSUID | MS_NODEV, options.c_str()) != 0)
     return errno_error("mounting " + at);
   file->mounted_ = true;
+  const fuse_lowlevel_ops calls = Calls::all();
+  std::array<char*, 2> words{const_cast<char*>("swapbench"), nullptr};
+  fuse_args arguments = FUSE_ARGS_INIT(1, words.data());
+  file->session_.reset(fuse_session_new(&arguments, &calls, sizeof calls, file.get()));
+  if (!file->session_) return Error(ENOMEM, "serving " + at);
+  // The session owns the descriptor from here on.
+  if (fuse_session_mount(file->session_.get(), ("/dev/fd/" + std::to_string(device.get())).c_str()) != 0)
+    return Error(EIO, "serving " + at);
+  (void)device.release();
   file->thread_ = std::jthread([served = file.get()](const std::stop_token& stop) { served->serve(stop); });
   return file;
 }
@@ -80,6 +126,8 @@ ThrottledFile::~ThrottledFile() {
   thread_.request_stop();
   if (thread_.joinable()) thread_.join();
 }
+
+void ThrottledFile::Free::operator()(fuse_session* session) const { fuse_session_destroy(session); }
 
 // One request after another: the next is looked at when the disk is done with this one.
 void ThrottledFile::pay(std::uint64_t bytes) {
@@ -92,99 +140,16 @@ void ThrottledFile::pay(std::uint64_t bytes) {
 }
 
 void ThrottledFile::serve(const std::stop_token& stop) {
-  std::vector<char> request((max_pages + 4) * page), data(max_pages * page);
-  const auto attributes = [&](std::uint64_t node) {
-    fuse_attr out{};
-    out.ino = node;
-    out.mode = node == FUSE_ROOT_ID ? S_IFDIR | 0700 : S_IFREG | 0600;
-    out.nlink = 1;
-    out.size = node == FUSE_ROOT_ID ? 0 : size_;
-    out.blocks = out.size / 512;
-    out.blksize = page;
-    return out;
-  };
-  while (!stop.stop_requested()) {
-    pollfd waiting{device_.get(), POLLIN, 0};
+  fuse_buf request{};
+  while (!stop.stop_requested() && !fuse_session_exited(session_.get())) {
+    pollfd waiting{fuse_session_fd(session_.get()), POLLIN, 0};
     if (::poll(&waiting, 1, 100) <= 0) continue;
-    const ssize_t got = ::read(device_.get(), request.data(), request.size());
-    if (got < 0 && (errno == EINTR || errno == EAGAIN || errno == ENOENT)) continue;
-    if (got < static_cast<ssize_t>(sizeof(fuse_in_header))) return;  // ENODEV: unmounted
-    fuse_in_header in;
-    std::memcpy(&in, request.data(), sizeof in);
-    const char* body = request.data() + sizeof in;
-    const Answer answer(device_.get(), in);
-    switch (in.opcode) {
-      case FUSE_INIT: {
-        fuse_init_in asked;
-        std::memcpy(&asked, body, sizeof asked);
-        fuse_init_out out{};
-        out.major = FUSE_KERNEL_VERSION;
-        out.minor = FUSE_KERNEL_MINOR_VERSION;
-        out.max_readahead = asked.max_readahead;
-        out.flags = asked.flags & (FUSE_ASYNC_READ | FUSE_BIG_WRITES | FUSE_MAX_PAGES | FUSE_ASYNC_DIO);
-        out.max_pages = max_pages;
-        out.max_write = max_pages * page;
-        out.max_background = 64;
-        out.congestion_threshold = 48;
-        answer.with(out);
-        break;
-      }
-      case FUSE_LOOKUP: {
-        if (std::string_view(body) != "file") {
-          answer.error(ENOENT);
-          break;
-        }
-        fuse_entry_out out{};
-        out.nodeid = file_node;
-        out.entry_valid = out.attr_valid = lasts_s;
-        out.attr = attributes(file_node);
-        answer.with(out);
-        break;
-      }
-      case FUSE_GETATTR:
-      case FUSE_SETATTR: {  // its times: there are none
-        fuse_attr_out out{};
-        out.attr_valid = lasts_s;
-        out.attr = attributes(in.nodeid);
-        answer.with(out);
-        break;
-      }
-      case FUSE_OPEN:
-      case FUSE_OPENDIR:
-        answer.with(fuse_open_out{});
-        break;
-      case FUSE_READ: {
-        fuse_read_in asked;
-        std::memcpy(&asked, body, sizeof asked);
-        const std::size_t size = std::min<std::size_t>(asked.size, data.size());
-        pay(size);
-        const ssize_t n = ::pread(backing_.get(), data.data(), size, static_cast<off_t>(asked.offset));
-        n < 0 ? answer.error(errno) : answer.body(data.data(), static_cast<std::size_t>(n));
-        break;
-      }
-      case FUSE_WRITE: {
-        fuse_write_in asked;
-        std::memcpy(&asked, body, sizeof asked);
-        pay(asked.size);
-        const ssize_t n = ::pwrite(backing_.get(), body + sizeof asked, asked.size, static_cast<off_t>(asked.offset));
-        fuse_write_out out{};
-        out.size = static_cast<std::uint32_t>(std::max<ssize_t>(n, 0));
-        n < 0 ? answer.error(errno) : answer.with(out);
-        break;
-      }
-      case FUSE_FLUSH:
-      case FUSE_FSYNC:
-      case FUSE_RELEASE:
-      case FUSE_RELEASEDIR:
-        answer.nothing();
-        break;
-      case FUSE_FORGET:
-      case FUSE_BATCH_FORGET:
-        break;  // want no answer
-      default:
-        answer.error(ENOSYS);
-    }
+    const int got = fuse_session_receive_buf(session_.get(), &request);
+    if (got == -EINTR || got == -EAGAIN) continue;
+    if (got <= 0) break;  // unmounted
+    fuse_session_process_buf(session_.get(), &request);
   }
+  std::free(request.mem);
 }
 
 }  // namespace swapd::bench

@@ -1,5 +1,5 @@
 // A file that is read and written at so many bytes a second in all, one request after another, as by a disk. Served
-// through /dev/fuse (linux/fuse.h), for want of a block device whose throttle counts both ways together.
+// with libfuse, for want of a block device whose throttle counts both ways together.
 #pragma once
 
 #include <atomic>
@@ -7,9 +7,12 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "base/fd.h"
 #include "base/result.h"
+
+struct fuse_session;
 
 namespace swapd::bench {
 
@@ -26,12 +29,18 @@ class ThrottledFile {
   void set_rate(std::uint64_t rate) { rate_ = rate; }
 
  private:
+  struct Calls;
+  struct Free {
+    void operator()(fuse_session* session) const;
+  };
   ThrottledFile() = default;
   void serve(const std::stop_token& stop);
   void pay(std::uint64_t bytes);
 
   std::string at_;
-  Fd device_, backing_;
+  Fd backing_;
+  std::unique_ptr<fuse_session, Free> session_;
+  std::vector<char> data_;  // of a read
   std::uint64_t size_ = 0;
   bool mounted_ = false;
   std::atomic<std::uint64_t> rate_{0};

@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <chrono>
 #include <utility>
 
 #include "engine/engine.h"
@@ -11,7 +12,7 @@
 namespace swapd::daemon {
 namespace {
 
-constexpr std::chrono::seconds confidence_period{10};
+constexpr std::chrono::seconds kept_every{10};
 
 }  // namespace
 
@@ -19,8 +20,10 @@ ConfidenceFile::ConfidenceFile(sd_event* loop, Engine& engine, std::string state
     : engine_(engine),
       state_dir_(std::move(state_dir)),
       boot_id_(std::move(boot_id)),
-      timer_(loop, "writing down confidences", confidence_period, [this] { write(); }) {
+      timer_(loop, [this] { write(); }) {
   restore_confidences();
+  if (const Status set = timer_.repeat(kept_every); !set)
+    spdlog::error("{}; confidences are saved at the end only", set.error().text());
 }
 
 void ConfidenceFile::restore_confidences() {

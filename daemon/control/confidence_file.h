@@ -2,13 +2,11 @@
 // at the end. They are advice: where they are lost or damaged, they are learnt anew.
 #pragma once
 
-#include <systemd/sd-event.h>
-
 #include <string>
 #include <vector>
 
+#include "event/sources.h"
 #include "model/saved_confidence.h"
-#include "periodic.h"
 
 namespace swapd::daemon {
 
@@ -19,7 +17,6 @@ class ConfidenceFile {
  public:
   // Once the engine has its members: what was learnt of others is forgotten.
   ConfidenceFile(sd_event* loop, Engine& engine, std::string state_dir, std::string boot_id);
-  ~ConfidenceFile() = default;
   ConfidenceFile(const ConfidenceFile&) = delete;
   ConfidenceFile& operator=(const ConfidenceFile&) = delete;
 
@@ -32,7 +29,7 @@ class ConfidenceFile {
   std::string state_dir_, boot_id_;
   std::vector<model::SavedConfidence> written_;
   bool failed_ = false;  // and said so
-  Periodic timer_;       // after all that write() needs
+  Timer timer_;
 };
 
 }  // namespace swapd::daemon

@@ -12,7 +12,7 @@
 namespace swapd::daemon {
 namespace {
 
-constexpr std::chrono::seconds look_period{60};
+constexpr std::chrono::minutes looked_every{1};
 constexpr Duration fresh = std::chrono::seconds(1);
 
 struct Rival {
@@ -89,11 +89,10 @@ SchedulingConflicts find_conflicts(const sys::Procfs& procfs, const policy::Dona
 
 ConflictMonitor::ConflictMonitor(sd_event* loop, const sys::Procfs& procfs, const policy::DonationPolicy& policy,
                                  std::function<void()> also)
-    : procfs_(procfs),
-      policy_(policy),
-      also_(std::move(also)),
-      timer_(loop, "looking for scheduling conflicts", look_period, [this] { look(); }) {
+    : procfs_(procfs), policy_(policy), also_(std::move(also)), timer_(loop, [this] { look(); }) {
   look();
+  if (const Status set = timer_.repeat(looked_every); !set)
+    spdlog::error("{}; conflicts are looked for when they are asked for only", set.error().text());
 }
 
 const SchedulingConflicts& ConflictMonitor::now() {

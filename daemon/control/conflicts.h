@@ -2,13 +2,11 @@
 // logged where they change.
 #pragma once
 
-#include <systemd/sd-event.h>
-
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "periodic.h"
+#include "event/sources.h"
 #include "policy/policy.h"
 #include "sys/procfs/procfs.h"
 
@@ -31,7 +29,6 @@ class ConflictMonitor {
                   std::function<void()> also = {});
   ConflictMonitor(const ConflictMonitor&) = delete;
   ConflictMonitor& operator=(const ConflictMonitor&) = delete;
-  ~ConflictMonitor() = default;
 
   // A second old at most.
   [[nodiscard]] const SchedulingConflicts& now();
@@ -44,7 +41,7 @@ class ConflictMonitor {
   std::function<void()> also_;
   SchedulingConflicts seen_;
   Time looked_{};
-  Periodic timer_;  // after all that look() needs
+  Timer timer_;
 };
 
 }  // namespace swapd::daemon

@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "actuate/recovery.h"
+#include "base/words.h"
 #include "control/views.h"
 #include "log/log.h"
 #include "sys/process/self_process.h"
@@ -22,50 +23,24 @@ double realtime_of(Time time) {
   return std::chrono::duration<double>(now.time_since_epoch()).count();
 }
 
-std::string_view name(Note::Type type) {
-  switch (type) {
-    case Note::Type::accessed:
-      return "accessed";
-    case Note::Type::released:
-    case Note::Type::unenrolled:
-      return "released";
-    case Note::Type::blocked:
-      return "blocked";
-    case Note::Type::woken:
-      return "woken";
-    case Note::Type::spawned:
-      return "spawned";
-    case Note::Type::execed:
-      return "execed";
-    case Note::Type::exited:
-      return "exited";
-    case Note::Type::donation_begun:
-      return "donation-begun";
-    case Note::Type::donation_ended:
-      return "donation-ended";
-    case Note::Type::ineffective:
-      return "ineffective";
-    case Note::Type::inversion_found:
-      return "inversion-found";
-    case Note::Type::limit_reached:
-      return "limit-reached";
-    case Note::Type::enrolled:
-      return "enrolled";
-  }
-  return "blocked";
-}
+constexpr auto note_words = words<Note::Type>({{"accessed", Note::Type::accessed},
+                                               {"released", Note::Type::released},
+                                               {"released", Note::Type::unenrolled},
+                                               {"blocked", Note::Type::blocked},
+                                               {"woken", Note::Type::woken},
+                                               {"spawned", Note::Type::spawned},
+                                               {"execed", Note::Type::execed},
+                                               {"exited", Note::Type::exited},
+                                               {"donation-begun", Note::Type::donation_begun},
+                                               {"donation-ended", Note::Type::donation_ended},
+                                               {"ineffective", Note::Type::ineffective},
+                                               {"inversion-found", Note::Type::inversion_found},
+                                               {"limit-reached", Note::Type::limit_reached},
+                                               {"enrolled", Note::Type::enrolled}});
 
-std::string_view name(observe::Costs::Method method) {
-  switch (method) {
-    case observe::Costs::Method::poll:
-      return "poll";
-    case observe::Costs::Method::perf:
-      return "perf";
-    case observe::Costs::Method::bpf:
-      return "bpf";
-  }
-  return "poll";
-}
+constexpr auto method_words = words<observe::Costs::Method>({{"poll", observe::Costs::Method::poll},
+                                                             {"perf", observe::Costs::Method::perf},
+                                                             {"bpf", observe::Costs::Method::bpf}});
 
 }  // namespace
 
@@ -112,7 +87,7 @@ bus::StatusView DaemonBackend::status() {
     out.rivals = std::move(around.rivals);
     std::ranges::move(around.settings, std::back_inserter(out.warnings));
   }
-  out.watch_method = name(c.costs.method);
+  out.watch_method = method_words.of(c.costs.method);
   out.watched_threads = c.costs.watched;
   out.watch_wakeups_total = c.costs.wakeups;
   out.watch_polls_total = c.costs.polls;
@@ -266,7 +241,7 @@ void DaemonBackend::forward_notes() {
   for (const Note& note : notes) {
     if (note.journalled) log_donation(note, kernel_.procfs);
     if (!sink_) continue;
-    bus::EventView event{.time = realtime_of(note.time), .type = std::string(name(note.type))};
+    bus::EventView event{.time = realtime_of(note.time), .type = std::string(note_words.of(note.type))};
     event.tid = note.thread.tid;
     event.pid = note.tgid != 0 ? note.tgid : note.thread.tid;
     event.process = note.process;

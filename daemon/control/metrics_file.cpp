@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <utility>
 
@@ -15,20 +16,18 @@
 namespace swapd::daemon {
 namespace {
 
-constexpr std::chrono::seconds metrics_period{15};
+constexpr std::chrono::seconds written_every{15};
 constexpr mode_t for_everybody = 0644;  // the exporter is another user's
 
 }  // namespace
 
 MetricsFile::~MetricsFile() {
-  if (!timer_) return;
-  (void)::unlink(path_.c_str());
+  if (timer_.running()) (void)::unlink(path_.c_str());  // else nothing was written
 }
 
 Status MetricsFile::begin() {
-  Status written = write();
-  if (written) timer_.emplace(loop_, "writing metrics", metrics_period, [this] { write_again(); });
-  return written;
+  if (Status written = write(); !written) return written;
+  return timer_.repeat(written_every);
 }
 
 Status MetricsFile::write() {

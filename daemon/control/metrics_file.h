@@ -2,14 +2,11 @@
 // that nobody reads what was.
 #pragma once
 
-#include <systemd/sd-event.h>
-
-#include <optional>
 #include <string>
 
 #include "base/result.h"
 #include "bus/backend.h"
-#include "periodic.h"
+#include "event/sources.h"
 
 namespace swapd::daemon {
 
@@ -17,7 +14,7 @@ namespace swapd::daemon {
 class MetricsFile {
  public:
   MetricsFile(sd_event* loop, bus::Backend& backend, std::string path)
-      : loop_(loop), backend_(backend), path_(std::move(path)) {}
+      : backend_(backend), path_(std::move(path)), timer_(loop, [this] { write_again(); }) {}
   MetricsFile(const MetricsFile&) = delete;
   MetricsFile& operator=(const MetricsFile&) = delete;
   ~MetricsFile();
@@ -29,11 +26,10 @@ class MetricsFile {
   [[nodiscard]] Status write();
   void write_again();
 
-  sd_event* loop_;
-  std::optional<Periodic> timer_;  // none: nothing was written
   bus::Backend& backend_;
   std::string path_;
   bool failed_ = false;  // and said so
+  Timer timer_;
 };
 
 }  // namespace swapd::daemon

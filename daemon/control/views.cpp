@@ -44,30 +44,6 @@ std::string call_text(std::int32_t nr) {
   return known.empty() ? "syscall-" + std::to_string(nr) : known;
 }
 
-std::string_view name(Evidence evidence) {
-  switch (evidence) {
-    case Evidence::woke:
-      return "woke";
-    case Evidence::accessed:
-      return "accessed";
-    case Evidence::sent_to:
-      return "sent-to";
-    case Evidence::kin:
-      return "kin";
-    case Evidence::relayed:
-      return "relayed";
-    case Evidence::owner:
-      return "owner";
-    case Evidence::holder:
-      return "holder";
-    case Evidence::child:
-      return "child";
-    case Evidence::guess:
-      return "guess";
-  }
-  return "accessed";
-}
-
 Views::Views(Snapshot snapshot, const sys::Procfs& procfs, observe::Resolver& resolver)
     : snapshot_(std::move(snapshot)), procfs_(procfs), resolver_(resolver) {
   for (const auto& [id, thread] : snapshot_.threads)

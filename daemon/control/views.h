@@ -60,6 +60,5 @@ class Views {
 };
 
 [[nodiscard]] std::string call_text(std::int32_t nr);
-[[nodiscard]] std::string_view name(Evidence evidence);
 
 }  // namespace swapd::daemon

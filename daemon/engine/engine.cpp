@@ -67,9 +67,20 @@ Engine::Engine(const Kernel& kernel, observe::Resolver& resolver, Options option
   }
   tracker_.emplace(MemberTracker::Parts{kernel_, members_, *observer_, actuator_, listeners_, quota_, feed_, *this},
                    needs_listeners());
-  donor_ = std::make_unique<Donor>(options_.donor, members_, model_, *observer_, actuator_, worker_, loop_);
-  donor_->record_to(records_);
-  donor_->takes_for_runnable([this](const Blocked& blocked) { return would_run(blocked); });
+  std::vector<std::unique_ptr<decide::Decider>> deciders;
+  auto donation = std::make_unique<decide::DonationDecider>(options_.donation);
+  donation_ = donation.get();
+  deciders.push_back(std::move(donation));
+  decisions_ = std::make_unique<DecisionLoop>(DecisionLoop::Parts{.members = members_,
+                                                                  .model = model_,
+                                                                  .observer = *observer_,
+                                                                  .actuator = actuator_,
+                                                                  .questions = worker_,
+                                                                  .procfs = kernel_.procfs,
+                                                                  .records = records_,
+                                                                  .loop = loop_},
+                                              options_.decisions, std::move(deciders));
+  decisions_->takes_for_runnable([this](const Blocked& blocked) { return would_run(blocked); });
   members_.on_change([this] { membership_.set(); });
   members_.on_member([this](const model::ManagedProcess& process, bool gone) {
     if (gone)
@@ -163,7 +174,7 @@ void Engine::run() {
 std::optional<Duration> Engine::time_to_sleep(Time now) const {
   Time wake_at = pacer_.next_tick(!members_.empty(), idle());
   if (const auto due = observer_->deadline()) wake_at = std::min(wake_at, *due);
-  if (const auto due = donor_->deadline()) wake_at = std::min(wake_at, *due);
+  if (const auto due = decisions_->next()) wake_at = std::min(wake_at, *due);
   if (wake_at == Time::max()) return std::nullopt;
   return wake_at - now;
 }
@@ -171,10 +182,10 @@ std::optional<Duration> Engine::time_to_sleep(Time now) const {
 // A tick that finds nothing to do takes the caches and the TLB of whichever thread had the CPU: 65 us under a busy
 // database. What ends the idleness wakes the engine. (Receivers leave calls for the next tick; a client that follows
 // decisions hears of short lives, too.)
-bool Engine::idle() const { return listeners_.size() == 0 && !feed_.wants(Notes::decisions) && donor_->rests(); }
+bool Engine::idle() const { return listeners_.size() == 0 && !feed_.wants(Notes::decisions) && decisions_->idle(); }
 
 void Engine::let_records_gather(Time& now) {
-  const bool in_chain = loop_.can_wait() && donor_->chain_is_open();
+  const bool in_chain = loop_.can_wait() && decisions_->may_batch();
   const Duration delay = std::max(pacer_.batching_delay(), in_chain ? chain_delay : Duration::zero());
   if (delay == Duration::zero()) return;
   observer_->nap(true);
@@ -192,15 +203,15 @@ void Engine::round(Time now) {
   if (stopping_) return;
   take_what_happened(now);
   take_answers(now);
-  donor_->run_clocks(now);
+  decisions_->run_clocks(now);
   if (pacer_.begin_tick(now)) {
     tick(now);
     pacer_.measure(sys::own_cpu_time(), now);
   }
-  donor_->reconcile(now);
-  feed_.on_donations(donor_->donations());
+  decisions_->run(now);
+  feed_.on_donations(donation_->donations());
   // Receivers leave calls for the next batch, unless one of them may name the provider that is looked for.
-  const bool urgent = donor_->needs_calls_at_once(now);
+  const bool urgent = decisions_->needs_calls();
   if (listeners_.set_urgent(urgent) && urgent) commands_.wake();  // calls that came in between
 }
 
@@ -233,7 +244,7 @@ void Engine::take_proc_events(Time now) {
 void Engine::take(const Event& event) {
   if (const auto* blocked = std::get_if<Blocked>(&event); blocked != nullptr && lends_to_kernel_threads_)
     tracker_->enroll_kernel_threads(*blocked);
-  donor_->take(event);
+  decisions_->take(event);
   feed_.on_event(event, false);
 }
 
@@ -247,7 +258,7 @@ void Engine::take_answers(Time now) {
       if (members_.thread(access->question.thread) == nullptr) continue;  // gone meanwhile
       observer_->answer(*access, events);
     } else if (const auto* scan = std::get_if<ScanAnswer>(&answer)) {
-      donor_->found(*scan, now);
+      decisions_->found(*scan, now);
     } else if (const auto* roster = std::get_if<RosterAnswer>(&answer)) {
       tracker_->take_roster(*roster, now);
     } else if (auto* competitors = std::get_if<actuate::Competitors>(&answer)) {
@@ -259,7 +270,7 @@ void Engine::take_answers(Time now) {
 
 void Engine::tick(Time now) {
   poll_held_threads(now);
-  donor_->tick(now);
+  decisions_->tick(now);
   check_waiting_priorities(now);
   have_receivers_follow();
   keep_off_members(now);
@@ -270,7 +281,7 @@ void Engine::tick(Time now) {
 
 // Priorities change while their owners wait [SWAP04 §4]: a waiting thread's own attributes are read each tick.
 void Engine::check_waiting_priorities(Time now) {
-  for (const decide::Donation& donation : std::vector(donor_->donations())) {
+  for (const decide::Donation& donation : std::vector(donation_->donations())) {
     const model::ManagedThread* member = members_.thread(donation.requester);
     if (member == nullptr || actuator_.base(member->id)) continue;
     const auto attr = kernel_.scheduler.get(member->id.tid);
@@ -296,7 +307,7 @@ void Engine::have_receivers_follow() {
 void Engine::keep_off_members(Time now) {
   if (!placement_) return;
   std::vector<int> busy;
-  for (const decide::Donation& donation : donor_->donations()) {
+  for (const decide::Donation& donation : donation_->donations()) {
     if (donation.attr.realtime()) continue;  // preempted, it goes on at once: no other thread may have its CPU
     for (const ThreadId thread : {donation.path.back(), donation.requester})
       if (const auto stat = kernel_.procfs.stat(thread.tid)) busy.push_back(stat->processor);
@@ -324,7 +335,7 @@ void Engine::poll_held_threads(Time now) {
     const model::ManagedThread* member = members_.thread(tid);
     const auto before = held_before_.find(tid);
     if (member != nullptr && (before == held_before_.end() || before->second != since))
-      donor_->take(Woken{.time = now, .thread = member->id, .unrelated = true});
+      decisions_->take(Woken{.time = now, .thread = member->id, .unrelated = true});
   }
   held_before_ = std::move(held);
 }
@@ -338,13 +349,12 @@ void Engine::on_outcome(const actuate::Outcome& outcome) {
   feed_.on_outcome(outcome);
 }
 
-void Engine::on_event(const Event& event) { donor_->take(event); }
-void Engine::on_left(ThreadId thread, bool exited) { donor_->forget(thread, exited); }
-void Engine::on_forked(ThreadId parent, Time now) { donor_->has_forked(parent, now); }
+void Engine::on_event(const Event& event) { decisions_->take(event); }
+void Engine::on_left(ThreadId thread, bool exited) { decisions_->forget(thread, exited); }
+void Engine::on_forked(ThreadId parent, Time now) { decisions_->forked(parent, now); }
 void Engine::on_process_born(pid_t child, pid_t parent) { shaper_.born(child, parent); }
 void Engine::on_process_released(pid_t tgid, std::uint64_t start_time) {
   shaper_.release(tgid, start_time);
-  donor_->base_changed();
 }
 void Engine::on_image_gone(pid_t tgid) { resolver_.forget(tgid); }
 void Engine::on_number_free(pid_t tid) { shaper_.favour(tid, false); }

@@ -1,4 +1,4 @@
-// The engine thread: real-time, and the only one that uses model, donor and actuator.
+// The engine thread: real-time, and the only one that uses model, deciders and actuator.
 //
 // Each round it merges by time what the observer, the worker, the process connector and the timers tell, feeds the
 // model, reconciles, and goes back to sleep. It never logs: the control thread is told through a bounded queue
@@ -16,9 +16,10 @@
 #include "actuate/actuator.h"
 #include "base/asked_priority.h"
 #include "base/fd.h"
-#include "donation/donor.h"
+#include "decide/donation/donation_decider.h"
 #include "engine/command_queue.h"
 #include "engine/competitor_watch.h"
+#include "engine/decision_loop.h"
 #include "engine/engine_affinity.h"
 #include "engine/event_feed.h"
 #include "engine/listener_table.h"
@@ -44,14 +45,15 @@ class Engine : private MemberTracker::Followers {
  public:
   struct Options {
     model::Settings model;
-    Donor::Settings donor;
+    decide::DonationConfig donation;
+    DecisionLoop::Config decisions;
     observe::SeccompObserver::Settings observe;
     actuate::Actuator::Options actuate;
     int priority = 93;  // SCHED_FIFO of the engine thread; receivers that follow a member get one more
     Duration tick = std::chrono::milliseconds(10);
     Duration idle_tick = std::chrono::milliseconds(100);  // while no requester waits and nothing is lent
     UserQuota::Limits quota;
-    // The names of the classes 1, 2 …, in the order in which `model`, `donor` and `actuate` have them.
+    // The names of the classes 1, 2 …, in the order in which `model`, `donation` and `actuate` have them.
     std::vector<std::string> classes;
   };
   // tracer: observe with it; null: with seccomp.
@@ -105,7 +107,7 @@ class Engine : private MemberTracker::Followers {
   [[nodiscard]] Snapshot snapshot() const;
   [[nodiscard]] Counters counters() const;
   // A snapshot goes into the ring, and what follows after it.
-  void record_from_here() { records_.open(donor_->opening(kernel_.clock.now())); }
+  void record_from_here();
   [[nodiscard]] const model::ManagedSet& members() const { return members_; }
 
   // --- from the control thread ---
@@ -163,7 +165,8 @@ class Engine : private MemberTracker::Followers {
   std::unique_ptr<observe::Observer> observer_;
   observe::SeccompObserver* seccomp_ = nullptr;  // the same, if it is one
   std::optional<MemberTracker> tracker_;
-  std::unique_ptr<Donor> donor_;
+  const decide::DonationDecider* donation_ = nullptr;  // one of the deciders
+  std::unique_ptr<DecisionLoop> decisions_;
   std::unique_ptr<sys::ProcEvents> proc_events_;
   std::unordered_map<pid_t, Time> held_before_;  // by the limits of their class, as of the last tick
   std::string trouble_;                          // what the observer cannot do at present; empty: nothing

@@ -72,9 +72,15 @@ Status Engine::set_base(pid_t pid, const AskedPriority& asked, bool may_raise) {
   return set;
 }
 
+void Engine::record_from_here() {
+  auto opening = decisions_->opening(kernel_.clock.now());
+  opening->donation = options_.donation;
+  records_.open(std::move(opening));
+}
+
 void Engine::pause(bool paused) {
-  donor_->pause(paused);
-  donor_->reconcile(kernel_.clock.now());
+  decisions_->pause(paused);
+  decisions_->run(kernel_.clock.now());
 }
 
 Snapshot Engine::snapshot() const {
@@ -85,7 +91,7 @@ Snapshot Engine::snapshot() const {
     if (process == nullptr || !process->managed) continue;
     SnapshotThread thread{.id = member.id, .tgid = member.tgid, .base = member.base, .class_name = process->class_name};
     if (const auto base = actuator_.base(member.id)) thread.base = *base;
-    thread.watched = donor_->watched(member.id);
+    thread.watched = decisions_->watches(member.id);
     if (const auto view = model_.thread(member.id); view && thread.watched) {
       thread.state = view->state;
       thread.since = view->since;
@@ -98,11 +104,11 @@ Snapshot Engine::snapshot() const {
   model_.for_each_resource([&](const Resource& resource) {
     if (!out.providers.contains(resource)) out.providers[resource] = model_.providers(resource, std::nullopt);
   });
-  out.unenrolled = donor_->unenrolled();
+  out.unenrolled = decisions_->unenrolled();
   for (const auto& [resource, strangers] : out.unenrolled)
     for (const ThreadId stranger : strangers)
       if (observer_->relays(stranger)) out.relays.insert(stranger);
-  out.donations = donor_->donations();
+  out.donations = donation_->donations();
   out.boosts = actuator_.active();
   return out;
 }
@@ -119,7 +125,7 @@ Counters Engine::counters() const {
   out.events_lost = tracker_->counts().lost + feed_.lost() + receivers.lost;
   out.over_quota = tracker_->counts().over_quota;
   out.trouble = trouble_;
-  out.paused = donor_->paused();
+  out.paused = decisions_->paused();
   out.receivers_cpu_s = std::chrono::duration<double>(receivers.cpu).count();
   out.engine_cpu_s = std::chrono::duration<double>(sys::own_cpu_time()).count();
   out.costs = observer_->costs();

@@ -19,7 +19,7 @@
 #include "base/rate_limiter.h"
 #include "base/time.h"
 #include "base/token_bucket.h"
-#include "decide/donation.h"
+#include "decide/donation/provider_choice.h"
 #include "engine/note_queue.h"
 #include "engine/snapshot.h"
 #include "model/managed_set.h"

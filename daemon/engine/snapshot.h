@@ -10,7 +10,7 @@
 
 #include "actuate/actuator.h"
 #include "base/event.h"
-#include "decide/donation.h"
+#include "decide/donation/provider_choice.h"
 #include "model/model.h"
 #include "observe/observer.h"
 #include "shaping/shaper.h"

@@ -1,5 +1,5 @@
-// The worker thread: everything that scans procfs or asks sock_diag (docs/architecture.md, threads). Questions come
-// from the engine, answers go back as values with the generation or time of the question; the engine drops stale ones.
+// The worker thread: everything that scans procfs or asks sock_diag (docs/design.md, Threads). Questions come from the
+// engine, answers go back as values with the generation or time of the question; the engine drops stale ones.
 #pragma once
 
 #include <atomic>
@@ -14,6 +14,7 @@
 
 #include "actuate/actuator.h"
 #include "actuate/competitors.h"
+#include "engine/questions.h"
 #include "kernel.h"
 #include "observe/observer.h"
 #include "observe/resolve/resolver.h"
@@ -22,19 +23,6 @@
 #include "sys/sched/scheduler.h"
 
 namespace swapd::daemon {
-
-// Who could provide these resources?
-struct ScanQuestion {
-  ThreadId waiter;
-  std::vector<Resource> resources;
-  std::vector<pid_t> members;
-  Time asked;
-  bool again = false;  // of a wait that has been asked about before
-};
-struct ScanAnswer {
-  ScanQuestion question;
-  std::vector<observe::Found> found;
-};
 
 // Which threads have these processes and their descendants, and with which attributes?
 struct RosterQuestion {
@@ -67,12 +55,12 @@ using Question =
     std::variant<observe::WaitQuestion, observe::AccessQuestion, ScanQuestion, RosterQuestion, CompetitorsQuestion>;
 using Answer = std::variant<observe::WaitAnswer, observe::AccessAnswer, ScanAnswer, RosterAnswer, actuate::Competitors>;
 
-class Worker {
+class Worker final : public Questions {
  public:
   // notify: called from the worker's thread when there are answers again.
   Worker(const Kernel& kernel, std::vector<actuate::DiskGroups> disk_groups, observe::Resolver& resolver,
          std::function<void()> notify);
-  ~Worker();
+  ~Worker() override;
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
@@ -80,11 +68,10 @@ class Worker {
   void stop();
   // Bounded: with too many questions open the oldest of the same kind is dropped.
   void ask(Question question);
-  // Nothing is open, and it has rested from what it did last: time for a question that can wait.
-  [[nodiscard]] bool rested(Time now) const;
-  // It has rested from what it was asked again, whatever else there is to do. One look at all descriptors serves all
-  // scans that are asked for at one moment.
-  [[nodiscard]] bool rested_from_scans(Time now) const;
+  void ask(ScanQuestion question) override { ask(Question(std::move(question))); }
+  [[nodiscard]] bool rested(Time now) const override;
+  // One look at all descriptors serves all scans that are asked for at one moment.
+  [[nodiscard]] bool rested_from_scans(Time now) const override;
   [[nodiscard]] std::vector<Answer> take();
   [[nodiscard]] double cpu_seconds() const { return cpu_seconds_.load(std::memory_order_relaxed); }
 

@@ -1,6 +1,7 @@
 // What passes between swapd and swapd-attach, the program that installs a filter in a running process
-// (sys/attach_filter.h). One request; one answer, on which the listener rides as SCM_RIGHTS while the process stands
-// still; a GuardMessage `done` from swapd once somebody receives; the end of the socket once the process goes on.
+// (sys/seccomp/attach_filter.h). One request; one answer, on which the listener rides as SCM_RIGHTS while the process
+// stands still; a GuardMessage `done` from swapd once somebody receives; the end of the socket once the process goes
+// on.
 #pragma once
 
 #include <linux/filter.h>

@@ -1,5 +1,5 @@
-// Attaching to processes that run already, where the observer needs a listener (DESIGN.md section 8). Control thread,
-// but for the threads that wait for swapd-attach.
+// Attaching to processes that run already, where the observer needs a listener (docs/design.md, Safety). Control
+// thread, but for the threads that wait for swapd-attach.
 //
 // Each order has a short-lived thread: of each process it lets swapd-attach install the filter, has the listener held
 // and received while the process stands still, and then lets it go on.

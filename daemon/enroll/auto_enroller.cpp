@@ -3,7 +3,6 @@
 #include <linux/capability.h>
 #include <pwd.h>
 #include <spdlog/spdlog.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -46,36 +45,29 @@ AutoEnroller::AutoEnroller(bus::Backend& backend, const sys::Procfs& procfs, std
 
 AutoEnroller::~AutoEnroller() {
   *alive_ = false;
-  for (const auto& source : sources_) sd_event_source_disable_unref(source->place);
-  sd_event_source_disable_unref(again_);
-  sd_event_source_disable_unref(settled_);
+  sources_.clear();
+  look_through_again_.reset();
+  look_at_settled_.reset();
 }
 
 void AutoEnroller::begin(sd_event* loop, std::vector<std::unique_ptr<sys::ExecEvents>> events) {
   if (rules_.empty()) return;
-  loop_ = loop;
-  const auto readable = [](sd_event_source*, int, std::uint32_t, void* data) {
-    auto* source = static_cast<Source*>(data);
-    source->owner->read_events(*source);
-    return 0;
-  };
+  look_through_again_.emplace(loop, [this] { look_through(); });
+  look_at_settled_.emplace(loop, [this] { look_at_changed(); });
   for (auto& from : events) {
-    Source& source = *sources_.emplace_back(std::make_unique<Source>());
-    source.owner = this;
-    source.events = std::move(from);
-    const int added = sd_event_add_io(loop, &source.place, source.events->fd(), EPOLLIN, readable, &source);
-    if (added < 0) spdlog::error("programs that start are not seen: {}", Error(-added, "").text());
+    const std::size_t place = sources_.size();
+    auto made =
+        std::unique_ptr<Source>(new Source{std::move(from), {loop, [this, place] { read_events(*sources_[place]); }}});
+    Source& source = *sources_.emplace_back(std::move(made));
+    if (const Status watched = source.readable.watch(source.events->fd()); !watched)
+      stop_matching(source, watched.error());
   }
   look_through();
 }
 
 void AutoEnroller::read_events(Source& from) {
   const auto read = from.events->read(batch);
-  if (!read) {
-    spdlog::warn("{}; programs that start or change are not matched by [match.NAME] any more", read.error().text());
-    from.place = sd_event_source_disable_unref(from.place);
-    return;
-  }
+  if (!read) return stop_matching(from, read.error());
   changed_.insert(read->changed.begin(), read->changed.end());
   for (const sys::ExecEvent& event : read->started) {
     changed_.erase(event.pid);
@@ -89,16 +81,14 @@ void AutoEnroller::read_events(Source& from) {
   if (read->lost) look_through_soon();
 }
 
+void AutoEnroller::stop_matching(Source& from, const Error& error) {
+  spdlog::warn("{}; programs that start or change are not matched by [match.NAME] any more", error.text());
+  from.readable.stop();
+}
+
 void AutoEnroller::look_at_changed_soon() {
-  if (settled_ != nullptr) return;
-  const auto due = [](sd_event_source*, std::uint64_t, void* self) {
-    auto* newcomers = static_cast<AutoEnroller*>(self);
-    newcomers->settled_ = sd_event_source_disable_unref(newcomers->settled_);
-    newcomers->look_at_changed();
-    return 0;
-  };
-  const auto us = static_cast<std::uint64_t>(settles.count());
-  sd_event_add_time_relative(loop_, &settled_, CLOCK_MONOTONIC, us, us / 10, due, this);
+  if (look_at_settled_->running()) return;
+  if (!look_at_settled_->start(settles)) look_at_changed();
 }
 
 void AutoEnroller::look_at_changed() {
@@ -111,19 +101,12 @@ void AutoEnroller::look_at_changed() {
   }
 }
 
-// The more rarely, the longer a storm lasts that loses more and more.
+// The longer a storm of lost events lasts, the longer the pause between two looks.
 void AutoEnroller::look_through_soon() {
-  if (again_ != nullptr) return;
+  if (look_through_again_->running()) return;
   const bool rested = std::chrono::steady_clock::now() - looked_ > 2 * pause_;
   pause_ = rested ? min_pause : std::min<std::chrono::microseconds>(2 * pause_, longest_pause);
-  const auto due = [](sd_event_source*, std::uint64_t, void* self) {
-    auto* newcomers = static_cast<AutoEnroller*>(self);
-    newcomers->again_ = sd_event_source_disable_unref(newcomers->again_);
-    newcomers->look_through();
-    return 0;
-  };
-  const auto us = static_cast<std::uint64_t>(pause_.count());
-  sd_event_add_time_relative(loop_, &again_, CLOCK_MONOTONIC, us, us / 10, due, this);
+  if (!look_through_again_->start(pause_)) look_through();
 }
 
 void AutoEnroller::look_through() {

@@ -6,8 +6,6 @@
 // judged anew: when another rule fits, it goes to that rule's class; when none does, it stays where it is.
 #pragma once
 
-#include <systemd/sd-event.h>
-
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -26,6 +24,7 @@
 
 #include "base/missing_piece.h"
 #include "bus/backend.h"
+#include "event/sources.h"
 #include "policy/match.h"
 #include "sys/bpf/exec_events.h"
 #include "sys/procfs/procfs.h"
@@ -66,9 +65,8 @@ class AutoEnroller {
   };
   // One source of events, and its place in the loop.
   struct Source {
-    AutoEnroller* owner = nullptr;
     std::unique_ptr<sys::ExecEvents> events;
-    sd_event_source* place = nullptr;
+    ReadableSource readable;
   };
   // A process that a rule took in.
   struct Taken {
@@ -76,6 +74,7 @@ class AutoEnroller {
     const policy::NamedRule* rule = nullptr;
   };
   void read_events(Source& from);
+  void stop_matching(Source& from, const Error& error);
   void look_through();
   void look_through_soon();
   void look_at(const sys::ExecEvent& event);
@@ -102,9 +101,7 @@ class AutoEnroller {
   const Options options_;
   bool by_file_ = false, by_arguments_ = false, by_group_ = false, by_user_ = false;  // what costs a look
   std::vector<std::unique_ptr<Source>> sources_;
-  sd_event* loop_ = nullptr;
-  sd_event_source* again_ = nullptr;    // to look through all
-  sd_event_source* settled_ = nullptr;  // to look at those that changed
+  std::optional<Timer> look_through_again_, look_at_settled_;  // from begin() on, if there are rules
   std::unordered_set<pid_t> changed_;
   std::chrono::microseconds pause_{};
   std::chrono::steady_clock::time_point looked_{};

@@ -1,4 +1,4 @@
-// Whom swapd must not take in (DESIGN.md section 8.9): what the machine and swapd itself stand on.
+// Whom swapd must not take in (docs/design.md, Never managed): what the machine and swapd itself stand on.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// Launches and the receivers that come of them (DESIGN.md section 8.4). Control thread, but for the threads that wait
+// Launches and the receivers that come of them (docs/design.md, Launch). Control thread, but for the threads that wait
 // for a launcher.
 //
 // Each launch has a short-lived thread that waits for the launcher's listener, so that the control thread never waits.

@@ -1,8 +1,8 @@
 #include "enroll/restore_members.h"
 
 #include <spdlog/spdlog.h>
-#include <sys/epoll.h>
 
+#include <chrono>
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -22,6 +22,9 @@
 
 namespace swapd::daemon {
 namespace {
+
+constexpr std::chrono::milliseconds write_pause{100};
+constexpr std::chrono::seconds give_back_after{1};
 
 std::string count(std::size_t n, const std::string& what) {
   return std::to_string(n) + " " + what + (n == 1 ? "" : what.ends_with('s') ? "es" : "s");
@@ -136,63 +139,38 @@ Resumed resume(Engine& engine, Launches& launches, FdStore& store, const sys::Pr
 
 MembersFile::MembersFile(sd_event* loop, Engine& engine, const sys::Procfs& procfs, std::string state_dir,
                          std::string boot_id, std::vector<model::Membership> lost)
-    : loop_(loop),
-      engine_(engine),
+    : engine_(engine),
       procfs_(procfs),
       state_dir_(std::move(state_dir)),
       boot_id_(std::move(boot_id)),
-      lost_(std::move(lost)) {
-  const int added = sd_event_add_io(
-      loop_, &changes_, engine_.membership_signal().fd(), EPOLLIN,
-      [](sd_event_source*, int, std::uint32_t, void* self) {
-        static_cast<MembersFile*>(self)->write_soon();
-        return 0;
-      },
-      this);
-  if (added < 0) spdlog::error("the list of members is written at the end only: {}", Error(-added, "").text());
+      lost_(std::move(lost)),
+      changes_(loop, [this] { write_soon(); }),
+      write_(loop, [this] { write(); }),
+      give_back_(loop, [this] { give_back_memory(); }) {
+  if (const Status watched = changes_.watch(engine_.membership_signal().fd()); !watched)
+    spdlog::error("{}; the next swapd will not know the members of this one", watched.error().text());
   write();
 }
 
-MembersFile::~MembersFile() {
-  sd_event_source_unref(changes_);
-  sd_event_source_unref(timer_);
-  sd_event_source_disable_unref(trim_);
-}
-
-// Once the last member has gone, and nobody has come for a while.
-void MembersFile::trim_later() {
-  constexpr std::uint64_t pause_us = 1'000'000;
-  trim_ = sd_event_source_disable_unref(trim_);
-  const auto due = [](sd_event_source*, std::uint64_t, void* self) {
-    bool empty = false;
-    static_cast<MembersFile*>(self)->engine_.call([&](Engine& e) { empty = e.members().empty(); });
-    if (!empty) return 0;
-    if (const Status locked = sys::give_back_memory(); !locked)
-      spdlog::debug("{}", locked.error().text());  // said at the start, where it could not be locked at all
-    return 0;
-  };
-  sd_event_add_time_relative(loop_, &trim_, CLOCK_MONOTONIC, pause_us, pause_us / 10, due, this);
+// The last member left a second ago.
+void MembersFile::give_back_memory() {
+  bool empty = false;
+  engine_.call([&](Engine& e) { empty = e.members().empty(); });
+  if (!empty) return;
+  if (const Status locked = sys::give_back_memory(); !locked)
+    spdlog::debug("{}", locked.error().text());  // said at the start, where it could not be locked at all
 }
 
 // A storm of forks is written down ten times a second, not at each.
 void MembersFile::write_soon() {
-  constexpr std::uint64_t pause_us = 100'000;
-  if (std::chrono::steady_clock::now() - written_ > std::chrono::microseconds(pause_us)) return write();
-  sd_event_source_set_enabled(changes_, SD_EVENT_OFF);
-  timer_ = sd_event_source_unref(timer_);
-  const int set = sd_event_add_time_relative(
-      loop_, &timer_, CLOCK_MONOTONIC, pause_us, 10'000,
-      [](sd_event_source*, std::uint64_t, void* self) {
-        static_cast<MembersFile*>(self)->write();
-        return 0;
-      },
-      this);
-  if (set < 0) write();
+  if (std::chrono::steady_clock::now() - written_ > write_pause) return write();
+  changes_.pause();
+  if (!write_.start(write_pause)) write();
 }
 
 void MembersFile::write() {
   engine_.membership_signal().clear();
-  sd_event_source_set_enabled(changes_, SD_EVENT_ON);
+  changes_.go_on();
   std::vector<model::Membership> members;
   if (!engine_.call([&](Engine& e) { members = e.memberships(); })) return;
   written_ = std::chrono::steady_clock::now();
@@ -203,7 +181,7 @@ void MembersFile::write() {
   if (!written && !std::exchange(failed_, true))
     spdlog::warn("{}; the next swapd will not know whom this one managed", written.error().text());
   if (written) failed_ = false;
-  if (std::exchange(had_members_, !members.empty()) && members.empty()) trim_later();
+  if (std::exchange(had_members_, !members.empty()) && members.empty()) (void)give_back_.start(give_back_after);
 }
 
 }  // namespace swapd::daemon

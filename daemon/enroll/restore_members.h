@@ -1,17 +1,16 @@
-// What a swapd leaves to the next one with the same state directory: whom it managed (DESIGN.md section 8.7).
+// What a swapd leaves to the next one with the same state directory: whom it managed (docs/design.md, Guard).
 //
-// STATE_DIR/members names the managed processes; an earlier guard has their listeners (handover.h), or where that has
-// ended too the service manager (fd_store.h); the journal has given back what was lent. Who is still the same process
-// is managed again, in its class, with what it has started since the file was written. (Confidences: lessons.h; the
-// files: left_state.h.)
+// STATE_DIR/members names the managed processes; an earlier guard has their listeners (guard_takeover.h), or where that
+// has ended too the service manager (fd_store.h); the journal has given back what was lent. Who is still the same
+// process is managed again, in its class, with what it has started since the file was written. (Confidences:
+// confidence_file.h; the files: persistent_state.h.)
 #pragma once
-
-#include <systemd/sd-event.h>
 
 #include <string>
 #include <vector>
 
 #include "base/time.h"
+#include "event/sources.h"
 #include "model/managed_set.h"
 #include "policy/policy.h"
 #include "sys/procfs/procfs.h"
@@ -38,7 +37,7 @@ class MembersFile {
  public:
   MembersFile(sd_event* loop, Engine& engine, const sys::Procfs& procfs, std::string state_dir, std::string boot_id,
               std::vector<model::Membership> lost);
-  ~MembersFile();
+  ~MembersFile() = default;
   MembersFile(const MembersFile&) = delete;
   MembersFile& operator=(const MembersFile&) = delete;
 
@@ -46,19 +45,17 @@ class MembersFile {
 
  private:
   void write_soon();
-  void trim_later();
+  void give_back_memory();
 
-  sd_event* loop_;
-  sd_event_source* changes_ = nullptr;
-  sd_event_source* timer_ = nullptr;
-  sd_event_source* trim_ = nullptr;
   bool had_members_ = false;
   Engine& engine_;
   const sys::Procfs& procfs_;
   std::string state_dir_, boot_id_;
   std::vector<model::Membership> lost_;
   Time written_{};
-  bool failed_ = false;  // and said so
+  bool failed_ = false;     // and said so
+  ReadableSource changes_;  // of the engine's members
+  Timer write_, give_back_;
 };
 
 }  // namespace swapd::daemon

@@ -11,9 +11,10 @@
 #include <string>
 #include <string_view>
 
+#include "base/ignore_gone.h"
 #include "guard/guard.h"
-#include "sys/seccomp/seccomp.h"
 #include "guard/pending_notifications.h"
+#include "sys/seccomp/seccomp.h"
 
 namespace swapd::daemon {
 namespace {
@@ -65,7 +66,7 @@ void FdStore::answer_left(int listener) const {
     if (mapped == MAP_FAILED) continue;
     const auto* shared = static_cast<const GuardMemory*>(mapped);
     for (const DelayedCall& call : shared->delayed)  // whoever delays them now does not know of them
-      if (const std::uint64_t id = call.id.load(); id != 0) (void)sys::answer_continue(listener, id);
+      if (const std::uint64_t id = call.id.load(); id != 0) ignore_gone(sys::answer_continue(listener, id));
     for (const ListenerSlot& slot : shared->slots) {
       if (!something_received(listener)) break;
       daemon::answer_left(listener, slot, std::max(slot.open_id.load(), slot.last_id.load()));

@@ -1,4 +1,4 @@
-// The guard: a tiny process that keeps the supervised programs alive when swapd is not there (DESIGN.md section 8.7).
+// The guard: a tiny process that keeps the supervised programs alive when swapd is not there (docs/design.md, Guard).
 //
 // If the last holder of a listener dies, the trapped calls of its programs give ENOSYS. So the guard holds a duplicate
 // of each from before its program runs. While swapd lives it only waits: for descriptors, for hang-ups, and for swapd's
@@ -11,7 +11,7 @@
 // first call nothing is known, until another comes.
 //
 // The next swapd with the same state directory finds a guard that has been left alone at STATE_DIR/guard.PID, takes the
-// listeners over (handover.h), and that guard ends.
+// listeners over (guard_takeover.h), and that guard ends.
 //
 // It is a small program of its own, swapd-guard: libc, no threads, a megabyte of memory, locked. If it is killed, swapd
 // starts another (look_after()) and hands it all that the first one held. Only where both are killed before that, some

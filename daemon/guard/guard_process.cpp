@@ -13,13 +13,14 @@
 #include <utility>
 #include <vector>
 
-#include "guard/guard_socket.h"
+#include "base/ignore_gone.h"
 #include "guard/guard_frozen.h"
 #include "guard/guard_messages.h"
 #include "guard/guard_respawn.h"
 #include "guard/guard_setup.h"
-#include "sys/seccomp/seccomp.h"
+#include "guard/guard_socket.h"
 #include "guard/pending_notifications.h"
+#include "sys/seccomp/seccomp.h"
 
 namespace swapd::daemon {
 namespace {
@@ -207,7 +208,7 @@ class GuardLoop {
       if (held == nullptr || !held->ours) continue;
       const Time due = std::min(Time(Duration(call.due.load(std::memory_order_relaxed))), held->taken + longest_delay);
       if (due <= now) {
-        (void)sys::answer_continue(listener_of_[number_of(*held)], id);
+        ignore_gone(sys::answer_continue(listener_of_[number_of(*held)], id));
         call.id.compare_exchange_strong(id, 0);  // swapd, where it lives, frees the place itself
       } else {
         held->delayed = true;
@@ -322,7 +323,7 @@ class GuardLoop {
     const auto notification = sys::receive(fd);
     if (others) alarm_every({});
     if (!notification) return;
-    (void)sys::answer_continue(fd, notification->id);
+    ignore_gone(sys::answer_continue(fd, notification->id));
     // One that swapd received before this, and nothing else tells of.
     if (notification->id - known(held) > 1) answer_between(fd, notification->id - max_unknown, notification->id - 1);
     held.highest = notification->id;

@@ -1,4 +1,4 @@
-// Where the next swapd finds the guard of one that has ended, and asks it for its listeners (handover.h).
+// Where the next swapd finds the guard of one that has ended, and asks it for its listeners (guard_takeover.h).
 #pragma once
 
 #include <string>

@@ -1,7 +1,6 @@
 #include "guard/guard_watch.h"
 
 #include <spdlog/spdlog.h>
-#include <sys/epoll.h>
 
 #include <algorithm>
 #include <chrono>
@@ -17,38 +16,26 @@ constexpr std::chrono::seconds long_enough{1};  // so long has one lived that di
 
 }  // namespace
 
-GuardWatch::GuardWatch(sd_event* event, Guard& guard) : event_(event), guard_(guard) { watch(); }
-
-GuardWatch::~GuardWatch() {
-  sd_event_source_disable_unref(ends_);
-  sd_event_source_disable_unref(timer_);
+GuardWatch::GuardWatch(sd_event* event, Guard& guard)
+    : guard_(guard), ends_(event, [this] { ended(); }), timer_(event, [this] { look_after(); }) {
+  watch();
 }
 
 void GuardWatch::watch() {
-  ends_ = sd_event_source_disable_unref(ends_);
+  ends_.stop();
   auto process = guard_.watch();
   if (!process) return look_again(min_pause);
   process_ = std::move(process).value();
-  const auto has_ended = [](sd_event_source*, int, std::uint32_t, void* self) {
-    static_cast<GuardWatch*>(self)->ended();
-    return 0;
-  };
-  if (sd_event_add_io(event_, &ends_, process_.get(), EPOLLIN, has_ended, this) < 0) look_again(min_pause);
+  if (!ends_.watch(process_.get())) look_again(min_pause);
 }
 
 void GuardWatch::look_again(Duration after) {
-  const auto later = [](sd_event_source*, std::uint64_t, void* self) {
-    static_cast<GuardWatch*>(self)->look_after();
-    return 0;
-  };
-  timer_ = sd_event_source_disable_unref(timer_);
-  const auto wait = static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(after).count());
-  if (sd_event_add_time_relative(event_, &timer_, CLOCK_MONOTONIC, wait, 0, later, this) < 0)
-    spdlog::error("nobody watches the guard any more");
+  if (const Status set = timer_.start(after); !set)
+    spdlog::error("{}; swapd no longer notices if its guard ends", set.error().text());
 }
 
 void GuardWatch::ended() {
-  ends_ = sd_event_source_disable_unref(ends_);
+  ends_.stop();
   const Time now = std::chrono::steady_clock::now();
   if (now - replaced_ >= long_enough) {
     pause_ = {};

@@ -1,10 +1,9 @@
 // Starts the guard again when it has ended. Control thread.
 #pragma once
 
-#include <systemd/sd-event.h>
-
 #include "base/fd.h"
 #include "base/time.h"
+#include "event/sources.h"
 #include "guard/guard.h"
 
 namespace swapd::daemon {
@@ -12,7 +11,7 @@ namespace swapd::daemon {
 class GuardWatch {
  public:
   GuardWatch(sd_event* event, Guard& guard);
-  ~GuardWatch();
+  ~GuardWatch() = default;
   GuardWatch(const GuardWatch&) = delete;
   GuardWatch& operator=(const GuardWatch&) = delete;
 
@@ -22,14 +21,13 @@ class GuardWatch {
   void ended();
   void look_after();
 
-  sd_event* event_;
   Guard& guard_;
   Fd process_;
-  sd_event_source* ends_ = nullptr;
-  sd_event_source* timer_ = nullptr;
   Time replaced_{};
   Duration pause_{};     // before the next one is started
   bool failed_ = false;  // and said so
+  ReadableSource ends_;  // of process_
+  Timer timer_;
 };
 
 }  // namespace swapd::daemon

@@ -2,6 +2,7 @@
 
 #include <poll.h>
 
+#include "base/ignore_gone.h"
 #include "sys/seccomp/seccomp.h"
 
 namespace swapd::daemon {
@@ -13,12 +14,12 @@ bool something_received(int listener) {
 
 void answer_between(int listener, std::uint64_t from, std::uint64_t to) {
   for (std::uint64_t id = from; id <= to && something_received(listener); ++id)
-    (void)sys::answer_continue(listener, id);
+    ignore_gone(sys::answer_continue(listener, id));
 }
 
 void answer_left(int listener, const ListenerSlot& slot, std::uint64_t last) {
   if (const std::uint64_t open = slot.open_id.load(std::memory_order_acquire); open != 0)
-    (void)sys::answer_continue(listener, open);
+    ignore_gone(sys::answer_continue(listener, open));
   if (last != 0) answer_between(listener, last + 1, last + max_unknown);
 }
 

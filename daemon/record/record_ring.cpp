@@ -56,21 +56,32 @@ void RecordRing::append(std::size_t parts, Time now, Make make) {
   ring();
 }
 
-void RecordRing::push(const Event& event) {
+void RecordRing::event(const Event& event) {
+  news_ = true;
   append(parts_of(event), time_of(event), [&] { return Item(event); });
 }
 
-void RecordRing::push(const std::vector<ThreadId>& requesters, const std::vector<decide::Donation>& donations,
-                      Time now) {
-  // The engine asks at each of its turns; asked for nobody twice, the decider does nothing.
-  if (std::exchange(decided_nothing_, requesters.empty()) && requesters.empty()) return;
-  std::size_t parts = 1 + requesters.size();
-  for (const decide::Donation& donation : donations) parts += 2 + donation.path.size();
-  append(parts, now, [&] { return Item(replay::Decided{now, requesters, donations}); });
+void RecordRing::input(const decide::Input& input) {
+  news_ = true;
+  append(1, std::visit([](const auto& one) { return one.time; }, input), [&] { return Item(input); });
 }
 
-void RecordRing::push(ThreadId requester) {
-  append(1, Time::min(), [&] { return Item(replay::Forgotten{requester}); });
+void RecordRing::turn(const decide::Turn& turn, bool idle) {
+  if (!std::exchange(news_, false) && idle && !turn.tick) return;
+  append(1, turn.now, [&] { return Item(turn); });
+}
+
+void RecordRing::left(ThreadId thread) {
+  news_ = true;
+  append(1, Time::min(), [&] { return Item(replay::Left{thread}); });
+}
+
+void RecordRing::granted(std::span<const decide::Grant> grants, const decide::Panel::Limits& limits, Time now) {
+  append(1 + 4 * grants.size() + limits.size(), now,
+         [&] {
+           return Item(std::make_unique<replay::Granted>(
+               replay::Granted{now, {grants.begin(), grants.end()}, limits}));
+         });
 }
 
 void RecordRing::open(std::unique_ptr<Opening> opening) {
@@ -81,7 +92,7 @@ void RecordRing::open(std::unique_ptr<Opening> opening) {
     gap_ = false;
     items_.push_back(std::move(opening));
   }
-  decided_nothing_ = true;
+  news_ = true;
   on_.store(true, std::memory_order_relaxed);
   ring();
 }

@@ -9,11 +9,11 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <variant>
 #include <vector>
 
 #include "base/event.h"
-#include "decide/donation.h"
 #include "model/model.h"
 #include "replay/record.h"
 #include "sys/process/pi_mutex.h"
@@ -26,25 +26,26 @@ class RecordRing {
   struct Opening {
     std::uint64_t lost = 0;  // records before it; 0 at the begin
     model::Settings settings;
-    decide::DonationRules rules;
+    decide::DonationConfig donation;
+    decide::BudgetConfig budgets;
     replay::Snapshot snapshot;
   };
-  using Item = std::variant<Event, replay::Decided, replay::Forgotten, std::unique_ptr<Opening>>;
+  using Item =
+      std::variant<Event, decide::Input, decide::Turn, replay::Left, std::unique_ptr<replay::Granted>,
+                   std::unique_ptr<Opening>>;
 
   // wake: an eventfd that is rung when there is something to take.
   explicit RecordRing(int wake, std::size_t max_items = 32768, std::size_t max_parts = std::size_t{1} << 18);
 
   // --- engine thread ---
   [[nodiscard]] bool on() const { return on_.load(std::memory_order_relaxed); }
-  void event(const Event& event) {
-    if (on()) push(event);
-  }
-  void decided(const std::vector<ThreadId>& requesters, const std::vector<decide::Donation>& donations, Time now) {
-    if (on()) push(requesters, donations, now);
-  }
-  void forgotten(ThreadId requester) {
-    if (on()) push(requester);
-  }
+  // Call these only while on().
+  void event(const Event& event);
+  void input(const decide::Input& input);
+  // idle: the deciders have nothing in flight; then a turn without news, or a tick, changes nothing and is left out.
+  void turn(const decide::Turn& turn, bool idle);
+  void left(ThreadId thread);
+  void granted(std::span<const decide::Grant> grants, const decide::Panel::Limits& limits, Time now);
   // Begins, or goes on after a loss, with this snapshot. It goes in even where the ring is full.
   void open(std::unique_ptr<Opening> opening);
 
@@ -64,9 +65,6 @@ class RecordRing {
   static constexpr Duration pause = std::chrono::seconds(1);  // from a loss to the next snapshot
 
  private:
-  void push(const Event& event);
-  void push(const std::vector<ThreadId>& requesters, const std::vector<decide::Donation>& donations, Time now);
-  void push(ThreadId requester);
   // Whether there is room for another; with the lock held.
   [[nodiscard]] bool admit(std::size_t parts, Time now);
   template <typename Make>
@@ -76,7 +74,7 @@ class RecordRing {
   const int wake_;
   const std::size_t max_items_, max_parts_;
   std::atomic<bool> on_{false};
-  sys::PiMutex mutex_;  // all below but taken_ and decided_nothing_
+  sys::PiMutex mutex_;  // all below but taken_ and news_
   bool open_ = false;
   bool gap_ = false;
   std::uint64_t lost_ = 0;
@@ -84,7 +82,7 @@ class RecordRing {
   std::size_t parts_ = 0;
   std::vector<Item> items_;
   std::vector<Item> taken_;
-  bool decided_nothing_ = false;  // the last decision: nobody waited. Engine thread.
+  bool news_ = true;              // since the last turn. Engine thread.
 };
 
 }  // namespace swapd::daemon

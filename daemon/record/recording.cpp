@@ -34,7 +34,8 @@ void Recording::write(RecordRing::Item& item) {
     if (o.lost > 0) encoder_->add(chunk_, replay::Gap{o.lost});
     chunk_counts_.lost += o.lost;
     encoder_->add(chunk_, o.settings);
-    encoder_->add(chunk_, o.rules);
+    encoder_->add(chunk_, o.donation);
+    encoder_->add(chunk_, o.budgets);
     encoder_->add(chunk_, o.snapshot);
     opening->reset();
     return;
@@ -43,11 +44,15 @@ void Recording::write(RecordRing::Item& item) {
   if (const auto* event = std::get_if<Event>(&item)) {
     ++chunk_counts_.events;
     encoder_->add(chunk_, *event);
-  } else if (const auto* decided = std::get_if<replay::Decided>(&item)) {
+  } else if (const auto* granted = std::get_if<std::unique_ptr<replay::Granted>>(&item)) {
     ++chunk_counts_.decisions;
-    encoder_->add(chunk_, *decided);
-  } else if (const auto* forgotten = std::get_if<replay::Forgotten>(&item)) {
-    encoder_->add(chunk_, *forgotten);
+    encoder_->add(chunk_, **granted);
+  } else if (const auto* input = std::get_if<decide::Input>(&item)) {
+    encoder_->add(chunk_, *input);
+  } else if (const auto* turn = std::get_if<decide::Turn>(&item)) {
+    encoder_->add(chunk_, *turn);
+  } else if (const auto* left = std::get_if<replay::Left>(&item)) {
+    encoder_->add(chunk_, *left);
   }
 }
 

@@ -1,9 +1,9 @@
 // Automatic limits ([class.NAME.io.auto]): looks how the members of a protected class fare, and has the others of the
 // limited one as high a limit as leaves them what they need (decide/auto_limit.h).
 //
-// What they move is what the kernel counts of them (/proc/PID/io). How long they wait is what delay accounting
-// says, where it is on (sys/task_delays.h), and what is seen by looking at them fifty times a second, whichever is
-// more.
+// What they move is what the kernel counts of them (/proc/PID/io). How long they wait is what delay accounting says,
+// where it is on (sys/netlink/delay_accounting.h), and what is seen by looking at them fifty times a second, whichever
+// is more.
 #pragma once
 
 #include <chrono>

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/words.h"
 #include "config.h"
 #include "shaping/io_limits.h"
 #include "state/state_file.h"
@@ -19,21 +20,11 @@ std::string value_text(const std::string& value) {
   return number || value == "true" || value == "false" ? value : policy::quoted(value);
 }
 
-std::string name_of(decide::AutoLimit::State state) {
-  switch (state) {
-    case decide::AutoLimit::State::off:
-      return "off";
-    case decide::AutoLimit::State::recovering:
-      return "recovering";
-    case decide::AutoLimit::State::seeking:
-      return "seeking";
-    case decide::AutoLimit::State::holding:
-      return "holding";
-    case decide::AutoLimit::State::probing:
-      return "probing";
-  }
-  return "off";
-}
+constexpr auto state_words = words<decide::AutoLimit::State>({{"off", decide::AutoLimit::State::off},
+                                                              {"recovering", decide::AutoLimit::State::recovering},
+                                                              {"seeking", decide::AutoLimit::State::seeking},
+                                                              {"holding", decide::AutoLimit::State::holding},
+                                                              {"probing", decide::AutoLimit::State::probing}});
 
 bool one_line(const std::string& text) {
   return text.size() < 4096 &&
@@ -187,7 +178,7 @@ Status Classes::keep() const {
     if (rules.automatic.on() && !changed_.contains(rules.automatic.protects)) named.insert(rules.automatic.protects);
   }
   for (const std::string& name : named) text += "[class." + name + "]\n";
-  return write_text(file(), text);
+  return replace_file(file(), text);
 }
 
 std::vector<bus::ClassView> Classes::views() const {
@@ -207,7 +198,7 @@ std::vector<bus::ClassView> Classes::views() const {
     if (const policy::AutoRules& a = rules.automatic; a.on()) {
       view.automatic = {.protects = a.protects, .rate = a.rate, .wait_percent = a.wait_percent, .least = a.least};
       if (const auto now = automatic_ == nullptr ? std::nullopt : automatic_->view(name)) {
-        view.automatic->state = name_of(now->state);
+        view.automatic->state = state_words.of(now->state);
         view.automatic->limit = now->limit;
         view.automatic->in_vain = now->in_vain;
         view.automatic->moved = now->moved;

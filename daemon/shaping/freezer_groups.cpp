@@ -16,7 +16,7 @@ namespace {
 
 constexpr Duration first_pause = std::chrono::milliseconds(100), max_pause = std::chrono::seconds(10);
 constexpr Duration write_pause = std::chrono::seconds(1);  // after one that failed
-constexpr int max_tries = 100;                            // to remove a group at the end, a millisecond each
+constexpr int max_tries = 100;                             // to remove a group at the end, a millisecond each
 
 std::string file_in(const std::string& state_dir) { return state_dir + "/frozen"; }
 
@@ -58,7 +58,7 @@ void FreezerGroups::clear_left(const std::string& state_dir) {
     auto found = sys::FreezerGroup::found(directory);
     if (found && !found->dissolve()) left += directory + "\n";
   }
-  if (!lines.empty()) (void)write_text(file_in(state_dir), left);
+  if (!lines.empty()) (void)replace_file(file_in(state_dir), left);
 }
 
 Result<bool> FreezerGroups::enter(pid_t tgid, Time now) {
@@ -171,7 +171,7 @@ void FreezerGroups::write_down(Time now, const std::string& about_to_be_made) {
   for (const auto& [tgid, own] : of_) text += own.group.directory() + "\n";
   for (const Leaving& one : leaving_) text += one.own.group.directory() + "\n";
   if (!about_to_be_made.empty()) text += about_to_be_made + "\n";
-  const Status written = write_text(file_in(places_.state_dir), text);
+  const Status written = replace_file(file_in(places_.state_dir), text);
   changed_ = !written;
   if (written) return;
   write_next_ = now + write_pause;

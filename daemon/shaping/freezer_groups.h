@@ -1,4 +1,4 @@
-// The cgroups in which processes are frozen (page_shaper.h), each below the group that its process is in. What is
+// The cgroups in which processes are frozen (mmap_throttler.h), each below the group that its process is in. What is
 // frozen stands in the memory of the guard, which ends it where swapd looks no more; the groups that exist stand in
 // STATE_DIR/frozen, for the next swapd. One thread.
 #pragma once

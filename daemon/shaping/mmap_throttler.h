@@ -1,5 +1,5 @@
 // Pages of mapped files, which are read and written without a call: where a class says so (`mapped = "freeze"`), a
-// process that has moved more of them than its class may is frozen until that is paid (DESIGN.md section 7).
+// process that has moved more of them than its class may is frozen until that is paid (docs/design.md, Shaping).
 //
 // Two hundred times a second (a thousand, when a process is new or goes on after a freeze) each thread's counters are
 // looked at. What they have grown by between two looks while no call was going on that had come to its gate is its

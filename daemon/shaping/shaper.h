@@ -1,5 +1,5 @@
-// Shapes I/O: classes with limits, who is in them, and the gate that each shaped listener's receiver asks (papers/004;
-// DESIGN.md section 7).
+// Shapes I/O: classes with limits, who is in them, and the gate that each shaped listener's receiver asks ([TAP08];
+// docs/design.md, Shaping).
 //
 // At its entry a call is looked at: which device, how many bytes at most. What the thread's last call really moved is
 // settled first, from the kernel's counters; then the new one takes its place in its class's buckets, and is held where

@@ -1,5 +1,5 @@
 // What a swapd finds in its state directory of the one before: the directory, its lock, and the files. What comes of
-// it: resume.h, lessons.h.
+// it: restore_members.h, confidence_file.h.
 #pragma once
 
 #include <cstdint>

@@ -9,10 +9,10 @@ namespace swapd::daemon {
 using nlohmann::json;
 
 Status write_state(const std::string& path, const json& content) {
-  return write_text(path, content.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
+  return replace_file(path, content.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
 }
 
-Status write_text(const std::string& path, const std::string& text) {
+Status replace_file(const std::string& path, const std::string& text) {
   const std::string draft = path + ".new";
   {
     std::ofstream out(draft, std::ios::trunc);

@@ -11,8 +11,8 @@
 namespace swapd::daemon {
 
 [[nodiscard]] Status write_state(const std::string& path, const nlohmann::json& content);
-// Any text, replaced as a whole.
-[[nodiscard]] Status write_text(const std::string& path, const std::string& text);
+// The file as a whole: a reader sees the old text or the new.
+[[nodiscard]] Status replace_file(const std::string& path, const std::string& text);
 // `take` gets the content, and what it found wrong with a field is the mistake's; it gets nothing where there is no
 // file, or one of another boot. EBADMSG: it is damaged, or of another version; the text says which file and why.
 [[nodiscard]] Status read_state(const std::string& path, int version, const std::string& boot_id,

@@ -7,6 +7,7 @@
 #include "actuate/attributes.h"
 #include "actuate/head_start.h"
 #include "actuate/impl.h"
+#include "base/words.h"
 #include "sys/procfs/procfs.h"
 
 namespace swapd::actuate {
@@ -21,39 +22,22 @@ std::optional<std::uint64_t> start_time_from_proc(pid_t tid) {
 }  // namespace
 
 std::string_view name(Ineffective reason) {
-  switch (reason) {
-    case Ineffective::none:
-      return "none";
-    case Ineffective::autogroup:
-      return "autogroup";
-    case Ineffective::cgroup_weight:
-      return "cgroup-weight";
-    case Ineffective::cgroup_quota:
-      return "cgroup-quota";
-    case Ineffective::rt_group:
-      return "rt-group";
-    case Ineffective::rt_refused:
-      return "rt-refused";
-    case Ineffective::rttime:
-      return "rttime";
-    case Ineffective::no_progress:
-      return "no-progress";
-    case Ineffective::affinity:
-      return "affinity";
-    case Ineffective::ceiling:
-      return "ceiling";
-    case Ineffective::quota:
-      return "quota";
-    case Ineffective::policy:
-      return "policy";
-    case Ineffective::stopped:
-      return "stopped";
-    case Ineffective::frozen:
-      return "frozen";
-    case Ineffective::unmanaged:
-      return "unmanaged";
-  }
-  return "none";
+  static constexpr auto ineffective_words = words<Ineffective>({{"none", Ineffective::none},
+                                                                {"autogroup", Ineffective::autogroup},
+                                                                {"cgroup-weight", Ineffective::cgroup_weight},
+                                                                {"cgroup-quota", Ineffective::cgroup_quota},
+                                                                {"rt-group", Ineffective::rt_group},
+                                                                {"rt-refused", Ineffective::rt_refused},
+                                                                {"rttime", Ineffective::rttime},
+                                                                {"no-progress", Ineffective::no_progress},
+                                                                {"affinity", Ineffective::affinity},
+                                                                {"ceiling", Ineffective::ceiling},
+                                                                {"quota", Ineffective::quota},
+                                                                {"policy", Ineffective::policy},
+                                                                {"stopped", Ineffective::stopped},
+                                                                {"frozen", Ineffective::frozen},
+                                                                {"unmanaged", Ineffective::unmanaged}});
+  return ineffective_words.of(reason);
 }
 
 Actuator::Impl::Impl(const sys::Scheduler& linux_scheduler, const sys::Groups& linux_groups, Options chosen)
@@ -74,8 +58,6 @@ Actuator::Impl::Impl(const sys::Scheduler& linux_scheduler, const sys::Groups& l
 
 void Actuator::Impl::set_rules(const Rules& rules) {
   options.rules = rules;
-  longest_window = std::max(rules.ceiling_window, rules.user_window);
-  for (const Rules& one : rules.classes) longest_window = std::max(longest_window, one.ceiling_window);
   ++surroundings;
 }
 
@@ -95,7 +77,6 @@ void Actuator::Impl::open_journal() {
 
 void Actuator::Impl::apply(std::span<const Boost> boosts, Time now) {
   ++round;
-  resume.reset();
   // Begins before ends: where a boost moves from one thread of a group to another, the group never falls in between.
   for (const Boost& boost : boosts) {
     const auto known = entries.find(boost.thread);
@@ -186,7 +167,6 @@ std::optional<SchedAttr> Actuator::base(ThreadId thread) const {
 }
 
 void Actuator::forget(ThreadId thread) {
-  impl_->uses.erase({thread, 0});
   const auto known = impl_->entries.find(thread);
   if (known == impl_->entries.end()) {
     impl_->io_lender.forget(thread);
@@ -253,42 +233,6 @@ bool Actuator::Impl::adopt_io_priority(ThreadId child, ThreadId parent, int own,
   return scheduler.set_io_priority(child.tid, own).ok();
 }
 
-std::optional<Duration> Actuator::charge(ThreadId thread, Duration cpu, Time now) {
-  const auto known = impl_->entries.find(thread);
-  if (known == impl_->entries.end() || !known->second.in_force() || !known->second.set.realtime()) return std::nullopt;
-  const Impl::Limit limit = impl_->ceiling(known->second.boost);
-  if (limit.most <= Duration::zero()) return std::nullopt;
-  const Duration left = impl_->use(limit, cpu, now);
-  const auto rest = impl_->at_limit(limit, now);
-  if (!rest) return left;
-  impl_->suspend(known->second, *rest);
-  return std::nullopt;
-}
-
-void Actuator::charge_last(ThreadId thread, Duration cpu, Time now) {
-  const auto known = impl_->entries.find(thread);
-  if (known == impl_->entries.end() || !known->second.in_force() || !known->second.set.realtime()) return;
-  if (const Impl::Limit limit = impl_->ceiling(known->second.boost); limit.most > Duration::zero())
-    (void)impl_->use(limit, cpu, now);
-}
-
-void Actuator::charge_user(std::uint32_t user, Duration cpu, Time now) {
-  const Impl::Limit limit = impl_->quota(user);
-  if (limit.most <= Duration::zero()) return;
-  (void)impl_->use(limit, cpu, now);
-  const auto rest = impl_->at_limit(limit, now);
-  if (!rest) return;
-  for (auto& [thread, entry] : impl_->entries)
-    if (entry.in_force() && entry.boost.user == user) impl_->suspend(entry, *rest);
-}
-
-bool Actuator::rests(const Boost& boost, Time now) const {
-  const bool realtime = boost.attr.realtime() && boost.limited == Ineffective::none;
-  return impl_->at_limit(boost, realtime, now).has_value();
-}
-
-std::optional<Time> Actuator::next_resume() const { return impl_->resume; }
-
 void Actuator::set_rules(const Rules& rules) { impl_->set_rules(rules); }
 
 void Actuator::set_competitors(Competitors competitors) {
@@ -319,7 +263,7 @@ std::optional<Actuator::Active> Actuator::active(ThreadId thread) const {
   const Entry& entry = known->second;
   if (!entry.in_force() && entry.reason == Ineffective::none) return std::nullopt;
   const Ineffective limited = entry.in_force() ? entry.limited : Ineffective::none;
-  return Active{entry.boost, entry.base, entry.reason, entry.lent, limited};
+  return Active{entry.boost, entry.base, entry.reason, entry.lent, limited, entry.in_force()};
 }
 
 std::vector<Actuator::Active> Actuator::active() const {

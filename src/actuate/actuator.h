@@ -1,4 +1,4 @@
-// Applies donations to threads and takes them back (DESIGN.md section 6): journal first, then the attributes, and
+// Applies donations to threads and takes them back (docs/design.md, Donation): journal first, then the attributes, and
 // the group (autogroup, cpu cgroup) where nice alone cannot reach. What is not renewed is undone.
 #pragma once
 
@@ -63,16 +63,14 @@ struct Boost {
   // It has not helped so far (`no-progress`): less is lent by now, or nothing.
   bool doubted = false;
   bool withheld = false;
+  // It rests until then: `ceiling`, if what is set would be real-time; `quota`, whatever is set.
+  std::optional<Time> ceiling_until{};
+  std::optional<Time> quota_until{};
 };
 
 struct Rules {
   bool realtime = true;        // false: no thread is made real-time, not even a newborn for a moment
   bool group_action = true;    // may change an autogroup's nice or a cgroup's weight
-  double ceiling_share = 1.0;  // of one CPU, that one waiter's providers may use while real-time on loan; 1 is no limit
-  Duration ceiling_window = std::chrono::milliseconds(100);
-  // That the providers of one user's waiters may use on loan in the user's window; 0 is no limit.
-  Duration user_time{};
-  Duration user_window = std::chrono::seconds(1);
   // Of class 1, 2 …: their own `classes` and what is the user's are not looked at.
   std::vector<Rules> classes{};
 
@@ -160,18 +158,6 @@ class Actuator {
   // parent's own attributes would have given it. Gives it that, unless the child has chosen for itself meanwhile.
   // surely: `parent` itself has, and not only a thread of its process; without that the child keeps its I/O priority.
   void adopt_child(ThreadId child, ThreadId parent, bool surely = true);
-  // CPU time that the thread has used since the last call, for the ceiling. How much more it may use in this window;
-  // empty: as much as it likes, or it has no real-time donation in force (any more).
-  std::optional<Duration> charge(ThreadId thread, Duration cpu, Time now);
-  // The same of a loan that is about to end: it rests no more.
-  void charge_last(ThreadId thread, Duration cpu, Time now);
-  // CPU time that a provider of one of the user's waiters has used on loan, for the user's quota. Past it all of them
-  // rest.
-  void charge_user(std::uint32_t user, Duration cpu, Time now);
-  // Whether it would rest now.
-  [[nodiscard]] bool rests(const Boost& boost, Time now) const;
-  // When a boost suspended by the ceiling or a quota may go on: call apply() then. Empty: none is.
-  [[nodiscard]] std::optional<Time> next_resume() const;
   void set_rules(const Rules& rules);
   void set_competitors(Competitors competitors);
   void forget_what_passes();  // who is at disks, stands still or is throttled: it was long ago
@@ -183,6 +169,7 @@ class Actuator {
     Ineffective reason = Ineffective::none;
     SchedAttr lent{};                         // of the boost: its `attr`, or the second best
     Ineffective limited = Ineffective::none;  // why the second best
+    bool in_force = false;                    // it runs with it
   };
   [[nodiscard]] std::vector<Active> active() const;
   [[nodiscard]] std::optional<Active> active(ThreadId thread) const;

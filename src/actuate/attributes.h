@@ -7,18 +7,18 @@
 
 namespace swapd::actuate {
 
-// What the kernel gives a child of a thread with these attributes (sched(7), "The reset-on-fork flag"): a real-time
+// Attributes that the kernel gives a child of a thread with these (sched(7), "The reset-on-fork flag"): a real-time
 // parent's becomes an ordinary nice 0, a nice below 0 becomes 0, the slice becomes the default one, and the flag is not
 // inherited.
 [[nodiscard]] SchedAttr inherited(const SchedAttr& parent);
 
-// What to set for a thread with these attributes of its own that is lent `lent`: lent's class and priority, and, where
+// Attributes to set for a thread with these of its own that is boosted with `lent`: lent's class and priority, and, if
 // both classes are fair, a slice of half the default one (0: the kernel has none) or its own if that is shorter. A
-// shorter slice does not buy more of the CPU; it lets a thread that is owed CPU time have it when it wakes or is lent
-// to (EEVDF, PREEMPT_SHORT), instead of when somebody else's slice ends.
+// shorter slice does not buy more of the CPU; it lets a thread that is owed CPU time have it when it wakes or is
+// boosted (EEVDF, PREEMPT_SHORT), instead of when another thread's slice ends.
 [[nodiscard]] SchedAttr merged(const SchedAttr& own, const SchedAttr& lent, std::uint64_t default_slice_ns);
 
-// The own attributes of a thread that had `base`, was set to `set`, and has `seen` because somebody else has changed
+// The own attributes of a thread that had `base`, was set to `set`, and has `seen` because another program has changed
 // it. sched_setscheduler(2) keeps the slice, and setpriority(2) the reset-on-fork flag too, so what of them is ours is
 // not theirs.
 [[nodiscard]] SchedAttr without_ours(const SchedAttr& seen, const SchedAttr& base, const SchedAttr& set);

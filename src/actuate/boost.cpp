@@ -13,7 +13,6 @@
 namespace swapd::actuate {
 namespace {
 
-constexpr std::size_t max_uses = 1024;
 
 // After so many foreign changes in one donation the thread is left to whoever makes them: two daemons that both insist
 // would chase each other.
@@ -223,57 +222,19 @@ bool Actuator::Impl::allowed(const Boost& boost, bool Rules::*what) const {
   return options.rules.of(boost.requester_class).*what && options.rules.of(boost.provider_class).*what;
 }
 
-Actuator::Impl::Limit Actuator::Impl::ceiling(const Boost& boost) const {
-  const Rules& rules = options.rules.of(boost.requester_class);
-  if (rules.ceiling_share >= 1) return {};
-  return {.purse = {boost.requester, 0},
-          .most = std::chrono::duration_cast<Duration>(rules.ceiling_window * rules.ceiling_share),
-          .window = rules.ceiling_window,
-          .reason = Ineffective::ceiling};
-}
-
-Actuator::Impl::Limit Actuator::Impl::quota(std::uint32_t user) const {
-  if (user == 0) return {};
-  return {.purse = {{}, user},
-          .most = options.rules.user_time,
-          .window = options.rules.user_window,
-          .reason = Ineffective::quota};
-}
-
-Duration Actuator::Impl::use(const Limit& limit, Duration cpu, Time now) {
-  if (uses.size() >= max_uses)
-    std::erase_if(uses, [&](const auto& use) { return now - use.second.since >= longest_window; });
-  // Nobody uses more than the time there was: a waiter's window began that long ago at the latest.
-  Use& use = uses.try_emplace(limit.purse, Use{now - cpu, {}}).first->second;
-  if (now - use.since >= limit.window) use = {std::max(use.since + limit.window, now - cpu), Duration{}};
-  use.cpu += cpu;
-  return limit.most - use.cpu;
-}
-
-std::optional<Actuator::Impl::Rest> Actuator::Impl::at_limit(const Limit& limit, Time now) const {
-  if (limit.most <= Duration::zero()) return std::nullopt;
-  const auto use = uses.find(limit.purse);
-  if (use == uses.end() || now - use->second.since >= limit.window || use->second.cpu < limit.most) return std::nullopt;
-  return Rest{limit.reason, use->second.since + limit.window};
-}
-
-std::optional<Actuator::Impl::Rest> Actuator::Impl::at_limit(const Boost& boost, bool realtime, Time now) const {
+std::optional<Actuator::Impl::Rest> Actuator::Impl::at_limit(const Boost& boost, bool realtime, Time now) {
   if (boost.withheld) return Rest{Ineffective::no_progress, Time::max()};
-  if (realtime)
-    if (const auto rest = at_limit(ceiling(boost), now)) return rest;
-  return at_limit(quota(boost.user), now);
+  if (realtime && boost.ceiling_until && now < *boost.ceiling_until)
+    return Rest{Ineffective::ceiling, *boost.ceiling_until};
+  if (boost.quota_until && now < *boost.quota_until) return Rest{Ineffective::quota, *boost.quota_until};
+  return std::nullopt;
 }
 
 void Actuator::Impl::suspend(Entry& entry, const Rest& rest) {
   release_thread(entry);
   entry.state = Entry::State::suspended;
   entry.reason = rest.reason;
-  rests(rest);
   report(Outcome::What::ineffective, entry);
-}
-
-void Actuator::Impl::rests(const Rest& rest) {
-  if (rest.until != Time::max()) resume = std::min(rest.until, resume.value_or(rest.until));
 }
 
 void Actuator::Impl::renew(Entry& entry, const Boost& boost, Time now) {
@@ -290,7 +251,7 @@ void Actuator::Impl::renew(Entry& entry, const Boost& boost, Time now) {
     case Entry::State::suspended:
       if (const auto rest = at_limit(boost, (other_attr ? boost.attr : entry.lent).realtime(), now)) {
         entry.reason = rest->reason;
-        return rests(*rest);
+        return;
       }
       if (const auto own = scheduler.get(boost.thread.tid); own.ok()) entry.base = *own;
       return engage(entry, now, Outcome::What::changed);
@@ -305,6 +266,7 @@ void Actuator::Impl::renew(Entry& entry, const Boost& boost, Time now) {
   }
   if (due && !audit(entry, now)) return;
   if (!entry.in_force()) return;  // what somebody gave it is as good
+  if (const auto rest = at_limit(boost, entry.set.realtime(), now)) return suspend(entry, *rest);
   if (other_attr || (due && terms(entry, now).limited != entry.limited))
     return engage(entry, now, Outcome::What::changed);
   const Ineffective before = entry.reason;

@@ -1,5 +1,5 @@
-// Whom a lent nice value has to compete with: the groups of the threads that want a CPU now, or a disk. A scan of
-// /proc, for the worker.
+// Competitors of a nice boost: the groups of the threads that want a CPU now, or a disk. A scan of /proc, for the
+// worker.
 #pragma once
 
 #include <map>
@@ -30,7 +30,7 @@ class CompetitorScan {
 
   // `leave_out`: the threads that are boosted. Nor do swapd itself, which runs because it looks, and the kernel's own
   // threads count. A real-time thread is named in cpu_ranks only when it was runnable on the same CPU the last time as
-  // well: one that merely passes by takes nothing from anybody, and a report of `affinity` must be true.
+  // well: one that merely passes by takes nothing from other threads, and a report of `affinity` must be true.
   [[nodiscard]] Competitors look(const std::set<pid_t>& leave_out);
 
  private:
@@ -45,7 +45,7 @@ class CompetitorScan {
   const sys::Scheduler& scheduler_;
   std::vector<DiskGroups> disk_groups_;
   std::map<ThreadId, int> realtime_before_;  // and the CPU of each
-  // Who waits for a disk again and again is not at it each time that somebody looks.
+  // A thread that waits for a disk again and again is not at it at each look.
   std::map<std::string, Time> boosted_at_disks_, others_at_disks_;
   std::optional<Time> looked_;
   sys::Freezer freezer_;

@@ -7,8 +7,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "sys/seccomp/seccomp.h"
+#include "base/ignore_gone.h"
 #include "sys/process/self_process.h"
+#include "sys/seccomp/seccomp.h"
 
 namespace swapd::actuate {
 namespace {
@@ -110,7 +111,7 @@ bool Delays::look(Held& held, Time now) {
   held.due = held.owner->due(now);
   if (held.due <= now || goes_early(held, now)) {
     held.owner->ended(true, now);
-    (void)sys::answer_continue(held.call.listener->get(), held.call.id);  // ENOENT: killed meanwhile
+    ignore_gone(sys::answer_continue(held.call.listener->get(), held.call.id));  // ENOENT: killed meanwhile
     return true;
   }
   held.look = std::min(held.due, now + slice_);
@@ -153,7 +154,7 @@ void Delays::run() {
       bool over = false;
       if (ends) {
         held.owner->ended(true, now);
-        (void)sys::answer_continue(held.call.listener->get(), held.call.id);
+        ignore_gone(sys::answer_continue(held.call.listener->get(), held.call.id));
         over = true;
       } else {
         over = look(held, now);

@@ -1,10 +1,10 @@
-// Calls that are held at their entry until their time (papers/004, section 2.4: the process is put to sleep; DESIGN.md
-// section 7). One thread answers them.
+// Calls that are held at their entry until their time ([TAP08 §2.4]: the process is put to sleep; docs/design.md,
+// Shaping). One thread answers them.
 //
 // A held call is a seccomp notification that has been received and is not answered. With WAIT_KILLABLE_RECV only a
-// fatal signal ends it, so whoever holds it has to see to everything else: it is looked at again after each slice, and
-// goes on early where a signal waits for its thread, where its limits have changed, or where it is over anyway. What
-// has gone on early has taken its tokens all the same.
+// fatal signal ends it, so this thread has to see to everything else: it looks at each call again after each slice. A
+// call goes on early where a signal waits for its thread, where its limits have changed, or where it is over anyway. A
+// call that has gone on early has taken its tokens all the same.
 //
 // Each is written down in the guard's memory first: if swapd ends, the guard serves it.
 #pragma once

@@ -1,4 +1,4 @@
-// What the actuator knows of one boost. Internal to actuate/.
+// The actuator's state of one boost. Internal to actuate/.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Makes a lent nice value count where threads share the CPU by group (DESIGN.md section 6).
+// Makes a lent nice value count where threads share the CPU by group (docs/design.md, Donation).
 //
 // A nice value only divides a group's share among its members. So the groups of the provider and of the runnable
 // competitors are compared: where they part, the provider's autogroup gets the lent nice, or its cpu cgroups the lent
@@ -24,8 +24,8 @@ namespace swapd::actuate {
 
 class GroupBooster {
  public:
-  // `journal` may be null: none is kept. dry_run: looks, and changes nothing.
-  // kind: of what it changes besides autogroups. Of disks: nothing, as long as nobody has said who competes.
+  // `journal` may be null: none is kept. dry_run: looks, and changes nothing. kind: of what it changes besides
+  // autogroups. For disks it changes nothing until set_competitors() was called.
   GroupBooster(const sys::Groups& groups, bool dry_run, Change::Kind kind = Change::Kind::cgroup)
       : groups_(groups), dry_run_(dry_run), kind_(kind) {}
   void set_journal(Journal* journal) { journal_ = journal; }
@@ -43,7 +43,7 @@ class GroupBooster {
   [[nodiscard]] bool lacks_realtime(ThreadId thread, Time now);
 
  private:
-  // Where a thread stands, looked up at most once a second: a donation may begin a thousand times in it.
+  // A thread's place among the groups, looked up at most once a second: a donation may begin a thousand times in it.
   struct Place {
     std::string group = "/";
     std::int64_t autogroup = -1;
@@ -81,10 +81,10 @@ class GroupBooster {
   std::optional<Time> autogroups_seen_;
 };
 
-// Of the records of such weights.
+// The journal's kind for records of such weights.
 [[nodiscard]] Change::Kind kind_of(DiskGroups::By by);
 
-// Gives a group its old value back if it still has the new one. true: done; false: gone, or changed by somebody else.
+// Gives a group its old value back if it still has the new one. true: done; false: gone, or changed by another program.
 [[nodiscard]] Result<bool> restore_group(const sys::Groups& groups, const Change& change);
 
 // The group and those above it, the root left out: "/a/b" gives "/a/b", "/a".

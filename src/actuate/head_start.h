@@ -1,9 +1,9 @@
 // A newborn that is lent a nice value gets the CPU at once.
 //
-// EEVDF owes a newborn nothing yet, and leaves whoever runs on it its slice; a nice value that comes a moment after
-// birth is worth nothing until that slice and those of the longest starved are over. With SCHED_FIFO 1 for that moment
-// the newborn is where it would be had it been born with the nice value, and what it then uses it is charged for.
-// Source: kernel/sched/fair.c, place_entity() and protect_slice().
+// EEVDF owes a newborn nothing yet, and leaves the thread that runs on its CPU its slice. A nice value that comes a
+// moment after birth is worth nothing until that slice and those of the longest starved are over. With SCHED_FIFO 1 for
+// that moment the newborn is where a birth with the nice value would have put it, and what it then uses it is charged
+// for. Source: kernel/sched/fair.c, place_entity() and protect_slice().
 #pragma once
 
 #include "base/sched_attr.h"
@@ -11,7 +11,7 @@
 
 namespace swapd::actuate {
 
-// What it has meanwhile: FIFO 1 with reset-on-fork.
+// Its attributes meanwhile: FIFO 1 with reset-on-fork.
 [[nodiscard]] SchedAttr head_start();
 // Whether it may have one: nice below 0 is lent to an ordinary thread.
 [[nodiscard]] bool takes_head_start(const SchedAttr& own, const SchedAttr& set);

@@ -1,4 +1,4 @@
-// The actuator's inside. Its parts: actuator.cpp (what the engine calls), lending.cpp (one boost begins, changes,
+// The actuator's inside. Its parts: actuator.cpp (what the engine calls), boost.cpp (one boost begins, changes,
 // ends), groups.cpp (groups), journal.cpp and recovery.cpp (giving back). Internal to actuate/.
 #pragma once
 
@@ -29,21 +29,6 @@ struct Actuator::Impl {
 
   void apply(std::span<const Boost> boosts, Time now);
   void set_rules(const Rules& rules);
-  // A bound on lent CPU time, and whose it is: of one waiter, or of all of a user's.
-  struct BudgetKey {
-    ThreadId requester;  // none: the user's
-    std::uint32_t user = 0;
-    bool operator==(const BudgetKey&) const = default;
-  };
-  struct PurseHash {
-    std::size_t operator()(const BudgetKey& purse) const { return std::hash<ThreadId>{}(purse.requester) ^ purse.user; }
-  };
-  struct Limit {
-    BudgetKey purse;
-    Duration most{};  // 0: there is none
-    Duration window{};
-    Ineffective reason = Ineffective::ceiling;
-  };
   // Past a limit: why it rests, and until when.
   struct Rest {
     Ineffective reason = Ineffective::ceiling;
@@ -51,14 +36,8 @@ struct Actuator::Impl {
   };
   // A thing that both of the boost's classes must allow.
   [[nodiscard]] bool allowed(const Boost& boost, bool Rules::*what) const;
-  [[nodiscard]] Limit ceiling(const Boost& boost) const;
-  [[nodiscard]] Limit quota(std::uint32_t user) const;
-  // What is left of it in this window.
-  [[nodiscard]] Duration use(const Limit& limit, Duration cpu, Time now);
-  [[nodiscard]] std::optional<Rest> at_limit(const Limit& limit, Time now) const;
-  [[nodiscard]] std::optional<Rest> at_limit(const Boost& boost, bool realtime, Time now) const;
+  [[nodiscard]] static std::optional<Rest> at_limit(const Boost& boost, bool realtime, Time now);
   void suspend(Entry& entry, const Rest& rest);
-  void rests(const Rest& rest);
   void finish(Entry& entry);          // gives back, without reporting an end of what never began
   void drop(Entry& entry);            // the thread has gone: nothing to give back
   void release_thread(Entry& entry);  // gives the thread its own and clears the record
@@ -70,7 +49,7 @@ struct Actuator::Impl {
   void end_head_starts(Time now);
 
   void open_journal();
-  // What of the boost the thread may be lent now; empty: nothing.
+  // The attributes that the thread may have now because of the boost; empty: none.
   struct Terms {
     std::optional<SchedAttr> lent;
     Ineffective limited = Ineffective::none;
@@ -78,20 +57,16 @@ struct Actuator::Impl {
   [[nodiscard]] Terms terms(const Entry& entry, Time now) const;
   void begin(const Boost& boost, Time now);
   void renew(Entry& entry, const Boost& boost, Time now);
-  // Reads what the thread has. false: the boost is over for this donation (the thread has gone, or somebody insists).
+  // Reads the thread's present attributes. false: the boost is over for this donation (the thread has gone, or another
+  // program insists on changing it).
   [[nodiscard]] bool audit(Entry& entry, Time now);
   void refuse(Entry& entry, const Error& error);
   void leave_alone(Entry& entry, const Terms& terms, Time now);
   [[nodiscard]] bool confined(const Entry& entry) const;
   void report(Outcome::What what, const Entry& entry, int error = 0) const;
   void remember(const Past& former);
-  // Of a child that was forked while its parent's own was laid aside.
+  // For a child that was forked while its parent's own was laid aside.
   bool adopt_io_priority(ThreadId child, ThreadId parent, int own, bool still_laid_aside) const;
-
-  struct Use {
-    Time since{};
-    Duration cpu{};
-  };
 
   const sys::Scheduler& scheduler;
   GroupBooster lender;
@@ -104,8 +79,6 @@ struct Actuator::Impl {
   std::vector<std::string> notes;
   std::function<void(const Outcome&)> listener;
   std::unordered_map<ThreadId, Entry> entries;
-  std::unordered_map<BudgetKey, Use, PurseHash> uses;
-  std::optional<Time> resume;          // of who rests, the first; as of the last apply()
   std::vector<ThreadId> starting;      // have their head start in this apply()
   std::array<ThreadId, 64> started{};  // have had it
   std::size_t next_started = 0;
@@ -113,7 +86,6 @@ struct Actuator::Impl {
   std::size_t next_past = 0;
   std::uint64_t round = 0;
   std::uint64_t surroundings = 1;
-  Duration longest_window{};  // of the rules
   std::uint64_t total = 0;
 };
 

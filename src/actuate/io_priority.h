@@ -2,8 +2,9 @@
 // what it is lent holds for the disk too. One with a worse of its own ("ionice -c idle") would keep its requester
 // waiting for the disk: while something is lent to it, its own is laid aside, and it too has that of its class.
 //
-// Recorded in the journal before, given back after. What somebody else sets meanwhile stays, unless it is "none". What
-// a lent thread has forked has none as long as nobody has heard of it, and for good where swapd is killed before.
+// Recorded in the journal before, given back after. If another program sets one meanwhile, it stays, unless it is
+// "none". A child that a boosted thread has forked has none until swapd has heard of it, and for good if swapd is
+// killed before.
 #pragma once
 
 #include <string_view>
@@ -23,7 +24,8 @@ struct IoPriority {
   bool operator==(const IoPriority&) const = default;
 };
 [[nodiscard]] IoPriority io_priority_of(int raw);
-// What a thread with these attributes has if it has none of its own (ioprio_set(2), "Selecting an I/O scheduler").
+// I/O priority of a thread with these attributes if it has none of its own (ioprio_set(2), "Selecting an I/O
+// scheduler").
 [[nodiscard]] IoPriority io_priority_of(const SchedAttr& attr);
 [[nodiscard]] bool worse(IoPriority a, IoPriority b);
 
@@ -37,7 +39,7 @@ class IoPriorityOverride {
   void take_back(ThreadId thread);
   void forget(ThreadId thread);  // it has gone
   void became(ThreadId before, ThreadId now);
-  // What of its own is laid aside, raw; 0: nothing.
+  // Its own I/O priority that is laid aside, raw; 0: none.
   [[nodiscard]] int saved_priority(ThreadId thread) const;
 
  private:
@@ -53,7 +55,7 @@ class IoPriorityOverride {
   std::unordered_map<ThreadId, Laid> laid_;
 };
 
-// Gives it back what an earlier run laid aside. False: it is gone, or somebody has set another since.
+// Gives it back what an earlier run laid aside. False: it is gone, or another program has set another since.
 [[nodiscard]] Result<bool> restore_io_priority(const sys::Scheduler& scheduler, const Change& change);
 
 }  // namespace swapd::actuate

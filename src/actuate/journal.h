@@ -1,10 +1,10 @@
-// What swapd has changed and not yet given back, kept where a crash does not lose it (DESIGN.md section 6).
+// Changes that swapd has made and not yet undone, kept so that a crash does not lose them (docs/design.md, Donation).
 //
 // A mapped file of fixed-size records: a record is a store to memory, which the kernel keeps when the process is
 // killed; there is no fsync, because scheduling attributes do not outlive a boot either. A record is written before the
 // change it tells of and is never altered: a changed boost gets a new record first, then the old one is cleared. A
-// record counts from its last store on, so one whose writer was killed in the middle of it is none. What a checksum
-// does not fit was damaged otherwise.
+// record counts from its last store on, so one whose writer was killed in the middle of it is none. A record whose
+// checksum does not fit was damaged otherwise.
 //
 // The directory belongs on a tmpfs (/run): on a disk's file system the first store to a page after each writeback waits
 // for that file system's journal, and the store is the real-time engine's. Nothing is lost by it, since a new boot
@@ -71,7 +71,7 @@ class Journal {
     Slot slot;
     Change change;
   };
-  // What an earlier run of this boot left, the oldest first. They stay until cleared.
+  // Changes that an earlier run of this boot left, the oldest first. They stay until cleared.
   [[nodiscard]] const std::vector<Left>& left() const { return left_; }
   // Things worth one log line: a file set aside, damaged records, another boot's.
   [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }

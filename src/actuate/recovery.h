@@ -26,9 +26,10 @@ using StartTime = std::function<std::optional<std::uint64_t>(pid_t)>;
 // Whether it has that, or what Actuator::give_way() leaves where it is cut short.
 [[nodiscard]] bool is_ours(const SchedAttr& now, const SchedAttr& set);
 
-// What a thread that has not got `set` any more shall have from now on. What somebody gave it, less what was ours; but
-// what it may have made of the loan without any right to it, to keep it, is not its own: then it is `base`. (An
-// administrator who renices a thread without privilege to something between its own and what it is lent is not heard.)
+// Attributes for a thread that has not got `set` any more: those that another program gave it, less what was ours. But
+// attributes that it may have made of the boost without any right to them, to keep them, are not its own: then it gets
+// `base`. (An administrator who renices a thread without privilege to something between its own and its boost is not
+// heard.)
 [[nodiscard]] SchedAttr own_by_now(const sys::Scheduler& scheduler, pid_t tid, const SchedAttr& seen,
                                    const SchedAttr& base, const SchedAttr& set);
 
@@ -38,7 +39,7 @@ struct Restored {
   SchedAttr own;  // what the thread has now
 };
 // Gives the thread `base` if it still has `set`. While it was real-time its kernel-kept nice was set.nice; another one
-// means that somebody has reniced it, and that value is respected.
+// means that another program has reniced it, and that value is respected.
 [[nodiscard]] Result<Restored> restore_thread(const sys::Scheduler& scheduler, pid_t tid, const SchedAttr& base,
                                               const SchedAttr& set);
 

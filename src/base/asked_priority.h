@@ -20,8 +20,8 @@ struct AskedPriority {
     asked.nice_alone = true;
     return asked;
   }
-  // What a thread with these attributes has after that. A real-time thread's stay: the kernel keeps its nice value for
-  // later, out of sight.
+  // The attributes of a thread that has `own` once this is applied. A real-time thread keeps its own: the kernel stores
+  // its nice value for later, out of sight.
   [[nodiscard]] SchedAttr over(const SchedAttr& own) const {
     if (!nice_alone) return attr;
     SchedAttr then = own;

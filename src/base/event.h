@@ -1,4 +1,4 @@
-// The typed events that every observer produces and that the model consumes (DESIGN.md section 4).
+// The typed events that every observer produces and that the model consumes (docs/design.md, Observers).
 //
 // They are all the model ever learns: a recorded stream of them, replayed, gives the same decisions.
 // Times are CLOCK_MONOTONIC. Thread ids are those of swapd's own pid namespace.
@@ -14,10 +14,11 @@
 #include "base/sched_attr.h"
 #include "base/thread_id.h"
 #include "base/time.h"
+#include "base/words.h"
 
 namespace swapd {
 
-// Why a thread is believed to be a provider, the best first: the cold-start order of DESIGN.md section 5.
+// Why a thread is believed to be a provider, the best first: the cold-start order of docs/design.md, Model.
 enum class Evidence : std::uint8_t {
   woke,      // it has provided this resource: the waker of an earlier wait
   accessed,  // it made a call on the resource (the paper's history)
@@ -29,6 +30,16 @@ enum class Evidence : std::uint8_t {
   child,     // it is the child (or a thread of it) that the parent waits for
   guess,     // it could, and it wants a CPU: nothing tells that it does. Lent a nice value at most
 };
+inline constexpr auto evidence_words = words<Evidence>({{"woke", Evidence::woke},
+                                                        {"accessed", Evidence::accessed},
+                                                        {"sent-to", Evidence::sent_to},
+                                                        {"kin", Evidence::kin},
+                                                        {"relayed", Evidence::relayed},
+                                                        {"owner", Evidence::owner},
+                                                        {"holder", Evidence::holder},
+                                                        {"child", Evidence::child},
+                                                        {"guess", Evidence::guess}});
+[[nodiscard]] constexpr std::string_view name(Evidence evidence) { return evidence_words.of(evidence); }
 
 // The thread is in the managed set, with these attributes of its own. A second one updates them.
 struct Enrolled {
@@ -39,7 +50,7 @@ struct Enrolled {
   SchedAttr base;
   ClassId class_id = 0;
 };
-// The thread made a call by which it may provide the resource (papers/001, section 3.1).
+// The thread made a call by which it may provide the resource [SWAP04 §3.1].
 struct Accessed {
   Time time;
   ThreadId thread;
@@ -52,19 +63,19 @@ struct Released {
   ThreadId thread;
   Resource resource;
 };
-// The thread sleeps in system call `call` until one of `awaited` is provided. Empty: nobody can be named
-// (a timer, disk, a page fault); call -1: not in a system call. A repeated Blocked with the same awaited
-// resources is the same wait.
+// The thread sleeps in system call `call` until one of `awaited` is provided. Empty: no provider can be named (a timer,
+// disk, a page fault); call -1: not in a system call. A repeated Blocked with the same awaited resources is the same
+// wait.
 struct Blocked {
   Time time;
   ThreadId thread;
   std::int32_t call = -1;
   std::vector<Resource> awaited;
 };
-// The wait is over. `by` is the waker where it is known; `through` is the resource that its call was on,
-// where it is known. Credit: `by` is a provider of an awaited resource, and `through`, where known, was awaited.
-// `unrelated`: known to be a signal, a timeout or an interrupt: no credit to anybody.
-// `stranger`: a thread that is not managed (any more) ended it by a call that is no signal. Not recorded.
+// The wait is over. `by` is the waker where it is known; `through` is the resource that its call was on, where it is
+// known. Credit: `by` is a provider of an awaited resource, and `through`, where known, was awaited. `unrelated`: known
+// to be a signal, a timeout or an interrupt, so no thread gains credit. `stranger`: a thread that is not managed (any
+// more) ended it by a call that is no signal. Not recorded.
 struct Woken {
   Time time;
   ThreadId thread;
@@ -73,19 +84,20 @@ struct Woken {
   bool unrelated = false;
   bool stranger = false;
 };
-// Who could provide the resource now, as found by a scan; replaces the providers of evidence owner, or of a weaker one,
-// that an earlier scan gave. generation: as asked for, a stale one is dropped by the caller.
+// The threads that could provide the resource now, as a scan found them; they replace the providers of evidence owner,
+// or of a weaker one, that an earlier scan gave. generation: as asked for, a stale one is dropped by the caller.
 struct Holders {
   Time time;
   Resource resource;
   Evidence evidence = Evidence::holder;
   std::vector<ThreadId> threads;
 };
-// The favoured leaf under `requester` has used one quantum T of its own CPU time since it was favoured (or since the
-// last of these) and the requester still waits.
+// The leaf that was favoured for `requester` has used one quantum T of its own CPU time since it was favoured (or since
+// the last of these) and the requester still waits. `path`: the way to it that was favoured, direct provider … leaf.
 struct QuantumUsed {
   Time time;
   ThreadId requester;
+  std::vector<ThreadId> path;
 };
 struct Execed {
   Time time;

@@ -1,4 +1,4 @@
-// flock(2) for so long and no longer: whoever may open a file may hold its lock for ever.
+// flock(2) with a time limit, because any process that may open a file may hold its lock for ever.
 #pragma once
 
 #include <sys/file.h>
@@ -11,7 +11,7 @@
 
 namespace swapd {
 
-// Exclusively. EBUSY: somebody else has it all that time.
+// Takes the lock exclusively. EBUSY: another process has held it all that time.
 [[nodiscard]] inline Status lock_file(int fd, Duration within) {
   constexpr std::chrono::milliseconds pause{5};
   const auto deadline = std::chrono::steady_clock::now() + within;

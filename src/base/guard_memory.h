@@ -1,6 +1,6 @@
-// The memory that swapd shares with its guard, which answers what swapd leaves open (DESIGN.md section 8.7). Written by
-// swapd; the guard frees places whose call or process it has let go on. A change here is one of the contract between a
-// guard and its swapd only: both are of one version.
+// The memory that swapd shares with its guard, which answers what swapd leaves open (docs/design.md, Guard).
+// Written by swapd; the guard frees places whose call or process it has let go on. A change here is one of the contract
+// between a guard and its swapd only: both are of one version.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace swapd {
 
-// What has become of a listener's notifications. Written by its receiver.
+// State of a listener's notifications. Written by its receiver.
 struct alignas(64) ListenerSlot {
   std::atomic<std::uint64_t> open_id;  // received and not answered; 0: none
   std::atomic<std::uint64_t> last_id;  // the last one answered, or delayed; 0: none yet
@@ -23,7 +23,7 @@ struct DelayedCall {
   std::atomic<std::uint32_t> slot;  // its listener's
 };
 
-// A process that swapd has frozen (daemon/freezer_groups.h).
+// A process that swapd has frozen (daemon/shaping/freezer_groups.h).
 struct FrozenGroup {
   std::atomic<std::int64_t> until;  // CLOCK_MONOTONIC, ns: swapd looks at it before that; 0: the place is free
   std::array<char, 8> thaw;         // what written

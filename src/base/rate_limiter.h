@@ -1,4 +1,5 @@
-// Of what happens again and again, the first is told, and after a pause that there was more. Pure, but for memory.
+// Limits repeated messages: the first is told, and the next after a pause, with the number left out. Pure, but for
+// memory.
 #pragma once
 
 #include <cstddef>

@@ -5,14 +5,34 @@
 #include <cinttypes>
 #include <cstdio>
 
+#include "base/words.h"
+
 namespace swapd {
 
-std::string_view name(ResourceKind kind) {
-  static constexpr std::array<std::string_view, resource_kinds> names = {
-      "socket", "pipe",    "fifo", "sysv-msg",   "sysv-sem", "posix-mq",    "flock",  "record-lock", "signal",
-      "futex",  "eventfd", "pty",  "child-exit", "inotify",  "kernel-work", "kernel", "unknown"};
-  return names.at(static_cast<std::size_t>(kind));
-}
+namespace {
+
+constexpr auto kind_words = words<ResourceKind>({{"socket", ResourceKind::socket},
+                                                 {"pipe", ResourceKind::pipe},
+                                                 {"fifo", ResourceKind::fifo},
+                                                 {"sysv-msg", ResourceKind::sysv_msg},
+                                                 {"sysv-sem", ResourceKind::sysv_sem},
+                                                 {"posix-mq", ResourceKind::posix_mq},
+                                                 {"flock", ResourceKind::flock},
+                                                 {"record-lock", ResourceKind::record_lock},
+                                                 {"signal", ResourceKind::signal},
+                                                 {"futex", ResourceKind::futex},
+                                                 {"eventfd", ResourceKind::eventfd},
+                                                 {"pty", ResourceKind::pty},
+                                                 {"child-exit", ResourceKind::child_exit},
+                                                 {"inotify", ResourceKind::inotify},
+                                                 {"kernel-work", ResourceKind::kernel_work},
+                                                 {"kernel", ResourceKind::kernel},
+                                                 {"unknown", ResourceKind::unknown}});
+
+}  // namespace
+
+std::string_view name(ResourceKind kind) { return kind_words.of(kind); }
+std::optional<ResourceKind> kind_named(std::string_view text) { return kind_words.find(text); }
 
 namespace {
 
@@ -25,12 +45,6 @@ std::string device(std::uint64_t dev) {
 std::string end(std::uint64_t last) { return last == UINT64_MAX ? "eof" : std::to_string(last); }
 
 }  // namespace
-
-std::optional<ResourceKind> kind_named(std::string_view text) {
-  for (std::size_t i = 0; i < resource_kinds; ++i)
-    if (name(static_cast<ResourceKind>(i)) == text) return static_cast<ResourceKind>(i);
-  return std::nullopt;
-}
 
 std::string text(const Resource& r) {
   std::string kind(name(r.kind));
@@ -55,16 +69,16 @@ std::string text(const Resource& r) {
     case ResourceKind::kernel_work:
       return kind + id(0);
     case ResourceKind::futex:
-      return r.ids[3] != 0 ? kind + ":" + device(r.ids[0]) + id(1) + id(2) : kind + id(0) + id(1);
+      return is_shared_futex(r) ? kind + ":" + device(r.ids[0]) + id(1) + id(2) : kind + id(0) + id(1);
     case ResourceKind::pty:
       return kind + id(0) + (r.ids[1] == 0 ? ":slave" : ":master");
     case ResourceKind::child_exit:
-      return r.ids[0] == 0 ? kind + ":any" + id(2) : kind + id(0);
+      return is_any_child(r) ? kind + ":any" + id(2) : kind + id(0);
     case ResourceKind::inotify:
       return kind + id(0) + id(2);
     case ResourceKind::kernel:
-      if (r.ids[0] == 0) return kind + ":process" + id(2);
-      return kind + ":" + device(r.ids[0]) + (r.ids[1] == 0 ? ":fuse" : id(1));
+      if (is_memory(r)) return kind + ":process" + id(2);
+      return kind + ":" + device(r.ids[0]) + (is_fuse_files(r) ? ":fuse" : id(1));
     case ResourceKind::unknown:
       return kind;
   }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/words.h"
+
 namespace swapd {
 
 int rank(const SchedAttr& attr) {
@@ -54,21 +56,13 @@ SchedAttr lent_by(const SchedAttr& donor, const LendingRules& rules) {
 }
 
 std::string_view name(SchedPolicy policy) {
-  switch (policy) {
-    case SchedPolicy::other:
-      return "other";
-    case SchedPolicy::batch:
-      return "batch";
-    case SchedPolicy::idle:
-      return "idle";
-    case SchedPolicy::fifo:
-      return "fifo";
-    case SchedPolicy::rr:
-      return "rr";
-    case SchedPolicy::deadline:
-      return "deadline";
-  }
-  return "other";
+  static constexpr auto policy_words = words<SchedPolicy>({{"other", SchedPolicy::other},
+                                                           {"batch", SchedPolicy::batch},
+                                                           {"idle", SchedPolicy::idle},
+                                                           {"fifo", SchedPolicy::fifo},
+                                                           {"rr", SchedPolicy::rr},
+                                                           {"deadline", SchedPolicy::deadline}});
+  return policy_words.of(policy);
 }
 
 }  // namespace swapd

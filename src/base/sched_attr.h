@@ -33,9 +33,9 @@ struct LendingRules {
   bool strict = false;           // a nice donor (below 0) lends FIFO 1
 };
 
-// What a requester with these attributes lends (DESIGN.md section 6): FIFO/RR p lends FIFO max(p-1, 1), at most
-// the ceiling; deadline lends FIFO at the ceiling; nice n lends nice n (FIFO 1 where strict and n < 0). The result has
-// reset_on_fork.
+// Attributes that a requester with these attributes gives a provider (docs/design.md, Donation): FIFO/RR p gives FIFO
+// max(p-1, 1), at most the ceiling; deadline gives FIFO at the ceiling; nice n gives nice n (FIFO 1 where strict and n
+// < 0). The result has reset_on_fork.
 [[nodiscard]] SchedAttr lent_by(const SchedAttr& donor, const LendingRules& rules);
 
 // "other", "batch", "idle", "fifo", "rr", "deadline": the words of the JSON contract.

@@ -11,6 +11,9 @@ namespace swapd {
 using Duration = std::chrono::nanoseconds;
 using Time = std::chrono::time_point<std::chrono::steady_clock, Duration>;
 
+// Before anything that happens: what has not happened yet. Differences to it do not overflow.
+inline constexpr Time never{-std::chrono::hours(24 * 365 * 100)};
+
 class Clock {
  public:
   Clock() = default;

@@ -1,4 +1,4 @@
-// A token bucket: it fills by so many tokens a second, up to what it can hold, and whoever takes one may go on.
+// A token bucket: it fills at a rate of tokens a second up to its capacity; a caller that gets its tokens may go on.
 #pragma once
 
 #include <algorithm>

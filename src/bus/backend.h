@@ -1,5 +1,5 @@
-// What the bus serves: snapshots out, commands in. The daemon implements Backend; the bus turns it into D-Bus and JSON.
-// Field names and units are the contract of DESIGN.md section 9.
+// Interface of the daemon to the bus: snapshots out, commands in. The daemon implements Backend; the bus turns it into
+// D-Bus and JSON. Field names and units are the contract of docs/design.md, Contracts.
 #pragma once
 
 #include <linux/filter.h>
@@ -31,7 +31,7 @@ struct StatusView {
   std::vector<std::string> rivals;
   std::vector<std::string> warnings;  // missing privileges and settings, with what still works
   std::vector<MissingPiece> missing;  // what the kernel does not give
-  // What watching costs.
+  // Costs of watching.
   std::string watch_method;  // "perf" or "poll"
   std::uint64_t watched_threads = 0, watch_wakeups_total = 0, watch_polls_total = 0;
   double engine_cpu_s = 0, receivers_cpu_s = 0, worker_cpu_s = 0;
@@ -42,7 +42,7 @@ struct StatusView {
   pid_t pid = 0;
 };
 
-// What costs nothing to ask for.
+// The part of the status that costs nothing to ask for.
 struct BriefView {
   std::string observer;
   bool paused = false;
@@ -103,7 +103,7 @@ struct SettingView {
   std::string where;  // "FILE:LINE"; of what is built in: "built-in"
 };
 
-// What a class allows, and what its members have moved.
+// A class's limits, and what its members have moved.
 struct ClassView {
   std::string name;
   bool device_mode = false;   // limits count what the disk moved
@@ -164,7 +164,7 @@ struct EventView {
   std::map<std::string, double> numbers;      // priority, nice, confidence …
 };
 
-// swapctl run, before the program: DESIGN.md section 8.4.
+// swapctl run, before the program: docs/design.md, Launch.
 struct LaunchRequest {
   Fd pidfd;       // of the launcher
   Fd memory;      // memfd of sizeof(launch::Shared)
@@ -191,7 +191,7 @@ struct EnrollRequest {
   std::function<bool(pid_t)> spare = {};
 };
 
-// What threads wait for now, and who provides it.
+// Resources that threads wait for now, and their providers.
 struct ResourceView {
   struct Provider {
     pid_t pid = 0, tid = 0;
@@ -234,7 +234,7 @@ class Backend {
   // done: at once or later, from the event loop; at most once.
   virtual void enroll(const EnrollRequest& request, std::function<void(const Status&)> done) = 0;
   [[nodiscard]] virtual Status release(pid_t pid, const Caller& caller) = 0;
-  // Ends, and begins again with the program that is there now; whoever is managed remains so.
+  // Ends, and begins again with the program that is there now; managed processes remain managed.
   [[nodiscard]] virtual Status restart(const Caller& caller) = 0;
   // Nothing is lent until it is resumed; all else goes on.
   [[nodiscard]] virtual Status pause(bool paused, const Caller& caller) = 0;
@@ -253,7 +253,7 @@ class Backend {
   // time: else an error.
   [[nodiscard]] virtual Status record(std::function<bool(std::string_view)> sink) = 0;
   virtual void end_recording() = 0;
-  // Of a refusal that was not final when the backend gave it (Caller::may_ask()), and is now.
+  // A refusal is final now that was not when the backend gave it (Caller::may_ask()).
   virtual void refused(std::string_view action, pid_t pid, const Caller& caller, const Error& why) = 0;
 };
 

@@ -1,4 +1,4 @@
-// Who asks for something, and what he may beyond the everyday (polkit(8), systemd/org.swapd1.policy).
+// The user that asks for something, and their rights beyond the everyday (polkit(8), systemd/org.swapd1.policy).
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@ namespace swapd::bus {
 
 enum class Right : std::uint8_t {
   view,            // what concerns other users' programs
-  manage_own,      // enroll, release and set his own
+  manage_own,      // enroll, release and set their own
   manage_others,   // and other users'
   record,          // follow events and record them: when each thread blocks and wakes
-  raise_priority,  // above what setpriority(2) and sched_setattr(2) would let him
+  raise_priority,  // above what setpriority(2) and sched_setattr(2) would let them
   set_limits,      // make, change and remove classes with I/O limits, and take programs out of them
   administer,      // restart, pause, put programs into closed classes
 };
@@ -41,15 +41,15 @@ inline constexpr Rights all_rights = {Right::view,           Right::manage_own, 
 
 class Caller {
  public:
-  Caller() = default;  // nobody, who may nothing
-  // may_ask: what he lacks may yet be granted (Authority).
+  Caller() = default;  // an unknown user, without rights
+  // may_ask: a right that the caller lacks may yet be granted (Authority).
   Caller(std::uint32_t uid, Rights has, bool may_ask = false) : uid_(uid), rights_(has), may_ask_(may_ask) {}
   [[nodiscard]] static Caller root() { return {0, all_rights}; }
 
   [[nodiscard]] std::uint32_t uid() const { return uid_; }
   [[nodiscard]] Rights rights() const { return rights_; }
   [[nodiscard]] bool may_ask() const { return may_ask_; }
-  // Asked where something depends on it: the first that he lacks is remembered, by copies too.
+  // Asked where something depends on the right: the first one that is missing is remembered, by copies too.
   [[nodiscard]] bool may(Right right) const {
     if (rights_.has(right)) return true;
     if (!*missing_) *missing_ = right;

@@ -1,8 +1,9 @@
-// The JSON texts of the contract (DESIGN.md section 9): field names, units and order as tools outside rely on them.
+// The JSON texts of the contract (docs/design.md, Contracts): field names, units and order as tools outside rely on
+// them.
 //
 // Shape: times in milliseconds as *_ms or seconds as *_s, enums as lower-case words with hyphens, resources as
-// "kind:ints". Names of threads are bytes that anybody can choose; what is not UTF-8 in them becomes U+FFFD, so that
-// every text is valid JSON and a valid D-Bus string.
+// "kind:ints". Names of threads are bytes that any program can choose; what is not UTF-8 in them becomes U+FFFD, so
+// that every text is valid JSON and a valid D-Bus string.
 #pragma once
 
 #include <string>

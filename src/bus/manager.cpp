@@ -116,7 +116,7 @@ bool Manager::ask(sd_bus_message* call, const Caller& caller, const Error& refus
   if (!lacks || !may_ask(call) || (refusal.code() != EACCES && refusal.code() != EPERM)) return false;
   const std::shared_ptr<sd_bus_message> kept(sd_bus_message_ref(call), sd_bus_message_unref);
   const auto answered = [this, kept, right = *lacks, caller, refusal](Authority::Verdict verdict) {
-    // Without polkit everybody may manage his own.
+    // Without polkit each user may manage their own.
     const bool granted =
         verdict == Authority::Verdict::granted || (verdict == Authority::Verdict::absent && right == Right::manage_own);
     if (!granted || !come_again(kept, caller.rights(), right)) refused(kept.get(), caller, right, verdict, refusal);

@@ -1,13 +1,13 @@
 // The object /org/swapd1 with interface org.swapd1.Manager: the commands and snapshots of a Backend as D-Bus methods.
 //
 // One Manager serves any number of connections: attach() puts its vtable on each, be it a peer of the private socket or
-// a message bus. Who calls is asked of sd-bus for every call (the peer's credentials on a direct connection, the
-// sender's on a bus), so nothing here depends on the kind of connection.
+// a message bus. Each call's sender is asked of sd-bus (the peer's credentials on a direct connection, the sender's on
+// a bus), so nothing here depends on the kind of connection.
 //
-// Below it are the processes, classes and resources (objects.h), and whoever asked with Subscribe is told of them
-// (subscribers.h). Events go only to those who asked with FollowEvents. A follower that does not read is never waited
+// Below it are the processes, classes and resources (objects.h); clients that called Subscribe are told of them
+// (subscribers.h). Events go only to clients that called FollowEvents. A follower that does not read is never waited
 // for: past `max_queued` messages its events are dropped and counted, and when it reads again it is told how many it
-// missed. The one who records gets the recording's lines in the same way; there the backend counts what was lost.
+// missed. A recorder gets the recording's lines in the same way; there the backend counts what was lost.
 #pragma once
 
 #include <systemd/sd-bus.h>
@@ -51,7 +51,7 @@ class Manager {
   [[nodiscard]] Status attach(sd_bus* bus, std::vector<sd_bus_slot*>& slots);
   // On this message bus, callers who are refused something get it where this says so. Null: no longer.
   void use(sd_bus* bus, Authority* authority);
-  // This call will not be answered after all: what it was granted is for nobody.
+  // This call will not be answered after all: its grant is dropped.
   void drop(const sd_bus_message* call);
   // The connection is about to go: its followers with it.
   void forget(sd_bus* bus);
@@ -67,7 +67,7 @@ class Manager {
     Recipient client;
     std::uint64_t missed = 0;  // since the last event that went out
   };
-  // What a call that is dispatched again may, because it has been asked for: that very message.
+  // Rights of a call that is dispatched again, because polkit was asked: of that very message.
   struct Grant {
     std::shared_ptr<sd_bus_message> call;
     Rights rights;
@@ -84,7 +84,7 @@ class Manager {
   // This call comes again: what it has been granted is `granted_`.
   [[nodiscard]] bool take_grant(const sd_bus_message* call);
   [[nodiscard]] std::string too_often(std::uint32_t uid);
-  // Of the objects, as they are, or were a moment ago and nobody has asked for a change since.
+  // The objects as they are, or as they were a moment ago if no change was asked for since.
   [[nodiscard]] const Tree& tree();
   [[nodiscard]] const Object& itself();
   void has_changed() { tree_.reset(); }
@@ -104,7 +104,7 @@ class Manager {
   std::unordered_map<std::uint32_t, TokenBucket> asked_;  // by user
   std::vector<Follower> followers_;
   Subscribers subscribers_{backend_, max_queued_};
-  Recipient recorder_;  // bus: none, nobody records
+  Recipient recorder_;  // bus: none, no recording runs
   std::optional<Tree> tree_;
   Time seen_{};                   // tree_ is of then
   std::optional<Object> itself_;  // while a call is answered

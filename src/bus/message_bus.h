@@ -1,8 +1,8 @@
 // The same object on a message bus, as org.swapd1 (dbus-daemon(1), sd-bus(3)).
 //
-// Who calls is the bus's word. Root may all that he may on the private socket. Others may ask for the status, and for
-// what polkit grants them (Polkit); where there is no polkit, to manage their own processes. A client that leaves the
-// bus stops following.
+// The bus names the caller. Root may do what it may on the private socket. Other users may ask for the status, and for
+// what polkit grants them (Polkit); where there is no polkit, they may manage their own processes. A client that leaves
+// the bus stops following.
 #pragma once
 
 #include <systemd/sd-bus.h>
@@ -30,7 +30,7 @@ class MessageBus {
   ~MessageBus();
 
   // Connects, takes the name, and serves from the event loop on. The error's context is a line for the user: no bus, a
-  // policy that gives us no name, or somebody else who has it.
+  // policy that gives us no name, or another program that has it.
   [[nodiscard]] Status serve(Which which);
 
  private:

@@ -1,6 +1,6 @@
-// What swapd's objects understand: the methods and properties of the interfaces in systemd/org.swapd1.*.xml, as the
-// vtables' callbacks (sd_bus_add_object_vtable(3)): they unpack a message, ask the backend, and pack the answer. Their
-// user data is the Manager; of a process, the path says which.
+// Methods and properties of the interfaces in systemd/org.swapd1.*.xml, as the vtables' callbacks
+// (sd_bus_add_object_vtable(3)): they unpack a message, ask the backend, and pack the answer. Their user data is the
+// Manager; for a process's object, the path says which.
 #pragma once
 
 #include <systemd/sd-bus.h>
@@ -24,7 +24,7 @@ struct Methods {
   static int invalid(sd_bus_error* out, const std::string& line);
   static Manager& self(void* data);
   static int reply(sd_bus_message* call, const std::string& text);
-  // What the caller lacks for it may be had of polkit: then the call comes again.
+  // A right that the caller lacks may be had of polkit: then the call comes again.
   static int refuse(sd_bus_message* call, void* data, const Caller& caller, const Error& refusal, sd_bus_error* error);
   static int done(sd_bus_message* call, void* data, const Caller& caller, const Status& status, sd_bus_error* error);
   static Error may_not_view(sd_bus_message* call);
@@ -41,7 +41,7 @@ struct Methods {
     if (const int r = caller(call, data, &who); r < 0) return r;
     return who.may(Right::view) ? show() : refuse(call, data, who, may_not_view(call), error);
   }
-  // Which process a call is about: its path says it, or else its first argument.
+  // Reads the process that a call is about: its path says it, or else its first argument.
   static int read_pid(sd_bus_message* call, pid_t* pid, sd_bus_error* error);
 
   // --- methods ---
@@ -78,10 +78,10 @@ struct Methods {
   // --- properties, and which objects there are ---
   static int version(sd_bus*, const char*, const char*, const char*, sd_bus_message* reply, void* data, sd_bus_error*);
   static int pid(sd_bus*, const char*, const char*, const char*, sd_bus_message* reply, void*, sd_bus_error*);
-  // Of the Manager, what may change.
+  // Properties of the Manager that may change.
   static int manager_property(sd_bus*, const char*, const char*, const char* name, sd_bus_message* reply, void* data,
                               sd_bus_error*);
-  // Of the objects below it.
+  // Properties of the objects below it.
   static int property(sd_bus*, const char* path, const char*, const char* name, sd_bus_message* reply, void* data,
                       sd_bus_error*);
   static int find(sd_bus*, const char* path, const char* interface, void* data, void** found, sd_bus_error*);

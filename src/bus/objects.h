@@ -49,7 +49,7 @@ using Tree = std::map<std::string, Object>;  // by path
 
 // All objects but the Manager itself.
 [[nodiscard]] Tree objects_now(Backend& backend);
-// What of the Manager may change.
+// Properties of the Manager that may change.
 [[nodiscard]] Object manager_now(Backend& backend);
 
 struct Changes {

@@ -1,4 +1,4 @@
-// Asks polkit whether a client of the message bus may do more than everybody
+// Asks polkit whether a client of the message bus may do more than the everyday
 // (org.freedesktop.PolicyKit1.Authority.CheckAuthorization).
 #pragma once
 
@@ -11,13 +11,13 @@
 
 namespace swapd::bus {
 
-// Who may give a right to whoever has made a call.
+// Gives rights to the sender of a call.
 class Authority {
  public:
   enum class Verdict : std::uint8_t {
     granted,
     denied,
-    challenge,  // it would ask the user for a password, and the client does not let it, or nobody is there to ask
+    challenge,  // it would ask the user for a password, and the client does not let it, or there is no user to ask
     absent,     // there is none
     busy,       // this user asks too much at once
   };
@@ -31,8 +31,8 @@ class Authority {
 
 class Polkit final : public Authority {
  public:
-  // The bus that calls come from is where polkit is asked. only_root: who answers is believed if it is root; else
-  // whoever has polkit's name, which on the system bus the bus's own policy keeps for polkit.
+  // The bus that calls come from is where polkit is asked. only_root: an answer is believed if its sender is root; else
+  // if its sender has polkit's name, which on the system bus the bus's own policy keeps for polkit.
   Polkit(sd_bus* bus, bool only_root) : bus_(bus), only_root_(only_root) {}
   ~Polkit() override;
   void ask(sd_bus_message* call, std::uint32_t uid, Right right, std::function<void(Verdict)> done) override;

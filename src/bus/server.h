@@ -1,10 +1,10 @@
 // swapd's private socket: D-Bus spoken directly to each client, without a message bus, as systemd does on its own.
 //
-// Root and the owner of the socket's file may connect; anybody else is closed on at once, and counted. A client has a
-// few seconds to authenticate. One that sends what is not D-Bus, or reads none of its answers, is dropped alone. When
-// all places are taken a newcomer gets the place of the oldest connection that has not authenticated, else of the one
-// that has been idle the longest; who follows events keeps its place, but for root. Root's connections give way to root
-// only. So idle connections lock nobody out. Runs wholly on the event loop's thread.
+// Root and the owner of the socket's file may connect; any other user's connection is closed at once, and counted. A
+// client has a few seconds to authenticate. One that sends what is not D-Bus, or reads none of its answers, is dropped
+// alone. When all places are taken a newcomer gets the place of the oldest connection that has not authenticated, else
+// of the one that has been idle the longest; a client that follows events keeps its place, but for root. Root's
+// connections give way to root only. So idle connections lock no client out. Runs wholly on the event loop's thread.
 #pragma once
 
 #include <systemd/sd-bus.h>
@@ -48,7 +48,7 @@ class Server {
   // Creates the socket and serves it from the event loop on. The error's context is a line for the user.
   [[nodiscard]] Status listen();
   [[nodiscard]] ServerStats stats() const;
-  // What it serves, for other connections.
+  // The manager that it serves, for other connections.
   [[nodiscard]] Manager& manager() { return manager_; }
 
  private:

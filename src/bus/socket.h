@@ -1,8 +1,8 @@
 // The listening end of swapd's private socket.
 //
-// The file is made with mode 0600 from the start (fchmod before bind), in a directory that is created where missing.
-// A file that a dead daemon left is replaced; one behind which somebody answers is "already running". Two daemons
-// that start at once are kept apart by a lock on the directory, held while one looks, unlinks and binds.
+// The file is made with mode 0600 from the start (fchmod before bind), in a directory that is created where missing. A
+// file that a dead daemon left is replaced; one behind which a daemon answers is "already running". Two daemons that
+// start at once are kept apart by a lock on the directory, held while one looks, unlinks and binds.
 #pragma once
 
 #include <sys/stat.h>
@@ -26,7 +26,8 @@ class ListeningSocket {
   ~ListeningSocket();  // removes the file where it is still ours
 
   [[nodiscard]] int fd() const { return fd_.get(); }
-  // Who the file belongs to now: chown(1) hands the socket to somebody. Our own uid where the file is gone or replaced.
+  // The present owner of the file: chown(1) hands the socket to another user. Our own uid where the file is gone or
+  // replaced.
   [[nodiscard]] uid_t owner() const;
 
  private:

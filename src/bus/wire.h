@@ -16,7 +16,7 @@ struct UnrefMessage {
 };
 using Message = std::unique_ptr<sd_bus_message, UnrefMessage>;
 
-// Whom a signal goes to: nobody else gets it.
+// The one client that a signal goes to.
 struct Recipient {
   sd_bus* bus = nullptr;
   std::string name;  // on a message bus its unique name; empty on a direct connection

@@ -1,4 +1,5 @@
-// swapctl's command line: options before the verb, the verb table, help, and the exit statuses of DESIGN.md section 9.
+// swapctl's command line: options before the verb, the verb table, help, and the exit statuses of docs/design.md,
+// Contracts.
 #pragma once
 
 #include <ostream>

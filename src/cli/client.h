@@ -31,7 +31,7 @@ class Client {
  public:
   [[nodiscard]] static Result<Client> connect(const std::string& path);
 
-  // The JSON texts of DESIGN.md section 9.
+  // The JSON texts of docs/design.md, Contracts.
   [[nodiscard]] Result<std::string> status() { return ask("Status"); }
   [[nodiscard]] Result<std::string> processes() { return ask("Processes"); }
   [[nodiscard]] Result<std::string> graph() { return ask("Graph"); }

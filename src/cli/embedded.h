@@ -13,8 +13,8 @@ struct Embedded {
   std::string directory;  // swapd removes it when it ends
 };
 
-// Starts it, as nobody's child, and waits until it is ready. It ends when the calling process, whatever program that
-// is by then, does. `observe` is passed on.
+// Starts it, detached from the caller, and waits until it is ready. It ends when the calling process, whatever program
+// that is by then, does. `observe` is passed on.
 [[nodiscard]] Result<Embedded> start_embedded(const std::string& observe, std::chrono::milliseconds timeout);
 
 }  // namespace swapd::cli

@@ -23,8 +23,8 @@ inline constexpr int exit_not_found = 127;
 // Prints "swapctl: LINE" and gives the exit status.
 [[nodiscard]] int report(std::ostream& err, const Error& error);
 
-// The text with control characters shown as '?', each multi-byte character kept: names of programs are anybody's
-// bytes and must not steer the terminal.
+// The text with control characters shown as '?', each multi-byte character kept: any program can choose its name's
+// bytes, and they must not steer the terminal.
 [[nodiscard]] std::string printable(std::string_view text);
 
 }  // namespace swapd::cli

@@ -1,4 +1,4 @@
-// What swapctl prints for people, made from the JSON that swapd answers. Pure: text in, text out.
+// Text for people from the JSON that swapd answers. Pure: text in, text out.
 #pragma once
 
 #include <string>

@@ -12,7 +12,7 @@ namespace swapd::cli {
 class SchedOptions {
  public:
   SchedOptions(CLI::App& app, bool with_other);
-  // What was asked for; nothing where none was given; an error where more than one was.
+  // The priority that was asked for; nothing where none was given; an error where more than one was.
   [[nodiscard]] Result<std::optional<AskedPriority>> asked() const;
 
  private:

@@ -1,4 +1,5 @@
-// The contract's words (DESIGN.md section 9) in plain English, and small pieces of text that several renderers share.
+// The contract's words (docs/design.md, Contracts) in plain English, and small pieces of text that several renderers
+// share.
 #pragma once
 
 #include <array>
@@ -10,7 +11,7 @@ namespace swapd::cli {
 
 using Json = nlohmann::ordered_json;
 
-// What --observe and --format take.
+// Words that --observe and --format take.
 inline constexpr std::array observer_words = {"auto", "bpf", "seccomp"};
 inline constexpr std::array graph_words = {"dot", "json"};
 
@@ -24,7 +25,7 @@ inline constexpr std::array graph_words = {"dot", "json"};
 [[nodiscard]] std::string evidence_phrase(std::string_view word);
 [[nodiscard]] std::string reason_phrase(std::string_view word);
 
-// What the kernel does not give, why, and what swapd does instead, of `status`.
+// A piece that the kernel does not give, why, and what swapd does instead, of `status`.
 [[nodiscard]] std::string missing_piece(const Json& piece);
 // How long a thread of the JSON has been in its state; empty: not known.
 [[nodiscard]] std::string time_in_state(const Json& thread);

@@ -1,5 +1,5 @@
-// Finds and follows the highest limit for some programs' I/O that leaves others what they need (papers/004, future
-// work: automatic limits). Pure: once a period it hears how the protected ones fared.
+// Finds and follows the highest limit for some programs' I/O that leaves others what they need ([TAP08 §6], automatic
+// limits). Pure: once a period it hears how the protected ones fared.
 //
 // How much is left for them at which limit is not known, and changes. The first guess is what the disk moved in all,
 // less what they moved alone. After that all that is known is an order: a limit under which they had what they need,

@@ -1,4 +1,4 @@
-// A token bucket in which callers wait without a queue (papers/004, sections 2.2 to 2.4). Pure.
+// A token bucket in which callers wait without a queue [TAP08 §2.2–2.4]. Pure.
 //
 // The paper keeps the instant at which the last of those who wait goes on (next_update), and adds to it. Here the place
 // in the line is kept in tokens instead: every caller takes the tokens of its call at once, and its ticket is how many

@@ -91,6 +91,11 @@ class Progress {
   // It has been seen to spin, if not in this wait: worth an early look.
   [[nodiscard]] bool suspected(ThreadId thread) const { return suspects_.contains(thread); }
 
+  template <typename Self, typename Archive>
+  static void state(Self& self, Archive& archive) {
+    archive(self.waits_, self.resources_, self.threads_, self.requesters_, self.spinners_, self.suspects_);
+  }
+
  private:
   struct Wait {
     Resource resource;
@@ -99,6 +104,10 @@ class Progress {
     Time since{};
     std::unordered_map<ThreadId, Duration> used;  // without progress
     Duration spent{};                             // of all
+    template <typename Self, typename Archive>
+    static void state(Self& self, Archive& archive) {
+      archive(self.resource, self.choice, self.begun, self.since, self.used, self.spent);
+    }
   };
   [[nodiscard]] const ProgressRules::Allowance* allowance(ThreadId requester, const Wait& wait, ThreadId thread) const;
   template <typename Key>

@@ -1,4 +1,4 @@
-// Which I/O call may go on when (papers/004; DESIGN.md section 7). Pure.
+// Which I/O call may go on when ([TAP08]; docs/design.md, Shaping). Pure.
 //
 // A class has buckets for each device: reading and writing together, apart, or both, and of each bytes and operations.
 // A call has up to four legs (it reads here and writes there; a ring may do both, with disks and links); it takes its

@@ -159,12 +159,7 @@ void Model::Impl::forget_provider(Index provider) {
 
 void Model::Impl::forget_resources_of(Index thread) {
   const ThreadRecord& gone = store.threads[thread];
-  const std::uint64_t tid = static_cast<std::uint64_t>(gone.id.tid);
-  const std::uint64_t start = gone.id.start_time;
-  const Resource about[] = {{ResourceKind::signal, {tid, start}},
-                            {ResourceKind::child_exit, {tid, start}},
-                            {ResourceKind::child_exit, {0, 0, tid, start}}};
-  for (const Resource& key : about) {
+  for (const Resource& key : {signal_to(gone.id), child_exit_of(gone.id), any_child_of(gone.id)}) {
     const Index resource = store.find(key);
     if (resource == none) continue;
     // Who still waits for it keeps its request until that wait ends. A process ends with its last thread, so the other
@@ -173,7 +168,7 @@ void Model::Impl::forget_resources_of(Index thread) {
     store.for_each_provider(resource, [&](Index at) {
       const ThreadRecord& other = store.threads[store.providers[at].thread];
       const bool still_provides =
-          key.kind == ResourceKind::child_exit && key.ids[0] != 0 && other.tgid == gone.tgid && other.id != gone.id;
+          key.kind == ResourceKind::child_exit && !is_any_child(key) && other.tgid == gone.tgid && other.id != gone.id;
       if (!still_provides) providers.push_back(at);
       return true;
     });

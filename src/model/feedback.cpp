@@ -1,4 +1,4 @@
-// Feedback (papers/001, section 3.1; DESIGN.md section 5): what a wait teaches about those who could have ended it.
+// Feedback ([SWAP04 §3.1]; docs/design.md, Model): what a wait teaches about those who could have ended it.
 //
 // Feedback::wait keeps the cost of looking for the right provider apart from what is learnt. While the wait lasts, T
 // used without providing is a debit, and debits only order this wait's candidates; when it ends, each provider moves by
@@ -53,24 +53,24 @@ Index Model::Impl::creditable(Index at, const Woken& woken) {
 
 Index Model::Impl::awaited_from(Index requester, Index provider) const {
   const ThreadRecord& record = store.threads[requester];
-  // A thread that provides several of the awaited resources: the one it was favoured for, else the first.
-  if (record.notes && record.notes->favoured_resource != none &&
-      store.provider(record.notes->favoured_resource, provider) != none)
-    return record.notes->favoured_resource;
+  // A thread that provides several of the awaited resources: the one with the highest confidence, the first of equals.
+  Index best = none;
+  std::uint16_t confidence = 0;
   for (Index at = record.requests; at != none; at = store.requests[at].next_of_thread) {
-    if (store.provider(store.requests[at].resource, provider) != none) return store.requests[at].resource;
+    const Index known = store.provider(store.requests[at].resource, provider);
+    if (known == none || (best != none && store.providers[known].confidence <= confidence)) continue;
+    best = store.requests[at].resource;
+    confidence = store.providers[known].confidence;
   }
-  return none;
+  return best;
 }
 
-// The favoured leaf used T and the requester waits on. The direct provider answers for it (papers/001, section 3.1),
+// The favoured leaf used T and the requester waits on. The direct provider answers for it [SWAP04 §3.1],
 // where there was another to choose. Under Feedback::wait the levels below, which have waits of their own, take a debit
 // too where they had a choice: else the first of a blocked provider's providers would be favoured for ever.
-std::vector<Model::Impl::Chargeable> Model::Impl::chargeable(Index requester) const {
+std::vector<Model::Impl::Chargeable> Model::Impl::chargeable(Index requester, std::span<const ThreadId> path) const {
   std::vector<Chargeable> found;
-  const WaitScratch* notes = store.threads[requester].notes.get();
-  if (notes == nullptr || notes->favoured_path.empty()) return found;
-  const std::vector<ThreadId>& path = notes->favoured_path;
+  if (path.empty() || store.threads[requester].state != RunState::blocked) return found;
   const Search::Node* node = &search.run(requester);
   const auto is_step = [&](const ReachableLeaf& reach, std::size_t step) {
     return store.threads[store.providers[reach.first].thread].id == path[step];
@@ -102,10 +102,7 @@ std::vector<Model::Impl::Chargeable> Model::Impl::chargeable(Index requester) co
 void Model::Impl::on(const QuantumUsed& event) {
   const Index requester = store.find(event.requester);
   if (requester == none) return;
-  const std::vector<Chargeable> charges = chargeable(requester);
-  if (charges.empty()) return;
-  for (const Chargeable& one : charges) charge(one.requester, one.provider, one.resource);
-  store.threads[requester].notes->favoured_path.clear();
+  for (const Chargeable& one : chargeable(requester, event.path)) charge(one.requester, one.provider, one.resource);
 }
 
 void Model::Impl::charge(Index requester, ThreadId provider, Index resource) {

@@ -13,8 +13,6 @@ void add_notes(const Store& store, const WaitScratch& notes, ImageThread& thread
   for (const Debit& debit : notes.debits)
     if (store.resources[debit.resource].live)
       thread.debits.push_back({debit.thread, store.resources[debit.resource].key(), debit.count});
-  if (notes.favoured_resource != none) thread.favoured_resource = store.resources[notes.favoured_resource].key();
-  thread.favoured_path = notes.favoured_path;
 }
 
 // Waits are restored thread by thread, and not in the order in which they began.
@@ -129,9 +127,7 @@ void Model::Impl::restore_notes(const ImageThread& thread) {
   std::stable_sort(notes.debits.begin(), notes.debits.end(), by_thread);
   const auto same_thread = [](const Debit& a, const Debit& b) { return a.thread == b.thread; };
   notes.debits.erase(std::unique(notes.debits.begin(), notes.debits.end(), same_thread), notes.debits.end());
-  if (thread.favoured_resource) notes.favoured_resource = awaited(*thread.favoured_resource);
-  if (notes.favoured_resource != none) notes.favoured_path = thread.favoured_path;
-  if (notes.debits.empty() && notes.favoured_resource == none) return;
+  if (notes.debits.empty()) return;
   store.threads[at].notes = std::make_unique<WaitScratch>(std::move(notes));
 }
 

@@ -33,8 +33,6 @@ struct ImageThread {
   ClassId class_id = 0;
   std::vector<Resource> awaited;              // in the order of Blocked::awaited
   std::vector<ImageDebit> debits;             // of the present wait, sorted by thread
-  std::optional<Resource> favoured_resource;  // of the present wait, even where nobody is favoured any more
-  std::vector<ThreadId> favoured_path;        // empty: nobody is favoured
   bool operator==(const ImageThread&) const = default;
 };
 

@@ -1,4 +1,4 @@
-// What stands behind Model. Private to src/model.
+// Implementation of Model. Private to src/model.
 #pragma once
 
 #include <vector>
@@ -30,13 +30,13 @@ struct Model::Impl {
   void settle(Index thread, const Woken& woken);
   // The provider record that earns the credit of this wake-up, or none.
   Index creditable(Index thread, const Woken& woken);
-  // The places on the favoured path where there was a choice, and so a charge.
+  // The places on a favoured path where there was a choice, and so a charge.
   struct Chargeable {
     Index requester = none;
     ThreadId provider;
     Index resource = none;
   };
-  [[nodiscard]] std::vector<Chargeable> chargeable(Index requester) const;
+  [[nodiscard]] std::vector<Chargeable> chargeable(Index requester, std::span<const ThreadId> path) const;
   void charge(Index requester, ThreadId provider, Index resource);
   // The awaited resource of which `provider` is one, or none.
   [[nodiscard]] Index awaited_from(Index requester, Index provider) const;

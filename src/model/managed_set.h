@@ -30,7 +30,7 @@ struct ManagedProcess {
   ClassId class_id = 0;
   pid_t launch = 0;     // whose launch made its listener; 0: it has none
   bool managed = true;  // false: released; its filter, and so its listener, stays
-  bool kernel = false;  // a kernel thread: what it starts is nobody's
+  bool kernel = false;  // a kernel thread: its children are not managed because of it
   std::vector<pid_t> threads;
 };
 
@@ -74,7 +74,7 @@ class ManagedSet {
   };
   [[nodiscard]] Held held_by(std::uint32_t uid) const;
   [[nodiscard]] std::size_t users() const { return held_.size(); }  // that have any
-  // Forgets a process none of whose threads was added.
+  // Forgets the process if it has no thread.
   void drop_if_empty(pid_t tgid);
 
   [[nodiscard]] std::size_t managed_threads() const;

@@ -29,13 +29,6 @@ std::optional<ThreadView> Model::thread(ThreadId id) const {
   return impl_->view(impl_->store.threads[at]);
 }
 
-void Model::for_each_thread(const std::function<void(const ThreadView&)>& visit) const {
-  const Store& store = impl_->store;
-  for (Index at = 0; at < store.threads.end(); ++at) {
-    if (store.threads[at].id.valid()) visit(impl_->view(store.threads[at]));
-  }
-}
-
 void Model::for_each_resource(const std::function<void(const Resource&)>& visit) const {
   const Store& store = impl_->store;
   for (Index at = 0; at < store.resources.end(); ++at) {
@@ -209,40 +202,9 @@ std::vector<Candidate> Model::candidates(ThreadId requester) const {
   return found;
 }
 
-std::size_t Model::direct_candidates(ThreadId requester) const {
+bool Model::has_choice(ThreadId requester, std::span<const ThreadId> path) const {
   const Index at = impl_->store.find(requester);
-  if (at == none || impl_->store.threads[at].state != RunState::blocked) return 0;
-  return impl_->search.run(at).direct;
-}
-
-bool Model::has_choice(ThreadId requester) const {
-  const Index at = impl_->store.find(requester);
-  return at != none && !impl_->chargeable(at).empty();
-}
-
-void Model::set_favoured(ThreadId requester, const Candidate& candidate) {
-  Store& store = impl_->store;
-  const Index at = store.find(requester);
-  const Index resource = store.find(candidate.resource);
-  if (at == none || resource == none || !store.requests_resource(at, resource)) return;
-  ThreadRecord& record = store.threads[at];
-  if (!record.notes) record.notes = std::make_unique<WaitScratch>();
-  record.notes->favoured_resource = resource;
-  record.notes->favoured_path = candidate.path;
-}
-
-void Model::clear_favoured(ThreadId requester) {
-  const Index at = impl_->store.find(requester);
-  if (at == none || !impl_->store.threads[at].notes) return;
-  impl_->store.threads[at].notes->favoured_path.clear();
-}
-
-std::optional<ThreadId> Model::favoured(ThreadId requester) const {
-  const Index at = impl_->store.find(requester);
-  if (at == none) return std::nullopt;
-  const WaitScratch* notes = impl_->store.threads[at].notes.get();
-  if (notes == nullptr || notes->favoured_path.empty()) return std::nullopt;
-  return notes->favoured_path.front();
+  return at != none && !impl_->chargeable(at, path).empty();
 }
 
 std::size_t Model::records_of(std::uint32_t uid) const { return impl_->store.records_of(uid); }

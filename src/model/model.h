@@ -1,5 +1,4 @@
-// The model: resources, requesters, providers, confidences and the wait graph (papers/001, section 3.1; DESIGN.md
-// section 5).
+// The model: resources, requesters, providers, confidences and the wait graph ([SWAP04 §3.1]; docs/design.md, Model).
 //
 // Pure: fed with events, asked by the decider. No clock, no system call. Algorithmic notes are at the implementation.
 #pragma once
@@ -20,7 +19,7 @@ namespace swapd::model {
 
 enum class Feedback : std::uint8_t {
   wait,   // debits order the candidates of one wait; settled once when it ends
-  paper,  // -1 at once for every T (papers/001, section 3.1)
+  paper,  // -1 at once for every T [SWAP04 §3.1]
 };
 
 struct KindSettings {
@@ -38,8 +37,8 @@ struct Settings {
   std::vector<KindTable> classes{};  // of class 1, 2 …
   std::uint32_t records_a_user = 0;  // requests and providers of one user's threads, root excepted; 0: no limit
 
-  // What holds for a wait of a member of this class. K and L are the resource's: those of the class of whoever was the
-  // first to wait for it.
+  // The settings for a wait of a member of this class. K and L are the resource's: those of the class of the thread
+  // that was the first to wait for it.
   [[nodiscard]] const KindSettings& of(ClassId id, ResourceKind kind) const {
     const KindTable& table = id == 0 || id > classes.size() ? kinds : classes[id - 1];
     return table[static_cast<std::size_t>(kind)];
@@ -71,7 +70,7 @@ struct Candidate {
   Resource resource;           // …that one
   ThreadId leaf;               // the runnable thread at the end of the way (may be `direct`)
   std::vector<ThreadId> path;  // direct … leaf
-  double confidence = 0;       // direct or indirect (papers/001, section 3.1), with this wait's debits
+  double confidence = 0;       // direct or indirect [SWAP04 §3.1], with this wait's debits
   bool guessed = false;        // some step of the way is a guess (Evidence::guess)
 };
 
@@ -87,7 +86,6 @@ class Model {
   [[nodiscard]] const Settings& settings() const;
 
   [[nodiscard]] std::optional<ThreadView> thread(ThreadId id) const;
-  void for_each_thread(const std::function<void(const ThreadView&)>& visit) const;
   [[nodiscard]] std::vector<ProviderView> providers(const Resource& resource,
                                                     std::optional<ThreadId> for_requester) const;
   void for_each_resource(const std::function<void(const Resource&)>& visit) const;
@@ -99,32 +97,24 @@ class Model {
   // resource). What happens to the one may matter to the others.
   [[nodiscard]] std::vector<ThreadId> waiters_on(ThreadId provider) const;
   [[nodiscard]] std::vector<ThreadId> waiters_on(const Resource& resource) const;
-  // The threads for which an event may have changed whom to favour, once it is applied (but an exit: before). Nobody
-  // else has anybody new to favour.
+  // The threads for which an event may have changed whom to favour, once it is applied (but an exit: before). No other
+  // thread has a new provider to favour.
   [[nodiscard]] std::vector<ThreadId> concerned_by(const Event& event) const;
   // The awaited resources in that tree that have no provider other than the one who waits for it.
   [[nodiscard]] std::vector<Resource> unprovided(ThreadId requester) const;
   // The candidates, the best first: by confidence less this wait's debits, ties by evidence and then by age.
   // Empty: the requester is not virtual runnable. A thread in state unknown counts as runnable.
   [[nodiscard]] std::vector<Candidate> candidates(ThreadId requester) const;
-  // How many direct providers compete in this wait: with one, confidence is neither consulted nor charged.
-  [[nodiscard]] std::size_t direct_candidates(ThreadId requester) const;
-  // Whether a QuantumUsed would charge somebody: the favoured one, or under Feedback::wait a provider further down its
-  // path, was chosen among several. Only then need T be measured.
-  [[nodiscard]] bool has_choice(ThreadId requester) const;
-
-  // The favoured direct provider of the present wait. Set by the decider; QuantumUsed charges it and takes it away
-  // where there was a choice, so that the decider chooses anew.
-  void set_favoured(ThreadId requester, const Candidate& candidate);
-  void clear_favoured(ThreadId requester);
-  [[nodiscard]] std::optional<ThreadId> favoured(ThreadId requester) const;
+  // Whether a QuantumUsed with this path would charge a provider: the direct one, or under Feedback::wait one further
+  // down, was chosen among several. Only then need T be measured.
+  [[nodiscard]] bool has_choice(ThreadId requester, std::span<const ThreadId> path) const;
 
   // The settings are not part of it.
   [[nodiscard]] Image image() const;
   void restore(const Image& image);
 
-  // What is worth keeping for another model, at most so many; and back, for the threads that are known here. Whoever is
-  // not a provider yet becomes one.
+  // The confidences that are worth keeping for another model, at most so many; and back, for the threads that are known
+  // here. A thread that is not a provider yet becomes one.
   [[nodiscard]] std::vector<SavedConfidence> learnt(std::size_t most) const;
   void restore_confidences(std::span<const SavedConfidence> learnt);
 

@@ -1,4 +1,4 @@
-// What a model has learnt, as plain values: what is worth keeping when swapd is replaced (DESIGN.md section 8.7).
+// Confidences of a model as plain values, worth keeping when swapd is replaced (docs/design.md, Guard).
 #pragma once
 
 #include "base/resource.h"

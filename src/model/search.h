@@ -1,4 +1,4 @@
-// Walks the wait graph from a requester down to the runnable threads (papers/001, sections 3.1 and 4).
+// Walks the wait graph from a requester down to the runnable threads [SWAP04 §3.1, §4].
 #pragma once
 
 #include <deque>
@@ -32,7 +32,7 @@ class Search {
 
   explicit Search(const Store& store) : store_(store) {}
 
-  // What one blocked thread reaches.
+  // The leaves that one blocked thread reaches.
   struct Node {
     std::vector<ReachableLeaf> reached;  // the best first
     std::size_t direct = 0;      // how many of its own providers are runnable or virtual runnable
@@ -82,7 +82,7 @@ class Search {
   std::size_t steps_ = 0;
 };
 
-// Of the thread in that wait.
+// Debits of the thread in that wait.
 [[nodiscard]] std::uint32_t debits(const WaitScratch* notes, ThreadId thread);
 
 template <typename Visit>

@@ -1,7 +1,7 @@
 // Records addressed by a 32-bit index that stays while the record lives, and an intrusive hash table over them.
 //
 // Indices instead of pointers halve the links, and chunks instead of one growing array keep the cost of a record at its
-// size: that is how the model stays within the paper's 64 and 32 bytes an object (papers/001, section 5.1).
+// size: that is how the model stays within the paper's 64 and 32 bytes an object [SWAP04 §5.1].
 #pragma once
 
 #include <bit>
@@ -36,7 +36,7 @@ class Slab {
   [[nodiscard]] T& operator[](Index at) { return chunks_[at / chunk_size][at % chunk_size]; }
   [[nodiscard]] const T& operator[](Index at) const { return chunks_[at / chunk_size][at % chunk_size]; }
 
-  // Where none is live: what they took is given back.
+  // Gives back the memory of all; none may be live.
   void clear() {
     chunks_.clear();
     chunks_.shrink_to_fit();
@@ -57,7 +57,7 @@ class Slab {
   std::size_t live_ = 0;
 };
 
-// Separate chaining, as papers/001 section 3.1 has it. The records carry the chain in `hash_next`.
+// Separate chaining, as [SWAP04 §3.1] has it. The records carry the chain in `hash_next`.
 template <typename T>
 class ChainTable {
  public:

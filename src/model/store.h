@@ -59,11 +59,9 @@ struct Debit {
   std::uint32_t count = 0;
 };
 
-// What the choice among providers has left behind in a wait; most waits have none of it.
+// Traces of the choice among providers in a wait; most waits have none.
 struct WaitScratch {
   std::vector<Debit> debits;  // ordered by thread
-  Index favoured_resource = none;
-  std::vector<ThreadId> favoured_path;  // direct … leaf; empty: nobody is favoured
 };
 
 struct ThreadRecord {
@@ -117,11 +115,11 @@ class Store {
   [[nodiscard]] std::size_t records_of(std::uint32_t uid) const;
 
   [[nodiscard]] Index find(const Resource& key) const;
-  // A new one has the K and the L of this class until somebody waits for it.
+  // A new one has the K and the L of this class until a thread waits for it.
   [[nodiscard]] Index find_or_add(const Resource& key, ClassId class_id);
   // For good: also of one that is there.
   void set_class(Index resource, ClassId class_id);
-  // A resource object lives while it has requesters or providers (papers/001, section 3.1).
+  // A resource object lives while it has requesters or providers [SWAP04 §3.1].
   void drop_if_unused(Index resource);
 
   [[nodiscard]] Index provider(Index resource, Index thread) const;

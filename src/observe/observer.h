@@ -1,4 +1,4 @@
-// The seam between the kernel and the model: a source of events (DESIGN.md section 4).
+// The seam between the kernel and the model: a source of events (docs/design.md, Observers).
 //
 // An observer is owned and called by the engine thread alone. It looks only at threads it was told to watch; every
 // other managed thread costs nothing but its own trapped calls.
@@ -44,7 +44,7 @@ struct Member {
   pid_t tgid = 0;
 };
 
-// What watching costs, for `status`.
+// Costs of watching, for `status`.
 struct Costs {
   std::size_t watched = 0;
   std::uint64_t wakeups = 0;  // records that woke the engine
@@ -55,18 +55,18 @@ struct Costs {
 class Observer {
  public:
   struct Hooks {
-    // Who is this tid? Empty: not managed. Called for tids of notifications and trace records.
+    // The member that has this tid. Empty: not managed. Called for tids of notifications and trace records.
     std::function<std::optional<Member>(pid_t)> identify;
     std::function<void(WaitQuestion)> ask;
     std::function<void(AccessQuestion)> ask_access;
     // Only from an observer that follows_children(), while it drains.
     std::function<void(const sys::ProcEvent&)> lifecycle;
-    // Whether somebody wants to hear of children too that are dead already. Empty: nobody does.
+    // Whether a consumer wants to hear of children too that are dead already. Empty: none does.
     std::function<bool()> every_life;
     // So many events were lost: what is believed of the managed set may be wrong.
     std::function<void(std::uint64_t)> lost;
-    // From an observer that follows the scheduler only when it must: it could not, or (Done) can again. Empty: nobody
-    // asks.
+    // From an observer that follows the scheduler only when it must: it could not, or (Done) can again. Empty: the
+    // caller does not want to know.
     std::function<void(const Status&)> following = {};
   };
 
@@ -75,7 +75,7 @@ class Observer {
   Observer& operator=(const Observer&) = delete;
   virtual ~Observer() = default;
 
-  // Whether forks, execs and exits of managed threads come through Hooks::lifecycle. Else somebody else must tell.
+  // Whether forks, execs and exits of managed threads come through Hooks::lifecycle. Else another source must tell.
   [[nodiscard]] virtual bool follows_children() const { return false; }
   // The thread is in the managed set from now on (again: nothing), or is let go although it lives.
   [[nodiscard]] virtual Status manage(const Member& /*member*/) { return Done{}; }
@@ -117,11 +117,11 @@ class Observer {
   // Is what was last reported of this watched thread still true? A thread that was woken and has not got a CPU yet is
   // runnable, and no record says so. Appends what has changed.
   virtual void look(ThreadId thread, Time now, std::vector<Event>& out) = 0;
-  // What a thread waits for may change while it waits: a connection is accepted, an epoll set gets another member. Asks
-  // anew what it is; a change comes as another `Blocked` of the same time.
+  // Asks anew for what the thread waits, which may change while it waits: a connection is accepted, an epoll set gets
+  // another member. A change comes as another `Blocked` of the same time.
   virtual void resolve_again(ThreadId thread) = 0;
-  // Whom this thread wakes matters now: it is one of several candidates. at_once: and so does the moment, because it
-  // runs with a donation that keeps the woken one from running.
+  // The thread's wakeups matter now, because it is one of several candidates. at_once: and so does the moment, because
+  // it runs with a boost that keeps the woken thread from running.
   virtual void trace_wakes(ThreadId thread, bool at_once) = 0;
   virtual void untrace_wakes(ThreadId thread) = 0;
   // These threads, which are not managed, were found to hold the other end of what watched threads wait for. They may

@@ -1,4 +1,4 @@
-// What a watched thread is known to wait for, whichever observer looks at it.
+// The known state of a watched thread's wait, for either observer.
 //
 // A wait is told at once with what one descriptor says; the worker is asked for the rest, and its answer comes as
 // another `Blocked` of the same wait. Until then what the same call was found to wait for the last time is the guess.

@@ -8,9 +8,9 @@
 namespace swapd::policy {
 namespace {
 
-constexpr Word<IoMode> mode_words[] = {{"logical", IoMode::logical}, {"device", IoMode::device}};
-constexpr Word<Inherit> inherit_words[] = {{"join", Inherit::join}, {"new", Inherit::own}};
-constexpr Word<Mapped> mapped_words[] = {{"next-call", Mapped::next_call}, {"freeze", Mapped::freeze}};
+constexpr auto mode_words = words<IoMode>({{"logical", IoMode::logical}, {"device", IoMode::device}});
+constexpr auto inherit_words = words<Inherit>({{"join", Inherit::join}, {"new", Inherit::own}});
+constexpr auto mapped_words = words<Mapped>({{"next-call", Mapped::next_call}, {"freeze", Mapped::freeze}});
 constexpr std::int64_t max_operations = 1'000'000'000;
 constexpr std::size_t max_devices = 64;
 
@@ -149,17 +149,16 @@ bool IoRules::counts_operations() const {
 }
 
 Status read_io(const toml::table& table, const std::string& where, IoRules& rules, const Complaint& complaint) {
-  const auto no_table = [](const toml::node& node) -> Wrong { return "must be a table, not " + shown(node); };
   const std::vector<KeyRule> keys = {flag("shaped", rules.shaped),
-                                     word<IoMode>("mode", rules.mode, mode_words),
-                                     word<Inherit>("inherit", rules.inherit, inherit_words),
-                                     word<Mapped>("mapped", rules.mapped, mapped_words),
+                                     word("mode", rules.mode, mode_words),
+                                     word("inherit", rules.inherit, inherit_words),
+                                     word("mapped", rules.mapped, mapped_words),
                                      flag("favoured_wait", rules.favoured_wait),
                                      flag("io_uring", rules.io_uring),
-                                     {"auto", no_table},
-                                     {"disk", no_table},
-                                     {"network", no_table},
-                                     {"device", no_table}};
+                                     only_table("auto"),
+                                     only_table("disk"),
+                                     only_table("network"),
+                                     only_table("device")};
   const auto is_table = [](const Entry& e) {
     return e.node->is_table() && (e.key == "auto" || e.key == "disk" || e.key == "network" || e.key == "device");
   };
@@ -208,9 +207,9 @@ std::string io_text(std::string_view class_name, const IoRules& rules) {
   const std::string table = "class." + std::string(class_name) + ".io";
   std::string out = "[" + table + "]\n";
   out += std::string("shaped = ") + (rules.shaped ? "true" : "false") + "\n";
-  out += std::string("mode = ") + (rules.mode == IoMode::device ? "\"device\"" : "\"logical\"") + "\n";
-  out += std::string("inherit = ") + (rules.inherit == Inherit::own ? "\"new\"" : "\"join\"") + "\n";
-  out += std::string("mapped = ") + (rules.mapped == Mapped::freeze ? "\"freeze\"" : "\"next-call\"") + "\n";
+  out += "mode = " + quoted(mode_words.of(rules.mode)) + "\n";
+  out += "inherit = " + quoted(inherit_words.of(rules.inherit)) + "\n";
+  out += "mapped = " + quoted(mapped_words.of(rules.mapped)) + "\n";
   out += std::string("favoured_wait = ") + (rules.favoured_wait ? "true" : "false") + "\n";
   out += std::string("io_uring = ") + (rules.io_uring ? "true" : "false") + "\n";
   if (const AutoRules& a = rules.automatic; a.on()) {

@@ -1,4 +1,4 @@
-// Which programs a policy speaks of: globs against what a program is. Pure.
+// Programs that a policy speaks of: globs against the facts of a program. Pure.
 //
 // A glob is compared with the whole text: `*` is any bytes, also none and also slashes, `?` is one byte, all else is
 // itself.
@@ -12,7 +12,7 @@
 
 namespace swapd::policy {
 
-// What can be told of a process; what cannot is empty.
+// Facts of a process; those that cannot be told are empty.
 struct Program {
   std::string exe;        // its program file
   std::string comm;       // at most 15 bytes
@@ -29,7 +29,7 @@ struct Program {
 // whom that service is: a user's own manager, a container.
 [[nodiscard]] std::vector<std::string> units_of(std::string_view cgroup);
 // The container of a cgroup: the id or name that docker, podman, containerd, CRI-O, LXC and systemd-nspawn put there,
-// the outermost; empty: none, or one that a user runs by himself.
+// the outermost; empty: none, or one that a user runs without any of them.
 [[nodiscard]] std::string container_of(std::string_view cgroup);
 
 // Every pattern that the rule has fits, by one of its globs.

@@ -1,4 +1,4 @@
-// The valid name that somebody most likely meant by an invalid one.
+// The valid name that was most likely meant by an invalid one.
 #pragma once
 
 #include <cstddef>

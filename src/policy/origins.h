@@ -1,4 +1,4 @@
-// Where each value of a policy comes from. Pure.
+// The origin of each value of a policy: file and line. Pure.
 #pragma once
 
 #include <string>

@@ -15,17 +15,17 @@ namespace {
 
 constexpr std::size_t largest_text = 1U << 20;
 
-constexpr Word<Feedback> feedback_words[] = {{"wait", Feedback::wait}, {"paper", Feedback::paper}};
-constexpr Word<History> history_words[] = {{"holders", History::holders}, {"calls", History::calls}};
-constexpr Word<WatchMethod> watch_words[] = {
-    {"auto", WatchMethod::automatic}, {"perf", WatchMethod::perf}, {"poll", WatchMethod::poll}};
+constexpr auto feedback_words = words<Feedback>({{"wait", Feedback::wait}, {"paper", Feedback::paper}});
+constexpr auto history_words = words<History>({{"holders", History::holders}, {"calls", History::calls}});
+constexpr auto watch_words =
+    words<WatchMethod>({{"auto", WatchMethod::automatic}, {"perf", WatchMethod::perf}, {"poll", WatchMethod::poll}});
 
 // For ModelRules and ModelOverrides alike. K is bounded so that a chain of eight products stays exact in a double.
 template <typename Rules>
 std::vector<KeyRule> model_keys(Rules& to) {
   return {whole<std::uint16_t>("confidence", to.confidence, 1, 1000),
           milliseconds("quantum_ms", to.quantum, 0.1, 60'000), whole<std::uint16_t>("providers", to.providers, 1, 1000),
-          word<Feedback>("feedback", to.feedback, feedback_words), flag("counts", to.counts)};
+          word("feedback", to.feedback, feedback_words), flag("counts", to.counts)};
 }
 
 // For DonationPolicy and DonationOverrides alike.
@@ -42,9 +42,12 @@ std::vector<KeyRule> donation_keys(Rules& to) {
 }
 
 std::vector<KeyRule> observe_keys(ObservePolicy& to) {
-  return {word<History>("history", to.history, history_words),        word<WatchMethod>("watch", to.watch, watch_words),
-          milliseconds("poll_period_ms", to.poll_period, 0.1, 1000),  flag("trap_kill", to.trap_kill),
-          milliseconds("guard_stale_ms", to.guard_stale, 20, 10'000), list_of_names("protected", to.never, 15, 100)};
+  return {word("history", to.history, history_words),
+          word("watch", to.watch, watch_words),
+          milliseconds("poll_period_ms", to.poll_period, 0.1, 1000),
+          flag("trap_kill", to.trap_kill),
+          milliseconds("guard_stale_ms", to.guard_stale, 20, 10'000),
+          list_of_names("protected", to.never, 15, 100)};
 }
 
 std::vector<KeyRule> quota_keys(QuotaPolicy& to) {
@@ -59,8 +62,7 @@ std::vector<KeyRule> quota_keys(QuotaPolicy& to) {
 std::vector<KeyRule> class_keys(ClassRules& to) {
   std::vector<KeyRule> keys = {line_of_text("description", to.description, 200), flag("open", to.open)};
   std::ranges::move(donation_keys(to.donation), std::back_inserter(keys));
-  for (const char* table : {"model", "io"})
-    keys.push_back({table, [](const toml::node& node) -> Wrong { return "must be a table, not " + shown(node); }});
+  for (const char* key : {"model", "io"}) keys.push_back(only_table(key));
   return keys;
 }
 
@@ -184,7 +186,8 @@ class Parser {
   Status donation(const toml::table& table) {
     if (Status read = read_table(table, "donation", donation_keys(policy_.donation), complaint_); !read) return read;
     if (!policy_.donation.strict || policy_.donation.realtime) return Done{};
-    // Refused and not ignored: a policy that promises what it then forbids would boost nobody (DESIGN.md section 6).
+    // Refused and not ignored: a policy that promises what it then forbids would boost nobody (docs/design.md,
+    // Donation).
     for (const Entry& entry : entries(table))
       if (entry.key == "strict" || entry.key == "realtime")
         return complaint_.at(entry.line,

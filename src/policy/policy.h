@@ -33,8 +33,8 @@ struct ModelRules {
   bool operator==(const ModelRules&) const = default;
 };
 
-// What one [model.KIND] says itself, or a [class.NAME.model]; the rest follows [model], also when a later text changes
-// that.
+// Values that one [model.KIND] says itself, or a [class.NAME.model]; the rest follows [model], also when a later text
+// changes that.
 struct ModelOverrides {
   std::optional<std::uint16_t> confidence;
   std::optional<Duration> quantum;
@@ -57,7 +57,7 @@ struct DonationPolicy {
   bool operator==(const DonationPolicy&) const = default;
 };
 
-// What a [class.NAME] says of these itself.
+// Values of these that a [class.NAME] says itself.
 struct DonationOverrides {
   std::optional<bool> strict, realtime;
   std::optional<std::uint8_t> ceiling;
@@ -90,7 +90,7 @@ struct QuotaPolicy {
   bool operator==(const QuotaPolicy&) const = default;
 };
 
-// What one device allows a class; nothing: no limit. Bytes and operations a second, burst in bytes.
+// Limits of one device for a class; nothing: no limit. Bytes and operations a second, burst in bytes.
 struct IoLimits {
   std::optional<std::int64_t> both, read, write;
   std::optional<std::int64_t> operations, read_operations, write_operations;
@@ -116,7 +116,7 @@ struct AutoRules {
   bool operator==(const AutoRules&) const = default;
 };
 
-// [class.NAME.io] (papers/004)
+// [class.NAME.io] [TAP08]
 struct IoRules {
   bool shaped = false;  // programs may get limits while they run, also where none are said here
   IoMode mode = IoMode::logical;
@@ -177,15 +177,15 @@ struct Policy {
   bool operator==(const Policy&) const = default;
 };
 
-// What holds for members of this class: what it says itself, else what is said of all; of kinds, too, what a class says
-// of all kinds counts more than what is said of one for all classes. Of a class that the policy does not have: what is
-// said of all.
+// Effective settings of a class's members. Precedence, highest first: [class.N.model.KIND], [class.N.model],
+// [model.KIND], [model]; for donation [class.N], then [donation]. A class that the policy does not have has the
+// settings for all.
 [[nodiscard]] DonationPolicy donation_of(const Policy& policy, std::string_view class_name);
 [[nodiscard]] ModelRules model_of(const Policy& policy, std::string_view class_name, ResourceKind kind);
 
 // A text or a key as TOML has it.
 [[nodiscard]] std::string quoted(std::string_view text);
-// What a [class.NAME.io] says, as TOML: read by parse(), it gives the same rules.
+// The text of a [class.NAME.io], as TOML: read by parse(), it gives the same rules.
 [[nodiscard]] std::string io_text(std::string_view class_name, const IoRules& rules);
 
 // Parses and validates text. `file` is only for messages: "FILE:LINE: unknown key 'quantm_ms' in [model]; did you mean

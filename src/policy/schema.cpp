@@ -88,6 +88,10 @@ std::string wrong_word(const toml::node& node, std::span<const std::string_view>
   return all + ", not " + shown(node);
 }
 
+KeyRule only_table(std::string_view key) {
+  return {key, [](const toml::node& node) -> Wrong { return "must be a table, not " + shown(node); }};
+}
+
 KeyRule line_of_text(std::string_view key, std::string& place, std::size_t longest) {
   return {key, [&place, longest](const toml::node& node) -> Wrong {
             const auto* value = node.as_string();

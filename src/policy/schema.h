@@ -1,4 +1,5 @@
-// What a table of a policy may hold: one rule a key, each of which reads its value into a place or says what is wrong.
+// Keys that a table of a policy may hold: one rule a key, each of which reads its value into a place or says what is
+// wrong.
 //
 // The aim is that the parser, the ranges, the error texts and the tests all come from one list: a key is one line of
 // it.
@@ -16,6 +17,7 @@
 
 #include "base/result.h"
 #include "base/time.h"
+#include "base/words.h"
 
 namespace swapd::policy {
 
@@ -38,7 +40,7 @@ class Complaint {
   std::string_view file_;
 };
 
-// What is wrong with the value ("must be true or false, not 3"); nothing where it has been stored.
+// The fault of a value ("must be true or false, not 3"); nothing if it has been stored.
 using Wrong = std::optional<std::string>;
 
 struct KeyRule {
@@ -99,29 +101,22 @@ KeyRule milliseconds(std::string_view key, Place& place, double low, double high
           }};
 }
 
-template <typename Enum>
-struct Word {
-  std::string_view text;
-  Enum value;
-};
 [[nodiscard]] std::string wrong_word(const toml::node& node, std::span<const std::string_view> words);
 
 // `words` must outlive the rule: a static table.
 template <typename Enum, typename Place, std::size_t N>
-KeyRule word(std::string_view key, Place& place, const Word<Enum> (&words)[N]) {
+KeyRule word(std::string_view key, Place& place, const Words<Enum, N>& words) {
   return {key, [&place, &words](const toml::node& node) -> Wrong {
-            std::vector<std::string_view> known;
-            for (const Word<Enum>& w : words) {
-              known.push_back(w.text);
-              if (const auto* value = node.as_string(); value != nullptr && value->get() == w.text) {
-                place = w.value;
-                return {};
-              }
-            }
-            return wrong_word(node, known);
+            const auto* text = node.as_string();
+            const std::optional<Enum> value = text != nullptr ? words.find(text->get()) : std::nullopt;
+            if (!value) return wrong_word(node, words.texts());
+            place = *value;
+            return {};
           }};
 }
 
+// The key is a table, which is read elsewhere: any other value is wrong.
+[[nodiscard]] KeyRule only_table(std::string_view key);
 // A list of texts, each of 1 to `longest` bytes; at most `most`.
 [[nodiscard]] KeyRule list_of_names(std::string_view key, std::vector<std::string>& place, std::size_t longest,
                                     std::size_t most);

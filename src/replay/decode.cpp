@@ -1,5 +1,7 @@
 #include "replay/decode.h"
 
+#include <algorithm>
+
 #include "replay/fields.h"
 
 namespace swapd::replay {
@@ -22,7 +24,7 @@ void read_kind(const Json& json, Mistake& mistake, model::KindTable& kinds) {
   kinds.at(static_cast<std::size_t>(*kind)) = {.base_confidence = one.number<std::uint16_t>("confidence"),
                                                .quantum = one.duration("quantum_ns"),
                                                .max_providers = one.number<std::uint16_t>("providers"),
-                                               .feedback = one.word<model::Feedback>("feedback", feedback_words),
+                                               .feedback = one.word("feedback", feedback_words),
                                                .counts = one.flag("counts")};
 }
 
@@ -55,12 +57,33 @@ decide::DonationRules class_rules(Fields& f) {
   return found;
 }
 
-decide::DonationRules rules(Fields& f, Mistake& mistake) {
-  decide::DonationRules found = class_rules(f);
+decide::DonationConfig rules(Fields& f, Mistake& mistake) {
+  decide::DonationConfig found;
+  found.rules = class_rules(f);
+  found.quota = f.flag("quota");
+  if (f.has("classes"))
+    found.rules.classes = f.list("classes", [&](const Json& json) {
+      Fields one(json, mistake);
+      return class_rules(one);
+    });
+  return found;
+}
+
+decide::BudgetConfig::Ceiling ceiling(Fields& f) {
+  const auto ppm = f.number<std::int64_t>("share_ppm");
+  if (ppm < 0 || ppm > 1'000'000) f.values().wrong("share_ppm", "in 0…1000000");
+  return {static_cast<double>(ppm) / 1e6, f.duration("window_ns")};
+}
+
+decide::BudgetConfig budgets(Fields& f, Mistake& mistake) {
+  decide::BudgetConfig found;
+  found.ceiling = ceiling(f);
+  found.user_time = f.duration("user_time_ns");
+  found.user_window = f.duration("user_window_ns");
   if (f.has("classes"))
     found.classes = f.list("classes", [&](const Json& json) {
       Fields one(json, mistake);
-      return class_rules(one);
+      return ceiling(one);
     });
   return found;
 }
@@ -72,7 +95,7 @@ model::ImageThread image_thread(Fields& f) {
   found.tgid = f.number<pid_t>("tgid");
   found.uid = f.number<std::uint32_t>("uid");
   found.base = f.attr("base");
-  found.state = f.word<model::RunState>("state", state_words);
+  found.state = f.word("state", state_words);
   found.since = f.time("since");
   found.class_id = f.number_or<ClassId>("class", 0);
   if (found.state != model::RunState::blocked) return found;
@@ -85,9 +108,6 @@ model::ImageThread image_thread(Fields& f) {
       return model::ImageDebit{f.values().thread((*one)[0], "debits"), f.values().resource((*one)[1], "debits"),
                                f.values().number<std::uint32_t>((*one)[2], "debits")};
     });
-  if (!f.has("favoured_resource")) return found;
-  found.favoured_resource = f.resource("favoured_resource");
-  found.favoured_path = f.threads("favoured_path");
   return found;
 }
 
@@ -100,24 +120,75 @@ model::ImageResource image_resource(Fields& f) {
     if (one == nullptr) return model::ImageProvider{};
     return model::ImageProvider{f.values().thread((*one)[0], "providers"),
                                 f.values().number<std::uint16_t>((*one)[1], "providers"),
-                                f.values().word<Evidence>((*one)[2], "providers", evidence_words),
+                                f.values().word((*one)[2], "providers", evidence_words),
                                 f.values().number<std::uint32_t>((*one)[3], "providers")};
   });
   return found;
 }
 
-decide::Donation donation(const Json& json, Mistake& mistake) {
+decide::Grant grant(const Json& json, Mistake& mistake) {
   Fields f(json, mistake);
-  decide::Donation found;
-  found.requester = f.thread("requester");
-  found.attr = f.attr("attr");
-  found.resource = f.resource("resource");
-  found.path = f.threads("path");
-  if (found.path.empty()) f.values().wrong("path", "a list with a thread in it");
-  found.choice = f.flag("choice");
-  found.quantum = f.duration("quantum_ns");
-  found.refusal = f.word<decide::Refusal>("refusal", refusal_words);
+  decide::Grant found;
+  decide::RunAs& run = found.run;
+  run.thread = f.thread("thread");
+  run.attr = f.attr("attr");
+  const std::string by = f.text("by");
+  const auto known = std::ranges::find(decider_words, by);
+  if (known == decider_words.end())
+    f.values().wrong("by", "a known decider");
+  else
+    run.cause.by = *known;
+  run.cause.on_behalf_of = f.thread("requester");
+  run.cause.through = f.resource("resource");
+  run.payer.user = f.number<std::uint32_t>("user");
+  run.payer.requester_class = f.number<ClassId>("requester_class");
+  run.payer.provider_class = f.number<ClassId>("provider_class");
+  if (f.has("second_best")) run.second_best = f.attr("second_best");
+  run.doubted = f.flag_or("doubted", false);
+  run.withheld = f.flag_or("withheld", false);
+  if (f.has("ceiling_until")) found.ceiling_until = f.time("ceiling_until");
+  if (f.has("quota_until")) found.quota_until = f.time("quota_until");
   return found;
+}
+
+Granted granted(Fields& f, Mistake& mistake) {
+  Granted found{.time = f.time("t"), .grants = {}, .limits = {}};
+  found.grants = f.list("grants", [&](const Json& json) { return grant(json, mistake); });
+  if (!f.has("limits")) return found;
+  (void)f.list("limits", [&](const Json& json) {
+    const Json* one = f.values().tuple(json, "limits", 2);
+    if (one == nullptr || !(*one)[0].is_string()) f.values().wrong("limits", "a list of names and numbers");
+    else found.limits[(*one)[0].get<std::string>()] = f.values().number<std::int64_t>((*one)[1], "limits");
+    return 0;
+  });
+  return found;
+}
+
+std::optional<decide::Input> input(std::string_view type, Fields& f) {
+  if (type == "timer")
+    return decide::TimerFired{.time = f.time("t"),
+                              .decider = f.number<std::uint32_t>("decider"),
+                              .kind = f.word("kind", timer_words),
+                              .requester = f.thread("requester"),
+                              .serial = f.number<std::uint64_t>("serial"),
+                              .wall_left = f.duration("wall_left_ns"),
+                              .unreported = f.flag("unreported"),
+                              .gone = f.flag("gone")};
+  if (type == "cpu-used")
+    return decide::CpuUsed{f.time("t"), f.thread("thread"), f.thread("for"), f.duration("cpu_ns")};
+  if (type == "wait-ended") {
+    decide::WaitEnded found{.time = f.time("t"), .requester = f.thread("requester"), .by = {}};
+    if (f.has("by")) found.by = f.thread("by");
+    return found;
+  }
+  if (type == "delivered") return decide::Delivered{f.time("t"), f.thread("thread"), f.flag("by_blocking")};
+  if (type == "judged")
+    return decide::Judged{f.time("t"), f.thread("thread"), f.word("verdict", verdict_words)};
+  if (type == "forked") return decide::Forked{f.time("t"), f.thread("parent")};
+  if (type == "budget-used")
+    return decide::BudgetUsed{f.time("t"), f.thread("requester"), f.number<ClassId>("class"),
+                              f.number<std::uint32_t>("user"), f.duration("cpu_ns")};
+  return std::nullopt;
 }
 
 std::optional<Event> event(std::string_view type, Fields& f) {
@@ -132,8 +203,7 @@ std::optional<Event> event(std::string_view type, Fields& f) {
     return e;
   }
   if (type == "accessed")
-    return Accessed{f.time("t"), f.thread("thread"), f.resource("resource"),
-                    f.word<Evidence>("evidence", evidence_words)};
+    return Accessed{f.time("t"), f.thread("thread"), f.resource("resource"), f.word("evidence", evidence_words)};
   if (type == "released") return Released{f.time("t"), f.thread("thread"), f.resource("resource")};
   if (type == "blocked")
     return Blocked{f.time("t"), f.thread("thread"), f.number<std::int32_t>("call"), f.resources("awaited")};
@@ -145,9 +215,9 @@ std::optional<Event> event(std::string_view type, Fields& f) {
     return e;
   }
   if (type == "holders")
-    return Holders{f.time("t"), f.resource("resource"), f.word<Evidence>("evidence", evidence_words),
+    return Holders{f.time("t"), f.resource("resource"), f.word("evidence", evidence_words),
                    f.threads("threads")};
-  if (type == "quantum-used") return QuantumUsed{f.time("t"), f.thread("requester")};
+  if (type == "quantum-used") return QuantumUsed{f.time("t"), f.thread("requester"), f.threads("path")};
   if (type == "execed") return Execed{f.time("t"), f.thread("thread")};
   if (type == "exited") return Exited{f.time("t"), f.thread("thread")};
   return std::nullopt;
@@ -196,7 +266,7 @@ Result<std::optional<Record>> Decoder::next(std::string_view type, Fields& f, Mi
   if (ended_) return error("a line after the end");
   if (type == "gap") {
     open_.reset();
-    settings_ = rules_ = state_ = false;
+    settings_ = rules_ = budgets_ = state_ = false;
     return one(Gap{f.number<std::uint64_t>("lost")});
   }
   if (open_) return part(type, f);
@@ -208,32 +278,45 @@ Result<std::optional<Record>> Decoder::next(std::string_view type, Fields& f, Mi
     rules_ = true;
     return one(rules(f, mistake));
   }
+  if (type == "budgets") {
+    budgets_ = true;
+    return one(budgets(f, mistake));
+  }
   if (type == "end") {
     ended_ = true;
     return one(
         End{f.number<std::uint64_t>("events"), f.number<std::uint64_t>("decisions"), f.number<std::uint64_t>("lost")});
   }
   if (type == "snapshot") {
-    if (!settings_ || !rules_) return error("a snapshot before settings and rules");
+    if (!settings_ || !rules_ || !budgets_) return error("a snapshot before settings, rules and budgets");
     open_.emplace();
     open_->time = f.time("t");
-    left_ = {f.number<std::size_t>("threads"), f.number<std::size_t>("resources"), f.number<std::size_t>("kept")};
+    left_ = {f.number<std::size_t>("threads"), f.number<std::size_t>("resources"), f.number<std::size_t>("deciders")};
     return whole();
   }
-  const bool decided = type == "decided";
-  std::optional<Event> known = event(type, f);
-  if (!known && !decided && type != "forgotten") return error("unknown type '" + shown(type) + "'");
+  std::optional<Record> known;
+  if (auto found = event(type, f))
+    known = std::move(*found);
+  else if (auto told = input(type, f))
+    known = std::move(*told);
+  else if (type == "left")
+    known = Left{f.thread("thread")};
+  else if (type == "turn")
+    known = decide::Turn{.now = f.time("t"),
+                         .first = f.flag_or("first", false),
+                         .tick = f.flag_or("tick", false),
+                         .may_ask = f.flag_or("may_ask", false),
+                         .must_ask = f.flag_or("must_ask", false)};
+  if (!known && type != "granted") return error("unknown type '" + shown(type) + "'");
   if (!state_) return error("'" + shown(type) + "' before a snapshot");
-  if (known) return one(std::move(*known));
-  if (!decided) return one(Forgotten{f.thread("requester")});
-  Decided found{f.time("t"), f.threads("requesters"), {}};
+  if (known) return known;
   if (!f.has("same")) {
-    before_ = f.list("donations", [&](const Json& json) { return donation(json, mistake); });
+    before_ = granted(f, mistake);
   } else if (!f.flag("same") || !before_) {
     return error("'same' without a decision before it");
   }
-  found.donations = *before_;
-  return one(std::move(found));
+  before_->time = f.time("t");
+  return one(*before_);
 }
 
 Result<std::optional<Record>> Decoder::part(std::string_view type, Fields& f) {
@@ -243,10 +326,9 @@ Result<std::optional<Record>> Decoder::part(std::string_view type, Fields& f) {
   } else if (type == "resource" && left_.threads == 0 && left_.resources > 0) {
     --left_.resources;
     open_->model.resources.push_back(image_resource(f));
-  } else if (type == "kept" && left_.threads == 0 && left_.resources == 0) {
-    --left_.kept;
-    open_->kept.push_back(
-        {f.thread("requester"), f.thread("direct"), f.thread("leaf"), f.number<std::uint64_t>("graph")});
+  } else if (type == "decider" && left_.threads == 0 && left_.resources == 0 && left_.deciders > 0) {
+    --left_.deciders;
+    open_->deciders.push_back({f.text("name"), f.numbers<std::int64_t>("numbers"), {}});
   } else {
     return error("'" + shown(type) + "' inside a snapshot");
   }
@@ -255,7 +337,7 @@ Result<std::optional<Record>> Decoder::part(std::string_view type, Fields& f) {
 
 // The snapshot, where all of its lines are there.
 std::optional<Record> Decoder::whole() {
-  if (left_.threads != 0 || left_.resources != 0 || left_.kept != 0) return std::nullopt;
+  if (left_.threads != 0 || left_.resources != 0 || left_.deciders != 0) return std::nullopt;
   state_ = true;
   before_.reset();
   Record snapshot = std::move(*open_);

@@ -1,5 +1,6 @@
 #include "replay/encode.h"
 
+#include <cmath>
 #include <cstdio>
 
 #include "replay/line.h"
@@ -37,7 +38,8 @@ void Encoder::add(std::string& out, const model::Settings& settings) {
   if (!settings.classes.empty()) line.add_list("classes", settings.classes, add_kinds);
 }
 
-void Encoder::add(std::string& out, const decide::DonationRules& rules) {
+void Encoder::add(std::string& out, const decide::DonationConfig& config) {
+  const decide::DonationRules& rules = config.rules;
   Line line(out, "rules");
   const auto put_rules = [&](const decide::DonationRules& one) {
     line.raw("\"ceiling\":");
@@ -47,10 +49,30 @@ void Encoder::add(std::string& out, const decide::DonationRules& rules) {
   };
   line.raw(",");
   put_rules(rules);
+  line.add("quota", config.quota);
   if (rules.classes.empty()) return;
   line.add_list("classes", rules.classes, [&](const decide::DonationRules& one) {
     line.raw("{");
     put_rules(one);
+    line.raw("}");
+  });
+}
+
+void Encoder::add(std::string& out, const decide::BudgetConfig& config) {
+  Line line(out, "budgets");
+  // Shares as parts of a million: whole numbers are the same everywhere.
+  const auto put_ceiling = [&](const decide::BudgetConfig::Ceiling& one) {
+    line.raw("\"share_ppm\":");
+    line.put(static_cast<std::int64_t>(std::llround(one.share * 1e6)));
+    line.add("window_ns", one.window.count());
+  };
+  line.raw(",");
+  put_ceiling(config.ceiling);
+  line.add("user_time_ns", config.user_time.count()).add("user_window_ns", config.user_window.count());
+  if (config.classes.empty()) return;
+  line.add_list("classes", config.classes, [&](const decide::BudgetConfig::Ceiling& one) {
+    line.raw("{");
+    put_ceiling(one);
     line.raw("}");
   });
 }
@@ -61,7 +83,7 @@ void Encoder::add(std::string& out, const Snapshot& snapshot) {
       .add("t", since_start(snapshot.time))
       .add("threads", snapshot.model.threads.size())
       .add("resources", snapshot.model.resources.size())
-      .add("kept", snapshot.kept.size());
+      .add("deciders", snapshot.deciders.size());
   for (const model::ImageThread& thread : snapshot.model.threads) {
     Line line(out, "thread");
     line.add("thread", thread.id).add("tgid", thread.tgid).add("uid", thread.uid).add("base", thread.base);
@@ -79,8 +101,6 @@ void Encoder::add(std::string& out, const Snapshot& snapshot) {
         line.put(debit.count);
         line.raw("]");
       });
-    if (thread.favoured_resource)
-      line.add("favoured_resource", *thread.favoured_resource).add("favoured_path", thread.favoured_path);
   }
   for (const model::ImageResource& resource : snapshot.model.resources) {
     Line line(out, "resource");
@@ -99,12 +119,12 @@ void Encoder::add(std::string& out, const Snapshot& snapshot) {
       line.raw("]");
     });
   }
-  for (const decide::DonationDecider::Kept& one : snapshot.kept)
-    Line(out, "kept")
-        .add("requester", one.requester)
-        .add("direct", one.direct)
-        .add("leaf", one.leaf)
-        .add("graph", one.graph);
+  for (const decide::DeciderState& state : snapshot.deciders) {
+    std::vector<std::int64_t> numbers = state.numbers;
+    for (const std::uint32_t at : state.times) numbers.at(at) -= start_.time_since_epoch().count();
+    Line line(out, "decider");
+    line.add("name", state.name).add_list("numbers", numbers, [&](std::int64_t number) { line.put(number); });
+  }
 }
 
 void Encoder::add(std::string& out, const Event& event) {
@@ -136,7 +156,7 @@ void Encoder::add(std::string& out, const Event& event) {
           begun(line, e.time).add("resource", e.resource).add("evidence", word(e.evidence)).add("threads", e.threads);
         } else if constexpr (std::is_same_v<T, QuantumUsed>) {
           Line line(out, "quantum-used");
-          begun(line, e.time).add("requester", e.requester);
+          begun(line, e.time).add("requester", e.requester).add("path", e.path);
         } else {
           static_assert(std::is_same_v<T, Execed> || std::is_same_v<T, Exited>);
           Line line(out, std::is_same_v<T, Execed> ? "execed" : "exited");
@@ -146,29 +166,86 @@ void Encoder::add(std::string& out, const Event& event) {
       event);
 }
 
-void Encoder::add(std::string& out, const Decided& decided) {
-  Line line(out, "decided");
-  line.add("t", since_start(decided.time)).add("requesters", decided.requesters);
-  // Most decisions, one each tick while somebody waits, change nothing.
-  if (before_ == decided.donations) {
+void Encoder::add(std::string& out, const decide::Input& input) {
+  std::visit(
+      [&](const auto& i) {
+        using T = std::decay_t<decltype(i)>;
+        const auto begun = [&](Line& line) -> Line& { return line.add("t", since_start(i.time)); };
+        if constexpr (std::is_same_v<T, decide::TimerFired>) {
+          Line line(out, "timer");
+          begun(line).add("decider", i.decider).add("kind", word(i.kind)).add("requester", i.requester);
+          line.add("serial", i.serial).add("wall_left_ns", i.wall_left.count());
+          line.add("unreported", i.unreported).add("gone", i.gone);
+        } else if constexpr (std::is_same_v<T, decide::CpuUsed>) {
+          Line line(out, "cpu-used");
+          begun(line).add("thread", i.thread).add("for", i.on_behalf_of).add("cpu_ns", i.cpu.count());
+        } else if constexpr (std::is_same_v<T, decide::WaitEnded>) {
+          Line line(out, "wait-ended");
+          begun(line).add("requester", i.requester);
+          if (i.by) line.add("by", *i.by);
+        } else if constexpr (std::is_same_v<T, decide::Delivered>) {
+          Line line(out, "delivered");
+          begun(line).add("thread", i.thread).add("by_blocking", i.by_blocking);
+        } else if constexpr (std::is_same_v<T, decide::Judged>) {
+          Line line(out, "judged");
+          begun(line).add("thread", i.thread).add("verdict", word(i.verdict));
+        } else if constexpr (std::is_same_v<T, decide::Forked>) {
+          Line line(out, "forked");
+          begun(line).add("parent", i.parent);
+        } else {
+          static_assert(std::is_same_v<T, decide::BudgetUsed>);
+          Line line(out, "budget-used");
+          begun(line).add("requester", i.requester).add("class", i.requester_class).add("user", i.user);
+          line.add("cpu_ns", i.cpu.count());
+        }
+      },
+      input);
+}
+
+void Encoder::add(std::string& out, const decide::Turn& turn) {
+  Line line(out, "turn");
+  line.add("t", since_start(turn.now));
+  // Most are neither.
+  if (turn.first) line.add("first", true);
+  if (turn.tick) line.add("tick", true);
+  if (turn.may_ask) line.add("may_ask", true);
+  if (turn.must_ask) line.add("must_ask", true);
+}
+
+void Encoder::add(std::string& out, const Left& left) { Line(out, "left").add("thread", left.thread); }
+
+void Encoder::add(std::string& out, const Granted& granted) {
+  Line line(out, "granted");
+  line.add("t", since_start(granted.time));
+  // Most turns, one each tick while a requester waits, change nothing.
+  if (before_ && before_->grants == granted.grants && before_->limits == granted.limits) {
     line.add("same", true);
     return;
   }
-  before_ = decided.donations;
-  line.raw(",\"donations\":[");
-  for (const decide::Donation& donation : decided.donations) {
-    line.raw(&donation == &decided.donations.front() ? "{\"requester\":" : ",{\"requester\":");
-    line.put(donation.requester);
-    line.add("attr", donation.attr).add("resource", donation.resource).add("path", donation.path);
-    line.add("choice", donation.choice).add("quantum_ns", donation.quantum.count());
-    line.add("refusal", word(donation.refusal));
+  before_ = granted;
+  line.add_list("grants", granted.grants, [&](const decide::Grant& grant) {
+    const decide::RunAs& run = grant.run;
+    line.raw("{\"thread\":");
+    line.put(run.thread);
+    line.add("attr", run.attr).add("by", run.cause.by).add("requester", run.cause.on_behalf_of);
+    line.add("resource", run.cause.through).add("user", run.payer.user);
+    line.add("requester_class", run.payer.requester_class).add("provider_class", run.payer.provider_class);
+    if (run.second_best) line.add("second_best", *run.second_best);
+    if (run.doubted) line.add("doubted", true);
+    if (run.withheld) line.add("withheld", true);
+    if (grant.ceiling_until) line.add("ceiling_until", since_start(*grant.ceiling_until));
+    if (grant.quota_until) line.add("quota_until", since_start(*grant.quota_until));
     line.raw("}");
-  }
-  line.raw("]");
-}
-
-void Encoder::add(std::string& out, const Forgotten& forgotten) {
-  Line(out, "forgotten").add("requester", forgotten.requester);
+  });
+  if (granted.limits.empty()) return;
+  const std::vector<std::pair<std::string, std::int64_t>> limits(granted.limits.begin(), granted.limits.end());
+  line.add_list("limits", limits, [&](const auto& limit) {
+    line.raw("[");
+    line.put(std::string_view(limit.first));
+    line.raw(",");
+    line.put(limit.second);
+    line.raw("]");
+  });
 }
 
 void Encoder::add(std::string& out, const Gap& gap) { Line(out, "gap").add("lost", gap.lost); }

@@ -16,11 +16,14 @@ class Encoder {
 
   void add(std::string& out, const Header& header);
   void add(std::string& out, const model::Settings& settings);
-  void add(std::string& out, const decide::DonationRules& rules);
+  void add(std::string& out, const decide::DonationConfig& config);
+  void add(std::string& out, const decide::BudgetConfig& config);
   void add(std::string& out, const Snapshot& snapshot);  // several lines
   void add(std::string& out, const Event& event);
-  void add(std::string& out, const Decided& decided);
-  void add(std::string& out, const Forgotten& forgotten);
+  void add(std::string& out, const decide::Input& input);
+  void add(std::string& out, const decide::Turn& turn);
+  void add(std::string& out, const Left& left);
+  void add(std::string& out, const Granted& granted);
   void add(std::string& out, const Gap& gap);
   void add(std::string& out, const End& end);
   void add(std::string& out, const Record& record);
@@ -29,7 +32,7 @@ class Encoder {
   [[nodiscard]] std::int64_t since_start(Time time) const { return (time - start_).count(); }
 
   Time start_;
-  std::optional<std::vector<decide::Donation>> before_;  // of the last decision since a snapshot
+  std::optional<Granted> before_;  // the last one since a snapshot
 };
 
 }  // namespace swapd::replay

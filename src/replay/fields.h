@@ -20,7 +20,7 @@ namespace swapd::replay {
 
 using Json = nlohmann::json;
 
-// What is wrong, if anything; shared by the readers of one line.
+// The first fault, if any; shared by the readers of one line.
 class Mistake {
  public:
   void note(std::string text) {
@@ -55,9 +55,9 @@ class Values {
   Resource resource(const Json& json, std::string_view key);
   SchedAttr attr(const Json& json, std::string_view key);
   template <typename Enum, std::size_t N>
-  Enum word(const Json& json, std::string_view key, const std::array<std::string_view, N>& words) {
+  Enum word(const Json& json, std::string_view key, const Words<Enum, N>& words) {
     if (json.is_string())
-      if (const auto known = enum_of<Enum>(json.get_ref<const std::string&>(), words)) return *known;
+      if (const auto known = words.find(json.get_ref<const std::string&>())) return *known;
     wrong(key, "a known word");
     return Enum{};
   }
@@ -96,8 +96,8 @@ class Fields {
   Resource resource(const char* key) { return values_.resource(at(key), key); }
   SchedAttr attr(const char* key) { return values_.attr(at(key), key); }
   template <typename Enum, std::size_t N>
-  Enum word(const char* key, const std::array<std::string_view, N>& words) {
-    return values_.word<Enum>(at(key), key, words);
+  Enum word(const char* key, const Words<Enum, N>& words) {
+    return values_.word(at(key), key, words);
   }
   template <typename ReadOne>
   auto list(const char* key, ReadOne read_one) {

@@ -42,10 +42,20 @@ std::string text(const decide::Donation& donation) {
   return out;
 }
 
-std::string text(const std::vector<decide::Donation>& donations) {
+std::string text(const Granted& granted) {
   std::string out;
-  for (const decide::Donation& donation : donations) out += (out.empty() ? "" : "; ") + text(donation);
-  return out.empty() ? "nobody lends" : out;
+  for (const decide::Grant& grant : granted.grants) {
+    const decide::RunAs& run = grant.run;
+    out += (out.empty() ? "" : "; ") + std::to_string(run.thread.tid) + " runs as " + lent(run.attr);
+    if (run.cause.on_behalf_of.valid()) out += " for " + std::to_string(run.cause.on_behalf_of.tid);
+    if (run.withheld) out += ", withheld";
+    if (run.doubted) out += ", doubted";
+    if (grant.ceiling_until) out += ", at the ceiling until " + seconds(*grant.ceiling_until);
+    if (grant.quota_until) out += ", at the quota until " + seconds(*grant.quota_until);
+  }
+  for (const auto& [name, bytes] : granted.limits)
+    out += (out.empty() ? "class " : "; class ") + name + " may move " + std::to_string(bytes) + " bytes a second";
+  return out.empty() ? "no thread is boosted" : out;
 }
 
 void put(Line& line, const decide::Donation& donation) {
@@ -57,20 +67,6 @@ void put(Line& line, const decide::Donation& donation) {
   line.add("choice", donation.choice);
   line.raw(",\"quantum_ms\":" + milliseconds(donation.quantum));
   line.add("refusal", word(donation.refusal));
-}
-
-void put(Line& line, std::string_view key, const std::vector<decide::Donation>& donations) {
-  line.raw(",\"" + std::string(key) + "\":[");
-  for (const decide::Donation& donation : donations) {
-    std::string one;
-    {
-      Line inner(one, "decision");
-      put(inner, donation);
-    }
-    one.pop_back();  // its line feed
-    line.raw((&donation == &donations.front() ? "" : ",") + one);
-  }
-  line.raw("]");
 }
 
 }  // namespace
@@ -139,8 +135,7 @@ void Playback::show_difference() {
     Line line(out, "difference");
     line.add("line", d.line);
     line.raw(",\"time_s\":" + seconds(d.time));
-    put(line, "live", d.live);
-    put(line, "replayed", d.replayed);
+    line.add("live", text(d.live)).add("replayed", text(d.replayed));
   }
   out.pop_back();
   print_(out);

@@ -1,4 +1,5 @@
-// What a recording is made of: everything that model and decider were fed with, in order, and what came out.
+// What a recording is made of: everything that the model and the deciders were fed with, in order, and what
+// came out.
 //
 // docs/recording.md has the format. Times are nanoseconds since the recording's begin, once they have been read.
 #pragma once
@@ -10,13 +11,14 @@
 #include <vector>
 
 #include "base/event.h"
-#include "decide/donation.h"
+#include "decide/donation/donation_decider.h"
+#include "decide/panel.h"
 #include "model/model.h"
 
 namespace swapd::replay {
 
 inline constexpr std::string_view format_name = "swapd-recording";
-inline constexpr std::uint64_t format_version = 1;
+inline constexpr std::uint64_t format_version = 2;
 
 // The first line. All but the version is for the reader's information.
 struct Header {
@@ -26,23 +28,24 @@ struct Header {
   std::uint64_t start_ns = 0;
 };
 
-// The state of both at this moment: replaces whatever the replayer has. After the header, and after each gap.
+// The state of all at this moment: replaces whatever the replayer has. After the header, and after each gap.
 struct Snapshot {
   Time time;
   model::Image model;
-  std::vector<decide::DonationDecider::Kept> kept;
+  std::vector<decide::DeciderState> deciders;
 };
 
-// One call of the decider, with the requesters in the order given, and its answer in the live run.
-struct Decided {
+// The thread has left the managed set: Panel::forget().
+struct Left {
+  ThreadId thread;
+};
+
+// What came of the turn before it, and was applied: everything that is demanded, after arbitration.
+struct Granted {
   Time time;
-  std::vector<ThreadId> requesters;
-  std::vector<decide::Donation> donations;
-};
-
-// DonationDecider::forget().
-struct Forgotten {
-  ThreadId requester;
+  std::vector<decide::Grant> grants;
+  decide::Panel::Limits limits;
+  bool operator==(const Granted&) const = default;
 };
 
 // So many records are missing here; settings, rules and a snapshot follow, or the end.
@@ -55,7 +58,7 @@ struct End {
   std::uint64_t events = 0, decisions = 0, lost = 0;
 };
 
-using Record =
-    std::variant<Header, model::Settings, decide::DonationRules, Snapshot, Event, Decided, Forgotten, Gap, End>;
+using Record = std::variant<Header, model::Settings, decide::DonationConfig, decide::BudgetConfig, Snapshot, Event,
+                            decide::Input, decide::Turn, Left, Granted, Gap, End>;
 
 }  // namespace swapd::replay

@@ -8,26 +8,55 @@ void Replayer::apply(const Record& record, std::uint64_t line) {
   std::visit([&](const auto& one) { on(one, line); }, record);
 }
 
-void Replayer::on(const Snapshot& snapshot, std::uint64_t) {
+// The deciders are made anew: a recording goes on after a gap with the state that they had then.
+void Replayer::on(const Snapshot& snapshot, std::uint64_t line) {
   ++totals_.snapshots;
   totals_.last = snapshot.time;
   model_.restore(snapshot.model);
-  decider_.restore(snapshot.kept);
+  auto donation = std::make_unique<decide::DonationDecider>(donation_config_);
+  donation_ = donation.get();
+  std::vector<std::unique_ptr<decide::Decider>> deciders;
+  deciders.push_back(std::move(donation));
+  panel_ = std::make_unique<decide::Panel>(model_, budgets_, std::move(deciders));
+  granted_.reset();
+  // A state that does not fit is of another version of the code: what follows would differ anyway.
+  if (!panel_->restore(snapshot.deciders)) differ(line, {.time = snapshot.time}, {.time = snapshot.time});
 }
 
 void Replayer::on(const Event& event, std::uint64_t) {
   ++totals_.events;
-  model_.apply(event);
+  if (panel_) panel_->feed(event);
 }
 
-void Replayer::on(const Decided& decided, std::uint64_t line) {
+void Replayer::on(const decide::Input& input, std::uint64_t) {
+  if (panel_) panel_->on(input);
+}
+
+void Replayer::on(const Left& left, std::uint64_t) {
+  if (panel_) panel_->forget(left.thread);
+}
+
+void Replayer::on(const decide::Turn& turn, std::uint64_t line) {
+  if (!panel_) return;
+  if (granted_) differ(line, {.time = granted_->time}, std::move(*granted_));  // the live run had nothing new
+  granted_.reset();
+  totals_.last = std::max(totals_.last, turn.now);
+  if (!panel_->decide(turn).new_demands) return;
+  const auto grants = panel_->grants();
+  granted_ = {turn.now, {grants.begin(), grants.end()}, panel_->limits()};
+  tell(turn.now, donation_->donations());
+}
+
+void Replayer::on(const Granted& live, std::uint64_t line) {
   ++totals_.decisions;
-  totals_.last = std::max(totals_.last, decided.time);
-  std::vector<decide::Donation> donations = decider_.decide(model_, decided.requesters, decided.time);
-  tell(decided.time, donations);
-  if (donations == decided.donations) return;
+  Granted replayed = granted_.value_or(Granted{.time = live.time});
+  granted_.reset();
+  if (replayed.grants != live.grants || replayed.limits != live.limits) differ(line, live, std::move(replayed));
+}
+
+void Replayer::differ(std::uint64_t line, const Granted& live, Granted replayed) {
   ++totals_.differing;
-  if (!difference_) difference_ = {line, decided.time, decided.donations, std::move(donations)};
+  if (!difference_) difference_ = {line, live.time, live, std::move(replayed)};
 }
 
 void Replayer::on(const Gap& gap, std::uint64_t) {

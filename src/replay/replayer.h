@@ -1,5 +1,5 @@
-// Runs model and decider over records, as the daemon's engine did, and compares their answers with those of the live
-// run.
+// Runs the model and the deciders over records, as the daemon's engine did, and compares every demand, after
+// arbitration, with those of the live run.
 //
 // A decision is a function of what was recorded alone, so the answers must be equal, from the first snapshot on: where
 // they are not, either the code has changed since the recording, or something reached the live model past the recorder.
@@ -7,7 +7,9 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
+#include <vector>
 
 #include "replay/record.h"
 
@@ -15,17 +17,17 @@ namespace swapd::replay {
 
 class Replayer {
  public:
-  // What a call of the decider changed for one requester.
+  // What a turn changed for one requester.
   struct Change {
     Time time;
     ThreadId requester;
     const decide::Donation* donation = nullptr;  // none: it lends no more
   };
-  // The first call whose answer is not that of the live run.
+  // The first turn whose grants are not those of the live run.
   struct Difference {
     std::uint64_t line = 0;  // of the recording
     Time time;
-    std::vector<decide::Donation> live, replayed;
+    Granted live, replayed;
   };
   struct Totals {
     std::uint64_t events = 0, decisions = 0, donations = 0, snapshots = 0, gaps = 0, lost = 0, differing = 0;
@@ -45,19 +47,27 @@ class Replayer {
  private:
   void on(const Header&, std::uint64_t) {}
   void on(const model::Settings& settings, std::uint64_t) { model_.set_settings(settings); }
-  void on(const decide::DonationRules& rules, std::uint64_t) { decider_.set_rules(rules); }
-  void on(const Snapshot& snapshot, std::uint64_t);
-  void on(const Event& event, std::uint64_t);
-  void on(const Decided& decided, std::uint64_t line);
-  void on(const Forgotten& forgotten, std::uint64_t) { decider_.forget(forgotten.requester); }
-  void on(const Gap& gap, std::uint64_t);
+  void on(const decide::DonationConfig& config, std::uint64_t) { donation_config_ = config; }
+  void on(const decide::BudgetConfig& config, std::uint64_t) { budgets_ = config; }
+  void on(const Snapshot& snapshot, std::uint64_t line);
+  void on(const Event& event, std::uint64_t line);
+  void on(const decide::Input& input, std::uint64_t line);
+  void on(const decide::Turn& turn, std::uint64_t line);
+  void on(const Left& left, std::uint64_t line);
+  void on(const Granted& granted, std::uint64_t line);
+  void on(const Gap& gap, std::uint64_t line);
   void on(const End&, std::uint64_t) { totals_.ended = true; }
   void tell(Time time, const std::vector<decide::Donation>& donations);
+  void differ(std::uint64_t line, const Granted& live, Granted replayed);
 
   std::function<void(const Change&)> on_change_;
   model::Model model_{model::Settings{}};
-  decide::DonationDecider decider_{decide::DonationRules{}};
-  std::map<ThreadId, decide::Donation> lending_;  // by requester: what was told of it last
+  decide::DonationConfig donation_config_;
+  decide::BudgetConfig budgets_;
+  std::unique_ptr<decide::Panel> panel_;                // from the first snapshot on
+  const decide::DonationDecider* donation_ = nullptr;   // in it
+  std::optional<Granted> granted_;                      // by the last turn, if it demanded anything new
+  std::map<ThreadId, decide::Donation> lending_;        // by requester: what was told of it last
   Totals totals_;
   std::optional<Difference> difference_;
 };

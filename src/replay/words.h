@@ -2,41 +2,37 @@
 #pragma once
 
 #include <array>
-#include <cstddef>
-#include <optional>
 #include <string_view>
 
 #include "base/event.h"
-#include "decide/donation.h"
+#include "base/words.h"
+#include "decide/decider.h"
+#include "decide/donation/provider_choice.h"
 #include "model/model.h"
 
 namespace swapd::replay {
 
-// In the order of the enum.
-inline constexpr std::array<std::string_view, 9> evidence_words = {"woke",  "accessed", "sent-to", "kin",  "relayed",
-                                                                   "owner", "holder",   "child",   "guess"};
-inline constexpr std::array<std::string_view, 3> state_words = {"unknown", "runnable", "blocked"};
-inline constexpr std::array<std::string_view, 2> feedback_words = {"wait", "paper"};
-inline constexpr std::array<std::string_view, 2> refusal_words = {"none", "policy"};
+inline constexpr auto state_words = words<model::RunState>({{"unknown", model::RunState::unknown},
+                                                            {"runnable", model::RunState::runnable},
+                                                            {"blocked", model::RunState::blocked}});
+inline constexpr auto feedback_words =
+    words<model::Feedback>({{"wait", model::Feedback::wait}, {"paper", model::Feedback::paper}});
+inline constexpr auto refusal_words =
+    words<decide::Refusal>({{"none", decide::Refusal::none}, {"policy", decide::Refusal::policy}});
 
-[[nodiscard]] inline std::string_view word(Evidence value) {
-  return evidence_words.at(static_cast<std::size_t>(value));
-}
-[[nodiscard]] inline std::string_view word(model::RunState value) {
-  return state_words.at(static_cast<std::size_t>(value));
-}
-[[nodiscard]] inline std::string_view word(model::Feedback value) {
-  return feedback_words.at(static_cast<std::size_t>(value));
-}
-[[nodiscard]] inline std::string_view word(decide::Refusal value) {
-  return refusal_words.at(static_cast<std::size_t>(value));
-}
+inline constexpr auto timer_words = words<decide::Timer::Kind>(
+    {{"quantum", decide::Timer::Kind::quantum}, {"linger", decide::Timer::Kind::linger}});
+inline constexpr auto verdict_words = words<decide::SpinJudge::Verdict>({{"unknown", decide::SpinJudge::Verdict::unknown},
+                                                                        {"computes", decide::SpinJudge::Verdict::computes},
+                                                                        {"spins", decide::SpinJudge::Verdict::spins}});
+// Of the deciders, in grants; of static storage.
+inline constexpr std::array<std::string_view, 2> decider_words = {"donation", "automatic-limits"};
 
-template <typename Enum, std::size_t N>
-[[nodiscard]] std::optional<Enum> enum_of(std::string_view text, const std::array<std::string_view, N>& words) {
-  for (std::size_t i = 0; i < N; ++i)
-    if (words[i] == text) return static_cast<Enum>(i);
-  return std::nullopt;
-}
+[[nodiscard]] inline std::string_view word(Evidence value) { return evidence_words.of(value); }
+[[nodiscard]] inline std::string_view word(model::RunState value) { return state_words.of(value); }
+[[nodiscard]] inline std::string_view word(model::Feedback value) { return feedback_words.of(value); }
+[[nodiscard]] inline std::string_view word(decide::Refusal value) { return refusal_words.of(value); }
+[[nodiscard]] inline std::string_view word(decide::Timer::Kind value) { return timer_words.of(value); }
+[[nodiscard]] inline std::string_view word(decide::SpinJudge::Verdict value) { return verdict_words.of(value); }
 
 }  // namespace swapd::replay

@@ -1,6 +1,25 @@
-# What attach.sh, torture.sh and boot.sh have in common. The first two set: observe (what --observe says), build, dir (their own directory).
+# Functions that the scripts of tests/integration share. The caller has sourced scripts/common.sh, and has set build, dir (its own directory) and,
+# for choose_observers, observe (the value of --observe).
 # shellcheck shell=bash
 
+# read_options "NAME…" ARGUMENT…: sets the variable NAME for each --NAME VALUE. --help prints the comment at the script's top.
+read_options() {
+  local names=" $1 "
+  shift
+  while [ $# -gt 0 ]; do
+    case $1 in
+      --help | -h) sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0"; exit 0 ;;
+      --*[!a-z]*) die "unknown option $1; see --help" ;;
+      --*)
+        [[ $names == *" ${1#--} "* ]] || die "unknown option $1; see --help"
+        [ -n "${2:-}" ] || die "option $1 needs a value; see --help"
+        printf -v "${1#--}" '%s' "$2"
+        shift 2
+        ;;
+      *) die "unknown option $1; see --help" ;;
+    esac
+  done
+}
 choose_observers() {
   case $observe in
     both) observers=(seccomp bpf) ;;

@@ -7,15 +7,10 @@
 set -euo pipefail
 project=$(cd "$(dirname "$0")/../.." && pwd)
 . "$project/scripts/common.sh"
+. "$project/tests/integration/common.sh"
 
 build=$project/build/dev failed=0
-while [ $# -gt 0 ]; do
-  case $1 in
-    --build) build=${2:?--build DIR}; shift 2 ;;
-    --help | -h) sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0"; exit 0 ;;
-    *) die "unknown option $1; see --help" ;;
-  esac
-done
+read_options "build" "$@"
 for program in dpkg-shlibdeps lintian; do
   command -v "$program" >/dev/null || { printf 'package: Skipped\n%s is missing\n' "$program"; exit 77; }
 done

@@ -12,14 +12,7 @@ project=$(cd "$(dirname "$0")/../.." && pwd)
 . "$project/tests/integration/common.sh"
 
 observe=both build=$project/build/dev
-while [ $# -gt 0 ]; do
-  case $1 in
-    --observe) observe=${2:?--observe seccomp, bpf or both}; shift 2 ;;
-    --build) build=${2:?--build DIR}; shift 2 ;;
-    --help | -h) sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0"; exit 0 ;;
-    *) die "unknown option $1; see --help" ;;
-  esac
-done
+read_options "observe build" "$@"
 need_root
 choose_observers
 rtkit=/usr/libexec/rtkit-daemon

@@ -13,16 +13,7 @@ project=$(cd "$(dirname "$0")/../.." && pwd)
 . "$project/tests/integration/common.sh"
 
 seconds=300 pairs=100 observe=both build=$project/build/dev
-while [ $# -gt 0 ]; do
-  case $1 in
-    --seconds) seconds=${2:?--seconds N}; shift 2 ;;
-    --pairs) pairs=${2:?--pairs N}; shift 2 ;;
-    --observe) observe=${2:?--observe seccomp, bpf or both}; shift 2 ;;
-    --build) build=${2:?--build DIR}; shift 2 ;;
-    --help | -h) sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0"; exit 0 ;;
-    *) die "unknown option $1; see --help" ;;
-  esac
-done
+read_options "seconds pairs observe build" "$@"
 need_root
 choose_observers
 torture=$(test_program torture)

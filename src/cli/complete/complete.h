@@ -1,4 +1,4 @@
-// What may stand next on swapctl's command line, for the shells' completion.
+// Candidates for the next word on swapctl's command line, for the shells' completion.
 //
 // The shells' own parts (completions/) are a few lines each: they hand over the words and show what comes back. What
 // there is to say comes from the command line's own description, so no option is missing there.
@@ -25,7 +25,7 @@ struct Completion {
   std::vector<Candidate> candidates;                          // that begin like the last word
 };
 
-// What only swapd, or the machine, knows; asked where it is needed.
+// Words that only swapd, or the machine, knows; asked where they are needed.
 struct Sources {
   std::function<std::vector<Candidate>()> managed;    // processes
   std::function<std::vector<Candidate>()> processes;  // that could be managed
@@ -38,7 +38,7 @@ struct Sources {
 // For the shells: a line each, "WORD" or "WORD<tab>WHAT"; or ":file", or ":command N".
 void print(std::ostream& out, const Completion& completion);
 
-// As swapd at this socket, and /proc, have it; nothing where nobody answers.
+// As swapd at this socket, and /proc, have it; nothing if there is no answer.
 [[nodiscard]] Sources live_sources(const std::string& socket);
 
 }  // namespace swapd::cli

@@ -1,4 +1,4 @@
-// What `swapctl top` shows: swapd's answers as rows, in an order, cut to a width. Pure.
+// Rows of `swapctl top`: swapd's answers, in an order, cut to a width. Pure.
 #pragma once
 
 #include <array>
@@ -31,7 +31,7 @@ struct TopSample {
   std::vector<TopThread> rows;
   std::map<long long, std::vector<long long>> providers;  // of what a thread waits for; both by tid
 };
-// Of the texts that Status, Processes and Graph give. Throws Json::exception where they are none of ours.
+// Reads the texts that Status, Processes and Graph give. Throws Json::exception where they are none of ours.
 [[nodiscard]] TopSample top_sample(const std::string& status, const std::string& threads, const std::string& graph);
 
 enum class TopOrder : std::uint8_t { wait, priority, pid, name, class_name };
@@ -50,8 +50,9 @@ struct TopRow {
   TopThread thread;
   std::string branch;  // what stands before its name in a tree
 };
-// The order `wait`: who waits for somebody who could run, the longest first; who runs on loan; who has no CPU; who
-// runs; and who waits for nobody, the latest first. A tree has each thread once, under the first who waits for it.
+// The order `wait`: threads that wait for one that could run, the longest wait first; boosted ones; those without a
+// CPU; running ones; and those that wait for no thread, the latest first. A tree has each thread once, under the first
+// that waits for it.
 [[nodiscard]] std::vector<TopRow> top_rows(const TopSample& sample, const TopView& view);
 
 // The lines above the table. before: the look before this one, `elapsed_s` ago; for rates.

@@ -1,5 +1,4 @@
-// What `swapctl top` shows of I/O: a row for each device of each class, as the monitor of papers/004 has it (section
-// 4). Pure.
+// I/O rows of `swapctl top`: one for each device of each class, as the monitor of the paper has it [TAP08 §3]. Pure.
 #pragma once
 
 #include <map>
@@ -17,7 +16,7 @@ struct TopDevice {
   long long bytes = 0, cached = 0, calls = 0, delayed = 0;
   double delayed_s = 0;
 };
-// Of what Classes answers. Throws Json::exception where that is none of ours.
+// Reads the text that Classes gives. Throws Json::exception where that is none of ours.
 [[nodiscard]] std::vector<TopDevice> top_devices(const std::string& classes);
 
 // before: the look before this one, `elapsed_s` ago: rates are since then; null: since the class began, as sums.

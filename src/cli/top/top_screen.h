@@ -28,7 +28,7 @@ class TopScreen {
   void draw(const Page& page);
   // Text instead of the table: help, or why a thread waits.
   void draw_text(const std::string& text, const std::string& footer);
-  // Of the next key, as ncurses names it; none within that time: -1.
+  // The next key, as ncurses names it; none within that time: -1.
   [[nodiscard]] int key(int within_ms);
   [[nodiscard]] std::size_t width() const;
   [[nodiscard]] int rows_on_page() const;

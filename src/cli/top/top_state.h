@@ -1,4 +1,4 @@
-// What `swapctl top` is showing, and what its keys change in that. Pure: keys in, and what remains to be done out.
+// State of `swapctl top`, and what its keys change in that. Pure: keys in, and what remains to be done out.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@ namespace swapd::cli {
 
 class TopState {
  public:
-  // Where a new look leaves the selection: with its thread, wherever that is now.
+  // Takes a new look at swapd: the selection stays with its thread, wherever that is now.
   void show(const TopSample& sample);
   [[nodiscard]] const std::vector<TopRow>& rows() const { return rows_; }
   [[nodiscard]] int selected_row() const { return selected_; }
   [[nodiscard]] const TopThread* selected() const;  // null: there are no rows
 
-  // What a key asks of somebody else.
+  // Requests of a key that the caller carries out.
   enum class Wish : std::uint8_t { none, end, look, explain, more_nice, less_nice };
   // key: as getch(3ncurses) gives it; page: rows on the screen.
   Wish pressed(int key, int page);

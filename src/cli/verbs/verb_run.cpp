@@ -1,4 +1,4 @@
-// swapctl run: becomes the program (DESIGN.md section 8.4). Everything that can be refused is refused before anything
+// swapctl run: becomes the program (docs/design.md, Launch). Everything that can be refused is refused before anything
 // has changed; single-threaded throughout; every descriptor close-on-exec; signal mask and dispositions untouched.
 #include <fcntl.h>
 #include <linux/capability.h>

@@ -13,7 +13,7 @@
 
 namespace swapd::cli {
 
-// What every verb gets: where swapd is, how to print, and for `run` the command after its options.
+// Input of every verb: where swapd is, how to print, and for `run` the command after its options.
 struct Context {
   std::string socket = default_socket;
   bool json = false;

@@ -45,7 +45,7 @@ void BpfObserver::credit(Watched& w, const sys::Waker& waker, Woken& woken) {
     return;
   }
   if (waker.kernel_thread) {  // also one that works for the kernel in a program: it ends its own work only
-    const Resource own{ResourceKind::kernel_work, {static_cast<std::uint64_t>(by->id.tid), by->id.start_time}};
+    const Resource own = kernel_work_of(by->id);
     woken.unrelated = !holds(w.wait.awaited, own);
     if (woken.unrelated) return;
     woken.by = by->id;
@@ -137,7 +137,7 @@ void BpfObserver::name_kin(Watched& w, std::vector<Event>& out, std::size_t firs
     if (!senders_.has_latches(*w.family)) return;
     const auto process = procfs_.thread_id(w.wait.member.tgid);
     if (!process) return;
-    w.wait.awaited.push_back({ResourceKind::signal, {static_cast<std::uint64_t>(process->tid), process->start_time}});
+    w.wait.awaited.push_back(signal_to(*process));
     blocked->awaited = w.wait.awaited;
     signal = w.wait.awaited.end() - 1;
   } else if (std::exchange(w.kin_told, senders_.version()) == senders_.version()) {

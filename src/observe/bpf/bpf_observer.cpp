@@ -144,7 +144,7 @@ void BpfObserver::take(const sys::BpfRecord& record, std::vector<Event>& out) {
       if (!record.without_slot) {
         managed_[record.tid] = {record.tid, record.start_time};
         // What it has done so far is in its slot. A look at the roster may have come before.
-        if (!watched_.contains(record.tid)) (void)tracer_->watch(record.tid, false, false);
+        if (!watched_.contains(record.tid)) ignore_gone(tracer_->watch(record.tid, false, false));
       }
       hooks_.lifecycle({.what = Life::fork,
                         .tid = record.tid,
@@ -297,8 +297,7 @@ void BpfObserver::block(Watched& w, Time began, std::int32_t call, const CallSit
   name_passed_to(w, out);
   if (w.wait.awaited.empty() && site.nr >= 0 && w.kernel_thread.valid() && w.kernel_call == site.nr) {
     // As far as can be told: the same call was ended by this one the last time.
-    w.wait.awaited = {
-        {ResourceKind::kernel_work, {static_cast<std::uint64_t>(w.kernel_thread.tid), w.kernel_thread.start_time}}};
+    w.wait.awaited = {kernel_work_of(w.kernel_thread)};
     std::get<Blocked>(out.back()).awaited = w.wait.awaited;
   }
   expect_a_name(w);
@@ -343,7 +342,7 @@ void BpfObserver::ask_for_names(Time now) {
 void BpfObserver::name_sent_to(Watched& w, std::vector<Event>& out) {
   if (w.wait.awaited.empty() || managed_.size() > max_asked) return;
   // A lock of the kernel's is no answer to a message; what a FUSE daemon gives is.
-  if (w.wait.awaited.front().kind == ResourceKind::kernel && !is_fuse(w.wait.awaited.front())) return;
+  if (w.wait.awaited.front().kind == ResourceKind::kernel && !is_fuse_files(w.wait.awaited.front())) return;
   const bool same = w.hinted_call == w.wait.site.nr && w.hinted_arg == w.wait.site.args[0];
   if (same && (w.hint_missed == Time::min() || w.wait.since - w.hint_missed < hint_rest)) return;
   w.hinted_call = w.wait.site.nr;

@@ -1,10 +1,10 @@
-// The bpf observer: who waits and who wakes, from the scheduler itself (DESIGN.md section 4; docs/bpf.md).
+// The bpf observer: who waits and who wakes, from the scheduler itself (docs/design.md, Observers; docs/bpf.md).
 //
 // No call is touched and nothing is needed in the target. The kernel keeps the managed set; a watched thread's blocks
-// and wakes come as records, with the call it waits in and the call of whoever ended the wait. A wake names the
+// and wakes come as records, with the call it waits in and the call of the thread that ended the wait. A wake names the
 // provider where its call resolves to a resource that was awaited, or where the call says nothing of what it is about
-// and its thread is known to provide that: a signal, a timeout, an unrelated descriptor and a borrowed interrupt name
-// nobody.
+// and its thread is known to provide that. A signal, a timeout, an unrelated descriptor and a borrowed interrupt name
+// no provider.
 #pragma once
 
 #include <deque>
@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/ignore_gone.h"
 #include "observe/observer.h"
 #include "observe/resolve/families.h"
 #include "observe/resolve/relays.h"
@@ -47,7 +48,7 @@ class BpfObserver final : public Observer {
     const auto used = tracer_->cpu_time(thread.tid, now);
     return used ? std::optional(*used) : std::nullopt;
   }
-  void time_exactly(ThreadId thread, bool on) override { (void)tracer_->time_exactly(thread.tid, on); }
+  void time_exactly(ThreadId thread, bool on) override { ignore_gone(tracer_->time_exactly(thread.tid, on)); }
   void look_if_unreported(ThreadId thread, Time since, std::vector<Event>& out) override;
   void look(ThreadId thread, Time now, std::vector<Event>& out) override;
   void resolve_again(ThreadId thread) override;
@@ -84,7 +85,7 @@ class BpfObserver final : public Observer {
       std::int32_t call = -1;
       std::uint64_t arg = 0;
     } ended;
-    // The kernel thread that ended the last wait for which nobody could be named, and its call.
+    // The kernel thread that ended the last wait for which no thread could be named, and its call.
     ThreadId kernel_thread;
     std::int32_t kernel_call = -1;
     // The last kind of wait for which it was asked who had been sent to, and when in vain.
@@ -99,7 +100,7 @@ class BpfObserver final : public Observer {
     std::vector<ThreadId> passed_to;
     pid_t passes_on = 0;
     std::uint64_t kin_told = 0;  // version of senders_ that its wait for signals was told of
-    Time nobody_found{};         // when the worker found nobody last for a wait that names nobody
+    Time nobody_found{};         // when the worker last found no provider for a wait that names none
   };
 
   void follow();
@@ -147,8 +148,8 @@ class BpfObserver final : public Observer {
   std::unordered_map<pid_t, ThreadId> managed_;
   std::vector<Watched*> fresh_;
   std::deque<std::pair<Time, ThreadId>> looked_at_;  // those that are still unsure, and when that was
-  // Waits that name nobody, by their beginnings: asked about when they last. The others were asked about in vain
-  // lately.
+  // Waits that name no provider, by their beginnings: asked about when they last. nameless_again_: those asked about in
+  // vain lately.
   struct Nameless {
     Time due;
     ThreadId thread;
@@ -161,9 +162,9 @@ class BpfObserver final : public Observer {
   FamilySenders services_;  // by relay, and by the program that asks through it
   std::uint64_t wakeups_ = 0;
   std::uint64_t losses_ = 0;           // of the tracer, that have been told
-  bool not_followed_ = false;          // though somebody is watched; that has been told
+  bool not_followed_ = false;          // though a thread is watched; that has been told
   Time follow_again_{};                // when that is tried again at the earliest
-  std::optional<Time> follows_until_;  // nobody is watched any more
+  std::optional<Time> follows_until_;  // no thread is watched any more
 };
 
 }  // namespace swapd::observe

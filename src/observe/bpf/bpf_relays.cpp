@@ -21,14 +21,14 @@ bool awaits(const std::vector<Resource>& awaited, const Resource& one) {
 // As a watched thread, but for what is never asked of it: what it waits for.
 void BpfObserver::observe_relay(ThreadId thread) {
   if (!tracer_->manage(thread.tid)) return relays_.forget(thread);
-  (void)tracer_->watch(thread.tid, true, false);
+  ignore_gone(tracer_->watch(thread.tid, true, false));
   if (!runs(thread.tid)) relays_.blocked(thread.tid, std::chrono::steady_clock::now());
 }
 
 void BpfObserver::stop_observing(ThreadId thread) {
   relays_.forget(thread);
   services_.forget(thread);
-  (void)tracer_->unmanage(thread.tid);
+  ignore_gone(tracer_->unmanage(thread.tid));
 }
 
 bool BpfObserver::relays(ThreadId thread) const {
@@ -54,7 +54,7 @@ void BpfObserver::take_of_relay(const sys::BpfRecord& record, std::vector<Event>
   else
     relays_.blocked(record.tid, record.time);
   if (!relays_.take_asked(record.tid)) return;
-  (void)tracer_->watch(record.tid, true, false);
+  ignore_gone(tracer_->watch(record.tid, true, false));
   for (const auto& [tid, w] : watched_)
     if (std::exchange(w->passes_on, w->passes_on == record.tid ? 0 : w->passes_on) == record.tid && w->wait.blocked)
       name_passed_to(*w, out);
@@ -110,7 +110,7 @@ void BpfObserver::name_passed_to(Watched& w, std::vector<Event>& out) {
   if (!run->over) {
     w.passes_on = run->tid;
     relays_.ask(run->tid);
-    (void)tracer_->watch(run->tid, true, true);
+    ignore_gone(tracer_->watch(run->tid, true, true));
     if (!run->unseen) return;
   }
   const Resource resource = *relays_.end_of(run->tid, w.wait.awaited);

@@ -30,7 +30,7 @@ void BpfObserver::release(ThreadId thread) {
   // Whoever waits for it in silence is looked at again.
   if (const auto slot = tracer_->slot(thread.tid); slot && slot->awaited_by != 0)
     if (const auto waiter = watched_.find(slot->awaited_by); waiter != watched_.end()) request_rescan(*waiter->second);
-  (void)tracer_->unmanage(thread.tid);
+  ignore_gone(tracer_->unmanage(thread.tid));
 }
 
 void BpfObserver::forget(ThreadId thread) {
@@ -89,16 +89,16 @@ void BpfObserver::watch(const Member& member, bool sender) {
   slot = std::make_unique<Watched>();
   slot->wait.member = member;
   slot->sender = sender;
-  (void)tracer_->expect(member.id.tid, 0, -1, 0);   // also no child that it has had for long
-  (void)tracer_->watch(member.id.tid, true, true);  // gone: its exit is on the way
+  ignore_gone(tracer_->expect(member.id.tid, 0, -1, 0));   // also no child that it has had for long
+  ignore_gone(tracer_->watch(member.id.tid, true, true));  // gone: its exit is on the way
   fresh_.push_back(slot.get());
 }
 
 void BpfObserver::unwatch(ThreadId thread) {
   const auto found = watched_.find(thread.tid);
   if (found == watched_.end() || found->second->wait.member.id != thread) return;
-  (void)tracer_->watch(thread.tid, false, false);
-  (void)tracer_->expect(thread.tid, 0, -1, 0);
+  ignore_gone(tracer_->watch(thread.tid, false, false));
+  ignore_gone(tracer_->expect(thread.tid, 0, -1, 0));
   std::erase(fresh_, found->second.get());
   watched_.erase(found);
 }
@@ -109,14 +109,14 @@ BpfObserver::Watched* BpfObserver::find(ThreadId thread) {
 }
 
 void BpfObserver::set_urgent(ThreadId thread, bool urgent) {
-  if (find(thread) != nullptr) (void)tracer_->watch(thread.tid, true, urgent);
+  if (find(thread) != nullptr) ignore_gone(tracer_->watch(thread.tid, true, urgent));
 }
 
 void BpfObserver::expect(ThreadId thread, ThreadId provider) {
   Watched* w = find(thread);
   if (w == nullptr) return;
   const pid_t whom = w->ended.distinct ? provider.tid : 0;
-  (void)tracer_->expect(thread.tid, whom, w->ended.call, w->ended.arg);
+  ignore_gone(tracer_->expect(thread.tid, whom, w->ended.call, w->ended.arg));
   // A wait that has begun in silence for somebody else is looked at.
   if (const auto slot = tracer_->slot(thread.tid); slot && slot->silent) request_rescan(*w);
 }

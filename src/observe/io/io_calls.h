@@ -1,8 +1,8 @@
-// The calls that move bytes, and how each says how many (x86-64): what shaping holds back (DESIGN.md section 7).
+// The calls that move bytes, and how each says how many (x86-64): what shaping holds back (docs/design.md, Shaping).
 //
 // Trapped are calls that may move data of a file or a socket; what the descriptor is, is looked at when one comes. Not
-// among them: those that never end with EINTR and move nothing that a limit should hold (DESIGN.md section 8.2), and
-// mapped files, which are charged by what the kernel counts.
+// among them: those that never end with EINTR and move nothing that a limit should hold (docs/design.md, Trapped
+// calls), and mapped files, which are charged by what the kernel counts.
 #pragma once
 
 #include <array>
@@ -30,10 +30,10 @@ enum class IoAmount : std::uint8_t {
   ring,      // io_uring: requests, args[at] of them; what they move is told by accounting alone
 };
 
-// Who says afterwards what a call has moved, where that was on a disk.
+// Source of what a call has moved, read afterwards, if that was on a disk.
 enum class IoMoved : std::uint8_t {
   chars,  // rchar and wchar of /proc/PID/io
-  asked,  // nobody: it is what it asked for
+  asked,  // none: it is what it asked for
   disk,   // the disk alone: nothing of it went through the caller's memory
 };
 
@@ -73,7 +73,7 @@ using ReadTarget = std::function<Status(std::uint64_t, void*, std::size_t)>;
 // From where in its file the call reads; nothing: from the descriptor's position.
 [[nodiscard]] std::optional<std::int64_t> position(const IoCall& call, const std::array<std::uint64_t, 6>& args,
                                                    const ReadTarget& read);
-// What an io_submit(2) asks for: the first 64 requests; an error: its memory cannot be read.
+// Requests of an io_submit(2): the first 64; an error: its memory cannot be read.
 struct IoRequest {
   int fd = -1;
   bool writes = false;
@@ -81,8 +81,8 @@ struct IoRequest {
 };
 [[nodiscard]] Result<std::vector<IoRequest>> requests(const IoCall& call, const std::array<std::uint64_t, 6>& args,
                                                       const ReadTarget& read);
-// Where a call on a socket that is not connected sends to: that many bytes of a sockaddr, at most as many as there is
-// room for; 0: it does not say. Of several messages the first.
+// The address that a call on a socket that is not connected sends to: that many bytes of a sockaddr, at most as many as
+// there is room for; 0: it does not say. For several messages, the first one's.
 [[nodiscard]] std::size_t sent_to(const IoCall& call, const std::array<std::uint64_t, 6>& args, const ReadTarget& read,
                                   std::span<std::byte> to);
 

@@ -1,5 +1,5 @@
-// What device a descriptor of another process moves data to and from: its disk, or its network link. Looked at anew at
-// each call, because a number may be another file's by then; what leads from the file to its device is kept for a
+// The device that a descriptor of another process moves data to and from: its disk, or its network link. Looked at anew
+// at each call, because a number may be another file's by then; the way from the file to its device is kept for a
 // moment. One thread.
 #pragma once
 
@@ -40,15 +40,15 @@ class IoTargets {
   // to: where an unconnected socket sends. The answer holds until the next call. An error: no such descriptor.
   [[nodiscard]] Result<IoTarget> find(pid_t tid, int fd, std::span<const std::byte> to, Time now);
 
-  // What a pipe holds, and what it could hold, in bytes (FIONREAD, F_GETPIPE_SZ). EINVAL: it is none.
+  // Bytes in a pipe, and its size (FIONREAD, F_GETPIPE_SZ). EINVAL: it is no pipe.
   struct Pipe {
     std::int64_t holds = 0, room_in_all = 0;
   };
   [[nodiscard]] Result<Pipe> pipe(pid_t tid, int fd) const;
-  // What a socket that does not wait takes at once (SO_SNDBUF without SIOCOUTQ), at least 4 KiB; nothing: it waits, or
-  // is none. does_not_wait: the call says so.
+  // Bytes that a socket that does not wait takes at once (SO_SNDBUF without SIOCOUTQ), at least 4 KiB; nothing: it
+  // waits, or is no socket. does_not_wait: the call says so.
   [[nodiscard]] std::optional<std::int64_t> takes_at_once(pid_t tid, int fd, bool does_not_wait) const;
-  // Where in its file a descriptor stands; 0 where that cannot be told.
+  // The position of a descriptor in its file; 0 if it cannot be told.
   [[nodiscard]] std::int64_t position(pid_t tid, int fd) const;
   // So many bytes of this part of a file are in the page cache (mincore(2)); 0 where that cannot be told.
   [[nodiscard]] std::int64_t cached(pid_t tid, int fd, std::int64_t from, std::int64_t bytes) const;

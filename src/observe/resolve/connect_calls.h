@@ -16,7 +16,7 @@ struct Address {
 };
 
 // Reads the address from the thread's memory. `connects`: of connect(2), so that it may be a TCP one; else of a
-// datagram. 0: nobody here listens or is bound there.
+// datagram. 0: no socket here listens or is bound there.
 [[nodiscard]] std::uint64_t destination(const sys::Procfs& procfs, sys::SockDiag& diag, pid_t tid,
                                         const Address& address, bool connects);
 // msg_name of the struct msghdr at `message`.

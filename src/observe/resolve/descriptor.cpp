@@ -25,8 +25,6 @@ std::uint64_t device_of(int fd) {
   return ::fstat(fd, &st) == 0 ? st.st_dev : 0;
 }
 
-std::uint64_t side(bool master) { return master ? 1 : 0; }
-
 }  // namespace
 
 Descriptors::Descriptors(const sys::Procfs& procfs) : procfs_(procfs) {
@@ -123,20 +121,20 @@ std::optional<Resource> other_end(const Descriptor& descriptor, Direction direct
 }
 
 std::optional<Resource> own_end(const Descriptor& descriptor, Direction direction) {
-  const std::uint64_t end = direction == Direction::out ? 1 : 0;
+  const PipeEnd end = direction == Direction::out ? PipeEnd::write : PipeEnd::read;
   switch (descriptor.type) {
     case Type::pipe:
-      return Resource{ResourceKind::pipe, {descriptor.ino, end}};
+      return pipe_end(descriptor.ino, end);
     case Type::fifo:
-      return Resource{ResourceKind::fifo, {descriptor.ino, end, descriptor.dev}};
+      return fifo_end({descriptor.dev, descriptor.ino}, end);
     case Type::socket:
-      return Resource{ResourceKind::socket, {descriptor.ino}};
+      return socket_endpoint(descriptor.ino);
     case Type::pty_slave:
+      return pty_side(descriptor.number, PtySide::slave, descriptor.dev);
     case Type::pty_master:
-      return Resource{ResourceKind::pty,
-                      {descriptor.number, side(descriptor.type == Type::pty_master), descriptor.dev}};
+      return pty_side(descriptor.number, PtySide::master, descriptor.dev);
     case Type::eventfd:
-      return Resource{ResourceKind::eventfd, {descriptor.number}};
+      return event_counter(descriptor.number);
     default:
       return std::nullopt;
   }

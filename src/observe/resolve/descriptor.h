@@ -1,5 +1,5 @@
-// What a descriptor of another process is, and which resource waiting on it or serving it concerns (DESIGN.md section
-// 3, Words).
+// Kind and identity of a descriptor of another process, and which resource waiting on it or serving it concerns
+// (docs/design.md, Resources).
 //
 // Looked at anew on each use, since close, dup, SCM_RIGHTS and fork are not trapped: a number says nothing by itself.
 #pragma once
@@ -44,7 +44,7 @@ class Descriptors {
   [[nodiscard]] Result<Descriptor> look(pid_t tid, int fd) const;
   // The same where the identity is known already.
   [[nodiscard]] Result<Descriptor> look(pid_t tid, int fd, const sys::FdIdentity& identity) const;
-  // What only device and inode tell, for an epoll member whose number is stale: a pipe or a socket.
+  // For an epoll member whose number is stale, from device and inode alone: a pipe or a socket.
   [[nodiscard]] std::optional<Descriptor> from_inode(std::uint64_t dev, std::uint64_t ino) const;
 
  private:
@@ -54,7 +54,7 @@ class Descriptors {
 };
 
 // The resource that a thread blocked on the descriptor in this direction awaits: the other end. Empty for those that
-// need more than the descriptor (sockets, signalfds, pidfds, inotify, epoll) and for those that nobody provides.
+// need more than the descriptor (sockets, signalfds, pidfds, inotify, epoll) and for those that no thread provides.
 [[nodiscard]] std::optional<Resource> other_end(const Descriptor& descriptor, Direction direction);
 // The resource that a thread provides by a call on the descriptor: its own end.
 [[nodiscard]] std::optional<Resource> own_end(const Descriptor& descriptor, Direction direction);

@@ -1,4 +1,4 @@
-// Who ends waits for signals, by families of processes.
+// Providers of waits for signals, by families of processes.
 //
 // A server with a process for each client (PostgreSQL, Apache) has its processes wake each other by signals: a lock is
 // released, and the next in the queue gets a SIGURG. The process that waits may be a second old, so that of itself

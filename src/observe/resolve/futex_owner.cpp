@@ -20,16 +20,16 @@ FutexOp futex_op(std::uint64_t op) {
 }
 
 std::optional<Resource> private_futex(const sys::Procfs& procfs, pid_t tgid, std::uint64_t address) {
-  const auto process = procfs.stat(tgid);
+  const auto process = procfs.thread_id(tgid);
   if (!process) return std::nullopt;
-  return Resource{ResourceKind::futex, {static_cast<std::uint64_t>(tgid), address, process->start_time, 0}};
+  return futex_of(*process, address);
 }
 
 std::optional<Resource> shared_futex(const sys::Procfs& procfs, pid_t tgid, std::uint64_t address) {
   const auto mapping = procfs.mapping(tgid, address);
   if (!mapping) return std::nullopt;
   if (!mapping->shared || mapping->ino == 0) return private_futex(procfs, tgid, address);
-  return Resource{ResourceKind::futex, {mapping->dev, mapping->ino, address - mapping->start + mapping->offset, 1}};
+  return futex_in({mapping->dev, mapping->ino}, address - mapping->start + mapping->offset);
 }
 
 std::vector<pid_t> owner_candidates(FutexOp op, const FutexWords& words) {

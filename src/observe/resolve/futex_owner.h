@@ -14,7 +14,7 @@ namespace swapd::observe {
 
 enum class FutexOp : std::uint8_t { none, wait, lock_pi };
 
-// What the operation argument of futex(2) asks for, flags aside.
+// The operation that the argument of futex(2) asks for, flags aside.
 [[nodiscard]] FutexOp futex_op(std::uint64_t op);
 [[nodiscard]] inline bool futex_private(std::uint64_t op) { return (op & FUTEX_PRIVATE_FLAG) != 0; }
 

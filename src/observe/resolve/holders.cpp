@@ -21,7 +21,7 @@ namespace {
 constexpr Duration member_age = std::chrono::milliseconds(50);
 constexpr Duration stranger_age = std::chrono::seconds(1);
 constexpr Duration locks_age = std::chrono::seconds(1);
-constexpr std::size_t max_threads = 3;      // of a process (DESIGN.md section 5)
+constexpr std::size_t max_threads = 3;      // of a process (docs/design.md, Model)
 constexpr std::size_t max_looked_at = 512;  // threads of one process
 constexpr std::size_t max_children = 256;
 constexpr std::size_t max_guessed = 8;
@@ -80,7 +80,7 @@ std::optional<Found> Holders::find(const Waiter& waiter, const Resource& resourc
     case ResourceKind::unknown:
       return std::nullopt;
     case ResourceKind::kernel_work: {  // to be seen, and left alone where no policy made it a member
-      const ThreadId thread{static_cast<pid_t>(resource.ids[0]), resource.ids[1]};
+      const ThreadId thread = thread_of(resource);
       Found out{.resource = resource, .evidence = Evidence::holder, .threads = {}, .unenrolled = {}};
       (contains(members, thread.tid) ? out.threads : out.unenrolled).push_back(thread);
       return out;
@@ -162,8 +162,8 @@ Found Holders::in_kernel(const Waiter& waiter, const Resource& resource, std::sp
   Found out{.resource = resource, .evidence = Evidence::holder, .threads = {}, .unenrolled = {}};
   const Duration since_asked = std::max(Duration::zero(), clock_.now() - asked);
   const auto has_it = [&](pid_t pid, Duration max_age) {
-    if (resource.ids[0] == 0) return pid == static_cast<pid_t>(resource.ids[2]);
-    return is_fuse(resource)
+    if (is_memory(resource)) return pid == thread_of(resource).tid;
+    return is_fuse_files(resource)
                ? serves(pid, resource.ids[0], max_age)
                : !fds_.find(pid, max_age,
                             [&](const auto& i) { return i.dev == resource.ids[0] && i.ino == resource.ids[1]; })
@@ -171,7 +171,7 @@ Found Holders::in_kernel(const Waiter& waiter, const Resource& resource, std::sp
   };
   const auto take = [&](pid_t pid, std::vector<ThreadId>& to) {
     for (const ThreadId thread : threads_of(pid, waiter.tid, asked)) {
-      if (!is_fuse(resource)) {
+      if (!is_fuse_files(resource)) {
         const auto stat = procfs_.stat(thread.tid);
         const auto stack = procfs_.kernel_stack(thread.tid);
         if (!stat || stat->state != 'R' || !stack || !preempted_in_call(*stack)) continue;
@@ -181,11 +181,11 @@ Found Holders::in_kernel(const Waiter& waiter, const Resource& resource, std::sp
   };
   for (const pid_t pid : members)
     if (has_it(pid, std::max(member_age, since_asked))) take(pid, out.threads);
-  if (out.threads.empty() && resource.ids[0] != 0) {
+  if (out.threads.empty() && !is_memory(resource)) {
     for (const pid_t pid : all_processes(asked))
       if (!contains(members, pid) && has_it(pid, std::max(stranger_age, since_asked))) take(pid, out.unenrolled);
   }
-  if (!is_fuse(resource) && out.threads.size() > 1) out.evidence = Evidence::guess;
+  if (!is_fuse_files(resource) && out.threads.size() > 1) out.evidence = Evidence::guess;
   return out;
 }
 
@@ -206,10 +206,9 @@ bool Holders::serves(pid_t pid, std::uint64_t dev, Duration max_age) {
 // Whoever can write to the futex's memory can wake who waits there, as the signaller of a condition variable does.
 Holders::Pids Holders::sharing(const Resource& futex, std::span<const pid_t> members) const {
   Pids out;
-  const bool is_shared = futex.ids[3] == 1;
+  const auto [dev, ino] = file_of(futex);
   for (const pid_t pid : members.first(std::min(members.size(), max_mapped)))
-    if (is_shared ? procfs_.maps_file(pid, futex.ids[0], futex.ids[1]) : pid == static_cast<pid_t>(futex.ids[0]))
-      out.push_back(pid);
+    if (is_shared_futex(futex) ? procfs_.maps_file(pid, dev, ino) : pid == thread_of(futex).tid) out.push_back(pid);
   return out;
 }
 
@@ -242,20 +241,20 @@ std::optional<Holders::Pids> Holders::named(const Waiter& waiter, const Resource
       return pids;
     }
     case ResourceKind::child_exit: {
-      if (resource.ids[0] == 0) {
-        auto children = procfs_.children(static_cast<pid_t>(resource.ids[2])).value_or({});
+      const ThreadId process = thread_of(resource);
+      if (is_any_child(resource)) {
+        auto children = procfs_.children(process.tid).value_or({});
         if (children.size() > max_children) children.resize(max_children);
         return children;
       }
-      const auto child = procfs_.stat(static_cast<pid_t>(resource.ids[0]));
-      if (!child || child->start_time != resource.ids[1]) return Pids{};
-      return Pids{static_cast<pid_t>(resource.ids[0])};
+      const auto child = procfs_.thread_id(process.tid);
+      return child && *child == process ? Pids{process.tid} : Pids{};
     }
     case ResourceKind::futex: {
       const auto call = procfs_.syscall(waiter.tid);
       if (!call || !call->in_call || call->nr != SYS_futex) return Pids{};
       return futex_owners(procfs_, ids_, waiter.tid, waiter.tgid, futex_op(call->args[1]), call->args[0], call->args[2],
-                          resource.ids[3] != 0);
+                          is_shared_futex(resource));
     }
     default:
       return std::nullopt;

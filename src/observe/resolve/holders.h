@@ -1,4 +1,4 @@
-// Who could provide a resource now, found by looking (DESIGN.md section 5, cold start and lock holders).
+// Threads that could provide a resource now, found by looking (docs/design.md, Model, cold start and lock holders).
 //
 // The managed processes are looked at first; only if none of them holds the other end, all others, which are named in
 // `why` and never boosted. Slow: thousands of descriptors at worst. One caller at a time.

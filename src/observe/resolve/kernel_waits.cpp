@@ -5,9 +5,10 @@
 #include <sys/sysmacros.h>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
+#include <utility>
 #include <vector>
+
+#include "sys/procfs/mountinfo.h"
 
 namespace swapd::observe {
 
@@ -47,51 +48,8 @@ bool of_nobody(std::string_view function) {
                            "futex", "do_wait", "pipe_", "sock", "vfork", "coredump", "exit_to_user", "rcu"});
 }
 
-struct Mount {
-  std::uint64_t dev = 0;
-  std::string point;
-  bool fuse = false;
-};
-
-std::string unescaped(std::string_view text) {  // \040 for a space
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '\\' && i + 3 < text.size()) {
-      int code = 0;
-      const auto [end, error] = std::from_chars(text.data() + i + 1, text.data() + i + 4, code, 8);
-      if (error == std::errc{} && end == text.data() + i + 4) {
-        out.push_back(static_cast<char>(code));
-        i += 3;
-        continue;
-      }
-    }
-    out.push_back(text[i]);
-  }
-  return out;
-}
-
-// "36 35 0:39 / /mnt rw,noatime shared:1 - fuse.sshfs host: rw"
-std::optional<Mount> mount_of(std::string_view line) {
-  std::array<std::string_view, 5> words;
-  std::string_view rest = line;
-  for (std::string_view& word : words) {
-    const std::size_t space = rest.find(' ');
-    if (space == std::string_view::npos) return std::nullopt;
-    word = rest.substr(0, space);
-    rest.remove_prefix(space + 1);
-  }
-  unsigned first = 0;
-  unsigned second = 0;
-  const char* end = words[2].data() + words[2].size();
-  const auto [colon, error] = std::from_chars(words[2].data(), end, first);
-  if (error != std::errc{} || colon == end || *colon != ':') return std::nullopt;
-  if (std::from_chars(colon + 1, end, second).ec != std::errc{}) return std::nullopt;
-  const std::size_t dash = rest.find(" - ");
-  if (dash == std::string_view::npos) return std::nullopt;
-  const std::string_view type = rest.substr(dash + 3);
-  return Mount{.dev = makedev(first, second),
-               .point = unescaped(words[4]),
-               .fuse = type.starts_with("fuse ") || type.starts_with("fuse.") || type.starts_with("fuseblk")};
+bool is_fuse(std::string_view type) {
+  return type == "fuse" || type.starts_with("fuse.") || type.starts_with("fuseblk");
 }
 
 bool lies_in(std::string_view path, std::string_view point) {
@@ -130,27 +88,20 @@ bool preempted_in_call(std::string_view stack) {
 }
 
 std::optional<std::uint64_t> fuse_mount_of(std::string_view mountinfo, std::string_view path) {
-  Mount best;
-  each_line(mountinfo, [&](std::string_view line) {
-    auto mount = mount_of(line);
-    // Of two at one place the later covers the other.
-    if (mount && lies_in(path, mount->point) && mount->point.size() >= best.point.size()) best = std::move(*mount);
-    return true;
-  });
-  return best.fuse ? std::optional(best.dev) : std::nullopt;
+  sys::MountEntry best;
+  for (sys::MountEntry& mount : sys::parse_mountinfo(mountinfo))
+    if (lies_in(path, mount.point) && mount.point.size() >= best.point.size()) best = std::move(mount);
+  return is_fuse(best.type) ? std::optional(best.dev) : std::nullopt;
 }
 
 std::optional<std::uint64_t> only_fuse_mount(std::string_view mountinfo) {
   std::optional<std::uint64_t> only;
-  bool several = false;
-  each_line(mountinfo, [&](std::string_view line) {
-    const auto mount = mount_of(line);
-    if (!mount || !mount->fuse) return true;
-    several = only && *only != mount->dev;
-    only = mount->dev;
-    return !several;
-  });
-  return several ? std::nullopt : only;
+  for (const sys::MountEntry& mount : sys::parse_mountinfo(mountinfo)) {
+    if (!is_fuse(mount.type)) continue;
+    if (only && *only != mount.dev) return std::nullopt;
+    only = mount.dev;
+  }
+  return only;
 }
 
 std::uint64_t fuse_connection_of(std::uint64_t dev) {
@@ -283,17 +234,17 @@ void KernelWaits::was_long(const Resource& resource) {
   if (known_.size() >= max_known && !known_.contains(resource))
     forget(std::ranges::max_element(known_, {}, [](const auto& known) { return known.second; }));
   const auto [known, is_new] = known_.insert_or_assign(resource, 0);
-  if (is_new && is_fuse(resource)) ++fuse_;
+  if (is_new && is_fuse_files(resource)) ++fuse_;
 }
 
 void KernelWaits::was_short(const Resource& resource) {
-  if (is_fuse(resource)) return;  // short because its daemon was lent to; and no device ends these
+  if (is_fuse_files(resource)) return;  // short because its daemon was lent to; and no device ends these
   const auto known = known_.find(resource);
   if (known != known_.end() && ++known->second >= forgotten_after) forget(known);
 }
 
 void KernelWaits::forget(std::unordered_map<Resource, int>::iterator at) {
-  if (is_fuse(at->first)) --fuse_;
+  if (is_fuse_files(at->first)) --fuse_;
   known_.erase(at);
 }
 

@@ -22,8 +22,9 @@ enum class Stall : std::uint8_t {
   lock,    // one of the kernel's own
   fuse,    // a FUSE daemon
 };
-// Where a thread in uninterruptible sleep (or in `fuse`'s, which is not) stands. The kernel leaves the functions of its
-// locks out of a stack: a sleep in a function that is neither of a device nor of a queue is one for a lock.
+// The place where a thread in uninterruptible sleep (or in `fuse`'s, which is not) stands. The kernel leaves the
+// functions of its locks out of a stack: a sleep in a function that is neither of a device nor of a queue is one for a
+// lock.
 [[nodiscard]] Stall stall_in(std::string_view stack, bool uninterruptible);
 // Whether a thread that wants a CPU was preempted inside a call (or a page fault's work), where it may hold a lock.
 [[nodiscard]] bool preempted_in_call(std::string_view stack);
@@ -37,8 +38,8 @@ enum class Stall : std::uint8_t {
 // "a" below "/x/y" → "/x/y/a"; "." and ".." are worked out in the text.
 [[nodiscard]] std::string joined(std::string_view directory, std::string_view path);
 
-// Which arguments are a path, and the directory that it begins at (-1: the working directory); which is a descriptor.
-// -1: none is.
+// The positions of arguments that are a path, the directory that it begins at (-1: the working directory), and a
+// descriptor. -1: there is none.
 struct FileArgs {
   int path = -1;
   int directory = -1;
@@ -65,10 +66,5 @@ class KernelWaits {
   std::unordered_map<Resource, int> known_;  // short waits since the last long one
   std::size_t fuse_ = 0;                     // of them
 };
-
-[[nodiscard]] inline Resource fuse_resource(std::uint64_t dev) { return {ResourceKind::kernel, {dev}}; }
-[[nodiscard]] inline bool is_fuse(const Resource& resource) {
-  return resource.kind == ResourceKind::kernel && resource.ids[0] != 0 && resource.ids[1] == 0;
-}
 
 }  // namespace swapd::observe

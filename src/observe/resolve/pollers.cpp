@@ -9,7 +9,7 @@ namespace {
 constexpr Duration longest_between = std::chrono::milliseconds(150);  // the beginnings of two sleeps
 constexpr unsigned min_in_a_row = 3;
 constexpr Duration shortest_pause = std::chrono::milliseconds(50);  // between two looks
-constexpr Duration min_pause = std::chrono::milliseconds(20);     // … of which the second is of another row
+constexpr Duration min_pause = std::chrono::milliseconds(20);       // … of which the second is of another row
 constexpr Duration longest_pause = std::chrono::seconds(2);
 constexpr std::size_t max_sleepers = 4096;
 constexpr std::size_t max_contended = 16;
@@ -43,21 +43,20 @@ void Pollers::forget(pid_t tid) {
   if (lock) sleepers_.erase(tid);
 }
 
-std::vector<Resource> contended_locks(std::span<const sys::LockLine> locks, std::span<const OpenFile> files,
-                                      pid_t own) {
+std::vector<Resource> contended_locks(std::span<const sys::LockLine> locks, std::span<const FileId> files, pid_t own) {
   using LockType = sys::LockLine::Type;
   const auto of_another = [&](const sys::LockLine& line) {
     const bool kind = line.type == LockType::flock || line.type == LockType::posix;
     return kind && !line.waiting && line.pid > 0 && line.pid != own &&
-           std::ranges::find(files, OpenFile{line.dev, line.ino}) != files.end();
+           std::ranges::find(files, FileId{line.dev, line.ino}) != files.end();
   };
   std::vector<Resource> exclusive, shared;
   for (const sys::LockLine& line : locks) {
     if (!of_another(line)) continue;
     std::vector<Resource>& out = line.write ? exclusive : shared;
     const Resource resource = line.type == LockType::flock
-                                  ? Resource{ResourceKind::flock, {line.dev, line.ino, line.write ? 1U : 0U}}
-                                  : Resource{ResourceKind::record_lock, {line.dev, line.ino, line.first, line.last}};
+                                  ? file_lock({line.dev, line.ino}, line.write ? LockMode::exclusive : LockMode::shared)
+                                  : byte_range_lock({line.dev, line.ino}, line.first, line.last);
     if (out.size() < max_contended && std::ranges::find(out, resource) == out.end()) out.push_back(resource);
   }
   return exclusive.empty() ? shared : exclusive;

@@ -21,7 +21,7 @@ namespace swapd::observe {
 
 class Pollers {
  public:
-  // Where a program sleeps: the call, and those of its arguments that stay as they are when the time changes.
+  // The place where a program sleeps: the call, and those of its arguments that stay as they are when the time changes.
   struct Place {
     std::int32_t nr = -1;
     std::array<std::uint64_t, 3> args{};
@@ -48,13 +48,9 @@ class Pollers {
 };
 
 // A file that a process has open.
-struct OpenFile {
-  std::uint64_t dev = 0, ino = 0;
-  bool operator==(const OpenFile&) const = default;
-};
 // The locks on these files that another process than `own` holds: those that exclude others, and where there is none
 // those that are shared, which a writer waits for.
-[[nodiscard]] std::vector<Resource> contended_locks(std::span<const sys::LockLine> locks,
-                                                    std::span<const OpenFile> files, pid_t own);
+[[nodiscard]] std::vector<Resource> contended_locks(std::span<const sys::LockLine> locks, std::span<const FileId> files,
+                                                    pid_t own);
 
 }  // namespace swapd::observe

@@ -33,7 +33,7 @@ class Relays {
   static constexpr std::size_t max_threads = 24;   // then the one that was of use least recently makes room
   static constexpr std::size_t max_ends = 4096;    // sockets; then those that are asked for come anew
   static constexpr std::size_t max_runs = 16;      // of a thread, that are remembered
-  static constexpr std::size_t max_passed_to = 4;  // of one run; more are a signal to everybody
+  static constexpr std::size_t max_passed_to = 4;  // of one run; more are a signal to everything on the bus
 
   // The thread holds the other end of `resource`. True: it is new here, and is to be observed from now on; until that
   // has told, it counts as awake. `dropped` gets those that made room.
@@ -51,14 +51,14 @@ class Relays {
   // `by` has woken the relay, which had made so many wakes before.
   void woken(pid_t tid, pid_t by, Time time, std::uint32_t wakes_before);
   void blocked(pid_t tid, Time time);
-  // Somebody wants to know when its present run ends. take_asked(): and does so no more.
+  // The end of its present run is to be told. take_asked() returns whether that was so, and clears it.
   void ask(pid_t tid);
   [[nodiscard]] bool take_asked(pid_t tid);
-  // Who woke it last; 0: not known.
+  // The thread that woke it last; 0: not known.
   [[nodiscard]] pid_t last_sender(pid_t tid) const;
 
-  // What a thread sent before it began to wait on one of `awaited` may have reached the relay in this run: it woke the
-  // relay, or the relay was awake as the wait began.
+  // A run in which a message that the waiter sent, before it began to wait on one of `awaited`, may have reached the
+  // relay: the message woke the relay, or the relay was awake as the wait began.
   struct Run {
     pid_t tid = 0;  // of the relay
     bool over = false;

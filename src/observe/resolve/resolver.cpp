@@ -17,7 +17,7 @@ namespace swapd::observe {
 namespace {
 
 constexpr std::size_t max_remembered_threads = 4096;
-constexpr std::size_t max_futexes = 128;      // FUTEX_WAITV_MAX
+constexpr std::size_t max_futexes = 128;       // FUTEX_WAITV_MAX
 constexpr std::uint32_t futex2_private = 128;  // FUTEX2_PRIVATE
 constexpr std::size_t max_files_tried = 256;
 constexpr Duration locks_last = std::chrono::milliseconds(20);
@@ -47,13 +47,13 @@ Wait Resolver::Impl::resolve(const CallSite& asked, By by) {
     case CallKind::accept:
       // Whoever connects ends the wait, and only history can know that: it is the listening socket that is awaited.
       if (const auto own = descriptors.look(site.tid, fd_of(site, 0)); own && own->type == Descriptor::Type::socket)
-        add(wait.awaited, socket_resource(own->ino));
+        add(wait.awaited, socket_endpoint(own->ino));
       break;
     case CallKind::connect:
       if (by == By::engine) {
         wait.complete = false;
       } else if (const auto to = destination(procfs, diag, site.tid, {site.args[1], site.args[2]}, true); to != 0) {
-        add(wait.awaited, socket_resource(to));
+        add(wait.awaited, socket_endpoint(to));
       } else {
         wait_on_fd(wait, site, 0, Direction::out, by);
       }
@@ -87,7 +87,7 @@ Wait Resolver::Impl::resolve(const CallSite& asked, By by) {
       if (const auto resource = sysv_resource(site, entry.kind)) add(wait.awaited, *resource);
       break;
     case CallKind::posix_mq:
-      if (const auto resource = file_resource(site, ResourceKind::posix_mq, 0)) add(wait.awaited, *resource);
+      if (const auto queue = file_in(site, 0)) add(wait.awaited, message_queue(*queue));
       break;
     case CallKind::flock:
     case CallKind::fcntl:
@@ -138,14 +138,12 @@ void Resolver::Impl::wait_on(Wait& wait, const CallSite& site, const Descriptor&
       wait_for_signal(wait, site);
       break;
     case Descriptor::Type::pidfd:
-      if (const auto child = process_resource(ResourceKind::child_exit, static_cast<pid_t>(descriptor.number)))
-        add(wait.awaited, *child);
+      if (const auto child = procfs.thread_id(static_cast<pid_t>(descriptor.number)))
+        add(wait.awaited, child_exit_of(*child));
       break;
     case Descriptor::Type::inotify:
-      if (auto changes = process_resource(ResourceKind::inotify, site.tgid)) {
-        changes->ids[2] = descriptor.number;
-        add(wait.awaited, *changes);
-      }
+      if (const auto process = procfs.thread_id(site.tgid))
+        add(wait.awaited, file_changes_for(*process, descriptor.number));
       break;
     case Descriptor::Type::disk:
     case Descriptor::Type::timerfd:
@@ -171,7 +169,7 @@ void Resolver::Impl::wait_on_socket(Wait& wait, const CallSite& site, std::uint6
     wait.complete = false;
   }
   if (!found) return;
-  for (const std::uint64_t peer : found->inodes) add(wait.awaited, socket_resource(peer));
+  for (const std::uint64_t peer : found->inodes) add(wait.awaited, socket_endpoint(peer));
 }
 
 // A datagram with an address of its own waits for room there, whoever the peer is; only the worker can read it.
@@ -182,7 +180,7 @@ void Resolver::Impl::wait_on_address(Wait& wait, const CallSite& site, const Cal
     return;
   }
   const std::uint64_t to = destination(procfs, diag, site.tid, {site.args.at(entry.addr_arg), site.args[5]}, false);
-  if (to != 0) wait.awaited = {socket_resource(to)};
+  if (to != 0) wait.awaited = {socket_endpoint(to)};
 }
 
 void Resolver::Impl::wait_on_set(Wait& wait, const CallSite& site, CallKind kind) {
@@ -196,14 +194,11 @@ void Resolver::Impl::wait_on_set(Wait& wait, const CallSite& site, CallKind kind
 
 void Resolver::Impl::wait_on_lock(Wait& wait, const CallSite& site, CallKind kind, By by) {
   if (kind == CallKind::flock) {
-    const auto exclusive = file_resource(site, ResourceKind::flock, 0);
-    if (!exclusive) return;
-    Resource resource = *exclusive;
-    resource.ids[2] = 1;
-    add(wait.awaited, resource);
-    if ((site.args[1] & LOCK_EX) == 0) return;
-    resource.ids[2] = 0;  // who wants it alone waits for those who share it, too
-    add(wait.awaited, resource);
+    const auto file = file_in(site, 0);
+    if (!file) return;
+    add(wait.awaited, file_lock(*file, LockMode::exclusive));
+    // A thread that wants the lock alone also waits for those that share it.
+    if ((site.args[1] & LOCK_EX) != 0) add(wait.awaited, file_lock(*file, LockMode::shared));
     return;
   }
   const auto command = static_cast<int>(site.args[1]);
@@ -214,11 +209,9 @@ void Resolver::Impl::wait_on_lock(Wait& wait, const CallSite& site, CallKind kin
     return;
   }
   const auto range = requested_range(procfs, site.tid, fd_of(site, 0), site.args[2]);
-  auto resource = file_resource(site, ResourceKind::record_lock, 0);
-  if (!range || !resource) return;
-  resource->ids[2] = range->first;
-  resource->ids[3] = range->last;
-  add(wait.awaited, *resource);
+  const auto file = file_in(site, 0);
+  if (!range || !file) return;
+  add(wait.awaited, byte_range_lock(*file, range->first, range->last));
   remember(site, wait);
 }
 
@@ -232,7 +225,7 @@ void Resolver::Impl::wait_between_tries(Wait& wait, const CallSite& site, By by)
     return;
   }
   if (!pollers.polls(site.tid, now)) return;
-  std::vector<OpenFile> files;
+  std::vector<FileId> files;
   for (const int fd : procfs.fds(site.tgid, max_files_tried).value_or({}))
     if (const auto file = procfs.fd_identity(site.tgid, fd); file.ok() && S_ISREG(file->mode))
       files.push_back({file->dev, file->ino});
@@ -246,9 +239,9 @@ void Resolver::Impl::wait_between_tries(Wait& wait, const CallSite& site, By by)
 }
 
 void Resolver::Impl::wait_for_signal(Wait& wait, const CallSite& site) {
-  if (const auto process = process_resource(ResourceKind::signal, site.tgid)) add(wait.awaited, *process);
+  if (const auto process = procfs.thread_id(site.tgid)) add(wait.awaited, signal_to(*process));
   if (site.tid == site.tgid) return;
-  if (const auto thread = process_resource(ResourceKind::signal, site.tid)) add(wait.awaited, *thread);
+  if (const auto thread = procfs.thread_id(site.tid)) add(wait.awaited, signal_to(*thread));
 }
 
 void Resolver::Impl::wait_for_child(Wait& wait, const CallSite& site, By by) {
@@ -260,7 +253,7 @@ void Resolver::Impl::wait_for_child(Wait& wait, const CallSite& site, By by) {
   } else if (site.args[0] == P_PIDFD) {
     const auto numbers = procfs.fd_numbers(site.tid, fd_of(site, 1));
     if (!numbers || numbers->pid <= 0) return;
-    if (const auto resource = process_resource(ResourceKind::child_exit, numbers->pid)) add(wait.awaited, *resource);
+    if (const auto ended = procfs.thread_id(numbers->pid)) add(wait.awaited, child_exit_of(*ended));
     return;
   }
   if (child > 0 && !ids.same_namespace(site.tid)) {
@@ -273,9 +266,9 @@ void Resolver::Impl::wait_for_child(Wait& wait, const CallSite& site, By by) {
   }
   if (child < 0) return;
   if (child > 0) {
-    if (const auto resource = process_resource(ResourceKind::child_exit, child)) add(wait.awaited, *resource);
+    if (const auto ended = procfs.thread_id(child)) add(wait.awaited, child_exit_of(*ended));
   } else if (const auto parent = procfs.thread_id(site.tgid)) {
-    add(wait.awaited, {ResourceKind::child_exit, {0, 0, static_cast<std::uint64_t>(site.tgid), parent->start_time}});
+    add(wait.awaited, any_child_of(*parent));
   }
 }
 
@@ -329,23 +322,17 @@ std::optional<Resource> Resolver::Impl::look_up_futex(pid_t tgid, std::uint64_t 
 
 // --- identities
 
-std::optional<Resource> Resolver::Impl::process_resource(ResourceKind kind, pid_t id) const {
-  const auto thread = procfs.thread_id(id);
-  if (!thread) return std::nullopt;
-  return Resource{kind, {static_cast<std::uint64_t>(id), thread->start_time}};
-}
-
 std::optional<Resource> Resolver::Impl::sysv_resource(const CallSite& site, CallKind kind) const {
   const auto ns = procfs.namespace_inode(site.tid, "ipc");
   if (!ns) return std::nullopt;
-  return Resource{kind == CallKind::sysv_msg ? ResourceKind::sysv_msg : ResourceKind::sysv_sem,
-                  {*ns, static_cast<std::uint32_t>(site.args[0])}};
+  const int id = static_cast<int>(site.args[0]);
+  return kind == CallKind::sysv_msg ? sysv_queue(*ns, id) : sysv_semaphores(*ns, id);
 }
 
-std::optional<Resource> Resolver::Impl::file_resource(const CallSite& site, ResourceKind kind, unsigned arg) const {
+std::optional<FileId> Resolver::Impl::file_in(const CallSite& site, unsigned arg) const {
   const auto identity = procfs.fd_identity(site.tid, fd_of(site, arg));
   if (!identity) return std::nullopt;
-  return Resource{kind, {identity->dev, identity->ino}};
+  return FileId{identity->dev, identity->ino};
 }
 
 // --- what is remembered

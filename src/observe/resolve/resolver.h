@@ -1,4 +1,4 @@
-// From a system call and its arguments to resources (papers/001 and 000, section 3.2; DESIGN.md sections 3–5).
+// From a system call and its arguments to resources ([SWAP04 §3.2], [SWAP03 §3.2]; docs/design.md, Resources).
 //
 // The slow calls, marked [worker], may come from any thread: they take turns. Those marked [engine] never wait for
 // them.
@@ -33,9 +33,9 @@ struct CallSite {
   std::array<std::uint64_t, 6> args{};
 };
 
-// What a blocked thread waits for.
+// The resources that a blocked thread waits for.
 struct Wait {
-  std::vector<Resource> awaited;  // empty: nobody can be named (timer, disk)
+  std::vector<Resource> awaited;  // empty: no provider can be named (timer, disk)
   bool complete = false;          // false: the worker must look (poll sets, an unknown peer)
   // The futex's owner, the mutex's holder and the like, where the call itself names it.
   std::vector<pid_t> owners;

@@ -44,15 +44,15 @@ Access Resolver::Impl::access(const CallSite& site, By by) {
       if (const auto resource = sysv_resource(site, entry.kind)) add(out.accessed, *resource);
       break;
     case CallKind::posix_mq:
-      if (const auto resource = file_resource(site, ResourceKind::posix_mq, 0)) add(out.accessed, *resource);
+      if (const auto queue = file_in(site, 0)) add(out.accessed, message_queue(*queue));
       break;
     case CallKind::flock:
-      if (auto resource = file_resource(site, ResourceKind::flock, 0)) {
+      if (const auto file = file_in(site, 0)) {
         const bool unlock = (site.args[1] & LOCK_UN) != 0;
-        for (const std::uint64_t exclusive : {0, 1}) {
-          resource->ids[2] = exclusive;
-          if (unlock) add(out.released, *resource);
-          if (!unlock && ((site.args[1] & LOCK_EX) != 0) == (exclusive == 1)) add(out.accessed, *resource);
+        const LockMode wanted = (site.args[1] & LOCK_EX) != 0 ? LockMode::exclusive : LockMode::shared;
+        for (const LockMode mode : {LockMode::shared, LockMode::exclusive}) {
+          if (unlock) add(out.released, file_lock(*file, mode));
+          if (!unlock && mode == wanted) add(out.accessed, file_lock(*file, mode));
         }
       }
       break;
@@ -123,7 +123,7 @@ void Resolver::Impl::address_access(Access& access, const CallSite& site, const 
   if (by == By::engine) {
     access.complete = false;
   } else if (const std::uint64_t to = destination(procfs, diag, site.tid, address, connects); to != 0) {
-    add(access.accessed, socket_resource(to));
+    add(access.accessed, socket_endpoint(to));
   }
 }
 
@@ -148,7 +148,7 @@ void Resolver::Impl::signal_access(Access& access, const CallSite& site, By by) 
     }
   }
   if (receiver <= 0) return;  // a process group: too many to be told from each other
-  if (const auto resource = process_resource(ResourceKind::signal, receiver)) add(access.accessed, *resource);
+  if (const auto process = procfs.thread_id(receiver)) add(access.accessed, signal_to(*process));
 }
 
 }  // namespace swapd::observe

@@ -35,8 +35,6 @@ inline void add(std::vector<Resource>& to, const Resource& resource) {
 
 inline int fd_of(const CallSite& site, unsigned arg) { return static_cast<int>(site.args.at(arg)); }
 
-inline Resource socket_resource(std::uint64_t inode) { return {ResourceKind::socket, {inode}}; }
-
 struct Resolver::Impl {
   Impl(const sys::Procfs& procfs_in, sys::SockDiag& diag_in, const Clock* clock)
       : procfs(procfs_in),
@@ -80,9 +78,8 @@ struct Resolver::Impl {
   void address_access(Access& access, const CallSite& site, const Address& address, bool connects, By by);
   std::optional<Resource> end_access(Access& access, const CallSite& site, unsigned arg, Direction direction);
 
-  std::optional<Resource> process_resource(ResourceKind kind, pid_t id) const;
   std::optional<Resource> sysv_resource(const CallSite& site, CallKind kind) const;
-  std::optional<Resource> file_resource(const CallSite& site, ResourceKind kind, unsigned arg) const;
+  std::optional<FileId> file_in(const CallSite& site, unsigned arg) const;
 
   // The last full answer of each thread: programs wait in the same set again and again.
   struct Remembered {
@@ -107,7 +104,7 @@ struct Resolver::Impl {
   Time locks_read{};
   std::optional<Result<std::unique_ptr<sys::RingRequests>>> rings;  // [worker] from the first wait in one on
   std::mutex slow_calls;                                            // holders, diag
-  // Which object a futex without the private flag lies in takes a read of maps. [engine] known_futex() never waits.
+  // A read of maps tells which object a futex without the private flag lies in. [engine] known_futex() never waits.
   std::optional<Resource> known_futex(pid_t tgid, std::uint64_t address);
   std::optional<Resource> look_up_futex(pid_t tgid, std::uint64_t address);
 

@@ -11,8 +11,6 @@ namespace {
 constexpr std::size_t path_chunk = 256;
 constexpr std::uint64_t page = 4096;
 
-Resource file_resource_of(std::uint64_t dev, std::uint64_t ino) { return {ResourceKind::kernel, {dev, ino}}; }
-
 // The target may change it meanwhile; then it was another path.
 std::string path_at(pid_t tid, std::uint64_t address) {
   std::string out;
@@ -58,12 +56,12 @@ bool Resolver::Impl::knows_kernel_waits(bool of_fuse) {
 
 void Resolver::Impl::wait_on_file(Wait& wait, const CallSite& site, std::uint64_t dev, std::uint64_t ino, By by) {
   if (by == By::engine) {
-    if (!add_known(wait, fuse_resource(dev))) add_known(wait, file_resource_of(dev, ino));
+    if (!add_known(wait, fuse_files_of(dev))) add_known(wait, kernel_lock_of({dev, ino}));
     return;
   }
   const Stall found = stall(site.tid);
-  if (found == Stall::fuse) wait_for(wait, fuse_resource(dev));
-  if (found == Stall::lock) wait_for(wait, file_resource_of(dev, ino));
+  if (found == Stall::fuse) wait_for(wait, fuse_files_of(dev));
+  if (found == Stall::lock) wait_for(wait, kernel_lock_of({dev, ino}));
 }
 
 void Resolver::Impl::wait_in_call(Wait& wait, const CallSite& site, By by) {
@@ -81,13 +79,13 @@ void Resolver::Impl::wait_in_call(Wait& wait, const CallSite& site, By by) {
   }
   const auto own = procfs.thread_id(site.tgid);
   if (!own) return;
-  const Resource process{ResourceKind::kernel, {0, 0, static_cast<std::uint64_t>(site.tgid), own->start_time}};
+  const Resource process = memory_of(*own);
   if (by == By::engine) {
     if (changes_memory(site.nr)) add_known(wait, process);
     return;
   }
   if (args.path >= 0) {
-    if (const auto mount = fuse_mount(site, args)) wait_for(wait, fuse_resource(*mount));
+    if (const auto mount = fuse_mount(site, args)) wait_for(wait, fuse_files_of(*mount));
     if (!wait.awaited.empty()) {
       remember(site, wait);
       return;
@@ -97,7 +95,7 @@ void Resolver::Impl::wait_in_call(Wait& wait, const CallSite& site, By by) {
   if (found == Stall::fuse) {
     const auto mounts = procfs.mountinfo(site.tgid);
     const auto only = mounts ? only_fuse_mount(*mounts) : std::nullopt;
-    wait_for(wait, only ? fuse_resource(*only) : process);
+    wait_for(wait, only ? fuse_files_of(*only) : process);
   } else if (found == Stall::lock) {
     wait_for(wait, process);
   }

@@ -74,7 +74,7 @@ void Resolver::Impl::wait_on_request(Wait& wait, const CallSite& site, const sys
   if (!file || (!to.in && !to.out)) {
     add(wait.awaited, unknown_resource);
   } else if (request.opcode == IORING_OP_ACCEPT) {
-    add(wait.awaited, socket_resource(file->ino));
+    add(wait.awaited, socket_endpoint(file->ino));
   } else if (file->type == Descriptor::Type::epoll) {
     for (const WaitMember& member : epoll_members(procfs, descriptors, site.tid, request.fd))
       wait_on(wait, site, member.descriptor, member.direction, By::worker);

@@ -1,5 +1,5 @@
-// From a socket to the sockets that can end a wait on it: its peer, or those that may turn out to be (DESIGN.md section
-// 4).
+// From a socket to the sockets that can end a wait on it: its peer, or those that may turn out to be (docs/design.md,
+// Observers).
 #pragma once
 
 #include <chrono>
@@ -13,14 +13,14 @@
 
 namespace swapd::observe {
 
-// The endpoints that a thread blocked on a socket awaits. The socket itself where no other is known: a listening one,
-// a datagram socket that nobody is connected to, the end of a connection that leaves the machine.
+// The endpoints that a thread blocked on a socket awaits. The socket itself where no other is known: a listening one, a
+// datagram socket without a connected peer, the end of a connection that leaves the machine.
 struct Peers {
   std::vector<std::uint64_t> inodes;
   bool stable = false;  // for the lifetime of the socket; else it may have changed at the next wait
 };
 
-// `all`: the sockets of the same network namespace; of a connected stream only needed while nobody has accepted it.
+// `all`: the sockets of the same network namespace; for a connected stream only needed until it is accepted.
 [[nodiscard]] Peers unix_peers(const sys::UnixSocket& own, const std::vector<sys::UnixSocket>& all);
 [[nodiscard]] Peers inet_peers(const sys::InetSocket& own, const std::vector<sys::InetSocket>& all);
 // The socket listening (TCP) or bound (UDP) for connections to this address; 0: none here.

@@ -1,8 +1,8 @@
 // The system calls swapd knows (x86-64): their names, what a thread blocked in one waits on, and which of them are
 // trapped.
 //
-// Source of what is trapped: DESIGN.md section 8.2. A call is trapped only in the forms that can end with EINTR by
-// themselves, because a signal may make any trapped call end so.
+// Source of what is trapped: docs/design.md, Trapped calls. A call is trapped only in the forms that can end with EINTR
+// by themselves, because a signal may make any trapped call end so.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +48,7 @@ struct CallEntry {
   std::uint8_t addr_arg = 0;  // sendto: the address; 0: none
 };
 
-// What is known of the call; kind unknown and an empty name if it is not in the table.
+// The call's row; kind unknown and an empty name if it is not in the table.
 [[nodiscard]] const CallEntry& call_entry(std::int32_t nr);
 // "read", "semop" …; "none" for -1 (outside any call); "syscall-N" is up to the caller: an unknown call gives "".
 [[nodiscard]] std::string_view call_name(std::int32_t nr);

@@ -24,7 +24,8 @@ class CallRing {
     }
     records_[head % capacity] = call;
     // Sequentially consistent, as pop()'s store and load are: of a writer that pushes and a reader that is just done,
-    // one sees the other. Either the reader finds this record, or was_empty() finds that he had taken all before it.
+    // one sees the other. Either the reader finds this record, or was_empty() finds that the reader had taken all
+    // before it.
     head_.store(head + 1);
     return true;
   }

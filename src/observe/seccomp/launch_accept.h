@@ -1,4 +1,4 @@
-// swapd's side of a launch (sys/launch.h has the protocol; DESIGN.md section 8.4).
+// swapd's side of a launch (sys/seccomp/launch.h has the protocol; docs/design.md, Launch).
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,7 @@ namespace swapd::observe {
 [[nodiscard]] Result<Fd> accept_launch(int launcher_pidfd, sys::launch::Shared* shared,
                                        std::chrono::milliseconds timeout, const std::stop_token& stop);
 
-// Lets the launcher go on (somebody receives by now), or refuses. False: it had given up already, and runs nothing.
+// Lets the launcher go on (a receiver answers by now), or refuses. False: it had given up already, and runs nothing.
 bool complete_launch(sys::launch::Shared* shared, bool go_on);
 
 }  // namespace swapd::observe

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/ignore_gone.h"
 #include "observe/seccomp/call_ring.h"
 #include "observe/seccomp/own_listener.h"
 #include "sys/process/futex.h"
@@ -87,7 +88,7 @@ void Receiver::Impl::handle(const sys::Notification& notification) {
   const Time time = std::chrono::steady_clock::now();
   slot->open_id.store(notification.id, std::memory_order_release);
   if (!gate || !gate->holds(notification))
-    (void)sys::answer_continue(listener.get(), notification.id);  // ENOENT: killed, or a signal ended the call
+    ignore_gone(sys::answer_continue(listener.get(), notification.id));  // ENOENT: killed, or a signal ended the call
   slot->last_id.store(notification.id, std::memory_order_release);
   slot->open_id.store(0, std::memory_order_release);
 
@@ -218,7 +219,8 @@ Status Receiver::follow(int cpu, int priority) {
     CPU_ZERO(&cpus);
     CPU_SET(static_cast<std::size_t>(cpu), &cpus);
   }
-  // Real-time on the wrong CPU is what hurts (FACTS.md), so: there first, then real-time; and the other way round.
+  // Real-time on the wrong CPU is what hurts (docs/design.md, Threads), so: there first, then real-time; and the other
+  // way round.
   const auto move = [&] { return impl_->scheduler.set_affinity(tid, cpus); };
   const auto change = [&] { return impl_->scheduler.set(tid, attr); };
   Status first = cpu < 0 ? change() : move();

@@ -1,5 +1,5 @@
-// One receiver thread a listener: receive, id to shared memory, answer CONTINUE, push to a ring (DESIGN.md sections 2
-// and 8).
+// One receiver thread a listener: receive, id to shared memory, answer CONTINUE, push to a ring (docs/design.md,
+// Threads).
 //
 // Answer first, think later: nothing stands between the receipt and the answer but a time stamp and one store. The
 // thread is of the ordinary class, nice -20; while a member runs in a real-time class the engine has it follow that
@@ -7,8 +7,8 @@
 //
 // Since 6.11 it blocks in RECV alone: when the last target has ended, RECV comes back with ENOENT and one poll tells.
 // Before 6.11 RECV would block for ever then, so each RECV has a poll before it (measured: 0.5 µs of 6.5 µs a call).
-// Nobody else may poll the listener for POLLIN: he would be woken by each notification (measured: 6.5 µs become 1 ms).
-// Watching it for POLLHUP alone costs nothing.
+// No other thread may poll the listener for POLLIN, because each notification would wake that thread (measured: 6.5 µs
+// become 1 ms). Watching it for POLLHUP alone costs nothing.
 #pragma once
 
 #include <atomic>

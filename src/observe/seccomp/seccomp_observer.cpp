@@ -193,8 +193,7 @@ void SeccompObserver::drain_signals(std::vector<Event>& out) {
       if (!by || !target || by->id == target->id) continue;
       const auto receiver = hooks_.identify(target->tgid);  // the resource is named after the process
       if (!receiver) continue;
-      const Resource resource{ResourceKind::signal,
-                              {static_cast<std::uint64_t>(receiver->id.tid), receiver->id.start_time}};
+      const Resource resource = signal_to(receiver->id);
       out.emplace_back(Accessed{.time = r.time, .thread = by->id, .resource = resource});
       recent_.push_back({resource, by->id, r.time});
       if (senders_.contains(by->id)) last_signalled_[by->id] = {target->id, r.time};

@@ -1,8 +1,8 @@
-// The seccomp observer: works without BPF and inside containers (DESIGN.md section 4).
+// The seccomp observer: works without BPF and inside containers (docs/design.md, Observers).
 //
-// Which calls members make comes from the receivers' rings; who blocks and wakes from ThreadWatch; who signals whom and
-// which of several candidates was the waker from perf tracepoints where they are allowed. Without them the one that
-// last accessed an awaited resource during the wait is taken for the waker.
+// The calls of members come from the receivers' queues; blocks and wakeups from ThreadWatch; senders of signals, and
+// the waker among several candidates, from perf tracepoints where they are allowed. Without them the thread that last
+// accessed an awaited resource during the wait is taken for the waker.
 #pragma once
 
 #include <deque>

@@ -1,13 +1,12 @@
-// When does a thread block, on what, and when does it go on? SavedConfidence after the fact, without touching its calls
-// (DESIGN.md section 4, seccomp observer): perf's context-switch records say when to look, /proc/TID/syscall says at
-// what.
+// When a thread blocks, on what, and when it goes on: learnt after the fact, without touching its calls
+// (docs/design.md, Observers). perf's context-switch records say when to look, /proc/TID/syscall says at what.
 //
 // While it runs, only its falling asleep wakes us (a filtered tracepoint): to be told of each preemption would be a
 // loop, because to be told preempts it. While it sleeps, its next turn on a CPU does (switch records). Where
 // tracepoints are not to be had, switch records tell of both.
 //
-// A thread that sleeps too often for a wake-up at each time is polled for a while instead: whoever waits less than
-// a poll period at a time gains nothing from a donation that a lingering one does not give. Without perf all are
+// A thread that sleeps too often for a wake-up at each time is polled for a while instead: a thread that waits less
+// than a poll period at a time gains nothing from a donation that a lingering one does not give. Without perf all are
 // polled.
 #pragma once
 

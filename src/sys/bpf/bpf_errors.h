@@ -1,4 +1,4 @@
-// What loading kernel programs fails with, in one line.
+// The reason why loading kernel programs failed, in one line.
 #pragma once
 
 #include <bpf/libbpf.h>
@@ -9,8 +9,8 @@
 
 namespace swapd::sys {
 
-// What libbpf would print while one of these lives: its first warning, without the prefix and the line's end, and in
-// brackets what the verifier objects to. Later ones only say that therefore something else failed too.
+// Captures libbpf's first warning while one of these lives, without the prefix and the line's end, and in brackets the
+// verifier's objection. Later warnings only say that therefore something else failed too.
 class FirstWarning {
  public:
   FirstWarning();

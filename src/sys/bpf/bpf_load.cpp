@@ -11,11 +11,9 @@
 #include <string_view>
 #include <utility>
 
-#include "sys/bpf/programs/layout.h"
-#include "sys/bpf/bpf_errors.h"
-#include "sys/bpf/kernel_probe.h"
-#include "sys/bpf/bpf_pieces.h"
 #include "sys/bpf/kernel_offsets.h"
+#include "sys/bpf/programs/layout.h"
+#include "sys/bpf/skeleton.h"
 #include "tracer.skel.h"
 
 namespace swapd::sys {
@@ -29,7 +27,7 @@ constexpr std::array<BpfPiece, 2> tracer_pieces{softirqs, lives};  // … nor le
 // What a load depends on, besides the kernel.
 struct Known {
   KernelPlaces places;
-  SavedConfidence learnt;
+  ProbedKernel learnt;
   SoftirqCode code;
   bool can_cast = false;
 };
@@ -58,37 +56,34 @@ Status attach_lives(tracer* programs) {
   return Done{};
 }
 
-Result<TracerPrograms> load_without(const BpfOptions& options, const Known& known, std::span<const Refusal> refusals) {
-  const FirstWarning warning;
-  TracerPrograms loaded(tracer__open());
-  tracer* programs = loaded.get();
-  if (programs == nullptr) return FirstWarning::error(errno, "opening the BPF programs");
-  auto* constants = programs->rodata;
-  constants->slot_mask = options.slots - 1;
-  constants->wake_at_bytes = options.wake_at_bytes;
-  tell_namespace(*constants, known.learnt);
-  constants->regs_offset = known.learnt.regs_offset;
-  constants->can_cast = known.can_cast ? 1 : 0;
-  constants->runqueues_at = known.places.runqueues;
-  constants->pcpu_hot_at = known.places.pcpu_hot;
-  constants->preempt_count_at = known.places.preempt_count;
-  constants->hardirq_stack_ptr_at = known.places.hardirq_stack_ptr;
-  constants->hardirq_stack_inuse_at = known.places.hardirq_stack_inuse;
-  constants->softnet_data_at = known.can_cast ? known.places.softnet_data : 0;
-  // With neither, nobody has any use for it.
-  const bool notes_softirqs = constants->softnet_data_at == 0 && known.code[0].end != 0;
-  bpf_program__set_autoload(programs->progs.on_softirq, notes_softirqs);
-  for (std::size_t i = 0; i < known.code.size(); ++i) {
-    constants->own_softirq_first[i] = known.code.at(i).first;
-    constants->own_softirq_end[i] = known.code.at(i).end;
-  }
-  prepare_load(programs->obj, refusals);
-  if (bpf_map__set_max_entries(programs->maps.slots, options.slots) != 0 ||
-      bpf_map__set_max_entries(programs->maps.ring, static_cast<std::uint32_t>(options.ring_bytes)) != 0)
-    return FirstWarning::error(errno, "sizing the BPF maps");
-  if (const int failed = tracer__load(programs); failed != 0)
-    return FirstWarning::error(-failed, "loading the BPF programs");
-  return loaded;
+Result<Skeleton<tracer>> load_without(const BpfOptions& options, const Known& known,
+                                      std::span<const Refusal> refusals) {
+  const auto prepare = [&](tracer& programs) -> Status {
+    auto& constants = *programs.rodata;
+    constants.slot_mask = options.slots - 1;
+    constants.wake_at_bytes = options.wake_at_bytes;
+    tell_namespace(constants, known.learnt);
+    constants.regs_offset = known.learnt.regs_offset;
+    constants.can_cast = known.can_cast ? 1 : 0;
+    constants.runqueues_at = known.places.runqueues;
+    constants.pcpu_hot_at = known.places.pcpu_hot;
+    constants.preempt_count_at = known.places.preempt_count;
+    constants.hardirq_stack_ptr_at = known.places.hardirq_stack_ptr;
+    constants.hardirq_stack_inuse_at = known.places.hardirq_stack_inuse;
+    constants.softnet_data_at = known.can_cast ? known.places.softnet_data : 0;
+    // on_softirq notes the senders that softnet_data cannot give, and needs the addresses of the kernel's own softirqs.
+    const bool notes_softirqs = constants.softnet_data_at == 0 && known.code[0].end != 0;
+    bpf_program__set_autoload(programs.progs.on_softirq, notes_softirqs);
+    for (std::size_t i = 0; i < known.code.size(); ++i) {
+      constants.own_softirq_first[i] = known.code.at(i).first;
+      constants.own_softirq_end[i] = known.code.at(i).end;
+    }
+    if (bpf_map__set_max_entries(programs.maps.slots, options.slots) != 0 ||
+        bpf_map__set_max_entries(programs.maps.ring, static_cast<std::uint32_t>(options.ring_bytes)) != 0)
+      return FirstWarning::error(errno, "sizing the BPF maps");
+    return Done{};
+  };
+  return load_skeleton<tracer>("the BPF programs", prepare, refusals);
 }
 
 Result<LoadedTracer> load_with(const BpfOptions& options, const Known& known) {
@@ -115,7 +110,7 @@ Result<LoadedTracer> load_with(const BpfOptions& options, const Known& known) {
 }
 
 // Why helpers have to read the kernel's memory. Empty: they need not.
-std::string without_cast(const BpfOptions& options, const KernelPlaces& places, const SavedConfidence& learnt) {
+std::string without_cast(const BpfOptions& options, const KernelPlaces& places, const ProbedKernel& learnt) {
   if (options.old_helpers || is_refused("tracer.bpf_rdonly_cast")) return "a test has it so";
   if (!places.rdonly_cast) return "the kernel has no bpf_rdonly_cast, which came with 6.2";
   return learnt.refused;
@@ -127,8 +122,6 @@ MissingPiece reads_by_helpers(std::string why) {
 }
 
 }  // namespace
-
-void TracerDeleter::operator()(tracer* programs) const { tracer__destroy(programs); }
 
 void do_without_softirqs(LoadedTracer& loaded, const Error& refused) {
   if (!std::exchange(loaded.names_softirq_senders, false)) return;

@@ -1,24 +1,19 @@
 // Loading the kernel programs of src/sys/bpf, with errors in one line.
 #pragma once
 
-#include <memory>
 #include <vector>
 
 #include "base/missing_piece.h"
 #include "base/result.h"
 #include "sys/bpf/bpf_tracer.h"
+#include "sys/bpf/skeleton.h"
 
 struct tracer;  // the generated skeleton
 
 namespace swapd::sys {
 
-struct TracerDeleter {
-  void operator()(tracer* programs) const;
-};
-using TracerPrograms = std::unique_ptr<tracer, TracerDeleter>;
-
 struct LoadedTracer {
-  TracerPrograms programs;
+  Skeleton<tracer> programs;
   bool names_softirq_senders = false;
   bool tells_lives = false;  // forks, execs and exits
   std::vector<MissingPiece> missing;

@@ -27,7 +27,7 @@ struct Refusal {
 [[nodiscard]] std::string_view program_of(std::string_view warning);
 // An error of loading or attaching, without what was being done: from the program's name on, where there is one.
 [[nodiscard]] std::string refusal_of(const Error& error);
-// What the verifier objects to, at the end of its log: the line before the statistics, without a tail of spaces.
+// The verifier's objection at the end of its log: the line before the statistics, without a tail of spaces.
 [[nodiscard]] std::string_view verifiers_objection(std::string_view log);
 
 // Leaves out what the refusals name, as the object is loaded; and spoils what refuse_programs() names.

@@ -6,10 +6,12 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include "empty.skel.h"
-#include "sys/bpf/bpf_errors.h"
+#include "sys/bpf/skeleton.h"
 
 namespace swapd::sys {
 
@@ -49,13 +51,12 @@ std::vector<BpfProgramCost> bpf_costs(pid_t pid) {
 }
 
 Result<EmptyPrograms> EmptyPrograms::attach() {
-  const FirstWarning warning;
-  const std::shared_ptr<empty> programs(empty__open_and_load(), empty__destroy);
-  if (!programs) return FirstWarning::error(errno, "loading the empty BPF programs");
-  if (const int failed = empty__attach(programs.get()); failed != 0)
-    return FirstWarning::error(-failed, "attaching the empty BPF programs");
+  const std::string what = "the empty BPF programs";
+  auto programs = load_skeleton<empty>(what, [](empty& /*opened*/) { return Status(Done{}); });
+  if (!programs) return std::move(programs).error();
+  if (Status attached = attach_skeleton(**programs, what); !attached) return std::move(attached).error();
   EmptyPrograms out;
-  out.programs_ = programs;
+  out.programs_ = std::move(programs).value();
   return out;
 }
 

@@ -1,4 +1,4 @@
-// What kernel programs have cost, as the kernel has counted (bpf(2), BPF_ENABLE_STATS): while somebody measured.
+// The cost of kernel programs as the kernel has counted it while measuring was on (bpf(2), BPF_ENABLE_STATS).
 #pragma once
 
 #include <sys/types.h>
@@ -22,12 +22,12 @@ struct BpfProgramCost {
 
 // While the descriptor is open (any process's) the kernel measures all BPF programs, which slows them.
 [[nodiscard]] Result<Fd> measure_bpf_costs();
-// Of the programs that this process holds, by descriptors of theirs or of their attachments, since they were loaded.
-// Others may have programs of the same name.
+// Costs since loading of the programs that the process holds, by descriptors of theirs or of their attachments. Other
+// processes may have programs of the same name.
 [[nodiscard]] std::vector<BpfProgramCost> bpf_costs(pid_t pid);
 
 // Programs that do nothing, while this lives, wherever the tracer has one: empty_switch beside on_switch, and so on.
-// What such a one is said to have taken is what it costs to measure a program at that place.
+// Their measured cost is what it costs to measure a program at that place.
 class EmptyPrograms {
  public:
   [[nodiscard]] static Result<EmptyPrograms> attach();

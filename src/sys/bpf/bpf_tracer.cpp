@@ -12,10 +12,11 @@
 #include <cstring>
 #include <utility>
 
-#include "sys/bpf/programs/layout.h"
+#include "base/ignore_gone.h"
 #include "sys/bpf/bpf_errors.h"
 #include "sys/bpf/bpf_load.h"
 #include "sys/bpf/bpf_ring.h"
+#include "sys/bpf/programs/layout.h"
 #include "sys/procfs/procfs.h"
 #include "sys/procfs/ticks.h"
 #include "tracer.skel.h"
@@ -245,7 +246,7 @@ Status BpfTracer::manage(pid_t tid) {
   clear(*slot);  // what a program wrote that was still at it when the last thread was let go
   impl_->word(tid).fetch_or(Impl::bit(tid));
   if (is_ending(tid)) {
-    (void)unmanage(tid);
+    ignore_gone(unmanage(tid));
     return Error(ESRCH, "managing a thread");
   }
   return Done{};

@@ -1,11 +1,11 @@
-// Who waits and who wakes, from the kernel's scheduler through BPF (docs/bpf.md).
+// Blocks and wakeups with their wakers, from the kernel's scheduler through BPF (docs/bpf.md).
 //
 // Threads are managed or not. A managed one has a slot that the kernel writes at each block and wake; reading it is a
 // look at shared memory. Its children and their threads are managed from before their first instruction, and the slot
 // is freed when it ends. Threads that are watched besides give a record for each block and wake; forks, execs and exits
 // of managed threads give one in any case.
 //
-// Tids, here and in arguments, are those of our pid namespace; threads outside it are nobody. Times are
+// Tids, here and in arguments, are those of our pid namespace; a thread outside it has no tid here. Times are
 // CLOCK_MONOTONIC. One user: the caller serialises, also manage() and read().
 #pragma once
 
@@ -34,7 +34,7 @@ struct BpfOptions {
   bool follow = true;        // follow() from the start
 };
 
-// Who ended a wait, and in which call. tid 0: nobody that could be named.
+// The thread that ended a wait, and the call that it was in. tid 0: no thread can be named.
 struct Waker {
   pid_t tid = 0;
   pid_t tgid = 0;
@@ -42,7 +42,7 @@ struct Waker {
   std::array<std::uint64_t, 2> args{};  // the first two of the call
   bool compat = false;                  // the call is of the 32-bit table
   bool kernel_thread = false;           // or a worker of io_uring
-  bool interrupt = false;               // a timer, a disk, a packet from outside: nobody
+  bool interrupt = false;               // a timer, a disk, a packet from outside: no thread
   // Woken by a soft interrupt that this thread's call ran: what it sent over loopback, or rarely a packet from outside.
   // Believe it where the call fits the wait.
   bool own_softirq = false;
@@ -52,7 +52,7 @@ struct ThreadSlot {
   enum class Phase : std::uint8_t {
     unknown,  // managed by manage(), and nothing seen since: procfs knows
     running,  // has had a CPU since its last wait (it may be preempted now)
-    blocked,  // while nobody watched it: or woken, procfs knows
+    blocked,  // while it was not watched: or woken, procfs knows
     woken,    // and has had no CPU since
   } phase = Phase::unknown;
   // The last wait, also when it is over.
@@ -112,9 +112,9 @@ class BpfTracer {
   BpfTracer& operator=(const BpfTracer&) = delete;
   ~BpfTracer();  // detaches; nothing is left in the kernel
 
-  // Whether switches and wakes are followed: each of the machine costs some 80 ns then, whoever makes it. While they
-  // are not, slots are `unknown`, and forks, execs and exits are told as ever. Ahead of watch(). EEXIST: older
-  // kernels are still letting go what was followed before; ask again.
+  // Switches the following of context switches and wakeups on or off. While it is on, each of the machine's costs some
+  // 80 ns, whichever thread makes it. While it is off, slots are `unknown`, and forks, execs and exits are told as
+  // ever. Call it before watch(). EEXIST: an older kernel is still letting go what was followed before; ask again.
   [[nodiscard]] Status follow(bool on);
   [[nodiscard]] bool follows() const;
 
@@ -149,7 +149,7 @@ class BpfTracer {
   // that are not urgent wait for the next read(): read at your own pace.
   [[nodiscard]] int fd() const;
   std::size_t read(BpfRecord* out, std::size_t most);
-  // What the clock says: waits that give no record are said to have begun at the last such moment.
+  // Passes the present time on: a wait that gives no record is dated at the last such moment.
   void tell_time(Time now);
   // While on, no record wakes the reader. After `off` read before you wait; what was being written at that moment may
   // lie there until the next record.
@@ -157,7 +157,7 @@ class BpfTracer {
   // Since open(): records that found the ring full, children that found no slot. Either asks for a scan.
   [[nodiscard]] std::uint64_t lost() const;
   [[nodiscard]] std::uint64_t without_slot() const;
-  // Without it, a wake by loopback traffic names nobody (kernel.kptr_restrict hides what is needed).
+  // False: the waker of a receiver of loopback traffic cannot be named (kernel.kptr_restrict hides what is needed).
   [[nodiscard]] bool names_softirq_senders() const;
   // Whether children are managed by their birth and records tell of forks, execs and exits. Else another source must
   // tell, and what has ended must be let go with unmanage().

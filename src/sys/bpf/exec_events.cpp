@@ -11,11 +11,9 @@
 #include <string_view>
 #include <utility>
 
-#include "sys/bpf/programs/execs_layout.h"
-#include "sys/bpf/bpf_errors.h"
-#include "sys/bpf/kernel_probe.h"
-#include "sys/bpf/bpf_pieces.h"
 #include "sys/bpf/bpf_ring.h"
+#include "sys/bpf/programs/execs_layout.h"
+#include "sys/bpf/skeleton.h"
 #include "sys/netlink/proc_events.h"
 #include "sys/procfs/procfs.h"
 #include "sys/procfs/ticks.h"
@@ -24,10 +22,6 @@
 
 namespace swapd::sys {
 namespace {
-
-struct ExecsDeleter {
-  void operator()(execs* programs) const { execs__destroy(programs); }
-};
 
 std::string text(const char* bytes, std::size_t most) { return {bytes, ::strnlen(bytes, most)}; }
 
@@ -46,19 +40,15 @@ ExecEvent event_of(const execs_record& raw) {
 constexpr std::array<std::string_view, 1> on_program{"on_program"}, on_rename{"on_rename"}, on_move{"on_move"};
 constexpr std::array<BpfPiece, 3> exec_pieces{on_program, on_rename, on_move};
 
-using ExecPrograms = std::unique_ptr<execs, ExecsDeleter>;
-
-Result<ExecPrograms> load_execs(const Facts& changes, const SavedConfidence& learnt, std::span<const Refusal> refusals) {
-  const FirstWarning warning;
-  ExecPrograms programs(execs__open());
-  if (!programs) return FirstWarning::error(errno, "opening the BPF program that sees programs start");
-  tell_namespace(*programs->rodata, learnt);
-  bpf_program__set_autoload(programs->progs.on_rename, changes.comm);
-  bpf_program__set_autoload(programs->progs.on_move, changes.cgroup);
-  prepare_load(programs->obj, refusals);
-  if (const int failed = execs__load(programs.get()); failed != 0)
-    return FirstWarning::error(-failed, "loading the BPF program that sees programs start");
-  return programs;
+Result<Skeleton<execs>> load_execs(const Facts& changes, const ProbedKernel& learnt,
+                                   std::span<const Refusal> refusals) {
+  const auto prepare = [&](execs& programs) -> Status {
+    tell_namespace(*programs.rodata, learnt);
+    bpf_program__set_autoload(programs.progs.on_rename, changes.comm);
+    bpf_program__set_autoload(programs.progs.on_move, changes.cgroup);
+    return Done{};
+  };
+  return load_skeleton<execs>("the BPF program that sees programs start", prepare, refusals);
 }
 
 BpfExecEvents::Piece attach_piece(bpf_program* program, bpf_link*& link, std::span<const Refusal> refusals) {
@@ -112,7 +102,7 @@ class Programs final : public ExecEvents {
   }
 
  private:
-  ExecPrograms programs_;
+  Skeleton<execs> programs_;
   BpfRing ring_;
   std::uint64_t lost_ = 0;
 };

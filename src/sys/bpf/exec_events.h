@@ -49,8 +49,8 @@ class ExecEvents {
   [[nodiscard]] virtual Result<Batch> read(std::size_t most) = 0;
 };
 
-// What BPF programs tell of programs that start, and of `changes` besides; users are not among them (no tracepoint has
-// them). What the kernel refuses is left out.
+// Program starts, and `changes` besides, as BPF programs tell them; users are not among them (no tracepoint has them).
+// Left out: whatever the kernel refuses.
 struct BpfExecEvents {
   std::unique_ptr<ExecEvents> events;
   struct Piece {
@@ -61,7 +61,7 @@ struct BpfExecEvents {
 };
 // EPERM, ENOTSUP …: nothing can be had here.
 [[nodiscard]] Result<BpfExecEvents> exec_events_from_bpf(const Facts& changes = {});
-// What ends before it is looked at is not told, nor are changes of cgroups.
+// A program that ends before it is looked at is not told, nor are changes of cgroups.
 [[nodiscard]] Result<std::unique_ptr<ExecEvents>> exec_events_from_connector(const Facts& changes = {});
 // Changes alone.
 [[nodiscard]] Result<std::unique_ptr<ExecEvents>> changes_from_connector(const Facts& changes);

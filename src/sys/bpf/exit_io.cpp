@@ -3,16 +3,13 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
-#include <cerrno>
 #include <mutex>
 #include <unordered_map>
 #include <utility>
 
-#include "sys/bpf/programs/lastio_layout.h"
-#include "sys/bpf/bpf_errors.h"
-#include "sys/bpf/kernel_probe.h"
-#include "sys/bpf/bpf_pieces.h"
 #include "sys/bpf/bpf_ring.h"
+#include "sys/bpf/programs/lastio_layout.h"
+#include "sys/bpf/skeleton.h"
 #include "sys/process/pi_mutex.h"
 //
 #include "lastio.skel.h"  // uses the layout
@@ -20,10 +17,7 @@
 namespace swapd::sys {
 
 struct LastIo::Impl {
-  struct Deleter {
-    void operator()(lastio* loaded) const { lastio__destroy(loaded); }
-  };
-  std::unique_ptr<lastio, Deleter> programs;
+  Skeleton<lastio> programs;
   int map = -1;
   PiMutex mutex;  // what follows
   BpfRing ring;
@@ -36,24 +30,15 @@ LastIo::LastIo(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 LastIo::~LastIo() = default;
 
 Result<std::unique_ptr<LastIo>> LastIo::open() {
-  if (Status allowed = check_bpf_privilege(); !allowed) return std::move(allowed).error();
-  const FirstWarning warning;
+  auto programs = start_skeleton<lastio>("the BPF program that sees threads end");
+  if (!programs) return std::move(programs).error();
   auto impl = std::make_unique<Impl>();
-  impl->programs.reset(lastio__open());
-  lastio* programs = impl->programs.get();
-  if (programs == nullptr) return FirstWarning::error(errno, "opening the BPF program that sees threads end");
-  const auto learnt = learn_kernel();
-  if (!learnt) return learnt.error();
-  tell_namespace(*programs->rodata, *learnt);
-  prepare_load(programs->obj, {});
-  if (const int failed = lastio__load(programs); failed != 0)
-    return FirstWarning::error(-failed, "loading the BPF program that sees threads end");
-  if (const int failed = lastio__attach(programs); failed != 0)
-    return FirstWarning::error(-failed, "attaching the BPF program that sees threads end");
-  auto ring = BpfRing::map(bpf_map__fd(programs->maps.ring), bpf_map__max_entries(programs->maps.ring));
+  impl->programs = std::move(programs).value();
+  const auto& maps = impl->programs->maps;
+  auto ring = BpfRing::map(bpf_map__fd(maps.ring), bpf_map__max_entries(maps.ring));
   if (!ring) return std::move(ring).error();
   impl->ring = std::move(ring).value();
-  impl->map = bpf_map__fd(programs->maps.threads);
+  impl->map = bpf_map__fd(maps.threads);
   return std::unique_ptr<LastIo>(new LastIo(std::move(impl)));
 }
 

@@ -1,5 +1,5 @@
-// What chosen threads had moved in all when they ended, from a BPF program (src/sys/bpf/lastio.bpf.c): /proc says it
-// only as long as a thread lives (sys/thread_io.h).
+// I/O totals of chosen threads at their exit, from a BPF program (programs/lastio.bpf.c): /proc has them only as long
+// as a thread lives (sys/procfs/io_counters.h).
 #pragma once
 
 #include <sys/types.h>
@@ -16,7 +16,7 @@ namespace swapd::sys {
 class LastIo {
  public:
   using Owner = std::uint32_t;
-  // Of a thread that was asked for; 0: of none.
+  // Identifies one request for a thread's totals; 0: none.
   using Serial = std::uint64_t;
   // EPERM, ENOTSUP …: it cannot be had here.
   [[nodiscard]] static Result<std::unique_ptr<LastIo>> open();
@@ -35,7 +35,7 @@ class LastIo {
     Serial serial = 0;
     IoCounters in_all;
   };
-  // Those that have ended, each once. Where nobody takes anything while a thousand end, some are not told.
+  // The threads that have ended, each once. If the owner takes none while a thousand end, some are not told.
   [[nodiscard]] std::vector<Ended> take(Owner owner);
 
  private:

@@ -13,23 +13,14 @@
 
 #include "base/fd.h"
 #include "sys/bpf/programs/rings_layout.h"
-#include "sys/bpf/bpf_errors.h"
-#include "sys/bpf/bpf_pieces.h"
+#include "sys/bpf/skeleton.h"
 //
 #include "rings.skel.h"  // uses the layout
 
 namespace swapd::sys {
-namespace {
-
-struct RingsDeleter {
-  void operator()(rings* programs) const { rings__destroy(programs); }
-  void operator()(bpf_link* link) const { bpf_link__destroy(link); }
-};
-
-}  // namespace
 
 struct RingRequests::Impl {
-  std::unique_ptr<rings, RingsDeleter> programs;
+  Skeleton<rings> programs;
 };
 
 RingRequests::RingRequests(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -37,13 +28,11 @@ RingRequests::~RingRequests() = default;
 
 Result<std::unique_ptr<RingRequests>> RingRequests::open() {
   if (Status allowed = check_bpf_privilege(); !allowed) return std::move(allowed).error();
-  const FirstWarning warning;
+  auto programs =
+      load_skeleton<rings>("the BPF program that reads rings", [](rings& /*opened*/) { return Status(Done{}); });
+  if (!programs) return std::move(programs).error();
   auto impl = std::make_unique<Impl>();
-  impl->programs.reset(rings__open());
-  if (!impl->programs) return FirstWarning::error(errno, "opening the BPF program that reads rings");
-  prepare_load(impl->programs->obj, {});
-  if (const int failed = rings__load(impl->programs.get()); failed != 0)
-    return FirstWarning::error(-failed, "loading the BPF program that reads rings");
+  impl->programs = std::move(programs).value();
   return std::unique_ptr<RingRequests>(new RingRequests(std::move(impl)));
 }
 
@@ -72,7 +61,8 @@ Result<std::vector<RingRequest>> RingRequests::list(pid_t tid, int ring, bool re
   options.link_info = &one;
   options.link_info_len = sizeof one;
   const FirstWarning warning;
-  const std::unique_ptr<bpf_link, RingsDeleter> link(bpf_program__attach_iter(programs.progs.list_requests, &options));
+  const std::unique_ptr<bpf_link, decltype([](bpf_link* ended) { bpf_link__destroy(ended); })> link(
+      bpf_program__attach_iter(programs.progs.list_requests, &options));
   if (!link) return FirstWarning::error(errno, what);
   const Fd run(bpf_iter_create(bpf_link__fd(link.get())));
   if (!run) return errno_error(what);

@@ -1,5 +1,5 @@
 // The requests of an io_uring that wait for their files, as the kernel keeps them (io_uring(7),
-// src/sys/bpf/rings.bpf.c).
+// programs/rings.bpf.c).
 #pragma once
 
 #include <sys/types.h>

@@ -1,4 +1,4 @@
-// Where things are in the running kernel that a BPF program cannot ask for by name.
+// Addresses and offsets in the running kernel that a BPF program cannot ask for by name.
 #pragma once
 
 #include <array>

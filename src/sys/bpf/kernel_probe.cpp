@@ -5,13 +5,10 @@
 #include <unistd.h>
 
 #include <array>
-#include <cerrno>
-#include <memory>
 #include <string_view>
 
 #include "learn.skel.h"
-#include "sys/bpf/bpf_errors.h"
-#include "sys/bpf/bpf_pieces.h"
+#include "sys/bpf/skeleton.h"
 
 namespace swapd::sys {
 
@@ -24,30 +21,27 @@ bool is_initial_pid_namespace() {
   return size > 0 && std::string_view(own.data(), static_cast<std::size_t>(size)) == initial;
 }
 
-Result<SavedConfidence> run_learn() {
-  const FirstWarning warning;
-  const std::unique_ptr<learn, decltype([](learn* opened) { learn__destroy(opened); })> program(learn__open());
-  if (program == nullptr) return FirstWarning::error(errno, "opening the BPF program that learns our pid namespace");
-  prepare_load(program->obj, {});
-  if (const int failed = learn__load(program.get()); failed != 0)
-    return FirstWarning::error(-failed, "loading the BPF program that learns our pid namespace");
+Result<ProbedKernel> run_learn() {
+  const auto program = load_skeleton<learn>("the BPF program that learns our pid namespace",
+                                            [](learn& /*opened*/) { return Status(Done{}); });
+  if (!program) return program.error();
   bpf_test_run_opts run{};
   run.sz = sizeof run;
-  if (const int failed = bpf_prog_test_run_opts(bpf_program__fd(program->progs.learn), &run); failed != 0)
+  if (const int failed = bpf_prog_test_run_opts(bpf_program__fd((*program)->progs.learn), &run); failed != 0)
     return Error(-failed, "running the BPF program that learns our pid namespace");
-  const auto& found = *program->bss;
-  return SavedConfidence{.namespace_at = found.own_namespace_at,
-                .namespace_level = found.own_namespace_level,
-                .regs_offset = found.own_regs_offset,
-                .refused = {}};
+  const auto& found = *(*program)->bss;
+  return ProbedKernel{.namespace_at = found.own_namespace_at,
+                      .namespace_level = found.own_namespace_level,
+                      .regs_offset = found.own_regs_offset,
+                      .refused = {}};
 }
 
 }  // namespace
 
-Result<SavedConfidence> learn_kernel() {
+Result<ProbedKernel> learn_kernel() {
   auto learnt = run_learn();
   if (learnt || !is_initial_pid_namespace()) return learnt;
-  SavedConfidence nothing;
+  ProbedKernel nothing;
   nothing.refused = refusal_of(learnt.error());
   return nothing;
 }

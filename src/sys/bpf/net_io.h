@@ -1,5 +1,5 @@
-// What chosen threads move over IPv4 and IPv6, counted by a BPF program: no file of /proc says it
-// (src/sys/bpf/netio.bpf.c).
+// IPv4 and IPv6 traffic of chosen threads, counted by a BPF program because no file of /proc has it
+// (programs/netio.bpf.c).
 #pragma once
 
 #include <sys/types.h>

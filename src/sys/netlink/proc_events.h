@@ -20,7 +20,7 @@ struct ProcEvent {
   // where tid is not tgid: its own process and main thread, because the kernel does not tell which thread made it.
   pid_t parent_tid = 0;
   pid_t parent_tgid = 0;
-  // Where the source tells, else 0. fork: as in ThreadId. exec: the tid before, of a thread that was not the first.
+  // 0 if the source does not tell it. fork: as in ThreadId. exec: the tid before, of a thread that was not the first.
   std::uint64_t start_time = 0;
   pid_t former_tid = 0;
 };

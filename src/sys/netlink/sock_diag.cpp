@@ -151,6 +151,14 @@ InetSocket inet_answer(nlmsghdr* message, int protocol) {
 
 constexpr std::uint32_t unix_shows = UDIAG_SHOW_NAME | UDIAG_SHOW_VFS | UDIAG_SHOW_PEER | UDIAG_SHOW_ICONS;
 
+unix_diag_req any_unix_socket() {
+  unix_diag_req request{};
+  request.sdiag_family = AF_UNIX;
+  request.udiag_states = ~0U;
+  request.udiag_show = unix_shows;
+  return request;
+}
+
 Result<nl_sock*> open_here() {
   nl_sock* socket = nl_socket_alloc();
   if (socket == nullptr) return Error(ENOMEM, "netlink");
@@ -208,11 +216,8 @@ Result<UnixSocket> SockDiag::unix_socket(pid_t pid, std::uint64_t inode) {
   Socket other;
   const auto socket = enter(pid, other);
   if (!socket) return socket.error();
-  unix_diag_req request{};
-  request.sdiag_family = AF_UNIX;
-  request.udiag_states = ~0U;
+  unix_diag_req request = any_unix_socket();
   request.udiag_ino = static_cast<std::uint32_t>(inode);
-  request.udiag_show = unix_shows;
   request.udiag_cookie[0] = request.udiag_cookie[1] = ~0U;
   UnixSocket out;
   const Status asked = ask(*socket, request, 0, [&](nlmsghdr* message) { out = unix_answer(message); });
@@ -228,10 +233,7 @@ Result<std::vector<UnixSocket>> SockDiag::unix_sockets(pid_t pid) {
   Socket other;
   const auto socket = enter(pid, other);
   if (!socket) return socket.error();
-  unix_diag_req request{};
-  request.sdiag_family = AF_UNIX;
-  request.udiag_states = ~0U;
-  request.udiag_show = unix_shows;
+  const unix_diag_req request = any_unix_socket();
   std::vector<UnixSocket> out;
   const Status asked = ask(*socket, request, NLM_F_DUMP, [&](nlmsghdr* message) {
     if (out.size() < max_sockets) out.push_back(unix_answer(message));

@@ -20,7 +20,7 @@ namespace swapd::sys {
 
 struct UnixSocket {
   std::uint64_t inode = 0;
-  std::uint64_t peer = 0;  // 0: none, or one that nobody has accepted yet
+  std::uint64_t peer = 0;  // 0: none, or one that has not been accepted yet
   int type = 0;            // SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET
   bool listening = false;
   std::string name;                            // sun_path as bound; an abstract one starts with a zero byte

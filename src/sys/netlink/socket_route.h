@@ -20,8 +20,8 @@ struct SocketLink {
   std::uint32_t index = 0;              // of the link; 0: not known (not connected, no address)
 };
 
-// A socket that somebody else has open, of which this is a duplicate. `to`: where it sends, as sendto(2) has it, where
-// it is not connected.
+// The link of a socket that another process has open; `socket` is a duplicate of it. `to`: the address it sends to, as
+// sendto(2) has it, if it is not connected.
 [[nodiscard]] Result<SocketLink> link_of(int socket, std::span<const std::byte> to = {});
 // One of our own namespace. ENODEV.
 [[nodiscard]] Result<SocketLink> link_named(const std::string& name);

@@ -30,7 +30,7 @@ class SwitchWatch {
   ~SwitchWatch();
   [[nodiscard]] int fd() const { return fd_.get(); }
   // The records since the last call, the oldest first, at most `most` of the newest. One page of them is kept (256);
-  // what comes on top is lost until somebody reads.
+  // further ones are lost until the next read().
   std::size_t read(SwitchRecord* out, std::size_t most);
   // It opens enabled, and not paused. Both silence it. To disable it interrupts the CPU that the thread used last, also
   // while it sleeps, which pays for a rest; to pause it is a flag in memory, and costs half a microsecond more a
@@ -77,8 +77,8 @@ struct TraceRecord {
   pid_t target = 0;         // the woken thread, the receiver of the signal
   std::int32_t detail = 0;  // the signal number
   bool group = false;       // the signal went to the process, not to one thread
-  // Hit while an interrupt was served: `by` is whoever was running. (A soft interrupt may still be the doing of `by`:
-  // loopback traffic is delivered in one, in the sender's context.)
+  // Hit while an interrupt was served: `by` is the thread that was running. (A soft interrupt may still be the doing of
+  // `by`: loopback traffic is delivered in one, in the sender's context.)
   bool hard_interrupt = false;
   bool soft_interrupt = false;
 };
@@ -99,9 +99,6 @@ class TraceWatch {
   // 1 µs).
   [[nodiscard]] std::vector<int> fds() const;
   void enable(bool on);  // it opens enabled
-  // Not for sched_block, which has a filter. Only these targets from now on; empty: all. E2BIG, and nothing changes,
-  // where they are too many for a filter (some 200).
-  [[nodiscard]] Status filter_targets(const std::vector<pid_t>& targets);
   // The oldest first within a batch.
   std::size_t read(TraceRecord* out, std::size_t most);
 

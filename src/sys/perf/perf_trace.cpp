@@ -22,8 +22,6 @@ constexpr std::uint8_t flag_soft_interrupt = 0x10;
 // without its siginfo.
 constexpr std::int32_t signal_delivered = 0;
 constexpr std::int32_t signal_without_info = 4;
-// The kernel takes filters of less than a page; "pid == 4194304 || " is 18 characters.
-constexpr std::size_t longest_filter = 4000;
 // prev_state is 0 for a thread that yields and 0x100 (TASK_REPORT_MAX of sched.h, since 4.14) for one that is
 // preempted.
 constexpr const char* sleeping = "prev_state != 0 && prev_state != 256";
@@ -104,13 +102,10 @@ std::vector<int> online_cpus() {
 }  // namespace
 
 struct TraceWatch::Impl {
-  // The event that owns the ring, on a CPU or a thread. The kernel takes one filter in an event's life, so each new
-  // filter is a new event that writes to the same ring; the owner is silent then.
+  // On a CPU or a thread.
   struct Part {
-    int cpu = -1;
-    Fd owner;
+    Fd event;
     PerfRing ring;
-    Fd filtered;
   };
   Layout layout;
   pid_t tid = -1;
@@ -120,7 +115,6 @@ struct TraceWatch::Impl {
 
   [[nodiscard]] Result<Fd> open_event(int cpu, bool enabled) const;
   [[nodiscard]] Status open_part(int cpu);
-  [[nodiscard]] Result<Fd> open_filtered(const Part& part, const std::string& filter) const;
   [[nodiscard]] bool decode(const std::byte* record, TraceRecord& out) const;
 };
 
@@ -146,18 +140,8 @@ Status TraceWatch::Impl::open_part(int cpu) {
     return errno_error("filtering a tracepoint");
   auto ring = PerfRing::map(fd->get(), cpu >= 0 ? pages_per_cpu : pages_per_thread);
   if (!ring) return std::move(ring).error();
-  parts.push_back({cpu, std::move(fd).value(), std::move(ring).value(), Fd()});
+  parts.push_back({std::move(fd).value(), std::move(ring).value()});
   return Done{};
-}
-
-Result<Fd> TraceWatch::Impl::open_filtered(const Part& part, const std::string& filter) const {
-  auto fd = open_event(part.cpu, false);
-  if (!fd) return fd;
-  if (!filter.empty() && ::ioctl(fd->get(), PERF_EVENT_IOC_SET_FILTER, filter.c_str()) != 0)
-    return errno_error("filtering a tracepoint");
-  if (::ioctl(fd->get(), PERF_EVENT_IOC_SET_OUTPUT, part.owner.get()) != 0)
-    return errno_error("sharing a tracepoint's ring");
-  return fd;
 }
 
 // A sample is, in this order (perf_event_open(2)): header, u32 pid and tid, u64 time, u32 size, the raw bytes.
@@ -205,33 +189,13 @@ Result<std::unique_ptr<TraceWatch>> TraceWatch::open(Point point, pid_t tid, boo
 
 void TraceWatch::enable(bool on) {
   for (const auto& part : impl_->parts)
-    ::ioctl(part.owner.get(), on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
+    ::ioctl(part.event.get(), on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
 }
 
 std::vector<int> TraceWatch::fds() const {
   std::vector<int> fds;
-  for (const auto& part : impl_->parts) fds.push_back(part.owner.get());
+  for (const auto& part : impl_->parts) fds.push_back(part.event.get());
   return fds;
-}
-
-Status TraceWatch::filter_targets(const std::vector<pid_t>& targets) {
-  std::string filter;
-  for (const pid_t target : targets) filter += (filter.empty() ? "pid == " : " || pid == ") + std::to_string(target);
-  if (filter.size() > longest_filter) return Error(E2BIG, "filtering a tracepoint");
-  std::vector<Fd> fresh;  // all or none
-  for (const auto& part : impl_->parts) {
-    auto fd = impl_->open_filtered(part, filter);
-    if (!fd) return std::move(fd).error();
-    fresh.push_back(std::move(fd).value());
-  }
-  // The old one off before the new one on: what is hit in between is missed, rather than told twice.
-  for (std::size_t i = 0; i < fresh.size(); ++i) {
-    auto& part = impl_->parts[i];
-    ::ioctl(part.owner.get(), PERF_EVENT_IOC_DISABLE, 0);
-    part.filtered = std::move(fresh[i]);
-    ::ioctl(part.filtered.get(), PERF_EVENT_IOC_ENABLE, 0);
-  }
-  return Done{};
 }
 
 std::size_t TraceWatch::read(TraceRecord* out, std::size_t most) {

@@ -1,5 +1,5 @@
-// What a running thread is doing, without stopping it: its registers and the top of its stack, once for each so much
-// of its CPU time. perf, with software clocks only; no privilege beyond that for timing a thread (sys/perf.h).
+// Samples of a running thread, without stopping it: its registers and the top of its stack, once for each so much of
+// its CPU time. perf, with software clocks only; no privilege beyond that for timing a thread (sys/perf/perf.h).
 #pragma once
 
 #include <cstdint>

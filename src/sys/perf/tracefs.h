@@ -26,8 +26,8 @@ struct TraceFormat {
 // Pure: the text of an event's `format` file.
 [[nodiscard]] Result<TraceFormat> parse_trace_format(std::string_view text);
 
-// A directory descriptor of a tracefs: one of our own that stands in no directory (fsopen(2), fsmount(2); nobody sees
-// it, and it goes with the descriptor), or the machine's where we may not mount.
+// A directory descriptor of a tracefs: one of our own that stands in no directory (fsopen(2), fsmount(2); no other
+// process sees it, and it goes with the descriptor), or the machine's if we may not mount.
 [[nodiscard]] Result<Fd> open_tracefs();
 // For example "sched/sched_waking".
 [[nodiscard]] Result<TraceFormat> read_trace_format(int tracefs, std::string_view event);

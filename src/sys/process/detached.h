@@ -1,5 +1,5 @@
-// Starts a program that is nobody's child: the caller, which may soon execve(2) another program, never has to reap it,
-// gets no SIGCHLD for it, and finds no child that it does not know (DESIGN.md section 8.4).
+// Starts a program that is not the caller's child: the caller, which may soon execve(2) another program, never has to
+// reap it, gets no SIGCHLD for it, and finds no child that it does not know (docs/design.md, Launch).
 #pragma once
 
 #include <string>

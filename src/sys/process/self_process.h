@@ -1,4 +1,4 @@
-// What swapd does to itself against the load it fights (DESIGN.md section 2): locked memory, its own autogroup, its
+// Prepares swapd itself against the load it fights (docs/design.md, Threads): locked memory, its own autogroup, its
 // threads' names.
 #pragma once
 
@@ -11,9 +11,8 @@ namespace swapd::sys {
 
 // mlockall(2), present and future pages, as they are touched, or (`all`) before. No-op under sanitizers.
 [[nodiscard]] Status lock_memory(bool all = false);
-// What has been freed goes back to the kernel, locked memory too (malloc_trim(3) leaves that alone). Another thread may
-// have to wait for a page meanwhile.
-// An error: it could not be locked again.
+// Gives freed memory back to the kernel, locked memory too (malloc_trim(3) leaves that alone). Another thread may have
+// to wait for a page meanwhile. An error: the memory could not be locked again.
 [[nodiscard]] Status give_back_memory();
 // Writes the nice of the caller's own autogroup (sched(7)). Only sensible for a session leader: the group is the
 // session's.

@@ -9,10 +9,10 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
-#include <sstream>
 #include <string_view>
 
 #include "base/fd.h"
+#include "sys/procfs/procfs_read.h"
 
 namespace swapd::sys {
 namespace {
@@ -42,29 +42,6 @@ std::string number_text(dev_t device) {
   return std::to_string(::major(device)) + ":" + std::to_string(::minor(device));
 }
 
-// "\040" is a blank there (proc_pid_mountinfo(5)).
-std::string unescaped(std::string_view text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    unsigned code = 0;
-    if (text[i] == '\\' && i + 3 < text.size() &&
-        std::from_chars(text.data() + i + 1, text.data() + i + 4, code, 8).ptr == text.data() + i + 4) {
-      out += static_cast<char>(code);
-      i += 3;
-    } else {
-      out += text[i];
-    }
-  }
-  return out;
-}
-
-std::string option(const std::string& options, const std::string& key) {
-  std::istringstream in(options);
-  for (std::string one; std::getline(in, one, ',');)
-    if (one.starts_with(key + "=")) return unescaped(one.substr(key.size() + 1));
-  return "";
-}
-
 }  // namespace
 
 BlockDevices::BlockDevices(std::string sys_root, std::string proc_root)
@@ -85,26 +62,6 @@ std::string BlockDevices::name(dev_t device) const {
 
 namespace {
 
-struct MountLine {
-  std::uint64_t id = 0;
-  std::optional<dev_t> device;
-  std::string type, source, upper;
-};
-
-MountLine parse_mount(const std::string& line) {
-  std::istringstream words(line);
-  std::string parent, number, word, options;
-  MountLine mount;
-  words >> mount.id >> parent >> number;
-  mount.device = parse_number(number);
-  while (words >> word && word != "-") {
-  }
-  words >> mount.type >> mount.source >> options;
-  mount.source = unescaped(mount.source);
-  mount.upper = option(options, "upperdir");
-  return mount;
-}
-
 // File systems without a disk of this machine.
 bool has_no_disk(std::string_view type) {
   constexpr std::string_view none[] = {"tmpfs",    "ramfs",  "proc",       "sysfs",    "devtmpfs",   "devpts", "cgroup",
@@ -116,19 +73,17 @@ bool has_no_disk(std::string_view type) {
 
 }  // namespace
 
-Result<BlockDevices::Mount> BlockDevices::mount_of(dev_t device) const {
-  std::ifstream in(proc_root_ + "/self/mountinfo");
-  for (std::string line; std::getline(in, line);) {
-    const MountLine mount = parse_mount(line);
-    if (mount.device == device) return Mount{mount.type, mount.source, mount.upper};
-  }
+Result<MountEntry> BlockDevices::mount_of(dev_t device) const {
+  const auto text = read_all((proc_root_ + "/self/mountinfo").c_str());
+  for (const MountEntry& entry : parse_mountinfo(text ? std::string_view(*text) : ""))
+    if (entry.dev == device) return entry;
   return Error(ENOENT, "no mount of device " + number_text(device));
 }
 
-std::vector<dev_t> BlockDevices::below(const Mount& mount, dev_t device) const {
+std::vector<dev_t> BlockDevices::below(const MountEntry& mount, dev_t device) const {
   struct stat found {};
-  if (!mount.upper.empty()) {
-    if (::stat(mount.upper.c_str(), &found) == 0 && found.st_dev != device) return {found.st_dev};
+  if (const std::string upper = mount_option(mount.options, "upperdir"); !upper.empty()) {
+    if (::stat(upper.c_str(), &found) == 0 && found.st_dev != device) return {found.st_dev};
   } else if (mount.source.starts_with('/') && ::stat(mount.source.c_str(), &found) == 0 && S_ISBLK(found.st_mode)) {
     return {found.st_rdev};
   }
@@ -143,14 +98,13 @@ BlockDevices::Opened BlockDevices::opened(pid_t tid, int fd) const {
               STATX_MNT_ID, &st) != 0 ||
       (st.stx_mask & STATX_MNT_ID) == 0)
     return out;
-  std::ifstream in(process + "/mountinfo");
-  for (std::string line; std::getline(in, line);) {
-    const MountLine mount = parse_mount(line);
-    if (mount.id != st.stx_mnt_id) continue;
-    out.on_disk = !has_no_disk(mount.type);
-    for (const dev_t one : below(Mount{mount.type, mount.source, mount.upper}, 0))
+  const auto text = read_all((process + "/mountinfo").c_str());
+  for (const MountEntry& entry : parse_mountinfo(text ? std::string_view(*text) : "")) {
+    if (entry.id != st.stx_mnt_id) continue;
+    out.on_disk = !has_no_disk(entry.type);
+    for (const dev_t one : below(entry, 0))
       for (const dev_t each : chain(one)) out.devices.push_back(each);
-    return out;
+    break;
   }
   return out;
 }

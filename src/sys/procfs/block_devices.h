@@ -1,4 +1,4 @@
-// Which disk a file is on: from st_dev through partitions, device mapper, loop devices and file systems of several
+// The disk that a file is on: from st_dev through partitions, device mapper, loop devices and file systems of several
 // devices down to the disk (sysfs: Documentation/ABI/testing/sysfs-block; proc_pid_mountinfo(5)). The roots are
 // parameters.
 #pragma once
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "sys/procfs/mountinfo.h"
 
 namespace swapd::sys {
 
@@ -20,7 +21,7 @@ class BlockDevices {
   // The device itself, then what it lies on, nearest first, at most 16: a partition's disk, the parts of a volume, the
   // file of a loop device, the upper layer of an overlay. Empty: on no disk (tmpfs, procfs, network file systems).
   [[nodiscard]] std::vector<dev_t> chain(dev_t device) const;
-  // Of a file that `chain` knows nothing of (btrfs, a mount of another namespace): by the mount that it was opened on.
+  // For a file that `chain` knows nothing of (btrfs, a mount of another namespace): by the mount that it was opened on.
   struct Opened {
     bool on_disk = true;         // false: of a kind that has none (tmpfs, proc, nfs …)
     std::vector<dev_t> devices;  // empty, and on_disk: it cannot be told which
@@ -36,11 +37,8 @@ class BlockDevices {
  private:
   [[nodiscard]] std::vector<dev_t> below(dev_t device) const;
   [[nodiscard]] std::string directory(dev_t device) const;
-  struct Mount {
-    std::string type, source, upper;
-  };
-  [[nodiscard]] Result<Mount> mount_of(dev_t device) const;
-  [[nodiscard]] std::vector<dev_t> below(const Mount& mount, dev_t device) const;
+  [[nodiscard]] Result<MountEntry> mount_of(dev_t device) const;
+  [[nodiscard]] std::vector<dev_t> below(const MountEntry& mount, dev_t device) const;
 
   std::string sys_root_, proc_root_;
 };

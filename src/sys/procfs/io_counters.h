@@ -1,4 +1,4 @@
-// What one thread has moved, as the kernel counts it (/proc/PID/task/TID/io; Documentation/filesystems/proc.rst,
+// Bytes and calls of one thread, as the kernel counts them (/proc/PID/task/TID/io; Documentation/filesystems/proc.rst,
 // section 3.3).
 #pragma once
 
@@ -18,7 +18,7 @@ struct IoCounters {
   std::uint64_t read_bytes = 0, written_bytes = 0;  // from and to a block device; written: as the page got dirty
 };
 
-// Of one thread. What lies between two looks:
+// The difference of two looks at one thread.
 [[nodiscard]] IoCounters between(const IoCounters& before, const IoCounters& now);
 // Such as only another thread's can, which has taken over the id as it execs.
 [[nodiscard]] bool goes_backwards(const IoCounters& before, const IoCounters& now);
@@ -35,7 +35,7 @@ class ThreadIo {
   Fd file_;
 };
 
-// What all threads of a process have moved, those that have ended included (/proc/PID/io). ESRCH, ENOENT: it has ended.
+// Totals of all threads of a process, those that have ended included (/proc/PID/io). ESRCH, ENOENT: it has ended.
 [[nodiscard]] Result<IoCounters> process_io(const std::string& proc_root, pid_t tgid);
 
 namespace parse {

@@ -22,7 +22,7 @@
 
 namespace swapd::sys {
 
-// What would end a thread's blocking call, or keep it from going on.
+// Reasons why a thread's blocking call ends, or is kept from going on.
 struct Interruption {
   std::uint64_t signals = 0;  // that wait for it, or for any of its process, and that it does not block: bit n-1
   std::uint64_t pending = 0;  // with those that it blocks
@@ -38,14 +38,14 @@ struct ProcStat {
   bool kernel = false;       // a kernel thread; the workers of io_uring and vhost are the program's own
   bool ring_worker = false;  // one of io_uring's
   std::uint64_t major_faults = 0;
-  std::uint64_t start_time = 0;  // in ticks since boot (sys/ticks.h)
+  std::uint64_t start_time = 0;  // in ticks since boot (sys/procfs/ticks.h)
   int processor = -1;            // last CPU
 
   [[nodiscard]] bool alive() const { return state != 'Z' && state != 'X' && !exiting; }
 };
 
-// What /proc/TID/syscall says. running: on a run queue (the other fields are void). in_call: blocked in call nr
-// with these arguments; neither: blocked outside a system call (page fault), nr -1.
+// Contents of /proc/TID/syscall. running: on a run queue (the other fields are void). in_call: blocked in call nr with
+// these arguments; neither: blocked outside a system call (page fault), nr -1.
 struct SyscallState {
   bool running = false;
   bool in_call = false;
@@ -127,15 +127,15 @@ class Procfs {
   // [hot] Whether the kernel's function that it sleeps in (proc_pid_wchan(5)) has one of these in its name; false too
   // where it is not told.
   [[nodiscard]] bool sleeps_in(pid_t tid, std::initializer_list<std::string_view> functions) const;
-  // Where in the kernel it sleeps, or was preempted: its functions, the innermost first, a line each (CAP_SYS_ADMIN).
-  // Without a line while it has a CPU, or is in user space.
+  // The kernel functions in which the thread sleeps, or was preempted, the innermost first, a line each
+  // (CAP_SYS_ADMIN). Without a line while it has a CPU, or is in user space.
   [[nodiscard]] Result<std::string> kernel_stack(pid_t tid) const;
-  // What is mounted as the process sees it (proc_pid_mountinfo(5)), and its working directory.
+  // The mounts as the process sees them (proc_pid_mountinfo(5)), and its working directory.
   [[nodiscard]] Result<std::string> mountinfo(pid_t pid) const;
   [[nodiscard]] Result<std::string> cwd(pid_t pid) const;
   // Also where it is frozen as well, and its state is D. False where the kernel's compiler hides it.
   [[nodiscard]] bool stopped_by_signal(pid_t tid) const;
-  // [hot] true while the thread stands in a seccomp user notification that nobody has answered.
+  // [hot] true while the thread stands in a seccomp user notification that has not been answered.
   [[nodiscard]] bool held_by_seccomp(pid_t tid) const;
   // The link text of /proc/PID/fd/N ("anon_inode:[eventpoll]").
   [[nodiscard]] Result<std::string> fd_link(pid_t tid, int fd) const;

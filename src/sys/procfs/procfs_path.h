@@ -24,7 +24,7 @@ class ProcPath {
   ProcPath(const std::string& root, pid_t tid, std::string_view name, int number) : ProcPath(root, tid, name) {
     add(number);
   }
-  // What the kernel says of the one thread; without it, some files sum up all threads of its process.
+  // The file of the one thread; some files of a process sum up all its threads.
   static ProcPath of_thread(const std::string& root, pid_t tid, std::string_view name) {
     ProcPath path(root, tid, "task/", tid);
     path.add("/");

@@ -1,4 +1,4 @@
-// Who used a System V semaphore set or message queue last (semctl(2) GETPID, msgctl(2) IPC_STAT), in our own IPC
+// The last user of a System V semaphore set or message queue (semctl(2) GETPID, msgctl(2) IPC_STAT), in our own IPC
 // namespace.
 #pragma once
 

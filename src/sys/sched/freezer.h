@@ -13,11 +13,11 @@ namespace swapd::sys {
 
 class Freezer {
  public:
-  // Where hierarchies are mounted; in tests another place.
+  // cgroups: the directory where hierarchies are mounted; in tests another one.
   explicit Freezer(std::string proc_root = "/proc", std::string cgroups = "/sys/fs/cgroup");
 
-  // Frozen, or on its way there, by somebody else than ourselves (sys/freezer_group.h). A group is looked at once until
-  // forget().
+  // True if the thread is frozen, or on its way there, by another program than swapd (sys/sched/freezer_group.h). A
+  // group is looked at once until forget().
   [[nodiscard]] bool freezes(pid_t tid);
   void forget() { known_.clear(); }
 

@@ -18,8 +18,8 @@ class FreezerGroup {
   // By its name.
   [[nodiscard]] static bool is_own(std::string_view path);
 
-  // Where one for this process would be: a directory that is not there yet. ENODEV: no hierarchy that freezes, or the
-  // process is in a part of it that is not to be seen here. cgroups: where hierarchies are mounted.
+  // The place of a group for this process: a directory that is not there yet. ENODEV: no hierarchy that freezes, or the
+  // process is in a part of it that is not to be seen here. cgroups: the directory where hierarchies are mounted.
   [[nodiscard]] static Result<std::string> place_for(pid_t tgid, const std::string& proc_root = "/proc",
                                                      const std::string& cgroups = "/sys/fs/cgroup");
   // Makes it there, and moves the process into it.
@@ -32,18 +32,19 @@ class FreezerGroup {
   FreezerGroup& operator=(const FreezerGroup&) = delete;
   ~FreezerGroup();
 
-  // Thaws, puts those that are in it into the group above, and removes it. False: somebody, or a group of theirs, is
-  // in it still.
+  // Thaws, puts those that are in it into the group above, and removes it. False: a process, or a group of another
+  // program, is in it still.
   [[nodiscard]] bool dissolve();
 
   [[nodiscard]] Status freeze() const;
   [[nodiscard]] Status thaw() const;
-  // Puts everybody else (what the process has forked) into the group above. False: the process itself is not in it.
+  // Puts every other process (what the process has forked) into the group above. False: the process itself is not in
+  // it.
   [[nodiscard]] bool keep_only(pid_t tgid) const;
-  // Somebody has made groups below it: they would stand still with it.
+  // True if another program has made groups below it: they would stand still with it.
   [[nodiscard]] bool has_groups() const;
   [[nodiscard]] const std::string& directory() const { return directory_; }
-  // Where `thawed(...)` written ends it.
+  // The file to which thawed() is written to end the freeze.
   [[nodiscard]] std::string control_file() const;
 
  private:
@@ -52,7 +53,7 @@ class FreezerGroup {
   bool v2_ = false;
 };
 
-// What ends a freeze, written to this control file.
+// The text that ends a freeze, written to this control file.
 [[nodiscard]] std::string_view thawed(std::string_view control_file);
 
 }  // namespace swapd::sys

@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <charconv>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "sys/kernel_file.h"
+#include "sys/procfs/mountinfo.h"
 
 namespace swapd::sys {
 namespace {
@@ -35,21 +37,6 @@ bool lists(std::string_view list, std::string_view word) {
   return false;
 }
 
-// mountinfo writes blanks, tabs, newlines and backslashes of a path as \ooo.
-std::string unescape(std::string_view text) {
-  std::string plain;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool escaped = text[i] == '\\' && i + 3 < text.size();
-    if (!escaped) {
-      plain += text[i];
-      continue;
-    }
-    plain += static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 + (text[i + 3] - '0'));
-    i += 3;
-  }
-  return plain;
-}
-
 constexpr std::string_view of_all_devices = "default ";
 
 // Weights of disks: "default 100", or in v1 "100" in a file of its own, and then a line "8:0 200" for each.
@@ -68,21 +55,13 @@ std::string parent(const std::string& group) {
 
 GroupMount find_group_mount(std::string_view mountinfo, std::string_view controller) {
   GroupMount found;
-  while (!mountinfo.empty()) {
-    std::string_view line = cut(mountinfo, '\n');
-    // ID PARENT MAJ:MIN ROOT POINT OPTIONS [TAG…] - TYPE SOURCE SUPEROPTIONS
-    const std::size_t dash = line.find(" - ");
-    if (dash == std::string_view::npos) continue;
-    std::string_view tail = line.substr(dash + 3);
-    const std::string_view type = cut(tail, ' ');
-    cut(tail, ' ');
-    const bool v1 = type == "cgroup" && lists(tail, controller);
-    const bool v2 = type == "cgroup2" && found.version == GroupMount::Version::none;
+  for (MountEntry& mount : parse_mountinfo(mountinfo)) {
+    const bool v1 = mount.type == "cgroup" && lists(mount.options, controller);
+    const bool v2 = mount.type == "cgroup2" && found.version == GroupMount::Version::none;
     if (!v1 && !v2) continue;
-    for (int skipped = 0; skipped < 3; ++skipped) cut(line, ' ');
-    found.root = unescape(cut(line, ' '));
-    found.point = unescape(cut(line, ' '));
-    found.version = v1 ? GroupMount::Version::v1 : GroupMount::Version::v2;
+    found = {.version = v1 ? GroupMount::Version::v1 : GroupMount::Version::v2,
+             .point = std::move(mount.point),
+             .root = std::move(mount.root)};
     if (v1) return found;  // a controller that is mounted as v1 is not in v2
   }
   return found;

@@ -1,10 +1,10 @@
 // The groups that share the CPU before threads do: autogroups (one a session, sched(7)) and cpu cgroups, v1 and v2
 // (cgroups(7), Documentation/admin-guide/cgroup-v2.rst).
 //
-// A nice value divides a group's share among the group's own members and means nothing outside it, so whoever lends one
-// must know the groups. Shapes: group paths are as /proc/TID/cgroup has them, seen from the root of the mounted
-// hierarchy, "/" for its root; weights are in the file's own unit (WeightedGroup::nice_0_weight). Gone (ESRCH, ENOENT)
-// is a normal answer.
+// A nice value divides a group's share among the group's own members and means nothing outside it, so a nice boost
+// needs the groups. Shapes: group paths are as /proc/TID/cgroup has them, seen from the root of the mounted hierarchy,
+// "/" for its root; weights are in the file's own unit (WeightedGroup::nice_0_weight). Gone (ESRCH, ENOENT) is a normal
+// answer.
 #pragma once
 
 #include <sys/types.h>
@@ -42,7 +42,8 @@ class Groups {
   virtual ~Groups() = default;
   // Whether threads of the root cpu group are divided into autogroups at all.
   [[nodiscard]] virtual bool autogroups() const = 0;
-  // Of a process or thread. In force only where autogroups() and its cpu group is "/". ENOENT: the kernel has none.
+  // The autogroup of a process or thread. In force only where autogroups() and its cpu group is "/". ENOENT: the kernel
+  // has none.
   [[nodiscard]] virtual Result<Autogroup> autogroup(pid_t pid) const = 0;
   [[nodiscard]] virtual Status set_autogroup_nice(pid_t pid, int nice) const = 0;
   // Some process of that autogroup, by a scan of /proc: only where no member is known any more.
@@ -56,7 +57,7 @@ class Groups {
   [[nodiscard]] virtual Result<std::uint64_t> throttled_periods(const std::string& group) const = 0;
 };
 
-// Where the cpu controller is mounted, out of a mountinfo text (proc_pid_mountinfo(5)): v1 if it is there, else v2.
+// The mount of the cpu controller, from a mountinfo text (proc_pid_mountinfo(5)): v1 if it is there, else v2.
 struct GroupMount {
   enum class Version : std::uint8_t { none, v1, v2 } version = Version::none;
   std::string point;  // where
@@ -70,7 +71,7 @@ struct GroupMount {
 // "/autogroup-52 nice -3\n", without the leader; empty where it is something else.
 [[nodiscard]] std::optional<Autogroup> parse_autogroup(std::string_view text);
 
-// Which weights: where they stand, and their scales. No name: that version has none.
+// Places and scales of weights. No name: that version has none.
 struct WeightFiles {
   std::string_view controller;  // as v1 names it
   const char *v1 = nullptr, *v1_of_devices = nullptr, *v2 = nullptr;

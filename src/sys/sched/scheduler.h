@@ -24,7 +24,7 @@ class Scheduler {
   [[nodiscard]] virtual Result<int> nice(pid_t tid) const = 0;
   // As renice(1): whatever its class, which stays.
   [[nodiscard]] virtual Status set_nice(pid_t tid, int nice) const = 0;
-  // Of a fair thread without one of its own; 0: the kernel has no slices (before 6.12).
+  // The slice of a fair thread without one of its own; 0: the kernel has no slices (before 6.12).
   [[nodiscard]] virtual std::uint64_t default_slice_ns() const { return 0; }
   // Whether the thread could give itself these from the lowest of all: it has CAP_SYS_NICE in our user namespace, or
   // limits that allow it (sched(7), RLIMIT_RTPRIO, RLIMIT_NICE).

@@ -1,4 +1,4 @@
-// Installs a seccomp filter in a process that runs already, and takes its listener (DESIGN.md section 8; seccomp(2),
+// Installs a seccomp filter in a process that runs already, and takes its listener (docs/design.md, Safety; seccomp(2),
 // TSYNC and NEW_LISTENER).
 #pragma once
 
@@ -19,7 +19,7 @@ struct AttachOptions {
   Duration within{};                // for its threads to stop
 };
 
-// A process that stands still, with the filter in: from its next trapped call on it needs somebody who answers at the
+// A process that stands still, with the filter in: from its next trapped call on it needs a process that answers at the
 // listener.
 class AttachedFilter {
  public:

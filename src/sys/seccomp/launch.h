@@ -1,4 +1,4 @@
-// The memory that a launcher and swapd share while a program is launched (DESIGN.md section 8.4).
+// The memory that a launcher and swapd share while a program is launched (docs/design.md, Launch).
 //
 // The launcher, single-threaded: hands over its pidfd and this memory (over D-Bus), installs the filter, stores the
 // listener's number in `listener`, futex-wakes it, and futex-waits on `answer` with a timeout. swapd: waits on

@@ -1,4 +1,5 @@
-// The launcher's side of a launch (launch.h has the whole protocol; DESIGN.md section 8.4), and the memory it is about.
+// The launcher's side of a launch (launch.h has the whole protocol; docs/design.md, Launch), and the memory it is
+// about.
 #pragma once
 
 #include <linux/filter.h>

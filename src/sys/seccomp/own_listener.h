@@ -2,8 +2,8 @@
 // for one listener (seccomp(2), EBUSY), and a filter stays for good: where swapd's listener is in, theirs is refused
 // inside the program. So it must be known before.
 //
-// What the code of a program file does is guessed from its constants. What only a library, or a child, does is not
-// seen.
+// The behaviour of a program is guessed from the constants in its file. Not seen: calls that only a library, or a
+// child, makes.
 #pragma once
 
 #include <cstddef>

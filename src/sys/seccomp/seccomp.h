@@ -1,5 +1,5 @@
-// seccomp user notification: the filter, its installation, its listener (seccomp(2), seccomp_unotify(2); DESIGN.md
-// section 8).
+// seccomp user notification: the filter, its installation, its listener (seccomp(2), seccomp_unotify(2);
+// docs/design.md, Safety).
 #pragma once
 
 #include <linux/filter.h>
@@ -42,8 +42,8 @@ struct InstallOptions {
 // has a listener. EACCES: neither CAP_SYS_ADMIN nor no_new_privs. After this the caller's own trapped calls wait for an
 // answer.
 [[nodiscard]] Result<Fd> install_filter(std::span<const sock_filter> program, const InstallOptions& options);
-// Is this descriptor, which somebody gave us, a listener? (By the name that /proc gives it; an ioctl would reach any
-// device.)
+// True if this descriptor, which another process gave us, is a listener. (By the name that /proc gives it; an ioctl
+// would reach any device.)
 [[nodiscard]] bool is_listener(int fd);
 // SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP (6.6). ENOSYS-like errors: the kernel lacks it; go on without.
 [[nodiscard]] Status set_sync_wake_up(int listener);

@@ -8,8 +8,9 @@
 #include <numeric>
 
 #include "apps/apps.h"
-#include "latency.h"
+#include "harness/provenance.h"
 #include "harness/why.h"
+#include "latency.h"
 
 namespace swapd::bench {
 namespace {
@@ -75,7 +76,7 @@ TEST(Report, ARatioIsOfNeighbours) {
   EXPECT_DOUBLE_EQ(out[1]["p50_to_idle"].get<double>(), 1.1);
 }
 
-// DESIGN.md section 9.
+// docs/design.md, Contracts.
 TEST(Report, EveryLineHasTheContractsFields) {
   const Options options{.workload = "pipeline"};
   for (const auto& line : lines({row("pipe", "swapd", 10, 1)}, options)) {
@@ -84,6 +85,34 @@ TEST(Report, EveryLineHasTheContractsFields) {
       EXPECT_TRUE(line.contains(field)) << field;
     }
   }
+}
+
+// With the line alone its figures can be traced and measured again.
+TEST(Report, EveryLineSaysWhereItComesFrom) {
+  std::vector<nlohmann::json> out = {{{"workload", "pipeline"}, {"version", "its own"}}, nlohmann::json::object()};
+  const std::vector<const char*> arguments = {"/usr/bin/swapbench", "pipeline", "--plot", "a.svg", "--json"};
+  stamp(out, provenance(arguments));
+  for (const char* field : {"version", "commit", "kernel", "cpu", "date", "command"}) {
+    ASSERT_TRUE(out[1].contains(field)) << field;
+    EXPECT_FALSE(out[1][field].get<std::string>().empty()) << field;
+  }
+  EXPECT_EQ(out[0]["version"], "its own");
+  EXPECT_EQ(out[1]["command"], "swapbench pipeline --json");
+  EXPECT_THAT(out[1]["date"].get<std::string>(), testing::MatchesRegex("....-..-..T..:..:..Z"));
+}
+
+TEST(Report, AnIntervalSaysHowManyItIsOf) {
+  nlohmann::json fields;
+  add_interval(fields, "ratio", {1.5});
+  EXPECT_TRUE(fields.is_null()) << "one value has none";
+  add_interval(fields, "ratio", {1.5, 1.25, 2});
+  EXPECT_EQ(fields, nlohmann::json::parse(R"({"ratio_95_from": 1.25, "ratio_95_to": 2.0, "n": 3})"));
+}
+
+TEST(Report, TheCpuIsAModelAndANumber) {
+  EXPECT_EQ(cpu_of("processor\t: 0\nmodel name\t: A 9\n\nprocessor\t: 1\nmodel name\t: A 9\n"), "A 9, 2 CPUs");
+  EXPECT_EQ(cpu_of("model name\t: B\n"), "B, 1 CPU");
+  EXPECT_EQ(cpu_of("processor\t: 0\n"), "unknown");
 }
 
 TEST(Report, SpreadIsEveryCombinationOnceAndTheBaselineFirst) {

@@ -10,13 +10,7 @@ project=$(cd "$(dirname "$0")/../../.." && pwd)
 . "$project/tests/integration/common.sh"
 
 build=$project/build/dev observer=seccomp failed=0
-while [ $# -gt 0 ]; do
-  case $1 in
-    --build) build=${2:?--build DIR}; shift 2 ;;
-    --help | -h) sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0"; exit 0 ;;
-    *) die "unknown option $1; see --help" ;;
-  esac
-done
+read_options "build" "$@"
 need_root
 for program in tmux zsh fish; do
   command -v "$program" >/dev/null || { printf 'cli_completions: Skipped\n%s is missing\n' "$program"; exit 77; }

@@ -7,15 +7,10 @@
 set -euo pipefail
 project=$(cd "$(dirname "$0")/../../.." && pwd)
 . "$project/scripts/common.sh"
+. "$project/tests/integration/common.sh"
 
 build=$project/build/dev failed=0
-while [ $# -gt 0 ]; do
-  case $1 in
-    --build) build=${2:?--build DIR}; shift 2 ;;
-    --help | -h) sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0"; exit 0 ;;
-    *) die "unknown option $1; see --help" ;;
-  esac
-done
+read_options "build" "$@"
 # In Docker's images of Debian `man` is a script that says that it is not there.
 { command -v groff && command -v man && man --version; } >/dev/null 2>&1 || { printf 'cli_pages: Skipped\nman-db and groff are missing\n'; exit 77; }
 

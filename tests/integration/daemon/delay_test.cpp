@@ -1,5 +1,5 @@
 // Calls that are held: nobody is worse off in a delay than in a blocking read, whatever happens to swapd, to the limits
-// and to whoever is held (DESIGN.md sections 7 and 8).
+// and to whoever is held (docs/design.md, Shaping).
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>

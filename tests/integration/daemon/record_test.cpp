@@ -114,7 +114,7 @@ TEST_P(Record, from_the_middle_of_a_wait_on_and_until_swapd_ends) {
   ASSERT_TRUE(eventually([&] {
     std::ifstream in(file);
     for (std::string line; std::getline(in, line);)
-      if (line.find("\"type\":\"decided\"") != std::string::npos) return true;
+      if (line.find("\"type\":\"granted\"") != std::string::npos) return true;
     return false;
   }));
   EXPECT_EQ(session->stop(SIGTERM), 0);

@@ -1,4 +1,4 @@
-// I/O shaping of real programs: limits hold, in whatever way bytes are moved (papers/004; DESIGN.md section 7).
+// I/O shaping of real programs: limits hold, in whatever way bytes are moved ([TAP08]; docs/design.md, Shaping).
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// The launch protocol, both sides against each other, and each against one that fails (DESIGN.md section 8.4).
+// The launch protocol, both sides against each other, and each against one that fails (docs/design.md, Launch).
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>

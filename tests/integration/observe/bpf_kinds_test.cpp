@@ -33,8 +33,7 @@ class Watch {
   void change() const { (void)!::write(file.get(), "x", 1); }
   // As the process awaits it.
   [[nodiscard]] Resource awaited_by(const ThreadId& id) const {
-    return {ResourceKind::inotify,
-            {static_cast<std::uint64_t>(id.tid), id.start_time, static_cast<std::uint64_t>(changes.get())}};
+    return file_changes_for(id, static_cast<std::uint64_t>(changes.get()));
   }
 
  private:
@@ -209,7 +208,7 @@ TEST_F(BpfKinds, ASignalsDescriptorNamesItsSenderAndNotThePipes) {
   });
   const Actor sender([pid = waiter.pid()] { ::kill(pid, SIGUSR2); });
   const ThreadId w = join(waiter), s = join(sender);
-  const Resource signal{ResourceKind::signal, {static_cast<std::uint64_t>(w.tid), w.start_time}};
+  const Resource signal = signal_to(w);
   know(pipe.writers(), {s});
   set_off(waiter, w, signal);
   sender.go();
@@ -231,7 +230,7 @@ TEST_F(BpfKinds, AnEventfdNamesWhoAddsToIt) {
   });
   const auto numbers = procfs_.fd_numbers(::getpid(), events.get());
   ASSERT_TRUE(numbers);
-  const Resource counter{ResourceKind::eventfd, {static_cast<std::uint64_t>(numbers->eventfd_id)}};
+  const Resource counter = event_counter(static_cast<std::uint64_t>(numbers->eventfd_id));
   const ThreadId w = join(waiter), p = join(writer);
   set_off(waiter, w, counter);
   writer.go();

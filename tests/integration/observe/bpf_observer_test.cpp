@@ -90,7 +90,7 @@ TEST_F(Credit, ASignalThatWasWaitedForNamesItsSender) {
   });
   const Actor sender([pid = waiter.pid()] { ::kill(pid, SIGUSR1); });
   const ThreadId w = join(waiter), s = join(sender);
-  const Resource signal{ResourceKind::signal, {static_cast<std::uint64_t>(w.tid), w.start_time}};
+  const Resource signal = signal_to(w);
   observer_->watch({w, w.tid}, true);
   waiter.go();
   ASSERT_TRUE(waits_for(w, signal));
@@ -146,7 +146,7 @@ TEST_F(Credit, AKernelThreadIsNamedAndGetsNone) {
   ASSERT_TRUE(until(w, [&] {
     const auto view = model_.thread(w);
     if (!view || view->awaited.empty() || view->awaited.front().kind != ResourceKind::kernel_work) return false;
-    comm = procfs_.comm(static_cast<pid_t>(view->awaited.front().ids[0])).value_or("");
+    comm = procfs_.comm(thread_of(view->awaited.front()).tid).value_or("");
     return comm.starts_with("kworker") || comm.starts_with("jbd2");
   })) << comm;
   EXPECT_EQ(model_.counts().providers, 0U);

@@ -37,7 +37,7 @@ struct Pipe {
   [[nodiscard]] Resource writers() const {
     struct stat st {};
     ::fstat(in.get(), &st);
-    return {ResourceKind::pipe, {st.st_ino, 1}};
+    return pipe_end(st.st_ino, PipeEnd::write);
   }
   Fd in, out;
 };

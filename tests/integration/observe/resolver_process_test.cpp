@@ -54,7 +54,7 @@ TEST_F(Processes, AWaitForASignalIsForTheProcess) {
     const Wait wait = resolver_.quick(story.site);
     const auto id = procfs_.thread_id(story.waiter);
     ASSERT_TRUE(id.ok());
-    const Resource expected{ResourceKind::signal, {static_cast<std::uint64_t>(story.waiter), id->start_time}};
+    const Resource expected = signal_to(*id);
     EXPECT_THAT(wait.awaited, testing::ElementsAre(expected));
     // Nothing tells who will send it: a sibling is a guess. Who did is learnt from its call.
     for (const Found& found : resolver_.scan(story.waiter, wait.awaited, story.members))

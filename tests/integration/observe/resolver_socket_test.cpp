@@ -53,7 +53,7 @@ TEST_F(Sockets, AcceptAwaitsTheListeningSocketItself) {
   const Wait wait = resolver_.quick(story.site);
   const auto own = procfs_.fd_identity(story.waiter, static_cast<int>(story.site.args[0]));
   ASSERT_TRUE(own.ok());
-  EXPECT_THAT(wait.awaited, testing::ElementsAre(Resource{ResourceKind::socket, {own->ino}}));
+  EXPECT_THAT(wait.awaited, testing::ElementsAre(socket_endpoint(own->ino)));
   EXPECT_THAT(providers(story, wait.awaited), testing::IsEmpty());
 }
 
@@ -75,7 +75,7 @@ TEST_F(Sockets, ACallerProvidesItsOwnEndpoint) {
   const auto own = procfs_.fd_identity(story.waiter, static_cast<int>(story.site.args[0]));
   ASSERT_TRUE(own.ok());
   EXPECT_TRUE(access.complete);
-  EXPECT_THAT(access.accessed, testing::ElementsAre(Resource{ResourceKind::socket, {own->ino}}));
+  EXPECT_THAT(access.accessed, testing::ElementsAre(socket_endpoint(own->ino)));
 }
 
 TEST_F(Sockets, AConnectorProvidesTheListeningSocket) {

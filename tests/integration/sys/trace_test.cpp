@@ -140,37 +140,6 @@ TEST(TraceWatch, OfOneThreadSeesItsWakesAlone) {
   EXPECT_TRUE(saw_mine);
 }
 
-TEST(TraceWatch, FiltersByTarget) {
-  const Sleeper wanted;
-  const Sleeper unwanted;
-  ASSERT_TRUE(wanted.rests() && unwanted.rests());
-  const auto watch = TraceWatch::open(Point::sched_waking, -1);
-  ASSERT_TRUE(watch);
-  const Status filtered = (*watch)->filter_targets({wanted.pid(), 1});
-  ASSERT_TRUE(filtered) << filtered.error().text();
-  (void)records_of(**watch, 0);  // what was hit before the filter stood
-  unwanted.wake();
-  wanted.wake();
-  std::array<TraceRecord, 64> batch;
-  const std::size_t n = (*watch)->read(batch.data(), batch.size());
-  ASSERT_GE(n, 1U);
-  for (std::size_t i = 0; i < n; ++i) EXPECT_TRUE(batch.at(i).target == wanted.pid() || batch.at(i).target == 1);
-  // Another filter, and none: the ring stays the same.
-  const Sleeper second;
-  ASSERT_TRUE(second.rests());
-  ASSERT_TRUE((*watch)->filter_targets({second.pid()}));
-  second.wake();
-  EXPECT_FALSE(records_of(**watch, second.pid()).empty());
-  ASSERT_TRUE((*watch)->filter_targets({}));
-  const Sleeper third;
-  ASSERT_TRUE(third.rests());
-  third.wake();
-  EXPECT_FALSE(records_of(**watch, third.pid()).empty());
-  const Status too_many = (*watch)->filter_targets(std::vector<pid_t>(1000, 4194304));
-  ASSERT_FALSE(too_many);
-  EXPECT_EQ(too_many.error().code(), E2BIG);
-}
-
 TEST(TraceWatch, NamesSenderAndReceiverOfASignal) {
   const Sleeper child;
   ASSERT_TRUE(child.rests());

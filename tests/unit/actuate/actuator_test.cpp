@@ -1,4 +1,4 @@
-// One thread is lent something: begin, change, end, and what others do to it meanwhile (DESIGN.md section 6).
+// One thread is lent something: begin, change, end, and what others do to it meanwhile (docs/design.md, Donation).
 #include "fixture.h"
 
 namespace swapd::actuate {

@@ -1,4 +1,4 @@
-// Where an I/O priority alone cannot reach: weights of cgroups that share a disk (DESIGN.md section 6).
+// Where an I/O priority alone cannot reach: weights of cgroups that share a disk (docs/design.md, Donation).
 #include "actuate/group_booster.h"
 
 #include "fixture.h"

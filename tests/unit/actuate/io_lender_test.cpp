@@ -146,12 +146,11 @@ TEST_F(IoPriorities, WhatCannotBeGivenBackIsTriedAgain) {
 
 TEST_F(IoPriorities, WhereTheCeilingSuspendsALoanItIsGivenBackToo) {
   add(10, 19, idle);
-  Actuator::Options limited = options();
-  limited.rules.ceiling_share = 0.5;
-  start(std::move(limited));
   apply({boost(10, fifo(10))});
   EXPECT_EQ(io(10), 0);
-  (void)actuator().charge(id(10), std::chrono::milliseconds(60), clock_.now());
+  Boost resting = boost(10, fifo(10));
+  resting.ceiling_until = clock_.now() + std::chrono::milliseconds(60);
+  apply({resting});
   EXPECT_EQ(io(10), idle);
 }
 

@@ -1,4 +1,4 @@
-// The text forms are a contract (DESIGN.md section 9): tools outside read them.
+// The text forms are a contract: other tools read them. So are the ids: recordings and the saved confidences hold them.
 #include "base/resource.h"
 
 #include <gtest/gtest.h>
@@ -41,6 +41,75 @@ TEST(Resource, TextForms) {
   EXPECT_EQ(text({ResourceKind::kernel, {0, 0, 42, 1000}}), "kernel:process:42");
   EXPECT_EQ(text({child_exit, {0, 0, 42, 1000}}), "child-exit:any:42");
   EXPECT_EQ(text({}), "unknown");
+}
+
+TEST(Resource, EachIdentityHasTheIdsThatItsKindSays) {
+  const ThreadId process{42, 1000};
+  const FileId file{7, 123};
+  EXPECT_EQ(socket_endpoint(12345), (Resource{socket, {12345}}));
+  EXPECT_EQ(pipe_end(77, PipeEnd::read), (Resource{pipe, {77, 0}}));
+  EXPECT_EQ(pipe_end(77, PipeEnd::write), (Resource{pipe, {77, 1}}));
+  EXPECT_EQ(fifo_end(file, PipeEnd::write), (Resource{fifo, {123, 1, 7}}));
+  EXPECT_EQ(sysv_queue(4026531839, 3), (Resource{sysv_msg, {4026531839, 3}}));
+  EXPECT_EQ(sysv_semaphores(4026531839, 0), (Resource{sysv_sem, {4026531839, 0}}));
+  EXPECT_EQ(message_queue(file), (Resource{posix_mq, {7, 123}}));
+  EXPECT_EQ(file_lock(file, LockMode::shared), (Resource{ResourceKind::flock, {7, 123, 0}}));
+  EXPECT_EQ(file_lock(file, LockMode::exclusive), (Resource{ResourceKind::flock, {7, 123, 1}}));
+  EXPECT_EQ(byte_range_lock(file, 5, UINT64_MAX), (Resource{record_lock, {7, 123, 5, UINT64_MAX}}));
+  EXPECT_EQ(signal_to(process), (Resource{ResourceKind::signal, {42, 1000}}));
+  EXPECT_EQ(futex_of(process, 4096), (Resource{futex, {42, 4096, 1000, 0}}));
+  EXPECT_EQ(futex_in(file, 64), (Resource{futex, {7, 123, 64, 1}}));
+  EXPECT_EQ(event_counter(6), (Resource{ResourceKind::eventfd, {6}}));
+  EXPECT_EQ(pty_side(3, PtySide::slave, 24), (Resource{pty, {3, 0, 24}}));
+  EXPECT_EQ(pty_side(3, PtySide::master, 24), (Resource{pty, {3, 1, 24}}));
+  EXPECT_EQ(child_exit_of(process), (Resource{child_exit, {42, 1000}}));
+  EXPECT_EQ(any_child_of(process), (Resource{child_exit, {0, 0, 42, 1000}}));
+  EXPECT_EQ(file_changes_for(process, 5), (Resource{inotify, {42, 1000, 5}}));
+  EXPECT_EQ(kernel_work_of(process), (Resource{kernel_work, {42, 1000}}));
+  EXPECT_EQ(kernel_lock_of(file), (Resource{ResourceKind::kernel, {7, 123}}));
+  EXPECT_EQ(fuse_files_of(7), (Resource{ResourceKind::kernel, {7}}));
+  EXPECT_EQ(memory_of(process), (Resource{ResourceKind::kernel, {0, 0, 42, 1000}}));
+}
+
+TEST(Resource, ANegativeSysvIdIsOneOf32Bits) { EXPECT_EQ(sysv_queue(1, -1).ids[1], 0xFFFFFFFF); }
+
+TEST(Resource, ThoseOfAThreadGiveItBack) {
+  const ThreadId thread{42, 1000};
+  for (const Resource& resource :
+       {signal_to(thread), child_exit_of(thread), any_child_of(thread), file_changes_for(thread, 5),
+        kernel_work_of(thread), memory_of(thread), futex_of(thread, 4096)}) {
+    EXPECT_EQ(thread_of(resource), thread) << text(resource);
+    EXPECT_EQ(file_of(resource), FileId{}) << text(resource);
+  }
+}
+
+TEST(Resource, ThoseOfAFileGiveItBack) {
+  const FileId file{7, 123};
+  for (const Resource& resource :
+       {fifo_end(file, PipeEnd::read), message_queue(file), kernel_lock_of(file), file_lock(file, LockMode::shared),
+        byte_range_lock(file, 0, 9), futex_in(file, 64)}) {
+    EXPECT_EQ(file_of(resource), file) << text(resource);
+    EXPECT_FALSE(thread_of(resource).valid()) << text(resource);
+  }
+  EXPECT_EQ(file_of(fuse_files_of(7)), (FileId{7, 0}));
+  EXPECT_FALSE(thread_of(socket_endpoint(42)).valid());
+  EXPECT_FALSE(thread_of(Resource{}).valid());
+}
+
+TEST(Resource, FormsOfOneKindAreToldApart) {
+  const ThreadId process{42, 1000};
+  const FileId file{7, 123};
+  EXPECT_TRUE(is_any_child(any_child_of(process)));
+  EXPECT_FALSE(is_any_child(child_exit_of(process)));
+  EXPECT_FALSE(is_any_child(memory_of(process)));
+  EXPECT_TRUE(is_memory(memory_of(process)));
+  EXPECT_FALSE(is_memory(fuse_files_of(7)));
+  EXPECT_FALSE(is_memory(any_child_of(process)));
+  EXPECT_TRUE(is_fuse_files(fuse_files_of(7)));
+  EXPECT_FALSE(is_fuse_files(kernel_lock_of(file)));
+  EXPECT_FALSE(is_fuse_files(memory_of(process)));
+  EXPECT_TRUE(is_shared_futex(futex_in(file, 64)));
+  EXPECT_FALSE(is_shared_futex(futex_of(process, 4096)));
 }
 
 TEST(Resource, DevicesWithLargeNumbersKeepThem) {

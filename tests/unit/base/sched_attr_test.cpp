@@ -1,4 +1,4 @@
-// The order of importance, and what one thread lends another (DESIGN.md section 6).
+// The order of importance, and what one thread lends another (docs/design.md, Donation).
 #include "base/sched_attr.h"
 
 #include <gtest/gtest.h>

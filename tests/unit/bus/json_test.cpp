@@ -1,4 +1,4 @@
-// The contract of DESIGN.md section 9, field by field: what stands here may be added to, never changed.
+// The contract of docs/design.md, Contracts, field by field: what stands here may be added to, never changed.
 #include "bus/json.h"
 
 #include <gmock/gmock.h>

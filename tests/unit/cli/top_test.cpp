@@ -195,7 +195,7 @@ TEST(TopKeys, AskForWhatOthersDo) {
   EXPECT_THAT(state.text(), IsEmpty());
 }
 
-// papers/004, section 4: the monitor.
+// [TAP08 §3], the monitor.
 TEST(TopIo, HasARowForEachDeviceOfAClass) {
   const auto answer = [](long long read, long long calls, long long delayed, double delayed_s) {
     return fmt::format(R"({{"classes":[{{"name":"backup","mode":"device","auto":{{"protects":"stream"}},"devices":[

@@ -48,13 +48,13 @@ ceiling_share = 1
   EXPECT_EQ(options.classes, (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(options.model.of(1, ResourceKind::pipe).quantum, std::chrono::milliseconds(7));
   EXPECT_EQ(options.model.of(2, ResourceKind::pipe).quantum, std::chrono::milliseconds(20));
-  EXPECT_TRUE(options.donor.rules.of(1).lending.strict);
-  EXPECT_FALSE(options.donor.rules.of(2).lending.realtime_allowed);
-  EXPECT_EQ(options.donor.rules.of(0).linger, std::chrono::milliseconds(5));
-  EXPECT_EQ(options.donor.rules.of(1).linger, std::chrono::milliseconds(2)) << "what [class.default] says is its own";
-  EXPECT_EQ(options.actuate.rules.of(1).ceiling_share, 0.5);
+  EXPECT_TRUE(options.donation.rules.of(1).lending.strict);
+  EXPECT_FALSE(options.donation.rules.of(2).lending.realtime_allowed);
+  EXPECT_EQ(options.donation.rules.of(0).linger, std::chrono::milliseconds(5));
+  EXPECT_EQ(options.donation.rules.of(1).linger, std::chrono::milliseconds(2)) << "what [class.default] says is its own";
+  EXPECT_EQ(options.decisions.budgets.of(1).share, 0.5);
   EXPECT_FALSE(options.actuate.rules.of(2).group_action);
-  EXPECT_TRUE(options.donor.ceiling) << "one class has one";
+  EXPECT_TRUE(options.decisions.budgets.limits_requesters()) << "one class has one";
 }
 
 TEST(Config, history_says_what_is_trapped) {

@@ -1,4 +1,4 @@
-// The token bucket of papers/004, sections 2.2 to 2.4.
+// The token bucket of [TAP08 §2.2–2.4].
 #include "decide/bucket.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Who lends what to whom (DESIGN.md section 6).
+// Who lends what to whom (docs/design.md, Donation).
 #include <gmock/gmock.h>
 
 #include "unit/model/world.h"
@@ -7,7 +7,6 @@ namespace swapd::test {
 namespace {
 
 using decide::Donation;
-using decide::DonationDecider;
 using decide::DonationRules;
 using decide::Refusal;
 using testing::ElementsAre;
@@ -17,7 +16,7 @@ using testing::SizeIs;
 class Decider : public testing::Test {
  protected:
   std::vector<Donation> decide(std::vector<ThreadId> requesters) {
-    return decider.decide(world.model, requesters, world.now);
+    return decider.decide(world, requesters);
   }
   std::vector<ThreadId> requesters_of(const std::vector<Donation>& donations) {
     std::vector<ThreadId> ids;
@@ -25,7 +24,7 @@ class Decider : public testing::Test {
     return ids;
   }
   World world;
-  DonationDecider decider{{}};
+  Chooser decider;
 };
 
 TEST_F(Decider, ALoneProviderGetsItWithoutAChoice) {
@@ -40,7 +39,7 @@ TEST_F(Decider, ALoneProviderGetsItWithoutAChoice) {
   EXPECT_FALSE(all[0].choice);
   EXPECT_EQ(all[0].refusal, Refusal::none);
   EXPECT_TRUE(all[0].attr.reset_on_fork);
-  EXPECT_EQ(world.model.favoured(p1), p2);
+  EXPECT_EQ(world.favoured(p1), p2);
   // However long it takes.
   for (int i = 0; i < 100; ++i) world.uses_quantum(p1);
   EXPECT_EQ(decide({p1}), all);
@@ -69,7 +68,7 @@ TEST_F(Decider, AGuessIsLentANiceValueAtMost) {
 TEST_F(Decider, AGuessIsLentNoRealTimePriorityWhereThePolicyIsStrict) {
   DonationRules rules;
   rules.lending.strict = true;
-  decider.set_rules(rules);
+  decider.choice.set_rules(rules);
   world.enroll(p1, nice(-5));
   world.enroll(2, 2);
   world.provides(p2, r1, Evidence::guess);
@@ -90,7 +89,7 @@ TEST_F(Decider, TheMostImportantComesFirstAndThenTheLongestWait) {
   for (const ThreadId id : {p3, p1, p2, p4}) world.blocks(id, {r1});
   // P4 is less important than P5 itself: nothing to lend, though P5 is its favoured one.
   EXPECT_THAT(requesters_of(decide({p1, p2, p3, p4, p3})), ElementsAre(p2, p3, p1));
-  EXPECT_EQ(world.model.favoured(p4), p5);
+  EXPECT_EQ(world.favoured(p4), p5);
 }
 
 TEST_F(Decider, PrioritiesMayChangeInMidWait) {
@@ -167,7 +166,7 @@ TEST_F(Decider, WhoBlocksWithoutBeingVirtualRunnableOrGoesIsReplaced) {
   EXPECT_THAT(decide({p1})[0].path, ElementsAre(p4));
   world.exits(p4);
   EXPECT_THAT(decide({p1}), IsEmpty());
-  EXPECT_EQ(world.model.favoured(p1), std::nullopt);
+  EXPECT_EQ(world.favoured(p1), std::nullopt);
   world.wakes_by_itself(p2);
   EXPECT_THAT(decide({p1})[0].path, ElementsAre(p2));
 }
@@ -182,7 +181,7 @@ TEST_F(Decider, AWaitThatEndsIsForgottenEvenUntold) {
   world.wakes(p1, p3, r1);
   world.blocks(p1, {r1});
   EXPECT_THAT(decide({p1})[0].path, ElementsAre(p3));  // 21, and no quantum of an earlier wait in the way
-  decider.forget(p1);
+  decider.choice.forget(p1);
   EXPECT_THAT(decide({p1})[0].path, ElementsAre(p3));
   world.exits(p1);
   EXPECT_THAT(decide({p1}), IsEmpty());
@@ -206,9 +205,9 @@ TEST_F(Decider, OtherUsersThreadsOnlyWhereTheRulesSaySo) {
   world.blocks(p3, {r2});
   world.provides(p2, r2);
   EXPECT_EQ(decide({p1})[0].refusal, Refusal::policy);
-  decider.set_rules({.cross_user = true});
+  decider.choice.set_rules({.cross_user = true});
   EXPECT_EQ(decide({p1})[0].refusal, Refusal::none);
-  decider.set_rules({});
+  decider.choice.set_rules({});
   world.enroll(p1, fifo(50), 0);  // root may
   EXPECT_EQ(decide({p1})[0].refusal, Refusal::none);
 }
@@ -217,7 +216,7 @@ TEST_F(Decider, WhatAClassLendsAndTakes) {
   // Class 1 lends FIFO 1 for a nice value; class 2 is never made real-time; class 3 trusts other users.
   DonationRules rules;
   rules.classes = {{.lending = {.strict = true}}, {.lending = {.realtime_allowed = false}}, {.cross_user = true}};
-  decider.set_rules(rules);
+  decider.choice.set_rules(rules);
   world.enroll(p2, {}, 1000);
   world.provides(p2, r1);
   world.enroll(p1, nice(-10), 1000, 0);
@@ -260,7 +259,7 @@ TEST_F(Decider, WhatIsLent) {
   const auto lent = [&](const SchedAttr& base, const LendingRules& rules) {
     world.enroll(p1, base);
     world.blocks(p1, {r1});
-    decider.set_rules({.lending = rules});
+    decider.choice.set_rules({.lending = rules});
     const auto all = decide({p1});
     return all.empty() ? SchedAttr{.policy = SchedPolicy::idle} : all[0].attr;
   };

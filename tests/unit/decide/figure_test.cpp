@@ -1,5 +1,5 @@
-// The scheduling example of papers/001, section 4, step by step: P1 waits for R1, which P2 and P3 may provide; P3 waits
-// for R2, which P4 and P5 may provide. P4 needs 40 ms for R2, P3 then 20 ms for R1. K = 20, T = 100 ms.
+// The scheduling example of [SWAP04 §4], step by step: P1 waits for R1, which P2 and P3 may provide; P3 waits for R2,
+// which P4 and P5 may provide. P4 needs 40 ms for R2, P3 then 20 ms for R1. K = 20, T = 100 ms.
 #include <gmock/gmock.h>
 
 #include "unit/model/world.h"
@@ -25,12 +25,12 @@ class Figure : public testing::TestWithParam<Feedback> {
   }
   // The one donation of P1; P3 asks for itself too, but at its own priority, which lifts nobody.
   Donation decide() {
-    const auto all = decider.decide(world.model, {p3, p1}, world.now);
+    const auto all = decider.decide(world, {p3, p1});
     EXPECT_EQ(all.size(), 1u);
     return all.empty() ? Donation{} : all.front();
   }
   World world{figure(GetParam())};
-  decide::DonationDecider decider{{}};
+  Chooser decider;
 };
 INSTANTIATE_TEST_SUITE_P(Both, Figure, testing::Values(Feedback::paper, Feedback::wait),
                          [](const auto& one) { return one.param == Feedback::wait ? "wait" : "paper"; });
@@ -64,12 +64,12 @@ TEST_P(Figure, StepByStep) {
   world.wakes(p3, p4, r2);
   EXPECT_EQ(world.confidence(p4, r2), 21);
   EXPECT_THAT(world.leaves(p1), ElementsAre(p3, p2));
-  donation = decider.decide(world.model, {p1}, world.now).at(0);
+  donation = decider.decide(world, {p1}).at(0);
   EXPECT_THAT(donation.path, ElementsAre(p3));
 
   // Step 3. After 20 ms more P3 provides R1, and P1 runs.
   world.wakes(p1, p3, r1);
-  EXPECT_TRUE(decider.decide(world.model, {p1}, world.now).empty());
+  EXPECT_TRUE(decider.decide(world, {p1}).empty());
   EXPECT_EQ(world.confidence(p3, r1), 21);
   EXPECT_EQ(world.confidence(p2, r1), 19);
 }
@@ -92,13 +92,13 @@ TEST_P(Figure, AThreadThatBecomesRunnableBeatsALowerOneInMidQuantum) {
   world.provides(p6, r1);
   world.exits(p4);
   world.exits(p5);
-  EXPECT_THAT(decider.decide(world.model, {p1}, world.now).at(0).path, ElementsAre(p2));
+  EXPECT_THAT(decider.decide(world, {p1}).at(0).path, ElementsAre(p2));
   world.uses_quantum(p1);
-  EXPECT_THAT(decider.decide(world.model, {p1}, world.now).at(0).path, ElementsAre(p6));
+  EXPECT_THAT(decider.decide(world, {p1}).at(0).path, ElementsAre(p6));
   world.uses_quantum(p1);
-  EXPECT_THAT(decider.decide(world.model, {p1}, world.now).at(0).path, ElementsAre(p2));
+  EXPECT_THAT(decider.decide(world, {p1}).at(0).path, ElementsAre(p2));
   world.wakes(p3, p6, r2);
-  EXPECT_THAT(decider.decide(world.model, {p1}, world.now).at(0).path, ElementsAre(p3));
+  EXPECT_THAT(decider.decide(world, {p1}).at(0).path, ElementsAre(p3));
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// The multi-server workload of papers/001, section 5.2, as a simulation: five servers need 10, 10, 5, 5 and 2 units of
-// 100 ms for a request, all begin anew with each, and the first to finish answers the client. How long does the client
-// wait while only the favoured server runs?
+// The multi-server workload of [SWAP04 §5.2], as a simulation: five servers need 10, 10, 5, 5 and 2 units of 100 ms for
+// a request, all begin anew with each, and the first to finish answers the client. How long does the client wait while
+// only the favoured server runs?
 #include <gmock/gmock.h>
 
 #include <numeric>
@@ -35,7 +35,7 @@ class Servers {
       for (const int units : {10, 10, 5, 5, 2}) left.push_back(units * milliseconds(100));
       Duration waited{};
       for (;;) {
-        const auto donations = decider_.decide(world_.model, {client_}, world_.now);
+        const auto donations = decider_.decide(world_, {client_});
         if (donations.empty()) {
           result.lost_all_candidates = true;
           break;
@@ -63,7 +63,7 @@ class Servers {
   const Resource semaphore_{ResourceKind::sysv_sem, {1, 7}};
   const Duration quantum_;
   World world_;
-  decide::DonationDecider decider_{{}};
+  Chooser decider_;
 };
 
 void expect_fastest_from(const Outcome& outcome, std::size_t iteration) {

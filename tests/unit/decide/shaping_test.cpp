@@ -1,4 +1,4 @@
-// Classes, their devices, and calls that wait (papers/004, sections 2.1 to 2.4).
+// Classes, their devices, and calls that wait [TAP08 §2.1–2.4].
 #include "decide/shaping.h"
 
 #include <gmock/gmock.h>

@@ -37,7 +37,7 @@ class Stream {
         return Holders{now_, any_resource(), static_cast<Evidence>(3 + pick(3)), many([&] { return any_thread(); })};
       case 11:
       case 12:
-        return QuantumUsed{now_, who};
+        return QuantumUsed{now_, who, many([&] { return any_thread(); })};
       default:
         if (pick(2) == 0) return Execed{now_, who};
         return Exited{now_, who};

@@ -46,9 +46,8 @@ TEST(Waiters, OthersHaveNobodyNewToFavour) {
     model::Model model{model::Settings{}};
     for (int step = 0; step < 400; ++step) {
       std::map<ThreadId, std::set<ThreadId>> before;
-      model.for_each_thread([&](const model::ThreadView& view) {
-        for (const model::Candidate& c : model.candidates(view.id)) before[view.id].insert(c.leaf);
-      });
+      for (const ThreadId id : threads_of(model))
+        for (const model::Candidate& c : model.candidates(id)) before[id].insert(c.leaf);
       const Event event = stream.next();
       std::set<ThreadId> touched;
       const auto touch = [&] {
@@ -57,9 +56,7 @@ TEST(Waiters, OthersHaveNobodyNewToFavour) {
       if (std::holds_alternative<Exited>(event)) touch();
       model.apply(event);
       touch();
-      std::vector<ThreadId> all;
-      model.for_each_thread([&](const model::ThreadView& view) { all.push_back(view.id); });
-      for (const ThreadId id : all) {
+      for (const ThreadId id : threads_of(model)) {
         if (touched.contains(id)) continue;
         for (const model::Candidate& c : model.candidates(id))
           ASSERT_TRUE(before[id].contains(c.leaf))

@@ -1,11 +1,14 @@
 // A model with a clock and names, so that tests read like the papers' examples.
 #pragma once
 
+#include <map>
+#include <optional>
 #include <ostream>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "decide/donation.h"
+#include "decide/donation/provider_choice.h"
 #include "model/model.h"
 
 namespace swapd::test {
@@ -17,7 +20,7 @@ inline model::Settings all_kinds(const model::KindSettings& kind) {
   settings.kinds.fill(kind);
   return settings;
 }
-// K = 20, T = 100 ms: the figure of papers/001, section 4.
+// K = 20, T = 100 ms: the figure of [SWAP04 §4].
 inline model::Settings figure(model::Feedback feedback) {
   return all_kinds({.base_confidence = 20, .quantum = milliseconds(100), .feedback = feedback});
 }
@@ -31,6 +34,12 @@ inline const Resource r1 = resource(1), r2 = resource(2), r3 = resource(3), r4 =
 inline SchedAttr nice(int value) { return {.policy = SchedPolicy::other, .nice = static_cast<std::int8_t>(value)}; }
 inline SchedAttr fifo(int priority) {
   return {.policy = SchedPolicy::fifo, .rt_priority = static_cast<std::uint8_t>(priority)};
+}
+
+inline std::vector<ThreadId> threads_of(const model::Model& model) {
+  std::vector<ThreadId> found;
+  for (const model::ImageThread& thread : model.image().threads) found.push_back(thread.id);
+  return found;
 }
 
 class World {
@@ -47,10 +56,31 @@ class World {
   void provides(ThreadId id, const Resource& what, Evidence evidence = Evidence::accessed) {
     model.apply(Accessed{tick(), id, what, evidence});
   }
-  void blocks(ThreadId id, std::vector<Resource> awaited) { model.apply(Blocked{tick(), id, 0, std::move(awaited)}); }
-  void wakes(ThreadId id, ThreadId by, const Resource& through) { model.apply(Woken{tick(), id, by, through, false}); }
-  void wakes_by_itself(ThreadId id) { model.apply(Woken{tick(), id, {}, {}, true}); }
-  void uses_quantum(ThreadId requester) { model.apply(QuantumUsed{tick(), requester}); }
+  void blocks(ThreadId id, std::vector<Resource> awaited) {
+    const auto before = model.thread(id);
+    const Time since = before ? before->since : Time{};
+    model.apply(Blocked{tick(), id, 0, std::move(awaited)});
+    if (model.thread(id) && model.thread(id)->since != since) path.erase(id);  // another wait
+  }
+  void wakes(ThreadId id, ThreadId by, const Resource& through) {
+    path.erase(id);
+    model.apply(Woken{tick(), id, by, through, false});
+  }
+  void wakes_by_itself(ThreadId id) {
+    path.erase(id);
+    model.apply(Woken{tick(), id, {}, {}, true});
+  }
+  // The favoured provider loses its turn where there was a choice.
+  void uses_quantum(ThreadId requester) {
+    const std::vector<ThreadId> way = path[requester];
+    const bool choice = model.has_choice(requester, way);
+    model.apply(QuantumUsed{tick(), requester, way});
+    if (choice) path.erase(requester);
+  }
+  [[nodiscard]] std::optional<ThreadId> favoured(ThreadId requester) const {
+    const auto known = path.find(requester);
+    return known == path.end() || known->second.empty() ? std::nullopt : std::optional(known->second.front());
+  }
   void holders(const Resource& what, std::vector<ThreadId> threads, Evidence evidence = Evidence::holder) {
     model.apply(Holders{tick(), what, evidence, std::move(threads)});
   }
@@ -60,7 +90,7 @@ class World {
   ThreadId favour(ThreadId requester) {
     const std::vector<model::Candidate> found = model.candidates(requester);
     if (found.empty()) return {};
-    model.set_favoured(requester, found.front());
+    path[requester] = found.front().path;
     return found.front().leaf;
   }
   [[nodiscard]] int confidence(ThreadId provider, const Resource& what) const {
@@ -82,7 +112,23 @@ class World {
   }
 
   model::Model model;
+  std::map<ThreadId, std::vector<ThreadId>> path;  // that was favoured last, by requester
   Time now{};
+};
+
+// Chooses for a world, and favours in it what it has chosen.
+struct Chooser {
+  std::vector<decide::Donation> decide(World& world, const std::vector<ThreadId>& requesters) {
+    for (const ThreadId requester : requesters)
+      if (!world.favoured(requester)) choice.lapse(requester);
+    auto donations = choice.decide(world.model, requesters);
+    for (const ThreadId requester : requesters) {
+      const auto way = choice.favoured(requester);
+      world.path[requester] = {way.begin(), way.end()};
+    }
+    return donations;
+  }
+  decide::ProviderChoice choice{{}};
 };
 
 }  // namespace swapd::test

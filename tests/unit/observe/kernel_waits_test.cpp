@@ -118,10 +118,10 @@ TEST(KernelWaits, AreForgottenOnceTheyAreShort) {
 
 TEST(KernelWaits, CountTheMountsOfFuse) {
   KernelWaits waits;
-  waits.was_long(fuse_resource(makedev(0, 39)));
-  waits.was_long(fuse_resource(makedev(0, 39)));
+  waits.was_long(fuse_files_of(makedev(0, 39)));
+  waits.was_long(fuse_files_of(makedev(0, 39)));
   EXPECT_TRUE(waits.knows_fuse());
-  for (int i = 0; i < KernelWaits::forgotten_after; ++i) waits.was_short(fuse_resource(makedev(0, 39)));
+  for (int i = 0; i < KernelWaits::forgotten_after; ++i) waits.was_short(fuse_files_of(makedev(0, 39)));
   EXPECT_TRUE(waits.knows_fuse()) << "they are short because its daemon is lent to";
 }
 

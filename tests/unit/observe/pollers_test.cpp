@@ -77,7 +77,7 @@ TEST(ContendedLocks, AreThoseOfOthersOnFilesThatAreOpen) {
       {.type = LockType::flock, .write = true, .pid = 7, .dev = 2, .ino = 10},  // another file
       {.type = LockType::lease, .write = true, .pid = 7, .dev = 1, .ino = 10},
   };
-  const std::vector<OpenFile> files = {{1, 10}, {1, 11}};
+  const std::vector<FileId> files = {{1, 10}, {1, 11}};
   EXPECT_THAT(contended_locks(locks, files, 8), ElementsAre(Resource{ResourceKind::record_lock, {1, 10, 5, 5}},
                                                             Resource{ResourceKind::flock, {1, 11, 1}}));
   EXPECT_THAT(contended_locks(locks, {}, 8), IsEmpty());
@@ -87,7 +87,7 @@ TEST(ContendedLocks, SharedOnesOnlyWhereNoneIsExclusive) {
   std::vector<sys::LockLine> locks = {
       {.type = LockType::posix, .write = false, .pid = 7, .dev = 1, .ino = 10, .first = 1, .last = 3},
       {.type = LockType::posix, .write = true, .pid = 7, .dev = 1, .ino = 10, .first = 5, .last = 5}};
-  const std::vector<OpenFile> files = {{1, 10}};
+  const std::vector<FileId> files = {{1, 10}};
   EXPECT_THAT(contended_locks(locks, files, 8), ElementsAre(Resource{ResourceKind::record_lock, {1, 10, 5, 5}}));
   locks.pop_back();
   EXPECT_THAT(contended_locks(locks, files, 8), ElementsAre(Resource{ResourceKind::record_lock, {1, 10, 1, 3}}));

@@ -36,7 +36,7 @@ TEST(SyscallTable, CallsTrapsTheWholeList) {
                                    SYS_rt_sigsuspend, SYS_rt_sigtimedwait, SYS_pause, SYS_wait4, SYS_waitid));
 }
 
-// DESIGN.md section 8.2: these cannot give EINTR by themselves.
+// docs/design.md, Trapped calls: these cannot give EINTR by themselves.
 TEST(SyscallTable, NeverTrapped) {
   for (const bool kill : {false, true}) {
     for (const History history : {History::holders, History::calls}) {

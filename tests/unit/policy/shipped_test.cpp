@@ -23,7 +23,7 @@ TEST(ShippedPolicies, DefaultsAreTheDefaults) {
   EXPECT_EQ(*p, expected);
 }
 
-TEST(ShippedPolicies, ThePapersConstants) {  // papers/001, sections 3.1 and 4
+TEST(ShippedPolicies, ThePapersConstants) {  // [SWAP04 §3.1, §4]
   const Result<Policy> p = parse(shipped("paper-2004.toml"), "paper-2004.toml");
   ASSERT_TRUE(p) << p.error().context();
   EXPECT_EQ(p->model, (ModelRules{20, 20ms, 20, Feedback::paper, true}));

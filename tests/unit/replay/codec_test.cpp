@@ -65,7 +65,7 @@ TEST(Codec, EveryRecordComesBackAsItWentIn) {
   for (int i = 0; i < 300; ++i) {
     if (i == 100) recorder.begin();
     recorder.apply(stream.next());
-    recorder.decide({stream.any_thread(), stream.any_thread()});
+    recorder.turn(i % 7 == 0);
     if (stream.pick(5) == 0) recorder.forget(stream.any_thread());
     if (i == 200) recorder.begin(17);
   }
@@ -83,18 +83,19 @@ TEST(Codec, TimesAreWrittenRelativeToTheStart) {
   EXPECT_EQ(out, "{\"type\":\"exited\",\"t\":-1000000000,\"thread\":[1001,1]}\n");
 }
 
-TEST(Codec, AnUnchangedDecisionIsNotWrittenAgain) {
+TEST(Codec, UnchangedGrantsAreNotWrittenAgain) {
   Recorder recorder;
   recorder.apply(Enrolled{{}, thread(1), 1, 0, fifo(50)});
   recorder.apply(Enrolled{{}, thread(2), 2, 0, {}});
   recorder.apply(Accessed{{}, thread(2), resource(1)});
   recorder.apply(Blocked{{}, thread(1), 0, {resource(1)}});
   recorder.begin();
+  EXPECT_EQ(recorder.turn().size(), 1U);
   const std::size_t before = recorder.text.size();
-  EXPECT_EQ(recorder.decide({thread(1)}).size(), 1U);
-  EXPECT_EQ(recorder.decide({thread(1)}).size(), 1U);
+  EXPECT_EQ(recorder.turn().size(), 1U);
   const auto lines = lines_of(recorder.text.substr(before));
-  EXPECT_EQ(lines.at(1), R"({"type":"decided","t":0,"requesters":[[1001,1]],"same":true})");
+  EXPECT_EQ(lines.at(0), R"({"type":"turn","t":0,"first":true})");
+  EXPECT_EQ(lines.at(1), R"({"type":"granted","t":0,"same":true})");
   EXPECT_EQ(again(recorder.text), recorder.text);
 }
 
@@ -105,42 +106,45 @@ TEST(Codec, WhatIsNoRecordingOrAnotherVersionIsSaid) {
   EXPECT_EQ(mistake_in(R"({"type":"header","format":"else","version":1})"
                        "\n"),
             "test.rec:1: not a recording of swapd");
-  EXPECT_EQ(mistake_in(R"({"type":"header","format":"swapd-recording","version":2})"
+  EXPECT_EQ(mistake_in(R"({"type":"header","format":"swapd-recording","version":1})"
                        "\n"),
-            "test.rec:1: a recording of version 2; this swapd reads version 1");
+            "test.rec:1: a recording of version 1; this swapd reads version 2");
   EXPECT_EQ(mistake_in(R"({"type":"header","format":"swapd-recording"})"
                        "\n"),
             "test.rec:1: header: 'version' is not a whole number in its range");
 }
 
 TEST(Codec, ADamagedLineIsNamedWithItsNumberAndField) {
-  const std::string good = opened();  // five lines
+  const std::string good = opened();  // seven lines
   const std::vector<std::pair<std::string, std::string>> damaged = {
-      {"", "test.rec:5: not a JSON object"},
-      {"{\"type\":\"exited\",\"t\":1,", "test.rec:5: not a JSON object"},
-      {"{}", "test.rec:5: 'type' is not a text"},
-      {R"({"type":"nosuch","t":1})", "test.rec:5: unknown type 'nosuch'"},
-      {R"({"type":"exited","t":1})", "test.rec:5: exited: 'thread' is not a list of 2"},
-      {R"({"type":"exited","t":1.5,"thread":[1,1]})", "test.rec:5: exited: 't' is not a whole number in its range"},
-      {R"({"type":"exited","t":1,"thread":[-1,1]})", "test.rec:5: exited: 'thread' is not a thread id"},
+      {"", "test.rec:8: not a JSON object"},
+      {"{\"type\":\"exited\",\"t\":1,", "test.rec:8: not a JSON object"},
+      {"{}", "test.rec:8: 'type' is not a text"},
+      {R"({"type":"nosuch","t":1})", "test.rec:8: unknown type 'nosuch'"},
+      {R"({"type":"exited","t":1})", "test.rec:8: exited: 'thread' is not a list of 2"},
+      {R"({"type":"exited","t":1.5,"thread":[1,1]})", "test.rec:8: exited: 't' is not a whole number in its range"},
+      {R"({"type":"exited","t":1,"thread":[-1,1]})", "test.rec:8: exited: 'thread' is not a thread id"},
       {R"({"type":"exited","t":1,"thread":[2147483648,1]})",
-       "test.rec:5: exited: 'thread' is not a whole number in its range"},
+       "test.rec:8: exited: 'thread' is not a whole number in its range"},
       {R"({"type":"released","t":1,"thread":[1,1],"resource":["sock",1]})",
-       "test.rec:5: released: 'resource' is not a resource of a known kind"},
+       "test.rec:8: released: 'resource' is not a resource of a known kind"},
       {R"({"type":"released","t":1,"thread":[1,1],"resource":["socket",1,2,3,4,5]})",
-       "test.rec:5: released: 'resource' is not a resource"},
+       "test.rec:8: released: 'resource' is not a resource"},
       {R"({"type":"accessed","t":1,"thread":[1,1],"resource":["socket",1],"evidence":"dream"})",
-       "test.rec:5: accessed: 'evidence' is not a known word"},
+       "test.rec:8: accessed: 'evidence' is not a known word"},
       {R"({"type":"enrolled","t":1,"thread":[1,1],"tgid":1,"uid":0,"base":{"policy":"other","nice":20}})",
-       "test.rec:5: enrolled: 'base' is not scheduling attributes"},
+       "test.rec:8: enrolled: 'base' is not scheduling attributes"},
       {R"({"type":"settings","kinds":[],"classes":[3]})",
-       "test.rec:5: settings: 'classes' is not a list of lists of kinds"},
+       "test.rec:8: settings: 'classes' is not a list of lists of kinds"},
       {R"({"type":"enrolled","t":1,"thread":[1,1],"tgid":1,"uid":0,"base":{"policy":"other"},"class":-1})",
-       "test.rec:5: enrolled: 'class' is not a whole number in its range"},
-      {R"({"type":"decided","t":1,"requesters":[],"same":true})", "test.rec:5: 'same' without a decision before it"},
-      {R"({"type":"decided","t":1,"requesters":[],"donations":[{}]})",
-       "test.rec:5: decided: 'requester' is not a list of 2"},
-      {R"({"type":"header","format":"swapd-recording","version":1})", "test.rec:5: unknown type 'header'"},
+       "test.rec:8: enrolled: 'class' is not a whole number in its range"},
+      {R"({"type":"granted","t":1,"same":true})", "test.rec:8: 'same' without a decision before it"},
+      {R"({"type":"granted","t":1,"grants":[{}]})", "test.rec:8: granted: 'thread' is not a list of 2"},
+      {R"({"type":"cpu-used","t":1,"thread":[1,1],"for":[2,1],"cpu_ns":"x"})",
+       "test.rec:8: cpu-used: 'cpu_ns' is not a whole number in its range"},
+      {R"({"type":"judged","t":1,"thread":[1,1],"verdict":"thinks"})",
+       "test.rec:8: judged: 'verdict' is not a known word"},
+      {R"({"type":"header","format":"swapd-recording","version":2})", "test.rec:8: unknown type 'header'"},
   };
   for (const auto& [line, error] : damaged) EXPECT_EQ(mistake_in(good + line + "\n"), error);
 }
@@ -148,25 +152,25 @@ TEST(Codec, ADamagedLineIsNamedWithItsNumberAndField) {
 TEST(Codec, TheOrderOfLinesIsKept) {
   const std::string good = opened();
   const std::vector<std::string> lines = lines_of(good);
-  ASSERT_EQ(lines.size(), 4U);
+  ASSERT_EQ(lines.size(), 7U);
   const std::string event = R"({"type":"exited","t":1,"thread":[1,1]})";
   const std::string end = R"({"type":"end","events":0,"decisions":0,"lost":0})";
   const std::string gap = R"({"type":"gap","lost":3})";
   EXPECT_EQ(mistake_in(lines[0] + "\n" + event + "\n"), "test.rec:2: 'exited' before a snapshot");
-  EXPECT_EQ(mistake_in(lines[0] + "\n" + lines[3] + "\n"), "test.rec:2: a snapshot before settings and rules");
-  EXPECT_EQ(mistake_in(good + gap + "\n" + event + "\n"), "test.rec:6: 'exited' before a snapshot");
-  EXPECT_EQ(mistake_in(good + end + "\n" + event + "\n"), "test.rec:6: a line after the end");
-  EXPECT_EQ(mistake_in(good + R"({"type":"snapshot","t":0,"threads":1,"resources":0,"kept":0})" + "\n" + event + "\n"),
-            "test.rec:6: 'exited' inside a snapshot");
+  EXPECT_EQ(mistake_in(lines[0] + "\n" + lines[4] + "\n"), "test.rec:2: a snapshot before settings, rules and budgets");
+  EXPECT_EQ(mistake_in(good + gap + "\n" + event + "\n"), "test.rec:9: 'exited' before a snapshot");
+  EXPECT_EQ(mistake_in(good + end + "\n" + event + "\n"), "test.rec:9: a line after the end");
+  EXPECT_EQ(mistake_in(good + R"({"type":"snapshot","t":0,"threads":1,"resources":0,"deciders":0})" + "\n" + event + "\n"),
+            "test.rec:9: 'exited' inside a snapshot");
   // A snapshot that did not get through is given up by the gap behind it.
-  EXPECT_EQ(mistake_in(good + R"({"type":"snapshot","t":0,"threads":1,"resources":0,"kept":0})" + "\n" + gap + "\n" +
+  EXPECT_EQ(mistake_in(good + R"({"type":"snapshot","t":0,"threads":1,"resources":0,"deciders":0})" + "\n" + gap + "\n" +
                        end + "\n"),
             "");
 }
 
 TEST(Codec, AnErrorIsOnePrintableLine) {
   const std::string line = mistake_in(opened() + "{\"type\":\"\\u001b[2Jnonsense\\n" + std::string(500, 'x') + "\"}\n");
-  EXPECT_THAT(line, StartsWith("test.rec:5: unknown type '?[2Jnonsense?x"));
+  EXPECT_THAT(line, StartsWith("test.rec:8: unknown type '?[2Jnonsense?x"));
   EXPECT_LT(line.size(), 100U);
 }
 

@@ -1,9 +1,12 @@
-// A live run and its recording: what the daemon does with a model, a decider and an encoder, without the daemon.
+// A live run and its recording: what the engine does with a model, deciders and an encoder, without the engine.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "decide/donation/donation_decider.h"
+#include "decide/panel.h"
 #include "replay/encode.h"
 #include "unit/model/world.h"
 
@@ -11,43 +14,71 @@ namespace swapd::test {
 
 class Recorder {
  public:
-  explicit Recorder(model::Settings settings = {}, decide::DonationRules rules = {})
-      : model(settings), decider(rules), rules_(rules) {}
+  explicit Recorder(model::Settings settings = {}, decide::DonationRules rules = {}, decide::BudgetConfig budgets = {})
+      : model(settings), config_{.rules = std::move(rules)}, budgets_(std::move(budgets)) {
+    auto made = std::make_unique<decide::DonationDecider>(config_);
+    donation = made.get();
+    std::vector<std::unique_ptr<decide::Decider>> deciders;
+    deciders.push_back(std::move(made));
+    panel = std::make_unique<decide::Panel>(model, budgets_, std::move(deciders));
+  }
 
   // From here on all is recorded.
   void begin(std::uint64_t lost = 0) {
     if (text.empty()) encoder.add(text, replay::Header{.swapd = "test", .boot_id = "none"});
     if (lost > 0) encoder.add(text, replay::Gap{lost});
     encoder.add(text, model.settings());
-    encoder.add(text, rules_);
-    encoder.add(text, replay::Snapshot{now, model.image(), decider.image()});
+    encoder.add(text, config_);
+    encoder.add(text, budgets_);
+    encoder.add(text, replay::Snapshot{now, model.image(), panel->save()});
     recording = true;
   }
   void apply(const Event& event) {
     now = std::visit([](const auto& e) { return e.time; }, event);
-    model.apply(event);
+    if (!panel->admits(event)) return;
     if (recording) encoder.add(text, event);
+    panel->feed(event);
   }
-  std::vector<decide::Donation> decide(const std::vector<ThreadId>& requesters) {
-    std::vector<decide::Donation> donations = decider.decide(model, requesters, now);
-    if (recording) encoder.add(text, replay::Decided{now, requesters, donations});
-    return donations;
+  void input(const decide::Input& input) {
+    now = std::visit([](const auto& e) { return e.time; }, input);
+    if (recording) encoder.add(text, input);
+    panel->on(input);
   }
-  void forget(ThreadId requester) {
-    decider.forget(requester);
-    if (recording) encoder.add(text, replay::Forgotten{requester});
+  // What the requester donates now has used its quantum.
+  void uses_quantum(ThreadId requester, Time at) {
+    for (const decide::Timer& timer : std::vector(panel->standing(0).timers))
+      if (timer.requester == requester && timer.kind == decide::Timer::Kind::quantum)
+        input(decide::TimerFired{.time = at, .requester = requester, .serial = timer.serial});
+  }
+  const std::vector<decide::Donation>& turn(bool tick = false) {
+    decide::Turn turn{.now = now, .first = true, .tick = tick, .may_ask = tick};
+    for (int round = 0; round < 16; ++round) {
+      if (recording) encoder.add(text, turn);
+      const auto answer = panel->decide(turn);
+      turn.first = turn.tick = false;
+      if (answer.new_demands && recording)
+        encoder.add(text, replay::Granted{now, {panel->grants().begin(), panel->grants().end()}, panel->limits()});
+      if (answer.complete) break;
+    }
+    return donation->donations();
+  }
+  void forget(ThreadId thread) {
+    panel->forget(thread);
+    if (recording) encoder.add(text, replay::Left{thread});
   }
   void end() { encoder.add(text, replay::End{}); }
 
   model::Model model;
-  decide::DonationDecider decider;
+  std::unique_ptr<decide::Panel> panel;
+  const decide::DonationDecider* donation = nullptr;
   replay::Encoder encoder;
   std::string text;
   Time now{};
   bool recording = false;
 
  private:
-  decide::DonationRules rules_;
+  decide::DonationConfig config_;
+  decide::BudgetConfig budgets_;
 };
 
 }  // namespace swapd::test

@@ -1,4 +1,5 @@
-// What execs.bpf.c tells and exec_events.cpp reads.
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+// Records of execs.bpf.c, read by exec_events.cpp.
 #pragma once
 
 #ifdef __cplusplus

@@ -1,4 +1,5 @@
-// Thread ids as swapd's pid namespace has them. A thread that is not in it has the id 0, which nobody manages.
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+// Thread ids as swapd's pid namespace has them. A thread that is not in it has the id 0, which is never managed.
 #pragma once
 
 // Set before loading: swapd's own namespace and its depth; 0: the initial one, where the kernel's ids are the right

@@ -1,4 +1,5 @@
-// What lastio.bpf.c tells and last_io.cpp reads.
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+// Records of lastio.bpf.c, read by exit_io.cpp.
 #pragma once
 
 #ifdef __cplusplus

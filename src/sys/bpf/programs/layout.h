@@ -1,5 +1,6 @@
-// What the kernel programs (tracer.bpf.c) and bpf_tracer.cpp share: the slot of a managed thread in mapped memory, and
-// the records of the ring. C and C++, fixed sizes, no padding.
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+// Layout shared by the kernel programs (tracer.bpf.c) and bpf_tracer.cpp: the slot of a managed thread in mapped
+// memory, and the records of the ring buffer. C and C++, fixed sizes, no padding.
 #pragma once
 
 #ifdef __BPF__
@@ -51,14 +52,14 @@ enum {
   tracer_doubtful = 128      // a wake may have been under way when it was told
 };
 
-// Four cache lines, by who writes them: nearly nobody, the thread as it blocks (under block_seq), the thread as it gets
-// and leaves its CPU, and its wakers (under wake_seq). So a wake from another CPU, and the turn on a CPU that comes of
-// it, wait for no line of that CPU's; only of watched threads others write `phase` and `silent`, and
-// only of awaitable ones `awaited_by`. The sequences are odd while something is being written.
+// Four cache lines, by their writers: hardly ever written; the thread as it blocks (under block_seq); the thread as it
+// gets and leaves its CPU; its wakers (under wake_seq). So a wakeup from another CPU, and the turn on a CPU that comes
+// of it, wait for no line of that CPU's. Other threads write `phase` and `silent` only of watched threads, and
+// `awaited_by` only of awaitable ones. The sequences are odd while something is being written.
 struct tracer_slot {
   tracer_u32 tid;  // 0: free
   tracer_u32 control;
-  tracer_u32 expected;  // whom it expects to end its usual wait; written by user space; 0: nobody
+  tracer_u32 expected;  // the thread that it expects to end its usual wait; written by user space; 0: none
   tracer_s32 expected_call;
   tracer_u64 expected_arg;  // the first argument
   tracer_u32 newborn;       // the process it has made last, while that lives
@@ -83,7 +84,7 @@ struct tracer_slot {
   tracer_u64 unused3[3];
 
   tracer_u32 wake_seq;
-  tracer_s32 waker;  // 0: nobody
+  tracer_s32 waker;  // 0: none
   tracer_s32 waker_tgid;
   tracer_s32 waker_call;
   tracer_u64 waker_args[2];
@@ -101,7 +102,7 @@ enum {
   tracer_record_fork = 3,
   tracer_record_exec = 4,
   tracer_record_exit = 5,
-  tracer_record_left = 6,  // left its CPU while somebody waited for it in silence
+  tracer_record_left = 6,  // left its CPU while a thread waited for it in silence
 };
 
 struct tracer_record {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 // The managed set in the kernel: a bitmap that every switch and wake asks, and the slots of those that are in it.
 #pragma once
 
@@ -60,7 +61,7 @@ enum { presence_on_cpu = 1, presence_waiter_shift = 32 };
 
 static __always_inline __u64* presence_of(struct tracer_slot* slot) { return (__u64*)&slot->on_cpu; }
 
-// It has no CPU any more, nor somebody that waits in silence: who did.
+// The thread leaves its CPU, and its silent waiter is taken off. Returns that waiter, or 0.
 static __always_inline __u32 take_presence(struct tracer_slot* slot) {
   // A locked change waits for all that is still to be written: not without need.
   if (!(*(volatile __u32*)&slot->control & tracer_awaitable)) {
@@ -83,7 +84,7 @@ static __always_inline void clear_slot(struct tracer_slot* slot) {
   slot->wakes = slot->wake_order = slot->newborn = slot->parent = 0;
 }
 
-// Whoever gets it clears it.
+// The slot is cleared when it is taken again.
 static __always_inline void free_slot(struct tracer_slot* slot) {
   slot->control = 0;
   barrier();

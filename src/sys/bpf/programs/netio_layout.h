@@ -1,4 +1,5 @@
-// What netio.bpf.c counts and net_io.cpp reads.
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+// Counters of netio.bpf.c, read by net_io.cpp.
 #pragma once
 
 #ifdef __cplusplus

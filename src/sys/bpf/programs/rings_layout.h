@@ -1,4 +1,5 @@
-// What rings.bpf.c and ring_requests.cpp share.
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+// Shared by rings.bpf.c and io_uring_requests.cpp.
 // NOLINTBEGIN(readability-identifier-naming)
 #pragma once
 
@@ -15,7 +16,7 @@ struct rings_request {
   __u8 padding[3];
 };
 
-// Where the program is in a ring's table; addresses.
+// The program's place in a ring's table; addresses.
 struct rings_walk {
   __u64 ring, files, buckets, node;
   __u32 number, next_bucket;

@@ -1,4 +1,6 @@
-// Waits that nobody need know of: whoever is about to end them has a CPU (docs/bpf.md, silent waits).
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+// Waits that swapd need not know of, because the thread that is about to end them has a CPU (docs/bpf.md, silent
+// waits).
 #pragma once
 
 enum {
@@ -19,7 +21,8 @@ static __always_inline _Bool waits_for_child(const struct tracer_slot* slot, __u
   return 0;
 }
 
-// Who is about to end this wait: the child made last, or whoever ends the usual wait, if it is that. 0: nobody knows.
+// The thread that is about to end this wait: the child made last, or the expected thread if this is the usual wait. 0:
+// not known.
 static __always_inline __u32 expected_by(const struct tracer_slot* slot) {
   const __u32 newborn = *(volatile __u32*)&slot->newborn;
   if (newborn && waits_for_child(slot, newborn)) return newborn;
@@ -35,13 +38,13 @@ static __always_inline _Bool divides_cpu(struct task_struct* parent) {
   return !bpf_core_field_exists(cfs->rq) || cfs->rq->nr_running > 1;
 }
 
-// Does the one who is about to end this wait have a CPU, or get this one now? Then nobody need know of it, unless that
-// one leaves its CPU before (leave()). Who that is, or 0.
+// If the thread that is about to end this wait has a CPU, or gets this one now, the wait is silent: it is told only if
+// that thread leaves its CPU before (leave()). Returns that thread, or 0.
 static __always_inline __u32 needs_nobody(struct tracer_slot* slot, struct task_struct* task, __u32 tid, __u32 next) {
   const __u32 expected = expected_by(slot);
   struct tracer_slot* provider = expected ? slot_of(expected) : 0;
   if (!provider || !(*(volatile __u32*)&provider->control & tracer_awaitable)) return 0;
-  // Of children also those that were let go, and whose tid is another's by now.
+  // A child that was let go counts here too, though its tid is another's by now.
   if (expected == *(volatile __u32*)&slot->newborn && (provider->parent != tid || divides_cpu(task))) return 0;
   // One thread may wait for it in silence, the others are told of.
   const __u64 before = expected == next ? 0 : presence_on_cpu;
@@ -61,8 +64,8 @@ static __always_inline _Bool end_silence(struct tracer_slot* slot, __u32 tid, __
   return end_silence_by(slot, tid, expected, slot_of(expected));
 }
 
-// Whoever waits in silence for the end of this process need not be told of it: the wake follows, when its memory and
-// files are given back. (Nobody is helped in that.)
+// A thread that waits in silence for the end of this process need not be told of it: the wakeup follows when the
+// process's memory and files are given back. (No boost would help in that.)
 static __always_inline _Bool ends_by_exit(__u32 waiter, __u32 tid) {
   struct tracer_slot* slot = slot_of(waiter);
   return slot && *(volatile __u32*)&slot->silent == tid && waits_for_child(slot, tid);

@@ -75,12 +75,7 @@ static __always_inline void tell_block(struct tracer_record* record, struct trac
   record->flags = slot->block_flags | more_flags;
   record->sleep = slot->sleep;
   record->call = slot->call;
-  record->args[0] = slot->args[0];
-  record->args[1] = slot->args[1];
-  record->args[2] = slot->args[2];
-  record->args[3] = slot->args[3];
-  record->args[4] = slot->args[4];
-  record->args[5] = slot->args[5];
+  __builtin_memcpy(record->args, slot->args, sizeof record->args);
   record->value = slot->cpu_ns;
   bpf_ringbuf_submit(record, submit_flags(control & tracer_urgent));
 }
@@ -115,7 +110,28 @@ static __always_inline _Bool settle_block(struct tracer_slot* slot, struct task_
   return over;
 }
 
-// told: in any case.
+// The call that the thread is in, with its arguments. compat: it is of the 32-bit table. (One branch for all: a choice
+// for each argument would be a branch for each.)
+static __always_inline void save_syscall(struct tracer_slot* slot, const struct pt_regs* regs, _Bool compat) {
+  slot->call = regs->orig_ax;
+  if (compat) {
+    slot->args[0] = (__u32)regs->bx;
+    slot->args[1] = (__u32)regs->cx;
+    slot->args[2] = (__u32)regs->dx;
+    slot->args[3] = (__u32)regs->si;
+    slot->args[4] = (__u32)regs->di;
+    slot->args[5] = (__u32)regs->bp;
+  } else {
+    slot->args[0] = regs->di;
+    slot->args[1] = regs->si;
+    slot->args[2] = regs->dx;
+    slot->args[3] = regs->r10;
+    slot->args[4] = regs->r8;
+    slot->args[5] = regs->r9;
+  }
+}
+
+// told: the wait is reported in any case.
 static __always_inline void block(struct tracer_slot* slot, struct task_struct* task, __u32 tid, __u32 next, _Bool told,
                                   __u64* now) {
   begin_write(&slot->block_seq);
@@ -125,24 +141,9 @@ static __always_inline void block(struct tracer_slot* slot, struct task_struct* 
     slot->call = -1;
     slot->block_flags = tracer_kernel;
   } else {
-    slot->call = regs->orig_ax;
-    if (task->thread_info.status & status_compat) {
-      slot->block_flags = tracer_compat;
-      slot->args[0] = (__u32)regs->bx;
-      slot->args[1] = (__u32)regs->cx;
-      slot->args[2] = (__u32)regs->dx;
-      slot->args[3] = (__u32)regs->si;
-      slot->args[4] = (__u32)regs->di;
-      slot->args[5] = (__u32)regs->bp;
-    } else {
-      slot->block_flags = 0;
-      slot->args[0] = regs->di;
-      slot->args[1] = regs->si;
-      slot->args[2] = regs->dx;
-      slot->args[3] = regs->r10;
-      slot->args[4] = regs->r8;
-      slot->args[5] = regs->r9;
-    }
+    const _Bool compat = task->thread_info.status & status_compat;
+    slot->block_flags = compat ? tracer_compat : 0;
+    save_syscall(slot, regs, compat);
   }
   if (!(*(volatile __u32*)&slot->control & tracer_watched)) return block_unwatched(slot, tid);
   const __u32 silent = told ? 0 : needs_nobody(slot, task, tid, next);
@@ -242,6 +243,14 @@ int BPF_PROG(on_switch, _Bool preempted, struct task_struct* prev, struct task_s
 }
 
 // ---- wakes ----
+
+// Loaded only where network_at_work() needs it.
+SEC("tp_btf/softirq_entry")
+int BPF_PROG(on_softirq, unsigned int vector) {
+  struct cpu* cpu = this_cpu();
+  if (cpu) cpu->softirq_vector = vector;
+  return 0;
+}
 
 static __always_inline void no_waker_call(struct tracer_slot* slot) {
   slot->waker_call = -1;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 // Is the running thread the one that wakes, or does an interrupt borrow it? (docs/bpf.md, "Who is the waker")
 #pragma once
 
@@ -22,7 +23,8 @@ volatile const __u64 runqueues_at = 0, pcpu_hot_at = 0;
 volatile const __u64 softnet_data_at = 0;  // 0: it does not tell what softirq_is_own() asks for
 volatile const __u64 preempt_count_at = 0, hardirq_stack_ptr_at = 0, hardirq_stack_inuse_at = 0;
 
-// What an address holds; 0 where that cannot be read. (Any structures that begin with a number of that size would do.)
+// The number that an address holds; 0 where that cannot be read. (Any structures that begin with a number of that size
+// would do.)
 static __always_inline __u32 kernel_number(__u64 at) {
   if (can_cast)
     return ((struct qspinlock*)bpf_rdonly_cast((void*)at, bpf_core_type_id_kernel(struct qspinlock)))->val.counter;
@@ -38,7 +40,7 @@ static __always_inline __u64 kernel_word(__u64 at) {
   return word;
 }
 
-// What is known of a CPU.
+// State of a CPU, as far as it is known.
 struct cpu {
   __u64 running;  // the thread, since its last switch; 0: there was none yet
   __u64 number;
@@ -83,12 +85,12 @@ static __always_inline _Bool network_at_work(const struct cpu* cpu, __u64 base) 
   return ((struct softnet_data*)bpf_rdonly_cast(at, bpf_core_type_id_kernel(struct softnet_data)))->in_net_rx_action;
 }
 
-// Who runs a soft interrupt? One that is pending when a thread enables them again (local_bh_enable, do_softirq) runs on
-// the interrupt stack, called from there: that is the thread's own doing, as the delivery of what it sends to
-// the loopback device is. One that runs at the end of a hard interrupt was called from that interrupt's entry, or runs
-// on the thread's stack where the interrupt came from user space; ksoftirqd runs it on its own stack. So the return
-// address at the top of the interrupt stack tells. What a hard interrupt had raised while soft ones were disabled is
-// run there too, so it must be the network's besides.
+// Tells whether the running soft interrupt is the thread's own doing. One that is pending when a thread enables them
+// again (local_bh_enable, do_softirq) runs on the interrupt stack, called from there: that is the thread's own doing,
+// as the delivery of what it sends to the loopback device is. One that runs at the end of a hard interrupt was called
+// from that interrupt's entry, or runs on the thread's stack where the interrupt came from user space; ksoftirqd runs
+// it on its own stack. So the return address at the top of the interrupt stack tells. A soft interrupt that a hard one
+// had raised while soft ones were disabled runs there too, so it must be the network's besides.
 static __always_inline _Bool softirq_is_own(const struct cpu* cpu) {
   const __u64 base = cpu->base;
   if (!network_at_work(cpu, base)) return 0;
@@ -105,20 +107,12 @@ static __always_inline _Bool softirq_is_own(const struct cpu* cpu) {
   return 0;
 }
 
-// Where this CPU's variables begin. A kernel without CONFIG_KALLSYMS_ALL cannot name them to a program, but the running
-// thread leads to the run queue of its CPU, and BTF says how far the others are from that.
+// The begin of this CPU's variables. A kernel without CONFIG_KALLSYMS_ALL cannot name them to a program, but the
+// running thread leads to the run queue of its CPU, and BTF says how far the others are from that.
 static __always_inline __u64 percpu_base(struct task_struct* current) {
   struct cfs_rq* cfs = current->se.cfs_rq;
   if (bpf_core_field_exists(cfs->rq)) return (__u64)cfs->rq - runqueues_at;
   return (__u64)cfs - bpf_core_field_offset(struct rq, cfs) - runqueues_at;
-}
-
-// Loaded only where network_at_work() needs it.
-SEC("tp_btf/softirq_entry")
-int BPF_PROG(on_softirq, unsigned int vector) {
-  struct cpu* cpu = this_cpu();
-  if (cpu) cpu->softirq_vector = vector;
-  return 0;
 }
 
 // Is the running thread the one that wakes? Flags of the wake; tracer_interrupt: no.

@@ -1,0 +1,226 @@
+#include "engine/decision_loop.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace swapd::daemon {
+
+namespace {
+constexpr std::size_t max_unenrolled = 4096;
+}  // namespace
+
+DecisionLoop::DecisionLoop(Parts parts, Config config, std::vector<std::unique_ptr<decide::Decider>> deciders)
+    : parts_(parts),
+      panel_(parts_.model, std::move(config.budgets), std::move(deciders)),
+      interests_(parts_.observer),
+      exact_(parts_.observer),
+      charges_(panel_.arbiter().budgets().config(),
+               [this](const decide::BudgetUsed& used) {
+                 if (parts_.records.on()) parts_.records.input(used);
+                 return panel_.charge(used);
+               },
+               parts_.actuator, parts_.observer, parts_.model, parts_.procfs, exact_),
+      clocks_(parts_.observer, exact_, parts_.loop,
+              {.quantum_begins = [this](ThreadId thread, Time now) { charges_.quantum_begins(thread, now); },
+               .quantum_ends = [this](ThreadId thread, Time now) { charges_.quantum_ends(thread, now); },
+               .rang = [this](const decide::TimerFired& fired) { on(fired); }}),
+      meter_(parts_.observer, [this](const decide::Input& input) { on(input); }),
+      wrong_evidence_(config.wrong_provider.empty()
+                          ? nullptr
+                          : std::make_unique<WrongEvidence>(parts_.members, config.wrong_provider)) {
+  charges_.use(clocks_);
+}
+
+DecisionLoop::~DecisionLoop() = default;
+
+void DecisionLoop::on(const decide::Input& input) {
+  if (parts_.records.on()) parts_.records.input(input);
+  panel_.on(input);
+}
+
+void DecisionLoop::take(const Event& seen) {
+  const std::optional<Event> wrong = wrong_evidence_ ? wrong_evidence_->instead_of(seen) : std::nullopt;
+  const Event& event = wrong ? *wrong : seen;
+  if (const auto* blocked = std::get_if<Blocked>(&event); blocked != nullptr && runnable_ && runnable_(*blocked))
+    return take(Woken{.time = blocked->time, .thread = blocked->thread, .unrelated = true});
+  if (!panel_.admits(event)) return;
+  meter_.before(seen);
+  if (parts_.records.on()) parts_.records.event(event);
+  panel_.feed(event);
+}
+
+void DecisionLoop::found(const ScanAnswer& answer, Time now) {
+  for (const observe::Found& found : answer.found) {
+    if (found.unenrolled.empty())
+      unenrolled_.erase(found.resource);
+    else
+      unenrolled_[found.resource] = found.unenrolled;
+    take(Holders{.time = now, .resource = found.resource, .evidence = found.evidence, .threads = found.threads});
+    if (found.unenrolled.empty()) continue;
+    std::vector<Event> events;
+    parts_.observer.held_by(found.resource, found.unenrolled, events);
+    for (const Event& event : events) take(event);
+  }
+  if (unenrolled_.size() > max_unenrolled) unenrolled_.clear();
+}
+
+void DecisionLoop::forked(ThreadId parent, Time now) { on(decide::Forked{now, parent}); }
+
+void DecisionLoop::forget(ThreadId thread, bool exited) {
+  if (parts_.records.on()) parts_.records.left(thread);
+  panel_.forget(thread);
+  interests_.forget(thread);
+  charges_.forget(thread);
+  clocks_.forget(thread);
+  meter_.forget(thread);
+  parts_.observer.forget(thread);
+  if (exited) parts_.actuator.forget(thread);
+}
+
+void DecisionLoop::run(Time now) {
+  decide::Turn turn{.now = now, .first = true, .tick = std::exchange(tick_, false)};
+  if (turn.tick) {
+    turn.may_ask = parts_.questions.rested(now);
+    turn.must_ask = !turn.may_ask && parts_.questions.rested_from_scans(now);
+  }
+  for (int round = 0; round < max_rounds; ++round) {
+    if (parts_.records.on()) parts_.records.turn(turn, panel_.idle());
+    const auto answer = panel_.decide(turn);
+    turn.first = turn.tick = false;
+    if (answer.new_demands) apply_demands(now);
+    const bool told = observe(now);
+    ask(now);
+    if (answer.complete && !told) break;
+  }
+}
+
+actuate::Boost DecisionLoop::boost_of(const decide::Grant& grant) {
+  const decide::RunAs& run = grant.run;
+  return {.thread = run.thread,
+          .requester = run.cause.on_behalf_of,
+          .resource = run.cause.through,
+          .attr = run.attr,
+          .user = run.payer.user,
+          .requester_class = run.payer.requester_class,
+          .provider_class = run.payer.provider_class,
+          .second_best = run.second_best,
+          .doubted = run.doubted,
+          .withheld = run.withheld,
+          .ceiling_until = grant.ceiling_until,
+          .quota_until = grant.quota_until};
+}
+
+void DecisionLoop::apply_demands(Time now) {
+  if (parts_.records.on()) parts_.records.granted(panel_.grants(), panel_.limits(), now);
+  if (!paused_) give_way();
+  const auto grants = paused_ ? std::span<const decide::Grant>{} : panel_.grants();
+  std::vector<decide::Metered> metered;
+  std::vector<actuate::Boost> boosts;
+  boosts.reserve(grants.size());
+  for (const decide::Grant& grant : grants) boosts.push_back(boost_of(grant));
+  for (std::size_t i = 0; i < panel_.size() && !paused_; ++i)
+    metered.insert(metered.end(), panel_.standing(i).metered.begin(), panel_.standing(i).metered.end());
+  meter_.apply(metered, now);
+  charges_.before_apply(grants, now);
+  parts_.actuator.apply(boosts, now);
+  charges_.after_apply(grants, now);
+  for (std::size_t i = 0; i < panel_.size(); ++i) clocks_.apply(i, panel_.standing(i).timers, now);
+  apply_limits();
+}
+
+void DecisionLoop::give_way() {
+  for (std::size_t i = 0; i < panel_.size(); ++i)
+    for (const decide::Demand& demand : panel_.standing(i).demands)
+      if (const auto* way = std::get_if<decide::GiveWay>(&demand))
+        if (const auto active = parts_.actuator.active(way->thread);
+            active && active->boost.requester == way->on_behalf_of)
+          (void)parts_.actuator.give_way(way->thread);
+}
+
+void DecisionLoop::apply_limits() {
+  const decide::Panel::Limits& wanted = panel_.limits();
+  if (wanted == limits_) return;
+  if (limit_io_) {
+    for (const auto& [name, bytes] : limits_)
+      if (!wanted.contains(name)) limit_io_(name, std::nullopt);
+    for (const auto& [name, bytes] : wanted)
+      if (const auto before = limits_.find(name); before == limits_.end() || before->second != bytes)
+        limit_io_(name, bytes);
+  }
+  limits_ = wanted;
+}
+
+void DecisionLoop::look(const decide::Look& look, Time now, std::vector<Event>& told) {
+  switch (look.at) {
+    case decide::Look::At::state:
+      return parts_.observer.look(look.thread, now, told);
+    case decide::Look::At::unreported:
+      return parts_.observer.look_if_unreported(look.thread, look.since, told);
+    case decide::Look::At::awaited:
+      return parts_.observer.resolve_again(look.thread);
+  }
+}
+
+// True: something was told, and deciders have to look at it.
+bool DecisionLoop::observe(Time now) {
+  bool fresh = false;
+  for (std::size_t i = 0; i < panel_.size(); ++i) fresh = interests_.apply(i, panel_.plan(i).interests) || fresh;
+  std::vector<Event> told;
+  for (std::size_t i = 0; i < panel_.size(); ++i)
+    for (const decide::Look& one : panel_.plan(i).looks) look(one, now, told);
+  if (fresh) parts_.observer.report_new(now, told);
+  for (const Event& event : told) take(event);
+  return !told.empty();
+}
+
+void DecisionLoop::ask(Time now) {
+  for (std::size_t i = 0; i < panel_.size(); ++i)
+    for (decide::Question& question : panel_.plan(i).questions)
+      parts_.questions.ask({.waiter = question.waiter,
+                            .resources = std::move(question.resources),
+                            .members = parts_.members.managed_pids(),
+                            .asked = now,
+                            .again = question.again});
+}
+
+void DecisionLoop::tell(const std::vector<decide::TimerFired>& fired) {
+  for (const decide::TimerFired& one : fired) on(one);
+}
+
+void DecisionLoop::tick(Time now) {
+  tick_ = true;
+  charges_.charge(now);
+  charges_.charge_users(now);
+  std::vector<decide::TimerFired> fired;
+  clocks_.tick(now, fired);
+  tell(fired);
+}
+
+void DecisionLoop::run_clocks(Time now) {
+  if (const auto due = charges_.next(); due && now >= *due) charges_.charge(now);
+  meter_.look(now);
+  std::vector<decide::TimerFired> fired;
+  clocks_.run(now, fired);
+  tell(fired);
+}
+
+std::optional<Time> DecisionLoop::next() const {
+  std::optional<Time> next;
+  for (const std::optional<Time> due : {clocks_.next(), charges_.next(), meter_.next(), panel_.next()})
+    if (due) next = std::min(*due, next.value_or(Time::max()));
+  return next;
+}
+
+bool DecisionLoop::idle() const {
+  return panel_.idle() && charges_.idle() && clocks_.idle() && parts_.actuator.active().empty();
+}
+
+std::unique_ptr<RecordRing::Opening> DecisionLoop::opening(Time now) const {
+  auto opening = std::make_unique<RecordRing::Opening>();
+  opening->settings = parts_.model.settings();
+  opening->budgets = panel_.arbiter().budgets().config();
+  opening->snapshot = {now, parts_.model.image(), panel_.save()};
+  return opening;
+}
+
+}  // namespace swapd::daemon

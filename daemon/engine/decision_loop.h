@@ -1,0 +1,115 @@
+// Carries out what deciders want ([design.md, Decisions]): feeds model and deciders with events, asks the deciders for
+// their plans, has the arbiter choose among their demands, and applies the result. Runs on the engine thread; reaches
+// the kernel only through the observer, the actuator and CPU clocks, and so can be run with fakes of them.
+//
+// A turn asks each decider until its plan is complete, at most `max_rounds` times: in between, looks are made and newly
+// watched threads are reported, and what they tell is fed back.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "actuate/actuator.h"
+#include "decide/panel.h"
+#include "engine/boost_charges.h"
+#include "engine/boost_meter.h"
+#include "engine/cpu_clocks.h"
+#include "engine/interest_set.h"
+#include "model/managed_set.h"
+#include "engine/questions.h"
+#include "engine/wrong_evidence.h"
+#include "model/model.h"
+#include "record/record_ring.h"
+
+namespace swapd::daemon {
+
+class DecisionLoop {
+ public:
+  // What the loop works on; all outlive it.
+  struct Parts {
+    const model::ManagedSet& members;
+    model::Model& model;
+    observe::Observer& observer;
+    actuate::Actuator& actuator;
+    Questions& questions;
+    const sys::Procfs& procfs;
+    RecordRing& records;
+    sys::EventLoop& loop;  // for CPU clocks
+  };
+  struct Config {
+    decide::BudgetConfig budgets;
+    std::string wrong_provider;  // for measurements: WrongEvidence names these processes
+  };
+  DecisionLoop(Parts parts, Config config, std::vector<std::unique_ptr<decide::Decider>> deciders);
+  ~DecisionLoop();
+  DecisionLoop(const DecisionLoop&) = delete;
+  DecisionLoop& operator=(const DecisionLoop&) = delete;
+
+  // A blocked thread counts as runnable if this says so: swapd itself delays its call, or is about to answer it.
+  void takes_for_runnable(std::function<bool(const Blocked&)> which) { runnable_ = std::move(which); }
+  // Gets each class's automatic limit that changes; none: it has no limit any more.
+  void limit_io_with(std::function<void(const std::string&, std::optional<std::int64_t>)> set) { limit_io_ = std::move(set); }
+
+  // Every event passes here before the turn of its batch.
+  void take(const Event& event);
+  void found(const ScanAnswer& answer, Time now);
+  void forked(ThreadId parent, Time now);
+  // exited: nothing is to be given back to it; else it is released, and gets its own attributes back with the next
+  // turn.
+  void forget(ThreadId thread, bool exited);
+  // Decides and applies. Call once for each batch of events.
+  void run(Time now);
+  // Every few milliseconds while anything is managed; run() follows.
+  void tick(Time now);
+  // Clocks that have run out, and boosts that are to be looked at; run() follows.
+  void run_clocks(Time now);
+
+  // Decides as ever, and changes nothing.
+  void pause(bool paused) { paused_ = paused; }
+  [[nodiscard]] bool paused() const { return paused_; }
+  // When run_clocks() and run() must be called at the latest.
+  [[nodiscard]] std::optional<Time> next() const;
+  // Nothing is in flight: ticks may come late.
+  [[nodiscard]] bool idle() const;
+  [[nodiscard]] bool needs_calls() const { return panel_.needs_calls(); }
+  [[nodiscard]] bool may_batch() const { return panel_.may_batch(); }
+  [[nodiscard]] bool watches(ThreadId thread) const { return interests_.watches(thread); }
+  // Threads that are not managed and hold what is awaited.
+  [[nodiscard]] const std::unordered_map<Resource, std::vector<ThreadId>>& unenrolled() const { return unenrolled_; }
+  [[nodiscard]] const decide::Panel& panel() const { return panel_; }
+  // The present state, for a recording to begin with.
+  [[nodiscard]] std::unique_ptr<RecordRing::Opening> opening(Time now) const;
+
+  static constexpr int max_rounds = 16;
+
+ private:
+  void on(const decide::Input& input);
+  void apply_demands(Time now);
+  void apply_limits();
+  void give_way();
+  [[nodiscard]] bool observe(Time now);
+  void look(const decide::Look& look, Time now, std::vector<Event>& told);
+  void ask(Time now);
+  void tell(const std::vector<decide::TimerFired>& fired);
+  [[nodiscard]] static actuate::Boost boost_of(const decide::Grant& grant);
+
+  Parts parts_;
+  decide::Panel panel_;
+  InterestSet interests_;
+  ExactTiming exact_;
+  BoostCharges charges_;
+  CpuClocks clocks_;
+  BoostMeter meter_;
+  std::unique_ptr<WrongEvidence> wrong_evidence_;  // most often null
+  std::function<bool(const Blocked&)> runnable_;
+  std::function<void(const std::string&, std::optional<std::int64_t>)> limit_io_;
+  std::unordered_map<Resource, std::vector<ThreadId>> unenrolled_;
+  decide::Panel::Limits limits_;  // in force
+  bool paused_ = false, tick_ = false;
+};
+
+}  // namespace swapd::daemon

@@ -1,0 +1,35 @@
+// What deciders want observed, merged over them and told to the observer where it changes. Runs on the engine thread.
+#pragma once
+
+#include <span>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "decide/decider.h"
+#include "observe/observer.h"
+
+namespace swapd::daemon {
+
+class InterestSet {
+ public:
+  explicit InterestSet(observe::Observer& observer) : observer_(observer) {}
+
+  // What one decider wants from now on of these threads. True: threads are watched that were not before, and
+  // Observer::report_new() will tell of them.
+  bool apply(std::size_t decider, std::span<const decide::Interest> changed);
+  [[nodiscard]] bool watches(ThreadId thread) const { return told_.contains(thread); }
+  [[nodiscard]] std::size_t size() const { return told_.size(); }
+  void forget(ThreadId thread);
+
+ private:
+  using Wish = std::pair<std::size_t, decide::Interest>;
+  [[nodiscard]] static decide::Interest merged(const std::vector<Wish>& wishes);
+  bool tell(const decide::Interest& now);
+
+  observe::Observer& observer_;
+  std::unordered_map<ThreadId, std::vector<Wish>> wishes_;
+  std::unordered_map<ThreadId, decide::Interest> told_;
+};
+
+}  // namespace swapd::daemon

@@ -1,0 +1,59 @@
+// Several demands for one thread: which of them holds. Pure.
+//
+// The demand of the highest rank whose budget lasts is granted. One that may use no CPU time just now (it is withheld,
+// or its requester or user is at a limit) stands behind every one that may; where all rest, the best of them is granted
+// to rest, so that it is shown and goes on when the window ends.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "decide/budget.h"
+#include "decide/decider.h"
+
+namespace swapd::decide {
+
+// A demand that holds, and what keeps it from being carried out for the present.
+struct Grant {
+  RunAs run;
+  std::optional<Time> ceiling_until;  // rests until then if what is given is real-time
+  std::optional<Time> quota_until;    // rests until then whatever is given
+  bool operator==(const Grant&) const = default;
+};
+
+// A demand that another one of the same thread stood before.
+struct Overruled {
+  ThreadId thread;
+  Cause cause;
+  Cause by;
+  enum class Why : std::uint8_t { rank, rests, second_best } why = Why::rank;
+};
+
+class Arbiter {
+ public:
+  explicit Arbiter(BudgetConfig config) : budgets_(std::move(config)) {}
+
+  [[nodiscard]] CpuBudgets& budgets() { return budgets_; }
+  [[nodiscard]] const CpuBudgets& budgets() const { return budgets_; }
+
+  // The grants, sorted by thread; valid until the next call. Demands that are not RunAs are the caller's.
+  std::span<const Grant> merge(std::span<const Plan* const> plans, Time now);
+  [[nodiscard]] std::span<const Grant> grants() const { return grants_; }
+  [[nodiscard]] std::span<const Overruled> overruled() const { return overruled_; }
+  // When a grant that rests may go on; none: none rests.
+  [[nodiscard]] std::optional<Time> next_resume() const { return next_resume_; }
+
+ private:
+  [[nodiscard]] Grant weigh(const RunAs& run, Time now) const;
+  static bool rests(const Grant& grant);
+  static std::optional<Overruled::Why> better(const Grant& one, const Grant& other);
+
+  CpuBudgets budgets_;
+  std::vector<Grant> grants_;
+  std::vector<Overruled> overruled_;
+  std::optional<Time> next_resume_;
+};
+
+}  // namespace swapd::decide

@@ -1,0 +1,241 @@
+// The seam between deciders and the engine: a decider reads the model, keeps its own state, and says what it wants as
+// values; the engine's decision loop carries it out (docs/adding-a-decider.md). Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/event.h"
+#include "base/sched_attr.h"
+#include "base/thread_id.h"
+#include "base/time.h"
+#include "decide/progress.h"
+
+namespace swapd::model {
+class Model;
+}
+
+namespace swapd::decide {
+
+// --- what a decider wants
+
+// Why: for `why`, events and the journal.
+struct Cause {
+  std::string_view by;    // the decider's name; of static storage
+  ThreadId on_behalf_of;  // the requester; none: the decider's own reasons
+  Resource through;       // … and what it waits for
+  bool operator==(const Cause&) const = default;
+};
+
+// Whose CPU budget a boost uses: that of the requester in the cause, and that of its user.
+struct Payer {
+  std::uint32_t user = 0;  // 0: root, or nobody else is there: no quota
+  ClassId requester_class = 0;
+  ClassId provider_class = 0;
+  bool operator==(const Payer&) const = default;
+};
+
+// The thread runs with these attributes.
+struct RunAs {
+  ThreadId thread;
+  SchedAttr attr;
+  Cause cause;
+  Payer payer;
+  std::optional<SchedAttr> second_best;  // where a real-time `attr` would do harm or is refused; none: nothing then
+  bool doubted = false;                  // it has not helped so far: `attr` is less than was asked for
+  bool withheld = false;                 // … and so nothing is given for the present
+  bool operator==(const RunAs&) const = default;
+};
+
+// Once: the boosted thread goes behind the others of its priority, as by sched_yield(2).
+struct GiveWay {
+  ThreadId thread;
+  ThreadId on_behalf_of;  // only while it runs for this requester
+};
+
+// The class may do this much I/O on all disks together, besides what its policy says.
+struct LimitIo {
+  std::string class_name;
+  std::optional<std::int64_t> bytes_a_second;  // none: no limit
+  Cause cause;
+};
+
+using Demand = std::variant<RunAs, GiveWay, LimitIo>;
+
+// What must be observed of a thread. The default wants nothing.
+struct Interest {
+  enum class Watch : std::uint8_t { none, provider, requester };
+  enum class Wakes : std::uint8_t { untold, with_the_batch, at_once };
+  ThreadId thread;
+  pid_t tgid = 0;
+  Watch watch = Watch::none;    // its waits are told; of a requester also whom it wakes last before one
+  bool urgent = false;          // what it does is told at once, not with the next batch
+  Wakes wakes = Wakes::untold;  // whom it wakes
+  ThreadId expected;            // this thread ends its usual wait: such a wait need not be told …
+  Duration patience{};          // … before it has lasted this long; 0: every wait is told at once
+  bool operator==(const Interest&) const = default;
+};
+
+// Asks the observer now; what it tells comes as events before the next decide().
+struct Look {
+  enum class At : std::uint8_t {
+    state,       // is what was last told of this watched thread still true?
+    unreported,  // tell of a wait that has gone on untold since before `since`
+    awaited,     // resolve anew what the thread waits for (the answer comes later)
+  };
+  ThreadId thread;
+  At at = At::state;
+  Time since{};
+};
+
+// Asks the worker who could provide these resources; the answer comes as Holders events.
+struct Question {
+  ThreadId waiter;
+  std::vector<Resource> resources;
+  bool again = false;  // of a wait that has been asked about before
+};
+
+// Fires once `cpu_of` has used `period` of CPU time, or at `wall` from its begin, whichever comes first. Where the
+// thread's CPU time cannot be had, `wall_uncounted` alone counts.
+struct Timer {
+  enum class Kind : std::uint8_t { quantum, linger } kind = Kind::quantum;
+  ThreadId requester;  // with the kind: the timer's identity in its decider
+  ThreadId cpu_of;
+  Duration period{};
+  Duration wall{};
+  Duration wall_uncounted{};
+  std::uint64_t serial = 0;  // another one: the timer begins anew
+};
+
+// A boost whose benefit is measured: CpuUsed, Delivered, … and Judged come of it.
+struct Metered {
+  ThreadId thread;        // it runs …
+  ThreadId on_behalf_of;  // … for this requester
+  bool counts = true;     // it has a boost
+  bool suspected = false;  // it was seen to spin before: sample it at once
+  bool given_up = false;   // its verdict is in
+};
+
+// Everything that a decider wants. Demands, timers and metered boosts are complete sets: what is not renewed ends.
+// Interests are those that have changed, because there may be ten thousand. Buffers are reused.
+struct Plan {
+  bool complete = true;        // false: carry this out, tell what comes of it, and ask again in the same turn
+  bool keeps_demands = false;  // demands, timers and metered boosts stay as they were in the last plan
+  std::vector<Demand> demands;
+  std::vector<Timer> timers;
+  std::vector<Metered> metered;
+  std::vector<Interest> interests;
+  std::vector<Look> looks;
+  std::vector<Question> questions;
+  std::vector<Event> feedback;  // for the model
+  std::optional<Time> next;     // decide again at the latest then
+  bool idle = true;             // nothing is in flight: ticks may come late
+  bool needs_calls = false;     // a trapped call that is still to come may name a provider: receivers tell at once
+  bool may_batch = false;       // help is on its way along a whole chain: records may gather for a moment
+
+  void clear() {
+    complete = idle = true;
+    keeps_demands = needs_calls = may_batch = false;
+    demands.clear();
+    timers.clear();
+    metered.clear();
+    interests.clear();
+    looks.clear();
+    questions.clear();
+    feedback.clear();
+    next.reset();
+  }
+};
+
+// --- what a decider learns, besides the model
+
+struct TimerFired {
+  Time time;
+  std::uint32_t decider = 0;  // which one's timer it is
+  Timer::Kind kind = Timer::Kind::quantum;
+  ThreadId requester;
+  std::uint64_t serial = 0;
+  Duration wall_left{};     // to its wall
+  bool unreported = false;  // the requester waits again, untold, for the thread that is expected to end its wait
+  bool gone = false;        // the measured thread has ended
+};
+// A metered thread has used CPU time for this requester.
+struct CpuUsed {
+  Time time;
+  ThreadId thread;
+  ThreadId on_behalf_of;
+  Duration cpu{};
+};
+// The wait of a requester with metered boosts is over. by: if it is known; an invalid one: a thread that is not managed.
+struct WaitEnded {
+  Time time;
+  ThreadId requester;
+  std::optional<ThreadId> by;
+};
+// A metered thread has woken another thread, or has blocked.
+struct Delivered {
+  Time time;
+  ThreadId thread;
+  bool by_blocking = false;
+};
+struct Judged {
+  Time time;
+  ThreadId thread;
+  SpinJudge::Verdict verdict = SpinJudge::Verdict::unknown;
+};
+struct Forked {
+  Time time;
+  ThreadId parent;
+};
+// CPU time that a boosted thread has used, on the budgets of its requester (of this class) or of a user; not both.
+struct BudgetUsed {
+  Time time;
+  ThreadId requester;  // none: the user's
+  ClassId requester_class = 0;
+  std::uint32_t user = 0;
+  Duration cpu{};
+};
+using Input = std::variant<TimerFired, CpuUsed, WaitEnded, Delivered, Judged, Forked, BudgetUsed>;
+
+// What holds for one call of decide().
+struct Turn {
+  Time now;
+  bool first = true;       // of the calls that a turn takes until its plan is complete
+  bool tick = false;       // some milliseconds have passed since the last one with it
+  bool may_ask = false;    // the worker has nothing else to do: questions that can wait are welcome
+  bool must_ask = false;   // it has, but has rested from such questions: those that are overdue
+  bool operator==(const Turn&) const = default;
+};
+
+class StateWriter;
+class StateReader;
+
+class Decider {
+ public:
+  Decider() = default;
+  Decider(const Decider&) = delete;
+  Decider& operator=(const Decider&) = delete;
+  virtual ~Decider() = default;
+
+  [[nodiscard]] virtual std::string_view name() const = 0;
+  // False: the event is to be dropped, the model never learns of it.
+  [[nodiscard]] virtual bool admits(const Event& /*event*/, const model::Model& /*model*/) const { return true; }
+  // The model is about to learn of it.
+  virtual void before(const Event& /*event*/, const model::Model& /*model*/) {}
+  // The model has learnt of it.
+  virtual void after(const Event& /*event*/, const model::Model& /*model*/) {}
+  virtual void on(const Input& /*input*/) {}
+  // The thread has left the managed set: nothing may name it from now on.
+  virtual void forget(ThreadId /*thread*/) {}
+  // plan: cleared.
+  virtual void decide(const model::Model& model, const Turn& turn, Plan& plan) = 0;
+  // All that its answers depend on, for recordings.
+  virtual void save(StateWriter& /*out*/) const {}
+  virtual void restore(StateReader& /*in*/) {}
+};
+
+}  // namespace swapd::decide

@@ -1,0 +1,85 @@
+// Which threads are observed, and how closely ([design.md, Attention]). Pure.
+//
+// Requesters are watched all the time; a provider from the moment that a wait tree needs it until none has for a while.
+// What a watched thread does is told at once while a wait tree needs it, and with the next batch after that.
+#pragma once
+
+#include <cstddef>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "decide/decider.h"
+
+namespace swapd::decide {
+
+class Attention {
+ public:
+  [[nodiscard]] bool watches(ThreadId thread) const { return table_.contains(thread); }
+  [[nodiscard]] bool is_requester(ThreadId thread) const;
+  void watch_requester(ThreadId thread, pid_t tgid, Time now);
+  void watch_provider(ThreadId thread, pid_t tgid, Time now);
+  // It is a requester no more; it stays watched for a while.
+  void demote(ThreadId thread);
+  // A wait tree needs it: it stays watched, and urgent. False: it is not watched.
+  bool need(ThreadId thread, Time now);
+  // It stays watched.
+  void touch(ThreadId thread, Time now);
+  // Whom it wakes matters; at_once: and so does the moment.
+  void trace_wakes(ThreadId thread, bool at_once);
+
+  // `provider` alone ends such waits of this watched thread: they need not be told. An invalid one: they must be.
+  void expect(ThreadId waiter, ThreadId provider);
+  [[nodiscard]] ThreadId expected(ThreadId waiter) const;
+  // A wait for a child that a watched thread has just made need not be told for a second either.
+  void forked(ThreadId parent, Time now);
+  // No wait goes on untold for long: looks at those that may.
+  void look_at_unreported(Time now, std::vector<Look>& out);
+
+  // Threads that no wait tree has needed lately are told of with the batch …
+  void calm(Time now);
+  // … and after `keep` are not watched any more: those are named.
+  void unwatch_idle(Time now, Duration keep, std::vector<ThreadId>& unwatched);
+  void forget(ThreadId thread);
+
+  // When it was last asked who could end this thread's wait; null: it is not watched.
+  [[nodiscard]] Time* asked(ThreadId thread);
+  [[nodiscard]] bool idle() const { return expecting_.empty(); }
+
+  // What has changed since the last call.
+  void add_interests(std::vector<Interest>& out);
+
+  template <typename Self, typename Archive>
+  static void state(Self& self, Archive& archive) {
+    archive(self.table_, self.expecting_, self.next_expecting_, self.others_, self.urgent_, self.changed_);
+  }
+
+ private:
+  struct Watch {
+    Interest wants;
+    Time last_needed = never;
+    bool listed = false;    // in expecting_
+    bool provides = false;  // in others_
+    Time asked = never;
+    Time forked = never;
+    template <typename Self, typename Archive>
+    static void state(Self& self, Archive& archive) {
+      archive(self.wants.thread, self.wants.tgid, self.wants.watch, self.wants.urgent, self.wants.wakes,
+              self.wants.expected, self.wants.patience, self.last_needed, self.listed, self.provides, self.asked,
+              self.forked);
+    }
+  };
+  Watch& add(ThreadId thread, pid_t tgid, Time now);
+  void list_as_other(ThreadId thread, Watch& watch);
+  void list_as_expecting(ThreadId thread, Watch& watch);
+  void changed(ThreadId thread) { changed_.push_back(thread); }
+
+  std::unordered_map<ThreadId, Watch> table_;
+  std::vector<ThreadId> expecting_;  // threads that may wait untold
+  std::size_t next_expecting_ = 0;
+  std::vector<ThreadId> others_;   // watched as providers only
+  std::vector<ThreadId> urgent_;   // … of them, told of at once
+  std::vector<ThreadId> changed_;  // since add_interests()
+};
+
+}  // namespace swapd::decide

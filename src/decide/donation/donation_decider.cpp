@@ -1,0 +1,543 @@
+#include "decide/donation/donation_decider.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "decide/state.h"
+#include "model/model.h"
+
+namespace swapd::decide {
+
+namespace {
+
+constexpr std::size_t max_looks = 32;           // at threads that may have been woken, in one batch
+constexpr std::size_t min_looked_after = 64;    // waits, in one tick …
+constexpr std::size_t ticks_a_round = 25;       // … so that all have their turn in a quarter of a second,
+constexpr std::size_t max_looked_after = 128;   // … or when it comes to them: a look takes some 3 µs
+constexpr auto newly_waiting = std::chrono::seconds(1);
+
+}  // namespace
+
+DonationDecider::DonationDecider(DonationConfig config)
+    : config_(std::move(config)),
+      choice_(config_.rules),
+      inquiry_(config_.rescan),
+      linger_({.time = [this](ThreadId requester) { return config_.rules.of(class_of(requester)).linger; },
+               .may =
+                   [this](const Donation& donation) {
+                     const Roster::Thread* requester = roster_.find(donation.requester);
+                     return requester != nullptr && rank(requester->base) >= rank(donation.attr);
+                   },
+               .wall = config_.linger_wall}) {}
+
+ClassId DonationDecider::class_of(ThreadId thread) const {
+  const Roster::Thread* known = roster_.find(thread);
+  return known == nullptr ? ClassId{} : known->class_id;
+}
+
+const Donation* DonationDecider::current(ThreadId requester) const {
+  const auto found = std::ranges::find(current_, requester, &Donation::requester);
+  return found == current_.end() ? nullptr : &*found;
+}
+
+bool DonationDecider::waits_for(const model::Model& model, ThreadId requester, const Resource& resource) const {
+  const auto view = model.thread(requester);
+  return view && view->state == model::RunState::blocked &&
+         std::ranges::find(view->awaited, resource) != view->awaited.end();
+}
+
+// --- events
+
+// A hint by the requester's own last message names a provider where none is known, and orders those that are. It does
+// not add to a list that scans made.
+bool DonationDecider::admits(const Event& event, const model::Model& model) const {
+  const auto* access = std::get_if<Accessed>(&event);
+  if (access == nullptr || access->evidence != Evidence::sent_to) return true;
+  const auto known = model.providers(access->resource, std::nullopt);
+  if (std::ranges::any_of(known, [&](const auto& p) { return p.thread == access->thread; })) return true;
+  return std::ranges::all_of(known, [&](const auto& p) {
+    const auto waiter = model.thread(p.thread);
+    return waiter && waiter->state == model::RunState::blocked && waiting_.contains(p.thread);
+  });
+}
+
+void DonationDecider::before(const Event& event, const model::Model& model) {
+  if (const auto* woken = std::get_if<Woken>(&event)) learn_whom_to_expect(*woken, model);
+  if (const auto* blocked = std::get_if<Blocked>(&event)) keep_while_it_moves(*blocked, model);
+  if (const auto* exited = std::get_if<Exited>(&event)) {  // after it nobody knows what it provided
+    touch(event, model);
+    inquiry_.provider_left(model, exited->thread);
+  }
+}
+
+void DonationDecider::after(const Event& event, const model::Model& model) {
+  if (const auto* blocked = std::get_if<Blocked>(&event)) {
+    news_.blocked.push_back(blocked->thread);
+    if (roster_.is_important(blocked->thread) && !blocked->awaited.empty())
+      begin_wait(blocked->thread, model);
+    else if (waiting_.contains(blocked->thread) && blocked->awaited.empty())
+      end_wait(blocked->thread);
+  } else if (const auto* woken = std::get_if<Woken>(&event)) {
+    if (waiting_.contains(woken->thread)) end_wait(woken->thread);
+  } else if (const auto* enrolled = std::get_if<Enrolled>(&event)) {
+    roster_.add(*enrolled);
+    news_.enrolled.push_back(enrolled->thread);
+  } else if (const auto* exited = std::get_if<Exited>(&event)) {
+    roster_.remove(exited->thread);
+    return;
+  }
+  touch(event, model);
+}
+
+// What a wait awaits has become something else, as when its connection was accepted.
+void DonationDecider::keep_while_it_moves(const Blocked& blocked, const model::Model& model) {
+  const auto view = model.thread(blocked.thread);
+  const bool waits = view && view->state == model::RunState::blocked;
+  if (waits && !std::ranges::equal(view->awaited, blocked.awaited)) choice_.lapse(blocked.thread);
+  const Donation* before = current(blocked.thread);
+  if (before == nullptr || before->refusal != Refusal::none) return;
+  if (!waits || view->since != blocked.time) return;
+  if (blocked.awaited.empty() || std::ranges::find(blocked.awaited, before->resource) != blocked.awaited.end()) return;
+  linger_.moved(*before);
+}
+
+// Where one thread alone can end a wait, and does, nothing is to be learnt from the next such wait, nor to be done as
+// long as that thread has a CPU. Where there is a choice, the same once its confidence cannot rise further.
+void DonationDecider::learn_whom_to_expect(const Woken& woken, const model::Model& model) {
+  if (!attention_.watches(woken.thread)) return;
+  const ThreadId by = woken.by && !woken.unrelated ? *woken.by : ThreadId{};
+  if (by == attention_.expected(woken.thread)) return;
+  ThreadId expected;
+  const auto view = by.valid() ? model.thread(woken.thread) : std::nullopt;
+  if (view && view->state == model::RunState::blocked) {
+    for (const Resource& resource : view->awaited) {
+      const auto providers = model.providers(resource, woken.thread);
+      const auto provider = std::ranges::find(providers, by, &model::ProviderView::thread);
+      if (provider == providers.end()) continue;
+      const auto& settings = model.settings().of(view->class_id, resource.kind);
+      if (providers.size() == 1 || provider->confidence >= 2 * settings.base_confidence) expected = by;
+    }
+  }
+  attention_.expect(woken.thread, expected);
+}
+
+void DonationDecider::begin_wait(ThreadId requester, const model::Model& model) {
+  waiting_.insert(requester);
+  active_.insert(requester);
+  const auto view = model.thread(requester);
+  if (view && std::ranges::any_of(view->awaited, is_sysv, &Resource::kind))
+    sysv_waits_.push_back({requester, view->since});
+}
+
+void DonationDecider::stop_waiting(ThreadId requester) {
+  waiting_.erase(requester);
+  active_.erase(requester);
+  choice_.forget(requester);
+  quanta_.erase(requester);
+  linger_.end_moved(requester);
+}
+
+void DonationDecider::end_wait(ThreadId requester) {
+  stop_waiting(requester);
+  linger_.wait_ended(requester);
+}
+
+// Whatever waits for what has changed must be decided anew.
+void DonationDecider::touch(const Event& event, const model::Model& model) {
+  if (waiting_.empty()) return;
+  for (const ThreadId waiter : model.concerned_by(event))
+    if (waiting_.contains(waiter)) active_.insert(waiter);
+}
+
+void DonationDecider::on(const Input& input) {
+  if (const auto* fired = std::get_if<TimerFired>(&input)) {
+    timer_fired(*fired);
+  } else if (const auto* used = std::get_if<CpuUsed>(&input)) {
+    progress_.used(used->on_behalf_of, used->thread, used->cpu);
+  } else if (const auto* ended = std::get_if<WaitEnded>(&input)) {
+    progress_.ended(ended->requester, ended->by);
+  } else if (const auto* delivered = std::get_if<Delivered>(&input)) {
+    if (delivered->by_blocking)
+      progress_.blocked(delivered->thread);
+    else
+      progress_.delivered(delivered->thread);
+  } else if (const auto* judged = std::get_if<Judged>(&input)) {
+    progress_.judged(judged->thread, judged->verdict);
+  } else if (const auto* forked = std::get_if<Forked>(&input)) {
+    attention_.forked(forked->parent, forked->time);
+  }
+}
+
+void DonationDecider::timer_fired(const TimerFired& fired) {
+  if (fired.kind == Timer::Kind::linger) {
+    bool first_half_over = false;
+    const bool goes_on = linger_.expired(fired.requester, fired, first_half_over);
+    if (first_half_over && waiting_.contains(fired.requester)) news_.give_way.push_back(fired.requester);
+    if (!goes_on) news_.linger_ended.push_back(fired.requester);
+    return;
+  }
+  const auto quantum = quanta_.find(fired.requester);
+  if (quantum == quanta_.end() || quantum->second.serial != fired.serial) return;
+  if (fired.gone) {
+    quanta_.erase(quantum);
+    return;
+  }
+  quantum->second.serial = next_serial_++;  // the next quantum begins
+  const auto path = choice_.favoured(fired.requester);
+  news_.feedback.push_back(QuantumUsed{fired.time, fired.requester, {path.begin(), path.end()}});
+}
+
+void DonationDecider::forget(ThreadId thread) {
+  stop_waiting(thread);
+  linger_.forget(thread);
+  std::erase_if(current_, [&](const Donation& donation) { return donation.requester == thread; });
+  std::erase_if(quanta_, [&](const auto& one) { return one.second.provider == thread; });
+  attention_.forget(thread);
+  progress_.forget(thread);
+  roster_.remove(thread);
+}
+
+// --- a turn
+
+void DonationDecider::decide(const model::Model& model, const Turn& turn, Plan& plan) {
+  if (turn.first) begin_turn(model, turn, plan);
+  if (!news_.feedback.empty()) {
+    for (const Event& event : news_.feedback) {
+      const auto& used = std::get<QuantumUsed>(event);
+      if (model.has_choice(used.requester, used.path)) choice_.lapse(used.requester);
+    }
+    plan.feedback.swap(news_.feedback);
+    news_.feedback.clear();
+    plan.complete = false;
+    plan.keeps_demands = true;
+    return;
+  }
+  for (const ThreadId requester : std::exchange(news_.linger_ended, {}))
+    if (const Donation* donation = current(requester))
+      plan.looks.push_back({.thread = donation->path.back(), .at = Look::At::unreported, .since = turn.now});
+  std::vector<ThreadId> open;
+  for (const ThreadId requester : active_)
+    if (pass_.seen.insert(requester).second) open.push_back(requester);
+  pass_.growing.insert(pass_.growing.end(), open.begin(), open.end());
+  const bool grown = explore(model, turn.now);
+  for (const ThreadId requester : open)
+    if (waiting_.contains(requester))
+      inquiry_.ask(model, requester, turn.now, Inquiry::Why::begins, attention_, plan);
+  look_again(model, plan);
+  const bool tells = std::ranges::any_of(plan.looks, [](const Look& look) { return look.at != Look::At::awaited; });
+  if (!grown && !tells) return settle(model, turn, plan);
+  plan.complete = false;
+  plan.keeps_demands = !grown;
+  if (grown) {
+    // First the help, then the look: to open a watch takes a while, and waits for a thread that is in execve(2).
+    choose(model);
+    demand(model, turn.now, plan);
+  }
+  attention_.add_interests(plan.interests);
+}
+
+void DonationDecider::begin_turn(const model::Model& model, const Turn& turn, Plan& plan) {
+  pass_.seen.clear();
+  pass_.growing.clear();
+  pass_.helped.clear();
+  for (const Donation& donation : current_) pass_.helped.push_back(donation.requester);
+  if (turn.tick) {
+    attention_.look_at_unreported(turn.now, plan.looks);
+    for (const Donation& donation : current_)
+      if (is_above_requester(donation)) plan.looks.push_back({.thread = donation.requester});
+    look_after_waits(model, turn, plan);
+    attention_.calm(turn.now);
+    std::vector<ThreadId> unwatched;
+    // At least as long as it takes to look after all waits.
+    attention_.unwatch_idle(turn.now, std::max(config_.keep_watch, 2 * round_.last), unwatched);
+    for (const ThreadId thread : unwatched)
+      std::erase_if(quanta_, [&](const auto& one) { return one.first == thread || one.second.provider == thread; });
+  }
+  rank_threads(model, turn.now);
+}
+
+// Which threads could donate anything? Only those above the lowest managed one.
+void DonationDecider::rank_threads(const model::Model& model, Time now) {
+  const std::vector<ThreadId> enrolled = std::exchange(news_.enrolled, {});
+  if (roster_.lowest_rank() != std::exchange(news_.ranked_lowest, roster_.lowest_rank())) {
+    for (const auto& [id, thread] : roster_.threads()) rank_thread(id, model, now);
+    active_.insert(waiting_.begin(), waiting_.end());
+    return;
+  }
+  for (const ThreadId id : enrolled) rank_thread(id, model, now);
+}
+
+void DonationDecider::rank_thread(ThreadId id, const model::Model& model, Time now) {
+  const Roster::Thread* thread = roster_.find(id);
+  if (thread == nullptr) return;
+  if (roster_.is_important(id)) {
+    attention_.watch_requester(id, thread->tgid, now);
+    // It may be waiting already: watched as a provider until now, or of another rank.
+    const auto view = model.thread(id);
+    if (view && view->state == model::RunState::blocked && !view->awaited.empty()) begin_wait(id, model);
+    return;
+  }
+  attention_.demote(id);
+  if (!waiting_.contains(id)) return;
+  stop_waiting(id);
+  linger_.forget_way(id);
+}
+
+void DonationDecider::look_after_waits(const model::Model& model, const Turn& turn, Plan& plan) {
+  if (round_.left.empty()) {
+    round_.left.assign(waiting_.begin(), waiting_.end());
+    const Time before = std::exchange(round_.begun, turn.now);
+    round_.last = before == never ? Duration::zero() : turn.now - before;
+  }
+  const std::size_t share = std::clamp(waiting_.size() / ticks_a_round, min_looked_after, max_looked_after);
+  for (std::size_t i = 0; i < share && !round_.left.empty();) {
+    const ThreadId requester = round_.left.back();
+    round_.left.pop_back();
+    if (!waiting_.contains(requester)) continue;
+    ++i;
+    std::size_t looked = 0;
+    for (const ThreadId thread : model.wait_tree(requester)) {
+      if (!attention_.need(thread, turn.now) && roster_.find(thread) != nullptr) active_.insert(requester);
+      // A thread that was woken and has no CPU yet has left no record.
+      const auto view = model.thread(thread);
+      if (view && view->state == model::RunState::blocked && attention_.watches(thread) && looked++ < max_looks)
+        plan.looks.push_back({.thread = thread});
+    }
+    if (turn.may_ask || turn.must_ask)
+      inquiry_.ask(model, requester, turn.now, turn.may_ask ? Inquiry::Why::lasts : Inquiry::Why::overdue, attention_,
+                   plan);
+  }
+}
+
+// Watches every thread that the requesters may be waiting for. True: there were new ones, and what they do is not known
+// yet.
+bool DonationDecider::explore(const model::Model& model, Time now) {
+  std::vector<ThreadId> grown;
+  for (const ThreadId requester : std::exchange(pass_.growing, {})) {
+    if (!waiting_.contains(requester)) continue;
+    bool has_new = false;
+    for (const ThreadId thread : model.wait_tree(requester)) {
+      if (attention_.need(thread, now)) continue;
+      const Roster::Thread* known = roster_.find(thread);
+      if (known == nullptr) continue;
+      attention_.watch_provider(thread, known->tgid, now);
+      has_new = true;
+    }
+    if (has_new) grown.push_back(requester);
+  }
+  pass_.growing = std::move(grown);
+  return !pass_.growing.empty();
+}
+
+// A provider may be runnable already: the message that the requester sent before it blocked woke the provider, which
+// has had no CPU and so has left no record. It is looked at again.
+void DonationDecider::look_again(const model::Model& model, Plan& plan) {
+  const std::vector<ThreadId> blocked = std::exchange(news_.blocked, {});
+  for (std::size_t i = 0; i < std::min(blocked.size(), max_looks + 1); ++i) {
+    const auto waiter = model.thread(blocked[i]);
+    if (!waiter) continue;
+    std::vector<ThreadId> direct;
+    for (const Resource& resource : waiter->awaited)
+      for (const model::ProviderView& provider : model.providers(resource, std::nullopt))
+        if (std::ranges::find(direct, provider.thread) == direct.end()) direct.push_back(provider.thread);
+    std::size_t looked = 0;
+    for (const ThreadId id : direct) {
+      const auto view = model.thread(id);
+      if (!view || view->state != model::RunState::blocked || !attention_.watches(id)) continue;
+      if (++looked > max_looks) break;
+      plan.looks.push_back({.thread = id});
+    }
+  }
+}
+
+void DonationDecider::choose(const model::Model& model) {
+  current_ = choice_.decide(model, {active_.begin(), active_.end()});
+}
+
+// Nothing more is to be learnt in this turn.
+void DonationDecider::settle(const model::Model& model, const Turn& turn, Plan& plan) {
+  choose(model);
+  // A requester that donates nothing now is left alone until something changes that it waits for.
+  active_.clear();
+  for (const Donation& donation : current_) active_.insert(donation.requester);
+  for (const ThreadId requester : std::exchange(pass_.helped, {}))
+    if (!active_.contains(requester) && waiting_.contains(requester))
+      inquiry_.ask_for_another(model, requester, turn.now, attention_, plan);
+  linger_.renew(current_);
+  end_what_lingers_in_vain(model);
+  linger_.keep_ways_open(
+      current_,
+      [&](ThreadId requester, const Resource& resource) { return waits_for(model, requester, resource); },
+      [&](ThreadId requester) { return active_.contains(requester); });
+  linger_.arm();
+  time_quanta();
+  trace_candidates(model);
+  demand(model, turn.now, plan);
+  attention_.add_interests(plan.interests);
+  plan.idle = waiting_.empty() && current_.empty() && linger_.all().empty() && attention_.idle();
+  plan.needs_calls = needs_calls(model, turn.now);
+  plan.may_batch = whole_chains_are_open();
+}
+
+void DonationDecider::end_what_lingers_in_vain(const model::Model& model) {
+  linger_.end_if([&](const Linger::Lingering& one) {
+    const ThreadId requester = one.donation.requester;
+    const bool elsewhere = waiting_.contains(requester) && !active_.contains(requester) &&
+                           !waits_for(model, requester, one.donation.resource);
+    const bool moves = one.moved && !model.unprovided(requester).empty();
+    return (elsewhere && !moves) || roster_.find(requester) == nullptr;
+  });
+}
+
+void DonationDecider::time_quanta() {
+  for (const Donation& donation : current_) {
+    if (!donation.choice || donation.refusal != Refusal::none) continue;
+    Quantum& quantum = quanta_[donation.requester];
+    if (quantum.serial != 0 && quantum.provider == donation.path.back()) continue;
+    quantum = {donation.path.back(), donation.quantum, next_serial_++};
+  }
+}
+
+// Where several could provide, it matters which one does. Where the requester is lower than what it donates (a strict
+// policy), it matters when: until the donation ends the provider keeps it from running.
+void DonationDecider::trace_candidates(const model::Model& model) {
+  for (const Donation& donation : current_) {
+    if (donation.choice)
+      for (const model::Candidate& candidate : model.candidates(donation.requester))
+        attention_.trace_wakes(candidate.direct, false);
+    if (is_above_requester(donation)) attention_.trace_wakes(donation.path.front(), true);
+  }
+}
+
+// --- the plan
+
+bool DonationDecider::is_above_requester(const Donation& donation) const {
+  const Roster::Thread* requester = roster_.find(donation.requester);
+  return requester != nullptr && rank(donation.attr) > rank(requester->base);
+}
+
+SchedAttr DonationDecider::attr_for(const Donation& donation, ClassId requester_class, ClassId provider_class) const {
+  if (!donation.attr.realtime() || config_.rules.of(provider_class).lending.realtime_allowed) return donation.attr;
+  const Roster::Thread* requester = roster_.find(donation.requester);
+  if (requester == nullptr) return donation.attr;  // and the donation ends
+  return config_.rules.lend(requester->base, requester_class, provider_class);
+}
+
+// What has not helped is taken back by steps.
+void DonationDecider::step_down(RunAs& run, Time now) const {
+  const Step step = progress_.step(run.cause.on_behalf_of, run.thread, now);
+  run.withheld = step == Step::none;
+  run.doubted = step == Step::less;
+  if (!run.doubted) return;
+  if (run.second_best)
+    run.attr = *std::exchange(run.second_best, std::nullopt);
+  else
+    run.attr.nice /= 2;
+}
+
+void DonationDecider::demand(const Donation& donation, Time now, Plan& plan) const {
+  if (donation.refusal != Refusal::none) return;
+  const Roster::Thread* requester = roster_.find(donation.requester);
+  Payer payer;
+  // Quotas are for other users' sake: a user that is alone has none, and neither has root.
+  if (config_.quota && roster_.users() > 1 && requester != nullptr) payer.user = requester->uid;
+  payer.requester_class = class_of(donation.requester);
+  std::optional<SchedAttr> second_best;
+  if (donation.attr.realtime() && requester != nullptr)
+    second_best = lent_by(requester->base, {.realtime_allowed = false});
+  for (const ThreadId thread : donation.path) {
+    payer.provider_class = class_of(thread);
+    RunAs run{.thread = thread,
+              .attr = attr_for(donation, payer.requester_class, payer.provider_class),
+              .cause = {decider_name, donation.requester, donation.resource},
+              .payer = payer,
+              .second_best = second_best};
+    step_down(run, now);
+    plan.demands.emplace_back(std::move(run));
+  }
+}
+
+void DonationDecider::demand(const model::Model& model, Time now, Plan& plan) {
+  std::set<ThreadId> metered;
+  for (const Donation& donation : current_) {
+    if (donation.refusal != Refusal::none) continue;
+    const auto waiting = model.thread(donation.requester);
+    if (!waiting) continue;
+    progress_.lent(donation.requester, donation.resource, donation.choice, waiting->since, now);
+    const ThreadId leaf = donation.path.back();
+    if (!metered.insert(leaf).second) continue;  // it runs for another requester, of a higher rank
+    const bool given_up = progress_.step(donation.requester, leaf, now) == Step::none;
+    plan.metered.push_back({.thread = leaf,
+                            .on_behalf_of = donation.requester,
+                            .counts = !given_up,
+                            .suspected = progress_.suspected(leaf),
+                            .given_up = given_up});
+  }
+  for (const Donation& donation : current_) demand(donation, now, plan);
+  for (const auto& [requester, lingering] : linger_.all()) demand(lingering.donation, now, plan);
+  give_way(model, plan);
+  linger_.add_timers(plan.timers);
+  for (const auto& [requester, quantum] : quanta_)
+    plan.timers.push_back({.kind = Timer::Kind::quantum,
+                           .requester = requester,
+                           .cpu_of = quantum.provider,
+                           .period = quantum.period,
+                           .wall = quantum.period,
+                           .wall_uncounted = quantum.period,
+                           .serial = quantum.serial});
+}
+
+// A provider that has delivered and goes on keeps the thread that it has woken, which has the same priority, from its
+// CPU: it goes behind. If the woken thread sleeps again at once, woken in vain, the help goes on, and no lower thread
+// got in between.
+void DonationDecider::give_way(const model::Model& model, Plan& plan) {
+  for (const ThreadId requester : std::exchange(news_.give_way, {})) {
+    const Donation* donation = current(requester);
+    const Linger::Lingering* lingering = linger_.of(requester);
+    if (donation == nullptr || lingering == nullptr) continue;
+    for (const ThreadId thread : lingering->donation.path) {
+      const auto view = model.thread(thread);
+      if (!view || view->state == model::RunState::blocked) continue;
+      if (std::ranges::find(donation->path, thread) != donation->path.end()) continue;
+      plan.demands.emplace_back(GiveWay{thread, requester});
+    }
+  }
+}
+
+bool DonationDecider::whole_chains_are_open() const {
+  const auto open = [&](ThreadId requester) {
+    const Linger::Lingering* lingering = linger_.of(requester);
+    return lingering != nullptr && lingering->donation.path.size() > 2 && !is_above_requester(lingering->donation);
+  };
+  return !waiting_.empty() && std::ranges::all_of(waiting_, open);
+}
+
+// A requester has just begun to wait for what only a call that is still to come can name a provider of.
+bool DonationDecider::needs_calls(const model::Model& model, Time now) {
+  std::erase_if(sysv_waits_, [&](const NewWait& wait) {
+    const auto view = model.thread(wait.requester);
+    return !view || view->since != wait.since || !waiting_.contains(wait.requester) || now - wait.since > newly_waiting;
+  });
+  return std::ranges::any_of(sysv_waits_, [&](const NewWait& wait) {
+    return std::ranges::any_of(model.unprovided(wait.requester), is_sysv, &Resource::kind);
+  });
+}
+
+// --- recordings
+
+template <typename Self, typename Archive>
+void DonationDecider::News::state(Self& self, Archive& archive) {
+  // Feedback is carried out in the turn that follows; a state is taken between turns.
+  archive(self.enrolled, self.blocked, self.give_way, self.linger_ended, self.ranked_lowest);
+}
+
+template <typename Self, typename Archive>
+void DonationDecider::state(Self& self, Archive& archive) {
+  archive(self.roster_, self.choice_, self.attention_, self.inquiry_, self.linger_, self.progress_, self.waiting_,
+          self.active_, self.current_, self.quanta_, self.next_serial_, self.sysv_waits_, self.news_, self.round_);
+}
+
+void DonationDecider::save(StateWriter& out) const { state(*this, out); }
+void DonationDecider::restore(StateReader& in) { state(*this, in); }
+
+}  // namespace swapd::decide

@@ -1,0 +1,95 @@
+// Who gets which donation ([SWAP04 §4]; docs/design.md, Model). Pure.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "model/model.h"
+
+namespace swapd::decide {
+
+struct DonationRules {
+  LendingRules lending;
+  bool cross_user = false;
+  Duration linger = std::chrono::milliseconds(2);  // of the provider's CPU time; Linger applies it
+  std::vector<DonationRules> classes{};            // of class 1, 2 …; these have none of their own
+
+  // What holds for members of this class: what is said here of all, where `classes` does not have it.
+  [[nodiscard]] const DonationRules& of(ClassId id) const {
+    return id == 0 || id > classes.size() ? *this : classes[id - 1];
+  }
+  // What a requester with these attributes lends to a provider, of which classes they are: no real-time priority where
+  // either of these has none.
+  [[nodiscard]] SchedAttr lend(const SchedAttr& base, ClassId requester, ClassId provider) const;
+  // What it lends on a guess: never a real-time priority, so that a wrong one costs others little.
+  [[nodiscard]] SchedAttr lend_on_guess(const SchedAttr& base, ClassId requester) const;
+};
+
+// Why a favoured provider gets nothing, decided here; the actuator adds its own reasons.
+enum class Refusal : std::uint8_t { none, policy };
+
+// One requester's favoured provider and the threads that run for it. Every thread of `path` is lent `attr` (or, where
+// its class has no real-time priorities, what DonationRules::lend() says): the leaf runs now, the others at once when
+// they wake.
+struct Donation {
+  ThreadId requester;
+  SchedAttr attr;     // lent by the requester's base attributes
+  Resource resource;  // the awaited one that `path.front()` provides
+  std::vector<ThreadId> path;
+  bool choice = false;  // more than one candidate at some level of the path: T is to be measured on the leaf
+  Duration quantum{};   // T of the awaited resource's kind
+  Refusal refusal = Refusal::none;
+  bool operator==(const Donation&) const = default;
+  template <typename Self, typename Archive>
+  static void state(Self& self, Archive& archive) {
+    archive(self.requester, self.attr, self.resource, self.path, self.choice, self.quantum, self.refusal);
+  }
+};
+
+// Each requester's favoured provider.
+class ProviderChoice {
+ public:
+  explicit ProviderChoice(DonationRules rules);
+  void set_rules(DonationRules rules);
+  [[nodiscard]] const DonationRules& rules() const { return rules_; }
+  // What every blocked requester lends now, by the rank of the requester, the highest first, then by how long it waits.
+  // A requester lends only where its rank is above that of some thread of the path, or where the wait is to be shown
+  // (`refusal`). Keeps each requester's favoured provider until it has used T, has blocked without being virtual
+  // runnable, or has gone, or a change of the graph brings one of higher confidence. Where the rules refuse another
+  // user's threads, a candidate of the requester's own user comes first.
+  [[nodiscard]] std::vector<Donation> decide(const model::Model& model, const std::vector<ThreadId>& requesters);
+  // The favoured way of the present wait, direct provider … leaf; empty: none is favoured.
+  [[nodiscard]] std::span<const ThreadId> favoured(ThreadId requester) const;
+  // The favoured provider has used T, or the requester waits for something else: the next decide() chooses anew.
+  void lapse(ThreadId requester);
+  // The requester's wait is over or it is gone.
+  void forget(ThreadId requester);
+
+  template <typename Self, typename Archive>
+  static void state(Self& self, Archive& archive) {
+    archive(self.favoured_);
+  }
+
+ private:
+  struct Favoured {
+    ThreadId direct;
+    ThreadId leaf;
+    std::uint64_t graph = 0;     // of the candidates seen last, whatever their confidences
+    std::vector<ThreadId> path;  // empty: it has lapsed
+    template <typename Self, typename Archive>
+    static void state(Self& self, Archive& archive) {
+      archive(self.direct, self.leaf, self.graph, self.path);
+    }
+  };
+  std::optional<Donation> donate(const model::Model& model, ThreadId requester);
+  const model::Candidate& choose(ThreadId requester, const std::vector<const model::Candidate*>& candidates);
+
+  DonationRules rules_;
+  std::unordered_map<ThreadId, Favoured> favoured_;
+};
+
+}  // namespace swapd::decide

@@ -1,0 +1,39 @@
+#include "decide/donation/roster.h"
+
+namespace swapd::decide {
+
+void Roster::count(const Thread& thread, int by) {
+  const auto add = [by](auto& table, const auto& key) {
+    const auto at = table.try_emplace(key, 0).first;
+    at->second += by;
+    if (at->second <= 0) table.erase(at);
+  };
+  add(ranks_, rank(thread.base));
+  add(users_, thread.uid);
+}
+
+void Roster::add(const Enrolled& enrolled) {
+  remove(enrolled.thread);
+  const Thread thread{enrolled.tgid, enrolled.uid, enrolled.class_id, enrolled.base};
+  threads_[enrolled.thread] = thread;
+  count(thread, 1);
+}
+
+void Roster::remove(ThreadId thread) {
+  const auto known = threads_.find(thread);
+  if (known == threads_.end()) return;
+  count(known->second, -1);
+  threads_.erase(known);
+}
+
+const Roster::Thread* Roster::find(ThreadId thread) const {
+  const auto known = threads_.find(thread);
+  return known == threads_.end() ? nullptr : &known->second;
+}
+
+bool Roster::is_important(ThreadId thread) const {
+  const Thread* known = find(thread);
+  return known != nullptr && rank(known->base) > lowest_rank();
+}
+
+}  // namespace swapd::decide

@@ -1,0 +1,50 @@
+// The managed threads as the donation decider needs them: told by Enrolled and Exited events alone. Pure.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+
+#include "base/event.h"
+
+namespace swapd::decide {
+
+class Roster {
+ public:
+  struct Thread {
+    pid_t tgid = 0;
+    std::uint32_t uid = 0;
+    ClassId class_id = 0;
+    SchedAttr base;
+    template <typename Self, typename Archive>
+    static void state(Self& self, Archive& archive) {
+      archive(self.tgid, self.uid, self.class_id, self.base);
+    }
+  };
+
+  // A second time: its attributes, class or user are others now.
+  void add(const Enrolled& enrolled);
+  void remove(ThreadId thread);
+
+  [[nodiscard]] const Thread* find(ThreadId thread) const;
+  [[nodiscard]] const std::map<ThreadId, Thread>& threads() const { return threads_; }
+  // The lowest rank of all: only threads above it can donate anything.
+  [[nodiscard]] int lowest_rank() const { return ranks_.empty() ? 0 : ranks_.begin()->first; }
+  [[nodiscard]] bool is_important(ThreadId thread) const;
+  // How many users have a thread here.
+  [[nodiscard]] std::size_t users() const { return users_.size(); }
+
+  template <typename Self, typename Archive>
+  static void state(Self& self, Archive& archive) {
+    archive(self.threads_, self.ranks_, self.users_);
+  }
+
+ private:
+  void count(const Thread& thread, int by);
+
+  std::map<ThreadId, Thread> threads_;
+  std::map<int, std::int64_t> ranks_;            // how many threads have it
+  std::map<std::uint32_t, std::int64_t> users_;  // … are this user's
+};
+
+}  // namespace swapd::decide
