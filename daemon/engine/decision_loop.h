@@ -1,4 +1,4 @@
-// Carries out what deciders want ([design.md, Decisions]): feeds model and deciders with events, asks the deciders for
+// Carries out what deciders want (docs/design.md, Data flow): feeds model and deciders with events, asks the deciders for
 // their plans, has the arbiter choose among their demands, and applies the result. Runs on the engine thread; reaches
 // the kernel only through the observer, the actuator and CPU clocks, and so can be run with fakes of them.
 //

@@ -109,7 +109,7 @@ Status Launches::receive(OrphanListener from,
                                              }};
   listening->receiver =
       std::make_shared<observe::Receiver>(std::move(from.listener), listening->slot, std::move(callbacks));
-  if (from.io) listening->receiver->set_gate(shaper_.gate(listening->receiver->listener(), guard_.number_of(*slot)));
+  if (from.io) listening->receiver->set_filter(shaper_.admission(listening->receiver->listener(), guard_.number_of(*slot)));
   if (Status started = listening->receiver->start(); !started) {
     listening->receiver->stop();  // it may run, and write
     guard_.let_go(*slot);

@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "base/size.h"
-#include "sys/sched/scheduler.h"
 #include "sys/process/self_process.h"
 #include "sys/procfs/io_counters.h"
 #include "sys/procfs/ticks.h"
+#include "sys/sched/scheduler.h"
 
 namespace swapd::daemon {
 namespace {
@@ -181,7 +181,8 @@ Tokens AutoLimitController::counted_of(const std::string& name) const {
   return out;
 }
 
-void AutoLimitController::judge(const std::string& name, Automatic& one, const Group& protects, const Group& limited, Time now) {
+void AutoLimitController::judge(const std::string& name, Automatic& one, const Group& protects, const Group& limited,
+                                Time now) {
   const Duration period = now - std::exchange(one.looked, now);
   const double seconds = std::max(std::chrono::duration<double>(period).count(), 1e-3);
   const auto a_second = [&](Tokens bytes) { return static_cast<Tokens>(static_cast<double>(bytes) / seconds); };

@@ -1,5 +1,5 @@
 // Automatic limits ([class.NAME.io.auto]): looks how the members of a protected class fare, and has the others of the
-// limited one as high a limit as leaves them what they need (decide/auto_limit.h).
+// limited one as high a limit as leaves them what they need (decide/shaping/auto_limit.h).
 //
 // What they move is what the kernel counts of them (/proc/PID/io). How long they wait is what delay accounting says,
 // where it is on (sys/netlink/delay_accounting.h), and what is seen by looking at them fifty times a second, whichever
@@ -18,13 +18,13 @@
 #include <vector>
 
 #include "base/time.h"
-#include "decide/auto_limit.h"
+#include "decide/shaping/auto_limit.h"
 #include "engine/engine.h"
 #include "policy/policy.h"
 #include "shaping/shaper.h"
-#include "sys/procfs/procfs.h"
 #include "sys/netlink/delay_accounting.h"
 #include "sys/procfs/io_counters.h"
+#include "sys/procfs/procfs.h"
 
 namespace swapd::daemon {
 

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "shaping/auto_limit_controller.h"
 #include "bus/backend.h"
 #include "policy/policy.h"
+#include "shaping/auto_limit_controller.h"
 #include "shaping/shaper.h"
 
 namespace swapd::daemon {

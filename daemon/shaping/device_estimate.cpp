@@ -72,7 +72,7 @@ std::optional<Device> disk_of_mappings(const sys::Procfs& procfs, const sys::Blo
 }
 
 FileDevices devices_of_files(const sys::Procfs& procfs, observe::IoTargets& targets, pid_t tid,
-                         const decide::ClassLimits& limits, Time now) {
+                             const decide::ClassLimits& limits, Time now) {
   const auto files = procfs.fds(tid, max_files).value_or({});
   Votes disks, links;
   int sockets = 0;

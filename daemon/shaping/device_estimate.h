@@ -8,7 +8,7 @@
 #include <unordered_map>
 
 #include "base/time.h"
-#include "decide/shaping.h"
+#include "decide/shaping/shaping.h"
 #include "observe/io/io_target.h"
 #include "sys/procfs/block_devices.h"
 #include "sys/procfs/procfs.h"
@@ -28,7 +28,7 @@ struct FileDevices {
   std::optional<decide::Device> disk, link;
 };
 [[nodiscard]] FileDevices devices_of_files(const sys::Procfs& procfs, observe::IoTargets& targets, pid_t tid,
-                                       const decide::ClassLimits& limits, Time now);
+                                           const decide::ClassLimits& limits, Time now);
 
 // The disk of the directories and inodes that the process looks at: a disk that the class names, if the process has
 // something open on it; else that of its working directory; else the one that most of its open files are on.

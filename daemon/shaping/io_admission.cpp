@@ -1,66 +1,63 @@
 #include "shaping/io_admission.h"
 
-#include <algorithm>
-#include <array>
-#include <mutex>
 #include <utility>
 
-#include "sys/seccomp/seccomp.h"
+#include "shaping/held_call.h"
 
 namespace swapd::daemon {
 namespace {
 
+using decide::ClassView;
+using decide::ClassViewPtr;
+using decide::Device;
 using decide::Tokens;
-using decide::Way;
+using decide::WantedCall;
+using observe::IoCall;
 
 constexpr std::size_t max_threads = 4096;
 constexpr int max_ancestors = 16;
-constexpr std::uint64_t max_joined = 8;
-constexpr Duration max_unsettled = std::chrono::milliseconds(10);
 constexpr Duration sought_again = std::chrono::milliseconds(100), met_again = std::chrono::seconds(1);
 
 }  // namespace
 
-IoAdmission::IoAdmission(Shaper& shaper, Fd listener, std::uint32_t slot)
-    : shaper_(shaper),
+IoAdmission::IoAdmission(const ShapingParts& parts, actuate::Delays& delays, Fd listener, std::uint32_t slot)
+    : parts_(parts),
+      delays_(delays),
       listener_(std::make_shared<const Fd>(std::move(listener))),
       slot_(slot),
-      targets_(shaper.procfs_, shaper.disks_),
-      likely_(shaper.procfs_, shaper.disks_, targets_),
-      workers_(shaper.procfs_) {}
+      inspector_(parts, listener_),
+      workers_(parts.procfs),
+      unlimited_(parts.ledger->classes().unlimited()) {}
 
-void IoAdmission::forget(pid_t tid, const Thread& thread) const {
-  {
-    const std::lock_guard lock(shaper_.mutex_);
-    const auto entered = shaper_.entered_.find(tid);
-    if (entered != shaper_.entered_.end() && entered->second.gate == this) {  // else the id is another thread's by now
-      shaper_.entered_.erase(entered);
-      shaper_.paid_.erase(tid);
-    }
-  }
-  drop_debts(tid, thread);
-  if (ends_ && thread.end != 0) ends_->forget(tid, thread.end);
-  if (!thread.counted) return;
-  const auto traffic = [&] {
-    const std::lock_guard lock(shaper_.mutex_);
-    return shaper_.traffic_;
-  }();
-  if (traffic) traffic->forget(tid);
+// ---- which thread is it, and in which class ----
+
+// A thread that has no file open here may be another process's by now, with the same id.
+IoAdmission::Thread* IoAdmission::identify_thread(pid_t tid, Time now) {
+  const auto found = threads_.find(tid);
+  if (found != threads_.end() && (found->second.io || now - found->second.met < met_again)) return &found->second;
+  if (threads_.size() >= max_threads) prune(now);
+  const auto tgid = parts_.procfs.tgid(tid);
+  if (!tgid) return nullptr;
+  Thread& made = threads_[tid];
+  made.caller.tid = tid;
+  made.caller.tgid = *tgid;
+  made.caller.gate = this;
+  made.met = now;
+  made.generation = 0;
+  return &made;
 }
 
-// It has ended, or pays to nobody any more.
-void IoAdmission::drop_debts(pid_t tid, const Thread& thread) const {
-  const std::lock_guard lock(shaper_.mutex_);
-  shaper_.shaping_.write_off(*thread.debts);
-  thread.debts->clear();
-  const auto listed = shaper_.debts_.find(tid);
-  if (listed != shaper_.debts_.end() && listed->second == thread.debts) shaper_.debts_.erase(listed);
+void IoAdmission::forget(const Thread& thread) const {
+  parts_.ledger->forget(thread.caller);
+  if (ends_ != nullptr && thread.end != 0) ends_->forget(thread.caller.tid, thread.end);
+  if (sys::NetIo* traffic = parts_.counters.traffic(); thread.counted && traffic != nullptr)
+    traffic->forget(thread.caller.tid);
 }
 
 void IoAdmission::erase(pid_t tid) {
   const auto found = threads_.find(tid);
   if (found == threads_.end()) return;
-  forget(tid, found->second);
+  forget(found->second);
   threads_.erase(found);
 }
 
@@ -68,253 +65,213 @@ void IoAdmission::prune(Time now) {
   settle_ended(now);
   std::erase_if(threads_, [&](auto& entry) {
     const bool ended = !entry.second.io || !entry.second.io->read();
-    if (ended) forget(entry.first, entry.second);
+    if (ended) forget(entry.second);
     return ended;
   });
   if (threads_.size() < max_threads) return;
-  for (const auto& [tid, known] : threads_) forget(tid, known);
+  for (auto& [tid, thread] : threads_) forget(thread);
   threads_.clear();
+}
+
+// Null: not in a class, nor a process that was released.
+ClassViewPtr IoAdmission::view_of_process(pid_t tgid) const {
+  return view_of_member(tgid, parts_.ledger->classes().member(tgid));
+}
+
+ClassViewPtr IoAdmission::view_of_member(pid_t tgid, const decide::ClassTable::Member& member) const {
+  if (!member.released) return member.view;
+  const auto id = parts_.procfs.thread_id(tgid);
+  return id && id->start_time == *member.released ? unlimited_ : nullptr;
 }
 
 // A process that the engine has not told of yet is in the class of the nearest one above it that is in one.
 pid_t IoAdmission::member_above(pid_t tgid) const {
   for (int i = 0; i < max_ancestors && tgid > 1; ++i) {
-    const auto stat = shaper_.procfs_.stat(tgid);
+    const auto stat = parts_.procfs.stat(tgid);
     if (!stat) return 0;
     tgid = stat->ppid;
-    if (shaper_.view(tgid)) return tgid;
+    if (view_of_process(tgid)) return tgid;
   }
   return 0;
 }
 
-Shaper::ViewPtr IoAdmission::view_of(Thread& thread, Time now) {
-  if (auto own = shaper_.view(thread.tgid)) {
+// The ledger's last answer holds until a member or a class changes.
+ClassViewPtr IoAdmission::view_of(Thread& thread, Time now) {
+  const std::uint64_t generation = parts_.ledger.generation();
+  if (thread.generation != generation) {
+    thread.member = parts_.ledger->classes().member(thread.caller.tgid);
+    thread.generation = generation;
+  }
+  if (auto own = view_of_member(thread.caller.tgid, thread.member)) {
     if (own->limited && own != of_listener_) of_listener_ = own;
     return own;
   }
   if (now - thread.parent_sought >= sought_again) {
-    thread.parent = member_above(thread.tgid);
+    thread.parent = member_above(thread.caller.tgid);
     thread.parent_sought = now;
   }
-  if (thread.parent != 0) return shaper_.view(thread.parent);
-  // Whoever is under this filter comes of a program of this class: its parents have ended, or it was above a quota.
-  return of_listener_ ? shaper_.view_of_class(of_listener_->of) : nullptr;
+  if (thread.parent != 0) return view_of_process(thread.parent);
+  // A process under this filter comes of a program of this class: its parents have ended, or it was above a quota.
+  return of_listener_ ? parts_.ledger->classes().find(of_listener_->of) : nullptr;
 }
 
-// One that has nothing open here may be another process's by now, with the same id.
-IoAdmission::Thread* IoAdmission::thread(pid_t tid, Time now) {
-  const auto found = threads_.find(tid);
-  if (found != threads_.end() && (found->second.io || now - found->second.met < met_again)) return &found->second;
-  if (threads_.size() >= max_threads) prune(now);
-  const auto tgid = shaper_.procfs_.tgid(tid);
-  if (!tgid) return nullptr;
-  Thread& made = threads_[tid];
-  made.tid = tid;
-  made.tgid = *tgid;
-  made.met = now;
-  return &made;
+// ---- what has it moved ----
+
+sys::NetIo* IoAdmission::traffic_for(const ClassView& view) const {
+  return view.limits_networks ? parts_.counters.traffic() : nullptr;
 }
 
-std::optional<IoAdmission::Seen> IoAdmission::look(Thread& thread, pid_t tid, const Shaper::View& view) {
+CallInspector::Subject IoAdmission::subject(const Thread& thread, const ClassView& view) const {
+  return {.tid = thread.caller.tid,
+          .tgid = thread.caller.tgid,
+          .disk = thread.disk,
+          .limits = view.limits,
+          .traffic = traffic_for(view) != nullptr};
+}
+
+std::optional<decide::CallerMoved> IoAdmission::look(Thread& thread, const ClassView& view) {
+  const pid_t tid = thread.caller.tid;
   const bool first = !thread.io;
   if (first) {
-    auto opened = sys::ThreadIo::open(shaper_.procfs_.root(), tid);
+    auto opened = sys::ThreadIo::open(parts_.procfs.root(), tid);
     if (!opened) return std::nullopt;
     thread.io = std::move(opened).value();
   }
   const auto now = thread.io->read();
   if (!now) return std::nullopt;
-  const sys::IoCounters before = std::exchange(thread.counters, *now);
-  Seen seen;
-  const bool backwards = sys::goes_backwards(before, *now);
-  if (backwards) take_back(thread, shaper_.clock_.now());  // a thread that execs has taken the place of the first one
-  if (!first && !backwards) seen.disk = sys::between(before, *now);
-  if (first || backwards) ask_for_end(thread, tid, view);
-  if (const auto stat = first ? shaper_.procfs_.stat(tid) : Error(EAGAIN, ""); stat) thread.faults = stat->major_faults;
-  if (view.limits.freezes) {
-    note_entry(tid, thread);
-    take_paid(tid, seen.disk, first || backwards);
-  }
-  if (!view.traffic)
+  const IoCounters before = std::exchange(thread.counters, *now);
+  decide::CallerMoved moved;
+  moved.in_all = *now;
+  moved.another_thread = sys::goes_backwards(before, *now);
+  moved.anew = first || moved.another_thread;
+  moved.disk_of_call = thread.disk;
+  if (!moved.anew) moved.disk = sys::between(before, *now);
+  if (moved.anew && view.limited) ask_for_end(thread);
+  if (first)
+    if (const auto stat = parts_.procfs.stat(tid)) thread.faults = stat->major_faults;
+  if (sys::NetIo* traffic = traffic_for(view); traffic == nullptr) {
     thread.counted = false;
-  else if (thread.counted) {
-    const sys::NetIo::Counters traffic = traffic_of(thread, tid, *view.traffic);
-    if (!first && !backwards) seen.traffic = traffic;  // else it was moved while nobody limited it
+  } else if (thread.counted) {
+    look_at_traffic(thread, moved, moved.anew);
   } else {
-    thread.counted = view.traffic->count(tid).ok();
+    thread.counted = traffic->count(tid).ok();
     thread.traffic = {};
   }
-  return seen;
+  moved.traffic_is_counted = thread.counted;
+  return moved;
 }
 
-// Since the last time.
-sys::NetIo::Counters IoAdmission::traffic_of(Thread& thread, pid_t tid, sys::NetIo& traffic) const {
-  const auto now = traffic.read(tid);
-  thread.counted = now.ok();
-  if (!now) return {};
-  const sys::NetIo::Counters before = std::exchange(thread.traffic, *now);
-  if (now->received < before.received || now->sent < before.sent) return {};
-  return {.received = now->received - before.received, .sent = now->sent - before.sent};
+// anew: what was counted before was moved while no class limited the thread.
+void IoAdmission::look_at_traffic(Thread& thread, decide::CallerMoved& moved, bool anew) const {
+  const auto now = parts_.counters.traffic()->read(thread.caller.tid);
+  thread.counted = moved.traffic_is_counted = now.ok();
+  if (!now) return;
+  const TrafficCounters before = std::exchange(thread.traffic, *now);
+  if (anew || now->received < before.received || now->sent < before.sent) return;
+  moved.traffic = {.received = now->received - before.received, .sent = now->sent - before.sent};
 }
 
-void IoAdmission::note_entry(pid_t tid, const Thread& thread) const {
-  const std::lock_guard lock(shaper_.mutex_);
-  Shaper::Entries& entries = shaper_.entered_[tid];
-  ++entries.count;
-  entries.counted = thread.counters;
-  entries.reads = entries.writes = 0;
-  entries.gate = this;
+// Bytes that are read without a call that comes to a gate may be pages of mapped files, or directories and inodes
+// (getdents64, stat, unlink ...). The pages come by faults.
+Tokens IoAdmission::max_paged(Thread& thread) const {
+  const auto stat = parts_.procfs.stat(thread.caller.tid);
+  if (!stat) return read_by_fault;
+  const std::uint64_t faults = stat->major_faults - std::min(thread.faults, stat->major_faults);
+  thread.faults = stat->major_faults;
+  return static_cast<Tokens>(std::min<std::uint64_t>(faults, 1U << 30U)) * read_by_fault;
 }
 
-void IoAdmission::note_costs(pid_t tid, const Wanted& want) const {
-  Shaper::Entries& entries = shaper_.entered_[tid];
-  for (std::size_t leg = 0; leg < want.count; ++leg)
-    if (!want.network[leg]) (want.legs[leg].way == Way::read ? entries.reads : entries.writes) += want.legs[leg].cost;
+// The devices are looked for only if something may have been moved without a call. A call of a thread that has ended
+// may turn out not to have been made; then all that was moved is such.
+void IoAdmission::look_at_pages(Thread& thread, const ClassView& view, decide::CallerMoved& moved, Time now) {
+  if (moved.disk.read_bytes == 0 && moved.disk.written_bytes == 0) return;
+  const auto pages = decide::may_owe_pages(thread.caller, view.limits.mode, moved);
+  if (pages.read == 0 && pages.written == 0 && !moved.has_ended) return;
+  const auto subject = this->subject(thread, view);
+  const bool of_call = pages.of_call && !moved.has_ended;
+  moved.pages_disk = of_call ? *thread.disk : inspector_.disk_of_pages(subject, now);
+  moved.paged = max_paged(thread);
+  moved.tree_disk = of_call || pages.read <= moved.paged
+                        ? moved.pages_disk
+                        : inspector_.disk_of_directories(subject, moved.pages_disk, now);
 }
 
-// What was charged to it already, without a call. anew: what is counted begins here.
-void IoAdmission::take_paid(pid_t tid, sys::IoCounters& moved, bool anew) const {
-  const std::lock_guard lock(shaper_.mutex_);
-  const auto found = shaper_.paid_.find(tid);
-  if (found == shaper_.paid_.end()) return;
-  if (anew) {
-    shaper_.paid_.erase(found);
-    return;
-  }
-  const auto take = [](std::uint64_t& bytes, Tokens& paid) {
-    const auto taken = std::min(bytes, static_cast<std::uint64_t>(std::max(paid, Tokens{0})));
-    bytes -= taken;
-    paid -= static_cast<Tokens>(taken);
-  };
-  take(moved.read_bytes, found->second.read);
-  take(moved.written_bytes, found->second.written);
+void IoAdmission::look_at_workers(Thread& thread, const ClassView& view, decide::CallerMoved& moved, Time now) {
+  const pid_t tgid = thread.caller.tgid;
+  if (!workers_.knows(tgid)) return;
+  workers_.grown(tgid, traffic_for(view), now, moved);
+  const FileDevices files = inspector_.known_files(tgid);
+  moved.workers_disk = files.disk ? *files.disk : thread.disk.value_or(Device{Device::Kind::disk, 0});
+  moved.workers_link = files.link.value_or(Device{Device::Kind::network, 0});
 }
 
-// Nobody limits it any more: its last call is settled, and what it does from now on is nobody's to pay for.
-void IoAdmission::set_free(Thread& thread, pid_t tid, Time now) {
-  if (const Shaper::ViewPtr before = thread.view) {
-    if (const auto seen = look(thread, tid, *before)) settle(thread, *seen, *before, now, Settles::call);
-  }
-  thread.io.reset();
-  thread.call.reset();
-  thread.view.reset();
-  drop_debts(tid, thread);
-  workers_.forget(thread.tgid);
+// ---- the call ----
+
+std::optional<WantedCall> IoAdmission::wanted(const IoCall& call, Thread& thread, const ClassView& view,
+                                              const sys::Notification& notification, Time now) {
+  if (call.amount == observe::IoAmount::ring) workers_.note(thread.caller.tgid, traffic_for(view), now);
+  return inspector_.wanted(call, notification, subject(thread, view), now);
 }
 
-// Takes the call's places. True: it is to be held until then.
-bool IoAdmission::enter(Thread& thread, const Wanted& want, pid_t tid, Time& due, Time now) const {
-  const Shaper::View& view = *thread.view;
-  auto call = std::make_shared<ShapedCall>();
-  const std::lock_guard lock(shaper_.mutex_);
-  const auto index = shaper_.shaping_.find(view.name);
-  if (!index) return false;
-  call->debts = thread.debts;
-  for (std::size_t leg = 0; leg < want.count; ++leg) call->asked = std::max(call->asked, want.legs[leg].cost);
-  call->pages_only = want.count == 0;
-  if (shaper_.shaping_.advance(*thread.debts, call->pages_only, now) <= now && want.count == 0) return false;
-  if (thread.debts->empty())
-    shaper_.debts_.erase(tid);
-  else
-    shaper_.debts_[tid] = thread.debts;
-  call->passage = shaper_.shaping_.enter(*index, want.legs, want.count, now);
-  if (view.limits.freezes) note_costs(tid, want);
-  due = call->due(shaper_.shaping_, now);
-  const bool favoured = !view.limits.favoured_wait && shaper_.favoured_.contains(tid);
-  if (due > now && favoured) shaper_.shaping_.postpone(call->passage, now);
-  thread.call = std::move(call);
-  return due > now && !favoured && !shaper_.options_.dry_run;
+// A call like the one before it goes on before its thread's counters are read. Only if the end of the thread will be
+// told.
+bool IoAdmission::joins_last(Thread& thread, const IoCall& call, const ClassView& view, Time now,
+                             const sys::Notification& notification, std::optional<WantedCall>& want) {
+  if (!thread.may_join || thread.kind != &call || !thread.io || thread.end == 0) return false;
+  if (!decide::may_join_last(thread.caller, view, now) || workers_.knows(thread.caller.tgid)) return false;
+  want = wanted(call, thread, view, notification, now);
+  return want && parts_.ledger->join_last(thread.caller, *want, now);
 }
 
-// A call like the one before it, shortly after it, while the buckets are far from empty: it may go on whatever that one
-// has moved, so that they are settled together. Only where they cannot move more than is known of them (a receiver
-// may), nor is anything else out of the ordinary; and where the end of the thread will be told.
-bool IoAdmission::may_join(const Thread& thread, const observe::IoCall& call, const Shaper::ViewPtr& view,
-                         Time now) const {
-  if (!thread.io || thread.end == 0 || !thread.call || thread.kind != &call || thread.view != view) return false;
-  if (view->limits.freezes || call.amount == observe::IoAmount::ring || call.amount == observe::IoAmount::submits ||
-      call.amount == observe::IoAmount::none)
-    return false;
-  if (now - thread.settled > max_unsettled || thread.call->calls >= max_joined) return false;
-  if (workers_.knows(thread.tgid)) return false;
-  const ShapedCall& last = *thread.call;
-  if (last.passage.legs != 1 || (thread.network[0] && last.passage.ways[0] == decide::Way::read)) return false;
-  const std::lock_guard lock(shaper_.mutex_);
-  return !last.held && !last.withdrawn && last.signals == 0 && last.waited == Duration::zero() &&
-         thread.debts->empty() && shaper_.shaping_.spares(last.passage, 0, now);
+bool IoAdmission::hold(const sys::Notification& notification, const Thread& thread,
+                       const decide::Ledger::Verdict& verdict) {
+  return delays_.hold({.listener = listener_,
+                       .slot = slot_,
+                       .id = notification.id,
+                       .tid = notification.tid,
+                       .by_turns = verdict.by_turns,
+                       .repeated = thread.caller.disturbed.signals,
+                       .patience = thread.caller.disturbed.patience},
+                      verdict.due, std::make_shared<HeldCall>(parts_.ledger, thread.caller.call));
 }
 
-bool IoAdmission::joins_last(Thread& thread, const Wanted& want, const Shaper::View& view, Time now) const {
-  if (want.count != 1 || !want.known || want.network[0] != thread.network[0]) return false;
-  const bool as_the_disk =
-      view.limits.mode == decide::ShapeMode::device || thread.kind->moved == observe::IoMoved::disk;
-  const auto calls = static_cast<Tokens>(thread.call->calls + 1);
-  const Tokens besides = as_the_disk && !want.network[0] ? calls * moves_besides : 0;
-  auto next = std::make_shared<ShapedCall>();
-  const std::lock_guard lock(shaper_.mutex_);
-  const ShapedCall& last = *thread.call;
-  const auto index = shaper_.shaping_.find(view.name);
-  if (!index || !shaper_.shaping_.has_places_of(last.passage, *index, want.legs[0]) ||
-      !shaper_.shaping_.spares(last.passage, want.legs[0].cost + besides, now))
-    return false;
-  next->passage = shaper_.shaping_.enter(*index, want.legs, 1, now);
-  if (!next->passage.join(last.passage)) {
-    shaper_.shaping_.withdraw(next->passage, now);
-    return false;
-  }
-  next->calls = last.calls + 1;
-  thread.call->settled = true;
-  thread.call = std::move(next);
-  thread.asked += want.asked;
-  return true;
-}
-
-bool IoAdmission::holds(const sys::Notification& notification) {
-  const observe::IoCall* call = observe::io_call(notification.nr);
+bool IoAdmission::should_delay(const sys::Notification& notification) {
+  const IoCall* call = observe::io_call(notification.nr);
   if (call == nullptr) return false;
-  const Time now = shaper_.clock_.now();
+  const Time now = parts_.clock.now();
   settle_ended(now);  // before an id is used again, or another thread takes it over as it execs
-  Thread* found = thread(notification.tid, now);
-  if (found == nullptr) return false;
-  const Shaper::ViewPtr view = view_of(*found, now);
+  Thread* thread = identify_thread(notification.tid, now);
+  if (thread == nullptr) return false;
+  const ClassViewPtr view = view_of(*thread, now);
   if (!view || !view->limited) {
-    set_free(*found, notification.tid, now);
+    set_free(*thread, now);
     return false;
   }
   if (call->amount == observe::IoAmount::entry && !view->limits.counts_operations()) return false;
-  std::optional<Wanted> want;
-  if (may_join(*found, *call, view, now)) {
-    want = wanted(*call, notification, *found, *view, now);
-    if (want && joins_last(*found, *want, *view, now)) return false;
-  }
-  auto seen = look(*found, notification.tid, *view);
-  if (!seen) {  // another thread's id by now
+  std::optional<WantedCall> want;
+  if (joins_last(*thread, *call, *view, now, notification, want)) return false;
+  auto moved = look(*thread, *view);
+  if (!moved) {  // another thread's id by now
     settle_ended(now);
     erase(notification.tid);
     want.reset();
-    found = thread(notification.tid, now);
-    if (found == nullptr) return false;
-    seen = look(*found, notification.tid, *view);
-    if (!seen) return false;
+    thread = identify_thread(notification.tid, now);
+    if (thread == nullptr) return false;
+    moved = look(*thread, *view);
+    if (!moved) return false;
   }
-  Thread& caller = *found;
-  if (caller.view && caller.view->name != view->name)
-    drop_debts(notification.tid, caller);  // it stays with the class that it was in
-  settle(caller, *seen, *view, now, Settles::all);
-  settle_workers(caller, *view, now);
-  caller.view = view;
-  if (!want) want = wanted(*call, notification, caller, *view, now);
-  Time due = now;
+  look_at_pages(*thread, *view, *moved, now);
+  look_at_workers(*thread, *view, *moved, now);
+  if (!want) want = wanted(*call, *thread, *view, notification, now);
+  const auto verdict =
+      parts_.ledger->settle_and_reserve(thread->caller, view, std::move(*moved), want ? &*want : nullptr, now);
+  thread->may_join = verdict.spares;
+  thread->kind = want && want->count > 0 ? call : nullptr;
   if (!want) return false;
-  const bool waits = enter(caller, *want, notification.tid, due, now);
-  if (want->count > 0) caller.kind = call;
-  caller.asked = want->asked;
-  for (std::size_t leg = 0; leg < want->count; ++leg) {
-    caller.network[leg] = want->network[leg];
-    caller.costs[leg] = want->legs[leg].cost;
-    if (!want->network[leg] && want->legs[leg].device.number != 0) caller.disk = want->legs[leg].device;
-  }
-  return waits && hold(notification, caller, view->limits.favoured_wait, due, now);
+  for (std::size_t i = 0; i < want->count; ++i)
+    if (const Device& device = want->transfers.at(i).device; !want->network(i) && device.number != 0)
+      thread->disk = device;
+  return verdict.waits && hold(notification, *thread, verdict);
 }
 
 }  // namespace swapd::daemon

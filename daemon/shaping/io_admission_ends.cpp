@@ -1,5 +1,4 @@
-// The gate's settlement with threads that have ended.
-#include <mutex>
+// The settlement with threads that have ended, or are limited no more.
 #include <utility>
 
 #include "shaping/io_admission.h"
@@ -7,68 +6,74 @@
 
 namespace swapd::daemon {
 
-// Where the listener has hung up all its threads end, though the last ones' ends need not have been told yet; till then
+using Settles = decide::Ledger::Settles;
+
+// When the listener has hung up all its threads end, though the last ones' ends need not have been told yet; till then
 // /proc has them. What it does not have any more has been told.
 IoAdmission::~IoAdmission() {
-  const Time now = shaper_.clock_.now();
-  if (ends_ && sys::hung_up(listener_->get())) {
-    for (auto& [tid, known] : threads_) {
-      if (!known.io) continue;
-      const auto in_all = known.io->read();
+  const Time now = parts_.clock.now();
+  if (ends_ != nullptr && sys::hung_up(listener_->get())) {
+    for (auto& [tid, thread] : threads_) {
+      if (!thread.io) continue;
+      const auto in_all = thread.io->read();
       if (!in_all) continue;
-      settle_last(tid, known, *in_all, now);
-      known.view.reset();
+      settle_last(thread, *in_all, now);
+      thread.caller.view.reset();
     }
   }
   settle_ended(now);
-  for (const auto& [tid, known] : threads_) forget(tid, known);
-  if (ends_) ends_->drop(owner_);
+  for (auto& [tid, thread] : threads_) forget(thread);
+  if (ends_ != nullptr) ends_->drop(owner_);
 }
 
-void IoAdmission::ask_for_end(Thread& thread, pid_t tid, const Shaper::View& view) {
-  if (!view.ends) return;
-  if (!ends_) {
-    ends_ = view.ends;
+void IoAdmission::ask_for_end(Thread& thread) {
+  if (ends_ == nullptr) {
+    ends_ = parts_.counters.ends();
+    if (ends_ == nullptr) return;
     owner_ = ends_->add();
   }
-  thread.end = ends_->ask(tid, owner_).value_or(0);
+  thread.end = ends_->ask(thread.caller.tid, owner_).value_or(0);
 }
 
 void IoAdmission::settle_ended(Time now) {
-  if (!ends_) return;
+  if (ends_ == nullptr) return;
   for (const sys::LastIo::Ended& ended : ends_->take(owner_)) {
     const auto found = threads_.find(ended.tid);
     if (found == threads_.end() || found->second.end != ended.serial) continue;
-    settle_last(ended.tid, found->second, ended.in_all, now);
+    settle_last(found->second, ended.in_all, now);
     found->second.end = 0;  // it is asked for no more
     erase(ended.tid);
   }
 }
 
-void IoAdmission::settle_last(pid_t tid, Thread& thread, const sys::IoCounters& in_all, Time now) {
-  if (!thread.io || !thread.view || sys::goes_backwards(thread.counters, in_all)) return;
-  if (thread.call && is_held(*thread.call)) take_back(thread, now);  // killed before it was made
-  Seen seen{.disk = sys::between(thread.counters, in_all), .traffic = {}};
-  thread.counters = in_all;
-  if (thread.view->limits.freezes) note_entry(tid, thread);  // its pages are charged here
-  take_paid(tid, seen.disk, false);
-  if (thread.counted && thread.view->traffic) seen.traffic = traffic_of(thread, tid, *thread.view->traffic);
-  // Released, or in a class without limits since: what it did then is nobody's to pay for, but its last call is its
+void IoAdmission::settle_last(Thread& thread, const IoCounters& in_all, Time now) {
+  const decide::ClassViewPtr before = thread.caller.view;
+  if (!thread.io || !before || sys::goes_backwards(thread.counters, in_all)) return;
+  decide::CallerMoved moved;
+  moved.disk = sys::between(std::exchange(thread.counters, in_all), in_all);
+  moved.in_all = in_all;
+  moved.has_ended = true;
+  moved.disk_of_call = thread.disk;
+  if (thread.counted && traffic_for(*before) != nullptr) look_at_traffic(thread, moved, false);
+  // Released, or in a class without limits since: what it did then is charged to no class, but its last call is its
   // own.
-  const auto view = shaper_.view(thread.tgid);
-  settle(thread, seen, *thread.view, now, view && !view->limited ? Settles::call : Settles::all);
+  const auto view = view_of_process(thread.caller.tgid);
+  const bool is_free = view && !view->limited;
+  if (!is_free) look_at_pages(thread, *before, moved, now);
+  parts_.ledger->settle_last(thread.caller, std::move(moved), is_free ? Settles::call : Settles::all, now);
 }
 
-bool IoAdmission::is_held(const ShapedCall& call) const {
-  const std::lock_guard lock(shaper_.mutex_);
-  return call.held;
-}
-
-void IoAdmission::take_back(Thread& thread, Time now) const {
-  if (!thread.call) return;
-  const std::lock_guard lock(shaper_.mutex_);
-  if (!std::exchange(thread.call->withdrawn, true)) shaper_.shaping_.withdraw(thread.call->passage, now);
-  thread.call.reset();
+// No class limits it any more: its last call is settled, and what it does from now on is charged to no class.
+void IoAdmission::set_free(Thread& thread, Time now) {
+  workers_.forget(thread.caller.tgid);
+  if (!thread.caller.view && !thread.io) return;
+  if (const decide::ClassViewPtr before = thread.caller.view)
+    if (auto moved = look(thread, *before))
+      parts_.ledger->settle_last(thread.caller, std::move(*moved), Settles::call, now);
+  parts_.ledger->drop_debts(thread.caller);
+  thread.io.reset();
+  thread.caller.call.reset();
+  thread.caller.view.reset();
 }
 
 }  // namespace swapd::daemon

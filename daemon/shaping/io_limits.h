@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "decide/shaping.h"
+#include "decide/shaping/shaping.h"
 #include "policy/policy.h"
 #include "sys/procfs/block_devices.h"
 

@@ -13,21 +13,21 @@ constexpr int looked_at_once = 16;
 constexpr Duration look_rest = std::chrono::microseconds(50);  // for each worker: a look takes some 2 us
 constexpr std::size_t max_workers = 512, max_noted = 1024;
 
-void forget_traffic(pid_t tid, const RingWorkers::Traffic& by) {
+void forget_traffic(pid_t tid, IoUringWorkers::Traffic by) {
   if (by) by->forget(tid);
 }
 
 }  // namespace
 
-RingWorkers::~RingWorkers() {
+IoUringWorkers::~IoUringWorkers() {
   for (auto& [tgid, process] : processes_) let_go(process);
 }
 
-void RingWorkers::let_go(Process& process) {
+void IoUringWorkers::let_go(Process& process) {
   for (const auto& [tid, worker] : process.workers) forget_traffic(tid, worker.by);
 }
 
-void RingWorkers::forget(pid_t tgid) {
+void IoUringWorkers::forget(pid_t tgid) {
   const auto found = processes_.find(tgid);
   if (found == processes_.end()) return;
   let_go(found->second);
@@ -35,7 +35,7 @@ void RingWorkers::forget(pid_t tgid) {
 }
 
 // Of the processes that have ended.
-void RingWorkers::prune() {
+void IoUringWorkers::prune() {
   std::vector<pid_t> ended;
   for (const auto& [tgid, process] : processes_)
     if (!procfs_.thread_count(tgid)) ended.push_back(tgid);
@@ -44,28 +44,28 @@ void RingWorkers::prune() {
   prune_at_ = std::clamp(2 * processes_.size(), std::size_t{64}, max_noted);
 }
 
-void RingWorkers::note(pid_t tgid, const Traffic& traffic, Time now) {
+void IoUringWorkers::note(pid_t tgid, Traffic traffic, Time now) {
   if (processes_.contains(tgid)) return;
   if (processes_.size() >= prune_at_) prune();
   Process& process = processes_[tgid];
   if (!list(tgid, process, traffic, now)) return forget(tgid);
-  (void)look(process, now, nullptr);  // what they had moved before is nobody's
+  decide::CallerMoved before;  // is charged to no thread
+  look(process, now, before);
 }
 
-RingWorkers::Moved RingWorkers::grown(pid_t tgid, const Traffic& traffic, Time now, const Less& less) {
+void IoUringWorkers::grown(pid_t tgid, Traffic traffic, Time now, decide::CallerMoved& moved) {
   const auto found = processes_.find(tgid);
-  if (found == processes_.end()) return {};
+  if (found == processes_.end()) return;
   Process& process = found->second;
   const bool changed = procfs_.thread_count(tgid).value_or(process.threads) != process.threads;
   if ((changed || now >= process.next_list) && !list(tgid, process, traffic, now)) {
-    forget(tgid);
-    return {};
+    return forget(tgid);
   }
-  return now < process.next_look ? Moved{} : look(process, now, less);
+  if (now >= process.next_look) look(process, now, moved);
 }
 
 // False: the process has ended.
-bool RingWorkers::list(pid_t tgid, Process& process, const Traffic& traffic, Time now) const {
+bool IoUringWorkers::list(pid_t tgid, Process& process, Traffic traffic, Time now) const {
   auto threads = procfs_.threads(tgid).value_or({});
   process.next_list = now + listed_every * (1 + threads.size() / threads_a_list);
   process.threads = threads.size();
@@ -87,8 +87,7 @@ bool RingWorkers::list(pid_t tgid, Process& process, const Traffic& traffic, Tim
   return !threads.empty();
 }
 
-RingWorkers::Moved RingWorkers::look(Process& process, Time now, const Less& less) {
-  Moved sum;
+void IoUringWorkers::look(Process& process, Time now, decide::CallerMoved& moved) {
   for (auto at = process.workers.begin(); at != process.workers.end();) {
     auto& [tid, worker] = *at;
     const auto counted = worker.io.read();
@@ -97,21 +96,18 @@ RingWorkers::Moved RingWorkers::look(Process& process, Time now, const Less& les
       at = process.workers.erase(at);
       continue;
     }
-    sys::IoCounters more = sys::between(std::exchange(worker.counted, *counted), *counted);
-    if (less) less(tid, more);
-    sum.disk.read_bytes += more.read_bytes;
-    sum.disk.written_bytes += more.written_bytes;
+    const IoCounters more = sys::between(std::exchange(worker.counted, *counted), *counted);
+    if (more.read_bytes > 0 || more.written_bytes > 0) moved.workers.push_back({.tid = tid, .disk = more});
     if (const auto traffic = worker.by ? worker.by->read(tid).value_or({}) : sys::NetIo::Counters{};
         traffic.received >= worker.traffic.received && traffic.sent >= worker.traffic.sent) {
-      sum.link.received += traffic.received - worker.traffic.received;
-      sum.link.sent += traffic.sent - worker.traffic.sent;
+      moved.workers_traffic.received += traffic.received - worker.traffic.received;
+      moved.workers_traffic.sent += traffic.sent - worker.traffic.sent;
       worker.traffic = traffic;
     }
     ++at;
   }
   const auto count = static_cast<int>(process.workers.size());
   process.next_look = count > looked_at_once ? now + look_rest * count : now;
-  return sum;
 }
 
 }  // namespace swapd::daemon

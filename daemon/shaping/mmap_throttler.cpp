@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <mutex>
 #include <utility>
 
 #include "shaping/device_estimate.h"
@@ -18,22 +17,21 @@ namespace {
 
 using decide::Device;
 using decide::Tokens;
-using decide::Way;
 
 constexpr std::chrono::milliseconds look_every{5}, look_closely{1}, seek_every{100};
 constexpr Duration alert = std::chrono::milliseconds(100);
 constexpr Duration idle_every = std::chrono::milliseconds(20);  // that has not moved anything for a second
 constexpr std::size_t threads_a_look = 64;
-constexpr Duration list_every = std::chrono::milliseconds(50);   // who is frozen
-constexpr Duration min_freeze = std::chrono::milliseconds(2);  // less is owed until the next look
-constexpr Duration vouched = std::chrono::milliseconds(200);     // to the guard, for a look before that
-constexpr int often_sought = 10;                                 // that it has a gate
+constexpr Duration list_every = std::chrono::milliseconds(50);  // who is frozen
+constexpr Duration min_freeze = std::chrono::milliseconds(2);   // less is owed until the next look
+constexpr Duration vouched = std::chrono::milliseconds(200);    // to the guard, for a look before that
+constexpr int often_sought = 10;                                // that it has a gate
 constexpr Duration soon = std::chrono::milliseconds(5);
 constexpr Duration believed = std::chrono::seconds(1), again_after = std::chrono::seconds(10);
 
 Tokens part_of(std::uint64_t before, std::uint64_t now, double share) {
   if (now <= before) return 0;
-  const auto grown = std::min<std::uint64_t>(now - before, decide::max_burst);
+  const auto grown = std::min<std::uint64_t>(now - before, TokenBucket::max_burst);
   return static_cast<Tokens>(share * static_cast<double>(grown));
 }
 
@@ -43,12 +41,13 @@ bool has_moved(const sys::IoCounters& before, const sys::IoCounters& now) {
 
 }  // namespace
 
-MmapThrottler::MmapThrottler(Shaper& shaper, std::span<FrozenGroup> memory, std::string state_dir)
-    : shaper_(shaper),
-      groups_(
-          memory,
-          {.proc_root = shaper.procfs_.root(), .cgroups = shaper.options_.cgroups, .state_dir = std::move(state_dir)}),
-      targets_(shaper.procfs_, shaper.disks_),
+MmapThrottler::MmapThrottler(const ShapingParts& parts, Options options)
+    : parts_(parts),
+      ask_of_gate_(std::move(options.has_gate)),
+      groups_(options.memory, {.proc_root = parts.procfs.root(),
+                               .cgroups = std::move(options.cgroups),
+                               .state_dir = std::move(options.state_dir)}),
+      targets_(parts.procfs, parts.disks),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
 }
@@ -66,25 +65,17 @@ void MmapThrottler::look_now() const {
   (void)!::write(wake_.get(), &one, sizeof one);
 }
 
-// One that has come to its gate is settled there once more when it has ended.
-void MmapThrottler::forget_thread(pid_t tid) const {
-  const std::lock_guard lock(shaper_.mutex_);
-  if (!shaper_.entered_.contains(tid)) shaper_.paid_.erase(tid);
-}
+// A thread that has come to its gate is settled there once more when it has ended.
+void MmapThrottler::forget_thread(pid_t tid) const { parts_.ledger->entries().forget_paid(tid); }
 
-void MmapThrottler::write_off(pid_t tgid, Process& process) const {
-  const std::lock_guard lock(shaper_.mutex_);
-  shaper_.shaping_.write_off(*process.debts);
-  process.debts->clear();
-  shaper_.process_debts_.erase(tgid);
-}
+void MmapThrottler::write_off(Process& process) const { parts_.ledger->write_off(process.payer); }
 
-// It is nobody's to freeze any more.
+// It is not to be frozen any more.
 void MmapThrottler::end(pid_t tgid, Process& process) {
   thaw(tgid, process);
-  write_off(tgid, process);
+  write_off(process);
   for (const auto& [tid, thread] : process.threads) forget_thread(tid);
-  groups_.leave(tgid, shaper_.clock_.now());
+  groups_.leave(tgid, parts_.clock.now());
 }
 
 void MmapThrottler::run(const std::stop_token& stop) {
@@ -93,7 +84,7 @@ void MmapThrottler::run(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     round();
     pollfd wait{wake_.get(), POLLIN, 0};
-    const auto next = members_.empty() ? seek_every : shaper_.clock_.now() < alert_until_ ? look_closely : look_every;
+    const auto next = members_.empty() ? seek_every : parts_.clock.now() < alert_until_ ? look_closely : look_every;
     (void)::poll(&wait, 1, static_cast<int>(next.count()));
     std::uint64_t rung = 0;
     (void)!::read(wake_.get(), &rung, sizeof rung);
@@ -101,9 +92,10 @@ void MmapThrottler::run(const std::stop_token& stop) {
 }
 
 void MmapThrottler::round() {
-  if (auto members = shaper_.paying_at_once(generation_)) {
-    members_ = std::move(*members);
-    alert_until_ = shaper_.clock_.now() + alert;
+  if (const std::uint64_t generation = parts_.ledger.generation(); generation != generation_) {
+    generation_ = generation;
+    members_ = parts_.ledger->classes().paying_at_once();
+    alert_until_ = parts_.clock.now() + alert;
   }
   for (auto& [tgid, process] : processes_)
     if (!members_.contains(tgid)) thaw(tgid, process);
@@ -115,58 +107,48 @@ void MmapThrottler::round() {
     end(at->first, at->second);
     at = processes_.erase(at);
   }
-  // Who stands still first: whatever ends that shall not wait for the others.
+  // Frozen processes first: what ends that shall not wait for the others.
   for (auto& [tgid, process] : processes_) {
-    const Shaper::ViewPtr& view = members_.at(tgid);
-    if (process.view && process.view->name != view->name)
-      write_off(tgid, process);  // what it owes stays with that class
+    const decide::ClassViewPtr& view = members_.at(tgid);
+    if (process.view && process.view->name != view->name) write_off(process);  // what it owes stays with that class
     process.view = view;
     if (groups_.is_frozen(tgid)) look_at_frozen(tgid, process);
   }
-  groups_.tidy(shaper_.clock_.now());
+  groups_.tidy(parts_.clock.now());
   for (const auto& [tgid, view] : members_) {
     Process& process = processes_[tgid];
     process.view = view;
+    process.payer.tgid = tgid;
     if (!groups_.is_frozen(tgid) && has_gate(tgid, process)) look(tgid, process);
   }
 }
 
 bool MmapThrottler::has_gate(pid_t tgid, Process& process) const {
-  const Time now = shaper_.clock_.now();
+  const Time now = parts_.clock.now();
   const Duration again = process.gate_seeks < often_sought ? soon : believed;  // it may have just been started
   if (process.has_gate || now - process.gate_sought < again) return process.has_gate;
   process.gate_sought = now;
   ++process.gate_seeks;
-  std::function<bool(pid_t)> ask;
-  {
-    const std::lock_guard lock(shaper_.mutex_);
-    ask = shaper_.has_gate_;
-  }
-  return process.has_gate = ask && ask(tgid);
+  return process.has_gate = ask_of_gate_(tgid);
 }
 
-MmapThrottler::Owed MmapThrottler::owed(pid_t tgid, Process& process, Time now) const {
-  const std::lock_guard lock(shaper_.mutex_);
-  const Time due = shaper_.shaping_.advance(*process.debts, false, now);
-  if (process.debts->empty())
-    shaper_.process_debts_.erase(tgid);
-  else
-    shaper_.process_debts_[tgid] = process.debts;
-  return {.due = due, .rest = process.debts->rest()};
+decide::Ledger::Owed MmapThrottler::owed(Process& process, Time now) const {
+  return parts_.ledger->owed(process.payer, now);
 }
 
 // A signal, also one that it blocks, because the thread that would look for it stands still too; a debugger, who could
 // do nothing with it; an important thread that waits for it. A frozen process does nothing about that by itself.
-MmapThrottler::Interruptions MmapThrottler::interruptions(const Process& process, const std::vector<pid_t>& threads) const {
+MmapThrottler::Interruptions MmapThrottler::interruptions(const Process& process,
+                                                          const std::vector<pid_t>& threads) const {
   Interruptions out;
   for (const pid_t tid : threads)
-    if (const auto found = shaper_.procfs_.interruption(tid)) {
+    if (const auto found = parts_.procfs.interruption(tid)) {
       out.signals |= found->pending;
       out.any = out.any || found->signals != 0 || found->tracer != 0;
     }
   if (process.view->limits.favoured_wait) return out;
-  const std::lock_guard lock(shaper_.mutex_);
-  out.any = out.any || std::ranges::any_of(threads, [&](pid_t tid) { return shaper_.favoured_.contains(tid); });
+  const auto ledger = parts_.ledger.lock();
+  out.any = out.any || std::ranges::any_of(threads, [&](pid_t tid) { return ledger->held().is_favoured(tid); });
   return out;
 }
 
@@ -176,13 +158,13 @@ bool MmapThrottler::goes_on(const Process& process, const std::vector<pid_t>& th
 }
 
 void MmapThrottler::look_at_frozen(pid_t tgid, Process& process) {
-  const Time now = shaper_.clock_.now();
-  // What waits for the process shows at each thread; all of them are looked at now and then.
-  if (owed(tgid, process, now).due <= now || goes_on(process, {tgid})) return thaw(tgid, process);
+  const Time now = parts_.clock.now();
+  // A signal to the process shows at each of its threads; all of them are looked at now and then.
+  if (owed(process, now).due <= now || goes_on(process, {tgid})) return thaw(tgid, process);
   if (now - process.listed >= list_every) {
     list_frozen(tgid, process, now);
     if (goes_on(process, process.frozen)) return thaw(tgid, process);
-    if (!groups_.keep(tgid)) {  // somebody has moved it elsewhere
+    if (!groups_.keep(tgid)) {  // it was moved elsewhere
       thaw(tgid, process);
       groups_.leave(tgid, now);
       process.owes = true;
@@ -193,7 +175,7 @@ void MmapThrottler::look_at_frozen(pid_t tgid, Process& process) {
     process.charged = now;
     return;
   }
-  // Nobody looked: what it has moved since is nobody's, but what it owed it owes.
+  // The guard has ended the freeze: what it has moved since is charged to no process, but what it owed it owes.
   thaw(tgid, process);
   process.counted.reset();
   process.threads.clear();
@@ -201,16 +183,16 @@ void MmapThrottler::look_at_frozen(pid_t tgid, Process& process) {
 }
 
 void MmapThrottler::look(pid_t tgid, Process& process) {
-  const Time now = shaper_.clock_.now();
+  const Time now = parts_.clock.now();
   if (now < process.stay_away || now < process.next_look) return;
   const bool moves = charge(tgid, process, now);
   if (now - process.last_moved > believed) process.next_look = now + idle_every;
   process.owes = moves || process.owes;
   if (!process.owes && now - process.last_frozen > again_after) groups_.leave(tgid, now);
   if (!process.owes) return;
-  if (const auto stat = shaper_.procfs_.stat(tgid); stat && stat->state == 'T') return;  // it stands still as it is
-  if (const Owed owed = this->owed(tgid, process, now); owed.due - now >= min_freeze || owed.rest > 0) {
-    const auto threads = shaper_.procfs_.threads(tgid);
+  if (const auto stat = parts_.procfs.stat(tgid); stat && stat->state == 'T') return;  // it stands still as it is
+  if (const auto owed = this->owed(process, now); owed.due - now >= min_freeze || owed.rest > 0) {
+    const auto threads = parts_.procfs.threads(tgid);
     const auto found = threads ? interruptions(process, *threads) : Interruptions{.signals = 0, .any = true};
     process.signals = found.signals;
     if (!found.any) return freeze(tgid, process);
@@ -220,15 +202,15 @@ void MmapThrottler::look(pid_t tgid, Process& process) {
 
 // True: it has moved pages.
 bool MmapThrottler::charge(pid_t tgid, Process& process, Time now) {
-  const auto all = sys::process_io(shaper_.procfs_.root(), tgid);
+  const auto all = sys::process_io(parts_.procfs.root(), tgid);
   if (!all) return false;
-  // While nobody looked, it had no limit: what it moved then is nobody's.
+  // While swapd did not look, it had no limit: what it moved then is charged to no process.
   const Duration since = now - std::exchange(process.charged, now);
   const double share = since <= vouched ? 1 : std::chrono::duration<double>(vouched) / since;
   if (process.counted && !has_moved(*process.counted, *all)) return false;
   process.last_moved = now;  // by calls too: it may move pages between two looks at them
   process.counted = *all;
-  const auto threads = shaper_.procfs_.threads(tgid);
+  const auto threads = parts_.procfs.threads(tgid);
   if (!threads) return false;
   process.next_look = now + std::min<Duration>(look_every * (threads->size() / threads_a_look), vouched / 2);
   std::erase_if(process.threads, [&](const auto& entry) {
@@ -241,7 +223,7 @@ bool MmapThrottler::charge(pid_t tgid, Process& process, Time now) {
   for (const pid_t tid : *threads) {
     auto known = process.threads.find(tid);
     if (known == process.threads.end()) {
-      auto io = sys::ThreadIo::open(shaper_.procfs_.root(), tid);
+      auto io = sys::ThreadIo::open(parts_.procfs.root(), tid);
       if (!io) continue;
       known = process.threads.emplace(tid, Thread{.io = std::move(io).value(), .counted = {}}).first;
       known->second.entered = first ? ~std::uint64_t{0} : 0;  // first: what it does at this moment is not known
@@ -259,12 +241,12 @@ bool MmapThrottler::charge(pid_t tgid, Process& process, Thread& thread, pid_t t
     return false;
   }
   // Read after the counters: where it is the same as before, all that they have grown by lies outside of calls.
-  const Shaper::Entries entered = shaper_.entries(tid);
+  const decide::GateEntry entered = parts_.ledger->entries().find(tid);
   const bool came_before = std::exchange(thread.entered, entered.count) == entered.count;  // than the counters
   if (!came_before) thread.outside = false;
   sys::IoCounters before = std::exchange(thread.counted, *counted);
   if (!thread.outside) {
-    const auto state = shaper_.procfs_.syscall(tid);
+    const auto state = parts_.procfs.syscall(tid);
     const bool is_over = entered.count > 0 && counted->calls > entered.counted.calls;  // its last call
     thread.outside = is_over || (came_before && state && (state->running ? entered.count == 0 : !state->in_call));
     if (process.view->limits.mode != decide::ShapeMode::device) return false;
@@ -273,42 +255,24 @@ bool MmapThrottler::charge(pid_t tgid, Process& process, Thread& thread, pid_t t
     if (!thread.outside) return false;
     if (entered.count > 0) before = entered.charged();
   }
-  const Moved moved{.read = part_of(before.read_bytes, counted->read_bytes, share),
-                    .written = part_of(before.written_bytes, counted->written_bytes, share)};
+  decide::Ledger::PagesMoved moved{.read = part_of(before.read_bytes, counted->read_bytes, share),
+                                   .written = part_of(before.written_bytes, counted->written_bytes, share)};
   if (moved.read == 0 && moved.written == 0) return false;
   seek_disks(tgid, process, now);
-  const Tokens paged = max_paged(thread, tid);
-  const std::lock_guard lock(shaper_.mutex_);
-  if (shaper_.entries_of(tid).count != entered.count) {  // it has come to its gate meanwhile, which charges all
-    thread.outside = false;
-    return false;
-  }
-  if (!charge(process, moved, paged, now)) return false;
-  Shaper::Paid& paid = shaper_.paid_[tid];
-  paid.read += part_of(before.read_bytes, counted->read_bytes, 1);
-  paid.written += part_of(before.written_bytes, counted->written_bytes, 1);
-  return true;
-}
-
-// With the lock. paged: so much may be pages of mapped files; the rest is of directories and inodes.
-bool MmapThrottler::charge(Process& process, const Moved& moved, Tokens paged, Time now) {
-  const auto index = shaper_.shaping_.find(process.view->name);
-  if (!index) return false;
-  const auto charge_one = [&](const Device& disk, Way way, Tokens bytes) {
-    if (bytes <= 0) return;
-    process.last_charge = shaper_.shaping_.charge(*index, disk, way, bytes, now);
-    process.debts->add(process.last_charge, true);
-  };
-  const Tokens pages = std::min(moved.read, paged);
-  charge_one(process.disk, Way::read, pages);
-  charge_one(process.tree, Way::read, moved.read - pages);
-  charge_one(process.disk, Way::write, moved.written);
-  return true;
+  moved.all_read = static_cast<std::uint64_t>(part_of(before.read_bytes, counted->read_bytes, 1));
+  moved.all_written = static_cast<std::uint64_t>(part_of(before.written_bytes, counted->written_bytes, 1));
+  moved.paged = max_paged(thread, tid);
+  moved.pages_disk = process.disk;
+  moved.tree_disk = process.tree;
+  using Charged = decide::Ledger::Charged;
+  const Charged charged = parts_.ledger->charge_pages(process.payer, *process.view, tid, entered.count, moved, now);
+  if (charged == Charged::at_gate) thread.outside = false;
+  return charged == Charged::charged;
 }
 
 // Pages come by faults.
 Tokens MmapThrottler::max_paged(Thread& thread, pid_t tid) const {
-  const auto stat = shaper_.procfs_.stat(tid);
+  const auto stat = parts_.procfs.stat(tid);
   if (!stat) return 0;
   const std::uint64_t before = std::exchange(thread.faults, stat->major_faults);
   return static_cast<Tokens>(stat->major_faults - std::min(before, stat->major_faults)) * read_by_fault;
@@ -320,45 +284,41 @@ void MmapThrottler::seek_disks(pid_t tgid, Process& process, Time now) {
   if (now - process.disk_sought < again) return;
   process.disk_sought = now;
   const decide::ClassLimits& limits = process.view->limits;
-  process.disk = disk_of_mappings(shaper_.procfs_, shaper_.disks_, tgid, limits)
+  process.disk = disk_of_mappings(parts_.procfs, parts_.disks, tgid, limits)
                      .value_or(process.disk.number != 0 ? process.disk : Device{Device::Kind::disk, 0});
-  process.tree =
-      disk_of_directories(shaper_.procfs_, shaper_.disks_, targets_, tgid, limits, now).value_or(process.disk);
+  process.tree = disk_of_directories(parts_.procfs, parts_.disks, targets_, tgid, limits, now).value_or(process.disk);
 }
 
 void MmapThrottler::list_frozen(pid_t tgid, Process& process, Time now) {
   process.listed = now;
-  auto threads = shaper_.procfs_.threads(tgid).value_or({});
-  const std::lock_guard lock(shaper_.mutex_);
-  for (const pid_t tid : process.frozen) shaper_.frozen_.erase(tid);
+  auto threads = parts_.procfs.threads(tgid).value_or({});
+  const auto ledger = parts_.ledger.lock();
+  ledger->held().thaw(process.frozen);
   process.frozen = std::move(threads);
-  for (const pid_t tid : process.frozen)
-    shaper_.frozen_[tid] = {.call = nullptr,
-                            .since = process.frozen_since,
-                            .favoured_wait = process.view->limits.favoured_wait,
-                            .debts = process.debts};
-  shaper_.count_held();
+  ledger->held().freeze(process.frozen, {.since = process.frozen_since,
+                                         .favoured_wait = process.view->limits.favoured_wait,
+                                         .debts = process.payer.debts});
 }
 
 void MmapThrottler::freeze(pid_t tgid, Process& process) {
   if (groups_.is_full()) return;
-  const Time before = shaper_.clock_.now();
+  const Time before = parts_.clock.now();
   const Result<bool> entered = groups_.enter(tgid, before);
   if (!entered) return give_up(tgid, process, entered.error());
-  const Time now = shaper_.clock_.now();
+  const Time now = parts_.clock.now();
   process.charged += now - before;  // to move it may take long, and what it moves meanwhile is owed
   if (!*entered) return;
   process.frozen_since = now;
   list_frozen(tgid, process, now);
   const Result<bool> frozen = groups_.freeze(tgid, now + vouched);
   // A stop that came just before: it stands still for that, and frozen it would not be seen to.
-  if (frozen && *frozen && !shaper_.procfs_.stopped_by_signal(tgid)) return;
+  if (frozen && *frozen && !parts_.procfs.stopped_by_signal(tgid)) return;
   thaw(tgid, process);
   if (!frozen) give_up(tgid, process, frozen.error());
 }
 
 void MmapThrottler::give_up(pid_t tgid, Process& process, const Error& error) {
-  const Time now = shaper_.clock_.now();
+  const Time now = parts_.clock.now();
   groups_.leave(tgid, now);
   process.stay_away = now + again_after;
   process.counted.reset();
@@ -372,14 +332,10 @@ void MmapThrottler::thaw(pid_t tgid, Process& process) {
   groups_.thaw(tgid);
   if (!was_frozen) return;
   process.owes = false;
-  process.last_frozen = shaper_.clock_.now();
+  process.last_frozen = parts_.clock.now();
   alert_until_ = process.last_frozen + alert;
-  const std::lock_guard lock(shaper_.mutex_);
-  for (const pid_t tid : process.frozen) shaper_.frozen_.erase(tid);
+  parts_.ledger->end_freeze(process.payer, process.frozen, process.last_frozen - process.frozen_since);
   process.frozen.clear();
-  shaper_.count_held();
-  ++shaper_.delayed_total_;
-  shaper_.shaping_.waited(process.last_charge, process.last_frozen - process.frozen_since);
 }
 
 }  // namespace swapd::daemon

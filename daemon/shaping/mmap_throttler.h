@@ -1,20 +1,20 @@
 // Pages of mapped files, which are read and written without a call: where a class says so (`mapped = "freeze"`), a
-// process that has moved more of them than its class may is frozen until that is paid (docs/design.md, Shaping).
+// process that has moved more of them than its class may is frozen until that is paid.
 //
 // Two hundred times a second (a thousand, when a process is new or goes on after a freeze) each thread's counters are
 // looked at. What they have grown by between two looks while no call was going on that had come to its gate is its
 // pages; the rest is left to the gate, which settles it at the next call. In device mode what the disk has moved beyond
-// what the last call was charged counts as well, as soon as that one is over: `du` reads no file at all. Who has no
-// gate (its program had started before its class was shaped) is not limited here either.
+// what the last call was charged counts as well, as soon as that one is over: `du` reads no file at all. A process
+// without a gate (its program had started before its class was shaped) is not limited here either.
 //
-// It is the cgroup freezer that stops it, in a group of its own below the one that it is in. (To move it there takes
-// the kernel some 50 ms once; what it moves meanwhile is owed.) A signal, a debugger, the loan of an important thread
-// and other limits end the freeze at the next look; the guard ends it where swapd does not look any more.
+// The cgroup freezer stops the process, in a group of its own below the one that it is in. (To move it there takes the
+// kernel some 50 ms once; what it moves meanwhile is owed.) A signal, a debugger, the boost of an important thread and
+// other limits end the freeze at the next look; the guard ends it if swapd does not look any more.
 #pragma once
 
 #include <sys/types.h>
 
-#include <memory>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -24,22 +24,27 @@
 
 #include "base/fd.h"
 #include "base/time.h"
-#include "shaping/freezer_groups.h"
 #include "observe/io/io_target.h"
-#include "shaping/shaper.h"
+#include "shaping/freezer_groups.h"
+#include "shaping/shaping_parts.h"
 #include "sys/procfs/io_counters.h"
 
 namespace swapd::daemon {
 
 class MmapThrottler {
  public:
-  // memory: where the guard finds who is frozen. state_dir: empty: nothing is written down.
-  MmapThrottler(Shaper& shaper, std::span<FrozenGroup> memory, std::string state_dir);
-  ~MmapThrottler();  // everybody goes on, in the group where he was
+  struct Options {
+    std::span<FrozenGroup> memory;  // where the guard finds who is frozen
+    std::string state_dir;          // empty: nothing is written down
+    std::string cgroups;
+    std::function<bool(pid_t)> has_gate;  // a process's calls come to a gate; may wait for the answer
+  };
+  MmapThrottler(const ShapingParts& parts, Options options);
+  ~MmapThrottler();  // every process goes on, in the group where it was
   MmapThrottler(const MmapThrottler&) = delete;
   MmapThrottler& operator=(const MmapThrottler&) = delete;
 
-  // Somebody frozen is waited for. Any thread; waits for nobody.
+  // A frozen process is waited for. Any thread; waits for none.
   void look_now() const;
 
  private:
@@ -51,7 +56,7 @@ class MmapThrottler {
     std::uint64_t faults = 0;   // major ones
   };
   struct Process {
-    Shaper::ViewPtr view;
+    decide::ClassViewPtr view;
     bool has_gate = false;
     Time gate_sought{};
     int gate_seeks = 0;
@@ -65,9 +70,8 @@ class MmapThrottler {
     std::uint64_t signals = 0;  // that waited for it when that began
     Time next_look{}, last_moved{}, last_frozen{};
     Time frozen_since{}, listed{};
-    bool owes = false;                                                         // since it went on
-    std::shared_ptr<decide::Debts> debts = std::make_shared<decide::Debts>();  // Shaper::mutex_
-    decide::Passage last_charge;
+    bool owes = false;  // since it went on
+    decide::PagePayer payer;
     Time stay_away{};  // cannot be frozen: not before that
   };
   struct Interruptions {
@@ -80,19 +84,11 @@ class MmapThrottler {
   void look(pid_t tgid, Process& process);
   void look_at_frozen(pid_t tgid, Process& process);
   [[nodiscard]] bool has_gate(pid_t tgid, Process& process) const;
+  [[nodiscard]] decide::Ledger::Owed owed(Process& process, Time now) const;
   [[nodiscard]] bool charge(pid_t tgid, Process& process, Time now);
   [[nodiscard]] bool charge(pid_t tgid, Process& process, Thread& thread, pid_t tid, double share, Time now);
-  struct Moved {
-    decide::Tokens read = 0, written = 0;
-  };
-  [[nodiscard]] bool charge(Process& process, const Moved& moved, decide::Tokens paged, Time now);
   [[nodiscard]] decide::Tokens max_paged(Thread& thread, pid_t tid) const;
   void seek_disks(pid_t tgid, Process& process, Time now);
-  struct Owed {
-    Time due;
-    decide::Tokens rest = 0;
-  };
-  [[nodiscard]] Owed owed(pid_t tgid, Process& process, Time now) const;
   [[nodiscard]] Interruptions interruptions(const Process& process, const std::vector<pid_t>& threads) const;
   [[nodiscard]] bool goes_on(const Process& process, const std::vector<pid_t>& threads) const;
   void freeze(pid_t tgid, Process& process);
@@ -100,15 +96,16 @@ class MmapThrottler {
   void thaw(pid_t tgid, Process& process);
   void list_frozen(pid_t tgid, Process& process, Time now);
   void forget_thread(pid_t tid) const;
-  void write_off(pid_t tgid, Process& process) const;
+  void write_off(Process& process) const;
   void end(pid_t tgid, Process& process);
 
-  Shaper& shaper_;
+  const ShapingParts& parts_;
+  std::function<bool(pid_t)> ask_of_gate_;
   FreezerGroups groups_;
   observe::IoTargets targets_;
   Time alert_until_{};            // looks are closer until then
   std::uint64_t generation_ = 0;  // of members_
-  std::unordered_map<pid_t, Shaper::ViewPtr> members_;
+  std::unordered_map<pid_t, decide::ClassViewPtr> members_;
   std::unordered_map<pid_t, Process> processes_;
   bool warned_ = false;
   Fd wake_;              // an eventfd

@@ -1,4 +1,4 @@
-// Which threads are observed, and how closely ([design.md, Attention]). Pure.
+// Which threads are observed, and how closely (docs/design.md, Donation). Pure.
 //
 // Requesters are watched all the time; a provider from the moment that a wait tree needs it until none has for a while.
 // What a watched thread does is told at once while a wait tree needs it, and with the next batch after that.

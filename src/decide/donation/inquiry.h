@@ -1,5 +1,5 @@
-// Which resources the worker is asked about, and when ([design.md, Inquiry]): who could provide them is found by scans,
-// which cost far more than anything else that swapd does. Pure.
+// Which resources the worker is asked about, and when (docs/design.md, Donation). Who could provide them is
+// found by scans, which cost far more than anything else that swapd does. Pure.
 //
 // Locks change hands without a call that is seen: who holds one is asked at each wait, and again while it lasts. What
 // has a known provider is not asked about at the begin of a wait; while it lasts, the less often the longer it has

@@ -61,7 +61,7 @@ struct Receiver::Impl {
   Callbacks callbacks;
   bool poll_first;
   std::atomic<bool> told{true};
-  std::unique_ptr<Gate> gate;
+  std::unique_ptr<CallFilter> filter;
 
   CallRing ring;
   std::atomic<std::uint64_t> received{0};
@@ -87,7 +87,7 @@ void Receiver::Impl::handle(const sys::Notification& notification) {
   // Before the answer: SYNC hands the CPU to the target with it, and the stamp would be late by that.
   const Time time = std::chrono::steady_clock::now();
   slot->open_id.store(notification.id, std::memory_order_release);
-  if (!gate || !gate->holds(notification))
+  if (!filter || !filter->should_delay(notification))
     ignore_gone(sys::answer_continue(listener.get(), notification.id));  // ENOENT: killed, or a signal ended the call
   slot->last_id.store(notification.id, std::memory_order_release);
   slot->open_id.store(0, std::memory_order_release);
@@ -201,7 +201,7 @@ pid_t Receiver::last_caller() const { return impl_->last_caller.load(std::memory
 pid_t Receiver::tid() const { return impl_->tid.load(); }
 Duration Receiver::cpu_time() const { return sys::own_thread_cpu_time(tid()); }
 int Receiver::listener() const { return impl_->listener.get(); }
-void Receiver::set_gate(std::unique_ptr<Gate> gate) { impl_->gate = std::move(gate); }
+void Receiver::set_filter(std::unique_ptr<CallFilter> filter) { impl_->filter = std::move(filter); }
 void Receiver::keep_to_itself() { impl_->told.store(false, std::memory_order_relaxed); }
 void Receiver::set_urgent(bool urgent) { impl_->urgent.store(urgent, std::memory_order_relaxed); }
 

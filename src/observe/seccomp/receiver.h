@@ -35,15 +35,15 @@ struct RawCall {
   std::array<std::uint64_t, 6> args{};
 };
 
-// May hold a call back: who answers it then is the gate's affair. The receiver's thread.
-class Gate {
+// May hold a call back. The receiver's thread.
+class CallFilter {
  public:
-  Gate() = default;
-  Gate(const Gate&) = delete;
-  Gate& operator=(const Gate&) = delete;
-  virtual ~Gate() = default;
-  // True: it will be answered later, and is written down for the guard already.
-  [[nodiscard]] virtual bool holds(const sys::Notification& notification) = 0;
+  CallFilter() = default;
+  CallFilter(const CallFilter&) = delete;
+  CallFilter& operator=(const CallFilter&) = delete;
+  virtual ~CallFilter() = default;
+  // True: the filter will see that the call is answered later, and has written it down for the guard already.
+  [[nodiscard]] virtual bool should_delay(const sys::Notification& notification) = 0;
 };
 
 // What the engine sees of a receiver whose thread runs.
@@ -93,7 +93,7 @@ class Receiver final : public ReceiverHandle {
   // Nobody drains: what it receives is answered and counted only.
   void keep_to_itself();
   // Asked about every call. Before start().
-  void set_gate(std::unique_ptr<Gate> gate);
+  void set_filter(std::unique_ptr<CallFilter> filter);
   [[nodiscard]] Status follow(int cpu, int priority) override;
 
  private:

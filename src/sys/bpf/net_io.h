@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "base/io_counters.h"
 #include "base/result.h"
 
 namespace swapd::sys {
@@ -22,9 +23,7 @@ class NetIo {
   // Counted from now on, from 0. E2BIG: too many are. Any thread, as the others.
   [[nodiscard]] Status count(pid_t tid);
   void forget(pid_t tid);
-  struct Counters {
-    std::uint64_t received = 0, sent = 0;  // bytes
-  };
+  using Counters = TrafficCounters;
   [[nodiscard]] Result<Counters> read(pid_t tid) const;  // ENOENT: it is not counted
 
  private:

@@ -8,15 +8,12 @@
 #include <string>
 
 #include "base/fd.h"
+#include "base/io_counters.h"
 #include "base/result.h"
 
 namespace swapd::sys {
 
-struct IoCounters {
-  std::uint64_t read_chars = 0, written_chars = 0;  // by read(2), write(2) and their kin, also where no disk was needed
-  std::uint64_t calls = 0;                          // that are over, of those
-  std::uint64_t read_bytes = 0, written_bytes = 0;  // from and to a block device; written: as the page got dirty
-};
+using swapd::IoCounters;
 
 // The difference of two looks at one thread.
 [[nodiscard]] IoCounters between(const IoCounters& before, const IoCounters& now);

@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 
-#include "harness/process.h"
+#include "process.h"
 
 namespace swapd::actuate {
 namespace {

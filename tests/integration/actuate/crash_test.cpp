@@ -1,7 +1,7 @@
 // A process that holds boosts is killed; the next one gives everything back from the journal.
 #include <sys/resource.h>
 
-#include "harness/process.h"
+#include "process.h"
 #include "sys/sched/groups.h"
 #include "sys/sched/scheduler.h"
 

@@ -19,7 +19,7 @@
 
 #include "actuate/competitors.h"
 #include "base/fd.h"
-#include "harness/process.h"
+#include "process.h"
 #include "sys/sched/io_groups.h"
 #include "sys/procfs/procfs.h"
 #include "sys/sched/scheduler.h"

@@ -5,7 +5,7 @@
 
 #include <thread>
 
-#include "harness/process.h"
+#include "process.h"
 #include "sys/sched/groups.h"
 #include "sys/sched/scheduler.h"
 

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <sys/resource.h>
 
-#include "harness/process.h"
+#include "process.h"
 
 namespace swapd::actuate {
 namespace {

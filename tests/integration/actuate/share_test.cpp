@@ -1,7 +1,7 @@
 // What a donation is for: CPU time. Two spinners on one CPU, in one session, in two, and in two cgroups.
 #include <unistd.h>
 
-#include "harness/process.h"
+#include "process.h"
 #include "sys/sched/groups.h"
 #include "sys/sched/scheduler.h"
 

@@ -1,5 +1,5 @@
 // Automatic limits on real programs: they come where the protected ones lack what they need, and go with these
-// (decide/auto_limit.h has how they are found; `swapbench tap-stream` has figures).
+// (decide/shaping/auto_limit.h has how they are found; `swapbench tap-stream` has figures).
 #include "shaping_session.h"
 
 namespace swapd::test {

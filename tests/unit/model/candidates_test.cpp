@@ -28,7 +28,7 @@ TEST(Candidates, ABlockedThreadWithoutARunnableProviderIsNotVirtualRunnable) {
   world.provides(p3, r2);
   EXPECT_THAT(world.leaves(p1), ElementsAre(p3));
   world.favour(p1);
-  EXPECT_FALSE(world.model.has_choice(p1));
+  EXPECT_FALSE(world.model.has_choice(p1, world.path[p1]));
 }
 
 TEST(Candidates, ACascadeOfEightIsFollowedToItsEnd) {
@@ -99,7 +99,7 @@ TEST(Candidates, AWayThroughACycleIsNotForgottenForTheSecondWhoTakesIt) {
   // Through P2 directly, and through P3 and P2: both direct providers are virtual runnable.
   EXPECT_THAT(world.model.candidates(p1)[0].path, ElementsAre(p2, p4));
   world.favour(p1);
-  EXPECT_TRUE(world.model.has_choice(p1));
+  EXPECT_TRUE(world.model.has_choice(p1, world.path[p1]));
 }
 
 TEST(Candidates, ALadderOfDiamondsIsNotExponential) {
@@ -120,7 +120,7 @@ TEST(Candidates, ALadderOfDiamondsIsNotExponential) {
   EXPECT_EQ(found[0].leaf, thread(2 * rungs + 1));
   EXPECT_THAT(found[0].path, SizeIs(rungs + 1));
   world.favour(thread(0));
-  EXPECT_TRUE(world.model.has_choice(thread(0)));
+  EXPECT_TRUE(world.model.has_choice(thread(0), world.path[thread(0)]));
 }
 
 TEST(Candidates, AGraphBeyondReasonIsCutOff) {
@@ -164,7 +164,7 @@ TEST(Candidates, OneForEachLeafByItsBestWay) {
   EXPECT_THAT(found[0].path, ElementsAre(p2, p4));
   EXPECT_DOUBLE_EQ(found[0].confidence, 21);
   world.favour(p1);
-  EXPECT_TRUE(world.model.has_choice(p1));
+  EXPECT_TRUE(world.model.has_choice(p1, world.path[p1]));
 }
 
 TEST(Candidates, ColdStartGoesByEvidenceAndThenByAge) {

@@ -141,7 +141,7 @@ TEST_F(TwoProviders, AThreadBehindTwoAwaitedResourcesIsOneCandidate) {
   world.provides(p2, r2);
   world.blocks(p1, {r1, r2});
   world.favour(p1);
-  EXPECT_TRUE(world.model.has_choice(p1));
+  EXPECT_TRUE(world.model.has_choice(p1, world.path[p1]));
   world.uses_quantum(p1);
   // The debit is the thread's: it is not tried again by way of the other resource.
   EXPECT_EQ(world.favour(p1), p3);

@@ -1,5 +1,5 @@
 // Classes, their devices, and calls that wait [TAP08 §2.1–2.4].
-#include "decide/shaping.h"
+#include "decide/shaping/shaping.h"
 
 #include <gmock/gmock.h>
 
@@ -10,12 +10,12 @@ namespace {
 
 using decide::ClassLimits;
 using decide::Device;
-using decide::Leg;
+using decide::IoDirection;
 using decide::Limit;
-using decide::Passage;
+using decide::Reservation;
 using decide::Shaping;
 using decide::Tokens;
-using decide::Way;
+using decide::Transfer;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
@@ -26,10 +26,10 @@ Limit at(Tokens rate, Tokens burst = 1000) { return {.bytes = rate, .operations 
 
 class Classes : public testing::Test {
  protected:
-  Passage enter(Shaping::ClassIndex of, const std::vector<Leg>& legs, Time now = start) {
-    return shaping.enter(of, legs.data(), legs.size(), now);
+  Reservation enter(Shaping::ClassIndex of, const std::vector<Transfer>& transfers, Time now = start) {
+    return shaping.reserve(of, transfers.data(), transfers.size(), now);
   }
-  Duration wait(const Passage& passage, Time now = start) { return shaping.due(passage, now) - now; }
+  Duration wait(const Reservation& passage, Time now = start) { return shaping.due(passage, now) - now; }
   Shaping shaping;
 };
 
@@ -37,9 +37,9 @@ TEST_F(Classes, DoNotWaitForEachOther) {
   ClassLimits limits;
   limits.disks.both = at(1000);
   const auto one = shaping.set("one", limits, start), two = shaping.set("two", limits, start);
-  shaping.charge(one, disk, Way::read, 3'000, start);
-  EXPECT_EQ(wait(enter(one, {{disk, Way::read, 1}})), milliseconds(2'001));
-  EXPECT_EQ(wait(enter(two, {{disk, Way::read, 1}})), Duration::zero());
+  shaping.charge(one, disk, IoDirection::read, 3'000, start);
+  EXPECT_EQ(wait(enter(one, {{disk, IoDirection::read, 1}})), milliseconds(2'001));
+  EXPECT_EQ(wait(enter(two, {{disk, IoDirection::read, 1}})), Duration::zero());
 }
 
 // Whoever pays at once goes on when the next call would.
@@ -47,8 +47,8 @@ TEST_F(Classes, WhatIsChargedIsPaidWhenTheNextCallWouldGoOn) {
   ClassLimits limits;
   limits.disks.both = at(1000);
   const auto one = shaping.set("one", limits, start);
-  EXPECT_EQ(wait(shaping.charge(one, disk, Way::read, 999, start)), Duration::zero());
-  const Passage owed = shaping.charge(one, disk, Way::write, 1001, start);
+  EXPECT_EQ(wait(shaping.charge(one, disk, IoDirection::read, 999, start)), Duration::zero());
+  const Reservation owed = shaping.charge(one, disk, IoDirection::write, 1001, start);
   EXPECT_EQ(wait(owed), milliseconds(1001));
   shaping.waited(owed, milliseconds(1001));
   const auto account = shaping.accounts(one, start).at(0);
@@ -66,10 +66,10 @@ TEST_F(Classes, CallsAreSettledTogether) {
   ClassLimits limits;
   limits.disks.both = at(1000);
   const auto one = shaping.set("one", limits, start);
-  Passage last = enter(one, {{disk, Way::read, 200}});
+  Reservation last = enter(one, {{disk, IoDirection::read, 200}});
   EXPECT_TRUE(shaping.spares(last, 300, start));
   EXPECT_FALSE(shaping.spares(last, 301, start)) << "half of the burst has to stay";
-  Passage next = enter(one, {{disk, Way::read, 100}});
+  Reservation next = enter(one, {{disk, IoDirection::read, 100}});
   ASSERT_TRUE(next.join(last));
   const auto settle = [&](Tokens bytes, std::uint64_t calls) {
     Shaping::Moved moved{.calls = calls};
@@ -81,16 +81,16 @@ TEST_F(Classes, CallsAreSettledTogether) {
   EXPECT_EQ(account.both.bytes, 950);
   EXPECT_EQ(account.calls, 2U);
   EXPECT_EQ(account.bytes[0], 50);
-  for (const Leg& other : {Leg{disk, Way::write, 100}, Leg{other_disk, Way::read, 100}})
+  for (const Transfer& other : {Transfer{disk, IoDirection::write, 100}, Transfer{other_disk, IoDirection::read, 100}})
     EXPECT_FALSE(enter(one, {other}).join(next)) << "elsewhere";
-  next = enter(one, {{disk, Way::read, 100}});
-  ASSERT_TRUE(next.join(enter(one, {{disk, Way::read, 100}})));
+  next = enter(one, {{disk, IoDirection::read, 100}});
+  ASSERT_TRUE(next.join(enter(one, {{disk, IoDirection::read, 100}})));
   EXPECT_EQ(settle(0, 2).both.bytes, 950 - 100 - 2) << "one token a call is kept (and what was written is not settled)";
-  last = enter(one, {{disk, Way::read, 1}});
+  last = enter(one, {{disk, IoDirection::read, 1}});
   limits.disks = {};
   limits.disks.read = at(1000);
   shaping.set("one", limits, start);
-  EXPECT_FALSE(enter(one, {{disk, Way::read, 1}}).join(last)) << "the bucket is another one";
+  EXPECT_FALSE(enter(one, {{disk, IoDirection::read, 1}}).join(last)) << "the bucket is another one";
   EXPECT_FALSE(shaping.spares(last, 0, start));
 }
 
@@ -100,18 +100,18 @@ TEST_F(Classes, HaveABucketForEachDevice) {
   limits.disks.both = at(1000);
   limits.devices[other_disk].both = at(10);
   const auto one = shaping.set("one", limits, start);
-  (void)enter(one, {{disk, Way::read, 1000}});
-  (void)enter(one, {{other_disk, Way::read, 1000}});
-  EXPECT_EQ(wait(enter(one, {{disk, Way::write, 1}})), milliseconds(1));
-  EXPECT_EQ(wait(enter(one, {{other_disk, Way::write, 1}})), milliseconds(100));
-  EXPECT_EQ(wait(enter(one, {{link, Way::write, 1'000'000}})), Duration::zero());
-  EXPECT_EQ(wait(enter(one, {{link, Way::write, 1'000'000}})), Duration::zero()) << "no limit of networks";
+  (void)enter(one, {{disk, IoDirection::read, 1000}});
+  (void)enter(one, {{other_disk, IoDirection::read, 1000}});
+  EXPECT_EQ(wait(enter(one, {{disk, IoDirection::write, 1}})), milliseconds(1));
+  EXPECT_EQ(wait(enter(one, {{other_disk, IoDirection::write, 1}})), milliseconds(100));
+  EXPECT_EQ(wait(enter(one, {{link, IoDirection::write, 1'000'000}})), Duration::zero());
+  EXPECT_EQ(wait(enter(one, {{link, IoDirection::write, 1'000'000}})), Duration::zero()) << "no limit of networks";
 }
 
 TEST_F(Classes, TellOfAnUnknownDiskLast) {
   const auto one = shaping.set("one", {}, start);
-  (void)enter(one, {{Device{Device::Kind::disk, 0}, Way::read, 1000}});
-  (void)enter(one, {{disk, Way::read, 1000}});
+  (void)enter(one, {{Device{Device::Kind::disk, 0}, IoDirection::read, 1000}});
+  (void)enter(one, {{disk, IoDirection::read, 1000}});
   EXPECT_EQ(shaping.accounts(one, start).front().device, disk);
   EXPECT_EQ(shaping.accounts(one, start).back().device.number, 0U);
 }
@@ -122,22 +122,22 @@ TEST_F(Classes, ReadAndWriteTogetherOrApart) {
   limits.disks.read = at(1000);
   limits.disks.write = at(500);
   const auto apart = shaping.set("apart", limits, start);
-  (void)enter(apart, {{disk, Way::read, 1000}});
-  EXPECT_EQ(wait(enter(apart, {{disk, Way::write, 1000}})), Duration::zero());
-  EXPECT_EQ(wait(enter(apart, {{disk, Way::write, 1000}})), milliseconds(2));
-  EXPECT_EQ(wait(enter(apart, {{disk, Way::read, 1000}})), milliseconds(1));
+  (void)enter(apart, {{disk, IoDirection::read, 1000}});
+  EXPECT_EQ(wait(enter(apart, {{disk, IoDirection::write, 1000}})), Duration::zero());
+  EXPECT_EQ(wait(enter(apart, {{disk, IoDirection::write, 1000}})), milliseconds(2));
+  EXPECT_EQ(wait(enter(apart, {{disk, IoDirection::read, 1000}})), milliseconds(1));
   limits.disks.both = at(100);
   const auto all = shaping.set("all", limits, start);
-  (void)enter(all, {{disk, Way::read, 1000}});
-  EXPECT_EQ(wait(enter(all, {{disk, Way::write, 1}})), milliseconds(10)) << "the slowest of its buckets";
+  (void)enter(all, {{disk, IoDirection::read, 1000}});
+  EXPECT_EQ(wait(enter(all, {{disk, IoDirection::write, 1}})), milliseconds(10)) << "the slowest of its buckets";
 }
 
 TEST_F(Classes, OperationsAreCountedBesidesBytes) {
   ClassLimits limits;
   limits.disks.both.operations = 100;
   const auto one = shaping.set("one", limits, start);
-  for (int i = 0; i < 5; ++i) EXPECT_EQ(wait(enter(one, {{disk, Way::read, 1 << 20}})), Duration::zero()) << i;
-  EXPECT_EQ(wait(enter(one, {{disk, Way::read, 1}})), milliseconds(10));
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(wait(enter(one, {{disk, IoDirection::read, 1 << 20}})), Duration::zero()) << i;
+  EXPECT_EQ(wait(enter(one, {{disk, IoDirection::read, 1}})), milliseconds(10));
 }
 
 // sendfile(2): from the disk to the network.
@@ -146,9 +146,9 @@ TEST_F(Classes, ACallWithTwoLegsGoesWhenBothLetIt) {
   limits.disks.both = at(1000);
   limits.networks.both = at(100);
   const auto one = shaping.set("one", limits, start);
-  EXPECT_EQ(wait(enter(one, {{disk, Way::read, 1000}, {link, Way::write, 1000}})), Duration::zero());
-  shaping.charge(one, link, Way::write, 100, start);
-  const Passage waits = enter(one, {{disk, Way::read, 1000}, {link, Way::write, 1000}});
+  EXPECT_EQ(wait(enter(one, {{disk, IoDirection::read, 1000}, {link, IoDirection::write, 1000}})), Duration::zero());
+  shaping.charge(one, link, IoDirection::write, 100, start);
+  const Reservation waits = enter(one, {{disk, IoDirection::read, 1000}, {link, IoDirection::write, 1000}});
   EXPECT_EQ(wait(waits), milliseconds(1010)) << "101 tokens of the network; of the disk it were 1 ms";
   shaping.settle(waits, {.bytes = {500, 500}, .cached = 500, .waited = milliseconds(1010)}, start);
   const auto accounts = shaping.accounts(one, start);
@@ -167,9 +167,9 @@ TEST_F(Classes, ACallDoesNotWaitForItself) {
   ClassLimits limits;
   limits.disks.both = at(1000);
   const auto one = shaping.set("one", limits, start);
-  EXPECT_EQ(wait(enter(one, {{disk, Way::read, 900}, {disk, Way::write, 900}})), Duration::zero());
+  EXPECT_EQ(wait(enter(one, {{disk, IoDirection::read, 900}, {disk, IoDirection::write, 900}})), Duration::zero());
   EXPECT_EQ(shaping.accounts(one, start).at(0).both.bytes, -800);
-  EXPECT_EQ(wait(enter(one, {{disk, Way::read, 1}})), milliseconds(801));
+  EXPECT_EQ(wait(enter(one, {{disk, IoDirection::read, 1}})), milliseconds(801));
 }
 
 // Time goes on until the call may, and others come each 10 ms meanwhile; when it does, and what the others waited at
@@ -189,7 +189,7 @@ class LargeCalls : public Classes {
   template <typename Advance>
   Course course(const Advance& advance, Tokens others) {
     Course out;
-    std::vector<std::pair<Passage, Time>> waiting;
+    std::vector<std::pair<Reservation, Time>> waiting;
     Time now = start;
     for (; advance(now) > now && now - start < seconds(60); now += milliseconds(1)) {
       std::erase_if(waiting, [&](const auto& other) {
@@ -198,7 +198,7 @@ class LargeCalls : public Classes {
         return true;
       });
       if (others > 0 && (now - start) % milliseconds(10) == Duration::zero())
-        waiting.emplace_back(enter(one, {{disk, Way::read, others / 100}}, now), now);
+        waiting.emplace_back(enter(one, {{disk, IoDirection::read, others / 100}}, now), now);
     }
     out.goes = now - start;
     return out;
@@ -208,7 +208,7 @@ class LargeCalls : public Classes {
 };
 
 TEST_F(LargeCalls, WaitForTheirShareBeforeTheyMoveAnything) {
-  Passage call = enter(one, {{disk, Way::write, 10 * rate}});
+  Reservation call = enter(one, {{disk, IoDirection::write, 10 * rate}});
   const Course alone = course([&](Time now) { return shaping.advance(call, now); }, 0);
   EXPECT_GE(alone.goes, milliseconds(9'840)) << "a tenth of a second's worth ahead, and the burst";
   EXPECT_LE(alone.goes, milliseconds(10'000));
@@ -219,7 +219,7 @@ TEST_F(LargeCalls, WaitForTheirShareBeforeTheyMoveAnything) {
 }
 
 TEST_F(LargeCalls, LetOthersHaveTheirTurns) {
-  Passage call = enter(one, {{disk, Way::write, 5 * rate}});
+  Reservation call = enter(one, {{disk, IoDirection::write, 5 * rate}});
   const Course shared = course([&](Time now) { return shaping.advance(call, now); }, rate / 2);
   EXPECT_LE(shared.others, milliseconds(50));
   EXPECT_GE(shared.goes, milliseconds(9'000)) << "half of the time is the others'";
@@ -229,18 +229,18 @@ TEST_F(LargeCalls, LetOthersHaveTheirTurns) {
 TEST_F(LargeCalls, GoAtOnceWhereTheBurstHoldsThem) {
   limits.disks.both = at(rate, 20 * rate);
   const auto idle = shaping.set("idle", limits, start);
-  Passage call = enter(idle, {{disk, Way::write, 15 * rate}});
+  Reservation call = enter(idle, {{disk, IoDirection::write, 15 * rate}});
   EXPECT_EQ(shaping.advance(call, start), start);
-  Passage next = enter(idle, {{disk, Way::write, 15 * rate}});
+  Reservation next = enter(idle, {{disk, IoDirection::write, 15 * rate}});
   EXPECT_GT(shaping.advance(next, start), start);
   EXPECT_GT(shaping.advance(next, start + seconds(9)), start + seconds(9));
   EXPECT_EQ(shaping.advance(next, start + seconds(10)), start + seconds(10));
 }
 
 TEST_F(LargeCalls, ThatAreNotMadeGiveBackWhatTheyHaveTaken) {
-  Passage call = enter(one, {{disk, Way::write, 100 * rate}});
+  Reservation call = enter(one, {{disk, IoDirection::write, 100 * rate}});
   (void)shaping.advance(call, start + seconds(1));
-  shaping.withdraw(call, start + seconds(1));
+  shaping.cancel(call, start + seconds(1));
   EXPECT_EQ(shaping.accounts(one, start + seconds(1)).at(0).both.bytes, rate / 20);
 }
 
@@ -250,7 +250,7 @@ TEST_F(LargeCalls, ThatAreNotHeldAreADebtOfTheirThread) {
   Shaping::Moved moved;
   moved.bytes[0] = rate;
   for (int i = 0; i < 500; ++i) {
-    Passage call = enter(one, {{disk, Way::read, rate}});
+    Reservation call = enter(one, {{disk, IoDirection::read, rate}});
     if (shaping.advance(call, start) > start) shaping.postpone(call, start);
     debts.add(shaping.settle(call, moved, start), false);
   }
@@ -261,12 +261,12 @@ TEST_F(LargeCalls, ThatAreNotHeldAreADebtOfTheirThread) {
 // A call of which nobody knew what it would move: its thread pays, and the others of its class for half a second.
 TEST_F(LargeCalls, DebtsAreTheirThreads) {
   decide::Debts debts;
-  const Passage call = enter(one, {{disk, Way::read, 1}});
+  const Reservation call = enter(one, {{disk, IoDirection::read, 1}});
   Shaping::Moved moved;
   moved.bytes[0] = 20 * rate;
   debts.add(shaping.settle(call, moved, start), false);
   EXPECT_EQ(shaping.accounts(one, start).at(0).both.bytes, -rate / 2);
-  EXPECT_EQ(wait(enter(one, {{disk, Way::read, 1}})), milliseconds(500) + std::chrono::microseconds(1));
+  EXPECT_EQ(wait(enter(one, {{disk, IoDirection::read, 1}})), milliseconds(500) + std::chrono::microseconds(1));
   ASSERT_EQ(shaping.owed(debts, one).size(), 1U);
   EXPECT_NEAR(static_cast<double>(shaping.owed(debts, one).at(0).second), 19.45 * rate, 10);
   EXPECT_EQ(shaping.advance(debts, true, start), start) << "a call that moves nothing does not wait for it";
@@ -279,16 +279,16 @@ TEST_F(LargeCalls, DebtsAreTheirThreads) {
 
 TEST_F(LargeCalls, DebtsOfSeveralCallsAreOne) {
   decide::Debts debts;
-  for (int i = 0; i < 3; ++i) debts.add(shaping.charge(one, disk, Way::read, 2 * rate, start), false);
+  for (int i = 0; i < 3; ++i) debts.add(shaping.charge(one, disk, IoDirection::read, 2 * rate, start), false);
   ASSERT_EQ(shaping.owed(debts, one).size(), 1U);
   EXPECT_EQ(shaping.owed(debts, one).at(0).second, 6 * rate - rate / 2 - rate / 20);
 }
 
 TEST_F(LargeCalls, DebtsOfThreadsThatHaveEndedNobodyPays) {
   decide::Debts debts;
-  debts.add(shaping.charge(one, disk, Way::read, 17 * rate, start), true);
+  debts.add(shaping.charge(one, disk, IoDirection::read, 17 * rate, start), true);
   shaping.write_off(debts);
-  EXPECT_EQ(wait(enter(one, {{disk, Way::read, 1}})), milliseconds(500) + std::chrono::microseconds(1));
+  EXPECT_EQ(wait(enter(one, {{disk, IoDirection::read, 1}})), milliseconds(500) + std::chrono::microseconds(1));
   EXPECT_EQ(shaping.accounts(one, start).at(0).written_off, 17 * rate - rate / 2 - rate / 20);
 }
 
@@ -296,8 +296,8 @@ TEST_F(Classes, WhatIsWithdrawnLeavesNoTrace) {
   ClassLimits limits;
   limits.disks.both = {.bytes = 1000, .operations = 20, .burst = 1000};
   const auto one = shaping.set("one", limits, start);
-  const Passage gone = enter(one, {{disk, Way::read, 700}});
-  shaping.withdraw(gone, start);
+  const Reservation gone = enter(one, {{disk, IoDirection::read, 700}});
+  shaping.cancel(gone, start);
   const auto account = shaping.accounts(one, start).at(0);
   EXPECT_EQ(account.both.bytes, 1000);
   EXPECT_EQ(account.both.operations, 1);
@@ -308,7 +308,7 @@ TEST_F(Classes, AtLeastOneTokenACall) {
   ClassLimits limits;
   limits.disks.both = at(1000);
   const auto one = shaping.set("one", limits, start);
-  const Passage empty = enter(one, {{disk, Way::read, 500}});
+  const Reservation empty = enter(one, {{disk, IoDirection::read, 500}});
   shaping.settle(empty, {}, start);
   EXPECT_EQ(shaping.accounts(one, start).at(0).both.bytes, 999);
 }
@@ -318,8 +318,8 @@ TEST_F(Classes, ChangesHoldAtOnce) {
   ClassLimits limits;
   limits.disks.both = at(1000);
   const auto one = shaping.set("one", limits, start);
-  shaping.charge(one, disk, Way::read, 4'999, start);
-  const Passage waits = enter(one, {{disk, Way::read, 1}});
+  shaping.charge(one, disk, IoDirection::read, 4'999, start);
+  const Reservation waits = enter(one, {{disk, IoDirection::read, 1}});
   EXPECT_EQ(wait(waits), milliseconds(4'000));
   limits.disks.both = at(10'000);
   EXPECT_EQ(shaping.set("one", limits, start), one);
@@ -336,13 +336,13 @@ TEST_F(Classes, OneThatIsRemovedHoldsNobody) {
   ClassLimits limits;
   limits.disks.both = at(1);
   const auto one = shaping.set("one", limits, start);
-  (void)enter(one, {{disk, Way::read, 5000}});
-  const Passage waits = enter(one, {{disk, Way::read, 5000}});
+  (void)enter(one, {{disk, IoDirection::read, 5000}});
+  const Reservation waits = enter(one, {{disk, IoDirection::read, 5000}});
   EXPECT_EQ(wait(waits), seconds(1));
   shaping.remove("one");
   EXPECT_EQ(wait(waits), Duration::zero());
   EXPECT_EQ(shaping.find("one"), std::nullopt);
-  EXPECT_TRUE(enter(one, {{disk, Way::read, 1}}).empty());
+  EXPECT_TRUE(enter(one, {{disk, IoDirection::read, 1}}).empty());
 }
 
 // A process may have a class for itself: thousands come and go.
@@ -351,13 +351,13 @@ TEST_F(Classes, TheirPlacesAreUsedAgain) {
   limits.disks.both = at(1000);
   const auto kept = shaping.set("kept", limits, start);
   const auto first = shaping.set("first", limits, start);
-  const Passage open = enter(first, {{disk, Way::read, 700}});
-  shaping.retire("first", kept, start);
+  const Reservation open = enter(first, {{disk, IoDirection::read, 700}});
+  shaping.merge_into("first", kept, start);
   for (int i = 0; i < 1000; ++i) {
     const std::string name = "own#" + std::to_string(i);
     const auto own = shaping.set(name, limits, start);
     EXPECT_EQ(own, first);
-    EXPECT_EQ(wait(enter(own, {{disk, Way::read, 300}})), Duration::zero()) << "a full bucket of its own";
+    EXPECT_EQ(wait(enter(own, {{disk, IoDirection::read, 300}})), Duration::zero()) << "a full bucket of its own";
     shaping.settle(open, {.bytes = {700, 0}, .cached = 0, .waited = {}}, start);
     EXPECT_EQ(shaping.accounts(own, start).at(0).both.bytes, 700)
         << "what another class's call moved is not its affair";
@@ -375,17 +375,18 @@ TEST_F(Classes, WhatIsRetiredHasAnHeir) {
   limits.disks.both = at(1000);
   const auto all = shaping.set("all", limits, start);
   const auto own = shaping.set("own", limits, start);
-  shaping.settle(enter(own, {{disk, Way::read, 700}}), {.bytes = {700, 0}, .cached = 0, .waited = {}}, start);
-  const Passage last = enter(own, {{disk, Way::read, 300}}), killed = enter(own, {{disk, Way::read, 300}});
-  shaping.retire("own", all, start);
+  shaping.settle(enter(own, {{disk, IoDirection::read, 700}}), {.bytes = {700, 0}, .cached = 0, .waited = {}}, start);
+  const Reservation last = enter(own, {{disk, IoDirection::read, 300}}),
+                    killed = enter(own, {{disk, IoDirection::read, 300}});
+  shaping.merge_into("own", all, start);
   for (int i = 0; i < 100; ++i) {  // others come and go meanwhile
     const std::string name = "own#" + std::to_string(i);
-    (void)enter(shaping.set(name, limits, start), {{disk, Way::read, 300}});
+    (void)enter(shaping.set(name, limits, start), {{disk, IoDirection::read, 300}});
     shaping.remove(name);
   }
   EXPECT_EQ(shaping.find("own"), std::nullopt);
   shaping.settle(last, {.bytes = {200, 0}, .cached = 50, .waited = seconds(1)}, start);
-  shaping.withdraw(killed, start);
+  shaping.cancel(killed, start);
   const auto account = shaping.accounts(all, start).at(0);
   EXPECT_EQ(account.bytes[0], 900);
   EXPECT_EQ(account.calls, 2U);
@@ -403,8 +404,8 @@ TEST_F(Classes, WhatMovesWithoutACallIsOwed) {
   ClassLimits limits;
   limits.disks.both = at(1000);
   const auto one = shaping.set("one", limits, start);
-  shaping.charge(one, disk, Way::read, 3000, start);
-  EXPECT_EQ(wait(enter(one, {{disk, Way::read, 1}})), milliseconds(2001));
+  shaping.charge(one, disk, IoDirection::read, 3000, start);
+  EXPECT_EQ(wait(enter(one, {{disk, IoDirection::read, 1}})), milliseconds(2001));
   const auto account = shaping.accounts(one, start).at(0);
   EXPECT_EQ(account.mapped, 3000);
   EXPECT_EQ(account.bytes[0], 0) << "no call moved them";
@@ -414,7 +415,7 @@ TEST_F(Classes, MoreDevicesThanItKeepsShareOne) {
   ClassLimits limits;
   limits.networks.both = at(1000);
   const auto one = shaping.set("one", limits, start);
-  for (std::uint64_t i = 1; i <= 1000; ++i) (void)enter(one, {{{Device::Kind::network, i}, Way::read, 1}});
+  for (std::uint64_t i = 1; i <= 1000; ++i) (void)enter(one, {{{Device::Kind::network, i}, IoDirection::read, 1}});
   EXPECT_LE(shaping.accounts(one, start).size(), 257U);
 }
 

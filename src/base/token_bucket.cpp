@@ -1,8 +1,8 @@
-#include "decide/bucket.h"
+#include "base/token_bucket.h"
 
 #include <algorithm>
 
-namespace swapd::decide {
+namespace swapd {
 namespace {
 
 __extension__ using Wide = unsigned __int128;
@@ -12,9 +12,9 @@ constexpr std::uint64_t second = 1'000'000'000;
 constexpr Duration longest = std::chrono::hours(24) * 365;
 constexpr Tokens max_cost = Tokens{1} << 60;
 
-BucketRules in_range(BucketRules rules) {
-  rules.rate = std::clamp(rules.rate, Tokens{0}, max_rate);
-  rules.burst = std::clamp(rules.burst, Tokens{1}, max_burst);
+TokenBucket::Rules in_range(TokenBucket::Rules rules) {
+  rules.rate = std::clamp(rules.rate, Tokens{0}, TokenBucket::max_rate);
+  rules.burst = std::clamp(rules.burst, Tokens{1}, TokenBucket::max_burst);
   return rules;
 }
 
@@ -22,11 +22,11 @@ std::int64_t difference(std::uint64_t a, std::uint64_t b) { return static_cast<s
 
 }  // namespace
 
-Bucket::Bucket(BucketRules rules, Time now)
+TokenBucket::TokenBucket(Rules rules, Time now)
     : rules_(in_range(rules)), generated_(static_cast<std::uint64_t>(rules_.burst)), filled_(now) {}
 
 // What has come since it was filled last. A clock that goes back brings nothing.
-Bucket::Grown Bucket::grown(Time now) const {
+TokenBucket::Grown TokenBucket::grown(Time now) const {
   if (now <= filled_) return {0, remainder_};
   const auto passed = static_cast<std::uint64_t>(std::min<Duration>(now - filled_, longest).count());
   const Wide parts = static_cast<Wide>(rules_.rate) * passed + remainder_;
@@ -34,7 +34,7 @@ Bucket::Grown Bucket::grown(Time now) const {
   return {static_cast<std::uint64_t>(std::min(parts / second, most)), static_cast<std::uint64_t>(parts % second)};
 }
 
-void Bucket::fill(Time now) {
+void TokenBucket::fill(Time now) {
   const Grown more = grown(now);
   // As far as there is room: the sum could pass over the end of the number.
   const auto room = static_cast<std::uint64_t>(std::max(rules_.burst - difference(generated_, taken_), Tokens{0}));
@@ -43,19 +43,19 @@ void Bucket::fill(Time now) {
   filled_ = std::max(filled_, now);
 }
 
-void Bucket::cap() {
+void TokenBucket::cap() {
   const std::int64_t held = difference(generated_, taken_);
   if (held > rules_.burst) generated_ -= static_cast<std::uint64_t>(held - rules_.burst);
 }
 
-Bucket::Ticket Bucket::enter(Tokens cost, Time now) {
+TokenBucket::Ticket TokenBucket::reserve(Tokens cost, Time now) {
   fill(now);
   const Ticket ticket = taken_;
   taken_ += static_cast<std::uint64_t>(std::clamp(cost, Tokens{1}, max_cost));
   return ticket;
 }
 
-Time Bucket::due(Ticket ticket, Time now) const {
+Time TokenBucket::due(Ticket ticket, Time now) const {
   const Grown more = grown(now);
   const std::int64_t missing = difference(ticket, generated_) + 1;  // as of filled_
   if (missing <= 0 || static_cast<std::uint64_t>(missing) <= more.tokens) return now;
@@ -69,7 +69,7 @@ Time Bucket::due(Ticket ticket, Time now) const {
 
 // Those who wait had to wait for what this call was thought to take. What it did not is generated anew, so that all of
 // them come earlier; what it took besides has not been.
-void Bucket::settle(Tokens cost, Tokens moved, Time now) {
+void TokenBucket::settle(Tokens cost, Tokens moved, Time now) {
   fill(now);
   cost = std::clamp(cost, Tokens{1}, max_cost);
   moved = std::clamp(moved, Tokens{0}, max_cost);
@@ -77,7 +77,7 @@ void Bucket::settle(Tokens cost, Tokens moved, Time now) {
   cap();
 }
 
-Tokens Bucket::owe(Tokens taken, Tokens max_owed, Time now) {
+Tokens TokenBucket::owe(Tokens taken, Tokens max_owed, Time now) {
   fill(now);
   const Tokens wanted = std::clamp(taken, Tokens{0}, max_cost);
   const Tokens room = std::max(difference(generated_, taken_) + max_owed, Tokens{0});
@@ -85,21 +85,28 @@ Tokens Bucket::owe(Tokens taken, Tokens max_owed, Time now) {
   return wanted - std::min(wanted, room);
 }
 
-void Bucket::change(BucketRules rules, Time now) {
+void TokenBucket::change(Rules rules, Time now) {
   fill(now);
   rules_ = in_range(rules);
   cap();
 }
 
-void Bucket::forgive(Tokens max_owed, Time now) {
+void TokenBucket::cap_debt(Tokens max_owed, Time now) {
   fill(now);
   if (difference(generated_, taken_) < -max_owed) generated_ = taken_ - static_cast<std::uint64_t>(max_owed);
 }
 
-Tokens Bucket::count(Time now) const {
-  Bucket copy = *this;
+bool TokenBucket::take(Time now, Tokens tokens) {
+  fill(now);
+  if (difference(generated_, taken_) < tokens) return false;
+  taken_ += static_cast<std::uint64_t>(tokens);
+  return true;
+}
+
+Tokens TokenBucket::count(Time now) const {
+  TokenBucket copy = *this;
   copy.fill(now);
   return difference(copy.generated_, copy.taken_);
 }
 
-}  // namespace swapd::decide
+}  // namespace swapd

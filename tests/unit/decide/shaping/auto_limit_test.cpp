@@ -1,5 +1,5 @@
 // The highest limit for some that leaves others what they need, found on a disk that is made up here.
-#include "decide/auto_limit.h"
+#include "decide/shaping/auto_limit.h"
 
 #include <gmock/gmock.h>
 

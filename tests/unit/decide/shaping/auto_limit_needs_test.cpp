@@ -1,7 +1,7 @@
 // Whether they have what they need, and whether their waits grow.
 #include <gmock/gmock.h>
 
-#include "decide/auto_limit.h"
+#include "decide/shaping/auto_limit.h"
 
 namespace swapd::test {
 namespace {
@@ -46,13 +46,13 @@ TEST(NeedJudge, AWaitIsMissedByWhoWaitsLonger) {
 TEST(Trend, RisesByMoreThanItScatters) {
   decide::Trend trend;
   for (const double value : {0.0, 0.1, 0.0, 0.1, 0.2, 0.3, 0.3}) trend.add(value);
-  EXPECT_FALSE(trend.rises(0.1)) << "too few to tell";
+  EXPECT_FALSE(trend.rises(0.1, AutoLimit::Tuning().scatter_factor)) << "too few to tell";
   trend.add(0.4);
-  EXPECT_TRUE(trend.rises(0.2));
-  EXPECT_FALSE(trend.rises(0.3));
+  EXPECT_TRUE(trend.rises(0.2, AutoLimit::Tuning().scatter_factor));
+  EXPECT_FALSE(trend.rises(0.3, AutoLimit::Tuning().scatter_factor));
   trend.restart();
   for (const double value : {0.0, 0.8, 0.1, 0.7, 0.9, 0.8, 0.7, 0.8}) trend.add(value);
-  EXPECT_FALSE(trend.rises(0.2)) << "it was as high before";
+  EXPECT_FALSE(trend.rises(0.2, AutoLimit::Tuning().scatter_factor)) << "it was as high before";
 }
 
 }  // namespace

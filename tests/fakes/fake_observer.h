@@ -1,0 +1,72 @@
+// An observer without a kernel: remembers what it was told to observe, and tells what a test puts into it.
+#pragma once
+
+#include <map>
+#include <set>
+#include <vector>
+
+#include "observe/observer.h"
+
+namespace swapd::fakes {
+
+class FakeObserver final : public observe::Observer {
+ public:
+  struct Watched {
+    bool requester = false;
+    bool urgent = true;
+    int traced = 0;  // 1: with the batch; 2: at once
+    ThreadId expected;
+  };
+  [[nodiscard]] Status listen(sys::EventLoop& /*loop*/) override { return Done{}; }
+  [[nodiscard]] std::optional<Time> deadline() const override { return std::nullopt; }
+  void drain(Time /*now*/, std::vector<Event>& /*out*/) override {}
+  void report_new(Time /*now*/, std::vector<Event>& out) override {
+    ++reports;
+    out.insert(out.end(), new_ones.begin(), new_ones.end());
+    new_ones.clear();
+  }
+  void watch(const observe::Member& member, bool sender) override { watched[member.id].requester = sender; }
+  void unwatch(ThreadId thread) override { watched.erase(thread); }
+  void set_urgent(ThreadId thread, bool urgent) override { watched[thread].urgent = urgent; }
+  void expect(ThreadId thread, ThreadId provider) override { watched[thread].expected = provider; }
+  [[nodiscard]] bool waits_unreported(ThreadId thread) const override { return unreported.contains(thread); }
+  [[nodiscard]] bool counts_cpu() const override { return counts; }
+  [[nodiscard]] std::optional<Duration> cpu_time(ThreadId thread, Time /*now*/) const override {
+    const auto known = cpu.find(thread);
+    return known == cpu.end() ? std::nullopt : std::optional(known->second);
+  }
+  void time_exactly(ThreadId thread, bool on) override {
+    if (on)
+      exact.insert(thread);
+    else
+      exact.erase(thread);
+  }
+  void look_if_unreported(ThreadId thread, Time /*since*/, std::vector<Event>& out) override { tell(thread, out); }
+  void look(ThreadId thread, Time /*now*/, std::vector<Event>& out) override { tell(thread, out); }
+  void resolve_again(ThreadId thread) override { resolved.push_back(thread); }
+  void trace_wakes(ThreadId thread, bool at_once) override { watched[thread].traced = at_once ? 2 : 1; }
+  void untrace_wakes(ThreadId thread) override { watched[thread].traced = 0; }
+  void answer(const observe::WaitAnswer& /*answer*/, std::vector<Event>& /*out*/) override {}
+  void answer(const observe::AccessAnswer& /*answer*/, std::vector<Event>& /*out*/) override {}
+  void forget(ThreadId thread) override { watched.erase(thread); }
+  [[nodiscard]] observe::Costs costs() const override { return {}; }
+
+  bool counts = true;
+  std::map<ThreadId, Watched> watched;
+  std::map<ThreadId, Duration> cpu;
+  std::map<ThreadId, std::vector<Event>> seen;  // what a look at the thread tells, once
+  std::vector<Event> new_ones;                  // what the next report_new() tells
+  std::vector<ThreadId> resolved;
+  std::set<ThreadId> exact, unreported;
+  int reports = 0;
+
+ private:
+  void tell(ThreadId thread, std::vector<Event>& out) {
+    const auto known = seen.find(thread);
+    if (known == seen.end()) return;
+    out.insert(out.end(), known->second.begin(), known->second.end());
+    seen.erase(known);
+  }
+};
+
+}  // namespace swapd::fakes
