@@ -29,7 +29,7 @@ constexpr std::array ending_signals = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 // The event loop's code where this process is to become another swapd.
 constexpr int reexec_code = 3;
 
-// What swapd does against the load it fights. Each line of the answer says what is missing and what still works.
+// Arms swapd against the load it fights. Each line of the answer says what is missing and what still works.
 std::vector<std::string> protect_self() {
   std::vector<std::string> warnings;
   ::mallopt(M_TRIM_THRESHOLD, 64 << 20);
@@ -150,7 +150,7 @@ Daemon::Daemon(Prepared prepared, std::unique_ptr<sys::BpfTracer> tracer)
   observe::on_own_listener([this](pid_t tid) { own_listeners_.fails(tid); });
 }
 
-// What each part does last needs the parts that end after it.
+// In this order, because each part needs those that end after it for its last act.
 Daemon::~Daemon() {
   attachments_.stop();
   auto_limits_.stop();

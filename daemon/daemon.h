@@ -66,7 +66,7 @@ class Daemon {
     std::string reason;  // why it was chosen
     std::vector<MissingPiece> missing;
   };
-  // What was settled before the first stage was made.
+  // Settled before the first stage is made.
   struct Prepared {
     Inputs in;
     Fd lock;  // of the state directory
@@ -83,13 +83,13 @@ class Daemon {
     observe::Resolver resolver{procfs, diag};
     [[nodiscard]] Kernel kernel() const { return {procfs, scheduler, groups, clock}; }
   };
-  // What the next swapd reads. A dry run writes none.
+  // Files for the next swapd. A dry run writes none.
   struct StateFiles {
     std::optional<MembersFile> members;
     std::optional<ConfidenceFile> confidences;
     void write();
   };
-  // Where clients come in.
+  // The ways in for clients.
   struct Interfaces {
     DaemonBackend backend;
     bus::Server server;

@@ -28,7 +28,7 @@ class Log {
   ~Log() { stop_log(); }
 };
 
-// Tells whoever started swapd that clients are answered.
+// Tells the process that started swapd that clients are answered.
 void say_ready(Fd ready, int ready_fd) {
   const char byte = 1;
   for (const int fd : {ready.get(), ready_fd})

@@ -36,6 +36,7 @@ Engine::Engine(const Kernel& kernel, observe::Resolver& resolver, Options option
       options_(std::move(options)),
       shaper_(shaper),
       members_(options_.classes),
+      quota_(members_, options_.quota),
       model_(options_.model),
       actuator_(kernel.scheduler, kernel.groups, options_.actuate),
       worker_(kernel, options_.actuate.disk_groups, resolver, [this] { commands_.wake(); }),
@@ -64,8 +65,8 @@ Engine::Engine(const Kernel& kernel, observe::Resolver& resolver, Options option
     seccomp_ = observer.get();
     observer_ = std::move(observer);
   }
-  tracker_.emplace(MemberTracker::Parts{kernel_, members_, *observer_, actuator_, listeners_, feed_, *this},
-                   options_.quota, needs_listeners());
+  tracker_.emplace(MemberTracker::Parts{kernel_, members_, *observer_, actuator_, listeners_, quota_, feed_, *this},
+                   needs_listeners());
   std::vector<std::unique_ptr<decide::Decider>> deciders;
   auto donation = std::make_unique<decide::DonationDecider>(options_.donation);
   donation_ = donation.get();

@@ -98,7 +98,7 @@ class Engine : private MemberTracker::Followers {
   void remember_released(pid_t pid, std::uint64_t start_time) { tracker_->remember_released(pid, start_time); }
   [[nodiscard]] bool knows(pid_t pid, std::uint64_t start_time) const { return tracker_->knows(pid, start_time); }
   [[nodiscard]] std::vector<model::Membership> memberships() const { return tracker_->memberships(); }
-  [[nodiscard]] const UserQuota& quota() const { return tracker_->quota(); }
+  [[nodiscard]] const UserQuota& quota() const { return quota_; }
   // See BasePriority.
   [[nodiscard]] Status set_base(pid_t pid, const AskedPriority& asked, bool may_raise);
   // For the next swapd, and of the last one.
@@ -158,6 +158,7 @@ class Engine : private MemberTracker::Followers {
   sys::EventLoop::Registration hears_commands_;
   MembershipSignal membership_;
   model::ManagedSet members_;
+  UserQuota quota_;
   model::Model model_;
   actuate::Actuator actuator_;
   Worker worker_;

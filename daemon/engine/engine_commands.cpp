@@ -9,7 +9,7 @@ namespace swapd::daemon {
 
 void Engine::add_listener(std::shared_ptr<observe::Receiver> receiver, pid_t pid, const std::string& class_name,
                           bool io, Time now) {
-  // What it has made so far has no filter, and is not in.
+  // The processes that it has made so far have no filter, and are not managed.
   take_proc_events(now);
   const observe::Receiver* listener = receiver.get();
   adopt_listener(std::move(receiver), pid);
@@ -122,8 +122,8 @@ Counters Engine::counters() const {
   out.donations_active = actuator_.active().size();
   out.donations_total = actuator_.total();
   out.notifications = receivers.received;
-  out.events_lost = tracker_->lost() + feed_.lost() + receivers.lost;
-  out.over_quota = tracker_->over_quota();
+  out.events_lost = tracker_->counts().lost + feed_.lost() + receivers.lost;
+  out.over_quota = tracker_->counts().over_quota;
   out.trouble = trouble_;
   out.paused = decisions_->paused();
   out.receivers_cpu_s = std::chrono::duration<double>(receivers.cpu).count();

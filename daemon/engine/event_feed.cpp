@@ -9,7 +9,7 @@
 namespace swapd::daemon {
 
 namespace {
-// What is told sparingly of one thread: keys of told_.
+// Keys of told_: things that are told sparingly of one thread.
 constexpr std::uint32_t about_ceiling = 0;
 constexpr std::uint32_t about_quota = 1;
 constexpr std::uint32_t about_progress = 2;

@@ -1,4 +1,4 @@
-// What the engine tells the control thread of: for `swapctl events`, as far as a client follows, and for the journal.
+// The engine's news for the control thread: for `swapctl events`, as far as a client follows, and for the journal.
 //
 // Events and outcomes become notes in a bounded queue. What happens again and again is told the first time, and after a
 // pause with how often it was not.

@@ -66,7 +66,7 @@ class ListenerTable {
     std::shared_ptr<Receiver> receiver;
     pid_t launch = 0;
     bool io = false;
-    // What it follows.
+    // The caller that the receiver follows.
     int cpu = -1;
     pid_t caller = 0;
     std::uint64_t received = 0;  // at the last look

@@ -31,7 +31,7 @@ Result<std::size_t> MemberTracker::enroll_threads(const std::vector<RosterAnswer
     const model::ManagedThread* before = members.thread(e.id);
     const bool is_new = before == nullptr;
     const model::ManagedProcess* known = members.process(e.tgid);
-    // What was read may have been lent, and be over by now.
+    // The attributes that were read may have been lent, and be over by now.
     const auto own = parts_.kernel.scheduler.get(e.id.tid);
     const SchedAttr base = parts_.actuator.base(e.id).value_or(own ? *own : e.attr);
     const bool same = !is_new && known != nullptr && known->managed && known->class_name == class_name &&
@@ -41,7 +41,7 @@ Result<std::size_t> MemberTracker::enroll_threads(const std::vector<RosterAnswer
     // The observer may have had no room for it when it came.
     Status taken = same ? parts_.observer.manage({e.id, e.tgid}) : enroll(e.id, e.tgid, base, e.uid, now);
     if (!taken && taken.error().code() == EDQUOT) {
-      if (full) full = quota_.room_for(e.uid, e.tgid);
+      if (full) full = parts_.quota.room_for(e.uid, e.tgid);
       continue;
     }
     if (!taken && !taken.error().gone())

@@ -19,8 +19,7 @@ std::uint64_t u64(pid_t pid) { return static_cast<std::uint64_t>(pid); }
 
 }  // namespace
 
-MemberTracker::MemberTracker(const Parts& parts, UserQuota::Limits quota, bool by_filter)
-    : parts_(parts), quota_(parts.members, quota), by_filter_(by_filter) {}
+MemberTracker::MemberTracker(const Parts& parts, bool by_filter) : parts_(parts), by_filter_(by_filter) {}
 
 void MemberTracker::tell(const Event& event, bool whole_process) {
   parts_.followers.on_event(event);
@@ -37,8 +36,8 @@ Status MemberTracker::enroll(ThreadId id, pid_t tgid, const SchedAttr& base, std
   if (process == nullptr) return Done{};  // … and its process went with it
   if (tgid == ::getpid()) return Done{};  // if swapd watched itself, it would never rest
   const bool first = process->threads.empty();
-  if (members.thread(id) == nullptr && process->managed && !quota_.has_room(uid, first)) {
-    ++over_quota_;
+  if (members.thread(id) == nullptr && process->managed && !parts_.quota.has_room(uid, first)) {
+    ++counts_.over_quota;
     parts_.feed.on_over_quota(id, tgid, uid, now);
     parts_.observer.release(id);
     reject(tgid);
@@ -46,7 +45,7 @@ Status MemberTracker::enroll(ThreadId id, pid_t tgid, const SchedAttr& base, std
   }
   members.add_thread({.id = id, .tgid = tgid, .base = base});
   Status observed = parts_.observer.manage({id, tgid});
-  if (!observed && !observed.error().gone()) ++lost_;  // its waits will not be seen
+  if (!observed && !observed.error().gone()) ++counts_.lost;  // its waits will not be seen
   process = members.process(tgid);
   if (process != nullptr && process->managed)
     tell(Enrolled{.time = now, .thread = id, .tgid = tgid, .uid = uid, .base = base, .class_id = process->class_id},
@@ -107,7 +106,7 @@ void MemberTracker::on_fork(const sys::ProcEvent& fork, Time now) {
   const pid_t tid = fork.tid;
   const pid_t tgid = fork.tgid;
   const bool new_process = tid == tgid;
-  // Of a new thread the connector names the parent of its process; what counts is the process.
+  // For a new thread the connector names the parent of its process; what counts is the process.
   const pid_t parent_tgid = new_process ? fork.parent_tgid : tgid;
   const model::ManagedProcess* parent = family_of(parent_tgid);
   if (parent == nullptr || parent->kernel) {  // released meanwhile, or never managed
@@ -142,7 +141,7 @@ void MemberTracker::on_fork(const sys::ProcEvent& fork, Time now) {
   const std::uint64_t parent_start = parent->start_time;
   if (const auto again = parts_.kernel.scheduler.get(tid)) base = *again;
   const model::ManagedProcess* own = parts_.members.process(tgid);
-  if (own == nullptr) return;  // it ended before anybody looked; this thread of it, too, or soon
+  if (own == nullptr) return;  // it ended before swapd looked; this thread of it, too, or soon
   if (const Status in = enroll(id, tgid, base, own->uid, now); !in && in.error().code() == EDQUOT) return;
   if (waited_for) {
     // A wait for this process, or for any child of that parent, is a wait for this thread: no scan need find it.
@@ -154,13 +153,13 @@ void MemberTracker::on_fork(const sys::ProcEvent& fork, Time now) {
   parts_.feed.on_spawned(id, tgid, from, now);
 }
 
-// What a boosted parent's child starts with is reset-on-fork's; the actuator knows, for a while, which threads were
+// A boosted parent's child starts with what reset-on-fork leaves; the actuator knows, for a while, which threads were
 // boosted when they forked. Returns the managed thread that has made the child, as far as that is known.
 ThreadId MemberTracker::adopt(ThreadId child, const sys::ProcEvent& fork, const model::ManagedProcess& parent,
                               Time now) {
   const bool new_process = fork.tid == fork.tgid;
   const model::ManagedThread* from = parts_.members.thread(new_process ? fork.parent_tid : fork.tgid);
-  // Of a thread the connector names the process that has made it; of a process the very thread.
+  // For a thread the connector names the process that has made it; for a process the very thread.
   const bool maker_is_known = new_process || parent.threads.size() == 1;
   if (new_process && from != nullptr) {
     parts_.actuator.adopt_child(child, from->id, maker_is_known);
@@ -183,7 +182,7 @@ void MemberTracker::add_child_process(ThreadId leader, std::uint32_t uid, pid_t 
   parts_.listeners.inherit(leader.tid, parent_tgid);
 }
 
-// Also of a process that had ended before anybody looked, and may have started others: where their events are told
+// Also for a process that had ended before swapd looked, and may have started others: where their events are told
 // without start times, all that is known of it is whose child it was.
 const model::ManagedProcess* MemberTracker::family_of(pid_t tgid) const {
   if (const model::ManagedProcess* process = parts_.members.process(tgid)) return process;
@@ -272,7 +271,7 @@ void MemberTracker::on_exec(const sys::ProcEvent& exec, Time now) {
 }
 
 void MemberTracker::on_lost(std::uint64_t events, Time now) {
-  lost_ += events;
+  counts_.lost += events;
   next_roster_ = now;
   look_for_descendants_ = true;
 }
@@ -290,7 +289,7 @@ std::optional<RosterQuestion> MemberTracker::next_roster(Time now, bool children
   return std::nullopt;
 }
 
-// What the worker read may be over by now: a priority that was lent then must not become the thread's own.
+// The answer may be over by now: a priority that was lent then must not become the thread's own.
 void MemberTracker::take_roster(const RosterAnswer& answer, Time now) {
   std::unordered_set<pid_t> alive;
   std::unordered_set<pid_t> other_user;  // processes whose user has changed
@@ -327,7 +326,7 @@ bool MemberTracker::take_roster_entry(const RosterAnswer::Entry& e, std::unorder
   const model::ManagedThread* known = members.thread(e.id.tid);
   if (known != nullptr && known->id == e.id && known->base == e.attr && !other_user) return true;
   const model::ManagedProcess* process = members.process(e.tgid);
-  if (known == nullptr && process != nullptr && !quota_.has_room(e.uid, process->threads.empty())) {
+  if (known == nullptr && process != nullptr && !parts_.quota.has_room(e.uid, process->threads.empty())) {
     reject(e.tgid);
     return true;
   }

@@ -46,7 +46,7 @@ class MemberTracker {
     virtual void on_forked(ThreadId parent, Time now) = 0;
     virtual void on_process_born(pid_t child, pid_t parent) = 0;
     virtual void on_process_released(pid_t tgid, std::uint64_t start_time) = 0;
-    // What was known of the process's memory and descriptors is void: it has ended, or called execve(2).
+    // The process has ended, or called execve(2): all that was known of its memory and descriptors is void.
     virtual void on_image_gone(pid_t tgid) = 0;
     // The number may be another thread's next. Comes for threads that are not managed, too.
     virtual void on_number_free(pid_t tid) = 0;
@@ -57,11 +57,12 @@ class MemberTracker {
     observe::Observer& observer;
     actuate::Actuator& actuator;
     ListenerTable& listeners;
+    const UserQuota& quota;
     EventFeed& feed;
     Followers& followers;
   };
   // by_filter: a process is observed through its filter, so that one that was released stays known by it.
-  MemberTracker(const Parts& parts, UserQuota::Limits quota, bool by_filter);
+  MemberTracker(const Parts& parts, bool by_filter);
 
   // --- events ---
   void on_process_event(const sys::ProcEvent& event, Time now);
@@ -76,7 +77,7 @@ class MemberTracker {
   void take_roster(const RosterAnswer& answer, Time now);
   // The attributes that the thread has of its own are these now.
   void set_base(const model::ManagedThread& thread, const SchedAttr& base, Time now);
-  // Whose notification or record is this? Empty: not managed.
+  // The managed thread with this number, for notifications and records. Empty: there is none.
   [[nodiscard]] std::optional<observe::Member> identify(pid_t tid) const;
 
   // --- commands ---
@@ -101,9 +102,11 @@ class MemberTracker {
   // Managed, or released.
   [[nodiscard]] bool knows(pid_t pid, std::uint64_t start_time) const;
   [[nodiscard]] std::vector<model::Membership> memberships() const;  // for the next swapd
-  [[nodiscard]] const UserQuota& quota() const { return quota_; }
-  [[nodiscard]] std::uint64_t over_quota() const { return over_quota_; }
-  [[nodiscard]] std::uint64_t lost() const { return lost_; }
+  struct Counts {
+    std::uint64_t over_quota = 0;  // threads that were not enrolled because of their user's quota
+    std::uint64_t lost = 0;        // events, and threads whose waits are not seen
+  };
+  [[nodiscard]] const Counts& counts() const { return counts_; }
 
  private:
   // whole_process: the event is the whole process's, too.
@@ -122,13 +125,11 @@ class MemberTracker {
   void remember_family(pid_t tgid, const model::ManagedProcess& parent, pid_t parent_tgid);
 
   Parts parts_;
-  UserQuota quota_;
   bool by_filter_;
-  // Processes that had ended before anybody looked, by tgid: only whose children they were.
+  // Processes that had ended before swapd looked, by tgid: only whose children they were.
   std::unordered_map<pid_t, model::ManagedProcess> ended_unseen_;
   std::unordered_map<pid_t, std::uint64_t> released_;  // start times, where nothing else is left of them
-  std::uint64_t over_quota_ = 0;
-  std::uint64_t lost_ = 0;
+  Counts counts_;
   Time next_roster_{};
   bool look_for_descendants_ = false;  // in the next roster
 };

@@ -1,4 +1,4 @@
-// What a managed thread does, as `swapctl ps` says it: the words of the JSON contract.
+// The state of a managed thread as `swapctl ps` says it: the words of the JSON contract.
 #pragma once
 
 #include <array>

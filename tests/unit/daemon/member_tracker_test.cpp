@@ -102,7 +102,8 @@ class MemberTrackerTest : public testing::Test {
     begin({.processes = 4, .threads = 6});
   }
   void begin(UserQuota::Limits limits, bool by_filter = false) {
-    tracker_.emplace(MemberTracker::Parts{kernel_, members_, observer_, actuator_, listeners_, feed_, told_}, limits,
+    quota_.emplace(members_, limits);
+    tracker_.emplace(MemberTracker::Parts{kernel_, members_, observer_, actuator_, listeners_, *quota_, feed_, told_},
                      by_filter);
   }
   // A thread that /proc and the scheduler know.
@@ -173,6 +174,7 @@ class MemberTrackerTest : public testing::Test {
   ListenerTable listeners_;
   EventFeed feed_{members_, clock_};
   Told told_;
+  std::optional<UserQuota> quota_;
   std::optional<MemberTracker> tracker_;
 };
 
@@ -218,7 +220,7 @@ TEST_F(MemberTrackerTest, AThreadThatCannotBeObservedIsAnErrorOfTheCommand) {
   const auto added = tracker_->enroll_threads({entry(10, 10)}, "batch", now_);
   ASSERT_FALSE(added);
   EXPECT_EQ(added.error().code(), ENOSPC);
-  EXPECT_EQ(tracker_->lost(), 1U);
+  EXPECT_EQ(tracker_->counts().lost, 1U);
 }
 
 TEST_F(MemberTrackerTest, AUserAtItsQuotaIsToldEdquot) {
@@ -229,7 +231,7 @@ TEST_F(MemberTrackerTest, AUserAtItsQuotaIsToldEdquot) {
   ASSERT_FALSE(added);
   EXPECT_EQ(added.error().code(), EDQUOT);
   EXPECT_EQ(members_.process(20), nullptr);
-  EXPECT_EQ(tracker_->over_quota(), 1U);
+  EXPECT_EQ(tracker_->counts().over_quota, 1U);
   EXPECT_THAT(notes(), Contains(Note::Type::limit_reached));
 }
 
@@ -318,7 +320,7 @@ TEST_F(MemberTrackerTest, AChildAboveTheQuotaIsNotEnrolledAndTheKernelIsTold) {
   fork(20, 10);
   EXPECT_EQ(members_.process(20), nullptr);
   EXPECT_THAT(observer_.released, ElementsAre(20));
-  EXPECT_EQ(tracker_->over_quota(), 1U);
+  EXPECT_EQ(tracker_->counts().over_quota, 1U);
   EXPECT_THAT(notes(), Not(Contains(Note::Type::spawned)));
 }
 
@@ -458,7 +460,7 @@ TEST_F(MemberTrackerTest, AfterLostEventsItIsDueAtOnceAndLooksForDescendantsOnce
   const auto roster = tracker_->next_roster(now_ + 1ms, true);
   ASSERT_TRUE(roster);
   EXPECT_TRUE(roster->descendants);
-  EXPECT_EQ(tracker_->lost(), 3U);
+  EXPECT_EQ(tracker_->counts().lost, 3U);
   EXPECT_FALSE(tracker_->next_roster(now_ + 2s, true)->descendants);
 }
 
