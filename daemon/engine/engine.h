@@ -107,10 +107,10 @@ class Engine : private MemberTracker::Followers {
   void pause(bool paused);
   [[nodiscard]] Snapshot snapshot() const;
   [[nodiscard]] Counters counters() const;
-  // A snapshot goes into the ring, and what follows after it.
   // For the decider of automatic limits; what follows is applied before the engine sleeps again.
   void tell_auto_limits(const decide::Input& input) { decisions_->tell(input); }
   [[nodiscard]] const decide::AutoLimitDecider& auto_limits() const { return *auto_limits_; }
+  // A snapshot goes into the ring, and what follows after it.
   void record_from_here();
   [[nodiscard]] const model::ManagedSet& members() const { return members_; }
 
