@@ -31,6 +31,10 @@ void Inquiry::ask(const model::Model& model, ThreadId requester, Time now, Why w
   for (const ThreadId id : tree) {
     const auto view = model.thread(id);
     if (!view) continue;
+    // A thread that sleeps until it gets a signal may just have nothing to do; one that others wait for has. That its
+    // own turn has come says nothing about theirs.
+    const auto is_own_signal = [&](const Resource& one) { return one.kind == ResourceKind::signal && id == requester; };
+    if (!view->awaited.empty() && std::ranges::all_of(view->awaited, is_own_signal)) continue;
     const Duration pause = this->pause(*view, now);
     if (!begins) {
       Time* asked = attention.asked(id);
@@ -41,8 +45,7 @@ void Inquiry::ask(const model::Model& model, ThreadId requester, Time now, Why w
     }
     std::vector<Resource> wanted;
     for (const Resource& resource : view->awaited) {
-      // A thread that sleeps until it gets a signal may just have nothing to do; one that others wait for has.
-      if (resource.kind == ResourceKind::signal && id == requester) continue;
+      if (is_own_signal(resource)) continue;
       if (begins && !is_lock(resource.kind) && std::ranges::find(unprovided, resource) == unprovided.end()) continue;
       if (!due(resource, *view, now, begins ? pause : rescan_)) continue;
       scanned_[resource] = now;

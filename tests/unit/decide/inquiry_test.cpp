@@ -66,6 +66,19 @@ TEST_F(InquiryTest, SignalsOfTheRequesterItselfAreNotAskedAbout) {
   EXPECT_THAT(asked(), IsEmpty());
 }
 
+// The server of a client is a requester itself. Its turn must not use up the client's.
+TEST_F(InquiryTest, SignalsOfAProviderAreAskedAboutThoughItsOwnTurnHasJustBeen) {
+  const Resource signal{ResourceKind::signal, {1002, 1}};
+  world.provides(p2, r1);
+  world.blocks(p2, {signal});
+  world.blocks(p1, {r1});
+  pass(milliseconds(300));
+  plan.clear();
+  inquiry.ask(world.model, p2, world.now, Inquiry::Why::lasts, attention, plan);
+  EXPECT_THAT(plan.questions, IsEmpty());
+  EXPECT_THAT(asked(Inquiry::Why::lasts), testing::Contains(signal));
+}
+
 TEST_F(InquiryTest, TheResourcesOfTheWholeWaitTreeAreAskedAbout) {
   world.provides(p2, r1);
   world.blocks(p2, {r2});
