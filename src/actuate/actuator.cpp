@@ -25,6 +25,7 @@ std::string_view name(Ineffective reason) {
   static constexpr auto ineffective_words = words<Ineffective>({{"none", Ineffective::none},
                                                                 {"autogroup", Ineffective::autogroup},
                                                                 {"cgroup-weight", Ineffective::cgroup_weight},
+                                                                {"cgroup-idle", Ineffective::cgroup_idle},
                                                                 {"cgroup-quota", Ineffective::cgroup_quota},
                                                                 {"rt-group", Ineffective::rt_group},
                                                                 {"rt-refused", Ineffective::rt_refused},
@@ -234,6 +235,12 @@ bool Actuator::Impl::adopt_io_priority(ThreadId child, ThreadId parent, int own,
 }
 
 void Actuator::set_rules(const Rules& rules) { impl_->set_rules(rules); }
+
+std::optional<std::uint64_t> Actuator::own_weight(const std::string& group, std::uint64_t since) const {
+  return impl_->lender.own_weight(group, since);
+}
+
+std::uint64_t Actuator::group_changes() const { return impl_->lender.changes(); }
 
 void Actuator::set_competitors(Competitors competitors) {
   if (impl_->lender.competitors() == competitors) return;

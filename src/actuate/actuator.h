@@ -32,6 +32,8 @@ enum class Ineffective : std::uint8_t {
   autogroup,
   cgroup_weight,
   cgroup_quota,
+  cgroup_idle,  // cpu.idle of its cgroup: its threads run after those of all other groups, whatever nice value they
+                // have
   rt_group,
   rt_refused,  // the kernel takes no real-time priority for the thread, and its cgroup is not known to be why
   rttime,      // RLIMIT_RTTIME: the kernel would end its process for a real-time priority that it never asked for
@@ -69,8 +71,8 @@ struct Boost {
 };
 
 struct Rules {
-  bool realtime = true;        // false: no thread is made real-time, not even a newborn for a moment
-  bool group_action = true;    // may change an autogroup's nice or a cgroup's weight
+  bool realtime = true;      // false: no thread is made real-time, not even a newborn for a moment
+  bool group_action = true;  // may change an autogroup's nice or a cgroup's weight
   // Of class 1, 2 …: their own `classes` and what is the user's are not looked at.
   std::vector<Rules> classes{};
 
@@ -160,6 +162,9 @@ class Actuator {
   void adopt_child(ThreadId child, ThreadId parent, bool surely = true);
   void set_rules(const Rules& rules);
   void set_competitors(Competitors competitors);
+  // The CPU groups' own weights: see GroupBooster.
+  [[nodiscard]] std::optional<std::uint64_t> own_weight(const std::string& group, std::uint64_t since) const;
+  [[nodiscard]] std::uint64_t group_changes() const;
   void forget_what_passes();  // who is at disks, stands still or is throttled: it was long ago
   void on_outcome(std::function<void(const Outcome&)> listener);
 

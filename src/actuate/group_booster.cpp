@@ -9,12 +9,16 @@ namespace {
 
 constexpr Duration place_lifetime = std::chrono::seconds(1);
 constexpr std::size_t max_places = 1024;
+constexpr std::size_t max_formerly_held = 1024;
 
 // A key of held_ that no path of a cgroup can be.
 std::string autogroup_key(std::int64_t id) { return "autogroup-" + std::to_string(id); }
+constexpr std::string_view idle_prefix = "idle ";
+std::string idle_key(const std::string& group) { return std::string(idle_prefix) + group; }
 
 bool better(Change::Kind kind, std::int64_t a, std::int64_t b) {
-  return kind == Change::Kind::autogroup ? a < b : a > b;  // a nice value, a weight
+  return kind == Change::Kind::autogroup || kind == Change::Kind::idle_cgroup ? a < b   // a nice value, 0 for idle
+                                                                              : a > b;  // a weight
 }
 
 // A live process of the autogroup: the thread it was touched for, its session's leader, or whoever a scan finds. The
@@ -35,11 +39,12 @@ Result<std::int64_t> value(const sys::Groups& groups, const Change& change, pid_
   }
   auto seen = groups.look(change.path);
   if (!seen.ok()) return std::move(seen).error();
-  return static_cast<std::int64_t>(seen->weight);
+  return change.kind == Change::Kind::idle_cgroup ? std::int64_t{seen->idle} : static_cast<std::int64_t>(seen->weight);
 }
 
 Status assign(const sys::Groups& groups, const Change& change, pid_t pid, std::int64_t to) {
   if (change.kind == Change::Kind::autogroup) return groups.set_autogroup_nice(pid, static_cast<int>(to));
+  if (change.kind == Change::Kind::idle_cgroup) return groups.set_idle(change.path, to != 0);
   return groups.set_weight(change.path, static_cast<std::uint64_t>(to));
 }
 
@@ -106,6 +111,7 @@ const GroupBooster::Place& GroupBooster::place(ThreadId thread, Time now) {
   for (const std::string& group : kind_ == Change::Kind::cgroup ? lineage(found.group) : std::vector<std::string>()) {
     const auto seen = groups_.look(group);
     if (seen.ok() && seen->quota > 0 && seen->quota < 1) found.tight.push_back(group);
+    if (seen.ok() && seen->idle) found.idle.push_back(group);
     if (group == found.group) found.no_realtime = seen.ok() && seen->rt_runtime_us == 0;
   }
   if (const auto own = groups_.autogroup(thread.tid); own.ok()) found.autogroup = own->id;
@@ -153,8 +159,16 @@ Ineffective GroupBooster::wants(const Place& place, int nice, std::vector<Want>&
     for (const std::string& path : rivals->cpu_groups) apart = std::min(apart, shared_depth(place.group, path));
   }
   levels.resize(levels.size() - apart);
-  for (std::string& level : levels) out.push_back({Change::Kind::cgroup, std::move(level), nice});
-  return out.empty() ? Ineffective::none : Ineffective::cgroup_weight;
+  Ineffective reason = levels.empty() ? Ineffective::none : Ineffective::cgroup_weight;
+  for (std::string& level : levels) {
+    // One that has been made an ordinary group already stays so.
+    if (std::ranges::find(place.idle, level) != place.idle.end() || held_.contains(idle_key(level))) {
+      out.push_back({Change::Kind::idle_cgroup, idle_key(level), nice});
+      reason = Ineffective::cgroup_idle;
+    }
+    out.push_back({Change::Kind::cgroup, std::move(level), nice});
+  }
+  return reason;
 }
 
 // The levels at which somebody else's group parts from the thread's: there, and nowhere else, weights are compared.
@@ -215,9 +229,11 @@ Status GroupBooster::hold(const Want& want, ThreadId thread) {
   const auto known = held_.find(want.key);
   Held fresh;
   Held& held = known == held_.end() ? fresh : known->second;
+  const bool of_idle = want.kind == Change::Kind::idle_cgroup;
+  const std::string path = of_idle ? want.key.substr(idle_prefix.size()) : want.key;
   sys::WeightedGroup seen;
   if (want.kind != Change::Kind::autogroup) {
-    auto look = groups_.look(want.key);
+    auto look = groups_.look(path);
     if (!look.ok()) return std::move(look).error();
     seen = *look;
   }
@@ -233,13 +249,16 @@ Status GroupBooster::hold(const Want& want, ThreadId thread) {
       fresh.change.leader = own->leader;
       fresh.change.old_value = own->nice;
     } else {
-      fresh.change.path = want.key;
-      fresh.change.old_value = static_cast<std::int64_t>(seen.weight);
+      fresh.change.path = path;
+      fresh.change.old_value = of_idle ? std::int64_t{seen.idle} : static_cast<std::int64_t>(seen.weight);
     }
     fresh.change.new_value = fresh.change.old_value;
+    fresh.of_idle = of_idle || held_.contains(idle_key(path));
   }
   std::int64_t asked = want.nice;
-  if (want.kind != Change::Kind::autogroup) {
+  if (of_idle) {
+    asked = 0;
+  } else if (want.kind != Change::Kind::autogroup) {
     const auto own = static_cast<std::uint64_t>(held.change.old_value);
     asked = static_cast<std::int64_t>(std::min(own * weight_of_nice(want.nice) / weight_of_nice(0), seen.max_weight));
   }
@@ -260,6 +279,7 @@ Status GroupBooster::write(Held& held, std::int64_t to) {
     held.change.new_value = to;
     return Done{};
   }
+  ++changes_;
   Change next = held.change;
   next.new_value = to;
   pid_t pid = 0;
@@ -301,8 +321,24 @@ void GroupBooster::leave(Held& held, ThreadId thread) {
   }
   if (dry_run_) return;
   const auto restored = restore_group(groups_, held.change);
+  if (held.change.kind != Change::Kind::autogroup) {
+    if (formerly_held_.size() >= max_formerly_held) formerly_held_.clear();
+    formerly_held_[held.change.path] = {own_weight(held), ++changes_};
+  }
   // What could not be given back stays in the journal for the next start.
   if (restored.ok() && journal_ != nullptr) journal_->clear(held.slot);
+}
+
+std::uint64_t GroupBooster::own_weight(const Held& held) {
+  return held.of_idle ? 0 : static_cast<std::uint64_t>(held.change.old_value);
+}
+
+std::optional<std::uint64_t> GroupBooster::own_weight(const std::string& group, std::uint64_t since) const {
+  for (const std::string& key : {group, idle_key(group)})
+    if (const auto held = held_.find(key); held != held_.end()) return own_weight(held->second);
+  const auto former = formerly_held_.find(group);
+  if (former == formerly_held_.end() || former->second.ended <= since) return std::nullopt;
+  return former->second.own;
 }
 
 // Of real-time runtime the kernel looks at the thread's own group only (kernel/sched/syscalls.c).

@@ -5,6 +5,9 @@
 // nice's weight. A group may be held up by several boosts: it has the best of what they ask for, and its own value back
 // when the last one goes. Only ever raised: a group that stands higher already is left alone.
 //
+// At a group that is idle (cpu.idle), and in which the two part, no nice value counts, and the kernel takes no weight
+// for it: GroupBooster makes it an ordinary group as long as the lent nice is in force.
+//
 // The groups that share disks likewise, by a lender of their own: where some provider of the group waits for a disk,
 // and others do in other groups.
 #pragma once
@@ -39,6 +42,9 @@ class GroupBooster {
   [[nodiscard]] Ineffective lend(ThreadId thread, int nice, bool allowed, Time now);
   void take_back(ThreadId thread);
   void forget(ThreadId thread);  // its place, too
+  // A group's own weight, where a loan has changed it at some time since changes() was `since`; 0: the group is idle.
+  [[nodiscard]] std::optional<std::uint64_t> own_weight(const std::string& group, std::uint64_t since) const;
+  [[nodiscard]] std::uint64_t changes() const { return changes_; }
   // Whether the thread's v1 cpu group has no real-time runtime, as of the last second.
   [[nodiscard]] bool lacks_realtime(ThreadId thread, Time now);
 
@@ -48,6 +54,7 @@ class GroupBooster {
     std::string group = "/";
     std::int64_t autogroup = -1;
     std::vector<std::string> tight;  // of the group and those above it, the ones that may use less than one CPU
+    std::vector<std::string> idle;   // and those that are idle (cpu.idle)
     bool no_realtime = false;        // the group has no real-time runtime
     Time seen{};
   };
@@ -55,6 +62,7 @@ class GroupBooster {
     Change change;
     Journal::Slot slot = Journal::none;
     std::vector<std::pair<ThreadId, std::int64_t>> users;  // and the value that each asks for
+    bool of_idle = false;                                  // a weight of a group that is idle of its own
   };
   struct Want {
     Change::Kind kind;
@@ -69,6 +77,7 @@ class GroupBooster {
   [[nodiscard]] Status hold(const Want& want, ThreadId thread);
   [[nodiscard]] Status write(Held& held, std::int64_t value);
   void leave(Held& held, ThreadId thread);
+  [[nodiscard]] static std::uint64_t own_weight(const Held& held);
 
   const sys::Groups& groups_;
   const bool dry_run_;
@@ -76,6 +85,12 @@ class GroupBooster {
   Journal* journal_ = nullptr;
   std::optional<Competitors> competitors_;
   std::unordered_map<std::string, Held> held_;
+  struct Former {
+    std::uint64_t own = 0;    // as own_weight() has it
+    std::uint64_t ended = 0;  // changes() then
+  };
+  std::unordered_map<std::string, Former> formerly_held_;  // weights, by group
+  std::uint64_t changes_ = 0;
   std::unordered_map<ThreadId, Place> places_;
   bool autogroups_ = false;
   std::optional<Time> autogroups_seen_;

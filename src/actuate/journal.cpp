@@ -90,7 +90,7 @@ std::optional<Change> unpack(const Record& record) {
   const std::optional<SchedAttr> base = unpack(record.base);
   const std::optional<SchedAttr> set = unpack(record.set);
   const bool known = record.kind >= static_cast<std::uint8_t>(Change::Kind::thread) &&
-                     record.kind <= static_cast<std::uint8_t>(Change::Kind::iocost_cgroup);
+                     record.kind <= static_cast<std::uint8_t>(Change::Kind::idle_cgroup);
   if (!base || !set || !known || record.path.back() != '\0') return std::nullopt;
   return Change{static_cast<Change::Kind>(record.kind),
                 {record.tid, record.start_time},

@@ -27,8 +27,8 @@
 namespace swapd::actuate {
 
 // One change. thread: `base` was its own, `set` is what it was given. The groups: `old_value` was found and `new_value`
-// written: a nice value for an autogroup, a weight for a cgroup (of the CPU, of disks). An I/O priority likewise,
-// of `thread`.
+// written: a nice value for an autogroup, a weight for a cgroup (of the CPU, of disks), its cpu.idle (0 or 1). An I/O
+// priority likewise, of `thread`.
 struct Change {
   enum class Kind : std::uint8_t {
     thread = 1,
@@ -36,7 +36,8 @@ struct Change {
     cgroup,
     io_priority,
     bfq_cgroup,
-    iocost_cgroup
+    iocost_cgroup,
+    idle_cgroup
   } kind = Kind::thread;
   ThreadId thread;         // of a group: a member of it
   pid_t leader = 0;        // autogroup: its session's leader, where known

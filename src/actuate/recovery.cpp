@@ -108,7 +108,8 @@ int recover_left(Journal& journal, const Surfaces& surfaces, std::vector<std::st
     } else {
       const auto of_disks =
           std::ranges::find(disk_groups, change.kind, [](const DiskGroups& one) { return kind_of(one.by); });
-      const bool of_cpus = change.kind == Change::Kind::autogroup || change.kind == Change::Kind::cgroup;
+      const bool of_cpus = change.kind == Change::Kind::autogroup || change.kind == Change::Kind::cgroup ||
+                           change.kind == Change::Kind::idle_cgroup;
       if (!of_cpus && of_disks == disk_groups.end()) continue;
       auto done = restore_group(of_cpus ? groups : *of_disks->groups, change);
       if (!done.ok()) {

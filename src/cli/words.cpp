@@ -45,6 +45,7 @@ constexpr Entry evidences[] = {
 constexpr Entry reasons[] = {
     {"autogroup", "a nice value means nothing to threads of other sessions (autogroup)"},
     {"cgroup-weight", "a nice value means nothing outside its own cgroup (cgroup-weight)"},
+    {"cgroup-idle", "its cgroup is idle (cpu.idle), so that any other goes first (cgroup-idle)"},
     {"cgroup-quota", "its cgroup has used up its CPU quota (cgroup-quota)"},
     {"rt-group", "its cgroup has no real-time budget (rt-group)"},
     {"rt-refused", "the kernel gives it no real-time priority (rt-refused)"},

@@ -58,7 +58,17 @@ class FakeGroups final : public sys::Groups {
     if (write_error != 0) return Error(write_error, group);
     const auto found = weighted.find(group);
     if (found == weighted.end()) return Error(ENOENT, group);
+    if (found->second.idle) return Error(EINVAL, group);
     found->second.weight = weight;
+    return Done{};
+  }
+  // As the kernel has it: an idle group's weight is 3 shares, and takes no other.
+  Status set_idle(const std::string& group, bool idle) const override {
+    if (write_error != 0) return Error(write_error, group);
+    const auto found = weighted.find(group);
+    if (found == weighted.end()) return Error(ENOENT, group);
+    found->second.idle = idle;
+    found->second.weight = idle ? 3 : found->second.nice_0_weight;
     return Done{};
   }
   Result<std::uint64_t> throttled_periods(const std::string& group) const override {

@@ -1,6 +1,7 @@
 #include "sys/sched/groups.h"
 
 #include <dirent.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -163,11 +164,18 @@ Result<WeightedGroup> LinuxGroups::look(const std::string& group) const {
   std::string_view value = *weight;
   if (value.starts_with(of_all_devices)) value.remove_prefix(of_all_devices.size());
   seen.weight = number<std::uint64_t>(value).value_or(0);
+  struct stat info {};
+  if (::stat(file(group, weight_file()).c_str(), &info) == 0) {
+    const bool trusted = info.st_uid == 0 || info.st_uid == ::geteuid();
+    seen.delegated = !trusted || (info.st_mode & (S_IWGRP | S_IWOTH)) != 0;
+  }
   if (!is_v1()) seen.of_devices = names_devices(*weight);
   if (is_v1() && files_.v1_of_devices != nullptr)
     if (const auto text = read_text(file(group, files_.v1_of_devices)); text.ok())
       seen.of_devices = names_devices(*text);
-  if (files_.controller == cpu_weights.controller) look_at_quota(group, seen);
+  if (files_.controller != cpu_weights.controller) return seen;
+  if (const auto idle = read_text(file(group, "cpu.idle")); idle.ok()) seen.idle = idle->starts_with('1');
+  look_at_quota(group, seen);
   return seen;
 }
 
@@ -190,6 +198,10 @@ void LinuxGroups::look_at_quota(const std::string& group, WeightedGroup& seen) c
   }
   if (const auto runtime = read_text(file(group, "cpu.rt_runtime_us")); runtime.ok())
     seen.rt_runtime_us = number<std::int64_t>(*runtime).value_or(-1);
+}
+
+Status LinuxGroups::set_idle(const std::string& group, bool idle) const {
+  return write_text(file(group, "cpu.idle"), idle ? "1" : "0");
 }
 
 Result<std::uint64_t> LinuxGroups::throttled_periods(const std::string& group) const {

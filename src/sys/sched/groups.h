@@ -32,6 +32,8 @@ struct WeightedGroup {
   double quota = 0;                    // CPUs, from cpu.cfs_quota_us or cpu.max; 0: no limit
   std::int64_t rt_runtime_us = -1;     // cpu.rt_runtime_us; -1: no such limit
   bool of_devices = false;             // single disks have weights of their own
+  bool idle = false;       // cpu.idle: against other groups its threads are SCHED_IDLE, and `weight` is not its own
+  bool delegated = false;  // another user than root and swapd's own may set it
 };
 
 class Groups {
@@ -53,6 +55,8 @@ class Groups {
   // Not for "/".
   [[nodiscard]] virtual Result<WeightedGroup> look(const std::string& group) const = 0;
   [[nodiscard]] virtual Status set_weight(const std::string& group, std::uint64_t weight) const = 0;
+  // cpu.idle (Linux 5.15). Set to 0 the group has the usual weight. Not for "/".
+  [[nodiscard]] virtual Status set_idle(const std::string& group, bool idle) const = 0;
   // How many of the group's periods had threads that its CPU quota held back (nr_throttled of cpu.stat). Not for "/".
   [[nodiscard]] virtual Result<std::uint64_t> throttled_periods(const std::string& group) const = 0;
 };
@@ -95,6 +99,7 @@ class LinuxGroups : public Groups {
   [[nodiscard]] Result<std::string> group_of(pid_t tid) const override;
   [[nodiscard]] Result<WeightedGroup> look(const std::string& group) const override;
   [[nodiscard]] Status set_weight(const std::string& group, std::uint64_t weight) const override;
+  [[nodiscard]] Status set_idle(const std::string& group, bool idle) const override;
   [[nodiscard]] Result<std::uint64_t> throttled_periods(const std::string& group) const override;
 
   [[nodiscard]] const GroupMount& mount() const { return mount_; }

@@ -243,6 +243,100 @@ TEST_F(CpuGroupTest, ForbiddenByThePolicyIsIneffective) {
   EXPECT_EQ(actuator().active(id(10))->reason, Ineffective::cgroup_weight);
 }
 
+class IdleGroupTest : public CpuGroupTest {
+ protected:
+  IdleGroupTest() {
+    groups_.weighted["/a/b"] = {.weight = 3, .idle = true};
+    rivals({"/a/other"});
+  }
+  bool idle(const std::string& path) { return groups_.weighted.at(path).idle; }
+};
+
+TEST_F(IdleGroupTest, ItIsAnOrdinaryGroupOfTheLentWeightWhileTheLoanLasts) {
+  apply({boost(10, nice_of(-10))});
+  EXPECT_FALSE(idle("/a/b"));
+  EXPECT_EQ(weight("/a/b"), 9548U) << "counted from the usual weight, not from that of an idle group";
+  EXPECT_EQ(actuator().active(id(10))->reason, Ineffective::none);
+  apply({});
+  EXPECT_TRUE(idle("/a/b"));
+}
+
+TEST_F(IdleGroupTest, ItStaysOrdinaryWhenItIsLookedAtAgain) {
+  apply({boost(10, nice_of(-10))});
+  clock_.advance(std::chrono::seconds(3));
+  rivals({"/a/another"});
+  apply({boost(10, nice_of(-10))});
+  EXPECT_FALSE(idle("/a/b"));
+  EXPECT_EQ(weight("/a/b"), 9548U);
+  apply({});
+  EXPECT_TRUE(idle("/a/b"));
+}
+
+TEST_F(IdleGroupTest, ANiceValueThatRaisesNoWeightPutsItAsideToo) {
+  scheduler_.add(10, nice_of(10));
+  apply({boost(10, nice_of(0))});
+  EXPECT_FALSE(idle("/a/b"));
+  apply({});
+  EXPECT_TRUE(idle("/a/b"));
+}
+
+TEST_F(IdleGroupTest, TheLastOfTwoGivesItBack) {
+  apply({boost(10, nice_of(-10)), boost(11, nice_of(-5))});
+  apply({boost(11, nice_of(-5))});
+  EXPECT_FALSE(idle("/a/b"));
+  EXPECT_EQ(weight("/a/b"), 3121U);
+  apply({});
+  EXPECT_TRUE(idle("/a/b"));
+}
+
+TEST_F(IdleGroupTest, AGroupAboveWhereTheyPartStaysIdle) {
+  groups_.weighted["/a"] = {.weight = 3, .idle = true};
+  apply({boost(10, nice_of(-10))});
+  EXPECT_TRUE(idle("/a")) << "the competitor is in it, too";
+  EXPECT_FALSE(idle("/a/b"));
+}
+
+TEST_F(IdleGroupTest, ForbiddenByThePolicyItIsTheReason) {
+  actuator().set_rules({.group_action = false});
+  apply({boost(10, nice_of(-10))});
+  EXPECT_TRUE(idle("/a/b"));
+  EXPECT_EQ(actuator().active(id(10))->reason, Ineffective::cgroup_idle);
+}
+
+TEST_F(IdleGroupTest, WhereTheKernelForbidsItItIsTheReason) {
+  groups_.write_error = EACCES;
+  apply({boost(10, nice_of(-10))});
+  EXPECT_EQ(actuator().active(id(10))->reason, Ineffective::cgroup_idle);
+}
+
+TEST_F(IdleGroupTest, AmongThreadsOfTheGroupNiceReaches) {
+  rivals({"/a/b"});
+  apply({boost(10, nice_of(-10))});
+  EXPECT_TRUE(idle("/a/b"));
+  EXPECT_EQ(actuator().active(id(10))->reason, Ineffective::none);
+}
+
+TEST_F(IdleGroupTest, ItsOwnWeightIsThatOfAnIdleGroup) {
+  const std::uint64_t before = actuator().group_changes();
+  apply({boost(10, nice_of(-10))});
+  EXPECT_EQ(actuator().own_weight("/a/b", actuator().group_changes()), 0U);
+  apply({});
+  EXPECT_EQ(actuator().own_weight("/a/b", before), 0U);
+}
+
+TEST_F(CpuGroupTest, AGroupsOwnWeightIsKnownToWhoHasReadItMeanwhile) {
+  rivals({"/a/other"});
+  const std::uint64_t before = actuator().group_changes();
+  EXPECT_EQ(actuator().own_weight("/a/b", before), std::nullopt);
+  apply({boost(10, nice_of(-10))});
+  const std::uint64_t meanwhile = actuator().group_changes();
+  EXPECT_EQ(actuator().own_weight("/a/b", meanwhile), 512U) << "lent to";
+  apply({});
+  EXPECT_EQ(actuator().own_weight("/a/b", before), 512U) << "it was lent to after that";
+  EXPECT_EQ(actuator().own_weight("/a/b", meanwhile), 512U) << "and then";
+  EXPECT_EQ(actuator().own_weight("/a/b", actuator().group_changes()), std::nullopt) << "what is read now is its own";
+}
+
 TEST_F(CpuGroupTest, OneLevelThatCannotBeRaisedUndoesTheOthers) {
   groups_.weighted.erase("/a");  // not to be seen, say
   apply({boost(10, nice_of(-10))});

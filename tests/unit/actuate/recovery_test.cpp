@@ -47,6 +47,29 @@ TEST_F(RecoveryTest, ThreadsAndGroupsGetTheirOwnBack) {
   EXPECT_EQ(recover(), 0) << "once";
 }
 
+TEST_F(RecoveryTest, AGroupThatWasIdleIsIdleAgain) {
+  groups_.group_of_tid = {{10, "/a"}};
+  groups_.weighted["/a"] = {.weight = 3, .idle = true};
+  scheduler_.add(10, nice_of(0));
+  apply({boost(10, nice_of(-6))});
+  ASSERT_FALSE(groups_.weighted["/a"].idle);
+  crash();
+  EXPECT_EQ(recover(), 3) << "the thread, the weight on loan, and the group's own state";
+  EXPECT_TRUE(groups_.weighted["/a"].idle);
+  EXPECT_EQ(recover(), 0) << "once";
+}
+
+TEST_F(RecoveryTest, AGroupThatIsNoLongerAsItWasMadeIsLeftAlone) {
+  groups_.group_of_tid = {{10, "/a"}};
+  groups_.weighted["/a"] = {.weight = 3, .idle = true};
+  scheduler_.add(10, nice_of(0));
+  apply({boost(10, nice_of(-6))});
+  crash();
+  groups_.weighted["/a"] = {.weight = 3, .idle = true};
+  EXPECT_EQ(recover(), 1) << "the thread alone";
+  EXPECT_TRUE(groups_.weighted["/a"].idle);
+}
+
 TEST_F(RecoveryTest, ABoostThatChangedHasOneOwner) {
   scheduler_.add(10, nice_of(4));
   apply({boost(10, nice_of(-5))});
