@@ -38,7 +38,8 @@ model::KindTable kind_table(const policy::Policy& policy, const std::string& cla
 decide::DonationRules donation_rules(const policy::DonationPolicy& d) {
   return {.lending = {.rt_ceiling = d.ceiling, .realtime_allowed = d.realtime, .strict = d.strict},
           .cross_user = d.cross_user,
-          .linger = d.linger};
+          .linger = d.linger,
+          .weight_above = d.weight_above};
 }
 
 actuate::Rules actuator_rules(const policy::DonationPolicy& d) {

@@ -285,10 +285,12 @@ void Daemon::begin_enrolling() {
     engine_.call([&](const Engine& e) { is = e.knows(pid, start_time); });
     return is;
   };
-  auto_enroller_.emplace(
-      interfaces_->backend, surfaces_.procfs, rules,
-      AutoEnroller::Options{
-          .known = known, .installs_filters = engine_.needs_listeners(), .dry_run = options().dry_run});
+  const auto changed = [this](pid_t pid) { engine_.call([&](Engine& e) { e.look_at_weight(pid); }); };
+  auto_enroller_.emplace(interfaces_->backend, surfaces_.procfs, rules,
+                         AutoEnroller::Options{.known = known,
+                                               .changed = changed,
+                                               .installs_filters = engine_.needs_listeners(),
+                                               .dry_run = options().dry_run});
   auto_enroller_->begin(loop_.get(), std::move(events));
 }
 

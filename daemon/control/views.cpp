@@ -214,7 +214,9 @@ bus::ThreadView Views::thread(const SnapshotThread& thread, int depth) {
                       .comm = comm(thread.id.tid),
                       .class_name = thread.class_name,
                       .base = thread.base,
-                      .effective = thread.base};
+                      .effective = thread.base,
+                      .group_weight = thread.weight};
+  if (thread.importance != thread.base) out.by_weight = thread.importance;
   const Looked looked = look(thread);
   out.state = looked.state;
   out.call = call_text(looked.call);

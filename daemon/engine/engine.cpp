@@ -42,6 +42,7 @@ Engine::Engine(const Kernel& kernel, observe::Resolver& resolver, Options option
       worker_(kernel, options_.actuate.disk_groups, resolver, [this] { commands_.wake(); }),
       feed_(members_, kernel.clock),
       competitors_(actuator_, worker_),
+      weights_(options_.donation.rules.look_at_weights(), members_, actuator_, worker_),
       pacer_(options_.tick, options_.idle_tick),
       lends_to_kernel_threads_(counts_kernel_work(options_.model)) {
   observe::Observer::Hooks hooks{
@@ -213,6 +214,7 @@ void Engine::round(Time now) {
     tick(now);
     pacer_.measure(sys::own_cpu_time(), now);
   }
+  weights_.ask();
   decisions_->run(now);
   feed_.on_donations(donation_->donations());
   // Receivers leave calls for the next batch, unless one of them may name the provider that is looked for.
@@ -266,6 +268,8 @@ void Engine::take_answers(Time now) {
       decisions_->found(*scan, now);
     } else if (const auto* roster = std::get_if<RosterAnswer>(&answer)) {
       tracker_->take_roster(*roster, now);
+    } else if (const auto* weights = std::get_if<WeightsAnswer>(&answer)) {
+      weights_.take(*weights, *tracker_, now);
     } else if (auto* competitors = std::get_if<actuate::Competitors>(&answer)) {
       competitors_.take(std::move(*competitors), now);
     }
@@ -280,7 +284,10 @@ void Engine::tick(Time now) {
   have_receivers_follow();
   keep_off_members(now);
   const bool children_are_told = proc_events_ != nullptr || observer_->follows_children();
-  if (auto roster = tracker_->next_roster(now, children_are_told)) worker_.ask(std::move(*roster));
+  if (auto roster = tracker_->next_roster(now, children_are_told)) {
+    worker_.ask(std::move(*roster));
+    weights_.look_at_all();
+  }
   competitors_.tick(now);
 }
 
@@ -354,7 +361,10 @@ void Engine::on_outcome(const actuate::Outcome& outcome) {
   feed_.on_outcome(outcome);
 }
 
-void Engine::on_event(const Event& event) { decisions_->take(event); }
+void Engine::on_event(const Event& event) {
+  weights_.on_event(event);
+  decisions_->take(event);
+}
 void Engine::on_left(ThreadId thread, bool exited) { decisions_->forget(thread, exited); }
 void Engine::on_forked(ThreadId parent, Time now) { decisions_->forked(parent, now); }
 void Engine::on_process_born(pid_t child, pid_t parent) { shaper_.born(child, parent); }

@@ -28,6 +28,7 @@
 #include "engine/membership_signal.h"
 #include "engine/pacer.h"
 #include "engine/snapshot.h"
+#include "engine/weight_watch.h"
 #include "engine/worker.h"
 #include "kernel.h"
 #include "model/managed_set.h"
@@ -107,6 +108,8 @@ class Engine : private MemberTracker::Followers {
   void pause(bool paused);
   [[nodiscard]] Snapshot snapshot() const;
   [[nodiscard]] Counters counters() const;
+  // The process may be in another cgroup now.
+  void look_at_weight(pid_t pid) { weights_.moved(pid); }
   // For the decider of automatic limits; what follows is applied before the engine sleeps again.
   void tell_auto_limits(const decide::Input& input) { decisions_->tell(input); }
   [[nodiscard]] const decide::AutoLimitDecider& auto_limits() const { return *auto_limits_; }
@@ -165,6 +168,7 @@ class Engine : private MemberTracker::Followers {
   EventFeed feed_;
   ListenerTable listeners_;
   CompetitorWatch competitors_;
+  WeightWatch weights_;
   RecordRing records_{feed_.fd()};
   std::unique_ptr<observe::Observer> observer_;
   observe::SeccompObserver* seccomp_ = nullptr;  // the same, if it is one

@@ -91,6 +91,8 @@ Snapshot Engine::snapshot() const {
     if (process == nullptr || !process->managed) continue;
     SnapshotThread thread{.id = member.id, .tgid = member.tgid, .base = member.base, .class_name = process->class_name};
     if (const auto base = actuator_.base(member.id)) thread.base = *base;
+    thread.weight = member.weight;
+    thread.importance = options_.donation.rules.importance(thread.base, member.weight, process->class_id);
     thread.watched = decisions_->watches(member.id);
     if (const auto view = model_.thread(member.id); view && thread.watched) {
       thread.state = view->state;

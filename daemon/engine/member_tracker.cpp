@@ -43,12 +43,20 @@ Status MemberTracker::enroll(ThreadId id, pid_t tgid, const SchedAttr& base, std
     reject(tgid);
     return Error(EDQUOT, "");
   }
-  members.add_thread({.id = id, .tgid = tgid, .base = base});
+  const model::ManagedThread* before = members.thread(id);
+  const Weight weight = before == nullptr ? process->weight : before->weight;
+  members.add_thread({.id = id, .tgid = tgid, .base = base, .weight = weight});
   Status observed = parts_.observer.manage({id, tgid});
   if (!observed && !observed.error().gone()) ++counts_.lost;  // its waits will not be seen
   process = members.process(tgid);
   if (process != nullptr && process->managed)
-    tell(Enrolled{.time = now, .thread = id, .tgid = tgid, .uid = uid, .base = base, .class_id = process->class_id},
+    tell(Enrolled{.time = now,
+                  .thread = id,
+                  .tgid = tgid,
+                  .uid = uid,
+                  .base = base,
+                  .class_id = process->class_id,
+                  .weight = weight},
          first);
   return observed;
 }
@@ -62,6 +70,14 @@ void MemberTracker::reject(pid_t tgid) {
 void MemberTracker::set_base(const model::ManagedThread& thread, const SchedAttr& base, Time now) {
   if (const model::ManagedProcess* process = parts_.members.process(thread.tgid))
     (void)enroll(thread.id, thread.tgid, base, process->uid, now);
+}
+
+void MemberTracker::set_weight(const model::ManagedThread& thread, Weight weight, Time now) {
+  model::ManagedThread weighed = thread;
+  if (weighed.id.tid == weighed.tgid) parts_.members.set_weight(weighed.tgid, weight);
+  if (std::exchange(weighed.weight, weight) == weight) return;
+  parts_.members.add_thread(weighed);
+  set_base(weighed, weighed.base, now);
 }
 
 std::optional<observe::Member> MemberTracker::identify(pid_t tid) const {
@@ -176,7 +192,9 @@ void MemberTracker::add_child_process(ThreadId leader, std::uint32_t uid, pid_t 
                                       const model::ManagedProcess& parent) {
   const bool managed = parent.managed;
   const pid_t launch = parent.launch;
+  const Weight weight = parent.weight;
   parts_.members.add_process(leader.tid, leader.start_time, uid, std::string(parent.class_name)).launch = launch;
+  parts_.members.set_weight(leader.tid, weight);
   parts_.members.set_managed(leader.tid, managed);
   if (managed) parts_.followers.on_process_born(leader.tid, parent_tgid);
   parts_.listeners.inherit(leader.tid, parent_tgid);
@@ -194,6 +212,7 @@ void MemberTracker::remember_family(pid_t tgid, const model::ManagedProcess& par
   model::ManagedProcess family;
   family.class_name = parent.class_name;
   family.uid = parent.uid;
+  family.weight = parent.weight;
   family.managed = parent.managed;
   family.launch = parent.launch;
   if (ended_unseen_.size() >= max_unseen) {  // their ends were lost

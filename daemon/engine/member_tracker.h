@@ -77,6 +77,8 @@ class MemberTracker {
   void take_roster(const RosterAnswer& answer, Time now);
   // The attributes that the thread has of its own are these now.
   void set_base(const model::ManagedThread& thread, const SchedAttr& base, Time now);
+  // How much its CPU group weighs; a leader's counts for new threads of its process, too.
+  void set_weight(const model::ManagedThread& thread, Weight weight, Time now);
   // The managed thread with this number, for notifications and records. Empty: there is none.
   [[nodiscard]] std::optional<observe::Member> identify(pid_t tid) const;
 

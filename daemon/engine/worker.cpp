@@ -123,6 +123,7 @@ Answer Worker::answer(const Question& question) {
     return ScanAnswer{*scan, resolver_.scan(scan->waiter.tid, scan->resources, scan->members, scan->asked)};
   if (const auto* ask = std::get_if<RosterQuestion>(&question))
     return list_threads(kernel_.procfs, kernel_.scheduler, *ask);
+  if (const auto* weights = std::get_if<WeightsQuestion>(&question)) return read_weights(kernel_.groups, *weights);
   return competitors_.look(std::get<CompetitorsQuestion>(question).boosted);
 }
 

@@ -14,6 +14,7 @@
 
 #include "actuate/actuator.h"
 #include "actuate/competitors.h"
+#include "engine/group_weights.h"
 #include "engine/questions.h"
 #include "kernel.h"
 #include "observe/observer.h"
@@ -51,9 +52,10 @@ struct CompetitorsQuestion {
   std::set<pid_t> boosted;
 };
 
-using Question =
-    std::variant<observe::WaitQuestion, observe::AccessQuestion, ScanQuestion, RosterQuestion, CompetitorsQuestion>;
-using Answer = std::variant<observe::WaitAnswer, observe::AccessAnswer, ScanAnswer, RosterAnswer, actuate::Competitors>;
+using Question = std::variant<observe::WaitQuestion, observe::AccessQuestion, ScanQuestion, RosterQuestion,
+                              CompetitorsQuestion, WeightsQuestion>;
+using Answer = std::variant<observe::WaitAnswer, observe::AccessAnswer, ScanAnswer, RosterAnswer, actuate::Competitors,
+                            WeightsAnswer>;
 
 class Worker final : public Questions {
  public:

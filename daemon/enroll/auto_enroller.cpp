@@ -95,6 +95,7 @@ void AutoEnroller::look_at_changed() {
   for (const pid_t pid : std::exchange(changed_, {})) {
     const auto stat = procfs_.stat(pid);
     if (!stat || !stat->alive() || stat->kernel) continue;
+    if (options_.changed) options_.changed(pid);
     const policy::Program program = program_of(pid, {});
     if (program.comm == swapctl) continue;
     consider({.pid = pid, .start_time = stat->start_time, .rule = nullptr, .cmdline = {}}, program);

@@ -36,6 +36,8 @@ class AutoEnroller {
   struct Options {
     // Managed, or released by a command; any thread.
     std::function<bool(pid_t, std::uint64_t start_time)> known;
+    // Something of the process has changed that rules go by, its cgroup, say.
+    std::function<void(pid_t)> changed{};
     bool installs_filters = false;  // the observer needs them
     bool dry_run = false;           // counts only
   };

@@ -14,6 +14,7 @@
 #include "base/sched_attr.h"
 #include "base/thread_id.h"
 #include "base/time.h"
+#include "base/weight.h"
 #include "base/words.h"
 
 namespace swapd {
@@ -49,6 +50,7 @@ struct Enrolled {
   std::uint32_t uid = 0;
   SchedAttr base;
   ClassId class_id = 0;
+  Weight weight = usual_weight;  // of its CPU group, if the policy asks for it; else usual
 };
 // The thread made a call by which it may provide the resource [SWAP04 §3.1].
 struct Accessed {

@@ -20,6 +20,7 @@
 #include "base/sched_attr.h"
 #include "base/thread_id.h"
 #include "base/thread_state.h"
+#include "base/weight.h"
 #include "bus/caller.h"
 
 namespace swapd::bus {
@@ -71,7 +72,9 @@ struct ThreadView {
   std::string comm, class_name;
   ThreadState state = ThreadState::blocked;
   SchedAttr base, effective;
-  double since_ms = 0;  // in this state
+  std::optional<SchedAttr> by_weight{};  // counts as this where it waits, because of its CPU group's weight
+  Weight group_weight = usual_weight;    // as far as the policy has swapd look at it
+  double since_ms = 0;                   // in this state
   bool since_known = true;
   std::int64_t share_bytes = 0;  // delayed: waits for so many before it moves any; 0: for its turn
   std::int64_t debt_bytes = 0;   // delayed: has moved so many before, and pays for them

@@ -107,6 +107,9 @@ Json thread_json(const ThreadView& t, Json waiting_for) {
               {"polls", t.polls},
               {"base", attributes(t.base)},
               {"effective", attributes(t.effective)},
+              {"importance", attributes(t.by_weight.value_or(t.base))},
+              {"importance_from", t.by_weight ? "weight" : "base"},
+              {"group_weight", t.group_weight},
               {"waiting_for", std::move(waiting_for)},
               {"donated_by", t.donated_by}};
   if (t.share_bytes > 0) out["share_bytes"] = t.share_bytes;

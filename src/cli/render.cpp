@@ -34,6 +34,14 @@ std::string joined(const Json& list) {
   return out.empty() ? "-" : out;
 }
 
+// "nice 0", or where the weight of its CPU group counts "nice 0 (as nice -10)".
+std::string own_priority(const Json& t) {
+  std::string out = priority(t.value("base", Json::object()));
+  if (t.value("importance_from", "") == "weight")
+    out += " (as " + priority(t.value("importance", Json::object())) + ")";
+  return out;
+}
+
 }  // namespace
 
 std::string table(const std::vector<Column>& columns, const std::vector<std::vector<std::string>>& rows,
@@ -126,7 +134,7 @@ std::string render_ps(const std::string& json, const Paint& paint) {
     const bool lent = !t.value("donated_by", Json::array()).empty();
     rows.push_back({t.value("pid", Json(0)).dump(), t.value("tid", Json(0)).dump(), printable(t.value("comm", "")),
                     class_name.empty() ? "-" : class_name, painted_state(t.value("state", ""), paint),
-                    time_in_state(t).empty() ? "-" : time_in_state(t), priority(t.value("base", Json::object())),
+                    time_in_state(t).empty() ? "-" : time_in_state(t), own_priority(t),
                     paint(lent ? Style::good : Style::plain, priority(t.value("effective", Json::object()))),
                     joined(t.value("donated_by", Json::array())), joined(t.value("waiting_for", Json::array()))});
   }

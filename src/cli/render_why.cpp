@@ -76,6 +76,9 @@ std::string render_why(const std::string& json, const Paint& paint) {
     if (!out.empty()) out += "\n";
     out += paint(Style::heading, who(t));
     if (t.contains("base")) out += ", " + priority(t.at("base"));
+    if (t.value("importance_from", "") == "weight")
+      out += fmt::format(", counts as {} because its CPU group weighs {}",
+                         priority(t.value("importance", Json::object())), whole(t, "group_weight"));
     out += ", " + state_phrase(t.value("state", ""), time_in_state(t));
     if (const long long debt = t.value("debt_bytes", 0LL); debt > 0)
       out += ": pays for " + human_size(debt) + " that it has moved before";

@@ -26,6 +26,7 @@ void Model::Impl::on(const Enrolled& event) {
   thread.tgid = event.tgid;
   thread.base = event.base;
   thread.class_id = event.class_id;
+  thread.weight = event.weight;
 }
 
 void Model::Impl::on(const Accessed& event) {

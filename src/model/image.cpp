@@ -49,7 +49,8 @@ Image Model::image() const {
                        .state = record.state,
                        .since = record.since,
                        .call = record.call,
-                       .class_id = record.class_id};
+                       .class_id = record.class_id,
+                       .weight = record.weight};
     for (Index request = record.requests; request != none; request = store.requests[request].next_of_thread)
       thread.awaited.push_back(store.resources[store.requests[request].resource].key());
     if (record.notes) add_notes(store, *record.notes, thread);
@@ -86,7 +87,7 @@ void Model::restore(const Image& image) {
 
 void Model::Impl::restore(const ImageThread& thread) {
   if (!thread.id.valid() || store.find(thread.id) != none) return;
-  on(Enrolled{thread.since, thread.id, thread.tgid, thread.uid, thread.base, thread.class_id});
+  on(Enrolled{thread.since, thread.id, thread.tgid, thread.uid, thread.base, thread.class_id, thread.weight});
   const Index at = store.find(thread.id);
   if (at == none) return;  // another thread has its tid
   if (thread.state == RunState::blocked) on(Blocked{thread.since, thread.id, thread.call, thread.awaited});

@@ -31,8 +31,9 @@ struct ImageThread {
   Time since{};
   std::int32_t call = -1;
   ClassId class_id = 0;
-  std::vector<Resource> awaited;              // in the order of Blocked::awaited
-  std::vector<ImageDebit> debits;             // of the present wait, sorted by thread
+  Weight weight = usual_weight;
+  std::vector<Resource> awaited;   // in the order of Blocked::awaited
+  std::vector<ImageDebit> debits;  // of the present wait, sorted by thread
   bool operator==(const ImageThread&) const = default;
 };
 

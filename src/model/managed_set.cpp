@@ -130,6 +130,10 @@ void ManagedSet::set_launch(pid_t tgid, pid_t launch) {
   if (found != processes_.end() && std::exchange(found->second.launch, launch) != launch) changed();
 }
 
+void ManagedSet::set_weight(pid_t tgid, Weight weight) {
+  if (const auto found = processes_.find(tgid); found != processes_.end()) found->second.weight = weight;
+}
+
 std::size_t ManagedSet::managed_threads() const {
   std::size_t n = 0;
   for (const auto& [rank, threads] : ranks_) n += threads;

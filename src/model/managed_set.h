@@ -13,6 +13,7 @@
 #include "base/event.h"
 #include "base/sched_attr.h"
 #include "base/thread_id.h"
+#include "base/weight.h"
 
 namespace swapd::model {
 
@@ -20,6 +21,7 @@ struct ManagedThread {
   ThreadId id;
   pid_t tgid = 0;
   SchedAttr base;
+  Weight weight = usual_weight;  // of its CPU group, if the policy asks for it; else usual
 };
 
 struct ManagedProcess {
@@ -28,9 +30,10 @@ struct ManagedProcess {
   std::uint32_t uid = 0;
   std::string class_name;
   ClassId class_id = 0;
-  pid_t launch = 0;     // whose launch made its listener; 0: it has none
-  bool managed = true;  // false: released; its filter, and so its listener, stays
-  bool kernel = false;  // a kernel thread: its children are not managed because of it
+  pid_t launch = 0;              // whose launch made its listener; 0: it has none
+  bool managed = true;           // false: released; its filter, and so its listener, stays
+  bool kernel = false;           // a kernel thread: its children are not managed because of it
+  Weight weight = usual_weight;  // of its leader: new threads begin with it
   std::vector<pid_t> threads;
 };
 
@@ -61,6 +64,7 @@ class ManagedSet {
   [[nodiscard]] const ManagedProcess* process(pid_t tgid) const;
 
   ManagedProcess& add_process(pid_t tgid, std::uint64_t start_time, std::uint32_t uid, std::string class_name);
+  void set_weight(pid_t tgid, Weight weight);
   // Adds the thread, or updates its attributes. Does nothing if its process is not there.
   void add_thread(const ManagedThread& thread);
   // Both take the process along with its last thread.

@@ -55,6 +55,7 @@ struct ThreadView {
   std::int32_t call = -1;             // while blocked
   std::span<const Resource> awaited;  // while blocked; valid until the next apply()
   ClassId class_id = 0;
+  Weight weight = usual_weight;
 };
 
 struct ProviderView {

@@ -73,6 +73,7 @@ struct ThreadRecord {
   std::int32_t call = -1;
   RunState state = RunState::unknown;
   ClassId class_id = 0;
+  Weight weight = usual_weight;
   Index hash_next = none;
   Index provides = none;
   Index requests = none;

@@ -38,6 +38,7 @@ std::vector<KeyRule> donation_keys(Rules& to) {
           milliseconds("ceiling_window_ms", to.ceiling_window, 10, 60'000),
           flag("cross_user", to.cross_user),
           flag("group_action", to.group_action),
+          whole<std::uint32_t>("weight_above", to.weight_above, 0, 10'000),
           milliseconds("linger_ms", to.linger, 0, 100)};
 }
 

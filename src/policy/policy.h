@@ -53,6 +53,7 @@ struct DonationPolicy {
   Duration ceiling_window = std::chrono::milliseconds(100);
   bool cross_user = false;
   bool group_action = true;
+  std::uint32_t weight_above = 0;  // cpu.weight of a group whose threads count as important; 0: weights do not count
   Duration linger = std::chrono::milliseconds(2);  // linger_ms
   bool operator==(const DonationPolicy&) const = default;
 };
@@ -64,6 +65,7 @@ struct DonationOverrides {
   std::optional<double> ceiling_share;
   std::optional<Duration> ceiling_window;
   std::optional<bool> cross_user, group_action;
+  std::optional<std::uint32_t> weight_above;
   std::optional<Duration> linger;
   bool operator==(const DonationOverrides&) const = default;
 };

@@ -27,6 +27,7 @@ DonationPolicy donation_of(const Policy& policy, std::string_view class_name) {
   found.ceiling_window = over.ceiling_window.value_or(found.ceiling_window);
   found.cross_user = over.cross_user.value_or(found.cross_user);
   found.group_action = over.group_action.value_or(found.group_action);
+  found.weight_above = over.weight_above.value_or(found.weight_above);
   found.linger = over.linger.value_or(found.linger);
   return found;
 }

@@ -55,6 +55,7 @@ decide::DonationRules class_rules(Fields& f) {
   found.lending.strict = f.flag("strict");
   found.cross_user = f.flag("cross_user");
   found.linger = f.duration("linger_ns");
+  found.weight_above = f.number_or<Weight>("weight_above", 0);
   return found;
 }
 
@@ -99,6 +100,7 @@ model::ImageThread image_thread(Fields& f) {
   found.state = f.word("state", state_words);
   found.since = f.time("since");
   found.class_id = f.number_or<ClassId>("class", 0);
+  found.weight = f.number_or<Weight>("weight", usual_weight);
   if (found.state != model::RunState::blocked) return found;
   found.call = f.number<std::int32_t>("call");
   found.awaited = f.resources("awaited");
@@ -219,7 +221,8 @@ std::optional<Event> event(std::string_view type, Fields& f) {
                f.number<pid_t>("tgid"),
                f.number<std::uint32_t>("uid"),
                f.attr("base"),
-               f.number_or<ClassId>("class", 0)};
+               f.number_or<ClassId>("class", 0),
+               f.number_or<Weight>("weight", usual_weight)};
     if (!e.thread.valid()) f.values().wrong("thread", "a thread id");
     return e;
   }

@@ -47,6 +47,7 @@ void Encoder::add(std::string& out, const decide::DonationConfig& config) {
     line.put(one.lending.rt_ceiling);
     line.add("realtime", one.lending.realtime_allowed).add("strict", one.lending.strict);
     line.add("cross_user", one.cross_user).add("linger_ns", one.linger.count());
+    if (one.weight_above != 0) line.add("weight_above", one.weight_above);
   };
   line.raw(",");
   put_rules(rules);
@@ -90,6 +91,7 @@ void Encoder::add(std::string& out, const Snapshot& snapshot) {
     line.add("thread", thread.id).add("tgid", thread.tgid).add("uid", thread.uid).add("base", thread.base);
     line.add("state", word(thread.state)).add("since", since_start(thread.since));
     if (thread.class_id != 0) line.add("class", thread.class_id);
+    if (thread.weight != usual_weight) line.add("weight", thread.weight);
     if (thread.state != model::RunState::blocked) continue;
     line.add("call", thread.call).add("awaited", thread.awaited);
     if (!thread.debits.empty())
@@ -137,6 +139,7 @@ void Encoder::add(std::string& out, const Event& event) {
           Line line(out, "enrolled");
           begun(line, e.time).add("thread", e.thread).add("tgid", e.tgid).add("uid", e.uid).add("base", e.base);
           if (e.class_id != 0) line.add("class", e.class_id);
+          if (e.weight != usual_weight) line.add("weight", e.weight);
         } else if constexpr (std::is_same_v<T, Accessed>) {
           Line line(out, "accessed");
           begun(line, e.time).add("thread", e.thread).add("resource", e.resource).add("evidence", word(e.evidence));

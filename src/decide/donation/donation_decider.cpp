@@ -25,8 +25,8 @@ DonationDecider::DonationDecider(DonationConfig config)
       linger_({.time = [this](ThreadId requester) { return config_.rules.of(class_of(requester)).linger; },
                .may =
                    [this](const Donation& donation) {
-                     const Roster::Thread* requester = roster_.find(donation.requester);
-                     return requester != nullptr && rank(requester->base) >= rank(donation.attr);
+                     const auto own = importance(donation);
+                     return own && rank(*own) >= rank(donation.attr);
                    },
                .wall = config_.linger_wall}) {}
 
@@ -73,7 +73,7 @@ void DonationDecider::before(const Event& event, const model::Model& model) {
 void DonationDecider::after(const Event& event, const model::Model& model) {
   if (const auto* blocked = std::get_if<Blocked>(&event)) {
     news_.blocked.push_back(blocked->thread);
-    if (roster_.is_important(blocked->thread) && !blocked->awaited.empty())
+    if (is_important(blocked->thread) && !blocked->awaited.empty())
       begin_wait(blocked->thread, model);
     else if (waiting_.contains(blocked->thread) && blocked->awaited.empty())
       end_wait(blocked->thread);
@@ -259,7 +259,8 @@ void DonationDecider::begin_turn(const model::Model& model, const Turn& turn, Pl
 // Which threads could donate anything? Only those above the lowest managed one.
 void DonationDecider::rank_threads(const model::Model& model, Time now) {
   const std::vector<ThreadId> enrolled = std::exchange(news_.enrolled, {});
-  if (roster_.lowest_rank() != std::exchange(news_.ranked_lowest, roster_.lowest_rank())) {
+  const std::pair lowest{roster_.lowest_rank(), roster_.lowest_weight()};
+  if (lowest != std::exchange(news_.ranked_lowest, lowest)) {
     for (const auto& [id, thread] : roster_.threads()) rank_thread(id, model, now);
     active_.insert(waiting_.begin(), waiting_.end());
     return;
@@ -270,7 +271,7 @@ void DonationDecider::rank_threads(const model::Model& model, Time now) {
 void DonationDecider::rank_thread(ThreadId id, const model::Model& model, Time now) {
   const Roster::Thread* thread = roster_.find(id);
   if (thread == nullptr) return;
-  if (roster_.is_important(id)) {
+  if (is_important(id)) {
     attention_.watch_requester(id, thread->tgid, now);
     // It may be waiting already: watched as a provider until now, or of another rank.
     const auto view = model.thread(id);
@@ -411,16 +412,35 @@ void DonationDecider::trace_candidates(const model::Model& model) {
 
 // --- the plan
 
-bool DonationDecider::is_above_requester(const Donation& donation) const {
+// By its own attributes, or by its group's weight towards the thread whose group weighs least.
+bool DonationDecider::is_important(ThreadId thread) const {
+  if (roster_.is_important(thread)) return true;
+  const Roster::Thread* known = roster_.find(thread);
+  if (known == nullptr) return false;
+  return rank(config_.rules.importance(known->base, known->weight, known->class_id, roster_.lowest_weight())) >
+         roster_.lowest_rank();
+}
+
+// The attributes that the donation's requester counts with towards its providers. Empty: it has gone.
+std::optional<SchedAttr> DonationDecider::importance(const Donation& donation) const {
   const Roster::Thread* requester = roster_.find(donation.requester);
-  return requester != nullptr && rank(donation.attr) > rank(requester->base);
+  if (requester == nullptr) return std::nullopt;
+  Weight least = requester->weight;
+  for (const ThreadId id : donation.path)
+    if (const Roster::Thread* thread = roster_.find(id)) least = std::min(least, thread->weight);
+  return config_.rules.importance(requester->base, requester->weight, requester->class_id, least);
+}
+
+bool DonationDecider::is_above_requester(const Donation& donation) const {
+  const auto own = importance(donation);
+  return own && rank(donation.attr) > rank(*own);
 }
 
 SchedAttr DonationDecider::attr_for(const Donation& donation, ClassId requester_class, ClassId provider_class) const {
   if (!donation.attr.realtime() || config_.rules.of(provider_class).lending.realtime_allowed) return donation.attr;
-  const Roster::Thread* requester = roster_.find(donation.requester);
-  if (requester == nullptr) return donation.attr;  // and the donation ends
-  return config_.rules.lend(requester->base, requester_class, provider_class);
+  const auto own = importance(donation);
+  if (!own) return donation.attr;  // and the donation ends
+  return config_.rules.lend(*own, requester_class, provider_class);
 }
 
 // What has not helped is taken back by steps.
@@ -443,8 +463,8 @@ void DonationDecider::demand(const Donation& donation, Time now, Plan& plan) con
   if (config_.quota && roster_.users() > 1 && requester != nullptr) payer.user = requester->uid;
   payer.requester_class = class_of(donation.requester);
   std::optional<SchedAttr> second_best;
-  if (donation.attr.realtime() && requester != nullptr)
-    second_best = lent_by(requester->base, {.realtime_allowed = false});
+  if (donation.attr.realtime())
+    if (const auto own = importance(donation)) second_best = lent_by(*own, {.realtime_allowed = false});
   for (const ThreadId thread : donation.path) {
     payer.provider_class = class_of(thread);
     RunAs run{.thread = thread,

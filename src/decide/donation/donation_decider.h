@@ -94,6 +94,8 @@ class DonationDecider final : public Decider {
   void choose(const model::Model& model);
   [[nodiscard]] const Donation* current(ThreadId requester) const;
   [[nodiscard]] bool waits_for(const model::Model& model, ThreadId requester, const Resource& resource) const;
+  [[nodiscard]] bool is_important(ThreadId thread) const;
+  [[nodiscard]] std::optional<SchedAttr> importance(const Donation& donation) const;
   [[nodiscard]] bool is_above_requester(const Donation& donation) const;
   [[nodiscard]] SchedAttr attr_for(const Donation& donation, ClassId requester_class, ClassId provider_class) const;
   [[nodiscard]] ClassId class_of(ThreadId thread) const;
@@ -125,7 +127,7 @@ class DonationDecider final : public Decider {
     std::vector<Event> feedback;
     std::vector<ThreadId> give_way;      // requesters the first half of whose linger is over
     std::vector<ThreadId> linger_ended;  // … the whole: the last of the present way may wait untold
-    int ranked_lowest = 0;
+    std::pair<int, Weight> ranked_lowest{0, usual_weight};
     template <typename Self, typename Archive>
     static void state(Self& self, Archive& archive);
   } news_;

@@ -45,6 +45,11 @@ SchedAttr DonationRules::lend_on_guess(const SchedAttr& base, ClassId requester)
   return lent_by(base, rules);
 }
 
+SchedAttr DonationRules::importance(const SchedAttr& base, Weight weight, ClassId requester, Weight other) const {
+  const Weight above = of(requester).weight_above;
+  return above == 0 || weight <= above ? base : raised_by(base, weight, other);
+}
+
 ProviderChoice::ProviderChoice(DonationRules rules) : rules_(std::move(rules)) {}
 void ProviderChoice::set_rules(DonationRules rules) { rules_ = std::move(rules); }
 void ProviderChoice::forget(ThreadId requester) { favoured_.erase(requester); }
@@ -64,7 +69,7 @@ std::vector<Donation> ProviderChoice::decide(const Model& model, const std::vect
   for (const ThreadId id : requesters) {
     const std::optional<ThreadView> view = model.thread(id);
     if (view && view->state == RunState::blocked)
-      ranked.push_back({id, rank(view->base), view->since});
+      ranked.push_back({id, rank(rules_.importance(view->base, view->weight, view->class_id)), view->since});
     else
       forget(id);
   }
@@ -109,10 +114,15 @@ std::optional<Donation> ProviderChoice::donate(const Model& model, ThreadId requ
   }
   const Candidate& chosen = choose(requester, open);
 
+  // The thread of the way whose group weighs least lacks most: the requester counts as much towards all of the way.
+  Weight least = waiting.weight;
+  for (const ThreadId id : chosen.path)
+    if (const std::optional<ThreadView> view = model.thread(id)) least = std::min(least, view->weight);
+  const SchedAttr counts_as = rules_.importance(waiting.base, waiting.weight, waiting.class_id, least);
   Donation donation;
   donation.requester = requester;
-  donation.attr = chosen.guessed ? rules_.lend_on_guess(waiting.base, waiting.class_id)
-                                 : rules_.lend(waiting.base, waiting.class_id, waiting.class_id);
+  donation.attr = chosen.guessed ? rules_.lend_on_guess(counts_as, waiting.class_id)
+                                 : rules_.lend(counts_as, waiting.class_id, waiting.class_id);
   donation.resource = chosen.resource;
   donation.path = chosen.path;
   donation.refusal = refused ? Refusal::policy : Refusal::none;
@@ -120,7 +130,7 @@ std::optional<Donation> ProviderChoice::donate(const Model& model, ThreadId requ
   const bool lifts = std::any_of(chosen.path.begin(), chosen.path.end(), [&](ThreadId id) {
     const std::optional<ThreadView> view = model.thread(id);
     if (!view) return false;
-    const SchedAttr lent = chosen.guessed ? donation.attr : rules_.lend(waiting.base, waiting.class_id, view->class_id);
+    const SchedAttr lent = chosen.guessed ? donation.attr : rules_.lend(counts_as, waiting.class_id, view->class_id);
     return rank(lent) > rank(view->base);
   });
   if (!lifts) return std::nullopt;

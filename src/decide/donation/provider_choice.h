@@ -1,6 +1,7 @@
 // Who gets which donation ([SWAP04 §4]; docs/design.md, Model). Pure.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <span>
@@ -16,12 +17,24 @@ struct DonationRules {
   LendingRules lending;
   bool cross_user = false;
   Duration linger = std::chrono::milliseconds(2);  // of the provider's CPU time; Linger applies it
-  std::vector<DonationRules> classes{};            // of class 1, 2 …; these have none of their own
+  // A thread whose CPU group weighs more than this, and more than its provider's, counts as more important by as much;
+  // 0: weights do not count.
+  Weight weight_above = 0;
+  std::vector<DonationRules> classes{};  // of class 1, 2 …; these have none of their own
+
+  // Weights count for some class.
+  [[nodiscard]] bool look_at_weights() const {
+    return weight_above != 0 || std::ranges::any_of(classes, [](const auto& c) { return c.weight_above != 0; });
+  }
 
   // What holds for members of this class: what is said here of all, where `classes` does not have it.
   [[nodiscard]] const DonationRules& of(ClassId id) const {
     return id == 0 || id > classes.size() ? *this : classes[id - 1];
   }
+  // A requester of this class counts as this towards a provider whose group weighs `other`: as its own attributes, or
+  // as its group's weight makes it.
+  [[nodiscard]] SchedAttr importance(const SchedAttr& base, Weight weight, ClassId requester,
+                                     Weight other = usual_weight) const;
   // What a requester with these attributes lends to a provider, of which classes they are: no real-time priority where
   // either of these has none.
   [[nodiscard]] SchedAttr lend(const SchedAttr& base, ClassId requester, ClassId provider) const;
@@ -37,7 +50,7 @@ enum class Refusal : std::uint8_t { none, policy };
 // they wake.
 struct Donation {
   ThreadId requester;
-  SchedAttr attr;     // lent by the requester's base attributes
+  SchedAttr attr;     // lent by what the requester counts as
   Resource resource;  // the awaited one that `path.front()` provides
   std::vector<ThreadId> path;
   bool choice = false;  // more than one candidate at some level of the path: T is to be measured on the leaf

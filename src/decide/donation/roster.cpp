@@ -9,12 +9,13 @@ void Roster::count(const Thread& thread, int by) {
     if (at->second <= 0) table.erase(at);
   };
   add(ranks_, rank(thread.base));
+  add(weights_, thread.weight);
   add(users_, thread.uid);
 }
 
 void Roster::add(const Enrolled& enrolled) {
   remove(enrolled.thread);
-  const Thread thread{enrolled.tgid, enrolled.uid, enrolled.class_id, enrolled.base};
+  const Thread thread{enrolled.tgid, enrolled.uid, enrolled.class_id, enrolled.base, enrolled.weight};
   threads_[enrolled.thread] = thread;
   count(thread, 1);
 }

@@ -16,9 +16,10 @@ class Roster {
     std::uint32_t uid = 0;
     ClassId class_id = 0;
     SchedAttr base;
+    Weight weight = usual_weight;
     template <typename Self, typename Archive>
     static void state(Self& self, Archive& archive) {
-      archive(self.tgid, self.uid, self.class_id, self.base);
+      archive(self.tgid, self.uid, self.class_id, self.base, self.weight);
     }
   };
 
@@ -30,13 +31,15 @@ class Roster {
   [[nodiscard]] const std::map<ThreadId, Thread>& threads() const { return threads_; }
   // The lowest rank of all: only threads above it can donate anything.
   [[nodiscard]] int lowest_rank() const { return ranks_.empty() ? 0 : ranks_.begin()->first; }
+  // The lowest weight of a CPU group that has a thread here.
+  [[nodiscard]] Weight lowest_weight() const { return weights_.empty() ? usual_weight : weights_.begin()->first; }
   [[nodiscard]] bool is_important(ThreadId thread) const;
   // How many users have a thread here.
   [[nodiscard]] std::size_t users() const { return users_.size(); }
 
   template <typename Self, typename Archive>
   static void state(Self& self, Archive& archive) {
-    archive(self.threads_, self.ranks_, self.users_);
+    archive(self.threads_, self.ranks_, self.weights_, self.users_);
   }
 
  private:
@@ -44,6 +47,7 @@ class Roster {
 
   std::map<ThreadId, Thread> threads_;
   std::map<int, std::int64_t> ranks_;            // how many threads have it
+  std::map<Weight, std::int64_t> weights_;       // … are in a group that weighs as much
   std::map<std::uint32_t, std::int64_t> users_;  // … are this user's
 };
 

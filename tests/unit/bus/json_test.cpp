@@ -39,12 +39,26 @@ TEST(Json, PsHasTheContractsFields) {
   const json ps = json::parse(threads_json(backend.threads()));
   ASSERT_EQ(ps["threads"].size(), 3U);
   const json& t = ps["threads"][0];
-  EXPECT_THAT(keys(t),
-              IsSupersetOf({"pid", "tid", "comm", "class", "state", "base", "effective", "waiting_for", "donated_by"}));
+  EXPECT_THAT(keys(t), IsSupersetOf({"pid", "tid", "comm", "class", "state", "base", "effective", "importance",
+                                     "importance_from", "group_weight", "waiting_for", "donated_by"}));
   EXPECT_EQ(t["base"], (json{{"policy", "fifo"}, {"nice", 0}, {"rt_priority", 50}}));
   EXPECT_EQ(t["waiting_for"], json::array({"socket:12345"}));
   EXPECT_EQ(ps["threads"][1]["donated_by"], json::array({100}));
   EXPECT_EQ(ps["threads"][1]["effective"]["rt_priority"], 49);
+}
+
+TEST(Json, PsSaysWhetherAThreadIsImportantByItsGroupsWeight) {
+  ThreadView by_itself;
+  by_itself.base.nice = -5;
+  ThreadView by_weight;
+  by_weight.by_weight.emplace().nice = -10;
+  by_weight.group_weight = 1000;
+  const json threads = json::parse(threads_json({by_itself, by_weight}))["threads"];
+  EXPECT_EQ(threads[0]["importance_from"], "base");
+  EXPECT_EQ(threads[0]["importance"], threads[0]["base"]);
+  EXPECT_EQ(threads[1]["importance_from"], "weight");
+  EXPECT_EQ(threads[1]["importance"]["nice"], -10);
+  EXPECT_EQ(threads[1]["group_weight"], 1000);
 }
 
 TEST(Json, WhyHasTheContractsFieldsAtEveryDepth) {

@@ -58,6 +58,16 @@ TEST(Render, WhySaysThatAThreadPolls) {
   EXPECT_THAT(text, Not(HasSubstr("no other thread")));
 }
 
+TEST(Render, WhyAndPsSayWhoIsImportantByTheWeightOfItsGroup) {
+  const std::string thread =
+      R"({"threads":[{"pid":1,"tid":1,"comm":"a","state":"blocked","since_ms":5,"call":"read","waiting_for":[],)"
+      R"("base":{"policy":"other","nice":0},"importance":{"policy":"other","nice":-10},"importance_from":"weight",)"
+      R"("group_weight":1000}]})";
+  EXPECT_THAT(render_why(thread),
+              HasSubstr("a, pid 1, nice 0, counts as nice -10 because its CPU group weighs 1000, "));
+  EXPECT_THAT(render_ps(thread), HasSubstr("nice 0 (as nice -10)"));
+}
+
 TEST(Render, WhyOfNothingBlockedSaysSo) {
   EXPECT_EQ(render_why(R"({"threads":[]})"), "None of its threads is blocked.\n");
 }

@@ -36,6 +36,7 @@ linger_ms = 5
 [class.a]
 strict = true
 ceiling_share = 0.5
+weight_above = 300
 [class.a.model]
 quantum_ms = 7
 [class.b]
@@ -49,9 +50,13 @@ ceiling_share = 1
   EXPECT_EQ(options.model.of(1, ResourceKind::pipe).quantum, std::chrono::milliseconds(7));
   EXPECT_EQ(options.model.of(2, ResourceKind::pipe).quantum, std::chrono::milliseconds(20));
   EXPECT_TRUE(options.donation.rules.of(1).lending.strict);
+  EXPECT_EQ(options.donation.rules.of(1).weight_above, 300U);
+  EXPECT_EQ(options.donation.rules.of(2).weight_above, 0U);
+  EXPECT_TRUE(options.donation.rules.look_at_weights()) << "one class does";
   EXPECT_FALSE(options.donation.rules.of(2).lending.realtime_allowed);
   EXPECT_EQ(options.donation.rules.of(0).linger, std::chrono::milliseconds(5));
-  EXPECT_EQ(options.donation.rules.of(1).linger, std::chrono::milliseconds(2)) << "what [class.default] says is its own";
+  EXPECT_EQ(options.donation.rules.of(1).linger, std::chrono::milliseconds(2))
+      << "what [class.default] says is its own";
   EXPECT_EQ(options.decisions.budgets.of(1).share, 0.5);
   EXPECT_FALSE(options.actuate.rules.of(2).group_action);
   EXPECT_TRUE(options.decisions.budgets.limits_requesters()) << "one class has one";

@@ -313,6 +313,29 @@ TEST_F(MemberTrackerTest, ANewThreadIsEnrolledWithItsProcess) {
   EXPECT_THAT(told_.accessed, IsEmpty());
 }
 
+TEST_F(MemberTrackerTest, AChangedWeightIsToldOnce) {
+  manage();
+  tracker_->set_weight(*members_.thread(10), 300, now_);
+  EXPECT_EQ(told_.enrolled.back().weight, 300U);
+  const std::size_t told = told_.enrolled.size();
+  tracker_->set_weight(*members_.thread(10), 300, now_);
+  EXPECT_THAT(told_.enrolled, SizeIs(told));
+  tracker_->set_base(*members_.thread(10), nice_of(3), now_);
+  EXPECT_EQ(told_.enrolled.back().weight, 300U) << "other attributes leave it as it is";
+}
+
+TEST_F(MemberTrackerTest, NewThreadsAndChildrenBeginWithTheLeadersWeight) {
+  manage();
+  tracker_->set_weight(*members_.thread(10), 300, now_);
+  make(11, 5);
+  fork_thread(11, 10);
+  EXPECT_EQ(told_.enrolled.back().weight, 300U);
+  make(20, 5);
+  fork(20, 10);
+  EXPECT_EQ(told_.enrolled.back().thread, (ThreadId{20, 5}));
+  EXPECT_EQ(told_.enrolled.back().weight, 300U);
+}
+
 TEST_F(MemberTrackerTest, AChildAboveTheQuotaIsNotEnrolledAndTheKernelIsTold) {
   begin({.processes = 1, .threads = 0});
   manage();

@@ -82,6 +82,66 @@ TEST_F(DonationTurns, ARequesterThatFallsToTheLowestRankEndsIt) {
   EXPECT_THAT(t.panel->grants(), IsEmpty());
 }
 
+class WeightedTurns : public testing::Test {
+ protected:
+  // p1, of nice 0 in a group of weight 1000, waits for p2, of nice 0 in an ordinary one.
+  void begins(Weight weight_above) {
+    t.emplace(std::vector<std::unique_ptr<decide::Decider>>{}, decide::BudgetConfig{},
+              decide::DonationConfig{.rules = {.weight_above = weight_above}});
+    t->enroll(p1, nice(0), 1000, 1000);
+    t->enroll(p2, nice(0));
+    t->provides(p2, r1);
+    t->blocks(p1, {r1});
+    t->turn();
+  }
+  std::optional<Turns> t;
+};
+
+TEST_F(WeightedTurns, AThreadOfAHeavierGroupIsARequester) {
+  begins(usual_weight);
+  EXPECT_EQ(t->interests[p1].watch, Interest::Watch::requester);
+  EXPECT_EQ(t->runs_as(p2), donated(nice(-10)));
+}
+
+TEST_F(WeightedTurns, WithoutTheKeyItIsNone) {
+  begins(0);
+  EXPECT_FALSE(t->interests.contains(p1));
+  EXPECT_THAT(t->panel->grants(), IsEmpty());
+}
+
+TEST_F(WeightedTurns, AWeightThatChangesCountsInTheNextTurn) {
+  begins(usual_weight);
+  t->enroll(p1, nice(0), 1000, 200);
+  t->turn();
+  EXPECT_EQ(t->runs_as(p2), donated(nice(-3)));
+  t->enroll(p1, nice(0), 1000, usual_weight);
+  t->turn();
+  EXPECT_THAT(t->panel->grants(), IsEmpty());
+}
+
+TEST_F(WeightedTurns, AThreadOfALighterGroupMakesThoseThatWaitImportant) {
+  begins(900);
+  t->enroll(p3, nice(0), 1000, 1000);
+  t->enroll(p2, nice(0), 1000, 1000);
+  t->enroll(p1, nice(0), 1000, 1000);
+  t->turn();
+  EXPECT_THAT(t->panel->grants(), IsEmpty()) << "all groups weigh the same";
+  t->enroll(p2, nice(0), 1000, 500);
+  t->turn();
+  EXPECT_EQ(t->runs_as(p2), donated(nice(-3)));
+}
+
+TEST_F(WeightedTurns, ItLingersAsAPriorityOfItsOwnDoes) {
+  begins(usual_weight);
+  t->wakes(p1, p2, r1);
+  t->turn();
+  t->blocks(p1, {r1});
+  t->turn();
+  t->wakes(p1, p2, r1);
+  t->turn();
+  EXPECT_EQ(t->runs_as(p2), donated(nice(-10)));
+}
+
 TEST_F(DonationTurns, RequestersAreWatchedFromTheirEnrolmentAndProvidersFromTheirFirstWaitTree) {
   t.provides(p2, r1);
   t.turn();

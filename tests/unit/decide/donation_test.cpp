@@ -15,9 +15,7 @@ using testing::SizeIs;
 
 class Decider : public testing::Test {
  protected:
-  std::vector<Donation> decide(std::vector<ThreadId> requesters) {
-    return decider.decide(world, requesters);
-  }
+  std::vector<Donation> decide(std::vector<ThreadId> requesters) { return decider.decide(world, requesters); }
   std::vector<ThreadId> requesters_of(const std::vector<Donation>& donations) {
     std::vector<ThreadId> ids;
     for (const Donation& donation : donations) ids.push_back(donation.requester);
@@ -273,6 +271,91 @@ TEST_F(Decider, WhatIsLent) {
   EXPECT_EQ(lent(fifo(99), {.rt_ceiling = 40}).rt_priority, 40);
   EXPECT_EQ(lent({.policy = SchedPolicy::deadline}, {}).rt_priority, 90);
   EXPECT_EQ(lent(nice(0), {}).policy, SchedPolicy::idle);  // lifts nobody: no donation
+}
+
+// A requester of nice 0 in a group of weight 1000 waits for a provider of nice 0.
+class WeightedDecider : public Decider {
+ protected:
+  static constexpr Weight heavy = 1000;
+  void waits_for(Weight provider_weight, Weight requester_weight = heavy, SchedAttr requester = {}) {
+    world.enroll(p1, requester, 1000, 0, requester_weight);
+    world.enroll(p2, {}, 1000, 0, provider_weight);
+    world.provides(p2, r1);
+    world.blocks(p1, {r1});
+  }
+  void says(Weight weight_above) { decider.choice.set_rules({.weight_above = weight_above}); }
+};
+
+TEST_F(WeightedDecider, WhereThePolicySaysNothingOfWeightsTheySayNothing) {
+  waits_for(usual_weight);
+  EXPECT_THAT(decide({p1}), IsEmpty());
+}
+
+TEST_F(WeightedDecider, WhoseGroupWeighsMoreLendsANiceValueOfThatWorth) {
+  says(usual_weight);
+  waits_for(usual_weight);
+  const auto all = decide({p1});
+  ASSERT_THAT(all, SizeIs(1));
+  EXPECT_EQ(all[0].attr.policy, SchedPolicy::other);
+  EXPECT_EQ(all[0].attr.nice, -10);
+}
+
+TEST_F(WeightedDecider, NoMoreThanTheBoundIsNotEnough) {
+  says(heavy);
+  waits_for(usual_weight);
+  EXPECT_THAT(decide({p1}), IsEmpty());
+}
+
+TEST_F(WeightedDecider, InOneGroupNoThreadIsMoreImportant) {
+  says(usual_weight);
+  waits_for(heavy);
+  EXPECT_THAT(decide({p1}), IsEmpty());
+}
+
+TEST_F(WeightedDecider, WhatTheProvidersGroupHasAlreadyIsNotLent) {
+  says(usual_weight);
+  waits_for(500);
+  const auto all = decide({p1});
+  ASSERT_THAT(all, SizeIs(1));
+  EXPECT_EQ(all[0].attr.nice, -3);
+}
+
+TEST_F(WeightedDecider, AHeavyProviderIsLentWhatANiceRequesterHas) {
+  says(usual_weight);
+  waits_for(heavy, usual_weight, nice(-5));
+  const auto all = decide({p1});
+  ASSERT_THAT(all, SizeIs(1));
+  EXPECT_EQ(all[0].attr.nice, -5);
+}
+
+TEST_F(WeightedDecider, TheRequestersClassSaysWhetherItCounts) {
+  DonationRules rules;
+  rules.classes = {DonationRules{.weight_above = usual_weight}};
+  decider.choice.set_rules(rules);
+  waits_for(usual_weight);
+  EXPECT_THAT(decide({p1}), IsEmpty());
+  world.enroll(p1, {}, 1000, 1, heavy);
+  EXPECT_THAT(decide({p1}), SizeIs(1));
+}
+
+TEST_F(WeightedDecider, TheHeavierRequesterComesFirst) {
+  says(usual_weight);
+  waits_for(usual_weight, 200);
+  world.enroll(p3, {}, 1000, 0, heavy);
+  world.blocks(p3, {r1});
+  EXPECT_THAT(requesters_of(decide({p1, p3})), ElementsAre(p3, p1));
+}
+
+TEST_F(WeightedDecider, AllOfTheWayIsLentWhatItsLightestThreadLacks) {
+  says(usual_weight);
+  waits_for(heavy);
+  world.enroll(p3, {}, 1000, 0, usual_weight);
+  world.provides(p3, r2);
+  world.blocks(p2, {r2});
+  const auto all = decide({p1});
+  ASSERT_THAT(all, SizeIs(1));
+  EXPECT_THAT(all[0].path, ElementsAre(p2, p3));
+  EXPECT_EQ(all[0].attr.nice, -10);
 }
 
 }  // namespace

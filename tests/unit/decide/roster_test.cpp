@@ -12,8 +12,9 @@ using decide::Roster;
 
 class RosterTest : public testing::Test {
  protected:
-  void enroll(ThreadId id, SchedAttr base = {}, std::uint32_t uid = 1000, ClassId class_id = 0) {
-    roster.add(Enrolled{{}, id, id.tid, uid, base, class_id});
+  void enroll(ThreadId id, SchedAttr base = {}, std::uint32_t uid = 1000, ClassId class_id = 0,
+              Weight weight = usual_weight) {
+    roster.add(Enrolled{{}, id, id.tid, uid, base, class_id, weight});
   }
   Roster roster;
 };
@@ -44,6 +45,16 @@ TEST_F(RosterTest, ASecondEnrolmentIsAnUpdate) {
   EXPECT_EQ(roster.find(p1)->class_id, 3);
   EXPECT_EQ(roster.users(), 2U);
   EXPECT_EQ(roster.threads().size(), 2U);
+}
+
+TEST_F(RosterTest, TheLowestWeightIsThatOfTheLightestGroup) {
+  EXPECT_EQ(roster.lowest_weight(), usual_weight);
+  enroll(p1, {}, 1000, 0, 1000);
+  enroll(p2, {}, 1000, 0, 300);
+  EXPECT_EQ(roster.lowest_weight(), 300U);
+  enroll(p2, {}, 1000, 0, 2000);
+  EXPECT_EQ(roster.lowest_weight(), 1000U);
+  EXPECT_EQ(roster.find(p2)->weight, 2000U);
 }
 
 TEST_F(RosterTest, UsersAreCountedWhileTheyHaveAThread) {

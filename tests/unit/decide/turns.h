@@ -26,8 +26,8 @@ class Turns {
   void take(const Event& event) {
     if (panel->admits(event)) panel->feed(event);
   }
-  void enroll(ThreadId id, SchedAttr base = {}, std::uint32_t uid = 1000) {
-    take(Enrolled{now, id, id.tid, uid, base, 0});
+  void enroll(ThreadId id, SchedAttr base = {}, std::uint32_t uid = 1000, Weight weight = usual_weight) {
+    take(Enrolled{now, id, id.tid, uid, base, 0, weight});
   }
   void provides(ThreadId id, const Resource& what, Evidence evidence = Evidence::accessed) {
     take(Accessed{now, id, what, evidence});

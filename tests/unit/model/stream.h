@@ -20,7 +20,13 @@ class Stream {
     switch (pick(14)) {
       case 0:
       case 1:
-        return Enrolled{now_, who, who.tid, 1000, nice(pick(40) - 20), static_cast<ClassId>(pick(4))};
+        return Enrolled{now_,
+                        who,
+                        who.tid,
+                        1000,
+                        nice(pick(40) - 20),
+                        static_cast<ClassId>(pick(4)),
+                        static_cast<Weight>(1 + pick(10'000))};
       case 2:
       case 3:
       case 4:

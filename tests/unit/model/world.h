@@ -47,8 +47,9 @@ class World {
   explicit World(const model::Settings& settings = {}) : model(settings) {}
 
   Time tick() { return now += milliseconds(1); }
-  void enroll(ThreadId id, SchedAttr base = {}, std::uint32_t uid = 1000, ClassId class_id = 0) {
-    model.apply(Enrolled{tick(), id, id.tid, uid, base, class_id});
+  void enroll(ThreadId id, SchedAttr base = {}, std::uint32_t uid = 1000, ClassId class_id = 0,
+              Weight weight = usual_weight) {
+    model.apply(Enrolled{tick(), id, id.tid, uid, base, class_id, weight});
   }
   void enroll(int first, int last) {
     for (int number = first; number <= last; ++number) enroll(thread(number));

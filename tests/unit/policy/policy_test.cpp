@@ -30,6 +30,7 @@ ceiling_share = 0.5
 ceiling_window_ms = 100
 cross_user = true
 group_action = false
+weight_above = 100
 linger_ms = 0
 [observe]
 history = "calls"
@@ -47,6 +48,7 @@ description = "at night"
   EXPECT_EQ(p.donation.ceiling_window, 100ms);
   EXPECT_TRUE(p.donation.cross_user);
   EXPECT_FALSE(p.donation.group_action);
+  EXPECT_EQ(p.donation.weight_above, 100U);
   EXPECT_EQ(p.donation.linger, 0ms);
   EXPECT_EQ(p.observe.history, History::calls);
   EXPECT_EQ(p.observe.watch, WatchMethod::poll);

@@ -22,6 +22,7 @@ constexpr Range ranges[] = {
     {"donation", "ceiling", "1", "92", "0", "93"},
     {"donation", "ceiling_share", "0.01", "1", "0", "1.01"},
     {"donation", "ceiling_window_ms", "10", "60000", "9.9", "60001"},
+    {"donation", "weight_above", "0", "10000", "-1", "10001"},
     {"donation", "linger_ms", "0", "100", "-0.1", "101"},
     {"quota", "processes", "1", "1000000", "0", "1000001"},
     {"quota", "threads", "1", "1000000", "0", "1000001"},

@@ -58,9 +58,10 @@ TEST(Codec, EveryRecordComesBackAsItWentIn) {
   model::Settings settings = figure(model::Feedback::paper);
   settings.classes.push_back(settings.kinds);
   settings.classes[0][1].base_confidence = 7;
-  Recorder recorder(settings, {.lending = {.rt_ceiling = 33, .strict = true},
-                               .cross_user = true,
-                               .classes = {{.lending = {.realtime_allowed = false}}, {.cross_user = true}}});
+  Recorder recorder(settings,
+                    {.lending = {.rt_ceiling = 33, .strict = true},
+                     .cross_user = true,
+                     .classes = {{.lending = {.realtime_allowed = false}}, {.cross_user = true, .weight_above = 150}}});
   Stream stream(1);
   for (int i = 0; i < 300; ++i) {
     if (i == 100) recorder.begin();
