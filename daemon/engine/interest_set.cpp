@@ -30,6 +30,7 @@ Interest InterestSet::merged(const std::vector<Wish>& wishes) {
     out.wakes = std::max(out.wakes, one.wakes);
     if (one.expected != out.expected) out.expected = {};
     out.patience = std::min(out.patience, one.patience);
+    out.new_child = out.new_child || one.new_child;
   }
   return out;
 }
@@ -52,8 +53,10 @@ bool InterestSet::tell(const Interest& now) {
   if (now.urgent != before.urgent && fresh) observer_.set_urgent(now.thread, now.urgent);
   if (now.wakes > before.wakes) observer_.trace_wakes(now.thread, now.wakes == Interest::Wakes::at_once);
   if (now.wakes == Interest::Wakes::untold && before.wakes != now.wakes) observer_.untrace_wakes(now.thread);
-  if (now.expected != before.expected) observer_.expect(now.thread, now.expected);
-  return fresh;
+  // The observer itself expects the end of a child; that ends with the child's being new.
+  const bool child_grown = before.new_child && !now.new_child;
+  if (now.expected != before.expected || child_grown) observer_.expect(now.thread, now.expected);
+  return fresh && now.watch == Interest::Watch::provider;
 }
 
 void InterestSet::forget(ThreadId thread) {

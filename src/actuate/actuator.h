@@ -44,11 +44,11 @@ enum class Ineffective : std::uint8_t {
   policy,
   stopped,    // the thread has been stopped by a signal or a debugger
   frozen,     // … by its cgroup
-  unmanaged,  // nobody has asked swapd to manage the provider
+  unmanaged,  // swapd was not asked to manage the provider
 };
 [[nodiscard]] std::string_view name(Ineffective reason);  // "cgroup-weight" …
 
-// What one thread shall run with, because of the best of its donors.
+// The attributes that one thread is to run with, and for which requester.
 struct Boost {
   ThreadId thread;
   ThreadId requester;
@@ -73,13 +73,13 @@ struct Boost {
 struct Rules {
   bool realtime = true;      // false: no thread is made real-time, not even a newborn for a moment
   bool group_action = true;  // may change an autogroup's nice or a cgroup's weight
-  // Of class 1, 2 …: their own `classes` and what is the user's are not looked at.
+  // Those of class 1, 2 …: their own `classes` and what is the user's are not looked at.
   std::vector<Rules> classes{};
 
   [[nodiscard]] const Rules& of(ClassId id) const { return id == 0 || id > classes.size() ? *this : classes[id - 1]; }
 };
 
-// What happened to one boost; handed to the listener for events and counters.
+// An event in the life of one boost; handed to the listener for events and counters.
 struct Outcome {
   enum class What : std::uint8_t { begun, changed, ended, ineffective, rebased, failed } what = What::begun;
   Boost boost;
@@ -100,7 +100,7 @@ struct Competitors {
   // The cgroups (DiskGroups) of who waits for a disk, or did within the last two seconds: of the boosted threads, and
   // of all others. Sorted.
   std::vector<std::string> boosted_at_disks, others_at_disks;
-  // Of the boosted threads: the cpu groups that they are in, and those above, that had been looked at shortly before as
+  // The cpu groups of the boosted threads that they are in, and those above, that had been looked at shortly before as
   // well, and whether a quota of the group has held threads back in between.
   std::map<std::string, bool> throttled;
   // The boosted threads that run whatever is lent to them no more than before: stopped, frozen. Sorted.
@@ -139,13 +139,13 @@ class Actuator {
   // An error (EBUSY: another swapd has the state directory) means that there is no journal, and then nothing is ever
   // boosted.
   [[nodiscard]] Result<int> recover();
-  // What recover() found odd, for the log: a file set aside, damaged records, a thread it could not give back.
+  // Oddities that recover() found, for the log: a file set aside, damaged records, a thread it could not give back.
   [[nodiscard]] const std::vector<std::string>& recovery_notes() const;
 
   // The complete set of boosts in force from now on, at most one a thread: begins, changes and ends what differs.
   // [engine] A thread whose own attributes are at least as good is left alone (and not reported).
   void apply(std::span<const Boost> boosts, Time now);
-  // A thread with a real-time donation goes behind the others of its priority, as by sched_yield(2): whoever it has
+  // A thread with a real-time donation goes behind the others of its priority, as by sched_yield(2): a thread that it has
   // woken need not wait until it sleeps. False where it has no such donation.
   bool give_way(ThreadId thread);
   // Takes back everything.

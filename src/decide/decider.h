@@ -33,7 +33,7 @@ struct Cause {
 
 // Whose CPU budget a boost uses: that of the requester in the cause, and that of its user.
 struct Payer {
-  std::uint32_t user = 0;  // 0: root, or nobody else is there: no quota
+  std::uint32_t user = 0;  // 0: root, or there is no other user: no quota
   ClassId requester_class = 0;
   ClassId provider_class = 0;
   bool operator==(const Payer&) const = default;
@@ -66,7 +66,7 @@ struct LimitIo {
 
 using Demand = std::variant<RunAs, GiveWay, LimitIo>;
 
-// What must be observed of a thread. The default wants nothing.
+// A wish for what is to be observed of a thread. The default wants nothing.
 struct Interest {
   enum class Watch : std::uint8_t { none, provider, requester };
   enum class Wakes : std::uint8_t { untold, with_the_batch, at_once };
@@ -77,6 +77,7 @@ struct Interest {
   Wakes wakes = Wakes::untold;  // whom it wakes
   ThreadId expected;            // this thread ends its usual wait: such a wait need not be told …
   Duration patience{};          // … before it has lasted this long; 0: every wait is told at once
+  bool new_child = false;       // it has just forked: a wait for that child need not be told either
   bool operator==(const Interest&) const = default;
 };
 
@@ -221,7 +222,7 @@ struct ClassFared {
 using Input = std::variant<TimerFired, CpuUsed, WaitEnded, Delivered, Judged, Forked, BudgetUsed, AutoLimitAsked,
                            ClassFared>;
 
-// What holds for one call of decide().
+// Circumstances of one call of decide().
 struct Turn {
   Time now;
   bool first = true;       // of the calls that a turn takes until its plan is complete

@@ -17,7 +17,7 @@ class Model;
 
 namespace swapd::decide {
 
-// What a decider, or the budgets, have by heart, as numbers; `times` are the places of points in time among them.
+// State of a decider, or of the budgets, as numbers; `times` are the places of points in time among them.
 struct DeciderState {
   std::string name;
   std::vector<std::int64_t> numbers;
@@ -34,7 +34,7 @@ class Panel {
   [[nodiscard]] bool admits(const Event& event) const;
   void feed(const Event& event);
   void on(const Input& input);
-  // What is left of the requester's budget; none: it has no limit, or it is a user's.
+  // The rest of the requester's budget; none: it has no limit, or it is a user's.
   std::optional<Duration> charge(const BudgetUsed& used) { return arbiter_.budgets().use(used); }
   // The thread has left the managed set.
   void forget(ThreadId thread);

@@ -1,4 +1,4 @@
-// What a recording is made of: everything that the model and the deciders were fed with, in order, and what
+// The parts of a recording: everything that the model and the deciders were fed with, in order, and what
 // came out.
 //
 // docs/recording.md has the format. Times are nanoseconds since the recording's begin, once they have been read.
@@ -41,7 +41,7 @@ struct Left {
   ThreadId thread;
 };
 
-// What came of the turn before it, and was applied: everything that is demanded, after arbitration.
+// Result of the turn before it, and was applied: everything that is demanded, after arbitration.
 struct Granted {
   Time time;
   std::vector<decide::Grant> grants;

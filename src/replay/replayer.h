@@ -17,7 +17,7 @@ namespace swapd::replay {
 
 class Replayer {
  public:
-  // What a turn changed for one requester.
+  // A change that a turn made for one requester.
   struct Change {
     Time time;
     ThreadId requester;

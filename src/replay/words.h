@@ -25,7 +25,7 @@ inline constexpr auto timer_words = words<decide::Timer::Kind>(
 inline constexpr auto verdict_words = words<decide::SpinJudge::Verdict>({{"unknown", decide::SpinJudge::Verdict::unknown},
                                                                         {"computes", decide::SpinJudge::Verdict::computes},
                                                                         {"spins", decide::SpinJudge::Verdict::spins}});
-// Of the deciders, in grants; of static storage.
+// Names of the deciders, in grants; of static storage.
 inline constexpr std::array<std::string_view, 2> decider_words = {"donation", "automatic-limits"};
 
 [[nodiscard]] inline std::string_view word(Evidence value) { return evidence_words.of(value); }

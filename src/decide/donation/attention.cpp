@@ -99,6 +99,7 @@ void Attention::forked(ThreadId parent, Time now) {
   if (found == table_.end()) return;
   found->second.forked = now;
   list_as_expecting(parent, found->second);
+  if (!std::exchange(found->second.wants.new_child, true)) changed(parent);
 }
 
 void Attention::look_at_unreported(Time now, std::vector<Look>& out) {
@@ -107,6 +108,7 @@ void Attention::look_at_unreported(Time now, std::vector<Look>& out) {
     if (watch == table_.end()) return true;
     if (watch->second.wants.expected.valid() || now - watch->second.forked < child_expected) return false;
     watch->second.listed = false;
+    if (std::exchange(watch->second.wants.new_child, false)) changed(thread);
     return true;
   });
   for (std::size_t i = 0; i < std::min(expecting_.size(), max_looked_at); ++i)

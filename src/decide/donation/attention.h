@@ -1,7 +1,7 @@
-// Which threads are observed, and how closely (docs/design.md, Donation). Pure.
+// Decides which threads are observed, and how closely (docs/design.md, Donation). Pure.
 //
 // Requesters are watched all the time; a provider from the moment that a wait tree needs it until none has for a while.
-// What a watched thread does is told at once while a wait tree needs it, and with the next batch after that.
+// A watched thread's doings are told at once while a wait tree needs it, and with the next batch after that.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ class Attention {
   bool need(ThreadId thread, Time now);
   // It stays watched.
   void touch(ThreadId thread, Time now);
-  // Whom it wakes matters; at_once: and so does the moment.
+  // Its wakeups of other threads matter; at_once: and so does the moment.
   void trace_wakes(ThreadId thread, bool at_once);
 
   // `provider` alone ends such waits of this watched thread: they need not be told. An invalid one: they must be.
@@ -46,7 +46,7 @@ class Attention {
   [[nodiscard]] Time* asked(ThreadId thread);
   [[nodiscard]] bool idle() const { return expecting_.empty(); }
 
-  // What has changed since the last call.
+  // Interests that have changed since the last call.
   void add_interests(std::vector<Interest>& out);
 
   template <typename Self, typename Archive>
@@ -65,7 +65,7 @@ class Attention {
     template <typename Self, typename Archive>
     static void state(Self& self, Archive& archive) {
       archive(self.wants.thread, self.wants.tgid, self.wants.watch, self.wants.urgent, self.wants.wakes,
-              self.wants.expected, self.wants.patience, self.last_needed, self.listed, self.provides, self.asked,
+              self.wants.expected, self.wants.patience, self.wants.new_child, self.last_needed, self.listed, self.provides, self.asked,
               self.forked);
     }
   };

@@ -121,7 +121,7 @@ class DonationDecider final : public Decider {
   std::uint64_t next_serial_ = 1;
   std::deque<NewWait> sysv_waits_;  // that have begun lately
 
-  // What has happened since the last decision.
+  // News since the last decision.
   struct News {
     std::vector<ThreadId> enrolled, blocked;
     std::vector<Event> feedback;

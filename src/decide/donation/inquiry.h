@@ -1,4 +1,4 @@
-// Which resources the worker is asked about, and when (docs/design.md, Donation). Who could provide them is
+// Decides which resources the worker is asked about, and when (docs/design.md, Donation). Who could provide them is
 // found by scans, which cost far more than anything else that swapd does. Pure.
 //
 // Locks change hands without a call that is seen: who holds one is asked at each wait, and again while it lasts. What
@@ -27,7 +27,7 @@ class Inquiry {
   };
   // About the resources in the requester's wait tree for which it is time.
   void ask(const model::Model& model, ThreadId requester, Time now, Why why, Attention& attention, Plan& plan);
-  // The requester's provider waits for nobody itself by now, and the wait goes on: what is awaited may have been passed
+  // The requester's provider itself waits for no known thread by now, and the wait goes on: what is awaited may have been passed
   // on (a server that has accepted a connection and left it to a child). A few times in a rescan period at most.
   void ask_for_another(const model::Model& model, ThreadId requester, Time now, Attention& attention, Plan& plan);
   // A provider has gone: the resources that its waiters await are asked about at once.

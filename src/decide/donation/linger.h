@@ -1,4 +1,4 @@
-// What outlives its wait: a requester that keeps coming back to the same resource keeps its providers boosted for a
+// Donations that outlive their wait: a requester that keeps coming back to the same resource keeps its providers boosted for a
 // moment, so that a chain of short waits is one donation (docs/design.md, Donation). Pure.
 //
 // A wait's *deepest* donation is the one with the longest way so far: the deeper providers of a chain deliver before
@@ -20,7 +20,7 @@ namespace swapd::decide {
 class Linger {
  public:
   struct Config {
-    // Of the requester's class; the provider's CPU time. 0: nothing lingers.
+    // CPU time of the provider, as the requester's class has it. 0: nothing lingers.
     std::function<Duration(ThreadId requester)> time;
     // A requester that is lower than what it donates must not be kept waiting by it: no.
     std::function<bool(const Donation&)> may;
@@ -48,7 +48,7 @@ class Linger {
   void renew(const std::vector<Donation>& current);
   // The wait is over; what it was for last lingers, if its requester has come back to it before.
   void wait_ended(ThreadId requester);
-  // What the wait is for has become something else, as when its connection was accepted: until a provider of that is
+  // The awaited resource has become another, as when its connection was accepted: until a provider of that is
   // known, the help goes on.
   void moved(const Donation& before);
   // The deeper ones of a chain have delivered, and the wait is not over: the whole way stays open. `waits`: the
@@ -79,7 +79,7 @@ class Linger {
   }
 
  private:
-  // What a requester waited for last; two locks taken in turn are one conversation.
+  // Resources that a requester waited for last; two locks taken in turn are one conversation.
   struct Recent {
     std::array<Resource, 4> resources;
     std::uint64_t next = 0;

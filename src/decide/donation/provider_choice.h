@@ -1,4 +1,4 @@
-// Who gets which donation ([SWAP04 §4]; docs/design.md, Model). Pure.
+// Chooses which provider gets a donation, and how much ([SWAP04 §4]; docs/design.md, Model). Pure.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@ struct DonationRules {
     return weight_above != 0 || std::ranges::any_of(classes, [](const auto& c) { return c.weight_above != 0; });
   }
 
-  // What holds for members of this class: what is said here of all, where `classes` does not have it.
+  // Rules for members of this class: what is said here of all, where `classes` does not have it.
   [[nodiscard]] const DonationRules& of(ClassId id) const {
     return id == 0 || id > classes.size() ? *this : classes[id - 1];
   }
@@ -35,10 +35,10 @@ struct DonationRules {
   // as its group's weight makes it.
   [[nodiscard]] SchedAttr importance(const SchedAttr& base, Weight weight, ClassId requester,
                                      Weight other = usual_weight) const;
-  // What a requester with these attributes lends to a provider, of which classes they are: no real-time priority where
+  // The attributes that such a requester lends to a provider, of which classes they are: no real-time priority where
   // either of these has none.
   [[nodiscard]] SchedAttr lend(const SchedAttr& base, ClassId requester, ClassId provider) const;
-  // What it lends on a guess: never a real-time priority, so that a wrong one costs others little.
+  // The same on a guess: never a real-time priority, so that a wrong one costs others little.
   [[nodiscard]] SchedAttr lend_on_guess(const SchedAttr& base, ClassId requester) const;
 };
 
@@ -69,7 +69,7 @@ class ProviderChoice {
   explicit ProviderChoice(DonationRules rules);
   void set_rules(DonationRules rules);
   [[nodiscard]] const DonationRules& rules() const { return rules_; }
-  // What every blocked requester lends now, by the rank of the requester, the highest first, then by how long it waits.
+  // Donations of every blocked requester, by the rank of the requester, the highest first, then by how long it waits.
   // A requester lends only where its rank is above that of some thread of the path, or where the wait is to be shown
   // (`refusal`). Keeps each requester's favoured provider until it has used T, has blocked without being virtual
   // runnable, or has gone, or a change of the graph brings one of higher confidence. Where the rules refuse another

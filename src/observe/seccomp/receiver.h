@@ -46,7 +46,7 @@ class CallFilter {
   [[nodiscard]] virtual bool should_delay(const sys::Notification& notification) = 0;
 };
 
-// What the engine sees of a receiver whose thread runs.
+// The engine's view of a receiver whose thread runs.
 class ReceiverHandle {
  public:
   ReceiverHandle() = default;
@@ -59,7 +59,7 @@ class ReceiverHandle {
   [[nodiscard]] virtual std::uint64_t lost() const = 0;      // records that found the ring full
   [[nodiscard]] virtual Duration cpu_time() const = 0;       // of its thread
   // Whether a push shall call Callbacks::wake at once (a member is being waited for); else the consumer polls. Drain
-  // after turning it on: what the ring holds by then wakes nobody.
+  // after turning it on: for what the ring holds by then no wake comes.
   virtual void set_urgent(bool urgent) = 0;
   // [engine] Real-time (FIFO) at `priority`, pinned to `cpu`; cpu -1: ordinary, nice -20, on the CPUs that it began
   // with.
@@ -90,7 +90,7 @@ class Receiver final : public ReceiverHandle {
   [[nodiscard]] pid_t tid() const;
   [[nodiscard]] int listener() const;
   void set_urgent(bool urgent) override;
-  // Nobody drains: what it receives is answered and counted only.
+  // No consumer drains: what it receives is answered and counted only.
   void keep_to_itself();
   // Asked about every call. Before start().
   void set_filter(std::unique_ptr<CallFilter> filter);

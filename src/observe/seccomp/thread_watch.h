@@ -37,7 +37,7 @@ class ThreadWatch {
   ThreadWatch(const sys::Procfs& procfs, Resolver& resolver, Settings settings, Observer::Hooks hooks,
               std::function<bool(std::int32_t)> trapped);
 
-  // What is watched from now on is heard of through this loop; without one all are polled.
+  // Threads watched from now on are heard of through this loop; without one all are polled.
   void listen(sys::EventLoop& loop) { loop_ = &loop; }
   [[nodiscard]] std::optional<Time> deadline() const;
   void add(const Member& member);
@@ -58,7 +58,7 @@ class ThreadWatch {
     WaitState wait;
     std::unique_ptr<sys::SwitchWatch> perf;   // none: always polled
     std::unique_ptr<sys::TraceWatch> blocks;  // none: `perf` is always on
-    // Of `perf` and `blocks`, in the loop.
+    // Registrations of `perf` and `blocks` in the loop.
     sys::EventLoop::Registration hears_turns, hears_blocks;
     Fd call;              // its /proc/TID/syscall
     Time answered{};      // when its last trapped call came

@@ -1,4 +1,4 @@
-// What a process may do: ours, as far as a seccomp filter or BPF needs it, or another (capabilities(7), prctl(2)).
+// Privileges of a process: ours, as far as a seccomp filter or BPF needs it, or another (capabilities(7), prctl(2)).
 // By system calls, without libcap-ng: the guard links this file, and has nothing but libc.
 #pragma once
 

@@ -353,6 +353,21 @@ TEST_F(InterestSetTest, ANewWatchIsTold) {
   EXPECT_TRUE(observer.watched.at(p1).requester);
 }
 
+// To open a watch waits for a thread that is in execve(2): its exec is to be told before what it does then.
+TEST_F(InterestSetTest, ANewRequesterIsToldOfWithTheNextDrain) {
+  EXPECT_FALSE(apply(0, interest(Interest::Watch::requester)));
+  EXPECT_TRUE(observer.watched.at(p1).requester);
+}
+
+TEST_F(InterestSetTest, AGrownChildIsExpectedNoMore) {
+  Interest forked = interest(Interest::Watch::requester);
+  forked.new_child = true;
+  (void)apply(0, forked);
+  observer.watched.at(p1).expected = p2;  // as the kernel's program does it
+  (void)apply(0, interest(Interest::Watch::requester));
+  EXPECT_FALSE(observer.watched.at(p1).expected.valid());
+}
+
 TEST_F(InterestSetTest, TheClosestLookThatAnyDeciderWantsHolds) {
   (void)apply(0, interest(Interest::Watch::provider, false));
   (void)apply(1, interest(Interest::Watch::requester, true));
