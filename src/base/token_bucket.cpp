@@ -30,8 +30,8 @@ TokenBucket::Grown TokenBucket::grown(Time now) const {
   if (now <= filled_) return {0, remainder_};
   const auto passed = static_cast<std::uint64_t>(std::min<Duration>(now - filled_, longest).count());
   const Wide parts = static_cast<Wide>(rules_.rate) * passed + remainder_;
-  constexpr Wide most = Wide{1} << 62;
-  return {static_cast<std::uint64_t>(std::min(parts / second, most)), static_cast<std::uint64_t>(parts % second)};
+  constexpr Wide max_parts = Wide{1} << 62;
+  return {static_cast<std::uint64_t>(std::min(parts / second, max_parts)), static_cast<std::uint64_t>(parts % second)};
 }
 
 void TokenBucket::fill(Time now) {

@@ -157,8 +157,7 @@ Time* Attention::asked(ThreadId thread) {
 
 void Attention::add_interests(std::vector<Interest>& out) {
   std::ranges::sort(changed_);
-  const auto repeats = std::ranges::unique(changed_);
-  changed_.erase(repeats.begin(), repeats.end());
+  changed_.erase(std::unique(changed_.begin(), changed_.end()), changed_.end());
   for (const ThreadId thread : changed_) {
     const auto found = table_.find(thread);
     out.push_back(found == table_.end() ? Interest{.thread = thread} : found->second.wants);
