@@ -43,13 +43,6 @@ class Semaphore {
   int id_;
 };
 
-// One of the things that are compared: a team of one process.
-struct Subject {
-  Setup setup;
-  std::unique_ptr<Team> team;
-  std::vector<double> batches_ms;
-};
-
 Result<Subject> start_subject(const Context& context, const Setup& setup, const Semaphore& semaphore,
                               const char* role) {
   auto team = Team::make(context, setup);
@@ -152,15 +145,7 @@ Result<std::vector<Row>> price_per_call(const Context& context, const Probe& pro
       if (r >= 0) subject.batches_ms.push_back(*took_ms);
     }
   }
-  std::vector<Row> rows;
-  for (Subject& subject : subjects) {
-    Row row{.setup = subject.setup, .repeats = {summarize(subject.batches_ms)}};
-    row.median = row.repeats[0];
-    row.samples = {subject.batches_ms};
-    row.extra["batches"] = subject.batches_ms.size();
-    row.extra["measure"] = "call";
-    rows.push_back(std::move(row));
-  }
+  std::vector<Row> rows = rows_of_calls(subjects);
   add_prices(rows);
   add_intervals(rows);
   return rows;

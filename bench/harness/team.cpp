@@ -178,4 +178,17 @@ Result<Measured> Team::finish_after_done() {
   return measured;
 }
 
+std::vector<Row> rows_of_calls(const std::vector<Subject>& subjects) {
+  std::vector<Row> rows;
+  for (const Subject& subject : subjects) {
+    Row row{.setup = subject.setup, .repeats = {summarize(subject.batches_ms)}};
+    row.median = row.repeats[0];
+    row.samples = {subject.batches_ms};
+    row.extra["batches"] = subject.batches_ms.size();
+    row.extra["measure"] = "call";
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
 }  // namespace swapd::bench

@@ -113,6 +113,15 @@ class Team {
   std::vector<Child> hogs_;
 };
 
+// One of the things that are compared batch by batch: a team whose role 0 runs them.
+struct Subject {
+  Setup setup;
+  std::unique_ptr<Team> team;
+  std::vector<double> batches_ms;
+};
+// A row of each, for what a call costs; its samples are the batches.
+[[nodiscard]] std::vector<Row> rows_of_calls(const std::vector<Subject>& subjects);
+
 // The attributes given by hand to those on whom a client with `attr` depends.
 [[nodiscard]] SchedAttr by_hand(const SchedAttr& attr);
 

@@ -157,12 +157,6 @@ constexpr Price prices[] = {{"read 4 KiB", "disk-logical", SYS_pread64, 4096, 20
                             {"read 1 MiB direct", "disk-device", SYS_pread64, 1 << 20, 50},
                             {"read 4 MiB direct", "disk-device", SYS_pread64, 4 << 20, 12}};
 
-struct Subject {
-  Setup setup;
-  std::unique_ptr<Team> team;
-  std::vector<double> batches_ms;
-};
-
 Result<Subject> start_subject(const Context& context, const Price& price, const std::string& under, int port) {
   Setup setup{.mechanism = price.name, .under = under, .iterations = price.batch};
   Setup with = setup;
@@ -201,14 +195,7 @@ Result<std::vector<Row>> price_of(const Context& context, const Price& price) {
       if (r >= 0) subject.batches_ms.push_back(*took_ms);
     }
   }
-  std::vector<Row> rows;
-  for (Subject& subject : subjects) {
-    Row row{.setup = subject.setup, .repeats = {summarize(subject.batches_ms)}};
-    row.median = row.repeats[0];
-    row.samples = {subject.batches_ms};
-    row.extra["measure"] = "call";
-    rows.push_back(std::move(row));
-  }
+  std::vector<Row> rows = rows_of_calls(subjects);
   const auto &plain = rows[0].samples[0], &bare = rows[1].samples[0];
   for (std::size_t i = 1; i < rows.size(); ++i) {
     std::vector<double> added, ratios, throughputs;

@@ -20,7 +20,6 @@ class InterestSet {
   // for a thread that is in execve(2), and what it does then must not be told before its exec is.
   bool apply(std::size_t decider, std::span<const decide::Interest> changed);
   [[nodiscard]] bool watches(ThreadId thread) const { return told_.contains(thread); }
-  [[nodiscard]] std::size_t size() const { return told_.size(); }
   void forget(ThreadId thread);
 
  private:

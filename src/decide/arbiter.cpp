@@ -25,13 +25,13 @@ std::optional<Overruled::Why> Arbiter::better(const Grant& one, const Grant& oth
   return std::nullopt;
 }
 
-std::span<const Grant> Arbiter::merge(std::span<const Plan* const> plans, Time now) {
+std::span<const Grant> Arbiter::merge(std::span<const Plan> plans, Time now) {
   grants_.clear();
   overruled_.clear();
   next_resume_.reset();
   // In the order of the demands: the first of equals holds.
-  for (const Plan* plan : plans)
-    for (const Demand& demand : plan->demands)
+  for (const Plan& plan : plans)
+    for (const Demand& demand : plan.demands)
       if (const auto* run = std::get_if<RunAs>(&demand)) grants_.push_back(weigh(*run, now));
   std::ranges::stable_sort(grants_, {}, [](const Grant& grant) { return grant.run.thread; });
   auto kept = grants_.begin();

@@ -39,7 +39,7 @@ class Arbiter {
   [[nodiscard]] const CpuBudgets& budgets() const { return budgets_; }
 
   // The grants, sorted by thread; valid until the next call. Demands that are not RunAs are the caller's.
-  std::span<const Grant> merge(std::span<const Plan* const> plans, Time now);
+  std::span<const Grant> merge(std::span<const Plan> plans, Time now);
   [[nodiscard]] std::span<const Grant> grants() const { return grants_; }
   [[nodiscard]] std::span<const Overruled> overruled() const { return overruled_; }
   // When a grant that rests may go on; none: none rests.

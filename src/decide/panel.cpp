@@ -56,9 +56,7 @@ Panel::Answer Panel::decide(const Turn& turn) {
   for (Plan& plan : plans_)
     for (const Event& event : std::exchange(plan.feedback, {})) feed(event);
   if (!answer.new_demands) return answer;
-  std::vector<const Plan*> standing;
-  for (const Plan& plan : standing_) standing.push_back(&plan);
-  (void)arbiter_.merge(standing, turn.now);
+  (void)arbiter_.merge(standing_, turn.now);
   find_limits();
   return answer;
 }

@@ -7,15 +7,10 @@
 #include <array>
 #include <bit>
 #include <cstdint>
-#include <deque>
-#include <map>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <type_traits>
-#include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -28,6 +23,16 @@ namespace swapd::decide {
 
 template <typename T>
 inline constexpr bool is_number = std::is_integral_v<T> || std::is_enum_v<T>;
+
+// A set or a map; of these one that has no order of its own.
+template <typename T>
+concept Keyed = requires { typename T::key_type; };
+template <typename T>
+concept Mapped = Keyed<T> && requires { typename T::mapped_type; };
+template <typename T>
+concept Hashed = Keyed<T> && requires { typename T::hasher; };
+template <typename T>
+concept Row = !Keyed<T> && !std::is_same_v<T, std::string> && requires(T& row) { row.emplace_back(); };
 
 class StateWriter {
  public:
@@ -76,34 +81,23 @@ class StateWriter {
   void put(const std::array<T, N>& values) {
     for (const T& value : values) put(value);
   }
-  template <typename T>
-  void put(const std::vector<T>& values) {
-    put_all(values);
-  }
-  template <typename T>
-  void put(const std::deque<T>& values) {
-    put_all(values);
-  }
-  template <typename T>
-  void put(const std::set<T>& values) {
-    put_all(values);
-  }
-  template <typename K, typename V>
-  void put(const std::map<K, V>& values) {
-    put_all(values);
+  template <typename Container>
+    requires Row<Container> || (Keyed<Container> && !Hashed<Container>)
+  void put(const Container& values) {
+    put(values.size());
+    for (const auto& value : values) put(value);
   }
   // In the order of their keys: what is equal is written alike.
-  template <typename T>
-  void put(const std::unordered_set<T>& values) {
-    std::vector<T> sorted(values.begin(), values.end());
-    std::sort(sorted.begin(), sorted.end());
-    put_all(sorted);
-  }
-  template <typename K, typename V>
-  void put(const std::unordered_map<K, V>& values) {
-    std::vector<const std::pair<const K, V>*> sorted;
+  template <Hashed Container>
+  void put(const Container& values) {
+    std::vector<const typename Container::value_type*> sorted;
     for (const auto& one : values) sorted.push_back(&one);
-    std::sort(sorted.begin(), sorted.end(), [](const auto* a, const auto* b) { return a->first < b->first; });
+    std::ranges::sort(sorted, {}, [](const auto* one) -> const auto& {
+      if constexpr (Mapped<Container>)
+        return one->first;
+      else
+        return *one;
+    });
     put(sorted.size());
     for (const auto* one : sorted) put(*one);
   }
@@ -111,11 +105,6 @@ class StateWriter {
     requires requires(const T& value, StateWriter& self) { T::state(value, self); }
   void put(const T& value) {
     T::state(value, *this);
-  }
-  template <typename Container>
-  void put_all(const Container& values) {
-    put(values.size());
-    for (const auto& value : values) put(value);
   }
 
   std::vector<std::int64_t> numbers_;
@@ -186,57 +175,27 @@ class StateReader {
   void get(std::array<T, N>& values) {
     for (T& value : values) get(value);
   }
-  template <typename T>
-  void get(std::vector<T>& values) {
-    get_row(values);
+  template <Row Container>
+  void get(Container& values) {
+    values.clear();
+    for (std::size_t left = count(); left > 0 && good_; --left) get(values.emplace_back());
   }
-  template <typename T>
-  void get(std::deque<T>& values) {
-    get_row(values);
-  }
-  template <typename T>
-  void get(std::set<T>& values) {
-    get_keys(values);
-  }
-  template <typename T>
-  void get(std::unordered_set<T>& values) {
-    get_keys(values);
-  }
-  template <typename K, typename V>
-  void get(std::map<K, V>& values) {
-    get_pairs(values);
-  }
-  template <typename K, typename V>
-  void get(std::unordered_map<K, V>& values) {
-    get_pairs(values);
+  template <Keyed Container>
+  void get(Container& values) {
+    values.clear();
+    for (std::size_t left = count(); left > 0 && good_; --left) {
+      typename Container::key_type key{};
+      get(key);
+      if constexpr (Mapped<Container>)
+        get(values[key]);
+      else
+        values.insert(key);
+    }
   }
   template <typename T>
     requires requires(T& value, StateReader& self) { T::state(value, self); }
   void get(T& value) {
     T::state(value, *this);
-  }
-  template <typename Row>
-  void get_row(Row& values) {
-    values.clear();
-    for (std::size_t left = count(); left > 0 && good_; --left) get(values.emplace_back());
-  }
-  template <typename Keys>
-  void get_keys(Keys& values) {
-    values.clear();
-    for (std::size_t left = count(); left > 0 && good_; --left) {
-      typename Keys::key_type key{};
-      get(key);
-      values.insert(key);
-    }
-  }
-  template <typename Pairs>
-  void get_pairs(Pairs& values) {
-    values.clear();
-    for (std::size_t left = count(); left > 0 && good_; --left) {
-      typename Pairs::key_type key{};
-      get(key);
-      get(values[key]);
-    }
   }
 
   std::span<const std::int64_t> left_;

@@ -12,11 +12,6 @@ constexpr Duration child_expected = std::chrono::seconds(1);  // how long a chil
 constexpr Duration stays_urgent = std::chrono::milliseconds(600);  // more than a round of looks at all waits
 }  // namespace
 
-bool Attention::is_requester(ThreadId thread) const {
-  const auto found = table_.find(thread);
-  return found != table_.end() && found->second.wants.watch == Interest::Watch::requester;
-}
-
 Attention::Watch& Attention::add(ThreadId thread, pid_t tgid, Time now) {
   const auto [at, is_new] = table_.try_emplace(thread);
   Watch& watch = at->second;
@@ -62,10 +57,6 @@ bool Attention::need(ThreadId thread, Time now) {
   urgent_.push_back(thread);
   changed(thread);
   return true;
-}
-
-void Attention::touch(ThreadId thread, Time now) {
-  if (const auto found = table_.find(thread); found != table_.end()) found->second.last_needed = now;
 }
 
 void Attention::trace_wakes(ThreadId thread, bool at_once) {
@@ -146,7 +137,7 @@ void Attention::unwatch_idle(Time now, Duration keep, std::vector<ThreadId>& unw
 
 void Attention::forget(ThreadId thread) {
   table_.erase(thread);
-  for (const ThreadId waiter : std::vector(expecting_))
+  for (const ThreadId waiter : expecting_)  // expect() adds none that is there already
     if (expected(waiter) == thread) expect(waiter, {});
 }
 

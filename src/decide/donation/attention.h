@@ -16,15 +16,12 @@ namespace swapd::decide {
 class Attention {
  public:
   [[nodiscard]] bool watches(ThreadId thread) const { return table_.contains(thread); }
-  [[nodiscard]] bool is_requester(ThreadId thread) const;
   void watch_requester(ThreadId thread, pid_t tgid, Time now);
   void watch_provider(ThreadId thread, pid_t tgid, Time now);
   // It is a requester no more; it stays watched for a while.
   void demote(ThreadId thread);
   // A wait tree needs it: it stays watched, and urgent. False: it is not watched.
   bool need(ThreadId thread, Time now);
-  // It stays watched.
-  void touch(ThreadId thread, Time now);
   // Its wakeups of other threads matter; at_once: and so does the moment.
   void trace_wakes(ThreadId thread, bool at_once);
 

@@ -25,10 +25,11 @@ DonationDecider::DonationDecider(DonationConfig config)
       linger_({.time = [this](ThreadId requester) { return config_.rules.of(class_of(requester)).linger; },
                .may =
                    [this](const Donation& donation) {
-                     const auto own = importance(donation);
+                     const auto own = terms_.importance(donation);
                      return own && rank(*own) >= rank(donation.attr);
                    },
-               .wall = config_.linger_wall}) {}
+               .wall = config_.linger_wall}),
+      terms_(config_.rules, roster_, progress_, config_.quota) {}
 
 ClassId DonationDecider::class_of(ThreadId thread) const {
   const Roster::Thread* known = roster_.find(thread);
@@ -73,7 +74,7 @@ void DonationDecider::before(const Event& event, const model::Model& model) {
 void DonationDecider::after(const Event& event, const model::Model& model) {
   if (const auto* blocked = std::get_if<Blocked>(&event)) {
     news_.blocked.push_back(blocked->thread);
-    if (is_important(blocked->thread) && !blocked->awaited.empty())
+    if (terms_.is_important(blocked->thread) && !blocked->awaited.empty())
       begin_wait(blocked->thread, model);
     else if (waiting_.contains(blocked->thread) && blocked->awaited.empty())
       end_wait(blocked->thread);
@@ -244,7 +245,7 @@ void DonationDecider::begin_turn(const model::Model& model, const Turn& turn, Pl
   if (turn.tick) {
     attention_.look_at_unreported(turn.now, plan.looks);
     for (const Donation& donation : current_)
-      if (is_above_requester(donation)) plan.looks.push_back({.thread = donation.requester});
+      if (terms_.is_above_requester(donation)) plan.looks.push_back({.thread = donation.requester});
     look_after_waits(model, turn, plan);
     attention_.calm(turn.now);
     std::vector<ThreadId> unwatched;
@@ -271,7 +272,7 @@ void DonationDecider::rank_threads(const model::Model& model, Time now) {
 void DonationDecider::rank_thread(ThreadId id, const model::Model& model, Time now) {
   const Roster::Thread* thread = roster_.find(id);
   if (thread == nullptr) return;
-  if (is_important(id)) {
+  if (terms_.is_important(id)) {
     attention_.watch_requester(id, thread->tgid, now);
     // It may be waiting already: watched as a provider until now, or of another rank.
     const auto view = model.thread(id);
@@ -406,76 +407,11 @@ void DonationDecider::trace_candidates(const model::Model& model) {
     if (donation.choice)
       for (const model::Candidate& candidate : model.candidates(donation.requester))
         attention_.trace_wakes(candidate.direct, false);
-    if (is_above_requester(donation)) attention_.trace_wakes(donation.path.front(), true);
+    if (terms_.is_above_requester(donation)) attention_.trace_wakes(donation.path.front(), true);
   }
 }
 
 // --- the plan
-
-// By its own attributes, or by its group's weight towards the thread whose group weighs least.
-bool DonationDecider::is_important(ThreadId thread) const {
-  if (roster_.is_important(thread)) return true;
-  const Roster::Thread* known = roster_.find(thread);
-  if (known == nullptr) return false;
-  return rank(config_.rules.importance(known->base, known->weight, known->class_id, roster_.lowest_weight())) >
-         roster_.lowest_rank();
-}
-
-// The attributes that the donation's requester counts with towards its providers. Empty: it has gone.
-std::optional<SchedAttr> DonationDecider::importance(const Donation& donation) const {
-  const Roster::Thread* requester = roster_.find(donation.requester);
-  if (requester == nullptr) return std::nullopt;
-  Weight least = requester->weight;
-  for (const ThreadId id : donation.path)
-    if (const Roster::Thread* thread = roster_.find(id)) least = std::min(least, thread->weight);
-  return config_.rules.importance(requester->base, requester->weight, requester->class_id, least);
-}
-
-bool DonationDecider::is_above_requester(const Donation& donation) const {
-  const auto own = importance(donation);
-  return own && rank(donation.attr) > rank(*own);
-}
-
-SchedAttr DonationDecider::attr_for(const Donation& donation, ClassId requester_class, ClassId provider_class) const {
-  if (!donation.attr.realtime() || config_.rules.of(provider_class).lending.realtime_allowed) return donation.attr;
-  const auto own = importance(donation);
-  if (!own) return donation.attr;  // and the donation ends
-  return config_.rules.lend(*own, requester_class, provider_class);
-}
-
-// What has not helped is taken back by steps.
-void DonationDecider::step_down(RunAs& run, Time now) const {
-  const Step step = progress_.step(run.cause.on_behalf_of, run.thread, now);
-  run.withheld = step == Step::none;
-  run.doubted = step == Step::less;
-  if (!run.doubted) return;
-  if (run.second_best)
-    run.attr = *std::exchange(run.second_best, std::nullopt);
-  else
-    run.attr.nice /= 2;
-}
-
-void DonationDecider::demand(const Donation& donation, Time now, Plan& plan) const {
-  if (donation.refusal != Refusal::none) return;
-  const Roster::Thread* requester = roster_.find(donation.requester);
-  Payer payer;
-  // Quotas are for other users' sake: a user that is alone has none, and neither has root.
-  if (config_.quota && roster_.users() > 1 && requester != nullptr) payer.user = requester->uid;
-  payer.requester_class = class_of(donation.requester);
-  std::optional<SchedAttr> second_best;
-  if (donation.attr.realtime())
-    if (const auto own = importance(donation)) second_best = lent_by(*own, {.realtime_allowed = false});
-  for (const ThreadId thread : donation.path) {
-    payer.provider_class = class_of(thread);
-    RunAs run{.thread = thread,
-              .attr = attr_for(donation, payer.requester_class, payer.provider_class),
-              .cause = {decider_name, donation.requester, donation.resource},
-              .payer = payer,
-              .second_best = second_best};
-    step_down(run, now);
-    plan.demands.emplace_back(std::move(run));
-  }
-}
 
 void DonationDecider::demand(const model::Model& model, Time now, Plan& plan) {
   std::set<ThreadId> metered;
@@ -493,8 +429,9 @@ void DonationDecider::demand(const model::Model& model, Time now, Plan& plan) {
                             .suspected = progress_.suspected(leaf),
                             .given_up = given_up});
   }
-  for (const Donation& donation : current_) demand(donation, now, plan);
-  for (const auto& [requester, lingering] : linger_.all()) demand(lingering.donation, now, plan);
+  for (const Donation& donation : current_) terms_.demand(donation, decider_name, now, plan);
+  for (const auto& [requester, lingering] : linger_.all())
+    terms_.demand(lingering.donation, decider_name, now, plan);
   give_way(model, plan);
   linger_.add_timers(plan.timers);
   for (const auto& [requester, quantum] : quanta_)
@@ -527,7 +464,8 @@ void DonationDecider::give_way(const model::Model& model, Plan& plan) {
 bool DonationDecider::whole_chains_are_open() const {
   const auto open = [&](ThreadId requester) {
     const Linger::Lingering* lingering = linger_.of(requester);
-    return lingering != nullptr && lingering->donation.path.size() > 2 && !is_above_requester(lingering->donation);
+    return lingering != nullptr && lingering->donation.path.size() > 2 &&
+           !terms_.is_above_requester(lingering->donation);
   };
   return !waiting_.empty() && std::ranges::all_of(waiting_, open);
 }

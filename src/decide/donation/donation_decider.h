@@ -4,7 +4,7 @@
 // A turn: threads that block are noted; the wait trees of what has changed are explored, as deep as they go, and what
 // is not watched yet is (help comes before looks); unknown providers are asked for; then it is decided which provider
 // each requester favours, what lingers, and what is timed. The parts are classes of their own: ProviderChoice whom,
-// Linger how long, Attention what is observed, Inquiry what is asked, Progress whether it helps.
+// Terms how much, Linger how long, Attention what is observed, Inquiry what is asked, Progress whether it helps.
 #pragma once
 
 #include <deque>
@@ -18,6 +18,7 @@
 #include "decide/donation/linger.h"
 #include "decide/donation/provider_choice.h"
 #include "decide/donation/roster.h"
+#include "decide/donation/terms.h"
 #include "decide/progress.h"
 
 namespace swapd::decide {
@@ -88,16 +89,10 @@ class DonationDecider final : public Decider {
   void trace_candidates(const model::Model& model);
   // --- the plan
   void demand(const model::Model& model, Time now, Plan& plan);
-  void demand(const Donation& donation, Time now, Plan& plan) const;
-  void step_down(RunAs& run, Time now) const;
   void give_way(const model::Model& model, Plan& plan);
   void choose(const model::Model& model);
   [[nodiscard]] const Donation* current(ThreadId requester) const;
   [[nodiscard]] bool waits_for(const model::Model& model, ThreadId requester, const Resource& resource) const;
-  [[nodiscard]] bool is_important(ThreadId thread) const;
-  [[nodiscard]] std::optional<SchedAttr> importance(const Donation& donation) const;
-  [[nodiscard]] bool is_above_requester(const Donation& donation) const;
-  [[nodiscard]] SchedAttr attr_for(const Donation& donation, ClassId requester_class, ClassId provider_class) const;
   [[nodiscard]] ClassId class_of(ThreadId thread) const;
   [[nodiscard]] bool whole_chains_are_open() const;
   [[nodiscard]] bool needs_calls(const model::Model& model, Time now);
@@ -112,6 +107,7 @@ class DonationDecider final : public Decider {
   Inquiry inquiry_;
   Linger linger_;
   Progress progress_;
+  Terms terms_;
 
   std::set<ThreadId> waiting_;  // important and blocked on something that a thread may provide
   // Those of them that donate, or for which something has changed since it was decided last: the others need no look.

@@ -61,6 +61,24 @@ Status drop_other_events(int fd, std::vector<std::uint32_t> numbers) {
   return Done{};
 }
 
+// False: errno says why.
+template <typename Payload>
+bool send_to_connector(int fd, const Payload& payload) {
+  struct {
+    nlmsghdr header;
+    std::byte rest[sizeof(cn_msg) + sizeof(Payload)];
+  } message{};
+  cn_msg connector{};
+  connector.id.idx = CN_IDX_PROC;
+  connector.id.val = CN_VAL_PROC;
+  connector.len = sizeof payload;
+  message.header.nlmsg_len = sizeof message;
+  message.header.nlmsg_type = NLMSG_DONE;
+  std::memcpy(message.rest, &connector, sizeof connector);
+  std::memcpy(message.rest + sizeof connector, &payload, sizeof payload);
+  return ::send(fd, &message, sizeof message, 0) >= 0;
+}
+
 // Since 6.6 the kernel leaves out for a socket what it does not name in a longer message; before, it takes no notice of
 // such a one. (struct proc_input, which older headers lack.)
 void leave_out_others(int fd, const std::vector<std::uint32_t>& numbers) {
@@ -69,35 +87,11 @@ void leave_out_others(int fd, const std::vector<std::uint32_t>& numbers) {
     std::uint32_t events = 0;
   } narrow;
   for (const std::uint32_t number : numbers) narrow.events |= number;
-  struct {
-    nlmsghdr header;
-    std::byte rest[sizeof(cn_msg) + sizeof narrow];
-  } message{};
-  cn_msg connector{};
-  connector.id.idx = CN_IDX_PROC;
-  connector.id.val = CN_VAL_PROC;
-  connector.len = sizeof narrow;
-  message.header.nlmsg_len = sizeof message;
-  message.header.nlmsg_type = NLMSG_DONE;
-  std::memcpy(message.rest, &connector, sizeof connector);
-  std::memcpy(message.rest + sizeof connector, &narrow, sizeof narrow);
-  (void)::send(fd, &message, sizeof message, 0);
+  (void)send_to_connector(fd, narrow);
 }
 
 Status request(int fd, proc_cn_mcast_op operation) {
-  struct {
-    nlmsghdr header;
-    std::byte rest[sizeof(cn_msg) + sizeof operation];
-  } message{};
-  cn_msg connector{};
-  connector.id.idx = CN_IDX_PROC;
-  connector.id.val = CN_VAL_PROC;
-  connector.len = sizeof operation;
-  message.header.nlmsg_len = sizeof message;
-  message.header.nlmsg_type = NLMSG_DONE;
-  std::memcpy(message.rest, &connector, sizeof connector);
-  std::memcpy(message.rest + sizeof connector, &operation, sizeof operation);
-  if (::send(fd, &message, sizeof message, 0) < 0) return errno_error("asking for process events");
+  if (!send_to_connector(fd, operation)) return errno_error("asking for process events");
   return Done{};
 }
 

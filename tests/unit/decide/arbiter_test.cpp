@@ -27,8 +27,7 @@ class Arbitration : public testing::Test {
   std::span<const decide::Grant> merge(const std::vector<RunAs>& first, const std::vector<RunAs>& second = {}) {
     plans[0].demands.assign(first.begin(), first.end());
     plans[1].demands.assign(second.begin(), second.end());
-    const Plan* all[] = {plans.data(), &plans[1]};
-    return arbiter.merge(all, now);
+    return arbiter.merge(plans, now);
   }
   std::array<Plan, 2> plans;
   Arbiter arbiter{{.ceiling = {.share = 0.5}, .user_time = milliseconds(10)}};

@@ -3,6 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <unordered_map>
+#include <vector>
+
 #include "unit/model/world.h"
 
 namespace swapd::test {

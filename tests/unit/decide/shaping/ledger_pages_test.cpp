@@ -5,10 +5,10 @@ namespace swapd::test {
 namespace {
 
 using Charged = decide::Ledger::Charged;
-constexpr Tokens mib = 1 << 20;
 
 class LedgerPages : public LedgerTest {
  protected:
+  static constexpr Tokens mib = 1 << 20;
   void SetUp() override { set(of_disks(limit(1'000'000'000, 100 * mib))); }
   // A read of so many by a call, and so many more by the disk.
   CallerMoved read_and_ahead(Tokens by_call, Tokens ahead) {

@@ -1,0 +1,74 @@
+#include "decide/donation/terms.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace swapd::decide {
+
+namespace {
+ClassId class_of(const Roster::Thread* thread) { return thread == nullptr ? ClassId{} : thread->class_id; }
+}  // namespace
+
+bool Terms::is_important(ThreadId thread) const {
+  if (roster_.is_important(thread)) return true;
+  const Roster::Thread* known = roster_.find(thread);
+  if (known == nullptr) return false;
+  return rank(rules_.importance(known->base, known->weight, known->class_id, roster_.lowest_weight())) >
+         roster_.lowest_rank();
+}
+
+std::optional<SchedAttr> Terms::importance(const Donation& donation) const {
+  const Roster::Thread* requester = roster_.find(donation.requester);
+  if (requester == nullptr) return std::nullopt;
+  Weight least = requester->weight;
+  for (const ThreadId id : donation.path)
+    if (const Roster::Thread* thread = roster_.find(id)) least = std::min(least, thread->weight);
+  return rules_.importance(requester->base, requester->weight, requester->class_id, least);
+}
+
+bool Terms::is_above_requester(const Donation& donation) const {
+  const auto own = importance(donation);
+  return own && rank(donation.attr) > rank(*own);
+}
+
+SchedAttr Terms::attr_for(const Donation& donation, ClassId requester_class, ClassId provider_class) const {
+  if (!donation.attr.realtime() || rules_.of(provider_class).lending.realtime_allowed) return donation.attr;
+  const auto own = importance(donation);
+  if (!own) return donation.attr;  // and the donation ends
+  return rules_.lend(*own, requester_class, provider_class);
+}
+
+// What has not helped is taken back by steps.
+void Terms::step_down(RunAs& run, Time now) const {
+  const Step step = progress_.step(run.cause.on_behalf_of, run.thread, now);
+  run.withheld = step == Step::none;
+  run.doubted = step == Step::less;
+  if (!run.doubted) return;
+  if (run.second_best)
+    run.attr = *std::exchange(run.second_best, std::nullopt);
+  else
+    run.attr.nice /= 2;
+}
+
+void Terms::demand(const Donation& donation, std::string_view decider, Time now, Plan& plan) const {
+  if (donation.refusal != Refusal::none) return;
+  const Roster::Thread* requester = roster_.find(donation.requester);
+  Payer payer{.requester_class = class_of(requester)};
+  // Quotas are for other users' sake: a user that is alone has none, and neither has root.
+  if (quota_ && roster_.users() > 1 && requester != nullptr) payer.user = requester->uid;
+  std::optional<SchedAttr> second_best;
+  if (donation.attr.realtime())
+    if (const auto own = importance(donation)) second_best = lent_by(*own, {.realtime_allowed = false});
+  for (const ThreadId thread : donation.path) {
+    payer.provider_class = class_of(roster_.find(thread));
+    RunAs run{.thread = thread,
+              .attr = attr_for(donation, payer.requester_class, payer.provider_class),
+              .cause = {decider, donation.requester, donation.resource},
+              .payer = payer,
+              .second_best = second_best};
+    step_down(run, now);
+    plan.demands.emplace_back(std::move(run));
+  }
+}
+
+}  // namespace swapd::decide

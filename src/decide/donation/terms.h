@@ -1,0 +1,40 @@
+// On what terms a donation is carried out: the attributes that each provider on its path runs with, and who pays. Pure.
+#pragma once
+
+#include <optional>
+
+#include "decide/decider.h"
+#include "decide/donation/provider_choice.h"
+#include "decide/donation/roster.h"
+#include "decide/progress.h"
+
+namespace swapd::decide {
+
+// Refers to what it is made with.
+class Terms {
+ public:
+  // quota: what a donation gives is charged to the requester's user.
+  Terms(const DonationRules& rules, const Roster& roster, const Progress& progress, bool quota)
+      : rules_(rules), roster_(roster), progress_(progress), quota_(quota) {}
+
+  // Could the thread donate? By its own attributes, or by its group's weight towards the thread whose group weighs
+  // least.
+  [[nodiscard]] bool is_important(ThreadId thread) const;
+  // The attributes that the donation's requester counts with towards its providers. Empty: it has gone.
+  [[nodiscard]] std::optional<SchedAttr> importance(const Donation& donation) const;
+  // A strict policy: the provider keeps the requester from running until the donation ends.
+  [[nodiscard]] bool is_above_requester(const Donation& donation) const;
+  // One RunAs for each provider on the path; none if the donation is refused.
+  void demand(const Donation& donation, std::string_view decider, Time now, Plan& plan) const;
+
+ private:
+  [[nodiscard]] SchedAttr attr_for(const Donation& donation, ClassId requester_class, ClassId provider_class) const;
+  void step_down(RunAs& run, Time now) const;
+
+  const DonationRules& rules_;
+  const Roster& roster_;
+  const Progress& progress_;
+  bool quota_;
+};
+
+}  // namespace swapd::decide
