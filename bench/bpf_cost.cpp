@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "sys/bpf/bpf_tracer.h"
 #include "sys/bpf/bpf_run_stats.h"
+#include "sys/bpf/bpf_tracer.h"
 
 namespace {
 

@@ -14,8 +14,8 @@
 
 #include <cmath>
 
-#include "sys/sched/scheduler.h"
 #include "harness/workload.h"
+#include "sys/sched/scheduler.h"
 
 namespace swapd::bench {
 

@@ -11,9 +11,9 @@
 #include <algorithm>
 
 #include "harness/loads.h"
+#include "harness/usage.h"
 #include "overhead.h"
 #include "sys/bpf/bpf_run_stats.h"
-#include "harness/usage.h"
 
 namespace swapd::bench {
 

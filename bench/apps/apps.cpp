@@ -14,9 +14,9 @@
 #include <map>
 
 #include "apps/apps_runs.h"
-#include "sys/bpf/bpf_run_stats.h"
 #include "harness/usage.h"
 #include "harness/workload.h"
+#include "sys/bpf/bpf_run_stats.h"
 
 namespace swapd::bench {
 

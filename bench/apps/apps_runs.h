@@ -8,8 +8,8 @@
 
 #include "apps/apps.h"
 #include "harness/process.h"
-#include "mechanisms/role.h"
 #include "harness/team.h"
+#include "mechanisms/role.h"
 
 namespace swapd::bench {
 

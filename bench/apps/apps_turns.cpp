@@ -4,10 +4,10 @@
 #include <random>
 
 #include "apps/apps_runs.h"
+#include "harness/usage.h"
 #include "sys/bpf/bpf_run_stats.h"
 #include "sys/procfs/procfs.h"
 #include "sys/sched/scheduler.h"
-#include "harness/usage.h"
 
 namespace swapd::bench {
 namespace {

@@ -6,9 +6,9 @@
 #include <chrono>
 #include <fstream>
 
+#include "harness/team.h"
 #include "sys/process/pidfd.h"
 #include "sys/procfs/procfs.h"
-#include "harness/team.h"
 
 namespace swapd::bench {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "options.h"
 #include "harness/stats.h"
+#include "options.h"
 
 namespace swapd::bench {
 

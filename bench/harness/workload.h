@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "mechanisms/role.h"
 #include "harness/team.h"
+#include "mechanisms/role.h"
 
 namespace swapd::bench {
 

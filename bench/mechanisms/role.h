@@ -1,10 +1,10 @@
 // A process of a workload: what it was told, and the words it exchanges with the harness.
 #pragma once
 
-#include "mechanisms/mechanism.h"
-#include "options.h"
 #include "harness/shared.h"
 #include "harness/work.h"
+#include "mechanisms/mechanism.h"
+#include "options.h"
 
 namespace swapd::bench {
 

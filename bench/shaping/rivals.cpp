@@ -15,9 +15,9 @@
 
 #include "apps/apps.h"
 #include "base/size.h"
+#include "harness/workload.h"
 #include "shaping/shape.h"
 #include "shaping/slow_disk.h"
-#include "harness/workload.h"
 
 namespace swapd::bench {
 namespace {

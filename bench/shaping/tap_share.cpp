@@ -17,9 +17,9 @@
 #include "apps/apps.h"
 #include "base/size.h"
 #include "harness/plot.h"
+#include "harness/workload.h"
 #include "shaping/slow_disk.h"
 #include "sys/procfs/io_counters.h"
-#include "harness/workload.h"
 
 namespace swapd::bench {
 namespace {

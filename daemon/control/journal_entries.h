@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/rate_limiter.h"
 #include "base/result.h"
 #include "bus/caller.h"
 #include "engine/snapshot.h"
-#include "base/rate_limiter.h"
 #include "sys/procfs/procfs.h"
 
 namespace swapd::daemon {

@@ -11,18 +11,20 @@ namespace {
 constexpr auto max_uncharged = std::chrono::milliseconds(20);
 
 decide::BudgetUsed requester_used(const actuate::Boost& boost, Duration cpu, Time now) {
-  return {.time = now,
-          .requester = boost.requester,
-          .requester_class = boost.requester_class,
-          .user = 0,
-          .cpu = cpu};
+  return {.time = now, .requester = boost.requester, .requester_class = boost.requester_class, .user = 0, .cpu = cpu};
 }
 }  // namespace
 
 BoostCharges::BoostCharges(const decide::BudgetConfig& config, Charge charge, const actuate::Actuator& actuator,
                            const observe::Observer& observer, const model::Model& model, const sys::Procfs& procfs,
                            ExactTiming& exact)
-    : config_(config), charge_(std::move(charge)), actuator_(actuator), observer_(observer), model_(model), procfs_(procfs), exact_(exact) {}
+    : config_(config),
+      charge_(std::move(charge)),
+      actuator_(actuator),
+      observer_(observer),
+      model_(model),
+      procfs_(procfs),
+      exact_(exact) {}
 
 const decide::Grant* BoostCharges::find(std::span<const decide::Grant> grants, ThreadId thread) {
   const auto found =
@@ -86,7 +88,8 @@ void BoostCharges::before_apply(std::span<const decide::Grant> grants, Time now)
         ++at;
         continue;
       }
-      const auto used = active && active->in_force && at->second.seen ? observer_.cpu_time(at->first, now) : std::nullopt;
+      const auto used =
+          active && active->in_force && at->second.seen ? observer_.cpu_time(at->first, now) : std::nullopt;
       if (used && active->lent.realtime())
         (void)charge_(requester_used(active->boost, *used - at->second.seen->used, now));
       at = charged_.erase(at);

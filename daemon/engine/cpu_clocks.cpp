@@ -194,9 +194,8 @@ void CpuClocks::forget(ThreadId thread) {
     if (concerned) disarm(at->second);
     at = concerned ? clocks_.erase(at) : std::next(at);
   }
-  std::erase_if(pool_, [&](const auto& one) {
-    return std::get<0>(one.first) == thread || std::get<1>(one.first) == thread;
-  });
+  std::erase_if(pool_,
+                [&](const auto& one) { return std::get<0>(one.first) == thread || std::get<1>(one.first) == thread; });
   exact_.forget(thread);
 }
 

@@ -14,12 +14,13 @@ DecisionLoop::DecisionLoop(Parts parts, Config config, std::vector<std::unique_p
       panel_(parts_.model, std::move(config.budgets), std::move(deciders)),
       interests_(parts_.observer),
       exact_(parts_.observer),
-      charges_(panel_.arbiter().budgets().config(),
-               [this](const decide::BudgetUsed& used) {
-                 if (parts_.records.on()) parts_.records.input(used);
-                 return panel_.charge(used);
-               },
-               parts_.actuator, parts_.observer, parts_.model, parts_.procfs, exact_),
+      charges_(
+          panel_.arbiter().budgets().config(),
+          [this](const decide::BudgetUsed& used) {
+            if (parts_.records.on()) parts_.records.input(used);
+            return panel_.charge(used);
+          },
+          parts_.actuator, parts_.observer, parts_.model, parts_.procfs, exact_),
       clocks_(parts_.observer, exact_, parts_.loop,
               {.quantum_begins = [this](ThreadId thread, Time now) { charges_.quantum_begins(thread, now); },
                .quantum_ends = [this](ThreadId thread, Time now) { charges_.quantum_ends(thread, now); },

@@ -1,6 +1,6 @@
-// Carries out what deciders want (docs/design.md, Data flow): feeds model and deciders with events, asks the deciders for
-// their plans, has the arbiter choose among their demands, and applies the result. Runs on the engine thread; reaches
-// the kernel only through the observer, the actuator and CPU clocks, and so can be run with fakes of them.
+// Carries out what deciders want (docs/design.md, Data flow): feeds model and deciders with events, asks the deciders
+// for their plans, has the arbiter choose among their demands, and applies the result. Runs on the engine thread;
+// reaches the kernel only through the observer, the actuator and CPU clocks, and so can be run with fakes of them.
 //
 // A turn asks each decider until its plan is complete, at most `max_rounds` times: in between, looks are made and newly
 // watched threads are reported, and what they tell is fed back.
@@ -19,9 +19,9 @@
 #include "engine/boost_meter.h"
 #include "engine/cpu_clocks.h"
 #include "engine/interest_set.h"
-#include "model/managed_set.h"
 #include "engine/questions.h"
 #include "engine/wrong_evidence.h"
+#include "model/managed_set.h"
 #include "model/model.h"
 #include "record/record_ring.h"
 
@@ -52,7 +52,9 @@ class DecisionLoop {
   // A blocked thread counts as runnable if this says so: swapd itself delays its call, or is about to answer it.
   void takes_for_runnable(std::function<bool(const Blocked&)> which) { runnable_ = std::move(which); }
   // Gets each class's automatic limit that changes; none: it has no limit any more.
-  void limit_io_with(std::function<void(const std::string&, std::optional<std::int64_t>)> set) { limit_io_ = std::move(set); }
+  void limit_io_with(std::function<void(const std::string&, std::optional<std::int64_t>)> set) {
+    limit_io_ = std::move(set);
+  }
 
   // Every event passes here before the turn of its batch.
   void take(const Event& event);

@@ -368,9 +368,7 @@ void Engine::on_event(const Event& event) {
 void Engine::on_left(ThreadId thread, bool exited) { decisions_->forget(thread, exited); }
 void Engine::on_forked(ThreadId parent, Time now) { decisions_->forked(parent, now); }
 void Engine::on_process_born(pid_t child, pid_t parent) { shaper_.born(child, parent); }
-void Engine::on_process_released(pid_t tgid, std::uint64_t start_time) {
-  shaper_.release(tgid, start_time);
-}
+void Engine::on_process_released(pid_t tgid, std::uint64_t start_time) { shaper_.release(tgid, start_time); }
 void Engine::on_image_gone(pid_t tgid) { resolver_.forget(tgid); }
 void Engine::on_number_free(pid_t tid) { shaper_.favour(tid, false); }
 

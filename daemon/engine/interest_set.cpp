@@ -48,8 +48,7 @@ bool InterestSet::tell(const Interest& now) {
   const Interest before = fresh ? Interest{.thread = now.thread, .urgent = true} : known->second;  // as a watch begins
   told_[now.thread] = now;
   if (now.urgent != before.urgent && !fresh) observer_.set_urgent(now.thread, now.urgent);
-  if (now.watch != before.watch)
-    observer_.watch({now.thread, now.tgid}, now.watch == Interest::Watch::requester);
+  if (now.watch != before.watch) observer_.watch({now.thread, now.tgid}, now.watch == Interest::Watch::requester);
   if (now.urgent != before.urgent && fresh) observer_.set_urgent(now.thread, now.urgent);
   if (now.wakes > before.wakes) observer_.trace_wakes(now.thread, now.wakes == Interest::Wakes::at_once);
   if (now.wakes == Interest::Wakes::untold && before.wakes != now.wakes) observer_.untrace_wakes(now.thread);

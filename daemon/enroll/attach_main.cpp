@@ -15,8 +15,8 @@
 #include "guard/guard_messages.h"
 #include "guard/guard_process.h"
 #include "guard/guard_setup.h"
-#include "sys/seccomp/attach_filter.h"
 #include "sys/procfs/procfs.h"
+#include "sys/seccomp/attach_filter.h"
 
 namespace swapd::daemon {
 namespace {

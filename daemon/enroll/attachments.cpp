@@ -9,12 +9,12 @@
 #include <unordered_set>
 
 #include "enroll/attach_messages.h"
+#include "enroll/reap_finished.h"
 #include "guard/guard_messages.h"
 #include "sys/process/pidfd.h"
-#include "sys/seccomp/seccomp.h"
 #include "sys/process/self_process.h"
 #include "sys/procfs/ticks.h"
-#include "enroll/reap_finished.h"
+#include "sys/seccomp/seccomp.h"
 
 namespace swapd::daemon {
 namespace {

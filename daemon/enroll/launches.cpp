@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "enroll/reap_finished.h"
 #include "observe/seccomp/launch_accept.h"
-#include "sys/seccomp/launcher.h"
 #include "sys/process/pidfd.h"
 #include "sys/process/self_process.h"
-#include "enroll/reap_finished.h"
+#include "sys/seccomp/launcher.h"
 
 namespace swapd::daemon {
 
@@ -109,7 +109,8 @@ Status Launches::receive(OrphanListener from,
                                              }};
   listening->receiver =
       std::make_shared<observe::Receiver>(std::move(from.listener), listening->slot, std::move(callbacks));
-  if (from.io) listening->receiver->set_filter(shaper_.admission(listening->receiver->listener(), guard_.number_of(*slot)));
+  if (from.io)
+    listening->receiver->set_filter(shaper_.admission(listening->receiver->listener(), guard_.number_of(*slot)));
   if (Status started = listening->receiver->start(); !started) {
     listening->receiver->stop();  // it may run, and write
     guard_.let_go(*slot);

@@ -42,8 +42,8 @@
 #include "base/fd.h"
 #include "base/result.h"
 #include "base/time.h"
-#include "observe/seccomp/receiver.h"
 #include "guard/helper_program.h"
+#include "observe/seccomp/receiver.h"
 
 namespace swapd::daemon {
 
@@ -82,7 +82,7 @@ struct GuardOptions {
   // What it starts where swapd ends without meaning to: directory, program, argv. Empty: nothing.
   std::vector<std::string> respawn;
   unsigned restart_count = 0;  // how often that has been done, one soon after the other
-  std::string socket;   // where systemd starts one, with a unit of its own; empty: it is a child
+  std::string socket;          // where systemd starts one, with a unit of its own; empty: it is a child
 };
 // Beside our own program, or in ../libexec/swapd.
 [[nodiscard]] std::string find_guard();

@@ -1,7 +1,7 @@
 // swapd-guard: guard.h says what it is for. Started by swapd alone, with what guard_process.h says at fixed
 // descriptors; its arguments are the time after which a swapd that does not answer is hung, in ns, the state directory,
-// and of GuardTask `restart_count` and `respawn`. Or by systemd, for swapd: without arguments, and with the connection where a
-// child has its socket; then all that comes as GuardStart.
+// and of GuardTask `restart_count` and `respawn`. Or by systemd, for swapd: without arguments, and with the connection
+// where a child has its socket; then all that comes as GuardStart.
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,9 +16,9 @@
 #include <utility>
 
 #include "guard/guard.h"
-#include "guard/guard_socket.h"
 #include "guard/guard_messages.h"
 #include "guard/guard_process.h"
+#include "guard/guard_socket.h"
 #include "sys/process/pidfd.h"
 
 namespace swapd::daemon {

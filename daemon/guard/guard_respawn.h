@@ -9,7 +9,9 @@ class GuardRespawn {
  public:
   // As GuardTask has them.
   GuardRespawn(char** command, unsigned restart_count, Time now)
-      : command_(command != nullptr && *command != nullptr ? command : nullptr), deaths_(restart_count), started_(now) {}
+      : command_(command != nullptr && *command != nullptr ? command : nullptr),
+        deaths_(restart_count),
+        started_(now) {}
 
   void give_up() { command_ = nullptr; }
   [[nodiscard]] bool is_wanted() const { return command_ != nullptr; }

@@ -77,11 +77,9 @@ void RecordRing::left(ThreadId thread) {
 }
 
 void RecordRing::granted(std::span<const decide::Grant> grants, const decide::Panel::Limits& limits, Time now) {
-  append(1 + 4 * grants.size() + limits.size(), now,
-         [&] {
-           return Item(std::make_unique<replay::Granted>(
-               replay::Granted{now, {grants.begin(), grants.end()}, limits}));
-         });
+  append(1 + 4 * grants.size() + limits.size(), now, [&] {
+    return Item(std::make_unique<replay::Granted>(replay::Granted{now, {grants.begin(), grants.end()}, limits}));
+  });
 }
 
 void RecordRing::open(std::unique_ptr<Opening> opening) {

@@ -30,9 +30,8 @@ class RecordRing {
     decide::BudgetConfig budgets;
     replay::Snapshot snapshot;
   };
-  using Item =
-      std::variant<Event, decide::Input, decide::Turn, replay::Left, std::unique_ptr<replay::Granted>,
-                   std::unique_ptr<Opening>>;
+  using Item = std::variant<Event, decide::Input, decide::Turn, replay::Left, std::unique_ptr<replay::Granted>,
+                            std::unique_ptr<Opening>>;
 
   // wake: an eventfd that is rung when there is something to take.
   explicit RecordRing(int wake, std::size_t max_items = 32768, std::size_t max_parts = std::size_t{1} << 18);
@@ -82,7 +81,7 @@ class RecordRing {
   std::size_t parts_ = 0;
   std::vector<Item> items_;
   std::vector<Item> taken_;
-  bool news_ = true;              // since the last turn. Engine thread.
+  bool news_ = true;  // since the last turn. Engine thread.
 };
 
 }  // namespace swapd::daemon

@@ -88,7 +88,7 @@ class AutoLimitController {
   std::condition_variable_any changed_;
   std::map<std::string, Automatic> all_;
   std::vector<decide::AutoLimitAsked> asked_;  // not told yet
-  std::jthread thread_;  // last; none before there is something to do
+  std::jthread thread_;                        // last; none before there is something to do
 };
 
 }  // namespace swapd::daemon

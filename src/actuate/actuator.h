@@ -145,8 +145,8 @@ class Actuator {
   // The complete set of boosts in force from now on, at most one a thread: begins, changes and ends what differs.
   // [engine] A thread whose own attributes are at least as good is left alone (and not reported).
   void apply(std::span<const Boost> boosts, Time now);
-  // A thread with a real-time donation goes behind the others of its priority, as by sched_yield(2): a thread that it has
-  // woken need not wait until it sleeps. False where it has no such donation.
+  // A thread with a real-time donation goes behind the others of its priority, as by sched_yield(2): a thread that it
+  // has woken need not wait until it sleeps. False where it has no such donation.
   bool give_way(ThreadId thread);
   // Takes back everything.
   void restore_all();

@@ -13,7 +13,6 @@
 namespace swapd::actuate {
 namespace {
 
-
 // After so many foreign changes in one donation the thread is left to whoever makes them: two daemons that both insist
 // would chase each other.
 constexpr int max_foreign_changes = 3;
@@ -353,7 +352,8 @@ void Actuator::Impl::finish(Entry& entry) {
 }
 
 void Actuator::Impl::drop(Entry& entry) {
-  if (entry.in_force()) remember({entry.boost.thread, entry.base, entry.set, io_lender.saved_priority(entry.boost.thread)});
+  if (entry.in_force())
+    remember({entry.boost.thread, entry.base, entry.set, io_lender.saved_priority(entry.boost.thread)});
   if (journal) journal->clear(entry.slot);
   entry.slot = Journal::none;
   lender.forget(entry.boost.thread);

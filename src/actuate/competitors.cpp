@@ -13,7 +13,7 @@ namespace {
 
 constexpr pid_t kthreadd = 2;
 constexpr auto at_disk_for = std::chrono::seconds(2);
-constexpr auto stat_lasts = std::chrono::seconds(3);           // a cpu.stat says what has been since, and that is now
+constexpr auto stat_lasts = std::chrono::seconds(3);         // a cpu.stat says what has been since, and that is now
 constexpr auto min_between = std::chrono::milliseconds(90);  // two looks at one: most quotas' period is 100 ms
 
 template <typename T>

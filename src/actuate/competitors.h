@@ -11,9 +11,9 @@
 
 #include "actuate/actuator.h"
 #include "base/thread_id.h"
+#include "sys/procfs/procfs.h"
 #include "sys/sched/freezer.h"
 #include "sys/sched/groups.h"
-#include "sys/procfs/procfs.h"
 #include "sys/sched/scheduler.h"
 
 namespace swapd::actuate {

@@ -20,8 +20,8 @@
 #include "base/fd.h"
 #include "base/guard_memory.h"
 #include "base/time.h"
-#include "sys/sched/freezer.h"
 #include "sys/procfs/procfs.h"
+#include "sys/sched/freezer.h"
 
 namespace swapd::actuate {
 

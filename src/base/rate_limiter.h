@@ -20,7 +20,8 @@ class RateLimiter {
     std::uint32_t what = 0;
     bool operator==(const Key&) const = default;
   };
-  explicit RateLimiter(Duration pause = std::chrono::seconds(10), std::size_t most = 1024) : pause_(pause), most_(most) {}
+  explicit RateLimiter(Duration pause = std::chrono::seconds(10), std::size_t most = 1024)
+      : pause_(pause), most_(most) {}
 
   // None: be silent. Else how often there was silence about it since it was told last.
   [[nodiscard]] std::optional<std::uint64_t> tell(const Key& key, Time now) {

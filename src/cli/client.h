@@ -15,8 +15,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/result.h"
 #include "base/asked_priority.h"
+#include "base/result.h"
 
 namespace swapd::cli {
 

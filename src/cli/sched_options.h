@@ -4,8 +4,8 @@
 #include <CLI/CLI.hpp>
 #include <optional>
 
-#include "base/result.h"
 #include "base/asked_priority.h"
+#include "base/result.h"
 
 namespace swapd::cli {
 

@@ -114,9 +114,9 @@ struct Timer {
 
 // A boost whose benefit is measured: CpuUsed, Delivered, … and Judged come of it.
 struct Metered {
-  ThreadId thread;        // it runs …
-  ThreadId on_behalf_of;  // … for this requester
-  bool counts = true;     // it has a boost
+  ThreadId thread;         // it runs …
+  ThreadId on_behalf_of;   // … for this requester
+  bool counts = true;      // it has a boost
   bool suspected = false;  // it was seen to spin before: sample it at once
   bool given_up = false;   // its verdict is in
 };
@@ -171,7 +171,8 @@ struct CpuUsed {
   ThreadId on_behalf_of;
   Duration cpu{};
 };
-// The wait of a requester with metered boosts is over. by: if it is known; an invalid one: a thread that is not managed.
+// The wait of a requester with metered boosts is over. by: if it is known; an invalid one: a thread that is not
+// managed.
 struct WaitEnded {
   Time time;
   ThreadId requester;
@@ -200,8 +201,8 @@ struct BudgetUsed {
   std::uint32_t user = 0;
   Duration cpu{};
 };
-// The class is to have an automatic limit, of `least` bytes a second or more, so that the class that it protects has this
-// rate, or waits for I/O for no more than this share of its time; or it is not (`on`).
+// The class is to have an automatic limit, of `least` bytes a second or more, so that the class that it protects has
+// this rate, or waits for I/O for no more than this share of its time; or it is not (`on`).
 struct AutoLimitAsked {
   Time time;
   std::string class_name;
@@ -219,16 +220,16 @@ struct ClassFared {
   double waited = 0;                               // 0…1, by the protected thread that waited longest
   std::int64_t others_calls = 0, others_disk = 0;  // bytes moved by the class's own programs
 };
-using Input = std::variant<TimerFired, CpuUsed, WaitEnded, Delivered, Judged, Forked, BudgetUsed, AutoLimitAsked,
-                           ClassFared>;
+using Input =
+    std::variant<TimerFired, CpuUsed, WaitEnded, Delivered, Judged, Forked, BudgetUsed, AutoLimitAsked, ClassFared>;
 
 // Circumstances of one call of decide().
 struct Turn {
   Time now;
-  bool first = true;       // of the calls that a turn takes until its plan is complete
-  bool tick = false;       // some milliseconds have passed since the last one with it
-  bool may_ask = false;    // the worker has nothing else to do: questions that can wait are welcome
-  bool must_ask = false;   // it has, but has rested from such questions: those that are overdue
+  bool first = true;      // of the calls that a turn takes until its plan is complete
+  bool tick = false;      // some milliseconds have passed since the last one with it
+  bool may_ask = false;   // the worker has nothing else to do: questions that can wait are welcome
+  bool must_ask = false;  // it has, but has rested from such questions: those that are overdue
   bool operator==(const Turn&) const = default;
 };
 

@@ -37,7 +37,7 @@ class SpinJudge {
   // often the one after it. One that computes has met nearly all of its own never before.
   static constexpr std::size_t window = 16;
   static constexpr std::size_t enough = 8;
-  static constexpr std::size_t max_of_a_spin = 3;          // different states, of eight samples
+  static constexpr std::size_t max_of_a_spin = 3;         // different states, of eight samples
   static constexpr std::size_t min_of_a_computation = 6;  // more than so many
   // A call that takes long on the same buffer shows the same registers: what is seen in the thread's own code counts.
   // (A thread that yields all the time is there for a tenth of it.)

@@ -1,6 +1,8 @@
 // A decider's state as a row of numbers, for recordings: written and read by one and the same function of each type,
-//   template <typename Self, typename Archive> static void state(Self& self, Archive& archive) { archive(self.a, self.b); }
-// so that the two cannot differ. A reader takes nothing on trust: what does not fit fails, and leaves its owner as it is.
+//   template <typename Self, typename Archive> static void state(Self& self, Archive& archive) { archive(self.a,
+//   self.b); }
+// so that the two cannot differ. A reader takes nothing on trust: what does not fit fails, and leaves its owner as it
+// is.
 #pragma once
 
 #include <algorithm>
@@ -26,13 +28,21 @@ inline constexpr bool is_number = std::is_integral_v<T> || std::is_enum_v<T>;
 
 // A set or a map; of these one that has no order of its own.
 template <typename T>
-concept Keyed = requires { typename T::key_type; };
+concept Keyed = requires {
+  typename T::key_type;
+};
 template <typename T>
-concept Mapped = Keyed<T> && requires { typename T::mapped_type; };
+concept Mapped = Keyed<T> && requires {
+  typename T::mapped_type;
+};
 template <typename T>
-concept Hashed = Keyed<T> && requires { typename T::hasher; };
+concept Hashed = Keyed<T> && requires {
+  typename T::hasher;
+};
 template <typename T>
-concept Row = !Keyed<T> && !std::is_same_v<T, std::string> && requires(T& row) { row.emplace_back(); };
+concept Row = !Keyed<T> && !std::is_same_v<T, std::string> && requires(T & row) {
+  row.emplace_back();
+};
 
 class StateWriter {
  public:
@@ -46,10 +56,8 @@ class StateWriter {
 
  private:
   template <typename T>
-    requires is_number<T>
-  void put(T value) {
-    numbers_.push_back(static_cast<std::int64_t>(value));
-  }
+  requires is_number<T>
+  void put(T value) { numbers_.push_back(static_cast<std::int64_t>(value)); }
   void put(double value) { numbers_.push_back(std::bit_cast<std::int64_t>(value)); }
   void put(Duration value) { put(value.count()); }
   void put(Time value) {
@@ -82,8 +90,7 @@ class StateWriter {
     for (const T& value : values) put(value);
   }
   template <typename Container>
-    requires Row<Container> || (Keyed<Container> && !Hashed<Container>)
-  void put(const Container& values) {
+  requires Row<Container> ||(Keyed<Container> && !Hashed<Container>)void put(const Container& values) {
     put(values.size());
     for (const auto& value : values) put(value);
   }
@@ -92,20 +99,19 @@ class StateWriter {
   void put(const Container& values) {
     std::vector<const typename Container::value_type*> sorted;
     for (const auto& one : values) sorted.push_back(&one);
-    std::ranges::sort(sorted, {}, [](const auto* one) -> const auto& {
-      if constexpr (Mapped<Container>)
-        return one->first;
-      else
-        return *one;
-    });
+    std::ranges::sort(
+        sorted, {}, [](const auto* one) -> const auto& {
+          if constexpr (Mapped<Container>)
+            return one->first;
+          else
+            return *one;
+        });
     put(sorted.size());
     for (const auto* one : sorted) put(*one);
   }
   template <typename T>
-    requires requires(const T& value, StateWriter& self) { T::state(value, self); }
-  void put(const T& value) {
-    T::state(value, *this);
-  }
+  requires requires(const T& value, StateWriter& self) { T::state(value, self); }
+  void put(const T& value) { T::state(value, *this); }
 
   std::vector<std::int64_t> numbers_;
   std::vector<std::uint32_t> times_;
@@ -139,10 +145,8 @@ class StateReader {
     return 0;
   }
   template <typename T>
-    requires is_number<T>
-  void get(T& value) {
-    value = static_cast<T>(next());
-  }
+  requires is_number<T>
+  void get(T& value) { value = static_cast<T>(next()); }
   void get(double& value) { value = std::bit_cast<double>(next()); }
   void get(Duration& value) { value = Duration(next()); }
   void get(Time& value) { value = Time(Duration(next())); }
@@ -193,10 +197,8 @@ class StateReader {
     }
   }
   template <typename T>
-    requires requires(T& value, StateReader& self) { T::state(value, self); }
-  void get(T& value) {
-    T::state(value, *this);
-  }
+  requires requires(T& value, StateReader& self) { T::state(value, self); }
+  void get(T& value) { T::state(value, *this); }
 
   std::span<const std::int64_t> left_;
   bool good_ = true;

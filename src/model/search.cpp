@@ -81,8 +81,8 @@ void Search::expand_provider(Index provider, Index requester, std::uint32_t dept
     const std::vector<ReachableLeaf>& onward = nodes_[node].reached;
     for (Index place = 0; place < onward.size(); ++place, ++steps_) {
       const ReachableLeaf& rest = onward[place];
-      reached.push_back(
-          {rest.leaf, provider, node, place, value * rest.value, static_cast<float>(excess_debits) + rest.excess_debits});
+      reached.push_back({rest.leaf, provider, node, place, value * rest.value,
+                         static_cast<float>(excess_debits) + rest.excess_debits});
     }
   }
 }

@@ -14,7 +14,7 @@ struct ReachableLeaf {
   Index first = none;  // the provider record by which the way begins
   Index node = none;   // where the way goes on: Search::node(node).reached[place]; none: `first` is the leaf
   Index place = 0;
-  double value = 0;     // confidence from the requester on; within a node, divided by K
+  double value = 0;         // confidence from the requester on; within a node, divided by K
   float excess_debits = 0;  // debits beyond the confidences on the way: whose turn it is among those that stand at 0
 };
 
@@ -35,7 +35,7 @@ class Search {
   // The leaves that one blocked thread reaches.
   struct Node {
     std::vector<ReachableLeaf> reached;  // the best first
-    std::size_t direct = 0;      // how many of its own providers are runnable or virtual runnable
+    std::size_t direct = 0;              // how many of its own providers are runnable or virtual runnable
   };
   // Nothing is kept between two calls but memory: gives it back.
   void clear() {

@@ -97,9 +97,7 @@ struct IoLimits {
   std::optional<std::int64_t> both, read, write;
   std::optional<std::int64_t> operations, read_operations, write_operations;
   std::optional<std::int64_t> burst;
-  [[nodiscard]] bool limits() const {
-    return both || read || write || counts_operations();
-  }
+  [[nodiscard]] bool limits() const { return both || read || write || counts_operations(); }
   [[nodiscard]] bool counts_operations() const { return operations || read_operations || write_operations; }
   bool operator==(const IoLimits&) const = default;
 };
@@ -108,7 +106,8 @@ enum class IoMode : std::uint8_t { logical, device };
 enum class Inherit : std::uint8_t { join, own };         // "join", "new"
 enum class Mapped : std::uint8_t { next_call, freeze };  // "next-call", "freeze"
 
-// [class.NAME.io.auto]: the limit of its disks is what leaves another class what that needs (decide/shaping/auto_limit.h).
+// [class.NAME.io.auto]: the limit of its disks is what leaves another class what that needs
+// (decide/shaping/auto_limit.h).
 struct AutoRules {
   std::string protects;              // that class; empty: nothing is done
   std::optional<std::int64_t> rate;  // what its members need together, bytes a second; and, or

@@ -160,8 +160,10 @@ Granted granted(Fields& f, Mistake& mistake) {
   if (!f.has("limits")) return found;
   (void)f.list("limits", [&](const Json& json) {
     const Json* one = f.values().tuple(json, "limits", 2);
-    if (one == nullptr || !(*one)[0].is_string()) f.values().wrong("limits", "a list of names and numbers");
-    else found.limits[(*one)[0].get<std::string>()] = f.values().number<std::int64_t>((*one)[1], "limits");
+    if (one == nullptr || !(*one)[0].is_string())
+      f.values().wrong("limits", "a list of names and numbers");
+    else
+      found.limits[(*one)[0].get<std::string>()] = f.values().number<std::int64_t>((*one)[1], "limits");
     return 0;
   });
   return found;
@@ -185,8 +187,7 @@ std::optional<decide::Input> input(std::string_view type, Fields& f) {
     return found;
   }
   if (type == "delivered") return decide::Delivered{f.time("t"), f.thread("thread"), f.flag("by_blocking")};
-  if (type == "judged")
-    return decide::Judged{f.time("t"), f.thread("thread"), f.word("verdict", verdict_words)};
+  if (type == "judged") return decide::Judged{f.time("t"), f.thread("thread"), f.word("verdict", verdict_words)};
   if (type == "forked") return decide::Forked{f.time("t"), f.thread("parent")};
   if (type == "auto-limit-asked") {
     decide::AutoLimitAsked found{.time = f.time("t"),
@@ -239,8 +240,7 @@ std::optional<Event> event(std::string_view type, Fields& f) {
     return e;
   }
   if (type == "holders")
-    return Holders{f.time("t"), f.resource("resource"), f.word("evidence", evidence_words),
-                   f.threads("threads")};
+    return Holders{f.time("t"), f.resource("resource"), f.word("evidence", evidence_words), f.threads("threads")};
   if (type == "quantum-used") return QuantumUsed{f.time("t"), f.thread("requester"), f.threads("path")};
   if (type == "execed") return Execed{f.time("t"), f.thread("thread")};
   if (type == "exited") return Exited{f.time("t"), f.thread("thread")};

@@ -39,10 +39,10 @@ class Decoder {
   std::uint64_t line_ = 0;
   bool header_ = false;
   bool settings_ = false, rules_ = false, budgets_ = false;  // since the header or the last gap
-  bool state_ = false;                     // a snapshot since then
+  bool state_ = false;                                       // a snapshot since then
   bool ended_ = false;
-  std::optional<Granted> before_;          // the last one since then
-  std::optional<Snapshot> open_;                         // its lines are coming
+  std::optional<Granted> before_;  // the last one since then
+  std::optional<Snapshot> open_;   // its lines are coming
   struct {
     std::size_t threads = 0, resources = 0, deciders = 0;
   } left_;

@@ -66,11 +66,11 @@ class Replayer {
   model::Model model_{model::Settings{}};
   decide::DonationConfig donation_config_;
   decide::BudgetConfig budgets_;
-  std::unique_ptr<decide::Panel> panel_;                // from the first snapshot on
-  const decide::DonationDecider* donation_ = nullptr;   // in it
-  std::optional<Time> unsaid_;    // the last turn demanded anew, and the live run has not said so
-  std::optional<Granted> live_;   // the last that the live run said
-  std::map<ThreadId, decide::Donation> lending_;        // by requester: what was told of it last
+  std::unique_ptr<decide::Panel> panel_;               // from the first snapshot on
+  const decide::DonationDecider* donation_ = nullptr;  // in it
+  std::optional<Time> unsaid_;                         // the last turn demanded anew, and the live run has not said so
+  std::optional<Granted> live_;                        // the last that the live run said
+  std::map<ThreadId, decide::Donation> lending_;       // by requester: what was told of it last
   Totals totals_;
   std::optional<Difference> difference_;
 };

@@ -20,11 +20,12 @@ inline constexpr auto feedback_words =
 inline constexpr auto refusal_words =
     words<decide::Refusal>({{"none", decide::Refusal::none}, {"policy", decide::Refusal::policy}});
 
-inline constexpr auto timer_words = words<decide::Timer::Kind>(
-    {{"quantum", decide::Timer::Kind::quantum}, {"linger", decide::Timer::Kind::linger}});
-inline constexpr auto verdict_words = words<decide::SpinJudge::Verdict>({{"unknown", decide::SpinJudge::Verdict::unknown},
-                                                                        {"computes", decide::SpinJudge::Verdict::computes},
-                                                                        {"spins", decide::SpinJudge::Verdict::spins}});
+inline constexpr auto timer_words =
+    words<decide::Timer::Kind>({{"quantum", decide::Timer::Kind::quantum}, {"linger", decide::Timer::Kind::linger}});
+inline constexpr auto verdict_words =
+    words<decide::SpinJudge::Verdict>({{"unknown", decide::SpinJudge::Verdict::unknown},
+                                       {"computes", decide::SpinJudge::Verdict::computes},
+                                       {"spins", decide::SpinJudge::Verdict::spins}});
 // Names of the deciders, in grants; of static storage.
 inline constexpr std::array<std::string_view, 2> decider_words = {"donation", "automatic-limits"};
 

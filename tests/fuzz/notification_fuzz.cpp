@@ -15,8 +15,8 @@
 #include "observe/io/io_calls.h"
 #include "observe/resolve/resolver.h"
 #include "observe/resolve/syscall_table.h"
-#include "sys/procfs/procfs.h"
 #include "sys/netlink/sock_diag.h"
+#include "sys/procfs/procfs.h"
 
 namespace {
 

@@ -4,9 +4,9 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "sys/sched/freezer.h"
-#include "sys/procfs/procfs_parse.h"
 #include "sys/procfs/io_counters.h"
+#include "sys/procfs/procfs_parse.h"
+#include "sys/sched/freezer.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   namespace parse = swapd::sys::parse;

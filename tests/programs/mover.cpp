@@ -1,8 +1,8 @@
 // Moves bytes in one way and says how many in what time: what is shaped in the tests.
 //
 //   mover WAY BLOCK SECONDS|COUNTx ARGUMENT...     e.g. mover read 65536 2 FILE, mover write 4096 100x FILE
-//   ways: read write pread readv mapped mapped-null pages dirty dirty-sync sendfile sendfile-tcp copy splice readahead ring-read
-//   ring-write aio-read aio-write (FILE [TO]); tcp-send udp-send msg-send (PORT); tcp-receive (PORT)
+//   ways: read write pread readv mapped mapped-null pages dirty dirty-sync sendfile sendfile-tcp copy splice readahead
+//   ring-read ring-write aio-read aio-write (FILE [TO]); tcp-send udp-send msg-send (PORT); tcp-receive (PORT)
 //
 // Prints "BYTES SECONDS CALLS ERRORS BEGUN" at the end (BEGUN: CLOCK_MONOTONIC seconds); with MOVER_THEN in the
 // environment a thread becomes `sh -c MOVER_THEN` instead. On SIGUSR1 (a handler, no SA_RESTART) it counts on, on

@@ -62,8 +62,8 @@ Table table_after(const std::vector<std::string>& lines, std::string_view headin
   return table;
 }
 
-// The room of a file: "src/observe/bpf" of "src/observe/bpf/bpf_watch.cpp", "daemon" of "daemon/main.cpp". Folders below
-// a room belong to it.
+// The room of a file: "src/observe/bpf" of "src/observe/bpf/bpf_watch.cpp", "daemon" of "daemon/main.cpp". Folders
+// below a room belong to it.
 std::string layer_of(const fs::path& relative) {
   const std::size_t depth = *relative.begin() == "src" ? 3 : 2;
   std::string layer;
@@ -121,8 +121,8 @@ class Checker {
     const std::string target = full_name(layer, fs::path(path).parent_path().string());
     // A room may use its own files and those that stand directly in the folder above it.
     const bool own = is_in(target, layer) || target == fs::path(layer).parent_path();
-    const bool listed = std::ranges::any_of(
-        allowed, [&](const std::string& name) { return is_in(target, full_name(layer, name)); });
+    const bool listed =
+        std::ranges::any_of(allowed, [&](const std::string& name) { return is_in(target, full_name(layer, name)); });
     if (!own && !listed) found.push_back(at + layer + " may not include \"" + path + "\"");
   }
 

@@ -16,12 +16,12 @@
 #include "cli/verbs/verbs.h"
 #include "cli/words.h"
 #include "sys/process/futex.h"
-#include "sys/seccomp/launch.h"
-#include "sys/seccomp/launcher.h"
-#include "sys/seccomp/own_listener.h"
 #include "sys/process/pidfd.h"
 #include "sys/process/privilege.h"
 #include "sys/sched/scheduler.h"
+#include "sys/seccomp/launch.h"
+#include "sys/seccomp/launcher.h"
+#include "sys/seccomp/own_listener.h"
 
 namespace swapd::cli {
 namespace {

@@ -6,9 +6,9 @@
 namespace swapd::decide {
 
 namespace {
-constexpr std::size_t max_looked_at = 1024;                 // in one tick
-constexpr Duration patience = std::chrono::milliseconds(20);  // a tick knows when such a wait began
-constexpr Duration child_expected = std::chrono::seconds(1);  // how long a child is a new one
+constexpr std::size_t max_looked_at = 1024;                        // in one tick
+constexpr Duration patience = std::chrono::milliseconds(20);       // a tick knows when such a wait began
+constexpr Duration child_expected = std::chrono::seconds(1);       // how long a child is a new one
 constexpr Duration stays_urgent = std::chrono::milliseconds(600);  // more than a round of looks at all waits
 }  // namespace
 

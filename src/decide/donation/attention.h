@@ -62,8 +62,8 @@ class Attention {
     template <typename Self, typename Archive>
     static void state(Self& self, Archive& archive) {
       archive(self.wants.thread, self.wants.tgid, self.wants.watch, self.wants.urgent, self.wants.wakes,
-              self.wants.expected, self.wants.patience, self.wants.new_child, self.last_needed, self.listed, self.provides, self.asked,
-              self.forked);
+              self.wants.expected, self.wants.patience, self.wants.new_child, self.last_needed, self.listed,
+              self.provides, self.asked, self.forked);
     }
   };
   Watch& add(ThreadId thread, pid_t tgid, Time now);

@@ -10,10 +10,10 @@ namespace swapd::decide {
 
 namespace {
 
-constexpr std::size_t max_looks = 32;           // at threads that may have been woken, in one batch
-constexpr std::size_t min_looked_after = 64;    // waits, in one tick …
-constexpr std::size_t ticks_a_round = 25;       // … so that all have their turn in a quarter of a second,
-constexpr std::size_t max_looked_after = 128;   // … or when it comes to them: a look takes some 3 µs
+constexpr std::size_t max_looks = 32;          // at threads that may have been woken, in one batch
+constexpr std::size_t min_looked_after = 64;   // waits, in one tick …
+constexpr std::size_t ticks_a_round = 25;      // … so that all have their turn in a quarter of a second,
+constexpr std::size_t max_looked_after = 128;  // … or when it comes to them: a look takes some 3 µs
 constexpr auto newly_waiting = std::chrono::seconds(1);
 
 }  // namespace
@@ -222,8 +222,7 @@ void DonationDecider::decide(const model::Model& model, const Turn& turn, Plan& 
   pass_.growing.insert(pass_.growing.end(), open.begin(), open.end());
   const bool grown = explore(model, turn.now);
   for (const ThreadId requester : open)
-    if (waiting_.contains(requester))
-      inquiry_.ask(model, requester, turn.now, Inquiry::Why::begins, attention_, plan);
+    if (waiting_.contains(requester)) inquiry_.ask(model, requester, turn.now, Inquiry::Why::begins, attention_, plan);
   look_again(model, plan);
   const bool tells = std::ranges::any_of(plan.looks, [](const Look& look) { return look.at != Look::At::awaited; });
   if (!grown && !tells) return settle(model, turn, plan);
@@ -368,8 +367,7 @@ void DonationDecider::settle(const model::Model& model, const Turn& turn, Plan& 
   linger_.renew(current_);
   end_what_lingers_in_vain(model);
   linger_.keep_ways_open(
-      current_,
-      [&](ThreadId requester, const Resource& resource) { return waits_for(model, requester, resource); },
+      current_, [&](ThreadId requester, const Resource& resource) { return waits_for(model, requester, resource); },
       [&](ThreadId requester) { return active_.contains(requester); });
   linger_.arm();
   time_quanta();
@@ -430,8 +428,7 @@ void DonationDecider::demand(const model::Model& model, Time now, Plan& plan) {
                             .given_up = given_up});
   }
   for (const Donation& donation : current_) terms_.demand(donation, decider_name, now, plan);
-  for (const auto& [requester, lingering] : linger_.all())
-    terms_.demand(lingering.donation, decider_name, now, plan);
+  for (const auto& [requester, lingering] : linger_.all()) terms_.demand(lingering.donation, decider_name, now, plan);
   give_way(model, plan);
   linger_.add_timers(plan.timers);
   for (const auto& [requester, quantum] : quanta_)

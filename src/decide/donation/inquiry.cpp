@@ -5,10 +5,10 @@
 namespace swapd::decide {
 
 namespace {
-constexpr int age_parts = 4;                                // of a wait's age: the pause before it is asked about again …
-constexpr Duration max_pause = std::chrono::seconds(5);     // … and at most
-constexpr int overdue_pauses = 4;                           // where the worker has no rest
-constexpr std::size_t min_remembered = 4096;                // resources; more where more are awaited
+constexpr int age_parts = 4;  // of a wait's age: the pause before it is asked about again …
+constexpr Duration max_pause = std::chrono::seconds(5);  // … and at most
+constexpr int overdue_pauses = 4;                        // where the worker has no rest
+constexpr std::size_t min_remembered = 4096;             // resources; more where more are awaited
 }  // namespace
 
 Duration Inquiry::pause(const model::ThreadView& waiter, Time now) const {

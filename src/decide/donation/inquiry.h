@@ -27,8 +27,9 @@ class Inquiry {
   };
   // About the resources in the requester's wait tree for which it is time.
   void ask(const model::Model& model, ThreadId requester, Time now, Why why, Attention& attention, Plan& plan);
-  // The requester's provider itself waits for no known thread by now, and the wait goes on: what is awaited may have been passed
-  // on (a server that has accepted a connection and left it to a child). A few times in a rescan period at most.
+  // The requester's provider itself waits for no known thread by now, and the wait goes on: what is awaited may have
+  // been passed on (a server that has accepted a connection and left it to a child). A few times in a rescan period at
+  // most.
   void ask_for_another(const model::Model& model, ThreadId requester, Time now, Attention& attention, Plan& plan);
   // A provider has gone: the resources that its waiters await are asked about at once.
   void provider_left(const model::Model& model, ThreadId provider);

@@ -46,8 +46,8 @@ void Linger::wait_ended(ThreadId requester) {
     recent.resources[recent.next++ % recent.resources.size()] = donation.resource;
   if (!lingers) return;
   // One that has hardly begun, or was broken off, takes nothing from the way that the last one opened.
-  if (const Lingering* before = of(requester); before != nullptr && same_wait(before->donation, donation) &&
-                                               before->donation.path.size() > donation.path.size())
+  if (const Lingering* before = of(requester);
+      before != nullptr && same_wait(before->donation, donation) && before->donation.path.size() > donation.path.size())
     return;
   lingering_[requester] = {.donation = donation};
 }

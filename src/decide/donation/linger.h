@@ -1,5 +1,5 @@
-// Donations that outlive their wait: a requester that keeps coming back to the same resource keeps its providers boosted for a
-// moment, so that a chain of short waits is one donation (docs/design.md, Donation). Pure.
+// Donations that outlive their wait: a requester that keeps coming back to the same resource keeps its providers
+// boosted for a moment, so that a chain of short waits is one donation (docs/design.md, Donation). Pure.
 //
 // A wait's *deepest* donation is the one with the longest way so far: the deeper providers of a chain deliver before
 // the wait ends, and the next request finds the whole way open only if they stay boosted too.

@@ -14,9 +14,9 @@
 #include "base/fd.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "sys/netlink/socket_route.h"
 #include "sys/procfs/block_devices.h"
 #include "sys/procfs/procfs.h"
-#include "sys/netlink/socket_route.h"
 
 namespace swapd::observe {
 

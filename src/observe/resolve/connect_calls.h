@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
-#include "sys/procfs/procfs.h"
 #include "sys/netlink/sock_diag.h"
+#include "sys/procfs/procfs.h"
 
 namespace swapd::observe {
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "sys/sched/freezer_group.h"
-#include "sys/procfs/procfs_path.h"
 #include "sys/kernel_file.h"
+#include "sys/procfs/procfs_path.h"
+#include "sys/sched/freezer_group.h"
 
 namespace swapd::sys {
 namespace parse {

@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "sys/sched/freezer.h"
-#include "sys/procfs/procfs_path.h"
 #include "sys/kernel_file.h"
+#include "sys/procfs/procfs_path.h"
+#include "sys/sched/freezer.h"
 
 namespace swapd::sys {
 namespace {

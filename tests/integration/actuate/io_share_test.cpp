@@ -20,10 +20,10 @@
 #include "actuate/competitors.h"
 #include "base/fd.h"
 #include "process.h"
-#include "sys/sched/io_groups.h"
-#include "sys/procfs/procfs.h"
-#include "sys/sched/scheduler.h"
 #include "sys/procfs/io_counters.h"
+#include "sys/procfs/procfs.h"
+#include "sys/sched/io_groups.h"
+#include "sys/sched/scheduler.h"
 
 namespace swapd::actuate {
 namespace {

@@ -15,8 +15,8 @@
 #include <fstream>
 #include <thread>
 
-#include "sys/sched/groups.h"
 #include "sys/procfs/procfs.h"
+#include "sys/sched/groups.h"
 #include "sys/sched/scheduler.h"
 
 namespace swapd::actuate {

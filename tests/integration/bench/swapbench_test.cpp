@@ -83,29 +83,30 @@ class Swapbench : public testing::Test {
 };
 
 TEST_F(Swapbench, BadOptionsAreOneLineAndStatusTwo) {
-  const std::vector<std::vector<std::string>> bad = {{},
-                                                     {"client-server", "--mechanism", "telepathy"},
-                                                     {"client-server", "--hogs", "-1"},
-                                                     {"client-server", "--under", "nobody"},
-                                                     {"client-server", "--client-nice", "-10", "--client-fifo", "3"},
-                                                     {"client-server", "--cpus", "64", "--under", "vanilla"},
-                                                     {"client-server", "--server-nice", "20", "--under", "vanilla"},
-                                                     {"multi-server", "--mechanism", "pipe"},
-                                                     {"overhead", "--plot", "x.svg", "--under", "vanilla"},
-                                                     {"pipeline", "--swapd", "/nonexistent"},
-                                                     {"latency", "--under", "vanilla,swapd"},
-                                                     {"latency", "--resource", "some"},
-                                                     {"overhead", "--observe", "bpf", "--loaded", "--under", "vanilla"},
-                                                     {"scale", "--threads", "0"},
-                                                     {"apps", "--apps", "emacs"},
-                                                     {"apps", "--under", "hand-set"},
-                                                     {"apps", "--seconds", "0"},
-                                                     {"apps", "--placement", "apart", "--observe", "seccomp"},
-                                                     {"apps", "--placement", "drawn", "--observe", "bpf", "--cpus", "1"},
-                                                     {"shape-accuracy", "--rates", "fast"},
-                                                     {"shape-rivals", "--rates", "1"},
-                                                     {"tap-stream", "--limits", "12 apples"},
-                                                     {"what"}};
+  const std::vector<std::vector<std::string>> bad = {
+      {},
+      {"client-server", "--mechanism", "telepathy"},
+      {"client-server", "--hogs", "-1"},
+      {"client-server", "--under", "nobody"},
+      {"client-server", "--client-nice", "-10", "--client-fifo", "3"},
+      {"client-server", "--cpus", "64", "--under", "vanilla"},
+      {"client-server", "--server-nice", "20", "--under", "vanilla"},
+      {"multi-server", "--mechanism", "pipe"},
+      {"overhead", "--plot", "x.svg", "--under", "vanilla"},
+      {"pipeline", "--swapd", "/nonexistent"},
+      {"latency", "--under", "vanilla,swapd"},
+      {"latency", "--resource", "some"},
+      {"overhead", "--observe", "bpf", "--loaded", "--under", "vanilla"},
+      {"scale", "--threads", "0"},
+      {"apps", "--apps", "emacs"},
+      {"apps", "--under", "hand-set"},
+      {"apps", "--seconds", "0"},
+      {"apps", "--placement", "apart", "--observe", "seccomp"},
+      {"apps", "--placement", "drawn", "--observe", "bpf", "--cpus", "1"},
+      {"shape-accuracy", "--rates", "fast"},
+      {"shape-rivals", "--rates", "1"},
+      {"tap-stream", "--limits", "12 apples"},
+      {"what"}};
   for (const auto& arguments : bad) {
     EXPECT_EQ(run(arguments), "exit 2") << testing::PrintToString(arguments);
     EXPECT_EQ(lines_of(err()).size(), 1u) << err();

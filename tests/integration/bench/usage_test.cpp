@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <chrono>
 
-#include "sys/bpf/bpf_tracer.h"
 #include "sys/bpf/bpf_run_stats.h"
+#include "sys/bpf/bpf_tracer.h"
 
 namespace swapd::bench {
 namespace {

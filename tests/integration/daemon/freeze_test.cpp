@@ -8,8 +8,8 @@
 #include <cstring>
 
 #include "shaping_session.h"
-#include "sys/procfs/procfs.h"
 #include "sys/procfs/io_counters.h"
+#include "sys/procfs/procfs.h"
 
 namespace swapd::test {
 namespace {

@@ -139,7 +139,8 @@ TEST_P(Kin, WhatOneProcessOfAFamilyTaughtHelpsTheNext) {
     // Nothing is learnt of what nobody looks at.
     ASSERT_TRUE(says(first, {GetParam() == "signal" ? "waits in rt_sigtimedwait" : "waits in poll"})) << why(first);
     if (i == 0 && GetParam() == "signal") {
-      EXPECT_TRUE(eventually([&] { return kernel_attr(holder).nice == -20; })) << why(first) << session->ctl({"ps"}).out;
+      EXPECT_TRUE(eventually([&] { return kernel_attr(holder).nice == -20; }))
+          << why(first) << session->ctl({"ps"}).out;
       EXPECT_EQ(kernel_attr(holder).policy, "other");
     }
     answered(first);

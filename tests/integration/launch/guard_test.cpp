@@ -18,9 +18,9 @@
 #include <vector>
 
 #include "fakes/send_descriptors.h"
-#include "guard_fixture.h"
 #include "guard/guard_messages.h"
 #include "guard/guard_process.h"
+#include "guard_fixture.h"
 #include "sys/process/pidfd.h"
 
 namespace swapd::daemon {

@@ -9,10 +9,10 @@
 #include <string>
 
 #include "base/unix_address.h"
-#include "guard_fixture.h"
 #include "guard/guard_process.h"
 #include "guard/guard_takeover.h"
 #include "guard/helper_program.h"
+#include "guard_fixture.h"
 
 namespace swapd::daemon {
 namespace {

@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "base/unix_address.h"
-#include "guard_fixture.h"
 #include "guard/guard_messages.h"
+#include "guard_fixture.h"
 #include "sys/seccomp/seccomp.h"
 
 namespace swapd::daemon {

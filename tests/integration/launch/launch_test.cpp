@@ -14,8 +14,8 @@
 #include "observe/seccomp/receiver.h"
 #include "supervised.h"
 #include "sys/process/futex.h"
-#include "sys/seccomp/launcher.h"
 #include "sys/process/pidfd.h"
+#include "sys/seccomp/launcher.h"
 
 namespace swapd::observe {
 namespace {

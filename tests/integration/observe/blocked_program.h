@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "observe/resolve/resolver.h"
-#include "sys/procfs/procfs.h"
 #include "sys/netlink/sock_diag.h"
+#include "sys/procfs/procfs.h"
 
 namespace swapd::observe {
 

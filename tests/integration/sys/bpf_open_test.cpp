@@ -8,8 +8,8 @@
 #include <sstream>
 #include <string>
 
-#include "sys/bpf/kernel_offsets.h"
 #include "sys/bpf/bpf_tracer.h"
+#include "sys/bpf/kernel_offsets.h"
 
 namespace swapd::sys {
 namespace {

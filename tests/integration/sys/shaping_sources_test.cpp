@@ -18,12 +18,12 @@
 #include <vector>
 
 #include "supervised.h"
-#include "sys/procfs/block_devices.h"
 #include "sys/bpf/exit_io.h"
 #include "sys/bpf/net_io.h"
-#include "sys/process/self_process.h"
-#include "sys/netlink/socket_route.h"
 #include "sys/netlink/delay_accounting.h"
+#include "sys/netlink/socket_route.h"
+#include "sys/process/self_process.h"
+#include "sys/procfs/block_devices.h"
 #include "sys/procfs/io_counters.h"
 
 namespace swapd::sys {

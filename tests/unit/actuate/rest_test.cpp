@@ -1,4 +1,5 @@
-// A boost that rests: its thread has its own attributes until the time that the boost names (decide/budget.h says when).
+// A boost that rests: its thread has its own attributes until the time that the boost names (decide/budget.h says
+// when).
 #include "fixture.h"
 
 namespace swapd::actuate {

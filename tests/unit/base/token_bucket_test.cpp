@@ -187,7 +187,8 @@ TEST(TokenBucket, LetsTheSameOnesGoAtTheSameTimeAsAQueueWould) {
   for (unsigned seed = 0; seed < 200; ++seed) {
     std::mt19937 random(seed);
     const auto below = [&](Tokens n) { return static_cast<Tokens>(random() % static_cast<unsigned>(n)); };
-    const TokenBucket::Rules rules{.rate = 1000 * (1 + below(50)), .burst = 1 + below(5000)};  // whole tokens a millisecond
+    const TokenBucket::Rules rules{.rate = 1000 * (1 + below(50)),
+                                   .burst = 1 + below(5000)};  // whole tokens a millisecond
     TokenBucket bucket(rules, start);
     Oracle oracle(rules, start);
     struct Open {

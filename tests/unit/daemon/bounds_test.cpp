@@ -9,12 +9,12 @@
 #include <fstream>
 #include <thread>
 
-#include "state/persistent_state.h"
-#include "engine/note_queue.h"
-#include "sys/sched/groups.h"
-#include "sys/netlink/sock_diag.h"
 #include "control/views.h"
+#include "engine/note_queue.h"
 #include "engine/worker.h"
+#include "state/persistent_state.h"
+#include "sys/netlink/sock_diag.h"
+#include "sys/sched/groups.h"
 
 namespace swapd::daemon {
 namespace {
@@ -141,7 +141,8 @@ class BoundsOfFiles : public testing::Test {
 };
 
 TEST_F(BoundsOfFiles, ConfidencesWithoutEndAreDamaged) {
-  std::vector<model::SavedConfidence> learnt(20'001, {.provider = {10, 77}, .resource = {ResourceKind::pipe, {1}}, .lead = 1});
+  std::vector<model::SavedConfidence> learnt(20'001,
+                                             {.provider = {10, 77}, .resource = {ResourceKind::pipe, {1}}, .lead = 1});
   ASSERT_TRUE(write_lessons(dir_, "boot", learnt));
   const auto read = read_lessons(dir_, "boot");
   ASSERT_FALSE(read.ok());

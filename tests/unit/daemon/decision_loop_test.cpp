@@ -87,9 +87,12 @@ class DecisionLoopTest : public testing::Test {
   sys::Procfs procfs;
   sys::EventLoop loop;
   RecordRing records{-1};
-  actuate::Actuator actuator{
-      scheduler, groups,
-      {.boot_id = "test", .start_time = [](pid_t) { return 1; }, .newborn = [](ThreadId) { return false; }, .rest = [](Duration) {}}};
+  actuate::Actuator actuator{scheduler,
+                             groups,
+                             {.boot_id = "test",
+                              .start_time = [](pid_t) { return 1; },
+                              .newborn = [](ThreadId) { return false; },
+                              .rest = [](Duration) {}}};
   const decide::DonationDecider* donation_ = nullptr;
   std::optional<DecisionLoop> host;
 };
@@ -189,8 +192,9 @@ TEST_F(DecisionLoopTest, AnUnknownProviderIsAskedForWithTheManagedProcesses) {
   ASSERT_THAT(questions.asked, SizeIs(1));
   EXPECT_EQ(questions.asked[0].waiter, p1);
   EXPECT_THAT(questions.asked[0].members, SizeIs(4));
-  host->found({.question = questions.asked[0], .found = {{.resource = r1, .evidence = Evidence::holder, .threads = {p2}}}},
-              now);
+  host->found(
+      {.question = questions.asked[0], .found = {{.resource = r1, .evidence = Evidence::holder, .threads = {p2}}}},
+      now);
   run();
   EXPECT_EQ(attr(p2).policy, SchedPolicy::fifo);
 }
@@ -428,7 +432,9 @@ class CpuClocksTest : public testing::Test {
   ExactTiming exact{observer};
   sys::EventLoop loop;
   int begun = 0, ended = 0;
-  CpuClocks clocks{observer, exact, loop,
+  CpuClocks clocks{observer,
+                   exact,
+                   loop,
                    {.quantum_begins = [this](ThreadId, Time) { ++begun; },
                     .quantum_ends = [this](ThreadId, Time) { ++ended; },
                     .rang = [](const TimerFired&) {}}};

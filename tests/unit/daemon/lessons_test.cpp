@@ -21,8 +21,10 @@ class LessonsText : public testing::Test {
   void holds(const std::string& text) const { std::ofstream(dir_ + "/confidences") << text; }
 
   std::string dir_;
-  const model::SavedConfidence good_{.provider = {10, 77}, .resource = {ResourceKind::sysv_sem, {4026531839, 8}}, .lead = 20};
-  const model::SavedConfidence bad_{.provider = {11, 78}, .resource = {ResourceKind::flock, {1, 2, 1, UINT64_MAX}}, .lead = -3};
+  const model::SavedConfidence good_{
+      .provider = {10, 77}, .resource = {ResourceKind::sysv_sem, {4026531839, 8}}, .lead = 20};
+  const model::SavedConfidence bad_{
+      .provider = {11, 78}, .resource = {ResourceKind::flock, {1, 2, 1, UINT64_MAX}}, .lead = -3};
 };
 
 TEST_F(LessonsText, ComeBackAsTheyWere) {

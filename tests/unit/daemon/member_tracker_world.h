@@ -135,9 +135,12 @@ class MemberTrackerTest : public testing::Test {
                                 .start_time = start},
                                now_);
   }
-  void exit(pid_t tid) { tracker_->on_process_event({.what = sys::ProcEvent::What::exit, .tid = tid, .tgid = tid}, now_); }
+  void exit(pid_t tid) {
+    tracker_->on_process_event({.what = sys::ProcEvent::What::exit, .tid = tid, .tgid = tid}, now_);
+  }
   void exec(pid_t tgid, pid_t former = 0) {
-    tracker_->on_process_event({.what = sys::ProcEvent::What::exec, .tid = tgid, .tgid = tgid, .former_tid = former}, now_);
+    tracker_->on_process_event({.what = sys::ProcEvent::What::exec, .tid = tgid, .tgid = tgid, .former_tid = former},
+                               now_);
   }
   std::vector<Note::Type> notes() {
     std::vector<Note::Type> out;

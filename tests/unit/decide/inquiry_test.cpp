@@ -28,7 +28,8 @@ class InquiryTest : public testing::Test {
     plan.clear();
     inquiry.ask(world.model, p1, world.now, why, attention, plan);
     std::vector<Resource> out;
-    for (const decide::Question& one : plan.questions) out.insert(out.end(), one.resources.begin(), one.resources.end());
+    for (const decide::Question& one : plan.questions)
+      out.insert(out.end(), one.resources.begin(), one.resources.end());
     return out;
   }
   void pass(Duration time) { world.now += time; }

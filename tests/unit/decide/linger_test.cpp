@@ -195,7 +195,8 @@ TEST_F(LingerTest, TheWholeWayStaysOpenWhileTheDeeperProvidersHaveDelivered) {
   linger.renew({donation({p2, p3})});
   const std::vector<Donation> now{donation({p2})};
   linger.renew(now);
-  linger.keep_ways_open(now, [](ThreadId, const Resource&) { return true; }, [](ThreadId) { return true; });
+  linger.keep_ways_open(
+      now, [](ThreadId, const Resource&) { return true; }, [](ThreadId) { return true; });
   ASSERT_NE(linger.of(p1), nullptr);
   EXPECT_THAT(linger.of(p1)->donation.path, SizeIs(2));
 }

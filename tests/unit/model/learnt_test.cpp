@@ -78,8 +78,8 @@ TEST_F(AfterAWait, WithAnotherKTheLeadCounts) {
 TEST(Recall, KeepsConfidencesWithinTheirBounds) {
   World world(figure(Feedback::wait));
   world.enroll(1, 3);
-  world.model.restore_confidences(
-      std::vector{SavedConfidence{p2, r1, 1'000'000}, SavedConfidence{p3, r1, INT32_MIN}, SavedConfidence{p3, r1, 0}, SavedConfidence{{}, r2, 1}});
+  world.model.restore_confidences(std::vector{SavedConfidence{p2, r1, 1'000'000}, SavedConfidence{p3, r1, INT32_MIN},
+                                              SavedConfidence{p3, r1, 0}, SavedConfidence{{}, r2, 1}});
   EXPECT_EQ(world.confidence(p2, r1), 40);
   EXPECT_EQ(world.confidence(p3, r1), 0);
   EXPECT_THAT(world.model.providers(r2, {}), IsEmpty());

@@ -161,11 +161,12 @@ TEST(Codec, TheOrderOfLinesIsKept) {
   EXPECT_EQ(mistake_in(lines[0] + "\n" + lines[4] + "\n"), "test.rec:2: a snapshot before settings, rules and budgets");
   EXPECT_EQ(mistake_in(good + gap + "\n" + event + "\n"), "test.rec:10: 'exited' before a snapshot");
   EXPECT_EQ(mistake_in(good + end + "\n" + event + "\n"), "test.rec:10: a line after the end");
-  EXPECT_EQ(mistake_in(good + R"({"type":"snapshot","t":0,"threads":1,"resources":0,"deciders":0})" + "\n" + event + "\n"),
-            "test.rec:10: 'exited' inside a snapshot");
+  EXPECT_EQ(
+      mistake_in(good + R"({"type":"snapshot","t":0,"threads":1,"resources":0,"deciders":0})" + "\n" + event + "\n"),
+      "test.rec:10: 'exited' inside a snapshot");
   // A snapshot that did not get through is given up by the gap behind it.
-  EXPECT_EQ(mistake_in(good + R"({"type":"snapshot","t":0,"threads":1,"resources":0,"deciders":0})" + "\n" + gap + "\n" +
-                       end + "\n"),
+  EXPECT_EQ(mistake_in(good + R"({"type":"snapshot","t":0,"threads":1,"resources":0,"deciders":0})" + "\n" + gap +
+                       "\n" + end + "\n"),
             "");
 }
 

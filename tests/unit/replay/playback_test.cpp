@@ -114,8 +114,10 @@ TEST(Playback, ADifferenceIsShownWithBothAnswers) {
   EXPECT_FALSE(played.same);
   ASSERT_EQ(played.out.size(), 8U);
   EXPECT_THAT(played.out[4], HasSubstr(": at 0.004000000 the live run decided otherwise"));
-  EXPECT_THAT(played.out[5], StartsWith("  live:     1002 runs as fifo 48 for 1001; 1003 runs as fifo 49 for 1001; 1005"));
-  EXPECT_THAT(played.out[6], StartsWith("  replayed: 1002 runs as fifo 49 for 1001; 1003 runs as fifo 49 for 1001; 1005"));
+  EXPECT_THAT(played.out[5],
+              StartsWith("  live:     1002 runs as fifo 48 for 1001; 1003 runs as fifo 49 for 1001; 1005"));
+  EXPECT_THAT(played.out[6],
+              StartsWith("  replayed: 1002 runs as fifo 49 for 1001; 1003 runs as fifo 49 for 1001; 1005"));
   EXPECT_THAT(played.out[7], EndsWith(" decisions are not those of the live run"));
   EXPECT_THAT(play(text, true).out[4], HasSubstr(R"("time_s":0.004000000,"live":"1002 runs as fifo 48)"));
 }

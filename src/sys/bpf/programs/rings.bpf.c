@@ -94,7 +94,7 @@ enum {
   opcode_poll_add = 6,     // IORING_OP_POLL_ADD
   request_fixed = 1,       // REQ_F_FIXED_FILE
   anonymous = 0x09041934,  // ANON_INODE_FS_MAGIC
-  max_steps = 8192,       // buckets and requests
+  max_steps = 8192,        // buckets and requests
   registered_rings = 16,   // IO_RINGFD_REG_MAX
 };
 

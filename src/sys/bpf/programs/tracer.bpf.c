@@ -154,9 +154,9 @@ static __always_inline void block(struct tracer_slot* slot, struct task_struct* 
     return;
   }
   slot->blocked_at = clock(now);
-  // A waker on another CPU may act on `blocked` at once: the place in the ring before its. (One look at whether there is
-  // a place: to the verifier of 6.1 a second one could come out differently. The barrier keeps the compiler from moving
-  // what both ways begin with ahead of a second look.)
+  // A waker on another CPU may act on `blocked` at once: the place in the ring before its. (One look at whether there
+  // is a place: to the verifier of 6.1 a second one could come out differently. The barrier keeps the compiler from
+  // moving what both ways begin with ahead of a second look.)
   struct tracer_record* record = reserve(tracer_record_blocked, tid, *now);
   if (!record) {
     barrier();
