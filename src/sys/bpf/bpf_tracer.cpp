@@ -110,7 +110,7 @@ void forget_what_was_seen(tracer_slot& slot) {
 }
 
 void clear(tracer_slot& slot) {
-  for (auto* word : {&slot.control, &slot.expected, &slot.wakes, &slot.newborn, &slot.parent})
+  for (auto* word : {&slot.control, &slot.expected, &slot.wakes, &slot.newborn, &slot.parent, &slot.waits})
     std::atomic_ref(*word).store(0);
   forget_what_was_seen(slot);
 }
@@ -271,7 +271,7 @@ Status BpfTracer::watch(pid_t tid, bool on, bool urgent) {
   const std::atomic_ref control(slot->control);
   unsigned kept = tracer_awaitable, bits = 0;
   if (on) {
-    kept |= tracer_timed;
+    kept |= tracer_timed | tracer_patient | tracer_rested;
     bits = tracer_watched;
   }
   if (on && urgent) bits |= tracer_urgent;
@@ -298,6 +298,32 @@ Status BpfTracer::expect(pid_t tid, pid_t provider, std::int32_t call, std::uint
 void BpfTracer::report_wake(pid_t tid) {
   if (tracer_slot* slot = manages(tid) ? impl_->find(tid) : nullptr)
     std::atomic_ref(slot->silent).store(0);  // a full barrier: a waker has marked the slot, or sees this
+}
+
+Status BpfTracer::be_patient(pid_t tid, Patience patience) {
+  tracer_slot* slot = manages(tid) ? impl_->find(tid) : nullptr;
+  if (slot == nullptr) return Error(ESRCH, "telling of fewer waits");
+  constexpr unsigned both = tracer_patient | tracer_rested;
+  const unsigned bits = patience == Patience::none      ? 0
+                        : patience == Patience::resting ? both
+                                                        : unsigned{tracer_patient};
+  const std::atomic_ref control(slot->control);
+  unsigned before = control.load();
+  while (!control.compare_exchange_weak(before, (before & ~both) | bits)) {
+  }
+  return Done{};
+}
+
+std::optional<SlotGlance> BpfTracer::glance(pid_t tid) const {
+  const tracer_slot* shared = manages(tid) ? impl_->find(tid) : nullptr;
+  if (shared == nullptr) return std::nullopt;
+  const auto* slot = static_cast<const volatile tracer_slot*>(shared);
+  SlotGlance out{.waits = slot->waits};
+  const std::uint32_t phase = slot->phase;
+  out.silent = phase == tracer_blocked && slot->silent != 0;
+  const bool wants_cpu = phase == tracer_woken || phase == tracer_running;
+  out.starved = wants_cpu && slot->on_cpu == 0 && (slot->control & tracer_watched) != 0;
+  return out;
 }
 
 Result<ThreadSlot> BpfTracer::slot(pid_t tid) const {

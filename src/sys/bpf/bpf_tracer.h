@@ -12,6 +12,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -70,6 +71,13 @@ struct ThreadSlot {
   bool watched = false;
   bool silent = false;   // the present wait has given no record, nor will its end
   pid_t awaited_by = 0;  // waits for this one in silence, see expect()
+};
+
+// A slot's words that change most, each read at once.
+struct SlotGlance {
+  std::uint32_t waits = 0;  // how many waits have begun while the thread was watched
+  bool silent = false;      // it waits, and no record has told of it
+  bool starved = false;     // it is watched, wants a CPU and has none
 };
 
 struct BpfRecord {
@@ -144,6 +152,16 @@ class BpfTracer {
   [[nodiscard]] Status expect(pid_t tid, pid_t provider, std::int32_t call, std::uint64_t arg);
   // The end of its present wait is told. Read the slot after it.
   void report_wake(pid_t tid);
+  enum class Patience : std::uint8_t {
+    none,      // its waits are told, but those that expect() keeps silent
+    watchful,  // its waits are silent, whatever call they are in and whichever thread ends them; `left` is told where
+               // the expected thread is preempted meanwhile, not where it blocks
+    resting,  // … nor that
+  };
+  // Of a watched thread. ESRCH: not managed.
+  [[nodiscard]] Status be_patient(pid_t tid, Patience patience);
+  // Empty: not managed.
+  [[nodiscard]] std::optional<SlotGlance> glance(pid_t tid) const;
 
   // Polls readable (level-triggered, once woken) when an urgent record has come or wake_at_bytes have gathered. Records
   // that are not urgent wait for the next read(): read at your own pace.

@@ -38,7 +38,12 @@ enum {
   tracer_timed = 4,       // when it got its CPU is noted
   tracer_unseen = 8,      // set by a fork: user space does not know of it yet, nor need it if the thread ends first
   tracer_awaitable = 16,  // others may wait for it in silence
+  tracer_patient = 32,    // it waits often: neither its waits are told nor their ends, but the loss of an expected CPU is
+  tracer_rested = 64,     // … and not that either, for the present
 };
+
+// tracer_slot.silent, besides the thread that is expected to end the wait
+enum { tracer_by_any = 0xffffffff };  // whichever thread ends it: the waiting one is patient
 
 // tracer_slot.block_flags, wake_flags, tracer_record.flags
 enum {
@@ -76,12 +81,15 @@ struct tracer_slot {
   tracer_u64 cpu_ns;      // CPU time in all, when it last left its CPU
   tracer_u64 on_since;    // of one that is timed; 0: it has no CPU, or was not timed when it got it
   tracer_u32 phase;       // of one that is not watched, tracer_blocked until it gets a CPU
-  tracer_u32 silent;      // the present wait gave no record, because this thread has a CPU and will end it; 0: it did
+  tracer_u32 silent;      // the present wait gave no record, because this thread has a CPU and will end it (or
+                          // tracer_by_any); 0: it did
   tracer_u32 wakes;       // how many it has made
   tracer_u16 sleep;       // the bits of TASK_REPORT
   unsigned char block_flags;
   unsigned char unused2;
-  tracer_u64 unused3[3];
+  tracer_u32 waits;  // that have begun while it was watched
+  tracer_s32 prio;   // as it began the last of them: the kernel's, lower is more important
+  tracer_u32 unused3[4];
 
   tracer_u32 wake_seq;
   tracer_s32 waker;  // 0: none
