@@ -8,6 +8,8 @@ namespace swapd::daemon {
 namespace {
 constexpr int busy_part = 4;   // more than one part in so many of a CPU is much …
 constexpr int idle_part = 10;  // … and less than that is little
+constexpr int patient_part = 8;
+constexpr Duration usual_patience = std::chrono::milliseconds(1);
 }  // namespace
 
 bool Pacer::begin_tick(Time now) {
@@ -19,6 +21,10 @@ bool Pacer::begin_tick(Time now) {
 Time Pacer::next_tick(bool any_members, bool idle) const {
   if (!any_members) return Time::max();
   return idle ? std::max(next_tick_, next_tick_ - tick_ + idle_tick_) : next_tick_;
+}
+
+void Pacer::set_patience(Duration patience) {
+  patient_delay_ = patience > usual_patience ? patience / patient_part : Duration::zero();
 }
 
 void Pacer::measure(Duration cpu_used, Time now) {

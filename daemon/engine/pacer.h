@@ -6,6 +6,8 @@
 // than a tenth; between the two it stays. Pure: time and CPU time are parameters.
 #pragma once
 
+#include <algorithm>
+
 #include "base/time.h"
 
 namespace swapd::daemon {
@@ -26,12 +28,15 @@ class Pacer {
 
   // At each tick: the CPU time that the engine has used since it began.
   void measure(Duration cpu_used, Time now);
-  [[nodiscard]] Duration batching_delay() const { return delay_; }
+  // How long frequent waits may last before they are told (decide::ObservationBudget): where that is longer than at
+  // rest, the engine may take an eighth of it to hear of anything.
+  void set_patience(Duration patience);
+  [[nodiscard]] Duration batching_delay() const { return std::max(delay_, patient_delay_); }
 
  private:
   Duration tick_, idle_tick_;
   Time next_tick_{};
-  Duration delay_{};
+  Duration delay_{}, patient_delay_{};
   Duration cpu_used_{};  // when it was measured last …
   Time measured_{};      // … which was then
 };

@@ -136,8 +136,10 @@ bool Linger::expired(ThreadId requester, const TimerFired& fired, bool& first_ha
     one.serial = next_serial_++;
     return true;
   }
-  // The requester has come back to the same provider: what lingers goes on.
+  // The requester has come back to the same provider: what lingers goes on. The longer such a conversation has lasted,
+  // the rarer it is looked at.
   if (!fired.gone && fired.unreported) {
+    one.period = std::min(2 * one.period, config_.wall);
     one.wall = one.wall_uncounted = config_.wall;
     one.serial = next_serial_++;
     return true;

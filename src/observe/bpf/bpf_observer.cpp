@@ -72,7 +72,8 @@ BpfObserver::BpfObserver(std::unique_ptr<sys::BpfTracer> tracer, const sys::Proc
                     [this](pid_t tid) {
                       const auto slot = tracer_->slot(tid);
                       return slot && managed_.contains(slot->waker.tid) ? slot->waker.tid : 0;
-                    }}) {}
+                    },
+                .least_running = [this] { return least_running(); }}) {}
 
 BpfObserver::~BpfObserver() = default;
 

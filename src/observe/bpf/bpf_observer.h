@@ -147,6 +147,7 @@ class BpfObserver final : public Observer {
   void tell_each_wait(Watched& w);
   void look_at_patient(Time now, std::vector<Event>& out);
   void inverted(const Watched& w, Time now);
+  [[nodiscard]] int least_running() const;
 
   std::unique_ptr<sys::BpfTracer> tracer_;
   sys::EventLoop::Registration ring_;  // the tracer's

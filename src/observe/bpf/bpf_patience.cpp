@@ -1,4 +1,6 @@
 // The bpf observer's silent waits: those of threads that wait often, and those for an expected thread.
+#include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "observe/bpf/bpf_observer.h"
@@ -50,13 +52,22 @@ void BpfObserver::look_at_patient(Time now, std::vector<Event>& out) {
       tell_each_wait(*w->second);
 }
 
+int BpfObserver::least_running() const {
+  int least = 0;
+  for (const sys::RunningThread& one : tracer_->running())
+    if (!watched_.contains(one.tid)) least = std::max(least, one.prio);
+  return least;
+}
+
 bool BpfObserver::waits_unreported(ThreadId thread) {
   Watched* w = find(thread);
   const auto slot = tracer_->glance(thread.tid);
   if (!slot) return false;
-  if (slot->silent) return true;
+  if (slot->silent && (w == nullptr || !w->rate.patient())) return true;
   if (w == nullptr || !w->rate.patient()) return false;
-  return std::exchange(w->asked_waits, slot->waits) != slot->waits;
+  const bool has_waited = std::exchange(w->asked_waits, slot->waits) != slot->waits;
+  // A boost helps only where there is something less important to run before.
+  return has_waited && patient_.contended(std::chrono::steady_clock::now());
 }
 
 void BpfObserver::look_if_unreported(ThreadId thread, Time since, std::vector<Event>& out) {

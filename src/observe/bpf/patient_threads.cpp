@@ -26,8 +26,14 @@ void PatientThreads::Patient::rest(Time now) {
   rested = now + rest_patiences * patience;
 }
 
+Duration PatientThreads::shortest() const {
+  Duration least = Duration::max();
+  for (const Patient& one : threads_) least = std::min(least, one.patience);
+  return threads_.empty() ? min_interval : std::max(least, min_interval);
+}
+
 void PatientThreads::told_of_inversion(pid_t tid, Time now) {
-  interval_ = min_interval;
+  interval_ = shortest();
   next_ = std::min(next_, now + interval_);
   if (const auto found = std::ranges::find(threads_, tid, &Patient::tid); found != threads_.end()) found->rest(now);
 }
@@ -51,6 +57,7 @@ const PatientThreads::Found& PatientThreads::look(Time now) {
   found_.rested.clear();
   std::vector<Patient*> outlasting;
   const std::size_t count = threads_.size();
+  const int least = slots_.least_running();
   for (std::size_t i = 0; i < count; ++i) {
     Patient& one = threads_[(first_ + i) % count];
     if (one.rests && now >= one.rested) {
@@ -60,6 +67,8 @@ const PatientThreads::Found& PatientThreads::look(Time now) {
     const auto slot = slots_.glance(one.tid);
     if (!slot) continue;
     found_.seen.push_back({one.tid, slot->waits});
+    const bool lesser_runs = least > slot->prio;
+    if (lesser_runs) contended_until_ = now + stays_contended;
     const bool same = one.silent && slot->silent && slot->waits == one.waits;
     one.silent = slot->silent;
     one.waits = slot->waits;
@@ -69,7 +78,7 @@ const PatientThreads::Found& PatientThreads::look(Time now) {
     }
     const pid_t provider = slots_.woken_by(one.tid);
     const auto provides = provider != 0 ? slots_.glance(provider) : std::nullopt;
-    if (provides && provides->starved && !one.rests && found_.told.size() < max_told)
+    if (provides && provides->starved && lesser_runs && !one.rests && found_.told.size() < max_told)
       tell(one, now);
     else if (now - one.since >= std::max(one.patience, min_outlasting))
       outlasting.push_back(&one);
@@ -80,7 +89,8 @@ const PatientThreads::Found& PatientThreads::look(Time now) {
   std::size_t quiet = 0;
   for (Patient* one : outlasting)
     if (one->silent && quiet++ < max_outlasting) tell(*one, now);
-  interval_ = inversions ? min_interval : std::min(2 * interval_, max_interval);
+  const Duration pace = shortest();
+  interval_ = inversions ? pace : std::min(2 * interval_, std::max(max_interval, pace));
   next_ = now + std::max<Duration>(interval_, a_look * static_cast<int>(count));
   return found_;
 }

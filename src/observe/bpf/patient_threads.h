@@ -2,9 +2,9 @@
 // slots are read through functions.
 //
 // A wait that a look has seen before has lasted since then. It is to be told where the thread that will end it lacks a
-// CPU, which is an inversion, or where it has outlasted the thread's patience. Looks are made every 1 to 8 ms: more
-// often while they find inversions, less often the longer they find none, and never so often that the looks themselves
-// would take more than some hundredth of a CPU.
+// CPU, which is an inversion, or where it has outlasted the thread's patience. Looks are made once in the shortest
+// patience while they find inversions, less often the longer they find none, and never so often that the looks
+// themselves would take more than some hundredth of a CPU.
 #pragma once
 
 #include <sys/types.h>
@@ -23,16 +23,20 @@ namespace swapd::observe {
 class PatientThreads {
  public:
   static constexpr Duration min_interval = std::chrono::milliseconds(1);
-  static constexpr Duration max_interval = std::chrono::milliseconds(8);
-  static constexpr Duration a_look = std::chrono::microseconds(10);  // one per hundred of what a look takes
+  static constexpr Duration max_interval = std::chrono::milliseconds(8);  // or the shortest patience, if that is longer
+  static constexpr Duration a_look = std::chrono::microseconds(10);       // one per hundred of what a look takes
   static constexpr Duration min_outlasting = std::chrono::milliseconds(10);
   static constexpr std::size_t max_told = 16;  // in one look: inversions first
   static constexpr std::size_t max_outlasting = 4;
+  static constexpr Duration stays_contended = std::chrono::milliseconds(100);
   static constexpr int rest_patiences = 4;  // after an inversion, a thread rests this many times its patience
 
   struct Slots {
     std::function<std::optional<sys::SlotGlance>(pid_t)> glance;
     std::function<pid_t(pid_t)> woken_by;  // the managed thread that ended its last wait; 0: none
+    // Which kernel priority the least important of the threads has that have a CPU and are not watched; 0: there is
+    // none.
+    std::function<int()> least_running;
   };
   explicit PatientThreads(Slots slots) : slots_(std::move(slots)) {}
 
@@ -40,6 +44,8 @@ class PatientThreads {
   void remove(pid_t tid);
   void set_patience(pid_t tid, Duration patience);
   [[nodiscard]] bool empty() const { return threads_.empty(); }
+  // Lately a thread that matters less than one of these had a CPU.
+  [[nodiscard]] bool contended(Time now) const { return now < contended_until_; }
   // When look() is due; empty: never.
   [[nodiscard]] std::optional<Time> due() const;
 
@@ -74,10 +80,14 @@ class PatientThreads {
   void tell(Patient& one, Time now);
   void tell_those_who_wait_for_told(Time now);
 
+  // Looks are no more frequent than the least patient thread wants.
+  [[nodiscard]] Duration shortest() const;
+
   Slots slots_;
   std::vector<Patient> threads_;
   Duration interval_ = min_interval;
   Time next_{};
+  Time contended_until_{};
   std::size_t first_ = 0;  // where the next look begins
   Found found_;
 };

@@ -318,11 +318,28 @@ std::optional<SlotGlance> BpfTracer::glance(pid_t tid) const {
   const tracer_slot* shared = manages(tid) ? impl_->find(tid) : nullptr;
   if (shared == nullptr) return std::nullopt;
   const auto* slot = static_cast<const volatile tracer_slot*>(shared);
-  SlotGlance out{.waits = slot->waits};
+  SlotGlance out{.waits = slot->waits, .prio = slot->prio};
   const std::uint32_t phase = slot->phase;
   out.silent = phase == tracer_blocked && slot->silent != 0;
   const bool wants_cpu = phase == tracer_woken || phase == tracer_running;
   out.starved = wants_cpu && slot->on_cpu == 0 && (slot->control & tracer_watched) != 0;
+  return out;
+}
+
+std::vector<RunningThread> BpfTracer::running() const {
+  const bpf_map* cpus = impl_->loaded.programs->maps.cpus;
+  const int count = libbpf_num_possible_cpus();
+  if (count <= 0) return {};
+  const std::size_t size = (bpf_map__value_size(cpus) + 7) / 8 * 8;
+  std::vector<std::byte> values(static_cast<std::size_t>(count) * size);
+  const std::uint32_t key = 0;
+  if (bpf_map_lookup_elem(bpf_map__fd(cpus), &key, values.data()) != 0) return {};
+  std::vector<RunningThread> out;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+    tracer_cpu now{};
+    std::memcpy(&now, values.data() + (i + 1) * size - sizeof now, sizeof now);
+    out.push_back({.tid = now.tid, .prio = now.prio});
+  }
   return out;
 }
 

@@ -78,6 +78,13 @@ struct SlotGlance {
   std::uint32_t waits = 0;  // how many waits have begun while the thread was watched
   bool silent = false;      // it waits, and no record has told of it
   bool starved = false;     // it is watched, wants a CPU and has none
+  int prio = 0;             // the kernel's priority as its last wait began: lower is more important
+};
+
+// Which thread has a CPU.
+struct RunningThread {
+  pid_t tid = 0;  // 0: one that is not managed, or none
+  int prio = 0;   // the kernel's priority; 0: it idles, or nothing is known
 };
 
 struct BpfRecord {
@@ -156,12 +163,15 @@ class BpfTracer {
     none,      // its waits are told, but those that expect() keeps silent
     watchful,  // its waits are silent, whatever call they are in and whichever thread ends them; `left` is told where
                // the expected thread is preempted meanwhile, not where it blocks
-    resting,  // … nor that
+    resting,   // … nor that
   };
   // Of a watched thread. ESRCH: not managed.
   [[nodiscard]] Status be_patient(pid_t tid, Patience patience);
   // Empty: not managed.
   [[nodiscard]] std::optional<SlotGlance> glance(pid_t tid) const;
+
+  // Of each CPU, as of its last switch.
+  [[nodiscard]] std::vector<RunningThread> running() const;
 
   // Polls readable (level-triggered, once woken) when an urgent record has come or wake_at_bytes have gathered. Records
   // that are not urgent wait for the next read(): read at your own pace.

@@ -81,6 +81,15 @@ TEST_F(PacerTest, BelowATenthTheDelayHalvesAndThenEnds) {
   EXPECT_EQ(tick(500us), 0us);
 }
 
+TEST_F(PacerTest, PatienceLongerThanAtRestLetsRecordsGatherForAnEighthOfIt) {
+  pacer_.set_patience(1ms);
+  EXPECT_EQ(pacer_.batching_delay(), 0us);
+  pacer_.set_patience(8ms);
+  EXPECT_EQ(pacer_.batching_delay(), 1ms);
+  pacer_.set_patience(1ms);
+  EXPECT_EQ(pacer_.batching_delay(), 0us);
+}
+
 TEST_F(PacerTest, ALongPauseCountsAsItsTicks) {
   for (int i = 0; i < 4; ++i) tick(3ms);
   EXPECT_EQ(tick(0ms, 100ms), 0us) << "ten ticks of it";

@@ -35,12 +35,14 @@ class PatientThreadsTest : public testing::Test {
 
   std::map<pid_t, sys::SlotGlance> slots;
   std::map<pid_t, pid_t> wakers;
+  int least = 120;  // a hog has a CPU
   Time now{milliseconds(1000)};
   PatientThreads threads{{.glance = [this](pid_t tid) -> std::optional<sys::SlotGlance> {
                             const auto found = slots.find(tid);
                             return found == slots.end() ? std::nullopt : std::optional(found->second);
                           },
-                          .woken_by = [this](pid_t tid) { return wakers[tid]; }}};
+                          .woken_by = [this](pid_t tid) { return wakers[tid]; },
+                          .least_running = [this] { return least; }}};
 };
 
 TEST_F(PatientThreadsTest, AWaitForAThreadThatLacksACpuIsToldWhenASecondLookSeesIt) {
@@ -49,6 +51,21 @@ TEST_F(PatientThreadsTest, AWaitForAThreadThatLacksACpuIsToldWhenASecondLookSees
   lacks_cpu(server);
   EXPECT_THAT(look(), IsEmpty());
   EXPECT_THAT(look(), ElementsAre(client));
+}
+
+TEST_F(PatientThreadsTest, WhereNothingLessImportantRunsItIsNoInversion) {
+  threads.add(client, milliseconds(1), now);
+  waits(client, server);
+  slots[client].prio = 110;
+  lacks_cpu(server);
+  least = 110;
+  EXPECT_THAT(look(), IsEmpty());
+  EXPECT_THAT(look(), IsEmpty());
+  EXPECT_FALSE(threads.contended(now));
+  least = 111;
+  EXPECT_THAT(look(), ElementsAre(client));
+  EXPECT_TRUE(threads.contended(now));
+  EXPECT_FALSE(threads.contended(now + PatientThreads::stays_contended));
 }
 
 TEST_F(PatientThreadsTest, AnotherWaitIsNotTheOneThatWasSeen) {

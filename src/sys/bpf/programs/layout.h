@@ -103,6 +103,12 @@ struct tracer_slot {
   tracer_u64 unused5[2];
 };
 
+// Which thread runs on a CPU, since its last switch.
+struct tracer_cpu {
+  tracer_s32 tid;   // 0: one that is not managed
+  tracer_s32 prio;  // the kernel's; 0: it idles, or there was no switch yet
+};
+
 // tracer_record.kind
 enum {
   tracer_record_blocked = 1,

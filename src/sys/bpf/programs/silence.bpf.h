@@ -67,12 +67,18 @@ static __always_inline _Bool end_silence_by(struct tracer_slot* slot, __u32 tid,
   return slot->waker == (__s32)expected || (*(volatile __u32*)&slot->control & tracer_patient);
 }
 
+// A thread is watched that is important, or that an important one may be waiting for.
+static __always_inline _Bool is_watched(__u32 tid) {
+  struct tracer_slot* slot = tid && is_managed(tid) ? slot_of(tid) : 0;
+  return slot && (*(volatile __u32*)&slot->control & tracer_watched);
+}
+
 // Is a thread that leaves its CPU to `next` to be told of to the one that waits for it in silence? To a patient one, only
-// where that is an inversion: the thread goes on wanting a CPU, and what runs instead matters less than who waits.
-static __always_inline _Bool tells_waiter(__u32 waiter, _Bool blocks, struct task_struct* next) {
+// where that is an inversion: the thread goes on wanting a CPU, and what runs instead matters less than the waiter.
+static __always_inline _Bool tells_waiter(__u32 waiter, _Bool blocks, struct task_struct* next, __u32 next_tid) {
   struct tracer_slot* slot = waiter ? slot_of(waiter) : 0;
   if (!slot || !(*(volatile __u32*)&slot->control & tracer_patient)) return waiter != 0;
-  return !blocks && next->prio > *(volatile __s32*)&slot->prio;
+  return !blocks && next->prio > *(volatile __s32*)&slot->prio && !is_watched(next_tid);
 }
 
 static __always_inline struct tracer_slot* slot_of_expected(__u32 expected) {

@@ -211,7 +211,7 @@ static __always_inline void leave(struct task_struct* task, __u32 tid, struct ta
   const __u32 waiter = take_presence(slot);
   if (*(volatile __u32*)&slot->control & tracer_timed) slot->on_since = 0;
   slot->cpu_ns = task->se.sum_exec_runtime;
-  const _Bool tells = tells_waiter(waiter, waits, next_task);
+  const _Bool tells = tells_waiter(waiter, waits, next_task, next);
   if (waits) block(slot, task, tid, next, tells, now);
   if (tells) left_record(tid, waiter, now);
 }
@@ -242,9 +242,14 @@ int BPF_PROG(on_switch, _Bool preempted, struct task_struct* prev, struct task_s
   const __u32 from = tid_of(prev);
   const __u32 to = tid_of(next);
   struct cpu* cpu = this_cpu();
-  if (cpu) cpu->running = (__u64)next;
+  const _Bool managed_runs = to && is_managed(to);
+  if (cpu) {
+    cpu->running = (__u64)next;
+    cpu->now.tid = managed_runs ? to : 0;
+    cpu->now.prio = next->pid ? next->prio : 0;  // the idle thread's says nothing
+  }
   if (from && is_managed(from)) leave(prev, from, next, to, !preempted && prev->__state != 0, &now);
-  if (to && is_managed(to)) run(to, &now);
+  if (managed_runs) run(to, &now);
   return 0;
 }
 
