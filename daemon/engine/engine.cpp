@@ -193,7 +193,7 @@ bool Engine::idle() const { return listeners_.size() == 0 && !feed_.wants(Notes:
 
 void Engine::let_records_gather(Time& now) {
   const bool in_chain = loop_.can_wait() && decisions_->may_batch();
-  const Duration delay = std::max(pacer_.batching_delay(), in_chain ? chain_delay : Duration::zero());
+  const Duration delay = std::max(pacer_.begin_turn(now), in_chain ? chain_delay : Duration::zero());
   if (delay == Duration::zero()) return;
   observer_->nap(true);
   const timespec moment{.tv_sec = 0, .tv_nsec = delay.count()};

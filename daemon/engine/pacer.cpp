@@ -24,7 +24,14 @@ Time Pacer::next_tick(bool any_members, bool idle) const {
 }
 
 void Pacer::set_patience(Duration patience) {
-  patient_delay_ = patience > usual_patience ? patience / patient_part : Duration::zero();
+  apart_ = patience > usual_patience ? patience / patient_part : Duration::zero();
+}
+
+Duration Pacer::begin_turn(Time now) {
+  const Time earliest = last_turn_ + apart_;
+  const Duration wait = std::max(delay_, now < earliest ? std::min(earliest - now, apart_) : Duration::zero());
+  last_turn_ = now + wait;
+  return wait;
 }
 
 void Pacer::measure(Duration cpu_used, Time now) {

@@ -187,7 +187,7 @@ void BpfObserver::take(const sys::BpfRecord& record, std::vector<Event>& out) {
         // A block that fell between the watch and the look was told already.
         if (record.time <= w.began) break;
         w.unsure = false;
-        count_wait(w, record.time);
+        count_wait(w, record);
         if (!(record.doubtful && runs(record.tid)))
           block(w, record.time, record.call,
                 site_of(w.wait.member, record.call, record.args, record.compat, record.sleep), out);

@@ -143,7 +143,7 @@ class BpfObserver final : public Observer {
   void ask_for_names(Time now);
   void look_for_losses(Time now, std::vector<Event>& out);
   // Threads that wait often.
-  void count_wait(Watched& w, Time now);
+  void count_wait(Watched& w, const sys::BpfRecord& record);
   void tell_each_wait(Watched& w);
   void look_at_patient(Time now, std::vector<Event>& out);
   void inverted(const Watched& w, Time now);

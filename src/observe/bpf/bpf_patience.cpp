@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "observe/bpf/bpf_observer.h"
+#include "observe/resolve/syscall_table.h"
 
 namespace swapd::observe {
 
@@ -14,11 +15,17 @@ void BpfObserver::be_patient(ThreadId thread, Duration patience) {
   patient_.set_patience(thread.tid, patience);
 }
 
-void BpfObserver::count_wait(Watched& w, Time now) {
-  if (!w.rate.told(now)) return;
-  const pid_t tid = w.wait.member.id.tid;
+// Which futex it is changes with each lock; all other calls name what they are about in their first argument.
+void BpfObserver::count_wait(Watched& w, const sys::BpfRecord& record) {
+  if (record.compat || record.call < 0) return;
+  WaitRate::Kind kind{.call = record.call, .arg = record.args[0]};
+  if (call_entry(record.call).kind == CallKind::futex) kind.arg.reset();
+  if (!w.rate.told(kind, record.time)) return;
+  const pid_t tid = record.tid;
+  ignore_gone(tracer_->set_often(tid, w.rate.often()));
+  if (w.rate.often().size() > 1) return;
   ignore_gone(tracer_->be_patient(tid, sys::BpfTracer::Patience::watchful));
-  patient_.add(tid, w.rate.patience(), now);
+  patient_.add(tid, w.rate.patience(), record.time);
 }
 
 void BpfObserver::tell_each_wait(Watched& w) {
@@ -65,9 +72,10 @@ bool BpfObserver::waits_unreported(ThreadId thread) {
   if (!slot) return false;
   if (slot->silent && (w == nullptr || !w->rate.patient())) return true;
   if (w == nullptr || !w->rate.patient()) return false;
-  const bool has_waited = std::exchange(w->asked_waits, slot->waits) != slot->waits;
-  // A boost helps only where there is something less important to run before.
-  return has_waited && patient_.contended(std::chrono::steady_clock::now());
+  if (std::exchange(w->asked_waits, slot->waits) == slot->waits) return false;
+  // Not for a timer, nor for a device; and a boost helps only where there is something less important to run before.
+  const auto last = tracer_->slot(thread.tid);
+  return last && watched_.contains(last->waker.tid) && patient_.contended(std::chrono::steady_clock::now());
 }
 
 void BpfObserver::look_if_unreported(ThreadId thread, Time since, std::vector<Event>& out) {

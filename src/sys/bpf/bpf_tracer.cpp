@@ -100,6 +100,7 @@ BpfRecord record_of(const tracer_record& raw) {
 }
 
 constexpr std::uint32_t no_tid = UINT32_MAX;  // being cleared
+constexpr std::int32_t no_call = -2;          // in which no thread waits
 
 void forget_what_was_seen(tracer_slot& slot) {
   for (auto* word : {&slot.awaited_by, &slot.on_cpu, &slot.silent, &slot.phase, &slot.wake_order})
@@ -271,7 +272,7 @@ Status BpfTracer::watch(pid_t tid, bool on, bool urgent) {
   const std::atomic_ref control(slot->control);
   unsigned kept = tracer_awaitable, bits = 0;
   if (on) {
-    kept |= tracer_timed | tracer_patient | tracer_rested;
+    kept |= tracer_timed | tracer_patient | tracer_rested | tracer_any_often;
     bits = tracer_watched;
   }
   if (on && urgent) bits |= tracer_urgent;
@@ -310,6 +311,28 @@ Status BpfTracer::be_patient(pid_t tid, Patience patience) {
   const std::atomic_ref control(slot->control);
   unsigned before = control.load();
   while (!control.compare_exchange_weak(before, (before & ~both) | bits)) {
+  }
+  return Done{};
+}
+
+Status BpfTracer::set_often(pid_t tid, std::span<const WaitKind> kinds) {
+  tracer_slot* slot = manages(tid) ? impl_->find(tid) : nullptr;
+  if (slot == nullptr) return Error(ESRCH, "telling of fewer waits");
+  static_assert(max_often == tracer_often_kinds);
+  const std::atomic_ref control(slot->control);
+  if (kinds.size() > max_often) {
+    control.fetch_or(tracer_any_often);
+    return Done{};
+  }
+  control.fetch_and(~static_cast<unsigned>(tracer_any_often));
+  for (std::size_t i = 0; i < max_often; ++i) {
+    const std::atomic_ref call(slot->often_call[i]);
+    const bool used = i < kinds.size();
+    if (used && call.load() == kinds[i].call && slot->often_arg[i] == kinds[i].arg.value_or(tracer_any_arg)) continue;
+    call.store(no_call);  // while the argument changes
+    if (!used) continue;
+    std::atomic_ref(slot->often_arg[i]).store(kinds[i].arg.value_or(tracer_any_arg));
+    call.store(kinds[i].call);
   }
   return Done{};
 }

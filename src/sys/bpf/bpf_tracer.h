@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -75,7 +76,7 @@ struct ThreadSlot {
 
 // A slot's words that change most, each read at once.
 struct SlotGlance {
-  std::uint32_t waits = 0;  // how many waits have begun while the thread was watched
+  std::uint32_t waits = 0;  // how many waits of those that come often have begun
   bool silent = false;      // it waits, and no record has told of it
   bool starved = false;     // it is watched, wants a CPU and has none
   int prio = 0;             // the kernel's priority as its last wait began: lower is more important
@@ -161,12 +162,21 @@ class BpfTracer {
   void report_wake(pid_t tid);
   enum class Patience : std::uint8_t {
     none,      // its waits are told, but those that expect() keeps silent
-    watchful,  // its waits are silent, whatever call they are in and whichever thread ends them; `left` is told where
-               // the expected thread is preempted meanwhile, not where it blocks
+    watchful,  // waits that come often are silent, whichever thread ends them; `left` is told where the expected thread
+               // loses its CPU meanwhile, and goes on wanting one, to a thread that matters less and is not watched
     resting,   // … nor that
   };
   // Of a watched thread. ESRCH: not managed.
   [[nodiscard]] Status be_patient(pid_t tid, Patience patience);
+  // A kind of wait: in a native call with this first argument, or with any.
+  struct WaitKind {
+    std::int32_t call = -1;
+    std::optional<std::uint64_t> arg;
+    bool operator==(const WaitKind&) const = default;
+  };
+  static constexpr std::size_t max_often = 2;
+  // Which waits come often: these; more than max_often: all.
+  [[nodiscard]] Status set_often(pid_t tid, std::span<const WaitKind> kinds);
   // Empty: not managed.
   [[nodiscard]] std::optional<SlotGlance> glance(pid_t tid) const;
 

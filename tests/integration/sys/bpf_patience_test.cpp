@@ -44,6 +44,7 @@ class BpfPatience : public test::BpfTest {
     return found;
   }
   void be_patient(const Role& waiter, BpfTracer::Patience how = BpfTracer::Patience::watchful) const {
+    ASSERT_TRUE(tracer_->set_often(waiter.pid(), std::array{BpfTracer::WaitKind{.call = SYS_read}}));
     ASSERT_TRUE(tracer_->be_patient(waiter.pid(), how));
   }
 };
@@ -74,6 +75,37 @@ TEST_F(BpfPatience, ThousandsOfWaitsGiveNoRecordWhicheverThreadEndsThem) {
   // The one that told of the wait before, in which it was watched, may still be among them.
   EXPECT_LE(told_of(waiter).size(), 1U);
   EXPECT_GT(tracer_->glance(waiter.pid())->waits - before, 1000U);
+}
+
+TEST_F(BpfPatience, AWaitOfAnotherKindIsToldWithItsEnd) {
+  const Pipe often, other;
+  const Role waiter([&](Role&) {
+    read_byte(often.in.get());
+    read_byte(other.in.get());
+  });
+  watch(waiter);
+  const BpfTracer::WaitKind kind{.call = SYS_read, .arg = static_cast<std::uint64_t>(often.in.get())};
+  ASSERT_TRUE(tracer_->set_often(waiter.pid(), std::array{kind}));
+  ASSERT_TRUE(tracer_->be_patient(waiter.pid(), BpfTracer::Patience::watchful));
+  waiter.go();
+  ASSERT_TRUE(waits_silently(waiter, often));
+  write_byte(often.out.get());
+  ASSERT_TRUE(find_block(waiter.pid(), SYS_read));
+  EXPECT_EQ(record_.args[0], static_cast<std::uint64_t>(other.in.get()));
+  write_byte(other.out.get());
+  ASSERT_TRUE(find(What::woken, waiter.pid()));
+  EXPECT_EQ(record_.waker.tid, ::gettid());
+}
+
+TEST_F(BpfPatience, MoreKindsThanThereArePlacesForAreAll) {
+  const Pipe pipe;
+  const Role waiter([&](Role&) { read_byte(pipe.in.get()); });
+  watch(waiter);
+  const std::array<BpfTracer::WaitKind, BpfTracer::max_often + 1> kinds{{{.call = 1}, {.call = 2}, {.call = 3}}};
+  ASSERT_TRUE(tracer_->set_often(waiter.pid(), kinds));
+  ASSERT_TRUE(tracer_->be_patient(waiter.pid(), BpfTracer::Patience::watchful));
+  waiter.go();
+  EXPECT_TRUE(waits_silently(waiter, pipe));
 }
 
 TEST_F(BpfPatience, TheEndOfAWaitIsToldWhereThatIsAskedFor) {

@@ -16,7 +16,13 @@ class PacerTest : public testing::Test {
     now_ += passed;
     cpu_ += used;
     pacer_.measure(cpu_, now_);
-    return pacer_.batching_delay();
+    return delay();
+  }
+
+  // Of a turn that begins long after the last one.
+  Duration delay() {
+    now_ += 1s;
+    return pacer_.begin_turn(now_);
   }
 
   Pacer pacer_{10ms, 100ms};
@@ -54,7 +60,7 @@ TEST_F(PacerTest, IdlenessPutsOffTheWakeUpAndNotTheTickOfAnEngineThatIsAwake) {
   EXPECT_TRUE(pacer_.begin_tick(now_ + 10ms));
 }
 
-TEST_F(PacerTest, AtFirstNothingIsDelayed) { EXPECT_EQ(pacer_.batching_delay(), 0us); }
+TEST_F(PacerTest, AtFirstNothingIsDelayed) { EXPECT_EQ(delay(), 0us); }
 
 TEST_F(PacerTest, TheDelayDoublesWhileTheEngineUsesMoreThanAQuarterOfACpu) {
   EXPECT_EQ(tick(3ms), 50us);
@@ -81,13 +87,24 @@ TEST_F(PacerTest, BelowATenthTheDelayHalvesAndThenEnds) {
   EXPECT_EQ(tick(500us), 0us);
 }
 
-TEST_F(PacerTest, PatienceLongerThanAtRestLetsRecordsGatherForAnEighthOfIt) {
-  pacer_.set_patience(1ms);
-  EXPECT_EQ(pacer_.batching_delay(), 0us);
+TEST_F(PacerTest, WithPatienceLongerThanAtRestTurnsComeAnEighthOfItApart) {
   pacer_.set_patience(8ms);
-  EXPECT_EQ(pacer_.batching_delay(), 1ms);
+  EXPECT_EQ(pacer_.begin_turn(now_), 0us) << "the first for long";
+  EXPECT_EQ(pacer_.begin_turn(now_ + 300us), 700us);
+  EXPECT_EQ(pacer_.begin_turn(now_ + 1ms), 1ms);
+  EXPECT_EQ(pacer_.begin_turn(now_ + 10ms), 0us);
+}
+
+TEST_F(PacerTest, AtRestTurnsAreNotKeptApart) {
   pacer_.set_patience(1ms);
-  EXPECT_EQ(pacer_.batching_delay(), 0us);
+  EXPECT_EQ(pacer_.begin_turn(now_), 0us);
+  EXPECT_EQ(pacer_.begin_turn(now_), 0us);
+}
+
+TEST_F(PacerTest, AClockThatGoesBackIsNotWaitedFor) {
+  pacer_.set_patience(8ms);
+  (void)pacer_.begin_turn(now_ + 1h);
+  EXPECT_LE(pacer_.begin_turn(now_), 1ms);
 }
 
 TEST_F(PacerTest, ALongPauseCountsAsItsTicks) {

@@ -1,7 +1,7 @@
 // When a thread waits too often to be told of each wait, and when no more.
 #include "observe/bpf/wait_rate.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 namespace swapd::test {
 namespace {
@@ -10,14 +10,16 @@ using observe::WaitRate;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
+const WaitRate::Kind epoll{.call = 232, .arg = 5}, read_from{.call = 0, .arg = 7}, futexes{.call = 202};
+
 class WaitRateTest : public testing::Test {
  protected:
   WaitRateTest() { (void)rate.set_patience(milliseconds(1)); }
   // So many told waits, one each `every`. True: the thread has become patient.
-  bool waits(int count, Duration every) {
+  bool waits(int count, Duration every, const WaitRate::Kind& kind = epoll) {
     bool became = false;
     for (int i = 0; i < count; ++i) {
-      became = rate.told(now) || became;
+      became = rate.told(kind, now) || became;
       now += every;
     }
     return became;
@@ -76,6 +78,28 @@ TEST_F(WaitRateTest, ALongerPatienceTakesRarerWaits) {
   EXPECT_FALSE(waits(100, milliseconds(4)));
   (void)rate.set_patience(milliseconds(8));
   EXPECT_TRUE(waits(100, milliseconds(4)));
+}
+
+TEST_F(WaitRateTest, ARareWaitOfAnotherKindIsToldStill) {
+  ASSERT_TRUE(waits(100, microseconds(100)));
+  EXPECT_THAT(rate.often(), testing::ElementsAre(epoll));
+  EXPECT_FALSE(waits(100, milliseconds(2), read_from));
+  EXPECT_THAT(rate.often(), testing::ElementsAre(epoll));
+}
+
+TEST_F(WaitRateTest, EachKindThatComesOftenIsOneOfThem) {
+  ASSERT_TRUE(waits(100, microseconds(100)));
+  ASSERT_TRUE(waits(100, microseconds(100), futexes));
+  EXPECT_THAT(rate.often(), testing::ElementsAre(epoll, futexes));
+}
+
+TEST_F(WaitRateTest, ManyKindsThatAreEachRareAreNone) {
+  for (std::uint64_t i = 0; i < 1000; ++i) EXPECT_FALSE(waits(1, microseconds(100), {.call = 0, .arg = i % 10}));
+}
+
+TEST_F(WaitRateTest, OneOfThemThatIsToldBecauseItLastedIsNoNews) {
+  ASSERT_TRUE(waits(100, microseconds(100)));
+  EXPECT_FALSE(waits(100, microseconds(100)));
 }
 
 TEST_F(WaitRateTest, PatienceThatIsTakenAwayEndsIt) {

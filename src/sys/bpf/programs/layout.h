@@ -38,12 +38,17 @@ enum {
   tracer_timed = 4,       // when it got its CPU is noted
   tracer_unseen = 8,      // set by a fork: user space does not know of it yet, nor need it if the thread ends first
   tracer_awaitable = 16,  // others may wait for it in silence
-  tracer_patient = 32,    // it waits often: neither its waits are told nor their ends, but the loss of an expected CPU is
+  tracer_patient = 32,    // of waits that come often neither the begin is told nor the end, but an inversion is
   tracer_rested = 64,     // … and not that either, for the present
+  tracer_any_often = 128  // all its waits come often
 };
 
+enum { tracer_often_kinds = 2 };
+
 // tracer_slot.silent, besides the thread that is expected to end the wait
-enum { tracer_by_any = 0xffffffff };  // whichever thread ends it: the waiting one is patient
+enum { tracer_by_any = 0xffffffff };  // whichever thread ends it: such waits come often
+
+#define tracer_any_arg (~(tracer_u64)0)
 
 // tracer_slot.block_flags, wake_flags, tracer_record.flags
 enum {
@@ -69,7 +74,10 @@ struct tracer_slot {
   tracer_u64 expected_arg;  // the first argument
   tracer_u32 newborn;       // the process it has made last, while that lives
   tracer_u32 parent;        // the thread that has made this process
-  tracer_u64 unused[4];
+  // What it waits in so often; written by user space.
+  tracer_u64 often_arg[tracer_often_kinds];  // the first argument; tracer_any_arg: whichever
+  tracer_s32 often_call[tracer_often_kinds];
+  tracer_u64 unused;
 
   tracer_u32 block_seq;
   tracer_s32 call;  // -1: in no system call (a page fault, a kernel's own work on return)
@@ -87,9 +95,10 @@ struct tracer_slot {
   tracer_u16 sleep;       // the bits of TASK_REPORT
   unsigned char block_flags;
   unsigned char unused2;
-  tracer_u32 waits;  // that have begun while it was watched
-  tracer_s32 prio;   // as it began the last of them: the kernel's, lower is more important
-  tracer_u32 unused3[4];
+  tracer_u32 waits;       // that have begun, of those that come often
+  tracer_s32 prio;        // as it began the last of them: the kernel's, lower is more important
+  tracer_u32 patiently;   // the present wait is one of them
+  tracer_u32 unused3[3];
 
   tracer_u32 wake_seq;
   tracer_s32 waker;  // 0: none

@@ -21,9 +21,20 @@ static __always_inline _Bool waits_for_child(const struct tracer_slot* slot, __u
   return 0;
 }
 
-// Of a patient thread any wait is the usual one.
+static __always_inline _Bool is_often(const struct tracer_slot* slot, int kind) {
+  const __u64 arg = slot->often_arg[kind];
+  return slot->call == slot->often_call[kind] && (arg == tracer_any_arg || arg == slot->args[0]);
+}
+
+// One of those waits of a patient thread that come often.
+static __always_inline _Bool waits_patiently(const struct tracer_slot* slot, __u32 control) {
+  if (!(control & tracer_patient) || slot->block_flags) return 0;
+  return (control & tracer_any_often) || is_often(slot, 0) || is_often(slot, 1);
+}
+
+// Such a wait is a usual one, too.
 static __always_inline _Bool is_usual(const struct tracer_slot* slot, __u32 control) {
-  if (control & tracer_patient) return !(control & tracer_rested);
+  if (slot->patiently) return !(control & tracer_rested);
   return slot->call == slot->expected_call && slot->args[0] == slot->expected_arg;
 }
 
@@ -64,7 +75,7 @@ static __always_inline _Bool end_silence_by(struct tracer_slot* slot, __u32 tid,
                                             struct tracer_slot* provider) {
   slot->silent = 0;
   if (provider) __sync_val_compare_and_swap(&provider->awaited_by, tid, 0);
-  return slot->waker == (__s32)expected || (*(volatile __u32*)&slot->control & tracer_patient);
+  return slot->waker == (__s32)expected || slot->patiently;
 }
 
 // A thread is watched that is important, or that an important one may be waiting for.
@@ -73,11 +84,11 @@ static __always_inline _Bool is_watched(__u32 tid) {
   return slot && (*(volatile __u32*)&slot->control & tracer_watched);
 }
 
-// Is a thread that leaves its CPU to `next` to be told of to the one that waits for it in silence? To a patient one, only
-// where that is an inversion: the thread goes on wanting a CPU, and what runs instead matters less than the waiter.
+// Is a thread that leaves its CPU to `next` to be told of to the one that waits for it in silence? Where such waits come
+// often, only if that is an inversion: the thread goes on wanting a CPU, and what runs instead matters less than the waiter.
 static __always_inline _Bool tells_waiter(__u32 waiter, _Bool blocks, struct task_struct* next, __u32 next_tid) {
   struct tracer_slot* slot = waiter ? slot_of(waiter) : 0;
-  if (!slot || !(*(volatile __u32*)&slot->control & tracer_patient)) return waiter != 0;
+  if (!slot || !*(volatile __u32*)&slot->patiently) return waiter != 0;
   return !blocks && next->prio > *(volatile __s32*)&slot->prio && !is_watched(next_tid);
 }
 

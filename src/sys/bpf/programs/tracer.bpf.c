@@ -147,10 +147,14 @@ static __always_inline void block(struct tracer_slot* slot, struct task_struct* 
   }
   const __u32 control = *(volatile __u32*)&slot->control;
   if (!(control & tracer_watched)) return block_unwatched(slot, tid);
-  ++slot->waits;
-  slot->prio = task->prio;
+  const _Bool patiently = waits_patiently(slot, control);
+  slot->patiently = patiently;
+  if (patiently) {
+    ++slot->waits;
+    slot->prio = task->prio;
+  }
   __u32 silent = told ? 0 : needs_nobody(slot, control, task, tid, next);
-  if (!silent && !told && (control & tracer_patient)) silent = tracer_by_any;
+  if (!silent && !told && patiently) silent = tracer_by_any;
   slot->silent = silent;
   if (silent) {
     slot->blocked_at = about_now(slot);
