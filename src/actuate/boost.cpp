@@ -18,8 +18,6 @@ namespace {
 constexpr int max_foreign_changes = 3;
 // How often the attributes of a thread are read while nothing changes.
 constexpr Duration audit_period = std::chrono::milliseconds(20);
-// How soon a real-time priority that the kernel refused is tried again while the donation lasts.
-constexpr Duration refusal_period = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -57,8 +55,7 @@ Actuator::Impl::Terms Actuator::Impl::terms(const Entry& entry, Time now) const 
   if (!boost.attr.realtime() || rank(entry.base) >= rank(boost.attr)) return {boost.attr, Ineffective::none};
   if (!entry.base.realtime() && scheduler.limits_realtime(boost.thread.tid))
     return {boost.second_best, Ineffective::rttime};
-  if (entry.refusal != Ineffective::none && now - entry.refused_at < refusal_period)
-    return {boost.second_best, entry.refusal};
+  if (entry.refusal.stands(now)) return {boost.second_best, entry.refusal.reason};
   return {boost.attr, Ineffective::none};
 }
 
@@ -79,14 +76,14 @@ void Actuator::Impl::engage(Entry& entry, Time now, Outcome::What as) {
     // refused written down the terms are others.
     const bool no_realtime = given.error().code() == EPERM && set.realtime() && terms.limited == Ineffective::none;
     if (!no_realtime) return refuse(entry, given.error());
-    entry.refusal = lender.lacks_realtime(entry.boost.thread, now) ? Ineffective::rt_group : Ineffective::rt_refused;
-    entry.refused_at = now;
+    const bool no_runtime = lender.lacks_realtime(entry.boost.thread, now);
+    entry.refusal = {no_runtime ? Ineffective::rt_group : Ineffective::rt_refused, now};
     return engage(entry, now, as);
   }
   const bool newly_limited = terms.limited != Ineffective::none && terms.limited != entry.limited;
   entry.lent = *terms.lent;
   entry.limited = terms.limited;
-  if (entry.limited == Ineffective::none) entry.refusal = Ineffective::none;
+  if (entry.limited == Ineffective::none) entry.refusal = {};
   if (!was_in_force && as == Outcome::What::begun) ++total;
   lend_group(entry, now);
   if (entry.reason == Ineffective::none && confined(entry)) entry.reason = Ineffective::affinity;
