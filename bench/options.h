@@ -47,6 +47,11 @@ struct Options {
     int rate = 300'000;    // waits and wakes a second; 0: as many as there can be
     double settle_s = 30;  // the longest that swapd may take to come to rest
   } scale;
+  struct ThinClient {
+    std::vector<int> sessions = {0, 10, 25, 50};  // that nothing important is in; a list
+    std::vector<std::string> players = {"vnc-video"};
+  } thin;
+  std::string policy;  // text of swapd's policy besides what the options say; not an option
   std::vector<std::string> apps;
   std::string placement;          // of apps, in turns: "drawn", "free" or "apart"; empty: one CPU
   bool important_beside = false;  // of apps, in turns
