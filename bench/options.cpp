@@ -12,6 +12,8 @@
 #include "apps/apps.h"
 #include "base/size.h"
 #include "mechanisms/mechanism.h"
+#include "thin_client/policy.h"  // made of policies/thin-client.toml
+#include "thin_client/session.h"
 
 namespace swapd::bench {
 
@@ -233,6 +235,29 @@ void apps_defaults(const CLI::App& chosen, Options& options, Raw& raw) {
   if (const auto missing = missing_program(options.apps)) refuse(*missing);
 }
 
+// After common_options: its --sessions says something else.
+void thin_client_options(CLI::App& app, Options& options) {
+  app.remove_option(app.get_option("--sessions"));
+  app.add_option("--sessions", options.thin.sessions,
+                 "Sessions besides the important one, each of which plays the film; a list measures each")
+      ->delimiter(',')
+      ->check(CLI::Range(0, 200));
+  app.add_option("--player", options.thin.players,
+                 "What is important: a video player (frames a second) or a browser (seconds a page); a list")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"vnc-video", "vnc-browser"}));
+  seconds_option(app, options);
+}
+
+void thin_client_defaults(const CLI::App& chosen, Options& options) {
+  if (chosen.count("--under") == 0) options.under = {"vanilla", "hand-set", "swapd"};
+  if (chosen.count("--hogs") != 0 || options.baseline) refuse("thin-client: the sessions are the load; see --sessions");
+  options.hogs = {0};
+  options.policy = thin_client_policy;
+  if (chosen.count("--cpus") == 0) options.cpus = cpus_of_this_process();
+  if (const auto missing = missing_thin_client_program(options.thin.players)) refuse(*missing);
+}
+
 // Nobody here is important enough to keep others from a CPU.
 void scale_defaults(const CLI::App& chosen, Options& options, Raw& raw) {
   if (chosen.count("--under") == 0) options.under = {"swapd"};
@@ -272,6 +297,8 @@ Options parse_options(int argc, char** argv) {
   auto* chat = app.add_subcommand("chat", "Rooms of users who take turns: messages a second");
   auto* soak =
       app.add_subcommand("soak", "Chat, redis and nginx beside hogs that come and go, under one swapd all along");
+  auto* thin_client = app.add_subcommand(
+      "thin-client", "An important player in one of many VNC sessions, and its X server (SWAP, section 5.3)");
   auto* latency = app.add_subcommand("latency", "From the requester's block to the provider's new attributes");
   auto* shape_accuracy = app.add_subcommand("shape-accuracy", "How well what a class moves keeps to its limit");
   auto* shape_overhead = app.add_subcommand("shape-overhead", "What a call costs that is shaped and not delayed");
@@ -286,7 +313,7 @@ Options parse_options(int argc, char** argv) {
   tap_options(*tap_stream, options);
   for (auto* sub : {shape_rivals, tap_disk, tap_network}) seconds_option(*sub, options);
   shape_rivals->add_option("--rates", options.rates, "The limit, bytes a second")->expected(1)->check(size_check());
-  for (auto* sub : {client_server, multi_server, cascade, overhead, pipeline, latency, scale, apps, chat, soak,
+  for (auto* sub : {client_server, multi_server, cascade, overhead, pipeline, latency, scale, apps, chat, soak, thin_client,
                     shape_accuracy, shape_overhead, shape_rivals, tap_disk, tap_network, tap_stream}) {
     common_options(*sub, options, raw);
   }
@@ -315,13 +342,13 @@ Options parse_options(int argc, char** argv) {
   apps_options(*apps, options);
   for (auto* sub : {chat, soak}) chat_options(*sub, options);
   soak->add_option("--minutes", options.minutes, "How long")->check(CLI::Range(0.05, 10'000.0));
+  thin_client_options(*thin_client, options);
   parse_or_exit(app, argc, argv);
 
   if (app.get_subcommands().size() != 1) {
     refuse(
         "give one workload: client-server, multi-server, cascade, overhead, pipeline, latency, scale, apps, chat, "
-        "soak, "
-        "shape-accuracy, shape-overhead, shape-rivals, tap-disk, tap-network or tap-stream");
+        "soak, thin-client, shape-accuracy, shape-overhead, shape-rivals, tap-disk, tap-network or tap-stream");
   }
   auto* chosen = app.get_subcommands().front();
   options.workload = chosen->get_name();
@@ -351,6 +378,7 @@ Options parse_options(int argc, char** argv) {
   if (chosen == chat) chat_defaults(*chosen, options, raw);
   if (chosen == soak) soak_defaults(*chosen, options, raw);
   if (chosen == apps) apps_defaults(*chosen, options, raw);
+  if (chosen == thin_client) thin_client_defaults(*chosen, options);
   if (chosen == latency) latency_defaults(*chosen, options);
   const bool all = std::find(options.mechanisms.begin(), options.mechanisms.end(), "all") != options.mechanisms.end();
   if (all || (options.mechanisms.empty() && (chosen == client_server || of_bpf))) {

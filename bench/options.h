@@ -51,6 +51,11 @@ struct Options {
     int rooms = 2, users = 20, messages = 200;  // of each user
   } chat;
   double minutes = 30;  // soak
+  struct ThinClient {
+    std::vector<int> sessions = {0, 10, 25, 50};  // that nothing important is in; a list
+    std::vector<std::string> players = {"vnc-video"};
+  } thin;
+  std::string policy;  // text of swapd's policy besides what the options say; not an option
   std::vector<std::string> apps;
   std::string placement;  // of apps, in turns: "drawn", "free" or "apart"; empty: one CPU
   std::string important;  // of apps, in turns: "sleeper" or "client"; empty: nothing is important

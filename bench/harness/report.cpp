@@ -20,6 +20,8 @@ constexpr const char* notes[] = {
     "managed_threads", "rss_bytes", "settle_s",
     // overhead --observe bpf
     "added_ns", "managed", "program", "runs", "ns_a_run", "cpu_share",
+    // thin-client
+    "frames_per_s", "page_s", "late_share", "updates_per_s", "others_updates_per_s", "donations",
     // apps
     "throughput", "throughput_from", "throughput_to", "ratio_from", "ratio_to", "ratio_95_from", "ratio_95_to",
     "programs_cpu_share"};
