@@ -191,7 +191,7 @@ Status DaemonBackend::set_class(const std::string& name, const std::vector<bus::
   return may ? parts_.classes.set(name, changes) : may;
 }
 
-// Who is in it goes on in "default".
+// Its members go on in "default".
 Status DaemonBackend::remove_class(const std::string& name, const bus::Caller& caller) {
   if (Status may = may_set_limits("remove", caller); !may) return may;
   if (Status removed = parts_.classes.remove(name); !removed) return removed;

@@ -32,7 +32,7 @@ class Views {
     ThreadState state = ThreadState::blocked;
     std::int32_t call = -1;
     std::vector<Resource> awaited;
-    std::optional<std::chrono::duration<double, std::milli>> since{};  // nothing: nobody has followed it
+    std::optional<std::chrono::duration<double, std::milli>> since{};  // none: the thread is not watched
     std::int64_t share = 0, debt = 0;                                  // delayed (Shaper::Delay)
   };
   [[nodiscard]] Looked look(const SnapshotThread& thread);

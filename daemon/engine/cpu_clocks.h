@@ -47,7 +47,7 @@ class CpuClocks {
 
   // The complete set of timers of one decider from now on.
   void apply(std::size_t decider, std::span<const decide::Timer> wanted, Time now);
-  // What has to be looked at by now.
+  // Reads the clocks that are due, and appends the timers that fire.
   void run(Time now, std::vector<decide::TimerFired>& out);
   // Timers whose wall time is over, which only ticks tell.
   void tick(Time now, std::vector<decide::TimerFired>& out);

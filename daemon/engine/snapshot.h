@@ -1,4 +1,4 @@
-// What the engine hands out: plain values, made on request, never changed afterwards.
+// A snapshot of the engine: plain values, made on request, never changed afterwards.
 #pragma once
 
 #include <cstdint>
@@ -66,10 +66,10 @@ struct Counters {
   model::Model::Counts model;
 };
 
-// Which notes somebody wants; each has those before it.
+// The notes that the engine makes; each includes those before it.
 enum class Notes : std::uint8_t {
   none,
-  decisions,  // who is managed, what is found and lent, which limits are reached
+  decisions,  // changes of the managed set, donations, limits that are reached
   all,        // and what each thread does
 };
 

@@ -109,7 +109,7 @@ void Worker::run() {
       if (is_scan_again(question)) rest_from_scans(now_used - before);
       before = now_used;
       if (questions_.empty()) {
-        // What is little to do does not make up for what was much before it.
+        // Little work does not make up for much work before it.
         rests_until = std::max<Time>(rests_until, kernel_.clock.now()) + rest * (now_used - used);
         rested_at_.store(rests_until, std::memory_order_relaxed);
         used = now_used;

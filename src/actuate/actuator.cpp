@@ -101,7 +101,7 @@ Actuator::Actuator(const sys::Scheduler& scheduler, const sys::Groups& groups, O
     : impl_(std::make_unique<Impl>(scheduler, groups, std::move(options))) {}
 
 Actuator::~Actuator() {
-  impl_->listener = nullptr;  // whoever listens may be half gone
+  impl_->listener = nullptr;  // the listener may be half gone
   restore_all();
 }
 

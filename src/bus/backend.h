@@ -99,10 +99,10 @@ struct ThreadView {
   bool polls = false;                 // it sleeps for short again and again: it tries something in between
   std::vector<WaitNode> waiting_for;  // ps shows the resources, why the whole tree
   std::vector<pid_t> donated_by;      // tids of requesters
-  bool has_donation = false;          // why: as a requester that lends, or as a provider that is lent
+  bool has_donation = false;          // why: as a requester that donates, or as a boosted provider
   bool donation_effective = false;
   std::string donation_reason;   // "none" or a word of the contract
-  std::string donation_limited;  // another such word: why a nice value is lent, and not a real-time priority
+  std::string donation_limited;  // another such word: why the boost is a nice value, and not a real-time priority
 };
 
 struct GraphView {
@@ -228,7 +228,7 @@ struct WorldView {
 
 enum class EventDetail : std::uint8_t {
   none,
-  decisions,  // who is managed, what is found and lent, which limits are reached
+  decisions,  // changes of the managed set, donations, limits that are reached
   all,        // and what each thread does
 };
 
@@ -256,7 +256,7 @@ class Backend {
   [[nodiscard]] virtual Status release(pid_t pid, const Caller& caller) = 0;
   // Ends, and begins again with the program that is there now; managed processes remain managed.
   [[nodiscard]] virtual Status restart(const Caller& caller) = 0;
-  // Nothing is lent until it is resumed; all else goes on.
+  // swapd boosts no thread until it is resumed; all else goes on.
   [[nodiscard]] virtual Status pause(bool paused, const Caller& caller) = 0;
   // tid or pid; of a process: all its threads.
   [[nodiscard]] virtual Status set(pid_t pid, const AskedPriority& base, const Caller& caller) = 0;

@@ -106,7 +106,7 @@ std::string status_json(const StatusView& s) {
 
 namespace {
 
-// What `ps` and `why` say alike of a thread.
+// The fields of a thread that `ps` and `why` share.
 Json thread_json(const ThreadView& t, Json waiting_for) {
   Json out = {{"pid", t.pid},
               {"tid", t.tid},

@@ -72,7 +72,7 @@ class Progress {
  public:
   explicit Progress(ProgressRules rules = {}) : rules_(rules) {}
 
-  // The requester, which has waited since then, waits for `resource`, and something is lent for it. Again: only what
+  // The requester, which has waited since then, waits for `resource`, and donates for it. Again: only what
   // has changed.
   void lent(ThreadId requester, const Resource& resource, bool choice, Time since, Time now);
   // CPU time that a thread has used with a boost for this requester.
@@ -81,7 +81,7 @@ class Progress {
   void delivered(ThreadId thread);
   // So it was where it has blocked, and it does not spin.
   void blocked(ThreadId thread);
-  // by: the thread that ended the wait, if it is known; an invalid one: another thread than any that is lent to.
+  // by: the thread that ended the wait, if it is known; an invalid one: a thread that is not boosted for it.
   void ended(ThreadId requester, std::optional<ThreadId> by);
   // Each time that samples say so.
   void judged(ThreadId thread, SpinJudge::Verdict verdict);

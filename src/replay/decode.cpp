@@ -275,7 +275,7 @@ Result<std::optional<Record>> Decoder::read(std::string_view line) {
   const std::string type = f.text("type");
   if (mistake) return error(header_ ? mistake.text() : "not a recording of swapd");
   Result<std::optional<Record>> read = !header_ ? first(type, f, mistake) : next(type, f, mistake);
-  // Of several mistakes the first is named; a wrong order counts before wrong fields.
+  // The first of several mistakes is named; a wrong order counts before wrong fields.
   if (read && mistake) return error(shown(type) + ": " + mistake.text());
   return read;
 }

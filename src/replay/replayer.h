@@ -21,7 +21,7 @@ class Replayer {
   struct Change {
     Time time;
     ThreadId requester;
-    const decide::Donation* donation = nullptr;  // none: it lends no more
+    const decide::Donation* donation = nullptr;  // none: it donates no more
   };
   // The first turn whose grants are not those of the live run.
   struct Difference {

@@ -41,7 +41,7 @@ inline constexpr std::array top_order_words = {"wait", "priority", "pid", "name"
 struct TopView {
   TopOrder order = TopOrder::wait;
   bool reversed = false;
-  bool tree = false;       // under each waiter those whom it waits for
+  bool tree = false;       // under each requester its providers
   bool processes = false;  // a row a process: its thread that stands first
   bool io = false;         // what classes move, instead of threads
   std::string filter;      // only rows with this in name or class; whatever its case

@@ -34,7 +34,7 @@ TEST(Metrics, SayWhatStatusSays) {
   EXPECT_THAT(text, HasSubstr("swapd_class_delayed_seconds_total{class=\"backup\",device=\"vda\"} 0.5\n"));
 }
 
-// What `promtool check metrics` looks for.
+// The checks of `promtool check metrics`.
 TEST(Metrics, FollowTheConventions) {
   FakeBackend backend;
   std::istringstream lines(metrics_text(backend.status(), backend.classes()));

@@ -1,4 +1,4 @@
-// What people read: rendered from the very JSON that the server makes.
+// Output for people, rendered from the very JSON that the server makes.
 #include "cli/render.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// What is asked of swapd, and could be without end, ends.
+// Requests that could be without end have bounds.
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>

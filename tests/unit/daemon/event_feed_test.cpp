@@ -1,4 +1,4 @@
-// Which notes the control thread gets, and how often.
+// The notes that the control thread gets, and how often.
 #include "engine/event_feed.h"
 
 #include <gmock/gmock.h>

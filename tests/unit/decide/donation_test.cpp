@@ -1,4 +1,4 @@
-// Who lends what to whom (docs/design.md, Donation).
+// The choice of provider and the donated attributes (docs/design.md, Donation).
 #include <gmock/gmock.h>
 
 #include "unit/model/world.h"

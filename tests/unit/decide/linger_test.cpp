@@ -1,4 +1,4 @@
-// What outlives its wait, and for how long.
+// Donations that outlive their wait, and for how long.
 #include "decide/donation/linger.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Who can be run in place of a blocked thread ([SWAP04 §4]: virtual runnable).
+// The threads that can run in place of a blocked one ([SWAP04 §4]: virtual runnable).
 #include <gmock/gmock.h>
 
 #include "unit/model/world.h"

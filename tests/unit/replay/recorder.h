@@ -45,7 +45,7 @@ class Recorder {
     if (recording) encoder.add(text, input);
     panel->on(input);
   }
-  // What the requester donates now has used its quantum.
+  // The provider of the requester's donation has used its quantum.
   void uses_quantum(ThreadId requester, Time at) {
     for (const decide::Timer& timer : std::vector(panel->standing(0).timers))
       if (timer.requester == requester && timer.kind == decide::Timer::Kind::quantum)
