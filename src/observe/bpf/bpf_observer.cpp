@@ -88,6 +88,7 @@ Status BpfObserver::listen(sys::EventLoop& loop) {
 std::optional<Time> BpfObserver::deadline() const {
   if (!fresh_.empty() || (watched_.empty() && tracer_->follows() && !follows_until_)) return Time{};
   std::optional<Time> due = follows_until_;
+  if (const auto look = teller_.next_look()) due = std::min(*look, due.value_or(Time::max()));
   for (const auto* waits : {&nameless_, &nameless_again_})
     if (!waits->empty()) due = std::min(waits->front().due, due.value_or(Time::max()));
   if (!looked_at_.empty()) due = std::min(looked_at_.front().first + writes_arrive, due.value_or(Time::max()));
@@ -115,6 +116,10 @@ void BpfObserver::drain(Time now, std::vector<Event>& out) {
   }
   look_at_patient(now, out);
   ask_for_names(now);
+  teller_.ask_due(now, [this](ThreadId thread) {
+    Watched* w = find(thread);
+    return w == nullptr ? nullptr : &w->wait;
+  });
   look_for_losses(now, out);
   follow_while_needed(now);
 }
@@ -388,6 +393,7 @@ void BpfObserver::wake(Watched& w, Time time, const sys::Waker* waker, std::vect
     resolver_.ended(w.wait.awaited.front(), w.told - w.wait.since);
   teller_.wake(w.wait, w.told, out);
   credit(w, *waker, std::get<Woken>(out.back()));
+  if (const Woken& woken = std::get<Woken>(out.back()); woken.unrelated && woken.by) resolver_.doubt(w.wait.site);
   w.ended_at = w.told;
   learn_sender(w, *waker);
 }
