@@ -20,10 +20,7 @@ class PacerTest : public testing::Test {
   }
 
   // Of a turn that begins long after the last one.
-  Duration delay() {
-    now_ += 1s;
-    return pacer_.begin_turn(now_);
-  }
+  [[nodiscard]] Duration delay() const { return Pacer(pacer_).begin_turn(now_ + 1s); }
 
   Pacer pacer_{10ms, 100ms};
   Time now_{1s};

@@ -187,15 +187,6 @@ TEST(PanelState, HasThePatience) {
   EXPECT_EQ(live.panel->save(), other.panel->save());
 }
 
-TEST(PanelState, OfARecordingThatHasNoPatienceYetIsRead) {
-  Turns t;
-  const auto states = t.panel->save();
-  auto earlier = states;
-  earlier[0].numbers.pop_back();
-  EXPECT_TRUE(t.panel->restore(earlier));
-  EXPECT_EQ(t.panel->save(), states) << "it is that at rest";
-}
-
 TEST(PanelState, OfADeciderThatIsNotHereIsPassedOver) {
   Turns t;
   EXPECT_TRUE(t.panel->restore(std::vector<decide::DeciderState>{{"memory", {1, 2, 3}, {}}}));

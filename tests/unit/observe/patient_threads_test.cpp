@@ -155,9 +155,10 @@ TEST_F(PatientThreadsTest, AnInversionThatWasToldOtherwiseBringsTheNextLookNeare
 
 TEST_F(PatientThreadsTest, AfterAnInversionAThreadRestsFromTheNext) {
   threads.add(client, milliseconds(10), now);
+  threads.add(store, milliseconds(1), now);  // looks come as often as this one wants
+  runs(store);
   threads.told_of_inversion(client, now);
   const Time told = now;
-  lacks_cpu(server);
   while (true) {
     waits(client, server);  // another one
     lacks_cpu(server);
