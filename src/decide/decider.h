@@ -220,8 +220,14 @@ struct ClassFared {
   double waited = 0;                               // 0…1, by the protected thread that waited longest
   std::int64_t others_calls = 0, others_disk = 0;  // bytes moved by the class's own programs
 };
-using Input =
-    std::variant<TimerFired, CpuUsed, WaitEnded, Delivered, Judged, Forked, BudgetUsed, AutoLimitAsked, ClassFared>;
+// swapd's own CPU time nears its budget, or is well below it: waits are to be looked at after so long
+// (ObservationBudget).
+struct PatienceChanged {
+  Time time;
+  Duration patience{};
+};
+using Input = std::variant<TimerFired, CpuUsed, WaitEnded, Delivered, Judged, Forked, BudgetUsed, AutoLimitAsked,
+                           ClassFared, PatienceChanged>;
 
 // Circumstances of one call of decide().
 struct Turn {

@@ -166,6 +166,8 @@ void DonationDecider::on(const Input& input) {
     progress_.judged(judged->thread, judged->verdict);
   } else if (const auto* forked = std::get_if<Forked>(&input)) {
     attention_.forked(forked->parent, forked->time);
+  } else if (const auto* changed = std::get_if<PatienceChanged>(&input)) {
+    attention_.set_patience(changed->patience);
   }
 }
 
@@ -490,6 +492,7 @@ template <typename Self, typename Archive>
 void DonationDecider::state(Self& self, Archive& archive) {
   archive(self.roster_, self.choice_, self.attention_, self.inquiry_, self.linger_, self.progress_, self.waiting_,
           self.active_, self.current_, self.quanta_, self.next_serial_, self.sysv_waits_, self.news_, self.round_);
+  Attention::late_state(self.attention_, archive);
 }
 
 void DonationDecider::save(StateWriter& out) const { state(*this, out); }
