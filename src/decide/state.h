@@ -50,11 +50,6 @@ class StateWriter {
   void operator()(const Ts&... values) {
     (put(values), ...);
   }
-  // Last of all, what states of earlier recordings lack.
-  template <typename T>
-  void late(const T& value) {
-    put(value);
-  }
   [[nodiscard]] const std::vector<std::int64_t>& numbers() const { return numbers_; }
   // The places of points in time among them: a recording counts from its own begin.
   [[nodiscard]] const std::vector<std::uint32_t>& times() const { return times_; }
@@ -128,11 +123,6 @@ class StateReader {
   template <typename... Ts>
   void operator()(Ts&... values) {
     (get(values), ...);
-  }
-  // Where it is missing the value stays as it is.
-  template <typename T>
-  void late(T& value) {
-    if (!left_.empty()) get(value);
   }
   // All was there, and nothing is left.
   [[nodiscard]] bool good() const { return good_ && left_.empty(); }

@@ -46,9 +46,6 @@ class Attention {
   [[nodiscard]] Time* asked(ThreadId thread);
   [[nodiscard]] bool idle() const { return expecting_.empty(); }
 
-  // How long a frequent waiter's wait may last before it is told (ObservationBudget).
-  void set_patience(Duration patience) { patience_ = patience; }
-
   // Interests that have changed since the last call.
   void add_interests(std::vector<Interest>& out);
 
@@ -56,11 +53,6 @@ class Attention {
   static void state(Self& self, Archive& archive) {
     archive(self.table_, self.expecting_, self.next_expecting_, self.others_, self.urgent_, self.changed_,
             self.patience_);
-  }
-  // At the end of the decider's state: the first recordings lack it.
-  template <typename Self, typename Archive>
-  static void late_state(Self& self, Archive& archive) {
-    archive.late(self.patience_);
   }
 
  private:

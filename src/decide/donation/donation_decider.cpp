@@ -492,7 +492,6 @@ template <typename Self, typename Archive>
 void DonationDecider::state(Self& self, Archive& archive) {
   archive(self.roster_, self.choice_, self.attention_, self.inquiry_, self.linger_, self.progress_, self.waiting_,
           self.active_, self.current_, self.quanta_, self.next_serial_, self.sysv_waits_, self.news_, self.round_);
-  Attention::late_state(self.attention_, archive);
 }
 
 void DonationDecider::save(StateWriter& out) const { state(*this, out); }
