@@ -118,7 +118,7 @@ class Seat {
 };
 
 // The lock keeps the messages of a room in one order for all: a later one may be read by another thread before an
-// earlier one has been given to everybody.
+// earlier one has been given to all of them.
 struct Room {
   std::deque<Seat> seats;
   std::mutex mutex;

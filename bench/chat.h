@@ -1,4 +1,4 @@
-// What chat, and soak beside other loads, does with a room full of users.
+// The processes of a chat, as `chat` runs them, and `soak` beside other loads.
 #pragma once
 
 #include "harness/rates.h"
@@ -6,7 +6,7 @@
 
 namespace swapd::bench {
 
-// Both processes of a run, with the users connected and nobody talking yet.
+// Both processes of a run, with all users connected and silent until the gate opens.
 class Chat {
  public:
   // daemon: one that runs already, and goes on; null: one of its own where the setup says so.

@@ -48,7 +48,8 @@ class Usage {
 // in common, and many of them the rest. Under --important client, hand-set and hogs are possible too.
 struct Turns {
   std::map<std::string, std::vector<Run>> runs;  // by under
-  // Of a further window, in which the kernel measured the programs: their part of the load's CPU time, and of one CPU.
+  // The programs in a further window, in which the kernel measured them: their part of the load's CPU time, and of one
+  // CPU.
   double programs_share = 0, programs_of_a_cpu = 0;
 };
 [[nodiscard]] Result<Turns> take_turns(const Context& context, App& app, double guess, int hogs);

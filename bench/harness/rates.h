@@ -15,7 +15,7 @@
 
 namespace swapd::bench {
 
-// What swapd and the hogs used between two moments, and what swapd says of the time between them.
+// CPU time that swapd and the hogs used between two moments, and what swapd counted between them.
 struct Cost {
   double wall_s = 0;
   double swapd_cpu_s = 0;   // all threads of swapd and of its guard
