@@ -1,11 +1,13 @@
-// What threads wait for in sets (poll, select, epoll, io_uring), believed for a moment and looked at again.
+// Sets that threads wait in (poll, select, epoll, io_uring): what was found in one is believed for a moment, and then
+// looked at again.
 //
-// To read a set costs 1 to 2 µs a member, and an event loop waits in the same one ten thousand times a second. No call
-// that changes a set is seen: epoll_ctl, close, accept, and the stores into a poll array are too frequent to be traced.
-// So each look that finds a set as it was doubles the time for which it is believed, up to max_belief: a change is seen
-// that late at most. A set that has changed is looked at for each wait until two looks in a row agree, so the array
-// that a program fills anew for each poll is never believed. All looks together stay below a share of a CPU; where that
-// needs longer pauses, sets are believed for longer than max_belief.
+// To read an epoll set costs some 2 µs a member, during which the kernel keeps the set's users waiting, and an event
+// loop waits in the same one ten thousand times a second. No call that changes a set is seen: epoll_ctl, close, accept
+// and the stores into a poll array are too frequent to be traced. So each look that finds a set as it was doubles the
+// time for which it is believed, up to max_belief: a change is seen that late at most. A set that has changed is looked
+// at for each wait until two looks in a row agree, so the array that a program fills anew for each poll is never
+// believed. All looks together stay below a share of a CPU; where that needs longer pauses, sets are believed for
+// longer than max_belief.
 //
 // The worker reads the set while the thread may be running already, and changing it. Such a look is doubtful: it can
 // confirm, but it changes nothing until it has been found different max_doubtful times in a row.
@@ -29,7 +31,7 @@ class WaitSetCache {
  public:
   struct Limits {
     Duration min_belief = std::chrono::milliseconds(1);   // after two looks that agree
-    Duration max_belief = std::chrono::milliseconds(10);  // after many
+    Duration max_belief = std::chrono::milliseconds(20);  // after many
     int pause = 19;             // times the CPU time of a look at each set in use: at most 5 % of a CPU …
     int pause_of_changing = 4;  // … and 20 % where sets change all the time
     Duration in_use = std::chrono::seconds(1);  // since the last wait in it

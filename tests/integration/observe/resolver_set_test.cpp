@@ -57,7 +57,7 @@ class Waiter {
 
 class Sets : public ResolverTest {
  protected:
-  // Looks, as the worker does when the engine asks, until the engine need not ask for ten milliseconds.
+  // Looks, as the worker does when the engine asks, until the engine need not ask for a while.
   void settle(const CallSite& site) {
     for (int i = 0; i < 10; ++i) {
       (void)resolver_.full(site);
