@@ -108,7 +108,7 @@ class Engine : private MemberTracker::Followers {
   [[nodiscard]] std::vector<model::SavedConfidence> learnt(std::size_t most) const { return model_.learnt(most); }
   void restore_confidences(const std::vector<model::SavedConfidence>& lessons) { model_.restore_confidences(lessons); }
   void pause(bool paused);
-  [[nodiscard]] Snapshot snapshot() const;
+  [[nodiscard]] Snapshot snapshot();
   [[nodiscard]] Counters counters();
   // The process may be in another cgroup now.
   void look_at_weight(pid_t pid) { weights_.moved(pid); }

@@ -82,9 +82,12 @@ void Engine::pause(bool paused) {
   decisions_->run(kernel_.clock.now());
 }
 
-Snapshot Engine::snapshot() const {
+Snapshot Engine::snapshot() {
   Snapshot out;
   out.time = kernel_.clock.now();
+  std::vector<Event> untold;
+  observer_->look_at_unreported(out.time, untold);
+  for (const Event& event : untold) take(event);
   for (const auto& [tid, member] : members_.threads()) {
     const model::ManagedProcess* process = members_.process(member.tgid);
     if (process == nullptr || !process->managed) continue;

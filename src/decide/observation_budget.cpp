@@ -59,11 +59,14 @@ void ObservationBudget::lengthen(const Sample& at) {
 void ObservationBudget::shorten(const Sample& at) {
   if (std::exchange(trying_, false) || patience_ == config_.min_patience) calm_ = std::max(calm_ / 2, min_calm);
   const double part = share_between(changed_, at) / (well_below * share());
-  changed_ = at;
-  if (part >= 1 || patience_ == config_.min_patience) return;
+  // More than one where swapd paused in between.
+  auto steps = (at.time - std::exchange(changed_, at).time) / calm_;
+  if (part >= 1) return;
   const double step = std::clamp(part, greatest_step, least_step);
-  patience_ = std::max(Duration(std::llround(static_cast<double>(patience_.count()) * step)), config_.min_patience);
-  trying_ = true;
+  for (; steps > 0 && patience_ > config_.min_patience; --steps) {
+    patience_ = std::max(Duration(std::llround(static_cast<double>(patience_.count()) * step)), config_.min_patience);
+    trying_ = true;
+  }
 }
 
 }  // namespace swapd::decide

@@ -119,6 +119,8 @@ class Observer {
   virtual void time_exactly(ThreadId /*thread*/, bool /*on*/) {}
   // Tells of a wait that has been going on untold since before `since`.
   virtual void look_if_unreported(ThreadId /*thread*/, Time /*since*/, std::vector<Event>& /*out*/) {}
+  // Tells of the waits that go on untold now: before they are shown to people.
+  virtual void look_at_unreported(Time /*now*/, std::vector<Event>& /*out*/) {}
   // Is what was last reported of this watched thread still true? A thread that was woken and has not got a CPU yet is
   // runnable, and no record says so. Appends what has changed.
   virtual void look(ThreadId thread, Time now, std::vector<Event>& out) = 0;

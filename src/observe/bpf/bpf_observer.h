@@ -53,6 +53,7 @@ class BpfObserver final : public Observer {
   }
   void time_exactly(ThreadId thread, bool on) override { ignore_gone(tracer_->time_exactly(thread.tid, on)); }
   void look_if_unreported(ThreadId thread, Time since, std::vector<Event>& out) override;
+  void look_at_unreported(Time now, std::vector<Event>& out) override;
   void look(ThreadId thread, Time now, std::vector<Event>& out) override;
   void resolve_again(ThreadId thread) override;
   void trace_wakes(ThreadId /*thread*/, bool /*at_once*/) override {}  // every wake names its waker

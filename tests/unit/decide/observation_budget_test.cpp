@@ -163,6 +163,13 @@ TEST_F(ObservationBudgetTest, AClockThatGoesBackChangesNothing) {
   EXPECT_EQ(uses(0.2, 110ms), 16ms) << "and the budget holds again";
 }
 
+TEST_F(ObservationBudgetTest, NorDoesSwapdHelpUntilTheTimeOfBeforeThen) {
+  helping_ = false;
+  now_ -= 30min;
+  uses(0, 3s);
+  EXPECT_DOUBLE_EQ(budget_.share(), 0.02);
+}
+
 TEST_F(ObservationBudgetTest, NorDoesCpuTimeThatGoesBack) {
   cpu_ = 0s;
   EXPECT_EQ(uses(0.04, 500ms), 1ms);
@@ -175,10 +182,13 @@ TEST_F(ObservationBudgetTest, APauseDoesNotHideWhatFollowsIt) {
   EXPECT_EQ(uses(0.06, 200ms), 4ms);
 }
 
-TEST_F(ObservationBudgetTest, APauseShortensPatienceAsASecondDoes) {
-  uses(0.06, 400ms);
+TEST_F(ObservationBudgetTest, APauseShortensPatienceWithEachOfItsSeconds) {
+  uses(0.06, 500ms);
+  ASSERT_EQ(budget_.patience(), 32ms);
+  now_ += 1500ms;
+  EXPECT_EQ(uses(0, 10ms), 8ms);
   now_ += 1h;
-  EXPECT_EQ(uses(0, 10ms), 4ms);
+  EXPECT_EQ(uses(0, 10ms), 1ms);
 }
 
 TEST_F(ObservationBudgetTest, SmallerStepsOfTimeGiveTheSamePatience) {
