@@ -3,7 +3,6 @@
 #pragma once
 
 #include <array>
-#include <unordered_map>
 
 #include "actuate/actuator.h"
 #include "actuate/entry.h"
@@ -78,7 +77,7 @@ struct Actuator::Impl {
   std::optional<Error> journal_error;
   std::vector<std::string> notes;
   std::function<void(const Outcome&)> listener;
-  std::unordered_map<ThreadId, Entry> entries;
+  HashMap<ThreadId, Entry> entries;
   std::vector<ThreadId> starting;      // have their head start in this apply()
   std::array<ThreadId, 64> started{};  // have had it
   std::size_t next_started = 0;
