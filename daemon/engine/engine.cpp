@@ -44,6 +44,7 @@ Engine::Engine(const Kernel& kernel, observe::Resolver& resolver, Options option
       competitors_(actuator_, worker_),
       weights_(options_.donation.rules.look_at_weights(), members_, actuator_, worker_),
       pacer_(options_.tick, options_.idle_tick),
+      own_cpu_(options_.budget),
       lends_to_kernel_threads_(counts_kernel_work(options_.model)) {
   observe::Observer::Hooks hooks{
       .identify = [this](pid_t tid) { return tracker_->identify(tid); },
@@ -192,7 +193,7 @@ bool Engine::idle() const { return listeners_.size() == 0 && !feed_.wants(Notes:
 
 void Engine::let_records_gather(Time& now) {
   const bool in_chain = loop_.can_wait() && decisions_->may_batch();
-  const Duration delay = std::max(pacer_.batching_delay(), in_chain ? chain_delay : Duration::zero());
+  const Duration delay = std::max(pacer_.begin_turn(now), in_chain ? chain_delay : Duration::zero());
   if (delay == Duration::zero()) return;
   observer_->nap(true);
   const timespec moment{.tv_sec = 0, .tv_nsec = delay.count()};
@@ -213,6 +214,7 @@ void Engine::round(Time now) {
   if (pacer_.begin_tick(now)) {
     tick(now);
     pacer_.measure(sys::own_cpu_time(), now);
+    keep_to_budget(now);
   }
   weights_.ask();
   decisions_->run(now);
@@ -289,6 +291,13 @@ void Engine::tick(Time now) {
     weights_.look_at_all();
   }
   competitors_.tick(now);
+}
+
+void Engine::keep_to_budget(Time now) {
+  const auto patience = own_cpu_.measure(now, actuator_.active().size(), actuator_.total());
+  if (!patience) return;
+  decisions_->tell(decide::PatienceChanged{now, *patience});
+  pacer_.set_patience(*patience);
 }
 
 // Priorities change while their owners wait [SWAP04 §4]: a waiting thread's own attributes are read each tick.

@@ -26,6 +26,7 @@
 #include "engine/listener_table.h"
 #include "engine/member_tracker.h"
 #include "engine/membership_signal.h"
+#include "engine/own_cpu.h"
 #include "engine/pacer.h"
 #include "engine/snapshot.h"
 #include "engine/weight_watch.h"
@@ -55,6 +56,7 @@ class Engine : private MemberTracker::Followers {
     Duration tick = std::chrono::milliseconds(10);
     Duration idle_tick = std::chrono::milliseconds(100);  // while no requester waits and nothing is lent
     UserQuota::Limits quota;
+    decide::ObservationBudget::Config budget;
     // The names of the classes 1, 2 …, in the order in which `model`, `donation` and `actuate` have them.
     std::vector<std::string> classes;
   };
@@ -107,7 +109,7 @@ class Engine : private MemberTracker::Followers {
   void restore_confidences(const std::vector<model::SavedConfidence>& lessons) { model_.restore_confidences(lessons); }
   void pause(bool paused);
   [[nodiscard]] Snapshot snapshot() const;
-  [[nodiscard]] Counters counters() const;
+  [[nodiscard]] Counters counters();
   // The process may be in another cgroup now.
   void look_at_weight(pid_t pid) { weights_.moved(pid); }
   // For the decider of automatic limits; what follows is applied before the engine sleeps again.
@@ -120,7 +122,6 @@ class Engine : private MemberTracker::Followers {
   // --- from the control thread ---
   [[nodiscard]] EventFeed& feed() { return feed_; }
   [[nodiscard]] RecordRing& records() { return records_; }  // signals feed().fd()
-  [[nodiscard]] double worker_cpu_seconds() const { return worker_.cpu_seconds(); }
   [[nodiscard]] int wake_fd() const { return commands_.fd(); }
   // Processes have come or gone, or changed their class.
   [[nodiscard]] MembershipSignal& membership_signal() { return membership_; }
@@ -135,6 +136,7 @@ class Engine : private MemberTracker::Followers {
   void take_answers(Time now);
   void take_proc_events(Time now);
   void tick(Time now);
+  void keep_to_budget(Time now);
   void poll_held_threads(Time now);
   [[nodiscard]] bool would_run(const Blocked& blocked) const;
   void check_waiting_priorities(Time now);
@@ -183,6 +185,7 @@ class Engine : private MemberTracker::Followers {
   std::vector<Event> events_;                    // of this round; kept for its memory
   std::optional<EngineAffinity> placement_;      // none: the own affinity cannot be read
   Pacer pacer_;
+  OwnCpu own_cpu_;
   bool lends_to_kernel_threads_ = false;
   bool stopping_ = false;
   std::thread thread_;

@@ -3,7 +3,6 @@
 
 #include "engine/base_priority.h"
 #include "engine/engine.h"
-#include "sys/process/self_process.h"
 
 namespace swapd::daemon {
 
@@ -115,7 +114,8 @@ Snapshot Engine::snapshot() const {
   return out;
 }
 
-Counters Engine::counters() const {
+Counters Engine::counters() {
+  keep_to_budget(kernel_.clock.now());  // without managed threads there are no ticks
   const ListenerTable::Totals receivers = listeners_.totals();
   Counters out;
   out.managed_threads = members_.managed_threads();
@@ -128,8 +128,8 @@ Counters Engine::counters() const {
   out.over_quota = tracker_->counts().over_quota;
   out.trouble = trouble_;
   out.paused = decisions_->paused();
-  out.receivers_cpu_s = std::chrono::duration<double>(receivers.cpu).count();
-  out.engine_cpu_s = std::chrono::duration<double>(sys::own_cpu_time()).count();
+  out.cpu = OwnCpu::times(worker_.cpu_time(), receivers.cpu);
+  out.budget = own_cpu_.budget();
   out.costs = observer_->costs();
   out.model = model_.counts();
   return out;

@@ -55,6 +55,7 @@ bool InterestSet::tell(const Interest& now) {
   // The observer itself expects the end of a child; that ends with the child's being new.
   const bool child_grown = before.new_child && !now.new_child;
   if (now.expected != before.expected || child_grown) observer_.expect(now.thread, now.expected);
+  if (now.patience != before.patience) observer_.be_patient(now.thread, now.patience);
   return fresh && now.watch == Interest::Watch::provider;
 }
 

@@ -10,7 +10,6 @@ namespace swapd::daemon {
 
 namespace {
 
-constexpr std::size_t max_unseen = 1024;
 constexpr std::size_t max_makers = 64;  // of a thread: any thread of its process
 constexpr auto roster_period = std::chrono::seconds(1);
 constexpr auto roster_period_a_thread = std::chrono::milliseconds(1);  // reading one takes some 20 us
@@ -19,7 +18,8 @@ std::uint64_t u64(pid_t pid) { return static_cast<std::uint64_t>(pid); }
 
 }  // namespace
 
-MemberTracker::MemberTracker(const Parts& parts, bool by_filter) : parts_(parts), by_filter_(by_filter) {}
+MemberTracker::MemberTracker(const Parts& parts, bool by_filter)
+    : parts_(parts), by_filter_(by_filter), families_(parts.members, parts.listeners) {}
 
 void MemberTracker::tell(const Event& event, bool whole_process) {
   parts_.followers.on_event(event);
@@ -124,7 +124,7 @@ void MemberTracker::on_fork(const sys::ProcEvent& fork, Time now) {
   const bool new_process = tid == tgid;
   // For a new thread the connector names the parent of its process; what counts is the process.
   const pid_t parent_tgid = new_process ? fork.parent_tgid : tgid;
-  const model::ManagedProcess* parent = family_of(parent_tgid);
+  const model::ManagedProcess* parent = families_.find(parent_tgid);
   if (parent == nullptr || parent->kernel) {  // released meanwhile, or never managed
     parts_.observer.release({tid, fork.start_time});
     return;
@@ -134,7 +134,7 @@ void MemberTracker::on_fork(const sys::ProcEvent& fork, Time now) {
   const auto id =
       fork.start_time != 0 ? ThreadId{tid, fork.start_time} : parts_.kernel.procfs.thread_id(tid).value_or(ThreadId{});
   if (!id.valid()) {
-    if (new_process) remember_family(tgid, *parent, parent_tgid);
+    if (new_process) families_.add_unseen(tgid, *parent, parent_tgid);
     return;
   }
   const model::ManagedThread* maker = parts_.members.thread(fork.parent_tid);
@@ -145,11 +145,11 @@ void MemberTracker::on_fork(const sys::ProcEvent& fork, Time now) {
     if (const model::ManagedProcess* stale = parts_.members.process(tgid);
         stale != nullptr && stale->start_time != id.start_time)
       end_all_threads(*stale, now);  // its end was not told
-    parent = family_of(parent_tgid);
+    parent = families_.find(parent_tgid);
     if (parent == nullptr) return;
     if (parts_.members.process(tgid) == nullptr) {
       add_child_process(id, parent->uid, parent_tgid, *parent);
-      parent = family_of(parent_tgid);  // the table may have moved
+      parent = families_.find(parent_tgid);  // the table may have moved
     }
   }
   const ThreadId from = adopt(id, fork, *parent, now);
@@ -200,29 +200,6 @@ void MemberTracker::add_child_process(ThreadId leader, std::uint32_t uid, pid_t 
   parts_.listeners.inherit(leader.tid, parent_tgid);
 }
 
-// Also for a process that had ended before swapd looked, and may have started others: where their events are told
-// without start times, all that is known of it is whose child it was.
-const model::ManagedProcess* MemberTracker::family_of(pid_t tgid) const {
-  if (const model::ManagedProcess* process = parts_.members.process(tgid)) return process;
-  const auto unseen = ended_unseen_.find(tgid);
-  return unseen == ended_unseen_.end() ? nullptr : &unseen->second;
-}
-
-void MemberTracker::remember_family(pid_t tgid, const model::ManagedProcess& parent, pid_t parent_tgid) {
-  model::ManagedProcess family;
-  family.class_name = parent.class_name;
-  family.uid = parent.uid;
-  family.weight = parent.weight;
-  family.managed = parent.managed;
-  family.launch = parent.launch;
-  if (ended_unseen_.size() >= max_unseen) {  // their ends were lost
-    for (const auto& [pid, unseen] : ended_unseen_) parts_.listeners.unbind(pid);
-    ended_unseen_.clear();
-  }
-  ended_unseen_.insert_or_assign(tgid, std::move(family));
-  parts_.listeners.inherit(tgid, parent_tgid);
-}
-
 void MemberTracker::end_all_threads(const model::ManagedProcess& process, Time now) {
   for (const pid_t tid : std::vector(process.threads)) on_exit(tid, now);
 }
@@ -231,7 +208,7 @@ void MemberTracker::on_exit(pid_t tid, Time now) {
   parts_.followers.on_number_free(tid);
   const model::ManagedThread* member = parts_.members.thread(tid);
   if (member == nullptr) {
-    if (ended_unseen_.erase(tid) != 0) parts_.listeners.unbind(tid);
+    families_.end(tid);
     return;
   }
   const ThreadId id = member->id;

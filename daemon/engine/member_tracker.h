@@ -19,6 +19,7 @@
 #include "base/event.h"
 #include "base/result.h"
 #include "engine/event_feed.h"
+#include "engine/families.h"
 #include "engine/listener_table.h"
 #include "engine/user_quota.h"
 #include "engine/worker.h"
@@ -123,13 +124,10 @@ class MemberTracker {
   void end_all_threads(const model::ManagedProcess& process, Time now);
   [[nodiscard]] bool take_roster_entry(const RosterAnswer::Entry& entry, std::unordered_set<pid_t>& other_users,
                                        Time now);
-  [[nodiscard]] const model::ManagedProcess* family_of(pid_t tgid) const;
-  void remember_family(pid_t tgid, const model::ManagedProcess& parent, pid_t parent_tgid);
 
   Parts parts_;
   bool by_filter_;
-  // Processes that had ended before swapd looked, by tgid: only whose children they were.
-  std::unordered_map<pid_t, model::ManagedProcess> ended_unseen_;
+  Families families_;
   std::unordered_map<pid_t, std::uint64_t> released_;  // start times, where nothing else is left of them
   Counts counts_;
   Time next_roster_{};

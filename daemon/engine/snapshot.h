@@ -42,12 +42,26 @@ struct Snapshot {
   std::unordered_map<pid_t, Shaper::Delay> delayed;  // by the limits of their class
 };
 
+// CPU time of swapd's own threads; control: all that are none of the others.
+struct CpuTimes {
+  Duration engine{}, worker{}, receivers{}, control{}, total{};
+};
+
+// Of that, as shares of one CPU.
+struct BudgetUse {
+  double share = 0;      // the policy's budget
+  double share_now = 0;  // in force: less while there is nothing to help
+  double used = 0;       // in the last second or so
+  Duration patience{};
+};
+
 struct Counters {
   std::size_t managed_threads = 0, managed_processes = 0, listeners = 0;
   std::uint64_t donations_active = 0, donations_total = 0, notifications = 0, events_lost = 0, over_quota = 0;
   std::string trouble;  // what the observer cannot do at present
   bool paused = false;
-  double engine_cpu_s = 0, receivers_cpu_s = 0;
+  CpuTimes cpu;
+  BudgetUse budget;
   observe::Costs costs;
   model::Model::Counts model;
 };

@@ -57,6 +57,11 @@ void Worker::ask(Question question) {
   wake_.release();
 }
 
+Duration Worker::cpu_time() const {
+  const pid_t tid = tid_.load(std::memory_order_relaxed);
+  return tid == 0 ? Duration::zero() : sys::own_thread_cpu_time(tid);
+}
+
 bool Worker::rested(Time now) const { return now >= rested_at_.load(std::memory_order_relaxed); }
 
 bool Worker::rested_from_scans(Time now) const {
@@ -79,6 +84,7 @@ std::vector<Answer> Worker::take() {
 
 void Worker::run() {
   sys::name_thread("swapd-worker");
+  tid_.store(sys::own_tid(), std::memory_order_relaxed);
   (void)sys::set_thread_nice(0, -20);   // the daemon has warned already where this is not allowed
   Duration used = sys::own_cpu_time();  // when the last rest began
   Duration before = used;               // the last question
@@ -108,7 +114,6 @@ void Worker::run() {
         rested_at_.store(rests_until, std::memory_order_relaxed);
         used = now_used;
       }
-      cpu_seconds_.store(std::chrono::duration<double>(now_used).count(), std::memory_order_relaxed);
     }
     if (first) notify_();
   }

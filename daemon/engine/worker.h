@@ -75,7 +75,8 @@ class Worker final : public Questions {
   // One look at all descriptors serves all scans that are asked for at one moment.
   [[nodiscard]] bool rested_from_scans(Time now) const override;
   [[nodiscard]] std::vector<Answer> take();
-  [[nodiscard]] double cpu_seconds() const { return cpu_seconds_.load(std::memory_order_relaxed); }
+  // That its thread has used; zero where that has not begun.
+  [[nodiscard]] Duration cpu_time() const;
 
  private:
   void run();
@@ -94,7 +95,7 @@ class Worker final : public Questions {
   std::atomic<int> scans_again_{0};  // that are open
   std::vector<Answer> answers_;
   bool stopping_ = false;
-  std::atomic<double> cpu_seconds_{0};
+  std::atomic<pid_t> tid_{0};
   std::thread thread_;
 };
 

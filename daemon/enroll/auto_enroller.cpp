@@ -1,30 +1,22 @@
 #include "enroll/auto_enroller.h"
 
 #include <linux/capability.h>
-#include <pwd.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <utility>
 
 namespace swapd::daemon {
 namespace {
 
-constexpr std::size_t batch = 64;         // then others of the loop have their turn
-constexpr std::size_t max_under_way = 8;  // each stops a process for some milliseconds where a filter is installed
-constexpr std::size_t max_wanted = 10'000;
+constexpr std::size_t batch = 64;  // then others of the loop have their turn
 constexpr std::size_t max_judged = 10'000;
-constexpr std::size_t max_users = 10'000;
 constexpr std::size_t max_changed = 10'000;
-constexpr std::size_t max_taken = 10'000;
-constexpr std::chrono::seconds names_last{60};
 // A program that is started, moved and renamed is looked at once, and one that renames itself all the time ten times a
 // second.
 constexpr std::chrono::microseconds settles{100'000};
-constexpr std::chrono::seconds min_pause{1}, longest_pause{64};
 
 // swapctl is about to be another program, of which it tells us itself.
 constexpr std::string_view swapctl = "swapctl";
@@ -33,14 +25,8 @@ constexpr std::string_view swapctl = "swapctl";
 
 AutoEnroller::AutoEnroller(bus::Backend& backend, const sys::Procfs& procfs, std::vector<policy::NamedRule> rules,
                            Options options)
-    : backend_(backend), procfs_(procfs), rules_(std::move(rules)), options_(std::move(options)) {
-  counts_.rules = rules_.size();
-  for (const auto& [name, rule] : rules_) {
-    by_file_ = by_file_ || !rule.exe.empty();
-    by_arguments_ = by_arguments_ || !rule.cmdline.empty();
-    by_group_ = by_group_ || !rule.cgroup.empty() || !rule.unit.empty() || !rule.container.empty();
-    by_user_ = by_user_ || !rule.user.empty();
-  }
+    : backend_(backend), procfs_(procfs), matcher_(procfs, std::move(rules)), options_(std::move(options)) {
+  counts_.rules = matcher_.rules();
 }
 
 AutoEnroller::~AutoEnroller() {
@@ -51,7 +37,7 @@ AutoEnroller::~AutoEnroller() {
 }
 
 void AutoEnroller::begin(sd_event* loop, std::vector<std::unique_ptr<sys::ExecEvents>> events) {
-  if (rules_.empty()) return;
+  if (matcher_.rules() == 0) return;
   look_through_again_.emplace(loop, [this] { look_through(); });
   look_at_settled_.emplace(loop, [this] { look_at_changed(); });
   for (auto& from : events) {
@@ -96,18 +82,16 @@ void AutoEnroller::look_at_changed() {
     const auto stat = procfs_.stat(pid);
     if (!stat || !stat->alive() || stat->kernel) continue;
     if (options_.changed) options_.changed(pid);
-    const policy::Program program = program_of(pid, {});
+    const policy::Program program = matcher_.program_of(pid, {});
     if (program.comm == swapctl) continue;
     consider({.pid = pid, .start_time = stat->start_time, .rule = nullptr, .cmdline = {}}, program);
   }
 }
 
-// The longer a storm of lost events lasts, the longer the pause between two looks.
 void AutoEnroller::look_through_soon() {
   if (look_through_again_->running()) return;
-  const bool rested = std::chrono::steady_clock::now() - looked_ > 2 * pause_;
-  pause_ = rested ? min_pause : std::min<std::chrono::microseconds>(2 * pause_, longest_pause);
-  if (!look_through_again_->start(pause_)) look_through();
+  const Duration pause = backoff_.next_pause(std::chrono::steady_clock::now());
+  if (!look_through_again_->start(std::chrono::duration_cast<std::chrono::microseconds>(pause))) look_through();
 }
 
 void AutoEnroller::look_through() {
@@ -115,91 +99,46 @@ void AutoEnroller::look_through() {
     const auto stat = procfs_.stat(pid);
     if (!stat || !stat->alive() || stat->kernel) continue;
     if (const auto known = judged_.find(pid); known != judged_.end() && known->second == stat->start_time) continue;
-    consider({.pid = pid, .start_time = stat->start_time, .rule = nullptr, .cmdline = {}}, program_of(pid, {}));
+    consider({.pid = pid, .start_time = stat->start_time, .rule = nullptr, .cmdline = {}},
+             matcher_.program_of(pid, {}));
   }
-  looked_ = std::chrono::steady_clock::now();
+  backoff_.looked(std::chrono::steady_clock::now());
 }
 
-// What has ended meanwhile is known by what it was started as.
 void AutoEnroller::look_at(const sys::ExecEvent& event) {
   ++counts_.programs;
   if (event.comm == swapctl) return;
-  policy::Program program{.exe = event.path, .comm = event.comm, .cmdline = event.cmdline, .uid = event.uid};
   std::optional<std::string> cmdline;
   if (!event.cmdline.empty()) cmdline = event.cmdline;
-  complete(event.pid, program);
-  consider({.pid = event.pid, .start_time = event.start_time, .rule = nullptr, .cmdline = std::move(cmdline)}, program);
+  consider({.pid = event.pid, .start_time = event.start_time, .rule = nullptr, .cmdline = std::move(cmdline)},
+           matcher_.program_of(event));
 }
 
-policy::Program AutoEnroller::program_of(pid_t pid, const std::optional<std::string>& cmdline) {
-  policy::Program program{.comm = procfs_.comm(pid).value_or(""), .cmdline = cmdline.value_or("")};
-  if (by_arguments_ && !cmdline)
-    for (const std::string& word : procfs_.cmdline(pid).value_or({}))
-      program.cmdline += (program.cmdline.empty() ? "" : " ") + word;
-  if (by_user_) program.uid = procfs_.real_uid(pid).value_or(UINT32_MAX);
-  complete(pid, program);
-  return program;
-}
-
-// Costs a look each, so only what the rules ask for.
-void AutoEnroller::complete(pid_t pid, policy::Program& program) {
-  if (by_file_) program.exe = procfs_.exe(pid).value_or(program.exe);
-  if (by_group_) program.cgroup = procfs_.cgroup(pid).value_or("");
-  if (by_user_) program.user = user(program.uid);
-}
-
-std::string AutoEnroller::user(std::uint32_t uid) {
-  const auto now = std::chrono::steady_clock::now();
-  const std::lock_guard lock(users_mutex_);
-  if (const auto known = users_.find(uid); known != users_.end() && now - known->second.second < names_last)
-    return known->second.first;
-  std::array<char, 16384> text{};
-  passwd entry{};
-  passwd* found = nullptr;
-  if (::getpwuid_r(uid, &entry, text.data(), text.size(), &found) != 0 || found == nullptr) return "";
-  if (users_.size() > max_users) users_.clear();
-  users_[uid] = {found->pw_name, now};
-  return found->pw_name;
-}
-
-void AutoEnroller::consider(Wanted wanted, const policy::Program& program) {
-  wanted.rule = policy::rule_for(rules_, program);
+void AutoEnroller::consider(WantedProgram wanted, const policy::Program& program) {
+  wanted.rule = matcher_.rule_for(program);
   if (wanted.rule == nullptr || stays(wanted)) return;
   ++counts_.matched;
   if (!wanted.rule->rule.manage || options_.dry_run) return leave_alone(wanted);
-  if (wanted_.size() == max_wanted) return look_through_soon();
-  wanted_.push_back(std::move(wanted));
+  if (!queue_.push(std::move(wanted))) return look_through_soon();
   take_next();
 }
 
 // Managed or released already, and not by another rule alone.
-bool AutoEnroller::stays(const Wanted& wanted) {
+bool AutoEnroller::stays(const WantedProgram& wanted) {
   if (!options_.known(wanted.pid, wanted.start_time)) return false;
-  const std::lock_guard lock(taken_mutex_);
-  const auto taken = taken_.find(wanted.pid);
-  return taken == taken_.end() || taken->second.start_time != wanted.start_time || taken->second.rule == wanted.rule ||
-         !wanted.rule->rule.manage;
+  const policy::NamedRule* by = taken_.rule_of(wanted.pid, wanted.start_time);
+  return by == nullptr || by == wanted.rule || !wanted.rule->rule.manage;
 }
 
-void AutoEnroller::by_hand(pid_t pid) {
-  const std::lock_guard lock(taken_mutex_);
-  taken_.erase(pid);
-}
-
-// Where nothing is installed, the answer is there at once: a loop, and no call in a call.
 void AutoEnroller::take_next() {
-  if (std::exchange(taking_, true)) return;
-  while (!wanted_.empty() && under_way_ < max_under_way) {
-    const Wanted next = std::move(wanted_.front());
-    wanted_.pop_front();
+  queue_.drain([this](const WantedProgram& next) {
     if (fits_still(next) && !stays(next)) take(next);
-  }
-  taking_ = false;
+  });
 }
 
 // It may be another program by now, or another process.
-bool AutoEnroller::fits_still(const Wanted& wanted) {
-  const policy::NamedRule* now = policy::rule_for(rules_, program_of(wanted.pid, wanted.cmdline));
+bool AutoEnroller::fits_still(const WantedProgram& wanted) {
+  const policy::NamedRule* now = matcher_.rule_for(matcher_.program_of(wanted.pid, wanted.cmdline));
   const auto stat = procfs_.stat(wanted.pid);
   return now == wanted.rule && stat && stat->alive() && stat->start_time == wanted.start_time;
 }
@@ -214,16 +153,16 @@ bool AutoEnroller::may_have_a_filter(pid_t pid) const {
 bool AutoEnroller::is_left_alone(pid_t pid) {
   const auto stat = procfs_.stat(pid);
   if (!stat || options_.known(pid, stat->start_time)) return true;
-  const policy::NamedRule* rule = policy::rule_for(rules_, program_of(pid, {}));
+  const policy::NamedRule* rule = matcher_.rule_for(matcher_.program_of(pid, {}));
   return rule != nullptr && !rule->rule.manage;
 }
 
-void AutoEnroller::take(const Wanted& wanted) {
+void AutoEnroller::take(const WantedProgram& wanted) {
   if (options_.installs_filters && !may_have_a_filter(wanted.pid))
     return refused(wanted, Error(EACCES, "process " + std::to_string(wanted.pid) +
                                              " has neither CAP_SYS_ADMIN nor no_new_privs, without which the seccomp "
                                              "observer cannot see it; the bpf observer can"));
-  ++under_way_;
+  queue_.begin();
   const auto done = [this, wanted, alive = alive_](const Status& enrolled) {
     if (*alive) taken(wanted, enrolled);
   };
@@ -236,8 +175,8 @@ void AutoEnroller::take(const Wanted& wanted) {
                   done);
 }
 
-void AutoEnroller::taken(const Wanted& wanted, Status enrolled) {
-  --under_way_;
+void AutoEnroller::taken(const WantedProgram& wanted, Status enrolled) {
+  queue_.end();
   const bool in = enrolled.ok();
   if (in) ++counts_.managed;
   const auto& base = wanted.rule->rule.base;
@@ -246,11 +185,7 @@ void AutoEnroller::taken(const Wanted& wanted, Status enrolled) {
     enrolled = backend_.set(wanted.pid, nice_alone ? AskedPriority::only_nice(base->nice) : AskedPriority(*base),
                             bus::Caller::root());
   }
-  if (in) {
-    const std::lock_guard lock(taken_mutex_);
-    if (taken_.size() >= max_taken) taken_.clear();  // those that were in it stay where they are
-    taken_[wanted.pid] = {wanted.start_time, wanted.rule};
-  }
+  if (in) taken_.add(wanted.pid, wanted.start_time, wanted.rule);
   if (!enrolled && enrolled.error().code() == EAGAIN)
     look_through_soon();
   else if (!enrolled)
@@ -259,13 +194,13 @@ void AutoEnroller::taken(const Wanted& wanted, Status enrolled) {
 }
 
 // As long as it lives, whoever looks through all.
-void AutoEnroller::leave_alone(const Wanted& wanted) {
+void AutoEnroller::leave_alone(const WantedProgram& wanted) {
   if (judged_.size() > max_judged) judged_.clear();
   judged_[wanted.pid] = wanted.start_time;
 }
 
 // Said once for each rule and sort of error. What swapd never supervises, and what has ended, is no news.
-void AutoEnroller::refused(const Wanted& wanted, const Error& error) {
+void AutoEnroller::refused(const WantedProgram& wanted, const Error& error) {
   leave_alone(wanted);
   if (error.gone() || error.code() == EINVAL || !said_.emplace(wanted.rule->name, error.code()).second) return;
   spdlog::warn("[match.{}]: {}", wanted.rule->name, error.code() == EACCES ? error.context() : error.text());

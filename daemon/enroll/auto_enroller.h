@@ -8,15 +8,11 @@
 
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <functional>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -24,6 +20,9 @@
 
 #include "base/missing_piece.h"
 #include "bus/backend.h"
+#include "enroll/enroll_queue.h"
+#include "enroll/program_matcher.h"
+#include "enroll/rule_enrollments.h"
 #include "event/sources.h"
 #include "policy/match.h"
 #include "sys/bpf/exec_events.h"
@@ -55,25 +54,14 @@ class AutoEnroller {
   // Looks through those that run, and follows those that start or change; there may be no events.
   void begin(sd_event* loop, std::vector<std::unique_ptr<sys::ExecEvents>> events);
   // A command has spoken of the process: from now on no rule judges it. Any thread.
-  void by_hand(pid_t pid);
+  void by_hand(pid_t pid) { taken_.by_hand(pid); }
   [[nodiscard]] Counts counts() const { return counts_; }
 
  private:
-  struct Wanted {
-    pid_t pid = 0;
-    std::uint64_t start_time = 0;
-    const policy::NamedRule* rule = nullptr;
-    std::optional<std::string> cmdline;  // as it was started
-  };
   // One source of events, and its place in the loop.
   struct Source {
     std::unique_ptr<sys::ExecEvents> events;
     ReadableSource readable;
-  };
-  // A process that a rule took in.
-  struct Taken {
-    std::uint64_t start_time = 0;
-    const policy::NamedRule* rule = nullptr;
   };
   void read_events(Source& from);
   void stop_matching(Source& from, const Error& error);
@@ -82,39 +70,29 @@ class AutoEnroller {
   void look_at(const sys::ExecEvent& event);
   void look_at_changed_soon();
   void look_at_changed();
-  [[nodiscard]] bool stays(const Wanted& wanted);
-  void consider(Wanted wanted, const policy::Program& program);
+  [[nodiscard]] bool stays(const WantedProgram& wanted);
+  void consider(WantedProgram wanted, const policy::Program& program);
   void take_next();
-  void take(const Wanted& wanted);
-  void taken(const Wanted& wanted, Status enrolled);
-  [[nodiscard]] bool fits_still(const Wanted& wanted);
+  void take(const WantedProgram& wanted);
+  void taken(const WantedProgram& wanted, Status enrolled);
+  [[nodiscard]] bool fits_still(const WantedProgram& wanted);
   [[nodiscard]] bool may_have_a_filter(pid_t pid) const;
-  void leave_alone(const Wanted& wanted);
-  void refused(const Wanted& wanted, const Error& error);
+  void leave_alone(const WantedProgram& wanted);
+  void refused(const WantedProgram& wanted, const Error& error);
   // Any thread.
   [[nodiscard]] bool is_left_alone(pid_t pid);
-  [[nodiscard]] policy::Program program_of(pid_t pid, const std::optional<std::string>& cmdline);
-  void complete(pid_t pid, policy::Program& program);
-  [[nodiscard]] std::string user(std::uint32_t uid);
 
   bus::Backend& backend_;
   const sys::Procfs& procfs_;
-  const std::vector<policy::NamedRule> rules_;
+  ProgramMatcher matcher_;
   const Options options_;
-  bool by_file_ = false, by_arguments_ = false, by_group_ = false, by_user_ = false;  // what costs a look
   std::vector<std::unique_ptr<Source>> sources_;
   std::optional<Timer> look_through_again_, look_at_settled_;  // from begin() on, if there are rules
   std::unordered_set<pid_t> changed_;
-  std::chrono::microseconds pause_{};
-  std::chrono::steady_clock::time_point looked_{};
-  std::deque<Wanted> wanted_;
-  std::size_t under_way_ = 0;
-  bool taking_ = false;
+  LookBackoff backoff_;
+  EnrollQueue queue_;
   std::unordered_map<pid_t, std::uint64_t> judged_;  // left alone or refused: start times
-  std::mutex taken_mutex_;
-  std::unordered_map<pid_t, Taken> taken_;
-  std::mutex users_mutex_;
-  std::map<std::uint32_t, std::pair<std::string, std::chrono::steady_clock::time_point>> users_;
+  RuleEnrollments taken_;
   std::set<std::pair<std::string, int>> said_;  // rules and errors
   Counts counts_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

@@ -9,16 +9,16 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "base/ignore_gone.h"
 #include "guard/guard_frozen.h"
+#include "guard/guard_handover.h"
 #include "guard/guard_messages.h"
 #include "guard/guard_respawn.h"
 #include "guard/guard_setup.h"
-#include "guard/guard_socket.h"
+#include "guard/held_listeners.h"
 #include "guard/pending_notifications.h"
 #include "sys/seccomp/seccomp.h"
 
@@ -33,21 +33,6 @@ constexpr std::chrono::microseconds receive_at_most = std::chrono::milliseconds(
 // A call that swapd delayed goes on at its time, or this long after swapd has gone.
 constexpr Duration longest_delay = std::chrono::milliseconds(900);
 
-// A listener, and what the guard knows of it.
-struct Held {
-  ListenerSlot* slot = nullptr;
-  pid_t launch = 0;
-  std::uint64_t highest = 0;  // the last id that the guard has answered itself
-  // Since when something has waited while these did not change.
-  Time waiting_since{};  // Time{}: nothing does
-  std::uint64_t open_id = 0;
-  std::uint64_t last_id = 0;
-  bool ours = false;                      // the guard answers
-  Time taken{};                           // since when
-  bool delayed = false, overdue = false;  // as of the last look: swapd delays calls of it, and past their time
-  bool leaving = false;                   // another swapd receives; only what was delayed is left to be answered
-};
-
 short polled(int listener) {
   pollfd entry{listener, POLLIN | POLLOUT, 0};
   return ::poll(&entry, 1, 0) > 0 ? entry.revents : short{0};
@@ -56,12 +41,11 @@ short polled(int listener) {
 class GuardLoop {
  public:
   explicit GuardLoop(GuardTask task)
-      : slots_(task.slots),
+      : held_(task.slots),
         delayed_(task.delayed),
         frozen_(task.frozen),
-        listener_of_(task.slots.size(), -1),
         stale_(task.stale),
-        state_dir_(std::move(task.state_dir)),
+        handover_(std::move(task.state_dir)),
         respawn_(task.respawn, task.restart_count, clock_.now()) {}
 
   // first: a listener that it holds from the begin, and for whom; below 0: none.
@@ -102,14 +86,14 @@ class GuardLoop {
       take_messages();
     } else if (fd == swapd_number) {
       take_over();
-    } else if (fd == door_.number()) {
+    } else if (fd == handover_.door()) {
       let_in();
-    } else if (fd == caller_.get()) {
+    } else if (fd == handover_.caller()) {
       serve();
-    } else if (const auto held = held_.find(fd); held == held_.end()) {
+    } else if (HeldListener* held = held_.find(fd); held == nullptr) {
       return;  // let go since the set was read
     } else if ((event.events & EPOLLIN) != 0) {
-      answer(fd, held->second);
+      answer(fd, *held);
     } else if ((event.events & EPOLLHUP) != 0) {  // the last program on it has ended; EPOLLERR alone says nothing
       let_go(fd);
     }
@@ -117,10 +101,7 @@ class GuardLoop {
 
   // Others have the listener open as well: to close our number alone would leave it in the set.
   void let_go(int fd) {
-    const auto held = held_.find(fd);
-    if (held == held_.end()) return;
-    listener_of_.at(number_of(held->second)) = -1;
-    held_.erase(held);
+    if (!held_.remove(fd)) return;
     ::epoll_ctl(epoll_number, EPOLL_CTL_DEL, fd, nullptr);
     ::close(fd);
   }
@@ -150,7 +131,7 @@ class GuardLoop {
         return;
       case GuardMessage::Kind::done:  // to a guard of one listener: it has another holder, and somebody who answers
         if (!single_) return;
-        while (!held_.empty()) let_go(held_.begin()->first);
+        for (const int fd : held_.fds()) let_go(fd);
         leave();
       default:
         return hold(std::move(received));
@@ -166,7 +147,7 @@ class GuardLoop {
       answer.error = EINVAL;
     else if (received.truncated)
       answer.error = EMFILE;
-    else if (received.message.slot >= slots_.size())
+    else if (!held_.has_slot(received.message.slot))
       answer.error = EINVAL;
     else if (fd < 0)
       answer.error = EBADF;
@@ -179,36 +160,29 @@ class GuardLoop {
   // 0, or an errno.
   int keep(int fd, std::size_t slot, pid_t launch) {
     if (!add(fd, alone_ ? EPOLLIN : 0U)) return errno;  // EPOLLHUP needs no asking
-    if (!door_.is_open() && !state_dir_.empty()) door_.open(guard_path(state_dir_, ::getpid()));
-    held_[fd] = {.slot = &slots_[slot], .launch = launch, .ours = alone_, .taken = clock_.now()};
-    listener_of_.at(slot) = fd;
+    handover_.open_door(::getpid());
+    HeldListener& held = held_.add(fd, slot, launch);
+    held.ours = alone_;
+    held.taken = clock_.now();
     return 0;
-  }
-
-  std::size_t number_of(const Held& held) const { return static_cast<std::size_t>(held.slot - slots_.data()); }
-
-  // Null: it is no listener of ours.
-  Held* held_of(const DelayedCall& call) {
-    const std::uint32_t slot = call.slot.load(std::memory_order_relaxed);
-    const int fd = slot < listener_of_.size() ? listener_of_[slot] : -1;
-    const auto found = held_.find(fd);
-    return found == held_.end() ? nullptr : &found->second;
   }
 
   // What swapd delays goes on at its time where the listener is ours to answer. When the next one is due: Time::max():
   // none.
   Time serve_delayed() {
     Time next = Time::max();
-    if (std::none_of(held_.begin(), held_.end(), [](const auto& h) { return h.second.ours; })) return next;
-    for (auto& [fd, held] : held_) held.delayed = false;
+    bool any_of_ours = false;
+    held_.for_each([&](int, const HeldListener& held) { any_of_ours = any_of_ours || held.ours; });
+    if (!any_of_ours) return next;
+    held_.for_each([](int, HeldListener& held) { held.delayed = false; });
     const Time now = clock_.now();
     for (DelayedCall& call : delayed_) {
       std::uint64_t id = call.id.load(std::memory_order_acquire);
-      Held* held = id == 0 ? nullptr : held_of(call);
+      HeldListener* held = id == 0 ? nullptr : held_.of(call);
       if (held == nullptr || !held->ours) continue;
       const Time due = std::min(Time(Duration(call.due.load(std::memory_order_relaxed))), held->taken + longest_delay);
       if (due <= now) {
-        ignore_gone(sys::answer_continue(listener_of_[number_of(*held)], id));
+        ignore_gone(sys::answer_continue(held_.fd_of(*held), id));
         call.id.compare_exchange_strong(id, 0);  // swapd, where it lives, frees the place itself
       } else {
         held->delayed = true;
@@ -216,8 +190,9 @@ class GuardLoop {
       }
     }
     std::vector<int> done;
-    for (const auto& [fd, held] : held_)
+    held_.for_each([&](int fd, const HeldListener& held) {
       if (held.leaving && !held.delayed) done.push_back(fd);
+    });
     for (const int fd : done) let_go(fd);
     return next;
   }
@@ -228,9 +203,9 @@ class GuardLoop {
     ::epoll_ctl(epoll_number, EPOLL_CTL_DEL, swapd_number, nullptr);
     alone_ = true;
     if (!socket_closed_) take_messages();
-    for (auto& [fd, held] : held_) take(fd, held);
+    held_.for_each([this](int fd, HeldListener& held) { take(fd, held); });
     thaw_all();
-    if (door_.is_open() && !add(door_.number(), EPOLLIN)) door_.shut();
+    if (handover_.has_door() && !add(handover_.door(), EPOLLIN)) handover_.shut_door();
     respawn_.swapd_ended(clock_.now());
   }
 
@@ -240,46 +215,16 @@ class GuardLoop {
   }
 
   void let_in() {
-    Fd caller = door_.accept();
-    if (!caller || !add(caller.get(), EPOLLIN)) return;
-    caller_ = std::move(caller);
-    asked_.clear();
-    for (const auto& [fd, held] : held_) asked_.push_back(fd);
-  }
-
-  void serve() {
-    const auto received = receive_message(caller_.get());
-    if (!received) {
-      if (received.error().code() != EAGAIN && received.error().code() != EINTR) caller_.reset();
-      return;
-    }
-    const std::uint32_t which = received->message.sequence;
-    if (received->message.kind == GuardMessage::Kind::done && which < asked_.size())
-      return leave_to_it(asked_.at(which));
-    if (received->message.kind != GuardMessage::Kind::take) return;
-    GuardMessage answer;
-    answer.sequence = which;
-    answer.kind = which < asked_.size() ? GuardMessage::Kind::give : GuardMessage::Kind::end;
-    int fd = -1;
-    if (answer.kind == GuardMessage::Kind::give) {
-      const auto held = held_.find(asked_.at(which));
-      if (held == held_.end()) {  // its programs have ended meanwhile
-        answer.error = ENOENT;
-      } else {
-        fd = held->first;
-        answer.pid = held->second.launch;
-        answer.last_id = known(held->second);
-        shared_ = true;
-      }
-    }
-    if (!send_message(caller_.get(), answer, fd)) caller_.reset();
+    Fd caller = handover_.accept();
+    if (caller && add(caller.get(), EPOLLIN)) handover_.begin(std::move(caller), held_.fds());
   }
 
   // The next swapd receives, and does not know of what this one's delayed.
-  void leave_to_it(int fd) {
-    const auto held = held_.find(fd);
-    if (held == held_.end()) return;
-    held->second.leaving = true;
+  void serve() {
+    const int fd = handover_.serve(held_);
+    HeldListener* held = held_.find(fd);
+    if (held == nullptr) return;
+    held->leaving = true;
     listen(fd, 0);
     (void)serve_delayed();
   }
@@ -290,22 +235,16 @@ class GuardLoop {
   }
 
   [[noreturn]] void leave() {
-    door_.shut();
+    handover_.shut_door();
     ::_exit(0);
   }
 
-  // The last id that anybody is known to have received. Ids of one listener are near one another.
-  static std::uint64_t known(const Held& held) {
-    const std::uint64_t open = held.slot->open_id.load(std::memory_order_acquire);
-    return std::max({open, held.slot->last_id.load(std::memory_order_acquire), held.highest});
-  }
-
   // From now on its calls are ours to answer, and what swapd has left of them.
-  void take(int fd, Held& held) {
+  void take(int fd, HeldListener& held) {
     held.ours = true;
     held.taken = clock_.now();
     listen(fd, EPOLLIN);
-    answer_left(fd, *held.slot, known(held));
+    answer_left(fd, *held.slot, held.last_known());
   }
 
   static void listen(int fd, std::uint32_t events) {
@@ -316,8 +255,8 @@ class GuardLoop {
   // Polled readable: the kernel counts what comes in, and a call that has been withdrawn gives ENOENT. A swapd that is
   // back, or the next one, may take it before us, and RECV, which cannot be told not to block, would: so an alarm ends
   // it.
-  void answer(int fd, Held& held) {
-    const bool others = !alone_ || shared_;
+  void answer(int fd, HeldListener& held) {
+    const bool others = !alone_ || handover_.has_begun();
     if (others && (polled(fd) & POLLIN) == 0) return;
     if (others) alarm_every(receive_at_most);
     const auto notification = sys::receive(fd);
@@ -325,7 +264,8 @@ class GuardLoop {
     if (!notification) return;
     ignore_gone(sys::answer_continue(fd, notification->id));
     // One that swapd received before this, and nothing else tells of.
-    if (notification->id - known(held) > 1) answer_between(fd, notification->id - max_unknown, notification->id - 1);
+    if (notification->id - held.last_known() > 1)
+      answer_between(fd, notification->id - max_unknown, notification->id - 1);
     held.highest = notification->id;
   }
 
@@ -334,20 +274,20 @@ class GuardLoop {
     looked_ = clock_.now();
     frozen_.thaw_overdue(looked_ - stale_);
     polled_.clear();
-    for (auto& [fd, held] : held_) {
+    held_.for_each([this](int fd, HeldListener& held) {
       polled_.push_back({fd, POLLIN | POLLOUT, 0});
       held.delayed = held.overdue = false;
-    }
+    });
     ::poll(polled_.data(), polled_.size(), 0);
     for (const DelayedCall& call : delayed_) {
-      Held* held = call.id.load(std::memory_order_acquire) == 0 ? nullptr : held_of(call);
+      HeldListener* held = call.id.load(std::memory_order_acquire) == 0 ? nullptr : held_.of(call);
       if (held == nullptr) continue;
       held->delayed = true;
       if (Time(Duration(call.due.load(std::memory_order_relaxed))) < looked_) held->overdue = true;
     }
     for (const pollfd& polled : polled_) {
       const int fd = polled.fd;
-      Held& held = held_.at(fd);
+      HeldListener& held = *held_.find(fd);
       const std::uint64_t open = held.slot->open_id.load(std::memory_order_acquire);
       const std::uint64_t last = held.slot->last_id.load(std::memory_order_acquire);
       const bool goes_on = held.last_id != last || held.open_id != open;
@@ -368,24 +308,18 @@ class GuardLoop {
     }
   }
 
-  std::span<ListenerSlot> slots_;
+  HeldListeners held_;
   std::span<DelayedCall> delayed_;
   GuardFrozen frozen_;
-  std::vector<int> listener_of_;  // by slot; -1: none
   Duration stale_;
-  std::string state_dir_;
   SteadyClock clock_;
+  GuardHandover handover_;
   GuardRespawn respawn_;
   bool goes_ = false;    // swapd has said that it ends
   bool single_ = false;  // of one listener, which it had before anybody else (GuardTask::first)
-  GuardDoor door_;
-  Fd caller_;               // the next swapd
-  std::vector<int> asked_;  // what it is given
   Time looked_{}, thawed_{};
-  std::unordered_map<int, Held> held_;  // by descriptor
   std::vector<pollfd> polled_;
-  bool shared_ = false;  // the next swapd has some of the listeners, too
-  bool alone_ = false;   // swapd has ended
+  bool alone_ = false;  // swapd has ended
   bool socket_closed_ = false;
 };
 

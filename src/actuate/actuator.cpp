@@ -43,12 +43,10 @@ std::string_view name(Ineffective reason) {
 
 Actuator::Impl::Impl(const sys::Scheduler& linux_scheduler, const sys::Groups& linux_groups, Options chosen)
     : scheduler(linux_scheduler),
-      lender(linux_groups, chosen.dry_run),
+      group_boosters(linux_groups, chosen.disk_groups, chosen.dry_run),
       io_lender(linux_scheduler, chosen.dry_run),
       groups(linux_groups),
       options(std::move(chosen)) {
-  for (const DiskGroups& disks : options.disk_groups)
-    disk_lenders.emplace_back(*disks.groups, options.dry_run, kind_of(disks.by));
   if (!options.start_time) options.start_time = start_time_from_proc;
   if (!options.newborn) options.newborn = [](ThreadId thread) { return newborn(thread.start_time); };
   if (!options.rest) options.rest = [](Duration time) { std::this_thread::sleep_for(time); };
@@ -70,8 +68,7 @@ void Actuator::Impl::open_journal() {
     return;
   }
   journal = std::move(*opened);
-  lender.set_journal(&*journal);
-  for (GroupBooster& disks : disk_lenders) disks.set_journal(&*journal);
+  group_boosters.set_journal(&*journal);
   io_lender.set_journal(&*journal);
   notes = journal->notes();
 }
@@ -171,8 +168,7 @@ void Actuator::forget(ThreadId thread) {
   const auto known = impl_->entries.find(thread);
   if (known == impl_->entries.end()) {
     impl_->io_lender.forget(thread);
-    for (GroupBooster& disks : impl_->disk_lenders) disks.forget(thread);
-    return impl_->lender.forget(thread);
+    return impl_->group_boosters.forget(thread);
   }
   Entry over = known->second;
   impl_->entries.erase(known);
@@ -186,7 +182,7 @@ void Actuator::became(ThreadId before, ThreadId now) {
   if (known == impl_->entries.end() || !known->second.in_force()) return;
   Entry over = known->second;
   impl_->entries.erase(known);
-  impl_->take_back_groups(before);
+  impl_->group_boosters.take_back(before);
   impl_->io_lender.became(before, now);
   over.boost.thread = now;
   impl_->finish(over);
@@ -194,33 +190,24 @@ void Actuator::became(ThreadId before, ThreadId now) {
 }
 
 void Actuator::adopt_child(ThreadId child, ThreadId parent, bool surely) {
-  const Past* found = nullptr;
-  Past present;
-  if (const auto known = impl_->entries.find(parent); known != impl_->entries.end() && known->second.in_force()) {
-    present = {parent, known->second.base, known->second.set, impl_->io_lender.saved_priority(parent)};
-    found = &present;
-  } else {
-    // The newest of what is remembered of the parent.
-    for (std::size_t back = 1; back <= impl_->past.size() && found == nullptr; ++back) {
-      const Past& past = impl_->past[(impl_->next_past + impl_->past.size() - back) % impl_->past.size()];
-      if (past.thread == parent) found = &past;
-    }
-  }
-  if (found == nullptr || impl_->options.dry_run) return;
+  const auto known = impl_->entries.find(parent);
+  const bool lasts = known != impl_->entries.end() && known->second.in_force();
+  const std::optional<Past> found = lasts ? impl_->past_of(known->second) : impl_->past.newest(parent);
+  if (!found || impl_->options.dry_run) return;
   const SchedAttr left = inherited(found->set);
   const SchedAttr due = inherited(found->base);
   // Its children have what it had, if it has forked by now.
-  if (surely && impl_->adopt_io_priority(child, parent, found->io_priority, found == &present))
-    impl_->remember({child, due, left, found->io_priority});
+  if (surely && impl_->adopt_io_priority(child, parent, found->io_priority, lasts))
+    impl_->past.remember({child, due, left, found->io_priority});
   if (left == due) return;
   const auto now = impl_->scheduler.get(child.tid);
   if (!now.ok() || *now != left) return;
   // Forked after the donation, by a parent whose own attributes have changed since: it has what is due already.
-  if (found != &present)
+  if (!lasts)
     if (const auto parents = impl_->scheduler.get(parent.tid); parents.ok() && inherited(*parents) == *now) return;
   if (!impl_->scheduler.set(child.tid, due).ok()) return;
   // It may have forked by now, and its children have what it had.
-  impl_->remember({child, due, left, found->io_priority});
+  impl_->past.remember({child, due, left, found->io_priority});
 }
 
 bool Actuator::Impl::adopt_io_priority(ThreadId child, ThreadId parent, int own, bool still_laid_aside) const {
@@ -237,20 +224,19 @@ bool Actuator::Impl::adopt_io_priority(ThreadId child, ThreadId parent, int own,
 void Actuator::set_rules(const Rules& rules) { impl_->set_rules(rules); }
 
 std::optional<std::uint64_t> Actuator::own_weight(const std::string& group, std::uint64_t since) const {
-  return impl_->lender.own_weight(group, since);
+  return impl_->group_boosters.own_weight(group, since);
 }
 
-std::uint64_t Actuator::group_changes() const { return impl_->lender.changes(); }
+std::uint64_t Actuator::group_changes() const { return impl_->group_boosters.changes(); }
 
 void Actuator::set_competitors(Competitors competitors) {
-  if (impl_->lender.competitors() == competitors) return;
-  for (GroupBooster& disks : impl_->disk_lenders) disks.set_competitors(competitors);
-  impl_->lender.set_competitors(std::move(competitors));
+  if (impl_->group_boosters.competitors() == competitors) return;
+  impl_->group_boosters.set_competitors(std::move(competitors));
   ++impl_->surroundings;
 }
 
 void Actuator::forget_what_passes() {
-  const auto& known = impl_->lender.competitors();
+  const auto& known = impl_->group_boosters.competitors();
   if (!known || (known->boosted_at_disks.empty() && known->others_at_disks.empty() && known->throttled.empty() &&
                  known->halted.empty()))
     return;

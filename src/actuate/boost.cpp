@@ -18,8 +18,6 @@ namespace {
 constexpr int max_foreign_changes = 3;
 // How often the attributes of a thread are read while nothing changes.
 constexpr Duration audit_period = std::chrono::milliseconds(20);
-// How soon a real-time priority that the kernel refused is tried again while the donation lasts.
-constexpr Duration refusal_period = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -29,9 +27,9 @@ void Actuator::Impl::report(Outcome::What what, const Entry& entry, int error) c
   listener({what, entry.boost, entry.reason, entry.base, error, entry.lent, limited});
 }
 
-void Actuator::Impl::remember(const Past& former) {
-  past[next_past] = former;
-  next_past = (next_past + 1) % past.size();
+Past Actuator::Impl::past_of(const Entry& entry) const {
+  const ThreadId thread = entry.boost.thread;
+  return {thread, entry.base, entry.set, io_lender.saved_priority(thread)};
 }
 
 void Actuator::Impl::begin(const Boost& boost, Time now) {
@@ -57,8 +55,7 @@ Actuator::Impl::Terms Actuator::Impl::terms(const Entry& entry, Time now) const 
   if (!boost.attr.realtime() || rank(entry.base) >= rank(boost.attr)) return {boost.attr, Ineffective::none};
   if (!entry.base.realtime() && scheduler.limits_realtime(boost.thread.tid))
     return {boost.second_best, Ineffective::rttime};
-  if (entry.refusal != Ineffective::none && now - entry.refused_at < refusal_period)
-    return {boost.second_best, entry.refusal};
+  if (entry.refusal.stands(now)) return {boost.second_best, entry.refusal.reason};
   return {boost.attr, Ineffective::none};
 }
 
@@ -79,14 +76,14 @@ void Actuator::Impl::engage(Entry& entry, Time now, Outcome::What as) {
     // refused written down the terms are others.
     const bool no_realtime = given.error().code() == EPERM && set.realtime() && terms.limited == Ineffective::none;
     if (!no_realtime) return refuse(entry, given.error());
-    entry.refusal = lender.lacks_realtime(entry.boost.thread, now) ? Ineffective::rt_group : Ineffective::rt_refused;
-    entry.refused_at = now;
+    const bool no_runtime = group_boosters.lacks_realtime(entry.boost.thread, now);
+    entry.refusal = {no_runtime ? Ineffective::rt_group : Ineffective::rt_refused, now};
     return engage(entry, now, as);
   }
   const bool newly_limited = terms.limited != Ineffective::none && terms.limited != entry.limited;
   entry.lent = *terms.lent;
   entry.limited = terms.limited;
-  if (entry.limited == Ineffective::none) entry.refusal = Ineffective::none;
+  if (entry.limited == Ineffective::none) entry.refusal = {};
   if (!was_in_force && as == Outcome::What::begun) ++total;
   lend_group(entry, now);
   if (entry.reason == Ineffective::none && confined(entry)) entry.reason = Ineffective::affinity;
@@ -150,23 +147,21 @@ bool Actuator::Impl::begin_head_start(Entry& entry) {
   if (rank(entry.base) >= rank(entry.boost.attr) || !takes_head_start(entry.base, entry.boost.attr) ||
       !options.newborn(thread) || scheduler.limits_realtime(thread.tid))
     return false;
-  if (std::ranges::find(started, thread) != started.end()) return false;
+  if (head_starts.has_had(thread)) return false;
   SchedAttr set = head_start();
   set.nice = entry.base.nice;
   if (!give(entry, set).ok()) return false;
-  started[next_started] = thread;
-  next_started = (next_started + 1) % started.size();
+  head_starts.begin(thread);
   entry.starts = true;
-  starting.push_back(thread);
   return true;
 }
 
 // The engine rests: where it has the threads' CPU, it would be in the way. What they have done to themselves meanwhile
 // is theirs.
 void Actuator::Impl::end_head_starts(Time now) {
-  if (starting.empty()) return;
+  if (!head_starts.any()) return;
   options.rest(head_start_time);
-  for (const ThreadId thread : std::exchange(starting, {})) {
+  for (const ThreadId thread : head_starts.end()) {
     const auto known = entries.find(thread);
     if (known == entries.end() || !known->second.in_force()) continue;
     if (audit(known->second, now)) engage(known->second, now, Outcome::What::begun);
@@ -176,23 +171,12 @@ void Actuator::Impl::end_head_starts(Time now) {
 
 void Actuator::Impl::lend_group(Entry& entry, Time now) {
   entry.surroundings = surroundings;
-  entry.reason = Ineffective::none;
   io_lender.lend(entry.boost.thread, entry.set);
   const bool groups_allowed = allowed(entry.boost, &Rules::group_action);
-  constexpr int best_nice = -20;  // a group has no real-time share of a disk
-  for (GroupBooster& disks : disk_lenders)
-    (void)disks.lend(entry.boost.thread, entry.set.realtime() ? best_nice : entry.set.nice, groups_allowed, now);
-  if (entry.set.realtime() || entry.set.policy == SchedPolicy::idle)
-    lender.take_back(entry.boost.thread);
-  else
-    entry.reason = lender.lend(entry.boost.thread, entry.set.nice, groups_allowed, now);
+  entry.reason = group_boosters.lend(entry.boost.thread, entry.set, groups_allowed, now);
   if (entry.boost.doubted && entry.reason == Ineffective::none) entry.reason = Ineffective::no_progress;
-  if (const Ineffective halted = lender.halted(entry.boost.thread); halted != Ineffective::none) entry.reason = halted;
-}
-
-void Actuator::Impl::take_back_groups(ThreadId thread) {
-  lender.take_back(thread);
-  for (GroupBooster& disks : disk_lenders) disks.take_back(thread);
+  if (const Ineffective halted = group_boosters.halted(entry.boost.thread); halted != Ineffective::none)
+    entry.reason = halted;
 }
 
 void Actuator::Impl::refuse(Entry& entry, const Error& error) {
@@ -205,7 +189,7 @@ void Actuator::Impl::refuse(Entry& entry, const Error& error) {
 
 // Whether every CPU that the thread may use is known to be held by a thread of a higher rank than it now has.
 bool Actuator::Impl::confined(const Entry& entry) const {
-  const auto& rivals = lender.competitors();
+  const auto& rivals = group_boosters.competitors();
   if (!rivals || rivals->cpu_ranks.empty()) return false;
   const auto cpus = scheduler.affinity(entry.boost.thread.tid);
   if (!cpus.ok()) return false;
@@ -305,7 +289,7 @@ bool Actuator::Impl::audit(Entry& entry, Time now) {
     return true;
   }
   // Another program's attributes are the thread's own from now on. The record of what swapd set is void.
-  remember({entry.boost.thread, entry.base, entry.set, io_lender.saved_priority(entry.boost.thread)});
+  past.remember(past_of(entry));
   entry.base = own_by_now(scheduler, tid, *seen, entry.base, entry.set);
   if (entry.base != *seen) (void)scheduler.set(tid, entry.base);
   if (journal) journal->clear(entry.slot);
@@ -314,7 +298,7 @@ bool Actuator::Impl::audit(Entry& entry, Time now) {
   ++entry.foreign_changes;
   report(Outcome::What::rebased, entry);
   if (entry.foreign_changes >= max_foreign_changes || rank(entry.base) >= rank(entry.boost.attr)) {
-    take_back_groups(entry.boost.thread);
+    group_boosters.take_back(entry.boost.thread);
     io_lender.take_back(entry.boost.thread);
     entry.reason = Ineffective::none;
     if (entry.foreign_changes >= max_foreign_changes) entry.state = Entry::State::refused;
@@ -326,11 +310,10 @@ bool Actuator::Impl::audit(Entry& entry, Time now) {
 }
 
 void Actuator::Impl::release_thread(Entry& entry) {
-  const int io_priority = io_lender.saved_priority(entry.boost.thread);
-  take_back_groups(entry.boost.thread);
+  if (entry.in_force()) past.remember(past_of(entry));  // while its I/O priority is laid aside
+  group_boosters.take_back(entry.boost.thread);
   io_lender.take_back(entry.boost.thread);
   if (!entry.in_force()) return;
-  remember({entry.boost.thread, entry.base, entry.set, io_priority});
   entry.state = Entry::State::left_alone;
   if (options.dry_run) return;
   auto done = restore_thread(scheduler, entry.boost.thread.tid, entry.base, entry.set);
@@ -352,12 +335,10 @@ void Actuator::Impl::finish(Entry& entry) {
 }
 
 void Actuator::Impl::drop(Entry& entry) {
-  if (entry.in_force())
-    remember({entry.boost.thread, entry.base, entry.set, io_lender.saved_priority(entry.boost.thread)});
+  if (entry.in_force()) past.remember(past_of(entry));
   if (journal) journal->clear(entry.slot);
   entry.slot = Journal::none;
-  lender.forget(entry.boost.thread);
-  for (GroupBooster& disks : disk_lenders) disks.forget(entry.boost.thread);
+  group_boosters.forget(entry.boost.thread);
   io_lender.forget(entry.boost.thread);
   entry.state = Entry::State::left_alone;
   entry.reason = Ineffective::none;

@@ -1,12 +1,23 @@
 // The actuator's state of one boost. Internal to actuate/.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 
 #include "actuate/actuator.h"
 #include "actuate/journal.h"
 
 namespace swapd::actuate {
+
+// How soon what the kernel refused is tried again while the donation lasts.
+inline constexpr Duration refusal_period = std::chrono::seconds(1);
+
+// The kernel's refusal of a real-time priority: believed for a while, then tried again.
+struct RealtimeRefusal {
+  Ineffective reason = Ineffective::none;  // none: there was no refusal
+  Time at{};
+  [[nodiscard]] bool stands(Time now) const { return reason != Ineffective::none && now - at < refusal_period; }
+};
 
 struct Entry {
   enum class State : std::uint8_t {
@@ -23,8 +34,7 @@ struct Entry {
   Ineffective reason = Ineffective::none;
   Ineffective limited = Ineffective::none;  // why no more than the second best is lent
   Ineffective told = Ineffective::none;     // a refusal that has been reported, and is not again
-  Ineffective refusal = Ineffective::none;  // of a real-time priority, by the kernel, at `refused_at`
-  Time refused_at{};
+  RealtimeRefusal refusal;
   Journal::Slot slot = Journal::none;
   Time looked{};                   // when its attributes were last read
   int foreign_changes = 0;         // in this donation

@@ -6,7 +6,14 @@
 // for. Source: kernel/sched/fair.c, place_entity() and protect_slice().
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
 #include "base/sched_attr.h"
+#include "base/thread_id.h"
 #include "base/time.h"
 
 namespace swapd::actuate {
@@ -19,5 +26,26 @@ namespace swapd::actuate {
 inline constexpr Duration head_start_time = std::chrono::microseconds(50);
 // start_time: as in /proc/TID/stat. True for the first 10 to 20 ms of its life.
 [[nodiscard]] bool newborn(std::uint64_t start_time);
+
+// Threads that have a head start now, and those that have had one (the last 64): a thread gets one once.
+class HeadStarts {
+ public:
+  static constexpr std::size_t max_remembered = 64;
+
+  void begin(ThreadId thread) {
+    had_[next_] = thread;
+    next_ = (next_ + 1) % had_.size();
+    running_.push_back(thread);
+  }
+  [[nodiscard]] bool has_had(ThreadId thread) const { return std::ranges::find(had_, thread) != had_.end(); }
+  [[nodiscard]] bool any() const { return !running_.empty(); }
+  // Those that have one now. They end with this.
+  [[nodiscard]] std::vector<ThreadId> end() { return std::exchange(running_, {}); }
+
+ private:
+  std::vector<ThreadId> running_;
+  std::array<ThreadId, max_remembered> had_{};
+  std::size_t next_ = 0;
+};
 
 }  // namespace swapd::actuate

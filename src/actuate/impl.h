@@ -1,27 +1,18 @@
 // The actuator's inside. Its parts: actuator.cpp (what the engine calls), boost.cpp (one boost begins, changes,
-// ends), groups.cpp (groups), journal.cpp and recovery.cpp (giving back). Internal to actuate/.
+// ends), group_boosters.cpp (groups), journal.cpp and recovery.cpp (giving back). Internal to actuate/.
 #pragma once
-
-#include <array>
 
 #include "actuate/actuator.h"
 #include "actuate/entry.h"
-#include "actuate/group_booster.h"
+#include "actuate/group_boosters.h"
+#include "actuate/head_start.h"
 #include "actuate/io_priority.h"
 #include "actuate/journal.h"
+#include "actuate/past_boosts.h"
 #include "actuate/recovery.h"
 #include "sys/sched/scheduler.h"
 
 namespace swapd::actuate {
-
-// A thread that ran, or still runs, with a donation, for the children that it forked then: their birth is heard of
-// later.
-struct Past {
-  ThreadId thread;
-  SchedAttr base;
-  SchedAttr set;
-  int io_priority = 0;  // of its own, laid aside meanwhile; raw
-};
 
 struct Actuator::Impl {
   Impl(const sys::Scheduler& scheduler, const sys::Groups& groups, Options options);
@@ -41,7 +32,6 @@ struct Actuator::Impl {
   void drop(Entry& entry);            // the thread has gone: nothing to give back
   void release_thread(Entry& entry);  // gives the thread its own and clears the record
   void lend_group(Entry& entry, Time now);
-  void take_back_groups(ThreadId thread);
   void engage(Entry& entry, Time now, Outcome::What as);
   [[nodiscard]] Status give(Entry& entry, const SchedAttr& set);
   [[nodiscard]] bool begin_head_start(Entry& entry);
@@ -63,13 +53,13 @@ struct Actuator::Impl {
   void leave_alone(Entry& entry, const Terms& terms, Time now);
   [[nodiscard]] bool confined(const Entry& entry) const;
   void report(Outcome::What what, const Entry& entry, int error = 0) const;
-  void remember(const Past& former);
+  // For a child that is born later.
+  [[nodiscard]] Past past_of(const Entry& entry) const;
   // For a child that was forked while its parent's own was laid aside.
   bool adopt_io_priority(ThreadId child, ThreadId parent, int own, bool still_laid_aside) const;
 
   const sys::Scheduler& scheduler;
-  GroupBooster lender;
-  std::vector<GroupBooster> disk_lenders;
+  GroupBoosters group_boosters;
   IoPriorityOverride io_lender;
   const sys::Groups& groups;
   Options options;
@@ -78,11 +68,8 @@ struct Actuator::Impl {
   std::vector<std::string> notes;
   std::function<void(const Outcome&)> listener;
   HashMap<ThreadId, Entry> entries;
-  std::vector<ThreadId> starting;      // have their head start in this apply()
-  std::array<ThreadId, 64> started{};  // have had it
-  std::size_t next_started = 0;
-  std::array<Past, 64> past{};
-  std::size_t next_past = 0;
+  HeadStarts head_starts;
+  PastBoosts past;
   std::uint64_t round = 0;
   std::uint64_t surroundings = 1;
   std::uint64_t total = 0;

@@ -25,6 +25,22 @@
 
 namespace swapd::bus {
 
+// CPU time of swapd itself, in seconds.
+struct CpuView {
+  double engine_s = 0, worker_s = 0, receivers_s = 0;
+  double control_s = 0;  // all other threads of the process
+  double total_s = 0;    // the process: the sum of those
+  double guard_s = 0;    // a process of its own, not in the sum
+};
+
+// What of that may be used, and is.
+struct BudgetView {
+  double share = 0;      // of one CPU, by the policy
+  double share_now = 0;  // less while there is nothing to help
+  double used = 0;       // share of one CPU, in the last second or so
+  double patience_ms = 0;
+};
+
 struct StatusView {
   std::string version, observer, observer_reason;
   std::uint64_t managed_threads = 0, managed_processes = 0, listeners = 0;
@@ -35,7 +51,8 @@ struct StatusView {
   // Costs of watching.
   std::string watch_method;  // "perf" or "poll"
   std::uint64_t watched_threads = 0, watch_wakeups_total = 0, watch_polls_total = 0;
-  double engine_cpu_s = 0, receivers_cpu_s = 0, worker_cpu_s = 0;
+  CpuView cpu;
+  BudgetView budget;
   std::uint64_t resources = 0, requesters = 0, providers = 0, log_drops = 0, over_quota = 0;
   bool paused = false;
   std::uint64_t delayed_calls = 0, delayed_calls_total = 0;  // held by the limits of their class: now, and so far

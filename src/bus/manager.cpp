@@ -12,7 +12,11 @@
 namespace swapd::bus {
 
 Manager::Manager(Backend& backend, std::uint64_t max_queued, std::uint32_t requests)
-    : backend_(backend), max_queued_(max_queued), requests_(requests) {}
+    : backend_(backend),
+      max_queued_(max_queued),
+      quota_(requests),
+      authorization_([this](sd_bus_message* call, const Caller& caller, Right right, Authority::Verdict verdict,
+                            const Error& why) { refused(call, caller, right, verdict, why); }) {}
 
 Manager::~Manager() {
   if (collecting_ != EventDetail::none) backend_.follow_events(EventDetail::none, {});
@@ -49,17 +53,18 @@ bool Manager::arrived(sd_bus_message* call, std::uint32_t uid) {
   constexpr auto fresh = std::chrono::milliseconds(100);  // who asks for each property of each object asks quickly
   if (tree_ && (!only_looks(call) || SteadyClock().now() - seen_ > fresh)) tree_.reset();
   itself_.reset();
-  if (!take_grant(call)) {  // else it was counted when it came first
-    if (const std::string no = too_often(uid); !no.empty()) {
-      (void)sd_bus_reply_method_errorf(call, error_name::limits_exceeded, "%s", no.c_str());
-      return true;
-    }
+  const bool again = authorization_.begin(call);  // it was counted when it came first
+  if (!again && !quota_.take(uid, SteadyClock().now())) {
+    (void)sd_bus_reply_method_errorf(call, error_name::limits_exceeded,
+                                     "too many requests: user %u may make %u a second ([quota] requests in the policy)",
+                                     uid, quota_.requests());
+    return true;
   }
   if (!shows_objects(call)) return false;
-  const Caller who(uid, rights_of(call, uid), may_ask(call));
+  const Caller who = authorization_.caller(call, uid);
   if (who.may(Right::view)) return false;
   const Error refusal(EACCES, "the objects show what is other users': only root may ask for them");
-  if (!ask(call, who, refusal))
+  if (!authorization_.ask(call, who, refusal))
     (void)sd_bus_reply_method_errorf(call, error_name::access_denied, "%s", refusal.context().c_str());
   return true;
 }
@@ -75,63 +80,6 @@ const Tree& Manager::tree() {
 const Object& Manager::itself() {
   if (!itself_) itself_ = manager_now(backend_);
   return *itself_;
-}
-
-void Manager::use(sd_bus* bus, Authority* authority) {
-  authority_bus_ = bus;
-  authority_ = authority;
-}
-
-bool Manager::take_grant(const sd_bus_message* call) {
-  granted_.reset();
-  const auto mine = std::ranges::find_if(grants_, [&](const Grant& g) { return g.call.get() == call; });
-  if (mine == grants_.end()) return false;
-  granted_ = std::move(*mine);
-  grants_.erase(mine);
-  return true;
-}
-
-void Manager::drop(const sd_bus_message* call) {
-  (void)take_grant(call);
-  granted_.reset();
-}
-
-bool Manager::may_ask(sd_bus_message* call) const {
-  return authority_ != nullptr && sd_bus_message_get_bus(call) == authority_bus_;
-}
-
-// On the private socket, which only root and its owner get to, one sees all. On a message bus polkit is asked.
-Rights Manager::rights_of(sd_bus_message* call, std::uint32_t uid) {
-  if (uid == 0) return all_rights;
-  Rights has;
-  if (!may_ask(call)) has.add({Right::view, Right::record, Right::manage_own});
-  if (uid == ::geteuid())
-    has.add({Right::view, Right::record, Right::manage_own, Right::set_limits, Right::administer});
-  if (granted_ && granted_->call.get() == call) has.add(granted_->rights);
-  return has;
-}
-
-bool Manager::ask(sd_bus_message* call, const Caller& caller, const Error& refusal) {
-  const std::optional<Right> lacks = caller.missing();
-  if (!lacks || !may_ask(call) || (refusal.code() != EACCES && refusal.code() != EPERM)) return false;
-  const std::shared_ptr<sd_bus_message> kept(sd_bus_message_ref(call), sd_bus_message_unref);
-  const auto answered = [this, kept, right = *lacks, caller, refusal](Authority::Verdict verdict) {
-    // Without polkit each user may manage their own.
-    const bool granted =
-        verdict == Authority::Verdict::granted || (verdict == Authority::Verdict::absent && right == Right::manage_own);
-    if (!granted || !come_again(kept, caller.rights(), right)) refused(kept.get(), caller, right, verdict, refusal);
-  };
-  authority_->ask(call, caller.uid(), *lacks, answered);
-  return true;
-}
-
-bool Manager::come_again(const std::shared_ptr<sd_bus_message>& call, Rights has, Right right) {
-  has.add(right);
-  grants_.push_back({call, has});
-  if (sd_bus_message_rewind(call.get(), 1) >= 0 && sd_bus_enqueue_for_read(authority_bus_, call.get()) >= 0)
-    return true;
-  grants_.pop_back();
-  return false;
 }
 
 void Manager::refused(sd_bus_message* call, const Caller& caller, Right right, Authority::Verdict verdict,
@@ -157,19 +105,8 @@ void Manager::refused(sd_bus_message* call, const Caller& caller, Right right, A
   backend_.refused(member, static_cast<pid_t>(pid), caller, Error(why.code(), line));
 }
 
-std::string Manager::too_often(std::uint32_t uid) {
-  if (uid == 0 || requests_ == 0) return "";
-  constexpr std::size_t max_users = 1024;
-  const Time now = SteadyClock().now();
-  if (asked_.size() >= max_users) std::erase_if(asked_, [&](const auto& user) { return user.second.full(now); });
-  if (asked_.try_emplace(uid, requests_, requests_, now).first->second.take(now)) return "";
-  return "too many requests: user " + std::to_string(uid) + " may make " + std::to_string(requests_) +
-         " a second ([quota] requests in the policy)";
-}
-
 void Manager::forget(sd_bus* bus) {
-  std::erase_if(grants_, [&](const Grant& g) { return sd_bus_message_get_bus(g.call.get()) == bus; });
-  granted_.reset();
+  authorization_.forget(bus);
   std::erase_if(followers_, [&](const Follower& f) { return f.client.bus == bus; });
   subscribers_.forget(bus);
   update_backend();

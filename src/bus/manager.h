@@ -13,18 +13,17 @@
 #include <systemd/sd-bus.h>
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "base/time.h"
-#include "base/token_bucket.h"
+#include "bus/authorization.h"
 #include "bus/backend.h"
 #include "bus/objects.h"
 #include "bus/polkit.h"
+#include "bus/request_quota.h"
 #include "bus/subscribers.h"
 #include "bus/wire.h"
 
@@ -50,9 +49,9 @@ class Manager {
   // The slots hold the objects on the bus: unref them before the Manager or the connection goes.
   [[nodiscard]] Status attach(sd_bus* bus, std::vector<sd_bus_slot*>& slots);
   // On this message bus, callers who are refused something get it where this says so. Null: no longer.
-  void use(sd_bus* bus, Authority* authority);
+  void use(sd_bus* bus, Authority* authority) { authorization_.use(bus, authority); }
   // This call will not be answered after all: its grant is dropped.
-  void drop(const sd_bus_message* call);
+  void drop(const sd_bus_message* call) { authorization_.drop(call); }
   // The connection is about to go: its followers with it.
   void forget(sd_bus* bus);
   // This client of it has gone.
@@ -67,23 +66,10 @@ class Manager {
     Recipient client;
     std::uint64_t missed = 0;  // since the last event that went out
   };
-  // Rights of a call that is dispatched again, because polkit was asked: of that very message.
-  struct Grant {
-    std::shared_ptr<sd_bus_message> call;
-    Rights rights;
-  };
   friend struct Methods;
 
-  [[nodiscard]] Rights rights_of(sd_bus_message* call, std::uint32_t uid);
-  [[nodiscard]] bool may_ask(sd_bus_message* call) const;
-  // True: it was asked for, and the call will be answered, or come again.
-  bool ask(sd_bus_message* call, const Caller& caller, const Error& refusal);
-  [[nodiscard]] bool come_again(const std::shared_ptr<sd_bus_message>& call, Rights has, Right right);
   void refused(sd_bus_message* call, const Caller& caller, Right right, Authority::Verdict verdict, const Error& why);
 
-  // This call comes again: what it has been granted is `granted_`.
-  [[nodiscard]] bool take_grant(const sd_bus_message* call);
-  [[nodiscard]] std::string too_often(std::uint32_t uid);
   // The objects as they are, or as they were a moment ago if no change was asked for since.
   [[nodiscard]] const Tree& tree();
   [[nodiscard]] const Object& itself();
@@ -100,18 +86,14 @@ class Manager {
 
   Backend& backend_;
   std::uint64_t max_queued_;
-  std::uint32_t requests_;
-  std::unordered_map<std::uint32_t, TokenBucket> asked_;  // by user
+  RequestQuota quota_;
+  Authorization authorization_;
   std::vector<Follower> followers_;
   Subscribers subscribers_{backend_, max_queued_};
   Recipient recorder_;  // bus: none, no recording runs
   std::optional<Tree> tree_;
   Time seen_{};                   // tree_ is of then
   std::optional<Object> itself_;  // while a call is answered
-  sd_bus* authority_bus_ = nullptr;
-  Authority* authority_ = nullptr;
-  std::vector<Grant> grants_;     // of calls that come again
-  std::optional<Grant> granted_;  // of the call that is being answered
   std::uint64_t dropped_ = 0;
   EventDetail collecting_ = EventDetail::none;
 };

@@ -28,7 +28,7 @@ int Methods::reply(sd_bus_message* call, const std::string& text) {
 }
 
 int Methods::refuse(sd_bus_message* call, void* data, const Caller& caller, const Error& refusal, sd_bus_error* error) {
-  return self(data).ask(call, caller, refusal) ? 1 : fail(error, refusal);
+  return self(data).authorization_.ask(call, caller, refusal) ? 1 : fail(error, refusal);
 }
 
 int Methods::done(sd_bus_message* call, void* data, const Caller& caller, const Status& status, sd_bus_error* error) {
@@ -44,7 +44,7 @@ std::function<void(const Status&)> Methods::later(sd_bus_message* call, void* da
   const std::shared_ptr<sd_bus_message> kept(sd_bus_message_ref(call), sd_bus_message_unref);
   return [kept, data, caller](const Status& status) {
     self(data).has_changed();
-    if (!status && self(data).ask(kept.get(), caller, status.error())) return;
+    if (!status && self(data).authorization_.ask(kept.get(), caller, status.error())) return;
     sd_bus_error error{};
     if (!status) fail(&error, status.error());
     if (status)
@@ -63,7 +63,7 @@ int Methods::caller(sd_bus_message* call, void* data, pid_t* pid, Caller* who) {
   r = sd_bus_creds_get_euid(creds, &euid);
   if (r >= 0) r = sd_bus_creds_get_pid(creds, pid);
   sd_bus_creds_unref(creds);
-  if (r >= 0) *who = Caller(euid, self(data).rights_of(call, euid), self(data).may_ask(call));
+  if (r >= 0) *who = self(data).authorization_.caller(call, euid);
   return r;
 }
 

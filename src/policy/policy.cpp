@@ -47,6 +47,7 @@ std::vector<KeyRule> observe_keys(ObservePolicy& to) {
           word("watch", to.watch, watch_words),
           milliseconds("poll_period_ms", to.poll_period, 0.1, 1000),
           flag("trap_kill", to.trap_kill),
+          real("budget", to.budget, 0.005, 1),
           milliseconds("guard_stale_ms", to.guard_stale, 20, 10'000),
           list_of_names("protected", to.never, 15, 100)};
 }

@@ -76,6 +76,7 @@ struct ObservePolicy {
   WatchMethod watch = WatchMethod::automatic;
   Duration poll_period = std::chrono::milliseconds(1);  // poll_period_ms
   bool trap_kill = false;
+  double budget = 0.05;                                   // CPU time of all of swapd's threads, as a share of one CPU
   Duration guard_stale = std::chrono::milliseconds(200);  // guard_stale_ms
   std::vector<std::string> never;                         // protected: names of programs that are not enrolled (comm)
   bool operator==(const ObservePolicy&) const = default;

@@ -212,6 +212,11 @@ std::optional<decide::Input> input(std::string_view type, Fields& f) {
   if (type == "budget-used")
     return decide::BudgetUsed{f.time("t"), f.thread("requester"), f.number<ClassId>("class"),
                               f.number<std::uint32_t>("user"), f.duration("cpu_ns")};
+  if (type == "patience") {
+    const decide::PatienceChanged found{f.time("t"), f.duration("patience_ns")};
+    if (found.patience <= Duration::zero()) f.values().wrong("patience_ns", "above 0");
+    return found;
+  }
   return std::nullopt;
 }
 

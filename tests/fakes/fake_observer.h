@@ -15,6 +15,7 @@ class FakeObserver final : public observe::Observer {
     bool urgent = true;
     int traced = 0;  // 1: with the batch; 2: at once
     ThreadId expected;
+    Duration patience{};
   };
   [[nodiscard]] Status listen(sys::EventLoop& /*loop*/) override { return Done{}; }
   [[nodiscard]] std::optional<Time> deadline() const override { return std::nullopt; }
@@ -28,7 +29,8 @@ class FakeObserver final : public observe::Observer {
   void unwatch(ThreadId thread) override { watched.erase(thread); }
   void set_urgent(ThreadId thread, bool urgent) override { watched[thread].urgent = urgent; }
   void expect(ThreadId thread, ThreadId provider) override { watched[thread].expected = provider; }
-  [[nodiscard]] bool waits_unreported(ThreadId thread) const override { return unreported.contains(thread); }
+  void be_patient(ThreadId thread, Duration patience) override { watched[thread].patience = patience; }
+  [[nodiscard]] bool waits_unreported(ThreadId thread) override { return unreported.contains(thread); }
   [[nodiscard]] bool counts_cpu() const override { return counts; }
   [[nodiscard]] std::optional<Duration> cpu_time(ThreadId thread, Time /*now*/) const override {
     const auto known = cpu.find(thread);

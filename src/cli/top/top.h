@@ -26,7 +26,8 @@ struct TopThread {
 struct TopSample {
   std::string version, observer;
   long long processes = 0, threads = 0, donations = 0, donations_total = 0, notifications_total = 0;
-  double cpu_s = 0;  // of swapd's own threads
+  double cpu_s = 0;                    // of swapd's own threads
+  double budget = 0, patience_ms = 0;  // share of one CPU that they may use; 0: not known
   std::vector<std::string> warnings;
   std::vector<TopThread> rows;
   std::map<long long, std::vector<long long>> providers;  // of what a thread waits for; both by tid

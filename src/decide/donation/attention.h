@@ -20,6 +20,9 @@ class Attention {
   void demote(ThreadId thread);
   // A wait tree needs it: it stays watched, and urgent. False: it is not watched.
   bool need(ThreadId thread, Time now);
+  // How often a watched thread may wait before only waits that last are told (Interest::patience). 0: as often as it
+  // likes.
+  void set_patience(Duration patience);
   // Its wakeups of other threads matter; at_once: and so does the moment.
   void trace_wakes(ThreadId thread, bool at_once);
 
@@ -46,7 +49,8 @@ class Attention {
 
   template <typename Self, typename Archive>
   static void state(Self& self, Archive& archive) {
-    archive(self.table_, self.expecting_, self.next_expecting_, self.others_, self.urgent_, self.changed_);
+    archive(self.table_, self.expecting_, self.next_expecting_, self.others_, self.urgent_, self.changed_,
+            self.patience_);
   }
 
  private:
@@ -75,6 +79,7 @@ class Attention {
   std::vector<ThreadId> others_;   // watched as providers only
   std::vector<ThreadId> urgent_;   // … of them, told of at once
   std::vector<ThreadId> changed_;  // since add_interests()
+  Duration patience_ = std::chrono::milliseconds(1);
 };
 
 }  // namespace swapd::decide

@@ -166,6 +166,8 @@ void DonationDecider::on(const Input& input) {
     progress_.judged(judged->thread, judged->verdict);
   } else if (const auto* forked = std::get_if<Forked>(&input)) {
     attention_.forked(forked->parent, forked->time);
+  } else if (const auto* changed = std::get_if<PatienceChanged>(&input)) {
+    attention_.set_patience(changed->patience);
   }
 }
 

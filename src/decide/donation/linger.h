@@ -78,13 +78,15 @@ class Linger {
   }
 
  private:
-  // Resources that a requester waited for last; two locks taken in turn are one conversation.
+  // Resources that a requester waited for last, and the threads that provided them: two locks taken in turn are one
+  // conversation, and so are the fifty connections that one server answers.
   struct Recent {
     std::array<Resource, 4> resources;
-    std::uint64_t next = 0;
+    std::array<ThreadId, 4> providers;
+    std::uint64_t next = 0, next_provider = 0;
     template <typename Self, typename Archive>
     static void state(Self& self, Archive& archive) {
-      archive(self.resources, self.next);
+      archive(self.resources, self.providers, self.next, self.next_provider);
     }
   };
   [[nodiscard]] bool comes_back(const Donation& donation) const;

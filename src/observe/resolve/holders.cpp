@@ -11,7 +11,6 @@
 #include "observe/resolve/families.h"
 #include "observe/resolve/futex_owner.h"
 #include "observe/resolve/kernel_waits.h"
-#include "observe/resolve/lock_calls.h"
 #include "sys/procfs/sysv.h"
 
 namespace swapd::observe {
@@ -20,7 +19,6 @@ namespace {
 
 constexpr Duration member_age = std::chrono::milliseconds(50);
 constexpr Duration stranger_age = std::chrono::seconds(1);
-constexpr Duration locks_age = std::chrono::seconds(1);
 constexpr std::size_t max_threads = 3;      // of a process (docs/design.md, Model)
 constexpr std::size_t max_looked_at = 512;  // threads of one process
 constexpr std::size_t max_children = 256;
@@ -30,15 +28,17 @@ constexpr std::size_t max_remembered_processes = 1024;
 
 bool contains(std::span<const pid_t> pids, pid_t pid) { return std::find(pids.begin(), pids.end(), pid) != pids.end(); }
 
-bool overlaps(const sys::LockLine& line, std::uint64_t first, std::uint64_t last) {
-  return line.first <= last && line.last >= first;
-}
-
 }  // namespace
 
 Holders::Holders(const sys::Procfs& procfs, const Descriptors& descriptors, const ProcessIds& ids, SocketPeers& peers,
                  const Clock& clock)
-    : procfs_(procfs), clock_(clock), descriptors_(descriptors), ids_(ids), peers_(peers), fds_(procfs, clock) {
+    : procfs_(procfs),
+      clock_(clock),
+      descriptors_(descriptors),
+      ids_(ids),
+      peers_(peers),
+      fds_(procfs, clock),
+      locks_(procfs, clock, fds_) {
   own_ipc_namespace_ = procfs_.namespace_inode(::getpid(), "ipc").value_or(0);
 }
 
@@ -113,25 +113,25 @@ std::optional<Found> Holders::find(const Waiter& waiter, const Resource& resourc
   const Evidence evidence = is_lock(resource.kind) ? Evidence::owner : Evidence::holder;
   if (resource.kind == ResourceKind::socket && only_own_endpoint(waiter, resource))
     return with_threads(waiter, resource, evidence, {}, {}, asked);
-  if (resource.kind == ResourceKind::record_lock) note_request(waiter, resource);
+  if (resource.kind == ResourceKind::record_lock) locks_.read_request(waiter.tid, waiter.tgid, resource);
   const Duration since_asked = std::max(Duration::zero(), clock_.now() - asked);
-  Pids managed = among(waiter, resource, members, std::max(member_age, since_asked));
+  Pids managed = among(resource, members, std::max(member_age, since_asked));
   const auto nobody_else = [&] { return managed.empty() || managed == Pids{waiter.tgid}; };
   // What was opened before the question is not in a table that is older.
-  if (since_asked < member_age && nobody_else()) managed = among(waiter, resource, members, since_asked);
+  if (since_asked < member_age && nobody_else()) managed = among(resource, members, since_asked);
   Pids others;
   if (nobody_else()) {
     Pids rest = all_processes(asked);
     Pids sorted(members.begin(), members.end());
     std::ranges::sort(sorted);
     std::erase_if(rest, [&](pid_t pid) { return std::ranges::binary_search(sorted, pid); });
-    others = among_servers(waiter, resource, members, since_asked);
-    if (others.empty()) others = among(waiter, resource, rest, std::max(stranger_age, since_asked));
+    others = among_servers(resource, members, since_asked);
+    if (others.empty()) others = among(resource, rest, std::max(stranger_age, since_asked));
     if (resource.kind == ResourceKind::socket) remember_servers(others);
     // Nobody at all has this socket any more: whoever is at the other end now, the kernel must tell.
     if (others.empty() && managed.empty() && resource.kind == ResourceKind::socket) peers_.drop(resource.ids[0]);
     if (others.empty() && managed.empty() && resource.kind == ResourceKind::record_lock)
-      for (const pid_t pid : owners_named(waiter, resource)) (contains(members, pid) ? managed : others).push_back(pid);
+      for (const pid_t pid : locks_.named_owners(resource)) (contains(members, pid) ? managed : others).push_back(pid);
   }
   Found out = with_threads(waiter, resource, evidence, managed, others, asked);
   if (guesses_ && nobody_else()) guess_behind(waiter, others, members, asked, out);
@@ -261,35 +261,15 @@ std::optional<Holders::Pids> Holders::named(const Waiter& waiter, const Resource
   }
 }
 
-Holders::Pids Holders::among(const Waiter& waiter, const Resource& resource, std::span<const pid_t> pids,
-                             Duration max_age) {
+Holders::Pids Holders::among(const Resource& resource, std::span<const pid_t> pids, Duration max_age) {
   Pids out;
   for (const pid_t pid : pids) {
-    if (holds(waiter, resource, pid, max_age)) out.push_back(pid);
+    if (holds(resource, pid, max_age)) out.push_back(pid);
   }
   return out;
 }
 
-// The kernel names the owner of a POSIX lock in /proc/locks too. That is for an owner whose descriptors cannot be read:
-// each look waits for an RCU grace period and makes the lock calls of the whole machine slower meanwhile.
-Holders::Pids Holders::owners_named(const Waiter& waiter, const Resource& resource) {
-  if (const Time now = clock_.now(); locks_read_ == Time{} || now - locks_read_ >= locks_age) {
-    locks_ = procfs_.locks();
-    locks_read_ = now;
-  }
-  Pids out;
-  for (const sys::LockLine& line : locks_) {
-    if (line.type != sys::LockLine::Type::posix || line.waiting || line.dev != resource.ids[0] ||
-        line.ino != resource.ids[1] || !overlaps(line, resource.ids[2], resource.ids[3]))
-      continue;
-    if (!line.write && !write_request_) continue;
-    if (posix_request_ && line.pid == waiter.tgid) continue;
-    if (line.pid > 0 && !contains(out, line.pid)) out.push_back(line.pid);
-  }
-  return out;
-}
-
-bool Holders::holds(const Waiter& waiter, const Resource& resource, pid_t pid, Duration max_age) {
+bool Holders::holds(const Resource& resource, pid_t pid, Duration max_age) {
   const auto& ids = resource.ids;
   const auto type = [](const sys::FdIdentity& identity) { return identity.mode & S_IFMT; };
   switch (resource.kind) {
@@ -299,7 +279,7 @@ bool Holders::holds(const Waiter& waiter, const Resource& resource, pid_t pid, D
       return !fds_.find(pid, max_age, [&](const auto& i) { return i.dev == ids[0] && i.ino == ids[1]; }).empty();
     case ResourceKind::flock:
     case ResourceKind::record_lock:
-      return holds_lock(waiter, resource, pid, max_age);
+      return locks_.holds(resource, pid, max_age);
     case ResourceKind::pipe:
     case ResourceKind::fifo:
       for (const auto& entry :
@@ -357,43 +337,12 @@ const Holders::Pids& Holders::all_processes(Time asked) {
   return processes_;
 }
 
-bool Holders::holds_lock(const Waiter& waiter, const Resource& resource, pid_t pid, Duration max_age) {
-  const auto& ids = resource.ids;
-  for (const auto& entry : fds_.find(pid, max_age, [&](const auto& i) { return i.dev == ids[0] && i.ino == ids[1]; })) {
-    const auto info = procfs_.fdinfo(pid, entry.fd);
-    if (!info) continue;
-    for (const sys::LockLine& line : info->locks) {
-      if (resource.kind == ResourceKind::flock) {
-        if (line.type == sys::LockLine::Type::flock && line.write == (ids[2] == 1)) return true;
-        continue;
-      }
-      const bool posix = line.type == sys::LockLine::Type::posix;
-      if (!posix && line.type != sys::LockLine::Type::ofd) continue;
-      if (posix && posix_request_ && pid == waiter.tgid) continue;  // one's own POSIX locks never conflict
-      if (posix && line.pid != pid) continue;                       // a child has the descriptor, and not the lock
-      if ((line.write || write_request_) && overlaps(line, ids[2], ids[3])) return true;
-    }
-  }
-  return false;
-}
-
 // Whether the waiter waits on a socket of its own because no peer is known: then those who have it too are not
 // providers.
 bool Holders::only_own_endpoint(const Waiter& waiter, const Resource& resource) {
-  if (!holds(waiter, resource, waiter.tgid, member_age)) return false;
+  if (!holds(resource, waiter.tgid, member_age)) return false;
   const auto peers = peers_.look(waiter.tgid, resource.ids[0]);
   return !peers || peers->inodes == std::vector{resource.ids[0]};
-}
-
-// Which locks conflict depends on the request, which the resource does not tell: a reader waits for writers only.
-void Holders::note_request(const Waiter& waiter, const Resource& resource) {
-  write_request_ = true;
-  posix_request_ = true;  // one that tries F_SETLK and sleeps, say
-  const auto call = procfs_.syscall(waiter.tid);
-  if (!call || !call->in_call || call->nr != SYS_fcntl) return;
-  posix_request_ = call->args[1] == F_SETLKW;
-  const auto range = requested_range(procfs_, waiter.tid, static_cast<int>(call->args[0]), call->args[2]);
-  if (range && range->first == resource.ids[2] && range->last == resource.ids[3]) write_request_ = range->write;
 }
 
 }  // namespace swapd::observe

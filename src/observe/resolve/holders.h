@@ -11,6 +11,7 @@
 
 #include "observe/resolve/descriptor.h"
 #include "observe/resolve/fd_cache.h"
+#include "observe/resolve/lock_holders.h"
 #include "observe/resolve/process_ids.h"
 #include "observe/resolve/resolver.h"
 #include "observe/resolve/socket_peers.h"
@@ -39,17 +40,13 @@ class Holders {
 
  private:
   using Pids = std::vector<pid_t>;
-  [[nodiscard]] Pids among(const Waiter& waiter, const Resource& resource, std::span<const pid_t> pids,
-                           Duration max_age);
-  [[nodiscard]] Pids among_servers(const Waiter& waiter, const Resource& resource, std::span<const pid_t> members,
-                                   Duration max_age);
+  [[nodiscard]] Pids among(const Resource& resource, std::span<const pid_t> pids, Duration max_age);
+  [[nodiscard]] Pids among_servers(const Resource& resource, std::span<const pid_t> members, Duration max_age);
   void guess_behind(const Waiter& waiter, const Pids& others, std::span<const pid_t> members, Time asked, Found& out);
   void remember_servers(const Pids& pids);
-  [[nodiscard]] Pids owners_named(const Waiter& waiter, const Resource& resource);
-  [[nodiscard]] bool holds(const Waiter& waiter, const Resource& resource, pid_t pid, Duration max_age);
+  [[nodiscard]] bool holds(const Resource& resource, pid_t pid, Duration max_age);
   [[nodiscard]] bool has_eventfd(pid_t pid, std::uint64_t id, Duration max_age);
   [[nodiscard]] const Pids& all_processes(Time asked);
-  [[nodiscard]] bool holds_lock(const Waiter& waiter, const Resource& resource, pid_t pid, Duration max_age);
   [[nodiscard]] bool only_own_endpoint(const Waiter& waiter, const Resource& resource);
   [[nodiscard]] std::optional<Pids> named(const Waiter& waiter, const Resource& resource);
   [[nodiscard]] std::optional<Found> siblings(const Waiter& waiter, const Resource& signal,
@@ -60,7 +57,6 @@ class Holders {
   [[nodiscard]] Pids sharing(const Resource& futex, std::span<const pid_t> members) const;
   [[nodiscard]] Found with_threads(const Waiter& waiter, const Resource& resource, Evidence evidence,
                                    const Pids& managed, const Pids& others, Time asked);
-  void note_request(const Waiter& waiter, const Resource& resource);
 
   const sys::Procfs& procfs_;
   const Clock& clock_;
@@ -68,6 +64,7 @@ class Holders {
   const ProcessIds& ids_;
   SocketPeers& peers_;
   FdCache fds_;
+  LockHolders locks_;
   struct Eventfds {  // of a process: they have one inode, and the number that tells them apart takes long to read
     Time time;
     std::unordered_map<std::uint64_t, int> fds;  // by number
@@ -82,11 +79,7 @@ class Holders {
   Time processes_read_{};
   Pids servers_;  // not managed, and held other ends of sockets lately: the last one first
   std::uint64_t own_ipc_namespace_ = 0;
-  std::vector<sys::LockLine> locks_;
-  Time locks_read_{};
   bool guesses_ = false;
-  bool write_request_ = true;   // of the record lock looked for
-  bool posix_request_ = false;  // F_SETLKW, not F_OFD_SETLKW
 };
 
 }  // namespace swapd::observe

@@ -48,11 +48,10 @@ void Holders::guess_behind(const Waiter& waiter, const Pids& others, std::span<c
 
 // Who has the other ends of some clients' sockets has those of new ones, too: to look at it anew takes less than to
 // look at all.
-Holders::Pids Holders::among_servers(const Waiter& waiter, const Resource& resource, std::span<const pid_t> members,
-                                     Duration max_age) {
+Holders::Pids Holders::among_servers(const Resource& resource, std::span<const pid_t> members, Duration max_age) {
   if (resource.kind != ResourceKind::socket) return {};
   std::erase_if(servers_, [&](pid_t pid) { return std::ranges::find(members, pid) != members.end(); });
-  return among(waiter, resource, servers_, max_age);
+  return among(resource, servers_, max_age);
 }
 
 void Holders::remember_servers(const Pids& pids) {

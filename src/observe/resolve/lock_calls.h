@@ -1,5 +1,5 @@
 // fcntl(2) record locks: what a blocked F_SETLKW or F_OFD_SETLKW asks for, and the arithmetic of its range. Who holds
-// a lock is found in holders.h.
+// a lock is found in lock_holders.h.
 #pragma once
 
 #include <fcntl.h>

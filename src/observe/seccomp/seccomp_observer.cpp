@@ -8,7 +8,6 @@ namespace swapd::observe {
 
 namespace {
 
-constexpr std::size_t recent_accesses = 64;
 constexpr std::size_t max_looked_at = 16;
 constexpr std::size_t calls_a_drain = 4096;  // of one receiver: the engine's turn stays bounded
 
@@ -67,8 +66,7 @@ void SeccompObserver::unwatch(ThreadId thread) {
   watch_.remove(thread);
   senders_.erase(thread);
   last_signalled_.erase(thread);
-  wait_start_.erase(thread);
-  awaited_.erase(thread);
+  waker_inference_.unwatch(thread);
 }
 
 void SeccompObserver::look(ThreadId thread, Time now, std::vector<Event>& out) {
@@ -108,8 +106,7 @@ void SeccompObserver::untrace_wakes(ThreadId thread) { wakers_.erase(thread); }
 void SeccompObserver::forget(ThreadId thread) {
   unwatch(thread);
   wakers_.erase(thread);
-  last_waker_.erase(thread.tid);
-  std::erase_if(recent_, [&](const Access& a) { return a.by == thread; });
+  waker_inference_.forget(thread);
 }
 
 void SeccompObserver::resolve_again(ThreadId thread) { watch_.resolve_again(thread); }
@@ -118,7 +115,7 @@ void SeccompObserver::answer(const WaitAnswer& answer, std::vector<Event>& out) 
   const std::size_t first = out.size();
   watch_.answer(answer, out);
   for (std::size_t i = first; i < out.size(); ++i)
-    if (const auto* blocked = std::get_if<Blocked>(&out[i])) awaited_[blocked->thread] = blocked->awaited;
+    if (const auto* blocked = std::get_if<Blocked>(&out[i])) waker_inference_.on_resolved(*blocked);
 }
 
 void SeccompObserver::drain(Time now, std::vector<Event>& out) {
@@ -141,7 +138,7 @@ void SeccompObserver::report_new(Time now, std::vector<Event>& out) {
 }
 
 // Calls that tell the same are looked at once a drain: all of it is as of now.
-const observe::Access& SeccompObserver::access_of(const CallSite& site) {
+const Access& SeccompObserver::access_of(const CallSite& site) {
   const auto found = std::ranges::find_if(looked_at_, [&](const auto& l) { return same_access(l.first, site); });
   if (found != looked_at_.end()) return found->second;
   if (looked_at_.size() == max_looked_at) looked_at_.pop_front();
@@ -158,7 +155,7 @@ void SeccompObserver::drain_calls(std::vector<Event>& out) {
         const auto member = hooks_.identify(call.tid);
         if (!member) continue;
         const CallSite site{.tid = call.tid, .tgid = member->tgid, .nr = call.nr, .args = call.args};
-        const observe::Access& access = access_of(site);
+        const Access& access = access_of(site);
         report(member->id, call.time, access, out);
         watch_.answered(member->id, call.time);
         if (!access.complete) hooks_.ask_access({.thread = member->id, .time = call.time, .site = site});
@@ -167,13 +164,13 @@ void SeccompObserver::drain_calls(std::vector<Event>& out) {
       if (n < calls.size()) break;
     }
   }
-  while (recent_.size() > recent_accesses) recent_.pop_front();
+  waker_inference_.forget_old();
 }
 
-void SeccompObserver::report(ThreadId thread, Time time, const observe::Access& access, std::vector<Event>& out) {
+void SeccompObserver::report(ThreadId thread, Time time, const Access& access, std::vector<Event>& out) {
   for (const Resource& resource : access.accessed) {
     out.emplace_back(Accessed{.time = time, .thread = thread, .resource = resource});
-    recent_.push_back({resource, thread, time});
+    waker_inference_.on_access(resource, thread, time);
   }
   for (const Resource& resource : access.released)
     out.emplace_back(Released{.time = time, .thread = thread, .resource = resource});
@@ -195,7 +192,7 @@ void SeccompObserver::drain_signals(std::vector<Event>& out) {
       if (!receiver) continue;
       const Resource resource = signal_to(receiver->id);
       out.emplace_back(Accessed{.time = r.time, .thread = by->id, .resource = resource});
-      recent_.push_back({resource, by->id, r.time});
+      waker_inference_.on_access(resource, by->id, r.time);
       if (senders_.contains(by->id)) last_signalled_[by->id] = {target->id, r.time};
     }
     if (n < records.size()) break;
@@ -210,8 +207,7 @@ void SeccompObserver::drain_wakes(Time now, std::vector<Event>& out) {
       for (const sys::TraceRecord& r : std::span(records).first(n)) {
         if (r.hard_interrupt) continue;
         if (!hooks_.identify(r.target)) continue;
-        LastWaker& last = last_waker_[r.target];
-        if (r.time >= last.time) last = {thread, r.time};
+        waker_inference_.on_wake(r.target, thread, r.time);
         if (waker.at_once) watch_.look_closely(r.target, now, out);
       }
       if (n < records.size()) break;
@@ -220,31 +216,12 @@ void SeccompObserver::drain_wakes(Time now, std::vector<Event>& out) {
   wakes_ready_ = false;
 }
 
-// Who ended the waits that have just ended? The traced candidate that woke the thread during it, or else the last one
-// seen to make a call on what it awaited.
 void SeccompObserver::name_wakers(std::size_t first, std::vector<Event>& out) {
-  for (std::size_t i = first; i < out.size(); ++i) {
-    if (const auto* blocked = std::get_if<Blocked>(&out[i])) {
-      wait_start_[blocked->thread] = blocked->time;
-      awaited_[blocked->thread] = blocked->awaited;
-      continue;
-    }
-    auto* woken = std::get_if<Woken>(&out[i]);
-    if (woken == nullptr || woken->unrelated) continue;
-    const auto start = wait_start_.find(woken->thread);
-    if (start == wait_start_.end()) continue;
-    if (const auto last = last_waker_.find(woken->thread.tid);
-        last != last_waker_.end() && last->second.time >= start->second) {
-      woken->by = last->second.by;
-      continue;
-    }
-    const auto& awaited = awaited_[woken->thread];
-    for (auto access = recent_.rbegin(); access != recent_.rend() && access->time >= start->second; ++access) {
-      if (access->by == woken->thread || std::ranges::find(awaited, access->resource) == awaited.end()) continue;
-      woken->by = access->by;
-      woken->through = access->resource;
-      break;
-    }
+  for (Event& event : std::span(out).subspan(first)) {
+    if (const auto* blocked = std::get_if<Blocked>(&event))
+      waker_inference_.on_blocked(*blocked);
+    else if (auto* woken = std::get_if<Woken>(&event); woken != nullptr && !woken->unrelated)
+      waker_inference_.name(*woken);
   }
 }
 
@@ -265,7 +242,7 @@ void SeccompObserver::report_sends(std::size_t first, std::vector<Event>& out) {
     }
     // One that was not asleep was signalled all the same.
     if (const auto signalled = last_signalled_.find(blocked->thread); signalled != last_signalled_.end()) {
-      if (target == 0) target = signalled->second.by.tid;
+      if (target == 0) target = signalled->second.target.tid;
       last_signalled_.erase(signalled);
     }
     const auto to = target == 0 ? std::nullopt : hooks_.identify(target);

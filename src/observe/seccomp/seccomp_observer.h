@@ -15,6 +15,7 @@
 #include "observe/observer.h"
 #include "observe/seccomp/receiver.h"
 #include "observe/seccomp/thread_watch.h"
+#include "observe/seccomp/waker_inference.h"
 #include "sys/perf/perf.h"
 
 namespace swapd::observe {
@@ -55,19 +56,14 @@ class SeccompObserver final : public Observer {
   [[nodiscard]] const std::vector<std::string>& missing() const { return missing_; }
 
  private:
-  struct LastWaker {
-    ThreadId by;
-    Time time{};
-  };
-  struct Access {
-    Resource resource;
-    ThreadId by;
+  struct Signalled {
+    ThreadId target;
     Time time{};
   };
 
-  const observe::Access& access_of(const CallSite& site);
+  const Access& access_of(const CallSite& site);
   void drain_calls(std::vector<Event>& out);
-  void report(ThreadId thread, Time time, const observe::Access& access, std::vector<Event>& out);
+  void report(ThreadId thread, Time time, const Access& access, std::vector<Event>& out);
   void drain_signals(std::vector<Event>& out);
   void drain_wakes(Time now, std::vector<Event>& out);
   void name_wakers(std::size_t first, std::vector<Event>& out);
@@ -89,12 +85,9 @@ class SeccompObserver final : public Observer {
   std::unordered_map<ThreadId, Waker> wakers_;  // candidates: do they wake the requester
   bool wakes_ready_ = false;
   sys::EventLoop* loop_ = nullptr;
-  std::unordered_map<ThreadId, LastWaker> last_signalled_;  // by sender: its last signal since its last wait
-  std::unordered_map<pid_t, LastWaker> last_waker_;         // by woken tid
-  std::unordered_map<ThreadId, Time> wait_start_;
-  std::unordered_map<ThreadId, std::vector<Resource>> awaited_;
-  std::deque<Access> recent_;                                   // bounded
-  std::deque<std::pair<CallSite, observe::Access>> looked_at_;  // in this drain; bounded
+  std::unordered_map<ThreadId, Signalled> last_signalled_;  // by sender: whom it has signalled since its last wait
+  WakerInference waker_inference_;
+  std::deque<std::pair<CallSite, Access>> looked_at_;  // in this drain; bounded
 };
 
 }  // namespace swapd::observe

@@ -101,6 +101,18 @@ TEST_F(Swapbench, BadOptionsAreOneLineAndStatusTwo) {
       {"apps", "--apps", "emacs"},
       {"apps", "--under", "hand-set"},
       {"apps", "--seconds", "0"},
+      {"apps", "--hogs", "4"},
+      {"apps", "--sessions", "split"},
+      {"apps", "--important", "server"},
+      {"apps", "--important", "client", "--observe", "seccomp"},
+      {"apps", "--important", "sleeper", "--observe", "seccomp"},
+      {"chat", "--users", "1"},
+      {"chat", "--rooms", "100", "--users", "100"},
+      {"chat", "--mechanism", "tcp"},
+      {"chat", "--under", "vanilla", "--plot", "x.svg"},
+      {"soak", "--minutes", "0"},
+      {"soak", "--under", "vanilla"},
+      {"soak", "--repeat", "2"},
       {"apps", "--placement", "apart", "--observe", "seccomp"},
       {"apps", "--placement", "drawn", "--observe", "bpf", "--cpus", "1"},
       {"shape-accuracy", "--rates", "fast"},
@@ -204,6 +216,35 @@ TEST_F(Swapbench, AppsRunOrTheirPackageIsNamed) {
   EXPECT_EQ(run(redis), "exit 2");
   EXPECT_EQ(lines_of(err()).size(), 1u) << err();
   EXPECT_THAT(err(), HasSubstr("Debian package redis-server"));
+}
+
+// Two rooms of three, each with two messages: 2 · 3 · 2 sent, each delivered to three.
+TEST_F(Swapbench, ChatCountsWhatIsDelivered) {
+  const auto lines = run_json({"chat", "--rooms", "2", "--users", "3", "--messages", "2", "--hogs", "0,1", "--under",
+                               "vanilla,hand-set", "--repeat", "2"});
+  ASSERT_EQ(lines.size(), 4u);
+  EXPECT_EQ(lines[0]["users"], 3);
+  EXPECT_GT(lines[0]["throughput"].get<double>(), 0);
+  EXPECT_EQ(lines[0]["n"], 2);
+  EXPECT_FALSE(lines[0].contains("hogs_cpu_share"));
+  EXPECT_EQ(lines[3]["under"], "hand-set");
+  EXPECT_EQ(lines[3]["client"], "nice:-20");
+  for (const char* field : {"ratio", "to_vanilla", "hogs_cpu_share", "throughput_95_from", "commit", "kernel"})
+    EXPECT_TRUE(lines[3].contains(field)) << field;
+}
+
+// By hand and not in turns under one load, and the server has its own priority again in between.
+TEST_F(Swapbench, AnImportantClientsServerIsSetByHandInTurns) {
+  if (const auto missing = missing_program({"redis"})) GTEST_SKIP() << *missing;
+  const auto lines = run_json({"apps", "--apps", "redis", "--important", "client", "--hogs", "2", "--under",
+                               "vanilla,hand-set", "--seconds", "0.3", "--repeat", "2"});
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[0]["important"], "client");
+  EXPECT_EQ(lines[0]["client"], "nice:-10");
+  EXPECT_EQ(lines[0]["hogs"], 2);
+  EXPECT_EQ(lines[1]["under"], "hand-set");
+  EXPECT_EQ(lines[1]["n"], 2);
+  EXPECT_GT(lines[1]["ratio"].get<double>(), 0);
 }
 
 TEST_F(Swapbench, RivalsRunOrTheirPackageIsNamed) {
@@ -323,6 +364,30 @@ TEST_F(Swapbench, AChainThatIsUsedAgainAndAgainIsLentToOnce) {
                                "--work-ms", "3", "--observe", "seccomp", "--swapd", SWAPD, "--swapctl", SWAPCTL});
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_LT(lines[0]["donations_total"].get<int>(), 120);
+}
+
+TEST_F(Swapbench, ChatUnderSwapdSaysWhatThatCosts) {
+  const auto lines =
+      run_json({"chat", "--rooms", "1", "--users", "3", "--messages", "5", "--hogs", "1", "--under", "swapd",
+                "--repeat", "1", "--observe", "seccomp", "--swapd", SWAPD, "--swapctl", SWAPCTL});
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_EQ(lines[0]["observer"], "seccomp");
+  for (const char* field : {"swapd_cpu_share", "engine_cpu_s", "events_lost", "donations_total"})
+    EXPECT_TRUE(lines[0].contains(field)) << field;
+}
+
+// It says by its exit status that no thread has kept a boost.
+TEST_F(Swapbench, ASoakEndsWithoutABoostedThread) {
+  if (const auto missing = missing_program({"redis", "nginx"})) GTEST_SKIP() << *missing;
+  const auto lines = run_json({"soak", "--minutes", "0.1", "--hogs", "0,2", "--rooms", "1", "--users", "3",
+                               "--messages", "5", "--observe", "seccomp", "--swapd", SWAPD, "--swapctl", SWAPCTL});
+  ASSERT_GE(lines.size(), 2u);
+  const auto& summary = lines.back();
+  EXPECT_EQ(summary["mechanism"], "summary");
+  EXPECT_EQ(summary["samples"].get<std::size_t>(), lines.size() - 1);
+  EXPECT_EQ(summary["threads_left_boosted"], 0);
+  EXPECT_GT(summary["chat_runs"].get<int>(), 0);
+  EXPECT_TRUE(lines[0].contains("rss_bytes"));
 }
 #endif
 

@@ -327,6 +327,16 @@ TEST_F(InterestSetTest, AWaitStaysUntoldOnlyIfAllExpectTheSameThread) {
   EXPECT_FALSE(observer.watched.at(p1).expected.valid());
 }
 
+TEST_F(InterestSetTest, TheLeastPatientDeciderIsToldInTime) {
+  Interest patient = interest(Interest::Watch::requester);
+  patient.patience = std::chrono::milliseconds(8);
+  (void)apply(0, patient);
+  EXPECT_EQ(observer.watched.at(p1).patience, std::chrono::milliseconds(8));
+  patient.patience = std::chrono::milliseconds(1);
+  (void)apply(1, patient);
+  EXPECT_EQ(observer.watched.at(p1).patience, std::chrono::milliseconds(1));
+}
+
 TEST_F(InterestSetTest, AForgottenThreadIsNew) {
   (void)apply(0, interest(Interest::Watch::provider));
   set.forget(p1);

@@ -62,11 +62,26 @@ TEST_F(LingerTest, FourResourcesInTurnAreOneConversation) {
   EXPECT_NE(linger.of(p1), nullptr);
 }
 
-TEST_F(LingerTest, AFifthResourceIsAnotherConversation) {
-  for (const Resource& one : {r1, r2, r3, r4, resource(5)}) waits({p2}, one);
+TEST_F(LingerTest, AFifthResourceOfAFifthProviderIsAnotherConversation) {
+  int provider = 2;
+  for (const Resource& one : {r1, r2, r3, r4, resource(5)}) waits({thread(++provider)}, one);
   linger.end(p1);
-  waits({p2}, r1);
+  waits({thread(3)}, r1);
   EXPECT_EQ(linger.of(p1), nullptr) << "the oldest was forgotten";
+}
+
+TEST_F(LingerTest, AServerThatAnswersOnManyConnectionsIsComeBackTo) {
+  for (int connection = 5; connection < 55; ++connection) waits({p2}, resource(connection));
+  linger.end(p1);
+  waits({p2}, resource(60));
+  EXPECT_NE(linger.of(p1), nullptr);
+}
+
+TEST_F(LingerTest, AProviderThatHasEndedIsNotComeBackTo) {
+  waits({p2}, r1);
+  linger.forget(p2);
+  waits({p2}, r2);
+  EXPECT_EQ(linger.of(p1), nullptr);
 }
 
 TEST_F(LingerTest, ATimeOfZeroIsNoLinger) {

@@ -1,0 +1,61 @@
+#include "enroll/program_matcher.h"
+
+#include <pwd.h>
+
+#include <array>
+
+namespace swapd::daemon {
+namespace {
+
+constexpr std::size_t max_users = 10'000;
+constexpr std::chrono::seconds names_last{60};
+
+}  // namespace
+
+ProgramMatcher::ProgramMatcher(const sys::Procfs& procfs, std::vector<policy::NamedRule> rules)
+    : procfs_(procfs), rules_(std::move(rules)) {
+  for (const auto& [name, rule] : rules_) {
+    by_file_ = by_file_ || !rule.exe.empty();
+    by_arguments_ = by_arguments_ || !rule.cmdline.empty();
+    by_group_ = by_group_ || !rule.cgroup.empty() || !rule.unit.empty() || !rule.container.empty();
+    by_user_ = by_user_ || !rule.user.empty();
+  }
+}
+
+policy::Program ProgramMatcher::program_of(pid_t pid, const std::optional<std::string>& cmdline) {
+  policy::Program program{.comm = procfs_.comm(pid).value_or(""), .cmdline = cmdline.value_or("")};
+  if (by_arguments_ && !cmdline)
+    for (const std::string& word : procfs_.cmdline(pid).value_or({}))
+      program.cmdline += (program.cmdline.empty() ? "" : " ") + word;
+  if (by_user_) program.uid = procfs_.real_uid(pid).value_or(UINT32_MAX);
+  complete(pid, program);
+  return program;
+}
+
+policy::Program ProgramMatcher::program_of(const sys::ExecEvent& event) {
+  policy::Program program{.exe = event.path, .comm = event.comm, .cmdline = event.cmdline, .uid = event.uid};
+  complete(event.pid, program);
+  return program;
+}
+
+void ProgramMatcher::complete(pid_t pid, policy::Program& program) {
+  if (by_file_) program.exe = procfs_.exe(pid).value_or(program.exe);
+  if (by_group_) program.cgroup = procfs_.cgroup(pid).value_or("");
+  if (by_user_) program.user = user(program.uid);
+}
+
+std::string ProgramMatcher::user(std::uint32_t uid) {
+  const auto now = std::chrono::steady_clock::now();
+  const std::lock_guard lock(users_mutex_);
+  if (const auto known = users_.find(uid); known != users_.end() && now - known->second.second < names_last)
+    return known->second.first;
+  std::array<char, 16384> text{};
+  passwd entry{};
+  passwd* found = nullptr;
+  if (::getpwuid_r(uid, &entry, text.data(), text.size(), &found) != 0 || found == nullptr) return "";
+  if (users_.size() > max_users) users_.clear();
+  users_[uid] = {found->pw_name, now};
+  return found->pw_name;
+}
+
+}  // namespace swapd::daemon

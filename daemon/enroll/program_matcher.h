@@ -1,0 +1,47 @@
+// Programs as the rules of [match.NAME] see them. Reads of a process what the rules ask for and no more, because each
+// fact costs a look at /proc. Any thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "policy/match.h"
+#include "sys/bpf/exec_events.h"
+#include "sys/procfs/procfs.h"
+
+namespace swapd::daemon {
+
+class ProgramMatcher {
+ public:
+  ProgramMatcher(const sys::Procfs& procfs, std::vector<policy::NamedRule> rules);
+
+  [[nodiscard]] std::size_t rules() const { return rules_.size(); }
+  // The process as it is now. cmdline: as it was started, if that is known.
+  [[nodiscard]] policy::Program program_of(pid_t pid, const std::optional<std::string>& cmdline);
+  // What has ended meanwhile is known by what it was started as.
+  [[nodiscard]] policy::Program program_of(const sys::ExecEvent& event);
+  // Null: none fits. Lives as long as the matcher.
+  [[nodiscard]] const policy::NamedRule* rule_for(const policy::Program& program) const {
+    return policy::rule_for(rules_, program);
+  }
+
+ private:
+  void complete(pid_t pid, policy::Program& program);
+  [[nodiscard]] std::string user(std::uint32_t uid);
+
+  const sys::Procfs& procfs_;
+  const std::vector<policy::NamedRule> rules_;
+  bool by_file_ = false, by_arguments_ = false, by_group_ = false, by_user_ = false;  // what costs a look
+  std::mutex users_mutex_;
+  std::map<std::uint32_t, std::pair<std::string, std::chrono::steady_clock::time_point>> users_;
+};
+
+}  // namespace swapd::daemon
