@@ -80,7 +80,7 @@ std::optional<ThreadState> Views::halted(pid_t tid, char state) {
   return sleeps && freezer_.freezes(tid) ? std::optional(ThreadState::frozen) : std::nullopt;
 }
 
-std::optional<ThreadState> Views::halted(const std::vector<ThreadId>& path) {
+std::optional<ThreadState> Views::halted(const Vector<ThreadId>& path) {
   for (const ThreadId thread : path)
     if (const auto stat = procfs_.stat(thread.tid); stat && stat->start_time == thread.start_time)
       if (const auto state = halted(thread.tid, stat->state)) return state;
@@ -133,8 +133,8 @@ Views::Looked Views::look(const SnapshotThread& thread) {
   return out;
 }
 
-std::vector<model::ProviderView> Views::providers(ThreadId waiter, const Resource& resource, int depth) {
-  std::vector<model::ProviderView> out;
+Vector<model::ProviderView> Views::providers(ThreadId waiter, const Resource& resource, int depth) {
+  Vector<model::ProviderView> out;
   if (const auto known = snapshot_.providers.find(resource); known != snapshot_.providers.end())
     for (const model::ProviderView& p : known->second)
       if (p.thread != waiter) out.push_back(p);

@@ -38,13 +38,13 @@ class Views {
   [[nodiscard]] Looked look(const SnapshotThread& thread);
   [[nodiscard]] std::vector<bus::WaitNode> waits(ThreadId waiter, const Looked& looked, int depth,
                                                  std::vector<ThreadId>& above);
-  [[nodiscard]] std::vector<model::ProviderView> providers(ThreadId waiter, const Resource& resource, int depth);
+  [[nodiscard]] Vector<model::ProviderView> providers(ThreadId waiter, const Resource& resource, int depth);
   [[nodiscard]] bool favoured(ThreadId waiter, ThreadId provider) const;
   [[nodiscard]] std::string comm(pid_t tid) const;
   // Stopped or frozen; empty: neither, or it runs. state: as /proc says it.
   [[nodiscard]] std::optional<ThreadState> halted(pid_t tid, char state);
   // The first thread of the donation's path that is.
-  [[nodiscard]] std::optional<ThreadState> halted(const std::vector<ThreadId>& path);
+  [[nodiscard]] std::optional<ThreadState> halted(const Vector<ThreadId>& path);
   // A thread would provide what is awaited, if it were not for that.
   [[nodiscard]] std::optional<ThreadState> what_holds_up(ThreadId waiter, const Looked& looked);
   // It is not managed, and passes messages on.

@@ -32,7 +32,7 @@ class ExactTiming {
 
  private:
   observe::Observer& observer_;
-  std::unordered_map<ThreadId, int> users_;
+  HashMap<ThreadId, int> users_;
 };
 
 class CpuClocks {
@@ -106,7 +106,7 @@ class CpuClocks {
   ExactTiming& exact_;
   sys::EventLoop& loop_;
   Hooks hooks_;
-  std::map<Key, Clock> clocks_;
+  Map<Key, Clock> clocks_;
   std::map<PoolKey, Pooled> pool_;
   std::uint64_t next_key_ = 1;
   std::optional<Time> next_;

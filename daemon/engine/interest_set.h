@@ -2,7 +2,6 @@
 #pragma once
 
 #include <span>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -24,12 +23,12 @@ class InterestSet {
 
  private:
   using Wish = std::pair<std::size_t, decide::Interest>;
-  [[nodiscard]] static decide::Interest merged(const std::vector<Wish>& wishes);
+  [[nodiscard]] static decide::Interest merged(std::span<const Wish> wishes);
   bool tell(const decide::Interest& now);
 
   observe::Observer& observer_;
-  std::unordered_map<ThreadId, std::vector<Wish>> wishes_;
-  std::unordered_map<ThreadId, decide::Interest> told_;
+  HashMap<ThreadId, Vector<Wish>> wishes_;
+  HashMap<ThreadId, decide::Interest> told_;
 };
 
 }  // namespace swapd::daemon

@@ -34,11 +34,11 @@ struct SnapshotThread {
 struct Snapshot {
   Time time;
   std::unordered_map<ThreadId, SnapshotThread> threads;
-  std::unordered_map<Resource, std::vector<model::ProviderView>> providers;
+  std::unordered_map<Resource, Vector<model::ProviderView>> providers;
   std::unordered_map<Resource, std::vector<ThreadId>> unenrolled;
-  std::unordered_set<ThreadId> relays;      // of the unenrolled: they were seen to pass messages on
-  std::vector<decide::Donation> donations;  // in force
-  std::vector<actuate::Actuator::Active> boosts;
+  std::unordered_set<ThreadId> relays;  // of the unenrolled: they were seen to pass messages on
+  Vector<decide::Donation> donations;   // in force
+  Vector<actuate::Actuator::Active> boosts;
   std::unordered_map<pid_t, Shaper::Delay> delayed;  // by the limits of their class
 };
 

@@ -259,8 +259,8 @@ std::optional<Actuator::Active> Actuator::active(ThreadId thread) const {
   return Active{entry.boost, entry.base, entry.reason, entry.lent, limited, entry.in_force()};
 }
 
-std::vector<Actuator::Active> Actuator::active() const {
-  std::vector<Active> all;
+Vector<Actuator::Active> Actuator::active() const {
+  Vector<Active> all;
   for (const auto& [thread, entry] : impl_->entries)
     if (const auto one = active(thread)) all.push_back(*one);
   return all;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/class_id.h"
+#include "base/recycled.h"
 #include "base/resource.h"
 #include "base/result.h"
 #include "base/sched_attr.h"
@@ -177,7 +178,7 @@ class Actuator {
     Ineffective limited = Ineffective::none;  // why the second best
     bool in_force = false;                    // it runs with it
   };
-  [[nodiscard]] std::vector<Active> active() const;
+  [[nodiscard]] Vector<Active> active() const;
   [[nodiscard]] std::optional<Active> active(ThreadId thread) const;
   [[nodiscard]] std::uint64_t total() const;  // donations begun since start
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/class_id.h"
+#include "base/recycled.h"
 #include "base/resource.h"
 #include "base/sched_attr.h"
 #include "base/thread_id.h"
@@ -99,7 +100,7 @@ struct Holders {
 struct QuantumUsed {
   Time time;
   ThreadId requester;
-  std::vector<ThreadId> path;
+  Vector<ThreadId> path;
 };
 struct Execed {
   Time time;

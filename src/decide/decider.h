@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/event.h"
+#include "base/recycled.h"
 #include "base/sched_attr.h"
 #include "base/thread_id.h"
 #include "base/time.h"
@@ -133,11 +134,11 @@ struct Plan {
   std::vector<Interest> interests;
   std::vector<Look> looks;
   std::vector<Question> questions;
-  std::vector<Event> feedback;  // for the model
-  std::optional<Time> next;     // decide again at the latest then
-  bool idle = true;             // nothing is in flight: ticks may come late
-  bool needs_calls = false;     // a trapped call that is still to come may name a provider: receivers tell at once
-  bool may_batch = false;       // help is on its way along a whole chain: records may gather for a moment
+  Vector<Event> feedback;    // for the model
+  std::optional<Time> next;  // decide again at the latest then
+  bool idle = true;          // nothing is in flight: ticks may come late
+  bool needs_calls = false;  // a trapped call that is still to come may name a provider: receivers tell at once
+  bool may_batch = false;    // help is on its way along a whole chain: records may gather for a moment
 
   void clear() {
     complete = idle = true;

@@ -246,7 +246,10 @@ std::optional<Event> event(std::string_view type, Fields& f) {
   }
   if (type == "holders")
     return Holders{f.time("t"), f.resource("resource"), f.word("evidence", evidence_words), f.threads("threads")};
-  if (type == "quantum-used") return QuantumUsed{f.time("t"), f.thread("requester"), f.threads("path")};
+  if (type == "quantum-used") {
+    const auto path = f.threads("path");
+    return QuantumUsed{f.time("t"), f.thread("requester"), {path.begin(), path.end()}};
+  }
   if (type == "execed") return Execed{f.time("t"), f.thread("thread")};
   if (type == "exited") return Exited{f.time("t"), f.thread("thread")};
   return std::nullopt;

@@ -57,7 +57,7 @@ class Replayer {
   void on(const Granted& granted, std::uint64_t line);
   void on(const Gap& gap, std::uint64_t line);
   void on(const End&, std::uint64_t) { totals_.ended = true; }
-  void tell(Time time, const std::vector<decide::Donation>& donations);
+  void tell(Time time, const Vector<decide::Donation>& donations);
   void compare_unsaid(std::uint64_t line);
   void compare(std::uint64_t line, const Granted& live);
   void differ(std::uint64_t line, const Granted& live, Granted replayed);

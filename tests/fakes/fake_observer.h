@@ -1,10 +1,9 @@
 // An observer without a kernel: remembers what it was told to observe, and tells what a test puts into it.
 #pragma once
 
-#include <map>
-#include <set>
 #include <vector>
 
+#include "base/recycled.h"
 #include "observe/observer.h"
 
 namespace swapd::fakes {
@@ -54,12 +53,12 @@ class FakeObserver final : public observe::Observer {
   [[nodiscard]] observe::Costs costs() const override { return {}; }
 
   bool counts = true;
-  std::map<ThreadId, Watched> watched;
-  std::map<ThreadId, Duration> cpu;
-  std::map<ThreadId, std::vector<Event>> seen;  // what a look at the thread tells, once
-  std::vector<Event> new_ones;                  // what the next report_new() tells
+  Map<ThreadId, Watched> watched;
+  Map<ThreadId, Duration> cpu;
+  Map<ThreadId, std::vector<Event>> seen;  // what a look at the thread tells, once
+  std::vector<Event> new_ones;             // what the next report_new() tells
   std::vector<ThreadId> resolved;
-  std::set<ThreadId> exact, unreported;
+  Set<ThreadId> exact, unreported;
   int reports = 0;
 
  private:

@@ -127,7 +127,7 @@ void Attention::calm(Time now) {
   });
 }
 
-void Attention::unwatch_idle(Time now, Duration keep, std::vector<ThreadId>& unwatched) {
+void Attention::unwatch_idle(Time now, Duration keep, Vector<ThreadId>& unwatched) {
   std::erase_if(others_, [&](ThreadId thread) {
     const auto watch = table_.find(thread);
     if (watch == table_.end()) return true;

@@ -5,8 +5,6 @@
 #pragma once
 
 #include <cstddef>
-#include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "decide/decider.h"
@@ -39,7 +37,7 @@ class Attention {
   // Threads that no wait tree has needed lately are told of with the batch …
   void calm(Time now);
   // … and after `keep` are not watched any more: those are named.
-  void unwatch_idle(Time now, Duration keep, std::vector<ThreadId>& unwatched);
+  void unwatch_idle(Time now, Duration keep, Vector<ThreadId>& unwatched);
   void forget(ThreadId thread);
 
   // When it was last asked who could end this thread's wait; null: it is not watched.
@@ -75,7 +73,7 @@ class Attention {
   void list_as_expecting(ThreadId thread, Watch& watch);
   void changed(ThreadId thread) { changed_.push_back(thread); }
 
-  std::unordered_map<ThreadId, Watch> table_;
+  HashMap<ThreadId, Watch> table_;
   std::vector<ThreadId> expecting_;  // threads that may wait untold
   std::size_t next_expecting_ = 0;
   std::vector<ThreadId> others_;   // watched as providers only

@@ -22,7 +22,7 @@ bool Linger::comes_back(const Donation& donation) const {
          config_.may(donation);
 }
 
-void Linger::renew(const std::vector<Donation>& current) {
+void Linger::renew(const Vector<Donation>& current) {
   for (const Donation& donation : current) {
     const auto lingering = lingering_.find(donation.requester);
     if (lingering != lingering_.end()) {
@@ -58,7 +58,7 @@ void Linger::wait_ended(ThreadId requester) {
 
 void Linger::moved(const Donation& before) { lingering_[before.requester] = {.donation = before, .moved = true}; }
 
-void Linger::keep_ways_open(const std::vector<Donation>& current,
+void Linger::keep_ways_open(const Vector<Donation>& current,
                             const std::function<bool(ThreadId, const Resource&)>& waits,
                             const std::function<bool(ThreadId)>& open) {
   const auto keep = [&](ThreadId requester, const Donation& deepest) {

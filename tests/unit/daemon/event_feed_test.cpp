@@ -38,7 +38,7 @@ class EventFeedTest : public testing::Test {
     return out;
   }
   void decide(std::vector<ThreadId> requesters) {
-    std::vector<decide::Donation> donations;
+    Vector<decide::Donation> donations;
     for (const ThreadId requester : requesters)
       donations.push_back({.requester = requester, .attr = {}, .resource = socket, .path = {server}});
     feed_.on_donations(donations);

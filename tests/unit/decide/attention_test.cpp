@@ -31,8 +31,8 @@ class AttentionTest : public testing::Test {
     attention.look_at_unreported(now, out);
     return out;
   }
-  std::vector<ThreadId> unwatched() {
-    std::vector<ThreadId> out;
+  Vector<ThreadId> unwatched() {
+    Vector<ThreadId> out;
     attention.unwatch_idle(now, std::chrono::seconds(1), out);
     return out;
   }

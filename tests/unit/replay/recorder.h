@@ -51,7 +51,7 @@ class Recorder {
       if (timer.requester == requester && timer.kind == decide::Timer::Kind::quantum)
         input(decide::TimerFired{.time = at, .requester = requester, .serial = timer.serial});
   }
-  const std::vector<decide::Donation>& turn(bool tick = false) {
+  const Vector<decide::Donation>& turn(bool tick = false) {
     decide::Turn turn{.now = now, .first = true, .tick = tick, .may_ask = tick};
     for (int round = 0; round < 16; ++round) {
       if (recording) encoder.add(text, turn);
