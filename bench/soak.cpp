@@ -113,7 +113,7 @@ class ChatLoad {
   ChatLoad(const Context& context, const Daemon& daemon) : context_(context), daemon_(daemon) {}
   Status tick() {
     if (!chat_) return SoakClock::now() < next_ ? Status(Done{}) : start();
-    const auto said = chat_->team().line_of(0, milliseconds(1));
+    const auto said = chat_->team().line_of(0, milliseconds(5));
     if (!said && said.error().code() == ETIMEDOUT)
       return SoakClock::now() < late_ ? Status(Done{}) : Status(Error(ETIMEDOUT, "the chat does not end"));
     if (!said) return Error(said.error()).in("chat");

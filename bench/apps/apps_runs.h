@@ -19,7 +19,7 @@ struct Run {
   double throughput = 0;
   double load_cpu_s = 0;                       // server and load generator
   double swapd_share = 0, programs_share = 0;  // of the load's CPU time
-  Cost cost;                                   // in turns
+  RateCost cost;                               // in turns
 };
 
 // front: a program that starts it, with its arguments.

@@ -15,12 +15,12 @@ std::vector<double> of_each_run(const std::vector<RateRun>& runs, const std::fun
   return values;
 }
 
-std::uint64_t sum_of_runs(const std::vector<RateRun>& runs, std::uint64_t Cost::*member) {
+std::uint64_t sum_of_runs(const std::vector<RateRun>& runs, std::uint64_t RateCost::*member) {
   return std::accumulate(runs.begin(), runs.end(), std::uint64_t{0},
                          [&](std::uint64_t all, const RateRun& run) { return all + run.cost.*member; });
 }
 
-double share_of_wall(double used_s, const Cost& cost) { return cost.wall_s > 0 ? used_s / cost.wall_s : 0; }
+double share_of_wall(double used_s, const RateCost& cost) { return cost.wall_s > 0 ? used_s / cost.wall_s : 0; }
 
 void add_median(nlohmann::json& line, const std::string& name, const std::vector<double>& values) {
   line[name] = rounded(median(values));
@@ -54,8 +54,8 @@ Result<Meter> Meter::start(const Daemon* daemon, const std::vector<Child>& hogs)
 }
 
 // The question comes before the first look and after the last one, so that the answer's own cost is not counted.
-Result<Cost> Meter::stop() const {
-  Cost now;
+Result<RateCost> Meter::stop() const {
+  RateCost now;
   now.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
   look(now);
   if (Status asked = ask_swapd(now); !asked) return asked.error();
@@ -67,7 +67,7 @@ Result<Cost> Meter::stop() const {
   return now;
 }
 
-Status Meter::ask_swapd(Cost& now) const {
+Status Meter::ask_swapd(RateCost& now) const {
   if (daemon_ == nullptr) return Done{};
   const auto status = daemon_->ask({"status"});
   if (!status) return status.error();
@@ -78,7 +78,7 @@ Status Meter::ask_swapd(Cost& now) const {
   return Done{};
 }
 
-void Meter::look(Cost& now) const {
+void Meter::look(RateCost& now) const {
   if (daemon_ != nullptr) now.swapd_cpu_s = tree_cpu_s(daemon_->pid());
   for (const Child& hog : *hogs_) now.hogs_cpu_s += process_cpu_s(hog.pid());
 }
@@ -138,8 +138,8 @@ std::vector<nlohmann::json> rate_lines(const std::vector<RateRow>& rows, const O
                  }));
       line["engine_cpu_s"] =
           rounded(median(of_each_run(row.runs, [](const RateRun& run) { return run.cost.engine_cpu_s; })));
-      line["events_lost"] = sum_of_runs(row.runs, &Cost::events_lost);
-      line["donations_total"] = sum_of_runs(row.runs, &Cost::donations);
+      line["events_lost"] = sum_of_runs(row.runs, &RateCost::events_lost);
+      line["donations_total"] = sum_of_runs(row.runs, &RateCost::donations);
     }
     out.push_back(std::move(line));
   }

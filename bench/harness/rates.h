@@ -16,7 +16,7 @@
 namespace swapd::bench {
 
 // CPU time that swapd and the hogs used between two moments, and what swapd counted between them.
-struct Cost {
+struct RateCost {
   double wall_s = 0;
   double swapd_cpu_s = 0;   // all threads of swapd and of its guard
   double engine_cpu_s = 0;  // the engine's alone
@@ -29,21 +29,21 @@ struct Cost {
 class Meter {
  public:
   [[nodiscard]] static Result<Meter> start(const Daemon* daemon, const std::vector<Child>& hogs);
-  [[nodiscard]] Result<Cost> stop() const;
+  [[nodiscard]] Result<RateCost> stop() const;
 
  private:
   Meter(const Daemon* daemon, const std::vector<Child>& hogs) : daemon_(daemon), hogs_(&hogs) {}
-  Status ask_swapd(Cost& now) const;
-  void look(Cost& now) const;
+  Status ask_swapd(RateCost& now) const;
+  void look(RateCost& now) const;
   const Daemon* daemon_;
   const std::vector<Child>* hogs_;
   std::chrono::steady_clock::time_point began_;
-  Cost before_;
+  RateCost before_;
 };
 
 struct RateRun {
   double throughput = 0;
-  Cost cost;
+  RateCost cost;
 };
 
 // One configuration, and a run of it for each repeat.

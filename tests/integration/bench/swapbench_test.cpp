@@ -379,7 +379,7 @@ TEST_F(Swapbench, ChatUnderSwapdSaysWhatThatCosts) {
 // It says by its exit status that no thread has kept a boost.
 TEST_F(Swapbench, ASoakEndsWithoutABoostedThread) {
   if (const auto missing = missing_program({"redis", "nginx"})) GTEST_SKIP() << *missing;
-  const auto lines = run_json({"soak", "--minutes", "0.1", "--hogs", "0,2", "--rooms", "1", "--users", "3",
+  const auto lines = run_json({"soak", "--minutes", "0.15", "--hogs", "0,2", "--rooms", "1", "--users", "3",
                                "--messages", "5", "--observe", "seccomp", "--swapd", SWAPD, "--swapctl", SWAPCTL});
   ASSERT_GE(lines.size(), 2u);
   const auto& summary = lines.back();
