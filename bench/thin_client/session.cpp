@@ -26,9 +26,9 @@ struct ThinNeed {
   std::string_view player, program, package;  // player: empty: all need it
 };
 constexpr ThinNeed thin_needs[] = {{"", "Xvnc", "tigervnc-standalone-server"},
-                          {"", "mplayer", "mplayer"},
-                          {"", "ffmpeg", "ffmpeg"},
-                          {"vnc-browser", "chromium", "chromium"}};
+                                   {"", "mplayer", "mplayer"},
+                                   {"", "ffmpeg", "ffmpeg"},
+                                   {"vnc-browser", "chromium", "chromium"}};
 
 // A browser's own children; those first that are farthest down.
 void add_below(pid_t pid, std::vector<pid_t>& below) {
@@ -51,25 +51,10 @@ std::optional<std::string> missing_thin_client_program(const std::vector<std::st
 
 Status make_test_film(const std::string& path, double seconds) {
   int status = 0;
-  const auto made = run_for_output({path_of("ffmpeg"),
-                                    "-v",
-                                    "error",
-                                    "-f",
-                                    "lavfi",
-                                    "-i",
-                                    "testsrc2=size=352x240:rate=25",
-                                    "-t",
-                                    std::to_string(seconds),
-                                    "-c:v",
-                                    "mpeg1video",
-                                    "-b:v",
-                                    "1500k",
-                                    "-maxrate",
-                                    "1500k",
-                                    "-bufsize",
-                                    "300k",
-                                    path},
-                                   status, std::chrono::seconds(120));
+  const auto made = run_for_output(
+      {path_of("ffmpeg"), "-v", "error", "-f", "lavfi", "-i", "testsrc2=size=352x240:rate=25", "-t",
+       std::to_string(seconds), "-c:v", "mpeg1video", "-b:v", "1500k", "-maxrate", "1500k", "-bufsize", "300k", path},
+      status, std::chrono::seconds(120));
   if (!made) return made.error();
   return status == 0 ? Status(Done{}) : Status(Error(EIO, "ffmpeg: " + wait_text(status)));
 }
@@ -84,15 +69,22 @@ Result<Session> Session::open(const std::string& place, const std::vector<int>& 
   Fd write_end(ends_of[1]);
   Spawn spawn;
   // No port: rfbport below 0 is none, and X clients come by the unix socket alone.
-  spawn.argv = {path_of("Xvnc"),   "-displayfd",
+  spawn.argv = {path_of("Xvnc"),
+                "-displayfd",
                 std::to_string(write_end.get()),
-                "-nolisten",       "tcp",
-                "-rfbport",        "-1",
-                "-localhost",      "-rfbunixpath",
+                "-nolisten",
+                "tcp",
+                "-rfbport",
+                "-1",
+                "-localhost",
+                "-rfbunixpath",
                 session.viewer_socket(),
-                "-SecurityTypes",  "None",
-                "-geometry",       "800x600",
-                "-depth",          "24"};
+                "-SecurityTypes",
+                "None",
+                "-geometry",
+                "800x600",
+                "-depth",
+                "24"};
   spawn.inherit = {write_end.get()};
   spawn.cpus = cpus;
   spawn.attr = attr;
@@ -147,20 +139,12 @@ Status Session::play(const std::string& film, std::optional<SchedAttr> attr, con
 }
 
 Status Session::browse(const std::string& address, std::optional<SchedAttr> attr) {
-  std::vector<std::string> words = {
-      path_of("chromium"),
-      "--user-data-dir=" + place_ + "/profile",
-      "--no-first-run",
-      "--disable-gpu",
-      "--disable-sync",
-      "--disable-component-update",
-      "--disable-background-networking",
-      "--password-store=basic",
-      "--ozone-platform=x11",
-      // Nothing but the loopback is asked for anything.
-      "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-      "--window-position=0,0",
-      "--window-size=800,600"};
+  std::vector<std::string> words = {path_of("chromium"), "--user-data-dir=" + place_ + "/profile", "--no-first-run",
+                                    "--disable-gpu", "--disable-sync", "--disable-component-update",
+                                    "--disable-background-networking", "--password-store=basic", "--ozone-platform=x11",
+                                    // Nothing but the loopback is asked for anything.
+                                    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", "--window-position=0,0",
+                                    "--window-size=800,600"};
   if (::geteuid() == 0) words.emplace_back("--no-sandbox");  // chromium refuses to run as root with one
   words.push_back(address);
   return start_program(words, attr, "/dev/null");
