@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -30,11 +31,11 @@ constexpr ThinNeed thin_needs[] = {{"", "Xvnc", "tigervnc-standalone-server"},
                                    {"", "ffmpeg", "ffmpeg"},
                                    {"vnc-browser", "chromium", "chromium"}};
 
-// A browser's own children; those first that are farthest down.
+// A browser's own processes, parents before their children.
 void add_below(pid_t pid, std::vector<pid_t>& below) {
   for (const pid_t child : sys::Procfs().children(pid).value_or({})) {
-    add_below(child, below);
     below.push_back(child);
+    add_below(child, below);
   }
 }
 
@@ -164,7 +165,11 @@ void Session::finish() {
     std::vector<pid_t> below;
     add_below(program_.pid(), below);
     program_.kill();
-    for (const pid_t pid : below) ::kill(pid, SIGKILL);  // children of the harness now (become_harness())
+    for (const pid_t pid : below) {  // with its parent's end each is the harness's child (become_harness())
+      ::kill(pid, SIGKILL);
+      while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+      }
+    }
   }
   server_.signal(SIGTERM);
 }
