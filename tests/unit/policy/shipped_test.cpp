@@ -103,7 +103,7 @@ TEST(ShippedPolicies, ThinClient) {
   EXPECT_EQ(rule_of(p, {.comm = "Xvnc"}), "session");
   EXPECT_EQ(rule_of(p, {.comm = "mplayer"}), "session");
   EXPECT_EQ(rule_of(p, {.comm = "Xorg"}), "display") << "a screen of the machine itself is another policy's";
-  EXPECT_FALSE(p.classes.at("session").open);
+  EXPECT_EQ(p.classes.at("session").open, false);
 }
 
 TEST(ShippedPolicies, EveryOneStandsBesideAStrictSite) {
