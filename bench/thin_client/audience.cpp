@@ -55,7 +55,8 @@ std::vector<Audience::Time> Audience::frames() const {
   return frames_;
 }
 
-// A server that has ended, or says what the client does not speak, is not listened to any more: its updates stand still.
+// A server that has ended, or says what the client does not speak, is not listened to any more: its updates stand
+// still.
 void Audience::serve(Viewer& viewer) {
   const ssize_t size = ::recv(viewer.fd.get(), buffer_.data(), buffer_.size(), MSG_DONTWAIT);
   if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;

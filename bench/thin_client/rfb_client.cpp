@@ -77,18 +77,28 @@ std::string RfbClient::fail() {
 
 std::string RfbClient::handle_message(char type) {
   switch (type) {
-    case 0: expect(Part::update, 3); return {};
-    case 1: expect(Part::colours, 5); return {};
-    case 2: return {};  // the bell
-    case 3: expect(Part::text, 7); return {};
-    default: return fail();
+    case 0:
+      expect(Part::update, 3);
+      return {};
+    case 1:
+      expect(Part::colours, 5);
+      return {};
+    case 2:
+      return {};  // the bell
+    case 3:
+      expect(Part::text, 7);
+      return {};
+    default:
+      return fail();
   }
 }
 
 // RFC 6143, sections 7.1 to 7.6.
 std::string RfbClient::handle(std::string_view part) {
   switch (part_) {
-    case Part::version: expect(Part::kinds, 1); return "RFB 003.008\n";
+    case Part::version:
+      expect(Part::kinds, 1);
+      return "RFB 003.008\n";
     case Part::kinds:
       if (part[0] == 0) return fail();
       expect(Part::kind, static_cast<unsigned char>(part[0]));
@@ -109,7 +119,8 @@ std::string RfbClient::handle(std::string_view part) {
       answer += request(false);
       return answer + skip(number(part, 20, 4));  // the desktop's name
     }
-    case Part::message: return handle_message(part[0]);
+    case Part::message:
+      return handle_message(part[0]);
     case Part::update:
       rectangles_ = static_cast<int>(number(part, 1, 2));
       in_update_ = true;
@@ -118,9 +129,13 @@ std::string RfbClient::handle(std::string_view part) {
       if (number(part, 8, 4) != zrle) return fail();
       expect(Part::length, 4);
       return {};
-    case Part::length: --rectangles_; return skip(number(part, 0, 4));
-    case Part::colours: return skip(6 * std::size_t{number(part, 3, 2)});
-    case Part::text: return skip(number(part, 3, 4));
+    case Part::length:
+      --rectangles_;
+      return skip(number(part, 0, 4));
+    case Part::colours:
+      return skip(6 * std::size_t{number(part, 3, 2)});
+    case Part::text:
+      return skip(number(part, 3, 4));
   }
   return fail();
 }

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,15 +27,15 @@ struct ThinNeed {
   std::string_view player, program, package;  // player: empty: all need it
 };
 constexpr ThinNeed thin_needs[] = {{"", "Xvnc", "tigervnc-standalone-server"},
-                          {"", "mplayer", "mplayer"},
-                          {"", "ffmpeg", "ffmpeg"},
-                          {"vnc-browser", "chromium", "chromium"}};
+                                   {"", "mplayer", "mplayer"},
+                                   {"", "ffmpeg", "ffmpeg"},
+                                   {"vnc-browser", "chromium", "chromium"}};
 
-// A browser's own children; those first that are farthest down.
+// A browser's own processes, parents before their children.
 void add_below(pid_t pid, std::vector<pid_t>& below) {
   for (const pid_t child : sys::Procfs().children(pid).value_or({})) {
-    add_below(child, below);
     below.push_back(child);
+    add_below(child, below);
   }
 }
 
@@ -51,25 +52,10 @@ std::optional<std::string> missing_thin_client_program(const std::vector<std::st
 
 Status make_test_film(const std::string& path, double seconds) {
   int status = 0;
-  const auto made = run_for_output({path_of("ffmpeg"),
-                                    "-v",
-                                    "error",
-                                    "-f",
-                                    "lavfi",
-                                    "-i",
-                                    "testsrc2=size=352x240:rate=25",
-                                    "-t",
-                                    std::to_string(seconds),
-                                    "-c:v",
-                                    "mpeg1video",
-                                    "-b:v",
-                                    "1500k",
-                                    "-maxrate",
-                                    "1500k",
-                                    "-bufsize",
-                                    "300k",
-                                    path},
-                                   status, std::chrono::seconds(120));
+  const auto made = run_for_output(
+      {path_of("ffmpeg"), "-v", "error", "-f", "lavfi", "-i", "testsrc2=size=352x240:rate=25", "-t",
+       std::to_string(seconds), "-c:v", "mpeg1video", "-b:v", "1500k", "-maxrate", "1500k", "-bufsize", "300k", path},
+      status, std::chrono::seconds(120));
   if (!made) return made.error();
   return status == 0 ? Status(Done{}) : Status(Error(EIO, "ffmpeg: " + wait_text(status)));
 }
@@ -84,15 +70,22 @@ Result<Session> Session::open(const std::string& place, const std::vector<int>& 
   Fd write_end(ends_of[1]);
   Spawn spawn;
   // No port: rfbport below 0 is none, and X clients come by the unix socket alone.
-  spawn.argv = {path_of("Xvnc"),   "-displayfd",
+  spawn.argv = {path_of("Xvnc"),
+                "-displayfd",
                 std::to_string(write_end.get()),
-                "-nolisten",       "tcp",
-                "-rfbport",        "-1",
-                "-localhost",      "-rfbunixpath",
+                "-nolisten",
+                "tcp",
+                "-rfbport",
+                "-1",
+                "-localhost",
+                "-rfbunixpath",
                 session.viewer_socket(),
-                "-SecurityTypes",  "None",
-                "-geometry",       "800x600",
-                "-depth",          "24"};
+                "-SecurityTypes",
+                "None",
+                "-geometry",
+                "800x600",
+                "-depth",
+                "24"};
   spawn.inherit = {write_end.get()};
   spawn.cpus = cpus;
   spawn.attr = attr;
@@ -147,20 +140,12 @@ Status Session::play(const std::string& film, std::optional<SchedAttr> attr, con
 }
 
 Status Session::browse(const std::string& address, std::optional<SchedAttr> attr) {
-  std::vector<std::string> words = {
-      path_of("chromium"),
-      "--user-data-dir=" + place_ + "/profile",
-      "--no-first-run",
-      "--disable-gpu",
-      "--disable-sync",
-      "--disable-component-update",
-      "--disable-background-networking",
-      "--password-store=basic",
-      "--ozone-platform=x11",
-      // Nothing but the loopback is asked for anything.
-      "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-      "--window-position=0,0",
-      "--window-size=800,600"};
+  std::vector<std::string> words = {path_of("chromium"), "--user-data-dir=" + place_ + "/profile", "--no-first-run",
+                                    "--disable-gpu", "--disable-sync", "--disable-component-update",
+                                    "--disable-background-networking", "--password-store=basic", "--ozone-platform=x11",
+                                    // Nothing but the loopback is asked for anything.
+                                    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", "--window-position=0,0",
+                                    "--window-size=800,600"};
   if (::geteuid() == 0) words.emplace_back("--no-sandbox");  // chromium refuses to run as root with one
   words.push_back(address);
   return start_program(words, attr, "/dev/null");
@@ -180,7 +165,11 @@ void Session::finish() {
     std::vector<pid_t> below;
     add_below(program_.pid(), below);
     program_.kill();
-    for (const pid_t pid : below) ::kill(pid, SIGKILL);  // children of the harness now (become_harness())
+    for (const pid_t pid : below) {  // with its parent's end each is the harness's child (become_harness())
+      ::kill(pid, SIGKILL);
+      while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+      }
+    }
   }
   server_.signal(SIGTERM);
 }

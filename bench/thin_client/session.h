@@ -35,7 +35,7 @@ class Session {
   // Starts chromium at an address.
   [[nodiscard]] Status browse(const std::string& address, std::optional<SchedAttr> attr);
   [[nodiscard]] std::string viewer_socket() const { return place_ + "/rfb"; }
-  // What has ended by itself, and how.
+  // The server or the program, if it has ended by itself, and how; none: both run.
   [[nodiscard]] std::optional<std::string> ended();
   // Ends the program and tells the server to end, without waiting for it.
   void finish();

@@ -4,8 +4,8 @@
 // player waits for a server that waits for a CPU.
 //
 // mplayer plays a film at its pace, asks the X server to draw each frame and waits until that is done (XSync). It drops
-// no frame, and where it is more than 200 ms late it does not catch up, so what it has drawn in a time is what there was
-// to see. It says each frame on its standard output, and these lines are counted.
+// no frame, and where it is more than 200 ms late it does not catch up, so what it has drawn in a time is what there
+// was to see. It says each frame on its standard output, and these lines are counted.
 #include "thin_client/thin_client.h"
 
 #include <sys/stat.h>
@@ -34,7 +34,7 @@ struct SessionRun {
   double figure = 0;  // frames a second, or seconds a page
   double speed = 0;   // the same so that more is better
   double late = 0, others_updates_per_s = 0, updates_per_s = 0, swapd_share = 0;
-  double events_lost = 0, donations = 0;
+  double events_lost = 0, donations = 0, engine_share = 0, worker_share = 0;
 };
 
 Status let_pass(std::vector<Session>& sessions, double seconds) {
@@ -126,7 +126,8 @@ class Server {
       if (lacking.empty() && daemon_) {
         const auto status = daemon_->ask({"status"});
         if (!status) return status.error();
-        if ((*status)["managed_processes"].get<std::size_t>() < programs) lacking = "swapd does not manage all programs";
+        if ((*status)["managed_processes"].get<std::size_t>() < programs)
+          lacking = "swapd does not manage all programs";
       }
       if (SteadyTime::now() > give_up) return Error(ETIMEDOUT, lacking.empty() ? "the sessions are slow" : lacking);
     }
@@ -163,6 +164,8 @@ class Server {
     };
     run.events_lost = since("events_lost");
     run.donations = since("donations_total");
+    run.engine_share = since("engine_cpu_s") / all.length_s;
+    run.worker_share = since("worker_cpu_s") / all.length_s;
     return run;
   }
 
@@ -205,6 +208,8 @@ void add_thin_figures(Row& row, SessionRuns& runs) {
   row.extra["n"] = own.size();
   if (row.setup.under != "swapd") return;
   row.extra["swapd_cpu_share"] = rounded(median(figures_of(own, &SessionRun::swapd_share)));
+  row.extra["engine_cpu_share"] = rounded(median(figures_of(own, &SessionRun::engine_share)));
+  row.extra["worker_cpu_share"] = rounded(median(figures_of(own, &SessionRun::worker_share)));
   row.extra["events_lost"] = median(figures_of(own, &SessionRun::events_lost));
   row.extra["donations"] = median(figures_of(own, &SessionRun::donations));
 }

@@ -1,9 +1,7 @@
-// What the parts of `swapbench thin-client` have in common.
+// Figures of `swapbench thin-client`.
 #pragma once
 
 #include <vector>
-
-#include "options.h"
 
 namespace swapd::bench {
 

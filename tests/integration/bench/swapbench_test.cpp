@@ -15,6 +15,7 @@
 #include "apps/apps.h"
 #include "harness/process.h"
 #include "sys/procfs/procfs.h"
+#include "thin_client/session.h"
 
 namespace swapd::bench {
 namespace {
@@ -115,6 +116,9 @@ TEST_F(Swapbench, BadOptionsAreOneLineAndStatusTwo) {
       {"soak", "--repeat", "2"},
       {"apps", "--placement", "apart", "--observe", "seccomp"},
       {"apps", "--placement", "drawn", "--observe", "bpf", "--cpus", "1"},
+      {"thin-client", "--sessions", "many"},
+      {"thin-client", "--hogs", "3"},
+      {"thin-client", "--player", "vnc-radio"},
       {"shape-accuracy", "--rates", "fast"},
       {"shape-rivals", "--rates", "1"},
       {"tap-stream", "--limits", "12 apples"},
@@ -268,6 +272,42 @@ TEST_F(Swapbench, ASwapdThatDoesNotStartIsSaidInOneLine) {
   EXPECT_THAT(err(), HasSubstr("swapd ended (exit 1)"));
 }
 
+TEST_F(Swapbench, AThinClientsMissingProgramsPackageIsNamed) {
+  environment_ = {"PATH=/nonexistent"};
+  EXPECT_EQ(run({"thin-client", "--under", "vanilla"}), "exit 2");
+  EXPECT_EQ(lines_of(err()).size(), 1u) << err();
+  EXPECT_THAT(err(), HasSubstr("Debian package tigervnc-standalone-server"));
+}
+
+// The sockets of X servers, by display.
+std::vector<std::string> displays() {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/tmp/.X11-unix", error))
+    names.push_back(entry.path().filename());
+  std::ranges::sort(names);
+  return names;
+}
+
+TEST_F(Swapbench, AThinClientThatIsInterruptedLeavesNoServerAndNoPlayer) {
+  if (const auto missing = missing_thin_client_program({"vnc-video"})) GTEST_SKIP() << *missing;
+  const auto before = displays();
+  Child bench = start({"thin-client", "--sessions", "1", "--under", "vanilla", "--seconds", "60"});
+  // Without other sessions first: an X server and a player.
+  const auto children = [&] { return sys::Procfs().children(bench.pid()).value_or({}); };
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  std::vector<pid_t> all;
+  while ((all = children()).size() < 2 && std::chrono::steady_clock::now() < until) ::usleep(20'000);
+  ASSERT_EQ(all.size(), 2u);
+  bench.signal(SIGINT);
+  const auto ended = bench.wait(std::chrono::seconds(30));
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(wait_text(*ended), "exit 1") << err();
+  for (const pid_t pid : all) EXPECT_NE(::kill(pid, 0), 0) << pid;
+  EXPECT_EQ(displays(), before);
+  EXPECT_TRUE(std::filesystem::is_empty(temp()));
+}
+
 // In an IPC namespace of this test's own, so that what others have does not count.
 TEST_F(Swapbench, InterruptedItLeavesNothing) {
   const auto pids_below = [](pid_t pid) { return sys::Procfs().children(pid).value_or({}); };
@@ -316,6 +356,23 @@ TEST_F(Swapbench, MeasuresUnderSwapd) {
   EXPECT_EQ(lines[0]["observer"], "seccomp");
   EXPECT_EQ(lines[0]["repeat"], 3);  // of client-server, where no other is asked for
   EXPECT_GT(lines[0]["donations_total"].get<int>(), 0);
+}
+
+TEST_F(Swapbench, AThinClientsPlayerIsMeasuredUnderEach) {
+  if (const auto missing = missing_thin_client_program({"vnc-video"})) GTEST_SKIP() << *missing;
+  const auto lines = run_json({"thin-client", "--sessions", "0,1", "--under", "vanilla,hand-set,swapd", "--seconds",
+                               "2", "--observe", "auto", "--swapd", SWAPD, "--swapctl", SWAPCTL});
+  ASSERT_EQ(lines.size(), 6u);
+  for (const auto& line : lines) {
+    EXPECT_EQ(line["hogs"], 0);
+    EXPECT_GT(line["frames_per_s"].get<double>(), 10) << line << ": two sessions are no load";
+    EXPECT_LT(line["frames_per_s"].get<double>(), 30) << line << ": the film has 25";
+    EXPECT_GT(line["updates_per_s"].get<double>(), 0) << line << ": the viewer sees it";
+    EXPECT_EQ(line.contains("swapd_cpu_share"), line["under"] == "swapd");
+  }
+  EXPECT_EQ(lines[0]["ratio"], 1.0);
+  EXPECT_EQ(lines[3]["sessions"], 1);
+  EXPECT_GT(lines[3]["others_updates_per_s"].get<double>(), 0);
 }
 
 TEST_F(Swapbench, ScaleAsksSwapdWhatItLost) {
