@@ -26,7 +26,7 @@ class ProgramMatcher {
   [[nodiscard]] std::size_t rules() const { return rules_.size(); }
   // The process as it is now. cmdline: as it was started, if that is known.
   [[nodiscard]] policy::Program program_of(pid_t pid, const std::optional<std::string>& cmdline);
-  // What has ended meanwhile is known by what it was started as.
+  // A program that has ended meanwhile is known by what it was started as.
   [[nodiscard]] policy::Program program_of(const sys::ExecEvent& event);
   // Null: none fits. Lives as long as the matcher.
   [[nodiscard]] const policy::NamedRule* rule_for(const policy::Program& program) const {

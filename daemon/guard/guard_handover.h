@@ -24,7 +24,7 @@ class GuardHandover {
   void shut_door() { door_.shut(); }
   [[nodiscard]] bool has_door() const { return door_.is_open(); }
   [[nodiscard]] int door() const { return door_.number(); }
-  // Who stands at the door: nothing if it is not of our own user.
+  // The process at the door; nothing if it is not of our own user.
   [[nodiscard]] Fd accept() const { return door_.accept(); }
   // This swapd asks from now on, and is given these listeners.
   void begin(Fd caller, std::vector<int> listeners);

@@ -43,7 +43,7 @@ class HeldListeners {
   // Null: it is not held.
   [[nodiscard]] HeldListener* find(int fd);
   [[nodiscard]] const HeldListener* find(int fd) const;
-  // Of a call that swapd delays. Null: its listener is not held.
+  // The listener of a call that swapd delays. Null: it is not held.
   [[nodiscard]] HeldListener* of(const DelayedCall& call);
   [[nodiscard]] int fd_of(const HeldListener& held) const { return fd_of_.at(slot_of(held)); }
   [[nodiscard]] std::vector<int> fds() const;

@@ -1,5 +1,5 @@
-// What a boost does to its thread's groups: those that share the CPU, and those that share disks, by whichever kinds of
-// weights there are. Internal to actuate/.
+// Boosts of a thread's groups: those that share the CPU, and those that share disks, by each kind of weights that there
+// is. Internal to actuate/.
 #pragma once
 
 #include <optional>

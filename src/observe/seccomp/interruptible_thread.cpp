@@ -15,7 +15,7 @@
 namespace swapd::observe {
 namespace {
 
-// What a loop around one system call and small callbacks need. The sanitizers keep more there.
+// Enough for a loop around one system call and small callbacks. The sanitizers keep more there.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr std::size_t stack_size = 1 << 20;
 #elif defined(__has_feature)

@@ -1,5 +1,5 @@
-// Which thread has ended a wait: the traced candidate that woke the requester during the wait, or else the last thread
-// that was seen to make a call on what it awaited. Pure.
+// Names the thread that has ended a wait: the traced candidate that woke the requester meanwhile, or else the last
+// thread that was seen to make a call on what it awaited. Pure.
 #pragma once
 
 #include <sys/types.h>
@@ -24,7 +24,7 @@ class WakerInference {
   void on_wake(pid_t woken, ThreadId by, Time time);
   // The thread waits, from blocked.time on.
   void on_blocked(const Blocked& blocked);
-  // What the thread waits for has been found, or found anew.
+  // The resources that the thread waits for have been found, or found anew.
   void on_resolved(const Blocked& blocked) { awaited_[blocked.thread] = blocked.awaited; }
   // The wait has ended: names the waker, and the resource where an access tells it. Nothing if neither is known.
   void name(Woken& woken);

@@ -1,4 +1,4 @@
-// What is remembered of boosts that have ended, for children that were forked under them.
+// Memory of boosts that have ended, for children that were forked under them.
 #include "actuate/past_boosts.h"
 
 #include <gtest/gtest.h>

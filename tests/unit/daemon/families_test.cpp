@@ -1,4 +1,4 @@
-// What the children of a process are to be, also where the process ended before swapd looked.
+// The children of a process are as it is, also if it ended before swapd looked.
 #include "engine/families.h"
 
 #include <gtest/gtest.h>
