@@ -12,8 +12,11 @@ double ObservationBudget::share_between(const Sample& from, const Sample& to) {
 }
 
 bool ObservationBudget::due(Time now) const {
-  return samples_.empty() || now < samples_.back().time || now - samples_.back().time >= window;
+  return samples_.empty() || goes_back(now) || now - samples_.back().time >= window;
 }
+
+// By less than a window it is another caller's moment, taken a little earlier.
+bool ObservationBudget::goes_back(Time now) const { return samples_.back().time - now >= window; }
 
 double ObservationBudget::share() const {
   const bool helps = !samples_.empty() && samples_.back().time - helped_ < helps_for;
@@ -33,11 +36,15 @@ void ObservationBudget::begin_anew(const Sample& at) {
 Duration ObservationBudget::update(Time now, Duration cpu, bool helping) {
   if (helping) helped_ = now;
   const Sample at{now, cpu};
-  if (samples_.empty() || now < samples_.back().time || cpu < samples_.back().cpu) {
+  if (samples_.empty() || goes_back(now)) {
     begin_anew(at);
     return patience_;
   }
   if (!due(now)) return patience_;
+  if (cpu < samples_.back().cpu) {
+    begin_anew(at);
+    return patience_;
+  }
   const double in_window = share_between(samples_.back(), at);
   samples_.push_back(at);
   // A pause of swapd's (nothing was managed) does not count against what it does afterwards, nor for it.

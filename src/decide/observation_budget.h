@@ -52,6 +52,7 @@ class ObservationBudget {
     Duration cpu{};
   };
   [[nodiscard]] static double share_between(const Sample& from, const Sample& to);
+  [[nodiscard]] bool goes_back(Time now) const;
   void begin_anew(const Sample& at);
   void lengthen(const Sample& at);
   void shorten(const Sample& at);

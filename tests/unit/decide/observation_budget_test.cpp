@@ -163,6 +163,15 @@ TEST_F(ObservationBudgetTest, AClockThatGoesBackChangesNothing) {
   EXPECT_EQ(uses(0.2, 110ms), 16ms) << "and the budget holds again";
 }
 
+// A command asks with the time at which it came, and the tick of the same turn with that at which the turn began.
+TEST_F(ObservationBudgetTest, AMomentTakenALittleEarlierIsNoClockThatGoesBack) {
+  uses(0.06, 300ms);
+  const double used = budget_.used();
+  ASSERT_GT(used, 0);
+  EXPECT_EQ(budget_.update(now_ - 100us, cpu_ + 1us, true), 8ms);
+  EXPECT_DOUBLE_EQ(budget_.used(), used);
+}
+
 TEST_F(ObservationBudgetTest, NorDoesSwapdHelpUntilTheTimeOfBeforeThen) {
   helping_ = false;
   now_ -= 30min;
