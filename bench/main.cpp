@@ -1,4 +1,5 @@
 // swapbench: the workloads of [SWAP04 §5.1, §5.2], and our own. `swapbench WORKLOAD --help` tells the options.
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -33,12 +34,15 @@ int run(int argc, char** argv) {
   if (interrupted()) return fail("interrupted", 1);
   if (!lines) return fail(lines.error().text(), 1);
   for (const std::string& process : left) (void)fail("left behind, and killed now: " + process, 1);
+  for (const auto& line : *lines)
+    if (line.contains("failure")) (void)fail(line["failure"].get<std::string>(), 1);
   stamp(*lines, origin);
   print(stdout, *lines, options.json);
   if (!options.plot.empty() && !(std::ofstream(options.plot) << workload->plot(*lines))) {
     return fail("cannot write " + options.plot, 1);
   }
-  return left.empty() ? 0 : 1;
+  const bool failed = std::ranges::any_of(*lines, [](const auto& line) { return line.contains("failure"); });
+  return left.empty() && !failed ? 0 : 1;
 }
 
 }  // namespace

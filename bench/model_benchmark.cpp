@@ -4,6 +4,7 @@
 
 #include <malloc.h>
 
+#include <array>
 #include <memory>
 
 #include "decide/donation/provider_choice.h"
@@ -82,7 +83,7 @@ void block_decide_wake(benchmark::State& state) {
     Blocked blocked{{}, thread(i), 0, {}};
     for (int j = 0; j < awaited; ++j) blocked.awaited.push_back(World::at(i, j));
     w.model.apply(std::move(blocked));
-    benchmark::DoNotOptimize(w.decider.decide(w.model, {thread(i)}));
+    benchmark::DoNotOptimize(w.decider.decide(w.model, std::array{thread(i)}));
     w.model.apply(Woken{{}, thread(i), thread((i + 1) % threads), World::at(i, 10), false});
   }
 }
@@ -100,7 +101,7 @@ void event_stream(benchmark::State& state) {
     const ThreadId client = thread(i), server = thread((i + 1) % threads);
     const Resource awaited = World::at(i, 10 + i % 10);  // which both provide
     w.model.apply(Blocked{{}, client, 0, {awaited}});
-    if (++round % 100 < decided) benchmark::DoNotOptimize(w.decider.decide(w.model, {client}));
+    if (++round % 100 < decided) benchmark::DoNotOptimize(w.decider.decide(w.model, std::array{client}));
     w.model.apply(Accessed{{}, server, World::at((i + 1) % threads, round % provided_by_each)});
     w.model.apply(Woken{{}, client, server, awaited, false});
     events += 3;
@@ -120,7 +121,7 @@ void decide_cascade(benchmark::State& state) {
     model.apply(Accessed{{}, thread(i + 1), resource(i)});
     model.apply(Blocked{{}, thread(i), 0, {resource(i)}});
   }
-  for (auto _ : state) benchmark::DoNotOptimize(decider.decide(model, {thread(0)}));
+  for (auto _ : state) benchmark::DoNotOptimize(decider.decide(model, std::array{thread(0)}));
 }
 BENCHMARK(decide_cascade)->Arg(1)->Arg(8)->Arg(64);
 
@@ -137,7 +138,7 @@ void decide_epoll(benchmark::State& state) {
     blocked.awaited.push_back(resource(i));
   }
   model.apply(std::move(blocked));
-  for (auto _ : state) benchmark::DoNotOptimize(decider.decide(model, {thread(0)}));
+  for (auto _ : state) benchmark::DoNotOptimize(decider.decide(model, std::array{thread(0)}));
 }
 BENCHMARK(decide_epoll)->Arg(10)->Arg(100)->Arg(1000);
 

@@ -12,6 +12,8 @@
 #include "apps/apps.h"
 #include "base/size.h"
 #include "mechanisms/mechanism.h"
+#include "thin_client/policy.h"  // made of policies/thin-client.toml
+#include "thin_client/session.h"
 
 namespace swapd::bench {
 
@@ -24,7 +26,8 @@ struct Raw {
 };
 
 void common_options(CLI::App& app, Options& options, Raw& raw) {
-  app.add_option("--hogs", options.hogs, "Endless loops at nice 0 on each CPU; a list measures each")
+  app.add_option("--hogs", options.hogs,
+                 "Endless loops at nice 0 on each CPU (of apps and chat: in all, free to move); a list measures each")
       ->delimiter(',')
       ->check(CLI::Range(0, 200));
   app.add_option("--cpus", options.cpus, "CPUs that the workload and the hogs share")->check(CLI::Range(1, 64));
@@ -33,7 +36,7 @@ void common_options(CLI::App& app, Options& options, Raw& raw) {
          "--repeat", options.repeat,
          "Repeats of each configuration, interleaved; the figures are medians (default 1; of client-server and "
          "shape-rivals 3, of multi-server and cascade 5 unless --iterations is given, of overhead 21, with bpf 11, of "
-         "shape-overhead 21, of apps 7, with bpf 121)")
+         "shape-overhead 21, of apps 7, with bpf 121, with --important client 21, of chat 5)")
       ->check(CLI::Range(1, 1000));
   app.add_option("--under", options.under, "vanilla, hand-set, swapd")
       ->delimiter(',')
@@ -154,26 +157,105 @@ void apps_options(CLI::App& app, Options& options) {
          "drawn: all threads go to CPUs drawn by lot, twenty times a second, and the scheduler goes on from there; "
          "apart: the load generator on the first CPU, the server on the others; free: as the scheduler likes")
       ->check(CLI::IsMember({"drawn", "free", "apart"}));
-  app.add_flag("--important", options.important_beside,
-               "swapd manages a sleeper of the client's priority too, and therefore follows every switch and wake");
+  app.add_option("--important", options.important,
+                 "client: the load generator is important (nice -10 where nothing else is given), the server managed "
+                 "at nice 0, the hogs free to move between the CPUs; sleeper: swapd manages a sleeper of the client's "
+                 "priority too, and therefore follows every switch and wake")
+      ->check(CLI::IsMember({"client", "sleeper"}));
   seconds_option(app, options);
 }
 
-void apps_defaults(const CLI::App& chosen, Options& options) {
-  if (options.apps.empty()) options.apps.assign(app_names().begin(), app_names().end());
-  if (std::ranges::find(options.under, "hand-set") != options.under.end()) refuse("apps: nothing is to be set by hand");
-  if (chosen.count("--seconds") == 0) options.seconds = in_turns(options) ? 0.3 : 5;
-  if (chosen.count("--repeat") == 0) options.repeat = in_turns(options) ? 121 : 7;
+constexpr int max_chat_users = 500;  // in all rooms: four threads each
+
+void chat_options(CLI::App& app, Options& options) {
+  app.add_option("--rooms", options.chat.rooms, "Rooms")->check(CLI::Range(1, 100));
+  app.add_option("--users", options.chat.users, "Users in a room")->check(CLI::Range(2, 100));
+  app.add_option("--messages", options.chat.messages, "Messages that each user sends to their room")
+      ->check(CLI::Range(1, 100'000));
+}
+
+void chat_defaults(const CLI::App& chosen, Options& options, Raw& raw) {
+  if (options.chat.rooms * options.chat.users > max_chat_users)
+    refuse(options.workload + ": --rooms times --users: at most " + std::to_string(max_chat_users));
+  if (chosen.count("--cpus") == 0) options.cpus = cpus_of_this_process();
+  if (chosen.count("--client-nice") + chosen.count("--client-fifo") == 0)
+    raw.client_nice = options.workload == "soak" ? -10 : -20;
+  if (options.workload == "soak") return;
+  if (chosen.count("--under") == 0) options.under = {"vanilla", "hand-set", "swapd"};
+  if (chosen.count("--hogs") == 0) options.hogs = {0, 10, 20};
+  if (chosen.count("--repeat") == 0) options.repeat = 5;
+}
+
+void soak_defaults(const CLI::App& chosen, Options& options, Raw& raw) {
+  chat_defaults(chosen, options, raw);
+  if (chosen.count("--under") == 0) options.under = {"swapd"};
+  if (options.under != std::vector<std::string>{"swapd"}) refuse("soak: it is swapd that is soaked");
+  if (options.baseline) refuse("soak: there is nothing to compare with");
+  if (chosen.count("--repeat") != 0) refuse("soak: --minutes tells how long; nothing is repeated");
+  if (chosen.count("--hogs") == 0) options.hogs = {0, 4, 10, 2};
+  if (chosen.count("--messages") == 0) options.chat.messages = 50;
+  if (const auto missing = missing_program({"redis", "nginx"})) refuse(*missing);
+}
+
+void important_client_defaults(const CLI::App& chosen, Options& options, Raw& raw) {
+  if (chosen.count("--under") == 0) options.under = {"vanilla", "hand-set", "swapd"};
+  if (options.observe == "seccomp") refuse("apps: --important client goes with --observe bpf");
+  options.observe = "bpf";  // swapd comes and goes under one load
+  if (chosen.count("--hogs") == 0) options.hogs = {0};
+  if (chosen.count("--seconds") == 0) options.seconds = 1;
+  if (chosen.count("--repeat") == 0) options.repeat = 21;
+  if (options.placement.empty()) options.placement = "free";
+  if (chosen.count("--client-nice") + chosen.count("--client-fifo") == 0) raw.client_nice = -10;
+}
+
+void idle_apps_only(const CLI::App& chosen, const Options& options) {
+  if (std::ranges::find(options.under, "hand-set") != options.under.end())
+    refuse("apps: nothing is to be set by hand but with --important client");
   for (const char* option : {"--placement", "--important"})
     if (chosen.count(option) != 0 && !in_turns(options))
       refuse("apps: " + std::string(option) + " goes with --observe bpf");
-  if (chosen.count("--hogs") != 0) refuse("apps: --hogs: an idle machine is meant");
-  options.hogs = {0};
+  if (chosen.count("--hogs") != 0) refuse("apps: --hogs goes with --important client");
+  if (options.split) refuse("apps: --sessions goes with --important client");
+}
+
+void apps_defaults(const CLI::App& chosen, Options& options, Raw& raw) {
+  if (options.apps.empty()) options.apps.assign(app_names().begin(), app_names().end());
   if (chosen.count("--cpus") == 0) options.cpus = cpus_of_this_process();
-  if (options.placement.empty() && in_turns(options) && options.cpus > 1) options.placement = "drawn";
+  if (client_is_important(options)) {
+    important_client_defaults(chosen, options, raw);
+  } else {
+    idle_apps_only(chosen, options);
+    options.hogs = {0};
+    if (chosen.count("--seconds") == 0) options.seconds = in_turns(options) ? 0.3 : 5;
+    if (chosen.count("--repeat") == 0) options.repeat = in_turns(options) ? 121 : 7;
+    if (options.placement.empty() && in_turns(options) && options.cpus > 1) options.placement = "drawn";
+  }
   if (options.cpus < 2 && (options.placement == "apart" || options.placement == "drawn"))
     refuse("apps: --placement " + options.placement + " needs two CPUs");
   if (const auto missing = missing_program(options.apps)) refuse(*missing);
+}
+
+// After common_options: its --sessions says something else.
+void thin_client_options(CLI::App& app, Options& options) {
+  app.remove_option(app.get_option("--sessions"));
+  app.add_option("--sessions", options.thin.sessions,
+                 "Sessions besides the important one, each of which plays the film; a list measures each")
+      ->delimiter(',')
+      ->check(CLI::Range(0, 200));
+  app.add_option("--player", options.thin.players,
+                 "What is important: a video player (frames a second) or a browser (seconds a page); a list")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"vnc-video", "vnc-browser"}));
+  seconds_option(app, options);
+}
+
+void thin_client_defaults(const CLI::App& chosen, Options& options) {
+  if (chosen.count("--under") == 0) options.under = {"vanilla", "hand-set", "swapd"};
+  if (chosen.count("--hogs") != 0 || options.baseline) refuse("thin-client: the sessions are the load; see --sessions");
+  options.hogs = {0};
+  options.policy = thin_client_policy;
+  if (chosen.count("--cpus") == 0) options.cpus = cpus_of_this_process();
+  if (const auto missing = missing_thin_client_program(options.thin.players)) refuse(*missing);
 }
 
 // Nobody here is important enough to keep others from a CPU.
@@ -211,7 +293,13 @@ Options parse_options(int argc, char** argv) {
   auto* overhead = app.add_subcommand("overhead", "What watching costs: per trapped call, per iteration");
   auto* pipeline = app.add_subcommand("pipeline", "An important reader of 8 KiB chunks that take CPU time to make");
   auto* scale = app.add_subcommand("scale", "Many sleeping threads and resources, and pairs that wake each other");
-  auto* apps = app.add_subcommand("apps", "The throughput of redis, PostgreSQL and nginx, and what swapd takes of it");
+  auto* apps = app.add_subcommand(
+      "apps", "The throughput of redis, PostgreSQL, nginx and mosquitto, and what swapd takes or gives");
+  auto* chat = app.add_subcommand("chat", "Rooms of users who take turns: messages a second");
+  auto* soak =
+      app.add_subcommand("soak", "Chat, redis and nginx beside hogs that come and go, under one swapd all along");
+  auto* thin_client = app.add_subcommand(
+      "thin-client", "An important player in one of many VNC sessions, and its X server (SWAP, section 5.3)");
   auto* latency = app.add_subcommand("latency", "From the requester's block to the provider's new attributes");
   auto* shape_accuracy = app.add_subcommand("shape-accuracy", "How well what a class moves keeps to its limit");
   auto* shape_overhead = app.add_subcommand("shape-overhead", "What a call costs that is shaped and not delayed");
@@ -226,8 +314,8 @@ Options parse_options(int argc, char** argv) {
   tap_options(*tap_stream, options);
   for (auto* sub : {shape_rivals, tap_disk, tap_network}) seconds_option(*sub, options);
   shape_rivals->add_option("--rates", options.rates, "The limit, bytes a second")->expected(1)->check(size_check());
-  for (auto* sub : {client_server, multi_server, cascade, overhead, pipeline, latency, scale, apps, shape_accuracy,
-                    shape_overhead, shape_rivals, tap_disk, tap_network, tap_stream}) {
+  for (auto* sub : {client_server, multi_server, cascade, overhead, pipeline, latency, scale, apps, chat, soak, thin_client,
+                    shape_accuracy, shape_overhead, shape_rivals, tap_disk, tap_network, tap_stream}) {
     common_options(*sub, options, raw);
   }
   for (auto* sub : {client_server, cascade, latency}) work_option(*sub, options);
@@ -253,15 +341,19 @@ Options parse_options(int argc, char** argv) {
       ->check(CLI::IsMember({"known", "unknown"}));
   scale_options(*scale, options);
   apps_options(*apps, options);
+  for (auto* sub : {chat, soak}) chat_options(*sub, options);
+  soak->add_option("--minutes", options.minutes, "How long")->check(CLI::Range(0.05, 10'000.0));
+  thin_client_options(*thin_client, options);
   parse_or_exit(app, argc, argv);
 
   if (app.get_subcommands().size() != 1) {
     refuse(
-        "give one workload: client-server, multi-server, cascade, overhead, pipeline, latency, scale, apps, "
-        "shape-accuracy, shape-overhead, shape-rivals, tap-disk, tap-network or tap-stream");
+        "give one workload: client-server, multi-server, cascade, overhead, pipeline, latency, scale, apps, chat, "
+        "soak, thin-client, shape-accuracy, shape-overhead, shape-rivals, tap-disk, tap-network or tap-stream");
   }
   auto* chosen = app.get_subcommands().front();
   options.workload = chosen->get_name();
+  options.split = raw.sessions == "split";
   // What one run of them shows is much of its own moment.
   if ((chosen == multi_server || chosen == cascade) && chosen->count("--iterations") + chosen->count("--repeat") == 0)
     options.repeat = 5;
@@ -284,7 +376,10 @@ Options parse_options(int argc, char** argv) {
     if (chosen->count("--repeat") == 0) options.repeat = 3;
   }
   if (chosen == scale) scale_defaults(*chosen, options, raw);
-  if (chosen == apps) apps_defaults(*chosen, options);
+  if (chosen == chat) chat_defaults(*chosen, options, raw);
+  if (chosen == soak) soak_defaults(*chosen, options, raw);
+  if (chosen == apps) apps_defaults(*chosen, options, raw);
+  if (chosen == thin_client) thin_client_defaults(*chosen, options);
   if (chosen == latency) latency_defaults(*chosen, options);
   const bool all = std::find(options.mechanisms.begin(), options.mechanisms.end(), "all") != options.mechanisms.end();
   if (all || (options.mechanisms.empty() && (chosen == client_server || of_bpf))) {
@@ -296,7 +391,6 @@ Options parse_options(int argc, char** argv) {
   if (options.mechanisms.empty()) options.mechanisms = {"socket"};
   options.client.rt_priority = static_cast<std::uint8_t>(raw.client_fifo);
   if (raw.client_nice != 0) options.client = SchedAttr{.nice = static_cast<std::int8_t>(raw.client_nice)};
-  options.split = raw.sessions == "split";
   if (options.swapd.empty()) options.swapd = find_program("swapd", {"../daemon", "../sbin", "."});
   if (options.swapctl.empty()) options.swapctl = find_program("swapctl", {"../src/cli", "."});
   const bool needs_swapd = std::find(options.under.begin(), options.under.end(), "swapd") != options.under.end();

@@ -47,9 +47,18 @@ struct Options {
     int rate = 300'000;    // waits and wakes a second; 0: as many as there can be
     double settle_s = 30;  // the longest that swapd may take to come to rest
   } scale;
+  struct Chat {
+    int rooms = 2, users = 20, messages = 200;  // of each user
+  } chat;
+  double minutes = 30;  // soak
+  struct ThinClient {
+    std::vector<int> sessions = {0, 10, 25, 50};  // that nothing important is in; a list
+    std::vector<std::string> players = {"vnc-video"};
+  } thin;
+  std::string policy;  // text of swapd's policy besides what the options say; not an option
   std::vector<std::string> apps;
-  std::string placement;          // of apps, in turns: "drawn", "free" or "apart"; empty: one CPU
-  bool important_beside = false;  // of apps, in turns
+  std::string placement;  // of apps, in turns: "drawn", "free" or "apart"; empty: one CPU
+  std::string important;  // of apps, in turns: "sleeper" or "client"; empty: nothing is important
   // shape-accuracy
   std::vector<std::string> targets = {"disk-logical", "disk-device", "tcp", "udp"};
   std::vector<std::string> rates = {"64KiB", "1MiB", "16MiB", "256MiB", "1GiB"};

@@ -48,7 +48,7 @@ swapd_install(${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d src/cli/complet
 # The first is read wherever it is installed; the others are there to be linked into /etc/swapd/policies.d.
 swapd_install(lib/swapd/policies.d policies/10-protected.toml)
 swapd_install(${CMAKE_INSTALL_DATADIR}/swapd/policies policies/00-defaults.toml policies/batch-io.toml policies/build-host.toml
-  policies/database.toml policies/desktop.toml policies/paper-2004.toml)
+  policies/database.toml policies/desktop.toml policies/paper-2004.toml policies/thin-client.toml)
 # An administrator's own is never replaced; an install elsewhere, for a try, leaves /etc alone.
 install(CODE "
   if((NOT \"\$ENV{DESTDIR}\" STREQUAL \"\" OR CMAKE_INSTALL_PREFIX MATCHES \"^/usr(/local)?\$\") AND NOT EXISTS \"\$ENV{DESTDIR}/etc/swapd/swapd.toml\")

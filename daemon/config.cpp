@@ -135,6 +135,7 @@ Engine::Options engine_options(const policy::Policy& policy, const Options& opti
   out.model.records_a_user = q.records;
   out.quota.processes = q.processes;
   out.quota.threads = q.threads;
+  out.budget.share = policy.observe.budget;
   out.observe.watch.poll_period = policy.observe.poll_period;
   out.observe.watch.perf = policy.observe.watch != policy::WatchMethod::poll;
   const auto history =

@@ -12,7 +12,7 @@
 
 namespace swapd::daemon {
 
-// Where a policy is looked for, unless a file is named.
+// The files of the policy, unless the command line names one.
 struct PolicyPlaces {
   std::vector<std::string> folders = {"/usr/lib/swapd/policies.d", "/usr/local/lib/swapd/policies.d",
                                       "/etc/swapd/policies.d"};

@@ -237,6 +237,7 @@ DaemonBackend::About Daemon::about() {
           .surroundings = [this] { return conflicts_->now(); },
           .log_drops = log_drops,
           .guard_note = [this] { return prepared_.in.guard.note(); },
+          .guard_pid = [this] { return prepared_.in.guard.pid(); },
           .own_listeners = &own_listeners_,
           .by_hand =
               [this](pid_t pid) {

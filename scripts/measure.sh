@@ -4,8 +4,8 @@
 #   scripts/measure.sh [--build DIR] [--out DIR] [--only NAME,…] [--observe seccomp|bpf|both] [--iterations N] [--repeat N] [--write]
 #
 # NAME: client-server, nice, split, cpus, strict, multi-server, cascade, pipeline, with both observers; overhead; with the bpf observer
-# futex, latency, scale, overhead-bpf; apps (which needs the packages of section apps); shape and taps (section taps); model. The lines
-# go to --out (kept, so that parts can be measured again); --write copies all that is there to docs/results/raw and writes the pages
+# futex, latency, scale, overhead-bpf, chat; apps and important (which need the packages of section apps);
+# thin-client (section thin-client); shape and taps (section taps); model. The lines go to --out (kept, so that parts can be measured again); --write copies all that is there to docs/results/raw and writes the pages
 # (scripts/results.py). Builds with changes that are not committed are refused for --write: their lines could not be traced.
 # Takes more than an hour on a machine that does nothing else, which is the only one worth measuring on.
 set -euo pipefail
@@ -82,8 +82,14 @@ run latency latency latency "${bpf[@]}"
 run scale scale scale --rate 0 "${bpf[@]}"
 run overhead-bpf overhead-bpf overhead "${bpf[@]}"
 run apps apps-bpf apps "${bpf[@]}"
-run apps apps-important apps --important "${bpf[@]}"
+run apps apps-important apps --important sleeper "${bpf[@]}"
+run important apps-important-client apps --important client --hogs 0,4,10 "${bpf[@]}"
+run chat chat chat "${bpf[@]}"
 for history in calls holders; do run apps apps-$history apps --history $history "${common[@]}"; done
+
+run thin-client thin-client thin-client --sessions 0,10,25,50 --repeat "$repeat" "${bpf[@]}"
+run thin-client thin-client-nice thin-client --sessions 0,10,25,50 --client-nice -10 --repeat "$repeat" "${bpf[@]}"
+run thin-client thin-client-browser thin-client --player vnc-browser --sessions 0,10,25 --seconds 20 --repeat "$repeat" "${bpf[@]}"
 
 taps=(--observe bpf)
 run taps tap-disk tap-disk "${taps[@]}"

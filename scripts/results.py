@@ -36,12 +36,13 @@ ORIGIN = ("version", "commit", "kernel", "cpu", "date", "command")
 KEYS = ("mechanism", "resource", "measure", "program", "managed", "under", "observer", "limit", "hogs", "cpus", "work_ms",
         "chunk_us", "depth", "quantum_ms", "feedback", "alone", "history", "placement", "important", "client", "sessions",
         "strict", "server_nice", "wrong_providers", "rate", "block", "members", "seconds", "receive", "competitors", "rooms",
-        "users", "processes", "memory_hogs")
+        "users", "messages", "processes", "memory_hogs", "t_s")
 SHOWN = ("mechanism", "under")
 TITLES = {"work_ms": "work, ms", "chunk_us": "chunk, µs", "quantum_ms": "T, ms", "mean_ms": "mean, ms", "p50_ms": "p50, ms",
           "p99_ms": "p99, ms", "max_ms": "max, ms", "p50_us": "p50, µs", "p99_us": "p99, µs", "max_us": "max, µs",
           "added_us": "added, µs", "bare_us": "bare, µs", "added_ns": "added, ns", "above_empty_ns": "above an empty one, ns",
           "ns_a_run": "ns a run", "ratio_to_bare": "to bare", "to_idle": "to idle", "to_hand_set": "to hand-set",
+          "to_vanilla": "to vanilla", "hogs_cpu_share": "hogs, of all CPUs",
           "swapd_cpu_share": "swapd, CPUs", "engine_cpu_share": "engine, CPUs", "programs_cpu_share": "BPF programs, CPUs",
           "cpu_share": "share of a CPU", "rss_bytes": "memory, bytes", "others_mib_s": "others, MiB/s",
           "limited_mib_s": "limited, MiB/s", "other_mib_s": "other, MiB/s", "sum_mib_s": "sum, MiB/s", "rate_mib_s": "rate, MiB/s",
@@ -55,8 +56,8 @@ COLUMNS = {
     "latency": ("p50_us", "p99_us", "max_us", "samples", "missed", "events_lost"),
     "scale": ("threads", "resources_made", "events_per_s", "events_lost", "engine_cpu_share", "swapd_cpu_share", "rss_bytes"),
     "overhead": ("p50_ms", "added_us", "added_ns", "ratio", "bare_us", "ratio_to_bare", "ns_a_run", "above_empty_ns", "cpu_share"),
-    "apps": ("throughput", "ratio", "swapd_cpu_share", "programs_cpu_share"),
-    "chat": ("throughput", "ratio", "swapd_cpu_share"),
+    "apps": ("throughput", "ratio", "to_hand_set", "hogs_cpu_share", "swapd_cpu_share", "programs_cpu_share", "events_lost"),
+    "chat": ("throughput", "ratio", "to_vanilla", "to_hand_set", "hogs_cpu_share", "swapd_cpu_share", "engine_cpu_share", "events_lost"),
     "shape-overhead": ("p50_ms", "added_us", "ratio_to_bare", "throughput"),
     "shape-rivals": ("rate_mib_s", "limited_mib_s", "deviation", "throughput", "unprivileged"),
     "tap-disk": ("limited_mib_s", "other_mib_s", "sum_mib_s", "sum_to_first"),
@@ -223,7 +224,7 @@ def interval_of(line, column, raw):
     if column + "_95_from" in line:
         return line[column + "_95_from"], line[column + "_95_to"]
     repeats = line.get("repeats") or []
-    if column in ("to_idle", "to_hand_set"):
+    if column in ("to_idle", "to_hand_set") and "mean_ms" in line:  # a ratio of rates brings its own interval
         to = {"to_idle": "idle", "to_hand_set": "hand-set"}[column]
         for _, group in groups(raw)[1]:
             if any(line is other for other in group.values()) and to in group and line.get(column) is not None:

@@ -70,7 +70,8 @@ class TransactionLog {
 
 class Postgres final : public App {
  public:
-  explicit Postgres(bool select_only) : select_only_(select_only) {}
+  // connect: a connection for each transaction, hence a new process of the server.
+  Postgres(bool select_only, bool connect) : select_only_(select_only), connect_(connect) {}
 
   Status prepare(const std::string& dir) override {
     dir_ = dir + "/pg";
@@ -107,6 +108,7 @@ class Postgres final : public App {
     std::vector<std::string> words = pgbench();
     words.insert(words.end(), {"-n", "-c", "4", "-j", "2", "-T", std::to_string(std::max(1L, std::lround(seconds)))});
     if (select_only_) words.emplace_back("-S");
+    if (connect_) words.emplace_back("-C");
     words.emplace_back("postgres");
     return words;
   }
@@ -153,7 +155,7 @@ class Postgres final : public App {
     return ended ? Status(Done{}) : Status(ended.error());
   }
 
-  bool select_only_;
+  bool select_only_, connect_;
   std::optional<TransactionLog> log_;
   std::string dir_, data_;
   std::vector<std::string> as_user_;
@@ -162,8 +164,9 @@ class Postgres final : public App {
 }  // namespace
 
 std::unique_ptr<App> make_postgres(std::string_view name) {
-  if (name == "pgbench-select") return std::make_unique<Postgres>(true);
-  if (name == "pgbench-tpcb") return std::make_unique<Postgres>(false);
+  if (name == "pgbench-select") return std::make_unique<Postgres>(true, false);
+  if (name == "pgbench-tpcb") return std::make_unique<Postgres>(false, false);
+  if (name == "pgbench-connect") return std::make_unique<Postgres>(true, true);
   return nullptr;
 }
 

@@ -25,11 +25,24 @@ namespace {
 struct Need {
   std::string_view app, program, package;
 };
-constexpr Need needs[] = {{"redis", "redis-server", "redis-server"},   {"redis", "redis-benchmark", "redis-tools"},
-                          {"nginx", "nginx", "nginx-light"},           {"nginx", "wrk", "wrk"},
-                          {"pgbench-select", "initdb", "postgresql"},  {"pgbench-select", "postgres", "postgresql"},
-                          {"pgbench-select", "pgbench", "postgresql"}, {"pgbench-tpcb", "initdb", "postgresql"},
-                          {"pgbench-tpcb", "postgres", "postgresql"},  {"pgbench-tpcb", "pgbench", "postgresql"}};
+constexpr Need needs[] = {{"redis", "redis-server", "redis-server"},
+                          {"redis", "redis-benchmark", "redis-tools"},
+                          {"nginx", "nginx", "nginx-light"},
+                          {"nginx", "wrk", "wrk"},
+                          {"pgbench-select", "initdb", "postgresql"},
+                          {"pgbench-select", "postgres", "postgresql"},
+                          {"pgbench-select", "pgbench", "postgresql"},
+                          {"pgbench-tpcb", "initdb", "postgresql"},
+                          {"pgbench-tpcb", "postgres", "postgresql"},
+                          {"pgbench-tpcb", "pgbench", "postgresql"},
+                          {"pgbench-connect", "initdb", "postgresql"},
+                          {"pgbench-connect", "postgres", "postgresql"},
+                          {"pgbench-connect", "pgbench", "postgresql"},
+                          {"nginx-short", "nginx", "nginx-light"},
+                          {"nginx-short", "ab", "apache2-utils"},
+                          {"mosquitto", "mosquitto", "mosquitto"},
+                          {"mosquitto", "mosquitto_pub", "mosquitto-clients"},
+                          {"mosquitto", "mosquitto_sub", "mosquitto-clients"}};
 
 // Debian keeps PostgreSQL's own programs out of PATH; what has their names there is a script that starts them.
 std::string newest_postgres(const std::string& program) {
@@ -123,8 +136,10 @@ class Redis final : public App {
   std::string socket_, dir_;
 };
 
+// short_lived: a connection for each request.
 class Nginx final : public App {
  public:
+  explicit Nginx(bool short_lived) : short_lived_(short_lived) {}
   Status prepare(const std::string& dir) override {
     config_ = dir + "/nginx.conf";
     std::filesystem::create_directory(dir + "/www");
@@ -149,13 +164,18 @@ class Nginx final : public App {
   Result<Progress> progress() override {
     return ask_progress(address(port_), "GET /status HTTP/1.0\r\n\r\n", "requests\n", 2);
   }
-  std::vector<std::string> load(double seconds, double) const override {
-    return {path_of("wrk"), "-t2", "-c32", "-d" + std::to_string(std::max(1L, std::lround(seconds))) + "s",
-            "http://127.0.0.1:" + std::to_string(port_) + "/index.html"};
+  std::vector<std::string> load(double seconds, double guess) const override {
+    const std::string url = "http://127.0.0.1:" + std::to_string(port_) + "/index.html";
+    const std::string whole_s = std::to_string(std::max(1L, std::lround(seconds)));
+    if (!short_lived_) return {path_of("wrk"), "-t2", "-c32", "-d" + whole_s + "s", url};
+    // It ends with whichever limit it reaches first.
+    const double requests = std::max(1000.0, std::round(seconds * (guess > 0 ? guess : 50'000)));
+    return {
+        path_of("ab"), "-q", "-c", "8", "-t", whole_s, "-n", std::to_string(static_cast<std::int64_t>(requests)), url};
   }
   Result<double> throughput(const std::string& output) const override {
     if (output.find("Non-2xx") != std::string::npos) return Error(EPROTO, "nginx answers with errors");
-    return number_behind(output, "Requests/sec:");
+    return number_behind(output, short_lived_ ? "Requests per second:" : "Requests/sec:");
   }
 
  private:
@@ -175,6 +195,7 @@ class Nginx final : public App {
       return errno_error("looking for a free port");
     return ntohs(any.sin_port);
   }
+  bool short_lived_;
   std::string config_;
   int port_ = 0;
 };
@@ -213,16 +234,18 @@ Result<double> number_behind(const std::string& output, const std::string& label
 }
 
 std::unique_ptr<App> make_redis() { return std::make_unique<Redis>(); }
-std::unique_ptr<App> make_nginx() { return std::make_unique<Nginx>(); }
+std::unique_ptr<App> make_nginx(bool short_lived) { return std::make_unique<Nginx>(short_lived); }
 
 const std::vector<std::string_view>& app_names() {
-  static const std::vector<std::string_view> names = {"redis", "pgbench-select", "pgbench-tpcb", "nginx"};
+  static const std::vector<std::string_view> names = {"redis",           "pgbench-select", "pgbench-tpcb", "nginx",
+                                                      "pgbench-connect", "nginx-short",    "mosquitto"};
   return names;
 }
 
 std::unique_ptr<App> make_app(std::string_view name) {
   if (name == "redis") return make_redis();
-  if (name == "nginx") return make_nginx();
+  if (name == "nginx" || name == "nginx-short") return make_nginx(name == "nginx-short");
+  if (name == "mosquitto") return make_mosquitto();
   return make_postgres(name);
 }
 

@@ -3,6 +3,9 @@
 // Under seccomp each run starts the server anew, under swapd or not; the runs are interleaved, and compared in pairs.
 // Under bpf, which can take a program on and leave it again, swapd comes and goes while one server is under one load
 // (apps_turns.cpp); windows with it and without are compared in pairs.
+//
+// With --important client the load generator is the important one, hogs take the server's CPU time, and the lines are
+// those of rates (harness/rates.h): what a donation is worth, and what it costs.
 #include "apps/apps.h"
 
 #include <sys/resource.h>
@@ -48,7 +51,9 @@ class Bench {
     return Done{};
   }
 
-  Result<Turns> turns(const std::string& name) { return take_turns(context_, *apps_.at(name), guesses_[name]); }
+  Result<Turns> turns(const std::string& name, int hogs) {
+    return take_turns(context_, *apps_.at(name), guesses_[name], hogs);
+  }
 
   Result<Run> run(const std::string& name, const std::string& under, double seconds) {
     const App& app = *apps_.at(name);
@@ -132,7 +137,7 @@ Setup setup_of(const std::string& app, const Options& options) {
   setup.extra["seconds"] = options.seconds;
   if (!options.history.empty()) setup.extra["history"] = options.history;
   if (!options.placement.empty()) setup.extra["placement"] = options.placement;
-  if (options.important_beside) setup.extra["important"] = true;
+  if (!options.important.empty()) setup.extra["important"] = options.important;
   return setup;
 }
 
@@ -155,10 +160,9 @@ Result<std::vector<Row>> measure_turns(Bench& bench, Runs& runs, const Options& 
   std::vector<Row> rows;
   for (const std::string& app : options.apps) {
     if (options.progress) std::fprintf(stderr, "swapbench: %s, in turns\n", app.c_str());
-    auto turns = bench.turns(app);
+    auto turns = bench.turns(app, 0);
     if (!turns) return Error(turns.error()).in(app);
-    runs[{app, "vanilla"}] = turns->vanilla;
-    runs[{app, "swapd"}] = turns->swapd;
+    for (auto& [under, of_it] : turns->runs) runs[{app, under}] = std::move(of_it);
     for (Setup& setup : spread(setup_of(app, options), options)) {
       Row row{.setup = std::move(setup)};
       for (const Run& run : runs[{app, row.setup.under}]) {
@@ -173,6 +177,26 @@ Result<std::vector<Row>> measure_turns(Bench& bench, Runs& runs, const Options& 
   return rows;
 }
 
+Result<std::vector<nlohmann::json>> measure_important_clients(Bench& bench, const Options& options) {
+  std::vector<RateRow> rows;
+  for (const std::string& app : options.apps) {
+    for (const int hogs : options.hogs) {
+      if (options.progress) std::fprintf(stderr, "swapbench: %s, %d hogs, in turns\n", app.c_str(), hogs);
+      const auto turns = bench.turns(app, hogs);
+      if (!turns) return Error(turns.error()).in(app);
+      for (const std::string& under : options.under) {
+        RateRow row{.setup = setup_of(app, options), .runs = {}};
+        row.setup.under = under;
+        row.setup.hogs = hogs;
+        for (const Run& run : turns->runs.at(under)) row.runs.push_back({run.throughput, run.cost});
+        if (under == "swapd") row.extra["programs_cpu_share"] = rounded(turns->programs_of_a_cpu);
+        rows.push_back(std::move(row));
+      }
+    }
+  }
+  return rate_lines(rows, options, vanilla_of_same_hogs);
+}
+
 }  // namespace
 
 Spawn app_spawn(const Context& context, std::vector<std::string> front, const std::vector<std::string>& words) {
@@ -180,6 +204,7 @@ Spawn app_spawn(const Context& context, std::vector<std::string> front, const st
   spawn.argv = std::move(front);
   spawn.argv.insert(spawn.argv.end(), words.begin(), words.end());
   spawn.cpus = context.cpus;
+  spawn.own_session = context.options.split;
   return spawn;
 }
 
@@ -220,7 +245,10 @@ void Usage::add_to(Run& run) const {
   run.programs_share = (programs_s() - programs_) / run.load_cpu_s;
 }
 
+bool client_is_important(const Options& options) { return options.important == "client"; }
+
 bool in_turns(const Options& options) {
+  if (client_is_important(options)) return true;
   return options.observe == "bpf" && std::ranges::find(options.under, "swapd") != options.under.end();
 }
 
@@ -232,6 +260,7 @@ Result<std::vector<nlohmann::json>> run_apps(const Context& context) {
   Bench bench(context, dir->path());
   for (const std::string& app : options.apps)
     if (const auto prepared = bench.prepare(app); !prepared) return prepared.error();
+  if (client_is_important(options)) return measure_important_clients(bench, options);
   Runs runs;
   auto rows = in_turns(options) ? measure_turns(bench, runs, options) : measure_runs(bench, runs, options);
   if (!rows) return rows.error();

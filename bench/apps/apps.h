@@ -44,12 +44,15 @@ class App {
 [[nodiscard]] std::unique_ptr<App> make_app(std::string_view name);
 // Whether swapd comes and goes under one load (apps_turns.cpp), or each run starts the server anew.
 [[nodiscard]] bool in_turns(const Options& options);
+// Whether the load generator is the important one (--important client).
+[[nodiscard]] bool client_is_important(const Options& options);
 // One line that names the Debian package of a program that is not there; none: all are.
 [[nodiscard]] std::optional<std::string> missing_program(const std::vector<std::string>& apps);
 
 // By family, for make_app.
 [[nodiscard]] std::unique_ptr<App> make_redis();
-[[nodiscard]] std::unique_ptr<App> make_nginx();
+[[nodiscard]] std::unique_ptr<App> make_nginx(bool short_lived);
+[[nodiscard]] std::unique_ptr<App> make_mosquitto();
 [[nodiscard]] std::unique_ptr<App> make_postgres(std::string_view name);
 
 // The path of a program; empty: not there.

@@ -3,11 +3,13 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "apps/apps.h"
 #include "harness/process.h"
+#include "harness/rates.h"
 #include "harness/team.h"
 #include "mechanisms/role.h"
 
@@ -15,8 +17,9 @@ namespace swapd::bench {
 
 struct Run {
   double throughput = 0;
-  double load_cpu_s = 0;  // server and load generator
-  double swapd_share = 0, programs_share = 0;
+  double load_cpu_s = 0;                       // server and load generator
+  double swapd_share = 0, programs_share = 0;  // of the load's CPU time
+  RateCost cost;                               // in turns
 };
 
 // front: a program that starts it, with its arguments.
@@ -39,14 +42,16 @@ class Usage {
   double load_ = 0, swapd_ = 0, programs_ = 0;
 };
 
-// One server under one load that goes on, while swapd comes, takes them on, and leaves again: pairs of windows, with it
-// and without, either first in turn. The machine's speed and where the scheduler puts a server and its clients change
+// One server under one load that goes on, while swapd comes, enrolls both, and leaves again: windows of each
+// configuration, each first in turn. The machine's speed and where the scheduler puts a server and its clients change
 // throughput by a third and more, from one second to the next: short windows that follow each other have most of that
-// in common, and many of them the rest.
+// in common, and many of them the rest. Under --important client, hand-set and hogs are possible too.
 struct Turns {
-  std::vector<Run> vanilla, swapd;
-  double programs_share = 0;  // of a further window, in which the kernel measured the programs
+  std::map<std::string, std::vector<Run>> runs;  // by under
+  // The programs in a further window, in which the kernel measured them: their part of the load's CPU time, and of one
+  // CPU.
+  double programs_share = 0, programs_of_a_cpu = 0;
 };
-[[nodiscard]] Result<Turns> take_turns(const Context& context, App& app, double guess);
+[[nodiscard]] Result<Turns> take_turns(const Context& context, App& app, double guess, int hogs);
 
 }  // namespace swapd::bench

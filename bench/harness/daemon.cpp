@@ -23,7 +23,7 @@ std::string config_text(const Options& options) {
   }
   if (options.strict) text += "[donation]\nstrict = true\n";
   if (!options.history.empty()) text += "[observe]\nhistory = \"" + options.history + "\"\n";
-  return text;
+  return text + options.policy;
 }
 
 std::string last_line(const std::string& path) {

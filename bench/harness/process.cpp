@@ -220,25 +220,44 @@ Result<std::string> run_for_output(Spawn spawn, int& status, std::chrono::millis
   return text;
 }
 
+namespace {
+
+Result<Child> start_hog(std::vector<int> cpus, bool split, std::chrono::seconds at_most) {
+  Spawn spawn;
+  spawn.cpus = std::move(cpus);
+  spawn.own_session = split;
+  return Child::fork(spawn, [&] {
+    ::close_range(3, ~0U, 0);  // no end of a pipe of the workload shall seem to be held here
+    ::alarm(static_cast<unsigned>(at_most.count()));
+    for (unsigned long turns = 0;; ++turns) {
+      asm volatile("" : : "r"(turns));
+    }
+    return 0;
+  });
+}
+
+}  // namespace
+
 Result<std::vector<Child>> start_hogs(int per_cpu, const std::vector<int>& cpus, bool split,
                                       std::chrono::seconds at_most) {
   std::vector<Child> hogs;
   for (const int cpu : cpus) {
     for (int i = 0; i < per_cpu; ++i) {
-      Spawn spawn;
-      spawn.cpus = {cpu};
-      spawn.own_session = split;
-      auto hog = Child::fork(spawn, [&] {
-        ::close_range(3, ~0U, 0);  // no end of a pipe of the workload shall seem to be held here
-        ::alarm(static_cast<unsigned>(at_most.count()));
-        for (unsigned long turns = 0;; ++turns) {
-          asm volatile("" : : "r"(turns));
-        }
-        return 0;
-      });
+      auto hog = start_hog({cpu}, split, at_most);
       if (!hog) return hog.error();
       hogs.push_back(std::move(*hog));
     }
+  }
+  return hogs;
+}
+
+Result<std::vector<Child>> start_free_hogs(int count, const std::vector<int>& cpus, bool split,
+                                           std::chrono::seconds at_most) {
+  std::vector<Child> hogs;
+  for (int i = 0; i < count; ++i) {
+    auto hog = start_hog(cpus, split, at_most);
+    if (!hog) return hog.error();
+    hogs.push_back(std::move(*hog));
   }
   return hogs;
 }

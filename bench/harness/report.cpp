@@ -20,6 +20,8 @@ constexpr const char* notes[] = {
     "managed_threads", "rss_bytes", "settle_s",
     // overhead --observe bpf
     "added_ns", "managed", "program", "runs", "ns_a_run", "cpu_share",
+    // thin-client
+    "frames_per_s", "page_s", "late_share", "updates_per_s", "others_updates_per_s", "donations",
     // apps
     "throughput", "throughput_from", "throughput_to", "ratio_from", "ratio_to", "ratio_95_from", "ratio_95_to",
     "programs_cpu_share"};
@@ -35,9 +37,29 @@ const Row* find(const std::vector<Row>& rows, const Row& like, const std::string
 
 // Those without iterations (of other people's programs, of limits): a column for each of what they have.
 static void print_plain(std::FILE* out, const std::vector<nlohmann::json>& lines) {
-  constexpr const char* numbers[] = {"missed",      "missed_later",  "others_mib_s", "to_best",
-                                     "other_mib_s", "sum_mib_s",     "sum_to_first", "rate_mib_s",
-                                     "throughput",  "limited_mib_s", "deviation",    "unprivileged"};
+  constexpr const char* numbers[] = {"missed",
+                                     "missed_later",
+                                     "others_mib_s",
+                                     "to_best",
+                                     "other_mib_s",
+                                     "sum_mib_s",
+                                     "sum_to_first",
+                                     "rate_mib_s",
+                                     "throughput",
+                                     "limited_mib_s",
+                                     "deviation",
+                                     "unprivileged",
+                                     "t_s",
+                                     "hogs",
+                                     "ratio",
+                                     "to_vanilla",
+                                     "to_hand_set",
+                                     "swapd_cpu_share",
+                                     "hogs_cpu_share",
+                                     "events_lost",
+                                     "rss_bytes",
+                                     "donations_active",
+                                     "threads_left_boosted"};
   const auto has = [&](const char* name) {
     return std::ranges::any_of(lines, [&](const auto& line) { return line.contains(name); });
   };

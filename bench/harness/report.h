@@ -18,6 +18,7 @@ struct Setup {
   std::string mechanism;
   std::string under;
   int hogs = 0;
+  bool hogs_free = false;  // `hogs` in all, free to move; else so many pinned to each CPU
   int iterations = 0;
   double work_ms = 0;
   double demand_ms = 0;  // CPU time of an iteration where it is more than work_ms; only for the time limit

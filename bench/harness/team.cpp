@@ -11,7 +11,13 @@ namespace swapd::bench {
 
 SchedAttr by_hand(const SchedAttr& attr) { return lent_by(attr, LendingRules{.rt_ceiling = 99}); }
 
-Result<std::unique_ptr<Team>> Team::make(const Context& context, const Setup& setup) {
+std::vector<std::string> priority_words(const SchedAttr& attr) {
+  if (attr.realtime()) return {"--fifo", std::to_string(attr.rt_priority)};
+  if (attr.nice != 0) return {"--nice", std::to_string(attr.nice)};
+  return {};
+}
+
+Result<std::unique_ptr<Team>> Team::make(const Context& context, const Setup& setup, const Daemon* daemon) {
   auto dir = TempDir::create();
   if (!dir) return dir.error();
   std::unique_ptr<Team> team(new Team(context, setup, std::move(*dir)));
@@ -22,12 +28,14 @@ Result<std::unique_ptr<Team>> Team::make(const Context& context, const Setup& se
   if (::pipe2(gate, O_CLOEXEC) != 0) return errno_error("pipe");
   team->gate_read_.reset(gate[0]);
   team->gate_write_.reset(gate[1]);
-  if (setup.under == "swapd") {
+  team->daemon_ = daemon;
+  if (setup.under == "swapd" && daemon == nullptr) {
     Options options = context.options;
     if (!setup.history.empty()) options.history = setup.history;
-    auto daemon = Daemon::start(options, team->dir());
-    if (!daemon) return daemon.error();
-    team->daemon_ = std::make_unique<Daemon>(std::move(*daemon));
+    auto started = Daemon::start(options, team->dir());
+    if (!started) return started.error();
+    team->own_daemon_ = std::make_unique<Daemon>(std::move(*started));
+    team->daemon_ = team->own_daemon_.get();
   }
   return team;
 }
@@ -68,10 +76,9 @@ Status Team::add(const RoleSpec& spec) {
   // A nice value means nothing across autogroups: an important client in a session of its own has its group's nice set
   // too.
   if (options.split && !attr.realtime() && attr.nice != 0 && (spec.important || hand)) spawn.autogroup_nice = attr.nice;
-  if (daemon_ && !spec.outside) {
+  if (daemon_ != nullptr && !spec.outside) {
     spawn.argv = {options.swapctl, "--socket", daemon_->socket(), "run", "--filter"};
-    if (attr.realtime()) spawn.argv.insert(spawn.argv.end(), {"--fifo", std::to_string(attr.rt_priority)});
-    if (!attr.realtime() && attr.nice != 0) spawn.argv.insert(spawn.argv.end(), {"--nice", std::to_string(attr.nice)});
+    for (std::string& word : priority_words(attr)) spawn.argv.push_back(std::move(word));
     if (!spec.class_name.empty()) spawn.argv.insert(spawn.argv.end(), {"--class", spec.class_name});
     spawn.argv.emplace_back("--");
   } else {
@@ -140,11 +147,18 @@ Status Team::await_ready() {
   return Done{};
 }
 
-Status Team::begin() {
+Status Team::load_up() {
   if (Status ready = await_ready(); !ready) return ready;
-  auto hogs = start_hogs(setup_.hogs, context_.cpus, context_.options.split, limit() + std::chrono::seconds(60));
+  const auto start = setup_.hogs_free ? start_free_hogs : start_hogs;
+  auto hogs = start(setup_.hogs, context_.cpus, context_.options.split, limit() + std::chrono::seconds(60));
   if (!hogs) return hogs.error();
   hogs_ = std::move(*hogs);
+  return Done{};
+}
+
+Status Team::begin() {
+  if (hogs_.empty())
+    if (Status loaded = load_up(); !loaded) return loaded;
   gate_write_.reset();
   return Done{};
 }
@@ -152,7 +166,7 @@ Status Team::begin() {
 Status Team::stop() {
   end_all(hogs_);
   for (std::size_t i = members_.size(); i-- > 0;) members_[i].child.kill();
-  return daemon_ ? daemon_->stop() : Status(Done{});
+  return own_daemon_ ? own_daemon_->stop() : Status(Done{});
 }
 
 Result<Measured> Team::finish() {
@@ -167,7 +181,7 @@ Result<Measured> Team::finish_after_done() {
   measured.samples_ms.assign(shared_->sample_ms.begin(), shared_->sample_ms.begin() + count);
   end_all(hogs_);
   if (shared_->first_ms > 0) measured.extra["first_ms"] = shared_->first_ms;
-  if (daemon_) {
+  if (daemon_ != nullptr) {
     const auto status = daemon_->ask({"status"});
     if (!status) return status.error();
     for (const char* field : {"observer", "donations_total", "notifications_total", "events_lost"}) {

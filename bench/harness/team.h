@@ -64,13 +64,17 @@ class Team {
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
   ~Team() { end_all(hogs_); }
-  [[nodiscard]] static Result<std::unique_ptr<Team>> make(const Context& context, const Setup& setup);
+  // daemon: one that serves others too and goes on; null: one of the team's own, where the setup is under swapd.
+  [[nodiscard]] static Result<std::unique_ptr<Team>> make(const Context& context, const Setup& setup,
+                                                          const Daemon* daemon = nullptr);
   [[nodiscard]] Status add(const RoleSpec& spec);
   // What it starts with, and has again when nothing is lent to it.
   [[nodiscard]] SchedAttr own_attr(const RoleSpec& spec) const;
   // Waits for "ready" of all.
   [[nodiscard]] Status await_ready();
-  // The same, if it was not done; starts the hogs, opens the gate.
+  // The same, if it was not done; starts the hogs.
+  [[nodiscard]] Status load_up();
+  // The same, if it was not done; opens the gate.
   [[nodiscard]] Status begin();
   // Waits for one line of role `index` (in the order of add). Any role's failure or end is an error.
   [[nodiscard]] Result<std::string> line_of(std::size_t index, std::chrono::milliseconds at_most);
@@ -84,7 +88,7 @@ class Team {
 
   [[nodiscard]] Shared& shared() { return *shared_; }
   [[nodiscard]] const std::string& dir() const { return dir_.path(); }
-  [[nodiscard]] const Daemon* daemon() const { return daemon_.get(); }
+  [[nodiscard]] const Daemon* daemon() const { return daemon_; }
   [[nodiscard]] pid_t pid_of(std::size_t index) const { return members_.at(index).child.pid(); }
   [[nodiscard]] const std::vector<Child>& hogs() const { return hogs_; }
   [[nodiscard]] int control_of(std::size_t index) const { return members_.at(index).control.get(); }
@@ -106,7 +110,8 @@ class Team {
   const Context& context_;
   Setup setup_;
   TempDir dir_;
-  std::unique_ptr<Daemon> daemon_;  // outlives the members: destroyed last
+  std::unique_ptr<Daemon> own_daemon_;  // outlives the members: destroyed last
+  const Daemon* daemon_ = nullptr;      // that one, or another's
   SharedMemory shared_;
   Fd gate_read_, gate_write_;
   std::vector<Member> members_;
@@ -124,5 +129,7 @@ struct Subject {
 
 // The attributes given by hand to those on whom a client with `attr` depends.
 [[nodiscard]] SchedAttr by_hand(const SchedAttr& attr);
+// The options of `swapctl run` that give a program these; none for those that each program has.
+[[nodiscard]] std::vector<std::string> priority_words(const SchedAttr& attr);
 
 }  // namespace swapd::bench

@@ -42,6 +42,11 @@ struct Workload {
 [[nodiscard]] Status scale_role(Role& role);
 [[nodiscard]] Result<std::vector<nlohmann::json>> run_apps(const Context& context);
 [[nodiscard]] Status apps_role(Role& role);
+[[nodiscard]] Result<std::vector<nlohmann::json>> run_chat(const Context& context);
+[[nodiscard]] Status chat_role(Role& role);
+[[nodiscard]] Result<std::vector<nlohmann::json>> run_soak(const Context& context);
+[[nodiscard]] std::string plot_soak(const std::vector<nlohmann::json>& lines);
+[[nodiscard]] Result<std::vector<nlohmann::json>> run_thin_client(const Context& context);
 
 [[nodiscard]] Result<std::vector<nlohmann::json>> run_shape_accuracy(const Context& context);
 [[nodiscard]] Result<std::vector<nlohmann::json>> run_shape_overhead(const Context& context);

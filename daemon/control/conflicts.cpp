@@ -60,7 +60,7 @@ SchedulingConflicts find_conflicts(const sys::Procfs& procfs, const policy::Dona
     if (!comm) continue;
     const auto rival = std::ranges::find(daemons, std::string_view(*comm), &Rival::comm);
     if (rival == daemons.end()) continue;
-    constexpr std::size_t most = 8;  // anybody may call a thousand programs so
+    constexpr std::size_t most = 8;  // any user may call a thousand programs so
     if (out.rivals.size() >= most) break;
     out.rivals.push_back(*comm + " (pid " + std::to_string(pid) + ") " + std::string(rival->what));
   }

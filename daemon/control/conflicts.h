@@ -14,7 +14,7 @@ namespace swapd::daemon {
 
 struct SchedulingConflicts {
   std::vector<std::string> rivals;    // others that set priorities, or decide what they mean
-  std::vector<std::string> settings;  // of the kernel, with what they mean for loans under this policy
+  std::vector<std::string> settings;  // of the kernel, with what they mean for donations under this policy
   bool operator==(const SchedulingConflicts&) const = default;
 };
 // sys: where sysfs is.

@@ -42,6 +42,16 @@ constexpr auto method_words = words<observe::Costs::Method>({{"poll", observe::C
                                                              {"perf", observe::Costs::Method::perf},
                                                              {"bpf", observe::Costs::Method::bpf}});
 
+bus::CpuView cpu_view(const CpuTimes& cpu, Duration guard) {
+  const auto seconds = [](Duration time) { return std::chrono::duration<double>(time).count(); };
+  return {.engine_s = seconds(cpu.engine),
+          .worker_s = seconds(cpu.worker),
+          .receivers_s = seconds(cpu.receivers),
+          .control_s = seconds(cpu.control),
+          .total_s = seconds(cpu.total),
+          .guard_s = seconds(guard)};
+}
+
 }  // namespace
 
 DaemonBackend::DaemonBackend(const Kernel& kernel, const Parts& parts, About about)
@@ -91,9 +101,11 @@ bus::StatusView DaemonBackend::status() {
   out.watched_threads = c.costs.watched;
   out.watch_wakeups_total = c.costs.wakeups;
   out.watch_polls_total = c.costs.polls;
-  out.engine_cpu_s = c.engine_cpu_s;
-  out.receivers_cpu_s = c.receivers_cpu_s;
-  out.worker_cpu_s = parts_.engine.worker_cpu_seconds();
+  out.cpu = cpu_view(c.cpu, about_.guard_pid ? sys::process_cpu_time(about_.guard_pid()) : Duration::zero());
+  out.budget = {.share = c.budget.share,
+                .share_now = c.budget.share_now,
+                .used = c.budget.used,
+                .patience_ms = std::chrono::duration<double, std::milli>(c.budget.patience).count()};
   out.resources = c.model.resources;
   out.requesters = c.model.requesters;
   out.providers = c.model.providers;
@@ -179,7 +191,7 @@ Status DaemonBackend::set_class(const std::string& name, const std::vector<bus::
   return may ? parts_.classes.set(name, changes) : may;
 }
 
-// Who is in it goes on in "default".
+// Its members go on in "default".
 Status DaemonBackend::remove_class(const std::string& name, const bus::Caller& caller) {
   if (Status may = may_set_limits("remove", caller); !may) return may;
   if (Status removed = parts_.classes.remove(name); !removed) return removed;

@@ -34,6 +34,7 @@ class DaemonBackend final : public bus::Backend {
     std::function<SchedulingConflicts()> surroundings;
     std::function<std::uint64_t()> log_drops;
     std::function<std::string()> guard_note;  // empty: nothing to say of the guard
+    std::function<pid_t()> guard_pid;
     OwnListeners* own_listeners = nullptr;
     std::function<void(pid_t)> by_hand;  // a command speaks of this process; any thread
     std::function<AutoEnroller::Counts()> newcomers;

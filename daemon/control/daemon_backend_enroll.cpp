@@ -1,4 +1,4 @@
-// Who comes under swapd's management, by launching and enrolling, who may have it so, and who leaves.
+// Launches, enrolls and releases processes, for callers that may.
 #include <algorithm>
 #include <string_view>
 #include <utility>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr int max_enroll_rounds = 16;
 
-// What a launcher says where the program has a listener of its own; the program's name follows.
+// A launcher's words for a program that has a listener of its own; the program's name follows.
 constexpr std::string_view without_filter = "none:";
 
 observe::History history_of(const policy::Policy& policy) {
@@ -137,7 +137,7 @@ void DaemonBackend::enroll(const bus::EnrollRequest& request, std::function<void
   if (!begun || !attaching_) done(begun);
 }
 
-// Where a filter must be installed, that has only begun.
+// If a filter must be installed, that has only begun.
 Status DaemonBackend::begin_enrolling(const bus::EnrollRequest& request,
                                       const std::function<void(const Status&)>& done) {
   attaching_ = false;
@@ -174,7 +174,7 @@ Status DaemonBackend::begin_enrolling(const bus::EnrollRequest& request,
                                      .lenient = static_cast<bool>(request.spare)},
                                     done);
   }
-  // What a thread makes before it is taken in itself is found by looking again.
+  // Children of a thread that are born before the thread is enrolled are found by looking again.
   for (int round = 0; round < max_enroll_rounds; ++round) {
     RosterAnswer found =
         list_threads(kernel_.procfs, kernel_.scheduler, {.members = {*tgid}, .descendants = request.tree});

@@ -45,7 +45,7 @@ Status DenialLog::heard(std::string_view action, pid_t pid, const bus::Caller& c
 void DenialLog::tell(std::string_view action, pid_t pid, const bus::Caller& caller, const Error& why) {
   const bool is_refusal = why.code() == EACCES || why.code() == EPERM || why.code() == EDQUOT;
   if (!is_refusal || caller.uid() == 0) return;
-  // By user: whoever asks for a thousand processes is told of once.
+  // By user: one line for a user who asks for a thousand processes.
   const std::hash<std::string_view> hash;
   const auto silent = told_.tell({{0, caller.uid()}, {}, static_cast<std::uint32_t>(hash(action))}, clock_.now());
   if (!silent) return;

@@ -1,4 +1,4 @@
-// The log's entries with fields: who was lent what, and who was refused what (systemd/swapd.catalog).
+// The log's entries with fields: donations, and requests that swapd has refused (systemd/swapd.catalog).
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace swapd::daemon {
 // A begun or an ineffective donation that is to be told (Note::journalled).
 void log_donation(const Note& note, const sys::Procfs& procfs);
 
-// What somebody was not allowed. Control thread.
+// Refused requests, for the log. Control thread.
 class DenialLog {
  public:
   explicit DenialLog(const Clock& clock) : clock_(clock) {}

@@ -1,5 +1,5 @@
-// --metrics FILE: status as Prometheus text, every fifteen seconds, replaced as a whole; gone after an orderly end, so
-// that nobody reads what was.
+// --metrics FILE: status as Prometheus text, every fifteen seconds, replaced as a whole.
+// Removed at an orderly end, so that no reader takes old figures for present ones.
 #pragma once
 
 #include <string>

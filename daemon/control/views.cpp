@@ -80,7 +80,7 @@ std::optional<ThreadState> Views::halted(pid_t tid, char state) {
   return sleeps && freezer_.freezes(tid) ? std::optional(ThreadState::frozen) : std::nullopt;
 }
 
-std::optional<ThreadState> Views::halted(const std::vector<ThreadId>& path) {
+std::optional<ThreadState> Views::halted(const Vector<ThreadId>& path) {
   for (const ThreadId thread : path)
     if (const auto stat = procfs_.stat(thread.tid); stat && stat->start_time == thread.start_time)
       if (const auto state = halted(thread.tid, stat->state)) return state;
@@ -133,8 +133,8 @@ Views::Looked Views::look(const SnapshotThread& thread) {
   return out;
 }
 
-std::vector<model::ProviderView> Views::providers(ThreadId waiter, const Resource& resource, int depth) {
-  std::vector<model::ProviderView> out;
+Vector<model::ProviderView> Views::providers(ThreadId waiter, const Resource& resource, int depth) {
+  Vector<model::ProviderView> out;
   if (const auto known = snapshot_.providers.find(resource); known != snapshot_.providers.end())
     for (const model::ProviderView& p : known->second)
       if (p.thread != waiter) out.push_back(p);
@@ -189,8 +189,8 @@ std::vector<bus::WaitNode> Views::waits(ThreadId waiter, const Looked& looked, i
     }
     out.push_back(std::move(node));
   }
-  // Who wants a lock alone waits for its only holder as well as for those who share it: of the two, the one that there
-  // is.
+  // A thread that wants a lock alone waits for its only holder as well as for those that share it: of the two, the one
+  // that there is.
   const auto is_idle_half = [&](const bus::WaitNode& one) {
     return one.providers.empty() && std::ranges::any_of(out, [&](const bus::WaitNode& other) {
              const bool before = &other < &one;
@@ -255,7 +255,7 @@ bus::ThreadView Views::thread(const SnapshotThread& thread, int depth) {
     out.donation_effective = reason == actuate::Ineffective::none && boost != nullptr;
     if (out.donation_effective) out.donation_limited = actuate::name(boost->limited);
   } else if (looked.state == ThreadState::blocked) {
-    // Blocked, and somebody it waits for could run: virtual runnable, though nothing is lent for it.
+    // Blocked, and a thread that it waits for could run: virtual runnable, though it donates nothing.
     const bool somebody = std::ranges::any_of(looked.awaited, [&](const Resource& r) {
       const auto known = snapshot_.providers.find(r);
       return known != snapshot_.providers.end() && std::ranges::any_of(known->second, [&](const auto& p) {

@@ -32,19 +32,19 @@ class Views {
     ThreadState state = ThreadState::blocked;
     std::int32_t call = -1;
     std::vector<Resource> awaited;
-    std::optional<std::chrono::duration<double, std::milli>> since{};  // nothing: nobody has followed it
+    std::optional<std::chrono::duration<double, std::milli>> since{};  // none: the thread is not watched
     std::int64_t share = 0, debt = 0;                                  // delayed (Shaper::Delay)
   };
   [[nodiscard]] Looked look(const SnapshotThread& thread);
   [[nodiscard]] std::vector<bus::WaitNode> waits(ThreadId waiter, const Looked& looked, int depth,
                                                  std::vector<ThreadId>& above);
-  [[nodiscard]] std::vector<model::ProviderView> providers(ThreadId waiter, const Resource& resource, int depth);
+  [[nodiscard]] Vector<model::ProviderView> providers(ThreadId waiter, const Resource& resource, int depth);
   [[nodiscard]] bool favoured(ThreadId waiter, ThreadId provider) const;
   [[nodiscard]] std::string comm(pid_t tid) const;
   // Stopped or frozen; empty: neither, or it runs. state: as /proc says it.
   [[nodiscard]] std::optional<ThreadState> halted(pid_t tid, char state);
   // The first thread of the donation's path that is.
-  [[nodiscard]] std::optional<ThreadState> halted(const std::vector<ThreadId>& path);
+  [[nodiscard]] std::optional<ThreadState> halted(const Vector<ThreadId>& path);
   // A thread would provide what is awaited, if it were not for that.
   [[nodiscard]] std::optional<ThreadState> what_holds_up(ThreadId waiter, const Looked& looked);
   // It is not managed, and passes messages on.

@@ -1,4 +1,4 @@
-// `swapctl set`: the attributes of its own that a managed thread has, whatever it is lent meanwhile. Engine thread.
+// `swapctl set`: the attributes of its own that a managed thread has, whatever its boost is meanwhile. Engine thread.
 #pragma once
 
 #include <sys/types.h>

@@ -75,8 +75,8 @@ std::optional<Duration> BoostCharges::charge(Charged& charged, const actuate::Ac
   return left;
 }
 
-// What those have used that are boosted no more, or for another requester. What rests is not charged, and begins anew.
-// (With clocks of perf each look is a system call: there the next tick does it.)
+// Charges threads that are boosted no more, or for another requester. A throttled boost is not charged, and begins
+// anew. (With clocks of perf each look is a system call: there the next tick does it.)
 void BoostCharges::before_apply(std::span<const decide::Grant> grants, Time now) {
   if (observer_.counts_cpu()) {
     for (auto at = charged_.begin(); at != charged_.end();) {
@@ -96,13 +96,13 @@ void BoostCharges::before_apply(std::span<const decide::Grant> grants, Time now)
     }
   }
   if (!config_.limits_requesters() || !observer_.counts_cpu()) return;
-  // What the kernel says of a thread that has a CPU is as of its own last tick, up to 10 ms ago, and a rest would be
+  // The kernel's figure for a thread that has a CPU is as of its own last tick, up to 10 ms ago, and a rest would be
   // shorter by that.
   for (const decide::Grant& grant : grants)
     if (grant.run.attr.realtime() && timed_.insert(grant.run.thread).second) exact_.add(grant.run.thread);
 }
 
-// What is used from now on counts, also where the next tick comes after the end.
+// CPU time counts from now on, also if the next tick comes after the end.
 void BoostCharges::after_apply(std::span<const decide::Grant> grants, Time now) {
   if (config_.limits_requesters() && observer_.counts_cpu()) {
     for (const decide::Grant& grant : grants) {
@@ -135,7 +135,7 @@ void BoostCharges::after_apply(std::span<const decide::Grant> grants, Time now) 
   }
 }
 
-// Where several take turns, each for a quantum, what each has used is known to the end of its turn.
+// If several take turns, each for a quantum, the use of each is known to the end of its turn.
 void BoostCharges::quantum_begins(ThreadId thread, Time now) {
   if (!config_.limits_requesters() || charged_.contains(thread)) return;
   if (const auto used = clocks_->cpu_time(thread, now)) charged_[thread] = {.since = now, .seen = used};
@@ -154,7 +154,7 @@ std::optional<Duration> BoostCharges::user_cpu_time(ThreadId thread, Time now) c
   return used ? std::optional<Duration>(*used) : std::nullopt;
 }
 
-// Of a thread that has ended meanwhile nothing is known but the time.
+// For a thread that has ended meanwhile only the time is known.
 void BoostCharges::charge(ThreadId thread, UserBoost& boost, Time now) {
   const auto used = user_cpu_time(thread, now);
   (void)charge_({.time = now,

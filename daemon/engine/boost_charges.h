@@ -4,8 +4,6 @@
 #include <functional>
 #include <optional>
 #include <span>
-#include <unordered_map>
-#include <unordered_set>
 
 #include "actuate/actuator.h"
 #include "decide/arbiter.h"
@@ -45,7 +43,7 @@ class BoostCharges {
     std::optional<CpuClocks::Reading> seen;
     std::uint64_t round = 0;
   };
-  using ChargedThreads = std::unordered_map<ThreadId, Charged>;
+  using ChargedThreads = HashMap<ThreadId, Charged>;
   struct UserBoost {  // of a provider of this user's requester, while there are quotas
     std::uint32_t user = 0;
     std::optional<Duration> seen;
@@ -67,8 +65,8 @@ class BoostCharges {
   ExactTiming& exact_;
   CpuClocks* clocks_ = nullptr;
   ChargedThreads charged_;
-  std::unordered_set<ThreadId> timed_;  // exactly, for that
-  std::unordered_map<ThreadId, UserBoost> users_;
+  HashSet<ThreadId> timed_;  // exactly, for that
+  HashMap<ThreadId, UserBoost> users_;
   std::uint64_t round_ = 0, user_round_ = 0;
   std::optional<Time> next_;
 };

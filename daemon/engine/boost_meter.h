@@ -7,7 +7,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "decide/decider.h"
@@ -49,7 +48,7 @@ class BoostMeter {
 
   const observe::Observer& observer_;
   std::function<void(const decide::Input&)> told_;
-  std::unordered_map<ThreadId, Track> tracks_;  // by the thread that runs
+  HashMap<ThreadId, Track> tracks_;  // by the thread that runs
   std::size_t samplers_ = 0;
   std::uint64_t round_ = 0;
   std::optional<Time> next_look_;

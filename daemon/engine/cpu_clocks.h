@@ -32,7 +32,7 @@ class ExactTiming {
 
  private:
   observe::Observer& observer_;
-  std::unordered_map<ThreadId, int> users_;
+  HashMap<ThreadId, int> users_;
 };
 
 class CpuClocks {
@@ -47,7 +47,7 @@ class CpuClocks {
 
   // The complete set of timers of one decider from now on.
   void apply(std::size_t decider, std::span<const decide::Timer> wanted, Time now);
-  // What has to be looked at by now.
+  // Reads the clocks that are due, and appends the timers that fire.
   void run(Time now, std::vector<decide::TimerFired>& out);
   // Timers whose wall time is over, which only ticks tell.
   void tick(Time now, std::vector<decide::TimerFired>& out);
@@ -106,7 +106,7 @@ class CpuClocks {
   ExactTiming& exact_;
   sys::EventLoop& loop_;
   Hooks hooks_;
-  std::map<Key, Clock> clocks_;
+  Map<Key, Clock> clocks_;
   std::map<PoolKey, Pooled> pool_;
   std::uint64_t next_key_ = 1;
   std::optional<Time> next_;

@@ -115,9 +115,10 @@ void DecisionLoop::apply_demands(Time now) {
   if (parts_.records.on()) parts_.records.granted(panel_.grants(), panel_.limits(), now);
   if (!paused_) give_way();
   const auto grants = paused_ ? std::span<const decide::Grant>{} : panel_.grants();
-  std::vector<decide::Metered> metered;
-  std::vector<actuate::Boost> boosts;
-  boosts.reserve(grants.size());
+  std::vector<decide::Metered>& metered = scratch_.metered;
+  std::vector<actuate::Boost>& boosts = scratch_.boosts;
+  metered.clear();
+  boosts.clear();
   for (const decide::Grant& grant : grants) boosts.push_back(boost_of(grant));
   for (std::size_t i = 0; i < panel_.size() && !paused_; ++i)
     metered.insert(metered.end(), panel_.standing(i).metered.begin(), panel_.standing(i).metered.end());
@@ -166,7 +167,8 @@ void DecisionLoop::look(const decide::Look& look, Time now, std::vector<Event>& 
 bool DecisionLoop::observe(Time now) {
   bool fresh = false;
   for (std::size_t i = 0; i < panel_.size(); ++i) fresh = interests_.apply(i, panel_.plan(i).interests) || fresh;
-  std::vector<Event> told;
+  std::vector<Event>& told = scratch_.told;
+  told.clear();
   for (std::size_t i = 0; i < panel_.size(); ++i)
     for (const decide::Look& one : panel_.plan(i).looks) look(one, now, told);
   if (fresh) parts_.observer.report_new(now, told);
@@ -184,7 +186,7 @@ void DecisionLoop::ask(Time now) {
                             .again = question.again});
 }
 
-void DecisionLoop::tell_all(const std::vector<decide::TimerFired>& fired) {
+void DecisionLoop::tell_all(std::span<const decide::TimerFired> fired) {
   for (const decide::TimerFired& one : fired) on(one);
 }
 
@@ -192,17 +194,17 @@ void DecisionLoop::tick(Time now) {
   tick_ = true;
   charges_.charge(now);
   charges_.charge_users(now);
-  std::vector<decide::TimerFired> fired;
-  clocks_.tick(now, fired);
-  tell_all(fired);
+  scratch_.fired.clear();
+  clocks_.tick(now, scratch_.fired);
+  tell_all(scratch_.fired);
 }
 
 void DecisionLoop::run_clocks(Time now) {
   if (const auto due = charges_.next(); due && now >= *due) charges_.charge(now);
   meter_.look(now);
-  std::vector<decide::TimerFired> fired;
-  clocks_.run(now, fired);
-  tell_all(fired);
+  scratch_.fired.clear();
+  clocks_.run(now, scratch_.fired);
+  tell_all(scratch_.fired);
 }
 
 std::optional<Time> DecisionLoop::next() const {

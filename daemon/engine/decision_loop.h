@@ -98,7 +98,7 @@ class DecisionLoop {
   [[nodiscard]] bool observe(Time now);
   void look(const decide::Look& look, Time now, std::vector<Event>& told);
   void ask(Time now);
-  void tell_all(const std::vector<decide::TimerFired>& fired);
+  void tell_all(std::span<const decide::TimerFired> fired);
   [[nodiscard]] static actuate::Boost boost_of(const decide::Grant& grant);
 
   Parts parts_;
@@ -114,6 +114,13 @@ class DecisionLoop {
   std::unordered_map<Resource, std::vector<ThreadId>> unenrolled_;
   decide::Panel::Limits limits_;  // in force
   bool paused_ = false, tick_ = false;
+  // Empty between calls; kept for their memory.
+  struct Scratch {
+    std::vector<decide::Metered> metered;
+    std::vector<actuate::Boost> boosts;
+    std::vector<Event> told;
+    std::vector<decide::TimerFired> fired;
+  } scratch_;
 };
 
 }  // namespace swapd::daemon

@@ -48,7 +48,10 @@ Engine::Engine(const Kernel& kernel, observe::Resolver& resolver, Options option
                std::unique_ptr<sys::BpfTracer> tracer, Shaper& shaper)
     : kernel_(kernel),
       options_(std::move(options)),
-      thread_(kernel_, {.priority = options_.priority, .tick = options_.tick, .idle_tick = options_.idle_tick}),
+      thread_(kernel_, {.priority = options_.priority,
+                        .tick = options_.tick,
+                        .idle_tick = options_.idle_tick,
+                        .budget = options_.budget}),
       members_(options_.classes),
       model_(options_.model),
       actuator_(kernel.scheduler, kernel.groups, options_.actuate),
@@ -162,7 +165,7 @@ bool Engine::idle() const {
 // Returns the time after that.
 Time Engine::let_records_gather(Time now) {
   const bool in_chain = thread_.loop().can_wait() && decisions_.may_batch();
-  const Duration delay = std::max(thread_.batching_delay(), in_chain ? chain_delay : Duration::zero());
+  const Duration delay = std::max(thread_.begin_turn(now), in_chain ? chain_delay : Duration::zero());
   if (delay == Duration::zero()) return now;
   observation_.observer().nap(true);
   const timespec moment{.tv_sec = 0, .tv_nsec = delay.count()};
@@ -183,6 +186,7 @@ void Engine::round(Time now) {
   if (thread_.begin_tick(now)) {
     tick(now);
     thread_.end_tick(now);
+    keep_to_budget(now);
   }
   membership_.ask_weights();
   decisions_.run(now);
@@ -223,6 +227,11 @@ void Engine::take_answers(Time now) {
     }
     for (const Event& event : events) take(event);
   }
+}
+
+void Engine::keep_to_budget(Time now) {
+  if (const auto patience = thread_.keep_to_budget(now, actuator_.active().size(), actuator_.total()))
+    decisions_.tell(decide::PatienceChanged{now, *patience});
 }
 
 void Engine::tick(Time now) {

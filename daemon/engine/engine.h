@@ -49,6 +49,7 @@ class Engine {
     Duration tick = std::chrono::milliseconds(10);
     Duration idle_tick = std::chrono::milliseconds(100);  // while no requester waits and nothing is lent
     UserQuota::Limits quota;
+    decide::ObservationBudget::Config budget;
     // The names of the classes 1, 2 …, in the order in which `model`, `donation` and `actuate` have them.
     std::vector<std::string> classes;
   };
@@ -77,8 +78,8 @@ class Engine {
   [[nodiscard]] std::vector<model::SavedConfidence> learnt(std::size_t most) const { return model_.learnt(most); }
   void restore_confidences(const std::vector<model::SavedConfidence>& lessons) { model_.restore_confidences(lessons); }
   void pause(bool paused);
-  [[nodiscard]] Snapshot snapshot() const;
-  [[nodiscard]] Counters counters() const;
+  [[nodiscard]] Snapshot snapshot();
+  [[nodiscard]] Counters counters();
   // For the decider of automatic limits; what follows is applied before the engine sleeps again.
   void tell_auto_limits(const decide::Input& input) { decisions_.tell(input); }
   [[nodiscard]] const decide::AutoLimitDecider& auto_limits() const { return *deciders_.auto_limits; }
@@ -91,7 +92,6 @@ class Engine {
   [[nodiscard]] bool needs_listeners() const { return observation_.needs_listeners(); }
   [[nodiscard]] EventFeed& feed() { return feed_; }
   [[nodiscard]] RecordRing& records() { return records_; }  // signals feed().fd()
-  [[nodiscard]] double worker_cpu_seconds() const { return worker_.cpu_seconds(); }
   [[nodiscard]] int wake_fd() const { return thread_.wake_fd(); }
 
  private:
@@ -103,6 +103,7 @@ class Engine {
   void take(const Event& event);
   void take_answers(Time now);
   void tick(Time now);
+  void keep_to_budget(Time now);
   [[nodiscard]] bool idle() const;
 
   Kernel kernel_;

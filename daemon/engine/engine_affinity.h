@@ -1,5 +1,5 @@
-// Keeps the engine off the CPUs of those it works for where they share them by nice: each time it wakes there it
-// preempts them, and EEVDF then picks anew and may well give the rest of their turn to somebody else.
+// Keeps the engine off the CPUs of boosted threads that share them by nice: each time the engine wakes there it
+// preempts them, and EEVDF then picks anew and may well give the rest of their turn to another thread.
 #pragma once
 
 #include <sched.h>

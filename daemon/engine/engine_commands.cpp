@@ -1,6 +1,5 @@
 // The engine's commands and snapshots: what the control thread asks for through Engine::call().
 #include "engine/engine.h"
-#include "sys/process/self_process.h"
 
 namespace swapd::daemon {
 
@@ -17,9 +16,12 @@ void Engine::pause(bool paused) {
   decisions_.run(kernel_.clock.now());
 }
 
-Snapshot Engine::snapshot() const {
+Snapshot Engine::snapshot() {
   Snapshot out;
   out.time = kernel_.clock.now();
+  std::vector<Event> untold;
+  observation_.observer().look_at_unreported(out.time, untold);
+  for (const Event& event : untold) take(event);
   for (const auto& [tid, member] : members_.threads()) {
     const model::ManagedProcess* process = members_.process(member.tgid);
     if (process == nullptr || !process->managed) continue;
@@ -49,7 +51,8 @@ Snapshot Engine::snapshot() const {
   return out;
 }
 
-Counters Engine::counters() const {
+Counters Engine::counters() {
+  keep_to_budget(kernel_.clock.now());  // without managed threads there are no ticks
   const ListenerTable::Totals receivers = membership_.listeners().totals();
   Counters out;
   out.managed_threads = members_.managed_threads();
@@ -62,8 +65,8 @@ Counters Engine::counters() const {
   out.over_quota = membership_.tracker().counts().over_quota;
   out.trouble = observation_.trouble();
   out.paused = decisions_.paused();
-  out.receivers_cpu_s = std::chrono::duration<double>(receivers.cpu).count();
-  out.engine_cpu_s = std::chrono::duration<double>(sys::own_cpu_time()).count();
+  out.cpu = OwnCpu::times(worker_.cpu_time(), receivers.cpu);
+  out.budget = thread_.budget();
   out.costs = observation_.observer().costs();
   out.model = model_.counts();
   return out;

@@ -62,6 +62,12 @@ Time EngineThread::wait(Time deadline, bool any_members, bool idle) {
 
 void EngineThread::end_tick(Time now) { pacer_.measure(sys::own_cpu_time(), now); }
 
+std::optional<Duration> EngineThread::keep_to_budget(Time now, std::uint64_t boosts, std::uint64_t begun) {
+  const auto patience = own_cpu_.measure(now, boosts, begun);
+  if (patience) pacer_.set_patience(*patience);
+  return patience;
+}
+
 void EngineThread::keep_off(std::span<const int> busy, Time now) {
   cpu_set_t cpus;
   if (affinity_ && affinity_->move(::sched_getcpu(), busy, now, cpus)) (void)kernel_.scheduler.set_affinity(0, cpus);

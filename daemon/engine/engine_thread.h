@@ -2,6 +2,7 @@
 // the CPUs of the threads that it helps by nice.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <span>
@@ -12,6 +13,7 @@
 #include "base/time.h"
 #include "engine/command_queue.h"
 #include "engine/engine_affinity.h"
+#include "engine/own_cpu.h"
 #include "engine/pacer.h"
 #include "kernel.h"
 #include "sys/process/event_loop.h"
@@ -24,9 +26,10 @@ class EngineThread {
     int priority = 93;  // SCHED_FIFO
     Duration tick = std::chrono::milliseconds(10);
     Duration idle_tick = std::chrono::milliseconds(100);
+    decide::ObservationBudget::Config budget{};
   };
   EngineThread(const Kernel& kernel, Options options)
-      : kernel_(kernel), options_(options), pacer_(options.tick, options.idle_tick) {}
+      : kernel_(kernel), options_(options), pacer_(options.tick, options.idle_tick), own_cpu_(options.budget) {}
 
   // Commands wake it from now on; before start().
   [[nodiscard]] Status listen();
@@ -47,8 +50,8 @@ class EngineThread {
   // Sleeps until something happens, or until `deadline` (Time::max(): none) or the next tick; then dispatches what has
   // happened. any_members: there are ticks. idle: a tick would find nothing to do. Returns the time of the dispatch.
   Time wait(Time deadline, bool any_members, bool idle);
-  // How long to let records gather before they are read.
-  [[nodiscard]] Duration batching_delay() const { return pacer_.batching_delay(); }
+  // A turn begins: how long to let records gather first.
+  [[nodiscard]] Duration begin_turn(Time now) { return pacer_.begin_turn(now); }
   // The commands that have come; each is to be called.
   [[nodiscard]] std::vector<CommandQueue::Command> take_commands() { return commands_.take(); }
   // No command is taken any more. Calls those that are left.
@@ -57,6 +60,9 @@ class EngineThread {
   // Whether a tick is due; end_tick() follows it.
   [[nodiscard]] bool begin_tick(Time now) { return pacer_.begin_tick(now); }
   void end_tick(Time now);
+  // See OwnCpu::measure(): the patience with which swapd keeps to its budget, if it has changed.
+  [[nodiscard]] std::optional<Duration> keep_to_budget(Time now, std::uint64_t boosts, std::uint64_t begun);
+  [[nodiscard]] BudgetUse budget() const { return own_cpu_.budget(); }
   // busy: the CPUs of threads that matter now, the favoured ones first.
   void keep_off(std::span<const int> busy, Time now);
 
@@ -67,6 +73,7 @@ class EngineThread {
   CommandQueue commands_;
   sys::EventLoop::Registration hears_commands_;
   Pacer pacer_;
+  OwnCpu own_cpu_;
   std::optional<EngineAffinity> affinity_;  // none: the own affinity cannot be read
   bool stopping_ = false;
   std::thread thread_;

@@ -96,7 +96,7 @@ void EventFeed::on_over_quota(ThreadId thread, pid_t tgid, std::uint32_t uid, Ti
   push({.type = Note::Type::limit_reached, .time = now, .thread = thread, .tgid = tgid, .limit = "members"});
 }
 
-void EventFeed::on_donations(const std::vector<decide::Donation>& donations) {
+void EventFeed::on_donations(const Vector<decide::Donation>& donations) {
   if (!wants(Notes::decisions)) {
     found_.clear();
     return;

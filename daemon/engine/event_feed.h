@@ -51,7 +51,7 @@ class EventFeed {
   void on_over_quota(ThreadId thread, pid_t tgid, std::uint32_t uid, Time now);
   // The donations in force after a decision: each pair of requester and provider that was not there after the last one
   // is an inversion found.
-  void on_donations(const std::vector<decide::Donation>& donations);
+  void on_donations(const Vector<decide::Donation>& donations);
   void on_outcome(const actuate::Outcome& outcome);
 
  private:

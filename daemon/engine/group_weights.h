@@ -38,8 +38,8 @@ struct WeightsAnswer {
 // The weight that a thread of the group counts with: the product of all weights of the path, each as a share of the
 // usual one. So the kernel divides the CPU, level by level; of two threads the groups that both are in weigh the same
 // and cancel out. With an idle group on the way it is the usual weight at most. The weight of a delegated group says
-// nothing: else its user could make his own threads important to all, by a heavy group for those that wait or a light
-// one for those that are waited for. own_weight: of a group whose weight swapd has changed, its own, in the file's unit
+// nothing: else its user could make their own threads important to all, by a heavy group for requesters or a light
+// one for providers. own_weight: of a group whose weight swapd has changed, its own, in the file's unit
 // (0: idle); none: it is as it was seen.
 [[nodiscard]] Weight weight_of(const WeightsAnswer::Path& path,
                                const std::function<std::optional<std::uint64_t>(const std::string&)>& own_weight);

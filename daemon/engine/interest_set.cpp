@@ -9,7 +9,7 @@ using decide::Interest;
 bool InterestSet::apply(std::size_t decider, std::span<const Interest> changed) {
   bool fresh = false;
   for (const Interest& interest : changed) {
-    std::vector<Wish>& wishes = wishes_[interest.thread];
+    Vector<Wish>& wishes = wishes_[interest.thread];
     std::erase_if(wishes, [&](const Wish& wish) { return wish.first == decider; });
     if (interest.watch != Interest::Watch::none) wishes.emplace_back(decider, interest);
     Interest now = merged(wishes);
@@ -21,7 +21,7 @@ bool InterestSet::apply(std::size_t decider, std::span<const Interest> changed) 
 }
 
 // The closest look that any of them wants. A wait stays untold only if all of them expect the same thread to end it.
-Interest InterestSet::merged(const std::vector<Wish>& wishes) {
+Interest InterestSet::merged(std::span<const Wish> wishes) {
   if (wishes.empty()) return {};
   Interest out = wishes.front().second;
   for (const auto& [decider, one] : wishes) {
@@ -55,6 +55,7 @@ bool InterestSet::tell(const Interest& now) {
   // The observer itself expects the end of a child; that ends with the child's being new.
   const bool child_grown = before.new_child && !now.new_child;
   if (now.expected != before.expected || child_grown) observer_.expect(now.thread, now.expected);
+  if (now.patience != before.patience) observer_.be_patient(now.thread, now.patience);
   return fresh && now.watch == Interest::Watch::provider;
 }
 

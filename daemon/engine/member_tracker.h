@@ -68,7 +68,7 @@ class MemberTracker {
   // --- events ---
   void on_process_event(const sys::ProcEvent& event, Time now);
   // A policy lets waits for the kernel's own work count: then the thread that does it is managed from the first such
-  // wait on, as far as watching it and lending to it go.
+  // wait on, as far as watching and boosting it go.
   void enroll_kernel_threads(const Blocked& blocked);
   // So many events were lost: the next roster is due, and looks for descendants.
   void on_lost(std::uint64_t events, Time now);

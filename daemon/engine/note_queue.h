@@ -1,4 +1,4 @@
-// What the engine has to tell the control thread. Bounded: a control thread that is kept from running makes the
+// Notes of the engine for the control thread. Bounded: a control thread that is kept from running makes the
 // engine's memory no larger, and never makes it wait.
 #pragma once
 
@@ -17,7 +17,7 @@ class NoteQueue {
  public:
   static constexpr std::size_t most = 8192;
 
-  // wake: an eventfd; signalled for the first of those that nobody has taken yet.
+  // wake: an eventfd; signalled when a note comes into the empty queue.
   explicit NoteQueue(int wake) : wake_(wake) {}
 
   // False: there is no room, and the note is lost. [engine]

@@ -6,6 +6,8 @@
 // than a tenth; between the two it stays. Pure: time and CPU time are parameters.
 #pragma once
 
+#include <algorithm>
+
 #include "base/time.h"
 
 namespace swapd::daemon {
@@ -26,12 +28,17 @@ class Pacer {
 
   // At each tick: the CPU time that the engine has used since it began.
   void measure(Duration cpu_used, Time now);
-  [[nodiscard]] Duration batching_delay() const { return delay_; }
+  // How long frequent waits may last before they are told (decide::ObservationBudget). Where that is longer than at
+  // rest, the engine's turns come an eighth of it apart: what happens rarely is still heard of at once.
+  void set_patience(Duration patience);
+  // A turn begins: how long it is to wait for more records first.
+  [[nodiscard]] Duration begin_turn(Time now);
 
  private:
   Duration tick_, idle_tick_;
   Time next_tick_{};
-  Duration delay_{};
+  Duration delay_{}, apart_{};
+  Time last_turn_{};
   Duration cpu_used_{};  // when it was measured last …
   Time measured_{};      // … which was then
 };

@@ -1,4 +1,4 @@
-// What the decision loop needs of the worker: an interface, so that it can be run without one.
+// The decision loop's view of the worker: an interface, so that it can be run without one.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace swapd::daemon {
 
-// Who could provide these resources?
+// Asks for the threads that could provide these resources.
 struct ScanQuestion {
   ThreadId waiter;
   std::vector<Resource> resources;

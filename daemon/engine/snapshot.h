@@ -1,4 +1,4 @@
-// What the engine hands out: plain values, made on request, never changed afterwards.
+// A snapshot of the engine: plain values, made on request, never changed afterwards.
 #pragma once
 
 #include <cstdint>
@@ -34,12 +34,25 @@ struct SnapshotThread {
 struct Snapshot {
   Time time;
   std::unordered_map<ThreadId, SnapshotThread> threads;
-  std::unordered_map<Resource, std::vector<model::ProviderView>> providers;
+  std::unordered_map<Resource, Vector<model::ProviderView>> providers;
   std::unordered_map<Resource, std::vector<ThreadId>> unenrolled;
-  std::unordered_set<ThreadId> relays;      // of the unenrolled: they were seen to pass messages on
-  std::vector<decide::Donation> donations;  // in force
-  std::vector<actuate::Actuator::Active> boosts;
+  std::unordered_set<ThreadId> relays;  // of the unenrolled: they were seen to pass messages on
+  Vector<decide::Donation> donations;   // in force
+  Vector<actuate::Actuator::Active> boosts;
   std::unordered_map<pid_t, Shaper::Delay> delayed;  // by the limits of their class
+};
+
+// CPU time of swapd's own threads; control: all that are none of the others.
+struct CpuTimes {
+  Duration engine{}, worker{}, receivers{}, control{}, total{};
+};
+
+// Of that, as shares of one CPU.
+struct BudgetUse {
+  double share = 0;      // the policy's budget
+  double share_now = 0;  // in force: less while there is nothing to help
+  double used = 0;       // in the last second or so
+  Duration patience{};
 };
 
 struct Counters {
@@ -47,15 +60,16 @@ struct Counters {
   std::uint64_t donations_active = 0, donations_total = 0, notifications = 0, events_lost = 0, over_quota = 0;
   std::string trouble;  // what the observer cannot do at present
   bool paused = false;
-  double engine_cpu_s = 0, receivers_cpu_s = 0;
+  CpuTimes cpu;
+  BudgetUse budget;
   observe::Costs costs;
   model::Model::Counts model;
 };
 
-// Which notes somebody wants; each has those before it.
+// The notes that the engine makes; each includes those before it.
 enum class Notes : std::uint8_t {
   none,
-  decisions,  // who is managed, what is found and lent, which limits are reached
+  decisions,  // changes of the managed set, donations, limits that are reached
   all,        // and what each thread does
 };
 

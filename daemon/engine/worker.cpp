@@ -57,6 +57,11 @@ void Worker::ask(Question question) {
   wake_.release();
 }
 
+Duration Worker::cpu_time() const {
+  const pid_t tid = tid_.load(std::memory_order_relaxed);
+  return tid == 0 ? Duration::zero() : sys::own_thread_cpu_time(tid);
+}
+
 bool Worker::rested(Time now) const { return now >= rested_at_.load(std::memory_order_relaxed); }
 
 bool Worker::rested_from_scans(Time now) const {
@@ -79,6 +84,7 @@ std::vector<Answer> Worker::take() {
 
 void Worker::run() {
   sys::name_thread("swapd-worker");
+  tid_.store(sys::own_tid(), std::memory_order_relaxed);
   (void)sys::set_thread_nice(0, -20);   // the daemon has warned already where this is not allowed
   Duration used = sys::own_cpu_time();  // when the last rest began
   Duration before = used;               // the last question
@@ -103,12 +109,11 @@ void Worker::run() {
       if (is_scan_again(question)) rest_from_scans(now_used - before);
       before = now_used;
       if (questions_.empty()) {
-        // What is little to do does not make up for what was much before it.
+        // Little work does not make up for much work before it.
         rests_until = std::max<Time>(rests_until, kernel_.clock.now()) + rest * (now_used - used);
         rested_at_.store(rests_until, std::memory_order_relaxed);
         used = now_used;
       }
-      cpu_seconds_.store(std::chrono::duration<double>(now_used).count(), std::memory_order_relaxed);
     }
     if (first) notify_();
   }

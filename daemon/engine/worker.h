@@ -25,7 +25,7 @@
 
 namespace swapd::daemon {
 
-// Which threads have these processes and their descendants, and with which attributes?
+// Asks for the threads of these processes (and of their descendants), with their attributes.
 struct RosterQuestion {
   std::vector<pid_t> members;
   bool descendants = false;
@@ -43,7 +43,7 @@ struct RosterAnswer {
   RosterQuestion question;
 };
 
-// Reads procfs; for whoever may.
+// Reads procfs: not for the engine thread.
 [[nodiscard]] RosterAnswer list_threads(const sys::Procfs& procfs, const sys::Scheduler& scheduler,
                                         const RosterQuestion& question);
 
@@ -75,7 +75,8 @@ class Worker final : public Questions {
   // One look at all descriptors serves all scans that are asked for at one moment.
   [[nodiscard]] bool rested_from_scans(Time now) const override;
   [[nodiscard]] std::vector<Answer> take();
-  [[nodiscard]] double cpu_seconds() const { return cpu_seconds_.load(std::memory_order_relaxed); }
+  // That its thread has used; zero where that has not begun.
+  [[nodiscard]] Duration cpu_time() const;
 
  private:
   void run();
@@ -87,14 +88,14 @@ class Worker final : public Questions {
   actuate::CompetitorScan competitors_;
   std::function<void()> notify_;
   sys::PiMutex mutex_;
-  std::counting_semaphore<> wake_{0};  // to post never waits for anybody
+  std::counting_semaphore<> wake_{0};  // a post never blocks
   std::deque<Question> questions_;
   std::atomic<Time> rested_at_{Time{}};  // max: there is something to do
   std::atomic<Time> rested_from_scans_at_{Time{}};
   std::atomic<int> scans_again_{0};  // that are open
   std::vector<Answer> answers_;
   bool stopping_ = false;
-  std::atomic<double> cpu_seconds_{0};
+  std::atomic<pid_t> tid_{0};
   std::thread thread_;
 };
 

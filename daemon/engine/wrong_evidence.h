@@ -19,7 +19,7 @@ class WrongEvidence {
   // comm: the name of the main threads that are named.
   WrongEvidence(const model::ManagedSet& members, std::string comm) : members_(members), comm_(std::move(comm)) {}
 
-  // What the event becomes; nothing: it stays as it is.
+  // The event to use in place of this one; none: this one.
   [[nodiscard]] std::optional<Event> instead_of(const Event& event);
 
  private:

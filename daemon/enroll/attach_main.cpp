@@ -38,7 +38,7 @@ void answer(const Error& error) {
   (void)!::send(attach_fd::socket, &text, sizeof text, MSG_NOSIGNAL);
 }
 
-// True once swapd says that somebody receives.
+// True once swapd says that a receiver runs.
 bool handed_over(int listener) {
   const AttachAnswer good;
   if (!send_with_fd(attach_fd::socket, &good, sizeof good, listener)) return false;
@@ -46,8 +46,8 @@ bool handed_over(int listener) {
   return said && said->message.kind == GuardMessage::Kind::done;
 }
 
-// Nobody else has the listener, or whoever has it may never get to it: a guard of this one, until swapd says so after
-// all, or the next one finds it.
+// No other process has the listener, or the one that has it may never get to it: a guard of this one, until swapd says
+// so after all, or the next one finds it.
 [[noreturn]] void guard(Fd listener, Fd swapd, const AttachRequest& request) {
   constexpr std::size_t size = sizeof(ListenerSlot);
   void* memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -66,7 +66,7 @@ int run() {
   const Status readable = await_readable(attach_fd::socket, max_silent);
   auto received = readable ? receive_with_fd(attach_fd::socket, &request, sizeof request)
                            : Result<ReceivedWithFd>(readable.error());
-  if (!received) return 1;  // whoever began has gone
+  if (!received) return 1;  // the swapd that began has gone
   if (received->size != sizeof request || request.version != AttachRequest::current_version ||
       request.instructions > request.program.size() || request.stale <= 0 || request.state_dir.back() != '\0' ||
       !received->fd) {

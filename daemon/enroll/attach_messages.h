@@ -1,6 +1,6 @@
-// What passes between swapd and swapd-attach, the program that installs a filter in a running process
+// The messages of swapd and swapd-attach, the program that installs a filter in a running process
 // (sys/seccomp/attach_filter.h). One request; one answer, on which the listener rides as SCM_RIGHTS while the process
-// stands still; a GuardMessage `done` from swapd once somebody receives; the end of the socket once the process goes
+// stands still; a GuardMessage `done` from swapd once a receiver runs; the end of the socket once the process goes
 // on.
 #pragma once
 
@@ -13,8 +13,8 @@
 
 namespace swapd::daemon {
 
-// Where the program finds the socket: swapd places it there, or systemd does (sd_listen_fds(3)), of whose units it is
-// one where swapd may not start it itself (systemd/swapd-attach@.service.in). swapd's pidfd rides on the request.
+// Descriptors of the program. swapd places the socket there; if swapd may not start the program itself, it is a unit of
+// systemd's (systemd/swapd-attach@.service.in), which does so (sd_listen_fds(3)). swapd's pidfd rides on the request.
 namespace attach_fd {
 inline constexpr int socket = 3;
 }  // namespace attach_fd
@@ -35,7 +35,7 @@ struct AttachRequest {
   std::uint64_t start_time = 0;
   std::uint64_t flags = 0;   // filter_flags()
   Duration::rep within = 0;  // for its threads to stop
-  // What a guard has to know, which the program becomes where swapd does not say that somebody receives.
+  // For the guard that the program becomes if swapd does not say that a receiver runs.
   Duration::rep stale = 0;
   std::array<char, 1024> state_dir{};  // ended by a 0
   std::array<sock_filter, max_instructions> program{};

@@ -110,7 +110,7 @@ Status Attachments::begin(Order order, std::function<void(const Status&)> done) 
   return Done{};
 }
 
-// What a process starts before the filter is in is found by looking again.
+// Children that a process starts before the filter is in are found by looking again.
 Status Attachments::enroll(const Order& order, const std::stop_token& stop) {
   std::unordered_set<pid_t> seen;
   Status failed = Done{};
@@ -126,8 +126,8 @@ Status Attachments::enroll(const Order& order, const std::stop_token& stop) {
       found = true;
       Status one = enroll_one(order, e.tgid, e.process_start, stop);
       if (one || (one.error().gone() && e.tgid != order.pid)) continue;
-      // Born with the filter that its ancestor has from us; where children are found by scans, nobody has heard of it
-      // yet.
+      // Born with the filter that its ancestor has from us; where children are found by scans, swapd has not heard of
+      // it yet.
       if (one.error().code() == EBUSY && e.tgid != order.pid && e.process_start >= attached_at(order.pid)) continue;
       if (e.tgid == order.pid) return one;
       if (failed && !order.lenient)
@@ -175,7 +175,7 @@ Status Attachments::attach(const Order& order, pid_t tgid, std::uint64_t start_t
   auto listener = done ? await_listener(socket->get(), stop) : Result<Fd>(done.error());
   if (listener) {
     done = receive(order, tgid, std::move(listener).value());
-    // Where nobody receives it goes on all the same, and swapd-attach keeps the listener.
+    // Without a receiver it goes on all the same, and swapd-attach keeps the listener.
     const GuardMessage somebody_receives{.kind = GuardMessage::Kind::done};
     if (done && send_message(socket->get(), somebody_receives)) (void)await_readable(socket->get(), go_on_within);
   } else {

@@ -1,4 +1,4 @@
-// Whom swapd must not take in (docs/design.md, Never managed): what the machine and swapd itself stand on.
+// Refuses processes that the machine and swapd itself depend on (docs/design.md, Never managed).
 #pragma once
 
 #include <span>

@@ -30,7 +30,7 @@ std::string count(std::size_t n, const std::string& what) {
   return std::to_string(n) + " " + what + (n == 1 ? "" : what.ends_with('s') ? "es" : "s");
 }
 
-// The listeners that earlier guards hold. Each guard ends once all of its own have somebody else.
+// The listeners that earlier guards hold. Each guard ends once all of its own have another holder.
 std::size_t take_over(Launches& launches, FdStore& store, const std::string& state_dir,
                       std::vector<std::string>& notes) {
   std::size_t taken = 0;
@@ -52,7 +52,7 @@ std::size_t take_over(Launches& launches, FdStore& store, const std::string& sta
       }
     }
   }
-  // What no guard had: it has ended, and its calls wait.
+  // Listeners that no guard had: it has ended, and their calls wait.
   for (OrphanListener& listener : store.take_left()) {
     const int fd = listener.listener.get();
     if (launches.receives(fd) || sys::hung_up(fd)) continue;
@@ -97,7 +97,7 @@ Resumed resume(Engine& engine, Launches& launches, FdStore& store, const sys::Pr
     members[member.pid] = std::move(member);
   }
   std::set<pid_t> again, lost;
-  // What a thread makes before it is taken in itself is found by looking again.
+  // Children of a thread that are born before the thread is enrolled are found by looking again.
   constexpr int max_rounds = 16;
   std::size_t added = 1;
   for (int round = 0; round < max_rounds && added != 0; ++round) {

@@ -1,9 +1,9 @@
-// What a swapd leaves to the next one with the same state directory: whom it managed (docs/design.md, Guard).
+// Manages again what an earlier swapd with the same state directory has managed (docs/design.md, Guard).
 //
-// STATE_DIR/members names the managed processes; an earlier guard has their listeners (guard_takeover.h), or where that
-// has ended too the service manager (fd_store.h); the journal has given back what was lent. Who is still the same
-// process is managed again, in its class, with what it has started since the file was written. (Confidences:
-// confidence_file.h; the files: persistent_state.h.)
+// STATE_DIR/members names the managed processes; an earlier guard has their listeners (guard_takeover.h), or if that
+// has ended too, the service manager (fd_store.h); the journal has taken back boosts. A process that is still the same
+// is managed again, in its class, with what it has started since the file was written. (Confidences: confidence_file.h;
+// the files: persistent_state.h.)
 #pragma once
 
 #include <string>

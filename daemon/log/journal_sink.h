@@ -1,7 +1,7 @@
 // Log lines with fields of their own, for the systemd journal (systemd.journal-fields(7)).
 //
-// A line goes through spdlog's queue as text, so that nobody waits for the journal: the message, and then "NAME=value",
-// with `field_separator` between.
+// A line goes through spdlog's queue as text, so that no caller waits for the journal: the message, and then
+// "NAME=value", with `field_separator` between.
 #pragma once
 
 #include <spdlog/sinks/base_sink.h>
@@ -20,7 +20,7 @@ class JournalSink final : public spdlog::sinks::base_sink<std::mutex> {
   void flush_() override {}
 };
 
-// What is sent: "MESSAGE=…", "PRIORITY=…", "SYSLOG_IDENTIFIER=swapd", and the fields.
+// The fields of an entry: "MESSAGE=…", "PRIORITY=…", "SYSLOG_IDENTIFIER=swapd", and those of the line.
 [[nodiscard]] std::vector<std::string> journal_fields(std::string_view line, int priority);
 
 }  // namespace swapd::daemon

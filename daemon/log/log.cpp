@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t queued_lines = 4096;
 std::shared_ptr<spdlog::logger> entries;  // none: there is no journal
 
-// Names of threads are anybody's bytes.
+// Programs choose the bytes of their threads' names.
 void append(std::string& line, std::string_view text) {
   std::ranges::transform(text, std::back_inserter(line),
                          [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c; });

@@ -1,4 +1,4 @@
-// swapd's log: asynchronous and bounded; when it cannot keep up, lines are dropped and counted, and nobody waits.
+// swapd's log: asynchronous and bounded; when it cannot keep up, lines are dropped and counted. No caller waits.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct LogField {
 };
 // With its fields where there is a journal; else only the message, and that only with --log-level debug.
 void log_entry(std::string_view id, const std::string& message, std::initializer_list<LogField> fields);
-// Whether somebody would get to see them.
+// Whether entries are kept or shown at all.
 [[nodiscard]] bool logs_entries();
 
 }  // namespace swapd::daemon

@@ -1,9 +1,9 @@
-// What a recording needs of the engine, on its way to the control thread.
+// Records for a recording, on their way from the engine to the control thread.
 //
-// The engine must not wait for whoever records: it appends under a lock that is held for a move, to memory that was
+// The engine must not wait for the recording: it appends under a lock that is held for a move, to memory that was
 // reserved before, and where the ring is full it counts and goes on. What is lost would leave the replayed model in
 // another state than the live one, so after a loss nothing is taken until a fresh snapshot has been put in front.
-// While nobody records, a record costs the test of a flag.
+// Without a recording, a record costs the test of a flag.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,7 @@ namespace swapd::daemon {
 
 class RecordRing {
  public:
-  // What a recording begins with, at its begin and after each loss.
+  // The state that a recording starts from, at its begin and after each loss.
   struct Opening {
     std::uint64_t lost = 0;  // records before it; 0 at the begin
     model::Settings settings;
@@ -50,7 +50,7 @@ class RecordRing {
 
   // --- control thread ---
   void reserve();
-  // What has come since; valid until the next call.
+  // The records since the last call; valid until the next one.
   [[nodiscard]] std::vector<Item>& take();
   // The taker has had to throw so many records away: a loss like any other.
   void lose(std::uint64_t records, Time now);

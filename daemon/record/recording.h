@@ -1,5 +1,5 @@
 // The control thread's side of `swapctl record`: takes what the engine has left in its ring, writes it as lines, and
-// hands them to whoever asked. One recording at a time.
+// hands them to the client that asked. One recording at a time.
 #pragma once
 
 #include <functional>

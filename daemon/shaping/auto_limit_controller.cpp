@@ -30,7 +30,7 @@ decide::NeedRules needs_of(const policy::AutoRules& rules) {
   return out;
 }
 
-// What a program reads it often hands on, so that only the larger of the two is counted.
+// A program often hands on what it reads, so only the larger of the two is counted.
 Tokens by_calls_of(const sys::IoCounters& io) { return static_cast<Tokens>(std::max(io.read_chars, io.written_chars)); }
 Tokens by_disk_of(const sys::IoCounters& io) { return static_cast<Tokens>(io.read_bytes + io.written_bytes); }
 
@@ -173,12 +173,13 @@ void AutoLimitController::sample(Automatic& one) const {
     const auto stat = procfs_.stat(tid);
     if (!stat) continue;
     ++watched.seen;
-    // Who is held at a limit of his own is in that state too.
+    // A thread that is held at a limit of its own is in that state too.
     watched.waiting += stat->state == 'D' && !shaper_.holds(tid) ? 1 : 0;
   }
 }
 
-// What they have moved since the last time. One that was not there then has begun since, or has come from elsewhere.
+// Bytes that they have moved since the last time. One that was not there then has begun since, or has come from
+// elsewhere.
 sys::IoCounters AutoLimitController::moved_of(Automatic& one, const std::vector<pid_t>& processes) const {
   sys::IoCounters out;
   for (const pid_t tgid : processes) {
@@ -236,7 +237,7 @@ decide::ClassFared AutoLimitController::measure(const std::string& name, Automat
   const double waited = waited_of(one, protects.threads, period);
   const sys::IoCounters moved = moved_of(one, protects.processes), others = moved_of(one, limited.processes);
   one.looked_ticks = sys::ticks_since_boot();
-  // While they have no limit nobody counts their calls.
+  // While they have no limit, their calls are not counted.
   const Tokens counted = counted_of(name);
   const Tokens by_calls = counted - std::exchange(one.counted, counted);
   std::unordered_set<pid_t> there(protects.processes.begin(), protects.processes.end());

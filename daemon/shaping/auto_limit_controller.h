@@ -1,9 +1,8 @@
 // Automatic limits ([class.NAME.io.auto]): looks how the members of a protected class fare, and has the others of the
 // limited one as high a limit as leaves them what they need (decide/shaping/auto_limit.h).
 //
-// What they move is what the kernel counts of them (/proc/PID/io). How long they wait is what delay accounting says,
-// where it is on (sys/netlink/delay_accounting.h), and what is seen by looking at them fifty times a second, whichever
-// is more.
+// The kernel counts what they move (/proc/PID/io). Their waiting is what delay accounting says, if it is on
+// (sys/netlink/delay_accounting.h), or what fifty looks a second see, whichever is more.
 #pragma once
 
 #include <chrono>
@@ -36,10 +35,10 @@ class AutoLimitController {
   AutoLimitController(const AutoLimitController&) = delete;
   AutoLimitController& operator=(const AutoLimitController&) = delete;
 
-  // What holds for this class from now on; not on(): it has no automatic limit any more. Any thread.
+  // The class's rules from now on; not on(): it has no automatic limit any more. Any thread.
   void set(const std::string& class_name, const policy::AutoRules& rules);
 
-  // Nobody is looked at any more; limits stay as they are. Before the engine ends, and the log.
+  // Stops looking; limits stay as they are. Call before the engine ends, and the log.
   void stop();
 
   using View = decide::AutoLimitDecider::View;
@@ -59,7 +58,7 @@ class AutoLimitController {
     decide::Tokens counted = 0;                        // of the limited class's disks, then
     Time looked{};
     std::uint64_t looked_ticks = 0;  // the same since boot
-    bool alone = true;               // nobody is in the limited class: there is nothing to find
+    bool alone = true;               // the limited class has no members: there is nothing to find
   };
   struct Group {
     std::vector<pid_t> processes, threads;

@@ -50,7 +50,7 @@ std::vector<std::string> Classes::begin() {
   if (std::ifstream in(file()); !state_dir_.empty() && in) {
     std::ostringstream text;
     text << in.rdbuf();
-    // What it says of a class is all that holds for it, also where it says less than the policy.
+    // Its settings for a class are all that hold for it, also if it has fewer than the policy.
     const auto kept = policy::parse(text.str(), file());
     if (kept) {
       for (const auto& [name, rules] : kept->classes) {
@@ -171,7 +171,7 @@ Status Classes::remove(const std::string& name) {
 Status Classes::keep() const {
   if (state_dir_.empty()) return Done{};
   std::string text = "# Written by swapd: what `swapctl class` has changed.\n";
-  std::set<std::string> named;  // else nobody would know them, should the policy not have them any more
+  std::set<std::string> named;  // else they would be unknown if the policy no longer had them
   for (const std::string& name : changed_) {
     const policy::IoRules& rules = rules_.at(name);
     text += policy::io_text(name, rules);

@@ -55,7 +55,7 @@ class Classes {
   // ENOENT; EINVAL: it is the policy's.
   [[nodiscard]] Status remove(const std::string& name);
 
-  // What `class list` and `class show` say of limits.
+  // Limits, for `class list` and `class show`.
   [[nodiscard]] std::vector<bus::ClassView> views() const;
 
  private:

@@ -50,7 +50,7 @@ FreezerGroups::~FreezerGroups() {
   write_down(write_next_);
 }
 
-// What cannot be removed yet stays in the list.
+// A group that cannot be removed yet stays in the list.
 void FreezerGroups::clear_left(const std::string& state_dir) {
   std::string left;
   const auto lines = lines_of(file_in(state_dir));
@@ -93,7 +93,7 @@ Result<bool> FreezerGroups::freeze(pid_t tgid, Time until) {
   own.place = free_.back();
   free_.pop_back();
   const Status frozen = own.group.freeze();
-  // The guard may have been there before it: then nobody would end it if swapd ended now.
+  // The guard may have been there before it: then no process would end it if swapd ended now.
   if (!frozen || place.until.load(std::memory_order_acquire) == 0) {
     thaw(tgid);
     if (!frozen) return frozen.error();

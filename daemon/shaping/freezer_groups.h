@@ -25,7 +25,7 @@ class FreezerGroups {
     std::string state_dir{};  // empty: nothing is written down
   };
   FreezerGroups(std::span<FrozenGroup> memory, Places places);
-  ~FreezerGroups();  // nobody is frozen; everybody is in the group where he was
+  ~FreezerGroups();  // thaws every process, and moves each back to its group
   FreezerGroups(const FreezerGroups&) = delete;
   FreezerGroups& operator=(const FreezerGroups&) = delete;
 
@@ -36,7 +36,7 @@ class FreezerGroups {
   // Alone in a group of its own. False: not in this round (to move a process takes the kernel some 50 ms). EBUSY: it
   // has made groups below its own. Else as FreezerGroup::make().
   [[nodiscard]] Result<bool> enter(pid_t tgid, Time now);
-  // One that is in its group, unless they are full; the guard ends it if nobody vouches for it before `until`. False:
+  // One that is in its group, unless they are full; the guard ends it unless vouch() renews it before `until`. False:
   // it has done so already. Nothing is frozen where this fails.
   [[nodiscard]] Result<bool> freeze(pid_t tgid, Time until);
   [[nodiscard]] bool is_frozen(pid_t tgid) const;
@@ -44,7 +44,7 @@ class FreezerGroups {
   [[nodiscard]] bool vouch(pid_t tgid, Time until);
   // Still frozen where the kernel refuses.
   void thaw(pid_t tgid);
-  // Only it is in its group. False: it is not (somebody has moved it elsewhere).
+  // Only it is in its group. False: it is not (another program has moved it).
   [[nodiscard]] bool keep(pid_t tgid) const;
   // Thawed, and back in the group above.
   void leave(pid_t tgid, Time now);

@@ -34,7 +34,7 @@ ResolvedLimits resolve_limits(const policy::IoRules& rules, const sys::BlockDevi
   ResolvedLimits out;
   out.limits.mode = rules.mode == policy::IoMode::device ? decide::ShapeMode::device : decide::ShapeMode::logical;
   out.limits.favoured_wait = rules.favoured_wait;
-  // What the disk moves it moves for directories and inodes, too. Their calls are not trapped: that would cost each
+  // The disk moves bytes for directories and inodes, too. Their calls are not trapped: that would cost each
   // stat(2) of a build some 10 µs, and some of them never end with EINTR by themselves. So whose disk moves something
   // for them is stopped as for a mapped file.
   out.limits.freezes = rules.mapped == policy::Mapped::freeze || rules.mode == policy::IoMode::device;

@@ -34,7 +34,7 @@ void IoUringWorkers::forget(pid_t tgid) {
   processes_.erase(found);
 }
 
-// Of the processes that have ended.
+// Forgets the workers of processes that have ended.
 void IoUringWorkers::prune() {
   std::vector<pid_t> ended;
   for (const auto& [tgid, process] : processes_)

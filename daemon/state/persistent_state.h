@@ -1,5 +1,5 @@
-// What a swapd finds in its state directory of the one before: the directory, its lock, and the files. What comes of
-// it: restore_members.h, confidence_file.h.
+// The state directory that one swapd leaves to the next: the directory, its lock, and the files. Read by
+// restore_members.h and confidence_file.h.
 #pragma once
 
 #include <cstdint>

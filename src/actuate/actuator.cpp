@@ -101,7 +101,7 @@ Actuator::Actuator(const sys::Scheduler& scheduler, const sys::Groups& groups, O
     : impl_(std::make_unique<Impl>(scheduler, groups, std::move(options))) {}
 
 Actuator::~Actuator() {
-  impl_->listener = nullptr;  // whoever listens may be half gone
+  impl_->listener = nullptr;  // the listener may be half gone
   restore_all();
 }
 
@@ -259,8 +259,8 @@ std::optional<Actuator::Active> Actuator::active(ThreadId thread) const {
   return Active{entry.boost, entry.base, entry.reason, entry.lent, limited, entry.in_force()};
 }
 
-std::vector<Actuator::Active> Actuator::active() const {
-  std::vector<Active> all;
+Vector<Actuator::Active> Actuator::active() const {
+  Vector<Active> all;
   for (const auto& [thread, entry] : impl_->entries)
     if (const auto one = active(thread)) all.push_back(*one);
   return all;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/class_id.h"
+#include "base/recycled.h"
 #include "base/resource.h"
 #include "base/result.h"
 #include "base/sched_attr.h"
@@ -57,12 +58,13 @@ struct Boost {
   std::uint32_t user = 0;  // the requester's; root has no quota
   ClassId requester_class = 0;
   ClassId provider_class = 0;
-  // Lent where a real-time `attr` would do harm or is refused: an ordinary nice value. Empty: nothing is lent then.
+  // Set if a real-time `attr` would do harm or is refused: an ordinary nice value. Empty: then the thread is not
+  // boosted.
   std::optional<SchedAttr> second_best{};
-  // Not none: no more than `second_best` is lent, and why, as the donor has found. The actuator finds rttime, rt_group
-  // and rt_refused for itself.
+  // Not none: the reason, found by the caller, why no more than `second_best` is set. The actuator finds rttime,
+  // rt_group and rt_refused for itself.
   Ineffective limited = Ineffective::none;
-  // It has not helped so far (`no-progress`): less is lent by now, or nothing.
+  // It has not helped so far (`no-progress`): the boost is smaller by now, or withheld.
   bool doubted = false;
   bool withheld = false;
   // It rests until then: `ceiling`, if what is set would be real-time; `quota`, whatever is set.
@@ -103,7 +105,7 @@ struct Competitors {
   // The cpu groups of the boosted threads that they are in, and those above, that had been looked at shortly before as
   // well, and whether a quota of the group has held threads back in between.
   std::map<std::string, bool> throttled;
-  // The boosted threads that run whatever is lent to them no more than before: stopped, frozen. Sorted.
+  // The boosted threads that do not run, whatever their boost: stopped, frozen. Sorted.
   std::vector<std::pair<ThreadId, Ineffective>> halted;
   // A quota stands over a boosted thread, and whether it holds it back is known only after another look.
   bool unsure = false;
@@ -154,7 +156,7 @@ class Actuator {
   [[nodiscard]] Status set_base(ThreadId thread, const SchedAttr& base);
   [[nodiscard]] std::optional<SchedAttr> base(ThreadId thread) const;  // empty: no donation in force
   void forget(ThreadId thread);                                        // it has exited
-  // A thread has become another in execve(2), attributes and all: what was lent to it is given back there.
+  // A thread has become another in execve(2), attributes and all: its boost is taken back there.
   void became(ThreadId before, ThreadId now);
   // `parent` has forked `child`: if it ran with a donation then, the child has what reset-on-fork leaves, not what the
   // parent's own attributes would have given it. Gives it that, unless the child has chosen for itself meanwhile.
@@ -176,7 +178,7 @@ class Actuator {
     Ineffective limited = Ineffective::none;  // why the second best
     bool in_force = false;                    // it runs with it
   };
-  [[nodiscard]] std::vector<Active> active() const;
+  [[nodiscard]] Vector<Active> active() const;
   [[nodiscard]] std::optional<Active> active(ThreadId thread) const;
   [[nodiscard]] std::uint64_t total() const;  // donations begun since start
 

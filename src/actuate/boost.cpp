@@ -13,7 +13,7 @@
 namespace swapd::actuate {
 namespace {
 
-// After so many foreign changes in one donation the thread is left to whoever makes them: two daemons that both insist
+// After so many foreign changes in one donation the thread is left to their author: two daemons that both insist
 // would chase each other.
 constexpr int max_foreign_changes = 3;
 // How often the attributes of a thread are read while nothing changes.
@@ -187,7 +187,7 @@ void Actuator::Impl::refuse(Entry& entry, const Error& error) {
   report(Outcome::What::failed, entry, error.code());
 }
 
-// Whether every CPU that the thread may use is known to be held by somebody of a higher rank than it now has.
+// Whether every CPU that the thread may use is known to be held by a thread of a higher rank than it now has.
 bool Actuator::Impl::confined(const Entry& entry) const {
   const auto& rivals = group_boosters.competitors();
   if (!rivals || rivals->cpu_ranks.empty()) return false;
@@ -248,7 +248,7 @@ void Actuator::Impl::renew(Entry& entry, const Boost& boost, Time now) {
       break;
   }
   if (due && !audit(entry, now)) return;
-  if (!entry.in_force()) return;  // what somebody gave it is as good
+  if (!entry.in_force()) return;  // what another program gave it is as good
   if (const auto rest = at_limit(boost, entry.set.realtime(), now)) return suspend(entry, *rest);
   if (other_attr || (due && terms(entry, now).limited != entry.limited))
     return engage(entry, now, Outcome::What::changed);
@@ -288,7 +288,7 @@ bool Actuator::Impl::audit(Entry& entry, Time now) {
     report(Outcome::What::rebased, entry);
     return true;
   }
-  // Somebody else's attributes are the thread's own from now on. The record of what swapd set is void.
+  // Another program's attributes are the thread's own from now on. The record of what swapd set is void.
   past.remember(past_of(entry));
   entry.base = own_by_now(scheduler, tid, *seen, entry.base, entry.set);
   if (entry.base != *seen) (void)scheduler.set(tid, entry.base);

@@ -43,7 +43,7 @@ void CompetitorScan::add_at_disk(pid_t tid, bool boosted) {
       (boosted ? boosted_at_disks_ : others_at_disks_)[std::move(group).value()] = std::chrono::steady_clock::now();
 }
 
-// What keeps a boosted thread from running whatever it is lent.
+// The reason why a boosted thread does not run, whatever its boost.
 void CompetitorScan::look_at_boosted(ThreadId thread, char state, Competitors& found) {
   if (state == 'T' || state == 't')
     found.halted.emplace_back(thread, Ineffective::stopped);

@@ -45,7 +45,7 @@ void Delays::end(bool release) {
 }
 
 bool Delays::hold(const Call& call, Time due, std::shared_ptr<Delayed> owner) {
-  // Who traces it all the time is no reason to let it go. (A short delay is over before anybody looks at it.)
+  // A tracer that is there all the time is no reason to let it go. (A short delay is over before it is looked at.)
   const bool looked_at = call.by_turns || due - std::chrono::steady_clock::now() > slice_;
   const auto before = looked_at ? procfs_.interruption(call.tid) : Error(EAGAIN, "");
   {
@@ -88,8 +88,8 @@ std::size_t Delays::held() const {
 }
 
 // True: it has gone on, or is over.
-// What would end a blocking call does so here: a signal that waits and is not blocked (what is ignored is not kept
-// waiting), a debugger that comes, a freezer. Whoever cannot be looked at is not held.
+// A held call ends by what would end a blocking call: a signal that waits and is not blocked (what is ignored is not
+// kept waiting), a debugger that comes, a freezer. A thread that cannot be looked at is not held.
 bool Delays::goes_early(const Held& held, Time now) {
   const auto found = procfs_.interruption(held.call.tid);
   if (!found) return true;
@@ -104,7 +104,7 @@ bool Delays::goes_early(const Held& held, Time now) {
 
 bool Delays::look(Held& held, Time now) {
   if (!sys::still_valid(held.call.listener->get(), held.call.id)) {
-    // Where the guard has let it go it was made.
+    // If the guard has let it go, it was made.
     held.owner->ended(memory_[held.place].id.load(std::memory_order_acquire) == 0, now);
     return true;
   }

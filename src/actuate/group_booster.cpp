@@ -21,7 +21,7 @@ bool better(Change::Kind kind, std::int64_t a, std::int64_t b) {
                                                                               : a > b;  // a weight
 }
 
-// A live process of the autogroup: the thread it was touched for, its session's leader, or whoever a scan finds. The
+// A live process of the autogroup: the thread it was touched for, its session's leader, or one that a scan finds. The
 // scan is reached only when a provider died with the donation in force, and its session's leader before it.
 std::optional<pid_t> member(const sys::Groups& groups, const Change& change) {
   for (const pid_t pid : {change.thread.tid, change.leader}) {
@@ -137,7 +137,7 @@ Ineffective GroupBooster::halted(ThreadId thread) const {
   return found == all.end() ? Ineffective::none : found->second;
 }
 
-// Which groups must have the lent nice. While nobody has said who competes, somebody does everywhere.
+// The groups that must have the donated nice value. Until the competitors are known, every group has some.
 Ineffective GroupBooster::wants(const Place& place, int nice, std::vector<Want>& out) const {
   const auto& rivals = competitors_;
   if (place.group == "/") {
@@ -171,7 +171,7 @@ Ineffective GroupBooster::wants(const Place& place, int nice, std::vector<Want>&
   return reason;
 }
 
-// The levels at which somebody else's group parts from the thread's: there, and nowhere else, weights are compared.
+// The levels at which another thread's group parts from the thread's: there, and nowhere else, weights are compared.
 void GroupBooster::wants_at_disks(const Place& place, int nice, std::vector<Want>& out) const {
   if (!competitors_ || !std::ranges::binary_search(competitors_->boosted_at_disks, place.group)) return;
   std::vector<std::string> levels = lineage(place.group);
@@ -284,7 +284,7 @@ Status GroupBooster::write(Held& held, std::int64_t to) {
   next.new_value = to;
   pid_t pid = 0;
   if (next.kind == Change::Kind::autogroup) {
-    // Whoever uses it first may be gone while others of the session still do.
+    // Its first user may be gone while others of the session still use it.
     for (const auto& [user, asked] : held.users) {
       if (const auto own = groups_.autogroup(user.tid); !own.ok() || own->id != next.group) continue;
       next.thread = user;
@@ -325,7 +325,7 @@ void GroupBooster::leave(Held& held, ThreadId thread) {
     if (formerly_held_.size() >= max_formerly_held) formerly_held_.clear();
     formerly_held_[held.change.path] = {own_weight(held), ++changes_};
   }
-  // What could not be given back stays in the journal for the next start.
+  // A value that could not be given back stays in the journal for the next start.
   if (restored.ok() && journal_ != nullptr) journal_->clear(held.slot);
 }
 
@@ -341,7 +341,7 @@ std::optional<std::uint64_t> GroupBooster::own_weight(const std::string& group, 
   return former->second.own;
 }
 
-// Of real-time runtime the kernel looks at the thread's own group only (kernel/sched/syscalls.c).
+// For real-time runtime the kernel looks at the thread's own group only (kernel/sched/syscalls.c).
 bool GroupBooster::lacks_realtime(ThreadId thread, Time now) { return place(thread, now).no_realtime; }
 
 }  // namespace swapd::actuate

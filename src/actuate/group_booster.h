@@ -1,15 +1,15 @@
-// Makes a lent nice value count where threads share the CPU by group (docs/design.md, Donation).
+// Makes a donated nice value count if threads share the CPU by group (docs/design.md, Donation).
 //
 // A nice value only divides a group's share among its members. So the groups of the provider and of the runnable
-// competitors are compared: where they part, the provider's autogroup gets the lent nice, or its cpu cgroups the lent
-// nice's weight. A group may be held up by several boosts: it has the best of what they ask for, and its own value back
-// when the last one goes. Only ever raised: a group that stands higher already is left alone.
+// competitors are compared: where they part, the provider's autogroup gets the donated nice value, or its cpu cgroups
+// the weight of that. A group may be held up by several boosts: it has the best of what they ask for, and its own value
+// back when the last one goes. Only ever raised: a group that stands higher already is left alone.
 //
 // At a group that is idle (cpu.idle), and in which the two part, no nice value counts, and the kernel takes no weight
-// for it: GroupBooster makes it an ordinary group as long as the lent nice is in force.
+// for it: GroupBooster makes it an ordinary group while the donation lasts.
 //
-// The groups that share disks likewise, by a lender of their own: where some provider of the group waits for a disk,
-// and others do in other groups.
+// The groups that share disks likewise, by a GroupBooster of their own: where some provider of the group waits for a
+// disk, and others do in other groups.
 #pragma once
 
 #include <functional>
@@ -34,7 +34,7 @@ class GroupBooster {
   void set_journal(Journal* journal) { journal_ = journal; }
   void set_competitors(Competitors competitors) { competitors_ = std::move(competitors); }
   [[nodiscard]] const std::optional<Competitors>& competitors() const { return competitors_; }
-  // Why the thread does not run, whatever it is lent, as the competitors' scan has seen it; none: it can.
+  // Why the thread does not run, whatever its boost, as the competitors' scan has seen it; none: it can.
   [[nodiscard]] Ineffective halted(ThreadId thread) const;
 
   // The thread is lent `nice`: acts where it must. Replaces what it was lent before. The answer is why this falls
@@ -42,7 +42,7 @@ class GroupBooster {
   [[nodiscard]] Ineffective lend(ThreadId thread, int nice, bool allowed, Time now);
   void take_back(ThreadId thread);
   void forget(ThreadId thread);  // its place, too
-  // A group's own weight, where a loan has changed it at some time since changes() was `since`; 0: the group is idle.
+  // A group's own weight, if a boost has changed it at some time since changes() was `since`; 0: the group is idle.
   [[nodiscard]] std::optional<std::uint64_t> own_weight(const std::string& group, std::uint64_t since) const;
   [[nodiscard]] std::uint64_t changes() const { return changes_; }
   // Whether the thread's v1 cpu group has no real-time runtime, as of the last second.

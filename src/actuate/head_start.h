@@ -1,4 +1,4 @@
-// A newborn that is lent a nice value gets the CPU at once.
+// A newborn thread with a boost by nice gets the CPU at once.
 //
 // EEVDF owes a newborn nothing yet, and leaves the thread that runs on its CPU its slice. A nice value that comes a
 // moment after birth is worth nothing until that slice and those of the longest starved are over. With SCHED_FIFO 1 for
@@ -20,7 +20,7 @@ namespace swapd::actuate {
 
 // Its attributes meanwhile: FIFO 1 with reset-on-fork.
 [[nodiscard]] SchedAttr head_start();
-// Whether it may have one: nice below 0 is lent to an ordinary thread.
+// Whether it may have one: the boost is a nice value below 0, and the thread is ordinary.
 [[nodiscard]] bool takes_head_start(const SchedAttr& own, const SchedAttr& set);
 // Long enough for another CPU to take the thread up.
 inline constexpr Duration head_start_time = std::chrono::microseconds(50);

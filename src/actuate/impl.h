@@ -2,8 +2,6 @@
 // ends), group_boosters.cpp (groups), journal.cpp and recovery.cpp (giving back). Internal to actuate/.
 #pragma once
 
-#include <unordered_map>
-
 #include "actuate/actuator.h"
 #include "actuate/entry.h"
 #include "actuate/group_boosters.h"
@@ -69,7 +67,7 @@ struct Actuator::Impl {
   std::optional<Error> journal_error;
   std::vector<std::string> notes;
   std::function<void(const Outcome&)> listener;
-  std::unordered_map<ThreadId, Entry> entries;
+  HashMap<ThreadId, Entry> entries;
   HeadStarts head_starts;
   PastBoosts past;
   std::uint64_t round = 0;

@@ -64,7 +64,7 @@ void IoPriorityOverride::lend(ThreadId thread, const SchedAttr& lent) {
 void IoPriorityOverride::take_back(ThreadId thread) {
   const auto known = laid_.find(thread);
   if (known == laid_.end()) return;
-  // Where that fails it is tried again: with the next loan, or at the next start.
+  // If that fails, it is tried again: with the next boost, or at the next start.
   if (!give_back(scheduler_, thread.tid, known->second.own).ok()) return;
   forget(thread);
 }

@@ -1,6 +1,6 @@
 // I/O priorities (ioprio_set(2)). A thread that has none of its own has that of its scheduling class and nice value, so
-// what it is lent holds for the disk too. One with a worse of its own ("ionice -c idle") would keep its requester
-// waiting for the disk: while something is lent to it, its own is laid aside, and it too has that of its class.
+// its boost holds for the disk too. One with a worse of its own ("ionice -c idle") would keep its requester
+// waiting for the disk: while it is boosted, its own is laid aside, and it too has that of its class.
 //
 // Recorded in the journal before, given back after. If another program sets one meanwhile, it stays, unless it is
 // "none". A child that a boosted thread has forked has none until swapd has heard of it, and for good if swapd is
@@ -34,7 +34,7 @@ class IoPriorityOverride {
   IoPriorityOverride(const sys::Scheduler& scheduler, bool dry_run) : scheduler_(scheduler), dry_run_(dry_run) {}
   void set_journal(Journal* journal) { journal_ = journal; }
 
-  // The thread has these attributes on loan. Again where they change.
+  // The thread is boosted with these attributes. Call again if they change.
   void lend(ThreadId thread, const SchedAttr& lent);
   void take_back(ThreadId thread);
   void forget(ThreadId thread);  // it has gone

@@ -7,7 +7,7 @@
 
 namespace swapd {
 
-// Above this the kernel would run a program before swapd, which serves its calls and takes back what it lends, at
+// Above this the kernel would run a program before swapd, which serves its calls and takes back its boosts, at
 // SCHED_FIFO 93.
 inline constexpr int max_realtime = 92;
 

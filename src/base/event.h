@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/class_id.h"
+#include "base/recycled.h"
 #include "base/resource.h"
 #include "base/sched_attr.h"
 #include "base/thread_id.h"
@@ -24,12 +25,12 @@ enum class Evidence : std::uint8_t {
   woke,      // it has provided this resource: the waker of an earlier wait
   accessed,  // it made a call on the resource (the paper's history)
   sent_to,   // the thread that the requester's own last send woke
-  kin,       // it has ended such waits of other processes of the waiter's family
+  kin,       // it has ended such waits of other processes of the requester's family
   relayed,   // a message bus, or the like, has passed the requester's message on to it
   owner,     // it holds the lock, or its tid stands in the futex word
   holder,    // its process holds a descriptor of the other end
   child,     // it is the child (or a thread of it) that the parent waits for
-  guess,     // it could, and it wants a CPU: nothing tells that it does. Lent a nice value at most
+  guess,     // it could, and it wants a CPU: nothing tells that it does. Gets a nice value at most
 };
 inline constexpr auto evidence_words = words<Evidence>({{"woke", Evidence::woke},
                                                         {"accessed", Evidence::accessed},
@@ -99,7 +100,7 @@ struct Holders {
 struct QuantumUsed {
   Time time;
   ThreadId requester;
-  std::vector<ThreadId> path;
+  Vector<ThreadId> path;
 };
 struct Execed {
   Time time;

@@ -1,4 +1,4 @@
-// Scheduling attributes as sched_setattr(2) has them, their order, and what one thread lends another.
+// Scheduling attributes as sched_setattr(2) has them, their order, and what one thread donates to another.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +29,8 @@ struct SchedAttr {
 
 struct LendingRules {
   std::uint8_t rt_ceiling = 90;  // no donation above this real-time priority
-  bool realtime_allowed = true;  // false: a real-time donor lends nice -20 instead
-  bool strict = false;           // a nice donor (below 0) lends FIFO 1
+  bool realtime_allowed = true;  // false: a real-time requester donates nice -20 instead
+  bool strict = false;           // a requester with a nice value below 0 donates FIFO 1
 };
 
 // Attributes that a requester with these attributes gives a provider (docs/design.md, Donation): FIFO/RR p gives FIFO

@@ -25,7 +25,7 @@ std::int64_t difference(std::uint64_t a, std::uint64_t b) { return static_cast<s
 TokenBucket::TokenBucket(Rules rules, Time now)
     : rules_(in_range(rules)), generated_(static_cast<std::uint64_t>(rules_.burst)), filled_(now) {}
 
-// What has come since it was filled last. A clock that goes back brings nothing.
+// Adds what has come since it was filled last. A clock that goes back brings nothing.
 TokenBucket::Grown TokenBucket::grown(Time now) const {
   if (now <= filled_) return {0, remainder_};
   const auto passed = static_cast<std::uint64_t>(std::min<Duration>(now - filled_, longest).count());

@@ -25,6 +25,22 @@
 
 namespace swapd::bus {
 
+// CPU time of swapd itself, in seconds.
+struct CpuView {
+  double engine_s = 0, worker_s = 0, receivers_s = 0;
+  double control_s = 0;  // all other threads of the process
+  double total_s = 0;    // the process: the sum of those
+  double guard_s = 0;    // a process of its own, not in the sum
+};
+
+// What of that may be used, and is.
+struct BudgetView {
+  double share = 0;      // of one CPU, by the policy
+  double share_now = 0;  // less while there is nothing to help
+  double used = 0;       // share of one CPU, in the last second or so
+  double patience_ms = 0;
+};
+
 struct StatusView {
   std::string version, observer, observer_reason;
   std::uint64_t managed_threads = 0, managed_processes = 0, listeners = 0;
@@ -35,7 +51,8 @@ struct StatusView {
   // Costs of watching.
   std::string watch_method;  // "perf" or "poll"
   std::uint64_t watched_threads = 0, watch_wakeups_total = 0, watch_polls_total = 0;
-  double engine_cpu_s = 0, receivers_cpu_s = 0, worker_cpu_s = 0;
+  CpuView cpu;
+  BudgetView budget;
   std::uint64_t resources = 0, requesters = 0, providers = 0, log_drops = 0, over_quota = 0;
   bool paused = false;
   std::uint64_t delayed_calls = 0, delayed_calls_total = 0;  // held by the limits of their class: now, and so far
@@ -82,10 +99,10 @@ struct ThreadView {
   bool polls = false;                 // it sleeps for short again and again: it tries something in between
   std::vector<WaitNode> waiting_for;  // ps shows the resources, why the whole tree
   std::vector<pid_t> donated_by;      // tids of requesters
-  bool has_donation = false;          // why: as a requester that lends, or as a provider that is lent
+  bool has_donation = false;          // why: as a requester that donates, or as a boosted provider
   bool donation_effective = false;
   std::string donation_reason;   // "none" or a word of the contract
-  std::string donation_limited;  // another such word: why a nice value is lent, and not a real-time priority
+  std::string donation_limited;  // another such word: why the boost is a nice value, and not a real-time priority
 };
 
 struct GraphView {
@@ -211,7 +228,7 @@ struct WorldView {
 
 enum class EventDetail : std::uint8_t {
   none,
-  decisions,  // who is managed, what is found and lent, which limits are reached
+  decisions,  // changes of the managed set, donations, limits that are reached
   all,        // and what each thread does
 };
 
@@ -239,7 +256,7 @@ class Backend {
   [[nodiscard]] virtual Status release(pid_t pid, const Caller& caller) = 0;
   // Ends, and begins again with the program that is there now; managed processes remain managed.
   [[nodiscard]] virtual Status restart(const Caller& caller) = 0;
-  // Nothing is lent until it is resumed; all else goes on.
+  // swapd boosts no thread until it is resumed; all else goes on.
   [[nodiscard]] virtual Status pause(bool paused, const Caller& caller) = 0;
   // tid or pid; of a process: all its threads.
   [[nodiscard]] virtual Status set(pid_t pid, const AskedPriority& base, const Caller& caller) = 0;

@@ -69,8 +69,8 @@ int Server::Connection::on_message(sd_bus_message* message, void* data, sd_bus_e
   return self.server_.manager_.arrived(message, self.user_) ? 1 : 0;
 }
 
-// What a client sent right behind its BEGIN may have been read together with it. sd-bus keeps those bytes, but looks at
-// them only when more arrive: a client that waits for its answer first would wait for ever.
+// Bytes that a client sent right behind its BEGIN may have been read together with it. sd-bus keeps those bytes, but
+// looks at them only when more arrive: a client that waits for its answer first would wait for ever.
 int Server::Connection::on_authenticated(sd_event_source*, void* data) {
   auto& self = *static_cast<Connection*>(data);
   int r = 1;

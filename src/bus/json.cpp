@@ -75,9 +75,21 @@ std::string status_json(const StatusView& s) {
                {"watched_threads", s.watched_threads},
                {"watch_wakeups_total", s.watch_wakeups_total},
                {"watch_polls_total", s.watch_polls_total},
-               {"engine_cpu_s", s.engine_cpu_s},
-               {"receivers_cpu_s", s.receivers_cpu_s},
-               {"worker_cpu_s", s.worker_cpu_s},
+               {"engine_cpu_s", s.cpu.engine_s},
+               {"receivers_cpu_s", s.cpu.receivers_s},
+               {"worker_cpu_s", s.cpu.worker_s},
+               {"cpu",
+                {{"engine_s", s.cpu.engine_s},
+                 {"worker_s", s.cpu.worker_s},
+                 {"receivers_s", s.cpu.receivers_s},
+                 {"control_s", s.cpu.control_s},
+                 {"total_s", s.cpu.total_s},
+                 {"guard_s", s.cpu.guard_s}}},
+               {"budget",
+                {{"share", s.budget.share},
+                 {"share_now", s.budget.share_now},
+                 {"used", s.budget.used},
+                 {"patience_ms", s.budget.patience_ms}}},
                {"resources", s.resources},
                {"requesters", s.requesters},
                {"providers", s.providers},
@@ -94,7 +106,7 @@ std::string status_json(const StatusView& s) {
 
 namespace {
 
-// What `ps` and `why` say alike of a thread.
+// The fields of a thread that `ps` and `why` share.
 Json thread_json(const ThreadView& t, Json waiting_for) {
   Json out = {{"pid", t.pid},
               {"tid", t.tid},

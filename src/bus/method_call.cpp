@@ -1,4 +1,4 @@
-// What the methods share: who calls, what is refused and how, and when it is answered.
+// Shared by the methods: the caller, refusals, and the moment of the answer.
 #include <memory>
 #include <utility>
 

@@ -122,7 +122,7 @@ int Methods::enroll(sd_bus_message* call, void* data, sd_bus_error* error) {
   return enroll(pid, call, data);
 }
 
-// As long as somebody has its pidfd open, no other process gets that process's id: the message has it open until the
+// As long as a process has its pidfd open, no other process gets that process's id: the message has it open until the
 // answer.
 int Methods::enroll_pidfd(sd_bus_message* call, void* data, sd_bus_error* error) {
   int pidfd = -1;
@@ -211,7 +211,7 @@ Result<AskedPriority> Methods::asked_priority(std::string_view policy, int nice,
   return Error(EINVAL, "'" + std::string(policy) + "' is not one of nice, other, batch, idle, fifo, rr");
 }
 
-// A large answer in memory that the client maps or reads; nobody changes it any more (memfd_create(2), sealed).
+// A large answer in memory that the client maps or reads; it is sealed, so that it cannot change (memfd_create(2)).
 int Methods::dump(sd_bus_message* call, void* data, sd_bus_error* error) {
   const char* what = nullptr;
   if (const int r = sd_bus_message_read(call, "s", &what); r < 0) return r;

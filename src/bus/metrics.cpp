@@ -83,9 +83,15 @@ std::string metrics_text(const StatusView& s, const std::vector<ClassView>& clas
   out.gauge("swapd_watched_threads", "Threads whose blocking is watched.", n(s.watched_threads));
   out.counter("swapd_watch_wakeups_total", "Records of the watch that woke swapd.", n(s.watch_wakeups_total));
   out.family("swapd_cpu_seconds_total", "counter", "CPU time that swapd's threads have used.");
-  out.value("swapd_cpu_seconds_total{thread=\"engine\"}", s.engine_cpu_s);
-  out.value("swapd_cpu_seconds_total{thread=\"receivers\"}", s.receivers_cpu_s);
-  out.value("swapd_cpu_seconds_total{thread=\"worker\"}", s.worker_cpu_s);
+  out.value("swapd_cpu_seconds_total{thread=\"engine\"}", s.cpu.engine_s);
+  out.value("swapd_cpu_seconds_total{thread=\"receivers\"}", s.cpu.receivers_s);
+  out.value("swapd_cpu_seconds_total{thread=\"worker\"}", s.cpu.worker_s);
+  out.value("swapd_cpu_seconds_total{thread=\"control\"}", s.cpu.control_s);
+  out.counter("swapd_guard_cpu_seconds_total", "CPU time that the guard has used.", s.cpu.guard_s);
+  out.gauge("swapd_budget", "Share of one CPU that swapd's threads may use now.", s.budget.share_now);
+  out.gauge("swapd_budget_used", "Share of one CPU that swapd's threads have used lately.", s.budget.used);
+  out.gauge("swapd_patience_seconds", "How long a frequent wait may last before it is looked at.",
+            s.budget.patience_ms / 1000);
   out.gauge("swapd_model_resources", "Resources that the model remembers.", n(s.resources));
   out.gauge("swapd_model_requesters", "Requests that the model holds.", n(s.requesters));
   out.gauge("swapd_model_providers", "Providers that the model remembers.", n(s.providers));

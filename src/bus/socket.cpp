@@ -28,7 +28,7 @@ Status create_directories(const std::string& path) {
   }
 }
 
-// Nothing there: Done. A socket nobody listens on: removed, Done.
+// Nothing there: Done. A socket without a listener: removed, Done.
 Status make_room(const std::string& path, const UnixAddress& address) {
   struct stat there {};
   if (::lstat(path.c_str(), &there) < 0) {

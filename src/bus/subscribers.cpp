@@ -140,7 +140,7 @@ void Subscribers::tell_changes(Subscriber& subscriber, const std::shared_ptr<con
   subscriber.told = std::move(so_far);
 }
 
-// Who reads again is told first what it missed.
+// A client that reads again is told first what it missed.
 bool Subscribers::reads(Subscriber& subscriber) {
   if (queued(subscriber.client) >= max_queued_) return false;
   if (subscriber.missed == 0) return true;

@@ -1,4 +1,4 @@
-// The clients that asked with Subscribe: they are told of what is found and lent as it happens, and four times a second
+// The clients that asked with Subscribe: they hear of donations as they happen, and four times a second
 // of objects that came, went and changed. Without subscribers nothing is looked at. One that does not read is never
 // waited for: what has changed it is told when it reads again; of the rest it is told how much it missed.
 #pragma once

@@ -35,7 +35,7 @@ int Methods::property(sd_bus*, const char* path, const char*, const char* name, 
 
 int Methods::find(sd_bus*, const char* path, const char* interface, void* data, void** found, sd_bus_error*) {
   *found = data;
-  // Who has no business with it is refused, and not told whether there is such a process.
+  // A caller that may not see it is refused, and not told whether there is such a process.
   if (std::string_view(interface) == process_interface) return process_of(path) > 0 ? 1 : 0;
   const Tree& tree = self(data).tree();
   const auto object = tree.find(path);

@@ -8,7 +8,7 @@
 namespace swapd::bus {
 namespace {
 
-// What each kind of value is on the wire, and how it gets there.
+// Each kind of value as D-Bus has it, and how it is written.
 struct Appender {
   sd_bus_message* to;
 

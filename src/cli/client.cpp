@@ -53,7 +53,7 @@ Result<Client> Client::connect(const std::string& path) {
   ::setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
   if (::connect(fd.get(), address->get(), address->size) < 0) return no_connection(path, errno);
 
-  // Whoever answers says what `run` installs: it must be root's, or our own.
+  // The server says what `run` installs: it must be root's, or our own.
   ucred listener{};
   socklen_t size = sizeof listener;
   if (::getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &listener, &size) != 0)

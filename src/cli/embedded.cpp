@@ -36,7 +36,7 @@ Result<std::string> make_directory() {
   return failure("cannot make a directory for a private swapd in " + places.front() + " or /tmp");
 }
 
-// What concerns the service that we may run in is not for it: it would answer the service manager in our name.
+// Variables of the service that we may run in are not for it: it would answer the service manager in our name.
 std::vector<std::string> environment() {
   std::vector<std::string> out;
   for (char** entry = environ; *entry != nullptr; ++entry) {

@@ -42,6 +42,20 @@ std::string own_priority(const Json& t) {
   return out;
 }
 
+std::string cpu_used(const Json& status) {
+  const Json cpu = status.value("cpu", Json::object());
+  const auto seconds = [&](const char* key) { return fmt::format("{:.2f} s", cpu.value(key, 0.0)); };
+  return seconds("total_s") + " (engine " + seconds("engine_s") + ", worker " + seconds("worker_s") + ", receivers " +
+         seconds("receivers_s") + ", control " + seconds("control_s") + "), guard " + seconds("guard_s");
+}
+
+std::string budget(const Json& status) {
+  const Json budget = status.value("budget", Json::object());
+  const auto percent = [&](const char* key) { return fmt::format("{:.3g} %", budget.value(key, 0.0) * 100); };
+  return percent("used") + " of a CPU used, " + percent("share_now") + " allowed now (" + percent("share") +
+         " while it helps), patience " + duration(budget.value("patience_ms", 0.0));
+}
+
 }  // namespace
 
 std::string table(const std::vector<Column>& columns, const std::vector<std::vector<std::string>>& rows,
@@ -82,7 +96,6 @@ std::string human_size(long long bytes) {
 std::string render_status(const std::string& json, const Paint& paint) {
   const Json s = Json::parse(json);
   const auto number = [&](const char* key) { return s.value(key, Json(0)).dump(); };
-  const auto seconds = [&](const char* key) { return fmt::format("{:.2f} s", s.value(key, 0.0)); };
   std::string observer = printable(s.value("observer", ""));
   if (const std::string why = printable(s.value("observer_reason", "")); !why.empty()) observer += " (" + why + ")";
   std::vector<std::vector<std::string>> rows = {
@@ -96,8 +109,8 @@ std::string render_status(const std::string& json, const Paint& paint) {
                     " providers"},
       {"watching", printable(s.value("watch_method", "")) + ": " + number("watched_threads") + " threads, " +
                        number("watch_wakeups_total") + " wake-ups, " + number("watch_polls_total") + " polls"},
-      {"CPU used", "engine " + seconds("engine_cpu_s") + ", receivers " + seconds("receivers_cpu_s") + ", worker " +
-                       seconds("worker_cpu_s")},
+      {"CPU used", cpu_used(s)},
+      {"budget", budget(s)},
   };
   if (whole(s, "match_rules") > 0)
     rows.push_back({"matching", number("match_rules") + " rules, " + number("programs_total") +

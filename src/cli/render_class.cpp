@@ -41,7 +41,7 @@ std::string limits_text(const Json& c, std::string_view between) {
   return out;
 }
 
-// What is done for whom, and how they fare.
+// The automatic limit: for which class, and how that class fares.
 std::string automatic_text(const Json& a, const Paint& paint) {
   std::string out = "Automatic limit of its disks, for class " + printable(a.value("protects", ""));
   const auto size = [&](const char* key) { return a.contains(key) && a.at(key).is_number() ? whole(a, key) : 0; };

@@ -1,6 +1,7 @@
 #include "decide/arbiter.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace swapd::decide {
@@ -28,28 +29,31 @@ std::optional<Overruled::Why> Arbiter::better(const Grant& one, const Grant& oth
 std::span<const Grant> Arbiter::merge(std::span<const Plan> plans, Time now) {
   grants_.clear();
   overruled_.clear();
+  weighed_.clear();
   next_resume_.reset();
   // In the order of the demands: the first of equals holds.
   for (const Plan& plan : plans)
     for (const Demand& demand : plan.demands)
-      if (const auto* run = std::get_if<RunAs>(&demand)) grants_.push_back(weigh(*run, now));
-  std::ranges::stable_sort(grants_, {}, [](const Grant& grant) { return grant.run.thread; });
-  auto kept = grants_.begin();
-  for (auto at = grants_.begin(); at != grants_.end(); ++at) {
-    if (at == grants_.begin()) continue;
-    if (at->run.thread != kept->run.thread) {
-      *++kept = *at;
+      if (const auto* run = std::get_if<RunAs>(&demand)) weighed_.push_back(weigh(*run, now));
+  order_.resize(weighed_.size());
+  std::iota(order_.begin(), order_.end(), std::size_t{0});
+  // (A stable sort would take memory.)
+  std::ranges::sort(order_, {}, [&](std::size_t place) { return std::pair(weighed_[place].run.thread, place); });
+  for (const std::size_t place : order_) {
+    const Grant& one = weighed_[place];
+    if (grants_.empty() || grants_.back().run.thread != one.run.thread) {
+      grants_.push_back(one);
       continue;
     }
-    if (const auto why = better(*at, *kept)) {
-      overruled_.push_back({kept->run.thread, kept->run.cause, at->run.cause, *why});
-      *kept = *at;
+    Grant& kept = grants_.back();
+    if (const auto why = better(one, kept)) {
+      overruled_.push_back({kept.run.thread, kept.run.cause, one.run.cause, *why});
+      kept = one;
     } else {
-      const auto lost = better(*kept, *at);
-      overruled_.push_back({at->run.thread, at->run.cause, kept->run.cause, lost.value_or(Overruled::Why::rank)});
+      const auto lost = better(kept, one);
+      overruled_.push_back({one.run.thread, one.run.cause, kept.run.cause, lost.value_or(Overruled::Why::rank)});
     }
   }
-  if (!grants_.empty()) grants_.erase(kept + 1, grants_.end());
   for (const Grant& grant : grants_) {
     if (!rests(grant) || grant.run.withheld) continue;
     const Time until = std::max(grant.run.attr.realtime() ? grant.ceiling_until.value_or(Time::min()) : Time::min(),

@@ -5,7 +5,6 @@
 // to rest, so that it is shown and goes on when the window ends.
 #pragma once
 
-#include <map>
 #include <optional>
 #include <span>
 #include <vector>
@@ -52,6 +51,8 @@ class Arbiter {
 
   CpuBudgets budgets_;
   std::vector<Grant> grants_;
+  std::vector<Grant> weighed_;      // each RunAs of this merge(), in the order of the demands …
+  std::vector<std::size_t> order_;  // … and their places, by thread
   std::vector<Overruled> overruled_;
   std::optional<Time> next_resume_;
 };

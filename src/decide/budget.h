@@ -7,10 +7,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
 #include "base/class_id.h"
+#include "base/recycled.h"
 #include "base/thread_id.h"
 #include "base/time.h"
 #include "decide/decider.h"
@@ -78,8 +78,8 @@ class CpuBudgets {
   static constexpr std::size_t max_uses = 4096;
   BudgetConfig config_;
   Duration longest_window_{};
-  std::unordered_map<ThreadId, Use> requesters_;
-  std::unordered_map<std::uint32_t, Use> users_;
+  HashMap<ThreadId, Use> requesters_;
+  HashMap<std::uint32_t, Use> users_;
 };
 
 }  // namespace swapd::decide

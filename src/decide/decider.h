@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/event.h"
+#include "base/recycled.h"
 #include "base/sched_attr.h"
 #include "base/thread_id.h"
 #include "base/time.h"
@@ -75,8 +76,9 @@ struct Interest {
   Watch watch = Watch::none;    // its waits are told; of a requester also whom it wakes last before one
   bool urgent = false;          // what it does is told at once, not with the next batch
   Wakes wakes = Wakes::untold;  // whom it wakes
-  ThreadId expected;            // this thread ends its usual wait: such a wait need not be told …
-  Duration patience{};          // … before it has lasted this long; 0: every wait is told at once
+  ThreadId expected;            // this thread ends its usual wait: such a wait need not be told for 20 ms
+  Duration patience{};          // waits that come more often than once in this time are told only where they last longer,
+                                // or where a thread that ends them lacks a CPU; 0: every wait is told
   bool new_child = false;       // it has just forked: a wait for that child need not be told either
   bool operator==(const Interest&) const = default;
 };
@@ -132,11 +134,11 @@ struct Plan {
   std::vector<Interest> interests;
   std::vector<Look> looks;
   std::vector<Question> questions;
-  std::vector<Event> feedback;  // for the model
-  std::optional<Time> next;     // decide again at the latest then
-  bool idle = true;             // nothing is in flight: ticks may come late
-  bool needs_calls = false;     // a trapped call that is still to come may name a provider: receivers tell at once
-  bool may_batch = false;       // help is on its way along a whole chain: records may gather for a moment
+  Vector<Event> feedback;    // for the model
+  std::optional<Time> next;  // decide again at the latest then
+  bool idle = true;          // nothing is in flight: ticks may come late
+  bool needs_calls = false;  // a trapped call that is still to come may name a provider: receivers tell at once
+  bool may_batch = false;    // help is on its way along a whole chain: records may gather for a moment
 
   void clear() {
     complete = idle = true;
@@ -220,8 +222,14 @@ struct ClassFared {
   double waited = 0;                               // 0…1, by the protected thread that waited longest
   std::int64_t others_calls = 0, others_disk = 0;  // bytes moved by the class's own programs
 };
-using Input =
-    std::variant<TimerFired, CpuUsed, WaitEnded, Delivered, Judged, Forked, BudgetUsed, AutoLimitAsked, ClassFared>;
+// swapd's own CPU time nears its budget, or is well below it: waits are to be looked at after so long
+// (ObservationBudget).
+struct PatienceChanged {
+  Time time;
+  Duration patience{};
+};
+using Input = std::variant<TimerFired, CpuUsed, WaitEnded, Delivered, Judged, Forked, BudgetUsed, AutoLimitAsked,
+                           ClassFared, PatienceChanged>;
 
 // Circumstances of one call of decide().
 struct Turn {

@@ -61,7 +61,7 @@ Panel::Answer Panel::decide(const Turn& turn) {
   return answer;
 }
 
-// Of several limits for one class the lowest.
+// The lowest of several limits for one class.
 void Panel::find_limits() {
   limits_.clear();
   for (const Plan& plan : standing_)

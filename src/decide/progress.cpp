@@ -78,7 +78,7 @@ void Progress::ended(ThreadId requester, std::optional<ThreadId> by) {
 }
 
 template <typename Key>
-void Progress::remember(std::unordered_map<Key, int>& scores, const Key& key, bool right) const {
+void Progress::remember(HashMap<Key, int>& scores, const Key& key, bool right) const {
   if (scores.size() >= rules_.max_remembered) scores.clear();
   int& one = scores[key];
   if (right)

@@ -15,9 +15,8 @@
 #include <array>
 #include <cstdint>
 #include <optional>
-#include <unordered_map>
-#include <unordered_set>
 
+#include "base/recycled.h"
 #include "base/resource.h"
 #include "base/thread_id.h"
 #include "base/time.h"
@@ -72,7 +71,7 @@ class Progress {
  public:
   explicit Progress(ProgressRules rules = {}) : rules_(rules) {}
 
-  // The requester, which has waited since then, waits for `resource`, and something is lent for it. Again: only what
+  // The requester, which has waited since then, waits for `resource`, and donates for it. Again: only what
   // has changed.
   void lent(ThreadId requester, const Resource& resource, bool choice, Time since, Time now);
   // CPU time that a thread has used with a boost for this requester.
@@ -81,7 +80,7 @@ class Progress {
   void delivered(ThreadId thread);
   // So it was where it has blocked, and it does not spin.
   void blocked(ThreadId thread);
-  // by: the thread that ended the wait, if it is known; an invalid one: another thread than any that is lent to.
+  // by: the thread that ended the wait, if it is known; an invalid one: a thread that is not boosted for it.
   void ended(ThreadId requester, std::optional<ThreadId> by);
   // Each time that samples say so.
   void judged(ThreadId thread, SpinJudge::Verdict verdict);
@@ -102,8 +101,8 @@ class Progress {
     bool choice = false;
     Time begun{};  // the wait, not the boost: another one is another wait
     Time since{};
-    std::unordered_map<ThreadId, Duration> used;  // without progress
-    Duration spent{};                             // of all
+    HashMap<ThreadId, Duration> used;  // without progress
+    Duration spent{};                  // of all
     template <typename Self, typename Archive>
     static void state(Self& self, Archive& archive) {
       archive(self.resource, self.choice, self.begun, self.since, self.used, self.spent);
@@ -111,15 +110,15 @@ class Progress {
   };
   [[nodiscard]] const ProgressRules::Allowance* allowance(ThreadId requester, const Wait& wait, ThreadId thread) const;
   template <typename Key>
-  void remember(std::unordered_map<Key, int>& scores, const Key& key, bool right) const;
+  void remember(HashMap<Key, int>& scores, const Key& key, bool right) const;
 
   ProgressRules rules_;
-  std::unordered_map<ThreadId, Wait> waits_;     // by requester
-  std::unordered_map<Resource, int> resources_;  // how often a guess about it was right lately
-  std::unordered_map<ThreadId, int> threads_;
-  std::unordered_map<ThreadId, int> requesters_;
-  std::unordered_map<ThreadId, Step> spinners_;
-  std::unordered_set<ThreadId> suspects_;
+  HashMap<ThreadId, Wait> waits_;     // by requester
+  HashMap<Resource, int> resources_;  // how often a guess about it was right lately
+  HashMap<ThreadId, int> threads_;
+  HashMap<ThreadId, int> requesters_;
+  HashMap<ThreadId, Step> spinners_;
+  HashSet<ThreadId> suspects_;
 };
 
 }  // namespace swapd::decide

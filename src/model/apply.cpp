@@ -76,7 +76,7 @@ void Model::Impl::on(const Blocked& event) {
 
 // The same set, in whatever order and with whatever repetitions.
 bool Model::Impl::awaits(Index thread, const std::vector<Resource>& keys) const {
-  std::vector<Index> asked, present;
+  Vector<Index> asked, present;
   asked.reserve(keys.size());
   for (const Resource& key : keys) asked.push_back(store.find(key));
   std::sort(asked.begin(), asked.end());
@@ -90,13 +90,13 @@ bool Model::Impl::awaits(Index thread, const std::vector<Resource>& keys) const 
 
 void Model::Impl::on(const Holders& event) {
   Index resource = store.find(event.resource);
-  std::vector<Index> holders;
+  Vector<Index> holders;
   holders.reserve(event.threads.size());
   for (const ThreadId id : event.threads) {
     if (const Index thread = store.find(id); thread != none) holders.push_back(thread);
   }
   if (resource != none) {
-    std::vector<Index> gone;
+    Vector<Index> gone;
     store.for_each_provider(resource, [&](Index at) {
       const Provider& provider = store.providers[at];
       if (provider.evidence >= Evidence::owner &&
@@ -142,6 +142,7 @@ void Model::Impl::on(const Exited& event) {
   search.clear();
   waiter_seen.clear();
   waiter_seen.shrink_to_fit();
+  RecycledMemory::clear();
 }
 
 void Model::Impl::end_wait(Index thread) {
@@ -165,7 +166,7 @@ void Model::Impl::forget_resources_of(Index thread) {
     if (resource == none) continue;
     // Who still waits for it keeps its request until that wait ends. A process ends with its last thread, so the other
     // threads of a child whose first thread has gone still provide its exit.
-    std::vector<Index> providers;
+    Vector<Index> providers;
     store.for_each_provider(resource, [&](Index at) {
       const ThreadRecord& other = store.threads[store.providers[at].thread];
       const bool still_provides =

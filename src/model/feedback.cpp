@@ -68,8 +68,8 @@ Index Model::Impl::awaited_from(Index requester, Index provider) const {
 // The favoured leaf used T and the requester waits on. The direct provider answers for it [SWAP04 §3.1],
 // where there was another to choose. Under Feedback::wait the levels below, which have waits of their own, take a debit
 // too where they had a choice: else the first of a blocked provider's providers would be favoured for ever.
-std::vector<Model::Impl::Chargeable> Model::Impl::chargeable(Index requester, std::span<const ThreadId> path) const {
-  std::vector<Chargeable> found;
+Vector<Model::Impl::Chargeable> Model::Impl::chargeable(Index requester, std::span<const ThreadId> path) const {
+  Vector<Chargeable> found;
   if (path.empty() || store.threads[requester].state != RunState::blocked) return found;
   const Search::Node* node = &search.run(requester);
   const auto is_step = [&](const ReachableLeaf& reach, std::size_t step) {
@@ -113,7 +113,7 @@ void Model::Impl::charge(Index requester, ThreadId provider, Index resource) {
   }
   ThreadRecord& record = store.threads[requester];
   if (!record.notes) record.notes = std::make_unique<WaitScratch>();
-  std::vector<Debit>& debits = record.notes->debits;
+  Vector<Debit>& debits = record.notes->debits;
   auto it = std::lower_bound(debits.begin(), debits.end(), provider,
                              [](const Debit& debit, ThreadId id) { return debit.thread < id; });
   if (it == debits.end() || it->thread != provider) it = debits.insert(it, Debit{provider});

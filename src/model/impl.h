@@ -36,13 +36,13 @@ struct Model::Impl {
     ThreadId provider;
     Index resource = none;
   };
-  [[nodiscard]] std::vector<Chargeable> chargeable(Index requester, std::span<const ThreadId> path) const;
+  [[nodiscard]] Vector<Chargeable> chargeable(Index requester, std::span<const ThreadId> path) const;
   void charge(Index requester, ThreadId provider, Index resource);
   // The awaited resource of which `provider` is one, or none.
   [[nodiscard]] Index awaited_from(Index requester, Index provider) const;
   void forget_provider(Index provider);
   // Upwards: appends the threads that wait for this resource, and those that wait for them, each once.
-  void add_waiters(Index resource, std::vector<Index>& found) const;
+  void add_waiters(Index resource, Vector<Index>& found) const;
   mutable std::vector<std::uint64_t> waiter_seen;  // by thread: the round in which it was found
   mutable std::uint64_t waiter_round = 0;
   // The resources that are about the thread itself: its signals, its exit, its children's exits.
@@ -53,7 +53,7 @@ struct Model::Impl {
   void restore_notes(const ImageThread& thread);
 
   [[nodiscard]] ThreadView view(const ThreadRecord& record) const;
-  [[nodiscard]] std::vector<ThreadId> path(const std::vector<ReachableLeaf>& reached, std::size_t place) const;
+  [[nodiscard]] Vector<ThreadId> path(const std::vector<ReachableLeaf>& reached, std::size_t place) const;
   [[nodiscard]] bool guessed(const std::vector<ReachableLeaf>& reached, std::size_t place) const;
 };
 

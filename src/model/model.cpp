@@ -36,9 +36,9 @@ void Model::for_each_resource(const std::function<void(const Resource&)>& visit)
   }
 }
 
-std::vector<ProviderView> Model::providers(const Resource& resource, std::optional<ThreadId> for_requester) const {
+Vector<ProviderView> Model::providers(const Resource& resource, std::optional<ThreadId> for_requester) const {
   const Store& store = impl_->store;
-  std::vector<Index> found;
+  Vector<Index> found;
   const Index at = store.find(resource);
   if (at == none) return {};
   const Index requester = for_requester ? store.find(*for_requester) : none;
@@ -60,7 +60,7 @@ std::vector<ProviderView> Model::providers(const Resource& resource, std::option
     if (first.evidence != second.evidence) return first.evidence < second.evidence;
     return static_cast<std::int32_t>(first.age - second.age) < 0;
   });
-  std::vector<ProviderView> views;
+  Vector<ProviderView> views;
   views.reserve(found.size());
   for (const Index provider : found) {
     const Provider& record = store.providers[provider];
@@ -71,16 +71,16 @@ std::vector<ProviderView> Model::providers(const Resource& resource, std::option
   return views;
 }
 
-std::vector<ThreadId> Model::wait_tree(ThreadId requester) const {
+Vector<ThreadId> Model::wait_tree(ThreadId requester) const {
   const Index at = impl_->store.find(requester);
   if (at == none) return {};
-  std::vector<ThreadId> tree;
+  Vector<ThreadId> tree;
   for (const Index thread : impl_->search.tree(at, [](Index, Index) {}))
     tree.push_back(impl_->store.threads[thread].id);
   return tree;
 }
 
-void Model::Impl::add_waiters(Index resource, std::vector<Index>& found) const {
+void Model::Impl::add_waiters(Index resource, Vector<Index>& found) const {
   if (waiter_seen.size() < store.threads.end()) waiter_seen.resize(store.threads.end());
   const auto add = [&](Index of) {
     for (Index at = store.resources[of].requests; at != none; at = store.requests[at].next) {
@@ -95,32 +95,32 @@ void Model::Impl::add_waiters(Index resource, std::vector<Index>& found) const {
       add(store.providers[at].resource);
 }
 
-std::vector<ThreadId> Model::waiters_on(const Resource& resource) const {
+Vector<ThreadId> Model::waiters_on(const Resource& resource) const {
   const Index at = impl_->store.find(resource);
   if (at == none) return {};
   ++impl_->waiter_round;
-  std::vector<Index> found;
+  Vector<Index> found;
   impl_->add_waiters(at, found);
-  std::vector<ThreadId> waiters;
+  Vector<ThreadId> waiters;
   waiters.reserve(found.size());
   for (const Index thread : found) waiters.push_back(impl_->store.threads[thread].id);
   return waiters;
 }
 
-std::vector<ThreadId> Model::waiters_on(ThreadId provider) const {
+Vector<ThreadId> Model::waiters_on(ThreadId provider) const {
   const Index thread = impl_->store.find(provider);
   if (thread == none) return {};
   ++impl_->waiter_round;
-  std::vector<Index> found;
+  Vector<Index> found;
   for (Index at = impl_->store.threads[thread].provides; at != none; at = impl_->store.providers[at].next_of_thread)
     impl_->add_waiters(impl_->store.providers[at].resource, found);
-  std::vector<ThreadId> waiters;
+  Vector<ThreadId> waiters;
   waiters.reserve(found.size());
   for (const Index waiter : found) waiters.push_back(impl_->store.threads[waiter].id);
   return waiters;
 }
 
-std::vector<ThreadId> Model::concerned_by(const Event& event) const {
+Vector<ThreadId> Model::concerned_by(const Event& event) const {
   return std::visit(
       [&](const auto& e) {
         using T = std::decay_t<decltype(e)>;
@@ -132,7 +132,7 @@ std::vector<ThreadId> Model::concerned_by(const Event& event) const {
             whom = e.requester;
           else
             whom = e.thread;
-          std::vector<ThreadId> out = waiters_on(whom);
+          Vector<ThreadId> out = waiters_on(whom);
           out.push_back(whom);
           if constexpr (std::is_same_v<T, Woken>) {
             if (!e.through) return out;  // else its waker may be a new provider
@@ -144,11 +144,11 @@ std::vector<ThreadId> Model::concerned_by(const Event& event) const {
       event);
 }
 
-std::vector<Resource> Model::unprovided(ThreadId requester) const {
+Vector<Resource> Model::unprovided(ThreadId requester) const {
   const Store& store = impl_->store;
   const Index at = store.find(requester);
   if (at == none) return {};
-  std::vector<Index> lacking;
+  Vector<Index> lacking;
   (void)impl_->search.tree(at, [&](Index waiter, Index resource) {
     bool provided = false;
     store.for_each_provider(resource, [&](Index provider) {
@@ -157,14 +157,14 @@ std::vector<Resource> Model::unprovided(ThreadId requester) const {
     });
     if (!provided && std::find(lacking.begin(), lacking.end(), resource) == lacking.end()) lacking.push_back(resource);
   });
-  std::vector<Resource> keys;
+  Vector<Resource> keys;
   keys.reserve(lacking.size());
   for (const Index resource : lacking) keys.push_back(store.resources[resource].key());
   return keys;
 }
 
-std::vector<ThreadId> Model::Impl::path(const std::vector<ReachableLeaf>& reached, std::size_t place) const {
-  std::vector<ThreadId> ids;
+Vector<ThreadId> Model::Impl::path(const std::vector<ReachableLeaf>& reached, std::size_t place) const {
+  Vector<ThreadId> ids;
   const std::vector<ReachableLeaf>* here = &reached;
   for (;;) {
     const ReachableLeaf& reach = (*here)[place];
@@ -186,12 +186,12 @@ bool Model::Impl::guessed(const std::vector<ReachableLeaf>& reached, std::size_t
   }
 }
 
-std::vector<Candidate> Model::candidates(ThreadId requester) const {
+Vector<Candidate> Model::candidates(ThreadId requester) const {
   const Store& store = impl_->store;
   const Index at = store.find(requester);
   if (at == none || store.threads[at].state != RunState::blocked) return {};
   const std::vector<ReachableLeaf>& reached = impl_->search.run(at).reached;
-  std::vector<Candidate> found;
+  Vector<Candidate> found;
   found.reserve(reached.size());
   for (std::size_t place = 0; place < reached.size(); ++place) {
     const Provider& direct = store.providers[reached[place].first];

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/event.h"
+#include "base/recycled.h"
 #include "model/image.h"
 #include "model/saved_confidence.h"
 
@@ -67,12 +68,12 @@ struct ProviderView {
 
 // One candidate for a requester: a runnable leaf and the way to it.
 struct Candidate {
-  ThreadId direct;             // the provider of an awaited resource
-  Resource resource;           // …that one
-  ThreadId leaf;               // the runnable thread at the end of the way (may be `direct`)
-  std::vector<ThreadId> path;  // direct … leaf
-  double confidence = 0;       // direct or indirect [SWAP04 §3.1], with this wait's debits
-  bool guessed = false;        // some step of the way is a guess (Evidence::guess)
+  ThreadId direct;        // the provider of an awaited resource
+  Resource resource;      // …that one
+  ThreadId leaf;          // the runnable thread at the end of the way (may be `direct`)
+  Vector<ThreadId> path;  // direct … leaf
+  double confidence = 0;  // direct or indirect [SWAP04 §3.1], with this wait's debits
+  bool guessed = false;   // some step of the way is a guess (Evidence::guess)
 };
 
 class Model {
@@ -87,25 +88,24 @@ class Model {
   [[nodiscard]] const Settings& settings() const;
 
   [[nodiscard]] std::optional<ThreadView> thread(ThreadId id) const;
-  [[nodiscard]] std::vector<ProviderView> providers(const Resource& resource,
-                                                    std::optional<ThreadId> for_requester) const;
+  [[nodiscard]] Vector<ProviderView> providers(const Resource& resource, std::optional<ThreadId> for_requester) const;
   void for_each_resource(const std::function<void(const Resource&)>& visit) const;
 
   // Every thread reachable from the requester through awaited resources and their providers (itself left out), each
   // once, nearest first: what must be looked at while it waits. Cycles are cut.
-  [[nodiscard]] std::vector<ThreadId> wait_tree(ThreadId requester) const;
+  [[nodiscard]] Vector<ThreadId> wait_tree(ThreadId requester) const;
   // The other way: every thread that waits, directly or through others, for what this thread provides (or for this
   // resource). What happens to the one may matter to the others.
-  [[nodiscard]] std::vector<ThreadId> waiters_on(ThreadId provider) const;
-  [[nodiscard]] std::vector<ThreadId> waiters_on(const Resource& resource) const;
+  [[nodiscard]] Vector<ThreadId> waiters_on(ThreadId provider) const;
+  [[nodiscard]] Vector<ThreadId> waiters_on(const Resource& resource) const;
   // The threads for which an event may have changed whom to favour, once it is applied (but an exit: before). No other
   // thread has a new provider to favour.
-  [[nodiscard]] std::vector<ThreadId> concerned_by(const Event& event) const;
+  [[nodiscard]] Vector<ThreadId> concerned_by(const Event& event) const;
   // The awaited resources in that tree that have no provider other than the one who waits for it.
-  [[nodiscard]] std::vector<Resource> unprovided(ThreadId requester) const;
+  [[nodiscard]] Vector<Resource> unprovided(ThreadId requester) const;
   // The candidates, the best first: by confidence less this wait's debits, ties by evidence and then by age.
   // Empty: the requester is not virtual runnable. A thread in state unknown counts as runnable.
-  [[nodiscard]] std::vector<Candidate> candidates(ThreadId requester) const;
+  [[nodiscard]] Vector<Candidate> candidates(ThreadId requester) const;
   // Whether a QuantumUsed with this path would charge a provider: the direct one, or under Feedback::wait one further
   // down, was chosen among several. Only then need T be measured.
   [[nodiscard]] bool has_choice(ThreadId requester, std::span<const ThreadId> path) const;

@@ -52,7 +52,7 @@ class Search {
   // Every thread in the tree but the requester, nearest first. `visit(thread, resource)` sees each awaited resource
   // with the thread that waits for it.
   template <typename Visit>
-  std::vector<Index> tree(Index requester, Visit visit);
+  Vector<Index> tree(Index requester, Visit visit);
 
  private:
   struct Mark {
@@ -86,11 +86,11 @@ class Search {
 [[nodiscard]] std::uint32_t debits(const WaitScratch* notes, ThreadId thread);
 
 template <typename Visit>
-std::vector<Index> Search::tree(Index requester, Visit visit) {
+Vector<Index> Search::tree(Index requester, Visit visit) {
   begin();
   const std::uint64_t stamp = ++stamp_;
   marks_[requester].seen = stamp;
-  std::vector<Index> found{requester};
+  Vector<Index> found{requester};
   for (std::size_t next = 0; next < found.size(); ++next) {
     const Index thread = found[next];
     for (Index at = store_.threads[thread].requests; at != none; at = store_.requests[at].next_of_thread) {

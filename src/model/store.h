@@ -61,7 +61,9 @@ struct Debit {
 
 // Traces of the choice among providers in a wait; most waits have none.
 struct WaitScratch {
-  std::vector<Debit> debits;  // ordered by thread
+  static void* operator new(std::size_t size) { return RecycledMemory::take(size); }
+  static void operator delete(void* memory, std::size_t size) { RecycledMemory::give_back(memory, size); }
+  Vector<Debit> debits;  // ordered by thread
 };
 
 struct ThreadRecord {
@@ -78,7 +80,7 @@ struct ThreadRecord {
   Index provides = none;
   Index requests = none;
   std::unique_ptr<WaitScratch> notes;
-  mutable std::vector<Resource> shown;  // `requests` spelt out, made when a view asks for it
+  mutable Vector<Resource> shown;  // `requests` spelt out, made when a view asks for it
 };
 
 // A resource's providers stand in one ring that holds the paper's three lists end to end: below K, at K, above K. So
@@ -165,7 +167,7 @@ class Store {
   ChainTable<ThreadRecord> thread_table_{threads};
   ChainTable<ResourceRecord> resource_table_{resources};
   std::uint32_t age_ = 0;
-  std::unordered_map<std::uint32_t, std::uint32_t> records_;  // by user, without root
+  HashMap<std::uint32_t, std::uint32_t> records_;  // by user, without root
 };
 
 }  // namespace swapd::model

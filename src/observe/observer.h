@@ -104,7 +104,12 @@ class Observer {
   // The wait that has just ended was ended by `provider`, the only one who can: the next wait of the kind need not be
   // told as long as that one runs. A default thread: every wait is told.
   virtual void expect(ThreadId /*thread*/, ThreadId /*provider*/) {}
-  [[nodiscard]] virtual bool waits_unreported(ThreadId /*thread*/) const { return false; }
+  // Whether it waits now, untold, for the thread that it is expected to wait for; or, of one that waits often, whether
+  // observed threads have ended waits of it since this was asked last, while less important threads had a CPU.
+  [[nodiscard]] virtual bool waits_unreported(ThreadId /*thread*/) { return false; }
+  // Of what this watched thread does more often than once in `patience`, only what lasts longer need be told, and what
+  // a thread that it waits for lacks a CPU for. 0: everything.
+  virtual void be_patient(ThreadId /*thread*/, Duration /*patience*/) {}
   // Whether it knows how much CPU the managed threads use, so that nothing else need be attached to them.
   [[nodiscard]] virtual bool counts_cpu() const { return false; }
   // While it has a CPU as of the last tick, or exact where that was asked for. Empty: the thread is not managed.
@@ -114,6 +119,8 @@ class Observer {
   virtual void time_exactly(ThreadId /*thread*/, bool /*on*/) {}
   // Tells of a wait that has been going on untold since before `since`.
   virtual void look_if_unreported(ThreadId /*thread*/, Time /*since*/, std::vector<Event>& /*out*/) {}
+  // Tells of the waits that go on untold now: before they are shown to people.
+  virtual void look_at_unreported(Time /*now*/, std::vector<Event>& /*out*/) {}
   // Is what was last reported of this watched thread still true? A thread that was woken and has not got a CPU yet is
   // runnable, and no record says so. Appends what has changed.
   virtual void look(ThreadId thread, Time now, std::vector<Event>& out) = 0;

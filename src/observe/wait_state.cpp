@@ -2,9 +2,12 @@
 
 #include <sys/syscall.h>
 
+#include <algorithm>
+#include <functional>
+
 namespace swapd::observe {
 
-void WaitTeller::block(WaitState& state, Time now, const CallSite& site, std::vector<Event>& out) const {
+void WaitTeller::block(WaitState& state, Time now, const CallSite& site, std::vector<Event>& out) {
   state.blocked = true;
   state.since = now;
   state.site = site;
@@ -21,6 +24,8 @@ void WaitTeller::block(WaitState& state, Time now, const CallSite& site, std::ve
       hooks_.ask(WaitQuestion{.thread = state.member.id, .site = site, .generation = state.generation});
     }
   }
+  state.believed_until = wait.believed_until;
+  if (!state.look_due && state.believed_until != Time::max()) look_later(state);
   state.awaited = event.awaited;
   out.emplace_back(std::move(event));
   name_owners(state, wait, out);
@@ -42,6 +47,7 @@ void WaitTeller::answer(WaitState& state, const WaitAnswer& answer, std::vector<
   state.resolved = answer.question.site;
   state.resources = answer.wait.awaited;
   if (!state.blocked || state.generation != answer.question.generation) return;
+  state.believed_until = Time::max();
   const bool kernels = !state.awaited.empty() && state.awaited.front().kind == ResourceKind::kernel_work;
   if (kernels && answer.wait.awaited.empty()) return;  // the worker knows of nobody else
   if (state.awaited != answer.wait.awaited) {
@@ -50,6 +56,33 @@ void WaitTeller::answer(WaitState& state, const WaitAnswer& answer, std::vector<
         Blocked{.time = state.since, .thread = state.member.id, .call = state.site.nr, .awaited = state.awaited});
   }
   name_owners(state, answer.wait, out);
+}
+
+std::optional<Time> WaitTeller::next_look() const {
+  return looks_.empty() ? std::nullopt : std::optional(looks_.front().due);
+}
+
+void WaitTeller::look_later(WaitState& state) {
+  state.look_due = true;
+  looks_.push_back({state.believed_until, state.member.id});
+  std::ranges::push_heap(looks_, std::greater(), &LookDue::due);
+}
+
+void WaitTeller::ask_due(Time now, const std::function<WaitState*(ThreadId)>& find) {
+  while (!looks_.empty() && looks_.front().due <= now) {
+    std::ranges::pop_heap(looks_, std::greater(), &LookDue::due);
+    WaitState* state = find(looks_.back().thread);
+    looks_.pop_back();
+    if (state == nullptr) continue;
+    state->look_due = false;
+    if (!state->blocked || state->believed_until == Time::max()) continue;
+    if (state->believed_until > now) {  // another wait than the one it was noted for
+      look_later(*state);
+      continue;
+    }
+    state->believed_until = Time::max();
+    resolve_again(*state);
+  }
 }
 
 void WaitTeller::name_owners(const WaitState& state, const Wait& wait, std::vector<Event>& out) const {

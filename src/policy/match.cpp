@@ -24,7 +24,7 @@ std::string_view between(std::string_view text, std::string_view before, std::st
 
 }  // namespace
 
-// Where a `*` stands, the shortest text is taken for it, and one byte more each time what follows does not fit: only
+// For a `*` the shortest text is taken first, and one byte more each time what follows does not fit: only
 // the last `*` needs to be tried again.
 bool fits(std::string_view glob, std::string_view text) {
   constexpr std::size_t none = std::string_view::npos;
@@ -94,7 +94,7 @@ bool fits(const MatchRule& rule, const Program& program) {
   if (!said(rule.exe, program.exe) || !said(rule.comm, program.comm) || !said(rule.cmdline, program.cmdline) ||
       !said(rule.cgroup, program.cgroup))
     return false;
-  // What has to be made of a program's facts first, only for rules that ask for it.
+  // Facts that are derived from a program's others, only for rules that ask for them.
   if (!rule.user.empty() && !one(rule.user, program.user) && !one(rule.user, std::to_string(program.uid))) return false;
   if (!rule.unit.empty() &&
       std::ranges::none_of(units_of(program.cgroup), [&](const std::string& unit) { return one(rule.unit, unit); }))

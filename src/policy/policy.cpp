@@ -47,6 +47,7 @@ std::vector<KeyRule> observe_keys(ObservePolicy& to) {
           word("watch", to.watch, watch_words),
           milliseconds("poll_period_ms", to.poll_period, 0.1, 1000),
           flag("trap_kill", to.trap_kill),
+          real("budget", to.budget, 0.005, 1),
           milliseconds("guard_stale_ms", to.guard_stale, 20, 10'000),
           list_of_names("protected", to.never, 15, 100)};
 }
@@ -95,7 +96,7 @@ std::optional<SchedAttr> attributes(const Importance& importance) {
   return {};
 }
 
-// The kinds that a [model.KIND] may name. Nobody provides an unknown resource, so there is nothing to set for it.
+// The kinds that a [model.KIND] may name. No thread provides an unknown resource, so there is nothing to set for it.
 std::vector<std::string_view> kind_names() {
   std::vector<std::string_view> names;
   for (std::size_t k = 0; k < resource_kinds; ++k)
@@ -187,7 +188,7 @@ class Parser {
   Status donation(const toml::table& table) {
     if (Status read = read_table(table, "donation", donation_keys(policy_.donation), complaint_); !read) return read;
     if (!policy_.donation.strict || policy_.donation.realtime) return Done{};
-    // Refused and not ignored: a policy that promises what it then forbids would boost nobody (docs/design.md,
+    // Refused and not ignored: a policy that promises what it then forbids would boost no thread (docs/design.md,
     // Donation).
     for (const Entry& entry : entries(table))
       if (entry.key == "strict" || entry.key == "realtime")
@@ -217,7 +218,7 @@ class Parser {
     return Done{};
   }
 
-  // Of what a class is with all that is said of it, here and elsewhere. The line is that of the key that brought it
+  // Checks a class with all of its settings, of this file and of others. The line is that of the key that brought it
   // about, as far as it stands in this text.
   [[nodiscard]] Status sensible_classes(const toml::table& root) const {
     for (const auto& entry : policy_.classes) {

@@ -48,8 +48,8 @@ struct ModelOverrides {
 struct DonationPolicy {
   bool strict = false;
   bool realtime = true;
-  std::uint8_t ceiling = 90;    // highest lent real-time priority
-  double ceiling_share = 0.94;  // of a CPU in ceiling_window_ms, while real-time on loan
+  std::uint8_t ceiling = 90;    // highest real-time priority of a boost
+  double ceiling_share = 0.94;  // of a CPU in ceiling_window_ms, with a real-time boost
   Duration ceiling_window = std::chrono::milliseconds(100);
   bool cross_user = false;
   bool group_action = true;
@@ -76,6 +76,7 @@ struct ObservePolicy {
   WatchMethod watch = WatchMethod::automatic;
   Duration poll_period = std::chrono::milliseconds(1);  // poll_period_ms
   bool trap_kill = false;
+  double budget = 0.05;                                   // CPU time of all of swapd's threads, as a share of one CPU
   Duration guard_stale = std::chrono::milliseconds(200);  // guard_stale_ms
   std::vector<std::string> never;                         // protected: names of programs that are not enrolled (comm)
   bool operator==(const ObservePolicy&) const = default;
@@ -87,7 +88,7 @@ struct QuotaPolicy {
   std::uint32_t threads = 8000;
   std::uint32_t records = 100'000;  // of its threads' waits, and of what they provide
   std::uint32_t requests = 1000;    // a second, on the private socket and the message bus
-  double lent_share = 0.9;  // of all CPUs in lent_window_ms, that its waiters' providers use on loan; 1: no limit
+  double lent_share = 0.9;          // of all CPUs in lent_window_ms, for its requesters' boosted providers; 1: no limit
   Duration lent_window = std::chrono::seconds(1);
   bool operator==(const QuotaPolicy&) const = default;
 };

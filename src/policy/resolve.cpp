@@ -1,4 +1,4 @@
-// What a policy says of one class: its own values on top of everybody's.
+// A policy's settings for one class: its own values on top of those for all.
 #include "policy/policy.h"
 
 namespace swapd::policy {

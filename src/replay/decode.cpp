@@ -212,6 +212,11 @@ std::optional<decide::Input> input(std::string_view type, Fields& f) {
   if (type == "budget-used")
     return decide::BudgetUsed{f.time("t"), f.thread("requester"), f.number<ClassId>("class"),
                               f.number<std::uint32_t>("user"), f.duration("cpu_ns")};
+  if (type == "patience") {
+    const decide::PatienceChanged found{f.time("t"), f.duration("patience_ns")};
+    if (found.patience <= Duration::zero()) f.values().wrong("patience_ns", "above 0");
+    return found;
+  }
   return std::nullopt;
 }
 
@@ -241,7 +246,10 @@ std::optional<Event> event(std::string_view type, Fields& f) {
   }
   if (type == "holders")
     return Holders{f.time("t"), f.resource("resource"), f.word("evidence", evidence_words), f.threads("threads")};
-  if (type == "quantum-used") return QuantumUsed{f.time("t"), f.thread("requester"), f.threads("path")};
+  if (type == "quantum-used") {
+    const auto path = f.threads("path");
+    return QuantumUsed{f.time("t"), f.thread("requester"), {path.begin(), path.end()}};
+  }
   if (type == "execed") return Execed{f.time("t"), f.thread("thread")};
   if (type == "exited") return Exited{f.time("t"), f.thread("thread")};
   return std::nullopt;
@@ -270,7 +278,7 @@ Result<std::optional<Record>> Decoder::read(std::string_view line) {
   const std::string type = f.text("type");
   if (mistake) return error(header_ ? mistake.text() : "not a recording of swapd");
   Result<std::optional<Record>> read = !header_ ? first(type, f, mistake) : next(type, f, mistake);
-  // Of several mistakes the first is named; a wrong order counts before wrong fields.
+  // The first of several mistakes is named; a wrong order counts before wrong fields.
   if (read && mistake) return error(shown(type) + ": " + mistake.text());
   return read;
 }

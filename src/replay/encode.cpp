@@ -207,6 +207,9 @@ void Encoder::add(std::string& out, const decide::Input& input) {
           line.add("by_calls", i.by_calls).add("by_disk", i.by_disk);
           line.add("waited_bits", std::bit_cast<std::int64_t>(i.waited));
           line.add("others_calls", i.others_calls).add("others_disk", i.others_disk);
+        } else if constexpr (std::is_same_v<T, decide::PatienceChanged>) {
+          Line line(out, "patience");
+          begun(line).add("patience_ns", i.patience.count());
         } else {
           static_assert(std::is_same_v<T, decide::BudgetUsed>);
           Line line(out, "budget-used");

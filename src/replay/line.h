@@ -36,8 +36,8 @@ class Line {
     return *this;
   }
   // "key":[…] with what `put_one(element)` writes for each.
-  template <typename T, typename PutOne>
-  Line& add_list(std::string_view key, const std::vector<T>& values, PutOne put_one) {
+  template <typename T, typename Memory, typename PutOne>
+  Line& add_list(std::string_view key, const std::vector<T, Memory>& values, PutOne put_one) {
     out_ += ",\"";
     out_ += key;
     out_ += "\":";
@@ -99,12 +99,12 @@ class Line {
     field("period_ns", attr.period_ns);
     out_ += '}';
   }
-  template <typename T>
-  void put(const std::vector<T>& values) {
+  template <typename T, typename Memory>
+  void put(const std::vector<T, Memory>& values) {
     list(values, [this](const T& value) { put(value); });
   }
-  template <typename T, typename PutOne>
-  void list(const std::vector<T>& values, PutOne put_one) {
+  template <typename T, typename Memory, typename PutOne>
+  void list(const std::vector<T, Memory>& values, PutOne put_one) {
     out_ += '[';
     bool first = true;
     for (const T& value : values) {

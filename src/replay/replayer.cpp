@@ -78,7 +78,7 @@ void Replayer::on(const Gap& gap, std::uint64_t) {
   totals_.lost += gap.lost;
 }
 
-void Replayer::tell(Time time, const std::vector<decide::Donation>& donations) {
+void Replayer::tell(Time time, const Vector<decide::Donation>& donations) {
   std::erase_if(lending_, [&](const auto& before) {
     const bool still = std::ranges::find(donations, before.first, &decide::Donation::requester) != donations.end();
     if (!still) on_change_({time, before.first, nullptr});

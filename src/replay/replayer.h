@@ -21,7 +21,7 @@ class Replayer {
   struct Change {
     Time time;
     ThreadId requester;
-    const decide::Donation* donation = nullptr;  // none: it lends no more
+    const decide::Donation* donation = nullptr;  // none: it donates no more
   };
   // The first turn whose grants are not those of the live run.
   struct Difference {
@@ -57,7 +57,7 @@ class Replayer {
   void on(const Granted& granted, std::uint64_t line);
   void on(const Gap& gap, std::uint64_t line);
   void on(const End&, std::uint64_t) { totals_.ended = true; }
-  void tell(Time time, const std::vector<decide::Donation>& donations);
+  void tell(Time time, const Vector<decide::Donation>& donations);
   void compare_unsaid(std::uint64_t line);
   void compare(std::uint64_t line, const Granted& live);
   void differ(std::uint64_t line, const Granted& live, Granted replayed);

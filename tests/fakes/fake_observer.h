@@ -1,10 +1,9 @@
 // An observer without a kernel: remembers what it was told to observe, and tells what a test puts into it.
 #pragma once
 
-#include <map>
-#include <set>
 #include <vector>
 
+#include "base/recycled.h"
 #include "observe/observer.h"
 
 namespace swapd::fakes {
@@ -16,6 +15,7 @@ class FakeObserver final : public observe::Observer {
     bool urgent = true;
     int traced = 0;  // 1: with the batch; 2: at once
     ThreadId expected;
+    Duration patience{};
   };
   [[nodiscard]] Status listen(sys::EventLoop& /*loop*/) override { return Done{}; }
   [[nodiscard]] std::optional<Time> deadline() const override { return std::nullopt; }
@@ -29,7 +29,8 @@ class FakeObserver final : public observe::Observer {
   void unwatch(ThreadId thread) override { watched.erase(thread); }
   void set_urgent(ThreadId thread, bool urgent) override { watched[thread].urgent = urgent; }
   void expect(ThreadId thread, ThreadId provider) override { watched[thread].expected = provider; }
-  [[nodiscard]] bool waits_unreported(ThreadId thread) const override { return unreported.contains(thread); }
+  void be_patient(ThreadId thread, Duration patience) override { watched[thread].patience = patience; }
+  [[nodiscard]] bool waits_unreported(ThreadId thread) override { return unreported.contains(thread); }
   [[nodiscard]] bool counts_cpu() const override { return counts; }
   [[nodiscard]] std::optional<Duration> cpu_time(ThreadId thread, Time /*now*/) const override {
     const auto known = cpu.find(thread);
@@ -52,12 +53,12 @@ class FakeObserver final : public observe::Observer {
   [[nodiscard]] observe::Costs costs() const override { return {}; }
 
   bool counts = true;
-  std::map<ThreadId, Watched> watched;
-  std::map<ThreadId, Duration> cpu;
-  std::map<ThreadId, std::vector<Event>> seen;  // what a look at the thread tells, once
-  std::vector<Event> new_ones;                  // what the next report_new() tells
+  Map<ThreadId, Watched> watched;
+  Map<ThreadId, Duration> cpu;
+  Map<ThreadId, std::vector<Event>> seen;  // what a look at the thread tells, once
+  std::vector<Event> new_ones;             // what the next report_new() tells
   std::vector<ThreadId> resolved;
-  std::set<ThreadId> exact, unreported;
+  Set<ThreadId> exact, unreported;
   int reports = 0;
 
  private:

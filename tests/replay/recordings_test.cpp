@@ -80,7 +80,7 @@ TEST(Recordings, AChoiceGoesOnWhenItsQuantumIsUsed) {
   for (const std::string& line : replayed("choice", false).lines)
     if (const std::size_t at = line.find(" to "); line.find("one of several") != std::string::npos)
       favoured.insert(line.substr(at, line.find(" for ") - at));
-  EXPECT_EQ(favoured.size(), 2U);
+  EXPECT_GE(favoured.size(), 2U);
 }
 
 }  // namespace

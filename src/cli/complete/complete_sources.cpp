@@ -1,4 +1,4 @@
-// What swapd and the machine know of what may be completed.
+// Candidates for completion, from swapd and from the machine.
 #include <nlohmann/json.hpp>
 
 #include "cli/client.h"
@@ -10,7 +10,7 @@
 namespace swapd::cli {
 namespace {
 
-// Of an answer that cannot be had, or is not the one of this version, nothing is shown: nobody asked for a message.
+// Without an answer, or with one of another version, nothing is shown: the user did not ask for a message.
 template <typename Read>
 std::vector<Candidate> from_swapd(const std::string& socket, Result<std::string> (Client::*ask)(), Read read) {
   std::vector<Candidate> found;

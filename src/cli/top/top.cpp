@@ -131,6 +131,11 @@ std::string line(const std::array<std::string, 10>& cells) {
                      padded(cells[8], 10), cells[9]);
 }
 
+std::string budget_of(const TopSample& sample) {
+  if (sample.budget <= 0) return "";
+  return fmt::format(" of {:.3g} % (patience {})", sample.budget * 100, duration(sample.patience_ms));
+}
+
 }  // namespace
 
 std::string cut(std::string_view text, std::size_t width) {
@@ -152,7 +157,10 @@ TopSample top_sample(const std::string& status, const std::string& threads, cons
   sample.donations = whole(s, "donations_active");
   sample.donations_total = whole(s, "donations_total");
   sample.notifications_total = whole(s, "notifications_total");
-  sample.cpu_s = s.value("engine_cpu_s", 0.0) + s.value("receivers_cpu_s", 0.0) + s.value("worker_cpu_s", 0.0);
+  sample.cpu_s = s.value("cpu", Json::object()).value("total_s", 0.0);
+  const Json budget = s.value("budget", Json::object());
+  sample.budget = budget.value("share_now", 0.0);
+  sample.patience_ms = budget.value("patience_ms", 0.0);
   for (const Json& piece : s.value("missing", Json::array()))
     sample.warnings.push_back("missing: " + missing_piece(piece));
   for (const Json& warning : s.value("warnings", Json::array()))
@@ -217,10 +225,10 @@ std::vector<std::string> top_summary(const TopSample& sample, const TopSample* b
     if (states[word] > 0) counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", states[word], word);
   std::string rates;
   if (before != nullptr && elapsed_s > 0)
-    rates = fmt::format("; {:.0f} donations and {:.0f} notifications a second; swapd uses {:.1f} % of a CPU",
+    rates = fmt::format("; {:.0f} donations and {:.0f} notifications a second; swapd uses {:.1f} % of a CPU{}",
                         static_cast<double>(sample.donations_total - before->donations_total) / elapsed_s,
                         static_cast<double>(sample.notifications_total - before->notifications_total) / elapsed_s,
-                        (sample.cpu_s - before->cpu_s) / elapsed_s * 100);
+                        (sample.cpu_s - before->cpu_s) / elapsed_s * 100, budget_of(sample));
   return {fmt::format("swapd {}, observer {}: {} threads of {} processes{}{}", sample.version, sample.observer,
                       sample.threads, sample.processes, counts.empty() ? "" : ": ", counts),
           fmt::format("{} donations in force, {} in all{}", sample.donations, sample.donations_total, rates)};

@@ -26,7 +26,8 @@ struct TopThread {
 struct TopSample {
   std::string version, observer;
   long long processes = 0, threads = 0, donations = 0, donations_total = 0, notifications_total = 0;
-  double cpu_s = 0;  // of swapd's own threads
+  double cpu_s = 0;                    // of swapd's own threads
+  double budget = 0, patience_ms = 0;  // share of one CPU that they may use; 0: not known
   std::vector<std::string> warnings;
   std::vector<TopThread> rows;
   std::map<long long, std::vector<long long>> providers;  // of what a thread waits for; both by tid
@@ -40,7 +41,7 @@ inline constexpr std::array top_order_words = {"wait", "priority", "pid", "name"
 struct TopView {
   TopOrder order = TopOrder::wait;
   bool reversed = false;
-  bool tree = false;       // under each waiter those whom it waits for
+  bool tree = false;       // under each requester its providers
   bool processes = false;  // a row a process: its thread that stands first
   bool io = false;         // what classes move, instead of threads
   std::string filter;      // only rows with this in name or class; whatever its case

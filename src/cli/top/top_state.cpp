@@ -189,7 +189,7 @@ Wish TopState::command(int key) {
   }
 }
 
-// What is searched for, or let through, is so with each letter.
+// A search or a filter holds from each letter on.
 void TopState::type(int key) {
   if (ends_line(key) || key == escape) {
     if (prompt_ == Prompt::filter && key == escape) view.filter.clear();

@@ -38,7 +38,7 @@ struct RunOptions {
   bool verbose = false;
 };
 
-// Where the caller left one of 0, 1, 2 closed, our next descriptor would become it, and an error message go there.
+// If the caller left one of 0, 1, 2 closed, our next descriptor would become it, and an error message go there.
 // Filled with /dev/null until execve, which closes it again.
 void fill_standard_descriptors() {
   for (int fd = 0; fd <= 2; ++fd)
@@ -124,7 +124,7 @@ Status enter(const std::string& socket, const RunOptions& options, const std::st
       as = Entered::without_filter;
       return Done{};
     }
-  }  // the connection is closed: after the filter is in, nobody might answer for its calls
+  }  // the connection is closed: once the filter is in, its calls might have no answer
   as = answer.install ? Entered::filtered : Entered::freely;
   if (!answer.install) return Done{};
   if (Status allowed = check_privilege(options); !allowed) {
@@ -145,7 +145,7 @@ int run(const RunOptions& options, const std::optional<AskedPriority>& priority,
   }
   std::string socket = context.socket;
   if (options.embedded) {
-    // Where a listener will be wanted, this can be said before anything is started.
+    // If a listener will be wanted, this can be said before anything is started.
     const bool filtered_run = options.observe == "seccomp" || !sys::has_capability(CAP_BPF);
     if (const Status allowed = filtered_run ? check_privilege(options) : Status(Done{}); !allowed)
       return refuse(allowed.error());

@@ -69,7 +69,7 @@ class Top {
   }
 
  private:
-  // Where swapd has gone, or is beginning again, what was seen last stays.
+  // If swapd has gone, or starts again, the last picture stays.
   Status look() {
     if (!client_) {
       Result<Client> client = Client::connect(context_.socket);

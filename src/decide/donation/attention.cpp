@@ -6,10 +6,10 @@
 namespace swapd::decide {
 
 namespace {
-constexpr std::size_t max_looked_at = 1024;                        // in one tick
-constexpr Duration patience = std::chrono::milliseconds(20);       // a tick knows when such a wait began
-constexpr Duration child_expected = std::chrono::seconds(1);       // how long a child is a new one
-constexpr Duration stays_urgent = std::chrono::milliseconds(600);  // more than a round of looks at all waits
+constexpr std::size_t max_looked_at = 1024;                         // in one tick
+constexpr Duration max_unreported = std::chrono::milliseconds(20);  // a tick knows when such a wait began
+constexpr Duration child_expected = std::chrono::seconds(1);        // how long a child is a new one
+constexpr Duration stays_urgent = std::chrono::milliseconds(600);   // more than a round of looks at all waits
 }  // namespace
 
 Attention::Watch& Attention::add(ThreadId thread, pid_t tgid, Time now) {
@@ -17,7 +17,8 @@ Attention::Watch& Attention::add(ThreadId thread, pid_t tgid, Time now) {
   Watch& watch = at->second;
   watch.last_needed = now;
   if (!is_new) return watch;
-  watch.wants = {.thread = thread, .tgid = tgid, .watch = Interest::Watch::provider, .urgent = true};
+  watch.wants = {
+      .thread = thread, .tgid = tgid, .watch = Interest::Watch::provider, .urgent = true, .patience = patience_};
   changed(thread);
   return watch;
 }
@@ -59,6 +60,14 @@ bool Attention::need(ThreadId thread, Time now) {
   return true;
 }
 
+void Attention::set_patience(Duration patience) {
+  if (std::exchange(patience_, patience) == patience) return;
+  for (auto& [thread, watch] : table_) {
+    watch.wants.patience = patience;
+    changed(thread);
+  }
+}
+
 void Attention::trace_wakes(ThreadId thread, bool at_once) {
   const auto found = table_.find(thread);
   const auto wanted = at_once ? Interest::Wakes::at_once : Interest::Wakes::with_the_batch;
@@ -81,7 +90,6 @@ void Attention::expect(ThreadId waiter, ThreadId provider) {
   if (found == table_.end() || found->second.wants.expected == provider) return;
   list_as_expecting(waiter, found->second);
   found->second.wants.expected = provider;
-  found->second.wants.patience = provider.valid() ? patience : Duration::zero();
   changed(waiter);
 }
 
@@ -105,7 +113,7 @@ void Attention::look_at_unreported(Time now, std::vector<Look>& out) {
   for (std::size_t i = 0; i < std::min(expecting_.size(), max_looked_at); ++i)
     out.push_back({.thread = expecting_[next_expecting_++ % expecting_.size()],
                    .at = Look::At::unreported,
-                   .since = now - patience});
+                   .since = now - max_unreported});
 }
 
 void Attention::calm(Time now) {
@@ -119,7 +127,7 @@ void Attention::calm(Time now) {
   });
 }
 
-void Attention::unwatch_idle(Time now, Duration keep, std::vector<ThreadId>& unwatched) {
+void Attention::unwatch_idle(Time now, Duration keep, Vector<ThreadId>& unwatched) {
   std::erase_if(others_, [&](ThreadId thread) {
     const auto watch = table_.find(thread);
     if (watch == table_.end()) return true;

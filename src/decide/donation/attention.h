@@ -5,8 +5,6 @@
 #pragma once
 
 #include <cstddef>
-#include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "decide/decider.h"
@@ -22,6 +20,9 @@ class Attention {
   void demote(ThreadId thread);
   // A wait tree needs it: it stays watched, and urgent. False: it is not watched.
   bool need(ThreadId thread, Time now);
+  // How often a watched thread may wait before only waits that last are told (Interest::patience). 0: as often as it
+  // likes.
+  void set_patience(Duration patience);
   // Its wakeups of other threads matter; at_once: and so does the moment.
   void trace_wakes(ThreadId thread, bool at_once);
 
@@ -36,7 +37,7 @@ class Attention {
   // Threads that no wait tree has needed lately are told of with the batch …
   void calm(Time now);
   // … and after `keep` are not watched any more: those are named.
-  void unwatch_idle(Time now, Duration keep, std::vector<ThreadId>& unwatched);
+  void unwatch_idle(Time now, Duration keep, Vector<ThreadId>& unwatched);
   void forget(ThreadId thread);
 
   // When it was last asked who could end this thread's wait; null: it is not watched.
@@ -48,7 +49,8 @@ class Attention {
 
   template <typename Self, typename Archive>
   static void state(Self& self, Archive& archive) {
-    archive(self.table_, self.expecting_, self.next_expecting_, self.others_, self.urgent_, self.changed_);
+    archive(self.table_, self.expecting_, self.next_expecting_, self.others_, self.urgent_, self.changed_,
+            self.patience_);
   }
 
  private:
@@ -71,12 +73,13 @@ class Attention {
   void list_as_expecting(ThreadId thread, Watch& watch);
   void changed(ThreadId thread) { changed_.push_back(thread); }
 
-  std::unordered_map<ThreadId, Watch> table_;
+  HashMap<ThreadId, Watch> table_;
   std::vector<ThreadId> expecting_;  // threads that may wait untold
   std::size_t next_expecting_ = 0;
   std::vector<ThreadId> others_;   // watched as providers only
   std::vector<ThreadId> urgent_;   // … of them, told of at once
   std::vector<ThreadId> changed_;  // since add_interests()
+  Duration patience_ = std::chrono::milliseconds(1);
 };
 
 }  // namespace swapd::decide

@@ -166,6 +166,8 @@ void DonationDecider::on(const Input& input) {
     progress_.judged(judged->thread, judged->verdict);
   } else if (const auto* forked = std::get_if<Forked>(&input)) {
     attention_.forked(forked->parent, forked->time);
+  } else if (const auto* changed = std::get_if<PatienceChanged>(&input)) {
+    attention_.set_patience(changed->patience);
   }
 }
 
@@ -216,7 +218,7 @@ void DonationDecider::decide(const model::Model& model, const Turn& turn, Plan& 
   for (const ThreadId requester : std::exchange(news_.linger_ended, {}))
     if (const Donation* donation = current(requester))
       plan.looks.push_back({.thread = donation->path.back(), .at = Look::At::unreported, .since = turn.now});
-  std::vector<ThreadId> open;
+  Vector<ThreadId> open;
   for (const ThreadId requester : active_)
     if (pass_.seen.insert(requester).second) open.push_back(requester);
   pass_.growing.insert(pass_.growing.end(), open.begin(), open.end());
@@ -247,7 +249,7 @@ void DonationDecider::begin_turn(const model::Model& model, const Turn& turn, Pl
       if (terms_.is_above_requester(donation)) plan.looks.push_back({.thread = donation.requester});
     look_after_waits(model, turn, plan);
     attention_.calm(turn.now);
-    std::vector<ThreadId> unwatched;
+    Vector<ThreadId> unwatched;
     // At least as long as it takes to look after all waits.
     attention_.unwatch_idle(turn.now, std::max(config_.keep_watch, 2 * round_.last), unwatched);
     for (const ThreadId thread : unwatched)
@@ -258,7 +260,7 @@ void DonationDecider::begin_turn(const model::Model& model, const Turn& turn, Pl
 
 // Which threads could donate anything? Only those above the lowest managed one.
 void DonationDecider::rank_threads(const model::Model& model, Time now) {
-  const std::vector<ThreadId> enrolled = std::exchange(news_.enrolled, {});
+  const Vector<ThreadId> enrolled = std::exchange(news_.enrolled, {});
   const std::pair lowest{roster_.lowest_rank(), roster_.lowest_weight()};
   if (lowest != std::exchange(news_.ranked_lowest, lowest)) {
     for (const auto& [id, thread] : roster_.threads()) rank_thread(id, model, now);
@@ -313,7 +315,7 @@ void DonationDecider::look_after_waits(const model::Model& model, const Turn& tu
 // Watches every thread that the requesters may be waiting for. True: there were new ones, and what they do is not known
 // yet.
 bool DonationDecider::explore(const model::Model& model, Time now) {
-  std::vector<ThreadId> grown;
+  Vector<ThreadId> grown;
   for (const ThreadId requester : std::exchange(pass_.growing, {})) {
     if (!waiting_.contains(requester)) continue;
     bool has_new = false;
@@ -333,11 +335,11 @@ bool DonationDecider::explore(const model::Model& model, Time now) {
 // A provider may be runnable already: the message that the requester sent before it blocked woke the provider, which
 // has had no CPU and so has left no record. It is looked at again.
 void DonationDecider::look_again(const model::Model& model, Plan& plan) {
-  const std::vector<ThreadId> blocked = std::exchange(news_.blocked, {});
+  const Vector<ThreadId> blocked = std::exchange(news_.blocked, {});
   for (std::size_t i = 0; i < std::min(blocked.size(), max_looks + 1); ++i) {
     const auto waiter = model.thread(blocked[i]);
     if (!waiter) continue;
-    std::vector<ThreadId> direct;
+    Vector<ThreadId> direct;
     for (const Resource& resource : waiter->awaited)
       for (const model::ProviderView& provider : model.providers(resource, std::nullopt))
         if (std::ranges::find(direct, provider.thread) == direct.end()) direct.push_back(provider.thread);
@@ -352,7 +354,7 @@ void DonationDecider::look_again(const model::Model& model, Plan& plan) {
 }
 
 void DonationDecider::choose(const model::Model& model) {
-  current_ = choice_.decide(model, {active_.begin(), active_.end()});
+  current_ = choice_.decide(model, Vector<ThreadId>(active_.begin(), active_.end()));
 }
 
 // Nothing more is to be learnt in this turn.
@@ -412,7 +414,7 @@ void DonationDecider::trace_candidates(const model::Model& model) {
 // --- the plan
 
 void DonationDecider::demand(const model::Model& model, Time now, Plan& plan) {
-  std::set<ThreadId> metered;
+  Set<ThreadId> metered;
   for (const Donation& donation : current_) {
     if (donation.refusal != Refusal::none) continue;
     const auto waiting = model.thread(donation.requester);

@@ -7,9 +7,6 @@
 // Terms how much, Linger how long, Attention what is observed, Inquiry what is asked, Progress whether it helps.
 #pragma once
 
-#include <deque>
-#include <set>
-#include <unordered_map>
 #include <vector>
 
 #include "decide/decider.h"
@@ -46,7 +43,7 @@ class DonationDecider final : public Decider {
   void save(StateWriter& out) const override;
   void restore(StateReader& in) override;
 
-  [[nodiscard]] const std::vector<Donation>& donations() const { return current_; }
+  [[nodiscard]] const Vector<Donation>& donations() const { return current_; }
   [[nodiscard]] bool watches(ThreadId thread) const { return attention_.watches(thread); }
 
  private:
@@ -109,33 +106,33 @@ class DonationDecider final : public Decider {
   Progress progress_;
   Terms terms_;
 
-  std::set<ThreadId> waiting_;  // important and blocked on something that a thread may provide
+  Set<ThreadId> waiting_;  // important and blocked on something that a thread may provide
   // Those of them that donate, or for which something has changed since it was decided last: the others need no look.
-  std::set<ThreadId> active_;
-  std::vector<Donation> current_;
-  std::map<ThreadId, Quantum> quanta_;  // by requester
+  Set<ThreadId> active_;
+  Vector<Donation> current_;
+  Map<ThreadId, Quantum> quanta_;  // by requester
   std::uint64_t next_serial_ = 1;
-  std::deque<NewWait> sysv_waits_;  // that have begun lately
+  Vector<NewWait> sysv_waits_;  // that have begun lately
 
   // News since the last decision.
   struct News {
-    std::vector<ThreadId> enrolled, blocked;
-    std::vector<Event> feedback;
-    std::vector<ThreadId> give_way;      // requesters the first half of whose linger is over
-    std::vector<ThreadId> linger_ended;  // … the whole: the last of the present way may wait untold
+    Vector<ThreadId> enrolled, blocked;
+    Vector<Event> feedback;
+    Vector<ThreadId> give_way;      // requesters the first half of whose linger is over
+    Vector<ThreadId> linger_ended;  // … the whole: the last of the present way may wait untold
     std::pair<int, Weight> ranked_lowest{0, usual_weight};
     template <typename Self, typename Archive>
     static void state(Self& self, Archive& archive);
   } news_;
   // Within a turn.
   struct Pass {
-    std::set<ThreadId> seen;        // explored
-    std::vector<ThreadId> growing;  // … whose trees had threads that were not watched yet
-    std::vector<ThreadId> helped;   // requesters that donated before the turn
+    Set<ThreadId> seen;        // explored
+    Vector<ThreadId> growing;  // … whose trees had threads that were not watched yet
+    Vector<ThreadId> helped;   // requesters that donated before the turn
   } pass_;
   // Every wait has its turn: what it needs stays watched, and what it awaits is asked about again.
   struct Round {
-    std::vector<ThreadId> left;
+    Vector<ThreadId> left;
     Time begun = never;
     Duration last{};  // how long the last one took
     template <typename Self, typename Archive>

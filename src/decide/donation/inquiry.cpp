@@ -25,8 +25,8 @@ bool Inquiry::due(const Resource& resource, const model::ThreadView& waiter, Tim
 
 void Inquiry::ask(const model::Model& model, ThreadId requester, Time now, Why why, Attention& attention, Plan& plan) {
   const bool begins = why == Why::begins;
-  const auto unprovided = begins ? model.unprovided(requester) : std::vector<Resource>{};
-  std::vector<ThreadId> tree = model.wait_tree(requester);
+  const auto unprovided = begins ? model.unprovided(requester) : Vector<Resource>{};
+  Vector<ThreadId> tree = model.wait_tree(requester);
   tree.push_back(requester);
   for (const ThreadId id : tree) {
     const auto view = model.thread(id);

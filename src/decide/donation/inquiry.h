@@ -7,7 +7,6 @@
 #pragma once
 
 #include <cstddef>
-#include <unordered_map>
 #include <vector>
 
 #include "decide/decider.h"
@@ -45,7 +44,7 @@ class Inquiry {
   void sweep(Time now);
 
   Duration rescan_;
-  std::unordered_map<Resource, Time> scanned_;
+  HashMap<Resource, Time> scanned_;
   std::size_t max_scanned_ = 0;  // swept past this
 };
 

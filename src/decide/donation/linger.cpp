@@ -16,11 +16,13 @@ bool Linger::same_wait(const Donation& a, const Donation& b) {
 bool Linger::comes_back(const Donation& donation) const {
   const auto recent = recent_.find(donation.requester);
   if (recent == recent_.end() || config_.time(donation.requester) <= Duration::zero()) return false;
-  const auto& resources = recent->second.resources;
-  return std::ranges::find(resources, donation.resource) != resources.end() && config_.may(donation);
+  const auto holds = [](const auto& last, const auto& one) { return std::ranges::find(last, one) != last.end(); };
+  return (holds(recent->second.resources, donation.resource) ||
+          holds(recent->second.providers, donation.path.front())) &&
+         config_.may(donation);
 }
 
-void Linger::renew(const std::vector<Donation>& current) {
+void Linger::renew(const Vector<Donation>& current) {
   for (const Donation& donation : current) {
     const auto lingering = lingering_.find(donation.requester);
     if (lingering != lingering_.end()) {
@@ -44,6 +46,8 @@ void Linger::wait_ended(ThreadId requester) {
   Recent& recent = recent_[requester];
   if (std::ranges::find(recent.resources, donation.resource) == recent.resources.end())
     recent.resources[recent.next++ % recent.resources.size()] = donation.resource;
+  if (std::ranges::find(recent.providers, donation.path.front()) == recent.providers.end())
+    recent.providers[recent.next_provider++ % recent.providers.size()] = donation.path.front();
   if (!lingers) return;
   // One that has hardly begun, or was broken off, takes nothing from the way that the last one opened.
   if (const Lingering* before = of(requester);
@@ -54,7 +58,7 @@ void Linger::wait_ended(ThreadId requester) {
 
 void Linger::moved(const Donation& before) { lingering_[before.requester] = {.donation = before, .moved = true}; }
 
-void Linger::keep_ways_open(const std::vector<Donation>& current,
+void Linger::keep_ways_open(const Vector<Donation>& current,
                             const std::function<bool(ThreadId, const Resource&)>& waits,
                             const std::function<bool(ThreadId)>& open) {
   const auto keep = [&](ThreadId requester, const Donation& deepest) {
@@ -88,6 +92,7 @@ void Linger::forget(ThreadId thread) {
   end_if([&](const Lingering& one) { return names(one.donation); });
   std::erase_if(deepest_, [&](const auto& one) { return names(one.second); });
   recent_.erase(thread);
+  for (auto& [requester, recent] : recent_) std::ranges::replace(recent.providers, thread, ThreadId{});
 }
 
 const Linger::Lingering* Linger::of(ThreadId requester) const {
@@ -131,8 +136,10 @@ bool Linger::expired(ThreadId requester, const TimerFired& fired, bool& first_ha
     one.serial = next_serial_++;
     return true;
   }
-  // The requester has come back to the same provider: what lingers goes on.
+  // The requester has come back to the same provider: what lingers goes on. The longer such a conversation has lasted,
+  // the rarer it is looked at.
   if (!fired.gone && fired.unreported) {
+    one.period = std::min(2 * one.period, config_.wall);
     one.wall = one.wall_uncounted = config_.wall;
     one.serial = next_serial_++;
     return true;

@@ -8,7 +8,6 @@
 #include <array>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <optional>
 #include <vector>
 
@@ -45,7 +44,7 @@ class Linger {
 
   // These donations are in force: their ways may be the deepest of their waits so far, and what lingers for the same
   // requester ends unless it has a longer way of the same wait.
-  void renew(const std::vector<Donation>& current);
+  void renew(const Vector<Donation>& current);
   // The wait is over; what it was for last lingers, if its requester has come back to it before.
   void wait_ended(ThreadId requester);
   // The awaited resource has become another, as when its connection was accepted: until a provider of that is
@@ -53,7 +52,7 @@ class Linger {
   void moved(const Donation& before);
   // The deeper ones of a chain have delivered, and the wait is not over: the whole way stays open. `waits`: the
   // requester waits for the resource still; `open`: it donates, or something has changed for it.
-  void keep_ways_open(const std::vector<Donation>& current, const std::function<bool(ThreadId, const Resource&)>& waits,
+  void keep_ways_open(const Vector<Donation>& current, const std::function<bool(ThreadId, const Resource&)>& waits,
                       const std::function<bool(ThreadId)>& open);
   void end(ThreadId requester);
   void end_moved(ThreadId requester);
@@ -70,7 +69,7 @@ class Linger {
   void arm();
   void add_timers(std::vector<Timer>& out) const;
 
-  [[nodiscard]] const std::map<ThreadId, Lingering>& all() const { return lingering_; }
+  [[nodiscard]] const Map<ThreadId, Lingering>& all() const { return lingering_; }
   [[nodiscard]] const Lingering* of(ThreadId requester) const;
 
   template <typename Self, typename Archive>
@@ -79,21 +78,23 @@ class Linger {
   }
 
  private:
-  // Resources that a requester waited for last; two locks taken in turn are one conversation.
+  // Resources that a requester waited for last, and the threads that provided them: two locks taken in turn are one
+  // conversation, and so are the fifty connections that one server answers.
   struct Recent {
     std::array<Resource, 4> resources;
-    std::uint64_t next = 0;
+    std::array<ThreadId, 4> providers;
+    std::uint64_t next = 0, next_provider = 0;
     template <typename Self, typename Archive>
     static void state(Self& self, Archive& archive) {
-      archive(self.resources, self.next);
+      archive(self.resources, self.providers, self.next, self.next_provider);
     }
   };
   [[nodiscard]] bool comes_back(const Donation& donation) const;
 
   Config config_;
-  std::map<ThreadId, Lingering> lingering_;  // by requester
-  std::map<ThreadId, Donation> deepest_;     // by requester: the longest way of its present wait
-  std::map<ThreadId, Recent> recent_;        // by requester
+  Map<ThreadId, Lingering> lingering_;  // by requester
+  Map<ThreadId, Donation> deepest_;     // by requester: the longest way of its present wait
+  Map<ThreadId, Recent> recent_;        // by requester
   std::uint64_t next_serial_ = 1;
 };
 

@@ -21,7 +21,7 @@ struct Requester {
 std::uint64_t mixed(ThreadId id) { return static_cast<std::uint64_t>(id.tid) * 0x9E3779B97F4A7C15ULL ^ id.start_time; }
 
 // Which candidates there are, whatever their order and confidence.
-std::uint64_t graph_of(const std::vector<const Candidate*>& candidates) {
+std::uint64_t graph_of(std::span<const Candidate* const> candidates) {
   std::uint64_t graph = 0;
   for (const Candidate* candidate : candidates) {
     std::uint64_t one = mixed(candidate->direct) * 0x9E3779B97F4A7C15ULL;
@@ -63,8 +63,8 @@ void ProviderChoice::lapse(ThreadId requester) {
   if (const auto found = favoured_.find(requester); found != favoured_.end()) found->second.path.clear();
 }
 
-std::vector<Donation> ProviderChoice::decide(const Model& model, const std::vector<ThreadId>& requesters) {
-  std::vector<Requester> ranked;
+Vector<Donation> ProviderChoice::decide(const Model& model, std::span<const ThreadId> requesters) {
+  Vector<Requester> ranked;
   ranked.reserve(requesters.size());
   for (const ThreadId id : requesters) {
     const std::optional<ThreadView> view = model.thread(id);
@@ -82,7 +82,7 @@ std::vector<Donation> ProviderChoice::decide(const Model& model, const std::vect
       std::unique(ranked.begin(), ranked.end(), [](const Requester& a, const Requester& b) { return a.id == b.id; }),
       ranked.end());
 
-  std::vector<Donation> donations;
+  Vector<Donation> donations;
   for (const Requester& requester : ranked) {
     if (std::optional<Donation> donation = donate(model, requester.id)) donations.push_back(std::move(*donation));
   }
@@ -90,7 +90,7 @@ std::vector<Donation> ProviderChoice::decide(const Model& model, const std::vect
 }
 
 std::optional<Donation> ProviderChoice::donate(const Model& model, ThreadId requester) {
-  const std::vector<Candidate> candidates = model.candidates(requester);
+  const Vector<Candidate> candidates = model.candidates(requester);
   if (candidates.empty()) {
     forget(requester);
     return std::nullopt;
@@ -103,7 +103,7 @@ std::optional<Donation> ProviderChoice::donate(const Model& model, ThreadId requ
       return view && (view->uid == waiting.uid || rules_.of(view->class_id).cross_user);
     });
   };
-  std::vector<const Candidate*> open;
+  Vector<const Candidate*> open;
   open.reserve(candidates.size());
   for (const Candidate& candidate : candidates) {
     if (permitted(candidate)) open.push_back(&candidate);
@@ -141,7 +141,7 @@ std::optional<Donation> ProviderChoice::donate(const Model& model, ThreadId requ
 // The one that had it keeps it, so that it can use its quantum up; confidences that other waits move meanwhile do not
 // take it away. The graph may: a thread that has just become a candidate ([SWAP04 fig. 1]: P3 once P4 has woken
 // it) does not stand in line behind one of lower confidence.
-const Candidate& ProviderChoice::choose(ThreadId requester, const std::vector<const Candidate*>& candidates) {
+const Candidate& ProviderChoice::choose(ThreadId requester, std::span<const Candidate* const> candidates) {
   const Candidate* chosen = candidates.front();
   const std::uint64_t graph = graph_of(candidates);
   const auto before = favoured_.find(requester);

@@ -6,7 +6,6 @@
 #include <optional>
 #include <span>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "model/model.h"
@@ -52,7 +51,7 @@ struct Donation {
   ThreadId requester;
   SchedAttr attr;     // lent by what the requester counts as
   Resource resource;  // the awaited one that `path.front()` provides
-  std::vector<ThreadId> path;
+  Vector<ThreadId> path;
   bool choice = false;  // more than one candidate at some level of the path: T is to be measured on the leaf
   Duration quantum{};   // T of the awaited resource's kind
   Refusal refusal = Refusal::none;
@@ -74,7 +73,7 @@ class ProviderChoice {
   // (`refusal`). Keeps each requester's favoured provider until it has used T, has blocked without being virtual
   // runnable, or has gone, or a change of the graph brings one of higher confidence. Where the rules refuse another
   // user's threads, a candidate of the requester's own user comes first.
-  [[nodiscard]] std::vector<Donation> decide(const model::Model& model, const std::vector<ThreadId>& requesters);
+  [[nodiscard]] Vector<Donation> decide(const model::Model& model, std::span<const ThreadId> requesters);
   // The favoured way of the present wait, direct provider … leaf; empty: none is favoured.
   [[nodiscard]] std::span<const ThreadId> favoured(ThreadId requester) const;
   // The favoured provider has used T, or the requester waits for something else: the next decide() chooses anew.
@@ -91,18 +90,18 @@ class ProviderChoice {
   struct Favoured {
     ThreadId direct;
     ThreadId leaf;
-    std::uint64_t graph = 0;     // of the candidates seen last, whatever their confidences
-    std::vector<ThreadId> path;  // empty: it has lapsed
+    std::uint64_t graph = 0;  // of the candidates seen last, whatever their confidences
+    Vector<ThreadId> path;    // empty: it has lapsed
     template <typename Self, typename Archive>
     static void state(Self& self, Archive& archive) {
       archive(self.direct, self.leaf, self.graph, self.path);
     }
   };
   std::optional<Donation> donate(const model::Model& model, ThreadId requester);
-  const model::Candidate& choose(ThreadId requester, const std::vector<const model::Candidate*>& candidates);
+  const model::Candidate& choose(ThreadId requester, std::span<const model::Candidate* const> candidates);
 
   DonationRules rules_;
-  std::unordered_map<ThreadId, Favoured> favoured_;
+  HashMap<ThreadId, Favoured> favoured_;
 };
 
 }  // namespace swapd::decide

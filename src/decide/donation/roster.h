@@ -3,9 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 
 #include "base/event.h"
+#include "base/recycled.h"
 
 namespace swapd::decide {
 
@@ -28,7 +28,7 @@ class Roster {
   void remove(ThreadId thread);
 
   [[nodiscard]] const Thread* find(ThreadId thread) const;
-  [[nodiscard]] const std::map<ThreadId, Thread>& threads() const { return threads_; }
+  [[nodiscard]] const Map<ThreadId, Thread>& threads() const { return threads_; }
   // The lowest rank of all: only threads above it can donate anything.
   [[nodiscard]] int lowest_rank() const { return ranks_.empty() ? 0 : ranks_.begin()->first; }
   // The lowest weight of a CPU group that has a thread here.
@@ -45,10 +45,10 @@ class Roster {
  private:
   void count(const Thread& thread, int by);
 
-  std::map<ThreadId, Thread> threads_;
-  std::map<int, std::int64_t> ranks_;            // how many threads have it
-  std::map<Weight, std::int64_t> weights_;       // … are in a group that weighs as much
-  std::map<std::uint32_t, std::int64_t> users_;  // … are this user's
+  Map<ThreadId, Thread> threads_;
+  Map<int, std::int64_t> ranks_;            // how many threads have it
+  Map<Weight, std::int64_t> weights_;       // … are in a group that weighs as much
+  Map<std::uint32_t, std::int64_t> users_;  // … are this user's
 };
 
 }  // namespace swapd::decide

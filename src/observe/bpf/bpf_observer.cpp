@@ -66,7 +66,14 @@ BpfObserver::BpfObserver(std::unique_ptr<sys::BpfTracer> tracer, const sys::Proc
       procfs_(procfs),
       hooks_(std::move(hooks)),
       resolver_(resolver),
-      teller_(resolver, hooks_) {}
+      teller_(resolver, hooks_),
+      patient_({.glance = [this](pid_t tid) { return tracer_->glance(tid); },
+                .woken_by =
+                    [this](pid_t tid) {
+                      const auto slot = tracer_->slot(tid);
+                      return slot && managed_.contains(slot->waker.tid) ? slot->waker.tid : 0;
+                    },
+                .least_running = [this] { return least_running(); }}) {}
 
 BpfObserver::~BpfObserver() = default;
 
@@ -81,9 +88,11 @@ Status BpfObserver::listen(sys::EventLoop& loop) {
 std::optional<Time> BpfObserver::deadline() const {
   if (!fresh_.empty() || (watched_.empty() && tracer_->follows() && !follows_until_)) return Time{};
   std::optional<Time> due = follows_until_;
+  if (const auto look = teller_.next_look()) due = std::min(*look, due.value_or(Time::max()));
   for (const auto* waits : {&nameless_, &nameless_again_})
     if (!waits->empty()) due = std::min(waits->front().due, due.value_or(Time::max()));
   if (!looked_at_.empty()) due = std::min(looked_at_.front().first + writes_arrive, due.value_or(Time::max()));
+  if (const auto look = patient_.due()) due = std::min(*look, due.value_or(Time::max()));
   return due;
 }
 
@@ -105,7 +114,12 @@ void BpfObserver::drain(Time now, std::vector<Event>& out) {
       break;
     }
   }
+  look_at_patient(now, out);
   ask_for_names(now);
+  teller_.ask_due(now, [this](ThreadId thread) {
+    Watched* w = find(thread);
+    return w == nullptr ? nullptr : &w->wait;
+  });
   look_for_losses(now, out);
   follow_while_needed(now);
 }
@@ -178,6 +192,7 @@ void BpfObserver::take(const sys::BpfRecord& record, std::vector<Event>& out) {
         // A block that fell between the watch and the look was told already.
         if (record.time <= w.began) break;
         w.unsure = false;
+        count_wait(w, record);
         if (!(record.doubtful && runs(record.tid)))
           block(w, record.time, record.call,
                 site_of(w.wait.member, record.call, record.args, record.compat, record.sleep), out);
@@ -203,8 +218,10 @@ void BpfObserver::tell_past_wait(Watched& w, Time blocked_at, std::vector<Event>
 void BpfObserver::left(const sys::BpfRecord& record, std::vector<Event>& out) {
   pid_t tid = record.waiter;
   for (int depth = 0; tid != 0 && depth < longest_chain; ++depth) {
-    if (const auto found = watched_.find(tid); found != watched_.end() && !found->second->fresh)
+    if (const auto found = watched_.find(tid); found != watched_.end() && !found->second->fresh) {
+      inverted(*found->second, record.time);
       read_slot(*found->second, record.time, out);
+    }
     const auto slot = tracer_->slot(tid);
     tid = slot ? slot->awaited_by : 0;
   }
@@ -376,6 +393,7 @@ void BpfObserver::wake(Watched& w, Time time, const sys::Waker* waker, std::vect
     resolver_.ended(w.wait.awaited.front(), w.told - w.wait.since);
   teller_.wake(w.wait, w.told, out);
   credit(w, *waker, std::get<Woken>(out.back()));
+  if (const Woken& woken = std::get<Woken>(out.back()); woken.unrelated && woken.by) resolver_.doubt(w.wait.site);
   w.ended_at = w.told;
   learn_sender(w, *waker);
 }

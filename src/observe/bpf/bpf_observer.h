@@ -14,6 +14,8 @@
 #include <vector>
 
 #include "base/ignore_gone.h"
+#include "observe/bpf/patient_threads.h"
+#include "observe/bpf/wait_rate.h"
 #include "observe/observer.h"
 #include "observe/resolve/families.h"
 #include "observe/resolve/relays.h"
@@ -41,7 +43,8 @@ class BpfObserver final : public Observer {
   void unwatch(ThreadId thread) override;
   void set_urgent(ThreadId thread, bool urgent) override;
   void expect(ThreadId thread, ThreadId provider) override;
-  [[nodiscard]] bool waits_unreported(ThreadId thread) const override;
+  [[nodiscard]] bool waits_unreported(ThreadId thread) override;
+  void be_patient(ThreadId thread, Duration patience) override;
   void nap(bool on) override { tracer_->nap(on); }
   [[nodiscard]] bool counts_cpu() const override { return true; }
   [[nodiscard]] std::optional<Duration> cpu_time(ThreadId thread, Time now) const override {
@@ -50,6 +53,7 @@ class BpfObserver final : public Observer {
   }
   void time_exactly(ThreadId thread, bool on) override { ignore_gone(tracer_->time_exactly(thread.tid, on)); }
   void look_if_unreported(ThreadId thread, Time since, std::vector<Event>& out) override;
+  void look_at_unreported(Time now, std::vector<Event>& out) override;
   void look(ThreadId thread, Time now, std::vector<Event>& out) override;
   void resolve_again(ThreadId thread) override;
   void trace_wakes(ThreadId /*thread*/, bool /*at_once*/) override {}  // every wake names its waker
@@ -101,6 +105,8 @@ class BpfObserver final : public Observer {
     pid_t passes_on = 0;
     std::uint64_t kin_told = 0;  // version of senders_ that its wait for signals was told of
     Time nobody_found{};         // when the worker last found no provider for a wait that names none
+    WaitRate rate;
+    std::uint32_t asked_waits = 0;  // how many waits it had begun when waits_unreported() was asked last
   };
 
   void follow();
@@ -137,6 +143,12 @@ class BpfObserver final : public Observer {
   void expect_a_name(const Watched& w);
   void ask_for_names(Time now);
   void look_for_losses(Time now, std::vector<Event>& out);
+  // Threads that wait often.
+  void count_wait(Watched& w, const sys::BpfRecord& record);
+  void tell_each_wait(Watched& w);
+  void look_at_patient(Time now, std::vector<Event>& out);
+  void inverted(const Watched& w, Time now);
+  [[nodiscard]] int least_running() const;
 
   std::unique_ptr<sys::BpfTracer> tracer_;
   sys::EventLoop::Registration ring_;  // the tracer's
@@ -160,6 +172,7 @@ class BpfObserver final : public Observer {
   FamilySenders senders_;
   Relays relays_;
   FamilySenders services_;  // by relay, and by the program that asks through it
+  PatientThreads patient_;
   std::uint64_t wakeups_ = 0;
   std::uint64_t losses_ = 0;           // of the tracer, that have been told
   bool not_followed_ = false;          // though a thread is watched; that has been told

@@ -11,6 +11,7 @@ namespace {
 
 constexpr Duration follows_on = std::chrono::seconds(5);           // when nobody is watched any more
 constexpr Duration refused_rest = std::chrono::milliseconds(100);  // before it is tried again
+constexpr std::int32_t no_call = -2;                               // in which no thread waits
 
 }  // namespace
 
@@ -97,6 +98,7 @@ void BpfObserver::watch(const Member& member, bool sender) {
 void BpfObserver::unwatch(ThreadId thread) {
   const auto found = watched_.find(thread.tid);
   if (found == watched_.end() || found->second->wait.member.id != thread) return;
+  patient_.remove(thread.tid);
   ignore_gone(tracer_->watch(thread.tid, false, false));
   ignore_gone(tracer_->expect(thread.tid, 0, -1, 0));
   std::erase(fresh_, found->second.get());
@@ -115,26 +117,15 @@ void BpfObserver::set_urgent(ThreadId thread, bool urgent) {
 void BpfObserver::expect(ThreadId thread, ThreadId provider) {
   Watched* w = find(thread);
   if (w == nullptr) return;
-  const pid_t whom = w->ended.distinct ? provider.tid : 0;
-  ignore_gone(tracer_->expect(thread.tid, whom, w->ended.call, w->ended.arg));
+  // Whatever the next wait is in, a patient thread expects it (tracer.bpf.c, is_usual).
+  const std::int32_t call = w->ended.distinct ? w->ended.call : no_call;
+  ignore_gone(tracer_->expect(thread.tid, provider.tid, call, w->ended.arg));
   // A wait that has begun in silence for somebody else is looked at.
   if (const auto slot = tracer_->slot(thread.tid); slot && slot->silent) request_rescan(*w);
 }
 
 void BpfObserver::request_rescan(Watched& w) {
   if (!std::exchange(w.fresh, true)) fresh_.push_back(&w);
-}
-
-bool BpfObserver::waits_unreported(ThreadId thread) const {
-  const auto slot = tracer_->slot(thread.tid);
-  return slot && slot->silent && slot->phase == sys::ThreadSlot::Phase::blocked;
-}
-
-void BpfObserver::look_if_unreported(ThreadId thread, Time since, std::vector<Event>& out) {
-  Watched* w = find(thread);
-  if (w == nullptr || w->fresh) return;
-  const auto slot = tracer_->slot(thread.tid);
-  if (slot && slot->silent && slot->blocked_at < since) read_slot(*w, since, out);
 }
 
 }  // namespace swapd::observe

@@ -44,7 +44,7 @@ class Descriptors {
   [[nodiscard]] Result<Descriptor> look(pid_t tid, int fd) const;
   // The same where the identity is known already.
   [[nodiscard]] Result<Descriptor> look(pid_t tid, int fd, const sys::FdIdentity& identity) const;
-  // For an epoll member whose number is stale, from device and inode alone: a pipe or a socket.
+  // From device and inode alone, without a system call: a pipe or a socket.
   [[nodiscard]] std::optional<Descriptor> from_inode(std::uint64_t dev, std::uint64_t ino) const;
 
  private:

@@ -7,10 +7,12 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "observe/resolve/compat_calls.h"
 #include "observe/resolve/futex_owner.h"
 #include "observe/resolve/lock_calls.h"
 #include "observe/resolve/resolver_impl.h"
 #include "observe/resolve/wait_sets.h"
+#include "sys/process/self_process.h"
 
 namespace swapd::observe {
 
@@ -65,22 +67,12 @@ Wait Resolver::Impl::resolve(const CallSite& asked, By by) {
         wait_between_tries(wait, site, by);
         break;
       }
-      if (by == By::worker) {
-        wait_on_set(wait, site, entry.kind);
-        remember(site, wait);
-      } else {
-        wait.complete = false;
-        guess(site, wait);
-      }
-      break;
+      [[fallthrough]];
     case CallKind::ring:
-      wait.complete = by == By::worker;
-      if (by == By::worker) {
-        wait_on_ring(wait, site);
-        remember(site, wait);
-      } else {
-        guess(site, wait);
-      }
+      if (by == By::worker)
+        look_at_set(wait, asked, site, entry.kind);
+      else
+        believe_set(wait, site);
       break;
     case CallKind::sysv_msg:
     case CallKind::sysv_sem:
@@ -190,6 +182,34 @@ void Resolver::Impl::wait_on_set(Wait& wait, const CallSite& site, CallKind kind
                            ? select_members(procfs, descriptors, site.tid, args[0], args[1], args[2])
                            : epoll_members(procfs, descriptors, site.tid, fd_of(site, 0));
   for (const WaitMember& member : members) wait_on(wait, site, member.descriptor, member.direction, By::worker);
+}
+
+void Resolver::Impl::believe_set(Wait& wait, const CallSite& site) {
+  auto known = sets.find(site, time.now());
+  wait.complete = known && known->believed;
+  if (!known) return;
+  wait.awaited = std::move(known->awaited);
+  if (known->believed) wait.believed_until = known->until;
+}
+
+void Resolver::Impl::look_at_set(Wait& wait, const CallSite& asked, const CallSite& site, CallKind kind) {
+  const Time began = time.now();
+  const Duration before = sys::own_cpu_time();
+  if (kind == CallKind::ring)
+    wait_on_ring(wait, site);
+  else
+    wait_on_set(wait, site, kind);
+  WaitSetCache::Look look{.awaited = std::move(wait.awaited), .certain = stands_in(asked), .cost = {}};
+  look.cost = sys::own_cpu_time() - before;
+  wait.awaited = sets.take(site, std::move(look), began);
+}
+
+// Also true where it cannot be told.
+bool Resolver::Impl::stands_in(const CallSite& site) const {
+  const auto state = procfs.syscall(site.tid);
+  if (!state) return true;
+  return !state->running && state->in_call && (state->compat ? native_call(state->nr) : state->nr) == site.nr &&
+         state->args[0] == site.args[0];
 }
 
 void Resolver::Impl::wait_on_lock(Wait& wait, const CallSite& site, CallKind kind, By by) {
@@ -345,6 +365,9 @@ void Resolver::Impl::remember(const CallSite& site, const Wait& wait) {
 
 CallSite Resolver::Impl::restarted(const CallSite& site) {
   CallSite out = site;
+  out.nr = SYS_poll;
+  if (sets.knows(out)) return out;
+  out.nr = site.nr;
   const std::unique_lock lock(mutex, std::try_to_lock);
   if (!lock) return out;
   const auto found = remembered.find(site.tid);
@@ -401,10 +424,13 @@ std::vector<Found> Resolver::scan(pid_t waiter, std::span<const Resource> resour
 
 void Resolver::guess_through_buses() { impl_->holders.guess_through_buses(); }
 
+void Resolver::doubt(const CallSite& site) { impl_->sets.doubt(site); }
+
 bool Resolver::polls(pid_t tid) const { return impl_->pollers.polls(tid, impl_->time.now()); }
 
 void Resolver::forget(pid_t tgid) {
   impl_->pollers.forget(tgid);
+  impl_->sets.forget(tgid);
   const std::unique_lock lock(impl_->mutex, std::try_to_lock);
   if (!lock) return;
   std::erase_if(impl_->remembered, [&](const auto& entry) { return entry.second.site.tgid == tgid; });

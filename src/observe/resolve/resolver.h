@@ -6,7 +6,7 @@
 // Two callers. The engine: quick(), one descriptor (two for sendfile and splice), no scan, no allocation beyond the
 // small vector. The worker: full(), which reads poll sets, epoll sets (nested), sembufs and peers, and scan(), which
 // finds who could provide. Descriptor identities are checked on each use: close, dup, SCM_RIGHTS and fork are not
-// trapped.
+// trapped. Sets of descriptors are the exception: what was found in one is believed for a moment (wait_set_cache.h).
 #pragma once
 
 #include <memory>
@@ -39,6 +39,8 @@ struct Wait {
   bool complete = false;          // false: the worker must look (poll sets, an unknown peer)
   // The futex's owner, the mutex's holder and the like, where the call itself names it.
   std::vector<pid_t> owners;
+  // A wait in a set that was not looked at: the worker must look then if it still lasts. Max: no need.
+  Time believed_until = Time::max();
 };
 
 // A call as a provider's act: which resources the caller becomes a provider of by making it, and which it gives away.
@@ -85,12 +87,13 @@ class Resolver {
                                         std::span<const pid_t> members, Time asked = Time::max());
   // Before the first scan: where the observer cannot tell whom a message bus wakes, it is guessed.
   void guess_through_buses();
+  // [engine] A wait in a set was ended by what it was not thought to wait for.
+  void doubt(const CallSite& site);
   // [engine] A wait for a resource of kind `kernel` has ended: is it worth a look at once the next time?
   void ended(const Resource& kernel, Duration lasted);
   // Whether the thread sleeps for short again and again, as one does that tries something in between.
   [[nodiscard]] bool polls(pid_t tid) const;
-  // [engine] Forget what is remembered of a process (exit, exec). Only memory is saved by it: nothing remembered is
-  // believed without a look.
+  // [engine] Forget what is remembered of a process (exit, exec).
   void forget(pid_t tgid);
   // [any thread] What the kernel was asked for and does not give.
   [[nodiscard]] std::vector<MissingPiece> missing() const;

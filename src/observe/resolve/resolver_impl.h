@@ -19,6 +19,7 @@
 #include "observe/resolve/resolver.h"
 #include "observe/resolve/socket_peers.h"
 #include "observe/resolve/syscall_table.h"
+#include "observe/resolve/wait_set_cache.h"
 #include "sys/bpf/io_uring_requests.h"
 
 namespace swapd::observe {
@@ -53,6 +54,9 @@ struct Resolver::Impl {
   void wait_on_fd(Wait& wait, const CallSite& site, unsigned arg, Direction direction, By by);
   void wait_on_socket(Wait& wait, const CallSite& site, std::uint64_t inode, By by);
   void wait_on_set(Wait& wait, const CallSite& site, CallKind kind);
+  void believe_set(Wait& wait, const CallSite& site);
+  void look_at_set(Wait& wait, const CallSite& asked, const CallSite& site, CallKind kind);
+  [[nodiscard]] bool stands_in(const CallSite& site) const;
   void open_rings();
   void wait_on_ring(Wait& wait, const CallSite& site);
   void wait_on_request(Wait& wait, const CallSite& site, const sys::RingRequest& request);
@@ -81,7 +85,7 @@ struct Resolver::Impl {
   std::optional<Resource> sysv_resource(const CallSite& site, CallKind kind) const;
   std::optional<FileId> file_in(const CallSite& site, unsigned arg) const;
 
-  // The last full answer of each thread: programs wait in the same set again and again.
+  // The last full answer of each thread: programs wait in the same place again and again.
   struct Remembered {
     CallSite site;
     std::vector<Resource> awaited;
@@ -100,6 +104,7 @@ struct Resolver::Impl {
   Holders holders;
   const Clock& time;
   Pollers pollers;
+  WaitSetCache sets;
   std::vector<sys::LockLine> locks;  // [worker] of the machine, as of locks_read
   Time locks_read{};
   std::optional<Result<std::unique_ptr<sys::RingRequests>>> rings;  // [worker] from the first wait in one on

@@ -32,13 +32,17 @@ class Collector {
       const bool in = (target.events & (EPOLLIN | EPOLLRDNORM | EPOLLRDHUP | EPOLLPRI)) != 0;
       const bool out = (target.events & (EPOLLOUT | EPOLLWRNORM)) != 0;
       if (!in && !out) continue;
-      // The number was given by whoever added the member, perhaps another process, and may be another file by now.
+      // Of a pipe or a socket the line says all, whatever file has its number by now.
+      if (const auto known = descriptors_.from_inode(target.dev, target.ino); known && target.ino != 0) {
+        add(*known, target.fd, in, out, depth);
+        continue;
+      }
+      // The number was given by the thread that added the member, perhaps of another process, and may be another
+      // file's.
       const auto now = procfs_.fd_identity(tid_, target.fd);
       if (now && (target.ino == 0 || (now->ino == target.ino && now->dev == target.dev))) {
         const auto descriptor = descriptors_.look(tid_, target.fd, *now);
         if (descriptor) add(*descriptor, target.fd, in, out, depth);
-      } else if (const auto known = descriptors_.from_inode(target.dev, target.ino)) {
-        add(*known, -1, in, out, depth);
       }
     }
   }

@@ -15,7 +15,7 @@ namespace swapd::observe {
 struct WaitMember {
   Descriptor descriptor;
   Direction direction = Direction::in;
-  int fd = -1;  // -1: it is in the set, but no longer open under the number it was added as
+  int fd = -1;  // the number it was added as; a pipe or a socket need not be open under it any more
 };
 
 inline constexpr std::size_t max_members = 1024;

@@ -77,12 +77,12 @@ class SeccompObserver final : public Observer {
   ThreadWatch watch_;
   std::vector<std::shared_ptr<Receiver>> receivers_;
   std::unique_ptr<sys::TraceWatch> signals_;
-  std::unordered_map<ThreadId, std::unique_ptr<sys::TraceWatch>> senders_;  // important threads: whom do they wake
+  std::unordered_map<ThreadId, std::unique_ptr<sys::TraceWatch>> senders_;  // wakes by important threads
   struct Waker {
     std::unique_ptr<sys::TraceWatch> trace;
     sys::EventLoop::Registration at_once;  // where it is told at once: in the loop
   };
-  std::unordered_map<ThreadId, Waker> wakers_;  // candidates: do they wake the waiter
+  std::unordered_map<ThreadId, Waker> wakers_;  // candidates: do they wake the requester
   bool wakes_ready_ = false;
   sys::EventLoop* loop_ = nullptr;
   std::unordered_map<ThreadId, Signalled> last_signalled_;  // by sender: whom it has signalled since its last wait

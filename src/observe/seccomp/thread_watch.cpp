@@ -22,8 +22,9 @@ ThreadWatch::ThreadWatch(const sys::Procfs& procfs, Resolver& resolver, Settings
 
 std::optional<Time> ThreadWatch::deadline() const {
   if (!fresh_.empty()) return Time{};
-  if (polled_ == 0) return std::nullopt;
-  return next_poll_;
+  const std::optional<Time> due = teller_.next_look();
+  if (polled_ == 0) return due;
+  return std::min(next_poll_, due.value_or(Time::max()));
 }
 
 void ThreadWatch::ready(Watched& w, bool hung_up) {
@@ -99,6 +100,10 @@ void ThreadWatch::drain(Time now, std::vector<Event>& out) {
   for (const ThreadId thread : being_read_)
     if (const auto found = watched_.find(thread); found != watched_.end()) read_records(*found->second, now, out);
   being_read_.clear();
+  teller_.ask_due(now, [this](ThreadId thread) {
+    const auto found = watched_.find(thread);
+    return found == watched_.end() ? nullptr : &found->second->wait;
+  });
   if (polled_ == 0 || now < next_poll_) return;
   next_poll_ = now + settings_.poll_period;
   for (auto& [id, w] : watched_) {

@@ -24,7 +24,7 @@ constexpr std::array<std::string_view, 1> softirqs{"on_softirq"};
 constexpr std::array<std::string_view, 3> lives{"on_fork", "on_exec", "on_exit"};  // a child that is not taken in …
 constexpr std::array<BpfPiece, 2> tracer_pieces{softirqs, lives};  // … nor let go: all of them or none
 
-// What a load depends on, besides the kernel.
+// The conditions of a load, besides the kernel.
 struct Known {
   KernelPlaces places;
   ProbedKernel learnt;

@@ -100,6 +100,7 @@ BpfRecord record_of(const tracer_record& raw) {
 }
 
 constexpr std::uint32_t no_tid = UINT32_MAX;  // being cleared
+constexpr std::int32_t no_call = -2;          // in which no thread waits
 
 void forget_what_was_seen(tracer_slot& slot) {
   for (auto* word : {&slot.awaited_by, &slot.on_cpu, &slot.silent, &slot.phase, &slot.wake_order})
@@ -110,7 +111,7 @@ void forget_what_was_seen(tracer_slot& slot) {
 }
 
 void clear(tracer_slot& slot) {
-  for (auto* word : {&slot.control, &slot.expected, &slot.wakes, &slot.newborn, &slot.parent})
+  for (auto* word : {&slot.control, &slot.expected, &slot.wakes, &slot.newborn, &slot.parent, &slot.waits})
     std::atomic_ref(*word).store(0);
   forget_what_was_seen(slot);
 }
@@ -271,7 +272,7 @@ Status BpfTracer::watch(pid_t tid, bool on, bool urgent) {
   const std::atomic_ref control(slot->control);
   unsigned kept = tracer_awaitable, bits = 0;
   if (on) {
-    kept |= tracer_timed;
+    kept |= tracer_timed | tracer_patient | tracer_rested | tracer_any_often;
     bits = tracer_watched;
   }
   if (on && urgent) bits |= tracer_urgent;
@@ -298,6 +299,71 @@ Status BpfTracer::expect(pid_t tid, pid_t provider, std::int32_t call, std::uint
 void BpfTracer::report_wake(pid_t tid) {
   if (tracer_slot* slot = manages(tid) ? impl_->find(tid) : nullptr)
     std::atomic_ref(slot->silent).store(0);  // a full barrier: a waker has marked the slot, or sees this
+}
+
+Status BpfTracer::be_patient(pid_t tid, Patience patience) {
+  tracer_slot* slot = manages(tid) ? impl_->find(tid) : nullptr;
+  if (slot == nullptr) return Error(ESRCH, "telling of fewer waits");
+  constexpr unsigned both = tracer_patient | tracer_rested;
+  const unsigned bits = patience == Patience::none      ? 0
+                        : patience == Patience::resting ? both
+                                                        : unsigned{tracer_patient};
+  const std::atomic_ref control(slot->control);
+  unsigned before = control.load();
+  while (!control.compare_exchange_weak(before, (before & ~both) | bits)) {
+  }
+  return Done{};
+}
+
+Status BpfTracer::set_often(pid_t tid, std::span<const WaitKind> kinds) {
+  tracer_slot* slot = manages(tid) ? impl_->find(tid) : nullptr;
+  if (slot == nullptr) return Error(ESRCH, "telling of fewer waits");
+  static_assert(max_often == tracer_often_kinds);
+  const std::atomic_ref control(slot->control);
+  if (kinds.size() > max_often) {
+    control.fetch_or(tracer_any_often);
+    return Done{};
+  }
+  control.fetch_and(~static_cast<unsigned>(tracer_any_often));
+  for (std::size_t i = 0; i < max_often; ++i) {
+    const std::atomic_ref call(slot->often_call[i]);
+    const bool used = i < kinds.size();
+    if (used && call.load() == kinds[i].call && slot->often_arg[i] == kinds[i].arg.value_or(tracer_any_arg)) continue;
+    call.store(no_call);  // while the argument changes
+    if (!used) continue;
+    std::atomic_ref(slot->often_arg[i]).store(kinds[i].arg.value_or(tracer_any_arg));
+    call.store(kinds[i].call);
+  }
+  return Done{};
+}
+
+std::optional<SlotGlance> BpfTracer::glance(pid_t tid) const {
+  const tracer_slot* shared = manages(tid) ? impl_->find(tid) : nullptr;
+  if (shared == nullptr) return std::nullopt;
+  const auto* slot = static_cast<const volatile tracer_slot*>(shared);
+  SlotGlance out{.waits = slot->waits, .prio = slot->prio};
+  const std::uint32_t phase = slot->phase;
+  out.silent = phase == tracer_blocked && slot->silent != 0;
+  const bool wants_cpu = phase == tracer_woken || phase == tracer_running;
+  out.starved = wants_cpu && slot->on_cpu == 0 && (slot->control & tracer_watched) != 0;
+  return out;
+}
+
+std::vector<RunningThread> BpfTracer::running() const {
+  const bpf_map* cpus = impl_->loaded.programs->maps.cpus;
+  const int count = libbpf_num_possible_cpus();
+  if (count <= 0) return {};
+  const std::size_t size = (bpf_map__value_size(cpus) + 7) / 8 * 8;
+  std::vector<std::byte> values(static_cast<std::size_t>(count) * size);
+  const std::uint32_t key = 0;
+  if (bpf_map_lookup_elem(bpf_map__fd(cpus), &key, values.data()) != 0) return {};
+  std::vector<RunningThread> out;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+    tracer_cpu now{};
+    std::memcpy(&now, values.data() + (i + 1) * size - sizeof now, sizeof now);
+    out.push_back({.tid = now.tid, .prio = now.prio});
+  }
+  return out;
 }
 
 Result<ThreadSlot> BpfTracer::slot(pid_t tid) const {

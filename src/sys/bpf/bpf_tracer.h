@@ -12,6 +12,8 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -70,6 +72,20 @@ struct ThreadSlot {
   bool watched = false;
   bool silent = false;   // the present wait has given no record, nor will its end
   pid_t awaited_by = 0;  // waits for this one in silence, see expect()
+};
+
+// A slot's words that change most, each read at once.
+struct SlotGlance {
+  std::uint32_t waits = 0;  // how many waits of those that come often have begun
+  bool silent = false;      // it waits, and no record has told of it
+  bool starved = false;     // it is watched, wants a CPU and has none
+  int prio = 0;             // the kernel's priority as its last wait began: lower is more important
+};
+
+// Which thread has a CPU.
+struct RunningThread {
+  pid_t tid = 0;  // 0: one that is not managed, or none
+  int prio = 0;   // the kernel's priority; 0: it idles, or nothing is known
 };
 
 struct BpfRecord {
@@ -144,6 +160,28 @@ class BpfTracer {
   [[nodiscard]] Status expect(pid_t tid, pid_t provider, std::int32_t call, std::uint64_t arg);
   // The end of its present wait is told. Read the slot after it.
   void report_wake(pid_t tid);
+  enum class Patience : std::uint8_t {
+    none,      // its waits are told, but those that expect() keeps silent
+    watchful,  // waits that come often are silent, whichever thread ends them; `left` is told where the expected thread
+               // loses its CPU meanwhile, and goes on wanting one, to a thread that matters less and is not watched
+    resting,   // … nor that
+  };
+  // Of a watched thread. ESRCH: not managed.
+  [[nodiscard]] Status be_patient(pid_t tid, Patience patience);
+  // A kind of wait: in a native call with this first argument, or with any.
+  struct WaitKind {
+    std::int32_t call = -1;
+    std::optional<std::uint64_t> arg;
+    bool operator==(const WaitKind&) const = default;
+  };
+  static constexpr std::size_t max_often = 2;
+  // Which waits come often: these; more than max_often: all.
+  [[nodiscard]] Status set_often(pid_t tid, std::span<const WaitKind> kinds);
+  // Empty: not managed.
+  [[nodiscard]] std::optional<SlotGlance> glance(pid_t tid) const;
+
+  // Of each CPU, as of its last switch.
+  [[nodiscard]] std::vector<RunningThread> running() const;
 
   // Polls readable (level-triggered, once woken) when an urgent record has come or wake_at_bytes have gathered. Records
   // that are not urgent wait for the next read(): read at your own pace.

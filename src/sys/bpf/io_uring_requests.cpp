@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "base/fd.h"
-#include "sys/bpf/programs/rings_layout.h"
+#include "sys/bpf/programs/io_uring_layout.h"
 #include "sys/bpf/skeleton.h"
 //
 #include "rings.skel.h"  // uses the layout

@@ -1,5 +1,5 @@
 // The requests of an io_uring that wait for their files, as the kernel keeps them (io_uring(7),
-// programs/rings.bpf.c).
+// programs/io_uring.bpf.c).
 #pragma once
 
 #include <sys/types.h>

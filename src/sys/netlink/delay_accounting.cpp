@@ -17,7 +17,7 @@
 namespace swapd::sys {
 namespace {
 
-// Of a failure libnl knows its own numbers.
+// libnl numbers failures in its own way.
 int errno_of(int nl_error) {
   switch (-nl_error) {
     case NLE_PERM:

@@ -54,7 +54,7 @@ std::size_t SwitchWatch::read(SwitchRecord* out, std::size_t most) {
 
 void SwitchWatch::enable(bool on) { ::ioctl(fd_.get(), on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0); }
 
-// What is kept back counts as lost, and a record says so before the next one.
+// A record that is kept back counts as lost, and a record says so before the next one.
 void SwitchWatch::pause(bool on) { ::ioctl(fd_.get(), PERF_EVENT_IOC_PAUSE_OUTPUT, on ? 1 : 0); }
 
 CpuTimer::CpuTimer(Fd fd, PerfRing ring) : fd_(std::move(fd)), ring_(std::move(ring)) {}

@@ -15,10 +15,10 @@
 namespace swapd::sys {
 namespace {
 
-// Of trace_events.h, not exported: the bits of common_flags.
+// The bits of common_flags, from trace_events.h, which is not exported.
 constexpr std::uint8_t flag_hard_interrupt = 0x08;
 constexpr std::uint8_t flag_soft_interrupt = 0x10;
-// What became of a signal, the values of the field `result` (signal.h of the trace events): delivered, and delivered
+// Fates of a signal, the values of the field `result` (signal.h of the trace events): delivered, and delivered
 // without its siginfo.
 constexpr std::int32_t signal_delivered = 0;
 constexpr std::int32_t signal_without_info = 4;
@@ -28,7 +28,7 @@ constexpr const char* sleeping = "prev_state != 0 && prev_state != 256";
 constexpr std::size_t pages_per_cpu = 16;
 constexpr std::size_t pages_per_thread = 2;
 
-// Where the fields are in the raw record.
+// Places of the fields in the raw record.
 struct Layout {
   std::uint64_t id = 0;
   std::uint32_t flags = 0;

@@ -20,6 +20,7 @@ class PiMutex {
   ~PiMutex() { ::pthread_mutex_destroy(&mutex_); }
 
   void lock() { ::pthread_mutex_lock(&mutex_); }
+  [[nodiscard]] bool try_lock() { return ::pthread_mutex_trylock(&mutex_) == 0; }
   void unlock() { ::pthread_mutex_unlock(&mutex_); }
 
  private:

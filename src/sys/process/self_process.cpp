@@ -61,19 +61,26 @@ void name_thread(const char* name) { ::pthread_setname_np(::pthread_self(), name
 
 pid_t own_tid() { return static_cast<pid_t>(::syscall(SYS_gettid)); }
 
-Duration own_cpu_time() {
+namespace {
+Duration time_on(clockid_t clock) {
   timespec used{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  if (::clock_gettime(clock, &used) != 0) return {};
   return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
 }
+}  // namespace
+
+Duration own_cpu_time() { return time_on(CLOCK_THREAD_CPUTIME_ID); }
 
 Duration own_thread_cpu_time(pid_t tid) {
   constexpr unsigned per_thread_sched =
       4 | 2;  // CPUCLOCK_PERTHREAD_MASK | CPUCLOCK_SCHED, as glibc encodes thread clocks
-  timespec used{};
-  if (::clock_gettime(static_cast<clockid_t>((~static_cast<unsigned>(tid) << 3) | per_thread_sched), &used) != 0)
-    return {};
-  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
+  return time_on(static_cast<clockid_t>((~static_cast<unsigned>(tid) << 3) | per_thread_sched));
+}
+
+Duration process_cpu_time(pid_t pid) {
+  clockid_t clock = CLOCK_PROCESS_CPUTIME_ID;
+  if (pid != 0 && ::clock_getcpuclockid(pid, &clock) != 0) return {};
+  return time_on(clock);
 }
 
 Result<int> pid_of_pidfd(int pidfd) {

@@ -26,6 +26,9 @@ void name_thread(const char* name);
 [[nodiscard]] Duration own_cpu_time();
 // The same of another thread of our own process.
 [[nodiscard]] Duration own_thread_cpu_time(pid_t tid);
+// CPU time of all threads of a process, ended ones too, as /proc/PID/stat counts it; 0: the calling process. Zero where
+// the process has ended.
+[[nodiscard]] Duration process_cpu_time(pid_t pid = 0);
 // The process that a pidfd stands for, in our pid namespace (its fdinfo, proc(5)).
 [[nodiscard]] Result<int> pid_of_pidfd(int pidfd);
 

@@ -126,7 +126,7 @@ Result<std::vector<pid_t>> Procfs::children(pid_t pid) const {
       const std::vector<pid_t> some = parse::pids(*list);
       out.insert(out.end(), some.begin(), some.end());
     } else if (list.error().code() == ENOENT && ::access(ProcPath(root_, pid, "stat").c_str(), F_OK) == 0) {
-      // A kernel without CONFIG_PROC_CHILDREN, or this thread has just gone: ask everybody for the parent.
+      // A kernel without CONFIG_PROC_CHILDREN, or this thread has just gone: ask every process for its parent.
       out.clear();
       for (const pid_t other : processes()) {
         const auto st = stat(other);

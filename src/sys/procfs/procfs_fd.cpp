@@ -1,4 +1,4 @@
-// What a process's descriptors and paths lead to.
+// The files behind a process's descriptors and paths.
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/stat.h>
@@ -27,7 +27,8 @@ FdIdentity identity(const struct statx& st) {
           .size = static_cast<std::int64_t>(st.stx_size)};
 }
 
-// What the kernel has in memory (AT_STATX_DONT_SYNC): a file on a dead server or a stuck FUSE daemon must not hold us.
+// Asks only for what the kernel has in memory (AT_STATX_DONT_SYNC): a file on a dead server or a stuck FUSE daemon must
+// not hold us.
 Result<struct statx> stat_cached(int dir, const char* path, int flags) {
   struct statx st {};
   if (::statx(dir, path, flags | AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_TYPE | STATX_INO | STATX_SIZE, &st) != 0)

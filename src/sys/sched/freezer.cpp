@@ -57,7 +57,7 @@ bool Freezer::freezes(pid_t tid) {
   };
   const std::string v1 = without_ours(groups.v1.value_or(""));
   if (!v1.empty() && group_freezes(v1_ + v1, false)) return true;
-  // Of v2 each group says only what was asked of it; of v1, what holds for it.
+  // A group of v2 says only what was asked of it; one of v1, what holds for it.
   for (std::string path = without_ours(groups.v2.value_or("")); path.size() > 1; path.erase(path.rfind('/')))
     if (group_freezes(v2_ + path, true)) return true;
   return false;

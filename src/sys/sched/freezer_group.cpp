@@ -85,7 +85,7 @@ FreezerGroup& FreezerGroup::operator=(FreezerGroup&& other) noexcept {
 Result<std::string> FreezerGroup::place_for(pid_t tgid, const std::string& proc_root, const std::string& cgroups) {
   const auto parent = group_of(tgid, proc_root, cgroups);
   if (!parent) return parent.error();
-  std::uint64_t number = 0;  // so that nobody who may make groups there has it already
+  std::uint64_t number = 0;  // so that no user who may make groups there has it already
   if (::getrandom(&number, sizeof number, 0) != sizeof number) return errno_error("getrandom");
   std::array<char, 17> hex{};
   std::snprintf(hex.data(), hex.size(), "%016llx", static_cast<unsigned long long>(number));
@@ -95,7 +95,7 @@ Result<std::string> FreezerGroup::place_for(pid_t tgid, const std::string& proc_
 Result<FreezerGroup> FreezerGroup::make(const std::string& directory, pid_t tgid) {
   if (!may_be_own(directory)) return Error(EINVAL, directory);
   if (::mkdir(directory.c_str(), 0755) != 0) return errno_error(directory);
-  // As the one above: whoever may see and divide that may do so here.
+  // As the one above: a user who may see and divide that may do so here.
   struct stat above_it {};
   if (::stat(above(directory).c_str(), &above_it) == 0) {
     (void)::chmod(directory.c_str(), above_it.st_mode & 0777U);

@@ -73,7 +73,7 @@ std::optional<SchedPolicy> policy_of(std::uint32_t number) {
   }
 }
 
-// What EINVAL is about: sched_setattr(2) tells no more than the number.
+// The cause of an EINVAL: sched_setattr(2) tells no more than the number.
 std::string blame_for_invalid(const SchedAttr& attr) {
   switch (attr.policy) {
     case SchedPolicy::fifo:

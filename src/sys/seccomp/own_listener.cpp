@@ -31,7 +31,7 @@ std::optional<T> read_at(std::string_view text, std::size_t at) {
   return value;
 }
 
-// Where a constant begins that an instruction moves into a register: B8+r, or C7 C0+r.
+// The place of a constant that an instruction moves into a register: B8+r, or C7 C0+r.
 bool is_moved(std::string_view code, std::size_t at) {
   if (at < 1) return false;
   const auto before = static_cast<unsigned char>(code[at - 1]);

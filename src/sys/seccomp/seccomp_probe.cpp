@@ -1,4 +1,5 @@
-// What a kernel's listeners do, tried out: a version says little where distributions bring features back to older ones.
+// Tries out what the kernel's listeners do: a version says little where distributions bring features back to older
+// ones.
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -15,7 +16,7 @@
 namespace swapd::sys {
 namespace {
 
-// A target with a listener, at the descriptor 0 that it shares with whoever has made it, that ends at once.
+// A target with a listener, at the descriptor 0 that it shares with its maker, that ends at once.
 [[noreturn]] void be_a_target() {
   sock_filter allow[] = {{BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW}};
   const sock_fprog program{1, allow};

@@ -105,7 +105,7 @@ Status StoppedProcess::seize(pid_t tid) {
   return Done{};
 }
 
-// What is no stop of ours is a signal on its way, and goes on its way: its handler's frame is made, or the program
+// A stop that is not ours is a signal on its way, and goes on its way: its handler's frame is made, or the program
 // ends.
 Status StoppedProcess::await_all(Time deadline) {
   for (;;) {
@@ -246,7 +246,7 @@ Status StoppedProcess::write(std::uint64_t address, std::span<const std::byte> b
   return Done{};
 }
 
-// Where the caller is the first thread, and all are killed, its end is told only once the others have been waited for.
+// If the caller is the first thread, and all are killed, its end is told only once the others have been waited for.
 bool StoppedProcess::await_caller(int& status) {
   for (;;) {
     siginfo_t told{};  // left where it is
@@ -270,7 +270,7 @@ bool StoppedProcess::await_caller(int& status) {
   }
 }
 
-// Until whoever traces a dead thread has waited for it, its process stays a zombie. The first thread is its parent's.
+// Until the tracer of a dead thread has waited for it, its process stays a zombie. The first thread is its parent's.
 void StoppedProcess::bury(pid_t tid) const {
   if (tid == pid_) return;
   for (int i = 0; i < 100; ++i) {

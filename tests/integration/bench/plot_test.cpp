@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "harness/workload.h"
+
 namespace swapd::bench {
 namespace {
 
@@ -55,6 +57,16 @@ TEST(Plot, NamesAreEscaped) {
       bars({.title = "a<b & c", .x_label = "", .y_label = "", .categories = {"x"}, .series = {{"s", {1}}}});
   EXPECT_THAT(svg, HasSubstr("a&lt;b &amp; c"));
   EXPECT_THAT(svg, Not(HasSubstr("a<b")));
+}
+
+// Half an hour has 1800 samples.
+TEST(Plot, ASoakIsThinnedToWhatCanBeSeen) {
+  std::vector<nlohmann::json> lines;
+  for (int i = 0; i < 1800; ++i) lines.push_back({{"t_s", i}, {"swapd_cpu_share", 0.25}, {"rss_bytes", 2 << 20}});
+  lines.push_back({{"mechanism", "summary"}});
+  const std::string svg = plot_soak(lines);
+  EXPECT_EQ(count(svg, "<circle"), 3u * 40);
+  EXPECT_EQ(count(svg, "<polyline"), 3u);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "apps/apps.h"
 #include "harness/provenance.h"
+#include "harness/rates.h"
 #include "harness/why.h"
 #include "latency.h"
 
@@ -74,6 +75,51 @@ TEST(Report, ARatioIsOfNeighbours) {
   const auto out = lines({idle, swapd}, Options{.workload = "client-server"});
   EXPECT_DOUBLE_EQ(out[1]["to_idle"].get<double>(), 1.1);
   EXPECT_DOUBLE_EQ(out[1]["p50_to_idle"].get<double>(), 1.1);
+}
+
+RateRow rate_row(const std::string& under, int hogs, const std::vector<double>& throughputs) {
+  RateRow row{.setup = {.mechanism = "redis", .under = under, .hogs = hogs}, .runs = {}};
+  for (const double throughput : throughputs) row.runs.push_back({.throughput = throughput, .cost = {.wall_s = 2}});
+  return row;
+}
+
+// Less than 1 is slower; of neighbours, so that a machine that slows down changes nothing.
+TEST(Rates, ARatioIsOfThroughputs) {
+  const auto out = rate_lines({rate_row("vanilla", 4, {100, 50, 100}), rate_row("hand-set", 4, {200, 100, 200}),
+                               rate_row("swapd", 4, {150, 75, 160})},
+                              Options{.workload = "apps"}, vanilla_of_same_hogs);
+  ASSERT_EQ(out.size(), 3u);
+  EXPECT_FALSE(out[0].contains("ratio")) << "to itself";
+  EXPECT_EQ(out[2]["throughput"], 150);
+  EXPECT_EQ(out[2]["ratio"], 1.5);
+  EXPECT_EQ(out[2]["ratio_95_to"], 1.6);
+  EXPECT_EQ(out[2]["to_hand_set"], 0.75);
+  EXPECT_EQ(out[2]["n"], 3);
+}
+
+TEST(Rates, AChatIsComparedWithAnUnloadedOne) {
+  const auto out =
+      rate_lines({rate_row("vanilla", 0, {100}), rate_row("vanilla", 10, {20}), rate_row("swapd", 10, {80})},
+                 Options{.workload = "chat"}, vanilla_unloaded);
+  EXPECT_EQ(out[1]["ratio"], 0.2);
+  EXPECT_EQ(out[2]["ratio"], 0.8);
+  EXPECT_EQ(out[2]["to_vanilla"], 4);
+  EXPECT_FALSE(out[2].contains("to_hand_set")) << "there is none";
+  EXPECT_FALSE(out[2].contains("ratio_95_from")) << "of one run";
+}
+
+// swapd's CPU time is a share of one CPU, the hogs' of all; the events lost are the sum of all runs.
+TEST(Rates, WhatIsUsedIsOfTheWallClock) {
+  RateRow row = rate_row("swapd", 4, {100, 100});
+  for (RateRun& run : row.runs) {
+    run.cost.swapd_cpu_s = 0.5;
+    run.cost.hogs_cpu_s = 1;
+    run.cost.events_lost = 3;
+  }
+  const auto out = rate_lines({row}, Options{.workload = "apps", .cpus = 2}, vanilla_of_same_hogs);
+  EXPECT_EQ(out[0]["swapd_cpu_share"], 0.25);
+  EXPECT_EQ(out[0]["hogs_cpu_share"], 0.25);
+  EXPECT_EQ(out[0]["events_lost"], 6);
 }
 
 // docs/design.md, Contracts.

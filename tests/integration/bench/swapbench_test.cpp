@@ -15,6 +15,7 @@
 #include "apps/apps.h"
 #include "harness/process.h"
 #include "sys/procfs/procfs.h"
+#include "thin_client/session.h"
 
 namespace swapd::bench {
 namespace {
@@ -101,8 +102,23 @@ TEST_F(Swapbench, BadOptionsAreOneLineAndStatusTwo) {
       {"apps", "--apps", "emacs"},
       {"apps", "--under", "hand-set"},
       {"apps", "--seconds", "0"},
+      {"apps", "--hogs", "4"},
+      {"apps", "--sessions", "split"},
+      {"apps", "--important", "server"},
+      {"apps", "--important", "client", "--observe", "seccomp"},
+      {"apps", "--important", "sleeper", "--observe", "seccomp"},
+      {"chat", "--users", "1"},
+      {"chat", "--rooms", "100", "--users", "100"},
+      {"chat", "--mechanism", "tcp"},
+      {"chat", "--under", "vanilla", "--plot", "x.svg"},
+      {"soak", "--minutes", "0"},
+      {"soak", "--under", "vanilla"},
+      {"soak", "--repeat", "2"},
       {"apps", "--placement", "apart", "--observe", "seccomp"},
       {"apps", "--placement", "drawn", "--observe", "bpf", "--cpus", "1"},
+      {"thin-client", "--sessions", "many"},
+      {"thin-client", "--hogs", "3"},
+      {"thin-client", "--player", "vnc-radio"},
       {"shape-accuracy", "--rates", "fast"},
       {"shape-rivals", "--rates", "1"},
       {"tap-stream", "--limits", "12 apples"},
@@ -206,6 +222,35 @@ TEST_F(Swapbench, AppsRunOrTheirPackageIsNamed) {
   EXPECT_THAT(err(), HasSubstr("Debian package redis-server"));
 }
 
+// Two rooms of three, each with two messages: 2 · 3 · 2 sent, each delivered to three.
+TEST_F(Swapbench, ChatCountsWhatIsDelivered) {
+  const auto lines = run_json({"chat", "--rooms", "2", "--users", "3", "--messages", "2", "--hogs", "0,1", "--under",
+                               "vanilla,hand-set", "--repeat", "2"});
+  ASSERT_EQ(lines.size(), 4u);
+  EXPECT_EQ(lines[0]["users"], 3);
+  EXPECT_GT(lines[0]["throughput"].get<double>(), 0);
+  EXPECT_EQ(lines[0]["n"], 2);
+  EXPECT_FALSE(lines[0].contains("hogs_cpu_share"));
+  EXPECT_EQ(lines[3]["under"], "hand-set");
+  EXPECT_EQ(lines[3]["client"], "nice:-20");
+  for (const char* field : {"ratio", "to_vanilla", "hogs_cpu_share", "throughput_95_from", "commit", "kernel"})
+    EXPECT_TRUE(lines[3].contains(field)) << field;
+}
+
+// By hand and not in turns under one load, and the server has its own priority again in between.
+TEST_F(Swapbench, AnImportantClientsServerIsSetByHandInTurns) {
+  if (const auto missing = missing_program({"redis"})) GTEST_SKIP() << *missing;
+  const auto lines = run_json({"apps", "--apps", "redis", "--important", "client", "--hogs", "2", "--under",
+                               "vanilla,hand-set", "--seconds", "0.3", "--repeat", "2"});
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[0]["important"], "client");
+  EXPECT_EQ(lines[0]["client"], "nice:-10");
+  EXPECT_EQ(lines[0]["hogs"], 2);
+  EXPECT_EQ(lines[1]["under"], "hand-set");
+  EXPECT_EQ(lines[1]["n"], 2);
+  EXPECT_GT(lines[1]["ratio"].get<double>(), 0);
+}
+
 TEST_F(Swapbench, RivalsRunOrTheirPackageIsNamed) {
   environment_ = {"PATH=/nonexistent"};
   EXPECT_EQ(run({"shape-rivals", "--swapd", SWAPD, "--swapctl", SWAPCTL}), "exit 1");
@@ -225,6 +270,42 @@ TEST_F(Swapbench, ASwapdThatDoesNotStartIsSaidInOneLine) {
   EXPECT_EQ(run({"pipeline", "--under", "swapd", "--swapd", "/bin/false", "--swapctl", "/bin/false"}), "exit 1");
   EXPECT_EQ(lines_of(err()).size(), 1u) << err();
   EXPECT_THAT(err(), HasSubstr("swapd ended (exit 1)"));
+}
+
+TEST_F(Swapbench, AThinClientsMissingProgramsPackageIsNamed) {
+  environment_ = {"PATH=/nonexistent"};
+  EXPECT_EQ(run({"thin-client", "--under", "vanilla"}), "exit 2");
+  EXPECT_EQ(lines_of(err()).size(), 1u) << err();
+  EXPECT_THAT(err(), HasSubstr("Debian package tigervnc-standalone-server"));
+}
+
+// The sockets of X servers, by display.
+std::vector<std::string> displays() {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/tmp/.X11-unix", error))
+    names.push_back(entry.path().filename());
+  std::ranges::sort(names);
+  return names;
+}
+
+TEST_F(Swapbench, AThinClientThatIsInterruptedLeavesNoServerAndNoPlayer) {
+  if (const auto missing = missing_thin_client_program({"vnc-video"})) GTEST_SKIP() << *missing;
+  const auto before = displays();
+  Child bench = start({"thin-client", "--sessions", "1", "--under", "vanilla", "--seconds", "60"});
+  // Without other sessions first: an X server and a player.
+  const auto children = [&] { return sys::Procfs().children(bench.pid()).value_or({}); };
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  std::vector<pid_t> all;
+  while ((all = children()).size() < 2 && std::chrono::steady_clock::now() < until) ::usleep(20'000);
+  ASSERT_EQ(all.size(), 2u);
+  bench.signal(SIGINT);
+  const auto ended = bench.wait(std::chrono::seconds(30));
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(wait_text(*ended), "exit 1") << err();
+  for (const pid_t pid : all) EXPECT_NE(::kill(pid, 0), 0) << pid;
+  EXPECT_EQ(displays(), before);
+  EXPECT_TRUE(std::filesystem::is_empty(temp()));
 }
 
 // In an IPC namespace of this test's own, so that what others have does not count.
@@ -277,6 +358,23 @@ TEST_F(Swapbench, MeasuresUnderSwapd) {
   EXPECT_GT(lines[0]["donations_total"].get<int>(), 0);
 }
 
+TEST_F(Swapbench, AThinClientsPlayerIsMeasuredUnderEach) {
+  if (const auto missing = missing_thin_client_program({"vnc-video"})) GTEST_SKIP() << *missing;
+  const auto lines = run_json({"thin-client", "--sessions", "0,1", "--under", "vanilla,hand-set,swapd", "--seconds",
+                               "2", "--observe", "auto", "--swapd", SWAPD, "--swapctl", SWAPCTL});
+  ASSERT_EQ(lines.size(), 6u);
+  for (const auto& line : lines) {
+    EXPECT_EQ(line["hogs"], 0);
+    EXPECT_GT(line["frames_per_s"].get<double>(), 10) << line << ": two sessions are no load";
+    EXPECT_LT(line["frames_per_s"].get<double>(), 30) << line << ": the film has 25";
+    EXPECT_GT(line["updates_per_s"].get<double>(), 0) << line << ": the viewer sees it";
+    EXPECT_EQ(line.contains("swapd_cpu_share"), line["under"] == "swapd");
+  }
+  EXPECT_EQ(lines[0]["ratio"], 1.0);
+  EXPECT_EQ(lines[3]["sessions"], 1);
+  EXPECT_GT(lines[3]["others_updates_per_s"].get<double>(), 0);
+}
+
 TEST_F(Swapbench, ScaleAsksSwapdWhatItLost) {
   const auto lines = run_json({"scale",    "--threads", "20",      "--resources", "100",    "--important", "5",
                                "--settle", "1",         "--pairs", "1",           "--rate", "1000",        "--seconds",
@@ -323,6 +421,30 @@ TEST_F(Swapbench, AChainThatIsUsedAgainAndAgainIsLentToOnce) {
                                "--work-ms", "3", "--observe", "seccomp", "--swapd", SWAPD, "--swapctl", SWAPCTL});
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_LT(lines[0]["donations_total"].get<int>(), 120);
+}
+
+TEST_F(Swapbench, ChatUnderSwapdSaysWhatThatCosts) {
+  const auto lines =
+      run_json({"chat", "--rooms", "1", "--users", "3", "--messages", "5", "--hogs", "1", "--under", "swapd",
+                "--repeat", "1", "--observe", "seccomp", "--swapd", SWAPD, "--swapctl", SWAPCTL});
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_EQ(lines[0]["observer"], "seccomp");
+  for (const char* field : {"swapd_cpu_share", "engine_cpu_s", "events_lost", "donations_total"})
+    EXPECT_TRUE(lines[0].contains(field)) << field;
+}
+
+// It says by its exit status that no thread has kept a boost.
+TEST_F(Swapbench, ASoakEndsWithoutABoostedThread) {
+  if (const auto missing = missing_program({"redis", "nginx"})) GTEST_SKIP() << *missing;
+  const auto lines = run_json({"soak", "--minutes", "0.15", "--hogs", "0,2", "--rooms", "1", "--users", "3",
+                               "--messages", "5", "--observe", "seccomp", "--swapd", SWAPD, "--swapctl", SWAPCTL});
+  ASSERT_GE(lines.size(), 2u);
+  const auto& summary = lines.back();
+  EXPECT_EQ(summary["mechanism"], "summary");
+  EXPECT_EQ(summary["samples"].get<std::size_t>(), lines.size() - 1);
+  EXPECT_EQ(summary["threads_left_boosted"], 0);
+  EXPECT_GT(summary["chat_runs"].get<int>(), 0);
+  EXPECT_TRUE(lines[0].contains("rss_bytes"));
 }
 #endif
 

@@ -79,7 +79,11 @@ class Credit : public ::testing::Test {
                                 const auto found = members_.find(tid);
                                 return found == members_.end() ? std::optional<Member>{} : std::optional(found->second);
                               },
-                          .ask = [this](const WaitQuestion& q) { waits_.push_back(q); },
+                          .ask =
+                              [this](const WaitQuestion& q) {
+                                waits_.push_back(q);
+                                ++questions_;
+                              },
                           .ask_access = [this](const AccessQuestion& q) { accesses_.push_back(q); },
                           .lifecycle = [](const sys::ProcEvent&) {},
                           .lost = [](std::uint64_t) {},
@@ -144,6 +148,7 @@ class Credit : public ::testing::Test {
   sys::EventLoop loop_;
   std::map<pid_t, Member> members_;
   std::vector<WaitQuestion> waits_;
+  int questions_ = 0;  // of waits, so far
   std::vector<AccessQuestion> accesses_;
   std::vector<bool> following_;  // what was told of it
   model::Model model_{model::Settings{}};

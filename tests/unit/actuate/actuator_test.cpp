@@ -159,7 +159,7 @@ TEST_F(ActuatorTest, AReniceLeavesNothingOfOurs) {
   EXPECT_EQ(attr(11), nice_of(-7)) << "seen at the end only";
 }
 
-// Whoever may not raise its priority may lower it: a little less than the loan, to keep it.
+// A thread that may not raise its priority may lower it: to a little less than the boost, to keep it.
 TEST_F(ActuatorTest, ALoanCannotBeKeptByLoweringIt) {
   for (const bool in_mid_donation : {true, false}) {
     for (const bool privileged : {true, false}) {

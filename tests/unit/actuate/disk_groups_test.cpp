@@ -1,4 +1,5 @@
-// Where an I/O priority alone cannot reach: weights of cgroups that share a disk (docs/design.md, Donation).
+// For places where an I/O priority alone has no effect: weights of cgroups that share a disk (docs/design.md,
+// Donation).
 #include "actuate/group_booster.h"
 
 #include "fixture.h"

@@ -73,7 +73,7 @@ class ActuatorTest : public testing::Test {
   }
   void apply(std::vector<Boost> boosts) { actuator().apply(boosts, clock_.now()); }
   SchedAttr attr(pid_t tid) { return scheduler_.threads.at(tid).attr; }
-  // What has been reported since the last time.
+  // The outcomes reported since the last call.
   std::vector<std::pair<What, Ineffective>> heard() {
     std::vector<std::pair<What, Ineffective>> all;
     for (const Outcome& outcome : outcomes_) all.emplace_back(outcome.what, outcome.reason);

@@ -1,4 +1,4 @@
-// Where nice alone cannot reach: autogroups and cpu cgroups (docs/design.md, Donation).
+// For places where nice alone has no effect: autogroups and cpu cgroups (docs/design.md, Donation).
 #include "actuate/group_booster.h"
 
 #include "fixture.h"

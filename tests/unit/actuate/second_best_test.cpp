@@ -1,4 +1,4 @@
-// Where a real-time priority would do harm or is refused, the second best is lent.
+// If a real-time priority would do harm or is refused, the boost is the second best.
 #include "fixture.h"
 
 namespace swapd::actuate {

@@ -48,7 +48,7 @@ TEST(Words, TwoValuesMayShareAWordWhichReadsAsTheFirst) {
   EXPECT_EQ(shared.find("cold"), Colour::dark_blue);
 }
 
-// What words() checks as it compiles.
+// Checks that words() makes as it compiles.
 TEST(Words, AMissingEnumeratorIsSeen) {
   constexpr Words<Colour, 2> without({{"red", Colour::red}, {"dark-blue", Colour::dark_blue}});
   static_assert(!detail::has_words_for_all<Colour>(without, std::make_index_sequence<64>()));

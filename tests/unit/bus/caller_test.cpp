@@ -1,4 +1,4 @@
-// What a caller may, and what he lacked.
+// A caller's rights, and the right that a refusal names.
 #include "bus/caller.h"
 
 #include <gtest/gtest.h>

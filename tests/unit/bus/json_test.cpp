@@ -34,6 +34,21 @@ TEST(Json, StatusHasTheContractsFields) {
                                         {"instead", "calls are charged what they ask for"}}}));
 }
 
+TEST(Json, StatusHasTheCpuTimeOfAllThreadsAndTheBudget) {
+  FakeBackend backend;
+  const json s = json::parse(status_json(backend.status()));
+  EXPECT_EQ(s["cpu"], (json{{"engine_s", 1.25},
+                            {"worker_s", 0.5},
+                            {"receivers_s", 0.125},
+                            {"control_s", 0.25},
+                            {"total_s", 2.125},
+                            {"guard_s", 0.01}}));
+  EXPECT_EQ(s["budget"], (json{{"share", 0.05}, {"share_now", 0.02}, {"used", 0.0125}, {"patience_ms", 4.0}}));
+  EXPECT_EQ(s["engine_cpu_s"], s["cpu"]["engine_s"]) << "the first names stay";
+  EXPECT_EQ(s["worker_cpu_s"], s["cpu"]["worker_s"]);
+  EXPECT_EQ(s["receivers_cpu_s"], s["cpu"]["receivers_s"]);
+}
+
 TEST(Json, PsHasTheContractsFields) {
   FakeBackend backend;
   const json ps = json::parse(threads_json(backend.threads()));

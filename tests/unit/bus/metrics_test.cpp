@@ -23,13 +23,18 @@ TEST(Metrics, SayWhatStatusSays) {
                               "swapd_donations_total 17\n"));
   EXPECT_THAT(text, HasSubstr("swapd_info{version=\"0.1.0\",observer=\"seccomp\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("swapd_cpu_seconds_total{thread=\"engine\"} 1.25\n"));
+  EXPECT_THAT(text, HasSubstr("swapd_cpu_seconds_total{thread=\"control\"} 0.25\n"));
+  EXPECT_THAT(text, HasSubstr("swapd_guard_cpu_seconds_total 0.01\n"));
+  EXPECT_THAT(text, HasSubstr("swapd_budget 0.02\n"));
+  EXPECT_THAT(text, HasSubstr("swapd_budget_used 0.0125\n"));
+  EXPECT_THAT(text, HasSubstr("swapd_patience_seconds 0.004\n"));
   EXPECT_THAT(text, HasSubstr("swapd_rivals 1\n"));
   EXPECT_THAT(text, HasSubstr("swapd_class_moved_bytes_total{class=\"backup\",device=\"vda\",way=\"read\"} 1000\n"));
   EXPECT_THAT(text, HasSubstr("swapd_class_moved_bytes_total{class=\"backup\",device=\"vda\",way=\"mapped\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("swapd_class_delayed_seconds_total{class=\"backup\",device=\"vda\"} 0.5\n"));
 }
 
-// What `promtool check metrics` looks for.
+// The checks of `promtool check metrics`.
 TEST(Metrics, FollowTheConventions) {
   FakeBackend backend;
   std::istringstream lines(metrics_text(backend.status(), backend.classes()));

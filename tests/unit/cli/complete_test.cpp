@@ -1,4 +1,4 @@
-// What may stand next on a command line, told from the command line's own description.
+// Completion: the words that may stand next on a command line, from the command line's own description.
 #include "cli/complete/complete.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// What people read: rendered from the very JSON that the server makes.
+// Output for people, rendered from the very JSON that the server makes.
 #include "cli/render.h"
 
 #include <gmock/gmock.h>
@@ -154,6 +154,10 @@ TEST(Render, StatusNamesRivalsAndWarnings) {
   const std::string text = render_status(bus::status_json(backend.status()));
   EXPECT_THAT(text, HasSubstr("observer       seccomp (bpf is not built in)\n"));
   EXPECT_THAT(text, HasSubstr("managed        4 threads of 3 processes, 1 listeners\n"));
+  EXPECT_THAT(text, HasSubstr("CPU used       2.12 s (engine 1.25 s, worker 0.50 s, receivers 0.12 s, control 0.25 s), "
+                              "guard 0.01 s\n"));
+  EXPECT_THAT(text, HasSubstr("budget         1.25 % of a CPU used, 2 % allowed now (5 % while it helps), "
+                              "patience 4.0 ms\n"));
   EXPECT_THAT(text, HasSubstr("rival          ananicy-cpp (pid 7) also sets priorities\n"));
   EXPECT_THAT(text, HasSubstr("warning        no CAP_SYS_NICE"));
   EXPECT_THAT(text, HasSubstr("missing        traffic (netio): prog 'on_send': refused; calls are charged what they "

@@ -1,4 +1,4 @@
-// What is asked of swapd, and could be without end, ends.
+// Requests that could be without end have bounds.
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
@@ -93,11 +93,11 @@ class RestOfTheWorker : public testing::Test {
 TEST_F(RestOfTheWorker, IsNotEndedByShortWorkInBetween) {
   answers(RosterQuestion{});
   EXPECT_TRUE(worker_.rested(in(std::chrono::seconds(1))));
-  const double before = worker_.cpu_seconds();
+  const Duration before = worker_.cpu_time();
   answers(long_work());
-  const std::chrono::duration<double> half(9 * (worker_.cpu_seconds() - before));
+  const Duration half = 9 * (worker_.cpu_time() - before);
   answers(RosterQuestion{});
-  EXPECT_FALSE(worker_.rested(in(std::chrono::duration_cast<Duration>(half))));
+  EXPECT_FALSE(worker_.rested(in(half)));
   EXPECT_TRUE(worker_.rested(in(std::chrono::hours(1))));
 }
 
@@ -110,10 +110,10 @@ TEST_F(RestOfTheWorker, FromScansIsDueWhateverElseThereIs) {
                     .members = long_work().members,
                     .asked = in({}),
                     .again = true};
-  const double before = worker_.cpu_seconds();
+  const Duration before = worker_.cpu_time();
   answers(scan);
-  const std::chrono::duration<double> half(4 * (worker_.cpu_seconds() - before));
-  EXPECT_FALSE(worker_.rested_from_scans(in(std::chrono::duration_cast<Duration>(half))));
+  const Duration half = 4 * (worker_.cpu_time() - before);
+  EXPECT_FALSE(worker_.rested_from_scans(in(half)));
   EXPECT_TRUE(worker_.rested_from_scans(in(std::chrono::hours(1))));
   worker_.stop();
   worker_.ask(scan);

@@ -29,6 +29,11 @@ TEST(Config, a_kind_may_have_constants_of_its_own) {
   EXPECT_EQ(pipe.feedback, model::Feedback::wait);
 }
 
+TEST(Config, the_budget_is_that_of_the_policy) {
+  EXPECT_DOUBLE_EQ(engine_options(policy_of(""), {}).budget.share, 0.05);
+  EXPECT_DOUBLE_EQ(engine_options(policy_of("observe.budget = 0.25"), {}).budget.share, 0.25);
+}
+
 TEST(Config, classes_say_what_holds_for_their_members) {
   const auto options = engine_options(policy_of(R"(
 [class.default]

@@ -4,11 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "decide/donation/donation_decider.h"
-#include "fakes/fake_groups.h"
-#include "fakes/fake_observer.h"
-#include "fakes/fake_scheduler.h"
-#include "unit/model/world.h"
+#include "unit/daemon/decision_loop_world.h"
 
 namespace swapd::daemon {
 namespace {
@@ -25,76 +21,9 @@ using test::r2;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-class FakeQuestions final : public Questions {
- public:
-  void ask(ScanQuestion question) override { asked.push_back(std::move(question)); }
-  [[nodiscard]] bool rested(Time /*now*/) const override { return true; }
-  [[nodiscard]] bool rested_from_scans(Time /*now*/) const override { return true; }
-  std::vector<ScanQuestion> asked;
-};
-
-class DecisionLoopTest : public testing::Test {
+class DecisionLoopTest : public DecisionLoopWorld, public testing::Test {
  protected:
-  explicit DecisionLoopTest(std::unique_ptr<decide::Decider> more = nullptr) {
-    std::vector<std::unique_ptr<decide::Decider>> deciders;
-    auto donation = std::make_unique<decide::DonationDecider>(decide::DonationConfig{});
-    donation_ = donation.get();
-    deciders.push_back(std::move(donation));
-    if (more) deciders.push_back(std::move(more));
-    host.emplace(DecisionLoop::Parts{.members = members,
-                                     .model = model,
-                                     .observer = observer,
-                                     .actuator = actuator,
-                                     .questions = questions,
-                                     .procfs = procfs,
-                                     .records = records,
-                                     .loop = loop},
-                 DecisionLoop::Config{.budgets = {.ceiling = {.share = 0.5, .window = 100ms}}, .wrong_provider = ""},
-                 std::move(deciders));
-    enroll(p1, fifo(50));
-    for (const ThreadId id : {p2, p3, p4}) enroll(id, nice(0));
-  }
-  void enroll(ThreadId id, const SchedAttr& attr) {
-    scheduler.add(id.tid, attr);
-    observer.cpu[id] = 0ms;
-    members.add_process(id.tid, id.start_time, 1000, "default");
-    members.add_thread({.id = id, .tgid = id.tid, .base = attr});
-    host->take(Enrolled{now, id, id.tid, 1000, attr, 0});
-  }
-  void provides(ThreadId id, const Resource& what) { host->take(Accessed{now, id, what, Evidence::accessed}); }
-  void blocks(ThreadId id, std::vector<Resource> awaited) { host->take(Blocked{now, id, 0, std::move(awaited)}); }
-  void wakes(ThreadId id, ThreadId by, const Resource& through) { host->take(Woken{now, id, by, through, false}); }
-  void run(Duration later = 1us) {
-    now += later;
-    host->run_clocks(now);
-    host->run(now);
-  }
-  void tick(Duration later = 10ms) {
-    now += later;
-    host->run_clocks(now);
-    host->tick(now);
-    host->run(now);
-  }
-  SchedAttr attr(ThreadId id) { return scheduler.threads.at(id.tid).attr; }
-
-  Time now{1h};
-  fakes::FakeScheduler scheduler;
-  fakes::FakeGroups groups;
-  fakes::FakeObserver observer;
-  FakeQuestions questions;
-  model::ManagedSet members;
-  model::Model model{{}};
-  sys::Procfs procfs;
-  sys::EventLoop loop;
-  RecordRing records{-1};
-  actuate::Actuator actuator{scheduler,
-                             groups,
-                             {.boot_id = "test",
-                              .start_time = [](pid_t) { return 1; },
-                              .newborn = [](ThreadId) { return false; },
-                              .rest = [](Duration) {}}};
-  const decide::DonationDecider* donation_ = nullptr;
-  std::optional<DecisionLoop> host;
+  using DecisionLoopWorld::DecisionLoopWorld;
 };
 
 TEST_F(DecisionLoopTest, ADonationGoesThroughAChain) {
@@ -396,6 +325,16 @@ TEST_F(InterestSetTest, AWaitStaysUntoldOnlyIfAllExpectTheSameThread) {
   EXPECT_EQ(observer.watched.at(p1).expected, p2);
   (void)apply(1, interest(Interest::Watch::requester, true, {}));
   EXPECT_FALSE(observer.watched.at(p1).expected.valid());
+}
+
+TEST_F(InterestSetTest, TheLeastPatientDeciderIsToldInTime) {
+  Interest patient = interest(Interest::Watch::requester);
+  patient.patience = std::chrono::milliseconds(8);
+  (void)apply(0, patient);
+  EXPECT_EQ(observer.watched.at(p1).patience, std::chrono::milliseconds(8));
+  patient.patience = std::chrono::milliseconds(1);
+  (void)apply(1, patient);
+  EXPECT_EQ(observer.watched.at(p1).patience, std::chrono::milliseconds(1));
 }
 
 TEST_F(InterestSetTest, AForgottenThreadIsNew) {

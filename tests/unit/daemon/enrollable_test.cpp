@@ -1,4 +1,4 @@
-// Who is never enrolled, in a /proc of the test's own.
+// Processes that are never enrolled, in a /proc of the test's own.
 #include "enroll/enrollable.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Which notes the control thread gets, and how often.
+// The notes that the control thread gets, and how often.
 #include "engine/event_feed.h"
 
 #include <gmock/gmock.h>
@@ -38,7 +38,7 @@ class EventFeedTest : public testing::Test {
     return out;
   }
   void decide(std::vector<ThreadId> requesters) {
-    std::vector<decide::Donation> donations;
+    Vector<decide::Donation> donations;
     for (const ThreadId requester : requesters)
       donations.push_back({.requester = requester, .attr = {}, .resource = socket, .path = {server}});
     feed_.on_donations(donations);

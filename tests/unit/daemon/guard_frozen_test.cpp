@@ -1,4 +1,4 @@
-// What the guard does for frozen processes, with plain files in the place of control files.
+// The guard's work for frozen processes, with plain files in the place of control files.
 #include "guard/guard_frozen.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Which process is under which listener, and that receivers follow their real-time callers; receivers are fakes.
+// The listener of each process; receivers follow their real-time callers; receivers are fakes.
 #include "engine/listener_table.h"
 
 #include <gmock/gmock.h>

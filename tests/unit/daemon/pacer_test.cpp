@@ -16,8 +16,11 @@ class PacerTest : public testing::Test {
     now_ += passed;
     cpu_ += used;
     pacer_.measure(cpu_, now_);
-    return pacer_.batching_delay();
+    return delay();
   }
+
+  // Of a turn that begins long after the last one.
+  [[nodiscard]] Duration delay() const { return Pacer(pacer_).begin_turn(now_ + 1s); }
 
   Pacer pacer_{10ms, 100ms};
   Time now_{1s};
@@ -54,7 +57,7 @@ TEST_F(PacerTest, IdlenessPutsOffTheWakeUpAndNotTheTickOfAnEngineThatIsAwake) {
   EXPECT_TRUE(pacer_.begin_tick(now_ + 10ms));
 }
 
-TEST_F(PacerTest, AtFirstNothingIsDelayed) { EXPECT_EQ(pacer_.batching_delay(), 0us); }
+TEST_F(PacerTest, AtFirstNothingIsDelayed) { EXPECT_EQ(delay(), 0us); }
 
 TEST_F(PacerTest, TheDelayDoublesWhileTheEngineUsesMoreThanAQuarterOfACpu) {
   EXPECT_EQ(tick(3ms), 50us);
@@ -79,6 +82,26 @@ TEST_F(PacerTest, BelowATenthTheDelayHalvesAndThenEnds) {
   EXPECT_EQ(tick(500us), 50us);
   EXPECT_EQ(tick(500us), 0us);
   EXPECT_EQ(tick(500us), 0us);
+}
+
+TEST_F(PacerTest, WithPatienceLongerThanAtRestTurnsComeAnEighthOfItApart) {
+  pacer_.set_patience(8ms);
+  EXPECT_EQ(pacer_.begin_turn(now_), 0us) << "the first for long";
+  EXPECT_EQ(pacer_.begin_turn(now_ + 300us), 700us);
+  EXPECT_EQ(pacer_.begin_turn(now_ + 1ms), 1ms);
+  EXPECT_EQ(pacer_.begin_turn(now_ + 10ms), 0us);
+}
+
+TEST_F(PacerTest, AtRestTurnsAreNotKeptApart) {
+  pacer_.set_patience(1ms);
+  EXPECT_EQ(pacer_.begin_turn(now_), 0us);
+  EXPECT_EQ(pacer_.begin_turn(now_), 0us);
+}
+
+TEST_F(PacerTest, AClockThatGoesBackIsNotWaitedFor) {
+  pacer_.set_patience(8ms);
+  (void)pacer_.begin_turn(now_ + 1h);
+  EXPECT_LE(pacer_.begin_turn(now_), 1ms);
 }
 
 TEST_F(PacerTest, ALongPauseCountsAsItsTicks) {

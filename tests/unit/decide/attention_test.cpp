@@ -31,8 +31,8 @@ class AttentionTest : public testing::Test {
     attention.look_at_unreported(now, out);
     return out;
   }
-  std::vector<ThreadId> unwatched() {
-    std::vector<ThreadId> out;
+  Vector<ThreadId> unwatched() {
+    Vector<ThreadId> out;
     attention.unwatch_idle(now, std::chrono::seconds(1), out);
     return out;
   }
@@ -124,16 +124,26 @@ TEST_F(AttentionTest, AThreadThatIsNotWatchedIsNotNeededNorTraced) {
   EXPECT_THAT(told(), IsEmpty());
 }
 
-TEST_F(AttentionTest, AnExpectedWaitHasPatienceAndIsLookedAtEachTick) {
+TEST_F(AttentionTest, AnExpectedWaitIsLookedAtEachTick) {
   attention.watch_requester(p1, 1001, now);
   attention.expect(p1, p2);
   const Interest interest = last();
   EXPECT_EQ(interest.expected, p2);
-  EXPECT_EQ(interest.patience, milliseconds(20));
   const auto now_looks = looks();
   ASSERT_THAT(now_looks, SizeIs(1));
   EXPECT_EQ(now_looks[0].at, Look::At::unreported);
   EXPECT_EQ(now_looks[0].since, now - milliseconds(20));
+}
+
+TEST_F(AttentionTest, PatienceHoldsForThoseWatchedAndThoseToCome) {
+  attention.watch_requester(p1, 1001, now);
+  (void)told();
+  attention.set_patience(milliseconds(8));
+  EXPECT_EQ(last().patience, milliseconds(8));
+  attention.watch_provider(p2, 1002, now);
+  EXPECT_EQ(last().patience, milliseconds(8));
+  attention.set_patience(milliseconds(8));
+  EXPECT_THAT(told(), IsEmpty()) << "the same again is no change";
 }
 
 TEST_F(AttentionTest, WhereNoThreadIsExpectedNoLookIsMade) {

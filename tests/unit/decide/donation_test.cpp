@@ -1,4 +1,4 @@
-// Who lends what to whom (docs/design.md, Donation).
+// The choice of provider and the donated attributes (docs/design.md, Donation).
 #include <gmock/gmock.h>
 
 #include "unit/model/world.h"
@@ -15,8 +15,8 @@ using testing::SizeIs;
 
 class Decider : public testing::Test {
  protected:
-  std::vector<Donation> decide(std::vector<ThreadId> requesters) { return decider.decide(world, requesters); }
-  std::vector<ThreadId> requesters_of(const std::vector<Donation>& donations) {
+  Vector<Donation> decide(std::vector<ThreadId> requesters) { return decider.decide(world, requesters); }
+  std::vector<ThreadId> requesters_of(const Vector<Donation>& donations) {
     std::vector<ThreadId> ids;
     for (const Donation& donation : donations) ids.push_back(donation.requester);
     return ids;

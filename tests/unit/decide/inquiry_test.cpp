@@ -1,4 +1,4 @@
-// Which resources the worker is asked about, and when.
+// The resources that the worker is asked about, and when.
 #include "decide/donation/inquiry.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// What outlives its wait, and for how long.
+// Donations that outlive their wait, and for how long.
 #include "decide/donation/linger.h"
 
 #include <gmock/gmock.h>
@@ -17,11 +17,11 @@ using testing::SizeIs;
 
 class LingerTest : public testing::Test {
  protected:
-  static Donation donation(std::vector<ThreadId> path, const Resource& through = r1) {
+  static Donation donation(Vector<ThreadId> path, const Resource& through = r1) {
     return {.requester = p1, .attr = fifo(49), .resource = through, .path = std::move(path)};
   }
   // A wait of p1 that these providers end.
-  void waits(std::vector<ThreadId> path, const Resource& through = r1) {
+  void waits(Vector<ThreadId> path, const Resource& through = r1) {
     linger.renew({donation(std::move(path), through)});
     linger.wait_ended(p1);
   }
@@ -52,7 +52,7 @@ TEST_F(LingerTest, ARequesterThatComesBackKeepsItsProviderBoosted) {
   waits({p2});
   waits({p2});
   ASSERT_NE(linger.of(p1), nullptr);
-  EXPECT_EQ(linger.of(p1)->donation.path, (std::vector<ThreadId>{p2}));
+  EXPECT_EQ(linger.of(p1)->donation.path, (Vector<ThreadId>{p2}));
 }
 
 TEST_F(LingerTest, FourResourcesInTurnAreOneConversation) {
@@ -62,11 +62,26 @@ TEST_F(LingerTest, FourResourcesInTurnAreOneConversation) {
   EXPECT_NE(linger.of(p1), nullptr);
 }
 
-TEST_F(LingerTest, AFifthResourceIsAnotherConversation) {
-  for (const Resource& one : {r1, r2, r3, r4, resource(5)}) waits({p2}, one);
+TEST_F(LingerTest, AFifthResourceOfAFifthProviderIsAnotherConversation) {
+  int provider = 2;
+  for (const Resource& one : {r1, r2, r3, r4, resource(5)}) waits({thread(++provider)}, one);
   linger.end(p1);
-  waits({p2}, r1);
+  waits({thread(3)}, r1);
   EXPECT_EQ(linger.of(p1), nullptr) << "the oldest was forgotten";
+}
+
+TEST_F(LingerTest, AServerThatAnswersOnManyConnectionsIsComeBackTo) {
+  for (int connection = 5; connection < 55; ++connection) waits({p2}, resource(connection));
+  linger.end(p1);
+  waits({p2}, resource(60));
+  EXPECT_NE(linger.of(p1), nullptr);
+}
+
+TEST_F(LingerTest, AProviderThatHasEndedIsNotComeBackTo) {
+  waits({p2}, r1);
+  linger.forget(p2);
+  waits({p2}, r2);
+  EXPECT_EQ(linger.of(p1), nullptr);
 }
 
 TEST_F(LingerTest, ATimeOfZeroIsNoLinger) {
@@ -193,7 +208,7 @@ TEST_F(LingerTest, AForgottenThreadIsNamedNowhere) {
 TEST_F(LingerTest, TheWholeWayStaysOpenWhileTheDeeperProvidersHaveDelivered) {
   waits({p2, p3});
   linger.renew({donation({p2, p3})});
-  const std::vector<Donation> now{donation({p2})};
+  const Vector<Donation> now{donation({p2})};
   linger.renew(now);
   linger.keep_ways_open(
       now, [](ThreadId, const Resource&) { return true; }, [](ThreadId) { return true; });

@@ -172,10 +172,19 @@ TEST(PanelState, ARestoredPanelDecidesAsTheOther) {
 TEST(PanelState, ThatDoesNotFitIsRefused) {
   Turns t;
   auto states = t.panel->save();
-  states[0].numbers.pop_back();
+  states[0].numbers.resize(states[0].numbers.size() - 2);
   EXPECT_FALSE(t.panel->restore(states));
   states[0].numbers.assign(5, std::numeric_limits<std::int64_t>::max());
   EXPECT_FALSE(t.panel->restore(states));
+}
+
+TEST(PanelState, HasThePatience) {
+  Turns live, other;
+  ASSERT_EQ(live.panel->save(), other.panel->save());
+  live.panel->on(decide::PatienceChanged{live.now, milliseconds(8)});
+  EXPECT_NE(live.panel->save(), other.panel->save());
+  ASSERT_TRUE(other.panel->restore(live.panel->save()));
+  EXPECT_EQ(live.panel->save(), other.panel->save());
 }
 
 TEST(PanelState, OfADeciderThatIsNotHereIsPassedOver) {

@@ -1,4 +1,4 @@
-// What the donation decider knows of the managed threads.
+// The donation decider's knowledge of the managed threads.
 #include "decide/donation/roster.h"
 
 #include <gtest/gtest.h>

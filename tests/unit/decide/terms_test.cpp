@@ -26,7 +26,7 @@ class TermsTest : public testing::Test {
               Weight weight = usual_weight) {
     roster.add(Enrolled{{}, id, id.tid, uid, base, class_id, weight});
   }
-  static Donation donation(ThreadId requester, SchedAttr attr, std::vector<ThreadId> path) {
+  static Donation donation(ThreadId requester, SchedAttr attr, Vector<ThreadId> path) {
     return {.requester = requester, .attr = attr, .resource = r1, .path = std::move(path)};
   }
   std::vector<RunAs> demands(const Donation& of, bool quota = false) {

@@ -56,7 +56,7 @@ class Turns {
       if (answer.complete) return;
     }
   }
-  // What the thread runs as by the last turn; its own rank where nothing is granted.
+  // The rank that the last turn gives the thread; its own if nothing is granted.
   [[nodiscard]] const decide::Grant* grant(ThreadId thread) const {
     for (const decide::Grant& one : panel->grants())
       if (one.run.thread == thread) return &one;

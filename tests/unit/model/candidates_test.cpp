@@ -1,4 +1,4 @@
-// Who can be run in place of a blocked thread ([SWAP04 §4]: virtual runnable).
+// The threads that can run in place of a blocked one ([SWAP04 §4]: virtual runnable).
 #include <gmock/gmock.h>
 
 #include "unit/model/world.h"
@@ -38,7 +38,7 @@ TEST(Candidates, ACascadeOfEightIsFollowedToItsEnd) {
     world.provides(thread(i + 1), resource(i));
     world.blocks(thread(i), {resource(i)});
   }
-  const std::vector<Candidate> found = world.model.candidates(thread(0));
+  const auto found = world.model.candidates(thread(0));
   ASSERT_THAT(found, SizeIs(1));
   EXPECT_EQ(found[0].direct, thread(1));
   EXPECT_EQ(found[0].resource, resource(0));
@@ -115,7 +115,7 @@ TEST(Candidates, ALadderOfDiamondsIsNotExponential) {
     }
   }
   world.provides(thread(2 * rungs + 1), resource(rungs));
-  const std::vector<Candidate> found = world.model.candidates(thread(0));
+  const auto found = world.model.candidates(thread(0));
   ASSERT_THAT(found, SizeIs(1));
   EXPECT_EQ(found[0].leaf, thread(2 * rungs + 1));
   EXPECT_THAT(found[0].path, SizeIs(rungs + 1));
@@ -159,7 +159,7 @@ TEST(Candidates, OneForEachLeafByItsBestWay) {
   world.blocks(p1, {r1});
   world.blocks(p2, {r2});
   world.blocks(p3, {r3});
-  const std::vector<Candidate> found = world.model.candidates(p1);
+  const auto found = world.model.candidates(p1);
   ASSERT_THAT(found, SizeIs(1));
   EXPECT_THAT(found[0].path, ElementsAre(p2, p4));
   EXPECT_DOUBLE_EQ(found[0].confidence, 21);

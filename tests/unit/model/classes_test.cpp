@@ -1,4 +1,4 @@
-// What a class of programs says of its members' waits.
+// A class's settings for its members' waits.
 #include <gtest/gtest.h>
 
 #include "unit/model/world.h"

@@ -1,4 +1,4 @@
-// What a wait teaches ([SWAP04 §3.1]; docs/design.md, Model).
+// The lessons of a wait ([SWAP04 §3.1]; docs/design.md, Model).
 #include <gmock/gmock.h>
 
 #include "unit/model/world.h"

@@ -305,7 +305,7 @@ TEST(Graph, TheWaitTreeNamesWhomToLookAtAndWhatNobodyProvides) {
   world.blocks(p3, {r2, r3});
   world.provides(p3, r3);  // only by the one who waits for it
   world.provides(p1, r2);  // a cycle
-  const std::vector<ThreadId> tree = world.model.wait_tree(p1);
+  const auto tree = world.model.wait_tree(p1);
   EXPECT_THAT(tree, UnorderedElementsAre(p2, p3, p4));
   EXPECT_EQ(tree.back(), p4);
   EXPECT_THAT(world.model.unprovided(p1), ElementsAre(r3));

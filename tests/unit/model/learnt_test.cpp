@@ -1,4 +1,4 @@
-// What one model has learnt, recalled by the next.
+// Confidences that one model has learnt, restored by the next.
 #include "model/saved_confidence.h"
 
 #include <gmock/gmock.h>

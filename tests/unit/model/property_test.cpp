@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "unit/model/stream.h"
@@ -119,7 +120,7 @@ TEST_P(Random, TheSameEventsGiveTheSameDecisions) {
     std::vector<decide::Donation> all;
     for (int i = 0; i < 2000; ++i) {
       model.apply(stream.next());
-      for (auto& donation : decider.decide(model, {stream.any_thread(), stream.any_thread()}))
+      for (auto& donation : decider.decide(model, std::array{stream.any_thread(), stream.any_thread()}))
         all.push_back(std::move(donation));
     }
     return all;

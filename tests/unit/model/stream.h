@@ -42,8 +42,10 @@ class Stream {
       case 10:
         return Holders{now_, any_resource(), static_cast<Evidence>(3 + pick(3)), many([&] { return any_thread(); })};
       case 11:
-      case 12:
-        return QuantumUsed{now_, who, many([&] { return any_thread(); })};
+      case 12: {
+        const auto path = many([&] { return any_thread(); });
+        return QuantumUsed{now_, who, {path.begin(), path.end()}};
+      }
       default:
         if (pick(2) == 0) return Execed{now_, who};
         return Exited{now_, who};

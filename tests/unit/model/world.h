@@ -73,7 +73,7 @@ class World {
   }
   // The favoured provider loses its turn where there was a choice.
   void uses_quantum(ThreadId requester) {
-    const std::vector<ThreadId> way = path[requester];
+    const Vector<ThreadId> way = path[requester];
     const bool choice = model.has_choice(requester, way);
     model.apply(QuantumUsed{tick(), requester, way});
     if (choice) path.erase(requester);
@@ -89,7 +89,7 @@ class World {
 
   // Favours the best candidate, as the decider does; an invalid id where there is none.
   ThreadId favour(ThreadId requester) {
-    const std::vector<model::Candidate> found = model.candidates(requester);
+    const auto found = model.candidates(requester);
     if (found.empty()) return {};
     path[requester] = found.front().path;
     return found.front().leaf;
@@ -113,13 +113,13 @@ class World {
   }
 
   model::Model model;
-  std::map<ThreadId, std::vector<ThreadId>> path;  // that was favoured last, by requester
+  std::map<ThreadId, Vector<ThreadId>> path;  // that was favoured last, by requester
   Time now{};
 };
 
 // Chooses for a world, and favours in it what it has chosen.
 struct Chooser {
-  std::vector<decide::Donation> decide(World& world, const std::vector<ThreadId>& requesters) {
+  Vector<decide::Donation> decide(World& world, const std::vector<ThreadId>& requesters) {
     for (const ThreadId requester : requesters)
       if (!world.favoured(requester)) choice.lapse(requester);
     auto donations = choice.decide(world.model, requesters);

@@ -1,4 +1,4 @@
-// Who ends waits for signals in a family of processes.
+// The wakers of waits for signals in a family of processes.
 #include "observe/resolve/families.h"
 
 #include <gtest/gtest.h>

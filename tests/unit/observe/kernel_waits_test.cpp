@@ -1,4 +1,4 @@
-// Where a thread sleeps in the kernel, and what follows from it.
+// The place in the kernel where a thread sleeps, and what follows from it.
 #include "observe/resolve/kernel_waits.h"
 
 #include <fcntl.h>

@@ -11,11 +11,11 @@ class WakerInferenceTest : public testing::Test {
   const Resource socket{ResourceKind::socket, {1}};
   const Resource pipe{ResourceKind::pipe, {2}};
   static Time at(int ms) { return Time{std::chrono::hours(1) + std::chrono::milliseconds(ms)}; }
-  void block(int ms, std::vector<Resource> awaited) {
+  void block(int ms, std::vector<Resource> for_these) {
     Blocked blocked;
     blocked.thread = client;
     blocked.time = at(ms);
-    blocked.awaited = std::move(awaited);
+    blocked.awaited = std::move(for_these);
     inference_.on_blocked(blocked);
   }
   Woken wake(int ms) {

@@ -124,7 +124,7 @@ TEST(PolicyIo, MistakesAreSaidWithTheirLine) {
             "p.toml:2: [class.a.io.device.\"eth0\"] must be a table, not 1");
 }
 
-// What `swapctl class` changes is kept as a policy has it.
+// Changes by `swapctl class` are kept as a policy has them.
 TEST(PolicyIo, WhatIsWrittenDownReadsTheSame) {
   IoRules rules{
       .shaped = true, .mode = IoMode::device, .inherit = Inherit::own, .mapped = Mapped::freeze, .favoured_wait = true};

@@ -1,4 +1,4 @@
-// Which programs a policy speaks of: globs, the units and containers of cgroups, and rules in their order.
+// The programs that a policy's rules match: globs, the units and containers of cgroups, and rules in their order.
 #include "policy/match.h"
 
 #include <gmock/gmock.h>

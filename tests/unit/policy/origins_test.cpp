@@ -1,4 +1,4 @@
-// Where each value of a policy comes from.
+// The origin of each value of a policy.
 #include "policy/origins.h"
 
 #include <gmock/gmock.h>

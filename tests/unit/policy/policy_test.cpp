@@ -37,6 +37,7 @@ history = "calls"
 watch = "poll"
 poll_period_ms = 0.5
 trap_kill = true
+budget = 0.25
 guard_stale_ms = 300
 [class.batch-jobs]
 description = "at night"
@@ -54,6 +55,7 @@ description = "at night"
   EXPECT_EQ(p.observe.watch, WatchMethod::poll);
   EXPECT_EQ(p.observe.poll_period, 500us);
   EXPECT_TRUE(p.observe.trap_kill);
+  EXPECT_DOUBLE_EQ(p.observe.budget, 0.25);
   EXPECT_EQ(p.observe.guard_stale, 300ms);
   EXPECT_EQ(p.classes.at("batch-jobs").description, "at night");
   EXPECT_TRUE(p.classes.contains("default"));

@@ -30,6 +30,7 @@ constexpr Range ranges[] = {
     {"quota", "requests", "1", "1000000", "0", "1000001"},
     {"quota", "lent_share", "0.01", "1", "0", "1.01"},
     {"quota", "lent_window_ms", "100", "60000", "99", "60001"},
+    {"observe", "budget", "0.005", "1", "0.004", "1.5"},
     {"observe", "guard_stale_ms", "20", "10000", "19", "10001"},
     {"shaping", "slice_ms", "1", "10000", "0.9", "10001"},
     {"observe", "poll_period_ms", "0.1", "1000", "0", "1000.5"},

@@ -98,6 +98,14 @@ TEST(ShippedPolicies, BatchIo) {
   EXPECT_FALSE(donation_of(p, "batch-io").realtime);
 }
 
+TEST(ShippedPolicies, ThinClient) {
+  const Policy p = all_shipped();
+  EXPECT_EQ(rule_of(p, {.comm = "Xvnc"}), "session");
+  EXPECT_EQ(rule_of(p, {.comm = "mplayer"}), "session");
+  EXPECT_EQ(rule_of(p, {.comm = "Xorg"}), "display") << "a screen of the machine itself is another policy's";
+  EXPECT_EQ(p.classes.at("session").open, false);
+}
+
 TEST(ShippedPolicies, EveryOneStandsBesideAStrictSite) {
   const auto strict = parse("[donation]\nstrict = true\n", "site.toml");
   ASSERT_TRUE(strict);
@@ -165,7 +173,7 @@ std::vector<std::string> misspellings(const std::string& word) {
 }
 
 TEST(ShippedPolicies, EveryKeyMisspeltIsRefusedWithItsLineAndTheRightKey) {
-  EXPECT_EQ(settings_of(lines_of(shipped("00-defaults.toml"))).size(), 35U);
+  EXPECT_EQ(settings_of(lines_of(shipped("00-defaults.toml"))).size(), 36U);
   for (const auto& file : toml_files(source_dir() / "policies")) {
     const std::vector<std::string> lines = lines_of(contents(file));
     const std::vector<ShippedSetting> settings = settings_of(lines);

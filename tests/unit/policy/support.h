@@ -1,4 +1,4 @@
-// What the policy tests share: reading files of the source tree, and the one line of a refusal.
+// Shared by the policy tests: reading files of the source tree, and the one line of a refusal.
 #pragma once
 
 #include <gtest/gtest.h>

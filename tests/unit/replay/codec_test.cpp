@@ -73,6 +73,7 @@ TEST(Codec, EveryRecordComesBackAsItWentIn) {
   const SchedAttr deadline{.policy = SchedPolicy::deadline, .runtime_ns = 1, .deadline_ns = 2, .period_ns = UINT64_MAX};
   recorder.apply(Enrolled{recorder.now, {2147483647, UINT64_MAX}, 1, UINT32_MAX, deadline});
   recorder.apply(Blocked{recorder.now, thread(1), -1, {{ResourceKind::record_lock, {1, 2, 3, UINT64_MAX}}}});
+  recorder.input(decide::PatienceChanged{recorder.now, milliseconds(16)});
   recorder.end();
   EXPECT_EQ(again(recorder.text), recorder.text);
 }
@@ -143,6 +144,7 @@ TEST(Codec, ADamagedLineIsNamedWithItsNumberAndField) {
       {R"({"type":"granted","t":1,"grants":[{}]})", "test.rec:9: granted: 'thread' is not a list of 2"},
       {R"({"type":"cpu-used","t":1,"thread":[1,1],"for":[2,1],"cpu_ns":"x"})",
        "test.rec:9: cpu-used: 'cpu_ns' is not a whole number in its range"},
+      {R"({"type":"patience","t":1,"patience_ns":0})", "test.rec:9: patience: 'patience_ns' is not above 0"},
       {R"({"type":"judged","t":1,"thread":[1,1],"verdict":"thinks"})",
        "test.rec:9: judged: 'verdict' is not a known word"},
       {R"({"type":"header","format":"swapd-recording","version":2})", "test.rec:9: unknown type 'header'"},

@@ -1,4 +1,4 @@
-// What `swapd --replay` prints.
+// The output of `swapd --replay`.
 #include "replay/playback.h"
 
 #include <gmock/gmock.h>

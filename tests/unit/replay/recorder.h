@@ -45,13 +45,13 @@ class Recorder {
     if (recording) encoder.add(text, input);
     panel->on(input);
   }
-  // What the requester donates now has used its quantum.
+  // The provider of the requester's donation has used its quantum.
   void uses_quantum(ThreadId requester, Time at) {
     for (const decide::Timer& timer : std::vector(panel->standing(0).timers))
       if (timer.requester == requester && timer.kind == decide::Timer::Kind::quantum)
         input(decide::TimerFired{.time = at, .requester = requester, .serial = timer.serial});
   }
-  const std::vector<decide::Donation>& turn(bool tick = false) {
+  const Vector<decide::Donation>& turn(bool tick = false) {
     decide::Turn turn{.now = now, .first = true, .tick = tick, .may_ask = tick};
     for (int round = 0; round < 16; ++round) {
       if (recording) encoder.add(text, turn);

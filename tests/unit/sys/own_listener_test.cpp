@@ -1,4 +1,4 @@
-// Which program files ask the kernel for a seccomp listener, told by the constants of their code.
+// Program files that ask the kernel for a seccomp listener, known by the constants of their code.
 #include "sys/seccomp/own_listener.h"
 
 #include <elf.h>

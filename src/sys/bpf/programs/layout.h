@@ -38,7 +38,17 @@ enum {
   tracer_timed = 4,       // when it got its CPU is noted
   tracer_unseen = 8,      // set by a fork: user space does not know of it yet, nor need it if the thread ends first
   tracer_awaitable = 16,  // others may wait for it in silence
+  tracer_patient = 32,    // of waits that come often neither the begin is told nor the end, but an inversion is
+  tracer_rested = 64,     // … and not that either, for the present
+  tracer_any_often = 128  // all its waits come often
 };
+
+enum { tracer_often_kinds = 2 };
+
+// tracer_slot.silent, besides the thread that is expected to end the wait
+enum { tracer_by_any = 0xffffffff };  // whichever thread ends it: such waits come often
+
+#define tracer_any_arg (~(tracer_u64)0)
 
 // tracer_slot.block_flags, wake_flags, tracer_record.flags
 enum {
@@ -64,7 +74,10 @@ struct tracer_slot {
   tracer_u64 expected_arg;  // the first argument
   tracer_u32 newborn;       // the process it has made last, while that lives
   tracer_u32 parent;        // the thread that has made this process
-  tracer_u64 unused[4];
+  // What it waits in so often; written by user space.
+  tracer_u64 often_arg[tracer_often_kinds];  // the first argument; tracer_any_arg: whichever
+  tracer_s32 often_call[tracer_often_kinds];
+  tracer_u64 unused;
 
   tracer_u32 block_seq;
   tracer_s32 call;  // -1: in no system call (a page fault, a kernel's own work on return)
@@ -76,12 +89,16 @@ struct tracer_slot {
   tracer_u64 cpu_ns;      // CPU time in all, when it last left its CPU
   tracer_u64 on_since;    // of one that is timed; 0: it has no CPU, or was not timed when it got it
   tracer_u32 phase;       // of one that is not watched, tracer_blocked until it gets a CPU
-  tracer_u32 silent;      // the present wait gave no record, because this thread has a CPU and will end it; 0: it did
+  tracer_u32 silent;      // the present wait gave no record, because this thread has a CPU and will end it (or
+                          // tracer_by_any); 0: it did
   tracer_u32 wakes;       // how many it has made
   tracer_u16 sleep;       // the bits of TASK_REPORT
   unsigned char block_flags;
   unsigned char unused2;
-  tracer_u64 unused3[3];
+  tracer_u32 waits;       // that have begun, of those that come often
+  tracer_s32 prio;        // as it began the last of them: the kernel's, lower is more important
+  tracer_u32 patiently;   // the present wait is one of them
+  tracer_u32 unused3[3];
 
   tracer_u32 wake_seq;
   tracer_s32 waker;  // 0: none
@@ -93,6 +110,12 @@ struct tracer_slot {
   unsigned char wake_flags;
   unsigned char unused4[3];
   tracer_u64 unused5[2];
+};
+
+// Which thread runs on a CPU, since its last switch.
+struct tracer_cpu {
+  tracer_s32 tid;   // 0: one that is not managed
+  tracer_s32 prio;  // the kernel's; 0: it idles, or there was no switch yet
 };
 
 // tracer_record.kind

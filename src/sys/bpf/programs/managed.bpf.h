@@ -81,7 +81,7 @@ static __always_inline void clear_slot(struct tracer_slot* slot) {
   slot->sleep = 0;
   slot->block_flags = slot->wake_flags = 0;
   slot->expected = slot->awaited_by = slot->on_cpu = slot->silent = 0;
-  slot->wakes = slot->wake_order = slot->newborn = slot->parent = 0;
+  slot->wakes = slot->wake_order = slot->newborn = slot->parent = slot->waits = slot->patiently = 0;
 }
 
 // The slot is cleared when it is taken again.

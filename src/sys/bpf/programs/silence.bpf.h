@@ -21,13 +21,30 @@ static __always_inline _Bool waits_for_child(const struct tracer_slot* slot, __u
   return 0;
 }
 
+static __always_inline _Bool is_often(const struct tracer_slot* slot, int kind) {
+  const __u64 arg = slot->often_arg[kind];
+  return slot->call == slot->often_call[kind] && (arg == tracer_any_arg || arg == slot->args[0]);
+}
+
+// One of those waits of a patient thread that come often.
+static __always_inline _Bool waits_patiently(const struct tracer_slot* slot, __u32 control) {
+  if (!(control & tracer_patient) || slot->block_flags) return 0;
+  return (control & tracer_any_often) || is_often(slot, 0) || is_often(slot, 1);
+}
+
+// Such a wait is a usual one, too.
+static __always_inline _Bool is_usual(const struct tracer_slot* slot, __u32 control) {
+  if (slot->patiently) return !(control & tracer_rested);
+  return slot->call == slot->expected_call && slot->args[0] == slot->expected_arg;
+}
+
 // The thread that is about to end this wait: the child made last, or the expected thread if this is the usual wait. 0:
 // not known.
-static __always_inline __u32 expected_by(const struct tracer_slot* slot) {
+static __always_inline __u32 expected_by(const struct tracer_slot* slot, __u32 control) {
   const __u32 newborn = *(volatile __u32*)&slot->newborn;
   if (newborn && waits_for_child(slot, newborn)) return newborn;
   const __u32 expected = *(volatile __u32*)&slot->expected;
-  return slot->call == slot->expected_call && slot->args[0] == slot->expected_arg ? expected : 0;
+  return is_usual(slot, control) ? expected : 0;
 }
 
 // Must a newborn share its CPU from its first moment on? Its parent lends a nice value, which divides the CPU, and
@@ -40,8 +57,9 @@ static __always_inline _Bool divides_cpu(struct task_struct* parent) {
 
 // If the thread that is about to end this wait has a CPU, or gets this one now, the wait is silent: it is told only if
 // that thread leaves its CPU before (leave()). Returns that thread, or 0.
-static __always_inline __u32 needs_nobody(struct tracer_slot* slot, struct task_struct* task, __u32 tid, __u32 next) {
-  const __u32 expected = expected_by(slot);
+static __always_inline __u32 needs_nobody(struct tracer_slot* slot, __u32 control, struct task_struct* task, __u32 tid,
+                                          __u32 next) {
+  const __u32 expected = expected_by(slot, control);
   struct tracer_slot* provider = expected ? slot_of(expected) : 0;
   if (!provider || !(*(volatile __u32*)&provider->control & tracer_awaitable)) return 0;
   // A child that was let go counts here too, though its tid is another's by now.
@@ -57,11 +75,29 @@ static __always_inline _Bool end_silence_by(struct tracer_slot* slot, __u32 tid,
                                             struct tracer_slot* provider) {
   slot->silent = 0;
   if (provider) __sync_val_compare_and_swap(&provider->awaited_by, tid, 0);
-  return slot->waker == (__s32)expected;
+  return slot->waker == (__s32)expected || slot->patiently;
+}
+
+// A thread is watched that is important, or that an important one may be waiting for.
+static __always_inline _Bool is_watched(__u32 tid) {
+  struct tracer_slot* slot = tid && is_managed(tid) ? slot_of(tid) : 0;
+  return slot && (*(volatile __u32*)&slot->control & tracer_watched);
+}
+
+// Is a thread that leaves its CPU to `next` to be told of to the one that waits for it in silence? Where such waits come
+// often, only if that is an inversion: the thread goes on wanting a CPU, and what runs instead matters less than the waiter.
+static __always_inline _Bool tells_waiter(__u32 waiter, _Bool blocks, struct task_struct* next, __u32 next_tid) {
+  struct tracer_slot* slot = waiter ? slot_of(waiter) : 0;
+  if (!slot || !*(volatile __u32*)&slot->patiently) return waiter != 0;
+  return !blocks && next->prio > *(volatile __s32*)&slot->prio && !is_watched(next_tid);
+}
+
+static __always_inline struct tracer_slot* slot_of_expected(__u32 expected) {
+  return expected == tracer_by_any ? 0 : slot_of(expected);
 }
 
 static __always_inline _Bool end_silence(struct tracer_slot* slot, __u32 tid, __u32 expected) {
-  return end_silence_by(slot, tid, expected, slot_of(expected));
+  return end_silence_by(slot, tid, expected, slot_of_expected(expected));
 }
 
 // A thread that waits in silence for the end of this process need not be told of it: the wakeup follows when the

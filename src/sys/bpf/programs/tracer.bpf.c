@@ -145,8 +145,16 @@ static __always_inline void block(struct tracer_slot* slot, struct task_struct* 
     slot->block_flags = compat ? tracer_compat : 0;
     save_syscall(slot, regs, compat);
   }
-  if (!(*(volatile __u32*)&slot->control & tracer_watched)) return block_unwatched(slot, tid);
-  const __u32 silent = told ? 0 : needs_nobody(slot, task, tid, next);
+  const __u32 control = *(volatile __u32*)&slot->control;
+  if (!(control & tracer_watched)) return block_unwatched(slot, tid);
+  const _Bool patiently = waits_patiently(slot, control);
+  slot->patiently = patiently;
+  if (patiently) {
+    ++slot->waits;
+    slot->prio = task->prio;
+  }
+  __u32 silent = told ? 0 : needs_nobody(slot, control, task, tid, next);
+  if (!silent && !told && patiently) silent = tracer_by_any;
   slot->silent = silent;
   if (silent) {
     slot->blocked_at = about_now(slot);
@@ -200,14 +208,16 @@ static __always_inline __u32 let_go(struct tracer_slot* slot) {
   return waiter;
 }
 
-static __always_inline void leave(struct task_struct* task, __u32 tid, __u32 next, _Bool waits, __u64* now) {
+static __always_inline void leave(struct task_struct* task, __u32 tid, struct task_struct* next_task, __u32 next,
+                                  _Bool waits, __u64* now) {
   struct tracer_slot* slot = slot_of(tid);
   if (!slot) return;
   const __u32 waiter = take_presence(slot);
   if (*(volatile __u32*)&slot->control & tracer_timed) slot->on_since = 0;
   slot->cpu_ns = task->se.sum_exec_runtime;
-  if (waits) block(slot, task, tid, next, waiter != 0, now);
-  if (waiter) left_record(tid, waiter, now);
+  const _Bool tells = tells_waiter(waiter, waits, next_task, next);
+  if (waits) block(slot, task, tid, next, tells, now);
+  if (tells) left_record(tid, waiter, now);
 }
 
 static __always_inline void run(__u32 tid, __u64* now) {
@@ -236,9 +246,14 @@ int BPF_PROG(on_switch, _Bool preempted, struct task_struct* prev, struct task_s
   const __u32 from = tid_of(prev);
   const __u32 to = tid_of(next);
   struct cpu* cpu = this_cpu();
-  if (cpu) cpu->running = (__u64)next;
-  if (from && is_managed(from)) leave(prev, from, to, !preempted && prev->__state != 0, &now);
-  if (to && is_managed(to)) run(to, &now);
+  const _Bool managed_runs = to && is_managed(to);
+  if (cpu) {
+    cpu->running = (__u64)next;
+    cpu->now.tid = managed_runs ? to : 0;
+    cpu->now.prio = next->pid ? next->prio : 0;  // the idle thread's says nothing
+  }
+  if (from && is_managed(from)) leave(prev, from, next, to, !preempted && prev->__state != 0, &now);
+  if (managed_runs) run(to, &now);
   return 0;
 }
 
@@ -302,7 +317,7 @@ int BPF_PROG(on_waking, struct task_struct* task) {
   // A wake that finds the thread awake ends no wait.
   if (before != tracer_blocked && before != tracer_unknown) return 0;
   const __u32 silent = before == tracer_blocked ? *(volatile __u32*)&slot->silent : 0;
-  if (silent && end_silence_by(slot, tid, silent, own && own->tid == silent ? own : slot_of(silent))) return 0;
+  if (silent && end_silence_by(slot, tid, silent, own && own->tid == silent ? own : slot_of_expected(silent))) return 0;
   __u64 now = bpf_ktime_get_ns();
   // Both may have looked at the clock at the same moment.
   if (before == tracer_blocked && now < slot->blocked_at) now = slot->blocked_at;

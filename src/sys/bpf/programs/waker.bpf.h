@@ -46,6 +46,7 @@ struct cpu {
   __u64 number;
   __u64 base;            // where its variables begin, once that is known
   __u64 softirq_vector;  // the soft interrupt that it serves, or last served
+  struct tracer_cpu now;
 };
 struct {
   __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

@@ -11,7 +11,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
-#include "rings_layout.h"
+#include "io_uring_layout.h"
 
 char license_text[] SEC("license") = "Dual BSD/GPL";
 

@@ -1,4 +1,4 @@
-// What else sets priorities on a machine, and which settings change what a loan is worth.
+// Other programs that set priorities on a machine, and settings that change the worth of a boost.
 #include "control/conflicts.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// Shared by rings.bpf.c and io_uring_requests.cpp.
+// Shared by io_uring.bpf.c and io_uring_requests.cpp.
 // NOLINTBEGIN(readability-identifier-naming)
 #pragma once
 

@@ -1,0 +1,33 @@
+#include "engine/own_cpu.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "sys/process/self_process.h"
+
+namespace swapd::daemon {
+
+std::optional<Duration> OwnCpu::measure(Time now, std::uint64_t boosts, std::uint64_t begun) {
+  helped_ = helped_ || boosts > 0 || begun != begun_;
+  begun_ = begun;
+  if (!budget_.due(now)) return {};
+  const Duration before = budget_.patience();
+  const Duration patience = budget_.update(now, sys::process_cpu_time(), std::exchange(helped_, false));
+  return patience == before ? std::nullopt : std::optional(patience);
+}
+
+CpuTimes OwnCpu::times(Duration worker, Duration receivers) {
+  CpuTimes out{.engine = sys::own_cpu_time(), .worker = worker, .receivers = receivers, .control = {}, .total = {}};
+  out.total = sys::process_cpu_time();  // last, so that nothing is left of it if the control thread has done nothing
+  out.control = std::max(out.total - out.engine - out.worker - out.receivers, Duration::zero());
+  return out;
+}
+
+BudgetUse OwnCpu::budget() const {
+  return {.share = budget_.config().share,
+          .share_now = budget_.share(),
+          .used = budget_.used(),
+          .patience = budget_.patience()};
+}
+
+}  // namespace swapd::daemon

@@ -1,0 +1,31 @@
+// The CPU time of swapd's own threads, and the patience that keeps it within its budget
+// (decide/observation_budget.h). Engine thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/time.h"
+#include "decide/observation_budget.h"
+#include "engine/snapshot.h"
+
+namespace swapd::daemon {
+
+class OwnCpu {
+ public:
+  explicit OwnCpu(const decide::ObservationBudget::Config& config) : budget_(config) {}
+
+  // Call at each tick. boosts: in force; begun: so far. The patience, if it has changed. Reads one clock each window.
+  [[nodiscard]] std::optional<Duration> measure(Time now, std::uint64_t boosts, std::uint64_t begun);
+  // By thread. worker, receivers: what those have used; the rest of the process is the control thread's and that of
+  // the threads that it starts (launches, limits, delays).
+  [[nodiscard]] static CpuTimes times(Duration worker, Duration receivers);
+  [[nodiscard]] BudgetUse budget() const;
+
+ private:
+  decide::ObservationBudget budget_;
+  std::uint64_t begun_ = 0;
+  bool helped_ = false;  // since the last window
+};
+
+}  // namespace swapd::daemon

@@ -1,0 +1,72 @@
+#include "decide/observation_budget.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace swapd::decide {
+
+double ObservationBudget::share_between(const Sample& from, const Sample& to) {
+  if (to.time <= from.time) return 0;
+  return static_cast<double>((to.cpu - from.cpu).count()) / static_cast<double>((to.time - from.time).count());
+}
+
+bool ObservationBudget::due(Time now) const {
+  return samples_.empty() || now < samples_.back().time || now - samples_.back().time >= window;
+}
+
+double ObservationBudget::share() const {
+  const bool helps = !samples_.empty() && samples_.back().time - helped_ < helps_for;
+  return helps ? config_.share : std::min(config_.share, config_.idle_share);
+}
+
+double ObservationBudget::used() const {
+  return samples_.empty() ? 0 : share_between(samples_.front(), samples_.back());
+}
+
+void ObservationBudget::begin_anew(const Sample& at) {
+  samples_.assign(1, at);
+  changed_ = at;
+  helped_ = std::min(helped_, at.time);
+}
+
+Duration ObservationBudget::update(Time now, Duration cpu, bool helping) {
+  if (helping) helped_ = now;
+  const Sample at{now, cpu};
+  if (samples_.empty() || now < samples_.back().time || cpu < samples_.back().cpu) {
+    begin_anew(at);
+    return patience_;
+  }
+  if (!due(now)) return patience_;
+  const double in_window = share_between(samples_.back(), at);
+  samples_.push_back(at);
+  // A pause of swapd's (nothing was managed) does not count against what it does afterwards, nor for it.
+  while (samples_.size() > 2 && (samples_[1].time <= now - lately || samples_[0].time < now - 2 * lately))
+    samples_.pop_front();
+  if (in_window > share() && used() > share())
+    lengthen(at);
+  else if (now - changed_.time >= calm_)
+    shorten(at);
+  return patience_;
+}
+
+void ObservationBudget::lengthen(const Sample& at) {
+  if (std::exchange(trying_, false)) calm_ = std::min(2 * calm_, max_calm);
+  patience_ = std::clamp(2 * patience_, config_.min_patience, config_.max_patience);
+  changed_ = at;
+}
+
+void ObservationBudget::shorten(const Sample& at) {
+  if (std::exchange(trying_, false) || patience_ == config_.min_patience) calm_ = std::max(calm_ / 2, min_calm);
+  const double part = share_between(changed_, at) / (well_below * share());
+  // More than one where swapd paused in between.
+  auto steps = (at.time - std::exchange(changed_, at).time) / calm_;
+  if (part >= 1) return;
+  const double step = std::clamp(part, greatest_step, least_step);
+  for (; steps > 0 && patience_ > config_.min_patience; --steps) {
+    patience_ = std::max(Duration(std::llround(static_cast<double>(patience_.count()) * step)), config_.min_patience);
+    trying_ = true;
+  }
+}
+
+}  // namespace swapd::decide

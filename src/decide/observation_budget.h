@@ -1,0 +1,68 @@
+// Keeps the CPU time of swapd's own threads within a share of one CPU, by patience: how long a wait may go on before
+// swapd looks at it. The longer that is, the fewer waits are told. Pure: time and CPU time are parameters.
+//
+// Patience doubles with each window (100 ms) over the budget, if the last second was over it, too: one burst among
+// quiet windows costs less than it seems. It shrinks by a quarter when swapd used less than 60 % of the budget since
+// the last change, a second or more ago; by more, down to a quarter of it, as far as the use would stay below those
+// 60 % if it grew as patience shrinks. If a shorter patience turns out to be too dear, the next try takes twice as
+// long, up to 16 s: waits that all last as long as the patience would otherwise have it swing.
+#pragma once
+
+#include <deque>
+
+#include "base/time.h"
+
+namespace swapd::decide {
+
+class ObservationBudget {
+ public:
+  struct Config {
+    double share = 0.05;       // of one CPU, while swapd helps
+    double idle_share = 0.02;  // … and else; the lower one of the two counts
+    Duration min_patience = std::chrono::milliseconds(1);
+    Duration max_patience = std::chrono::milliseconds(64);
+  };
+  static constexpr Duration window = std::chrono::milliseconds(100);
+  static constexpr Duration lately = std::chrono::seconds(1);       // what used() covers
+  static constexpr Duration helps_for = std::chrono::seconds(2);    // after the last time that it helped
+  static constexpr Duration min_calm = std::chrono::seconds(1);     // from a change of patience to the next shorter one
+  static constexpr Duration max_calm = std::chrono::seconds(16);    // … after tries that were too dear
+  static constexpr double well_below = 0.6;                         // of the budget
+  static constexpr double least_step = 0.75, greatest_step = 0.25;  // times the patience before
+
+  explicit ObservationBudget(const Config& config) : config_(config), patience_(config.min_patience) {}
+
+  // cpu: that swapd has used in all. helping: a boost is in force, or one was since the last call. Call at least each
+  // window while anything is observed; more often does no harm. A clock that has gone back begins anew, with the
+  // patience of before.
+  Duration update(Time now, Duration cpu, bool helping);
+  // At this moment update() would look at the CPU time.
+  [[nodiscard]] bool due(Time now) const;
+
+  [[nodiscard]] Duration patience() const { return patience_; }
+  [[nodiscard]] const Config& config() const { return config_; }
+  // The budget in force, as a share of one CPU.
+  [[nodiscard]] double share() const;
+  // The share of one CPU that swapd has used: over the last second, or since the last look where that is longer ago.
+  [[nodiscard]] double used() const;
+
+ private:
+  struct Sample {
+    Time time;
+    Duration cpu{};
+  };
+  [[nodiscard]] static double share_between(const Sample& from, const Sample& to);
+  void begin_anew(const Sample& at);
+  void lengthen(const Sample& at);
+  void shorten(const Sample& at);
+
+  Config config_;
+  Duration patience_;
+  std::deque<Sample> samples_;  // of the last second, the last window's end at the back
+  Sample changed_;              // patience, or it was tried whether it may be shorter
+  Duration calm_ = min_calm;    // … which is done after so long
+  bool trying_ = false;         // the last change made it shorter
+  Time helped_ = never;
+};
+
+}  // namespace swapd::decide

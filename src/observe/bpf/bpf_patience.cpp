@@ -1,0 +1,94 @@
+// The bpf observer's silent waits: those of threads that wait often, and those for an expected thread.
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "observe/bpf/bpf_observer.h"
+#include "observe/resolve/syscall_table.h"
+
+namespace swapd::observe {
+
+void BpfObserver::be_patient(ThreadId thread, Duration patience) {
+  Watched* w = find(thread);
+  if (w == nullptr) return;
+  if (w->rate.set_patience(patience)) return tell_each_wait(*w);
+  patient_.set_patience(thread.tid, patience);
+}
+
+// Which futex it is changes with each lock; all other calls name what they are about in their first argument.
+void BpfObserver::count_wait(Watched& w, const sys::BpfRecord& record) {
+  if (record.compat || record.call < 0) return;
+  WaitRate::Kind kind{.call = record.call, .arg = record.args[0]};
+  if (call_entry(record.call).kind == CallKind::futex) kind.arg.reset();
+  if (!w.rate.told(kind, record.time)) return;
+  const pid_t tid = record.tid;
+  ignore_gone(tracer_->set_often(tid, w.rate.often()));
+  if (w.rate.often().size() > 1) return;
+  ignore_gone(tracer_->be_patient(tid, sys::BpfTracer::Patience::watchful));
+  patient_.add(tid, w.rate.patience(), record.time);
+}
+
+void BpfObserver::tell_each_wait(Watched& w) {
+  const pid_t tid = w.wait.member.id.tid;
+  patient_.remove(tid);
+  ignore_gone(tracer_->be_patient(tid, sys::BpfTracer::Patience::none));
+  request_rescan(w);  // it may have begun a silent wait
+}
+
+// The thread that it waits for has lost its CPU.
+void BpfObserver::inverted(const Watched& w, Time now) {
+  if (!w.rate.patient()) return;
+  const pid_t tid = w.wait.member.id.tid;
+  patient_.told_of_inversion(tid, now);
+  ignore_gone(tracer_->be_patient(tid, sys::BpfTracer::Patience::resting));
+}
+
+void BpfObserver::look_at_patient(Time now, std::vector<Event>& out) {
+  const auto due = patient_.due();
+  if (!due || now < *due) return;
+  const PatientThreads::Found& found = patient_.look(now);
+  for (const pid_t tid : found.rested) ignore_gone(tracer_->be_patient(tid, sys::BpfTracer::Patience::watchful));
+  for (const pid_t tid : found.told) {
+    const auto w = watched_.find(tid);
+    if (w == watched_.end() || w->second->fresh) continue;
+    ignore_gone(tracer_->be_patient(tid, sys::BpfTracer::Patience::resting));
+    read_slot(*w->second, now, out);
+  }
+  for (const auto& [tid, waits] : found.seen)
+    if (const auto w = watched_.find(tid); w != watched_.end() && w->second->rate.counted(waits, now))
+      tell_each_wait(*w->second);
+}
+
+int BpfObserver::least_running() const {
+  int least = 0;
+  for (const sys::RunningThread& one : tracer_->running())
+    if (!watched_.contains(one.tid)) least = std::max(least, one.prio);
+  return least;
+}
+
+bool BpfObserver::waits_unreported(ThreadId thread) {
+  Watched* w = find(thread);
+  const auto slot = tracer_->glance(thread.tid);
+  if (!slot) return false;
+  if (slot->silent && (w == nullptr || !w->rate.patient())) return true;
+  if (w == nullptr || !w->rate.patient()) return false;
+  if (std::exchange(w->asked_waits, slot->waits) == slot->waits) return false;
+  // Not for a timer, nor for a device; and a boost helps only where there is something less important to run before.
+  const auto last = tracer_->slot(thread.tid);
+  return last && watched_.contains(last->waker.tid) && patient_.contended(std::chrono::steady_clock::now());
+}
+
+void BpfObserver::look_if_unreported(ThreadId thread, Time since, std::vector<Event>& out) {
+  Watched* w = find(thread);
+  if (w == nullptr || w->fresh || w->rate.patient()) return;  // look_at_patient() does
+  const auto slot = tracer_->slot(thread.tid);
+  if (slot && slot->silent && slot->blocked_at < since) read_slot(*w, since, out);
+}
+
+void BpfObserver::look_at_unreported(Time now, std::vector<Event>& out) {
+  for (const auto& [tid, w] : watched_)
+    if (const auto slot = w->rate.patient() && !w->fresh ? tracer_->glance(tid) : std::nullopt; slot && slot->silent)
+      read_slot(*w, now, out);
+}
+
+}  // namespace swapd::observe

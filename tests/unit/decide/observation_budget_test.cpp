@@ -1,0 +1,202 @@
+// How swapd keeps to a budget of CPU time: 5 % of one CPU while it helps, 2 % else.
+#include "decide/observation_budget.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+namespace swapd::decide {
+namespace {
+
+using namespace std::chrono_literals;
+
+class ObservationBudgetTest : public testing::Test {
+ protected:
+  ObservationBudgetTest() { budget_.update(now_, cpu_, helping_); }
+  // swapd uses this share of one CPU for so long; the patience after it.
+  Duration uses(double share, Duration time = ObservationBudget::window) {
+    return costs([share](Duration) { return share; }, time);
+  }
+  // The same, as a function of patience.
+  Duration costs(const std::function<double(Duration)>& share, Duration time) {
+    for (const Time end = now_ + time; now_ < end;) {
+      const double now = share(budget_.patience());
+      now_ += 10ms;  // a tick
+      cpu_ += Duration(static_cast<std::int64_t>(now * 1e7));
+      budget_.update(now_, cpu_, helping_);
+      longest_ = std::max(longest_, budget_.patience());
+    }
+    return budget_.patience();
+  }
+  double used_for(const std::function<double(Duration)>& share, Duration time) {
+    const Duration before = cpu_;
+    costs(share, time);
+    return static_cast<double>((cpu_ - before).count()) / static_cast<double>(time.count());
+  }
+
+  ObservationBudget budget_{{}};
+  bool helping_ = true;
+  Time now_{1h};
+  Duration cpu_ = 5s;  // what starting has cost is over
+  Duration longest_{};
+};
+
+TEST_F(ObservationBudgetTest, AtRestPatienceIsAMillisecond) {
+  EXPECT_EQ(budget_.patience(), 1ms);
+  EXPECT_EQ(uses(0.01, 10s), 1ms);
+}
+
+TEST_F(ObservationBudgetTest, WithinTheBudgetItStays) { EXPECT_EQ(uses(0.05, 10s), 1ms); }
+
+TEST_F(ObservationBudgetTest, ItDoublesWithEachWindowOverTheBudget) {
+  EXPECT_EQ(uses(0.06), 2ms);
+  EXPECT_EQ(uses(0.06), 4ms);
+  EXPECT_EQ(uses(0.06), 8ms);
+}
+
+TEST_F(ObservationBudgetTest, AndNotBeforeTheWindowIsOver) { EXPECT_EQ(uses(1, 90ms), 1ms); }
+
+TEST_F(ObservationBudgetTest, ItIsBounded) { EXPECT_EQ(uses(1, 10s), 64ms); }
+
+TEST_F(ObservationBudgetTest, OneBurstInAQuietSecondDoesNotCount) {
+  uses(0, 1s);
+  for (int second = 0; second < 10; ++second) {
+    EXPECT_EQ(uses(0.3), 1ms) << "30 ms of CPU time, 3 % of the second";
+    uses(0, 900ms);
+  }
+}
+
+TEST_F(ObservationBudgetTest, ABurstAtTheStartIsForgivenSoon) {
+  EXPECT_EQ(uses(1, 300ms), 8ms) << "a thousand threads are enrolled";
+  EXPECT_EQ(uses(0.001, 3s), 1ms);
+}
+
+TEST_F(ObservationBudgetTest, WellBelowTheBudgetForASecondItShrinksByAQuarter) {
+  uses(0.06, 300ms);
+  ASSERT_EQ(uses(0.029, 900ms), 8ms);
+  EXPECT_EQ(uses(0.029, 100ms), 6ms);
+  uses(0.029, 900ms);
+  EXPECT_EQ(uses(0.029, 100ms), 4500us);
+}
+
+TEST_F(ObservationBudgetTest, FarBelowItByAsMuchAsLeavesItWellBelow) {
+  uses(0.06, 300ms);
+  EXPECT_EQ(uses(0.015, 1s), 4ms) << "twice as much would be 60 %";
+}
+
+TEST_F(ObservationBudgetTest, AndByThreeQuartersAtMost) {
+  uses(0.06, 400ms);
+  ASSERT_EQ(uses(0, 900ms), 16ms);
+  EXPECT_EQ(uses(0, 100ms), 4ms);
+}
+
+TEST_F(ObservationBudgetTest, BetweenSixtyPercentAndTheBudgetItStays) {
+  uses(0.06, 300ms);
+  EXPECT_EQ(uses(0.031, 20s), 8ms);
+  EXPECT_EQ(uses(0.049, 20s), 8ms);
+}
+
+TEST_F(ObservationBudgetTest, ACostThatFallsWithPatienceSettlesWithinTheBudget) {
+  const auto load = [](Duration patience) { return 0.5 * 1e6 / static_cast<double>(patience.count()); };
+  costs(load, 2s);
+  const Duration settled = budget_.patience();
+  EXPECT_LE(used_for(load, 30s), 0.05);
+  EXPECT_EQ(budget_.patience(), settled);
+  EXPECT_EQ(settled, 16ms);
+}
+
+// All waits last 3 ms: a patience below that has each of them told, one above it none.
+TEST_F(ObservationBudgetTest, ACostThatJumpsDoesNotMakeItSwing) {
+  const auto load = [](Duration patience) { return patience < 3ms ? 0.5 : 0.001; };
+  costs(load, 10s);
+  EXPECT_LE(used_for(load, 120s), 0.05 / 2);
+}
+
+TEST_F(ObservationBudgetTest, AfterTriesThatWereTooDearItFindsBackAllTheSame) {
+  costs([](Duration patience) { return patience < 3ms ? 0.5 : 0.001; }, 120s);
+  EXPECT_EQ(uses(0.001, 17s), 1ms) << "the load has ended";
+  uses(0.001, 17s);
+  uses(0.06, 1s);
+  EXPECT_EQ(uses(0.001, 4s), 1ms) << "and the next one finds it quick again";
+}
+
+TEST_F(ObservationBudgetTest, WithoutAnythingToHelpTheBudgetIsTwoPercent) {
+  EXPECT_DOUBLE_EQ(budget_.share(), 0.05);
+  helping_ = false;
+  EXPECT_EQ(uses(0.03, 1900ms), 1ms) << "it has helped lately";
+  EXPECT_GT(uses(0.03, 500ms), 1ms);
+  EXPECT_DOUBLE_EQ(budget_.share(), 0.02);
+  helping_ = true;
+  uses(0.03);
+  EXPECT_DOUBLE_EQ(budget_.share(), 0.05);
+}
+
+TEST_F(ObservationBudgetTest, OrThePolicysWhereThatIsLower) {
+  ObservationBudget small({.share = 0.01});
+  small.update(now_, cpu_, false);
+  EXPECT_DOUBLE_EQ(small.share(), 0.01);
+}
+
+TEST_F(ObservationBudgetTest, HelpBetweenTwoWindowsCounts) {
+  helping_ = false;
+  uses(0, 3s);
+  ASSERT_DOUBLE_EQ(budget_.share(), 0.02);
+  budget_.update(now_ + 1ms, cpu_, true);
+  uses(0);
+  EXPECT_DOUBLE_EQ(budget_.share(), 0.05);
+}
+
+TEST_F(ObservationBudgetTest, UsedIsThatOfTheLastSecond) {
+  EXPECT_DOUBLE_EQ(budget_.used(), 0);
+  uses(0.5, 5s);
+  uses(0.04, 500ms);
+  EXPECT_NEAR(budget_.used(), 0.27, 0.001);
+  uses(0.04, 500ms);
+  EXPECT_NEAR(budget_.used(), 0.04, 0.001);
+}
+
+TEST_F(ObservationBudgetTest, AClockThatGoesBackChangesNothing) {
+  uses(0.06, 300ms);
+  now_ -= 30min;
+  EXPECT_EQ(uses(0.04, 500ms), 8ms);
+  EXPECT_NEAR(budget_.used(), 0.04, 0.001);
+  EXPECT_EQ(uses(0.2, 110ms), 16ms) << "and the budget holds again";
+}
+
+TEST_F(ObservationBudgetTest, NorDoesSwapdHelpUntilTheTimeOfBeforeThen) {
+  helping_ = false;
+  now_ -= 30min;
+  uses(0, 3s);
+  EXPECT_DOUBLE_EQ(budget_.share(), 0.02);
+}
+
+TEST_F(ObservationBudgetTest, NorDoesCpuTimeThatGoesBack) {
+  cpu_ = 0s;
+  EXPECT_EQ(uses(0.04, 500ms), 1ms);
+  EXPECT_GE(budget_.used(), 0);
+}
+
+TEST_F(ObservationBudgetTest, APauseDoesNotHideWhatFollowsIt) {
+  now_ += 1h;  // the machine slept, or nothing was managed
+  uses(0.06, 100ms);
+  EXPECT_EQ(uses(0.06, 200ms), 4ms);
+}
+
+TEST_F(ObservationBudgetTest, APauseShortensPatienceWithEachOfItsSeconds) {
+  uses(0.06, 500ms);
+  ASSERT_EQ(budget_.patience(), 32ms);
+  now_ += 1500ms;
+  EXPECT_EQ(uses(0, 10ms), 8ms);
+  now_ += 1h;
+  EXPECT_EQ(uses(0, 10ms), 1ms);
+}
+
+TEST_F(ObservationBudgetTest, SmallerStepsOfTimeGiveTheSamePatience) {
+  EXPECT_FALSE(budget_.due(now_ + 99ms));
+  EXPECT_TRUE(budget_.due(now_ + 100ms));
+  EXPECT_EQ(budget_.update(now_ + 50ms, cpu_ + 50ms, true), 1ms);
+  EXPECT_EQ(budget_.update(now_ + 100ms, cpu_ + 50ms, true), 2ms);
+}
+
+}  // namespace
+}  // namespace swapd::decide
