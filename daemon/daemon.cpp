@@ -144,7 +144,7 @@ Daemon::Daemon(Prepared prepared, std::unique_ptr<sys::BpfTracer> tracer)
       auto_limits_(engine_, shaper_, surfaces_.procfs, surfaces_.clock) {
   shaper_.ask_of_gates([this](pid_t pid) {
     bool is = false;
-    engine_.call([&](const Engine& e) { is = e.has_io(pid); });
+    engine_.call([&](Engine& e) { is = e.membership().listeners().has_io(pid); });
     return is;
   });
   observe::on_own_listener([this](pid_t tid) { own_listeners_.fails(tid); });
@@ -283,10 +283,10 @@ void Daemon::begin_enrolling() {
   }
   const auto known = [this](pid_t pid, std::uint64_t start_time) {
     bool is = true;  // where the engine has stopped, no program is enrolled
-    engine_.call([&](const Engine& e) { is = e.knows(pid, start_time); });
+    engine_.call([&](Engine& e) { is = e.membership().tracker().knows(pid, start_time); });
     return is;
   };
-  const auto changed = [this](pid_t pid) { engine_.call([&](Engine& e) { e.look_at_weight(pid); }); };
+  const auto changed = [this](pid_t pid) { engine_.call([&](Engine& e) { e.membership().look_at_weight(pid); }); };
   auto_enroller_.emplace(interfaces_->backend, surfaces_.procfs, rules,
                          AutoEnroller::Options{.known = known,
                                                .changed = changed,

@@ -195,7 +195,7 @@ Status DaemonBackend::set_class(const std::string& name, const std::vector<bus::
 Status DaemonBackend::remove_class(const std::string& name, const bus::Caller& caller) {
   if (Status may = may_set_limits("remove", caller); !may) return may;
   if (Status removed = parts_.classes.remove(name); !removed) return removed;
-  parts_.engine.call([&](Engine& e) { e.move_class(name, "default"); });
+  parts_.engine.call([&](Engine& e) { e.membership().move_class(name, "default"); });
   return Done{};
 }
 
@@ -227,7 +227,7 @@ Status DaemonBackend::set(pid_t pid, const AskedPriority& base, const bus::Calle
   if (done && about_.by_hand) about_.by_hand(pid);
   if (done) {
     const bool raises = caller.rights().has(bus::Right::raise_priority);
-    parts_.engine.call([&](Engine& e) { done = e.set_base(pid, base, raises); });
+    parts_.engine.call([&](Engine& e) { done = e.membership().set_base(pid, base, raises); });
     if (!done && done.error().code() == EACCES) (void)caller.may(bus::Right::raise_priority);  // that is what it lacks
   }
   return refusals_.heard("set", pid, caller, std::move(done));

@@ -53,8 +53,8 @@ Result<bus::LaunchAnswer> DaemonBackend::begin_launch(bus::LaunchRequest request
   request.shaped = parts_.classes.shaped(request.class_name);
   bool has_listener = false, has_io = false;
   parts_.engine.call([&](Engine& e) {
-    has_listener = e.has_listener(request.pid);
-    has_io = e.has_io(request.pid);
+    has_listener = e.membership().listeners().contains(request.pid);
+    has_io = e.membership().listeners().has_io(request.pid);
   });
   if (request.shaped && has_listener && !has_io)
     return Error(EBUSY,
@@ -66,12 +66,13 @@ Result<bus::LaunchAnswer> DaemonBackend::begin_launch(bus::LaunchRequest request
       return Error(EINVAL, "the pidfd is not the launcher's own");
     const RosterAnswer found = list_threads(kernel_.procfs, kernel_.scheduler, {.members = {request.pid}});
     Result<std::size_t> taken = Error(ESHUTDOWN, "swapd is stopping");
-    parts_.engine.call([&](Engine& e) { taken = e.enroll_threads(found.threads, request.class_name); });
+    parts_.engine.call([&](Engine& e) { taken = e.membership().enroll_threads(found.threads, request.class_name); });
     if (!taken) return std::move(taken).error();
     return bus::LaunchAnswer{.install = false, .program = {}};
   }
   Status again = Error(ENOENT, "");
-  if (has_listener) parts_.engine.call([&](Engine& e) { again = e.manage_again(request.pid, request.class_name); });
+  if (has_listener)
+    parts_.engine.call([&](Engine& e) { again = e.membership().manage_again(request.pid, request.class_name); });
   if (again) return bus::LaunchAnswer{.install = false, .program = {}};
   auto program = filter(request.class_name, request.shaped);
   if (!program) return std::move(program).error();
@@ -83,7 +84,7 @@ Result<bus::LaunchAnswer> DaemonBackend::begin_launch(bus::LaunchRequest request
 Result<bus::LaunchAnswer> DaemonBackend::launch_without_filter(bus::LaunchRequest request) {
   const bool shaped = parts_.classes.shaped(request.class_name);
   bool has_listener = false;
-  parts_.engine.call([&](Engine& e) { has_listener = e.has_listener(request.pid); });
+  parts_.engine.call([&](Engine& e) { has_listener = e.membership().listeners().contains(request.pid); });
   if (has_listener)
     return Error(EBUSY,
                  "this process runs under a filter of swapd's already, so the program's own listener would be "
@@ -94,8 +95,9 @@ Result<bus::LaunchAnswer> DaemonBackend::launch_without_filter(bus::LaunchReques
       return Error(EINVAL, "the pidfd is not the launcher's own");
     const RosterAnswer found = list_threads(kernel_.procfs, kernel_.scheduler, {.members = {request.pid}});
     Result<std::size_t> taken = Error(ESHUTDOWN, "swapd is stopping");
-    parts_.engine.call(
-        [&](Engine& e) { taken = e.enroll_threads(found.threads, shaped ? "default" : request.class_name); });
+    parts_.engine.call([&](Engine& e) {
+      taken = e.membership().enroll_threads(found.threads, shaped ? "default" : request.class_name);
+    });
     if (!taken) return std::move(taken).error();
   }
   if (about_.own_listeners != nullptr && (shaped || !managed))
@@ -156,7 +158,7 @@ Status DaemonBackend::begin_enrolling(const bus::EnrollRequest& request,
   if (Status allowed = may(*tgid); !allowed) return allowed;
   const bool io = parts_.classes.shaped(*class_name);
   bool has_io = false;
-  parts_.engine.call([&](Engine& e) { has_io = e.has_io(*tgid); });
+  parts_.engine.call([&](Engine& e) { has_io = e.membership().listeners().has_io(*tgid); });
   attaching_ = parts_.engine.needs_listeners() || (io && !has_io);
   if (attaching_) {
     auto program = filter(*class_name, io, true);  // it may have rings
@@ -179,7 +181,7 @@ Status DaemonBackend::begin_enrolling(const bus::EnrollRequest& request,
     if (found.threads.empty() && round == 0) return Error(ENOENT, "process " + std::to_string(*tgid) + " has ended");
     std::erase_if(found.threads, [&](const RosterAnswer::Entry& e) { return !may(e.tgid).ok(); });
     Result<std::size_t> taken = Error(ESHUTDOWN, "swapd is stopping");
-    parts_.engine.call([&](Engine& e) { taken = e.enroll_threads(found.threads, *class_name); });
+    parts_.engine.call([&](Engine& e) { taken = e.membership().enroll_threads(found.threads, *class_name); });
     if (!taken) return std::move(taken).error();
     if (*taken == 0) break;
   }
@@ -212,7 +214,7 @@ Status DaemonBackend::may_leave(pid_t tgid, const std::string& into, const bus::
 Status DaemonBackend::has_room(pid_t pid) const {
   Status room = Done{};
   if (const auto owner = kernel_.procfs.uid(pid))
-    parts_.engine.call([&](Engine& e) { room = e.quota().room_for(*owner, pid); });
+    parts_.engine.call([&](Engine& e) { room = e.membership().quota().room_for(*owner, pid); });
   return room;
 }
 
@@ -220,7 +222,7 @@ Status DaemonBackend::release(pid_t pid, const bus::Caller& caller) {
   Status done = may_touch(pid, caller);
   if (done) done = may_leave(kernel_.procfs.tgid(pid).value_or(pid), "", caller);
   if (done && about_.by_hand) about_.by_hand(kernel_.procfs.tgid(pid).value_or(pid));
-  if (done) parts_.engine.call([&](Engine& e) { done = e.release(pid); });
+  if (done) parts_.engine.call([&](Engine& e) { done = e.membership().release(pid); });
   return refusals_.heard("release", pid, caller, std::move(done));
 }
 

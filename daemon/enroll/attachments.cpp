@@ -152,8 +152,9 @@ Status Attachments::enroll_one(const Order& order, pid_t tgid, std::uint64_t sta
   bool without_io = false;
   if (procfs_.has_seccomp_filters(tgid))
     engine_.call([&](Engine& e) {
-      without_io = order.io && e.has_listener(tgid) && !e.has_io(tgid);
-      if (!order.io || e.has_io(tgid)) again = e.manage_again(tgid, order.class_name);
+      without_io = order.io && e.membership().listeners().contains(tgid) && !e.membership().listeners().has_io(tgid);
+      if (!order.io || e.membership().listeners().has_io(tgid))
+        again = e.membership().manage_again(tgid, order.class_name);
     });
   if (without_io)
     return Error(EBUSY, "process " + std::to_string(tgid) +
@@ -192,8 +193,9 @@ Status Attachments::receive(const Order& order, pid_t tgid, Fd listener) {
   const RosterAnswer there = list_threads(procfs_, scheduler_, {.members = {tgid}});
   return launches_.receive({.listener = std::move(listener), .launch = tgid, .io = order.io},
                            [&](Engine& e, std::shared_ptr<observe::Receiver> receiver) {
-                             e.add_listener(std::move(receiver), tgid, order.class_name, order.io, clock_.now());
-                             (void)e.enroll_threads(there.threads, order.class_name);
+                             e.membership().add_listener(std::move(receiver), tgid, order.class_name, order.io,
+                                                         clock_.now());
+                             (void)e.membership().enroll_threads(there.threads, order.class_name);
                            });
 }
 

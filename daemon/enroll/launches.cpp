@@ -70,8 +70,8 @@ void Launches::run(Launch& launch, const std::stop_token& stop) {
 Status Launches::attach(Launch& launch, Fd listener) {
   return receive({.listener = std::move(listener), .launch = launch.request.pid, .io = launch.request.shaped},
                  [&](Engine& e, std::shared_ptr<observe::Receiver> receiver) {
-                   e.add_listener(std::move(receiver), launch.request.pid, launch.request.class_name,
-                                  launch.request.shaped, clock_.now());
+                   e.membership().add_listener(std::move(receiver), launch.request.pid, launch.request.class_name,
+                                               launch.request.shaped, clock_.now());
                  });
 }
 
@@ -79,7 +79,7 @@ Status Launches::adopt(OrphanListener left) {
   const pid_t launch = left.launch;
   if (receives(left.listener.get())) return Done{};  // a swapd that ended while it took over left it to two guards
   return receive(std::move(left), [launch](Engine& e, std::shared_ptr<observe::Receiver> receiver) {
-    e.adopt_listener(std::move(receiver), launch);
+    e.membership().adopt_listener(std::move(receiver), launch);
   });
 }
 
@@ -134,7 +134,7 @@ void Launches::reap() {
   }
   for (const auto& entry : hung_up) {
     const observe::Receiver* gone = entry->receiver.get();
-    engine_.call([gone](Engine& e) { e.remove_listener(gone); });
+    engine_.call([gone](Engine& e) { e.membership().remove_listener(gone); });
     entry->receiver->stop();
     guard_.let_go(entry->slot);
   }
@@ -156,7 +156,7 @@ void Launches::stop() {
   for (const auto& entry : listening) {
     entry->receiver->stop();  // the engine may have stopped, and keep it
     const observe::Receiver* gone = entry->receiver.get();
-    engine_.call([gone](Engine& e) { e.remove_listener(gone); });
+    engine_.call([gone](Engine& e) { e.membership().remove_listener(gone); });
   }
 }
 

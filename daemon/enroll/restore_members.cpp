@@ -116,11 +116,11 @@ Resumed resume(Engine& engine, Launches& launches, FdStore& store, const sys::Pr
       const std::vector<RosterAnswer::Entry>& threads = of.second;
       const model::Membership& member = members.at(pid);
       if (!member.managed && !engine.needs_listeners()) {
-        engine.call([&](Engine& e) { e.remember_released(member.pid, member.start_time); });
+        engine.call([&](Engine& e) { e.membership().remember_released(member.pid, member.start_time); });
         continue;
       }
       Result<std::size_t> taken = Error(ESHUTDOWN, "swapd is stopping");
-      engine.call([&](Engine& e) { taken = e.reenroll(threads, member); });
+      engine.call([&](Engine& e) { taken = e.membership().reenroll(threads, member); });
       if (!taken && lost.insert(pid).second) out.lost.push_back(member);
       if (!taken) continue;
       if (member.managed) added += *taken;
@@ -147,7 +147,7 @@ MembersFile::MembersFile(sd_event* loop, Engine& engine, const sys::Procfs& proc
       changes_(loop, [this] { write_soon(); }),
       write_(loop, [this] { write(); }),
       give_back_(loop, [this] { give_back_memory(); }) {
-  if (const Status watched = changes_.watch(engine_.membership_signal().fd()); !watched)
+  if (const Status watched = changes_.watch(engine_.membership().signal().fd()); !watched)
     spdlog::error("{}; the next swapd will not know the members of this one", watched.error().text());
   write();
 }
@@ -169,10 +169,10 @@ void MembersFile::write_soon() {
 }
 
 void MembersFile::write() {
-  engine_.membership_signal().clear();
+  engine_.membership().signal().clear();
   changes_.go_on();
   std::vector<model::Membership> members;
-  if (!engine_.call([&](Engine& e) { members = e.memberships(); })) return;
+  if (!engine_.call([&](Engine& e) { members = e.membership().tracker().memberships(); })) return;
   written_ = std::chrono::steady_clock::now();
   std::erase_if(lost_, [&](const model::Membership& m) { return !lives(procfs_, m); });
   std::erase_if(members, [&](const model::Membership& m) { return !m.managed && !lives(procfs_, m); });

@@ -23,7 +23,7 @@ class InterruptibleThread {
   ~InterruptibleThread() { stop(); }
 
   // Once; returns when the thread has its name and, if the privileges allow it, its nice value. The body looks at
-  // stopping() when a call of it was interrupted. An error is pthread_create(3)'s.
+  // stopping() when a call of it was interrupted. EAGAIN: there may be no more threads.
   [[nodiscard]] Status start(const char* name, int nice, std::function<void()> body);
   // Ends the thread and waits for its end. Nothing if there is none.
   void stop();
