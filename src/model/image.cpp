@@ -72,7 +72,7 @@ Image Model::image() const {
             [](const ImageThread& a, const ImageThread& b) { return a.id < b.id; });
   std::sort(image.resources.begin(), image.resources.end(),
             [](const ImageResource& a, const ImageResource& b) { return a.key < b.key; });
-  make_ages_dense(image.resources, store.next_age());
+  make_ages_dense(image.resources, store.next_age);
   return image;
 }
 
@@ -110,7 +110,7 @@ void Model::Impl::restore(std::vector<ImageResource> resources) {
     }
     store.drop_if_unused(at);
   }
-  store.set_next_age(providers);
+  store.next_age = providers;
 }
 
 void Model::Impl::restore_notes(const ImageThread& thread) {

@@ -207,7 +207,7 @@ bool Model::has_choice(ThreadId requester, std::span<const ThreadId> path) const
   return at != none && !impl_->chargeable(at, path).empty();
 }
 
-std::size_t Model::records_of(std::uint32_t uid) const { return impl_->store.records_of(uid); }
+std::size_t Model::records_of(std::uint32_t uid) const { return impl_->store.records.of(uid); }
 
 Model::Counts Model::counts() const {
   const Store& store = impl_->store;

@@ -108,28 +108,17 @@ void Store::remove_thread(Index thread) {
 
 void Store::set_user(Index thread, std::uint32_t uid) {
   if (threads[thread].uid == uid) return;
-  int records = 0;
-  for (Index at = threads[thread].provides; at != none; at = providers[at].next_of_thread) ++records;
-  for (Index at = threads[thread].requests; at != none; at = requests[at].next_of_thread) ++records;
-  count(thread, -records);
+  int own = 0;
+  for (Index at = threads[thread].provides; at != none; at = providers[at].next_of_thread) ++own;
+  for (Index at = threads[thread].requests; at != none; at = requests[at].next_of_thread) ++own;
+  records.add(threads[thread].uid, -own);
   threads[thread].uid = uid;
-  count(thread, records);
-}
-
-void Store::count(Index thread, int by) {
-  const std::uint32_t uid = threads[thread].uid;
-  if (uid == 0 || by == 0) return;
-  if ((records_[uid] += static_cast<std::uint32_t>(by)) == 0) records_.erase(uid);
-}
-
-std::size_t Store::records_of(std::uint32_t uid) const {
-  const auto found = records_.find(uid);
-  return found == records_.end() ? 0 : found->second;
+  records.add(threads[thread].uid, own);
 }
 
 bool Store::has_room(Index thread) const {
   const std::uint32_t uid = threads[thread].uid;
-  return uid == 0 || settings_.records_a_user == 0 || records_of(uid) < settings_.records_a_user;
+  return uid == 0 || settings_.records_a_user == 0 || records.of(uid) < settings_.records_a_user;
 }
 
 bool Store::make_room(Index thread) {
@@ -180,7 +169,7 @@ Index Store::add_provider(Index resource, Index thread, Evidence evidence) {
   if (resources[resource].provider_count >= limits.max_providers) remove_provider(resources[resource].providers);
   const Index at = new_provider(resource, thread);
   Provider& added = providers[at];
-  added.age = age_++;
+  added.age = next_age++;
   added.confidence = limits.base_confidence;
   added.evidence = evidence;
   link_provider(at);
@@ -209,13 +198,13 @@ Index Store::new_provider(Index resource, Index thread) {
   if (owner.provides != none)
     added.previous_of_thread = std::exchange(providers[owner.provides].previous_of_thread, at);
   owner.provides = at;
-  count(thread, 1);
+  records.add(threads[thread].uid, 1);
   return at;
 }
 
 void Store::remove_provider(Index provider) {
   unlink_provider(provider);
-  count(providers[provider].thread, -1);
+  records.add(threads[providers[provider].thread].uid, -1);
   const Provider& gone = providers[provider];
   Index& first = threads[gone.thread].provides;
   if (first == provider)
@@ -295,7 +284,7 @@ void Store::add_request(Index thread, Index resource) {
   wanted.requests = at;
   added.next_of_thread = threads[thread].requests;
   threads[thread].requests = at;
-  count(thread, 1);
+  records.add(threads[thread].uid, 1);
 }
 
 void Store::remove_requests(Index thread) {
@@ -307,7 +296,7 @@ void Store::remove_requests(Index thread) {
       resources[gone.resource].requests = gone.next;
     if (gone.next != none) requests[gone.next].previous = gone.previous;
     requests.remove(at);
-    count(thread, -1);
+    records.add(threads[thread].uid, -1);
     drop_if_unused(gone.resource);
     at = gone.next_of_thread;
   }

@@ -83,6 +83,21 @@ struct ThreadRecord {
   mutable Vector<Resource> shown;  // `requests` spelt out, made when a view asks for it
 };
 
+// How many requests and providers each user's threads have; root's are not counted.
+class UserRecords {
+ public:
+  void add(std::uint32_t uid, int by) {
+    if (uid != 0 && (by_user_[uid] += static_cast<std::uint32_t>(by)) == 0) by_user_.erase(uid);
+  }
+  [[nodiscard]] std::size_t of(std::uint32_t uid) const {
+    const auto found = by_user_.find(uid);
+    return found == by_user_.end() ? 0 : found->second;
+  }
+
+ private:
+  HashMap<std::uint32_t, std::uint32_t> by_user_;
+};
+
 // A resource's providers stand in one ring that holds the paper's three lists end to end: below K, at K, above K. So
 // "the front of the lowest list that is not empty" is the head of the ring, and a resource needs one link instead of
 // six.
@@ -115,7 +130,6 @@ class Store {
   [[nodiscard]] bool has_room(Index thread) const;
   // The same, once the oldest of what the thread itself provides has been forgotten where need be.
   [[nodiscard]] bool make_room(Index thread);
-  [[nodiscard]] std::size_t records_of(std::uint32_t uid) const;
 
   [[nodiscard]] Index find(const Resource& key) const;
   // A new one has the K and the L of this class until a thread waits for it.
@@ -130,8 +144,6 @@ class Store {
   Index add_provider(Index resource, Index thread, Evidence evidence);
   // As an image has it; the newcomer goes to the end of its list.
   void restore_provider(Index resource, Index thread, const ImageProvider& image);
-  [[nodiscard]] std::uint32_t next_age() const { return age_; }
-  void set_next_age(std::uint32_t age) { age_ = age; }
   // Leaves the resource in place, even an unused one.
   void remove_provider(Index provider);
   // Keeps it within 0…2K and in the right list.
@@ -154,10 +166,11 @@ class Store {
   Slab<ResourceRecord> resources;
   Slab<Provider> providers;
   Slab<Request> requests;
+  UserRecords records;
+  std::uint32_t next_age = 0;  // of a provider
 
  private:
   Index new_provider(Index resource, Index thread);
-  void count(Index thread, int by);
   [[nodiscard]] int list_of(const Provider& provider) const;
   void link_provider(Index provider);
   void unlink_provider(Index provider);
@@ -166,8 +179,6 @@ class Store {
   Settings settings_;
   ChainTable<ThreadRecord> thread_table_{threads};
   ChainTable<ResourceRecord> resource_table_{resources};
-  std::uint32_t age_ = 0;
-  HashMap<std::uint32_t, std::uint32_t> records_;  // by user, without root
 };
 
 }  // namespace swapd::model

@@ -44,6 +44,9 @@ class Swapbench : public testing::Test {
     ASSERT_TRUE(dir);
     dir_ = std::make_unique<TempDir>(std::move(*dir));
     std::filesystem::create_directory(temp());
+    // nginx serves as another user.
+    for (const std::string& place : {dir_->path(), temp()})
+      std::filesystem::permissions(place, std::filesystem::perms(0711));
   }
 
   // Its temporary files go to a directory of ours, which must be empty again at its end.

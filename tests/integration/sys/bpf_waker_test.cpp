@@ -95,7 +95,7 @@ TEST_F(BpfWaker, IsWhoRunsThoughAnotherWasNoted) {
   provider.go();
   read_byte(starts.in.get());
   on_cpu_1();
-  constexpr std::size_t words = 4;  // of each CPU's value; the first is the one that runs
+  constexpr std::size_t words = 5;  // of each CPU's value; the first is the one that runs
   const auto cpus = static_cast<std::size_t>(::libbpf_num_possible_cpus());
   std::vector<std::uint64_t> noted(cpus * words);
   const std::uint32_t key = 0;
