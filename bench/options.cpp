@@ -314,8 +314,8 @@ Options parse_options(int argc, char** argv) {
   tap_options(*tap_stream, options);
   for (auto* sub : {shape_rivals, tap_disk, tap_network}) seconds_option(*sub, options);
   shape_rivals->add_option("--rates", options.rates, "The limit, bytes a second")->expected(1)->check(size_check());
-  for (auto* sub : {client_server, multi_server, cascade, overhead, pipeline, latency, scale, apps, chat, soak, thin_client,
-                    shape_accuracy, shape_overhead, shape_rivals, tap_disk, tap_network, tap_stream}) {
+  for (auto* sub : {client_server, multi_server, cascade, overhead, pipeline, latency, scale, apps, chat, soak,
+                    thin_client, shape_accuracy, shape_overhead, shape_rivals, tap_disk, tap_network, tap_stream}) {
     common_options(*sub, options, raw);
   }
   for (auto* sub : {client_server, cascade, latency}) work_option(*sub, options);

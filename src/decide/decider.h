@@ -77,9 +77,9 @@ struct Interest {
   bool urgent = false;          // what it does is told at once, not with the next batch
   Wakes wakes = Wakes::untold;  // whom it wakes
   ThreadId expected;            // this thread ends its usual wait: such a wait need not be told for 20 ms
-  Duration patience{};          // waits that come more often than once in this time are told only where they last longer,
-                                // or where a thread that ends them lacks a CPU; 0: every wait is told
-  bool new_child = false;       // it has just forked: a wait for that child need not be told either
+  Duration patience{};     // waits that come more often than once in this time are told only where they last longer,
+                           // or where a thread that ends them lacks a CPU; 0: every wait is told
+  bool new_child = false;  // it has just forked: a wait for that child need not be told either
   bool operator==(const Interest&) const = default;
 };
 

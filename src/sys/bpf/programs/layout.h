@@ -95,9 +95,9 @@ struct tracer_slot {
   tracer_u16 sleep;       // the bits of TASK_REPORT
   unsigned char block_flags;
   unsigned char unused2;
-  tracer_u32 waits;       // that have begun, of those that come often
-  tracer_s32 prio;        // as it began the last of them: the kernel's, lower is more important
-  tracer_u32 patiently;   // the present wait is one of them
+  tracer_u32 waits;      // that have begun, of those that come often
+  tracer_s32 prio;       // as it began the last of them: the kernel's, lower is more important
+  tracer_u32 patiently;  // the present wait is one of them
   tracer_u32 unused3[3];
 
   tracer_u32 wake_seq;

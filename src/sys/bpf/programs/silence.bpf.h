@@ -84,8 +84,9 @@ static __always_inline _Bool is_watched(__u32 tid) {
   return slot && (*(volatile __u32*)&slot->control & tracer_watched);
 }
 
-// Is a thread that leaves its CPU to `next` to be told of to the one that waits for it in silence? Where such waits come
-// often, only if that is an inversion: the thread goes on wanting a CPU, and what runs instead matters less than the waiter.
+// Is a thread that leaves its CPU to `next` to be told of to the one that waits for it in silence? Where such waits
+// come often, only if that is an inversion: the thread goes on wanting a CPU, and what runs instead matters less than
+// the waiter.
 static __always_inline _Bool tells_waiter(__u32 waiter, _Bool blocks, struct task_struct* next, __u32 next_tid) {
   struct tracer_slot* slot = waiter ? slot_of(waiter) : 0;
   if (!slot || !*(volatile __u32*)&slot->patiently) return waiter != 0;
