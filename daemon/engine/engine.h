@@ -70,7 +70,7 @@ class Engine {
   bool call(std::function<void(Engine&)> command);
 
   // --- on the engine thread, through call() ---
-  // Who is managed, and the commands that change it. Its signal() is for the control thread.
+  // The managed set, and the commands that change it. Its signal() is for the control thread.
   [[nodiscard]] Membership& membership() { return membership_; }
   // Brings the managed set up to date: a child that is born by now is managed as its parent is.
   void catch_up();

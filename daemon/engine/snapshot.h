@@ -47,7 +47,7 @@ struct CpuTimes {
   Duration engine{}, worker{}, receivers{}, control{}, total{};
 };
 
-// Of that, as shares of one CPU.
+// The same as shares of one CPU.
 struct BudgetUse {
   double share = 0;      // the policy's budget
   double share_now = 0;  // in force: less while there is nothing to help

@@ -33,7 +33,7 @@ struct CpuView {
   double guard_s = 0;    // a process of its own, not in the sum
 };
 
-// What of that may be used, and is.
+// The share of it that may be used, and that is.
 struct BudgetView {
   double share = 0;      // of one CPU, by the policy
   double share_now = 0;  // less while there is nothing to help

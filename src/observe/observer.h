@@ -107,8 +107,8 @@ class Observer {
   // Whether it waits now, untold, for the thread that it is expected to wait for; or, of one that waits often, whether
   // observed threads have ended waits of it since this was asked last, while less important threads had a CPU.
   [[nodiscard]] virtual bool waits_unreported(ThreadId /*thread*/) { return false; }
-  // Of what this watched thread does more often than once in `patience`, only what lasts longer need be told, and what
-  // a thread that it waits for lacks a CPU for. 0: everything.
+  // This watched thread's waits that come more often than once in `patience` need be told only if they last longer, or
+  // if a thread that it waits for lacks a CPU. 0: each is told.
   virtual void be_patient(ThreadId /*thread*/, Duration /*patience*/) {}
   // Whether it knows how much CPU the managed threads use, so that nothing else need be attached to them.
   [[nodiscard]] virtual bool counts_cpu() const { return false; }

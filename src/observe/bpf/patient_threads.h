@@ -34,7 +34,7 @@ class PatientThreads {
   struct Slots {
     std::function<std::optional<sys::SlotGlance>(pid_t)> glance;
     std::function<pid_t(pid_t)> woken_by;  // the managed thread that ended its last wait; 0: none
-    // Which kernel priority the least important of the threads has that have a CPU and are not watched; 0: there is
+    // The kernel priority of the least important thread that has a CPU and is not watched; 0: there is
     // none.
     std::function<int()> least_running;
   };

@@ -1,4 +1,4 @@
-// Which waits of a watched thread come too often to tell of each (docs/design.md, Observers). Pure.
+// The kinds of waits of a watched thread that come too often to tell of each (docs/design.md, Observers). Pure.
 //
 // A kind of wait that has come more often than once in the thread's patience is kept silent: the kernel's program
 // counts such waits in the slot, and the observer looks there at its own pace. A rare wait of another kind is told at

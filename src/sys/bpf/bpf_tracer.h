@@ -82,7 +82,7 @@ struct SlotGlance {
   int prio = 0;             // the kernel's priority as its last wait began: lower is more important
 };
 
-// Which thread has a CPU.
+// The thread that has a CPU.
 struct RunningThread {
   pid_t tid = 0;  // 0: one that is not managed, or none
   int prio = 0;   // the kernel's priority; 0: it idles, or nothing is known
@@ -166,7 +166,7 @@ class BpfTracer {
                // loses its CPU meanwhile, and goes on wanting one, to a thread that matters less and is not watched
     resting,   // … nor that
   };
-  // Of a watched thread. ESRCH: not managed.
+  // The thread is watched. ESRCH: not managed.
   [[nodiscard]] Status be_patient(pid_t tid, Patience patience);
   // A kind of wait: in a native call with this first argument, or with any.
   struct WaitKind {
@@ -175,12 +175,12 @@ class BpfTracer {
     bool operator==(const WaitKind&) const = default;
   };
   static constexpr std::size_t max_often = 2;
-  // Which waits come often: these; more than max_often: all.
+  // The waits that come often: these; more than max_often: all.
   [[nodiscard]] Status set_often(pid_t tid, std::span<const WaitKind> kinds);
   // Empty: not managed.
   [[nodiscard]] std::optional<SlotGlance> glance(pid_t tid) const;
 
-  // Of each CPU, as of its last switch.
+  // One for each CPU, as of its last switch.
   [[nodiscard]] std::vector<RunningThread> running() const;
 
   // Polls readable (level-triggered, once woken) when an urgent record has come or wake_at_bytes have gathered. Records

@@ -22,7 +22,7 @@ class LendingTest : public LinuxTest {
     ASSERT_TRUE(actuator_->recover().ok());
   }
   void apply(const std::vector<Boost>& boosts) { actuator_->apply(boosts, clock_.now()); }
-  // Of a waiter at FIFO 50.
+  // A waiter's at FIFO 50.
   static Boost with_second_best(const Process& process) {
     Boost asked = boost(process, realtime(SchedPolicy::fifo, 49));
     asked.second_best = lent(nice_of(-20));

@@ -1,4 +1,4 @@
-// What a donation is for: CPU time. Two spinners on one CPU, in one session, in two, and in two cgroups.
+// A donation is for CPU time. Two spinners on one CPU, in one session, in two, and in two cgroups.
 #include <unistd.h>
 
 #include "process.h"
@@ -95,7 +95,7 @@ TEST_F(ShareTest, ARealTimeLoanCrossesSessions) {
   const Process hog({.spin = true, .own_session = true});
   Actuator actuator(scheduler_, groups_, options());
   actuator.apply(std::vector{boost(provider, realtime(SchedPolicy::fifo, 1))}, clock_.now());
-  // Of each second the kernel's fair server gives the hog 50 ms, at once: a whole one is looked at.
+  // The kernel's fair server gives the hog 50 ms of each second, at once: a whole one is looked at.
   EXPECT_GT(ratio(provider, hog, std::chrono::seconds(1)), clearly_more);
 }
 

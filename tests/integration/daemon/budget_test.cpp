@@ -1,4 +1,4 @@
-// What swapd itself costs, as `status` says it, against what the kernel counts; and the policy's budget for it.
+// The CPU time of swapd itself, as `status` says it, against what the kernel counts; and the policy's budget for it.
 #include <unistd.h>
 
 #include <fstream>

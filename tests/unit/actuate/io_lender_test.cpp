@@ -55,7 +55,7 @@ TEST_F(IoPriorities, ABetterOneIsLeftAlone) {
   EXPECT_EQ(io(12), 0);
 }
 
-// Of nice 0 follows level 4, of FIFO real-time.
+// Level 4 follows from nice 0, real-time from FIFO.
 TEST_F(IoPriorities, WhereTheLoanChangesItIsWeighedAgain) {
   add(10, 19, best_effort_0);
   apply({boost(10, nice_of(0))});
@@ -122,7 +122,7 @@ TEST_F(IoPriorities, AGrandchildHasItsGrandparents) {
   EXPECT_EQ(io(30), idle);
 }
 
-// Of a new thread it may not be known which of its process has made it.
+// swapd may not know which thread of its process has made a new one.
 TEST_F(IoPriorities, WhoseChildIsNotKnownKeepsWhatItHas) {
   add(10, 15, idle);
   apply({boost(10, fifo(10))});

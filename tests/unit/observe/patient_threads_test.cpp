@@ -1,4 +1,4 @@
-// Which of the silent waits of threads that wait often are told, and how often it is looked for them.
+// Threads that wait often: the silent waits that are told, and how often they are looked for.
 #include "observe/bpf/patient_threads.h"
 
 #include <gmock/gmock.h>

@@ -74,7 +74,7 @@ struct tracer_slot {
   tracer_u64 expected_arg;  // the first argument
   tracer_u32 newborn;       // the process it has made last, while that lives
   tracer_u32 parent;        // the thread that has made this process
-  // What it waits in so often; written by user space.
+  // The waits that come often; written by user space.
   tracer_u64 often_arg[tracer_often_kinds];  // the first argument; tracer_any_arg: whichever
   tracer_s32 often_call[tracer_often_kinds];
   tracer_u64 unused;
@@ -112,7 +112,7 @@ struct tracer_slot {
   tracer_u64 unused5[2];
 };
 
-// Which thread runs on a CPU, since its last switch.
+// The thread that runs on a CPU, since its last switch.
 struct tracer_cpu {
   tracer_s32 tid;   // 0: one that is not managed
   tracer_s32 prio;  // the kernel's; 0: it idles, or there was no switch yet
