@@ -21,7 +21,7 @@ constexpr const char* notes[] = {
     // overhead --observe bpf
     "added_ns", "managed", "program", "runs", "ns_a_run", "cpu_share",
     // thin-client
-    "frames_per_s", "page_s", "late_share", "updates_per_s", "others_updates_per_s", "donations",
+    "frames_per_s", "page_s", "drawn_per_s", "updates_per_s", "others_updates_per_s", "donations",
     // apps
     "throughput", "throughput_from", "throughput_to", "ratio_from", "ratio_to", "ratio_95_from", "ratio_95_to",
     "programs_cpu_share"};

@@ -11,10 +11,11 @@ struct Window {
   std::vector<double> at_s;
 };
 
-// Frames a second: all that were drawn.
-[[nodiscard]] double frame_rate(const Window& window);
-// The part of the gaps between neighbours that are longer than one and a half of the film's: frames that came late.
-[[nodiscard]] double late_share(const Window& window, double period_s);
+// Events a second: all.
+[[nodiscard]] double rate_of_all(const Window& window);
+// Frames a second that were drawn in time: no more than half a period after they were due. A frame is due a period
+// after the one before it was due; a player that is more than `gives_up_s` late begins a new count there.
+[[nodiscard]] double rate_in_time(const Window& window, double period_s, double gives_up_s);
 // Seconds a page: the window's length where there was none at all.
 [[nodiscard]] double seconds_each(const Window& window);
 

@@ -76,14 +76,30 @@ TEST(StatusLines, AreCountedAlsoAcrossPieces) {
   EXPECT_EQ(lines.take(":   0.6   4/  4 \r"), 1);
 }
 
-TEST(ThinClientFigures, FramesASecondAndThoseThatCameLate) {
-  const Window even{.length_s = 0.2, .at_s = {0, 0.04, 0.08, 0.12, 0.16}};
-  EXPECT_THAT(frame_rate(even), DoubleEq(25));
-  EXPECT_EQ(late_share(even, 0.04), 0);
-  const Window halting{.length_s = 1, .at_s = {0, 0.04, 0.5, 0.54, 0.9}};
-  EXPECT_THAT(frame_rate(halting), DoubleEq(5));
-  EXPECT_EQ(late_share(halting, 0.04), 0.5);
-  EXPECT_EQ(late_share({.length_s = 1, .at_s = {}}, 0.04), 1) << "nothing drawn is late";
+constexpr double period = 0.04, gives_up = 0.2;
+
+TEST(ThinClientFigures, FramesAtTheirPaceAreInTime) {
+  const Window even{.length_s = 0.2, .at_s = {0, 0.04, 0.085, 0.12, 0.16}};
+  EXPECT_THAT(rate_of_all(even), DoubleEq(25));
+  EXPECT_THAT(rate_in_time(even, period, gives_up), DoubleEq(25));
+  EXPECT_EQ(rate_in_time({.length_s = 1, .at_s = {}}, period, gives_up), 0);
+}
+
+// Frames that were due at 0.08 and 0.12 come with the one that is due at 0.16.
+TEST(ThinClientFigures, ABurstThatMakesUpForADelayWasLate) {
+  const Window halting{.length_s = 1, .at_s = {0, 0.04, 0.155, 0.157, 0.16}};
+  EXPECT_EQ(rate_of_all(halting), 5);
+  EXPECT_EQ(rate_in_time(halting, period, gives_up), 3);
+}
+
+TEST(ThinClientFigures, AfterALongDelayTheCountBeginsAnew) {
+  const Window halting{.length_s = 1, .at_s = {0, 0.04, 0.5, 0.54, 0.58}};
+  EXPECT_EQ(rate_in_time(halting, period, gives_up), 4) << "all but the one at 0.5";
+}
+
+TEST(ThinClientFigures, AWindowThatBeginsWithALateFrameIsCountedFromThoseThatFollow) {
+  const Window late_first{.length_s = 1, .at_s = {0.1, 0.103, 0.106, 0.12, 0.16}};
+  EXPECT_EQ(rate_in_time(late_first, period, gives_up), 5) << "nothing tells when the first ones were due";
 }
 
 TEST(ThinClientFigures, APageThatNeverCameTookTheWholeTime) {
