@@ -18,8 +18,11 @@ void BpfObserver::be_patient(ThreadId thread, Duration patience) {
 // Which futex it is changes with each lock; all other calls name what they are about in their first argument.
 void BpfObserver::count_wait(Watched& w, const sys::BpfRecord& record) {
   if (record.compat || record.call < 0) return;
+  const CallKind of = call_entry(record.call).kind;
+  // A kernel thread ends these, which is known as a provider only from the wait before.
+  if (of == CallKind::disk || of == CallKind::copy) return;
   WaitRate::Kind kind{.call = record.call, .arg = record.args[0]};
-  if (call_entry(record.call).kind == CallKind::futex) kind.arg.reset();
+  if (of == CallKind::futex) kind.arg.reset();
   if (!w.rate.told(kind, record.time)) return;
   const pid_t tid = record.tid;
   ignore_gone(tracer_->set_often(tid, w.rate.often()));
