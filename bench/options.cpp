@@ -293,8 +293,8 @@ Options parse_options(int argc, char** argv) {
   auto* overhead = app.add_subcommand("overhead", "What watching costs: per trapped call, per iteration");
   auto* pipeline = app.add_subcommand("pipeline", "An important reader of 8 KiB chunks that take CPU time to make");
   auto* scale = app.add_subcommand("scale", "Many sleeping threads and resources, and pairs that wake each other");
-  auto* apps = app.add_subcommand(
-      "apps", "The throughput of redis, PostgreSQL, nginx and mosquitto, and what swapd takes or gives");
+  auto* apps =
+      app.add_subcommand("apps", "The throughput of redis, PostgreSQL and nginx, and what swapd takes or gives");
   auto* chat = app.add_subcommand("chat", "Rooms of users who take turns: messages a second");
   auto* soak =
       app.add_subcommand("soak", "Chat, redis and nginx beside hogs that come and go, under one swapd all along");

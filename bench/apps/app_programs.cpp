@@ -39,10 +39,7 @@ constexpr Need needs[] = {{"redis", "redis-server", "redis-server"},
                           {"pgbench-connect", "postgres", "postgresql"},
                           {"pgbench-connect", "pgbench", "postgresql"},
                           {"nginx-short", "nginx", "nginx-light"},
-                          {"nginx-short", "ab", "apache2-utils"},
-                          {"mosquitto", "mosquitto", "mosquitto"},
-                          {"mosquitto", "mosquitto_pub", "mosquitto-clients"},
-                          {"mosquitto", "mosquitto_sub", "mosquitto-clients"}};
+                          {"nginx-short", "ab", "apache2-utils"}};
 
 // Debian keeps PostgreSQL's own programs out of PATH; what has their names there is a script that starts them.
 std::string newest_postgres(const std::string& program) {
@@ -237,15 +234,14 @@ std::unique_ptr<App> make_redis() { return std::make_unique<Redis>(); }
 std::unique_ptr<App> make_nginx(bool short_lived) { return std::make_unique<Nginx>(short_lived); }
 
 const std::vector<std::string_view>& app_names() {
-  static const std::vector<std::string_view> names = {"redis",           "pgbench-select", "pgbench-tpcb", "nginx",
-                                                      "pgbench-connect", "nginx-short",    "mosquitto"};
+  static const std::vector<std::string_view> names = {"redis", "pgbench-select",  "pgbench-tpcb",
+                                                      "nginx", "pgbench-connect", "nginx-short"};
   return names;
 }
 
 std::unique_ptr<App> make_app(std::string_view name) {
   if (name == "redis") return make_redis();
   if (name == "nginx" || name == "nginx-short") return make_nginx(name == "nginx-short");
-  if (name == "mosquitto") return make_mosquitto();
   return make_postgres(name);
 }
 

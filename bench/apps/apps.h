@@ -52,7 +52,6 @@ class App {
 // By family, for make_app.
 [[nodiscard]] std::unique_ptr<App> make_redis();
 [[nodiscard]] std::unique_ptr<App> make_nginx(bool short_lived);
-[[nodiscard]] std::unique_ptr<App> make_mosquitto();
 [[nodiscard]] std::unique_ptr<App> make_postgres(std::string_view name);
 
 // The path of a program; empty: not there.
