@@ -85,10 +85,13 @@ TEST_P(Tree, TheDiskReadsNoMoreThanTheLimit) {
     const auto seconds = [&] { return static_cast<double>(disk.read() - before) / static_cast<double>(mib); };
     const pid_t pid =
         session->start({"--class", "slow"}, {"/bin/sh", "-c", "cd " + disk.tree() + "; exec " + line + " >/dev/null"});
-    double ahead = 0;
+    // To move it where it can be frozen takes the kernel some 50 ms once: what it reads meanwhile it owes, and pays.
+    double at_first = 0, ahead = 0;
     EXPECT_TRUE(eventually(
         [&] {
-          ahead = std::max(ahead, seconds() - passed());
+          const double now = passed(), is_ahead = seconds() - now;
+          double& most = now < 0.15 ? at_first : ahead;
+          most = std::max(most, is_ahead);
           siginfo_t over{};
           return ::waitid(P_PID, static_cast<id_t>(pid), &over, WEXITED | WNOHANG | WNOWAIT) == 0 && over.si_pid == pid;
         },
@@ -97,7 +100,7 @@ TEST_P(Tree, TheDiskReadsNoMoreThanTheLimit) {
     const double needed = passed();
     EXPECT_EQ(session->wait(pid), 0) << line;
     EXPECT_GE(seconds(), 1.2) << line << "has to read them all";
-    EXPECT_LT(ahead, 1.1) << line;
+    EXPECT_LT(ahead, std::max(1.1, at_first)) << line;
     EXPECT_LT(needed, seconds() + 2) << line << "stands still for nothing";
   }
 }
