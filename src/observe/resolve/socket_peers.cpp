@@ -11,6 +11,8 @@ namespace {
 
 // Among too many possible peers none stands out; the model keeps no more providers than this either.
 constexpr std::size_t max_candidates = 32;
+// What may have changed is believed for so many times what it cost, so that asking takes a tenth of a CPU at most.
+constexpr int believed_for_costs = 10;
 
 void add(Peers& peers, std::uint64_t inode) {
   if (inode != 0 && peers.inodes.size() < max_candidates) peers.inodes.push_back(inode);
@@ -106,6 +108,22 @@ Peers inet_peers(const sys::InetSocket& own, const std::vector<sys::InetSocket>&
   return out;
 }
 
+std::vector<Connected> connected_pairs(const std::vector<sys::InetSocket>& all) {
+  using Ends = std::pair<sys::InetAddress, sys::InetAddress>;
+  std::vector<std::pair<Ends, std::uint64_t>> sorted;
+  for (const auto& one : all)
+    if (one.protocol == IPPROTO_TCP && one.inode != 0 && !one.listening)
+      sorted.emplace_back(Ends{one.local, one.remote}, one.inode);
+  std::ranges::sort(sorted);
+  std::vector<Connected> out;
+  for (const auto& [ends, inode] : sorted) {
+    const Ends mirrored{ends.second, ends.first};
+    const auto other = std::ranges::lower_bound(sorted, mirrored, {}, &std::pair<Ends, std::uint64_t>::first);
+    if (other != sorted.end() && other->first == mirrored) out.push_back({inode, other->second});
+  }
+  return out;
+}
+
 std::optional<SocketPeers::Cached> SocketPeers::cached(std::uint64_t inode) {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) return std::nullopt;
@@ -116,10 +134,15 @@ std::optional<SocketPeers::Cached> SocketPeers::cached(std::uint64_t inode) {
 }
 
 std::optional<Peers> SocketPeers::look(pid_t pid, std::uint64_t inode) {
+  const Time begun = clock_.now();
   {
     const std::lock_guard lock(mutex_);
     const auto found = entries_.find(inode);
-    if (found != entries_.end() && found->second.peers.stable) return found->second.peers;
+    if (found != entries_.end()) {
+      const Entry& entry = found->second;
+      const Duration believed = std::min<Duration>(believed_for_costs * entry.cost, fresh_for);
+      if (entry.peers.stable || begun - entry.time < believed) return entry.peers;
+    }
   }
   auto peers = ask(pid, inode);
   const std::lock_guard lock(mutex_);
@@ -127,9 +150,29 @@ std::optional<Peers> SocketPeers::look(pid_t pid, std::uint64_t inode) {
     entries_.erase(inode);
     return std::nullopt;
   }
-  if (entries_.size() >= most && !entries_.contains(inode)) entries_.clear();
-  entries_[inode] = {*peers, clock_.now()};
+  const Time now = clock_.now();
+  keep(inode, {*peers, now, now - begun});
   return peers;
+}
+
+// Under the lock.
+void SocketPeers::keep(std::uint64_t inode, Entry entry) {
+  if (entries_.size() >= most && !entries_.contains(inode)) entries_.clear();
+  entries_[inode] = std::move(entry);
+}
+
+std::optional<Peers> SocketPeers::ask_inet(pid_t pid, std::uint64_t inode, int protocol) {
+  const auto all = diag_.inet_sockets(pid, protocol);
+  if (!all) return std::nullopt;
+  const auto own = std::ranges::find(*all, inode, &sys::InetSocket::inode);
+  if (own == all->end()) return std::nullopt;
+  if (protocol == IPPROTO_TCP) {
+    const auto pairs = connected_pairs(*all);
+    const Time now = clock_.now();
+    const std::lock_guard lock(mutex_);
+    for (const Connected& one : pairs) keep(one.inode, {{{one.peer}, true}, now});
+  }
+  return inet_peers(*own, *all);
 }
 
 std::optional<Peers> SocketPeers::ask(pid_t pid, std::uint64_t inode) {
@@ -143,12 +186,8 @@ std::optional<Peers> SocketPeers::ask(pid_t pid, std::uint64_t inode) {
     const auto again = diag_.unix_socket(pid, inode);
     return again && again->peer != 0 ? unix_peers(*again, {}) : peers;
   }
-  for (const int protocol : {IPPROTO_TCP, IPPROTO_UDP}) {
-    const auto all = diag_.inet_sockets(pid, protocol);
-    if (!all) continue;
-    const auto own = std::find_if(all->begin(), all->end(), [&](const auto& s) { return s.inode == inode; });
-    if (own != all->end()) return inet_peers(*own, *all);
-  }
+  for (const int protocol : {IPPROTO_TCP, IPPROTO_UDP})
+    if (auto peers = ask_inet(pid, inode, protocol)) return peers;
   return std::nullopt;
 }
 

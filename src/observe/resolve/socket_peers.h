@@ -23,12 +23,21 @@ struct Peers {
 // `all`: the sockets of the same network namespace; for a connected stream only needed until it is accepted.
 [[nodiscard]] Peers unix_peers(const sys::UnixSocket& own, const std::vector<sys::UnixSocket>& all);
 [[nodiscard]] Peers inet_peers(const sys::InetSocket& own, const std::vector<sys::InetSocket>& all);
+// Both ends of each TCP connection of this machine that is accepted: the peer of such a socket is its peer for life.
+struct Connected {
+  std::uint64_t inode = 0, peer = 0;
+};
+[[nodiscard]] std::vector<Connected> connected_pairs(const std::vector<sys::InetSocket>& all);
 // The socket listening (TCP) or bound (UDP) for connections to this address; 0: none here.
 [[nodiscard]] std::uint64_t inet_listener(const sys::InetAddress& address, int protocol,
                                           const std::vector<sys::InetSocket>& all);
 
 // The cache between the worker, which asks the kernel, and the engine, which must not. Keyed by inode: a socket's inode
 // is its identity for as long as it is open, and numbers come back only after 2^32 others.
+//
+// The kernel finds an internet socket by its inode only in a dump of them all, of some milliseconds on a machine with
+// much memory. So a dump answers for each connection in it, and what may have changed since is asked for again only
+// after a time of ten dumps: a client of fifty connections costs one.
 class SocketPeers {
  public:
   SocketPeers(sys::SockDiag& diag, const Clock& clock) : diag_(diag), clock_(clock) {}
@@ -50,8 +59,11 @@ class SocketPeers {
   struct Entry {
     Peers peers;
     Time time;
+    Duration cost{};  // of the dumps that were needed
   };
   [[nodiscard]] std::optional<Peers> ask(pid_t pid, std::uint64_t inode);
+  [[nodiscard]] std::optional<Peers> ask_inet(pid_t pid, std::uint64_t inode, int protocol);
+  void keep(std::uint64_t inode, Entry entry);
 
   sys::SockDiag& diag_;
   const Clock& clock_;

@@ -1,8 +1,13 @@
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include <thread>
 
 #include "blocked_program.h"
+#include "observe/resolve/socket_peers.h"
 
 namespace swapd::observe {
 namespace {
@@ -43,6 +48,38 @@ TEST_F(Sockets, APeerThatHasNotAcceptedIsAskedForAgain) {
   const Wait later = resolver.quick(story.site);
   EXPECT_FALSE(later.complete);
   EXPECT_EQ(later.awaited, full.awaited);
+}
+
+// The kernel finds an internet socket only by dumping them all.
+TEST_F(Sockets, OneQuestionAnswersForEachConnectionOfTheMachine) {
+  const Fd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{.sin_family = AF_INET, .sin_port = 0, .sin_addr = {htonl(INADDR_LOOPBACK)}, .sin_zero = {}};
+  socklen_t size = sizeof address;
+  ASSERT_EQ(::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(::listen(listener.get(), 4), 0);
+  ASSERT_EQ(::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+  std::vector<Fd> clients, accepted;
+  for (int i = 0; i < 3; ++i) {
+    clients.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    ASSERT_EQ(::connect(clients.back().get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+    accepted.emplace_back(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    ASSERT_TRUE(accepted.back());
+  }
+  const auto inode = [](const Fd& fd) {
+    struct stat st {};
+    ::fstat(fd.get(), &st);
+    return st.st_ino;
+  };
+  SteadyClock clock;
+  SocketPeers peers(diag_, clock);
+  ASSERT_TRUE(peers.look(::getpid(), inode(clients[0])));
+  for (int i = 0; i < 3; ++i) {
+    const auto known = peers.cached(inode(clients[i])), other = peers.cached(inode(accepted[i]));
+    ASSERT_TRUE(known && other);
+    EXPECT_THAT(known->peers.inodes, testing::ElementsAre(inode(accepted[i])));
+    EXPECT_THAT(other->peers.inodes, testing::ElementsAre(inode(clients[i])));
+    EXPECT_TRUE(known->peers.stable);
+  }
 }
 
 // Who connects is known from history alone: the listening socket is awaited, and nobody holds its other end.

@@ -111,6 +111,23 @@ TEST(InetPeers, ARemoteEndLeavesOnlyItself) {
               ElementsAre(1));
 }
 
+// One dump answers for every connection of this machine that is accepted.
+TEST(InetPeers, BothEndsOfEachConnection) {
+  std::vector<InetSocket> all{listening(1, v4(1, 80))};
+  constexpr std::uint16_t clients = 3;
+  for (std::uint16_t i = 0; i < clients; ++i) {
+    all.push_back(inet(10 + i, IPPROTO_TCP, v4(1, 5000 + i), v4(1, 80)));
+    all.push_back(inet(20 + i, IPPROTO_TCP, v4(1, 80), v4(1, 5000 + i)));
+  }
+  all.push_back(inet(30, IPPROTO_TCP, v4(1, 6000), v4(1, 80)));  // not accepted yet: its other end has no inode
+  all.push_back(inet(0, IPPROTO_TCP, v4(1, 80), v4(1, 6000)));
+  all.push_back(inet(31, IPPROTO_TCP, v4(1, 7000), v4(9, 80)));  // leaves the machine
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> found;
+  for (const Connected& one : connected_pairs(all)) found.emplace_back(one.inode, one.peer);
+  EXPECT_THAT(found, UnorderedElementsAre(std::pair(10, 20), std::pair(20, 10), std::pair(11, 21), std::pair(21, 11),
+                                          std::pair(12, 22), std::pair(22, 12)));
+}
+
 TEST(InetPeers, WildcardsOfBothFamilies) {
   InetSocket wildcard = listening(3, v6(0, 80));
   wildcard.v6 = true;
