@@ -12,7 +12,11 @@ double ObservationBudget::share_between(const Sample& from, const Sample& to) {
 }
 
 bool ObservationBudget::due(Time now) const {
-  return samples_.empty() || goes_back(now) || now - samples_.back().time >= window;
+  return samples_.empty() || goes_back(now) || now - samples_.back().time >= short_window;
+}
+
+bool ObservationBudget::ends_window(const Sample& at) const {
+  return at.time - samples_.back().time >= window || share_between(samples_.back(), at) > far_over * share();
 }
 
 // By less than a window it is another caller's moment, taken a little earlier.
@@ -45,6 +49,7 @@ Duration ObservationBudget::update(Time now, Duration cpu, bool helping) {
     begin_anew(at);
     return patience_;
   }
+  if (!ends_window(at)) return patience_;
   const double in_window = share_between(samples_.back(), at);
   samples_.push_back(at);
   // A pause of swapd's (nothing was managed) does not count against what it does afterwards, nor for it.

@@ -2,10 +2,11 @@
 // swapd looks at it. The longer that is, the fewer waits are told. Pure: time and CPU time are parameters.
 //
 // Patience doubles with each window (100 ms) over the budget, if the last second was over it, too: one burst among
-// quiet windows costs less than it seems. It shrinks by a quarter when swapd used less than 60 % of the budget since
-// the last change, a second or more ago; by more, down to a quarter of it, as far as the use would stay below those
-// 60 % if it grew as patience shrinks. If a shorter patience turns out to be too dear, the next try takes twice as
-// long, up to 16 s: waits that all last as long as the patience would otherwise have it swing.
+// quiet windows costs less than it seems. A window ends after 20 ms where it is far over the budget (four times): two
+// hundred threads that begin to talk shall not pay for long. Patience shrinks by a quarter when swapd used less than 60
+// % of the budget since the last change, a second or more ago; by more, down to a quarter of it, as far as the use
+// would stay below those 60 % if it grew as patience shrinks. If a shorter patience turns out to be too dear, the next
+// try takes twice as long, up to 16 s: waits that all last as long as the patience would otherwise have it swing.
 #pragma once
 
 #include <deque>
@@ -23,6 +24,8 @@ class ObservationBudget {
     Duration max_patience = std::chrono::milliseconds(64);
   };
   static constexpr Duration window = std::chrono::milliseconds(100);
+  static constexpr Duration short_window = std::chrono::milliseconds(20);
+  static constexpr double far_over = 4;                             // times the budget: a window is over
   static constexpr Duration lately = std::chrono::seconds(1);       // what used() covers
   static constexpr Duration helps_for = std::chrono::seconds(2);    // after the last time that it helped
   static constexpr Duration min_calm = std::chrono::seconds(1);     // from a change of patience to the next shorter one
@@ -36,7 +39,7 @@ class ObservationBudget {
   // window while anything is observed; more often does no harm. A clock that has gone back begins anew, with the
   // patience of before.
   Duration update(Time now, Duration cpu, bool helping);
-  // At this moment update() would look at the CPU time.
+  // At this moment update() would have use of the CPU time.
   [[nodiscard]] bool due(Time now) const;
 
   [[nodiscard]] Duration patience() const { return patience_; }
@@ -53,6 +56,7 @@ class ObservationBudget {
   };
   [[nodiscard]] static double share_between(const Sample& from, const Sample& to);
   [[nodiscard]] bool goes_back(Time now) const;
+  [[nodiscard]] bool ends_window(const Sample& at) const;
   void begin_anew(const Sample& at);
   void lengthen(const Sample& at);
   void shorten(const Sample& at);

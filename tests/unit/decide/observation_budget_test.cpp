@@ -54,7 +54,13 @@ TEST_F(ObservationBudgetTest, ItDoublesWithEachWindowOverTheBudget) {
   EXPECT_EQ(uses(0.06), 8ms);
 }
 
-TEST_F(ObservationBudgetTest, AndNotBeforeTheWindowIsOver) { EXPECT_EQ(uses(1, 90ms), 1ms); }
+TEST_F(ObservationBudgetTest, AndNotBeforeTheWindowIsOver) { EXPECT_EQ(uses(0.15, 90ms), 1ms); }
+
+TEST_F(ObservationBudgetTest, FarOverTheBudgetAWindowIsShort) {
+  EXPECT_EQ(uses(0.4, 10ms), 1ms);
+  EXPECT_EQ(uses(0.4, 10ms), 2ms);
+  EXPECT_EQ(uses(0.4, 80ms), 32ms) << "two hundred threads have begun to talk";
+}
 
 TEST_F(ObservationBudgetTest, ItIsBounded) { EXPECT_EQ(uses(1, 10s), 64ms); }
 
@@ -67,8 +73,8 @@ TEST_F(ObservationBudgetTest, OneBurstInAQuietSecondDoesNotCount) {
 }
 
 TEST_F(ObservationBudgetTest, ABurstAtTheStartIsForgivenSoon) {
-  EXPECT_EQ(uses(1, 300ms), 8ms) << "a thousand threads are enrolled";
-  EXPECT_EQ(uses(0.001, 3s), 1ms);
+  EXPECT_EQ(uses(1, 300ms), 64ms) << "a thousand threads are enrolled";
+  EXPECT_EQ(uses(0.001, 4s), 1ms);
 }
 
 TEST_F(ObservationBudgetTest, WellBelowTheBudgetForASecondItShrinksByAQuarter) {
@@ -201,10 +207,10 @@ TEST_F(ObservationBudgetTest, APauseShortensPatienceWithEachOfItsSeconds) {
 }
 
 TEST_F(ObservationBudgetTest, SmallerStepsOfTimeGiveTheSamePatience) {
-  EXPECT_FALSE(budget_.due(now_ + 99ms));
-  EXPECT_TRUE(budget_.due(now_ + 100ms));
-  EXPECT_EQ(budget_.update(now_ + 50ms, cpu_ + 50ms, true), 1ms);
-  EXPECT_EQ(budget_.update(now_ + 100ms, cpu_ + 50ms, true), 2ms);
+  EXPECT_FALSE(budget_.due(now_ + 19ms));
+  EXPECT_TRUE(budget_.due(now_ + 20ms));
+  EXPECT_EQ(budget_.update(now_ + 50ms, cpu_ + 9ms, true), 1ms);
+  EXPECT_EQ(budget_.update(now_ + 100ms, cpu_ + 9ms, true), 2ms);
 }
 
 }  // namespace
