@@ -35,29 +35,33 @@ const CpuClocks::Pooled* CpuClocks::pooled(const decide::Timer& timer) const {
   return found == pool_.end() ? nullptr : &found->second;
 }
 
-CpuClocks::Pooled& CpuClocks::open(ThreadId requester, ThreadId thread, Kind kind, Time now) {
+// To open a descriptor and to close it again costs more than a quantum tells.
+bool CpuClocks::make_room(Time now) {
+  if (pool_.size() < max_pooled) return true;
+  if (now < full_until_) return false;
+  auto oldest = pool_.end();
+  for (auto at = pool_.begin(); at != pool_.end(); ++at)
+    if (at->second.on == 0 && (oldest == pool_.end() || at->second.last_used < oldest->second.last_used)) oldest = at;
+  if (oldest == pool_.end() || now - oldest->second.last_used < idle_for) {
+    full_until_ = oldest == pool_.end() ? now + idle_for : oldest->second.last_used + idle_for;
+    return false;
+  }
+  pool_.erase(oldest);
+  return true;
+}
+
+CpuClocks::Pooled* CpuClocks::open(ThreadId requester, ThreadId thread, Kind kind, Time now) {
   const PoolKey key{requester, thread, kind};
   if (const auto known = pool_.find(key); known != pool_.end()) {
     known->second.last_used = now;
-    return known->second;
+    return &known->second;
   }
-  if (pool_.size() >= max_pooled) {
-    const auto is_on = [&](const PoolKey& of) {
-      return std::ranges::any_of(clocks_, [&](const auto& one) {
-        const Clock& clock = one.second;
-        return clock.on && PoolKey{clock.timer.requester, clock.timer.cpu_of, clock.timer.kind} == of;
-      });
-    };
-    auto oldest = pool_.end();
-    for (auto at = pool_.begin(); at != pool_.end(); ++at)
-      if (!is_on(at->first) && (oldest == pool_.end() || at->second.last_used < oldest->second.last_used)) oldest = at;
-    if (oldest != pool_.end()) pool_.erase(oldest);
-  }
+  if (!make_room(now)) return nullptr;
   Pooled& made = pool_[key];
   made.last_used = now;
   made.key = next_key_++;
   auto opened = sys::CpuTimer::open(thread.tid);
-  if (!opened) return made;
+  if (!opened) return &made;
   made.perf = std::move(opened).value();
   auto added = loop_.add(made.perf->fd(), [this, key = made.key](const sys::EventLoop::Ready& ready_now) {
     ready(key, ready_now.hung_up, ready_now.now);
@@ -66,7 +70,7 @@ CpuClocks::Pooled& CpuClocks::open(ThreadId requester, ThreadId thread, Kind kin
     made.registration = std::move(*added);
   else
     made.perf.reset();
-  return made;
+  return &made;
 }
 
 bool CpuClocks::counted(const decide::Timer& timer) const {
@@ -96,7 +100,7 @@ void CpuClocks::apply(std::size_t decider, std::span<const decide::Timer> wanted
     if (clock.timer.serial == timer.serial && clock.timer.cpu_of == timer.cpu_of) continue;
     disarm(clock);
     clock.timer = timer;
-    if (!observer_.counts_cpu()) open(timer.requester, timer.cpu_of, timer.kind, now);
+    if (!observer_.counts_cpu()) (void)open(timer.requester, timer.cpu_of, timer.kind, now);
     arm(clock, now);
   }
   for (auto at = clocks_.begin(); at != clocks_.end();) {
@@ -111,6 +115,10 @@ void CpuClocks::arm(Clock& clock, Time now) {
   clock.on = true;
   clock.wall_end = now + (counted(timer) ? timer.wall : timer.wall_uncounted);
   if (timer.kind == Kind::quantum) hooks_.quantum_begins(timer.cpu_of, now);
+  if (Pooled* pool = pooled(timer); pool != nullptr) {
+    ++pool->on;
+    clock.pooled = true;
+  }
   if (rings(timer)) return pooled(timer)->perf->arm(timer.period);
   if (!counted(timer)) return;
   if (timer.kind == Kind::quantum) exact_.add(timer.cpu_of);
@@ -122,6 +130,8 @@ void CpuClocks::arm(Clock& clock, Time now) {
 
 void CpuClocks::disarm(Clock& clock) {
   if (!std::exchange(clock.on, false)) return;
+  if (std::exchange(clock.pooled, false))
+    if (Pooled* pool = pooled(clock.timer); pool != nullptr) --pool->on;
   if (rings(clock.timer))
     pooled(clock.timer)->perf->disarm();
   else if (clock.timer.kind == Kind::quantum && counted(clock.timer))
@@ -217,7 +227,8 @@ bool CpuClocks::has_clock(ThreadId thread) const {
 
 bool CpuClocks::open_clock(ThreadId requester, ThreadId thread, Time now) {
   if (pool_.size() >= max_pooled) return false;
-  return open(requester, thread, Kind::quantum, now).perf != nullptr;
+  const Pooled* made = open(requester, thread, Kind::quantum, now);
+  return made != nullptr && made->perf;
 }
 
 }  // namespace swapd::daemon

@@ -1,8 +1,10 @@
 // The CPU time of threads: timers that deciders ask for, and clocks that charges read. Runs on the engine thread.
 //
 // CPU time comes from the observer where that counts it, else from perf (one descriptor for each requester, thread and
-// use, kept while there is room). Quanta ring where perf can; everything else is looked at when the rest of its period
-// could have been used, because to set a clock of perf interrupts the CPU that the thread was on.
+// use, kept while there is room). Of more pairs than there is room for, those that come last are not counted: their
+// timers end by the time that has passed (Timer::wall_uncounted). Quanta ring where perf can; everything else is looked
+// at when the rest of its period could have been used, because to set a clock of perf interrupts the CPU that the
+// thread was on.
 #pragma once
 
 #include <functional>
@@ -73,12 +75,14 @@ class CpuClocks {
     std::unique_ptr<sys::CpuTimer> perf;
     std::uint64_t key = 0;
     Time last_used{};
+    int on = 0;                                 // clocks that run by it
     sys::EventLoop::Registration registration;  // ends before the descriptor does
   };
   using PoolKey = std::tuple<ThreadId, ThreadId, Kind>;  // requester, thread
   struct Clock {
     decide::Timer timer;
     bool on = false;
+    bool pooled = false;  // by a descriptor of perf, which stays meanwhile
     bool wanted = true;
     Time wall_end{};
     Time armed{};
@@ -94,14 +98,17 @@ class CpuClocks {
   void fire(const Key& key, Clock& clock, bool gone, Time now, std::vector<decide::TimerFired>& out);
   [[nodiscard]] Pooled* pooled(const decide::Timer& timer);
   [[nodiscard]] const Pooled* pooled(const decide::Timer& timer) const;
-  Pooled& open(ThreadId requester, ThreadId thread, Kind kind, Time now);
+  // Null: there is no room.
+  Pooled* open(ThreadId requester, ThreadId thread, Kind kind, Time now);
+  [[nodiscard]] bool make_room(Time now);
   [[nodiscard]] bool counted(const decide::Timer& timer) const;
   [[nodiscard]] bool rings(const decide::Timer& timer) const;
   [[nodiscard]] std::optional<Duration> used_so_far(const decide::Timer& timer, Time now) const;
   [[nodiscard]] bool looked_at(const Clock& clock) const;
   void find_next();
 
-  static constexpr std::size_t max_pooled = 128;  // idle ones are dropped past this
+  static constexpr std::size_t max_pooled = 128;                        // past this the idle ones are dropped …
+  static constexpr Duration idle_for = std::chrono::milliseconds(100);  // … that were not used for so long
   observe::Observer& observer_;
   ExactTiming& exact_;
   sys::EventLoop& loop_;
@@ -109,6 +116,7 @@ class CpuClocks {
   Map<Key, Clock> clocks_;
   std::map<PoolKey, Pooled> pool_;
   std::uint64_t next_key_ = 1;
+  Time full_until_{};
   std::optional<Time> next_;
 };
 

@@ -10,6 +10,9 @@ namespace {
 
 constexpr std::size_t max_looked_at = 16;
 constexpr std::size_t calls_a_drain = 4096;  // of one receiver: the engine's turn stays bounded
+// Where patience is longer, swapd is over its budget: then of one receiver's calls only the newest are looked at.
+constexpr Duration usual_patience = std::chrono::milliseconds(1);
+constexpr std::size_t newest_calls = 64;
 
 ThreadWatch::Settings probe(ThreadWatch::Settings settings, bool tracepoints, std::vector<std::string>& missing) {
   if (!settings.perf) return settings;
@@ -109,6 +112,11 @@ void SeccompObserver::forget(ThreadId thread) {
   waker_inference_.forget(thread);
 }
 
+void SeccompObserver::be_patient(ThreadId thread, Duration patience) {
+  patience_ = patience;
+  watch_.set_patience(thread, patience);
+}
+
 void SeccompObserver::resolve_again(ThreadId thread) { watch_.resolve_again(thread); }
 
 void SeccompObserver::answer(const WaitAnswer& answer, std::vector<Event>& out) {
@@ -145,21 +153,43 @@ const Access& SeccompObserver::access_of(const CallSite& site) {
   return looked_at_.emplace_back(site, resolver_.access(site)).second;
 }
 
+void SeccompObserver::take(const RawCall& call, std::vector<Event>& out) {
+  const auto member = hooks_.identify(call.tid);
+  if (!member) return;
+  const CallSite site{.tid = call.tid, .tgid = member->tgid, .nr = call.nr, .args = call.args};
+  const Access& access = access_of(site);
+  report(member->id, call.time, access, out);
+  watch_.answered(member->id, call.time);
+  if (!access.complete) hooks_.ask_access({.thread = member->id, .time = call.time, .site = site});
+}
+
+// The newest call is the one that may have ended a wait.
+void SeccompObserver::drain_newest_calls(Receiver& receiver, std::vector<Event>& out) {
+  std::array<RawCall, 2 * newest_calls> calls;
+  std::size_t kept = 0;
+  for (std::size_t total = 0; total < calls_a_drain; total += newest_calls) {
+    const std::size_t n = receiver.drain(calls.data() + kept, newest_calls);
+    kept += n;
+    if (kept > newest_calls) {
+      std::copy_n(calls.begin() + static_cast<std::ptrdiff_t>(kept - newest_calls), newest_calls, calls.begin());
+      kept = newest_calls;
+    }
+    if (n < newest_calls) break;
+  }
+  for (const RawCall& call : std::span(calls).first(kept)) take(call, out);
+}
+
 void SeccompObserver::drain_calls(std::vector<Event>& out) {
   std::array<RawCall, 64> calls;
   looked_at_.clear();
   for (const auto& receiver : receivers_) {
+    if (patience_ > usual_patience) {
+      drain_newest_calls(*receiver, out);
+      continue;
+    }
     for (std::size_t total = 0; total < calls_a_drain;) {
       const std::size_t n = receiver->drain(calls.data(), calls.size());
-      for (const RawCall& call : std::span(calls).first(n)) {
-        const auto member = hooks_.identify(call.tid);
-        if (!member) continue;
-        const CallSite site{.tid = call.tid, .tgid = member->tgid, .nr = call.nr, .args = call.args};
-        const Access& access = access_of(site);
-        report(member->id, call.time, access, out);
-        watch_.answered(member->id, call.time);
-        if (!access.complete) hooks_.ask_access({.thread = member->id, .time = call.time, .site = site});
-      }
+      for (const RawCall& call : std::span(calls).first(n)) take(call, out);
       total += n;
       if (n < calls.size()) break;
     }

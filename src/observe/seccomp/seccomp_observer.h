@@ -41,6 +41,7 @@ class SeccompObserver final : public Observer {
   void watch(const Member& member, bool sender) override;
   void unwatch(ThreadId thread) override;
   void look(ThreadId thread, Time now, std::vector<Event>& out) override;
+  void be_patient(ThreadId thread, Duration patience) override;
   void resolve_again(ThreadId thread) override;
   void trace_wakes(ThreadId thread, bool at_once) override;
   void untrace_wakes(ThreadId thread) override;
@@ -63,6 +64,8 @@ class SeccompObserver final : public Observer {
 
   const Access& access_of(const CallSite& site);
   void drain_calls(std::vector<Event>& out);
+  void drain_newest_calls(Receiver& receiver, std::vector<Event>& out);
+  void take(const RawCall& call, std::vector<Event>& out);
   void report(ThreadId thread, Time time, const Access& access, std::vector<Event>& out);
   void drain_signals(std::vector<Event>& out);
   void drain_wakes(Time now, std::vector<Event>& out);
@@ -87,6 +90,7 @@ class SeccompObserver final : public Observer {
   sys::EventLoop* loop_ = nullptr;
   std::unordered_map<ThreadId, Signalled> last_signalled_;  // by sender: whom it has signalled since its last wait
   WakerInference waker_inference_;
+  Duration patience_{};                                // the last that a thread was given
   std::deque<std::pair<CallSite, Access>> looked_at_;  // in this drain; bounded
 };
 

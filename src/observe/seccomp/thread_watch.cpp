@@ -10,7 +10,8 @@ namespace swapd::observe {
 
 namespace {
 constexpr std::size_t max_open = 1024;  // threads whose /proc/TID/syscall stays open
-}
+constexpr int polls_a_rest = 32;        // at least, before records are tried again
+}  // namespace
 
 ThreadWatch::ThreadWatch(const sys::Procfs& procfs, Resolver& resolver, Settings settings, Observer::Hooks hooks,
                          std::function<bool(std::int32_t)> trapped)
@@ -105,22 +106,47 @@ void ThreadWatch::drain(Time now, std::vector<Event>& out) {
     return found == watched_.end() ? nullptr : &found->second->wait;
   });
   if (polled_ == 0 || now < next_poll_) return;
-  next_poll_ = now + settings_.poll_period;
+  next_poll_ = Time::max();
   for (auto& [id, w] : watched_) {
     if (!w->polled) continue;
-    ++polls_;
-    look(*w, now, false, out);
-    if (now < w->poll_until) continue;
-    w->polled = false;  // try records again
-    --polled_;
-    w->window_start = now;
-    w->wakeups = 0;
-    if (w->blocks) w->blocks->enable(true);
-    w->perf->enable(true);
-    hear_of_turns(*w, true);
-    look(*w, now, false, out);  // what came before may have gone unheard
-    if (!w->wait.blocked) hear_of_turns(*w, false);
+    if (now >= w->next_poll) poll(*w, now, out);
+    if (w->polled) next_poll_ = std::min(next_poll_, w->next_poll);
   }
+}
+
+void ThreadWatch::poll(Watched& w, Time now, std::vector<Event>& out) {
+  ++polls_;
+  w.next_poll = now + poll_period(w);
+  look(w, now, false, out);
+  if (now < w.poll_until) return;
+  w.polled = false;  // try records again
+  --polled_;
+  w.window_start = now;
+  w.wakeups = 0;
+  if (w.blocks) w.blocks->enable(true);
+  w.perf->enable(true);
+  hear_of_turns(w, true);
+  look(w, now, false, out);  // what came before may have gone unheard
+  if (!w.wait.blocked) hear_of_turns(w, false);
+}
+
+Duration ThreadWatch::poll_period(const Watched& w) const { return std::max(settings_.poll_period, w.patience); }
+
+// In it `busy_wakeups` come more often than once in the thread's patience.
+Duration ThreadWatch::busy_window(const Watched& w) const {
+  return w.patience <= settings_.poll_period ? settings_.busy_window : settings_.busy_wakeups * w.patience;
+}
+
+void ThreadWatch::set_patience(ThreadId thread, Duration patience) {
+  const auto found = watched_.find(thread);
+  if (found == watched_.end()) return;
+  Watched& w = *found->second;
+  if (w.polled) {  // less patient: not later than it would be polled from now on
+    const Time latest = w.next_poll - poll_period(w) + std::max(settings_.poll_period, patience);
+    w.next_poll = std::min(w.next_poll, latest);
+    next_poll_ = std::min(next_poll_, w.next_poll);
+  }
+  w.patience = patience;
 }
 
 void ThreadWatch::look(ThreadId thread, Time now, std::vector<Event>& out) {
@@ -143,8 +169,9 @@ void ThreadWatch::look_closely(pid_t tid, Time now, std::vector<Event>& out) {
 
 void ThreadWatch::poll_for_a_while(Watched& w, Time now) {
   w.polled = true;
-  w.poll_until = now + settings_.busy_rest;
-  if (polled_++ == 0) next_poll_ = now + settings_.poll_period;
+  w.next_poll = now + poll_period(w);
+  w.poll_until = now + std::max<Duration>(settings_.busy_rest, polls_a_rest * w.patience);
+  next_poll_ = polled_++ == 0 ? w.next_poll : std::min(next_poll_, w.next_poll);
   w.perf->enable(false);
   if (w.blocks) w.blocks->enable(false);
 }
@@ -163,7 +190,7 @@ void ThreadWatch::read_records(Watched& w, Time now, std::vector<Event>& out) {
   }
   if ((turned == 0 && slept == 0) || w.polled) return;
   ++wakeups_;
-  if (now - w.window_start > settings_.busy_window) {
+  if (now - w.window_start > busy_window(w)) {
     w.window_start = now;
     w.wakeups = 0;
   }

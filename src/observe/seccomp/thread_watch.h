@@ -6,7 +6,8 @@
 // tracepoints are not to be had, switch records tell of both.
 //
 // A thread that sleeps too often for a wake-up at each time is polled for a while instead: a thread that waits less
-// than a poll period at a time gains nothing from a donation that a lingering one does not give. Without perf all are
+// than a poll period at a time gains nothing from a donation that a lingering one does not give. Where swapd is over
+// its budget of CPU time, its patience says what is too often, and how long a poll period is. Without perf all are
 // polled.
 #pragma once
 
@@ -42,6 +43,8 @@ class ThreadWatch {
   [[nodiscard]] std::optional<Time> deadline() const;
   void add(const Member& member);
   void remove(ThreadId thread);
+  // Observer::be_patient().
+  void set_patience(ThreadId thread, Duration patience);
   void drain(Time now, std::vector<Event>& out);
   void report_new(Time now, std::vector<Event>& out);
   void look(ThreadId thread, Time now, std::vector<Event>& out);
@@ -64,14 +67,18 @@ class ThreadWatch {
     Time answered{};      // when its last trapped call came
     bool polled = false;  // now
     bool fresh = true;    // not looked at yet
+    Duration patience{};
     Time window_start{};
-    Time poll_until{};
+    Time next_poll{}, poll_until{};
     unsigned wakeups = 0;  // in this window
   };
 
   void read_records(Watched& w, Time now, std::vector<Event>& out);
   void look(Watched& w, Time now, bool ran_meanwhile, std::vector<Event>& out);
   void poll_for_a_while(Watched& w, Time now);
+  void poll(Watched& w, Time now, std::vector<Event>& out);
+  [[nodiscard]] Duration poll_period(const Watched& w) const;
+  [[nodiscard]] Duration busy_window(const Watched& w) const;
   [[nodiscard]] sys::EventLoop::Registration hear_of(Watched& w, int descriptor);
   void ready(Watched& w, bool hung_up);
   static void hear_of_turns(const Watched& w, bool on);
@@ -85,7 +92,7 @@ class ThreadWatch {
   std::unordered_map<ThreadId, std::unique_ptr<Watched>> watched_;
   std::vector<ThreadId> ready_, being_read_;
   std::size_t polled_ = 0;
-  Time next_poll_{};
+  Time next_poll_{};  // of all
   std::vector<Watched*> fresh_;
   std::uint64_t wakeups_ = 0;
   std::uint64_t polls_ = 0;

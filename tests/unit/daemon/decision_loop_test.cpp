@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "unit/daemon/decision_loop_world.h"
 
@@ -412,6 +413,25 @@ TEST_F(CpuClocksTest, ATimerThatIsNotRenewedEnds) {
   EXPECT_FALSE(observer.exact.contains(p2));
   observer.cpu[p2] = 1s;
   EXPECT_THAT(at(1s, true), IsEmpty());
+}
+
+// To open a descriptor for each of many pairs, over and over, would cost more than the quanta tell.
+TEST_F(CpuClocksTest, OfMorePairsThanThereIsRoomForTheLastAreNotCounted) {
+  observer.counts = false;
+  constexpr int pairs = 140, room = 128;
+  const ThreadId own{static_cast<pid_t>(::gettid()), 0};
+  std::vector<Timer> timers;
+  for (int i = 0; i < pairs; ++i) {
+    timers.push_back(timer(Timer::Kind::quantum, 1h, 1h));
+    timers.back().requester = {1000 + i, 1};
+    timers.back().cpu_of = own;
+    timers.back().wall_uncounted = 10ms;
+  }
+  clocks.apply(0, timers, now);
+  if (!clocks.has_clock(own)) GTEST_SKIP() << "perf counts no CPU time here";
+  const auto fired = at(10ms, true);
+  EXPECT_THAT(fired, SizeIs(pairs - room));
+  EXPECT_GE(fired.front().requester.tid, 1000 + room);
 }
 
 TEST_F(CpuClocksTest, ALingerEndsWithItsWallTimeAtATick) {
