@@ -50,7 +50,7 @@ bool InterestSet::tell(const Interest& now) {
   if (now.urgent != before.urgent && !fresh) observer_.set_urgent(now.thread, now.urgent);
   if (now.watch != before.watch) observer_.watch({now.thread, now.tgid}, now.watch == Interest::Watch::requester);
   if (now.urgent != before.urgent && fresh) observer_.set_urgent(now.thread, now.urgent);
-  if (now.wakes > before.wakes) observer_.trace_wakes(now.thread, now.wakes == Interest::Wakes::at_once);
+  if (now.wakes > before.wakes) observer_.trace_wakes(now.thread);
   if (now.wakes == Interest::Wakes::untold && before.wakes != now.wakes) observer_.untrace_wakes(now.thread);
   // The observer itself expects the end of a child; that ends with the child's being new.
   const bool child_grown = before.new_child && !now.new_child;

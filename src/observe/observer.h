@@ -127,9 +127,8 @@ class Observer {
   // Asks anew for what the thread waits, which may change while it waits: a connection is accepted, an epoll set gets
   // another member. A change comes as another `Blocked` of the same time.
   virtual void resolve_again(ThreadId thread) = 0;
-  // The thread's wakeups matter now, because it is one of several candidates. at_once: and so does the moment, because
-  // it runs with a boost that keeps the woken thread from running.
-  virtual void trace_wakes(ThreadId thread, bool at_once) = 0;
+  // The thread's wakeups matter now, because it is one of several candidates.
+  virtual void trace_wakes(ThreadId thread) = 0;
   virtual void untrace_wakes(ThreadId thread) = 0;
   // These threads, which are not managed, were found to hold the other end of what watched threads wait for. They may
   // pass messages on (relays.h); appends whom to.

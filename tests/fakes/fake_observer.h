@@ -13,7 +13,7 @@ class FakeObserver final : public observe::Observer {
   struct Watched {
     bool requester = false;
     bool urgent = true;
-    int traced = 0;  // 1: with the batch; 2: at once
+    bool traced = false;
     ThreadId expected;
     Duration patience{};
   };
@@ -45,8 +45,8 @@ class FakeObserver final : public observe::Observer {
   void look_if_unreported(ThreadId thread, Time /*since*/, std::vector<Event>& out) override { tell(thread, out); }
   void look(ThreadId thread, Time /*now*/, std::vector<Event>& out) override { tell(thread, out); }
   void resolve_again(ThreadId thread) override { resolved.push_back(thread); }
-  void trace_wakes(ThreadId thread, bool at_once) override { watched[thread].traced = at_once ? 2 : 1; }
-  void untrace_wakes(ThreadId thread) override { watched[thread].traced = 0; }
+  void trace_wakes(ThreadId thread) override { watched[thread].traced = true; }
+  void untrace_wakes(ThreadId thread) override { watched[thread].traced = false; }
   void answer(const observe::WaitAnswer& /*answer*/, std::vector<Event>& /*out*/) override {}
   void answer(const observe::AccessAnswer& /*answer*/, std::vector<Event>& /*out*/) override {}
   void forget(ThreadId thread) override { watched.erase(thread); }

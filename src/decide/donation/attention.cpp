@@ -68,11 +68,10 @@ void Attention::set_patience(Duration patience) {
   }
 }
 
-void Attention::trace_wakes(ThreadId thread, bool at_once) {
+void Attention::trace_wakes(ThreadId thread) {
   const auto found = table_.find(thread);
-  const auto wanted = at_once ? Interest::Wakes::at_once : Interest::Wakes::with_the_batch;
-  if (found == table_.end() || found->second.wants.wakes >= wanted) return;
-  found->second.wants.wakes = wanted;
+  if (found == table_.end() || found->second.wants.wakes == Interest::Wakes::with_the_batch) return;
+  found->second.wants.wakes = Interest::Wakes::with_the_batch;
   changed(thread);
 }
 

@@ -23,8 +23,8 @@ class Attention {
   // How often a watched thread may wait before only waits that last are told (Interest::patience). 0: as often as it
   // likes.
   void set_patience(Duration patience);
-  // Its wakeups of other threads matter; at_once: and so does the moment.
-  void trace_wakes(ThreadId thread, bool at_once);
+  // Its wakeups of other threads matter.
+  void trace_wakes(ThreadId thread);
 
   // `provider` alone ends such waits of this watched thread: they need not be told. An invalid one: they must be.
   void expect(ThreadId waiter, ThreadId provider);

@@ -23,11 +23,6 @@ DonationDecider::DonationDecider(DonationConfig config)
       choice_(config_.rules),
       inquiry_(config_.rescan),
       linger_({.time = [this](ThreadId requester) { return config_.rules.of(class_of(requester)).linger; },
-               .may =
-                   [this](const Donation& donation) {
-                     const auto own = terms_.importance(donation);
-                     return own && rank(*own) >= rank(donation.attr);
-                   },
                .wall = config_.linger_wall}),
       terms_(config_.rules, roster_, progress_, config_.quota) {}
 
@@ -245,8 +240,6 @@ void DonationDecider::begin_turn(const model::Model& model, const Turn& turn, Pl
   for (const Donation& donation : current_) pass_.helped.push_back(donation.requester);
   if (turn.tick) {
     attention_.look_at_unreported(turn.now, plan.looks);
-    for (const Donation& donation : current_)
-      if (terms_.is_above_requester(donation)) plan.looks.push_back({.thread = donation.requester});
     look_after_waits(model, turn, plan);
     attention_.calm(turn.now);
     Vector<ThreadId> unwatched;
@@ -400,14 +393,12 @@ void DonationDecider::time_quanta() {
   }
 }
 
-// Where several could provide, it matters which one does. Where the requester is lower than what it donates (a strict
-// policy), it matters when: until the donation ends the provider keeps it from running.
+// Where several could provide, it matters which one does.
 void DonationDecider::trace_candidates(const model::Model& model) {
   for (const Donation& donation : current_) {
     if (donation.choice)
       for (const model::Candidate& candidate : model.candidates(donation.requester))
-        attention_.trace_wakes(candidate.direct, false);
-    if (terms_.is_above_requester(donation)) attention_.trace_wakes(donation.path.front(), true);
+        attention_.trace_wakes(candidate.direct);
   }
 }
 
@@ -463,8 +454,7 @@ void DonationDecider::give_way(const model::Model& model, Plan& plan) {
 bool DonationDecider::whole_chains_are_open() const {
   const auto open = [&](ThreadId requester) {
     const Linger::Lingering* lingering = linger_.of(requester);
-    return lingering != nullptr && lingering->donation.path.size() > 2 &&
-           !terms_.is_above_requester(lingering->donation);
+    return lingering != nullptr && lingering->donation.path.size() > 2;
   };
   return !waiting_.empty() && std::ranges::all_of(waiting_, open);
 }

@@ -17,9 +17,7 @@ bool Linger::comes_back(const Donation& donation) const {
   const auto recent = recent_.find(donation.requester);
   if (recent == recent_.end() || config_.time(donation.requester) <= Duration::zero()) return false;
   const auto holds = [](const auto& last, const auto& one) { return std::ranges::find(last, one) != last.end(); };
-  return (holds(recent->second.resources, donation.resource) ||
-          holds(recent->second.providers, donation.path.front())) &&
-         config_.may(donation);
+  return holds(recent->second.resources, donation.resource) || holds(recent->second.providers, donation.path.front());
 }
 
 void Linger::renew(const Vector<Donation>& current) {

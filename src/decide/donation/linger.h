@@ -21,8 +21,6 @@ class Linger {
   struct Config {
     // CPU time of the provider, as the requester's class has it. 0: nothing lingers.
     std::function<Duration(ThreadId requester)> time;
-    // A requester that is lower than what it donates must not be kept waiting by it: no.
-    std::function<bool(const Donation&)> may;
     Duration wall = std::chrono::milliseconds(50);  // it ends then whatever CPU time was used
   };
   explicit Linger(Config config) : config_(std::move(config)) {}

@@ -26,9 +26,15 @@ std::optional<SchedAttr> Terms::importance(const Donation& donation) const {
   return rules_.importance(requester->base, requester->weight, requester->class_id, least);
 }
 
-bool Terms::is_above_requester(const Donation& donation) const {
+// The demands from `first` on are those for the providers.
+bool Terms::lifts_requester(const Donation& donation, const Plan& plan, std::size_t first) const {
   const auto own = importance(donation);
-  return own && rank(donation.attr) > rank(*own);
+  if (!own || rank(donation.attr) <= rank(*own)) return false;
+  return std::any_of(plan.demands.begin() + static_cast<std::ptrdiff_t>(first), plan.demands.end(),
+                     [](const Demand& demand) {
+                       const auto& run = std::get<RunAs>(demand);
+                       return run.attr.realtime() && !run.withheld;
+                     });
 }
 
 SchedAttr Terms::attr_for(const Donation& donation, ClassId requester_class, ClassId provider_class) const {
@@ -59,6 +65,7 @@ void Terms::demand(const Donation& donation, std::string_view decider, Time now,
   std::optional<SchedAttr> second_best;
   if (donation.attr.realtime())
     if (const auto own = importance(donation)) second_best = lent_by(*own, {.realtime_allowed = false});
+  const std::size_t first = plan.demands.size();
   for (const ThreadId thread : donation.path) {
     payer.provider_class = class_of(roster_.find(thread));
     RunAs run{.thread = thread,
@@ -69,6 +76,15 @@ void Terms::demand(const Donation& donation, std::string_view decider, Time now,
     step_down(run, now);
     plan.demands.emplace_back(std::move(run));
   }
+  if (!lifts_requester(donation, plan, first)) return;
+  payer.provider_class = payer.requester_class;
+  SchedAttr above = donation.attr;  // when it wakes, it does not stand behind its provider
+  ++above.rt_priority;
+  plan.demands.emplace_back(RunAs{.thread = donation.requester,
+                                  .attr = above,
+                                  .cause = {decider, donation.requester, donation.resource},
+                                  .payer = payer,
+                                  .second_best = std::nullopt});
 }
 
 }  // namespace swapd::decide

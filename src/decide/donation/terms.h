@@ -22,14 +22,14 @@ class Terms {
   [[nodiscard]] bool is_important(ThreadId thread) const;
   // The attributes that the donation's requester counts with towards its providers. Empty: it has gone.
   [[nodiscard]] std::optional<SchedAttr> importance(const Donation& donation) const;
-  // A strict policy: the provider keeps the requester from running until the donation ends.
-  [[nodiscard]] bool is_above_requester(const Donation& donation) const;
-  // One RunAs for each provider on the path; none if the donation is refused.
+  // One RunAs for each provider on the path; none if the donation is refused. Where a strict policy lends more than the
+  // requester has itself, one for the requester too, by one higher: else its provider would keep it from its CPU.
   void demand(const Donation& donation, std::string_view decider, Time now, Plan& plan) const;
 
  private:
   [[nodiscard]] SchedAttr attr_for(const Donation& donation, ClassId requester_class, ClassId provider_class) const;
   void step_down(RunAs& run, Time now) const;
+  [[nodiscard]] bool lifts_requester(const Donation& donation, const Plan& plan, std::size_t first) const;
 
   const DonationRules& rules_;
   const Roster& roster_;

@@ -56,7 +56,7 @@ class BpfObserver final : public Observer {
   void look_at_unreported(Time now, std::vector<Event>& out) override;
   void look(ThreadId thread, Time now, std::vector<Event>& out) override;
   void resolve_again(ThreadId thread) override;
-  void trace_wakes(ThreadId /*thread*/, bool /*at_once*/) override {}  // every wake names its waker
+  void trace_wakes(ThreadId /*thread*/) override {}  // every wake names its waker
   void untrace_wakes(ThreadId /*thread*/) override {}
   void held_by(const Resource& resource, const std::vector<ThreadId>& strangers, std::vector<Event>& out) override;
   [[nodiscard]] bool relays(ThreadId thread) const override;

@@ -79,29 +79,14 @@ void SeccompObserver::look(ThreadId thread, Time now, std::vector<Event>& out) {
 }
 
 Status SeccompObserver::listen(sys::EventLoop& loop) {
-  loop_ = &loop;
   watch_.listen(loop);
   return Done{};
 }
 
-void SeccompObserver::trace_wakes(ThreadId thread, bool at_once) {
-  if (!settings_.tracepoints) return;
-  Waker& waker = wakers_[thread];
-  if (waker.trace && (!at_once || waker.at_once)) return;
-  auto opened = sys::TraceWatch::open(sys::TraceWatch::Point::sched_waking, thread.tid, at_once);
-  if (!opened) {
-    if (!waker.trace) wakers_.erase(thread);
-    return;
-  }
-  waker.trace = std::move(opened).value();
-  if (!at_once || loop_ == nullptr) return;
-  const auto heard = [this, thread](const sys::EventLoop::Ready& ready) {
-    wakes_ready_ = true;
-    if (!ready.hung_up) return;
-    if (const auto found = wakers_.find(thread); found != wakers_.end()) found->second.at_once.reset();
-  };
-  auto added = loop_->add(waker.trace->fds().front(), heard, sys::EventLoop::Urgency::can_wait);
-  if (added) waker.at_once = std::move(added).value();  // else its wakes are read with the next drain()
+void SeccompObserver::trace_wakes(ThreadId thread) {
+  if (!settings_.tracepoints || wakers_.contains(thread)) return;
+  if (auto opened = sys::TraceWatch::open(sys::TraceWatch::Point::sched_waking, thread.tid))
+    wakers_[thread] = std::move(opened).value();
 }
 
 void SeccompObserver::untrace_wakes(ThreadId thread) { wakers_.erase(thread); }
@@ -131,8 +116,8 @@ void SeccompObserver::drain(Time now, std::vector<Event>& out) {
   drain_signals(out);
   const std::size_t first = out.size();
   watch_.drain(now, out);
-  if (out.size() == first && !wakes_ready_) return;
-  drain_wakes(now, out);
+  if (out.size() == first) return;
+  drain_wakes();
   name_wakers(first, out);
   report_sends(first, out);
 }
@@ -230,20 +215,18 @@ void SeccompObserver::drain_signals(std::vector<Event>& out) {
 }
 
 // An interrupt that borrows a thread's time is not that thread's wake.
-void SeccompObserver::drain_wakes(Time now, std::vector<Event>& out) {
+void SeccompObserver::drain_wakes() {
   std::array<sys::TraceRecord, 64> records;
   for (const auto& [thread, waker] : wakers_) {
-    while (const std::size_t n = waker.trace->read(records.data(), records.size())) {
+    while (const std::size_t n = waker->read(records.data(), records.size())) {
       for (const sys::TraceRecord& r : std::span(records).first(n)) {
         if (r.hard_interrupt) continue;
         if (!hooks_.identify(r.target)) continue;
         waker_inference_.on_wake(r.target, thread, r.time);
-        if (waker.at_once) watch_.look_closely(r.target, now, out);
       }
       if (n < records.size()) break;
     }
   }
-  wakes_ready_ = false;
 }
 
 void SeccompObserver::name_wakers(std::size_t first, std::vector<Event>& out) {

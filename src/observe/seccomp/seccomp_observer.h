@@ -43,7 +43,7 @@ class SeccompObserver final : public Observer {
   void look(ThreadId thread, Time now, std::vector<Event>& out) override;
   void be_patient(ThreadId thread, Duration patience) override;
   void resolve_again(ThreadId thread) override;
-  void trace_wakes(ThreadId thread, bool at_once) override;
+  void trace_wakes(ThreadId thread) override;
   void untrace_wakes(ThreadId thread) override;
   void answer(const WaitAnswer& answer, std::vector<Event>& out) override;
   void answer(const AccessAnswer& answer, std::vector<Event>& out) override;
@@ -68,7 +68,7 @@ class SeccompObserver final : public Observer {
   void take(const RawCall& call, std::vector<Event>& out);
   void report(ThreadId thread, Time time, const Access& access, std::vector<Event>& out);
   void drain_signals(std::vector<Event>& out);
-  void drain_wakes(Time now, std::vector<Event>& out);
+  void drain_wakes();
   void name_wakers(std::size_t first, std::vector<Event>& out);
   void report_sends(std::size_t first, std::vector<Event>& out);
 
@@ -81,13 +81,7 @@ class SeccompObserver final : public Observer {
   std::vector<std::shared_ptr<Receiver>> receivers_;
   std::unique_ptr<sys::TraceWatch> signals_;
   std::unordered_map<ThreadId, std::unique_ptr<sys::TraceWatch>> senders_;  // wakes by important threads
-  struct Waker {
-    std::unique_ptr<sys::TraceWatch> trace;
-    sys::EventLoop::Registration at_once;  // where it is told at once: in the loop
-  };
-  std::unordered_map<ThreadId, Waker> wakers_;  // candidates: do they wake the requester
-  bool wakes_ready_ = false;
-  sys::EventLoop* loop_ = nullptr;
+  std::unordered_map<ThreadId, std::unique_ptr<sys::TraceWatch>> wakers_;   // candidates: do they wake the requester
   std::unordered_map<ThreadId, Signalled> last_signalled_;  // by sender: whom it has signalled since its last wait
   WakerInference waker_inference_;
   Duration patience_{};                                // the last that a thread was given

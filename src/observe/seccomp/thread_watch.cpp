@@ -158,15 +158,6 @@ void ThreadWatch::answered(ThreadId thread, Time time) {
   if (const auto found = watched_.find(thread); found != watched_.end()) found->second->answered = time;
 }
 
-void ThreadWatch::look_closely(pid_t tid, Time now, std::vector<Event>& out) {
-  const auto member = hooks_.identify(tid);
-  const auto found = member ? watched_.find(member->id) : watched_.end();
-  if (found == watched_.end() || !found->second->wait.blocked) return;
-  Watched& w = *found->second;
-  look(w, now, false, out);
-  if (w.wait.blocked && !w.polled) poll_for_a_while(w, now);
-}
-
 void ThreadWatch::poll_for_a_while(Watched& w, Time now) {
   w.polled = true;
   w.next_poll = now + poll_period(w);

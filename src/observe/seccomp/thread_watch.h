@@ -51,8 +51,6 @@ class ThreadWatch {
   // A call of it was answered, which came at `time`: until then it was held, and now it has gone on.
   void answered(ThreadId thread, Time time);
   void resolve_again(ThreadId thread);
-  // Looks now, and where it is still blocked every poll period for a while: it is being woken.
-  void look_closely(pid_t tid, Time now, std::vector<Event>& out);
   void answer(const WaitAnswer& answer, std::vector<Event>& out);
   [[nodiscard]] Costs costs() const;
 

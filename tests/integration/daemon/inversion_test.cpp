@@ -208,6 +208,19 @@ TEST_P(Inversion, a_strict_policy_lends_fifo_1_to_a_nice_waiter) {
   EXPECT_EQ(session->wait(client), 0);
 }
 
+// Else a busy loop's slice would stand between a provider's answer and the requester's next question.
+TEST_P(Inversion, a_strict_requester_has_fifo_2_itself_while_it_donates) {
+  begin("[donation]\nstrict = true\n", {"--nice", "-10"});
+  ASSERT_TRUE(boosted("fifo", 1)) << kernel_attr(server).policy;
+  EXPECT_TRUE(eventually([&] { return kernel_attr(client).policy == "fifo" && kernel_attr(client).rt_priority == 2; }))
+      << kernel_attr(client).policy;
+  ASSERT_EQ(session->ctl({"release", std::to_string(client)}).status, 0);
+  EXPECT_TRUE(eventually([&] { return kernel_attr(client).policy == "other"; }));
+  EXPECT_EQ(kernel_attr(client).nice, -10);
+  session->raise("flag");
+  EXPECT_EQ(session->wait(client), 0);
+}
+
 TEST_P(Inversion, a_waiter_of_a_strict_class_lends_fifo_1) {
   begin("[class.urgent]\nstrict = true\n", {"--class", "urgent", "--nice", "-10"});
   EXPECT_TRUE(boosted("fifo", 1)) << kernel_attr(server).policy;

@@ -43,7 +43,7 @@ class FakeObserver final : public observe::Observer {
   void unwatch(ThreadId /*thread*/) override {}
   void look(ThreadId /*thread*/, Time /*now*/, std::vector<Event>& /*out*/) override {}
   void resolve_again(ThreadId /*thread*/) override {}
-  void trace_wakes(ThreadId /*thread*/, bool /*at_once*/) override {}
+  void trace_wakes(ThreadId /*thread*/) override {}
   void untrace_wakes(ThreadId /*thread*/) override {}
   void answer(const observe::WaitAnswer& /*answer*/, std::vector<Event>& /*out*/) override {}
   void answer(const observe::AccessAnswer& /*answer*/, std::vector<Event>& /*out*/) override {}

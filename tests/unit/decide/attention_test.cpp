@@ -57,7 +57,7 @@ TEST_F(AttentionTest, WhatHasNotChangedIsNotToldAgain) {
 
 TEST_F(AttentionTest, OneThreadIsToldOnceHoweverOftenItChanges) {
   attention.watch_provider(p1, 1001, now);
-  attention.trace_wakes(p1, true);
+  attention.trace_wakes(p1);
   EXPECT_THAT(told(), SizeIs(1));
 }
 
@@ -110,16 +110,17 @@ TEST_F(AttentionTest, ADemotedRequesterStaysForAWhileAsAProvider) {
   EXPECT_THAT(unwatched(), ElementsAre(p1));
 }
 
-TEST_F(AttentionTest, TracingOfWakesOnlyGrows) {
+TEST_F(AttentionTest, TracingOfWakesIsToldOnce) {
   attention.watch_provider(p2, 1002, now);
-  attention.trace_wakes(p2, true);
-  attention.trace_wakes(p2, false);
-  EXPECT_EQ(last().wakes, Interest::Wakes::at_once);
+  attention.trace_wakes(p2);
+  EXPECT_EQ(last().wakes, Interest::Wakes::with_the_batch);
+  attention.trace_wakes(p2);
+  EXPECT_THAT(told(), IsEmpty());
 }
 
 TEST_F(AttentionTest, AThreadThatIsNotWatchedIsNotNeededNorTraced) {
   EXPECT_FALSE(attention.need(p2, now));
-  attention.trace_wakes(p2, true);
+  attention.trace_wakes(p2);
   attention.expect(p2, p3);
   EXPECT_THAT(told(), IsEmpty());
 }

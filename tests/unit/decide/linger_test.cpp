@@ -39,8 +39,7 @@ class LingerTest : public testing::Test {
             .unreported = unreported};
   }
   Duration time = milliseconds(2);
-  bool allowed = true;
-  Linger linger{{.time = [this](ThreadId) { return time; }, .may = [this](const Donation&) { return allowed; }}};
+  Linger linger{{.time = [this](ThreadId) { return time; }}};
 };
 
 TEST_F(LingerTest, TheFirstWaitForAResourceLeavesNothing) {
@@ -86,13 +85,6 @@ TEST_F(LingerTest, AProviderThatHasEndedIsNotComeBackTo) {
 
 TEST_F(LingerTest, ATimeOfZeroIsNoLinger) {
   time = {};
-  waits({p2});
-  waits({p2});
-  EXPECT_THAT(linger.all(), IsEmpty());
-}
-
-TEST_F(LingerTest, ARequesterLowerThanWhatItDonatesIsNotKeptWaiting) {
-  allowed = false;
   waits({p2});
   waits({p2});
   EXPECT_THAT(linger.all(), IsEmpty());

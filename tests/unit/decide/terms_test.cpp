@@ -110,15 +110,35 @@ TEST_F(TermsTest, AHeavyGroupMakesAThreadImportantWhereWeightsCount) {
   EXPECT_GT(rank(*terms().importance(donation(p1, nice(0), {p2}))), rank(nice(0)));
 }
 
-TEST_F(TermsTest, AStrictDonationIsAboveItsRequester) {
+TEST_F(TermsTest, WhereThePolicyIsStrictTheRequesterRunsAboveItsProvider) {
   enroll(p1, nice(-10));
-  EXPECT_TRUE(terms().is_above_requester(donation(p1, fifo(1), {p2})));
-  EXPECT_FALSE(terms().is_above_requester(donation(p1, nice(-10), {p2})));
+  const auto runs = demands(donation(p1, fifo(1), {p2}));
+  ASSERT_THAT(runs, SizeIs(2));
+  EXPECT_EQ(runs[0].thread, p2);
+  EXPECT_EQ(runs[0].attr, fifo(1));
+  EXPECT_EQ(runs[1].thread, p1);
+  EXPECT_EQ(runs[1].attr, fifo(2));
+  EXPECT_EQ(runs[1].cause.on_behalf_of, p1);
+}
+
+TEST_F(TermsTest, ARequesterThatIsAsHighAsWhatItLendsIsLeftAlone) {
+  enroll(p1, nice(-10));
+  EXPECT_THAT(demands(donation(p1, nice(-10), {p2})), SizeIs(1));
+  enroll(p3, fifo(10));
+  EXPECT_THAT(demands(donation(p3, fifo(9), {p2})), SizeIs(1));
+}
+
+TEST_F(TermsTest, WhereNoProviderRunsInRealTimeNeitherDoesTheRequester) {
+  enroll(p1, nice(-10));
+  enroll(p3, nice(0), 1000, no_realtime);
+  EXPECT_THAT(demands(donation(p1, fifo(1), {p3})), SizeIs(1));
+  lend_and_judge(p1, p2);
+  EXPECT_THAT(demands(donation(p1, fifo(1), {p2})), SizeIs(1)) << "it begins to look like a spin";
 }
 
 TEST_F(TermsTest, ARequesterThatHasGoneCountsAsNothing) {
   EXPECT_EQ(terms().importance(donation(p5, nice(-10), {p2})), std::nullopt);
-  EXPECT_FALSE(terms().is_above_requester(donation(p5, fifo(1), {p2})));
+  EXPECT_THAT(demands(donation(p5, fifo(1), {p2})), SizeIs(1));
 }
 
 }  // namespace
