@@ -5,6 +5,9 @@
 // Set before loading.
 volatile const __u64 wake_at_bytes = 0;  // wake the reader when the ring holds this much
 
+// So many records may be reserved by other CPUs between one's own and the look at how much the ring holds.
+enum { concurrent_records = 32 };
+
 __u64 lost;  // records for which the ring had no place
 __u32 naps;  // the reader comes by itself, and need not be woken
 
@@ -19,7 +22,7 @@ static __always_inline __u64 submit_flags(_Bool urgent) {
   if (*(volatile __u32*)&naps) return BPF_RB_NO_WAKEUP;
   if (urgent) return BPF_RB_FORCE_WAKEUP;
   const __u64 held = bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA);
-  return held - wake_at_bytes < 2 * sizeof(struct tracer_record) ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+  return held - wake_at_bytes < concurrent_records * sizeof(struct tracer_record) ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
 }
 
 static __always_inline struct tracer_record* reserve(__u8 kind, __u32 tid, __u64 now) {
