@@ -21,7 +21,7 @@ constexpr std::size_t max_samplers = 16;
 }  // namespace
 
 BoostMeter::BoostMeter(const observe::Observer& observer, std::function<void(const decide::Input&)> told)
-    : observer_(observer), told_(std::move(told)) {}
+    : observer_(observer), told_(std::move(told)), opener_(close_period) {}
 
 void BoostMeter::apply(std::span<const decide::Metered> boosts, Time now) {
   ++round_;
@@ -41,7 +41,7 @@ void BoostMeter::apply(std::span<const decide::Metered> boosts, Time now) {
   for (auto at = tracks_.begin(); at != tracks_.end();) {
     const bool ended = at->second.round != round_;
     if (ended) settle(at->first, at->second, now);
-    if (ended && at->second.sampler) --samplers_;
+    if (ended) release_sampler(at->first, at->second);
     at = ended ? tracks_.erase(at) : std::next(at);
   }
   if (tracks_.empty()) next_look_.reset();
@@ -83,7 +83,7 @@ void BoostMeter::before(const Event& event) {
 void BoostMeter::forget(ThreadId thread) {
   const auto at = tracks_.find(thread);
   if (at == tracks_.end()) return;
-  if (at->second.sampler) --samplers_;
+  release_sampler(thread, at->second);
   tracks_.erase(at);
 }
 
@@ -92,22 +92,41 @@ Time BoostMeter::first_look(const Track& track) {
 }
 
 Time BoostMeter::next_look(const Track& track, Time now) {
-  if (track.sampler && !track.judged) return now + look_again;
+  if (track.has_sampler() && !track.judged) return now + look_again;
   const Time first = first_look(track);
-  return !track.sampler && first > now ? first : now + calm_look;
+  return !track.has_sampler() && first > now ? first : now + calm_look;
 }
 
 void BoostMeter::calm(Track& track) {
   if (!std::exchange(track.judged, true)) track.sampler->set_period(calm_period);
 }
 
+void BoostMeter::release_sampler(ThreadId thread, const Track& track) {
+  if (track.opening) opener_.drop(thread.tid);
+  if (track.has_sampler()) --samplers_;
+}
+
+void BoostMeter::take_opened() {
+  for (auto& opened : opener_.take()) {
+    const auto at = std::ranges::find_if(
+        tracks_, [&](const auto& one) { return one.first.tid == opened.tid && one.second.opening; });
+    if (at == tracks_.end()) continue;
+    Track& track = at->second;
+    track.opening = false;
+    track.refused = opened.sampler == nullptr;
+    track.sampler = std::move(opened.sampler);
+    if (track.refused)
+      --samplers_;
+    else if (track.boost.given_up)
+      calm(track);
+  }
+}
+
 void BoostMeter::sample(ThreadId thread, Track& track, Time now) {
   if (!track.sampler) {
-    if (track.refused || samplers_ >= max_samplers || now < first_look(track)) return;
-    auto opened = sys::StateSampler::open(thread.tid, close_period);
-    track.refused = !opened.ok();
-    if (track.refused) return;
-    track.sampler = std::move(*opened);
+    if (track.opening || track.refused || samplers_ >= max_samplers || now < first_look(track)) return;
+    opener_.ask(thread.tid);
+    track.opening = true;
     ++samplers_;
     return;
   }
@@ -127,6 +146,7 @@ void BoostMeter::sample(ThreadId thread, Track& track, Time now) {
 void BoostMeter::look(Time now) {
   if (!next_look_ || now < *next_look_) return;
   next_look_.reset();
+  take_opened();
   for (auto& [thread, track] : tracks_) {
     settle(thread, track, now);
     sample(thread, track, now);

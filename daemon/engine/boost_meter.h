@@ -11,7 +11,7 @@
 
 #include "decide/decider.h"
 #include "observe/observer.h"
-#include "sys/perf/state_sampler.h"
+#include "sys/perf/sampler_opener.h"
 
 namespace swapd::daemon {
 
@@ -34,13 +34,17 @@ class BoostMeter {
     decide::Metered boost;
     Time since{};
     std::optional<Duration> seen;  // of its CPU time
+    bool opening = false;          // its sampler is asked for
     bool refused = false;          // it cannot be sampled
     std::uint64_t round = 0;
+    [[nodiscard]] bool has_sampler() const { return opening || sampler != nullptr; }
     std::unique_ptr<sys::StateSampler> sampler;
     decide::SpinJudge judge;
     bool judged = false;
   };
   void settle(ThreadId thread, Track& track, Time now);
+  void take_opened();
+  void release_sampler(ThreadId thread, const Track& track);
   void sample(ThreadId thread, Track& track, Time now);
   void calm(Track& track);
   [[nodiscard]] static Time first_look(const Track& track);
@@ -49,7 +53,8 @@ class BoostMeter {
   const observe::Observer& observer_;
   std::function<void(const decide::Input&)> told_;
   HashMap<ThreadId, Track> tracks_;  // by the thread that runs
-  std::size_t samplers_ = 0;
+  sys::SamplerOpener opener_;
+  std::size_t samplers_ = 0;  // there are, or are asked for
   std::uint64_t round_ = 0;
   std::optional<Time> next_look_;
   std::vector<sys::StateSample> scratch_;

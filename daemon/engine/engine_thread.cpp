@@ -11,6 +11,10 @@
 
 namespace swapd::daemon {
 
+namespace {
+constexpr std::size_t heap = 8 << 20;  // a thousand managed threads take less
+}  // namespace
+
 Status EngineThread::listen() {
   auto added = loop_.add(commands_.fd(), [this](const sys::EventLoop::Ready&) { commands_.clear(); });
   if (!added) return std::move(added).error().in("setting up the engine");
@@ -23,6 +27,7 @@ Status EngineThread::start(std::function<void()> body) {
   auto started = realtime.get_future();
   thread_ = std::thread([this, &realtime, body = std::move(body)] {
     sys::name_thread("swapd-engine");
+    sys::reserve_heap(heap);
     SchedAttr attr;
     attr.policy = SchedPolicy::fifo;
     attr.rt_priority = static_cast<std::uint8_t>(options_.priority);

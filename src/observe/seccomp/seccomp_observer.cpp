@@ -34,6 +34,11 @@ SeccompObserver::SeccompObserver(const sys::Procfs& procfs, Resolver& resolver, 
       hooks_(std::move(hooks)),
       watch_(procfs, resolver, probe(settings_.watch, settings_.tracepoints, missing_), hooks_,
              [this](std::int32_t nr) { return std::ranges::find(settings_.trapped, nr) != settings_.trapped.end(); }) {
+  if (settings_.watch.perf)
+    if (auto opened = sys::SwitchWatch::open(0)) {
+      keeps_perf_on_ = std::move(opened).value();
+      keeps_perf_on_->enable(false);
+    }
   if (!settings_.tracepoints) return;
   auto signals = sys::TraceWatch::open(sys::TraceWatch::Point::signal_generate, -1);
   if (signals)

@@ -78,6 +78,9 @@ class SeccompObserver final : public Observer {
   Settings settings_;
   Hooks hooks_;
   ThreadWatch watch_;
+  // While there is one perf event of a thread, to open another does not have the engine wait for every CPU
+  // (sys/perf/sampler_opener.h).
+  std::unique_ptr<sys::SwitchWatch> keeps_perf_on_;
   std::vector<std::shared_ptr<Receiver>> receivers_;
   std::unique_ptr<sys::TraceWatch> signals_;
   std::unordered_map<ThreadId, std::unique_ptr<sys::TraceWatch>> senders_;  // wakes by important threads

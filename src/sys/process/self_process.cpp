@@ -12,7 +12,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "base/fd.h"
 
@@ -41,6 +43,12 @@ Status give_back_memory() {
   if (unlocked) return lock_memory();
 #endif
   return Done{};
+}
+
+void reserve_heap(std::size_t bytes) {
+  constexpr std::size_t piece = 64 << 10;  // well below what malloc(3) gives a mapping of its own
+  std::vector<std::unique_ptr<char[]>> pieces;
+  for (std::size_t got = 0; got < bytes; got += piece) pieces.emplace_back(new char[piece]);
 }
 
 Status set_own_autogroup_nice(int nice) {

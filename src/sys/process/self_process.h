@@ -4,6 +4,8 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
+
 #include "base/result.h"
 #include "base/time.h"
 
@@ -14,6 +16,9 @@ namespace swapd::sys {
 // Gives freed memory back to the kernel, locked memory too (malloc_trim(3) leaves that alone). Another thread may have
 // to wait for a page meanwhile. An error: the memory could not be locked again.
 [[nodiscard]] Status give_back_memory();
+// The calling thread's heap has room for so many bytes, none of them touched: to let it grow is a call that waits for
+// other threads of ours that are in a page fault, and may have lost their CPU there.
+void reserve_heap(std::size_t bytes);
 // Writes the nice of the caller's own autogroup (sched(7)). Only sensible for a session leader: the group is the
 // session's.
 [[nodiscard]] Status set_own_autogroup_nice(int nice);
