@@ -6,8 +6,12 @@
 
 #include <array>
 #include <memory>
+#include <random>
+#include <unordered_map>
 
+#include "decide/donation/donation_decider.h"
 #include "decide/donation/provider_choice.h"
+#include "decide/panel.h"
 #include "model/model.h"
 
 namespace swapd {
@@ -154,6 +158,131 @@ void decide_thousand(benchmark::State& state) {
   for (const ThreadId id : requesters) w.model.apply(Woken{{}, id, {}, {}, true});
 }
 BENCHMARK(decide_thousand)->Unit(benchmark::kMicrosecond);
+
+// A chat: a client process and a server process with a reader and a writer for each connection. A user's writer sends a
+// message and waits, on a futex, until its reader has got that message back; the server's reader hands it to the
+// writers of the whole room, on a futex each. Who holds the other end of a socket is answered as the worker answers it:
+// every thread of the other process. So each of the threads may wait for each, and the clients, half of them, are
+// important.
+class Chat {
+ public:
+  Chat(int rooms, int users) : users_(users), connections_(rooms * users) {
+    auto donation = std::make_unique<decide::DonationDecider>(decide::DonationConfig{});
+    std::vector<std::unique_ptr<decide::Decider>> deciders;
+    deciders.push_back(std::move(donation));
+    panel_ = std::make_unique<decide::Panel>(model_, decide::BudgetConfig{}, std::move(deciders));
+    for (int i = 0; i < 4 * connections_; ++i)
+      feed(Enrolled{now_, thread(i), is_client(i) ? 1 : 2, 1000,
+                    SchedAttr{.nice = std::int8_t(is_client(i) ? -20 : 0)}});
+    for (int i = 0; i < 4 * connections_; ++i) {
+      if (i % 4 == client_writer)
+        runnable_.push_back(i);
+      else
+        feed(Blocked{now_, thread(i), 0, {awaited(i)}});
+    }
+    turn();
+  }
+
+  // Threads run, in random order, until they have told of this many events; then it is decided.
+  void batch(std::size_t events) {
+    for (told_ = 0; told_ < events;) {
+      const auto at = std::uniform_int_distribution<std::size_t>(0, runnable_.size() - 1)(random_);
+      const int next = std::exchange(runnable_[at], runnable_.back());
+      runnable_.pop_back();
+      run(next);
+    }
+    turn();
+  }
+  [[nodiscard]] std::size_t told() const { return told_; }
+
+ private:
+  enum Role { client_reader, client_writer, server_reader, server_writer };  // thread = 4 * connection + role
+
+  [[nodiscard]] static bool is_client(int thread) { return thread % 4 <= client_writer; }
+  [[nodiscard]] static Resource awaited(int i) {
+    if (i % 4 == client_reader || i % 4 == server_reader) return resource(i);
+    return futex_of({i % 4 == client_writer ? 1 : 2, 7}, static_cast<std::uint64_t>(i));
+  }
+  void feed(const Event& event) {
+    if (panel_->admits(event)) panel_->feed(event);
+    ++told_;
+    now_ += std::chrono::microseconds(10);
+  }
+  void hand_over(int from, int to, int message) {
+    const bool sleeps = inbox_[to].empty();
+    inbox_[to].push_back(message);
+    if (!sleeps) return;
+    feed(Woken{now_, thread(to), thread(from), awaited(to), false});
+    runnable_.push_back(to);
+  }
+  void run(int i) {
+    const int connection = i / 4;
+    if (i % 4 == client_writer) hand_over(i, 4 * connection + server_reader, connection);
+    for (const int message : inbox_[i]) pass_on(i, message);
+    inbox_[i].clear();
+    feed(Blocked{now_, thread(i), 0, {awaited(i)}});
+  }
+  void pass_on(int i, int message) {
+    const int connection = i / 4;
+    if (i % 4 == server_reader) {
+      const int first = connection / users_ * users_;
+      for (int user = first; user < first + users_; ++user) hand_over(i, 4 * user + server_writer, message);
+    } else if (i % 4 == server_writer) {
+      hand_over(i, 4 * connection + client_reader, message);
+    } else if (i % 4 == client_reader && message == connection) {
+      hand_over(i, 4 * connection + client_writer, message);
+    }
+  }
+  // Answers the worker's questions of the turn before, as it has some time for that.
+  void answer() {
+    for (const Resource& resource : std::exchange(asked_, {})) {
+      const auto number = static_cast<int>(resource.ids[0]) - 40'000;
+      if (resource.kind != ResourceKind::socket) continue;
+      std::vector<ThreadId> holders;
+      for (int i = 0; i < 4 * connections_; ++i)
+        if (is_client(i) != is_client(number)) holders.push_back(thread(i));
+      feed(Holders{now_, resource, Evidence::holder, std::move(holders)});
+    }
+  }
+  void turn() {
+    answer();
+    const bool tick = now_ >= next_tick_;
+    if (tick) next_tick_ = now_ + std::chrono::milliseconds(10);
+    decide::Turn one{.now = now_, .first = true, .tick = tick, .may_ask = tick};
+    for (int round = 0; round < 16; ++round) {
+      const auto done = panel_->decide(one);
+      for (const decide::Question& question : panel_->plan(0).questions)
+        asked_.insert(asked_.end(), question.resources.begin(), question.resources.end());
+      one.first = one.tick = false;
+      if (done.complete) return;
+    }
+  }
+
+  int users_, connections_;
+  model::Model model_{{}};
+  std::unique_ptr<decide::Panel> panel_;
+  std::vector<int> runnable_;
+  std::unordered_map<int, std::vector<int>> inbox_;
+  std::vector<Resource> asked_;
+  std::mt19937 random_{1};
+  std::size_t told_ = 0;
+  Time now_{std::chrono::seconds(1)}, next_tick_{};
+};
+
+// Rooms and users in each: four threads a user. A turn for each 32 events.
+void chat(benchmark::State& state) {
+  Chat chat(static_cast<int>(state.range(0)), static_cast<int>(state.range(1)));
+  std::int64_t events = 0;
+  for (int i = 0; i < 16; ++i) chat.batch(32);  // the providers become known
+  for (auto _ : state) {
+    chat.batch(32);
+    events += static_cast<std::int64_t>(chat.told());
+  }
+  state.counters["threads"] = static_cast<double>(4 * state.range(0) * state.range(1));
+  state.counters["events"] = benchmark::Counter(static_cast<double>(events), benchmark::Counter::kIsRate);
+}
+BENCHMARK(chat)->Args({1, 5})->Args({1, 13})->Args({1, 25})->Args({2, 25})->Args({4, 25})->Unit(
+    benchmark::kMicrosecond);
 
 // Not a matter of time: the counters are what this one is for.
 void memory(benchmark::State& state) {

@@ -7,6 +7,7 @@ namespace swapd::model {
 
 void Model::apply(const Event& event) {
   std::visit([this](const auto& one) { impl_->on(one); }, event);
+  impl_->search.forget();
 }
 
 void Model::Impl::on(const Enrolled& event) {

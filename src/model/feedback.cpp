@@ -71,7 +71,7 @@ Index Model::Impl::awaited_from(Index requester, Index provider) const {
 Vector<Model::Impl::Chargeable> Model::Impl::chargeable(Index requester, std::span<const ThreadId> path) const {
   Vector<Chargeable> found;
   if (path.empty() || store.threads[requester].state != RunState::blocked) return found;
-  const Search::Node* node = &search.run(requester);
+  const ReachNode* node = &search.run(requester);
   const auto is_step = [&](const ReachableLeaf& reach, std::size_t step) {
     return store.threads[store.providers[reach.first].thread].id == path[step];
   };

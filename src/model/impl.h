@@ -1,6 +1,7 @@
 // Implementation of Model. Private to src/model.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "model/search.h"
@@ -53,8 +54,9 @@ struct Model::Impl {
   void restore_notes(const ImageThread& thread);
 
   [[nodiscard]] ThreadView view(const ThreadRecord& record) const;
-  [[nodiscard]] Vector<ThreadId> path(const std::vector<ReachableLeaf>& reached, std::size_t place) const;
-  [[nodiscard]] bool guessed(const std::vector<ReachableLeaf>& reached, std::size_t place) const;
+  [[nodiscard]] Vector<Index> known(std::span<const ThreadId> ids) const;
+  // The path of reached[place].
+  void follow(const std::vector<ReachableLeaf>& reached, std::size_t place, Candidate& candidate) const;
 };
 
 }  // namespace swapd::model

@@ -11,7 +11,10 @@ namespace swapd::model {
 Model::Model(const Settings& settings) : impl_(std::make_unique<Impl>(settings)) {}
 Model::~Model() = default;
 
-void Model::set_settings(const Settings& settings) { impl_->store.set_settings(settings); }
+void Model::set_settings(const Settings& settings) {
+  impl_->store.set_settings(settings);
+  impl_->search.forget();
+}
 const Settings& Model::settings() const { return impl_->store.settings(); }
 
 ThreadView Model::Impl::view(const ThreadRecord& record) const {
@@ -71,12 +74,24 @@ Vector<ProviderView> Model::providers(const Resource& resource, std::optional<Th
   return views;
 }
 
+Vector<Index> Model::Impl::known(std::span<const ThreadId> ids) const {
+  Vector<Index> found;
+  found.reserve(ids.size());
+  for (const ThreadId id : ids)
+    if (const Index thread = store.find(id); thread != none) found.push_back(thread);
+  return found;
+}
+
+Vector<Model::TreeThread> Model::wait_trees(std::span<const ThreadId> requesters) const {
+  Vector<TreeThread> trees;
+  for (const auto& one : impl_->search.trees(impl_->known(requesters), [](Index, Index) {}))
+    trees.push_back({impl_->store.threads[one.requester].id, impl_->store.threads[one.thread].id});
+  return trees;
+}
+
 Vector<ThreadId> Model::wait_tree(ThreadId requester) const {
-  const Index at = impl_->store.find(requester);
-  if (at == none) return {};
   Vector<ThreadId> tree;
-  for (const Index thread : impl_->search.tree(at, [](Index, Index) {}))
-    tree.push_back(impl_->store.threads[thread].id);
+  for (const TreeThread& one : wait_trees({&requester, 1})) tree.push_back(one.thread);
   return tree;
 }
 
@@ -144,43 +159,29 @@ Vector<ThreadId> Model::concerned_by(const Event& event) const {
       event);
 }
 
-Vector<Resource> Model::unprovided(ThreadId requester) const {
+Vector<Resource> Model::unprovided(std::span<const ThreadId> requesters) const {
   const Store& store = impl_->store;
-  const Index at = store.find(requester);
-  if (at == none) return {};
-  Vector<Index> lacking;
-  (void)impl_->search.tree(at, [&](Index waiter, Index resource) {
+  Vector<Resource> lacking;
+  (void)impl_->search.trees(impl_->known(requesters), [&](Index waiter, Index resource) {
     bool provided = false;
     store.for_each_provider(resource, [&](Index provider) {
       provided = store.providers[provider].thread != waiter;
       return !provided;
     });
-    if (!provided && std::find(lacking.begin(), lacking.end(), resource) == lacking.end()) lacking.push_back(resource);
+    if (!provided) lacking.push_back(store.resources[resource].key());
   });
-  Vector<Resource> keys;
-  keys.reserve(lacking.size());
-  for (const Index resource : lacking) keys.push_back(store.resources[resource].key());
-  return keys;
+  std::sort(lacking.begin(), lacking.end());
+  lacking.erase(std::unique(lacking.begin(), lacking.end()), lacking.end());
+  return lacking;
 }
 
-Vector<ThreadId> Model::Impl::path(const std::vector<ReachableLeaf>& reached, std::size_t place) const {
-  Vector<ThreadId> ids;
-  const std::vector<ReachableLeaf>* here = &reached;
-  for (;;) {
+void Model::Impl::follow(const std::vector<ReachableLeaf>& reached, std::size_t place, Candidate& candidate) const {
+  for (const std::vector<ReachableLeaf>* here = &reached;;) {
     const ReachableLeaf& reach = (*here)[place];
-    ids.push_back(store.threads[store.providers[reach.first].thread].id);
-    if (reach.node == none) return ids;
-    here = &search.node(reach.node).reached;
-    place = reach.place;
-  }
-}
-
-bool Model::Impl::guessed(const std::vector<ReachableLeaf>& reached, std::size_t place) const {
-  const std::vector<ReachableLeaf>* here = &reached;
-  for (;;) {
-    const ReachableLeaf& reach = (*here)[place];
-    if (store.providers[reach.first].evidence == Evidence::guess) return true;
-    if (reach.node == none) return false;
+    const Provider& provider = store.providers[reach.first];
+    candidate.path.push_back(store.threads[provider.thread].id);
+    candidate.guessed = candidate.guessed || provider.evidence == Evidence::guess;
+    if (reach.node == none) return;
     here = &search.node(reach.node).reached;
     place = reach.place;
   }
@@ -194,10 +195,12 @@ Vector<Candidate> Model::candidates(ThreadId requester) const {
   Vector<Candidate> found;
   found.reserve(reached.size());
   for (std::size_t place = 0; place < reached.size(); ++place) {
-    const Provider& direct = store.providers[reached[place].first];
-    found.push_back({store.threads[direct.thread].id, store.resources[direct.resource].key(),
-                     store.threads[reached[place].leaf].id, impl_->path(reached, place), reached[place].value,
-                     impl_->guessed(reached, place)});
+    Candidate& candidate = found.emplace_back();
+    impl_->follow(reached, place, candidate);
+    candidate.direct = candidate.path.front();
+    candidate.resource = store.resources[store.providers[reached[place].first].resource].key();
+    candidate.leaf = candidate.path.back();
+    candidate.confidence = reached[place].value;
   }
   return found;
 }

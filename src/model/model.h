@@ -94,6 +94,12 @@ class Model {
   // Every thread reachable from the requester through awaited resources and their providers (itself left out), each
   // once, nearest first: what must be looked at while it waits. Cycles are cut.
   [[nodiscard]] Vector<ThreadId> wait_tree(ThreadId requester) const;
+  // The same for many requesters that wait for each other, at the price of one: each thread once, with the first of
+  // them whose tree has it. A requester may be left out of the others' trees.
+  struct TreeThread {
+    ThreadId requester, thread;
+  };
+  [[nodiscard]] Vector<TreeThread> wait_trees(std::span<const ThreadId> requesters) const;
   // The other way: every thread that waits, directly or through others, for what this thread provides (or for this
   // resource). What happens to the one may matter to the others.
   [[nodiscard]] Vector<ThreadId> waiters_on(ThreadId provider) const;
@@ -101,8 +107,9 @@ class Model {
   // The threads for which an event may have changed whom to favour, once it is applied (but an exit: before). No other
   // thread has a new provider to favour.
   [[nodiscard]] Vector<ThreadId> concerned_by(const Event& event) const;
-  // The awaited resources in that tree that have no provider other than the one who waits for it.
-  [[nodiscard]] Vector<Resource> unprovided(ThreadId requester) const;
+  // The awaited resources in these trees that have no provider other than the thread that waits for it; in order.
+  [[nodiscard]] Vector<Resource> unprovided(std::span<const ThreadId> requesters) const;
+  [[nodiscard]] Vector<Resource> unprovided(ThreadId requester) const { return unprovided({&requester, 1}); }
   // The candidates, the best first: by confidence less this wait's debits, ties by evidence and then by age.
   // Empty: the requester is not virtual runnable. A thread in state unknown counts as runnable.
   [[nodiscard]] Vector<Candidate> candidates(ThreadId requester) const;

@@ -41,6 +41,7 @@ void Model::restore_confidences(std::span<const SavedConfidence> learnt) {
     const int present = store.providers[provider].confidence;
     store.change_confidence(provider, base + std::clamp(one.lead, -base, base) - present);
   }
+  impl_->search.forget();
 }
 
 }  // namespace swapd::model

@@ -140,7 +140,7 @@ void DonationDecider::end_wait(ThreadId requester) {
 
 // Whatever waits for what has changed must be decided anew.
 void DonationDecider::touch(const Event& event, const model::Model& model) {
-  if (waiting_.empty()) return;
+  if (active_.size() == waiting_.size()) return;  // all are to be decided already
   for (const ThreadId waiter : model.concerned_by(event))
     if (waiting_.contains(waiter)) active_.insert(waiter);
 }
@@ -218,8 +218,8 @@ void DonationDecider::decide(const model::Model& model, const Turn& turn, Plan& 
     if (pass_.seen.insert(requester).second) open.push_back(requester);
   pass_.growing.insert(pass_.growing.end(), open.begin(), open.end());
   const bool grown = explore(model, turn.now);
-  for (const ThreadId requester : open)
-    if (waiting_.contains(requester)) inquiry_.ask(model, requester, turn.now, Inquiry::Why::begins, attention_, plan);
+  std::erase_if(open, [this](ThreadId id) { return !waiting_.contains(id); });
+  inquiry_.ask_at_begin(model, open, turn.now, plan);
   look_again(model, plan);
   const bool tells = std::ranges::any_of(plan.looks, [](const Look& look) { return look.at != Look::At::awaited; });
   if (!grown && !tells) return settle(model, turn, plan);
@@ -308,20 +308,15 @@ void DonationDecider::look_after_waits(const model::Model& model, const Turn& tu
 // Watches every thread that the requesters may be waiting for. True: there were new ones, and what they do is not known
 // yet.
 bool DonationDecider::explore(const model::Model& model, Time now) {
-  Vector<ThreadId> grown;
-  for (const ThreadId requester : std::exchange(pass_.growing, {})) {
-    if (!waiting_.contains(requester)) continue;
-    bool has_new = false;
-    for (const ThreadId thread : model.wait_tree(requester)) {
-      if (attention_.need(thread, now)) continue;
-      const Roster::Thread* known = roster_.find(thread);
-      if (known == nullptr) continue;
-      attention_.watch_provider(thread, known->tgid, now);
-      has_new = true;
-    }
-    if (has_new) grown.push_back(requester);
+  Vector<ThreadId> requesters = std::exchange(pass_.growing, {});
+  std::erase_if(requesters, [this](ThreadId id) { return !waiting_.contains(id); });
+  for (const auto& [requester, thread] : model.wait_trees(requesters)) {
+    if (attention_.need(thread, now)) continue;
+    const Roster::Thread* known = roster_.find(thread);
+    if (known == nullptr) continue;
+    attention_.watch_provider(thread, known->tgid, now);
+    if (pass_.growing.empty() || pass_.growing.back() != requester) pass_.growing.push_back(requester);
   }
-  pass_.growing = std::move(grown);
   return !pass_.growing.empty();
 }
 
@@ -366,7 +361,7 @@ void DonationDecider::settle(const model::Model& model, const Turn& turn, Plan& 
       [&](ThreadId requester) { return active_.contains(requester); });
   linger_.arm();
   time_quanta();
-  trace_candidates(model);
+  trace_candidates();
   demand(model, turn.now, plan);
   attention_.add_interests(plan.interests);
   plan.idle = waiting_.empty() && current_.empty() && linger_.all().empty() && attention_.idle();
@@ -394,12 +389,8 @@ void DonationDecider::time_quanta() {
 }
 
 // Where several could provide, it matters which one does.
-void DonationDecider::trace_candidates(const model::Model& model) {
-  for (const Donation& donation : current_) {
-    if (donation.choice)
-      for (const model::Candidate& candidate : model.candidates(donation.requester))
-        attention_.trace_wakes(candidate.direct);
-  }
+void DonationDecider::trace_candidates() {
+  for (const ThreadId provider : choice_.chosen_among()) attention_.trace_wakes(provider);
 }
 
 // --- the plan

@@ -83,7 +83,7 @@ class DonationDecider final : public Decider {
   void settle(const model::Model& model, const Turn& turn, Plan& plan);
   void end_what_lingers_in_vain(const model::Model& model);
   void time_quanta();
-  void trace_candidates(const model::Model& model);
+  void trace_candidates();
   // --- the plan
   void demand(const model::Model& model, Time now, Plan& plan);
   void give_way(const model::Model& model, Plan& plan);

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <vector>
 
 #include "decide/decider.h"
@@ -26,6 +27,8 @@ class Inquiry {
   };
   // About the resources in the requester's wait tree for which it is time.
   void ask(const model::Model& model, ThreadId requester, Time now, Why why, Attention& attention, Plan& plan);
+  // The same for many requesters whose waits begin: a thread in the trees of all of them is considered once.
+  void ask_at_begin(const model::Model& model, std::span<const ThreadId> requesters, Time now, Plan& plan);
   // The requester's provider itself waits for no known thread by now, and the wait goes on: what is awaited may have
   // been passed on (a server that has accepted a connection and left it to a child). A few times in a rescan period at
   // most.
@@ -39,6 +42,9 @@ class Inquiry {
   }
 
  private:
+  void ask_together(const model::Model& model, std::span<const ThreadId> requesters, Time now, Plan& plan);
+  // own: the waiter is the requester itself. unprovided: nothing but these and locks.
+  void put(const model::ThreadView& waiter, bool own, const Vector<Resource>* unprovided, Time now, Plan& plan);
   [[nodiscard]] Duration pause(const model::ThreadView& waiter, Time now) const;
   [[nodiscard]] bool due(const Resource& resource, const model::ThreadView& waiter, Time now, Duration fresh) const;
   void sweep(Time now);

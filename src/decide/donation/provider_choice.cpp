@@ -82,6 +82,7 @@ Vector<Donation> ProviderChoice::decide(const Model& model, std::span<const Thre
       std::unique(ranked.begin(), ranked.end(), [](const Requester& a, const Requester& b) { return a.id == b.id; }),
       ranked.end());
 
+  chosen_among_.clear();
   Vector<Donation> donations;
   for (const Requester& requester : ranked) {
     if (std::optional<Donation> donation = donate(model, requester.id)) donations.push_back(std::move(*donation));
@@ -135,6 +136,8 @@ std::optional<Donation> ProviderChoice::donate(const Model& model, ThreadId requ
   });
   if (!lifts) return std::nullopt;
   donation.choice = model.has_choice(requester, chosen.path);
+  if (donation.choice)
+    for (const Candidate& candidate : candidates) chosen_among_.push_back(candidate.direct);
   return donation;
 }
 

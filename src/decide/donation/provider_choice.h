@@ -74,6 +74,8 @@ class ProviderChoice {
   // runnable, or has gone, or a change of the graph brings one of higher confidence. Where the rules refuse another
   // user's threads, a candidate of the requester's own user comes first.
   [[nodiscard]] Vector<Donation> decide(const model::Model& model, std::span<const ThreadId> requesters);
+  // Direct providers among which the last decide() had a choice, in no order; one may be there twice.
+  [[nodiscard]] std::span<const ThreadId> chosen_among() const { return chosen_among_; }
   // The favoured way of the present wait, direct provider … leaf; empty: none is favoured.
   [[nodiscard]] std::span<const ThreadId> favoured(ThreadId requester) const;
   // The favoured provider has used T, or the requester waits for something else: the next decide() chooses anew.
@@ -102,6 +104,7 @@ class ProviderChoice {
 
   DonationRules rules_;
   HashMap<ThreadId, Favoured> favoured_;
+  Vector<ThreadId> chosen_among_;
 };
 
 }  // namespace swapd::decide

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <new>
 #include <set>
+#include <vector>
 
 #include "unit/daemon/decision_loop_world.h"
 
@@ -184,6 +185,46 @@ TEST_F(Allocations, OfTwoRequestersAndTheCeiling) {
               turn();
             }),
             rounds * max_of_a_sampler);
+}
+
+// A dozen threads, each of which may end the wait of each: a search in a knot. They run in turn.
+TEST_F(Allocations, OfThreadsThatWaitForEachOther) {
+  constexpr int all = 12;
+  const auto member = [](int number) { return ThreadId{5'000'021 + number % all, 1}; };
+  const auto awaited = [](int number) { return test::resource(200 + number % all); };
+  std::vector<Event> block, wake, answer;
+  Event asks = blocks(client, r1);
+  for (int i = 0; i < all; ++i) {
+    enroll(member(i), nice(0));
+    block.push_back(blocks(member(i), awaited(i)));
+    wake.push_back(wakes(member(i), member(i + 1), awaited(i)));
+    answer.push_back(wakes(client, member(i), r1));
+  }
+  for (int i = 0; i < all; ++i) {
+    Event known = provides(member(i), r1);
+    happens(known);
+    for (int other = 1; other < all; ++other) {
+      known = provides(member(i + other), awaited(i));
+      happens(known);
+    }
+  }
+  for (Event& one : block) happens(one);
+  std::size_t boosted = 0;
+  const auto round = [&](int i) {
+    const int runs = i % all;
+    happens(wake[runs]);
+    happens(asks);
+    turn();
+    boosted += attr(member(runs)).realtime() ? 1 : 0;
+    observer.cpu[member(runs)] += 20us;
+    happens(answer[runs]);
+    happens(block[runs]);
+    turn(50us, i % 16 == 0);
+  };
+  // The longest path is another one until the confidences have settled.
+  (void)taken_by(round);
+  EXPECT_EQ(taken_by(round), 0U);
+  EXPECT_EQ(boosted, std::size_t{2} * (warm_up + rounds));
 }
 
 // As with futexes and connections that come and go.

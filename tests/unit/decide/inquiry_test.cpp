@@ -87,6 +87,33 @@ TEST_F(InquiryTest, TheResourcesOfTheWholeWaitTreeAreAskedAbout) {
   EXPECT_THAT(asked(), ElementsAre(r2));
 }
 
+TEST_F(InquiryTest, ManyWaitsThatBeginForOneThreadAskAboutItOnce) {
+  world.provides(p3, r1);
+  world.blocks(p3, {r2});
+  world.blocks(p1, {r1});
+  world.blocks(p2, {r1, r3});
+  inquiry.ask_at_begin(world.model, std::array{p1, p2}, world.now, plan);
+  ASSERT_THAT(plan.questions, SizeIs(2));
+  EXPECT_EQ(plan.questions[0].waiter, p3);
+  EXPECT_THAT(plan.questions[0].resources, ElementsAre(r2));
+  EXPECT_EQ(plan.questions[1].waiter, p2);
+  EXPECT_THAT(plan.questions[1].resources, ElementsAre(r3));
+}
+
+TEST_F(InquiryTest, ASignalIsAskedAboutForThoseWhoWaitForItsThreadWhateverElseBegins) {
+  const Resource signal = signal_to(p1);
+  world.provides(p1, r1);
+  world.provides(p3, signal);
+  world.blocks(p1, {signal, r2});
+  world.blocks(p3, {r1});
+  world.blocks(p2, {r1});
+  world.exits(p3);
+  inquiry.ask_at_begin(world.model, std::array{p1, p2}, world.now, plan);
+  std::vector<Resource> all;
+  for (const decide::Question& one : plan.questions) all.insert(all.end(), one.resources.begin(), one.resources.end());
+  EXPECT_THAT(all, ElementsAre(r2, signal));
+}
+
 TEST_F(InquiryTest, AWaitThatLastsIsAskedAboutAgainWhenItsPauseIsOver) {
   world.blocks(p1, {lock});
   (void)asked();
