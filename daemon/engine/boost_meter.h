@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "decide/decider.h"
+#include "engine/sampler_opener.h"
 #include "observe/observer.h"
-#include "sys/perf/sampler_opener.h"
 
 namespace swapd::daemon {
 
@@ -53,7 +53,7 @@ class BoostMeter {
   const observe::Observer& observer_;
   std::function<void(const decide::Input&)> told_;
   HashMap<ThreadId, Track> tracks_;  // by the thread that runs
-  sys::SamplerOpener opener_;
+  SamplerOpener opener_;
   std::size_t samplers_ = 0;  // there are, or are asked for
   std::uint64_t round_ = 0;
   std::optional<Time> next_look_;

@@ -78,8 +78,8 @@ class SeccompObserver final : public Observer {
   Settings settings_;
   Hooks hooks_;
   ThreadWatch watch_;
-  // While there is one perf event of a thread, to open another does not have the engine wait for every CPU
-  // (sys/perf/sampler_opener.h).
+  // While there is one perf event of a thread, to open another does not have the engine wait until each CPU has gone
+  // through its scheduler (synchronize_rcu()).
   std::unique_ptr<sys::SwitchWatch> keeps_perf_on_;
   std::vector<std::shared_ptr<Receiver>> receivers_;
   std::unique_ptr<sys::TraceWatch> signals_;

@@ -46,7 +46,7 @@ Status give_back_memory() {
 }
 
 void reserve_heap(std::size_t bytes) {
-  constexpr std::size_t piece = 64 << 10;  // well below what malloc(3) gives a mapping of its own
+  constexpr std::size_t piece = 64 << 10;  // well below what would get a mapping of its own
   std::vector<std::unique_ptr<char[]>> pieces;
   for (std::size_t got = 0; got < bytes; got += piece) pieces.emplace_back(new char[piece]);
 }

@@ -1,11 +1,11 @@
-#include "sys/perf/sampler_opener.h"
+#include "engine/sampler_opener.h"
 
 #include <utility>
 
 #include "sys/process/self_process.h"
 #include "sys/sched/scheduler.h"
 
-namespace swapd::sys {
+namespace swapd::daemon {
 
 SamplerOpener::~SamplerOpener() {
   {
@@ -23,7 +23,7 @@ void SamplerOpener::ask(pid_t tid) {
   }
   changed_.notify_all();
   if (thread_) return;
-  const auto own = LinuxScheduler().get(0);
+  const auto own = sys::LinuxScheduler().get(0);
   thread_.emplace([this, attr = own ? *own : SchedAttr{}] { run(attr); });
 }
 
@@ -40,8 +40,8 @@ std::vector<SamplerOpener::Opened> SamplerOpener::take() {
 }
 
 void SamplerOpener::run(const SchedAttr& attr) {
-  name_thread("swapd-perf");
-  (void)LinuxScheduler().set(0, attr);  // else it is later, and right
+  sys::name_thread("swapd-perf");
+  (void)sys::LinuxScheduler().set(0, attr);  // else it is later, and right
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [this] { return stops_ || !asked_.empty(); });
@@ -49,10 +49,10 @@ void SamplerOpener::run(const SchedAttr& attr) {
     const pid_t tid = opening_ = asked_.front();
     asked_.pop_front();
     lock.unlock();
-    auto opened = StateSampler::open(tid, period_);
+    auto opened = sys::StateSampler::open(tid, period_);
     lock.lock();
     if (std::exchange(opening_, 0) == tid) opened_.push_back({tid, opened ? std::move(*opened) : nullptr});
   }
 }
 
-}  // namespace swapd::sys
+}  // namespace swapd::daemon

@@ -14,7 +14,7 @@
 #include "base/sched_attr.h"
 #include "sys/perf/state_sampler.h"
 
-namespace swapd::sys {
+namespace swapd::daemon {
 
 class SamplerOpener {
  public:
@@ -29,7 +29,7 @@ class SamplerOpener {
   void drop(pid_t tid);
   struct Opened {
     pid_t tid = 0;
-    std::unique_ptr<StateSampler> sampler;  // none: it cannot be sampled
+    std::unique_ptr<sys::StateSampler> sampler;  // none: it cannot be sampled
   };
   // What has been opened since the last call.
   [[nodiscard]] std::vector<Opened> take();
@@ -47,4 +47,4 @@ class SamplerOpener {
   std::optional<std::thread> thread_;
 };
 
-}  // namespace swapd::sys
+}  // namespace swapd::daemon
