@@ -12,6 +12,13 @@ bool WaitRate::set_patience(Duration patience) {
   return true;
 }
 
+// Where swapd is over its budget, what a rate is has to be known sooner.
+std::uint32_t WaitRate::waits_for_a_rate() const {
+  constexpr Duration shortest = std::chrono::milliseconds(1);
+  const auto share = static_cast<std::uint32_t>(std::max<Duration>(patience_, shortest) / shortest);
+  return std::max(min_waits / share, fewest_waits);
+}
+
 bool WaitRate::told(const Kind& kind, Time now) {
   // One of them that was told because it lasted is no news.
   if (patience_ == Duration::zero() || std::ranges::find(often_, kind) != often_.end()) return false;
@@ -28,7 +35,7 @@ bool WaitRate::told(const Kind& kind, Time now) {
     count->begun = now;
     count->waits = 0;
   }
-  if (++count->waits <= min_waits) return false;
+  if (++count->waits <= waits_for_a_rate()) return false;
   const bool is_often = count->waits * patience_ > now - count->begun;
   count->waits = 0;
   if (!is_often) return false;

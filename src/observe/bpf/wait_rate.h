@@ -17,7 +17,8 @@ namespace swapd::observe {
 class WaitRate {
  public:
   using Kind = sys::BpfTracer::WaitKind;
-  static constexpr std::uint32_t min_waits = 16;                          // fewer are no rate
+  static constexpr std::uint32_t min_waits = 16;                          // fewer are no rate …
+  static constexpr std::uint32_t fewest_waits = 3;                        // … or so few, the longer the patience is
   static constexpr Duration min_window = std::chrono::milliseconds(50);   // of a patient thread
   static constexpr Duration max_window = std::chrono::milliseconds(200);  // of one that is not
   static constexpr std::size_t max_counted = 4;                           // kinds, at one time
@@ -40,6 +41,8 @@ class WaitRate {
     Time begun{};  // of the window
     std::uint32_t waits = 0;
   };
+  [[nodiscard]] std::uint32_t waits_for_a_rate() const;
+
   Duration patience_{};
   std::vector<Kind> often_;
   std::vector<Count> counts_;  // of kinds that are told
