@@ -136,10 +136,7 @@ bool Linger::expired(ThreadId requester, const TimerFired& fired, bool& first_ha
   }
   // The requester has come back to the same provider: what lingers goes on. The longer such a conversation has lasted,
   // the rarer it is looked at.
-  const bool is_quiet = one.conversation && fired.wall_left == Duration::zero() && one.quiet < max_quiet;
-  if (!fired.gone && (fired.unreported || is_quiet)) {
-    one.quiet = fired.unreported ? 0 : one.quiet + 1;
-    one.conversation = true;
+  if (!fired.gone && fired.unreported) {
     one.period = std::min(2 * one.period, config_.wall);
     one.wall = one.wall_uncounted = config_.wall;
     one.serial = next_serial_++;

@@ -27,16 +27,13 @@ class Linger {
 
   struct Lingering {
     Donation donation;
-    bool moved = false;         // the wait goes on, for something else
-    bool first_half = false;    // of a chain's time; then what has delivered lets the woken threads go first
-    bool conversation = false;  // it has gone on
-    int quiet = 0;              // times that it has gone on without a new wait
+    bool moved = false;       // the wait goes on, for something else
+    bool first_half = false;  // of a chain's time; then what has delivered lets the woken threads go first
     Duration period{}, wall{}, wall_uncounted{};
     std::uint64_t serial = 0;  // of its timer; 0: not armed yet
     template <typename Self, typename Archive>
     static void state(Self& self, Archive& archive) {
-      archive(self.donation, self.moved, self.first_half, self.conversation, self.quiet, self.period, self.wall,
-              self.wall_uncounted, self.serial);
+      archive(self.donation, self.moved, self.first_half, self.period, self.wall, self.wall_uncounted, self.serial);
     }
   };
 
@@ -63,9 +60,6 @@ class Linger {
   // Nothing may name the thread any more.
   void forget(ThreadId thread);
 
-  // A conversation goes on through so many times of wall time in which it has hardly used any CPU time: where many
-  // threads take turns, one comes back late, and to begin anew costs it a busy loop's slice.
-  static constexpr int max_quiet = 20;
   // Its time is over. True: it goes on, for the other half of its time or because the requester waits again, untold;
   // `first_half_over`: threads that have delivered are to give way.
   bool expired(ThreadId requester, const TimerFired& fired, bool& first_half_over);
