@@ -37,6 +37,16 @@ TEST_F(WaitRateTest, OneThatWaitsLessOftenIsToldOfEachWait) { EXPECT_FALSE(waits
 
 TEST_F(WaitRateTest, AFewWaitsAreNoRate) { EXPECT_FALSE(waits(WaitRate::min_waits, microseconds(1))); }
 
+// Where swapd is over its budget, to tell of sixteen waits of each of two hundred threads would take it further over.
+TEST_F(WaitRateTest, TheLongerThePatienceTheFewerWaitsAreARate) {
+  (void)rate.set_patience(milliseconds(4));
+  EXPECT_FALSE(waits(WaitRate::min_waits / 4, microseconds(1)));
+  EXPECT_TRUE(waits(1, microseconds(1)));
+  (void)rate.set_patience(milliseconds(64));
+  EXPECT_FALSE(waits(WaitRate::fewest_waits, microseconds(1), read_from));
+  EXPECT_TRUE(waits(1, microseconds(1), read_from));
+}
+
 TEST_F(WaitRateTest, AFewWaitsAfterAPauseAreNoRateEither) {
   for (int i = 0; i < 10; ++i) {
     EXPECT_FALSE(waits(WaitRate::min_waits, microseconds(1)));
