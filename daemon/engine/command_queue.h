@@ -2,6 +2,7 @@
 // caller waits for that.
 #pragma once
 
+#include <poll.h>
 #include <sys/eventfd.h>
 
 #include <functional>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "base/time.h"
 #include "engine/eventfd.h"
 #include "sys/process/pi_mutex.h"
 
@@ -26,6 +28,7 @@ class CommandQueue {
       const std::lock_guard lock(mutex_);
       if (closed_) return false;
       commands_.push_back(std::move(command));
+      signal_eventfd(called_.get());  // under the lock, as it is cleared: it tells of these commands
     }
     wake();
     return true;
@@ -39,7 +42,15 @@ class CommandQueue {
     std::vector<Command> taken;
     const std::lock_guard lock(mutex_);
     taken.swap(commands_);
+    if (!taken.empty()) clear_eventfd(called_.get());
     return taken;
+  }
+  // For so long, or until there is a command.
+  void rest(Duration time) const {
+    const timespec moment{.tv_sec = time / std::chrono::seconds(1),
+                          .tv_nsec = (time % std::chrono::seconds(1)).count()};
+    pollfd wait{called_.get(), POLLIN, 0};
+    (void)::ppoll(&wait, 1, &moment, nullptr);
   }
   void clear() { clear_eventfd(wake_.get()); }
   // No command is taken from now on. Carries out those that are left.
@@ -55,7 +66,8 @@ class CommandQueue {
 
  private:
   Fd wake_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-  sys::PiMutex mutex_;  // held for a few moves only
+  Fd called_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};  // readable while there are commands
+  sys::PiMutex mutex_;                                   // held for a few moves only
   std::vector<Command> commands_;
   bool closed_ = false;
 };

@@ -168,8 +168,7 @@ Time Engine::let_records_gather(Time now) {
   const Duration delay = std::max(thread_.begin_turn(now), in_chain ? chain_delay : Duration::zero());
   if (delay == Duration::zero()) return now;
   observation_.observer().nap(true);
-  const timespec moment{.tv_sec = 0, .tv_nsec = delay.count()};
-  ::nanosleep(&moment, nullptr);
+  thread_.rest(delay);
   observation_.observer().nap(false);
   return kernel_.clock.now();
 }

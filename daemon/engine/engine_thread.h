@@ -52,6 +52,8 @@ class EngineThread {
   Time wait(Time deadline, bool any_members, bool idle);
   // A turn begins: how long to let records gather first.
   [[nodiscard]] Duration begin_turn(Time now) { return pacer_.begin_turn(now); }
+  // For so long, or until a command comes, whose caller waits.
+  void rest(Duration time) const { commands_.rest(time); }
   // The commands that have come; each is to be called.
   [[nodiscard]] std::vector<CommandQueue::Command> take_commands() { return commands_.take(); }
   // No command is taken any more. Calls those that are left.

@@ -47,6 +47,23 @@ TEST_F(EngineThreadTest, RunsCommandsAndWaitsForThem) {
   EXPECT_NE(id, std::this_thread::get_id());
 }
 
+// Records may gather for milliseconds where swapd is over its budget. A caller would wait all that time.
+TEST_F(EngineThreadTest, ACommandEndsARest) {
+  ASSERT_TRUE(thread_.listen());
+  ASSERT_TRUE(thread_.start([this] {
+    while (!thread_.stopping()) {
+      thread_.rest(std::chrono::hours(1));
+      for (const auto& command : thread_.take_commands()) command();
+    }
+    thread_.close();
+  }));
+  int calls = 0;
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(thread_.call([&] { ++calls; }));
+  EXPECT_EQ(calls, 3);
+}
+
+TEST_F(EngineThreadTest, ARestWithoutACommandEndsByItself) { thread_.rest(std::chrono::microseconds(1)); }
+
 TEST_F(EngineThreadTest, IsRealTime) {
   ASSERT_TRUE(start());
   ASSERT_EQ(scheduler_.given.size(), 1U);
