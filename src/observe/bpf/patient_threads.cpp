@@ -1,6 +1,7 @@
 #include "observe/bpf/patient_threads.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace swapd::observe {
 
@@ -38,6 +39,19 @@ void PatientThreads::told_of_inversion(pid_t tid, Time now) {
   if (const auto found = std::ranges::find(threads_, tid, &Patient::tid); found != threads_.end()) found->rest(now);
 }
 
+void PatientThreads::note_waker(Patient& one) const {
+  const pid_t waker = slots_.woken_by(one.tid);
+  if (waker == 0 || std::ranges::find(one.wakers, waker) != one.wakers.end()) return;
+  one.wakers[one.next_waker++ % max_wakers] = waker;
+}
+
+bool PatientThreads::lacks_a_provider(const Patient& one) const {
+  return std::ranges::any_of(one.wakers, [&](pid_t waker) {
+    const auto slot = waker == 0 ? std::nullopt : slots_.glance(waker);
+    return slot && slot->starved;
+  });
+}
+
 void PatientThreads::tell(Patient& one, Time now) {
   one.silent = false;
   one.rest(now);
@@ -72,14 +86,14 @@ const PatientThreads::Found& PatientThreads::look(Time now) {
     const bool same = one.silent && slot->silent && slot->waits == one.waits;
     one.silent = slot->silent;
     one.waits = slot->waits;
-    if (!same) {
-      one.since = now;
-      continue;
-    }
-    const pid_t provider = slots_.woken_by(one.tid);
-    const auto provides = provider != 0 ? slots_.glance(provider) : std::nullopt;
-    if (provides && provides->starved && lesser_runs && !one.rests && found_.told.size() < max_told)
+    note_waker(one);
+    const bool inverted = one.silent && lesser_runs && lacks_a_provider(one);
+    const bool again = std::exchange(one.inverted, inverted) && inverted;
+    if (!same) one.since = now;
+    if ((same || again) && inverted && !one.rests && found_.told.size() < max_told)
       tell(one, now);
+    else if (!same)
+      continue;
     else if (now - one.since >= std::max(one.patience, min_outlasting))
       outlasting.push_back(&one);
   }

@@ -1,14 +1,18 @@
 // Threads that wait so often that their waits are kept silent, and the looks at them (docs/design.md, Observers). Pure:
 // slots are read through functions.
 //
-// A wait that a look has seen before has lasted since then. It is to be told where the thread that will end it lacks a
-// CPU, which is an inversion, or where it has outlasted the thread's patience. Looks are made once in the shortest
-// patience while they find inversions, less often the longer they find none, and never so often that the looks
-// themselves would take more than some hundredth of a CPU.
+// A wait that a look has seen before has lasted since then. It is to be told where a thread that may end it lacks a
+// CPU, which is an inversion, or where it has outlasted the thread's patience. So is a new one, if the look before
+// found an inversion too: many short ones cost a thread as much as a long one. Those that may end a wait are the last
+// few that looks have found to have ended the thread's waits: a client of several servers waits for any of them.
+//
+// Looks are made once in the shortest patience while they find inversions, less often the longer they find none, and
+// never so often that the looks themselves would take more than some hundredth of a CPU.
 #pragma once
 
 #include <sys/types.h>
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -29,7 +33,8 @@ class PatientThreads {
   static constexpr std::size_t max_told = 16;  // in one look: inversions first
   static constexpr std::size_t max_outlasting = 4;
   static constexpr Duration stays_contended = std::chrono::milliseconds(100);
-  static constexpr int rest_patiences = 4;  // after an inversion, a thread rests this many times its patience
+  static constexpr std::size_t max_wakers = 8;  // of one thread, that are remembered
+  static constexpr int rest_patiences = 4;      // after an inversion, a thread rests this many times its patience
 
   struct Slots {
     std::function<std::optional<sys::SlotGlance>(pid_t)> glance;
@@ -73,10 +78,15 @@ class PatientThreads {
     std::uint32_t waits = 0;  // as of the last look …
     bool silent = false;      // … in which it waited, untold
     Time since{};             // the first look that saw this wait
-    bool rests = false;       // from inversions …
-    Time rested{};            // … until then
+    bool inverted = false;    // the last look found it waiting while a provider lacked a CPU
+    std::array<pid_t, max_wakers> wakers{};
+    std::size_t next_waker = 0;
+    bool rests = false;  // from inversions …
+    Time rested{};       // … until then
     void rest(Time now);
   };
+  void note_waker(Patient& one) const;
+  [[nodiscard]] bool lacks_a_provider(const Patient& one) const;
   void tell(Patient& one, Time now);
   void tell_those_who_wait_for_told(Time now);
 

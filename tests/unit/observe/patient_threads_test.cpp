@@ -53,6 +53,41 @@ TEST_F(PatientThreadsTest, AWaitForAThreadThatLacksACpuIsToldWhenASecondLookSees
   EXPECT_THAT(look(), ElementsAre(client));
 }
 
+// A client of several servers waits for any of them.
+TEST_F(PatientThreadsTest, EachThreadThatHasEndedItsWaitsLatelyMayEndThisOne) {
+  threads.add(client, milliseconds(1), now);
+  waits(client, server);
+  runs(server);
+  EXPECT_THAT(look(), IsEmpty());
+  waits(client, store);
+  runs(store);
+  EXPECT_THAT(look(), IsEmpty());
+  lacks_cpu(server);
+  EXPECT_THAT(look(), ElementsAre(client));
+}
+
+TEST_F(PatientThreadsTest, OneThatEndedItsWaitsLongAgoIsForgotten) {
+  threads.add(client, milliseconds(1), now);
+  lacks_cpu(server);
+  least = 0;
+  for (pid_t other = server; other <= server + static_cast<pid_t>(PatientThreads::max_wakers); ++other) {
+    waits(client, other);
+    (void)look();
+  }
+  least = 120;
+  EXPECT_THAT(look(), IsEmpty());
+}
+
+// Waits that each last less than from one look to the next cost as much where there are many.
+TEST_F(PatientThreadsTest, AnInversionInTwoLooksIsToldThoughTheWaitIsAnother) {
+  threads.add(client, milliseconds(1), now);
+  lacks_cpu(server);
+  waits(client, server);
+  EXPECT_THAT(look(), IsEmpty());
+  waits(client, server);
+  EXPECT_THAT(look(), ElementsAre(client));
+}
+
 TEST_F(PatientThreadsTest, WhereNothingLessImportantRunsItIsNoInversion) {
   threads.add(client, milliseconds(1), now);
   waits(client, server);
@@ -70,7 +105,7 @@ TEST_F(PatientThreadsTest, WhereNothingLessImportantRunsItIsNoInversion) {
 
 TEST_F(PatientThreadsTest, AnotherWaitIsNotTheOneThatWasSeen) {
   threads.add(client, milliseconds(1), now);
-  lacks_cpu(server);
+  runs(server);
   for (int i = 0; i < 100; ++i) {
     waits(client, server);
     EXPECT_THAT(look(), IsEmpty());
