@@ -31,7 +31,7 @@ class SamplerOpener {
     pid_t tid = 0;
     std::unique_ptr<sys::StateSampler> sampler;  // none: it cannot be sampled
   };
-  // What has been opened since the last call.
+  // The samplers that were opened since the last call.
   [[nodiscard]] std::vector<Opened> take();
 
  private:

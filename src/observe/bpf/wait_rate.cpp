@@ -12,7 +12,7 @@ bool WaitRate::set_patience(Duration patience) {
   return true;
 }
 
-// Where swapd is over its budget, what a rate is has to be known sooner.
+// While swapd is over its budget, a rate has to be known sooner.
 std::uint32_t WaitRate::waits_for_a_rate() const {
   constexpr Duration shortest = std::chrono::milliseconds(1);
   const auto share = static_cast<std::uint32_t>(std::max<Duration>(patience_, shortest) / shortest);

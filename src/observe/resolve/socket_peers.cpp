@@ -11,7 +11,7 @@ namespace {
 
 // Among too many possible peers none stands out; the model keeps no more providers than this either.
 constexpr std::size_t max_candidates = 32;
-// What may have changed is believed for so many times what it cost, so that asking takes a tenth of a CPU at most.
+// Peers that may have changed are believed for so many times their cost, so that asking takes a tenth of a CPU at most.
 constexpr int believed_for_costs = 10;
 
 void add(Peers& peers, std::uint64_t inode) {

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t max_looked_at = 16;
 constexpr std::size_t calls_a_drain = 4096;  // of one receiver: the engine's turn stays bounded
-// Where patience is longer, swapd is over its budget: then of one receiver's calls only the newest are looked at.
+// A longer patience says that swapd is over its budget: then only the newest calls of each receiver are looked at.
 constexpr Duration usual_patience = std::chrono::milliseconds(1);
 constexpr std::size_t newest_calls = 64;
 

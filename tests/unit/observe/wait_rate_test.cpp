@@ -37,7 +37,7 @@ TEST_F(WaitRateTest, OneThatWaitsLessOftenIsToldOfEachWait) { EXPECT_FALSE(waits
 
 TEST_F(WaitRateTest, AFewWaitsAreNoRate) { EXPECT_FALSE(waits(WaitRate::min_waits, microseconds(1))); }
 
-// Where swapd is over its budget, to tell of sixteen waits of each of two hundred threads would take it further over.
+// To tell of sixteen waits of each of two hundred threads would take swapd further over its budget.
 TEST_F(WaitRateTest, TheLongerThePatienceTheFewerWaitsAreARate) {
   (void)rate.set_patience(milliseconds(4));
   EXPECT_FALSE(waits(WaitRate::min_waits / 4, microseconds(1)));

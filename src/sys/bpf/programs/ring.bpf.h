@@ -22,7 +22,8 @@ static __always_inline __u64 submit_flags(_Bool urgent) {
   if (*(volatile __u32*)&naps) return BPF_RB_NO_WAKEUP;
   if (urgent) return BPF_RB_FORCE_WAKEUP;
   const __u64 held = bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA);
-  return held - wake_at_bytes < concurrent_records * sizeof(struct tracer_record) ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+  return held - wake_at_bytes < concurrent_records * sizeof(struct tracer_record) ? BPF_RB_FORCE_WAKEUP
+                                                                                  : BPF_RB_NO_WAKEUP;
 }
 
 static __always_inline struct tracer_record* reserve(__u8 kind, __u32 tid, __u64 now) {
