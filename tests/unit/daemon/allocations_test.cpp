@@ -15,8 +15,8 @@
 
 namespace {
 
-bool counting = false;
-std::size_t taken = 0;
+thread_local bool counting = false;  // of this thread alone: another one opens samplers
+thread_local std::size_t taken = 0;
 
 void note() {
   if (!counting) return;
