@@ -35,8 +35,10 @@ struct Recycled {
   Recycled() = default;
   template <typename U>
   Recycled(const Recycled<U>& /*other*/) noexcept {}  // NOLINT(google-explicit-constructor): an allocator's conversion
+  // NOLINTBEGIN(bugprone-sizeof-expression): a map's table holds pointers
   [[nodiscard]] T* allocate(std::size_t count) { return static_cast<T*>(RecycledMemory::take(count * sizeof(T))); }
   void deallocate(T* memory, std::size_t count) noexcept { RecycledMemory::give_back(memory, count * sizeof(T)); }
+  // NOLINTEND(bugprone-sizeof-expression)
   bool operator==(const Recycled& /*other*/) const { return true; }
 };
 

@@ -74,7 +74,7 @@ void Terms::demand(const Donation& donation, std::string_view decider, Time now,
               .payer = payer,
               .second_best = second_best};
     step_down(run, now);
-    plan.demands.emplace_back(std::move(run));
+    plan.demands.emplace_back(run);
   }
   if (!lifts_requester(donation, plan, first)) return;
   payer.provider_class = payer.requester_class;
