@@ -1,19 +1,24 @@
 #include "engine/sampler_opener.h"
 
+#include <sys/eventfd.h>
+
 #include <utility>
 
+#include "engine/eventfd.h"
 #include "sys/process/self_process.h"
 #include "sys/sched/scheduler.h"
 
 namespace swapd::daemon {
+
+SamplerOpener::SamplerOpener(Duration period) : period_(period), changed_(::eventfd(0, EFD_CLOEXEC)) {}
 
 SamplerOpener::~SamplerOpener() {
   {
     const std::lock_guard lock(mutex_);
     stops_ = true;
   }
-  changed_.notify_all();
-  if (thread_) thread_->join();
+  signal_eventfd(changed_.get());
+  if (thread_.joinable()) thread_.join();
 }
 
 void SamplerOpener::ask(pid_t tid) {
@@ -21,10 +26,10 @@ void SamplerOpener::ask(pid_t tid) {
     const std::lock_guard lock(mutex_);
     asked_.push_back(tid);
   }
-  changed_.notify_all();
-  if (thread_) return;
+  signal_eventfd(changed_.get());
+  if (thread_.joinable()) return;
   const auto own = sys::LinuxScheduler().get(0);
-  thread_.emplace([this, attr = own ? *own : SchedAttr{}] { run(attr); });
+  thread_ = std::thread([this, attr = own ? *own : SchedAttr{}] { run(attr); });
 }
 
 void SamplerOpener::drop(pid_t tid) {
@@ -39,19 +44,25 @@ std::vector<SamplerOpener::Opened> SamplerOpener::take() {
   return std::exchange(opened_, {});
 }
 
+// The next thread that was asked for; 0: none.
+pid_t SamplerOpener::next() {
+  const std::lock_guard lock(mutex_);
+  if (stops_ || asked_.empty()) return opening_ = 0;
+  opening_ = asked_.front();
+  asked_.pop_front();
+  return opening_;
+}
+
 void SamplerOpener::run(const SchedAttr& attr) {
   sys::name_thread("swapd-perf");
   (void)sys::LinuxScheduler().set(0, attr);  // else it is later, and right
-  std::unique_lock lock(mutex_);
-  for (;;) {
-    changed_.wait(lock, [this] { return stops_ || !asked_.empty(); });
-    if (stops_) return;
-    const pid_t tid = opening_ = asked_.front();
-    asked_.pop_front();
-    lock.unlock();
-    auto opened = sys::StateSampler::open(tid, period_);
-    lock.lock();
-    if (std::exchange(opening_, 0) == tid) opened_.push_back({tid, opened ? std::move(*opened) : nullptr});
+  while (!stops_) {
+    clear_eventfd(changed_.get());  // waits until there is a question
+    while (const pid_t tid = next()) {
+      auto opened = sys::StateSampler::open(tid, period_);
+      const std::lock_guard lock(mutex_);
+      if (opening_ == tid) opened_.push_back({tid, opened ? std::move(*opened) : nullptr});
+    }
   }
 }
 

@@ -3,22 +3,23 @@
 // keep the kernel's RCU threads from their CPU.
 #pragma once
 
-#include <condition_variable>
+#include <atomic>
 #include <deque>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <thread>
 #include <vector>
 
+#include "base/fd.h"
 #include "base/sched_attr.h"
 #include "sys/perf/state_sampler.h"
+#include "sys/process/pi_mutex.h"
 
 namespace swapd::daemon {
 
 class SamplerOpener {
  public:
-  explicit SamplerOpener(Duration period) : period_(period) {}
+  explicit SamplerOpener(Duration period);
   ~SamplerOpener();  // waits for the one that is being opened
   SamplerOpener(const SamplerOpener&) = delete;
   SamplerOpener& operator=(const SamplerOpener&) = delete;
@@ -35,16 +36,17 @@ class SamplerOpener {
   [[nodiscard]] std::vector<Opened> take();
 
  private:
+  [[nodiscard]] pid_t next();
   void run(const SchedAttr& attr);
 
   const Duration period_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
+  Fd changed_;  // an eventfd, which blocks
+  sys::PiMutex mutex_;
   std::deque<pid_t> asked_;
   pid_t opening_ = 0;  // 0: none, or it is not wanted any more
   std::vector<Opened> opened_;
-  bool stops_ = false;
-  std::optional<std::thread> thread_;
+  std::atomic<bool> stops_ = false;
+  std::thread thread_;
 };
 
 }  // namespace swapd::daemon

@@ -70,7 +70,7 @@ using Demand = std::variant<RunAs, GiveWay, LimitIo>;
 // A wish for what is to be observed of a thread. The default wants nothing.
 struct Interest {
   enum class Watch : std::uint8_t { none, provider, requester };
-  enum class Wakes : std::uint8_t { untold, with_the_batch };
+  enum class Wakes : std::uint8_t { untold, told };
   ThreadId thread;
   pid_t tgid = 0;
   Watch watch = Watch::none;    // its waits are told; of a requester also whom it wakes last before one

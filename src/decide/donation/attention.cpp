@@ -70,8 +70,8 @@ void Attention::set_patience(Duration patience) {
 
 void Attention::trace_wakes(ThreadId thread) {
   const auto found = table_.find(thread);
-  if (found == table_.end() || found->second.wants.wakes == Interest::Wakes::with_the_batch) return;
-  found->second.wants.wakes = Interest::Wakes::with_the_batch;
+  if (found == table_.end() || found->second.wants.wakes == Interest::Wakes::told) return;
+  found->second.wants.wakes = Interest::Wakes::told;
   changed(thread);
 }
 

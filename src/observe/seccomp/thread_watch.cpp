@@ -60,6 +60,7 @@ void ThreadWatch::add(const Member& member) {
   if (!slot->perf) {
     slot->polled = true;
     slot->poll_until = Time::max();
+    next_poll_ = {};
     ++polled_;
   }
   fresh_.push_back(slot.get());

@@ -113,7 +113,7 @@ TEST_F(AttentionTest, ADemotedRequesterStaysForAWhileAsAProvider) {
 TEST_F(AttentionTest, TracingOfWakesIsToldOnce) {
   attention.watch_provider(p2, 1002, now);
   attention.trace_wakes(p2);
-  EXPECT_EQ(last().wakes, Interest::Wakes::with_the_batch);
+  EXPECT_EQ(last().wakes, Interest::Wakes::told);
   attention.trace_wakes(p2);
   EXPECT_THAT(told(), IsEmpty());
 }

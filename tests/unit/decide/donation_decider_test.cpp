@@ -226,8 +226,8 @@ TEST_F(DonationTurns, CandidatesAreTracedSoThatTheWakerIsLearnt) {
   t.provides(p3, r1);
   t.blocks(p1, {r1});
   t.turn();
-  EXPECT_EQ(t.interests[p2].wakes, Interest::Wakes::with_the_batch);
-  EXPECT_EQ(t.interests[p3].wakes, Interest::Wakes::with_the_batch);
+  EXPECT_EQ(t.interests[p2].wakes, Interest::Wakes::told);
+  EXPECT_EQ(t.interests[p3].wakes, Interest::Wakes::told);
 }
 
 TEST_F(DonationTurns, ARequesterThatComesBackFindsItsProviderStillBoosted) {
