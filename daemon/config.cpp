@@ -46,6 +46,12 @@ actuate::Rules actuator_rules(const policy::DonationPolicy& d) {
   return {.realtime = d.realtime, .group_action = d.group_action};
 }
 
+decide::CoschedulingConfig::Mode coscheduling_mode(policy::Coschedule chosen) {
+  using Mode = decide::CoschedulingConfig::Mode;
+  if (chosen == policy::Coschedule::off) return Mode::off;
+  return chosen == policy::Coschedule::on ? Mode::on : Mode::automatic;
+}
+
 decide::BudgetConfig::Ceiling ceiling_of(const policy::DonationPolicy& d) {
   return {.share = d.ceiling_share, .window = d.ceiling_window};
 }
@@ -120,8 +126,13 @@ Engine::Options engine_options(const policy::Policy& policy, const Options& opti
   out.donation.rules = donation_rules(common);
   out.decisions.budgets.ceiling = ceiling_of(common);
   out.actuate.rules = actuator_rules(common);
+  if (const auto own = policy.classes.find(first); own != policy.classes.end())
+    out.coscheduling.mode = coscheduling_mode(own->second.coschedule);
+  out.coscheduling.realtime = common.realtime;
+  out.coscheduling.cpus = static_cast<int>(std::max(::sysconf(_SC_NPROCESSORS_ONLN), 1L));
   for (const auto& [name, rules] : policy.classes) {
     if (name == first) continue;
+    out.coscheduling.classes.push_back(coscheduling_mode(rules.coschedule));
     out.classes.push_back(name);
     out.model.classes.push_back(kind_table(policy, name));
     const policy::DonationPolicy own = policy::donation_of(policy, name);

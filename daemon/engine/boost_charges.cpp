@@ -41,7 +41,7 @@ void BoostCharges::charge(Time now) {
   if (!config_.limits_requesters()) return;
   ++round_;
   for (const auto& active : actuator_.active()) {
-    if (!active.in_force || !active.lent.realtime()) continue;
+    if (!active.in_force || !active.lent.realtime() || !active.boost.requester.valid()) continue;
     Charged& charged = charged_.try_emplace(active.boost.thread, Charged{.since = now}).first->second;
     charged.round = round_;
     note_left(charge(charged, active, now), now);  // where it cannot be told, the next tick looks again
@@ -99,7 +99,7 @@ void BoostCharges::before_apply(std::span<const decide::Grant> grants, Time now)
   // The kernel's figure for a thread that has a CPU is as of its own last tick, up to 10 ms ago, and a rest would be
   // shorter by that.
   for (const decide::Grant& grant : grants)
-    if (grant.run.attr.realtime() && timed_.insert(grant.run.thread).second) exact_.add(grant.run.thread);
+    if (grant.run.attr.realtime() && !grant.run.quiet && timed_.insert(grant.run.thread).second) exact_.add(grant.run.thread);
 }
 
 // CPU time counts from now on, also if the next tick comes after the end.
@@ -107,7 +107,7 @@ void BoostCharges::after_apply(std::span<const decide::Grant> grants, Time now) 
   if (config_.limits_requesters() && observer_.counts_cpu()) {
     for (const decide::Grant& grant : grants) {
       const ThreadId thread = grant.run.thread;
-      if (!grant.run.attr.realtime() || charged_.contains(thread)) continue;
+      if (!grant.run.attr.realtime() || grant.run.quiet || charged_.contains(thread)) continue;
       const auto active = actuator_.active(thread);
       if (!active || !active->in_force || !active->lent.realtime()) continue;
       Charged& charged = charged_[thread] = {.since = now, .seen = {}, .round = round_};

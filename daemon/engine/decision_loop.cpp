@@ -107,6 +107,8 @@ actuate::Boost DecisionLoop::boost_of(const decide::Grant& grant) {
           .second_best = run.second_best,
           .doubted = run.doubted,
           .withheld = run.withheld,
+          .lowers = run.lowers,
+          .quiet = run.quiet,
           .ceiling_until = grant.ceiling_until,
           .quota_until = grant.quota_until};
 }
@@ -160,7 +162,17 @@ void DecisionLoop::look(const decide::Look& look, Time now, std::vector<Event>& 
       return parts_.observer.look_if_unreported(look.thread, look.since, told);
     case decide::Look::At::awaited:
       return parts_.observer.resolve_again(look.thread);
+    case decide::Look::At::run_time:
+      return tell_run_time(look.thread, now);
   }
+}
+
+// What schedstat says of a thread that has a CPU is as of the last tick: exact only of one that has none.
+void DecisionLoop::tell_run_time(ThreadId thread, Time now) {
+  const auto used = parts_.procfs.cpu_time(thread.tid);
+  const auto stat = parts_.procfs.stat(thread.tid);
+  if (used && stat && stat->start_time == thread.start_time)
+    on(decide::RunTime{.time = now, .thread = thread, .cpu = *used, .runnable = stat->state == 'R'});
 }
 
 // True: something was told, and deciders have to look at it.

@@ -20,13 +20,16 @@ bool counts_kernel_work(const model::Settings& settings) {
 }
 
 // Makes the deciders, and tells which is which.
-std::vector<std::unique_ptr<decide::Decider>> make(Deciders& which, const decide::DonationConfig& config) {
-  auto donation = std::make_unique<decide::DonationDecider>(config);
+std::vector<std::unique_ptr<decide::Decider>> make(Deciders& which, const decide::DonationConfig& donation_config,
+                                                   const decide::CoschedulingConfig& coscheduling_config) {
+  auto donation = std::make_unique<decide::DonationDecider>(donation_config);
   auto auto_limits = std::make_unique<decide::AutoLimitDecider>();
-  which = {donation.get(), auto_limits.get()};
+  auto coscheduling = std::make_unique<decide::CoschedulingDecider>(coscheduling_config);
+  which = {donation.get(), auto_limits.get(), coscheduling.get()};
   std::vector<std::unique_ptr<decide::Decider>> all;
   all.push_back(std::move(donation));
   all.push_back(std::move(auto_limits));
+  all.push_back(std::move(coscheduling));
   return all;
 }
 
@@ -56,6 +59,7 @@ Engine::Engine(const Kernel& kernel, observe::Resolver& resolver, Options option
       model_(options_.model),
       actuator_(kernel.scheduler, kernel.groups, options_.actuate),
       worker_(kernel, options_.actuate.disk_groups, resolver, [this] { thread_.wake(); }),
+      job_watch_(kernel_.procfs, kernel_.clock, [this] { thread_.wake(); }),
       feed_(members_, kernel.clock),
       observation_(kernel_, resolver, options_.observe, std::move(tracer),
                    {.identify = [this](pid_t tid) { return membership_.tracker().identify(tid); },
@@ -72,7 +76,7 @@ Engine::Engine(const Kernel& kernel, observe::Resolver& resolver, Options option
                   .procfs = kernel_.procfs,
                   .records = records_,
                   .loop = thread_.loop()},
-                 options_.decisions, make(deciders_, options_.donation)),
+                 options_.decisions, make(deciders_, options_.donation, options_.coscheduling)),
       membership_({.kernel = kernel_,
                    .members = members_,
                    .observation = observation_,
@@ -119,6 +123,7 @@ Status Engine::start(std::vector<std::string>& warnings) {
   if (Status listening = thread_.listen(); !listening) return listening;
   if (Status listening = observation_.observer().listen(thread_.loop()); !listening) return listening;
   worker_.start();
+  job_watch_.start();
   if (auto set = thread_.start([this] { run(); }); !set) {
     // It could not take the CPU back from a newborn that it has made real-time.
     call([](Engine& e) {
@@ -133,7 +138,9 @@ Status Engine::start(std::vector<std::string>& warnings) {
 }
 
 void Engine::stop() {
-  if (thread_.stop()) worker_.stop();
+  if (!thread_.stop()) return;
+  worker_.stop();
+  job_watch_.stop();
 }
 
 bool Engine::call(std::function<void(Engine&)> command) {
@@ -181,6 +188,7 @@ void Engine::round(Time now) {
   if (thread_.stopping()) return;
   take_what_happened(now);
   take_answers(now);
+  take_profiles();
   decisions_.run_clocks(now);
   if (thread_.begin_tick(now)) {
     tick(now);
@@ -228,6 +236,40 @@ void Engine::take_answers(Time now) {
   }
 }
 
+void Engine::take_profiles() {
+  for (const ProfileWindow& window : job_watch_.take()) {
+    for (const ProfileWindow::Thread& thread : window.threads) {
+      const sys::CpuProfile::Thread& seen = thread.seen;
+      const model::ManagedThread* member = members_.thread(seen.tid);
+      if (member == nullptr) continue;
+      const auto part = [&](std::uint64_t count) {
+        return static_cast<double>(count) / static_cast<double>(seen.samples);
+      };
+      decisions_.tell(decide::ThreadProfiled{.time = window.ended,
+                                             .thread = member->id,
+                                             .job = thread.job,
+                                             .window = window.ended - window.begun,
+                                             .cpu = seen.cpu_time,
+                                             .spinning = part(seen.spins),
+                                             .yielding = part(seen.yields),
+                                             .others = seen.others,
+                                             .upper = seen.upper,
+                                             .weight = seen.weight,
+                                             .group = seen.group,
+                                             .cpu_number = seen.cpu,
+                                             .blocks = seen.blocks});
+    }
+  }
+}
+
+void Engine::watch_for_jobs() {
+  const std::pair now(members_.changes(), members_.managed_threads());
+  if (std::exchange(watched_for_jobs_, now) == now) return;
+  std::vector<pid_t> pids = members_.managed_pids();
+  std::ranges::sort(pids);
+  job_watch_.set_processes(std::move(pids), now.second >= 2 && options_.coscheduling.wanted());
+}
+
 void Engine::keep_to_budget(Time now) {
   if (const auto patience = thread_.keep_to_budget(now, actuator_.active().size(), actuator_.total()))
     decisions_.tell(decide::PatienceChanged{now, *patience});
@@ -239,6 +281,7 @@ void Engine::tick(Time now) {
   membership_.tick(deciders_.donation->donations(), now);
   thread_.keep_off(busy_cpus(deciders_.donation->donations(), kernel_.procfs), now);
   competitors_.tick(now);
+  watch_for_jobs();
 }
 
 }  // namespace swapd::daemon

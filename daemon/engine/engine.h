@@ -11,12 +11,14 @@
 #include <vector>
 
 #include "actuate/actuator.h"
+#include "decide/coscheduling/coscheduling_decider.h"
 #include "decide/donation/donation_decider.h"
 #include "decide/shaping/auto_limit_decider.h"
 #include "engine/competitor_watch.h"
 #include "engine/decision_loop.h"
 #include "engine/engine_thread.h"
 #include "engine/event_feed.h"
+#include "engine/job_watch.h"
 #include "engine/membership.h"
 #include "engine/observation.h"
 #include "engine/shaped_threads.h"
@@ -35,6 +37,7 @@ namespace swapd::daemon {
 struct Deciders {
   const decide::DonationDecider* donation = nullptr;
   const decide::AutoLimitDecider* auto_limits = nullptr;
+  const decide::CoschedulingDecider* coscheduling = nullptr;
 };
 
 class Engine {
@@ -42,6 +45,7 @@ class Engine {
   struct Options {
     model::Settings model;
     decide::DonationConfig donation;
+    decide::CoschedulingConfig coscheduling;
     DecisionLoop::Config decisions;
     observe::SeccompObserver::Settings observe;
     actuate::Actuator::Options actuate;
@@ -102,6 +106,8 @@ class Engine {
   void take_what_happened(Time now);
   void take(const Event& event);
   void take_answers(Time now);
+  void take_profiles();
+  void watch_for_jobs();
   void tick(Time now);
   void keep_to_budget(Time now);
   [[nodiscard]] bool idle() const;
@@ -113,6 +119,8 @@ class Engine {
   model::Model model_;
   actuate::Actuator actuator_;
   Worker worker_;
+  JobWatch job_watch_;
+  std::pair<std::uint64_t, std::size_t> watched_for_jobs_;  // the managed set's changes, and its threads, as it knows
   EventFeed feed_;
   RecordRing records_{feed_.fd()};
   Observation observation_;

@@ -8,6 +8,7 @@ void Engine::catch_up() { round(kernel_.clock.now()); }
 void Engine::record_from_here() {
   auto opening = decisions_.opening(kernel_.clock.now());
   opening->donation = options_.donation;
+  opening->coscheduling = options_.coscheduling;
   records_.open(std::move(opening));
 }
 

@@ -27,6 +27,7 @@ class RecordRing {
     std::uint64_t lost = 0;  // records before it; 0 at the begin
     model::Settings settings;
     decide::DonationConfig donation;
+    decide::CoschedulingConfig coscheduling;
     decide::BudgetConfig budgets;
     replay::Snapshot snapshot;
   };

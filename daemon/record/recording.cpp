@@ -36,6 +36,7 @@ void Recording::write(RecordRing::Item& item) {
     encoder_->add(chunk_, o.settings);
     encoder_->add(chunk_, o.donation);
     encoder_->add(chunk_, o.budgets);
+    encoder_->add(chunk_, o.coscheduling);
     encoder_->add(chunk_, o.snapshot);
     opening->reset();
     return;

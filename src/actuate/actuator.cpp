@@ -146,12 +146,12 @@ Status Actuator::set_base(ThreadId thread, const SchedAttr& base) {
   }
   Entry& entry = known->second;
   const SchedAttr before = std::exchange(entry.base, base);
-  if (rank(base) >= rank(entry.lent)) {
+  if (!entry.boost.lowers && rank(base) >= rank(entry.lent)) {
     impl_->finish(entry);
     impl_->report(Outcome::What::ended, entry);
     return Done{};
   }
-  SchedAttr set = merged(base, entry.lent, impl_->scheduler.default_slice_ns());
+  SchedAttr set = impl_->attributes(entry);
   if (set.realtime()) set.nice = entry.set.nice;
   auto given = impl_->give(entry, set);
   if (!given.ok()) entry.base = before;
@@ -262,7 +262,7 @@ std::optional<Actuator::Active> Actuator::active(ThreadId thread) const {
 Vector<Actuator::Active> Actuator::active() const {
   Vector<Active> all;
   for (const auto& [thread, entry] : impl_->entries)
-    if (const auto one = active(thread)) all.push_back(*one);
+    if (const auto one = entry.boost.quiet ? std::nullopt : active(thread)) all.push_back(*one);
   return all;
 }
 

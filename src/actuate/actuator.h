@@ -67,6 +67,11 @@ struct Boost {
   // It has not helped so far (`no-progress`): the boost is smaller by now, or withheld.
   bool doubted = false;
   bool withheld = false;
+  // `attr` is less than the thread's own, and meant to be.
+  bool lowers = false;
+  // It comes and goes many times a second: no outcome tells of it, it is not among active(), and nothing but the
+  // thread's scheduling attributes is changed for it.
+  bool quiet = false;
   // It rests until then: `ceiling`, if what is set would be real-time; `quota`, whatever is set.
   std::optional<Time> ceiling_until{};
   std::optional<Time> quota_until{};

@@ -22,7 +22,7 @@ constexpr Duration audit_period = std::chrono::milliseconds(20);
 }  // namespace
 
 void Actuator::Impl::report(Outcome::What what, const Entry& entry, int error) const {
-  if (!listener) return;
+  if (!listener || (entry.boost.quiet && what != Outcome::What::rebased && what != Outcome::What::failed)) return;
   const Ineffective limited = entry.in_force() ? entry.limited : Ineffective::none;
   listener({what, entry.boost, entry.reason, entry.base, error, entry.lent, limited});
 }
@@ -59,11 +59,23 @@ Actuator::Impl::Terms Actuator::Impl::terms(const Entry& entry, Time now) const 
   return {boost.attr, Ineffective::none};
 }
 
+// Who is lowered keeps its slice and its nice value, so that nothing else changes for it.
+SchedAttr Actuator::Impl::attributes(const Entry& entry) const {
+  if (!entry.boost.lowers) return merged(entry.base, entry.lent, scheduler.default_slice_ns());
+  SchedAttr set = entry.lent;
+  set.nice = entry.base.nice;
+  set.runtime_ns = entry.base.runtime_ns;
+  return set;
+}
+
 // From the thread's own attributes in entry.base, or from an earlier donation's, to what the boost says.
 void Actuator::Impl::engage(Entry& entry, Time now, Outcome::What as) {
   const Terms terms = this->terms(entry, now);
-  if (!terms.lent || rank(entry.base) >= rank(*terms.lent)) return leave_alone(entry, terms, now);
-  SchedAttr set = merged(entry.base, *terms.lent, scheduler.default_slice_ns());
+  if (!terms.lent || (!entry.boost.lowers && rank(entry.base) >= rank(*terms.lent)))
+    return leave_alone(entry, terms, now);
+  const SchedAttr before = std::exchange(entry.lent, *terms.lent);
+  SchedAttr set = attributes(entry);
+  entry.lent = before;
   if (const auto rest = at_limit(entry.boost, set.realtime(), now)) {
     entry.lent = *terms.lent;
     entry.limited = terms.limited;
@@ -84,6 +96,7 @@ void Actuator::Impl::engage(Entry& entry, Time now, Outcome::What as) {
   entry.lent = *terms.lent;
   entry.limited = terms.limited;
   if (entry.limited == Ineffective::none) entry.refusal = {};
+  if (entry.boost.quiet) return leave_groups(entry);
   if (!was_in_force && as == Outcome::What::begun) ++total;
   lend_group(entry, now);
   if (entry.reason == Ineffective::none && confined(entry)) entry.reason = Ineffective::affinity;
@@ -142,7 +155,7 @@ Status Actuator::Impl::give(Entry& entry, const SchedAttr& set) {
 // With a record of its own, as any other change. False: it takes none, and nothing is changed.
 bool Actuator::Impl::begin_head_start(Entry& entry) {
   const ThreadId thread = entry.boost.thread;
-  if (options.dry_run || entry.boost.limited != Ineffective::none) return false;
+  if (options.dry_run || entry.boost.limited != Ineffective::none || entry.boost.quiet) return false;
   if (!allowed(entry.boost, &Rules::realtime) || at_limit(entry.boost, true, entry.looked)) return false;
   if (rank(entry.base) >= rank(entry.boost.attr) || !takes_head_start(entry.base, entry.boost.attr) ||
       !options.newborn(thread) || scheduler.limits_realtime(thread.tid))
@@ -177,6 +190,14 @@ void Actuator::Impl::lend_group(Entry& entry, Time now) {
   if (entry.boost.doubted && entry.reason == Ineffective::none) entry.reason = Ineffective::no_progress;
   if (const Ineffective halted = group_boosters.halted(entry.boost.thread); halted != Ineffective::none)
     entry.reason = halted;
+}
+
+// What an earlier boost of the thread gave its groups.
+void Actuator::Impl::leave_groups(Entry& entry) {
+  entry.surroundings = surroundings;
+  entry.reason = Ineffective::none;
+  group_boosters.take_back(entry.boost.thread);
+  io_lender.take_back(entry.boost.thread);
 }
 
 void Actuator::Impl::refuse(Entry& entry, const Error& error) {
@@ -223,7 +244,8 @@ void Actuator::Impl::suspend(Entry& entry, const Rest& rest) {
 void Actuator::Impl::renew(Entry& entry, const Boost& boost, Time now) {
   const bool other_attr = entry.boost.attr != boost.attr || entry.boost.second_best != boost.second_best ||
                           entry.boost.limited != boost.limited || entry.boost.doubted != boost.doubted ||
-                          entry.boost.withheld != boost.withheld;
+                          entry.boost.withheld != boost.withheld || entry.boost.lowers != boost.lowers ||
+                          entry.boost.quiet != boost.quiet;
   const bool other_requester = entry.boost.requester != boost.requester || entry.boost.resource != boost.resource;
   const bool other_terms =
       entry.boost.requester_class != boost.requester_class || entry.boost.provider_class != boost.provider_class;
@@ -253,7 +275,7 @@ void Actuator::Impl::renew(Entry& entry, const Boost& boost, Time now) {
   if (other_attr || (due && terms(entry, now).limited != entry.limited))
     return engage(entry, now, Outcome::What::changed);
   const Ineffective before = entry.reason;
-  if (entry.surroundings != surroundings || other_terms) {
+  if (!entry.boost.quiet && (entry.surroundings != surroundings || other_terms)) {
     lend_group(entry, now);
     if (entry.reason == Ineffective::none && confined(entry)) entry.reason = Ineffective::affinity;
   }
@@ -297,7 +319,8 @@ bool Actuator::Impl::audit(Entry& entry, Time now) {
   entry.state = Entry::State::left_alone;
   ++entry.foreign_changes;
   report(Outcome::What::rebased, entry);
-  if (entry.foreign_changes >= max_foreign_changes || rank(entry.base) >= rank(entry.boost.attr)) {
+  const bool as_good = !entry.boost.lowers && rank(entry.base) >= rank(entry.boost.attr);
+  if (entry.foreign_changes >= max_foreign_changes || as_good) {
     group_boosters.take_back(entry.boost.thread);
     io_lender.take_back(entry.boost.thread);
     entry.reason = Ineffective::none;

@@ -32,6 +32,7 @@ struct Actuator::Impl {
   void drop(Entry& entry);            // the thread has gone: nothing to give back
   void release_thread(Entry& entry);  // gives the thread its own and clears the record
   void lend_group(Entry& entry, Time now);
+  void leave_groups(Entry& entry);
   void engage(Entry& entry, Time now, Outcome::What as);
   [[nodiscard]] Status give(Entry& entry, const SchedAttr& set);
   [[nodiscard]] bool begin_head_start(Entry& entry);
@@ -44,6 +45,8 @@ struct Actuator::Impl {
     Ineffective limited = Ineffective::none;
   };
   [[nodiscard]] Terms terms(const Entry& entry, Time now) const;
+  // What a thread is set to that is lent `entry.lent`.
+  [[nodiscard]] SchedAttr attributes(const Entry& entry) const;
   void begin(const Boost& boost, Time now);
   void renew(Entry& entry, const Boost& boost, Time now);
   // Reads the thread's present attributes. false: the boost is over for this donation (the thread has gone, or another

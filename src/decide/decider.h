@@ -49,6 +49,8 @@ struct RunAs {
   std::optional<SchedAttr> second_best;  // where a real-time `attr` would do harm or is refused; none: nothing then
   bool doubted = false;                  // it has not helped so far: `attr` is less than was asked for
   bool withheld = false;                 // … and so nothing is given for the present
+  bool lowers = false;                   // `attr` is less than the thread's own, and meant to be
+  bool quiet = false;                    // it comes and goes many times a second: no event tells of it
   bool operator==(const RunAs&) const = default;
 };
 
@@ -89,6 +91,7 @@ struct Look {
     state,       // is what was last told of this watched thread still true?
     unreported,  // tell of a wait that has gone on untold since before `since`
     awaited,     // resolve anew what the thread waits for (the answer comes later)
+    run_time,    // how much CPU time it has used (RunTime, in this turn)
   };
   ThreadId thread;
   At at = At::state;
@@ -228,8 +231,29 @@ struct PatienceChanged {
   Time time;
   Duration patience{};
 };
+// What a busy thread did with its CPU in a window (daemon/engine/job_watch.h). Those of one window have the same time.
+struct ThreadProfiled {
+  Time time;
+  ThreadId thread;
+  std::uint64_t job = 0;  // the same for all threads that share memory
+  Duration window{}, cpu{};  // CPU time in the window
+  double spinning = 0, yielding = 0;  // 0…1: of the times that it was seen, in a loop that waits; in sched_yield(2)
+  double others = 0;         // what the others of its group that wanted its CPU weighed; nice 0 weighs 1024
+  double upper = 1;          // 0…1: what its groups were due of the CPU
+  std::uint32_t weight = 0;  // by its nice value
+  std::uint64_t group = 0;   // the same for threads of one group on one CPU
+  std::int32_t cpu_number = 0;
+  std::uint64_t blocks = 0;  // voluntary context switches in the window
+};
+// The answer to Look::At::run_time: CPU time that the thread has used in all, and whether it can run.
+struct RunTime {
+  Time time;
+  ThreadId thread;
+  Duration cpu{};
+  bool runnable = false;
+};
 using Input = std::variant<TimerFired, CpuUsed, WaitEnded, Delivered, Judged, Forked, BudgetUsed, AutoLimitAsked,
-                           ClassFared, PatienceChanged>;
+                           ClassFared, PatienceChanged, ThreadProfiled, RunTime>;
 
 // Circumstances of one call of decide().
 struct Turn {

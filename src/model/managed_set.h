@@ -83,6 +83,7 @@ class ManagedSet {
 
   [[nodiscard]] std::size_t managed_threads() const;
   [[nodiscard]] std::size_t managed_processes() const;
+  [[nodiscard]] std::uint64_t changes() const { return changes_; }  // of which on_change() has told
   [[nodiscard]] bool empty() const { return processes_.empty(); }
   // Threads whose own class is a real-time one.
   [[nodiscard]] const std::unordered_set<pid_t>& realtime() const { return realtime_; }
@@ -100,11 +101,13 @@ class ManagedSet {
   void tell(const ManagedProcess& process, bool gone) const {
     if (told_) told_(process, gone);
   }
-  void changed() const {
+  void changed() {
+    ++changes_;
     if (changed_) changed_();
   }
 
   std::vector<std::string> classes_;
+  std::uint64_t changes_ = 0;
   std::function<void()> changed_;
   std::function<void(const ManagedProcess&, bool)> told_;
 

@@ -28,6 +28,17 @@ std::vector<KeyRule> model_keys(Rules& to) {
           word("feedback", to.feedback, feedback_words), flag("counts", to.counts)};
 }
 
+KeyRule coschedule_key(Coschedule& to) {
+  return {"coschedule", [&to](const toml::node& node) -> Wrong {
+            const auto* said = node.as_boolean();
+            const auto* text = node.as_string();
+            if (said == nullptr && (text == nullptr || text->get() != "auto"))
+              return "must be \"auto\", true or false, not " + shown(node);
+            to = said == nullptr ? Coschedule::automatic : said->get() ? Coschedule::on : Coschedule::off;
+            return {};
+          }};
+}
+
 // For DonationPolicy and DonationOverrides alike.
 template <typename Rules>
 std::vector<KeyRule> donation_keys(Rules& to) {
@@ -62,7 +73,8 @@ std::vector<KeyRule> quota_keys(QuotaPolicy& to) {
 }
 
 std::vector<KeyRule> class_keys(ClassRules& to) {
-  std::vector<KeyRule> keys = {line_of_text("description", to.description, 200), flag("open", to.open)};
+  std::vector<KeyRule> keys = {line_of_text("description", to.description, 200), flag("open", to.open),
+                               coschedule_key(to.coschedule)};
   std::ranges::move(donation_keys(to.donation), std::back_inserter(keys));
   for (const char* key : {"model", "io"}) keys.push_back(only_table(key));
   return keys;

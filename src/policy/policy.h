@@ -141,9 +141,13 @@ struct ShapingPolicy {
   bool operator==(const ShapingPolicy&) const = default;
 };
 
+// coschedule = "auto", true or false: whether the class's programs are run as parallel jobs [DCS97].
+enum class Coschedule : std::uint8_t { automatic, on, off };
+
 // [class.NAME]
 struct ClassRules {
   std::string description;
+  Coschedule coschedule = Coschedule::automatic;
   std::optional<bool> open;  // false: only root and the policy's rules put programs into it; not said: as if true
   DonationOverrides donation;
   ModelOverrides model;                          // [class.NAME.model]

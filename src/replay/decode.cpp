@@ -90,6 +90,20 @@ decide::BudgetConfig budgets(Fields& f, Mistake& mistake) {
   return found;
 }
 
+decide::CoschedulingConfig coscheduling(Fields& f) {
+  decide::CoschedulingConfig found;
+  found.mode = f.word("mode", coscheduling_words);
+  found.realtime = f.flag("realtime");
+  found.cpus = f.number<int>("cpus");
+  if (f.has("classes"))
+    found.classes = f.list("classes", [&](const Json& json) {
+      const auto known = json.is_string() ? coscheduling_words.find(json.get<std::string>()) : std::nullopt;
+      if (!known) f.values().wrong("classes", "off, auto or on");
+      return known.value_or(decide::CoschedulingConfig::Mode::off);
+    });
+  return found;
+}
+
 model::ImageThread image_thread(Fields& f) {
   model::ImageThread found;
   found.id = f.thread("thread");
@@ -149,6 +163,8 @@ decide::Grant grant(const Json& json, Mistake& mistake) {
   if (f.has("second_best")) run.second_best = f.attr("second_best");
   run.doubted = f.flag_or("doubted", false);
   run.withheld = f.flag_or("withheld", false);
+  run.lowers = f.flag_or("lowers", false);
+  run.quiet = f.flag_or("quiet", false);
   if (f.has("ceiling_until")) found.ceiling_until = f.time("ceiling_until");
   if (f.has("quota_until")) found.quota_until = f.time("quota_until");
   return found;
@@ -212,6 +228,24 @@ std::optional<decide::Input> input(std::string_view type, Fields& f) {
   if (type == "budget-used")
     return decide::BudgetUsed{f.time("t"), f.thread("requester"), f.number<ClassId>("class"),
                               f.number<std::uint32_t>("user"), f.duration("cpu_ns")};
+  if (type == "profiled") {
+    const auto real = [&](const char* name) { return std::bit_cast<double>(f.number<std::int64_t>(name)); };
+    return decide::ThreadProfiled{.time = f.time("t"),
+                                  .thread = f.thread("thread"),
+                                  .job = f.number<std::uint64_t>("job"),
+                                  .window = f.duration("window_ns"),
+                                  .cpu = f.duration("cpu_ns"),
+                                  .spinning = real("spinning_bits"),
+                                  .yielding = real("yielding_bits"),
+                                  .others = real("others_bits"),
+                                  .upper = real("upper_bits"),
+                                  .weight = f.number<std::uint32_t>("weight"),
+                                  .group = f.number<std::uint64_t>("group"),
+                                  .cpu_number = f.number<std::int32_t>("cpu"),
+                                  .blocks = f.number<std::uint64_t>("blocks")};
+  }
+  if (type == "run-time")
+    return decide::RunTime{f.time("t"), f.thread("thread"), f.duration("cpu_ns"), f.flag("runnable")};
   if (type == "patience") {
     const decide::PatienceChanged found{f.time("t"), f.duration("patience_ns")};
     if (found.patience <= Duration::zero()) f.values().wrong("patience_ns", "above 0");
@@ -314,6 +348,7 @@ Result<std::optional<Record>> Decoder::next(std::string_view type, Fields& f, Mi
     budgets_ = true;
     return one(budgets(f, mistake));
   }
+  if (type == "coscheduling") return one(coscheduling(f));
   if (type == "end") {
     ended_ = true;
     return one(

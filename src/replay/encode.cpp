@@ -79,6 +79,13 @@ void Encoder::add(std::string& out, const decide::BudgetConfig& config) {
   });
 }
 
+void Encoder::add(std::string& out, const decide::CoschedulingConfig& config) {
+  Line line(out, "coscheduling");
+  line.add("mode", word(config.mode)).add("realtime", config.realtime).add("cpus", config.cpus);
+  if (!config.classes.empty())
+    line.add_list("classes", config.classes, [&](decide::CoschedulingConfig::Mode mode) { line.put(word(mode)); });
+}
+
 void Encoder::add(std::string& out, const Snapshot& snapshot) {
   before_.reset();
   Line(out, "snapshot")
@@ -210,6 +217,17 @@ void Encoder::add(std::string& out, const decide::Input& input) {
         } else if constexpr (std::is_same_v<T, decide::PatienceChanged>) {
           Line line(out, "patience");
           begun(line).add("patience_ns", i.patience.count());
+        } else if constexpr (std::is_same_v<T, decide::ThreadProfiled>) {
+          Line line(out, "profiled");
+          begun(line).add("thread", i.thread).add("job", i.job).add("window_ns", i.window.count());
+          line.add("cpu_ns", i.cpu.count()).add("weight", i.weight).add("group", i.group).add("cpu", i.cpu_number);
+          line.add("blocks", i.blocks).add("spinning_bits", std::bit_cast<std::int64_t>(i.spinning));
+          line.add("yielding_bits", std::bit_cast<std::int64_t>(i.yielding));
+          line.add("others_bits", std::bit_cast<std::int64_t>(i.others));
+          line.add("upper_bits", std::bit_cast<std::int64_t>(i.upper));
+        } else if constexpr (std::is_same_v<T, decide::RunTime>) {
+          Line line(out, "run-time");
+          begun(line).add("thread", i.thread).add("cpu_ns", i.cpu.count()).add("runnable", i.runnable);
         } else {
           static_assert(std::is_same_v<T, decide::BudgetUsed>);
           Line line(out, "budget-used");
@@ -251,6 +269,8 @@ void Encoder::add(std::string& out, const Granted& granted) {
     if (run.second_best) line.add("second_best", *run.second_best);
     if (run.doubted) line.add("doubted", true);
     if (run.withheld) line.add("withheld", true);
+    if (run.lowers) line.add("lowers", true);
+    if (run.quiet) line.add("quiet", true);
     if (grant.ceiling_until) line.add("ceiling_until", since_start(*grant.ceiling_until));
     if (grant.quota_until) line.add("quota_until", since_start(*grant.quota_until));
     line.raw("}");

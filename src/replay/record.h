@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/event.h"
+#include "decide/coscheduling/coscheduling_decider.h"
 #include "decide/donation/donation_decider.h"
 #include "decide/panel.h"
 #include "decide/shaping/auto_limit_decider.h"
@@ -59,7 +60,7 @@ struct End {
   std::uint64_t events = 0, decisions = 0, lost = 0;
 };
 
-using Record = std::variant<Header, model::Settings, decide::DonationConfig, decide::BudgetConfig, Snapshot, Event,
+using Record = std::variant<Header, model::Settings, decide::DonationConfig, decide::BudgetConfig, decide::CoschedulingConfig, Snapshot, Event,
                             decide::Input, decide::Turn, Left, Granted, Gap, End>;
 
 }  // namespace swapd::replay

@@ -19,6 +19,7 @@ void Replayer::on(const Snapshot& snapshot, std::uint64_t line) {
   std::vector<std::unique_ptr<decide::Decider>> deciders;
   deciders.push_back(std::move(donation));
   deciders.push_back(std::make_unique<decide::AutoLimitDecider>());
+  deciders.push_back(std::make_unique<decide::CoschedulingDecider>(coscheduling_config_));
   panel_ = std::make_unique<decide::Panel>(model_, budgets_, std::move(deciders));
   unsaid_.reset();
   live_.reset();

@@ -49,6 +49,7 @@ class Replayer {
   void on(const model::Settings& settings, std::uint64_t) { model_.set_settings(settings); }
   void on(const decide::DonationConfig& config, std::uint64_t) { donation_config_ = config; }
   void on(const decide::BudgetConfig& config, std::uint64_t) { budgets_ = config; }
+  void on(const decide::CoschedulingConfig& config, std::uint64_t) { coscheduling_config_ = config; }
   void on(const Snapshot& snapshot, std::uint64_t line);
   void on(const Event& event, std::uint64_t line);
   void on(const decide::Input& input, std::uint64_t line);
@@ -65,6 +66,7 @@ class Replayer {
   std::function<void(const Change&)> on_change_;
   model::Model model_{model::Settings{}};
   decide::DonationConfig donation_config_;
+  decide::CoschedulingConfig coscheduling_config_;
   decide::BudgetConfig budgets_;
   std::unique_ptr<decide::Panel> panel_;               // from the first snapshot on
   const decide::DonationDecider* donation_ = nullptr;  // in it

@@ -105,7 +105,7 @@ struct FdNumbers {
 struct Mapping {
   std::uint64_t start = 0, end = 0, offset = 0;
   std::uint64_t dev = 0, ino = 0;
-  bool shared = false;
+  bool shared = false, writable = false;
 };
 
 class Procfs {

@@ -221,6 +221,7 @@ std::optional<Mapping> mapping(std::string_view line) {
   const std::string_view permissions = in.word();
   if (permissions.size() != 4) return std::nullopt;
   out.shared = permissions[3] == 's';
+  out.writable = permissions[1] == 'w';
   if (!in.number(out.offset, 16)) return std::nullopt;
   unsigned device_major = 0;
   unsigned device_minor = 0;

@@ -1,0 +1,223 @@
+#include "engine/job_watch.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <charconv>
+#include <string_view>
+
+#include "engine/eventfd.h"
+#include "sys/process/self_process.h"
+
+namespace swapd::daemon {
+
+void Contention::look(int runnable, int cpus) {
+  const bool competes = runnable > cpus;
+  last_ = (last_ << 1U | (competes ? 1U : 0U)) & 7U;
+  without_ = competes ? 0 : without_ + 1;
+  if (std::popcount(last_) >= begins_after) found_ = true;
+  if (without_ >= ends_after) found_ = false;
+}
+
+void MemorySharers::set(pid_t pid, std::vector<Place> writable) {
+  std::ranges::sort(writable);
+  const auto [end, last] = std::ranges::unique(writable);
+  writable.erase(end, last);
+  auto& known = places_[pid];
+  if (known == writable) return;
+  known = std::move(writable);
+  join();
+}
+
+void MemorySharers::keep_only(const std::vector<pid_t>& pids) {
+  if (std::erase_if(places_, [&](const auto& one) { return !std::ranges::binary_search(pids, one.first); }) != 0)
+    join();
+}
+
+// Each process stands for itself, or for the lowest that it is connected with.
+void MemorySharers::join() {
+  jobs_.clear();
+  std::map<Place, std::vector<pid_t>> by_place;
+  for (const auto& [pid, places] : places_) {
+    jobs_[pid] = pid;
+    for (const Place& place : places) by_place[place].push_back(pid);
+  }
+  const auto root = [&](pid_t pid) {
+    while (jobs_[pid] != pid) pid = jobs_[pid];
+    return pid;
+  };
+  for (const auto& [place, pids] : by_place) {
+    if (pids.size() > max_sharers) continue;
+    for (const pid_t pid : pids) {
+      const pid_t one = root(pids.front());
+      const pid_t other = root(pid);
+      jobs_[std::max(one, other)] = std::min(one, other);
+    }
+  }
+  for (auto& [pid, job] : jobs_) job = root(pid);
+}
+
+pid_t MemorySharers::job_of(pid_t pid) const {
+  const auto at = jobs_.find(pid);
+  return at == jobs_.end() ? pid : at->second;
+}
+
+JobWatch::JobWatch(const sys::Procfs& procfs, const Clock& clock, std::function<void()> notify)
+    : JobWatch(procfs, clock, std::move(notify), Config{}) {}
+
+JobWatch::JobWatch(const sys::Procfs& procfs, const Clock& clock, std::function<void()> notify, Config config)
+    : procfs_(procfs),
+      clock_(clock),
+      notify_(std::move(notify)),
+      config_(config),
+      changed_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+JobWatch::~JobWatch() { stop(); }
+
+void JobWatch::start() {
+  thread_ = std::thread([this] { run(); });
+}
+
+void JobWatch::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stops_ = true;
+  }
+  signal_eventfd(changed_.get());
+  if (thread_.joinable()) thread_.join();
+}
+
+void JobWatch::set_processes(std::vector<pid_t> pids, bool enough) {
+  {
+    const std::lock_guard lock(mutex_);
+    const bool begins = enough && !enough_;
+    pids_ = std::move(pids);
+    enough_ = enough;
+    if (!begins) return;
+  }
+  signal_eventfd(changed_.get());
+}
+
+std::vector<ProfileWindow> JobWatch::take() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(windows_, {});
+}
+
+std::string JobWatch::trouble() const {
+  const std::lock_guard lock(mutex_);
+  return trouble_;
+}
+
+bool JobWatch::wait(Duration time) {
+  pollfd ready{.fd = changed_.get(), .events = POLLIN, .revents = 0};
+  const timespec limit = {.tv_sec = time / std::chrono::seconds(1),
+                          .tv_nsec = static_cast<long>((time % std::chrono::seconds(1)).count())};
+  (void)::ppoll(&ready, 1, time == Duration::max() ? nullptr : &limit, nullptr);
+  clear_eventfd(changed_.get());
+  const std::lock_guard lock(mutex_);
+  return !stops_;
+}
+
+std::vector<pid_t> JobWatch::processes() const {
+  const std::lock_guard lock(mutex_);
+  return enough_ ? pids_ : std::vector<pid_t>{};
+}
+
+// Threads that have or want a CPU, this one left out ("0.20 0.18 0.12 1/80 11206").
+std::optional<int> JobWatch::runnable() const {
+  const Fd file(::open((procfs_.root() + "/loadavg").c_str(), O_RDONLY | O_CLOEXEC));
+  std::array<char, 128> text{};
+  const ssize_t n = file ? ::read(file.get(), text.data(), text.size()) : -1;
+  if (n <= 0) return std::nullopt;
+  std::string_view rest(text.data(), static_cast<std::size_t>(n));
+  for (int i = 0; i < 3; ++i) {
+    const auto space = rest.find(' ');
+    if (space == std::string_view::npos) return std::nullopt;
+    rest.remove_prefix(space + 1);
+  }
+  int count = 0;
+  if (std::from_chars(rest.data(), rest.data() + rest.size(), count).ec != std::errc()) return std::nullopt;
+  return count - 1;
+}
+
+// Opens the profile where threads compete, and closes it where they do no more.
+void JobWatch::follow_contention() {
+  const bool wanted = contention_.there();
+  if (!wanted) profile_.reset();
+  if (!wanted || profile_) return;
+  auto opened = sys::CpuProfile::open(config_.period);
+  const std::lock_guard lock(mutex_);
+  trouble_ = opened ? "" : opened.error().text();
+  if (opened) profile_ = std::move(opened).value();
+}
+
+void JobWatch::read_mappings(const std::vector<pid_t>& pids, Time now) {
+  for (const pid_t pid : pids) {
+    const auto [at, is_new] = mappings_read_.try_emplace(pid, now);
+    if (!is_new && now - at->second < config_.maps_again) continue;
+    at->second = now;
+    std::vector<MemorySharers::Place> places;
+    procfs_.each_mapping(pid, [&](const sys::Mapping& one) {
+      if (one.shared && one.writable && one.ino != 0) places.emplace_back(one.dev, one.ino);
+      return places.size() < 256;
+    });
+    sharers_.set(pid, std::move(places));
+  }
+  sharers_.keep_only(pids);
+  std::erase_if(mappings_read_, [&](const auto& one) { return !std::ranges::binary_search(pids, one.first); });
+}
+
+void JobWatch::tell_window(Time begun) {
+  const std::vector<pid_t> managed = processes();
+  ProfileWindow window{.begun = begun, .ended = clock_.now(), .threads = {}};
+  std::vector<pid_t> busy;
+  for (sys::CpuProfile::Thread& seen : profile_->read()) {
+    if (!std::ranges::binary_search(managed, seen.tgid)) continue;
+    busy.push_back(seen.tgid);
+    window.threads.push_back({.seen = seen, .job = 0});
+  }
+  std::ranges::sort(busy);
+  const auto [end, last] = std::ranges::unique(busy);
+  busy.erase(end, last);
+  read_mappings(busy, window.ended);
+  for (ProfileWindow::Thread& thread : window.threads)
+    thread.job = static_cast<std::uint64_t>(sharers_.job_of(thread.seen.tgid));
+  bool first = false;
+  {
+    const std::lock_guard lock(mutex_);
+    first = windows_.empty();
+    windows_.push_back(std::move(window));
+  }
+  if (first) notify_();
+}
+
+void JobWatch::run() {
+  sys::name_thread("swapd-jobs");
+  (void)sys::set_thread_nice(0, -20);  // the daemon has warned already where this is not allowed
+  Time looked{}, begun = clock_.now();
+  for (;;) {
+    const bool idle = processes().empty();
+    if (idle) {
+      profile_.reset();
+      contention_ = {};
+    }
+    if (!wait(idle ? Duration::max() : profile_ ? config_.window : config_.look)) break;
+    const Time now = clock_.now();
+    if (idle || processes().empty()) continue;
+    if (profile_) tell_window(std::exchange(begun, now));
+    if (now - looked < config_.look * 9 / 10) continue;
+    looked = now;
+    if (const auto count = runnable()) contention_.look(*count, static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN)));
+    const bool had = profile_ != nullptr;
+    follow_contention();
+    if (!had) begun = clock_.now();
+  }
+  profile_.reset();
+}
+
+}  // namespace swapd::daemon

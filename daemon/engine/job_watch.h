@@ -1,0 +1,122 @@
+// Watches for parallel jobs on a thread of its own, because it reads procfs and opens perf events, which may take long.
+//
+// It sleeps while fewer than two managed threads may be coscheduled. Else it looks twice a second at how many threads of
+// the machine want a CPU (proc_loadavg(5)); while those are no more than there are CPUs, nobody competes and there is
+// nothing to do. When they are, it samples the CPUs (sys/bpf/cpu_profile.h), and tells each window which threads had
+// one, what for, what share is due to them, and which processes share memory. It stops when nobody has competed for a
+// while.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/time.h"
+#include "sys/bpf/cpu_profile.h"
+#include "sys/process/pi_mutex.h"
+#include "sys/procfs/procfs.h"
+
+namespace swapd::daemon {
+
+// Whether threads compete for CPUs: one look says little, because many that want a CPU want it for a moment. Pure.
+class Contention {
+ public:
+  // runnable: threads that have or want a CPU.
+  void look(int runnable, int cpus);
+  [[nodiscard]] bool there() const { return found_; }
+
+ private:
+  static constexpr int begins_after = 2;   // of the last three looks
+  static constexpr int ends_after = 10;    // looks in a row without
+  unsigned last_ = 0;                      // a bit a look
+  int without_ = 0;
+  bool found_ = false;
+};
+
+// Which processes share memory that at least one of them can write: the lowest pid of each set stands for it. Pure.
+class MemorySharers {
+ public:
+  using Place = std::pair<std::uint64_t, std::uint64_t>;  // device and inode
+  void set(pid_t pid, std::vector<Place> writable);
+  void keep_only(const std::vector<pid_t>& pids);  // sorted
+  [[nodiscard]] pid_t job_of(pid_t pid) const;
+
+ private:
+  void join();
+  // More than so many processes share it: it is a server's, of all its clients.
+  static constexpr std::size_t max_sharers = 64;
+  std::map<pid_t, std::vector<Place>> places_;
+  std::map<pid_t, pid_t> jobs_;
+};
+
+struct ProfileWindow {
+  Time begun{}, ended{};
+  struct Thread {
+    sys::CpuProfile::Thread seen;
+    std::uint64_t job = 0;
+  };
+  std::vector<Thread> threads;
+};
+
+class JobWatch {
+ public:
+  struct Config {
+    Duration look = std::chrono::milliseconds(500);     // between two looks at the load
+    Duration window = std::chrono::milliseconds(250);   // of a profile
+    Duration period = std::chrono::milliseconds(4);     // between two samples of a CPU
+    Duration maps_again = std::chrono::seconds(5);      // after which a process's mappings are read again
+  };
+  // notify: there is a window to take; called from the thread.
+  JobWatch(const sys::Procfs& procfs, const Clock& clock, std::function<void()> notify);
+  JobWatch(const sys::Procfs& procfs, const Clock& clock, std::function<void()> notify, Config config);
+  ~JobWatch();
+  JobWatch(const JobWatch&) = delete;
+  JobWatch& operator=(const JobWatch&) = delete;
+
+  // Before the engine's thread begins, whose class it would have.
+  void start();
+  void stop();
+  // pids: the processes whose threads are told of, sorted. enough: they have two threads at least; else it sleeps.
+  void set_processes(std::vector<pid_t> pids, bool enough);
+  [[nodiscard]] std::vector<ProfileWindow> take();
+  // Why the CPUs cannot be sampled; empty: they can, as far as is known.
+  [[nodiscard]] std::string trouble() const;
+
+ private:
+  void run();
+  [[nodiscard]] bool wait(Duration time);  // false: it is to end
+  [[nodiscard]] std::vector<pid_t> processes() const;
+  [[nodiscard]] std::optional<int> runnable() const;
+  void follow_contention();
+  void tell_window(Time begun);
+  void read_mappings(const std::vector<pid_t>& pids, Time now);
+
+  const sys::Procfs& procfs_;
+  const Clock& clock_;
+  std::function<void()> notify_;
+  const Config config_;
+  Fd changed_;  // an eventfd
+  mutable sys::PiMutex mutex_;  // what follows, to `trouble_`
+  std::vector<pid_t> pids_;
+  bool enough_ = false, stops_ = false;
+  std::vector<ProfileWindow> windows_;
+  std::string trouble_;
+  // Of the thread.
+  Contention contention_;
+  MemorySharers sharers_;
+  std::map<pid_t, Time> mappings_read_;
+  std::unique_ptr<sys::CpuProfile> profile_;
+  std::thread thread_;
+};
+
+}  // namespace swapd::daemon

@@ -1,0 +1,125 @@
+#include "decide/coscheduling/coscheduling_decider.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "decide/state.h"
+#include "model/model.h"
+
+namespace swapd::decide {
+
+namespace {
+
+constexpr std::uint8_t slot_priority = 1;  // real-time, below all that is donated
+
+bool ordinary(const SchedAttr& attr) { return attr.policy == SchedPolicy::other; }
+
+}  // namespace
+
+void CoschedulingDecider::after(const Event& /*event*/, const model::Model& /*model*/) {}
+
+void CoschedulingDecider::on(const Input& input) {
+  if (const auto* seen = std::get_if<ThreadProfiled>(&input))
+    window_.push_back(*seen);
+  else if (const auto* time = std::get_if<RunTime>(&input))
+    gangs_.settle(time->thread, time->cpu, time->runnable, time->time);
+}
+
+void CoschedulingDecider::forget(ThreadId thread) {
+  finder_.forget(thread);
+  gangs_.forget(thread);
+  std::erase_if(window_, [&](const ThreadProfiled& one) { return one.thread == thread; });
+  changed_ = true;
+}
+
+bool CoschedulingDecider::takes(const model::Model& model, ThreadId thread) const {
+  const auto view = model.thread(thread);
+  return view && ordinary(view->base) && config_.of(view->class_id) != CoschedulingConfig::Mode::off;
+}
+
+void CoschedulingDecider::take_window(const model::Model& model, Time now) {
+  if (window_.empty()) return;
+  for (const ThreadProfiled& seen : window_) {
+    if (!takes(model, seen.thread)) continue;
+    const auto view = model.thread(seen.thread);
+    finder_.add(seen, config_.of(view->class_id) == CoschedulingConfig::Mode::on);
+  }
+  window_.clear();
+  finder_.end_window(config_.cpus, now);
+  std::vector<JobFinder::JobId> ended;
+  for (const auto& [id, gang] : gangs_.all())
+    if (!finder_.jobs().contains(id)) ended.push_back(id);
+  for (const auto& [id, job] : finder_.jobs()) {
+    const bool runs = gangs_.all().contains(id);
+    if (runs && job.against >= config_.finder.windows) ended.push_back(id);
+    if (job.verdict != JobFinder::State::wanted || (!runs && job.for_ < config_.finder.windows)) continue;
+    std::vector<Gangs::Thread> threads;
+    for (const JobFinder::Member& member : job.members)
+      threads.push_back({member.thread, member.share, member.cpu_number});
+    gangs_.set(id, threads, now);
+    finder_.set_running(id, true);
+    changed_ = true;
+  }
+  for (const JobFinder::JobId id : ended) {
+    gangs_.remove(id);
+    finder_.set_running(id, false);
+    changed_ = true;
+  }
+}
+
+void CoschedulingDecider::demand(const model::Model& model, Plan& plan) const {
+  for (const auto& [id, gang] : gangs_.all()) {
+    for (const ThreadId thread : gang.threads) {
+      const auto view = model.thread(thread);
+      if (!view || !takes(model, thread)) continue;
+      RunAs run{.thread = thread,
+                .attr = {.nice = view->base.nice, .reset_on_fork = true},
+                .cause = {.by = name(), .on_behalf_of = {}, .through = {}},
+                .payer = {.user = 0, .requester_class = view->class_id, .provider_class = view->class_id},
+                .second_best = std::nullopt};
+      if (!gang.slot_until) {
+        run.attr.policy = SchedPolicy::idle;
+        run.lowers = true;
+      } else if (config_.realtime) {
+        run.attr.policy = SchedPolicy::fifo;
+        run.attr.rt_priority = slot_priority;
+        run.second_best = SchedAttr{.nice = -20, .reset_on_fork = true};
+      } else {
+        run.attr.nice = -20;
+      }
+      run.quiet = true;
+      plan.demands.emplace_back(run);
+    }
+  }
+}
+
+// A turn takes up to three rounds: slots end and their threads lose their CPUs; how much they have used is measured,
+// which is exact only then; and slots begin.
+void CoschedulingDecider::decide(const model::Model& model, const Turn& turn, Plan& plan) {
+  take_window(model, turn.now);
+  if (gangs_.all().empty() && !std::exchange(changed_, false)) {
+    plan.keeps_demands = true;
+    return;
+  }
+  if (!std::exchange(asked_, false)) {
+    std::vector<ThreadId> measure;
+    if (gangs_.end_slots(turn.now, measure)) {
+      for (const ThreadId thread : measure) plan.looks.push_back({.thread = thread, .at = Look::At::run_time});
+      plan.complete = false;
+      asked_ = changed_ = true;
+    }
+  } else if (gangs_.begin_slots(turn.now)) {
+    changed_ = true;
+  }
+  if (std::exchange(changed_, false))
+    demand(model, plan);
+  else
+    plan.keeps_demands = true;
+  plan.next = gangs_.next();
+  plan.idle = true;
+}
+
+void CoschedulingDecider::save(StateWriter& out) const { out(finder_, gangs_, asked_, changed_); }
+void CoschedulingDecider::restore(StateReader& in) { in(finder_, gangs_, asked_, changed_); }
+
+}  // namespace swapd::decide

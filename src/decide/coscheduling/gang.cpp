@@ -1,0 +1,103 @@
+#include "decide/coscheduling/gang.h"
+
+#include <algorithm>
+
+namespace swapd::decide {
+
+// What a slot takes of the job's credit: each of its threads has a CPU all the time, and is due its share of that.
+Duration Gangs::cost(const Gang& gang) const {
+  const double more = std::max(static_cast<double>(gang.ledger.runnable()) - gang.ledger.due(), 0.05);
+  return Duration(static_cast<Duration::rep>(static_cast<double>(config_.slot.count()) * more));
+}
+
+void Gangs::set(JobId id, const std::vector<Thread>& threads, Time now) {
+  const auto [at, is_new] = gangs_.try_emplace(id);
+  Gang& gang = at->second;
+  std::vector<ThreadId> before = std::move(gang.threads);
+  gang.threads.clear();
+  gang.cpus.clear();
+  for (const Thread& one : threads) {
+    gang.threads.push_back(one.thread);
+    gang.cpus.push_back(one.cpu);
+    gang.ledger.set_share(one.thread, one.share);
+  }
+  std::ranges::sort(gang.threads);
+  std::ranges::sort(gang.cpus);
+  const auto [end, last] = std::ranges::unique(gang.cpus);
+  gang.cpus.erase(end, last);
+  for (const ThreadId thread : before)
+    if (!std::ranges::binary_search(gang.threads, thread)) gang.ledger.forget(thread);
+  gang.ledger.set_bound(2 * config_.slot * static_cast<int>(std::max<std::size_t>(threads.size(), 1)));
+  if (is_new || before != gang.threads) gang.look_at = now;
+}
+
+void Gangs::forget(ThreadId thread) {
+  for (auto& [id, gang] : gangs_) {
+    std::erase(gang.threads, thread);
+    gang.ledger.forget(thread);
+  }
+}
+
+void Gangs::settle(ThreadId thread, Duration cpu, bool runnable, Time now) {
+  for (auto& [id, gang] : gangs_)
+    if (std::ranges::binary_search(gang.threads, thread)) gang.ledger.settle(thread, cpu, runnable, now);
+}
+
+bool Gangs::end_slots(Time now, std::vector<ThreadId>& measure) {
+  for (auto& [id, gang] : gangs_) {
+    const bool over = gang.slot_until && now >= *gang.slot_until;
+    if (over) gang.slot_until.reset();
+    if (over || (!gang.slot_until && now >= gang.look_at))
+      measure.insert(measure.end(), gang.threads.begin(), gang.threads.end());
+  }
+  return !measure.empty();
+}
+
+bool Gangs::may_begin(const Gang& gang) const {
+  return std::ranges::none_of(gangs_, [&](const auto& one) {
+    if (!one.second.slot_until) return false;
+    std::vector<int> both;
+    std::ranges::set_intersection(one.second.cpus, gang.cpus, std::back_inserter(both));
+    return !both.empty();
+  });
+}
+
+bool Gangs::begin_slots(Time now) {
+  std::vector<Gang*> due;
+  for (auto& [id, gang] : gangs_) {
+    if (gang.slot_until || now < gang.look_at) continue;
+    // On average a slot begins when half of it is owed and ends when half of it is a debt.
+    const Duration wanted = cost(gang) / 2;
+    const auto wait = gang.ledger.runnable() == 0 ? std::nullopt : gang.ledger.until(wanted);
+    if (wait && *wait <= Duration::zero())
+      due.push_back(&gang);
+    else
+      gang.look_at = now + (wait ? std::max<Duration>(*wait, std::chrono::microseconds(200)) : config_.look_again);
+  }
+  std::ranges::stable_sort(due, std::ranges::greater(), [](const Gang* gang) { return gang->ledger.credit(); });
+  bool begun = false;
+  for (Gang* gang : due) {
+    if (!may_begin(*gang)) {
+      ++gang->refused;
+      // When the job that has the CPUs is done.
+      Time soonest = now + config_.slot;
+      for (const auto& [id, other] : gangs_)
+        if (other.slot_until) soonest = std::min(soonest, *other.slot_until);
+      gang->look_at = soonest;
+      continue;
+    }
+    gang->slot_until = now + config_.slot;
+    ++gang->slots;
+    begun = true;
+  }
+  return begun;
+}
+
+std::optional<Time> Gangs::next() const {
+  std::optional<Time> next;
+  for (const auto& [id, gang] : gangs_)
+    next = std::min(gang.slot_until.value_or(gang.look_at), next.value_or(Time::max()));
+  return next;
+}
+
+}  // namespace swapd::decide

@@ -1,0 +1,77 @@
+// The slots of jobs that run as gangs: in its slot all of a job's threads have their CPUs, in between none wants one
+// [DCS97 §3.2; DESIGN of Ousterhout's co-scheduling]. Slots are short and begin when the job is owed CPU time, so that
+// each job has its fair share in the length of some slots. Jobs that would share a CPU have theirs in turn, the one
+// that is owed most first. Pure.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "base/thread_id.h"
+#include "base/time.h"
+#include "decide/coscheduling/cpu_ledger.h"
+
+namespace swapd::decide {
+
+struct GangConfig {
+  // Long against the 50 us in which all threads of a job get their CPUs; short for who waits meanwhile.
+  Duration slot = std::chrono::milliseconds(8);
+  Duration look_again = std::chrono::milliseconds(20);  // while no thread of the job can run
+};
+
+class Gangs {
+ public:
+  using JobId = std::uint64_t;
+  struct Gang {
+    CpuLedger ledger;
+    std::vector<ThreadId> threads;  // sorted
+    std::vector<int> cpus;          // that they were on, sorted
+    std::optional<Time> slot_until;  // it has its slot
+    Time look_at{};                  // its threads' CPU time is to be measured then
+    std::uint64_t slots = 0;         // that have begun
+    std::uint64_t refused = 0;       // times that another job had the CPUs
+    template <typename Self, typename Archive>
+    static void state(Self& self, Archive& archive) {
+      archive(self.ledger, self.threads, self.cpus, self.slot_until, self.look_at, self.slots, self.refused);
+    }
+  };
+
+  explicit Gangs(GangConfig config = {}) : config_(config) {}
+
+  // The job's threads from now on, with what each is due.
+  struct Thread {
+    ThreadId thread;
+    double share = 1;
+    int cpu = 0;
+  };
+  void set(JobId id, const std::vector<Thread>& threads, Time now);
+  void remove(JobId id) { gangs_.erase(id); }
+  void forget(ThreadId thread);
+  // CPU time of a thread; see CpuLedger::settle().
+  void settle(ThreadId thread, Duration cpu, bool runnable, Time now);
+
+  // Ends the slots that are over. Their threads are to be measured next, as are those of jobs that may be owed a slot:
+  // `measure` gets them. False: none.
+  bool end_slots(Time now, std::vector<ThreadId>& measure);
+  // Once they are settled: begins the slots that are due. True: some job's threads are to run now.
+  bool begin_slots(Time now);
+  // When end_slots() must be called at the latest; none: there is no gang.
+  [[nodiscard]] std::optional<Time> next() const;
+
+  [[nodiscard]] const std::map<JobId, Gang>& all() const { return gangs_; }
+
+  template <typename Self, typename Archive>
+  static void state(Self& self, Archive& archive) {
+    archive(self.gangs_);
+  }
+
+ private:
+  [[nodiscard]] Duration cost(const Gang& gang) const;
+  [[nodiscard]] bool may_begin(const Gang& gang) const;
+  GangConfig config_;
+  std::map<JobId, Gang> gangs_;
+};
+
+}  // namespace swapd::decide

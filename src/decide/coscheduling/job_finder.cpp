@@ -1,0 +1,105 @@
+#include "decide/coscheduling/job_finder.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace swapd::decide {
+
+void JobFinder::add(const ThreadProfiled& seen, bool declared) {
+  fresh_ = true;
+  const double window = std::chrono::duration<double>(seen.window).count();
+  const double cpu = window <= 0 ? 0 : std::chrono::duration<double>(seen.cpu).count() / window;
+  if (jobs_.size() >= config_.max_jobs && !jobs_.contains(seen.job)) return;
+  Job& job = jobs_[seen.job];
+  job.declared = declared;
+  auto at = std::ranges::lower_bound(job.members, seen.thread, {}, &Member::thread);
+  if (at == job.members.end() || at->thread != seen.thread) {
+    if (cpu < config_.busy || job.members.size() >= config_.max_threads) return;
+    at = job.members.insert(at, Member{.thread = seen.thread});
+  }
+  const double own = seen.weight;
+  *at = {.thread = seen.thread,
+         .share = own <= 0 ? 1 : own / (own + seen.others) * seen.upper,
+         .cpu = std::min(cpu, 1.0),
+         .waiting = std::min(seen.spinning + seen.yielding, 1.0),
+         .weight = seen.weight,
+         .group = seen.group,
+         .cpu_number = seen.cpu_number,
+         .seen = seen.time};
+}
+
+// A thread that runs in slots weighs next to nothing between them, which is not what it is due: among threads of one
+// run queue each is due by its nice value.
+void JobFinder::correct_shares() {
+  for (auto& [id, job] : jobs_) {
+    for (Member& member : job.members) {
+      double hidden = 0;
+      for (const auto& [other_id, other] : jobs_) {
+        if (!other.running) continue;
+        for (const Member& one : other.members)
+          if (one.thread != member.thread && one.group == member.group && one.cpu_number == member.cpu_number)
+            hidden += one.weight;
+      }
+      if (hidden > 0 && member.share > 0) {
+        const double own = member.weight;
+        const double upper_and_others = own / member.share;  // (own + others) / upper
+        member.share = own / (upper_and_others + hidden);
+      }
+    }
+  }
+}
+
+void JobFinder::weigh(Job& job, int cpus) const {
+  double used = 0, wasted = 0, due = 0;
+  for (const Member& member : job.members) {
+    // The mate that had least of a CPU is the one that is waited for.
+    double mate = 1;
+    for (const Member& other : job.members)
+      if (other.thread != member.thread) mate = std::min(mate, other.cpu);
+    used += member.cpu;
+    wasted += member.cpu * member.waiting * (1 - mate);
+    due += member.share;
+  }
+  const auto threads = static_cast<double>(job.members.size());
+  job.due = threads == 0 ? 1 : due / threads;
+  if (!job.running) job.waste = used <= 0 ? 0 : wasted / used;
+  if (threads < 2 || job.due > (job.running ? config_.quiet : config_.contended))
+    job.verdict = State::alone;
+  else if (threads > cpus)
+    job.verdict = State::crowded;
+  else if (job.waste < config_.waste && !job.declared)
+    job.verdict = State::useful;
+  else
+    job.verdict = State::wanted;
+}
+
+void JobFinder::end_window(int cpus, Time now) {
+  if (!fresh_) return;
+  fresh_ = false;
+  for (auto& [id, job] : jobs_)
+    std::erase_if(job.members, [&](const Member& one) { return now - one.seen > config_.forget_after; });
+  std::erase_if(jobs_, [](const auto& one) { return one.second.members.empty() && !one.second.running; });
+  correct_shares();
+  for (auto& [id, job] : jobs_) {
+    weigh(job, cpus);
+    if (job.verdict == State::wanted) {
+      ++job.for_;
+      job.against = 0;
+    } else {
+      ++job.against;
+      job.for_ = 0;
+    }
+  }
+}
+
+void JobFinder::set_running(JobId id, bool running) {
+  const auto at = jobs_.find(id);
+  if (at != jobs_.end()) at->second.running = running;
+}
+
+void JobFinder::forget(ThreadId thread) {
+  for (auto& [id, job] : jobs_)
+    std::erase_if(job.members, [&](const Member& one) { return one.thread == thread; });
+}
+
+}  // namespace swapd::decide

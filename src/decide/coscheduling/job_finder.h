@@ -1,0 +1,100 @@
+// Finds parallel jobs: threads that wait for each other on their CPUs while some of them have none. What each busy
+// thread did in a window (ThreadProfiled) comes in; what comes out are the jobs that lose CPU time so, with what their
+// threads are due. Pure.
+//
+// A job is a process, or several that share memory (the caller says which: ThreadProfiled::job). Its threads *wait on
+// their CPUs* if they are seen in loops that wait (a PAUSE, registers that come back) or in sched_yield(2). That brings
+// nothing while a mate has no CPU: `waste`, the part of its CPU time that the job used so, is what running together can
+// save. A job that computes, or that blocks when it waits, wastes little and is left alone [DCS97 ch. 6].
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/thread_id.h"
+#include "base/time.h"
+#include "base/words.h"
+#include "decide/decider.h"
+
+namespace swapd::decide {
+
+struct JobFinderConfig {
+  double busy = 0.01;        // of a CPU: a thread that used more in the window is one of the job's
+  double contended = 0.90;   // of what they could use: the job is due less
+  double waste = 0.05;       // of the job's CPU time: less is not worth it
+  double quiet = 0.97;       // due more than this: nobody competes any more
+  int windows = 2;           // in a row, to begin and to end
+  Duration forget_after = std::chrono::seconds(3);  // without a word of a thread
+  std::size_t max_jobs = 64, max_threads = 256;     // of a job
+};
+
+class JobFinder {
+ public:
+  using JobId = std::uint64_t;
+  enum class State : std::uint8_t {
+    alone,      // one busy thread, or nobody competes
+    useful,     // it competes, and wastes little
+    crowded,    // it has more busy threads than there are CPUs
+    wanted,     // its threads are to run together
+  };
+  struct Member {
+    ThreadId thread;
+    double share = 1;           // of its CPU, that it is due
+    double cpu = 0;             // of the window, that it had a CPU
+    double waiting = 0;         // of that, in loops that wait
+    std::uint32_t weight = 0;   // that its nice value gives it
+    std::uint64_t group = 0;    // its run queue's
+    int cpu_number = 0;
+    Time seen{};
+    template <typename Self, typename Archive>
+    static void state(Self& self, Archive& archive) {
+      archive(self.thread, self.share, self.cpu, self.waiting, self.weight, self.group, self.cpu_number, self.seen);
+    }
+  };
+  struct Job {
+    State verdict = State::alone;
+    double waste = 0;        // 0…1
+    double due = 1;          // 0…1, of what its threads could use
+    int for_ = 0, against = 0;  // windows in a row
+    bool declared = false;   // the policy says that it is a parallel job
+    bool running = false;    // it runs in slots: its waste is not what it would be without
+    std::vector<Member> members;  // by thread
+    template <typename Self, typename Archive>
+    static void state(Self& self, Archive& archive) {
+      archive(self.verdict, self.waste, self.due, self.for_, self.against, self.declared, self.running, self.members);
+    }
+  };
+
+  explicit JobFinder(JobFinderConfig config = {}) : config_(config) {}
+
+  // The window's threads, one after the other; then end_window().
+  void add(const ThreadProfiled& seen, bool declared);
+  void end_window(int cpus, Time now);
+  // Tells that the job runs in slots, or no more.
+  void set_running(JobId id, bool running);
+  void forget(ThreadId thread);
+
+  [[nodiscard]] const std::map<JobId, Job>& jobs() const { return jobs_; }
+
+  template <typename Self, typename Archive>
+  static void state(Self& self, Archive& archive) {
+    archive(self.jobs_, self.fresh_);
+  }
+
+ private:
+  void weigh(Job& job, int cpus) const;
+  void correct_shares();
+  JobFinderConfig config_;
+  std::map<JobId, Job> jobs_;
+  bool fresh_ = false;
+};
+
+inline constexpr auto job_state_words = words<JobFinder::State>({{"alone", JobFinder::State::alone},
+                                                                 {"useful", JobFinder::State::useful},
+                                                                 {"crowded", JobFinder::State::crowded},
+                                                                 {"coscheduled", JobFinder::State::wanted}});
+
+}  // namespace swapd::decide

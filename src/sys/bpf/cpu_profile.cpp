@@ -1,0 +1,123 @@
+#include "sys/bpf/cpu_profile.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <linux/perf_event.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <unordered_map>
+#include <utility>
+
+#include "base/fd.h"
+#include "sys/bpf/programs/profile_layout.h"
+#include "sys/bpf/skeleton.h"
+//
+#include "profile.skel.h"  // uses the layout
+
+namespace swapd::sys {
+
+namespace {
+
+struct LinkDeleter {
+  void operator()(bpf_link* link) const { bpf_link__destroy(link); }
+};
+using Link = std::unique_ptr<bpf_link, LinkDeleter>;
+
+Result<Fd> open_clock(int cpu, Duration period) {
+  perf_event_attr attr{};
+  attr.type = PERF_TYPE_SOFTWARE;
+  attr.size = sizeof attr;
+  attr.config = PERF_COUNT_SW_CPU_CLOCK;
+  attr.sample_period = static_cast<std::uint64_t>(period.count());
+  attr.exclude_idle = 1;
+  Fd fd(static_cast<int>(::syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC)));
+  if (!fd) return errno_error("opening a CPU's clock");
+  return fd;
+}
+
+// A kernel address is nobody's business: the number that stands for it is another one in each swapd.
+std::uint64_t disguised(std::uint64_t address, std::uint64_t secret) {
+  std::uint64_t mixed = (address ^ secret) * 0x9e3779b97f4a7c15U;
+  mixed ^= mixed >> 29;
+  return (mixed * 0xbf58476d1ce4e5b9U) >> 11;
+}
+
+}  // namespace
+
+struct CpuProfile::Impl {
+  Skeleton<profile> programs;
+  int map = -1;
+  Duration period{};
+  std::uint64_t secret = 0;
+  std::vector<Link> links;  // each closes its CPU's clock
+  struct Before {
+    std::uint64_t started = 0, cpu_ns = 0, blocks = 0, round = 0;
+  };
+  std::unordered_map<std::uint32_t, Before> before;
+  std::uint64_t round = 0;
+};
+
+CpuProfile::CpuProfile(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+CpuProfile::~CpuProfile() = default;
+
+Result<std::unique_ptr<CpuProfile>> CpuProfile::open(Duration period) {
+  auto programs = start_skeleton<profile>("the BPF program that samples the CPUs");
+  if (!programs) return std::move(programs).error();
+  auto impl = std::make_unique<Impl>();
+  impl->programs = std::move(programs).value();
+  impl->map = bpf_map__fd(impl->programs->maps.threads);
+  impl->period = period;
+  (void)!::getrandom(&impl->secret, sizeof impl->secret, GRND_NONBLOCK);
+  const long cpus = ::sysconf(_SC_NPROCESSORS_CONF);
+  for (int cpu = 0; cpu < cpus; ++cpu) {
+    auto clock = open_clock(cpu, period);
+    if (!clock && clock.error().code() == ENODEV) continue;  // it is offline
+    if (!clock) return std::move(clock).error();
+    const FirstWarning warning;
+    Link link(bpf_program__attach_perf_event(impl->programs->progs.on_clock, clock->get()));
+    if (!link) return FirstWarning::error(errno, "attaching the program that samples the CPUs");
+    (void)clock->release();  // the link's by now
+    impl->links.push_back(std::move(link));
+  }
+  return std::unique_ptr<CpuProfile>(new CpuProfile(std::move(impl)));
+}
+
+std::vector<CpuProfile::Thread> CpuProfile::read() {
+  std::vector<Thread> out;
+  std::vector<std::uint32_t> tids;
+  std::uint32_t tid = 0;
+  for (int failed = bpf_map_get_next_key(impl_->map, nullptr, &tid); failed == 0 && tids.size() < profile_threads;
+       failed = bpf_map_get_next_key(impl_->map, &tid, &tid))
+    tids.push_back(tid);
+  ++impl_->round;
+  for (const std::uint32_t one : tids) {
+    profile_thread seen{};
+    if (bpf_map_lookup_elem(impl_->map, &one, &seen) != 0) continue;
+    (void)bpf_map_delete_elem(impl_->map, &one);
+    if (seen.samples == 0) continue;
+    const auto samples = static_cast<double>(seen.samples);
+    Impl::Before& before = impl_->before[one];
+    const bool known = before.started == seen.start_boottime && before.cpu_ns <= seen.cpu_ns;
+    out.push_back({.tid = static_cast<pid_t>(one),
+                   .tgid = static_cast<pid_t>(seen.tgid),
+                   .samples = seen.samples,
+                   .in_user = seen.in_user,
+                   .spins = seen.spins,
+                   .yields = seen.yields,
+                   .others = static_cast<double>(seen.others) / samples,
+                   .upper = static_cast<double>(seen.upper) / (samples * static_cast<double>(profile_share_one)),
+                   .group = disguised(seen.group, impl_->secret),
+                   .weight = seen.weight,
+                   .cpu = static_cast<int>(seen.cpu),
+                   .cpu_time = known ? Duration(static_cast<Duration::rep>(seen.cpu_ns - before.cpu_ns))
+                                     : impl_->period * static_cast<Duration::rep>(seen.samples),
+                   .blocks = known ? seen.blocks - before.blocks : 0});
+    before = {seen.start_boottime, seen.cpu_ns, seen.blocks, impl_->round};
+  }
+  std::erase_if(impl_->before, [&](const auto& one) { return impl_->round - one.second.round > 16; });
+  return out;
+}
+
+}  // namespace swapd::sys

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+// Who has a CPU, what it does there, and what share of it is due to it: a look at each CPU whenever its clock event
+// fires (perf_event_open(2), PERF_COUNT_SW_CPU_CLOCK), a few hundred times a second. Nothing is attached to switches or
+// wakeups.
+//
+// x86-64: a loop that waits is known by its PAUSE instruction, or by registers that come back.
+#include "kernel_types.bpf.h"
+//
+#include <linux/bpf.h>
+//
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "ids.bpf.h"
+#include "profile_layout.h"
+
+char license_text[] SEC("license") = "Dual BSD/GPL";
+
+enum {
+  max_levels = 8,       // of control groups
+  code_before = 24,     // bytes of the thread's code that are looked at
+  code_bytes = 48,
+  call_yield = 24,      // x86-64
+  pause_first = 0xf3,   // PAUSE is F3 90
+  pause_second = 0x90,
+  first_nice_prio = 100,
+  nice_values = 40,
+  weight_shift = 10,    // the kernel's load weights have ten bits more on 64-bit machines
+};
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct load_weight {
+  unsigned long weight;
+};
+struct cfs_rq___profile {
+  struct load_weight load;
+};
+struct sched_entity___profile {
+  struct load_weight load;
+  struct cfs_rq___profile* cfs_rq;
+  struct sched_entity___profile* parent;  // with CONFIG_FAIR_GROUP_SCHED
+  unsigned char on_rq;                    // an unsigned int before 6.12
+  __u64 sum_exec_runtime;
+};
+struct task_struct___profile {
+  int static_prio;
+  unsigned long nvcsw;
+  struct sched_entity___profile se;
+};
+
+#pragma clang attribute pop
+
+// struct bpf_perf_event_data of linux/bpf_perf_event.h, whose registers have another name in kernel_types.bpf.h.
+struct clock_event {
+  __u64 r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
+  __u64 sample_period, addr;
+};
+
+// sched_prio_to_weight of kernel/sched/core.c, whose rounding is part of the interface.
+static const __u32 weights[nice_values] = {
+    88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916, 9548, 7620, 6100, 4904,
+    3906,  3121,  2501,  1991,  1586,  1277,  1024,  820,   655,   526,   423,  335,  272,  215,
+    172,   137,   110,   87,    70,    56,    45,    36,    29,    23,    18,   15,
+};
+
+struct {
+  __uint(type, BPF_MAP_TYPE_LRU_HASH);
+  __uint(max_entries, profile_threads);
+  __type(key, __u32);
+  __type(value, struct profile_thread);
+} threads SEC(".maps");
+
+static const struct profile_thread nothing;  // a new thread's; the stack has no room for another
+
+static __always_inline __u32 weight_of(struct task_struct___profile* task) {
+  const __u32 place = BPF_CORE_READ(task, static_prio) - first_nice_prio;
+  return place < nice_values ? weights[place] : 1024;
+}
+
+static __always_inline _Bool is_queued(struct sched_entity___profile* entity) {
+  return BPF_CORE_READ_BITFIELD_PROBED(entity, on_rq);
+}
+
+// What the others in this queue weigh.
+static __always_inline __u64 others_in(struct sched_entity___profile* entity) {
+  __u64 all = BPF_CORE_READ(entity, cfs_rq, load.weight) >> weight_shift;
+  const __u64 own = is_queued(entity) ? BPF_CORE_READ(entity, load.weight) >> weight_shift : 0;
+  return all > own ? all - own : 0;
+}
+
+static __always_inline void note_shares(struct profile_thread* seen, struct task_struct___profile* task) {
+  struct sched_entity___profile* entity = &task->se;
+  seen->group = (__u64)BPF_CORE_READ(entity, cfs_rq);
+  seen->others += others_in(entity);
+  __u64 share = profile_share_one;
+  if (bpf_core_field_exists(entity->parent)) {
+    for (int level = 0; level < max_levels; ++level) {
+      entity = BPF_CORE_READ(entity, parent);
+      if (!entity) break;
+      __u64 own = BPF_CORE_READ(entity, load.weight) >> weight_shift;
+      if (!own) own = 1;
+      share = share * own / (own + others_in(entity));
+    }
+  }
+  seen->upper += share;
+}
+
+static __always_inline _Bool has_pause(__u64 ip) {
+  unsigned char code[code_bytes];
+  if (bpf_probe_read_user(code, sizeof code, (void*)(ip - code_before))) return 0;
+  for (int i = 0; i + 1 < code_bytes; ++i)
+    if (code[i] == pause_first && code[i + 1] == pause_second) return 1;
+  return 0;
+}
+
+// The registers as one number.
+static __always_inline __u64 state_of(const struct clock_event* regs) {
+  const __u64 odd = 0x9e3779b97f4a7c15;
+  __u64 state = regs->ip;
+  state = (state ^ regs->ax) * odd;
+  state = (state ^ regs->bx) * odd;
+  state = (state ^ regs->cx) * odd;
+  state = (state ^ regs->dx) * odd;
+  state = (state ^ regs->si) * odd;
+  state = (state ^ regs->di) * odd;
+  state = (state ^ regs->bp) * odd;
+  state = (state ^ regs->sp) * odd;
+  state = (state ^ regs->r8) * odd;
+  state = (state ^ regs->r9) * odd;
+  return (state ^ regs->r10) * odd;
+}
+
+static __always_inline _Bool was_in(struct profile_thread* seen, __u64 state) {
+  _Bool known = 0;
+  for (int i = 0; i < profile_states; ++i) known |= seen->states[i] == state;
+  if (!known) seen->states[seen->next_state++ % profile_states] = state;
+  return known;
+}
+
+static __always_inline void note_doing(struct profile_thread* seen, const struct clock_event* event) {
+  if (event->cs & 3) {
+    ++seen->in_user;
+    const _Bool known = was_in(seen, state_of(event));
+    if (known || has_pause(event->ip)) ++seen->spins;
+    return;
+  }
+  struct task_struct* task = bpf_get_current_task_btf();
+  struct pt_regs* own = (struct pt_regs*)bpf_task_pt_regs(task);
+  __u64 call = 0;
+  bpf_probe_read_kernel(&call, sizeof call, (void*)own + bpf_core_field_offset(struct pt_regs, orig_ax));
+  if (call == call_yield) ++seen->yields;
+}
+
+SEC("perf_event")
+int on_clock(struct clock_event* event) {
+  struct task_struct* task = bpf_get_current_task_btf();
+  const __u32 tid = tid_of(task);
+  if (!tid) return 0;
+  struct profile_thread* seen = bpf_map_lookup_elem(&threads, &tid);
+  if (!seen) {
+    if (bpf_map_update_elem(&threads, &tid, &nothing, BPF_NOEXIST)) return 0;
+    seen = bpf_map_lookup_elem(&threads, &tid);
+    if (!seen) return 0;
+  }
+  struct task_struct___profile* known = (void*)task;
+  ++seen->samples;
+  seen->tgid = tgid_of(task);
+  seen->cpu = bpf_get_smp_processor_id();
+  seen->weight = weight_of(known);
+  seen->cpu_ns = BPF_CORE_READ(known, se.sum_exec_runtime);
+  seen->blocks = BPF_CORE_READ(known, nvcsw);
+  seen->start_boottime = task->start_boottime;
+  note_shares(seen, known);
+  note_doing(seen, event);
+  return 0;
+}
