@@ -56,7 +56,9 @@ struct Options {
     std::vector<std::string> players = {"vnc-video"};
   } thin;
   struct Cosched {
-    std::string test;  // latency, barrier, mixed or two-jobs
+    std::string test;                             // latency, barrier, mixed or two-jobs
+    std::vector<std::string> programs = {"own"};  // a list; two-jobs: A is two of A, A+B one of each
+    std::string pattern;                          // of mixed and two-jobs: latency or barrier
     std::vector<std::string> receive = {"spin"};
     std::vector<int> competitors = {1};     // on each CPU; a list
     std::vector<double> grains_us = {100};  // barrier; a list

@@ -21,11 +21,22 @@ double ideal_s(double dedicated_s, const Crowd& crowd) { return dedicated_s / fa
 
 double share_of_cpus(double cpu_s, double wall_s, int cpus) { return wall_s > 0 ? cpu_s / (wall_s * cpus) : 0; }
 
-Whole whole_run(const Progress& progress) {
-  if (progress.done >= progress.wanted) return {.time_s = progress.wall_s, .cpu_s = progress.cpu_s, .cut = false};
+Whole at_pace(const Progress& progress) {
   const double scale =
       static_cast<double>(progress.wanted) / static_cast<double>(std::max<std::uint64_t>(progress.done, 1));
-  return {.time_s = progress.wall_s * scale, .cpu_s = progress.cpu_s * scale, .cut = true};
+  return {.time_s = progress.wall_s * scale, .cpu_s = progress.cpu_s * scale, .cut = false};
+}
+
+Whole whole_run(const Progress& progress) {
+  if (progress.done >= progress.wanted) return {.time_s = progress.wall_s, .cpu_s = progress.cpu_s, .cut = false};
+  Whole whole = at_pace(progress);
+  whole.cut = true;
+  return whole;
+}
+
+double lost(double rate, double alone, const Crowd& crowd) {
+  const double fair = alone * (1 - fair_share(crowd));
+  return fair > 0 ? 1 - rate / fair : 0;
 }
 
 std::uint64_t rounds_for(double seconds, const Progress& first) {

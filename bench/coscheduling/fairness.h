@@ -42,6 +42,12 @@ struct Whole {
 };
 // With no round done, one is taken for done: a lower bound.
 [[nodiscard]] Whole whole_run(const Progress& progress);
+// The same of a run that goes on until it is ended: it may have done more rounds than are wanted, too.
+[[nodiscard]] Whole at_pace(const Progress& progress);
+
+// What serial programs have lost beyond a fair share: 1 − what they got / (what they get alone × their fair share).
+// Below 0: they have had more. 0 where there is nothing to compare with.
+[[nodiscard]] double lost(double rate, double alone, const Crowd& crowd);
 
 // So many rounds as take `seconds` at the pace of a first run; at least 1.
 [[nodiscard]] std::uint64_t rounds_for(double seconds, const Progress& first);

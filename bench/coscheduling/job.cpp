@@ -3,8 +3,8 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <filesystem>
+#include <cctype>
+#include <fstream>
 #include <set>
 
 #include "harness/stats.h"
@@ -13,16 +13,19 @@
 namespace swapd::bench {
 namespace {
 
+constexpr std::chrono::milliseconds launcher_cleans_up{5000};
+
 JobReceive receive_of(const std::string& name) {
   if (name == "yield") return receive_yield;
   if (name == "spin-block") return receive_spin_block;
   return name == "block" ? receive_block : receive_spin;
 }
 
-// The ranks are own processes; all other programs are one process that starts them.
-std::vector<std::string> launcher_of(const JobPlan& plan, const std::string& self, const std::string& area, int index) {
-  (void)plan;
-  return {self, "--cosched-rank", area, std::to_string(index)};
+std::string first_line(const std::string& path) {
+  std::ifstream in(path);
+  for (std::string line; std::getline(in, line);)
+    if (std::ranges::any_of(line, [](unsigned char letter) { return std::isalpha(letter) != 0; })) return line;
+  return {};
 }
 
 double thread_cpu_us() {
@@ -37,6 +40,7 @@ Job::Job(Job&& other) noexcept
     : plan_(std::move(other.plan_)),
       memory_(std::move(other.memory_)),
       area_(std::exchange(other.area_, nullptr)),
+      dir_(std::move(other.dir_)),
       children_(std::move(other.children_)) {}
 
 Job::~Job() {
@@ -51,7 +55,7 @@ Status Job::map_area() {
   if (where == MAP_FAILED) return errno_error("mapping shared memory");
   area_ = static_cast<JobArea*>(where);
   area_->pattern = plan_.pattern == "latency" ? pattern_latency : pattern_barrier;
-  area_->receive = receive_of(plan_.receive);
+  area_->receive = receive_of(receive_under(plan_));
   area_->ranks = static_cast<std::uint32_t>(plan_.ranks);
   area_->pinned = plan_.pinned ? 1 : 0;
   area_->cpu_count = static_cast<std::uint32_t>(plan_.cpus.size());
@@ -66,16 +70,21 @@ Status Job::map_area() {
 Result<Job> Job::start(const Context& context, const JobPlan& plan, const Daemon* daemon) {
   Job job(plan);
   if (Status mapped = job.map_area(); !mapped) return mapped.error();
-  const std::string area = "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(job.memory_.get());
-  const int processes = plan.program == "own" ? plan.ranks : 1;
-  for (int i = 0; i < processes; ++i) {
+  auto dir = TempDir::create();
+  if (!dir) return dir.error();
+  job.dir_.emplace(std::move(*dir));
+  const JobPlaces places{.self = context.self,
+                         .area = "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(job.memory_.get()),
+                         .temp = job.dir_->path()};
+  for (int i = 0; i < job_processes(plan); ++i) {
     Spawn spawn;
     spawn.cpus = plan.cpus;
     spawn.own_session = plan.split;
+    if (plan.program != "own") spawn.errors = job.log();  // a launcher has much to say of ranks that are killed
     if (plan.under == "nice-5") spawn.attr = SchedAttr{.nice = -5};
     if (daemon != nullptr)
       spawn.argv = {context.options.swapctl, "--socket", daemon->socket(), "run", "--filter", "--"};
-    for (std::string& word : launcher_of(plan, context.self, area, i)) spawn.argv.push_back(std::move(word));
+    for (std::string& word : job_words(plan, places, i)) spawn.argv.push_back(std::move(word));
     auto child = Child::start(spawn);
     if (!child) return child.error();
     job.children_.push_back(std::move(*child));
@@ -102,7 +111,7 @@ Result<bool> Job::all_are(RankState state, std::chrono::milliseconds at_most) {
   if (all) return true;
   for (Child& child : children_)
     if (const auto ended = child.wait(std::chrono::milliseconds(0)); ended)
-      return Error(ECHILD, plan_.program + " has ended early (" + wait_text(*ended) + ")");
+      return Error(ECHILD, plan_.program + " has ended early (" + wait_text(*ended) + ") " + first_line(log()));
   if (interrupted()) return Error(EINTR, "interrupted");
   return false;
 }
@@ -158,6 +167,21 @@ void Job::signal(int number) const {
 
 void Job::end() {
   if (area_ == nullptr || children_.empty()) return;
+  if (plan_.program == "own") return end_all(children_);
+  end_launcher();
+}
+
+// Ranks that are done end by themselves; of those that are not, one that is killed lets the launcher end all.
+void Job::end_launcher() {
+  const bool in_order = done();
+  job_set(&area_->go, go_end);
+  if (!in_order) signal(SIGKILL);
+  Child& launcher = children_.front();
+  if (!launcher.wait(launcher_cleans_up)) {
+    launcher.signal(SIGTERM);
+    (void)launcher.wait(launcher_cleans_up);
+    signal(SIGKILL);
+  }
   end_all(children_);
 }
 

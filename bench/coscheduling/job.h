@@ -6,30 +6,16 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "coscheduling/job_area.h"
+#include "coscheduling/job_programs.h"
 #include "harness/process.h"
 #include "harness/team.h"
 
 namespace swapd::bench {
-
-// What a job does, and on what. Its names are those of the options.
-struct JobPlan {
-  std::string program = "own";  // own, openmpi, mpich, openmp
-  std::string pattern = "latency";
-  std::string receive = "spin";
-  std::string under = "vanilla";
-  int ranks = 2;
-  bool pinned = true;
-  std::vector<int> cpus;
-  std::uint64_t rounds = 0;
-  std::uint64_t turns = 0;  // of job_work(), a rank and round
-  double spin_us = 0;
-  bool split = false;  // a session of its own
-  double at_most_s = 0;
-};
 
 class Job {
  public:
@@ -52,6 +38,7 @@ class Job {
   [[nodiscard]] std::int64_t ended_ns() const;
   [[nodiscard]] double cpu_s() const;  // of all ranks by now
   void signal(int number) const;       // to all ranks
+  // All processes. A launcher has some seconds in which to clean up.
   void end();
 
  private:
@@ -59,15 +46,15 @@ class Job {
   [[nodiscard]] Status map_area();
   [[nodiscard]] Result<bool> all_are(RankState state, std::chrono::milliseconds at_most);
   [[nodiscard]] std::vector<pid_t> pids() const;
+  void end_launcher();
+  [[nodiscard]] std::string log() const { return dir_->path() + "/log"; }
 
   JobPlan plan_;
   Fd memory_;
   JobArea* area_ = nullptr;
+  std::optional<TempDir> dir_;   // the launcher's
   std::vector<Child> children_;  // the ranks, or their launcher
 };
-
-// The path of mpi_rank.MPI or openmp_team beside swapbench; empty: they were not built.
-[[nodiscard]] std::string job_program(const std::string& name);
 
 // Turns of job_work() a microsecond, on this thread's CPU time.
 [[nodiscard]] double calibrate_job_work();

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "coscheduling/serial_load.h"
 #include "harness/usage.h"
 
 namespace swapd::bench {
@@ -12,6 +13,7 @@ namespace {
 using Clock = std::chrono::steady_clock;  // CLOCK_MONOTONIC, as the ranks'
 
 constexpr std::chrono::milliseconds freeze_turn{100}, look{20};
+constexpr unsigned serial_settles_us = 300'000;
 constexpr double spare_s = 60;  // beyond a run's limit, until what is left ends by itself
 
 double seconds_since(std::int64_t began_ns) { return static_cast<double>(job_now_ns() - began_ns) / 1e9; }
@@ -34,6 +36,7 @@ class Scene {
     look_at(run);
     run.window_s = seconds_since(began);
     run.competitors_cpu_s -= before_.competitors_cpu_s;
+    run.serial_runs -= before_.serial_runs;
     run.swapd_cpu_s -= before_.swapd_cpu_s;
     for (std::size_t i = 0; i < jobs_.size(); ++i) run.jobs[i] = progress_of(i, run, began);
     return finish(std::move(run));
@@ -62,10 +65,19 @@ class Scene {
   }
   Status start_competitors() {
     const std::chrono::seconds at_most(std::llround(plan_.limit_s + spare_s));
+    if (plan_.competitors == 0) return Done{};
+    if (!plan_.serial.empty()) return start_serial(at_most);
     if (daemon_ && context_.options.cosched.managed_competitors) return start_managed(at_most);
     auto hogs = start_hogs(plan_.competitors, context_.cpus, context_.options.split, at_most);
     if (!hogs) return hogs.error();
     competitors_ = std::move(*hogs);
+    return Done{};
+  }
+  Status start_serial(std::chrono::seconds at_most) {
+    auto load = SerialLoad::start(plan_.serial, plan_.competitors, context_.cpus, context_.options.split, at_most);
+    if (!load) return load.error();
+    serial_.emplace(std::move(*load));
+    ::usleep(serial_settles_us);
     return Done{};
   }
   Status start_managed(std::chrono::seconds at_most) {
@@ -101,10 +113,11 @@ class Scene {
   }
   // Until all are done, or the limit.
   Status let_run(std::int64_t began) {
+    const bool frozen = plan_.under == "freeze";
     std::size_t turn = 0;
     auto next_turn = Clock::now();
     for (;;) {
-      if (plan_.frozen && Clock::now() >= next_turn) {
+      if (frozen && Clock::now() >= next_turn) {
         for (std::size_t i = 0; i < jobs_.size(); ++i) jobs_[i].signal(i == turn % jobs_.size() ? SIGCONT : SIGSTOP);
         ++turn;
         next_turn += freeze_turn;
@@ -115,7 +128,8 @@ class Scene {
         if (!done) return done.error();
         all = all && *done;
       }
-      if (all || seconds_since(began) >= plan_.limit_s) return Done{};
+      if (jobs_.empty()) ::usleep(std::chrono::microseconds(look).count());
+      if ((all && !jobs_.empty()) || seconds_since(began) >= plan_.limit_s) return Done{};
     }
   }
   // The jobs' progress here has what they have by now.
@@ -123,6 +137,10 @@ class Scene {
     run.jobs.clear();
     for (const Job& job : jobs_) run.jobs.push_back({.cpu_s = job.cpu_s(), .done = job.rounds()});
     for (const Child& competitor : competitors_) run.competitors_cpu_s += process_cpu_s(competitor.pid());
+    if (serial_) {
+      run.competitors_cpu_s = serial_->cpu_s();
+      run.serial_runs = serial_->runs();
+    }
     if (daemon_) run.swapd_cpu_s = tree_cpu_s(daemon_->pid());
   }
   Progress progress_of(std::size_t i, const SceneRun& run, std::int64_t began) const {
@@ -135,6 +153,7 @@ class Scene {
   }
   Result<SceneRun> finish(SceneRun run) {
     end_all(competitors_);
+    serial_.reset();
     if (daemon_) {
       const auto status = daemon_->ask({"status"});
       if (!status) return status.error();
@@ -155,6 +174,7 @@ class Scene {
   std::optional<Daemon> daemon_;  // outlives the jobs
   std::vector<Job> jobs_;
   std::vector<Child> competitors_;
+  std::optional<SerialLoad> serial_;
   SceneRun before_;
 };
 

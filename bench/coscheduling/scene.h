@@ -10,22 +10,24 @@
 namespace swapd::bench {
 
 struct ScenePlan {
-  std::vector<JobPlan> jobs;  // rounds and all
+  std::vector<JobPlan> jobs;  // none: only what competes
   std::string under = "vanilla";
-  int competitors = 0;  // busy loops on each CPU
-  double limit_s = 30;  // the run is cut then
-  bool frozen = false;  // the jobs run in turns of 100 ms, the others are stopped (SIGSTOP)
+  int competitors = 0;              // on each CPU
+  std::vector<std::string> serial;  // what they are; none: busy loops
+  double limit_s = 30;              // the run ends then
 };
 
 struct SceneRun {
   std::vector<Progress> jobs;
-  double window_s = 0;  // from the jobs' start to the look at what competitors have used
+  double window_s = 0;  // from the jobs' start to the look at what the others have used
   double competitors_cpu_s = 0;
+  double serial_runs = 0;  // of serial programs, in the window
   double swapd_cpu_s = 0;
   std::string observer = "none";
   nlohmann::json counters = nlohmann::json::object();  // swapd's
 };
 
+// Under "freeze" the jobs run in turns of 100 ms, and the others are stopped meanwhile (SIGSTOP).
 [[nodiscard]] Result<SceneRun> run_scene(const Context& context, const ScenePlan& plan);
 
 }  // namespace swapd::bench

@@ -60,6 +60,7 @@ static void print_plain(std::FILE* out, const std::vector<nlohmann::json>& lines
                                      "events_lost",
                                      "rss_bytes",
                                      "donations_active",
+                                     "program",
                                      "receive",
                                      "grain_us",
                                      "competitors",
@@ -68,6 +69,7 @@ static void print_plain(std::FILE* out, const std::vector<nlohmann::json>& lines
                                      "fairness",
                                      "to_ideal",
                                      "competitors_share",
+                                     "serial_lost",
                                      "threads_left_boosted"};
   const auto has = [&](const char* name) {
     return std::ranges::any_of(lines, [&](const auto& line) { return line.contains(name); });
