@@ -6,7 +6,7 @@
 
 #include "job_area.h"
 
-enum { token_size = 128 }; /* as in the thesis [DCS97 5.2.1] */
+enum { token_size = 128 }; /* as in the thesis [DCS97 §5.2.1] */
 
 static void exchange_tokens(struct JobArea* area, int self) {
   char token[token_size] = {0};
