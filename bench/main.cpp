@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "coscheduling/rank.h"
 #include "harness/provenance.h"
 #include "harness/workload.h"
 
@@ -51,5 +52,8 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   if (argc > 1 && std::strncmp(argv[1], "--role", 6) == 0) return swapd::bench::run_role(argc, argv);
+  if (argc > 1 && std::strcmp(argv[1], "--cosched-rank") == 0) return swapd::bench::run_cosched_rank(argc, argv);
+  if (argc > 1 && std::strcmp(argv[1], "--cosched-competitor") == 0)
+    return swapd::bench::run_cosched_competitor(argc, argv);
   return swapd::bench::run(argc, argv);
 }

@@ -11,6 +11,7 @@
 
 #include "apps/apps.h"
 #include "base/size.h"
+#include "coscheduling/cosched_options.h"
 #include "mechanisms/mechanism.h"
 #include "thin_client/policy.h"  // made of policies/thin-client.toml
 #include "thin_client/session.h"
@@ -300,6 +301,8 @@ Options parse_options(int argc, char** argv) {
       app.add_subcommand("soak", "Chat, redis and nginx beside hogs that come and go, under one swapd all along");
   auto* thin_client = app.add_subcommand(
       "thin-client", "An important player in one of many VNC sessions, and its X server (SWAP, section 5.3)");
+  auto* cosched = app.add_subcommand(
+      "cosched", "Parallel jobs on a shared machine: latency, barrier, mixed, two-jobs (coscheduling, chapter 5)");
   auto* latency = app.add_subcommand("latency", "From the requester's block to the provider's new attributes");
   auto* shape_accuracy = app.add_subcommand("shape-accuracy", "How well what a class moves keeps to its limit");
   auto* shape_overhead = app.add_subcommand("shape-overhead", "What a call costs that is shaped and not delayed");
@@ -314,8 +317,9 @@ Options parse_options(int argc, char** argv) {
   tap_options(*tap_stream, options);
   for (auto* sub : {shape_rivals, tap_disk, tap_network}) seconds_option(*sub, options);
   shape_rivals->add_option("--rates", options.rates, "The limit, bytes a second")->expected(1)->check(size_check());
-  for (auto* sub : {client_server, multi_server, cascade, overhead, pipeline, latency, scale, apps, chat, soak,
-                    thin_client, shape_accuracy, shape_overhead, shape_rivals, tap_disk, tap_network, tap_stream}) {
+  for (auto* sub :
+       {client_server, multi_server, cascade, overhead, pipeline, latency, scale, apps, chat, soak, thin_client,
+        cosched, shape_accuracy, shape_overhead, shape_rivals, tap_disk, tap_network, tap_stream}) {
     common_options(*sub, options, raw);
   }
   for (auto* sub : {client_server, cascade, latency}) work_option(*sub, options);
@@ -344,12 +348,14 @@ Options parse_options(int argc, char** argv) {
   for (auto* sub : {chat, soak}) chat_options(*sub, options);
   soak->add_option("--minutes", options.minutes, "How long")->check(CLI::Range(0.05, 10'000.0));
   thin_client_options(*thin_client, options);
+  cosched_options(*cosched, options);
   parse_or_exit(app, argc, argv);
 
   if (app.get_subcommands().size() != 1) {
     refuse(
         "give one workload: client-server, multi-server, cascade, overhead, pipeline, latency, scale, apps, chat, "
-        "soak, thin-client, shape-accuracy, shape-overhead, shape-rivals, tap-disk, tap-network or tap-stream");
+        "soak, thin-client, cosched, shape-accuracy, shape-overhead, shape-rivals, tap-disk, tap-network or "
+        "tap-stream");
   }
   auto* chosen = app.get_subcommands().front();
   options.workload = chosen->get_name();
@@ -381,6 +387,8 @@ Options parse_options(int argc, char** argv) {
   if (chosen == apps) apps_defaults(*chosen, options, raw);
   if (chosen == thin_client) thin_client_defaults(*chosen, options);
   if (chosen == latency) latency_defaults(*chosen, options);
+  if (chosen == cosched)
+    if (const auto wrong = cosched_defaults(*chosen, options)) refuse(*wrong);
   const bool all = std::find(options.mechanisms.begin(), options.mechanisms.end(), "all") != options.mechanisms.end();
   if (all || (options.mechanisms.empty() && (chosen == client_server || of_bpf))) {
     options.mechanisms.clear();

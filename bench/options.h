@@ -55,6 +55,19 @@ struct Options {
     std::vector<int> sessions = {0, 10, 25, 50};  // that nothing important is in; a list
     std::vector<std::string> players = {"vnc-video"};
   } thin;
+  struct Cosched {
+    std::string test;                             // latency, barrier, mixed or two-jobs
+    std::vector<std::string> programs = {"own"};  // a list; two-jobs: A is two of A, A+B one of each
+    std::string pattern;                          // of mixed and two-jobs: latency or barrier
+    std::vector<std::string> receive = {"spin"};
+    std::vector<int> competitors = {1};     // on each CPU; a list
+    std::vector<double> grains_us = {100};  // barrier; a list
+    double work_us = 5, spin_us = 50;
+    int ranks = 2;
+    double dedicated_s = 1, limit_s = 30;
+    bool floating = false;             // ranks are not pinned
+    bool managed_competitors = false;  // under swapd
+  } cosched;
   std::string policy;  // text of swapd's policy besides what the options say; not an option
   std::vector<std::string> apps;
   std::string placement;  // of apps, in turns: "drawn", "free" or "apart"; empty: one CPU

@@ -35,7 +35,8 @@ const Row* find(const std::vector<Row>& rows, const Row& like, const std::string
 
 }  // namespace
 
-// Those without iterations (of other people's programs, of limits): a column for each of what they have.
+// Those without times of iterations (of other people's programs, of limits, of parallel jobs): a column for each of
+// what they have.
 static void print_plain(std::FILE* out, const std::vector<nlohmann::json>& lines) {
   constexpr const char* numbers[] = {"missed",
                                      "missed_later",
@@ -59,6 +60,16 @@ static void print_plain(std::FILE* out, const std::vector<nlohmann::json>& lines
                                      "events_lost",
                                      "rss_bytes",
                                      "donations_active",
+                                     "program",
+                                     "receive",
+                                     "grain_us",
+                                     "competitors",
+                                     "time_s",
+                                     "cpu_s",
+                                     "fairness",
+                                     "to_ideal",
+                                     "competitors_share",
+                                     "serial_lost",
                                      "threads_left_boosted"};
   const auto has = [&](const char* name) {
     return std::ranges::any_of(lines, [&](const auto& line) { return line.contains(name); });
@@ -180,7 +191,7 @@ void print(std::FILE* out, const std::vector<nlohmann::json>& lines, bool json) 
     for (const auto& line : lines) std::fprintf(out, "%s\n", line.dump().c_str());
     return;
   }
-  if (!lines.empty() && !lines[0].contains("iterations")) return print_plain(out, lines);
+  if (!lines.empty() && !lines[0].contains("mean_ms")) return print_plain(out, lines);
   std::fprintf(out, "%-14s %-15s %-9s %-8s %5s %5s %6s %10s %10s %10s %10s %8s %10s %11s\n", "workload", "mechanism",
                "under", "observer", "hogs", "cpus", "iter", "mean_ms", "p50_ms", "p99_ms", "max_ms", "to_idle",
                "to_vanilla", "to_hand_set");

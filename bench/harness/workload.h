@@ -47,6 +47,7 @@ struct Workload {
 [[nodiscard]] Result<std::vector<nlohmann::json>> run_soak(const Context& context);
 [[nodiscard]] std::string plot_soak(const std::vector<nlohmann::json>& lines);
 [[nodiscard]] Result<std::vector<nlohmann::json>> run_thin_client(const Context& context);
+[[nodiscard]] Result<std::vector<nlohmann::json>> run_cosched(const Context& context);
 
 [[nodiscard]] Result<std::vector<nlohmann::json>> run_shape_accuracy(const Context& context);
 [[nodiscard]] Result<std::vector<nlohmann::json>> run_shape_overhead(const Context& context);

@@ -122,6 +122,17 @@ TEST_F(Swapbench, BadOptionsAreOneLineAndStatusTwo) {
       {"thin-client", "--sessions", "many"},
       {"thin-client", "--hogs", "3"},
       {"thin-client", "--player", "vnc-radio"},
+      {"cosched"},
+      {"cosched", "gossip"},
+      {"cosched", "latency", "--receive", "telepathy"},
+      {"cosched", "latency", "--ranks", "3"},
+      {"cosched", "barrier", "--ranks", "1"},
+      {"cosched", "latency", "--hogs", "1"},
+      {"cosched", "latency", "--under", "freeze"},
+      {"cosched", "latency", "--under", "hand-set"},
+      {"cosched", "latency", "--pattern", "barrier"},
+      {"cosched", "two-jobs", "--program", "own+pvm"},
+      {"cosched", "latency", "--program", "own+openmp"},
       {"shape-accuracy", "--rates", "fast"},
       {"shape-rivals", "--rates", "1"},
       {"tap-stream", "--limits", "12 apples"},
@@ -376,6 +387,24 @@ TEST_F(Swapbench, AThinClientsPlayerIsMeasuredUnderEach) {
   EXPECT_EQ(lines[0]["ratio"], 1.0);
   EXPECT_EQ(lines[3]["sessions"], 1);
   EXPECT_GT(lines[3]["others_updates_per_s"].get<double>(), 0);
+}
+
+TEST_F(Swapbench, AParallelJobIsMeasuredBesideCompetitors) {
+  const auto lines =
+      run_json({"cosched",   "barrier", "--receive",     "block",       "--grain",   "200",      "--competitors",
+                "1",         "--under", "vanilla,swapd", "--dedicated", "0.1",       "--repeat", "1",
+                "--observe", "auto",    "--swapd",       SWAPD,         "--swapctl", SWAPCTL});
+  ASSERT_EQ(lines.size(), 2u);
+  for (const auto& line : lines) {
+    EXPECT_EQ(line["mechanism"], "barrier");
+    EXPECT_EQ(line["receive"], "block");
+    EXPECT_EQ(line["competitors"], 1);
+    for (const char* figure : {"time_s", "cpu_s", "fairness", "to_ideal", "competitors_share"})
+      EXPECT_GT(line[figure].get<double>(), 0) << figure << ": " << line;
+    EXPECT_TRUE(line.contains("commit"));
+  }
+  EXPECT_EQ(lines[0]["observer"], "none");
+  EXPECT_NE(lines[1]["observer"], "none");
 }
 
 TEST_F(Swapbench, ScaleAsksSwapdWhatItLost) {

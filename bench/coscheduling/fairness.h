@@ -1,0 +1,58 @@
+// Fairness, the ideal, and what a run of a parallel job amounts to. Pure. [DCS97 §5.1.2]
+//
+// The fair share of a job is its part of what runs: all ranks, competitors and ranks of other jobs have the same
+// weight, and each CPU has `competitors` of these.
+//
+//   share    = ranks / (ranks + competitors × CPUs + ranks of others)
+//   F        = CPU time of the job / (wall time × CPUs × share)
+//   ideal    = dedicated time / share (of what it had when it was alone, all)
+//
+// With one rank on each CPU that is equation 5.1, F = N × T_C / T_E, with N = competitors + 1, and ideal = N ×
+// dedicated. F > 1: the job has taken more than its fair share. F < 1: less, by being kept from it or by sleeping.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace swapd::bench {
+
+struct Crowd {
+  int cpus = 1;
+  int ranks = 1;        // of the job that it is about
+  int competitors = 0;  // on each CPU
+  int other_ranks = 0;  // of other jobs
+};
+
+[[nodiscard]] double fair_share(const Crowd& crowd);
+// 0 where no time has passed.
+[[nodiscard]] double fairness(double cpu_s, double wall_s, const Crowd& crowd);
+[[nodiscard]] double ideal_s(double dedicated_s, const Crowd& crowd);
+// Part of all CPUs.
+[[nodiscard]] double share_of_cpus(double cpu_s, double wall_s, int cpus);
+
+// A run that was cut is measured by the part of its rounds that it has done: `time_s` and `cpu_s` are what all of them
+// would have taken at that pace.
+struct Progress {
+  double wall_s = 0, cpu_s = 0;
+  std::uint64_t done = 0, wanted = 0;
+};
+struct Whole {
+  double time_s = 0, cpu_s = 0;
+  bool cut = false;
+};
+// With no round done, one is taken for done: a lower bound.
+[[nodiscard]] Whole whole_run(const Progress& progress);
+// The same of a run that goes on until it is ended: it may have done more rounds than are wanted, too.
+[[nodiscard]] Whole at_pace(const Progress& progress);
+
+// What serial programs have lost beyond a fair share: 1 − what they got / (what they get alone × their fair share).
+// Below 0: they have had more. 0 where there is nothing to compare with.
+[[nodiscard]] double lost(double rate, double alone, const Crowd& crowd);
+
+// So many rounds as take `seconds` at the pace of a first run; at least 1.
+[[nodiscard]] std::uint64_t rounds_for(double seconds, const Progress& first);
+
+// The median of the ratios of two series, member by member.
+[[nodiscard]] double median_ratio(const std::vector<double>& values, const std::vector<double>& to);
+
+}  // namespace swapd::bench
