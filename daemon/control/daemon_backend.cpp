@@ -106,6 +106,22 @@ bus::StatusView DaemonBackend::status() {
                 .share_now = c.budget.share_now,
                 .used = c.budget.used,
                 .patience_ms = std::chrono::duration<double, std::milli>(c.budget.patience).count()};
+  for (const decide::CoschedulingDecider::JobView& job : c.jobs) {
+    const auto seconds = [](Duration time) { return std::chrono::duration<double>(time).count(); };
+    const auto comm = kernel_.procfs.comm(static_cast<pid_t>(job.id));
+    bus::JobView view{.id = job.id,
+                      .state = std::string(decide::job_state_words.of(job.state)),
+                      .comm = comm ? *comm : "",
+                      .members = {},
+                      .waste = job.waste,
+                      .due = job.due,
+                      .slots = job.slots,
+                      .refused = job.refused,
+                      .used_s = seconds(job.used),
+                      .entitled_s = seconds(job.entitled)};
+    for (const auto& one : job.members) view.members.push_back({one.thread.tid, one.share, one.cpu, one.waiting});
+    out.jobs.push_back(std::move(view));
+  }
   out.resources = c.model.resources;
   out.requesters = c.model.requesters;
   out.providers = c.model.providers;

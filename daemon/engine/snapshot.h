@@ -10,6 +10,7 @@
 
 #include "actuate/actuator.h"
 #include "base/event.h"
+#include "decide/coscheduling/coscheduling_decider.h"
 #include "decide/donation/provider_choice.h"
 #include "model/model.h"
 #include "observe/observer.h"
@@ -64,6 +65,7 @@ struct Counters {
   BudgetUse budget;
   observe::Costs costs;
   model::Model::Counts model;
+  std::vector<decide::CoschedulingDecider::JobView> jobs;
 };
 
 // The notes that the engine makes; each includes those before it.

@@ -41,6 +41,21 @@ struct BudgetView {
   double patience_ms = 0;
 };
 
+// A parallel job, or what might be one (decide/coscheduling/job_finder.h).
+struct JobView {
+  std::uint64_t id = 0;  // the lowest pid of its processes
+  std::string state;     // "alone", "useful", "crowded", "coscheduled"
+  std::string comm;      // of that process
+  struct Member {
+    pid_t tid = 0;
+    double share = 1, cpu = 0, waiting = 0;  // 0…1: due of its CPU; had of it; of that, in loops that wait
+  };
+  std::vector<Member> members;
+  double waste = 0, due = 1;  // 0…1
+  std::uint64_t slots = 0, refused = 0;
+  double used_s = 0, entitled_s = 0;  // CPU time since it runs in slots
+};
+
 struct StatusView {
   std::string version, observer, observer_reason;
   std::uint64_t managed_threads = 0, managed_processes = 0, listeners = 0;
@@ -53,6 +68,7 @@ struct StatusView {
   std::uint64_t watched_threads = 0, watch_wakeups_total = 0, watch_polls_total = 0;
   CpuView cpu;
   BudgetView budget;
+  std::vector<JobView> jobs;
   std::uint64_t resources = 0, requesters = 0, providers = 0, log_drops = 0, over_quota = 0;
   bool paused = false;
   std::uint64_t delayed_calls = 0, delayed_calls_total = 0;  // held by the limits of their class: now, and so far

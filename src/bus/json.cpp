@@ -56,6 +56,27 @@ Json pieces(const std::vector<MissingPiece>& missing) {
 
 }  // namespace
 
+Json jobs_json(const std::vector<JobView>& jobs) {
+  Json out = Json::array();
+  for (const JobView& job : jobs) {
+    Json members = Json::array();
+    for (const JobView::Member& one : job.members)
+      members.push_back({{"tid", one.tid}, {"share", one.share}, {"cpu", one.cpu}, {"waiting", one.waiting}});
+    out.push_back({{"id", job.id},
+                   {"comm", job.comm},
+                   {"state", job.state},
+                   {"members", std::move(members)},
+                   {"waste", job.waste},
+                   {"due", job.due},
+                   {"calls_granted", job.slots},
+                   {"calls_refused", job.refused},
+                   {"used_s", job.used_s},
+                   {"entitled_s", job.entitled_s},
+                   {"fairness", job.entitled_s > 0 ? job.used_s / job.entitled_s : 1.0}});
+  }
+  return out;
+}
+
 std::string status_json(const StatusView& s) {
   return dump({{"version", s.version},
                {"pid", s.pid},
@@ -90,6 +111,7 @@ std::string status_json(const StatusView& s) {
                  {"share_now", s.budget.share_now},
                  {"used", s.budget.used},
                  {"patience_ms", s.budget.patience_ms}}},
+               {"jobs", jobs_json(s.jobs)},
                {"resources", s.resources},
                {"requesters", s.requesters},
                {"providers", s.providers},

@@ -119,6 +119,24 @@ void CoschedulingDecider::decide(const model::Model& model, const Turn& turn, Pl
   plan.idle = true;
 }
 
+std::vector<CoschedulingDecider::JobView> CoschedulingDecider::jobs() const {
+  std::vector<JobView> out;
+  for (const auto& [id, job] : finder_.jobs()) {
+    JobView view{.id = id, .state = job.verdict, .members = job.members, .waste = job.waste, .due = job.due};
+    if (const auto gang = gangs_.all().find(id); gang != gangs_.all().end()) {
+      view.in_slots = true;
+      view.in_slot_now = gang->second.slot_until.has_value();
+      view.slots = gang->second.slots;
+      view.refused = gang->second.refused;
+      view.used = gang->second.ledger.used();
+      view.entitled = gang->second.ledger.entitled();
+      view.credit = gang->second.ledger.credit();
+    }
+    out.push_back(std::move(view));
+  }
+  return out;
+}
+
 void CoschedulingDecider::save(StateWriter& out) const { out(finder_, gangs_, asked_, changed_); }
 void CoschedulingDecider::restore(StateReader& in) { in(finder_, gangs_, asked_, changed_); }
 

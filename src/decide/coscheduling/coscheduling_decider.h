@@ -56,8 +56,19 @@ class CoschedulingDecider final : public Decider {
   void save(StateWriter& out) const override;
   void restore(StateReader& in) override;
 
-  [[nodiscard]] const JobFinder& finder() const { return finder_; }
-  [[nodiscard]] const Gangs& gangs() const { return gangs_; }
+  // The jobs that are known, for people.
+  struct JobView {
+    JobFinder::JobId id = 0;
+    JobFinder::State state = JobFinder::State::alone;
+    std::vector<JobFinder::Member> members;
+    double waste = 0;  // 0…1: of its CPU time, used to wait for a thread without a CPU
+    double due = 1;    // 0…1: of what its threads could use
+    // While it runs in slots:
+    bool in_slots = false, in_slot_now = false;
+    std::uint64_t slots = 0, refused = 0;
+    Duration used{}, entitled{}, credit{};
+  };
+  [[nodiscard]] std::vector<JobView> jobs() const;
 
  private:
   void take_window(const model::Model& model, Time now);
