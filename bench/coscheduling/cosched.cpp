@@ -125,15 +125,18 @@ class Cosched {
     figures.serial_alone_rate = run->serial_runs / run->window_s;
     return Done{};
   }
-  Status jobs_alone(CoschedFigures& figures, const CoschedSubject& subject) const {
+  [[nodiscard]] Result<std::vector<Whole>> jobs_alone(const CoschedSubject& subject) const {
+    std::vector<Whole> dedicated;
     for (const JobPlan& job : subject.jobs) {
       const auto alone = run_alone(job, asked_.limit_s);
       if (!alone) return Error(alone.error()).in("the job alone");
-      figures.dedicated.push_back(whole_run(alone->jobs.front()));
+      dedicated.push_back(whole_run(alone->jobs.front()));
     }
-    return Done{};
+    return dedicated;
   }
   Status measure(const CoschedSubject& subject, int repeat, std::vector<std::vector<CoschedFigures>>& figures) const {
+    auto before = jobs_alone(subject);
+    if (!before) return before.error();
     for (std::size_t c = 0; c < subject.configs.size(); ++c) {
       const CoschedConfig& config = subject.configs[c];
       if (options_.progress)
@@ -142,12 +145,16 @@ class Cosched {
                      subject.jobs.front().receive.c_str(), subject.jobs.front().work_us, config.under.c_str(),
                      config.competitors);
       CoschedFigures beside;
-      if (Status alone = jobs_alone(beside, subject); !alone) return alone;
       if (!serial_.empty() && config.competitors > 0)
         if (Status alone = serial_alone(beside, config); !alone) return alone;
       auto run = run_once(subject, config);
       if (!run) return Error(run.error()).in(asked_.test + " under " + config.under);
       beside.run = std::move(*run);
+      auto after = jobs_alone(subject);
+      if (!after) return after.error();
+      for (std::size_t i = 0; i < subject.jobs.size(); ++i)
+        beside.dedicated.push_back(mean_of((*before)[i], (*after)[i]));
+      before = std::move(after);
       figures[c].push_back(std::move(beside));
     }
     return Done{};

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "harness/stats.h"
-
 namespace swapd::bench {
 
 double fair_share(const Crowd& crowd) {
@@ -27,6 +25,11 @@ Whole at_pace(const Progress& progress) {
   return {.time_s = progress.wall_s * scale, .cpu_s = progress.cpu_s * scale, .cut = false};
 }
 
+Whole mean_of(const Whole& one, const Whole& other) {
+  return {
+      .time_s = (one.time_s + other.time_s) / 2, .cpu_s = (one.cpu_s + other.cpu_s) / 2, .cut = one.cut || other.cut};
+}
+
 Whole whole_run(const Progress& progress) {
   if (progress.done >= progress.wanted) return {.time_s = progress.wall_s, .cpu_s = progress.cpu_s, .cut = false};
   Whole whole = at_pace(progress);
@@ -43,13 +46,6 @@ std::uint64_t rounds_for(double seconds, const Progress& first) {
   if (first.wall_s <= 0) return 1;
   const double pace = static_cast<double>(first.done) / first.wall_s;
   return static_cast<std::uint64_t>(std::max(1.0, std::round(pace * seconds)));
-}
-
-double median_ratio(const std::vector<double>& values, const std::vector<double>& to) {
-  std::vector<double> ratios;
-  for (std::size_t i = 0; i < std::min(values.size(), to.size()); ++i)
-    if (to[i] > 0) ratios.push_back(values[i] / to[i]);
-  return median(std::move(ratios));
 }
 
 }  // namespace swapd::bench

@@ -12,7 +12,6 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 namespace swapd::bench {
 
@@ -44,6 +43,7 @@ struct Whole {
 [[nodiscard]] Whole whole_run(const Progress& progress);
 // The same of a run that goes on until it is ended: it may have done more rounds than are wanted, too.
 [[nodiscard]] Whole at_pace(const Progress& progress);
+[[nodiscard]] Whole mean_of(const Whole& one, const Whole& other);
 
 // What serial programs have lost beyond a fair share: 1 − what they got / (what they get alone × their fair share).
 // Below 0: they have had more. 0 where there is nothing to compare with.
@@ -51,8 +51,5 @@ struct Whole {
 
 // So many rounds as take `seconds` at the pace of a first run; at least 1.
 [[nodiscard]] std::uint64_t rounds_for(double seconds, const Progress& first);
-
-// The median of the ratios of two series, member by member.
-[[nodiscard]] double median_ratio(const std::vector<double>& values, const std::vector<double>& to);
 
 }  // namespace swapd::bench

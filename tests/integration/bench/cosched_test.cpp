@@ -84,6 +84,12 @@ TEST(AtPace, AJobThatHasDoneMoreThanIsWantedNeedsLess) {
   EXPECT_THAT(at_pace({.wall_s = 10, .done = 200, .wanted = 100}).time_s, DoubleEq(5));
 }
 
+TEST(MeanOf, TwoRunsAloneIsBetweenThem) {
+  EXPECT_EQ(mean_of({.time_s = 1, .cpu_s = 2}, {.time_s = 3, .cpu_s = 4}).time_s, 2);
+  EXPECT_EQ(mean_of({.time_s = 1, .cpu_s = 2}, {.time_s = 3, .cpu_s = 4}).cpu_s, 3);
+  EXPECT_TRUE(mean_of({}, {.cut = true}).cut);
+}
+
 TEST(RoundsFor, AreAsManyAsTheFirstRunsPaceGives) {
   EXPECT_EQ(rounds_for(2, {.wall_s = 0.1, .done = 50}), 1000u);
   EXPECT_EQ(rounds_for(0.001, {.wall_s = 0.1, .done = 1}), 1u) << "one at least";
