@@ -172,7 +172,9 @@ bool Engine::idle() const {
 // Returns the time after that.
 Time Engine::let_records_gather(Time now) {
   const bool in_chain = thread_.loop().can_wait() && decisions_.may_batch();
-  const Duration delay = std::max(thread_.begin_turn(now), in_chain ? chain_delay : Duration::zero());
+  const Duration wanted = std::max(thread_.begin_turn(now), in_chain ? chain_delay : Duration::zero());
+  const Time due = decisions_.panel().punctual_next().value_or(Time::max());
+  const Duration delay = std::min(wanted, std::max<Duration>(due - now, Duration::zero()));
   if (delay == Duration::zero()) return now;
   observation_.observer().nap(true);
   thread_.rest(delay);
@@ -252,6 +254,7 @@ void Engine::take_profiles() {
                                              .cpu = seen.cpu_time,
                                              .spinning = part(seen.spins),
                                              .yielding = part(seen.yields),
+                                             .share_known = seen.looks > 0,
                                              .others = seen.others,
                                              .upper = seen.upper,
                                              .weight = seen.weight,
@@ -271,7 +274,8 @@ void Engine::watch_for_jobs() {
 }
 
 void Engine::keep_to_budget(Time now) {
-  if (const auto patience = thread_.keep_to_budget(now, actuator_.active().size(), actuator_.total()))
+  const std::size_t helping = actuator_.active().size() + deciders_.coscheduling->gangs().all().size();
+  if (const auto patience = thread_.keep_to_budget(now, helping, actuator_.total()))
     decisions_.tell(decide::PatienceChanged{now, *patience});
 }
 

@@ -179,6 +179,7 @@ void JobWatch::tell_window(Time begun) {
   for (sys::CpuProfile::Thread& seen : profile_->read()) {
     if (!std::ranges::binary_search(managed, seen.tgid)) continue;
     busy.push_back(seen.tgid);
+    profile_->follow(seen.tid);
     window.threads.push_back({.seen = seen, .job = 0});
   }
   std::ranges::sort(busy);

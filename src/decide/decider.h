@@ -139,13 +139,14 @@ struct Plan {
   std::vector<Question> questions;
   Vector<Event> feedback;    // for the model
   std::optional<Time> next;  // decide again at the latest then
+  bool punctual = false;     // … and not a millisecond later because swapd keeps to its budget
   bool idle = true;          // nothing is in flight: ticks may come late
   bool needs_calls = false;  // a trapped call that is still to come may name a provider: receivers tell at once
   bool may_batch = false;    // help is on its way along a whole chain: records may gather for a moment
 
   void clear() {
     complete = idle = true;
-    keeps_demands = needs_calls = may_batch = false;
+    keeps_demands = needs_calls = may_batch = punctual = false;
     demands.clear();
     timers.clear();
     metered.clear();
@@ -235,13 +236,14 @@ struct PatienceChanged {
 struct ThreadProfiled {
   Time time;
   ThreadId thread;
-  std::uint64_t job = 0;  // the same for all threads that share memory
-  Duration window{}, cpu{};  // CPU time in the window
+  std::uint64_t job = 0;              // the same for all threads that share memory
+  Duration window{}, cpu{};           // CPU time in the window
   double spinning = 0, yielding = 0;  // 0…1: of the times that it was seen, in a loop that waits; in sched_yield(2)
-  double others = 0;         // what the others of its group that wanted its CPU weighed; nice 0 weighs 1024
-  double upper = 1;          // 0…1: what its groups were due of the CPU
-  std::uint32_t weight = 0;  // by its nice value
-  std::uint64_t group = 0;   // the same for threads of one group on one CPU
+  bool share_known = true;            // the next two are
+  double others = 0;                  // what the others of its group that wanted its CPU weighed; nice 0 weighs 1024
+  double upper = 1;                   // 0…1: what its groups were due of the CPU
+  std::uint32_t weight = 0;           // by its nice value
+  std::uint64_t group = 0;            // the same for threads of one group on one CPU
   std::int32_t cpu_number = 0;
   std::uint64_t blocks = 0;  // voluntary context switches in the window
 };

@@ -89,6 +89,13 @@ std::optional<Time> Panel::next() const {
   return next;
 }
 
+std::optional<Time> Panel::punctual_next() const {
+  std::optional<Time> next;
+  for (const Plan& plan : plans_)
+    if (plan.next && plan.punctual) next = std::min(*plan.next, next.value_or(Time::max()));
+  return next;
+}
+
 std::vector<DeciderState> Panel::save() const {
   std::vector<DeciderState> out;
   for (const auto& decider : deciders_) {

@@ -60,6 +60,8 @@ class Panel {
   [[nodiscard]] bool may_batch() const;
   // When decide() must be called at the latest; none: when there is news.
   [[nodiscard]] std::optional<Time> next() const;
+  // The same of the plans that want it punctually.
+  [[nodiscard]] std::optional<Time> punctual_next() const;
 
   [[nodiscard]] std::vector<DeciderState> save() const;
   // States of deciders that are not here are passed over. False: one does not fit, and nothing of it is to be used.

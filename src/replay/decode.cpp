@@ -237,6 +237,7 @@ std::optional<decide::Input> input(std::string_view type, Fields& f) {
                                   .cpu = f.duration("cpu_ns"),
                                   .spinning = real("spinning_bits"),
                                   .yielding = real("yielding_bits"),
+                                  .share_known = f.flag("share_known"),
                                   .others = real("others_bits"),
                                   .upper = real("upper_bits"),
                                   .weight = f.number<std::uint32_t>("weight"),

@@ -221,7 +221,9 @@ void Encoder::add(std::string& out, const decide::Input& input) {
           Line line(out, "profiled");
           begun(line).add("thread", i.thread).add("job", i.job).add("window_ns", i.window.count());
           line.add("cpu_ns", i.cpu.count()).add("weight", i.weight).add("group", i.group).add("cpu", i.cpu_number);
-          line.add("blocks", i.blocks).add("spinning_bits", std::bit_cast<std::int64_t>(i.spinning));
+          line.add("blocks", i.blocks)
+              .add("share_known", i.share_known)
+              .add("spinning_bits", std::bit_cast<std::int64_t>(i.spinning));
           line.add("yielding_bits", std::bit_cast<std::int64_t>(i.yielding));
           line.add("others_bits", std::bit_cast<std::int64_t>(i.others));
           line.add("upper_bits", std::bit_cast<std::int64_t>(i.upper));

@@ -60,7 +60,8 @@ struct End {
   std::uint64_t events = 0, decisions = 0, lost = 0;
 };
 
-using Record = std::variant<Header, model::Settings, decide::DonationConfig, decide::BudgetConfig, decide::CoschedulingConfig, Snapshot, Event,
-                            decide::Input, decide::Turn, Left, Granted, Gap, End>;
+using Record =
+    std::variant<Header, model::Settings, decide::DonationConfig, decide::BudgetConfig, decide::CoschedulingConfig,
+                 Snapshot, Event, decide::Input, decide::Turn, Left, Granted, Gap, End>;
 
 }  // namespace swapd::replay

@@ -6,8 +6,8 @@
 
 #include "base/event.h"
 #include "base/words.h"
-#include "decide/decider.h"
 #include "decide/coscheduling/coscheduling_decider.h"
+#include "decide/decider.h"
 #include "decide/donation/provider_choice.h"
 #include "model/model.h"
 

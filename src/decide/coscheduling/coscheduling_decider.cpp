@@ -116,7 +116,7 @@ void CoschedulingDecider::decide(const model::Model& model, const Turn& turn, Pl
   else
     plan.keeps_demands = true;
   plan.next = gangs_.next();
-  plan.idle = true;
+  plan.punctual = true;
 }
 
 std::vector<CoschedulingDecider::JobView> CoschedulingDecider::jobs() const {

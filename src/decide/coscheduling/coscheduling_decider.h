@@ -46,7 +46,8 @@ inline constexpr auto coscheduling_mode_words =
 class CoschedulingDecider final : public Decider {
  public:
   static constexpr std::string_view decider_name = "coscheduling";
-  explicit CoschedulingDecider(CoschedulingConfig config) : config_(std::move(config)), finder_(config_.finder), gangs_(config_.gang) {}
+  explicit CoschedulingDecider(CoschedulingConfig config)
+      : config_(std::move(config)), finder_(config_.finder), gangs_(config_.gang) {}
 
   [[nodiscard]] std::string_view name() const override { return decider_name; }
   void after(const Event& event, const model::Model& model) override;
@@ -56,6 +57,8 @@ class CoschedulingDecider final : public Decider {
   void save(StateWriter& out) const override;
   void restore(StateReader& in) override;
 
+  [[nodiscard]] const JobFinder& finder() const { return finder_; }
+  [[nodiscard]] const Gangs& gangs() const { return gangs_; }
   // The jobs that are known, for people.
   struct JobView {
     JobFinder::JobId id = 0;

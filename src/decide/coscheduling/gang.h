@@ -26,8 +26,8 @@ class Gangs {
   using JobId = std::uint64_t;
   struct Gang {
     CpuLedger ledger;
-    std::vector<ThreadId> threads;  // sorted
-    std::vector<int> cpus;          // that they were on, sorted
+    std::vector<ThreadId> threads;   // sorted
+    std::vector<int> cpus;           // that they were on, sorted
     std::optional<Time> slot_until;  // it has its slot
     Time look_at{};                  // its threads' CPU time is to be measured then
     std::uint64_t slots = 0;         // that have begun

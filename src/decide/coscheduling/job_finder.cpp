@@ -18,8 +18,10 @@ void JobFinder::add(const ThreadProfiled& seen, bool declared) {
     at = job.members.insert(at, Member{.thread = seen.thread});
   }
   const double own = seen.weight;
+  const double found = own <= 0 ? 1 : own / (own + seen.others) * seen.upper;
   *at = {.thread = seen.thread,
-         .share = own <= 0 ? 1 : own / (own + seen.others) * seen.upper,
+         .share = seen.share_known ? found : at->seen_share,
+         .seen_share = seen.share_known ? found : at->seen_share,
          .cpu = std::min(cpu, 1.0),
          .waiting = std::min(seen.spinning + seen.yielding, 1.0),
          .weight = seen.weight,
@@ -33,6 +35,7 @@ void JobFinder::add(const ThreadProfiled& seen, bool declared) {
 void JobFinder::correct_shares() {
   for (auto& [id, job] : jobs_) {
     for (Member& member : job.members) {
+      member.share = member.seen_share;
       double hidden = 0;
       for (const auto& [other_id, other] : jobs_) {
         if (!other.running) continue;
@@ -98,8 +101,7 @@ void JobFinder::set_running(JobId id, bool running) {
 }
 
 void JobFinder::forget(ThreadId thread) {
-  for (auto& [id, job] : jobs_)
-    std::erase_if(job.members, [&](const Member& one) { return one.thread == thread; });
+  for (auto& [id, job] : jobs_) std::erase_if(job.members, [&](const Member& one) { return one.thread == thread; });
 }
 
 }  // namespace swapd::decide

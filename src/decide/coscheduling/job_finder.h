@@ -22,11 +22,11 @@
 namespace swapd::decide {
 
 struct JobFinderConfig {
-  double busy = 0.01;        // of a CPU: a thread that used more in the window is one of the job's
-  double contended = 0.90;   // of what they could use: the job is due less
-  double waste = 0.05;       // of the job's CPU time: less is not worth it
-  double quiet = 0.97;       // due more than this: nobody competes any more
-  int windows = 2;           // in a row, to begin and to end
+  double busy = 0.01;       // of a CPU: a thread that used more in the window is one of the job's
+  double contended = 0.90;  // of what they could use: the job is due less
+  double waste = 0.05;      // of the job's CPU time: less is not worth it
+  double quiet = 0.97;      // due more than this: nobody competes any more
+  int windows = 2;          // in a row, to begin and to end
   Duration forget_after = std::chrono::seconds(3);  // without a word of a thread
   std::size_t max_jobs = 64, max_threads = 256;     // of a job
 };
@@ -35,32 +35,34 @@ class JobFinder {
  public:
   using JobId = std::uint64_t;
   enum class State : std::uint8_t {
-    alone,      // one busy thread, or nobody competes
-    useful,     // it competes, and wastes little
-    crowded,    // it has more busy threads than there are CPUs
-    wanted,     // its threads are to run together
+    alone,    // one busy thread, or nobody competes
+    useful,   // it competes, and wastes little
+    crowded,  // it has more busy threads than there are CPUs
+    wanted,   // its threads are to run together
   };
   struct Member {
     ThreadId thread;
-    double share = 1;           // of its CPU, that it is due
-    double cpu = 0;             // of the window, that it had a CPU
-    double waiting = 0;         // of that, in loops that wait
-    std::uint32_t weight = 0;   // that its nice value gives it
-    std::uint64_t group = 0;    // its run queue's
+    double share = 1;          // of its CPU, that it is due
+    double seen_share = 1;     // … as the run queues have it, in which threads between slots weigh next to nothing
+    double cpu = 0;            // of the window, that it had a CPU
+    double waiting = 0;        // of that, in loops that wait
+    std::uint32_t weight = 0;  // that its nice value gives it
+    std::uint64_t group = 0;   // its run queue's
     int cpu_number = 0;
     Time seen{};
     template <typename Self, typename Archive>
     static void state(Self& self, Archive& archive) {
-      archive(self.thread, self.share, self.cpu, self.waiting, self.weight, self.group, self.cpu_number, self.seen);
+      archive(self.thread, self.share, self.seen_share, self.cpu, self.waiting, self.weight, self.group,
+              self.cpu_number, self.seen);
     }
   };
   struct Job {
     State verdict = State::alone;
-    double waste = 0;        // 0…1
-    double due = 1;          // 0…1, of what its threads could use
-    int for_ = 0, against = 0;  // windows in a row
-    bool declared = false;   // the policy says that it is a parallel job
-    bool running = false;    // it runs in slots: its waste is not what it would be without
+    double waste = 0;             // 0…1
+    double due = 1;               // 0…1, of what its threads could use
+    int for_ = 0, against = 0;    // windows in a row
+    bool declared = false;        // the policy says that it is a parallel job
+    bool running = false;         // it runs in slots: its waste is not what it would be without
     std::vector<Member> members;  // by thread
     template <typename Self, typename Archive>
     static void state(Self& self, Archive& archive) {

@@ -7,7 +7,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "base/fd.h"
@@ -48,7 +50,7 @@ std::uint64_t disguised(std::uint64_t address, std::uint64_t secret) {
 
 struct CpuProfile::Impl {
   Skeleton<profile> programs;
-  int map = -1;
+  int map = -1, follow_map = -1;
   Duration period{};
   std::uint64_t secret = 0;
   std::vector<Link> links;  // each closes its CPU's clock
@@ -56,6 +58,7 @@ struct CpuProfile::Impl {
     std::uint64_t started = 0, cpu_ns = 0, blocks = 0, round = 0;
   };
   std::unordered_map<std::uint32_t, Before> before;
+  std::unordered_set<std::uint32_t> followed;
   std::uint64_t round = 0;
 };
 
@@ -68,6 +71,7 @@ Result<std::unique_ptr<CpuProfile>> CpuProfile::open(Duration period) {
   auto impl = std::make_unique<Impl>();
   impl->programs = std::move(programs).value();
   impl->map = bpf_map__fd(impl->programs->maps.threads);
+  impl->follow_map = bpf_map__fd(impl->programs->maps.followed);
   impl->period = period;
   (void)!::getrandom(&impl->secret, sizeof impl->secret, GRND_NONBLOCK);
   const long cpus = ::sysconf(_SC_NPROCESSORS_CONF);
@@ -84,6 +88,12 @@ Result<std::unique_ptr<CpuProfile>> CpuProfile::open(Duration period) {
   return std::unique_ptr<CpuProfile>(new CpuProfile(std::move(impl)));
 }
 
+void CpuProfile::follow(pid_t tid) {
+  const auto key = static_cast<std::uint32_t>(tid);
+  const std::uint8_t on = 1;
+  if (impl_->followed.insert(key).second) (void)bpf_map_update_elem(impl_->follow_map, &key, &on, BPF_ANY);
+}
+
 std::vector<CpuProfile::Thread> CpuProfile::read() {
   std::vector<Thread> out;
   std::vector<std::uint32_t> tids;
@@ -95,9 +105,14 @@ std::vector<CpuProfile::Thread> CpuProfile::read() {
   for (const std::uint32_t one : tids) {
     profile_thread seen{};
     if (bpf_map_lookup_elem(impl_->map, &one, &seen) != 0) continue;
-    (void)bpf_map_delete_elem(impl_->map, &one);
+    const profile_thread cleared{};
+    // One that is followed is looked at whether or not it has a CPU.
+    if (impl_->followed.contains(one) && seen.samples + seen.looks > 0)
+      (void)bpf_map_update_elem(impl_->map, &one, &cleared, BPF_EXIST);
+    else
+      (void)bpf_map_delete_elem(impl_->map, &one);
     if (seen.samples == 0) continue;
-    const auto samples = static_cast<double>(seen.samples);
+    const auto looks = static_cast<double>(std::max<std::uint64_t>(seen.looks, 1));
     Impl::Before& before = impl_->before[one];
     const bool known = before.started == seen.start_boottime && before.cpu_ns <= seen.cpu_ns;
     out.push_back({.tid = static_cast<pid_t>(one),
@@ -106,8 +121,9 @@ std::vector<CpuProfile::Thread> CpuProfile::read() {
                    .in_user = seen.in_user,
                    .spins = seen.spins,
                    .yields = seen.yields,
-                   .others = static_cast<double>(seen.others) / samples,
-                   .upper = static_cast<double>(seen.upper) / (samples * static_cast<double>(profile_share_one)),
+                   .looks = seen.looks,
+                   .others = static_cast<double>(seen.others) / looks,
+                   .upper = static_cast<double>(seen.upper) / (looks * static_cast<double>(profile_share_one)),
                    .group = disguised(seen.group, impl_->secret),
                    .weight = seen.weight,
                    .cpu = static_cast<int>(seen.cpu),
@@ -116,7 +132,11 @@ std::vector<CpuProfile::Thread> CpuProfile::read() {
                    .blocks = known ? seen.blocks - before.blocks : 0});
     before = {seen.start_boottime, seen.cpu_ns, seen.blocks, impl_->round};
   }
-  std::erase_if(impl_->before, [&](const auto& one) { return impl_->round - one.second.round > 16; });
+  std::erase_if(impl_->before, [&](const auto& one) {
+    const bool gone = impl_->round - one.second.round > 16;
+    if (gone && impl_->followed.erase(one.first) != 0) (void)bpf_map_delete_elem(impl_->follow_map, &one.first);
+    return gone;
+  });
   return out;
 }
 

@@ -24,19 +24,22 @@ class CpuProfile {
 
   struct Thread {
     pid_t tid = 0, tgid = 0;
-    std::uint64_t samples = 0;      // since the last read()
-    std::uint64_t in_user = 0;      // … in its own code
-    std::uint64_t spins = 0;        // … of those, in a loop that waits
-    std::uint64_t yields = 0;       // … in sched_yield(2)
-    double others = 0;              // what the others of its group on its CPU weighed, on average; nice 0 weighs 1024
-    double upper = 1;               // 0…1: what its groups were due of the CPU
-    std::uint64_t group = 0;        // the same for threads of one group on one CPU; of no other meaning
-    std::uint32_t weight = 0;       // by its nice value, whatever its class is now
-    int cpu = 0;                    // that it was on last
-    Duration cpu_time{};            // since the read() before that saw it; its samples' time if there was none
-    std::uint64_t blocks = 0;       // voluntary context switches since then
+    std::uint64_t samples = 0;  // since the last read()
+    std::uint64_t in_user = 0;  // … in its own code
+    std::uint64_t spins = 0;    // … of those, in a loop that waits
+    std::uint64_t yields = 0;   // … in sched_yield(2)
+    std::uint64_t looks = 0;    // at what it is due; none: `others` and `upper` are not known
+    double others = 0;          // what the others of its group on its CPU weighed, on average; nice 0 weighs 1024
+    double upper = 1;           // 0…1: what its groups were due of the CPU
+    std::uint64_t group = 0;    // the same for threads of one group on one CPU; of no other meaning
+    std::uint32_t weight = 0;   // by its nice value, whatever its class is now
+    int cpu = 0;                // that it was on last
+    Duration cpu_time{};        // since the read() before that saw it; its samples' time if there was none
+    std::uint64_t blocks = 0;   // voluntary context switches since then
   };
-  // The threads that had a CPU at a sample since the last call.
+  // What is due to this thread is looked at also while others have its CPU.
+  void follow(pid_t tid);
+  // The threads that had a CPU at a sample since the last call, or were followed.
   [[nodiscard]] std::vector<Thread> read();
 
  private:

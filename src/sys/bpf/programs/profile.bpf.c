@@ -18,15 +18,15 @@
 char license_text[] SEC("license") = "Dual BSD/GPL";
 
 enum {
-  max_levels = 8,       // of control groups
-  code_before = 24,     // bytes of the thread's code that are looked at
+  max_levels = 8,    // of control groups
+  code_before = 24,  // bytes of the thread's code that are looked at
   code_bytes = 48,
-  call_yield = 24,      // x86-64
-  pause_first = 0xf3,   // PAUSE is F3 90
+  call_yield = 24,     // x86-64
+  pause_first = 0xf3,  // PAUSE is F3 90
   pause_second = 0x90,
   first_nice_prio = 100,
   nice_values = 40,
-  weight_shift = 10,    // the kernel's load weights have ten bits more on 64-bit machines
+  weight_shift = 10,  // the kernel's load weights have ten bits more on 64-bit machines
 };
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
@@ -34,8 +34,12 @@ enum {
 struct load_weight {
   unsigned long weight;
 };
+struct rq___profile {
+  int cpu;
+};
 struct cfs_rq___profile {
   struct load_weight load;
+  struct rq___profile* rq;  // with CONFIG_FAIR_GROUP_SCHED
 };
 struct sched_entity___profile {
   struct load_weight load;
@@ -72,6 +76,28 @@ struct {
   __type(value, struct profile_thread);
 } threads SEC(".maps");
 
+// The threads that are followed: user space says which. What is due to one is looked at also while others have its CPU.
+struct {
+  __uint(type, BPF_MAP_TYPE_LRU_HASH);
+  __uint(max_entries, profile_threads);
+  __type(key, __u32);
+  __type(value, __u8);
+} followed SEC(".maps");
+
+// Those of them that each CPU had last.
+struct here {
+  __u64 entities[profile_followed];
+  __u32 tids[profile_followed];
+  __u32 next;
+  __u32 unused;
+};
+struct {
+  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+  __uint(max_entries, 1);
+  __type(key, __u32);
+  __type(value, struct here);
+} cpus SEC(".maps");
+
 static const struct profile_thread nothing;  // a new thread's; the stack has no room for another
 
 static __always_inline __u32 weight_of(struct task_struct___profile* task) {
@@ -90,8 +116,8 @@ static __always_inline __u64 others_in(struct sched_entity___profile* entity) {
   return all > own ? all - own : 0;
 }
 
-static __always_inline void note_shares(struct profile_thread* seen, struct task_struct___profile* task) {
-  struct sched_entity___profile* entity = &task->se;
+static __always_inline void note_shares(struct profile_thread* seen, struct sched_entity___profile* entity) {
+  ++seen->looks;
   seen->group = (__u64)BPF_CORE_READ(entity, cfs_rq);
   seen->others += others_in(entity);
   __u64 share = profile_share_one;
@@ -105,6 +131,31 @@ static __always_inline void note_shares(struct profile_thread* seen, struct task
     }
   }
   seen->upper += share;
+}
+
+// The followed threads of this CPU other than `except`, which has it.
+static __attribute__((noinline)) int note_followed(struct here* here, __u32 except) {
+  if (!here) return 0;
+  const int cpu = (int)bpf_get_smp_processor_id();
+  for (int i = 0; i < profile_followed; ++i) {
+    const __u32 tid = here->tids[i];
+    if (!tid || tid == except) continue;
+    struct sched_entity___profile* entity = (void*)here->entities[i];
+    struct profile_thread* seen = bpf_map_lookup_elem(&threads, &tid);
+    if (!seen || BPF_CORE_READ(entity, cfs_rq, rq, cpu) != cpu)
+      here->tids[i] = 0;  // it has gone, or is elsewhere by now
+    else
+      note_shares(seen, entity);
+  }
+  return 0;
+}
+
+static __always_inline void remember_here(struct here* here, __u32 tid, struct sched_entity___profile* entity) {
+  for (int i = 0; i < profile_followed; ++i)
+    if (here->tids[i] == tid) return;
+  const __u32 place = here->next++ % profile_followed;
+  here->entities[place] = (__u64)entity;
+  here->tids[place] = tid;
 }
 
 static __always_inline _Bool has_pause(__u64 ip) {
@@ -172,7 +223,13 @@ int on_clock(struct clock_event* event) {
   seen->cpu_ns = BPF_CORE_READ(known, se.sum_exec_runtime);
   seen->blocks = BPF_CORE_READ(known, nvcsw);
   seen->start_boottime = task->start_boottime;
-  note_shares(seen, known);
   note_doing(seen, event);
+  const __u32 zero = 0;
+  struct here* here = bpf_map_lookup_elem(&cpus, &zero);
+  if (!here) return 0;
+  if (bpf_map_lookup_elem(&followed, &tid)) remember_here(here, tid, &known->se);
+  if (task->prio < first_nice_prio) return 0;
+  note_shares(seen, &known->se);
+  note_followed(here, tid);
   return 0;
 }
