@@ -28,6 +28,7 @@ constexpr auto program_words = words<Program>({{"random", Program::random},
                                                {"barrier", Program::barrier}});
 constexpr auto receive_words =
     words<Receive>({{"spin", Receive::spin}, {"spin-block", Receive::spin_block}, {"block", Receive::block}});
+constexpr auto pick_words = words<Pick>({{"round-robin", Pick::round_robin}, {"least-run", Pick::least_run}});
 constexpr auto predicate_words = words<Predicate>(
     {{"off", Predicate::off}, {"fixed", Predicate::fixed}, {"automatic", Predicate::automatic}});
 
@@ -46,7 +47,8 @@ std::vector<KeyRule> top_keys(Scenario& to) {
 }
 
 std::vector<KeyRule> scheduler_keys(Scheduler& to) {
-  return {policy::flag("coschedule", to.coschedule),
+  return {policy::word("pick", to.pick, pick_words),
+          policy::flag("coschedule", to.coschedule),
           policy::flag("equalize", to.equalize),
           policy::real("history", to.history, -longest, longest),
           policy::flag("epochs", to.epochs),
@@ -56,6 +58,7 @@ std::vector<KeyRule> scheduler_keys(Scheduler& to) {
           policy::real("window", to.window, 1, longest),
           policy::flag("wakeup_preempts", to.wakeup_preempts),
           policy::real("slice", to.slice, 0, longest),
+          policy::real("slice_variation", to.slice_variation, 0, 0.99),
           policy::real("mean_slice", to.mean_slice, 0, longest),
           policy::real("switch_cost", to.switch_cost, 0, longest)};
 }

@@ -45,7 +45,14 @@ struct Job {
   [[nodiscard]] bool sends() const { return program != Program::serial; }
 };
 
+// The process that gets the CPU when the running one leaves.
+enum class Pick : std::uint8_t {
+  round_robin,
+  least_run,  // the one with the least CPU time, as a fair-share scheduler has it: calls are paid back
+};
+
 struct Scheduler {
+  Pick pick = Pick::round_robin;
   bool coschedule = true;     // messages call at all
   bool equalize = false;      // decide::coscheduling::lags(), with `history`
   double history = 0;         // h
@@ -56,6 +63,7 @@ struct Scheduler {
   double window = 0;          // of the controller
   bool wakeup_preempts = false;  // a process that blocked for a message runs when it comes, whatever the rules say
   double slice = 0;              // 0: a process runs until it leaves or is called away
+  double slice_variation = 0;    // 0.1 is slice x 0.9 to 1.1, uniform: else nodes keep in step
   double mean_slice = 0;         // Tq where `slice` is 0
   double switch_cost = 0;        // of each change of the process on a CPU
   [[nodiscard]] double quantum() const { return slice > 0 ? slice : mean_slice; }

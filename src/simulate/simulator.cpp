@@ -141,12 +141,14 @@ void Simulator::act_at_random(std::uint32_t n) {
   }
 }
 
+double Simulator::varied(double length, double by) {
+  return by > 0 ? length * (1 + by * (2 * random_.fraction() - 1)) : length;
+}
+
 void Simulator::begin_grain(Process& process) {
   const Job& job = job_of(process);
   process.phase = Phase::computing;
-  double grain = job.grain;
-  if (job.variation > 0) grain *= 1 + job.variation * (2 * random_.fraction() - 1);
-  process.left = std::max(scenario_.time(grain), Duration(1));
+  process.left = std::max(scenario_.time(varied(job.grain, job.variation)), Duration(1));
 }
 
 void Simulator::begin_wait(Process& process) {
@@ -249,18 +251,26 @@ void Simulator::leave(std::uint32_t n, bool stays_ready) {
   Node& node = machine_.nodes[n];
   settle(node);
   if (stays_ready && node.ready.empty()) {
-    if (scenario_.scheduler.slice > 0) node.slice_end = now_ + scenario_.time(scenario_.scheduler.slice);
+    begin_slice(node, now_);
     return plan(n);
   }
   const std::uint16_t left = node.running;
   undispatch(n);
   if (stays_ready) node.ready.push_back(left);
   if (node.ready.empty()) return plan(n);
-  const std::uint16_t next = node.ready.front();
-  node.ready.erase(node.ready.begin());
+  auto chosen = node.ready.begin();
+  if (scenario_.scheduler.pick == Pick::least_run)
+    chosen = std::ranges::min_element(node.ready, {}, [&](std::uint16_t place) { return node.run_times.of(place); });
+  const std::uint16_t next = *chosen;
+  node.ready.erase(chosen);
   ++spontaneous_;
   if (machine_.processes[node.first + left].job != machine_.processes[node.first + next].job) node.epoch.switched();
   dispatch(n, next);
+}
+
+void Simulator::begin_slice(Node& node, Duration at) {
+  const Scheduler& scheduler = scenario_.scheduler;
+  if (scheduler.slice > 0) node.slice_end = at + scenario_.time(varied(scheduler.slice, scheduler.slice_variation));
 }
 
 void Simulator::dispatch(std::uint32_t n, std::uint16_t place) {
@@ -268,7 +278,7 @@ void Simulator::dispatch(std::uint32_t n, std::uint16_t place) {
   node.running = place;
   node.since = now_;
   node.works_from = now_ + scenario_.time(scenario_.scheduler.switch_cost);
-  if (scenario_.scheduler.slice > 0) node.slice_end = node.works_from + scenario_.time(scenario_.scheduler.slice);
+  begin_slice(node, node.works_from);
   const Process& process = running(node);
   tally_.add(process.job, 1, now_);
   if (process.phase == Phase::waiting) take_messages(node.first + place);

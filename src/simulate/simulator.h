@@ -63,6 +63,8 @@ class Simulator {
   void act(std::uint32_t n);
   void act_at_random(std::uint32_t n);
   void end_grain(std::uint32_t index);
+  [[nodiscard]] double varied(double length, double by);
+  void begin_slice(Node& node, Duration at);
   void begin_grain(Process& process);
   void begin_wait(Process& process);
   [[nodiscard]] bool has_what_it_waits_for(const Process& process) const;
