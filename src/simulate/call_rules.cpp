@@ -17,7 +17,9 @@ CallRules::CallRules(const Scenario& scenario, std::size_t processes)
       counts_(scenario.jobs.size()) {
   if (scheduler_.predicate == Predicate::off) return;
   const CallTerms begin{scheduler_.exponent, scenario.time(scheduler_.constant)};
-  accounts_.assign(processes, {.controller = FairnessController(ControllerTuning{}, begin)});
+  ControllerTuning tuning;
+  tuning.gain = scheduler_.gain;
+  accounts_.assign(processes, {.controller = FairnessController(tuning, begin)});
 }
 
 bool CallRules::fair(const Node& node, Account& account, Duration now) const {

@@ -45,7 +45,8 @@ class NextEvents {
   }
   void up(std::size_t place) {
     const Entry entry = heap_[place];
-    for (; place > 0 && entry.at < heap_[(place - 1) / 4].at; place = (place - 1) / 4) put(place, heap_[(place - 1) / 4]);
+    for (; place > 0 && entry.at < heap_[(place - 1) / 4].at; place = (place - 1) / 4)
+      put(place, heap_[(place - 1) / 4]);
     put(place, entry);
   }
   void down(std::size_t place) {
@@ -100,9 +101,7 @@ class Pending {
     Duration at;
     std::uint64_t order;
     Thing thing;
-    bool operator>(const Entry& other) const {
-      return at != other.at ? at > other.at : order > other.order;
-    }
+    bool operator>(const Entry& other) const { return at != other.at ? at > other.at : order > other.order; }
   };
 
   std::deque<Entry> queue_;

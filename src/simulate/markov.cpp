@@ -15,7 +15,8 @@ double TwoJobChain::down(unsigned state) const {
 
 std::vector<double> stationary(const TwoJobChain& chain) {
   std::vector<double> logs(chain.nodes + 1, 0);
-  for (unsigned i = 0; i < chain.nodes; ++i) logs[i + 1] = logs[i] + std::log(chain.up(i)) - std::log(chain.down(i + 1));
+  for (unsigned i = 0; i < chain.nodes; ++i)
+    logs[i + 1] = logs[i] + std::log(chain.up(i)) - std::log(chain.down(i + 1));
   const double largest = *std::ranges::max_element(logs);
   std::vector<double> probabilities(logs.size());
   std::ranges::transform(logs, probabilities.begin(), [&](double log) { return std::exp(log - largest); });

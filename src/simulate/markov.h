@@ -1,9 +1,9 @@
 // The birth-death chain of two parallel jobs under "always-schedule" coscheduling: each arriving message has its
 // process run at once [DCS97 §3.1, fig. 3-1 to 3-3]. Pure.
 //
-// In state i, i nodes of N run job B and N - i run job A. A node leaves its job spontaneously at the rate s of that job.
-// A process that runs sends messages at the rate m of its job, each to one of the N - 1 other processes of the job with
-// the same probability, and a message that finds its process without the CPU moves that node. So
+// In state i, i nodes of N run job B and N - i run job A. A node leaves its job spontaneously at the rate s of that
+// job. A process that runs sends messages at the rate m of its job, each to one of the N - 1 other processes of the job
+// with the same probability, and a message that finds its process without the CPU moves that node. So
 //   up(i)   = (N - i) (sA + i mB / (N - 1))          i to i + 1
 //   down(i) = i (sB + (N - i) mA / (N - 1))          i to i - 1
 // and with aB = sA (N - 1) / mB, aA = sB (N - 1) / mA the stationary probabilities are
@@ -16,7 +16,7 @@
 namespace swapd::simulate {
 
 struct TwoJobChain {
-  unsigned nodes = 64;  // N, at least 2
+  unsigned nodes = 64;                    // N, at least 2
   double messages_a = 0, messages_b = 0;  // m: messages of a running process a cycle
   double switches_a = 0, switches_b = 0;  // s: spontaneous switches of a running process a cycle, above 0
   [[nodiscard]] double up(unsigned state) const;

@@ -22,8 +22,8 @@ std::vector<double> rounded(std::vector<double> values) {
 }
 
 Json scenario_line(const Scenario& scenario, std::size_t point) {
-  Json line{{"type", "scenario"},          {"title", scenario.title},   {"nodes", scenario.nodes},
-            {"cycles", scenario.cycles},   {"warmup", scenario.warmup}, {"cycle_us", rounded(scenario.cycle_us)},
+  Json line{{"type", "scenario"},        {"title", scenario.title},   {"nodes", scenario.nodes},
+            {"cycles", scenario.cycles}, {"warmup", scenario.warmup}, {"cycle_us", rounded(scenario.cycle_us)},
             {"seed", scenario.seed}};
   if (!scenario.sweep.key.empty()) {
     line["sweep"] = scenario.sweep.key;

@@ -29,8 +29,8 @@ constexpr auto program_words = words<Program>({{"random", Program::random},
 constexpr auto receive_words =
     words<Receive>({{"spin", Receive::spin}, {"spin-block", Receive::spin_block}, {"block", Receive::block}});
 constexpr auto pick_words = words<Pick>({{"round-robin", Pick::round_robin}, {"least-run", Pick::least_run}});
-constexpr auto predicate_words = words<Predicate>(
-    {{"off", Predicate::off}, {"fixed", Predicate::fixed}, {"automatic", Predicate::automatic}});
+constexpr auto predicate_words =
+    words<Predicate>({{"off", Predicate::off}, {"fixed", Predicate::fixed}, {"automatic", Predicate::automatic}});
 
 std::vector<KeyRule> top_keys(Scenario& to) {
   return {policy::line_of_text("title", to.title, 200),
@@ -56,6 +56,7 @@ std::vector<KeyRule> scheduler_keys(Scheduler& to) {
           policy::real("exponent", to.exponent, -30, 30),
           policy::real("constant", to.constant, -longest, longest),
           policy::real("window", to.window, 1, longest),
+          policy::real("gain", to.gain, 0, 100),
           policy::flag("wakeup_preempts", to.wakeup_preempts),
           policy::real("slice", to.slice, 0, longest),
           policy::real("slice_variation", to.slice_variation, 0, 0.99),
@@ -102,7 +103,7 @@ struct SweepKey {
   std::function<void(Scenario&, double)> set;
 };
 
-SweepKey for_jobs(std::string_view key, double high, double Job::* place) {
+SweepKey for_jobs(std::string_view key, double high, double Job::*place) {
   return {key, 0, high, false, [place](Scenario& s, double value) {
             for (Job& job : s.jobs)
               if (job.*place > 0) job.*place = value;
@@ -200,7 +201,8 @@ class Parser {
     for (const Entry& entry : policy::entries(tables)) {
       const auto* table = entry.node->as_table();
       if (table == nullptr) return complaint_.at(entry.line, "write a table [job.NAME]");
-      if (entry.key.empty() || entry.key.size() > 64) return complaint_.at(entry.line, "a job's name has 1 to 64 bytes");
+      if (entry.key.empty() || entry.key.size() > 64)
+        return complaint_.at(entry.line, "a job's name has 1 to 64 bytes");
       Job job{.name = policy::printable(entry.key), .line = table->source().begin.line};
       if (Status read = policy::read_table(*table, "job." + job.name, job_keys(job), complaint_); !read) return read;
       to_.jobs.push_back(std::move(job));
@@ -215,10 +217,9 @@ class Parser {
     const Entry& entry = found.front();
     const std::vector<SweepKey>& keys = sweep_keys();
     const auto known = std::ranges::find(keys, entry.key, &SweepKey::key);
-    if (known == keys.end())
-      return complaint_.at(entry.line, "'" + policy::printable(entry.key) + "' cannot be swept");
+    if (known == keys.end()) return complaint_.at(entry.line, "'" + policy::printable(entry.key) + "' cannot be swept");
     if (const Wrong wrong = read_sweep(entry, to_.sweep))
-      return complaint_.at(entry.line, "'" + to_.sweep.key + "' in [sweep] " + *wrong);
+      return complaint_.at(entry.line, "'" + std::string(entry.key) + "' in [sweep] " + *wrong);
     for (const double value : to_.sweep.values)
       if (value < known->low || value > known->high || (known->whole && value != std::floor(value)))
         return complaint_.at(entry.line, "'" + to_.sweep.key + "' in [sweep] must be " +

@@ -1,5 +1,5 @@
-// A scenario of `swapd --simulate`: nodes of one CPU, links between them, the rules of their schedulers, and jobs of one
-// process a node. docs/simulation.md has the keys. Pure.
+// A scenario of `swapd --simulate`: nodes of one CPU, links between them, the rules of their schedulers, and jobs of
+// one process a node. docs/simulation.md has the keys. Pure.
 //
 // Lengths of time are in cycles, rates in events a cycle while a process has the CPU.
 #pragma once
@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "base/time.h"
+#include "decide/coscheduling/controller.h"
 
 namespace swapd::simulate {
 
@@ -31,14 +32,14 @@ enum class Predicate : std::uint8_t {
 struct Job {
   std::string name;
   Program program = Program::random;
-  std::uint32_t nodes = 0;   // it has a process on the first so many nodes; 0: on all
-  std::uint32_t copies = 1;  // serial: processes a node
-  double messages = 0;       // random: rate of sending
-  double switches = 0;       // rate of leaving the CPU and staying runnable
-  double blocks = 0;         // rate of blocking for something that is not a message
-  double block_cycles = 0;   // the mean length of such a block
-  double grain = 0;          // token, barrier: computation between two messages
-  double variation = 0;      // of the grain: 0.1 is grain x 0.9 to 1.1, uniform
+  std::uint32_t nodes = 0;                // it has a process on the first so many nodes; 0: on all
+  std::uint32_t copies = 1;               // serial: processes a node
+  double messages = 0;                    // random: rate of sending
+  double switches = 0;                    // rate of leaving the CPU and staying runnable
+  double blocks = 0;                      // rate of blocking for something that is not a message
+  double block_cycles = 0;                // the mean length of such a block
+  double grain = 0;                       // token, barrier: computation between two messages
+  double variation = 0;                   // of the grain: 0.1 is grain x 0.9 to 1.1, uniform
   Receive receive = Receive::spin_block;  // token, barrier
   double spin = 0;                        // spin_block: cycles of spinning before the block
   unsigned line = 0;                      // of the table in the file
@@ -53,14 +54,15 @@ enum class Pick : std::uint8_t {
 
 struct Scheduler {
   Pick pick = Pick::round_robin;
-  bool coschedule = true;     // messages call at all
-  bool equalize = false;      // decide::coscheduling::lags(), with `history`
-  double history = 0;         // h
-  bool epochs = false;        // decide::coscheduling::EpochCounter
+  bool coschedule = true;  // messages call at all
+  bool equalize = false;   // decide::coscheduling::lags(), with `history`
+  double history = 0;      // h
+  bool epochs = false;     // decide::coscheduling::EpochCounter
   Predicate predicate = Predicate::off;
-  double exponent = 0;        // E
-  double constant = 0;        // C
-  double window = 0;          // of the controller
+  double exponent = 0;                                          // E
+  double constant = 0;                                          // C
+  double window = 0;                                            // of the controller
+  double gain = decide::coscheduling::ControllerTuning{}.gain;  // g
   bool wakeup_preempts = false;  // a process that blocked for a message runs when it comes, whatever the rules say
   double slice = 0;              // 0: a process runs until it leaves or is called away
   double slice_variation = 0;    // 0.1 is slice x 0.9 to 1.1, uniform: else nodes keep in step

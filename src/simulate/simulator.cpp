@@ -353,7 +353,8 @@ Outcome Simulator::outcome() {
   for (Node& node : machine_.nodes) settle(node);
   tally_.finish(now_);
   const auto counted = static_cast<double>((now_ - counted_from_).count());
-  Outcome outcome{.coscheduled = tally_.coscheduled(), .spontaneous = spontaneous_, .called = called_, .events = handled_};
+  Outcome outcome{
+      .coscheduled = tally_.coscheduled(), .spontaneous = spontaneous_, .called = called_, .events = handled_};
   for (const Node& node : machine_.nodes)
     outcome.switching += static_cast<double>(node.switching.count()) / counted / scenario_.nodes;
   for (std::size_t j = 0; j < scenario_.jobs.size(); ++j) {

@@ -31,8 +31,8 @@ struct JobOutcome {
   std::uint64_t messages = 0;
   double rounds = 0;  // grains of a process, mean
   CallCounts calls;
-  Share coscheduled;        // time in which all of its nodes run it
-  double nearly = 0;        // time in which at least nine tenths of them do
+  Share coscheduled;         // time in which all of its nodes run it
+  double nearly = 0;         // time in which at least nine tenths of them do
   double mean_exponent = 0;  // E at the end
   std::vector<double> states;
 };

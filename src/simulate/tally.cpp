@@ -13,7 +13,8 @@ double as_share(Duration part, Duration whole) {
 }  // namespace
 
 Tally::Tally(const std::vector<std::uint32_t>& members) {
-  for (const std::uint32_t count : members) lines_.push_back({.members = count, .time = std::vector<Duration>(count + 1)});
+  for (const std::uint32_t count : members)
+    lines_.push_back({.members = count, .time = std::vector<Duration>(count + 1)});
 }
 
 void Tally::restart(Duration begin, Duration end) {

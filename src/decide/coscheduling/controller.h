@@ -31,7 +31,7 @@ struct FairnessWindow {
 
 struct ControllerTuning {
   Duration window = std::chrono::seconds(2);  // for the caller: call update() so often
-  double gain = 1;                            // g: steps of E for an F that is wrong by 1
+  double gain = 4;                            // g: steps of E for an F that is wrong by 1
   double integral_gain = 0.25;                // steps of C, in lengths of the run queue, for an F that is wrong by 1
   double min_exponent = -6;
   double max_exponent = 3;

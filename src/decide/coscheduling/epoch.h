@@ -3,9 +3,9 @@
 //
 // Each CPU has a counter, which grows at each spontaneous switch: a switch that no message asked for. A message carries
 // the epoch of the CPU that sent it, and calls only if that is greater than the receiver's, which then adopts it. The
-// low bits of a new epoch are the number of the CPU that made it, so that two CPUs that switched to different jobs never
-// have the same; an adopted epoch is taken and compared as a whole. So the CPUs that run one job usually share the epoch
-// of the first of them that switched to it.
+// low bits of a new epoch are the number of the CPU that made it, so that two CPUs that switched to different jobs
+// never have the same; an adopted epoch is taken and compared as a whole. So the CPUs that run one job usually share
+// the epoch of the first of them that switched to it.
 #pragma once
 
 #include <compare>
