@@ -17,7 +17,8 @@ using policy::KeyRule;
 using policy::Wrong;
 
 constexpr std::size_t largest_text = 1U << 20;
-constexpr double longest = 1e9;  // cycles
+constexpr double longest = 1e9;       // cycles
+constexpr double min_interval = 0.1;  // us: time is in nanoseconds
 constexpr std::uint32_t max_nodes = 100'000;
 constexpr std::uint64_t max_processes = 1'000'000;
 constexpr std::size_t max_jobs = 16, max_points = 100;
@@ -143,6 +144,9 @@ Status check_job(const Scenario& s, const Job& job, const Complaint& complaint) 
   if (job.messages > 0 && job.program != Program::random)
     return wrong("has 'messages', a rate that only a random program has");
   if ((waits || job.messages > 0) && s.nodes_of(job) < 2) return wrong("needs two nodes to send messages");
+  if ((job.messages + job.switches + job.blocks) * min_interval > s.cycle_us)
+    return wrong("has events more often than each 0.1 µs, in cycles of " +
+                 policy::shown(toml::value<double>(s.cycle_us)) + " µs");
   if (job.blocks > 0 && job.block_cycles <= 0) return wrong("blocks, and needs 'block_cycles' above 0");
   return Done{};
 }

@@ -270,7 +270,8 @@ void Simulator::leave(std::uint32_t n, bool stays_ready) {
 
 void Simulator::begin_slice(Node& node, Duration at) {
   const Scheduler& scheduler = scenario_.scheduler;
-  if (scheduler.slice > 0) node.slice_end = at + scenario_.time(varied(scheduler.slice, scheduler.slice_variation));
+  if (scheduler.slice <= 0) return;
+  node.slice_end = at + std::max(scenario_.time(varied(scheduler.slice, scheduler.slice_variation)), Duration(1));
 }
 
 void Simulator::dispatch(std::uint32_t n, std::uint16_t place) {
@@ -329,9 +330,11 @@ void Simulator::plan(std::uint32_t n) {
     if (process.phase == Phase::waiting && process.spin_left != not_at_all)
       sooner(start + process.spin_left, Action::spin_ends);
   }
-  if (const double rate = rate_of(job); rate > 0)
-    sooner(start + Duration(static_cast<Duration::rep>(random_.exponential() * scenario_.cycle_us * 1000 / rate)),
-           Action::at_random);
+  constexpr double longest = 1e18;  // ns: past any end, and no overflow
+  if (const double rate = rate_of(job); rate > 0) {
+    const double after = random_.exponential() * scenario_.cycle_us * 1000 / rate;
+    sooner(start + Duration(static_cast<Duration::rep>(std::min(after, longest))), Action::at_random);
+  }
   events_.set(n, at);
 }
 

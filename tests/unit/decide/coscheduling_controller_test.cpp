@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace swapd::decide::coscheduling {
 namespace {
 
@@ -28,7 +30,7 @@ TEST(FairnessController, CallsMoreOftenIfTheJobHasTooLittle) {
   FairnessController controller;
   controller.update(window(400ms));
   EXPECT_DOUBLE_EQ(controller.terms().exponent, 4 * 0.2);
-  EXPECT_EQ(controller.terms().constant, 400us);  // 0.25 x 0.2 of the run queue's 8 ms
+  EXPECT_NEAR(static_cast<double>(controller.terms().constant.count()), 400e3, 1);  // 0.25 x 0.2 of 8 ms
   EXPECT_DOUBLE_EQ(*controller.fairness(), 0.8);
 }
 

@@ -66,6 +66,8 @@ TEST(Scenario, ValuesMustFitEachOther) {
             "s.toml:1: [job.A] has 'messages', a rate that only a random program has");
   EXPECT_EQ(refusal("nodes = 1\n" + job_a), "s.toml:2: [job.A] needs two nodes to send messages");
   EXPECT_EQ(refusal("[job.A]\nblocks = 0.1\n"), "s.toml:1: [job.A] blocks, and needs 'block_cycles' above 0");
+  EXPECT_EQ(refusal("cycle_us = 0.01\n" + job_a),
+            "s.toml:2: [job.A] has events more often than each 0.1 µs, in cycles of 0.01 µs");
   EXPECT_EQ(refusal(job_a + "[scheduler]\npredicate = \"fixed\"\n"),
             "s.toml:4: the predicate needs 'slice' or 'mean_slice' above 0 in [scheduler]");
   EXPECT_EQ(refusal(job_a + "[scheduler]\nslice = 3\npredicate = \"automatic\"\n"),

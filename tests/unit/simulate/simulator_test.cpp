@@ -1,4 +1,4 @@
-// What the nodes of a simulation do, where it can be counted by hand.
+// Nodes, programs and rules of a simulation, where they can be counted by hand.
 #include "simulate/simulator.h"
 
 #include <gtest/gtest.h>

@@ -50,15 +50,13 @@ double standard_errors(const Scenario& of, const Outcome& outcome) {
   return (outcome.coscheduled.mean - p.front() - p.back()) / outcome.coscheduled.error;
 }
 
-TEST(Figure32, TheChainIsWithinThreeStandardErrorsAtEachPoint) {
+// Points at which all nodes run one job often enough for a standard error by batches.
+TEST(Figure32, TheChainIsWithinThreeStandardErrors) {
   Scenario figure = shipped("figure-3-2");
-  figure.cycles = 100'000;
-  for (std::size_t point = 0; point < figure.sweep.values.size(); point += 2) {
-    const Scenario at = *at_point(figure, point, "f");
-    const Outcome outcome = run(at);
-    if (outcome.coscheduled.error > 0) {
-      EXPECT_LE(std::abs(standard_errors(at, outcome)), 3) << point;
-    }
+  figure.cycles = 300'000;
+  for (const double switches : {0.015, 0.005, 0.00125}) {
+    for (Job& job : figure.jobs) job.switches = switches;
+    EXPECT_LE(std::abs(standard_errors(figure, run(figure))), 3) << switches;
   }
 }
 
