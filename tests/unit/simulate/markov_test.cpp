@@ -46,7 +46,7 @@ TEST(TwoJobChain, IsInBalance) {
   for (unsigned i = 0; i < chain.nodes; ++i) EXPECT_NEAR(p[i] * chain.up(i), p[i + 1] * chain.down(i + 1), 1e-12);
 }
 
-// Two nodes by hand: each process has one mate, so up(1) = sA + mB, down(1) = sB + mA.
+// Two nodes by hand: each process has one mate, so from state 1 it goes up at sA + mB and down at sB + mA.
 TEST(TwoJobChain, HasTheRatesOfTwoNodes) {
   const TwoJobChain chain{2, 0.3, 0.5, 0.01, 0.02};
   EXPECT_DOUBLE_EQ(chain.up(0), 0.02);
