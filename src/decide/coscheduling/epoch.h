@@ -27,7 +27,7 @@ class Epoch {
   [[nodiscard]] constexpr std::uint32_t cpu() const { return value_ & max_cpu; }  // the CPU that made it
   // The next epoch, as made on `cpu`.
   [[nodiscard]] constexpr Epoch next(std::uint32_t cpu) const { return made(count() + 1, cpu); }
-  constexpr auto operator<=>(const Epoch&) const = default;
+  constexpr auto operator<=>(const Epoch&) const = default;  // NOLINT(modernize-use-nullptr): of a comparison it makes
 
   template <typename Self, typename Archive>
   static void state(Self& self, Archive& archive) {
