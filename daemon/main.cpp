@@ -15,6 +15,7 @@
 #include "options.h"
 #include "record/replay_file.h"
 #include "reexec.h"
+#include "simulate_file.h"
 #include "sys/process/privilege.h"
 
 namespace swapd::daemon {
@@ -70,6 +71,7 @@ int main_of(int argc, char** argv) {
     return 0;
   }
   if (!options->replay.empty()) return replay_file(options->replay, options->json);
+  if (!options->simulate.empty()) return simulate_file(options->simulate);
   const auto policy = load_policy(options->config);
   if (!policy) {
     std::cerr << "swapd: " << policy.error().context() << '\n';

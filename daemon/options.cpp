@@ -45,6 +45,10 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
   CLI::Option* replay = app.add_option(
       "--replay", o.replay, "decide again what swapctl record has written, print it, and compare; no root needed");
   app.add_flag("--json", o.json, "print the replay as JSON, one object a line")->needs(replay);
+  app.add_option(
+         "--simulate", o.simulate,
+         "simulate coscheduling on the nodes that a scenario describes, print JSON, one object a line; no root needed")
+      ->type_name("FILE");
   app.add_option("--log-level", o.log_level, "debug, info, warn or error")
       ->capture_default_str()
       ->check(CLI::IsMember({"debug", "info", "warn", "error"}));

@@ -24,6 +24,7 @@ struct Options {
   bool dry_run = false;
   std::optional<std::string> check_config;  // empty: what would be read without --config
   std::string replay;                       // a recording to run through model and decider instead
+  std::string simulate;                     // a scenario to simulate instead
   bool json = false;                        // of the replay
   std::string log_level = "info";
   std::string wrong_provider;  // for measurements: evidence names these processes (wrong_evidence.h)

@@ -30,6 +30,7 @@ cmake --build "$build" --parallel "$(nproc)" --target fuzzers >&2 || die "the bu
 corpus() {
   case $1 in
     policy) echo tests/unit/policy/good tests/unit/policy/bad ;;
+    scenario) echo bench/simulate ;;
     recording) echo tests/unit/replay/good tests/unit/replay/bad tests/replay ;;
     *) [ ! -d "$project/tests/fuzz/corpus/$1" ] || echo "tests/fuzz/corpus/$1" ;;
   esac
