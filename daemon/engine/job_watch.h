@@ -1,6 +1,6 @@
 // Watches for parallel jobs on a thread of its own, because it reads procfs and opens perf events, which may take long.
 //
-// It sleeps while fewer than two managed threads may be coscheduled. Else it looks twice a second at how many threads
+// It sleeps while fewer than two managed threads may be coscheduled. Else it looks ten times a second at how many threads
 // of the machine want a CPU (proc_loadavg(5)); while those are no more than there are CPUs, nobody competes and there
 // is nothing to do. When they are, it samples the CPUs (sys/bpf/cpu_profile.h), and tells each window which threads had
 // one, what for, what share is due to them, and which processes share memory. It stops when nobody has competed for a
@@ -37,7 +37,7 @@ class Contention {
 
  private:
   static constexpr int begins_after = 2;  // of the last three looks
-  static constexpr int ends_after = 10;   // looks in a row without
+  static constexpr int ends_after = 40;   // looks in a row without
   unsigned last_ = 0;                     // a bit a look
   int without_ = 0;
   bool found_ = false;
@@ -71,9 +71,9 @@ struct ProfileWindow {
 class JobWatch {
  public:
   struct Config {
-    Duration look = std::chrono::milliseconds(500);    // between two looks at the load
-    Duration window = std::chrono::milliseconds(250);  // of a profile
-    Duration period = std::chrono::milliseconds(4);    // between two samples of a CPU
+    Duration look = std::chrono::milliseconds(100);    // between two looks at the load
+    Duration window = std::chrono::milliseconds(125);  // of a profile
+    Duration period = std::chrono::milliseconds(2);    // between two samples of a CPU
     Duration maps_again = std::chrono::seconds(5);     // after which a process's mappings are read again
   };
   // notify: there is a window to take; called from the thread.

@@ -5,6 +5,21 @@
 
 namespace swapd::decide {
 
+namespace {
+
+void note_share(JobFinder::Member& member, const ThreadProfiled& seen) {
+  const double own = seen.weight;
+  const double found = own <= 0 ? 1 : own / (own + seen.others) * seen.upper;
+  member.seen_shares.at(member.windows++ % member.seen_shares.size()) = found;
+  auto known = member.seen_shares;
+  const auto end = known.begin() + std::min<std::ptrdiff_t>(member.windows, std::ssize(known));
+  const auto middle = known.begin() + (end - known.begin()) / 2;
+  std::nth_element(known.begin(), middle, end);
+  member.seen_share = *middle;
+}
+
+}  // namespace
+
 void JobFinder::add(const ThreadProfiled& seen, bool declared) {
   fresh_ = true;
   const double window = std::chrono::duration<double>(seen.window).count();
@@ -17,17 +32,16 @@ void JobFinder::add(const ThreadProfiled& seen, bool declared) {
     if (cpu < config_.busy || job.members.size() >= config_.max_threads) return;
     at = job.members.insert(at, Member{.thread = seen.thread});
   }
-  const double own = seen.weight;
-  const double found = own <= 0 ? 1 : own / (own + seen.others) * seen.upper;
-  *at = {.thread = seen.thread,
-         .share = seen.share_known ? found : at->seen_share,
-         .seen_share = seen.share_known ? found : at->seen_share,
-         .cpu = std::min(cpu, 1.0),
-         .waiting = std::min(seen.spinning + seen.yielding, 1.0),
-         .weight = seen.weight,
-         .group = seen.group,
-         .cpu_number = seen.cpu_number,
-         .seen = seen.time};
+  Member member = *at;
+  if (seen.share_known) note_share(member, seen);
+  member.share = member.seen_share;
+  member.cpu = std::min(cpu, 1.0);
+  member.waiting = std::min(seen.spinning + seen.yielding, 1.0);
+  member.weight = seen.weight;
+  member.group = seen.group;
+  member.cpu_number = seen.cpu_number;
+  member.seen = seen.time;
+  *at = member;
 }
 
 // A thread that runs in slots weighs next to nothing between them, which is not what it is due: among threads of one
