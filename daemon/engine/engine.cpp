@@ -257,6 +257,7 @@ void Engine::take_profiles() {
                                              .share_known = seen.looks > 0,
                                              .others = seen.others,
                                              .upper = seen.upper,
+                                             .group_use = thread.group_use,
                                              .weight = seen.weight,
                                              .group = seen.group,
                                              .cpu_number = seen.cpu,

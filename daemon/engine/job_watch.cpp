@@ -176,11 +176,16 @@ void JobWatch::tell_window(Time begun) {
   const std::vector<pid_t> managed = processes();
   ProfileWindow window{.begun = begun, .ended = clock_.now(), .threads = {}};
   std::vector<pid_t> busy;
-  for (sys::CpuProfile::Thread& seen : profile_->read()) {
+  std::map<std::pair<std::uint64_t, int>, std::uint64_t> group_samples;  // by group and CPU
+  const std::vector<sys::CpuProfile::Thread> all = profile_->read();
+  for (const sys::CpuProfile::Thread& seen : all) group_samples[{seen.group, seen.cpu}] += seen.samples;
+  const auto samples = static_cast<double>((window.ended - window.begun) / config_.period);
+  for (const sys::CpuProfile::Thread& seen : all) {
     if (!std::ranges::binary_search(managed, seen.tgid)) continue;
     busy.push_back(seen.tgid);
     profile_->follow(seen.tid);
-    window.threads.push_back({.seen = seen, .job = 0});
+    const double used = static_cast<double>(group_samples[{seen.group, seen.cpu}]) / std::max(samples, 1.0);
+    window.threads.push_back({.seen = seen, .job = 0, .group_use = std::min(used, 1.0)});
   }
   std::ranges::sort(busy);
   const auto [end, last] = std::ranges::unique(busy);

@@ -64,6 +64,7 @@ struct ProfileWindow {
   struct Thread {
     sys::CpuProfile::Thread seen;
     std::uint64_t job = 0;
+    double group_use = 1;  // 0…1: of its CPU, that the threads of its group had together
   };
   std::vector<Thread> threads;
 };

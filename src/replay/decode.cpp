@@ -240,6 +240,7 @@ std::optional<decide::Input> input(std::string_view type, Fields& f) {
                                   .share_known = f.flag("share_known"),
                                   .others = real("others_bits"),
                                   .upper = real("upper_bits"),
+                                  .group_use = real("group_use_bits"),
                                   .weight = f.number<std::uint32_t>("weight"),
                                   .group = f.number<std::uint64_t>("group"),
                                   .cpu_number = f.number<std::int32_t>("cpu"),

@@ -7,9 +7,14 @@ namespace swapd::decide {
 
 namespace {
 
+constexpr double passing_groups = 0.9;  // a group that is due more competes only with what comes and goes
+
 void note_share(JobFinder::Member& member, const ThreadProfiled& seen) {
   const double own = seen.weight;
-  const double found = own <= 0 ? 1 : own / (own + seen.others) * seen.upper;
+  // What threads of other groups take now and then, all of the group lose alike. Where they compete for good, the group
+  // is due its weight.
+  const double group = seen.upper > passing_groups ? seen.group_use : seen.upper;
+  const double found = own <= 0 ? 1 : own / (own + seen.others) * group;
   member.seen_shares.at(member.windows++ % member.seen_shares.size()) = found;
   auto known = member.seen_shares;
   const auto end = known.begin() + std::min<std::ptrdiff_t>(member.windows, std::ssize(known));
