@@ -255,7 +255,7 @@ void Engine::take_profiles() {
                                              .spinning = part(seen.spins),
                                              .yielding = part(seen.yields),
                                              .share_known = seen.looks > 0,
-                                             .others = seen.others,
+                                             .inner = seen.inner,
                                              .upper = seen.upper,
                                              .group_use = thread.group_use,
                                              .weight = seen.weight,

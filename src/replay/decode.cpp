@@ -238,7 +238,7 @@ std::optional<decide::Input> input(std::string_view type, Fields& f) {
                                   .spinning = real("spinning_bits"),
                                   .yielding = real("yielding_bits"),
                                   .share_known = f.flag("share_known"),
-                                  .others = real("others_bits"),
+                                  .inner = real("inner_bits"),
                                   .upper = real("upper_bits"),
                                   .group_use = real("group_use_bits"),
                                   .weight = f.number<std::uint32_t>("weight"),

@@ -10,11 +10,10 @@ namespace {
 constexpr double passing_groups = 0.9;  // a group that is due more competes only with what comes and goes
 
 void note_share(JobFinder::Member& member, const ThreadProfiled& seen) {
-  const double own = seen.weight;
   // What threads of other groups take now and then, all of the group lose alike. Where they compete for good, the group
   // is due its weight.
   const double group = seen.upper > passing_groups ? seen.group_use : seen.upper;
-  const double found = own <= 0 ? 1 : own / (own + seen.others) * group;
+  const double found = seen.inner * group;
   member.seen_shares.at(member.windows++ % member.seen_shares.size()) = found;
   auto known = member.seen_shares;
   const auto end = known.begin() + std::min<std::ptrdiff_t>(member.windows, std::ssize(known));
@@ -34,7 +33,9 @@ void JobFinder::add(const ThreadProfiled& seen, bool declared) {
   job.declared = declared;
   auto at = std::ranges::lower_bound(job.members, seen.thread, {}, &Member::thread);
   if (at == job.members.end() || at->thread != seen.thread) {
-    if (cpu < config_.busy || job.members.size() >= config_.max_threads) return;
+    // A thread that yields in a loop is left hardly any CPU time, and yet wants all of it.
+    const bool busy = cpu >= config_.busy || seen.yielding >= config_.yields;
+    if (!busy || job.members.size() >= config_.max_threads) return;
     at = job.members.insert(at, Member{.thread = seen.thread});
   }
   Member member = *at;

@@ -24,6 +24,7 @@ namespace swapd::decide {
 
 struct JobFinderConfig {
   double busy = 0.01;       // of a CPU: a thread that used more in the window is one of the job's
+  double yields = 0.5;      // … or was seen in sched_yield(2) that often
   double contended = 0.90;  // of what they could use: the job is due less
   double waste = 0.05;      // of the job's CPU time: less is not worth it
   double quiet = 0.97;      // due more than this: nobody competes any more
