@@ -253,7 +253,7 @@ void Engine::take_profiles() {
                                              .window = window.ended - window.begun,
                                              .cpu = seen.cpu_time,
                                              .spinning = part(seen.spins),
-                                             .yielding = part(seen.yields),
+                                             .yielding = thread.yields ? 1.0 : part(seen.yields),
                                              .share_known = seen.looks > 0,
                                              .inner = seen.inner,
                                              .upper = seen.upper,
