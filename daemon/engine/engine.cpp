@@ -250,6 +250,7 @@ void Engine::take_profiles() {
       decisions_.tell(decide::ThreadProfiled{.time = window.ended,
                                              .thread = member->id,
                                              .job = thread.job,
+                                             .shares_memory = thread.shares_memory,
                                              .window = window.ended - window.begun,
                                              .cpu = seen.cpu_time,
                                              .spinning = part(seen.spins),

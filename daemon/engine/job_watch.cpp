@@ -88,6 +88,11 @@ void Yielders::end_round() {
   ++round_;
 }
 
+bool MemorySharers::shares(pid_t pid) const {
+  const pid_t job = job_of(pid);
+  return std::ranges::count(jobs_, job, [](const auto& one) { return one.second; }) > 1;
+}
+
 JobWatch::JobWatch(const sys::Procfs& procfs, const Clock& clock, std::function<void()> notify)
     : JobWatch(procfs, clock, std::move(notify), Config{}) {}
 
@@ -244,8 +249,10 @@ void JobWatch::tell_window(Time begun) {
   const auto [end, last] = std::ranges::unique(busy);
   busy.erase(end, last);
   read_mappings(busy, window.ended);
-  for (ProfileWindow::Thread& thread : window.threads)
+  for (ProfileWindow::Thread& thread : window.threads) {
     thread.job = static_cast<std::uint64_t>(sharers_.job_of(thread.seen.tgid));
+    thread.shares_memory = sharers_.shares(thread.seen.tgid);
+  }
   bool first = false;
   {
     const std::lock_guard lock(mutex_);

@@ -50,6 +50,7 @@ class MemorySharers {
   void set(pid_t pid, std::vector<Place> writable);
   void keep_only(const std::vector<pid_t>& pids);  // sorted
   [[nodiscard]] pid_t job_of(pid_t pid) const;
+  [[nodiscard]] bool shares(pid_t pid) const;  // with another process
 
  private:
   void join();
@@ -88,6 +89,7 @@ struct ProfileWindow {
   struct Thread {
     sys::CpuProfile::Thread seen;
     std::uint64_t job = 0;
+    bool shares_memory = false;
     bool yields = false;   // it was found by that, and not by samples
     double group_use = 1;  // 0…1: of its CPU, that the threads of its group had together
   };

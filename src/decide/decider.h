@@ -237,6 +237,7 @@ struct ThreadProfiled {
   Time time;
   ThreadId thread;
   std::uint64_t job = 0;              // the same for all threads that share memory
+  bool shares_memory = false;         // … which are in several processes
   Duration window{}, cpu{};           // CPU time in the window
   double spinning = 0, yielding = 0;  // 0…1: of the times that it was seen, in a loop that waits; in sched_yield(2)
   bool share_known = true;            // the next two are

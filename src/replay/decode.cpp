@@ -233,6 +233,7 @@ std::optional<decide::Input> input(std::string_view type, Fields& f) {
     return decide::ThreadProfiled{.time = f.time("t"),
                                   .thread = f.thread("thread"),
                                   .job = f.number<std::uint64_t>("job"),
+                                  .shares_memory = f.flag("shares_memory"),
                                   .window = f.duration("window_ns"),
                                   .cpu = f.duration("cpu_ns"),
                                   .spinning = real("spinning_bits"),

@@ -219,7 +219,11 @@ void Encoder::add(std::string& out, const decide::Input& input) {
           begun(line).add("patience_ns", i.patience.count());
         } else if constexpr (std::is_same_v<T, decide::ThreadProfiled>) {
           Line line(out, "profiled");
-          begun(line).add("thread", i.thread).add("job", i.job).add("window_ns", i.window.count());
+          begun(line)
+              .add("thread", i.thread)
+              .add("job", i.job)
+              .add("shares_memory", i.shares_memory)
+              .add("window_ns", i.window.count());
           line.add("cpu_ns", i.cpu.count()).add("weight", i.weight).add("group", i.group).add("cpu", i.cpu_number);
           line.add("blocks", i.blocks)
               .add("share_known", i.share_known)
