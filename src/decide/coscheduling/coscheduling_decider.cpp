@@ -97,7 +97,7 @@ void CoschedulingDecider::demand(const model::Model& model, Plan& plan) const {
 // which is exact only then; and slots begin.
 void CoschedulingDecider::decide(const model::Model& model, const Turn& turn, Plan& plan) {
   take_window(model, turn.now);
-  if (gangs_.all().empty() && !std::exchange(changed_, false)) {
+  if (gangs_.all().empty() && !changed_) {
     plan.keeps_demands = true;
     return;
   }
@@ -138,6 +138,9 @@ std::vector<CoschedulingDecider::JobView> CoschedulingDecider::jobs() const {
 }
 
 void CoschedulingDecider::save(StateWriter& out) const { out(finder_, gangs_, asked_, changed_); }
-void CoschedulingDecider::restore(StateReader& in) { in(finder_, gangs_, asked_, changed_); }
+void CoschedulingDecider::restore(StateReader& in) {
+  in(finder_, gangs_, asked_, changed_);
+  changed_ = true;
+}
 
 }  // namespace swapd::decide
