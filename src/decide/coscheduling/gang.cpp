@@ -36,6 +36,7 @@ void Gangs::forget(ThreadId thread) {
     std::erase(gang.threads, thread);
     gang.ledger.forget(thread);
   }
+  std::erase_if(gangs_, [](const auto& one) { return one.second.threads.empty(); });
 }
 
 void Gangs::settle(ThreadId thread, Duration cpu, bool runnable, Time now) {
