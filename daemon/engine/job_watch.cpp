@@ -67,6 +67,27 @@ pid_t MemorySharers::job_of(pid_t pid) const {
   return at == jobs_.end() ? pid : at->second;
 }
 
+bool Yielders::look(pid_t tid, const sys::Procfs::SchedStat& now, Time at) {
+  const auto [place, is_new] = threads_.try_emplace(tid);
+  const Before before = place->second;
+  const Duration used = is_new ? Duration::zero() : now.cpu - before.stat.cpu;
+  place->second = {.stat = now, .at = at, .used = used, .round = round_};
+  const std::uint64_t turns = now.turns - before.stat.turns;
+  if (is_new || now.turns < before.stat.turns || turns < least_turns) return false;
+  return now.waited - before.stat.waited >= std::chrono::duration_cast<Duration>((at - before.at) * waits) &&
+         used / static_cast<Duration::rep>(turns) <= longest_turn;
+}
+
+Duration Yielders::used(pid_t tid) const {
+  const auto at = threads_.find(tid);
+  return at == threads_.end() ? Duration::zero() : at->second.used;
+}
+
+void Yielders::end_round() {
+  std::erase_if(threads_, [&](const auto& one) { return one.second.round != round_; });
+  ++round_;
+}
+
 JobWatch::JobWatch(const sys::Procfs& procfs, const Clock& clock, std::function<void()> notify)
     : JobWatch(procfs, clock, std::move(notify), Config{}) {}
 
@@ -172,16 +193,53 @@ void JobWatch::read_mappings(const std::vector<pid_t>& pids, Time now) {
   std::erase_if(mappings_read_, [&](const auto& one) { return !std::ranges::binary_search(pids, one.first); });
 }
 
+// Of each process no more than so many threads, and of all no more than so many.
+void JobWatch::add_yielders(const std::vector<pid_t>& managed, ProfileWindow& window) {
+  constexpr std::size_t max_threads = 256, max_of_a_process = 64;
+  if (window.ended - looked_for_yielders_ < config_.yielders_again) return;
+  const Duration since =
+      std::min<Duration>(window.ended - std::exchange(looked_for_yielders_, window.ended), 2 * config_.yielders_again);
+  std::size_t looked = 0;
+  for (const pid_t pid : managed) {
+    const auto tids = procfs_.threads(pid);
+    if (!tids || tids->size() > max_of_a_process) continue;
+    for (const pid_t tid : *tids) {
+      const auto stat = ++looked > max_threads ? Error(E2BIG, "threads") : procfs_.schedstat(tid);
+      if (!stat || !yielders_.look(tid, *stat, window.ended)) continue;
+      profile_->follow(tid);
+      const auto known = std::ranges::find(window.threads, tid, [](const auto& one) { return one.seen.tid; });
+      if (known != window.threads.end()) {
+        known->yields = true;
+        continue;
+      }
+      // What is due to it is a guess until a sample has met it.
+      sys::CpuProfile::Thread seen{.tid = tid, .tgid = pid, .samples = 1, .yields = 1, .inner = 1 / crowd_};
+      seen.cpu_time =
+          yielders_.used(tid) * (window.ended - window.begun).count() / std::max<Duration::rep>(since.count(), 1);
+      seen.looks = 1;
+      seen.weight = 1024;
+      window.threads.push_back({.seen = seen, .job = 0, .yields = true, .group_use = 1});
+    }
+  }
+  yielders_.end_round();
+}
+
 void JobWatch::tell_window(Time begun) {
   const std::vector<pid_t> managed = processes();
   ProfileWindow window{.begun = begun, .ended = clock_.now(), .threads = {}};
   std::vector<pid_t> busy;
-  for (sys::CpuProfile::Thread& seen : profile_->read()) {
+  std::map<std::pair<std::uint64_t, int>, std::uint64_t> group_samples;  // by group and CPU
+  const std::vector<sys::CpuProfile::Thread> all = profile_->read();
+  for (const sys::CpuProfile::Thread& seen : all) group_samples[{seen.group, seen.cpu}] += seen.samples;
+  const auto samples = static_cast<double>((window.ended - window.begun) / config_.period);
+  for (const sys::CpuProfile::Thread& seen : all) {
     if (!std::ranges::binary_search(managed, seen.tgid)) continue;
-    busy.push_back(seen.tgid);
     profile_->follow(seen.tid);
-    window.threads.push_back({.seen = seen, .job = 0});
+    const double used = static_cast<double>(group_samples[{seen.group, seen.cpu}]) / std::max(samples, 1.0);
+    window.threads.push_back({.seen = seen, .job = 0, .group_use = std::min(used, 1.0)});
   }
+  add_yielders(managed, window);
+  for (const ProfileWindow::Thread& thread : window.threads) busy.push_back(thread.seen.tgid);
   std::ranges::sort(busy);
   const auto [end, last] = std::ranges::unique(busy);
   busy.erase(end, last);
@@ -213,7 +271,11 @@ void JobWatch::run() {
     if (profile_) tell_window(std::exchange(begun, now));
     if (now - looked < config_.look * 9 / 10) continue;
     looked = now;
-    if (const auto count = runnable()) contention_.look(*count, static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN)));
+    if (const auto count = runnable()) {
+      const long cpus = std::max(::sysconf(_SC_NPROCESSORS_ONLN), 1L);
+      contention_.look(*count, static_cast<int>(cpus));
+      crowd_ = std::max(static_cast<double>(*count) / static_cast<double>(cpus), 1.0);
+    }
     const bool had = profile_ != nullptr;
     follow_contention();
     if (!had) begun = clock_.now();

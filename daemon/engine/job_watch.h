@@ -1,10 +1,10 @@
 // Watches for parallel jobs on a thread of its own, because it reads procfs and opens perf events, which may take long.
 //
-// It sleeps while fewer than two managed threads may be coscheduled. Else it looks twice a second at how many threads
-// of the machine want a CPU (proc_loadavg(5)); while those are no more than there are CPUs, nobody competes and there
-// is nothing to do. When they are, it samples the CPUs (sys/bpf/cpu_profile.h), and tells each window which threads had
-// one, what for, what share is due to them, and which processes share memory. It stops when nobody has competed for a
-// while.
+// It sleeps while fewer than two managed threads may be coscheduled. Else it looks ten times a second at how many
+// threads of the machine want a CPU (proc_loadavg(5)); while those are no more than there are CPUs, nobody competes and
+// there is nothing to do. When they are, it samples the CPUs (sys/bpf/cpu_profile.h), and tells each window which
+// threads had one, what for, what share is due to them, and which processes share memory. It stops when nobody has
+// competed for a while.
 #pragma once
 
 #include <sys/types.h>
@@ -37,7 +37,7 @@ class Contention {
 
  private:
   static constexpr int begins_after = 2;  // of the last three looks
-  static constexpr int ends_after = 10;   // looks in a row without
+  static constexpr int ends_after = 40;   // looks in a row without
   unsigned last_ = 0;                     // a bit a look
   int without_ = 0;
   bool found_ = false;
@@ -59,11 +59,37 @@ class MemorySharers {
   std::map<pid_t, pid_t> jobs_;
 };
 
+// Threads that give their CPU away all the time (sched_yield(2)) and want it again at once. Beside busy loops they are
+// left so little of it that no sample meets them; but they have many turns on a CPU, none of which lasts, and wait in
+// between. Pure.
+class Yielders {
+ public:
+  // What the thread has used and waited for so far. True: it yields, as of the time since the last look at it.
+  bool look(pid_t tid, const sys::Procfs::SchedStat& now, Time at);
+  [[nodiscard]] Duration used(pid_t tid) const;  // between the last two looks
+  void end_round();                              // forgets those that were not looked at
+
+ private:
+  static constexpr double waits = 0.5;                                      // of the time, and …
+  static constexpr Duration longest_turn = std::chrono::microseconds(200);  // on average
+  static constexpr std::uint64_t least_turns = 5;
+  struct Before {
+    sys::Procfs::SchedStat stat;
+    Time at{};
+    Duration used{};
+    std::uint64_t round = 0;
+  };
+  std::map<pid_t, Before> threads_;
+  std::uint64_t round_ = 0;
+};
+
 struct ProfileWindow {
   Time begun{}, ended{};
   struct Thread {
     sys::CpuProfile::Thread seen;
     std::uint64_t job = 0;
+    bool yields = false;   // it was found by that, and not by samples
+    double group_use = 1;  // 0…1: of its CPU, that the threads of its group had together
   };
   std::vector<Thread> threads;
 };
@@ -71,10 +97,11 @@ struct ProfileWindow {
 class JobWatch {
  public:
   struct Config {
-    Duration look = std::chrono::milliseconds(500);    // between two looks at the load
-    Duration window = std::chrono::milliseconds(250);  // of a profile
-    Duration period = std::chrono::milliseconds(4);    // between two samples of a CPU
-    Duration maps_again = std::chrono::seconds(5);     // after which a process's mappings are read again
+    Duration look = std::chrono::milliseconds(100);            // between two looks at the load
+    Duration window = std::chrono::milliseconds(125);          // of a profile
+    Duration period = std::chrono::milliseconds(2);            // between two samples of a CPU
+    Duration maps_again = std::chrono::seconds(5);             // after which a process's mappings are read again
+    Duration yielders_again = std::chrono::milliseconds(500);  // between two looks for them
   };
   // notify: there is a window to take; called from the thread.
   JobWatch(const sys::Procfs& procfs, const Clock& clock, std::function<void()> notify);
@@ -99,6 +126,7 @@ class JobWatch {
   [[nodiscard]] std::optional<int> runnable() const;
   void follow_contention();
   void tell_window(Time begun);
+  void add_yielders(const std::vector<pid_t>& managed, ProfileWindow& window);
   void read_mappings(const std::vector<pid_t>& pids, Time now);
 
   const sys::Procfs& procfs_;
@@ -114,6 +142,9 @@ class JobWatch {
   // Of the thread.
   Contention contention_;
   MemorySharers sharers_;
+  Yielders yielders_;
+  Time looked_for_yielders_{};
+  double crowd_ = 1;  // threads that want a CPU, for each CPU
   std::map<pid_t, Time> mappings_read_;
   std::unique_ptr<sys::CpuProfile> profile_;
   std::thread thread_;

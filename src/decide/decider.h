@@ -240,8 +240,9 @@ struct ThreadProfiled {
   Duration window{}, cpu{};           // CPU time in the window
   double spinning = 0, yielding = 0;  // 0…1: of the times that it was seen, in a loop that waits; in sched_yield(2)
   bool share_known = true;            // the next two are
-  double others = 0;                  // what the others of its group that wanted its CPU weighed; nice 0 weighs 1024
+  double inner = 1;                   // 0…1: what it was due of the CPU time of its group, by its nice value
   double upper = 1;                   // 0…1: what its groups were due of the CPU
+  double group_use = 1;               // 0…1: of its CPU, that the threads of its group had together
   std::uint32_t weight = 0;           // by its nice value
   std::uint64_t group = 0;            // the same for threads of one group on one CPU
   std::int32_t cpu_number = 0;

@@ -225,8 +225,9 @@ void Encoder::add(std::string& out, const decide::Input& input) {
               .add("share_known", i.share_known)
               .add("spinning_bits", std::bit_cast<std::int64_t>(i.spinning));
           line.add("yielding_bits", std::bit_cast<std::int64_t>(i.yielding));
-          line.add("others_bits", std::bit_cast<std::int64_t>(i.others));
+          line.add("inner_bits", std::bit_cast<std::int64_t>(i.inner));
           line.add("upper_bits", std::bit_cast<std::int64_t>(i.upper));
+          line.add("group_use_bits", std::bit_cast<std::int64_t>(i.group_use));
         } else if constexpr (std::is_same_v<T, decide::RunTime>) {
           Line line(out, "run-time");
           begun(line).add("thread", i.thread).add("cpu_ns", i.cpu.count()).add("runnable", i.runnable);

@@ -82,6 +82,7 @@ void CoschedulingDecider::take_window(const model::Model& model, Time now) {
 
 void CoschedulingDecider::demand(const model::Model& model, Plan& plan) const {
   for (const auto& [id, gang] : gangs_.all()) {
+    if (gang.rests && !gang.slot_until) continue;
     for (const ThreadId thread : gang.threads) {
       const auto view = model.thread(thread);
       if (!view || !takes(model, thread)) continue;

@@ -8,13 +8,14 @@ Duration scaled(Duration time, double by) {
 }
 }  // namespace
 
-// A thread that could run at the last settlement is taken to have been able to ever since, or to have used CPU time
-// until it blocked.
+// A thread that could run at the last settlement is taken to have been able to ever since. One that was blocked then
+// waits for a mate that has no CPU, as far as anybody knows, if a mate could run: it earns, too. Else it is due what it
+// has used.
 void CpuLedger::settle(ThreadId thread, Duration cpu, bool runnable, Time now) {
   Account& account = threads_[thread];
   if (account.known) {
     const Duration used = std::max(cpu - account.cpu, Duration::zero());
-    const Duration could_run = account.runnable ? std::max(now - account.settled, Duration::zero()) : used;
+    const Duration could_run = account.earns ? std::max(now - account.settled, Duration::zero()) : used;
     const Duration entitled = scaled(could_run, account.share);
     used_ += used;
     entitled_ += entitled;
@@ -24,6 +25,8 @@ void CpuLedger::settle(ThreadId thread, Duration cpu, bool runnable, Time now) {
   account.runnable = runnable;
   account.cpu = cpu;
   account.settled = now;
+  const bool any = this->runnable() > 0;
+  for (auto& [other, one] : threads_) one.earns = one.known && any;
 }
 
 void CpuLedger::set_bound(Duration bound) {
@@ -33,7 +36,7 @@ void CpuLedger::set_bound(Duration bound) {
 
 double CpuLedger::due() const {
   double due = 0;
-  for (const auto& [thread, account] : threads_) due += account.runnable ? account.share : 0;
+  for (const auto& [thread, account] : threads_) due += account.earns ? account.share : 0;
   return due;
 }
 

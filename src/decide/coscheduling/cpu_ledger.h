@@ -23,7 +23,7 @@ class CpuLedger {
   // share for long does not take it all at once later, and a debt is soon forgiven.
   [[nodiscard]] Duration credit() const { return credit_; }
   void set_bound(Duration bound);
-  // CPUs that the threads that can run are due together, and how many those are.
+  // CPUs that the threads are due together, as long as one of them can run, and how many can.
   [[nodiscard]] double due() const;
   [[nodiscard]] int runnable() const;
   // How long until the credit is `wanted`, if no thread of the job has a CPU; none: never.
@@ -43,11 +43,12 @@ class CpuLedger {
     double share = 1;
     bool known = false;  // it was settled before
     bool runnable = false;
+    bool earns = false;  // it can run, or waits for a thread of the job that can
     Duration cpu{};
     Time settled{};
     template <typename Self, typename Archive>
     static void state(Self& self, Archive& archive) {
-      archive(self.share, self.known, self.runnable, self.cpu, self.settled);
+      archive(self.share, self.known, self.runnable, self.earns, self.cpu, self.settled);
     }
   };
   std::map<ThreadId, Account> threads_;

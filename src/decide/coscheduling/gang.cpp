@@ -1,6 +1,7 @@
 #include "decide/coscheduling/gang.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace swapd::decide {
 
@@ -65,18 +66,19 @@ bool Gangs::may_begin(const Gang& gang) const {
 
 bool Gangs::begin_slots(Time now) {
   std::vector<Gang*> due;
+  bool changed = false;
   for (auto& [id, gang] : gangs_) {
     if (gang.slot_until || now < gang.look_at) continue;
     // On average a slot begins when half of it is owed and ends when half of it is a debt.
     const Duration wanted = cost(gang) / 2;
-    const auto wait = gang.ledger.runnable() == 0 ? std::nullopt : gang.ledger.until(wanted);
+    changed = std::exchange(gang.rests, gang.ledger.runnable() == 0) != gang.rests || changed;
+    const auto wait = gang.rests ? std::nullopt : gang.ledger.until(wanted);
     if (wait && *wait <= Duration::zero())
       due.push_back(&gang);
     else
       gang.look_at = now + (wait ? std::max<Duration>(*wait, std::chrono::microseconds(200)) : config_.look_again);
   }
   std::ranges::stable_sort(due, std::ranges::greater(), [](const Gang* gang) { return gang->ledger.credit(); });
-  bool begun = false;
   for (Gang* gang : due) {
     if (!may_begin(*gang)) {
       ++gang->refused;
@@ -89,9 +91,9 @@ bool Gangs::begin_slots(Time now) {
     }
     gang->slot_until = now + config_.slot;
     ++gang->slots;
-    begun = true;
+    changed = true;
   }
-  return begun;
+  return changed;
 }
 
 std::optional<Time> Gangs::next() const {

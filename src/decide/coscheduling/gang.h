@@ -30,11 +30,13 @@ class Gangs {
     std::vector<int> cpus;           // that they were on, sorted
     std::optional<Time> slot_until;  // it has its slot
     Time look_at{};                  // its threads' CPU time is to be measured then
+    bool rests = true;               // none of its threads can run: they are as they are
     std::uint64_t slots = 0;         // that have begun
     std::uint64_t refused = 0;       // times that another job had the CPUs
     template <typename Self, typename Archive>
     static void state(Self& self, Archive& archive) {
-      archive(self.ledger, self.threads, self.cpus, self.slot_until, self.look_at, self.slots, self.refused);
+      archive(self.ledger, self.threads, self.cpus, self.slot_until, self.look_at, self.rests, self.slots,
+              self.refused);
     }
   };
 
@@ -55,7 +57,7 @@ class Gangs {
   // Ends the slots that are over. Their threads are to be measured next, as are those of jobs that may be owed a slot:
   // `measure` gets them. False: none.
   bool end_slots(Time now, std::vector<ThreadId>& measure);
-  // Once they are settled: begins the slots that are due. True: some job's threads are to run now.
+  // Once they are settled: begins the slots that are due. True: what is to be demanded has changed.
   bool begin_slots(Time now);
   // When end_slots() must be called at the latest; none: there is no gang.
   [[nodiscard]] std::optional<Time> next() const;

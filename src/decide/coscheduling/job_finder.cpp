@@ -5,6 +5,25 @@
 
 namespace swapd::decide {
 
+namespace {
+
+constexpr double passing_groups = 0.9;  // a group that is due more competes only with what comes and goes
+
+void note_share(JobFinder::Member& member, const ThreadProfiled& seen) {
+  // What threads of other groups take now and then, all of the group lose alike. Where they compete for good, the group
+  // is due its weight.
+  const double group = seen.upper > passing_groups ? seen.group_use : seen.upper;
+  const double found = seen.inner * group;
+  member.seen_shares.at(member.windows++ % member.seen_shares.size()) = found;
+  auto known = member.seen_shares;
+  const auto end = known.begin() + std::min<std::ptrdiff_t>(member.windows, std::ssize(known));
+  const auto middle = known.begin() + (end - known.begin()) / 2;
+  std::nth_element(known.begin(), middle, end);
+  member.seen_share = *middle;
+}
+
+}  // namespace
+
 void JobFinder::add(const ThreadProfiled& seen, bool declared) {
   fresh_ = true;
   const double window = std::chrono::duration<double>(seen.window).count();
@@ -14,20 +33,21 @@ void JobFinder::add(const ThreadProfiled& seen, bool declared) {
   job.declared = declared;
   auto at = std::ranges::lower_bound(job.members, seen.thread, {}, &Member::thread);
   if (at == job.members.end() || at->thread != seen.thread) {
-    if (cpu < config_.busy || job.members.size() >= config_.max_threads) return;
+    // A thread that yields in a loop is left hardly any CPU time, and yet wants all of it.
+    const bool busy = cpu >= config_.busy || seen.yielding >= config_.yields;
+    if (!busy || job.members.size() >= config_.max_threads) return;
     at = job.members.insert(at, Member{.thread = seen.thread});
   }
-  const double own = seen.weight;
-  const double found = own <= 0 ? 1 : own / (own + seen.others) * seen.upper;
-  *at = {.thread = seen.thread,
-         .share = seen.share_known ? found : at->seen_share,
-         .seen_share = seen.share_known ? found : at->seen_share,
-         .cpu = std::min(cpu, 1.0),
-         .waiting = std::min(seen.spinning + seen.yielding, 1.0),
-         .weight = seen.weight,
-         .group = seen.group,
-         .cpu_number = seen.cpu_number,
-         .seen = seen.time};
+  Member member = *at;
+  if (seen.share_known) note_share(member, seen);
+  member.share = member.seen_share;
+  member.cpu = std::min(cpu, 1.0);
+  member.waiting = std::min(seen.spinning + seen.yielding, 1.0);
+  member.weight = seen.weight;
+  member.group = seen.group;
+  member.cpu_number = seen.cpu_number;
+  member.seen = seen.time;
+  *at = member;
 }
 
 // A thread that runs in slots weighs next to nothing between them, which is not what it is due: among threads of one

@@ -8,6 +8,7 @@
 // save. A job that computes, or that blocks when it waits, wastes little and is left alone [DCS97 ch. 6].
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <span>
@@ -23,6 +24,7 @@ namespace swapd::decide {
 
 struct JobFinderConfig {
   double busy = 0.01;       // of a CPU: a thread that used more in the window is one of the job's
+  double yields = 0.5;      // … or was seen in sched_yield(2) that often
   double contended = 0.90;  // of what they could use: the job is due less
   double waste = 0.05;      // of the job's CPU time: less is not worth it
   double quiet = 0.97;      // due more than this: nobody competes any more
@@ -42,18 +44,21 @@ class JobFinder {
   };
   struct Member {
     ThreadId thread;
-    double share = 1;          // of its CPU, that it is due
-    double seen_share = 1;     // … as the run queues have it, in which threads between slots weigh next to nothing
-    double cpu = 0;            // of the window, that it had a CPU
-    double waiting = 0;        // of that, in loops that wait
-    std::uint32_t weight = 0;  // that its nice value gives it
-    std::uint64_t group = 0;   // its run queue's
+    double share = 1;       // of its CPU, that it is due
+    double seen_share = 1;  // … as the run queues have it, in which threads between slots weigh next to nothing: the
+                            // median of the last windows, so that a thread that comes for a moment changes nothing
+    std::array<double, 7> seen_shares{};  // the last ones in turn
+    double cpu = 0;                       // of the window, that it had a CPU
+    double waiting = 0;                   // of that, in loops that wait
+    std::uint32_t weight = 0;             // that its nice value gives it
+    std::uint64_t group = 0;              // its run queue's
     int cpu_number = 0;
     Time seen{};
+    std::uint32_t windows = 0;  // that told a share
     template <typename Self, typename Archive>
     static void state(Self& self, Archive& archive) {
-      archive(self.thread, self.share, self.seen_share, self.cpu, self.waiting, self.weight, self.group,
-              self.cpu_number, self.seen);
+      archive(self.thread, self.share, self.seen_share, self.seen_shares, self.windows, self.cpu, self.waiting,
+              self.weight, self.group, self.cpu_number, self.seen);
     }
   };
   struct Job {

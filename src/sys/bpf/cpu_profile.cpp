@@ -105,7 +105,8 @@ std::vector<CpuProfile::Thread> CpuProfile::read() {
   for (const std::uint32_t one : tids) {
     profile_thread seen{};
     if (bpf_map_lookup_elem(impl_->map, &one, &seen) != 0) continue;
-    const profile_thread cleared{};
+    profile_thread cleared{};
+    cleared.weight = seen.weight;
     // One that is followed is looked at whether or not it has a CPU.
     if (impl_->followed.contains(one) && seen.samples + seen.looks > 0)
       (void)bpf_map_update_elem(impl_->map, &one, &cleared, BPF_EXIST);
@@ -122,7 +123,7 @@ std::vector<CpuProfile::Thread> CpuProfile::read() {
                    .spins = seen.spins,
                    .yields = seen.yields,
                    .looks = seen.looks,
-                   .others = static_cast<double>(seen.others) / looks,
+                   .inner = static_cast<double>(seen.inner) / (looks * static_cast<double>(profile_share_one)),
                    .upper = static_cast<double>(seen.upper) / (looks * static_cast<double>(profile_share_one)),
                    .group = disguised(seen.group, impl_->secret),
                    .weight = seen.weight,

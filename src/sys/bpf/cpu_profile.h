@@ -28,8 +28,8 @@ class CpuProfile {
     std::uint64_t in_user = 0;  // … in its own code
     std::uint64_t spins = 0;    // … of those, in a loop that waits
     std::uint64_t yields = 0;   // … in sched_yield(2)
-    std::uint64_t looks = 0;    // at what it is due; none: `others` and `upper` are not known
-    double others = 0;          // what the others of its group on its CPU weighed, on average; nice 0 weighs 1024
+    std::uint64_t looks = 0;    // at what it is due; none: `inner` and `upper` are not known
+    double inner = 1;           // 0…1: what it was due of the CPU time of its group there
     double upper = 1;           // 0…1: what its groups were due of the CPU
     std::uint64_t group = 0;    // the same for threads of one group on one CPU; of no other meaning
     std::uint32_t weight = 0;   // by its nice value, whatever its class is now

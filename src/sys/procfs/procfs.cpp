@@ -24,14 +24,28 @@ Result<ProcStat> Procfs::stat(pid_t tid) const {
   return *out;
 }
 
-Result<Duration> Procfs::cpu_time(pid_t tid) const {
+Result<Procfs::SchedStat> Procfs::schedstat(pid_t tid) const {
   std::array<char, 128> buffer;
   const auto text = read_start(ProcPath::of_thread(root_, tid, "schedstat").c_str(), buffer);
   if (!text) return text.error();
-  std::int64_t ns = 0;
-  if (std::from_chars(text->data(), text->data() + text->size(), ns).ec != std::errc{})
-    return Error(EPROTO, "schedstat");
-  return Duration(ns);
+  std::array<std::int64_t, 3> numbers{};
+  const char* at = text->data();
+  const char* const end = text->data() + text->size();
+  for (std::int64_t& number : numbers) {
+    while (at != end && *at == ' ') ++at;
+    const auto read = std::from_chars(at, end, number);
+    if (read.ec != std::errc{}) return Error(EPROTO, "schedstat");
+    at = read.ptr;
+  }
+  return SchedStat{.cpu = Duration(numbers[0]),
+                   .waited = Duration(numbers[1]),
+                   .turns = static_cast<std::uint64_t>(numbers[2])};
+}
+
+Result<Duration> Procfs::cpu_time(pid_t tid) const {
+  const auto all = schedstat(tid);
+  if (!all) return all.error();
+  return all->cpu;
 }
 
 Result<Fd> Procfs::open_syscall(pid_t tid) const { return open_file(ProcPath(root_, tid, "syscall").c_str()); }

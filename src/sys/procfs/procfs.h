@@ -116,6 +116,13 @@ class Procfs {
   // CPU time, as of the last tick while it has a CPU: the first field of schedstat (kernel documentation,
   // scheduler/sched-stats).
   [[nodiscard]] Result<Duration> cpu_time(pid_t tid) const;
+  // All of schedstat: besides that, how long the thread has waited for a CPU, as of its last turn on one, and how many
+  // turns it has had.
+  struct SchedStat {
+    Duration cpu{}, waited{};
+    std::uint64_t turns = 0;
+  };
+  [[nodiscard]] Result<SchedStat> schedstat(pid_t tid) const;
   [[nodiscard]] Result<SyscallState> syscall(pid_t tid) const;  // [hot]
   // [hot] From a file kept open it costs a quarter, and never is of another thread that has the same id.
   [[nodiscard]] static Result<SyscallState> syscall(const Fd& file);

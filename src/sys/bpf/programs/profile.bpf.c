@@ -119,7 +119,9 @@ static __always_inline __u64 others_in(struct sched_entity___profile* entity) {
 static __always_inline void note_shares(struct profile_thread* seen, struct sched_entity___profile* entity) {
   ++seen->looks;
   seen->group = (__u64)BPF_CORE_READ(entity, cfs_rq);
-  seen->others += others_in(entity);
+  // (Not the mean of the weights: a heavy thread that is there for a moment takes no more than that.)
+  const __u64 weight = seen->weight ? seen->weight : 1;
+  seen->inner += profile_share_one * weight / (weight + others_in(entity));
   __u64 share = profile_share_one;
   if (bpf_core_field_exists(entity->parent)) {
     for (int level = 0; level < max_levels; ++level) {

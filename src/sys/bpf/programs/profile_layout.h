@@ -21,7 +21,7 @@ struct profile_thread {
   profile_u64 yields;   // … or was in sched_yield(2)
   profile_u64 looks;    // at what it is due: while it, or a thread beside which it is followed, had the CPU, and no
                         // real-time thread, which would keep waiting who otherwise comes and goes
-  profile_u64 others;   // … the sum of what the other threads of its group weighed on the CPU, nice 0 being 1024
+  profile_u64 inner;    // … the sum of what it was due of its group's CPU time, profile_share_one being all
   profile_u64 upper;    // … the sum of what its groups were due of the CPU, profile_share_one being all
   profile_u64 group;    // its run queue, as a number that names it
   profile_u64 cpu_ns;   // CPU time in all, as of the last look
