@@ -101,18 +101,35 @@ TEST_F(Ledger, NewShareCountsFromTheNextSettlementOn) {
   EXPECT_EQ(ledger.credit(), 6ms);
 }
 
-TEST_F(Ledger, ThreadsThatCanRunAreDueCpusTogether) {
+TEST_F(Ledger, ThreadsAreDueCpusTogetherWhileOneOfThemCanRun) {
   ledger.set_share(p1, 0.5);
   ledger.set_share(p2, 0.25);
-  ledger.set_share(p3, 1);
   at(0ms, p1, 0ms);
-  at(0ms, p2, 0ms);
-  at(0ms, p3, 0ms, false);
+  at(0ms, p2, 0ms, false);
   EXPECT_DOUBLE_EQ(ledger.due(), 0.75);
-  EXPECT_EQ(ledger.runnable(), 2);
+  EXPECT_EQ(ledger.runnable(), 1);
+  at(1ms, p1, 0ms, false);
+  EXPECT_DOUBLE_EQ(ledger.due(), 0);
+  EXPECT_EQ(ledger.runnable(), 0);
+}
+
+TEST_F(Ledger, ForgottenThreadIsDueNothing) {
+  ledger.set_share(p1, 0.5);
+  ledger.set_share(p2, 0.25);
+  for (const ThreadId thread : {p1, p2}) at(0ms, thread, 0ms);
   ledger.forget(p1);
   EXPECT_DOUBLE_EQ(ledger.due(), 0.25);
   EXPECT_EQ(ledger.runnable(), 1);
+}
+
+TEST_F(Ledger, ThreadThatIsBlockedWhileAMateCanRunWaitsForItAndEarns) {
+  ledger.set_share(p1, 0.5);
+  ledger.set_share(p2, 0.5);
+  at(0ms, p1, 0ms);
+  at(0ms, p2, 0ms, false);
+  at(10ms, p1, 0ms);
+  at(10ms, p2, 0ms, false);
+  EXPECT_EQ(ledger.credit(), 10ms);
 }
 
 TEST_F(Ledger, TellsHowLongUntilACreditIsReached) {

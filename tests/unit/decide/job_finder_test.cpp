@@ -26,7 +26,7 @@ class Finder : public testing::Test {
             .window = window,
             .cpu = window / 2,
             .spinning = waits,
-            .others = 1024,
+            .inner = 0.5,
             .weight = 1024,
             .group = static_cast<std::uint64_t>(cpu) + 1,
             .cpu_number = cpu};
@@ -86,7 +86,7 @@ TEST_F(Finder, ThreadsThatDoNotShareMemoryAreNoJob) {
 
 TEST_F(Finder, JobThatCompetesWithNobodyIsLeftAlone) {
   std::vector<ThreadProfiled> threads = {busy(p1), busy(p2)};
-  for (ThreadProfiled& one : threads) one.others = 0;
+  for (ThreadProfiled& one : threads) one.inner = 1;
   see(threads);
   EXPECT_EQ(job().verdict, State::alone);
 }
@@ -113,26 +113,44 @@ TEST_F(Finder, DeclaredJobNeedNotBeSeenWaiting) {
 
 TEST_F(Finder, DeclaredJobThatCompetesWithNobodyIsLeftAloneToo) {
   std::vector<ThreadProfiled> threads = {busy(p1), busy(p2)};
-  for (ThreadProfiled& one : threads) one.others = 0;
+  for (ThreadProfiled& one : threads) one.inner = 1;
   see(threads, true);
   EXPECT_EQ(job().verdict, State::alone);
 }
 
 TEST_F(Finder, ShareIsByWeightWithinTheGroupAndByTheGroupsAbove) {
   ThreadProfiled one = busy(p1), other = busy(p2);
-  one.others = 3072;
+  one.inner = 0.25;
   other.upper = 0.5;
   see({one, other});
   EXPECT_DOUBLE_EQ(member(p1).share, 0.25);
   EXPECT_DOUBLE_EQ(member(p2).share, 0.25);
 }
 
+TEST_F(Finder, ShareIsTheMedianOfTheLastWindows) {
+  ThreadProfiled disturbed = busy(p1);
+  disturbed.inner = 0.1;
+  for (int i = 0; i < 5; ++i) see({busy(p1), busy(p2)});
+  for (int i = 0; i < 3; ++i) see({disturbed, busy(p2)});
+  EXPECT_DOUBLE_EQ(member(p1).share, 0.5) << "who comes for a moment changes nothing";
+  for (int i = 0; i < 3; ++i) see({disturbed, busy(p2)});
+  EXPECT_DOUBLE_EQ(member(p1).share, 0.1);
+}
+
+TEST_F(Finder, ThreadThatYieldsInALoopIsOfTheJobThoughItHasHardlyAnyCpu) {
+  ThreadProfiled yields = busy(p2, 0);
+  yields.cpu = window / 1000;
+  yields.yielding = 0.9;
+  see({busy(p1), yields});
+  EXPECT_THAT(job().members, SizeIs(2));
+}
+
 TEST_F(Finder, ShareThatCouldNotBeSeenStaysAsItWas) {
   ThreadProfiled one = busy(p1);
-  one.others = 3072;
+  one.inner = 0.25;
   see({one, busy(p2)});
   one.share_known = false;
-  one.others = 0;
+  one.inner = 1;
   see({one, busy(p2)});
   EXPECT_DOUBLE_EQ(member(p1).share, 0.25);
 }
@@ -144,7 +162,7 @@ TEST_F(Finder, ThreadBetweenSlotsStillCompetesForWhatItsNiceValueIsWorth) {
   finder.set_running(2, true);
   // The run queues show threads of class SCHED_IDLE in place of the rivals.
   ThreadProfiled one = busy(p1), two = busy(p2, 0.8, 1);
-  one.others = two.others = 0;
+  one.inner = two.inner = 1;
   see({one, two, rival, other_rival});
   EXPECT_DOUBLE_EQ(member(p1).share, 0.5);
   EXPECT_DOUBLE_EQ(member(p2).share, 0.5);
@@ -159,7 +177,7 @@ TEST_F(Finder, RivalOfAnotherRunQueueHidesNothing) {
   see({busy(p1), rival, other_rival});
   finder.set_running(2, true);
   ThreadProfiled one = busy(p1);
-  one.others = 0;
+  one.inner = 1;
   see({one, rival, other_rival});
   EXPECT_DOUBLE_EQ(member(p1).share, 1);
 }

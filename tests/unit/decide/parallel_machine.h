@@ -27,7 +27,7 @@ class ParallelMachine {
     SchedAttr now{};
     double used = 0;  // ns, in all
     // In the window:
-    double used_before = 0, others = 0, looked = 0;
+    double used_before = 0, inner = 0, looked = 0;
   };
 
   Runner& add(ThreadId id, int cpu, std::uint64_t job = 0, double waits = 0, SchedAttr base = {}) {
@@ -51,7 +51,7 @@ class ParallelMachine {
         if (other_id != id && priority == 0) weights += weight(other.now);
       }
       if (highest == 0) {
-        one.others += weights * ns;
+        one.inner += ns * weight(one.base) / (weight(one.base) + weights);
         one.looked += ns;
       }
       if (one.blocked || level < highest) continue;
@@ -73,7 +73,7 @@ class ParallelMachine {
     std::vector<decide::ThreadProfiled> out;
     for (auto& [id, one] : runners_) {
       const double used = one.used - std::exchange(one.used_before, one.used);
-      const double others = std::exchange(one.others, 0), looked = std::exchange(one.looked, 0);
+      const double inner = std::exchange(one.inner, 0), looked = std::exchange(one.looked, 0);
       if (one.job == 0 || used <= 0) continue;
       out.push_back({.time = now,
                      .thread = id,
@@ -82,7 +82,7 @@ class ParallelMachine {
                      .cpu = whole(used),
                      .spinning = one.waits,
                      .share_known = looked > 0,
-                     .others = looked > 0 ? others / looked : 0,
+                     .inner = looked > 0 ? inner / looked : 1,
                      .weight = weight(one.base),
                      .group = static_cast<std::uint64_t>(one.cpu) + 1,
                      .cpu_number = one.cpu});
@@ -105,7 +105,7 @@ class ParallelMachine {
 // Parallel jobs beside others on such a machine, under a panel with a coscheduling decider.
 class ParallelRun {
  public:
-  static constexpr Duration window = std::chrono::milliseconds(250);
+  static constexpr Duration window = std::chrono::milliseconds(125);
 
   explicit ParallelRun(decide::CoschedulingConfig config = two_cpus())
       : config_(std::move(config)), turns_(make(config_)) {
