@@ -38,7 +38,10 @@ SchedAttr merged(const SchedAttr& own, const SchedAttr& lent, std::uint64_t defa
 SchedAttr without_ours(const SchedAttr& seen, const SchedAttr& base, const SchedAttr& set) {
   SchedAttr own = seen;
   if (fair(seen) && fair(set) && seen.runtime_ns == set.runtime_ns) own.runtime_ns = base.runtime_ns;
-  if (seen.policy == set.policy && seen.reset_on_fork == set.reset_on_fork) own.reset_on_fork = base.reset_on_fork;
+  if (seen.policy == set.policy && seen.reset_on_fork == set.reset_on_fork) {
+    own.reset_on_fork = base.reset_on_fork;
+    if (set.policy == SchedPolicy::idle) own.policy = base.policy;
+  }
   return own;
 }
 

@@ -19,8 +19,8 @@ namespace swapd::actuate {
 [[nodiscard]] SchedAttr merged(const SchedAttr& own, const SchedAttr& lent, std::uint64_t default_slice_ns);
 
 // The own attributes of a thread that had `base`, was set to `set`, and has `seen` because another program has changed
-// it. sched_setscheduler(2) keeps the slice, and setpriority(2) the reset-on-fork flag too, so what of them is ours is
-// not theirs.
+// it. sched_setscheduler(2) keeps the slice, and setpriority(2) the reset-on-fork flag and the class too, so what of
+// them is ours is not theirs: a thread that was lowered to SCHED_IDLE and then reniced is not idle by itself.
 [[nodiscard]] SchedAttr without_ours(const SchedAttr& seen, const SchedAttr& base, const SchedAttr& set);
 // Whether a thread that has `set` may give itself `seen` without any privilege (sched(7)): a lower real-time priority,
 // a higher nice value, an ordinary class.

@@ -97,7 +97,7 @@ void Actuator::Impl::engage(Entry& entry, Time now, Outcome::What as) {
   entry.limited = terms.limited;
   if (entry.limited == Ineffective::none) entry.refusal = {};
   if (entry.boost.quiet) return leave_groups(entry);
-  if (!was_in_force && as == Outcome::What::begun) ++total;
+  if (as == Outcome::What::begun) ++total;
   lend_group(entry, now);
   if (entry.reason == Ineffective::none && confined(entry)) entry.reason = Ineffective::affinity;
   if (entry.reason == Ineffective::none && newly_limited && was_in_force && listener)
@@ -254,6 +254,10 @@ void Actuator::Impl::renew(Entry& entry, const Boost& boost, Time now) {
   const bool other_requester = entry.boost.requester != boost.requester || entry.boost.resource != boost.resource;
   const bool other_terms =
       entry.boost.requester_class != boost.requester_class || entry.boost.provider_class != boost.provider_class;
+  // A donation that follows on a quiet boost begins, and one that is followed by a quiet boost ends.
+  const Outcome::What as = entry.boost.quiet && !boost.quiet ? Outcome::What::begun : Outcome::What::changed;
+  if (boost.quiet && !entry.boost.quiet && (entry.in_force() || entry.reason != Ineffective::none))
+    report(Outcome::What::ended, entry);
   entry.boost = boost;
   entry.round = round;
   const bool due = other_attr || now - entry.looked >= audit_period;
@@ -264,7 +268,7 @@ void Actuator::Impl::renew(Entry& entry, const Boost& boost, Time now) {
         return;
       }
       if (const auto own = scheduler.get(boost.thread.tid); own.ok()) entry.base = *own;
-      return engage(entry, now, Outcome::What::changed);
+      return engage(entry, now, as);
     case Entry::State::refused:
       if (!other_attr && (entry.limited == Ineffective::none || now - entry.looked < refusal_period)) return;
       return begin(boost, now);
@@ -277,8 +281,7 @@ void Actuator::Impl::renew(Entry& entry, const Boost& boost, Time now) {
   if (due && !audit(entry, now)) return;
   if (!entry.in_force()) return;  // what another program gave it is as good
   if (const auto rest = at_limit(boost, entry.set.realtime(), now)) return suspend(entry, *rest);
-  if (other_attr || (due && terms(entry, now).limited != entry.limited))
-    return engage(entry, now, Outcome::What::changed);
+  if (other_attr || (due && terms(entry, now).limited != entry.limited)) return engage(entry, now, as);
   const Ineffective before = entry.reason;
   if (!entry.boost.quiet && (entry.surroundings != surroundings || other_terms)) {
     lend_group(entry, now);

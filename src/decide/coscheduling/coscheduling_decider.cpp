@@ -28,6 +28,8 @@ void CoschedulingDecider::on(const Input& input) {
 void CoschedulingDecider::forget(ThreadId thread) {
   finder_.forget(thread);
   gangs_.forget(thread);
+  for (const auto& [id, job] : finder_.jobs())
+    if (job.running && !gangs_.all().contains(id)) finder_.set_running(id, false);
   std::erase_if(window_, [&](const ThreadProfiled& one) { return one.thread == thread; });
   changed_ = true;
 }
@@ -37,8 +39,19 @@ bool CoschedulingDecider::takes(const model::Model& model, ThreadId thread) cons
   return view && ordinary(view->base) && config_.of(view->class_id) != CoschedulingConfig::Mode::off;
 }
 
+// No thread of any job has been seen for long: what they are due is no longer known, and perhaps they have ended.
+void CoschedulingDecider::end_if_unheard(Time now) {
+  if (gangs_.all().empty() || now - heard_ <= config_.finder.forget_after) return;
+  for (const auto& [id, job] : finder_.jobs()) {
+    gangs_.remove(id);
+    finder_.set_running(id, false);
+  }
+  changed_ = true;
+}
+
 void CoschedulingDecider::take_window(const model::Model& model, Time now) {
-  if (window_.empty()) return;
+  if (window_.empty()) return end_if_unheard(now);
+  heard_ = now;
   for (const ThreadProfiled& seen : window_) {
     if (!takes(model, seen.thread)) continue;
     const auto view = model.thread(seen.thread);
@@ -98,7 +111,7 @@ void CoschedulingDecider::demand(const model::Model& model, Plan& plan) const {
 // which is exact only then; and slots begin.
 void CoschedulingDecider::decide(const model::Model& model, const Turn& turn, Plan& plan) {
   take_window(model, turn.now);
-  if (gangs_.all().empty() && !std::exchange(changed_, false)) {
+  if (gangs_.all().empty() && !changed_) {
     plan.keeps_demands = true;
     return;
   }
@@ -138,7 +151,10 @@ std::vector<CoschedulingDecider::JobView> CoschedulingDecider::jobs() const {
   return out;
 }
 
-void CoschedulingDecider::save(StateWriter& out) const { out(finder_, gangs_, asked_, changed_); }
-void CoschedulingDecider::restore(StateReader& in) { in(finder_, gangs_, asked_, changed_); }
+void CoschedulingDecider::save(StateWriter& out) const { out(finder_, gangs_, heard_, asked_, changed_); }
+void CoschedulingDecider::restore(StateReader& in) {
+  in(finder_, gangs_, heard_, asked_, changed_);
+  changed_ = true;
+}
 
 }  // namespace swapd::decide

@@ -75,6 +75,7 @@ class CoschedulingDecider final : public Decider {
 
  private:
   void take_window(const model::Model& model, Time now);
+  void end_if_unheard(Time now);
   void demand(const model::Model& model, Plan& plan) const;
   // Can be coscheduled: of a class that says so, and of the ordinary scheduling class by itself.
   [[nodiscard]] bool takes(const model::Model& model, ThreadId thread) const;
@@ -83,6 +84,7 @@ class CoschedulingDecider final : public Decider {
   JobFinder finder_;
   Gangs gangs_;
   std::vector<ThreadProfiled> window_;  // not weighed yet
+  Time heard_{};                        // of the last window
   bool asked_ = false;                  // threads are being measured in this turn
   bool changed_ = false;                // what is demanded
 };

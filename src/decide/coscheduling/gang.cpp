@@ -37,6 +37,7 @@ void Gangs::forget(ThreadId thread) {
     std::erase(gang.threads, thread);
     gang.ledger.forget(thread);
   }
+  std::erase_if(gangs_, [](const auto& one) { return one.second.threads.empty(); });
 }
 
 void Gangs::settle(ThreadId thread, Duration cpu, bool runnable, Time now) {
@@ -70,7 +71,8 @@ bool Gangs::begin_slots(Time now) {
     if (gang.slot_until || now < gang.look_at) continue;
     // On average a slot begins when half of it is owed and ends when half of it is a debt.
     const Duration wanted = cost(gang) / 2;
-    changed = std::exchange(gang.rests, gang.ledger.runnable() == 0) != gang.rests || changed;
+    const bool rested = std::exchange(gang.rests, gang.ledger.runnable() == 0);
+    changed = changed || rested != gang.rests;
     const auto wait = gang.rests ? std::nullopt : gang.ledger.until(wanted);
     if (wait && *wait <= Duration::zero())
       due.push_back(&gang);

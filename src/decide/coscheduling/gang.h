@@ -50,7 +50,7 @@ class Gangs {
   };
   void set(JobId id, const std::vector<Thread>& threads, Time now);
   void remove(JobId id) { gangs_.erase(id); }
-  void forget(ThreadId thread);
+  void forget(ThreadId thread);  // a job without threads ends
   // CPU time of a thread; see CpuLedger::settle().
   void settle(ThreadId thread, Duration cpu, bool runnable, Time now);
 

@@ -49,6 +49,47 @@ TEST(Json, StatusHasTheCpuTimeOfAllThreadsAndTheBudget) {
   EXPECT_EQ(s["receivers_cpu_s"], s["cpu"]["receivers_s"]);
 }
 
+TEST(Json, StatusHasTheParallelJobs) {
+  FakeBackend backend;
+  StatusView view = backend.status();
+  EXPECT_EQ(json::parse(status_json(view))["jobs"], json::array()) << "none is an empty list";
+  view.jobs = {{.id = 700,
+                .state = "coscheduled",
+                .comm = "wave",
+                .members = {{.tid = 701, .share = 0.5, .cpu = 0.25, .waiting = 0.75}, {.tid = 702}},
+                .waste = 0.125,
+                .due = 0.5,
+                .slots = 12,
+                .refused = 3,
+                .used_s = 3,
+                .entitled_s = 4}};
+  const json jobs = json::parse(status_json(view))["jobs"];
+  ASSERT_EQ(jobs.size(), 1U);
+  EXPECT_EQ(jobs[0], (json{{"id", 700},
+                           {"comm", "wave"},
+                           {"state", "coscheduled"},
+                           {"members",
+                            {{{"tid", 701}, {"share", 0.5}, {"cpu", 0.25}, {"waiting", 0.75}},
+                             {{"tid", 702}, {"share", 1.0}, {"cpu", 0.0}, {"waiting", 0.0}}}},
+                           {"waste", 0.125},
+                           {"due", 0.5},
+                           {"calls_granted", 12},
+                           {"calls_refused", 3},
+                           {"used_s", 3.0},
+                           {"entitled_s", 4.0},
+                           {"fairness", 0.75}}));
+}
+
+TEST(Json, JobThatWasDueNothingYetIsFair) {
+  FakeBackend backend;
+  StatusView view = backend.status();
+  view.jobs = {{.id = 700, .state = "alone", .comm = "w\"ave", .members = {}}};
+  const json job = json::parse(status_json(view))["jobs"][0];
+  EXPECT_EQ(job["fairness"], 1.0);
+  EXPECT_EQ(job["members"], json::array());
+  EXPECT_EQ(job["comm"], "w\"ave");
+}
+
 TEST(Json, PsHasTheContractsFields) {
   FakeBackend backend;
   const json ps = json::parse(threads_json(backend.threads()));

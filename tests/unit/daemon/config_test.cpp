@@ -67,6 +67,32 @@ ceiling_share = 1
   EXPECT_TRUE(options.decisions.budgets.limits_requesters()) << "one class has one";
 }
 
+TEST(Config, classes_say_whether_they_are_coscheduled) {
+  using Mode = decide::CoschedulingConfig::Mode;
+  const auto options = engine_options(policy_of(R"(
+[class.a]
+coschedule = true
+[class.b]
+[class.c]
+coschedule = false
+)"),
+                                      {});
+  EXPECT_EQ(options.coscheduling.mode, Mode::automatic);
+  EXPECT_EQ(options.coscheduling.of(1), Mode::on);
+  EXPECT_EQ(options.coscheduling.of(2), Mode::automatic);
+  EXPECT_EQ(options.coscheduling.of(3), Mode::off);
+  EXPECT_GE(options.coscheduling.cpus, 1);
+  EXPECT_TRUE(options.coscheduling.realtime);
+}
+
+TEST(Config, coscheduling_can_be_switched_off_and_does_without_real_time) {
+  using Mode = decide::CoschedulingConfig::Mode;
+  const auto off = engine_options(policy_of("class.default.coschedule = false"), {});
+  EXPECT_EQ(off.coscheduling.mode, Mode::off);
+  EXPECT_FALSE(off.coscheduling.wanted());
+  EXPECT_FALSE(engine_options(policy_of("donation.realtime = false"), {}).coscheduling.realtime);
+}
+
 TEST(Config, history_says_what_is_trapped) {
   const auto holders = engine_options(policy_of(""), {});
   const auto calls = engine_options(policy_of("[observe]\nhistory = \"calls\"\n"), {});

@@ -148,6 +148,39 @@ TEST(PanelLimits, OfSeveralForOneClassTheLowestHolds) {
   EXPECT_EQ(t.panel->limits(), (decide::Panel::Limits{{"batch", 1000}}));
 }
 
+// Wants to be asked again in so long.
+class Waiter final : public decide::Decider {
+ public:
+  Waiter(Duration time, bool punctual) : time_(time), punctual_(punctual) {}
+  [[nodiscard]] std::string_view name() const override { return "waiter"; }
+  void decide(const model::Model& /*model*/, const decide::Turn& turn, decide::Plan& plan) override {
+    plan.next = turn.now + time_;
+    plan.punctual = punctual_;
+  }
+
+ private:
+  Duration time_;
+  bool punctual_;
+};
+
+TEST(PanelNext, PunctualIsTheSoonestOfThePlansThatWantIt) {
+  std::vector<std::unique_ptr<decide::Decider>> three;
+  three.push_back(std::make_unique<Waiter>(milliseconds(1), false));
+  three.push_back(std::make_unique<Waiter>(milliseconds(5), true));
+  three.push_back(std::make_unique<Waiter>(milliseconds(3), true));
+  Turns t(std::move(three));
+  EXPECT_EQ(t.panel->punctual_next(), std::nullopt) << "before the first plan";
+  t.turn();
+  EXPECT_EQ(t.panel->next(), t.now + milliseconds(1));
+  EXPECT_EQ(t.panel->punctual_next(), t.now + milliseconds(3));
+}
+
+TEST(PanelNext, WhereNoPlanWantsItNothingIsPunctual) {
+  Turns t(with(std::make_unique<Waiter>(milliseconds(1), false)));
+  t.turn();
+  EXPECT_EQ(t.panel->punctual_next(), std::nullopt);
+}
+
 TEST(PanelState, ARestoredPanelDecidesAsTheOther) {
   Turns live;
   live.enroll(p1, fifo(50));

@@ -1,6 +1,7 @@
 // A panel of deciders and a small world that it decides over: events in, turns, demands out. No kernel, no engine.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -52,6 +53,8 @@ class Turns {
         questions.insert(questions.end(), plan.questions.begin(), plan.questions.end());
         for (const decide::Interest& interest : plan.interests) interests[interest.thread] = interest;
       }
+      for (std::size_t i = 0; on_look && i < panel->size(); ++i)
+        for (const decide::Look& look : panel->plan(i).looks) on_look(look);
       one.first = one.tick = false;
       if (answer.complete) return;
     }
@@ -90,6 +93,7 @@ class Turns {
   std::vector<decide::Question> questions;
   std::map<ThreadId, decide::Interest> interests;
   int rounds = 0;
+  std::function<void(const decide::Look&)> on_look;  // before the next round
 };
 
 inline SchedAttr donated(SchedAttr attr) {

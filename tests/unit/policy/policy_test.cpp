@@ -121,6 +121,35 @@ counts = false
   EXPECT_EQ(model_of(p, "desktop", ResourceKind::pipe).quantum, 5ms);
 }
 
+TEST(Policy, AClassSaysWhetherItIsCoscheduled) {
+  const auto chosen = [](const std::string& value) {
+    return accepted("[class.mpi]\ncoschedule = " + value + "\n").classes.at("mpi").coschedule;
+  };
+  EXPECT_EQ(chosen("\"auto\""), Coschedule::automatic);
+  EXPECT_EQ(chosen("true"), Coschedule::on);
+  EXPECT_EQ(chosen("false"), Coschedule::off);
+  EXPECT_EQ(accepted("[class.mpi]\n").classes.at("mpi").coschedule, Coschedule::automatic) << "if it says nothing";
+  EXPECT_EQ(accepted("").classes.at("default").coschedule, Coschedule::automatic);
+  EXPECT_EQ(accepted("class.default.coschedule = false").classes.at("default").coschedule, Coschedule::off);
+}
+
+TEST(Policy, ALaterTextMayChangeThat) {
+  const Policy site = accepted("[class.mpi]\ncoschedule = true\n");
+  EXPECT_EQ(accepted("[class.mpi]\ndescription = 'm'\n", site).classes.at("mpi").coschedule, Coschedule::on);
+  EXPECT_EQ(accepted("[class.mpi]\ncoschedule = \"auto\"\n", site).classes.at("mpi").coschedule, Coschedule::automatic);
+}
+
+TEST(Policy, CoscheduleHasThreeValues) {
+  const auto refused = [](const std::string& value) { return refusal("[class.mpi]\ncoschedule = " + value + "\n"); };
+  for (const char* value : {"\"on\"", "\"yes\"", "\"AUTO\"", "1", "0.5", "[]", "{ on = true }"}) {
+    const std::string said = refused(value);
+    EXPECT_TRUE(said.starts_with("p.toml:2: 'coschedule' in [class.mpi] must be \"auto\", true or false, not "))
+        << said;
+  }
+  EXPECT_NE(refusal("coschedule = true\n"), "(accepted)");
+  EXPECT_NE(refusal("[donation]\ncoschedule = true\n"), "(accepted)");
+}
+
 TEST(Policy, TheKernelsWorkCountsOnlyWhereThisVeryKindIsNamed) {
   const auto counts = [](const std::string& text, std::string_view of) {
     return model_of(accepted(text), of, ResourceKind::kernel_work).counts;

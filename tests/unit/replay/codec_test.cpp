@@ -78,6 +78,68 @@ TEST(Codec, EveryRecordComesBackAsItWentIn) {
   EXPECT_EQ(again(recorder.text), recorder.text);
 }
 
+TEST(Codec, WhatCoschedulingLearnsAndWantsComesBackAsItWentIn) {
+  using Mode = decide::CoschedulingConfig::Mode;
+  for (const Mode mode : {Mode::off, Mode::automatic, Mode::on}) {
+    decide::CoschedulingConfig config;
+    config.mode = mode;
+    config.classes = {Mode::on, Mode::off, Mode::automatic};
+    config.realtime = mode != Mode::on;
+    config.cpus = 7;
+    Recorder recorder({}, {}, {}, config);
+    recorder.apply(Enrolled{{}, p1, 1, 0, {}});
+    recorder.begin();
+    recorder.input(decide::ThreadProfiled{.time = Time(milliseconds(1)),
+                                          .thread = p1,
+                                          .job = UINT64_MAX,
+                                          .window = milliseconds(250),
+                                          .cpu = milliseconds(125),
+                                          .spinning = 0.1,
+                                          .yielding = 1.0 / 3,
+                                          .share_known = false,
+                                          .inner = 1e-300,
+                                          .upper = 0.7,
+                                          .group_use = 0.3,
+                                          .weight = 88761,
+                                          .group = UINT64_MAX - 1,
+                                          .cpu_number = -1,
+                                          .blocks = 12});
+    recorder.input(decide::RunTime{Time(milliseconds(2)), p1, std::chrono::hours(10000), true});
+    recorder.input(decide::RunTime{Time(milliseconds(3)), p1, Duration::zero(), false});
+    decide::Grant grant{.run = {.thread = p1,
+                                .attr = {.policy = SchedPolicy::idle, .nice = 7},
+                                .cause = {decide::CoschedulingDecider::decider_name, {}, {}},
+                                .payer = {},
+                                .second_best = {}},
+                        .ceiling_until = {},
+                        .quota_until = {}};
+    for (const auto& [lowers, quiet] : {std::pair(true, true), {true, false}, {false, true}}) {
+      grant.run.lowers = lowers;
+      grant.run.quiet = quiet;
+      recorder.encoder.add(recorder.text, replay::Granted{recorder.now, {grant}, {}});
+    }
+    recorder.end();
+    EXPECT_EQ(again(recorder.text), recorder.text);
+  }
+}
+
+TEST(Codec, ValuesOfAProfileComeBackExactly) {
+  const decide::ThreadProfiled seen{.time = Time(milliseconds(1)), .thread = p1, .job = 5, .spinning = 0.1};
+  std::string text = opened();
+  Encoder encoder;
+  std::string line;
+  encoder.add(line, decide::Input(seen));
+  Decoder decoder("test.rec");
+  for (const std::string& one : lines_of(text)) ASSERT_TRUE(decoder.read(one));
+  auto record = decoder.read(line.substr(0, line.size() - 1));
+  ASSERT_TRUE(record && *record);
+  const auto& back = std::get<decide::ThreadProfiled>(std::get<decide::Input>(**record));
+  EXPECT_EQ(back.thread, p1);
+  EXPECT_EQ(back.job, 5U);
+  EXPECT_EQ(back.spinning, 0.1);
+  EXPECT_TRUE(back.share_known);
+}
+
 TEST(Codec, TimesAreWrittenRelativeToTheStart) {
   Encoder encoder(Time(std::chrono::seconds(5)));
   std::string out;
@@ -145,6 +207,16 @@ TEST(Codec, ADamagedLineIsNamedWithItsNumberAndField) {
       {R"({"type":"cpu-used","t":1,"thread":[1,1],"for":[2,1],"cpu_ns":"x"})",
        "test.rec:9: cpu-used: 'cpu_ns' is not a whole number in its range"},
       {R"({"type":"patience","t":1,"patience_ns":0})", "test.rec:9: patience: 'patience_ns' is not above 0"},
+      {R"({"type":"run-time","t":1,"thread":[1,1],"cpu_ns":1,"runnable":2})",
+       "test.rec:9: run-time: 'runnable' is not true or false"},
+      {R"({"type":"run-time","t":1,"thread":[1,1],"runnable":true})",
+       "test.rec:9: run-time: 'cpu_ns' is not a whole number in its range"},
+      {R"({"type":"profiled","t":1,"thread":[1,1],"job":-1})",
+       "test.rec:9: profiled: 'job' is not a whole number in its range"},
+      {R"({"type":"coscheduling","mode":"maybe","realtime":true,"cpus":1})",
+       "test.rec:9: coscheduling: 'mode' is not a known word"},
+      {R"({"type":"coscheduling","mode":"auto","realtime":true,"cpus":1,"classes":["on","maybe"]})",
+       "test.rec:9: coscheduling: 'classes' is not off, auto or on"},
       {R"({"type":"judged","t":1,"thread":[1,1],"verdict":"thinks"})",
        "test.rec:9: judged: 'verdict' is not a known word"},
       {R"({"type":"header","format":"swapd-recording","version":2})", "test.rec:9: unknown type 'header'"},

@@ -1,8 +1,11 @@
 // A live run and its recording: what the engine does with a model, deciders and an encoder, without the engine.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "decide/donation/donation_decider.h"
@@ -14,13 +17,18 @@ namespace swapd::test {
 
 class Recorder {
  public:
-  explicit Recorder(model::Settings settings = {}, decide::DonationRules rules = {}, decide::BudgetConfig budgets = {})
-      : model(settings), config_{.rules = std::move(rules)}, budgets_(std::move(budgets)) {
+  explicit Recorder(model::Settings settings = {}, decide::DonationRules rules = {}, decide::BudgetConfig budgets = {},
+                    std::optional<decide::CoschedulingConfig> coscheduling = {})
+      : model(settings),
+        config_{.rules = std::move(rules)},
+        budgets_(std::move(budgets)),
+        coscheduling_(std::move(coscheduling)) {
     auto made = std::make_unique<decide::DonationDecider>(config_);
     donation = made.get();
     std::vector<std::unique_ptr<decide::Decider>> deciders;
     deciders.push_back(std::move(made));
     deciders.push_back(std::make_unique<decide::AutoLimitDecider>());
+    if (coscheduling_) deciders.push_back(std::make_unique<decide::CoschedulingDecider>(*coscheduling_));
     panel = std::make_unique<decide::Panel>(model, budgets_, std::move(deciders));
   }
 
@@ -31,6 +39,7 @@ class Recorder {
     encoder.add(text, model.settings());
     encoder.add(text, config_);
     encoder.add(text, budgets_);
+    if (coscheduling_) encoder.add(text, *coscheduling_);
     encoder.add(text, replay::Snapshot{now, model.image(), panel->save()});
     recording = true;
   }
@@ -56,6 +65,8 @@ class Recorder {
     for (int round = 0; round < 16; ++round) {
       if (recording) encoder.add(text, turn);
       const auto answer = panel->decide(turn);
+      for (std::size_t i = 0; on_look && i < panel->size(); ++i)
+        for (const decide::Look& look : panel->plan(i).looks) on_look(look);
       turn.first = turn.tick = false;
       if (answer.new_demands && recording)
         encoder.add(text, replay::Granted{now, {panel->grants().begin(), panel->grants().end()}, panel->limits()});
@@ -76,10 +87,12 @@ class Recorder {
   std::string text;
   Time now{};
   bool recording = false;
+  std::function<void(const decide::Look&)> on_look;  // before the next round
 
  private:
   decide::DonationConfig config_;
   decide::BudgetConfig budgets_;
+  std::optional<decide::CoschedulingConfig> coscheduling_;
 };
 
 }  // namespace swapd::test

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "replay/decode.h"
+#include "unit/decide/parallel_machine.h"
 #include "unit/model/stream.h"
 #include "unit/replay/recorder.h"
 
@@ -94,6 +95,83 @@ TEST_P(RandomRun, FromTheMiddleOnAndOverAGapIsReplayedAsItWas) {
   EXPECT_EQ(totals.lost, 100U);
   EXPECT_TRUE(totals.ended);
   EXPECT_EQ(replayed.replayer.model().image(), live.model.image());
+}
+
+// Two jobs in slots, each thread with a hog beside it, and now and then a donation to one of them.
+class JobsInSlots {
+ public:
+  JobsInSlots() {
+    for (const auto& [id, cpu, job] : {std::tuple(p1, 0, 1U), {p2, 1, 1U}, {p3, 0, 2U}, {p4, 1, 2U}}) {
+      machine.add(id, cpu, job, 0.8);
+      live.apply(Enrolled{now, id, id.tid, 0, {}});
+    }
+    for (const int cpu : {0, 1}) machine.add(thread(50 + cpu), cpu);
+    live.apply(Enrolled{now, p5, p5.tid, 0, fifo(50)});
+    live.apply(Accessed{now, p1, r1});
+    live.on_look = [this](const decide::Look& look) {
+      if (look.at == decide::Look::At::run_time) live.input(machine.run_time(look.thread, now));
+    };
+  }
+  void step() {
+    // A turn takes a microsecond.
+    const Time next =
+        std::max(std::min(live.panel->next().value_or(window_ends), window_ends), now + std::chrono::microseconds(1));
+    machine.pass(next - now);
+    now = live.now = next;
+    if (now >= window_ends) {
+      for (const auto& one : machine.end_window(now, ParallelRun::window)) live.input(one);
+      window_ends += ParallelRun::window;
+    }
+    if (++steps % 50 == 0) live.apply(Blocked{now, p5, 0, {r1}});
+    if (steps % 50 == 5) live.apply(Woken{now, p5, p1, r1, false});
+    live.turn();
+    machine.apply(live.panel->grants());
+  }
+  // After that many steps or more; a slot comes within ten.
+  void step_until_slot(ThreadId id, int least) {
+    for (int i = 0; i < least + 100 && (i < least || !in_slot(id)); ++i) step();
+    ASSERT_TRUE(in_slot(id));
+  }
+  [[nodiscard]] bool in_slot(ThreadId id) const {
+    return std::ranges::any_of(live.panel->grants(), [&](const decide::Grant& grant) {
+      return grant.run.thread == id && grant.run.quiet && grant.run.attr.realtime();
+    });
+  }
+
+  Recorder live{{}, {.linger = Duration::zero()}, {}, ParallelRun::two_cpus()};
+  ParallelMachine machine;
+  Time now{std::chrono::hours(1)};
+  Time window_ends = now + ParallelRun::window;
+  int steps = 0;
+};
+
+TEST(Replayer, JobsInSlotsAreReplayedFromTheMiddleOfASlotAndOverAGap) {
+  JobsInSlots jobs;
+  jobs.step_until_slot(p1, 200);
+  jobs.live.begin();
+  for (int i = 0; i < 1000; ++i) jobs.step();
+  jobs.live.recording = false;
+  jobs.step_until_slot(p3, 100);
+  jobs.live.begin(100);
+  for (int i = 0; i < 1000; ++i) jobs.step();
+  jobs.live.end();
+  const Replayed replayed(jobs.live.text);
+  const Replayer::Totals& totals = replayed.replayer.totals();
+  EXPECT_EQ(totals.differing, 0U);
+  EXPECT_GT(totals.decisions, 1000U);
+  EXPECT_GT(totals.donations, 10U);
+  EXPECT_EQ(totals.gaps, 1U);
+}
+
+TEST(Replayer, JobsInSlotsThatRanOtherwiseAreSeen) {
+  JobsInSlots jobs;
+  jobs.step_until_slot(p1, 200);
+  jobs.live.begin();
+  // CPU time that the recorder has not seen.
+  jobs.live.panel->on(decide::RunTime{jobs.now, p1, std::chrono::hours(1), true});
+  for (int i = 0; i < 100; ++i) jobs.step();
+  jobs.live.end();
+  EXPECT_GT(Replayed(jobs.live.text).replayer.totals().differing, 0U);
 }
 
 TEST(Replayer, ARunThatDidOtherwiseIsSeenWithItsLine) {

@@ -1,0 +1,143 @@
+// A parallel job that spins beside busy loops, as the kernel schedules it under a real swapd.
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "session.h"
+#include "sys/procfs/procfs.h"
+#include "sys/sched/scheduler.h"
+
+namespace swapd::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Looks also while a job has all CPUs: above its slots' priority.
+class AboveSlots {
+ public:
+  AboveSlots() { set(SCHED_FIFO | SCHED_RESET_ON_FORK, 10); }
+  ~AboveSlots() { set(SCHED_OTHER, 0); }
+  AboveSlots(const AboveSlots&) = delete;
+  AboveSlots& operator=(const AboveSlots&) = delete;
+
+ private:
+  static void set(int policy, int priority) {
+    const sched_param param{.sched_priority = priority};
+    EXPECT_EQ(::sched_setscheduler(0, policy, &param), 0);
+  }
+};
+
+class ParallelJob : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    cpu_set_t cpus;
+    if (::sched_getaffinity(0, sizeof cpus, &cpus) != 0 || !CPU_ISSET(0, &cpus) || !CPU_ISSET(1, &cpus))
+      GTEST_SKIP() << "CPUs 0 and 1 are needed";
+    session.emplace(std::vector<std::string>{"--respawn"});
+    if (!session->failure().empty()) GTEST_SKIP() << session->failure();
+    const pid_t first = session->start({"--nice", std::to_string(own_nice)}, {SPINNERS_PROGRAM, "job", "100"});
+    ASSERT_TRUE(eventually([&] { return only_child(first) > 0; }));
+    tids = {first, only_child(first)};
+    ASSERT_TRUE(eventually([&] { return session->json({"status"})["managed_processes"] == 2; }));
+    for (const pid_t tid : tids) {
+      const auto attr = sys::LinuxScheduler().get(tid);
+      ASSERT_TRUE(attr);
+      own.push_back(*attr);
+      ASSERT_EQ(attr->policy, SchedPolicy::other);
+      ASSERT_EQ(attr->nice, own_nice);
+    }
+    for (const char* cpu : {"0", "1"})
+      hogs.push_back(session->start_plain({SPINNERS_PROGRAM, "hog", cpu, std::to_string(own_nice), "100"}));
+    const bool begun = eventually([&] { return coscheduled(); });
+    for (const auto& warning : session->json({"status"})["warnings"])
+      if (warning.get<std::string>().starts_with("no coscheduling of parallel jobs")) GTEST_SKIP() << warning;
+    ASSERT_TRUE(begun) << session->json({"status"})["jobs"];
+  }
+
+  // The job, as status has it.
+  [[nodiscard]] nlohmann::json job() const {
+    const nlohmann::json jobs = session->json({"status"})["jobs"];
+    for (const auto& one : jobs)
+      if (one["id"] == tids[0]) return one;
+    return {};
+  }
+  [[nodiscard]] bool coscheduled() const {
+    const nlohmann::json one = job();
+    return one.is_object() && one["state"] == "coscheduled" && one["members"].size() == 2 && one["calls_granted"] > 0;
+  }
+  [[nodiscard]] bool both_are(const std::string& policy) const {
+    return std::ranges::all_of(tids, [&](pid_t tid) { return kernel_attr(tid).policy == policy; });
+  }
+  [[nodiscard]] bool both_have_their_own() const {
+    for (std::size_t i = 0; i < tids.size(); ++i)
+      if (const auto attr = sys::LinuxScheduler().get(tids[i]); !attr || *attr != own[i]) return false;
+    return true;
+  }
+  [[nodiscard]] bool are_in_slots() const {
+    const AboveSlots looks;
+    return eventually([&] { return both_are("fifo"); }) && eventually([&] { return both_are("idle"); });
+  }
+  static Duration cpu_time(const std::vector<pid_t>& all) {
+    Duration sum{};
+    for (const pid_t tid : all) sum += sys::Procfs().cpu_time(tid).value_or(Duration::zero());
+    return sum;
+  }
+
+  static constexpr int own_nice = 3;
+  std::optional<Session> session;
+  std::vector<pid_t> tids, hogs;
+  std::vector<SchedAttr> own;
+};
+
+TEST_F(ParallelJob, RunsInSlotsWithItsFairShareUntilNobodyCompetes) {
+  const nlohmann::json seen = job();
+  EXPECT_EQ(seen["comm"], "spinners");
+  for (const pid_t tid : tids)
+    EXPECT_TRUE(std::ranges::any_of(seen["members"], [&](const auto& one) { return one["tid"] == tid; })) << seen;
+  EXPECT_TRUE(are_in_slots()) << job();
+
+  bool alone = false;  // with the machine, for three seconds
+  for (int i = 0; i < 5 && !alone; ++i) {
+    const auto begun = std::chrono::steady_clock::now();
+    const Duration job_before = cpu_time(tids), hogs_before = cpu_time(hogs);
+    (void)eventually([&] { return std::chrono::steady_clock::now() - begun >= 3s; });
+    const Duration by_job = cpu_time(tids) - job_before, by_hogs = cpu_time(hogs) - hogs_before;
+    const auto all = 2 * (std::chrono::steady_clock::now() - begun);
+    alone = by_job + by_hogs > all * 9 / 10;
+    if (alone) {
+      EXPECT_NEAR(std::chrono::duration<double>(by_job) / all, 0.5, 0.1) << job();
+    }
+  }
+  if (!alone) GTEST_SKIP() << "others use the CPUs of this machine";
+
+  for (const pid_t hog : hogs) session->kill(hog, SIGKILL);
+  const auto ended = std::chrono::steady_clock::now();
+  const Duration before = cpu_time(tids);
+  int in_a_row = 0;  // between two slots a look may find anything once
+  const bool own_again = eventually([&] { return (in_a_row = both_have_their_own() ? in_a_row + 1 : 0) >= 50; }, 6s);
+  const auto all = 2 * (std::chrono::steady_clock::now() - ended);
+  if (!own_again && cpu_time(tids) - before < all * 97 / 100) GTEST_SKIP() << "others use the CPUs of this machine";
+  EXPECT_TRUE(own_again) << job();
+  EXPECT_TRUE(eventually([&] { return job().value("state", "") != "coscheduled"; })) << job();
+}
+
+TEST_F(ParallelJob, HasItsOwnAttributesAgainWhenSwapdIsKilledAndStartsAgain) {
+  ASSERT_TRUE(are_in_slots());
+  const pid_t first = session->daemon_pid();
+  ASSERT_GT(first, 1);
+  ::kill(first, SIGKILL);
+  EXPECT_TRUE(eventually([&] { return both_have_their_own(); }, 2s));
+  EXPECT_TRUE(eventually([&] { return session->ctl({"status"}).status == 0 && session->daemon_pid() != first; }));
+  EXPECT_TRUE(eventually([&] { return coscheduled(); })) << "and it goes on";
+}
+
+TEST_F(ParallelJob, HasItsOwnAttributesWhenSwapdIsStopped) {
+  ASSERT_TRUE(are_in_slots());
+  EXPECT_EQ(session->stop(SIGTERM), 0);
+  EXPECT_TRUE(both_have_their_own());
+}
+
+}  // namespace
+}  // namespace swapd::test

@@ -1,0 +1,141 @@
+// Does anything compete for CPUs, and which processes share memory?
+#include "engine/job_watch.h"
+
+#include <gtest/gtest.h>
+
+namespace swapd::daemon {
+namespace {
+
+class ContentionTest : public testing::Test {
+ protected:
+  static constexpr int cpus = 4;
+  void compete(int looks = 1) {
+    for (int i = 0; i < looks; ++i) contention_.look(cpus + 1, cpus);
+  }
+  void rest(int looks = 1) {
+    for (int i = 0; i < looks; ++i) contention_.look(cpus, cpus);
+  }
+  Contention contention_;
+};
+
+TEST_F(ContentionTest, AsManyThreadsAsCpusDoNotCompete) {
+  rest(20);
+  EXPECT_FALSE(contention_.there());
+}
+
+TEST_F(ContentionTest, OneLookIsNotBelieved) {
+  for (int i = 0; i < 10; ++i) {
+    compete();
+    rest(2);
+    EXPECT_FALSE(contention_.there());
+  }
+}
+
+TEST_F(ContentionTest, TwoOfThreeLooksAre) {
+  compete();
+  rest();
+  EXPECT_FALSE(contention_.there());
+  compete();
+  EXPECT_TRUE(contention_.there());
+}
+
+TEST_F(ContentionTest, ItLastsOverAShortPause) {
+  compete(2);
+  for (int i = 0; i < 10; ++i) {
+    rest(5);
+    EXPECT_TRUE(contention_.there());
+    compete();
+  }
+}
+
+TEST_F(ContentionTest, AndEndsAfterALongOne) {
+  compete(2);
+  rest(60);
+  EXPECT_FALSE(contention_.there());
+  compete();
+  EXPECT_FALSE(contention_.there()) << "what was is forgotten";
+  compete();
+  EXPECT_TRUE(contention_.there());
+}
+
+class MemorySharersTest : public testing::Test {
+ protected:
+  static constexpr std::uint64_t device = 1;
+  void maps(pid_t pid, const std::vector<std::uint64_t>& inodes) {
+    std::vector<MemorySharers::Place> places;
+    for (const std::uint64_t inode : inodes) places.emplace_back(device, inode);
+    sharers_.set(pid, std::move(places));
+  }
+  MemorySharers sharers_;
+};
+
+TEST_F(MemorySharersTest, ProcessAloneIsItsOwnJob) {
+  EXPECT_EQ(sharers_.job_of(10), 10);
+  maps(10, {1});
+  EXPECT_EQ(sharers_.job_of(10), 10);
+}
+
+TEST_F(MemorySharersTest, LowestPidStandsForThoseThatShare) {
+  maps(30, {1});
+  maps(10, {1});
+  maps(20, {2});
+  EXPECT_EQ(sharers_.job_of(10), 10);
+  EXPECT_EQ(sharers_.job_of(30), 10);
+  EXPECT_EQ(sharers_.job_of(20), 20);
+}
+
+TEST_F(MemorySharersTest, ConnectedThroughOthersIsOneJob) {
+  maps(30, {1, 2});
+  maps(20, {2, 3});
+  maps(40, {3});
+  maps(10, {1});
+  for (const pid_t pid : {10, 20, 30, 40}) EXPECT_EQ(sharers_.job_of(pid), 10);
+}
+
+TEST_F(MemorySharersTest, SameInodeOnAnotherDeviceIsOtherMemory) {
+  sharers_.set(10, {{1, 7}});
+  sharers_.set(20, {{2, 7}});
+  EXPECT_EQ(sharers_.job_of(20), 20);
+}
+
+TEST_F(MemorySharersTest, MappingsThatChangeJoinAndPart) {
+  maps(10, {1});
+  maps(20, {2});
+  maps(20, {2, 1});
+  EXPECT_EQ(sharers_.job_of(20), 10);
+  maps(20, {2});
+  EXPECT_EQ(sharers_.job_of(20), 20);
+}
+
+TEST_F(MemorySharersTest, MappingThatIsThereTwiceIsOne) {
+  maps(10, {1, 1, 1});
+  maps(20, {1, 1});
+  EXPECT_EQ(sharers_.job_of(20), 10);
+}
+
+TEST_F(MemorySharersTest, WhoHasGoneConnectsNobody) {
+  maps(10, {1});
+  maps(20, {1, 2});
+  maps(30, {2});
+  ASSERT_EQ(sharers_.job_of(30), 10);
+  sharers_.keep_only({10, 30});
+  EXPECT_EQ(sharers_.job_of(30), 30);
+  EXPECT_EQ(sharers_.job_of(20), 20);
+}
+
+TEST_F(MemorySharersTest, NextLowestStandsForThemWhenTheFirstHasGone) {
+  for (const pid_t pid : {10, 20, 30}) maps(pid, {1});
+  sharers_.keep_only({20, 30});
+  EXPECT_EQ(sharers_.job_of(30), 20);
+}
+
+TEST_F(MemorySharersTest, MemoryOfAServerAndAllItsClientsIsNoJob) {
+  for (pid_t pid = 1; pid <= 100; ++pid) maps(pid, {1});
+  EXPECT_EQ(sharers_.job_of(50), 50);
+  maps(50, {1, 2});
+  maps(60, {1, 2});
+  EXPECT_EQ(sharers_.job_of(60), 50) << "what two of them share besides is theirs";
+}
+
+}  // namespace
+}  // namespace swapd::daemon

@@ -1,0 +1,252 @@
+// Slots of gangs: when they begin and end, and who waits for whom.
+#include "decide/coscheduling/gang.h"
+
+#include <gmock/gmock.h>
+
+#include "decide/state.h"
+#include "unit/model/world.h"
+
+namespace swapd::test {
+namespace {
+
+using decide::GangConfig;
+using decide::Gangs;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+using namespace std::chrono_literals;
+
+class GangSlots : public testing::Test {
+ protected:
+  static constexpr Gangs::JobId a = 1, b = 2;
+  static constexpr GangConfig config{};
+
+  // Two threads of a job, each due half a CPU.
+  void set_a(std::vector<int> cpus = {0, 1}) { gangs.set(a, {{p1, 0.5, cpus[0]}, {p2, 0.5, cpus[1]}}, now); }
+  void set_b(std::vector<int> cpus = {0, 1}) { gangs.set(b, {{p3, 0.5, cpus[0]}, {p4, 0.5, cpus[1]}}, now); }
+  // Time in which only the threads of jobs in their slots had CPUs; then slots end, and others may begin.
+  void pass(Duration time) {
+    now += time;
+    for (const auto& [id, gang] : gangs.all())
+      for (const ThreadId thread : gang.threads)
+        if (gang.slot_until && !blocked.contains(thread)) used[thread] += time;
+    std::vector<ThreadId> measure;
+    if (!gangs.end_slots(now, measure)) return;
+    measured = measure;
+    for (const ThreadId thread : measure) gangs.settle(thread, used[thread], !blocked.contains(thread), now);
+    gangs.begin_slots(now);
+  }
+  void pass_until(Duration time) {
+    const Time end = now + time;
+    while (now < end) pass(std::clamp<Duration>(gangs.next().value_or(end) - now, 1us, end - now));
+  }
+  [[nodiscard]] const Gangs::Gang& gang(Gangs::JobId id) const { return gangs.all().at(id); }
+  [[nodiscard]] bool in_slot(Gangs::JobId id) const { return gang(id).slot_until.has_value(); }
+
+  Gangs gangs{config};
+  Time now{1h};
+  std::map<ThreadId, Duration> used;
+  std::set<ThreadId> blocked;
+  std::vector<ThreadId> measured;
+};
+
+TEST_F(GangSlots, SlotBeginsWhenHalfOfItsCostIsOwed) {
+  set_a();
+  pass(0ms);  // counting begins
+  ASSERT_FALSE(in_slot(a));
+  // A slot costs what its two threads are not due of it: half of two times its length.
+  const Duration half_cost = config.slot / 2;
+  pass(half_cost - 100us);  // they earn a CPU together
+  EXPECT_FALSE(in_slot(a));
+  pass(300us);
+  EXPECT_TRUE(in_slot(a));
+}
+
+TEST_F(GangSlots, ItSaysWhenThatIs) {
+  set_a();
+  pass(0ms);
+  EXPECT_EQ(gangs.next(), now + config.slot / 2);
+}
+
+TEST_F(GangSlots, SlotEndsAfterItsLength) {
+  set_a();
+  pass(0ms);
+  pass(config.slot);
+  ASSERT_TRUE(in_slot(a));
+  EXPECT_EQ(gangs.next(), now + config.slot);
+  pass(config.slot - 1us);
+  EXPECT_TRUE(in_slot(a));
+  pass(1us);
+  EXPECT_FALSE(in_slot(a));
+  EXPECT_THAT(measured, UnorderedElementsAre(p1, p2)) << "what it has cost";
+}
+
+TEST_F(GangSlots, ThreadsAreNotMeasuredBeforeTheyMayBeOwedASlot) {
+  set_a();
+  pass(0ms);
+  measured.clear();
+  pass(config.slot / 4);
+  EXPECT_THAT(measured, IsEmpty());
+}
+
+TEST_F(GangSlots, JobHasItsShareOverManySlots) {
+  set_a();
+  pass_until(10s);
+  EXPECT_NEAR(std::chrono::duration<double>(used[p1]).count(), 5, 0.02);
+  EXPECT_NEAR(std::chrono::duration<double>(used[p2]).count(), 5, 0.02);
+  EXPECT_NEAR(static_cast<double>(gang(a).slots), 10s / (2 * config.slot), 10);
+}
+
+TEST_F(GangSlots, CreditStaysWithinASlot) {
+  set_a();
+  for (const Time end = now + 2s; now < end;) {
+    pass(std::max<Duration>(*gangs.next() - now, 1us));
+    EXPECT_LE(std::chrono::abs(gang(a).ledger.credit()), config.slot);
+  }
+}
+
+TEST_F(GangSlots, TwoJobsOnTheSameCpusTakeTurns) {
+  set_a();
+  set_b();
+  bool both = false;
+  for (const Time end = now + 5s; now < end;) {
+    pass(std::max<Duration>(*gangs.next() - now, 1us));
+    both = both || (in_slot(a) && in_slot(b));
+  }
+  EXPECT_FALSE(both);
+  EXPECT_GT(gang(a).refused + gang(b).refused, 0U);
+  for (const ThreadId thread : {p1, p2, p3, p4})
+    EXPECT_NEAR(std::chrono::duration<double>(used[thread]).count(), 2.5, 0.05);
+}
+
+TEST_F(GangSlots, OneSharedCpuIsEnoughToWait) {
+  set_a({0, 1});
+  set_b({1, 2});
+  pass(0ms);
+  pass(config.slot);
+  EXPECT_NE(in_slot(a), in_slot(b));
+}
+
+TEST_F(GangSlots, TwoJobsOnDifferentCpusDoNotWait) {
+  set_a({0, 1});
+  set_b({2, 3});
+  pass(0ms);
+  pass(config.slot);
+  EXPECT_TRUE(in_slot(a));
+  EXPECT_TRUE(in_slot(b));
+  pass_until(1s);
+  EXPECT_EQ(gang(a).refused + gang(b).refused, 0U);
+}
+
+TEST_F(GangSlots, JobThatIsOwedMostComesFirst) {
+  set_a();
+  set_b();
+  pass(0ms);
+  used[p1] += 2ms;  // it found a CPU between its slots
+  pass(config.slot);
+  EXPECT_FALSE(in_slot(a));
+  EXPECT_TRUE(in_slot(b));
+  pass(config.slot);
+  EXPECT_TRUE(in_slot(a)) << "when the other one is done";
+}
+
+TEST_F(GangSlots, JobWhoseThreadsAllBlockHasNoSlot) {
+  set_a();
+  blocked = {p1, p2};
+  pass_until(1s);
+  EXPECT_EQ(gang(a).slots, 0U);
+  blocked.clear();
+  pass_until(100ms);
+  EXPECT_GT(gang(a).slots, 0U) << "it is looked at again";
+}
+
+TEST_F(GangSlots, JobThatBlockedForLongDoesNotTakeItAllAtOnce) {
+  set_a();
+  pass_until(100ms);
+  blocked = {p1, p2};
+  pass_until(5s);
+  blocked.clear();
+  const Duration before = used[p1];
+  pass_until(200ms);
+  EXPECT_LE(used[p1] - before, 100ms + 3 * config.slot);
+}
+
+TEST_F(GangSlots, ThreadThatComesLaterIsCountedFromThen) {
+  set_a();
+  pass_until(100ms);
+  used[p3] = 5s;
+  gangs.set(a, {{p1, 0.5, 0}, {p2, 0.5, 1}, {p3, 0.5, 2}}, now);
+  pass(0ms);
+  EXPECT_GT(gang(a).ledger.credit(), -2 * config.slot);
+}
+
+TEST_F(GangSlots, ThreadThatIsNoLongerOfTheJobIsNamedNowhere) {
+  set_a();
+  pass_until(100ms);
+  gangs.set(a, {{p1, 0.5, 0}}, now);
+  EXPECT_EQ(gang(a).threads, std::vector{p1});
+  EXPECT_EQ(gang(a).cpus, std::vector{0});
+  pass(config.slot * 4);
+  EXPECT_EQ(gang(a).ledger.runnable(), 1);
+}
+
+TEST_F(GangSlots, ForgottenThreadInMidSlotIsNamedNowhere) {
+  set_a();
+  pass(0ms);
+  pass(config.slot);
+  ASSERT_TRUE(in_slot(a));
+  gangs.forget(p1);
+  EXPECT_EQ(gang(a).threads, std::vector{p2});
+  measured.clear();
+  pass(config.slot);
+  EXPECT_EQ(measured, std::vector{p2});
+  EXPECT_EQ(gang(a).ledger.runnable(), 1);
+}
+
+TEST_F(GangSlots, JobWithoutThreadsAsksForNoTurn) {
+  set_a();
+  pass(0ms);
+  pass(config.slot);
+  gangs.forget(p1);
+  gangs.forget(p2);
+  pass(config.slot);
+  const auto next = gangs.next();
+  EXPECT_TRUE(!next || *next > now) << "else the engine would never sleep";
+}
+
+TEST_F(GangSlots, WithoutJobsThereIsNothingToDo) {
+  std::vector<ThreadId> measure;
+  EXPECT_EQ(gangs.next(), std::nullopt);
+  EXPECT_FALSE(gangs.end_slots(now, measure));
+  EXPECT_FALSE(gangs.begin_slots(now));
+}
+
+TEST_F(GangSlots, RemovedJobFreesItsCpus) {
+  set_a();
+  set_b();
+  pass(0ms);
+  used[p3] += 2ms;
+  pass(config.slot);
+  ASSERT_TRUE(in_slot(a));
+  gangs.remove(a);
+  pass(config.slot);
+  EXPECT_TRUE(in_slot(b));
+}
+
+TEST_F(GangSlots, ComeBackFromARecordingAsTheyWere) {
+  set_a();
+  set_b();
+  pass_until(103ms);
+  decide::StateWriter saved;
+  saved(gangs);
+  Gangs other(config);
+  decide::StateReader in(saved.numbers());
+  in(other);
+  ASSERT_TRUE(in.good());
+  decide::StateWriter again;
+  again(other);
+  EXPECT_EQ(again.numbers(), saved.numbers());
+  EXPECT_EQ(other.next(), gangs.next());
+}
+
+}  // namespace
+}  // namespace swapd::test
