@@ -5,6 +5,10 @@
 
 namespace swapd::decide {
 
+namespace {
+constexpr double all_of_it = 0.9;  // of the CPUs, as exactly as shares are known
+}  // namespace
+
 // What a slot takes of the job's credit: each of its threads has a CPU all the time, and is due its share of that.
 Duration Gangs::cost(const Gang& gang) const {
   const double more = std::max(static_cast<double>(gang.ledger.runnable()) - gang.ledger.due(), 0.05);
@@ -55,13 +59,23 @@ bool Gangs::end_slots(Time now, std::vector<ThreadId>& measure) {
   return !measure.empty();
 }
 
+bool Gangs::share_cpus(const Gang& one, const Gang& other) {
+  return std::ranges::any_of(one.cpus, [&](int cpu) { return std::ranges::binary_search(other.cpus, cpu); });
+}
+
 bool Gangs::may_begin(const Gang& gang) const {
-  return std::ranges::none_of(gangs_, [&](const auto& one) {
-    if (!one.second.slot_until) return false;
-    std::vector<int> both;
-    std::ranges::set_intersection(one.second.cpus, gang.cpus, std::back_inserter(both));
-    return !both.empty();
-  });
+  return std::ranges::none_of(gangs_,
+                              [&](const auto& one) { return one.second.slot_until && share_cpus(one.second, gang); });
+}
+
+// Where the jobs' shares are all there is, nobody would have the CPUs between two slots: they follow on each other, and
+// credit says only whose turn it is.
+bool Gangs::only_gangs_compete(const Gang& gang) const {
+  double due = 0;
+  for (const auto& [id, other] : gangs_)
+    if (!other.rests && !other.threads.empty() && share_cpus(other, gang))
+      due += other.ledger.due() / static_cast<double>(other.threads.size());
+  return due >= all_of_it;
 }
 
 bool Gangs::begin_slots(Time now) {
@@ -74,7 +88,7 @@ bool Gangs::begin_slots(Time now) {
     const bool rested = std::exchange(gang.rests, gang.ledger.runnable() == 0);
     changed = changed || rested != gang.rests;
     const auto wait = gang.rests ? std::nullopt : gang.ledger.until(wanted);
-    if (wait && *wait <= Duration::zero())
+    if (wait && (*wait <= Duration::zero() || only_gangs_compete(gang)))
       due.push_back(&gang);
     else
       gang.look_at = now + (wait ? std::max<Duration>(*wait, std::chrono::microseconds(200)) : config_.look_again);

@@ -71,7 +71,9 @@ class Gangs {
 
  private:
   [[nodiscard]] Duration cost(const Gang& gang) const;
+  [[nodiscard]] static bool share_cpus(const Gang& one, const Gang& other);
   [[nodiscard]] bool may_begin(const Gang& gang) const;
+  [[nodiscard]] bool only_gangs_compete(const Gang& gang) const;
   GangConfig config_;
   std::map<JobId, Gang> gangs_;
 };
