@@ -56,6 +56,15 @@ class ParallelJob : public ::testing::Test {
     ASSERT_TRUE(begun) << session->json({"status"})["jobs"];
   }
 
+  // A swapd that the guard has started is nobody's child.
+  void TearDown() override {
+    if (!session || !session->failure().empty() || session->ctl({"status"}).status != 0) return;
+    const pid_t running = session->daemon_pid();
+    if (running <= 1 || running == session->pid()) return;
+    ::kill(running, SIGTERM);
+    EXPECT_TRUE(eventually([&] { return ::kill(running, 0) != 0; }));
+  }
+
   // The job, as status has it.
   [[nodiscard]] nlohmann::json job() const {
     const nlohmann::json jobs = session->json({"status"})["jobs"];
