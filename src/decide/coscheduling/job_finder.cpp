@@ -7,6 +7,7 @@ namespace swapd::decide {
 
 namespace {
 
+constexpr double lately = 0.25;         // of a window, in what is remembered
 constexpr double passing_groups = 0.9;  // a group that is due more competes only with what comes and goes
 
 void note_share(JobFinder::Member& member, const ThreadProfiled& seen) {
@@ -14,6 +15,7 @@ void note_share(JobFinder::Member& member, const ThreadProfiled& seen) {
   // is due its weight.
   const double group = seen.upper > passing_groups ? seen.group_use : seen.upper;
   const double found = seen.inner * group;
+  member.upper = member.windows == 0 ? seen.upper : member.upper + (seen.upper - member.upper) * lately;
   member.seen_shares.at(member.windows++ % member.seen_shares.size()) = found;
   auto known = member.seen_shares;
   const auto end = known.begin() + std::min<std::ptrdiff_t>(member.windows, std::ssize(known));
@@ -78,7 +80,7 @@ void JobFinder::correct_shares() {
 }
 
 void JobFinder::weigh(Job& job, int cpus) const {
-  double used = 0, wasted = 0, due = 0;
+  double used = 0, wasted = 0, due = 0, upper = 0;
   for (const Member& member : job.members) {
     // The mate that had least of a CPU is the one that is waited for.
     double mate = 1;
@@ -87,6 +89,7 @@ void JobFinder::weigh(Job& job, int cpus) const {
     used += member.cpu;
     wasted += member.cpu * member.waiting * (1 - mate);
     due += member.share;
+    upper += member.upper;
   }
   const auto threads = static_cast<double>(job.members.size());
   job.due = threads == 0 ? 1 : due / threads;
@@ -95,6 +98,8 @@ void JobFinder::weigh(Job& job, int cpus) const {
     job.verdict = State::alone;
   else if (threads > cpus)
     job.verdict = State::crowded;
+  else if (upper / threads < (job.running ? config_.grouped_end : config_.grouped_begin))
+    job.verdict = State::grouped;
   else if (job.waste < config_.waste && !job.declared)
     job.verdict = State::useful;
   else

@@ -29,8 +29,9 @@ struct JobFinderConfig {
   double presumed = 0.3;    // … if it shares memory is presumed to wait for so much of its time
   double contended = 0.90;  // of what they could use: the job is due less
   double waste = 0.05;      // of the job's CPU time: less is not worth it
-  double quiet = 0.97;      // due more than this: nobody competes any more
-  int windows = 2;          // in a row, to begin and to end
+  double grouped_begin = 0.9, grouped_end = 0.75;   // its groups are due less of the CPUs: no slots begin, or they end
+  double quiet = 0.97;                              // due more than this: nobody competes any more
+  int windows = 2;                                  // in a row, to begin and to end
   Duration forget_after = std::chrono::seconds(3);  // without a word of a thread
   std::size_t max_jobs = 64, max_threads = 256;     // of a job
 };
@@ -42,6 +43,7 @@ class JobFinder {
     alone,    // one busy thread, or nobody competes
     useful,   // it competes, and wastes little
     crowded,  // it has more busy threads than there are CPUs
+    grouped,  // what it competes with is in other groups (sessions, control groups), among which no class counts
     wanted,   // its threads are to run together
   };
   struct Member {
@@ -57,10 +59,11 @@ class JobFinder {
     int cpu_number = 0;
     Time seen{};
     std::uint32_t windows = 0;  // that told a share
+    double upper = 1;           // 0…1: what its groups were due of its CPU lately
     template <typename Self, typename Archive>
     static void state(Self& self, Archive& archive) {
-      archive(self.thread, self.share, self.seen_share, self.seen_shares, self.windows, self.cpu, self.waiting,
-              self.weight, self.group, self.cpu_number, self.seen);
+      archive(self.thread, self.share, self.seen_share, self.seen_shares, self.windows, self.upper, self.cpu,
+              self.waiting, self.weight, self.group, self.cpu_number, self.seen);
     }
   };
   struct Job {
@@ -104,6 +107,7 @@ class JobFinder {
 inline constexpr auto job_state_words = words<JobFinder::State>({{"alone", JobFinder::State::alone},
                                                                  {"useful", JobFinder::State::useful},
                                                                  {"crowded", JobFinder::State::crowded},
+                                                                 {"other-groups", JobFinder::State::grouped},
                                                                  {"coscheduled", JobFinder::State::wanted}});
 
 }  // namespace swapd::decide
