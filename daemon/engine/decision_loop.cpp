@@ -7,6 +7,14 @@ namespace swapd::daemon {
 
 namespace {
 constexpr std::size_t max_unenrolled = 4096;
+
+// What schedstat says of a thread that has a CPU is as of the last tick: exact only of one that has none.
+std::optional<decide::RunTime> run_time(const sys::Procfs& procfs, ThreadId thread, Time now) {
+  const auto used = procfs.cpu_time(thread.tid);
+  const auto stat = procfs.stat(thread.tid);
+  if (!used || !stat || stat->start_time != thread.start_time) return std::nullopt;
+  return decide::RunTime{.time = now, .thread = thread, .cpu = *used, .runnable = stat->state == 'R'};
+}
 }  // namespace
 
 DecisionLoop::DecisionLoop(Parts parts, Config config, std::vector<std::unique_ptr<decide::Decider>> deciders)
@@ -163,16 +171,9 @@ void DecisionLoop::look(const decide::Look& look, Time now, std::vector<Event>& 
     case decide::Look::At::awaited:
       return parts_.observer.resolve_again(look.thread);
     case decide::Look::At::run_time:
-      return tell_run_time(look.thread, now);
+      if (const auto seen = run_time(parts_.procfs, look.thread, now)) on(*seen);
+      return;
   }
-}
-
-// What schedstat says of a thread that has a CPU is as of the last tick: exact only of one that has none.
-void DecisionLoop::tell_run_time(ThreadId thread, Time now) {
-  const auto used = parts_.procfs.cpu_time(thread.tid);
-  const auto stat = parts_.procfs.stat(thread.tid);
-  if (used && stat && stat->start_time == thread.start_time)
-    on(decide::RunTime{.time = now, .thread = thread, .cpu = *used, .runnable = stat->state == 'R'});
 }
 
 // True: something was told, and deciders have to look at it.

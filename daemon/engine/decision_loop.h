@@ -97,7 +97,6 @@ class DecisionLoop {
   void give_way();
   [[nodiscard]] bool observe(Time now);
   void look(const decide::Look& look, Time now, std::vector<Event>& told);
-  void tell_run_time(ThreadId thread, Time now);
   void ask(Time now);
   void tell_all(std::span<const decide::TimerFired> fired);
   [[nodiscard]] static actuate::Boost boost_of(const decide::Grant& grant);

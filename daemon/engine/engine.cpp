@@ -45,6 +45,36 @@ std::vector<int> busy_cpus(std::span<const decide::Donation> donations, const sy
   return busy;
 }
 
+// What busy threads did, for the deciders.
+void tell_profiles(JobWatch& jobs, const model::ManagedSet& members, DecisionLoop& decisions) {
+  for (const ProfileWindow& window : jobs.take()) {
+    for (const ProfileWindow::Thread& thread : window.threads) {
+      const sys::CpuProfile::Thread& seen = thread.seen;
+      const model::ManagedThread* member = members.thread(seen.tid);
+      if (member == nullptr) continue;
+      const auto part = [&](std::uint64_t count) {
+        return static_cast<double>(count) / static_cast<double>(seen.samples);
+      };
+      decisions.tell(decide::ThreadProfiled{.time = window.ended,
+                                            .thread = member->id,
+                                            .job = thread.job,
+                                            .shares_memory = thread.shares_memory,
+                                            .window = window.ended - window.begun,
+                                            .cpu = seen.cpu_time,
+                                            .spinning = part(seen.spins),
+                                            .yielding = thread.yields ? 1.0 : part(seen.yields),
+                                            .share_known = seen.looks > 0,
+                                            .inner = seen.inner,
+                                            .upper = seen.upper,
+                                            .group_use = thread.group_use,
+                                            .weight = seen.weight,
+                                            .group = seen.group,
+                                            .cpu_number = seen.cpu,
+                                            .blocks = seen.blocks});
+    }
+  }
+}
+
 }  // namespace
 
 Engine::Engine(const Kernel& kernel, observe::Resolver& resolver, Options options,
@@ -58,13 +88,13 @@ Engine::Engine(const Kernel& kernel, observe::Resolver& resolver, Options option
       members_(options_.classes),
       model_(options_.model),
       actuator_(kernel.scheduler, kernel.groups, options_.actuate),
-      worker_(kernel, options_.actuate.disk_groups, resolver, [this] { thread_.wake(); }),
-      job_watch_(kernel_.procfs, kernel_.clock, [this] { thread_.wake(); }),
+      background_{.worker{kernel, options_.actuate.disk_groups, resolver, [this] { thread_.wake(); }},
+                  .jobs{kernel_.procfs, kernel_.clock, [this] { thread_.wake(); }}},
       feed_(members_, kernel.clock),
       observation_(kernel_, resolver, options_.observe, std::move(tracer),
                    {.identify = [this](pid_t tid) { return membership_.tracker().identify(tid); },
-                    .ask = [this](observe::WaitQuestion q) { worker_.ask(q); },
-                    .ask_access = [this](observe::AccessQuestion q) { worker_.ask(q); },
+                    .ask = [this](observe::WaitQuestion q) { background_.worker.ask(q); },
+                    .ask_access = [this](observe::AccessQuestion q) { background_.worker.ask(q); },
                     .lifecycle = [this](const sys::ProcEvent& e) { membership_.on_process_event(e); },
                     .every_life = [this] { return feed_.wants(Notes::all); },
                     .lost = [this](std::uint64_t events) { membership_.on_lost(events); }}),
@@ -72,7 +102,7 @@ Engine::Engine(const Kernel& kernel, observe::Resolver& resolver, Options option
                   .model = model_,
                   .observer = observation_.observer(),
                   .actuator = actuator_,
-                  .questions = worker_,
+                  .questions = background_.worker,
                   .procfs = kernel_.procfs,
                   .records = records_,
                   .loop = thread_.loop()},
@@ -82,7 +112,7 @@ Engine::Engine(const Kernel& kernel, observe::Resolver& resolver, Options option
                    .observation = observation_,
                    .actuator = actuator_,
                    .decisions = decisions_,
-                   .worker = worker_,
+                   .worker = background_.worker,
                    .feed = feed_,
                    .thread = thread_,
                    .shaper = shaper},
@@ -91,7 +121,7 @@ Engine::Engine(const Kernel& kernel, observe::Resolver& resolver, Options option
                    .kernel_threads_help = counts_kernel_work(options_.model),
                    .receiver_priority = options_.priority + 1,
                    .dry_run = options_.actuate.dry_run}),
-      competitors_(actuator_, worker_),
+      competitors_(actuator_, background_.worker),
       shaped_(shaper, members_) {
   decisions_.limit_io_with(
       [&shaper](const std::string& name, std::optional<std::int64_t> bytes) { shaper.set_automatic(name, bytes); });
@@ -122,8 +152,8 @@ Status Engine::start(std::vector<std::string>& warnings) {
 
   if (Status listening = thread_.listen(); !listening) return listening;
   if (Status listening = observation_.observer().listen(thread_.loop()); !listening) return listening;
-  worker_.start();
-  job_watch_.start();
+  background_.worker.start();
+  background_.jobs.start();
   if (auto set = thread_.start([this] { run(); }); !set) {
     // It could not take the CPU back from a newborn that it has made real-time.
     call([](Engine& e) {
@@ -139,8 +169,8 @@ Status Engine::start(std::vector<std::string>& warnings) {
 
 void Engine::stop() {
   if (!thread_.stop()) return;
-  worker_.stop();
-  job_watch_.stop();
+  background_.worker.stop();
+  background_.jobs.stop();
 }
 
 bool Engine::call(std::function<void(Engine&)> command) {
@@ -190,7 +220,7 @@ void Engine::round(Time now) {
   if (thread_.stopping()) return;
   take_what_happened(now);
   take_answers(now);
-  take_profiles();
+  tell_profiles(background_.jobs, members_, decisions_);
   decisions_.run_clocks(now);
   if (thread_.begin_tick(now)) {
     tick(now);
@@ -203,6 +233,11 @@ void Engine::round(Time now) {
   // Receivers leave calls for the next batch, unless one of them may name the provider that is looked for.
   const bool urgent = decisions_.needs_calls();
   if (membership_.set_urgent(urgent) && urgent) thread_.wake();  // calls that came in between
+  const std::pair set(members_.changes(), members_.managed_threads());
+  if (std::exchange(background_.jobs_know, set) == set) return;
+  std::vector<pid_t> pids = members_.managed_pids();
+  std::ranges::sort(pids);
+  background_.jobs.set_processes(std::move(pids), set.second >= 2 && options_.coscheduling.wanted());
 }
 
 void Engine::take_what_happened(Time now) {
@@ -218,7 +253,7 @@ void Engine::take(const Event& event) {
 
 void Engine::take_answers(Time now) {
   std::vector<Event> events;
-  for (Answer& answer : worker_.take()) {
+  for (Answer& answer : background_.worker.take()) {
     events.clear();
     if (const auto* wait = std::get_if<observe::WaitAnswer>(&answer)) {
       observation_.observer().answer(*wait, events);
@@ -238,43 +273,6 @@ void Engine::take_answers(Time now) {
   }
 }
 
-void Engine::take_profiles() {
-  for (const ProfileWindow& window : job_watch_.take()) {
-    for (const ProfileWindow::Thread& thread : window.threads) {
-      const sys::CpuProfile::Thread& seen = thread.seen;
-      const model::ManagedThread* member = members_.thread(seen.tid);
-      if (member == nullptr) continue;
-      const auto part = [&](std::uint64_t count) {
-        return static_cast<double>(count) / static_cast<double>(seen.samples);
-      };
-      decisions_.tell(decide::ThreadProfiled{.time = window.ended,
-                                             .thread = member->id,
-                                             .job = thread.job,
-                                             .shares_memory = thread.shares_memory,
-                                             .window = window.ended - window.begun,
-                                             .cpu = seen.cpu_time,
-                                             .spinning = part(seen.spins),
-                                             .yielding = thread.yields ? 1.0 : part(seen.yields),
-                                             .share_known = seen.looks > 0,
-                                             .inner = seen.inner,
-                                             .upper = seen.upper,
-                                             .group_use = thread.group_use,
-                                             .weight = seen.weight,
-                                             .group = seen.group,
-                                             .cpu_number = seen.cpu,
-                                             .blocks = seen.blocks});
-    }
-  }
-}
-
-void Engine::watch_for_jobs() {
-  const std::pair now(members_.changes(), members_.managed_threads());
-  if (std::exchange(watched_for_jobs_, now) == now) return;
-  std::vector<pid_t> pids = members_.managed_pids();
-  std::ranges::sort(pids);
-  job_watch_.set_processes(std::move(pids), now.second >= 2 && options_.coscheduling.wanted());
-}
-
 void Engine::keep_to_budget(Time now) {
   const std::size_t helping = actuator_.active().size() + deciders_.coscheduling->gangs().all().size();
   if (const auto patience = thread_.keep_to_budget(now, helping, actuator_.total()))
@@ -287,7 +285,6 @@ void Engine::tick(Time now) {
   membership_.tick(deciders_.donation->donations(), now);
   thread_.keep_off(busy_cpus(deciders_.donation->donations(), kernel_.procfs), now);
   competitors_.tick(now);
-  watch_for_jobs();
 }
 
 }  // namespace swapd::daemon

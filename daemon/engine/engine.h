@@ -106,8 +106,6 @@ class Engine {
   void take_what_happened(Time now);
   void take(const Event& event);
   void take_answers(Time now);
-  void take_profiles();
-  void watch_for_jobs();
   void tick(Time now);
   void keep_to_budget(Time now);
   [[nodiscard]] bool idle() const;
@@ -118,9 +116,11 @@ class Engine {
   model::ManagedSet members_;
   model::Model model_;
   actuate::Actuator actuator_;
-  Worker worker_;
-  JobWatch job_watch_;
-  std::pair<std::uint64_t, std::size_t> watched_for_jobs_;  // the managed set's changes, and its threads, as it knows
+  struct Background {  // threads that look things up
+    Worker worker;
+    JobWatch jobs;
+    std::pair<std::uint64_t, std::size_t> jobs_know{};  // of the managed set: its changes, its threads
+  } background_;
   EventFeed feed_;
   RecordRing records_{feed_.fd()};
   Observation observation_;

@@ -65,10 +65,10 @@ Counters Engine::counters() {
   out.events_lost = membership_.tracker().counts().lost + feed_.lost() + receivers.lost;
   out.over_quota = membership_.tracker().counts().over_quota;
   out.trouble = observation_.trouble();
-  if (const std::string unsampled = job_watch_.trouble(); out.trouble.empty() && !unsampled.empty())
+  if (const std::string unsampled = background_.jobs.trouble(); out.trouble.empty() && !unsampled.empty())
     out.trouble = "no coscheduling of parallel jobs: " + unsampled;
   out.paused = decisions_.paused();
-  out.cpu = OwnCpu::times(worker_.cpu_time(), receivers.cpu);
+  out.cpu = OwnCpu::times(background_.worker.cpu_time(), receivers.cpu);
   out.budget = thread_.budget();
   out.costs = observation_.observer().costs();
   out.model = model_.counts();

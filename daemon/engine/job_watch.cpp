@@ -112,7 +112,7 @@ void JobWatch::start() {
 void JobWatch::stop() {
   {
     const std::lock_guard lock(mutex_);
-    stops_ = true;
+    shared_.stops = true;
   }
   signal_eventfd(changed_.get());
   if (thread_.joinable()) thread_.join();
@@ -121,9 +121,9 @@ void JobWatch::stop() {
 void JobWatch::set_processes(std::vector<pid_t> pids, bool enough) {
   {
     const std::lock_guard lock(mutex_);
-    const bool begins = enough && !enough_;
-    pids_ = std::move(pids);
-    enough_ = enough;
+    const bool begins = enough && !shared_.enough;
+    shared_.pids = std::move(pids);
+    shared_.enough = enough;
     if (!begins) return;
   }
   signal_eventfd(changed_.get());
@@ -131,12 +131,12 @@ void JobWatch::set_processes(std::vector<pid_t> pids, bool enough) {
 
 std::vector<ProfileWindow> JobWatch::take() {
   const std::lock_guard lock(mutex_);
-  return std::exchange(windows_, {});
+  return std::exchange(shared_.windows, {});
 }
 
 std::string JobWatch::trouble() const {
   const std::lock_guard lock(mutex_);
-  return trouble_;
+  return shared_.trouble;
 }
 
 bool JobWatch::wait(Duration time) {
@@ -146,12 +146,12 @@ bool JobWatch::wait(Duration time) {
   (void)::ppoll(&ready, 1, time == Duration::max() ? nullptr : &limit, nullptr);
   clear_eventfd(changed_.get());
   const std::lock_guard lock(mutex_);
-  return !stops_;
+  return !shared_.stops;
 }
 
 std::vector<pid_t> JobWatch::processes() const {
   const std::lock_guard lock(mutex_);
-  return enough_ ? pids_ : std::vector<pid_t>{};
+  return shared_.enough ? shared_.pids : std::vector<pid_t>{};
 }
 
 // Threads that have or want a CPU, this one left out ("0.20 0.18 0.12 1/80 11206").
@@ -178,7 +178,7 @@ void JobWatch::follow_contention() {
   if (!wanted || profile_) return;
   auto opened = sys::CpuProfile::open(config_.period);
   const std::lock_guard lock(mutex_);
-  trouble_ = opened ? "" : opened.error().text();
+  shared_.trouble = opened ? "" : opened.error().text();
   if (opened) profile_ = std::move(opened).value();
 }
 
@@ -256,8 +256,8 @@ void JobWatch::tell_window(Time begun) {
   bool first = false;
   {
     const std::lock_guard lock(mutex_);
-    first = windows_.empty();
-    windows_.push_back(std::move(window));
+    first = shared_.windows.empty();
+    shared_.windows.push_back(std::move(window));
   }
   if (first) notify_();
 }

@@ -135,12 +135,14 @@ class JobWatch {
   const Clock& clock_;
   std::function<void()> notify_;
   const Config config_;
-  Fd changed_;                  // an eventfd
-  mutable sys::PiMutex mutex_;  // what follows, to `trouble_`
-  std::vector<pid_t> pids_;
-  bool enough_ = false, stops_ = false;
-  std::vector<ProfileWindow> windows_;
-  std::string trouble_;
+  Fd changed_;  // an eventfd
+  mutable sys::PiMutex mutex_;
+  struct Shared {
+    std::vector<pid_t> pids;
+    bool enough = false, stops = false;
+    std::vector<ProfileWindow> windows;
+    std::string trouble;
+  } shared_;  // under the mutex
   // Of the thread.
   Contention contention_;
   MemorySharers sharers_;
