@@ -73,7 +73,7 @@ bool Gangs::may_begin(const Gang& gang) const {
 bool Gangs::only_gangs_compete(const Gang& gang) const {
   double due = 0;
   for (const auto& [id, other] : gangs_)
-    if (!other.rests && !other.threads.empty() && share_cpus(other, gang))
+    if (!other.rests && !other.threads.empty() && other.cpus == gang.cpus)
       due += other.ledger.due() / static_cast<double>(other.threads.size());
   return due >= all_of_it;
 }

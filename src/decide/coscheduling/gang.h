@@ -1,7 +1,6 @@
-// The slots of jobs that run as gangs: in its slot all of a job's threads have their CPUs, in between none wants one
-// [DCS97 §3.2; DESIGN of Ousterhout's co-scheduling]. Slots are short and begin when the job is owed CPU time, so that
-// each job has its fair share in the length of some slots. Jobs that would share a CPU have theirs in turn, the one
-// that is owed most first. Pure.
+// The slots of jobs that run as gangs: in its slot all of a job's threads have their CPUs, in between none wants one.
+// Slots are short and begin when the job is owed CPU time [DCS97 §3.2], so that each job has its fair share in the
+// length of some slots. Jobs that would share a CPU have theirs in turn, the one that is owed most first. Pure.
 #pragma once
 
 #include <cstdint>

@@ -21,8 +21,17 @@ class GangSlots : public testing::Test {
   static constexpr GangConfig config{};
 
   // Two threads of a job, each due half a CPU.
-  void set_a(std::vector<int> cpus = {0, 1}) { gangs.set(a, {{p1, 0.5, cpus[0]}, {p2, 0.5, cpus[1]}}, now); }
-  void set_b(std::vector<int> cpus = {0, 1}) { gangs.set(b, {{p3, 0.5, cpus[0]}, {p4, 0.5, cpus[1]}}, now); }
+  void set_a(std::vector<int> cpus = {0, 1}, double share = 0.5) {
+    gangs.set(a, {{p1, share, cpus[0]}, {p2, share, cpus[1]}}, now);
+  }
+  void set_b(std::vector<int> cpus = {0, 1}, double share = 0.5) {
+    gangs.set(b, {{p3, share, cpus[0]}, {p4, share, cpus[1]}}, now);
+  }
+  // Beside a busy loop on each CPU.
+  void set_both_beside_others() {
+    set_a({0, 1}, 0.4);
+    set_b({0, 1}, 0.4);
+  }
   // Time in which only the threads of jobs in their slots had CPUs; then slots end, and others may begin.
   void pass(Duration time) {
     now += time;
@@ -118,6 +127,29 @@ TEST_F(GangSlots, TwoJobsOnTheSameCpusTakeTurns) {
     EXPECT_NEAR(std::chrono::duration<double>(used[thread]).count(), 2.5, 0.05);
 }
 
+TEST_F(GangSlots, BetweenJobsThatAreAllThereIsNoTimeIsLeft) {
+  set_a();
+  set_b();
+  pass(0ms);
+  for (const Time end = now + 1s; now < end;) {
+    EXPECT_NE(in_slot(a), in_slot(b)) << "nobody else would have the CPUs";
+    pass(std::max<Duration>(*gangs.next() - now, 1us));
+  }
+}
+
+TEST_F(GangSlots, WhereOthersCompeteTheyHaveTheTimeBetween) {
+  set_a({0, 1}, 0.3);
+  set_b({0, 1}, 0.3);
+  Duration free{};
+  pass(0ms);
+  for (const Time end = now + 5s; now < end;) {
+    const Duration step = std::max<Duration>(*gangs.next() - now, 1us);
+    if (!in_slot(a) && !in_slot(b)) free += step;
+    pass(step);
+  }
+  EXPECT_NEAR(std::chrono::duration<double>(free).count(), 2.0, 0.1);
+}
+
 TEST_F(GangSlots, OneSharedCpuIsEnoughToWait) {
   set_a({0, 1});
   set_b({1, 2});
@@ -138,8 +170,7 @@ TEST_F(GangSlots, TwoJobsOnDifferentCpusDoNotWait) {
 }
 
 TEST_F(GangSlots, JobThatIsOwedMostComesFirst) {
-  set_a();
-  set_b();
+  set_both_beside_others();
   pass(0ms);
   used[p1] += 2ms;  // it found a CPU between its slots
   pass(config.slot);
@@ -221,8 +252,7 @@ TEST_F(GangSlots, WithoutJobsThereIsNothingToDo) {
 }
 
 TEST_F(GangSlots, RemovedJobFreesItsCpus) {
-  set_a();
-  set_b();
+  set_both_beside_others();
   pass(0ms);
   used[p3] += 2ms;
   pass(config.slot);
