@@ -64,6 +64,23 @@ void add_classes(Text& out, const std::vector<ClassView>& classes) {
        });
 }
 
+// Without labels: jobs come and go.
+void add_jobs(Text& out, const std::vector<JobView>& jobs) {
+  double used = 0, entitled = 0, granted = 0, refused = 0, coscheduled = 0;
+  for (const JobView& job : jobs) {
+    if (job.slots > 0) ++coscheduled;
+    granted += static_cast<double>(job.slots);
+    refused += static_cast<double>(job.refused);
+    used += job.used_s;
+    entitled += job.entitled_s;
+  }
+  out.gauge("swapd_coscheduling_jobs", "Parallel jobs that run in slots.", coscheduled);
+  out.gauge("swapd_coscheduling_slots", "Slots that the present jobs have had.", granted);
+  out.gauge("swapd_coscheduling_slots_refused", "Slots of the present jobs that others had to be waited for.", refused);
+  out.gauge("swapd_coscheduling_fairness_ratio", "CPU time that the present jobs have had, over their fair share.",
+            entitled > 0 ? used / entitled : 1);
+}
+
 }  // namespace
 
 std::string metrics_text(const StatusView& s, const std::vector<ClassView>& classes) {
@@ -101,6 +118,7 @@ std::string metrics_text(const StatusView& s, const std::vector<ClassView>& clas
   out.gauge("swapd_delayed_calls", "Calls that are held by the limits of their class.", n(s.delayed_calls));
   out.counter("swapd_delayed_calls_total", "Calls that have been held by the limits of their class.",
               n(s.delayed_calls_total));
+  add_jobs(out, s.jobs);
   add_classes(out, classes);
   out.gauge("swapd_match_rules", "Rules of the policy that manage programs.", n(s.match_rules));
   out.counter("swapd_programs_started_total", "Programs seen to start, for the rules.", n(s.programs));

@@ -49,6 +49,18 @@ std::string cpu_used(const Json& status) {
          seconds("receivers_s") + ", control " + seconds("control_s") + "), guard " + seconds("guard_s");
 }
 
+// "mpi_rank, pid 812: coscheduled, 2 threads, waits in vain for 63 % of its CPU time without slots, has 1.00 of …"
+std::string parallel_job(const Json& job) {
+  std::string out = printable(job.value("comm", "")) + ", pid " + std::to_string(job.value("id", std::uint64_t{0})) +
+                    ": " + printable(job.value("state", "")) + ", " +
+                    std::to_string(job.value("members", Json::array()).size()) + " threads";
+  if (const double waste = job.value("waste", 0.0); waste > 0)
+    out += fmt::format(", waits in vain for {:.0f} % of its CPU time without slots", waste * 100);
+  if (job.value("calls_granted", std::uint64_t{0}) > 0)
+    out += fmt::format(", has {:.2f} of its fair share", job.value("fairness", 1.0));
+  return out;
+}
+
 std::string budget(const Json& status) {
   const Json budget = status.value("budget", Json::object());
   const auto percent = [&](const char* key) { return fmt::format("{:.3g} %", budget.value(key, 0.0) * 100); };
@@ -116,6 +128,7 @@ std::string render_status(const std::string& json, const Paint& paint) {
     rows.push_back({"matching", number("match_rules") + " rules, " + number("programs_total") +
                                     " programs seen to start, " + number("matched_total") + " matched, " +
                                     number("managed_by_policy_total") + " managed"});
+  for (const Json& job : s.value("jobs", Json::array())) rows.push_back({"parallel job", parallel_job(job)});
   if (s.value("paused", false))
     rows.push_back({paint(Style::warning, "paused"), "nothing is lent until `swapctl resume`"});
   if (whole(s, "over_quota_total") > 0)
