@@ -14,6 +14,7 @@ void note_share(JobFinder::Member& member, const ThreadProfiled& seen) {
   // What threads of other groups take now and then, all of the group lose alike. Where they compete for good, the group
   // is due its weight.
   const double group = seen.upper > passing_groups ? seen.group_use : seen.upper;
+  member.group_part = group;
   const double found = seen.inner * group;
   member.upper = member.windows == 0 ? seen.upper : member.upper + (seen.upper - member.upper) * lately;
   member.seen_shares.at(member.windows++ % member.seen_shares.size()) = found;
@@ -88,7 +89,8 @@ void JobFinder::weigh(Job& job, int cpus) const {
       if (other.thread != member.thread) mate = std::min(mate, other.cpu);
     used += member.cpu;
     wasted += member.cpu * member.waiting * (1 - mate);
-    due += member.share;
+    // What passes by in other groups is no rival.
+    due += std::min(member.share / std::max(member.group_part, 0.5), 1.0);
     upper += member.upper;
   }
   const auto threads = static_cast<double>(job.members.size());

@@ -60,10 +60,11 @@ class JobFinder {
     Time seen{};
     std::uint32_t windows = 0;  // that told a share
     double upper = 1;           // 0…1: what its groups were due of its CPU lately
+    double group_part = 1;      // 0…1: of its CPU, that its group had or was due, as the share was last found with
     template <typename Self, typename Archive>
     static void state(Self& self, Archive& archive) {
-      archive(self.thread, self.share, self.seen_share, self.seen_shares, self.windows, self.upper, self.cpu,
-              self.waiting, self.weight, self.group, self.cpu_number, self.seen);
+      archive(self.thread, self.share, self.seen_share, self.seen_shares, self.windows, self.upper, self.group_part,
+              self.cpu, self.waiting, self.weight, self.group, self.cpu_number, self.seen);
     }
   };
   struct Job {
