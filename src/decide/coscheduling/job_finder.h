@@ -25,10 +25,10 @@ namespace swapd::decide {
 struct JobFinderConfig {
   double busy = 0.01;   // of a CPU: a thread that used more in the window is one of the job's
   double yields = 0.5;  // … or was seen in sched_yield(2) that often
-  Duration never = std::chrono::milliseconds(60);  // a thread that blocks less often than that never blocks, and …
+  Duration never = std::chrono::milliseconds(250);  // a thread that blocks less often than that never blocks, and …
   double presumed = 0.3;    // … if it shares memory is presumed to wait for so much of its time
   double contended = 0.90;  // of what they could use: the job is due less
-  double waste = 0.05;      // of the job's CPU time: less is not worth it
+  double waste = 0.10;      // of the job's CPU time: less is not worth it
   double grouped_begin = 0.9, grouped_end = 0.75;   // its groups are due less of the CPUs: no slots begin, or they end
   double quiet = 0.97;                              // due more than this: nobody competes any more
   int windows = 2;                                  // in a row, to begin and to end
