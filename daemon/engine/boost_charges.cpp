@@ -99,7 +99,8 @@ void BoostCharges::before_apply(std::span<const decide::Grant> grants, Time now)
   // The kernel's figure for a thread that has a CPU is as of its own last tick, up to 10 ms ago, and a rest would be
   // shorter by that.
   for (const decide::Grant& grant : grants)
-    if (grant.run.attr.realtime() && !grant.run.quiet && timed_.insert(grant.run.thread).second) exact_.add(grant.run.thread);
+    if (grant.run.attr.realtime() && !grant.run.quiet && timed_.insert(grant.run.thread).second)
+      exact_.add(grant.run.thread);
 }
 
 // CPU time counts from now on, also if the next tick comes after the end.

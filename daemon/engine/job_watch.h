@@ -1,8 +1,8 @@
 // Watches for parallel jobs on a thread of its own, because it reads procfs and opens perf events, which may take long.
 //
 // It sleeps while fewer than two managed threads may be coscheduled. Else it looks ten times a second at how many
-// threads of the machine want a CPU (proc(5), loadavg); while those are no more than there are CPUs, nobody competes and
-// there is nothing to do. When they are, it samples the CPUs (sys/bpf/cpu_profile.h), and tells each window which
+// threads of the machine want a CPU (proc(5), loadavg); while those are no more than there are CPUs, nobody competes
+// and there is nothing to do. When they are, it samples the CPUs (sys/bpf/cpu_profile.h), and tells each window which
 // threads had one, what for, what share is due to them, and which processes share memory. It stops when nobody has
 // competed for a while.
 #pragma once

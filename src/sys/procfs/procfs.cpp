@@ -37,9 +37,8 @@ Result<Procfs::SchedStat> Procfs::schedstat(pid_t tid) const {
     if (read.ec != std::errc{}) return Error(EPROTO, "schedstat");
     at = read.ptr;
   }
-  return SchedStat{.cpu = Duration(numbers[0]),
-                   .waited = Duration(numbers[1]),
-                   .turns = static_cast<std::uint64_t>(numbers[2])};
+  return SchedStat{
+      .cpu = Duration(numbers[0]), .waited = Duration(numbers[1]), .turns = static_cast<std::uint64_t>(numbers[2])};
 }
 
 Result<Duration> Procfs::cpu_time(pid_t tid) const {
