@@ -26,8 +26,7 @@ void Contention::look(int runnable, int cpus) {
 
 void MemorySharers::set(pid_t pid, std::vector<Place> writable) {
   std::ranges::sort(writable);
-  const auto [end, last] = std::ranges::unique(writable);
-  writable.erase(end, last);
+  writable.erase(std::unique(writable.begin(), writable.end()), writable.end());
   auto& known = places_[pid];
   if (known == writable) return;
   known = std::move(writable);
@@ -246,8 +245,7 @@ void JobWatch::tell_window(Time begun) {
   add_yielders(managed, window);
   for (const ProfileWindow::Thread& thread : window.threads) busy.push_back(thread.seen.tgid);
   std::ranges::sort(busy);
-  const auto [end, last] = std::ranges::unique(busy);
-  busy.erase(end, last);
+  busy.erase(std::unique(busy.begin(), busy.end()), busy.end());
   read_mappings(busy, window.ended);
   for (ProfileWindow::Thread& thread : window.threads) {
     thread.job = static_cast<std::uint64_t>(sharers_.job_of(thread.seen.tgid));

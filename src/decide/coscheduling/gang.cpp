@@ -28,8 +28,7 @@ void Gangs::set(JobId id, const std::vector<Thread>& threads, Time now) {
   }
   std::ranges::sort(gang.threads);
   std::ranges::sort(gang.cpus);
-  const auto [end, last] = std::ranges::unique(gang.cpus);
-  gang.cpus.erase(end, last);
+  gang.cpus.erase(std::unique(gang.cpus.begin(), gang.cpus.end()), gang.cpus.end());
   for (const ThreadId thread : before)
     if (!std::ranges::binary_search(gang.threads, thread)) gang.ledger.forget(thread);
   gang.ledger.set_bound(2 * config_.slot * static_cast<int>(std::max<std::size_t>(threads.size(), 1)));
