@@ -41,7 +41,7 @@ void BoostCharges::charge(Time now) {
   if (!config_.limits_requesters()) return;
   ++round_;
   for (const auto& active : actuator_.active()) {
-    if (!active.in_force || !active.lent.realtime() || !active.boost.requester.valid()) continue;
+    if (!active.in_force || !active.lent.realtime()) continue;
     Charged& charged = charged_.try_emplace(active.boost.thread, Charged{.since = now}).first->second;
     charged.round = round_;
     note_left(charge(charged, active, now), now);  // where it cannot be told, the next tick looks again

@@ -46,8 +46,8 @@ std::vector<int> busy_cpus(std::span<const decide::Donation> donations, const sy
 }
 
 // What busy threads did, for the deciders.
-void tell_profiles(JobWatch& jobs, const model::ManagedSet& members, DecisionLoop& decisions) {
-  for (const ProfileWindow& window : jobs.take()) {
+void tell_profiles(std::span<const ProfileWindow> windows, const model::ManagedSet& members, DecisionLoop& decisions) {
+  for (const ProfileWindow& window : windows) {
     for (const ProfileWindow::Thread& thread : window.threads) {
       const sys::CpuProfile::Thread& seen = thread.seen;
       const model::ManagedThread* member = members.thread(seen.tid);
@@ -220,7 +220,7 @@ void Engine::round(Time now) {
   if (thread_.stopping()) return;
   take_what_happened(now);
   take_answers(now);
-  tell_profiles(background_.jobs, members_, decisions_);
+  tell_profiles(background_.jobs.take(!deciders_.coscheduling->gangs().all().empty()), members_, decisions_);
   decisions_.run_clocks(now);
   if (thread_.begin_tick(now)) {
     tick(now);

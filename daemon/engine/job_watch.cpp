@@ -16,12 +16,30 @@
 
 namespace swapd::daemon {
 
+namespace {
+constexpr std::size_t max_windows = 8;  // that wait for the engine; of more the oldest goes
+
+// It may be waiting on its CPU (decide/coscheduling/job_finder.h says more).
+bool may_wait(const ProfileWindow::Thread& thread) {
+  const sys::CpuProfile::Thread& seen = thread.seen;
+  return thread.yields || (seen.spins + seen.yields) * 10 >= seen.samples || (thread.shares_memory && seen.blocks == 0);
+}
+}  // namespace
+
 void Contention::look(int runnable, int cpus) {
   const bool competes = runnable > cpus;
   last_ = (last_ << 1U | (competes ? 1U : 0U)) & 7U;
   without_ = competes ? 0 : without_ + 1;
   if (std::popcount(last_) >= begins_after) found_ = true;
   if (without_ >= ends_after) found_ = false;
+  crowd_ = std::max(static_cast<double>(runnable) / cpus, 1.0);
+}
+
+void SamplingTurns::end_window(bool fruitful, Time now) {
+  fruitless_ = fruitful ? 0 : fruitless_ + 1;
+  if (fruitless_ < max_fruitless) return;
+  fruitless_ = 0;
+  rests_until_ = now + rest;
 }
 
 void MemorySharers::set(pid_t pid, std::vector<Place> writable) {
@@ -128,8 +146,9 @@ void JobWatch::set_processes(std::vector<pid_t> pids, bool enough) {
   signal_eventfd(changed_.get());
 }
 
-std::vector<ProfileWindow> JobWatch::take() {
+std::vector<ProfileWindow> JobWatch::take(bool coscheduled) {
   const std::lock_guard lock(mutex_);
+  shared_.coscheduled = coscheduled;
   return std::exchange(shared_.windows, {});
 }
 
@@ -172,7 +191,7 @@ std::optional<int> JobWatch::runnable() const {
 
 // Opens the profile where threads compete, and closes it where they do no more.
 void JobWatch::follow_contention() {
-  const bool wanted = contention_.there();
+  const bool wanted = contention_.there() && turns_.on(clock_.now());
   if (!wanted) profile_.reset();
   if (!wanted || profile_) return;
   auto opened = sys::CpuProfile::open(config_.period);
@@ -217,7 +236,8 @@ void JobWatch::add_yielders(const std::vector<pid_t>& managed, ProfileWindow& wi
         continue;
       }
       // What is due to it is a guess until a sample has met it.
-      sys::CpuProfile::Thread seen{.tid = tid, .tgid = pid, .samples = 1, .yields = 1, .inner = 1 / crowd_};
+      sys::CpuProfile::Thread seen{
+          .tid = tid, .tgid = pid, .samples = 1, .yields = 1, .inner = 1 / contention_.crowd()};
       seen.cpu_time =
           yielders_.used(tid) * (window.ended - window.begun).count() / std::max<Duration::rep>(since.count(), 1);
       seen.looks = 1;
@@ -251,10 +271,13 @@ void JobWatch::tell_window(Time begun) {
     thread.job = static_cast<std::uint64_t>(sharers_.job_of(thread.seen.tgid));
     thread.shares_memory = sharers_.shares(thread.seen.tgid);
   }
+  const bool waiting = std::ranges::any_of(window.threads, may_wait);
   bool first = false;
   {
     const std::lock_guard lock(mutex_);
+    turns_.end_window(waiting || shared_.coscheduled, window.ended);
     first = shared_.windows.empty();
+    if (shared_.windows.size() >= max_windows) shared_.windows.erase(shared_.windows.begin());
     shared_.windows.push_back(std::move(window));
   }
   if (first) notify_();
@@ -276,11 +299,8 @@ void JobWatch::run() {
     if (profile_) tell_window(std::exchange(begun, now));
     if (now - looked < config_.look * 9 / 10) continue;
     looked = now;
-    if (const auto count = runnable()) {
-      const long cpus = std::max(::sysconf(_SC_NPROCESSORS_ONLN), 1L);
-      contention_.look(*count, static_cast<int>(cpus));
-      crowd_ = std::max(static_cast<double>(*count) / static_cast<double>(cpus), 1.0);
-    }
+    if (const auto count = runnable())
+      contention_.look(*count, static_cast<int>(std::max(::sysconf(_SC_NPROCESSORS_ONLN), 1L)));
     const bool had = profile_ != nullptr;
     follow_contention();
     if (!had) begun = clock_.now();

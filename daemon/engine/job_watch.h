@@ -34,6 +34,8 @@ class Contention {
   // runnable: threads that have or want a CPU.
   void look(int runnable, int cpus);
   [[nodiscard]] bool there() const { return found_; }
+  // Threads that have or want a CPU, for each CPU; 1 at least.
+  [[nodiscard]] double crowd() const { return crowd_; }
 
  private:
   static constexpr int begins_after = 2;  // of the last three looks
@@ -41,6 +43,22 @@ class Contention {
   unsigned last_ = 0;                     // a bit a look
   int without_ = 0;
   bool found_ = false;
+  double crowd_ = 1;
+};
+
+// When to sample: all the time while some thread may be waiting on its CPU, else a third of it, because on a machine of
+// many threads the samples of each window are many. Pure.
+class SamplingTurns {
+ public:
+  // A window is over. fruitful: some thread in it may be one of a job.
+  void end_window(bool fruitful, Time now);
+  [[nodiscard]] bool on(Time now) const { return now >= rests_until_; }
+
+ private:
+  static constexpr int max_fruitless = 16;  // windows in a row
+  static constexpr Duration rest = std::chrono::seconds(4);
+  int fruitless_ = 0;
+  Time rests_until_{};
 };
 
 // Which processes share memory that at least one of them can write: the lowest pid of each set stands for it. Pure.
@@ -117,7 +135,8 @@ class JobWatch {
   void stop();
   // pids: the processes whose threads are told of, sorted. enough: they have two threads at least; else it sleeps.
   void set_processes(std::vector<pid_t> pids, bool enough);
-  [[nodiscard]] std::vector<ProfileWindow> take();
+  // coscheduled: some job is, and what its threads are due must be known all the time.
+  [[nodiscard]] std::vector<ProfileWindow> take(bool coscheduled);
   // Why the CPUs cannot be sampled; empty: they can, as far as is known.
   [[nodiscard]] std::string trouble() const;
 
@@ -139,7 +158,7 @@ class JobWatch {
   mutable sys::PiMutex mutex_;
   struct Shared {
     std::vector<pid_t> pids;
-    bool enough = false, stops = false;
+    bool enough = false, stops = false, coscheduled = false;
     std::vector<ProfileWindow> windows;
     std::string trouble;
   } shared_;  // under the mutex
@@ -148,7 +167,7 @@ class JobWatch {
   MemorySharers sharers_;
   Yielders yielders_;
   Time looked_for_yielders_{};
-  double crowd_ = 1;  // threads that want a CPU, for each CPU
+  SamplingTurns turns_;
   std::map<pid_t, Time> mappings_read_;
   std::unique_ptr<sys::CpuProfile> profile_;
   std::thread thread_;

@@ -151,7 +151,7 @@ Status Actuator::set_base(ThreadId thread, const SchedAttr& base) {
     impl_->report(Outcome::What::ended, entry);
     return Done{};
   }
-  SchedAttr set = impl_->attributes(entry);
+  SchedAttr set = impl_->attributes(entry, entry.lent);
   if (set.realtime()) set.nice = entry.set.nice;
   auto given = impl_->give(entry, set);
   if (!given.ok()) entry.base = before;

@@ -60,9 +60,9 @@ Actuator::Impl::Terms Actuator::Impl::terms(const Entry& entry, Time now) const 
 }
 
 // Who is lowered keeps its slice and its nice value, so that nothing else changes for it.
-SchedAttr Actuator::Impl::attributes(const Entry& entry) const {
-  if (!entry.boost.lowers) return merged(entry.base, entry.lent, scheduler.default_slice_ns());
-  SchedAttr set = entry.lent;
+SchedAttr Actuator::Impl::attributes(const Entry& entry, const SchedAttr& lent) const {
+  if (!entry.boost.lowers) return merged(entry.base, lent, scheduler.default_slice_ns());
+  SchedAttr set = lent;
   set.nice = entry.base.nice;
   set.runtime_ns = entry.base.runtime_ns;
   return set;
@@ -73,9 +73,7 @@ void Actuator::Impl::engage(Entry& entry, Time now, Outcome::What as) {
   const Terms terms = this->terms(entry, now);
   if (!terms.lent || (!entry.boost.lowers && rank(entry.base) >= rank(*terms.lent)))
     return leave_alone(entry, terms, now);
-  const SchedAttr before = std::exchange(entry.lent, *terms.lent);
-  SchedAttr set = attributes(entry);
-  entry.lent = before;
+  SchedAttr set = attributes(entry, *terms.lent);
   if (const auto rest = at_limit(entry.boost, set.realtime(), now)) {
     entry.lent = *terms.lent;
     entry.limited = terms.limited;

@@ -45,8 +45,8 @@ struct Actuator::Impl {
     Ineffective limited = Ineffective::none;
   };
   [[nodiscard]] Terms terms(const Entry& entry, Time now) const;
-  // What a thread is set to that is lent `entry.lent`.
-  [[nodiscard]] SchedAttr attributes(const Entry& entry) const;
+  // What the thread is set to where it is lent this.
+  [[nodiscard]] SchedAttr attributes(const Entry& entry, const SchedAttr& lent) const;
   void begin(const Boost& boost, Time now);
   void renew(Entry& entry, const Boost& boost, Time now);
   // Reads the thread's present attributes. false: the boost is over for this donation (the thread has gone, or another

@@ -92,12 +92,13 @@ decide::BudgetConfig budgets(Fields& f, Mistake& mistake) {
 
 decide::CoschedulingConfig coscheduling(Fields& f) {
   decide::CoschedulingConfig found;
-  found.mode = f.word("mode", coscheduling_words);
+  found.mode = f.word("mode", decide::coscheduling_mode_words);
   found.realtime = f.flag("realtime");
   found.cpus = f.number<int>("cpus");
   if (f.has("classes"))
     found.classes = f.list("classes", [&](const Json& json) {
-      const auto known = json.is_string() ? coscheduling_words.find(json.get<std::string>()) : std::nullopt;
+      const auto known =
+          json.is_string() ? decide::coscheduling_mode_words.find(json.get<std::string>()) : std::nullopt;
       if (!known) f.values().wrong("classes", "off, auto or on");
       return known.value_or(decide::CoschedulingConfig::Mode::off);
     });

@@ -27,7 +27,6 @@ inline constexpr auto verdict_words =
     words<decide::SpinJudge::Verdict>({{"unknown", decide::SpinJudge::Verdict::unknown},
                                        {"computes", decide::SpinJudge::Verdict::computes},
                                        {"spins", decide::SpinJudge::Verdict::spins}});
-inline constexpr auto coscheduling_words = decide::coscheduling_mode_words;
 // Names of the deciders, in grants; of static storage.
 inline constexpr std::array<std::string_view, 3> decider_words = {"donation", "automatic-limits", "coscheduling"};
 
@@ -35,7 +34,7 @@ inline constexpr std::array<std::string_view, 3> decider_words = {"donation", "a
 [[nodiscard]] inline std::string_view word(model::RunState value) { return state_words.of(value); }
 [[nodiscard]] inline std::string_view word(model::Feedback value) { return feedback_words.of(value); }
 [[nodiscard]] inline std::string_view word(decide::CoschedulingConfig::Mode value) {
-  return coscheduling_words.of(value);
+  return decide::coscheduling_mode_words.of(value);
 }
 [[nodiscard]] inline std::string_view word(decide::Refusal value) { return refusal_words.of(value); }
 [[nodiscard]] inline std::string_view word(decide::Timer::Kind value) { return timer_words.of(value); }

@@ -16,8 +16,6 @@ bool ordinary(const SchedAttr& attr) { return attr.policy == SchedPolicy::other;
 
 }  // namespace
 
-void CoschedulingDecider::after(const Event& /*event*/, const model::Model& /*model*/) {}
-
 void CoschedulingDecider::on(const Input& input) {
   if (const auto* seen = std::get_if<ThreadProfiled>(&input))
     window_.push_back(*seen);
@@ -139,12 +137,10 @@ std::vector<CoschedulingDecider::JobView> CoschedulingDecider::jobs() const {
     JobView view{.id = id, .state = job.verdict, .members = job.members, .waste = job.waste, .due = job.due};
     if (const auto gang = gangs_.all().find(id); gang != gangs_.all().end()) {
       view.in_slots = true;
-      view.in_slot_now = gang->second.slot_until.has_value();
       view.slots = gang->second.slots;
       view.refused = gang->second.refused;
       view.used = gang->second.ledger.used();
       view.entitled = gang->second.ledger.entitled();
-      view.credit = gang->second.ledger.credit();
     }
     out.push_back(std::move(view));
   }

@@ -50,7 +50,6 @@ class CoschedulingDecider final : public Decider {
       : config_(std::move(config)), finder_(config_.finder), gangs_(config_.gang) {}
 
   [[nodiscard]] std::string_view name() const override { return decider_name; }
-  void after(const Event& event, const model::Model& model) override;
   void on(const Input& input) override;
   void forget(ThreadId thread) override;
   void decide(const model::Model& model, const Turn& turn, Plan& plan) override;
@@ -67,9 +66,9 @@ class CoschedulingDecider final : public Decider {
     double waste = 0;  // 0…1: of its CPU time, used to wait for a thread without a CPU
     double due = 1;    // 0…1: of what its threads could use
     // While it runs in slots:
-    bool in_slots = false, in_slot_now = false;
+    bool in_slots = false;
     std::uint64_t slots = 0, refused = 0;
-    Duration used{}, entitled{}, credit{};
+    Duration used{}, entitled{};
   };
   [[nodiscard]] std::vector<JobView> jobs() const;
 

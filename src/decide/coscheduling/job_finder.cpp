@@ -1,7 +1,6 @@
 #include "decide/coscheduling/job_finder.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace swapd::decide {
 
@@ -41,7 +40,7 @@ void JobFinder::add(const ThreadProfiled& seen, bool declared) {
     if (!busy || job.members.size() >= config_.max_threads) return;
     at = job.members.insert(at, Member{.thread = seen.thread});
   }
-  Member member = *at;
+  Member& member = *at;
   if (seen.share_known) note_share(member, seen);
   member.share = member.seen_share;
   member.cpu = std::min(cpu, 1.0);
@@ -55,7 +54,6 @@ void JobFinder::add(const ThreadProfiled& seen, bool declared) {
   member.group = seen.group;
   member.cpu_number = seen.cpu_number;
   member.seen = seen.time;
-  *at = member;
 }
 
 // A thread that runs in slots weighs next to nothing between them, which is not what it is due: among threads of one

@@ -59,6 +59,11 @@ struct CpuProfile::Impl {
   };
   std::unordered_map<std::uint32_t, Before> before;
   std::unordered_set<std::uint32_t> followed;
+  // What take() has found.
+  std::vector<std::uint32_t> tids = std::vector<std::uint32_t>(profile_threads);
+  std::vector<profile_thread> entries = std::vector<profile_thread>(profile_threads);
+  std::uint32_t count = 0;
+  void take();
   std::uint64_t round = 0;
 };
 
@@ -94,24 +99,33 @@ void CpuProfile::follow(pid_t tid) {
   if (impl_->followed.insert(key).second) (void)bpf_map_update_elem(impl_->follow_map, &key, &on, BPF_ANY);
 }
 
+// All entries, which are gone from the map then; in few system calls, because there may be thousands.
+void CpuProfile::Impl::take() {
+  std::uint32_t batch = 0;
+  std::uint32_t taken = 0;
+  for (bool first = true; taken < profile_threads; first = false) {
+    std::uint32_t more = profile_threads - taken;
+    const int failed = bpf_map_lookup_and_delete_batch(map, first ? nullptr : &batch, &batch, &tids[taken],
+                                                       &entries[taken], &more, nullptr);
+    if (failed == 0 || failed == -ENOENT) taken += more;
+    if (failed != 0) break;  // ENOENT: that was the last
+  }
+  count = taken;
+}
+
 std::vector<CpuProfile::Thread> CpuProfile::read() {
   std::vector<Thread> out;
-  std::vector<std::uint32_t> tids;
-  std::uint32_t tid = 0;
-  for (int failed = bpf_map_get_next_key(impl_->map, nullptr, &tid); failed == 0 && tids.size() < profile_threads;
-       failed = bpf_map_get_next_key(impl_->map, &tid, &tid))
-    tids.push_back(tid);
+  impl_->take();
   ++impl_->round;
-  for (const std::uint32_t one : tids) {
-    profile_thread seen{};
-    if (bpf_map_lookup_elem(impl_->map, &one, &seen) != 0) continue;
-    profile_thread cleared{};
-    cleared.weight = seen.weight;
+  for (std::uint32_t i = 0; i < impl_->count; ++i) {
+    const std::uint32_t one = impl_->tids[i];
+    const profile_thread& seen = impl_->entries[i];
     // One that is followed is looked at whether or not it has a CPU.
-    if (impl_->followed.contains(one) && seen.samples + seen.looks > 0)
-      (void)bpf_map_update_elem(impl_->map, &one, &cleared, BPF_EXIST);
-    else
-      (void)bpf_map_delete_elem(impl_->map, &one);
+    if (impl_->followed.contains(one) && seen.samples + seen.looks > 0) {
+      profile_thread cleared{};
+      cleared.weight = seen.weight;
+      (void)bpf_map_update_elem(impl_->map, &one, &cleared, BPF_NOEXIST);
+    }
     if (seen.samples == 0) continue;
     const auto looks = static_cast<double>(std::max<std::uint64_t>(seen.looks, 1));
     Impl::Before& before = impl_->before[one];

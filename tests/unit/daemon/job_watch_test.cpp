@@ -58,6 +58,34 @@ TEST_F(ContentionTest, AndEndsAfterALongOne) {
   EXPECT_TRUE(contention_.there());
 }
 
+TEST_F(ContentionTest, CrowdIsThreadsForEachCpu) {
+  contention_.look(12, cpus);
+  EXPECT_DOUBLE_EQ(contention_.crowd(), 3);
+  contention_.look(1, cpus);
+  EXPECT_DOUBLE_EQ(contention_.crowd(), 1) << "never less than one";
+}
+
+TEST(SamplingTurns, GoOnWhileSomeThreadMayBeWaiting) {
+  SamplingTurns turns;
+  const Time now{std::chrono::hours(1)};
+  for (int i = 0; i < 100; ++i) {
+    turns.end_window(i % 10 == 0, now);
+    EXPECT_TRUE(turns.on(now));
+  }
+}
+
+TEST(SamplingTurns, RestForAWhileWhereNoneIs) {
+  SamplingTurns turns;
+  const Time now{std::chrono::hours(1)};
+  for (int i = 0; i < 16; ++i) {
+    EXPECT_TRUE(turns.on(now));
+    turns.end_window(false, now);
+  }
+  EXPECT_FALSE(turns.on(now));
+  EXPECT_FALSE(turns.on(now + std::chrono::seconds(3)));
+  EXPECT_TRUE(turns.on(now + std::chrono::seconds(4)));
+}
+
 class MemorySharersTest : public testing::Test {
  protected:
   static constexpr std::uint64_t device = 1;
