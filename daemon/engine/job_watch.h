@@ -119,7 +119,7 @@ class JobWatch {
   struct Config {
     Duration look = std::chrono::milliseconds(100);            // between two looks at the load
     Duration window = std::chrono::milliseconds(125);          // of a profile
-    Duration period = std::chrono::milliseconds(2);            // between two samples of a CPU
+    Duration period = std::chrono::milliseconds(5);            // between two samples of a CPU
     Duration maps_again = std::chrono::seconds(5);             // after which a process's mappings are read again
     Duration yielders_again = std::chrono::milliseconds(500);  // between two looks for them
   };
