@@ -330,10 +330,10 @@ void Simulator::plan(std::uint32_t n) {
     if (process.phase == Phase::waiting && process.spin_left != not_at_all)
       sooner(start + process.spin_left, Action::spin_ends);
   }
-  constexpr double longest = 1e18;  // ns: past any end, and no overflow
+  constexpr double farthest = 1e18;  // ns: past any end, and no overflow
   if (const double rate = rate_of(job); rate > 0) {
     const double after = random_.exponential() * scenario_.cycle_us * 1000 / rate;
-    sooner(start + Duration(static_cast<Duration::rep>(std::min(after, longest))), Action::at_random);
+    sooner(start + Duration(static_cast<Duration::rep>(std::min(after, farthest))), Action::at_random);
   }
   events_.set(n, at);
 }
