@@ -140,7 +140,7 @@ for version in "${versions[@]}"; do
   rm -rf "$dir/out-$version"
   mkdir "$dir/out-$version"
   make_image payload 1G "$payload"
-  timeout $((minutes * 60)) qemu-system-x86_64 -accel tcg,thread=multi -cpu "$cpu" -smp 2 -m 2048 -nographic -no-reboot -net none \
+  timeout $((minutes * 60)) qemu-system-x86_64 -accel tcg,thread=single -cpu "$cpu" -smp 2 -m 2048 -nographic -no-reboot -net none \
     -kernel "$kernel" -initrd "$root/boot/initrd.img-${kernel##*/vmlinuz-}" -append "console=ttyS0 root=/dev/vda rw panic=-1 mitigations=off nohz=off$masked" \
     -drive "file=$dir/root.img,if=virtio,format=raw,snapshot=on" -drive "file=$dir/payload.img,if=virtio,format=raw" \
     </dev/null >"$dir/out-$version/console" 2>&1 &

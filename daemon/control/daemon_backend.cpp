@@ -47,6 +47,7 @@ bus::CpuView cpu_view(const CpuTimes& cpu, Duration guard) {
   return {.engine_s = seconds(cpu.engine),
           .worker_s = seconds(cpu.worker),
           .receivers_s = seconds(cpu.receivers),
+          .jobs_s = seconds(cpu.jobs),
           .control_s = seconds(cpu.control),
           .total_s = seconds(cpu.total),
           .guard_s = seconds(guard)};

@@ -153,7 +153,7 @@ Status Engine::start(std::vector<std::string>& warnings) {
   if (Status listening = thread_.listen(); !listening) return listening;
   if (Status listening = observation_.observer().listen(thread_.loop()); !listening) return listening;
   background_.worker.start();
-  background_.jobs.start();
+  background_.jobs.start(options_.coscheduling.wanted());
   if (auto set = thread_.start([this] { run(); }); !set) {
     // It could not take the CPU back from a newborn that it has made real-time.
     call([](Engine& e) {

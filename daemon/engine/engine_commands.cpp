@@ -68,7 +68,7 @@ Counters Engine::counters() {
   if (const std::string unsampled = background_.jobs.trouble(); out.trouble.empty() && !unsampled.empty())
     out.trouble = "no coscheduling of parallel jobs: " + unsampled;
   out.paused = decisions_.paused();
-  out.cpu = OwnCpu::times(background_.worker.cpu_time(), receivers.cpu);
+  out.cpu = OwnCpu::times(background_.worker.cpu_time(), receivers.cpu, background_.jobs.cpu_time());
   out.budget = thread_.budget();
   out.costs = observation_.observer().costs();
   out.model = model_.counts();

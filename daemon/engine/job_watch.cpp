@@ -122,8 +122,8 @@ JobWatch::JobWatch(const sys::Procfs& procfs, const Clock& clock, std::function<
 
 JobWatch::~JobWatch() { stop(); }
 
-void JobWatch::start() {
-  thread_ = std::thread([this] { run(); });
+void JobWatch::start(bool wanted) {
+  thread_ = std::thread([this, wanted] { run(wanted); });
 }
 
 void JobWatch::stop() {
@@ -150,6 +150,11 @@ std::vector<ProfileWindow> JobWatch::take(bool coscheduled) {
   const std::lock_guard lock(mutex_);
   shared_.coscheduled = coscheduled;
   return std::exchange(shared_.windows, {});
+}
+
+Duration JobWatch::cpu_time() const {
+  const std::lock_guard lock(mutex_);
+  return shared_.tid == 0 ? Duration::zero() : sys::own_thread_cpu_time(shared_.tid);
 }
 
 std::string JobWatch::trouble() const {
@@ -189,11 +194,17 @@ std::optional<int> JobWatch::runnable() const {
   return count - 1;
 }
 
-// Opens the profile where threads compete, and closes it where they do no more.
+// Samples where threads compete, and rests where they do no more.
 void JobWatch::follow_contention() {
   const bool wanted = contention_.there() && turns_.on(clock_.now());
-  if (!wanted) profile_.reset();
-  if (!wanted || profile_) return;
+  if (wanted && !profile_) open_profile();
+  if (profile_ && wanted) profile_->resume();
+  if (profile_ && !wanted) profile_->pause();
+}
+
+// As the thread begins: it takes as much CPU time as the budget has in some seconds, and when threads compete an
+// important one may be waiting for swapd.
+void JobWatch::open_profile() {
   auto opened = sys::CpuProfile::open(config_.period);
   const std::lock_guard lock(mutex_);
   shared_.trouble = opened ? "" : opened.error().text();
@@ -283,27 +294,33 @@ void JobWatch::tell_window(Time begun) {
   if (first) notify_();
 }
 
-void JobWatch::run() {
+void JobWatch::run(bool wanted) {
   sys::name_thread("swapd-jobs");
   (void)sys::set_thread_nice(0, -20);  // the daemon has warned already where this is not allowed
+  {
+    const std::lock_guard lock(mutex_);
+    shared_.tid = ::gettid();
+  }
+  if (wanted) open_profile();
+  if (profile_) profile_->pause();
   Time looked{}, begun = clock_.now();
   for (;;) {
     const bool idle = processes().empty();
     if (idle) {
-      profile_.reset();
+      if (profile_) profile_->pause();
       contention_ = {};
     }
-    if (!wait(idle ? Duration::max() : profile_ ? config_.window : config_.look)) break;
+    if (!wait(idle ? Duration::max() : samples() ? config_.window : config_.look)) break;
     const Time now = clock_.now();
     if (idle || processes().empty()) continue;
-    if (profile_) tell_window(std::exchange(begun, now));
+    if (samples()) tell_window(std::exchange(begun, now));
     if (now - looked < config_.look * 9 / 10) continue;
     looked = now;
     if (const auto count = runnable())
       contention_.look(*count, static_cast<int>(std::max(::sysconf(_SC_NPROCESSORS_ONLN), 1L)));
-    const bool had = profile_ != nullptr;
+    const bool sampled = samples();
     follow_contention();
-    if (!had) begun = clock_.now();
+    if (!sampled) begun = clock_.now();
   }
   profile_.reset();
 }

@@ -131,20 +131,24 @@ class JobWatch {
   JobWatch& operator=(const JobWatch&) = delete;
 
   // Before the engine's thread begins, whose class it would have.
-  void start();
+  // wanted: the policy has something coscheduled, so the profile is opened at once.
+  void start(bool wanted);
   void stop();
   // pids: the processes whose threads are told of, sorted. enough: they have two threads at least; else it sleeps.
   void set_processes(std::vector<pid_t> pids, bool enough);
   // coscheduled: some job is, and what its threads are due must be known all the time.
   [[nodiscard]] std::vector<ProfileWindow> take(bool coscheduled);
+  [[nodiscard]] Duration cpu_time() const;  // of its thread
   // Why the CPUs cannot be sampled; empty: they can, as far as is known.
   [[nodiscard]] std::string trouble() const;
 
  private:
-  void run();
+  void run(bool wanted);
   [[nodiscard]] bool wait(Duration time);  // false: it is to end
   [[nodiscard]] std::vector<pid_t> processes() const;
   [[nodiscard]] std::optional<int> runnable() const;
+  void open_profile();
+  [[nodiscard]] bool samples() const { return profile_ && profile_->running(); }
   void follow_contention();
   void tell_window(Time begun);
   void add_yielders(const std::vector<pid_t>& managed, ProfileWindow& window);
@@ -159,6 +163,7 @@ class JobWatch {
   struct Shared {
     std::vector<pid_t> pids;
     bool enough = false, stops = false, coscheduled = false;
+    pid_t tid = 0;  // its own, once it runs
     std::vector<ProfileWindow> windows;
     std::string trouble;
   } shared_;  // under the mutex

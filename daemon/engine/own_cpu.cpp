@@ -16,10 +16,10 @@ std::optional<Duration> OwnCpu::measure(Time now, std::uint64_t boosts, std::uin
   return patience == before ? std::nullopt : std::optional(patience);
 }
 
-CpuTimes OwnCpu::times(Duration worker, Duration receivers) {
-  CpuTimes out{.engine = sys::own_cpu_time(), .worker = worker, .receivers = receivers, .control = {}, .total = {}};
+CpuTimes OwnCpu::times(Duration worker, Duration receivers, Duration jobs) {
+  CpuTimes out{.engine = sys::own_cpu_time(), .worker = worker, .receivers = receivers, .jobs = jobs};
   out.total = sys::process_cpu_time();  // last, so that nothing is left of it if the control thread has done nothing
-  out.control = std::max(out.total - out.engine - out.worker - out.receivers, Duration::zero());
+  out.control = std::max(out.total - out.engine - out.worker - out.receivers - out.jobs, Duration::zero());
   return out;
 }
 

@@ -17,9 +17,9 @@ class OwnCpu {
 
   // Call at each tick. boosts: in force; begun: so far. The patience, if it has changed. Reads one clock each window.
   [[nodiscard]] std::optional<Duration> measure(Time now, std::uint64_t boosts, std::uint64_t begun);
-  // By thread. worker, receivers: what those have used; the rest of the process is the control thread's and that of
-  // the threads that it starts (launches, limits, delays).
-  [[nodiscard]] static CpuTimes times(Duration worker, Duration receivers);
+  // By thread. worker, receivers, jobs: what those have used; the rest of the process is the control thread's and that
+  // of the threads that it starts (launches, limits, delays).
+  [[nodiscard]] static CpuTimes times(Duration worker, Duration receivers, Duration jobs);
   [[nodiscard]] BudgetUse budget() const;
 
  private:

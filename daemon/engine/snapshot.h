@@ -45,7 +45,7 @@ struct Snapshot {
 
 // CPU time of swapd's own threads; control: all that are none of the others.
 struct CpuTimes {
-  Duration engine{}, worker{}, receivers{}, control{}, total{};
+  Duration engine{}, worker{}, receivers{}, jobs{}, control{}, total{};
 };
 
 // The same as shares of one CPU.

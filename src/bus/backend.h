@@ -28,6 +28,7 @@ namespace swapd::bus {
 // CPU time of swapd itself, in seconds.
 struct CpuView {
   double engine_s = 0, worker_s = 0, receivers_s = 0;
+  double jobs_s = 0;     // the thread that samples the CPUs where threads compete
   double control_s = 0;  // all other threads of the process
   double total_s = 0;    // the process: the sum of those
   double guard_s = 0;    // a process of its own, not in the sum

@@ -103,6 +103,7 @@ std::string status_json(const StatusView& s) {
                 {{"engine_s", s.cpu.engine_s},
                  {"worker_s", s.cpu.worker_s},
                  {"receivers_s", s.cpu.receivers_s},
+                 {"jobs_s", s.cpu.jobs_s},
                  {"control_s", s.cpu.control_s},
                  {"total_s", s.cpu.total_s},
                  {"guard_s", s.cpu.guard_s}}},

@@ -47,8 +47,13 @@ class FakeBackend : public bus::Backend {
     s.warnings = {"no CAP_SYS_NICE: real-time requesters are not helped"};
     s.missing = {{"traffic (netio)", "prog 'on_send': refused", "calls are charged what they ask for"}};
     s.watch_method = "perf";
-    s.cpu = {
-        .engine_s = 1.25, .worker_s = 0.5, .receivers_s = 0.125, .control_s = 0.25, .total_s = 2.125, .guard_s = 0.01};
+    s.cpu = {.engine_s = 1.25,
+             .worker_s = 0.5,
+             .receivers_s = 0.125,
+             .jobs_s = 0.0625,
+             .control_s = 0.25,
+             .total_s = 2.1875,
+             .guard_s = 0.01};
     s.budget = {.share = 0.05, .share_now = 0.02, .used = 0.0125, .patience_ms = 4};
     s.paused = paused;
     s.pid = 4242;

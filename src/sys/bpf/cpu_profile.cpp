@@ -3,6 +3,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <linux/perf_event.h>
+#include <sys/ioctl.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -54,6 +55,8 @@ struct CpuProfile::Impl {
   Duration period{};
   std::uint64_t secret = 0;
   std::vector<Link> links;  // each closes its CPU's clock
+  std::vector<int> clocks;  // of these links
+  bool running = true;      // the clocks are
   struct Before {
     std::uint64_t started = 0, cpu_ns = 0, blocks = 0, round = 0;
   };
@@ -87,11 +90,28 @@ Result<std::unique_ptr<CpuProfile>> CpuProfile::open(Duration period) {
     const FirstWarning warning;
     Link link(bpf_program__attach_perf_event(impl->programs->progs.on_clock, clock->get()));
     if (!link) return FirstWarning::error(errno, "attaching the program that samples the CPUs");
-    (void)clock->release();  // the link's by now
+    impl->clocks.push_back(clock->release());  // the link's by now
     impl->links.push_back(std::move(link));
   }
   return std::unique_ptr<CpuProfile>(new CpuProfile(std::move(impl)));
 }
+
+void CpuProfile::pause() {
+  if (!std::exchange(impl_->running, false)) return;
+  for (const int clock : impl_->clocks) (void)::ioctl(clock, PERF_EVENT_IOC_DISABLE, 0);
+}
+
+void CpuProfile::resume() {
+  if (std::exchange(impl_->running, true)) return;
+  // What was seen before the pause, and CPU time used in it, belong to no window.
+  impl_->take();
+  impl_->before.clear();
+  for (const std::uint32_t one : impl_->followed) (void)bpf_map_delete_elem(impl_->follow_map, &one);
+  impl_->followed.clear();
+  for (const int clock : impl_->clocks) (void)::ioctl(clock, PERF_EVENT_IOC_ENABLE, 0);
+}
+
+bool CpuProfile::running() const { return impl_->running; }
 
 void CpuProfile::follow(pid_t tid) {
   const auto key = static_cast<std::uint32_t>(tid);

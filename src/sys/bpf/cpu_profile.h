@@ -37,6 +37,12 @@ class CpuProfile {
     Duration cpu_time{};        // since the read() before that saw it; its samples' time if there was none
     std::uint64_t blocks = 0;   // voluntary context switches since then
   };
+  // Between the two no samples are taken, and nothing is spent. To open a profile anew takes some 100 ms of CPU time
+  // (BTF is read, and the kernel verifies the program); these take a microsecond for each CPU. resume() forgets what was
+  // seen and followed before.
+  void pause();
+  void resume();
+  [[nodiscard]] bool running() const;
   // What is due to this thread is looked at also while others have its CPU.
   void follow(pid_t tid);
   // The threads that had a CPU at a sample since the last call, or were followed.

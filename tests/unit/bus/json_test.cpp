@@ -40,8 +40,9 @@ TEST(Json, StatusHasTheCpuTimeOfAllThreadsAndTheBudget) {
   EXPECT_EQ(s["cpu"], (json{{"engine_s", 1.25},
                             {"worker_s", 0.5},
                             {"receivers_s", 0.125},
+                            {"jobs_s", 0.0625},
                             {"control_s", 0.25},
-                            {"total_s", 2.125},
+                            {"total_s", 2.1875},
                             {"guard_s", 0.01}}));
   EXPECT_EQ(s["budget"], (json{{"share", 0.05}, {"share_now", 0.02}, {"used", 0.0125}, {"patience_ms", 4.0}}));
   EXPECT_EQ(s["engine_cpu_s"], s["cpu"]["engine_s"]) << "the first names stay";

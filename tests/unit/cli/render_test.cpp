@@ -154,8 +154,8 @@ TEST(Render, StatusNamesRivalsAndWarnings) {
   const std::string text = render_status(bus::status_json(backend.status()));
   EXPECT_THAT(text, HasSubstr("observer       seccomp (bpf is not built in)\n"));
   EXPECT_THAT(text, HasSubstr("managed        4 threads of 3 processes, 1 listeners\n"));
-  EXPECT_THAT(text, HasSubstr("CPU used       2.12 s (engine 1.25 s, worker 0.50 s, receivers 0.12 s, control 0.25 s), "
-                              "guard 0.01 s\n"));
+  EXPECT_THAT(text, HasSubstr("CPU used       2.19 s (engine 1.25 s, worker 0.50 s, receivers 0.12 s, jobs 0.06 s, "
+                              "control 0.25 s), guard 0.01 s\n"));
   EXPECT_THAT(text, HasSubstr("budget         1.25 % of a CPU used, 2 % allowed now (5 % while it helps), "
                               "patience 4.0 ms\n"));
   EXPECT_THAT(text, HasSubstr("rival          ananicy-cpp (pid 7) also sets priorities\n"));
