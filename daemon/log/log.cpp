@@ -1,9 +1,12 @@
 #include "log/log.h"
 
 #include <spdlog/async.h>
+#include <spdlog/fmt/fmt.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/sinks/systemd_sink.h>
 #include <spdlog/spdlog.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -24,10 +27,15 @@ void append(std::string& line, std::string_view text) {
 }
 }  // namespace
 
+bool is_journal(const char* stream, int fd) {
+  struct stat seen {};
+  return stream != nullptr && ::fstat(fd, &seen) == 0 && fmt::format("{}:{}", seen.st_dev, seen.st_ino) == stream;
+}
+
 void start_log(const std::string& level) {
   spdlog::init_thread_pool(queued_lines, 1);
   spdlog::sink_ptr sink;
-  if (std::getenv("JOURNAL_STREAM") != nullptr) {  // NOLINT(concurrency-mt-unsafe): before any thread
+  if (is_journal(std::getenv("JOURNAL_STREAM"), STDERR_FILENO)) {  // NOLINT(concurrency-mt-unsafe): before any thread
     sink = std::make_shared<spdlog::sinks::systemd_sink_mt>("swapd");
     entries = std::make_shared<spdlog::async_logger>("entries", std::make_shared<JournalSink>(), spdlog::thread_pool(),
                                                      spdlog::async_overflow_policy::overrun_oldest);

@@ -8,7 +8,11 @@
 
 namespace swapd::daemon {
 
-// To the journal where stderr is one ($JOURNAL_STREAM), else to stderr.
+// Whether the descriptor is the journal's stream: `stream` is the value of $JOURNAL_STREAM, DEV:INO [systemd.exec(5)]. A
+// service's children inherit the variable also where their output goes elsewhere. Null: there is none.
+[[nodiscard]] bool is_journal(const char* stream, int fd);
+
+// To the journal where stderr is its stream, else to stderr.
 void start_log(const std::string& level);
 [[nodiscard]] std::uint64_t log_drops();
 void stop_log();

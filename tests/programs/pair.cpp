@@ -33,6 +33,8 @@
 #include <thread>
 #include <vector>
 
+#include "../patience.h"
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -133,7 +135,7 @@ int client(const std::string& path) {
 int sync_until(const std::string& path, const std::string& flag) {
   const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (file < 0) return 1;
-  const auto end = Clock::now() + std::chrono::seconds(20);
+  const auto end = Clock::now() + std::chrono::seconds(20 * swapd::test::patience());
   for (off_t at = 0; !exists(flag) && Clock::now() < end; at = (at + 4096) % (1 << 24)) {
     if (::pwrite(file, "x", 1, at) != 1 || ::syncfs(file) != 0) return 1;
   }
@@ -187,7 +189,7 @@ int visit(const std::string& file, const std::string& flag) {
 }
 
 int spin(int seconds) {
-  const auto end = Clock::now() + std::chrono::seconds(seconds);
+  const auto end = Clock::now() + std::chrono::seconds(seconds * swapd::test::patience());
   volatile unsigned long work = 0;
   while (Clock::now() < end)
     for (int i = 0; i < 1000000; ++i) work = work + 1;

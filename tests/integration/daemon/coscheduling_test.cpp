@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <set>
 
 #include "session.h"
 #include "sys/procfs/procfs.h"
@@ -159,6 +162,31 @@ TEST_F(ParallelJob, HasItsOwnAttributesWhenSwapdIsStopped) {
   ASSERT_TRUE(in_slots);
   EXPECT_EQ(session->stop(SIGTERM), 0);
   EXPECT_TRUE(both_have_their_own());
+}
+
+// To open the profile anew takes a hundred milliseconds of CPU time, which is the budget of two seconds.
+TEST_F(ParallelJob, LeavesTheProfileLoadedWhereCompetitorsComeAndGo) {
+  const auto programs = [&] {
+    std::set<std::string> ids;
+    const std::string dir = "/proc/" + std::to_string(session->daemon_pid()) + "/fdinfo";
+    for (const auto& one : std::filesystem::directory_iterator(dir)) {
+      std::ifstream in(one.path());
+      for (std::string line; std::getline(in, line);)
+        if (line.starts_with("prog_id:")) ids.insert(line);
+    }
+    return ids;
+  };
+  const auto before = programs();
+  ASSERT_FALSE(before.empty());
+  for (const pid_t hog : hogs) session->kill(hog, SIGKILL);
+  const bool alone = eventually([&] { return !coscheduled(); });
+  if (!alone) GTEST_SKIP() << others;
+  for (const char* cpu : {"0", "1"})
+    session->start_plain({SPINNERS_PROGRAM, "hog", cpu, std::to_string(own_nice), "100"});
+  const bool again = eventually([&] { return coscheduled(); });
+  if (!again && others_compete()) GTEST_SKIP() << others;
+  EXPECT_TRUE(again);
+  EXPECT_EQ(programs(), before);
 }
 
 }  // namespace

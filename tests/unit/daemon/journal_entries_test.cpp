@@ -2,7 +2,10 @@
 #include "control/journal_entries.h"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <array>
 #include <fstream>
 #include <iterator>
 
@@ -35,6 +38,19 @@ TEST(RateLimiter, RemembersNoMoreThanItMay) {
   RateLimiter sparing(seconds(10), 4);
   for (pid_t i = 1; i <= 100; ++i) EXPECT_EQ(sparing.tell({{i, 1}, {}, 0}, at(0)), 0U);
   EXPECT_EQ(sparing.tell({{100, 1}, {}, 0}, at(1)), std::nullopt) << "the last one is known";
+}
+
+TEST(Journal, IsTheStreamOfThatDeviceAndInode) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  struct stat seen {};
+  ASSERT_EQ(::fstat(ends[1], &seen), 0);
+  const std::string stream = std::to_string(seen.st_dev) + ":" + std::to_string(seen.st_ino);
+  EXPECT_TRUE(is_journal(stream.c_str(), ends[1]));
+  EXPECT_FALSE(is_journal((stream + "1").c_str(), ends[1])) << "a service's child whose stderr is a file or a pipe";
+  EXPECT_FALSE(is_journal(nullptr, ends[1]));
+  for (const int end : ends) ::close(end);
+  EXPECT_FALSE(is_journal(stream.c_str(), ends[1]));
 }
 
 TEST(Entries, AreAMessageAndFields) {
