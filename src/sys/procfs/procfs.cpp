@@ -5,6 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
 
 #include "sys/procfs/procfs_parse.h"
@@ -12,6 +15,20 @@
 #include "sys/procfs/procfs_read.h"
 
 namespace swapd::sys {
+
+pid_t looked_up(const std::string& root, pid_t tid) {
+  // Another PID namespace's /proc has other numbers.
+  static const bool own = [] {
+    std::array<char, 16> self{};
+    const ssize_t size = ::readlink("/proc/self", self.data(), self.size());
+    return size > 0 && std::string_view(self.data(), static_cast<std::size_t>(size)) == std::to_string(::getpid());
+  }();
+  if (!own || tid <= 0 || root != "/proc") return tid;
+  const int error = errno;
+  const bool gone = ::kill(tid, 0) != 0 && errno == ESRCH;
+  errno = error;
+  return gone ? 0 : tid;
+}
 
 Procfs::Procfs(std::string root) : root_(std::move(root)) {}
 

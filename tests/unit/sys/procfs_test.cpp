@@ -18,6 +18,22 @@ namespace {
 
 using testing::Contains;
 
+TEST(ProcPath, LeadsNowhereWhereTheThreadHasGone) {
+  const pid_t own = ::getpid();
+  EXPECT_EQ(std::string(ProcPath("/proc", own, "stat").c_str()), "/proc/" + std::to_string(own) + "/stat");
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  errno = 0;
+  EXPECT_EQ(std::string(ProcPath("/proc", child, "fd/", 3).c_str()), "/proc/0/fd/3");
+  EXPECT_EQ(errno, 0);
+  const std::string number = std::to_string(child);
+  EXPECT_EQ(std::string(ProcPath::of_thread("/proc", child, "stat").c_str()), "/proc/0/task/" + number + "/stat");
+  EXPECT_EQ(std::string(ProcPath("/elsewhere", child, "stat").c_str()), "/elsewhere/" + number + "/stat")
+      << "another /proc has other numbers";
+  EXPECT_TRUE(Procfs().stat(child).error().gone());
+}
+
 TEST(Procfs, ReadsThisProcess) {
   const Procfs procfs;
   const auto st = procfs.stat(::getpid());
