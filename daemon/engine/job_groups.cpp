@@ -29,15 +29,28 @@ int GroupUse::owned(std::uint64_t job, const std::vector<std::string>& groups) c
 }
 
 bool Wanting::look(pid_t tid, const sys::Procfs::SchedStat& now, Time at) {
+  const auto place = threads_.find(tid);
+  if (place == threads_.end()) return false;
+  Known& known = place->second;
   const Duration wanted = now.cpu + now.waited;
-  const auto [known, is_new] = threads_.try_emplace(tid);
-  const Before before = std::exchange(known->second, {.wanted = wanted, .at = at});
-  if (is_new || wanted < before.wanted || at <= before.at) return false;
-  return static_cast<double>((wanted - before.wanted).count()) >= busy * static_cast<double>((at - before.at).count());
+  const Duration time = at - known.since;
+  const Duration more = wanted - known.wanted.value_or(wanted);
+  const bool is_busy = time >= least && static_cast<double>(more.count()) >= busy * static_cast<double>(time.count());
+  if (!known.wanted || more < Duration::zero() || time >= most || is_busy) {
+    known.since = at;
+    known.wanted = wanted;
+  }
+  return is_busy;
 }
 
 void Wanting::forget_old(Time now) {
-  std::erase_if(threads_, [&](const auto& one) { return now - one.second.at > kept; });
+  std::erase_if(threads_, [&](const auto& one) { return now - one.second.met > kept; });
+}
+
+std::vector<pid_t> Wanting::threads() const {
+  std::vector<pid_t> tids;
+  for (const auto& [tid, known] : threads_) tids.push_back(tid);
+  return tids;
 }
 
 void OwnWeights::add(pid_t tid, std::uint32_t seen, bool lowered, Time now) {
@@ -100,10 +113,12 @@ void JobGroups::look_for_others(std::span<const Seen> window, Time now) {
       const auto known = jobs.find(group);
       return known != jobs.end() && (known->second.size() > 1 || !known->second.contains(seen.job));
     });
-    if (!beside_a_job) continue;
-    const auto stat = procfs_.schedstat(seen.tid);
-    if (!stat || !others_.look(seen.tid, *stat, now)) continue;
-    for (const std::string& group : groups) visited_[group] = now;
+    if (beside_a_job) others_.met(seen.tid, now);
+  }
+  for (const pid_t tid : others_.threads()) {
+    const auto stat = procfs_.schedstat(tid);
+    if (!stat || !others_.look(tid, *stat, now)) continue;
+    for (const std::string& group : groups_of(tid, now)) visited_[group] = now;
   }
 }
 

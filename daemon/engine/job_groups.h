@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -39,22 +40,27 @@ class GroupUse {
 };
 
 // Threads that want a CPU. In a group that is lowered they have next to nothing of it, so that samples hardly meet
-// them; but they wait nearly all the time. Pure.
+// them; but they wait nearly all the time, which the kernel adds up when they have a CPU again. Pure.
 class Wanting {
  public:
-  // What a thread had used and waited for, after a window in which it had a CPU. True: since the last such window it
-  // has wanted a CPU for a fifth of the time at least.
+  // A sample has met the thread: it is to be looked at for a while.
+  void met(pid_t tid, Time at) { threads_[tid].met = at; }
+  // What it has used and waited for in all. True: it wants a CPU for a fifth of the time at least, as of the last
+  // second.
   bool look(pid_t tid, const sys::Procfs::SchedStat& now, Time at);
   void forget_old(Time now);
+  [[nodiscard]] std::vector<pid_t> threads() const;
 
  private:
   static constexpr double busy = 0.2;
-  static constexpr Duration kept = std::chrono::seconds(5);
-  struct Before {
-    Duration wanted{};
-    Time at{};
+  static constexpr Duration least = std::chrono::milliseconds(200);  // in which what it wants is measured
+  static constexpr Duration most = std::chrono::seconds(1);
+  static constexpr Duration kept = std::chrono::seconds(5);  // since it was met
+  struct Known {
+    Time met{}, since{};
+    std::optional<Duration> wanted;  // at `since`
   };
-  std::map<pid_t, Before> threads_;
+  std::map<pid_t, Known> threads_;
 };
 
 // What a thread's group weighs on its CPU while it is not lowered, as a mean of the last windows. Pure.

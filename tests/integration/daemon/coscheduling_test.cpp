@@ -189,9 +189,6 @@ class ParallelJobInASession : public ParallelJob {
   [[nodiscard]] bool is_lowered() const {
     return eventually([&] { return session_nice() == 19; });
   }
-  [[nodiscard]] bool has_its_own() const {
-    return eventually([&] { return session_nice() == 0; }, 4s);
-  }
 };
 
 TEST_F(ParallelJobInASession, RunsInSlotsWithItsFairShareAndItsSessionLoweredMeanwhile) {
@@ -212,7 +209,12 @@ TEST_F(ParallelJobInASession, RunsInSlotsWithItsFairShareAndItsSessionLoweredMea
   }
   if (!alone) GTEST_SKIP() << others;
   for (const pid_t hog : hogs) session->kill(hog, SIGKILL);
-  EXPECT_TRUE(has_its_own()) << job();
+  const auto ended = std::chrono::steady_clock::now();
+  const Duration before = cpu_time(tids);
+  const bool own_again = eventually([&] { return session_nice() == 0; }, 6s);
+  const auto all = 2 * (std::chrono::steady_clock::now() - ended);
+  if (!own_again && cpu_time(tids) - before < all * 97 / 100) GTEST_SKIP() << others;
+  EXPECT_TRUE(own_again) << job();
 }
 
 TEST_F(ParallelJobInASession, HasItsSessionsNiceValueAgainWhenSwapdIsKilled) {
@@ -255,7 +257,8 @@ class ParallelJobWithAnotherProgram : public ParallelJobInASession {
 TEST_F(ParallelJobWithAnotherProgram, IsLeftAloneWhenThatIsBusy) {
   ASSERT_TRUE(is_lowered());
   session->raise("compute");
-  EXPECT_TRUE(has_its_own()) << job();
+  // It is seen when a sample meets it, and it has hardly any CPU time.
+  EXPECT_TRUE(eventually([&] { return session_nice() == 0; }, 20s)) << job();
   EXPECT_TRUE(eventually([&] { return job().value("state", "") == "other-groups" || !coscheduled(); })) << job();
 }
 

@@ -53,24 +53,39 @@ TEST(GroupUseTest, ThreadOfNoJobHasNoGroup) {
 
 sys::Procfs::SchedStat stat(Duration cpu, Duration waited) { return {.cpu = cpu, .waited = waited, .turns = 0}; }
 
-TEST(WantingTest, ThreadThatWaitsNearlyAllTheTimeWantsACpu) {
+class WantingTest : public testing::Test {
+ protected:
+  bool look(Duration cpu, Duration waited, Duration at) { return wanting.look(7, stat(cpu, waited), Time(1s + at)); }
   Wanting wanting;
-  EXPECT_FALSE(wanting.look(7, stat(1ms, 10ms), Time(1s))) << "of one look nothing is known";
-  EXPECT_TRUE(wanting.look(7, stat(5ms, 300ms), Time(1s + 375ms)));
+};
+
+TEST_F(WantingTest, ThreadThatWaitsNearlyAllTheTimeWantsACpu) {
+  wanting.met(7, Time(1s));
+  EXPECT_FALSE(look(1ms, 10ms, 0ms)) << "of one look nothing is known";
+  EXPECT_FALSE(look(1ms, 10ms, 125ms)) << "that it waits is not known before it has a CPU";
+  EXPECT_FALSE(look(1ms, 10ms, 250ms));
+  EXPECT_TRUE(look(5ms, 300ms, 375ms));
 }
 
-TEST(WantingTest, OneThatRunsNowAndThenDoesNot) {
-  Wanting wanting;
-  EXPECT_FALSE(wanting.look(7, stat(1ms, 10ms), Time(1s)));
-  EXPECT_FALSE(wanting.look(7, stat(20ms, 30ms), Time(2s)));
+TEST_F(WantingTest, OneThatRunsNowAndThenDoesNot) {
+  wanting.met(7, Time(1s));
+  for (int i = 0; i < 40; ++i) EXPECT_FALSE(look(i * 10ms, i * 10ms, i * 125ms));
 }
 
-TEST(WantingTest, AnotherThreadOfTheSameIdIsNotTheOneBefore) {
-  Wanting wanting;
-  EXPECT_FALSE(wanting.look(7, stat(5s, 5s), Time(1s)));
-  EXPECT_FALSE(wanting.look(7, stat(1s, 0s), Time(2s)));
-  wanting.forget_old(Time(1h));
-  EXPECT_FALSE(wanting.look(7, stat(9s, 9s), Time(2h)));
+TEST_F(WantingTest, OneThatNoSampleHasMetIsNotLookedAt) {
+  EXPECT_FALSE(look(1ms, 10ms, 0ms));
+  EXPECT_FALSE(look(5ms, 900ms, 900ms));
+  wanting.met(7, Time(1s));
+  EXPECT_EQ(wanting.threads(), std::vector<pid_t>{7});
+  wanting.forget_old(Time(10s));
+  EXPECT_TRUE(wanting.threads().empty());
+}
+
+TEST_F(WantingTest, AnotherThreadOfTheSameIdIsNotTheOneBefore) {
+  wanting.met(7, Time(1s));
+  EXPECT_FALSE(look(5s, 5s, 0ms));
+  EXPECT_FALSE(look(1s, 0s, 500ms));
+  EXPECT_FALSE(look(1s, 10ms, 1000ms));
 }
 
 TEST(OwnWeightsTest, AreThoseFromBeforeTheGroupWasLowered) {
