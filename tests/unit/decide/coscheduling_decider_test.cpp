@@ -456,6 +456,78 @@ TEST_F(CoschedulingByNice, SlotsAreGivenByNiceValues) {
   EXPECT_NEAR(share_since(counted) / 0.5, 1, 0.03);
 }
 
+// The hogs are in another session. (A thread that is SCHED_IDLE weighs as little beside them as its lowered group
+// does.)
+class CoschedulingAmongGroups : public Coscheduling {
+ protected:
+  CoschedulingAmongGroups() {
+    run.seen_as = [this](decide::ThreadProfiled& one) {
+      one.upper = std::exchange(one.inner, 1);
+      one.group_weight = 512;
+      one.own_groups = own_groups;
+    };
+  }
+  [[nodiscard]] int lowers(ThreadId thread) {
+    const decide::Grant* grant = run.turns().grant(thread);
+    return grant == nullptr ? 0 : grant->run.lowers_group;
+  }
+  std::uint8_t own_groups = 1;
+};
+
+TEST_F(CoschedulingAmongGroups, JobThatHasItsGroupForItselfLowersItInSlotsAndBetweenThem) {
+  two_and_two();
+  begin();
+  int slots = 0, between = 0;
+  run.after_turn = [&] {
+    for (const ThreadId thread : {p1, p2}) EXPECT_EQ(lowers(thread), 1);
+    (run.in_slot(p1) ? slots : between)++;
+  };
+  run.run(2s);
+  EXPECT_GT(slots, 10);
+  EXPECT_GT(between, 10);
+}
+
+TEST_F(CoschedulingAmongGroups, ItHasItsFairShare) {
+  two_and_two();
+  begin();
+  run.run(1s);
+  const Counted counted = count({p1, p2});
+  run.run(10s);
+  EXPECT_NEAR(share_since(counted), 0.5, 0.02);
+}
+
+TEST_F(CoschedulingAmongGroups, GroupOfOthersTooIsLeftAsItIs) {
+  own_groups = 0;
+  two_and_two();
+  run.run(3s);
+  EXPECT_FALSE(run.touched(p1));
+}
+
+TEST_F(CoschedulingAmongGroups, SlotsEndWhenAThreadOfAnotherProgramIsBusyInTheGroup) {
+  two_and_two();
+  begin();
+  own_groups = 0;
+  run.run(500ms);
+  EXPECT_FALSE(run.touched(p1));
+  EXPECT_FALSE(run.touched(p2));
+}
+
+TEST_F(CoschedulingAmongGroups, ItStaysLoweredWhileAllThreadsBlock) {
+  two_and_two();
+  begin();
+  for (const ThreadId thread : {p1, p2}) run.machine.of(thread).blocked = true;
+  run.run(200ms);
+  for (const ThreadId thread : {p1, p2}) EXPECT_EQ(lowers(thread), 1);
+}
+
+TEST_F(CoschedulingAmongGroups, JobInTheRivalsGroupLowersNothing) {
+  run.seen_as = nullptr;
+  two_and_two();
+  begin();
+  run.run(1s);
+  EXPECT_EQ(lowers(p1), 0);
+}
+
 TEST_F(Coscheduling, PeopleAreToldOfTheJob) {
   two_and_two();
   run.run(2s);

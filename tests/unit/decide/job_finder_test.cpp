@@ -182,6 +182,104 @@ TEST_F(Finder, RivalOfAnotherRunQueueHidesNothing) {
   EXPECT_DOUBLE_EQ(member(p1).share, 1);
 }
 
+// A job whose rivals are in other groups: their weights are what its share comes from.
+class FinderAmongGroups : public Finder {
+ protected:
+  static constexpr double weight = 512;
+  // Alone in its groups, beside a group of the same weight.
+  [[nodiscard]] ThreadProfiled apart(ThreadId thread, int cpu, std::uint8_t own_groups = 1) const {
+    ThreadProfiled one = busy(thread, 0.8, cpu);
+    one.inner = 1;
+    one.upper = 0.5;
+    one.group_weight = weight;
+    one.own_groups = own_groups;
+    return one;
+  }
+  // One of the other job that is in groups of its own.
+  [[nodiscard]] ThreadProfiled of_other_job(ThreadId thread, int cpu) const {
+    ThreadProfiled one = apart(thread, cpu);
+    one.job = 2;
+    one.group += 10;
+    return one;
+  }
+  void see_apart(int windows, std::uint8_t own_groups = 1) {
+    for (int i = 0; i < windows; ++i) see({apart(p1, 0, own_groups), apart(p2, 1, own_groups)});
+  }
+};
+
+TEST_F(FinderAmongGroups, JobIsLeftAloneWhereOthersUseItsGroupsToo) {
+  ThreadProfiled one = apart(p1, 0, 0), other = apart(p2, 1, 0);
+  one.upper = other.upper = 0.3;
+  for (int i = 0; i < 10; ++i) see({one, other});
+  EXPECT_EQ(job().verdict, State::grouped);
+}
+
+TEST_F(FinderAmongGroups, JobThatHasItsGroupsForItselfIsWantedAndLowersThem) {
+  see_apart(1);
+  EXPECT_NE(job().verdict, State::wanted) << "one window says little";
+  see_apart(1);
+  EXPECT_EQ(job().verdict, State::wanted);
+  EXPECT_TRUE(job().lowers_groups);
+  EXPECT_DOUBLE_EQ(job().due, 0.5);
+  EXPECT_EQ(member(p1).lowered, 0) << "not before it runs in slots";
+  finder.set_running(1, true);
+  EXPECT_EQ(member(p1).lowered, 1);
+}
+
+TEST_F(FinderAmongGroups, AllItsThreadsMustHaveTheirGroupsForThemselves) {
+  for (int i = 0; i < 10; ++i) see({apart(p1, 0), apart(p2, 1, 0)});
+  EXPECT_FALSE(job().lowers_groups);
+}
+
+TEST_F(FinderAmongGroups, JobWithRivalsInItsOwnGroupLowersNothing) {
+  see({busy(p1), busy(p2, 0.8, 1)});
+  see({busy(p1), busy(p2, 0.8, 1)});
+  EXPECT_EQ(job().verdict, State::wanted);
+  EXPECT_FALSE(job().lowers_groups);
+  finder.set_running(1, true);
+  EXPECT_EQ(member(p1).lowered, 0);
+}
+
+TEST_F(FinderAmongGroups, AnotherBusyThreadInTheGroupEndsIt) {
+  see_apart(2);
+  finder.set_running(1, true);
+  see_apart(3, 0);
+  EXPECT_EQ(job().verdict, State::grouped);
+  EXPECT_EQ(job().against, 3);
+}
+
+TEST_F(FinderAmongGroups, RivalsThatGoAndLeaveOthersFurtherAwayEndItToo) {
+  see_apart(2, 1);
+  finder.set_running(1, true);
+  see_apart(7, 2);
+  EXPECT_EQ(job().verdict, State::wanted) << "it may be chance";
+  see_apart(1, 2);
+  EXPECT_EQ(job().verdict, State::grouped);
+  finder.set_running(1, false);
+  see_apart(2, 2);
+  finder.set_running(1, true);
+  EXPECT_EQ(member(p1).lowered, 2);
+}
+
+TEST_F(FinderAmongGroups, ItEndsWhenNobodyCompetesAnyMore) {
+  see_apart(2);
+  finder.set_running(1, true);
+  ThreadProfiled one = apart(p1, 0), other = apart(p2, 1);
+  one.upper = other.upper = one.group_use = other.group_use = 1;
+  for (int i = 0; i < 8; ++i) see({one, other});
+  EXPECT_EQ(job().verdict, State::alone);
+}
+
+TEST_F(FinderAmongGroups, JobThatRunsInSlotsInAnotherGroupStillCompetesForItsGroupsWeight) {
+  ThreadProfiled one = apart(p1, 0), other = apart(p2, 1);
+  one.upper = other.upper = 2.0 / 3;  // as if the other job's groups weighed nothing
+  for (int i = 0; i < 2; ++i) see({apart(p1, 0), apart(p2, 1), of_other_job(p3, 0), of_other_job(p4, 1)});
+  finder.set_running(2, true);
+  for (int i = 0; i < 8; ++i) see({one, other, of_other_job(p3, 0), of_other_job(p4, 1)});
+  EXPECT_NEAR(member(p1).share, 1 / (1.5 + 1), 1e-9);
+  EXPECT_NEAR(member(p3, 2).share, 0.5, 1e-9) << "the first job is seen with its weight";
+}
+
 TEST_F(Finder, JobInSlotsIsJudgedByTheWasteThatItHadWithout) {
   see({busy(p1), busy(p2, 0.8, 1)});
   finder.set_running(1, true);
