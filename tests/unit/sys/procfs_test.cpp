@@ -7,11 +7,15 @@
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
+
+#include "sys/procfs/procfs_path.h"
 
 namespace swapd::sys {
 namespace {
