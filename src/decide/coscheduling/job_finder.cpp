@@ -65,7 +65,7 @@ void JobFinder::add(const ThreadProfiled& seen, bool declared) {
   member.seen = seen.time;
 }
 
-// What the groups of jobs that run in slots weigh on the member's CPU when they are not lowered.
+// The weight that groups of jobs that run in slots have on the member's CPU if they are not lowered.
 double JobFinder::hidden_groups(const Member& member) const {
   double hidden = 0;
   for (const auto& [id, job] : jobs_)
