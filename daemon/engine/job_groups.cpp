@@ -8,10 +8,20 @@
 
 namespace swapd::daemon {
 
+void GroupUse::fade() {
+  kept_.clear();
+  for (auto& [group, use] : groups_) {
+    use.all *= kept_of_a_window;
+    for (auto& [job, samples] : use.by_job) samples *= kept_of_a_window;
+    std::erase_if(use.by_job, [](const auto& one) { return one.second < 0.01; });
+  }
+  std::erase_if(groups_, [](const auto& one) { return one.second.by_job.empty(); });
+}
+
 void GroupUse::add(std::uint64_t job, const std::vector<std::string>& groups, std::uint64_t samples) {
   for (const std::string& group : groups) {
-    groups_[group].all += samples;
-    groups_[group].by_job[job] += samples;
+    groups_[group].all += static_cast<double>(samples);
+    groups_[group].by_job[job] += static_cast<double>(samples);
   }
 }
 
@@ -22,7 +32,7 @@ int GroupUse::owned(std::uint64_t job, const std::vector<std::string>& groups) c
     if (job == 0 || use == groups_.end() || kept_.contains(group)) break;
     const auto own = use->second.by_job.find(job);
     if (own == use->second.by_job.end()) break;
-    if (static_cast<double>(own->second) < nearly_all * static_cast<double>(use->second.all)) break;
+    if (own->second < nearly_all * use->second.all) break;
     ++levels;
   }
   return levels;
@@ -90,7 +100,7 @@ const std::vector<std::string>& JobGroups::groups_of(pid_t tid, Time now) {
 }
 
 void JobGroups::look(std::span<const Seen> window, Time now) {
-  use_ = {};
+  use_.fade();
   std::erase_if(places_, [&](const auto& one) { return now - one.second.seen > 2 * lasts; });
   others_.forget_old(now);
   if (window.size() > max_threads) return;

@@ -1,4 +1,4 @@
-// Which groups (sessions, cpu cgroups) are used by a parallel job alone, and what such a group weighs of its own: a job
+// Groups (sessions, cpu cgroups) that a parallel job has for itself, and what such a group weighs of its own: a job
 // whose rivals are in other groups can run in slots if one of its own is lowered meanwhile, and if no other program
 // loses by that.
 #pragma once
@@ -19,21 +19,24 @@
 
 namespace swapd::daemon {
 
-// Who has the CPU time of groups in one window. Pure.
+// The CPU time of groups by jobs, as samples of the last windows have it; one window has too few of them. Pure.
 class GroupUse {
  public:
-  // Of a thread that had a CPU. job: 0: it is of no job. groups: its own one first, then those above.
+  // A window is over: what was counted so far matters less.
+  void fade();
+  // A thread had a CPU at so many samples. job: 0: it is of no job. groups: its own one first, then those above.
   void add(std::uint64_t job, const std::vector<std::string>& groups, std::uint64_t samples);
-  // The group is not to be lowered, whoever has its CPU time.
+  // The groups are not to be lowered, whatever is counted, until fade().
   void keep(const std::vector<std::string>& groups) { kept_.insert(groups.begin(), groups.end()); }
   // So many of the groups, from the first one upwards, are the job's: it had nearly all of their CPU time.
   [[nodiscard]] int owned(std::uint64_t job, const std::vector<std::string>& groups) const;
 
  private:
   static constexpr double nearly_all = 0.95;
+  static constexpr double kept_of_a_window = 0.8;
   struct Use {
-    std::uint64_t all = 0;
-    std::map<std::uint64_t, std::uint64_t> by_job;
+    double all = 0;
+    std::map<std::uint64_t, double> by_job;
   };
   std::map<std::string, Use> groups_;
   std::set<std::string> kept_;
@@ -45,8 +48,8 @@ class Wanting {
  public:
   // A sample has met the thread: it is to be looked at for a while.
   void met(pid_t tid, Time at) { threads_[tid].met = at; }
-  // What it has used and waited for in all. True: it wants a CPU for a fifth of the time at least, as of the last
-  // second.
+  // now: the time that it has used and waited for in all. True: it wants a CPU for a fifth of the time at least, as of
+  // the last second.
   bool look(pid_t tid, const sys::Procfs::SchedStat& now, Time at);
   void forget_old(Time now);
   [[nodiscard]] std::vector<pid_t> threads() const;
@@ -63,7 +66,7 @@ class Wanting {
   std::map<pid_t, Known> threads_;
 };
 
-// What a thread's group weighs on its CPU while it is not lowered, as a mean of the last windows. Pure.
+// The weight of a thread's group on its CPU while it is not lowered, as a mean of the last windows. Pure.
 class OwnWeights {
  public:
   // seen: in the window; 0: unknown. What is seen while the group is lowered, and shortly after, does not count.

@@ -220,8 +220,9 @@ void JobWatch::open_profile() {
   if (opened) profile_ = std::move(opened).value();
 }
 
-void JobWatch::read_mappings(const std::vector<pid_t>& pids, Time now) {
-  for (const pid_t pid : pids) {
+// The busy ones are read; a rank that had no CPU in this window is still one of its job.
+void JobWatch::read_mappings(const std::vector<pid_t>& busy, const std::vector<pid_t>& managed, Time now) {
+  for (const pid_t pid : busy) {
     const auto [at, is_new] = mappings_read_.try_emplace(pid, now);
     if (!is_new && now - at->second < config_.maps_again) continue;
     at->second = now;
@@ -232,8 +233,8 @@ void JobWatch::read_mappings(const std::vector<pid_t>& pids, Time now) {
     });
     sharers_.set(pid, std::move(places));
   }
-  sharers_.keep_only(pids);
-  std::erase_if(mappings_read_, [&](const auto& one) { return !std::ranges::binary_search(pids, one.first); });
+  sharers_.keep_only(managed);
+  std::erase_if(mappings_read_, [&](const auto& one) { return !std::ranges::binary_search(managed, one.first); });
 }
 
 // Of each process no more than so many threads, and of all no more than so many.
@@ -314,7 +315,7 @@ void JobWatch::tell_window(Time begun) {
   for (const ProfileWindow::Thread& thread : window.threads) busy.push_back(thread.seen.tgid);
   std::ranges::sort(busy);
   busy.erase(std::unique(busy.begin(), busy.end()), busy.end());
-  read_mappings(busy, window.ended);
+  read_mappings(busy, managed, window.ended);
   for (ProfileWindow::Thread& thread : window.threads) {
     thread.job = static_cast<std::uint64_t>(sharers_.job_of(thread.seen.tgid));
     thread.shares_memory = sharers_.shares(thread.seen.tgid);

@@ -159,7 +159,7 @@ class JobWatch {
   void look_at_groups(const std::vector<sys::CpuProfile::Thread>& all, const std::vector<pid_t>& lowered,
                       ProfileWindow& window);
   void add_yielders(const std::vector<pid_t>& managed, ProfileWindow& window);
-  void read_mappings(const std::vector<pid_t>& pids, Time now);
+  void read_mappings(const std::vector<pid_t>& busy, const std::vector<pid_t>& managed, Time now);
 
   const sys::Procfs& procfs_;
   const Clock& clock_;

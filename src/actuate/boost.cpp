@@ -195,7 +195,7 @@ void Actuator::Impl::lend_group(Entry& entry, Time now) {
     entry.reason = halted;
 }
 
-// What an earlier boost of the thread gave its groups. (A lowered group stays so.)
+// Takes back what an earlier boost of the thread gave its groups. A lowered group stays so.
 void Actuator::Impl::leave_groups(Entry& entry) {
   entry.surroundings = surroundings;
   entry.reason = Ineffective::none;

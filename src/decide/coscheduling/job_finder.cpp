@@ -65,7 +65,7 @@ void JobFinder::add(const ThreadProfiled& seen, bool declared) {
   member.seen = seen.time;
 }
 
-// What the groups of jobs that run in slots weigh on the member's CPU when they are not lowered.
+// The weight that groups of jobs that run in slots have on the member's CPU if they are not lowered.
 double JobFinder::hidden_groups(const Member& member) const {
   double hidden = 0;
   for (const auto& [id, job] : jobs_)
@@ -130,7 +130,7 @@ void JobFinder::weigh(Job& job, int cpus) const {
       if (other.thread != member.thread) mate = std::min(mate, other.cpu);
     used += member.cpu;
     wasted += member.cpu * member.waiting * (1 - mate);
-    // What passes by in other groups is no rival, unless the job's are to give way to that.
+    // A thread that passes by in another group is no rival, unless the job's are to give way to that.
     const double group_part = job.lowers_groups ? 1 : std::max(member.group_part, 0.5);
     due += std::min(member.share / group_part, 1.0);
   }

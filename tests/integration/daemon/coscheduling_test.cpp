@@ -1,5 +1,7 @@
 // A parallel job that spins beside busy loops, as the kernel schedules it under a real swapd.
+#include <fcntl.h>
 #include <sched.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,6 +10,7 @@
 #include <fstream>
 #include <set>
 
+#include "base/fd.h"
 #include "session.h"
 #include "sys/procfs/procfs.h"
 #include "sys/sched/groups.h"
@@ -275,16 +278,27 @@ TEST_F(ParallelJobInASession, WhatSomebodyElseMakesOfItIsLeftAlone) {
 class ParallelJobWithAnotherProgram : public ParallelJobInASession {
  protected:
   [[nodiscard]] std::vector<std::string> job_words() const override {
-    const std::string flag = session->path("compute");
+    const std::string fifo = session->path("compute");
+    EXPECT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
     return {"/usr/bin/setsid", "/bin/sh", "-c",
-            "(n=0; while [ ! -e " + flag + " ] && [ $n -lt 600 ]; do sleep 0.1; n=$((n + 1)); done; exec " +
-                SPINNERS_PROGRAM + " hog 0 0 30) & exec " + SPINNERS_PROGRAM + " job 100"};
+            "(read word < " + fifo + " && exec " + SPINNERS_PROGRAM + " hog 0 0 30) & exec " + SPINNERS_PROGRAM +
+                " job 100"};
+  }
+  // By its end of the FIFO.
+  void TearDown() override {
+    if (session && session->failure().empty()) compute("");
+    ParallelJobInASession::TearDown();
+  }
+  void compute(const std::string& word) {
+    const Fd fifo(::open(session->path("compute").c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+    if (!fifo || word.empty()) return;
+    EXPECT_EQ(::write(fifo.get(), word.data(), word.size()), std::ssize(word));
   }
 };
 
 TEST_F(ParallelJobWithAnotherProgram, IsLeftAloneWhenThatIsBusy) {
   ASSERT_TRUE(is_lowered());
-  session->raise("compute");
+  compute("go\n");
   // It is seen when a sample meets it, and it has hardly any CPU time.
   EXPECT_TRUE(eventually([&] { return session_nice() == 0; }, 20s)) << job();
   EXPECT_TRUE(eventually([&] { return job().value("state", "") == "other-groups" || !coscheduled(); })) << job();

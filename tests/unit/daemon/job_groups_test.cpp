@@ -37,6 +37,24 @@ TEST(GroupUseTest, TwoJobsInAGroupHaveNoneForThemselves) {
   EXPECT_EQ(use.owned(other_job, {"/a"}), 0);
 }
 
+TEST(GroupUseTest, OneSampleOfAnotherThreadSaysLittle) {
+  GroupUse use;
+  for (int i = 0; i < 10; ++i) {
+    use.fade();
+    use.add(job, {"/a"}, 18);
+  }
+  use.fade();
+  use.add(job, {"/a"}, 17);
+  use.add(no_job, {"/a"}, 1);
+  EXPECT_EQ(use.owned(job, {"/a"}), 1);
+  for (int i = 0; i < 4; ++i) {
+    use.fade();
+    use.add(job, {"/a"}, 9);
+    use.add(no_job, {"/a"}, 9);
+  }
+  EXPECT_EQ(use.owned(job, {"/a"}), 0);
+}
+
 TEST(GroupUseTest, GroupThatIsToBeKeptIsNobodys) {
   GroupUse use;
   use.add(job, {"/a/b", "/a"}, 50);

@@ -110,7 +110,7 @@ static __always_inline _Bool is_queued(struct sched_entity___profile* entity) {
   return BPF_CORE_READ_BITFIELD_PROBED(entity, on_rq);
 }
 
-// What the others in this queue weigh, in the kernel's unit: of a group of little weight a CPU has a few only.
+// The weight of the others in this queue, in the kernel's unit: of a group of little weight a CPU has a few only.
 static __always_inline __u64 others_in(struct sched_entity___profile* entity) {
   __u64 all = BPF_CORE_READ(entity, cfs_rq, load.weight);
   const __u64 own = is_queued(entity) ? BPF_CORE_READ(entity, load.weight) : 0;
