@@ -136,8 +136,9 @@ void JobFinder::weigh(Job& job, int cpus) const {
   }
   job.due = threads == 0 ? 1 : due / threads;
   if (!job.running) job.waste = used <= 0 ? 0 : wasted / used;
+  const bool apart = threads >= 2 && !job.running && upper < config_.grouped_begin;
   if (threads < 2 || job.due > (job.running ? config_.quiet : config_.contended))
-    job.verdict = State::alone;
+    job.verdict = apart ? State::grouped : State::alone;
   else if (threads > cpus)
     job.verdict = State::crowded;
   else if (left_to_others(job, upper))

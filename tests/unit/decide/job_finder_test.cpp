@@ -212,6 +212,9 @@ TEST_F(FinderAmongGroups, JobIsLeftAloneWhereOthersUseItsGroupsToo) {
   one.upper = other.upper = 0.3;
   for (int i = 0; i < 10; ++i) see({one, other});
   EXPECT_EQ(job().verdict, State::grouped);
+  one.upper = other.upper = 0.6;
+  for (int i = 0; i < 30; ++i) see({one, other});
+  EXPECT_EQ(job().verdict, State::grouped);
 }
 
 TEST_F(FinderAmongGroups, JobThatHasItsGroupsForItselfIsWantedAndLowersThem) {
