@@ -53,7 +53,6 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   if (argc > 1 && std::strncmp(argv[1], "--role", 6) == 0) return swapd::bench::run_role(argc, argv);
   if (argc > 1 && std::strcmp(argv[1], "--cosched-rank") == 0) return swapd::bench::run_cosched_rank(argc, argv);
-  if (argc > 1 && std::strcmp(argv[1], "--cosched-ranks") == 0) return swapd::bench::run_cosched_ranks(argc, argv);
   if (argc > 1 && std::strcmp(argv[1], "--cosched-competitor") == 0)
     return swapd::bench::run_cosched_competitor(argc, argv);
   return swapd::bench::run(argc, argv);

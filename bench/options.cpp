@@ -49,10 +49,8 @@ void common_options(CLI::App& app, Options& options, Raw& raw) {
   app.add_option("--client-nice", raw.client_nice, "The client's nice value, instead of a real-time class")
       ->check(CLI::Range(-20, -1))
       ->excludes(fifo);
-  app.add_option("--sessions", raw.sessions,
-                 "split: each process and hog in a session of its own; rivals (cosched): all that competes in one "
-                 "session, the job in another")
-      ->check(CLI::IsMember({"same", "split", "rivals"}));
+  app.add_option("--sessions", raw.sessions, "split: each process and hog in a session of its own")
+      ->check(CLI::IsMember({"same", "split"}));
   app.add_flag("--strict", options.strict, "swapd lends real-time priorities to nice clients too");
   app.add_flag("--baseline", options.baseline, "Measure without hogs too (vanilla), for the to_idle column");
   app.add_flag("--json", options.json, "One JSON object a line");
@@ -362,8 +360,6 @@ Options parse_options(int argc, char** argv) {
   auto* chosen = app.get_subcommands().front();
   options.workload = chosen->get_name();
   options.split = raw.sessions == "split";
-  options.cosched.rivals_apart = raw.sessions == "rivals";
-  if (options.cosched.rivals_apart && options.workload != "cosched") refuse("--sessions rivals goes with cosched");
   // What one run of them shows is much of its own moment.
   if ((chosen == multi_server || chosen == cascade) && chosen->count("--iterations") + chosen->count("--repeat") == 0)
     options.repeat = 5;

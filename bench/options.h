@@ -67,7 +67,6 @@ struct Options {
     double dedicated_s = 1, limit_s = 30;
     bool floating = false;             // ranks are not pinned
     bool managed_competitors = false;  // under swapd
-    bool rivals_apart = false;         // competitors in one session, the job in another
   } cosched;
   std::string policy;  // text of swapd's policy besides what the options say; not an option
   std::vector<std::string> apps;

@@ -12,16 +12,13 @@ namespace {
 // The figures of one repeat, job by job.
 class Jobs {
  public:
-  Jobs(const CoschedSubject& subject, const CoschedConfig& config, const CoschedFigures& figures,
-       const Options& options)
+  Jobs(const CoschedSubject& subject, const CoschedConfig& config, const CoschedFigures& figures, int cpus)
       : figures_(figures) {
-    // Two sessions have the same weight, however much each has to do.
-    const int competitors = options.cosched.rivals_apart ? std::min(config.competitors, 1) : config.competitors;
     int all_ranks = 0;
     for (const JobPlan& job : subject.jobs) all_ranks += job.ranks;
     for (const JobPlan& job : subject.jobs)
       crowds_.push_back(
-          {.cpus = options.cpus, .ranks = job.ranks, .competitors = competitors, .other_ranks = all_ranks - job.ranks});
+          {.cpus = cpus, .ranks = job.ranks, .competitors = config.competitors, .other_ranks = all_ranks - job.ranks});
   }
   [[nodiscard]] std::size_t count() const { return crowds_.size(); }
   [[nodiscard]] Whole whole(std::size_t i) const {
@@ -71,7 +68,7 @@ class Line {
   Line(const CoschedSubject& subject, const CoschedConfig& config, const std::vector<CoschedFigures>& repeats,
        const Options& options)
       : subject_(subject), config_(config), repeats_(repeats), options_(options) {
-    for (const CoschedFigures& figures : repeats) jobs_.emplace_back(subject, config, figures, options);
+    for (const CoschedFigures& figures : repeats) jobs_.emplace_back(subject, config, figures, options.cpus);
   }
 
   nlohmann::json make() {
@@ -107,9 +104,7 @@ class Line {
              {"ranks", first.ranks},
              {"grain_us", first.work_us},
              {"pinned", first.pinned},
-             {"sessions", options_.cosched.rivals_apart ? "rivals"
-                          : options_.split              ? "split"
-                                                        : "same"},
+             {"sessions", options_.split ? "split" : "same"},
              {"repeat", repeats_.size()}};
     if (first.receive == "spin-block") line_["spin_us"] = first.spin_us;
     if (std::ranges::any_of(jobs_, [](const Jobs& jobs) { return jobs.cut(); })) line_["cut"] = true;

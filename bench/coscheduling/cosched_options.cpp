@@ -101,8 +101,6 @@ std::optional<std::string> cosched_defaults(const CLI::App& chosen, Options& opt
   if (cosched.pattern.empty()) cosched.pattern = has_pattern ? "barrier" : cosched.test;
   if (cosched.pattern == "latency" && cosched.ranks % 2 != 0) return "cosched: --ranks: a token needs pairs";
   if (chosen.count("--competitors") == 0 && has_pattern) cosched.competitors = {cosched.test == "mixed" ? 2 : 0};
-  if (cosched.rivals_apart && (cosched.test == "mixed" || cosched.managed_competitors))
-    return "cosched: --sessions rivals goes with busy loops that swapd does not manage";
   if (has(options.under, "freeze") && cosched.test != "two-jobs") return "cosched: freeze goes with two-jobs";
   if (cosched.test == "mixed" && serial_programs().empty())
     return "cosched mixed: neither tar and gzip nor gs is there";

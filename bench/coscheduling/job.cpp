@@ -79,7 +79,7 @@ Result<Job> Job::start(const Context& context, const JobPlan& plan, const Daemon
   for (int i = 0; i < job_processes(plan); ++i) {
     Spawn spawn;
     spawn.cpus = plan.cpus;
-    spawn.own_session = plan.split || plan.apart;
+    spawn.own_session = plan.split;
     if (plan.program != "own") spawn.errors = job.log();  // a launcher has much to say of ranks that are killed
     if (plan.under == "nice-5") spawn.attr = SchedAttr{.nice = -5};
     if (daemon != nullptr)

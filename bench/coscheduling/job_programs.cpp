@@ -64,11 +64,10 @@ std::vector<std::string> job_words(const JobPlan& plan, const JobPlaces& places,
   if (plan.program == "openmpi") return openmpi_words(plan, places);
   if (plan.program == "mpich") return mpich_words(plan, places);
   if (plan.program == "openmp") return openmp_words(plan, places);
-  if (plan.apart) return {places.self, "--cosched-ranks", places.area, std::to_string(plan.ranks)};
   return {places.self, "--cosched-rank", places.area, std::to_string(index)};
 }
 
-int job_processes(const JobPlan& plan) { return plan.program == "own" && !plan.apart ? plan.ranks : 1; }
+int job_processes(const JobPlan& plan) { return plan.program == "own" ? plan.ranks : 1; }
 
 std::string receive_under(const JobPlan& plan) {
   if (plan.under == "yield-when-idle") return "yield";

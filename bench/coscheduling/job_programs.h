@@ -22,7 +22,6 @@ struct JobPlan {
   std::uint64_t turns = 0;  // the same, of job_work()
   double spin_us = 0;
   bool split = false;  // a session of its own
-  bool apart = false;  // one session for the whole job
   double at_most_s = 0;
 };
 

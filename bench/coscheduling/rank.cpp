@@ -1,14 +1,6 @@
 #include "coscheduling/rank.h"
 
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <array>
-#include <csignal>
 #include <cstdlib>
-#include <string>
 
 namespace swapd::bench {
 namespace {
@@ -94,26 +86,6 @@ int run_cosched_rank(int argc, char** argv) {
   }
   job_finish(area, self);
   return 0;
-}
-
-int run_cosched_ranks(int argc, char** argv) {
-  if (argc != 4) return 2;
-  const unsigned long ranks = std::min<unsigned long>(std::strtoul(argv[3], nullptr, 10), job_max_ranks);
-  std::string index = "0";
-  std::array<char*, 4> words{argv[0], argv[1], argv[2], nullptr};
-  pid_t child = -1;
-  for (unsigned long rank = 1; rank < ranks && child != 0; ++rank) {
-    child = ::fork();
-    if (child < 0) return 1;
-    if (child != 0) continue;
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    index = std::to_string(rank);
-  }
-  words[3] = index.data();
-  const int status = run_cosched_rank(argc, words.data());
-  while (child > 0 && ::wait(nullptr) > 0) {
-  }
-  return status;
 }
 
 int run_cosched_competitor(int argc, char** argv) {

@@ -15,10 +15,9 @@ void await_change(JobCell& cell, std::uint32_t seen, JobReceive receive, std::in
 // A barrier of `ranks`: the last one to arrive lets all go on.
 void pass_barrier(JobArea& area);
 
-// `swapbench --cosched-rank AREA INDEX`, `swapbench --cosched-ranks AREA RANKS` for all of them in one session, and a
-// competitor that is a program: `swapbench --cosched-competitor CPU SECONDS`.
+// `swapbench --cosched-rank AREA INDEX`, and a competitor that is a program: `swapbench --cosched-competitor CPU
+// SECONDS`.
 [[nodiscard]] int run_cosched_rank(int argc, char** argv);
-[[nodiscard]] int run_cosched_ranks(int argc, char** argv);
 [[nodiscard]] int run_cosched_competitor(int argc, char** argv);
 
 }  // namespace swapd::bench

@@ -68,12 +68,6 @@ class Scene {
     if (plan_.competitors == 0) return Done{};
     if (!plan_.serial.empty()) return start_serial(at_most);
     if (daemon_ && context_.options.cosched.managed_competitors) return start_managed(at_most);
-    if (context_.options.cosched.rivals_apart) {
-      auto all = start_session_of_hogs(plan_.competitors, context_.cpus, at_most);
-      if (!all) return all.error();
-      competitors_.push_back(std::move(*all));
-      return Done{};
-    }
     auto hogs = start_hogs(plan_.competitors, context_.cpus, context_.options.split, at_most);
     if (!hogs) return hogs.error();
     competitors_ = std::move(*hogs);

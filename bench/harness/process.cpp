@@ -12,7 +12,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <thread>
 #include <utility>
 
 #include "sys/process/pidfd.h"
@@ -250,26 +249,6 @@ Result<std::vector<Child>> start_hogs(int per_cpu, const std::vector<int>& cpus,
     }
   }
   return hogs;
-}
-
-Result<Child> start_session_of_hogs(int per_cpu, const std::vector<int>& cpus, std::chrono::seconds at_most) {
-  Spawn spawn;
-  spawn.own_session = true;
-  return Child::fork(spawn, [&] {
-    ::close_range(3, ~0U, 0);
-    ::alarm(static_cast<unsigned>(at_most.count()));
-    std::vector<std::jthread> hogs;
-    for (const int cpu : cpus) {
-      for (int i = 0; i < per_cpu; ++i)
-        hogs.emplace_back([set = cpu_set_of({cpu})] {
-          (void)::sched_setaffinity(0, sizeof set, &set);
-          for (unsigned long turns = 0;; ++turns) {
-            asm volatile("" : : "r"(turns));
-          }
-        });
-    }
-    return 0;  // not before the alarm
-  });
 }
 
 Result<std::vector<Child>> start_free_hogs(int count, const std::vector<int>& cpus, bool split,

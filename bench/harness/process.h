@@ -86,9 +86,6 @@ class Child {
 // `per_cpu` endless loops at nice 0 on each CPU, each on its own CPU, none longer than `at_most`.
 [[nodiscard]] Result<std::vector<Child>> start_hogs(int per_cpu, const std::vector<int>& cpus, bool split,
                                                     std::chrono::seconds at_most);
-// The same in one process, which has a session of its own.
-[[nodiscard]] Result<Child> start_session_of_hogs(int per_cpu, const std::vector<int>& cpus,
-                                                  std::chrono::seconds at_most);
 // `count` of them in all, which the scheduler may move between the CPUs.
 [[nodiscard]] Result<std::vector<Child>> start_free_hogs(int count, const std::vector<int>& cpus, bool split,
                                                          std::chrono::seconds at_most);

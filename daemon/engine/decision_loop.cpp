@@ -116,7 +116,6 @@ actuate::Boost DecisionLoop::boost_of(const decide::Grant& grant) {
           .doubted = run.doubted,
           .withheld = run.withheld,
           .lowers = run.lowers,
-          .lowers_group = run.lowers_group,
           .quiet = run.quiet,
           .ceiling_until = grant.ceiling_until,
           .quota_until = grant.quota_until};

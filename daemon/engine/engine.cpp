@@ -45,19 +45,8 @@ std::vector<int> busy_cpus(std::span<const decide::Donation> donations, const sy
   return busy;
 }
 
-// The threads of jobs that run in slots with their groups lowered.
-std::vector<pid_t> lowered(const decide::CoschedulingDecider& coscheduling) {
-  std::vector<pid_t> tids;
-  for (const auto& [id, job] : coscheduling.finder().jobs())
-    for (const decide::JobFinder::Member& member : job.members)
-      if (member.lowered != 0) tids.push_back(member.thread.tid);
-  std::ranges::sort(tids);
-  return tids;
-}
-
 // What busy threads did, for the deciders.
-void tell_profiles(std::span<const ProfileWindow> windows, const model::ManagedSet& members,
-                   const actuate::Actuator& actuator, DecisionLoop& decisions) {
+void tell_profiles(std::span<const ProfileWindow> windows, const model::ManagedSet& members, DecisionLoop& decisions) {
   for (const ProfileWindow& window : windows) {
     for (const ProfileWindow::Thread& thread : window.threads) {
       const sys::CpuProfile::Thread& seen = thread.seen;
@@ -66,9 +55,6 @@ void tell_profiles(std::span<const ProfileWindow> windows, const model::ManagedS
       const auto part = [&](std::uint64_t count) {
         return static_cast<double>(count) / static_cast<double>(seen.samples);
       };
-      const model::ManagedProcess* process = members.process(member->tgid);
-      const bool may_lower =
-          actuator.may_lower_groups(member->id, process == nullptr ? ClassId{} : process->class_id, window.ended);
       decisions.tell(decide::ThreadProfiled{.time = window.ended,
                                             .thread = member->id,
                                             .job = thread.job,
@@ -82,8 +68,6 @@ void tell_profiles(std::span<const ProfileWindow> windows, const model::ManagedS
                                             .upper = seen.upper,
                                             .group_use = thread.group_use,
                                             .weight = seen.weight,
-                                            .group_weight = static_cast<double>(seen.group_weight),
-                                            .own_groups = static_cast<std::uint8_t>(may_lower ? thread.own_groups : 0),
                                             .group = seen.group,
                                             .cpu_number = seen.cpu,
                                             .blocks = seen.blocks});
@@ -105,7 +89,7 @@ Engine::Engine(const Kernel& kernel, observe::Resolver& resolver, Options option
       model_(options_.model),
       actuator_(kernel.scheduler, kernel.groups, options_.actuate),
       background_{.worker{kernel, options_.actuate.disk_groups, resolver, [this] { thread_.wake(); }},
-                  .jobs{kernel_.procfs, kernel_.groups, kernel_.clock, [this] { thread_.wake(); }}},
+                  .jobs{kernel_.procfs, kernel_.clock, [this] { thread_.wake(); }}},
       feed_(members_, kernel.clock),
       observation_(kernel_, resolver, options_.observe, std::move(tracer),
                    {.identify = [this](pid_t tid) { return membership_.tracker().identify(tid); },
@@ -236,8 +220,7 @@ void Engine::round(Time now) {
   if (thread_.stopping()) return;
   take_what_happened(now);
   take_answers(now);
-  tell_profiles(background_.jobs.take(!deciders_.coscheduling->gangs().all().empty(), lowered(*deciders_.coscheduling)),
-                members_, actuator_, decisions_);
+  tell_profiles(background_.jobs.take(!deciders_.coscheduling->gangs().all().empty()), members_, decisions_);
   decisions_.run_clocks(now);
   if (thread_.begin_tick(now)) {
     tick(now);

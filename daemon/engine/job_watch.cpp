@@ -110,18 +110,15 @@ bool MemorySharers::shares(pid_t pid) const {
   return std::ranges::count(jobs_, job, [](const auto& one) { return one.second; }) > 1;
 }
 
-JobWatch::JobWatch(const sys::Procfs& procfs, const sys::Groups& groups, const Clock& clock,
-                   std::function<void()> notify)
-    : JobWatch(procfs, groups, clock, std::move(notify), Config{}) {}
+JobWatch::JobWatch(const sys::Procfs& procfs, const Clock& clock, std::function<void()> notify)
+    : JobWatch(procfs, clock, std::move(notify), Config{}) {}
 
-JobWatch::JobWatch(const sys::Procfs& procfs, const sys::Groups& groups, const Clock& clock,
-                   std::function<void()> notify, Config config)
+JobWatch::JobWatch(const sys::Procfs& procfs, const Clock& clock, std::function<void()> notify, Config config)
     : procfs_(procfs),
       clock_(clock),
       notify_(std::move(notify)),
       config_(config),
-      changed_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      groups_(procfs, groups) {}
+      changed_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
 JobWatch::~JobWatch() { stop(); }
 
@@ -149,21 +146,15 @@ void JobWatch::set_processes(std::vector<pid_t> pids, bool enough) {
   signal_eventfd(changed_.get());
 }
 
-std::vector<ProfileWindow> JobWatch::take(bool coscheduled, std::vector<pid_t> lowered) {
+std::vector<ProfileWindow> JobWatch::take(bool coscheduled) {
   const std::lock_guard lock(mutex_);
   shared_.coscheduled = coscheduled;
-  shared_.lowered = std::move(lowered);
   return std::exchange(shared_.windows, {});
 }
 
 Duration JobWatch::cpu_time() const {
   const std::lock_guard lock(mutex_);
   return shared_.tid == 0 ? Duration::zero() : sys::own_thread_cpu_time(shared_.tid);
-}
-
-std::vector<pid_t> JobWatch::lowered() const {
-  const std::lock_guard lock(mutex_);
-  return shared_.lowered;
 }
 
 std::string JobWatch::trouble() const {
@@ -220,9 +211,8 @@ void JobWatch::open_profile() {
   if (opened) profile_ = std::move(opened).value();
 }
 
-// The busy ones are read; a rank that had no CPU in this window is still one of its job.
-void JobWatch::read_mappings(const std::vector<pid_t>& busy, const std::vector<pid_t>& managed, Time now) {
-  for (const pid_t pid : busy) {
+void JobWatch::read_mappings(const std::vector<pid_t>& pids, Time now) {
+  for (const pid_t pid : pids) {
     const auto [at, is_new] = mappings_read_.try_emplace(pid, now);
     if (!is_new && now - at->second < config_.maps_again) continue;
     at->second = now;
@@ -233,24 +223,24 @@ void JobWatch::read_mappings(const std::vector<pid_t>& busy, const std::vector<p
     });
     sharers_.set(pid, std::move(places));
   }
-  sharers_.keep_only(managed);
-  std::erase_if(mappings_read_, [&](const auto& one) { return !std::ranges::binary_search(managed, one.first); });
+  sharers_.keep_only(pids);
+  std::erase_if(mappings_read_, [&](const auto& one) { return !std::ranges::binary_search(pids, one.first); });
 }
 
 // Of each process no more than so many threads, and of all no more than so many.
 void JobWatch::add_yielders(const std::vector<pid_t>& managed, ProfileWindow& window) {
   constexpr std::size_t max_threads = 256, max_of_a_process = 64;
-  if (window.ended - yielders_.looked < config_.yielders_again) return;
+  if (window.ended - looked_for_yielders_ < config_.yielders_again) return;
   const Duration since =
-      std::min<Duration>(window.ended - std::exchange(yielders_.looked, window.ended), 2 * config_.yielders_again);
+      std::min<Duration>(window.ended - std::exchange(looked_for_yielders_, window.ended), 2 * config_.yielders_again);
   std::size_t looked = 0;
   for (const pid_t pid : managed) {
     const auto tids = procfs_.threads(pid);
     if (!tids || tids->size() > max_of_a_process) continue;
     for (const pid_t tid : *tids) {
       const auto stat = ++looked > max_threads ? Error(E2BIG, "threads") : procfs_.schedstat(tid);
-      if (!stat || !yielders_.all.look(tid, *stat, window.ended)) continue;
-      (void)profile_->follow(tid);
+      if (!stat || !yielders_.look(tid, *stat, window.ended)) continue;
+      profile_->follow(tid);
       const auto known = std::ranges::find(window.threads, tid, [](const auto& one) { return one.seen.tid; });
       if (known != window.threads.end()) {
         known->yields = true;
@@ -260,42 +250,13 @@ void JobWatch::add_yielders(const std::vector<pid_t>& managed, ProfileWindow& wi
       sys::CpuProfile::Thread seen{
           .tid = tid, .tgid = pid, .samples = 1, .yields = 1, .inner = 1 / contention_.crowd()};
       seen.cpu_time =
-          yielders_.all.used(tid) * (window.ended - window.begun).count() / std::max<Duration::rep>(since.count(), 1);
+          yielders_.used(tid) * (window.ended - window.begun).count() / std::max<Duration::rep>(since.count(), 1);
       seen.looks = 1;
       seen.weight = 1024;
       window.threads.push_back({.seen = seen, .job = 0, .yields = true, .group_use = 1});
     }
   }
-  yielders_.all.end_round();
-}
-
-// Whose the groups are, and what they weigh. What a thread is due is counted with its group's own weight, from the next
-// window on.
-void JobWatch::look_at_groups(const std::vector<sys::CpuProfile::Thread>& all, const std::vector<pid_t>& lowered,
-                              ProfileWindow& window) {
-  constexpr double all_of_it = 0.9;  // of a CPU: of groups that are due more none needs to be lowered
-  bool wanted = !lowered.empty();
-  for (ProfileWindow::Thread& thread : window.threads) {
-    sys::CpuProfile::Thread& seen = thread.seen;
-    const bool is_lowered = std::ranges::binary_search(lowered, seen.tid);
-    groups_.weights().add(seen.tid, seen.group_weight, is_lowered, window.ended);
-    seen.group_weight = groups_.weights().of(seen.tid);
-    const bool counted = profile_->follow(seen.tid, is_lowered ? seen.group_weight : 0);
-    if (is_lowered && !counted) seen.looks = 0;
-    wanted = wanted || (seen.looks > 0 && seen.upper < all_of_it);
-  }
-  groups_.weights().forget_old(window.ended);
-  if (!wanted) return;
-  std::vector<JobGroups::Seen> threads;
-  for (const sys::CpuProfile::Thread& seen : all)
-    threads.push_back({.tid = seen.tid, .job = 0, .samples = seen.samples});
-  for (JobGroups::Seen& one : threads)
-    if (const auto known =
-            std::ranges::find(window.threads, one.tid, [](const auto& thread) { return thread.seen.tid; });
-        known != window.threads.end())
-      one.job = known->job;
-  groups_.look(threads, window.ended);
-  for (ProfileWindow::Thread& thread : window.threads) thread.own_groups = groups_.owned(thread.seen.tid, thread.job);
+  yielders_.end_round();
 }
 
 void JobWatch::tell_window(Time begun) {
@@ -308,6 +269,7 @@ void JobWatch::tell_window(Time begun) {
   const auto samples = static_cast<double>((window.ended - window.begun) / config_.period);
   for (const sys::CpuProfile::Thread& seen : all) {
     if (!std::ranges::binary_search(managed, seen.tgid)) continue;
+    profile_->follow(seen.tid);
     const double used = static_cast<double>(group_samples[{seen.group, seen.cpu}]) / std::max(samples, 1.0);
     window.threads.push_back({.seen = seen, .job = 0, .group_use = std::min(used, 1.0)});
   }
@@ -315,12 +277,11 @@ void JobWatch::tell_window(Time begun) {
   for (const ProfileWindow::Thread& thread : window.threads) busy.push_back(thread.seen.tgid);
   std::ranges::sort(busy);
   busy.erase(std::unique(busy.begin(), busy.end()), busy.end());
-  read_mappings(busy, managed, window.ended);
+  read_mappings(busy, window.ended);
   for (ProfileWindow::Thread& thread : window.threads) {
     thread.job = static_cast<std::uint64_t>(sharers_.job_of(thread.seen.tgid));
     thread.shares_memory = sharers_.shares(thread.seen.tgid);
   }
-  look_at_groups(all, lowered(), window);
   const bool waiting = std::ranges::any_of(window.threads, may_wait);
   bool first = false;
   {

@@ -22,7 +22,6 @@
 
 #include "base/fd.h"
 #include "base/time.h"
-#include "engine/job_groups.h"
 #include "sys/bpf/cpu_profile.h"
 #include "sys/process/pi_mutex.h"
 #include "sys/procfs/procfs.h"
@@ -111,7 +110,6 @@ struct ProfileWindow {
     bool shares_memory = false;
     bool yields = false;   // it was found by that, and not by samples
     double group_use = 1;  // 0…1: of its CPU, that the threads of its group had together
-    int own_groups = 0;    // so many of its groups are its job's alone
   };
   std::vector<Thread> threads;
 };
@@ -126,9 +124,8 @@ class JobWatch {
     Duration yielders_again = std::chrono::milliseconds(500);  // between two looks for them
   };
   // notify: there is a window to take; called from the thread.
-  JobWatch(const sys::Procfs& procfs, const sys::Groups& groups, const Clock& clock, std::function<void()> notify);
-  JobWatch(const sys::Procfs& procfs, const sys::Groups& groups, const Clock& clock, std::function<void()> notify,
-           Config config);
+  JobWatch(const sys::Procfs& procfs, const Clock& clock, std::function<void()> notify);
+  JobWatch(const sys::Procfs& procfs, const Clock& clock, std::function<void()> notify, Config config);
   ~JobWatch();
   JobWatch(const JobWatch&) = delete;
   JobWatch& operator=(const JobWatch&) = delete;
@@ -139,9 +136,8 @@ class JobWatch {
   void stop();
   // pids: the processes whose threads are told of, sorted. enough: they have two threads at least; else it sleeps.
   void set_processes(std::vector<pid_t> pids, bool enough);
-  // coscheduled: some job is, and what its threads are due must be known all the time. lowered: threads whose groups
-  // are lowered for that, sorted.
-  [[nodiscard]] std::vector<ProfileWindow> take(bool coscheduled, std::vector<pid_t> lowered);
+  // coscheduled: some job is, and what its threads are due must be known all the time.
+  [[nodiscard]] std::vector<ProfileWindow> take(bool coscheduled);
   [[nodiscard]] Duration cpu_time() const;  // of its thread
   // Why the CPUs cannot be sampled; empty: they can, as far as is known.
   [[nodiscard]] std::string trouble() const;
@@ -155,11 +151,8 @@ class JobWatch {
   [[nodiscard]] bool samples() const { return profile_ && profile_->running(); }
   void follow_contention();
   void tell_window(Time begun);
-  [[nodiscard]] std::vector<pid_t> lowered() const;
-  void look_at_groups(const std::vector<sys::CpuProfile::Thread>& all, const std::vector<pid_t>& lowered,
-                      ProfileWindow& window);
   void add_yielders(const std::vector<pid_t>& managed, ProfileWindow& window);
-  void read_mappings(const std::vector<pid_t>& busy, const std::vector<pid_t>& managed, Time now);
+  void read_mappings(const std::vector<pid_t>& pids, Time now);
 
   const sys::Procfs& procfs_;
   const Clock& clock_;
@@ -168,7 +161,7 @@ class JobWatch {
   Fd changed_;  // an eventfd
   mutable sys::PiMutex mutex_;
   struct Shared {
-    std::vector<pid_t> pids, lowered;
+    std::vector<pid_t> pids;
     bool enough = false, stops = false, coscheduled = false;
     pid_t tid = 0;  // its own, once it runs
     std::vector<ProfileWindow> windows;
@@ -177,11 +170,8 @@ class JobWatch {
   // Of the thread.
   Contention contention_;
   MemorySharers sharers_;
-  struct {
-    Yielders all;
-    Time looked{};
-  } yielders_;
-  JobGroups groups_;
+  Yielders yielders_;
+  Time looked_for_yielders_{};
   SamplingTurns turns_;
   std::map<pid_t, Time> mappings_read_;
   std::unique_ptr<sys::CpuProfile> profile_;

@@ -83,7 +83,6 @@ void Actuator::Impl::apply(std::span<const Boost> boosts, Time now) {
     else
       renew(known->second, boost, now);
   }
-  lower_groups(boosts, now);
   end_head_starts(now);
   for (auto entry = entries.begin(); entry != entries.end();) {
     if (entry->second.round == round) {
@@ -96,25 +95,6 @@ void Actuator::Impl::apply(std::span<const Boost> boosts, Time now) {
     finish(over);
     if (was_reported) report(Outcome::What::ended, over);
   }
-}
-
-// A group is lowered by all boosts of its threads that say so, whatever else these change.
-void Actuator::Impl::lower_groups(std::span<const Boost> boosts, Time now) {
-  for (const Boost& boost : boosts) {
-    if (boost.lowers_group == 0 && !group_boosters.lowers_any()) continue;
-    const auto entry = entries.find(boost.thread);
-    if (entry == entries.end()) continue;
-    // Without its slots the thread would have next to nothing.
-    if (boost.lowers_group != 0 && entry->second.limited != Ineffective::none)
-      group_boosters.refuse_to_lower(boost.thread, now);
-    const bool may = entry->second.in_force() && may_lower_groups(boost.thread, boost.provider_class, now);
-    group_boosters.lower(boost.thread, may ? boost.lowers_group : 0, now);
-  }
-}
-
-bool Actuator::Impl::may_lower_groups(ThreadId thread, ClassId class_id, Time now) const {
-  const Rules& rules = options.rules.of(class_id);
-  return !options.dry_run && rules.group_action && rules.realtime && !group_boosters.refuses_to_lower(thread, now);
 }
 
 Actuator::Actuator(const sys::Scheduler& scheduler, const sys::Groups& groups, Options options)
@@ -248,10 +228,6 @@ std::optional<std::uint64_t> Actuator::own_weight(const std::string& group, std:
 }
 
 std::uint64_t Actuator::group_changes() const { return impl_->group_boosters.changes(); }
-
-bool Actuator::may_lower_groups(ThreadId thread, ClassId class_id, Time now) const {
-  return impl_->may_lower_groups(thread, class_id, now);
-}
 
 void Actuator::set_competitors(Competitors competitors) {
   if (impl_->group_boosters.competitors() == competitors) return;

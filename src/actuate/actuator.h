@@ -69,8 +69,6 @@ struct Boost {
   bool withheld = false;
   // `attr` is less than the thread's own, and meant to be.
   bool lowers = false;
-  // For as long as it is in force, this one of the thread's groups weighs next to nothing (RunAs::lowers_group).
-  std::uint8_t lowers_group = 0;
   // It comes and goes many times a second: no outcome tells of it, it is not among active(), and nothing but the
   // thread's scheduling attributes is changed for it.
   bool quiet = false;
@@ -174,9 +172,6 @@ class Actuator {
   // The CPU groups' own weights: see GroupBooster.
   [[nodiscard]] std::optional<std::uint64_t> own_weight(const std::string& group, std::uint64_t since) const;
   [[nodiscard]] std::uint64_t group_changes() const;
-  // Whether a boost may lower a group of this thread: not if rules of its class are against it, and not for a minute
-  // after that has failed, or after another program has changed the group.
-  [[nodiscard]] bool may_lower_groups(ThreadId thread, ClassId class_id, Time now) const;
   void forget_what_passes();  // who is at disks, stands still or is throttled: it was long ago
   void on_outcome(std::function<void(const Outcome&)> listener);
 

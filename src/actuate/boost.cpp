@@ -195,11 +195,11 @@ void Actuator::Impl::lend_group(Entry& entry, Time now) {
     entry.reason = halted;
 }
 
-// Takes back what an earlier boost of the thread gave its groups. A lowered group stays so.
+// What an earlier boost of the thread gave its groups.
 void Actuator::Impl::leave_groups(Entry& entry) {
   entry.surroundings = surroundings;
   entry.reason = Ineffective::none;
-  group_boosters.raise_no_more(entry.boost.thread);
+  group_boosters.take_back(entry.boost.thread);
   io_lender.take_back(entry.boost.thread);
 }
 

@@ -8,8 +8,6 @@ namespace swapd::actuate {
 namespace {
 
 constexpr Duration place_lifetime = std::chrono::seconds(1);
-constexpr Duration refused_for = std::chrono::minutes(1);
-constexpr std::int64_t lowest_nice = 19;
 constexpr std::size_t max_places = 1024;
 constexpr std::size_t max_formerly_held = 1024;
 
@@ -210,7 +208,7 @@ Ineffective GroupBooster::lend(ThreadId thread, int nice, bool allowed, Time now
     const bool kept =
         std::any_of(asked.begin(), asked.end(), [&](const Want& want) { return want.key == held->first; });
     if (!kept) leave(held->second, thread);
-    held = held->second.unused() ? held_.erase(held) : std::next(held);
+    held = held->second.users.empty() ? held_.erase(held) : std::next(held);
   }
   return throttled(where) ? Ineffective::cgroup_quota : reason;
 }
@@ -218,170 +216,61 @@ Ineffective GroupBooster::lend(ThreadId thread, int nice, bool allowed, Time now
 void GroupBooster::take_back(ThreadId thread) {
   for (auto held = held_.begin(); held != held_.end();) {
     leave(held->second, thread);
-    held = held->second.unused() ? held_.erase(held) : std::next(held);
+    held = held->second.users.empty() ? held_.erase(held) : std::next(held);
   }
 }
 
 void GroupBooster::forget(ThreadId thread) {
   take_back(thread);
-  lower_no_more(thread);
   places_.erase(thread);
-  refused_.erase(thread);
-}
-
-// Raised, it is never below its own; else as low as is asked for.
-std::int64_t GroupBooster::Held::wanted() const {
-  if (users.empty() && !lowered_by.empty()) return low;
-  std::int64_t best = change.old_value;
-  for (const auto& [user, asked] : users) best = better(change.kind, asked, best) ? asked : best;
-  return best;
-}
-
-// A group that is not held, as it is.
-Result<GroupBooster::Held> GroupBooster::look_at(Change::Kind kind, const std::string& key, ThreadId thread) const {
-  Held fresh;
-  fresh.change.kind = kind;
-  fresh.change.thread = thread;
-  if (kind == Change::Kind::autogroup) {
-    auto own = groups_.autogroup(thread.tid);
-    if (!own.ok()) return std::move(own).error();
-    if (key != autogroup_key(own->id)) return Error(ESRCH, "lending to " + key + ": it has left");
-    fresh.change.group = own->id;
-    fresh.change.leader = own->leader;
-    fresh.change.old_value = own->nice;
-  } else {
-    const bool of_idle = kind == Change::Kind::idle_cgroup;
-    fresh.change.path = of_idle ? key.substr(idle_prefix.size()) : key;
-    auto seen = groups_.look(fresh.change.path);
-    if (!seen.ok()) return std::move(seen).error();
-    fresh.change.old_value = of_idle ? std::int64_t{seen->idle} : static_cast<std::int64_t>(seen->weight);
-    fresh.of_idle = of_idle || held_.contains(idle_key(fresh.change.path));
-  }
-  fresh.change.new_value = fresh.change.old_value;
-  return fresh;
 }
 
 Status GroupBooster::hold(const Want& want, ThreadId thread) {
   const auto known = held_.find(want.key);
   Held fresh;
-  if (known == held_.end()) {
-    auto found = look_at(want.kind, want.key, thread);
-    if (!found.ok()) return std::move(found).error();
-    fresh = std::move(found).value();
-  }
   Held& held = known == held_.end() ? fresh : known->second;
+  const bool of_idle = want.kind == Change::Kind::idle_cgroup;
+  const std::string path = of_idle ? want.key.substr(idle_prefix.size()) : want.key;
+  sys::WeightedGroup seen;
+  if (want.kind != Change::Kind::autogroup) {
+    auto look = groups_.look(path);
+    if (!look.ok()) return std::move(look).error();
+    seen = *look;
+  }
+  if (seen.of_devices) return Error(ENOTSUP, "lending to " + want.key + ": single disks have weights of their own");
+  if (known == held_.end()) {
+    fresh.change.kind = want.kind;
+    fresh.change.thread = thread;
+    if (want.kind == Change::Kind::autogroup) {
+      auto own = groups_.autogroup(thread.tid);
+      if (!own.ok()) return std::move(own).error();
+      if (want.key != autogroup_key(own->id)) return Error(ESRCH, "lending to " + want.key + ": it has left");
+      fresh.change.group = own->id;
+      fresh.change.leader = own->leader;
+      fresh.change.old_value = own->nice;
+    } else {
+      fresh.change.path = path;
+      fresh.change.old_value = of_idle ? std::int64_t{seen.idle} : static_cast<std::int64_t>(seen.weight);
+    }
+    fresh.change.new_value = fresh.change.old_value;
+    fresh.of_idle = of_idle || held_.contains(idle_key(path));
+  }
   std::int64_t asked = want.nice;
-  if (want.kind == Change::Kind::idle_cgroup) {
+  if (of_idle) {
     asked = 0;
   } else if (want.kind != Change::Kind::autogroup) {
-    const auto seen = groups_.look(want.key);
-    if (!seen.ok()) return seen.error();
-    if (seen->of_devices) return Error(ENOTSUP, "lending to " + want.key + ": single disks have weights of their own");
     const auto own = static_cast<std::uint64_t>(held.change.old_value);
-    asked = static_cast<std::int64_t>(std::min(own * weight_of_nice(want.nice) / weight_of_nice(0), seen->max_weight));
+    asked = static_cast<std::int64_t>(std::min(own * weight_of_nice(want.nice) / weight_of_nice(0), seen.max_weight));
   }
   if (known == held_.end() && !better(want.kind, asked, held.change.old_value)) return Done{};
   std::erase_if(held.users, [&](const auto& user) { return user.first == thread; });
   held.users.emplace_back(thread, asked);
-  auto written = write(held, held.wanted());
+  std::int64_t best = held.change.old_value;
+  for (const auto& [user, value] : held.users) best = better(want.kind, value, best) ? value : best;
+  auto written = write(held, best);
   if (known != held_.end()) return written;  // on failure it stands as it was, and the caller leaves
   if (written.ok()) held_.emplace(want.key, std::move(fresh));
   return written;
-}
-
-bool GroupBooster::refuses_to_lower(ThreadId thread, Time now) const {
-  const auto known = refused_.find(thread);
-  return known != refused_.end() && now - known->second < refused_for;
-}
-
-void GroupBooster::lower(ThreadId thread, int level, Time now) {
-  for (auto& [key, held] : held_) {
-    const auto user = std::ranges::find(held.lowered_by, thread, [](const auto& one) { return one.first; });
-    if (user == held.lowered_by.end()) continue;
-    if (user->second != level) break;
-    if (now - held.looked < place_lifetime) return;
-    held.looked = now;
-    if (!has_what_was_set(held)) leave_to_others(held, now);
-    if (held.unused()) held_.erase(std::string(key));
-    return;
-  }
-  lower_no_more(thread);
-  if (level == 0 || refuses_to_lower(thread, now)) return;
-  if (!begin_to_lower(thread, level, now).ok()) refuse_to_lower(thread, now);
-}
-
-// A group with a quota is left alone, because a real-time priority knows no quota; so is one that is idle (cpu.idle).
-Status GroupBooster::begin_to_lower(ThreadId thread, int level, Time now) {
-  const Place where = place(thread, now);
-  const std::vector<std::string> levels = lineage(where.group);
-  const bool session = levels.empty();
-  if (session ? !autogroups_ || where.autogroup < 0 || level != 1 : static_cast<std::size_t>(level) > levels.size())
-    return Error(ENOENT, "lowering a group of thread " + std::to_string(thread.tid));
-  for (const std::string& group : levels) {
-    const auto seen = groups_.look(group);
-    if (!seen.ok()) return seen.error();
-    if (seen->quota > 0 || seen->idle || held_.contains(idle_key(group)))
-      return Error(ENOTSUP, "lowering " + group + ": it has a quota or is idle");
-  }
-  const std::string key = session ? autogroup_key(where.autogroup) : levels[static_cast<std::size_t>(level) - 1];
-  auto known = held_.find(key);
-  if (known == held_.end()) {
-    auto found = look_at(session ? Change::Kind::autogroup : Change::Kind::cgroup, key, thread);
-    if (!found.ok()) return std::move(found).error();
-    known = held_.emplace(key, std::move(found).value()).first;
-  }
-  Held& held = known->second;
-  if (held.lowered_by.empty()) {
-    const std::int64_t lowest =
-        session ? lowest_nice : static_cast<std::int64_t>(groups_.look(key).value_or(sys::WeightedGroup()).min_weight);
-    held.low = better(held.change.kind, held.change.old_value, lowest) ? lowest : held.change.old_value;
-    held.looked = now;
-  }
-  held.lowered_by.emplace_back(thread, level);
-  ++lowering_;
-  auto written = write(held, held.wanted());
-  if (written.ok()) return Done{};
-  held.lowered_by.pop_back();
-  --lowering_;
-  if (held.unused()) held_.erase(known);
-  return written;
-}
-
-void GroupBooster::lower_no_more(ThreadId thread) {
-  if (lowering_ == 0) return;
-  for (auto held = held_.begin(); held != held_.end(); ++held) {
-    const auto left = std::erase_if(held->second.lowered_by, [&](const auto& one) { return one.first == thread; });
-    if (left == 0) continue;
-    lowering_ -= left;
-    if (!held->second.lowered_by.empty()) return;
-    if (held->second.users.empty()) {
-      give_back(held->second);
-      held_.erase(held);
-    }
-    return;
-  }
-}
-
-bool GroupBooster::has_what_was_set(const Held& held) const {
-  if (dry_run_) return true;
-  pid_t pid = 0;
-  if (held.change.kind == Change::Kind::autogroup) {
-    const auto found = member(groups_, held.change);
-    if (!found) return true;  // it has gone
-    pid = *found;
-  }
-  const auto now = value(groups_, held.change, pid);
-  return !now.ok() || *now == held.change.new_value;
-}
-
-// Another program has changed it: what that gave is the group's own.
-void GroupBooster::leave_to_others(Held& held, Time now) {
-  for (const auto& [thread, level] : held.lowered_by) refuse_to_lower(thread, now);
-  lowering_ -= held.lowered_by.size();
-  held.lowered_by.clear();
-  if (!held.users.empty()) return;
-  if (journal_ != nullptr) journal_->clear(held.slot);
-  held.slot = Journal::none;
 }
 
 // The record of the new value first, then the value, then away with the record of the old one.
@@ -424,13 +313,12 @@ Status GroupBooster::write(Held& held, std::int64_t to) {
 
 void GroupBooster::leave(Held& held, ThreadId thread) {
   if (std::erase_if(held.users, [&](const auto& user) { return user.first == thread; }) == 0) return;
-  if (held.unused()) return give_back(held);
-  // Raised no more, it is lowered again only if it still has what swapd gave it.
-  if (held.users.empty() && !has_what_was_set(held)) return leave_to_others(held, held.looked);
-  (void)write(held, held.wanted());  // on failure the group stands too high until the last one leaves
-}
-
-void GroupBooster::give_back(Held& held) {
+  if (!held.users.empty()) {
+    std::int64_t best = held.change.old_value;
+    for (const auto& [user, asked] : held.users) best = better(held.change.kind, asked, best) ? asked : best;
+    (void)write(held, best);  // on failure the group stands too high until the last one leaves
+    return;
+  }
   if (dry_run_) return;
   const auto restored = restore_group(groups_, held.change);
   if (held.change.kind != Change::Kind::autogroup) {

@@ -8,11 +8,6 @@
 // At a group that is idle (cpu.idle), and in which the two part, no nice value counts, and the kernel takes no weight
 // for it: GroupBooster makes it an ordinary group while the donation lasts.
 //
-// A parallel job that runs in slots has the opposite: where its groups part from its rivals', one of them gets the
-// lowest weight there is (lower()), so that the rivals have the CPUs between two slots. While a donation raises that
-// group, it has what the donation asks for, then the low weight again, and its own when the last thread that lowers it
-// goes.
-//
 // The groups that share disks likewise, by a GroupBooster of their own: where some provider of the group waits for a
 // disk, and others do in other groups.
 #pragma once
@@ -47,13 +42,6 @@ class GroupBooster {
   [[nodiscard]] Ineffective lend(ThreadId thread, int nice, bool allowed, Time now);
   void take_back(ThreadId thread);
   void forget(ThreadId thread);  // its place, too
-  // One of the thread's groups is lowered until lower_no_more(): level 1 is its own one, 2 the one above that …; 0:
-  // none is. If it cannot be, or another program changes it meanwhile, it is left alone and refuses_to_lower() says so.
-  void lower(ThreadId thread, int level, Time now);
-  void lower_no_more(ThreadId thread);
-  [[nodiscard]] bool lowers_any() const { return lowering_ != 0; }
-  void refuse_to_lower(ThreadId thread, Time now) { refused_[thread] = now; }
-  [[nodiscard]] bool refuses_to_lower(ThreadId thread, Time now) const;
   // A group's own weight, if a boost has changed it at some time since changes() was `since`; 0: the group is idle.
   [[nodiscard]] std::optional<std::uint64_t> own_weight(const std::string& group, std::uint64_t since) const;
   [[nodiscard]] std::uint64_t changes() const { return changes_; }
@@ -74,12 +62,7 @@ class GroupBooster {
     Change change;
     Journal::Slot slot = Journal::none;
     std::vector<std::pair<ThreadId, std::int64_t>> users;  // and the value that each asks for
-    std::vector<std::pair<ThreadId, int>> lowered_by;      // and the level that the group is for each
-    std::int64_t low = 0;                                  // the value that it has for those
-    Time looked{};                                         // whether it still has it
     bool of_idle = false;                                  // a weight of a group that is idle of its own
-    [[nodiscard]] bool unused() const { return users.empty() && lowered_by.empty(); }
-    [[nodiscard]] std::int64_t wanted() const;  // the value that it is to have
   };
   struct Want {
     Change::Kind kind;
@@ -94,11 +77,6 @@ class GroupBooster {
   [[nodiscard]] Status hold(const Want& want, ThreadId thread);
   [[nodiscard]] Status write(Held& held, std::int64_t value);
   void leave(Held& held, ThreadId thread);
-  void give_back(Held& held);
-  [[nodiscard]] Result<Held> look_at(Change::Kind kind, const std::string& key, ThreadId thread) const;
-  [[nodiscard]] bool has_what_was_set(const Held& held) const;
-  [[nodiscard]] Status begin_to_lower(ThreadId thread, int level, Time now);
-  void leave_to_others(Held& held, Time now);
   [[nodiscard]] static std::uint64_t own_weight(const Held& held);
 
   const sys::Groups& groups_;
@@ -107,8 +85,6 @@ class GroupBooster {
   Journal* journal_ = nullptr;
   std::optional<Competitors> competitors_;
   std::unordered_map<std::string, Held> held_;
-  std::size_t lowering_ = 0;                    // threads that lower a group
-  std::unordered_map<ThreadId, Time> refused_;  // since when
   struct Former {
     std::uint64_t own = 0;    // as own_weight() has it
     std::uint64_t ended = 0;  // changes() then

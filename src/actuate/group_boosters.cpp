@@ -27,14 +27,9 @@ Ineffective GroupBoosters::lend(ThreadId thread, const SchedAttr& set, bool allo
   return Ineffective::none;
 }
 
-void GroupBoosters::raise_no_more(ThreadId thread) {
+void GroupBoosters::take_back(ThreadId thread) {
   cpu_.take_back(thread);
   for (GroupBooster& disks : disks_) disks.take_back(thread);
-}
-
-void GroupBoosters::take_back(ThreadId thread) {
-  raise_no_more(thread);
-  cpu_.lower_no_more(thread);
 }
 
 void GroupBoosters::forget(ThreadId thread) {

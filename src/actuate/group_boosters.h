@@ -22,9 +22,8 @@ class GroupBoosters {
   // The thread has `set`: its groups get what goes with it, as far as that is allowed. The answer is why this falls
   // short, or none.
   [[nodiscard]] Ineffective lend(ThreadId thread, const SchedAttr& set, bool allowed, Time now);
-  void raise_no_more(ThreadId thread);  // what lend() gave
-  void take_back(ThreadId thread);      // that, and what lower() did
-  void forget(ThreadId thread);         // its places, too
+  void take_back(ThreadId thread);
+  void forget(ThreadId thread);  // its places, too
 
   // See GroupBooster; of the groups that share the CPU.
   [[nodiscard]] Ineffective halted(ThreadId thread) const { return cpu_.halted(thread); }
@@ -32,10 +31,6 @@ class GroupBoosters {
   [[nodiscard]] std::optional<std::uint64_t> own_weight(const std::string& group, std::uint64_t since) const {
     return cpu_.own_weight(group, since);
   }
-  void lower(ThreadId thread, int level, Time now) { cpu_.lower(thread, level, now); }
-  [[nodiscard]] bool lowers_any() const { return cpu_.lowers_any(); }
-  void refuse_to_lower(ThreadId thread, Time now) { cpu_.refuse_to_lower(thread, now); }
-  [[nodiscard]] bool refuses_to_lower(ThreadId thread, Time now) const { return cpu_.refuses_to_lower(thread, now); }
   [[nodiscard]] std::uint64_t changes() const { return cpu_.changes(); }
 
  private:

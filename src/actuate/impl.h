@@ -33,8 +33,6 @@ struct Actuator::Impl {
   void release_thread(Entry& entry);  // gives the thread its own and clears the record
   void lend_group(Entry& entry, Time now);
   void leave_groups(Entry& entry);
-  void lower_groups(std::span<const Boost> boosts, Time now);
-  [[nodiscard]] bool may_lower_groups(ThreadId thread, ClassId class_id, Time now) const;
   void engage(Entry& entry, Time now, Outcome::What as);
   [[nodiscard]] Status give(Entry& entry, const SchedAttr& set);
   [[nodiscard]] bool begin_head_start(Entry& entry);

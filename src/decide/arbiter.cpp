@@ -46,7 +46,6 @@ std::span<const Grant> Arbiter::merge(std::span<const Plan> plans, Time now) {
       continue;
     }
     Grant& kept = grants_.back();
-    const std::uint8_t lowers_group = std::max(kept.run.lowers_group, one.run.lowers_group);
     if (const auto why = better(one, kept)) {
       overruled_.push_back({kept.run.thread, kept.run.cause, one.run.cause, *why});
       kept = one;
@@ -54,7 +53,6 @@ std::span<const Grant> Arbiter::merge(std::span<const Plan> plans, Time now) {
       const auto lost = better(kept, one);
       overruled_.push_back({one.run.thread, one.run.cause, kept.run.cause, lost.value_or(Overruled::Why::rank)});
     }
-    kept.run.lowers_group = lowers_group;
   }
   for (const Grant& grant : grants_) {
     if (!rests(grant) || grant.run.withheld) continue;

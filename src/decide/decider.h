@@ -50,10 +50,7 @@ struct RunAs {
   bool doubted = false;                  // it has not helped so far: `attr` is less than was asked for
   bool withheld = false;                 // … and so nothing is given for the present
   bool lowers = false;                   // `attr` is less than the thread's own, and meant to be
-  // Besides, for as long as it runs so, a group of the thread weighs next to nothing: 1: its own one, 2: the one above
-  // that …; 0: none. Holds whichever demand for the thread is granted.
-  std::uint8_t lowers_group = 0;
-  bool quiet = false;  // it comes and goes many times a second: no event tells of it
+  bool quiet = false;                    // it comes and goes many times a second: no event tells of it
   bool operator==(const RunAs&) const = default;
 };
 
@@ -245,11 +242,9 @@ struct ThreadProfiled {
   double spinning = 0, yielding = 0;  // 0…1: of the times that it was seen, in a loop that waits; in sched_yield(2)
   bool share_known = true;            // the next two are
   double inner = 1;                   // 0…1: what it was due of the CPU time of its group, by its nice value
-  double upper = 1;                   // 0…1: what its groups were due of the CPU, by weights of their own
+  double upper = 1;                   // 0…1: what its groups were due of the CPU
   double group_use = 1;               // 0…1: of its CPU, that the threads of its group had together
   std::uint32_t weight = 0;           // by its nice value
-  double group_weight = 0;            // of its group where that competes with others, in any unit; 0: unknown
-  std::uint8_t own_groups = 0;        // so many of its groups, from its own one upwards, are used by its job alone
   std::uint64_t group = 0;            // the same for threads of one group on one CPU
   std::int32_t cpu_number = 0;
   std::uint64_t blocks = 0;  // voluntary context switches in the window

@@ -165,7 +165,6 @@ decide::Grant grant(const Json& json, Mistake& mistake) {
   run.doubted = f.flag_or("doubted", false);
   run.withheld = f.flag_or("withheld", false);
   run.lowers = f.flag_or("lowers", false);
-  run.lowers_group = f.number_or<std::uint8_t>("lowers_group", 0);
   run.quiet = f.flag_or("quiet", false);
   if (f.has("ceiling_until")) found.ceiling_until = f.time("ceiling_until");
   if (f.has("quota_until")) found.quota_until = f.time("quota_until");
@@ -232,25 +231,22 @@ std::optional<decide::Input> input(std::string_view type, Fields& f) {
                               f.number<std::uint32_t>("user"), f.duration("cpu_ns")};
   if (type == "profiled") {
     const auto real = [&](const char* name) { return std::bit_cast<double>(f.number<std::int64_t>(name)); };
-    return decide::ThreadProfiled{
-        .time = f.time("t"),
-        .thread = f.thread("thread"),
-        .job = f.number<std::uint64_t>("job"),
-        .shares_memory = f.flag("shares_memory"),
-        .window = f.duration("window_ns"),
-        .cpu = f.duration("cpu_ns"),
-        .spinning = real("spinning_bits"),
-        .yielding = real("yielding_bits"),
-        .share_known = f.flag("share_known"),
-        .inner = real("inner_bits"),
-        .upper = real("upper_bits"),
-        .group_use = real("group_use_bits"),
-        .weight = f.number<std::uint32_t>("weight"),
-        .group_weight = std::bit_cast<double>(f.number_or<std::int64_t>("group_weight_bits", 0)),
-        .own_groups = f.number_or<std::uint8_t>("own_groups", 0),
-        .group = f.number<std::uint64_t>("group"),
-        .cpu_number = f.number<std::int32_t>("cpu"),
-        .blocks = f.number<std::uint64_t>("blocks")};
+    return decide::ThreadProfiled{.time = f.time("t"),
+                                  .thread = f.thread("thread"),
+                                  .job = f.number<std::uint64_t>("job"),
+                                  .shares_memory = f.flag("shares_memory"),
+                                  .window = f.duration("window_ns"),
+                                  .cpu = f.duration("cpu_ns"),
+                                  .spinning = real("spinning_bits"),
+                                  .yielding = real("yielding_bits"),
+                                  .share_known = f.flag("share_known"),
+                                  .inner = real("inner_bits"),
+                                  .upper = real("upper_bits"),
+                                  .group_use = real("group_use_bits"),
+                                  .weight = f.number<std::uint32_t>("weight"),
+                                  .group = f.number<std::uint64_t>("group"),
+                                  .cpu_number = f.number<std::int32_t>("cpu"),
+                                  .blocks = f.number<std::uint64_t>("blocks")};
   }
   if (type == "run-time")
     return decide::RunTime{f.time("t"), f.thread("thread"), f.duration("cpu_ns"), f.flag("runnable")};

@@ -232,7 +232,6 @@ void Encoder::add(std::string& out, const decide::Input& input) {
           line.add("inner_bits", std::bit_cast<std::int64_t>(i.inner));
           line.add("upper_bits", std::bit_cast<std::int64_t>(i.upper));
           line.add("group_use_bits", std::bit_cast<std::int64_t>(i.group_use));
-          line.add("group_weight_bits", std::bit_cast<std::int64_t>(i.group_weight)).add("own_groups", i.own_groups);
         } else if constexpr (std::is_same_v<T, decide::RunTime>) {
           Line line(out, "run-time");
           begun(line).add("thread", i.thread).add("cpu_ns", i.cpu.count()).add("runnable", i.runnable);
@@ -278,7 +277,6 @@ void Encoder::add(std::string& out, const Granted& granted) {
     if (run.doubted) line.add("doubted", true);
     if (run.withheld) line.add("withheld", true);
     if (run.lowers) line.add("lowers", true);
-    if (run.lowers_group != 0) line.add("lowers_group", run.lowers_group);
     if (run.quiet) line.add("quiet", true);
     if (grant.ceiling_until) line.add("ceiling_until", since_start(*grant.ceiling_until));
     if (grant.quota_until) line.add("quota_until", since_start(*grant.quota_until));

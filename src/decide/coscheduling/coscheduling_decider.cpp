@@ -80,15 +80,7 @@ void CoschedulingDecider::take_window(const model::Model& model, Time now) {
 
 void CoschedulingDecider::demand(const model::Model& model, Plan& plan) const {
   for (const auto& [id, gang] : gangs_.all()) {
-    const auto job = finder_.jobs().find(id);
-    const auto lowered = [&](ThreadId thread) -> std::uint8_t {
-      if (job == finder_.jobs().end()) return 0;
-      const auto member = std::ranges::lower_bound(job->second.members, thread, {}, &JobFinder::Member::thread);
-      return member == job->second.members.end() || member->thread != thread ? 0 : member->lowered;
-    };
-    // (Groups stay as they are until the gang ends.)
-    const bool lowers_groups = job != finder_.jobs().end() && job->second.lowers_groups;
-    if (gang.rests && !gang.slot_until && !lowers_groups) continue;
+    if (gang.rests && !gang.slot_until) continue;
     for (const ThreadId thread : gang.threads) {
       const auto view = model.thread(thread);
       if (!view || !takes(model, thread)) continue;
@@ -107,7 +99,6 @@ void CoschedulingDecider::demand(const model::Model& model, Plan& plan) const {
       } else {
         run.attr.nice = -20;
       }
-      run.lowers_group = lowered(thread);
       run.quiet = true;
       plan.demands.emplace_back(run);
     }

@@ -32,7 +32,6 @@ struct JobFinderConfig {
   double grouped_begin = 0.9, grouped_end = 0.75;   // its groups are due less of the CPUs: no slots begin, or they end
   double quiet = 0.97;                              // due more than this: nobody competes any more
   int windows = 2;                                  // in a row, to begin and to end
-  int higher_windows = 8;                           // in a row: the job's own are groups above the lowered ones, too
   Duration forget_after = std::chrono::seconds(3);  // without a word of a thread
   std::size_t max_jobs = 64, max_threads = 256;     // of a job
 };
@@ -44,8 +43,7 @@ class JobFinder {
     alone,    // one busy thread, or nobody competes
     useful,   // it competes, and wastes little
     crowded,  // it has more busy threads than there are CPUs
-    grouped,  // what it competes with is in other groups (sessions, control groups), among which no class counts, and
-              // its own groups are not its alone
+    grouped,  // what it competes with is in other groups (sessions, control groups), among which no class counts
     wanted,   // its threads are to run together
   };
   struct Member {
@@ -60,34 +58,26 @@ class JobFinder {
     std::uint64_t group = 0;              // its run queue's
     int cpu_number = 0;
     Time seen{};
-    std::uint32_t windows = 0;    // that told a share
-    double upper = 1;             // 0…1: what its groups were due of its CPU lately
-    double groups_due = 1;        // … with jobs in other groups that run in slots
-    double group_weight = 0;      // its group's, where that competes with others
-    std::uint8_t own_groups = 0;  // that are the job's alone, from its own one upwards
-    std::uint8_t lowered = 0;     // the one of them that is lowered while the job runs in slots; 0: none
-    double group_part = 1;        // 0…1: of its CPU, that its group had or was due, as the share was last found with
+    std::uint32_t windows = 0;  // that told a share
+    double upper = 1;           // 0…1: what its groups were due of its CPU lately
+    double group_part = 1;      // 0…1: of its CPU, that its group had or was due, as the share was last found with
     template <typename Self, typename Archive>
     static void state(Self& self, Archive& archive) {
       archive(self.thread, self.share, self.seen_share, self.seen_shares, self.windows, self.upper, self.group_part,
-              self.cpu, self.waiting, self.weight, self.group, self.cpu_number, self.seen, self.groups_due,
-              self.group_weight, self.own_groups, self.lowered);
+              self.cpu, self.waiting, self.weight, self.group, self.cpu_number, self.seen);
     }
   };
   struct Job {
     State verdict = State::alone;
-    double waste = 0;           // 0…1
-    double due = 1;             // 0…1, of what its threads could use
-    int for_ = 0, against = 0;  // windows in a row
-    bool declared = false;      // the policy says that it is a parallel job
-    int owned = 0, higher = 0;  // windows in a row in which its groups, or more of them than are lowered, are its alone
-    bool lowers_groups = false;   // it is to run in slots with its groups lowered, or does
+    double waste = 0;             // 0…1
+    double due = 1;               // 0…1, of what its threads could use
+    int for_ = 0, against = 0;    // windows in a row
+    bool declared = false;        // the policy says that it is a parallel job
     bool running = false;         // it runs in slots: its waste is not what it would be without
     std::vector<Member> members;  // by thread
     template <typename Self, typename Archive>
     static void state(Self& self, Archive& archive) {
-      archive(self.verdict, self.waste, self.due, self.for_, self.against, self.declared, self.running, self.members,
-              self.owned, self.higher, self.lowers_groups);
+      archive(self.verdict, self.waste, self.due, self.for_, self.against, self.declared, self.running, self.members);
     }
   };
 
@@ -109,10 +99,7 @@ class JobFinder {
 
  private:
   void weigh(Job& job, int cpus) const;
-  [[nodiscard]] bool left_to_others(const Job& job, double upper) const;
-  void look_at_groups(Job& job) const;
   void correct_shares();
-  [[nodiscard]] double hidden_groups(const Member& member) const;
   JobFinderConfig config_;
   std::map<JobId, Job> jobs_;
   bool fresh_ = false;

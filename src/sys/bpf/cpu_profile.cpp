@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "base/fd.h"
@@ -60,7 +61,7 @@ struct CpuProfile::Impl {
     std::uint64_t started = 0, cpu_ns = 0, blocks = 0, round = 0;
   };
   std::unordered_map<std::uint32_t, Before> before;
-  std::unordered_map<std::uint32_t, std::uint32_t> followed;  // and the weight of its group
+  std::unordered_set<std::uint32_t> followed;
   // What take() has found.
   std::vector<std::uint32_t> tids = std::vector<std::uint32_t>(profile_threads);
   std::vector<profile_thread> entries = std::vector<profile_thread>(profile_threads);
@@ -105,19 +106,17 @@ void CpuProfile::resume() {
   // What was seen before the pause, and CPU time used in it, belong to no window.
   impl_->take();
   impl_->before.clear();
-  for (const auto& [one, weight] : impl_->followed) (void)bpf_map_delete_elem(impl_->follow_map, &one);
+  for (const std::uint32_t one : impl_->followed) (void)bpf_map_delete_elem(impl_->follow_map, &one);
   impl_->followed.clear();
   for (const int clock : impl_->clocks) (void)::ioctl(clock, PERF_EVENT_IOC_ENABLE, 0);
 }
 
 bool CpuProfile::running() const { return impl_->running; }
 
-bool CpuProfile::follow(pid_t tid, std::uint32_t group_weight) {
+void CpuProfile::follow(pid_t tid) {
   const auto key = static_cast<std::uint32_t>(tid);
-  const auto [known, is_new] = impl_->followed.try_emplace(key, group_weight);
-  if (!is_new && std::exchange(known->second, group_weight) == group_weight) return true;
-  (void)bpf_map_update_elem(impl_->follow_map, &key, &group_weight, BPF_ANY);
-  return false;
+  const std::uint8_t on = 1;
+  if (impl_->followed.insert(key).second) (void)bpf_map_update_elem(impl_->follow_map, &key, &on, BPF_ANY);
 }
 
 // All entries, which are gone from the map then; in few system calls, because there may be thousands.
@@ -160,7 +159,6 @@ std::vector<CpuProfile::Thread> CpuProfile::read() {
                    .looks = seen.looks,
                    .inner = static_cast<double>(seen.inner) / (looks * static_cast<double>(profile_share_one)),
                    .upper = static_cast<double>(seen.upper) / (looks * static_cast<double>(profile_share_one)),
-                   .group_weight = static_cast<std::uint32_t>(seen.own / std::max<std::uint64_t>(seen.partings, 1)),
                    .group = disguised(seen.group, impl_->secret),
                    .weight = seen.weight,
                    .cpu = static_cast<int>(seen.cpu),

@@ -29,7 +29,6 @@ struct WeightedGroup {
   std::uint64_t weight = 0;
   std::uint64_t nice_0_weight = 1024;  // cpu.shares; 100: cpu.weight
   std::uint64_t max_weight = 262144;   // cpu.shares; 10000: cpu.weight
-  std::uint64_t min_weight = 2;        // cpu.shares; 1: cpu.weight
   double quota = 0;                    // CPUs, from cpu.cfs_quota_us or cpu.max; 0: no limit
   std::int64_t rt_runtime_us = -1;     // cpu.rt_runtime_us; -1: no such limit
   bool of_devices = false;             // single disks have weights of their own
@@ -85,8 +84,8 @@ struct WeightFiles {
 inline constexpr WeightFiles cpu_weights{.controller = "cpu",
                                          .v1 = "cpu.shares",
                                          .v2 = "cpu.weight",
-                                         .v1_scale = {.nice_0_weight = 1024, .max_weight = 262144, .min_weight = 2},
-                                         .v2_scale = {.nice_0_weight = 100, .max_weight = 10000, .min_weight = 1}};
+                                         .v1_scale = {.nice_0_weight = 1024, .max_weight = 262144},
+                                         .v2_scale = {.nice_0_weight = 100, .max_weight = 10000}};
 
 class LinuxGroups : public Groups {
  public:

@@ -59,16 +59,6 @@ TEST_F(Arbitration, DemandsOfAllDecidersCount) {
   EXPECT_EQ(merge({run(p2, nice(-5), p1)}, {run(p2, nice(-10), {})})[0].run.attr, nice(-10));
 }
 
-TEST_F(Arbitration, AGroupIsLoweredWhicheverDemandOfItsThreadIsGranted) {
-  RunAs in_a_gang = run(p2, fifo(1), {});
-  in_a_gang.lowers_group = 2;
-  EXPECT_EQ(merge({run(p2, fifo(20), p1)}, {in_a_gang})[0].run.attr, fifo(20));
-  EXPECT_EQ(arbiter.grants()[0].run.lowers_group, 2);
-  EXPECT_EQ(merge({in_a_gang}, {run(p2, nice(-5), p1)})[0].run.attr, fifo(1));
-  EXPECT_EQ(arbiter.grants()[0].run.lowers_group, 2);
-  EXPECT_EQ(merge({run(p2, fifo(20), p1)})[0].run.lowers_group, 0);
-}
-
 TEST_F(Arbitration, EachThreadHasItsOwnGrantInOrder) {
   const auto grants = merge({run(p4, nice(-5), p1), run(p2, nice(-5), p1), run(p3, nice(-5), p1)});
   ASSERT_THAT(grants, SizeIs(3));

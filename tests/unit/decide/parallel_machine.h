@@ -177,7 +177,6 @@ class ParallelRun {
   ParallelMachine machine;
   const decide::CoschedulingDecider* decider = nullptr;
   std::function<void()> after_turn;
-  std::function<void(decide::ThreadProfiled&)> seen_as;  // what the profile makes of a thread; none: what is so
 
  private:
   std::vector<std::unique_ptr<decide::Decider>> make(const decide::CoschedulingConfig& config) {
@@ -198,10 +197,7 @@ class ParallelRun {
     machine.pass(time + std::chrono::microseconds(1));
     turns_.pass(time);
     if (turns_.now >= window_ends_) {
-      for (decide::ThreadProfiled& one : machine.end_window(turns_.now, window)) {
-        if (seen_as) seen_as(one);
-        turns_.panel->on(one);
-      }
+      for (const decide::ThreadProfiled& one : machine.end_window(turns_.now, window)) turns_.panel->on(one);
       window_ends_ += window;
     }
     turns_.turn();

@@ -77,12 +77,11 @@ struct {
 } threads SEC(".maps");
 
 // The threads that are followed: user space says which. What is due to one is looked at also while others have its CPU.
-// The value: the weight with which its group counts where others compete with that; 0: the one that it has.
 struct {
   __uint(type, BPF_MAP_TYPE_LRU_HASH);
   __uint(max_entries, profile_threads);
   __type(key, __u32);
-  __type(value, __u32);
+  __type(value, __u8);
 } followed SEC(".maps");
 
 // Those of them that each CPU had last.
@@ -110,36 +109,27 @@ static __always_inline _Bool is_queued(struct sched_entity___profile* entity) {
   return BPF_CORE_READ_BITFIELD_PROBED(entity, on_rq);
 }
 
-// The weight of the others in this queue, in the kernel's unit: of a group of little weight a CPU has a few only.
+// What the others in this queue weigh.
 static __always_inline __u64 others_in(struct sched_entity___profile* entity) {
-  __u64 all = BPF_CORE_READ(entity, cfs_rq, load.weight);
-  const __u64 own = is_queued(entity) ? BPF_CORE_READ(entity, load.weight) : 0;
+  __u64 all = BPF_CORE_READ(entity, cfs_rq, load.weight) >> weight_shift;
+  const __u64 own = is_queued(entity) ? BPF_CORE_READ(entity, load.weight) >> weight_shift : 0;
   return all > own ? all - own : 0;
 }
 
-static __always_inline void note_shares(struct profile_thread* seen, struct sched_entity___profile* entity,
-                                        __u32 weight_of_group) {
+static __always_inline void note_shares(struct profile_thread* seen, struct sched_entity___profile* entity) {
   ++seen->looks;
   seen->group = (__u64)BPF_CORE_READ(entity, cfs_rq);
   // (Not the mean of the weights: a heavy thread that is there for a moment takes no more than that.)
   const __u64 weight = seen->weight ? seen->weight : 1;
-  seen->inner += profile_share_one * weight / (weight + (others_in(entity) >> weight_shift));
+  seen->inner += profile_share_one * weight / (weight + others_in(entity));
   __u64 share = profile_share_one;
-  _Bool apart = 0;
   if (bpf_core_field_exists(entity->parent)) {
     for (int level = 0; level < max_levels; ++level) {
       entity = BPF_CORE_READ(entity, parent);
       if (!entity) break;
-      __u64 own = BPF_CORE_READ(entity, load.weight);
+      __u64 own = BPF_CORE_READ(entity, load.weight) >> weight_shift;
       if (!own) own = 1;
-      const __u64 others = others_in(entity);
-      if (others && !apart) {
-        apart = 1;
-        ++seen->partings;
-        seen->own += own;
-        if (weight_of_group) own = weight_of_group;
-      }
-      share = share * own / (own + others);
+      share = share * own / (own + others_in(entity));
     }
   }
   seen->upper += share;
@@ -156,10 +146,8 @@ static __attribute__((noinline)) int note_followed(struct here* here, __u32 exce
     struct profile_thread* seen = bpf_map_lookup_elem(&threads, &tid);
     if (!seen || BPF_CORE_READ(entity, cfs_rq, rq, cpu) != cpu)
       here->tids[i] = 0;  // it has gone, or is elsewhere by now
-    else {
-      const __u32* weight = bpf_map_lookup_elem(&followed, &tid);
-      note_shares(seen, entity, weight ? *weight : 0);
-    }
+    else
+      note_shares(seen, entity);
   }
   return 0;
 }
@@ -241,10 +229,9 @@ int on_clock(struct clock_event* event) {
   const __u32 zero = 0;
   struct here* here = bpf_map_lookup_elem(&cpus, &zero);
   if (!here) return 0;
-  const __u32* weight = bpf_map_lookup_elem(&followed, &tid);
-  if (weight) remember_here(here, tid, &known->se);
+  if (bpf_map_lookup_elem(&followed, &tid)) remember_here(here, tid, &known->se);
   if (task->prio < first_nice_prio) return 0;
-  note_shares(seen, &known->se, weight ? *weight : 0);
+  note_shares(seen, &known->se);
   note_followed(here, tid);
   return 0;
 }
