@@ -8,8 +8,8 @@
 
 namespace swapd::daemon {
 
-// Whether the descriptor is the journal's stream: `stream` is the value of $JOURNAL_STREAM, DEV:INO [systemd.exec(5)]. A
-// service's children inherit the variable also where their output goes elsewhere. Null: there is none.
+// Whether the descriptor is the journal's stream: `stream` is the value of $JOURNAL_STREAM, DEV:INO [systemd.exec(5)].
+// A service's children inherit the variable also where their output goes elsewhere. Null: there is none.
 [[nodiscard]] bool is_journal(const char* stream, int fd);
 
 // To the journal where stderr is its stream, else to stderr.

@@ -46,7 +46,8 @@ std::string cpu_used(const Json& status) {
   const Json cpu = status.value("cpu", Json::object());
   const auto seconds = [&](const char* key) { return fmt::format("{:.2f} s", cpu.value(key, 0.0)); };
   return seconds("total_s") + " (engine " + seconds("engine_s") + ", worker " + seconds("worker_s") + ", receivers " +
-         seconds("receivers_s") + ", jobs " + seconds("jobs_s") + ", control " + seconds("control_s") + "), guard " + seconds("guard_s");
+         seconds("receivers_s") + ", jobs " + seconds("jobs_s") + ", control " + seconds("control_s") + "), guard " +
+         seconds("guard_s");
 }
 
 // "mpi_rank, pid 812: coscheduled, 2 threads, waits in vain for 63 % of its CPU time without slots, has 1.00 of …"

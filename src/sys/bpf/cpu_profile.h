@@ -38,8 +38,8 @@ class CpuProfile {
     std::uint64_t blocks = 0;   // voluntary context switches since then
   };
   // Between the two no samples are taken, and nothing is spent. To open a profile anew takes some 100 ms of CPU time
-  // (BTF is read, and the kernel verifies the program); these take a microsecond for each CPU. resume() forgets what was
-  // seen and followed before.
+  // (BTF is read, and the kernel verifies the program); these take a microsecond for each CPU. resume() forgets what
+  // was seen and followed before.
   void pause();
   void resume();
   [[nodiscard]] bool running() const;

@@ -11,14 +11,15 @@
 
 namespace swapd::sys {
 
-// The thread, or 0, below which /proc has nothing, where it has gone. To look up the directory of one that has gone makes
-// the kernel remove what it remembers of it; if a program that was doing so has just lost its CPU, the kernel tries until
-// that program goes on (shrink_dcache_parent()), and a real-time thread would keep the CPU from it meanwhile, for up to a
-// second. Asks only where `root` is this process's /proc. A thread that goes right after is looked up nevertheless.
+// The thread, or 0, below which /proc has nothing, where it has gone. To look up the directory of one that has gone
+// makes the kernel remove what it remembers of it; if a program that was doing so has just lost its CPU, the kernel
+// tries until that program goes on (shrink_dcache_parent()), and a real-time thread would keep the CPU from it
+// meanwhile, for up to a second. Asks only where `root` is this process's /proc. A thread that goes right after is
+// looked up nevertheless.
 [[nodiscard]] pid_t looked_up(const std::string& root, pid_t tid);
 
-// ROOT/TID/NAME in a buffer of its own, ROOT/0/NAME where the thread has gone; too long a root gives a path that does not
-// exist.
+// ROOT/TID/NAME in a buffer of its own, ROOT/0/NAME where the thread has gone; too long a root gives a path that does
+// not exist.
 class ProcPath {
  public:
   ProcPath(const std::string& root, pid_t tid, std::string_view name) {
