@@ -21,6 +21,9 @@ import sys
 import tempfile
 import time
 
+sys.dont_write_bytecode = True
+from limits import Daemon  # noqa: E402
+
 PYTHON = "/usr/bin/python3"
 BURN = "import time\ndef burn(s):\n    end = time.process_time() + s\n    while time.process_time() < end: pass\n"
 # Runs a command and writes how long it took, so that the start of swapctl is left out.
@@ -54,13 +57,8 @@ class Place:
         self.build, self.observer, self.hogs = os.path.abspath(build), observer, hogs
         self.directory = tempfile.mkdtemp(prefix="swapd-waits-")
         os.chmod(self.directory, 0o711)
-        cpus = sorted(os.sched_getaffinity(0))
-        self.cpu = cpus[-1]
-        if len(cpus) > 1:
-            os.sched_setaffinity(0, cpus[:-1])  # what measures stays off it
-        self.all = ",".join(map(str, cpus))
+        self.cpu = max(os.sched_getaffinity(0))
         self.started, self.daemon = [], None
-        os.environ["SWAPD_SOCKET"] = self.directory + "/s.sock"
 
     def path(self, name):
         return os.path.join(self.directory, name)
@@ -69,7 +67,7 @@ class Place:
         here = ["taskset", "-c", str(self.cpu)]
         if not self.daemon:
             return here + (["chrt", "--fifo", "50"] if important else [])
-        run = [self.build + "/src/cli/swapctl", "run", *(["--fifo", "50"] if important else []), "--"]
+        run = [self.daemon.ctl, "run", *(["--fifo", "50"] if important else []), "--"]
         return run + here
 
     def start(self, command, managed=True, **more):
@@ -79,23 +77,15 @@ class Place:
         self.started.append(process)
         return process
 
-    def measure(self, command, before=()):
-        """Seconds that the important program took. before: words ahead of it, such as another user's."""
+    def measure(self, command):
+        """Seconds that the important program took."""
         written = self.path("took")
         if os.path.exists(written):
             os.unlink(written)
         with open(self.path("errors"), "a") as errors:
-            subprocess.run([*self.words(True), PYTHON, "-c", TIMED, written, *before, *command], check=True, stderr=errors)
+            subprocess.run([*self.words(True), PYTHON, "-c", TIMED, written, *command], check=True, stderr=errors)
         with open(written) as took:
             return float(took.read())
-
-    def begin_daemon(self):
-        self.daemon = subprocess.Popen(
-            ["taskset", "-c", self.all, self.build + "/daemon/swapd", "--foreground", "--bus", "none", "--socket",
-             os.environ["SWAPD_SOCKET"], "--observe", self.observer, "--state-dir", self.path("state")],
-            stdout=open(self.path("swapd.log"), "a"), stderr=subprocess.STDOUT)
-        asks = [self.build + "/src/cli/swapctl", "status"]
-        until(lambda: subprocess.run(asks, capture_output=True).returncode == 0, "swapd does not start")
 
     def begin_hogs(self):
         for _ in range(self.hogs):
@@ -110,12 +100,18 @@ class Place:
             pass
         process.wait()
 
+    def measure_beside(self, holder, command):
+        """The same while `holder` has what the command waits for; it ends by itself."""
+        took = self.measure(command)
+        holder.wait()
+        self.started.remove(holder)
+        return took
+
     def end_all(self):
         for process in reversed(list(self.started)):
             self.end(process)
         if self.daemon:
-            self.daemon.terminate()
-            self.daemon.wait()
+            self.daemon.end()
             self.daemon = None
 
 
@@ -149,10 +145,7 @@ class Postgres:
         holder = self.place.start(self.psql("begin; update t set i = i; select count(*) from generate_series(1, 1500000); commit"))
         until(lambda: self.ask("select count(*) from pg_locks where relation = 't'::regclass and mode = 'RowExclusiveLock'")
               .stdout.strip() not in ("", "0"), "the row is not locked")
-        took = self.place.measure(self.psql("update t set i = i"))
-        holder.wait()
-        self.place.started.remove(holder)
-        return took
+        return self.place.measure_beside(holder, self.psql("update t set i = i"))
 
 
 class Fuse:
@@ -182,10 +175,7 @@ class Sqlite:
             os.unlink(self.flag)
         holder = self.place.start([PYTHON, "-c", HOLD, self.file, self.flag])
         until(lambda: os.path.exists(self.flag), "the file is not locked")
-        took = self.place.measure([PYTHON, "-c", TAKE, self.file])
-        holder.wait()
-        self.place.started.remove(holder)
-        return took
+        return self.place.measure_beside(holder, [PYTHON, "-c", TAKE, self.file])
 
 
 class Dbus:
@@ -232,7 +222,7 @@ def main():
             seen = {}
             for way in ("idle", "hogs", "swapd"):
                 if way == "swapd":
-                    place.begin_daemon()
+                    place.daemon = Daemon(place.build, place.directory, place.observer)
                 wait = WAITS[name](place)
                 try:
                     wait.once()  # not counted: what is new is learnt here

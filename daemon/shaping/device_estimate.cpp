@@ -1,4 +1,5 @@
 #include "shaping/device_estimate.h"
+#include "sys/procfs/procfs_path.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -92,7 +93,7 @@ std::optional<Device> disk_of_directories(const sys::Procfs& procfs, const sys::
                                           Time now) {
   const auto open = devices_of_files(procfs, targets, tgid, limits, now).disk;
   if (open && limits.devices.contains(*open)) return open;
-  const std::string path = procfs.root() + "/" + std::to_string(tgid) + "/cwd";
+  const sys::ProcPath path(procfs.root(), tgid, "cwd");
   struct statx directory {};
   if (::statx(AT_FDCWD, path.c_str(), AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_TYPE, &directory) == 0) {
     const auto chain = disks.chain(::makedev(directory.stx_dev_major, directory.stx_dev_minor));

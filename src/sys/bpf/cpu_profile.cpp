@@ -62,9 +62,9 @@ struct CpuProfile::Impl {
   };
   std::unordered_map<std::uint32_t, Before> before;
   std::unordered_set<std::uint32_t> followed;
-  // What take() has found.
-  std::vector<std::uint32_t> tids = std::vector<std::uint32_t>(profile_threads);
-  std::vector<profile_thread> entries = std::vector<profile_thread>(profile_threads);
+  // What take() has found; without memory before the first time.
+  std::vector<std::uint32_t> tids;
+  std::vector<profile_thread> entries;
   std::uint32_t count = 0;
   void take();
   std::uint64_t round = 0;
@@ -121,6 +121,8 @@ void CpuProfile::follow(pid_t tid) {
 
 // All entries, which are gone from the map then; in few system calls, because there may be thousands.
 void CpuProfile::Impl::take() {
+  tids.resize(profile_threads);
+  entries.resize(profile_threads);
   std::uint32_t batch = 0;
   std::uint32_t taken = 0;
   for (bool first = true; taken < profile_threads; first = false) {

@@ -14,6 +14,7 @@
 #include "base/fd.h"
 #include "sys/bpf/programs/io_uring_layout.h"
 #include "sys/bpf/skeleton.h"
+#include "sys/procfs/procfs_path.h"
 //
 #include "rings.skel.h"  // uses the layout
 
@@ -70,7 +71,7 @@ Result<std::vector<RingRequest>> RingRequests::list(pid_t tid, int ring, bool re
   while (::read(run.get(), nothing.data(), nothing.size()) > 0) {
   }
   if (shared->tasks > 1) return Error(ENOTSUP, what + ": the kernel cannot iterate over one task alone");
-  if (shared->tasks == 0 && ::access(("/proc/" + std::to_string(tid)).c_str(), F_OK) == 0)
+  if (shared->tasks == 0 && ::access(ProcPath("/proc", tid, "").c_str(), F_OK) == 0)
     return Error(ENOTSUP, what + ": the kernel iterates over a process's first thread alone");
   if (shared->is_ring == 0) return Error(EBADF, what);
   std::vector<RingRequest> out;

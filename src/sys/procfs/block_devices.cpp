@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "base/fd.h"
+#include "sys/procfs/procfs_path.h"
 #include "sys/procfs/procfs_read.h"
 
 namespace swapd::sys {
@@ -92,13 +93,12 @@ std::vector<dev_t> BlockDevices::below(const MountEntry& mount, dev_t device) co
 
 BlockDevices::Opened BlockDevices::opened(pid_t tid, int fd) const {
   Opened out;
-  const std::string process = proc_root_ + "/" + std::to_string(tid);
   struct statx st {};
-  if (::statx(AT_FDCWD, (process + "/fd/" + std::to_string(fd)).c_str(), AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT,
+  if (::statx(AT_FDCWD, ProcPath(proc_root_, tid, "fd/", fd).c_str(), AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT,
               STATX_MNT_ID, &st) != 0 ||
       (st.stx_mask & STATX_MNT_ID) == 0)
     return out;
-  const auto text = read_all((process + "/mountinfo").c_str());
+  const auto text = read_all(ProcPath(proc_root_, tid, "mountinfo").c_str());
   for (const MountEntry& entry : parse_mountinfo(text ? std::string_view(*text) : "")) {
     if (entry.id != st.stx_mnt_id) continue;
     out.on_disk = !has_no_disk(entry.type);

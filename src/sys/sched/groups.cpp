@@ -12,6 +12,7 @@
 
 #include "sys/kernel_file.h"
 #include "sys/procfs/mountinfo.h"
+#include "sys/procfs/procfs_path.h"
 
 namespace swapd::sys {
 namespace {
@@ -104,7 +105,7 @@ bool LinuxGroups::autogroups() const {
 }
 
 Result<Autogroup> LinuxGroups::autogroup(pid_t pid) const {
-  const std::string path = proc_ + "/" + std::to_string(pid) + "/autogroup";
+  const std::string path = ProcPath(proc_, pid, "autogroup").c_str();
   auto text = read_text(path);
   if (!text.ok()) return std::move(text).error();
   std::optional<Autogroup> group = parse_autogroup(*text);
@@ -114,7 +115,7 @@ Result<Autogroup> LinuxGroups::autogroup(pid_t pid) const {
 }
 
 Status LinuxGroups::set_autogroup_nice(pid_t pid, int nice) const {
-  return write_text(proc_ + "/" + std::to_string(pid) + "/autogroup", std::to_string(nice));
+  return write_text(ProcPath(proc_, pid, "autogroup").c_str(), std::to_string(nice));
 }
 
 std::optional<pid_t> LinuxGroups::autogroup_member(std::int64_t id) const {
@@ -138,7 +139,7 @@ bool LinuxGroups::has_weight(const std::string& group) const {
 
 Result<std::string> LinuxGroups::group_of(pid_t tid) const {
   if (mount_.version == GroupMount::Version::none) return std::string("/");
-  auto text = read_text(proc_ + "/" + std::to_string(tid) + "/cgroup");
+  auto text = read_text(ProcPath(proc_, tid, "cgroup").c_str());
   if (!text.ok()) return std::move(text).error();
   std::string group = group_path(*text, mount_.version, files_.controller);
   if (group.empty()) return std::string("/");

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "sys/process/privilege.h"
+#include "sys/procfs/procfs_path.h"
 
 namespace swapd::sys {
 namespace {
@@ -188,7 +189,7 @@ Status LinuxScheduler::set_nice(pid_t tid, int nice) const {
 bool LinuxScheduler::may_take(pid_t tid, const SchedAttr& attr) const {
   struct stat theirs {};
   struct stat ours {};
-  const std::string space = "/proc/" + std::to_string(tid) + "/ns/user";
+  const ProcPath space("/proc", tid, "ns/user");
   const bool same_namespace =
       ::stat(space.c_str(), &theirs) == 0 && ::stat("/proc/self/ns/user", &ours) == 0 && theirs.st_ino == ours.st_ino;
   if (same_namespace && has_capability(CAP_SYS_NICE, tid)) return true;
@@ -205,7 +206,7 @@ bool LinuxScheduler::limits_realtime(pid_t tid) const {
   rlimit limit{};
   if (::prlimit(tid, RLIMIT_RTTIME, nullptr, &limit) == 0) return limit.rlim_cur != RLIM_INFINITY;
   if (errno == ESRCH) return false;
-  std::ifstream limits("/proc/" + std::to_string(tid) + "/limits");
+  std::ifstream limits(ProcPath("/proc", tid, "limits").c_str());
   const std::string wanted = "Max realtime timeout";
   for (std::string line; std::getline(limits, line);)
     if (line.starts_with(wanted)) return line.find("unlimited") > wanted.size() + 24;
