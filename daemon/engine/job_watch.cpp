@@ -202,8 +202,8 @@ void JobWatch::follow_contention() {
   if (profile_ && !wanted) profile_->pause();
 }
 
-// As the thread begins: it takes as much CPU time as the budget has in some seconds, and when threads compete an
-// important one may be waiting for swapd.
+// The thread opens the profile as it begins: that takes as much CPU time as the budget has in two seconds, and once
+// threads compete an important one may be waiting for swapd.
 void JobWatch::open_profile() {
   auto opened = sys::CpuProfile::open(config_.period);
   const std::lock_guard lock(mutex_);
