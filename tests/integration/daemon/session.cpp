@@ -244,7 +244,14 @@ std::size_t thread_count(pid_t pid) {
 
 bool blocked_in(pid_t tid, int call) {
   const auto state = sys::Procfs().syscall(tid);
-  return state && state->in_call && state->nr == call;
+  if (!state || !state->in_call || state->nr != call) return false;
+  const std::string proc = "/proc/" + std::to_string(tid);
+  std::error_code none;
+  const std::string program = std::filesystem::read_symlink(proc + "/exe", none).filename();
+  if (program == "chrt" || program == "swapctl") return false;  // it has yet to start the program
+  if (call != SYS_read) return true;
+  const std::string source = std::filesystem::read_symlink(proc + "/fd/" + std::to_string(state->args[0]), none);
+  return !source.ends_with(".so") && source.find(".so.") == std::string::npos;
 }
 
 std::vector<std::string> sockets_of(pid_t pid) {

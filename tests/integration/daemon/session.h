@@ -77,6 +77,7 @@ struct KernelAttr {
 KernelAttr kernel_attr(pid_t tid);
 pid_t only_child(pid_t pid);  // -1: it has none, or several
 std::size_t thread_count(pid_t pid);
+// Not while the program that starts it (chrt, swapctl) or the loader, which reads libraries, is what is seen of it.
 bool blocked_in(pid_t tid, int call);
 // A line of /proc/PID/status; empty: there is none.
 std::string status_field(pid_t pid, const std::string& key);
