@@ -154,6 +154,7 @@ TEST_F(BpfEnroll, WhatWasLostIsLookedUpAnew) {
                               " ]; do sleep 0.05; done; i=0; while [ $i -lt 8000 ]; do (:); i=$((i+1)); done; " +
                               client_and_server()});
   const pid_t swapd = session->daemon_pid();
+  ASSERT_TRUE(eventually([&] { return session->json({"status"})["managed_processes"] > 0; })) << "nothing was started";
   ASSERT_EQ(session->json({"status"})["events_lost"], 0);
   ASSERT_EQ(::kill(swapd, SIGSTOP), 0);
   session->raise("go");

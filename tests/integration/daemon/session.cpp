@@ -182,7 +182,15 @@ pid_t Session::start(std::vector<std::string> options, std::vector<std::string> 
   argv.insert(argv.end(), options.begin(), options.end());
   argv.emplace_back("--");
   argv.insert(argv.end(), command.begin(), command.end());
-  return start_plain(std::move(argv));
+  const pid_t pid = start_plain(std::move(argv));
+  std::error_code ended;
+  const std::filesystem::path test = std::filesystem::read_symlink("/proc/self/exe", ended);
+  const auto started = [&] {
+    const auto program = std::filesystem::read_symlink("/proc/" + std::to_string(pid) + "/exe", ended);
+    return program.filename() != "swapctl" && program != test;
+  };
+  eventually(started, std::chrono::seconds(2));
+  return pid;
 }
 
 pid_t Session::start_plain(std::vector<std::string> argv) {

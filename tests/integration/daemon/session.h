@@ -48,7 +48,8 @@ class Session {
 
   Output ctl(std::vector<std::string> arguments) const;
   [[nodiscard]] nlohmann::json json(std::vector<std::string> arguments) const;  // adds --json
-  // Starts `swapctl run OPTIONS -- COMMAND` and gives its pid; ended by the destructor where it has not ended.
+  // Starts `swapctl run OPTIONS -- COMMAND` and gives its pid once the command runs in place of swapctl; ended by the
+  // destructor where it has not ended.
   pid_t start(std::vector<std::string> options, std::vector<std::string> command);
   // The same without swapctl.
   pid_t start_plain(std::vector<std::string> argv);
