@@ -123,7 +123,7 @@ void ThreadWatch::poll(Watched& w, Time now, std::vector<Event>& out) {
   w.polled = false;  // try records again
   --polled_;
   w.window_start = now;
-  w.wakeups = 0;
+  w.sleeps = 0;
   if (w.blocks) w.blocks->enable(true);
   w.perf->enable(true);
   hear_of_turns(w, true);
@@ -133,9 +133,9 @@ void ThreadWatch::poll(Watched& w, Time now, std::vector<Event>& out) {
 
 Duration ThreadWatch::poll_period(const Watched& w) const { return std::max(settings_.poll_period, w.patience); }
 
-// In it `busy_wakeups` come more often than once in the thread's patience.
+// In it `busy_sleeps` come more often than once in the thread's patience.
 Duration ThreadWatch::busy_window(const Watched& w) const {
-  return w.patience <= settings_.poll_period ? settings_.busy_window : settings_.busy_wakeups * w.patience;
+  return w.patience <= settings_.poll_period ? settings_.busy_window : settings_.busy_sleeps * w.patience;
 }
 
 void ThreadWatch::set_patience(ThreadId thread, Duration patience) {
@@ -184,10 +184,14 @@ void ThreadWatch::read_records(Watched& w, Time now, std::vector<Event>& out) {
   ++wakeups_;
   if (now - w.window_start > busy_window(w)) {
     w.window_start = now;
-    w.wakeups = 0;
+    w.sleeps = 0;
   }
-  if (++w.wakeups > settings_.busy_wakeups) poll_for_a_while(w, now);
   const auto used = std::span(turns).first(turned);
+  // Many sleeps may be one wake-up of ours; to write each down still cost the CPU that it slept on.
+  const auto left = static_cast<std::size_t>(std::ranges::count_if(
+      used, [](const sys::SwitchRecord& r) { return r.out && !r.preempted; }));
+  w.sleeps += static_cast<unsigned>(std::max({slept, left, std::size_t{1}}));
+  if (w.sleeps > settings_.busy_sleeps) poll_for_a_while(w, now);
   bool ran = std::any_of(used.begin(), used.end(), [](const sys::SwitchRecord& r) { return !r.out; });
   const bool sleeps_now = turned > 0 && used.back().out && !used.back().preempted;
   const bool fell_asleep = slept > 0 || sleeps_now;

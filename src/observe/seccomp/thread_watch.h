@@ -30,7 +30,7 @@ class ThreadWatch {
     Duration poll_period = std::chrono::milliseconds(1);
     bool perf = true;            // false: poll all
     bool tracepoints = true;     // false: switch records alone
-    unsigned busy_wakeups = 15;  // in one busy_window: poll the thread …
+    unsigned busy_sleeps = 15;    // in one busy_window: poll the thread …
     Duration busy_window = std::chrono::milliseconds(10);
     Duration busy_rest = std::chrono::milliseconds(100);  // … for this long
   };
@@ -68,7 +68,7 @@ class ThreadWatch {
     Duration patience{};
     Time window_start{};
     Time next_poll{}, poll_until{};
-    unsigned wakeups = 0;  // in this window
+    unsigned sleeps = 0;  // in this window
   };
 
   void read_records(Watched& w, Time now, std::vector<Event>& out);
