@@ -7,12 +7,16 @@
 
 namespace swapd::daemon {
 
-std::optional<Duration> OwnCpu::measure(Time now, std::uint64_t boosts, std::uint64_t begun) {
+std::optional<Duration> OwnCpu::measure(Time now, std::uint64_t boosts, std::uint64_t begun,
+                                        const std::function<Duration()>& helpers) {
   helped_ = helped_ || boosts > 0 || begun != begun_;
   begun_ = begun;
   if (!budget_.due(now)) return {};
   const Duration before = budget_.patience();
-  const Duration patience = budget_.update(now, sys::process_cpu_time(), std::exchange(helped_, false));
+  const Duration read = sys::own_cpu_time() + helpers();
+  observing_ += std::max(read - std::exchange(read_, read), Duration::zero());
+  const Duration patience =
+      budget_.update(now, {.total = sys::process_cpu_time(), .observing = observing_}, std::exchange(helped_, false));
   return patience == before ? std::nullopt : std::optional(patience);
 }
 

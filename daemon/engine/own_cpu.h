@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 
 #include "base/time.h"
@@ -15,8 +16,10 @@ class OwnCpu {
  public:
   explicit OwnCpu(const decide::ObservationBudget::Config& config) : budget_(config) {}
 
-  // Call at each tick. boosts: in force; begun: so far. The patience, if it has changed. Reads one clock each window.
-  [[nodiscard]] std::optional<Duration> measure(Time now, std::uint64_t boosts, std::uint64_t begun);
+  // Call at each tick. boosts: in force; begun: so far; helpers: the CPU time of the worker and the receivers, which is
+  // less again where a receiver has ended. The patience, if it has changed. Reads the clocks once a window.
+  [[nodiscard]] std::optional<Duration> measure(Time now, std::uint64_t boosts, std::uint64_t begun,
+                                                const std::function<Duration()>& helpers);
   // By thread. worker, receivers, jobs: what those have used; the rest of the process is the control thread's and that
   // of the threads that it starts (launches, limits, delays).
   [[nodiscard]] static CpuTimes times(Duration worker, Duration receivers, Duration jobs);
@@ -25,7 +28,9 @@ class OwnCpu {
  private:
   decide::ObservationBudget budget_;
   std::uint64_t begun_ = 0;
-  bool helped_ = false;  // since the last window
+  bool helped_ = false;   // since the last window
+  Duration read_{};       // by the clocks of the engine and the helpers …
+  Duration observing_{};  // … and in all
 };
 
 }  // namespace swapd::daemon

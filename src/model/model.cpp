@@ -163,9 +163,14 @@ Vector<Resource> Model::unprovided(std::span<const ThreadId> requesters) const {
   const Store& store = impl_->store;
   Vector<Resource> lacking;
   (void)impl_->search.trees(impl_->known(requesters), [&](Index waiter, Index resource) {
+    const bool is_socket = store.resources[resource].key().kind == ResourceKind::socket;
     bool provided = false;
-    store.for_each_provider(resource, [&](Index provider) {
-      provided = store.providers[provider].thread != waiter;
+    store.for_each_provider(resource, [&](Index place) {
+      const Provider& provider = store.providers[place];
+      // A thread of one's own that was told just before need not be at the other end.
+      const bool hint = is_socket && provider.evidence == Evidence::sent_to &&
+                        store.threads[provider.thread].tgid == store.threads[waiter].tgid;
+      provided = provider.thread != waiter && !hint;
       return !provided;
     });
     if (!provided) lacking.push_back(store.resources[resource].key());

@@ -188,8 +188,8 @@ void ThreadWatch::read_records(Watched& w, Time now, std::vector<Event>& out) {
   }
   const auto used = std::span(turns).first(turned);
   // Many sleeps may be one wake-up of ours; to write each down still cost the CPU that it slept on.
-  const auto left = static_cast<std::size_t>(std::ranges::count_if(
-      used, [](const sys::SwitchRecord& r) { return r.out && !r.preempted; }));
+  const auto left = static_cast<std::size_t>(
+      std::ranges::count_if(used, [](const sys::SwitchRecord& r) { return r.out && !r.preempted; }));
   w.sleeps += static_cast<unsigned>(std::max({slept, left, std::size_t{1}}));
   if (w.sleeps > settings_.busy_sleeps) poll_for_a_while(w, now);
   bool ran = std::any_of(used.begin(), used.end(), [](const sys::SwitchRecord& r) { return !r.out; });

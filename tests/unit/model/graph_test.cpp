@@ -315,5 +315,20 @@ TEST(Graph, TheWaitTreeNamesWhomToLookAtAndWhatNobodyProvides) {
   EXPECT_THAT(all, UnorderedElementsAre(r1, r2, r3));
 }
 
+// The thread of one's own process that one told last need not have the other end: a client's main thread, told that its
+// connection stands, has not the server's.
+TEST(Graph, AThreadOfOnesOwnThatWasToldDoesNotMakeASocketProvided) {
+  const Resource pipe{ResourceKind::pipe, {1, 2}};
+  World world;
+  for (const ThreadId id : {p1, p2}) world.model.apply(Enrolled{.time = world.tick(), .thread = id, .tgid = p1.tid});
+  world.enroll(3, 3);
+  world.blocks(p1, {r1, pipe});
+  world.provides(p2, r1, Evidence::sent_to);
+  world.provides(p2, pipe, Evidence::sent_to);
+  EXPECT_THAT(world.model.unprovided(p1), ElementsAre(r1)) << "a pipe may well be within the process";
+  world.provides(p3, r1, Evidence::sent_to);
+  EXPECT_THAT(world.model.unprovided(p1), IsEmpty());
+}
+
 }  // namespace
 }  // namespace swapd::test
