@@ -100,6 +100,11 @@ Duration Yielders::used(pid_t tid) const {
   return at == threads_.end() ? Duration::zero() : at->second.used;
 }
 
+std::optional<Duration> Yielders::begin_round(Time now, Duration pause) {
+  if (now - begun_ < pause) return std::nullopt;
+  return now - std::exchange(begun_, now);
+}
+
 void Yielders::end_round() {
   std::erase_if(threads_, [&](const auto& one) { return one.second.round != round_; });
   ++round_;
@@ -110,12 +115,11 @@ bool MemorySharers::shares(pid_t pid) const {
   return std::ranges::count(jobs_, job, [](const auto& one) { return one.second; }) > 1;
 }
 
-JobWatch::JobWatch(const sys::Procfs& procfs, const Clock& clock, std::function<void()> notify)
-    : JobWatch(procfs, clock, std::move(notify), Config{}) {}
+JobWatch::JobWatch(const Kernel& kernel, std::function<void()> notify)
+    : JobWatch(kernel, std::move(notify), Config{}) {}
 
-JobWatch::JobWatch(const sys::Procfs& procfs, const Clock& clock, std::function<void()> notify, Config config)
-    : procfs_(procfs),
-      clock_(clock),
+JobWatch::JobWatch(const Kernel& kernel, std::function<void()> notify, Config config)
+    : kernel_(kernel),
       notify_(std::move(notify)),
       config_(config),
       changed_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
@@ -179,7 +183,7 @@ std::vector<pid_t> JobWatch::processes() const {
 
 // Threads that have or want a CPU, this one left out ("0.20 0.18 0.12 1/80 11206").
 std::optional<int> JobWatch::runnable() const {
-  const Fd file(::open((procfs_.root() + "/loadavg").c_str(), O_RDONLY | O_CLOEXEC));
+  const Fd file(::open((kernel_.procfs.root() + "/loadavg").c_str(), O_RDONLY | O_CLOEXEC));
   std::array<char, 128> text{};
   const ssize_t n = file ? ::read(file.get(), text.data(), text.size()) : -1;
   if (n <= 0) return std::nullopt;
@@ -196,7 +200,7 @@ std::optional<int> JobWatch::runnable() const {
 
 // Samples where threads compete, and rests where they do no more.
 void JobWatch::follow_contention() {
-  const bool wanted = contention_.there() && turns_.on(clock_.now());
+  const bool wanted = contention_.there() && turns_.on(kernel_.clock.now());
   if (wanted && !profile_) open_profile();
   if (profile_ && wanted) profile_->resume();
   if (profile_ && !wanted) profile_->pause();
@@ -217,7 +221,7 @@ void JobWatch::read_mappings(const std::vector<pid_t>& pids, Time now) {
     if (!is_new && now - at->second < config_.maps_again) continue;
     at->second = now;
     std::vector<MemorySharers::Place> places;
-    procfs_.each_mapping(pid, [&](const sys::Mapping& one) {
+    kernel_.procfs.each_mapping(pid, [&](const sys::Mapping& one) {
       if (one.shared && one.writable && one.ino != 0) places.emplace_back(one.dev, one.ino);
       return places.size() < 256;
     });
@@ -230,15 +234,15 @@ void JobWatch::read_mappings(const std::vector<pid_t>& pids, Time now) {
 // Of each process no more than so many threads, and of all no more than so many.
 void JobWatch::add_yielders(const std::vector<pid_t>& managed, ProfileWindow& window) {
   constexpr std::size_t max_threads = 256, max_of_a_process = 64;
-  if (window.ended - looked_for_yielders_ < config_.yielders_again) return;
-  const Duration since =
-      std::min<Duration>(window.ended - std::exchange(looked_for_yielders_, window.ended), 2 * config_.yielders_again);
+  const auto begun = yielders_.begin_round(window.ended, config_.yielders_again);
+  if (!begun) return;
+  const Duration since = std::min<Duration>(*begun, 2 * config_.yielders_again);
   std::size_t looked = 0;
   for (const pid_t pid : managed) {
-    const auto tids = procfs_.threads(pid);
+    const auto tids = kernel_.procfs.threads(pid);
     if (!tids || tids->size() > max_of_a_process) continue;
     for (const pid_t tid : *tids) {
-      const auto stat = ++looked > max_threads ? Error(E2BIG, "threads") : procfs_.schedstat(tid);
+      const auto stat = ++looked > max_threads ? Error(E2BIG, "threads") : kernel_.procfs.schedstat(tid);
       if (!stat || !yielders_.look(tid, *stat, window.ended)) continue;
       profile_->follow(tid);
       const auto known = std::ranges::find(window.threads, tid, [](const auto& one) { return one.seen.tid; });
@@ -259,9 +263,17 @@ void JobWatch::add_yielders(const std::vector<pid_t>& managed, ProfileWindow& wi
   yielders_.end_round();
 }
 
+void JobWatch::look_at_room(ProfileWindow& window) {
+  for (const ProfileWindow::Thread& thread : window.threads)
+    if (const auto allowed = kernel_.scheduler.affinity(thread.seen.tid))
+      room_.set(thread.job, thread.seen.tid, *allowed, window.ended);
+  room_.end_window(window.ended);
+  for (ProfileWindow::Thread& thread : window.threads) thread.fits = room_.fits(thread.job);
+}
+
 void JobWatch::tell_window(Time begun) {
   const std::vector<pid_t> managed = processes();
-  ProfileWindow window{.begun = begun, .ended = clock_.now(), .threads = {}};
+  ProfileWindow window{.begun = begun, .ended = kernel_.clock.now(), .threads = {}};
   std::vector<pid_t> busy;
   std::map<std::pair<std::uint64_t, int>, std::uint64_t> group_samples;  // by group and CPU
   const std::vector<sys::CpuProfile::Thread> all = profile_->read();
@@ -282,6 +294,7 @@ void JobWatch::tell_window(Time begun) {
     thread.job = static_cast<std::uint64_t>(sharers_.job_of(thread.seen.tgid));
     thread.shares_memory = sharers_.shares(thread.seen.tgid);
   }
+  look_at_room(window);
   const bool waiting = std::ranges::any_of(window.threads, may_wait);
   bool first = false;
   {
@@ -303,7 +316,7 @@ void JobWatch::run(bool wanted) {
   }
   if (wanted) open_profile();
   if (profile_) profile_->pause();
-  Time looked{}, begun = clock_.now();
+  Time looked{}, begun = kernel_.clock.now();
   for (;;) {
     const bool idle = processes().empty();
     if (idle) {
@@ -311,7 +324,7 @@ void JobWatch::run(bool wanted) {
       contention_ = {};
     }
     if (!wait(idle ? Duration::max() : samples() ? config_.window : config_.look)) break;
-    const Time now = clock_.now();
+    const Time now = kernel_.clock.now();
     if (idle || processes().empty()) continue;
     if (samples()) tell_window(std::exchange(begun, now));
     if (now - looked < config_.look * 9 / 10) continue;
@@ -320,7 +333,7 @@ void JobWatch::run(bool wanted) {
       contention_.look(*count, static_cast<int>(std::max(::sysconf(_SC_NPROCESSORS_ONLN), 1L)));
     const bool sampled = samples();
     follow_contention();
-    if (!sampled) begun = clock_.now();
+    if (!sampled) begun = kernel_.clock.now();
   }
   profile_.reset();
 }

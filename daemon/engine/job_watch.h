@@ -22,6 +22,8 @@
 
 #include "base/fd.h"
 #include "base/time.h"
+#include "engine/cpu_room.h"
+#include "kernel.h"
 #include "sys/bpf/cpu_profile.h"
 #include "sys/process/pi_mutex.h"
 #include "sys/procfs/procfs.h"
@@ -86,7 +88,9 @@ class Yielders {
   // What the thread has used and waited for so far. True: it yields, as of the time since the last look at it.
   bool look(pid_t tid, const sys::Procfs::SchedStat& now, Time at);
   [[nodiscard]] Duration used(pid_t tid) const;  // between the last two looks
-  void end_round();                              // forgets those that were not looked at
+  // How long ago the last round began; nothing: less than `pause`. Else a round begins.
+  [[nodiscard]] std::optional<Duration> begin_round(Time now, Duration pause);
+  void end_round();  // forgets those that were not looked at
 
  private:
   static constexpr double waits = 0.5;                                      // of the time, and …
@@ -100,6 +104,7 @@ class Yielders {
   };
   std::map<pid_t, Before> threads_;
   std::uint64_t round_ = 0;
+  Time begun_{};
 };
 
 struct ProfileWindow {
@@ -108,6 +113,7 @@ struct ProfileWindow {
     sys::CpuProfile::Thread seen;
     std::uint64_t job = 0;
     bool shares_memory = false;
+    bool fits = true;      // the threads of its job can all have CPUs at once
     bool yields = false;   // it was found by that, and not by samples
     double group_use = 1;  // 0…1: of its CPU, that the threads of its group had together
   };
@@ -124,8 +130,8 @@ class JobWatch {
     Duration yielders_again = std::chrono::milliseconds(500);  // between two looks for them
   };
   // notify: there is a window to take; called from the thread.
-  JobWatch(const sys::Procfs& procfs, const Clock& clock, std::function<void()> notify);
-  JobWatch(const sys::Procfs& procfs, const Clock& clock, std::function<void()> notify, Config config);
+  JobWatch(const Kernel& kernel, std::function<void()> notify);
+  JobWatch(const Kernel& kernel, std::function<void()> notify, Config config);
   ~JobWatch();
   JobWatch(const JobWatch&) = delete;
   JobWatch& operator=(const JobWatch&) = delete;
@@ -152,10 +158,10 @@ class JobWatch {
   void follow_contention();
   void tell_window(Time begun);
   void add_yielders(const std::vector<pid_t>& managed, ProfileWindow& window);
+  void look_at_room(ProfileWindow& window);
   void read_mappings(const std::vector<pid_t>& pids, Time now);
 
-  const sys::Procfs& procfs_;
-  const Clock& clock_;
+  Kernel kernel_;
   std::function<void()> notify_;
   const Config config_;
   Fd changed_;  // an eventfd
@@ -170,8 +176,8 @@ class JobWatch {
   // Of the thread.
   Contention contention_;
   MemorySharers sharers_;
+  CpuRoom room_;
   Yielders yielders_;
-  Time looked_for_yielders_{};
   SamplingTurns turns_;
   std::map<pid_t, Time> mappings_read_;
   std::unique_ptr<sys::CpuProfile> profile_;

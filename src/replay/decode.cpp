@@ -235,6 +235,7 @@ std::optional<decide::Input> input(std::string_view type, Fields& f) {
                                   .thread = f.thread("thread"),
                                   .job = f.number<std::uint64_t>("job"),
                                   .shares_memory = f.flag("shares_memory"),
+                                  .fits = f.flag("fits"),
                                   .window = f.duration("window_ns"),
                                   .cpu = f.duration("cpu_ns"),
                                   .spinning = real("spinning_bits"),

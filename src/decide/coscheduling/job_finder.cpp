@@ -33,6 +33,7 @@ void JobFinder::add(const ThreadProfiled& seen, bool declared) {
   if (jobs_.size() >= config_.max_jobs && !jobs_.contains(seen.job)) return;
   Job& job = jobs_[seen.job];
   job.declared = declared;
+  job.fits = seen.fits;
   auto at = std::ranges::lower_bound(job.members, seen.thread, {}, &Member::thread);
   if (at == job.members.end() || at->thread != seen.thread) {
     // A thread that yields in a loop is left hardly any CPU time, and yet wants all of it.
@@ -96,7 +97,7 @@ void JobFinder::weigh(Job& job, int cpus) const {
   if (!job.running) job.waste = used <= 0 ? 0 : wasted / used;
   if (threads < 2 || job.due > (job.running ? config_.quiet : config_.contended))
     job.verdict = State::alone;
-  else if (threads > cpus)
+  else if (threads > cpus || !job.fits)
     job.verdict = State::crowded;
   else if (upper / threads < (job.running ? config_.grouped_end : config_.grouped_begin))
     job.verdict = State::grouped;

@@ -42,7 +42,7 @@ class JobFinder {
   enum class State : std::uint8_t {
     alone,    // one busy thread, or nobody competes
     useful,   // it competes, and wastes little
-    crowded,  // it has more busy threads than there are CPUs
+    crowded,  // it has more busy threads than there are CPUs, or than may use CPUs of their own at once
     grouped,  // what it competes with is in other groups (sessions, control groups), among which no class counts
     wanted,   // its threads are to run together
   };
@@ -72,12 +72,14 @@ class JobFinder {
     double waste = 0;             // 0…1
     double due = 1;               // 0…1, of what its threads could use
     int for_ = 0, against = 0;    // windows in a row
+    bool fits = true;             // ThreadProfiled::fits, of the last one
     bool declared = false;        // the policy says that it is a parallel job
     bool running = false;         // it runs in slots: its waste is not what it would be without
     std::vector<Member> members;  // by thread
     template <typename Self, typename Archive>
     static void state(Self& self, Archive& archive) {
-      archive(self.verdict, self.waste, self.due, self.for_, self.against, self.declared, self.running, self.members);
+      archive(self.verdict, self.waste, self.due, self.for_, self.against, self.fits, self.declared, self.running,
+              self.members);
     }
   };
 

@@ -165,6 +165,16 @@ TEST_F(ParallelJob, HasItsOwnAttributesWhenSwapdIsStopped) {
 }
 
 // To open the profile anew takes a hundred milliseconds of CPU time, which is the budget of two seconds.
+// Two that have one CPU between them: in a slot the one that waits would keep it from the one that it waits for.
+TEST_F(ParallelJob, IsLeftAloneOnceItsThreadsMayUseOneCpuOnly) {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(0, &one);
+  for (const pid_t tid : tids) ASSERT_TRUE(sys::LinuxScheduler().set_affinity(tid, one));
+  EXPECT_TRUE(eventually([&] { return job().value("state", "") == "crowded"; })) << job();
+  EXPECT_TRUE(eventually([&] { return both_have_their_own(); })) << session->ctl({"ps"}).out;
+}
+
 TEST_F(ParallelJob, LeavesTheProfileLoadedWhereCompetitorsComeAndGo) {
   const auto programs = [&] {
     std::set<std::string> ids;

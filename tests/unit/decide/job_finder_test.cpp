@@ -106,6 +106,16 @@ TEST_F(Finder, MoreThreadsThanCpusAreCrowded) {
   EXPECT_EQ(job().verdict, State::wanted);
 }
 
+// In a slot the one that waits would keep the only CPU that its mate may use.
+TEST_F(Finder, SoAreThreadsThatCannotAllHaveCpusOfTheirOwn) {
+  std::vector<ThreadProfiled> threads = {busy(p1), busy(p2)};
+  for (ThreadProfiled& one : threads) one.fits = false;
+  see(threads, true);
+  EXPECT_EQ(job().verdict, State::crowded) << "whatever the policy says";
+  see({busy(p1), busy(p2)});
+  EXPECT_EQ(job().verdict, State::wanted);
+}
+
 TEST_F(Finder, DeclaredJobNeedNotBeSeenWaiting) {
   see({busy(p1, 0), busy(p2, 0)}, true);
   EXPECT_EQ(job().verdict, State::wanted);

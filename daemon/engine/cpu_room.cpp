@@ -1,0 +1,63 @@
+#include "engine/cpu_room.h"
+
+#include <algorithm>
+#include <ranges>
+
+namespace swapd::daemon {
+
+namespace {
+
+// Finds a CPU for one thread more, for which others may have to move: augmenting paths, as in any text on bipartite
+// matching.
+class Places {
+ public:
+  explicit Places(const std::vector<cpu_set_t>& allowed) : allowed_(allowed) {}
+  bool place(std::size_t thread) {
+    CPU_ZERO(&tried_);
+    return find(thread);
+  }
+
+ private:
+  bool find(std::size_t thread) {
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+      if (!CPU_ISSET(cpu, &allowed_[thread]) || CPU_ISSET(cpu, &tried_)) continue;
+      CPU_SET(cpu, &tried_);
+      const auto [at, is_free] = taken_.try_emplace(cpu, thread);
+      if (!is_free && !find(at->second)) continue;
+      at->second = thread;
+      return true;
+    }
+    return false;
+  }
+
+  const std::vector<cpu_set_t>& allowed_;
+  std::map<int, std::size_t> taken_;
+  cpu_set_t tried_{};
+};
+
+}  // namespace
+
+bool fit_at_once(const std::vector<cpu_set_t>& allowed) {
+  if (allowed.empty()) return true;
+  const auto same = [&](const cpu_set_t& one) { return CPU_EQUAL(&one, &allowed.front()); };
+  if (std::ranges::all_of(allowed, same))
+    return allowed.size() <= static_cast<std::size_t>(CPU_COUNT(&allowed.front()));
+  Places places(allowed);
+  return std::ranges::all_of(std::views::iota(std::size_t{0}, allowed.size()),
+                             [&](std::size_t thread) { return places.place(thread); });
+}
+
+void CpuRoom::set(std::uint64_t job, pid_t tid, const cpu_set_t& allowed, Time now) {
+  threads_[tid] = {.job = job, .allowed = allowed, .heard = now};
+}
+
+void CpuRoom::end_window(Time now) {
+  std::erase_if(threads_, [&](const auto& one) { return now - one.second.heard > forget_after; });
+  std::map<std::uint64_t, std::vector<cpu_set_t>> jobs;
+  for (const auto& [tid, thread] : threads_) jobs[thread.job].push_back(thread.allowed);
+  crowded_.clear();
+  for (const auto& [job, allowed] : jobs)
+    if (!fit_at_once(allowed)) crowded_.insert(job);
+}
+
+}  // namespace swapd::daemon
