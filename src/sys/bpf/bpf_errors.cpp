@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
+#include <mutex>
 #include <string_view>
 #include <utility>
 
@@ -25,6 +26,13 @@ bool& has_objection() {
   return has;
 }
 
+int& captures() {
+  thread_local int captures = 0;
+  return captures;
+}
+
+libbpf_print_fn_t printed_before = nullptr;
+
 constexpr std::string_view log_begins = "-- BEGIN PROG LOAD LOG --\n";
 constexpr std::size_t longest_objection = 160;
 
@@ -40,6 +48,7 @@ std::string formatted(const char* format, va_list arguments) {
 
 // The verifier's log follows the warning that a program was refused.
 int take(libbpf_print_level level, const char* format, va_list arguments) {
+  if (captures() == 0) return printed_before == nullptr ? 0 : printed_before(level, format, arguments);
   if (level != LIBBPF_WARN) return 0;
   const std::string whole = formatted(format, arguments);
   std::string_view view(whole);
@@ -56,11 +65,15 @@ int take(libbpf_print_level level, const char* format, va_list arguments) {
 
 }  // namespace
 
-FirstWarning::FirstWarning() : before_(libbpf_set_print(&take)) {
+// libbpf has one such function for all threads, and several load programs at a time: it is set once.
+FirstWarning::FirstWarning() {
+  static std::once_flag once;
+  std::call_once(once, [] { printed_before = libbpf_set_print(&take); });
+  ++captures();
   text().clear();
   has_objection() = false;
 }
-FirstWarning::~FirstWarning() { libbpf_set_print(before_); }
+FirstWarning::~FirstWarning() { --captures(); }
 
 Error FirstWarning::error(int code, const std::string& doing) {
   return {code, text().empty() ? doing : doing + ": " + text()};

@@ -9,8 +9,8 @@
 
 namespace swapd::sys {
 
-// Captures libbpf's first warning while one of these lives, without the prefix and the line's end, and in brackets the
-// verifier's objection. Later warnings only say that therefore something else failed too.
+// Captures libbpf's first warning on this thread while one of these lives, without the prefix and the line's end, and
+// in brackets the verifier's objection. Later warnings only say that therefore something else failed too.
 class FirstWarning {
  public:
   FirstWarning();
@@ -19,9 +19,6 @@ class FirstWarning {
   ~FirstWarning();
 
   [[nodiscard]] static Error error(int code, const std::string& doing);
-
- private:
-  libbpf_print_fn_t before_;
 };
 
 // EPERM, with the missing capability. CAP_SYS_ADMIN would do for the kernel; who has taken these away from root meant
