@@ -1,7 +1,6 @@
 #include "engine/cpu_room.h"
 
 #include <algorithm>
-#include <ranges>
 
 namespace swapd::daemon {
 
@@ -43,8 +42,9 @@ bool fit_at_once(const std::vector<cpu_set_t>& allowed) {
   if (std::ranges::all_of(allowed, same))
     return allowed.size() <= static_cast<std::size_t>(CPU_COUNT(&allowed.front()));
   Places places(allowed);
-  return std::ranges::all_of(std::views::iota(std::size_t{0}, allowed.size()),
-                             [&](std::size_t thread) { return places.place(thread); });
+  for (std::size_t thread = 0; thread < allowed.size(); ++thread)
+    if (!places.place(thread)) return false;
+  return true;
 }
 
 void CpuRoom::set(std::uint64_t job, pid_t tid, const cpu_set_t& allowed, Time now) {
