@@ -1,13 +1,13 @@
 #include "engine/cpu_room.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace swapd::daemon {
 
 namespace {
 
-// Finds a CPU for one thread more, for which others may have to move: augmenting paths, as in any text on bipartite
-// matching.
+// Finds a CPU for one thread more, for which others may have to move: augmenting paths of bipartite matching.
 class Places {
  public:
   explicit Places(const std::vector<cpu_set_t>& allowed) : allowed_(allowed) {}
@@ -48,11 +48,16 @@ bool fit_at_once(const std::vector<cpu_set_t>& allowed) {
 }
 
 void CpuRoom::set(std::uint64_t job, pid_t tid, const cpu_set_t& allowed, Time now) {
-  threads_[tid] = {.job = job, .allowed = allowed, .heard = now};
+  const auto [at, is_new] = threads_.try_emplace(tid);
+  Thread& thread = at->second;
+  changed_ = changed_ || is_new || thread.job != job || !CPU_EQUAL(&thread.allowed, &allowed);
+  thread = {.job = job, .allowed = allowed, .heard = now};
 }
 
 void CpuRoom::end_window(Time now) {
-  std::erase_if(threads_, [&](const auto& one) { return now - one.second.heard > forget_after; });
+  const auto forgotten =
+      std::erase_if(threads_, [&](const auto& one) { return now - one.second.heard > forget_after; });
+  if (!std::exchange(changed_, false) && forgotten == 0) return;
   std::map<std::uint64_t, std::vector<cpu_set_t>> jobs;
   for (const auto& [tid, thread] : threads_) jobs[thread.job].push_back(thread.allowed);
   crowded_.clear();

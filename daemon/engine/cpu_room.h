@@ -23,7 +23,7 @@ class CpuRoom {
  public:
   static constexpr Duration forget_after = std::chrono::seconds(10);
   void set(std::uint64_t job, pid_t tid, const cpu_set_t& allowed, Time now);
-  // Forgets the threads that have not been heard of for long; then fits() tells of what is left.
+  // Forgets the threads that have not been heard of for long. fits() tells of what was known then.
   void end_window(Time now);
   [[nodiscard]] bool fits(std::uint64_t job) const { return !crowded_.contains(job); }
 
@@ -35,6 +35,7 @@ class CpuRoom {
   };
   std::map<pid_t, Thread> threads_;
   std::set<std::uint64_t> crowded_;
+  bool changed_ = false;  // since it was found which jobs fit
 };
 
 }  // namespace swapd::daemon

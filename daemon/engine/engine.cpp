@@ -276,8 +276,8 @@ void Engine::take_answers(Time now) {
 
 void Engine::keep_to_budget(Time now) {
   const std::size_t helping = actuator_.active().size() + deciders_.coscheduling->gangs().all().size();
-  const auto helpers = [this] { return background_.worker.cpu_time() + membership_.listeners().totals().cpu; };
-  if (const auto patience = thread_.keep_to_budget(now, helping, actuator_.total(), helpers))
+  const auto jobs = [this] { return background_.jobs.cpu_time(); };
+  if (const auto patience = thread_.keep_to_budget(now, helping, actuator_.total(), jobs))
     decisions_.tell(decide::PatienceChanged{now, *patience});
 }
 

@@ -64,7 +64,7 @@ class EngineThread {
   void end_tick(Time now);
   // See OwnCpu::measure(): the patience with which swapd keeps to its budget, if it has changed.
   [[nodiscard]] std::optional<Duration> keep_to_budget(Time now, std::uint64_t boosts, std::uint64_t begun,
-                                                       const std::function<Duration()>& helpers);
+                                                       const std::function<Duration()>& jobs);
   [[nodiscard]] BudgetUse budget() const { return own_cpu_.budget(); }
   // busy: the CPUs of threads that matter now, the favoured ones first.
   void keep_off(std::span<const int> busy, Time now);

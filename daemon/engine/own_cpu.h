@@ -16,10 +16,10 @@ class OwnCpu {
  public:
   explicit OwnCpu(const decide::ObservationBudget::Config& config) : budget_(config) {}
 
-  // Call at each tick. boosts: in force; begun: so far; helpers: the CPU time of the worker and the receivers, which is
-  // less again where a receiver has ended. The patience, if it has changed. Reads the clocks once a window.
+  // Call at each tick. boosts: in force; begun: so far; jobs: the CPU time of the thread that samples the CPUs. The
+  // patience, if it has changed. Reads the clocks once a window.
   [[nodiscard]] std::optional<Duration> measure(Time now, std::uint64_t boosts, std::uint64_t begun,
-                                                const std::function<Duration()>& helpers);
+                                                const std::function<Duration()>& jobs);
   // By thread. worker, receivers, jobs: what those have used; the rest of the process is the control thread's and that
   // of the threads that it starts (launches, limits, delays).
   [[nodiscard]] static CpuTimes times(Duration worker, Duration receivers, Duration jobs);
@@ -28,9 +28,7 @@ class OwnCpu {
  private:
   decide::ObservationBudget budget_;
   std::uint64_t begun_ = 0;
-  bool helped_ = false;   // since the last window
-  Duration read_{};       // by the clocks of the engine and the helpers …
-  Duration observing_{};  // … and in all
+  bool helped_ = false;  // since the last window
 };
 
 }  // namespace swapd::daemon

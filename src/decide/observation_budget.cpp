@@ -55,7 +55,7 @@ Duration ObservationBudget::update(Time now, const Cpu& cpu, bool helping) {
     return patience_;
   }
   if (!due(now)) return patience_;
-  if (cpu.total < samples_.back().cpu.total || cpu.observing < samples_.back().cpu.observing) {
+  if (cpu.total < samples_.back().cpu.total) {
     begin_anew(at);
     return patience_;
   }

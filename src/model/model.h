@@ -107,8 +107,8 @@ class Model {
   // The threads for which an event may have changed whom to favour, once it is applied (but an exit: before). No other
   // thread has a new provider to favour.
   [[nodiscard]] Vector<ThreadId> concerned_by(const Event& event) const;
-  // The awaited resources in these trees that have no provider other than the thread that waits for it; in order. Nor is
-  // it one of a socket that a thread of the same process got the waiter's last message.
+  // The awaited resources in these trees that have no provider other than the thread that waits for it; in order. A
+  // thread of the waiter's own process that got its last message is no provider of a socket here.
   [[nodiscard]] Vector<Resource> unprovided(std::span<const ThreadId> requesters) const;
   [[nodiscard]] Vector<Resource> unprovided(ThreadId requester) const { return unprovided({&requester, 1}); }
   // The candidates, the best first: by confidence less this wait's debits, ties by evidence and then by age.

@@ -28,9 +28,9 @@ class ThreadWatch {
  public:
   struct Settings {
     Duration poll_period = std::chrono::milliseconds(1);
-    bool perf = true;            // false: poll all
-    bool tracepoints = true;     // false: switch records alone
-    unsigned busy_sleeps = 15;    // in one busy_window: poll the thread …
+    bool perf = true;           // false: poll all
+    bool tracepoints = true;    // false: switch records alone
+    unsigned busy_sleeps = 15;  // in one busy_window: poll the thread …
     Duration busy_window = std::chrono::milliseconds(10);
     Duration busy_rest = std::chrono::milliseconds(100);  // … for this long
   };

@@ -3,6 +3,7 @@
 #include <linux/capability.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
@@ -16,22 +17,18 @@
 namespace swapd::sys {
 namespace {
 
-std::string& text() {
-  thread_local std::string text;
-  return text;
+// Of this thread.
+struct Capture {
+  int warnings = 0;  // FirstWarnings that live
+  std::string text;
+  bool has_objection = false;
+};
+Capture& capture() {
+  thread_local Capture own;
+  return own;
 }
 
-bool& has_objection() {
-  thread_local bool has = false;
-  return has;
-}
-
-int& captures() {
-  thread_local int captures = 0;
-  return captures;
-}
-
-libbpf_print_fn_t printed_before = nullptr;
+std::atomic<libbpf_print_fn_t> printed_before = nullptr;
 
 constexpr std::string_view log_begins = "-- BEGIN PROG LOAD LOG --\n";
 constexpr std::size_t longest_objection = 160;
@@ -48,17 +45,21 @@ std::string formatted(const char* format, va_list arguments) {
 
 // The verifier's log follows the warning that a program was refused.
 int take(libbpf_print_level level, const char* format, va_list arguments) {
-  if (captures() == 0) return printed_before == nullptr ? 0 : printed_before(level, format, arguments);
+  Capture& own = capture();
+  if (own.warnings == 0) {
+    const libbpf_print_fn_t print = printed_before;
+    return print == nullptr ? 0 : print(level, format, arguments);
+  }
   if (level != LIBBPF_WARN) return 0;
   const std::string whole = formatted(format, arguments);
   std::string_view view(whole);
   if (view.starts_with("libbpf: ")) view.remove_prefix(8);
   const auto log = view.find(log_begins);
-  if (text().empty()) {
-    text() = view.substr(0, view.find('\n'));
-  } else if (log != std::string_view::npos && !std::exchange(has_objection(), true)) {
+  if (own.text.empty()) {
+    own.text = view.substr(0, view.find('\n'));
+  } else if (log != std::string_view::npos && !std::exchange(own.has_objection, true)) {
     const std::string_view objection = verifiers_objection(view.substr(log + log_begins.size()));
-    if (!objection.empty()) text() += " (" + std::string(objection.substr(0, longest_objection)) + ")";
+    if (!objection.empty()) own.text += " (" + std::string(objection.substr(0, longest_objection)) + ")";
   }
   return 0;
 }
@@ -69,14 +70,13 @@ int take(libbpf_print_level level, const char* format, va_list arguments) {
 FirstWarning::FirstWarning() {
   static std::once_flag once;
   std::call_once(once, [] { printed_before = libbpf_set_print(&take); });
-  ++captures();
-  text().clear();
-  has_objection() = false;
+  capture() = {.warnings = capture().warnings + 1, .text = {}, .has_objection = false};
 }
-FirstWarning::~FirstWarning() { --captures(); }
+FirstWarning::~FirstWarning() { --capture().warnings; }
 
 Error FirstWarning::error(int code, const std::string& doing) {
-  return {code, text().empty() ? doing : doing + ": " + text()};
+  const std::string& why = capture().text;
+  return {code, why.empty() ? doing : doing + ": " + why};
 }
 
 Status check_bpf_privilege() {

@@ -247,7 +247,8 @@ TEST_P(Lifecycle, what_was_learnt_is_recalled) {
     const auto sockets = sockets_of(server);
     resource = sockets.size() < 2 ? "" : sockets[1];
     return !resource.empty() && wait_of_client().value("resource", "") == resource && confidence() == 20;
-  })) << resource << "\n"
+  })) << resource
+      << "\n"
       << session->ctl({"why"}).out << session->ctl({"ps"}).out;
   ::kill(session->daemon_pid(), SIGKILL);
   std::string boot_id;

@@ -63,7 +63,7 @@ class Weights : public ::testing::TestWithParam<std::string> {
     if (!session->failure().empty()) GTEST_SKIP() << session->failure();
     server = session->start(std::move(server_options),
                             {session->pair(), "server", session->path("sock"), session->path("flag")});
-    // Before it is where it hardly ever has a CPU.
+    // An idle group would leave it hardly any CPU time to get there.
     ASSERT_TRUE(eventually([&] { return blocked_in(server, SYS_accept); })) << "the server never listened";
     ASSERT_TRUE(provider.take(server));
     for (int i = 0; i < 3; ++i) ASSERT_TRUE(hogs_in.take(session->start_plain({session->pair(), "spin", "60"})));
