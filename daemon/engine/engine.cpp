@@ -276,8 +276,7 @@ void Engine::take_answers(Time now) {
 
 void Engine::keep_to_budget(Time now) {
   const std::size_t helping = actuator_.active().size() + deciders_.coscheduling->gangs().all().size();
-  const auto jobs = [this] { return background_.jobs.cpu_time(); };
-  if (const auto patience = thread_.keep_to_budget(now, helping, actuator_.total(), jobs))
+  if (const auto patience = thread_.keep_to_budget(now, helping, actuator_.total()))
     decisions_.tell(decide::PatienceChanged{now, *patience});
 }
 

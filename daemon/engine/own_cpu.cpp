@@ -1,7 +1,5 @@
 #include "engine/own_cpu.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -9,18 +7,12 @@
 
 namespace swapd::daemon {
 
-std::optional<Duration> OwnCpu::measure(Time now, std::uint64_t boosts, std::uint64_t begun,
-                                        const std::function<Duration()>& jobs) {
+std::optional<Duration> OwnCpu::measure(Time now, std::uint64_t boosts, std::uint64_t begun) {
   helped_ = helped_ || boosts > 0 || begun != begun_;
   begun_ = begun;
   if (!budget_.due(now)) return {};
   const Duration before = budget_.patience();
-  // The control thread, which is the first one, carries out commands and starts programs.
-  const Duration commands = sys::own_thread_cpu_time(::getpid());
-  const Duration sampling = jobs();
-  const Duration total = sys::process_cpu_time();
-  const Duration patience =
-      budget_.update(now, {.total = total, .observing = total - commands - sampling}, std::exchange(helped_, false));
+  const Duration patience = budget_.update(now, sys::process_cpu_time(), std::exchange(helped_, false));
   return patience == before ? std::nullopt : std::optional(patience);
 }
 

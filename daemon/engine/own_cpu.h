@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 
 #include "base/time.h"
@@ -16,10 +15,8 @@ class OwnCpu {
  public:
   explicit OwnCpu(const decide::ObservationBudget::Config& config) : budget_(config) {}
 
-  // Call at each tick. boosts: in force; begun: so far; jobs: the CPU time of the thread that samples the CPUs. The
-  // patience, if it has changed. Reads the clocks once a window.
-  [[nodiscard]] std::optional<Duration> measure(Time now, std::uint64_t boosts, std::uint64_t begun,
-                                                const std::function<Duration()>& jobs);
+  // Call at each tick. boosts: in force; begun: so far. The patience, if it has changed. Reads one clock each window.
+  [[nodiscard]] std::optional<Duration> measure(Time now, std::uint64_t boosts, std::uint64_t begun);
   // By thread. worker, receivers, jobs: what those have used; the rest of the process is the control thread's and that
   // of the threads that it starts (launches, limits, delays).
   [[nodiscard]] static CpuTimes times(Duration worker, Duration receivers, Duration jobs);

@@ -6,10 +6,9 @@
 
 namespace swapd::decide {
 
-double ObservationBudget::share_between(const Sample& from, const Sample& to, Duration Cpu::*of) {
+double ObservationBudget::share_between(const Sample& from, const Sample& to) {
   if (to.time <= from.time) return 0;
-  const Duration cpu = to.cpu.*of - from.cpu.*of;
-  return static_cast<double>(cpu.count()) / static_cast<double>((to.time - from.time).count());
+  return static_cast<double>((to.cpu - from.cpu).count()) / static_cast<double>((to.time - from.time).count());
 }
 
 bool ObservationBudget::due(Time now) const {
@@ -17,8 +16,7 @@ bool ObservationBudget::due(Time now) const {
 }
 
 bool ObservationBudget::ends_window(const Sample& at) const {
-  return at.time - samples_.back().time >= window ||
-         share_between(samples_.back(), at, &Cpu::observing) > far_over * observing_share();
+  return at.time - samples_.back().time >= window || share_between(samples_.back(), at) > far_over * share();
 }
 
 // By less than a window it is another caller's moment, taken a little earlier.
@@ -30,15 +28,7 @@ double ObservationBudget::share() const {
 }
 
 double ObservationBudget::used() const {
-  return samples_.empty() ? 0 : share_between(samples_.front(), samples_.back(), &Cpu::total);
-}
-
-double ObservationBudget::observing() const {
-  return share_between(samples_.front(), samples_.back(), &Cpu::observing);
-}
-
-double ObservationBudget::observing_share() const {
-  return std::max(least_observing * share(), share() - (used() - observing()));
+  return samples_.empty() ? 0 : share_between(samples_.front(), samples_.back());
 }
 
 void ObservationBudget::begin_anew(const Sample& at) {
@@ -47,7 +37,7 @@ void ObservationBudget::begin_anew(const Sample& at) {
   helped_ = std::min(helped_, at.time);
 }
 
-Duration ObservationBudget::update(Time now, const Cpu& cpu, bool helping) {
+Duration ObservationBudget::update(Time now, Duration cpu, bool helping) {
   if (helping) helped_ = now;
   const Sample at{now, cpu};
   if (samples_.empty() || goes_back(now)) {
@@ -55,17 +45,17 @@ Duration ObservationBudget::update(Time now, const Cpu& cpu, bool helping) {
     return patience_;
   }
   if (!due(now)) return patience_;
-  if (cpu.total < samples_.back().cpu.total) {
+  if (cpu < samples_.back().cpu) {
     begin_anew(at);
     return patience_;
   }
   if (!ends_window(at)) return patience_;
-  const double in_window = share_between(samples_.back(), at, &Cpu::observing);
+  const double in_window = share_between(samples_.back(), at);
   samples_.push_back(at);
   // A pause of swapd's (nothing was managed) does not count against what it does afterwards, nor for it.
   while (samples_.size() > 2 && (samples_[1].time <= now - lately || samples_[0].time < now - 2 * lately))
     samples_.pop_front();
-  if (in_window > observing_share() && observing() > observing_share())
+  if (in_window > share() && used() > share())
     lengthen(at);
   else if (now - changed_.time >= calm_)
     shorten(at);
@@ -80,7 +70,7 @@ void ObservationBudget::lengthen(const Sample& at) {
 
 void ObservationBudget::shorten(const Sample& at) {
   if (std::exchange(trying_, false) || patience_ == config_.min_patience) calm_ = std::max(calm_ / 2, min_calm);
-  const double part = share_between(changed_, at, &Cpu::observing) / (well_below * observing_share());
+  const double part = share_between(changed_, at) / (well_below * share());
   // More than one where swapd paused in between.
   auto steps = (at.time - std::exchange(changed_, at).time) / calm_;
   if (part >= 1) return;

@@ -7,10 +7,6 @@
 // % of the budget since the last change, a second or more ago; by more, down to a quarter of it, as far as the use
 // would stay below those 60 % if it grew as patience shrinks. If a shorter patience turns out to be too dear, the next
 // try takes twice as long, up to 16 s: waits that all last as long as the patience would otherwise have it swing.
-//
-// Patience answers for what observing costs, which it can lessen: commands, starts of programs and the like leave that
-// the rest of the budget, and never less than half of it. A hundred commands a second would otherwise leave a waiter
-// without help that costs nothing.
 #pragma once
 
 #include <deque>
@@ -35,20 +31,14 @@ class ObservationBudget {
   static constexpr Duration min_calm = std::chrono::seconds(1);     // from a change of patience to the next shorter one
   static constexpr Duration max_calm = std::chrono::seconds(16);    // … after tries that were too dear
   static constexpr double well_below = 0.6;                         // of the budget
-  static constexpr double least_observing = 0.5;                    // of the budget
   static constexpr double least_step = 0.75, greatest_step = 0.25;  // times the patience before
-
-  // CPU time so far: of all of swapd's threads, and of those whose work is to observe, decide and help.
-  struct Cpu {
-    Duration total{}, observing{};
-  };
 
   explicit ObservationBudget(const Config& config) : config_(config), patience_(config.min_patience) {}
 
-  // helping: a boost is in force, or one was since the last call. Call at least each
+  // cpu: that swapd has used in all. helping: a boost is in force, or one was since the last call. Call at least each
   // window while anything is observed; more often does no harm. A clock that has gone back begins anew, with the
   // patience of before.
-  Duration update(Time now, const Cpu& cpu, bool helping);
+  Duration update(Time now, Duration cpu, bool helping);
   // At this moment update() would have use of the CPU time.
   [[nodiscard]] bool due(Time now) const;
 
@@ -62,13 +52,9 @@ class ObservationBudget {
  private:
   struct Sample {
     Time time;
-    Cpu cpu;
+    Duration cpu{};
   };
-  // What share of one CPU it was of this kind.
-  [[nodiscard]] static double share_between(const Sample& from, const Sample& to, Duration Cpu::*of);
-  // … what observing may have of the budget in force, and what it has had over the last second.
-  [[nodiscard]] double observing_share() const;
-  [[nodiscard]] double observing() const;
+  [[nodiscard]] static double share_between(const Sample& from, const Sample& to);
   [[nodiscard]] bool goes_back(Time now) const;
   [[nodiscard]] bool ends_window(const Sample& at) const;
   void begin_anew(const Sample& at);

@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 
 class ObservationBudgetTest : public testing::Test {
  protected:
-  ObservationBudgetTest() { budget_.update(now_, cpu(), helping_); }
+  ObservationBudgetTest() { budget_.update(now_, cpu_, helping_); }
   // swapd uses this share of one CPU for so long; the patience after it.
   Duration uses(double share, Duration time = ObservationBudget::window) {
     return costs([share](Duration) { return share; }, time);
@@ -23,8 +23,7 @@ class ObservationBudgetTest : public testing::Test {
       const double now = share(budget_.patience());
       now_ += 10ms;  // a tick
       cpu_ += Duration(static_cast<std::int64_t>(now * 1e7));
-      commands_ += Duration(static_cast<std::int64_t>(of_commands_ * 1e7));
-      budget_.update(now_, cpu(), helping_);
+      budget_.update(now_, cpu_, helping_);
       longest_ = std::max(longest_, budget_.patience());
     }
     return budget_.patience();
@@ -35,11 +34,7 @@ class ObservationBudgetTest : public testing::Test {
     return static_cast<double>((cpu_ - before).count()) / static_cast<double>(time.count());
   }
 
-  [[nodiscard]] ObservationBudget::Cpu cpu() const { return {.total = cpu_ + commands_, .observing = cpu_}; }
-
   ObservationBudget budget_{{}};
-  double of_commands_ = 0;  // the share of one CPU that these use besides
-  Duration commands_{};
   bool helping_ = true;
   Time now_{1h};
   Duration cpu_ = 5s;  // what starting has cost is over
@@ -65,20 +60,6 @@ TEST_F(ObservationBudgetTest, FarOverTheBudgetAWindowIsShort) {
   EXPECT_EQ(uses(0.4, 10ms), 1ms);
   EXPECT_EQ(uses(0.4, 10ms), 2ms);
   EXPECT_EQ(uses(0.4, 80ms), 32ms) << "two hundred threads have begun to talk";
-}
-
-// A shell's loop runs `swapctl` and starts programs.
-TEST_F(ObservationBudgetTest, CommandsLeaveObservationHalfOfTheBudget) {
-  of_commands_ = 0.2;
-  EXPECT_EQ(uses(0.025, 10s), 1ms);
-  EXPECT_NEAR(budget_.used(), 0.225, 0.001) << "what they use is told all the same";
-  EXPECT_EQ(uses(0.03, 300ms), 8ms);
-}
-
-TEST_F(ObservationBudgetTest, AndTheRestWhereTheyUseLess) {
-  of_commands_ = 0.01;
-  EXPECT_EQ(uses(0.039, 10s), 1ms);
-  EXPECT_GT(uses(0.045, 1s), 1ms);
 }
 
 TEST_F(ObservationBudgetTest, ItIsBounded) { EXPECT_EQ(uses(1, 10s), 64ms); }
@@ -158,7 +139,7 @@ TEST_F(ObservationBudgetTest, WithoutAnythingToHelpTheBudgetIsTwoPercent) {
 
 TEST_F(ObservationBudgetTest, OrThePolicysWhereThatIsLower) {
   ObservationBudget small({.share = 0.01});
-  small.update(now_, cpu(), false);
+  small.update(now_, cpu_, false);
   EXPECT_DOUBLE_EQ(small.share(), 0.01);
 }
 
@@ -166,7 +147,7 @@ TEST_F(ObservationBudgetTest, HelpBetweenTwoWindowsCounts) {
   helping_ = false;
   uses(0, 3s);
   ASSERT_DOUBLE_EQ(budget_.share(), 0.02);
-  budget_.update(now_ + 1ms, cpu(), true);
+  budget_.update(now_ + 1ms, cpu_, true);
   uses(0);
   EXPECT_DOUBLE_EQ(budget_.share(), 0.05);
 }
@@ -193,7 +174,7 @@ TEST_F(ObservationBudgetTest, AMomentTakenALittleEarlierIsNoClockThatGoesBack) {
   uses(0.06, 300ms);
   const double used = budget_.used();
   ASSERT_GT(used, 0);
-  EXPECT_EQ(budget_.update(now_ - 100us, {.total = cpu_ + 1us, .observing = cpu_ + 1us}, true), 8ms);
+  EXPECT_EQ(budget_.update(now_ - 100us, cpu_ + 1us, true), 8ms);
   EXPECT_DOUBLE_EQ(budget_.used(), used);
 }
 
@@ -228,9 +209,8 @@ TEST_F(ObservationBudgetTest, APauseShortensPatienceWithEachOfItsSeconds) {
 TEST_F(ObservationBudgetTest, SmallerStepsOfTimeGiveTheSamePatience) {
   EXPECT_FALSE(budget_.due(now_ + 19ms));
   EXPECT_TRUE(budget_.due(now_ + 20ms));
-  const ObservationBudget::Cpu later{.total = cpu_ + 9ms, .observing = cpu_ + 9ms};
-  EXPECT_EQ(budget_.update(now_ + 50ms, later, true), 1ms);
-  EXPECT_EQ(budget_.update(now_ + 100ms, later, true), 2ms);
+  EXPECT_EQ(budget_.update(now_ + 50ms, cpu_ + 9ms, true), 1ms);
+  EXPECT_EQ(budget_.update(now_ + 100ms, cpu_ + 9ms, true), 2ms);
 }
 
 }  // namespace
