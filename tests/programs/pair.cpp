@@ -49,7 +49,7 @@ sockaddr_un address_of(const std::string& path) {
 int connect_to(const std::string& path) {
   const int s = ::socket(AF_UNIX, SOCK_STREAM, 0);
   const sockaddr_un address = address_of(path);
-  const auto end = Clock::now() + std::chrono::seconds(10);
+  const auto end = Clock::now() + std::chrono::seconds(10 * swapd::test::patience());
   while (::connect(s, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     if (Clock::now() > end) return -1;
     ::usleep(1000);
@@ -74,7 +74,7 @@ bool exists(const std::string& path) {
 void serve(int connection, const std::string& flag) {
   char byte = 0;
   while (::read(connection, &byte, 1) == 1) {
-    const auto end = Clock::now() + std::chrono::seconds(20);
+    const auto end = Clock::now() + std::chrono::seconds(20 * swapd::test::patience());
     volatile unsigned long work = 0;
     while (!exists(flag) && Clock::now() < end)
       for (int i = 0; i < 100000; ++i) work = work + 1;
@@ -162,7 +162,7 @@ int fill(const std::string& file, const std::string& flag) {
   const int fd = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   const std::string data(std::size_t{64} << 20, 'x');
   if (fd < 0 || ::pwrite(fd, data.data(), data.size(), 0) < 0 || ::nice(19) == -1) return 1;
-  const auto end = Clock::now() + std::chrono::seconds(20);
+  const auto end = Clock::now() + std::chrono::seconds(20 * swapd::test::patience());
   while (!exists(flag) && Clock::now() < end)
     if (::pwrite(fd, data.data(), data.size(), 0) < 0) return 1;
   return 0;
@@ -170,7 +170,7 @@ int fill(const std::string& file, const std::string& flag) {
 
 int poke(const std::string& file, const std::string& flag) {
   const int fd = ::open(file.c_str(), O_RDWR | O_CLOEXEC);
-  const auto end = Clock::now() + std::chrono::seconds(20);
+  const auto end = Clock::now() + std::chrono::seconds(20 * swapd::test::patience());
   while (fd >= 0 && !exists(flag) && Clock::now() < end) {
     if (::pwrite(fd, "x", 1, 0) != 1) return 1;
     ::usleep(20000);
@@ -179,7 +179,7 @@ int poke(const std::string& file, const std::string& flag) {
 }
 
 int visit(const std::string& file, const std::string& flag) {
-  const auto end = Clock::now() + std::chrono::seconds(20);
+  const auto end = Clock::now() + std::chrono::seconds(20 * swapd::test::patience());
   while (!exists(flag) && Clock::now() < end) {
     struct stat st {};
     if (::stat(file.c_str(), &st) != 0) return 1;

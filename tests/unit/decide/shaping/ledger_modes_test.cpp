@@ -280,12 +280,15 @@ TEST_F(JoinedCalls, AreNotThoseUnderOtherLimits) {
 }
 
 TEST_F(JoinedCalls, AreNotThoseAfterADelay) {
+  set(of_disks(limit(1'000'000'000)));
   empty_bucket();
   (void)at_gate(a, read(10));
-  now += ms(100);
+  now += ms(1);  // the bucket is full again
   EXPECT_FALSE(joins(read(10))) << "held";
   ledger.end_delay(*a.call, true, now);
   EXPECT_FALSE(joins(read(10))) << "it waited";
+  (void)at_gate(a, read(10), has_read(10));
+  EXPECT_TRUE(joins(read(10))) << "the next one did not";
 }
 
 }  // namespace
