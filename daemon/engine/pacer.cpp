@@ -28,9 +28,10 @@ void Pacer::set_patience(Duration patience) {
 }
 
 Duration Pacer::begin_turn(Time now) {
-  const Time earliest = last_turn_ + apart_;
+  const Time earliest = next_turn_ - burst * apart_;
   const Duration wait = std::max(delay_, now < earliest ? std::min(earliest - now, apart_) : Duration::zero());
-  last_turn_ = now + wait;
+  const Time begun = now + wait;
+  next_turn_ = std::clamp(next_turn_, begun, begun + burst * apart_) + apart_;  // (a clock may have gone back)
   return wait;
 }
 

@@ -3,7 +3,11 @@
 //
 // A record that wakes the engine costs ten times the record. So the delay doubles at each tick over which the engine
 // used more than a quarter of a CPU (from 50 us to 400 us at most), and halves with each tick over which it used less
-// than a tenth; between the two it stays. Pure: time and CPU time are parameters.
+// than a tenth; between the two it stays.
+//
+// While swapd is patient, for its budget's sake, its turns come some time apart on an average. `burst` of them may
+// follow each other at once, as many as were not made before: a command that has just been started is helped as fast as
+// ever. Pure: time and CPU time are parameters.
 #pragma once
 
 #include <algorithm>
@@ -16,6 +20,7 @@ class Pacer {
  public:
   static constexpr Duration min_delay = std::chrono::microseconds(50);
   static constexpr Duration max_delay = std::chrono::microseconds(400);
+  static constexpr int burst = 16;
 
   Pacer(Duration tick, Duration idle_tick) : tick_(tick), idle_tick_(idle_tick) {}
 
@@ -29,7 +34,7 @@ class Pacer {
   // At each tick: the CPU time that the engine has used since it began.
   void measure(Duration cpu_used, Time now);
   // How long frequent waits may last before they are told (decide::ObservationBudget). Where that is longer than at
-  // rest, the engine's turns come an eighth of it apart: what happens rarely is still heard of at once.
+  // rest, the engine's turns come an eighth of it apart on an average: what happens rarely is still heard of at once.
   void set_patience(Duration patience);
   // A turn begins: how long it is to wait for more records first.
   [[nodiscard]] Duration begin_turn(Time now);
@@ -38,7 +43,7 @@ class Pacer {
   Duration tick_, idle_tick_;
   Time next_tick_{};
   Duration delay_{}, apart_{};
-  Time last_turn_{};
+  Time next_turn_{};     // if they came as far apart as that
   Duration cpu_used_{};  // when it was measured last …
   Time measured_{};      // … which was then
 };

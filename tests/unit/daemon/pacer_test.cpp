@@ -84,24 +84,49 @@ TEST_F(PacerTest, BelowATenthTheDelayHalvesAndThenEnds) {
   EXPECT_EQ(tick(500us), 0us);
 }
 
-TEST_F(PacerTest, WithPatienceLongerThanAtRestTurnsComeAnEighthOfItApart) {
-  pacer_.set_patience(8ms);
-  EXPECT_EQ(pacer_.begin_turn(now_), 0us) << "the first for long";
-  EXPECT_EQ(pacer_.begin_turn(now_ + 300us), 700us);
-  EXPECT_EQ(pacer_.begin_turn(now_ + 1ms), 1ms);
-  EXPECT_EQ(pacer_.begin_turn(now_ + 10ms), 0us);
+class PatientPacer : public PacerTest {
+ protected:
+  PatientPacer() { pacer_.set_patience(8ms); }
+  void use_burst() {
+    for (int i = 0; i < Pacer::burst; ++i) ASSERT_EQ(pacer_.begin_turn(now_), 0us) << i;
+  }
+};
+
+TEST_F(PatientPacer, TurnsAfterABurstComeAnEighthOfThePatienceApart) {
+  use_burst();
+  EXPECT_EQ(pacer_.begin_turn(now_), 0us) << "the first one was due";
+  EXPECT_EQ(pacer_.begin_turn(now_), 1ms);
+  EXPECT_EQ(pacer_.begin_turn(now_ + 1300us), 700us);
+  EXPECT_EQ(pacer_.begin_turn(now_ + 3ms), 0us);
+}
+
+TEST_F(PatientPacer, ATurnThatIsNotMadeMayBeMadeAtOnceLater) {
+  use_burst();
+  (void)pacer_.begin_turn(now_);
+  now_ += 3ms;
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(pacer_.begin_turn(now_), 0us) << i;
+  EXPECT_EQ(pacer_.begin_turn(now_), 1ms);
+}
+
+TEST_F(PatientPacer, HoweverLongNoTurnIsMadeABurstIsAllThatFollows) {
+  (void)pacer_.begin_turn(now_);
+  now_ += 1h;
+  use_burst();
+  (void)pacer_.begin_turn(now_);
+  EXPECT_EQ(pacer_.begin_turn(now_), 1ms);
+}
+
+TEST_F(PatientPacer, AClockThatGoesBackIsNotWaitedFor) {
+  (void)pacer_.begin_turn(now_ + 1h);
+  EXPECT_LE(pacer_.begin_turn(now_), 1ms);
+  now_ += 20ms;
+  EXPECT_EQ(pacer_.begin_turn(now_), 0us);
 }
 
 TEST_F(PacerTest, AtRestTurnsAreNotKeptApart) {
   pacer_.set_patience(1ms);
   EXPECT_EQ(pacer_.begin_turn(now_), 0us);
   EXPECT_EQ(pacer_.begin_turn(now_), 0us);
-}
-
-TEST_F(PacerTest, AClockThatGoesBackIsNotWaitedFor) {
-  pacer_.set_patience(8ms);
-  (void)pacer_.begin_turn(now_ + 1h);
-  EXPECT_LE(pacer_.begin_turn(now_), 1ms);
 }
 
 TEST_F(PacerTest, ALongPauseCountsAsItsTicks) {
