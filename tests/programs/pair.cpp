@@ -251,7 +251,7 @@ int hold_threads(int n, const std::string& flag) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  ::alarm(60);
+  ::alarm(60U * static_cast<unsigned>(swapd::test::patience()));
   ::signal(SIGPIPE, SIG_IGN);
   const std::string what = argc > 1 ? argv[1] : "";
   if (what == "server" && argc == 4) return server(argv[2], argv[3]);
