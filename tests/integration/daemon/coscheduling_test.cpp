@@ -54,10 +54,11 @@ class ParallelJob : public ::testing::Test {
     for (const char* cpu : {"0", "1"})
       hogs.push_back(session->start_plain({SPINNERS_PROGRAM, "hog", cpu, std::to_string(own_nice), "100"}));
     const bool begun = eventually([&] { return coscheduled(); });
-    for (const auto& warning : session->json({"status"})["warnings"])
+    const auto status = session->json({"status"});
+    for (const auto& warning : status["warnings"])
       if (warning.get<std::string>().starts_with("no coscheduling of parallel jobs")) GTEST_SKIP() << warning;
     if (!begun && others_compete()) GTEST_SKIP() << others;
-    ASSERT_TRUE(begun) << session->json({"status"})["jobs"];
+    ASSERT_TRUE(begun) << status["jobs"];
   }
 
   // A swapd that the guard has started is nobody's child.
