@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <memory>
 #include <string>
 
 namespace {
@@ -80,7 +81,8 @@ int call(sd_bus* bus, const char* name, long times) {
 
 int main(int argc, char** argv) {
   if (argc < 3) return 2;
-  sd_bus* bus = connect(argv[2]);
+  const std::unique_ptr<sd_bus, decltype(&sd_bus_flush_close_unref)> kept(connect(argv[2]), sd_bus_flush_close_unref);
+  sd_bus* bus = kept.get();
   if (bus == nullptr) return 1;
   const std::string what = argv[1];
   if (what == "idle") return serve(bus, nullptr, {});
