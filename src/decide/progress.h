@@ -57,7 +57,7 @@ struct ProgressRules {
     Duration free{};   // CPU time that boosts may use in one wait without progress …
     double share = 1;  // … and the part of the wait's time that they may have used after that
   };
-  Allowance alone{std::chrono::milliseconds(400), 0.8};   // the only one that can provide, as far as is known
+  Allowance alone{std::chrono::milliseconds(400), 0.9};   // the only one that can provide, as far as is known
   Allowance choice{std::chrono::milliseconds(60), 0.25};  // one of several
   Allowance doubtful{Duration::zero(), 0.05};
   Duration grain = std::chrono::milliseconds(10);  // how late it is noticed that a share is used up

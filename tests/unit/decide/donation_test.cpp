@@ -152,6 +152,23 @@ TEST_F(Decider, ANewcomerOfEqualConfidenceDoesNotTakeItAway) {
   EXPECT_TRUE(decide({p1})[0].choice);
 }
 
+// A lock's owner waits for its child, which has the lock's descriptor, too.
+TEST_F(Decider, WaysThatEndInOneThreadAreNoChoice) {
+  world.enroll(p1, fifo(50));
+  world.enroll(2, 4);
+  world.provides(p2, r1, Evidence::owner);
+  world.provides(p3, r1, Evidence::holder);
+  world.provides(p3, r2, Evidence::child);
+  world.blocks(p2, {r2});
+  world.blocks(p1, {r1});
+  auto all = decide({p1});
+  ASSERT_THAT(all, SizeIs(1));
+  EXPECT_EQ(all[0].path.back(), p3);
+  EXPECT_FALSE(all[0].choice);
+  world.provides(p4, r1, Evidence::holder);
+  EXPECT_TRUE(decide({p1})[0].choice);
+}
+
 TEST_F(Decider, WhoBlocksWithoutBeingVirtualRunnableOrGoesIsReplaced) {
   world.enroll(p1, fifo(50));
   world.enroll(2, 4);
