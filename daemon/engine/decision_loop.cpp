@@ -132,9 +132,9 @@ void DecisionLoop::apply_demands(Time now) {
   for (const decide::Grant& grant : grants) boosts.push_back(boost_of(grant));
   for (std::size_t i = 0; i < panel_.size() && !paused_; ++i)
     metered.insert(metered.end(), panel_.standing(i).metered.begin(), panel_.standing(i).metered.end());
-  meter_.apply(metered, now);
   charges_.before_apply(grants, now);
   parts_.actuator.apply(boosts, now);
+  meter_.apply(metered, now);  // it looks in procfs, for which a boost need not wait
   charges_.after_apply(grants, now);
   for (std::size_t i = 0; i < panel_.size(); ++i) clocks_.apply(i, panel_.standing(i).timers, now);
   apply_limits();
