@@ -401,7 +401,8 @@ void DonationDecider::demand(const model::Model& model, Time now, Plan& plan) {
     if (donation.refusal != Refusal::none) continue;
     const auto waiting = model.thread(donation.requester);
     if (!waiting) continue;
-    progress_.lent(donation.requester, donation.resource, donation.choice, waiting->since, now);
+    const bool guess = donation.choice && !donation.one_leaf;
+    progress_.lent(donation.requester, donation.resource, guess, waiting->since, now);
     const ThreadId leaf = donation.path.back();
     if (!metered.insert(leaf).second) continue;  // it runs for another requester, of a higher rank
     const bool given_up = progress_.step(donation.requester, leaf, now) == Step::none;

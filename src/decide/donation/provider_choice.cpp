@@ -135,8 +135,8 @@ std::optional<Donation> ProviderChoice::donate(const Model& model, ThreadId requ
     return rank(lent) > rank(view->base);
   });
   if (!lifts) return std::nullopt;
-  const bool one_leaf = std::ranges::all_of(candidates, [&](const Candidate& one) { return one.leaf == chosen.leaf; });
-  donation.choice = !one_leaf && model.has_choice(requester, chosen.path);
+  donation.choice = model.has_choice(requester, chosen.path);
+  donation.one_leaf = std::ranges::all_of(candidates, [&](const Candidate& one) { return one.leaf == chosen.leaf; });
   if (donation.choice)
     for (const Candidate& candidate : candidates) chosen_among_.push_back(candidate.direct);
   return donation;

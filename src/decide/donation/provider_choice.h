@@ -52,9 +52,10 @@ struct Donation {
   SchedAttr attr;     // lent by what the requester counts as
   Resource resource;  // the awaited one that `path.front()` provides
   Vector<ThreadId> path;
-  // More than one candidate at some level of the path, and they end in different leaves (a lock's owner that waits for
-  // its child, and the child, which has the lock's descriptor, do not): T is to be measured on the leaf.
-  bool choice = false;
+  bool choice = false;  // more than one candidate at some level of the path: T is to be measured on the leaf
+  // All ways end there, as those to a lock's owner that waits for its child, and to the child, which has the lock's
+  // descriptor too: whichever is chosen helps. (Not in recordings: it is found anew each time.)
+  bool one_leaf = false;
   Duration quantum{};  // T of the awaited resource's kind
   Refusal refusal = Refusal::none;
   bool operator==(const Donation&) const = default;

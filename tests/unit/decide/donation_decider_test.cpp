@@ -280,6 +280,33 @@ TEST_F(DonationTurns, ABoostWithoutAResultUsesUpItsAllowance) {
   EXPECT_TRUE(t.grant(p2)->run.withheld);
 }
 
+class TwoProviders : public DonationTurns {
+ protected:
+  bool is_withheld_after(Duration cpu) {
+    t.blocks(p1, {r1});
+    t.turn();
+    const ThreadId leaf = t.grant(p3) != nullptr ? p3 : p2;
+    t.pass(cpu + milliseconds(10));
+    t.panel->on(decide::CpuUsed{t.now, leaf, p1, cpu});
+    t.turn();
+    return t.grant(leaf)->run.withheld;
+  }
+};
+
+TEST_F(TwoProviders, AreAChoiceWhichHasAShortAllowance) {
+  t.provides(p2, r1);
+  t.provides(p3, r1);
+  EXPECT_TRUE(is_withheld_after(milliseconds(100)));
+}
+
+TEST_F(TwoProviders, WhoseWaysEndInOneThreadHaveTheAllowanceOfAnOnlyOne) {
+  t.provides(p2, r1);
+  t.provides(p3, r1);
+  t.provides(p3, r2);
+  t.blocks(p2, {r2});
+  EXPECT_FALSE(is_withheld_after(milliseconds(100)));
+}
+
 TEST_F(DonationTurns, BoostsAreMeteredForTheirRequester) {
   t.provides(p2, r1);
   t.blocks(p1, {r1});

@@ -153,7 +153,7 @@ TEST_F(Decider, ANewcomerOfEqualConfidenceDoesNotTakeItAway) {
 }
 
 // A lock's owner waits for its child, which has the lock's descriptor, too.
-TEST_F(Decider, WaysThatEndInOneThreadAreNoChoice) {
+TEST_F(Decider, WaysThatEndInOneThreadAreToldApartFromAGuess) {
   world.enroll(p1, fifo(50));
   world.enroll(2, 4);
   world.provides(p2, r1, Evidence::owner);
@@ -164,9 +164,9 @@ TEST_F(Decider, WaysThatEndInOneThreadAreNoChoice) {
   auto all = decide({p1});
   ASSERT_THAT(all, SizeIs(1));
   EXPECT_EQ(all[0].path.back(), p3);
-  EXPECT_FALSE(all[0].choice);
+  EXPECT_TRUE(all[0].one_leaf);
   world.provides(p4, r1, Evidence::holder);
-  EXPECT_TRUE(decide({p1})[0].choice);
+  EXPECT_FALSE(decide({p1})[0].one_leaf);
 }
 
 TEST_F(Decider, WhoBlocksWithoutBeingVirtualRunnableOrGoesIsReplaced) {
