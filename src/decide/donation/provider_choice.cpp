@@ -136,9 +136,9 @@ std::optional<Donation> ProviderChoice::donate(const Model& model, ThreadId requ
   });
   if (!lifts) return std::nullopt;
   donation.choice = model.has_choice(requester, chosen.path);
+  if (!donation.choice) return donation;
   donation.one_leaf = std::ranges::all_of(candidates, [&](const Candidate& one) { return one.leaf == chosen.leaf; });
-  if (donation.choice)
-    for (const Candidate& candidate : candidates) chosen_among_.push_back(candidate.direct);
+  for (const Candidate& candidate : candidates) chosen_among_.push_back(candidate.direct);
   return donation;
 }
 

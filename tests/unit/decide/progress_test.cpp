@@ -70,7 +70,7 @@ TEST(Progress, ALongComputationOfWhichNothingIsKnownKeepsMostOfItsBoost) {
     progress.used(client, server, milliseconds(10));
     boosted += milliseconds(10);
   }
-  EXPECT_GE(boosted, steps * milliseconds(7));
+  EXPECT_GE(boosted, steps * milliseconds(8));
   EXPECT_LE(boosted, steps * milliseconds(9)) << "else what it keeps from its CPU waits for ever";
   progress.ended(client, server);
   progress.lent(client, lock, false, start + seconds(4), start + seconds(4));
