@@ -130,9 +130,9 @@ Step Progress::step(ThreadId requester, ThreadId thread, Time now) const {
   const Wait& wait = at->second;
   const ProgressRules::Allowance* allowed = allowance(requester, wait, thread);
   if (allowed == nullptr || wait.spent < allowed->free) return Step::full;
-  const Duration passed = now - wait.since;
-  const auto share = std::chrono::duration_cast<Duration>(passed * allowed->share);
-  return wait.spent + rules_.grain <= std::max(share, allowed->free) ? Step::full : Step::none;
+  const Duration shared = now - wait.since - allowed->free - allowed->rest;  // the time of which they have a share
+  const auto share = std::chrono::duration_cast<Duration>(std::max(shared, Duration::zero()) * allowed->share);
+  return wait.spent + rules_.grain <= allowed->free + share ? Step::full : Step::none;
 }
 
 }  // namespace swapd::decide

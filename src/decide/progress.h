@@ -54,12 +54,15 @@ enum class Step : std::uint8_t {
 
 struct ProgressRules {
   struct Allowance {
-    Duration free{};   // CPU time that boosts may use in one wait without progress …
-    double share = 1;  // … and the part of the wait's time that they may have used after that
+    Duration free{};   // CPU time that boosts may use in one wait without progress,
+    Duration rest{};   // time after that in which they use none, so that another thread may end the wait,
+    double share = 1;  // and the part that they may use of the time that follows
   };
-  Allowance alone{std::chrono::milliseconds(400), 0.9};   // the only one that can provide, as far as is known
-  Allowance choice{std::chrono::milliseconds(60), 0.25};  // one of several
-  Allowance doubtful{Duration::zero(), 0.05};
+  // The only one that can provide, as far as is known.
+  Allowance alone{std::chrono::milliseconds(250), std::chrono::milliseconds(50), 0.92};
+  // One of several.
+  Allowance choice{std::chrono::milliseconds(60), std::chrono::milliseconds(180), 0.25};
+  Allowance doubtful{Duration::zero(), Duration::zero(), 0.05};
   Duration grain = std::chrono::milliseconds(10);  // how late it is noticed that a share is used up
   Duration waste = std::chrono::milliseconds(4);   // less than that, used in vain, says nothing
   int right_again = 2;                             // the best that is remembered of a resource, a thread or a requester

@@ -136,8 +136,10 @@ class BpfObserver final : public Observer {
   void take_of_relay(const sys::BpfRecord& record, std::vector<Event>& out);
   void name_passed_to(Watched& w, std::vector<Event>& out);
   [[nodiscard]] std::optional<std::vector<ThreadId>> woken_in(const Watched& w, const Relays::Run& run) const;
-  [[nodiscard]] std::vector<ThreadId> woken_last(const Watched& w, pid_t relay) const;
+  [[nodiscard]] std::vector<ThreadId> woken_last(const Watched& w, const Relays::Run& run) const;
+  [[nodiscard]] bool slept_through(ThreadId thread, const Relays::Run& run) const;
   [[nodiscard]] Family callers_of(pid_t relay, const Watched& w) const;
+  [[nodiscard]] std::optional<Member> answered_meanwhile(const Watched& w, pid_t relay) const;
   void credit_through(Watched& w, const sys::Waker& relay, Woken& woken);
   void take(const sys::BpfRecord& record, std::vector<Event>& out);
   void expect_a_name(const Watched& w);

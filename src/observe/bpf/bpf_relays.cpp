@@ -23,6 +23,7 @@ void BpfObserver::observe_relay(ThreadId thread) {
   if (!tracer_->manage(thread.tid)) return relays_.forget(thread);
   ignore_gone(tracer_->watch(thread.tid, true, false));
   if (!runs(thread.tid)) relays_.blocked(thread.tid, std::chrono::steady_clock::now());
+  if (is_message_bus(procfs_.comm(thread.tid).value_or(""))) relays_.prove(thread.tid);
 }
 
 void BpfObserver::stop_observing(ThreadId thread) {
@@ -60,16 +61,13 @@ void BpfObserver::take_of_relay(const sys::BpfRecord& record, std::vector<Event>
       name_passed_to(*w, out);
 }
 
-// Managed threads of other processes that the relay was the last to wake, in this run; where it woke the waiter itself
-// in it, with the answer to an earlier message, after that. Nothing: so many that it was no message to one of them.
+// Managed threads of other processes that the relay was the last to wake, in this run. Nothing: so many that it was no
+// message to one of them.
 std::optional<std::vector<ThreadId>> BpfObserver::woken_in(const Watched& w, const Relays::Run& run) const {
-  const auto own = tracer_->slot(w.wait.member.id.tid);
-  const std::uint32_t after = own && own->waker.tid == run.tid ? own->order + 1 : 0;
   std::vector<ThreadId> found;
   for (const auto& [tid, id] : managed_) {
     const auto slot = tracer_->slot(tid);
-    if (!slot || slot->waker.tid != run.tid || slot->order < std::max(run.first, after) || slot->order > run.last)
-      continue;
+    if (!slot || slot->waker.tid != run.tid || slot->order < run.first || slot->order > run.last) continue;
     const auto member = hooks_.identify(tid);
     if (member && member->tgid != w.wait.member.tgid) found.push_back(id);
     if (found.size() > Relays::max_passed_to) return std::nullopt;
@@ -77,14 +75,23 @@ std::optional<std::vector<ThreadId>> BpfObserver::woken_in(const Watched& w, con
   return found;
 }
 
-// Whoever got the message was awake, or was woken before the relay was looked at. Those that the relay was the last to
-// wake, however long ago, and that want a CPU; where none does, all of them: they may wait for somebody who does.
-std::vector<ThreadId> BpfObserver::woken_last(const Watched& w, pid_t relay) const {
+// A thread that the relay has woken before, and that has slept from before this run until now, has not got the message:
+// the relay would have woken it again.
+bool BpfObserver::slept_through(ThreadId thread, const Relays::Run& run) const {
+  const auto slot = tracer_->slot(thread.tid);
+  return slot && slot->waker.tid == run.tid && slot->order < run.first && slot->blocked_at < run.from &&
+         !runs(thread.tid);
+}
+
+// The message woke no thread: the service was awake, or was woken before the relay was looked at. Those that the relay
+// was the last to wake, however long ago, and that want a CPU; where none does, those that may have been awake: they may
+// wait for another thread that does.
+std::vector<ThreadId> BpfObserver::woken_last(const Watched& w, const Relays::Run& run) const {
   std::vector<ThreadId> found;
   for (const auto& [tid, id] : managed_) {
     const auto slot = tracer_->slot(tid);
-    const auto member = slot && slot->waker.tid == relay ? hooks_.identify(tid) : std::nullopt;
-    if (member && member->tgid != w.wait.member.tgid) found.push_back(id);
+    const auto member = slot && slot->waker.tid == run.tid ? hooks_.identify(tid) : std::nullopt;
+    if (member && member->tgid != w.wait.member.tgid && !slept_through(id, run)) found.push_back(id);
     if (found.size() > max_asked_again) return {};
   }
   const auto sleeps = [this](ThreadId id) { return !runs(id.tid); };
@@ -104,7 +111,7 @@ Family BpfObserver::callers_of(pid_t relay, const Watched& w) const {
 // Whom has a relay passed the message on to that was sent before this wait? Known when the relay sleeps again.
 void BpfObserver::name_passed_to(Watched& w, std::vector<Event>& out) {
   if (relays_.empty() || !w.wait.blocked || w.wait.awaited.empty() || managed_.size() > max_looked_through) return;
-  const auto run = relays_.run_of(w.wait.member.id.tid, w.wait.awaited, w.ended_at, w.wait.since);
+  auto run = relays_.run_of(w.wait.member.id.tid, w.wait.awaited, w.ended_at, w.wait.since);
   if (!run) return;
   const bool proven = relays_.proven(run->tid);
   if (!run->over) {
@@ -115,16 +122,20 @@ void BpfObserver::name_passed_to(Watched& w, std::vector<Event>& out) {
   }
   const Resource resource = *relays_.end_of(run->tid, w.wait.awaited);
   Evidence evidence = proven ? Evidence::relayed : Evidence::guess;
+  // Where it woke the waiter itself in this run, with the answer to an earlier message, it passed this one on after that.
+  const auto own = tracer_->slot(w.wait.member.id.tid);
+  if (own && own->waker.tid == run->tid) run->first = std::max(run->first, own->order + 1);
   auto passed_to = woken_in(w, *run);
   if (!passed_to) return;
   if (!passed_to->empty()) relays_.passed_on(run->tid);
   if (passed_to->empty() && proven && run->began_it) {  // the service was awake
-    evidence = Evidence::kin;
     passed_to = services_.of(callers_of(run->tid, w));
+    evidence = passed_to->size() == 1 ? Evidence::kin : Evidence::guess;
+    std::erase_if(*passed_to, [&](ThreadId service) { return slept_through(service, *run); });
   }
   if (passed_to->empty()) {
     evidence = Evidence::guess;
-    passed_to = woken_last(w, run->tid);
+    passed_to = woken_last(w, *run);
   }
   // What is told again is of the same wait: a guess goes with each look at who holds the other end.
   if (!passed_to->empty()) w.passed_to = std::move(*passed_to);
@@ -132,16 +143,31 @@ void BpfObserver::name_passed_to(Watched& w, std::vector<Event>& out) {
     out.emplace_back(Accessed{.time = w.wait.since, .thread = thread, .resource = resource, .evidence = evidence});
 }
 
+// Who has answered through a relay that is awake since the waiter's own message woke it: the one that it has woken since
+// then, if it was one, and has had a CPU. (A boosted service takes the CPU from a relay that is about to sleep.)
+std::optional<Member> BpfObserver::answered_meanwhile(const Watched& w, pid_t relay) const {
+  const auto run = relays_.run_of(w.wait.member.id.tid, w.wait.awaited, w.ended_at, w.wait.since);
+  if (!run || run->tid != relay || run->over || !run->began_it || !relays_.proven(relay)) return std::nullopt;
+  const auto passed_to = woken_in(w, *run);
+  if (!passed_to || passed_to->size() != 1) return std::nullopt;
+  const auto slot = tracer_->slot(passed_to->front().tid);
+  if (!slot || slot->phase == sys::ThreadSlot::Phase::woken) return std::nullopt;
+  return hooks_.identify(passed_to->front().tid);
+}
+
 // The relay wakes the waiter because somebody has woken the relay. That one is believed where it is whom the message
 // of this wait was passed on to: that is a round trip. Of an answer that was asked for otherwise, where relays are
-// known to pass on.
+// known to pass on and this one slept as the wait began (a bus answers some messages itself).
 void BpfObserver::credit_through(Watched& w, const sys::Waker& relay, Woken& woken) {
   woken.unrelated = true;
   const auto thread = relays_.thread(relay.tid);
-  const auto by = hooks_.identify(relays_.last_sender(relay.tid));
-  if (!thread || !by || by->tgid == w.wait.member.tgid) return;
-  const bool round_trip = std::ranges::find(w.passed_to, by->id) != w.passed_to.end();
-  if (!round_trip && (!w.passed_to.empty() || !relays_.proven(relay.tid))) return;
+  if (!thread) return;
+  const auto meanwhile = answered_meanwhile(w, relay.tid);
+  const auto by = meanwhile ? meanwhile : hooks_.identify(relays_.last_sender(relay.tid));
+  if (!by || by->tgid == w.wait.member.tgid) return;
+  const bool round_trip = meanwhile || std::ranges::find(w.passed_to, by->id) != w.passed_to.end();
+  const bool answer = relays_.proven(relay.tid) && relays_.woken_after(relay.tid, w.wait.since);
+  if (!round_trip && (!w.passed_to.empty() || !answer)) return;
   // After a round trip the call need not tell: a client that lives for one request may have gone with its socket.
   const auto through = round_trip ? relays_.end_of(relay.tid, w.wait.awaited)
                                   : understand(w, {*thread, relay.tgid}, relay, woken.time).through;

@@ -87,6 +87,11 @@ pid_t Relays::last_sender(pid_t tid) const {
   return found == threads_.end() || found->second.runs.empty() ? 0 : found->second.runs.back().by;
 }
 
+bool Relays::woken_after(pid_t tid, Time time) const {
+  const auto found = threads_.find(tid);
+  return found != threads_.end() && !found->second.runs.empty() && found->second.runs.back().from >= time;
+}
+
 std::optional<Resource> Relays::end_of(pid_t tid, std::span<const Resource> awaited) const {
   for (const Resource& resource : awaited)
     if (const auto of = ends_.find(resource);
@@ -113,6 +118,7 @@ std::optional<Relays::Run> Relays::run_of(pid_t waiter, std::span<const Resource
                      .over = run->to != Time::max(),
                      .began_it = run->by == waiter,
                      .unseen = run->unseen,
+                     .from = run->from,
                      .first = run->wakes_before + 1,
                      .last = last};
         last = run->wakes_before;

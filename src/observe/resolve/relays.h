@@ -56,6 +56,9 @@ class Relays {
   [[nodiscard]] bool take_asked(pid_t tid);
   // The thread that woke it last; 0: not known.
   [[nodiscard]] pid_t last_sender(pid_t tid) const;
+  // That was after `time`: what it was woken for may answer a wait which began then. A relay that was awake already may
+  // have answered by itself.
+  [[nodiscard]] bool woken_after(pid_t tid, Time time) const;
 
   // A run in which a message that the waiter sent, before it began to wait on one of `awaited`, may have reached the
   // relay: the message woke the relay, or the relay was awake as the wait began.
@@ -64,6 +67,7 @@ class Relays {
     bool over = false;
     bool began_it = false;    // the waiter's message woke the relay
     bool unseen = false;      // it began before the relay was observed: its wakes may have been before that, too
+    Time from{};              // it began then, if it was seen
     std::uint32_t first = 0;  // its wakes in this run: this one …
     std::uint32_t last = 0;   // … to this one
   };

@@ -55,7 +55,13 @@ class MessageRelay : public ::testing::Test {
   bool owned(const std::string& name) const {
     return run({"busctl", "--address=" + address, "status", "org.swapd." + name}).status == 0;
   }
+  // What is sent next wakes it.
+  static void is_asleep(pid_t pid) {
+    EXPECT_TRUE(eventually([&] { return status_field(pid, "State").starts_with("S"); }));
+  }
+  // Its first message wakes the bus.
   pid_t call(const std::string& name, int times = 1) {
+    is_asleep(bus);
     return session->start({"--fifo", "50"}, {"taskset", "-c", "0", BUS_PEER_PROGRAM, "call", address,
                                              "org.swapd." + name, std::to_string(times)});
   }
@@ -86,7 +92,7 @@ class MessageRelay : public ::testing::Test {
       session->raise(name + "-flag");
       EXPECT_EQ(session->wait(client), 0);
       EXPECT_TRUE(eventually([&] { return kernel_attr(service).policy == "other" && kernel_attr(service).nice == 0; }));
-      if (known) return;
+      if (known) return is_asleep(service);
     }
     ADD_FAILURE() << "ten calls have taught nothing";
   }
@@ -110,7 +116,9 @@ TEST_F(MessageRelay, TheServiceIsLentToAndTheBusIsNot) {
   bool named = false;
   bool relay = false;
   for (const auto& provider : said["waiting_for"][0]["providers"]) {
-    if (provider["pid"] == service) named = provider["evidence"] == "relayed" && provider["favoured"] == true;
+    // Where the bus answers the connection's first message late, the service has been credited with that by now.
+    const bool is_certain = provider["evidence"] == "relayed" || provider["evidence"] == "woke";
+    if (provider["pid"] == service) named = is_certain && provider["favoured"] == true;
     if (provider["pid"] == bus) relay = provider["evidence"] == "relay";
   }
   EXPECT_TRUE(named && relay) << said;
@@ -120,21 +128,27 @@ TEST_F(MessageRelay, TheServiceIsLentToAndTheBusIsNot) {
   EXPECT_TRUE(becomes(service, "other"));
 }
 
-// A client that stays: who has answered it on this connection is known when it asks again.
+// A client that stays: who has answered it on this connection is known when it asks again. (Not at once, where the bus
+// was observed only after it had passed the first message on, or both have not slept between two calls.)
 TEST_F(MessageRelay, ALastingClientIsHelpedInEveryCall) {
   begin();
   if (IsSkipped()) return;
   const pid_t service = serve("One");
   hog();
-  const pid_t client = call("One", 3);
-  EXPECT_TRUE(helped(service)) << why(client);
-  for (int answer = 0; answer < 2; ++answer) {
+  constexpr int calls = 8;
+  const pid_t client = call("One", calls);
+  const auto is_known = [&] { return why(client).find("ended such a wait before") != std::string::npos; };
+  int known = 0;
+  for (int answer = 0; answer < calls; ++answer) {
+    EXPECT_TRUE(helped(service)) << why(client);
+    if (known > 0) {
+      EXPECT_TRUE(eventually(is_known) && becomes(service, "fifo")) << why(client);
+    }
+    if (known > 0 || is_known()) ++known;
     session->raise("One-flag");
     EXPECT_TRUE(eventually([&] { return !std::filesystem::exists(session->path("One-flag")); }));
-    EXPECT_TRUE(becomes(service, "fifo")) << why(client);
-    EXPECT_TRUE(eventually([&] { return why(client).find("ended such a wait before") != std::string::npos; }));
   }
-  session->raise("One-flag");
+  EXPECT_GE(known, 3);
   EXPECT_EQ(session->wait(client), 0);
 }
 

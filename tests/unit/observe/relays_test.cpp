@@ -102,6 +102,17 @@ TEST_F(RelaysTest, TheNextRunBoundsTheWakes) {
   EXPECT_EQ(relays.last_sender(bus.tid), other);
 }
 
+// A bus that was busy with another one's message as the client began to wait may have answered the client by itself.
+TEST_F(RelaysTest, WhoWokeItBeforeTheWaitBeganHasNotAnswered) {
+  EXPECT_FALSE(relays.woken_after(bus.tid, at(0))) << "not seen yet";
+  sleeping();
+  relays.woken(bus.tid, service, at(0), 5);
+  EXPECT_FALSE(relays.woken_after(bus.tid, at(1)));
+  relays.blocked(bus.tid, at(2));
+  relays.woken(bus.tid, service, at(3), 6);
+  EXPECT_TRUE(relays.woken_after(bus.tid, at(1)));
+}
+
 TEST_F(RelaysTest, ABlockThatWasNotHeardOfEndsWithTheNextWake) {
   sleeping();
   relays.woken(bus.tid, client, at(0), 5);
