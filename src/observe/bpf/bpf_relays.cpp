@@ -84,8 +84,8 @@ bool BpfObserver::slept_through(ThreadId thread, const Relays::Run& run) const {
 }
 
 // The message woke no thread: the service was awake, or was woken before the relay was looked at. Those that the relay
-// was the last to wake, however long ago, and that want a CPU; where none does, those that may have been awake: they may
-// wait for another thread that does.
+// was the last to wake, however long ago, and that want a CPU; where none does, those that may have been awake: they
+// may wait for another thread that does.
 std::vector<ThreadId> BpfObserver::woken_last(const Watched& w, const Relays::Run& run) const {
   std::vector<ThreadId> found;
   for (const auto& [tid, id] : managed_) {
@@ -122,7 +122,8 @@ void BpfObserver::name_passed_to(Watched& w, std::vector<Event>& out) {
   }
   const Resource resource = *relays_.end_of(run->tid, w.wait.awaited);
   Evidence evidence = proven ? Evidence::relayed : Evidence::guess;
-  // Where it woke the waiter itself in this run, with the answer to an earlier message, it passed this one on after that.
+  // Where it woke the waiter itself in this run, with the answer to an earlier message, it passed this one on after
+  // that.
   const auto own = tracer_->slot(w.wait.member.id.tid);
   if (own && own->waker.tid == run->tid) run->first = std::max(run->first, own->order + 1);
   auto passed_to = woken_in(w, *run);
@@ -143,8 +144,8 @@ void BpfObserver::name_passed_to(Watched& w, std::vector<Event>& out) {
     out.emplace_back(Accessed{.time = w.wait.since, .thread = thread, .resource = resource, .evidence = evidence});
 }
 
-// Who has answered through a relay that is awake since the waiter's own message woke it: the one that it has woken since
-// then, if it was one, and has had a CPU. (A boosted service takes the CPU from a relay that is about to sleep.)
+// Who has answered through a relay that is awake since the waiter's own message woke it: the one that it has woken
+// since then, if it was one, and has had a CPU. (A boosted service takes the CPU from a relay that is about to sleep.)
 std::optional<Member> BpfObserver::answered_meanwhile(const Watched& w, pid_t relay) const {
   const auto run = relays_.run_of(w.wait.member.id.tid, w.wait.awaited, w.ended_at, w.wait.since);
   if (!run || run->tid != relay || run->over || !run->began_it || !relays_.proven(relay)) return std::nullopt;
