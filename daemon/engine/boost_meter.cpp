@@ -125,6 +125,9 @@ void BoostMeter::take_opened() {
 void BoostMeter::sample(ThreadId thread, Track& track, Time now) {
   if (!track.sampler) {
     if (track.opening || track.refused || samplers_ >= max_samplers || now < first_look(track)) return;
+    // Withheld for its share of the wait, not for a spin: its state says nothing, and to open costs its CPU a
+    // preemption.
+    if (track.boost.given_up && !track.boost.suspected) return;
     opener_.ask(thread.tid);
     track.opening = true;
     ++samplers_;

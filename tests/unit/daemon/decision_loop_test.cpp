@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <filesystem>
+
 #include "unit/daemon/decision_loop_world.h"
 
 namespace swapd::daemon {
@@ -517,6 +519,23 @@ TEST_F(BoostMeterTest, AWithheldBoostIsNotCharged) {
   observer.cpu[p2] = 50ms;
   meter.before(Woken{.time = now, .thread = p1, .by = p2});
   EXPECT_THAT(told<decide::CpuUsed>(), IsEmpty());
+}
+
+// To open a sampler costs the thread's CPU a preemption. The thread that opens them is started for the first.
+TEST_F(BoostMeterTest, AWithheldBoostIsSampledOnlyWhereItsThreadHasSpun) {
+  const auto threads = [] {
+    const std::filesystem::directory_iterator all("/proc/self/task");
+    return std::distance(begin(all), end(all));
+  };
+  const auto before = threads();
+  decide::Metered boost{.thread = p2, .on_behalf_of = p1, .counts = false, .given_up = true};
+  meter.apply(std::span(&boost, 1), now);
+  meter.look(now + 5ms);
+  EXPECT_EQ(threads(), before);
+  boost.suspected = true;
+  meter.apply(std::span(&boost, 1), now);
+  meter.look(now + 20ms);
+  EXPECT_EQ(threads(), before + 1);
 }
 
 TEST_F(BoostMeterTest, ABlockOfTheBoostedThreadIsAResult) {

@@ -280,6 +280,21 @@ TEST_F(DonationTurns, ABoostWithoutAResultUsesUpItsAllowance) {
   EXPECT_TRUE(t.grant(p2)->run.withheld);
 }
 
+TEST_F(DonationTurns, AWithheldBoostDoesNotLinger) {
+  t.provides(p2, r1);
+  for (int i = 0; i < 2; ++i) {
+    t.blocks(p1, {r1});
+    t.turn();
+    t.pass(milliseconds(500));
+    t.panel->on(decide::CpuUsed{t.now, p2, p1, milliseconds(490)});
+    t.turn();
+    ASSERT_TRUE(t.grant(p2)->run.withheld);
+    t.wakes(p1, p2, r1);
+    t.turn();
+  }
+  EXPECT_EQ(t.runs_as(p2), std::nullopt);
+}
+
 class TwoProviders : public DonationTurns {
  protected:
   bool is_withheld_after(Duration cpu) {
