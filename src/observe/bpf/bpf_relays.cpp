@@ -51,7 +51,7 @@ void BpfObserver::held_by(const Resource& resource, const std::vector<ThreadId>&
 
 void BpfObserver::take_of_relay(const sys::BpfRecord& record, std::vector<Event>& out) {
   if (record.what == sys::BpfRecord::What::woken)
-    relays_.woken(record.tid, record.waker.tid, record.time, record.wakes);
+    relays_.woken(record.tid, record.waker.tid, record.waker.tgid, record.time, record.wakes);
   else
     relays_.blocked(record.tid, record.time);
   if (!relays_.take_asked(record.tid)) return;
@@ -111,7 +111,7 @@ Family BpfObserver::callers_of(pid_t relay, const Watched& w) const {
 // Whom has a relay passed the message on to that was sent before this wait? Known when the relay sleeps again.
 void BpfObserver::name_passed_to(Watched& w, std::vector<Event>& out) {
   if (relays_.empty() || !w.wait.blocked || w.wait.awaited.empty() || managed_.size() > max_looked_through) return;
-  auto run = relays_.run_of(w.wait.member.id.tid, w.wait.awaited, w.ended_at, w.wait.since);
+  auto run = relays_.run_of(w.wait.member.tgid, w.wait.awaited, w.ended_at, w.wait.since);
   if (!run) return;
   const bool proven = relays_.proven(run->tid);
   if (!run->over) {
@@ -147,7 +147,7 @@ void BpfObserver::name_passed_to(Watched& w, std::vector<Event>& out) {
 // Who has answered through a relay that is awake since the waiter's own message woke it: the one that it has woken
 // since then, if it was one, and has had a CPU. (A boosted service takes the CPU from a relay that is about to sleep.)
 std::optional<Member> BpfObserver::answered_meanwhile(const Watched& w, pid_t relay) const {
-  const auto run = relays_.run_of(w.wait.member.id.tid, w.wait.awaited, w.ended_at, w.wait.since);
+  const auto run = relays_.run_of(w.wait.member.tgid, w.wait.awaited, w.ended_at, w.wait.since);
   if (!run || run->tid != relay || run->over || !run->began_it || !relays_.proven(relay)) return std::nullopt;
   const auto passed_to = woken_in(w, *run);
   if (!passed_to || passed_to->size() != 1) return std::nullopt;

@@ -59,12 +59,12 @@ void Relays::passed_on(pid_t tid) {
   if (const auto found = threads_.find(tid); found != threads_.end()) found->second.passes_on = true;
 }
 
-void Relays::woken(pid_t tid, pid_t by, Time time, std::uint32_t wakes_before) {
+void Relays::woken(pid_t tid, pid_t by, pid_t process, Time time, std::uint32_t wakes_before) {
   const auto found = threads_.find(tid);
   if (found == threads_.end()) return;
   std::deque<Awake>& runs = found->second.runs;
   if (!runs.empty() && runs.back().to == Time::max()) runs.back().to = time;  // its block was not heard of
-  runs.push_back({.by = by, .from = time, .wakes_before = wakes_before});
+  runs.push_back({.by = by, .process = process, .from = time, .wakes_before = wakes_before});
   if (runs.size() > max_runs) runs.pop_front();
 }
 
@@ -100,7 +100,7 @@ std::optional<Resource> Relays::end_of(pid_t tid, std::span<const Resource> awai
   return std::nullopt;
 }
 
-std::optional<Relays::Run> Relays::run_of(pid_t waiter, std::span<const Resource> awaited, Time before,
+std::optional<Relays::Run> Relays::run_of(pid_t process, std::span<const Resource> awaited, Time before,
                                           Time since) const {
   for (const Resource& resource : awaited) {
     const auto of = ends_.find(resource);
@@ -111,12 +111,12 @@ std::optional<Relays::Run> Relays::run_of(pid_t waiter, std::span<const Resource
       std::uint32_t last = std::numeric_limits<std::uint32_t>::max();
       const std::deque<Awake>& runs = found->second.runs;
       for (auto run = runs.rbegin(); run != runs.rend() && run->to >= before; ++run) {
-        const bool woke_it = run->by == waiter && run->from >= before;
+        const bool woke_it = run->process == process && run->from >= before;
         const bool found_it_awake = run->from <= since && since <= run->to;
         if (woke_it || found_it_awake)
           return Run{.tid = tid,
                      .over = run->to != Time::max(),
-                     .began_it = run->by == waiter,
+                     .began_it = run->process == process,
                      .unseen = run->unseen,
                      .from = run->from,
                      .first = run->wakes_before + 1,

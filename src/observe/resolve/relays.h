@@ -48,8 +48,8 @@ class Relays {
   [[nodiscard]] bool passes_on(pid_t tid) const;
   void passed_on(pid_t tid);
 
-  // `by` has woken the relay, which had made so many wakes before.
-  void woken(pid_t tid, pid_t by, Time time, std::uint32_t wakes_before);
+  // `by`, a thread of that process, has woken the relay, which had made so many wakes before.
+  void woken(pid_t tid, pid_t by, pid_t process, Time time, std::uint32_t wakes_before);
   void blocked(pid_t tid, Time time);
   // The end of its present run is to be told. take_asked() returns whether that was so, and clears it.
   void ask(pid_t tid);
@@ -60,19 +60,20 @@ class Relays {
   // have answered by itself.
   [[nodiscard]] bool woken_after(pid_t tid, Time time) const;
 
-  // A run in which a message that the waiter sent, before it began to wait on one of `awaited`, may have reached the
-  // relay: the message woke the relay, or the relay was awake as the wait began.
+  // A run in which a message that the waiter's process sent, before it began to wait on one of `awaited`, may have
+  // reached the relay: the message woke the relay, or the relay was awake as the wait began. (One thread may send what
+  // another one waits for.)
   struct Run {
     pid_t tid = 0;  // of the relay
     bool over = false;
-    bool began_it = false;    // the waiter's message woke the relay
+    bool began_it = false;    // the waiter's process woke the relay
     bool unseen = false;      // it began before the relay was observed: its wakes may have been before that, too
     Time from{};              // it began then, if it was seen
     std::uint32_t first = 0;  // its wakes in this run: this one …
     std::uint32_t last = 0;   // … to this one
   };
   // before: the end of the waiter's last wait. Nothing: the relay has heard nothing of it since then.
-  [[nodiscard]] std::optional<Run> run_of(pid_t waiter, std::span<const Resource> awaited, Time before,
+  [[nodiscard]] std::optional<Run> run_of(pid_t process, std::span<const Resource> awaited, Time before,
                                           Time since) const;
   // The one of `awaited` whose other end this relay has.
   [[nodiscard]] std::optional<Resource> end_of(pid_t tid, std::span<const Resource> awaited) const;
@@ -81,6 +82,7 @@ class Relays {
  private:
   struct Awake {
     pid_t by = 0;
+    pid_t process = 0;  // that thread's
     Time from{};
     Time to = Time::max();
     std::uint32_t wakes_before = 0;

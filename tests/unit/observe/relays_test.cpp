@@ -29,7 +29,7 @@ class RelaysTest : public ::testing::Test {
 
 TEST_F(RelaysTest, TheWaiterWokeTheBusWhichSleepsAgain) {
   sleeping();
-  relays.woken(bus.tid, client, at(0), 5);
+  relays.woken(bus.tid, client, client, at(0), 5);
   relays.blocked(bus.tid, at(2));
   const auto run = relays.run_of(client, awaited, at(-10), at(1));
   ASSERT_TRUE(run);
@@ -39,9 +39,18 @@ TEST_F(RelaysTest, TheWaiterWokeTheBusWhichSleepsAgain) {
   EXPECT_EQ(run->first, 6U) << "the first wake that it made after this one";
 }
 
+TEST_F(RelaysTest, AnotherThreadOfTheWaitersProcessMayHaveSent) {
+  sleeping();
+  relays.woken(bus.tid, client + 1, client, at(0), 5);
+  relays.blocked(bus.tid, at(1));
+  const auto run = relays.run_of(client, awaited, at(-10), at(3));
+  ASSERT_TRUE(run);
+  EXPECT_TRUE(run->began_it);
+}
+
 TEST_F(RelaysTest, WhileTheBusIsAwakeItMayStillPassTheMessageOn) {
   sleeping();
-  relays.woken(bus.tid, client, at(0), 5);
+  relays.woken(bus.tid, client, client, at(0), 5);
   const auto run = relays.run_of(client, awaited, at(-10), at(1));
   ASSERT_TRUE(run);
   EXPECT_FALSE(run->over);
@@ -50,14 +59,14 @@ TEST_F(RelaysTest, WhileTheBusIsAwakeItMayStillPassTheMessageOn) {
 // It ran on another CPU, and slept before the client did.
 TEST_F(RelaysTest, ARunThatWasOverBeforeTheWaitBeganCounts) {
   sleeping();
-  relays.woken(bus.tid, client, at(0), 5);
+  relays.woken(bus.tid, client, client, at(0), 5);
   relays.blocked(bus.tid, at(1));
   EXPECT_TRUE(relays.run_of(client, awaited, at(-10), at(3)));
 }
 
 TEST_F(RelaysTest, ABusThatWasAwakeMayHaveGotTheMessageAnyway) {
   sleeping();
-  relays.woken(bus.tid, other, at(0), 5);
+  relays.woken(bus.tid, other, other, at(0), 5);
   const auto run = relays.run_of(client, awaited, at(-10), at(1));
   ASSERT_TRUE(run);
   EXPECT_FALSE(run->began_it);
@@ -75,25 +84,25 @@ TEST_F(RelaysTest, OneThatIsNewHereCountsAsAwake) {
 
 TEST_F(RelaysTest, WhatOthersSentIsNotTheWaiters) {
   sleeping();
-  relays.woken(bus.tid, other, at(0), 5);
+  relays.woken(bus.tid, other, other, at(0), 5);
   relays.blocked(bus.tid, at(1));
   EXPECT_FALSE(relays.run_of(client, awaited, at(-10), at(3))) << "before the wait began";
-  relays.woken(bus.tid, other, at(5), 6);
+  relays.woken(bus.tid, other, other, at(5), 6);
   EXPECT_FALSE(relays.run_of(client, awaited, at(-10), at(3))) << "after it";
 }
 
 TEST_F(RelaysTest, AMessageThatWasAnsweredIsNotThisWaits) {
   sleeping();
-  relays.woken(bus.tid, client, at(0), 5);
+  relays.woken(bus.tid, client, client, at(0), 5);
   relays.blocked(bus.tid, at(1));
   EXPECT_FALSE(relays.run_of(client, awaited, at(10), at(12))) << "the last wait ended at 10";
 }
 
 TEST_F(RelaysTest, TheNextRunBoundsTheWakes) {
   sleeping();
-  relays.woken(bus.tid, client, at(0), 5);
+  relays.woken(bus.tid, client, client, at(0), 5);
   relays.blocked(bus.tid, at(1));
-  relays.woken(bus.tid, other, at(2), 7);
+  relays.woken(bus.tid, other, other, at(2), 7);
   relays.blocked(bus.tid, at(3));
   const auto run = relays.run_of(client, awaited, at(-10), at(1));
   ASSERT_TRUE(run);
@@ -106,17 +115,17 @@ TEST_F(RelaysTest, TheNextRunBoundsTheWakes) {
 TEST_F(RelaysTest, WhoWokeItBeforeTheWaitBeganHasNotAnswered) {
   EXPECT_FALSE(relays.woken_after(bus.tid, at(0))) << "not seen yet";
   sleeping();
-  relays.woken(bus.tid, service, at(0), 5);
+  relays.woken(bus.tid, service, service, at(0), 5);
   EXPECT_FALSE(relays.woken_after(bus.tid, at(1)));
   relays.blocked(bus.tid, at(2));
-  relays.woken(bus.tid, service, at(3), 6);
+  relays.woken(bus.tid, service, service, at(3), 6);
   EXPECT_TRUE(relays.woken_after(bus.tid, at(1)));
 }
 
 TEST_F(RelaysTest, ABlockThatWasNotHeardOfEndsWithTheNextWake) {
   sleeping();
-  relays.woken(bus.tid, client, at(0), 5);
-  relays.woken(bus.tid, service, at(4), 6);
+  relays.woken(bus.tid, client, client, at(0), 5);
+  relays.woken(bus.tid, service, service, at(4), 6);
   const auto run = relays.run_of(client, awaited, at(-10), at(1));
   ASSERT_TRUE(run);
   EXPECT_TRUE(run->over);
@@ -124,7 +133,7 @@ TEST_F(RelaysTest, ABlockThatWasNotHeardOfEndsWithTheNextWake) {
 
 TEST_F(RelaysTest, OnlyTheHolderOfWhatIsAwaitedIsAsked) {
   sleeping();
-  relays.woken(bus.tid, client, at(0), 5);
+  relays.woken(bus.tid, client, client, at(0), 5);
   EXPECT_FALSE(relays.run_of(client, std::vector<Resource>{{ResourceKind::socket, {101}}}, at(-10), at(1)));
   EXPECT_EQ(relays.end_of(bus.tid, awaited), end);
 }
