@@ -253,7 +253,7 @@ void DonationDecider::demand(const model::Model& model, Time now, Plan& plan) {
     const ThreadId leaf = donation.path.back();
     const bool given_up = progress_.step(donation.requester, leaf, now) == Step::none;
     if (given_up) linger_.forget_way(donation.requester);  // a boost that is withheld does not linger either
-    if (!metered.insert(leaf).second) continue;  // it runs for another requester, of a higher rank
+    if (!metered.insert(leaf).second) continue;            // it runs for another requester, of a higher rank
     plan.metered.push_back({.thread = leaf,
                             .on_behalf_of = donation.requester,
                             .counts = !given_up,
