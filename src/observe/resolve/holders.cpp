@@ -19,6 +19,7 @@ namespace {
 
 constexpr Duration member_age = std::chrono::milliseconds(50);
 constexpr Duration stranger_age = std::chrono::seconds(1);
+constexpr int rests_between_reads = 19;     // of all strangers' tables: times what one took
 constexpr std::size_t max_threads = 3;      // of a process (docs/design.md, Model)
 constexpr std::size_t max_looked_at = 512;  // threads of one process
 constexpr std::size_t max_children = 256;
@@ -127,6 +128,8 @@ std::optional<Found> Holders::find(const Waiter& waiter, const Resource& resourc
     std::erase_if(rest, [&](pid_t pid) { return std::ranges::binary_search(sorted, pid); });
     others = among_servers(resource, members, since_asked);
     if (others.empty()) others = among(resource, rest, std::max(stranger_age, since_asked));
+    if (others.empty() && resource.kind == ResourceKind::socket)
+      others = among_strangers_anew(resource, rest, since_asked);
     if (resource.kind == ResourceKind::socket) remember_servers(others);
     // Nobody at all has this socket any more: whoever is at the other end now, the kernel must tell.
     if (others.empty() && managed.empty() && resource.kind == ResourceKind::socket) peers_.drop(resource.ids[0]);
@@ -136,6 +139,17 @@ std::optional<Found> Holders::find(const Waiter& waiter, const Resource& resourc
   Found out = with_threads(waiter, resource, evidence, managed, others, asked);
   if (guesses_ && nobody_else()) guess_behind(waiter, others, members, asked, out);
   return out;
+}
+
+// A socket that was accepted a moment ago is in no table that is older. To read all anew takes long, and so is a small
+// part of the time; a server that was found so once is among the servers from then on.
+Holders::Pids Holders::among_strangers_anew(const Resource& resource, const Pids& rest, Duration max_age) {
+  const Time begun = clock_.now();
+  if (max_age >= stranger_age || begun < read_anew_from_) return {};
+  Pids found = among(resource, rest, max_age);
+  const Time now = clock_.now();
+  read_anew_from_ = now + rests_between_reads * (now - begun);
+  return found;
 }
 
 // A process that waits for a signal waits perhaps for a sibling, which wants a CPU: as PostgreSQL's do, which fork for

@@ -41,6 +41,7 @@ class Holders {
  private:
   using Pids = std::vector<pid_t>;
   [[nodiscard]] Pids among(const Resource& resource, std::span<const pid_t> pids, Duration max_age);
+  [[nodiscard]] Pids among_strangers_anew(const Resource& resource, const Pids& rest, Duration max_age);
   [[nodiscard]] Pids among_servers(const Resource& resource, std::span<const pid_t> members, Duration max_age);
   void guess_behind(const Waiter& waiter, const Pids& others, std::span<const pid_t> members, Time asked, Found& out);
   void remember_servers(const Pids& pids);
@@ -77,7 +78,8 @@ class Holders {
   std::unordered_map<pid_t, Threads> threads_;
   Pids processes_;
   Time processes_read_{};
-  Pids servers_;  // not managed, and held other ends of sockets lately: the last one first
+  Time read_anew_from_{};  // strangers' tables may be, from then on
+  Pids servers_;           // not managed, and held other ends of sockets lately: the last one first
   std::uint64_t own_ipc_namespace_ = 0;
   bool guesses_ = false;
 };

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include <array>
 #include <thread>
 
 #include "blocked_program.h"
@@ -168,6 +169,21 @@ TEST_F(Sockets, AProviderOutsideTheMembersIsNamedApart) {
   EXPECT_THAT(found[0].threads, testing::IsEmpty());
   ASSERT_EQ(found[0].unenrolled.size(), 1U);
   EXPECT_EQ(found[0].unenrolled[0].tid, story.provider);
+}
+
+// As a message bus does with each client's: the table of its descriptors was read before.
+TEST_F(Sockets, AProcessOutsideTheMembersThatHasJustGotTheSocketIsFound) {
+  Story story = start("socket", "unix-stream");
+  story.members = {story.waiter};
+  ASSERT_EQ(resolver_.scan(story.waiter, resolver_.full(story.site).awaited, story.members).size(), 1U);
+  const Fd fresh(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  struct stat st {};
+  ASSERT_EQ(::fstat(fresh.get(), &st), 0);
+  const std::array awaited{Resource{ResourceKind::socket, {st.st_ino}}};
+  const auto found = resolver_.scan(story.waiter, awaited, story.members);
+  ASSERT_EQ(found.size(), 1U);
+  ASSERT_EQ(found[0].unenrolled.size(), 1U);
+  EXPECT_EQ(found[0].unenrolled[0].tid, ::getpid());
 }
 
 }  // namespace
