@@ -7,9 +7,9 @@
 // - A *guess* that went wrong before (another thread ended the wait, after this boost had used CPU time in vain) is in
 //   doubt: until it has been right again its boosts may use a small share of the wait's time, so that the requester
 //   waits at most so much longer than without.
-// - A provider of which nothing is known yet has some time of its own first, and a share of the wait after that, so
-// that one that is wrong does not keep from its CPU for ever what the requester waits for, and one that is right loses
-// little, once. A provider that has ended such a wait before computes as long as it must.
+// - A provider of which nothing is known yet has some time of its own first, rests once, and has a share of the wait
+// after that, so that one that is wrong does not keep from its CPU for ever what the requester waits for, and one that
+// is right loses little, once. A provider that has ended such a wait before computes as long as it must.
 #pragma once
 
 #include <array>

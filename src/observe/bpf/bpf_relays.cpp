@@ -131,8 +131,8 @@ void BpfObserver::name_passed_to(Watched& w, std::vector<Event>& out) {
   if (!passed_to->empty()) relays_.passed_on(run->tid);
   if (passed_to->empty() && proven && run->began_it) {  // the service was awake
     passed_to = services_.of(callers_of(run->tid, w));
-    evidence = passed_to->size() == 1 ? Evidence::kin : Evidence::guess;
     std::erase_if(*passed_to, [&](ThreadId service) { return slept_through(service, *run); });
+    evidence = passed_to->size() == 1 ? Evidence::kin : Evidence::guess;
   }
   if (passed_to->empty()) {
     evidence = Evidence::guess;
@@ -147,6 +147,7 @@ void BpfObserver::name_passed_to(Watched& w, std::vector<Event>& out) {
 // Who has answered through a relay that is awake since the waiter's own message woke it: the one that it has woken
 // since then, if it was one, and has had a CPU. (A boosted service takes the CPU from a relay that is about to sleep.)
 std::optional<Member> BpfObserver::answered_meanwhile(const Watched& w, pid_t relay) const {
+  if (managed_.size() > max_looked_through) return std::nullopt;
   const auto run = relays_.run_of(w.wait.member.tgid, w.wait.awaited, w.ended_at, w.wait.since);
   if (!run || run->tid != relay || run->over || !run->began_it || !relays_.proven(relay)) return std::nullopt;
   const auto passed_to = woken_in(w, *run);
@@ -156,9 +157,9 @@ std::optional<Member> BpfObserver::answered_meanwhile(const Watched& w, pid_t re
   return hooks_.identify(passed_to->front().tid);
 }
 
-// The relay wakes the waiter because somebody has woken the relay. That one is believed where it is whom the message
-// of this wait was passed on to: that is a round trip. Of an answer that was asked for otherwise, where relays are
-// known to pass on and this one slept as the wait began (a bus answers some messages itself).
+// The relay wakes the waiter because another thread has woken the relay. That one is believed where it is whom the
+// message of this wait was passed on to: that is a round trip. Of an answer that was asked for otherwise, where relays
+// are known to pass on and this one slept as the wait began (a bus answers some messages itself).
 void BpfObserver::credit_through(Watched& w, const sys::Waker& relay, Woken& woken) {
   woken.unrelated = true;
   const auto thread = relays_.thread(relay.tid);

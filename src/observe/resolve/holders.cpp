@@ -141,8 +141,9 @@ std::optional<Found> Holders::find(const Waiter& waiter, const Resource& resourc
   return out;
 }
 
-// A socket that was accepted a moment ago is in no table that is older. To read all anew takes long, and so is a small
-// part of the time; a server that was found so once is among the servers from then on.
+// A socket that was accepted a moment ago is in no table that is older. To read the tables of all processes takes long,
+// so the worker spends a twentieth of its time on it at most; a server that was found once is among servers_ after
+// that.
 Holders::Pids Holders::among_strangers_anew(const Resource& resource, const Pids& rest, Duration max_age) {
   const Time begun = clock_.now();
   if (max_age >= stranger_age || begun < read_anew_from_) return {};

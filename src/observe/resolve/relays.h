@@ -7,7 +7,7 @@
 //
 // A process that holds the other end of a socket need not pass anything on: an X server and a database answer
 // themselves. A thread that they wake is a guess until one round trip (client, relay, service, relay, client) has been
-// seen. Pure.
+// seen; message buses are known by their names. Pure.
 #pragma once
 
 #include <cstdint>

@@ -20,6 +20,16 @@ class DonationTurns : public testing::Test {
     t.enroll(p1, fifo(50));
     for (const ThreadId id : {p2, p3, p4, p5}) t.enroll(id, nice(0));
   }
+  // p1 waits for r1, and the thread that is boosted for it uses so much CPU time without a result.
+  bool is_withheld_after(Duration cpu) {
+    t.blocks(p1, {r1});
+    t.turn();
+    const ThreadId leaf = t.grant(p3) != nullptr ? p3 : p2;
+    t.pass(cpu + milliseconds(10));
+    t.panel->on(decide::CpuUsed{t.now, leaf, p1, cpu});
+    t.turn();
+    return t.grant(leaf)->run.withheld;
+  }
   Turns t;
 };
 
@@ -272,49 +282,26 @@ TEST_F(DonationTurns, AProviderThatSpinsIsLentLessAndThenNothing) {
 
 TEST_F(DonationTurns, ABoostWithoutAResultUsesUpItsAllowance) {
   t.provides(p2, r1);
-  t.blocks(p1, {r1});
-  t.turn();
-  t.pass(milliseconds(500));
-  t.panel->on(decide::CpuUsed{t.now, p2, p1, milliseconds(490)});
-  t.turn();
-  EXPECT_TRUE(t.grant(p2)->run.withheld);
+  EXPECT_TRUE(is_withheld_after(milliseconds(490)));
 }
 
 TEST_F(DonationTurns, AWithheldBoostDoesNotLinger) {
   t.provides(p2, r1);
   for (int i = 0; i < 2; ++i) {
-    t.blocks(p1, {r1});
-    t.turn();
-    t.pass(milliseconds(500));
-    t.panel->on(decide::CpuUsed{t.now, p2, p1, milliseconds(490)});
-    t.turn();
-    ASSERT_TRUE(t.grant(p2)->run.withheld);
+    ASSERT_TRUE(is_withheld_after(milliseconds(490)));
     t.wakes(p1, p2, r1);
     t.turn();
   }
   EXPECT_EQ(t.runs_as(p2), std::nullopt);
 }
 
-class TwoProviders : public DonationTurns {
- protected:
-  bool is_withheld_after(Duration cpu) {
-    t.blocks(p1, {r1});
-    t.turn();
-    const ThreadId leaf = t.grant(p3) != nullptr ? p3 : p2;
-    t.pass(cpu + milliseconds(10));
-    t.panel->on(decide::CpuUsed{t.now, leaf, p1, cpu});
-    t.turn();
-    return t.grant(leaf)->run.withheld;
-  }
-};
-
-TEST_F(TwoProviders, AreAChoiceWhichHasAShortAllowance) {
+TEST_F(DonationTurns, TwoProvidersAreAChoiceWhichHasAShortAllowance) {
   t.provides(p2, r1);
   t.provides(p3, r1);
   EXPECT_TRUE(is_withheld_after(milliseconds(100)));
 }
 
-TEST_F(TwoProviders, WhoseWaysEndInOneThreadHaveTheAllowanceOfAnOnlyOne) {
+TEST_F(DonationTurns, TwoProvidersWhoseWaysEndInOneThreadHaveTheAllowanceOfAnOnlyOne) {
   t.provides(p2, r1);
   t.provides(p3, r1);
   t.provides(p3, r2);
