@@ -20,10 +20,14 @@ class DonationTurns : public testing::Test {
     t.enroll(p1, fifo(50));
     for (const ThreadId id : {p2, p3, p4, p5}) t.enroll(id, nice(0));
   }
-  // p1 waits for r1, and the thread that is boosted for it uses so much CPU time without a result.
-  bool is_withheld_after(Duration cpu) {
+  // p1 waits for r1.
+  void waits() {
     t.blocks(p1, {r1});
     t.turn();
+  }
+  // The thread that is boosted for it uses so much CPU time without a result.
+  bool is_withheld_after(Duration cpu) {
+    waits();
     const ThreadId leaf = t.grant(p3) != nullptr ? p3 : p2;
     t.pass(cpu + milliseconds(10));
     t.panel->on(decide::CpuUsed{t.now, leaf, p1, cpu});
@@ -35,8 +39,7 @@ class DonationTurns : public testing::Test {
 
 TEST_F(DonationTurns, AProviderRunsAsItsRequesterUntilTheWaitEnds) {
   t.provides(p2, r1);
-  t.blocks(p1, {r1});
-  t.turn();
+  waits();
   EXPECT_EQ(t.runs_as(p2), donated(fifo(49)));
   EXPECT_EQ(t.on_behalf_of(p2), p1);
   t.wakes(p1, p2, r1);
@@ -48,8 +51,7 @@ TEST_F(DonationTurns, EveryLinkOfAChainRuns) {
   t.provides(p2, r1);
   t.provides(p3, r2);
   t.blocks(p2, {r2});
-  t.blocks(p1, {r1});
-  t.turn();
+  waits();
   EXPECT_EQ(t.runs_as(p2), donated(fifo(49)));
   EXPECT_EQ(t.runs_as(p3), donated(fifo(49)));
 }
@@ -76,8 +78,7 @@ TEST_F(DonationTurns, TheMoreImportantOfTwoRequestersCounts) {
 
 TEST_F(DonationTurns, ARequesterThatIsReniceDonatesWhatItHasNow) {
   t.provides(p2, r1);
-  t.blocks(p1, {r1});
-  t.turn();
+  waits();
   t.enroll(p1, fifo(20));
   t.turn();
   EXPECT_EQ(t.runs_as(p2), donated(fifo(19)));
@@ -85,8 +86,7 @@ TEST_F(DonationTurns, ARequesterThatIsReniceDonatesWhatItHasNow) {
 
 TEST_F(DonationTurns, ARequesterThatFallsToTheLowestRankEndsIt) {
   t.provides(p2, r1);
-  t.blocks(p1, {r1});
-  t.turn();
+  waits();
   t.enroll(p1, nice(0));
   t.turn();
   EXPECT_THAT(t.panel->grants(), IsEmpty());
@@ -157,8 +157,7 @@ TEST_F(DonationTurns, RequestersAreWatchedFromTheirEnrolmentAndProvidersFromThei
   t.turn();
   EXPECT_EQ(t.interests[p1].watch, Interest::Watch::requester);
   EXPECT_FALSE(t.interests.contains(p2));
-  t.blocks(p1, {r1});
-  t.turn();
+  waits();
   EXPECT_EQ(t.interests[p2].watch, Interest::Watch::provider);
 }
 
@@ -190,8 +189,7 @@ TEST_F(DonationTurns, ANewWaitTreeIsExploredLevelByLevel) {
 }
 
 TEST_F(DonationTurns, AnUnknownProviderIsAskedFor) {
-  t.blocks(p1, {r1});
-  t.turn();
+  waits();
   ASSERT_THAT(t.questions, SizeIs(1));
   EXPECT_EQ(t.questions[0].waiter, p1);
 }
@@ -199,20 +197,17 @@ TEST_F(DonationTurns, AnUnknownProviderIsAskedFor) {
 TEST_F(DonationTurns, ABlockedProviderIsLookedAtAgain) {
   t.provides(p2, r1);
   t.blocks(p2, {});
-  t.blocks(p1, {r1});
-  t.turn();
+  waits();
   t.wakes(p1, p2, r1);
   t.turn();
-  t.blocks(p1, {r1});
-  t.turn();
+  waits();
   EXPECT_THAT(t.looks, Contains(Field(&Look::thread, p2)));
 }
 
 TEST_F(DonationTurns, AThreadOfAChoiceIsTimedAndTheNextHasItsTurn) {
   t.provides(p2, r1);
   t.provides(p3, r1);
-  t.blocks(p1, {r1});
-  t.turn();
+  waits();
   const ThreadId first = t.grant(p2) != nullptr ? p2 : p3;
   const ThreadId second = first == p2 ? p3 : p2;
   ASSERT_NE(t.timer(p1, Timer::Kind::quantum), nullptr);
@@ -226,16 +221,14 @@ TEST_F(DonationTurns, AThreadOfAChoiceIsTimedAndTheNextHasItsTurn) {
 
 TEST_F(DonationTurns, AnOnlyProviderIsNotTimed) {
   t.provides(p2, r1);
-  t.blocks(p1, {r1});
-  t.turn();
+  waits();
   EXPECT_EQ(t.timer(p1, Timer::Kind::quantum), nullptr);
 }
 
 TEST_F(DonationTurns, CandidatesAreTracedSoThatTheWakerIsLearnt) {
   t.provides(p2, r1);
   t.provides(p3, r1);
-  t.blocks(p1, {r1});
-  t.turn();
+  waits();
   EXPECT_EQ(t.interests[p2].wakes, Interest::Wakes::told);
   EXPECT_EQ(t.interests[p3].wakes, Interest::Wakes::told);
 }
@@ -243,8 +236,7 @@ TEST_F(DonationTurns, CandidatesAreTracedSoThatTheWakerIsLearnt) {
 TEST_F(DonationTurns, ARequesterThatComesBackFindsItsProviderStillBoosted) {
   t.provides(p2, r1);
   for (int i = 0; i < 2; ++i) {
-    t.blocks(p1, {r1});
-    t.turn();
+    waits();
     t.wakes(p1, p2, r1);
     t.turn();
   }
@@ -256,8 +248,7 @@ TEST_F(DonationTurns, ARequesterThatComesBackFindsItsProviderStillBoosted) {
 
 TEST_F(DonationTurns, TheOnlyThreadThatEndsAWaitIsExpectedToEndTheNext) {
   t.provides(p2, r1);
-  t.blocks(p1, {r1});
-  t.turn();
+  waits();
   t.wakes(p1, p2, r1);
   t.turn();
   EXPECT_EQ(t.interests[p1].expected, p2);
@@ -266,8 +257,7 @@ TEST_F(DonationTurns, TheOnlyThreadThatEndsAWaitIsExpectedToEndTheNext) {
 
 TEST_F(DonationTurns, AProviderThatSpinsIsLentLessAndThenNothing) {
   t.provides(p2, r1);
-  t.blocks(p1, {r1});
-  t.turn();
+  waits();
   t.panel->on(decide::Judged{t.now, p2, decide::SpinJudge::Verdict::spins});
   t.turn();
   EXPECT_TRUE(t.grant(p2)->run.doubted);
@@ -311,8 +301,7 @@ TEST_F(DonationTurns, TwoProvidersWhoseWaysEndInOneThreadHaveTheAllowanceOfAnOnl
 
 TEST_F(DonationTurns, BoostsAreMeteredForTheirRequester) {
   t.provides(p2, r1);
-  t.blocks(p1, {r1});
-  t.turn();
+  waits();
   ASSERT_THAT(t.panel->standing(0).metered, SizeIs(1));
   EXPECT_EQ(t.panel->standing(0).metered[0].thread, p2);
   EXPECT_EQ(t.panel->standing(0).metered[0].on_behalf_of, p1);
@@ -327,8 +316,7 @@ TEST_F(DonationTurns, AHintNamesAProviderWhereNoneIsKnownAndAddsToNoList) {
 
 TEST_F(DonationTurns, ARequesterThatLeavesTakesItsDonationWithIt) {
   t.provides(p2, r1);
-  t.blocks(p1, {r1});
-  t.turn();
+  waits();
   t.leaves(p1);
   t.turn();
   EXPECT_THAT(t.panel->grants(), IsEmpty());
@@ -338,8 +326,7 @@ TEST_F(DonationTurns, ARequesterThatLeavesTakesItsDonationWithIt) {
 TEST_F(DonationTurns, AProviderThatLeavesIsReplacedByTheNext) {
   t.provides(p2, r1);
   t.provides(p3, r1);
-  t.blocks(p1, {r1});
-  t.turn();
+  waits();
   t.leaves(p2);
   t.turn();
   EXPECT_EQ(t.runs_as(p3), donated(fifo(49)));
@@ -350,8 +337,7 @@ TEST_F(DonationTurns, WithNothingToDoItIsIdle) {
   t.turn();
   EXPECT_TRUE(t.panel->idle());
   t.provides(p2, r1);
-  t.blocks(p1, {r1});
-  t.turn();
+  waits();
   EXPECT_FALSE(t.panel->idle());
 }
 
@@ -390,8 +376,7 @@ TEST_F(DonationTurns, UsersArePayersOnlyWhereThereAreOthers) {
 // After lost events the observer tells the present state of all: nothing that is over stays.
 TEST_F(DonationTurns, AResynchronisationEndsWhatIsOver) {
   t.provides(p2, r1);
-  t.blocks(p1, {r1});
-  t.turn();
+  waits();
   t.take(Woken{.time = t.now, .thread = p1, .unrelated = true});
   t.take(Woken{.time = t.now, .thread = p2, .unrelated = true});
   t.turn();
