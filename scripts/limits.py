@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 """Bytes over time of programs under a limit: how far ahead of it at most, and in what time all of it was moved.
 
-usage: limits.py --build BUILD_DIR [--mib N] [--files N] [--svg DIR] [--observe OBSERVER] [LOAD...]
+usage: limits.py --build BUILD_DIR [--mib N] [--files N] [--readahead KIB] [--svg DIR] [--observe OBSERVER] [LOAD...]
 
-Makes an ext4 of its own on a loop device, and starts a swapd of its own with two classes:
+Makes an ext4 of its own on a loop device that reads ahead as most disks do (128 KiB; one access to a mapped file moves
+so much at once), and starts a swapd of its own with two classes:
   calls   10 MiB a second, written or sent: cp, shutil.copyfile, dd, sendfile, fio, tar, rsync, each with 96 MiB (--mib);
   tree    1 MiB a second, mode = "device": du, find, git status, rm over 200 000 files (--files), caches dropped before.
 Looks every 20 ms at what each load has moved: `calls` by what has arrived, `tree` by what the loop device has read while
@@ -60,7 +61,7 @@ class Daemon:
 class Disk:
     """An ext4 on a loop device, at directory/disk."""
 
-    def __init__(self, directory, mib, files):
+    def __init__(self, directory, mib, files, readahead):
         self.image, self.path = directory + "/image", directory + "/disk"
         with open(self.image, "wb") as image:
             image.truncate((512 + 3 * mib) * MIB + files * 8192)
@@ -69,6 +70,8 @@ class Disk:
         os.mkdir(self.path)
         self.loop = subprocess.run(["losetup", "--find", "--show", "--direct-io=on", self.image], check=True, text=True,
                                    capture_output=True).stdout.strip()
+        with open(f"/sys/block/{os.path.basename(self.loop)}/queue/read_ahead_kb", "w") as out:
+            out.write(str(readahead))
         self.mount()
 
     def mount(self):
@@ -286,6 +289,7 @@ def main():
     parser.add_argument("--build", required=True)
     parser.add_argument("--mib", type=int, default=96)
     parser.add_argument("--files", type=int, default=200000)
+    parser.add_argument("--readahead", type=int, default=128)
     parser.add_argument("--observe", default="auto")
     parser.add_argument("--svg")
     parser.add_argument("--keep-log")
@@ -294,7 +298,7 @@ def main():
     directory = tempfile.mkdtemp(prefix="limits.", dir="/var/tmp")
     disk = daemon = None
     try:
-        disk = Disk(directory, options.mib, options.files)
+        disk = Disk(directory, options.mib, options.files, options.readahead)
         chosen = [load for load in loads(disk, options.mib) if not options.loads or load.name in options.loads]
         for load in list(chosen):
             if shutil.which(load.command[0]) is None:

@@ -32,8 +32,9 @@ class FreezerGroups {
   // The groups that a swapd before has left.
   static void clear_left(const std::string& state_dir);
 
+  [[nodiscard]] const Places& places() const { return places_; }
   [[nodiscard]] bool is_full() const { return free_.empty(); }  // no more can be frozen
-  // Alone in a group of its own. False: not in this round (to move a process takes the kernel some 50 ms). EBUSY: it
+  // Alone in a group of its own. False: not in this round (to move a process may take the kernel 50 ms). EBUSY: it
   // has made groups below its own. Else as FreezerGroup::make().
   [[nodiscard]] Result<bool> enter(pid_t tgid, Time now);
   // One that is in its group, unless they are full; the guard ends it unless vouch() renews it before `until`. False:

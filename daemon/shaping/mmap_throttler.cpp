@@ -19,7 +19,8 @@ using decide::Device;
 using decide::Tokens;
 
 constexpr std::chrono::milliseconds look_every{5}, look_closely{1}, seek_every{100};
-constexpr Duration alert = std::chrono::milliseconds(100);
+constexpr Duration alert_when_new = std::chrono::milliseconds(500), alert_after_freeze = std::chrono::milliseconds(100);
+constexpr Duration almost = look_every - look_closely;
 constexpr Duration idle_every = std::chrono::milliseconds(20);  // that has not moved anything for a second
 constexpr std::size_t threads_a_look = 64;
 constexpr Duration list_every = std::chrono::milliseconds(50);  // who is frozen
@@ -47,6 +48,7 @@ MmapThrottler::MmapThrottler(const ShapingParts& parts, Options options)
       groups_(options.memory, {.proc_root = parts.procfs.root(),
                                .cgroups = std::move(options.cgroups),
                                .state_dir = std::move(options.state_dir)}),
+      quick_moves_(groups_.places().proc_root, groups_.places().cgroups),
       targets_(parts.procfs, parts.disks),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
@@ -95,7 +97,6 @@ void MmapThrottler::round() {
   if (const std::uint64_t generation = parts_.ledger.generation(); generation != generation_) {
     generation_ = generation;
     members_ = parts_.ledger->classes().paying_at_once();
-    alert_until_ = parts_.clock.now() + alert;
   }
   for (auto& [tgid, process] : processes_)
     if (!members_.contains(tgid)) thaw(tgid, process);
@@ -116,11 +117,19 @@ void MmapThrottler::round() {
   }
   groups_.tidy(parts_.clock.now());
   for (const auto& [tgid, view] : members_) {
-    Process& process = processes_[tgid];
+    const auto [known, is_new] = processes_.try_emplace(tgid);
+    Process& process = known->second;
+    if (is_new) look_closely_at(process, alert_when_new);
     process.view = view;
     process.payer.tgid = tgid;
     if (!groups_.is_frozen(tgid) && has_gate(tgid, process)) look(tgid, process);
   }
+}
+
+void MmapThrottler::look_closely_at(Process& process, Duration duration) {
+  process.alert_until = parts_.clock.now() + duration;
+  alert_until_ = std::max(alert_until_, process.alert_until);
+  quick_moves_.keep_for(duration);
 }
 
 bool MmapThrottler::has_gate(pid_t tgid, Process& process) const {
@@ -186,7 +195,8 @@ void MmapThrottler::look(pid_t tgid, Process& process) {
   const Time now = parts_.clock.now();
   if (now < process.stay_away || now < process.next_look) return;
   const bool moves = charge(tgid, process, now);
-  if (now - process.last_moved > believed) process.next_look = now + idle_every;
+  if (now >= process.alert_until)
+    process.next_look = std::max(process.next_look, now + (now - process.last_moved > believed ? idle_every : almost));
   process.owes = moves || process.owes;
   if (!process.owes && now - process.last_frozen > again_after) groups_.leave(tgid, now);
   if (!process.owes) return;
@@ -209,6 +219,7 @@ bool MmapThrottler::charge(pid_t tgid, Process& process, Time now) {
   const double share = since <= vouched ? 1 : std::chrono::duration<double>(vouched) / since;
   if (process.counted && !has_moved(*process.counted, *all)) return false;
   process.last_moved = now;  // by calls too: it may move pages between two looks at them
+  quick_moves_.keep_for(believed);
   process.counted = *all;
   const auto threads = parts_.procfs.threads(tgid);
   if (!threads) return false;
@@ -333,7 +344,7 @@ void MmapThrottler::thaw(pid_t tgid, Process& process) {
   if (!was_frozen) return;
   process.owes = false;
   process.last_frozen = parts_.clock.now();
-  alert_until_ = process.last_frozen + alert;
+  look_closely_at(process, alert_after_freeze);
   parts_.ledger->end_freeze(process.payer, process.frozen, process.last_frozen - process.frozen_since);
   process.frozen.clear();
 }

@@ -7,8 +7,8 @@
 // what the last call was charged counts as well, as soon as that one is over: `du` reads no file at all. A process
 // without a gate (its program had started before its class was shaped) is not limited here either.
 //
-// The cgroup freezer stops the process, in a group of its own below the one that it is in. (To move it there takes the
-// kernel some 50 ms once; what it moves meanwhile is owed.) A signal, a debugger, the boost of an important thread and
+// The cgroup freezer stops the process, in a group of its own below the one that it is in. (What it moves while it is
+// put there is owed; quick_moves.h.) A signal, a debugger, the boost of an important thread and
 // other limits end the freeze at the next look; the guard ends it if swapd does not look any more.
 #pragma once
 
@@ -26,6 +26,7 @@
 #include "base/time.h"
 #include "observe/io/io_target.h"
 #include "shaping/freezer_groups.h"
+#include "shaping/quick_moves.h"
 #include "shaping/shaping_parts.h"
 #include "sys/procfs/io_counters.h"
 
@@ -69,6 +70,7 @@ class MmapThrottler {
     std::vector<pid_t> frozen;  // its threads, while it is
     std::uint64_t signals = 0;  // that waited for it when that began
     Time next_look{}, last_moved{}, last_frozen{};
+    Time alert_until{};  // looks are closer until then
     Time frozen_since{}, listed{};
     bool owes = false;  // since it went on
     decide::PagePayer payer;
@@ -82,6 +84,7 @@ class MmapThrottler {
   void run(const std::stop_token& stop);
   void round();
   void look(pid_t tgid, Process& process);
+  void look_closely_at(Process& process, Duration duration);
   void look_at_frozen(pid_t tgid, Process& process);
   [[nodiscard]] bool has_gate(pid_t tgid, Process& process) const;
   [[nodiscard]] decide::Ledger::Owed owed(Process& process, Time now) const;
@@ -102,8 +105,9 @@ class MmapThrottler {
   const ShapingParts& parts_;
   std::function<bool(pid_t)> ask_of_gate_;
   FreezerGroups groups_;
+  QuickMoves quick_moves_;
   observe::IoTargets targets_;
-  Time alert_until_{};            // looks are closer until then
+  Time alert_until_{};            // of some process
   std::uint64_t generation_ = 0;  // of members_
   std::unordered_map<pid_t, decide::ClassViewPtr> members_;
   std::unordered_map<pid_t, Process> processes_;

@@ -12,16 +12,27 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <span>
 #include <string>
+#include <thread>
 
 #include "fakes/cgroup_root.h"
+#include "patience.h"
+#include "shaping/quick_moves.h"
 
 namespace swapd::daemon {
 namespace {
 
 namespace fs = std::filesystem;
 using std::chrono::seconds;
+
+bool eventually(const std::function<bool()>& condition) {
+  const auto end = std::chrono::steady_clock::now() + test::patience() * seconds(10);
+  for (; !condition(); std::this_thread::yield())
+    if (std::chrono::steady_clock::now() >= end) return false;
+  return true;
+}
 
 class Sleeper {
  public:
@@ -158,6 +169,33 @@ TEST_F(FreezerGroupsOfSwapd, WhatCouldNotBeWrittenIsWrittenLater) {
   fs::create_directory(root_.path() / "state");
   groups.tidy(now_ + seconds(2));
   EXPECT_NE(written().find("/swapd-freeze-"), std::string::npos);
+}
+
+// The thread that keeps moves quick has run so often.
+long switches_of_mover() {
+  for (const auto& entry : fs::directory_iterator("/proc/self/task")) {
+    std::ifstream comm(entry.path() / "comm"), status(entry.path() / "status");
+    std::string name;
+    if (!std::getline(comm, name) || name != "swapd-moves") continue;
+    for (std::string line; std::getline(status, line);)
+      if (line.starts_with("voluntary_ctxt_switches:")) return std::stol(line.substr(line.find(':') + 1));
+  }
+  return -1;
+}
+
+TEST_F(FreezerGroupsOfSwapd, MovesAreKeptQuickByAMoveThatChangesNothing) {
+  const std::string before = cgroups_of(::getpid());
+  QuickMoves moves("/proc", root_.path());
+  ASSERT_TRUE(eventually([] { return switches_of_mover() >= 0; }));
+  moves.keep_for(seconds(60));
+  EXPECT_TRUE(eventually([] { return switches_of_mover() > 5; })) << "one each 5 ms";
+  EXPECT_EQ(cgroups_of(::getpid()), before);
+}
+
+TEST_F(FreezerGroupsOfSwapd, WhereNoProcessCanBeMovedNoneIsTried) {
+  QuickMoves moves("/proc", "/nowhere");
+  moves.keep_for(seconds(60));
+  EXPECT_TRUE(eventually([] { return switches_of_mover() < 0; })) << "its thread has ended";
 }
 
 }  // namespace

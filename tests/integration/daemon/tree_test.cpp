@@ -16,9 +16,8 @@ namespace {
 namespace fs = std::filesystem;
 using std::chrono::steady_clock;
 
-// So many that the limit, and not the 50 ms which the first freeze of a process takes, says how fast they are read.
-constexpr int directories = 20, files_in_each = 1000;
-constexpr double limit = 4 * mib;  // bytes a second
+constexpr int directories = 12, files_in_each = 1000;
+constexpr double limit = 2 * mib;  // bytes a second
 
 void make_tree(const std::string& path, int directories_in_it) {
   for (int i = 0; i < directories_in_it; ++i) {
@@ -78,7 +77,7 @@ TEST_P(Tree, TheDiskReadsNoMoreThanTheLimit) {
   begin();
   TreeDisk disk(session->path("disk"));
   if (!disk.made()) GTEST_SKIP() << "no ext4 can be mounted on a loop device";
-  must({"class", "create", "slow", "--device", disk.path(), "--both", "4MiB", "--mode", "device"});
+  must({"class", "create", "slow", "--device", disk.path(), "--both", "2MiB", "--mode", "device"});
   for (const std::string line : {"du -s .", "find -size +1M", "rm -rf *"}) {
     ASSERT_TRUE(disk.forget());
     const long long before = disk.read();
