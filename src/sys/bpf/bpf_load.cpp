@@ -63,6 +63,7 @@ Result<Skeleton<tracer>> load_without(const BpfOptions& options, const Known& kn
     constants.slot_mask = options.slots - 1;
     constants.wake_at_bytes = options.wake_at_bytes;
     tell_namespace(constants, known.learnt);
+    constants.own_tgid = static_cast<std::uint32_t>(::getpid());
     constants.regs_offset = known.learnt.regs_offset;
     constants.can_cast = known.can_cast ? 1 : 0;
     constants.runqueues_at = known.places.runqueues;

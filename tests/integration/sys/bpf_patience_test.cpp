@@ -221,6 +221,18 @@ TEST_F(BpfPatience, AnExpectedThreadThatBlocksIsNotTold) {
   for (const BpfRecord& r : told_of(waiter)) EXPECT_NE(r.what, What::left);
 }
 
+// Else a lesser thread on the CPU on which the reader looks would never be seen, on a machine with one CPU none at all.
+TEST_F(BpfPatience, AThreadThatTheReaderItselfPreemptsCountsAsRunning) {
+  const Role lesser([](Role&) { spin(19); });
+  cpu_set_t all;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof all, &all), 0);
+  test::pin_to_first_cpu();
+  lesser.go();
+  constexpr int prio_of_nice_19 = 139;
+  EXPECT_TRUE(eventually([&] { return tracer_->running().at(0).prio == prio_of_nice_19; }));
+  ::sched_setaffinity(0, sizeof all, &all);
+}
+
 TEST_F(BpfPatience, AGlanceSeesAWatchedThreadThatLacksACpu) {
   const auto on_first_cpu = [](Role&) { spin(0); };
   const Role one(on_first_cpu), other(on_first_cpu);
