@@ -126,7 +126,7 @@ class Line {
     line_["dedicated_s"] = rounded(median(time));
     line_["dedicated_cpu_s"] = rounded(median(cpu));
   }
-  // What neither the jobs nor their competitors used: idle CPUs, and whoever else was at work on the machine.
+  // Share that neither the jobs nor their competitors used: idle CPUs, and other programs at work on the machine.
   void outside() {
     std::vector<double> shares;
     for (const CoschedFigures& figures : repeats_) {

@@ -1,4 +1,4 @@
-// What was measured of a configuration of `cosched`, and its line of the report. Pure.
+// Measurements of a configuration of `cosched`, and its line of the report. Pure.
 #pragma once
 
 #include <nlohmann/json.hpp>

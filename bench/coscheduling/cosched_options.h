@@ -1,4 +1,4 @@
-// What the command line of `swapbench cosched` says.
+// Options on the command line of `swapbench cosched`.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -15,7 +15,7 @@ namespace swapd::bench {
 
 // After the options that all workloads have: its --under takes other names.
 void cosched_options(CLI::App& app, Options& options);
-// What was not given; a line that says what does not go together, or nothing.
+// Sets what was not given; returns a line that says what does not go together, or nothing.
 [[nodiscard]] std::optional<std::string> cosched_defaults(const CLI::App& chosen, Options& options);
 
 }  // namespace swapd::bench

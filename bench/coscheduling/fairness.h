@@ -45,7 +45,7 @@ struct Whole {
 [[nodiscard]] Whole at_pace(const Progress& progress);
 [[nodiscard]] Whole mean_of(const Whole& one, const Whole& other);
 
-// What serial programs have lost beyond a fair share: 1 − what they got / (what they get alone × their fair share).
+// Loss of serial programs beyond a fair share: 1 − what they got / (what they get alone × their fair share).
 // Below 0: they have had more. 0 where there is nothing to compare with.
 [[nodiscard]] double lost(double rate, double alone, const Crowd& crowd);
 

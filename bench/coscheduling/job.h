@@ -32,7 +32,7 @@ class Job {
   // Sleeps until a rank says something, at most so long; true: all are done. ECHILD: a rank has failed.
   [[nodiscard]] Result<bool> await_done(std::chrono::milliseconds at_most);
   [[nodiscard]] bool done() const;
-  // Of the rank that has done the fewest.
+  // Rounds of the rank that has done the fewest.
   [[nodiscard]] std::uint64_t rounds() const;
   // When the last rank was done.
   [[nodiscard]] std::int64_t ended_ns() const;

@@ -8,7 +8,7 @@
 
 namespace swapd::bench {
 
-// What a job does, and on what. Its names are those of the options.
+// The work of a job, and what it runs on. Its names are those of the options.
 struct JobPlan {
   std::string program = "own";  // own, openmpi, mpich, openmp
   std::string pattern = "latency";

@@ -46,7 +46,7 @@ std::vector<std::string> serial_programs() {
   return kinds;
 }
 
-// What a loop had just started ends by itself.
+// Ends the loops; a program that a loop had just started ends by itself.
 SerialLoad::~SerialLoad() { end_all(loops_); }
 
 Status SerialLoad::prepare() const {

@@ -18,7 +18,7 @@ namespace swapd::daemon {
 // The CPUs that each thread may use. True: all can have one of their own at once.
 [[nodiscard]] bool fit_at_once(const std::vector<cpu_set_t>& allowed);
 
-// What was last heard of the threads of each job. A thread that hardly gets a CPU is heard of rarely.
+// Keeps what was last heard of the threads of each job. A thread that hardly gets a CPU is heard of rarely.
 class CpuRoom {
  public:
   static constexpr Duration forget_after = std::chrono::seconds(10);

@@ -8,7 +8,7 @@ namespace swapd::daemon {
 namespace {
 constexpr std::size_t max_unenrolled = 4096;
 
-// What schedstat says of a thread that has a CPU is as of the last tick: exact only of one that has none.
+// schedstat of a thread that has a CPU is as of the last tick: it is exact only of a thread that has none.
 std::optional<decide::RunTime> run_time(const sys::Procfs& procfs, ThreadId thread, Time now) {
   const auto used = procfs.cpu_time(thread.tid);
   const auto stat = procfs.stat(thread.tid);

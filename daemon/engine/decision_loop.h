@@ -29,7 +29,7 @@ namespace swapd::daemon {
 
 class DecisionLoop {
  public:
-  // What the loop works on; all outlive it.
+  // Parts that the loop works on; all outlive it.
   struct Parts {
     const model::ManagedSet& members;
     model::Model& model;
@@ -58,7 +58,7 @@ class DecisionLoop {
 
   // Every event passes here before the turn of its batch.
   void take(const Event& event);
-  // What only deciders learn of; run() follows.
+  // Tells what only deciders learn of; run() follows.
   void tell(const decide::Input& input) { on(input); }
   void found(const ScanAnswer& answer, Time now);
   void forked(ThreadId parent, Time now);

@@ -45,7 +45,7 @@ std::vector<int> busy_cpus(std::span<const decide::Donation> donations, const sy
   return busy;
 }
 
-// What busy threads did, for the deciders.
+// Tells the deciders what busy threads did.
 void tell_profiles(std::span<const ProfileWindow> windows, const model::ManagedSet& members, DecisionLoop& decisions) {
   for (const ProfileWindow& window : windows) {
     for (const ProfileWindow::Thread& thread : window.threads) {

@@ -231,7 +231,7 @@ void JobWatch::read_mappings(const std::vector<pid_t>& pids, Time now) {
   std::erase_if(mappings_read_, [&](const auto& one) { return !std::ranges::binary_search(pids, one.first); });
 }
 
-// Of each process no more than so many threads, and of all no more than so many.
+// Looks at no more than so many threads of each process, and at no more than so many of all.
 void JobWatch::add_yielders(const std::vector<pid_t>& managed, ProfileWindow& window) {
   constexpr std::size_t max_threads = 256, max_of_a_process = 64;
   const auto begun = yielders_.begin_round(window.ended, config_.yielders_again);
@@ -250,7 +250,7 @@ void JobWatch::add_yielders(const std::vector<pid_t>& managed, ProfileWindow& wi
         known->yields = true;
         continue;
       }
-      // What is due to it is a guess until a sample has met it.
+      // The share that is due to the thread is a guess until a sample has met it.
       sys::CpuProfile::Thread seen{
           .tid = tid, .tgid = pid, .samples = 1, .yields = 1, .inner = 1 / contention_.crowd()};
       seen.cpu_time =

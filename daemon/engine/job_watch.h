@@ -1,10 +1,10 @@
 // Watches for parallel jobs on a thread of its own, because it reads procfs and opens perf events, which may take long.
 //
 // It sleeps while fewer than two managed threads may be coscheduled. Else it looks ten times a second at how many
-// threads of the machine want a CPU (proc(5), loadavg); while those are no more than there are CPUs, nobody competes
+// threads of the machine want a CPU (proc(5), loadavg); while those are no more than there are CPUs, no thread competes
 // and there is nothing to do. When they are, it samples the CPUs (sys/bpf/cpu_profile.h), and tells each window which
-// threads had one, what for, what share is due to them, and which processes share memory. It stops when nobody has
-// competed for a while.
+// threads had one, what for, what share is due to them, and which processes share memory. It stops when no thread
+// has competed for a while.
 #pragma once
 
 #include <sys/types.h>
@@ -63,7 +63,7 @@ class SamplingTurns {
   Time rests_until_{};
 };
 
-// Which processes share memory that at least one of them can write: the lowest pid of each set stands for it. Pure.
+// Sets of processes that share memory which one of them at least can write: the lowest pid stands for the set. Pure.
 class MemorySharers {
  public:
   using Place = std::pair<std::uint64_t, std::uint64_t>;  // device and inode
@@ -85,7 +85,7 @@ class MemorySharers {
 // between. Pure.
 class Yielders {
  public:
-  // What the thread has used and waited for so far. True: it yields, as of the time since the last look at it.
+  // Takes what the thread has used and waited for so far. True: it yields, as of the time since the last look at it.
   bool look(pid_t tid, const sys::Procfs::SchedStat& now, Time at);
   [[nodiscard]] Duration used(pid_t tid) const;  // between the last two looks
   // How long ago the last round began; nothing: less than `pause`. Else a round begins.
@@ -173,7 +173,7 @@ class JobWatch {
     std::vector<ProfileWindow> windows;
     std::string trouble;
   } shared_;  // under the mutex
-  // Of the thread.
+  // State of the thread.
   Contention contention_;
   MemorySharers sharers_;
   CpuRoom room_;

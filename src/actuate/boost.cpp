@@ -59,7 +59,7 @@ Actuator::Impl::Terms Actuator::Impl::terms(const Entry& entry, Time now) const 
   return {boost.attr, Ineffective::none};
 }
 
-// Who is lowered keeps its slice and its nice value, so that nothing else changes for it.
+// A thread that is lowered keeps its slice and its nice value, so that nothing else changes for it.
 SchedAttr Actuator::Impl::attributes(const Entry& entry, const SchedAttr& lent) const {
   if (!entry.boost.lowers) return merged(entry.base, lent, scheduler.default_slice_ns());
   SchedAttr set = lent;
@@ -195,7 +195,7 @@ void Actuator::Impl::lend_group(Entry& entry, Time now) {
     entry.reason = halted;
 }
 
-// What an earlier boost of the thread gave its groups.
+// Takes back what an earlier boost of the thread gave its groups.
 void Actuator::Impl::leave_groups(Entry& entry) {
   entry.surroundings = surroundings;
   entry.reason = Ineffective::none;

@@ -45,7 +45,7 @@ struct Actuator::Impl {
     Ineffective limited = Ineffective::none;
   };
   [[nodiscard]] Terms terms(const Entry& entry, Time now) const;
-  // What the thread is set to where it is lent this.
+  // The attributes that the thread is set to where it is lent these.
   [[nodiscard]] SchedAttr attributes(const Entry& entry, const SchedAttr& lent) const;
   void begin(const Boost& boost, Time now);
   void renew(Entry& entry, const Boost& boost, Time now);

@@ -232,7 +232,7 @@ struct PatienceChanged {
   Time time;
   Duration patience{};
 };
-// What a busy thread did with its CPU in a window (daemon/engine/job_watch.h). Those of one window have the same time.
+// A busy thread's use of its CPU in a window (daemon/engine/job_watch.h). Those of one window have the same time.
 struct ThreadProfiled {
   Time time;
   ThreadId thread;

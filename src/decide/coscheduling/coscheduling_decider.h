@@ -1,7 +1,7 @@
 // Coscheduling: the threads of a parallel job have their CPUs at the same time, because those that wait for a mate
 // without a CPU use theirs for nothing [DCS97]. Finds such jobs by itself (job_finder.h), and runs them as gangs in
 // short slots, as often as their fair share allows (gang.h). Between its slots a thread has the class SCHED_IDLE, so
-// that it takes nothing from those whose turn it is, and still has a CPU that nobody else wants. Pure.
+// that it takes nothing from those whose turn it is, and still has a CPU that no other thread wants. Pure.
 #pragma once
 
 #include <algorithm>

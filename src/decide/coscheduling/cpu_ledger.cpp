@@ -9,8 +9,8 @@ Duration scaled(Duration time, double by) {
 }  // namespace
 
 // A thread that could run at the last settlement is taken to have been able to ever since. One that was blocked then
-// waits for a mate that has no CPU, as far as anybody knows, if a mate could run: it earns, too. Else it is due what it
-// has used.
+// waits for a mate that has no CPU, as far as the ledger knows, if a mate could run: it earns, too. Else it is due what
+// it has used.
 void CpuLedger::settle(ThreadId thread, Duration cpu, bool runnable, Time now) {
   Account& account = threads_[thread];
   if (account.known) {

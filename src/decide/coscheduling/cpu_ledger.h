@@ -1,6 +1,6 @@
-// What a parallel job is due of the machine's CPUs, and what it has had: run-time equalisation [DCS97 §3.2] on measured
-// CPU time, for all of a job's threads together. A job that runs as a gang in slots may begin the next one when it is
-// owed half of one, so that it has its fair share on average. Pure.
+// Counts what a parallel job is due of the machine's CPUs, and what it has had: run-time equalisation [DCS97 §3.2] on
+// measured CPU time, for all of a job's threads together. A job that runs as a gang in slots may begin the next one
+// when it is owed half of one, so that it has its fair share on average. Pure.
 #pragma once
 
 #include <algorithm>
@@ -19,8 +19,8 @@ class CpuLedger {
   void forget(ThreadId thread) { threads_.erase(thread); }
   // cpu: CPU time that the thread has used in all. runnable: it is now. Its first settlement is where counting begins.
   void settle(ThreadId thread, Duration cpu, bool runnable, Time now);
-  // Of all threads; what is owed to the job is positive. Bounded by `bound` both ways: a job that could not use its
-  // share for long does not take it all at once later, and a debt is soon forgiven.
+  // Credit of all threads; what is owed to the job is positive. Bounded by `bound` both ways: a job that could not use
+  // its share for long does not take it all at once later, and a debt is soon forgiven.
   [[nodiscard]] Duration credit() const { return credit_; }
   void set_bound(Duration bound);
   // CPUs that the threads are due together, as long as one of them can run, and how many can.

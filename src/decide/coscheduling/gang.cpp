@@ -9,7 +9,7 @@ namespace {
 constexpr double all_of_it = 0.9;  // of the CPUs, as exactly as shares are known
 }  // namespace
 
-// What a slot takes of the job's credit: each of its threads has a CPU all the time, and is due its share of that.
+// Cost of a slot to the job's credit: each of its threads has a CPU all the time, and is due its share of that.
 Duration Gangs::cost(const Gang& gang) const {
   const double more = std::max(static_cast<double>(gang.ledger.runnable()) - gang.ledger.due(), 0.05);
   return Duration(static_cast<Duration::rep>(static_cast<double>(config_.slot.count()) * more));
@@ -67,8 +67,8 @@ bool Gangs::may_begin(const Gang& gang) const {
                               [&](const auto& one) { return one.second.slot_until && share_cpus(one.second, gang); });
 }
 
-// Where the jobs' shares are all there is, nobody would have the CPUs between two slots: they follow on each other, and
-// credit says only whose turn it is.
+// If the jobs' shares are all there is, no thread would have the CPUs between two slots: the slots follow on each
+// other, and credit says only whose turn it is.
 bool Gangs::only_gangs_compete(const Gang& gang) const {
   double due = 0;
   for (const auto& [id, other] : gangs_)

@@ -10,8 +10,8 @@ constexpr double lately = 0.25;         // of a window, in what is remembered
 constexpr double passing_groups = 0.9;  // a group that is due more competes only with what comes and goes
 
 void note_share(JobFinder::Member& member, const ThreadProfiled& seen) {
-  // What threads of other groups take now and then, all of the group lose alike. Where they compete for good, the group
-  // is due its weight.
+  // All threads of the group lose alike what threads of other groups take now and then. If those compete for good, the
+  // group is due its weight.
   const double group = seen.upper > passing_groups ? seen.group_use : seen.upper;
   member.group_part = group;
   const double found = seen.inner * group;
@@ -88,7 +88,7 @@ void JobFinder::weigh(Job& job, int cpus) const {
       if (other.thread != member.thread) mate = std::min(mate, other.cpu);
     used += member.cpu;
     wasted += member.cpu * member.waiting * (1 - mate);
-    // What passes by in other groups is no rival.
+    // A thread that only passes by in another group is no rival.
     due += std::min(member.share / std::max(member.group_part, 0.5), 1.0);
     upper += member.upper;
   }

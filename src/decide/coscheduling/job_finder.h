@@ -30,7 +30,7 @@ struct JobFinderConfig {
   double contended = 0.90;  // of what they could use: the job is due less
   double waste = 0.10;      // of the job's CPU time: less is not worth it
   double grouped_begin = 0.9, grouped_end = 0.75;   // its groups are due less of the CPUs: no slots begin, or they end
-  double quiet = 0.97;                              // due more than this: nobody competes any more
+  double quiet = 0.97;                              // due more than this: no rival competes any more
   int windows = 2;                                  // in a row, to begin and to end
   Duration forget_after = std::chrono::seconds(3);  // without a word of a thread
   std::size_t max_jobs = 64, max_threads = 256;     // of a job
@@ -40,7 +40,7 @@ class JobFinder {
  public:
   using JobId = std::uint64_t;
   enum class State : std::uint8_t {
-    alone,    // one busy thread, or nobody competes
+    alone,    // one busy thread, or no rival competes
     useful,   // it competes, and wastes little
     crowded,  // it has more busy threads than there are CPUs, or than may use CPUs of their own at once
     grouped,  // what it competes with is in other groups (sessions, control groups), among which no class counts

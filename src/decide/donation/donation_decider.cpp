@@ -98,7 +98,7 @@ void DonationDecider::begin_turn(const model::Model& model, const Turn& turn, Pl
   rank_threads(model, turn.now);
 }
 
-// Which threads could donate anything? Only those above the lowest managed one.
+// Finds the threads that could donate anything: only those above the lowest managed one.
 void DonationDecider::rank_threads(const model::Model& model, Time now) {
   const Vector<ThreadId> enrolled = std::exchange(news_.enrolled, {});
   const std::pair lowest{roster_.lowest_rank(), roster_.lowest_weight()};
@@ -235,7 +235,7 @@ void DonationDecider::time_quanta() {
   }
 }
 
-// Where several could provide, it matters which one does.
+// If several threads could provide, it matters which one does.
 void DonationDecider::trace_candidates() {
   for (const ThreadId provider : choice_.chosen_among()) attention_.trace_wakes(provider);
 }

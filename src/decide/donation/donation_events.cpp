@@ -24,7 +24,7 @@ bool DonationDecider::admits(const Event& event, const model::Model& model) cons
 void DonationDecider::before(const Event& event, const model::Model& model) {
   if (const auto* woken = std::get_if<Woken>(&event)) learn_whom_to_expect(*woken, model);
   if (const auto* blocked = std::get_if<Blocked>(&event)) keep_while_it_moves(*blocked, model);
-  if (const auto* exited = std::get_if<Exited>(&event)) {  // after it nobody knows what it provided
+  if (const auto* exited = std::get_if<Exited>(&event)) {  // after it the model has forgotten what it provided
     touch(event, model);
     inquiry_.provider_left(model, exited->thread);
   }
@@ -49,7 +49,7 @@ void DonationDecider::after(const Event& event, const model::Model& model) {
   touch(event, model);
 }
 
-// What a wait awaits has become something else, as when its connection was accepted.
+// The resource of a wait has become another one, as when its connection was accepted.
 void DonationDecider::keep_while_it_moves(const Blocked& blocked, const model::Model& model) {
   const auto view = model.thread(blocked.thread);
   const bool waits = view && view->state == model::RunState::blocked;
@@ -61,8 +61,8 @@ void DonationDecider::keep_while_it_moves(const Blocked& blocked, const model::M
   linger_.moved(*before);
 }
 
-// Where one thread alone can end a wait, and does, nothing is to be learnt from the next such wait, nor to be done as
-// long as that thread has a CPU. Where there is a choice, the same once its confidence cannot rise further.
+// If one thread alone can end a wait, and does, nothing is to be learnt from the next such wait, nor to be done as
+// long as that thread has a CPU. If there is a choice, the same holds once its confidence cannot rise further.
 void DonationDecider::learn_whom_to_expect(const Woken& woken, const model::Model& model) {
   if (!attention_.watches(woken.thread)) return;
   const ThreadId by = woken.by && !woken.unrelated ? *woken.by : ThreadId{};

@@ -20,7 +20,7 @@ struct Requester {
 // Not std::hash, which is the library's affair: this value stands in recordings.
 std::uint64_t mixed(ThreadId id) { return static_cast<std::uint64_t>(id.tid) * 0x9E3779B97F4A7C15ULL ^ id.start_time; }
 
-// Which candidates there are, whatever their order and confidence.
+// A value for the set of candidates, whatever their order and confidence.
 std::uint64_t graph_of(std::span<const Candidate* const> candidates) {
   std::uint64_t graph = 0;
   for (const Candidate* candidate : candidates) {

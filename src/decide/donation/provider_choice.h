@@ -53,7 +53,7 @@ struct Donation {
   Resource resource;  // the awaited one that `path.front()` provides
   Vector<ThreadId> path;
   bool choice = false;  // more than one candidate at some level of the path: T is to be measured on the leaf
-  // Of a choice: all candidates end in the same leaf, so that each of them helps. (A lock's owner waits for its child,
+  // In a choice: all candidates end in the same leaf, so that each of them helps. (A lock's owner waits for its child,
   // and the child has the lock's descriptor too.) Not in recordings: decide() finds it anew each time.
   bool one_leaf = false;
   Duration quantum{};  // T of the awaited resource's kind

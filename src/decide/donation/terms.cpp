@@ -44,7 +44,7 @@ SchedAttr Terms::attr_for(const Donation& donation, ClassId requester_class, Cla
   return rules_.lend(*own, requester_class, provider_class);
 }
 
-// What has not helped is taken back by steps.
+// Takes back by steps what has not helped.
 void Terms::step_down(RunAs& run, Time now) const {
   const Step step = progress_.step(run.cause.on_behalf_of, run.thread, now);
   run.withheld = step == Step::none;

@@ -157,7 +157,7 @@ void BpfObserver::take(const sys::BpfRecord& record, std::vector<Event>& out) {
     case What::fork: {
       if (!record.without_slot) {
         managed_[record.tid] = {record.tid, record.start_time};
-        // What it has done so far is in its slot. A look at the roster may have come before.
+        // Its slot says what it has done so far. A look at the roster may have come before.
         if (!watched_.contains(record.tid)) ignore_gone(tracer_->watch(record.tid, false, false));
       }
       hooks_.lifecycle({.what = Life::fork,
@@ -197,7 +197,7 @@ void BpfObserver::take(const sys::BpfRecord& record, std::vector<Event>& out) {
           block(w, record.time, record.call,
                 site_of(w.wait.member, record.call, record.args, record.compat, record.sleep), out);
       } else if (record.blocked_at >= w.began || (record.blocked_at == Time{} && record.time >= w.began)) {
-        // Of an older wait it would be; one that began before the thread was managed has no beginning.
+        // Otherwise it would be of an older wait; one that began before the thread was managed has no beginning.
         w.unsure = false;
         if (record.silent) tell_past_wait(w, record.blocked_at, out);
         wake(w, record.time, &record.waker, out);
@@ -355,7 +355,7 @@ void BpfObserver::ask_for_names(Time now) {
   }
 }
 
-// Whom did this thread wake last? Probably the one it now waits for. Their slots tell; asked once a kind of wait.
+// Names the thread that this one woke last, and probably waits for now. Their slots tell; asked once a kind of wait.
 void BpfObserver::name_sent_to(Watched& w, std::vector<Event>& out) {
   if (w.wait.awaited.empty() || managed_.size() > max_asked) return;
   // A lock of the kernel's is no answer to a message; what a FUSE daemon gives is.

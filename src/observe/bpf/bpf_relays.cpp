@@ -108,7 +108,8 @@ Family BpfObserver::callers_of(pid_t relay, const Watched& w) const {
   return {.parent = *thread, .dev = program->dev, .ino = program->ino};
 }
 
-// Whom has a relay passed the message on to that was sent before this wait? Known when the relay sleeps again.
+// Names the thread to which a relay has passed on the message that was sent before this wait. Known when the relay
+// sleeps again.
 void BpfObserver::name_passed_to(Watched& w, std::vector<Event>& out) {
   if (relays_.empty() || !w.wait.blocked || w.wait.awaited.empty() || managed_.size() > max_looked_through) return;
   auto run = relays_.run_of(w.wait.member.tgid, w.wait.awaited, w.ended_at, w.wait.since);
@@ -122,7 +123,7 @@ void BpfObserver::name_passed_to(Watched& w, std::vector<Event>& out) {
   }
   const Resource resource = *relays_.end_of(run->tid, w.wait.awaited);
   Evidence evidence = proven ? Evidence::relayed : Evidence::guess;
-  // Where it woke the waiter itself in this run, with the answer to an earlier message, it passed this one on after
+  // If the relay woke the waiter itself in this run, with the answer to an earlier message, it passed this one on after
   // that.
   const auto own = tracer_->slot(w.wait.member.id.tid);
   if (own && own->waker.tid == run->tid) run->first = std::max(run->first, own->order + 1);
@@ -138,7 +139,7 @@ void BpfObserver::name_passed_to(Watched& w, std::vector<Event>& out) {
     evidence = Evidence::guess;
     passed_to = woken_last(w, *run);
   }
-  // What is told again is of the same wait: a guess goes with each look at who holds the other end.
+  // Threads that are told again are of the same wait: a guess goes with each look at who holds the other end.
   if (!passed_to->empty()) w.passed_to = std::move(*passed_to);
   for (const ThreadId thread : w.passed_to)
     out.emplace_back(Accessed{.time = w.wait.since, .thread = thread, .resource = resource, .evidence = evidence});

@@ -17,7 +17,7 @@
 namespace swapd::sys {
 namespace {
 
-// Of this thread.
+// The capture of this thread.
 struct Capture {
   int warnings = 0;  // FirstWarnings that live
   std::string text;

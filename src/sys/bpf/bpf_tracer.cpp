@@ -208,7 +208,7 @@ Status BpfTracer::follow(bool on) {
   }
   for (std::uint32_t i = 0; i < impl_->slot_count; ++i)
     if (std::atomic_ref(impl_->slots[i].tid).load() != 0) forget_what_was_seen(impl_->slots[i]);
-  // Who runs on a CPU is known from its next switch on.
+  // The thread that runs on a CPU is known from the CPU's next switch on.
   if (Status cleared = clear_each_cpu(bpf_map__fd(programs->maps.cpus), bpf_map__value_size(programs->maps.cpus));
       !cleared)
     return cleared;

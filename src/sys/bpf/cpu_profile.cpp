@@ -40,7 +40,7 @@ Result<Fd> open_clock(int cpu, Duration period) {
   return fd;
 }
 
-// A kernel address is nobody's business: the number that stands for it is another one in each swapd.
+// A kernel address must stay secret: the number that stands for it is another one in each swapd.
 std::uint64_t disguised(std::uint64_t address, std::uint64_t secret) {
   std::uint64_t mixed = (address ^ secret) * 0x9e3779b97f4a7c15U;
   mixed ^= mixed >> 29;
@@ -62,7 +62,7 @@ struct CpuProfile::Impl {
   };
   std::unordered_map<std::uint32_t, Before> before;
   std::unordered_set<std::uint32_t> followed;
-  // What take() has found; without memory before the first time.
+  // Findings of take(); without memory before the first time.
   std::vector<std::uint32_t> tids;
   std::vector<profile_thread> entries;
   std::uint32_t count = 0;
@@ -103,7 +103,7 @@ void CpuProfile::pause() {
 
 void CpuProfile::resume() {
   if (std::exchange(impl_->running, true)) return;
-  // What was seen before the pause, and CPU time used in it, belong to no window.
+  // Samples from before the pause, and CPU time used in it, belong to no window.
   impl_->take();
   impl_->before.clear();
   for (const std::uint32_t one : impl_->followed) (void)bpf_map_delete_elem(impl_->follow_map, &one);

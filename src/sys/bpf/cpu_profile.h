@@ -1,4 +1,4 @@
-// Who has the CPUs, what for, and what share is due to them: samples at each CPU's clock by a BPF program
+// Finds who has the CPUs, what for, and what share is due to them: samples at each CPU's clock by a BPF program
 // (programs/profile.bpf.c). Nothing is attached to switches or wakeups: it costs a microsecond a sample and CPU.
 #pragma once
 
@@ -43,7 +43,7 @@ class CpuProfile {
   void pause();
   void resume();
   [[nodiscard]] bool running() const;
-  // What is due to this thread is looked at also while others have its CPU.
+  // The share that is due to this thread is looked at also while others have its CPU.
   void follow(pid_t tid);
   // The threads that had a CPU at a sample since the last call, or were followed.
   [[nodiscard]] std::vector<Thread> read();

@@ -55,7 +55,7 @@ class MessageRelay : public ::testing::Test {
   bool owned(const std::string& name) const {
     return run({"busctl", "--address=" + address, "status", "org.swapd." + name}).status == 0;
   }
-  // What is sent next wakes it.
+  // The next message wakes it.
   static void is_asleep(pid_t pid) {
     EXPECT_TRUE(eventually([&] { return status_field(pid, "State").starts_with("S"); }));
   }
@@ -76,7 +76,7 @@ class MessageRelay : public ::testing::Test {
   bool helped(pid_t pid) {  // by whatever is lent on a guess
     return eventually([&] { return kernel_attr(pid).policy == "fifo" || kernel_attr(pid).nice < 0; });
   }
-  // The first call is helped on a guess, and teaches; another one where the bus was just awake for somebody else.
+  // The first call is helped on a guess, and teaches; another one where the bus was just awake for another client.
   // An unimportant client has it compute.
   pid_t occupy(const std::string& name, pid_t service) {
     const pid_t client =
@@ -116,7 +116,7 @@ TEST_F(MessageRelay, TheServiceIsLentToAndTheBusIsNot) {
   bool named = false;
   bool relay = false;
   for (const auto& provider : said["waiting_for"][0]["providers"]) {
-    // Where the bus answers the connection's first message late, the service has been credited with that by now.
+    // If the bus answers the connection's first message late, the service has been credited with that by now.
     const bool is_certain = provider["evidence"] == "relayed" || provider["evidence"] == "woke";
     if (provider["pid"] == service) named = is_certain && provider["favoured"] == true;
     if (provider["pid"] == bus) relay = provider["evidence"] == "relay";
@@ -225,7 +225,7 @@ GLib.MainLoop().run()
   EXPECT_EQ(session->wait(client), 0);
 }
 
-// The one who computes is connected to the same bus, and nobody asks it for anything.
+// The service that computes is connected to the same bus, and no important client asks it for anything.
 TEST_F(MessageRelay, WhoOnlyIsOnTheBusIsLentNothing) {
   begin();
   if (IsSkipped()) return;
@@ -244,7 +244,8 @@ TEST_F(MessageRelay, WhoOnlyIsOnTheBusIsLentNothing) {
   EXPECT_EQ(session->wait(unimportant), 0);
 }
 
-// Nobody tells whom the bus wakes: whoever is on it and wants a CPU may be meant, and is lent a nice value.
+// The observer does not tell whom the bus wakes: a thread that is on it and wants a CPU may be meant, and is lent a
+// nice value.
 TEST_F(MessageRelay, WithSeccompTheServiceIsAGuess) {
   begin("seccomp");
   if (IsSkipped()) return;

@@ -19,7 +19,7 @@ class PacerTest : public testing::Test {
     return delay();
   }
 
-  // Of a turn that begins long after the last one.
+  // Delay of a turn that begins long after the last one.
   [[nodiscard]] Duration delay() const { return Pacer(pacer_).begin_turn(now_ + 1s); }
 
   Pacer pacer_{10ms, 100ms};

@@ -1,4 +1,4 @@
-// Which threads are observed, and how closely.
+// Choice of the threads that are observed, and how closely.
 #include "decide/donation/attention.h"
 
 #include <gmock/gmock.h>

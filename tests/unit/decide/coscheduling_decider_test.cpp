@@ -334,7 +334,7 @@ TEST_F(Coscheduling, JobThatEndsAsksForNoMoreTurnsThoughNoWindowComes) {
   two_and_two();
   begin();
   run.leaves(p1);
-  run.leaves(p2);  // the profile is closed: nobody is left to be coscheduled
+  run.leaves(p2);  // the profile is closed: no thread is left to be coscheduled
   run.run(100ms);
   const int before = run.turns_taken();
   run.run(5s);

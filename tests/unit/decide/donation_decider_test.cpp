@@ -180,7 +180,7 @@ TEST_F(DonationTurns, ANewWaitTreeIsExploredLevelByLevel) {
   t.blocks(p1, {r1});
   decide::Turn one{.now = t.now, .first = true};
   (void)t.panel->decide(one);
-  // What the observer tells of the thread that is newly watched: it waits itself.
+  // The observer tells of the thread that is newly watched: it waits itself.
   t.blocks(p2, {r2});
   one.first = false;
   (void)t.panel->decide(one);

@@ -287,7 +287,7 @@ TEST_F(Decider, WhatIsLent) {
   EXPECT_EQ(no_realtime.nice, -20);
   EXPECT_EQ(lent(fifo(99), {.rt_ceiling = 40}).rt_priority, 40);
   EXPECT_EQ(lent({.policy = SchedPolicy::deadline}, {}).rt_priority, 90);
-  EXPECT_EQ(lent(nice(0), {}).policy, SchedPolicy::idle);  // lifts nobody: no donation
+  EXPECT_EQ(lent(nice(0), {}).policy, SchedPolicy::idle);  // lifts no thread: no donation
 }
 
 // A requester of nice 0 in a group of weight 1000 waits for a provider of nice 0.

@@ -1,4 +1,4 @@
-// Which threads are a parallel job that loses CPU time because they do not run together.
+// Finds the threads of a parallel job that loses CPU time because they do not run together.
 #include "decide/coscheduling/job_finder.h"
 
 #include <gmock/gmock.h>

@@ -68,7 +68,7 @@ class ParallelMachine {
     const Runner& one = runners_.at(id);
     return {.time = now, .thread = id, .cpu = whole(one.used), .runnable = !one.blocked};
   }
-  // What each thread of a job did since the last window.
+  // Returns what each thread of a job did since the last window.
   std::vector<decide::ThreadProfiled> end_window(Time now, Duration window) {
     std::vector<decide::ThreadProfiled> out;
     for (auto& [id, one] : runners_) {

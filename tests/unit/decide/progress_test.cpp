@@ -78,7 +78,8 @@ TEST(Progress, ALongComputationOfWhichNothingIsKnownKeepsMostOfItsBoost) {
   EXPECT_EQ(progress.step(client, server, start + seconds(13)), Step::full) << "it was right";
 }
 
-// What it keeps from its CPU may need no more than that to end the wait: at most 0.3 s are lost to a wrong one.
+// A thread that it keeps from its CPU may need no more than that to end the wait: at most 0.3 s are lost to a wrong
+// provider.
 TEST(Progress, AfterAQuarterOfASecondAnUnknownProviderRestsOnce) {
   Progress progress;
   progress.lent(client, lock, false, start, start);

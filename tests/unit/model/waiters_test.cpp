@@ -39,7 +39,7 @@ TEST(Waiters, OnACycleEachIsNamedOnce) {
   EXPECT_THAT(world.model.waiters_on(p1), UnorderedElementsAre(p1, p2));
 }
 
-// Whoever is not concerned has no more threads to favour than before: it need not be decided anew.
+// A thread that is not concerned has no more threads to favour than before: it need not be decided anew.
 TEST(Waiters, OthersHaveNobodyNewToFavour) {
   for (unsigned seed = 1; seed <= 40; ++seed) {
     Stream stream(seed);

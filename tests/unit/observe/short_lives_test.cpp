@@ -1,4 +1,4 @@
-// Children that are dead before anybody has looked.
+// Children that are dead before swapd has looked.
 #include "observe/bpf/short_lived_children.h"
 
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ TEST(ShortLives, WhoHasForkedIsNotButItsDeadChildIs) {
   EXPECT_EQ(skipped({fork_of(20), fork_of(21, 20), record(What::exit, 21), record(What::exit, 20)}), ".ss.");
 }
 
-// Whoever the parent waits for must be known, as long as it waits.
+// A child that the parent waits for must be known, as long as the parent waits.
 TEST(ShortLives, AWaitingParentsAreNot) {
   EXPECT_EQ(skipped({fork_of(20), record(What::blocked, parent), record(What::exit, 20)}), "...");
   EXPECT_EQ(skipped({fork_of(20), record(What::blocked, parent), record(What::exit, 20), record(What::woken, parent)}),

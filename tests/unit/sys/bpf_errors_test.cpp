@@ -1,4 +1,4 @@
-// What libbpf complains of becomes the reason of an error, in the thread that asked.
+// A complaint of libbpf becomes the reason of an error, in the thread that asked.
 #include "sys/bpf/bpf_errors.h"
 
 #include <gtest/gtest.h>

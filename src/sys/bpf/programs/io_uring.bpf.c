@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// Which requests of an io_uring wait for their files to become ready? They stand in the ring's table of what can be
-// cancelled (io_uring/poll.c, io_poll_req_insert()); only the kernel sees it whole. Read when swapd asks, never on the
-// programs' way.
+// Finds which requests of an io_uring wait for their files to become ready. They stand in the ring's table of what can
+// be cancelled (io_uring/poll.c, io_poll_req_insert()); only the kernel sees it whole. Read when swapd asks, never on
+// the programs' way.
 //
 // The table is read without its locks: a request that ends meanwhile may be missed, and one that has been used again
 // for another ring ends the walk. All loops are bounded.
@@ -101,7 +101,7 @@ enum {
 // Set by swapd before each run.
 __s32 ring_fd = -1;
 __u8 ring_registered;  // it is an index of what the thread has registered
-// What the run found.
+// Findings of the run.
 __u32 tasks;  // it ran for
 __u8 is_ring;
 __u32 count;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// What chosen threads had read and written in all when they ended: /proc says it no more. Only of threads that user
-// space has put into the map, once.
+// Tells what chosen threads had read and written in all when they ended: /proc says it no more. Only of threads that
+// user space has put into the map, once.
 #include "kernel_types.bpf.h"
 //
 #include <linux/bpf.h>
@@ -38,7 +38,7 @@ struct {
   __uint(max_entries, 1 << 17);
 } ring SEC(".maps");
 
-// Of one that was asked for too late, or whose id another thread took over as it execs, the end is not seen.
+// The end of a thread that was asked for too late, or whose id another thread took over as it execs, is not seen.
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_birth, struct task_struct* parent, struct task_struct* child) {
   const __u32 tid = tid_of(child);
@@ -62,7 +62,7 @@ int BPF_PROG(on_end, struct task_struct* task) {
     record->written_bytes = moved->ioac.write_bytes;
     record->tid = tid;
     record->unused = 0;
-    bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);  // it is read when somebody wants to know
+    bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);  // it is read when swapd wants to know
   }
   bpf_map_delete_elem(&threads, &tid);
   return 0;

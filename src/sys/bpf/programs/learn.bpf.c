@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// What the other programs have to know of swapd and of the kernel, and can be told only as they are loaded: it is then
-// part of their code, and no memory that each event would have to read. Run once by swapd.
+// Learns what the other programs have to know of swapd and of the kernel, and can be told only as they are loaded: it
+// is then part of their code, and no memory that each event would have to read. Run once by swapd.
 #include "kernel_types.bpf.h"
 //
 #include <linux/bpf.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// What threads move over IPv4 and IPv6, whatever call they do it by: the kernel keeps no such count. Only of threads
-// that user space has put into the map.
+// Counts what threads move over IPv4 and IPv6, whatever call they do it by: the kernel keeps no such count. Only of
+// threads that user space has put into the map.
 #include "kernel_types.bpf.h"
 //
 #include <linux/bpf.h>
@@ -46,7 +46,7 @@ static __always_inline struct netio_counters* counters_of(struct sock* socket, i
   return tid ? bpf_map_lookup_elem(&threads, &tid) : 0;
 }
 
-// Nobody has asked for what has just been born: its id was another's.
+// swapd has not asked for a thread that has just been born: its id was another's.
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_birth, struct task_struct* parent, struct task_struct* child) {
   const __u32 tid = tid_of(child);

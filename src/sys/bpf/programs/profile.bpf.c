@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// Who has a CPU, what it does there, and what share of it is due to it: a look at each CPU whenever its clock event
-// fires (perf_event_open(2), PERF_COUNT_SW_CPU_CLOCK), a few hundred times a second. Nothing is attached to switches or
-// wakeups.
+// Finds which thread has a CPU, what it does there, and what share of it is due to it: a look at each CPU whenever its
+// clock event fires (perf_event_open(2), PERF_COUNT_SW_CPU_CLOCK), a few hundred times a second. Nothing is attached to
+// switches or wakeups.
 //
 // x86-64: a loop that waits is known by its PAUSE instruction, or by registers that come back.
 #include "kernel_types.bpf.h"
@@ -109,7 +109,7 @@ static __always_inline _Bool is_queued(struct sched_entity___profile* entity) {
   return BPF_CORE_READ_BITFIELD_PROBED(entity, on_rq);
 }
 
-// What the others in this queue weigh.
+// Weight of the others in this queue.
 static __always_inline __u64 others_in(struct sched_entity___profile* entity) {
   __u64 all = BPF_CORE_READ(entity, cfs_rq, load.weight) >> weight_shift;
   const __u64 own = is_queued(entity) ? BPF_CORE_READ(entity, load.weight) >> weight_shift : 0;

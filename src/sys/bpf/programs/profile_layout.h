@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// What the program at each CPU's clock (profile.bpf.c) counts of a thread, for cpu_profile.cpp. C and C++.
+// Counts that the program at each CPU's clock (profile.bpf.c) keeps of a thread, for cpu_profile.cpp. C and C++.
 #pragma once
 
 #ifdef __BPF__

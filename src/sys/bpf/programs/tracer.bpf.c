@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// Who waits and who wakes, as the kernel sees it (docs/bpf.md): every managed thread has a slot in mapped memory, which
-// is written at each block and wake; the threads that user space watches give a record in the ring besides.
+// Notes who waits and who wakes, as the kernel sees it (docs/bpf.md): every managed thread has a slot in mapped memory,
+// which is written at each block and wake; the threads that user space watches give a record in the ring besides.
 //
 // x86-64. Nothing here may sleep, and sched_switch and sched_waking run under scheduler locks.
 #include "kernel_types.bpf.h"
@@ -81,7 +81,7 @@ static __always_inline void tell_block(struct tracer_record* record, struct trac
   bpf_ringbuf_submit(record, submit_flags(control & tracer_urgent));
 }
 
-// Of a wait that nobody is told of; still tells one wait from the next.
+// Time of a wait that swapd is not told of; still tells one wait from the next.
 static __always_inline __u64 about_now(const struct tracer_slot* slot) {
   const __u64 about = *(volatile __u64*)&recent;
   return about > slot->blocked_at ? about : slot->blocked_at + 1;
@@ -202,7 +202,7 @@ static __always_inline void left_record(__u32 tid, __u32 waiter, __u64* now) {
   bpf_ringbuf_submit(record, submit_flags(1));
 }
 
-// Who waited for it in silence; from then on nobody can.
+// Returns the thread that waited for it in silence; from then on no thread can.
 static __always_inline __u32 let_go(struct tracer_slot* slot) {
   const __u32 waiter = take_presence(slot);
   free_slot(slot);
@@ -255,7 +255,7 @@ static __always_inline void note_running(struct tracer_cpu* now, struct task_str
 
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, _Bool preempted, struct task_struct* prev, struct task_struct* next) {
-  // Preempted threads, and those that yield (state 0), are not waiting for anybody.
+  // Preempted threads, and those that yield (state 0), are not waiting for another thread.
   __u64 now = 0;
   const __u32 from = tid_of(prev);
   const __u32 to = tid_of(next);
@@ -359,7 +359,7 @@ int BPF_PROG(on_fork, struct task_struct* parent, struct task_struct* child) {
   }
   struct tracer_record* record = reserve(tracer_record_fork, tid, no_time);
   if (!record) {
-    if (slot) slot->control &= tracer_awaitable;  // nobody will say that it has been seen
+    if (slot) slot->control &= tracer_awaitable;  // swapd will not say that it has seen it
     return 0;
   }
   if (!slot) record->flags = tracer_without_slot;
@@ -376,7 +376,7 @@ int BPF_PROG(on_fork, struct task_struct* parent, struct task_struct* child) {
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct* task, int former) {
   const __u32 tid = tid_of(task);
-  // Of another thread's former id only the kernel's is known: in a pid namespace user space has to find out whose exec
+  // Another thread's former id is known only as the kernel's: in a pid namespace user space has to find out whose exec
   // this is, and whether it is its business.
   const __u32 former_tid = former == task->pid ? tid : namespace_level ? 0 : (__u32)former;
   const _Bool unknown = !former_tid;
