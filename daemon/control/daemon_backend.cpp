@@ -168,8 +168,8 @@ Result<std::vector<bus::ThreadView>> DaemonBackend::why(pid_t pid) {
   std::vector<bus::ThreadView> out;
   for (const SnapshotThread* thread : chosen) {
     bus::ThreadView view = views.thread(*thread, 32);
-    const bool blocked = sleeps(view.state);
-    if (blocked || chosen.size() == 1) out.push_back(std::move(view));
+    const bool waits = sleeps(view.state) || (view.job && view.job->waiting > 0);
+    if (waits || chosen.size() == 1) out.push_back(std::move(view));
   }
   return out;
 }

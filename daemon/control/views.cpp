@@ -208,6 +208,24 @@ std::vector<bus::WaitNode> Views::waits(ThreadId waiter, const Looked& looked, i
   return out;
 }
 
+std::optional<bus::ThreadView::Job> Views::job_of(ThreadId thread) const {
+  for (const decide::CoschedulingDecider::JobView& job : snapshot_.jobs) {
+    const auto member = std::ranges::find(job.members, thread, &decide::JobFinder::Member::thread);
+    if (member == job.members.end()) continue;
+    bus::ThreadView::Job out{.id = job.id,
+                             .comm = comm(static_cast<pid_t>(job.id)),
+                             .state = std::string(decide::job_state_words.of(job.state)),
+                             .share = member->share,
+                             .cpu = member->cpu,
+                             .waiting = member->waiting,
+                             .coscheduled = job.in_slots};
+    for (const decide::JobFinder::Member& mate : job.members)
+      if (mate.thread != thread) out.mates.push_back(mate.thread.tid);
+    return out;
+  }
+  return std::nullopt;
+}
+
 bus::ThreadView Views::thread(const SnapshotThread& thread, int depth) {
   bus::ThreadView out{.pid = thread.tgid,
                       .tid = thread.id.tid,
@@ -217,6 +235,7 @@ bus::ThreadView Views::thread(const SnapshotThread& thread, int depth) {
                       .effective = thread.base,
                       .group_weight = thread.weight};
   if (thread.importance != thread.base) out.by_weight = thread.importance;
+  out.job = job_of(thread.id);
   const Looked looked = look(thread);
   out.state = looked.state;
   out.call = call_text(looked.call);
@@ -313,6 +332,16 @@ bus::GraphView Views::graph() {
                              .type = "provides",
                              .confidence = static_cast<double>(p.confidence)});
     }
+  }
+  for (const decide::CoschedulingDecider::JobView& job : snapshot_.jobs) {
+    if (!job.in_slots && job.waste <= 0) continue;
+    const std::string to = "job:" + std::to_string(job.id);
+    node(to, "job",
+         comm(static_cast<pid_t>(job.id)) + " " + std::to_string(job.id) + ", " +
+             std::string(decide::job_state_words.of(job.state)));
+    for (const decide::JobFinder::Member& member : job.members)
+      out.edges.push_back(
+          {.from = thread_node(member.thread), .to = to, .type = "spins", .confidence = member.waiting});
   }
   return out;
 }

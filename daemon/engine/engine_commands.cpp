@@ -49,6 +49,7 @@ Snapshot Engine::snapshot() {
       if (observation_.observer().relays(stranger)) out.relays.insert(stranger);
   out.donations = deciders_.donation->donations();
   out.boosts = actuator_.active();
+  out.jobs = deciders_.coscheduling->jobs();
   return out;
 }
 

@@ -41,6 +41,7 @@ struct Snapshot {
   Vector<decide::Donation> donations;   // in force
   Vector<actuate::Actuator::Active> boosts;
   std::unordered_map<pid_t, Shaper::Delay> delayed;  // by the limits of their class
+  std::vector<decide::CoschedulingDecider::JobView> jobs;
 };
 
 // CPU time of swapd's own threads; control: all that are none of the others.

@@ -120,14 +120,23 @@ struct ThreadView {
   bool donation_effective = false;
   std::string donation_reason;   // "none" or a word of the contract
   std::string donation_limited;  // another such word: why the boost is a nice value, and not a real-time priority
+  // The parallel job that it is one of, or may be.
+  struct Job {
+    std::uint64_t id = 0;
+    std::string comm, state;  // as of a JobView
+    double share = 1, cpu = 0, waiting = 0;
+    bool coscheduled = false;    // it has its CPU in slots, together with these
+    std::vector<pid_t> mates{};  // tids
+  };
+  std::optional<Job> job{};
 };
 
 struct GraphView {
   struct Node {
-    std::string id, type, label;  // type: thread, resource
+    std::string id, type, label;  // type: thread, resource, job
   };
   struct Edge {
-    std::string from, to, type;  // requests, provides
+    std::string from, to, type;  // requests, provides; spins: `confidence` is the part of its CPU time
     double confidence = 0;
   };
   std::vector<Node> nodes;

@@ -129,6 +129,20 @@ std::string status_json(const StatusView& s) {
 
 namespace {
 
+// Names the source of the rank with which the thread has its CPU now.
+std::string_view rank_from(const ThreadView& t) {
+  if (t.job && t.job->coscheduled) return "coscheduling";
+  if (!t.donated_by.empty()) return "donation";
+  return t.by_weight ? "weight" : "base";
+}
+
+Json job_of_thread(const ThreadView& t) {
+  if (!t.job) return nullptr;
+  const ThreadView::Job& job = *t.job;
+  return {{"id", job.id},   {"comm", job.comm},       {"state", job.state}, {"share", job.share},
+          {"cpu", job.cpu}, {"waiting", job.waiting}, {"mates", job.mates}};
+}
+
 // The fields of a thread that `ps` and `why` share.
 Json thread_json(const ThreadView& t, Json waiting_for) {
   Json out = {{"pid", t.pid},
@@ -145,6 +159,8 @@ Json thread_json(const ThreadView& t, Json waiting_for) {
               {"importance", attributes(t.by_weight.value_or(t.base))},
               {"importance_from", t.by_weight ? "weight" : "base"},
               {"group_weight", t.group_weight},
+              {"rank_from", rank_from(t)},
+              {"job", job_of_thread(t)},
               {"waiting_for", std::move(waiting_for)},
               {"donated_by", t.donated_by}};
   if (t.share_bytes > 0) out["share_bytes"] = t.share_bytes;

@@ -18,6 +18,10 @@ std::string quoted(const std::string& text) {
   return out + "\"";
 }
 
+std::string_view shape(const std::string& type) {
+  return type == "thread" ? "box" : type == "job" ? "hexagon" : "ellipse";
+}
+
 }  // namespace
 
 std::string render_dot(const std::string& json) {
@@ -25,12 +29,14 @@ std::string render_dot(const std::string& json) {
   std::string out =
       "digraph swapd {\n  rankdir=LR;\n  node [fontname=\"sans-serif\"];\n  edge [fontname=\"sans-serif\"];\n";
   for (const Json& node : graph.at("nodes"))
-    out += fmt::format("  {} [shape={}, label={}];\n", quoted(node.value("id", "")),
-                       node.value("type", "") == "thread" ? "box" : "ellipse", quoted(node.value("label", "")));
+    out += fmt::format("  {} [shape={}, label={}];\n", quoted(node.value("id", "")), shape(node.value("type", "")),
+                       quoted(node.value("label", "")));
   for (const Json& edge : graph.at("edges")) {
-    const bool provides = edge.value("type", "") == "provides";
-    const std::string look =
-        provides ? fmt::format("style=dashed, label=\"{:g}\"", edge.value("confidence", 0.0)) : "style=solid";
+    const std::string type = edge.value("type", "");
+    const double confidence = edge.value("confidence", 0.0);
+    const std::string look = type == "provides" ? fmt::format("style=dashed, label=\"{:g}\"", confidence)
+                             : type == "spins"  ? fmt::format("style=dotted, label=\"{:.0f} %\"", confidence * 100)
+                                                : "style=solid";
     out += fmt::format("  {} -> {} [{}];\n", quoted(edge.value("from", "")), quoted(edge.value("to", "")), look);
   }
   return out + "}\n";

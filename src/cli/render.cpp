@@ -152,18 +152,25 @@ std::string painted_state(const std::string& state, const Paint& paint) {
   return paint(style, printable(state));
 }
 
+// The threads that lend to it; of a coscheduled thread its job.
+std::string lenders(const Json& t) {
+  if (t.value("rank_from", "") == "coscheduling")
+    return "job " + std::to_string(t.value("job", Json::object()).value("id", std::uint64_t{0}));
+  return joined(t.value("donated_by", Json::array()));
+}
+
 std::string render_ps(const std::string& json, const Paint& paint) {
   const Json answer = Json::parse(json);
   std::vector<std::vector<std::string>> rows = {
       {"PID", "TID", "COMM", "CLASS", "STATE", "FOR", "BASE", "EFFECTIVE", "LENT BY", "WAITS FOR"}};
   for (const Json& t : answer.at("threads")) {
     const std::string class_name = printable(t.value("class", ""));
-    const bool lent = !t.value("donated_by", Json::array()).empty();
+    const bool lent = lenders(t) != "-";
     rows.push_back({t.value("pid", Json(0)).dump(), t.value("tid", Json(0)).dump(), printable(t.value("comm", "")),
                     class_name.empty() ? "-" : class_name, painted_state(t.value("state", ""), paint),
                     time_in_state(t).empty() ? "-" : time_in_state(t), own_priority(t),
                     paint(lent ? Style::good : Style::plain, priority(t.value("effective", Json::object()))),
-                    joined(t.value("donated_by", Json::array())), joined(t.value("waiting_for", Json::array()))});
+                    lenders(t), joined(t.value("waiting_for", Json::array()))});
   }
   if (rows.size() == 1) return "No thread is managed: start one with `swapctl run`.\n";
   return table({{true}, {true}, {}, {}, {}, {true}, {}, {}, {}, {}}, rows, paint);

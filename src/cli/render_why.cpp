@@ -67,6 +67,36 @@ void append_donation(std::string& out, const Json& thread, const Paint& paint) {
     out += donation.value("active", false) ? "begun\n" : "none\n";
 }
 
+// "63 %"
+std::string percent(const Json& object, const char* key) {
+  return fmt::format("{:.0f} %", object.value(key, 0.0) * 100);
+}
+
+// Tells what a thread of a parallel job does with its CPU, and for which threads.
+void append_job(std::string& out, const Json& thread, const Paint& paint) {
+  const Json job = thread.value("job", Json());
+  if (!job.is_object()) return;
+  const bool coscheduled = thread.value("rank_from", "") == "coscheduling";
+  std::string mates;
+  for (const Json& tid : job.value("mates", Json::array())) {
+    if (mates.size() > 60) {
+      mates += " …";
+      break;
+    }
+    mates += (mates.empty() ? "" : ", ") + tid.dump();
+  }
+  out += "  parallel job " + text_of(job, "comm") + ", pid " + std::to_string(job.value("id", std::uint64_t{0})) +
+         ": " +
+         (coscheduled ? paint(Style::good, "coscheduled") + ", it has its CPU in slots, together with its mates"
+                      : text_of(job, "state")) +
+         "\n";
+  if (job.value("waiting", 0.0) > 0 && !mates.empty())
+    out += "    spins " + percent(job, "waiting") + " of its CPU time for " +
+           (mates.find(',') == std::string::npos ? "thread " : "one of the threads ") + mates + "\n";
+  out += "    has had " + percent(job, "cpu") + " of a CPU lately; " + percent(job, "share") +
+         " of its CPU is its fair share\n";
+}
+
 }  // namespace
 
 std::string render_why(const std::string& json, const Paint& paint) {
@@ -93,6 +123,7 @@ std::string render_why(const std::string& json, const Paint& paint) {
       out += "  in " + call +
              (polls ? ", and no lock is known that another process holds on a file that it has open\n"
                     : ", which waits for no other thread that swapd knows of\n");
+    append_job(out, t, paint);
     append_donation(out, t, paint);
   }
   return out.empty() ? "None of its threads is blocked.\n" : out;

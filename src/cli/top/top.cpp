@@ -45,7 +45,7 @@ bool waits(const TopThread& thread) { return thread.state == word(ThreadState::v
 // The group of the order `wait`; the first comes first.
 int group(const TopThread& thread) {
   if (waits(thread)) return 0;
-  if (!thread.lent_by.empty()) return 1;
+  if (!thread.lent_by.empty() || thread.job != 0) return 1;
   if (thread.state == word(ThreadState::queued)) return 2;
   if (thread.state == word(ThreadState::running)) return 3;
   return thread.state == word(ThreadState::blocked) ? 5 : 4;
@@ -183,6 +183,7 @@ TopSample top_sample(const std::string& status, const std::string& threads, cons
     for (const Json& one : t.value("waiting_for", Json::array()))
       row.waits_for.push_back(printable(one.get<std::string>()));
     for (const Json& one : t.value("donated_by", Json::array())) row.lent_by.push_back(one.get<long long>());
+    if (t.value("rank_from", "") == "coscheduling") row.job = whole(t.value("job", Json::object()), "id");
     sample.rows.push_back(std::move(row));
   }
   const Json edges = Json::parse(graph).at("edges");
@@ -248,6 +249,7 @@ std::string top_line(const TopRow& row, std::size_t width) {
   const TopThread& t = row.thread;
   std::string lent, waits_for;
   for (const long long tid : t.lent_by) lent += (lent.empty() ? "" : ",") + std::to_string(tid);
+  if (t.job != 0) lent = "job " + std::to_string(t.job);
   for (const std::string& resource : t.waits_for) waits_for += (waits_for.empty() ? "" : ", ") + resource;
   std::string text = line({std::to_string(t.pid), std::to_string(t.tid), row.branch + t.comm, t.class_name, t.state,
                            t.since_known ? duration(t.since_ms) : "-", t.own, t.now, lent, waits_for});

@@ -20,6 +20,7 @@ struct TopThread {
   std::optional<int> own_nice;  // none: it is real-time
   std::vector<std::string> waits_for;
   std::vector<long long> lent_by;
+  long long job = 0;  // that it has its CPU in slots with
 };
 
 // One look at swapd.

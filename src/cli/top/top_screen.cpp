@@ -71,7 +71,7 @@ void TopScreen::draw(const Page& page) {
   for (int i = 0; i < fit && top_ + i < count; ++i) {
     const TopRow& row = (*page.rows)[static_cast<std::size_t>(top_ + i)];
     attr_t how = A_NORMAL;
-    if (!row.thread.lent_by.empty())
+    if (!row.thread.lent_by.empty() || row.thread.job != 0)
       how = colour(lent_pair) | A_BOLD;
     else if (row.thread.state == word(ThreadState::virtual_runnable))
       how = colour(waits_pair);

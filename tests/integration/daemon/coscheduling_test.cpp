@@ -145,6 +145,33 @@ TEST_F(ParallelJob, RunsInSlotsWithItsFairShareUntilNobodyCompetes) {
   EXPECT_TRUE(eventually([&] { return job().value("state", "") != "coscheduled"; })) << job();
 }
 
+TEST_F(ParallelJob, IsNamedByPsAndWhyWithTheThreadThatItSpinsFor) {
+  const auto of = [&](const std::string& verb, std::size_t i) {
+    std::vector<std::string> words{verb};
+    if (verb == "why") words.push_back(std::to_string(tids[i]));
+    const auto answer = session->json(words);
+    for (const auto& thread : answer["threads"])
+      if (thread["tid"] == tids[i]) return thread;
+    return nlohmann::json::object();
+  };
+  for (const std::string verb : {"ps", "why"})
+    for (const std::size_t i : {0U, 1U}) {
+      const auto thread = of(verb, i);
+      if (thread.value("rank_from", "") != "coscheduling" && others_compete()) GTEST_SKIP() << others;
+      EXPECT_EQ(thread.value("rank_from", ""), "coscheduling") << verb << thread;
+      EXPECT_EQ(thread["job"]["id"], tids[0]) << verb;
+      EXPECT_EQ(thread["job"]["mates"], nlohmann::json::array({tids[1 - i]})) << verb;
+    }
+  const auto edges = session->json({"graph"})["edges"];
+  for (const pid_t tid : tids)
+    EXPECT_TRUE(std::ranges::any_of(edges, [&](const auto& edge) {
+      return edge["type"] == "spins" && edge["from"] == "thread:" + std::to_string(tid) &&
+             edge["to"] == "job:" + std::to_string(tids[0]);
+    })) << edges;
+  const std::string text = session->ctl({"why", std::to_string(tids[0])}).out;
+  EXPECT_NE(text.find("of its CPU time for thread " + std::to_string(tids[1])), std::string::npos) << text;
+}
+
 TEST_F(ParallelJob, HasItsOwnAttributesAgainWhenSwapdIsKilledAndStartsAgain) {
   const bool in_slots = are_in_slots();
   if (!in_slots && others_compete()) GTEST_SKIP() << others;

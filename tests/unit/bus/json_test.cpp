@@ -12,6 +12,7 @@ namespace {
 
 using fakes::FakeBackend;
 using nlohmann::json;
+using testing::ElementsAre;
 using testing::IsSupersetOf;
 
 std::vector<std::string> keys(const json& object) {
@@ -96,8 +97,9 @@ TEST(Json, PsHasTheContractsFields) {
   const json ps = json::parse(threads_json(backend.threads()));
   ASSERT_EQ(ps["threads"].size(), 3U);
   const json& t = ps["threads"][0];
-  EXPECT_THAT(keys(t), IsSupersetOf({"pid", "tid", "comm", "class", "state", "base", "effective", "importance",
-                                     "importance_from", "group_weight", "waiting_for", "donated_by"}));
+  EXPECT_THAT(keys(t),
+              IsSupersetOf({"pid", "tid", "comm", "class", "state", "base", "effective", "importance",
+                            "importance_from", "group_weight", "rank_from", "job", "waiting_for", "donated_by"}));
   EXPECT_EQ(t["base"], (json{{"policy", "fifo"}, {"nice", 0}, {"rt_priority", 50}}));
   EXPECT_EQ(t["waiting_for"], json::array({"socket:12345"}));
   EXPECT_EQ(ps["threads"][1]["donated_by"], json::array({100}));
@@ -116,6 +118,29 @@ TEST(Json, PsSaysWhetherAThreadIsImportantByItsGroupsWeight) {
   EXPECT_EQ(threads[1]["importance_from"], "weight");
   EXPECT_EQ(threads[1]["importance"]["nice"], -10);
   EXPECT_EQ(threads[1]["group_weight"], 1000);
+}
+
+TEST(Json, PsSaysWhatTheRankOfAThreadComesFrom) {
+  ThreadView own, weighed, lent, in_job, coscheduled;
+  weighed.by_weight.emplace();
+  lent.donated_by = {7};
+  in_job.job = {
+      .id = 700, .comm = "wave", .state = "useful", .share = 0.5, .cpu = 0.25, .waiting = 0.125, .mates = {8}};
+  coscheduled = in_job;
+  coscheduled.donated_by = {7};
+  coscheduled.job->coscheduled = true;
+  const json threads = json::parse(threads_json({own, weighed, lent, in_job, coscheduled}))["threads"];
+  std::vector<std::string> from;
+  for (const json& t : threads) from.push_back(t["rank_from"]);
+  EXPECT_THAT(from, ElementsAre("base", "weight", "donation", "base", "coscheduling"));
+  EXPECT_TRUE(threads[0]["job"].is_null());
+  EXPECT_EQ(threads[3]["job"], (json{{"id", 700},
+                                     {"comm", "wave"},
+                                     {"state", "useful"},
+                                     {"share", 0.5},
+                                     {"cpu", 0.25},
+                                     {"waiting", 0.125},
+                                     {"mates", {8}}}));
 }
 
 TEST(Json, WhyHasTheContractsFieldsAtEveryDepth) {

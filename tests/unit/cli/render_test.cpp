@@ -68,6 +68,23 @@ TEST(Render, WhyAndPsSayWhoIsImportantByTheWeightOfItsGroup) {
   EXPECT_THAT(render_ps(thread), HasSubstr("nice 0 (as nice -10)"));
 }
 
+TEST(Render, WhyAndPsSayWhomAThreadOfAParallelJobSpinsFor) {
+  const auto threads = [](const std::string& rank_from, const std::string& mates) {
+    return R"({"threads":[{"pid":812,"tid":812,"comm":"wave","state":"running","call":"none","waiting_for":[],)"
+           R"("rank_from":")" +
+           rank_from +
+           R"(","job":{"id":812,"comm":"wave","state":"coscheduled","share":0.5,"cpu":0.48,"waiting":0.63,)" +
+           R"("mates":)" + mates + "}}]}";
+  };
+  EXPECT_THAT(render_why(threads("coscheduling", "[813]")),
+              HasSubstr("  parallel job wave, pid 812: coscheduled, it has its CPU in slots, together with its mates\n"
+                        "    spins 63 % of its CPU time for thread 813\n"
+                        "    has had 48 % of a CPU lately; 50 % of its CPU is its fair share\n"));
+  EXPECT_THAT(render_why(threads("base", "[813,814]")), HasSubstr("for one of the threads 813, 814\n"));
+  EXPECT_THAT(render_ps(threads("coscheduling", "[813]")), HasSubstr("job 812"));
+  EXPECT_THAT(render_ps(threads("base", "[813]")), Not(HasSubstr("job 812")));
+}
+
 TEST(Render, WhyOfNothingBlockedSaysSo) {
   EXPECT_EQ(render_why(R"({"threads":[]})"), "None of its threads is blocked.\n");
 }
@@ -179,6 +196,13 @@ TEST(Render, DurationsHaveTwoOrThreeDigits) {
   EXPECT_EQ(duration(999.9), "1.0 s");
   EXPECT_EQ(duration(59'990), "1 min 0 s");
   EXPECT_EQ(duration(3'661'000), "1 h 1 min");
+}
+
+TEST(Render, TheGraphShowsWhoSpinsInAParallelJob) {
+  const std::string text = render_dot(R"({"nodes":[{"id":"job:8","type":"job","label":"wave 8, coscheduled"}],"edges":)"
+                                      R"([{"from":"thread:8","to":"job:8","type":"spins","confidence":0.63}]})");
+  EXPECT_THAT(text, HasSubstr(R"("job:8" [shape=hexagon, label="wave 8, coscheduled"])"));
+  EXPECT_THAT(text, HasSubstr(R"("thread:8" -> "job:8" [style=dotted, label="63 %"])"));
 }
 
 // Graphviz itself is the judge, of a label that tries to end its string.
