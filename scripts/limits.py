@@ -70,9 +70,13 @@ class Disk:
         os.mkdir(self.path)
         self.loop = subprocess.run(["losetup", "--find", "--show", "--direct-io=on", self.image], check=True, text=True,
                                    capture_output=True).stdout.strip()
-        with open(f"/sys/block/{os.path.basename(self.loop)}/queue/read_ahead_kb", "w") as out:
-            out.write(str(readahead))
-        self.mount()
+        try:
+            with open(f"/sys/block/{os.path.basename(self.loop)}/queue/read_ahead_kb", "w") as out:
+                out.write(str(readahead))
+            self.mount()
+        except OSError:
+            subprocess.run(["losetup", "-d", self.loop])
+            raise
 
     def mount(self):
         subprocess.run(["mount", self.loop, self.path], check=True)

@@ -208,8 +208,17 @@ std::vector<bus::WaitNode> Views::waits(ThreadId waiter, const Looked& looked, i
   return out;
 }
 
+// It has several threads, which were seen lately: what a job did before nothing competed any more is over.
+bool Views::is_job(const decide::CoschedulingDecider::JobView& job) const {
+  constexpr Duration lately = std::chrono::seconds(3);
+  return job.members.size() > 1 && std::ranges::all_of(job.members, [&](const decide::JobFinder::Member& one) {
+           return snapshot_.time - one.seen < lately;
+         });
+}
+
 std::optional<bus::ThreadView::Job> Views::job_of(ThreadId thread) const {
   for (const decide::CoschedulingDecider::JobView& job : snapshot_.jobs) {
+    if (!is_job(job)) continue;
     const auto member = std::ranges::find(job.members, thread, &decide::JobFinder::Member::thread);
     if (member == job.members.end()) continue;
     bus::ThreadView::Job out{.id = job.id,
@@ -218,7 +227,7 @@ std::optional<bus::ThreadView::Job> Views::job_of(ThreadId thread) const {
                              .share = member->share,
                              .cpu = member->cpu,
                              .waiting = member->waiting,
-                             .coscheduled = job.in_slots};
+                             .coscheduled = std::ranges::binary_search(job.gang, thread)};
     for (const decide::JobFinder::Member& mate : job.members)
       if (mate.thread != thread) out.mates.push_back(mate.thread.tid);
     return out;
@@ -334,14 +343,15 @@ bus::GraphView Views::graph() {
     }
   }
   for (const decide::CoschedulingDecider::JobView& job : snapshot_.jobs) {
-    if (!job.in_slots && job.waste <= 0) continue;
+    if (!is_job(job)) continue;
     const std::string to = "job:" + std::to_string(job.id);
     node(to, "job",
          comm(static_cast<pid_t>(job.id)) + " " + std::to_string(job.id) + ", " +
              std::string(decide::job_state_words.of(job.state)));
     for (const decide::JobFinder::Member& member : job.members)
-      out.edges.push_back(
-          {.from = thread_node(member.thread), .to = to, .type = "spins", .confidence = member.waiting});
+      if (member.waiting > 0)
+        out.edges.push_back(
+            {.from = thread_node(member.thread), .to = to, .type = "spins", .confidence = member.waiting});
   }
   return out;
 }

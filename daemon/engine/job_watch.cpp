@@ -42,13 +42,14 @@ void SamplingTurns::end_window(bool fruitful, Time now) {
   rests_until_ = now + rest;
 }
 
-void MemorySharers::set(pid_t pid, std::vector<Place> writable) {
+bool MemorySharers::set(pid_t pid, std::vector<Place> writable) {
   std::ranges::sort(writable);
   writable.erase(std::unique(writable.begin(), writable.end()), writable.end());
-  auto& known = places_[pid];
-  if (known == writable) return;
-  known = std::move(writable);
+  const auto [known, is_new] = places_.try_emplace(pid);
+  if (!is_new && known->second == writable) return false;
+  known->second = std::move(writable);
   join();
+  return true;
 }
 
 void MemorySharers::keep_only(const std::vector<pid_t>& pids) {
@@ -82,6 +83,23 @@ void MemorySharers::join() {
 pid_t MemorySharers::job_of(pid_t pid) const {
   const auto at = jobs_.find(pid);
   return at == jobs_.end() ? pid : at->second;
+}
+
+bool MappingLooks::due(pid_t pid, Time now) const {
+  const auto known = looks_.find(pid);
+  return known == looks_.end() || now >= known->second.next;
+}
+
+void MappingLooks::looked(pid_t pid, bool changed, Duration took, Time now) {
+  const auto [known, is_new] = looks_.try_emplace(pid, Look{.first = now});
+  Look& look = known->second;
+  const bool soon = is_new || (changed && now - look.first < starts);
+  look.pause = soon ? least : std::min(2 * look.pause, most);
+  look.next = now + std::max(look.pause, rest_of_cost * took);
+}
+
+void MappingLooks::keep_only(const std::vector<pid_t>& pids) {
+  std::erase_if(looks_, [&](const auto& one) { return !std::ranges::binary_search(pids, one.first); });
 }
 
 bool Yielders::look(pid_t tid, const sys::Procfs::SchedStat& now, Time at) {
@@ -217,18 +235,20 @@ void JobWatch::open_profile() {
 
 void JobWatch::read_mappings(const std::vector<pid_t>& pids, Time now) {
   for (const pid_t pid : pids) {
-    const auto [at, is_new] = mappings_read_.try_emplace(pid, now);
-    if (!is_new && now - at->second < config_.maps_again) continue;
-    at->second = now;
+    if (!mapping_looks_.due(pid, now)) continue;
+    const Time begun = kernel_.clock.now();
+    bool is_there = false;
     std::vector<MemorySharers::Place> places;
     kernel_.procfs.each_mapping(pid, [&](const sys::Mapping& one) {
+      is_there = true;
       if (one.shared && one.writable && one.ino != 0) places.emplace_back(one.dev, one.ino);
       return places.size() < 256;
     });
-    sharers_.set(pid, std::move(places));
+    const bool changed = is_there && sharers_.set(pid, std::move(places));
+    mapping_looks_.looked(pid, changed, kernel_.clock.now() - begun, now);
   }
   sharers_.keep_only(pids);
-  std::erase_if(mappings_read_, [&](const auto& one) { return !std::ranges::binary_search(pids, one.first); });
+  mapping_looks_.keep_only(pids);
 }
 
 // Looks at no more than so many threads of each process, and at no more than so many of all.

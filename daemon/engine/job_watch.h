@@ -67,7 +67,8 @@ class SamplingTurns {
 class MemorySharers {
  public:
   using Place = std::pair<std::uint64_t, std::uint64_t>;  // device and inode
-  void set(pid_t pid, std::vector<Place> writable);
+  // True: the process had others before, or was not known.
+  bool set(pid_t pid, std::vector<Place> writable);
   void keep_only(const std::vector<pid_t>& pids);  // sorted
   [[nodiscard]] pid_t job_of(pid_t pid) const;
   [[nodiscard]] bool shares(pid_t pid) const;  // with another process
@@ -78,6 +79,26 @@ class MemorySharers {
   static constexpr std::size_t max_sharers = 64;
   std::map<pid_t, std::vector<Place>> places_;
   std::map<pid_t, pid_t> jobs_;
+};
+
+// When the mappings of a process are read: soon again in its first seconds, in which a program maps what it shares with
+// others as it comes to it, and so rarely that it takes a hundredth of a CPU at most. Pure.
+class MappingLooks {
+ public:
+  [[nodiscard]] bool due(pid_t pid, Time now) const;
+  // They were read, which took so long. changed: they were others before.
+  void looked(pid_t pid, bool changed, Duration took, Time now);
+  void keep_only(const std::vector<pid_t>& pids);  // sorted
+
+ private:
+  static constexpr Duration least = std::chrono::milliseconds(250), most = std::chrono::seconds(5);
+  static constexpr Duration starts = std::chrono::seconds(20);  // then changes bring no look soon after any more
+  static constexpr int rest_of_cost = 100;                      // times as long as the look took
+  struct Look {
+    Time first{}, next{};
+    Duration pause{};
+  };
+  std::map<pid_t, Look> looks_;
 };
 
 // Threads that give their CPU away all the time (sched_yield(2)) and want it again at once. Beside busy loops they are
@@ -126,7 +147,6 @@ class JobWatch {
     Duration look = std::chrono::milliseconds(100);            // between two looks at the load
     Duration window = std::chrono::milliseconds(125);          // of a profile
     Duration period = std::chrono::milliseconds(5);            // between two samples of a CPU
-    Duration maps_again = std::chrono::seconds(5);             // after which a process's mappings are read again
     Duration yielders_again = std::chrono::milliseconds(500);  // between two looks for them
   };
   // notify: there is a window to take; called from the thread.
@@ -179,7 +199,7 @@ class JobWatch {
   CpuRoom room_;
   Yielders yielders_;
   SamplingTurns turns_;
-  std::map<pid_t, Time> mappings_read_;
+  MappingLooks mapping_looks_;
   std::unique_ptr<sys::CpuProfile> profile_;
   std::thread thread_;
 };

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "state/state_file.h"
+#include "sys/process/self_process.h"
 
 namespace swapd::daemon {
 namespace {
@@ -41,6 +42,7 @@ FreezerGroups::FreezerGroups(std::span<FrozenGroup> memory, Places places)
 }
 
 FreezerGroups::~FreezerGroups() {
+  entering_.reset();  // once it is there, it leaves again
   for (auto& [tgid, own] : of_) thaw(tgid);
   while (!of_.empty()) leave(of_.begin()->first, {});
   for (int i = 0; i < max_tries && !leaving_.empty(); ++i) {
@@ -65,20 +67,32 @@ Result<bool> FreezerGroups::enter(pid_t tgid, Time now) {
   const auto known = of_.find(tgid);
   const bool had_one = known != of_.end();
   if (had_one && known->second.group.keep_only(tgid) && !known->second.group.has_groups()) return true;
-  if (std::exchange(made_one_, true)) return false;
+  if (failed_ && failed_->first == tgid) return std::exchange(failed_, std::nullopt)->second;
+  if (entering_) return false;
   leave(tgid, now);
   if (had_one && has_left_groups(tgid)) return Error(EBUSY, "it has made groups below its own");
   const auto directory = sys::FreezerGroup::place_for(tgid, places_.proc_root, places_.cgroups);
   if (!directory) return directory.error();
   changed_ = true;
   write_down(now, *directory);
-  auto made = sys::FreezerGroup::make(*directory, tgid);
-  if (!made) {
-    changed_ = true;
-    return made.error();
-  }
-  of_.emplace(tgid, Own{.group = std::move(made).value(), .place = {}});
-  return true;
+  entering_ = {.tgid = tgid, .directory = *directory, .made = std::async(std::launch::async, [=] {
+                                                        sys::name_thread("swapd-moves");
+                                                        (void)sys::set_thread_nice(0, -20);
+                                                        return sys::FreezerGroup::make(*directory, tgid);
+                                                      })};
+  return false;
+}
+
+void FreezerGroups::take_entered(Time now) {
+  if (!entering_ || entering_->made.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return;
+  auto made = entering_->made.get();
+  const pid_t tgid = entering_->tgid;
+  const bool stays = !entering_->is_to_leave;
+  entering_.reset();
+  changed_ = true;
+  if (made) of_.emplace(tgid, Own{.group = std::move(made).value(), .place = {}});
+  if (!made && stays) failed_ = {tgid, made.error()};
+  if (!stays) leave(tgid, now);
 }
 
 Result<bool> FreezerGroups::freeze(pid_t tgid, Time until) {
@@ -139,6 +153,8 @@ bool FreezerGroups::keep(pid_t tgid) const {
 }
 
 void FreezerGroups::leave(pid_t tgid, Time now) {
+  if (entering_ && entering_->tgid == tgid) entering_->is_to_leave = true;
+  if (failed_ && failed_->first == tgid) failed_.reset();
   thaw(tgid);
   auto known = of_.extract(tgid);
   if (!known) return;
@@ -147,7 +163,7 @@ void FreezerGroups::leave(pid_t tgid, Time now) {
 }
 
 void FreezerGroups::tidy(Time now) {
-  made_one_ = false;
+  take_entered(now);
   std::erase_if(leaving_, [&](Leaving& one) {
     if (now < one.next) return false;
     if (dissolve(one.own)) return changed_ = true;
@@ -170,6 +186,7 @@ void FreezerGroups::write_down(Time now, const std::string& about_to_be_made) {
   std::string text;
   for (const auto& [tgid, own] : of_) text += own.group.directory() + "\n";
   for (const Leaving& one : leaving_) text += one.own.group.directory() + "\n";
+  if (entering_) text += entering_->directory + "\n";
   if (!about_to_be_made.empty()) text += about_to_be_made + "\n";
   const Status written = replace_file(file_in(places_.state_dir), text);
   changed_ = !written;

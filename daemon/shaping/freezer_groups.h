@@ -5,10 +5,12 @@
 
 #include <sys/types.h>
 
+#include <future>
 #include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/guard_memory.h"
@@ -32,10 +34,10 @@ class FreezerGroups {
   // The groups that a swapd before has left.
   static void clear_left(const std::string& state_dir);
 
-  [[nodiscard]] const Places& places() const { return places_; }
   [[nodiscard]] bool is_full() const { return free_.empty(); }  // no more can be frozen
-  // Alone in a group of its own. False: not in this round (to move a process may take the kernel 50 ms). EBUSY: it
-  // has made groups below its own. Else as FreezerGroup::make().
+  // Alone in a group of its own. False: not yet. Another thread puts one process at a time there, because that takes
+  // the kernel a grace period of RCU (7 to 50 ms, more on a busy machine) unless it has moved one just before. EBUSY:
+  // it has made groups below its own. Else as FreezerGroup::make().
   [[nodiscard]] Result<bool> enter(pid_t tgid, Time now);
   // One that is in its group, unless they are full; the guard ends it unless vouch() renews it before `until`. False:
   // it has done so already. Nothing is frozen where this fails.
@@ -49,7 +51,7 @@ class FreezerGroups {
   [[nodiscard]] bool keep(pid_t tgid) const;
   // Thawed, and back in the group above.
   void leave(pid_t tgid, Time now);
-  // Once a round: what could not be removed before.
+  // Once a round: takes a group that is there by now, and removes what could not be removed before.
   void tidy(Time now);
 
  private:
@@ -63,6 +65,14 @@ class FreezerGroups {
     Duration pause{};
   };
 
+  struct Entering {  // a process is being put into its group
+    pid_t tgid = 0;
+    std::string directory;
+    std::future<Result<sys::FreezerGroup>> made;
+    bool is_to_leave = false;
+  };
+
+  void take_entered(Time now);
   void free_place(Own& own);
   [[nodiscard]] bool dissolve(Own& own);
   [[nodiscard]] bool has_left_groups(pid_t tgid) const;
@@ -73,8 +83,9 @@ class FreezerGroups {
   Places places_;
   std::unordered_map<pid_t, Own> of_;
   std::vector<Leaving> leaving_;
-  bool made_one_ = false;  // in this round
-  bool changed_ = false;   // since they were written down
+  std::optional<Entering> entering_;
+  std::optional<std::pair<pid_t, Error>> failed_;  // the last one that could not enter, until it is asked for
+  bool changed_ = false;                           // since they were written down
   Time write_next_{};
   bool warned_ = false;
 };

@@ -20,6 +20,7 @@ using decide::Tokens;
 
 constexpr std::chrono::milliseconds look_every{5}, look_closely{1}, seek_every{100};
 constexpr Duration alert_when_new = std::chrono::milliseconds(500), alert_after_freeze = std::chrono::milliseconds(100);
+constexpr int max_share = 10;  // close looks take one part in so many of a CPU
 constexpr Duration almost = look_every - look_closely;
 constexpr Duration idle_every = std::chrono::milliseconds(20);  // that has not moved anything for a second
 constexpr std::size_t threads_a_look = 64;
@@ -48,7 +49,6 @@ MmapThrottler::MmapThrottler(const ShapingParts& parts, Options options)
       groups_(options.memory, {.proc_root = parts.procfs.root(),
                                .cgroups = std::move(options.cgroups),
                                .state_dir = std::move(options.state_dir)}),
-      quick_moves_(groups_.places().proc_root, groups_.places().cgroups),
       targets_(parts.procfs, parts.disks),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
@@ -84,10 +84,13 @@ void MmapThrottler::run(const std::stop_token& stop) {
   sys::name_thread("swapd-pages");
   (void)sys::set_thread_nice(0, -20);
   while (!stop.stop_requested()) {
+    const Time begun = parts_.clock.now();
     round();
+    const Time now = parts_.clock.now();
+    const Duration closely = std::clamp<Duration>(max_share * (now - begun), look_closely, look_every);
+    const Duration next = members_.empty() ? seek_every : now < alert_until_ ? closely : look_every;
     pollfd wait{wake_.get(), POLLIN, 0};
-    const auto next = members_.empty() ? seek_every : parts_.clock.now() < alert_until_ ? look_closely : look_every;
-    (void)::poll(&wait, 1, static_cast<int>(next.count()));
+    (void)::poll(&wait, 1, static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(next).count()));
     std::uint64_t rung = 0;
     (void)!::read(wake_.get(), &rung, sizeof rung);
   }
@@ -117,9 +120,7 @@ void MmapThrottler::round() {
   }
   groups_.tidy(parts_.clock.now());
   for (const auto& [tgid, view] : members_) {
-    const auto [known, is_new] = processes_.try_emplace(tgid);
-    Process& process = known->second;
-    if (is_new) look_closely_at(process, alert_when_new);
+    Process& process = processes_[tgid];
     process.view = view;
     process.payer.tgid = tgid;
     if (!groups_.is_frozen(tgid) && has_gate(tgid, process)) look(tgid, process);
@@ -127,18 +128,19 @@ void MmapThrottler::round() {
 }
 
 void MmapThrottler::look_closely_at(Process& process, Duration duration) {
-  process.alert_until = parts_.clock.now() + duration;
+  process.alert_until = std::max(process.alert_until, parts_.clock.now() + duration);
   alert_until_ = std::max(alert_until_, process.alert_until);
-  quick_moves_.keep_for(duration);
 }
 
-bool MmapThrottler::has_gate(pid_t tgid, Process& process) const {
+bool MmapThrottler::has_gate(pid_t tgid, Process& process) {
   const Time now = parts_.clock.now();
   const Duration again = process.gate_seeks < often_sought ? soon : believed;  // it may have just been started
   if (process.has_gate || now - process.gate_sought < again) return process.has_gate;
   process.gate_sought = now;
   ++process.gate_seeks;
-  return process.has_gate = ask_of_gate_(tgid);
+  process.has_gate = ask_of_gate_(tgid);
+  if (process.has_gate) look_closely_at(process, alert_when_new);
+  return process.has_gate;
 }
 
 decide::Ledger::Owed MmapThrottler::owed(Process& process, Time now) const {
@@ -219,7 +221,6 @@ bool MmapThrottler::charge(pid_t tgid, Process& process, Time now) {
   const double share = since <= vouched ? 1 : std::chrono::duration<double>(vouched) / since;
   if (process.counted && !has_moved(*process.counted, *all)) return false;
   process.last_moved = now;  // by calls too: it may move pages between two looks at them
-  quick_moves_.keep_for(believed);
   process.counted = *all;
   const auto threads = parts_.procfs.threads(tgid);
   if (!threads) return false;
@@ -313,11 +314,9 @@ void MmapThrottler::list_frozen(pid_t tgid, Process& process, Time now) {
 
 void MmapThrottler::freeze(pid_t tgid, Process& process) {
   if (groups_.is_full()) return;
-  const Time before = parts_.clock.now();
-  const Result<bool> entered = groups_.enter(tgid, before);
-  if (!entered) return give_up(tgid, process, entered.error());
   const Time now = parts_.clock.now();
-  process.charged += now - before;  // to move it may take long, and what it moves meanwhile is owed
+  const Result<bool> entered = groups_.enter(tgid, now);
+  if (!entered) return give_up(tgid, process, entered.error());
   if (!*entered) return;
   process.frozen_since = now;
   list_frozen(tgid, process, now);

@@ -8,7 +8,7 @@
 // without a gate (its program had started before its class was shaped) is not limited here either.
 //
 // The cgroup freezer stops the process, in a group of its own below the one that it is in. (What it moves while it is
-// put there is owed; quick_moves.h.) A signal, a debugger, the boost of an important thread and
+// put there is owed.) A signal, a debugger, the boost of an important thread and
 // other limits end the freeze at the next look; the guard ends it if swapd does not look any more.
 #pragma once
 
@@ -26,7 +26,6 @@
 #include "base/time.h"
 #include "observe/io/io_target.h"
 #include "shaping/freezer_groups.h"
-#include "shaping/quick_moves.h"
 #include "shaping/shaping_parts.h"
 #include "sys/procfs/io_counters.h"
 
@@ -86,7 +85,7 @@ class MmapThrottler {
   void look(pid_t tgid, Process& process);
   void look_closely_at(Process& process, Duration duration);
   void look_at_frozen(pid_t tgid, Process& process);
-  [[nodiscard]] bool has_gate(pid_t tgid, Process& process) const;
+  [[nodiscard]] bool has_gate(pid_t tgid, Process& process);
   [[nodiscard]] decide::Ledger::Owed owed(Process& process, Time now) const;
   [[nodiscard]] bool charge(pid_t tgid, Process& process, Time now);
   [[nodiscard]] bool charge(pid_t tgid, Process& process, Thread& thread, pid_t tid, double share, Time now);
@@ -105,7 +104,6 @@ class MmapThrottler {
   const ShapingParts& parts_;
   std::function<bool(pid_t)> ask_of_gate_;
   FreezerGroups groups_;
-  QuickMoves quick_moves_;
   observe::IoTargets targets_;
   Time alert_until_{};            // of some process
   std::uint64_t generation_ = 0;  // of members_

@@ -131,8 +131,8 @@ namespace {
 
 // Names the source of the rank with which the thread has its CPU now.
 std::string_view rank_from(const ThreadView& t) {
+  if (!t.donated_by.empty() && t.effective != t.base) return "donation";
   if (t.job && t.job->coscheduled) return "coscheduling";
-  if (!t.donated_by.empty()) return "donation";
   return t.by_weight ? "weight" : "base";
 }
 

@@ -67,6 +67,7 @@ class CoschedulingDecider final : public Decider {
     double due = 1;    // 0…1: of what its threads could use
     // While it runs in slots:
     bool in_slots = false;
+    std::vector<ThreadId> gang;  // its threads that have their CPUs in slots at present, sorted
     std::uint64_t slots = 0, refused = 0;
     Duration used{}, entitled{};
   };

@@ -180,7 +180,8 @@ class BpfTracer {
   // Empty: not managed.
   [[nodiscard]] std::optional<SlotGlance> glance(pid_t tid) const;
 
-  // One for each CPU, as of its last switch. Where this process has the CPU: the thread that it preempted.
+  // One for each CPU, as of its last switch. Where this process has the CPU: the thread that it preempted, which may
+  // have gone to another CPU since.
   [[nodiscard]] std::vector<RunningThread> running() const;
 
   // Polls readable (level-triggered, once woken) when an urgent record has come or wake_at_bytes have gathered. Records

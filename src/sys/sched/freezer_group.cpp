@@ -92,13 +92,6 @@ Result<std::string> FreezerGroup::place_for(pid_t tgid, const std::string& proc_
   return *parent + "/" + std::string(prefix) + std::to_string(tgid) + "-" + hex.data();
 }
 
-Status FreezerGroup::stay(const std::string& proc_root, const std::string& cgroups) {
-  const pid_t self = ::getpid();
-  const auto group = group_of(self, proc_root, cgroups);
-  if (!group) return group.error();
-  return move_to(*group, self);
-}
-
 Result<FreezerGroup> FreezerGroup::make(const std::string& directory, pid_t tgid) {
   if (!may_be_own(directory)) return Error(EINVAL, directory);
   if (::mkdir(directory.c_str(), 0755) != 0) return errno_error(directory);

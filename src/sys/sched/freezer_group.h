@@ -22,10 +22,6 @@ class FreezerGroup {
   // process is in a part of it that is not to be seen here. cgroups: the directory where hierarchies are mounted.
   [[nodiscard]] static Result<std::string> place_for(pid_t tgid, const std::string& proc_root = "/proc",
                                                      const std::string& cgroups = "/sys/fs/cgroup");
-  // Moves the calling process to the group that it is in, which changes nothing: the kernel's next move is quick then
-  // (daemon/shaping/quick_moves.h). Errors as place_for().
-  [[nodiscard]] static Status stay(const std::string& proc_root = "/proc",
-                                   const std::string& cgroups = "/sys/fs/cgroup");
   // Makes it there, and moves the process into it.
   [[nodiscard]] static Result<FreezerGroup> make(const std::string& directory, pid_t tgid);
   // One that is there already. EINVAL: such a directory is none of ours.

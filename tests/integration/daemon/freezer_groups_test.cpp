@@ -19,7 +19,6 @@
 
 #include "fakes/cgroup_root.h"
 #include "patience.h"
-#include "shaping/quick_moves.h"
 
 namespace swapd::daemon {
 namespace {
@@ -78,6 +77,17 @@ class FreezerGroupsOfSwapd : public ::testing::Test {
     std::ifstream in("/proc/" + std::to_string(pid) + "/cgroup");
     return {std::istreambuf_iterator<char>(in), {}};
   }
+  // Round by round, as the throttler asks.
+  Result<bool> entered(FreezerGroups& groups, pid_t pid) const {
+    Result<bool> out = false;
+    EXPECT_TRUE(eventually([&] {
+      groups.tidy(now_);
+      out = groups.enter(pid, now_);
+      return !out.ok() || *out;
+    }));
+    return out;
+  }
+  bool enters(FreezerGroups& groups, pid_t pid) const { return entered(groups, pid).ok(); }
   static bool has_group(pid_t pid) {
     return cgroups_of(pid).find("/swapd-freeze-" + std::to_string(pid) + "-") != std::string::npos;
   }
@@ -89,13 +99,14 @@ class FreezerGroupsOfSwapd : public ::testing::Test {
   const Time now_{seconds(100)};
 };
 
-TEST_F(FreezerGroupsOfSwapd, OneIsMadeEachRound) {
+TEST_F(FreezerGroupsOfSwapd, OneIsMadeAtATimeAndNoneIsWaitedFor) {
   FreezerGroups groups(memory_, places());
-  EXPECT_TRUE(groups.enter(one_.pid(), now_).value());
-  EXPECT_FALSE(groups.enter(other_.pid(), now_).value()) << "not in this round";
+  EXPECT_FALSE(groups.enter(one_.pid(), now_).value()) << "the kernel takes its time";
+  EXPECT_FALSE(groups.enter(other_.pid(), now_).value());
+  EXPECT_FALSE(groups.enter(one_.pid(), now_).value()) << "it is taken by tidy()";
+  EXPECT_TRUE(enters(groups, one_.pid()));
   EXPECT_TRUE(groups.enter(one_.pid(), now_).value()) << "it has one";
-  groups.tidy(now_);
-  EXPECT_TRUE(groups.enter(other_.pid(), now_).value());
+  EXPECT_TRUE(enters(groups, other_.pid()));
   EXPECT_TRUE(has_group(one_.pid()));
   EXPECT_TRUE(has_group(other_.pid()));
 }
@@ -103,12 +114,12 @@ TEST_F(FreezerGroupsOfSwapd, OneIsMadeEachRound) {
 TEST_F(FreezerGroupsOfSwapd, AreWrittenDownWhileTheyExist) {
   {
     FreezerGroups groups(memory_, places());
-    ASSERT_TRUE(groups.enter(one_.pid(), now_).value());
+    ASSERT_TRUE(enters(groups, one_.pid()));
     EXPECT_NE(written().find("/swapd-freeze-"), std::string::npos);
     groups.leave(one_.pid(), now_);
     groups.tidy(now_);
     EXPECT_EQ(written(), "");
-    ASSERT_TRUE(groups.enter(one_.pid(), now_).value());
+    ASSERT_TRUE(enters(groups, one_.pid()));
   }
   EXPECT_EQ(written(), "");
   EXPECT_FALSE(has_group(one_.pid()));
@@ -118,7 +129,7 @@ TEST_F(FreezerGroupsOfSwapd, AreWrittenDownWhileTheyExist) {
 TEST_F(FreezerGroupsOfSwapd, WhereNoneMayBeMadeThatIsSaid) {
   std::ofstream(group_ / "cgroup.max.descendants") << "0" << std::flush;
   FreezerGroups groups(memory_, places());
-  const auto entered = groups.enter(one_.pid(), now_);
+  const auto entered = this->entered(groups, one_.pid());
   ASSERT_FALSE(entered.ok());
   EXPECT_EQ(entered.error().code(), EAGAIN);
   groups.tidy(now_);
@@ -127,7 +138,7 @@ TEST_F(FreezerGroupsOfSwapd, WhereNoneMayBeMadeThatIsSaid) {
 
 TEST_F(FreezerGroupsOfSwapd, GroupsBelowItsOwnAreFoundOnce) {
   FreezerGroups groups(memory_, places());
-  ASSERT_TRUE(groups.enter(one_.pid(), now_).value());
+  ASSERT_TRUE(enters(groups, one_.pid()));
   std::string below = written();
   below = below.substr(0, below.find('\n')) + "/below";
   ASSERT_EQ(::mkdir(below.c_str(), 0755), 0);
@@ -136,13 +147,13 @@ TEST_F(FreezerGroupsOfSwapd, GroupsBelowItsOwnAreFoundOnce) {
   ASSERT_FALSE(again.ok());
   EXPECT_EQ(again.error().code(), EBUSY);
   groups.tidy(now_);
-  EXPECT_TRUE(groups.enter(one_.pid(), now_).value()) << "in another, when it is tried again";
+  EXPECT_TRUE(enters(groups, one_.pid())) << "in another, when it is tried again";
   ::rmdir(below.c_str());
 }
 
 TEST_F(FreezerGroupsOfSwapd, WhatTheGuardHasEndedIsSeen) {
   FreezerGroups groups(memory_, places());
-  ASSERT_TRUE(groups.enter(one_.pid(), now_).value());
+  ASSERT_TRUE(enters(groups, one_.pid()));
   ASSERT_TRUE(groups.freeze(one_.pid(), now_).value());
   EXPECT_TRUE(groups.is_frozen(one_.pid()));
   EXPECT_TRUE(groups.vouch(one_.pid(), now_ + seconds(1)));
@@ -154,7 +165,7 @@ TEST_F(FreezerGroupsOfSwapd, WhatTheGuardHasEndedIsSeen) {
 
 TEST_F(FreezerGroupsOfSwapd, NoMoreAreFrozenThanTheGuardKnows) {
   FreezerGroups groups(std::span<FrozenGroup>(memory_).first(1), places());
-  ASSERT_TRUE(groups.enter(one_.pid(), now_).value());
+  ASSERT_TRUE(enters(groups, one_.pid()));
   EXPECT_FALSE(groups.is_full());
   ASSERT_TRUE(groups.freeze(one_.pid(), now_).value());
   EXPECT_TRUE(groups.is_full());
@@ -165,37 +176,32 @@ TEST_F(FreezerGroupsOfSwapd, NoMoreAreFrozenThanTheGuardKnows) {
 TEST_F(FreezerGroupsOfSwapd, WhatCouldNotBeWrittenIsWrittenLater) {
   fs::remove(root_.path() / "state");
   FreezerGroups groups(memory_, places());
-  ASSERT_TRUE(groups.enter(one_.pid(), now_).value());
+  ASSERT_TRUE(enters(groups, one_.pid()));
   fs::create_directory(root_.path() / "state");
   groups.tidy(now_ + seconds(2));
   EXPECT_NE(written().find("/swapd-freeze-"), std::string::npos);
 }
 
-// The thread that keeps moves quick has run so often.
-long switches_of_mover() {
-  for (const auto& entry : fs::directory_iterator("/proc/self/task")) {
-    std::ifstream comm(entry.path() / "comm"), status(entry.path() / "status");
-    std::string name;
-    if (!std::getline(comm, name) || name != "swapd-moves") continue;
-    for (std::string line; std::getline(status, line);)
-      if (line.starts_with("voluntary_ctxt_switches:")) return std::stol(line.substr(line.find(':') + 1));
+// Else no other process could ever be frozen.
+TEST_F(FreezerGroupsOfSwapd, OneThatLeavesWhileItEntersMakesRoomForTheNext) {
+  FreezerGroups groups(memory_, places());
+  ASSERT_FALSE(groups.enter(one_.pid(), now_).value());
+  groups.leave(one_.pid(), now_);
+  EXPECT_TRUE(enters(groups, other_.pid()));
+  EXPECT_TRUE(eventually([&] {
+    groups.tidy(now_ + seconds(20));
+    return !has_group(one_.pid());
+  }));
+}
+
+TEST_F(FreezerGroupsOfSwapd, OneThatEntersAtTheEndIsWhereItWas) {
+  const std::string before = cgroups_of(one_.pid());
+  {
+    FreezerGroups groups(memory_, places());
+    ASSERT_FALSE(groups.enter(one_.pid(), now_).value());
   }
-  return -1;
-}
-
-TEST_F(FreezerGroupsOfSwapd, MovesAreKeptQuickByAMoveThatChangesNothing) {
-  const std::string before = cgroups_of(::getpid());
-  QuickMoves moves("/proc", root_.path());
-  ASSERT_TRUE(eventually([] { return switches_of_mover() >= 0; }));
-  moves.keep_for(seconds(60));
-  EXPECT_TRUE(eventually([] { return switches_of_mover() > 5; })) << "one each 5 ms";
-  EXPECT_EQ(cgroups_of(::getpid()), before);
-}
-
-TEST_F(FreezerGroupsOfSwapd, WhereNoProcessCanBeMovedNoneIsTried) {
-  QuickMoves moves("/proc", "/nowhere");
-  moves.keep_for(seconds(60));
-  EXPECT_TRUE(eventually([] { return switches_of_mover() < 0; })) << "its thread has ended";
+  EXPECT_EQ(cgroups_of(one_.pid()), before);
+  EXPECT_EQ(written(), "");
 }
 
 }  // namespace

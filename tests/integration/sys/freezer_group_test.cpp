@@ -105,13 +105,6 @@ TEST_P(FreezerGroups, StopsOneAndPutsItBack) {
   EXPECT_FALSE(fs::exists(directory));
 }
 
-TEST_P(FreezerGroups, AProcessThatStaysIsWhereItWas) {
-  const std::string before = cgroups_of(::getpid());
-  EXPECT_TRUE(FreezerGroup::stay("/proc", root_.path()).ok());
-  EXPECT_EQ(cgroups_of(::getpid()), before);
-  EXPECT_EQ(FreezerGroup::stay("/proc", "/nowhere").error().code(), ENODEV);
-}
-
 TEST_P(FreezerGroups, WhoWasStoppedBeforeIsToldApart) {
   const Counter program;
   const Procfs procfs;

@@ -121,18 +121,21 @@ TEST(Json, PsSaysWhetherAThreadIsImportantByItsGroupsWeight) {
 }
 
 TEST(Json, PsSaysWhatTheRankOfAThreadComesFrom) {
-  ThreadView own, weighed, lent, in_job, coscheduled;
+  ThreadView own, weighed, in_vain, lent, in_job, coscheduled, both;
   weighed.by_weight.emplace();
+  in_vain.donated_by = {7};
   lent.donated_by = {7};
+  lent.effective.nice = -10;
   in_job.job = {
       .id = 700, .comm = "wave", .state = "useful", .share = 0.5, .cpu = 0.25, .waiting = 0.125, .mates = {8}};
   coscheduled = in_job;
-  coscheduled.donated_by = {7};
   coscheduled.job->coscheduled = true;
-  const json threads = json::parse(threads_json({own, weighed, lent, in_job, coscheduled}))["threads"];
+  both = lent;
+  both.job = coscheduled.job;
+  const json threads = json::parse(threads_json({own, weighed, in_vain, in_job, coscheduled, lent, both}))["threads"];
   std::vector<std::string> from;
   for (const json& t : threads) from.push_back(t["rank_from"]);
-  EXPECT_THAT(from, ElementsAre("base", "weight", "donation", "base", "coscheduling"));
+  EXPECT_THAT(from, ElementsAre("base", "weight", "base", "base", "coscheduling", "donation", "donation"));
   EXPECT_TRUE(threads[0]["job"].is_null());
   EXPECT_EQ(threads[3]["job"], (json{{"id", 700},
                                      {"comm", "wave"},

@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
 namespace swapd::daemon {
 namespace {
 
@@ -163,6 +167,63 @@ TEST_F(MemorySharersTest, MemoryOfAServerAndAllItsClientsIsNoJob) {
   maps(50, {1, 2});
   maps(60, {1, 2});
   EXPECT_EQ(sharers_.job_of(60), 50) << "what two of them share besides is theirs";
+}
+
+TEST_F(MemorySharersTest, SaysWhetherTheMappingsOfAProcessAreOthersThanBefore) {
+  EXPECT_TRUE(sharers_.set(1, {}));
+  EXPECT_FALSE(sharers_.set(1, {}));
+  EXPECT_TRUE(sharers_.set(1, {{8, 1}, {8, 2}}));
+  EXPECT_FALSE(sharers_.set(1, {{8, 2}, {8, 1}, {8, 1}}));
+}
+
+class MappingLooksTest : public testing::Test {
+ protected:
+  // Moments at which the mappings are read, in milliseconds, where they changed at those in `changes`.
+  std::vector<int> looks(const std::vector<int>& changes, int until) {
+    std::vector<int> out;
+    for (int at = 0; at <= until; at += 125) {
+      const Time now{std::chrono::seconds(100) + std::chrono::milliseconds(at)};
+      if (!looks_.due(7, now)) continue;
+      const bool changed = at == 0 || std::ranges::any_of(changes, [&](int one) {
+                             return one <= at && !out.empty() && one > out.back();
+                           });
+      looks_.looked(7, changed, took_, now);
+      out.push_back(at);
+    }
+    return out;
+  }
+  Duration took_ = std::chrono::microseconds(50);
+  MappingLooks looks_;
+};
+
+TEST_F(MappingLooksTest, ANewProcessIsLookedAtSoonAgainAndLessAndLessOften) {
+  EXPECT_EQ(looks({}, 20'000), (std::vector<int>{0, 250, 750, 1750, 3750, 7750, 12'750, 17'750}));
+}
+
+TEST_F(MappingLooksTest, OneThatMapsWhatItSharesLateIsLookedAtSoonAfterThat) {
+  EXPECT_EQ(looks({1000}, 4000), (std::vector<int>{0, 250, 750, 1750, 2000, 2500, 3500}));
+}
+
+TEST_F(MappingLooksTest, OneThatAlwaysChangesThemIsLookedAtOftenInItsBeginningAlone) {
+  std::vector<int> all;
+  for (int at = 0; at <= 60'000; at += 125) all.push_back(at);
+  const auto found = looks(all, 60'000);
+  EXPECT_GT(std::ranges::count_if(found, [](int at) { return at < 20'000; }), 70);
+  EXPECT_LT(std::ranges::count_if(found, [](int at) { return at >= 30'000; }), 8);
+}
+
+TEST_F(MappingLooksTest, ALookThatTakesLongIsFollowedByALongRest) {
+  took_ = std::chrono::milliseconds(20);
+  EXPECT_EQ(looks({500, 1000}, 5000), (std::vector<int>{0, 2000, 4000}));
+}
+
+TEST_F(MappingLooksTest, OneThatIsNotManagedAnyMoreIsForgotten) {
+  const Time now{std::chrono::seconds(100)};
+  looks_.looked(7, true, took_, now);
+  looks_.looked(8, true, took_, now);
+  looks_.keep_only({8});
+  EXPECT_TRUE(looks_.due(7, now));
+  EXPECT_FALSE(looks_.due(8, now));
 }
 
 }  // namespace
