@@ -42,6 +42,7 @@ FreezerGroups::FreezerGroups(std::span<FrozenGroup> memory, Places places)
 }
 
 FreezerGroups::~FreezerGroups() {
+  changed_ = changed_ || entering_;
   entering_.reset();  // once it is there, it leaves again
   for (auto& [tgid, own] : of_) thaw(tgid);
   while (!of_.empty()) leave(of_.begin()->first, {});
