@@ -48,6 +48,7 @@ Views::Views(Snapshot snapshot, const sys::Procfs& procfs, observe::Resolver& re
     : snapshot_(std::move(snapshot)), procfs_(procfs), resolver_(resolver) {
   for (const auto& [id, thread] : snapshot_.threads)
     if (std::ranges::find(members_, thread.tgid) == members_.end()) members_.push_back(thread.tgid);
+  keep_jobs();
 }
 
 std::string Views::comm(pid_t tid) const { return procfs_.comm(tid).value_or("?"); }
@@ -208,28 +209,31 @@ std::vector<bus::WaitNode> Views::waits(ThreadId waiter, const Looked& looked, i
   return out;
 }
 
-// It has several threads, which were seen lately: what a job did before nothing competed any more is over.
-bool Views::is_job(const decide::CoschedulingDecider::JobView& job) const {
+// Those of several threads, which were seen lately: what a job did before nothing competed any more is over.
+void Views::keep_jobs() {
   constexpr Duration lately = std::chrono::seconds(3);
-  return job.members.size() > 1 && std::ranges::all_of(job.members, [&](const decide::JobFinder::Member& one) {
-           return snapshot_.time - one.seen < lately;
-         });
+  std::erase_if(snapshot_.jobs, [&](const decide::CoschedulingDecider::JobView& job) {
+    return job.members.size() < 2 || std::ranges::any_of(job.members, [&](const decide::JobFinder::Member& one) {
+             return snapshot_.time - one.seen >= lately;
+           });
+  });
 }
 
 std::optional<bus::ThreadView::Job> Views::job_of(ThreadId thread) const {
+  constexpr std::size_t max_mates = 16;
   for (const decide::CoschedulingDecider::JobView& job : snapshot_.jobs) {
-    if (!is_job(job)) continue;
-    const auto member = std::ranges::find(job.members, thread, &decide::JobFinder::Member::thread);
-    if (member == job.members.end()) continue;
+    const auto member = std::ranges::lower_bound(job.members, thread, {}, &decide::JobFinder::Member::thread);
+    if (member == job.members.end() || member->thread != thread) continue;
     bus::ThreadView::Job out{.id = job.id,
                              .comm = comm(static_cast<pid_t>(job.id)),
                              .state = std::string(decide::job_state_words.of(job.state)),
                              .share = member->share,
                              .cpu = member->cpu,
                              .waiting = member->waiting,
-                             .coscheduled = std::ranges::binary_search(job.gang, thread)};
+                             .coscheduled = std::ranges::binary_search(job.gang, thread),
+                             .threads = job.members.size()};
     for (const decide::JobFinder::Member& mate : job.members)
-      if (mate.thread != thread) out.mates.push_back(mate.thread.tid);
+      if (mate.thread != thread && out.mates.size() < max_mates) out.mates.push_back(mate.thread.tid);
     return out;
   }
   return std::nullopt;
@@ -343,7 +347,6 @@ bus::GraphView Views::graph() {
     }
   }
   for (const decide::CoschedulingDecider::JobView& job : snapshot_.jobs) {
-    if (!is_job(job)) continue;
     const std::string to = "job:" + std::to_string(job.id);
     node(to, "job",
          comm(static_cast<pid_t>(job.id)) + " " + std::to_string(job.id) + ", " +

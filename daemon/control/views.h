@@ -40,7 +40,7 @@ class Views {
                                                  std::vector<ThreadId>& above);
   [[nodiscard]] Vector<model::ProviderView> providers(ThreadId waiter, const Resource& resource, int depth);
   [[nodiscard]] bool favoured(ThreadId waiter, ThreadId provider) const;
-  [[nodiscard]] bool is_job(const decide::CoschedulingDecider::JobView& job) const;
+  void keep_jobs();
   [[nodiscard]] std::optional<bus::ThreadView::Job> job_of(ThreadId thread) const;
   [[nodiscard]] std::string comm(pid_t tid) const;
   // Stopped or frozen; empty: neither, or it runs. state: as /proc says it.

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <fstream>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -76,11 +77,16 @@ Result<bool> FreezerGroups::enter(pid_t tgid, Time now) {
   if (!directory) return directory.error();
   changed_ = true;
   write_down(now, *directory);
-  entering_ = {.tgid = tgid, .directory = *directory, .made = std::async(std::launch::async, [=] {
-                                                        sys::name_thread("swapd-moves");
-                                                        (void)sys::set_thread_nice(0, -20);
-                                                        return sys::FreezerGroup::make(*directory, tgid);
-                                                      })};
+  try {
+    entering_ = {.tgid = tgid, .directory = *directory, .made = std::async(std::launch::async, [=] {
+                                                          sys::name_thread("swapd-moves");
+                                                          (void)sys::set_thread_nice(0, -20);
+                                                          return sys::FreezerGroup::make(*directory, tgid);
+                                                        })};
+  } catch (const std::system_error& refused) {  // no thread is to be had
+    changed_ = true;
+    return Error(refused.code().value(), "starting a thread");
+  }
   return false;
 }
 

@@ -20,8 +20,8 @@ using decide::Tokens;
 
 constexpr std::chrono::milliseconds look_every{5}, look_closely{1}, seek_every{100};
 constexpr Duration alert_when_new = std::chrono::milliseconds(500), alert_after_freeze = std::chrono::milliseconds(100);
-constexpr int max_share = 10;  // close looks take one part in so many of a CPU
-constexpr Duration almost = look_every - look_closely;
+constexpr int max_share = 10;                               // close looks take one part in so many of a CPU
+constexpr Duration not_before = look_every - look_closely;  // a look that is not close, for a round that comes early
 constexpr Duration idle_every = std::chrono::milliseconds(20);  // that has not moved anything for a second
 constexpr std::size_t threads_a_look = 64;
 constexpr Duration list_every = std::chrono::milliseconds(50);  // who is frozen
@@ -198,7 +198,8 @@ void MmapThrottler::look(pid_t tgid, Process& process) {
   if (now < process.stay_away || now < process.next_look) return;
   const bool moves = charge(tgid, process, now);
   if (now >= process.alert_until)
-    process.next_look = std::max(process.next_look, now + (now - process.last_moved > believed ? idle_every : almost));
+    process.next_look =
+        std::max(process.next_look, now + (now - process.last_moved > believed ? idle_every : not_before));
   process.owes = moves || process.owes;
   if (!process.owes && now - process.last_frozen > again_after) groups_.leave(tgid, now);
   if (!process.owes) return;

@@ -125,8 +125,9 @@ struct ThreadView {
     std::uint64_t id = 0;
     std::string comm, state;  // as of a JobView
     double share = 1, cpu = 0, waiting = 0;
-    bool coscheduled = false;    // it has its CPU in slots, together with these
-    std::vector<pid_t> mates{};  // tids
+    bool coscheduled = false;    // it has its CPU in slots, together with its mates
+    std::size_t threads = 0;     // of the job
+    std::vector<pid_t> mates{};  // tids of the others, or of the first of them
   };
   std::optional<Job> job{};
 };

@@ -139,8 +139,8 @@ std::string_view rank_from(const ThreadView& t) {
 Json job_of_thread(const ThreadView& t) {
   if (!t.job) return nullptr;
   const ThreadView::Job& job = *t.job;
-  return {{"id", job.id},   {"comm", job.comm},       {"state", job.state}, {"share", job.share},
-          {"cpu", job.cpu}, {"waiting", job.waiting}, {"mates", job.mates}};
+  return {{"id", job.id},   {"comm", job.comm},       {"state", job.state},     {"share", job.share},
+          {"cpu", job.cpu}, {"waiting", job.waiting}, {"threads", job.threads}, {"mates", job.mates}};
 }
 
 // The fields of a thread that `ps` and `why` share.

@@ -77,14 +77,10 @@ void append_job(std::string& out, const Json& thread, const Paint& paint) {
   const Json job = thread.value("job", Json());
   if (!job.is_object()) return;
   const bool coscheduled = thread.value("rank_from", "") == "coscheduling";
+  const Json tids = job.value("mates", Json::array());
   std::string mates;
-  for (const Json& tid : job.value("mates", Json::array())) {
-    if (mates.size() > 60) {
-      mates += " …";
-      break;
-    }
-    mates += (mates.empty() ? "" : ", ") + tid.dump();
-  }
+  for (const Json& tid : tids) mates += (mates.empty() ? "" : ", ") + tid.dump();
+  if (job.value("threads", std::size_t{0}) > tids.size() + 1) mates += " …";
   out += "  parallel job " + text_of(job, "comm") + ", pid " + std::to_string(job.value("id", std::uint64_t{0})) +
          ": " +
          (coscheduled ? paint(Style::good, "coscheduled") + ", it has its CPU in slots, together with its mates"
@@ -92,7 +88,7 @@ void append_job(std::string& out, const Json& thread, const Paint& paint) {
          "\n";
   if (job.value("waiting", 0.0) > 0 && !mates.empty())
     out += "    spins " + percent(job, "waiting") + " of its CPU time for " +
-           (mates.find(',') == std::string::npos ? "thread " : "one of the threads ") + mates + "\n";
+           (tids.size() == 1 ? "thread " : "one of the threads ") + mates + "\n";
   out += "    has had " + percent(job, "cpu") + " of a CPU lately; " + percent(job, "share") +
          " of its CPU is its fair share\n";
 }

@@ -136,7 +136,6 @@ std::vector<CoschedulingDecider::JobView> CoschedulingDecider::jobs() const {
   for (const auto& [id, job] : finder_.jobs()) {
     JobView view{.id = id, .state = job.verdict, .members = job.members, .waste = job.waste, .due = job.due};
     if (const auto gang = gangs_.all().find(id); gang != gangs_.all().end()) {
-      view.in_slots = true;
       if (!gang->second.rests) view.gang = gang->second.threads;
       view.slots = gang->second.slots;
       view.refused = gang->second.refused;

@@ -66,7 +66,6 @@ class CoschedulingDecider final : public Decider {
     double waste = 0;  // 0…1: of its CPU time, used to wait for a thread without a CPU
     double due = 1;    // 0…1: of what its threads could use
     // While it runs in slots:
-    bool in_slots = false;
     std::vector<ThreadId> gang;  // its threads that have their CPUs in slots at present, sorted
     std::uint64_t slots = 0, refused = 0;
     Duration used{}, entitled{};

@@ -12,26 +12,18 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <span>
 #include <string>
-#include <thread>
 
 #include "fakes/cgroup_root.h"
-#include "patience.h"
+#include "supervised.h"
 
 namespace swapd::daemon {
 namespace {
 
 namespace fs = std::filesystem;
 using std::chrono::seconds;
-
-bool eventually(const std::function<bool()>& condition) {
-  const auto end = std::chrono::steady_clock::now() + test::patience() * seconds(10);
-  for (; !condition(); std::this_thread::yield())
-    if (std::chrono::steady_clock::now() >= end) return false;
-  return true;
-}
+using test::eventually;
 
 class Sleeper {
  public:

@@ -126,8 +126,14 @@ TEST(Json, PsSaysWhatTheRankOfAThreadComesFrom) {
   in_vain.donated_by = {7};
   lent.donated_by = {7};
   lent.effective.nice = -10;
-  in_job.job = {
-      .id = 700, .comm = "wave", .state = "useful", .share = 0.5, .cpu = 0.25, .waiting = 0.125, .mates = {8}};
+  in_job.job = {.id = 700,
+                .comm = "wave",
+                .state = "useful",
+                .share = 0.5,
+                .cpu = 0.25,
+                .waiting = 0.125,
+                .threads = 2,
+                .mates = {8}};
   coscheduled = in_job;
   coscheduled.job->coscheduled = true;
   both = lent;
@@ -143,6 +149,7 @@ TEST(Json, PsSaysWhatTheRankOfAThreadComesFrom) {
                                      {"share", 0.5},
                                      {"cpu", 0.25},
                                      {"waiting", 0.125},
+                                     {"threads", 2},
                                      {"mates", {8}}}));
 }
 

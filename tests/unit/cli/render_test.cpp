@@ -81,6 +81,8 @@ TEST(Render, WhyAndPsSayWhomAThreadOfAParallelJobSpinsFor) {
                         "    spins 63 % of its CPU time for thread 813\n"
                         "    has had 48 % of a CPU lately; 50 % of its CPU is its fair share\n"));
   EXPECT_THAT(render_why(threads("base", "[813,814]")), HasSubstr("for one of the threads 813, 814\n"));
+  EXPECT_THAT(render_why(threads("base", R"([813,814],"threads":20)")),
+              HasSubstr("for one of the threads 813, 814 …\n"));
   EXPECT_THAT(render_ps(threads("coscheduling", "[813]")), HasSubstr("job 812"));
   EXPECT_THAT(render_ps(threads("base", "[813]")), Not(HasSubstr("job 812")));
 }

@@ -464,7 +464,7 @@ TEST_F(Coscheduling, PeopleAreToldOfTheJob) {
   EXPECT_EQ(jobs[0].id, 1U);
   EXPECT_EQ(jobs[0].state, State::wanted);
   EXPECT_THAT(jobs[0].members, SizeIs(2));
-  EXPECT_TRUE(jobs[0].in_slots);
+  EXPECT_THAT(jobs[0].gang, SizeIs(2)) << "in slots";
   EXPECT_GT(jobs[0].slots, 10U);
   EXPECT_EQ(jobs[0].refused, 0U);
   EXPECT_NEAR(seconds_of(jobs[0].used) / seconds_of(jobs[0].entitled), 1, 0.05);

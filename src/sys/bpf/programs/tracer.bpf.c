@@ -32,7 +32,6 @@ enum {
 };
 
 // Set before loading.
-volatile const __u32 own_tgid = 0;     // swapd
 volatile const __u64 regs_offset = 0;  // of a thread's saved registers in its stack
 
 __u64 recent;  // what the reader saw on the clock last
@@ -240,19 +239,6 @@ static __always_inline void run(__u32 tid, __u64* now) {
   woken_record(slot, tid, clock(now), control, silent ? tracer_late | tracer_silent : tracer_late);
 }
 
-// While swapd itself has the CPU, the thread that it preempted counts as running: it is the one to go on. The engine
-// looks from the CPU on which it runs, and would find itself there.
-static __always_inline void note_running(struct tracer_cpu* now, struct task_struct* prev, struct task_struct* next,
-                                         __u32 managed, _Bool preempted) {
-  if (tgid_of(next) == own_tgid) {
-    if (preempted || !prev->__state || tgid_of(prev) == own_tgid) return;
-    now->tid = now->prio = 0;
-    return;
-  }
-  now->tid = managed;
-  now->prio = next->pid ? next->prio : 0;  // the idle thread's says nothing
-}
-
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, _Bool preempted, struct task_struct* prev, struct task_struct* next) {
   // Preempted threads, and those that yield (state 0), are not waiting for another thread.
@@ -261,10 +247,7 @@ int BPF_PROG(on_switch, _Bool preempted, struct task_struct* prev, struct task_s
   const __u32 to = tid_of(next);
   struct cpu* cpu = this_cpu();
   const _Bool managed_runs = to && is_managed(to);
-  if (cpu) {
-    cpu->running = (__u64)next;
-    note_running(&cpu->now, prev, next, managed_runs ? to : 0, preempted);
-  }
+  if (cpu) note_running(cpu, prev, next, managed_runs ? to : 0, preempted);
   if (from && is_managed(from)) leave(prev, from, next, to, !preempted && prev->__state != 0, &now);
   if (managed_runs) run(to, &now);
   return 0;

@@ -10,6 +10,7 @@ enum {
 };
 
 // Set before loading.
+volatile const __u32 own_tgid = 0;  // swapd
 // The kernel has bpf_rdonly_cast (6.2): what an address holds can be read without a helper, each of which costs 20 to
 // 40 ns.
 volatile const __u32 can_cast = 0;  // a _Bool would be unknown to the C++ that sets it
@@ -58,6 +59,20 @@ struct {
 static __always_inline struct cpu* this_cpu(void) {
   const __u32 key = 0;
   return bpf_map_lookup_elem(&cpus, &key);
+}
+
+// While swapd itself has the CPU, the thread that it preempted counts as running: it is the one to go on. The engine
+// looks from the CPU on which it runs, and would find itself there. managed: the thread's id, if it is.
+static __always_inline void note_running(struct cpu* cpu, struct task_struct* prev, struct task_struct* next,
+                                         __u32 managed, _Bool preempted) {
+  cpu->running = (__u64)next;
+  if (!managed && tgid_of(next) == own_tgid) {
+    if (preempted || !prev->__state || tgid_of(prev) == own_tgid) return;
+    cpu->now.tid = cpu->now.prio = 0;
+    return;
+  }
+  cpu->now.tid = managed;
+  cpu->now.prio = next->pid ? next->prio : 0;  // the idle thread's says nothing
 }
 
 static __always_inline _Bool runs_on(struct task_struct* task, __u64 cpu) {
