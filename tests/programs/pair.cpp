@@ -136,8 +136,9 @@ int sync_until(const std::string& path, const std::string& flag) {
   const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (file < 0) return 1;
   const auto end = Clock::now() + std::chrono::seconds(20 * swapd::test::patience());
-  for (off_t at = 0; !exists(flag) && Clock::now() < end; at = (at + 4096) % (1 << 24)) {
-    if (::pwrite(file, "x", 1, at) != 1 || ::syncfs(file) != 0) return 1;
+  const std::string block(1 << 20, 'x');  // so much that the kernel takes a while
+  for (off_t at = 0; !exists(flag) && Clock::now() < end; at = (at + std::ssize(block)) % (1 << 24)) {
+    if (::pwrite(file, block.data(), block.size(), at) != std::ssize(block) || ::syncfs(file) != 0) return 1;
   }
   return 0;
 }
