@@ -276,7 +276,8 @@ void Engine::take_answers(Time now) {
 
 void Engine::keep_to_budget(Time now) {
   const std::size_t helping = actuator_.active().size() + deciders_.coscheduling->gangs().all().size();
-  if (const auto patience = thread_.keep_to_budget(now, helping, actuator_.total()))
+  const Duration loading = background_.jobs.loading_time();
+  if (const auto patience = thread_.keep_to_budget(now, helping, actuator_.total(), loading))
     decisions_.tell(decide::PatienceChanged{now, *patience});
 }
 

@@ -67,8 +67,9 @@ Time EngineThread::wait(Time deadline, bool any_members, bool idle) {
 
 void EngineThread::end_tick(Time now) { pacer_.measure(sys::own_cpu_time(), now); }
 
-std::optional<Duration> EngineThread::keep_to_budget(Time now, std::uint64_t boosts, std::uint64_t begun) {
-  const auto patience = own_cpu_.measure(now, boosts, begun);
+std::optional<Duration> EngineThread::keep_to_budget(Time now, std::uint64_t boosts, std::uint64_t begun,
+                                                     Duration loading) {
+  const auto patience = own_cpu_.measure(now, boosts, begun, loading);
   if (patience) pacer_.set_patience(*patience);
   return patience;
 }

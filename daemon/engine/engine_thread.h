@@ -63,7 +63,8 @@ class EngineThread {
   [[nodiscard]] bool begin_tick(Time now) { return pacer_.begin_tick(now); }
   void end_tick(Time now);
   // See OwnCpu::measure(): the patience with which swapd keeps to its budget, if it has changed.
-  [[nodiscard]] std::optional<Duration> keep_to_budget(Time now, std::uint64_t boosts, std::uint64_t begun);
+  [[nodiscard]] std::optional<Duration> keep_to_budget(Time now, std::uint64_t boosts, std::uint64_t begun,
+                                                       Duration loading);
   [[nodiscard]] BudgetUse budget() const { return own_cpu_.budget(); }
   // busy: the CPUs of threads that matter now, the favoured ones first.
   void keep_off(std::span<const int> busy, Time now);

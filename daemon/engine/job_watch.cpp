@@ -194,6 +194,12 @@ bool JobWatch::wait(Duration time) {
   return !shared_.stops;
 }
 
+Duration JobWatch::loading_time() const {
+  const std::lock_guard lock(mutex_);
+  if (!shared_.loads_since) return shared_.loaded;
+  return shared_.loaded + sys::own_thread_cpu_time(shared_.tid) - *shared_.loads_since;
+}
+
 std::vector<pid_t> JobWatch::processes() const {
   const std::lock_guard lock(mutex_);
   return shared_.enough ? shared_.pids : std::vector<pid_t>{};
@@ -227,8 +233,13 @@ void JobWatch::follow_contention() {
 // The thread opens the profile as it begins: that takes as much CPU time as the budget has in two seconds, and once
 // threads compete an important one may be waiting for swapd.
 void JobWatch::open_profile() {
+  {
+    const std::lock_guard lock(mutex_);
+    shared_.loads_since = sys::own_cpu_time();
+  }
   auto opened = sys::CpuProfile::open(config_.period);
   const std::lock_guard lock(mutex_);
+  shared_.loaded += sys::own_cpu_time() - *std::exchange(shared_.loads_since, std::nullopt);
   shared_.trouble = opened ? "" : opened.error().text();
   if (opened) profile_ = std::move(opened).value();
 }

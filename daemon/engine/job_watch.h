@@ -165,6 +165,8 @@ class JobWatch {
   // coscheduled: some job is, and what its threads are due must be known all the time.
   [[nodiscard]] std::vector<ProfileWindow> take(bool coscheduled);
   [[nodiscard]] Duration cpu_time() const;  // of its thread
+  // The part of it that loading programs into the kernel has taken, which happens once.
+  [[nodiscard]] Duration loading_time() const;
   // Why the CPUs cannot be sampled; empty: they can, as far as is known.
   [[nodiscard]] std::string trouble() const;
 
@@ -189,7 +191,9 @@ class JobWatch {
   struct Shared {
     std::vector<pid_t> pids;
     bool enough = false, stops = false, coscheduled = false;
-    pid_t tid = 0;  // its own, once it runs
+    pid_t tid = 0;                        // its own, once it runs
+    Duration loaded{};                    // CPU time that loading has taken
+    std::optional<Duration> loads_since;  // it loads now: the thread's CPU time when that began
     std::vector<ProfileWindow> windows;
     std::string trouble;
   } shared_;  // under the mutex

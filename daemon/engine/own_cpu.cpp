@@ -7,12 +7,13 @@
 
 namespace swapd::daemon {
 
-std::optional<Duration> OwnCpu::measure(Time now, std::uint64_t boosts, std::uint64_t begun) {
+std::optional<Duration> OwnCpu::measure(Time now, std::uint64_t boosts, std::uint64_t begun, Duration loading) {
   helped_ = helped_ || boosts > 0 || begun != begun_;
   begun_ = begun;
   if (!budget_.due(now)) return {};
   const Duration before = budget_.patience();
-  const Duration patience = budget_.update(now, sys::process_cpu_time(), std::exchange(helped_, false));
+  const Duration used = sys::process_cpu_time() - loading;
+  const Duration patience = budget_.update(now, used, std::exchange(helped_, false));
   return patience == before ? std::nullopt : std::optional(patience);
 }
 

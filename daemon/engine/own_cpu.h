@@ -15,8 +15,9 @@ class OwnCpu {
  public:
   explicit OwnCpu(const decide::ObservationBudget::Config& config) : budget_(config) {}
 
-  // Call at each tick. boosts: in force; begun: so far. The patience, if it has changed. Reads one clock each window.
-  [[nodiscard]] std::optional<Duration> measure(Time now, std::uint64_t boosts, std::uint64_t begun);
+  // Call at each tick. boosts: in force; begun: so far. loading: CPU time that loading programs has taken so far, which
+  // patience could not have spared. The patience, if it has changed. Reads one clock each window.
+  [[nodiscard]] std::optional<Duration> measure(Time now, std::uint64_t boosts, std::uint64_t begun, Duration loading);
   // By thread. worker, receivers, jobs: what those have used; the rest of the process is the control thread's and that
   // of the threads that it starts (launches, limits, delays).
   [[nodiscard]] static CpuTimes times(Duration worker, Duration receivers, Duration jobs);
