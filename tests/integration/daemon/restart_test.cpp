@@ -54,8 +54,7 @@ TEST_P(Restart, WhatCannotStartAgainIsNotEnded) {
   EXPECT_EQ(refused.status, 2);
   EXPECT_NE(refused.err.find("refuses"), std::string::npos) << refused.err;
   EXPECT_NE(refused.err.find("nothing was changed"), std::string::npos) << refused.err;
-  // (A boost that has not helped for a while may rest just now.)
-  EXPECT_TRUE(boosted());
+  EXPECT_EQ(kernel_attr(server).policy, "fifo");
   end();
 }
 
