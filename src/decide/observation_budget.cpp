@@ -41,7 +41,10 @@ Duration ObservationBudget::update(Time now, Duration cpu, bool helping) {
   if (helping) helped_ = now;
   const Sample at{now, cpu};
   if (samples_.empty() || goes_back(now)) {
+    const bool starts = samples_.empty();
     begin_anew(at);
+    if (starts)
+      for (Duration before = window; before <= lately; before += window) samples_.push_front({now - before, cpu});
     return patience_;
   }
   if (!due(now)) return patience_;
@@ -63,21 +66,27 @@ Duration ObservationBudget::update(Time now, Duration cpu, bool helping) {
 }
 
 void ObservationBudget::lengthen(const Sample& at) {
-  if (std::exchange(trying_, false)) calm_ = std::min(2 * calm_, max_calm);
-  patience_ = std::clamp(2 * patience_, config_.min_patience, config_.max_patience);
   changed_ = at;
+  step_ = least_step;
+  if (std::exchange(trying_, false)) {
+    calm_ = std::min(2 * calm_, max_calm);
+    patience_ = before_;
+    return;
+  }
+  patience_ = std::clamp(2 * patience_, config_.min_patience, config_.max_patience);
 }
 
 void ObservationBudget::shorten(const Sample& at) {
-  if (std::exchange(trying_, false) || patience_ == config_.min_patience) calm_ = std::max(calm_ / 2, min_calm);
+  const bool was_cheap = std::exchange(trying_, false);
+  if (was_cheap) step_ = std::max(step_ * least_step, greatest_step);
+  if (was_cheap || patience_ == config_.min_patience) calm_ = std::max(calm_ / 2, min_calm);
   const double part = share_between(changed_, at) / (well_below * share());
+  const double step = std::clamp(part, greatest_step, step_);
   // More than one where swapd paused in between.
-  auto steps = (at.time - std::exchange(changed_, at).time) / calm_;
-  if (part >= 1) return;
-  const double step = std::clamp(part, greatest_step, least_step);
-  for (; steps > 0 && patience_ > config_.min_patience; --steps) {
+  for (auto steps = (at.time - std::exchange(changed_, at).time) / calm_; steps > 0 && patience_ > config_.min_patience;
+       --steps) {
+    if (!std::exchange(trying_, true)) before_ = patience_;
     patience_ = std::max(Duration(std::llround(static_cast<double>(patience_.count()) * step)), config_.min_patience);
-    trying_ = true;
   }
 }
 

@@ -2,11 +2,15 @@
 // swapd looks at it. The longer that is, the fewer waits are told. Pure: time and CPU time are parameters.
 //
 // Patience doubles with each window (100 ms) over the budget, if the last second was over it, too: one burst among
-// quiet windows costs less than it seems. A window ends after 20 ms where it is far over the budget (four times): two
-// hundred threads that begin to talk shall not pay for long. Patience shrinks by a quarter when swapd used less than 60
-// % of the budget since the last change, a second or more ago; by more, down to a quarter of it, as far as the use
-// would stay below those 60 % if it grew as patience shrinks. If a shorter patience turns out to be too dear, the next
-// try takes twice as long, up to 16 s: waits that all last as long as the patience would otherwise have it swing.
+// quiet windows costs less than it seems. (The second before swapd began to observe counts as quiet.) A window ends
+// after 20 ms where it is far over the budget (four times): two hundred threads that begin to talk shall not pay for
+// long.
+//
+// After a second within the budget a shorter patience is tried: by a quarter, and by more with each try that was not
+// too dear, down to a quarter of it. (swapd may use as much with any patience.) Where swapd used less than
+// 60 % of the budget since the last change, it is at once as short as would leave the use below those 60 % if it grew
+// as patience shrinks. If a try turns out to be too dear, patience is again what it was before, and the next try takes
+// twice as long, up to 16 s: waits that all last as long as the patience would otherwise have it swing.
 #pragma once
 
 #include <deque>
@@ -31,7 +35,7 @@ class ObservationBudget {
   static constexpr Duration min_calm = std::chrono::seconds(1);     // from a change of patience to the next shorter one
   static constexpr Duration max_calm = std::chrono::seconds(16);    // … after tries that were too dear
   static constexpr double well_below = 0.6;                         // of the budget
-  static constexpr double least_step = 0.75, greatest_step = 0.25;  // times the patience before
+  static constexpr double least_step = 0.75, greatest_step = 0.25;  // times the patience before; the first, the last
 
   explicit ObservationBudget(const Config& config) : config_(config), patience_(config.min_patience) {}
 
@@ -66,7 +70,9 @@ class ObservationBudget {
   std::deque<Sample> samples_;  // of the last second, the last window's end at the back
   Sample changed_;              // patience, or it was tried whether it may be shorter
   Duration calm_ = min_calm;    // … which is done after so long
-  bool trying_ = false;         // the last change made it shorter
+  bool trying_ = false;         // the last change made it shorter …
+  Duration before_{};           // … than this
+  double step_ = least_step;    // of the next try
   Time helped_ = never;
 };
 

@@ -11,7 +11,10 @@ namespace swapd::observe {
 void BpfObserver::be_patient(ThreadId thread, Duration patience) {
   Watched* w = find(thread);
   if (w == nullptr) return;
-  if (w->rate.set_patience(patience)) return tell_each_wait(*w);
+  if (w->rate.set_patience(patience)) {
+    if (!w->rate.patient()) return tell_each_wait(*w);
+    ignore_gone(tracer_->set_often(thread.tid, w->rate.often()));
+  }
   patient_.set_patience(thread.tid, patience);
 }
 
@@ -23,6 +26,7 @@ void BpfObserver::count_wait(Watched& w, const sys::BpfRecord& record) {
   if (of == CallKind::disk || of == CallKind::copy) return;
   WaitRate::Kind kind{.call = record.call, .arg = record.args[0]};
   if (of == CallKind::futex) kind.arg.reset();
+  if (w.rate.often(kind)) return inverted(w, record.time);  // it began as an inversion, else it were silent
   if (!w.rate.told(kind, record.time)) return;
   const pid_t tid = record.tid;
   ignore_gone(tracer_->set_often(tid, w.rate.often()));
@@ -47,8 +51,7 @@ void BpfObserver::inverted(const Watched& w, Time now) {
 }
 
 void BpfObserver::look_at_patient(Time now, std::vector<Event>& out) {
-  const auto due = patient_.due();
-  if (!due || now < *due) return;
+  if (!patient_.due_about(now)) return;
   const PatientThreads::Found& found = patient_.look(now);
   for (const pid_t tid : found.rested) ignore_gone(tracer_->be_patient(tid, sys::BpfTracer::Patience::watchful));
   for (const pid_t tid : found.told) {

@@ -34,9 +34,10 @@ Duration PatientThreads::shortest() const {
 }
 
 void PatientThreads::told_of_inversion(pid_t tid, Time now) {
-  interval_ = shortest();
-  next_ = std::min(next_, now + interval_);
-  if (const auto found = std::ranges::find(threads_, tid, &Patient::tid); found != threads_.end()) found->rest(now);
+  const auto found = std::ranges::find(threads_, tid, &Patient::tid);
+  if (found == threads_.end()) return;
+  found->rest(now);
+  next_ = std::min(next_, found->rested);
 }
 
 void PatientThreads::note_waker(Patient& one) const {
@@ -71,7 +72,13 @@ const PatientThreads::Found& PatientThreads::look(Time now) {
   found_.rested.clear();
   std::vector<Patient*> outlasting;
   const std::size_t count = threads_.size();
-  const int least = slots_.least_running();
+  std::optional<int> least;
+  const auto lesser_runs = [&](int prio) {
+    if (!least) least = slots_.least_running();
+    if (*least > prio) contended_until_ = now + stays_contended;
+    return *least > prio;
+  };
+  const bool asks = contended_until_ - now < stays_contended / 2;
   for (std::size_t i = 0; i < count; ++i) {
     Patient& one = threads_[(first_ + i) % count];
     if (one.rests && now >= one.rested) {
@@ -81,13 +88,12 @@ const PatientThreads::Found& PatientThreads::look(Time now) {
     const auto slot = slots_.glance(one.tid);
     if (!slot) continue;
     found_.seen.push_back({one.tid, slot->waits});
-    const bool lesser_runs = least > slot->prio;
-    if (lesser_runs) contended_until_ = now + stays_contended;
+    if (asks) (void)lesser_runs(slot->prio);
     const bool same = one.silent && slot->silent && slot->waits == one.waits;
     one.silent = slot->silent;
     one.waits = slot->waits;
     note_waker(one);
-    const bool inverted = one.silent && lesser_runs && lacks_a_provider(one);
+    const bool inverted = one.silent && lacks_a_provider(one) && lesser_runs(slot->prio);
     const bool again = std::exchange(one.inverted, inverted) && inverted;
     if (!same) one.since = now;
     if ((same || again) && inverted && !one.rests && found_.told.size() < max_told)

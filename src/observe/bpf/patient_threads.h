@@ -7,7 +7,8 @@
 // few that looks have found to have ended the thread's waits: a client of several servers waits for any of them.
 //
 // Looks are made once in the shortest patience while they find inversions, less often the longer they find none, and
-// never so often that the looks themselves would take more than some hundredth of a CPU.
+// never so often that the looks themselves would take more than some hundredth of a CPU. (An inversion that the
+// kernel's program tells is none of theirs: it needs a look when the thread's rest is over.)
 #pragma once
 
 #include <sys/types.h>
@@ -27,8 +28,9 @@ namespace swapd::observe {
 class PatientThreads {
  public:
   static constexpr Duration min_interval = std::chrono::milliseconds(1);
-  static constexpr Duration max_interval = std::chrono::milliseconds(8);  // or the shortest patience, if that is longer
-  static constexpr Duration a_look = std::chrono::microseconds(10);       // one per hundred of what a look takes
+  // Or the shortest patience, if that is longer. The engine's tick is as long: one turn does for both.
+  static constexpr Duration max_interval = std::chrono::milliseconds(10);
+  static constexpr Duration a_look = std::chrono::microseconds(10);  // one per hundred of what a look takes
   static constexpr Duration min_outlasting = std::chrono::milliseconds(10);
   static constexpr std::size_t max_told = 16;  // in one look: inversions first
   static constexpr std::size_t max_outlasting = 4;
@@ -39,8 +41,8 @@ class PatientThreads {
   struct Slots {
     std::function<std::optional<sys::SlotGlance>(pid_t)> glance;
     std::function<pid_t(pid_t)> woken_by;  // the managed thread that ended its last wait; 0: none
-    // The kernel priority of the least important thread that has a CPU and is not watched; 0: there is
-    // none.
+    // The kernel priority of the least important thread that has a CPU and is not watched; 0: there is none. Takes
+    // longer than all else: a look asks once, where it has to know.
     std::function<int()> least_running;
   };
   explicit PatientThreads(Slots slots) : slots_(std::move(slots)) {}
@@ -53,9 +55,11 @@ class PatientThreads {
   [[nodiscard]] bool contended(Time now) const { return now < contended_until_; }
   // When look() is due; empty: never.
   [[nodiscard]] std::optional<Time> due() const;
+  // It is, or will be so soon that a turn which is made anyhow had better look.
+  [[nodiscard]] bool due_about(Time now) const { return !threads_.empty() && now >= next_ - interval_ / 4; }
 
   // Its wait was told because of an inversion, without a look. As after one that a look finds, it is told of no other
-  // for some time: what can be done is being done.
+  // for some time: what can be done is being done. Then a look is due, which ends its rest.
   void told_of_inversion(pid_t tid, Time now);
 
   struct Found {

@@ -7,8 +7,14 @@ namespace swapd::observe {
 
 bool WaitRate::set_patience(Duration patience) {
   patience_ = patience;
-  if (patience != Duration::zero() || !patient()) return false;
-  often_.clear();
+  const std::size_t before = often_.size();
+  for (std::size_t i = before; i-- > 0;) {
+    if (apart_[i] < 2 * patience) continue;
+    often_.erase(often_.begin() + static_cast<std::ptrdiff_t>(i));
+    apart_.erase(apart_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  if (often_.size() == before) return false;
+  counting_ = false;
   return true;
 }
 
@@ -21,7 +27,7 @@ std::uint32_t WaitRate::waits_for_a_rate() const {
 
 bool WaitRate::told(const Kind& kind, Time now) {
   // One of them that was told because it lasted is no news.
-  if (patience_ == Duration::zero() || std::ranges::find(often_, kind) != often_.end()) return false;
+  if (patience_ == Duration::zero() || often(kind)) return false;
   auto count = std::ranges::find(counts_, kind, &Count::kind);
   if (count == counts_.end()) {
     if (counts_.size() < max_counted) {
@@ -36,10 +42,11 @@ bool WaitRate::told(const Kind& kind, Time now) {
     count->waits = 0;
   }
   if (++count->waits <= waits_for_a_rate()) return false;
-  const bool is_often = count->waits * patience_ > now - count->begun;
-  count->waits = 0;
-  if (!is_often) return false;
+  const Duration passed = now - count->begun;
+  const std::uint32_t waits = std::exchange(count->waits, 0);
+  if (waits * patience_ <= passed) return false;
   often_.push_back(kind);
+  apart_.push_back(passed / (waits - 1));
   counts_.erase(count);
   counting_ = false;
   return true;
@@ -58,6 +65,7 @@ bool WaitRate::counted(std::uint32_t waits, Time now) {
   begun_ = now;
   if (2 * begun * patience_ >= passed) return false;
   often_.clear();
+  apart_.clear();
   return true;
 }
 

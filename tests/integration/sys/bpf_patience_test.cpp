@@ -164,6 +164,55 @@ TEST_F(BpfPatience, AnExpectedThreadThatLosesItsCpuToALesserOneIsTold) {
   }));
 }
 
+// The requester preempts what runs on its CPU, and leaves it to the rival: no thread loses a CPU that it waits for.
+TEST_F(BpfPatience, AWaitThatBeginsAfterTheExpectedThreadHasLostItsCpuToALesserOneIsTold) {
+  const Pipe pipe;
+  const Role provider([](Role&) { spin(0); }), rival([](Role&) { spin(0); });
+  const Role waiter([&](Role&) {
+    test::pin_to_first_cpu();
+    ::setpriority(PRIO_PROCESS, 0, -10);
+    for (;;) read_byte(pipe.in.get());
+  });
+  watch(waiter);
+  watch(provider);
+  be_patient(waiter);
+  provider.go();
+  ASSERT_TRUE(runs(provider));
+  rival.go();
+  ASSERT_TRUE(tracer_->expect(waiter.pid(), provider.pid(), no_call, 0));
+  waiter.go();
+  EXPECT_TRUE(eventually([&] {
+    write_byte(pipe.out.get());
+    return std::ranges::any_of(all(), [&](const BpfRecord& r) {
+      return r.what == What::blocked && r.tid == waiter.pid() && r.call == SYS_read;
+    });
+  }));
+}
+
+TEST_F(BpfPatience, ASleepIsNoWaitForTheExpectedThread) {
+  const Role provider([](Role&) { spin(0); }), rival([](Role&) { spin(0); });
+  Role waiter([&](Role& role) {
+    test::pin_to_first_cpu();
+    ::setpriority(PRIO_PROCESS, 0, -10);
+    for (int i = 0; i < 300; ++i) ::usleep(500);
+    role.answer();
+    role.word();
+  });
+  watch(waiter);
+  watch(provider);
+  ASSERT_TRUE(tracer_->set_often(waiter.pid(), std::array{BpfTracer::WaitKind{.call = SYS_clock_nanosleep}}));
+  ASSERT_TRUE(tracer_->be_patient(waiter.pid(), BpfTracer::Patience::watchful));
+  provider.go();
+  ASSERT_TRUE(runs(provider));
+  rival.go();
+  ASSERT_TRUE(tracer_->expect(waiter.pid(), provider.pid(), no_call, 0));
+  (void)all();
+  waiter.go();
+  waiter.heard();
+  for (const BpfRecord& r : told_of(waiter))
+    EXPECT_FALSE(r.what == What::left || (r.what == What::blocked && r.call == SYS_clock_nanosleep));
+}
+
 class NotAnInversion : public BpfPatience {
  protected:
   // What is told of the waiter while its provider shares a CPU with a thread of this nice value.

@@ -112,6 +112,18 @@ TEST_F(WaitRateTest, OneOfThemThatIsToldBecauseItLastedIsNoNews) {
   EXPECT_FALSE(waits(100, microseconds(100)));
 }
 
+// It had become often while patience was long.
+TEST_F(WaitRateTest, AKindThatIsRareForAShorterPatienceIsToldAgain) {
+  ASSERT_TRUE(waits(100, microseconds(100)));
+  (void)rate.set_patience(milliseconds(64));
+  ASSERT_TRUE(waits(100, milliseconds(30), read_from));
+  EXPECT_FALSE(rate.set_patience(milliseconds(16)));
+  EXPECT_THAT(rate.often(), testing::ElementsAre(epoll, read_from)) << "within a factor of two nothing changes";
+  EXPECT_TRUE(rate.set_patience(milliseconds(15)));
+  EXPECT_THAT(rate.often(), testing::ElementsAre(epoll));
+  EXPECT_FALSE(rate.often(read_from));
+}
+
 TEST_F(WaitRateTest, PatienceThatIsTakenAwayEndsIt) {
   ASSERT_TRUE(waits(100, microseconds(100)));
   EXPECT_TRUE(rate.set_patience({}));

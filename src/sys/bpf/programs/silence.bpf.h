@@ -6,6 +6,8 @@
 enum {
   call_wait4 = 61,  // x86-64
   call_waitid = 247,
+  call_nanosleep = 35,
+  call_clock_nanosleep = 230,
   wait_for_all = 0,   // P_ALL
   wait_for_pid = 1,   // P_PID
   signal_child = 17,  // SIGCHLD: those that such a wait can reap
@@ -32,9 +34,10 @@ static __always_inline _Bool waits_patiently(const struct tracer_slot* slot, __u
   return (control & tracer_any_often) || is_often(slot, 0) || is_often(slot, 1);
 }
 
-// Such a wait is a usual one, too.
+// Such a wait is a usual one, too, but for one that only time ends.
 static __always_inline _Bool is_usual(const struct tracer_slot* slot, __u32 control) {
-  if (slot->patiently) return !(control & tracer_rested);
+  if (slot->patiently)
+    return !(control & tracer_rested) && slot->call != call_nanosleep && slot->call != call_clock_nanosleep;
   return slot->call == slot->expected_call && slot->args[0] == slot->expected_arg;
 }
 
@@ -55,12 +58,10 @@ static __always_inline _Bool divides_cpu(struct task_struct* parent) {
   return !bpf_core_field_exists(cfs->rq) || cfs->rq->nr_running > 1;
 }
 
-// If the thread that is about to end this wait has a CPU, or gets this one now, the wait is silent: it is told only if
-// that thread leaves its CPU before (leave()). Returns that thread, or 0.
-static __always_inline __u32 needs_nobody(struct tracer_slot* slot, __u32 control, struct task_struct* task, __u32 tid,
-                                          __u32 next) {
-  const __u32 expected = expected_by(slot, control);
-  struct tracer_slot* provider = expected ? slot_of(expected) : 0;
+// If the thread that is about to end this wait (provider: its slot) has a CPU, or gets this one now, the wait is
+// silent: it is told only if that thread leaves its CPU before (leave()). Returns that thread, or 0.
+static __always_inline __u32 needs_nobody(struct tracer_slot* slot, __u32 expected, struct tracer_slot* provider,
+                                          struct task_struct* task, __u32 tid, __u32 next) {
   if (!provider || !(*(volatile __u32*)&provider->control & tracer_awaitable)) return 0;
   // A child that was let go counts here too, though its tid is another's by now.
   if (expected == *(volatile __u32*)&slot->newborn && (provider->parent != tid || divides_cpu(task))) return 0;
@@ -70,18 +71,27 @@ static __always_inline __u32 needs_nobody(struct tracer_slot* slot, __u32 contro
   return __sync_val_compare_and_swap(presence_of(provider), before, waited_for) == before ? expected : 0;
 }
 
+// A thread is watched that is important, or that an important one may be waiting for.
+static __always_inline _Bool is_watched(__u32 tid) {
+  struct tracer_slot* slot = tid && is_managed(tid) ? slot_of(tid) : 0;
+  return slot && (*(volatile __u32*)&slot->control & tracer_watched);
+}
+
+// Does the thread that is about to end this wait want a CPU already, which it has lost, while this one goes to a thread
+// that matters less? Then a wait that comes often is told all the same: it begins as an inversion. (A thread that has
+// been woken a moment ago mostly gets its CPU in the next one.)
+static __always_inline _Bool begins_inverted(const struct tracer_slot* provider, struct task_struct* task,
+                                             struct task_struct* next_task, __u32 next) {
+  return provider && *(volatile __u32*)&provider->phase == tracer_running && !*(volatile __u32*)&provider->on_cpu &&
+         next_task->pid && next_task->prio > task->prio && !is_watched(next);
+}
+
 // Was it ended by the one for whom it was silent? provider: that one's slot.
 static __always_inline _Bool end_silence_by(struct tracer_slot* slot, __u32 tid, __u32 expected,
                                             struct tracer_slot* provider) {
   slot->silent = 0;
   if (provider) __sync_val_compare_and_swap(&provider->awaited_by, tid, 0);
   return slot->waker == (__s32)expected || slot->patiently;
-}
-
-// A thread is watched that is important, or that an important one may be waiting for.
-static __always_inline _Bool is_watched(__u32 tid) {
-  struct tracer_slot* slot = tid && is_managed(tid) ? slot_of(tid) : 0;
-  return slot && (*(volatile __u32*)&slot->control & tracer_watched);
 }
 
 // Is a thread that leaves its CPU to `next` to be told of to the one that waits for it in silence? Where such waits

@@ -132,8 +132,8 @@ static __always_inline void save_syscall(struct tracer_slot* slot, const struct 
 }
 
 // told: the wait is reported in any case.
-static __always_inline void block(struct tracer_slot* slot, struct task_struct* task, __u32 tid, __u32 next, _Bool told,
-                                  __u64* now) {
+static __always_inline void block(struct tracer_slot* slot, struct task_struct* task, __u32 tid,
+                                  struct task_struct* next_task, __u32 next, _Bool told, __u64* now) {
   begin_write(&slot->block_seq);
   slot->sleep = task->__state & task_report_bits;
   struct pt_regs* regs = regs_of(task);
@@ -153,8 +153,10 @@ static __always_inline void block(struct tracer_slot* slot, struct task_struct* 
     ++slot->waits;
     slot->prio = task->prio;
   }
-  __u32 silent = told ? 0 : needs_nobody(slot, control, task, tid, next);
-  if (!silent && !told && patiently) silent = tracer_by_any;
+  const __u32 expected = told ? 0 : expected_by(slot, control);
+  struct tracer_slot* provider = expected ? slot_of(expected) : 0;
+  __u32 silent = needs_nobody(slot, expected, provider, task, tid, next);
+  if (!silent && !told && patiently && !begins_inverted(provider, task, next_task, next)) silent = tracer_by_any;
   slot->silent = silent;
   if (silent) {
     slot->blocked_at = about_now(slot);
@@ -216,7 +218,7 @@ static __always_inline void leave(struct task_struct* task, __u32 tid, struct ta
   if (*(volatile __u32*)&slot->control & tracer_timed) slot->on_since = 0;
   slot->cpu_ns = task->se.sum_exec_runtime;
   const _Bool tells = tells_waiter(waiter, waits, next_task, next);
-  if (waits) block(slot, task, tid, next, tells, now);
+  if (waits) block(slot, task, tid, next_task, next, tells, now);
   if (tells) left_record(tid, waiter, now);
 }
 
