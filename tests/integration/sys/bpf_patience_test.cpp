@@ -47,6 +47,14 @@ class BpfPatience : public test::BpfTest {
     ASSERT_TRUE(tracer_->set_often(waiter.pid(), std::array{BpfTracer::WaitKind{.call = SYS_read}}));
     ASSERT_TRUE(tracer_->be_patient(waiter.pid(), how));
   }
+  // Both are watched; the provider is on its CPU, and ends the waiter's waits, whatever call those are in.
+  void expects(const Role& waiter, const Role& provider) const {
+    watch(waiter);
+    watch(provider);
+    provider.go();
+    ASSERT_TRUE(runs(provider));
+    ASSERT_TRUE(tracer_->expect(waiter.pid(), provider.pid(), no_call, 0));
+  }
 };
 
 TEST_F(BpfPatience, ThousandsOfWaitsGiveNoRecordWhicheverThreadEndsThem) {
@@ -146,12 +154,8 @@ TEST_F(BpfPatience, AnExpectedThreadThatLosesItsCpuToALesserOneIsTold) {
     ::setpriority(PRIO_PROCESS, 0, -10);
     for (;;) read_byte(pipe.in.get());
   });
-  watch(waiter);
-  watch(provider);
+  expects(waiter, provider);
   be_patient(waiter);
-  provider.go();
-  ASSERT_TRUE(runs(provider));
-  ASSERT_TRUE(tracer_->expect(waiter.pid(), provider.pid(), no_call, 0));
   waiter.go();
   ASSERT_TRUE(waits_silently(waiter, pipe));
   rival.go();
@@ -173,13 +177,9 @@ TEST_F(BpfPatience, AWaitThatBeginsAfterTheExpectedThreadHasLostItsCpuToALesserO
     ::setpriority(PRIO_PROCESS, 0, -10);
     for (;;) read_byte(pipe.in.get());
   });
-  watch(waiter);
-  watch(provider);
+  expects(waiter, provider);
   be_patient(waiter);
-  provider.go();
-  ASSERT_TRUE(runs(provider));
   rival.go();
-  ASSERT_TRUE(tracer_->expect(waiter.pid(), provider.pid(), no_call, 0));
   waiter.go();
   EXPECT_TRUE(eventually([&] {
     write_byte(pipe.out.get());
@@ -198,14 +198,10 @@ TEST_F(BpfPatience, ASleepIsNoWaitForTheExpectedThread) {
     role.answer();
     role.word();
   });
-  watch(waiter);
-  watch(provider);
+  expects(waiter, provider);
   ASSERT_TRUE(tracer_->set_often(waiter.pid(), std::array{BpfTracer::WaitKind{.call = SYS_clock_nanosleep}}));
   ASSERT_TRUE(tracer_->be_patient(waiter.pid(), BpfTracer::Patience::watchful));
-  provider.go();
-  ASSERT_TRUE(runs(provider));
   rival.go();
-  ASSERT_TRUE(tracer_->expect(waiter.pid(), provider.pid(), no_call, 0));
   (void)all();
   waiter.go();
   waiter.heard();
@@ -221,12 +217,8 @@ class NotAnInversion : public BpfPatience {
     const Role provider([](Role&) { spin(0); });
     const Role rival([=](Role&) { spin(rival_nice); });
     const Role waiter([&](Role&) { read_byte(pipe.in.get()); });
-    watch(waiter);
-    watch(provider);
+    expects(waiter, provider);
     be_patient(waiter, how);
-    provider.go();
-    ASSERT_TRUE(runs(provider));
-    ASSERT_TRUE(tracer_->expect(waiter.pid(), provider.pid(), no_call, 0));
     waiter.go();
     ASSERT_TRUE(waits_silently(waiter, pipe));
     rival.go();
@@ -255,12 +247,8 @@ TEST_F(BpfPatience, AnExpectedThreadThatBlocksIsNotTold) {
     write_byte(pipe.out.get());
   });
   Role waiter([&](Role&) { read_byte(pipe.in.get()); });
-  watch(waiter);
-  watch(provider);
+  expects(waiter, provider);
   be_patient(waiter);
-  provider.go();
-  ASSERT_TRUE(runs(provider));
-  ASSERT_TRUE(tracer_->expect(waiter.pid(), provider.pid(), no_call, 0));
   waiter.go();
   ASSERT_TRUE(waits_silently(waiter, pipe));
   *flag = 1;

@@ -17,22 +17,18 @@
 #include "ring.bpf.h"
 #include "silence.bpf.h"
 #include "waker.bpf.h"
+//
+#include "current_call.bpf.h"
 
 char license_text[] SEC("license") = "Dual BSD/GPL";  // some helpers are for GPL-compatible programs only
 
 enum {
   task_report_bits = 0x7f,        // sched.h: interruptible, uninterruptible, stopped, traced, dead …
   task_waking = 0x200,            // TASK_WAKING, since 4.14
-  flag_kernel_thread = 0x200000,  // PF_KTHREAD
-  flag_io_worker = 0x10,          // PF_IO_WORKER: threads of io_uring
-  flag_user_worker = 0x4000,      // PF_USER_WORKER, since 6.4
   status_compat = 2,              // TS_COMPAT: the present call is of the 32-bit table
   no_time = 0,                    // when the reader comes to know of it will do: a look at the clock, into cold caches,
                                   // takes longer than all else there
 };
-
-// Set before loading.
-volatile const __u64 regs_offset = 0;  // of a thread's saved registers in its stack
 
 __u64 recent;  // what the reader saw on the clock last
 
@@ -45,16 +41,6 @@ static __always_inline void begin_write(__u32* sequence) {
 static __always_inline void end_write(__u32* sequence) {
   barrier();
   *(volatile __u32*)sequence = (*sequence | 1) + 1;
-}
-
-static __always_inline struct pt_regs* regs_of(struct task_struct* task) {
-  if (!can_cast) return (struct pt_regs*)bpf_task_pt_regs(task);
-  return bpf_rdonly_cast((void*)((__u64)task->stack + regs_offset), bpf_core_type_id_kernel(struct pt_regs));
-}
-
-// Threads without a user's registers make no calls.
-static __always_inline _Bool has_calls(struct task_struct* task) {
-  return !(task->flags & (flag_kernel_thread | flag_io_worker | flag_user_worker));
 }
 
 // ---- blocks ----
@@ -108,27 +94,6 @@ static __always_inline _Bool settle_block(struct tracer_slot* slot, struct task_
   if (before == tracer_woken && !over && task->pi_lock.raw_lock.val.counter) slot->block_flags |= tracer_doubtful;
   end_write(&slot->block_seq);
   return over;
-}
-
-// The call that the thread is in, with its arguments. compat: it is of the 32-bit table. (One branch for all: a choice
-// for each argument would be a branch for each.)
-static __always_inline void save_syscall(struct tracer_slot* slot, const struct pt_regs* regs, _Bool compat) {
-  slot->call = regs->orig_ax;
-  if (compat) {
-    slot->args[0] = (__u32)regs->bx;
-    slot->args[1] = (__u32)regs->cx;
-    slot->args[2] = (__u32)regs->dx;
-    slot->args[3] = (__u32)regs->si;
-    slot->args[4] = (__u32)regs->di;
-    slot->args[5] = (__u32)regs->bp;
-  } else {
-    slot->args[0] = regs->di;
-    slot->args[1] = regs->si;
-    slot->args[2] = regs->dx;
-    slot->args[3] = regs->r10;
-    slot->args[4] = regs->r8;
-    slot->args[5] = regs->r9;
-  }
 }
 
 // told: the wait is reported in any case.
