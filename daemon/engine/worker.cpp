@@ -40,9 +40,22 @@ void Worker::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
+bool Worker::replaces_older(const Question& question) {
+  const auto* wait = std::get_if<observe::WaitQuestion>(&question);
+  if (wait == nullptr) return false;
+  for (Question& open : questions_) {
+    auto* older = std::get_if<observe::WaitQuestion>(&open);
+    if (older == nullptr || older->thread != wait->thread) continue;
+    *older = *wait;
+    return true;
+  }
+  return false;
+}
+
 void Worker::ask(Question question) {
   {
     const std::lock_guard lock(mutex_);
+    if (replaces_older(question)) return;
     if (questions_.size() >= max_questions) {
       const auto same =
           std::ranges::find_if(questions_, [&](const Question& q) { return q.index() == question.index(); });

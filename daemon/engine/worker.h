@@ -68,7 +68,8 @@ class Worker final : public Questions {
 
   void start();
   void stop();
-  // Bounded: with too many questions open the oldest of the same kind is dropped.
+  // Bounded: with too many questions open the oldest of the same kind is dropped. A question about a thread's wait
+  // takes the place of an open one about an earlier wait of that thread, which is over.
   void ask(Question question);
   void ask(ScanQuestion question) override { ask(Question(std::move(question))); }
   [[nodiscard]] bool rested(Time now) const override;
@@ -81,6 +82,7 @@ class Worker final : public Questions {
  private:
   void run();
   void rest_from_scans(Duration used);
+  [[nodiscard]] bool replaces_older(const Question& question);
   [[nodiscard]] Answer answer(const Question& question);
 
   Kernel kernel_;

@@ -67,7 +67,7 @@ class DonationDecider final : public Decider {
 
   // --- events
   void begin_wait(ThreadId requester, const model::Model& model);
-  void end_wait(ThreadId requester);
+  void end_wait(ThreadId requester, std::optional<ThreadId> by = {});
   void stop_waiting(ThreadId requester);
   void keep_while_it_moves(const Blocked& blocked, const model::Model& model);
   void learn_whom_to_expect(const Woken& woken, const model::Model& model);

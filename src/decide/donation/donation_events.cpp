@@ -38,7 +38,7 @@ void DonationDecider::after(const Event& event, const model::Model& model) {
     else if (waiting_.contains(blocked->thread) && blocked->awaited.empty())
       end_wait(blocked->thread);
   } else if (const auto* woken = std::get_if<Woken>(&event)) {
-    if (waiting_.contains(woken->thread)) end_wait(woken->thread);
+    if (waiting_.contains(woken->thread)) end_wait(woken->thread, woken->unrelated ? std::nullopt : woken->by);
   } else if (const auto* enrolled = std::get_if<Enrolled>(&event)) {
     roster_.add(*enrolled);
     news_.enrolled.push_back(enrolled->thread);
@@ -97,9 +97,9 @@ void DonationDecider::stop_waiting(ThreadId requester) {
   linger_.end_moved(requester);
 }
 
-void DonationDecider::end_wait(ThreadId requester) {
+void DonationDecider::end_wait(ThreadId requester, std::optional<ThreadId> by) {
   stop_waiting(requester);
-  linger_.wait_ended(requester);
+  linger_.wait_ended(requester, by);
 }
 
 // Whatever waits for what has changed must be decided anew.

@@ -34,7 +34,17 @@ void Linger::renew(const Vector<Donation>& current) {
   }
 }
 
-void Linger::wait_ended(ThreadId requester) {
+void Linger::wait_ended(ThreadId requester, std::optional<ThreadId> by) {
+  end_donation(requester);
+  if (by && by->valid()) note_provider(recent_[requester], *by);
+}
+
+void Linger::note_provider(Recent& recent, ThreadId provider) {
+  if (std::ranges::find(recent.providers, provider) == recent.providers.end())
+    recent.providers[recent.next_provider++ % recent.providers.size()] = provider;
+}
+
+void Linger::end_donation(ThreadId requester) {
   const auto found = deepest_.find(requester);
   if (found == deepest_.end()) return;
   const Donation donation = std::move(found->second);
@@ -44,8 +54,7 @@ void Linger::wait_ended(ThreadId requester) {
   Recent& recent = recent_[requester];
   if (std::ranges::find(recent.resources, donation.resource) == recent.resources.end())
     recent.resources[recent.next++ % recent.resources.size()] = donation.resource;
-  if (std::ranges::find(recent.providers, donation.path.front()) == recent.providers.end())
-    recent.providers[recent.next_provider++ % recent.providers.size()] = donation.path.front();
+  note_provider(recent, donation.path.front());
   if (!lingers) return;
   // One that has hardly begun, or was broken off, takes nothing from the way that the last one opened.
   if (const Lingering* before = of(requester);

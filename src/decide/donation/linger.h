@@ -43,8 +43,9 @@ class Linger {
   // These donations are in force: their ways may be the deepest of their waits so far, and what lingers for the same
   // requester ends unless it has a longer way of the same wait.
   void renew(const Vector<Donation>& current);
-  // The wait is over; what it was for last lingers, if its requester has come back to it before.
-  void wait_ended(ThreadId requester);
+  // The wait is over; what it was for last lingers, if its requester has come back to it before. The thread that has
+  // ended it, if one did, is one to come back to, boosted or not.
+  void wait_ended(ThreadId requester, std::optional<ThreadId> by = {});
   // The awaited resource has become another, as when its connection was accepted: until a provider of that is
   // known, the help goes on.
   void moved(const Donation& before);
@@ -88,6 +89,8 @@ class Linger {
     }
   };
   [[nodiscard]] bool comes_back(const Donation& donation) const;
+  void end_donation(ThreadId requester);
+  static void note_provider(Recent& recent, ThreadId provider);
 
   Config config_;
   Map<ThreadId, Lingering> lingering_;  // by requester

@@ -26,7 +26,7 @@ void BpfObserver::count_wait(Watched& w, const sys::BpfRecord& record) {
   if (of == CallKind::disk || of == CallKind::copy) return;
   WaitRate::Kind kind{.call = record.call, .arg = record.args[0]};
   if (of == CallKind::futex) kind.arg.reset();
-  if (w.rate.often(kind)) return inverted(w, record.time);  // it began as an inversion, else it were silent
+  if (record.inverted) inverted(w, record.time);
   if (!w.rate.told(kind, record.time)) return;
   const pid_t tid = record.tid;
   ignore_gone(tracer_->set_often(tid, w.rate.often()));

@@ -64,6 +64,7 @@ BpfRecord record_of(const tracer_record& raw) {
       record.compat = (raw.flags & tracer_compat) != 0;
       record.sleep = raw.sleep;
       record.doubtful = (raw.flags & tracer_doubtful) != 0;
+      record.inverted = (raw.flags & tracer_inverted) != 0;
       record.cpu = duration_of(raw.value);
       break;
     case tracer_record_woken:

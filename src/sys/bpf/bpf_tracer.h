@@ -99,7 +99,8 @@ struct BpfRecord {
   bool compat = false;
   std::uint16_t sleep = 0;
   bool doubtful = false;
-  Duration cpu{};  // blocked, exit: CPU time in all
+  bool inverted = false;  // one of those that come often, told because it begins as an inversion
+  Duration cpu{};         // blocked, exit: CPU time in all
   // woken
   Waker waker;
   Time blocked_at;

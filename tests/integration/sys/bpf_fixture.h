@@ -21,11 +21,12 @@
 
 namespace swapd::test {
 
-inline void pin_to_first_cpu() {
+// tid 0: the calling thread.
+inline void pin_to_first_cpu(pid_t tid = 0) {
   cpu_set_t first;
   CPU_ZERO(&first);
   CPU_SET(0, &first);
-  ::sched_setaffinity(0, sizeof first, &first);
+  ::sched_setaffinity(tid, sizeof first, &first);
 }
 
 inline void read_byte(int fd) {

@@ -60,7 +60,7 @@ class BpfPatience : public test::BpfTest {
 TEST_F(BpfPatience, ThousandsOfWaitsGiveNoRecordWhicheverThreadEndsThem) {
   const Pipe there, back;
   Role waiter([&](Role& role) {
-    for (int i = 0; i < 2000; ++i) {
+    for (int i = 0; i < 4000; ++i) {
       write_byte(there.out.get());
       read_byte(back.in.get());
     }
@@ -73,6 +73,9 @@ TEST_F(BpfPatience, ThousandsOfWaitsGiveNoRecordWhicheverThreadEndsThem) {
       write_byte(back.out.get());
     }
   });
+  // The partner is not to answer before the waiter has blocked.
+  for (const pid_t pid : {waiter.pid(), partner.pid()}) test::pin_to_first_cpu(pid);
+  ::setpriority(PRIO_PROCESS, static_cast<id_t>(partner.pid()), 19);
   watch(waiter);
   const std::uint32_t before = tracer_->glance(waiter.pid())->waits;
   be_patient(waiter);
@@ -184,9 +187,26 @@ TEST_F(BpfPatience, AWaitThatBeginsAfterTheExpectedThreadHasLostItsCpuToALesserO
   EXPECT_TRUE(eventually([&] {
     write_byte(pipe.out.get());
     return std::ranges::any_of(all(), [&](const BpfRecord& r) {
-      return r.what == What::blocked && r.tid == waiter.pid() && r.call == SYS_read;
+      return r.what == What::blocked && r.tid == waiter.pid() && r.call == SYS_read && r.inverted;
     });
   }));
+}
+
+TEST_F(BpfPatience, AWaitThatIsToldForAnotherReasonIsNoInversion) {
+  const Pipe pipe;
+  const Role waiter([&](Role&) {
+    for (;;) read_byte(pipe.in.get());
+  });
+  watch(waiter);
+  waiter.go();
+  std::vector<BpfRecord> told;
+  ASSERT_TRUE(eventually([&] {
+    write_byte(pipe.out.get());
+    std::ranges::copy_if(all(), std::back_inserter(told),
+                         [&](const BpfRecord& r) { return r.what == What::blocked && r.tid == waiter.pid(); });
+    return told.size() > 10;
+  }));
+  EXPECT_TRUE(std::ranges::none_of(told, &BpfRecord::inverted));
 }
 
 TEST_F(BpfPatience, ASleepIsNoWaitForTheExpectedThread) {

@@ -4,9 +4,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <thread>
 
 #include "control/views.h"
@@ -63,6 +65,31 @@ TEST(Bounds, QuestionsForTheWorkerAreDroppedPastAThousand) {
   worker.stop();
   answers += worker.take().size();
   EXPECT_EQ(answers, 1024U);
+}
+
+TEST(Bounds, OnlyTheLastOfAThreadsWaitsIsAskedAbout) {
+  const sys::Procfs procfs;
+  const sys::LinuxScheduler scheduler;
+  const sys::LinuxGroups groups;
+  const SteadyClock clock;
+  sys::SockDiag diag;
+  observe::Resolver resolver(procfs, diag);
+  Worker worker({procfs, scheduler, groups, clock}, {}, resolver, [] {});
+  const auto ask = [&](pid_t tid, std::uint64_t generation) {
+    worker.ask(observe::WaitQuestion{.thread = {tid, 1}, .site = {.tid = tid, .tgid = tid}, .generation = generation});
+  };
+  for (std::uint64_t generation = 1; generation <= 400; ++generation) ask(nobody, generation);
+  ask(nobody + 1, 7);
+  worker.start();
+  std::vector<Answer> answers;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (answers.size() < 2 && std::chrono::steady_clock::now() < end)
+    std::ranges::move(worker.take(), std::back_inserter(answers));
+  worker.stop();
+  std::ranges::move(worker.take(), std::back_inserter(answers));
+  ASSERT_EQ(answers.size(), 2U);
+  EXPECT_EQ(std::get<observe::WaitAnswer>(answers[0]).question.generation, 400U);
+  EXPECT_EQ(std::get<observe::WaitAnswer>(answers[1]).question.thread.tid, nobody + 1);
 }
 
 // How long a worker's work is, is what it is owed rest for; the questions are about processes that are not there.

@@ -54,6 +54,24 @@ TEST_F(LingerTest, ARequesterThatComesBackKeepsItsProviderBoosted) {
   EXPECT_EQ(linger.of(p1)->donation.path, (Vector<ThreadId>{p2}));
 }
 
+TEST_F(LingerTest, AThreadThatEndedAWaitWithoutABoostIsComeBackTo) {
+  linger.wait_ended(p1, p2);
+  waits({p2});
+  EXPECT_NE(linger.of(p1), nullptr);
+}
+
+TEST_F(LingerTest, TheFirstWaitOfAllIsNoComingBackWhicheverThreadEndsIt) {
+  linger.renew({donation({p2})});
+  linger.wait_ended(p1, p2);
+  EXPECT_THAT(linger.all(), IsEmpty());
+}
+
+TEST_F(LingerTest, ThatAnotherThreadEndedAWaitIsNoComingBackEither) {
+  linger.wait_ended(p1, p3);
+  waits({p2});
+  EXPECT_THAT(linger.all(), IsEmpty());
+}
+
 TEST_F(LingerTest, FourResourcesInTurnAreOneConversation) {
   for (const Resource& one : {r1, r2, r3, r4}) waits({p2}, one);
   linger.end(p1);

@@ -56,7 +56,8 @@ enum {
   tracer_kernel = 2,         // the waker is a kernel thread: no call
   tracer_own_softirq = 4,    // the waker's call ran the soft interrupt that woke
   tracer_interrupt = 8,      // woken in interrupt context: no waker
-  tracer_late = 16,          // the wake was noticed when the thread got a CPU
+  tracer_late = 16,          // of a wake: it was noticed when the thread got a CPU
+  tracer_inverted = 16,      // of a wait that comes often: it is told because it begins as an inversion
   tracer_without_slot = 32,  // a child that is not managed, because no slot was free
   tracer_silent = 64,        // the wait that has ended had given no record
   tracer_doubtful = 128      // a wake may have been under way when it was told

@@ -141,7 +141,7 @@ static __always_inline void block(struct tracer_slot* slot, struct task_struct* 
   if (settle_block(slot, task))
     bpf_ringbuf_discard(record, BPF_RB_NO_WAKEUP);
   else
-    tell_block(record, slot, *(volatile __u32*)&slot->control, 0);
+    tell_block(record, slot, *(volatile __u32*)&slot->control, patiently && !told ? tracer_inverted : 0);
 }
 
 static __always_inline void woken_record(struct tracer_slot* slot, __u32 tid, __u64 now, __u32 control,
