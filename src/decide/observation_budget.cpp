@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 namespace swapd::decide {
@@ -27,8 +28,20 @@ double ObservationBudget::share() const {
   return helps ? config_.share : std::min(config_.share, config_.idle_share);
 }
 
-double ObservationBudget::used() const {
-  return samples_.empty() ? 0 : share_between(samples_.front(), samples_.back());
+// A pause of swapd's (nothing was managed) does not count against what it does afterwards, nor for it.
+double ObservationBudget::used_over(Duration time) const {
+  if (samples_.empty()) return 0;
+  const Sample& last = samples_.back();
+  auto from = std::ranges::upper_bound(samples_, last.time - time, {}, &Sample::time);
+  if (from != samples_.begin() && std::prev(from)->time >= last.time - 2 * time) --from;
+  return share_between(*from, last);
+}
+
+double ObservationBudget::used() const { return used_over(lately); }
+
+// A try has a second's credit, and not five.
+bool ObservationBudget::is_over() const {
+  return used() > (trying_ ? 1 : at_once) * share() || (!trying_ && used_over(for_long) > share());
 }
 
 void ObservationBudget::begin_anew(const Sample& at) {
@@ -44,7 +57,7 @@ Duration ObservationBudget::update(Time now, Duration cpu, bool helping) {
     const bool starts = samples_.empty();
     begin_anew(at);
     if (starts)
-      for (Duration before = window; before <= lately; before += window) samples_.push_front({now - before, cpu});
+      for (Duration before = window; before <= for_long; before += window) samples_.push_front({now - before, cpu});
     return patience_;
   }
   if (!due(now)) return patience_;
@@ -55,12 +68,10 @@ Duration ObservationBudget::update(Time now, Duration cpu, bool helping) {
   if (!ends_window(at)) return patience_;
   const double in_window = share_between(samples_.back(), at);
   samples_.push_back(at);
-  // A pause of swapd's (nothing was managed) does not count against what it does afterwards, nor for it.
-  while (samples_.size() > 2 && (samples_[1].time <= now - lately || samples_[0].time < now - 2 * lately))
-    samples_.pop_front();
-  if (in_window > share() && used() > share())
+  while (samples_.size() > 2 && samples_[1].time <= now - for_long) samples_.pop_front();
+  if (in_window > share() && is_over())
     lengthen(at);
-  else if (now - changed_.time >= calm_)
+  else if (now - changed_.time >= calm_ && used() <= share())
     shorten(at);
   return patience_;
 }

@@ -1,10 +1,10 @@
 // Keeps the CPU time of swapd's own threads within a share of one CPU, by patience: how long a wait may go on before
 // swapd looks at it. The longer that is, the fewer waits are told. Pure: time and CPU time are parameters.
 //
-// Patience doubles with each window (100 ms) over the budget, if the last second was over it, too: one burst among
-// quiet windows costs less than it seems. (The second before swapd began to observe counts as quiet.) A window ends
-// after 20 ms where it is far over the budget (four times): two hundred threads that begin to talk shall not pay for
-// long.
+// Patience doubles with each window (100 ms) over the budget, if the last five seconds were over it, too, or the last
+// second over twice the budget: most bursts end before a longer patience would have spared anything, and help in them
+// is late for nothing. (The time before swapd began to observe counts as quiet.) A window ends after 20 ms where it is
+// far over the budget (four times): two hundred threads that begin to talk shall not pay for long.
 //
 // After a second within the budget a shorter patience is tried: by a quarter, and by more with each try that was not
 // too dear, down to a quarter of it. (swapd may use as much with any patience.) Where swapd used less than
@@ -30,7 +30,9 @@ class ObservationBudget {
   static constexpr Duration window = std::chrono::milliseconds(100);
   static constexpr Duration short_window = std::chrono::milliseconds(20);
   static constexpr double far_over = 4;                             // times the budget: a window is over
-  static constexpr Duration lately = std::chrono::seconds(1);       // what used() covers
+  static constexpr Duration lately = std::chrono::seconds(1);       // what used() covers …
+  static constexpr double at_once = 2;                              // … and may be, times the budget …
+  static constexpr Duration for_long = std::chrono::seconds(5);     // … while so long a time is within it
   static constexpr Duration helps_for = std::chrono::seconds(2);    // after the last time that it helped
   static constexpr Duration min_calm = std::chrono::seconds(1);     // from a change of patience to the next shorter one
   static constexpr Duration max_calm = std::chrono::seconds(16);    // … after tries that were too dear
@@ -61,13 +63,15 @@ class ObservationBudget {
   [[nodiscard]] static double share_between(const Sample& from, const Sample& to);
   [[nodiscard]] bool goes_back(Time now) const;
   [[nodiscard]] bool ends_window(const Sample& at) const;
+  [[nodiscard]] double used_over(Duration time) const;
+  [[nodiscard]] bool is_over() const;
   void begin_anew(const Sample& at);
   void lengthen(const Sample& at);
   void shorten(const Sample& at);
 
   Config config_;
   Duration patience_;
-  std::deque<Sample> samples_;  // of the last second, the last window's end at the back
+  std::deque<Sample> samples_;  // of the last five seconds, the last window's end at the back
   Sample changed_;              // patience, or it was tried whether it may be shorter
   Duration calm_ = min_calm;    // … which is done after so long
   bool trying_ = false;         // the last change made it shorter …

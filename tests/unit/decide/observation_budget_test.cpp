@@ -15,7 +15,7 @@ class ObservationBudgetTest : public testing::Test {
  protected:
   ObservationBudgetTest() {
     budget_.update(now_, cpu_, helping_);
-    uses(0.05, 1s);  // all of it, from here on
+    uses(0.05, 5s);  // all of it, from here on
   }
   // swapd uses this share of one CPU for so long; the patience after it.
   Duration uses(double share, Duration time = ObservationBudget::window) {
@@ -77,12 +77,33 @@ TEST_F(ObservationBudgetTest, OneBurstInAQuietSecondDoesNotCount) {
 }
 
 // Its first programs are enrolled, its own are loaded: patience spares nothing of that.
-TEST_F(ObservationBudgetTest, TheSecondBeforeItBeganCountsAsAQuietOne) {
+TEST_F(ObservationBudgetTest, TheTimeBeforeItBeganCountsAsQuiet) {
   ObservationBudget fresh({});
   fresh.update(now_, cpu_, true);
   EXPECT_EQ(fresh.update(now_ + 100ms, cpu_ + 30ms, true), 1ms);
   EXPECT_DOUBLE_EQ(fresh.used(), 0.03);
-  EXPECT_EQ(fresh.update(now_ + 200ms, cpu_ + 60ms, true), 2ms);
+  EXPECT_EQ(fresh.update(now_ + 200ms, cpu_ + 100ms, true), 1ms);
+  EXPECT_EQ(fresh.update(now_ + 300ms, cpu_ + 130ms, true), 2ms) << "more than twice the second's budget";
+}
+
+TEST_F(ObservationBudgetTest, AfterQuietSecondsItMayUseMoreForAFew) {
+  uses(0, 5s);
+  EXPECT_EQ(uses(0.09, 2700ms), 1ms) << "0.243 of 0.250 s";
+  EXPECT_EQ(uses(0.09, 100ms), 2ms);
+}
+
+TEST_F(ObservationBudgetTest, ButNotMoreThanTwiceTheBudgetInOne) {
+  uses(0, 5s);
+  EXPECT_EQ(uses(0.11, 900ms), 1ms);
+  EXPECT_EQ(uses(0.11, 100ms), 2ms);
+}
+
+TEST_F(ObservationBudgetTest, ItDoesNotShrinkInASecondOverTheBudget) {
+  uses(0, 5s);
+  ASSERT_EQ(uses(0.15, 700ms), 2ms);
+  ASSERT_EQ(uses(0.04, 500ms), 2ms);
+  EXPECT_EQ(uses(0.07, 600ms), 2ms);
+  EXPECT_LT(uses(0.03, 1s), 2ms);
 }
 
 TEST_F(ObservationBudgetTest, ABurstAtTheStartIsForgivenSoon) {
