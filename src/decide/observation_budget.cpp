@@ -41,7 +41,8 @@ double ObservationBudget::used() const { return used_over(lately); }
 
 // A try has a second's credit, and not five.
 bool ObservationBudget::is_over() const {
-  return used() > (trying_ ? 1 : at_once) * share() || (!trying_ && used_over(for_long) > share());
+  if (trying_) return used() > share();
+  return used() > at_once * share() || used_over(for_long) > share();
 }
 
 void ObservationBudget::begin_anew(const Sample& at) {

@@ -48,52 +48,49 @@ TEST(Bounds, WhyOfThreadsThatAllWaitForOneAnother) {
   EXPECT_LE(nodes(one.waiting_for), 2000U);
 }
 
-TEST(Bounds, QuestionsForTheWorkerAreDroppedPastAThousand) {
-  const sys::Procfs procfs;
-  const sys::LinuxScheduler scheduler;
-  const sys::LinuxGroups groups;
-  const SteadyClock clock;
-  sys::SockDiag diag;
-  observe::Resolver resolver(procfs, diag);
-  Worker worker({procfs, scheduler, groups, clock}, {}, resolver, [] {});
-  for (int i = 0; i < 5000; ++i) worker.ask(RosterQuestion{});
-  worker.ask(ScanQuestion{});  // of another kind: nothing gives way to it
-  worker.start();
-  std::size_t answers = 0;
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  while (answers < 1024 && std::chrono::steady_clock::now() < end) answers += worker.take().size();
-  worker.stop();
-  answers += worker.take().size();
-  EXPECT_EQ(answers, 1024U);
+class BoundsOfTheWorker : public testing::Test {
+ protected:
+  // All that it answers to what it was asked before; so many are waited for.
+  std::vector<Answer> finish(std::size_t count) {
+    worker_.start();
+    std::vector<Answer> out;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    const auto take = [&] { std::ranges::move(worker_.take(), std::back_inserter(out)); };
+    while (out.size() < count && std::chrono::steady_clock::now() < end) take();
+    worker_.stop();
+    take();
+    return out;
+  }
+
+  const sys::Procfs procfs_;
+  const sys::LinuxScheduler scheduler_;
+  const sys::LinuxGroups groups_;
+  const SteadyClock clock_;
+  sys::SockDiag diag_;
+  observe::Resolver resolver_{procfs_, diag_};
+  Worker worker_{{procfs_, scheduler_, groups_, clock_}, {}, resolver_, [] {}};
+};
+
+TEST_F(BoundsOfTheWorker, QuestionsAreDroppedPastAThousand) {
+  for (int i = 0; i < 5000; ++i) worker_.ask(RosterQuestion{});
+  worker_.ask(ScanQuestion{});  // of another kind: nothing gives way to it
+  EXPECT_EQ(finish(1024).size(), 1024U);
 }
 
-TEST(Bounds, OnlyTheLastOfAThreadsWaitsIsAskedAbout) {
-  const sys::Procfs procfs;
-  const sys::LinuxScheduler scheduler;
-  const sys::LinuxGroups groups;
-  const SteadyClock clock;
-  sys::SockDiag diag;
-  observe::Resolver resolver(procfs, diag);
-  Worker worker({procfs, scheduler, groups, clock}, {}, resolver, [] {});
+TEST_F(BoundsOfTheWorker, OnlyTheLastOfAThreadsWaitsIsAskedAbout) {
   const auto ask = [&](pid_t tid, std::uint64_t generation) {
-    worker.ask(observe::WaitQuestion{.thread = {tid, 1}, .site = {.tid = tid, .tgid = tid}, .generation = generation});
+    worker_.ask(observe::WaitQuestion{.thread = {tid, 1}, .site = {.tid = tid, .tgid = tid}, .generation = generation});
   };
   for (std::uint64_t generation = 1; generation <= 400; ++generation) ask(nobody, generation);
   ask(nobody + 1, 7);
-  worker.start();
-  std::vector<Answer> answers;
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  while (answers.size() < 2 && std::chrono::steady_clock::now() < end)
-    std::ranges::move(worker.take(), std::back_inserter(answers));
-  worker.stop();
-  std::ranges::move(worker.take(), std::back_inserter(answers));
-  ASSERT_EQ(answers.size(), 2U);
-  EXPECT_EQ(std::get<observe::WaitAnswer>(answers[0]).question.generation, 400U);
-  EXPECT_EQ(std::get<observe::WaitAnswer>(answers[1]).question.thread.tid, nobody + 1);
+  const auto given = finish(2);
+  ASSERT_EQ(given.size(), 2U);
+  EXPECT_EQ(std::get<observe::WaitAnswer>(given[0]).question.generation, 400U);
+  EXPECT_EQ(std::get<observe::WaitAnswer>(given[1]).question.thread.tid, nobody + 1);
 }
 
 // How long a worker's work is, is what it is owed rest for; the questions are about processes that are not there.
-class RestOfTheWorker : public testing::Test {
+class RestOfTheWorker : public BoundsOfTheWorker {
  protected:
   void SetUp() override { worker_.start(); }
   void answers(Question question) {
@@ -107,14 +104,6 @@ class RestOfTheWorker : public testing::Test {
     return question;
   }
   static Time in(Duration time) { return std::chrono::steady_clock::now() + time; }
-
-  const sys::Procfs procfs_;
-  const sys::LinuxScheduler scheduler_;
-  const sys::LinuxGroups groups_;
-  const SteadyClock clock_;
-  sys::SockDiag diag_;
-  observe::Resolver resolver_{procfs_, diag_};
-  Worker worker_{{procfs_, scheduler_, groups_, clock_}, {}, resolver_, [] {}};
 };
 
 TEST_F(RestOfTheWorker, IsNotEndedByShortWorkInBetween) {
