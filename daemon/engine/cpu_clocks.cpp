@@ -9,6 +9,8 @@ namespace swapd::daemon {
 namespace {
 // How late the CPU time of a thread whose clock does not ring is looked at again.
 constexpr Duration max_look = std::chrono::milliseconds(4);
+// What lingers need not do so to the microsecond: an eighth of its time is less than another turn of the engine costs.
+constexpr int linger_part = 8;
 }  // namespace
 
 void ExactTiming::add(ThreadId thread) {
@@ -183,7 +185,8 @@ void CpuClocks::run(Time now, std::vector<decide::TimerFired>& out) {
     // One that gets no CPU is looked at less and less often.
     clock.due = now + (used > before ? std::max(left, min_look)
                                      : std::max(left, std::min<Duration>(now - clock.armed, max_look)));
-    if (left <= Duration::zero()) fire(key, clock, false, now, out);
+    const bool linger = clock.timer.kind == Kind::linger;
+    if (left <= (linger ? clock.timer.period / linger_part : Duration::zero())) fire(key, clock, false, now, out);
   }
   find_next();
 }

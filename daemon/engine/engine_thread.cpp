@@ -69,9 +69,7 @@ void EngineThread::end_tick(Time now) { pacer_.measure(sys::own_cpu_time(), now)
 
 std::optional<Duration> EngineThread::keep_to_budget(Time now, std::uint64_t boosts, std::uint64_t begun,
                                                      Duration loading) {
-  const auto patience = own_cpu_.measure(now, boosts, begun, loading);
-  if (patience) pacer_.set_patience(*patience);
-  return patience;
+  return own_cpu_.measure(now, boosts, begun, loading);
 }
 
 void EngineThread::keep_off(std::span<const int> busy, Time now) {

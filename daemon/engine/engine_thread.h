@@ -2,6 +2,7 @@
 // the CPUs of the threads that it helps by nice.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -50,8 +51,8 @@ class EngineThread {
   // Sleeps until something happens, or until `deadline` (Time::max(): none) or the next tick; then dispatches what has
   // happened. any_members: there are ticks. idle: a tick would find nothing to do. Returns the time of the dispatch.
   Time wait(Time deadline, bool any_members, bool idle);
-  // A turn begins: how long to let records gather first.
-  [[nodiscard]] Duration begin_turn(Time now) { return pacer_.begin_turn(now); }
+  // A turn begins: how long to let records gather first, because there are many, or until it is paid for.
+  [[nodiscard]] Duration begin_turn(Time now) { return std::max(pacer_.delay(), own_cpu_.wait(now)); }
   // For so long, or until a command comes, whose caller waits.
   void rest(Duration time) const { commands_.rest(time); }
   // The commands that have come; each is to be called.

@@ -12,10 +12,13 @@ std::optional<Duration> OwnCpu::measure(Time now, std::uint64_t boosts, std::uin
   begun_ = begun;
   if (!budget_.due(now)) return {};
   const Duration before = budget_.patience();
+  loading_ = loading;
   const Duration used = sys::process_cpu_time() - loading;
   const Duration patience = budget_.update(now, used, std::exchange(helped_, false));
   return patience == before ? std::nullopt : std::optional(patience);
 }
+
+Duration OwnCpu::wait(Time now) { return credit_.wait(now, sys::process_cpu_time() - loading_, budget_.share()); }
 
 CpuTimes OwnCpu::times(Duration worker, Duration receivers, Duration jobs) {
   CpuTimes out{.engine = sys::own_cpu_time(), .worker = worker, .receivers = receivers, .jobs = jobs};

@@ -1,11 +1,12 @@
-// The CPU time of swapd's own threads, and the patience that keeps it within its budget
-// (decide/observation_budget.h). Engine thread.
+// The CPU time of swapd's own threads, and what keeps it within its budget: how long the engine's turns wait
+// (decide/cpu_credit.h), and patience (decide/observation_budget.h). Engine thread.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 
 #include "base/time.h"
+#include "decide/cpu_credit.h"
 #include "decide/observation_budget.h"
 #include "engine/snapshot.h"
 
@@ -18,6 +19,8 @@ class OwnCpu {
   // Call at each tick. boosts: in force; begun: so far. loading: CPU time that loading programs has taken so far, which
   // patience could not have spared. The patience, if it has changed. Reads one clock each window.
   [[nodiscard]] std::optional<Duration> measure(Time now, std::uint64_t boosts, std::uint64_t begun, Duration loading);
+  // Call at each turn: how long it is to wait. Reads one clock.
+  [[nodiscard]] Duration wait(Time now);
   // By thread. worker, receivers, jobs: what those have used; the rest of the process is the control thread's and that
   // of the threads that it starts (launches, limits, delays).
   [[nodiscard]] static CpuTimes times(Duration worker, Duration receivers, Duration jobs);
@@ -25,6 +28,8 @@ class OwnCpu {
 
  private:
   decide::ObservationBudget budget_;
+  decide::CpuCredit credit_;
+  Duration loading_{};
   std::uint64_t begun_ = 0;
   bool helped_ = false;  // since the last window
 };

@@ -8,12 +8,11 @@ namespace swapd::daemon {
 namespace {
 constexpr int busy_part = 4;   // more than one part in so many of a CPU is much …
 constexpr int idle_part = 10;  // … and less than that is little
-constexpr int patient_part = 8;
-constexpr Duration usual_patience = std::chrono::milliseconds(1);
+constexpr int early_part = 5;  // of a tick
 }  // namespace
 
 bool Pacer::begin_tick(Time now) {
-  if (now < next_tick_) return false;
+  if (now < next_tick_ - tick_ / early_part) return false;
   next_tick_ = now + tick_;
   return true;
 }
@@ -21,18 +20,6 @@ bool Pacer::begin_tick(Time now) {
 Time Pacer::next_tick(bool any_members, bool idle) const {
   if (!any_members) return Time::max();
   return idle ? std::max(next_tick_, next_tick_ - tick_ + idle_tick_) : next_tick_;
-}
-
-void Pacer::set_patience(Duration patience) {
-  apart_ = patience > usual_patience ? patience / patient_part : Duration::zero();
-}
-
-Duration Pacer::begin_turn(Time now) {
-  const Time earliest = next_turn_ - burst * apart_;
-  const Duration wait = std::max(delay_, now < earliest ? std::min(earliest - now, apart_) : Duration::zero());
-  const Time begun = now + wait;
-  next_turn_ = std::clamp(next_turn_, begun, begun + burst * apart_) + apart_;  // (a clock may have gone back)
-  return wait;
 }
 
 void Pacer::measure(Duration cpu_used, Time now) {

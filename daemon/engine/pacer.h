@@ -3,14 +3,8 @@
 //
 // A record that wakes the engine costs ten times the record. So the delay doubles at each tick over which the engine
 // used more than a quarter of a CPU (from 50 us to 400 us at most), and halves with each tick over which it used less
-// than a tenth; between the two it stays.
-//
-// While swapd is patient, for its budget's sake, its turns come some time apart on an average. `burst` of them may
-// follow each other at once, as many as were not made before: a command that has just been started is helped as fast as
-// ever. Pure: time and CPU time are parameters.
+// than a tenth; between the two it stays. Pure: time and CPU time are parameters.
 #pragma once
-
-#include <algorithm>
 
 #include "base/time.h"
 
@@ -20,30 +14,26 @@ class Pacer {
  public:
   static constexpr Duration min_delay = std::chrono::microseconds(50);
   static constexpr Duration max_delay = std::chrono::microseconds(400);
-  static constexpr int burst = 16;
 
   Pacer(Duration tick, Duration idle_tick) : tick_(tick), idle_tick_(idle_tick) {}
 
   // The next tick is due at `now`: something has begun that ticks look after.
   void tick_soon(Time now) { next_tick_ = now; }
-  // Whether a tick is due; if so, the next one is due a tick later.
+  // Whether a tick is due, or as good as due: a turn in the last fifth of a tick's time spares another one. If so, the
+  // next one is due a tick later.
   [[nodiscard]] bool begin_tick(Time now);
   // When the engine must wake for a tick. Time::max(): never. idle: a tick would find nothing to do.
   [[nodiscard]] Time next_tick(bool any_members, bool idle) const;
 
   // At each tick: the CPU time that the engine has used since it began.
   void measure(Duration cpu_used, Time now);
-  // How long frequent waits may last before they are told (decide::ObservationBudget). Where that is longer than at
-  // rest, the engine's turns come an eighth of it apart on an average: what happens rarely is still heard of at once.
-  void set_patience(Duration patience);
-  // A turn begins: how long it is to wait for more records first.
-  [[nodiscard]] Duration begin_turn(Time now);
+  // How long a turn is to wait for more records first.
+  [[nodiscard]] Duration delay() const { return delay_; }
 
  private:
   Duration tick_, idle_tick_;
   Time next_tick_{};
-  Duration delay_{}, apart_{};
-  Time next_turn_{};     // if they came as far apart as that
+  Duration delay_{};
   Duration cpu_used_{};  // when it was measured last …
   Time measured_{};      // … which was then
 };

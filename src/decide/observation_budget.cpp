@@ -39,10 +39,10 @@ double ObservationBudget::used_over(Duration time) const {
 
 double ObservationBudget::used() const { return used_over(lately); }
 
-// A try has a second's credit, and not five.
+// A try has a second's credit, and not twenty.
 bool ObservationBudget::is_over() const {
   if (trying_) return used() > share();
-  return used() > at_once * share() || used_over(for_long) > share();
+  return used() > at_once * share() || used_over(for_some) > some_over * share() || used_over(for_long) > share();
 }
 
 void ObservationBudget::begin_anew(const Sample& at) {

@@ -445,6 +445,16 @@ TEST_F(CpuClocksTest, ALingerEndsWithItsWallTimeAtATick) {
   EXPECT_EQ(fired[0].wall_left, Duration::zero());
 }
 
+// Another turn of the engine costs more than what is left; a quantum is a promise.
+TEST_F(CpuClocksTest, ALingerWithinAnEighthOfItsEndHasEnded) {
+  observer.cpu[p2] = 0ms;
+  clocks.apply(0, std::vector{timer(Timer::Kind::linger, 8ms, 50ms)}, now);
+  observer.cpu[p2] = 6900us;
+  EXPECT_THAT(at(8ms), IsEmpty());
+  observer.cpu[p2] = 7ms;
+  EXPECT_THAT(at(2ms), SizeIs(1));
+}
+
 TEST_F(CpuClocksTest, ALingerTellsWhetherItsRequesterWaitsAgainUntold) {
   observer.cpu[p2] = 0ms;
   clocks.apply(0, std::vector{timer(Timer::Kind::linger, 2ms, 50ms)}, now);

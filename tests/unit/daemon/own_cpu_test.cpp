@@ -39,5 +39,19 @@ TEST_F(OwnCpuTest, LoadingProgramsDoesNot) {
   EXPECT_EQ(cpu.measure(now, 0, 0, loading), 2ms) << "what is used besides counts as ever: " << more.count();
 }
 
+TEST_F(OwnCpuTest, WhatItDoesWaitsOnceMoreIsUsedThanCameIn) {
+  EXPECT_EQ(cpu.wait(now), 0ms);
+  (void)use();
+  EXPECT_GT(cpu.wait(now), 0ms) << "60 ms of 36, which 2 % of two seconds are";
+}
+
+TEST_F(OwnCpuTest, LoadingProgramsIsNotPaidFor) {
+  EXPECT_EQ(cpu.wait(now), 0ms);
+  EXPECT_EQ(cpu.measure(now, 0, 0, 0ms), std::nullopt);
+  const Duration loading = use();
+  (void)cpu.measure(now, 0, 0, loading);
+  EXPECT_EQ(cpu.wait(now), 0ms);
+}
+
 }  // namespace
 }  // namespace swapd::test

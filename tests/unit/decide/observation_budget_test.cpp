@@ -15,7 +15,7 @@ class ObservationBudgetTest : public testing::Test {
  protected:
   ObservationBudgetTest() {
     budget_.update(now_, cpu_, helping_);
-    uses(0.05, 5s);  // all of it, from here on
+    uses(0.05, 20s);  // all of it, from here on
   }
   // swapd uses this share of one CPU for so long; the patience after it.
   Duration uses(double share, Duration time = ObservationBudget::window) {
@@ -87,19 +87,25 @@ TEST_F(ObservationBudgetTest, TheTimeBeforeItBeganCountsAsQuiet) {
 }
 
 TEST_F(ObservationBudgetTest, AfterQuietSecondsItMayUseMoreForAFew) {
-  uses(0, 5s);
-  EXPECT_EQ(uses(0.09, 2700ms), 1ms) << "0.243 of 0.250 s";
+  uses(0, 20s);
+  EXPECT_EQ(uses(0.09, 3600ms), 1ms) << "0.324 of 0.325 s";
   EXPECT_EQ(uses(0.09, 100ms), 2ms);
 }
 
+TEST_F(ObservationBudgetTest, AndALittleMoreForTwenty) {
+  uses(0, 20s);
+  EXPECT_EQ(uses(0.0625, 16s), 1ms) << "1 s of CPU time, 5 % of twenty";
+  EXPECT_EQ(uses(0.0625, 100ms), 2ms);
+}
+
 TEST_F(ObservationBudgetTest, ButNotMoreThanTwiceTheBudgetInOne) {
-  uses(0, 5s);
+  uses(0, 20s);
   EXPECT_EQ(uses(0.11, 900ms), 1ms);
   EXPECT_EQ(uses(0.11, 100ms), 2ms);
 }
 
 TEST_F(ObservationBudgetTest, ItDoesNotShrinkInASecondOverTheBudget) {
-  uses(0, 5s);
+  uses(0, 20s);
   ASSERT_EQ(uses(0.15, 700ms), 2ms);
   ASSERT_EQ(uses(0.04, 500ms), 2ms);
   EXPECT_EQ(uses(0.07, 600ms), 2ms);

@@ -1,0 +1,95 @@
+// How long what swapd does waits for its CPU time to come in. With a budget of 5 %, 4.5 % come in.
+#include "decide/cpu_credit.h"
+
+#include <gtest/gtest.h>
+
+namespace swapd::decide {
+namespace {
+
+using namespace std::chrono_literals;
+
+class CpuCreditTest : public testing::Test {
+ protected:
+  // swapd uses so much CPU time, and then asks.
+  Duration uses(Duration cpu, Duration passed = {}) {
+    now_ += passed;
+    cpu_ += cpu;
+    return credit_.wait(now_, cpu_, share_);
+  }
+  void use_up() {
+    uses(0ms);
+    ASSERT_EQ(uses(90ms), 0ms) << "what comes in two seconds";
+  }
+
+  CpuCredit credit_;
+  double share_ = 0.05;
+  Time now_{1h};
+  Duration cpu_ = 5s;  // before it was asked for the first time
+};
+
+TEST_F(CpuCreditTest, AtFirstNothingWaits) { EXPECT_EQ(uses(0ms), 0ms); }
+
+TEST_F(CpuCreditTest, WhatCameInForTwoSecondsMayBeUsedAtOnce) {
+  uses(0ms);
+  EXPECT_EQ(uses(90ms), 0ms);
+  EXPECT_GT(uses(1us), 0ms);
+}
+
+TEST_F(CpuCreditTest, AndNoMoreHoweverLongNothingWasUsed) {
+  uses(0ms);
+  EXPECT_GT(uses(91ms, 24h * 365), 0ms);
+}
+
+TEST_F(CpuCreditTest, WithoutAnyEachTurnWaitsUntilItIsPaidFor) {
+  use_up();
+  EXPECT_EQ(uses(90us), 2ms);
+  EXPECT_EQ(uses(0us, 1500us), 500us);
+  EXPECT_EQ(uses(0us, 500us), 0us);
+}
+
+TEST_F(CpuCreditTest, ButForEightMillisecondsAtMost) {
+  use_up();
+  EXPECT_EQ(uses(5ms), 8ms);
+  EXPECT_EQ(uses(0ms, 8ms), 8ms);
+}
+
+TEST_F(CpuCreditTest, ADebtIsAtMostWhatComesInOneSecond) {
+  use_up();
+  uses(10s);
+  EXPECT_EQ(uses(0ms, 999ms), 1ms);
+  EXPECT_EQ(uses(0ms, 1ms), 0ms);
+}
+
+// Each turn costs 0.3 ms and waits until it is paid for; more than that is always to be done.
+TEST_F(CpuCreditTest, ALoadThatGoesOnUsesNineTenthsOfTheBudget) {
+  use_up();
+  const Time begun = now_;
+  const Duration used = cpu_;
+  for (int turn = 0; turn < 1000; ++turn) now_ += 300us + uses(300us);
+  const double share = static_cast<double>((cpu_ - used).count()) / static_cast<double>((now_ - begun).count());
+  EXPECT_NEAR(share, 0.045, 0.0005);
+}
+
+TEST_F(CpuCreditTest, ALowerBudgetHoldsForWhatWasSavedToo) {
+  uses(0ms);
+  share_ = 0.02;
+  EXPECT_EQ(uses(36ms), 0ms);
+  EXPECT_GT(uses(1us), 0ms);
+}
+
+// The time in which programs were loaded is known later than that it was used.
+TEST_F(CpuCreditTest, CpuTimeThatDoesNotCountAfterAllIsGivenBack) {
+  use_up();
+  ASSERT_EQ(uses(45ms), 8ms);
+  EXPECT_EQ(uses(-45ms), 0ms);
+  EXPECT_GT(uses(1ms), 0ms) << "and no more than that";
+}
+
+TEST_F(CpuCreditTest, WhileAClockGoesBackNothingComesIn) {
+  use_up();
+  EXPECT_EQ(uses(90us, -30min), 2ms);
+  EXPECT_EQ(uses(0us, 2ms), 0ms) << "and it goes on from there";
+}
+
+}  // namespace
+}  // namespace swapd::decide
