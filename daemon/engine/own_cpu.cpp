@@ -18,7 +18,7 @@ std::optional<Duration> OwnCpu::measure(Time now, std::uint64_t boosts, std::uin
   return patience == before ? std::nullopt : std::optional(patience);
 }
 
-Duration OwnCpu::wait(Time now) { return credit_.wait(now, sys::process_cpu_time() - loading_, budget_.share()); }
+Duration OwnCpu::wait(Time now) { return budget_.wait(now, sys::process_cpu_time() - loading_); }
 
 CpuTimes OwnCpu::times(Duration worker, Duration receivers, Duration jobs) {
   CpuTimes out{.engine = sys::own_cpu_time(), .worker = worker, .receivers = receivers, .jobs = jobs};

@@ -1,12 +1,11 @@
 // The CPU time of swapd's own threads, and what keeps it within its budget: how long the engine's turns wait
-// (decide/cpu_credit.h), and patience (decide/observation_budget.h). Engine thread.
+// and patience (decide/observation_budget.h). Engine thread.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 
 #include "base/time.h"
-#include "decide/cpu_credit.h"
 #include "decide/observation_budget.h"
 #include "engine/snapshot.h"
 
@@ -28,7 +27,6 @@ class OwnCpu {
 
  private:
   decide::ObservationBudget budget_;
-  decide::CpuCredit credit_;
   Duration loading_{};
   std::uint64_t begun_ = 0;
   bool helped_ = false;  // since the last window

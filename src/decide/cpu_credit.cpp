@@ -6,18 +6,16 @@
 
 namespace swapd::decide {
 
-namespace {
-Duration in(Duration time, double rate) { return Duration(std::llround(static_cast<double>(time.count()) * rate)); }
-}  // namespace
-
-Duration CpuCredit::wait(Time now, Duration cpu, double share) {
-  const double rate = part * share;
+void CpuCredit::update(Time now, Duration cpu, double share) {
   const bool first = last_ == never;
   const Duration passed = std::clamp<Duration>(now - std::exchange(last_, now), Duration::zero(), saved + owed);
   const Duration used = cpu - std::exchange(cpu_, cpu);
-  credit_ = std::min(credit_ + in(passed, rate), in(saved, rate));
-  if (!first) credit_ = std::clamp(credit_ - used, -in(owed, rate), in(saved, rate));
-  return credit_ < Duration::zero() ? std::min(in(-credit_, 1 / rate), max_wait) : Duration::zero();
+  credit_ = std::min<Duration>(credit_ + passed, saved);
+  if (first) return;
+  const double comes_in = static_cast<double>(used.count()) / (part_ * share);
+  credit_ = std::clamp<Duration>(credit_ - Duration(std::llround(comes_in)), -owed, saved);
 }
+
+Duration CpuCredit::wait() const { return std::clamp(-credit_, Duration::zero(), max_wait); }
 
 }  // namespace swapd::decide

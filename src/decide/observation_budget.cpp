@@ -29,20 +29,23 @@ double ObservationBudget::share() const {
 }
 
 // A pause of swapd's (nothing was managed) does not count against what it does afterwards, nor for it.
-double ObservationBudget::used_over(Duration time) const {
+double ObservationBudget::used() const {
   if (samples_.empty()) return 0;
   const Sample& last = samples_.back();
-  auto from = std::ranges::upper_bound(samples_, last.time - time, {}, &Sample::time);
-  if (from != samples_.begin() && std::prev(from)->time >= last.time - 2 * time) --from;
+  auto from = std::ranges::upper_bound(samples_, last.time - lately, {}, &Sample::time);
+  if (from != samples_.begin() && std::prev(from)->time >= last.time - 2 * lately) --from;
   return share_between(*from, last);
 }
 
-double ObservationBudget::used() const { return used_over(lately); }
-
-// A try has a second's credit, and not twenty.
+// A try has a second's credit, and not five.
 bool ObservationBudget::is_over() const {
   if (trying_) return used() > share();
-  return used() > at_once * share() || used_over(for_some) > some_over * share() || used_over(for_long) > share();
+  return used() > at_once * share() || whole_.in_debt();
+}
+
+Duration ObservationBudget::wait(Time now, Duration cpu) {
+  turns_.update(now, cpu, share());
+  return turns_.wait();
 }
 
 void ObservationBudget::begin_anew(const Sample& at) {
@@ -54,11 +57,12 @@ void ObservationBudget::begin_anew(const Sample& at) {
 Duration ObservationBudget::update(Time now, Duration cpu, bool helping) {
   if (helping) helped_ = now;
   const Sample at{now, cpu};
+  whole_.update(now, cpu, share());
   if (samples_.empty() || goes_back(now)) {
     const bool starts = samples_.empty();
     begin_anew(at);
     if (starts)
-      for (Duration before = window; before <= for_long; before += window) samples_.push_front({now - before, cpu});
+      for (Duration before = window; before <= lately; before += window) samples_.push_front({now - before, cpu});
     return patience_;
   }
   if (!due(now)) return patience_;
@@ -69,7 +73,7 @@ Duration ObservationBudget::update(Time now, Duration cpu, bool helping) {
   if (!ends_window(at)) return patience_;
   const double in_window = share_between(samples_.back(), at);
   samples_.push_back(at);
-  while (samples_.size() > 2 && samples_[1].time <= now - for_long) samples_.pop_front();
+  while (samples_.size() > 2 && samples_[1].time <= now - lately) samples_.pop_front();
   if (in_window > share() && is_over())
     lengthen(at);
   else if (now - changed_.time >= calm_ && used() <= share())
@@ -92,8 +96,8 @@ void ObservationBudget::shorten(const Sample& at) {
   const bool was_cheap = std::exchange(trying_, false);
   if (was_cheap) step_ = std::max(step_ * least_step, greatest_step);
   if (was_cheap || patience_ == config_.min_patience) calm_ = std::max(calm_ / 2, min_calm);
-  const double part = share_between(changed_, at) / (well_below * share());
-  const double step = std::clamp(part, greatest_step, step_);
+  const double of_budget = share_between(changed_, at) / (well_below * share());
+  const double step = std::clamp(of_budget, greatest_step, step_);
   // More than one where swapd paused in between.
   for (auto steps = (at.time - std::exchange(changed_, at).time) / calm_; steps > 0 && patience_ > config_.min_patience;
        --steps) {

@@ -1,12 +1,12 @@
 // Keeps the CPU time of swapd's own threads within a share of one CPU, by patience: how long a wait may go on before
 // swapd looks at it. The longer that is, the fewer waits are told. Pure: time and CPU time are parameters.
 //
-// Mostly the budget holds without, because what swapd does waits for its CPU time to come in (decide/cpu_credit.h).
-// Where that is not enough (a turn of the engine has too much to read), patience doubles with each window (100 ms) over
-// the budget, if the last twenty seconds were over it, too, or the last five over 1.3 times of it, or the last one over
-// twice of it: most bursts end before a longer patience would have spared anything, and help in them is late for
-// nothing. (The time before swapd began to observe counts as quiet.) A window ends after 20 ms where it is far over the
-// budget (four times): two hundred threads that begin to talk shall not pay for long.
+// Mostly the budget holds without, because what swapd does waits for its CPU time to come in, at nine tenths of the
+// budget (wait()). Where that is not enough (a turn of the engine has too much to read), patience doubles with each
+// window (100 ms) over the budget, if what it has saved of the whole budget is used up, too (decide/cpu_credit.h), or
+// the last second was over twice of it: most bursts end before a longer patience would have spared anything, and help
+// in them is late for nothing. (The time before swapd began to observe counts as quiet.) A window ends after 20 ms
+// where it is far over the budget (four times): two hundred threads that begin to talk shall not pay for long.
 //
 // After a second within the budget a shorter patience is tried: by a quarter, and by more with each try that was not
 // too dear, down to a quarter of it. (swapd may use as much with any patience.) Where swapd used less than
@@ -18,6 +18,7 @@
 #include <deque>
 
 #include "base/time.h"
+#include "decide/cpu_credit.h"
 
 namespace swapd::decide {
 
@@ -33,10 +34,8 @@ class ObservationBudget {
   static constexpr Duration short_window = std::chrono::milliseconds(20);
   static constexpr double far_over = 4;                             // times the budget: a window is over
   static constexpr Duration lately = std::chrono::seconds(1);       // what used() covers …
-  static constexpr double at_once = 2;                              // … and may be, times the budget …
-  static constexpr Duration for_some = std::chrono::seconds(5);     // … and what so long a time …
-  static constexpr double some_over = 1.3;                          // … may be …
-  static constexpr Duration for_long = std::chrono::seconds(20);    // … while so long a one is within it
+  static constexpr double at_once = 2;                              // … and may be, times the budget
+  static constexpr double part = 0.9;                               // of the budget, that comes in
   static constexpr Duration helps_for = std::chrono::seconds(2);    // after the last time that it helped
   static constexpr Duration min_calm = std::chrono::seconds(1);     // from a change of patience to the next shorter one
   static constexpr Duration max_calm = std::chrono::seconds(16);    // … after tries that were too dear
@@ -53,6 +52,8 @@ class ObservationBudget {
   [[nodiscard]] bool due(Time now) const;
 
   [[nodiscard]] Duration patience() const { return patience_; }
+  // How long what swapd is about to do waits, having used so much CPU time in all. Call before each turn.
+  [[nodiscard]] Duration wait(Time now, Duration cpu);
   [[nodiscard]] const Config& config() const { return config_; }
   // The budget in force, as a share of one CPU.
   [[nodiscard]] double share() const;
@@ -67,7 +68,6 @@ class ObservationBudget {
   [[nodiscard]] static double share_between(const Sample& from, const Sample& to);
   [[nodiscard]] bool goes_back(Time now) const;
   [[nodiscard]] bool ends_window(const Sample& at) const;
-  [[nodiscard]] double used_over(Duration time) const;
   [[nodiscard]] bool is_over() const;
   void begin_anew(const Sample& at);
   void lengthen(const Sample& at);
@@ -75,7 +75,8 @@ class ObservationBudget {
 
   Config config_;
   Duration patience_;
-  std::deque<Sample> samples_;  // of the last twenty seconds, the last window's end at the back
+  CpuCredit turns_{part}, whole_{1};
+  std::deque<Sample> samples_;  // of the last second, the last window's end at the back
   Sample changed_;              // patience, or it was tried whether it may be shorter
   Duration calm_ = min_calm;    // … which is done after so long
   bool trying_ = false;         // the last change made it shorter …

@@ -68,9 +68,8 @@ void DonationDecider::learn_whom_to_expect(const Woken& woken, const model::Mode
   const ThreadId by = woken.by && !woken.unrelated ? *woken.by : ThreadId{};
   if (by == attention_.expected(woken.thread)) return;
   ThreadId expected;
-  const auto view = model.thread(woken.thread);
-  if (!by.valid() && view && view->awaited.empty()) return;  // a sleep says nothing of whom it waits for
-  if (by.valid() && view && view->state == model::RunState::blocked) {
+  const auto view = by.valid() ? model.thread(woken.thread) : std::nullopt;
+  if (view && view->state == model::RunState::blocked) {
     for (const Resource& resource : view->awaited) {
       const auto providers = model.providers(resource, woken.thread);
       const auto provider = std::ranges::find(providers, by, &model::ProviderView::thread);

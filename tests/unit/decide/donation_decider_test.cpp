@@ -255,27 +255,6 @@ TEST_F(DonationTurns, TheOnlyThreadThatEndsAWaitIsExpectedToEndTheNext) {
   EXPECT_GT(t.interests[p1].patience, Duration::zero());
 }
 
-// It works for a while between its waits, and each time sleeps for a moment, as a client of a busy server does.
-TEST_F(DonationTurns, ASleepSaysNothingOfWhoEndsTheNextWait) {
-  t.provides(p2, r1);
-  waits();
-  t.wakes(p1, p2, r1);
-  t.blocks(p1, {});
-  t.take(Woken{.time = t.now, .thread = p1, .unrelated = true});
-  t.turn();
-  EXPECT_EQ(t.interests[p1].expected, p2);
-}
-
-TEST_F(DonationTurns, AWaitThatNoThreadEndsSaysThatThereIsNoneToExpect) {
-  t.provides(p2, r1);
-  waits();
-  t.wakes(p1, p2, r1);
-  t.blocks(p1, {r1});
-  t.take(Woken{.time = t.now, .thread = p1, .unrelated = true});
-  t.turn();
-  EXPECT_FALSE(t.interests[p1].expected.valid());
-}
-
 TEST_F(DonationTurns, AProviderThatSpinsIsLentLessAndThenNothing) {
   t.provides(p2, r1);
   waits();

@@ -15,7 +15,9 @@ class ObservationBudgetTest : public testing::Test {
  protected:
   ObservationBudgetTest() {
     budget_.update(now_, cpu_, helping_);
-    uses(0.05, 20s);  // all of it, from here on
+    uses(0.09, 6200ms);   // what it had saved is used up …
+    uses(0.0525, 500ms);  // … but for 0.25 ms
+    uses(0.05, 1s);
   }
   // swapd uses this share of one CPU for so long; the patience after it.
   Duration uses(double share, Duration time = ObservationBudget::window) {
@@ -87,25 +89,27 @@ TEST_F(ObservationBudgetTest, TheTimeBeforeItBeganCountsAsQuiet) {
 }
 
 TEST_F(ObservationBudgetTest, AfterQuietSecondsItMayUseMoreForAFew) {
-  uses(0, 20s);
-  EXPECT_EQ(uses(0.09, 3600ms), 1ms) << "0.324 of 0.325 s";
+  uses(0, 5s);
+  EXPECT_EQ(uses(0.09, 6200ms), 1ms) << "0.248 of the 0.250 s that it has saved, and what came in meanwhile";
   EXPECT_EQ(uses(0.09, 100ms), 2ms);
 }
 
-TEST_F(ObservationBudgetTest, AndALittleMoreForTwenty) {
-  uses(0, 20s);
-  EXPECT_EQ(uses(0.0625, 16s), 1ms) << "1 s of CPU time, 5 % of twenty";
-  EXPECT_EQ(uses(0.0625, 100ms), 2ms);
+TEST_F(ObservationBudgetTest, WhatItDoesWaitsForNineTenthsOfTheBudgetToComeIn) {
+  ObservationBudget fresh({});
+  fresh.update(now_, cpu_, true);
+  EXPECT_EQ(fresh.wait(now_, cpu_), 0ms);
+  EXPECT_EQ(fresh.wait(now_, cpu_ + 225ms), 0ms) << "five seconds of it";
+  EXPECT_EQ(fresh.wait(now_, cpu_ + 225ms + 90us), 2ms);
 }
 
 TEST_F(ObservationBudgetTest, ButNotMoreThanTwiceTheBudgetInOne) {
-  uses(0, 20s);
+  uses(0, 5s);
   EXPECT_EQ(uses(0.11, 900ms), 1ms);
   EXPECT_EQ(uses(0.11, 100ms), 2ms);
 }
 
 TEST_F(ObservationBudgetTest, ItDoesNotShrinkInASecondOverTheBudget) {
-  uses(0, 20s);
+  uses(0, 5s);
   ASSERT_EQ(uses(0.15, 700ms), 2ms);
   ASSERT_EQ(uses(0.04, 500ms), 2ms);
   EXPECT_EQ(uses(0.07, 600ms), 2ms);
@@ -190,7 +194,8 @@ TEST_F(ObservationBudgetTest, WithoutAnythingToHelpTheBudgetIsTwoPercent) {
   EXPECT_DOUBLE_EQ(budget_.share(), 0.05);
   helping_ = false;
   EXPECT_EQ(uses(0.03, 1900ms), 1ms) << "it has helped lately";
-  EXPECT_GT(uses(0.03, 500ms), 1ms);
+  EXPECT_EQ(uses(0.03, 1500ms), 1ms) << "what it has saved meanwhile";
+  EXPECT_GT(uses(0.03, 300ms), 1ms);
   EXPECT_DOUBLE_EQ(budget_.share(), 0.02);
   helping_ = true;
   uses(0.03);
@@ -225,7 +230,7 @@ TEST_F(ObservationBudgetTest, AClockThatGoesBackChangesNothing) {
   now_ -= 30min;
   EXPECT_EQ(uses(0.04, 500ms), 8ms);
   EXPECT_NEAR(budget_.used(), 0.04, 0.001);
-  EXPECT_EQ(uses(0.2, 110ms), 16ms) << "and the budget holds again";
+  EXPECT_EQ(uses(0.2, 110ms), 32ms) << "and the budget holds again, in two windows";
 }
 
 // A command asks with the time at which it came, and the tick of the same turn with that at which the turn began.
@@ -250,10 +255,10 @@ TEST_F(ObservationBudgetTest, NorDoesCpuTimeThatGoesBack) {
   EXPECT_GE(budget_.used(), 0);
 }
 
-TEST_F(ObservationBudgetTest, APauseDoesNotHideWhatFollowsIt) {
+TEST_F(ObservationBudgetTest, APauseSavesFiveSecondsAndNoMore) {
   now_ += 1h;  // the machine slept, or nothing was managed
-  uses(0.06, 100ms);
-  EXPECT_EQ(uses(0.06, 200ms), 4ms);
+  EXPECT_EQ(uses(0.09, 6200ms), 1ms);
+  EXPECT_EQ(uses(0.09, 200ms), 2ms);
 }
 
 TEST_F(ObservationBudgetTest, APauseShortensPatienceWithEachOfItsSeconds) {
