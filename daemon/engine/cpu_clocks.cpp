@@ -9,7 +9,7 @@ namespace swapd::daemon {
 namespace {
 // How late the CPU time of a thread whose clock does not ring is looked at again.
 constexpr Duration max_look = std::chrono::milliseconds(4);
-// What lingers need not do so to the microsecond: an eighth of its time is less than another turn of the engine costs.
+// The end of lingering need not be exact: another turn costs more than an eighth of its time.
 constexpr int linger_part = 8;
 }  // namespace
 
