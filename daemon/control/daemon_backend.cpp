@@ -106,6 +106,7 @@ bus::StatusView DaemonBackend::status() {
   out.budget = {.share = c.budget.share,
                 .share_now = c.budget.share_now,
                 .used = c.budget.used,
+                .wait_ms = std::chrono::duration<double, std::milli>(c.budget.wait).count(),
                 .patience_ms = std::chrono::duration<double, std::milli>(c.budget.patience).count()};
   for (const decide::CoschedulingDecider::JobView& job : c.jobs) {
     const auto seconds = [](Duration time) { return std::chrono::duration<double>(time).count(); };

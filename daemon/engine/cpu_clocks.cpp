@@ -9,7 +9,7 @@ namespace swapd::daemon {
 namespace {
 // How late the CPU time of a thread whose clock does not ring is looked at again.
 constexpr Duration max_look = std::chrono::milliseconds(4);
-// The end of lingering need not be exact: another turn costs more than an eighth of its time.
+// The end of lingering need not be exact: an eighth of its time is not worth another turn.
 constexpr int linger_part = 8;
 }  // namespace
 

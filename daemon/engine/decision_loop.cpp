@@ -227,6 +227,12 @@ std::optional<Time> DecisionLoop::next() const {
   return next;
 }
 
+std::optional<Time> DecisionLoop::punctual_next() const {
+  std::optional<Time> next = panel_.punctual_next();
+  if (const auto due = charges_.next()) next = std::min(*due, next.value_or(Time::max()));
+  return next;
+}
+
 bool DecisionLoop::idle() const {
   return panel_.idle() && charges_.idle() && clocks_.idle() && parts_.actuator.active().empty();
 }

@@ -77,6 +77,8 @@ class DecisionLoop {
   [[nodiscard]] bool paused() const { return paused_; }
   // When run_clocks() and run() must be called at the latest.
   [[nodiscard]] std::optional<Time> next() const;
+  // The same of what is not to come later for the sake of swapd's own budget: slots, and ceilings.
+  [[nodiscard]] std::optional<Time> punctual_next() const;
   // Nothing is in flight: ticks may come late.
   [[nodiscard]] bool idle() const;
   [[nodiscard]] bool needs_calls() const { return panel_.needs_calls(); }
@@ -84,7 +86,6 @@ class DecisionLoop {
   [[nodiscard]] bool watches(ThreadId thread) const { return interests_.watches(thread); }
   // Threads that are not managed and hold what is awaited.
   [[nodiscard]] const std::unordered_map<Resource, std::vector<ThreadId>>& unenrolled() const { return unenrolled_; }
-  [[nodiscard]] const decide::Panel& panel() const { return panel_; }
   // The present state, for a recording to begin with.
   [[nodiscard]] std::unique_ptr<RecordRing::Opening> opening(Time now) const;
 

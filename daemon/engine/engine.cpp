@@ -204,8 +204,7 @@ bool Engine::idle() const {
 Time Engine::let_records_gather(Time now) {
   const bool in_chain = thread_.loop().can_wait() && decisions_.may_batch();
   const Duration wanted = std::max(thread_.begin_turn(now), in_chain ? chain_delay : Duration::zero());
-  const Time due = decisions_.panel().punctual_next().value_or(Time::max());
-  const Duration delay = std::min(wanted, std::max<Duration>(due - now, Duration::zero()));
+  const Duration delay = Pacer::before(decisions_.punctual_next(), wanted, now);
   if (delay == Duration::zero()) return now;
   observation_.observer().nap(true);
   thread_.rest(delay);

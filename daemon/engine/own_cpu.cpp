@@ -31,6 +31,7 @@ BudgetUse OwnCpu::budget() const {
   return {.share = budget_.config().share,
           .share_now = budget_.share(),
           .used = budget_.used(),
+          .wait = budget_.wait(),
           .patience = budget_.patience()};
 }
 

@@ -8,7 +8,7 @@ namespace swapd::daemon {
 namespace {
 constexpr int busy_part = 4;   // more than one part in so many of a CPU is much …
 constexpr int idle_part = 10;  // … and less than that is little
-constexpr int early_part = 5;  // of a tick
+constexpr int early_part = 5;  // of a tick: no more than CpuCredit::max_wait leaves of it
 }  // namespace
 
 bool Pacer::begin_tick(Time now) {
@@ -20,6 +20,10 @@ bool Pacer::begin_tick(Time now) {
 Time Pacer::next_tick(bool any_members, bool idle) const {
   if (!any_members) return Time::max();
   return idle ? std::max(next_tick_, next_tick_ - tick_ + idle_tick_) : next_tick_;
+}
+
+Duration Pacer::before(std::optional<Time> due, Duration wanted, Time now) {
+  return due ? std::min(wanted, std::max<Duration>(*due - now, Duration::zero())) : wanted;
 }
 
 void Pacer::measure(Duration cpu_used, Time now) {

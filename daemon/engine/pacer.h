@@ -3,8 +3,11 @@
 //
 // A record that wakes the engine costs ten times the record. So the delay doubles at each tick over which the engine
 // used more than a quarter of a CPU (from 50 us to 400 us at most), and halves with each tick over which it used less
-// than a tenth; between the two it stays. Pure: time and CPU time are parameters.
+// than a tenth; between the two it stays. (A tick that comes early counts as one in its time.) Pure: time and CPU time
+// are parameters.
 #pragma once
+
+#include <optional>
 
 #include "base/time.h"
 
@@ -29,6 +32,8 @@ class Pacer {
   void measure(Duration cpu_used, Time now);
   // How long a turn is to wait for more records first.
   [[nodiscard]] Duration delay() const { return delay_; }
+  // As long as is wanted, but not past what is due punctually.
+  [[nodiscard]] static Duration before(std::optional<Time> due, Duration wanted, Time now);
 
  private:
   Duration tick_, idle_tick_;

@@ -54,6 +54,7 @@ struct BudgetUse {
   double share = 0;      // the policy's budget
   double share_now = 0;  // in force: less while there is nothing to help
   double used = 0;       // in the last second or so
+  Duration wait{};       // of each turn, until it is paid for
   Duration patience{};
 };
 

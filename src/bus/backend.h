@@ -39,6 +39,7 @@ struct BudgetView {
   double share = 0;      // of one CPU, by the policy
   double share_now = 0;  // less while there is nothing to help
   double used = 0;       // share of one CPU, in the last second or so
+  double wait_ms = 0;    // of what swapd does, until it is paid for
   double patience_ms = 0;
 };
 

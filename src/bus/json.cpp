@@ -111,6 +111,7 @@ std::string status_json(const StatusView& s) {
                 {{"share", s.budget.share},
                  {"share_now", s.budget.share_now},
                  {"used", s.budget.used},
+                 {"wait_ms", s.budget.wait_ms},
                  {"patience_ms", s.budget.patience_ms}}},
                {"jobs", jobs_json(s.jobs)},
                {"resources", s.resources},

@@ -108,6 +108,7 @@ std::string metrics_text(const StatusView& s, const std::vector<ClassView>& clas
   out.counter("swapd_guard_cpu_seconds_total", "CPU time that the guard has used.", s.cpu.guard_s);
   out.gauge("swapd_budget", "Share of one CPU that swapd's threads may use now.", s.budget.share_now);
   out.gauge("swapd_budget_used", "Share of one CPU that swapd's threads have used lately.", s.budget.used);
+  out.gauge("swapd_turn_wait_seconds", "How long what swapd does waits until it is paid for.", s.budget.wait_ms / 1000);
   out.gauge("swapd_patience_seconds", "How long a frequent wait may last before it is looked at.",
             s.budget.patience_ms / 1000);
   out.gauge("swapd_model_resources", "Resources that the model remembers.", n(s.resources));

@@ -65,8 +65,10 @@ std::string parallel_job(const Json& job) {
 std::string budget(const Json& status) {
   const Json budget = status.value("budget", Json::object());
   const auto percent = [&](const char* key) { return fmt::format("{:.3g} %", budget.value(key, 0.0) * 100); };
+  const double wait = budget.value("wait_ms", 0.0);
   return percent("used") + " of a CPU used, " + percent("share_now") + " allowed now (" + percent("share") +
-         " while it helps), patience " + duration(budget.value("patience_ms", 0.0));
+         " while it helps)" + (wait > 0 ? ", each turn waits " + duration(wait) : "") + ", patience " +
+         duration(budget.value("patience_ms", 0.0));
 }
 
 }  // namespace

@@ -1,13 +1,13 @@
 // Keeps the CPU time of swapd's own threads within a share of one CPU. Pure: time and CPU time are parameters.
 //
-// What swapd does waits for its CPU time to come in, at nine tenths of the budget (wait(), decide/cpu_credit.h). Where
+// All that swapd does waits for its CPU time to come in, at nine tenths of the budget (wait(), decide/cpu_credit.h). Where
 // that is not enough (a turn of the engine has too much to read), the second means is patience: how long a wait may go
 // on before swapd looks at it. The longer that is, the fewer waits are told.
 //
 // Patience doubles with each window (100 ms) over the budget, if what swapd has saved of the whole budget is used up,
-// too, or the last second was over twice of it: most bursts end before a longer patience would have spared anything, and
-// help in them is late for nothing. (The time before swapd began to observe counts as quiet.) A window ends after 20 ms
-// where it is far over the budget (four times): two hundred threads that begin to talk shall not pay for long.
+// too, or the last second was over twice of it: most bursts end before a longer patience would have spared anything,
+// and help in them is late for nothing. (The time before swapd began to observe counts as quiet.) A window ends after
+// 20 ms where it is far over the budget (four times): two hundred threads that begin to talk shall not pay for long.
 //
 // After a second within the budget a shorter patience is tried: by a quarter, and by more with each try that was not
 // too dear, down to a quarter of it. (swapd may use as much with any patience.) Where swapd used less than
@@ -54,7 +54,9 @@ class ObservationBudget {
 
   [[nodiscard]] Duration patience() const { return patience_; }
   // How long what swapd is about to do waits, having used so much CPU time in all. Call before each turn.
-  [[nodiscard]] Duration wait(Time now, Duration cpu);
+  Duration wait(Time now, Duration cpu);
+  // As of the last turn.
+  [[nodiscard]] Duration wait() const { return turns_.wait(); }
   [[nodiscard]] const Config& config() const { return config_; }
   // The budget in force, as a share of one CPU.
   [[nodiscard]] double share() const;

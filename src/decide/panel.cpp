@@ -90,7 +90,7 @@ std::optional<Time> Panel::next() const {
 }
 
 std::optional<Time> Panel::punctual_next() const {
-  std::optional<Time> next;
+  std::optional<Time> next = arbiter_.next_resume();
   for (const Plan& plan : plans_)
     if (plan.next && plan.punctual) next = std::min(*plan.next, next.value_or(Time::max()));
   return next;

@@ -60,7 +60,7 @@ class Panel {
   [[nodiscard]] bool may_batch() const;
   // When decide() must be called at the latest; none: when there is news.
   [[nodiscard]] std::optional<Time> next() const;
-  // The same of the plans that want it punctually.
+  // The same of the plans that want it punctually, and of what has rested for a ceiling's or a quota's sake.
   [[nodiscard]] std::optional<Time> punctual_next() const;
 
   [[nodiscard]] std::vector<DeciderState> save() const;

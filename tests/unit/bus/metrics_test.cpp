@@ -27,6 +27,7 @@ TEST(Metrics, SayWhatStatusSays) {
   EXPECT_THAT(text, HasSubstr("swapd_guard_cpu_seconds_total 0.01\n"));
   EXPECT_THAT(text, HasSubstr("swapd_budget 0.02\n"));
   EXPECT_THAT(text, HasSubstr("swapd_budget_used 0.0125\n"));
+  EXPECT_THAT(text, HasSubstr("swapd_turn_wait_seconds 0.0025\n"));
   EXPECT_THAT(text, HasSubstr("swapd_patience_seconds 0.004\n"));
   EXPECT_THAT(text, HasSubstr("swapd_rivals 1\n"));
   EXPECT_THAT(text, HasSubstr("swapd_class_moved_bytes_total{class=\"backup\",device=\"vda\",way=\"read\"} 1000\n"));

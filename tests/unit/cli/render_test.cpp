@@ -175,8 +175,10 @@ TEST(Render, StatusNamesRivalsAndWarnings) {
   EXPECT_THAT(text, HasSubstr("managed        4 threads of 3 processes, 1 listeners\n"));
   EXPECT_THAT(text, HasSubstr("CPU used       2.19 s (engine 1.25 s, worker 0.50 s, receivers 0.12 s, jobs 0.06 s, "
                               "control 0.25 s), guard 0.01 s\n"));
-  EXPECT_THAT(text, HasSubstr("budget         1.25 % of a CPU used, 2 % allowed now (5 % while it helps), "
-                              "patience 4.0 ms\n"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("budget         1.25 % of a CPU used, 2 % allowed now (5 % while it helps), each turn waits 2.5 ms, "
+                "patience 4.0 ms\n"));
   EXPECT_THAT(text, HasSubstr("rival          ananicy-cpp (pid 7) also sets priorities\n"));
   EXPECT_THAT(text, HasSubstr("warning        no CAP_SYS_NICE"));
   EXPECT_THAT(text, HasSubstr("missing        traffic (netio): prog 'on_send': refused; calls are charged what they "

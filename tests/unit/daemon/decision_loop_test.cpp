@@ -83,6 +83,22 @@ TEST_F(DecisionLoopTest, AtTheCeilingABoostRestsUntilTheWindowEnds) {
   EXPECT_EQ(attr(p2).policy, SchedPolicy::fifo);
 }
 
+// The rest of a ceiling of 94 in 100 ms is shorter than a turn may wait for swapd's own budget.
+TEST_F(DecisionLoopTest, ACeilingAndTheEndOfItsRestComePunctually) {
+  provides(p2, r1);
+  run();
+  EXPECT_FALSE(host->punctual_next().has_value()) << "nothing is lent";
+  blocks(p1, {r1});
+  run();
+  tick(1ms);
+  ASSERT_TRUE(host->punctual_next().has_value());
+  EXPECT_LE(*host->punctual_next(), now + 50ms);
+  observer.cpu[p2] = 60ms;
+  tick(60ms);
+  ASSERT_TRUE(host->punctual_next().has_value());
+  EXPECT_LE(*host->punctual_next(), now + 40ms) << "it rests until then";
+}
+
 TEST_F(DecisionLoopTest, WhatABoostUsesToItsEndCountsForTheNext) {
   provides(p2, r1);
   blocks(p1, {r1});
@@ -445,7 +461,7 @@ TEST_F(CpuClocksTest, ALingerEndsWithItsWallTimeAtATick) {
   EXPECT_EQ(fired[0].wall_left, Duration::zero());
 }
 
-// Another turn of the engine costs more than what is left; a quantum is a promise.
+// It is not worth another turn of the engine; a quantum is a promise.
 TEST_F(CpuClocksTest, ALingerWithinAnEighthOfItsEndHasEnded) {
   observer.cpu[p2] = 0ms;
   clocks.apply(0, std::vector{timer(Timer::Kind::linger, 8ms, 50ms)}, now);
@@ -453,6 +469,13 @@ TEST_F(CpuClocksTest, ALingerWithinAnEighthOfItsEndHasEnded) {
   EXPECT_THAT(at(8ms), IsEmpty());
   observer.cpu[p2] = 7ms;
   EXPECT_THAT(at(2ms), SizeIs(1));
+}
+
+TEST_F(CpuClocksTest, AQuantumWithinAnEighthOfItsEndHasNot) {
+  observer.cpu[p2] = 0ms;
+  clocks.apply(0, std::vector{timer(Timer::Kind::quantum, 20ms, 20ms)}, now);
+  observer.cpu[p2] = 19900us;
+  EXPECT_THAT(at(20ms), IsEmpty());
 }
 
 TEST_F(CpuClocksTest, ALingerTellsWhetherItsRequesterWaitsAgainUntold) {

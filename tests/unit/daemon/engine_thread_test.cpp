@@ -8,6 +8,7 @@
 
 #include "fakes/fake_groups.h"
 #include "fakes/fake_scheduler.h"
+#include "sys/process/self_process.h"
 #include "unit/daemon/engine_words.h"
 
 namespace swapd::daemon {
@@ -45,6 +46,15 @@ TEST_F(EngineThreadTest, RunsCommandsAndWaitsForThem) {
   EXPECT_TRUE(thread_.call([&] { id = std::this_thread::get_id(); }));
   EXPECT_EQ(id, ran_on_);
   EXPECT_NE(id, std::this_thread::get_id());
+}
+
+TEST_F(EngineThreadTest, ATurnWaitsOnceMoreCpuTimeIsUsedThanTheBudgetGives) {
+  const Time now = clock_.now();
+  EXPECT_EQ(thread_.begin_turn(now), Duration::zero());
+  const Duration before = sys::process_cpu_time();
+  while (sys::process_cpu_time() - before < std::chrono::milliseconds(120)) {
+  }
+  EXPECT_GT(thread_.begin_turn(now), Duration::zero());
 }
 
 // Records may gather for milliseconds where swapd is over its budget. A caller would wait all that time.

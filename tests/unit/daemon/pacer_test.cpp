@@ -8,6 +8,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
+TEST(PacerBefore, ATurnWaitsAsLongAsIsWanted) { EXPECT_EQ(Pacer::before({}, 8ms, Time{1s}), 8ms); }
+
+TEST(PacerBefore, ButNotPastWhatIsDuePunctually) {
+  EXPECT_EQ(Pacer::before(Time{1s} + 3ms, 8ms, Time{1s}), 3ms);
+  EXPECT_EQ(Pacer::before(Time{1s} + 9ms, 8ms, Time{1s}), 8ms);
+  EXPECT_EQ(Pacer::before(Time{1s} - 3ms, 8ms, Time{1s}), 0ms);
+}
+
 class PacerTest : public testing::Test {
  protected:
   PacerTest() { pacer_.measure(cpu_, now_); }
