@@ -1,7 +1,7 @@
 // Keeps the CPU time of swapd's own threads within a share of one CPU. Pure: time and CPU time are parameters.
 //
 // All that swapd does waits for its CPU time to come in, at nine tenths of the budget (wait(), decide/cpu_credit.h).
-// Where that is not enough (a turn of the engine has too much to read), the second means is patience: how long a wait
+// If that is not enough (a turn of the engine has too much to read), the second means is patience: how long a wait
 // may go on before swapd looks at it. The longer that is, the fewer waits are told.
 //
 // Patience doubles with each window (100 ms) over the budget, if what swapd has saved of the whole budget is used up,
