@@ -1,5 +1,5 @@
-// The CPU time of swapd's own threads, and what keeps it within its budget: how long the engine's turns wait
-// and patience (decide/observation_budget.h). Engine thread.
+// The CPU time of swapd's own threads, and what keeps it within its budget: how long the engine's turns wait, and
+// patience (decide/observation_budget.h). Engine thread.
 #pragma once
 
 #include <cstdint>

@@ -8,7 +8,7 @@ namespace swapd::daemon {
 namespace {
 constexpr int busy_part = 4;   // more than one part in so many of a CPU is much …
 constexpr int idle_part = 10;  // … and less than that is little
-constexpr int early_part = 5;  // of a tick: no more than CpuCredit::max_wait leaves of it
+constexpr int early_part = 5;  // so much of a tick before it is due, a turn is the tick
 }  // namespace
 
 bool Pacer::begin_tick(Time now) {

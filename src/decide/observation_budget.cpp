@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <utility>
 
 namespace swapd::decide {
@@ -28,13 +27,8 @@ double ObservationBudget::share() const {
   return helps ? config_.share : std::min(config_.share, config_.idle_share);
 }
 
-// A pause of swapd's (nothing was managed) does not count against what it does afterwards, nor for it.
 double ObservationBudget::used() const {
-  if (samples_.empty()) return 0;
-  const Sample& last = samples_.back();
-  auto from = std::ranges::upper_bound(samples_, last.time - lately, {}, &Sample::time);
-  if (from != samples_.begin() && std::prev(from)->time >= last.time - 2 * lately) --from;
-  return share_between(*from, last);
+  return samples_.empty() ? 0 : share_between(samples_.front(), samples_.back());
 }
 
 // A try has a second's credit, and not five.
@@ -73,7 +67,9 @@ Duration ObservationBudget::update(Time now, Duration cpu, bool helping) {
   if (!ends_window(at)) return patience_;
   const double in_window = share_between(samples_.back(), at);
   samples_.push_back(at);
-  while (samples_.size() > 2 && samples_[1].time <= now - lately) samples_.pop_front();
+  // A pause of swapd's (nothing was managed) does not count against what it does afterwards, nor for it.
+  while (samples_.size() > 2 && (samples_[1].time <= now - lately || samples_[0].time < now - 2 * lately))
+    samples_.pop_front();
   if (in_window > share() && is_over())
     lengthen(at);
   else if (now - changed_.time >= calm_ && used() <= share())
