@@ -29,6 +29,8 @@ constexpr std::array ending_signals = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 // The event loop's code where this process is to become another swapd.
 constexpr int reexec_code = 3;
 
+constexpr rlim_t roomy = 16384;  // open files: a table of 130 kB
+
 // Arms swapd against the load it fights. Each line of the answer says what is missing and what still works.
 std::vector<std::string> protect_self() {
   std::vector<std::string> warnings;
@@ -46,6 +48,9 @@ std::vector<std::string> protect_self() {
     files.rlim_cur = files.rlim_max;
     ::setrlimit(RLIMIT_NOFILE, &files);
   }
+  if (const Status room = sys::reserve_descriptors(static_cast<unsigned>(std::min<rlim_t>(files.rlim_cur, roomy)));
+      !room)
+    warnings.push_back(room.error().text() + "; help may be late by seconds while the table of open files grows");
   return warnings;
 }
 

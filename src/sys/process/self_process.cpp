@@ -51,6 +51,14 @@ void reserve_heap(std::size_t bytes) {
   for (std::size_t got = 0; got < bytes; got += piece) pieces.emplace_back(new char[piece]);
 }
 
+Status reserve_descriptors(unsigned count) {
+  const Fd any(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (!any) return errno_error("opening /dev/null");
+  const Fd last(::fcntl(any.get(), F_DUPFD_CLOEXEC, static_cast<int>(count) - 1));
+  if (!last) return errno_error("making room for " + std::to_string(count) + " open files");
+  return Done{};
+}
+
 Status set_own_autogroup_nice(int nice) {
   const Fd file(::open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC));
   if (!file) return errno_error("opening /proc/self/autogroup");

@@ -19,6 +19,10 @@ namespace swapd::sys {
 // The calling thread's heap has room for so many bytes, none of them touched: to let it grow is a call that waits for
 // other threads of ours that are in a page fault, and may have lost their CPU there.
 void reserve_heap(std::size_t bytes);
+// The table of open files has room for so many. To let it grow later is a call in which a thread of a process that has
+// several waits for an RCU grace period (fs/file.c, expand_fdtable()): seconds beside busy loops, and every other
+// thread that opens a file then waits with it. Called before there are threads.
+[[nodiscard]] Status reserve_descriptors(unsigned count);
 // Writes the nice of the caller's own autogroup (sched(7)). Only sensible for a session leader: the group is the
 // session's.
 [[nodiscard]] Status set_own_autogroup_nice(int nice);

@@ -1,5 +1,6 @@
 // What comes and goes: short children, exec, threads, callers that are killed, crashes of swapd itself. Nothing may
 // stay behind.
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 #include <algorithm>
@@ -44,6 +45,14 @@ TEST_P(Lifecycle, a_thousand_short_children) {
 }
 
 // What is locked is not given back by free() alone.
+// To let it grow, a thread that opens a file stands still for as long as RCU takes.
+TEST_P(Lifecycle, the_table_of_open_files_has_its_size_from_the_start) {
+  rlimit files{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &files), 0);
+  const std::string size = status_field(session->daemon_pid(), "FDSize");
+  EXPECT_GE(std::stoul(size), std::min<rlim_t>(files.rlim_max, 16384)) << size;
+}
+
 TEST_P(Lifecycle, memory_goes_back_when_nobody_is_left) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "the sanitizer's memory is not locked, and kept after free()";
