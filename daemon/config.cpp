@@ -39,6 +39,7 @@ decide::DonationRules donation_rules(const policy::DonationPolicy& d) {
   return {.lending = {.rt_ceiling = d.ceiling, .realtime_allowed = d.realtime, .strict = d.strict},
           .cross_user = d.cross_user,
           .linger = d.linger,
+          .conversation = d.conversation,
           .weight_above = d.weight_above};
 }
 

@@ -27,7 +27,8 @@ SchedAttr merged(const SchedAttr& own, const SchedAttr& lent, std::uint64_t defa
   SchedAttr set = lent;
   set.reset_on_fork = true;
   if (!fair(own) || !fair(lent)) return set;
-  const std::uint64_t shorter = default_slice_ns / 2 < shortest_slice_ns ? 0 : default_slice_ns / 2;
+  std::uint64_t shorter = lent.runtime_ns != 0 && default_slice_ns != 0 ? lent.runtime_ns : default_slice_ns / 2;
+  if (shorter < shortest_slice_ns) shorter = 0;
   // Going back to SCHED_IDLE does not take a slice away again.
   const bool shorten =
       shorter != 0 && own.policy != SchedPolicy::idle && (own.runtime_ns == 0 || own.runtime_ns > shorter);

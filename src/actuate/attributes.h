@@ -13,9 +13,9 @@ namespace swapd::actuate {
 [[nodiscard]] SchedAttr inherited(const SchedAttr& parent);
 
 // Attributes to set for a thread with these of its own that is boosted with `lent`: lent's class and priority, and, if
-// both classes are fair, a slice of half the default one (0: the kernel has none) or its own if that is shorter. A
-// shorter slice does not buy more of the CPU; it lets a thread that is owed CPU time have it when it wakes or is
-// boosted (EEVDF, PREEMPT_SHORT), instead of when another thread's slice ends.
+// both classes are fair, the slice that is lent, or half the default one (0: the kernel has none), or its own if that
+// is shorter. A shorter slice does not buy more of the CPU; it lets a thread that is owed CPU time have it when it
+// wakes or is boosted (EEVDF, PREEMPT_SHORT), instead of when another thread's slice ends.
 [[nodiscard]] SchedAttr merged(const SchedAttr& own, const SchedAttr& lent, std::uint64_t default_slice_ns);
 
 // The own attributes of a thread that had `base`, was set to `set`, and has `seen` because another program has changed

@@ -68,11 +68,16 @@ SchedAttr Actuator::Impl::attributes(const Entry& entry, const SchedAttr& lent) 
   return set;
 }
 
+bool Actuator::Impl::gains(const Entry& entry, const SchedAttr& lent) const {
+  if (entry.boost.lowers || rank(lent) > rank(entry.base)) return true;
+  return rank(lent) == rank(entry.base) && lent.runtime_ns != 0 && !entry.base.realtime() &&
+         attributes(entry, lent).runtime_ns != entry.base.runtime_ns;
+}
+
 // From the thread's own attributes in entry.base, or from an earlier donation's, to what the boost says.
 void Actuator::Impl::engage(Entry& entry, Time now, Outcome::What as) {
   const Terms terms = this->terms(entry, now);
-  if (!terms.lent || (!entry.boost.lowers && rank(entry.base) >= rank(*terms.lent)))
-    return leave_alone(entry, terms, now);
+  if (!terms.lent || !gains(entry, *terms.lent)) return leave_alone(entry, terms, now);
   SchedAttr set = attributes(entry, *terms.lent);
   if (const auto rest = at_limit(entry.boost, set.realtime(), now)) {
     entry.lent = *terms.lent;

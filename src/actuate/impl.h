@@ -47,6 +47,8 @@ struct Actuator::Impl {
   [[nodiscard]] Terms terms(const Entry& entry, Time now) const;
   // The attributes that the thread is set to where it is lent these.
   [[nodiscard]] SchedAttr attributes(const Entry& entry, const SchedAttr& lent) const;
+  // Less than the thread's own is lent only to lower it. A shorter slice at the same rank is more.
+  [[nodiscard]] bool gains(const Entry& entry, const SchedAttr& lent) const;
   void begin(const Boost& boost, Time now);
   void renew(Entry& entry, const Boost& boost, Time now);
   // Reads the thread's present attributes. false: the boost is over for this donation (the thread has gone, or another

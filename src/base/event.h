@@ -111,6 +111,16 @@ struct Exited {
   ThreadId thread;
 };
 
-using Event = std::variant<Enrolled, Accessed, Released, Blocked, Woken, Holders, QuantumUsed, Execed, Exited>;
+// The thread has begun so many waits since the last of these, of which at most some were told, while less important
+// threads had CPUs; `by` ended the last of them. The model does not learn from it.
+struct Conversed {
+  Time time;
+  ThreadId thread;
+  ThreadId by;
+  std::uint32_t waits = 0;
+};
+
+using Event =
+    std::variant<Enrolled, Accessed, Released, Blocked, Woken, Holders, QuantumUsed, Execed, Exited, Conversed>;
 
 }  // namespace swapd

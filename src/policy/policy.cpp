@@ -50,7 +50,8 @@ std::vector<KeyRule> donation_keys(Rules& to) {
           flag("cross_user", to.cross_user),
           flag("group_action", to.group_action),
           whole<std::uint32_t>("weight_above", to.weight_above, 0, 10'000),
-          milliseconds("linger_ms", to.linger, 0, 100)};
+          milliseconds("linger_ms", to.linger, 0, 100),
+          milliseconds("conversation_ms", to.conversation, 0, 10'000)};
 }
 
 std::vector<KeyRule> observe_keys(ObservePolicy& to) {

@@ -54,7 +54,8 @@ struct DonationPolicy {
   bool cross_user = false;
   bool group_action = true;
   std::uint32_t weight_above = 0;  // cpu.weight of a group whose threads count as important; 0: weights do not count
-  Duration linger = std::chrono::milliseconds(2);  // linger_ms
+  Duration linger = std::chrono::milliseconds(2);   // linger_ms
+  Duration conversation = std::chrono::seconds(1);  // conversation_ms
   bool operator==(const DonationPolicy&) const = default;
 };
 
@@ -66,7 +67,7 @@ struct DonationOverrides {
   std::optional<Duration> ceiling_window;
   std::optional<bool> cross_user, group_action;
   std::optional<std::uint32_t> weight_above;
-  std::optional<Duration> linger;
+  std::optional<Duration> linger, conversation;
   bool operator==(const DonationOverrides&) const = default;
 };
 

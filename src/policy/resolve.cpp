@@ -29,6 +29,7 @@ DonationPolicy donation_of(const Policy& policy, std::string_view class_name) {
   found.group_action = over.group_action.value_or(found.group_action);
   found.weight_above = over.weight_above.value_or(found.weight_above);
   found.linger = over.linger.value_or(found.linger);
+  found.conversation = over.conversation.value_or(found.conversation);
   return found;
 }
 

@@ -55,6 +55,7 @@ decide::DonationRules class_rules(Fields& f) {
   found.lending.strict = f.flag("strict");
   found.cross_user = f.flag("cross_user");
   found.linger = f.duration("linger_ns");
+  found.conversation = f.duration("conversation_ns");
   found.weight_above = f.number_or<Weight>("weight_above", 0);
   return found;
 }

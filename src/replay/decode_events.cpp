@@ -107,6 +107,8 @@ std::optional<Event> event(std::string_view type, Fields& f) {
     const auto path = f.threads("path");
     return QuantumUsed{f.time("t"), f.thread("requester"), {path.begin(), path.end()}};
   }
+  if (type == "conversed")
+    return Conversed{f.time("t"), f.thread("thread"), f.thread("by"), f.number<std::uint32_t>("waits")};
   if (type == "execed") return Execed{f.time("t"), f.thread("thread")};
   if (type == "exited") return Exited{f.time("t"), f.thread("thread")};
   return std::nullopt;

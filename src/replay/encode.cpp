@@ -47,6 +47,7 @@ void Encoder::add(std::string& out, const decide::DonationConfig& config) {
     line.put(one.lending.rt_ceiling);
     line.add("realtime", one.lending.realtime_allowed).add("strict", one.lending.strict);
     line.add("cross_user", one.cross_user).add("linger_ns", one.linger.count());
+    line.add("conversation_ns", one.conversation.count());
     if (one.weight_above != 0) line.add("weight_above", one.weight_above);
   };
   line.raw(",");
@@ -168,6 +169,9 @@ void Encoder::add(std::string& out, const Event& event) {
         } else if constexpr (std::is_same_v<T, QuantumUsed>) {
           Line line(out, "quantum-used");
           begun(line, e.time).add("requester", e.requester).add("path", e.path);
+        } else if constexpr (std::is_same_v<T, Conversed>) {
+          Line line(out, "conversed");
+          begun(line, e.time).add("thread", e.thread).add("by", e.by).add("waits", e.waits);
         } else {
           static_assert(std::is_same_v<T, Execed> || std::is_same_v<T, Exited>);
           Line line(out, std::is_same_v<T, Execed> ? "execed" : "exited");

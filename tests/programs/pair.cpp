@@ -4,6 +4,8 @@
 //   pair late SOCKET FLAG     accepts only once SOCKET.go exists, in a child that then serves as above
 //   pair reader SOCKET FILE   answers each request once it has read FILE, 64 KiB at a time, four times over
 //   pair client SOCKET        one request; exit status 0 when the answer came
+//   pair echo SOCKET          answers each request at once
+//   pair talk SOCKET FLAG     one request after another, until FLAG exists (at most 20 s)
 //   pair spin SECONDS         a hog
 //   pair gaps SECONDS         a hog that prints the longest time, in ms, for which it had no CPU: of each second,
 //                             and of these the median
@@ -130,6 +132,27 @@ int client(const std::string& path) {
   char byte = 'q';
   if (s < 0 || ::write(s, &byte, 1) != 1) return 1;
   return ::read(s, &byte, 1) == 1 ? 0 : 1;
+}
+
+int echo(const std::string& path) {
+  const int s = listen_at(path);
+  for (;;) {
+    const int c = ::accept(s, nullptr, nullptr);
+    if (c < 0) return 1;
+    char byte = 0;
+    while (::read(c, &byte, 1) == 1 && ::write(c, &byte, 1) == 1) {
+    }
+    ::close(c);
+  }
+}
+
+int talk(const std::string& path, const std::string& flag) {
+  const int s = connect_to(path);
+  const auto end = Clock::now() + std::chrono::seconds(20 * swapd::test::patience());
+  char byte = 'q';
+  while (!exists(flag) && Clock::now() < end)
+    if (::write(s, &byte, 1) != 1 || ::read(s, &byte, 1) != 1) return 1;
+  return 0;
 }
 
 int sync_until(const std::string& path, const std::string& flag) {
@@ -259,6 +282,8 @@ int main(int argc, char** argv) {
   if (what == "reader" && argc == 4) return reader(argv[2], argv[3]);
   if (what == "late" && argc == 4) return late(argv[2], argv[3]);
   if (what == "client" && argc == 3) return client(argv[2]);
+  if (what == "echo" && argc == 3) return echo(argv[2]);
+  if (what == "talk" && argc == 4) return talk(argv[2], argv[3]);
   if (what == "sync" && argc == 4) return sync_until(argv[2], argv[3]);
   if (what == "fill" && argc == 4) return fill(argv[2], argv[3]);
   if (what == "poke" && argc == 4) return poke(argv[2], argv[3]);

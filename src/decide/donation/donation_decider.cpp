@@ -89,6 +89,8 @@ void DonationDecider::begin_turn(const model::Model& model, const Turn& turn, Pl
     attention_.look_at_unreported(turn.now, plan.looks);
     look_after_waits(model, turn, plan);
     attention_.calm(turn.now);
+    conversation_.end_what_is_over(turn.now);
+    keep_conversations_watched(turn.now);
     Vector<ThreadId> unwatched;
     // At least as long as it takes to look after all waits.
     attention_.unwatch_idle(turn.now, std::max(config_.keep_watch, 2 * round_.last), unwatched);
@@ -201,6 +203,7 @@ void DonationDecider::settle(const model::Model& model, const Turn& turn, Plan& 
   for (const ThreadId requester : std::exchange(pass_.helped, {}))
     if (!active_.contains(requester) && waiting_.contains(requester))
       inquiry_.ask_for_another(model, requester, turn.now, attention_, plan);
+  attend_to_conversations(turn.now);
   linger_.renew(current_);
   end_what_lingers_in_vain(model);
   linger_.keep_ways_open(
@@ -211,9 +214,30 @@ void DonationDecider::settle(const model::Model& model, const Turn& turn, Plan& 
   trace_candidates();
   demand(model, turn.now, plan);
   attention_.add_interests(plan.interests);
-  plan.idle = waiting_.empty() && current_.empty() && linger_.all().empty() && attention_.idle();
+  plan.idle =
+      waiting_.empty() && current_.empty() && linger_.all().empty() && conversation_.empty() && attention_.idle();
   plan.needs_calls = needs_calls(model, turn.now);
   plan.may_batch = whole_chains_are_open();
+}
+
+// The threads of a conversation have the help that there is: news of their waits is less urgent.
+void DonationDecider::attend_to_conversations(Time now) {
+  const Vector<ThreadId> changed = conversation_.take_changed();
+  for (const ThreadId thread : changed) {
+    const bool has = conversation_.has(thread);
+    if (const Roster::Thread* known = roster_.find(thread); has && known != nullptr && !attention_.keep(thread, now))
+      attention_.watch_provider(thread, known->tgid, now);
+    attention_.set_least_patience(thread, has ? Conversation::max_patience : Duration::zero());
+  }
+  if (!std::exchange(conversations_stale_, false) && changed.empty()) return;
+  for_conversations_.clear();
+  terms_.demand(conversation_, decider_name, for_conversations_);
+}
+
+// Those that answer wait in their turn, for threads that belong to it.
+void DonationDecider::keep_conversations_watched(Time now) {
+  for (const auto& [thread, part] : conversation_.answering())
+    if (part.joined()) (void)attention_.keep(thread, now);
 }
 
 void DonationDecider::end_what_lingers_in_vain(const model::Model& model) {
@@ -260,6 +284,8 @@ void DonationDecider::demand(const model::Model& model, Time now, Plan& plan) {
                             .suspected = progress_.suspected(leaf),
                             .given_up = given_up});
   }
+  // First, so that of demands that are equal these hold, and nothing changes for a thread as its waits come and go.
+  plan.demands.insert(plan.demands.end(), for_conversations_.begin(), for_conversations_.end());
   for (const Donation& donation : current_) terms_.demand(donation, decider_name, now, plan);
   for (const auto& [requester, lingering] : linger_.all()) terms_.demand(lingering.donation, decider_name, now, plan);
   give_way(model, plan);
@@ -320,11 +346,15 @@ void DonationDecider::News::state(Self& self, Archive& archive) {
 
 template <typename Self, typename Archive>
 void DonationDecider::state(Self& self, Archive& archive) {
-  archive(self.roster_, self.choice_, self.attention_, self.inquiry_, self.linger_, self.progress_, self.waiting_,
-          self.active_, self.current_, self.quanta_, self.next_serial_, self.sysv_waits_, self.news_, self.round_);
+  archive(self.roster_, self.choice_, self.attention_, self.inquiry_, self.linger_, self.conversation_, self.progress_,
+          self.waiting_, self.active_, self.current_, self.quanta_, self.next_serial_, self.sysv_waits_, self.news_,
+          self.round_);
 }
 
 void DonationDecider::save(StateWriter& out) const { state(*this, out); }
-void DonationDecider::restore(StateReader& in) { state(*this, in); }
+void DonationDecider::restore(StateReader& in) {
+  state(*this, in);
+  conversations_stale_ = true;
+}
 
 }  // namespace swapd::decide

@@ -4,13 +4,15 @@
 // A turn: threads that block are noted; the wait trees of what has changed are explored, as deep as they go, and what
 // is not watched yet is (help comes before looks); unknown providers are asked for; then it is decided which provider
 // each requester favours, what lingers, and what is timed. The parts are classes of their own: ProviderChoice whom,
-// Terms how much, Linger how long, Attention what is observed, Inquiry what is asked, Progress whether it helps.
+// Terms how much, Linger and Conversation how long, Attention what is observed, Inquiry what is asked, Progress whether
+// it helps.
 #pragma once
 
 #include <vector>
 
 #include "decide/decider.h"
 #include "decide/donation/attention.h"
+#include "decide/donation/conversation.h"
 #include "decide/donation/inquiry.h"
 #include "decide/donation/linger.h"
 #include "decide/donation/provider_choice.h"
@@ -71,6 +73,7 @@ class DonationDecider final : public Decider {
   void stop_waiting(ThreadId requester);
   void keep_while_it_moves(const Blocked& blocked, const model::Model& model);
   void learn_whom_to_expect(const Woken& woken, const model::Model& model);
+  void note_conversation(const Conversed& conversed, const Resource& through);
   void touch(const Event& event, const model::Model& model);
   void timer_fired(const TimerFired& fired);
   // --- a turn
@@ -81,6 +84,8 @@ class DonationDecider final : public Decider {
   [[nodiscard]] bool explore(const model::Model& model, Time now);
   void look_again(const model::Model& model, Plan& plan);
   void settle(const model::Model& model, const Turn& turn, Plan& plan);
+  void attend_to_conversations(Time now);
+  void keep_conversations_watched(Time now);
   void end_what_lingers_in_vain(const model::Model& model);
   void time_quanta();
   void trace_candidates();
@@ -103,6 +108,9 @@ class DonationDecider final : public Decider {
   Attention attention_;
   Inquiry inquiry_;
   Linger linger_;
+  Conversation conversation_;
+  std::vector<Demand> for_conversations_;  // what its threads run as …
+  bool conversations_stale_ = false;       // … before the roster changed
   Progress progress_;
   Terms terms_;
 

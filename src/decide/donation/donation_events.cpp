@@ -22,7 +22,11 @@ bool DonationDecider::admits(const Event& event, const model::Model& model) cons
 }
 
 void DonationDecider::before(const Event& event, const model::Model& model) {
-  if (const auto* woken = std::get_if<Woken>(&event)) learn_whom_to_expect(*woken, model);
+  if (const auto* woken = std::get_if<Woken>(&event)) {
+    learn_whom_to_expect(*woken, model);
+    if (woken->by && !woken->unrelated)
+      note_conversation({woken->time, woken->thread, *woken->by, 1}, woken->through.value_or(Resource{}));
+  }
   if (const auto* blocked = std::get_if<Blocked>(&event)) keep_while_it_moves(*blocked, model);
   if (const auto* exited = std::get_if<Exited>(&event)) {  // after it the model has forgotten what it provided
     touch(event, model);
@@ -31,6 +35,7 @@ void DonationDecider::before(const Event& event, const model::Model& model) {
 }
 
 void DonationDecider::after(const Event& event, const model::Model& model) {
+  if (const auto* conversed = std::get_if<Conversed>(&event)) return note_conversation(*conversed, {});
   if (const auto* blocked = std::get_if<Blocked>(&event)) {
     news_.blocked.push_back(blocked->thread);
     if (terms_.is_important(blocked->thread) && !blocked->awaited.empty())
@@ -41,9 +46,11 @@ void DonationDecider::after(const Event& event, const model::Model& model) {
     if (waiting_.contains(woken->thread)) end_wait(woken->thread, woken->unrelated ? std::nullopt : woken->by);
   } else if (const auto* enrolled = std::get_if<Enrolled>(&event)) {
     roster_.add(*enrolled);
+    conversations_stale_ = true;
     news_.enrolled.push_back(enrolled->thread);
   } else if (const auto* exited = std::get_if<Exited>(&event)) {
     roster_.remove(exited->thread);
+    conversations_stale_ = true;
     return;
   }
   touch(event, model);
@@ -79,6 +86,27 @@ void DonationDecider::learn_whom_to_expect(const Woken& woken, const model::Mode
     }
   }
   attention_.expect(woken.thread, expected);
+}
+
+// Real-time requesters are helped wait by wait alone: what they lend does not stay.
+void DonationDecider::note_conversation(const Conversed& conversed, const Resource& through) {
+  const bool asks = terms_.is_important(conversed.thread);
+  const ThreadId requester = asks ? conversed.thread : conversation_.answers_for(conversed.thread);
+  const Roster::Thread* known = roster_.find(requester);
+  if (known == nullptr || known->base.realtime() || roster_.find(conversed.by) == nullptr) return;
+  const Conversation::Ended ended{.time = conversed.time,
+                                  .requester = requester,
+                                  .provider = conversed.by,
+                                  .rank = rank(known->base),
+                                  .through = through,
+                                  .waits = conversed.waits,
+                                  .lasts = config_.rules.of(known->class_id).conversation};
+  if (!asks) return conversation_.supported(ended);
+  conversation_.wait_ended(ended);
+  // The provider has waited in its turn: those that were helped on the way, and rightly, belong to it too.
+  const Donation* helped = current(requester);
+  if (helped == nullptr || helped->refusal != Refusal::none || helped->path.front() != ended.provider) return;
+  for (const ThreadId further : helped->path) conversation_.helped(further, ended);
 }
 
 void DonationDecider::begin_wait(ThreadId requester, const model::Model& model) {
@@ -152,6 +180,8 @@ void DonationDecider::timer_fired(const TimerFired& fired) {
 void DonationDecider::forget(ThreadId thread) {
   stop_waiting(thread);
   linger_.forget(thread);
+  conversation_.forget(thread);
+  conversations_stale_ = true;
   std::erase_if(current_, [&](const Donation& donation) { return donation.requester == thread; });
   std::erase_if(quanta_, [&](const auto& one) { return one.second.provider == thread; });
   attention_.forget(thread);

@@ -98,10 +98,9 @@ std::optional<Donation> ProviderChoice::donate(const Model& model, ThreadId requ
   }
   const ThreadView waiting = *model.thread(requester);
   const auto permitted = [&](const Candidate& candidate) {
-    if (waiting.uid == 0 || rules_.of(waiting.class_id).cross_user) return true;
     return std::all_of(candidate.path.begin(), candidate.path.end(), [&](ThreadId id) {
       const std::optional<ThreadView> view = model.thread(id);
-      return view && (view->uid == waiting.uid || rules_.of(view->class_id).cross_user);
+      return view && rules_.permit(waiting.uid, waiting.class_id, view->uid, view->class_id);
     });
   };
   Vector<const Candidate*> open;

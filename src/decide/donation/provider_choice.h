@@ -16,6 +16,8 @@ struct DonationRules {
   LendingRules lending;
   bool cross_user = false;
   Duration linger = std::chrono::milliseconds(2);  // of the provider's CPU time; Linger applies it
+  // What is lent stays for so long after the last told wait of threads that keep waiting for each other (Conversation).
+  Duration conversation = std::chrono::seconds(1);
   // A thread whose CPU group weighs more than this, and more than its provider's, counts as more important by as much;
   // 0: weights do not count.
   Weight weight_above = 0;
@@ -37,6 +39,11 @@ struct DonationRules {
   // The attributes that such a requester lends to a provider, of which classes they are: no real-time priority where
   // either of these has none.
   [[nodiscard]] SchedAttr lend(const SchedAttr& base, ClassId requester, ClassId provider) const;
+  // A requester of this user and class may lend to a thread of that one.
+  [[nodiscard]] bool permit(std::uint32_t user, ClassId requester, std::uint32_t provider_user,
+                            ClassId provider) const {
+    return user == 0 || of(requester).cross_user || user == provider_user || of(provider).cross_user;
+  }
   // The same on a guess: never a real-time priority, so that a wrong one costs others little.
   [[nodiscard]] SchedAttr lend_on_guess(const SchedAttr& base, ClassId requester) const;
 };

@@ -6,6 +6,9 @@
 namespace swapd::decide {
 
 namespace {
+// The kernel's shortest (sched_setattr(2)): as long as a thread of a conversation seldom needs.
+constexpr std::uint64_t conversation_slice_ns = 100'000;
+
 ClassId class_of(const Roster::Thread* thread) { return thread == nullptr ? ClassId{} : thread->class_id; }
 }  // namespace
 
@@ -56,12 +59,16 @@ void Terms::step_down(RunAs& run, Time now) const {
     run.attr.nice /= 2;
 }
 
+// Quotas are for other users' sake: a user that is alone has none, and neither has root.
+Payer Terms::payer_for(const Roster::Thread* requester) const {
+  Payer payer{.requester_class = class_of(requester)};
+  if (quota_ && roster_.users() > 1 && requester != nullptr) payer.user = requester->uid;
+  return payer;
+}
+
 void Terms::demand(const Donation& donation, std::string_view decider, Time now, Plan& plan) const {
   if (donation.refusal != Refusal::none) return;
-  const Roster::Thread* requester = roster_.find(donation.requester);
-  Payer payer{.requester_class = class_of(requester)};
-  // Quotas are for other users' sake: a user that is alone has none, and neither has root.
-  if (quota_ && roster_.users() > 1 && requester != nullptr) payer.user = requester->uid;
+  Payer payer = payer_for(roster_.find(donation.requester));
   std::optional<SchedAttr> second_best;
   if (donation.attr.realtime())
     if (const auto own = importance(donation)) second_best = lent_by(*own, {.realtime_allowed = false});
@@ -85,6 +92,37 @@ void Terms::demand(const Donation& donation, std::string_view decider, Time now,
                                   .cause = {decider, donation.requester, donation.resource},
                                   .payer = payer,
                                   .second_best = std::nullopt});
+}
+
+void Terms::demand(const Conversation& conversation, std::string_view decider, std::vector<Demand>& demands) const {
+  for (const auto& [thread, part] : conversation.answering()) demand(thread, part, true, decider, demands);
+  for (const auto& [thread, part] : conversation.asking()) demand(thread, part, false, decider, demands);
+  for (const auto& [thread, part] : conversation.supporting()) demand(thread, part, false, decider, demands);
+}
+
+// Never real-time: that would take the CPU from all others for as long as the conversation lasts.
+void Terms::demand(ThreadId thread, const Conversation::Part& part, bool lends, std::string_view decider,
+                   std::vector<Demand>& demands) const {
+  if (!part.joined() || !is_important(part.requester)) return;
+  const Roster::Thread* own = roster_.find(thread);
+  const Roster::Thread* requester = roster_.find(part.requester);
+  if (own == nullptr || requester == nullptr || own->base.policy != SchedPolicy::other) return;
+  if (!rules_.permit(requester->uid, requester->class_id, own->uid, own->class_id)) return;
+  RunAs run{.thread = thread,
+            .attr = own->base,
+            .cause = {decider, part.requester, part.through},
+            .payer = payer_for(requester),
+            .second_best = std::nullopt};
+  run.payer.provider_class = own->class_id;
+  const SchedAttr counts_as = rules_.importance(requester->base, requester->weight, requester->class_id, own->weight);
+  const SchedAttr lent = rules_.lend_on_guess(counts_as, requester->class_id);
+  if (lends && rank(lent) > rank(own->base))
+    run.attr = lent;
+  else
+    run.quiet = true;  // a slice is all that it gets
+  run.attr.reset_on_fork = true;
+  run.attr.runtime_ns = conversation_slice_ns;
+  demands.emplace_back(run);
 }
 
 }  // namespace swapd::decide

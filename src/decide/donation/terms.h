@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "decide/decider.h"
+#include "decide/donation/conversation.h"
 #include "decide/donation/provider_choice.h"
 #include "decide/donation/roster.h"
 #include "decide/progress.h"
@@ -25,10 +26,16 @@ class Terms {
   // One RunAs for each provider on the path; none if the donation is refused. Where a strict policy lends more than the
   // requester has itself, one for the requester too, by one higher: else its provider would keep it from its CPU.
   void demand(const Donation& donation, std::string_view decider, Time now, Plan& plan) const;
+  // One RunAs for each thread of the conversations: who answers has the requester's nice value, and all have a short
+  // slice, so that a thread that is owed CPU time has it when it wakes, not when a busy loop's slice ends.
+  void demand(const Conversation& conversation, std::string_view decider, std::vector<Demand>& demands) const;
 
  private:
   [[nodiscard]] SchedAttr attr_for(const Donation& donation, ClassId requester_class, ClassId provider_class) const;
   void step_down(RunAs& run, Time now) const;
+  [[nodiscard]] Payer payer_for(const Roster::Thread* requester) const;
+  void demand(ThreadId thread, const Conversation::Part& part, bool lends, std::string_view decider,
+              std::vector<Demand>& demands) const;
   [[nodiscard]] bool lifts_requester(const Donation& donation, const Plan& plan, std::size_t first) const;
 
   const DonationRules& rules_;

@@ -106,7 +106,9 @@ class BpfObserver final : public Observer {
     std::uint64_t kin_told = 0;  // version of senders_ that its wait for signals was told of
     Time nobody_found{};         // when the worker last found no provider for a wait that names none
     WaitRate rate;
-    std::uint32_t asked_waits = 0;  // how many waits it had begun when waits_unreported() was asked last
+    std::uint32_t conversed_waits = 0;  // how many it had begun when it was told last that it waits often, and …
+    Time conversed{};                   // … when that was
+    std::uint32_t asked_waits = 0;      // how many waits it had begun when waits_unreported() was asked last
   };
 
   void follow();
@@ -150,6 +152,7 @@ class BpfObserver final : public Observer {
   void tell_each_wait(Watched& w);
   void look_at_patient(Time now, std::vector<Event>& out);
   void inverted(const Watched& w, Time now);
+  void tell_conversation(Watched& w, std::uint32_t waits, Time now, std::vector<Event>& out) const;
   [[nodiscard]] int least_running() const;
 
   std::unique_ptr<sys::BpfTracer> tracer_;

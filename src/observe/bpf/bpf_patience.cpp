@@ -7,6 +7,10 @@
 #include "observe/resolve/syscall_table.h"
 
 namespace swapd::observe {
+namespace {
+constexpr Duration conversed_period = std::chrono::milliseconds(200);
+constexpr int conversed_phases = 20;
+}  // namespace
 
 void BpfObserver::be_patient(ThreadId thread, Duration patience) {
   Watched* w = find(thread);
@@ -60,9 +64,28 @@ void BpfObserver::look_at_patient(Time now, std::vector<Event>& out) {
     ignore_gone(tracer_->be_patient(tid, sys::BpfTracer::Patience::resting));
     read_slot(*w->second, now, out);
   }
-  for (const auto& [tid, waits] : found.seen)
-    if (const auto w = watched_.find(tid); w != watched_.end() && w->second->rate.counted(waits, now))
-      tell_each_wait(*w->second);
+  const bool contended = patient_.contended(now);
+  for (const auto& [tid, waits] : found.seen) {
+    const auto w = watched_.find(tid);
+    if (w == watched_.end()) continue;
+    if (contended) tell_conversation(*w->second, waits, now, out);
+    if (w->second->rate.counted(waits, now)) tell_each_wait(*w->second);
+  }
+}
+
+// How often it waits, and for whom, can be seen in its slot without any of its waits being told.
+void BpfObserver::tell_conversation(Watched& w, std::uint32_t waits, Time now, std::vector<Event>& out) const {
+  if (now - w.conversed < conversed_period) return;
+  const ThreadId thread = w.wait.member.id;
+  const std::uint32_t begun = waits - std::exchange(w.conversed_waits, waits);
+  const bool first = std::exchange(w.conversed, now) == Time{};
+  // Each at a moment of its own: all that one thread wakes in turn would name the same one.
+  if (first) w.conversed -= thread.tid % conversed_phases * (conversed_period / conversed_phases);
+  if (first || begun == 0) return;
+  const auto slot = tracer_->slot(thread.tid);
+  const auto by = slot ? managed_.find(slot->waker.tid) : managed_.end();
+  if (by == managed_.end() || by->second == thread) return;
+  out.emplace_back(Conversed{.time = now, .thread = thread, .by = by->second, .waits = begun});
 }
 
 int BpfObserver::least_running() const {

@@ -30,7 +30,7 @@ void PatientThreads::Patient::rest(Time now) {
 Duration PatientThreads::shortest() const {
   Duration least = Duration::max();
   for (const Patient& one : threads_) least = std::min(least, one.patience);
-  return threads_.empty() ? min_interval : std::max(least, min_interval);
+  return threads_.empty() ? min_interval : std::clamp<Duration>(least, min_interval, max_pace);
 }
 
 void PatientThreads::told_of_inversion(pid_t tid, Time now) {

@@ -30,6 +30,7 @@ class PatientThreads {
   static constexpr Duration min_interval = std::chrono::milliseconds(1);
   // Or the shortest patience, if that is longer. The engine's tick is as long: one turn does for both.
   static constexpr Duration max_interval = std::chrono::milliseconds(10);
+  static constexpr Duration max_pace = std::chrono::milliseconds(16);
   static constexpr Duration a_look = std::chrono::microseconds(10);  // one per hundred of what a look takes
   static constexpr Duration min_outlasting = std::chrono::milliseconds(10);
   static constexpr std::size_t max_told = 16;  // in one look: inversions first
@@ -94,7 +95,7 @@ class PatientThreads {
   void tell(Patient& one, Time now);
   void tell_those_who_wait_for_told(Time now);
 
-  // Looks are no more frequent than the least patient thread wants.
+  // Looks are no more frequent than the least patient thread wants, nor less than what conversations are told by.
   [[nodiscard]] Duration shortest() const;
 
   Slots slots_;

@@ -224,9 +224,13 @@ void Session::raise(const std::string& flag) const { std::ofstream(path(flag)) <
 void Session::lower(const std::string& flag) const { std::filesystem::remove(path(flag)); }
 
 KernelAttr kernel_attr(pid_t tid) {
-  const auto attr = sys::LinuxScheduler().get(tid);
+  static const sys::LinuxScheduler scheduler;
+  const auto attr = scheduler.get(tid);
   if (!attr) return {.policy = "gone"};
-  return {.policy = std::string(name(attr->policy)), .nice = attr->nice, .rt_priority = attr->rt_priority};
+  return {.policy = std::string(name(attr->policy)),
+          .nice = attr->nice,
+          .rt_priority = attr->rt_priority,
+          .slice_ns = attr->runtime_ns};
 }
 
 std::string status_field(pid_t pid, const std::string& key) {

@@ -74,6 +74,7 @@ class Session {
 struct KernelAttr {
   std::string policy;
   int nice = 0, rt_priority = 0;
+  std::uint64_t slice_ns = 0;  // 0: the kernel's own
 };
 KernelAttr kernel_attr(pid_t tid);
 pid_t only_child(pid_t pid);  // -1: it has none, or several

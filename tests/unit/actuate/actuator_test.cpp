@@ -129,6 +129,42 @@ TEST_F(ActuatorTest, AReniceJustBeforeTheEndIsNotUndone) {
   EXPECT_EQ(outcomes_.back().base, nice_of(-7));
 }
 
+TEST_F(ActuatorTest, ASliceAloneIsLentAndGivenBack) {
+  scheduler_.slice = 3'000'000;
+  scheduler_.add(10, nice_of(-5));
+  SchedAttr short_slice = nice_of(-5);
+  short_slice.runtime_ns = 100'000;
+  apply({boost(10, short_slice)});
+  EXPECT_EQ(attr(10).runtime_ns, 100'000U);
+  EXPECT_EQ(attr(10).nice, -5);
+  apply({});
+  EXPECT_EQ(attr(10), nice_of(-5));
+}
+
+TEST_F(ActuatorTest, ASliceIsNotLentToAThreadThatHasAShorterOneOrMattersMore) {
+  scheduler_.slice = 3'000'000;
+  SchedAttr short_slice = nice_of(-5);
+  short_slice.runtime_ns = 200'000;
+  SchedAttr quick = nice_of(-5);
+  quick.runtime_ns = 100'000;
+  scheduler_.add(10, quick);
+  scheduler_.add(11, nice_of(-6));
+  scheduler_.add(12, fifo(1));
+  apply({boost(10, short_slice), boost(11, short_slice), boost(12, short_slice)});
+  EXPECT_EQ(scheduler_.sets, 0);
+}
+
+TEST_F(ActuatorTest, AKernelWithoutSlicesIsAskedForNone) {
+  scheduler_.slice = 0;
+  scheduler_.add(10, nice_of(-5));
+  scheduler_.add(11, nice_of(0));
+  SchedAttr short_slice = nice_of(-5);
+  short_slice.runtime_ns = 100'000;
+  apply({boost(10, short_slice), boost(11, short_slice)});
+  EXPECT_EQ(attr(10), nice_of(-5));
+  EXPECT_EQ(attr(11), lent(nice_of(-5)));
+}
+
 TEST_F(ActuatorTest, ANiceDonationComesWithAShorterSlice) {
   scheduler_.slice = 3'000'000;
   SchedAttr quick = nice_of(0);

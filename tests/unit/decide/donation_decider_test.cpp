@@ -383,5 +383,173 @@ TEST_F(DonationTurns, AResynchronisationEndsWhatIsOver) {
   EXPECT_THAT(t.panel->grants(), IsEmpty());
 }
 
+// --- conversations
+
+// A requester with a nice value, and two threads that answer it.
+class ConversationTurns : public testing::Test {
+ protected:
+  ConversationTurns() {
+    t.enroll(p1, nice(-10));
+    for (const ThreadId id : {p2, p3, p4}) t.enroll(id, nice(0));
+    for (const ThreadId id : {p2, p3}) t.provides(id, r1);
+    t.provides(p4, r2);
+  }
+  void waits(ThreadId waiter, ThreadId provider, const Resource& through, int times) {
+    for (int i = 0; i < times; ++i) {
+      t.blocks(waiter, {through});
+      t.turn();
+      t.pass(milliseconds(10));
+      t.wakes(waiter, provider, through);
+      t.turn();
+    }
+  }
+  void pass_without_news(Duration time) {
+    t.pass(time);
+    t.turn(true);
+  }
+  static SchedAttr with_slice(SchedAttr attr) {
+    attr = donated(attr);
+    attr.runtime_ns = 100'000;
+    return attr;
+  }
+  Turns t;
+};
+
+TEST_F(ConversationTurns, WhoAnswersKeepsTheRequestersNiceValueBetweenTheWaits) {
+  waits(p1, p2, r1, 4);
+  EXPECT_EQ(t.runs_as(p2), with_slice(nice(-10))) << "no one waits just now";
+  EXPECT_EQ(t.on_behalf_of(p2), p1);
+  EXPECT_EQ(t.runs_as(p3), std::nullopt) << "it has answered nothing";
+}
+
+TEST_F(ConversationTurns, WhoAsksKeepsItsOwnWithAShortSlice) {
+  waits(p1, p2, r1, 4);
+  EXPECT_EQ(t.runs_as(p1), with_slice(nice(-10)));
+  EXPECT_TRUE(t.grant(p1)->run.quiet);
+}
+
+TEST_F(ConversationTurns, ItEndsASecondAfterTheLastToldWait) {
+  waits(p1, p2, r1, 4);
+  pass_without_news(milliseconds(980));
+  EXPECT_NE(t.grant(p2), nullptr);
+  pass_without_news(milliseconds(30));
+  EXPECT_NE(t.runs_as(p2), with_slice(nice(-10)));
+  EXPECT_EQ(t.grant(p1), nullptr);
+}
+
+TEST_F(ConversationTurns, AWaitInBetweenChangesNothing) {
+  waits(p1, p2, r1, 4);
+  t.blocks(p1, {r1});
+  t.turn();
+  EXPECT_EQ(t.runs_as(p2), with_slice(nice(-10)));
+}
+
+TEST_F(ConversationTurns, NewsOfItsThreadsIsLessUrgentUntilItEnds) {
+  waits(p1, p2, r1, 3);
+  EXPECT_EQ(t.interests[p1].patience, milliseconds(1));
+  waits(p1, p2, r1, 1);
+  EXPECT_EQ(t.interests[p1].patience, decide::Conversation::max_patience);
+  EXPECT_EQ(t.interests[p2].patience, decide::Conversation::max_patience);
+  pass_without_news(milliseconds(1100));
+  EXPECT_EQ(t.interests[p1].patience, milliseconds(1));
+}
+
+// p2 waits for p5 while p1 waits for p2.
+TEST_F(ConversationTurns, WhoIsHelpedOnTheWayBelongsToIt) {
+  t.enroll(p5, nice(0));
+  t.provides(p5, r3);
+  waits(p1, p2, r1, 4);
+  t.blocks(p2, {r3});
+  t.blocks(p1, {r1});
+  t.turn();
+  ASSERT_EQ(t.runs_as(p5), donated(nice(-10))) << "a donation, of the usual slice";
+  t.wakes(p2, p5, r3);
+  t.wakes(p1, p2, r1);
+  t.turn();
+  EXPECT_EQ(t.runs_as(p5), with_slice(nice(-10)));
+  EXPECT_EQ(t.on_behalf_of(p5), p1);
+}
+
+// A server waits for each of its clients; that makes them no providers of the one that matters.
+TEST_F(ConversationTurns, WhoWakesTheServerHasAShortSliceAndNoMore) {
+  t.enroll(p5, nice(0));
+  waits(p1, p2, r1, 4);
+  waits(p2, p5, r3, 4);
+  EXPECT_EQ(t.runs_as(p5), with_slice(nice(0)));
+  EXPECT_TRUE(t.grant(p5)->run.quiet);
+}
+
+TEST_F(ConversationTurns, WaitsThatNobodyWasToldOfCount) {
+  t.take(Conversed{.time = t.now, .thread = p1, .by = p2, .waits = 100});
+  t.turn();
+  EXPECT_EQ(t.runs_as(p2), with_slice(nice(-10)));
+  t.take(Conversed{.time = t.now, .thread = p3, .by = p4, .waits = 100});
+  t.turn();
+  EXPECT_EQ(t.grant(p4), nullptr) << "who asks matters to nobody";
+}
+
+TEST_F(ConversationTurns, ARealTimeRequesterLeavesNothingBehind) {
+  t.enroll(p1, fifo(50));
+  waits(p1, p2, r1, 8);
+  EXPECT_EQ(t.grant(p1), nullptr);
+  EXPECT_EQ(t.runs_as(p2), donated(fifo(49))) << "it lingers, as after any wait, and has no slice of its own";
+}
+
+TEST_F(ConversationTurns, ThreadsThatMatterToNobodyHaveNone) {
+  waits(p3, p4, r2, 8);
+  EXPECT_EQ(t.grant(p3), nullptr);
+  EXPECT_EQ(t.grant(p4), nullptr);
+}
+
+TEST_F(ConversationTurns, AnotherUsersThreadIsLeftAlone) {
+  t.enroll(p2, nice(0), 1001);
+  waits(p1, p2, r1, 4);
+  EXPECT_EQ(t.grant(p2), nullptr);
+}
+
+TEST_F(ConversationTurns, AThreadWithAClassOfItsOwnIsLeftAlone) {
+  SchedAttr idle;
+  idle.policy = SchedPolicy::idle;
+  t.enroll(p2, idle);
+  waits(p1, p2, r1, 4);
+  EXPECT_NE(t.runs_as(p2), with_slice(nice(-10)));
+}
+
+TEST_F(ConversationTurns, ARestoredDeciderDemandsTheSame) {
+  waits(p1, p2, r1, 4);
+  Turns other;
+  other.now = t.now;
+  other.model.restore(t.model.image());
+  ASSERT_TRUE(other.panel->restore(t.panel->save()));
+  t.turn();
+  other.turn();
+  EXPECT_EQ(other.runs_as(p2), with_slice(nice(-10)));
+  EXPECT_TRUE(std::ranges::equal(other.panel->grants(), t.panel->grants()));
+}
+
+TEST_F(ConversationTurns, ItEndsWithItsRequester) {
+  waits(p1, p2, r1, 4);
+  t.leaves(p1);
+  t.turn();
+  EXPECT_EQ(t.grant(p2), nullptr);
+}
+
+TEST(DonationWithoutConversations, LeavesNothingBetweenTheWaits) {
+  decide::DonationConfig config;
+  config.rules.conversation = {};
+  Turns t({}, {}, config);
+  t.enroll(p1, nice(-10));
+  t.enroll(p2, nice(0));
+  t.provides(p2, r1);
+  for (int i = 0; i < 8; ++i) {
+    t.blocks(p1, {r1});
+    t.turn();
+    t.pass(milliseconds(10));
+    t.wakes(p1, p2, r1);
+    t.turn();
+  }
+  EXPECT_EQ(t.grant(p1), nullptr);
+}
+
 }  // namespace
 }  // namespace swapd::test

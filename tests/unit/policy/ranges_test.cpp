@@ -24,6 +24,7 @@ constexpr Range ranges[] = {
     {"donation", "ceiling_window_ms", "10", "60000", "9.9", "60001"},
     {"donation", "weight_above", "0", "10000", "-1", "10001"},
     {"donation", "linger_ms", "0", "100", "-0.1", "101"},
+    {"donation", "conversation_ms", "0", "10000", "-0.1", "10001"},
     {"quota", "processes", "1", "1000000", "0", "1000001"},
     {"quota", "threads", "1", "1000000", "0", "1000001"},
     {"quota", "records", "1000", "100000000", "999", "100000001"},

@@ -1,0 +1,77 @@
+#include "decide/donation/conversation.h"
+
+#include <utility>
+
+namespace swapd::decide {
+
+void Conversation::wait_ended(const Ended& ended) {
+  if (ended.lasts <= Duration::zero() || ended.provider == ended.requester) return;
+  note(asking_, ended.requester, ended);
+  note(answering_, ended.provider, ended);
+}
+
+void Conversation::helped(ThreadId thread, const Ended& ended) {
+  if (!answers_for(ended.provider).valid() || thread == ended.provider || thread == ended.requester) return;
+  Ended known = ended;
+  known.waits = enough;
+  note(answering_, thread, known);
+}
+
+void Conversation::note(Map<ThreadId, Part>& parts, ThreadId thread, const Ended& ended) {
+  Part& part = parts[thread];
+  if (part.begun == never || ended.time - part.begun > window) {
+    part.begun = ended.time;
+    part.waits = 0;
+  }
+  part.waits += ended.waits;
+  // Of several requesters the most important one counts, of equals the first.
+  const bool other = part.requester == ended.requester ? ended.rank != part.rank : ended.rank > part.rank;
+  if (!part.joined() || other) {
+    part.requester = ended.requester;
+    part.rank = ended.rank;
+    part.through = ended.through;
+  }
+  if (!part.joined() && part.waits < enough) return;
+  if (!part.joined() || other) changed_.push_back(thread);
+  part.until = ended.time + ended.lasts;
+}
+
+void Conversation::supported(const Ended& ended) {
+  if (ended.lasts > Duration::zero() && ended.provider != ended.requester) note(supporting_, ended.provider, ended);
+}
+
+ThreadId Conversation::answers_for(ThreadId thread) const {
+  const auto found = answering_.find(thread);
+  return found != answering_.end() && found->second.joined() ? found->second.requester : ThreadId{};
+}
+
+bool Conversation::has(ThreadId thread) const {
+  const auto joined = [&](const Map<ThreadId, Part>& parts) {
+    const auto found = parts.find(thread);
+    return found != parts.end() && found->second.joined();
+  };
+  return joined(asking_) || joined(answering_);
+}
+
+void Conversation::end_what_is_over(Time now) {
+  for (Map<ThreadId, Part>* parts : {&asking_, &answering_, &supporting_})
+    std::erase_if(*parts, [&](const auto& one) {
+      const auto& [thread, part] = one;
+      if (part.joined() ? now < part.until : now - part.begun <= window) return false;
+      if (part.joined()) changed_.push_back(thread);
+      return true;
+    });
+}
+
+void Conversation::forget(ThreadId thread) {
+  for (Map<ThreadId, Part>* parts : {&asking_, &answering_, &supporting_})
+    std::erase_if(*parts, [&](const auto& one) {
+      if (one.first != thread && one.second.requester != thread) return false;
+      if (one.second.joined()) changed_.push_back(one.first);
+      return true;
+    });
+}
+
+Vector<ThreadId> Conversation::take_changed() { return std::exchange(changed_, {}); }
+
+}  // namespace swapd::decide

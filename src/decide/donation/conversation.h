@@ -1,0 +1,77 @@
+// Threads that keep waiting for each other, thousands of times a second perhaps (docs/design.md, Donation). Pure.
+//
+// Help for one wait at a time comes too late there, and costs as much as it gives. So what a wait lends stays with the
+// threads of the conversation from one wait to the next: who waits *asks*, who ends the wait *answers*, and so do those
+// that were helped because that one waited for them. Who wakes a thread that answers *supports* it: that thread may
+// wait for any of its clients, so nothing is lent there but a short slice, which takes nothing from others. It is over
+// for a thread when nothing has been heard of its waits, or of those that it ends, for a while.
+#pragma once
+
+#include <cstdint>
+
+#include "base/event.h"
+#include "base/recycled.h"
+
+namespace swapd::decide {
+
+class Conversation {
+ public:
+  static constexpr std::uint32_t enough = 4;                               // told waits make a conversation …
+  static constexpr Duration window = std::chrono::milliseconds(250);       // … in this time
+  static constexpr Duration max_patience = std::chrono::milliseconds(64);  // for waits of threads that have help
+
+  // A thread's part in it.
+  struct Part {
+    ThreadId requester;  // the important thread that it takes part for
+    int rank = 0;        // … of this rank
+    Resource through;    // what a wait was for
+    std::uint32_t waits = 0;
+    Time begun = never;  // of the window
+    Time until = never;  // it takes part until then
+    [[nodiscard]] bool joined() const { return until != never; }
+    template <typename Self, typename Archive>
+    static void state(Self& self, Archive& archive) {
+      archive(self.requester, self.rank, self.through, self.waits, self.begun, self.until);
+    }
+  };
+  // A wait that was told is over, or several that were not.
+  struct Ended {
+    Time time;
+    ThreadId requester, provider;
+    int rank = 0;  // the requester's
+    Resource through;
+    std::uint32_t waits = 1;
+    Duration lasts{};  // how long its threads stay in the conversation; 0: there is none
+  };
+  void wait_ended(const Ended& ended);
+  // This thread was helped in it, as one that the provider itself waited for.
+  void helped(ThreadId thread, const Ended& ended);
+  // … of a thread that answers: this is the requester that it answers.
+  void supported(const Ended& ended);
+  // For which important thread it answers; an invalid one: it does not.
+  [[nodiscard]] ThreadId answers_for(ThreadId thread) const;
+  // It asks or answers.
+  [[nodiscard]] bool has(ThreadId thread) const;
+  [[nodiscard]] const Map<ThreadId, Part>& asking() const { return asking_; }
+  [[nodiscard]] const Map<ThreadId, Part>& answering() const { return answering_; }
+  [[nodiscard]] const Map<ThreadId, Part>& supporting() const { return supporting_; }
+  [[nodiscard]] bool empty() const { return asking_.empty() && answering_.empty() && supporting_.empty(); }
+
+  void end_what_is_over(Time now);
+  void forget(ThreadId thread);
+  // Threads that have joined or left since the last call, or take part for another requester.
+  [[nodiscard]] Vector<ThreadId> take_changed();
+
+  template <typename Self, typename Archive>
+  static void state(Self& self, Archive& archive) {
+    archive(self.asking_, self.answering_, self.supporting_, self.changed_);
+  }
+
+ private:
+  void note(Map<ThreadId, Part>& parts, ThreadId thread, const Ended& ended);
+
+  Map<ThreadId, Part> asking_, answering_, supporting_;  // those that may join yet, too
+  Vector<ThreadId> changed_;
+};
+
+}  // namespace swapd::decide

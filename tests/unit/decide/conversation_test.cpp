@@ -1,0 +1,162 @@
+// Threads that keep waiting for each other: who belongs to a conversation, and for how long.
+#include "decide/donation/conversation.h"
+
+#include <gmock/gmock.h>
+
+#include "unit/model/world.h"
+
+namespace swapd::test {
+namespace {
+
+using decide::Conversation;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+
+class ConversationTest : public testing::Test {
+ protected:
+  static constexpr Duration lasts = milliseconds(500);
+  // p1 waits for p2, that often, `apart` from each other.
+  void waits(int times, Duration apart = milliseconds(10)) { waits(p1, p2, times, apart); }
+  void waits(ThreadId requester, ThreadId provider, int times, Duration apart = milliseconds(10), int rank = 30) {
+    for (int i = 0; i < times; ++i) {
+      now += apart;
+      conversation.wait_ended(ended(requester, provider, rank));
+    }
+  }
+  [[nodiscard]] Conversation::Ended ended(ThreadId requester, ThreadId provider, int rank = 30) const {
+    return {.time = now, .requester = requester, .provider = provider, .rank = rank, .through = r1, .lasts = lasts};
+  }
+  Conversation conversation;
+  Time now{std::chrono::hours(1)};
+};
+
+TEST_F(ConversationTest, AFewWaitsAreNone) {
+  waits(3);
+  EXPECT_FALSE(conversation.has(p1));
+  EXPECT_FALSE(conversation.has(p2));
+}
+
+TEST_F(ConversationTest, FourWaitsInAQuarterOfASecondAreOne) {
+  waits(4);
+  EXPECT_TRUE(conversation.has(p1)) << "who waits";
+  EXPECT_TRUE(conversation.has(p2)) << "who ends the waits";
+  EXPECT_EQ(conversation.answers_for(p2), p1);
+  EXPECT_EQ(conversation.answers_for(p1), ThreadId{});
+}
+
+TEST_F(ConversationTest, FourWaitsInASecondAreNone) {
+  waits(8, milliseconds(200));
+  EXPECT_FALSE(conversation.has(p2));
+}
+
+TEST_F(ConversationTest, WaitsForManyThreadsCountForTheOneThatWaits) {
+  waits(p1, p2, 2);
+  waits(p1, p3, 2);
+  EXPECT_TRUE(conversation.has(p1));
+  EXPECT_FALSE(conversation.has(p2));
+  EXPECT_FALSE(conversation.has(p3));
+}
+
+TEST_F(ConversationTest, ItIsOverWhenNothingHasBeenToldForItsTime) {
+  waits(4);
+  conversation.end_what_is_over(now + lasts - milliseconds(1));
+  EXPECT_TRUE(conversation.has(p2));
+  conversation.end_what_is_over(now + lasts);
+  EXPECT_FALSE(conversation.has(p1));
+  EXPECT_FALSE(conversation.has(p2));
+  EXPECT_TRUE(conversation.empty());
+}
+
+TEST_F(ConversationTest, OneToldWaitKeepsItUp) {
+  waits(4);
+  waits(1, milliseconds(400));
+  conversation.end_what_is_over(now + milliseconds(400));
+  EXPECT_TRUE(conversation.has(p1));
+  EXPECT_TRUE(conversation.has(p2));
+}
+
+TEST_F(ConversationTest, AThreadThatHasNotJoinedIsForgottenWithItsWindow) {
+  waits(3);
+  conversation.end_what_is_over(now + Conversation::window);
+  EXPECT_TRUE(conversation.empty());
+}
+
+TEST_F(ConversationTest, OfTwoRequestersTheMoreImportantOneCounts) {
+  waits(p1, p2, 4, milliseconds(10), 40);
+  waits(p3, p2, 4, milliseconds(10), 25);
+  EXPECT_EQ(conversation.answers_for(p2), p1);
+  (void)conversation.take_changed();
+  waits(p4, p2, 1, milliseconds(10), 41);
+  EXPECT_THAT(conversation.take_changed(), ElementsAre(p2));
+  EXPECT_EQ(conversation.answers_for(p2), p4);
+}
+
+TEST_F(ConversationTest, WaitsThatWereNotToldCountTogether) {
+  auto several = ended(p1, p2);
+  several.waits = Conversation::enough;
+  conversation.wait_ended(several);
+  EXPECT_TRUE(conversation.has(p1));
+  EXPECT_TRUE(conversation.has(p2));
+}
+
+TEST_F(ConversationTest, AThreadThatWasHelpedOnTheWayAnswersTooAtOnce) {
+  waits(4);
+  conversation.helped(p3, ended(p1, p2));
+  EXPECT_EQ(conversation.answers_for(p3), p1);
+}
+
+TEST_F(ConversationTest, AThreadThatWasHelpedInASingleWaitDoesNot) {
+  waits(1);
+  conversation.helped(p3, ended(p1, p2));
+  EXPECT_FALSE(conversation.has(p3));
+}
+
+TEST_F(ConversationTest, WhoWakesAThreadThatAnswersSupportsIt) {
+  waits(4);
+  for (int i = 0; i < 4; ++i) conversation.supported(ended(p1, p3));
+  EXPECT_TRUE(conversation.supporting().at(p3).joined());
+  EXPECT_FALSE(conversation.has(p3)) << "nothing is lent to it";
+  conversation.end_what_is_over(now + lasts);
+  EXPECT_THAT(conversation.supporting(), IsEmpty());
+}
+
+TEST_F(ConversationTest, ARequesterDoesNotAnswerItself) {
+  waits(p1, p1, 8);
+  EXPECT_TRUE(conversation.empty());
+  waits(4);
+  conversation.helped(p1, ended(p1, p2));
+  EXPECT_EQ(conversation.answers_for(p1), ThreadId{});
+}
+
+TEST_F(ConversationTest, WithoutATimeThereIsNone) {
+  for (int i = 0; i < 8; ++i) conversation.wait_ended({.time = now, .requester = p1, .provider = p2, .rank = 30});
+  EXPECT_TRUE(conversation.empty());
+}
+
+TEST_F(ConversationTest, JoiningAndLeavingAreToldOnce) {
+  waits(6);
+  EXPECT_THAT(conversation.take_changed(), UnorderedElementsAre(p1, p2));
+  EXPECT_THAT(conversation.take_changed(), IsEmpty());
+  conversation.end_what_is_over(now + lasts);
+  EXPECT_THAT(conversation.take_changed(), UnorderedElementsAre(p1, p2));
+}
+
+TEST_F(ConversationTest, WithTheRequesterGoesItsConversation) {
+  waits(4);
+  (void)conversation.take_changed();
+  conversation.forget(p1);
+  EXPECT_FALSE(conversation.has(p2));
+  EXPECT_THAT(conversation.take_changed(), UnorderedElementsAre(p1, p2));
+}
+
+TEST_F(ConversationTest, WithAProviderGoesItsPartAlone) {
+  waits(4);
+  (void)conversation.take_changed();
+  conversation.forget(p2);
+  EXPECT_TRUE(conversation.has(p1));
+  EXPECT_THAT(conversation.take_changed(), ElementsAre(p2));
+}
+
+}  // namespace
+}  // namespace swapd::test
