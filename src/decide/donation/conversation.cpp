@@ -24,7 +24,7 @@ void Conversation::note(Map<ThreadId, Part>& parts, ThreadId thread, const Ended
     part.waits = 0;
   }
   part.waits += ended.waits;
-  // Of several requesters the most important one counts, of equals the first.
+  // The most important of several requesters counts, of equals the first.
   const bool other = part.requester == ended.requester ? ended.rank != part.rank : ended.rank > part.rank;
   if (!part.joined() || other) {
     part.requester = ended.requester;

@@ -16,7 +16,7 @@ struct DonationRules {
   LendingRules lending;
   bool cross_user = false;
   Duration linger = std::chrono::milliseconds(2);  // of the provider's CPU time; Linger applies it
-  // What is lent stays for so long after the last told wait of threads that keep waiting for each other (Conversation).
+  // Threads that keep waiting for each other keep what is lent so long after the last told wait (Conversation).
   Duration conversation = std::chrono::seconds(1);
   // A thread whose CPU group weighs more than this, and more than its provider's, counts as more important by as much;
   // 0: weights do not count.
