@@ -116,6 +116,8 @@ actuate::Boost DecisionLoop::boost_of(const decide::Grant& grant) {
           .doubted = run.doubted,
           .withheld = run.withheld,
           .lowers = run.lowers,
+          .slice_only = run.slice_only,
+          .stands = run.stands,
           .quiet = run.quiet,
           .ceiling_until = grant.ceiling_until,
           .quota_until = grant.quota_until};

@@ -133,6 +133,7 @@ Engine::Engine(const Kernel& kernel, observe::Resolver& resolver, Options option
     return shaped_.holds(blocked.thread.tid) || membership_.awaits_receiver(blocked);
   });
   actuator_.on_outcome([this](const actuate::Outcome& outcome) {
+    if (outcome.what == actuate::Outcome::What::rebased) membership_.rebased(outcome.boost.thread, outcome.base);
     shaped_.on_outcome(outcome);
     feed_.on_outcome(outcome);
   });

@@ -135,6 +135,10 @@ void Membership::check_waiting_priorities(std::span<const decide::Donation> dona
     const auto attr = parts_.kernel.scheduler.get(member->id.tid);
     if (attr && *attr != member->base) tracker_.set_base(*member, *attr, now);
   }
+  for (const auto& [thread, base] : std::exchange(rebased_, {}))
+    if (const model::ManagedThread* member = parts_.members.thread(thread.tid);
+        member != nullptr && member->id == thread && member->base != base)
+      tracker_.set_base(*member, base, now);
 }
 
 void Membership::have_receivers_follow() {

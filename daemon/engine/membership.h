@@ -99,6 +99,8 @@ class Membership {
   [[nodiscard]] Status release(pid_t pid) { return tracker_.release(pid, parts_.kernel.clock.now()); }
   void remember_released(pid_t pid, std::uint64_t start_time) { tracker_.remember_released(pid, start_time); }
   // See BasePriority.
+  // Another program has changed a boosted thread's own attributes; taken up with the next tick.
+  void rebased(ThreadId thread, const SchedAttr& base) { rebased_.emplace_back(thread, base); }
   [[nodiscard]] Status set_base(pid_t pid, const AskedPriority& asked, bool may_raise);
   // The process may be in another cgroup now.
   void look_at_weight(pid_t pid) { weights_.moved(pid); }
@@ -138,6 +140,7 @@ class Membership {
   WeightWatch weights_;
   MemberNews news_;
   MemberTracker tracker_;
+  std::vector<std::pair<ThreadId, SchedAttr>> rebased_;
   std::unique_ptr<sys::ProcEvents> proc_events_;  // null: the observer tells, or scans find the children
 };
 

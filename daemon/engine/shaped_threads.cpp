@@ -21,7 +21,7 @@ std::vector<Woken> ShapedThreads::newly_held(Time now) {
 void ShapedThreads::on_outcome(const actuate::Outcome& outcome) {
   using What = actuate::Outcome::What;
   if (outcome.what == What::begun || outcome.what == What::changed || outcome.what == What::ineffective)
-    shaper_.favour(outcome.boost.thread.tid, true);
+    shaper_.favour(outcome.boost.thread.tid, !outcome.boost.stands);
   if (outcome.what == What::ended) shaper_.favour(outcome.boost.thread.tid, false);
 }
 

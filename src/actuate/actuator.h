@@ -69,6 +69,10 @@ struct Boost {
   bool withheld = false;
   // `attr` is less than the thread's own, and meant to be.
   bool lowers = false;
+  // The slice of `attr` is all that is set: the rest stays as the thread has it, whatever that is by then.
+  bool slice_only = false;
+  // It stays between waits: the thread may not be waited for just now.
+  bool stands = false;
   // It comes and goes many times a second: no outcome tells of it, it is not among active(), and nothing but the
   // thread's scheduling attributes is changed for it.
   bool quiet = false;

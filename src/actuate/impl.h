@@ -47,7 +47,7 @@ struct Actuator::Impl {
   [[nodiscard]] Terms terms(const Entry& entry, Time now) const;
   // The attributes that the thread is set to where it is lent these.
   [[nodiscard]] SchedAttr attributes(const Entry& entry, const SchedAttr& lent) const;
-  // Less than the thread's own is lent only to lower it. A shorter slice at the same rank is more.
+  // Less than the thread's own is lent only to lower it.
   [[nodiscard]] bool gains(const Entry& entry, const SchedAttr& lent) const;
   void begin(const Boost& boost, Time now);
   void renew(Entry& entry, const Boost& boost, Time now);

@@ -111,8 +111,8 @@ struct Exited {
   ThreadId thread;
 };
 
-// The thread has begun so many waits since the last of these, of which at most some were told, while less important
-// threads had CPUs; `by` ended the last of them. The model does not learn from it.
+// The thread has begun many waits of which few were told, while less important threads had CPUs. `by` ended the last,
+// and as far as is known so many of them. The model does not learn from it.
 struct Conversed {
   Time time;
   ThreadId thread;

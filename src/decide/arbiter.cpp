@@ -18,6 +18,9 @@ bool Arbiter::rests(const Grant& grant) {
 
 std::optional<Overruled::Why> Arbiter::better(const Grant& one, const Grant& other) {
   using Why = Overruled::Why;
+  // A slice is no reason to keep a thread at the rank that another decider lowers.
+  if (one.run.lowers != other.run.lowers && (one.run.slice_only || other.run.slice_only))
+    return one.run.lowers ? std::optional(Why::rank) : std::nullopt;
   if (rests(one) != rests(other)) return rests(other) ? std::optional(Why::rests) : std::nullopt;
   if (rank(one.run.attr) != rank(other.run.attr))
     return rank(one.run.attr) > rank(other.run.attr) ? std::optional(Why::rank) : std::nullopt;

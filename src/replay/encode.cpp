@@ -282,6 +282,8 @@ void Encoder::add(std::string& out, const Granted& granted) {
     if (run.doubted) line.add("doubted", true);
     if (run.withheld) line.add("withheld", true);
     if (run.lowers) line.add("lowers", true);
+    if (run.slice_only) line.add("slice_only", true);
+    if (run.stands) line.add("stands", true);
     if (run.quiet) line.add("quiet", true);
     if (grant.ceiling_until) line.add("ceiling_until", since_start(*grant.ceiling_until));
     if (grant.quota_until) line.add("quota_until", since_start(*grant.quota_until));

@@ -70,21 +70,9 @@ bool Attention::keep(ThreadId thread, Time now) {
 void Attention::set_patience(Duration patience) {
   if (std::exchange(patience_, patience) == patience) return;
   for (auto& [thread, watch] : table_) {
-    watch.wants.patience = patience_of(watch);
+    watch.wants.patience = patience;
     changed(thread);
   }
-}
-
-Duration Attention::patience_of(const Watch& watch) const {
-  return patience_ == Duration::zero() ? patience_ : std::max(patience_, watch.least_patience);
-}
-
-void Attention::set_least_patience(ThreadId thread, Duration least) {
-  const auto found = table_.find(thread);
-  if (found == table_.end()) return;
-  found->second.least_patience = least;
-  found->second.wants.patience = patience_of(found->second);
-  changed(thread);
 }
 
 void Attention::trace_wakes(ThreadId thread) {
@@ -177,12 +165,7 @@ void Attention::add_interests(std::vector<Interest>& out) {
   changed_.erase(std::unique(changed_.begin(), changed_.end()), changed_.end());
   for (const ThreadId thread : changed_) {
     const auto found = table_.find(thread);
-    if (found == table_.end()) {
-      out.push_back({.thread = thread});
-      continue;
-    }
-    out.push_back(found->second.wants);
-    if (found->second.least_patience > Duration::zero()) out.back().urgent = false;
+    out.push_back(found == table_.end() ? Interest{.thread = thread} : found->second.wants);
   }
   changed_.clear();
 }

@@ -25,9 +25,6 @@ class Attention {
   // How often a watched thread may wait before only waits that last are told (Interest::patience). 0: as often as it
   // likes.
   void set_patience(Duration patience);
-  // As long as this thread has the help that there is, its waits need not be told sooner than this, nor at once; 0: as
-  // all others'.
-  void set_least_patience(ThreadId thread, Duration least);
   // Its wakeups of other threads matter.
   void trace_wakes(ThreadId thread);
 
@@ -66,18 +63,16 @@ class Attention {
     bool provides = false;  // in others_
     Time asked = never;
     Time forked = never;
-    Duration least_patience{};
     template <typename Self, typename Archive>
     static void state(Self& self, Archive& archive) {
       archive(self.wants.thread, self.wants.tgid, self.wants.watch, self.wants.urgent, self.wants.wakes,
               self.wants.expected, self.wants.patience, self.wants.new_child, self.last_needed, self.listed,
-              self.provides, self.asked, self.forked, self.least_patience);
+              self.provides, self.asked, self.forked);
     }
   };
   Watch& add(ThreadId thread, pid_t tgid, Time now);
   void list_as_other(ThreadId thread, Watch& watch);
   void list_as_expecting(ThreadId thread, Watch& watch);
-  [[nodiscard]] Duration patience_of(const Watch& watch) const;
   void changed(ThreadId thread) { changed_.push_back(thread); }
 
   HashMap<ThreadId, Watch> table_;

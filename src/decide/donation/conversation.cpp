@@ -11,7 +11,7 @@ void Conversation::wait_ended(const Ended& ended) {
 }
 
 void Conversation::helped(ThreadId thread, const Ended& ended) {
-  if (!answers_for(ended.provider).valid() || thread == ended.provider || thread == ended.requester) return;
+  if (ended.lasts <= Duration::zero() || thread == ended.requester) return;
   Ended known = ended;
   known.waits = enough;
   note(answering_, thread, known);
@@ -25,7 +25,9 @@ void Conversation::note(Map<ThreadId, Part>& parts, ThreadId thread, const Ended
   }
   part.waits += ended.waits;
   // The most important of several requesters counts, of equals the first.
-  const bool other = part.requester == ended.requester ? ended.rank != part.rank : ended.rank > part.rank;
+  const bool own = part.requester == ended.requester;
+  const bool other = own ? ended.rank != part.rank : ended.rank > part.rank;
+  if (part.joined() && !own && !other) return;  // it does not go on for one on behalf of another
   if (!part.joined() || other) {
     part.requester = ended.requester;
     part.rank = ended.rank;
@@ -37,7 +39,10 @@ void Conversation::note(Map<ThreadId, Part>& parts, ThreadId thread, const Ended
 }
 
 void Conversation::supported(const Ended& ended) {
-  if (ended.lasts > Duration::zero() && ended.provider != ended.requester) note(supporting_, ended.provider, ended);
+  if (ended.lasts <= Duration::zero() || ended.provider == ended.requester) return;
+  Ended known = ended;
+  known.waits = enough;
+  note(supporting_, ended.provider, known);
 }
 
 ThreadId Conversation::answers_for(ThreadId thread) const {

@@ -16,9 +16,8 @@ namespace swapd::decide {
 
 class Conversation {
  public:
-  static constexpr std::uint32_t enough = 4;                               // told waits make a conversation …
-  static constexpr Duration window = std::chrono::milliseconds(250);       // … in this time
-  static constexpr Duration max_patience = std::chrono::milliseconds(64);  // for waits of threads that have help
+  static constexpr std::uint32_t enough = 4;                          // told waits make a conversation …
+  static constexpr Duration window = std::chrono::milliseconds(250);  // … in this time
 
   // A thread's part in it.
   struct Part {
@@ -44,7 +43,7 @@ class Conversation {
     Duration lasts{};  // how long its threads stay in the conversation; 0: there is none
   };
   void wait_ended(const Ended& ended);
-  // This thread was helped in it, as one that the provider itself waited for.
+  // This thread was helped in it, and ended the wait of one that answers.
   void helped(ThreadId thread, const Ended& ended);
   // … of a thread that answers: this is the requester that it answers.
   void supported(const Ended& ended);

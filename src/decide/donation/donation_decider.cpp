@@ -203,7 +203,6 @@ void DonationDecider::settle(const model::Model& model, const Turn& turn, Plan& 
   for (const ThreadId requester : std::exchange(pass_.helped, {}))
     if (!active_.contains(requester) && waiting_.contains(requester))
       inquiry_.ask_for_another(model, requester, turn.now, attention_, plan);
-  attend_to_conversations(turn.now);
   linger_.renew(current_);
   end_what_lingers_in_vain(model);
   linger_.keep_ways_open(
@@ -220,15 +219,13 @@ void DonationDecider::settle(const model::Model& model, const Turn& turn, Plan& 
   plan.may_batch = whole_chains_are_open();
 }
 
-// The threads of a conversation have the help that there is: news of their waits is less urgent.
+// Finds anew what their threads run as.
 void DonationDecider::attend_to_conversations(Time now) {
   const Vector<ThreadId> changed = conversation_.take_changed();
-  for (const ThreadId thread : changed) {
-    const bool has = conversation_.has(thread);
-    if (const Roster::Thread* known = roster_.find(thread); has && known != nullptr && !attention_.keep(thread, now))
+  for (const ThreadId thread : changed)
+    if (const Roster::Thread* known = roster_.find(thread);
+        known != nullptr && conversation_.answers_for(thread).valid() && !attention_.keep(thread, now))
       attention_.watch_provider(thread, known->tgid, now);
-    attention_.set_least_patience(thread, has ? Conversation::max_patience : Duration::zero());
-  }
   if (!std::exchange(conversations_stale_, false) && changed.empty()) return;
   for_conversations_.clear();
   terms_.demand(conversation_, decider_name, for_conversations_);
@@ -284,10 +281,14 @@ void DonationDecider::demand(const model::Model& model, Time now, Plan& plan) {
                             .suspected = progress_.suspected(leaf),
                             .given_up = given_up});
   }
-  // First, so that of demands that are equal these hold, and nothing changes for a thread as its waits come and go.
-  plan.demands.insert(plan.demands.end(), for_conversations_.begin(), for_conversations_.end());
+  attend_to_conversations(now);
   for (const Donation& donation : current_) terms_.demand(donation, decider_name, now, plan);
   for (const auto& [requester, lingering] : linger_.all()) terms_.demand(lingering.donation, decider_name, now, plan);
+  // With the same slice, so that of the kernel's attributes nothing changes as waits come and go.
+  for (Demand& demand : plan.demands)
+    if (auto& run = std::get<RunAs>(demand); !run.attr.realtime() && conversation_.answers_for(run.thread).valid())
+      run.attr.runtime_ns = Terms::conversation_slice_ns;
+  plan.demands.insert(plan.demands.end(), for_conversations_.begin(), for_conversations_.end());
   give_way(model, plan);
   linger_.add_timers(plan.timers);
   for (const auto& [requester, quantum] : quanta_)

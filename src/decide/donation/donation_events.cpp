@@ -101,12 +101,16 @@ void DonationDecider::note_conversation(const Conversed& conversed, const Resour
                                   .through = through,
                                   .waits = conversed.waits,
                                   .lasts = config_.rules.of(known->class_id).conversation};
-  if (!asks) return conversation_.supported(ended);
-  conversation_.wait_ended(ended);
-  // The provider has waited in its turn: those that were helped on the way, and rightly, belong to it too.
-  const Donation* helped = current(requester);
-  if (helped == nullptr || helped->refusal != Refusal::none || helped->path.front() != ended.provider) return;
-  for (const ThreadId further : helped->path) conversation_.helped(further, ended);
+  if (asks) return conversation_.wait_ended(ended);
+  // It was helped, and rightly, if it stood on the way of the requester's donation; else the thread that answers may
+  // have waited for any of its clients.
+  const Donation* donation = current(requester);
+  const auto on_the_way = [&](ThreadId thread) {
+    return donation != nullptr && donation->refusal == Refusal::none &&
+           std::ranges::find(donation->path, thread) != donation->path.end();
+  };
+  if (on_the_way(conversed.thread) && on_the_way(conversed.by)) return conversation_.helped(conversed.by, ended);
+  conversation_.supported(ended);
 }
 
 void DonationDecider::begin_wait(ThreadId requester, const model::Model& model) {

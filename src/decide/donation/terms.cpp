@@ -6,9 +6,6 @@
 namespace swapd::decide {
 
 namespace {
-// The kernel's shortest (sched_setattr(2)): as long as a thread of a conversation seldom needs.
-constexpr std::uint64_t conversation_slice_ns = 100'000;
-
 ClassId class_of(const Roster::Thread* thread) { return thread == nullptr ? ClassId{} : thread->class_id; }
 }  // namespace
 
@@ -111,16 +108,18 @@ void Terms::demand(ThreadId thread, const Conversation::Part& part, bool lends, 
   RunAs run{.thread = thread,
             .attr = own->base,
             .cause = {decider, part.requester, part.through},
-            .payer = payer_for(requester),
+            .payer = {.requester_class = requester->class_id, .provider_class = own->class_id},
             .second_best = std::nullopt};
-  run.payer.provider_class = own->class_id;
   const SchedAttr counts_as = rules_.importance(requester->base, requester->weight, requester->class_id, own->weight);
   const SchedAttr lent = rules_.lend_on_guess(counts_as, requester->class_id);
-  if (lends && rank(lent) > rank(own->base))
+  if (lends && rank(lent) > rank(own->base)) {
     run.attr = lent;
-  else
-    run.quiet = true;  // a slice is all that it gets
-  run.attr.reset_on_fork = true;
+    run.payer.user = payer_for(requester).user;
+  } else {
+    run.slice_only = run.quiet = true;  // which costs no other user anything
+  }
+  run.stands = true;
+  run.attr.reset_on_fork = !run.slice_only;
   run.attr.runtime_ns = conversation_slice_ns;
   demands.emplace_back(run);
 }

@@ -14,6 +14,8 @@ namespace swapd::decide {
 // Refers to what it is made with.
 class Terms {
  public:
+  // The kernel's shortest (sched_setattr(2)): as long as a thread of a conversation seldom needs.
+  static constexpr std::uint64_t conversation_slice_ns = 100'000;
   // quota: what a donation gives is charged to the requester's user.
   Terms(const DonationRules& rules, const Roster& roster, const Progress& progress, bool quota)
       : rules_(rules), roster_(roster), progress_(progress), quota_(quota) {}

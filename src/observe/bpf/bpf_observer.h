@@ -107,7 +107,8 @@ class BpfObserver final : public Observer {
     Time nobody_found{};         // when the worker last found no provider for a wait that names none
     WaitRate rate;
     std::uint32_t conversed_waits = 0;  // how many it had begun when it was told last that it waits often, and …
-    Time conversed{};                   // … when that was
+    Time conversed{};                   // … when that was, and
+    ThreadId conversed_by;              // … which thread had ended the last
     std::uint32_t asked_waits = 0;      // how many waits it had begun when waits_unreported() was asked last
   };
 

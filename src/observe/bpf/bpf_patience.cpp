@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "observe/bpf/bpf_observer.h"
+#include "observe/resolve/compat_calls.h"
 #include "observe/resolve/syscall_table.h"
 
 namespace swapd::observe {
@@ -83,9 +84,13 @@ void BpfObserver::tell_conversation(Watched& w, std::uint32_t waits, Time now, s
   if (first) w.conversed -= thread.tid % conversed_phases * (conversed_period / conversed_phases);
   if (first || begun == 0) return;
   const auto slot = tracer_->slot(thread.tid);
-  const auto by = slot ? managed_.find(slot->waker.tid) : managed_.end();
-  if (by == managed_.end() || by->second == thread) return;
-  out.emplace_back(Conversed{.time = now, .thread = thread, .by = by->second, .waits = begun});
+  if (!slot || slot->waker.kernel_thread || slot->waker.interrupt) return;
+  const std::int32_t call = slot->waker.compat ? native_call(slot->waker.call) : slot->waker.call;
+  const auto by = managed_.find(slot->waker.tid);
+  if (by == managed_.end() || by->second == thread || call_entry(call).kind == CallKind::kill) return;
+  // The last of many waits: the others may have been ended by other threads, unless it is the same one each time.
+  const bool again = std::exchange(w.conversed_by, by->second) == by->second;
+  out.emplace_back(Conversed{.time = now, .thread = thread, .by = by->second, .waits = again ? begun : 1});
 }
 
 int BpfObserver::least_running() const {

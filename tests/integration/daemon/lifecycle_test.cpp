@@ -44,7 +44,6 @@ TEST_P(Lifecycle, a_thousand_short_children) {
   EXPECT_TRUE(empty()) << session->json({"status"});
 }
 
-// What is locked is not given back by free() alone.
 // To let it grow, a thread that opens a file stands still for as long as RCU takes.
 TEST_P(Lifecycle, the_table_of_open_files_has_its_size_from_the_start) {
   rlimit files{};
@@ -53,6 +52,7 @@ TEST_P(Lifecycle, the_table_of_open_files_has_its_size_from_the_start) {
   EXPECT_GE(std::stoul(size), std::min<rlim_t>(files.rlim_max, 16384)) << size;
 }
 
+// What is locked is not given back by free() alone.
 TEST_P(Lifecycle, memory_goes_back_when_nobody_is_left) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "the sanitizer's memory is not locked, and kept after free()";

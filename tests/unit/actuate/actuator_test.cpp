@@ -129,38 +129,95 @@ TEST_F(ActuatorTest, AReniceJustBeforeTheEndIsNotUndone) {
   EXPECT_EQ(outcomes_.back().base, nice_of(-7));
 }
 
-TEST_F(ActuatorTest, ASliceAloneIsLentAndGivenBack) {
-  scheduler_.slice = 3'000'000;
+class SliceTest : public ActuatorTest {
+ protected:
+  SliceTest() { scheduler_.slice = 3'000'000; }
+  static Boost slice(pid_t tid, int nice, std::uint64_t ns = 100'000) {
+    SchedAttr attr = nice_of(nice);
+    attr.runtime_ns = ns;
+    Boost asked{id(tid), {}, {}, attr};
+    asked.slice_only = asked.quiet = asked.stands = true;
+    return asked;
+  }
+};
+
+TEST_F(SliceTest, AloneIsLentAndGivenBack) {
   scheduler_.add(10, nice_of(-5));
-  SchedAttr short_slice = nice_of(-5);
-  short_slice.runtime_ns = 100'000;
-  apply({boost(10, short_slice)});
+  apply({slice(10, -5)});
   EXPECT_EQ(attr(10).runtime_ns, 100'000U);
   EXPECT_EQ(attr(10).nice, -5);
+  EXPECT_FALSE(attr(10).reset_on_fork) << "its children are born with what they would have anyhow";
   apply({});
   EXPECT_EQ(attr(10), nice_of(-5));
 }
 
-TEST_F(ActuatorTest, ASliceIsNotLentToAThreadThatHasAShorterOneOrMattersMore) {
-  scheduler_.slice = 3'000'000;
-  SchedAttr short_slice = nice_of(-5);
-  short_slice.runtime_ns = 200'000;
-  SchedAttr quick = nice_of(-5);
+TEST_F(SliceTest, AReniceMeanwhileStands) {
+  scheduler_.add(10, nice_of(-10));
+  apply({slice(10, -10)});
+  scheduler_.add(10, nice_of(5));
+  clock_.advance(std::chrono::milliseconds(25));
+  apply({slice(10, -10)});
+  EXPECT_EQ(attr(10).nice, 5);
+  EXPECT_EQ(actuator().base(id(10)), nice_of(5));
+  apply({});
+  EXPECT_EQ(attr(10), nice_of(5));
+}
+
+TEST_F(SliceTest, AnOldNiceValueIsNotGivenToAThreadThatHasAnother) {
+  scheduler_.add(10, nice_of(5));
+  apply({slice(10, -10)});
+  EXPECT_EQ(attr(10).nice, 5);
+}
+
+TEST_F(SliceTest, AThreadThatInsistsOnItsOwnIsLeftAlone) {
+  scheduler_.add(10, nice_of(0));
+  for (int i = 0; i < 6; ++i) {
+    apply({slice(10, 0)});
+    SchedAttr own = nice_of(0);
+    own.runtime_ns = 20'000'000;
+    scheduler_.add(10, own);
+    clock_.advance(std::chrono::milliseconds(25));
+  }
+  const int sets = scheduler_.sets;
+  apply({slice(10, 0)});
+  EXPECT_EQ(scheduler_.sets, sets);
+  EXPECT_EQ(attr(10).runtime_ns, 20'000'000U);
+}
+
+TEST_F(SliceTest, IsNotLentToAThreadThatHasAShorterOneOrAClassOfItsOwn) {
+  SchedAttr quick = nice_of(-5), batch = nice_of(0), idle;
   quick.runtime_ns = 100'000;
+  batch.policy = SchedPolicy::batch;
+  idle.policy = SchedPolicy::idle;
   scheduler_.add(10, quick);
-  scheduler_.add(11, nice_of(-6));
+  scheduler_.add(11, batch);
   scheduler_.add(12, fifo(1));
-  apply({boost(10, short_slice), boost(11, short_slice), boost(12, short_slice)});
+  scheduler_.add(13, idle);
+  apply({slice(10, -5, 200'000), slice(11, 0), slice(12, 0), slice(13, 0)});
   EXPECT_EQ(scheduler_.sets, 0);
 }
 
-TEST_F(ActuatorTest, AKernelWithoutSlicesIsAskedForNone) {
+TEST_F(SliceTest, ADonationFollowsAndTheSliceStays) {
+  scheduler_.add(10, nice_of(0));
+  apply({slice(10, 0)});
+  SchedAttr lent_attr = nice_of(-5);
+  lent_attr.runtime_ns = 100'000;
+  apply({boost(10, lent_attr)});
+  EXPECT_EQ(attr(10).nice, -5);
+  apply({slice(10, 0)});
+  EXPECT_EQ(attr(10).nice, 0);
+  EXPECT_EQ(attr(10).runtime_ns, 100'000U);
+  apply({});
+  EXPECT_EQ(attr(10), nice_of(0));
+}
+
+TEST_F(SliceTest, AKernelWithoutSlicesIsAskedForNone) {
   scheduler_.slice = 0;
   scheduler_.add(10, nice_of(-5));
   scheduler_.add(11, nice_of(0));
-  SchedAttr short_slice = nice_of(-5);
-  short_slice.runtime_ns = 100'000;
-  apply({boost(10, short_slice), boost(11, short_slice)});
+  SchedAttr lent_attr = nice_of(-5);
+  lent_attr.runtime_ns = 100'000;
+  apply({slice(10, -5), boost(11, lent_attr)});
   EXPECT_EQ(attr(10), nice_of(-5));
   EXPECT_EQ(attr(11), lent(nice_of(-5)));
 }

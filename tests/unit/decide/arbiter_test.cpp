@@ -55,6 +55,14 @@ TEST_F(Arbitration, OfEqualRanksTheBetterSecondBest) {
   EXPECT_EQ(merge({first, second})[0].run.cause.on_behalf_of, p3);
 }
 
+TEST_F(Arbitration, ASliceDoesNotKeepAThreadAtItsRankThatIsLowered) {
+  RunAs slice = run(p2, nice(0), p1), lowered = run(p2, {.policy = SchedPolicy::idle}, {});
+  slice.slice_only = true;
+  lowered.lowers = true;
+  EXPECT_TRUE(merge({slice}, {lowered})[0].run.lowers);
+  EXPECT_TRUE(merge({lowered}, {slice})[0].run.lowers);
+}
+
 TEST_F(Arbitration, DemandsOfAllDecidersCount) {
   EXPECT_EQ(merge({run(p2, nice(-5), p1)}, {run(p2, nice(-10), {})})[0].run.attr, nice(-10));
 }

@@ -173,26 +173,5 @@ TEST_F(AttentionTest, AForgottenThreadIsExpectedByNone) {
   EXPECT_FALSE(attention.watches(p2));
 }
 
-TEST(AttentionPatience, OfOneThreadCanBeLongerAndNeverShorter) {
-  decide::Attention attention;
-  std::vector<decide::Interest> interests;
-  const Time now{std::chrono::hours(1)};
-  attention.watch_requester(p1, 1, now);
-  attention.set_least_patience(p1, milliseconds(32));
-  attention.add_interests(interests);
-  ASSERT_EQ(interests.size(), 1U);
-  EXPECT_EQ(interests[0].patience, milliseconds(32));
-  attention.set_patience(milliseconds(64));
-  attention.set_least_patience(p1, {});
-  interests.clear();
-  attention.add_interests(interests);
-  EXPECT_EQ(interests[0].patience, milliseconds(64));
-  attention.set_patience({});
-  attention.set_least_patience(p1, milliseconds(32));
-  interests.clear();
-  attention.add_interests(interests);
-  EXPECT_EQ(interests[0].patience, Duration::zero()) << "each wait is to be told";
-}
-
 }  // namespace
 }  // namespace swapd::test

@@ -106,15 +106,20 @@ TEST_F(ConversationTest, AThreadThatWasHelpedOnTheWayAnswersTooAtOnce) {
   EXPECT_EQ(conversation.answers_for(p3), p1);
 }
 
-TEST_F(ConversationTest, AThreadThatWasHelpedInASingleWaitDoesNot) {
-  waits(1);
-  conversation.helped(p3, ended(p1, p2));
-  EXPECT_FALSE(conversation.has(p3));
+// The loan of p1 does not go on because p3 goes on.
+TEST_F(ConversationTest, AnotherRequestersWaitsKeepNothingUpForOneThatIsSilent) {
+  waits(p1, p2, 4, milliseconds(10), 40);
+  const Time last = now;
+  waits(p3, p2, 40, milliseconds(20), 25);
+  conversation.end_what_is_over(last + lasts);
+  EXPECT_FALSE(conversation.has(p2));
+  waits(p3, p2, 4, milliseconds(10), 25);
+  EXPECT_EQ(conversation.answers_for(p2), p3);
 }
 
 TEST_F(ConversationTest, WhoWakesAThreadThatAnswersSupportsIt) {
   waits(4);
-  for (int i = 0; i < 4; ++i) conversation.supported(ended(p1, p3));
+  conversation.supported(ended(p1, p3));
   EXPECT_TRUE(conversation.supporting().at(p3).joined());
   EXPECT_FALSE(conversation.has(p3)) << "nothing is lent to it";
   conversation.end_what_is_over(now + lasts);

@@ -76,6 +76,23 @@ TEST_F(TermsTest, AProviderOfAClassWithoutRealTimeRunsInTheOrdinaryOne) {
   EXPECT_EQ(runs[1].attr.nice, -20);
 }
 
+TEST_F(TermsTest, ASliceIsNobodysQuota) {
+  enroll(p1, nice(-10), 1000);
+  enroll(p2, nice(0), 1000);
+  enroll(p3, nice(0), 1001);
+  decide::Conversation conversation;
+  for (int i = 0; i < 4; ++i)
+    conversation.wait_ended(
+        {.time = now, .requester = p1, .provider = p2, .rank = 30, .through = r1, .lasts = std::chrono::seconds(1)});
+  std::vector<decide::Demand> demands;
+  decide::Terms(rules, roster, progress, true).demand(conversation, "donation", demands);
+  ASSERT_THAT(demands, SizeIs(2));
+  EXPECT_EQ(std::get<RunAs>(demands[0]).thread, p2);
+  EXPECT_EQ(std::get<RunAs>(demands[0]).payer.user, 1000U);
+  EXPECT_EQ(std::get<RunAs>(demands[1]).thread, p1);
+  EXPECT_EQ(std::get<RunAs>(demands[1]).payer.user, 0U) << "its own CPU time is not lent";
+}
+
 TEST_F(TermsTest, WhatSpinsHasTheSecondBestAndThenNothing) {
   enroll(p1, fifo(10));
   lend_and_judge(p1, p2);
