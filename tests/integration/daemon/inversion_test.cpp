@@ -333,8 +333,8 @@ TEST_P(Inversion, whom_a_wait_is_for_is_looked_up_again_while_it_lasts) {
     const auto waits = thread_in(session->json({"why", std::to_string(client)}), client)["waiting_for"];
     return waits.empty() ? std::string() : waits[0]["resource"].get<std::string>();
   };
-  const std::string listening = awaited();
-  ASSERT_NE(listening, "");
+  std::string listening;
+  ASSERT_TRUE(eventually([&] { return !(listening = awaited()).empty(); }));
   session->raise("sock.go");
   ASSERT_TRUE(eventually([&] { return (server = only_child(listener)) > 0; }));
   EXPECT_TRUE(boosted());
