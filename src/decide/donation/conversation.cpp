@@ -10,11 +10,13 @@ void Conversation::wait_ended(const Ended& ended) {
   note(answering_, ended.provider, ended);
 }
 
-void Conversation::helped(ThreadId thread, const Ended& ended) {
-  if (ended.lasts <= Duration::zero() || thread == ended.requester) return;
-  Ended known = ended;
-  known.waits = enough;
-  note(answering_, thread, known);
+void Conversation::helped(const Ended& ended) { note_at_once(answering_, ended); }
+void Conversation::supported(const Ended& ended) { note_at_once(supporting_, ended); }
+
+void Conversation::note_at_once(Map<ThreadId, Part>& parts, Ended ended) {
+  if (ended.lasts <= Duration::zero() || ended.provider == ended.requester) return;
+  ended.waits = enough;
+  note(parts, ended.provider, ended);
 }
 
 void Conversation::note(Map<ThreadId, Part>& parts, ThreadId thread, const Ended& ended) {
@@ -36,13 +38,6 @@ void Conversation::note(Map<ThreadId, Part>& parts, ThreadId thread, const Ended
   if (!part.joined() && part.waits < enough) return;
   if (!part.joined() || other) changed_.push_back(thread);
   part.until = ended.time + ended.lasts;
-}
-
-void Conversation::supported(const Ended& ended) {
-  if (ended.lasts <= Duration::zero() || ended.provider == ended.requester) return;
-  Ended known = ended;
-  known.waits = enough;
-  note(supporting_, ended.provider, known);
 }
 
 ThreadId Conversation::answers_for(ThreadId thread) const {

@@ -43,9 +43,9 @@ class Conversation {
     Duration lasts{};  // how long its threads stay in the conversation; 0: there is none
   };
   void wait_ended(const Ended& ended);
-  // This thread was helped in it, and ended the wait of one that answers.
-  void helped(ThreadId thread, const Ended& ended);
-  // … of a thread that answers: this is the requester that it answers.
+  // The wait of a thread that answers this requester is over. helped: the provider was lent to for it, else it
+  // supports.
+  void helped(const Ended& ended);
   void supported(const Ended& ended);
   // For which important thread it answers; an invalid one: it does not.
   [[nodiscard]] ThreadId answers_for(ThreadId thread) const;
@@ -68,6 +68,7 @@ class Conversation {
 
  private:
   void note(Map<ThreadId, Part>& parts, ThreadId thread, const Ended& ended);
+  void note_at_once(Map<ThreadId, Part>& parts, Ended ended);
 
   Map<ThreadId, Part> asking_, answering_, supporting_;  // those that may join yet, too
   Vector<ThreadId> changed_;

@@ -109,7 +109,7 @@ void DonationDecider::note_conversation(const Conversed& conversed, const Resour
     return donation != nullptr && donation->refusal == Refusal::none &&
            std::ranges::find(donation->path, thread) != donation->path.end();
   };
-  if (on_the_way(conversed.thread) && on_the_way(conversed.by)) return conversation_.helped(conversed.by, ended);
+  if (on_the_way(conversed.thread) && on_the_way(conversed.by)) return conversation_.helped(ended);
   conversation_.supported(ended);
 }
 

@@ -102,7 +102,7 @@ TEST_F(ConversationTest, WaitsThatWereNotToldCountTogether) {
 
 TEST_F(ConversationTest, AThreadThatWasHelpedOnTheWayAnswersTooAtOnce) {
   waits(4);
-  conversation.helped(p3, ended(p1, p2));
+  conversation.helped(ended(p1, p3));
   EXPECT_EQ(conversation.answers_for(p3), p1);
 }
 
@@ -130,7 +130,7 @@ TEST_F(ConversationTest, ARequesterDoesNotAnswerItself) {
   waits(p1, p1, 8);
   EXPECT_TRUE(conversation.empty());
   waits(4);
-  conversation.helped(p1, ended(p1, p2));
+  conversation.helped(ended(p1, p1));
   EXPECT_EQ(conversation.answers_for(p1), ThreadId{});
 }
 
