@@ -46,7 +46,7 @@ Status MemberTracker::enroll(ThreadId id, pid_t tgid, const SchedAttr& base, std
   const model::ManagedThread* before = members.thread(id);
   const Weight weight = before == nullptr ? process->weight : before->weight;
   members.add_thread({.id = id, .tgid = tgid, .base = base, .weight = weight});
-  Status observed = parts_.observer.manage({id, tgid});
+  Status observed = parts_.observer.manage({id, tgid, process->start_time});
   if (!observed && !observed.error().gone()) ++counts_.lost;  // its waits will not be seen
   process = members.process(tgid);
   if (process != nullptr && process->managed)
@@ -85,7 +85,7 @@ std::optional<observe::Member> MemberTracker::identify(pid_t tid) const {
   if (member == nullptr) return std::nullopt;
   const model::ManagedProcess* process = parts_.members.process(member->tgid);
   if (process == nullptr || !process->managed) return std::nullopt;
-  return observe::Member{member->id, member->tgid};
+  return observe::Member{member->id, member->tgid, process->start_time};
 }
 
 void MemberTracker::enroll_kernel_threads(const Blocked& blocked) {

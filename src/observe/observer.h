@@ -42,6 +42,7 @@ struct AccessAnswer {
 struct Member {
   ThreadId id;
   pid_t tgid = 0;
+  std::uint64_t process_start = 0;  // start time of the process; 0: not known
 };
 
 // Costs of watching, for `status`.

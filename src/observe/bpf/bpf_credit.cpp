@@ -66,7 +66,8 @@ BpfObserver::Understood BpfObserver::understand(const Watched& w, const Member& 
   const CallSite site{.tid = by.id.tid,
                       .tgid = by.tgid,
                       .nr = waker.compat ? native_call(waker.call) : waker.call,
-                      .args = {waker.args[0], waker.args[1]}};
+                      .args = {waker.args[0], waker.args[1]},
+                      .process_start = by.process_start};
   const CallKind kind = call_entry(site.nr).kind;
   if (const auto kernel = std::ranges::find(out.awaited, ResourceKind::kernel, &Resource::kind);
       kernel != out.awaited.end()) {

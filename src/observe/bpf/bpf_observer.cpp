@@ -52,7 +52,8 @@ bool distinct(const WaitState& wait) {
 
 CallSite site_of(const Member& member, std::int32_t call, const std::array<std::uint64_t, 6>& args, bool compat,
                  std::uint16_t sleep) {
-  CallSite site{.tid = member.id.tid, .tgid = member.tgid, .nr = call, .args = args};
+  CallSite site{
+      .tid = member.id.tid, .tgid = member.tgid, .nr = call, .args = args, .process_start = member.process_start};
   if ((sleep & sleeps_stopped) != 0) return {.tid = site.tid, .tgid = site.tgid};
   if (compat) site.nr = native_call(call);
   return site;
@@ -70,8 +71,8 @@ BpfObserver::BpfObserver(std::unique_ptr<sys::BpfTracer> tracer, const sys::Proc
       patient_({.glance = [this](pid_t tid) { return tracer_->glance(tid); },
                 .woken_by =
                     [this](pid_t tid) {
-                      const auto slot = tracer_->slot(tid);
-                      return slot && managed_.contains(slot->waker.tid) ? slot->waker.tid : 0;
+                      const auto slot = tracer_->glance(tid);
+                      return slot && managed_.contains(slot->waker) ? slot->waker : 0;
                     },
                 .least_running = [this] { return least_running(); }}) {}
 
@@ -366,10 +367,12 @@ void BpfObserver::name_sent_to(Watched& w, std::vector<Event>& out) {
   w.hinted_arg = w.wait.site.args[0];
   w.hint_missed = w.wait.since;
   const pid_t own = w.wait.member.id.tid;
+  if (const auto self = tracer_->glance(own); self && self->wakes <= w.hinted_order) return;  // none since
   ThreadId woken;
   std::uint32_t last = 0;
   for (const auto& [tid, id] : managed_) {
     if (tid == own) continue;
+    if (const auto last_woken = tracer_->glance(tid); !last_woken || last_woken->waker != own) continue;
     const auto slot = tracer_->slot(tid);
     if (!slot || slot->waker.tid != own || slot->order <= last) continue;
     woken = id;

@@ -89,6 +89,7 @@ void BpfObserver::watch(const Member& member, bool sender) {
   if (slot) std::erase(fresh_, slot.get());
   slot = std::make_unique<Watched>();
   slot->wait.member = member;
+  if (const auto known = hooks_.identify(member.id.tid); known && known->id == member.id) slot->wait.member = *known;
   slot->sender = sender;
   ignore_gone(tracer_->expect(member.id.tid, 0, -1, 0));   // also no child that it has had for long
   ignore_gone(tracer_->watch(member.id.tid, true, true));  // gone: its exit is on the way

@@ -19,16 +19,17 @@ FutexOp futex_op(std::uint64_t op) {
   }
 }
 
-std::optional<Resource> private_futex(const sys::Procfs& procfs, pid_t tgid, std::uint64_t address) {
-  const auto process = procfs.thread_id(tgid);
-  if (!process) return std::nullopt;
-  return futex_of(*process, address);
+std::optional<Resource> private_futex(const sys::Procfs& procfs, ThreadId process, std::uint64_t address) {
+  if (process.start_time != 0) return futex_of(process, address);
+  const auto found = procfs.thread_id(process.tid);
+  if (!found) return std::nullopt;
+  return futex_of(*found, address);
 }
 
 std::optional<Resource> shared_futex(const sys::Procfs& procfs, pid_t tgid, std::uint64_t address) {
   const auto mapping = procfs.mapping(tgid, address);
   if (!mapping) return std::nullopt;
-  if (!mapping->shared || mapping->ino == 0) return private_futex(procfs, tgid, address);
+  if (!mapping->shared || mapping->ino == 0) return private_futex(procfs, {.tid = tgid}, address);
   return futex_in({mapping->dev, mapping->ino}, address - mapping->start + mapping->offset);
 }
 

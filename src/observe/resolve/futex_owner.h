@@ -18,8 +18,8 @@ enum class FutexOp : std::uint8_t { none, wait, lock_pi };
 [[nodiscard]] FutexOp futex_op(std::uint64_t op);
 [[nodiscard]] inline bool futex_private(std::uint64_t op) { return (op & FUTEX_PRIVATE_FLAG) != 0; }
 
-// private: the process and the address. Empty: the process is gone.
-[[nodiscard]] std::optional<Resource> private_futex(const sys::Procfs& procfs, pid_t tgid, std::uint64_t address);
+// private: the process and the address. A process whose start time is 0 is looked up. Empty: it is gone.
+[[nodiscard]] std::optional<Resource> private_futex(const sys::Procfs& procfs, ThreadId process, std::uint64_t address);
 // Without the private flag the mapping decides: shared memory is named by its file, all else as a private futex.
 [[nodiscard]] std::optional<Resource> shared_futex(const sys::Procfs& procfs, pid_t tgid, std::uint64_t address);
 

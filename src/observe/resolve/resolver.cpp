@@ -302,8 +302,8 @@ void Resolver::Impl::wait_on_futex(Wait& wait, const CallSite& site, By by) {
   if (op == FutexOp::none) return;
   const bool is_private = futex_private(site.args[1]);
   if (is_private || by == By::worker) {
-    const auto resource =
-        is_private ? private_futex(procfs, site.tgid, site.args[0]) : look_up_futex(site.tgid, site.args[0]);
+    const auto resource = is_private ? private_futex(procfs, {site.tgid, site.process_start}, site.args[0])
+                                     : look_up_futex(site.tgid, site.args[0]);
     if (resource) add(wait.awaited, *resource);
   } else if (const auto known = known_futex(site.tgid, site.args[0])) {
     add(wait.awaited, *known);  // a guess: the worker looks
@@ -319,8 +319,9 @@ void Resolver::Impl::wait_on_futexes(Wait& wait, const CallSite& site) {
       !sys::Procfs::read_memory(site.tid, site.args[0], waiters.data(), waiters.size() * sizeof(futex_waitv)))
     return;
   for (const futex_waitv& one : waiters) {
-    const auto resource = (one.flags & futex2_private) != 0 ? private_futex(procfs, site.tgid, one.uaddr)
-                                                            : shared_futex(procfs, site.tgid, one.uaddr);
+    const auto resource = (one.flags & futex2_private) != 0
+                              ? private_futex(procfs, {site.tgid, site.process_start}, one.uaddr)
+                              : shared_futex(procfs, site.tgid, one.uaddr);
     if (resource) add(wait.awaited, *resource);
   }
 }

@@ -31,6 +31,7 @@ struct CallSite {
   pid_t tgid = 0;
   std::int32_t nr = -1;
   std::array<std::uint64_t, 6> args{};
+  std::uint64_t process_start = 0;  // start time of the process, where the caller knows it: to be spared a look
 };
 
 // The resources that a blocked thread waits for.

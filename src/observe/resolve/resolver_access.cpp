@@ -71,8 +71,9 @@ Access Resolver::Impl::access(const CallSite& site, By by) {
       break;
     case CallKind::futex:
       if (futex_private(site.args[1]) || by == By::worker) {
-        const auto resource = futex_private(site.args[1]) ? private_futex(procfs, site.tgid, site.args[0])
-                                                          : look_up_futex(site.tgid, site.args[0]);
+        const auto resource = futex_private(site.args[1])
+                                  ? private_futex(procfs, {site.tgid, site.process_start}, site.args[0])
+                                  : look_up_futex(site.tgid, site.args[0]);
         if (resource) add(out.accessed, *resource);
       } else if (const auto known = known_futex(site.tgid, site.args[0])) {
         add(out.accessed, *known);

@@ -342,7 +342,7 @@ std::optional<SlotGlance> BpfTracer::glance(pid_t tid) const {
   const tracer_slot* shared = manages(tid) ? impl_->find(tid) : nullptr;
   if (shared == nullptr) return std::nullopt;
   const auto* slot = static_cast<const volatile tracer_slot*>(shared);
-  SlotGlance out{.waits = slot->waits, .prio = slot->prio};
+  SlotGlance out{.waits = slot->waits, .prio = slot->prio, .waker = slot->waker, .wakes = slot->wakes};
   const std::uint32_t phase = slot->phase;
   out.silent = phase == tracer_blocked && slot->silent != 0;
   const bool wants_cpu = phase == tracer_woken || phase == tracer_running;

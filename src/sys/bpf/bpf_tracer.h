@@ -80,6 +80,8 @@ struct SlotGlance {
   bool silent = false;      // it waits, and no record has told of it
   bool starved = false;     // it is watched, wants a CPU and has none
   int prio = 0;             // the kernel's priority as its last wait began: lower is more important
+  pid_t waker = 0;          // the thread that has woken it last; 0: none
+  std::uint32_t wakes = 0;  // how many it has made
 };
 
 // The thread that has a CPU.

@@ -164,6 +164,21 @@ TEST_F(MemberTrackerTest, ARecycledPidIsAnotherProcess) {
   EXPECT_EQ(members_.process(20)->start_time, 9U);
 }
 
+TEST_F(MemberTrackerTest, AThreadIsKnownWithTheStartOfItsProcess) {
+  manage();
+  make(11, 5);
+  fork_thread(11, 10);
+  ASSERT_TRUE(tracker_->identify(11));
+  EXPECT_EQ(tracker_->identify(11)->process_start, 1U);
+  make(20, 5);
+  fork(20, 10);
+  EXPECT_EQ(tracker_->identify(20)->process_start, 5U);
+  end(20);
+  make(20, 9);
+  fork(20, 10, 9);
+  EXPECT_EQ(tracker_->identify(20)->process_start, 9U) << "of the process that has the number now";
+}
+
 // --- exit ---
 
 TEST_F(MemberTrackerTest, AProcessLeavesWithItsLastThread) {

@@ -56,6 +56,13 @@ TEST(RequestedRange, WhatTheKernelRefuses) {
   EXPECT_FALSE(requested_range(request(SEEK_SET, INT64_MIN, INT64_MIN), 0, 0));
 }
 
+// A process whose start is known is not looked up: there is no /proc here.
+TEST(PrivateFutex, IsOfTheProcessThatTheCallerKnows) {
+  const sys::Procfs nothing("/nowhere");
+  EXPECT_EQ(private_futex(nothing, {10, 77}, 4096), futex_of({10, 77}, 4096));
+  EXPECT_EQ(private_futex(nothing, {10, 0}, 4096), std::nullopt);
+}
+
 TEST(FutexOwner, Operations) {
   EXPECT_EQ(futex_op(FUTEX_WAIT_PRIVATE), FutexOp::wait);
   EXPECT_EQ(futex_op(FUTEX_WAIT_BITSET | FUTEX_CLOCK_REALTIME), FutexOp::wait);
