@@ -26,12 +26,6 @@ BoostCharges::BoostCharges(const decide::BudgetConfig& config, Charge charge, co
       procfs_(procfs),
       exact_(exact) {}
 
-const decide::Grant* BoostCharges::find(std::span<const decide::Grant> grants, ThreadId thread) {
-  const auto found =
-      std::ranges::lower_bound(grants, thread, {}, [](const decide::Grant& grant) { return grant.run.thread; });
-  return found == grants.end() || found->run.thread != thread ? nullptr : &*found;
-}
-
 void BoostCharges::note_left(std::optional<Duration> left, Time now) {
   if (left) next_ = std::min(now + std::max(*left, CpuClocks::min_look), next_.value_or(Time::max()));
 }
@@ -40,8 +34,7 @@ void BoostCharges::charge(Time now) {
   next_.reset();
   if (!config_.limits_requesters()) return;
   ++round_;
-  for (const auto& active : actuator_.active()) {
-    if (!active.in_force || !active.lent.realtime()) continue;
+  for (const auto& active : actuator_.realtime()) {
     Charged& charged = charged_.try_emplace(active.boost.thread, Charged{.since = now}).first->second;
     charged.round = round_;
     note_left(charge(charged, active, now), now);  // where it cannot be told, the next tick looks again
@@ -80,7 +73,7 @@ std::optional<Duration> BoostCharges::charge(Charged& charged, const actuate::Ac
 void BoostCharges::before_apply(std::span<const decide::Grant> grants, Time now) {
   if (observer_.counts_cpu()) {
     for (auto at = charged_.begin(); at != charged_.end();) {
-      const decide::Grant* kept = find(grants, at->first);
+      const decide::Grant* kept = decide::find(grants, at->first);
       const auto active = actuator_.active(at->first);
       const bool goes_on = kept != nullptr && kept->run.attr.realtime() && active && active->in_force &&
                            active->boost.requester == kept->run.cause.on_behalf_of;

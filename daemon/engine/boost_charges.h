@@ -54,7 +54,6 @@ class BoostCharges {
   void charge(ThreadId thread, UserBoost& boost, Time now);
   void note_left(std::optional<Duration> left, Time now);
   [[nodiscard]] std::optional<Duration> user_cpu_time(ThreadId thread, Time now) const;
-  [[nodiscard]] static const decide::Grant* find(std::span<const decide::Grant> grants, ThreadId thread);
 
   const decide::BudgetConfig& config_;
   Charge charge_;

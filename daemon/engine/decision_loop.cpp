@@ -15,6 +15,43 @@ std::optional<decide::RunTime> run_time(const sys::Procfs& procfs, ThreadId thre
   if (!used || !stat || stat->start_time != thread.start_time) return std::nullopt;
   return decide::RunTime{.time = now, .thread = thread, .cpu = *used, .runnable = stat->state == 'R'};
 }
+
+actuate::Boost boost_of(const decide::Grant& grant) {
+  const decide::RunAs& run = grant.run;
+  return {.thread = run.thread,
+          .requester = run.cause.on_behalf_of,
+          .resource = run.cause.through,
+          .attr = run.attr,
+          .user = run.payer.user,
+          .requester_class = run.payer.requester_class,
+          .provider_class = run.payer.provider_class,
+          .second_best = run.second_best,
+          .doubted = run.doubted,
+          .withheld = run.withheld,
+          .lowers = run.lowers,
+          .slice_only = run.slice_only,
+          .stands = run.stands,
+          .quiet = run.quiet,
+          .ceiling_until = grant.ceiling_until,
+          .quota_until = grant.quota_until};
+}
+
+void find_boosts(std::span<const decide::Grant> grants, std::vector<actuate::Boost>& boosts) {
+  boosts.clear();
+  for (const decide::Grant& grant : grants) boosts.push_back(boost_of(grant));
+}
+
+// Those of the threads that the last merge weighed, and which of these have none.
+void find_changes(const decide::Arbiter& arbiter, std::vector<actuate::Boost>& boosts, std::vector<ThreadId>& over) {
+  boosts.clear();
+  over.clear();
+  for (const ThreadId thread : arbiter.touched()) {
+    if (const decide::Grant* grant = decide::find(arbiter.grants(), thread))
+      boosts.push_back(boost_of(*grant));
+    else
+      over.push_back(thread);
+  }
+}
 }  // namespace
 
 DecisionLoop::DecisionLoop(Parts parts, Config config, std::vector<std::unique_ptr<decide::Decider>> deciders)
@@ -103,24 +140,9 @@ void DecisionLoop::run(Time now) {
   }
 }
 
-actuate::Boost DecisionLoop::boost_of(const decide::Grant& grant) {
-  const decide::RunAs& run = grant.run;
-  return {.thread = run.thread,
-          .requester = run.cause.on_behalf_of,
-          .resource = run.cause.through,
-          .attr = run.attr,
-          .user = run.payer.user,
-          .requester_class = run.payer.requester_class,
-          .provider_class = run.payer.provider_class,
-          .second_best = run.second_best,
-          .doubted = run.doubted,
-          .withheld = run.withheld,
-          .lowers = run.lowers,
-          .slice_only = run.slice_only,
-          .stands = run.stands,
-          .quiet = run.quiet,
-          .ceiling_until = grant.ceiling_until,
-          .quota_until = grant.quota_until};
+void DecisionLoop::pause(bool paused) {
+  paused_ = paused;
+  parts_.actuator.want_all();
 }
 
 void DecisionLoop::apply_demands(Time now) {
@@ -128,14 +150,19 @@ void DecisionLoop::apply_demands(Time now) {
   if (!paused_) give_way();
   const auto grants = paused_ ? std::span<const decide::Grant>{} : panel_.grants();
   std::vector<decide::Metered>& metered = scratch_.metered;
-  std::vector<actuate::Boost>& boosts = scratch_.boosts;
   metered.clear();
-  boosts.clear();
-  for (const decide::Grant& grant : grants) boosts.push_back(boost_of(grant));
+  const bool whole = paused_ || !parts_.actuator.takes_changes(now);
+  if (whole)
+    find_boosts(grants, scratch_.boosts);
+  else
+    find_changes(panel_.arbiter(), scratch_.boosts, scratch_.over);
   for (std::size_t i = 0; i < panel_.size() && !paused_; ++i)
     metered.insert(metered.end(), panel_.standing(i).metered.begin(), panel_.standing(i).metered.end());
   charges_.before_apply(grants, now);
-  parts_.actuator.apply(boosts, now);
+  if (whole)
+    parts_.actuator.apply(scratch_.boosts, now);
+  else
+    parts_.actuator.apply_changes(scratch_.boosts, scratch_.over, now);
   meter_.apply(metered, now);  // it looks in procfs, for which a boost need not wait
   charges_.after_apply(grants, now);
   for (std::size_t i = 0; i < panel_.size(); ++i) clocks_.apply(i, panel_.standing(i).timers, now);
@@ -236,7 +263,7 @@ std::optional<Time> DecisionLoop::punctual_next() const {
 }
 
 bool DecisionLoop::idle() const {
-  return panel_.idle() && charges_.idle() && clocks_.idle() && parts_.actuator.active().empty();
+  return panel_.idle() && charges_.idle() && clocks_.idle() && !parts_.actuator.any_active();
 }
 
 std::unique_ptr<RecordRing::Opening> DecisionLoop::opening(Time now) const {

@@ -73,7 +73,7 @@ class DecisionLoop {
   void run_clocks(Time now);
 
   // Decides as ever, and changes nothing.
-  void pause(bool paused) { paused_ = paused; }
+  void pause(bool paused);
   [[nodiscard]] bool paused() const { return paused_; }
   // When run_clocks() and run() must be called at the latest.
   [[nodiscard]] std::optional<Time> next() const;
@@ -100,7 +100,6 @@ class DecisionLoop {
   void look(const decide::Look& look, Time now, std::vector<Event>& told);
   void ask(Time now);
   void tell_all(std::span<const decide::TimerFired> fired);
-  [[nodiscard]] static actuate::Boost boost_of(const decide::Grant& grant);
 
   Parts parts_;
   decide::Panel panel_;
@@ -119,6 +118,7 @@ class DecisionLoop {
   struct Scratch {
     std::vector<decide::Metered> metered;
     std::vector<actuate::Boost> boosts;
+    std::vector<ThreadId> over;  // threads without a boost from now on
     std::vector<Event> told;
     std::vector<decide::TimerFired> fired;
   } scratch_;

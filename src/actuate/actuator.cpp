@@ -73,9 +73,8 @@ void Actuator::Impl::open_journal() {
   notes = journal->notes();
 }
 
-void Actuator::Impl::apply(std::span<const Boost> boosts, Time now) {
-  ++round;
-  // Begins before ends: where a boost moves from one thread of a group to another, the group never falls in between.
+// Begins before ends: where a boost moves from one thread of a group to another, the group never falls in between.
+void Actuator::Impl::begin_or_renew(std::span<const Boost> boosts, Time now) {
   for (const Boost& boost : boosts) {
     const auto known = entries.find(boost.thread);
     if (known == entries.end())
@@ -84,17 +83,28 @@ void Actuator::Impl::apply(std::span<const Boost> boosts, Time now) {
       renew(known->second, boost, now);
   }
   end_head_starts(now);
-  for (auto entry = entries.begin(); entry != entries.end();) {
-    if (entry->second.round == round) {
-      ++entry;
-      continue;
-    }
-    Entry over = entry->second;
-    entry = entries.erase(entry);
-    const bool was_reported = over.in_force() || over.reason != Ineffective::none;
-    finish(over);
-    if (was_reported) report(Outcome::What::ended, over);
-  }
+}
+
+HashMap<ThreadId, Entry>::iterator Actuator::Impl::end(HashMap<ThreadId, Entry>::iterator entry) {
+  Entry over = entry->second;
+  const auto next = entries.erase(entry);
+  const bool was_reported = over.in_force() || over.reason != Ineffective::none;
+  finish(over);
+  if (was_reported) report(Outcome::What::ended, over);
+  return next;
+}
+
+void Actuator::Impl::apply(std::span<const Boost> boosts, Time now) {
+  whole = {whole.round + 1, now, surroundings};
+  begin_or_renew(boosts, now);
+  for (auto entry = entries.begin(); entry != entries.end();)
+    entry = entry->second.round == whole.round ? std::next(entry) : end(entry);
+}
+
+void Actuator::Impl::apply_changes(std::span<const Boost> boosts, std::span<const ThreadId> over, Time now) {
+  begin_or_renew(boosts, now);
+  for (const ThreadId thread : over)
+    if (const auto entry = entries.find(thread); entry != entries.end()) end(entry);
 }
 
 Actuator::Actuator(const sys::Scheduler& scheduler, const sys::Groups& groups, Options options)
@@ -116,6 +126,17 @@ Result<int> Actuator::recover() {
 const std::vector<std::string>& Actuator::recovery_notes() const { return impl_->notes; }
 
 void Actuator::apply(std::span<const Boost> boosts, Time now) { impl_->apply(boosts, now); }
+
+void Actuator::apply_changes(std::span<const Boost> boosts, std::span<const ThreadId> over, Time now) {
+  impl_->apply_changes(boosts, over, now);
+}
+
+void Actuator::want_all() { impl_->whole.surroundings = 0; }
+
+bool Actuator::takes_changes(Time now) const {
+  const auto& last = impl_->whole;
+  return last.surroundings == impl_->surroundings && now - last.time < audit_period;
+}
 
 // The kernel puts a thread behind its equals when its priority rises (sched(7)), never when it is set to what it was.
 bool Actuator::give_way(ThreadId thread) {
@@ -141,7 +162,8 @@ Status Actuator::set_base(ThreadId thread, const SchedAttr& base) {
     if (known->second.state == Entry::State::suspended)
       known->second.base = base;
     else
-      impl_->entries.erase(known);  // the next apply() weighs it anew
+      impl_->entries.erase(known);  // it is weighed anew:
+    want_all();
     return set;
   }
   Entry& entry = known->second;
@@ -264,6 +286,20 @@ Vector<Actuator::Active> Actuator::active() const {
   for (const auto& [thread, entry] : impl_->entries)
     if (const auto one = entry.boost.quiet ? std::nullopt : active(thread)) all.push_back(*one);
   return all;
+}
+
+Vector<Actuator::Active> Actuator::realtime() const {
+  Vector<Active> all;
+  for (const auto& [thread, entry] : impl_->entries)
+    if (!entry.boost.quiet && entry.in_force() && entry.lent.realtime()) all.push_back(*active(thread));
+  return all;
+}
+
+bool Actuator::any_active() const {
+  return std::ranges::any_of(impl_->entries, [](const auto& one) {
+    const Entry& entry = one.second;
+    return !entry.boost.quiet && (entry.in_force() || entry.reason != Ineffective::none);
+  });
 }
 
 std::uint64_t Actuator::total() const { return impl_->total; }

@@ -156,6 +156,12 @@ class Actuator {
   // The complete set of boosts in force from now on, at most one a thread: begins, changes and ends what differs.
   // [engine] A thread whose own attributes are at least as good is left alone (and not reported).
   void apply(std::span<const Boost> boosts, Time now);
+  // The part of the complete set that has changed since the last call of either: boosts that are new or other ones, and
+  // threads that have none any more. Only where takes_changes(): the complete set is wanted every 20 ms, to look after
+  // each thread, and when something else than a boost has changed.
+  void apply_changes(std::span<const Boost> boosts, std::span<const ThreadId> over, Time now);
+  [[nodiscard]] bool takes_changes(Time now) const;
+  void want_all();
   // A thread with a real-time donation goes behind the others of its priority, as by sched_yield(2): a thread that it
   // has woken need not wait until it sleeps. False where it has no such donation.
   bool give_way(ThreadId thread);
@@ -188,6 +194,9 @@ class Actuator {
     bool in_force = false;                    // it runs with it
   };
   [[nodiscard]] Vector<Active> active() const;
+  // Those of them that are in force with a real-time priority.
+  [[nodiscard]] Vector<Active> realtime() const;
+  [[nodiscard]] bool any_active() const;
   [[nodiscard]] std::optional<Active> active(ThreadId thread) const;
   [[nodiscard]] std::uint64_t total() const;  // donations begun since start
 

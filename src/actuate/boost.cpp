@@ -16,8 +16,6 @@ namespace {
 // After so many foreign changes in one donation the thread is left to their author: two daemons that both insist
 // would chase each other.
 constexpr int max_foreign_changes = 3;
-// How often the attributes of a thread are read while nothing changes.
-constexpr Duration audit_period = std::chrono::milliseconds(20);
 
 }  // namespace
 
@@ -41,7 +39,7 @@ void Actuator::Impl::begin(const Boost& boost, Time now) {
   entry.told = told;
   entry.boost = boost;
   entry.lent = boost.attr;
-  entry.round = round;
+  entry.round = whole.round;
   entry.looked = now;
   if (!own.ok()) return refuse(entry, own.error());
   entry.base = *own;
@@ -269,7 +267,7 @@ void Actuator::Impl::renew(Entry& entry, const Boost& boost, Time now) {
   if (boost.quiet && !entry.boost.quiet && (entry.in_force() || entry.reason != Ineffective::none))
     report(Outcome::What::ended, entry);
   entry.boost = boost;
-  entry.round = round;
+  entry.round = whole.round;
   const bool due = other_attr || now - entry.looked >= audit_period;
   switch (entry.state) {
     case Entry::State::suspended:

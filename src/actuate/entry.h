@@ -12,6 +12,9 @@ namespace swapd::actuate {
 // How soon what the kernel refused is tried again while the donation lasts.
 inline constexpr Duration refusal_period = std::chrono::seconds(1);
 
+// How often the attributes of a thread are read while nothing changes.
+inline constexpr Duration audit_period = std::chrono::milliseconds(20);
+
 // The kernel's refusal of a real-time priority: believed for a while, then tried again.
 struct RealtimeRefusal {
   Ineffective reason = Ineffective::none;  // none: there was no refusal

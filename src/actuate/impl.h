@@ -18,6 +18,9 @@ struct Actuator::Impl {
   Impl(const sys::Scheduler& scheduler, const sys::Groups& groups, Options options);
 
   void apply(std::span<const Boost> boosts, Time now);
+  void apply_changes(std::span<const Boost> boosts, std::span<const ThreadId> over, Time now);
+  void begin_or_renew(std::span<const Boost> boosts, Time now);
+  HashMap<ThreadId, Entry>::iterator end(HashMap<ThreadId, Entry>::iterator entry);
   void set_rules(const Rules& rules);
   // Past a limit: why it rests, and until when.
   struct Rest {
@@ -75,7 +78,12 @@ struct Actuator::Impl {
   HashMap<ThreadId, Entry> entries;
   HeadStarts head_starts;
   PastBoosts past;
-  std::uint64_t round = 0;
+  // The complete set, as it was applied last.
+  struct Whole {
+    std::uint64_t round = 0;
+    Time time{};
+    std::uint64_t surroundings = 0;  // then; 0: it is wanted again
+  } whole;
   std::uint64_t surroundings = 1;
   std::uint64_t total = 0;
 };

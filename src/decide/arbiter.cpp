@@ -1,10 +1,16 @@
 #include "decide/arbiter.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
+#include "decide/lasting_demands.h"
+
 namespace swapd::decide {
+
+const Grant* find(std::span<const Grant> grants, ThreadId thread) {
+  const auto found = std::ranges::lower_bound(grants, thread, {}, [](const Grant& grant) { return grant.run.thread; });
+  return found == grants.end() || found->run.thread != thread ? nullptr : &*found;
+}
 
 Grant Arbiter::weigh(const RunAs& run, Time now) const {
   return {.run = run,
@@ -29,34 +35,76 @@ std::optional<Overruled::Why> Arbiter::better(const Grant& one, const Grant& oth
   return std::nullopt;
 }
 
-std::span<const Grant> Arbiter::merge(std::span<const Plan> plans, Time now) {
-  grants_.clear();
-  overruled_.clear();
-  weighed_.clear();
-  next_resume_.reset();
-  // In the order of the demands: the first of equals holds.
-  for (const Plan& plan : plans)
-    for (const Demand& demand : plan.demands)
-      if (const auto* run = std::get_if<RunAs>(&demand)) weighed_.push_back(weigh(*run, now));
-  order_.resize(weighed_.size());
-  std::iota(order_.begin(), order_.end(), std::size_t{0});
+void Arbiter::find_claims(std::span<const Plan> plans) {
+  claims_.clear();
+  for (std::size_t plan = 0; plan < plans.size(); ++plan)
+    for (const Demand& demand : plans[plan].demands)
+      if (const auto* run = std::get_if<RunAs>(&demand)) claims_.push_back({run->thread, plan, claims_.size(), run});
   // (A stable sort would take memory.)
-  std::ranges::sort(order_, {}, [&](std::size_t place) { return std::pair(weighed_[place].run.thread, place); });
-  for (const std::size_t place : order_) {
-    const Grant& one = weighed_[place];
-    if (grants_.empty() || grants_.back().run.thread != one.run.thread) {
-      grants_.push_back(one);
-      continue;
-    }
-    Grant& kept = grants_.back();
-    if (const auto why = better(one, kept)) {
-      overruled_.push_back({kept.run.thread, kept.run.cause, one.run.cause, *why});
-      kept = one;
-    } else {
-      const auto lost = better(kept, one);
-      overruled_.push_back({one.run.thread, one.run.cause, kept.run.cause, lost.value_or(Overruled::Why::rank)});
-    }
+  std::ranges::sort(claims_, {}, [](const Claim& claim) { return std::pair(claim.thread, claim.place); });
+}
+
+void Arbiter::find_touched(std::span<const Plan> plans, bool all) {
+  touched_.clear();
+  for (const Claim& claim : claims_) touched_.push_back(claim.thread);
+  const std::size_t claimed = touched_.size();
+  touched_.insert(touched_.end(), claimed_.begin(), claimed_.end());
+  claimed_.assign(touched_.begin(), touched_.begin() + static_cast<std::ptrdiff_t>(claimed));
+  if (all)
+    for (const Grant& grant : grants_) touched_.push_back(grant.run.thread);
+  for (const Plan& plan : plans) {
+    if (plan.lasting == nullptr) continue;
+    const auto changed = plan.lasting->changed();
+    touched_.insert(touched_.end(), changed.begin(), changed.end());
+    if (all)
+      for (const RunAs& run : plan.lasting->all()) touched_.push_back(run.thread);
   }
+  std::ranges::sort(touched_);
+  touched_.erase(std::unique(touched_.begin(), touched_.end()), touched_.end());
+}
+
+void Arbiter::weigh_in(std::optional<Grant>& kept, const RunAs& run, Time now) {
+  const Grant one = weigh(run, now);
+  if (!kept) {
+    kept = one;
+  } else if (const auto why = better(one, *kept)) {
+    overruled_.push_back({kept->run.thread, kept->run.cause, one.run.cause, *why});
+    kept = one;
+  } else {
+    const auto lost = better(*kept, one);
+    overruled_.push_back({one.run.thread, one.run.cause, kept->run.cause, lost.value_or(Overruled::Why::rank)});
+  }
+}
+
+// In the order of the demands: the first of equals holds.
+std::optional<Grant> Arbiter::fold(ThreadId thread, std::span<const Plan> plans, Time now) {
+  std::optional<Grant> kept;
+  const auto claims = std::ranges::equal_range(claims_, thread, {}, &Claim::thread);
+  auto claim = claims.begin();
+  for (std::size_t plan = 0; plan < plans.size(); ++plan) {
+    for (; claim != claims.end() && claim->plan == plan; ++claim) weigh_in(kept, *claim->run, now);
+    if (plans[plan].lasting == nullptr) continue;
+    for (const RunAs& run : plans[plan].lasting->of(thread)) weigh_in(kept, run, now);
+  }
+  return kept;
+}
+
+std::span<const Grant> Arbiter::merge(std::span<const Plan> plans, Time now) {
+  overruled_.clear();
+  next_resume_.reset();
+  find_claims(plans);
+  const bool rests_now = budgets_.may_rest(now);
+  const bool rested = std::exchange(rested_, rests_now);
+  find_touched(plans, std::exchange(anew_, false) || rests_now || rested);
+  merged_.clear();
+  auto before = grants_.cbegin();
+  for (const ThreadId thread : touched_) {
+    for (; before != grants_.cend() && before->run.thread < thread; ++before) merged_.push_back(*before);
+    if (before != grants_.cend() && before->run.thread == thread) ++before;
+    if (const auto grant = fold(thread, plans, now)) merged_.push_back(*grant);
+  }
+  merged_.insert(merged_.end(), before, grants_.cend());
+  std::swap(grants_, merged_);
   for (const Grant& grant : grants_) {
     if (!rests(grant) || grant.run.withheld) continue;
     const Time until = std::max(grant.run.attr.realtime() ? grant.ceiling_until.value_or(Time::min()) : Time::min(),

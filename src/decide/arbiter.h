@@ -22,6 +22,9 @@ struct Grant {
   bool operator==(const Grant&) const = default;
 };
 
+// The thread's, among grants that are sorted by thread; null: it has none.
+[[nodiscard]] const Grant* find(std::span<const Grant> grants, ThreadId thread);
+
 // A demand that another one of the same thread stood before.
 struct Overruled {
   ThreadId thread;
@@ -37,10 +40,20 @@ class Arbiter {
   [[nodiscard]] CpuBudgets& budgets() { return budgets_; }
   [[nodiscard]] const CpuBudgets& budgets() const { return budgets_; }
 
-  // The grants, sorted by thread; valid until the next call. Demands that are not RunAs are the caller's.
+  // The grants, sorted by thread; valid until the next call. Demands that are not RunAs are the caller's. Of the
+  // lasting demands those are weighed that have changed, or whose thread others want too; all of them while a budget's
+  // rest may come in, and the first time.
   std::span<const Grant> merge(std::span<const Plan> plans, Time now);
   [[nodiscard]] std::span<const Grant> grants() const { return grants_; }
+  // The threads that were weighed, sorted: the grants of all others are what they were.
+  [[nodiscard]] std::span<const ThreadId> touched() const { return touched_; }
+  // Their demands that others stood before.
   [[nodiscard]] std::span<const Overruled> overruled() const { return overruled_; }
+  // The next merge() weighs all.
+  void begin_anew() {
+    anew_ = true;
+    budgets_.restored();
+  }
   // When a grant that rests may go on; none: none rests.
   [[nodiscard]] std::optional<Time> next_resume() const { return next_resume_; }
 
@@ -51,8 +64,23 @@ class Arbiter {
 
   CpuBudgets budgets_;
   std::vector<Grant> grants_;
-  std::vector<Grant> weighed_;      // each RunAs of this merge(), in the order of the demands …
-  std::vector<std::size_t> order_;  // … and their places, by thread
+  // A RunAs among a plan's demands.
+  struct Claim {
+    ThreadId thread;
+    std::size_t plan = 0, place = 0;
+    const RunAs* run = nullptr;
+  };
+  void find_claims(std::span<const Plan> plans);
+  void find_touched(std::span<const Plan> plans, bool all);
+  [[nodiscard]] std::optional<Grant> fold(ThreadId thread, std::span<const Plan> plans, Time now);
+  void weigh_in(std::optional<Grant>& kept, const RunAs& run, Time now);
+
+  std::vector<Claim> claims_;      // sorted by thread, of each in the order of the demands
+  std::vector<ThreadId> claimed_;  // the threads of the last merge()'s
+  std::vector<ThreadId> touched_;
+  std::vector<Grant> merged_;  // becomes grants_
+  bool anew_ = true;
+  bool rested_ = false;  // a rest might have come in the last time
   std::vector<Overruled> overruled_;
   std::optional<Time> next_resume_;
 };

@@ -16,6 +16,16 @@ void CpuBudgets::set_config(BudgetConfig config) {
   config_ = std::move(config);
   longest_window_ = std::max(config_.ceiling.window, config_.user_window);
   for (const BudgetConfig::Ceiling& one : config_.classes) longest_window_ = std::max(longest_window_, one.window);
+  restored();
+}
+
+void CpuBudgets::restored() {
+  const auto may_last = [this](const auto& uses) {
+    for (const auto& [who, use] : uses)
+      if (use.since != never) rest_until_ = std::max(rest_until_, use.since + longest_window_);
+  };
+  may_last(requesters_);
+  may_last(users_);
 }
 
 CpuBudgets::Limit CpuBudgets::limit_of(ClassId requester_class) const {
@@ -29,6 +39,7 @@ void CpuBudgets::add(Use& use, const Limit& limit, Duration cpu, Time now) {
   if (use.since == never) use.since = now - cpu;
   if (now - use.since >= limit.window) use = {std::max(use.since + limit.window, now - cpu), Duration{}};
   use.cpu += cpu;
+  if (use.cpu >= limit.max) rest_until_ = std::max(rest_until_, use.since + limit.window);
 }
 
 std::optional<Time> CpuBudgets::rests(const Use& use, const Limit& limit, Time now) {

@@ -51,6 +51,10 @@ class CpuBudgets {
   // Either of both. None: there is no limit, or it is a user's.
   std::optional<Duration> use(const BudgetUsed& used);
   void forget(ThreadId requester);
+  // False: rests_until() is none for all.
+  [[nodiscard]] bool may_rest(Time now) const { return now < rest_until_; }
+  // Call when the uses have been restored.
+  void restored();
 
   template <typename Self, typename Archive>
   static void state(Self& self, Archive& archive) {
@@ -72,12 +76,13 @@ class CpuBudgets {
   };
   [[nodiscard]] Limit limit_of(ClassId requester_class) const;
   [[nodiscard]] Limit user_limit() const { return {config_.user_time, config_.user_window}; }
-  static void add(Use& use, const Limit& limit, Duration cpu, Time now);
+  void add(Use& use, const Limit& limit, Duration cpu, Time now);
   [[nodiscard]] static std::optional<Time> rests(const Use& use, const Limit& limit, Time now);
 
   static constexpr std::size_t max_uses = 4096;
   BudgetConfig config_;
   Duration longest_window_{};
+  Time rest_until_ = Time::min();  // no window in which a limit is reached ends later
   HashMap<ThreadId, Use> requesters_;
   HashMap<std::uint32_t, Use> users_;
 };

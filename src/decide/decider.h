@@ -128,12 +128,15 @@ struct Metered {
   bool given_up = false;   // its verdict is in
 };
 
+class LastingDemands;
+
 // Everything that a decider wants. Demands, timers and metered boosts are complete sets: what is not renewed ends.
 // Interests are those that have changed, because there may be ten thousand. Buffers are reused.
 struct Plan {
   bool complete = true;        // false: carry this out, tell what comes of it, and ask again in the same turn
   bool keeps_demands = false;  // demands, timers and metered boosts stay as they were in the last plan
   std::vector<Demand> demands;
+  const LastingDemands* lasting = nullptr;  // stand behind `demands`; the decider's own, which changes them in decide()
   std::vector<Timer> timers;
   std::vector<Metered> metered;
   std::vector<Interest> interests;
@@ -150,6 +153,7 @@ struct Plan {
     complete = idle = true;
     keeps_demands = needs_calls = may_batch = punctual = false;
     demands.clear();
+    lasting = nullptr;
     timers.clear();
     metered.clear();
     interests.clear();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "decide/lasting_demands.h"
 #include "decide/state.h"
 #include "model/model.h"
 
@@ -50,6 +51,7 @@ Panel::Answer Panel::decide(const Turn& turn) {
     if (plan.keeps_demands) continue;
     answer.new_demands = true;
     std::swap(plan.demands, standing_[i].demands);
+    standing_[i].lasting = plan.lasting;
     std::swap(plan.timers, standing_[i].timers);
     std::swap(plan.metered, standing_[i].metered);
   }
@@ -114,6 +116,7 @@ bool Panel::restore(std::span<const DeciderState> states) {
     StateReader reader(state.numbers);
     if (state.name == budgets_name) {
       reader(arbiter_.budgets());
+      arbiter_.begin_anew();
     } else {
       const auto decider =
           std::ranges::find(deciders_, state.name, [](const auto& one) { return std::string(one->name()); });

@@ -13,6 +13,10 @@ void Conversation::wait_ended(const Ended& ended) {
 void Conversation::helped(const Ended& ended) { note_at_once(answering_, ended); }
 void Conversation::supported(const Ended& ended) { note_at_once(supporting_, ended); }
 
+void Conversation::served(const Ended& ended) {
+  if (ended.lasts > Duration::zero() && supports(ended.provider)) note(answering_, ended.provider, ended);
+}
+
 void Conversation::note_at_once(Map<ThreadId, Part>& parts, Ended ended) {
   if (ended.lasts <= Duration::zero() || ended.provider == ended.requester) return;
   ended.waits = enough;
@@ -43,6 +47,11 @@ void Conversation::note(Map<ThreadId, Part>& parts, ThreadId thread, const Ended
 ThreadId Conversation::answers_for(ThreadId thread) const {
   const auto found = answering_.find(thread);
   return found != answering_.end() && found->second.joined() ? found->second.requester : ThreadId{};
+}
+
+bool Conversation::supports(ThreadId thread) const {
+  const auto found = supporting_.find(thread);
+  return found != supporting_.end() && found->second.joined();
 }
 
 bool Conversation::has(ThreadId thread) const {

@@ -3,8 +3,9 @@
 // Help for one wait at a time comes too late there, and costs as much as it gives. So what a wait lends stays with the
 // threads of the conversation from one wait to the next: who waits *asks*, who ends the wait *answers*, and so do those
 // that were helped because that one waited for them. Who wakes a thread that answers *supports* it: that thread may
-// wait for any of its clients, so nothing is lent there but a short slice, which takes nothing from others. It is over
-// for a thread when nothing has been heard of its waits, or of those that it ends, for a while.
+// wait for any of its clients, so nothing is lent there but a short slice, which takes nothing from others; unless an
+// important thread in its turn ends the waits of the one that supports, which then works for it, and answers too. It is
+// over for a thread when nothing has been heard of its waits, or of those that it ends, for a while.
 #pragma once
 
 #include <cstdint>
@@ -47,8 +48,11 @@ class Conversation {
   // supports.
   void helped(const Ended& ended);
   void supported(const Ended& ended);
+  // The requester has ended the wait of a thread that supports: `provider` works for it.
+  void served(const Ended& ended);
   // For which important thread it answers; an invalid one: it does not.
   [[nodiscard]] ThreadId answers_for(ThreadId thread) const;
+  [[nodiscard]] bool supports(ThreadId thread) const;
   // It asks or answers.
   [[nodiscard]] bool has(ThreadId thread) const;
   [[nodiscard]] const Map<ThreadId, Part>& asking() const { return asking_; }

@@ -134,6 +134,7 @@ void DonationDecider::look_after_waits(const model::Model& model, const Turn& tu
     const Time before = std::exchange(round_.begun, turn.now);
     round_.last = before == never ? Duration::zero() : turn.now - before;
   }
+  Set<ThreadId> looked_at;  // those of one conversation wait for the same threads
   const std::size_t share = std::clamp(waiting_.size() / ticks_a_round, min_looked_after, max_looked_after);
   for (std::size_t i = 0; i < share && !round_.left.empty();) {
     const ThreadId requester = round_.left.back();
@@ -145,7 +146,8 @@ void DonationDecider::look_after_waits(const model::Model& model, const Turn& tu
       if (!attention_.need(thread, turn.now) && roster_.find(thread) != nullptr) active_.insert(requester);
       // A thread that was woken and has no CPU yet has left no record.
       const auto view = model.thread(thread);
-      if (view && view->state == model::RunState::blocked && attention_.watches(thread) && looked++ < max_looks)
+      if (view && view->state == model::RunState::blocked && attention_.watches(thread) && looked++ < max_looks &&
+          looked_at.insert(thread).second)
         plan.looks.push_back({.thread = thread});
     }
     if (turn.may_ask || turn.must_ask)
@@ -224,17 +226,31 @@ void DonationDecider::attend_to_conversations(Time now) {
   const Vector<ThreadId> changed = conversation_.take_changed();
   for (const ThreadId thread : changed)
     if (const Roster::Thread* known = roster_.find(thread);
-        known != nullptr && conversation_.answers_for(thread).valid() && !attention_.keep(thread, now))
+        known != nullptr && takes_part(thread) && !attention_.keep(thread, now))
       attention_.watch_provider(thread, known->tgid, now);
-  if (!std::exchange(conversations_stale_, false) && changed.empty()) return;
-  for_conversations_.clear();
-  terms_.demand(conversation_, decider_name, for_conversations_);
+  for_conversations_.begin();
+  if (std::exchange(conversations_stale_, false)) {
+    found_.clear();
+    terms_.demand(conversation_, decider_name, found_);
+    for_conversations_.set_all(found_);
+    return;
+  }
+  for (const ThreadId thread : changed) {
+    found_.clear();
+    terms_.demand(conversation_, thread, decider_name, found_);
+    for_conversations_.set(thread, found_);
+  }
 }
 
-// Those that answer wait in their turn, for threads that belong to it.
+// Those that answer, or support one that does, wait in their turn: for threads that belong to it.
+bool DonationDecider::takes_part(ThreadId thread) const {
+  return conversation_.answers_for(thread).valid() || conversation_.supports(thread);
+}
+
 void DonationDecider::keep_conversations_watched(Time now) {
-  for (const auto& [thread, part] : conversation_.answering())
-    if (part.joined()) (void)attention_.keep(thread, now);
+  for (const auto* parts : {&conversation_.answering(), &conversation_.supporting()})
+    for (const auto& [thread, part] : *parts)
+      if (part.joined()) (void)attention_.keep(thread, now);
 }
 
 void DonationDecider::end_what_lingers_in_vain(const model::Model& model) {
@@ -288,7 +304,7 @@ void DonationDecider::demand(const model::Model& model, Time now, Plan& plan) {
   for (Demand& demand : plan.demands)
     if (auto& run = std::get<RunAs>(demand); !run.attr.realtime() && conversation_.answers_for(run.thread).valid())
       run.attr.runtime_ns = Terms::conversation_slice_ns;
-  plan.demands.insert(plan.demands.end(), for_conversations_.begin(), for_conversations_.end());
+  plan.lasting = &for_conversations_;
   give_way(model, plan);
   linger_.add_timers(plan.timers);
   for (const auto& [requester, quantum] : quanta_)

@@ -18,6 +18,7 @@
 #include "decide/donation/provider_choice.h"
 #include "decide/donation/roster.h"
 #include "decide/donation/terms.h"
+#include "decide/lasting_demands.h"
 #include "decide/progress.h"
 
 namespace swapd::decide {
@@ -85,6 +86,7 @@ class DonationDecider final : public Decider {
   void look_again(const model::Model& model, Plan& plan);
   void settle(const model::Model& model, const Turn& turn, Plan& plan);
   void attend_to_conversations(Time now);
+  [[nodiscard]] bool takes_part(ThreadId thread) const;
   void keep_conversations_watched(Time now);
   void end_what_lingers_in_vain(const model::Model& model);
   void time_quanta();
@@ -109,8 +111,9 @@ class DonationDecider final : public Decider {
   Inquiry inquiry_;
   Linger linger_;
   Conversation conversation_;
-  std::vector<Demand> for_conversations_;  // what its threads run as …
-  bool conversations_stale_ = false;       // … before the roster changed
+  LastingDemands for_conversations_;  // what their threads run as …
+  std::vector<RunAs> found_;          // … as it is found; kept for its memory
+  bool conversations_stale_ = false;  // … before the roster changed
   Progress progress_;
   Terms terms_;
 

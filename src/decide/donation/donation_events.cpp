@@ -91,17 +91,21 @@ void DonationDecider::learn_whom_to_expect(const Woken& woken, const model::Mode
 // Real-time requesters are helped wait by wait alone: what they lend does not stay.
 void DonationDecider::note_conversation(const Conversed& conversed, const Resource& through) {
   const bool asks = terms_.is_important(conversed.thread);
-  const ThreadId requester = asks ? conversed.thread : conversation_.answers_for(conversed.thread);
+  const bool serves = !asks && conversation_.supports(conversed.thread) && terms_.is_important(conversed.by);
+  const ThreadId requester = asks     ? conversed.thread
+                             : serves ? conversed.by
+                                      : conversation_.answers_for(conversed.thread);
   const Roster::Thread* known = roster_.find(requester);
   if (known == nullptr || known->base.realtime() || roster_.find(conversed.by) == nullptr) return;
   const Conversation::Ended ended{.time = conversed.time,
                                   .requester = requester,
-                                  .provider = conversed.by,
+                                  .provider = serves ? conversed.thread : conversed.by,
                                   .rank = rank(known->base),
                                   .through = through,
                                   .waits = conversed.waits,
                                   .lasts = config_.rules.of(known->class_id).conversation};
   if (asks) return conversation_.wait_ended(ended);
+  if (serves) return conversation_.served(ended);
   // It was helped, and rightly, if it stood on the way of the requester's donation; else the thread that answers may
   // have waited for any of its clients.
   const Donation* donation = current(requester);

@@ -91,15 +91,26 @@ void Terms::demand(const Donation& donation, std::string_view decider, Time now,
                                   .second_best = std::nullopt});
 }
 
-void Terms::demand(const Conversation& conversation, std::string_view decider, std::vector<Demand>& demands) const {
+void Terms::demand(const Conversation& conversation, std::string_view decider, std::vector<RunAs>& demands) const {
   for (const auto& [thread, part] : conversation.answering()) demand(thread, part, true, decider, demands);
   for (const auto& [thread, part] : conversation.asking()) demand(thread, part, false, decider, demands);
   for (const auto& [thread, part] : conversation.supporting()) demand(thread, part, false, decider, demands);
 }
 
+void Terms::demand(const Conversation& conversation, ThreadId thread, std::string_view decider,
+                   std::vector<RunAs>& demands) const {
+  const auto of = [&](const Map<ThreadId, Conversation::Part>& parts, bool lends) {
+    if (const auto found = parts.find(thread); found != parts.end())
+      demand(thread, found->second, lends, decider, demands);
+  };
+  of(conversation.answering(), true);
+  of(conversation.asking(), false);
+  of(conversation.supporting(), false);
+}
+
 // Never real-time: that would take the CPU from all others for as long as the conversation lasts.
 void Terms::demand(ThreadId thread, const Conversation::Part& part, bool lends, std::string_view decider,
-                   std::vector<Demand>& demands) const {
+                   std::vector<RunAs>& demands) const {
   if (!part.joined() || !is_important(part.requester)) return;
   const Roster::Thread* own = roster_.find(thread);
   const Roster::Thread* requester = roster_.find(part.requester);
@@ -121,7 +132,7 @@ void Terms::demand(ThreadId thread, const Conversation::Part& part, bool lends, 
   run.stands = true;
   run.attr.reset_on_fork = !run.slice_only;
   run.attr.runtime_ns = conversation_slice_ns;
-  demands.emplace_back(run);
+  demands.push_back(run);
 }
 
 }  // namespace swapd::decide

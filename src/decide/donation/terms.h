@@ -30,14 +30,17 @@ class Terms {
   void demand(const Donation& donation, std::string_view decider, Time now, Plan& plan) const;
   // One RunAs for each thread of the conversations: who answers has the requester's nice value, and all have a short
   // slice, so that a thread that is owed CPU time has it when it wakes, not when a busy loop's slice ends.
-  void demand(const Conversation& conversation, std::string_view decider, std::vector<Demand>& demands) const;
+  void demand(const Conversation& conversation, std::string_view decider, std::vector<RunAs>& demands) const;
+  // Those of one of its threads.
+  void demand(const Conversation& conversation, ThreadId thread, std::string_view decider,
+              std::vector<RunAs>& demands) const;
 
  private:
   [[nodiscard]] SchedAttr attr_for(const Donation& donation, ClassId requester_class, ClassId provider_class) const;
   void step_down(RunAs& run, Time now) const;
   [[nodiscard]] Payer payer_for(const Roster::Thread* requester) const;
   void demand(ThreadId thread, const Conversation::Part& part, bool lends, std::string_view decider,
-              std::vector<Demand>& demands) const;
+              std::vector<RunAs>& demands) const;
   [[nodiscard]] bool lifts_requester(const Donation& donation, const Plan& plan, std::size_t first) const;
 
   const DonationRules& rules_;

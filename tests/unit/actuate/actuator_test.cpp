@@ -403,6 +403,84 @@ TEST_F(ActuatorTest, AThreadConfinedToCpusOfHigherRankGainsNothing) {
   EXPECT_EQ(actuator().active(id(11))->reason, Ineffective::none);
 }
 
+TEST_F(ActuatorTest, TellsWhetherAnythingIsLentAndWhatIsRealTimeOfIt) {
+  scheduler_.add(10, nice_of(0));
+  scheduler_.add(11, nice_of(0));
+  start(options());
+  EXPECT_FALSE(actuator().any_active());
+  auto quiet = boost(11, nice_of(-5));
+  quiet.quiet = true;
+  apply({quiet});
+  EXPECT_FALSE(actuator().any_active());
+  apply({boost(10, fifo(10)), boost(11, nice_of(-5))});
+  EXPECT_TRUE(actuator().any_active());
+  const auto realtime = actuator().realtime();
+  ASSERT_EQ(realtime.size(), 1U);
+  EXPECT_EQ(realtime[0].boost.thread, id(10));
+}
+
+// Two actuators that are told of the same boosts, one always of all, one of what has changed where it takes that.
+TEST_F(ActuatorTest, ChangesAloneDoWhatTheWholeSetDoes) {
+  fakes::FakeScheduler other_scheduler;
+  auto without_journal = options();
+  without_journal.state_dir.clear();
+  start(without_journal);
+  Actuator other(other_scheduler, groups_, without_journal);
+  const auto expect_the_same = [&] {
+    for (pid_t tid = 10; tid < 18; ++tid) EXPECT_EQ(attr(tid), other_scheduler.threads.at(tid).attr) << tid;
+  };
+  for (pid_t tid = 10; tid < 18; ++tid)
+    for (auto* scheduler : {&scheduler_, &other_scheduler}) scheduler->add(tid, nice_of(0));
+  std::map<pid_t, Boost> boosts;
+  unsigned state = 1;
+  const auto any = [&](unsigned below) { return (state = state * 1103515245U + 12345U) / 65536U % below; };
+  int changes = 0;
+  for (int step = 0; step < 2000; ++step) {
+    clock_.advance(std::chrono::milliseconds(any(8)));
+    const auto tid = static_cast<pid_t>(10 + any(8));
+    std::vector<Boost> whole, changed;
+    std::vector<ThreadId> over;
+    if (any(3) == 0) {
+      over.push_back(id(tid));
+      boosts.erase(tid);
+    } else {
+      boosts[tid] = boost(tid, any(3) == 0 ? fifo(10) : nice_of(-static_cast<int>(any(20))));
+      boosts[tid].quiet = any(4) == 0;
+      boosts[tid].slice_only = any(4) == 0;
+      changed.push_back(boosts[tid]);
+    }
+    for (const auto& [of, one] : boosts) whole.push_back(one);
+    actuator().apply(whole, clock_.now());
+    if (other.takes_changes(clock_.now())) {
+      other.apply_changes(changed, over, clock_.now());
+      ++changes;
+    } else {
+      other.apply(whole, clock_.now());
+    }
+    expect_the_same();
+    ASSERT_FALSE(HasFailure()) << step;
+  }
+  EXPECT_GT(changes, 1000);
+  actuator().restore_all();
+  other.restore_all();
+  expect_the_same();
+}
+
+TEST_F(ActuatorTest, TheWholeSetIsWantedAtFirstAndEachTwentyMilliseconds) {
+  scheduler_.add(10, nice_of(0));
+  start(options());
+  EXPECT_FALSE(actuator().takes_changes(clock_.now()));
+  apply({boost(10, nice_of(-5))});
+  EXPECT_TRUE(actuator().takes_changes(clock_.now()));
+  actuator().set_competitors({.cpu_groups = {"/a"}});
+  EXPECT_FALSE(actuator().takes_changes(clock_.now())) << "what a boost can do may have changed";
+  apply({boost(10, nice_of(-5))});
+  clock_.advance(std::chrono::milliseconds(19));
+  EXPECT_TRUE(actuator().takes_changes(clock_.now()));
+  clock_.advance(std::chrono::milliseconds(1));
+  EXPECT_FALSE(actuator().takes_changes(clock_.now()));
+}
+
 TEST_F(ActuatorTest, DryRunTouchesNothingAndTellsAll) {
   auto dry = options();
   dry.dry_run = true;

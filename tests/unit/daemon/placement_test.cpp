@@ -40,5 +40,23 @@ TEST(EngineAffinity, it_moves_only_from_a_cpu_of_theirs_and_not_all_the_time) {
   EXPECT_FALSE(alone.move(0, std::array{0}, now, to)) << "nowhere to go";
 }
 
+TEST(EngineAffinity, more_busy_cpus_than_all_of_its_own_change_nothing) {
+  const EngineAffinity placement(cpus({0, 1, 2}));
+  EXPECT_FALSE(placement.has_no_other(std::array{0, 2, 5}));
+  EXPECT_TRUE(placement.has_no_other(std::array{0, 2, 1}));
+  EXPECT_TRUE(
+      same(keep_off(cpus({0, 1, 2}), std::array{0, 2, 1}), keep_off(cpus({0, 1, 2}), std::array{0, 2, 1, 5, 0})));
+}
+
+TEST(EngineAffinity, it_rests_after_a_move) {
+  EngineAffinity placement(cpus({0, 1}));
+  cpu_set_t to;
+  const Time now{std::chrono::seconds(1)};
+  EXPECT_FALSE(placement.rests(now));
+  EXPECT_TRUE(placement.move(0, std::array{0}, now, to));
+  EXPECT_TRUE(placement.rests(now + std::chrono::milliseconds(99)));
+  EXPECT_FALSE(placement.rests(now + std::chrono::milliseconds(100)));
+}
+
 }  // namespace
 }  // namespace swapd::daemon

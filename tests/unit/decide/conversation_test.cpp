@@ -126,6 +126,18 @@ TEST_F(ConversationTest, WhoWakesAThreadThatAnswersSupportsIt) {
   EXPECT_THAT(conversation.supporting(), IsEmpty());
 }
 
+TEST_F(ConversationTest, WhoSupportsWorksForTheRequesterThatEndsItsWaits) {
+  waits(4);
+  conversation.served(ended(p4, p3));
+  EXPECT_EQ(conversation.answers_for(p3), ThreadId{}) << "it does not support yet";
+  conversation.supported(ended(p1, p3));
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(conversation.answers_for(p3), ThreadId{});
+    conversation.served(ended(p4, p3));
+  }
+  EXPECT_EQ(conversation.answers_for(p3), p4);
+}
+
 TEST_F(ConversationTest, ARequesterDoesNotAnswerItself) {
   waits(p1, p1, 8);
   EXPECT_TRUE(conversation.empty());

@@ -482,6 +482,25 @@ TEST_F(ConversationTurns, WhoWakesTheServerHasAShortSliceAndNoMore) {
   EXPECT_EQ(t.grant(p5)->run.attr.nice, 0);
 }
 
+// A room's reader: what it reads an important thread has sent, and it wakes a thread that answers.
+TEST_F(ConversationTurns, WhoWakesTheServerForAnImportantThreadAnswersThatThread) {
+  t.enroll(p5, nice(-10));
+  t.enroll(p6, nice(0));
+  waits(p1, p2, r1, 4);
+  waits(p2, p6, r3, 1);
+  t.take(Conversed{.time = t.now, .thread = p6, .by = p5, .waits = 100});
+  t.turn();
+  EXPECT_EQ(t.runs_as(p6), with_slice(nice(-10)));
+  EXPECT_EQ(t.on_behalf_of(p6), p5);
+}
+
+TEST_F(ConversationTurns, WhoReadsWhatAnImportantThreadSendsIsLentNothingForThatAlone) {
+  t.enroll(p5, nice(0));
+  t.take(Conversed{.time = t.now, .thread = p5, .by = p1, .waits = 100});
+  t.turn();
+  EXPECT_EQ(t.grant(p5), nullptr) << "no one waits for what it does with that";
+}
+
 TEST_F(ConversationTurns, WaitsThatNobodyWasToldOfCount) {
   t.take(Conversed{.time = t.now, .thread = p1, .by = p2, .waits = 100});
   t.turn();
@@ -532,6 +551,27 @@ TEST_F(ConversationTurns, ARestoredDeciderDemandsTheSame) {
   }
   EXPECT_EQ(other.runs_as(p2), with_slice(nice(-10)));
   EXPECT_TRUE(std::ranges::equal(other.panel->grants(), t.panel->grants()));
+}
+
+// Only the threads whose part has changed are found anew.
+TEST_F(ConversationTurns, AfterEachChangeTheDemandsAreThoseOfADeciderThatFindsAllAnew) {
+  const std::array threads{p1, p2, p3, p4, p5, p6};
+  t.enroll(p5, nice(-5));
+  t.enroll(p6, nice(0));
+  unsigned state = 1;
+  const auto any = [&](std::size_t below) { return (state = state * 1103515245U + 12345U) / 65536U % below; };
+  for (int i = 0; i < 200; ++i) {
+    t.pass(milliseconds(any(300)));
+    t.take(Conversed{.time = t.now, .thread = threads[any(6)], .by = threads[any(6)], .waits = 100});
+    t.turn(any(2) == 0);
+    Turns whole;
+    whole.now = t.now;
+    whole.model.restore(t.model.image());
+    ASSERT_TRUE(whole.panel->restore(t.panel->save()));
+    t.turn();
+    whole.turn();
+    ASSERT_TRUE(std::ranges::equal(whole.panel->grants(), t.panel->grants())) << i;
+  }
 }
 
 TEST_F(ConversationTurns, ItEndsWithItsRequester) {

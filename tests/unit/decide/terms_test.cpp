@@ -84,13 +84,13 @@ TEST_F(TermsTest, ASliceIsNobodysQuota) {
   for (int i = 0; i < 4; ++i)
     conversation.wait_ended(
         {.time = now, .requester = p1, .provider = p2, .rank = 30, .through = r1, .lasts = std::chrono::seconds(1)});
-  std::vector<decide::Demand> demands;
+  std::vector<RunAs> demands;
   decide::Terms(rules, roster, progress, true).demand(conversation, "donation", demands);
   ASSERT_THAT(demands, SizeIs(2));
-  EXPECT_EQ(std::get<RunAs>(demands[0]).thread, p2);
-  EXPECT_EQ(std::get<RunAs>(demands[0]).payer.user, 1000U);
-  EXPECT_EQ(std::get<RunAs>(demands[1]).thread, p1);
-  EXPECT_EQ(std::get<RunAs>(demands[1]).payer.user, 0U) << "its own CPU time is not lent";
+  EXPECT_EQ(demands[0].thread, p2);
+  EXPECT_EQ(demands[0].payer.user, 1000U);
+  EXPECT_EQ(demands[1].thread, p1);
+  EXPECT_EQ(demands[1].payer.user, 0U) << "its own CPU time is not lent";
 }
 
 TEST_F(TermsTest, WhatSpinsHasTheSecondBestAndThenNothing) {
