@@ -33,14 +33,16 @@ std::vector<std::unique_ptr<decide::Decider>> make(Deciders& which, const decide
   return all;
 }
 
-// The CPUs of threads that matter now and share them by nice, the favoured ones first.
-std::vector<int> busy_cpus(std::span<const decide::Donation> donations, const sys::Procfs& procfs) {
+// The CPUs of threads that matter now and share them by nice, the favoured ones first. Enough of them: where these are
+// all that the engine may use, more change nothing.
+std::vector<int> busy_cpus(std::span<const decide::Donation> donations, const sys::Procfs& procfs,
+                           const EngineThread& engine) {
   std::vector<int> busy;
   for (const decide::Donation& donation : donations) {
     if (donation.attr.realtime()) continue;  // preempted, it goes on at once: no other thread may have its CPU
     for (const ThreadId thread : {donation.path.back(), donation.requester})
       if (const auto stat = procfs.stat(thread.tid)) busy.push_back(stat->processor);
-    if (busy.size() >= max_kept_off) break;
+    if (busy.size() >= max_kept_off || engine.has_no_other(busy)) break;
   }
   return busy;
 }
@@ -275,7 +277,7 @@ void Engine::take_answers(Time now) {
 }
 
 void Engine::keep_to_budget(Time now) {
-  const std::size_t helping = actuator_.active().size() + deciders_.coscheduling->gangs().all().size();
+  const std::size_t helping = (actuator_.any_active() ? 1 : 0) + deciders_.coscheduling->gangs().all().size();
   const Duration loading = background_.jobs.loading_time();
   if (const auto patience = thread_.keep_to_budget(now, helping, actuator_.total(), loading))
     decisions_.tell(decide::PatienceChanged{now, *patience});
@@ -285,7 +287,7 @@ void Engine::tick(Time now) {
   for (const Woken& held : shaped_.newly_held(now)) decisions_.take(held);
   decisions_.tick(now);
   membership_.tick(deciders_.donation->donations(), now);
-  thread_.keep_off(busy_cpus(deciders_.donation->donations(), kernel_.procfs), now);
+  if (thread_.may_move(now)) thread_.keep_off(busy_cpus(deciders_.donation->donations(), kernel_.procfs, thread_), now);
   competitors_.tick(now);
 }
 

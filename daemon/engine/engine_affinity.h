@@ -18,6 +18,10 @@ namespace swapd::daemon {
 class EngineAffinity {
  public:
   explicit EngineAffinity(const cpu_set_t& allowed) : allowed_(allowed) {}
+  // It has moved lately, and will not now.
+  [[nodiscard]] bool rests(Time now) const { return moved_ != Time{} && now - moved_ < rest; }
+  // These are all CPUs that it may use: more of them change no answer of move().
+  [[nodiscard]] bool has_no_other(std::span<const int> busy) const;
   // own: the CPU that the caller is on. busy: where those who matter now were last, the favoured ones first. True: set
   // `cpus` as the affinity.
   [[nodiscard]] bool move(int own, std::span<const int> busy, Time now, cpu_set_t& cpus);

@@ -67,6 +67,12 @@ class EngineThread {
   [[nodiscard]] std::optional<Duration> keep_to_budget(Time now, std::uint64_t boosts, std::uint64_t begun,
                                                        Duration loading);
   [[nodiscard]] BudgetUse budget() const { return own_cpu_.budget(); }
+  // False: keep_off() would do nothing.
+  [[nodiscard]] bool may_move(Time now) const { return affinity_ && !affinity_->rests(now); }
+  // No CPU but these is left to it.
+  [[nodiscard]] bool has_no_other(std::span<const int> busy) const {
+    return affinity_ && affinity_->has_no_other(busy);
+  }
   // busy: the CPUs of threads that matter now, the favoured ones first.
   void keep_off(std::span<const int> busy, Time now);
 

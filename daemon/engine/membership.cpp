@@ -129,8 +129,10 @@ void Membership::tick(std::span<const decide::Donation> donations, Time now) {
 
 // Priorities change while their owners wait [SWAP04 §4]: a waiting thread's own attributes are read each tick.
 void Membership::check_waiting_priorities(std::span<const decide::Donation> donations, Time now) {
-  for (const decide::Donation& donation : std::vector(donations.begin(), donations.end())) {
-    const model::ManagedThread* member = parts_.members.thread(donation.requester);
+  Vector<ThreadId> requesters;  // a changed priority changes the donations
+  for (const decide::Donation& donation : donations) requesters.push_back(donation.requester);
+  for (const ThreadId requester : requesters) {
+    const model::ManagedThread* member = parts_.members.thread(requester);
     if (member == nullptr || parts_.actuator.base(member->id)) continue;
     const auto attr = parts_.kernel.scheduler.get(member->id.tid);
     if (attr && *attr != member->base) tracker_.set_base(*member, *attr, now);
