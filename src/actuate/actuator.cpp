@@ -171,6 +171,7 @@ Status Actuator::set_base(ThreadId thread, const SchedAttr& base) {
   if (!entry.boost.lowers && rank(base) >= rank(entry.lent)) {
     impl_->finish(entry);
     impl_->report(Outcome::What::ended, entry);
+    want_all();
     return Done{};
   }
   SchedAttr set = impl_->attributes(entry, entry.lent);

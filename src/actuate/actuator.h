@@ -158,7 +158,7 @@ class Actuator {
   void apply(std::span<const Boost> boosts, Time now);
   // The part of the complete set that has changed since the last call of either: boosts that are new or other ones, and
   // threads that have none any more. Only where takes_changes(): the complete set is wanted every 20 ms, to look after
-  // each thread, and when something else than a boost has changed.
+  // each thread (20 to 40 ms after the last look at it), and when something else than a boost has changed.
   void apply_changes(std::span<const Boost> boosts, std::span<const ThreadId> over, Time now);
   [[nodiscard]] bool takes_changes(Time now) const;
   void want_all();

@@ -8,13 +8,26 @@ void Conversation::wait_ended(const Ended& ended) {
   if (ended.lasts <= Duration::zero() || ended.provider == ended.requester) return;
   note(asking_, ended.requester, ended);
   note(answering_, ended.provider, ended);
+  answering_[ended.provider].serves = false;
 }
 
-void Conversation::helped(const Ended& ended) { note_at_once(answering_, ended); }
+void Conversation::helped(const Ended& ended) {
+  note_at_once(answering_, ended);
+  if (const auto part = answering_.find(ended.provider); part != answering_.end()) part->second.serves = false;
+}
 void Conversation::supported(const Ended& ended) { note_at_once(supporting_, ended); }
 
 void Conversation::served(const Ended& ended) {
-  if (ended.lasts > Duration::zero() && supports(ended.provider)) note(answering_, ended.provider, ended);
+  if (ended.lasts <= Duration::zero() || !supports(ended.provider)) return;
+  Part& part = answering_[ended.provider];
+  if (part.joined() && part.requester != ended.requester) return;
+  if (!part.joined()) part.serves = true;
+  note(answering_, ended.provider, ended);
+}
+
+bool Conversation::only_serves(ThreadId thread) const {
+  const auto found = answering_.find(thread);
+  return found != answering_.end() && found->second.joined() && found->second.serves;
 }
 
 void Conversation::note_at_once(Map<ThreadId, Part>& parts, Ended ended) {

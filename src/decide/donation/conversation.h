@@ -26,12 +26,13 @@ class Conversation {
     int rank = 0;        // … of this rank
     Resource through;    // what a wait was for
     std::uint32_t waits = 0;
-    Time begun = never;  // of the window
-    Time until = never;  // it takes part until then
+    Time begun = never;   // of the window
+    Time until = never;   // it takes part until then
+    bool serves = false;  // it answers for no other reason than that the requester ends its waits
     [[nodiscard]] bool joined() const { return until != never; }
     template <typename Self, typename Archive>
     static void state(Self& self, Archive& archive) {
-      archive(self.requester, self.rank, self.through, self.waits, self.begun, self.until);
+      archive(self.requester, self.rank, self.through, self.waits, self.begun, self.until, self.serves);
     }
   };
   // A wait that was told is over, or several that were not.
@@ -48,8 +49,10 @@ class Conversation {
   // supports.
   void helped(const Ended& ended);
   void supported(const Ended& ended);
-  // The requester has ended the wait of a thread that supports: `provider` works for it.
+  // The requester has ended the wait of a thread that supports: `provider` works for it, unless it answers another one.
   void served(const Ended& ended);
+  // It answers only so: no thread is known to wait for it.
+  [[nodiscard]] bool only_serves(ThreadId thread) const;
   // For which important thread it answers; an invalid one: it does not.
   [[nodiscard]] ThreadId answers_for(ThreadId thread) const;
   [[nodiscard]] bool supports(ThreadId thread) const;

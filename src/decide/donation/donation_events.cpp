@@ -90,31 +90,39 @@ void DonationDecider::learn_whom_to_expect(const Woken& woken, const model::Mode
 
 // Real-time requesters are helped wait by wait alone: what they lend does not stay.
 void DonationDecider::note_conversation(const Conversed& conversed, const Resource& through) {
-  const bool asks = terms_.is_important(conversed.thread);
-  const bool serves = !asks && conversation_.supports(conversed.thread) && terms_.is_important(conversed.by);
-  const ThreadId requester = asks     ? conversed.thread
-                             : serves ? conversed.by
-                                      : conversation_.answers_for(conversed.thread);
-  const Roster::Thread* known = roster_.find(requester);
-  if (known == nullptr || known->base.realtime() || roster_.find(conversed.by) == nullptr) return;
-  const Conversation::Ended ended{.time = conversed.time,
-                                  .requester = requester,
-                                  .provider = serves ? conversed.thread : conversed.by,
-                                  .rank = rank(known->base),
-                                  .through = through,
-                                  .waits = conversed.waits,
-                                  .lasts = config_.rules.of(known->class_id).conversation};
-  if (asks) return conversation_.wait_ended(ended);
-  if (serves) return conversation_.served(ended);
+  const Roster::Thread* woken = roster_.find(conversed.thread);
+  const Roster::Thread* waker = roster_.find(conversed.by);
+  if (woken == nullptr || waker == nullptr) return;
+  const auto ended = [&](ThreadId requester, ThreadId provider) -> std::optional<Conversation::Ended> {
+    const Roster::Thread* known = roster_.find(requester);
+    if (known == nullptr || known->base.realtime()) return std::nullopt;
+    return Conversation::Ended{.time = conversed.time,
+                               .requester = requester,
+                               .provider = provider,
+                               .rank = rank(known->base),
+                               .through = through,
+                               .waits = conversed.waits,
+                               .lasts = config_.rules.of(known->class_id).conversation};
+  };
+  if (terms_.is_important(conversed.thread)) {
+    if (const auto wait = ended(conversed.thread, conversed.by)) conversation_.wait_ended(*wait);
+    return;
+  }
   // It was helped, and rightly, if it stood on the way of the requester's donation; else the thread that answers may
   // have waited for any of its clients.
+  const ThreadId requester = conversation_.answers_for(conversed.thread);
   const Donation* donation = current(requester);
   const auto on_the_way = [&](ThreadId thread) {
     return donation != nullptr && donation->refusal == Refusal::none &&
            std::ranges::find(donation->path, thread) != donation->path.end();
   };
-  if (on_the_way(conversed.thread) && on_the_way(conversed.by)) return conversation_.helped(ended);
-  conversation_.supported(ended);
+  const auto of_requester = ended(requester, conversed.by);
+  if (of_requester && on_the_way(conversed.thread) && on_the_way(conversed.by))
+    return conversation_.helped(*of_requester);
+  if (terms_.is_important(conversed.by) &&
+      config_.rules.permit(waker->uid, waker->class_id, woken->uid, woken->class_id))
+    if (const auto service = ended(conversed.by, conversed.thread)) conversation_.served(*service);
+  if (of_requester && !conversation_.only_serves(conversed.thread)) conversation_.supported(*of_requester);
 }
 
 void DonationDecider::begin_wait(ThreadId requester, const model::Model& model) {

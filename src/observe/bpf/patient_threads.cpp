@@ -92,7 +92,7 @@ const PatientThreads::Found& PatientThreads::look(Time now) {
     const bool same = one.silent && slot->silent && slot->waits == one.waits;
     one.silent = slot->silent;
     one.waits = slot->waits;
-    if (!same) note_waker(one);  // else the look that saw this wait first has
+    note_waker(one);
     const bool inverted = one.silent && lacks_a_provider(one) && lesser_runs(slot->prio);
     const bool again = std::exchange(one.inverted, inverted) && inverted;
     if (!same) one.since = now;

@@ -138,6 +138,22 @@ TEST_F(ConversationTest, WhoSupportsWorksForTheRequesterThatEndsItsWaits) {
   EXPECT_EQ(conversation.answers_for(p3), p4);
 }
 
+TEST_F(ConversationTest, AThreadThatAnswersARequesterIsNotTakenFromItByOneThatOnlySends) {
+  waits(p1, p3, 4);
+  conversation.supported(ended(p2, p3));
+  for (int i = 0; i < 8; ++i) conversation.served(ended(p4, p3, 40));
+  EXPECT_EQ(conversation.answers_for(p3), p1);
+  EXPECT_FALSE(conversation.only_serves(p3));
+}
+
+TEST_F(ConversationTest, AThreadThatServesAnswersFullyOnceAWaitForItHasEnded) {
+  conversation.supported(ended(p1, p3));
+  for (int i = 0; i < 4; ++i) conversation.served(ended(p4, p3));
+  EXPECT_TRUE(conversation.only_serves(p3));
+  waits(p4, p3, 1);
+  EXPECT_FALSE(conversation.only_serves(p3));
+}
+
 TEST_F(ConversationTest, ARequesterDoesNotAnswerItself) {
   waits(p1, p1, 8);
   EXPECT_TRUE(conversation.empty());

@@ -494,6 +494,30 @@ TEST_F(ConversationTurns, WhoWakesTheServerForAnImportantThreadAnswersThatThread
   EXPECT_EQ(t.on_behalf_of(p6), p5);
 }
 
+// Else two threads that wake each other, and to which an important one sends now and then, would keep each other up.
+TEST_F(ConversationTurns, WhoWakesAThreadThatOnlyServesDoesNotSupportIt) {
+  t.enroll(p5, nice(0));
+  t.enroll(p6, nice(0));
+  waits(p1, p2, r1, 4);
+  waits(p2, p6, r3, 1);
+  t.take(Conversed{.time = t.now, .thread = p6, .by = p1, .waits = 100});
+  t.take(Conversed{.time = t.now, .thread = p6, .by = p5, .waits = 100});
+  t.turn();
+  EXPECT_EQ(t.on_behalf_of(p6), p1);
+  EXPECT_EQ(t.grant(p5), nullptr);
+}
+
+TEST_F(ConversationTurns, WhoReadsWhatAnotherUsersThreadSendsDoesNotWorkForIt) {
+  t.enroll(p5, nice(-15), 1001);
+  t.enroll(p6, nice(0));
+  waits(p1, p2, r1, 4);
+  waits(p2, p6, r3, 1);
+  t.take(Conversed{.time = t.now, .thread = p6, .by = p5, .waits = 100});
+  t.turn();
+  ASSERT_NE(t.grant(p6), nullptr);
+  EXPECT_TRUE(t.grant(p6)->run.slice_only);
+}
+
 TEST_F(ConversationTurns, WhoReadsWhatAnImportantThreadSendsIsLentNothingForThatAlone) {
   t.enroll(p5, nice(0));
   t.take(Conversed{.time = t.now, .thread = p5, .by = p1, .waits = 100});

@@ -37,17 +37,12 @@ class PatientThreadsTest : public testing::Test {
   std::map<pid_t, pid_t> wakers;
   int least = 120;  // a hog has a CPU
   int asked = 0;    // … so often
-  int wakers_asked = 0;
   Time now{milliseconds(1000)};
   PatientThreads threads{{.glance = [this](pid_t tid) -> std::optional<sys::SlotGlance> {
                             const auto found = slots.find(tid);
                             return found == slots.end() ? std::nullopt : std::optional(found->second);
                           },
-                          .woken_by =
-                              [this](pid_t tid) {
-                                ++wakers_asked;
-                                return wakers[tid];
-                              },
+                          .woken_by = [this](pid_t tid) { return wakers[tid]; },
                           .least_running =
                               [this] {
                                 ++asked;
@@ -74,20 +69,6 @@ TEST_F(PatientThreadsTest, EachThreadThatHasEndedItsWaitsLatelyMayEndThisOne) {
   EXPECT_THAT(look(), IsEmpty());
   lacks_cpu(server);
   EXPECT_THAT(look(), ElementsAre(client));
-}
-
-// The thread that ended the wait before is known from the look that saw this wait first.
-TEST_F(PatientThreadsTest, TheWakerIsLookedUpOnceAWait) {
-  threads.add(client, milliseconds(1), now);
-  waits(client, server);
-  runs(server);
-  (void)look();
-  const int before = wakers_asked;
-  (void)look();
-  EXPECT_EQ(wakers_asked, before);
-  waits(client, server);
-  (void)look();
-  EXPECT_GT(wakers_asked, before);
 }
 
 TEST_F(PatientThreadsTest, OneThatEndedItsWaitsLongAgoIsForgotten) {
