@@ -151,18 +151,16 @@ void DecisionLoop::apply_demands(Time now) {
   const auto grants = paused_ ? std::span<const decide::Grant>{} : panel_.grants();
   std::vector<decide::Metered>& metered = scratch_.metered;
   metered.clear();
-  const bool whole = paused_ || !parts_.actuator.takes_changes(now);
-  if (whole)
-    find_boosts(grants, scratch_.boosts);
-  else
-    find_changes(panel_.arbiter(), scratch_.boosts, scratch_.over);
   for (std::size_t i = 0; i < panel_.size() && !paused_; ++i)
     metered.insert(metered.end(), panel_.standing(i).metered.begin(), panel_.standing(i).metered.end());
   charges_.before_apply(grants, now);
-  if (whole)
+  if (paused_ || !parts_.actuator.takes_changes(now)) {
+    find_boosts(grants, scratch_.boosts);
     parts_.actuator.apply(scratch_.boosts, now);
-  else
+  } else {
+    find_changes(panel_.arbiter(), scratch_.boosts, scratch_.over);
     parts_.actuator.apply_changes(scratch_.boosts, scratch_.over, now);
+  }
   meter_.apply(metered, now);  // it looks in procfs, for which a boost need not wait
   charges_.after_apply(grants, now);
   for (std::size_t i = 0; i < panel_.size(); ++i) clocks_.apply(i, panel_.standing(i).timers, now);

@@ -105,6 +105,7 @@ std::span<const Grant> Arbiter::merge(std::span<const Plan> plans, Time now) {
   }
   merged_.insert(merged_.end(), before, grants_.cend());
   std::swap(grants_, merged_);
+  if (!rests_now) return grants_;
   for (const Grant& grant : grants_) {
     if (!rests(grant) || grant.run.withheld) continue;
     const Time until = std::max(grant.run.attr.realtime() ? grant.ceiling_until.value_or(Time::min()) : Time::min(),

@@ -58,23 +58,22 @@ class Arbiter {
   [[nodiscard]] std::optional<Time> next_resume() const { return next_resume_; }
 
  private:
-  [[nodiscard]] Grant weigh(const RunAs& run, Time now) const;
-  static bool rests(const Grant& grant);
-  static std::optional<Overruled::Why> better(const Grant& one, const Grant& other);
-
-  CpuBudgets budgets_;
-  std::vector<Grant> grants_;
   // A RunAs among a plan's demands.
   struct Claim {
     ThreadId thread;
     std::size_t plan = 0, place = 0;
     const RunAs* run = nullptr;
   };
+  [[nodiscard]] Grant weigh(const RunAs& run, Time now) const;
+  static bool rests(const Grant& grant);
+  static std::optional<Overruled::Why> better(const Grant& one, const Grant& other);
   void find_claims(std::span<const Plan> plans);
   void find_touched(std::span<const Plan> plans, bool all);
   [[nodiscard]] std::optional<Grant> fold(ThreadId thread, std::span<const Plan> plans, Time now);
   void weigh_in(std::optional<Grant>& kept, const RunAs& run, Time now);
 
+  CpuBudgets budgets_;
+  std::vector<Grant> grants_;
   std::vector<Claim> claims_;      // sorted by thread, of each in the order of the demands
   std::vector<ThreadId> claimed_;  // the threads of the last merge()'s
   std::vector<ThreadId> touched_;

@@ -26,8 +26,8 @@ void Conversation::served(const Ended& ended) {
 }
 
 bool Conversation::only_serves(ThreadId thread) const {
-  const auto found = answering_.find(thread);
-  return found != answering_.end() && found->second.joined() && found->second.serves;
+  const Part* part = joined(answering_, thread);
+  return part != nullptr && part->serves;
 }
 
 void Conversation::note_at_once(Map<ThreadId, Part>& parts, Ended ended) {
@@ -57,23 +57,17 @@ void Conversation::note(Map<ThreadId, Part>& parts, ThreadId thread, const Ended
   part.until = ended.time + ended.lasts;
 }
 
+const Conversation::Part* Conversation::joined(const Map<ThreadId, Part>& parts, ThreadId thread) {
+  const auto found = parts.find(thread);
+  return found != parts.end() && found->second.joined() ? &found->second : nullptr;
+}
+
 ThreadId Conversation::answers_for(ThreadId thread) const {
-  const auto found = answering_.find(thread);
-  return found != answering_.end() && found->second.joined() ? found->second.requester : ThreadId{};
+  const Part* part = joined(answering_, thread);
+  return part == nullptr ? ThreadId{} : part->requester;
 }
 
-bool Conversation::supports(ThreadId thread) const {
-  const auto found = supporting_.find(thread);
-  return found != supporting_.end() && found->second.joined();
-}
-
-bool Conversation::has(ThreadId thread) const {
-  const auto joined = [&](const Map<ThreadId, Part>& parts) {
-    const auto found = parts.find(thread);
-    return found != parts.end() && found->second.joined();
-  };
-  return joined(asking_) || joined(answering_);
-}
+bool Conversation::supports(ThreadId thread) const { return joined(supporting_, thread) != nullptr; }
 
 void Conversation::end_what_is_over(Time now) {
   for (Map<ThreadId, Part>* parts : {&asking_, &answering_, &supporting_})

@@ -56,8 +56,6 @@ class Conversation {
   // For which important thread it answers; an invalid one: it does not.
   [[nodiscard]] ThreadId answers_for(ThreadId thread) const;
   [[nodiscard]] bool supports(ThreadId thread) const;
-  // It asks or answers.
-  [[nodiscard]] bool has(ThreadId thread) const;
   [[nodiscard]] const Map<ThreadId, Part>& asking() const { return asking_; }
   [[nodiscard]] const Map<ThreadId, Part>& answering() const { return answering_; }
   [[nodiscard]] const Map<ThreadId, Part>& supporting() const { return supporting_; }
@@ -74,6 +72,8 @@ class Conversation {
   }
 
  private:
+  // Its part, once it has joined; null: it has none.
+  [[nodiscard]] static const Part* joined(const Map<ThreadId, Part>& parts, ThreadId thread);
   void note(Map<ThreadId, Part>& parts, ThreadId thread, const Ended& ended);
   void note_at_once(Map<ThreadId, Part>& parts, Ended ended);
 
