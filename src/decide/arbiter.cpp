@@ -79,10 +79,12 @@ void Arbiter::weigh_in(std::optional<Grant>& kept, const RunAs& run, Time now) {
 // In the order of the demands: the first of equals holds.
 std::optional<Grant> Arbiter::fold(ThreadId thread, std::span<const Plan> plans, Time now) {
   std::optional<Grant> kept;
-  const auto claims = std::ranges::equal_range(claims_, thread, {}, &Claim::thread);
-  auto claim = claims.begin();
+  auto claim = std::ranges::lower_bound(claims_, thread, {}, &Claim::thread);
+  const auto is_of = [&](std::size_t plan) {
+    return claim != claims_.end() && claim->thread == thread && claim->plan == plan;
+  };
   for (std::size_t plan = 0; plan < plans.size(); ++plan) {
-    for (; claim != claims.end() && claim->plan == plan; ++claim) weigh_in(kept, *claim->run, now);
+    for (; is_of(plan); ++claim) weigh_in(kept, *claim->run, now);
     if (plans[plan].lasting == nullptr) continue;
     for (const RunAs& run : plans[plan].lasting->of(thread)) weigh_in(kept, run, now);
   }

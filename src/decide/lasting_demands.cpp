@@ -5,16 +5,27 @@
 
 namespace swapd::decide {
 
+namespace {
+
+// (The ranges' own equal_range is beyond clang 14 with libstdc++ 12.)
+template <typename Demands>
+auto of_thread(Demands& demands, ThreadId thread) {
+  const auto begin = std::ranges::lower_bound(demands, thread, {}, &RunAs::thread);
+  return std::pair(begin, std::ranges::upper_bound(begin, demands.end(), thread, {}, &RunAs::thread));
+}
+
+}  // namespace
+
 std::span<const RunAs> LastingDemands::of(ThreadId thread) const {
-  const auto range = std::ranges::equal_range(demands_, thread, {}, &RunAs::thread);
-  return {range.begin(), range.end()};
+  const auto [begin, end] = of_thread(demands_, thread);
+  return {begin, end};
 }
 
 void LastingDemands::set(ThreadId thread, std::span<const RunAs> demands) {
-  const auto range = std::ranges::equal_range(demands_, thread, {}, &RunAs::thread);
-  if (std::ranges::equal(range, demands)) return;
+  const auto [begin, end] = of_thread(demands_, thread);
+  if (std::equal(begin, end, demands.begin(), demands.end())) return;
   changed_.push_back(thread);
-  const auto at = demands_.erase(range.begin(), range.end());
+  const auto at = demands_.erase(begin, end);
   demands_.insert(at, demands.begin(), demands.end());
 }
 
