@@ -19,6 +19,10 @@ void CpuCredit::update(Time now, Duration cpu, double share) {
   credit_ = std::clamp<Duration>(credit_ + passed - Duration(std::llround(comes_in)), -owed, saved);
 }
 
-Duration CpuCredit::wait() const { return std::clamp(-credit_, Duration::zero(), max_wait); }
+Duration CpuCredit::wait() const {
+  const Duration debt = std::max(-credit_, Duration::zero());
+  const Duration deep = std::max(debt - owed / 2, Duration::zero());
+  return std::min(debt, max_wait + (longest_wait - max_wait) * deep.count() / (owed / 2).count());
+}
 
 }  // namespace swapd::decide

@@ -1,5 +1,6 @@
 #include "decide/donation/conversation.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace swapd::decide {
@@ -42,6 +43,7 @@ void Conversation::note(Map<ThreadId, Part>& parts, ThreadId thread, const Ended
     part.begun = ended.time;
     part.waits = 0;
   }
+  next_end_ = std::min(next_end_, end_of(part));
   part.waits += ended.waits;
   // The most important of several requesters counts, of equals the first.
   const bool own = part.requester == ended.requester;
@@ -55,7 +57,10 @@ void Conversation::note(Map<ThreadId, Part>& parts, ThreadId thread, const Ended
   if (!part.joined() && part.waits < enough) return;
   if (!part.joined() || other) changed_.push_back(thread);
   part.until = ended.time + ended.lasts;
+  next_end_ = std::min(next_end_, part.until);
 }
+
+Time Conversation::end_of(const Part& part) { return part.joined() ? part.until : part.begun + window + Duration(1); }
 
 const Conversation::Part* Conversation::joined(const Map<ThreadId, Part>& parts, ThreadId thread) {
   const auto found = parts.find(thread);
@@ -70,12 +75,18 @@ ThreadId Conversation::answers_for(ThreadId thread) const {
 bool Conversation::supports(ThreadId thread) const { return joined(supporting_, thread) != nullptr; }
 
 void Conversation::end_what_is_over(Time now) {
+  if (now < next_end_) return;
+  next_end_ = Time::max();
   for (Map<ThreadId, Part>* parts : {&asking_, &answering_, &supporting_})
     std::erase_if(*parts, [&](const auto& one) {
       const auto& [thread, part] = one;
-      if (part.joined() ? now < part.until : now - part.begun <= window) return false;
-      if (part.joined()) changed_.push_back(thread);
-      return true;
+      const Time end = end_of(part);
+      if (now >= end) {
+        if (part.joined()) changed_.push_back(thread);
+        return true;
+      }
+      next_end_ = std::min(next_end_, end);
+      return false;
     });
 }
 

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "base/event.h"
 #include "base/recycled.h"
@@ -61,24 +62,27 @@ class Conversation {
   [[nodiscard]] const Map<ThreadId, Part>& supporting() const { return supporting_; }
   [[nodiscard]] bool empty() const { return asking_.empty() && answering_.empty() && supporting_.empty(); }
 
-  void end_what_is_over(Time now);
+  void end_what_is_over(Time now);  // looks at all parts only where one may be over
   void forget(ThreadId thread);
   // Threads that have joined or left since the last call, or take part for another requester.
   [[nodiscard]] Vector<ThreadId> take_changed();
 
   template <typename Self, typename Archive>
   static void state(Self& self, Archive& archive) {
+    if constexpr (!std::is_const_v<Self>) self.next_end_ = {};
     archive(self.asking_, self.answering_, self.supporting_, self.changed_);
   }
 
  private:
   // Its part, once it has joined; null: it has none.
   [[nodiscard]] static const Part* joined(const Map<ThreadId, Part>& parts, ThreadId thread);
+  [[nodiscard]] static Time end_of(const Part& part);
   void note(Map<ThreadId, Part>& parts, ThreadId thread, const Ended& ended);
   void note_at_once(Map<ThreadId, Part>& parts, Ended ended);
 
   Map<ThreadId, Part> asking_, answering_, supporting_;  // those that may join yet, too
   Vector<ThreadId> changed_;
+  Time next_end_{};  // no part is over before
 };
 
 }  // namespace swapd::decide

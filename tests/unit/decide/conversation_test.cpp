@@ -56,6 +56,21 @@ TEST_F(ConversationTest, FourWaitsInASecondAreNone) {
   EXPECT_FALSE(has(p2));
 }
 
+// Not all parts are looked at each time.
+TEST_F(ConversationTest, OneEndsAlthoughAnotherGoesOn) {
+  waits(4);
+  waits(p3, p4, 4);
+  for (int i = 0; i < 8; ++i) {
+    conversation.end_what_is_over(now);
+    waits(p3, p4, 1, milliseconds(50));
+  }
+  EXPECT_TRUE(has(p1)) << "440 ms after its last wait";
+  waits(p3, p4, 1, milliseconds(70));
+  conversation.end_what_is_over(now);
+  EXPECT_FALSE(has(p1));
+  EXPECT_TRUE(has(p3));
+}
+
 TEST_F(ConversationTest, WaitsForManyThreadsCountForTheOneThatWaits) {
   waits(p1, p2, 2);
   waits(p1, p3, 2);
