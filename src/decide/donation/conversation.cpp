@@ -9,17 +9,31 @@ void Conversation::wait_ended(const Ended& ended) {
   if (ended.lasts <= Duration::zero() || ended.provider == ended.requester) return;
   note(asking_, ended.requester, ended);
   note(answering_, ended.provider, ended);
-  answering_[ended.provider].serves = false;
+  note_answer(ended);
 }
 
 void Conversation::helped(const Ended& ended) {
   note_at_once(answering_, ended);
-  if (const auto part = answering_.find(ended.provider); part != answering_.end()) part->second.serves = false;
+  note_answer(ended);
 }
+
+void Conversation::note_answer(const Ended& ended) {
+  const auto at = answering_.find(ended.provider);
+  if (at == answering_.end()) return;
+  at->second.serves = false;
+  if (at->second.requester == ended.requester) at->second.answered = ended.time;
+}
+
 void Conversation::supported(const Ended& ended) { note_at_once(supporting_, ended); }
 
 void Conversation::served(const Ended& ended) {
-  if (ended.lasts <= Duration::zero() || !supports(ended.provider)) return;
+  if (ended.lasts <= Duration::zero()) return;
+  if (const auto at = answering_.find(ended.provider);
+      at != answering_.end() && at->second.requester == ended.requester && !at->second.serves) {
+    if (ended.time - at->second.answered <= answers_within) note(answering_, ended.provider, ended);
+    return;
+  }
+  if (!supports(ended.provider)) return;
   Part& part = answering_[ended.provider];
   if (part.joined() && part.requester != ended.requester) return;
   if (!part.joined()) part.serves = true;
@@ -50,6 +64,7 @@ void Conversation::note(Map<ThreadId, Part>& parts, ThreadId thread, const Ended
   const bool other = own ? ended.rank != part.rank : ended.rank > part.rank;
   if (part.joined() && !own && !other) return;  // it does not go on for one on behalf of another
   if (!part.joined() || other) {
+    if (!own) part.answered = never;
     part.requester = ended.requester;
     part.rank = ended.rank;
     part.through = ended.through;

@@ -4,8 +4,10 @@
 // threads of the conversation from one wait to the next: who waits *asks*, who ends the wait *answers*, and so do those
 // that were helped because that one waited for them. Who wakes a thread that answers *supports* it: that thread may
 // wait for any of its clients, so nothing is lent there but a short slice, which takes nothing from others; unless an
-// important thread in its turn ends the waits of the one that supports, which then works for it, and answers too. It is
-// over for a thread when nothing has been heard of its waits, or of those that it ends, for a while.
+// important thread in its turn ends the waits of the one that supports, which then works for it, and answers too. An
+// important thread of many connections has a wait ended by one provider out of many, so one that has answered it goes
+// on as long as it takes what that thread sends. It is over for a thread when nothing has been heard of its waits, or
+// of those that it ends, for a while.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +20,9 @@ namespace swapd::decide {
 
 class Conversation {
  public:
-  static constexpr std::uint32_t enough = 4;                          // told waits make a conversation …
-  static constexpr Duration window = std::chrono::milliseconds(250);  // … in this time
+  static constexpr std::uint32_t enough = 4;                            // told waits make a conversation …
+  static constexpr Duration window = std::chrono::milliseconds(250);    // … in this time
+  static constexpr Duration answers_within = std::chrono::seconds(10);  // one that is sent work, to go on answering
 
   // A thread's part in it.
   struct Part {
@@ -27,13 +30,14 @@ class Conversation {
     int rank = 0;        // … of this rank
     Resource through;    // what a wait was for
     std::uint32_t waits = 0;
-    Time begun = never;   // of the window
-    Time until = never;   // it takes part until then
-    bool serves = false;  // it answers for no other reason than that the requester ends its waits
+    Time begun = never;     // of the window
+    Time until = never;     // it takes part until then
+    Time answered = never;  // it has ended a wait of the requester's
+    bool serves = false;    // it answers for no other reason than that the requester ends its waits
     [[nodiscard]] bool joined() const { return until != never; }
     template <typename Self, typename Archive>
     static void state(Self& self, Archive& archive) {
-      archive(self.requester, self.rank, self.through, self.waits, self.begun, self.until, self.serves);
+      archive(self.requester, self.rank, self.through, self.waits, self.begun, self.until, self.answered, self.serves);
     }
   };
   // A wait that was told is over, or several that were not.
@@ -51,6 +55,7 @@ class Conversation {
   void helped(const Ended& ended);
   void supported(const Ended& ended);
   // The requester has ended the wait of a thread that supports: `provider` works for it, unless it answers another one.
+  // Or of one that has answered it lately: that goes on, or joins.
   void served(const Ended& ended);
   // It answers only so: no thread is known to wait for it.
   [[nodiscard]] bool only_serves(ThreadId thread) const;
@@ -78,6 +83,7 @@ class Conversation {
   [[nodiscard]] static const Part* joined(const Map<ThreadId, Part>& parts, ThreadId thread);
   [[nodiscard]] static Time end_of(const Part& part);
   void note(Map<ThreadId, Part>& parts, ThreadId thread, const Ended& ended);
+  void note_answer(const Ended& ended);
   void note_at_once(Map<ThreadId, Part>& parts, Ended ended);
 
   Map<ThreadId, Part> asking_, answering_, supporting_;  // those that may join yet, too

@@ -56,6 +56,56 @@ TEST_F(ConversationTest, FourWaitsInASecondAreNone) {
   EXPECT_FALSE(has(p2));
 }
 
+// A connection pool: the last of the requester's wakers, which is what its slot tells, is seldom the same one.
+TEST_F(ConversationTest, OneOfManyThatAnswerJoinsByTheWorkThatItIsSent) {
+  conversation.wait_ended(ended(p1, p2));
+  now += milliseconds(200);
+  Conversation::Ended work = ended(p1, p2);
+  work.waits = 100;
+  conversation.served(work);
+  EXPECT_EQ(conversation.answers_for(p2), p1);
+  EXPECT_FALSE(conversation.only_serves(p2));
+  for (int i = 0; i < 40; ++i) {
+    now += milliseconds(200);
+    work.time = now;
+    conversation.served(work);
+    conversation.end_what_is_over(now);
+  }
+  EXPECT_EQ(conversation.answers_for(p2), p1) << "eight seconds after its last answer";
+}
+
+TEST_F(ConversationTest, WhoIsOnlySentWorkAnswersNoMore) {
+  waits(p1, p2, 4);
+  Conversation::Ended work = ended(p1, p2);
+  work.waits = 100;
+  for (int i = 0; i < 60; ++i) {
+    now += milliseconds(200);
+    work.time = now;
+    conversation.served(work);
+    conversation.end_what_is_over(now);
+  }
+  EXPECT_EQ(conversation.answers_for(p2), ThreadId{}) << "it takes what is logged, and no one waits for it";
+}
+
+TEST_F(ConversationTest, WhoHasNeverAnsweredDoesNotJoinSo) {
+  Conversation::Ended work = ended(p1, p2);
+  work.waits = 100;
+  conversation.served(work);
+  EXPECT_EQ(conversation.answers_for(p2), ThreadId{});
+}
+
+TEST_F(ConversationTest, WhatOneRequesterSendsKeepsNoneUpForAnother) {
+  waits(p1, p2, 4);
+  Conversation::Ended work = ended(p3, p2);
+  work.waits = 100;
+  now += milliseconds(400);
+  work.time = now;
+  conversation.served(work);
+  now += milliseconds(200);
+  conversation.end_what_is_over(now);
+  EXPECT_EQ(conversation.answers_for(p2), ThreadId{});
+}
+
 // Not all parts are looked at each time.
 TEST_F(ConversationTest, OneEndsAlthoughAnotherGoesOn) {
   waits(4);

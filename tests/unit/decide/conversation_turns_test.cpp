@@ -52,6 +52,16 @@ TEST_F(ConversationTurns, IsNoReasonToLetThemPastTheirLimits) {
   EXPECT_FALSE(t.grant(p2)->run.stands) << "an important thread waits for it";
 }
 
+// One connection of many: its slot names the thread that has woken it last, and theirs name it each time.
+TEST_F(ConversationTurns, WhoAnswersOnceAndIsSentWorkAllTheTimeAnswers) {
+  for (const ThreadId one : {p2, p3}) {
+    t.take(Conversed{.time = t.now, .thread = p1, .by = one, .waits = 1});
+    t.take(Conversed{.time = t.now, .thread = one, .by = p1, .waits = 50});
+    t.turn();
+  }
+  for (const ThreadId one : {p2, p3}) EXPECT_EQ(t.runs_as(one), with_slice(nice(-10)));
+}
+
 TEST_F(ConversationTurns, WhoAsksKeepsItsOwnWithAShortSlice) {
   waits(p1, p2, r1, 4);
   ASSERT_NE(t.grant(p1), nullptr);
