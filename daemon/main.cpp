@@ -15,6 +15,7 @@
 #include "options.h"
 #include "record/replay_file.h"
 #include "reexec.h"
+#include "restore.h"
 #include "simulate_file.h"
 #include "sys/process/privilege.h"
 
@@ -72,6 +73,7 @@ int main_of(int argc, char** argv) {
   }
   if (!options->replay.empty()) return replay_file(options->replay, options->json);
   if (!options->simulate.empty()) return simulate_file(options->simulate);
+  if (options->restore) return restore_left(options->state_dir);
   const auto policy = load_policy(options->config);
   if (!policy) {
     std::cerr << "swapd: " << policy.error().context() << '\n';
@@ -94,6 +96,9 @@ int main_of(int argc, char** argv) {
   if (options->respawn || (!options->foreground && options->exit_with_pid == 0)) {
     guard_options.respawn = {command.directory, command.program};
     guard_options.respawn.insert(guard_options.respawn.end(), command.arguments.begin(), command.arguments.end());
+  } else if (options->guard_socket.empty() && !options->dry_run) {  // else the guard's parent starts swapd again
+    guard_options.respawn = {command.directory, command.program, "swapd",
+                             "--restore",       "--state-dir",   options->state_dir};
   }
   guard_options.socket = options->guard_socket;
   FdStore store = FdStore::open();

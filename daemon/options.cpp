@@ -38,6 +38,7 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
                  "have swapd-attach started by who listens there (swapd-attach.socket), not as a child")
       ->type_name("PATH");
   app.add_flag("--dry-run", o.dry_run, "decide and report, but change no priority");
+  app.add_flag("--restore", o.restore, "give back what a swapd that was killed had lent (--state-dir), and exit");
   std::string checked;
   const CLI::Option* check =
       app.add_option("--check-config", checked, "check a policy file, or without one the default ones, and exit")

@@ -22,6 +22,7 @@ struct Options {
   std::string attach_socket;  // empty: swapd-attach is a child
   std::string metrics;        // empty: none are written
   bool dry_run = false;
+  bool restore = false;                     // give back what a swapd that was killed had lent, and end
   std::optional<std::string> check_config;  // empty: what would be read without --config
   std::string replay;                       // a recording to run through model and decider instead
   std::string simulate;                     // a scenario to simulate instead

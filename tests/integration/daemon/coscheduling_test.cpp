@@ -34,11 +34,12 @@ class AboveSlots {
 
 class ParallelJob : public ::testing::Test {
  protected:
+  [[nodiscard]] virtual std::vector<std::string> options() const { return {"--respawn"}; }
   void SetUp() override {
     cpu_set_t cpus;
     if (::sched_getaffinity(0, sizeof cpus, &cpus) != 0 || !CPU_ISSET(0, &cpus) || !CPU_ISSET(1, &cpus))
       GTEST_SKIP() << "CPUs 0 and 1 are needed";
-    session.emplace(std::vector<std::string>{"--respawn"});
+    session.emplace(options());
     if (!session->failure().empty()) GTEST_SKIP() << session->failure();
     const pid_t first = session->start({"--nice", std::to_string(own_nice)}, {SPINNERS_PROGRAM, "job", "100"});
     ASSERT_TRUE(eventually([&] { return only_child(first) > 0; }));
@@ -192,6 +193,21 @@ TEST_F(ParallelJob, HasItsOwnAttributesAgainWhenSwapdIsKilledAndStartsAgain) {
   EXPECT_TRUE(eventually([&] { return coscheduled(); })) << "and it goes on";
 }
 
+// Its guard has given back what the job was lent.
+class JobOfOneSwapd : public ParallelJob {
+ protected:
+  [[nodiscard]] std::vector<std::string> options() const override { return {}; }
+};
+
+TEST_F(JobOfOneSwapd, HasItsOwnAttributesAgainWhenThatIsKilled) {
+  const bool in_slots = are_in_slots();
+  if (!in_slots && others_compete()) GTEST_SKIP() << others;
+  ASSERT_TRUE(in_slots);
+  ::kill(session->daemon_pid(), SIGKILL);
+  EXPECT_TRUE(eventually([&] { return both_have_their_own(); }, 2s));
+  EXPECT_NE(session->ctl({"status"}).status, 0) << "nobody has started another one";
+}
+
 TEST_F(ParallelJob, HasItsOwnAttributesWhenSwapdIsStopped) {
   const bool in_slots = are_in_slots();
   if (!in_slots && others_compete()) GTEST_SKIP() << others;
@@ -200,7 +216,6 @@ TEST_F(ParallelJob, HasItsOwnAttributesWhenSwapdIsStopped) {
   EXPECT_TRUE(both_have_their_own());
 }
 
-// To open the profile anew takes a hundred milliseconds of CPU time, which is the budget of two seconds.
 // Two that have one CPU between them: in a slot the one that waits would keep it from the one that it waits for.
 TEST_F(ParallelJob, IsLeftAloneOnceItsThreadsMayUseOneCpuOnly) {
   cpu_set_t one;
@@ -211,6 +226,7 @@ TEST_F(ParallelJob, IsLeftAloneOnceItsThreadsMayUseOneCpuOnly) {
   EXPECT_TRUE(eventually([&] { return both_have_their_own(); })) << session->ctl({"ps"}).out;
 }
 
+// To open the profile anew takes a hundred milliseconds of CPU time, which is the budget of two seconds.
 TEST_F(ParallelJob, LeavesTheProfileLoadedWhereCompetitorsComeAndGo) {
   const auto programs = [&] {
     std::set<std::string> ids;

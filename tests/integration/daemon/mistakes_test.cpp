@@ -72,6 +72,13 @@ TEST(Mistakes, are_one_line_and_status_2) {
       run({SWAPD_BINARY, "--foreground", "--socket", session.path("s2"), "--state-dir", session.path("state")});
   EXPECT_EQ(taken.status, 1);
   EXPECT_NE(taken.err.find("another swapd uses the state directory"), std::string::npos) << taken.err;
+  const Output in_use = run({SWAPD_BINARY, "--restore", "--state-dir", session.path("state")});
+  EXPECT_EQ(in_use.status, 1) << "what it lent is its own to take back";
+  EXPECT_NE(in_use.err.find("another swapd uses the state directory"), std::string::npos) << in_use.err;
+  const Output nothing = run({SWAPD_BINARY, "--restore", "--state-dir", session.path("none")});
+  EXPECT_EQ(nothing.status, 0) << nothing.err;
+  EXPECT_NE(nothing.out.find("there is no journal"), std::string::npos) << nothing.out;
+  EXPECT_FALSE(std::filesystem::exists(session.path("none")));
   const Output nobody = run({SWAPCTL_BINARY, "--socket", "/nonexistent/s", "status"});
   EXPECT_EQ(nobody.status, 1);
   EXPECT_TRUE(one_line(nobody)) << nobody.err;

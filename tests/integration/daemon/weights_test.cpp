@@ -183,10 +183,10 @@ TEST_P(Weights, after_a_crash_an_idle_group_is_idle_again) {
   session->kill(session->daemon_pid(), SIGKILL);
   session->kill(client, SIGKILL);
   session->kill(server, SIGKILL);
-  EXPECT_EQ(provider.read("cpu.idle"), "0") << "no swapd is there to give it back";
+  EXPECT_TRUE(eventually([&] { return provider.read("cpu.idle") == "1"; })) << "its guard has it given back";
   session->start_again();
   ASSERT_EQ(session->failure(), "");
-  EXPECT_TRUE(eventually([&] { return provider.read("cpu.idle") == "1"; }));
+  EXPECT_EQ(provider.read("cpu.idle"), "1");
 }
 
 TEST_P(Weights, where_the_policy_forbids_it_an_idle_group_is_the_reason) {
