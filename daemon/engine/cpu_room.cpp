@@ -1,6 +1,7 @@
 #include "engine/cpu_room.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace swapd::daemon {
@@ -63,6 +64,32 @@ void CpuRoom::end_window(Time now) {
   crowded_.clear();
   for (const auto& [job, allowed] : jobs)
     if (!fit_at_once(allowed)) crowded_.insert(job);
+  find_rooms(jobs);
+}
+
+std::uint64_t CpuRoom::room(std::uint64_t job) const {
+  const auto at = rooms_.find(job);
+  return at == rooms_.end() ? 0 : at->second;
+}
+
+void CpuRoom::find_rooms(const std::map<std::uint64_t, std::vector<cpu_set_t>>& jobs) {
+  rooms_.clear();
+  for (const auto& [job, allowed] : jobs)
+    if (allowed.size() > 1 && !crowded_.contains(job)) rooms_[job] = job;
+  const bool many = rooms_.size() > max_jobs;
+  // In the order of the jobs, so that the lowest of a room names it.
+  for (auto one = rooms_.begin(); one != rooms_.end(); ++one) {
+    for (auto other = std::next(one); other != rooms_.end(); ++other) {
+      if (one->second == other->second) continue;
+      std::vector<cpu_set_t> both = jobs.at(one->first);
+      both.insert(both.end(), jobs.at(other->first).begin(), jobs.at(other->first).end());
+      if (!many && fit_at_once(both)) continue;
+      const auto [lower, upper] = std::minmax({one->second, other->second});
+      for (auto& [job, room] : rooms_)
+        if (room == upper) room = lower;
+    }
+    if (many) break;
+  }
 }
 
 }  // namespace swapd::daemon

@@ -62,6 +62,7 @@ void tell_profiles(std::span<const ProfileWindow> windows, const model::ManagedS
                                             .job = thread.job,
                                             .shares_memory = thread.shares_memory,
                                             .fits = thread.fits,
+                                            .room = thread.room,
                                             .window = window.ended - window.begun,
                                             .cpu = seen.cpu_time,
                                             .spinning = part(seen.spins),

@@ -17,6 +17,7 @@
 namespace swapd::daemon {
 
 namespace {
+constexpr int first_windows = 4;        // are short ones
 constexpr std::size_t max_windows = 8;  // that wait for the engine; of more the oldest goes
 
 // It may be waiting on its CPU (decide/coscheduling/job_finder.h says more).
@@ -40,6 +41,7 @@ void SamplingTurns::end_window(bool fruitful, Time now) {
   if (fruitless_ < max_fruitless) return;
   fruitless_ = 0;
   rests_until_ = now + rest;
+  rest_after_begin_ = rest - shortest_rest;
 }
 
 bool MemorySharers::set(pid_t pid, std::vector<Place> writable) {
@@ -161,6 +163,7 @@ void JobWatch::set_processes(std::vector<pid_t> pids, bool enough) {
   {
     const std::lock_guard lock(mutex_);
     const bool begins = enough && !shared_.enough;
+    if (!std::ranges::includes(shared_.pids, pids)) turns_.program_begins();
     shared_.pids = std::move(pids);
     shared_.enough = enough;
     if (!begins) return;
@@ -224,7 +227,11 @@ std::optional<int> JobWatch::runnable() const {
 
 // Samples where threads compete, and rests where they do no more.
 void JobWatch::follow_contention() {
-  const bool wanted = contention_.there() && turns_.on(kernel_.clock.now());
+  bool wanted = contention_.there();
+  if (wanted) {
+    const std::lock_guard lock(mutex_);
+    wanted = turns_.on(kernel_.clock.now());
+  }
   if (wanted && !profile_) open_profile();
   if (profile_ && wanted) profile_->resume();
   if (profile_ && !wanted) profile_->pause();
@@ -299,7 +306,10 @@ void JobWatch::look_at_room(ProfileWindow& window) {
     if (const auto allowed = kernel_.scheduler.affinity(thread.seen.tid))
       room_.set(thread.job, thread.seen.tid, *allowed, window.ended);
   room_.end_window(window.ended);
-  for (ProfileWindow::Thread& thread : window.threads) thread.fits = room_.fits(thread.job);
+  for (ProfileWindow::Thread& thread : window.threads) {
+    thread.fits = room_.fits(thread.job);
+    thread.room = room_.room(thread.job);
+  }
 }
 
 void JobWatch::tell_window(Time begun) {
@@ -348,23 +358,32 @@ void JobWatch::run(bool wanted) {
   if (wanted) open_profile();
   if (profile_) profile_->pause();
   Time looked{}, begun = kernel_.clock.now();
+  int windows = 0;  // since the sampling has begun
   for (;;) {
     const bool idle = processes().empty();
     if (idle) {
       if (profile_) profile_->pause();
       contention_ = {};
     }
-    if (!wait(idle ? Duration::max() : samples() ? config_.window : config_.look)) break;
+    const Duration look = contention_.there() ? config_.look : config_.first_look;
+    const Duration window = windows < first_windows ? config_.first_window : config_.window;
+    if (!wait(idle ? Duration::max() : samples() ? window : look)) break;
     const Time now = kernel_.clock.now();
     if (idle || processes().empty()) continue;
-    if (samples()) tell_window(std::exchange(begun, now));
-    if (now - looked < config_.look * 9 / 10) continue;
+    if (samples()) {
+      tell_window(std::exchange(begun, now));
+      ++windows;
+    }
+    if (now - looked < look * 9 / 10) continue;
     looked = now;
     if (const auto count = runnable())
       contention_.look(*count, static_cast<int>(std::max(::sysconf(_SC_NPROCESSORS_ONLN), 1L)));
     const bool sampled = samples();
     follow_contention();
-    if (!sampled) begun = kernel_.clock.now();
+    if (!sampled) {
+      begun = kernel_.clock.now();
+      windows = 0;
+    }
   }
   profile_.reset();
 }

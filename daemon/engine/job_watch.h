@@ -1,6 +1,6 @@
 // Watches for parallel jobs on a thread of its own, because it reads procfs and opens perf events, which may take long.
 //
-// It sleeps while fewer than two managed threads may be coscheduled. Else it looks ten times a second at how many
+// It sleeps while fewer than two managed threads may be coscheduled. Else it looks twenty times a second at how many
 // threads of the machine want a CPU (proc(5), loadavg); while those are no more than there are CPUs, no thread competes
 // and there is nothing to do. When they are, it samples the CPUs (sys/bpf/cpu_profile.h), and tells each window which
 // threads had one, what for, what share is due to them, and which processes share memory. It stops when no thread
@@ -54,13 +54,16 @@ class SamplingTurns {
  public:
   // A window is over. fruitful: some thread in it may be one of a job.
   void end_window(bool fruitful, Time now);
+  // A program has begun, which may be a job: a rest ends after a second.
+  void program_begins() { rests_until_ -= std::exchange(rest_after_begin_, {}); }
   [[nodiscard]] bool on(Time now) const { return now >= rests_until_; }
 
  private:
   static constexpr int max_fruitless = 16;  // windows in a row
-  static constexpr Duration rest = std::chrono::seconds(4);
+  static constexpr Duration rest = std::chrono::seconds(4), shortest_rest = std::chrono::seconds(1);
   int fruitless_ = 0;
   Time rests_until_{};
+  Duration rest_after_begin_{};  // by which the rest is shorter once a program begins
 };
 
 // Sets of processes that share memory which one of them at least can write: the lowest pid stands for the set. Pure.
@@ -134,9 +137,10 @@ struct ProfileWindow {
     sys::CpuProfile::Thread seen;
     std::uint64_t job = 0;
     bool shares_memory = false;
-    bool fits = true;      // the threads of its job can all have CPUs at once
-    bool yields = false;   // it was found by that, and not by samples
-    double group_use = 1;  // 0…1: of its CPU, that the threads of its group had together
+    bool fits = true;        // the threads of its job can all have CPUs at once
+    std::uint64_t room = 0;  // CpuRoom::room()
+    bool yields = false;     // it was found by that, and not by samples
+    double group_use = 1;    // 0…1: of its CPU, that the threads of its group had together
   };
   std::vector<Thread> threads;
 };
@@ -145,7 +149,9 @@ class JobWatch {
  public:
   struct Config {
     Duration look = std::chrono::milliseconds(100);            // between two looks at the load
+    Duration first_look = std::chrono::milliseconds(50);       // … while no thread competes
     Duration window = std::chrono::milliseconds(125);          // of a profile
+    Duration first_window = std::chrono::milliseconds(60);     // of the first ones once threads compete
     Duration period = std::chrono::milliseconds(5);            // between two samples of a CPU
     Duration yielders_again = std::chrono::milliseconds(500);  // between two looks for them
   };

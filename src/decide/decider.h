@@ -245,6 +245,7 @@ struct ThreadProfiled {
   std::uint64_t job = 0;              // the same for all threads that share memory
   bool shares_memory = false;         // … which are in several processes
   bool fits = true;                   // all of them can have CPUs at once: of those that they may use there are enough
+  std::uint64_t room = 0;             // the same for jobs that cannot all have CPUs at once; 0: not known
   Duration window{}, cpu{};           // CPU time in the window
   double spinning = 0, yielding = 0;  // 0…1: of the times that it was seen, in a loop that waits; in sched_yield(2)
   bool share_known = true;            // the next two are

@@ -54,6 +54,7 @@ std::optional<decide::Input> input(std::string_view type, Fields& f) {
                                   .job = f.number<std::uint64_t>("job"),
                                   .shares_memory = f.flag("shares_memory"),
                                   .fits = f.flag("fits"),
+                                  .room = f.number<std::uint64_t>("room"),
                                   .window = f.duration("window_ns"),
                                   .cpu = f.duration("cpu_ns"),
                                   .spinning = real("spinning_bits"),

@@ -228,6 +228,7 @@ void Encoder::add(std::string& out, const decide::Input& input) {
               .add("job", i.job)
               .add("shares_memory", i.shares_memory)
               .add("fits", i.fits)
+              .add("room", i.room)
               .add("window_ns", i.window.count());
           line.add("cpu_ns", i.cpu.count()).add("weight", i.weight).add("group", i.group).add("cpu", i.cpu_number);
           line.add("blocks", i.blocks)

@@ -20,7 +20,7 @@
 namespace swapd::replay {
 
 inline constexpr std::string_view format_name = "swapd-recording";
-inline constexpr std::uint64_t format_version = 3;
+inline constexpr std::uint64_t format_version = 4;
 
 // The first line. All but the version is for the reader's information.
 struct Header {

@@ -25,10 +25,10 @@ void CoschedulingDecider::on(const Input& input) {
 
 void CoschedulingDecider::forget(ThreadId thread) {
   finder_.forget(thread);
-  gangs_.forget(thread);
+  std::erase_if(window_, [&](const ThreadProfiled& one) { return one.thread == thread; });
+  if (!gangs_.forget(thread)) return;  // the demands are what they were
   for (const auto& [id, job] : finder_.jobs())
     if (job.running && !gangs_.all().contains(id)) finder_.set_running(id, false);
-  std::erase_if(window_, [&](const ThreadProfiled& one) { return one.thread == thread; });
   changed_ = true;
 }
 
@@ -67,7 +67,7 @@ void CoschedulingDecider::take_window(const model::Model& model, Time now) {
     std::vector<Gangs::Thread> threads;
     for (const JobFinder::Member& member : job.members)
       threads.push_back({member.thread, member.share, member.cpu_number});
-    gangs_.set(id, threads, now);
+    gangs_.set(id, threads, now, job.room);
     finder_.set_running(id, true);
     changed_ = true;
   }

@@ -15,10 +15,11 @@ Duration Gangs::cost(const Gang& gang) const {
   return Duration(static_cast<Duration::rep>(static_cast<double>(config_.slot.count()) * more));
 }
 
-void Gangs::set(JobId id, const std::vector<Thread>& threads, Time now) {
+void Gangs::set(JobId id, const std::vector<Thread>& threads, Time now, std::uint64_t room) {
   const auto [at, is_new] = gangs_.try_emplace(id);
   Gang& gang = at->second;
   std::vector<ThreadId> before = std::move(gang.threads);
+  gang.room = room;
   gang.threads.clear();
   gang.cpus.clear();
   for (const Thread& one : threads) {
@@ -35,12 +36,15 @@ void Gangs::set(JobId id, const std::vector<Thread>& threads, Time now) {
   if (is_new || before != gang.threads) gang.look_at = now;
 }
 
-void Gangs::forget(ThreadId thread) {
+bool Gangs::forget(ThreadId thread) {
+  bool was_in_one = false;
   for (auto& [id, gang] : gangs_) {
-    std::erase(gang.threads, thread);
+    if (std::erase(gang.threads, thread) == 0) continue;
+    was_in_one = true;
     gang.ledger.forget(thread);
   }
-  std::erase_if(gangs_, [](const auto& one) { return one.second.threads.empty(); });
+  if (was_in_one) std::erase_if(gangs_, [](const auto& one) { return one.second.threads.empty(); });
+  return was_in_one;
 }
 
 void Gangs::settle(ThreadId thread, Duration cpu, bool runnable, Time now) {
@@ -59,6 +63,7 @@ bool Gangs::end_slots(Time now, std::vector<ThreadId>& measure) {
 }
 
 bool Gangs::share_cpus(const Gang& one, const Gang& other) {
+  if (one.room != 0 && other.room != 0) return one.room == other.room;
   return std::ranges::any_of(one.cpus, [&](int cpu) { return std::ranges::binary_search(other.cpus, cpu); });
 }
 
@@ -71,8 +76,11 @@ bool Gangs::may_begin(const Gang& gang) const {
 // other, and credit says only whose turn it is.
 bool Gangs::only_gangs_compete(const Gang& gang) const {
   double due = 0;
+  const auto on_its_cpus = [&](const Gang& other) {
+    return gang.room != 0 && other.room != 0 ? gang.room == other.room : other.cpus == gang.cpus;
+  };
   for (const auto& [id, other] : gangs_)
-    if (!other.rests && !other.threads.empty() && other.cpus == gang.cpus)
+    if (!other.rests && !other.threads.empty() && on_its_cpus(other))
       due += other.ledger.due() / static_cast<double>(other.threads.size());
   return due >= all_of_it;
 }

@@ -1,6 +1,7 @@
 // The slots of jobs that run as gangs: in its slot all of a job's threads have their CPUs, in between none wants one.
 // Slots are short and begin when the job is owed CPU time [DCS97 §3.2], so that each job has its fair share in the
-// length of some slots. Jobs that would share a CPU have theirs in turn, the one that is owed most first. Pure.
+// length of some slots. Jobs that cannot all have CPUs at once have theirs in turn, the one that is owed most first.
+// Pure.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +28,7 @@ class Gangs {
     CpuLedger ledger;
     std::vector<ThreadId> threads;   // sorted
     std::vector<int> cpus;           // that they were on, sorted
+    std::uint64_t room = 0;          // the same for gangs that cannot have slots at once; 0: not known, `cpus` tell
     std::optional<Time> slot_until;  // it has its slot
     Time look_at{};                  // its threads' CPU time is to be measured then
     bool rests = true;               // none of its threads can run: they are as they are
@@ -34,7 +36,7 @@ class Gangs {
     std::uint64_t refused = 0;       // times that another job had the CPUs
     template <typename Self, typename Archive>
     static void state(Self& self, Archive& archive) {
-      archive(self.ledger, self.threads, self.cpus, self.slot_until, self.look_at, self.rests, self.slots,
+      archive(self.ledger, self.threads, self.cpus, self.room, self.slot_until, self.look_at, self.rests, self.slots,
               self.refused);
     }
   };
@@ -47,9 +49,10 @@ class Gangs {
     double share = 1;
     int cpu = 0;
   };
-  void set(JobId id, const std::vector<Thread>& threads, Time now);
+  void set(JobId id, const std::vector<Thread>& threads, Time now, std::uint64_t room = 0);
   void remove(JobId id) { gangs_.erase(id); }
-  void forget(ThreadId thread);  // a job without threads ends
+  // A job without threads ends. True: the thread was in one.
+  bool forget(ThreadId thread);
   // CPU time of a thread; see CpuLedger::settle().
   void settle(ThreadId thread, Duration cpu, bool runnable, Time now);
 

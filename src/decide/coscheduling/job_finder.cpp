@@ -1,6 +1,7 @@
 #include "decide/coscheduling/job_finder.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace swapd::decide {
 
@@ -31,9 +32,12 @@ void JobFinder::add(const ThreadProfiled& seen, bool declared) {
   const double window = std::chrono::duration<double>(seen.window).count();
   const double cpu = window <= 0 ? 0 : std::chrono::duration<double>(seen.cpu).count() / window;
   if (jobs_.size() >= config_.max_jobs && !jobs_.contains(seen.job)) return;
+  take_from_others(seen.job, seen.thread);
   Job& job = jobs_[seen.job];
+  job.heard = true;
   job.declared = declared;
   job.fits = seen.fits;
+  job.room = seen.room;
   auto at = std::ranges::lower_bound(job.members, seen.thread, {}, &Member::thread);
   if (at == job.members.end() || at->thread != seen.thread) {
     // A thread that yields in a loop is left hardly any CPU time, and yet wants all of it.
@@ -55,6 +59,15 @@ void JobFinder::add(const ThreadProfiled& seen, bool declared) {
   member.group = seen.group;
   member.cpu_number = seen.cpu_number;
   member.seen = seen.time;
+}
+
+// Processes that begin to share memory, or end to, are one job more or less; a thread is in one at a time.
+void JobFinder::take_from_others(JobId job, ThreadId thread) {
+  for (auto& [id, other] : jobs_) {
+    if (id == job) continue;
+    const auto at = std::ranges::lower_bound(other.members, thread, {}, &Member::thread);
+    if (at != other.members.end() && at->thread == thread) other.members.erase(at);
+  }
 }
 
 // A thread that runs in slots weighs next to nothing between them, which is not what it is due: among threads of one
@@ -116,6 +129,8 @@ void JobFinder::end_window(int cpus, Time now) {
   correct_shares();
   for (auto& [id, job] : jobs_) {
     weigh(job, cpus);
+    // A window that says nothing of it is none of its windows in a row.
+    if (!std::exchange(job.heard, false) && !job.members.empty()) continue;
     if (job.verdict == State::wanted) {
       ++job.for_;
       job.against = 0;

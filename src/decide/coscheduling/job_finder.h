@@ -73,13 +73,15 @@ class JobFinder {
     double due = 1;               // 0…1, of what its threads could use
     int for_ = 0, against = 0;    // windows in a row
     bool fits = true;             // ThreadProfiled::fits, of the last one
+    std::uint64_t room = 0;       // ThreadProfiled::room, of the last one
     bool declared = false;        // the policy says that it is a parallel job
     bool running = false;         // it runs in slots: its waste is not what it would be without
+    bool heard = false;           // the window that is coming in has a thread of it
     std::vector<Member> members;  // by thread
     template <typename Self, typename Archive>
     static void state(Self& self, Archive& archive) {
-      archive(self.verdict, self.waste, self.due, self.for_, self.against, self.fits, self.declared, self.running,
-              self.members);
+      archive(self.verdict, self.waste, self.due, self.for_, self.against, self.fits, self.room, self.declared,
+              self.running, self.members);
     }
   };
 
@@ -100,6 +102,7 @@ class JobFinder {
   }
 
  private:
+  void take_from_others(JobId job, ThreadId thread);
   void weigh(Job& job, int cpus) const;
   void correct_shares();
   JobFinderConfig config_;

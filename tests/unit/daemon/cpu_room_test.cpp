@@ -72,6 +72,58 @@ TEST_F(CpuRoomTest, AThreadThatIsHeardOfRarelyCountsForLong) {
   EXPECT_TRUE(room_.fits(1)) << "ten seconds without a word";
 }
 
+// Each fits, and both together do not, wherever their threads are.
+TEST_F(CpuRoomTest, FloatingJobsOnTheSameCpusAreInOneRoom) {
+  for (const pid_t tid : {10, 11}) room_.set(1, tid, cpus({0, 1}), now_);
+  for (const pid_t tid : {20, 21}) room_.set(2, tid, cpus({0, 1}), now_);
+  room_.set(3, 30, cpus({0, 1}), now_);
+  room_.end_window(now_);
+  EXPECT_TRUE(room_.fits(1) && room_.fits(2));
+  EXPECT_EQ(room_.room(1), 1U);
+  EXPECT_EQ(room_.room(2), 1U);
+  EXPECT_EQ(room_.room(3), 0U) << "one thread is no job";
+}
+
+TEST_F(CpuRoomTest, JobsThatFitTogetherHaveRoomsOfTheirOwn) {
+  for (const pid_t tid : {10, 11}) room_.set(1, tid, cpus({0, 1, 2, 3}), now_);
+  for (const pid_t tid : {20, 21}) room_.set(2, tid, cpus({0, 1, 2, 3}), now_);
+  room_.set(3, 30, cpus({4}), now_);
+  room_.set(3, 31, cpus({5}), now_);
+  room_.end_window(now_);
+  for (const std::uint64_t job : {1U, 2U, 3U}) EXPECT_EQ(room_.room(job), job);
+}
+
+// 2 waits for both of the others, so all three take turns.
+TEST_F(CpuRoomTest, AJobBetweenTwoOthersJoinsTheirRooms) {
+  const auto pinned = [&](std::uint64_t job, int first) {
+    for (const int cpu : {first, first + 1}) room_.set(job, static_cast<pid_t>(10 * job) + cpu, cpus({cpu}), now_);
+  };
+  pinned(1, 0);
+  pinned(3, 2);
+  room_.end_window(now_);
+  EXPECT_NE(room_.room(1), room_.room(3));
+  pinned(2, 1);
+  room_.end_window(now_);
+  for (const std::uint64_t job : {1U, 2U, 3U}) EXPECT_EQ(room_.room(job), 1U);
+}
+
+TEST_F(CpuRoomTest, AJobThatDoesNotFitItselfIsInNoRoom) {
+  for (const pid_t tid : {10, 11, 12}) room_.set(1, tid, cpus({0, 1}), now_);
+  for (const pid_t tid : {20, 21}) room_.set(2, tid, cpus({0, 1}), now_);
+  room_.end_window(now_);
+  EXPECT_EQ(room_.room(1), 0U);
+  EXPECT_EQ(room_.room(2), 2U);
+}
+
+TEST_F(CpuRoomTest, OfVeryManyJobsAllAreInOneRoom) {
+  for (std::size_t job = 1; job <= CpuRoom::max_jobs + 1; ++job)
+    for (const int cpu : {0, 1})
+      room_.set(job, static_cast<pid_t>(10 * job) + cpu, cpus({static_cast<int>(2 * job) + cpu}), now_);
+  room_.end_window(now_);
+  EXPECT_EQ(room_.room(1), 1U);
+  EXPECT_EQ(room_.room(CpuRoom::max_jobs + 1), 1U);
+}
+
 TEST_F(CpuRoomTest, WhatAThreadMayUseChanges) {
   room_.set(1, 10, cpus({0}), now_);
   room_.set(1, 11, cpus({0}), now_);

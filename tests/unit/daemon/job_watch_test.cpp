@@ -90,6 +90,15 @@ TEST(SamplingTurns, RestForAWhileWhereNoneIs) {
   EXPECT_TRUE(turns.on(now + std::chrono::seconds(4)));
 }
 
+TEST(SamplingTurns, RestAShorterTimeWhereAProgramBegins) {
+  SamplingTurns turns;
+  const Time now{std::chrono::hours(1)};
+  for (int i = 0; i < 16; ++i) turns.end_window(false, now);
+  for (int programs = 0; programs < 3; ++programs) turns.program_begins();
+  EXPECT_FALSE(turns.on(now + std::chrono::milliseconds(999))) << "a compiler's begin all the time";
+  EXPECT_TRUE(turns.on(now + std::chrono::seconds(1)));
+}
+
 class MemorySharersTest : public testing::Test {
  protected:
   static constexpr std::uint64_t device = 1;

@@ -318,6 +318,16 @@ TEST_F(Coscheduling, ForgottenThreadInMidSlotIsNamedNowhere) {
   EXPECT_FALSE(run.touched(p2)) << "one thread is no job";
 }
 
+// A compiler starts and ends thousands of processes.
+TEST(CoschedulingDecider, ExitOfAThreadOfNoJobChangesNoDemands) {
+  decide::CoschedulingDecider decider(ParallelRun::two_cpus());
+  const model::Model model{model::Settings{}};
+  decide::Plan plan;
+  decider.forget(p1);
+  decider.decide(model, {.now = Time{1h}}, plan);
+  EXPECT_TRUE(plan.keeps_demands);
+}
+
 TEST_F(Coscheduling, JobThatEndsLeavesNothing) {
   two_and_two();
   run.spinner(p3, 0, 9, 0);

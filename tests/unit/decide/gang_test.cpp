@@ -169,6 +169,27 @@ TEST_F(GangSlots, TwoJobsOnDifferentCpusDoNotWait) {
   EXPECT_EQ(gang(a).refused + gang(b).refused, 0U);
 }
 
+// Threads that may use any of the CPUs: where they were last says nothing of where they will be.
+TEST_F(GangSlots, FloatingJobsThatDoNotFitTogetherTakeTurnsWhereverTheyWereLast) {
+  gangs.set(a, {{p1, 0.5, 0}, {p2, 0.5, 0}}, now, a);
+  gangs.set(b, {{p3, 0.5, 1}, {p4, 0.5, 1}}, now, a);
+  for (const Time end = now + 1s; now < end;) {
+    EXPECT_FALSE(in_slot(a) && in_slot(b));
+    pass(std::max<Duration>(*gangs.next() - now, 1us));
+  }
+  EXPECT_GT(gang(a).slots, 20U);
+  EXPECT_GT(gang(b).slots, 20U);
+}
+
+TEST_F(GangSlots, FloatingJobsThatFitTogetherDoNotWaitThoughTheyWereOnOneCpu) {
+  gangs.set(a, {{p1, 0.5, 0}, {p2, 0.5, 1}}, now, a);
+  gangs.set(b, {{p3, 0.5, 1}, {p4, 0.5, 2}}, now, b);
+  pass(0ms);
+  pass(config.slot);
+  EXPECT_TRUE(in_slot(a));
+  EXPECT_TRUE(in_slot(b));
+}
+
 TEST_F(GangSlots, JobThatIsOwedMostComesFirst) {
   set_both_beside_others();
   pass(0ms);

@@ -216,6 +216,25 @@ TEST_F(Finder, WindowInWhichNothingWasSeenSaysNothing) {
   EXPECT_EQ(job().against, 0);
 }
 
+TEST_F(Finder, WindowOfAnotherJobSaysNothingEither) {
+  see({busy(p1), busy(p2)});
+  ThreadProfiled other = busy(p3);
+  other.job = 2;
+  see({other});
+  EXPECT_EQ(job().for_, 1);
+  EXPECT_EQ(job().against, 0);
+}
+
+// Its process has begun to share memory with another one.
+TEST_F(Finder, ThreadThatChangesItsJobIsOfTheNewOneAlone) {
+  see({busy(p1), busy(p2), busy(p3)});
+  ThreadProfiled moved = busy(p3);
+  moved.job = 2;
+  see({busy(p1), busy(p2), moved});
+  EXPECT_THAT(job(1).members, SizeIs(2));
+  EXPECT_THAT(job(2).members, SizeIs(1));
+}
+
 TEST_F(Finder, ThreadThatIsNotHeardOfIsForgotten) {
   see({busy(p1), busy(p2), busy(p3)});
   for (Duration time{}; time < decide::JobFinderConfig{}.forget_after + 2 * window; time += window)

@@ -172,7 +172,7 @@ TEST(Codec, WhatIsNoRecordingOrAnotherVersionIsSaid) {
             "test.rec:1: not a recording of swapd");
   EXPECT_EQ(mistake_in(R"({"type":"header","format":"swapd-recording","version":1})"
                        "\n"),
-            "test.rec:1: a recording of version 1; this swapd reads version 3");
+            "test.rec:1: a recording of version 1; this swapd reads version 4");
   EXPECT_EQ(mistake_in(R"({"type":"header","format":"swapd-recording"})"
                        "\n"),
             "test.rec:1: header: 'version' is not a whole number in its range");
@@ -219,7 +219,7 @@ TEST(Codec, ADamagedLineIsNamedWithItsNumberAndField) {
        "test.rec:9: coscheduling: 'classes' is not off, auto or on"},
       {R"({"type":"judged","t":1,"thread":[1,1],"verdict":"thinks"})",
        "test.rec:9: judged: 'verdict' is not a known word"},
-      {R"({"type":"header","format":"swapd-recording","version":3})", "test.rec:9: unknown type 'header'"},
+      {R"({"type":"header","format":"swapd-recording","version":4})", "test.rec:9: unknown type 'header'"},
   };
   for (const auto& [line, error] : damaged) EXPECT_EQ(mistake_in(good + line + "\n"), error);
 }
