@@ -7,6 +7,10 @@
 
 namespace swapd::decide {
 
+namespace {
+constexpr std::size_t usual_claims = 64;
+}  // namespace
+
 const Grant* find(std::span<const Grant> grants, ThreadId thread) {
   const auto found = std::ranges::lower_bound(grants, thread, {}, [](const Grant& grant) { return grant.run.thread; });
   return found == grants.end() || found->run.thread != thread ? nullptr : &*found;
@@ -46,6 +50,8 @@ void Arbiter::find_claims(std::span<const Plan> plans) {
 
 void Arbiter::find_touched(std::span<const Plan> plans, bool all) {
   touched_.clear();
+  touched_.reserve(usual_claims);  // it may be one more than ever before in any merge
+  claimed_.reserve(usual_claims);
   for (const Claim& claim : claims_) touched_.push_back(claim.thread);
   const std::size_t claimed = touched_.size();
   touched_.insert(touched_.end(), claimed_.begin(), claimed_.end());
