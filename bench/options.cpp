@@ -199,12 +199,16 @@ void soak_defaults(const CLI::App& chosen, Options& options, Raw& raw) {
 }
 
 void important_client_defaults(const CLI::App& chosen, Options& options, Raw& raw) {
+  // With bpf swapd comes and goes under one load; with seccomp each run starts the server anew.
+  const bool anew = options.observe == "seccomp";
   if (chosen.count("--under") == 0) options.under = {"vanilla", "hand-set", "swapd"};
-  if (options.observe == "seccomp") refuse("apps: --important client goes with --observe bpf");
-  options.observe = "bpf";  // swapd comes and goes under one load
+  if (anew && chosen.count("--under") == 0) options.under = {"vanilla", "swapd"};
+  if (anew && std::ranges::find(options.under, "hand-set") != options.under.end())
+    refuse("apps: with --observe seccomp nothing is set by hand; give --under vanilla,swapd");
+  if (!anew) options.observe = "bpf";
   if (chosen.count("--hogs") == 0) options.hogs = {0};
-  if (chosen.count("--seconds") == 0) options.seconds = 1;
-  if (chosen.count("--repeat") == 0) options.repeat = 21;
+  if (chosen.count("--seconds") == 0) options.seconds = anew ? 3 : 1;
+  if (chosen.count("--repeat") == 0) options.repeat = anew ? 7 : 21;
   if (options.placement.empty()) options.placement = "free";
   if (chosen.count("--client-nice") + chosen.count("--client-fifo") == 0) raw.client_nice = -10;
 }

@@ -83,7 +83,9 @@ run scale scale scale --rate 0 "${bpf[@]}"
 run overhead-bpf overhead-bpf overhead "${bpf[@]}"
 run apps apps-bpf apps "${bpf[@]}"
 run apps apps-important apps --important sleeper "${bpf[@]}"
-run important apps-important-client apps --important client --hogs 0,4,10 "${bpf[@]}"
+run important apps-important-idle apps --important client --under vanilla,swapd --repeat 61 "${bpf[@]}"
+run important apps-important-seccomp apps --important client --hogs 0,4 --observe seccomp
+run important apps-important-client apps --important client --hogs 4 --under vanilla,hand-set,swapd "${bpf[@]}"
 run chat chat chat "${bpf[@]}"
 for history in calls holders; do run apps apps-$history apps --history $history "${common[@]}"; done
 

@@ -55,7 +55,22 @@ class Bench {
     return take_turns(context_, *apps_.at(name), guesses_[name], hogs);
   }
 
-  Result<Run> run(const std::string& name, const std::string& under, double seconds) {
+  // The server is started anew for each.
+  Result<Turns> runs_anew(const std::string& name, int hogs) {
+    const Options& options = context_.options;
+    Turns turns;
+    for (std::size_t repeat = 0; repeat < static_cast<std::size_t>(options.repeat); ++repeat) {
+      for (std::size_t i = 0; i < options.under.size(); ++i) {
+        const std::string& under = options.under[(i + repeat) % options.under.size()];
+        auto one = run(name, under, options.seconds, hogs);
+        if (!one) return Error(one.error()).in(under);
+        turns.runs[under].push_back(*one);
+      }
+    }
+    return turns;
+  }
+
+  Result<Run> run(const std::string& name, const std::string& under, double seconds, int hogs = 0) {
     const App& app = *apps_.at(name);
     auto dir = TempDir::create();
     if (!dir) return dir.error();
@@ -69,7 +84,11 @@ class Bench {
     }
     auto server = start_server(context_, app, front, dir->path() + "/server.log");
     if (!server) return server.error();
-    auto result = load(app, guesses_[name], front, seconds, server->pid(), daemon ? &*daemon : nullptr);
+    auto crowd = start_free_hogs(hogs, context_.cpus, context_.options.split, longest(seconds));
+    Result<Run> result =
+        crowd ? load(app, guesses_[name], front, seconds, {server->pid(), daemon ? &*daemon : nullptr, *crowd})
+              : Result<Run>(crowd.error());
+    if (crowd) end_all(*crowd);
     server->signal(app.stop_signal());
     const auto ended = server->wait(std::chrono::seconds(20));
     if (result && !ended) return Error(ended.error()).in("ending the server");
@@ -81,18 +100,30 @@ class Bench {
   }
 
  private:
-  Result<Run> load(const App& app, double guess, const std::vector<std::string>& front, double seconds, pid_t server,
-                   const Daemon* daemon) const {
-    const Usage usage([server] { return tree_cpu_s(server) + reaped_cpu_s(); }, daemon);
+  static std::chrono::seconds longest(double seconds) { return std::chrono::seconds(60 + std::llround(10 * seconds)); }
+  struct Beside {
+    pid_t server;
+    const Daemon* daemon;  // null: none
+    const std::vector<Child>& hogs;
+  };
+  Result<Run> load(const App& app, double guess, const std::vector<std::string>& front, double seconds,
+                   const Beside& beside) const {
+    const auto meter = Meter::start(beside.daemon, beside.hogs);
+    if (!meter) return meter.error();
+    const Usage usage([&] { return tree_cpu_s(beside.server) + reaped_cpu_s(); }, beside.daemon);
     int status = 0;
-    const auto at_most = std::chrono::seconds(60 + std::llround(10 * seconds));
-    const auto output = run_for_output(app_spawn(context_, front, app.load(seconds, guess)), status, at_most);
+    Spawn generator = app_spawn(context_, front, app.load(seconds, guess));
+    if (client_is_important(context_.options)) make_important(generator, context_.options);
+    const auto output = run_for_output(generator, status, longest(seconds));
     if (!output) return output.error();
     if (status != 0) return Error(EPROTO, "the load generator ended with " + wait_text(status));
     const auto throughput = app.throughput(*output);
     if (!throughput) return throughput.error();
     Run run{.throughput = *throughput};
     usage.add_to(run);
+    const auto cost = meter->stop();
+    if (!cost) return cost.error();
+    run.cost = *cost;
     return run;
   }
 
@@ -181,15 +212,15 @@ Result<std::vector<nlohmann::json>> measure_important_clients(Bench& bench, cons
   std::vector<RateRow> rows;
   for (const std::string& app : options.apps) {
     for (const int hogs : options.hogs) {
-      if (options.progress) std::fprintf(stderr, "swapbench: %s, %d hogs, in turns\n", app.c_str(), hogs);
-      const auto turns = bench.turns(app, hogs);
+      if (options.progress) std::fprintf(stderr, "swapbench: %s, %d hogs\n", app.c_str(), hogs);
+      const auto turns = in_turns(options) ? bench.turns(app, hogs) : bench.runs_anew(app, hogs);
       if (!turns) return Error(turns.error()).in(app);
       for (const std::string& under : options.under) {
         RateRow row{.setup = setup_of(app, options), .runs = {}};
         row.setup.under = under;
         row.setup.hogs = hogs;
         for (const Run& run : turns->runs.at(under)) row.runs.push_back({run.throughput, run.cost});
-        if (under == "swapd") row.extra["programs_cpu_share"] = rounded(turns->programs_of_a_cpu);
+        if (under == "swapd" && in_turns(options)) row.extra["programs_cpu_share"] = rounded(turns->programs_of_a_cpu);
         rows.push_back(std::move(row));
       }
     }
@@ -247,8 +278,14 @@ void Usage::add_to(Run& run) const {
 
 bool client_is_important(const Options& options) { return options.important == "client"; }
 
+// It has its priority in each configuration, and its group's where it has a session of its own.
+void make_important(Spawn& generator, const Options& options) {
+  generator.attr = options.client;
+  if (options.split && !generator.attr->realtime()) generator.autogroup_nice = generator.attr->nice;
+}
+
 bool in_turns(const Options& options) {
-  if (client_is_important(options)) return true;
+  if (client_is_important(options)) return options.observe == "bpf";
   return options.observe == "bpf" && std::ranges::find(options.under, "swapd") != options.under.end();
 }
 

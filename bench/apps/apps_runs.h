@@ -25,6 +25,8 @@ struct Run {
 // front: a program that starts it, with its arguments.
 [[nodiscard]] Spawn app_spawn(const Context& context, std::vector<std::string> front,
                               const std::vector<std::string>& words);
+// A load generator that is the important one (--important client).
+void make_important(Spawn& generator, const Options& options);
 // Which answers.
 [[nodiscard]] Result<Child> start_server(const Context& context, const App& app, const std::vector<std::string>& front,
                                          const std::string& log);

@@ -124,7 +124,7 @@ class Stage {
     Spawn generator =
         app_spawn(on(load_cpus_), {}, app_.live_load(seconds, max_faster * guess, dir_ + "/transactions"));
     generator.output = generator.errors = dir_ + "/load.log";
-    if (client_is_important(context_.options)) make_important(generator);
+    if (client_is_important(context_.options)) make_important(generator, context_.options);
     auto load = Child::start(generator);
     if (!load) return load.error();
     load_ = std::move(*load);
@@ -168,11 +168,6 @@ class Stage {
   }
   [[nodiscard]] bool swapd_comes() const {
     return std::ranges::find(context_.options.under, "swapd") != context_.options.under.end();
-  }
-  // It has its priority in each configuration, and its group's where it has a session of its own.
-  void make_important(Spawn& generator) const {
-    generator.attr = context_.options.client;
-    if (context_.options.split && !generator.attr->realtime()) generator.autogroup_nice = generator.attr->nice;
   }
   Result<Run> alone(const std::string& under, unsigned turn) {
     if (under != "hand-set") return window(nullptr, turn);
