@@ -35,7 +35,7 @@ class PatientThreads {
   static constexpr Duration min_outlasting = std::chrono::milliseconds(10);
   static constexpr std::size_t max_told = 16;  // in one look: inversions first
   static constexpr std::size_t max_outlasting = 4;
-  // Where help works a lesser thread seldom runs, and a look is rarely at that moment.
+  // While help works, a lesser thread seldom runs, and a look is rarely at that moment.
   static constexpr Duration stays_contended = std::chrono::milliseconds(500);
   static constexpr std::size_t max_wakers = 8;  // of one thread, that are remembered
   static constexpr int rest_patiences = 4;      // after an inversion, a thread rests this many times its patience
