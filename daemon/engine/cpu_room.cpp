@@ -76,19 +76,22 @@ void CpuRoom::find_rooms(const std::map<std::uint64_t, std::vector<cpu_set_t>>& 
   rooms_.clear();
   for (const auto& [job, allowed] : jobs)
     if (allowed.size() > 1 && !crowded_.contains(job)) rooms_[job] = job;
-  const bool many = rooms_.size() > max_jobs;
+  if (rooms_.size() > max_jobs) {
+    const std::uint64_t lowest = rooms_.begin()->first;
+    for (auto& [job, room] : rooms_) room = lowest;
+    return;
+  }
   // In the order of the jobs, so that the lowest of a room names it.
   for (auto one = rooms_.begin(); one != rooms_.end(); ++one) {
     for (auto other = std::next(one); other != rooms_.end(); ++other) {
       if (one->second == other->second) continue;
       std::vector<cpu_set_t> both = jobs.at(one->first);
       both.insert(both.end(), jobs.at(other->first).begin(), jobs.at(other->first).end());
-      if (!many && fit_at_once(both)) continue;
+      if (fit_at_once(both)) continue;
       const auto [lower, upper] = std::minmax({one->second, other->second});
       for (auto& [job, room] : rooms_)
         if (room == upper) room = lower;
     }
-    if (many) break;
   }
 }
 

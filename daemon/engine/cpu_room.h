@@ -39,9 +39,9 @@ class CpuRoom {
     cpu_set_t allowed{};
     Time heard{};
   };
-  std::map<pid_t, Thread> threads_;
   void find_rooms(const std::map<std::uint64_t, std::vector<cpu_set_t>>& jobs);
 
+  std::map<pid_t, Thread> threads_;
   std::set<std::uint64_t> crowded_;
   std::map<std::uint64_t, std::uint64_t> rooms_;
   bool changed_ = false;  // since it was found which jobs fit

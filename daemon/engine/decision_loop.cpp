@@ -129,8 +129,10 @@ void DecisionLoop::run(Time now) {
     turn.may_ask = parts_.questions.rested(now);
     turn.must_ask = !turn.may_ask && parts_.questions.rested_from_scans(now);
   }
+  const auto next = panel_.next();
+  const bool is_due = next && *next <= now;
   for (int round = 0; round < max_rounds; ++round) {
-    if (parts_.records.on()) parts_.records.turn(turn, panel_.idle());
+    if (parts_.records.on()) parts_.records.turn(turn, panel_.idle() && !is_due);
     const auto answer = panel_.decide(turn);
     turn.first = turn.tick = false;
     if (answer.new_demands) apply_demands(now);

@@ -42,7 +42,8 @@ class RecordRing {
   // Call these only while on().
   void event(const Event& event);
   void input(const decide::Input& input);
-  // idle: the deciders have nothing in flight; then a turn without news, or a tick, changes nothing and is left out.
+  // idle: the deciders have nothing in flight, and none has asked for this turn; then a turn without news, or a tick,
+  // changes nothing and is left out.
   void turn(const decide::Turn& turn, bool idle);
   void left(ThreadId thread);
   void granted(std::span<const decide::Grant> grants, const decide::Panel::Limits& limits, Time now);

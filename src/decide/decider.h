@@ -256,6 +256,12 @@ struct ThreadProfiled {
   std::uint64_t group = 0;            // the same for threads of one group on one CPU
   std::int32_t cpu_number = 0;
   std::uint64_t blocks = 0;  // voluntary context switches in the window
+  template <typename Self, typename Archive>
+  static void state(Self& self, Archive& archive) {
+    archive(self.time, self.thread, self.job, self.shares_memory, self.fits, self.room, self.window, self.cpu,
+            self.spinning, self.yielding, self.share_known, self.inner, self.upper, self.group_use, self.weight,
+            self.group, self.cpu_number, self.blocks);
+  }
 };
 // The answer to Look::At::run_time: CPU time that the thread has used in all, and whether it can run.
 struct RunTime {

@@ -147,9 +147,9 @@ std::vector<CoschedulingDecider::JobView> CoschedulingDecider::jobs() const {
   return out;
 }
 
-void CoschedulingDecider::save(StateWriter& out) const { out(finder_, gangs_, heard_, asked_, changed_); }
+void CoschedulingDecider::save(StateWriter& out) const { out(finder_, gangs_, window_, heard_, asked_, changed_); }
 void CoschedulingDecider::restore(StateReader& in) {
-  in(finder_, gangs_, heard_, asked_, changed_);
+  in(finder_, gangs_, window_, heard_, asked_, changed_);
   changed_ = true;
 }
 

@@ -62,8 +62,13 @@ bool Gangs::end_slots(Time now, std::vector<ThreadId>& measure) {
   return !measure.empty();
 }
 
+std::optional<bool> Gangs::in_one_room(const Gang& one, const Gang& other) {
+  if (one.room == 0 || other.room == 0) return std::nullopt;
+  return one.room == other.room;
+}
+
 bool Gangs::share_cpus(const Gang& one, const Gang& other) {
-  if (one.room != 0 && other.room != 0) return one.room == other.room;
+  if (const auto known = in_one_room(one, other)) return *known;
   return std::ranges::any_of(one.cpus, [&](int cpu) { return std::ranges::binary_search(other.cpus, cpu); });
 }
 
@@ -77,7 +82,7 @@ bool Gangs::may_begin(const Gang& gang) const {
 bool Gangs::only_gangs_compete(const Gang& gang) const {
   double due = 0;
   const auto on_its_cpus = [&](const Gang& other) {
-    return gang.room != 0 && other.room != 0 ? gang.room == other.room : other.cpus == gang.cpus;
+    return in_one_room(gang, other).value_or(other.cpus == gang.cpus);
   };
   for (const auto& [id, other] : gangs_)
     if (!other.rests && !other.threads.empty() && on_its_cpus(other))

@@ -73,6 +73,8 @@ class Gangs {
 
  private:
   [[nodiscard]] Duration cost(const Gang& gang) const;
+  // Known of both, or it is not known.
+  [[nodiscard]] static std::optional<bool> in_one_room(const Gang& one, const Gang& other);
   [[nodiscard]] static bool share_cpus(const Gang& one, const Gang& other);
   [[nodiscard]] bool may_begin(const Gang& gang) const;
   [[nodiscard]] bool only_gangs_compete(const Gang& gang) const;

@@ -28,15 +28,14 @@ void Conversation::supported(const Ended& ended) { note_at_once(supporting_, end
 
 void Conversation::served(const Ended& ended) {
   if (ended.lasts <= Duration::zero()) return;
-  if (const auto at = answering_.find(ended.provider);
-      at != answering_.end() && at->second.requester == ended.requester && !at->second.serves) {
-    if (ended.time - at->second.answered <= answers_within) note(answering_, ended.provider, ended);
-    return;
-  }
+  const auto at = answering_.find(ended.provider);
+  const bool has_answered = at != answering_.end() && at->second.requester == ended.requester && !at->second.serves;
+  if (has_answered && ended.time - at->second.answered <= answers_within)
+    return note(answering_, ended.provider, ended);
   if (!supports(ended.provider)) return;
   Part& part = answering_[ended.provider];
   if (part.joined() && part.requester != ended.requester) return;
-  if (!part.joined()) part.serves = true;
+  if (!part.joined() || has_answered) part.serves = true;
   note(answering_, ended.provider, ended);
 }
 

@@ -108,7 +108,6 @@ TEST_F(Swapbench, BadOptionsAreOneLineAndStatusTwo) {
       {"apps", "--hogs", "4"},
       {"apps", "--sessions", "split"},
       {"apps", "--important", "server"},
-      {"apps", "--important", "client", "--observe", "seccomp"},
       {"apps", "--important", "sleeper", "--observe", "seccomp"},
       {"chat", "--users", "1"},
       {"chat", "--rooms", "100", "--users", "100"},
@@ -262,6 +261,17 @@ TEST_F(Swapbench, AnImportantClientsServerIsSetByHandInTurns) {
   EXPECT_EQ(lines[0]["hogs"], 2);
   EXPECT_EQ(lines[1]["under"], "hand-set");
   EXPECT_EQ(lines[1]["n"], 2);
+  EXPECT_GT(lines[1]["ratio"].get<double>(), 0);
+}
+
+// A program is supervised by seccomp from its start on, so the server is started anew for each turn.
+TEST_F(Swapbench, AnImportantClientsServerIsStartedAnewUnderSeccomp) {
+  if (const auto missing = missing_program({"redis"})) GTEST_SKIP() << *missing;
+  const auto lines =
+      run_json({"apps", "--apps", "redis", "--important", "client", "--hogs", "1", "--under", "vanilla,swapd",
+                "--observe", "seccomp", "--seconds", "0.3", "--repeat", "1", "--swapd", SWAPD, "--swapctl", SWAPCTL});
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[1]["observer"], "seccomp");
   EXPECT_GT(lines[1]["ratio"].get<double>(), 0);
 }
 

@@ -193,6 +193,26 @@ TEST_F(ParallelJob, HasItsOwnAttributesAgainWhenSwapdIsKilledAndStartsAgain) {
   EXPECT_TRUE(eventually([&] { return coscheduled(); })) << "and it goes on";
 }
 
+TEST_F(ParallelJob, IsDecidedAgainAsItWasWhenItsRecordingIsReplayed) {
+  const bool in_slots = are_in_slots();
+  if (!in_slots && others_compete()) GTEST_SKIP() << others;
+  ASSERT_TRUE(in_slots);
+  const std::string file = session->path("job.rec");
+  const pid_t recorder = session->start_plain({SWAPCTL_BINARY, "--socket", session->path("s"), "record", file});
+  const auto slots = [&] { return job().value("calls_granted", 0); };
+  ASSERT_TRUE(eventually([&] { return std::filesystem::exists(file) && std::filesystem::file_size(file) > 0; }));
+  const int before = slots();
+  ASSERT_TRUE(eventually([&] { return slots() > before + 20; }));
+  ASSERT_EQ(::kill(recorder, SIGINT), 0);
+  ASSERT_EQ(session->wait(recorder), 0);
+  const Output once = run({SWAPD_BINARY, "--replay", file, "--json"});
+  EXPECT_EQ(once.status, 0) << once.err;
+  EXPECT_EQ(run({SWAPD_BINARY, "--replay", file, "--json"}).out, once.out);
+  const auto summary = nlohmann::json::parse(once.out.substr(once.out.rfind("{\"type\":\"summary\"")));
+  EXPECT_EQ(summary["differing"], 0);
+  EXPECT_GT(summary["decisions"], 40) << "each slot begins and ends";
+}
+
 // Its guard has given back what the job was lent.
 class JobOfOneSwapd : public ParallelJob {
  protected:

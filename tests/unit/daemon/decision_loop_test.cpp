@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "unit/daemon/decision_loop_world.h"
@@ -282,6 +283,42 @@ TEST_F(WithLimit, AClassesLimitIsSetOnceAndTakenBack) {
   });
   for (int i = 0; i < 8; ++i) run();
   EXPECT_THAT(told, testing::ElementsAre(std::optional<std::int64_t>(1000), std::nullopt));
+}
+
+// Has nothing in flight, and wants to decide again in five milliseconds.
+class Appointment final : public decide::Decider {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "appointment"; }
+  void decide(const model::Model& /*model*/, const decide::Turn& turn, decide::Plan& plan) override {
+    if (next_ <= turn.now) next_ = turn.now + 5ms;
+    plan.next = next_;
+  }
+
+ private:
+  Time next_{};
+};
+
+class WithAppointment : public DecisionLoopTest {
+ protected:
+  WithAppointment() : DecisionLoopTest(std::make_unique<Appointment>()) {
+    records.open(std::make_unique<RecordRing::Opening>());
+    run();
+    (void)records.take();
+  }
+  std::size_t turns_recorded() {
+    return static_cast<std::size_t>(std::ranges::count_if(
+        records.take(), [](const auto& item) { return std::holds_alternative<decide::Turn>(item); }));
+  }
+};
+
+TEST_F(WithAppointment, ATurnThatADeciderAskedForIsRecorded) {
+  run(5ms);
+  EXPECT_EQ(turns_recorded(), 1U);
+}
+
+TEST_F(WithAppointment, AnotherWithoutNewsIsNot) {
+  run(1ms);
+  EXPECT_EQ(turns_recorded(), 0U);
 }
 
 // --- InterestSet

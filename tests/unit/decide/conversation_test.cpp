@@ -209,6 +209,18 @@ TEST_F(ConversationTest, WhoSupportsWorksForTheRequesterThatEndsItsWaits) {
   EXPECT_EQ(conversation.answers_for(p3), p4);
 }
 
+TEST_F(ConversationTest, WhoSupportsGoesOnServingAlthoughItsLastAnswerIsLongAgo) {
+  waits(p4, p3, 4);
+  for (int i = 0; i < 60; ++i) {
+    now += milliseconds(200);
+    conversation.supported(ended(p1, p3));
+    conversation.served(ended(p4, p3));
+    conversation.end_what_is_over(now);
+    ASSERT_EQ(conversation.answers_for(p3), p4) << 200 * i << " ms";
+  }
+  EXPECT_TRUE(conversation.only_serves(p3));
+}
+
 TEST_F(ConversationTest, AThreadThatAnswersARequesterIsNotTakenFromItByOneThatOnlySends) {
   waits(p1, p3, 4);
   conversation.supported(ended(p2, p3));

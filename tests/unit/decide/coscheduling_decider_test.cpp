@@ -520,6 +520,20 @@ TEST(CoschedulingState, RestoredInMidRunItPlansAsIfNothingHadHappened) {
   EXPECT_EQ(plans_of(other, 2s), expected);
 }
 
+TEST(CoschedulingState, AWindowThatIsNotWeighedYetComesWithIt) {
+  ParallelRun run;
+  run.spinner(p1, 0);
+  run.spinner(p2, 1);
+  run.machine.pass(ParallelRun::window);
+  for (const auto& seen : run.machine.end_window(run.now(), ParallelRun::window)) run.turns().panel->on(seen);
+  const auto saved = run.turns().panel->save();
+  run.lose_state();
+  ASSERT_TRUE(run.turns().panel->restore(saved));
+  EXPECT_THAT(run.decider->finder().jobs(), SizeIs(0));
+  run.turns().turn();
+  EXPECT_THAT(run.decider->finder().jobs(), SizeIs(1));
+}
+
 TEST(CoschedulingState, DemandsInForceComeBackWithIt) {
   ParallelRun live;
   live.spinner(p1, 0);
