@@ -19,9 +19,9 @@ const FdCache::Table* FdCache::read(pid_t pid) {
     return nullptr;
   }
   if (fds->size() > max_fds) fds->resize(max_fds);
-  if (tables_.size() >= max_tables && !tables_.contains(pid)) tables_.clear();
-  Table& table = tables_[pid];
-  table.time = clock_.now();
+  const Time now = clock_.now();
+  Table& table = tables_.get(pid, now);
+  table.time = now;
   table.entries.clear();
   for (const int fd : *fds) {
     if (const auto identity = procfs_.fd_identity(pid, fd)) table.entries.push_back({fd, *identity});
@@ -30,16 +30,17 @@ const FdCache::Table* FdCache::read(pid_t pid) {
 }
 
 std::vector<FdCache::Entry> FdCache::find(pid_t pid, Duration max_age, const Match& match) {
-  const auto known = tables_.find(pid);
-  bool current = known == tables_.end() || clock_.now() - known->second.time >= max_age;
-  const Table* table = current ? read(pid) : &known->second;
+  const Time now = clock_.now();
+  const Table* known = tables_.find(pid);
+  bool current = known == nullptr || now - known->time >= max_age;
+  const Table* table = current ? read(pid) : known;
   while (table != nullptr) {
     std::vector<Entry> out;
     bool stale = false;
     for (const Entry& entry : table->entries) {
       if (!match(entry.identity)) continue;
-      const auto now = procfs_.fd_identity(pid, entry.fd);
-      if (now && same(*now, entry.identity)) {
+      const auto identity = procfs_.fd_identity(pid, entry.fd);
+      if (identity && same(*identity, entry.identity)) {
         out.push_back(entry);
       } else {
         stale = true;

@@ -6,9 +6,9 @@
 #pragma once
 
 #include <functional>
-#include <unordered_map>
 #include <vector>
 
+#include "base/lately_used.h"
 #include "base/time.h"
 #include "sys/procfs/procfs.h"
 
@@ -30,6 +30,7 @@ class FdCache {
 
  private:
   static constexpr std::size_t max_tables = 8192;
+  static constexpr Duration kept_for = std::chrono::seconds(5);  // more than any max_age that is asked for
   static constexpr std::size_t max_fds = 65536;
   struct Table {
     Time time;
@@ -40,7 +41,7 @@ class FdCache {
 
   const sys::Procfs& procfs_;
   const Clock& clock_;
-  std::unordered_map<pid_t, Table> tables_;
+  LatelyUsed<pid_t, Table> tables_{kept_for, max_tables};
 };
 
 }  // namespace swapd::observe

@@ -25,7 +25,6 @@ constexpr std::size_t max_looked_at = 512;  // threads of one process
 constexpr std::size_t max_children = 256;
 constexpr std::size_t max_guessed = 8;
 constexpr std::size_t max_mapped = 256;  // processes whose mappings are read
-constexpr std::size_t max_remembered_processes = 1024;
 
 bool contains(std::span<const pid_t> pids, pid_t pid) { return std::find(pids.begin(), pids.end(), pid) != pids.end(); }
 
@@ -50,8 +49,7 @@ std::vector<ThreadId> Holders::threads_of(pid_t pid, pid_t but, Time asked) {
     return threads;
   };
   const Time now = clock_.now();
-  if (const auto known = threads_.find(pid); known != threads_.end() && known->second.time >= asked)
-    return without(known->second.best);
+  if (const Threads* known = threads_.find(pid); known != nullptr && known->time >= asked) return without(known->best);
   auto tids = procfs_.threads(pid).value_or({});
   if (tids.size() > max_looked_at) tids.resize(max_looked_at);
   std::vector<ThreadId> running;
@@ -65,8 +63,7 @@ std::vector<ThreadId> Holders::threads_of(pid_t pid, pid_t but, Time asked) {
   if (running.size() > max_threads + 1) running.resize(max_threads + 1);  // `but` may be among them
   // A short list costs nothing to make anew.
   if (tids.size() <= max_threads) return without(running);
-  if (threads_.size() >= max_remembered_processes) threads_.clear();
-  threads_[pid] = {now, running};
+  threads_.get(pid, now) = {now, running};
   return without(std::move(running));
 }
 
@@ -325,8 +322,7 @@ bool Holders::has_eventfd(pid_t pid, std::uint64_t id, Duration max_age) {
     if (fd < 0 || !found || found->type != Descriptor::Type::eventfd) return std::nullopt;
     return found->number;
   };
-  if (eventfds_.size() >= max_remembered_processes && !eventfds_.contains(pid)) eventfds_.clear();
-  Eventfds& known = eventfds_[pid];
+  Eventfds& known = eventfds_.get(pid, clock_.now());
   for (;;) {
     const bool is_new = clock_.now() - known.time >= max_age;
     if (is_new) {

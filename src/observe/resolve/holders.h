@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/lately_used.h"
 #include "observe/resolve/descriptor.h"
 #include "observe/resolve/fd_cache.h"
 #include "observe/resolve/lock_holders.h"
@@ -70,12 +71,14 @@ class Holders {
     Time time;
     std::unordered_map<std::uint64_t, int> fds;  // by number
   };
-  std::unordered_map<pid_t, Eventfds> eventfds_;
+  static constexpr std::size_t max_remembered_processes = 1024;
+  static constexpr Duration remembered_for = std::chrono::seconds(5);  // more than any age that is asked for
+  LatelyUsed<pid_t, Eventfds> eventfds_{remembered_for, max_remembered_processes};
   struct Threads {
     Time time;
     std::vector<ThreadId> best;
   };
-  std::unordered_map<pid_t, Threads> threads_;
+  LatelyUsed<pid_t, Threads> threads_{remembered_for, max_remembered_processes};
   Pids processes_;
   Time processes_read_{};
   Time read_anew_from_{};  // strangers' tables may be, from then on

@@ -127,21 +127,18 @@ std::vector<Connected> connected_pairs(const std::vector<sys::InetSocket>& all) 
 std::optional<SocketPeers::Cached> SocketPeers::cached(std::uint64_t inode) {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) return std::nullopt;
-  const auto found = entries_.find(inode);
-  if (found == entries_.end()) return std::nullopt;
-  const Entry& entry = found->second;
-  return Cached{entry.peers, entry.peers.stable || clock_.now() - entry.time < fresh_for};
+  const Entry* entry = entries_.find(inode);
+  if (entry == nullptr) return std::nullopt;
+  return Cached{entry->peers, entry->peers.stable || clock_.now() - entry->time < fresh_for};
 }
 
 std::optional<Peers> SocketPeers::look(pid_t pid, std::uint64_t inode) {
   const Time begun = clock_.now();
   {
     const std::lock_guard lock(mutex_);
-    const auto found = entries_.find(inode);
-    if (found != entries_.end()) {
-      const Entry& entry = found->second;
-      const Duration believed = std::min<Duration>(believed_for_costs * entry.cost, fresh_for);
-      if (entry.peers.stable || begun - entry.time < believed) return entry.peers;
+    if (const Entry* entry = entries_.find(inode)) {
+      const Duration believed = std::min<Duration>(believed_for_costs * entry->cost, fresh_for);
+      if (entry->peers.stable || begun - entry->time < believed) return entry->peers;
     }
   }
   auto peers = ask(pid, inode);
@@ -151,14 +148,8 @@ std::optional<Peers> SocketPeers::look(pid_t pid, std::uint64_t inode) {
     return std::nullopt;
   }
   const Time now = clock_.now();
-  keep(inode, {*peers, now, now - begun});
+  entries_.get(inode, now) = {*peers, now, now - begun};
   return peers;
-}
-
-// Under the lock.
-void SocketPeers::keep(std::uint64_t inode, Entry entry) {
-  if (entries_.size() >= most && !entries_.contains(inode)) entries_.clear();
-  entries_[inode] = std::move(entry);
 }
 
 std::optional<Peers> SocketPeers::ask_inet(pid_t pid, std::uint64_t inode, int protocol) {
@@ -170,7 +161,7 @@ std::optional<Peers> SocketPeers::ask_inet(pid_t pid, std::uint64_t inode, int p
     const auto pairs = connected_pairs(*all);
     const Time now = clock_.now();
     const std::lock_guard lock(mutex_);
-    for (const Connected& one : pairs) keep(one.inode, {{{one.peer}, true}, now});
+    for (const Connected& one : pairs) entries_.get(one.inode, now) = {{{one.peer}, true}, now};
   }
   return inet_peers(*own, *all);
 }

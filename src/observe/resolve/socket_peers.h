@@ -5,9 +5,9 @@
 #include <chrono>
 #include <mutex>
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
+#include "base/lately_used.h"
 #include "base/time.h"
 #include "sys/netlink/sock_diag.h"
 
@@ -33,7 +33,8 @@ struct Connected {
                                           const std::vector<sys::InetSocket>& all);
 
 // The cache between the worker, which asks the kernel, and the engine, which must not. Keyed by inode: a socket's inode
-// is its identity for as long as it is open, and numbers come back only after 2^32 others.
+// is its identity for as long as it is open, and numbers come back only after 2^32 others. Sockets that are gone are
+// not told of: what was not asked for in five to ten minutes is forgotten.
 //
 // The kernel finds an internet socket by its inode only in a dump of them all, of some milliseconds on a machine with
 // much memory. So a dump answers for each connection in it, and what may have changed since is asked for again only
@@ -55,6 +56,7 @@ class SocketPeers {
 
  private:
   static constexpr std::size_t most = 16384;
+  static constexpr Duration kept_for = std::chrono::minutes(5);
   static constexpr Duration fresh_for = std::chrono::milliseconds(50);
   struct Entry {
     Peers peers;
@@ -63,12 +65,11 @@ class SocketPeers {
   };
   [[nodiscard]] std::optional<Peers> ask(pid_t pid, std::uint64_t inode);
   [[nodiscard]] std::optional<Peers> ask_inet(pid_t pid, std::uint64_t inode, int protocol);
-  void keep(std::uint64_t inode, Entry entry);
 
   sys::SockDiag& diag_;
   const Clock& clock_;
   std::mutex mutex_;
-  std::unordered_map<std::uint64_t, Entry> entries_;
+  LatelyUsed<std::uint64_t, Entry> entries_{kept_for, most};
 };
 
 }  // namespace swapd::observe
