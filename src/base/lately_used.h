@@ -44,6 +44,7 @@ class LatelyUsed {
     if (now - begun_ < lasts_ && young_.size() < most_ / 2) return;
     old_ = late ? Map() : std::exchange(young_, Map());
     if (late) young_ = Map();
+    while (old_.size() > most_ / 2) old_.erase(old_.begin());  // all are in use, so any may go
     young_.reserve(old_.size());
     begun_ = now;
   }

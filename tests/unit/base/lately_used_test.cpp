@@ -55,6 +55,14 @@ TEST_F(LatelyUsedTest, OfTooManyThoseNotUsedGo) {
   }
 }
 
+TEST_F(LatelyUsedTest, ThereAreNoMoreThanThatThoughAllAreUsedAllTheTime) {
+  for (int i = 0; i < 1000; ++i) {
+    known.get(i, now) = i;
+    ASSERT_LE(known.size(), 8U) << i;
+    for (int used = 0; used <= i; ++used) (void)known.find(used);
+  }
+}
+
 TEST_F(LatelyUsedTest, AValueStaysWhereItIs) {
   int* const value = &known.get(1, now);
   (void)known.get(2, now + 11s);
