@@ -100,6 +100,7 @@ bus::StatusView DaemonBackend::status() {
   }
   out.watch_method = method_words.of(c.costs.method);
   out.watched_threads = c.costs.watched;
+  out.unheard_threads = c.costs.unheard;
   out.watch_wakeups_total = c.costs.wakeups;
   out.watch_polls_total = c.costs.polls;
   out.cpu = cpu_view(c.cpu, about_.guard_pid ? sys::process_cpu_time(about_.guard_pid()) : Duration::zero());

@@ -52,6 +52,13 @@ bool CpuClocks::make_room(Time now) {
   return true;
 }
 
+// Each costs its thread a microsecond whenever that gets or leaves a CPU.
+void CpuClocks::drop_unused(Time now) {
+  if (pool_.empty() || now < next_drop_) return;
+  next_drop_ = now + kept;
+  std::erase_if(pool_, [&](const auto& one) { return one.second.on == 0 && now - one.second.last_used >= kept; });
+}
+
 CpuClocks::Pooled* CpuClocks::open(ThreadId requester, ThreadId thread, Kind kind, Time now) {
   const PoolKey key{requester, thread, kind};
   if (const auto known = pool_.find(key); known != pool_.end()) {
@@ -192,6 +199,7 @@ void CpuClocks::run(Time now, std::vector<decide::TimerFired>& out) {
 }
 
 void CpuClocks::tick(Time now, std::vector<decide::TimerFired>& out) {
+  drop_unused(now);
   for (auto& [key, clock] : clocks_)
     if (clock.on && now >= clock.wall_end && (clock.timer.kind == Kind::linger || !counted(clock.timer)))
       fire(key, clock, false, now, out);
@@ -218,7 +226,10 @@ std::optional<CpuClocks::Reading> CpuClocks::cpu_time(ThreadId thread, Time now)
     return used ? std::optional(Reading{*used, 0}) : std::nullopt;
   }
   for (const auto& [key, pool] : pool_)
-    if (std::get<1>(key) == thread && pool.perf) return Reading{pool.perf->used(), pool.key};
+    if (std::get<1>(key) == thread && pool.perf) {
+      pool.last_used = now;
+      return Reading{pool.perf->used(), pool.key};
+    }
   return std::nullopt;
 }
 

@@ -74,7 +74,7 @@ class CpuClocks {
   struct Pooled {
     std::unique_ptr<sys::CpuTimer> perf;
     std::uint64_t key = 0;
-    Time last_used{};
+    mutable Time last_used{};                   // reading it is a use
     int on = 0;                                 // clocks that run by it
     sys::EventLoop::Registration registration;  // ends before the descriptor does
   };
@@ -101,6 +101,7 @@ class CpuClocks {
   // Null: there is no room.
   Pooled* open(ThreadId requester, ThreadId thread, Kind kind, Time now);
   [[nodiscard]] bool make_room(Time now);
+  void drop_unused(Time now);
   [[nodiscard]] bool counted(const decide::Timer& timer) const;
   [[nodiscard]] bool rings(const decide::Timer& timer) const;
   [[nodiscard]] std::optional<Duration> used_so_far(const decide::Timer& timer, Time now) const;
@@ -108,7 +109,8 @@ class CpuClocks {
   void find_next();
 
   static constexpr std::size_t max_pooled = 128;                        // past this the idle ones are dropped …
-  static constexpr Duration idle_for = std::chrono::milliseconds(100);  // … that were not used for so long
+  static constexpr Duration idle_for = std::chrono::milliseconds(100);  // … that were not used for so long;
+  static constexpr Duration kept = std::chrono::seconds(2);             // past this, in any case
   observe::Observer& observer_;
   ExactTiming& exact_;
   sys::EventLoop& loop_;
@@ -117,6 +119,7 @@ class CpuClocks {
   std::map<PoolKey, Pooled> pool_;
   std::uint64_t next_key_ = 1;
   Time full_until_{};
+  Time next_drop_{};
   std::optional<Time> next_;
 };
 

@@ -282,6 +282,7 @@ void Engine::keep_to_budget(Time now) {
   const Duration loading = background_.jobs.loading_time();
   if (const auto patience = thread_.keep_to_budget(now, helping, actuator_.total(), loading))
     decisions_.tell(decide::PatienceChanged{now, *patience});
+  observation_.hear(thread_.heard());
 }
 
 void Engine::tick(Time now) {

@@ -31,6 +31,11 @@ class Observation {
   void remove(const observe::Receiver* receiver);
   // All that has happened since the last call, by time. Valid until the next one.
   [[nodiscard]] const std::vector<Event>& drain(Time now);
+  // The part (up to 1) of the watched threads that swapd can afford to hear of. They take turns; what the others do is
+  // not told, and they count as running. (With bpf a thread costs nothing until it is told of.)
+  void hear(double part) {
+    if (seccomp_ != nullptr) seccomp_->hear(part);
+  }
   // The process has ended, or called execve(2).
   void forget_image(pid_t tgid) { resolver_.forget(tgid); }
   // A line about something that the observer cannot do at present; empty: nothing.

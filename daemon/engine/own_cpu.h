@@ -1,5 +1,5 @@
-// The CPU time of swapd's own threads, and what keeps it within its budget: how long the engine's turns wait, and
-// patience (decide/observation_budget.h). Engine thread.
+// The CPU time of swapd's own threads, and what keeps it within its budget: how long the engine's turns wait,
+// patience, and how many threads are heard of (decide/observation_budget.h). Engine thread.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +24,8 @@ class OwnCpu {
   // of the threads that it starts (launches, limits, delays).
   [[nodiscard]] static CpuTimes times(Duration worker, Duration receivers, Duration jobs);
   [[nodiscard]] BudgetUse budget() const;
+  // The part of the watched threads that the observer is to hear of.
+  [[nodiscard]] double heard() const { return budget_.heard(); }
 
  private:
   decide::ObservationBudget budget_;

@@ -68,6 +68,7 @@ struct StatusView {
   // Costs of watching.
   std::string watch_method;  // "perf" or "poll"
   std::uint64_t watched_threads = 0, watch_wakeups_total = 0, watch_polls_total = 0;
+  std::uint64_t unheard_threads = 0;  // of the watched ones: more than swapd's budget pays for
   CpuView cpu;
   BudgetView budget;
   std::vector<JobView> jobs;

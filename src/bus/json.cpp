@@ -94,6 +94,7 @@ std::string status_json(const StatusView& s) {
                {"missing", pieces(s.missing)},
                {"watch_method", s.watch_method},
                {"watched_threads", s.watched_threads},
+               {"unheard_threads", s.unheard_threads},
                {"watch_wakeups_total", s.watch_wakeups_total},
                {"watch_polls_total", s.watch_polls_total},
                {"engine_cpu_s", s.cpu.engine_s},

@@ -98,6 +98,8 @@ std::string metrics_text(const StatusView& s, const std::vector<ClassView>& clas
   out.counter("swapd_events_lost_total", "Events that were lost because something could not keep up.",
               n(s.events_lost));
   out.gauge("swapd_watched_threads", "Threads whose blocking is watched.", n(s.watched_threads));
+  out.gauge("swapd_unheard_threads", "Of them, those that swapd's budget does not pay for at the moment.",
+            n(s.unheard_threads));
   out.counter("swapd_watch_wakeups_total", "Records of the watch that woke swapd.", n(s.watch_wakeups_total));
   out.family("swapd_cpu_seconds_total", "counter", "CPU time that swapd's threads have used.");
   out.value("swapd_cpu_seconds_total{thread=\"engine\"}", s.cpu.engine_s);

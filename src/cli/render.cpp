@@ -113,6 +113,9 @@ std::string render_status(const std::string& json, const Paint& paint) {
   const auto number = [&](const char* key) { return s.value(key, Json(0)).dump(); };
   std::string observer = printable(s.value("observer", ""));
   if (const std::string why = printable(s.value("observer_reason", "")); !why.empty()) observer += " (" + why + ")";
+  // Hundreds of threads may ask for more than the budget pays for.
+  const std::string unheard =
+      whole(s, "unheard_threads") > 0 ? " (" + number("unheard_threads") + " not heard of, for the budget's sake)" : "";
   std::vector<std::vector<std::string>> rows = {
       {"swapd", printable(s.value("version", "")) + ", pid " + number("pid")},
       {"observer", observer},
@@ -122,8 +125,8 @@ std::string render_status(const std::string& json, const Paint& paint) {
       {"notifications", number("notifications_total") + ", " + number("events_lost") + " events lost"},
       {"model", number("resources") + " resources, " + number("requesters") + " requesters, " + number("providers") +
                     " providers"},
-      {"watching", printable(s.value("watch_method", "")) + ": " + number("watched_threads") + " threads, " +
-                       number("watch_wakeups_total") + " wake-ups, " + number("watch_polls_total") + " polls"},
+      {"watching", printable(s.value("watch_method", "")) + ": " + number("watched_threads") + " threads" + unheard +
+                       ", " + number("watch_wakeups_total") + " wake-ups, " + number("watch_polls_total") + " polls"},
       {"CPU used", cpu_used(s)},
       {"budget", budget(s)},
   };

@@ -74,6 +74,11 @@ Duration ObservationBudget::update(Time now, Duration cpu, bool helping) {
     lengthen(at);
   else if (now - changed_.time >= calm_ && used() <= share())
     shorten(at);
+  using Patience = LoadShedding::Patience;
+  shedding_.update(now, used(), share(),
+                   patience_ == config_.max_patience   ? Patience::longest
+                   : patience_ == config_.min_patience ? Patience::shortest
+                                                       : Patience::between);
   return patience_;
 }
 

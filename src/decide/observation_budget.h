@@ -14,12 +14,15 @@
 // 60 % of the budget since the last change, it is at once as short as would leave the use below those 60 % if it grew
 // as patience shrinks. If a try turns out to be too dear, patience is again what it was before, and the next try takes
 // twice as long, up to 16 s: waits that all last as long as the patience would otherwise have it swing.
+//
+// If the longest patience is not enough either, swapd hears of a part of the threads only (heard()).
 #pragma once
 
 #include <deque>
 
 #include "base/time.h"
 #include "decide/cpu_credit.h"
+#include "decide/load_shedding.h"
 
 namespace swapd::decide {
 
@@ -53,6 +56,8 @@ class ObservationBudget {
   [[nodiscard]] bool due(Time now) const;
 
   [[nodiscard]] Duration patience() const { return patience_; }
+  // The part of the watched threads that swapd hears of, up to 1 (decide/load_shedding.h).
+  [[nodiscard]] double heard() const { return shedding_.part(); }
   // How long what swapd is about to do waits, having used so much CPU time in all. Call before each turn.
   Duration wait(Time now, Duration cpu);
   // As of the last turn.
@@ -79,6 +84,7 @@ class ObservationBudget {
   Config config_;
   Duration patience_;
   CpuCredit turns_{part}, whole_{1};
+  LoadShedding shedding_;
   std::deque<Sample> samples_;  // of the last second, the last window's end at the back
   Sample changed_;              // patience, or it was tried whether it may be shorter
   Duration calm_ = min_calm;    // … which is done after so long

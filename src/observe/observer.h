@@ -48,6 +48,7 @@ struct Member {
 // Costs of watching, for `status`.
 struct Costs {
   std::size_t watched = 0;
+  std::size_t unheard = 0;    // of them, at the moment, for the sake of swapd's budget
   std::uint64_t wakeups = 0;  // records that woke the engine
   std::uint64_t polls = 0;    // looks because a poll period had passed
   enum class Method : std::uint8_t { poll, perf, bpf } method = Method::poll;

@@ -54,6 +54,7 @@ class FakeBackend : public bus::Backend {
              .control_s = 0.25,
              .total_s = 2.1875,
              .guard_s = 0.01};
+    s.unheard_threads = 150;
     s.budget = {.share = 0.05, .share_now = 0.02, .used = 0.0125, .wait_ms = 2.5, .patience_ms = 4};
     s.paused = paused;
     s.pid = 4242;

@@ -65,14 +65,12 @@ void SeccompObserver::remove(const Receiver* receiver) {
 
 void SeccompObserver::watch(const Member& member, bool sender) {
   watch_.add(member);
-  if (!sender || !settings_.tracepoints || senders_.contains(member.id)) return;
-  if (auto opened = sys::TraceWatch::open(sys::TraceWatch::Point::sched_waking, member.id.tid))
-    senders_[member.id] = std::move(opened).value();
+  if (sender && settings_.tracepoints) senders_.add(member.id, watch_.hears(member.id));
 }
 
 void SeccompObserver::unwatch(ThreadId thread) {
   watch_.remove(thread);
-  senders_.erase(thread);
+  senders_.remove(thread);
   last_signalled_.erase(thread);
   waker_inference_.unwatch(thread);
 }
@@ -89,16 +87,14 @@ Status SeccompObserver::listen(sys::EventLoop& loop) {
 }
 
 void SeccompObserver::trace_wakes(ThreadId thread) {
-  if (!settings_.tracepoints || wakers_.contains(thread)) return;
-  if (auto opened = sys::TraceWatch::open(sys::TraceWatch::Point::sched_waking, thread.tid))
-    wakers_[thread] = std::move(opened).value();
+  if (settings_.tracepoints) wakers_.add(thread, watch_.hears(thread));
 }
 
-void SeccompObserver::untrace_wakes(ThreadId thread) { wakers_.erase(thread); }
+void SeccompObserver::untrace_wakes(ThreadId thread) { wakers_.remove(thread); }
 
 void SeccompObserver::forget(ThreadId thread) {
   unwatch(thread);
-  wakers_.erase(thread);
+  wakers_.remove(thread);
   waker_inference_.forget(thread);
 }
 
@@ -121,6 +117,8 @@ void SeccompObserver::drain(Time now, std::vector<Event>& out) {
   drain_signals(out);
   const std::size_t first = out.size();
   watch_.drain(now, out);
+  for (const ThreadId thread : watch_.take_turned())
+    for (WakeRecords* records : {&senders_, &wakers_}) records->hear(thread, watch_.hears(thread));
   if (out.size() == first) return;
   drain_wakes();
   name_wakers(first, out);
@@ -135,19 +133,15 @@ void SeccompObserver::report_new(Time now, std::vector<Event>& out) {
   report_sends(first, out);
 }
 
-// Calls that tell the same are looked at once a drain: all of it is as of now.
-const Access& SeccompObserver::access_of(const CallSite& site) {
-  const auto found = std::ranges::find_if(looked_at_, [&](const auto& l) { return same_access(l.first, site); });
-  if (found != looked_at_.end()) return found->second;
-  if (looked_at_.size() == max_looked_at) looked_at_.pop_front();
-  return looked_at_.emplace_back(site, resolver_.access(site)).second;
-}
-
 void SeccompObserver::take(const RawCall& call, std::vector<Event>& out) {
   const auto member = hooks_.identify(call.tid);
   if (!member) return;
   const CallSite site{.tid = call.tid, .tgid = member->tgid, .nr = call.nr, .args = call.args};
-  const Access& access = access_of(site);
+  // Calls that tell the same are looked at once a drain: all of it is as of now.
+  const auto known = std::ranges::find_if(looked_at_, [&](const auto& l) { return same_access(l.first, site); });
+  if (known == looked_at_.end() && looked_at_.size() == max_looked_at) looked_at_.pop_front();
+  const Access& access =
+      known != looked_at_.end() ? known->second : looked_at_.emplace_back(site, resolver_.access(site)).second;
   report(member->id, call.time, access, out);
   watch_.answered(member->id, call.time);
   if (!access.complete) hooks_.ask_access({.thread = member->id, .time = call.time, .site = site});
@@ -221,17 +215,9 @@ void SeccompObserver::drain_signals(std::vector<Event>& out) {
 
 // An interrupt that borrows a thread's time is not that thread's wake.
 void SeccompObserver::drain_wakes() {
-  std::array<sys::TraceRecord, 64> records;
-  for (const auto& [thread, waker] : wakers_) {
-    while (const std::size_t n = waker->read(records.data(), records.size())) {
-      for (const sys::TraceRecord& r : std::span(records).first(n)) {
-        if (r.hard_interrupt) continue;
-        if (!hooks_.identify(r.target)) continue;
-        waker_inference_.on_wake(r.target, thread, r.time);
-      }
-      if (n < records.size()) break;
-    }
-  }
+  wakers_.read_all([this](ThreadId waker, const sys::TraceRecord& r) {
+    if (!r.hard_interrupt && hooks_.identify(r.target)) waker_inference_.on_wake(r.target, waker, r.time);
+  });
 }
 
 void SeccompObserver::name_wakers(std::size_t first, std::vector<Event>& out) {
@@ -245,19 +231,15 @@ void SeccompObserver::name_wakers(std::size_t first, std::vector<Event>& out) {
 
 // Whom did a thread wake last before it began to wait? Probably the one it now waits for.
 void SeccompObserver::report_sends(std::size_t first, std::vector<Event>& out) {
-  std::array<sys::TraceRecord, 64> records;
   const std::size_t end = out.size();
   for (std::size_t i = first; i < end; ++i) {
     const auto* blocked = std::get_if<Blocked>(&out[i]);
     if (blocked == nullptr || blocked->awaited.empty()) continue;
-    const auto sender = senders_.find(blocked->thread);
-    if (sender == senders_.end()) continue;
+    if (!senders_.contains(blocked->thread)) continue;
     pid_t target = 0;
-    while (const std::size_t n = sender->second->read(records.data(), records.size())) {
-      for (const sys::TraceRecord& r : std::span(records).first(n))
-        if (r.target != blocked->thread.tid && hooks_.identify(r.target)) target = r.target;
-      if (n < records.size()) break;
-    }
+    senders_.read(blocked->thread, [&](const sys::TraceRecord& r) {
+      if (r.target != blocked->thread.tid && hooks_.identify(r.target)) target = r.target;
+    });
     // One that was not asleep was signalled all the same.
     if (const auto signalled = last_signalled_.find(blocked->thread); signalled != last_signalled_.end()) {
       if (target == 0) target = signalled->second.target.tid;

@@ -15,6 +15,7 @@
 #include "observe/observer.h"
 #include "observe/seccomp/receiver.h"
 #include "observe/seccomp/thread_watch.h"
+#include "observe/seccomp/wake_records.h"
 #include "observe/seccomp/waker_inference.h"
 #include "sys/perf/perf.h"
 
@@ -50,6 +51,8 @@ class SeccompObserver final : public Observer {
   void forget(ThreadId thread) override;
   [[nodiscard]] Costs costs() const override { return watch_.costs(); }
 
+  // ThreadWatch::hear().
+  void hear(double part) { watch_.hear(part); }
   // A started receiver; its calls are read from the next drain() on.
   void add(std::shared_ptr<Receiver> receiver);
   void remove(const Receiver* receiver);
@@ -62,7 +65,6 @@ class SeccompObserver final : public Observer {
     Time time{};
   };
 
-  const Access& access_of(const CallSite& site);
   void drain_calls(std::vector<Event>& out);
   void drain_newest_calls(Receiver& receiver, std::vector<Event>& out);
   void take(const RawCall& call, std::vector<Event>& out);
@@ -83,8 +85,8 @@ class SeccompObserver final : public Observer {
   std::unique_ptr<sys::SwitchWatch> keeps_perf_on_;
   std::vector<std::shared_ptr<Receiver>> receivers_;
   std::unique_ptr<sys::TraceWatch> signals_;
-  std::unordered_map<ThreadId, std::unique_ptr<sys::TraceWatch>> senders_;  // wakes by important threads
-  std::unordered_map<ThreadId, std::unique_ptr<sys::TraceWatch>> wakers_;   // candidates: do they wake the requester
+  WakeRecords senders_;                                     // of important threads
+  WakeRecords wakers_;                                      // of candidates: do they wake the requester
   std::unordered_map<ThreadId, Signalled> last_signalled_;  // by sender: whom it has signalled since its last wait
   WakerInference waker_inference_;
   Duration patience_{};                                // the last that a thread was given

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <span>
+#include <utility>
 
 namespace swapd::observe {
 
@@ -41,29 +42,83 @@ void ThreadWatch::add(const Member& member) {
   if (slot) return;
   slot = std::make_unique<Watched>();
   slot->wait.member = member;
-  if (watched_.size() <= max_open)
-    if (auto call = procfs_.open_syscall(member.id.tid)) slot->call = std::move(call).value();
+  if (heard_ < turns_.room(watched_.size())) begin_hearing(*slot);
+}
+
+void ThreadWatch::open(Watched& w) {
+  const pid_t tid = w.wait.member.id.tid;
+  if (heard_ <= max_open)
+    if (auto call = procfs_.open_syscall(tid)) w.call = std::move(call).value();
   if (settings_.perf && loop_ != nullptr) {
-    if (auto opened = sys::SwitchWatch::open(member.id.tid)) {
-      slot->perf = std::move(opened).value();
-      slot->hears_turns = hear_of(*slot, slot->perf->fd());
-      if (!slot->hears_turns) slot->perf.reset();
+    if (auto opened = sys::SwitchWatch::open(tid)) {
+      w.perf = std::move(opened).value();
+      w.hears_turns = hear_of(w, w.perf->fd());
+      if (!w.hears_turns) w.perf.reset();
     }
   }
-  if (slot->perf && settings_.tracepoints) {
-    if (auto opened = sys::TraceWatch::open(sys::TraceWatch::Point::sched_block, member.id.tid, true)) {
-      slot->blocks = std::move(opened).value();
-      slot->hears_blocks = hear_of(*slot, slot->blocks->fds().front());
-      if (!slot->hears_blocks) slot->blocks.reset();
+  if (w.perf && settings_.tracepoints) {
+    if (auto opened = sys::TraceWatch::open(sys::TraceWatch::Point::sched_block, tid, true)) {
+      w.blocks = std::move(opened).value();
+      w.hears_blocks = hear_of(w, w.blocks->fds().front());
+      if (!w.hears_blocks) w.blocks.reset();
     }
   }
-  if (!slot->perf) {
-    slot->polled = true;
-    slot->poll_until = Time::max();
+}
+
+void ThreadWatch::begin_hearing(Watched& w) {
+  w.heard = w.fresh = true;
+  ++heard_;
+  w.sleeps = 0;
+  open(w);
+  if (!w.perf) {
+    w.polled = true;
+    w.poll_until = Time::max();
     next_poll_ = {};
     ++polled_;
   }
-  fresh_.push_back(slot.get());
+  fresh_.push_back(&w);
+}
+
+// An event that is disabled costs the thread time whenever it gets or leaves a CPU, too.
+void ThreadWatch::end_hearing(Watched& w, Time now, std::vector<Event>& out) {
+  w.heard = w.fresh = false;
+  --heard_;
+  std::erase(fresh_, &w);
+  if (std::exchange(w.polled, false)) --polled_;
+  w.hears_turns.reset();
+  w.hears_blocks.reset();
+  w.blocks.reset();
+  w.perf.reset();
+  w.call.reset();
+  if (!w.wait.blocked) return;
+  teller_.wake(w.wait, now, out);
+  std::get<Woken>(out.back()).unrelated = true;  // as far as we know
+}
+
+bool ThreadWatch::hears(ThreadId thread) const {
+  const auto found = watched_.find(thread);
+  return found != watched_.end() && found->second->heard;
+}
+
+std::vector<ThreadId> ThreadWatch::take_turned() { return std::exchange(turned_, {}); }
+
+void ThreadWatch::take_turns(Time now, std::vector<Event>& out) {
+  if (!turns_.due(now, heard_ == watched_.size())) return;
+  std::vector<ThreadId> threads;
+  threads.reserve(watched_.size());
+  for (const auto& [id, w] : watched_) threads.push_back(id);
+  turns_.give(threads, now);
+  const std::size_t most = turns_.room(threads.size());
+  for (std::size_t place = threads.size(); place-- > 0;) {  // those that begin come last
+    Watched& w = *watched_.at(threads[place]);
+    const bool heard = place < most;
+    if (heard == w.heard) continue;
+    turned_.push_back(threads[place]);
+    if (heard)
+      begin_hearing(w);
+    else
+      end_hearing(w, now, out);
+  }
 }
 
 // Empty: it cannot be heard of, and the thread is polled.
@@ -82,6 +137,7 @@ void ThreadWatch::remove(ThreadId thread) {
   const auto found = watched_.find(thread);
   if (found == watched_.end()) return;
   if (found->second->polled) --polled_;
+  if (found->second->heard) --heard_;
   std::erase(fresh_, found->second.get());
   watched_.erase(found);
 }
@@ -97,11 +153,10 @@ void ThreadWatch::report_new(Time now, std::vector<Event>& out) {
 }
 
 void ThreadWatch::drain(Time now, std::vector<Event>& out) {
+  take_turns(now, out);
   report_new(now, out);  // before any record of it: what it did before nobody asked
-  being_read_.swap(ready_);
-  for (const ThreadId thread : being_read_)
+  for (const ThreadId thread : std::exchange(ready_, {}))
     if (const auto found = watched_.find(thread); found != watched_.end()) read_records(*found->second, now, out);
-  being_read_.clear();
   teller_.ask_due(now, [this](ThreadId thread) {
     const auto found = watched_.find(thread);
     return found == watched_.end() ? nullptr : &found->second->wait;
@@ -116,7 +171,7 @@ void ThreadWatch::drain(Time now, std::vector<Event>& out) {
 }
 
 void ThreadWatch::poll(Watched& w, Time now, std::vector<Event>& out) {
-  ++polls_;
+  ++counts_.polls;
   w.next_poll = now + poll_period(w);
   look(w, now, false, out);
   if (now < w.poll_until) return;
@@ -151,8 +206,8 @@ void ThreadWatch::set_patience(ThreadId thread, Duration patience) {
 }
 
 void ThreadWatch::look(ThreadId thread, Time now, std::vector<Event>& out) {
-  if (const auto found = watched_.find(thread); found != watched_.end() && !found->second->fresh)
-    look(*found->second, now, false, out);
+  const auto found = watched_.find(thread);
+  if (found != watched_.end() && found->second->heard && !found->second->fresh) look(*found->second, now, false, out);
 }
 
 void ThreadWatch::answered(ThreadId thread, Time time) {
@@ -169,6 +224,7 @@ void ThreadWatch::poll_for_a_while(Watched& w, Time now) {
 }
 
 void ThreadWatch::read_records(Watched& w, Time now, std::vector<Event>& out) {
+  if (!w.perf) return;  // it is not heard of any more
   std::array<sys::SwitchRecord, 64> turns;
   std::array<sys::TraceRecord, 16> sleeps;
   const std::size_t turned = w.perf->read(turns.data(), turns.size());
@@ -181,7 +237,7 @@ void ThreadWatch::read_records(Watched& w, Time now, std::vector<Event>& out) {
     if (n < sleeps.size()) break;
   }
   if ((turned == 0 && slept == 0) || w.polled) return;
-  ++wakeups_;
+  ++counts_.wakeups;
   if (now - w.window_start > busy_window(w)) {
     w.window_start = now;
     w.sleeps = 0;
@@ -241,8 +297,9 @@ void ThreadWatch::answer(const WaitAnswer& answer, std::vector<Event>& out) {
 
 Costs ThreadWatch::costs() const {
   return {.watched = watched_.size(),
-          .wakeups = wakeups_,
-          .polls = polls_,
+          .unheard = watched_.size() - heard_,
+          .wakeups = counts_.wakeups,
+          .polls = counts_.polls,
           .method = settings_.perf ? Costs::Method::perf : Costs::Method::poll};
 }
 

@@ -9,6 +9,10 @@
 // than a poll period at a time gains nothing from a donation that a lingering one does not give. Where swapd is over
 // its budget of CPU time, its patience says what is too often, and how long a poll period is. Without perf all are
 // polled.
+//
+// All of that costs the thread some microseconds each time that it sleeps, and swapd as much or more. Where that is
+// more than swapd may use, only a part of the threads is heard of at a time (hear()): the others have neither records
+// nor polls, and count as running.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +22,7 @@
 
 #include "base/fd.h"
 #include "observe/observer.h"
+#include "observe/seccomp/hearing_turns.h"
 #include "observe/wait_state.h"
 #include "sys/perf/perf.h"
 #include "sys/procfs/procfs.h"
@@ -45,6 +50,11 @@ class ThreadWatch {
   void remove(ThreadId thread);
   // Observer::be_patient().
   void set_patience(ThreadId thread, Duration patience);
+  // The part of the threads that is heard of from the next drain() on, in turn.
+  void hear(double part) { turns_.set_part(part); }
+  [[nodiscard]] bool hears(ThreadId thread) const;
+  // Threads of which that has changed since the last call.
+  [[nodiscard]] std::vector<ThreadId> take_turned();
   void drain(Time now, std::vector<Event>& out);
   void report_new(Time now, std::vector<Event>& out);
   void look(ThreadId thread, Time now, std::vector<Event>& out);
@@ -57,20 +67,25 @@ class ThreadWatch {
  private:
   struct Watched {
     WaitState wait;
-    std::unique_ptr<sys::SwitchWatch> perf;   // none: always polled
+    std::unique_ptr<sys::SwitchWatch> perf;   // none: always polled, or not heard of
     std::unique_ptr<sys::TraceWatch> blocks;  // none: `perf` is always on
     // Registrations of `perf` and `blocks` in the loop.
     sys::EventLoop::Registration hears_turns, hears_blocks;
     Fd call;              // its /proc/TID/syscall
     Time answered{};      // when its last trapped call came
     bool polled = false;  // now
-    bool fresh = true;    // not looked at yet
+    bool fresh = false;   // not looked at yet
+    bool heard = false;
     Duration patience{};
     Time window_start{};
     Time next_poll{}, poll_until{};
     unsigned sleeps = 0;  // in this window
   };
 
+  void take_turns(Time now, std::vector<Event>& out);
+  void open(Watched& w);
+  void begin_hearing(Watched& w);
+  void end_hearing(Watched& w, Time now, std::vector<Event>& out);
   void read_records(Watched& w, Time now, std::vector<Event>& out);
   void look(Watched& w, Time now, bool ran_meanwhile, std::vector<Event>& out);
   void poll_for_a_while(Watched& w, Time now);
@@ -88,12 +103,16 @@ class ThreadWatch {
   std::function<bool(std::int32_t)> trapped_;
   sys::EventLoop* loop_ = nullptr;
   std::unordered_map<ThreadId, std::unique_ptr<Watched>> watched_;
-  std::vector<ThreadId> ready_, being_read_;
+  std::vector<ThreadId> ready_;
   std::size_t polled_ = 0;
   Time next_poll_{};  // of all
   std::vector<Watched*> fresh_;
-  std::uint64_t wakeups_ = 0;
-  std::uint64_t polls_ = 0;
+  HearingTurns turns_;
+  std::size_t heard_ = 0;
+  std::vector<ThreadId> turned_;
+  struct {
+    std::uint64_t wakeups = 0, polls = 0;
+  } counts_;
 };
 
 }  // namespace swapd::observe

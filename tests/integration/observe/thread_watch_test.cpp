@@ -4,10 +4,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <future>
 #include <latch>
 #include <optional>
 #include <thread>
+#include <variant>
+#include <vector>
 
 #include "sys/netlink/sock_diag.h"
 
@@ -72,6 +75,113 @@ TEST_F(ThreadWatchTest, WhatSleepsNowAndThenIsHeardOf) {
 TEST_F(ThreadWatchTest, SleepsThatAreReadAtOnceCountEach) {
   watch_one_that_sleeps(40);
   EXPECT_TRUE(polls_at_);
+}
+
+// Twenty threads of this process that sleep.
+class UnheardThreads : public ThreadWatchTest {
+ protected:
+  static constexpr std::size_t all = 20, few = 2;  // a tenth
+  void SetUp() override {
+    ThreadWatchTest::SetUp();
+    if (IsSkipped()) return;
+    for (std::size_t i = 0; i < all; ++i) {
+      std::promise<ThreadId> started;
+      threads_.emplace_back([&] {
+        started.set_value(*procfs_.thread_id(::gettid()));
+        may_end_.wait();
+      });
+      ids_.push_back(started.get_future().get());
+      watch_.add({.id = ids_.back(), .tgid = ::getpid()});
+    }
+    for (const ThreadId id : ids_)
+      while (!procfs_.syscall(id.tid)->in_call) std::this_thread::yield();
+    watch_.drain(now_, events_);
+  }
+  void TearDown() override {
+    may_end_.count_down();
+    for (std::thread& thread : threads_) thread.join();
+  }
+  [[nodiscard]] std::vector<ThreadId> heard() const {
+    std::vector<ThreadId> out;
+    for (const ThreadId id : ids_)
+      if (watch_.hears(id)) out.push_back(id);
+    return out;
+  }
+  std::vector<Event> drain(Duration later) {
+    std::vector<Event> events;
+    watch_.drain(now_ += later, events);
+    return events;
+  }
+  Time now_ = now();
+  std::latch may_end_{1};
+  std::vector<std::thread> threads_;
+  std::vector<ThreadId> ids_;
+};
+
+TEST_F(UnheardThreads, OfAllThereAreNone) {
+  EXPECT_EQ(heard(), ids_);
+  EXPECT_EQ(watch_.costs().unheard, 0U);
+}
+
+TEST_F(UnheardThreads, CountAsRunning) {
+  watch_.hear(0.1);
+  const auto events = drain(1ms);
+  EXPECT_EQ(heard().size(), few);
+  EXPECT_EQ(watch_.costs().unheard, all - few);
+  ASSERT_EQ(events.size(), all - few);
+  for (const Event& event : events) {
+    const auto& woken = std::get<Woken>(event);
+    EXPECT_TRUE(woken.unrelated);
+    EXPECT_FALSE(watch_.hears(woken.thread));
+  }
+  std::vector<Event> looked;
+  watch_.look(std::get<Woken>(events.front()).thread, now_, looked);
+  EXPECT_TRUE(looked.empty());
+}
+
+TEST_F(UnheardThreads, TakeTurns) {
+  watch_.hear(0.1);
+  (void)drain(1ms);
+  std::vector<ThreadId> seen = heard();
+  (void)drain(HearingTurns::turn / 2);
+  EXPECT_EQ(heard(), seen) << "each turn lasts";
+  for (std::size_t turn = 1; turn < all / few; ++turn) {
+    (void)drain(HearingTurns::turn);
+    for (const ThreadId id : heard()) seen.push_back(id);
+  }
+  EXPECT_EQ(seen.size(), all);
+  std::ranges::sort(seen);
+  EXPECT_TRUE(std::ranges::adjacent_find(seen) == seen.end()) << "all have had one";
+}
+
+TEST_F(UnheardThreads, AreHeardOfAgainWithWhatTheyDoNow) {
+  watch_.hear(0.1);
+  (void)drain(1ms);
+  watch_.hear(1);
+  const auto events = drain(1ms);
+  EXPECT_EQ(heard(), ids_);
+  EXPECT_EQ(std::ranges::count_if(events, [](const Event& e) { return std::holds_alternative<Blocked>(e); }),
+            static_cast<std::ptrdiff_t>(all - few));
+}
+
+TEST_F(UnheardThreads, MayBeNewOrGone) {
+  watch_.hear(0.1);
+  (void)drain(1ms);
+  const std::vector<ThreadId> first = heard();
+  for (const ThreadId id : first) watch_.remove(id);
+  EXPECT_TRUE(heard().empty());
+  for (const ThreadId id : first) watch_.add({.id = id, .tgid = ::getpid()});
+  EXPECT_EQ(heard(), std::vector(first.begin(), first.begin() + 2)) << "there is room";
+}
+
+TEST_F(UnheardThreads, AreNoneOfAFewThreads) {
+  while (ids_.size() > HearingTurns::always_heard) {
+    watch_.remove(ids_.back());
+    ids_.pop_back();
+  }
+  watch_.hear(0.1);
+  (void)drain(1ms);
+  EXPECT_EQ(heard(), ids_);
 }
 
 }  // namespace

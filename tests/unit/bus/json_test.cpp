@@ -47,6 +47,7 @@ TEST(Json, StatusHasTheCpuTimeOfAllThreadsAndTheBudget) {
                             {"guard_s", 0.01}}));
   EXPECT_EQ(s["budget"],
             (json{{"share", 0.05}, {"share_now", 0.02}, {"used", 0.0125}, {"wait_ms", 2.5}, {"patience_ms", 4.0}}));
+  EXPECT_EQ(s["unheard_threads"], 150);
   EXPECT_EQ(s["engine_cpu_s"], s["cpu"]["engine_s"]) << "the first names stay";
   EXPECT_EQ(s["worker_cpu_s"], s["cpu"]["worker_s"]);
   EXPECT_EQ(s["receivers_cpu_s"], s["cpu"]["receivers_s"]);

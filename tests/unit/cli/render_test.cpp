@@ -179,6 +179,7 @@ TEST(Render, StatusNamesRivalsAndWarnings) {
       text,
       HasSubstr("budget         1.25 % of a CPU used, 2 % allowed now (5 % while it helps), each turn waits 2.5 ms, "
                 "patience 4.0 ms\n"));
+  EXPECT_THAT(text, HasSubstr(" threads (150 not heard of, for the budget's sake), "));
   EXPECT_THAT(text, HasSubstr("rival          ananicy-cpp (pid 7) also sets priorities\n"));
   EXPECT_THAT(text, HasSubstr("warning        no CAP_SYS_NICE"));
   EXPECT_THAT(text, HasSubstr("missing        traffic (netio): prog 'on_send': refused; calls are charged what they "

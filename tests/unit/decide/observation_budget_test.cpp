@@ -190,6 +190,17 @@ TEST_F(ObservationBudgetTest, AfterTriesThatWereTooDearItFindsBackAllTheSame) {
   EXPECT_EQ(uses(0.001, 4s), 1ms) << "and the next one finds it quick again";
 }
 
+TEST_F(ObservationBudgetTest, WhereTheLongestPatienceIsNotEnoughAPartIsHeardOf) {
+  EXPECT_EQ(budget_.heard(), 1);
+  uses(0.4, 1s);
+  EXPECT_EQ(budget_.patience(), 64ms);
+  EXPECT_EQ(budget_.heard(), 1);
+  uses(0.4, 2s);
+  EXPECT_LT(budget_.heard(), 1);
+  uses(0.001, 20s);
+  EXPECT_EQ(budget_.heard(), 1);
+}
+
 TEST_F(ObservationBudgetTest, WithoutAnythingToHelpTheBudgetIsTwoPercent) {
   EXPECT_DOUBLE_EQ(budget_.share(), 0.05);
   helping_ = false;
