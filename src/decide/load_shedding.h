@@ -1,5 +1,5 @@
-// Load shedding: patience alone may not keep swapd within its budget of CPU time. A load of hundreds of threads is helped
-// in part then, and in turn. Pure: time and CPU time are parameters.
+// Load shedding: patience alone may not keep swapd within its budget of CPU time. A load of hundreds of threads is
+// helped in part then, and in turn. Pure: time and CPU time are parameters.
 //
 // If swapd uses more than twice its budget although its patience has been at its longest for a second, it hears of as
 // large a part of the threads as the budget would pay for. The part is cut further as long as the budget does not hold
