@@ -19,7 +19,7 @@ void HearingTurns::give(std::vector<ThreadId>& threads, Time now) {
   std::ranges::sort(threads);
   std::ranges::rotate(threads, std::ranges::upper_bound(threads, last_));
   const std::size_t most = room(threads.size());
-  if (most > 0 && most < threads.size()) last_ = threads[most - 1];
+  if (most > 0 && most < threads.size()) last_ = threads[std::min(most, most_passed_on) - 1];
 }
 
 }  // namespace swapd::observe

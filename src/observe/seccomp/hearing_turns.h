@@ -1,4 +1,5 @@
-// Turns in being heard of, for threads that are too many to be heard of all (Observation::hear()). Pure.
+// Turns in being heard of, for threads that are too many to be heard of all (Observation::hear()): they go round in the
+// order of ids. Pure.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +12,8 @@ namespace swapd::observe {
 class HearingTurns {
  public:
   static constexpr std::size_t always_heard = 16;            // of up to so many threads all are
-  static constexpr Duration turn = std::chrono::seconds(2);  // that one is heard of for
+  static constexpr Duration turn = std::chrono::seconds(2);  // the least that one lasts
+  static constexpr std::size_t most_passed_on = 32;  // turns that end at a time: to begin one takes some 100 µs
 
   // The part of the threads that is heard of, up to 1. Takes effect with the next due().
   void set_part(double part);
@@ -24,7 +26,7 @@ class HearingTurns {
 
  private:
   double part_ = 1;
-  ThreadId last_;  // that had a turn, in the order of ids
+  ThreadId last_;  // that has passed its turn on, in the order of ids
   Time next_{};
 };
 

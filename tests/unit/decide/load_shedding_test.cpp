@@ -1,4 +1,4 @@
-// The part of the threads that swapd hears of, if the longest patience does not keep it within its budget of 5 % of a CPU.
+// The part of the threads that swapd hears of, if no patience keeps it within its budget of 5 % of a CPU.
 #include "decide/load_shedding.h"
 
 #include <gmock/gmock.h>

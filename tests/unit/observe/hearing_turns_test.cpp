@@ -58,6 +58,16 @@ TEST_F(HearingTurnsTest, AllThreadsHaveOne) {
   EXPECT_EQ(seen, threads_);
 }
 
+// A thousand at once would keep the engine from all else for a tenth of a second.
+TEST_F(HearingTurnsTest, OfManyOnlyAFewPassThemOnAtATime) {
+  for (int i = static_cast<int>(all); i < 1000; ++i) threads_.push_back({100 + i, 1});
+  turns_.set_part(0.5);
+  std::vector<ThreadId> first = heard(), second = heard(), new_ones;
+  ASSERT_EQ(second.size(), 500U);
+  std::ranges::set_difference(second, first, std::back_inserter(new_ones));
+  EXPECT_EQ(new_ones.size(), HearingTurns::most_passed_on);
+}
+
 TEST_F(HearingTurnsTest, OneThatHasEndedDoesNotTakeTheTurnOfAnother) {
   turns_.set_part(0.25);
   const std::vector<ThreadId> first = heard();
