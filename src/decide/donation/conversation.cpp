@@ -104,6 +104,15 @@ void Conversation::end_what_is_over(Time now) {
     });
 }
 
+void Conversation::leave(ThreadId thread) {
+  for (Map<ThreadId, Part>* parts : {&asking_, &answering_, &supporting_}) {
+    const auto found = parts->find(thread);
+    if (found == parts->end()) continue;
+    if (found->second.joined()) changed_.push_back(thread);
+    parts->erase(found);
+  }
+}
+
 void Conversation::forget(ThreadId thread) {
   for (Map<ThreadId, Part>* parts : {&asking_, &answering_, &supporting_})
     std::erase_if(*parts, [&](const auto& one) {

@@ -289,8 +289,11 @@ void DonationDecider::demand(const model::Model& model, Time now, Plan& plan) {
     progress_.lent(donation.requester, donation.resource, guess, waiting->since, now);
     const ThreadId leaf = donation.path.back();
     const bool given_up = progress_.step(donation.requester, leaf, now) == Step::none;
-    if (given_up) linger_.forget_way(donation.requester);  // a boost that is withheld does not linger either
-    if (!metered.insert(leaf).second) continue;            // it runs for another requester, of a higher rank
+    if (given_up) {  // a boost that is withheld neither lingers nor stands
+      linger_.forget_way(donation.requester);
+      conversation_.leave(leaf);
+    }
+    if (!metered.insert(leaf).second) continue;  // it runs for another requester, of a higher rank
     plan.metered.push_back({.thread = leaf,
                             .on_behalf_of = donation.requester,
                             .counts = !given_up,

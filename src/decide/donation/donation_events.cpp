@@ -93,6 +93,7 @@ void DonationDecider::note_conversation(const Conversed& conversed, const Resour
   const Roster::Thread* woken = roster_.find(conversed.thread);
   const Roster::Thread* waker = roster_.find(conversed.by);
   if (woken == nullptr || waker == nullptr) return;
+  if (progress_.suspected(conversed.by)) return;  // it spins for another thread, which would get no CPU
   const auto ended = [&](ThreadId requester, ThreadId provider) -> std::optional<Conversation::Ended> {
     const Roster::Thread* known = roster_.find(requester);
     if (known == nullptr || known->base.realtime()) return std::nullopt;

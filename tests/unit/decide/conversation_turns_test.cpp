@@ -70,6 +70,25 @@ TEST_F(ConversationTurns, WhoAsksKeepsItsOwnWithAShortSlice) {
   EXPECT_EQ(t.grant(p1)->run.attr.runtime_ns, 100'000U);
 }
 
+// The thread that it spins for would get no CPU between the waits either.
+TEST_F(ConversationTurns, WhoSpinsLeavesItUntilItComputes) {
+  waits(p1, p2, r1, 4);
+  t.blocks(p1, {r1});
+  t.turn();
+  for (int i = 0; i < 2; ++i) {
+    t.panel->on(decide::Judged{t.now, p2, decide::SpinJudge::Verdict::spins});
+    t.turn();
+  }
+  EXPECT_TRUE(t.grant(p2)->run.withheld);
+  t.wakes(p1, p2, r1);
+  t.turn();
+  waits(p1, p2, r1, 8);
+  EXPECT_NE(t.runs_as(p2), with_slice(nice(-10)));
+  t.panel->on(decide::Judged{t.now, p2, decide::SpinJudge::Verdict::computes});
+  waits(p1, p2, r1, 4);
+  EXPECT_EQ(t.runs_as(p2), with_slice(nice(-10)));
+}
+
 TEST_F(ConversationTurns, ItEndsASecondAfterTheLastToldWait) {
   waits(p1, p2, r1, 4);
   pass_without_news(milliseconds(980));
