@@ -17,7 +17,7 @@ std::size_t HearingTurns::room(std::size_t threads) const {
 void HearingTurns::give(std::vector<ThreadId>& threads, Time now) {
   next_ = now + turn;
   std::ranges::sort(threads);
-  std::ranges::rotate(threads, std::ranges::upper_bound(threads, last_));
+  std::rotate(threads.begin(), std::upper_bound(threads.begin(), threads.end(), last_), threads.end());
   const std::size_t most = room(threads.size());
   if (most > 0 && most < threads.size()) last_ = threads[std::min(most, most_passed_on) - 1];
 }
