@@ -198,7 +198,7 @@ TEST_P(EnrollBySeccomp, AnotherListener) {
     ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
   });
   EXPECT_EQ(enroll(pid), "1: swapctl: process " + std::to_string(pid) + ": it has a seccomp listener already\n");
-  EXPECT_TRUE(blocked_in(pid, SYS_pause));
+  EXPECT_TRUE(eventually([&] { return blocked_in(pid, SYS_pause); })) << "back in its call once it is let go";
 }
 
 TEST_P(EnrollBySeccomp, AnOrdinaryUsersProcess) {

@@ -103,6 +103,24 @@ TEST_F(CpuClocksTest, OfMorePairsThanThereIsRoomForTheLastAreNotCounted) {
   EXPECT_GE(fired.front().requester.tid, 1000 + room);
 }
 
+// Each open one costs its thread whenever that gets or leaves a CPU.
+TEST_F(CpuClocksTest, AClockOfPerfIsClosedTwoSecondsAfterItsLastUse) {
+  observer.counts = false;
+  const ThreadId own{static_cast<pid_t>(::gettid()), 0};
+  Timer quantum = timer(Timer::Kind::quantum, 1h, 1h);
+  quantum.cpu_of = own;
+  clocks.apply(0, std::vector{quantum}, now);
+  if (!clocks.has_clock(own)) GTEST_SKIP() << "perf counts no CPU time here";
+  (void)at(3s, true);
+  EXPECT_TRUE(clocks.has_clock(own)) << "a timer runs by it";
+  clocks.apply(0, {}, now);
+  (void)clocks.cpu_time(own, now);
+  (void)at(1900ms, true);
+  EXPECT_TRUE(clocks.has_clock(own)) << "to read it is a use";
+  (void)at(2s, true);
+  EXPECT_FALSE(clocks.has_clock(own));
+}
+
 TEST_F(CpuClocksTest, ALingerEndsWithItsWallTimeAtATick) {
   observer.cpu[p2] = 0ms;
   clocks.apply(0, std::vector{timer(Timer::Kind::linger, 2ms, 50ms)}, now);
