@@ -151,8 +151,10 @@ void tap_options(CLI::App& app, Options& options) {
 
 void apps_options(CLI::App& app, Options& options) {
   std::vector<std::string> names;
-  for (const auto name : app_names()) names.emplace_back(name);
-  app.add_option("--apps", options.apps, "Which, a list")->delimiter(',')->check(CLI::IsMember(names));
+  for (const auto& known : {app_names(), batch_names()}) names.insert(names.end(), known.begin(), known.end());
+  app.add_option("--apps", options.apps, "Which, a list; build and ffmpeg, which end by themselves, are named alone")
+      ->delimiter(',')
+      ->check(CLI::IsMember(names));
   app.add_option(
          "--placement", options.placement,
          "drawn: all threads go to CPUs drawn by lot, twenty times a second, and the scheduler goes on from there; "
@@ -226,6 +228,10 @@ void idle_apps_only(const CLI::App& chosen, const Options& options) {
 void apps_defaults(const CLI::App& chosen, Options& options, Raw& raw) {
   if (options.apps.empty()) options.apps.assign(app_names().begin(), app_names().end());
   if (chosen.count("--cpus") == 0) options.cpus = cpus_of_this_process();
+  const auto batches = std::ranges::count_if(options.apps, is_batch);
+  if (batches != 0 && std::cmp_not_equal(batches, options.apps.size()))
+    refuse("apps: build and ffmpeg are not measured together with servers");
+  if (batches != 0 && client_is_important(options)) refuse("apps: build and ffmpeg have no client");
   if (client_is_important(options)) {
     important_client_defaults(chosen, options, raw);
   } else {

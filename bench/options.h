@@ -65,6 +65,8 @@ struct Options {
     double work_us = 5, spin_us = 50;
     int ranks = 2;
     double dedicated_s = 1, limit_s = 30;
+    double churn_s = 0;                // competitors come and go so often; 0: they stay
+    int churn_nice = 0;                // of the competitors of every other turn
     bool floating = false;             // ranks are not pinned
     bool managed_competitors = false;  // under swapd
   } cosched;

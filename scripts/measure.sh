@@ -5,7 +5,7 @@
 #
 # NAME: client-server, nice, split, cpus, strict, multi-server, cascade, pipeline, with both observers; overhead; with the bpf observer
 # futex, latency, scale, overhead-bpf, chat; apps and important (which need the packages of section apps);
-# thin-client (section thin-client); cosched (section cosched); shape and taps (section taps); model. The lines go to --out (kept, so that parts can be measured again); --write copies all that is there to docs/results/raw and writes the pages
+# thin-client (section thin-client); cosched (section cosched); batch (section batch); shape and taps (section taps); model. The lines go to --out (kept, so that parts can be measured again); --write copies all that is there to docs/results/raw and writes the pages
 # (scripts/results.py). Builds with changes that are not committed are refused for --write: their lines could not be traced.
 # Takes more than an hour on a machine that does nothing else, which is the only one worth measuring on.
 set -euo pipefail
@@ -93,13 +93,19 @@ run thin-client thin-client thin-client --sessions 0,10,25,50 --repeat "$repeat"
 run thin-client thin-client-nice thin-client --sessions 0,10,25,50 --client-nice -10 --repeat "$repeat" "${bpf[@]}"
 run thin-client thin-client-browser thin-client --player vnc-browser --sessions 0,10,25 --seconds 20 --repeat "$repeat" "${bpf[@]}"
 
-run cosched cosched-latency cosched latency --receive spin,yield,spin-block,block --competitors 0,1,2,4,8 "${bpf[@]}"
-run cosched cosched-barrier cosched barrier --receive spin,spin-block --grain 10,100,1000,10000 --competitors 0,1,4 "${bpf[@]}"
-run cosched cosched-two-jobs cosched two-jobs --program own,openmp,own+openmp,openmpi --under vanilla,swapd,nice-5,freeze "${bpf[@]}"
-run cosched cosched-passive cosched two-jobs --program own,openmp,own+openmp --under passive "${bpf[@]}"
-run cosched cosched-yield cosched two-jobs --program own,openmpi --under yield-when-idle "${bpf[@]}"
+# Half a second passes until a job is found: a run lasts longer than that.
+long=(--dedicated 3 --limit 60 --repeat 5)
+run cosched cosched-latency cosched latency --receive spin,spin-block --competitors 1,2,4,8 "${long[@]}" "${bpf[@]}"
+run cosched cosched-barrier cosched barrier --receive spin,spin-block --grain 10,100,1000,10000 --competitors 1,4 "${long[@]}" "${bpf[@]}"
+run cosched cosched-mixed cosched mixed --program own,openmpi,openmp --dedicated 5 "${bpf[@]}"
+run cosched cosched-two-jobs cosched two-jobs --program own,openmp,own+openmp,openmpi --under vanilla,swapd,nice-5,freeze --dedicated 5 "${bpf[@]}"
+run cosched cosched-passive cosched two-jobs --program own,openmp,own+openmp --under passive --dedicated 5 "${bpf[@]}"
+run cosched cosched-yield cosched two-jobs --program own,openmpi --under yield-when-idle --dedicated 5 "${bpf[@]}"
 run cosched cosched-ranks cosched barrier --ranks 5 --program own,openmpi --competitors 0 --under vanilla,yield-when-idle,swapd "${bpf[@]}"
-run cosched cosched-mixed cosched mixed --program own,openmpi,openmp "${bpf[@]}"
+run cosched cosched-openmp cosched barrier --program openmp --grain 100,1000 --competitors 1,2,4 --under vanilla,swapd,passive "${long[@]}" "${bpf[@]}"
+run cosched cosched-idle cosched barrier --program own,openmpi,openmp --competitors 0 --dedicated 3 --repeat 21 "${bpf[@]}"
+run cosched cosched-churn cosched barrier --competitors 2 --churn 10 --churn-nice 5 --dedicated 40 --limit 200 --repeat 3 "${bpf[@]}"
+run batch apps-batch apps --apps build,ffmpeg --repeat 21 "${bpf[@]}"
 
 taps=(--observe bpf)
 run taps tap-disk tap-disk "${taps[@]}"

@@ -36,7 +36,7 @@ ORIGIN = ("version", "commit", "kernel", "cpu", "date", "command")
 KEYS = ("mechanism", "resource", "measure", "program", "managed", "under", "observer", "limit", "hogs", "cpus", "work_ms",
         "chunk_us", "depth", "quantum_ms", "feedback", "alone", "history", "placement", "important", "client", "sessions",
         "strict", "server_nice", "wrong_providers", "rate", "block", "members", "seconds", "receive", "pattern", "grain_us", "ranks", "competitors", "rooms",
-        "users", "messages", "processes", "memory_hogs", "t_s")
+        "users", "messages", "processes", "memory_hogs", "churn_s", "churn_nice", "t_s")
 SHOWN = ("mechanism", "under")
 TITLES = {"work_ms": "work, ms", "chunk_us": "chunk, µs", "quantum_ms": "T, ms", "mean_ms": "mean, ms", "p50_ms": "p50, ms",
           "p99_ms": "p99, ms", "max_ms": "max, ms", "p50_us": "p50, µs", "p99_us": "p99, µs", "max_us": "max, µs",
@@ -47,7 +47,8 @@ TITLES = {"work_ms": "work, ms", "chunk_us": "chunk, µs", "quantum_ms": "T, ms"
           "cpu_share": "share of a CPU", "rss_bytes": "memory, bytes", "others_mib_s": "others, MiB/s",
           "limited_mib_s": "limited, MiB/s", "other_mib_s": "other, MiB/s", "sum_mib_s": "sum, MiB/s", "rate_mib_s": "rate, MiB/s",
           "grain_us": "grain, µs",
-          "time_s": "time, s", "cpu_s": "CPU time, s", "to_ideal": "to ideal", "competitors_share": "competitors, of all CPUs",
+          "time_s": "time, s", "cpu_s": "CPU time, s", "to_ideal": "to ideal", "fairness_each": "fairness of each",
+          "fairness_worst_phase": "fairness, worst phase", "serial_lost": "CPU time that serial ones lost", "serial_runs_lost": "runs that they lost", "competitors_share": "competitors, of all CPUs",
           "time_ns": "ns", "items_per_s": "a second", "bytes_each": "bytes each"}
 # The columns of a workload beside its keys; those that no line has are left out.
 COLUMNS = {
@@ -60,7 +61,8 @@ COLUMNS = {
     "overhead": ("p50_ms", "added_us", "added_ns", "ratio", "bare_us", "ratio_to_bare", "ns_a_run", "above_empty_ns", "cpu_share"),
     "apps": ("throughput", "ratio", "to_hand_set", "hogs_cpu_share", "swapd_cpu_share", "programs_cpu_share", "events_lost"),
     "chat": ("throughput", "ratio", "to_vanilla", "to_hand_set", "hogs_cpu_share", "swapd_cpu_share", "engine_cpu_share", "events_lost"),
-    "cosched": ("time_s", "cpu_s", "fairness", "to_ideal", "throughput", "competitors_share", "serial_lost", "swapd_cpu_share"),
+    "cosched": ("time_s", "cpu_s", "fairness", "fairness_each", "fairness_worst_phase", "to_ideal", "to_vanilla", "throughput", "competitors_share", "serial_lost",
+                "serial_runs_lost", "cut", "swapd_cpu_share"),
     "shape-overhead": ("p50_ms", "added_us", "ratio_to_bare", "throughput"),
     "shape-rivals": ("rate_mib_s", "limited_mib_s", "deviation", "throughput", "unprivileged"),
     "tap-disk": ("limited_mib_s", "other_mib_s", "sum_mib_s", "sum_to_first"),
@@ -88,6 +90,8 @@ def figure(value):
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(figure(each) for each in value)
     if not isinstance(value, (int, float)):
         return str(value)
     if isinstance(value, int) or abs(value) >= 1000:

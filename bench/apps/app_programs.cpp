@@ -39,7 +39,13 @@ constexpr Need needs[] = {{"redis", "redis-server", "redis-server"},
                           {"pgbench-connect", "postgres", "postgresql"},
                           {"pgbench-connect", "pgbench", "postgresql"},
                           {"nginx-short", "nginx", "nginx-light"},
-                          {"nginx-short", "ab", "apache2-utils"}};
+                          {"nginx-short", "ab", "apache2-utils"},
+                          {"ffmpeg", "ffmpeg", "ffmpeg"},
+                          {"build", "make", "make"},
+                          {"build", "gcc", "gcc"},
+                          {"build", "bc", "bc"},
+                          {"build", "bison", "bison"},
+                          {"build", "flex", "flex"}};
 
 // Debian keeps PostgreSQL's own programs out of PATH; what has their names there is a script that starts them.
 std::string newest_postgres(const std::string& program) {
@@ -218,6 +224,8 @@ std::optional<std::string> missing_program(const std::vector<std::string>& apps)
     if (std::ranges::find(apps, need.app) != apps.end() && path_of(program).empty())
       return program + " is not there: it is in the Debian package " + std::string(need.package);
   }
+  if (std::ranges::find(apps, "build") != apps.end() && kernel_source().empty())
+    return "no /usr/src/linux-source-*.tar.xz is there: it is in the Debian package linux-source-6.1";
   return {};
 }
 
@@ -242,7 +250,7 @@ const std::vector<std::string_view>& app_names() {
 std::unique_ptr<App> make_app(std::string_view name) {
   if (name == "redis") return make_redis();
   if (name == "nginx" || name == "nginx-short") return make_nginx(name == "nginx-short");
-  return make_postgres(name);
+  return is_batch(name) ? make_batch(name) : make_postgres(name);
 }
 
 }  // namespace swapd::bench

@@ -1,8 +1,9 @@
 // apps: what programs that need no help lose under swapd's care, measured with their own load generators.
 //
-// Under seccomp each run starts the server anew, under swapd or not; the runs are interleaved, and compared in pairs.
-// Under bpf, which can take a program on and leave it again, swapd comes and goes while one server is under one load
-// (apps_turns.cpp); windows with it and without are compared in pairs.
+// Under seccomp, and of programs that end by themselves (build, ffmpeg), each run starts the server anew, under swapd
+// or not; the runs are interleaved, and compared in pairs. Under bpf, which can take a program on and leave it again,
+// swapd comes and goes while one server is under one load (apps_turns.cpp); windows with it and without are compared in
+// pairs.
 //
 // With --important client the load generator is the important one, hogs take the server's CPU time, and the lines are
 // those of rates (harness/rates.h): what a donation is worth, and what it costs.
@@ -285,6 +286,7 @@ void make_important(Spawn& generator, const Options& options) {
 }
 
 bool in_turns(const Options& options) {
+  if (std::ranges::any_of(options.apps, is_batch)) return false;
   if (client_is_important(options)) return options.observe == "bpf";
   return options.observe == "bpf" && std::ranges::find(options.under, "swapd") != options.under.end();
 }

@@ -41,6 +41,9 @@ class App {
 };
 
 [[nodiscard]] const std::vector<std::string_view>& app_names();
+// Those that do a piece of work and end; they are measured run by run.
+[[nodiscard]] const std::vector<std::string_view>& batch_names();
+[[nodiscard]] bool is_batch(std::string_view name);
 [[nodiscard]] std::unique_ptr<App> make_app(std::string_view name);
 // Whether swapd comes and goes under one load (apps_turns.cpp), or each run starts the server anew.
 [[nodiscard]] bool in_turns(const Options& options);
@@ -53,9 +56,12 @@ class App {
 [[nodiscard]] std::unique_ptr<App> make_redis();
 [[nodiscard]] std::unique_ptr<App> make_nginx(bool short_lived);
 [[nodiscard]] std::unique_ptr<App> make_postgres(std::string_view name);
+[[nodiscard]] std::unique_ptr<App> make_batch(std::string_view name);
 
 // The path of a program; empty: not there.
 [[nodiscard]] std::string path_of(const std::string& program);
+// The archive in Debian's package of the kernel's source; empty: not there.
+[[nodiscard]] std::string kernel_source();
 // The number that stands behind `label` in a program's output.
 [[nodiscard]] Result<double> number_behind(const std::string& output, const std::string& label);
 

@@ -46,11 +46,21 @@ class Cosched {
     std::vector<nlohmann::json> lines;
     for (std::size_t i = 0; i < subjects.size(); ++i)
       for (std::size_t c = 0; c < subjects[i].configs.size(); ++c)
-        lines.push_back(cosched_line(subjects[i], subjects[i].configs[c], figures[i][c], options_));
+        lines.push_back(cosched_line(subjects[i], subjects[i].configs[c], figures[i][c], options_,
+                                     vanilla_of(subjects[i], c, figures[i])));
     return lines;
   }
 
  private:
+  // Vanilla beside the same competitors; null: it is that itself, or there is none.
+  static const std::vector<CoschedFigures>* vanilla_of(const CoschedSubject& subject, std::size_t of,
+                                                       const std::vector<std::vector<CoschedFigures>>& figures) {
+    for (std::size_t c = 0; c < subject.configs.size(); ++c)
+      if (c != of && subject.configs[c].under == "vanilla" &&
+          subject.configs[c].competitors == subject.configs[of].competitors)
+        return &figures[c];
+    return nullptr;
+  }
   [[nodiscard]] std::vector<CoschedSubject> make_subjects() const {
     std::vector<CoschedSubject> subjects;
     const std::vector<double> grains = asked_.pattern == "latency" ? std::vector{asked_.work_us} : asked_.grains_us;
@@ -92,7 +102,19 @@ class Cosched {
                                 .under = config.under,
                                 .competitors = config.competitors,
                                 .serial = serial_,
-                                .limit_s = limit_s});
+                                .limit_s = limit_s,
+                                .turns = turns_of(config.competitors),
+                                .turn_s = asked_.churn_s});
+  }
+  // All, half of them, none; with other nice values the same again at these.
+  [[nodiscard]] std::vector<Rivals> turns_of(int competitors) const {
+    if (asked_.churn_s <= 0 || competitors == 0) return {};
+    std::vector<Rivals> turns;
+    for (const int part : {competitors, competitors / 2, 0}) {
+      turns.push_back({.competitors = part});
+      if (asked_.churn_nice != 0 && part > 0) turns.push_back({.competitors = part, .nice = asked_.churn_nice});
+    }
+    return turns;
   }
   [[nodiscard]] Result<SceneRun> run_alone(const JobPlan& job, double limit_s) const {
     return run_jobs({job}, {.under = job.ranks > options_.cpus ? "giving" : "vanilla"}, limit_s);

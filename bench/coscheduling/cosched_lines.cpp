@@ -19,6 +19,12 @@ class Jobs {
     for (const JobPlan& job : subject.jobs)
       crowds_.push_back(
           {.cpus = cpus, .ranks = job.ranks, .competitors = config.competitors, .other_ranks = all_ranks - job.ranks});
+    for (const ScenePhase& one : figures.run.phases) {
+      Crowd crowd = crowds_.front();
+      crowd.competitors = one.rivals.competitors;
+      crowd.weight = weight_of(one.rivals.nice);
+      phases_.push_back({.crowd = crowd, .wall_s = one.wall_s, .cpu_s = one.cpu_s});
+    }
   }
   [[nodiscard]] std::size_t count() const { return crowds_.size(); }
   [[nodiscard]] Whole whole(std::size_t i) const {
@@ -34,9 +40,11 @@ class Jobs {
     return sum;
   }
   [[nodiscard]] double to_ideal() const {
+    if (!phases_.empty()) return fair_part_s(phases_) / part_done() / figures_.dedicated.front().time_s;
     return largest([&](std::size_t i) { return whole(i).time_s / ideal_s(figures_.dedicated[i].time_s, crowds_[i]); });
   }
   [[nodiscard]] double fairness_of(std::size_t i) const {
+    if (!phases_.empty()) return fairness(phases_);
     return fairness(figures_.run.jobs[i].cpu_s, figures_.run.jobs[i].wall_s, crowds_[i]);
   }
   [[nodiscard]] double fairness_furthest_from_1() const {
@@ -50,9 +58,15 @@ class Jobs {
     for (std::size_t i = 0; i < count(); ++i) sum += figures_.dedicated[i].time_s / whole(i).time_s;
     return sum;
   }
+  [[nodiscard]] double fairness_of_worst_phase(double least_s) const { return fairness_furthest(phases_, least_s); }
   [[nodiscard]] const Crowd& crowd(std::size_t i) const { return crowds_[i]; }
 
  private:
+  [[nodiscard]] double part_done() const {
+    const Progress& job = figures_.run.jobs.front();
+    const std::uint64_t done = std::clamp<std::uint64_t>(job.done, 1, std::max<std::uint64_t>(job.wanted, 1));
+    return static_cast<double>(done) / static_cast<double>(std::max<std::uint64_t>(job.wanted, 1));
+  }
   template <typename Value>
   [[nodiscard]] double largest(Value value) const {
     double most = 0;
@@ -61,14 +75,17 @@ class Jobs {
   }
   const CoschedFigures& figures_;
   std::vector<Crowd> crowds_;
+  std::vector<Phase> phases_;  // where competitors come and go
 };
 
 class Line {
  public:
   Line(const CoschedSubject& subject, const CoschedConfig& config, const std::vector<CoschedFigures>& repeats,
-       const Options& options)
+       const Options& options, const std::vector<CoschedFigures>* vanilla)
       : subject_(subject), config_(config), repeats_(repeats), options_(options) {
     for (const CoschedFigures& figures : repeats) jobs_.emplace_back(subject, config, figures, options.cpus);
+    if (vanilla == nullptr) return;
+    for (const CoschedFigures& figures : *vanilla) vanilla_.emplace_back(subject, config, figures, options.cpus);
   }
 
   nlohmann::json make() {
@@ -77,6 +94,8 @@ class Line {
     add("cpu_s", [](const Jobs& jobs) { return jobs.cpu_s(); });
     add("fairness", [](const Jobs& jobs) { return jobs.fairness_furthest_from_1(); });
     add("to_ideal", [](const Jobs& jobs) { return jobs.to_ideal(); });
+    against_vanilla();
+    if (!repeats_.back().run.phases.empty()) churn();
     if (subject_.jobs.size() > 1) two_jobs();
     alone();
     outside();
@@ -108,6 +127,19 @@ class Line {
              {"repeat", repeats_.size()}};
     if (first.receive == "spin-block") line_["spin_us"] = first.spin_us;
     if (std::ranges::any_of(jobs_, [](const Jobs& jobs) { return jobs.cut(); })) line_["cut"] = true;
+  }
+  void against_vanilla() {
+    std::vector<double> ratios;
+    for (std::size_t i = 0; i < std::min(jobs_.size(), vanilla_.size()); ++i)
+      if (const double plain = vanilla_[i].to_ideal(); plain > 0) ratios.push_back(jobs_[i].to_ideal() / plain);
+    if (!ratios.empty()) add_values("to_vanilla", ratios);
+  }
+  // A phase that the run's end has cut short tells little.
+  void churn() {
+    line_["churn_s"] = options_.cosched.churn_s;
+    if (options_.cosched.churn_nice != 0) line_["churn_nice"] = options_.cosched.churn_nice;
+    add("fairness_worst_phase",
+        [&](const Jobs& jobs) { return jobs.fairness_of_worst_phase(options_.cosched.churn_s / 2); });
   }
   void two_jobs() {
     add("throughput", [](const Jobs& jobs) { return jobs.throughput(); });
@@ -174,15 +206,16 @@ class Line {
   const CoschedConfig& config_;
   const std::vector<CoschedFigures>& repeats_;
   const Options& options_;
-  std::vector<Jobs> jobs_;
+  std::vector<Jobs> jobs_, vanilla_;
   nlohmann::json line_;
 };
 
 }  // namespace
 
 nlohmann::json cosched_line(const CoschedSubject& subject, const CoschedConfig& config,
-                            const std::vector<CoschedFigures>& repeats, const Options& options) {
-  return Line(subject, config, repeats, options).make();
+                            const std::vector<CoschedFigures>& repeats, const Options& options,
+                            const std::vector<CoschedFigures>* vanilla) {
+  return Line(subject, config, repeats, options, vanilla).make();
 }
 
 }  // namespace swapd::bench

@@ -32,8 +32,10 @@ struct CoschedFigures {
 };
 
 // The job's figures; of two jobs `time_s` is the slower one's, `cpu_s` both jobs', `fairness` that of the one that is
-// further from 1, and `throughput` the sum of what each does a second, as parts of what it does alone.
+// further from 1, and `throughput` the sum of what each does a second, as parts of what it does alone. `to_vanilla`:
+// the ratio of to_ideal's of the same repeat; none without vanilla.
 [[nodiscard]] nlohmann::json cosched_line(const CoschedSubject& subject, const CoschedConfig& config,
-                                          const std::vector<CoschedFigures>& repeats, const Options& options);
+                                          const std::vector<CoschedFigures>& repeats, const Options& options,
+                                          const std::vector<CoschedFigures>* vanilla = nullptr);
 
 }  // namespace swapd::bench

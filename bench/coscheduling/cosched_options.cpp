@@ -85,6 +85,11 @@ void cosched_options(CLI::App& app, Options& options) {
       ->check(CLI::Range(0.01, 600.0));
   app.add_option("--limit", cosched.limit_s, "Seconds after which a run is cut; its line says so, and counts rounds")
       ->check(CLI::Range(0.1, 3600.0));
+  app.add_option("--churn", cosched.churn_s,
+                 "latency, barrier: competitors come and go each so many seconds: all, half of them, none")
+      ->check(CLI::Range(0.5, 600.0));
+  app.add_option("--churn-nice", cosched.churn_nice, "The nice value of the competitors in every other turn of --churn")
+      ->check(CLI::Range(0, 19));
   app.add_flag("--float", cosched.floating, "Ranks may move between the CPUs");
   app.add_flag("--managed-competitors", cosched.managed_competitors, "Under swapd it manages the competitors too");
 }
@@ -101,6 +106,10 @@ std::optional<std::string> cosched_defaults(const CLI::App& chosen, Options& opt
   if (cosched.pattern.empty()) cosched.pattern = has_pattern ? "barrier" : cosched.test;
   if (cosched.pattern == "latency" && cosched.ranks % 2 != 0) return "cosched: --ranks: a token needs pairs";
   if (chosen.count("--competitors") == 0 && has_pattern) cosched.competitors = {cosched.test == "mixed" ? 2 : 0};
+  if (cosched.churn_s > 0 && cosched.test != "latency" && cosched.test != "barrier")
+    return "cosched: --churn goes with latency and barrier";
+  if (cosched.churn_s > 0 && cosched.managed_competitors) return "cosched: those that come and go are not managed";
+  if (cosched.churn_nice != 0 && cosched.churn_s == 0) return "cosched: --churn-nice goes with --churn";
   if (has(options.under, "freeze") && cosched.test != "two-jobs") return "cosched: freeze goes with two-jobs";
   if (cosched.test == "mixed" && serial_programs().empty())
     return "cosched mixed: neither tar and gzip nor gs is there";

@@ -6,7 +6,7 @@
 namespace swapd::bench {
 
 double fair_share(const Crowd& crowd) {
-  const int others = crowd.competitors * crowd.cpus + crowd.other_ranks;
+  const double others = crowd.weight * crowd.competitors * crowd.cpus + crowd.other_ranks;
   return static_cast<double>(crowd.ranks) / (crowd.ranks + others);
 }
 
@@ -16,6 +16,33 @@ double fairness(double cpu_s, double wall_s, const Crowd& crowd) {
 }
 
 double ideal_s(double dedicated_s, const Crowd& crowd) { return dedicated_s / fair_share(crowd); }
+
+double weight_of(int nice) { return std::pow(1.25, -nice); }
+
+double fairness(std::span<const Phase> phases) {
+  double cpu_s = 0, fair_s = 0;
+  for (const Phase& phase : phases) {
+    cpu_s += phase.cpu_s;
+    fair_s += phase.wall_s * phase.crowd.cpus * fair_share(phase.crowd);
+  }
+  return fair_s > 0 ? cpu_s / fair_s : 0;
+}
+
+double fairness_furthest(std::span<const Phase> phases, double least_s) {
+  double furthest = 1;
+  for (const Phase& phase : phases) {
+    if (phase.crowd.competitors == 0 || phase.wall_s < least_s) continue;
+    const double here = fairness(phase.cpu_s, phase.wall_s, phase.crowd);
+    if (std::abs(here - 1) > std::abs(furthest - 1)) furthest = here;
+  }
+  return furthest;
+}
+
+double fair_part_s(std::span<const Phase> phases) {
+  double sum_s = 0;
+  for (const Phase& phase : phases) sum_s += phase.wall_s * fair_share(phase.crowd);
+  return sum_s;
+}
 
 double share_of_cpus(double cpu_s, double wall_s, int cpus) { return wall_s > 0 ? cpu_s / (wall_s * cpus) : 0; }
 

@@ -9,9 +9,12 @@
 //
 // With one rank on each CPU that is equation 5.1, F = N × T_C / T_E, with N = competitors + 1, and ideal = N ×
 // dedicated. F > 1: the job has taken more than its fair share. F < 1: less, by being kept from it or by sleeping.
+//
+// Competitors may come and go: what is fair is summed over the phases in which they stay the same then.
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 namespace swapd::bench {
 
@@ -20,12 +23,27 @@ struct Crowd {
   int ranks = 1;        // of the job that it is about
   int competitors = 0;  // on each CPU
   int other_ranks = 0;  // of other jobs
+  double weight = 1;    // of a competitor; a rank has 1
 };
+
+// By nice value, nice 0 has 1. sched(7): a step is a quarter more.
+[[nodiscard]] double weight_of(int nice);
 
 [[nodiscard]] double fair_share(const Crowd& crowd);
 // 0 where no time has passed.
 [[nodiscard]] double fairness(double cpu_s, double wall_s, const Crowd& crowd);
 [[nodiscard]] double ideal_s(double dedicated_s, const Crowd& crowd);
+
+struct Phase {
+  Crowd crowd;
+  double wall_s = 0;
+  double cpu_s = 0;  // of the job
+};
+[[nodiscard]] double fairness(std::span<const Phase> phases);
+// The phase that is furthest from 1, among those with competitors that last at least `least_s`; 1: there is none.
+[[nodiscard]] double fairness_furthest(std::span<const Phase> phases, double least_s);
+// The time that the job needs alone for what a fair share of these phases is.
+[[nodiscard]] double fair_part_s(std::span<const Phase> phases);
 // Part of all CPUs.
 [[nodiscard]] double share_of_cpus(double cpu_s, double wall_s, int cpus);
 

@@ -1,6 +1,7 @@
 #include "coscheduling/scene.h"
 
 #include <signal.h>
+#include <sys/resource.h>
 
 #include <cmath>
 
@@ -35,6 +36,8 @@ class Scene {
     SceneRun run;
     look_at(run);
     run.window_s = seconds_since(began);
+    if (!plan_.turns.empty()) end_phase();
+    run.phases = std::move(phases_);
     run.competitors_cpu_s -= before_.competitors_cpu_s;
     run.serial_runs -= before_.serial_runs;
     run.swapd_cpu_s -= before_.swapd_cpu_s;
@@ -65,6 +68,7 @@ class Scene {
   }
   Status start_competitors() {
     const std::chrono::seconds at_most(std::llround(plan_.limit_s + spare_s));
+    if (!plan_.turns.empty()) return start_turn(plan_.turns.front());
     if (plan_.competitors == 0) return Done{};
     if (!plan_.serial.empty()) return start_serial(at_most);
     if (daemon_ && context_.options.cosched.managed_competitors) return start_managed(at_most);
@@ -72,6 +76,33 @@ class Scene {
     if (!hogs) return hogs.error();
     competitors_ = std::move(*hogs);
     return Done{};
+  }
+  Status start_turn(const Rivals& rivals) {
+    const std::chrono::seconds at_most(std::llround(plan_.limit_s + spare_s));
+    if (rivals.competitors > 0) {
+      auto hogs = start_hogs(rivals.competitors, context_.cpus, context_.options.split, at_most);
+      if (!hogs) return hogs.error();
+      competitors_ = std::move(*hogs);
+    }
+    for (const Child& competitor : competitors_)
+      if (::setpriority(PRIO_PROCESS, static_cast<id_t>(competitor.pid()), rivals.nice) != 0)
+        return errno_error("a competitor's nice value");
+    phase_began_ns_ = job_now_ns();
+    phase_began_cpu_s_ = jobs_.empty() ? 0 : jobs_.front().cpu_s();
+    return Done{};
+  }
+  void end_phase() {
+    const double cpu_s = jobs_.empty() ? 0 : jobs_.front().cpu_s() - phase_began_cpu_s_;
+    phases_.push_back({.rivals = plan_.turns[phases_.size() % plan_.turns.size()],
+                       .wall_s = seconds_since(phase_began_ns_),
+                       .cpu_s = cpu_s});
+  }
+  Status next_turn() {
+    end_phase();
+    for (const Child& competitor : competitors_) ended_cpu_s_ += process_cpu_s(competitor.pid());
+    end_all(competitors_);
+    competitors_.clear();
+    return start_turn(plan_.turns[phases_.size() % plan_.turns.size()]);
   }
   Status start_serial(std::chrono::seconds at_most) {
     auto load = SerialLoad::start(plan_.serial, plan_.competitors, context_.cpus, context_.options.split, at_most);
@@ -115,12 +146,12 @@ class Scene {
   Status let_run(std::int64_t began) {
     const bool frozen = plan_.under == "freeze";
     std::size_t turn = 0;
-    auto next_turn = Clock::now();
+    auto next_freeze = Clock::now();
     for (;;) {
-      if (frozen && Clock::now() >= next_turn) {
+      if (frozen && Clock::now() >= next_freeze) {
         for (std::size_t i = 0; i < jobs_.size(); ++i) jobs_[i].signal(i == turn % jobs_.size() ? SIGCONT : SIGSTOP);
         ++turn;
-        next_turn += freeze_turn;
+        next_freeze += freeze_turn;
       }
       bool all = true;
       for (Job& job : jobs_) {
@@ -130,12 +161,15 @@ class Scene {
       }
       if (jobs_.empty()) ::usleep(std::chrono::microseconds(look).count());
       if ((all && !jobs_.empty()) || seconds_since(began) >= plan_.limit_s) return Done{};
+      if (!plan_.turns.empty() && seconds_since(phase_began_ns_) >= plan_.turn_s)
+        if (Status turned = next_turn(); !turned) return turned;
     }
   }
   // The jobs' progress here has what they have by now.
   void look_at(SceneRun& run) const {
     run.jobs.clear();
     for (const Job& job : jobs_) run.jobs.push_back({.cpu_s = job.cpu_s(), .done = job.rounds()});
+    run.competitors_cpu_s = ended_cpu_s_;
     for (const Child& competitor : competitors_) run.competitors_cpu_s += process_cpu_s(competitor.pid());
     if (serial_) {
       run.competitors_cpu_s = serial_->cpu_s();
@@ -176,6 +210,10 @@ class Scene {
   std::vector<Child> competitors_;
   std::optional<SerialLoad> serial_;
   SceneRun before_;
+  std::vector<ScenePhase> phases_;  // that have ended
+  std::int64_t phase_began_ns_ = 0;
+  double phase_began_cpu_s_ = 0;
+  double ended_cpu_s_ = 0;  // of competitors that are gone
 };
 
 }  // namespace

@@ -9,12 +9,27 @@
 
 namespace swapd::bench {
 
+// Competitors of the jobs for a time.
+struct Rivals {
+  int competitors = 0;  // on each CPU
+  int nice = 0;         // of each
+};
+
 struct ScenePlan {
   std::vector<JobPlan> jobs;  // none: only what competes
   std::string under = "vanilla";
   int competitors = 0;              // on each CPU
   std::vector<std::string> serial;  // what they are; none: busy loops
   double limit_s = 30;              // the run ends then
+  // Busy loops that come and go: one after the other, over and over, so long each. None: they stay the same.
+  std::vector<Rivals> turns;
+  double turn_s = 0;
+};
+
+struct ScenePhase {
+  Rivals rivals;
+  double wall_s = 0;
+  double cpu_s = 0;  // of the first job
 };
 
 struct SceneRun {
@@ -23,6 +38,7 @@ struct SceneRun {
   double competitors_cpu_s = 0;
   double serial_runs = 0;  // of serial programs, in the window
   double swapd_cpu_s = 0;
+  std::vector<ScenePhase> phases;  // where rivals come and go
   std::string observer = "none";
   nlohmann::json counters = nlohmann::json::object();  // swapd's
 };

@@ -60,6 +60,30 @@ TEST(Lost, IsCountedFromTheFairShareOfWhatSerialProgramsGetAlone) {
   EXPECT_EQ(lost(1, 0, crowd), 0) << "nothing to compare with";
 }
 
+TEST(FairShare, IsThePartOfTheWeights) {
+  EXPECT_THAT(weight_of(0), DoubleEq(1));
+  EXPECT_THAT(weight_of(5), DoubleNear(335.0 / 1024, 0.001)) << "as the kernel's table has it";
+  EXPECT_THAT(fair_share({.cpus = 2, .ranks = 2, .competitors = 1, .weight = 0.25}), DoubleEq(0.8));
+}
+
+// Ten seconds beside one competitor a CPU, ten seconds alone.
+TEST(Fairness, OfCompetitorsThatComeAndGoIsOfWhatIsFairInEachPhase) {
+  const Crowd beside{.cpus = 2, .ranks = 2, .competitors = 1}, alone{.cpus = 2, .ranks = 2};
+  const std::vector<Phase> fair = {{beside, 10, 10}, {alone, 10, 20}};
+  EXPECT_THAT(fairness(fair), DoubleEq(1));
+  EXPECT_THAT(fair_part_s(fair), DoubleEq(15));
+  EXPECT_EQ(fairness_furthest(fair, 5), 1);
+  const std::vector<Phase> late = {{beside, 10, 12}, {alone, 10, 18}};
+  EXPECT_THAT(fairness(late), DoubleEq(1)) << "the sum hides it";
+  EXPECT_THAT(fairness_furthest(late, 5), DoubleEq(1.2));
+}
+
+TEST(Fairness, APhaseThatWasCutShortAndOneWithoutCompetitorsAreNotTheWorst) {
+  const std::vector<Phase> phases = {{{.cpus = 2, .ranks = 2, .competitors = 1}, 1, 2},
+                                     {{.cpus = 2, .ranks = 2}, 9, 1}};
+  EXPECT_EQ(fairness_furthest(phases, 5), 1);
+}
+
 // --- runs ---
 
 TEST(WholeRun, IsTheRunItselfWhereAllRoundsAreDone) {
@@ -133,6 +157,33 @@ TEST(CoschedLine, HasTheContractsFieldsAndTheirMedians) {
   EXPECT_EQ(line["competitors_share"], 0.5);
   EXPECT_EQ(line["outside_share"], 0.0);
   EXPECT_FALSE(line.contains("cut"));
+}
+
+// Twenty seconds, of which ten were fair halves: fifteen of the machine to itself.
+TEST(CoschedLine, OfCompetitorsThatComeAndGoTellsTheWorstPhase) {
+  CoschedSubject subject;
+  subject.jobs = {{.rounds = 100}};
+  Options options = options_of("barrier");
+  options.cosched.churn_s = 10;
+  CoschedFigures repeat = figures({{.wall_s = 20, .cpu_s = 31, .done = 100, .wanted = 100}}, 20, 9);
+  repeat.dedicated.front().time_s = 12;
+  repeat.run.phases = {{{.competitors = 1}, 10, 11}, {{.competitors = 0}, 10, 20}};
+  const auto line = cosched_line(subject, {.under = "swapd", .competitors = 1}, {repeat}, options);
+  EXPECT_EQ(line["churn_s"], 10);
+  EXPECT_EQ(line["fairness_worst_phase"], 1.1);
+  EXPECT_EQ(line["to_ideal"], 1.25) << "fifteen seconds for twelve";
+}
+
+TEST(CoschedLine, ComparesWithVanillaOfTheSameRepeat) {
+  CoschedSubject subject;
+  subject.jobs = {{.rounds = 100}};
+  const auto took = [](double wall) {
+    return figures({{.wall_s = wall, .cpu_s = wall, .done = 100, .wanted = 100}}, wall, wall);
+  };
+  const std::vector<CoschedFigures> vanilla = {took(2), took(4), took(8)};
+  const auto line = cosched_line(subject, {.under = "swapd", .competitors = 1}, {took(1), took(3), took(8)},
+                                 options_of("latency"), &vanilla);
+  EXPECT_EQ(line["to_vanilla"], 0.75) << "the median of a half, three quarters and one";
 }
 
 TEST(CoschedLine, SaysThatARunWasCut) {

@@ -103,6 +103,8 @@ TEST_F(Swapbench, BadOptionsAreOneLineAndStatusTwo) {
       {"overhead", "--observe", "bpf", "--loaded", "--under", "vanilla"},
       {"scale", "--threads", "0"},
       {"apps", "--apps", "emacs"},
+      {"apps", "--apps", "ffmpeg,redis"},
+      {"apps", "--apps", "build", "--important", "client"},
       {"apps", "--under", "hand-set"},
       {"apps", "--seconds", "0"},
       {"apps", "--hogs", "4"},
@@ -228,6 +230,12 @@ TEST_F(Swapbench, AppsRunOrTheirPackageIsNamed) {
     const auto lines = run_json(redis);
     ASSERT_EQ(lines.size(), 1u);
     EXPECT_GT(lines[0]["throughput"].get<double>(), 0);
+  }
+  if (!missing_program({"ffmpeg"})) {
+    const auto lines =
+        run_json({"apps", "--apps", "ffmpeg", "--under", "vanilla", "--seconds", "0.2", "--repeat", "1"});
+    ASSERT_EQ(lines.size(), 1u);
+    EXPECT_GT(lines[0]["throughput"].get<double>(), 0) << "frames a second of one that ends by itself";
   }
   environment_ = {"PATH=/nonexistent"};
   EXPECT_EQ(run(redis), "exit 2");
