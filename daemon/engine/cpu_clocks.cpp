@@ -56,13 +56,14 @@ bool CpuClocks::make_room(Time now) {
 void CpuClocks::drop_unused(Time now) {
   if (pool_.empty() || now < next_drop_) return;
   next_drop_ = now + kept;
-  std::erase_if(pool_, [&](const auto& one) { return one.second.on == 0 && now - one.second.last_used >= kept; });
+  std::erase_if(pool_, [](auto& one) { return one.second.on == 0 && !std::exchange(one.second.used, false); });
 }
 
 CpuClocks::Pooled* CpuClocks::open(ThreadId requester, ThreadId thread, Kind kind, Time now) {
   const PoolKey key{requester, thread, kind};
   if (const auto known = pool_.find(key); known != pool_.end()) {
     known->second.last_used = now;
+    known->second.used = true;
     return &known->second;
   }
   if (!make_room(now)) return nullptr;
@@ -140,7 +141,10 @@ void CpuClocks::arm(Clock& clock, Time now) {
 void CpuClocks::disarm(Clock& clock) {
   if (!std::exchange(clock.on, false)) return;
   if (std::exchange(clock.pooled, false))
-    if (Pooled* pool = pooled(clock.timer); pool != nullptr) --pool->on;
+    if (Pooled* pool = pooled(clock.timer); pool != nullptr) {
+      --pool->on;
+      pool->used = true;
+    }
   if (rings(clock.timer))
     pooled(clock.timer)->perf->disarm();
   else if (clock.timer.kind == Kind::quantum && counted(clock.timer))
@@ -228,6 +232,7 @@ std::optional<CpuClocks::Reading> CpuClocks::cpu_time(ThreadId thread, Time now)
   for (const auto& [key, pool] : pool_)
     if (std::get<1>(key) == thread && pool.perf) {
       pool.last_used = now;
+      pool.used = true;
       return Reading{pool.perf->used(), pool.key};
     }
   return std::nullopt;

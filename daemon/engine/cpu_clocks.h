@@ -75,6 +75,7 @@ class CpuClocks {
     std::unique_ptr<sys::CpuTimer> perf;
     std::uint64_t key = 0;
     mutable Time last_used{};                   // reading it is a use
+    mutable bool used = true;                   // since it was looked for unused ones
     int on = 0;                                 // clocks that run by it
     sys::EventLoop::Registration registration;  // ends before the descriptor does
   };
@@ -110,7 +111,7 @@ class CpuClocks {
 
   static constexpr std::size_t max_pooled = 128;                        // past this the idle ones are dropped …
   static constexpr Duration idle_for = std::chrono::milliseconds(100);  // … that were not used for so long;
-  static constexpr Duration kept = std::chrono::seconds(2);             // past this, in any case
+  static constexpr Duration kept = std::chrono::seconds(2);             // past this to twice this, in any case
   observe::Observer& observer_;
   ExactTiming& exact_;
   sys::EventLoop& loop_;

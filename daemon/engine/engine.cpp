@@ -280,6 +280,7 @@ void Engine::take_answers(Time now) {
 void Engine::keep_to_budget(Time now) {
   const std::size_t helping = (actuator_.any_active() ? 1 : 0) + deciders_.coscheduling->gangs().all().size();
   const Duration loading = background_.jobs.loading_time();
+  thread_.set_many(observation_.has_many());
   if (const auto patience = thread_.keep_to_budget(now, helping, actuator_.total(), loading))
     decisions_.tell(decide::PatienceChanged{now, *patience});
   observation_.hear(thread_.heard());

@@ -67,6 +67,7 @@ class EngineThread {
   [[nodiscard]] std::optional<Duration> keep_to_budget(Time now, std::uint64_t boosts, std::uint64_t begun,
                                                        Duration loading);
   [[nodiscard]] BudgetUse budget() const { return own_cpu_.budget(); }
+  void set_many(bool many) { own_cpu_.set_many(many); }
   [[nodiscard]] double heard() const { return own_cpu_.heard(); }
   // False: keep_off() would do nothing.
   [[nodiscard]] bool may_move(Time now) const { return affinity_ && !affinity_->rests(now); }

@@ -36,6 +36,10 @@ class Observation {
   void hear(double part) {
     if (seccomp_ != nullptr) seccomp_->hear(part);
   }
+  // More threads are watched than are heard of whatever the part is.
+  [[nodiscard]] bool has_many() const {
+    return seccomp_ != nullptr && seccomp_->costs().watched > observe::HearingTurns::always_heard;
+  }
   // The process has ended, or called execve(2).
   void forget_image(pid_t tgid) { resolver_.forget(tgid); }
   // A line about something that the observer cannot do at present; empty: nothing.

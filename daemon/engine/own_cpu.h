@@ -24,6 +24,8 @@ class OwnCpu {
   // of the threads that it starts (launches, limits, delays).
   [[nodiscard]] static CpuTimes times(Duration worker, Duration receivers, Duration jobs);
   [[nodiscard]] BudgetUse budget() const;
+  // ObservationBudget::set_many().
+  void set_many(bool many) { budget_.set_many(many); }
   // The part of the watched threads that the observer is to hear of.
   [[nodiscard]] double heard() const { return budget_.heard(); }
 

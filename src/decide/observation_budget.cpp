@@ -74,12 +74,17 @@ Duration ObservationBudget::update(Time now, Duration cpu, bool helping) {
     lengthen(at);
   else if (now - changed_.time >= calm_ && used() <= share())
     shorten(at);
+  shed(now);
+  return patience_;
+}
+
+void ObservationBudget::shed(Time now) {
+  if (!many_) return shedding_.begin_anew();
   using Patience = LoadShedding::Patience;
-  shedding_.update(now, used(), share(),
+  shedding_.update(now, used(), config_.share,
                    patience_ == config_.max_patience   ? Patience::longest
                    : patience_ == config_.min_patience ? Patience::shortest
                                                        : Patience::between);
-  return patience_;
 }
 
 void ObservationBudget::lengthen(const Sample& at) {

@@ -15,7 +15,8 @@
 // as patience shrinks. If a try turns out to be too dear, patience is again what it was before, and the next try takes
 // twice as long, up to 16 s: waits that all last as long as the patience would otherwise have it swing.
 //
-// If the longest patience is not enough either, swapd hears of a part of the threads only (heard()).
+// If the longest patience is not enough either, and there are many threads, swapd hears of a part of them only
+// (heard()); the budget that counts there is that while it helps.
 #pragma once
 
 #include <deque>
@@ -56,6 +57,8 @@ class ObservationBudget {
   [[nodiscard]] bool due(Time now) const;
 
   [[nodiscard]] Duration patience() const { return patience_; }
+  // Whether there are so many threads that swapd may hear of a part of them only.
+  void set_many(bool many) { many_ = many; }
   // The part of the watched threads that swapd hears of, up to 1 (decide/load_shedding.h).
   [[nodiscard]] double heard() const { return shedding_.part(); }
   // How long what swapd is about to do waits, having used so much CPU time in all. Call before each turn.
@@ -80,11 +83,13 @@ class ObservationBudget {
   void begin_anew(const Sample& at);
   void lengthen(const Sample& at);
   void shorten(const Sample& at);
+  void shed(Time now);
 
   Config config_;
   Duration patience_;
   CpuCredit turns_{part}, whole_{1};
   LoadShedding shedding_;
+  bool many_ = false;
   std::deque<Sample> samples_;  // of the last second, the last window's end at the back
   Sample changed_;              // patience, or it was tried whether it may be shorter
   Duration calm_ = min_calm;    // … which is done after so long

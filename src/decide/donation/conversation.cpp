@@ -104,10 +104,10 @@ void Conversation::end_what_is_over(Time now) {
     });
 }
 
-void Conversation::leave(ThreadId thread) {
+void Conversation::leave(ThreadId thread, ThreadId requester) {
   for (Map<ThreadId, Part>* parts : {&asking_, &answering_, &supporting_}) {
     const auto found = parts->find(thread);
-    if (found == parts->end()) continue;
+    if (found == parts->end() || (requester.valid() && found->second.requester != requester)) continue;
     if (found->second.joined()) changed_.push_back(thread);
     parts->erase(found);
   }

@@ -68,8 +68,9 @@ class Conversation {
   [[nodiscard]] bool empty() const { return asking_.empty() && answering_.empty() && supporting_.empty(); }
 
   void end_what_is_over(Time now);  // looks at all parts only where one may be over
-  // It takes no part any more, until it joins anew: what stands with it does not help.
-  void leave(ThreadId thread);
+  // It takes no part any more, until it joins anew: what stands with it does not help. With a requester: no part for
+  // that one.
+  void leave(ThreadId thread, ThreadId requester = {});
   void forget(ThreadId thread);
   // Threads that have joined or left since the last call, or take part for another requester.
   [[nodiscard]] Vector<ThreadId> take_changed();

@@ -291,7 +291,7 @@ void DonationDecider::demand(const model::Model& model, Time now, Plan& plan) {
     const bool given_up = progress_.step(donation.requester, leaf, now) == Step::none;
     if (given_up) {  // a boost that is withheld neither lingers nor stands
       linger_.forget_way(donation.requester);
-      conversation_.leave(leaf);
+      conversation_.leave(leaf, progress_.suspected(leaf) ? ThreadId{} : donation.requester);
     }
     if (!metered.insert(leaf).second) continue;  // it runs for another requester, of a higher rank
     plan.metered.push_back({.thread = leaf,

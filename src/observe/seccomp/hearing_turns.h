@@ -13,7 +13,8 @@ class HearingTurns {
  public:
   static constexpr std::size_t always_heard = 16;            // of up to so many threads all are
   static constexpr Duration turn = std::chrono::seconds(2);  // the least that one lasts
-  static constexpr std::size_t most_passed_on = 32;  // turns that end at a time: to begin one takes some 100 µs
+  static constexpr std::size_t least_heard = 4;              // of more threads
+  static constexpr std::size_t most_at_a_time = 32;          // turns that end, or begin: that takes some 100 µs each
 
   // The part of the threads that is heard of, up to 1. Takes effect with the next due().
   void set_part(double part);

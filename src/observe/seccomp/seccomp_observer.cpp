@@ -25,6 +25,14 @@ ThreadWatch::Settings probe(ThreadWatch::Settings settings, bool tracepoints, st
   return settings;
 }
 
+// Null: it cannot be had.
+template <typename Watch>
+std::unique_ptr<Watch> kept(Result<std::unique_ptr<Watch>> opened) {
+  if (!opened) return nullptr;
+  (*opened)->enable(false);
+  return std::move(opened).value();
+}
+
 }  // namespace
 
 SeccompObserver::SeccompObserver(const sys::Procfs& procfs, Resolver& resolver, Settings settings, Hooks hooks)
@@ -34,11 +42,7 @@ SeccompObserver::SeccompObserver(const sys::Procfs& procfs, Resolver& resolver, 
       hooks_(std::move(hooks)),
       watch_(procfs, resolver, probe(settings_.watch, settings_.tracepoints, missing_), hooks_,
              [this](std::int32_t nr) { return std::ranges::find(settings_.trapped, nr) != settings_.trapped.end(); }) {
-  if (settings_.watch.perf)
-    if (auto opened = sys::SwitchWatch::open(0)) {
-      keeps_perf_on_ = std::move(opened).value();
-      keeps_perf_on_->enable(false);
-    }
+  if (settings_.watch.perf) kept_.switches = kept(sys::SwitchWatch::open(0));
   if (!settings_.tracepoints) return;
   auto signals = sys::TraceWatch::open(sys::TraceWatch::Point::signal_generate, -1);
   if (signals)
@@ -46,11 +50,14 @@ SeccompObserver::SeccompObserver(const sys::Procfs& procfs, Resolver& resolver, 
   else
     missing_.push_back("perf tracepoint signal_generate: " + signals.error().text() +
                        "; senders of signals are not known");
-  if (auto waking = sys::TraceWatch::open(sys::TraceWatch::Point::sched_waking, 0); !waking) {
+  if (settings_.watch.perf) kept_.blocks = kept(sys::TraceWatch::open(sys::TraceWatch::Point::sched_block, 0));
+  auto waking = sys::TraceWatch::open(sys::TraceWatch::Point::sched_waking, 0);
+  if (!waking) {
     settings_.tracepoints = false;
     missing_.push_back("perf tracepoint sched_waking: " + waking.error().text() +
                        "; wakers are guessed from the calls seen");
   }
+  kept_.wakes = kept(std::move(waking));
 }
 
 SeccompObserver::~SeccompObserver() = default;
@@ -117,10 +124,13 @@ void SeccompObserver::drain(Time now, std::vector<Event>& out) {
   drain_signals(out);
   const std::size_t first = out.size();
   watch_.drain(now, out);
-  for (const ThreadId thread : watch_.take_turned())
+  const std::vector<ThreadId> turned = watch_.take_turned();
+  if (out.size() != first || !turned.empty()) drain_wakes();  // before any of the rings is closed
+  for (const ThreadId thread : turned) {
     for (WakeRecords* records : {&senders_, &wakers_}) records->hear(thread, watch_.hears(thread));
+    last_signalled_.erase(thread);  // of before its turn
+  }
   if (out.size() == first) return;
-  drain_wakes();
   name_wakers(first, out);
   report_sends(first, out);
 }

@@ -80,9 +80,12 @@ class SeccompObserver final : public Observer {
   Settings settings_;
   Hooks hooks_;
   ThreadWatch watch_;
-  // While there is one perf event of a thread, to open another does not have the engine wait until each CPU has gone
-  // through its scheduler (synchronize_rcu()).
-  std::unique_ptr<sys::SwitchWatch> keeps_perf_on_;
+  // Disabled events of a thread of our own. While there is one of a kind, neither to open the first other one nor to
+  // close the last one has the engine wait until each CPU has gone through its scheduler (synchronize_rcu()).
+  struct {
+    std::unique_ptr<sys::SwitchWatch> switches;
+    std::unique_ptr<sys::TraceWatch> blocks, wakes;
+  } kept_;
   std::vector<std::shared_ptr<Receiver>> receivers_;
   std::unique_ptr<sys::TraceWatch> signals_;
   WakeRecords senders_;                                     // of important threads

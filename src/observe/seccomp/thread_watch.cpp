@@ -23,7 +23,7 @@ ThreadWatch::ThreadWatch(const sys::Procfs& procfs, Resolver& resolver, Settings
       trapped_(std::move(trapped)) {}
 
 std::optional<Time> ThreadWatch::deadline() const {
-  if (!fresh_.empty()) return Time{};
+  if (!fresh_.empty() || !hearing_.changing.empty() || !hearing_.untold.empty()) return Time{};
   const std::optional<Time> due = teller_.next_look();
   if (polled_ == 0) return due;
   return std::min(next_poll_, due.value_or(Time::max()));
@@ -42,12 +42,15 @@ void ThreadWatch::add(const Member& member) {
   if (slot) return;
   slot = std::make_unique<Watched>();
   slot->wait.member = member;
-  if (heard_ < turns_.room(watched_.size())) begin_hearing(*slot);
+  if (hearing_.threads < hearing_.turns.room(watched_.size()))
+    begin_hearing(*slot);
+  else
+    hearing_.untold.push_back(member.id);
 }
 
 void ThreadWatch::open(Watched& w) {
   const pid_t tid = w.wait.member.id.tid;
-  if (heard_ <= max_open)
+  if (hearing_.threads <= max_open)
     if (auto call = procfs_.open_syscall(tid)) w.call = std::move(call).value();
   if (settings_.perf && loop_ != nullptr) {
     if (auto opened = sys::SwitchWatch::open(tid)) {
@@ -67,7 +70,7 @@ void ThreadWatch::open(Watched& w) {
 
 void ThreadWatch::begin_hearing(Watched& w) {
   w.heard = w.fresh = true;
-  ++heard_;
+  ++hearing_.threads;
   w.sleeps = 0;
   open(w);
   if (!w.perf) {
@@ -82,7 +85,7 @@ void ThreadWatch::begin_hearing(Watched& w) {
 // An event that is disabled costs the thread time whenever it gets or leaves a CPU, too.
 void ThreadWatch::end_hearing(Watched& w, Time now, std::vector<Event>& out) {
   w.heard = w.fresh = false;
-  --heard_;
+  --hearing_.threads;
   std::erase(fresh_, &w);
   if (std::exchange(w.polled, false)) --polled_;
   w.hears_turns.reset();
@@ -100,24 +103,33 @@ bool ThreadWatch::hears(ThreadId thread) const {
   return found != watched_.end() && found->second->heard;
 }
 
-std::vector<ThreadId> ThreadWatch::take_turned() { return std::exchange(turned_, {}); }
+std::vector<ThreadId> ThreadWatch::take_turned() { return std::exchange(hearing_.changed, {}); }
 
-void ThreadWatch::take_turns(Time now, std::vector<Event>& out) {
-  if (!turns_.due(now, heard_ == watched_.size())) return;
+void ThreadWatch::plan_turns(Time now) {
   std::vector<ThreadId> threads;
   threads.reserve(watched_.size());
   for (const auto& [id, w] : watched_) threads.push_back(id);
-  turns_.give(threads, now);
-  const std::size_t most = turns_.room(threads.size());
-  for (std::size_t place = threads.size(); place-- > 0;) {  // those that begin come last
-    Watched& w = *watched_.at(threads[place]);
-    const bool heard = place < most;
-    if (heard == w.heard) continue;
-    turned_.push_back(threads[place]);
+  hearing_.turns.give(threads, now);
+  const std::size_t most = hearing_.turns.room(threads.size());
+  hearing_.changing.clear();
+  for (std::size_t place = 0; place < threads.size(); ++place)  // those that begin come last
+    if (watched_.at(threads[place])->heard != (place < most))
+      hearing_.changing.emplace_back(threads[place], place < most);
+}
+
+// The others' with the next drain.
+void ThreadWatch::take_turns(Time now, std::vector<Event>& out) {
+  if (hearing_.turns.due(now, hearing_.threads == watched_.size())) plan_turns(now);
+  for (std::size_t i = 0; i < HearingTurns::most_at_a_time && !hearing_.changing.empty(); ++i) {
+    const auto [thread, heard] = hearing_.changing.back();
+    hearing_.changing.pop_back();
+    const auto found = watched_.find(thread);
+    if (found == watched_.end() || found->second->heard == heard) continue;
+    hearing_.changed.push_back(thread);
     if (heard)
-      begin_hearing(w);
+      begin_hearing(*found->second);
     else
-      end_hearing(w, now, out);
+      end_hearing(*found->second, now, out);
   }
 }
 
@@ -137,7 +149,7 @@ void ThreadWatch::remove(ThreadId thread) {
   const auto found = watched_.find(thread);
   if (found == watched_.end()) return;
   if (found->second->polled) --polled_;
-  if (found->second->heard) --heard_;
+  if (found->second->heard) --hearing_.threads;
   std::erase(fresh_, found->second.get());
   watched_.erase(found);
 }
@@ -150,13 +162,23 @@ void ThreadWatch::report_new(Time now, std::vector<Event>& out) {
     look(*w, now, false, out);  // hears of turns already
     if (!w->wait.blocked) hear_of_turns(*w, false);
   }
+  for (const ThreadId thread : std::exchange(hearing_.untold, {}))
+    if (const auto found = watched_.find(thread); found != watched_.end() && !found->second->heard)
+      tell_runs(*found->second, now, out);
+}
+
+// A wait of before it was watched may be known of it.
+void ThreadWatch::tell_runs(Watched& w, Time now, std::vector<Event>& out) {
+  if (w.wait.generation++ == 0) out.emplace_back(Woken{.time = now, .thread = w.wait.member.id, .unrelated = true});
 }
 
 void ThreadWatch::drain(Time now, std::vector<Event>& out) {
   take_turns(now, out);
   report_new(now, out);  // before any record of it: what it did before nobody asked
-  for (const ThreadId thread : std::exchange(ready_, {}))
+  being_read_.swap(ready_);
+  for (const ThreadId thread : being_read_)
     if (const auto found = watched_.find(thread); found != watched_.end()) read_records(*found->second, now, out);
+  being_read_.clear();
   teller_.ask_due(now, [this](ThreadId thread) {
     const auto found = watched_.find(thread);
     return found == watched_.end() ? nullptr : &found->second->wait;
@@ -270,8 +292,8 @@ void ThreadWatch::look(Watched& w, Time now, bool ran_meanwhile, std::vector<Eve
   if (state->running) {
     if (w.wait.blocked)
       teller_.wake(w.wait, now, out);
-    else if (w.wait.generation++ == 0)
-      out.emplace_back(Woken{.time = now, .thread = w.wait.member.id, .unrelated = true});  // says: it is runnable
+    else
+      tell_runs(w, now, out);
     return;
   }
   CallSite site{.tid = w.wait.member.id.tid, .tgid = w.wait.member.tgid, .nr = state->nr, .args = state->args};
@@ -297,7 +319,7 @@ void ThreadWatch::answer(const WaitAnswer& answer, std::vector<Event>& out) {
 
 Costs ThreadWatch::costs() const {
   return {.watched = watched_.size(),
-          .unheard = watched_.size() - heard_,
+          .unheard = watched_.size() - hearing_.threads,
           .wakeups = counts_.wakeups,
           .polls = counts_.polls,
           .method = settings_.perf ? Costs::Method::perf : Costs::Method::poll};

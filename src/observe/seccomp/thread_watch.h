@@ -51,7 +51,7 @@ class ThreadWatch {
   // Observer::be_patient().
   void set_patience(ThreadId thread, Duration patience);
   // The part of the threads that is heard of from the next drain() on, in turn.
-  void hear(double part) { turns_.set_part(part); }
+  void hear(double part) { hearing_.turns.set_part(part); }
   [[nodiscard]] bool hears(ThreadId thread) const;
   // Threads of which that has changed since the last call.
   [[nodiscard]] std::vector<ThreadId> take_turned();
@@ -83,10 +83,12 @@ class ThreadWatch {
   };
 
   void take_turns(Time now, std::vector<Event>& out);
+  void plan_turns(Time now);
   void open(Watched& w);
   void begin_hearing(Watched& w);
   void end_hearing(Watched& w, Time now, std::vector<Event>& out);
   void read_records(Watched& w, Time now, std::vector<Event>& out);
+  static void tell_runs(Watched& w, Time now, std::vector<Event>& out);
   void look(Watched& w, Time now, bool ran_meanwhile, std::vector<Event>& out);
   void poll_for_a_while(Watched& w, Time now);
   void poll(Watched& w, Time now, std::vector<Event>& out);
@@ -103,13 +105,17 @@ class ThreadWatch {
   std::function<bool(std::int32_t)> trapped_;
   sys::EventLoop* loop_ = nullptr;
   std::unordered_map<ThreadId, std::unique_ptr<Watched>> watched_;
-  std::vector<ThreadId> ready_;
+  std::vector<ThreadId> ready_, being_read_;
   std::size_t polled_ = 0;
   Time next_poll_{};  // of all
   std::vector<Watched*> fresh_;
-  HearingTurns turns_;
-  std::size_t heard_ = 0;
-  std::vector<ThreadId> turned_;
+  struct {
+    HearingTurns turns;
+    std::size_t threads = 0;                          // that are heard of
+    std::vector<std::pair<ThreadId, bool>> changing;  // who is heard of, or is not any more, soon; from the back
+    std::vector<ThreadId> changed;                    // since take_turned()
+    std::vector<ThreadId> untold;                     // added while there was no room: they count as running
+  } hearing_;
   struct {
     std::uint64_t wakeups = 0, polls = 0;
   } counts_;

@@ -77,10 +77,10 @@ TEST_F(ThreadWatchTest, SleepsThatAreReadAtOnceCountEach) {
   EXPECT_TRUE(polls_at_);
 }
 
-// Twenty threads of this process that sleep.
+// Forty threads of this process that sleep.
 class UnheardThreads : public ThreadWatchTest {
  protected:
-  static constexpr std::size_t all = 20, few = 2;  // a tenth
+  static constexpr std::size_t all = 40, few = 4;  // a tenth
   void SetUp() override {
     ThreadWatchTest::SetUp();
     if (IsSkipped()) return;
@@ -107,9 +107,12 @@ class UnheardThreads : public ThreadWatchTest {
       if (watch_.hears(id)) out.push_back(id);
     return out;
   }
+  // As often as it is due at once.
   std::vector<Event> drain(Duration later) {
     std::vector<Event> events;
-    watch_.drain(now_ += later, events);
+    now_ += later;
+    do watch_.drain(now_, events);
+    while (watch_.deadline() == Time{});
     return events;
   }
   Time now_ = now();
@@ -171,7 +174,33 @@ TEST_F(UnheardThreads, MayBeNewOrGone) {
   for (const ThreadId id : first) watch_.remove(id);
   EXPECT_TRUE(heard().empty());
   for (const ThreadId id : first) watch_.add({.id = id, .tgid = ::getpid()});
-  EXPECT_EQ(heard(), std::vector(first.begin(), first.begin() + 2)) << "there is room";
+  EXPECT_EQ(heard(), first) << "there is room";
+}
+
+// What was known of it from before, a wait perhaps, is not so any more.
+TEST_F(UnheardThreads, ThatAreNewAreSaidToRun) {
+  watch_.hear(0.1);
+  (void)drain(1ms);
+  const auto unheard = std::ranges::find_if(ids_, [&](ThreadId id) { return !watch_.hears(id); });
+  watch_.remove(*unheard);
+  watch_.add({.id = *unheard, .tgid = ::getpid()});
+  ASSERT_FALSE(watch_.hears(*unheard));
+  const auto events = drain(1ms);
+  ASSERT_EQ(events.size(), 1U);
+  EXPECT_EQ(std::get<Woken>(events.front()).thread, *unheard);
+  EXPECT_TRUE(std::get<Woken>(events.front()).unrelated);
+  EXPECT_TRUE(drain(1ms).empty()) << "once";
+}
+
+TEST_F(UnheardThreads, AreNotManyAtATime) {
+  watch_.hear(0.1);
+  std::vector<Event> events;
+  watch_.drain(now_ += 1ms, events);
+  EXPECT_EQ(heard().size(), all - HearingTurns::most_at_a_time);
+  EXPECT_EQ(watch_.deadline(), Time{}) << "the others follow at once";
+  watch_.drain(now_ += 1ms, events);
+  EXPECT_EQ(heard().size(), few);
+  EXPECT_NE(watch_.deadline(), Time{});
 }
 
 TEST_F(UnheardThreads, AreNoneOfAFewThreads) {

@@ -89,6 +89,24 @@ TEST_F(ConversationTurns, WhoSpinsLeavesItUntilItComputes) {
   EXPECT_EQ(t.runs_as(p2), with_slice(nice(-10)));
 }
 
+// p2 answers p1. p5 waits for p2, too, which brings p5 nothing: that is no news about p1.
+TEST_F(ConversationTurns, ABoostThatIsWithheldForOneRequesterLeavesTheOthersConversation) {
+  t.enroll(p5, nice(-10));
+  t.provides(p2, r3);
+  waits(p1, p2, r1, 4);
+  ASSERT_EQ(t.runs_as(p2), with_slice(nice(-10)));
+  t.blocks(p5, {r3});
+  t.turn();
+  t.pass(milliseconds(490));
+  t.panel->on(decide::CpuUsed{t.now, p2, p5, milliseconds(490)});
+  t.turn();
+  EXPECT_EQ(t.runs_as(p2), with_slice(nice(-10))) << "it stands for p1";
+  t.wakes(p5, p3, r3);
+  t.turn();
+  EXPECT_EQ(t.runs_as(p2), with_slice(nice(-10)));
+  EXPECT_EQ(t.on_behalf_of(p2), p1);
+}
+
 TEST_F(ConversationTurns, ItEndsASecondAfterTheLastToldWait) {
   waits(p1, p2, r1, 4);
   pass_without_news(milliseconds(980));

@@ -65,7 +65,38 @@ TEST_F(LoadSheddingTest, OnceItShedsTheBudgetItselfIsTheBound) {
 }
 
 TEST_F(LoadSheddingTest, SomeAreAlwaysHeardOf) {
-  EXPECT_DOUBLE_EQ(uses(1, 60s, Patience::longest), LoadShedding::least);
+  for (int i = 0; i < 60; ++i) uses(0.06 + 6 * shedding_.part(), 1s, Patience::longest);
+  EXPECT_DOUBLE_EQ(shedding_.part(), LoadShedding::least);
+}
+
+// Trapped calls cost as much, whoever is heard of.
+TEST_F(LoadSheddingTest, ACutThatSparesNothingIsTakenBack) {
+  ASSERT_DOUBLE_EQ(uses(0.2, 1100ms, Patience::longest), 0.25);
+  EXPECT_DOUBLE_EQ(uses(0.19, 1s, Patience::longest), 1);
+  EXPECT_DOUBLE_EQ(uses(0.19, 1900ms, Patience::longest), 1);
+  EXPECT_LT(uses(0.19, 200ms, Patience::longest), 1) << "it is tried again after a while, …";
+  EXPECT_DOUBLE_EQ(uses(0.19, 1s, Patience::longest), 1);
+  EXPECT_DOUBLE_EQ(uses(0.19, 3s, Patience::longest), 1) << "… and ever more seldom";
+}
+
+TEST_F(LoadSheddingTest, ALoadThatHasEndedNeedNotWaitForWhatGrowthCostBefore) {
+  sheds(10min);
+  ASSERT_LT(shedding_.part(), 0.4);
+  EXPECT_EQ(uses(0.001, 7s, Patience::shortest), 1);
+}
+
+TEST_F(LoadSheddingTest, AfterAPauseItGrowsByAllTheStepsThatItHasMissed) {
+  uses(0.4, 1100ms, Patience::longest);
+  ASSERT_DOUBLE_EQ(shedding_.part(), 0.125);
+  now_ += 1h;
+  EXPECT_EQ(uses(0.001, 100ms, Patience::shortest), 1);
+}
+
+TEST_F(LoadSheddingTest, BegunAnewAllAreHeardOf) {
+  sheds(5s);
+  shedding_.begin_anew();
+  EXPECT_EQ(shedding_.part(), 1);
+  EXPECT_EQ(uses(0.4, 1s, Patience::longest), 1) << "and a cut takes its time";
 }
 
 TEST_F(LoadSheddingTest, TheyComeBackWhenTheLoadHasEnded) {

@@ -19,6 +19,11 @@ class ObservationBudgetTest : public testing::Test {
     uses(0.0525, 500ms);  // … but for 0.25 ms
     uses(0.05, 1s);
   }
+  // Eight times the budget, until a part is heard of only.
+  bool sheds() {
+    for (int i = 0; i < 40 && budget_.heard() == 1; ++i) uses(0.4, 100ms);
+    return budget_.heard() < 1;
+  }
   // swapd uses this share of one CPU for so long; the patience after it.
   Duration uses(double share, Duration time = ObservationBudget::window) {
     return costs([share](Duration) { return share; }, time);
@@ -191,13 +196,32 @@ TEST_F(ObservationBudgetTest, AfterTriesThatWereTooDearItFindsBackAllTheSame) {
 }
 
 TEST_F(ObservationBudgetTest, WhereTheLongestPatienceIsNotEnoughAPartIsHeardOf) {
+  budget_.set_many(true);
   EXPECT_EQ(budget_.heard(), 1);
   uses(0.4, 1s);
   EXPECT_EQ(budget_.patience(), 64ms);
   EXPECT_EQ(budget_.heard(), 1);
-  uses(0.4, 2s);
-  EXPECT_LT(budget_.heard(), 1);
+  EXPECT_TRUE(sheds());
   uses(0.001, 20s);
+  EXPECT_EQ(budget_.heard(), 1);
+}
+
+TEST_F(ObservationBudgetTest, OfAFewThreadsAllAreHeardOfWhateverTheyCost) {
+  uses(0.4, 10s);
+  EXPECT_EQ(budget_.heard(), 1);
+  budget_.set_many(true);
+  ASSERT_TRUE(sheds());
+  budget_.set_many(false);
+  uses(0.4, 100ms);
+  EXPECT_EQ(budget_.heard(), 1);
+}
+
+// Fewer threads that are heard of are helped less, which is no reason to hear of fewer still.
+TEST_F(ObservationBudgetTest, APartGrowsByTheBudgetOfHelpingThreads) {
+  budget_.set_many(true);
+  ASSERT_TRUE(sheds());
+  helping_ = false;
+  uses(0.018, 60s);
   EXPECT_EQ(budget_.heard(), 1);
 }
 

@@ -41,6 +41,11 @@ TEST_F(HearingTurnsTest, OfAFewThreadsAllAre) {
   EXPECT_EQ(turns_.room(HearingTurns::always_heard), HearingTurns::always_heard);
 }
 
+TEST_F(HearingTurnsTest, OfMoreThreadsAFewAre) {
+  turns_.set_part(0.01);
+  EXPECT_EQ(turns_.room(HearingTurns::always_heard + 1), HearingTurns::least_heard);
+}
+
 TEST_F(HearingTurnsTest, EachLastsTwoSeconds) {
   turns_.set_part(0.25);
   ASSERT_TRUE(turns_.due(now_, true)) << "a new part holds at once";
@@ -65,7 +70,7 @@ TEST_F(HearingTurnsTest, OfManyOnlyAFewPassThemOnAtATime) {
   std::vector<ThreadId> first = heard(), second = heard(), new_ones;
   ASSERT_EQ(second.size(), 500U);
   std::ranges::set_difference(second, first, std::back_inserter(new_ones));
-  EXPECT_EQ(new_ones.size(), HearingTurns::most_passed_on);
+  EXPECT_EQ(new_ones.size(), HearingTurns::most_at_a_time);
 }
 
 TEST_F(HearingTurnsTest, OneThatHasEndedDoesNotTakeTheTurnOfAnother) {
