@@ -177,7 +177,7 @@ TEST_F(UnheardThreads, MayBeNewOrGone) {
   EXPECT_EQ(heard(), first) << "there is room";
 }
 
-// What was known of it from before, a wait perhaps, is not so any more.
+// A wait of before that the model may still have is over.
 TEST_F(UnheardThreads, ThatAreNewAreSaidToRun) {
   watch_.hear(0.1);
   (void)drain(1ms);

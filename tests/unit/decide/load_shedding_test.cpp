@@ -69,7 +69,7 @@ TEST_F(LoadSheddingTest, SomeAreAlwaysHeardOf) {
   EXPECT_DOUBLE_EQ(shedding_.part(), LoadShedding::least);
 }
 
-// Trapped calls cost as much, whoever is heard of.
+// Trapped calls cost as much whichever threads are heard of.
 TEST_F(LoadSheddingTest, ACutThatSparesNothingIsTakenBack) {
   ASSERT_DOUBLE_EQ(uses(0.2, 1100ms, Patience::longest), 0.25);
   EXPECT_DOUBLE_EQ(uses(0.19, 1s, Patience::longest), 1);
