@@ -75,7 +75,7 @@ class CpuClocks {
     std::unique_ptr<sys::CpuTimer> perf;
     std::uint64_t key = 0;
     mutable Time last_used{};                   // reading it is a use
-    mutable bool used = true;                   // since it was looked for unused ones
+    mutable bool used = true;                   // since drop_unused() looked last
     int on = 0;                                 // clocks that run by it
     sys::EventLoop::Registration registration;  // ends before the descriptor does
   };

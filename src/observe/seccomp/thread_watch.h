@@ -112,7 +112,7 @@ class ThreadWatch {
   struct {
     HearingTurns turns;
     std::size_t threads = 0;                          // that are heard of
-    std::vector<std::pair<ThreadId, bool>> changing;  // who is heard of, or is not any more, soon; from the back
+    std::vector<std::pair<ThreadId, bool>> changing;  // threads to hear of, or no more; taken from the back
     std::vector<ThreadId> changed;                    // since take_turned()
     std::vector<ThreadId> untold;                     // added while there was no room: they count as running
   } hearing_;
