@@ -118,7 +118,7 @@ void Model::Impl::on(const Holders& event) {
     }
     // A guess does not push out what history has taught; who owns a lock is no guess.
     const bool full = store.resources[resource].provider_count >= store.settings_of(resource).max_providers;
-    if ((!full || event.evidence <= Evidence::owner) && store.has_room(thread))
+    if ((!full || event.evidence <= Evidence::owner) && store.has_room(thread) && store.make_room(thread))
       store.add_provider(resource, thread, event.evidence);
   }
   store.drop_if_unused(resource);

@@ -24,6 +24,7 @@ void Model::Impl::on(const Woken& event) {
 void Model::Impl::settle(Index at, const Woken& woken) {
   if (const Index winner = creditable(at, woken); winner != none) {
     store.providers[winner].evidence = Evidence::woke;
+    store.provided.renew(winner);
     store.change_confidence(winner, +1);
   }
   const WaitScratch* notes = store.threads[at].notes.get();

@@ -25,6 +25,19 @@ Settings within_limits(Settings settings) {
   return settings;
 }
 
+// The oldest that the thread provides; one that is awaited now is passed over, where another is not much younger.
+Index oldest_unawaited(const Store& store, Index thread) {
+  constexpr int looked_at = 16;
+  const Index first = store.threads[thread].provides;
+  const Index oldest = store.providers[first].previous_of_thread;
+  Index at = oldest;
+  for (int looks = 0; looks < looked_at; ++looks, at = store.providers[at].previous_of_thread) {
+    if (store.resources[store.providers[at].resource].requests == none) return at;
+    if (at == first) break;
+  }
+  return oldest;
+}
+
 }  // namespace
 
 Store::Store(const Settings& settings) : settings_(within_limits(settings)) {}
@@ -122,12 +135,14 @@ bool Store::has_room(Index thread) const {
 }
 
 bool Store::make_room(Index thread) {
-  if (has_room(thread)) return true;
-  const Index first = threads[thread].provides;
-  if (first == none) return false;
-  const Index oldest = providers[first].previous_of_thread;
-  const Index resource = providers[oldest].resource;
-  remove_provider(oldest);
+  const ThreadRecord& record = threads[thread];
+  const bool known_for_much =
+      record.provided >= (providers.live() < many_providers ? most_provided : ProvidedLists::many);
+  if (!known_for_much && has_room(thread)) return true;
+  if (record.provides == none) return false;
+  const Index gone = oldest_unawaited(*this, thread);
+  const Index resource = providers[gone].resource;
+  remove_provider(gone);
   drop_if_unused(resource);
   return has_room(thread);
 }
@@ -192,27 +207,45 @@ Index Store::new_provider(Index resource, Index thread) {
   Provider& added = providers[at];
   added.thread = thread;
   added.resource = resource;
-  ThreadRecord& owner = threads[thread];
-  added.next_of_thread = owner.provides;
-  added.previous_of_thread = at;
-  if (owner.provides != none)
-    added.previous_of_thread = std::exchange(providers[owner.provides].previous_of_thread, at);
-  owner.provides = at;
+  provided.link(at);
   records.add(threads[thread].uid, 1);
   return at;
+}
+
+void ProvidedLists::link(Index provider) {
+  Provider& added = providers_[provider];
+  ThreadRecord& owner = threads_[added.thread];
+  added.next_of_thread = owner.provides;
+  added.previous_of_thread = provider;
+  if (owner.provides != none)
+    added.previous_of_thread = std::exchange(providers_[owner.provides].previous_of_thread, provider);
+  owner.provides = provider;
+  ++owner.provided;
+}
+
+void ProvidedLists::unlink(Index provider) {
+  const Provider& gone = providers_[provider];
+  ThreadRecord& owner = threads_[gone.thread];
+  if (owner.provides == provider)
+    owner.provides = gone.next_of_thread;
+  else
+    providers_[gone.previous_of_thread].next_of_thread = gone.next_of_thread;
+  const Index after = gone.next_of_thread != none ? gone.next_of_thread : owner.provides;
+  if (after != none) providers_[after].previous_of_thread = gone.previous_of_thread;
+  --owner.provided;
+}
+
+void ProvidedLists::renew(Index provider) {
+  const ThreadRecord& owner = threads_[providers_[provider].thread];
+  if (owner.provided < many || owner.provides == provider) return;
+  unlink(provider);
+  link(provider);
 }
 
 void Store::remove_provider(Index provider) {
   unlink_provider(provider);
   records.add(threads[providers[provider].thread].uid, -1);
-  const Provider& gone = providers[provider];
-  Index& first = threads[gone.thread].provides;
-  if (first == provider)
-    first = gone.next_of_thread;
-  else
-    providers[gone.previous_of_thread].next_of_thread = gone.next_of_thread;
-  const Index after = gone.next_of_thread != none ? gone.next_of_thread : first;
-  if (after != none) providers[after].previous_of_thread = gone.previous_of_thread;
+  provided.unlink(provider);
   providers.remove(provider);
 }
 

@@ -78,6 +78,7 @@ struct ThreadRecord {
   Weight weight = usual_weight;
   Index hash_next = none;
   Index provides = none;
+  std::uint32_t provided = 0;  // how many those are
   Index requests = none;
   std::unique_ptr<WaitScratch> notes;
   mutable Vector<Resource> shown;  // `requests` spelt out, made when a view asks for it
@@ -96,6 +97,21 @@ class UserRecords {
 
  private:
   HashMap<std::uint32_t, std::uint32_t> by_user_;
+};
+
+// What each thread provides: a list of its provider records, the newest first.
+class ProvidedLists {
+ public:
+  static constexpr std::uint32_t many = 64;  // from here on it matters which of them are used
+  ProvidedLists(Slab<ThreadRecord>& threads, Slab<Provider>& providers) : threads_(threads), providers_(providers) {}
+  void link(Index provider);
+  void unlink(Index provider);
+  // It has provided now: in a long list it becomes what is forgotten last.
+  void renew(Index provider);
+
+ private:
+  Slab<ThreadRecord>& threads_;
+  Slab<Provider>& providers_;
 };
 
 // A resource's providers stand in one ring that holds the paper's three lists end to end: below K, at K, above K. So
@@ -128,8 +144,12 @@ class Store {
   void set_user(Index thread, std::uint32_t uid);
   // Whether the thread's user may have one more request or provider (Settings::records_a_user).
   [[nodiscard]] bool has_room(Index thread) const;
-  // The same, once the oldest of what the thread itself provides has been forgotten where need be.
+  // The same, once the oldest of what the thread itself provides has been forgotten where need be. No event tells that
+  // a connection has ended, so a server that answers one after the other would be known for all that it ever had: a
+  // thread is known for `most_provided` resources, and for ProvidedLists::many while all together are known for many.
   [[nodiscard]] bool make_room(Index thread);
+  static constexpr std::uint32_t most_provided = 1024;
+  static constexpr std::size_t many_providers = 65536;
 
   [[nodiscard]] Index find(const Resource& key) const;
   // A new one has the K and the L of this class until a thread waits for it.
@@ -166,6 +186,7 @@ class Store {
   Slab<ResourceRecord> resources;
   Slab<Provider> providers;
   Slab<Request> requests;
+  ProvidedLists provided{threads, providers};
   UserRecords records;
   std::uint32_t next_age = 0;  // of a provider
 

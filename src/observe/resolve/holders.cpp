@@ -20,6 +20,7 @@ namespace {
 constexpr Duration member_age = std::chrono::milliseconds(50);
 constexpr Duration stranger_age = std::chrono::seconds(1);
 constexpr int rests_between_reads = 19;     // of all strangers' tables: times what one took
+constexpr int believed_for_costs = 10;      // a process's threads: times what it took to read them
 constexpr std::size_t max_threads = 3;      // of a process (docs/design.md, Model)
 constexpr std::size_t max_looked_at = 512;  // threads of one process
 constexpr std::size_t max_children = 256;
@@ -49,7 +50,9 @@ std::vector<ThreadId> Holders::threads_of(pid_t pid, pid_t but, Time asked) {
     return threads;
   };
   const Time now = clock_.now();
-  if (const Threads* known = threads_.find(pid); known != nullptr && known->time >= asked) return without(known->best);
+  if (const Threads* known = threads_.find(pid);
+      known != nullptr && (known->time >= asked || now < known->time + known->believed))
+    return without(known->best);
   auto tids = procfs_.threads(pid).value_or({});
   if (tids.size() > max_looked_at) tids.resize(max_looked_at);
   std::vector<ThreadId> running;
@@ -63,7 +66,7 @@ std::vector<ThreadId> Holders::threads_of(pid_t pid, pid_t but, Time asked) {
   if (running.size() > max_threads + 1) running.resize(max_threads + 1);  // `but` may be among them
   // A short list costs nothing to make anew.
   if (tids.size() <= max_threads) return without(running);
-  threads_.get(pid, now) = {now, running};
+  threads_.get(pid, now) = {now, believed_for_costs * (clock_.now() - now), running};
   return without(std::move(running));
 }
 

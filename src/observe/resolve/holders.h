@@ -36,7 +36,8 @@ class Holders {
   // Also who may be asked through a message bus. For an observer that is not told whom the bus wakes.
   void guess_through_buses() { guesses_ = true; }
 
-  // The running and queued threads of a process first, then its main thread, then others; three at most.
+  // The running and queued threads of a process first, then its main thread, then others; three at most. As of `asked`,
+  // or of a moment ago where there are many.
   [[nodiscard]] std::vector<ThreadId> threads_of(pid_t pid, pid_t but, Time asked);
 
  private:
@@ -76,6 +77,7 @@ class Holders {
   LatelyUsed<pid_t, Eventfds> eventfds_{remembered_for, max_remembered_processes};
   struct Threads {
     Time time;
+    Duration believed{};  // of a process of many threads, so that two hundred questions do not read them all each time
     std::vector<ThreadId> best;
   };
   LatelyUsed<pid_t, Threads> threads_{remembered_for, max_remembered_processes};

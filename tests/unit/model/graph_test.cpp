@@ -67,6 +67,57 @@ TEST(Graph, AUsersThreadsHaveSoManyRecordsAndNoMore) {
   EXPECT_EQ(world.model.records_of(1002), 0u);
 }
 
+// A server that runs for months answers connections without number, and no event tells that one has ended.
+class AServerOfManyConnections : public testing::Test {
+ protected:
+  static constexpr int most = 1024;
+  void SetUp() override {
+    for (const ThreadId id : {p1, p2}) world.model.apply(Enrolled{world.tick(), id, id.tid, 0, {}});
+  }
+  World world;
+};
+
+TEST_F(AServerOfManyConnections, IsKnownForTheLastOnes) {
+  for (int i = 1; i <= 10 * most; ++i) {
+    world.blocks(p1, {resource(i)});
+    if (i % 2 == 0) world.holders(resource(i), {p2});
+    world.wakes(p1, p2, resource(i));
+  }
+  EXPECT_EQ(world.model.counts().providers, std::size_t{most});
+  EXPECT_EQ(world.model.counts().resources, std::size_t{most});
+  EXPECT_THAT(providers(world, resource(10 * most)), ElementsAre(p2));
+  EXPECT_THAT(providers(world, resource(9 * most)), IsEmpty());
+}
+
+TEST_F(AServerOfManyConnections, IsKnownForWhatIsUsedAllTheTime) {
+  for (int i = 1; i <= 10 * most; ++i) {
+    if (i % 100 == 1) {
+      world.blocks(p1, {r1});
+      world.wakes(p1, p2, r1);
+    }
+    world.provides(p2, resource(i + 1));
+  }
+  EXPECT_THAT(providers(world, r1), ElementsAre(p2));
+  EXPECT_EQ(world.confidence(p2, r1), 20 + 20) << "with all that was learnt";
+}
+
+TEST_F(AServerOfManyConnections, IsKnownForWhatIsAwaitedNow) {
+  world.provides(p2, r1);
+  world.blocks(p1, {r1});
+  for (int i = 2; i <= 10 * most; ++i) world.holders(resource(i), {p2});
+  EXPECT_EQ(world.favour(p1), p2);
+  EXPECT_EQ(world.model.counts().providers, std::size_t{most});
+}
+
+TEST(Graph, ManyServersAreKnownForFewerConnectionsEach) {
+  World world;
+  constexpr int servers = 200;
+  for (int i = 1; i <= servers; ++i) world.model.apply(Enrolled{world.tick(), thread(i), i, 0, {}});
+  for (int i = 1; i <= 1000 * servers; ++i) world.provides(thread(1 + i % servers), resource(i));
+  EXPECT_LE(world.model.counts().providers, std::size_t{65536 + servers});
+  EXPECT_THAT(providers(world, resource(1000 * servers)), ElementsAre(thread(1)));
+}
+
 TEST(Graph, OnlyEnrolledThreadsTakePart) {
   World world;
   world.enroll(1, 1);
