@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "engine/eventfd.h"
+#include "engine/launchers.h"
 #include "sys/process/self_process.h"
 
 namespace swapd::daemon {
@@ -44,7 +45,8 @@ void SamplingTurns::end_window(bool fruitful, Time now) {
   rest_after_begin_ = rest - shortest_rest;
 }
 
-bool MemorySharers::set(pid_t pid, std::vector<Place> writable) {
+bool MemorySharers::set(pid_t pid, std::vector<Place> writable, pid_t launcher) {
+  if (launcher != 0) writable.emplace_back(launchers, launcher);
   std::ranges::sort(writable);
   writable.erase(std::unique(writable.begin(), writable.end()), writable.end());
   const auto [known, is_new] = places_.try_emplace(pid);
@@ -72,7 +74,7 @@ void MemorySharers::join() {
     return pid;
   };
   for (const auto& [place, pids] : by_place) {
-    if (pids.size() > max_sharers) continue;
+    if (pids.size() > max_sharers && place.first != launchers) continue;
     for (const pid_t pid : pids) {
       const pid_t one = root(pids.front());
       const pid_t other = root(pid);
@@ -262,7 +264,7 @@ void JobWatch::read_mappings(const std::vector<pid_t>& pids, Time now) {
       if (one.shared && one.writable && one.ino != 0) places.emplace_back(one.dev, one.ino);
       return places.size() < 256;
     });
-    const bool changed = is_there && sharers_.set(pid, std::move(places));
+    const bool changed = is_there && sharers_.set(pid, std::move(places), launcher_of(kernel_.procfs, pid).tid);
     mapping_looks_.looked(pid, changed, kernel_.clock.now() - begun, now);
   }
   sharers_.keep_only(pids);

@@ -3,8 +3,8 @@
 // It sleeps while fewer than two managed threads may be coscheduled. Else it looks twenty times a second at how many
 // threads of the machine want a CPU (proc(5), loadavg); while those are no more than there are CPUs, no thread competes
 // and there is nothing to do. When they are, it samples the CPUs (sys/bpf/cpu_profile.h), and tells each window which
-// threads had one, what for, what share is due to them, and which processes share memory. It stops when no thread
-// has competed for a while.
+// threads had one, what for, what share is due to them, and which processes share memory or a launcher. It stops when
+// no thread has competed for a while.
 #pragma once
 
 #include <sys/types.h>
@@ -66,20 +66,22 @@ class SamplingTurns {
   Duration rest_after_begin_{};  // by which the rest is shorter once a program begins
 };
 
-// Sets of processes that share memory which one of them at least can write: the lowest pid stands for the set. Pure.
+// Sets of processes that share memory which one of them at least can write, or were started by one launcher: the lowest
+// pid stands for the set. Pure.
 class MemorySharers {
  public:
   using Place = std::pair<std::uint64_t, std::uint64_t>;  // device and inode
-  // True: the process had others before, or was not known.
-  bool set(pid_t pid, std::vector<Place> writable);
+  // launcher: its pid; 0: none. True: the process had others before, or was not known.
+  bool set(pid_t pid, std::vector<Place> writable, pid_t launcher = 0);
   void keep_only(const std::vector<pid_t>& pids);  // sorted
   [[nodiscard]] pid_t job_of(pid_t pid) const;
-  [[nodiscard]] bool shares(pid_t pid) const;  // with another process
+  [[nodiscard]] bool shares(pid_t pid) const;  // memory, or the launcher, with another process
 
  private:
   void join();
   // More than so many processes share it: it is a server's, of all its clients.
   static constexpr std::size_t max_sharers = 64;
+  static constexpr std::uint64_t launchers = ~std::uint64_t{0};  // a place that stands for one, in place of a device
   std::map<pid_t, std::vector<Place>> places_;
   std::map<pid_t, pid_t> jobs_;
 };

@@ -242,7 +242,7 @@ struct PatienceChanged {
 struct ThreadProfiled {
   Time time;
   ThreadId thread;
-  std::uint64_t job = 0;              // the same for all threads that share memory
+  std::uint64_t job = 0;              // the same for all threads that share memory or a launcher
   bool shares_memory = false;         // … which are in several processes
   bool fits = true;                   // all of them can have CPUs at once: of those that they may use there are enough
   std::uint64_t room = 0;             // the same for jobs that cannot all have CPUs at once; 0: not known

@@ -99,7 +99,7 @@ class UserRecords {
   HashMap<std::uint32_t, std::uint32_t> by_user_;
 };
 
-// What each thread provides: a list of its provider records, the newest first.
+// Each thread's provider records, the newest first.
 class ProvidedLists {
  public:
   static constexpr std::uint32_t many = 64;  // from here on it matters which of them are used

@@ -2,10 +2,11 @@
 // thread did in a window (ThreadProfiled) comes in; what comes out are the jobs that lose CPU time so, with what their
 // threads are due. Pure.
 //
-// A job is a process, or several that share memory (the caller says which: ThreadProfiled::job). Its threads *wait on
-// their CPUs* if they are seen in loops that wait (a PAUSE, registers that come back) or in sched_yield(2). That brings
-// nothing while a mate has no CPU: `waste`, the part of its CPU time that the job used so, is what running together can
-// save. A job that computes, or that blocks when it waits, wastes little and is left alone [DCS97 ch. 6].
+// A job is a process, or several that share memory or a launcher (the caller says which: ThreadProfiled::job). Its
+// threads *wait on their CPUs* if they are seen in loops that wait (a PAUSE, registers that come back) or in
+// sched_yield(2). That brings nothing while a mate has no CPU: `waste`, the part of its CPU time that the job used so,
+// is what running together can save. A job that computes, or that blocks when it waits, wastes little and is left alone
+// [DCS97 ch. 6].
 #pragma once
 
 #include <array>
@@ -26,7 +27,7 @@ struct JobFinderConfig {
   double busy = 0.01;   // of a CPU: a thread that used more in the window is one of the job's
   double yields = 0.5;  // … or was seen in sched_yield(2) that often
   Duration never = std::chrono::milliseconds(250);  // a thread that blocks less often than that never blocks, and …
-  double presumed = 0.3;    // … if it shares memory is presumed to wait for so much of its time
+  double presumed = 0.3;    // … if its job has several processes is presumed to wait for so much of its time
   double contended = 0.90;  // of what they could use: the job is due less
   double waste = 0.10;      // of the job's CPU time: less is not worth it
   double grouped_begin = 0.9, grouped_end = 0.75;   // its groups are due less of the CPUs: no slots begin, or they end

@@ -35,16 +35,20 @@ class AboveSlots {
 class ParallelJob : public ::testing::Test {
  protected:
   [[nodiscard]] virtual std::vector<std::string> options() const { return {"--respawn"}; }
+  // Fills `tids`.
+  virtual void start_job() {
+    const pid_t first = session->start({"--nice", std::to_string(own_nice)}, {SPINNERS_PROGRAM, "job", "100"});
+    ASSERT_TRUE(eventually([&] { return only_child(first) > 0; }));
+    tids = {first, only_child(first)};
+    ASSERT_TRUE(eventually([&] { return session->json({"status"})["managed_processes"] == 2; }));
+  }
   void SetUp() override {
     cpu_set_t cpus;
     if (::sched_getaffinity(0, sizeof cpus, &cpus) != 0 || !CPU_ISSET(0, &cpus) || !CPU_ISSET(1, &cpus))
       GTEST_SKIP() << "CPUs 0 and 1 are needed";
     session.emplace(options());
     if (!session->failure().empty()) GTEST_SKIP() << session->failure();
-    const pid_t first = session->start({"--nice", std::to_string(own_nice)}, {SPINNERS_PROGRAM, "job", "100"});
-    ASSERT_TRUE(eventually([&] { return only_child(first) > 0; }));
-    tids = {first, only_child(first)};
-    ASSERT_TRUE(eventually([&] { return session->json({"status"})["managed_processes"] == 2; }));
+    ASSERT_NO_FATAL_FAILURE(start_job());
     for (const pid_t tid : tids) {
       const auto attr = sys::LinuxScheduler().get(tid);
       ASSERT_TRUE(attr);
@@ -226,6 +230,25 @@ TEST_F(JobOfOneSwapd, HasItsOwnAttributesAgainWhenThatIsKilled) {
   ::kill(session->daemon_pid(), SIGKILL);
   EXPECT_TRUE(eventually([&] { return both_have_their_own(); }, 2s));
   EXPECT_NE(session->ctl({"status"}).status, 0) << "nobody has started another one";
+}
+
+// Ranks that share no memory: that one mpirun has started them makes them one job.
+class RanksOfALauncher : public ParallelJob {
+ protected:
+  void start_job() override {
+    const pid_t launcher = session->start({"--nice", std::to_string(own_nice)}, {SPINNERS_PROGRAM, "ranks", "100"});
+    ASSERT_TRUE(eventually([&] { return session->json({"status"})["managed_processes"] == 3; }));
+    tids = sys::Procfs().children(launcher).value_or({});
+    std::ranges::sort(tids);
+    ASSERT_EQ(tids.size(), 2U);
+  }
+};
+
+TEST_F(RanksOfALauncher, RunInSlotsTogether) {
+  EXPECT_EQ(job()["comm"], "rank");
+  const bool in_slots = are_in_slots();
+  if (!in_slots && others_compete()) GTEST_SKIP() << others;
+  EXPECT_TRUE(in_slots) << job();
 }
 
 TEST_F(ParallelJob, HasItsOwnAttributesWhenSwapdIsStopped) {

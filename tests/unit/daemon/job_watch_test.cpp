@@ -178,6 +178,15 @@ TEST_F(MemorySharersTest, MemoryOfAServerAndAllItsClientsIsNoJob) {
   EXPECT_EQ(sharers_.job_of(60), 50) << "what two of them share besides is theirs";
 }
 
+TEST_F(MemorySharersTest, RanksOfOneLauncherAreOneJobHoweverManyTheyAre) {
+  for (pid_t pid = 101; pid <= 200; ++pid) sharers_.set(pid, {}, 100);
+  sharers_.set(301, {}, 300);
+  EXPECT_EQ(sharers_.job_of(200), 101);
+  EXPECT_TRUE(sharers_.shares(200));
+  EXPECT_EQ(sharers_.job_of(301), 301);
+  EXPECT_FALSE(sharers_.shares(301));
+}
+
 TEST_F(MemorySharersTest, SaysWhetherTheMappingsOfAProcessAreOthersThanBefore) {
   EXPECT_TRUE(sharers_.set(1, {}));
   EXPECT_FALSE(sharers_.set(1, {}));
