@@ -87,7 +87,8 @@ void DecisionLoop::on(const decide::Input& input) {
 void DecisionLoop::take(const Event& seen) {
   const std::optional<Event> wrong = wrong_evidence_ ? wrong_evidence_->instead_of(seen) : std::nullopt;
   const Event& event = wrong ? *wrong : seen;
-  if (const auto* blocked = std::get_if<Blocked>(&event); blocked != nullptr && runnable_ && runnable_(*blocked))
+  if (const auto* blocked = std::get_if<Blocked>(&event);
+      blocked != nullptr && hooks_.runnable && hooks_.runnable(*blocked))
     return take(Woken{.time = blocked->time, .thread = blocked->thread, .unrelated = true});
   if (!panel_.admits(event)) return;
   meter_.before(seen);
@@ -167,6 +168,11 @@ void DecisionLoop::apply_demands(Time now) {
   charges_.after_apply(grants, now);
   for (std::size_t i = 0; i < panel_.size(); ++i) clocks_.apply(i, panel_.standing(i).timers, now);
   apply_limits();
+  if (!hooks_.listen) return;
+  scratch_.called.clear();
+  for (std::size_t i = 0; i < panel_.size() && !paused_; ++i)
+    scratch_.called.insert(scratch_.called.end(), panel_.standing(i).called.begin(), panel_.standing(i).called.end());
+  hooks_.listen(scratch_.called);
 }
 
 void DecisionLoop::give_way() {
@@ -181,12 +187,12 @@ void DecisionLoop::give_way() {
 void DecisionLoop::apply_limits() {
   const decide::Panel::Limits& wanted = panel_.limits();
   if (wanted == limits_) return;
-  if (limit_io_) {
+  if (hooks_.limit_io) {
     for (const auto& [name, bytes] : limits_)
-      if (!wanted.contains(name)) limit_io_(name, std::nullopt);
+      if (!wanted.contains(name)) hooks_.limit_io(name, std::nullopt);
     for (const auto& [name, bytes] : wanted)
       if (const auto before = limits_.find(name); before == limits_.end() || before->second != bytes)
-        limit_io_(name, bytes);
+        hooks_.limit_io(name, bytes);
   }
   limits_ = wanted;
 }

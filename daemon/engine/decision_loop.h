@@ -49,12 +49,15 @@ class DecisionLoop {
   DecisionLoop(const DecisionLoop&) = delete;
   DecisionLoop& operator=(const DecisionLoop&) = delete;
 
-  // A blocked thread counts as runnable if this says so: swapd itself delays its call, or is about to answer it.
-  void takes_for_runnable(std::function<bool(const Blocked&)> which) { runnable_ = std::move(which); }
-  // Gets each class's automatic limit that changes; none: it has no limit any more.
-  void limit_io_with(std::function<void(const std::string&, std::optional<std::int64_t>)> set) {
-    limit_io_ = std::move(set);
-  }
+  struct Hooks {
+    // A blocked thread counts as runnable if this says so: swapd itself delays its call, or is about to answer it.
+    std::function<bool(const Blocked&)> runnable;
+    // Gets each class's automatic limit that changes; none: it has no limit any more.
+    std::function<void(const std::string&, std::optional<std::int64_t>)> limit_io;
+    // Gets the threads of which messages are to be told, whenever deciders may name others, or the same ones anew.
+    std::function<void(std::span<const ThreadId>)> listen;
+  };
+  void use(Hooks hooks) { hooks_ = std::move(hooks); }
 
   // Every event passes here before the turn of its batch.
   void take(const Event& event);
@@ -109,8 +112,7 @@ class DecisionLoop {
   CpuClocks clocks_;
   BoostMeter meter_;
   std::unique_ptr<WrongEvidence> wrong_evidence_;  // most often null
-  std::function<bool(const Blocked&)> runnable_;
-  std::function<void(const std::string&, std::optional<std::int64_t>)> limit_io_;
+  Hooks hooks_;
   std::unordered_map<Resource, std::vector<ThreadId>> unenrolled_;
   decide::Panel::Limits limits_;  // in force
   bool paused_ = false, tick_ = false;
@@ -121,6 +123,7 @@ class DecisionLoop {
     std::vector<ThreadId> over;  // threads without a boost from now on
     std::vector<Event> told;
     std::vector<decide::TimerFired> fired;
+    std::vector<ThreadId> called;
   } scratch_;
 };
 

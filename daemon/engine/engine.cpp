@@ -65,7 +65,7 @@ void tell_profiles(std::span<const ProfileWindow> windows, const model::ManagedS
                                             .room = thread.room,
                                             .window = window.ended - window.begun,
                                             .cpu = seen.cpu_time,
-                                            .spinning = part(seen.spins),
+                                            .spinning = part(thread.waits()),
                                             .yielding = thread.yields ? 1.0 : part(seen.yields),
                                             .share_known = seen.looks > 0,
                                             .inner = seen.inner,
@@ -93,7 +93,8 @@ Engine::Engine(const Kernel& kernel, observe::Resolver& resolver, Options option
       model_(options_.model),
       actuator_(kernel.scheduler, kernel.groups, options_.actuate),
       background_{.worker{kernel, options_.actuate.disk_groups, resolver, [this] { thread_.wake(); }},
-                  .jobs{kernel_, [this] { thread_.wake(); }}},
+                  .jobs{kernel_, [this] { thread_.wake(); }},
+                  .calls = CallListener(thread_.loop())},
       feed_(members_, kernel.clock),
       observation_(kernel_, resolver, options_.observe, std::move(tracer),
                    {.identify = [this](pid_t tid) { return membership_.tracker().identify(tid); },
@@ -127,14 +128,16 @@ Engine::Engine(const Kernel& kernel, observe::Resolver& resolver, Options option
                    .dry_run = options_.actuate.dry_run}),
       competitors_(actuator_, background_.worker),
       shaped_(shaper, members_) {
-  decisions_.limit_io_with(
-      [&shaper](const std::string& name, std::optional<std::int64_t> bytes) { shaper.set_automatic(name, bytes); });
-  // A thread that its class's limits hold goes on as soon as it is favoured. And each of the calls that are trapped for
-  // them sleeps until the receiver has looked at it, which is no reason to take anything back; nor is it where it then
-  // waits for the disk, which its priority holds for, too.
-  decisions_.takes_for_runnable([this](const Blocked& blocked) {
-    return shaped_.holds(blocked.thread.tid) || membership_.awaits_receiver(blocked);
-  });
+  decisions_.use({// A thread that its class's limits hold goes on as soon as it is favoured. And each of the calls that
+                  // are trapped for them sleeps until the receiver has looked at it, which is no reason to take
+                  // anything back; nor is it where it then waits for the disk, which its priority holds for, too.
+                  .runnable =
+                      [this](const Blocked& blocked) {
+                        return shaped_.holds(blocked.thread.tid) || membership_.awaits_receiver(blocked);
+                      },
+                  .limit_io = [&shaper](const std::string& name,
+                                        std::optional<std::int64_t> bytes) { shaper.set_automatic(name, bytes); },
+                  .listen = [this](std::span<const ThreadId> threads) { background_.calls.set(threads); }});
   actuator_.on_outcome([this](const actuate::Outcome& outcome) {
     if (outcome.what == actuate::Outcome::What::rebased) membership_.rebased(outcome.boost.thread, outcome.base);
     shaped_.on_outcome(outcome);
@@ -224,6 +227,8 @@ void Engine::round(Time now) {
   if (thread_.stopping()) return;
   take_what_happened(now);
   take_answers(now);
+  background_.calls.use(background_.jobs.calls());
+  background_.calls.take(now, [this](const decide::MessageCalled& call) { decisions_.tell(call); });
   tell_profiles(background_.jobs.take(!deciders_.coscheduling->gangs().all().empty()), members_, decisions_);
   decisions_.run_clocks(now);
   if (thread_.begin_tick(now)) {
@@ -233,6 +238,7 @@ void Engine::round(Time now) {
   }
   membership_.ask_weights();
   decisions_.run(now);
+  if (background_.calls.waiting()) thread_.wake();
   feed_.on_donations(deciders_.donation->donations());
   // Receivers leave calls for the next batch, unless one of them may name the provider that is looked for.
   const bool urgent = decisions_.needs_calls();
@@ -241,7 +247,7 @@ void Engine::round(Time now) {
   if (std::exchange(background_.jobs_know, set) == set) return;
   std::vector<pid_t> pids = members_.managed_pids();
   std::ranges::sort(pids);
-  background_.jobs.set_processes(std::move(pids), set.second >= 2 && options_.coscheduling.wanted());
+  background_.jobs.set_processes(std::move(pids), set.second >= 1 && options_.coscheduling.wanted());
 }
 
 void Engine::take_what_happened(Time now) {

@@ -14,6 +14,7 @@
 #include "decide/coscheduling/coscheduling_decider.h"
 #include "decide/donation/donation_decider.h"
 #include "decide/shaping/auto_limit_decider.h"
+#include "engine/call_listener.h"
 #include "engine/competitor_watch.h"
 #include "engine/decision_loop.h"
 #include "engine/engine_thread.h"
@@ -119,6 +120,7 @@ class Engine {
   struct Background {  // threads that look things up
     Worker worker;
     JobWatch jobs;
+    CallListener calls;
     std::pair<std::uint64_t, std::size_t> jobs_know{};  // of the managed set: its changes, its threads
   } background_;
   EventFeed feed_;

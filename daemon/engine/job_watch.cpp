@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <charconv>
 #include <string_view>
 
@@ -24,118 +23,15 @@ constexpr std::size_t max_windows = 8;  // that wait for the engine; of more the
 // It may be waiting on its CPU (decide/coscheduling/job_finder.h says more).
 bool may_wait(const ProfileWindow::Thread& thread) {
   const sys::CpuProfile::Thread& seen = thread.seen;
-  return thread.yields || (seen.spins + seen.yields) * 10 >= seen.samples || (thread.shares_memory && seen.blocks == 0);
+  return thread.yields || (thread.waits() + seen.yields) * 10 >= seen.samples ||
+         (thread.shares_memory && seen.blocks == 0);
+}
+
+// A message may be what it waits for: no thread of this machine is known to be its mate.
+bool may_be_called(const ProfileWindow::Thread& thread) {
+  return !thread.shares_memory && (thread.waits() + thread.seen.yields) * 4 >= thread.seen.samples;
 }
 }  // namespace
-
-void Contention::look(int runnable, int cpus) {
-  const bool competes = runnable > cpus;
-  last_ = (last_ << 1U | (competes ? 1U : 0U)) & 7U;
-  without_ = competes ? 0 : without_ + 1;
-  if (std::popcount(last_) >= begins_after) found_ = true;
-  if (without_ >= ends_after) found_ = false;
-  crowd_ = std::max(static_cast<double>(runnable) / cpus, 1.0);
-}
-
-void SamplingTurns::end_window(bool fruitful, Time now) {
-  fruitless_ = fruitful ? 0 : fruitless_ + 1;
-  if (fruitless_ < max_fruitless) return;
-  fruitless_ = 0;
-  rests_until_ = now + rest;
-  rest_after_begin_ = rest - shortest_rest;
-}
-
-bool MemorySharers::set(pid_t pid, std::vector<Place> writable, pid_t launcher) {
-  if (launcher != 0) writable.emplace_back(launchers, launcher);
-  std::ranges::sort(writable);
-  writable.erase(std::unique(writable.begin(), writable.end()), writable.end());
-  const auto [known, is_new] = places_.try_emplace(pid);
-  if (!is_new && known->second == writable) return false;
-  known->second = std::move(writable);
-  join();
-  return true;
-}
-
-void MemorySharers::keep_only(const std::vector<pid_t>& pids) {
-  if (std::erase_if(places_, [&](const auto& one) { return !std::ranges::binary_search(pids, one.first); }) != 0)
-    join();
-}
-
-// Each process stands for itself, or for the lowest that it is connected with.
-void MemorySharers::join() {
-  jobs_.clear();
-  std::map<Place, std::vector<pid_t>> by_place;
-  for (const auto& [pid, places] : places_) {
-    jobs_[pid] = pid;
-    for (const Place& place : places) by_place[place].push_back(pid);
-  }
-  const auto root = [&](pid_t pid) {
-    while (jobs_[pid] != pid) pid = jobs_[pid];
-    return pid;
-  };
-  for (const auto& [place, pids] : by_place) {
-    if (pids.size() > max_sharers && place.first != launchers) continue;
-    for (const pid_t pid : pids) {
-      const pid_t one = root(pids.front());
-      const pid_t other = root(pid);
-      jobs_[std::max(one, other)] = std::min(one, other);
-    }
-  }
-  for (auto& [pid, job] : jobs_) job = root(pid);
-}
-
-pid_t MemorySharers::job_of(pid_t pid) const {
-  const auto at = jobs_.find(pid);
-  return at == jobs_.end() ? pid : at->second;
-}
-
-bool MappingLooks::due(pid_t pid, Time now) const {
-  const auto known = looks_.find(pid);
-  return known == looks_.end() || now >= known->second.next;
-}
-
-void MappingLooks::looked(pid_t pid, bool changed, Duration took, Time now) {
-  const auto [known, is_new] = looks_.try_emplace(pid, Look{.first = now});
-  Look& look = known->second;
-  const bool soon = is_new || (changed && now - look.first < starts);
-  look.pause = soon ? least : std::min(2 * look.pause, most);
-  look.next = now + std::max(look.pause, rest_of_cost * took);
-}
-
-void MappingLooks::keep_only(const std::vector<pid_t>& pids) {
-  std::erase_if(looks_, [&](const auto& one) { return !std::ranges::binary_search(pids, one.first); });
-}
-
-bool Yielders::look(pid_t tid, const sys::Procfs::SchedStat& now, Time at) {
-  const auto [place, is_new] = threads_.try_emplace(tid);
-  const Before before = place->second;
-  const Duration used = is_new ? Duration::zero() : now.cpu - before.stat.cpu;
-  place->second = {.stat = now, .at = at, .used = used, .round = round_};
-  const std::uint64_t turns = now.turns - before.stat.turns;
-  if (is_new || now.turns < before.stat.turns || turns < least_turns) return false;
-  return now.waited - before.stat.waited >= std::chrono::duration_cast<Duration>((at - before.at) * waits) &&
-         used / static_cast<Duration::rep>(turns) <= longest_turn;
-}
-
-Duration Yielders::used(pid_t tid) const {
-  const auto at = threads_.find(tid);
-  return at == threads_.end() ? Duration::zero() : at->second.used;
-}
-
-std::optional<Duration> Yielders::begin_round(Time now, Duration pause) {
-  if (now - begun_ < pause) return std::nullopt;
-  return now - std::exchange(begun_, now);
-}
-
-void Yielders::end_round() {
-  std::erase_if(threads_, [&](const auto& one) { return one.second.round != round_; });
-  ++round_;
-}
-
-bool MemorySharers::shares(pid_t pid) const {
-  const pid_t job = job_of(pid);
-  return std::ranges::count(jobs_, job, [](const auto& one) { return one.second; }) > 1;
-}
 
 JobWatch::JobWatch(const Kernel& kernel, std::function<void()> notify)
     : JobWatch(kernel, std::move(notify), Config{}) {}
@@ -182,6 +78,11 @@ std::vector<ProfileWindow> JobWatch::take(bool coscheduled) {
 Duration JobWatch::cpu_time() const {
   const std::lock_guard lock(mutex_);
   return shared_.tid == 0 ? Duration::zero() : sys::own_thread_cpu_time(shared_.tid);
+}
+
+std::shared_ptr<sys::MessageCalls> JobWatch::calls() const {
+  const std::lock_guard lock(mutex_);
+  return shared_.calls;
 }
 
 std::string JobWatch::trouble() const {
@@ -242,15 +143,39 @@ void JobWatch::follow_contention() {
 // The thread opens the profile as it begins: that takes as much CPU time as the budget has in two seconds, and once
 // threads compete an important one may be waiting for swapd.
 void JobWatch::open_profile() {
-  {
-    const std::lock_guard lock(mutex_);
-    shared_.loads_since = sys::own_cpu_time();
-  }
+  loading(true);
   auto opened = sys::CpuProfile::open(config_.period);
+  loading(false);
   const std::lock_guard lock(mutex_);
-  shared_.loaded += sys::own_cpu_time() - *std::exchange(shared_.loads_since, std::nullopt);
   shared_.trouble = opened ? "" : opened.error().text();
   if (opened) profile_ = std::move(opened).value();
+}
+
+// Attached while there are such threads, and for five seconds after.
+void JobWatch::follow_messages(bool wanted) {
+  constexpr Duration stays = std::chrono::seconds(5);
+  const Time now = kernel_.clock.now();
+  if (wanted) messages_.wanted_until = now + stays;
+  if (wanted && !std::exchange(messages_.tried, true)) {
+    loading(true);
+    if (auto opened = sys::MessageCalls::open()) messages_.calls = std::move(opened).value();
+    loading(false);
+  }
+  if (!messages_.calls) return;
+  const bool on = now < messages_.wanted_until && samples();
+  if (on && !messages_.calls->attach().ok()) return;
+  if (!on) messages_.calls->detach();
+  const std::lock_guard lock(mutex_);
+  shared_.calls = on ? messages_.calls : nullptr;
+}
+
+// To load programs takes CPU time once, which does not count against the budget.
+void JobWatch::loading(bool begins) {
+  const std::lock_guard lock(mutex_);
+  if (begins)
+    shared_.loads_since = sys::own_cpu_time();
+  else
+    shared_.loaded += sys::own_cpu_time() - *std::exchange(shared_.loads_since, std::nullopt);
 }
 
 void JobWatch::read_mappings(const std::vector<pid_t>& pids, Time now) {
@@ -338,6 +263,7 @@ void JobWatch::tell_window(Time begun) {
     thread.shares_memory = sharers_.shares(thread.seen.tgid);
   }
   look_at_room(window);
+  follow_messages(std::ranges::any_of(window.threads, may_be_called));
   const bool waiting = std::ranges::any_of(window.threads, may_wait);
   bool first = false;
   {
@@ -366,6 +292,7 @@ void JobWatch::run(bool wanted) {
     if (idle) {
       if (profile_) profile_->pause();
       contention_ = {};
+      follow_messages(false);
     }
     const Duration look = contention_.there() ? config_.look : config_.first_look;
     const Duration window = windows < first_windows ? config_.first_window : config_.window;
@@ -382,6 +309,7 @@ void JobWatch::run(bool wanted) {
       contention_.look(*count, static_cast<int>(std::max(::sysconf(_SC_NPROCESSORS_ONLN), 1L)));
     const bool sampled = samples();
     follow_contention();
+    if (sampled && !samples()) follow_messages(false);
     if (!sampled) {
       begun = kernel_.clock.now();
       windows = 0;

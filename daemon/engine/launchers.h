@@ -1,4 +1,4 @@
-// Programs that start the processes of parallel jobs: mpirun and its like (mpirun(1), prterun(1), srun(1)).
+// Programs that start the processes of parallel jobs: mpirun and its like.
 #pragma once
 
 #include <sys/types.h>

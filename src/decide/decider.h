@@ -142,27 +142,29 @@ struct Plan {
   std::vector<Interest> interests;
   std::vector<Look> looks;
   std::vector<Question> questions;
-  Vector<Event> feedback;    // for the model
-  std::optional<Time> next;  // decide again at the latest then
-  bool punctual = false;     // … and not a millisecond later because swapd keeps to its budget
-  bool idle = true;          // nothing is in flight: ticks may come late
-  bool needs_calls = false;  // a trapped call that is still to come may name a provider: receivers tell at once
-  bool may_batch = false;    // help is on its way along a whole chain: records may gather for a moment
-
-  void clear() {
-    complete = idle = true;
-    keeps_demands = needs_calls = may_batch = punctual = false;
-    demands.clear();
-    lasting = nullptr;
-    timers.clear();
-    metered.clear();
-    interests.clear();
-    looks.clear();
-    questions.clear();
-    feedback.clear();
-    next.reset();
-  }
+  Vector<Event> feedback;        // for the model
+  std::vector<ThreadId> called;  // to be told of their next message each (MessageCalled); complete, as demands are
+  std::optional<Time> next;      // decide again at the latest then
+  bool punctual = false;         // … and not a millisecond later because swapd keeps to its budget
+  bool idle = true;              // nothing is in flight: ticks may come late
+  bool needs_calls = false;      // a trapped call that is still to come may name a provider: receivers tell at once
+  bool may_batch = false;        // help is on its way along a whole chain: records may gather for a moment
 };
+
+inline void clear(Plan& plan) {
+  plan.complete = plan.idle = true;
+  plan.keeps_demands = plan.needs_calls = plan.may_batch = plan.punctual = false;
+  plan.demands.clear();
+  plan.lasting = nullptr;
+  plan.timers.clear();
+  plan.metered.clear();
+  plan.called.clear();
+  plan.interests.clear();
+  plan.looks.clear();
+  plan.questions.clear();
+  plan.feedback.clear();
+  plan.next.reset();
+}
 
 // --- what a decider learns, besides the model
 
@@ -270,8 +272,15 @@ struct RunTime {
   Duration cpu{};
   bool runnable = false;
 };
+// A message has come for a thread that Plan::called names, or the thread has been woken. Once for each plan that does.
+struct MessageCalled {
+  Time time;
+  ThreadId thread;
+  bool waits = false;          // it came before, and has not been read: its sender may have no CPU any more
+  std::uint32_t messages = 0;  // that came between this naming and the one before
+};
 using Input = std::variant<TimerFired, CpuUsed, WaitEnded, Delivered, Judged, Forked, BudgetUsed, AutoLimitAsked,
-                           ClassFared, PatienceChanged, ThreadProfiled, RunTime>;
+                           ClassFared, PatienceChanged, ThreadProfiled, RunTime, MessageCalled>;
 
 // Circumstances of one call of decide().
 struct Turn {

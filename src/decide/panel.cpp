@@ -45,7 +45,7 @@ Panel::Answer Panel::decide(const Turn& turn) {
   Answer answer;
   for (std::size_t i = 0; i < deciders_.size(); ++i) {
     Plan& plan = plans_[i];
-    plan.clear();
+    clear(plan);
     deciders_[i]->decide(model_, turn, plan);
     answer.complete = answer.complete && plan.complete;
     if (plan.keeps_demands) continue;
@@ -54,6 +54,7 @@ Panel::Answer Panel::decide(const Turn& turn) {
     standing_[i].lasting = plan.lasting;
     std::swap(plan.timers, standing_[i].timers);
     std::swap(plan.metered, standing_[i].metered);
+    std::swap(plan.called, standing_[i].called);
   }
   for (Plan& plan : plans_)
     for (const Event& event : std::exchange(plan.feedback, {})) feed(event);

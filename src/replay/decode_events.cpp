@@ -70,6 +70,8 @@ std::optional<decide::Input> input(std::string_view type, Fields& f) {
   }
   if (type == "run-time")
     return decide::RunTime{f.time("t"), f.thread("thread"), f.duration("cpu_ns"), f.flag("runnable")};
+  if (type == "message-called")
+    return decide::MessageCalled{f.time("t"), f.thread("thread"), f.flag("waits"), f.number<std::uint32_t>("messages")};
   if (type == "patience") {
     const decide::PatienceChanged found{f.time("t"), f.duration("patience_ns")};
     if (found.patience <= Duration::zero()) f.values().wrong("patience_ns", "above 0");

@@ -241,6 +241,9 @@ void Encoder::add(std::string& out, const decide::Input& input) {
         } else if constexpr (std::is_same_v<T, decide::RunTime>) {
           Line line(out, "run-time");
           begun(line).add("thread", i.thread).add("cpu_ns", i.cpu.count()).add("runnable", i.runnable);
+        } else if constexpr (std::is_same_v<T, decide::MessageCalled>) {
+          Line line(out, "message-called");
+          begun(line).add("thread", i.thread).add("waits", i.waits).add("messages", i.messages);
         } else {
           static_assert(std::is_same_v<T, decide::BudgetUsed>);
           Line line(out, "budget-used");

@@ -21,6 +21,13 @@ void CoschedulingDecider::on(const Input& input) {
     window_.push_back(*seen);
   else if (const auto* time = std::get_if<RunTime>(&input))
     gangs_.settle(time->thread, time->cpu, time->runnable, time->time);
+  else if (const auto* call = std::get_if<MessageCalled>(&input))
+    take_call(*call);
+}
+
+void CoschedulingDecider::take_call(const MessageCalled& call) {
+  finder_.called(call.thread, call.time);
+  gangs_.call(call);
 }
 
 void CoschedulingDecider::forget(ThreadId thread) {
@@ -68,6 +75,7 @@ void CoschedulingDecider::take_window(const model::Model& model, Time now) {
     for (const JobFinder::Member& member : job.members)
       threads.push_back({member.thread, member.share, member.cpu_number});
     gangs_.set(id, threads, now, job.room);
+    gangs_.set_by_messages(id, job.polls);
     finder_.set_running(id, true);
     changed_ = true;
   }
@@ -76,6 +84,14 @@ void CoschedulingDecider::take_window(const model::Model& model, Time now) {
     finder_.set_running(id, false);
     changed_ = true;
   }
+  // Those that no message has called lately, or once only, are to be told of the next one.
+  changed_ = changed_ || std::ranges::any_of(finder_.jobs(), [](const auto& one) { return one.second.polls; });
+}
+
+void CoschedulingDecider::listen(Plan& plan) const {
+  plan.called = gangs_.callable();
+  for (const auto& [id, job] : finder_.jobs())
+    if (job.polls && !gangs_.all().contains(id)) plan.called.push_back(job.members.front().thread);
 }
 
 void CoschedulingDecider::demand(const model::Model& model, Plan& plan) const {
@@ -120,13 +136,15 @@ void CoschedulingDecider::decide(const model::Model& model, const Turn& turn, Pl
       plan.complete = false;
       asked_ = changed_ = true;
     }
-  } else if (gangs_.begin_slots(turn.now)) {
+  } else if (gangs_.begin_slots(turn.now) || !gangs_.callable().empty()) {
     changed_ = true;
   }
-  if (std::exchange(changed_, false))
+  if (std::exchange(changed_, false)) {
     demand(model, plan);
-  else
+    listen(plan);
+  } else {
     plan.keeps_demands = true;
+  }
   plan.next = gangs_.next();
   plan.punctual = true;
 }

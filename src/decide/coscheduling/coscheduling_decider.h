@@ -76,6 +76,8 @@ class CoschedulingDecider final : public Decider {
   void take_window(const model::Model& model, Time now);
   void end_if_unheard(Time now);
   void demand(const model::Model& model, Plan& plan) const;
+  void listen(Plan& plan) const;
+  void take_call(const MessageCalled& call);
   // Can be coscheduled: of a class that says so, and of the ordinary scheduling class by itself.
   [[nodiscard]] bool takes(const model::Model& model, ThreadId thread) const;
 

@@ -15,6 +15,37 @@ Duration Gangs::cost(const Gang& gang) const {
   return Duration(static_cast<Duration::rep>(static_cast<double>(config_.slot.count()) * more));
 }
 
+// Credit with which its next slot begins. On average a slot begins when half of it is owed and ends when half of it is
+// a debt; one that is called may begin early. A message that comes just after a slot is from a mate whose own is about
+// to end, and waits; but if none came in the whole slot, the mate begins its slots when this job's end, and the two
+// would miss each other for ever.
+Duration Gangs::wanted(const Gang& gang) const {
+  const Duration all = cost(gang);
+  if (!gang.by_messages) return all / 2;
+  const bool together = gang.in_vain || gang.ledger.credit() - gang.credit_after >= all / 4;
+  if (gang.called_now && together) return all - 2 * config_.slot;  // within the ledger's bound
+  return gang.called ? -all / 2 : all;
+}
+
+void Gangs::call(const MessageCalled& message) {
+  for (auto& [id, gang] : gangs_) {
+    if (!gang.by_messages || gang.slot_until || !std::ranges::binary_search(gang.threads, message.thread)) continue;
+    gang.called = true;
+    gang.called_now = !message.waits;
+    gang.heard = gang.heard || !message.waits;
+    gang.in_vain = message.messages <= 1;  // the one that began the slot
+    gang.look_at = message.time;
+  }
+}
+
+std::vector<ThreadId> Gangs::callable() const {
+  std::vector<ThreadId> out;
+  for (const auto& [id, gang] : gangs_)
+    if (gang.by_messages && !gang.slot_until && !gang.heard)
+      out.insert(out.end(), gang.threads.begin(), gang.threads.end());
+  return out;
+}
+
 void Gangs::set(JobId id, const std::vector<Thread>& threads, Time now, std::uint64_t room) {
   const auto [at, is_new] = gangs_.try_emplace(id);
   Gang& gang = at->second;
@@ -56,6 +87,7 @@ bool Gangs::end_slots(Time now, std::vector<ThreadId>& measure) {
   for (auto& [id, gang] : gangs_) {
     const bool over = gang.slot_until && now >= *gang.slot_until;
     if (over) gang.slot_until.reset();
+    gang.over = gang.over || over;
     if (over || (!gang.slot_until && now >= gang.look_at))
       measure.insert(measure.end(), gang.threads.begin(), gang.threads.end());
   }
@@ -95,11 +127,12 @@ bool Gangs::begin_slots(Time now) {
   bool changed = false;
   for (auto& [id, gang] : gangs_) {
     if (gang.slot_until || now < gang.look_at) continue;
-    // On average a slot begins when half of it is owed and ends when half of it is a debt.
-    const Duration wanted = cost(gang) / 2;
     const bool rested = std::exchange(gang.rests, gang.ledger.runnable() == 0);
     changed = changed || rested != gang.rests;
-    const auto wait = gang.rests ? std::nullopt : gang.ledger.until(wanted);
+    if (std::exchange(gang.over, false)) gang.credit_after = gang.ledger.credit();
+    auto wait = gang.rests ? std::nullopt : gang.ledger.until(wanted(gang));
+    if (std::exchange(gang.called_now, false) && wait && *wait > Duration::zero())
+      wait = gang.ledger.until(wanted(gang));  // the message waits
     if (wait && (*wait <= Duration::zero() || only_gangs_compete(gang)))
       due.push_back(&gang);
     else
@@ -117,6 +150,7 @@ bool Gangs::begin_slots(Time now) {
       continue;
     }
     gang->slot_until = now + config_.slot;
+    gang->called = gang->heard = false;
     ++gang->slots;
     changed = true;
   }

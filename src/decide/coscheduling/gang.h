@@ -12,6 +12,7 @@
 #include "base/thread_id.h"
 #include "base/time.h"
 #include "decide/coscheduling/cpu_ledger.h"
+#include "decide/decider.h"
 
 namespace swapd::decide {
 
@@ -32,12 +33,20 @@ class Gangs {
     std::optional<Time> slot_until;  // it has its slot
     Time look_at{};                  // its threads' CPU time is to be measured then
     bool rests = true;               // none of its threads can run: they are as they are
+    bool by_messages = false;        // its slots begin when a message calls, if it may have one then
+    bool called = false;             // … which one has
+    bool called_now = false;         // … a moment ago, so that its sender has a CPU
+    bool heard = false;              // one has come since its last slot
+    bool in_vain = false;            // in which none came
+    bool over = false;               // a slot is over, and not settled
+    Duration credit_after{};         // its credit when its last slot was over
     std::uint64_t slots = 0;         // that have begun
     std::uint64_t refused = 0;       // times that another job had the CPUs
     template <typename Self, typename Archive>
     static void state(Self& self, Archive& archive) {
       archive(self.ledger, self.threads, self.cpus, self.room, self.slot_until, self.look_at, self.rests, self.slots,
-              self.refused);
+              self.refused, self.by_messages, self.called, self.called_now, self.heard, self.in_vain, self.over,
+              self.credit_after);
     }
   };
 
@@ -50,6 +59,14 @@ class Gangs {
     int cpu = 0;
   };
   void set(JobId id, const std::vector<Thread>& threads, Time now, std::uint64_t room = 0);
+  // Messages call the job [DCS97 §3.2, §4.2.1]. One that comes begins a slot even in debt, because its sender has a CPU
+  // now; one that waits does once less than half a slot is owed, and without a message a slot begins when a whole one
+  // is due to the job.
+  void set_by_messages(JobId id, bool on) { gangs_.at(id).by_messages = on; }
+  // A message has come for the thread: end_slots() and begin_slots() follow. It is remembered until the next slot.
+  void call(const MessageCalled& message);
+  // The gangs' threads that a message may call.
+  [[nodiscard]] std::vector<ThreadId> callable() const;
   void remove(JobId id) { gangs_.erase(id); }
   // A job without threads ends. True: the thread was in one.
   bool forget(ThreadId thread);
@@ -73,6 +90,7 @@ class Gangs {
 
  private:
   [[nodiscard]] Duration cost(const Gang& gang) const;
+  [[nodiscard]] Duration wanted(const Gang& gang) const;
   // Known of both, or it is not known.
   [[nodiscard]] static std::optional<bool> in_one_room(const Gang& one, const Gang& other);
   [[nodiscard]] static bool share_cpus(const Gang& one, const Gang& other);

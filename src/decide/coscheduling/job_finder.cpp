@@ -49,7 +49,7 @@ void JobFinder::add(const ThreadProfiled& seen, bool declared) {
   if (seen.share_known) note_share(member, seen);
   member.share = member.seen_share;
   member.cpu = std::min(cpu, 1.0);
-  member.waiting = std::min(seen.spinning + seen.yielding, 1.0);
+  member.waiting = member.polling = std::min(seen.spinning + seen.yielding, 1.0);
   // A library that waits in a loop of many functions shows neither. Processes of one job that never block wait somehow.
   const double windows = std::chrono::duration<double>(seen.window) / std::chrono::duration<double>(config_.never);
   if (seen.shares_memory && static_cast<double>(seen.blocks) < windows)
@@ -91,7 +91,7 @@ void JobFinder::correct_shares() {
   }
 }
 
-void JobFinder::weigh(Job& job, int cpus) const {
+void JobFinder::weigh(Job& job, int cpus, Time now) const {
   double used = 0, wasted = 0, due = 0, upper = 0;
   for (const Member& member : job.members) {
     // The mate that had least of a CPU is the one that is waited for.
@@ -107,13 +107,17 @@ void JobFinder::weigh(Job& job, int cpus) const {
   const auto threads = static_cast<double>(job.members.size());
   job.due = threads == 0 ? 1 : due / threads;
   if (!job.running) job.waste = used <= 0 ? 0 : wasted / used;
-  if (threads < 2 || job.due > (job.running ? config_.quiet : config_.contended))
+  const bool competes = job.due <= (job.running ? config_.quiet : config_.contended);
+  // In slots it waits less, because its mates are met.
+  job.polls = threads == 1 && competes && (job.running || job.members.front().polling >= config_.polls);
+  const bool called = job.polls && now - job.members.front().called <= config_.called_lately;
+  if ((threads < 2 && !called) || !competes)
     job.verdict = State::alone;
   else if (threads > cpus || !job.fits)
     job.verdict = State::crowded;
   else if (upper / threads < (job.running ? config_.grouped_end : config_.grouped_begin))
     job.verdict = State::grouped;
-  else if (job.waste < config_.waste && !job.declared)
+  else if (job.waste < config_.waste && !job.declared && !called)
     job.verdict = State::useful;
   else
     job.verdict = State::wanted;
@@ -127,7 +131,7 @@ void JobFinder::end_window(int cpus, Time now) {
   std::erase_if(jobs_, [](const auto& one) { return one.second.members.empty() && !one.second.running; });
   correct_shares();
   for (auto& [id, job] : jobs_) {
-    weigh(job, cpus);
+    weigh(job, cpus, now);
     // A window that says nothing of it is none of its windows in a row.
     if (!std::exchange(job.heard, false) && !job.members.empty()) continue;
     if (job.verdict == State::wanted) {
@@ -138,6 +142,12 @@ void JobFinder::end_window(int cpus, Time now) {
       job.for_ = 0;
     }
   }
+}
+
+void JobFinder::called(ThreadId thread, Time now) {
+  for (auto& [id, job] : jobs_)
+    for (Member& member : job.members)
+      if (member.thread == thread) member.called = now;
 }
 
 void JobFinder::set_running(JobId id, bool running) {

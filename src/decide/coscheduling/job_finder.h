@@ -7,6 +7,9 @@
 // sched_yield(2). That brings nothing while a mate has no CPU: `waste`, the part of its CPU time that the job used so,
 // is what running together can save. A job that computes, or that blocks when it waits, wastes little and is left alone
 // [DCS97 ch. 6].
+//
+// A process whose only busy thread waits on its CPU may have its mates on other machines, or where no launcher and no
+// memory shows them: messages tell (`polls`, called()). While some come it is a job of one [DCS97 §3.1].
 #pragma once
 
 #include <array>
@@ -30,11 +33,13 @@ struct JobFinderConfig {
   double presumed = 0.3;    // … if its job has several processes is presumed to wait for so much of its time
   double contended = 0.90;  // of what they could use: the job is due less
   double waste = 0.10;      // of the job's CPU time: less is not worth it
-  double grouped_begin = 0.9, grouped_end = 0.75;   // its groups are due less of the CPUs: no slots begin, or they end
-  double quiet = 0.97;                              // due more than this: no rival competes any more
-  int windows = 2;                                  // in a row, to begin and to end
-  Duration forget_after = std::chrono::seconds(3);  // without a word of a thread
-  std::size_t max_jobs = 64, max_threads = 256;     // of a job
+  double polls = 0.3;       // of the times that it is seen, that a thread alone waits: messages may call it …
+  Duration called_lately = std::chrono::seconds(1);  // … and have, so long ago at most
+  double grouped_begin = 0.9, grouped_end = 0.75;    // its groups are due less of the CPUs: no slots begin, or they end
+  double quiet = 0.97;                               // due more than this: no rival competes any more
+  int windows = 2;                                   // in a row, to begin and to end
+  Duration forget_after = std::chrono::seconds(3);   // without a word of a thread
+  std::size_t max_jobs = 64, max_threads = 256;      // of a job
 };
 
 class JobFinder {
@@ -59,13 +64,15 @@ class JobFinder {
     std::uint64_t group = 0;              // its run queue's
     int cpu_number = 0;
     Time seen{};
+    double polling = 0;         // 0…1: of the times that it was seen, in loops that wait
+    Time called = never;        // by a message
     std::uint32_t windows = 0;  // that told a share
     double upper = 1;           // 0…1: what its groups were due of its CPU lately
     double group_part = 1;      // 0…1: of its CPU, that its group had or was due, as the share was last found with
     template <typename Self, typename Archive>
     static void state(Self& self, Archive& archive) {
       archive(self.thread, self.share, self.seen_share, self.seen_shares, self.windows, self.upper, self.group_part,
-              self.cpu, self.waiting, self.weight, self.group, self.cpu_number, self.seen);
+              self.cpu, self.waiting, self.polling, self.called, self.weight, self.group, self.cpu_number, self.seen);
     }
   };
   struct Job {
@@ -77,12 +84,13 @@ class JobFinder {
     std::uint64_t room = 0;       // ThreadProfiled::room, of the last one
     bool declared = false;        // the policy says that it is a parallel job
     bool running = false;         // it runs in slots: its waste is not what it would be without
+    bool polls = false;           // its only thread waits on its CPU, for messages as far as can be seen
     bool heard = false;           // the window that is coming in has a thread of it
     std::vector<Member> members;  // by thread
     template <typename Self, typename Archive>
     static void state(Self& self, Archive& archive) {
       archive(self.verdict, self.waste, self.due, self.for_, self.against, self.fits, self.room, self.declared,
-              self.running, self.members);
+              self.running, self.polls, self.members);
     }
   };
 
@@ -91,6 +99,8 @@ class JobFinder {
   // The window's threads, one after the other; then end_window().
   void add(const ThreadProfiled& seen, bool declared);
   void end_window(int cpus, Time now);
+  // A message has come for the thread.
+  void called(ThreadId thread, Time now);
   // Tells that the job runs in slots, or no more.
   void set_running(JobId id, bool running);
   void forget(ThreadId thread);
@@ -104,7 +114,7 @@ class JobFinder {
 
  private:
   void take_from_others(JobId job, ThreadId thread);
-  void weigh(Job& job, int cpus) const;
+  void weigh(Job& job, int cpus, Time now) const;
   void correct_shares();
   JobFinderConfig config_;
   std::map<JobId, Job> jobs_;

@@ -23,11 +23,6 @@ namespace swapd::sys {
 
 namespace {
 
-struct LinkDeleter {
-  void operator()(bpf_link* link) const { bpf_link__destroy(link); }
-};
-using Link = std::unique_ptr<bpf_link, LinkDeleter>;
-
 Result<Fd> open_clock(int cpu, Duration period) {
   perf_event_attr attr{};
   attr.type = PERF_TYPE_SOFTWARE;
@@ -54,9 +49,9 @@ struct CpuProfile::Impl {
   int map = -1, follow_map = -1;
   Duration period{};
   std::uint64_t secret = 0;
-  std::vector<Link> links;  // each closes its CPU's clock
-  std::vector<int> clocks;  // of these links
-  bool running = true;      // the clocks are
+  std::vector<BpfLink> links;  // each closes its CPU's clock
+  std::vector<int> clocks;     // of these links
+  bool running = true;         // the clocks are
   struct Before {
     std::uint64_t started = 0, cpu_ns = 0, blocks = 0, round = 0;
   };
@@ -88,7 +83,7 @@ Result<std::unique_ptr<CpuProfile>> CpuProfile::open(Duration period) {
     if (!clock && clock.error().code() == ENODEV) continue;  // it is offline
     if (!clock) return std::move(clock).error();
     const FirstWarning warning;
-    Link link(bpf_program__attach_perf_event(impl->programs->progs.on_clock, clock->get()));
+    BpfLink link(bpf_program__attach_perf_event(impl->programs->progs.on_clock, clock->get()));
     if (!link) return FirstWarning::error(errno, "attaching the program that samples the CPUs");
     impl->clocks.push_back(clock->release());  // the link's by now
     impl->links.push_back(std::move(link));
@@ -158,6 +153,7 @@ std::vector<CpuProfile::Thread> CpuProfile::read() {
                    .in_user = seen.in_user,
                    .spins = seen.spins,
                    .yields = seen.yields,
+                   .asks = seen.asks,
                    .looks = seen.looks,
                    .inner = static_cast<double>(seen.inner) / (looks * static_cast<double>(profile_share_one)),
                    .upper = static_cast<double>(seen.upper) / (looks * static_cast<double>(profile_share_one)),

@@ -24,6 +24,12 @@ struct SkeletonDeleter {
 template <typename Programs>
 using Skeleton = std::unique_ptr<Programs, SkeletonDeleter<Programs>>;
 
+struct BpfLinkDeleter {
+  void operator()(bpf_link* link) const { bpf_link__destroy(link); }
+};
+// Its end detaches the program.
+using BpfLink = std::unique_ptr<bpf_link, BpfLinkDeleter>;
+
 // Opens the programs, calls prepare(programs), which sets constants and sizes and returns a Status, and loads them
 // without those that the refusals name. what: "the BPF programs that count traffic", for errors, which are
 // FirstWarning's.

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -42,6 +43,7 @@ class ParallelJob : public ::testing::Test {
     tids = {first, only_child(first)};
     ASSERT_TRUE(eventually([&] { return session->json({"status"})["managed_processes"] == 2; }));
   }
+  [[nodiscard]] virtual bool has_begun() const { return coscheduled(); }
   void SetUp() override {
     cpu_set_t cpus;
     if (::sched_getaffinity(0, sizeof cpus, &cpus) != 0 || !CPU_ISSET(0, &cpus) || !CPU_ISSET(1, &cpus))
@@ -58,7 +60,7 @@ class ParallelJob : public ::testing::Test {
     }
     for (const char* cpu : {"0", "1"})
       hogs.push_back(session->start_plain({SPINNERS_PROGRAM, "hog", cpu, std::to_string(own_nice), "100"}));
-    const bool begun = eventually([&] { return coscheduled(); });
+    const bool begun = eventually([&] { return has_begun(); });
     const auto status = session->json({"status"});
     for (const auto& warning : status["warnings"])
       if (warning.get<std::string>().starts_with("no coscheduling of parallel jobs")) GTEST_SKIP() << warning;
@@ -235,8 +237,9 @@ TEST_F(JobOfOneSwapd, HasItsOwnAttributesAgainWhenThatIsKilled) {
 // Ranks that share no memory: that one mpirun has started them makes them one job.
 class RanksOfALauncher : public ParallelJob {
  protected:
-  void start_job() override {
-    const pid_t launcher = session->start({"--nice", std::to_string(own_nice)}, {SPINNERS_PROGRAM, "ranks", "100"});
+  void start_job() override { start_ranks("ranks"); }
+  void start_ranks(const std::string& which) {
+    const pid_t launcher = session->start({"--nice", std::to_string(own_nice)}, {SPINNERS_PROGRAM, which, "100"});
     ASSERT_TRUE(eventually([&] { return session->json({"status"})["managed_processes"] == 3; }));
     tids = sys::Procfs().children(launcher).value_or({});
     std::ranges::sort(tids);
@@ -249,6 +252,61 @@ TEST_F(RanksOfALauncher, RunInSlotsTogether) {
   const bool in_slots = are_in_slots();
   if (!in_slots && others_compete()) GTEST_SKIP() << others;
   EXPECT_TRUE(in_slots) << job();
+}
+
+// As on two machines: each is a job of its own, which runs when a message calls it.
+class RanksThatAreStrangers : public RanksOfALauncher {
+ protected:
+  void start_job() override { start_ranks("strangers"); }
+  [[nodiscard]] bool has_begun() const override {
+    const nlohmann::json jobs = session->json({"status"})["jobs"];
+    return std::ranges::count_if(jobs, [&](const auto& one) {
+             return one["state"] == "coscheduled" && one["members"].size() == 1 && one["calls_granted"] > 0;
+           }) == 2;
+  }
+};
+
+TEST_F(RanksThatAreStrangers, RunWhenMessagesCallThem) {
+  const auto calls = [&] {
+    int all = 0;
+    const nlohmann::json status = session->json({"status"});
+    for (const auto& one : status["jobs"]) all += one.value("calls_granted", 0);
+    return all;
+  };
+  const int before = calls();
+  EXPECT_TRUE(eventually([&] { return calls() > before + 100; })) << before << session->json({"status"})["jobs"];
+  for (const pid_t hog : hogs) session->kill(hog, SIGKILL);
+  int in_a_row = 0;
+  if (!eventually([&] { return (in_a_row = both_have_their_own() ? in_a_row + 1 : 0) >= 50; })) GTEST_SKIP() << others;
+}
+
+// Two nodes of one CPU, each with a swapd that manages its own rank alone: only messages join them.
+TEST(Nodes, RanksOfTwoSwapdsRunWhenMessagesCallThem) {
+  cpu_set_t cpus;
+  if (::sched_getaffinity(0, sizeof cpus, &cpus) != 0 || !CPU_ISSET(0, &cpus) || !CPU_ISSET(1, &cpus))
+    GTEST_SKIP() << "CPUs 0 and 1 are needed";
+  std::array<std::optional<Session>, 2> nodes;
+  const std::string port = std::to_string(20'000 + ::getpid() % 20'000);
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    Session& node = nodes.at(i).emplace();
+    if (!node.failure().empty()) GTEST_SKIP() << node.failure();
+    const std::string cpu = std::to_string(i);
+    node.start_plain({SPINNERS_PROGRAM, "hog", cpu, "0", "60"});
+    (void)node.start({}, {SPINNERS_PROGRAM, "node", cpu, port, "60"});
+  }
+  const auto calls_of = [](const Session& node) {
+    const nlohmann::json status = node.json({"status"});
+    int calls = 0;
+    for (const auto& job : status["jobs"])
+      if (job["comm"] == "spinners" && job["members"].size() == 1) calls += job.value("calls_granted", 0);
+    return calls;
+  };
+  for (const std::optional<Session>& node : nodes) {
+    const nlohmann::json status = node->json({"status"});
+    for (const auto& warning : status["warnings"])
+      if (warning.get<std::string>().starts_with("no coscheduling of parallel jobs")) GTEST_SKIP() << warning;
+    EXPECT_TRUE(eventually([&] { return calls_of(*node) > 50; })) << node->json({"status"})["jobs"];
+  }
 }
 
 TEST_F(ParallelJob, HasItsOwnAttributesWhenSwapdIsStopped) {

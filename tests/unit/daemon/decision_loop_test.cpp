@@ -158,7 +158,7 @@ TEST_F(DecisionLoopTest, AStrangerThatHoldsTheOtherEndIsKept) {
 }
 
 TEST_F(DecisionLoopTest, AThreadWhoseCallIsDelayedByUsCountsAsRunnable) {
-  host->takes_for_runnable([](const Blocked& blocked) { return blocked.thread == p2; });
+  host->use({.runnable = [](const Blocked& blocked) { return blocked.thread == p2; }, .limit_io = {}, .listen = {}});
   provides(p2, r1);
   blocks(p2, {r2});
   blocks(p1, {r1});
@@ -277,10 +277,13 @@ class WithLimit : public DecisionLoopTest {
 
 TEST_F(WithLimit, AClassesLimitIsSetOnceAndTakenBack) {
   std::vector<std::optional<std::int64_t>> told;
-  host->limit_io_with([&](const std::string& name, std::optional<std::int64_t> bytes) {
-    EXPECT_EQ(name, "batch");
-    told.push_back(bytes);
-  });
+  host->use({.runnable = {},
+             .limit_io =
+                 [&](const std::string& name, std::optional<std::int64_t> bytes) {
+                   EXPECT_EQ(name, "batch");
+                   told.push_back(bytes);
+                 },
+             .listen = {}});
   for (int i = 0; i < 8; ++i) run();
   EXPECT_THAT(told, testing::ElementsAre(std::optional<std::int64_t>(1000), std::nullopt));
 }

@@ -299,5 +299,96 @@ TEST_F(GangSlots, ComeBackFromARecordingAsTheyWere) {
   EXPECT_EQ(other.next(), gangs.next());
 }
 
+// A slot of one thread that is due half of its CPU costs half of the slot's length.
+class CalledGang : public GangSlots {
+ protected:
+  static constexpr Duration cost = config.slot / 2;
+  CalledGang() {
+    gangs.set(a, {{p1, 0.5, 0}}, now);
+    gangs.set_by_messages(a, true);
+    pass(0ms);
+  }
+  void call(bool waits = false, std::uint32_t in_slot = 50) {
+    gangs.call({.time = now, .thread = p1, .waits = waits, .messages = in_slot});
+    pass(0ms);
+  }
+};
+
+TEST_F(CalledGang, HasItsSlotAtOnceWhenAMessageComes) {
+  pass(1ms);
+  ASSERT_FALSE(in_slot(a));
+  call();
+  EXPECT_TRUE(in_slot(a));
+}
+
+TEST_F(CalledGang, HasOneWithoutAMessageWhenAWholeOneIsOwed) {
+  pass_until(2 * cost - 300us);
+  EXPECT_FALSE(in_slot(a));
+  pass_until(600us);
+  EXPECT_TRUE(in_slot(a));
+}
+
+TEST_F(CalledGang, MessageThatWaitsDoesNotCallItWhileItOwesMoreThanHalfOfOne) {
+  call();
+  pass_until(config.slot);
+  ASSERT_FALSE(in_slot(a));
+  ASSERT_EQ(gang(a).ledger.credit(), -cost);
+  call(true);
+  EXPECT_FALSE(in_slot(a));
+  pass_until(cost - 300us);
+  EXPECT_FALSE(in_slot(a));
+  pass_until(600us);
+  EXPECT_TRUE(in_slot(a)) << "once half of it is paid: the message is remembered";
+}
+
+TEST_F(CalledGang, MessageThatComesCallsItAlsoInDebtButNotJustAfterASlot) {
+  call();
+  pass_until(config.slot);
+  call();
+  EXPECT_FALSE(in_slot(a)) << "its mate's slot is about to end";
+  EXPECT_THAT(gangs.callable(), IsEmpty()) << "one is enough";
+}
+
+TEST_F(CalledGang, MessageThatComesLaterCallsItInDebt) {
+  call();
+  pass_until(config.slot);
+  pass_until(cost / 2 + 300us);
+  ASSERT_LT(gang(a).ledger.credit(), -cost / 2);
+  call();
+  EXPECT_TRUE(in_slot(a)) << "its sender has a CPU now";
+}
+
+TEST_F(CalledGang, MessageJustAfterASlotInWhichNoneCameCallsIt) {
+  call();
+  pass_until(config.slot);
+  call(false, 1);
+  EXPECT_TRUE(in_slot(a)) << "else the two would miss each other for ever";
+}
+
+TEST_F(CalledGang, NoMessageTakesItBelowTheLedgersBound) {
+  call();
+  for (int i = 0; i < 4; ++i) {
+    pass_until(config.slot);
+    call(false, 1);
+  }
+  EXPECT_FALSE(in_slot(a));
+  EXPECT_GE(gang(a).ledger.credit(), -2 * config.slot);
+}
+
+TEST_F(CalledGang, AMessageInItsSlotCallsNoOther) {
+  call();
+  EXPECT_THAT(gangs.callable(), IsEmpty());
+  call();
+  pass_until(config.slot);
+  EXPECT_FALSE(gang(a).called);
+}
+
+TEST_F(CalledGang, IsNoOtherGangsThread) {
+  set_b({2, 3});
+  gangs.call({.time = now, .thread = p3});
+  EXPECT_FALSE(gang(b).called);
+  EXPECT_THAT(gangs.callable(), testing::ElementsAre(p1));
+}
+
 }  // namespace
 }  // namespace swapd::test

@@ -25,7 +25,7 @@ class InquiryTest : public testing::Test {
     for (const ThreadId id : {p1, p2, p3}) attention.watch_requester(id, id.tid, world.now);
   }
   std::vector<Resource> asked(Inquiry::Why why = Inquiry::Why::begins) {
-    plan.clear();
+    clear(plan);
     inquiry.ask(world.model, p1, world.now, why, attention, plan);
     std::vector<Resource> out;
     for (const decide::Question& one : plan.questions)
@@ -74,7 +74,7 @@ TEST_F(InquiryTest, SignalsOfAProviderAreAskedAboutThoughItsOwnTurnHasJustBeen) 
   world.blocks(p2, {signal});
   world.blocks(p1, {r1});
   pass(milliseconds(300));
-  plan.clear();
+  clear(plan);
   inquiry.ask(world.model, p2, world.now, Inquiry::Why::lasts, attention, plan);
   EXPECT_THAT(plan.questions, IsEmpty());
   EXPECT_THAT(asked(Inquiry::Why::lasts), testing::Contains(signal));
@@ -159,7 +159,7 @@ TEST_F(InquiryTest, AProviderThatHasPassedItsWorkOnIsAskedAfterAFewTimesAPeriod)
   world.provides(p2, r1);
   world.blocks(p1, {r1});
   const auto again = [&] {
-    plan.clear();
+    clear(plan);
     inquiry.ask_for_another(world.model, p1, world.now, attention, plan);
     return plan.questions.size();
   };

@@ -274,5 +274,40 @@ TEST_F(Finder, JobsAndTheirThreadsAreLimited) {
   EXPECT_THAT(job().members, SizeIs(config.max_threads));
 }
 
+TEST_F(Finder, ThreadAloneThatPollsIsAJobWhileMessagesCallIt) {
+  see({busy(p1)});
+  EXPECT_TRUE(job().polls);
+  EXPECT_EQ(job().verdict, State::alone);
+  finder.called(p1, now);
+  see({busy(p1)});
+  EXPECT_EQ(job().verdict, State::wanted);
+  now += 2s;
+  see({busy(p1)});
+  EXPECT_EQ(job().verdict, State::alone);
+}
+
+TEST_F(Finder, ThreadAloneThatComputesIsNotCalled) {
+  see({busy(p1, 0.2)});
+  EXPECT_FALSE(job().polls);
+  finder.called(p1, now);
+  see({busy(p1, 0.2)});
+  EXPECT_EQ(job().verdict, State::alone);
+}
+
+TEST_F(Finder, ThreadAloneThatHasItsCpuIsNotCalled) {
+  ThreadProfiled one = busy(p1);
+  one.inner = 1;
+  see({one});
+  EXPECT_FALSE(job().polls);
+}
+
+TEST_F(Finder, ThreadInSlotsIsAJobAlsoWhereItHasNoNeedToPoll) {
+  see({busy(p1)});
+  finder.called(p1, now);
+  finder.set_running(1, true);
+  see({busy(p1, 0.05)});
+  EXPECT_EQ(job().verdict, State::wanted);
+}
+
 }  // namespace
 }  // namespace swapd::test

@@ -106,6 +106,7 @@ class ParallelMachine {
 class ParallelRun {
  public:
   static constexpr Duration window = std::chrono::milliseconds(125);
+  static constexpr std::size_t coscheduling = 1;  // among the deciders
 
   explicit ParallelRun(decide::CoschedulingConfig config = two_cpus())
       : config_(std::move(config)), turns_(make(config_)) {
@@ -129,6 +130,14 @@ class ParallelRun {
     const ThreadId id{next_hog_++, 1};
     machine.add(id, cpu);
     return id;
+  }
+  // A message comes for the thread; the deciders learn of it if they have asked to.
+  void message(ThreadId id) {
+    const std::vector<ThreadId>& called = turns_.panel->standing(coscheduling).called;
+    if (std::ranges::find(called, id) == called.end()) return;
+    turns_.panel->on(decide::MessageCalled{turns_.now, id});
+    turns_.turn();
+    machine.apply(turns_.panel->grants());
   }
   void leaves(ThreadId id) {
     machine.remove(id);

@@ -106,6 +106,7 @@ TEST(Codec, WhatCoschedulingLearnsAndWantsComesBackAsItWentIn) {
                                           .blocks = 12});
     recorder.input(decide::RunTime{Time(milliseconds(2)), p1, std::chrono::hours(10000), true});
     recorder.input(decide::RunTime{Time(milliseconds(3)), p1, Duration::zero(), false});
+    recorder.input(decide::MessageCalled{Time(milliseconds(4)), p1, true, 7});
     decide::Grant grant{.run = {.thread = p1,
                                 .attr = {.policy = SchedPolicy::idle, .nice = 7},
                                 .cause = {decide::CoschedulingDecider::decider_name, {}, {}},

@@ -168,6 +168,27 @@ static __always_inline _Bool has_pause(__u64 ip) {
   return 0;
 }
 
+// Numbers of x86-64: poll, select, recvfrom, recvmsg, epoll_wait, pselect6, ppoll, epoll_pwait, recvmmsg,
+// io_uring_enter, epoll_pwait2. A thread that has a CPU there does not sleep in it, at least not yet.
+static __always_inline _Bool asks_for_messages(__u64 call) {
+  switch (call) {
+    case 7:
+    case 23:
+    case 45:
+    case 47:
+    case 232:
+    case 270:
+    case 271:
+    case 281:
+    case 299:
+    case 426:
+    case 441:
+      return 1;
+    default:
+      return 0;
+  }
+}
+
 // The registers as one number.
 static __always_inline __u64 state_of(const struct clock_event* regs) {
   const __u64 odd = 0x9e3779b97f4a7c15;
@@ -204,6 +225,7 @@ static __always_inline void note_doing(struct profile_thread* seen, const struct
   __u64 call = 0;
   bpf_probe_read_kernel(&call, sizeof call, (void*)own + bpf_core_field_offset(struct pt_regs, orig_ax));
   if (call == call_yield) ++seen->yields;
+  if (asks_for_messages(call)) ++seen->asks;
 }
 
 SEC("perf_event")

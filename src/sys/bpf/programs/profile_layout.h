@@ -19,6 +19,7 @@ struct profile_thread {
   profile_u64 in_user;  // … and was in its own code
   profile_u64 spins;    // … beside a PAUSE, or in a state that it was in before
   profile_u64 yields;   // … or was in sched_yield(2)
+  profile_u64 asks;     // … or in a call that asks for messages, or waits for them
   profile_u64 looks;    // at what it is due: while it, or a thread beside which it is followed, had the CPU, and no
                         // real-time thread, which would keep waiting who otherwise comes and goes
   profile_u64 inner;    // … the sum of what it was due of its group's CPU time, profile_share_one being all

@@ -1,0 +1,121 @@
+// Evidence of parallel jobs, as the watch for them (job_watch.h) gathers it: whether threads compete, which processes
+// belong together, which threads yield; and when to look at what. Pure.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/time.h"
+#include "sys/procfs/procfs.h"
+
+namespace swapd::daemon {
+
+// Whether threads compete for CPUs: one look says little, because many that want a CPU want it for a moment. Pure.
+class Contention {
+ public:
+  // runnable: threads that have or want a CPU.
+  void look(int runnable, int cpus);
+  [[nodiscard]] bool there() const { return found_; }
+  // Threads that have or want a CPU, for each CPU; 1 at least.
+  [[nodiscard]] double crowd() const { return crowd_; }
+
+ private:
+  static constexpr int begins_after = 2;  // of the last three looks
+  static constexpr int ends_after = 40;   // looks in a row without
+  unsigned last_ = 0;                     // a bit a look
+  int without_ = 0;
+  bool found_ = false;
+  double crowd_ = 1;
+};
+
+// When to sample: all the time while some thread may be waiting on its CPU, else a third of it, because on a machine of
+// many threads the samples of each window are many. Pure.
+class SamplingTurns {
+ public:
+  // A window is over. fruitful: some thread in it may be one of a job.
+  void end_window(bool fruitful, Time now);
+  // A program has begun, which may be a job: a rest ends after a second.
+  void program_begins() { rests_until_ -= std::exchange(rest_after_begin_, {}); }
+  [[nodiscard]] bool on(Time now) const { return now >= rests_until_; }
+
+ private:
+  static constexpr int max_fruitless = 16;  // windows in a row
+  static constexpr Duration rest = std::chrono::seconds(4), shortest_rest = std::chrono::seconds(1);
+  int fruitless_ = 0;
+  Time rests_until_{};
+  Duration rest_after_begin_{};  // by which the rest is shorter once a program begins
+};
+
+// Sets of processes that share memory which one of them at least can write, or were started by one launcher: the lowest
+// pid stands for the set. Pure.
+class MemorySharers {
+ public:
+  using Place = std::pair<std::uint64_t, std::uint64_t>;  // device and inode
+  // launcher: its pid; 0: none. True: the process had others before, or was not known.
+  bool set(pid_t pid, std::vector<Place> writable, pid_t launcher = 0);
+  void keep_only(const std::vector<pid_t>& pids);  // sorted
+  [[nodiscard]] pid_t job_of(pid_t pid) const;
+  [[nodiscard]] bool shares(pid_t pid) const;  // memory, or the launcher, with another process
+
+ private:
+  void join();
+  // More than so many processes share it: it is a server's, of all its clients.
+  static constexpr std::size_t max_sharers = 64;
+  static constexpr std::uint64_t launchers = ~std::uint64_t{0};  // a place that stands for one, in place of a device
+  std::map<pid_t, std::vector<Place>> places_;
+  std::map<pid_t, pid_t> jobs_;
+};
+
+// When the mappings of a process are read: soon again in its first seconds, in which a program maps what it shares with
+// others as it comes to it, and so rarely that it takes a hundredth of a CPU at most. Pure.
+class MappingLooks {
+ public:
+  [[nodiscard]] bool due(pid_t pid, Time now) const;
+  // They were read, which took so long. changed: they were others before.
+  void looked(pid_t pid, bool changed, Duration took, Time now);
+  void keep_only(const std::vector<pid_t>& pids);  // sorted
+
+ private:
+  static constexpr Duration least = std::chrono::milliseconds(250), most = std::chrono::seconds(5);
+  static constexpr Duration starts = std::chrono::seconds(20);  // then changes bring no look soon after any more
+  static constexpr int rest_of_cost = 100;                      // times as long as the look took
+  struct Look {
+    Time first{}, next{};
+    Duration pause{};
+  };
+  std::map<pid_t, Look> looks_;
+};
+
+// Threads that give their CPU away all the time (sched_yield(2)) and want it again at once. Beside busy loops they are
+// left so little of it that no sample meets them; but they have many turns on a CPU, none of which lasts, and wait in
+// between. Pure.
+class Yielders {
+ public:
+  // Takes what the thread has used and waited for so far. True: it yields, as of the time since the last look at it.
+  bool look(pid_t tid, const sys::Procfs::SchedStat& now, Time at);
+  [[nodiscard]] Duration used(pid_t tid) const;  // between the last two looks
+  // How long ago the last round began; nothing: less than `pause`. Else a round begins.
+  [[nodiscard]] std::optional<Duration> begin_round(Time now, Duration pause);
+  void end_round();  // forgets those that were not looked at
+
+ private:
+  static constexpr double waits = 0.5;                                      // of the time, and …
+  static constexpr Duration longest_turn = std::chrono::microseconds(200);  // on average
+  static constexpr std::uint64_t least_turns = 5;
+  struct Before {
+    sys::Procfs::SchedStat stat;
+    Time at{};
+    Duration used{};
+    std::uint64_t round = 0;
+  };
+  std::map<pid_t, Before> threads_;
+  std::uint64_t round_ = 0;
+  Time begun_{};
+};
+
+}  // namespace swapd::daemon
