@@ -227,9 +227,10 @@ void Engine::round(Time now) {
   if (thread_.stopping()) return;
   take_what_happened(now);
   take_answers(now);
-  background_.calls.use(background_.jobs.calls());
   background_.calls.take(now, [this](const decide::MessageCalled& call) { decisions_.tell(call); });
-  tell_profiles(background_.jobs.take(!deciders_.coscheduling->gangs().all().empty()), members_, decisions_);
+  const auto windows = background_.jobs.take(!deciders_.coscheduling->gangs().all().empty());
+  if (!windows.empty()) background_.calls.use(background_.jobs.calls());  // windows tell when there are others
+  tell_profiles(windows, members_, decisions_);
   decisions_.run_clocks(now);
   if (thread_.begin_tick(now)) {
     tick(now);

@@ -41,6 +41,7 @@ void MemorySharers::keep_only(const std::vector<pid_t>& pids) {
 // Each process stands for itself, or for the lowest that it is connected with.
 void MemorySharers::join() {
   jobs_.clear();
+  sharing_.clear();
   std::map<Place, std::vector<pid_t>> by_place;
   for (const auto& [pid, places] : places_) {
     jobs_[pid] = pid;
@@ -51,7 +52,9 @@ void MemorySharers::join() {
     return pid;
   };
   for (const auto& [place, pids] : by_place) {
-    if (pids.size() > max_sharers && place.first != launchers) continue;
+    const bool memory = place.first != launchers;
+    if (pids.size() > max_sharers && memory) continue;
+    if (pids.size() > 1 && memory) sharing_.insert(pids.begin(), pids.end());
     for (const pid_t pid : pids) {
       const pid_t one = root(pids.front());
       const pid_t other = root(pid);
@@ -109,7 +112,7 @@ void Yielders::end_round() {
   ++round_;
 }
 
-bool MemorySharers::shares(pid_t pid) const {
+bool MemorySharers::has_mates(pid_t pid) const {
   const pid_t job = job_of(pid);
   return std::ranges::count(jobs_, job, [](const auto& one) { return one.second; }) > 1;
 }

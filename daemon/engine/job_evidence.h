@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -60,7 +61,8 @@ class MemorySharers {
   bool set(pid_t pid, std::vector<Place> writable, pid_t launcher = 0);
   void keep_only(const std::vector<pid_t>& pids);  // sorted
   [[nodiscard]] pid_t job_of(pid_t pid) const;
-  [[nodiscard]] bool shares(pid_t pid) const;  // memory, or the launcher, with another process
+  [[nodiscard]] bool has_mates(pid_t pid) const;                                 // another process is of its job
+  [[nodiscard]] bool shares(pid_t pid) const { return sharing_.contains(pid); }  // memory, with another process
 
  private:
   void join();
@@ -69,6 +71,7 @@ class MemorySharers {
   static constexpr std::uint64_t launchers = ~std::uint64_t{0};  // a place that stands for one, in place of a device
   std::map<pid_t, std::vector<Place>> places_;
   std::map<pid_t, pid_t> jobs_;
+  std::set<pid_t> sharing_;
 };
 
 // When the mappings of a process are read: soon again in its first seconds, in which a program maps what it shares with

@@ -27,9 +27,9 @@ bool may_wait(const ProfileWindow::Thread& thread) {
          (thread.shares_memory && seen.blocks == 0);
 }
 
-// A message may be what it waits for: no thread of this machine is known to be its mate.
-bool may_be_called(const ProfileWindow::Thread& thread) {
-  return !thread.shares_memory && (thread.waits() + thread.seen.yields) * 4 >= thread.seen.samples;
+// A message may be what it waits for, if no process of this machine is known to be its mate.
+bool polls(const ProfileWindow::Thread& thread) {
+  return (thread.waits() + thread.seen.yields) * 4 >= thread.seen.samples;
 }
 }  // namespace
 
@@ -151,7 +151,8 @@ void JobWatch::open_profile() {
   if (opened) profile_ = std::move(opened).value();
 }
 
-// Attached while there are such threads, and for five seconds after.
+// Attached while there are threads that a message may call, and for five seconds after, as long as the CPUs are
+// sampled.
 void JobWatch::follow_messages(bool wanted) {
   constexpr Duration stays = std::chrono::seconds(5);
   const Time now = kernel_.clock.now();
@@ -263,7 +264,9 @@ void JobWatch::tell_window(Time begun) {
     thread.shares_memory = sharers_.shares(thread.seen.tgid);
   }
   look_at_room(window);
-  follow_messages(std::ranges::any_of(window.threads, may_be_called));
+  follow_messages(std::ranges::any_of(window.threads, [&](const ProfileWindow::Thread& thread) {
+    return polls(thread) && !sharers_.has_mates(thread.seen.tgid);
+  }));
   const bool waiting = std::ranges::any_of(window.threads, may_wait);
   bool first = false;
   {

@@ -50,7 +50,8 @@ void JobFinder::add(const ThreadProfiled& seen, bool declared) {
   member.share = member.seen_share;
   member.cpu = std::min(cpu, 1.0);
   member.waiting = member.polling = std::min(seen.spinning + seen.yielding, 1.0);
-  // A library that waits in a loop of many functions shows neither. Processes of one job that never block wait somehow.
+  // A library that waits in a loop of many functions shows neither. Processes that share memory and never block
+  // wait somehow.
   const double windows = std::chrono::duration<double>(seen.window) / std::chrono::duration<double>(config_.never);
   if (seen.shares_memory && static_cast<double>(seen.blocks) < windows)
     member.waiting = std::max(member.waiting, config_.presumed);

@@ -30,7 +30,7 @@ struct JobFinderConfig {
   double busy = 0.01;   // of a CPU: a thread that used more in the window is one of the job's
   double yields = 0.5;  // … or was seen in sched_yield(2) that often
   Duration never = std::chrono::milliseconds(250);  // a thread that blocks less often than that never blocks, and …
-  double presumed = 0.3;    // … if its job has several processes is presumed to wait for so much of its time
+  double presumed = 0.3;    // … if it shares memory is presumed to wait for so much of its time
   double contended = 0.90;  // of what they could use: the job is due less
   double waste = 0.10;      // of the job's CPU time: less is not worth it
   double polls = 0.3;       // of the times that it is seen, that a thread alone waits: messages may call it …

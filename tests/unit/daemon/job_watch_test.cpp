@@ -182,9 +182,10 @@ TEST_F(MemorySharersTest, RanksOfOneLauncherAreOneJobHoweverManyTheyAre) {
   for (pid_t pid = 101; pid <= 200; ++pid) sharers_.set(pid, {}, 100);
   sharers_.set(301, {}, 300);
   EXPECT_EQ(sharers_.job_of(200), 101);
-  EXPECT_TRUE(sharers_.shares(200));
+  EXPECT_TRUE(sharers_.has_mates(200));
+  EXPECT_FALSE(sharers_.shares(200)) << "no memory: that they wait for each other must be seen";
   EXPECT_EQ(sharers_.job_of(301), 301);
-  EXPECT_FALSE(sharers_.shares(301));
+  EXPECT_FALSE(sharers_.has_mates(301));
 }
 
 TEST_F(MemorySharersTest, SaysWhetherTheMappingsOfAProcessAreOthersThanBefore) {
