@@ -165,6 +165,10 @@ void apps_options(CLI::App& app, Options& options) {
                  "at nice 0, the hogs free to move between the CPUs; sleeper: swapd manages a sleeper of the client's "
                  "priority too, and therefore follows every switch and wake")
       ->check(CLI::IsMember({"client", "sleeper"}));
+  app.add_option("--settle", options.settle_s,
+                 "With bpf: seconds from the start or the end of swapd, under load, to what is measured (default 0.2; "
+                 "with --important client 1)")
+      ->check(CLI::Range(0.0, 60.0));
   seconds_option(app, options);
 }
 
@@ -207,7 +211,9 @@ void important_client_defaults(const CLI::App& chosen, Options& options, Raw& ra
   if (anew && chosen.count("--under") == 0) options.under = {"vanilla", "swapd"};
   if (anew && std::ranges::find(options.under, "hand-set") != options.under.end())
     refuse("apps: with --observe seccomp nothing is set by hand; give --under vanilla,swapd");
+  if (anew && chosen.count("--settle") != 0) refuse("apps: --settle goes with --observe bpf");
   if (!anew) options.observe = "bpf";
+  if (chosen.count("--settle") == 0) options.settle_s = 1;
   if (chosen.count("--hogs") == 0) options.hogs = {0};
   if (chosen.count("--seconds") == 0) options.seconds = anew ? 3 : 1;
   if (chosen.count("--repeat") == 0) options.repeat = anew ? 7 : 21;
@@ -218,7 +224,7 @@ void important_client_defaults(const CLI::App& chosen, Options& options, Raw& ra
 void idle_apps_only(const CLI::App& chosen, const Options& options) {
   if (std::ranges::find(options.under, "hand-set") != options.under.end())
     refuse("apps: nothing is to be set by hand but with --important client");
-  for (const char* option : {"--placement", "--important"})
+  for (const char* option : {"--placement", "--important", "--settle"})
     if (chosen.count(option) != 0 && !in_turns(options))
       refuse("apps: " + std::string(option) + " goes with --observe bpf");
   if (chosen.count("--hogs") != 0) refuse("apps: --hogs goes with --important client");

@@ -39,7 +39,8 @@ struct Options {
   bool show_why = false;
   bool loaded = false;
   std::vector<double> chunk_us = {80, 500};
-  double seconds = 10;  // scale and apps: how long is measured
+  double seconds = 10;    // scale and apps: how long is measured
+  double settle_s = 0.2;  // apps in turns: what starting or stopping swapd leaves to be done
   struct Scale {
     int threads = 10'000, resources = 100'000;
     int important = 100;  // per cent of the sleepers

@@ -17,10 +17,8 @@ namespace {
 using SteadyTime = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr milliseconds settles{200};  // what starting or stopping swapd leaves for the kernel to do
 constexpr milliseconds drawn_each{50}, pinned{2};
-// Starting and stopping swapd, and the settling.
-constexpr double seconds_between_windows = 5;
+constexpr double seconds_between_windows = 5;            // starting and stopping swapd
 constexpr double seconds_to_spare = 30, max_faster = 2;  // than guessed
 
 Status sleep_for(double seconds) {
@@ -192,7 +190,7 @@ class Stage {
     return Done{};
   }
   Result<Run> window(const Daemon* daemon, unsigned turn) {
-    if (Status waited = sleep_for(std::chrono::duration<double>(settles).count()); !waited) return waited.error();
+    if (Status waited = sleep_for(context_.options.settle_s); !waited) return waited.error();
     const auto before = app_.progress();
     if (!before) return before.error();
     const auto meter = Meter::start(daemon, hogs_);
@@ -229,7 +227,7 @@ Result<Turns> take_turns(const Context& context, App& app, double guess, int hog
   if (!dir) return dir.error();
   const Options& options = context.options;
   const std::size_t kinds = options.under.size();
-  const double a_window = options.seconds + seconds_between_windows;
+  const double a_window = options.seconds + options.settle_s + seconds_between_windows;
   const double in_all = (options.repeat + 1) * static_cast<double>(kinds) * a_window + seconds_to_spare;
   Stage stage(context, app, dir->path(), hogs);
   if (Status open = stage.open(in_all, guess); !open) return open.error();

@@ -47,6 +47,17 @@ std::vector<int> busy_cpus(std::span<const decide::Donation> donations, const sy
   return busy;
 }
 
+// The part of all CPUs' time that threads had which neither matter nor are helped.
+double others_part(const ProfileWindow& window, const model::ManagedSet& members, const actuate::Actuator& actuator) {
+  std::uint64_t others = window.others;
+  for (const ProfileWindow::Thread& thread : window.threads) {
+    const model::ManagedThread* member = members.thread(thread.seen.tid);
+    const bool matters = member != nullptr && (rank(member->base) > rank(SchedAttr{}) || actuator.base(member->id));
+    if (!matters) others += thread.seen.samples;
+  }
+  return static_cast<double>(others) / window.of_all;
+}
+
 // Tells the deciders what busy threads did.
 void tell_profiles(std::span<const ProfileWindow> windows, const model::ManagedSet& members, DecisionLoop& decisions) {
   for (const ProfileWindow& window : windows) {
@@ -231,6 +242,8 @@ void Engine::round(Time now) {
   const auto windows = background_.jobs.take(!deciders_.coscheduling->gangs().all().empty());
   if (!windows.empty()) background_.calls.use(background_.jobs.calls());  // windows tell when there are others
   tell_profiles(windows, members_, decisions_);
+  for (const ProfileWindow& window : windows)
+    if (window.of_all > 0) background_.others.end_window(others_part(window, members_, actuator_));
   decisions_.run_clocks(now);
   if (thread_.begin_tick(now)) {
     tick(now);
@@ -285,7 +298,10 @@ void Engine::take_answers(Time now) {
 }
 
 void Engine::keep_to_budget(Time now) {
-  const std::size_t helping = (actuator_.any_active() ? 1 : 0) + deciders_.coscheduling->gangs().all().size();
+  // A boost that stands where no other thread wants its CPU helps nothing.
+  const bool competes = background_.jobs.contended().value_or(true) && background_.others.counts();
+  const bool boosts = competes && actuator_.any_active();
+  const std::size_t helping = (boosts ? 1 : 0) + deciders_.coscheduling->gangs().all().size();
   const Duration loading = background_.jobs.loading_time();
   thread_.set_many(observation_.has_many());
   if (const auto patience = thread_.keep_to_budget(now, helping, actuator_.total(), loading))

@@ -122,6 +122,7 @@ class Engine {
     JobWatch jobs;
     CallListener calls;
     std::pair<std::uint64_t, std::size_t> jobs_know{};  // of the managed set: its changes, its threads
+    OthersShare others{};
   } background_;
   EventFeed feed_;
   RecordRing records_{feed_.fd()};

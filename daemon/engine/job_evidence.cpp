@@ -7,12 +7,14 @@ namespace swapd::daemon {
 
 void Contention::look(int runnable, int cpus) {
   const bool competes = runnable > cpus;
-  last_ = (last_ << 1U | (competes ? 1U : 0U)) & 7U;
+  last_ = last_ << 1U | (competes ? 1U : 0U);
   without_ = competes ? 0 : without_ + 1;
-  if (std::popcount(last_) >= begins_after) found_ = true;
+  if (std::popcount(last_ & 7U) >= begins_after) found_ = true;
   if (without_ >= ends_after) found_ = false;
   crowd_ = std::max(static_cast<double>(runnable) / cpus, 1.0);
 }
+
+bool Contention::often() const { return found_ && std::popcount(last_) >= often_after; }
 
 void SamplingTurns::end_window(bool fruitful, Time now) {
   fruitless_ = fruitful ? 0 : fruitless_ + 1;

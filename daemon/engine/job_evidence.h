@@ -22,16 +22,33 @@ class Contention {
   // runnable: threads that have or want a CPU.
   void look(int runnable, int cpus);
   [[nodiscard]] bool there() const { return found_; }
+  // At a quarter of the last 32 looks at least: more than a thread that wakes now and then while the CPUs are taken.
+  [[nodiscard]] bool often() const;
   // Threads that have or want a CPU, for each CPU; 1 at least.
   [[nodiscard]] double crowd() const { return crowd_; }
 
  private:
   static constexpr int begins_after = 2;  // of the last three looks
   static constexpr int ends_after = 40;   // looks in a row without
-  unsigned last_ = 0;                     // a bit a look
+  static constexpr int often_after = 8;
+  std::uint32_t last_ = 0;  // a bit a look
   int without_ = 0;
   bool found_ = false;
   double crowd_ = 1;
+};
+
+// Whether anything takes CPU time from the threads that matter and those that are helped: where these alone have the
+// CPUs, to help one is to hold up another. Pure.
+class OthersShare {
+ public:
+  // part: of all CPUs' time in a window, that the other threads had.
+  void end_window(double part) { part_ = part_ ? *part_ + weight * (part - *part_) : part; }
+  // Also where nothing is known.
+  [[nodiscard]] bool counts() const { return !part_ || *part_ >= least; }
+
+ private:
+  static constexpr double weight = 0.15, least = 0.02;
+  std::optional<double> part_;  // of the last windows, the last ones counting most
 };
 
 // When to sample: all the time while some thread may be waiting on its CPU, else a third of it, because on a machine of

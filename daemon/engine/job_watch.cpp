@@ -85,6 +85,11 @@ std::shared_ptr<sys::MessageCalls> JobWatch::calls() const {
   return shared_.calls;
 }
 
+std::optional<bool> JobWatch::contended() const {
+  const std::lock_guard lock(mutex_);
+  return shared_.contended;
+}
+
 std::string JobWatch::trouble() const {
   const std::lock_guard lock(mutex_);
   return shared_.trouble;
@@ -126,6 +131,19 @@ std::optional<int> JobWatch::runnable() const {
   int count = 0;
   if (std::from_chars(rest.data(), rest.data() + rest.size(), count).ec != std::errc()) return std::nullopt;
   return count - 1;
+}
+
+void JobWatch::look_at_load() {
+  const auto count = runnable();
+  if (count) contention_.look(*count, static_cast<int>(std::max(::sysconf(_SC_NPROCESSORS_ONLN), 1L)));
+  const std::lock_guard lock(mutex_);
+  shared_.contended = count ? std::optional(contention_.often()) : std::nullopt;
+}
+
+void JobWatch::forget_load() {
+  contention_ = {};
+  const std::lock_guard lock(mutex_);
+  shared_.contended.reset();
 }
 
 // Samples where threads compete, and rests where they do no more.
@@ -240,6 +258,14 @@ void JobWatch::look_at_room(ProfileWindow& window) {
   }
 }
 
+// Neither a thread of the kernel nor of swapd.
+bool JobWatch::is_users(pid_t tgid) const {
+  constexpr pid_t kthreadd = 2;
+  if (tgid == ::getpid() || tgid == kthreadd) return false;
+  const auto stat = kernel_.procfs.stat(tgid);
+  return stat.ok() && stat->ppid != kthreadd;
+}
+
 void JobWatch::tell_window(Time begun) {
   const std::vector<pid_t> managed = processes();
   ProfileWindow window{.begun = begun, .ended = kernel_.clock.now(), .threads = {}};
@@ -248,8 +274,12 @@ void JobWatch::tell_window(Time begun) {
   const std::vector<sys::CpuProfile::Thread> all = profile_->read();
   for (const sys::CpuProfile::Thread& seen : all) group_samples[{seen.group, seen.cpu}] += seen.samples;
   const auto samples = static_cast<double>((window.ended - window.begun) / config_.period);
+  window.of_all = samples * static_cast<double>(std::max(::sysconf(_SC_NPROCESSORS_ONLN), 1L));
   for (const sys::CpuProfile::Thread& seen : all) {
-    if (!std::ranges::binary_search(managed, seen.tgid)) continue;
+    if (!std::ranges::binary_search(managed, seen.tgid)) {
+      if (is_users(seen.tgid)) window.others += seen.samples;
+      continue;
+    }
     profile_->follow(seen.tid);
     const double used = static_cast<double>(group_samples[{seen.group, seen.cpu}]) / std::max(samples, 1.0);
     window.threads.push_back({.seen = seen, .job = 0, .group_use = std::min(used, 1.0)});
@@ -294,7 +324,7 @@ void JobWatch::run(bool wanted) {
     const bool idle = processes().empty();
     if (idle) {
       if (profile_) profile_->pause();
-      contention_ = {};
+      forget_load();
       follow_messages(false);
     }
     const Duration look = contention_.there() ? config_.look : config_.first_look;
@@ -308,8 +338,7 @@ void JobWatch::run(bool wanted) {
     }
     if (now - looked < look * 9 / 10) continue;
     looked = now;
-    if (const auto count = runnable())
-      contention_.look(*count, static_cast<int>(std::max(::sysconf(_SC_NPROCESSORS_ONLN), 1L)));
+    look_at_load();
     const bool sampled = samples();
     follow_contention();
     if (sampled && !samples()) follow_messages(false);

@@ -46,6 +46,8 @@ struct ProfileWindow {
     [[nodiscard]] std::uint64_t waits() const { return seen.spins + (seen.blocks == 0 ? seen.asks : 0); }
   };
   std::vector<Thread> threads;
+  std::uint64_t others = 0;  // samples of threads that are not managed; the kernel's and swapd's own left out …
+  double of_all = 0;         // … of so many, if no CPU idles
 };
 
 class JobWatch {
@@ -78,6 +80,8 @@ class JobWatch {
   [[nodiscard]] Duration loading_time() const;
   // Tells of messages for threads that wait for them on their CPUs; null: no thread does, or it cannot be had.
   [[nodiscard]] std::shared_ptr<sys::MessageCalls> calls() const;
+  // Whether threads often compete for CPUs, as of the last look; none: it does not look.
+  [[nodiscard]] std::optional<bool> contended() const;
   // Why the CPUs cannot be sampled; empty: they can, as far as is known.
   [[nodiscard]] std::string trouble() const;
 
@@ -89,6 +93,9 @@ class JobWatch {
   void open_profile();
   void loading(bool begins);
   [[nodiscard]] bool samples() const { return profile_ && profile_->running(); }
+  [[nodiscard]] bool is_users(pid_t tgid) const;
+  void look_at_load();
+  void forget_load();
   void follow_contention();
   void follow_messages(bool wanted);
   void tell_window(Time begun);
@@ -109,6 +116,7 @@ class JobWatch {
     std::optional<Duration> loads_since;  // it loads now: the thread's CPU time when that began
     std::vector<ProfileWindow> windows;
     std::shared_ptr<sys::MessageCalls> calls;  // while they are attached
+    std::optional<bool> contended;
     std::string trouble;
   } shared_;  // under the mutex
   // State of the thread.

@@ -24,8 +24,7 @@ void WaitTeller::block(WaitState& state, Time now, const CallSite& site, std::ve
       hooks_.ask(WaitQuestion{.thread = state.member.id, .site = site, .generation = state.generation});
     }
   }
-  state.believed_until = wait.believed_until;
-  if (!state.look_due && state.believed_until != Time::max()) look_later(state);
+  believe(state, wait);
   state.awaited = event.awaited;
   out.emplace_back(std::move(event));
   name_owners(state, wait, out);
@@ -43,11 +42,11 @@ void WaitTeller::resolve_again(const WaitState& state) const {
   hooks_.ask(WaitQuestion{.thread = state.member.id, .site = state.site, .generation = state.generation});
 }
 
-void WaitTeller::answer(WaitState& state, const WaitAnswer& answer, std::vector<Event>& out) const {
+void WaitTeller::answer(WaitState& state, const WaitAnswer& answer, std::vector<Event>& out) {
   state.resolved = answer.question.site;
   state.resources = answer.wait.awaited;
   if (!state.blocked || state.generation != answer.question.generation) return;
-  state.believed_until = Time::max();
+  believe(state, answer.wait);
   const bool kernels = !state.awaited.empty() && state.awaited.front().kind == ResourceKind::kernel_work;
   if (kernels && answer.wait.awaited.empty()) return;  // the worker knows of nobody else
   if (state.awaited != answer.wait.awaited) {
@@ -60,6 +59,11 @@ void WaitTeller::answer(WaitState& state, const WaitAnswer& answer, std::vector<
 
 std::optional<Time> WaitTeller::next_look() const {
   return looks_.empty() ? std::nullopt : std::optional(looks_.front().due);
+}
+
+void WaitTeller::believe(WaitState& state, const Wait& wait) {
+  state.believed_until = wait.believed_until;
+  if (!state.look_due && state.believed_until != Time::max()) look_later(state);
 }
 
 void WaitTeller::look_later(WaitState& state) {

@@ -33,7 +33,7 @@ class WaitTeller {
   // Nothing where it was awake.
   void wake(WaitState& state, Time now, std::vector<Event>& out) const;
   void resolve_again(const WaitState& state) const;
-  void answer(WaitState& state, const WaitAnswer& answer, std::vector<Event>& out) const;
+  void answer(WaitState& state, const WaitAnswer& answer, std::vector<Event>& out);
 
   // Waits that were told by what was found in their sets before, and when the first of them is looked at.
   [[nodiscard]] std::optional<Time> next_look() const;
@@ -41,6 +41,7 @@ class WaitTeller {
   void ask_due(Time now, const std::function<WaitState*(ThreadId)>& find);
 
  private:
+  void believe(WaitState& state, const Wait& wait);
   void look_later(WaitState& state);
   void name_owners(const WaitState& state, const Wait& wait, std::vector<Event>& out) const;
 

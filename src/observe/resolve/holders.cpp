@@ -355,7 +355,7 @@ const Holders::Pids& Holders::all_processes(Time asked) {
 // providers.
 bool Holders::only_own_endpoint(const Waiter& waiter, const Resource& resource) {
   if (!holds(resource, waiter.tgid, member_age)) return false;
-  const auto peers = peers_.look(waiter.tgid, resource.ids[0]);
+  const auto peers = peers_.look(waiter.tgid, resource.ids[0]).peers;
   return !peers || peers->inodes == std::vector{resource.ids[0]};
 }
 

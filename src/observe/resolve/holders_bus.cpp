@@ -31,7 +31,7 @@ void Holders::guess_behind(const Waiter& waiter, const Pids& others, std::span<c
     ends.insert(entry.identity.ino);
   const auto is_connected = [&](pid_t pid) {
     return std::ranges::any_of(fds_.find(pid, std::max(table_age, since_asked), is_socket), [&](const auto& entry) {
-      const auto peers = peers_.look(pid, entry.identity.ino);
+      const auto peers = peers_.look(pid, entry.identity.ino).peers;
       return peers && std::ranges::any_of(peers->inodes, [&](std::uint64_t one) { return ends.contains(one); });
     });
   };

@@ -152,8 +152,10 @@ void Resolver::Impl::wait_on(Wait& wait, const CallSite& site, const Descriptor&
 void Resolver::Impl::wait_on_socket(Wait& wait, const CallSite& site, std::uint64_t inode, By by) {
   std::optional<Peers> found;
   if (by == By::worker) {
-    found = peers.look(site.tid, inode);
-    if (!found) add(wait.awaited, unknown_resource);  // netlink, packet …
+    SocketPeers::Looked looked = peers.look(site.tid, inode);
+    wait.believed_until = std::min(wait.believed_until, looked.again);
+    found = std::move(looked.peers);
+    if (!found) add(wait.awaited, unknown_resource);  // netlink, packet, or not known yet
   } else if (auto cached = peers.cached(inode)) {
     found = std::move(cached->peers);
     if (!cached->fresh) wait.complete = false;

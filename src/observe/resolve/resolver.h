@@ -40,7 +40,8 @@ struct Wait {
   bool complete = false;          // false: the worker must look (poll sets, an unknown peer)
   // The futex's owner, the mutex's holder and the like, where the call itself names it.
   std::vector<pid_t> owners;
-  // A wait in a set that was not looked at: the worker must look then if it still lasts. Max: no need.
+  // A wait in a set that was not looked at, or for a socket whose peer could not be asked for now: the worker must look
+  // then if it still lasts. Max: no need.
   Time believed_until = Time::max();
 };
 

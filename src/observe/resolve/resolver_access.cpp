@@ -108,7 +108,7 @@ void Resolver::Impl::transfer_access(Access& access, const CallSite& site, const
   } else if (site.nr == SYS_sendmsg) {
     // Its address stands in memory. A socket with a peer for life needs none.
     if (by == By::worker) {
-      const auto peers_now = peers.look(site.tid, end->ids[0]);
+      const auto peers_now = peers.look(site.tid, end->ids[0]).peers;
       if (peers_now && !peers_now->stable)
         address_access(access, site, message_address(site.tid, site.args[1]), false, by);
     } else if (const auto cached = peers.cached(end->ids[0]); !cached || !cached->peers.stable) {

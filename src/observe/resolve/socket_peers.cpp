@@ -128,27 +128,38 @@ std::optional<SocketPeers::Cached> SocketPeers::cached(std::uint64_t inode) {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) return std::nullopt;
   const Entry* entry = entries_.find(inode);
-  if (entry == nullptr) return std::nullopt;
-  return Cached{entry->peers, entry->peers.stable || clock_.now() - entry->time < fresh_for};
+  if (entry == nullptr || !entry->peers) return std::nullopt;
+  return Cached{*entry->peers, entry->peers->stable || clock_.now() - entry->time < fresh_for};
 }
 
-std::optional<Peers> SocketPeers::look(pid_t pid, std::uint64_t inode) {
+SocketPeers::Looked SocketPeers::look(pid_t pid, std::uint64_t inode) {
   const Time begun = clock_.now();
+  const bool may_dump = begun >= dumps_.next();
   {
     const std::lock_guard lock(mutex_);
     if (const Entry* entry = entries_.find(inode)) {
       const Duration believed = std::min<Duration>(believed_for_costs * entry->cost, fresh_for);
-      if (entry->peers.stable || begun - entry->time < believed) return entry->peers;
+      if ((entry->peers && entry->peers->stable) || begun - entry->time < believed) return {entry->peers};
+      if (!entry->peers && !may_dump) return {};
     }
   }
-  auto peers = ask(pid, inode);
-  const std::lock_guard lock(mutex_);
-  if (!peers) {
-    entries_.erase(inode);
-    return std::nullopt;
+  if (auto peers = ask_unix(pid, inode)) return {keep(inode, std::move(peers), clock_.now() - begun)};
+  if (!may_dump) {
+    const auto known = cached(inode);
+    return {known ? std::optional(known->peers) : std::nullopt, dumps_.next()};
   }
+  std::optional<Peers> found;
+  for (const int protocol : {IPPROTO_TCP, IPPROTO_UDP})
+    if (!found) found = ask_inet(pid, inode, protocol);
   const Time now = clock_.now();
-  entries_.get(inode, now) = {*peers, now, now - begun};
+  dumps_.pay(now - begun, now);
+  return {keep(inode, std::move(found), now - begun)};
+}
+
+std::optional<Peers> SocketPeers::keep(std::uint64_t inode, std::optional<Peers> peers, Duration cost) {
+  const std::lock_guard lock(mutex_);
+  const Time now = clock_.now();
+  entries_.get(inode, now) = {peers, now, cost};
   return peers;
 }
 
@@ -161,25 +172,22 @@ std::optional<Peers> SocketPeers::ask_inet(pid_t pid, std::uint64_t inode, int p
     const auto pairs = connected_pairs(*all);
     const Time now = clock_.now();
     const std::lock_guard lock(mutex_);
-    for (const Connected& one : pairs) entries_.get(one.inode, now) = {{{one.peer}, true}, now};
+    for (const Connected& one : pairs) entries_.get(one.inode, now) = {Peers{{one.peer}, true}, now};
   }
   return inet_peers(*own, *all);
 }
 
-std::optional<Peers> SocketPeers::ask(pid_t pid, std::uint64_t inode) {
-  if (const auto own = diag_.unix_socket(pid, inode)) {
-    const bool settled = own->listening || own->peer != 0;
-    if (settled) return unix_peers(*own, {});
-    const auto all = diag_.unix_sockets(pid);
-    Peers peers = unix_peers(*own, all.value_or({}));
-    if (peers.inodes != std::vector{inode}) return peers;
-    // Accepted between the two questions?
-    const auto again = diag_.unix_socket(pid, inode);
-    return again && again->peer != 0 ? unix_peers(*again, {}) : peers;
-  }
-  for (const int protocol : {IPPROTO_TCP, IPPROTO_UDP})
-    if (auto peers = ask_inet(pid, inode, protocol)) return peers;
-  return std::nullopt;
+std::optional<Peers> SocketPeers::ask_unix(pid_t pid, std::uint64_t inode) {
+  const auto own = diag_.unix_socket(pid, inode);
+  if (!own) return std::nullopt;
+  const bool settled = own->listening || own->peer != 0;
+  if (settled) return unix_peers(*own, {});
+  const auto all = diag_.unix_sockets(pid);
+  Peers peers = unix_peers(*own, all.value_or({}));
+  if (peers.inodes != std::vector{inode}) return peers;
+  // Accepted between the two questions?
+  const auto again = diag_.unix_socket(pid, inode);
+  return again && again->peer != 0 ? unix_peers(*again, {}) : peers;
 }
 
 void SocketPeers::drop(std::uint64_t inode) {

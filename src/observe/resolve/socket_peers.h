@@ -2,6 +2,7 @@
 // Observers).
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <mutex>
 #include <optional>
@@ -32,13 +33,27 @@ struct Connected {
 [[nodiscard]] std::uint64_t inet_listener(const sys::InetAddress& address, int protocol,
                                           const std::vector<sys::InetSocket>& all);
 
+// When a look that costs CPU time may be taken: all of them together take a fiftieth of a CPU, of which what was not
+// used in the last five seconds is saved. Pure.
+class LookCredit {
+ public:
+  [[nodiscard]] Time next() const { return next_; }  // a look may be taken then
+  void pay(Duration cost, Time now) { next_ = std::max(next_, now - saved) + times * cost; }
+
+ private:
+  static constexpr int times = 50;
+  static constexpr Duration saved = std::chrono::seconds(5);
+  Time next_{};
+};
+
 // The cache between the worker, which asks the kernel, and the engine, which must not. Keyed by inode: a socket's inode
 // is its identity for as long as it is open, and numbers come back only after 2^32 others. Sockets that are gone are
 // not told of: what was not asked for in five to ten minutes is forgotten.
 //
 // The kernel finds an internet socket by its inode only in a dump of them all, of some milliseconds on a machine with
 // much memory. So a dump answers for each connection in it, and what may have changed since is asked for again only
-// after a time of ten dumps: a client of fifty connections costs one.
+// after a time of ten dumps: a client of fifty connections costs one. A server of short connections has new ones at
+// each look: dumps have a credit (LookCredit), and a question without it is told when to ask again.
 class SocketPeers {
  public:
   SocketPeers(sys::SockDiag& diag, const Clock& clock) : diag_(diag), clock_(clock) {}
@@ -49,8 +64,12 @@ class SocketPeers {
   };
   // [engine] Never waits: while the worker writes, nothing is known.
   [[nodiscard]] std::optional<Cached> cached(std::uint64_t inode);
-  // [worker] Asks the kernel unless the cache is certain. Empty: not a socket of a family we know.
-  [[nodiscard]] std::optional<Peers> look(pid_t pid, std::uint64_t inode);
+  struct Looked {
+    std::optional<Peers> peers;  // empty: not a socket of a family we know, or not known yet
+    Time again = Time::max();    // when to ask again what could not be asked now; max: there is no need
+  };
+  // [worker] Asks the kernel unless the cache is certain.
+  [[nodiscard]] Looked look(pid_t pid, std::uint64_t inode);
   void drop(std::uint64_t inode);
   [[nodiscard]] std::size_t size();
 
@@ -59,17 +78,19 @@ class SocketPeers {
   static constexpr Duration kept_for = std::chrono::minutes(5);
   static constexpr Duration fresh_for = std::chrono::milliseconds(50);
   struct Entry {
-    Peers peers;
+    std::optional<Peers> peers;  // empty: of no family we know
     Time time;
     Duration cost{};  // of the dumps that were needed
   };
-  [[nodiscard]] std::optional<Peers> ask(pid_t pid, std::uint64_t inode);
+  [[nodiscard]] std::optional<Peers> ask_unix(pid_t pid, std::uint64_t inode);
   [[nodiscard]] std::optional<Peers> ask_inet(pid_t pid, std::uint64_t inode, int protocol);
+  [[nodiscard]] std::optional<Peers> keep(std::uint64_t inode, std::optional<Peers> peers, Duration cost);
 
   sys::SockDiag& diag_;
   const Clock& clock_;
   std::mutex mutex_;
   LatelyUsed<std::uint64_t, Entry> entries_{kept_for, most};
+  LookCredit dumps_;  // [worker]
 };
 
 }  // namespace swapd::observe

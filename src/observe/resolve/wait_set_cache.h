@@ -32,8 +32,8 @@ class WaitSetCache {
   struct Limits {
     Duration min_belief = std::chrono::milliseconds(1);   // after two looks that agree
     Duration max_belief = std::chrono::milliseconds(20);  // after many
-    int pause = 19;             // times the CPU time of a look at each set in use: at most 5 % of a CPU …
-    int pause_of_changing = 4;  // … and 20 % where sets change all the time
+    int pause = 19;              // times the CPU time of a look at each set in use: at most 5 % of a CPU …
+    int pause_of_changing = 49;  // … and 2 % where sets change all the time
     Duration in_use = std::chrono::seconds(1);  // since the last wait in it
     int max_doubtful = 4;
     std::size_t max_sets = 1024;

@@ -23,7 +23,8 @@ namespace swapd::sys {
 
 namespace {
 
-constexpr int tcp_listen = 10;  // TCP_LISTEN of the kernel's tcp_states.h; unix sockets use the same number
+constexpr int tcp_listen = 10;    // TCP_LISTEN of the kernel's tcp_states.h; unix sockets use the same number
+constexpr int tcp_time_wait = 6;  // no process has those any more, and a busy server leaves tens of thousands
 constexpr std::size_t max_sockets = 1U << 17;  // of one dump
 
 struct MessageFree {
@@ -254,7 +255,7 @@ Result<std::vector<InetSocket>> SockDiag::inet_sockets(pid_t pid, int protocol) 
     inet_diag_req_v2 request{};
     request.sdiag_family = static_cast<std::uint8_t>(family);
     request.sdiag_protocol = static_cast<std::uint8_t>(protocol);
-    request.idiag_states = ~0U;
+    request.idiag_states = protocol == IPPROTO_TCP ? ~(1U << tcp_time_wait) : ~0U;
     const Status asked = ask(*socket, request, NLM_F_DUMP, [&](nlmsghdr* message) {
       if (out.size() < max_sockets) out.push_back(inet_answer(message, protocol));
     });

@@ -120,6 +120,8 @@ TEST_F(Swapbench, BadOptionsAreOneLineAndStatusTwo) {
       {"soak", "--repeat", "2"},
       {"apps", "--placement", "apart", "--observe", "seccomp"},
       {"apps", "--placement", "drawn", "--observe", "bpf", "--cpus", "1"},
+      {"apps", "--settle", "1", "--observe", "seccomp"},
+      {"apps", "--settle", "1", "--observe", "seccomp", "--important", "client"},
       {"thin-client", "--sessions", "many"},
       {"thin-client", "--hogs", "3"},
       {"thin-client", "--player", "vnc-radio"},

@@ -51,36 +51,89 @@ TEST_F(Sockets, APeerThatHasNotAcceptedIsAskedForAgain) {
   EXPECT_EQ(later.awaited, full.awaited);
 }
 
-// The kernel finds an internet socket only by dumping them all.
-TEST_F(Sockets, OneQuestionAnswersForEachConnectionOfTheMachine) {
-  const Fd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{.sin_family = AF_INET, .sin_port = 0, .sin_addr = {htonl(INADDR_LOOPBACK)}, .sin_zero = {}};
-  socklen_t size = sizeof address;
-  ASSERT_EQ(::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
-  ASSERT_EQ(::listen(listener.get(), 4), 0);
-  ASSERT_EQ(::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
-  std::vector<Fd> clients, accepted;
-  for (int i = 0; i < 3; ++i) {
-    clients.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    ASSERT_EQ(::connect(clients.back().get(), reinterpret_cast<sockaddr*>(&address), size), 0);
-    accepted.emplace_back(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    ASSERT_TRUE(accepted.back());
-  }
-  const auto inode = [](const Fd& fd) {
-    struct stat st {};
-    ::fstat(fd.get(), &st);
-    return st.st_ino;
+std::uint64_t inode_of(const Fd& fd) {
+  struct stat st {};
+  ::fstat(fd.get(), &st);
+  return st.st_ino;
+}
+
+// Connections of this process to itself.
+class Connections : public Sockets {
+ protected:
+  struct Pair {
+    Fd client, accepted;
   };
+  void SetUp() override {
+    ASSERT_EQ(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&address_), size_), 0);
+    ASSERT_EQ(::listen(listener_.get(), 4), 0);
+    ASSERT_EQ(::getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&address_), &size_), 0);
+  }
+  [[nodiscard]] Pair connect() const {
+    Pair out{Fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)), Fd()};
+    EXPECT_EQ(::connect(out.client.get(), reinterpret_cast<const sockaddr*>(&address_), size_), 0);
+    out.accepted = Fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    EXPECT_TRUE(out.accepted);
+    return out;
+  }
+  [[nodiscard]] std::uint16_t port() const { return ntohs(address_.sin_port); }
+
+ private:
+  Fd listener_{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  sockaddr_in address_{.sin_family = AF_INET, .sin_port = 0, .sin_addr = {htonl(INADDR_LOOPBACK)}, .sin_zero = {}};
+  socklen_t size_ = sizeof address_;
+};
+
+// The kernel finds an internet socket only by dumping them all.
+TEST_F(Connections, OneQuestionAnswersForEachOfTheMachine) {
+  const std::array<Pair, 3> pairs{connect(), connect(), connect()};
   SteadyClock clock;
   SocketPeers peers(diag_, clock);
-  ASSERT_TRUE(peers.look(::getpid(), inode(clients[0])));
-  for (int i = 0; i < 3; ++i) {
-    const auto known = peers.cached(inode(clients[i])), other = peers.cached(inode(accepted[i]));
+  ASSERT_TRUE(peers.look(::getpid(), inode_of(pairs[0].client)).peers);
+  for (const Pair& pair : pairs) {
+    const auto known = peers.cached(inode_of(pair.client)), other = peers.cached(inode_of(pair.accepted));
     ASSERT_TRUE(known && other);
-    EXPECT_THAT(known->peers.inodes, testing::ElementsAre(inode(accepted[i])));
-    EXPECT_THAT(other->peers.inodes, testing::ElementsAre(inode(clients[i])));
+    EXPECT_THAT(known->peers.inodes, testing::ElementsAre(inode_of(pair.accepted)));
+    EXPECT_THAT(other->peers.inodes, testing::ElementsAre(inode_of(pair.client)));
     EXPECT_TRUE(known->peers.stable);
   }
+}
+
+// Each question takes a second by this clock, of which a fiftieth is to be had.
+class SlowClock : public Clock {
+ public:
+  [[nodiscard]] Time now() const override { return time_ += std::chrono::seconds(1); }
+  void advance(Duration by) { time_ += by; }
+
+ private:
+  mutable Time time_{std::chrono::hours(1)};
+};
+
+TEST_F(Connections, ANewOneIsAskedForLaterWhereQuestionsTookMuch) {
+  SlowClock clock;
+  SocketPeers peers(diag_, clock);
+  const Pair first = connect();
+  ASSERT_TRUE(peers.look(::getpid(), inode_of(first.client)).peers);
+  const Pair second = connect();
+  const auto refused = peers.look(::getpid(), inode_of(second.client));
+  EXPECT_FALSE(refused.peers);
+  EXPECT_TRUE(peers.look(::getpid(), inode_of(first.client)).peers) << "which is known for life";
+  ASSERT_NE(refused.again, Time::max());
+  clock.advance(refused.again - clock.now());
+  const auto later = peers.look(::getpid(), inode_of(second.client));
+  ASSERT_TRUE(later.peers);
+  EXPECT_THAT(later.peers->inodes, testing::ElementsAre(inode_of(second.accepted)));
+}
+
+TEST_F(Connections, ThatWereClosedAreNotAmongThem) {
+  Pair closed = connect();
+  closed.client.reset();
+  closed.accepted.reset();
+  const auto all = diag_.inet_sockets(0, IPPROTO_TCP);
+  ASSERT_TRUE(all);
+  EXPECT_THAT(*all, testing::Not(testing::Contains(testing::AllOf(
+                        testing::Field(&sys::InetSocket::listening, false),
+                        testing::ResultOf([](const auto& s) { return s.remote.port; }, testing::Eq(port()))))))
+      << "the client's end is in TIME_WAIT";
 }
 
 // Who connects is known from history alone: the listening socket is awaited, and nobody holds its other end.

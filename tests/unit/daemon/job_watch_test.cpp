@@ -62,6 +62,31 @@ TEST_F(ContentionTest, AndEndsAfterALongOne) {
   EXPECT_TRUE(contention_.there());
 }
 
+TEST_F(ContentionTest, IsOftenAtAQuarterOfTheLastLooks) {
+  compete(7);
+  EXPECT_FALSE(contention_.often());
+  compete();
+  EXPECT_TRUE(contention_.often());
+  for (int i = 0; i < 30; ++i) {
+    rest(9);
+    compete();
+  }
+  EXPECT_TRUE(contention_.there());
+  EXPECT_FALSE(contention_.often()) << "now and then a thread wakes while all CPUs are taken";
+}
+
+TEST(OthersShare, CountsWhereNothingIsKnown) { EXPECT_TRUE(OthersShare().counts()); }
+
+TEST(OthersShare, CountsFromAFiftiethOn) {
+  OthersShare share;
+  for (int i = 0; i < 40; ++i) share.end_window(0.01);
+  EXPECT_FALSE(share.counts()) << "a shell, a journal";
+  for (int i = 0; i < 3; ++i) share.end_window(0.5);
+  EXPECT_TRUE(share.counts());
+  for (int i = 0; i < 40; ++i) share.end_window(0);
+  EXPECT_FALSE(share.counts());
+}
+
 TEST_F(ContentionTest, CrowdIsThreadsForEachCpu) {
   contention_.look(12, cpus);
   EXPECT_DOUBLE_EQ(contention_.crowd(), 3);

@@ -170,5 +170,40 @@ TEST(UdpPeers, CandidatesAreBounded) {
   EXPECT_EQ(inet_peers(inet(1, IPPROTO_UDP, v4(0, 53)), all).inodes.size(), 32U);
 }
 
+class Credit : public testing::Test {
+ protected:
+  static constexpr Duration cost = std::chrono::milliseconds(4);
+  // How many looks may be taken in a time without a pause between them.
+  int looks_in(Duration lasts) {
+    int looks = 0;
+    for (const Time end = now_ + lasts; now_ < end;) {
+      if (now_ < credit_.next()) {
+        now_ = std::min(credit_.next(), end);
+        continue;
+      }
+      now_ += cost;
+      credit_.pay(cost, now_);
+      ++looks;
+    }
+    return looks;
+  }
+  LookCredit credit_;
+  Time now_{std::chrono::hours(1)};
+};
+
+TEST_F(Credit, HoldsAFiftiethOfFiveSeconds) {
+  const int at_once = looks_in(std::chrono::milliseconds(100));
+  EXPECT_GE(at_once, 24);
+  EXPECT_EQ(looks_in(std::chrono::seconds(20)), 20 * 1000 / (50 * 4)) << "from then on a fiftieth of the time";
+}
+
+TEST_F(Credit, IsNotSavedForLonger) {
+  (void)looks_in(std::chrono::seconds(1));
+  now_ += std::chrono::minutes(10);
+  const int looks = looks_in(std::chrono::seconds(1));
+  EXPECT_GE(looks, 25);
+  EXPECT_LE(looks, 31);
+}
+
 }  // namespace
 }  // namespace swapd::observe

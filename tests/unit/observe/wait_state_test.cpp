@@ -138,5 +138,20 @@ TEST_F(WaitsInSets, AThreadThatIsNotWatchedAnyMoreIsNotAskedAbout) {
   EXPECT_FALSE(teller_.next_look());
 }
 
+TEST_F(WaitsInSets, WhatTheWorkerCouldNotAskForIsAskedForLater) {
+  block();
+  ASSERT_EQ(questions_.size(), 1U);
+  const Time later = clock_.now() + milliseconds(150);
+  teller_.answer(state_, {questions_[0], {.awaited = {}, .complete = true, .owners = {}, .believed_until = later}},
+                 events_);
+  EXPECT_EQ(teller_.next_look(), later);
+  ask_due(&state_);
+  EXPECT_EQ(questions_.size(), 1U) << "not before that";
+  go_to_the_look();
+  ask_due(&state_);
+  EXPECT_EQ(questions_.size(), 2U);
+  EXPECT_FALSE(teller_.next_look());
+}
+
 }  // namespace
 }  // namespace swapd::observe
