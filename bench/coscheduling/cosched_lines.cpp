@@ -16,9 +16,14 @@ class Jobs {
       : figures_(figures) {
     int all_ranks = 0;
     for (const JobPlan& job : subject.jobs) all_ranks += job.ranks;
-    for (const JobPlan& job : subject.jobs)
-      crowds_.push_back(
-          {.cpus = cpus, .ranks = job.ranks, .competitors = config.competitors, .other_ranks = all_ranks - job.ranks});
+    for (std::size_t i = 0; i < subject.jobs.size(); ++i) {
+      const int ranks = subject.jobs[i].ranks;
+      crowds_.push_back({.cpus = cpus,
+                         .ranks = ranks,
+                         .competitors = config.competitors,
+                         .other_ranks = all_ranks - ranks,
+                         .sessions = figures.run.jobs[i].sessions});
+    }
     for (const ScenePhase& one : figures.run.phases) {
       Crowd crowd = crowds_.front();
       crowd.competitors = one.rivals.competitors;

@@ -6,6 +6,10 @@
 namespace swapd::bench {
 
 double fair_share(const Crowd& crowd) {
+  if (crowd.sessions > 0) {
+    const int others = (crowd.competitors > 0 ? 1 : 0) + (crowd.other_ranks > 0 ? crowd.sessions : 0);
+    return static_cast<double>(crowd.sessions) / (crowd.sessions + others);
+  }
   const double others = crowd.weight * crowd.competitors * crowd.cpus + crowd.other_ranks;
   return static_cast<double>(crowd.ranks) / (crowd.ranks + others);
 }

@@ -10,6 +10,12 @@
 // With one rank on each CPU that is equation 5.1, F = N × T_C / T_E, with N = competitors + 1, and ideal = N ×
 // dedicated. F > 1: the job has taken more than its fair share. F < 1: less, by being kept from it or by sleeping.
 //
+// A launcher may give the ranks sessions of their own (Hydra, MPICH's, gives each one). Where the kernel shares a CPU
+// among sessions first (sched(7), autogroup), each has the same weight, spread over the CPUs that its threads use. The
+// competitors are one session. With S sessions of the job's ranks, as many of each other job's:
+//
+//   share    = S / (S + 1, where there are competitors + S, where there are other jobs)
+//
 // Competitors may come and go: what is fair is summed over the phases in which they stay the same then.
 #pragma once
 
@@ -24,6 +30,7 @@ struct Crowd {
   int competitors = 0;  // on each CPU
   int other_ranks = 0;  // of other jobs
   double weight = 1;    // of a competitor; a rank has 1
+  int sessions = 0;     // of the ranks, apart from the competitors'; 0: they are in that one, or sessions do not count
 };
 
 // By nice value, nice 0 has 1. sched(7): a step is a quarter more.
@@ -52,6 +59,7 @@ struct Phase {
 struct Progress {
   double wall_s = 0, cpu_s = 0;
   std::uint64_t done = 0, wanted = 0;
+  int sessions = 0;  // see Crowd
 };
 struct Whole {
   double time_s = 0, cpu_s = 0;

@@ -1,6 +1,7 @@
 #include "coscheduling/job.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
@@ -159,6 +160,16 @@ double Job::cpu_s() const {
   double sum = 0;
   for (const pid_t pid : pids()) sum += process_cpu_s(pid);
   return sum;
+}
+
+int Job::sessions_apart() const {
+  int shared_by_session = 0;
+  std::ifstream("/proc/sys/kernel/sched_autogroup_enabled") >> shared_by_session;
+  if (shared_by_session != 1 || plan_.split) return 0;
+  std::set<pid_t> sessions;
+  for (const pid_t pid : pids())
+    if (const pid_t session = ::getsid(pid); session > 0) sessions.insert(session);
+  return sessions.contains(::getsid(0)) ? 0 : static_cast<int>(sessions.size());
 }
 
 void Job::signal(int number) const {

@@ -37,7 +37,9 @@ class Job {
   // When the last rank was done.
   [[nodiscard]] std::int64_t ended_ns() const;
   [[nodiscard]] double cpu_s() const;  // of all ranks by now
-  void signal(int number) const;       // to all ranks
+  // Sessions of its ranks, where the kernel shares the CPUs among sessions and none is that of this process; else 0.
+  [[nodiscard]] int sessions_apart() const;
+  void signal(int number) const;  // to all ranks
   // All processes. A launcher has some seconds in which to clean up.
   void end();
 

@@ -168,7 +168,8 @@ class Scene {
   // The jobs' progress here has what they have by now.
   void look_at(SceneRun& run) const {
     run.jobs.clear();
-    for (const Job& job : jobs_) run.jobs.push_back({.cpu_s = job.cpu_s(), .done = job.rounds()});
+    for (const Job& job : jobs_)
+      run.jobs.push_back({.cpu_s = job.cpu_s(), .done = job.rounds(), .sessions = job.sessions_apart()});
     run.competitors_cpu_s = ended_cpu_s_;
     for (const Child& competitor : competitors_) run.competitors_cpu_s += process_cpu_s(competitor.pid());
     if (serial_) {

@@ -119,7 +119,8 @@ bus::StatusView DaemonBackend::status() {
                       .waste = job.waste,
                       .due = job.due,
                       .slots = job.slots,
-                      .refused = job.refused,
+                      .refused_busy = job.refused.busy,
+                      .refused_debt = job.refused.debt,
                       .used_s = seconds(job.used),
                       .entitled_s = seconds(job.entitled)};
     for (const auto& one : job.members) view.members.push_back({one.thread.tid, one.share, one.cpu, one.waiting});

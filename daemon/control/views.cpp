@@ -233,7 +233,10 @@ std::optional<bus::ThreadView::Job> Views::job_of(ThreadId thread) const {
                              .coscheduled = std::ranges::binary_search(job.gang, thread),
                              .threads = job.members.size()};
     for (const decide::JobFinder::Member& mate : job.members)
-      if (mate.thread != thread && out.mates.size() < max_mates) out.mates.push_back(mate.thread.tid);
+      if (mate.thread != thread && out.mates.size() < max_mates) {
+        out.mates.push_back(mate.thread.tid);
+        out.mates_cpu.push_back(mate.cpu);
+      }
     return out;
   }
   return std::nullopt;

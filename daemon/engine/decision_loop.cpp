@@ -29,6 +29,7 @@ actuate::Boost boost_of(const decide::Grant& grant) {
           .doubted = run.doubted,
           .withheld = run.withheld,
           .lowers = run.lowers,
+          .lowers_group = run.lowers_group,
           .slice_only = run.slice_only,
           .stands = run.stands,
           .quiet = run.quiet,

@@ -47,14 +47,17 @@ std::vector<int> busy_cpus(std::span<const decide::Donation> donations, const sy
   return busy;
 }
 
-// The part of all CPUs' time that threads had which neither matter nor are helped.
+// The part of all CPUs' time that processes had of which no thread matters or is helped.
 double others_part(const ProfileWindow& window, const model::ManagedSet& members, const actuate::Actuator& actuator) {
-  std::uint64_t others = window.others;
+  std::vector<pid_t> matter;
   for (const ProfileWindow::Thread& thread : window.threads) {
     const model::ManagedThread* member = members.thread(thread.seen.tid);
-    const bool matters = member != nullptr && (rank(member->base) > rank(SchedAttr{}) || actuator.base(member->id));
-    if (!matters) others += thread.seen.samples;
+    if (member != nullptr && (rank(member->base) > rank(SchedAttr{}) || actuator.base(member->id)))
+      matter.push_back(thread.seen.tgid);
   }
+  std::uint64_t others = window.others;
+  for (const ProfileWindow::Thread& thread : window.threads)
+    if (std::ranges::find(matter, thread.seen.tgid) == matter.end()) others += thread.seen.samples;
   return static_cast<double>(others) / window.of_all;
 }
 

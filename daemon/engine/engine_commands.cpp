@@ -66,8 +66,7 @@ Counters Engine::counters() {
   out.events_lost = membership_.tracker().counts().lost + feed_.lost() + receivers.lost;
   out.over_quota = membership_.tracker().counts().over_quota;
   out.trouble = observation_.trouble();
-  if (const std::string unsampled = background_.jobs.trouble(); out.trouble.empty() && !unsampled.empty())
-    out.trouble = "no coscheduling of parallel jobs: " + unsampled;
+  if (out.trouble.empty()) out.trouble = background_.jobs.trouble();
   out.paused = decisions_.paused();
   out.cpu = OwnCpu::times(background_.worker.cpu_time(), receivers.cpu, background_.jobs.cpu_time());
   out.budget = thread_.budget();

@@ -73,7 +73,7 @@ pid_t MemorySharers::job_of(pid_t pid) const {
 
 bool MappingLooks::due(pid_t pid, Time now) const {
   const auto known = looks_.find(pid);
-  return known == looks_.end() || now >= known->second.next;
+  return now >= next_ && (known == looks_.end() || now >= known->second.next);
 }
 
 void MappingLooks::looked(pid_t pid, bool changed, Duration took, Time now) {
@@ -82,6 +82,7 @@ void MappingLooks::looked(pid_t pid, bool changed, Duration took, Time now) {
   const bool soon = is_new || (changed && now - look.first < starts);
   look.pause = soon ? least : std::min(2 * look.pause, most);
   look.next = now + std::max(look.pause, rest_of_cost * took);
+  next_ = std::max(next_, now - saved) + rest_of_cost * took;
 }
 
 void MappingLooks::keep_only(const std::vector<pid_t>& pids) {

@@ -37,11 +37,11 @@ class Contention {
   double crowd_ = 1;
 };
 
-// Whether anything takes CPU time from the threads that matter and those that are helped: where these alone have the
-// CPUs, to help one is to hold up another. Pure.
+// Whether anything takes CPU time from the processes in which some thread matters or is helped: where these alone have
+// the CPUs, to help one is to hold up another. Pure.
 class OthersShare {
  public:
-  // part: of all CPUs' time in a window, that the other threads had.
+  // part: of all CPUs' time in a window, that the other processes had.
   void end_window(double part) { part_ = part_ ? *part_ + weight * (part - *part_) : part; }
   // Also where nothing is known.
   [[nodiscard]] bool counts() const { return !part_ || *part_ >= least; }
@@ -104,11 +104,13 @@ class MappingLooks {
   static constexpr Duration least = std::chrono::milliseconds(250), most = std::chrono::seconds(5);
   static constexpr Duration starts = std::chrono::seconds(20);  // then changes bring no look soon after any more
   static constexpr int rest_of_cost = 100;                      // times as long as the look took
+  static constexpr Duration saved = std::chrono::seconds(5);    // of that hundredth, for all processes together
   struct Look {
     Time first{}, next{};
     Duration pause{};
   };
   std::map<pid_t, Look> looks_;
+  Time next_{};  // of any process
 };
 
 // Threads that give their CPU away all the time (sched_yield(2)) and want it again at once. Beside busy loops they are

@@ -165,7 +165,7 @@ void JobWatch::open_profile() {
   auto opened = sys::CpuProfile::open(config_.period);
   loading(false);
   const std::lock_guard lock(mutex_);
-  shared_.trouble = opened ? "" : opened.error().text();
+  shared_.trouble = opened ? "" : "no coscheduling of parallel jobs: " + opened.error().text();
   if (opened) profile_ = std::move(opened).value();
 }
 
@@ -177,8 +177,17 @@ void JobWatch::follow_messages(bool wanted) {
   if (wanted) messages_.wanted_until = now + stays;
   if (wanted && !std::exchange(messages_.tried, true)) {
     loading(true);
-    if (auto opened = sys::MessageCalls::open()) messages_.calls = std::move(opened).value();
+    auto opened = sys::MessageCalls::open();
     loading(false);
+    if (opened) {
+      messages_.calls = std::move(opened).value();
+    } else {
+      const std::lock_guard lock(mutex_);
+      shared_.trouble =
+          "no message calls a thread that polls for it, so parallel jobs are run together only where they "
+          "share memory or a launcher: " +
+          opened.error().text();
+    }
   }
   if (!messages_.calls) return;
   const bool on = now < messages_.wanted_until && samples();
@@ -197,8 +206,9 @@ void JobWatch::loading(bool begins) {
     shared_.loaded += sys::own_cpu_time() - *std::exchange(shared_.loads_since, std::nullopt);
 }
 
-void JobWatch::read_mappings(const std::vector<pid_t>& pids, Time now) {
-  for (const pid_t pid : pids) {
+// A process that is not busy in one window keeps what is known of it.
+void JobWatch::read_mappings(const std::vector<pid_t>& busy, const std::vector<pid_t>& managed, Time now) {
+  for (const pid_t pid : busy) {
     if (!mapping_looks_.due(pid, now)) continue;
     const Time begun = kernel_.clock.now();
     bool is_there = false;
@@ -211,8 +221,8 @@ void JobWatch::read_mappings(const std::vector<pid_t>& pids, Time now) {
     const bool changed = is_there && sharers_.set(pid, std::move(places), launcher_of(kernel_.procfs, pid).tid);
     mapping_looks_.looked(pid, changed, kernel_.clock.now() - begun, now);
   }
-  sharers_.keep_only(pids);
-  mapping_looks_.keep_only(pids);
+  sharers_.keep_only(managed);
+  mapping_looks_.keep_only(managed);
 }
 
 // Looks at no more than so many threads of each process, and at no more than so many of all.
@@ -288,7 +298,7 @@ void JobWatch::tell_window(Time begun) {
   for (const ProfileWindow::Thread& thread : window.threads) busy.push_back(thread.seen.tgid);
   std::ranges::sort(busy);
   busy.erase(std::unique(busy.begin(), busy.end()), busy.end());
-  read_mappings(busy, window.ended);
+  read_mappings(busy, managed, window.ended);
   for (ProfileWindow::Thread& thread : window.threads) {
     thread.job = static_cast<std::uint64_t>(sharers_.job_of(thread.seen.tgid));
     thread.shares_memory = sharers_.shares(thread.seen.tgid);

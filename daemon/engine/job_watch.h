@@ -82,7 +82,7 @@ class JobWatch {
   [[nodiscard]] std::shared_ptr<sys::MessageCalls> calls() const;
   // Whether threads often compete for CPUs, as of the last look; none: it does not look.
   [[nodiscard]] std::optional<bool> contended() const;
-  // Why the CPUs cannot be sampled; empty: they can, as far as is known.
+  // Why something cannot be had: the CPUs' samples, or messages that call. Empty: all can, as far as is known.
   [[nodiscard]] std::string trouble() const;
 
  private:
@@ -101,7 +101,7 @@ class JobWatch {
   void tell_window(Time begun);
   void add_yielders(const std::vector<pid_t>& managed, ProfileWindow& window);
   void look_at_room(ProfileWindow& window);
-  void read_mappings(const std::vector<pid_t>& pids, Time now);
+  void read_mappings(const std::vector<pid_t>& busy, const std::vector<pid_t>& managed, Time now);
 
   Kernel kernel_;
   std::function<void()> notify_;

@@ -69,6 +69,9 @@ struct Boost {
   bool withheld = false;
   // `attr` is less than the thread's own, and meant to be.
   bool lowers = false;
+  // For a quiet one: the thread's autogroup has the nice value 19 meanwhile, so that its threads take next to nothing
+  // from those of other groups. Where it has a nice value of its own, or there is none, nothing is changed.
+  bool lowers_group = false;
   // The slice of `attr` is all that is set: the rest stays as the thread has it, whatever that is by then.
   bool slice_only = false;
   // It stays between waits: the thread may not be waited for just now.

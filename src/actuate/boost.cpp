@@ -103,7 +103,7 @@ void Actuator::Impl::engage(Entry& entry, Time now, Outcome::What as) {
   entry.lent = *terms.lent;
   entry.limited = terms.limited;
   if (entry.limited == Ineffective::none) entry.refusal = {};
-  if (entry.boost.quiet) return leave_groups(entry);
+  if (entry.boost.quiet) return leave_groups(entry, now);
   if (as == Outcome::What::begun) ++total;
   lend_group(entry, now);
   if (entry.reason == Ineffective::none && confined(entry)) entry.reason = Ineffective::affinity;
@@ -205,11 +205,14 @@ void Actuator::Impl::lend_group(Entry& entry, Time now) {
     entry.reason = halted;
 }
 
-// Takes back what an earlier boost of the thread gave its groups.
-void Actuator::Impl::leave_groups(Entry& entry) {
+// Takes back what an earlier boost of the thread gave its groups, and lowers them where a quiet one says so.
+void Actuator::Impl::leave_groups(Entry& entry, Time now) {
   entry.surroundings = surroundings;
   entry.reason = Ineffective::none;
-  group_boosters.take_back(entry.boost.thread);
+  if (entry.boost.lowers_group && allowed(entry.boost, &Rules::group_action))
+    group_boosters.lower(entry.boost.thread, now);
+  else
+    group_boosters.take_back(entry.boost.thread);
   io_lender.take_back(entry.boost.thread);
 }
 
@@ -258,7 +261,8 @@ void Actuator::Impl::renew(Entry& entry, const Boost& boost, Time now) {
   const bool other_attr = entry.boost.attr != boost.attr || entry.boost.second_best != boost.second_best ||
                           entry.boost.limited != boost.limited || entry.boost.doubted != boost.doubted ||
                           entry.boost.withheld != boost.withheld || entry.boost.lowers != boost.lowers ||
-                          entry.boost.quiet != boost.quiet || entry.boost.slice_only != boost.slice_only;
+                          entry.boost.lowers_group != boost.lowers_group || entry.boost.quiet != boost.quiet ||
+                          entry.boost.slice_only != boost.slice_only;
   const bool other_requester = entry.boost.requester != boost.requester || entry.boost.resource != boost.resource;
   const bool other_terms =
       entry.boost.requester_class != boost.requester_class || entry.boost.provider_class != boost.provider_class;

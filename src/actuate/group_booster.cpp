@@ -7,6 +7,7 @@
 namespace swapd::actuate {
 namespace {
 
+constexpr int lowest_nice = 19;
 constexpr Duration place_lifetime = std::chrono::seconds(1);
 constexpr std::size_t max_places = 1024;
 constexpr std::size_t max_formerly_held = 1024;
@@ -204,20 +205,38 @@ Ineffective GroupBooster::lend(ThreadId thread, int nice, bool allowed, Time now
     if (reached) reason = Ineffective::none;
     if (!reached) asked.clear();
   }
+  leave_all_but(asked, thread);
+  return throttled(where) ? Ineffective::cgroup_quota : reason;
+}
+
+void GroupBooster::lower(ThreadId thread, Time now) {
+  const Place where = place(thread, now);
+  std::vector<Want> asked;
+  if (where.group == "/" && autogroups_ && where.autogroup >= 0)
+    asked.push_back({Change::Kind::autogroup, autogroup_key(where.autogroup), lowest_nice, true});
+  std::erase_if(asked, [&](const Want& want) { return !hold(want, thread).ok(); });
+  leave_all_but(asked, thread);
+}
+
+void GroupBooster::leave_all_but(const std::vector<Want>& asked, ThreadId thread) {
   for (auto held = held_.begin(); held != held_.end();) {
     const bool kept =
         std::any_of(asked.begin(), asked.end(), [&](const Want& want) { return want.key == held->first; });
     if (!kept) leave(held->second, thread);
     held = held->second.users.empty() ? held_.erase(held) : std::next(held);
   }
-  return throttled(where) ? Ineffective::cgroup_quota : reason;
 }
 
-void GroupBooster::take_back(ThreadId thread) {
-  for (auto held = held_.begin(); held != held_.end();) {
-    leave(held->second, thread);
-    held = held->second.users.empty() ? held_.erase(held) : std::next(held);
-  }
+void GroupBooster::take_back(ThreadId thread) { leave_all_but({}, thread); }
+
+// The wishes of those that use it: the best that is better than its own value; else the worst, which is to lower it.
+std::int64_t GroupBooster::best(const Held& held) {
+  const std::int64_t own = held.change.old_value;
+  std::int64_t found = own;
+  for (const auto& [user, value] : held.users) found = better(held.change.kind, value, found) ? value : found;
+  if (found != own) return found;
+  for (const auto& [user, value] : held.users) found = better(held.change.kind, found, value) ? value : found;
+  return found;
 }
 
 void GroupBooster::forget(ThreadId thread) {
@@ -262,12 +281,13 @@ Status GroupBooster::hold(const Want& want, ThreadId thread) {
     const auto own = static_cast<std::uint64_t>(held.change.old_value);
     asked = static_cast<std::int64_t>(std::min(own * weight_of_nice(want.nice) / weight_of_nice(0), seen.max_weight));
   }
-  if (known == held_.end() && !better(want.kind, asked, held.change.old_value)) return Done{};
+  const std::int64_t own = held.change.old_value;
+  if (want.lowers && own != 0) return Error(ENOTSUP, "lowering " + want.key + ": it has a value of its own");
+  if (known == held_.end() && !want.lowers && !better(want.kind, asked, own)) return Done{};
   std::erase_if(held.users, [&](const auto& user) { return user.first == thread; });
-  held.users.emplace_back(thread, asked);
-  std::int64_t best = held.change.old_value;
-  for (const auto& [user, value] : held.users) best = better(want.kind, value, best) ? value : best;
-  auto written = write(held, best);
+  // A boost that asks for less than the group's own asks for nothing.
+  held.users.emplace_back(thread, want.lowers || better(want.kind, asked, own) ? asked : own);
+  auto written = write(held, best(held));
   if (known != held_.end()) return written;  // on failure it stands as it was, and the caller leaves
   if (written.ok()) held_.emplace(want.key, std::move(fresh));
   return written;
@@ -314,9 +334,7 @@ Status GroupBooster::write(Held& held, std::int64_t to) {
 void GroupBooster::leave(Held& held, ThreadId thread) {
   if (std::erase_if(held.users, [&](const auto& user) { return user.first == thread; }) == 0) return;
   if (!held.users.empty()) {
-    std::int64_t best = held.change.old_value;
-    for (const auto& [user, asked] : held.users) best = better(held.change.kind, asked, best) ? asked : best;
-    (void)write(held, best);  // on failure the group stands too high until the last one leaves
+    (void)write(held, best(held));  // on failure the group stands too high until the last one leaves
     return;
   }
   if (dry_run_) return;

@@ -3,7 +3,10 @@
 // A nice value only divides a group's share among its members. So the groups of the provider and of the runnable
 // competitors are compared: where they part, the provider's autogroup gets the donated nice value, or its cpu cgroups
 // the weight of that. A group may be held up by several boosts: it has the best of what they ask for, and its own value
-// back when the last one goes. Only ever raised: a group that stands higher already is left alone.
+// back when the last one goes. Raised by those only: a group that stands higher already is left alone.
+//
+// lower() is the other way: an autogroup without a nice value of its own has the worst one as long as some thread of it
+// asks for that, and no boost for a better one.
 //
 // At a group that is idle (cpu.idle), and in which the two part, no nice value counts, and the kernel takes no weight
 // for it: GroupBooster makes it an ordinary group while the donation lasts.
@@ -40,6 +43,8 @@ class GroupBooster {
   // The thread is lent `nice`: acts where it must. Replaces what it was lent before. The answer is why this falls
   // short, or none.
   [[nodiscard]] Ineffective lend(ThreadId thread, int nice, bool allowed, Time now);
+  // The thread's autogroup takes next to nothing from others. Replaces what it was lent before.
+  void lower(ThreadId thread, Time now);
   void take_back(ThreadId thread);
   void forget(ThreadId thread);  // its place, too
   // A group's own weight, if a boost has changed it at some time since changes() was `since`; 0: the group is idle.
@@ -68,6 +73,7 @@ class GroupBooster {
     Change::Kind kind;
     std::string key;  // of held_
     int nice;
+    bool lowers = false;
   };
 
   [[nodiscard]] const Place& place(ThreadId thread, Time now);
@@ -75,6 +81,8 @@ class GroupBooster {
   [[nodiscard]] bool throttled(const Place& place) const;
   void wants_at_disks(const Place& place, int nice, std::vector<Want>& out) const;
   [[nodiscard]] Status hold(const Want& want, ThreadId thread);
+  void leave_all_but(const std::vector<Want>& asked, ThreadId thread);
+  [[nodiscard]] static std::int64_t best(const Held& held);
   [[nodiscard]] Status write(Held& held, std::int64_t value);
   void leave(Held& held, ThreadId thread);
   [[nodiscard]] static std::uint64_t own_weight(const Held& held);

@@ -27,6 +27,11 @@ Ineffective GroupBoosters::lend(ThreadId thread, const SchedAttr& set, bool allo
   return Ineffective::none;
 }
 
+void GroupBoosters::lower(ThreadId thread, Time now) {
+  for (GroupBooster& disks : disks_) disks.take_back(thread);
+  cpu_.lower(thread, now);
+}
+
 void GroupBoosters::take_back(ThreadId thread) {
   cpu_.take_back(thread);
   for (GroupBooster& disks : disks_) disks.take_back(thread);

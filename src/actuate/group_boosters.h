@@ -22,6 +22,8 @@ class GroupBoosters {
   // The thread has `set`: its groups get what goes with it, as far as that is allowed. The answer is why this falls
   // short, or none.
   [[nodiscard]] Ineffective lend(ThreadId thread, const SchedAttr& set, bool allowed, Time now);
+  // See GroupBooster; of the groups that share the CPU. The others have what is theirs.
+  void lower(ThreadId thread, Time now);
   void take_back(ThreadId thread);
   void forget(ThreadId thread);  // its places, too
 

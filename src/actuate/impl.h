@@ -35,7 +35,7 @@ struct Actuator::Impl {
   void drop(Entry& entry);            // the thread has gone: nothing to give back
   void release_thread(Entry& entry);  // gives the thread its own and clears the record
   void lend_group(Entry& entry, Time now);
-  void leave_groups(Entry& entry);
+  void leave_groups(Entry& entry, Time now);
   void engage(Entry& entry, Time now, Outcome::What as);
   [[nodiscard]] Status give(Entry& entry, const SchedAttr& set);
   [[nodiscard]] bool begin_head_start(Entry& entry);

@@ -54,8 +54,9 @@ struct JobView {
   };
   std::vector<Member> members;
   double waste = 0, due = 1;  // 0…1
-  std::uint64_t slots = 0, refused = 0;
-  double used_s = 0, entitled_s = 0;  // CPU time since it runs in slots
+  std::uint64_t slots = 0;
+  std::uint64_t refused_busy = 0, refused_debt = 0;  // another job had the CPUs; it was called, and too little was owed
+  double used_s = 0, entitled_s = 0;                 // CPU time since it runs in slots
 };
 
 struct StatusView {
@@ -127,9 +128,10 @@ struct ThreadView {
     std::uint64_t id = 0;
     std::string comm, state;  // as of a JobView
     double share = 1, cpu = 0, waiting = 0;
-    bool coscheduled = false;    // it has its CPU in slots, together with its mates
-    std::size_t threads = 0;     // of the job
-    std::vector<pid_t> mates{};  // tids of the others, or of the first of them
+    bool coscheduled = false;         // it has its CPU in slots, together with its mates
+    std::size_t threads = 0;          // of the job
+    std::vector<pid_t> mates{};       // tids of the others, or of the first of them
+    std::vector<double> mates_cpu{};  // 0…1: what each of these has had of a CPU lately
   };
   std::optional<Job> job{};
 };

@@ -69,7 +69,8 @@ Json jobs_json(const std::vector<JobView>& jobs) {
                    {"waste", job.waste},
                    {"due", job.due},
                    {"calls_granted", job.slots},
-                   {"calls_refused", job.refused},
+                   {"calls_refused", job.refused_busy + job.refused_debt},
+                   {"calls_refused_by", {{"other_job", job.refused_busy}, {"debt", job.refused_debt}}},
                    {"used_s", job.used_s},
                    {"entitled_s", job.entitled_s},
                    {"fairness", job.entitled_s > 0 ? job.used_s / job.entitled_s : 1.0}});
@@ -141,8 +142,9 @@ std::string_view rank_from(const ThreadView& t) {
 Json job_of_thread(const ThreadView& t) {
   if (!t.job) return nullptr;
   const ThreadView::Job& job = *t.job;
-  return {{"id", job.id},   {"comm", job.comm},       {"state", job.state},     {"share", job.share},
-          {"cpu", job.cpu}, {"waiting", job.waiting}, {"threads", job.threads}, {"mates", job.mates}};
+  return {{"id", job.id},           {"comm", job.comm},   {"state", job.state},
+          {"share", job.share},     {"cpu", job.cpu},     {"waiting", job.waiting},
+          {"threads", job.threads}, {"mates", job.mates}, {"mates_cpu", job.mates_cpu}};
 }
 
 // The fields of a thread that `ps` and `why` share.

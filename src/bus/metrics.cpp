@@ -66,17 +66,21 @@ void add_classes(Text& out, const std::vector<ClassView>& classes) {
 
 // Without labels: jobs come and go.
 void add_jobs(Text& out, const std::vector<JobView>& jobs) {
-  double used = 0, entitled = 0, granted = 0, refused = 0, coscheduled = 0;
+  double used = 0, entitled = 0, granted = 0, refused_busy = 0, refused_debt = 0, coscheduled = 0;
   for (const JobView& job : jobs) {
     if (job.slots > 0) ++coscheduled;
     granted += static_cast<double>(job.slots);
-    refused += static_cast<double>(job.refused);
+    refused_busy += static_cast<double>(job.refused_busy);
+    refused_debt += static_cast<double>(job.refused_debt);
     used += job.used_s;
     entitled += job.entitled_s;
   }
   out.gauge("swapd_coscheduling_jobs", "Parallel jobs that run in slots.", coscheduled);
   out.gauge("swapd_coscheduling_slots", "Slots that the present jobs have had.", granted);
-  out.gauge("swapd_coscheduling_slots_refused", "Slots of the present jobs that others had to be waited for.", refused);
+  out.gauge("swapd_coscheduling_slots_refused", "Slots of the present jobs that others had to be waited for.",
+            refused_busy);
+  out.gauge("swapd_coscheduling_calls_in_debt",
+            "Messages that called the present jobs while too little was owed to them.", refused_debt);
   out.gauge("swapd_coscheduling_fairness_ratio", "CPU time that the present jobs have had, over their fair share.",
             entitled > 0 ? used / entitled : 1);
 }

@@ -78,8 +78,13 @@ void append_job(std::string& out, const Json& thread, const Paint& paint) {
   if (!job.is_object()) return;
   const bool coscheduled = thread.value("rank_from", "") == "coscheduling";
   const Json tids = job.value("mates", Json::array());
+  const Json cpu = job.value("mates_cpu", Json::array());
   std::string mates;
-  for (const Json& tid : tids) mates += (mates.empty() ? "" : ", ") + tid.dump();
+  for (std::size_t i = 0; i < tids.size(); ++i) {
+    mates += (mates.empty() ? "" : ", ") + tids[i].dump();
+    if (i < cpu.size() && cpu[i].is_number())
+      mates += fmt::format(" ({:.0f} % of a CPU lately)", cpu[i].get<double>() * 100);
+  }
   if (job.value("threads", std::size_t{0}) > tids.size() + 1) mates += " …";
   out += "  parallel job " + text_of(job, "comm") + ", pid " + std::to_string(job.value("id", std::uint64_t{0})) +
          ": " +

@@ -50,6 +50,7 @@ struct RunAs {
   bool doubted = false;                  // it has not helped so far: `attr` is less than was asked for
   bool withheld = false;                 // … and so nothing is given for the present
   bool lowers = false;                   // `attr` is less than the thread's own, and meant to be
+  bool lowers_group = false;             // its session shall take next to nothing from other sessions (autogroup)
   bool slice_only = false;               // of `attr` the slice alone: the rest stays as the thread has it
   bool stands = false;                   // it is no help for one wait: the thread may not be waited for just now
   bool quiet = false;                    // it comes and goes many times a second: no event tells of it

@@ -166,6 +166,7 @@ decide::Grant grant(const Json& json, Mistake& mistake) {
   run.doubted = f.flag_or("doubted", false);
   run.withheld = f.flag_or("withheld", false);
   run.lowers = f.flag_or("lowers", false);
+  run.lowers_group = f.flag_or("lowers_group", false);
   run.slice_only = f.flag_or("slice_only", false);
   run.stands = f.flag_or("stands", false);
   run.quiet = f.flag_or("quiet", false);

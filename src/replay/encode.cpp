@@ -286,6 +286,7 @@ void Encoder::add(std::string& out, const Granted& granted) {
     if (run.doubted) line.add("doubted", true);
     if (run.withheld) line.add("withheld", true);
     if (run.lowers) line.add("lowers", true);
+    if (run.lowers_group) line.add("lowers_group", true);
     if (run.slice_only) line.add("slice_only", true);
     if (run.stands) line.add("stands", true);
     if (run.quiet) line.add("quiet", true);

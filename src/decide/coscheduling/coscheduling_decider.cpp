@@ -97,6 +97,8 @@ void CoschedulingDecider::listen(Plan& plan) const {
 void CoschedulingDecider::demand(const model::Model& model, Plan& plan) const {
   for (const auto& [id, gang] : gangs_.all()) {
     if (gang.rests && !gang.slot_until) continue;
+    const auto job = finder_.jobs().find(id);
+    const bool lowers_group = job != finder_.jobs().end() && job->second.lowers_group;
     for (const ThreadId thread : gang.threads) {
       const auto view = model.thread(thread);
       if (!view || !takes(model, thread)) continue;
@@ -116,6 +118,7 @@ void CoschedulingDecider::demand(const model::Model& model, Plan& plan) const {
         run.attr.nice = -20;
       }
       run.quiet = true;
+      run.lowers_group = lowers_group;
       plan.demands.emplace_back(run);
     }
   }

@@ -67,7 +67,8 @@ class CoschedulingDecider final : public Decider {
     double due = 1;    // 0…1: of what its threads could use
     // While it runs in slots:
     std::vector<ThreadId> gang;  // its threads that have their CPUs in slots at present, sorted
-    std::uint64_t slots = 0, refused = 0;
+    std::uint64_t slots = 0;
+    Gangs::Gang::Refused refused{};
     Duration used{}, entitled{};
   };
   [[nodiscard]] std::vector<JobView> jobs() const;

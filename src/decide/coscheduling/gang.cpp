@@ -131,8 +131,10 @@ bool Gangs::begin_slots(Time now) {
     changed = changed || rested != gang.rests;
     if (std::exchange(gang.over, false)) gang.credit_after = gang.ledger.credit();
     auto wait = gang.rests ? std::nullopt : gang.ledger.until(wanted(gang));
-    if (std::exchange(gang.called_now, false) && wait && *wait > Duration::zero())
+    if (std::exchange(gang.called_now, false) && wait && *wait > Duration::zero()) {
       wait = gang.ledger.until(wanted(gang));  // the message waits
+      ++gang.refused.debt;
+    }
     if (wait && (*wait <= Duration::zero() || only_gangs_compete(gang)))
       due.push_back(&gang);
     else
@@ -141,7 +143,7 @@ bool Gangs::begin_slots(Time now) {
   std::ranges::stable_sort(due, std::ranges::greater(), [](const Gang* gang) { return gang->ledger.credit(); });
   for (Gang* gang : due) {
     if (!may_begin(*gang)) {
-      ++gang->refused;
+      ++gang->refused.busy;
       // When the job that has the CPUs is done.
       Time soonest = now + config_.slot;
       for (const auto& [id, other] : gangs_)

@@ -41,7 +41,14 @@ class Gangs {
     bool over = false;               // a slot is over, and not settled
     Duration credit_after{};         // its credit when its last slot was over
     std::uint64_t slots = 0;         // that have begun
-    std::uint64_t refused = 0;       // times that another job had the CPUs
+    struct Refused {
+      std::uint64_t busy = 0;  // times that another job had the CPUs
+      std::uint64_t debt = 0;  // messages that called it while too little was owed
+      template <typename Self, typename Archive>
+      static void state(Self& self, Archive& archive) {
+        archive(self.busy, self.debt);
+      }
+    } refused{};
     template <typename Self, typename Archive>
     static void state(Self& self, Archive& archive) {
       archive(self.ledger, self.threads, self.cpus, self.room, self.slot_until, self.look_at, self.rests, self.slots,

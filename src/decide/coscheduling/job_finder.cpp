@@ -7,16 +7,21 @@ namespace swapd::decide {
 
 namespace {
 
-constexpr double lately = 0.25;         // of a window, in what is remembered
-constexpr double passing_groups = 0.9;  // a group that is due more competes only with what comes and goes
+constexpr double lately = 0.25;                    // of a window, in what is remembered
+constexpr double passing_groups = 0.9;             // a group that is due more competes only with what comes and goes
+constexpr double lowered_by = 1024.0 / 15;         // the weights of nice 0 and nice 19
+constexpr double in_force_below = 0.25;            // a lowered group is due less, or has no rival to speak of …
+constexpr double without_rivals = passing_groups;  // … and then more than this
+constexpr int unmoved_windows = 2;
 
-void note_share(JobFinder::Member& member, const ThreadProfiled& seen) {
+// upper: what its groups are due of its CPU.
+void note_share(JobFinder::Member& member, const ThreadProfiled& seen, double upper) {
   // All threads of the group lose alike what threads of other groups take now and then. If those compete for good, the
   // group is due its weight.
-  const double group = seen.upper > passing_groups ? seen.group_use : seen.upper;
+  const double group = upper > passing_groups ? seen.group_use : upper;
   member.group_part = group;
   const double found = seen.inner * group;
-  member.upper = member.windows == 0 ? seen.upper : member.upper + (seen.upper - member.upper) * lately;
+  member.upper = member.windows == 0 ? upper : member.upper + (upper - member.upper) * lately;
   member.seen_shares.at(member.windows++ % member.seen_shares.size()) = found;
   auto known = member.seen_shares;
   const auto end = known.begin() + std::min<std::ptrdiff_t>(member.windows, std::ssize(known));
@@ -46,7 +51,13 @@ void JobFinder::add(const ThreadProfiled& seen, bool declared) {
     at = job.members.insert(at, Member{.thread = seen.thread});
   }
   Member& member = *at;
-  if (seen.share_known) note_share(member, seen);
+  member.group_use = seen.group_use;
+  // The window in which its groups were lowered says both.
+  const bool lowered = job.running && job.lowers_group;
+  if (seen.share_known && (!lowered || job.lowered_for > 0)) {
+    member.raw_upper = seen.upper;
+    note_share(member, seen, own_upper(seen.job, job, seen));
+  }
   member.share = member.seen_share;
   member.cpu = std::min(cpu, 1.0);
   member.waiting = member.polling = std::min(seen.spinning + seen.yielding, 1.0);
@@ -92,6 +103,50 @@ void JobFinder::correct_shares() {
   }
 }
 
+// Lowered groups of other jobs that have a thread on this CPU.
+int JobFinder::other_lowered(JobId job, std::uint64_t group, int cpu) const {
+  return static_cast<int>(std::ranges::count_if(jobs_, [&](const auto& one) {
+    const auto& [id, other] = one;
+    return id != job && other.running && other.lowers_group &&
+           std::ranges::any_of(other.members, [&](const Member& m) { return m.cpu_number == cpu && m.group != group; });
+  }));
+}
+
+// The thread's groups' due if none was lowered. In parts of what its own would weigh: `rest`, which is not
+// lowered, and others that are. Lowered, upper = (1/L) / (1/L + rest + others/L); else upper = 1 / (1 + rest +
+// others/L).
+double JobFinder::own_upper(JobId id, const Job& job, const ThreadProfiled& seen) const {
+  const int others = other_lowered(id, seen.group, seen.cpu_number);
+  const bool lowered = job.running && job.lowers_group;
+  if (!lowered && others == 0) return seen.upper;
+  const double beside = 1 / std::clamp(seen.upper, 1e-4, 1.0) - 1;
+  const double rest = std::max((lowered ? beside / lowered_by : beside) - others / lowered_by, 0.0);
+  return 1 / (1 + rest + others);
+}
+
+void JobFinder::look_at_groups(JobId id, Job& job) {
+  double others = 0, upper = 0;
+  bool alone = true;
+  int unmoved = 0;
+  for (const Member& member : job.members) {
+    double own = 0;
+    for (const Member& mate : job.members)
+      if (mate.group == member.group && mate.cpu_number == member.cpu_number) own += mate.cpu;
+    others += std::max(member.group_use - own, 0.0);
+    upper += member.upper;
+    alone = alone && other_lowered(id, member.group, member.cpu_number) == 0;
+    if (member.raw_upper >= in_force_below && member.raw_upper < without_rivals) ++unmoved;
+  }
+  const auto threads = static_cast<double>(std::max<std::size_t>(job.members.size(), 1));
+  job.group_others += (others / threads - job.group_others) * lately;
+  job.unmoved = alone && job.lowered_for > 0 && unmoved > 0 ? job.unmoved + 1 : 0;
+  job.group_fixed = job.group_fixed || job.unmoved >= unmoved_windows;
+  const bool was_lowered = job.lowers_group;
+  job.apart = upper / threads < (job.apart ? config_.grouped_begin : config_.grouped_end);
+  job.lowers_group = job.apart && !job.group_fixed && job.group_others <= config_.group_others;
+  job.lowered_for = job.running && was_lowered && job.lowers_group ? job.lowered_for + 1 : 0;
+}
+
 void JobFinder::weigh(Job& job, int cpus, Time now) const {
   double used = 0, wasted = 0, due = 0, upper = 0;
   for (const Member& member : job.members) {
@@ -102,7 +157,7 @@ void JobFinder::weigh(Job& job, int cpus, Time now) const {
     used += member.cpu;
     wasted += member.cpu * member.waiting * (1 - mate);
     // A thread that only passes by in another group is no rival.
-    due += std::min(member.share / std::max(member.group_part, 0.5), 1.0);
+    due += job.apart ? member.share : std::min(member.share / std::max(member.group_part, 0.5), 1.0);
     upper += member.upper;
   }
   const auto threads = static_cast<double>(job.members.size());
@@ -116,7 +171,7 @@ void JobFinder::weigh(Job& job, int cpus, Time now) const {
     job.verdict = State::alone;
   else if (threads > cpus || !job.fits)
     job.verdict = State::crowded;
-  else if (upper / threads < (job.running ? config_.grouped_end : config_.grouped_begin))
+  else if (!job.lowers_group && upper / threads < (job.running ? config_.grouped_end : config_.grouped_begin))
     job.verdict = State::grouped;
   else if (job.waste < config_.waste && !job.declared && !called)
     job.verdict = State::useful;
@@ -132,6 +187,7 @@ void JobFinder::end_window(int cpus, Time now) {
   std::erase_if(jobs_, [](const auto& one) { return one.second.members.empty() && !one.second.running; });
   correct_shares();
   for (auto& [id, job] : jobs_) {
+    if (job.heard) look_at_groups(id, job);
     weigh(job, cpus, now);
     // A window that says nothing of it is none of its windows in a row.
     if (!std::exchange(job.heard, false) && !job.members.empty()) continue;

@@ -8,6 +8,11 @@
 // is what running together can save. A job that computes, or that blocks when it waits, wastes little and is left alone
 // [DCS97 ch. 6].
 //
+// If its rivals are in other sessions, SCHED_IDLE between slots leaves them nothing: a session has its share of a
+// CPU whatever class its threads have (sched(7), autogroup). So the job's session itself is lowered (`lowers_group`),
+// if hardly any other thread of it takes CPU time. What its threads are due is found from what they would be due
+// without that.
+//
 // A process whose only busy thread waits on its CPU may have its mates on other machines, or where no launcher and no
 // memory shows them: messages tell (`polls`, called()). While some come it is a job of one [DCS97 §3.1].
 #pragma once
@@ -36,10 +41,11 @@ struct JobFinderConfig {
   double polls = 0.3;       // of the times that it is seen, that a thread alone waits: messages may call it …
   Duration called_lately = std::chrono::seconds(1);  // … and have, so long ago at most
   double grouped_begin = 0.9, grouped_end = 0.75;    // its groups are due less of the CPUs: no slots begin, or they end
-  double quiet = 0.97;                               // due more than this: no rival competes any more
-  int windows = 2;                                   // in a row, to begin and to end
-  Duration forget_after = std::chrono::seconds(3);   // without a word of a thread
-  std::size_t max_jobs = 64, max_threads = 256;      // of a job
+  double group_others = 0.1;  // of a CPU, that other threads of its groups have: with more they are not lowered
+  double quiet = 0.97;        // due more than this: no rival competes any more
+  int windows = 2;            // in a row, to begin and to end
+  Duration forget_after = std::chrono::seconds(3);  // without a word of a thread
+  std::size_t max_jobs = 64, max_threads = 256;     // of a job
 };
 
 class JobFinder {
@@ -69,10 +75,13 @@ class JobFinder {
     std::uint32_t windows = 0;  // that told a share
     double upper = 1;           // 0…1: what its groups were due of its CPU lately
     double group_part = 1;      // 0…1: of its CPU, that its group had or was due, as the share was last found with
+    double group_use = 1;       // 0…1: of its CPU, that its group had in the last window
+    double raw_upper = 1;       // 0…1: what its groups were due of its CPU then, lowered or not
     template <typename Self, typename Archive>
     static void state(Self& self, Archive& archive) {
       archive(self.thread, self.share, self.seen_share, self.seen_shares, self.windows, self.upper, self.group_part,
-              self.cpu, self.waiting, self.polling, self.called, self.weight, self.group, self.cpu_number, self.seen);
+              self.group_use, self.raw_upper, self.cpu, self.waiting, self.polling, self.called, self.weight,
+              self.group, self.cpu_number, self.seen);
     }
   };
   struct Job {
@@ -86,11 +95,18 @@ class JobFinder {
     bool running = false;         // it runs in slots: its waste is not what it would be without
     bool polls = false;           // its only thread waits on its CPU, for messages as far as can be seen
     bool heard = false;           // the window that is coming in has a thread of it
+    bool apart = false;           // rivals in other groups compete for good
+    bool lowers_group = false;    // its groups are to take nothing from others while it runs in slots
+    double group_others = 1;      // of a CPU, that other threads of its groups had lately, for each of its own
+    int lowered_for = 0;          // windows in a row that began so
+    int unmoved = 0;              // … in which its groups were due as much as before
+    bool group_fixed = false;     // they cannot be lowered
     std::vector<Member> members;  // by thread
     template <typename Self, typename Archive>
     static void state(Self& self, Archive& archive) {
       archive(self.verdict, self.waste, self.due, self.for_, self.against, self.fits, self.room, self.declared,
-              self.running, self.polls, self.members);
+              self.running, self.polls, self.apart, self.lowers_group, self.group_others, self.lowered_for,
+              self.unmoved, self.group_fixed, self.members);
     }
   };
 
@@ -114,6 +130,9 @@ class JobFinder {
 
  private:
   void take_from_others(JobId job, ThreadId thread);
+  [[nodiscard]] int other_lowered(JobId job, std::uint64_t group, int cpu) const;
+  [[nodiscard]] double own_upper(JobId id, const Job& job, const ThreadProfiled& seen) const;
+  void look_at_groups(JobId id, Job& job);
   void weigh(Job& job, int cpus, Time now) const;
   void correct_shares();
   JobFinderConfig config_;

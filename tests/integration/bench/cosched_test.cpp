@@ -46,6 +46,14 @@ TEST(FairShare, IsAJobsPartOfAllThatRuns) {
   EXPECT_THAT(fair_share({.cpus = 2, .ranks = 5, .competitors = 1}), DoubleEq(5.0 / 7)) << "more ranks than CPUs";
 }
 
+TEST(FairShare, IsAmongSessionsWhereTheRanksHaveTheirOwn) {
+  EXPECT_THAT(fair_share({.cpus = 2, .ranks = 2, .competitors = 4, .sessions = 1}), DoubleEq(1.0 / 2));
+  EXPECT_THAT(fair_share({.cpus = 2, .ranks = 2, .competitors = 4, .sessions = 2}), DoubleEq(2.0 / 3))
+      << "the competitors' session has two CPUs, each rank's has one";
+  EXPECT_THAT(fair_share({.cpus = 2, .ranks = 2, .other_ranks = 2, .sessions = 2}), DoubleEq(1.0 / 2));
+  EXPECT_THAT(fair_share({.cpus = 2, .ranks = 2, .sessions = 2}), DoubleEq(1)) << "alone";
+}
+
 TEST(Ideal, IsTheDedicatedTimeForEachCompetitorAndTheJob) {
   EXPECT_THAT(ideal_s(2, {.cpus = 2, .ranks = 2, .competitors = 0}), DoubleEq(2));
   EXPECT_THAT(ideal_s(2, {.cpus = 2, .ranks = 2, .competitors = 4}), DoubleEq(10));

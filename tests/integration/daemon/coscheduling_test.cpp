@@ -234,6 +234,52 @@ TEST_F(JobOfOneSwapd, HasItsOwnAttributesAgainWhenThatIsKilled) {
   EXPECT_NE(session->ctl({"status"}).status, 0) << "nobody has started another one";
 }
 
+// Its rivals are in another session, and the kernel shares the CPUs among sessions first: its own is lowered.
+class JobOfItsOwnSession : public ParallelJob {
+ protected:
+  void SetUp() override {
+    int on = 0;
+    if (!(std::ifstream("/proc/sys/kernel/sched_autogroup_enabled") >> on) || on != 1)
+      GTEST_SKIP() << "this kernel shares no CPUs among sessions (sched_autogroup_enabled)";
+    ParallelJob::SetUp();
+  }
+  void start_job() override {
+    const pid_t first =
+        session->start({"--nice", std::to_string(own_nice)}, {"/usr/bin/setsid", SPINNERS_PROGRAM, "job", "100"});
+    ASSERT_TRUE(eventually([&] { return only_child(first) > 0; }));
+    tids = {first, only_child(first)};
+    ASSERT_EQ(::getsid(first), first);
+    ASSERT_TRUE(eventually([&] { return session->json({"status"})["managed_processes"] == 2; }));
+  }
+  // "/autogroup-25 nice 19"
+  [[nodiscard]] int session_nice() const {
+    std::ifstream in("/proc/" + std::to_string(tids[0]) + "/autogroup");
+    std::string name, word;
+    int nice = -100;
+    in >> name >> word >> nice;
+    return nice;
+  }
+};
+
+TEST_F(JobOfItsOwnSession, RunsInSlotsBetweenWhichItsSessionTakesNothing) {
+  const bool in_slots = are_in_slots();
+  if (!in_slots && others_compete()) GTEST_SKIP() << others;
+  ASSERT_TRUE(in_slots) << job();
+  EXPECT_EQ(session_nice(), 19);
+  for (const pid_t hog : hogs) session->kill(hog, SIGKILL);
+  int in_a_row = 0;
+  if (!eventually([&] { return (in_a_row = both_have_their_own() ? in_a_row + 1 : 0) >= 50; })) GTEST_SKIP() << others;
+  EXPECT_EQ(session_nice(), 0);
+}
+
+TEST_F(JobOfItsOwnSession, HasItsSessionsOwnAgainWhenSwapdIsKilled) {
+  const bool lowered = eventually([&] { return session_nice() == 19; });
+  if (!lowered && others_compete()) GTEST_SKIP() << others;
+  ASSERT_TRUE(lowered) << job();
+  ::kill(session->daemon_pid(), SIGKILL);
+  EXPECT_TRUE(eventually([&] { return session_nice() == 0; }, 2s));
+}
+
 // Ranks that share no memory: that one mpirun has started them makes them one job.
 class RanksOfALauncher : public ParallelJob {
  protected:

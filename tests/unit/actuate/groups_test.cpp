@@ -116,6 +116,77 @@ TEST_F(AutogroupTest, TwoOfOneSessionShareTheBestAndTheLastGivesItBack) {
   EXPECT_EQ(group_nice(5), 2);
 }
 
+// A job in slots: its session shall not compete between them.
+class LoweredGroupTest : public AutogroupTest {
+ protected:
+  static Boost lowered(pid_t tid) {
+    SchedAttr attr;
+    attr.policy = SchedPolicy::idle;
+    Boost asked{id(tid), {}, {}, lent(attr)};
+    asked.lowers = asked.quiet = asked.lowers_group = true;
+    return asked;
+  }
+  static Boost in_slot(pid_t tid) {
+    Boost asked{id(tid), {}, {}, lent(fifo(1))};
+    asked.quiet = asked.lowers_group = true;
+    return asked;
+  }
+};
+
+TEST_F(LoweredGroupTest, HasTheWorstNiceValueAndItsOwnBack) {
+  rivals({5, 6});
+  apply({lowered(10), lowered(11)});
+  EXPECT_EQ(group_nice(5), 19);
+  EXPECT_EQ(group_nice(6), 0);
+  apply({in_slot(10), in_slot(11)});
+  EXPECT_EQ(group_nice(5), 19) << "real-time threads need no group";
+  apply({lowered(10)});
+  EXPECT_EQ(group_nice(5), 19);
+  apply({});
+  EXPECT_EQ(group_nice(5), 0);
+}
+
+TEST_F(LoweredGroupTest, WithANiceValueOfItsOwnIsLeftAlone) {
+  groups_.autogroup_nice[5] = 4;
+  apply({lowered(10)});
+  EXPECT_EQ(group_nice(5), 4);
+  EXPECT_EQ(attr(10).policy, SchedPolicy::idle);
+}
+
+TEST_F(LoweredGroupTest, IsLeftAloneWhereThePolicyForbidsIt) {
+  actuator().set_rules({.group_action = false});
+  apply({lowered(10)});
+  EXPECT_EQ(group_nice(5), 0);
+}
+
+TEST_F(LoweredGroupTest, IsLeftAloneInAControlGroup) {
+  groups_.group_of_tid[10] = "/job";
+  apply({lowered(10)});
+  EXPECT_EQ(group_nice(5), 0);
+}
+
+TEST_F(LoweredGroupTest, ABoostOfTheSameSessionCountsForMore) {
+  rivals({5, 6});
+  apply({lowered(10), boost(11, nice_of(-8))});
+  EXPECT_EQ(group_nice(5), -8);
+  apply({lowered(10)});
+  EXPECT_EQ(group_nice(5), 19);
+  apply({boost(11, nice_of(-8)), lowered(10)});
+  EXPECT_EQ(group_nice(5), -8);
+  apply({boost(11, nice_of(-8))});
+  EXPECT_EQ(group_nice(5), -8);
+  apply({});
+  EXPECT_EQ(group_nice(5), 0);
+}
+
+TEST_F(LoweredGroupTest, NoMoreAskedForIsGivenBackAtOnce) {
+  apply({lowered(10)});
+  Boost alone = lowered(10);
+  alone.lowers_group = false;
+  apply({alone});
+  EXPECT_EQ(group_nice(5), 0);
+}
+
 TEST_F(AutogroupTest, AGroupThatStandsHigherIsLeftAlone) {
   groups_.autogroup_nice[5] = -15;
   apply({boost(10, nice_of(-10))});

@@ -59,6 +59,22 @@ TEST_F(RecoveryTest, AGroupThatWasIdleIsIdleAgain) {
   EXPECT_EQ(recover(), 0) << "once";
 }
 
+TEST_F(RecoveryTest, ASessionThatWasLoweredHasItsOwnBack) {
+  groups_.enabled = true;
+  groups_.autogroup_of = {{10, 5}};
+  scheduler_.add(10, nice_of(0));
+  SchedAttr lowest;
+  lowest.policy = SchedPolicy::idle;
+  Boost between_slots{id(10), {}, {}, lent(lowest)};
+  between_slots.lowers = between_slots.quiet = between_slots.lowers_group = true;
+  apply({between_slots});
+  ASSERT_EQ(groups_.autogroup_nice[5], 19);
+  crash();
+  EXPECT_EQ(recover(), 2);
+  EXPECT_EQ(groups_.autogroup_nice[5], 0);
+  EXPECT_EQ(attr(10), nice_of(0));
+}
+
 TEST_F(RecoveryTest, AGroupThatIsNoLongerAsItWasMadeIsLeftAlone) {
   groups_.group_of_tid = {{10, "/a"}};
   groups_.weighted["/a"] = {.weight = 3, .idle = true};

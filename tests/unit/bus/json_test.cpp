@@ -64,7 +64,8 @@ TEST(Json, StatusHasTheParallelJobs) {
                 .waste = 0.125,
                 .due = 0.5,
                 .slots = 12,
-                .refused = 3,
+                .refused_busy = 3,
+                .refused_debt = 2,
                 .used_s = 3,
                 .entitled_s = 4}};
   const json jobs = json::parse(status_json(view))["jobs"];
@@ -78,7 +79,8 @@ TEST(Json, StatusHasTheParallelJobs) {
                            {"waste", 0.125},
                            {"due", 0.5},
                            {"calls_granted", 12},
-                           {"calls_refused", 3},
+                           {"calls_refused", 5},
+                           {"calls_refused_by", {{"other_job", 3}, {"debt", 2}}},
                            {"used_s", 3.0},
                            {"entitled_s", 4.0},
                            {"fairness", 0.75}}));
@@ -135,7 +137,8 @@ TEST(Json, PsSaysWhatTheRankOfAThreadComesFrom) {
                 .cpu = 0.25,
                 .waiting = 0.125,
                 .threads = 2,
-                .mates = {8}};
+                .mates = {8},
+                .mates_cpu = {0.5}};
   coscheduled = in_job;
   coscheduled.job->coscheduled = true;
   both = lent;
@@ -152,7 +155,8 @@ TEST(Json, PsSaysWhatTheRankOfAThreadComesFrom) {
                                      {"cpu", 0.25},
                                      {"waiting", 0.125},
                                      {"threads", 2},
-                                     {"mates", {8}}}));
+                                     {"mates", {8}},
+                                     {"mates_cpu", {0.5}}}));
 }
 
 TEST(Json, WhyHasTheContractsFieldsAtEveryDepth) {

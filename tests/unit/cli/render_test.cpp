@@ -83,6 +83,8 @@ TEST(Render, WhyAndPsSayWhomAThreadOfAParallelJobSpinsFor) {
   EXPECT_THAT(render_why(threads("base", "[813,814]")), HasSubstr("for one of the threads 813, 814\n"));
   EXPECT_THAT(render_why(threads("base", R"([813,814],"threads":20)")),
               HasSubstr("for one of the threads 813, 814 …\n"));
+  EXPECT_THAT(render_why(threads("base", R"([813,814],"mates_cpu":[0.12,0])")),
+              HasSubstr("for one of the threads 813 (12 % of a CPU lately), 814 (0 % of a CPU lately)\n"));
   EXPECT_THAT(render_ps(threads("coscheduling", "[813]")), HasSubstr("job 812"));
   EXPECT_THAT(render_ps(threads("base", "[813]")), Not(HasSubstr("job 812")));
 }

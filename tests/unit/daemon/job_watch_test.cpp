@@ -261,6 +261,20 @@ TEST_F(MappingLooksTest, ALookThatTakesLongIsFollowedByALongRest) {
   EXPECT_EQ(looks({500, 1000}, 5000), (std::vector<int>{0, 2000, 4000}));
 }
 
+TEST_F(MappingLooksTest, ManyProcessesTakeAHundredthOfACpuTogether) {
+  Duration used{};
+  for (int at = 0; at <= 60'000; at += 125) {
+    const Time now{std::chrono::seconds(100) + std::chrono::milliseconds(at)};
+    for (pid_t pid = 1; pid <= 200; ++pid) {
+      if (!looks_.due(pid, now)) continue;
+      looks_.looked(pid, true, std::chrono::milliseconds(2), now);
+      used += std::chrono::milliseconds(2);
+    }
+  }
+  EXPECT_LE(used, std::chrono::milliseconds(660)) << "and what five seconds have saved";
+  EXPECT_GE(used, std::chrono::milliseconds(600));
+}
+
 TEST_F(MappingLooksTest, OneThatIsNotManagedAnyMoreIsForgotten) {
   const Time now{std::chrono::seconds(100)};
   looks_.looked(7, true, took_, now);

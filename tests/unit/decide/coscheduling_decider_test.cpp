@@ -207,7 +207,7 @@ TEST_F(CoschedulingOnFourCpus, TwoJobsOnDifferentCpusDoNotWaitForEachOther) {
   run.after_turn = [&] { together = together || (run.in_slot(p1) && run.in_slot(p3)); };
   run.run(5s);
   EXPECT_TRUE(together);
-  for (const auto& [id, gang] : run.decider->gangs().all()) EXPECT_EQ(gang.refused, 0U);
+  for (const auto& [id, gang] : run.decider->gangs().all()) EXPECT_EQ(gang.refused.busy, 0U);
 }
 
 TEST_F(Coscheduling, JobWhoseThreadsDoNotWaitIsLeftAlone) {
@@ -476,7 +476,7 @@ TEST_F(Coscheduling, PeopleAreToldOfTheJob) {
   EXPECT_THAT(jobs[0].members, SizeIs(2));
   EXPECT_THAT(jobs[0].gang, SizeIs(2)) << "in slots";
   EXPECT_GT(jobs[0].slots, 10U);
-  EXPECT_EQ(jobs[0].refused, 0U);
+  EXPECT_EQ(jobs[0].refused.busy, 0U);
   EXPECT_NEAR(seconds_of(jobs[0].used) / seconds_of(jobs[0].entitled), 1, 0.05);
 }
 

@@ -122,7 +122,7 @@ TEST_F(GangSlots, TwoJobsOnTheSameCpusTakeTurns) {
     both = both || (in_slot(a) && in_slot(b));
   }
   EXPECT_FALSE(both);
-  EXPECT_GT(gang(a).refused + gang(b).refused, 0U);
+  EXPECT_GT(gang(a).refused.busy + gang(b).refused.busy, 0U);
   for (const ThreadId thread : {p1, p2, p3, p4})
     EXPECT_NEAR(std::chrono::duration<double>(used[thread]).count(), 2.5, 0.05);
 }
@@ -166,7 +166,7 @@ TEST_F(GangSlots, TwoJobsOnDifferentCpusDoNotWait) {
   EXPECT_TRUE(in_slot(a));
   EXPECT_TRUE(in_slot(b));
   pass_until(1s);
-  EXPECT_EQ(gang(a).refused + gang(b).refused, 0U);
+  EXPECT_EQ(gang(a).refused.busy + gang(b).refused.busy, 0U);
 }
 
 // Threads that may use any of the CPUs: where they were last says nothing of where they will be.
@@ -347,6 +347,16 @@ TEST_F(CalledGang, MessageThatComesCallsItAlsoInDebtButNotJustAfterASlot) {
   call();
   EXPECT_FALSE(in_slot(a)) << "its mate's slot is about to end";
   EXPECT_THAT(gangs.callable(), IsEmpty()) << "one is enough";
+}
+
+TEST_F(CalledGang, MessageInVainIsCountedOnce) {
+  call();
+  pass_until(config.slot);
+  EXPECT_EQ(gang(a).refused.debt, 0U);
+  call();
+  pass_until(cost / 4);
+  EXPECT_EQ(gang(a).refused.debt, 1U);
+  EXPECT_EQ(gang(a).refused.busy, 0U);
 }
 
 TEST_F(CalledGang, MessageThatComesLaterCallsItInDebt) {

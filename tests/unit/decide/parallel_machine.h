@@ -1,5 +1,6 @@
 // A machine that is made up: threads that stay on their CPUs, share them as their classes say, and are profiled in
-// windows. CPU time is divided as if without slices. What a panel grants comes true. No kernel, no engine.
+// windows. CPU time is divided as if without slices, among sessions first, which all have the same weight. What a panel
+// grants comes true. No kernel, no engine.
 #pragma once
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -25,15 +27,20 @@ class ParallelMachine {
     SchedAttr base{};      // its own
     bool blocked = false;  // it wants no CPU
     SchedAttr now{};
+    int session = 0;
     double used = 0;  // ns, in all
     // In the window:
-    double used_before = 0, inner = 0, looked = 0;
+    double used_before = 0, inner = 0, upper = 0, looked = 0;
   };
 
   Runner& add(ThreadId id, int cpu, std::uint64_t job = 0, double waits = 0, SchedAttr base = {}) {
     return runners_.emplace(id, Runner{id, cpu, job, waits, base, false, base}).first->second;
   }
-  void remove(ThreadId id) { runners_.erase(id); }
+  void remove(ThreadId id) {
+    const Runner& one = runners_.at(id);
+    used_by_gone_[{one.session, one.cpu}] += one.used - one.used_before;
+    runners_.erase(id);
+  }
   Runner& of(ThreadId id) { return runners_.at(id); }
   [[nodiscard]] bool has(ThreadId id) const { return runners_.contains(id); }
   [[nodiscard]] Duration used(ThreadId id) const { return whole(runners_.at(id).used); }
@@ -41,29 +48,41 @@ class ParallelMachine {
   void pass(Duration time) {
     const auto ns = static_cast<double>(time.count());
     for (auto& [id, one] : runners_) {
-      double weights = 0;  // of its rivals, itself left out
+      double weights = 0;  // of its rivals in the session, itself left out
+      std::set<int> sessions{one.session};
       int level = one.now.realtime() ? one.now.rt_priority : 0, highest = 0, equals = 0;
       for (const auto& [other_id, other] : runners_) {
         if (other.cpu != one.cpu || other.blocked) continue;
         const int priority = other.now.realtime() ? other.now.rt_priority : 0;
         highest = std::max(highest, priority);
         if (priority == level && level > 0) ++equals;
-        if (other_id != id && priority == 0) weights += weight(other.now);
+        if (priority == 0) sessions.insert(other.session);
+        if (other_id != id && priority == 0 && other.session == one.session) weights += weight(other.now);
       }
+      double all = 0;
+      for (const int session : sessions) all += session_weight(session);
+      const double upper = session_weight(one.session) / all;
       if (highest == 0) {
         one.inner += ns * weight(one.base) / (weight(one.base) + weights);
+        one.upper += ns * upper;
         one.looked += ns;
       }
       if (one.blocked || level < highest) continue;
-      one.used += level > 0 ? ns / equals : ns * weight(one.now) / (weight(one.now) + weights);
+      one.used += level > 0 ? ns / equals : ns * upper * weight(one.now) / (weight(one.now) + weights);
     }
   }
   // The threads have these attributes from now on, all others their own.
   void apply(std::span<const decide::Grant> grants) {
     for (auto& [id, one] : runners_) one.now = one.base;
-    for (const decide::Grant& grant : grants)
-      if (const auto at = runners_.find(grant.run.thread); at != runners_.end()) at->second.now = grant.run.attr;
+    lowered_.clear();
+    for (const decide::Grant& grant : grants) {
+      const auto at = runners_.find(grant.run.thread);
+      if (at == runners_.end()) continue;
+      at->second.now = grant.run.attr;
+      if (grant.run.lowers_group && sessions_can_be_lowered) lowered_.insert(at->second.session);
+    }
   }
+  bool sessions_can_be_lowered = true;
   [[nodiscard]] decide::RunTime run_time(ThreadId id, Time now) const {
     const Runner& one = runners_.at(id);
     return {.time = now, .thread = id, .cpu = whole(one.used), .runnable = !one.blocked};
@@ -71,9 +90,12 @@ class ParallelMachine {
   // Returns what each thread of a job did since the last window.
   std::vector<decide::ThreadProfiled> end_window(Time now, Duration window) {
     std::vector<decide::ThreadProfiled> out;
+    auto together = std::exchange(used_by_gone_, {});
+    for (const auto& [id, one] : runners_) together[{one.session, one.cpu}] += one.used - one.used_before;
     for (auto& [id, one] : runners_) {
       const double used = one.used - std::exchange(one.used_before, one.used);
-      const double inner = std::exchange(one.inner, 0), looked = std::exchange(one.looked, 0);
+      const double inner = std::exchange(one.inner, 0), upper = std::exchange(one.upper, 0);
+      const double looked = std::exchange(one.looked, 0);
       if (one.job == 0 || used <= 0) continue;
       out.push_back({.time = now,
                      .thread = id,
@@ -83,8 +105,10 @@ class ParallelMachine {
                      .spinning = one.waits,
                      .share_known = looked > 0,
                      .inner = looked > 0 ? inner / looked : 1,
+                     .upper = looked > 0 ? upper / looked : 1,
+                     .group_use = std::min(together[{one.session, one.cpu}] / static_cast<double>(window.count()), 1.0),
                      .weight = weight(one.base),
-                     .group = static_cast<std::uint64_t>(one.cpu) + 1,
+                     .group = static_cast<std::uint64_t>(one.cpu + 1 + 100 * one.session),
                      .cpu_number = one.cpu});
     }
     return out;
@@ -98,8 +122,11 @@ class ParallelMachine {
   }
 
  private:
+  [[nodiscard]] double session_weight(int session) const { return lowered_.contains(session) ? 15 : 1024; }
   static Duration whole(double ns) { return Duration(static_cast<Duration::rep>(ns)); }
   std::map<ThreadId, Runner> runners_;
+  std::set<int> lowered_;                               // sessions
+  std::map<std::pair<int, int>, double> used_by_gone_;  // in this window, by session and CPU
 };
 
 // Parallel jobs beside others on such a machine, under a panel with a coscheduling decider.
@@ -126,9 +153,9 @@ class ParallelRun {
     turns_.take(Enrolled{turns_.now, id, id.tid, 1000, base, class_id, usual_weight});
   }
   // A program that swapd does not manage and that never stops.
-  ThreadId hog(int cpu) {
+  ThreadId hog(int cpu, int session = 0) {
     const ThreadId id{next_hog_++, 1};
-    machine.add(id, cpu);
+    machine.add(id, cpu).session = session;
     return id;
   }
   // A message comes for the thread; the deciders learn of it if they have asked to.

@@ -109,10 +109,10 @@ static __always_inline _Bool is_queued(struct sched_entity___profile* entity) {
   return BPF_CORE_READ_BITFIELD_PROBED(entity, on_rq);
 }
 
-// Weight of the others in this queue.
+// Weight of the others in this queue, as the kernel has it: with ten bits more than a nice value's.
 static __always_inline __u64 others_in(struct sched_entity___profile* entity) {
-  __u64 all = BPF_CORE_READ(entity, cfs_rq, load.weight) >> weight_shift;
-  const __u64 own = is_queued(entity) ? BPF_CORE_READ(entity, load.weight) >> weight_shift : 0;
+  __u64 all = BPF_CORE_READ(entity, cfs_rq, load.weight);
+  const __u64 own = is_queued(entity) ? BPF_CORE_READ(entity, load.weight) : 0;
   return all > own ? all - own : 0;
 }
 
@@ -121,13 +121,14 @@ static __always_inline void note_shares(struct profile_thread* seen, struct sche
   seen->group = (__u64)BPF_CORE_READ(entity, cfs_rq);
   // (Not the mean of the weights: a heavy thread that is there for a moment takes no more than that.)
   const __u64 weight = seen->weight ? seen->weight : 1;
-  seen->inner += profile_share_one * weight / (weight + others_in(entity));
+  seen->inner += profile_share_one * weight / (weight + (others_in(entity) >> weight_shift));
   __u64 share = profile_share_one;
   if (bpf_core_field_exists(entity->parent)) {
     for (int level = 0; level < max_levels; ++level) {
       entity = BPF_CORE_READ(entity, parent);
       if (!entity) break;
-      __u64 own = BPF_CORE_READ(entity, load.weight) >> weight_shift;
+      // (A group may be worth less than one of a nice value's units on this CPU.)
+      __u64 own = BPF_CORE_READ(entity, load.weight);
       if (!own) own = 1;
       share = share * own / (own + others_in(entity));
     }
