@@ -47,18 +47,16 @@ std::vector<int> busy_cpus(std::span<const decide::Donation> donations, const sy
   return busy;
 }
 
-// The part of all CPUs' time that processes had of which no thread matters or is helped.
-double others_part(const ProfileWindow& window, const model::ManagedSet& members, const actuate::Actuator& actuator) {
-  std::vector<pid_t> matter;
+void see_others(const ProfileWindow& window, const model::ManagedSet& members, const actuate::Actuator& actuator,
+                OthersShare& others) {
+  if (window.of_all <= 0) return;
+  std::vector<OthersShare::Seen> seen;
   for (const ProfileWindow::Thread& thread : window.threads) {
     const model::ManagedThread* member = members.thread(thread.seen.tid);
-    if (member != nullptr && (rank(member->base) > rank(SchedAttr{}) || actuator.base(member->id)))
-      matter.push_back(thread.seen.tgid);
+    const bool matters = member != nullptr && (rank(member->base) > rank(SchedAttr{}) || actuator.base(member->id));
+    seen.push_back({.tgid = thread.seen.tgid, .samples = thread.seen.samples, .matters = matters});
   }
-  std::uint64_t others = window.others;
-  for (const ProfileWindow::Thread& thread : window.threads)
-    if (std::ranges::find(matter, thread.seen.tgid) == matter.end()) others += thread.seen.samples;
-  return static_cast<double>(others) / window.of_all;
+  others.end_window(seen, window.others, window.of_all, window.ended);
 }
 
 // Tells the deciders what busy threads did.
@@ -245,8 +243,7 @@ void Engine::round(Time now) {
   const auto windows = background_.jobs.take(!deciders_.coscheduling->gangs().all().empty());
   if (!windows.empty()) background_.calls.use(background_.jobs.calls());  // windows tell when there are others
   tell_profiles(windows, members_, decisions_);
-  for (const ProfileWindow& window : windows)
-    if (window.of_all > 0) background_.others.end_window(others_part(window, members_, actuator_));
+  for (const ProfileWindow& window : windows) see_others(window, members_, actuator_, background_.others);
   decisions_.run_clocks(now);
   if (thread_.begin_tick(now)) {
     tick(now);

@@ -16,6 +16,17 @@ void Contention::look(int runnable, int cpus) {
 
 bool Contention::often() const { return found_ && std::popcount(last_) >= often_after; }
 
+void OthersShare::end_window(std::span<const Seen> managed, std::uint64_t unmanaged, double of_all, Time now) {
+  for (const Seen& seen : managed)
+    if (seen.matters) mattered_[seen.tgid] = now;
+  std::erase_if(mattered_, [&](const auto& one) { return now - one.second > lately; });
+  std::uint64_t others = unmanaged;
+  for (const Seen& seen : managed)
+    if (!mattered_.contains(seen.tgid)) others += seen.samples;
+  const double part = static_cast<double>(others) / of_all;
+  part_ = part_ ? *part_ + weight * (part - *part_) : part;
+}
+
 void SamplingTurns::end_window(bool fruitful, Time now) {
   fruitless_ = fruitful ? 0 : fruitless_ + 1;
   if (fruitless_ < max_fruitless) return;

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -37,18 +38,25 @@ class Contention {
   double crowd_ = 1;
 };
 
-// Whether anything takes CPU time from the processes in which some thread matters or is helped: where these alone have
-// the CPUs, to help one is to hold up another. Pure.
+// Whether anything takes CPU time from the processes in which some thread matters or is helped, or was lately: where
+// these alone have the CPUs, to help one is to hold up another. Pure.
 class OthersShare {
  public:
-  // part: of all CPUs' time in a window, that the other processes had.
-  void end_window(double part) { part_ = part_ ? *part_ + weight * (part - *part_) : part; }
+  struct Seen {  // a managed thread
+    pid_t tgid = 0;
+    std::uint64_t samples = 0;
+    bool matters = false;  // or is helped
+  };
+  // unmanaged: samples of other threads. of_all: as many as all CPUs can have in the window; more than 0.
+  void end_window(std::span<const Seen> managed, std::uint64_t unmanaged, double of_all, Time now);
   // Also where nothing is known.
   [[nodiscard]] bool counts() const { return !part_ || *part_ >= least; }
 
  private:
   static constexpr double weight = 0.15, least = 0.02;
-  std::optional<double> part_;  // of the last windows, the last ones counting most
+  static constexpr Duration lately = std::chrono::seconds(10);
+  std::map<pid_t, Time> mattered_;  // last
+  std::optional<double> part_;      // of the last windows, the last ones counting most
 };
 
 // When to sample: all the time while some thread may be waiting on its CPU, else a third of it, because on a machine of

@@ -210,7 +210,7 @@ void JobWatch::loading(bool begins) {
 void JobWatch::read_mappings(const std::vector<pid_t>& busy, const std::vector<pid_t>& managed, Time now) {
   for (const pid_t pid : busy) {
     if (!mapping_looks_.due(pid, now)) continue;
-    const Time begun = kernel_.clock.now();
+    const Duration before = sys::own_cpu_time();  // whatever else has the CPU meanwhile
     bool is_there = false;
     std::vector<MemorySharers::Place> places;
     kernel_.procfs.each_mapping(pid, [&](const sys::Mapping& one) {
@@ -219,7 +219,7 @@ void JobWatch::read_mappings(const std::vector<pid_t>& busy, const std::vector<p
       return places.size() < 256;
     });
     const bool changed = is_there && sharers_.set(pid, std::move(places), launcher_of(kernel_.procfs, pid).tid);
-    mapping_looks_.looked(pid, changed, kernel_.clock.now() - begun, now);
+    mapping_looks_.looked(pid, changed, sys::own_cpu_time() - before, now);
   }
   sharers_.keep_only(managed);
   mapping_looks_.keep_only(managed);

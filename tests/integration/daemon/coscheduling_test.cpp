@@ -237,6 +237,12 @@ TEST_F(JobOfOneSwapd, HasItsOwnAttributesAgainWhenThatIsKilled) {
 // Its rivals are in another session, and the kernel shares the CPUs among sessions first: its own is lowered.
 class JobOfItsOwnSession : public ParallelJob {
  protected:
+  [[nodiscard]] std::vector<std::string> options() const override { return {}; }
+  // Three times a second: swapctl wants a CPU itself.
+  [[nodiscard]] bool has_begun() const override {
+    ::usleep(300'000);
+    return coscheduled();
+  }
   void SetUp() override {
     int on = 0;
     if (!(std::ifstream("/proc/sys/kernel/sched_autogroup_enabled") >> on) || on != 1)

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <vector>
 
@@ -75,16 +76,42 @@ TEST_F(ContentionTest, IsOftenAtAQuarterOfTheLastLooks) {
   EXPECT_FALSE(contention_.often()) << "now and then a thread wakes while all CPUs are taken";
 }
 
-TEST(OthersShare, CountsWhereNothingIsKnown) { EXPECT_TRUE(OthersShare().counts()); }
+class OthersShareTest : public testing::Test {
+ protected:
+  static constexpr pid_t client = 10, server = 20;
+  // Windows of a hundred samples; the rest of them is the client's.
+  void pass(int windows, std::uint64_t unmanaged, std::uint64_t of_server = 0, bool helped = false) {
+    for (int i = 0; i < windows; ++i) {
+      now_ += std::chrono::milliseconds(125);
+      const std::array<OthersShare::Seen, 2> seen{
+          {{.tgid = client, .samples = 100 - unmanaged - of_server, .matters = true},
+           {.tgid = server, .samples = of_server, .matters = helped}}};
+      share_.end_window(seen, unmanaged, 100, now_);
+    }
+  }
+  OthersShare share_;
+  Time now_{std::chrono::hours(1)};
+};
 
-TEST(OthersShare, CountsFromAFiftiethOn) {
-  OthersShare share;
-  for (int i = 0; i < 40; ++i) share.end_window(0.01);
-  EXPECT_FALSE(share.counts()) << "a shell, a journal";
-  for (int i = 0; i < 3; ++i) share.end_window(0.5);
-  EXPECT_TRUE(share.counts());
-  for (int i = 0; i < 40; ++i) share.end_window(0);
-  EXPECT_FALSE(share.counts());
+TEST_F(OthersShareTest, CountsWhereNothingIsKnown) { EXPECT_TRUE(share_.counts()); }
+
+TEST_F(OthersShareTest, CountsFromAFiftiethOn) {
+  pass(40, 1);
+  EXPECT_FALSE(share_.counts()) << "a shell, a journal";
+  pass(3, 50);
+  EXPECT_TRUE(share_.counts());
+  pass(40, 0);
+  EXPECT_FALSE(share_.counts());
+}
+
+TEST_F(OthersShareTest, AProcessThatWasHelpedLatelyIsNoOther) {
+  pass(40, 0, 40);
+  EXPECT_TRUE(share_.counts()) << "it is managed, and nothing says that it works for the client";
+  pass(1, 0, 40, true);
+  pass(40, 0, 40);
+  EXPECT_FALSE(share_.counts());
+  pass(100, 0, 40);
+  EXPECT_TRUE(share_.counts()) << "ten seconds later it is one";
 }
 
 TEST_F(ContentionTest, CrowdIsThreadsForEachCpu) {
