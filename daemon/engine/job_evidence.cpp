@@ -6,6 +6,7 @@
 namespace swapd::daemon {
 
 void Contention::look(int runnable, int cpus) {
+  cpus_ = cpus;
   const bool competes = runnable > cpus;
   last_ = last_ << 1U | (competes ? 1U : 0U);
   without_ = competes ? 0 : without_ + 1;
@@ -84,7 +85,7 @@ pid_t MemorySharers::job_of(pid_t pid) const {
 
 bool MappingLooks::due(pid_t pid, Time now) const {
   const auto known = looks_.find(pid);
-  return now >= next_ && (known == looks_.end() || now >= known->second.next);
+  return now >= credit_.next() && (known == looks_.end() || now >= known->second.next);
 }
 
 void MappingLooks::looked(pid_t pid, bool changed, Duration took, Time now) {
@@ -93,7 +94,7 @@ void MappingLooks::looked(pid_t pid, bool changed, Duration took, Time now) {
   const bool soon = is_new || (changed && now - look.first < starts);
   look.pause = soon ? least : std::min(2 * look.pause, most);
   look.next = now + std::max(look.pause, rest_of_cost * took);
-  next_ = std::max(next_, now - saved) + rest_of_cost * took;
+  credit_.pay(took, now);
 }
 
 void MappingLooks::keep_only(const std::vector<pid_t>& pids) {

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/look_credit.h"
 #include "base/time.h"
 #include "sys/procfs/procfs.h"
 
@@ -25,6 +26,7 @@ class Contention {
   [[nodiscard]] bool there() const { return found_; }
   // At a quarter of the last 32 looks at least: more than a thread that wakes now and then while the CPUs are taken.
   [[nodiscard]] bool often() const;
+  [[nodiscard]] int cpus() const { return cpus_; }  // as of the last look
   // Threads that have or want a CPU, for each CPU; 1 at least.
   [[nodiscard]] double crowd() const { return crowd_; }
 
@@ -36,6 +38,7 @@ class Contention {
   int without_ = 0;
   bool found_ = false;
   double crowd_ = 1;
+  int cpus_ = 1;
 };
 
 // Whether anything takes CPU time from the processes in which some thread matters or is helped, or was lately: where
@@ -112,13 +115,12 @@ class MappingLooks {
   static constexpr Duration least = std::chrono::milliseconds(250), most = std::chrono::seconds(5);
   static constexpr Duration starts = std::chrono::seconds(20);  // then changes bring no look soon after any more
   static constexpr int rest_of_cost = 100;                      // times as long as the look took
-  static constexpr Duration saved = std::chrono::seconds(5);    // of that hundredth, for all processes together
   struct Look {
     Time first{}, next{};
     Duration pause{};
   };
   std::map<pid_t, Look> looks_;
-  Time next_{};  // of any process
+  LookCredit credit_{rest_of_cost};  // of all processes together
 };
 
 // Threads that give their CPU away all the time (sched_yield(2)) and want it again at once. Beside busy loops they are

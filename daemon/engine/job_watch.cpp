@@ -284,10 +284,11 @@ void JobWatch::tell_window(Time begun) {
   const std::vector<sys::CpuProfile::Thread> all = profile_->read();
   for (const sys::CpuProfile::Thread& seen : all) group_samples[{seen.group, seen.cpu}] += seen.samples;
   const auto samples = static_cast<double>((window.ended - window.begun) / config_.period);
-  window.of_all = samples * static_cast<double>(std::max(::sysconf(_SC_NPROCESSORS_ONLN), 1L));
+  window.of_all = samples * contention_.cpus();
   for (const sys::CpuProfile::Thread& seen : all) {
     if (!std::ranges::binary_search(managed, seen.tgid)) {
-      if (is_users(seen.tgid)) window.others += seen.samples;
+      // More than a tenth need not be told apart: on a large machine the reads of /proc would be many.
+      if (static_cast<double>(window.others) * 10 < window.of_all && is_users(seen.tgid)) window.others += seen.samples;
       continue;
     }
     profile_->follow(seen.tid);

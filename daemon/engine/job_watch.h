@@ -46,8 +46,9 @@ struct ProfileWindow {
     [[nodiscard]] std::uint64_t waits() const { return seen.spins + (seen.blocks == 0 ? seen.asks : 0); }
   };
   std::vector<Thread> threads;
-  std::uint64_t others = 0;  // samples of threads that are not managed; the kernel's and swapd's own left out …
-  double of_all = 0;         // … of so many, if no CPU idles
+  std::uint64_t others =
+      0;  // samples of threads that are not managed, up to a tenth; the kernel's and swapd's own left out …
+  double of_all = 0;  // … of so many, if no CPU idles
 };
 
 class JobWatch {

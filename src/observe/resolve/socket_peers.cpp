@@ -134,6 +134,7 @@ std::optional<SocketPeers::Cached> SocketPeers::cached(std::uint64_t inode) {
 
 SocketPeers::Looked SocketPeers::look(pid_t pid, std::uint64_t inode) {
   const Time begun = clock_.now();
+  const Duration before = cpu_time_();
   const bool may_dump = begun >= dumps_.next();
   {
     const std::lock_guard lock(mutex_);
@@ -143,7 +144,7 @@ SocketPeers::Looked SocketPeers::look(pid_t pid, std::uint64_t inode) {
       if (!entry->peers && !may_dump) return {};
     }
   }
-  if (auto peers = ask_unix(pid, inode)) return {keep(inode, std::move(peers), clock_.now() - begun)};
+  if (auto peers = ask_unix(pid, inode)) return {keep(inode, std::move(peers), cpu_time_() - before)};
   if (!may_dump) {
     const auto known = cached(inode);
     return {known ? std::optional(known->peers) : std::nullopt, dumps_.next()};
@@ -151,9 +152,9 @@ SocketPeers::Looked SocketPeers::look(pid_t pid, std::uint64_t inode) {
   std::optional<Peers> found;
   for (const int protocol : {IPPROTO_TCP, IPPROTO_UDP})
     if (!found) found = ask_inet(pid, inode, protocol);
-  const Time now = clock_.now();
-  dumps_.pay(now - begun, now);
-  return {keep(inode, std::move(found), now - begun)};
+  const Duration cost = cpu_time_() - before;
+  dumps_.pay(cost, clock_.now());
+  return {keep(inode, std::move(found), cost)};
 }
 
 std::optional<Peers> SocketPeers::keep(std::uint64_t inode, std::optional<Peers> peers, Duration cost) {

@@ -2,15 +2,17 @@
 // Observers).
 #pragma once
 
-#include <algorithm>
 #include <chrono>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <vector>
 
 #include "base/lately_used.h"
+#include "base/look_credit.h"
 #include "base/time.h"
 #include "sys/netlink/sock_diag.h"
+#include "sys/process/self_process.h"
 
 namespace swapd::observe {
 
@@ -33,19 +35,6 @@ struct Connected {
 [[nodiscard]] std::uint64_t inet_listener(const sys::InetAddress& address, int protocol,
                                           const std::vector<sys::InetSocket>& all);
 
-// When a look that costs CPU time may be taken: all of them together take a fiftieth of a CPU, of which what was not
-// used in the last five seconds is saved. Pure.
-class LookCredit {
- public:
-  [[nodiscard]] Time next() const { return next_; }  // a look may be taken then
-  void pay(Duration cost, Time now) { next_ = std::max(next_, now - saved) + times * cost; }
-
- private:
-  static constexpr int times = 50;
-  static constexpr Duration saved = std::chrono::seconds(5);
-  Time next_{};
-};
-
 // The cache between the worker, which asks the kernel, and the engine, which must not. Keyed by inode: a socket's inode
 // is its identity for as long as it is open, and numbers come back only after 2^32 others. Sockets that are gone are
 // not told of: what was not asked for in five to ten minutes is forgotten.
@@ -56,7 +45,9 @@ class LookCredit {
 // each look: dumps have a credit (LookCredit), and a question without it is told when to ask again.
 class SocketPeers {
  public:
-  SocketPeers(sys::SockDiag& diag, const Clock& clock) : diag_(diag), clock_(clock) {}
+  // cpu_time: of the calling thread, which is what dumps are paid for with.
+  SocketPeers(sys::SockDiag& diag, const Clock& clock, std::function<Duration()> cpu_time = sys::own_cpu_time)
+      : diag_(diag), clock_(clock), cpu_time_(std::move(cpu_time)) {}
 
   struct Cached {
     Peers peers;
@@ -88,9 +79,10 @@ class SocketPeers {
 
   sys::SockDiag& diag_;
   const Clock& clock_;
+  std::function<Duration()> cpu_time_;
   std::mutex mutex_;
   LatelyUsed<std::uint64_t, Entry> entries_{kept_for, most};
-  LookCredit dumps_;  // [worker]
+  LookCredit dumps_{50};  // [worker]
 };
 
 }  // namespace swapd::observe

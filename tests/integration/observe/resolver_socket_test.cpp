@@ -98,19 +98,12 @@ TEST_F(Connections, OneQuestionAnswersForEachOfTheMachine) {
   }
 }
 
-// Each question takes a second by this clock, of which a fiftieth is to be had.
-class SlowClock : public Clock {
- public:
-  [[nodiscard]] Time now() const override { return time_ += std::chrono::seconds(1); }
-  void advance(Duration by) { time_ += by; }
-
- private:
-  mutable Time time_{std::chrono::hours(1)};
-};
-
+// Each question takes two seconds of CPU time, of which a fiftieth is to be had.
 TEST_F(Connections, ANewOneIsAskedForLaterWhereQuestionsTookMuch) {
-  SlowClock clock;
-  SocketPeers peers(diag_, clock);
+  ManualClock clock;
+  clock.advance(std::chrono::hours(1));
+  Duration used{};
+  SocketPeers peers(diag_, clock, [&] { return used += std::chrono::seconds(2); });
   const Pair first = connect();
   ASSERT_TRUE(peers.look(::getpid(), inode_of(first.client)).peers);
   const Pair second = connect();
@@ -118,10 +111,27 @@ TEST_F(Connections, ANewOneIsAskedForLaterWhereQuestionsTookMuch) {
   EXPECT_FALSE(refused.peers);
   EXPECT_TRUE(peers.look(::getpid(), inode_of(first.client)).peers) << "which is known for life";
   ASSERT_NE(refused.again, Time::max());
-  clock.advance(refused.again - clock.now());
+  clock.set(refused.again);
   const auto later = peers.look(::getpid(), inode_of(second.client));
   ASSERT_TRUE(later.peers);
   EXPECT_THAT(later.peers->inodes, testing::ElementsAre(inode_of(second.accepted)));
+}
+
+// Beside busy loops a dump may be preempted for long.
+TEST_F(Connections, AQuestionThatWasPreemptedCostsNoMore) {
+  class Preempted : public Clock {
+   public:
+    [[nodiscard]] Time now() const override { return time_ += std::chrono::seconds(1); }
+
+   private:
+    mutable Time time_{std::chrono::hours(1)};
+  } const clock;
+  Duration used{};
+  SocketPeers peers(diag_, clock, [&] { return used += std::chrono::milliseconds(1); });
+  const Pair first = connect();
+  ASSERT_TRUE(peers.look(::getpid(), inode_of(first.client)).peers);
+  const Pair second = connect();
+  EXPECT_TRUE(peers.look(::getpid(), inode_of(second.client)).peers);
 }
 
 TEST_F(Connections, ThatWereClosedAreNotAmongThem) {

@@ -347,5 +347,73 @@ TEST_F(QuietTest, DonationBetweenSlotsIsToldAndSoIsItsEnd) {
   EXPECT_EQ(heard(), (Heard{{What::ended, Ineffective::none}}));
 }
 
+// The job's session shall not compete with others.
+class LoweredGroupTest : public LoweredTest {
+ protected:
+  LoweredGroupTest() {
+    groups_.enabled = true;
+    groups_.autogroup_of = {{10, 5}, {11, 5}, {20, 6}};
+    for (const pid_t tid : {10, 11, 20}) scheduler_.add(tid, nice_of(0));
+    actuator().set_competitors({{5, 6}, {}, {}});
+  }
+  static Boost with_group(Boost asked) {
+    asked.lowers_group = true;
+    return asked;
+  }
+  static Boost group_lowered(pid_t tid) { return with_group(lowered(tid)); }
+  static Boost group_in_slot(pid_t tid) { return with_group(in_slot(tid)); }
+  int group_nice(std::int64_t id) { return groups_.autogroup_nice[id]; }
+};
+
+TEST_F(LoweredGroupTest, HasTheWorstNiceValueAndItsOwnBack) {
+  apply({group_lowered(10), group_lowered(11)});
+  EXPECT_EQ(group_nice(5), 19);
+  EXPECT_EQ(group_nice(6), 0);
+  apply({group_in_slot(10), group_in_slot(11)});
+  EXPECT_EQ(group_nice(5), 19) << "real-time threads need no group";
+  apply({group_lowered(10)});
+  EXPECT_EQ(group_nice(5), 19);
+  apply({});
+  EXPECT_EQ(group_nice(5), 0);
+}
+
+TEST_F(LoweredGroupTest, WithANiceValueOfItsOwnIsLeftAlone) {
+  groups_.autogroup_nice[5] = 4;
+  apply({group_lowered(10)});
+  EXPECT_EQ(group_nice(5), 4);
+  EXPECT_EQ(attr(10).policy, SchedPolicy::idle);
+}
+
+TEST_F(LoweredGroupTest, IsLeftAloneWhereThePolicyForbidsIt) {
+  actuator().set_rules({.group_action = false});
+  apply({group_lowered(10)});
+  EXPECT_EQ(group_nice(5), 0);
+}
+
+TEST_F(LoweredGroupTest, IsLeftAloneInAControlGroup) {
+  groups_.group_of_tid[10] = "/job";
+  apply({group_lowered(10)});
+  EXPECT_EQ(group_nice(5), 0);
+}
+
+TEST_F(LoweredGroupTest, ABoostOfTheSameSessionCountsForMore) {
+  apply({group_lowered(10), boost(11, nice_of(-8))});
+  EXPECT_EQ(group_nice(5), -8);
+  apply({group_lowered(10)});
+  EXPECT_EQ(group_nice(5), 19);
+  apply({boost(11, nice_of(-8)), group_lowered(10)});
+  EXPECT_EQ(group_nice(5), -8);
+  apply({boost(11, nice_of(-8))});
+  EXPECT_EQ(group_nice(5), -8);
+  apply({});
+  EXPECT_EQ(group_nice(5), 0);
+}
+
+TEST_F(LoweredGroupTest, NoMoreAskedForIsGivenBackAtOnce) {
+  apply({group_lowered(10)});
+  apply({lowered(10)});
+  EXPECT_EQ(group_nice(5), 0);
+}
+
 }  // namespace
 }  // namespace swapd::actuate
