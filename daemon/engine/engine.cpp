@@ -298,13 +298,13 @@ void Engine::take_answers(Time now) {
 }
 
 void Engine::keep_to_budget(Time now) {
-  // A boost that stands where no other thread wants its CPU helps nothing.
-  const bool competes = background_.jobs.contended().value_or(true) && background_.others.counts();
-  const bool boosts = competes && actuator_.any_active();
-  const std::size_t helping = (boosts ? 1 : 0) + deciders_.coscheduling->gangs().all().size();
+  const OwnCpu::Help help{.boosts = actuator_.any_active() ? 1U : 0U,
+                          .begun = actuator_.total(),
+                          .gangs = deciders_.coscheduling->gangs().all().size(),
+                          .competes = background_.jobs.contended().value_or(true) && background_.others.counts()};
   const Duration loading = background_.jobs.loading_time();
   thread_.set_many(observation_.has_many());
-  if (const auto patience = thread_.keep_to_budget(now, helping, actuator_.total(), loading))
+  if (const auto patience = thread_.keep_to_budget(now, help, loading))
     decisions_.tell(decide::PatienceChanged{now, *patience});
   observation_.hear(thread_.heard());
 }

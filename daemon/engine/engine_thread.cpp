@@ -67,9 +67,8 @@ Time EngineThread::wait(Time deadline, bool any_members, bool idle) {
 
 void EngineThread::end_tick(Time now) { pacer_.measure(sys::own_cpu_time(), now); }
 
-std::optional<Duration> EngineThread::keep_to_budget(Time now, std::uint64_t boosts, std::uint64_t begun,
-                                                     Duration loading) {
-  return own_cpu_.measure(now, boosts, begun, loading);
+std::optional<Duration> EngineThread::keep_to_budget(Time now, const OwnCpu::Help& help, Duration loading) {
+  return own_cpu_.measure(now, help, loading);
 }
 
 void EngineThread::keep_off(std::span<const int> busy, Time now) {

@@ -322,7 +322,7 @@ void JobWatch::tell_window(Time begun) {
 
 void JobWatch::run(bool wanted) {
   sys::name_thread("swapd-jobs");
-  (void)sys::set_thread_nice(0, -20);  // the daemon has warned already where this is not allowed
+  sys::go_before_ordinary_threads();
   {
     const std::lock_guard lock(mutex_);
     shared_.tid = ::gettid();

@@ -7,9 +7,9 @@
 
 namespace swapd::daemon {
 
-std::optional<Duration> OwnCpu::measure(Time now, std::uint64_t boosts, std::uint64_t begun, Duration loading) {
-  helped_ = helped_ || boosts > 0 || begun != begun_;
-  begun_ = begun;
+std::optional<Duration> OwnCpu::measure(Time now, const Help& help, Duration loading) {
+  const bool begins = std::exchange(begun_, help.begun) != help.begun;
+  helped_ = helped_ || help.gangs > 0 || (help.competes && (help.boosts > 0 || begins));
   if (!budget_.due(now)) return {};
   const Duration before = budget_.patience();
   loading_ = loading;

@@ -15,9 +15,14 @@ class OwnCpu {
  public:
   explicit OwnCpu(const decide::ObservationBudget::Config& config) : budget_(config) {}
 
-  // Call at each tick. boosts: in force; begun: so far. loading: CPU time that loading programs has taken so far, which
-  // patience could not have spared. The patience, if it has changed. Reads one clock each window.
-  [[nodiscard]] std::optional<Duration> measure(Time now, std::uint64_t boosts, std::uint64_t begun, Duration loading);
+  struct Help {
+    std::uint64_t boosts = 0, begun = 0;  // in force, and so far
+    std::uint64_t gangs = 0;
+    bool competes = true;  // false: boosts help nothing, because no other thread wants the CPUs
+  };
+  // Call at each tick. loading: CPU time that loading programs has taken so far, which patience could not have spared.
+  // The patience, if it has changed. Reads one clock each window.
+  [[nodiscard]] std::optional<Duration> measure(Time now, const Help& help, Duration loading);
   // Call at each turn: how long it is to wait. Reads one clock.
   [[nodiscard]] Duration wait(Time now);
   // By thread. worker, receivers, jobs: what those have used; the rest of the process is the control thread's and that

@@ -98,7 +98,7 @@ std::vector<Answer> Worker::take() {
 void Worker::run() {
   sys::name_thread("swapd-worker");
   tid_.store(sys::own_tid(), std::memory_order_relaxed);
-  (void)sys::set_thread_nice(0, -20);   // the daemon has warned already where this is not allowed
+  sys::go_before_ordinary_threads();
   Duration used = sys::own_cpu_time();  // when the last rest began
   Duration before = used;               // the last question
   Time rests_until{};

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -71,6 +72,11 @@ Status set_thread_nice(pid_t tid, int nice) {
   if (::setpriority(PRIO_PROCESS, static_cast<id_t>(tid), nice) != 0)
     return errno_error("setting nice " + std::to_string(nice) + " (CAP_SYS_NICE or a higher RLIMIT_NICE is missing)");
   return Done{};
+}
+
+void go_before_ordinary_threads() {
+  const sched_param lowest{.sched_priority = 1};
+  if (::sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &lowest) != 0) (void)set_thread_nice(0, -20);
 }
 
 void name_thread(const char* name) { ::pthread_setname_np(::pthread_self(), name); }

@@ -26,17 +26,46 @@ class OwnCpuTest : public testing::Test {
 };
 
 TEST_F(OwnCpuTest, MoreThanTheBudgetMakesItPatient) {
-  EXPECT_EQ(cpu.measure(now, 0, 0, 0ms), std::nullopt);
+  EXPECT_EQ(cpu.measure(now, {}, 0ms), std::nullopt);
   (void)use();
-  EXPECT_EQ(cpu.measure(now, 0, 0, 0ms), 2ms);
+  EXPECT_EQ(cpu.measure(now, {}, 0ms), 2ms);
 }
 
 TEST_F(OwnCpuTest, LoadingProgramsDoesNot) {
-  EXPECT_EQ(cpu.measure(now, 0, 0, 0ms), std::nullopt);
+  EXPECT_EQ(cpu.measure(now, {}, 0ms), std::nullopt);
   const Duration loading = use();
-  EXPECT_EQ(cpu.measure(now, 0, 0, loading), std::nullopt);
+  EXPECT_EQ(cpu.measure(now, {}, loading), std::nullopt);
   const Duration more = use();
-  EXPECT_EQ(cpu.measure(now, 0, 0, loading), 2ms) << "what is used besides counts as ever: " << more.count();
+  EXPECT_EQ(cpu.measure(now, {}, loading), 2ms) << "what is used besides counts as ever: " << more.count();
+}
+
+TEST_F(OwnCpuTest, BoostsThatBeginOrStandCountAsHelp) {
+  (void)cpu.measure(now, {}, 0ms);
+  EXPECT_EQ(cpu.budget().share_now, 0.02);
+  now += 100ms;
+  (void)cpu.measure(now, {.begun = 1}, 0ms);
+  EXPECT_EQ(cpu.budget().share_now, 0.05);
+  now += 3s;
+  (void)cpu.measure(now, {.begun = 1}, 0ms);
+  EXPECT_EQ(cpu.budget().share_now, 0.02) << "none has begun since";
+  now += 100ms;
+  (void)cpu.measure(now, {.boosts = 1, .begun = 1}, 0ms);
+  EXPECT_EQ(cpu.budget().share_now, 0.05);
+}
+
+TEST_F(OwnCpuTest, NorDoBoostsWhereNoOtherThreadWantsTheCpus) {
+  (void)cpu.measure(now, {}, 0ms);
+  for (std::uint64_t begun = 1; begun < 100; ++begun) {
+    now += 100ms;
+    (void)cpu.measure(now, {.boosts = 1, .begun = begun, .competes = false}, 0ms);
+    EXPECT_EQ(cpu.budget().share_now, 0.02);
+  }
+  now += 100ms;
+  (void)cpu.measure(now, {.begun = 99}, 0ms);
+  EXPECT_EQ(cpu.budget().share_now, 0.02) << "those that began meanwhile are no news";
+  now += 100ms;
+  (void)cpu.measure(now, {.begun = 99, .gangs = 1, .competes = false}, 0ms);
+  EXPECT_EQ(cpu.budget().share_now, 0.05) << "a job in slots is help";
 }
 
 TEST_F(OwnCpuTest, WhatItDoesWaitsOnceMoreIsUsedThanCameIn) {
@@ -47,10 +76,10 @@ TEST_F(OwnCpuTest, WhatItDoesWaitsOnceMoreIsUsedThanCameIn) {
 
 TEST_F(OwnCpuTest, LoadingProgramsIsNotPaidFor) {
   EXPECT_EQ(cpu.wait(now), 0ms);
-  EXPECT_EQ(cpu.measure(now, 0, 0, 0ms), std::nullopt);
+  EXPECT_EQ(cpu.measure(now, {}, 0ms), std::nullopt);
   const Duration loading = use() + use();
   EXPECT_GT(cpu.wait(now), 0ms) << "until it is known what it was for";
-  (void)cpu.measure(now, 0, 0, loading);
+  (void)cpu.measure(now, {}, loading);
   EXPECT_EQ(cpu.wait(now), 0ms);
 }
 
