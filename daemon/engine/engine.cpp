@@ -83,6 +83,7 @@ void tell_profiles(std::span<const ProfileWindow> windows, const model::ManagedS
                                             .inner = seen.inner,
                                             .upper = seen.upper,
                                             .group_use = thread.group_use,
+                                            .group_others = thread.group_others,
                                             .weight = seen.weight,
                                             .group = seen.group,
                                             .cpu_number = seen.cpu,

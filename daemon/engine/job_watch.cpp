@@ -31,6 +31,20 @@ bool may_wait(const ProfileWindow::Thread& thread) {
 bool polls(const ProfileWindow::Thread& thread) {
   return (thread.waits() + thread.seen.yields) * 4 >= thread.seen.samples;
 }
+
+// A thread that was found without samples says nothing of its group: that is not to be lowered because of it.
+void find_group_others(std::span<const sys::CpuProfile::Thread> all, double samples, ProfileWindow& window) {
+  std::map<std::uint64_t, double> whole;
+  std::map<std::pair<std::uint64_t, std::uint64_t>, double> of_job;
+  for (const sys::CpuProfile::Thread& seen : all) whole[seen.whole_group] += static_cast<double>(seen.samples);
+  for (const ProfileWindow::Thread& thread : window.threads)
+    of_job[{thread.seen.whole_group, thread.job}] += static_cast<double>(thread.seen.samples);
+  for (ProfileWindow::Thread& thread : window.threads) {
+    const std::uint64_t group = thread.seen.whole_group;
+    if (group != 0) thread.group_others = (whole[group] - of_job[{group, thread.job}]) / std::max(samples, 1.0);
+  }
+}
+
 }  // namespace
 
 JobWatch::JobWatch(const Kernel& kernel, std::function<void()> notify)
@@ -304,6 +318,7 @@ void JobWatch::tell_window(Time begun) {
     thread.job = static_cast<std::uint64_t>(sharers_.job_of(thread.seen.tgid));
     thread.shares_memory = sharers_.shares(thread.seen.tgid);
   }
+  find_group_others(all, samples, window);
   look_at_room(window);
   follow_messages(std::ranges::any_of(window.threads, [&](const ProfileWindow::Thread& thread) {
     return polls(thread) && !sharers_.has_mates(thread.seen.tgid);

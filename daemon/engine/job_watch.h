@@ -38,10 +38,11 @@ struct ProfileWindow {
     sys::CpuProfile::Thread seen;
     std::uint64_t job = 0;
     bool shares_memory = false;
-    bool fits = true;        // the threads of its job can all have CPUs at once
-    std::uint64_t room = 0;  // CpuRoom::room()
-    bool yields = false;     // it was found by that, and not by samples
-    double group_use = 1;    // 0…1: of its CPU, that the threads of its group had together
+    bool fits = true;         // the threads of its job can all have CPUs at once
+    std::uint64_t room = 0;   // CpuRoom::room()
+    bool yields = false;      // it was found by that, and not by samples
+    double group_use = 1;     // 0…1: of its CPU, that the threads of its group had together
+    double group_others = 1;  // in CPUs: that the group's threads which are not of its job had, on all CPUs
     // Samples at which it waited on its CPU. A call that asks for messages and never blocks is a wait, too.
     [[nodiscard]] std::uint64_t waits() const { return seen.spins + (seen.blocks == 0 ? seen.asks : 0); }
   };

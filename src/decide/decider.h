@@ -255,6 +255,7 @@ struct ThreadProfiled {
   double inner = 1;                   // 0…1: what it was due of the CPU time of its group, by its nice value
   double upper = 1;                   // 0…1: what its groups were due of the CPU
   double group_use = 1;               // 0…1: of its CPU, that the threads of its group had together
+  double group_others = 1;            // in CPUs: that its group's threads which are not of its job had, on all CPUs
   std::uint32_t weight = 0;           // by its nice value
   std::uint64_t group = 0;            // the same for threads of one group on one CPU
   std::int32_t cpu_number = 0;
@@ -262,8 +263,8 @@ struct ThreadProfiled {
   template <typename Self, typename Archive>
   static void state(Self& self, Archive& archive) {
     archive(self.time, self.thread, self.job, self.shares_memory, self.fits, self.room, self.window, self.cpu,
-            self.spinning, self.yielding, self.share_known, self.inner, self.upper, self.group_use, self.weight,
-            self.group, self.cpu_number, self.blocks);
+            self.spinning, self.yielding, self.share_known, self.inner, self.upper, self.group_use, self.group_others,
+            self.weight, self.group, self.cpu_number, self.blocks);
   }
 };
 // The answer to Look::At::run_time: CPU time that the thread has used in all, and whether it can run.

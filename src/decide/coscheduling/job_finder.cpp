@@ -51,7 +51,7 @@ void JobFinder::add(const ThreadProfiled& seen, bool declared) {
     at = job.members.insert(at, Member{.thread = seen.thread});
   }
   Member& member = *at;
-  member.group_use = seen.group_use;
+  member.group_others = seen.group_others;
   // The window in which its groups were lowered says both.
   const bool lowered = job.running && job.lowers_group;
   if (seen.share_known && (!lowered || job.lowered_for > 0)) {
@@ -129,16 +129,13 @@ void JobFinder::look_at_groups(JobId id, Job& job) {
   bool alone = true;
   int unmoved = 0;
   for (const Member& member : job.members) {
-    double own = 0;
-    for (const Member& mate : job.members)
-      if (mate.group == member.group && mate.cpu_number == member.cpu_number) own += mate.cpu;
-    others += std::max(member.group_use - own, 0.0);
+    others = std::max(others, member.group_others);
     upper += member.upper;
     alone = alone && other_lowered(id, member.group, member.cpu_number) == 0;
     if (member.raw_upper >= in_force_below && member.raw_upper < without_rivals) ++unmoved;
   }
   const auto threads = static_cast<double>(std::max<std::size_t>(job.members.size(), 1));
-  job.group_others += (others / threads - job.group_others) * lately;
+  job.group_others += (others - job.group_others) * lately;
   job.unmoved = alone && job.lowered_for > 0 && unmoved > 0 ? job.unmoved + 1 : 0;
   job.group_fixed = job.group_fixed || job.unmoved >= unmoved_windows;
   const bool was_lowered = job.lowers_group;

@@ -41,7 +41,7 @@ struct JobFinderConfig {
   double polls = 0.3;       // of the times that it is seen, that a thread alone waits: messages may call it …
   Duration called_lately = std::chrono::seconds(1);  // … and have, so long ago at most
   double grouped_begin = 0.9, grouped_end = 0.75;    // its groups are due less of the CPUs: no slots begin, or they end
-  double group_others = 0.1;  // of a CPU, that other threads of its groups have: with more they are not lowered
+  double group_others = 0.1;  // of a CPU, that other threads of one of its groups have: with more none is lowered
   double quiet = 0.97;        // due more than this: no rival competes any more
   int windows = 2;            // in a row, to begin and to end
   Duration forget_after = std::chrono::seconds(3);  // without a word of a thread
@@ -75,12 +75,12 @@ class JobFinder {
     std::uint32_t windows = 0;  // that told a share
     double upper = 1;           // 0…1: what its groups were due of its CPU lately
     double group_part = 1;      // 0…1: of its CPU, that its group had or was due, as the share was last found with
-    double group_use = 1;       // 0…1: of its CPU, that its group had in the last window
+    double group_others = 1;    // in CPUs: that other threads of its group had in the last window
     double raw_upper = 1;       // 0…1: what its groups were due of its CPU then, lowered or not
     template <typename Self, typename Archive>
     static void state(Self& self, Archive& archive) {
       archive(self.thread, self.share, self.seen_share, self.seen_shares, self.windows, self.upper, self.group_part,
-              self.group_use, self.raw_upper, self.cpu, self.waiting, self.polling, self.called, self.weight,
+              self.group_others, self.raw_upper, self.cpu, self.waiting, self.polling, self.called, self.weight,
               self.group, self.cpu_number, self.seen);
     }
   };
@@ -97,7 +97,7 @@ class JobFinder {
     bool heard = false;           // the window that is coming in has a thread of it
     bool apart = false;           // rivals in other groups compete for good
     bool lowers_group = false;    // its groups are to take nothing from others while it runs in slots
-    double group_others = 1;      // of a CPU, that other threads of its groups had lately, for each of its own
+    double group_others = 1;      // in CPUs: that other threads of its groups had lately, of the one where it is most
     int lowered_for = 0;          // windows in a row that began so
     int unmoved = 0;              // … in which its groups were due as much as before
     bool group_fixed = false;     // they cannot be lowered

@@ -158,6 +158,7 @@ std::vector<CpuProfile::Thread> CpuProfile::read() {
                    .inner = static_cast<double>(seen.inner) / (looks * static_cast<double>(profile_share_one)),
                    .upper = static_cast<double>(seen.upper) / (looks * static_cast<double>(profile_share_one)),
                    .group = disguised(seen.group, impl_->secret),
+                   .whole_group = seen.whole_group == 0 ? 0 : disguised(seen.whole_group, impl_->secret),
                    .weight = seen.weight,
                    .cpu = static_cast<int>(seen.cpu),
                    .cpu_time = known ? Duration(static_cast<Duration::rep>(seen.cpu_ns - before.cpu_ns))

@@ -24,19 +24,20 @@ class CpuProfile {
 
   struct Thread {
     pid_t tid = 0, tgid = 0;
-    std::uint64_t samples = 0;  // since the last read()
-    std::uint64_t in_user = 0;  // … in its own code
-    std::uint64_t spins = 0;    // … of those, in a loop that waits
-    std::uint64_t yields = 0;   // … in sched_yield(2)
-    std::uint64_t asks = 0;     // … in poll(2) and the like; one that never blocks waits so for messages
-    std::uint64_t looks = 0;    // at what it is due; none: `inner` and `upper` are not known
-    double inner = 1;           // 0…1: what it was due of the CPU time of its group there
-    double upper = 1;           // 0…1: what its groups were due of the CPU
-    std::uint64_t group = 0;    // the same for threads of one group on one CPU; of no other meaning
-    std::uint32_t weight = 0;   // by its nice value, whatever its class is now
-    int cpu = 0;                // that it was on last
-    Duration cpu_time{};        // since the read() before that saw it; its samples' time if there was none
-    std::uint64_t blocks = 0;   // voluntary context switches since then
+    std::uint64_t samples = 0;      // since the last read()
+    std::uint64_t in_user = 0;      // … in its own code
+    std::uint64_t spins = 0;        // … of those, in a loop that waits
+    std::uint64_t yields = 0;       // … in sched_yield(2)
+    std::uint64_t asks = 0;         // … in poll(2) and the like; one that never blocks waits so for messages
+    std::uint64_t looks = 0;        // at what it is due; none: `inner` and `upper` are not known
+    double inner = 1;               // 0…1: what it was due of the CPU time of its group there
+    double upper = 1;               // 0…1: what its groups were due of the CPU
+    std::uint64_t group = 0;        // the same for threads of one group on one CPU; of no other meaning
+    std::uint64_t whole_group = 0;  // the same for threads of one group; 0: not known
+    std::uint32_t weight = 0;       // by its nice value, whatever its class is now
+    int cpu = 0;                    // that it was on last
+    Duration cpu_time{};            // since the read() before that saw it; its samples' time if there was none
+    std::uint64_t blocks = 0;       // voluntary context switches since then
   };
   // Between the two no samples are taken, and nothing is spent. To open a profile anew takes some 100 ms of CPU time
   // (BTF is read, and the kernel verifies the program); these take a microsecond for each CPU. resume() forgets what

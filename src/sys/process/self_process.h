@@ -28,7 +28,7 @@ void reserve_heap(std::size_t bytes);
 [[nodiscard]] Status set_own_autogroup_nice(int nice);
 // setpriority(2) for one thread of ours; tid 0 is the caller.
 [[nodiscard]] Status set_thread_nice(pid_t tid, int nice);
-// Has the calling thread go before all ordinary ones: real-time, FIFO 1, or nice -20 where that is not allowed. Where
+// Makes the calling thread go before all ordinary ones: real-time, FIFO 1, or nice -20 where that is not allowed. Where
 // the kernel spreads load over the CPUs a real-time thread weighs nothing. One of nice -20 weighs as much as 87 of nice
 // 0, and threads are moved out of its way, which stay where they do not get the CPU time that their nice values say.
 void go_before_ordinary_threads();

@@ -89,6 +89,15 @@ TEST_F(OtherSessions, JobIsLeftAloneWhereAnotherProgramOfItsSessionWantsACpu) {
   EXPECT_FALSE(run.touched(p1));
 }
 
+// As a terminal's important program and what runs in the background there: the program would lose its CPUs.
+TEST_F(OtherSessions, JobIsLeftAloneWhereItsSessionHasAnotherProgramOnAnotherCpu) {
+  job_and_hogs();
+  run.hog(2, terminal);
+  run.run(5s);
+  EXPECT_EQ(run.state(), State::grouped);
+  EXPECT_FALSE(run.touched(p1));
+}
+
 TEST_F(OtherSessions, JobIsLeftAloneWhereItsSessionCannotBeLowered) {
   run.machine.sessions_can_be_lowered = false;
   job_and_hogs();

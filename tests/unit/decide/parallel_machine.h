@@ -91,7 +91,14 @@ class ParallelMachine {
   std::vector<decide::ThreadProfiled> end_window(Time now, Duration window) {
     std::vector<decide::ThreadProfiled> out;
     auto together = std::exchange(used_by_gone_, {});
-    for (const auto& [id, one] : runners_) together[{one.session, one.cpu}] += one.used - one.used_before;
+    std::map<int, double> of_session;
+    std::map<std::pair<int, std::uint64_t>, double> of_job;
+    for (const auto& [place, used] : together) of_session[place.first] += used;
+    for (const auto& [id, one] : runners_) {
+      together[{one.session, one.cpu}] += one.used - one.used_before;
+      of_session[one.session] += one.used - one.used_before;
+      of_job[{one.session, one.job}] += one.used - one.used_before;
+    }
     for (auto& [id, one] : runners_) {
       const double used = one.used - std::exchange(one.used_before, one.used);
       const double inner = std::exchange(one.inner, 0), upper = std::exchange(one.upper, 0);
@@ -107,6 +114,8 @@ class ParallelMachine {
                      .inner = looked > 0 ? inner / looked : 1,
                      .upper = looked > 0 ? upper / looked : 1,
                      .group_use = std::min(together[{one.session, one.cpu}] / static_cast<double>(window.count()), 1.0),
+                     .group_others = (of_session[one.session] - of_job[{one.session, one.job}]) /
+                                     static_cast<double>(window.count()),
                      .weight = weight(one.base),
                      .group = static_cast<std::uint64_t>(one.cpu + 1 + 100 * one.session),
                      .cpu_number = one.cpu});

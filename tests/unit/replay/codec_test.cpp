@@ -100,6 +100,7 @@ TEST(Codec, WhatCoschedulingLearnsAndWantsComesBackAsItWentIn) {
                                           .inner = 1e-300,
                                           .upper = 0.7,
                                           .group_use = 0.3,
+                                          .group_others = 2.5,
                                           .weight = 88761,
                                           .group = UINT64_MAX - 1,
                                           .cpu_number = -1,

@@ -37,9 +37,11 @@ struct load_weight {
 struct rq___profile {
   int cpu;
 };
+struct task_group;
 struct cfs_rq___profile {
   struct load_weight load;
   struct rq___profile* rq;  // with CONFIG_FAIR_GROUP_SCHED
+  struct task_group* tg;    // as well
 };
 struct sched_entity___profile {
   struct load_weight load;
@@ -119,6 +121,8 @@ static __always_inline __u64 others_in(struct sched_entity___profile* entity) {
 static __always_inline void note_shares(struct profile_thread* seen, struct sched_entity___profile* entity) {
   ++seen->looks;
   seen->group = (__u64)BPF_CORE_READ(entity, cfs_rq);
+  if (bpf_core_field_exists(struct cfs_rq___profile, tg))
+    seen->whole_group = (__u64)BPF_CORE_READ(entity, cfs_rq, tg);
   // (Not the mean of the weights: a heavy thread that is there for a moment takes no more than that.)
   const __u64 weight = seen->weight ? seen->weight : 1;
   seen->inner += profile_share_one * weight / (weight + (others_in(entity) >> weight_shift));
