@@ -1,0 +1,161 @@
+#include "decide/levels/levels_decider.h"
+
+#include <sys/syscall.h>
+
+#include <utility>
+
+#include "decide/state.h"
+#include "model/model.h"
+
+namespace swapd::decide {
+
+namespace {
+
+constexpr int most_above = 6;                        // what terminal input is worth
+constexpr Duration wall = std::chrono::hours(1);     // a thread that sleeps uses no quantum
+constexpr int wall_for_uncounted = 4;                // quanta, where its CPU time cannot be had
+
+bool writes(std::int32_t call) { return call == SYS_write || call == SYS_writev; }
+
+bool uses_file(std::int32_t call) {
+  switch (call) {
+    case SYS_read:
+    case SYS_readv:
+    case SYS_pread64:
+    case SYS_preadv:
+    case SYS_write:
+    case SYS_writev:
+    case SYS_pwrite64:
+    case SYS_pwritev:
+    case SYS_fsync:
+    case SYS_fdatasync:
+    case SYS_openat:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool has_levels(const SchedAttr& attr) { return attr.policy == SchedPolicy::other; }
+
+}  // namespace
+
+// A program in a terminal awaits what holds the master's side; a terminal itself awaits its programs, which is nothing
+// that a person does.
+Awaited awaited_by(const Blocked& blocked) {
+  const bool terminal = std::ranges::any_of(blocked.awaited, [](const Resource& one) {
+    return one.kind == ResourceKind::pty && side_of(one) == PtySide::master;
+  });
+  if (terminal) return writes(blocked.call) ? Awaited::terminal_output : Awaited::terminal_input;
+  return blocked.awaited.empty() && uses_file(blocked.call) ? Awaited::disk : Awaited::other;
+}
+
+void LevelsDecider::enroll(const Enrolled& enrolled) {
+  if (!config_.of(enrolled.class_id) || !has_levels(enrolled.base)) return drop(enrolled.thread);
+  const auto [at, is_new] = members_.try_emplace(enrolled.thread);
+  Member& member = at->second;
+  if (is_new) {
+    member.level = ThreadLevel(enrolled.base.nice);
+    interests_.push_back({.thread = enrolled.thread,
+                          .tgid = enrolled.tgid,
+                          .watch = Interest::Watch::requester,
+                          .patience = patience});
+  } else if (member.base != enrolled.base) {
+    member.level.set_nice(enrolled.base.nice);
+    changed_ = true;
+  }
+  member.base = enrolled.base;
+  member.class_id = enrolled.class_id;
+}
+
+void LevelsDecider::drop(ThreadId thread) {
+  if (members_.erase(thread) == 0) return;
+  interests_.push_back({.thread = thread});
+  changed_ = true;
+}
+
+void LevelsDecider::block(const Blocked& blocked) {
+  const auto at = members_.find(blocked.thread);
+  if (at == members_.end()) return;
+  Member& member = at->second;
+  if (!member.level.blocks(awaited_by(blocked), blocked.time)) return;
+  ++member.serial;
+  member.awaited = blocked.awaited.empty() ? Resource{} : blocked.awaited.front();
+  changed_ = true;
+}
+
+void LevelsDecider::after(const Event& event, const model::Model& /*model*/) {
+  if (const auto* enrolled = std::get_if<Enrolled>(&event))
+    enroll(*enrolled);
+  else if (const auto* blocked = std::get_if<Blocked>(&event))
+    block(*blocked);
+}
+
+void LevelsDecider::on(const Input& input) {
+  const auto* fired = std::get_if<TimerFired>(&input);
+  if (fired == nullptr || fired->kind != Timer::Kind::quantum) return;
+  const auto at = members_.find(fired->requester);
+  if (at == members_.end() || at->second.serial != fired->serial) return;
+  Member& member = at->second;
+  share_.use(ThreadLevel::quantum(member.level.level()), fired->time);
+  member.level.uses_quantum();
+  ++member.serial;
+  changed_ = true;
+}
+
+void LevelsDecider::forget(ThreadId thread) {
+  std::erase_if(interests_, [&](const Interest& one) { return one.thread == thread; });
+  if (members_.erase(thread) != 0) changed_ = true;
+}
+
+const ThreadLevel* LevelsDecider::level(ThreadId thread) const {
+  const auto at = members_.find(thread);
+  return at == members_.end() ? nullptr : &at->second.level;
+}
+
+// A level is worth a nice value or a little less: six levels are five.
+void LevelsDecider::demand(ThreadId thread, const Member& member, Plan& plan) const {
+  const int better = (member.level.above() * config_.most_nice + most_above - 1) / most_above;
+  const Duration period = ThreadLevel::quantum(member.level.level());
+  plan.timers.push_back({.kind = Timer::Kind::quantum,
+                         .requester = thread,
+                         .cpu_of = thread,
+                         .period = period,
+                         .wall = wall,
+                         .wall_uncounted = wall_for_uncounted * period,
+                         .serial = member.serial});
+  if (better == 0) return;
+  RunAs run{.thread = thread,
+            .attr = member.base,
+            .cause = {.by = name(), .on_behalf_of = {}, .through = member.awaited},
+            .payer = {.user = 0, .requester_class = member.class_id, .provider_class = member.class_id},
+            .second_best = std::nullopt};
+  run.attr.nice = static_cast<std::int8_t>(std::max(member.base.nice - better, -20));
+  run.attr.runtime_ns = slice_ns;
+  run.attr.reset_on_fork = true;
+  run.stands = run.quiet = true;
+  plan.demands.emplace_back(run);
+}
+
+void LevelsDecider::decide(const model::Model& /*model*/, const Turn& turn, Plan& plan) {
+  plan.interests = std::exchange(interests_, {});
+  const bool rests = !share_.lasts(turn.now);
+  changed_ = std::exchange(rests_, rests) != rests || changed_;
+  if (rests) plan.next = share_.lasts_at(turn.now);
+  if (!std::exchange(changed_, false)) {
+    plan.keeps_demands = true;
+    return;
+  }
+  if (rests) {
+    for (auto& [thread, member] : members_) member.level.sink();
+    return;
+  }
+  for (const auto& [thread, member] : members_)
+    if (member.level.above() > 0) demand(thread, member, plan);
+}
+
+void LevelsDecider::save(StateWriter& out) const { out(members_, share_, changed_, rests_); }
+
+void LevelsDecider::restore(StateReader& in) { in(members_, share_, changed_, rests_); }
+
+}  // namespace swapd::decide
