@@ -63,6 +63,7 @@ std::optional<decide::Input> input(std::string_view type, Fields& f) {
                                   .inner = real("inner_bits"),
                                   .upper = real("upper_bits"),
                                   .group_use = real("group_use_bits"),
+                                  .group_others = real("group_others_bits"),
                                   .weight = f.number<std::uint32_t>("weight"),
                                   .group = f.number<std::uint64_t>("group"),
                                   .cpu_number = f.number<std::int32_t>("cpu"),
