@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "base/event.h"
 #include "base/recycled.h"
@@ -17,15 +18,18 @@ class Roster {
     ClassId class_id = 0;
     SchedAttr base;
     Weight weight = usual_weight;
+    std::optional<SchedAttr> ranked;  // Ranked::counts_as
+    [[nodiscard]] const SchedAttr& counts_as() const { return ranked ? *ranked : base; }  // where it waits
     template <typename Self, typename Archive>
     static void state(Self& self, Archive& archive) {
-      archive(self.tgid, self.uid, self.class_id, self.base, self.weight);
+      archive(self.tgid, self.uid, self.class_id, self.base, self.weight, self.ranked);
     }
   };
 
   // A second time: its attributes, class or user are others now.
   void add(const Enrolled& enrolled);
   void remove(ThreadId thread);
+  void rank(const Ranked& ranked);
 
   [[nodiscard]] const Thread* find(ThreadId thread) const;
   [[nodiscard]] const Map<ThreadId, Thread>& threads() const { return threads_; }

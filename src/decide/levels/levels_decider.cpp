@@ -51,7 +51,7 @@ Awaited awaited_by(const Blocked& blocked) {
 }
 
 void LevelsDecider::enroll(const Enrolled& enrolled) {
-  if (!config_.of(enrolled.class_id) || !has_levels(enrolled.base)) return drop(enrolled.thread);
+  if (config_.of(enrolled.class_id) == 0 || !has_levels(enrolled.base)) return drop(enrolled.thread);
   const auto [at, is_new] = members_.try_emplace(enrolled.thread);
   Member& member = at->second;
   if (is_new) {
@@ -113,9 +113,23 @@ const ThreadLevel* LevelsDecider::level(ThreadId thread) const {
   return at == members_.end() ? nullptr : &at->second.level;
 }
 
+SchedAttr LevelsDecider::better(const Member& member, int by) {
+  SchedAttr attr = member.base;
+  attr.nice = static_cast<std::int8_t>(std::max(member.base.nice - by, -20));
+  return attr;
+}
+
+void LevelsDecider::rank(ThreadId thread, Member& member, Time now, Plan& plan) const {
+  const bool ranked = member.level.interactive();
+  if (std::exchange(member.ranked, ranked) == ranked) return;
+  plan.feedback.push_back(
+      Ranked{now, thread, ranked ? std::optional(better(member, config_.of(member.class_id))) : std::nullopt});
+  plan.next = now;  // what it waits for is decided upon with the next turn
+}
+
 // A level is worth a nice value or a little less: six levels are five.
 void LevelsDecider::demand(ThreadId thread, const Member& member, Plan& plan) const {
-  const int better = (member.level.above() * config_.most_nice + most_above - 1) / most_above;
+  const int by = (member.level.above() * config_.of(member.class_id) + most_above - 1) / most_above;
   const Duration period = ThreadLevel::quantum(member.level.level());
   plan.timers.push_back({.kind = Timer::Kind::quantum,
                          .requester = thread,
@@ -124,13 +138,12 @@ void LevelsDecider::demand(ThreadId thread, const Member& member, Plan& plan) co
                          .wall = wall,
                          .wall_uncounted = wall_for_uncounted * period,
                          .serial = member.serial});
-  if (better == 0) return;
+  if (by == 0) return;
   RunAs run{.thread = thread,
-            .attr = member.base,
+            .attr = better(member, by),
             .cause = {.by = name(), .on_behalf_of = {}, .through = member.awaited},
             .payer = {.user = 0, .requester_class = member.class_id, .provider_class = member.class_id},
             .second_best = std::nullopt};
-  run.attr.nice = static_cast<std::int8_t>(std::max(member.base.nice - better, -20));
   run.attr.runtime_ns = slice_ns;
   run.attr.reset_on_fork = true;
   run.stands = run.quiet = true;
@@ -146,12 +159,11 @@ void LevelsDecider::decide(const model::Model& /*model*/, const Turn& turn, Plan
     plan.keeps_demands = true;
     return;
   }
-  if (rests) {
-    for (auto& [thread, member] : members_) member.level.sink();
-    return;
-  }
-  for (const auto& [thread, member] : members_)
+  for (auto& [thread, member] : members_) {
+    if (rests) member.level.sink();
+    rank(thread, member, turn.now, plan);
     if (member.level.above() > 0) demand(thread, member, plan);
+  }
 }
 
 void LevelsDecider::save(StateWriter& out) const { out(members_, share_, changed_, rests_); }

@@ -1,6 +1,7 @@
 // Levels: who is waited for by a person is found from what its threads await, and goes before threads that compute
 // [Peachey84 §4.1]. A thread above its base level (thread_level.h) has a better nice value, by 5 at most, and a short
-// slice; all of them together have a bounded share of the CPUs (interactive_share.h). Pure.
+// slice; all of them together have a bounded share of the CPUs (interactive_share.h). One that a terminal has raised
+// counts as that where it waits (Ranked), so that it donates to what it waits for. Pure.
 #pragma once
 
 #include <algorithm>
@@ -18,12 +19,13 @@
 namespace swapd::decide {
 
 struct LevelsConfig {
-  bool on = false;
-  std::vector<bool> classes{};  // of class 1, 2 …
-  int most_nice = 5;            // what a level is worth at most, 0…5
-  double share = 0.5;           // of one CPU, for all threads above their base levels together
-  [[nodiscard]] bool of(ClassId id) const { return id == 0 || id > classes.size() ? on : classes[id - 1]; }
-  [[nodiscard]] bool wanted() const { return on || std::ranges::find(classes, true) != classes.end(); }
+  int nice = 0;                // what being interactive is worth at most, 0…5; 0: the class has no levels
+  std::vector<int> classes{};  // of class 1, 2 …
+  double share = 0.5;          // of one CPU, for all threads above their base levels together
+  [[nodiscard]] int of(ClassId id) const { return id == 0 || id > classes.size() ? nice : classes[id - 1]; }
+  [[nodiscard]] bool wanted() const {
+    return nice > 0 || std::ranges::any_of(classes, [](int one) { return one > 0; });
+  }
 };
 
 // What the thread awaits, as far as levels are concerned.
@@ -58,15 +60,18 @@ class LevelsDecider final : public Decider {
     ClassId class_id = 0;
     Resource awaited;          // what it was raised for
     std::uint64_t serial = 0;  // of its quantum
+    bool ranked = false;       // it counts as more than its own attributes say
     template <typename Self, typename Archive>
     static void state(Self& self, Archive& archive) {
-      archive(self.level, self.base, self.class_id, self.awaited, self.serial);
+      archive(self.level, self.base, self.class_id, self.awaited, self.serial, self.ranked);
     }
   };
   void enroll(const Enrolled& enrolled);
   void block(const Blocked& blocked);
   void drop(ThreadId thread);
   void demand(ThreadId thread, const Member& member, Plan& plan) const;
+  [[nodiscard]] static SchedAttr better(const Member& member, int by);
+  void rank(ThreadId thread, Member& member, Time now, Plan& plan) const;
 
   LevelsConfig config_;
   InteractiveShare share_;

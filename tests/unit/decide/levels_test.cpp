@@ -137,7 +137,7 @@ TEST(AwaitedBy, ACallOnAFileThatNoThreadProvidesAwaitsADisk) {
 class Levels : public testing::Test {
  protected:
   static constexpr std::size_t levels = 1;  // among the deciders
-  explicit Levels(decide::LevelsConfig config = {.on = true}) : turns(make(std::move(config))) {}
+  explicit Levels(decide::LevelsConfig config = {.nice = 5}) : turns(make(std::move(config))) {}
   std::vector<std::unique_ptr<decide::Decider>> make(decide::LevelsConfig config) {
     auto made = std::make_unique<LevelsDecider>(std::move(config));
     decider = made.get();
@@ -267,6 +267,35 @@ TEST_F(Levels, TogetherTheyHaveABoundedShare) {
   EXPECT_EQ(nice(p1), -5);
 }
 
+// A person waits for the server too.
+TEST_F(Levels, WhatAwaitsATerminalDonatesWithoutAnyPriority) {
+  turns.enroll(p1);
+  turns.enroll(p2);
+  turns.provides(p2, socket_endpoint(9));
+  turns.turn();
+  awaits(p1, SYS_recvfrom, {socket_endpoint(9)});
+  EXPECT_FALSE(turns.runs_as(p2)) << "no person waits for it, as far as is known";
+  wakes(p1);
+  awaits(p1, SYS_read, {terminal});
+  wakes(p1);
+  awaits(p1, SYS_recvfrom, {socket_endpoint(9)});
+  ASSERT_TRUE(turns.runs_as(p2));
+  EXPECT_EQ(turns.runs_as(p2)->nice, -5);
+  EXPECT_EQ(turns.on_behalf_of(p2), p1);
+}
+
+TEST_F(Levels, ItDonatesNoMoreOnceItComputes) {
+  turns.enroll(p1);
+  turns.enroll(p2);
+  turns.provides(p2, socket_endpoint(9));
+  awaits(p1, SYS_read, {terminal});
+  wakes(p1);
+  while (quantum(p1) != nullptr) uses_quantum(p1);
+  turns.turn();
+  awaits(p1, SYS_recvfrom, {socket_endpoint(9)});
+  EXPECT_FALSE(turns.runs_as(p2));
+}
+
 TEST_F(Levels, AThreadThatLeavesIsForgotten) {
   turns.enroll(p1);
   awaits(p1, SYS_read, {terminal});
@@ -277,11 +306,12 @@ TEST_F(Levels, AThreadThatLeavesIsForgotten) {
 }
 
 TEST_F(Levels, OfAClassThatIsOffNoneIsRaised) {
-  decide::LevelsConfig config{.on = true, .classes = {false}};
-  EXPECT_FALSE(config.of(1));
-  EXPECT_TRUE(config.of(2));
+  const decide::LevelsConfig config{.nice = 5, .classes = {0, 2}};
+  EXPECT_EQ(config.of(0), 5);
+  EXPECT_EQ(config.of(1), 0);
+  EXPECT_EQ(config.of(2), 2);
   EXPECT_TRUE(config.wanted());
-  EXPECT_FALSE((decide::LevelsConfig{.classes = {false}}.wanted()));
+  EXPECT_FALSE((decide::LevelsConfig{.classes = {0}}.wanted()));
 }
 
 }  // namespace
