@@ -1,5 +1,6 @@
 // latency: from the moment the requester blocks to the moment the provider has new attributes, both as the kernel's
-// tracepoints tell them: sched_switch of the requester, and sched_setattr by whomever it may be. swapd is not asked.
+// tracepoints tell them: sched_switch of the requester, and sched_setattr by any process. swapd is not asked. Beside it
+// the part of that time in which the provider had no CPU: with one it needs nothing, and nothing is lent.
 //
 // The provider always runs or wants to: it uses CPU time until what was lent to it last is gone, offers the next round,
 // and waits for the requester without sleeping. So each round needs a new donation, and no wake-up tells who provides.
@@ -31,7 +32,7 @@ std::int64_t now_ns() {
 }
 
 struct Watch {
-  KernelEvents blocks, entered, left;
+  KernelEvents blocks, entered, left, took, lost_cpu;
 
   static Result<Watch> open(pid_t requester, pid_t provider) {
     auto blocks = KernelEvents::open("sched/sched_switch", "prev_pid", sleeping, requester);
@@ -40,14 +41,22 @@ struct Watch {
     if (!entered) return entered.error();
     auto left = KernelEvents::open("syscalls/sys_exit_sched_setattr", "ret", "");
     if (!left) return left.error();
-    return Watch{std::move(*blocks), std::move(*entered), std::move(*left)};
+    auto took = KernelEvents::open("sched/sched_switch", "next_pid", "next_pid == " + std::to_string(provider));
+    if (!took) return took.error();
+    auto lost = KernelEvents::open("sched/sched_switch", "prev_pid", "prev_pid == " + std::to_string(provider));
+    if (!lost) return lost.error();
+    return Watch{std::move(*blocks), std::move(*entered), std::move(*left), std::move(*took), std::move(*lost)};
   }
   void read(Seen& seen) {
     blocks.read(seen.blocks);
     entered.read(seen.entered);
     left.read(seen.left);
+    took.read(seen.took);
+    lost_cpu.read(seen.lost);
   }
-  [[nodiscard]] std::uint64_t lost() const { return blocks.lost() + entered.lost() + left.lost(); }
+  [[nodiscard]] std::uint64_t lost() const {
+    return blocks.lost() + entered.lost() + left.lost() + took.lost() + lost_cpu.lost();
+  }
 };
 
 Result<Measured> one_latency(const Context& context, const Setup& setup) {
@@ -88,12 +97,15 @@ Result<Measured> one_latency(const Context& context, const Setup& setup) {
   const auto& windows = team.shared().windows;
   const std::vector<WaitWindow> waits(windows.begin(), windows.begin() + setup.iterations);
   const Latencies result = latencies(waits, std::move(seen));
-  const Summary summary = summarize(result.ms);
+  const Summary summary = summarize(result.ms), without = summarize(result.without_cpu_ms);
   const auto us = [](double ms) { return std::round(ms * 10'000) / 10; };
   measured->samples_ms = result.ms;
   measured->extra.update({{"p50_us", us(summary.p50)},
                           {"p99_us", us(summary.p99)},
                           {"max_us", us(summary.max)},
+                          {"without_cpu_p50_us", us(without.p50)},
+                          {"without_cpu_p99_us", us(without.p99)},
+                          {"without_cpu_max_us", us(without.max)},
                           {"samples", result.ms.size()},
                           {"missed", result.missed},
                           {"found_lent", team.shared().lent.load()},

@@ -28,10 +28,27 @@ std::vector<KernelEvent> changes(const Seen& seen) {
   return changes;
 }
 
+// How long the provider had no CPU between the two.
+Duration without_cpu(const Seen& seen, Time from, Time to) {
+  auto took = first_from(seen.took, from), lost = first_from(seen.lost, from);
+  // It had one at `from` if the first thing that happened later was a loss.
+  bool has = lost != seen.lost.end() && (took == seen.took.end() || lost->time < took->time);
+  Duration without{};
+  for (Time at = from; at < to; has = !has) {
+    auto& next = has ? lost : took;
+    const auto& all = has ? seen.lost : seen.took;
+    while (next != all.end() && next->time < at) ++next;
+    const Time until = next == all.end() ? to : std::min(next->time, to);
+    if (!has) without += until - at;
+    at = until;
+  }
+  return without;
+}
+
 }  // namespace
 
 Latencies latencies(const std::vector<WaitWindow>& waits, Seen seen) {
-  for (auto* events : {&seen.blocks, &seen.entered, &seen.left}) {
+  for (auto* events : {&seen.blocks, &seen.entered, &seen.left, &seen.took, &seen.lost}) {
     std::sort(events->begin(), events->end(), [](const auto& a, const auto& b) { return a.time < b.time; });
   }
   const auto changed = changes(seen);
@@ -45,8 +62,10 @@ Latencies latencies(const std::vector<WaitWindow>& waits, Seen seen) {
       ++result.missed;
       continue;
     }
-    const Duration took = change->time + Duration(change->value) - block->time;
-    result.ms.push_back(std::chrono::duration<double, std::milli>(took).count());
+    const Time changed_at = change->time + Duration(change->value);
+    const auto ms = [](Duration took) { return std::chrono::duration<double, std::milli>(took).count(); };
+    result.ms.push_back(ms(changed_at - block->time));
+    result.without_cpu_ms.push_back(ms(without_cpu(seen, block->time, changed_at)));
   }
   return result;
 }

@@ -40,6 +40,7 @@ KEYS = ("mechanism", "resource", "measure", "program", "managed", "under", "obse
 SHOWN = ("mechanism", "under")
 TITLES = {"work_ms": "work, ms", "chunk_us": "chunk, µs", "quantum_ms": "T, ms", "mean_ms": "mean, ms", "p50_ms": "p50, ms",
           "p99_ms": "p99, ms", "max_ms": "max, ms", "p50_us": "p50, µs", "p99_us": "p99, µs", "max_us": "max, µs",
+          "without_cpu_p50_us": "p50 without a CPU, µs", "without_cpu_p99_us": "p99 without a CPU, µs",
           "added_us": "added, µs", "bare_us": "bare, µs", "added_ns": "added, ns", "above_empty_ns": "above an empty one, ns",
           "ns_a_run": "ns a run", "ratio_to_bare": "to bare", "to_idle": "to idle", "to_hand_set": "to hand-set",
           "to_vanilla": "to vanilla", "hogs_cpu_share": "hogs, of all CPUs",
@@ -56,7 +57,7 @@ COLUMNS = {
                      "to_fastest_from_8", "mean_to_fastest_from_8", "fewest_candidates"),
     "cascade": ("mean_ms", "p50_ms", "p99_ms", "max_ms", "first_ms", "chain_shown", "to_idle", "to_hand_set"),
     "pipeline": ("mean_ms", "p50_ms", "p99_ms", "max_ms", "to_idle", "to_hand_set"),
-    "latency": ("p50_us", "p99_us", "max_us", "samples", "missed", "events_lost"),
+    "latency": ("p50_us", "p99_us", "max_us", "without_cpu_p50_us", "without_cpu_p99_us", "samples", "missed", "events_lost"),
     "scale": ("threads", "resources_made", "events_per_s", "events_lost", "engine_cpu_share", "swapd_cpu_share", "rss_bytes"),
     "overhead": ("p50_ms", "added_us", "added_ns", "ratio", "bare_us", "ratio_to_bare", "ns_a_run", "above_empty_ns", "cpu_share"),
     "apps": ("throughput", "ratio", "to_hand_set", "hogs_cpu_share", "swapd_cpu_share", "programs_cpu_share", "events_lost"),

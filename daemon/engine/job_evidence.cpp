@@ -101,6 +101,26 @@ void MappingLooks::keep_only(const std::vector<pid_t>& pids) {
   std::erase_if(looks_, [&](const auto& one) { return !std::ranges::binary_search(pids, one.first); });
 }
 
+void BusyWaiters::add(pid_t tid, std::uint64_t waits, std::uint64_t samples) {
+  Last& last = threads_[tid];
+  last.waits += static_cast<double>(waits);
+  last.samples += static_cast<double>(samples);
+}
+
+void BusyWaiters::end_window() {
+  for (auto& [tid, last] : threads_) {
+    last.waits *= kept;
+    last.samples *= kept;
+  }
+  std::erase_if(threads_, [](const auto& one) { return one.second.samples < forgotten; });
+}
+
+bool BusyWaiters::waits(pid_t tid) const {
+  const auto at = threads_.find(tid);
+  return at != threads_.end() && at->second.samples >= least_samples &&
+         at->second.waits >= least_part * at->second.samples;
+}
+
 bool Yielders::look(pid_t tid, const sys::Procfs::SchedStat& now, Time at) {
   const auto [place, is_new] = threads_.try_emplace(tid);
   const Before before = place->second;

@@ -123,6 +123,25 @@ class MappingLooks {
   LookCredit credit_{rest_of_cost};  // of all processes together
 };
 
+// Threads for which a message may be what they wait for on their CPUs. The programs that tell of messages see each one
+// of the machine, so one sample that shows a thread in a loop does not bring them: a server's threads pass through
+// loops, too. Pure.
+class BusyWaiters {
+ public:
+  // The thread's samples in the window, and those at which it waited on its CPU.
+  void add(pid_t tid, std::uint64_t waits, std::uint64_t samples);
+  void end_window();
+  // As of its last samples.
+  [[nodiscard]] bool waits(pid_t tid) const;
+
+ private:
+  static constexpr double kept = 0.8, least_samples = 8, least_part = 0.4, forgotten = 0.1;
+  struct Last {
+    double waits = 0, samples = 0;  // each window's count for 0.8 of the one's after it
+  };
+  std::map<pid_t, Last> threads_;
+};
+
 // Threads that give their CPU away all the time (sched_yield(2)) and want it again at once. Beside busy loops they are
 // left so little of it that no sample meets them; but they have many turns on a CPU, none of which lasts, and wait in
 // between. Pure.

@@ -27,9 +27,11 @@ bool may_wait(const ProfileWindow::Thread& thread) {
          (thread.shares_memory && seen.blocks == 0);
 }
 
-// A message may be what it waits for, if no process of this machine is known to be its mate.
-bool polls(const ProfileWindow::Thread& thread) {
-  return (thread.waits() + thread.seen.yields) * 4 >= thread.seen.samples;
+// A thread that gives its CPU away has many short turns; so has one that is preempted by each thread that it wakes.
+// Samples tell the two apart.
+bool samples_may_yield(const ProfileWindow::Thread& thread) {
+  constexpr std::uint64_t enough = 3;
+  return thread.seen.samples < enough || thread.seen.yields + thread.waits() > 0;
 }
 
 // A thread that was found without samples says nothing of its group: that is not to be lowered because of it.
@@ -43,6 +45,19 @@ void find_group_others(std::span<const sys::CpuProfile::Thread> all, double samp
     const std::uint64_t group = thread.seen.whole_group;
     if (group != 0) thread.group_others = (whole[group] - of_job[{group, thread.job}]) / std::max(samples, 1.0);
   }
+}
+
+// A message may be what it waits for, if it is its process's only busy thread and no process of this machine is known
+// to be its mate (decide/coscheduling/job_finder.h). One that was found because it yields has hardly any samples.
+bool any_may_be_called(const ProfileWindow& window, BusyWaiters& waiters) {
+  for (const ProfileWindow::Thread& thread : window.threads)
+    waiters.add(thread.seen.tid, thread.waits() + thread.seen.yields, thread.seen.samples);
+  const bool any = std::ranges::any_of(window.threads, [&](const ProfileWindow::Thread& thread) {
+    const auto of_it = std::ranges::count(window.threads, thread.job, &ProfileWindow::Thread::job);
+    return (thread.yields || waiters.waits(thread.seen.tid)) && of_it == 1;
+  });
+  waiters.end_window();
+  return any;
 }
 
 }  // namespace
@@ -255,7 +270,7 @@ void JobWatch::add_yielders(const std::vector<pid_t>& managed, ProfileWindow& wi
       profile_->follow(tid);
       const auto known = std::ranges::find(window.threads, tid, [](const auto& one) { return one.seen.tid; });
       if (known != window.threads.end()) {
-        known->yields = true;
+        known->yields = samples_may_yield(*known);
         continue;
       }
       // The share that is due to the thread is a guess until a sample has met it.
@@ -320,9 +335,7 @@ void JobWatch::tell_window(Time begun) {
   }
   find_group_others(all, samples, window);
   look_at_room(window);
-  follow_messages(std::ranges::any_of(window.threads, [&](const ProfileWindow::Thread& thread) {
-    return polls(thread) && !sharers_.has_mates(thread.seen.tgid);
-  }));
+  follow_messages(any_may_be_called(window, messages_.waiters));
   const bool waiting = std::ranges::any_of(window.threads, may_wait);
   bool first = false;
   {

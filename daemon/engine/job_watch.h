@@ -131,6 +131,7 @@ class JobWatch {
   std::unique_ptr<sys::CpuProfile> profile_;
   struct Messages {
     std::shared_ptr<sys::MessageCalls> calls;
+    BusyWaiters waiters;
     bool tried = false;
     Time wanted_until{};
   } messages_;

@@ -224,6 +224,25 @@ TEST(Latency, IsFromTheBlockToTheReturnOfTheCallThatSucceeded) {
   EXPECT_EQ(result.missed, 1) << "the third came after the answer";
 }
 
+// Four waits that are answered 60 µs after they began: the provider has no CPU for most of that time; loses it after
+// 20 µs; has it all the time; gets it where the requester leaves it, and loses it again.
+TEST(Latency, HasThePartInWhichTheProviderHadNoCpu) {
+  const std::vector<WaitWindow> waits = {
+      {100'000, 900'000}, {1'000'000, 1'900'000}, {2'000'000, 2'900'000}, {3'000'000, 3'900'000}};
+  Seen seen;
+  seen.blocks = {event(100, 1), event(1000, 1), event(2000, 1), event(3000, 1)};
+  seen.entered = {event(150, 7), event(1050, 7), event(2050, 7), event(3050, 7)};
+  seen.left = {event(160, 7), event(1060, 7), event(2060, 7), event(3060, 7)};
+  seen.took = {event(150, 2), event(1055, 2), event(3001, 2), event(3100, 2)};
+  seen.lost = {event(90, 2), event(1020, 2), event(2900, 2), event(3051, 2)};
+  const Latencies result = latencies(waits, seen);
+  ASSERT_EQ(result.without_cpu_ms.size(), 4u);
+  EXPECT_NEAR(result.without_cpu_ms[0], 0.05, 1e-9);
+  EXPECT_NEAR(result.without_cpu_ms[1], 0.035, 1e-9);
+  EXPECT_EQ(result.without_cpu_ms[2], 0);
+  EXPECT_NEAR(result.without_cpu_ms[3], 0.01, 1e-9);
+}
+
 TEST(Apps, TheFigureBehindALabelIsRead) {
   const auto wrk =
       number_behind("  612 requests in 1.00s\nRequests/sec:  43536.33\nTransfer/sec: 35MB\n", "Requests/sec:");

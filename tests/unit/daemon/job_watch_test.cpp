@@ -121,6 +121,46 @@ TEST_F(ContentionTest, CrowdIsThreadsForEachCpu) {
   EXPECT_DOUBLE_EQ(contention_.crowd(), 1) << "never less than one";
 }
 
+class BusyWaitersTest : public ::testing::Test {
+ protected:
+  bool after(int windows, std::uint64_t waits, std::uint64_t samples) {
+    for (; windows > 0; --windows) {
+      waiters_.add(7, waits, samples);
+      last_ = waiters_.waits(7);
+      waiters_.end_window();
+    }
+    return last_;
+  }
+  BusyWaiters waiters_;
+  bool last_ = false;
+};
+
+TEST_F(BusyWaitersTest, OneThatWaitsOnItsCpuIsFoundAfterSomeSamples) {
+  EXPECT_FALSE(after(1, 5, 5));
+  EXPECT_TRUE(after(1, 5, 5));
+}
+
+// The backend of a database: a window here and there shows it in a loop.
+TEST_F(BusyWaitersTest, OneThatPassesThroughALoopNowAndThenIsNone) {
+  for (int second = 0; second < 5; ++second) {
+    EXPECT_FALSE(after(1, 1, 1)) << "one sample of one";
+    EXPECT_FALSE(after(7, 0, 3));
+  }
+}
+
+// Nor is a client that asks for answers which are always there.
+TEST_F(BusyWaitersTest, OneThatAsksForMessagesInAThirdOfItsTimeIsNone) { EXPECT_FALSE(after(40, 2, 6)); }
+
+TEST_F(BusyWaitersTest, OneThatWaitsNoMoreIsNoneAfterAWhile) {
+  EXPECT_TRUE(after(8, 4, 4));
+  EXPECT_FALSE(after(8, 0, 4));
+}
+
+TEST_F(BusyWaitersTest, AThreadThatIsSeenNoMoreIsForgotten) {
+  EXPECT_TRUE(after(8, 4, 4));
+  EXPECT_FALSE(after(40, 0, 0));
+}
+
 TEST(SamplingTurns, GoOnWhileSomeThreadMayBeWaiting) {
   SamplingTurns turns;
   const Time now{std::chrono::hours(1)};

@@ -80,19 +80,13 @@ TEST_F(OtherSessions, NothingIsLoweredOnceTheRivalsAreGone) {
   EXPECT_EQ(run.state(), State::alone);
 }
 
-// Its own session's programs would wait for those of other sessions.
-TEST_F(OtherSessions, JobIsLeftAloneWhereAnotherProgramOfItsSessionWantsACpu) {
-  job_and_hogs();
-  run.hog(0, terminal);
-  run.run(5s);
-  EXPECT_EQ(run.state(), State::grouped);
-  EXPECT_FALSE(run.touched(p1));
-}
+// Its own session's programs would wait for those of other sessions, on whichever CPU they are.
+class AnotherProgramOfItsSession : public OtherSessions, public testing::WithParamInterface<int> {};
+INSTANTIATE_TEST_SUITE_P(OnCpu, AnotherProgramOfItsSession, testing::Values(0, 2));
 
-// As a terminal's important program and what runs in the background there: the program would lose its CPUs.
-TEST_F(OtherSessions, JobIsLeftAloneWhereItsSessionHasAnotherProgramOnAnotherCpu) {
+TEST_P(AnotherProgramOfItsSession, HasTheJobLeftAlone) {
   job_and_hogs();
-  run.hog(2, terminal);
+  run.hog(GetParam(), terminal);
   run.run(5s);
   EXPECT_EQ(run.state(), State::grouped);
   EXPECT_FALSE(run.touched(p1));

@@ -79,6 +79,29 @@ TEST(Codec, EveryRecordComesBackAsItWentIn) {
   EXPECT_EQ(again(recorder.text), recorder.text);
 }
 
+// No field is as it is by default, and some are at the end of their range.
+decide::ThreadProfiled a_profile() {
+  return {.time = Time(milliseconds(1)),
+          .thread = p1,
+          .job = UINT64_MAX,
+          .shares_memory = true,
+          .fits = false,
+          .room = 3,
+          .window = milliseconds(250),
+          .cpu = milliseconds(125),
+          .spinning = 0.1,
+          .yielding = 1.0 / 3,
+          .share_known = false,
+          .inner = 1e-300,
+          .upper = 0.7,
+          .group_use = 0.3,
+          .group_others = 2.5,
+          .weight = 88761,
+          .group = UINT64_MAX - 1,
+          .cpu_number = -1,
+          .blocks = 12};
+}
+
 TEST(Codec, WhatCoschedulingLearnsAndWantsComesBackAsItWentIn) {
   using Mode = decide::CoschedulingConfig::Mode;
   for (const Mode mode : {Mode::off, Mode::automatic, Mode::on}) {
@@ -90,22 +113,7 @@ TEST(Codec, WhatCoschedulingLearnsAndWantsComesBackAsItWentIn) {
     Recorder recorder({}, {}, {}, config);
     recorder.apply(Enrolled{{}, p1, 1, 0, {}});
     recorder.begin();
-    recorder.input(decide::ThreadProfiled{.time = Time(milliseconds(1)),
-                                          .thread = p1,
-                                          .job = UINT64_MAX,
-                                          .window = milliseconds(250),
-                                          .cpu = milliseconds(125),
-                                          .spinning = 0.1,
-                                          .yielding = 1.0 / 3,
-                                          .share_known = false,
-                                          .inner = 1e-300,
-                                          .upper = 0.7,
-                                          .group_use = 0.3,
-                                          .group_others = 2.5,
-                                          .weight = 88761,
-                                          .group = UINT64_MAX - 1,
-                                          .cpu_number = -1,
-                                          .blocks = 12});
+    recorder.input(a_profile());
     recorder.input(decide::RunTime{Time(milliseconds(2)), p1, std::chrono::hours(10000), true});
     recorder.input(decide::RunTime{Time(milliseconds(3)), p1, Duration::zero(), false});
     recorder.input(decide::MessageCalled{Time(milliseconds(4)), p1, true, 7});
@@ -136,25 +144,7 @@ std::vector<std::int64_t> fields_of(const T& value) {
 
 // A field that the codec has forgotten is the default's in what comes back, so that each must differ from that.
 TEST(Codec, EveryFieldOfAProfileComesBackExactly) {
-  const decide::ThreadProfiled seen{.time = Time(milliseconds(1)),
-                                    .thread = p1,
-                                    .job = 5,
-                                    .shares_memory = true,
-                                    .fits = false,
-                                    .room = 3,
-                                    .window = milliseconds(250),
-                                    .cpu = milliseconds(125),
-                                    .spinning = 0.1,
-                                    .yielding = 1.0 / 3,
-                                    .share_known = false,
-                                    .inner = 1e-300,
-                                    .upper = 0.7,
-                                    .group_use = 0.3,
-                                    .group_others = 2.5,
-                                    .weight = 88761,
-                                    .group = 1ULL << 63U,
-                                    .cpu_number = 7,
-                                    .blocks = 12};
+  const decide::ThreadProfiled seen = a_profile();
   const std::vector<std::int64_t> before = fields_of(seen), untouched = fields_of(decide::ThreadProfiled{});
   ASSERT_EQ(before.size(), untouched.size());
   for (std::size_t i = 0; i < before.size(); ++i) EXPECT_NE(before[i], untouched[i]) << "field " << i;
