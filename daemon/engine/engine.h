@@ -12,8 +12,8 @@
 
 #include "actuate/actuator.h"
 #include "decide/coscheduling/coscheduling_decider.h"
-#include "decide/levels/levels_decider.h"
 #include "decide/donation/donation_decider.h"
+#include "decide/levels/levels_decider.h"
 #include "decide/shaping/auto_limit_decider.h"
 #include "engine/call_listener.h"
 #include "engine/competitor_watch.h"

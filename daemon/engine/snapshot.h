@@ -30,8 +30,8 @@ struct SnapshotThread {
   std::int32_t call = -1;
   std::vector<Resource> awaited;
   std::string class_name;
-  Weight weight = usual_weight;  // of its CPU group; where the policy asks for it
-  SchedAttr importance;          // what it counts as, by that or of its own
+  Weight weight = usual_weight;              // of its CPU group; where the policy asks for it
+  SchedAttr importance;                      // what it counts as, by that or of its own
   std::optional<decide::ThreadLevel> level;  // none: its class has none
 };
 

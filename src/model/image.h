@@ -33,8 +33,8 @@ struct ImageThread {
   ClassId class_id = 0;
   Weight weight = usual_weight;
   std::optional<SchedAttr> counts_as;  // Ranked
-  std::vector<Resource> awaited;   // in the order of Blocked::awaited
-  std::vector<ImageDebit> debits;  // of the present wait, sorted by thread
+  std::vector<Resource> awaited;       // in the order of Blocked::awaited
+  std::vector<ImageDebit> debits;      // of the present wait, sorted by thread
   bool operator==(const ImageThread&) const = default;
 };
 

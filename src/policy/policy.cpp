@@ -74,7 +74,7 @@ std::vector<KeyRule> quota_keys(QuotaPolicy& to) {
 }
 
 std::vector<KeyRule> level_keys(LevelRules& to) {
-  return {flag("on", to.on), whole<int>("nice", to.nice, 1, 5)};
+  return {flag("on", to.on), whole<int>("nice", to.nice, 1, 5), flag("display", to.display)};
 }
 
 std::vector<KeyRule> class_keys(ClassRules& to) {

@@ -148,7 +148,8 @@ enum class Coschedule : std::uint8_t { automatic, on, off };
 // [class.NAME.levels]: threads that a person waits for go before those that compute (decide/levels/levels_decider.h).
 struct LevelRules {
   bool on = false;
-  int nice = 5;  // what it is worth at most
+  int nice = 5;          // what it is worth at most
+  bool display = false;  // they are display servers: what their clients await is a person's
   bool operator==(const LevelRules&) const = default;
 };
 

@@ -108,15 +108,23 @@ decide::CoschedulingConfig coscheduling(Fields& f) {
 
 decide::LevelsConfig levels(Fields& f) {
   decide::LevelsConfig found;
-  found.nice = f.number<int>("nice");
+  found.common = {.nice = f.number<int>("nice"), .display = f.flag_or("display", false)};
   found.share = std::bit_cast<double>(f.number<std::int64_t>("share_bits"));
-  if (f.has("classes"))
-    found.classes = f.list("classes", [&](const Json& json) {
-      if (!json.is_number_integer()) f.values().wrong("classes", "whole numbers");
+  const auto numbers = [&](const char* field) {
+    return f.list(field, [&](const Json& json) {
+      if (!json.is_number_integer()) f.values().wrong(field, "whole numbers");
       return json.is_number_integer() ? json.get<int>() : 0;
     });
-  const auto good = [](int nice) { return nice >= 0 && nice <= 5; };
-  if (!good(found.nice) || !std::ranges::all_of(found.classes, good)) f.values().wrong("nice", "0 to 5");
+  };
+  if (f.has("classes")) {
+    for (const int nice : numbers("classes")) found.classes.push_back({.nice = nice});
+    const auto displays = numbers("displays");
+    if (displays.size() != found.classes.size()) f.values().wrong("displays", "as many as classes");
+    for (std::size_t i = 0; i < std::min(displays.size(), found.classes.size()); ++i)
+      found.classes[i].display = displays[i] != 0;
+  }
+  const auto good = [](const decide::ClassLevels& one) { return one.nice >= 0 && one.nice <= 5; };
+  if (!good(found.common) || !std::ranges::all_of(found.classes, good)) f.values().wrong("nice", "0 to 5");
   return found;
 }
 

@@ -89,8 +89,11 @@ void Encoder::add(std::string& out, const decide::CoschedulingConfig& config) {
 
 void Encoder::add(std::string& out, const decide::LevelsConfig& config) {
   Line line(out, "levels");
-  line.add("nice", config.nice).add("share_bits", std::bit_cast<std::int64_t>(config.share));
-  if (!config.classes.empty()) line.add_list("classes", config.classes, [&](int nice) { line.put(nice); });
+  line.add("nice", config.common.nice).add("share_bits", std::bit_cast<std::int64_t>(config.share));
+  if (config.common.display) line.add("display", true);
+  if (config.classes.empty()) return;
+  line.add_list("classes", config.classes, [&](const decide::ClassLevels& one) { line.put(one.nice); });
+  line.add_list("displays", config.classes, [&](const decide::ClassLevels& one) { line.put(one.display ? 1 : 0); });
 }
 
 void Encoder::add(std::string& out, const Snapshot& snapshot) {

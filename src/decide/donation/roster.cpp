@@ -30,8 +30,7 @@ void Roster::remove(ThreadId thread) {
 }
 
 void Roster::rank(const Ranked& ranked) {
-  if (const auto known = threads_.find(ranked.thread); known != threads_.end())
-    known->second.ranked = ranked.counts_as;
+  if (const auto known = threads_.find(ranked.thread); known != threads_.end()) known->second.ranked = ranked.counts_as;
 }
 
 const Roster::Thread* Roster::find(ThreadId thread) const {

@@ -121,7 +121,8 @@ void Terms::demand(ThreadId thread, const Conversation::Part& part, bool lends, 
             .cause = {decider, part.requester, part.through},
             .payer = {.requester_class = requester->class_id, .provider_class = own->class_id},
             .second_best = std::nullopt};
-  const SchedAttr counts_as = rules_.importance(requester->counts_as(), requester->weight, requester->class_id, own->weight);
+  const SchedAttr counts_as =
+      rules_.importance(requester->counts_as(), requester->weight, requester->class_id, own->weight);
   const SchedAttr lent = rules_.lend_on_guess(counts_as, requester->class_id);
   if (lends && rank(lent) > rank(own->base)) {
     run.attr = lent;

@@ -11,9 +11,9 @@ namespace swapd::decide {
 
 namespace {
 
-constexpr int most_above = 6;                        // what terminal input is worth
-constexpr Duration wall = std::chrono::hours(1);     // a thread that sleeps uses no quantum
-constexpr int wall_for_uncounted = 4;                // quanta, where its CPU time cannot be had
+constexpr int most_above = 6;                     // what terminal input is worth
+constexpr Duration wall = std::chrono::hours(1);  // a thread that sleeps uses no quantum
+constexpr int wall_for_uncounted = 4;             // quanta, where its CPU time cannot be had
 
 bool writes(std::int32_t call) { return call == SYS_write || call == SYS_writev; }
 
@@ -51,15 +51,18 @@ Awaited awaited_by(const Blocked& blocked) {
 }
 
 void LevelsDecider::enroll(const Enrolled& enrolled) {
-  if (config_.of(enrolled.class_id) == 0 || !has_levels(enrolled.base)) return drop(enrolled.thread);
+  const ClassLevels& levels = config_.of(enrolled.class_id);
+  if (levels.display)
+    displays_.add(enrolled.thread);
+  else
+    displays_.remove(enrolled.thread);
+  if (levels.nice == 0 || !has_levels(enrolled.base)) return drop(enrolled.thread);
   const auto [at, is_new] = members_.try_emplace(enrolled.thread);
   Member& member = at->second;
   if (is_new) {
     member.level = ThreadLevel(enrolled.base.nice);
-    interests_.push_back({.thread = enrolled.thread,
-                          .tgid = enrolled.tgid,
-                          .watch = Interest::Watch::requester,
-                          .patience = patience});
+    interests_.push_back(
+        {.thread = enrolled.thread, .tgid = enrolled.tgid, .watch = Interest::Watch::requester, .patience = patience});
   } else if (member.base != enrolled.base) {
     member.level.set_nice(enrolled.base.nice);
     changed_ = true;
@@ -74,14 +77,44 @@ void LevelsDecider::drop(ThreadId thread) {
   changed_ = true;
 }
 
+void LevelsDecider::raise(Member& member, Awaited awaited, const Resource& what, Time now) {
+  if (!member.level.blocks(awaited, now)) return;
+  ++member.serial;
+  member.awaited = what;
+  changed_ = true;
+}
+
+// A display server awaits input, from devices or from those who stand for a person at another machine. Its clients
+// await what it makes of that.
+Awaited LevelsDecider::awaited(ThreadId thread, Member& member, const Blocked& blocked) {
+  member.asked = {};
+  if (config_.of(member.class_id).display) return Awaited::terminal_input;
+  const Awaited own = awaited_by(blocked);
+  if (own == Awaited::terminal_input || displays_.empty()) return own;
+  for (const Resource& one : blocked.awaited) {
+    if (one.kind != ResourceKind::socket) continue;
+    const std::optional<bool> leads = displays_.leads(one);
+    if (leads && *leads) return Awaited::terminal_input;
+    if (leads || member.asked != Resource{}) continue;
+    member.asked = one;
+    questions_.push_back({.waiter = thread, .resources = {one}});
+  }
+  return own;
+}
+
 void LevelsDecider::block(const Blocked& blocked) {
   const auto at = members_.find(blocked.thread);
   if (at == members_.end()) return;
-  Member& member = at->second;
-  if (!member.level.blocks(awaited_by(blocked), blocked.time)) return;
-  ++member.serial;
-  member.awaited = blocked.awaited.empty() ? Resource{} : blocked.awaited.front();
-  changed_ = true;
+  const Awaited awaits = awaited(at->first, at->second, blocked);
+  raise(at->second, awaits, blocked.awaited.empty() ? Resource{} : blocked.awaited.front(), blocked.time);
+}
+
+// The threads that wait for the socket still are those whose last wait was for it.
+void LevelsDecider::take_answer(const Holders& holders) {
+  if (!displays_.learn(holders)) return;
+  for (auto& [thread, member] : members_)
+    if (std::exchange(member.asked, member.asked == holders.resource ? Resource{} : member.asked) == holders.resource)
+      raise(member, Awaited::terminal_input, holders.resource, holders.time);
 }
 
 void LevelsDecider::after(const Event& event, const model::Model& /*model*/) {
@@ -89,6 +122,8 @@ void LevelsDecider::after(const Event& event, const model::Model& /*model*/) {
     enroll(*enrolled);
   else if (const auto* blocked = std::get_if<Blocked>(&event))
     block(*blocked);
+  else if (const auto* holders = std::get_if<Holders>(&event))
+    take_answer(*holders);
 }
 
 void LevelsDecider::on(const Input& input) {
@@ -105,6 +140,8 @@ void LevelsDecider::on(const Input& input) {
 
 void LevelsDecider::forget(ThreadId thread) {
   std::erase_if(interests_, [&](const Interest& one) { return one.thread == thread; });
+  std::erase_if(questions_, [&](const Question& one) { return one.waiter == thread; });
+  displays_.remove(thread);
   if (members_.erase(thread) != 0) changed_ = true;
 }
 
@@ -123,13 +160,13 @@ void LevelsDecider::rank(ThreadId thread, Member& member, Time now, Plan& plan) 
   const bool ranked = member.level.interactive();
   if (std::exchange(member.ranked, ranked) == ranked) return;
   plan.feedback.push_back(
-      Ranked{now, thread, ranked ? std::optional(better(member, config_.of(member.class_id))) : std::nullopt});
+      Ranked{now, thread, ranked ? std::optional(better(member, config_.of(member.class_id).nice)) : std::nullopt});
   plan.next = now;  // what it waits for is decided upon with the next turn
 }
 
 // A level is worth a nice value or a little less: six levels are five.
 void LevelsDecider::demand(ThreadId thread, const Member& member, Plan& plan) const {
-  const int by = (member.level.above() * config_.of(member.class_id) + most_above - 1) / most_above;
+  const int by = (member.level.above() * config_.of(member.class_id).nice + most_above - 1) / most_above;
   const Duration period = ThreadLevel::quantum(member.level.level());
   plan.timers.push_back({.kind = Timer::Kind::quantum,
                          .requester = thread,
@@ -152,6 +189,7 @@ void LevelsDecider::demand(ThreadId thread, const Member& member, Plan& plan) co
 
 void LevelsDecider::decide(const model::Model& /*model*/, const Turn& turn, Plan& plan) {
   plan.interests = std::exchange(interests_, {});
+  plan.questions = std::exchange(questions_, {});
   const bool rests = !share_.lasts(turn.now);
   changed_ = std::exchange(rests_, rests) != rests || changed_;
   if (rests) plan.next = share_.lasts_at(turn.now);
@@ -166,8 +204,8 @@ void LevelsDecider::decide(const model::Model& /*model*/, const Turn& turn, Plan
   }
 }
 
-void LevelsDecider::save(StateWriter& out) const { out(members_, share_, changed_, rests_); }
+void LevelsDecider::save(StateWriter& out) const { out(members_, displays_, share_, changed_, rests_); }
 
-void LevelsDecider::restore(StateReader& in) { in(members_, share_, changed_, rests_); }
+void LevelsDecider::restore(StateReader& in) { in(members_, displays_, share_, changed_, rests_); }
 
 }  // namespace swapd::decide

@@ -13,22 +13,28 @@
 #include "base/class_id.h"
 #include "base/recycled.h"
 #include "decide/decider.h"
+#include "decide/levels/displays.h"
 #include "decide/levels/interactive_share.h"
 #include "decide/levels/thread_level.h"
 
 namespace swapd::decide {
 
+struct ClassLevels {
+  int nice = 0;          // what being interactive is worth at most, 0…5; 0: the class has no levels
+  bool display = false;  // its threads are display servers: what comes to their clients is a person's
+  bool operator==(const ClassLevels&) const = default;
+};
+
 struct LevelsConfig {
-  int nice = 0;                // what being interactive is worth at most, 0…5; 0: the class has no levels
-  std::vector<int> classes{};  // of class 1, 2 …
-  double share = 0.5;          // of one CPU, for all threads above their base levels together
-  [[nodiscard]] int of(ClassId id) const { return id == 0 || id > classes.size() ? nice : classes[id - 1]; }
-  [[nodiscard]] bool wanted() const {
-    return nice > 0 || std::ranges::any_of(classes, [](int one) { return one > 0; });
+  ClassLevels common;
+  std::vector<ClassLevels> classes{};  // of class 1, 2 …
+  double share = 0.5;                  // of one CPU, for all threads above their base levels together
+  [[nodiscard]] const ClassLevels& of(ClassId id) const {
+    return id == 0 || id > classes.size() ? common : classes[id - 1];
   }
 };
 
-// What the thread awaits, as far as levels are concerned.
+// What the thread awaits, as far as levels are concerned and display servers are not.
 [[nodiscard]] Awaited awaited_by(const Blocked& blocked);
 
 class LevelsDecider final : public Decider {
@@ -58,16 +64,20 @@ class LevelsDecider final : public Decider {
     ThreadLevel level;
     SchedAttr base;
     ClassId class_id = 0;
-    Resource awaited;          // what it was raised for
+    Resource awaited;  // what it was raised for
+    Resource asked;    // a socket that it waits for, of which it is not known yet whether a display server is there
     std::uint64_t serial = 0;  // of its quantum
     bool ranked = false;       // it counts as more than its own attributes say
     template <typename Self, typename Archive>
     static void state(Self& self, Archive& archive) {
-      archive(self.level, self.base, self.class_id, self.awaited, self.serial, self.ranked);
+      archive(self.level, self.base, self.class_id, self.awaited, self.asked, self.serial, self.ranked);
     }
   };
   void enroll(const Enrolled& enrolled);
   void block(const Blocked& blocked);
+  void take_answer(const Holders& holders);
+  [[nodiscard]] Awaited awaited(ThreadId thread, Member& member, const Blocked& blocked);
+  void raise(Member& member, Awaited awaited, const Resource& what, Time now);
   void drop(ThreadId thread);
   void demand(ThreadId thread, const Member& member, Plan& plan) const;
   [[nodiscard]] static SchedAttr better(const Member& member, int by);
@@ -76,7 +86,9 @@ class LevelsDecider final : public Decider {
   LevelsConfig config_;
   InteractiveShare share_;
   Map<ThreadId, Member> members_;
+  Displays displays_;
   std::vector<Interest> interests_;  // that have changed
+  std::vector<Question> questions_;  // not asked yet
   bool changed_ = false;             // what is demanded
   bool rests_ = false;
 };

@@ -137,7 +137,7 @@ TEST(AwaitedBy, ACallOnAFileThatNoThreadProvidesAwaitsADisk) {
 class Levels : public testing::Test {
  protected:
   static constexpr std::size_t levels = 1;  // among the deciders
-  explicit Levels(decide::LevelsConfig config = {.nice = 5}) : turns(make(std::move(config))) {}
+  explicit Levels(decide::LevelsConfig config = {.common = {.nice = 5}}) : turns(make(std::move(config))) {}
   std::vector<std::unique_ptr<decide::Decider>> make(decide::LevelsConfig config) {
     auto made = std::make_unique<LevelsDecider>(std::move(config));
     decider = made.get();
@@ -306,12 +306,72 @@ TEST_F(Levels, AThreadThatLeavesIsForgotten) {
 }
 
 TEST_F(Levels, OfAClassThatIsOffNoneIsRaised) {
-  const decide::LevelsConfig config{.nice = 5, .classes = {0, 2}};
-  EXPECT_EQ(config.of(0), 5);
-  EXPECT_EQ(config.of(1), 0);
-  EXPECT_EQ(config.of(2), 2);
-  EXPECT_TRUE(config.wanted());
-  EXPECT_FALSE((decide::LevelsConfig{.classes = {0}}.wanted()));
+  const decide::LevelsConfig config{.common = {.nice = 5}, .classes = {{}, {.nice = 2}}};
+  EXPECT_EQ(config.of(0).nice, 5);
+  EXPECT_EQ(config.of(1).nice, 0);
+  EXPECT_EQ(config.of(2).nice, 2);
+}
+
+// Class 1 is that of the display server.
+class LevelsOfADesktop : public Levels {
+ protected:
+  LevelsOfADesktop() : Levels({.common = {.nice = 5}, .classes = {{.nice = 5, .display = true}}}) {
+    turns.take(Enrolled{turns.now, server, server.tid, 1000, {}, 1});
+    turns.enroll(p1);
+    turns.turn();
+  }
+  void answer(const Resource& socket, std::vector<ThreadId> holders) {
+    turns.take(Holders{turns.now, socket, Evidence::holder, std::move(holders)});
+    turns.turn();
+  }
+  ThreadId server = p2;
+  Resource connection = socket_endpoint(9);
+};
+
+TEST_F(LevelsOfADesktop, ADisplayServerAwaitsInput) {
+  awaits(server, SYS_epoll_wait, {});
+  EXPECT_EQ(nice(server), -5);
+  EXPECT_EQ(decider->level(server)->why(), Awaited::terminal_input);
+}
+
+TEST_F(LevelsOfADesktop, SoDoesAClientThatWaitsForIt) {
+  awaits(p1, SYS_poll, {pipe_end(3, PipeEnd::write), connection});
+  ASSERT_EQ(turns.questions.size(), 1u);
+  EXPECT_EQ(turns.questions.front().waiter, p1);
+  EXPECT_EQ(turns.questions.front().resources, std::vector{connection});
+  EXPECT_EQ(nice(p1), 0) << "not known yet";
+  answer(connection, {server});
+  EXPECT_EQ(nice(p1), -5) << "though it has waited since before";
+}
+
+TEST_F(LevelsOfADesktop, AConnectionIsAskedAboutOnce) {
+  awaits(p1, SYS_poll, {connection});
+  answer(connection, {server});
+  while (quantum(p1) != nullptr) uses_quantum(p1);
+  awaits(p1, SYS_poll, {connection});
+  EXPECT_EQ(nice(p1), -5);
+  EXPECT_TRUE(turns.questions.empty());
+}
+
+TEST_F(LevelsOfADesktop, OneThatWaitsForAnotherServerAwaitsNoPerson) {
+  awaits(p1, SYS_poll, {connection});
+  answer(connection, {p3});
+  awaits(p1, SYS_poll, {connection});
+  EXPECT_EQ(nice(p1), 0);
+  EXPECT_TRUE(turns.questions.empty()) << "that is known";
+}
+
+TEST_F(LevelsOfADesktop, AnAnswerThatComesAfterItsWaitRaisesNone) {
+  awaits(p1, SYS_poll, {connection});
+  awaits(p1, SYS_poll, {socket_endpoint(10)});
+  answer(connection, {server});
+  EXPECT_EQ(nice(p1), 0);
+}
+
+TEST_F(LevelsOfADesktop, WithoutADisplayServerNothingIsAsked) {
+  turns.leaves(server);
+  awaits(p1, SYS_poll, {connection});
+  EXPECT_TRUE(turns.questions.empty());
 }
 
 }  // namespace
