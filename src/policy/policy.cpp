@@ -231,7 +231,8 @@ class Parser {
       if (const toml::table* io = (*rules)["io"].as_table())
         if (Status read = read_io(*io, where + ".io", own.io, complaint_); !read) return read;
       if (const toml::table* levels = (*rules)["levels"].as_table())
-        if (Status read = read_table(*levels, where + ".levels", level_keys(own.levels), complaint_); !read) return read;
+        if (Status read = read_table(*levels, where + ".levels", level_keys(own.levels), complaint_); !read)
+          return read;
       const toml::table* inner = (*rules)["model"].as_table();
       if (inner == nullptr) continue;
       if (Status read = model(*inner, where + ".model", model_keys(own.model), own.kinds); !read) return read;

@@ -29,7 +29,7 @@ inline constexpr auto verdict_words =
                                        {"spins", decide::SpinJudge::Verdict::spins}});
 // Names of the deciders, in grants; of static storage.
 inline constexpr std::array<std::string_view, 4> decider_words = {"donation", "automatic-limits", "coscheduling",
-                                                                 "levels"};
+                                                                  "levels"};
 
 [[nodiscard]] inline std::string_view word(Evidence value) { return evidence_words.of(value); }
 [[nodiscard]] inline std::string_view word(model::RunState value) { return state_words.of(value); }

@@ -33,6 +33,18 @@ void Roster::rank(const Ranked& ranked) {
   if (const auto known = threads_.find(ranked.thread); known != threads_.end()) known->second.ranked = ranked.counts_as;
 }
 
+Roster::Ranks Roster::counted_otherwise() const {
+  Ranks out;
+  for (const auto& [id, thread] : threads_)
+    if (thread.ranked) out.emplace(id, *thread.ranked);
+  return out;
+}
+
+void Roster::restore(const Ranks& ranks) {
+  for (const auto& [id, attr] : ranks)
+    if (const auto known = threads_.find(id); known != threads_.end()) known->second.ranked = attr;
+}
+
 const Roster::Thread* Roster::find(ThreadId thread) const {
   const auto known = threads_.find(thread);
   return known == threads_.end() ? nullptr : &known->second;

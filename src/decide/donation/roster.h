@@ -18,11 +18,11 @@ class Roster {
     ClassId class_id = 0;
     SchedAttr base;
     Weight weight = usual_weight;
-    std::optional<SchedAttr> ranked;  // Ranked::counts_as
+    std::optional<SchedAttr> ranked;                                                      // Ranked::counts_as
     [[nodiscard]] const SchedAttr& counts_as() const { return ranked ? *ranked : base; }  // where it waits
     template <typename Self, typename Archive>
     static void state(Self& self, Archive& archive) {
-      archive(self.tgid, self.uid, self.class_id, self.base, self.weight, self.ranked);
+      archive(self.tgid, self.uid, self.class_id, self.base, self.weight);
     }
   };
 
@@ -41,10 +41,15 @@ class Roster {
   // How many users have a thread here.
   [[nodiscard]] std::size_t users() const { return users_.size(); }
 
+  // All but what rank() says.
   template <typename Self, typename Archive>
   static void state(Self& self, Archive& archive) {
     archive(self.threads_, self.ranks_, self.weights_, self.users_);
   }
+  // As rank() said of each.
+  using Ranks = Map<ThreadId, SchedAttr>;
+  [[nodiscard]] Ranks counted_otherwise() const;
+  void restore(const Ranks& ranks);
 
  private:
   void count(const Thread& thread, int by);

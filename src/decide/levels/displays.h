@@ -20,7 +20,7 @@ class Displays {
   void remove(ThreadId server) { servers_.erase(server); }
   [[nodiscard]] bool empty() const { return servers_.empty(); }
 
-  // Of a socket that a thread waits for; none: not known yet.
+  // Whether a display server is at the other end of a socket that a thread waits for; none: not known yet.
   [[nodiscard]] std::optional<bool> leads(const Resource& socket) const {
     const auto at = known_.find(socket);
     return at == known_.end() ? std::nullopt : std::optional(at->second);

@@ -1,9 +1,8 @@
 #include "decide/levels/levels_decider.h"
 
-#include <sys/syscall.h>
-
 #include <utility>
 
+#include "base/calls.h"
 #include "decide/state.h"
 #include "model/model.h"
 
@@ -14,27 +13,6 @@ namespace {
 constexpr int most_above = 6;                     // what terminal input is worth
 constexpr Duration wall = std::chrono::hours(1);  // a thread that sleeps uses no quantum
 constexpr int wall_for_uncounted = 4;             // quanta, where its CPU time cannot be had
-
-bool writes(std::int32_t call) { return call == SYS_write || call == SYS_writev; }
-
-bool uses_file(std::int32_t call) {
-  switch (call) {
-    case SYS_read:
-    case SYS_readv:
-    case SYS_pread64:
-    case SYS_preadv:
-    case SYS_write:
-    case SYS_writev:
-    case SYS_pwrite64:
-    case SYS_pwritev:
-    case SYS_fsync:
-    case SYS_fdatasync:
-    case SYS_openat:
-      return true;
-    default:
-      return false;
-  }
-}
 
 bool has_levels(const SchedAttr& attr) { return attr.policy == SchedPolicy::other; }
 

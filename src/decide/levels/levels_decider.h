@@ -34,7 +34,7 @@ struct LevelsConfig {
   }
 };
 
-// What the thread awaits, as far as levels are concerned and display servers are not.
+// The event that the thread awaits, as far as levels are concerned and display servers are not.
 [[nodiscard]] Awaited awaited_by(const Blocked& blocked);
 
 class LevelsDecider final : public Decider {

@@ -12,7 +12,7 @@
 
 namespace swapd::decide {
 
-// What a thread waits for, by how soon a person expects the answer; the greater, the sooner.
+// Events that a thread waits for, by how soon a person expects the answer; the greater, the sooner.
 enum class Awaited : std::uint8_t { other, disk, terminal_output, terminal_input };
 inline constexpr auto awaited_words = words<Awaited>({{"other", Awaited::other},
                                                       {"disk", Awaited::disk},
@@ -22,7 +22,7 @@ inline constexpr auto awaited_words = words<Awaited>({{"other", Awaited::other},
 class ThreadLevel {
  public:
   static constexpr int highest = 15, of_nice_0 = 5;
-  // What the event is worth.
+  // Levels that the event is worth.
   [[nodiscard]] static int rise_of(Awaited awaited);
   // Four nice values are a level.
   [[nodiscard]] static int base_of(int nice);
@@ -45,7 +45,7 @@ class ThreadLevel {
   [[nodiscard]] int above() const { return level_ - base_; }
   // A person waits for what it does.
   [[nodiscard]] bool interactive() const { return above() > 0 && why_ >= Awaited::terminal_output; }
-  // What it was raised for last, and when.
+  // The event that it was raised for last, and when that was.
   [[nodiscard]] Awaited why() const { return why_; }
   [[nodiscard]] Time since() const { return since_; }
 

@@ -14,7 +14,8 @@ namespace {
 class LevelsTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    session.emplace(std::vector<std::string>{"--observe", "bpf"}, "[class.default.levels]\non = true\n");
+    session.emplace(std::vector<std::string>{"--observe", "bpf"},
+                    "[class.default.levels]\non = true\n[class.server]\n");
     if (!session->failure().empty()) GTEST_SKIP() << session->failure();
     master.reset(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
     ASSERT_TRUE(master && ::grantpt(master.get()) == 0 && ::unlockpt(master.get()) == 0);
@@ -69,11 +70,11 @@ TEST_F(LevelsTest, it_sinks_as_it_computes_and_comes_back) {
 
 // Nothing says that any program here is important.
 TEST_F(LevelsTest, a_server_that_it_waits_for_is_helped_for_it) {
-  const pid_t server =
-      session->start({"--nice", "19"}, {session->pair(), "server", session->path("sock"), session->path("flag")});
+  const pid_t server = session->start({"--nice", "19", "--class", "server"},
+                                      {session->pair(), "server", session->path("sock"), session->path("flag")});
   const pid_t typist = start_typist({}, session->path("sock"));
   ASSERT_TRUE(has_nice(typist, -5));
-  ASSERT_EQ(kernel_attr(server).nice, 19);
+  ASSERT_TRUE(has_nice(server, 19));
   press('x');
   ASSERT_TRUE(has_nice(server, -5));
   session->raise("flag");
