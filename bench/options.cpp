@@ -13,7 +13,8 @@
 #include "base/size.h"
 #include "coscheduling/cosched_options.h"
 #include "mechanisms/mechanism.h"
-#include "thin_client/policy.h"  // made of policies/thin-client.toml
+#include "response.h"
+#include "shipped_policies.h"  // made of policies/
 #include "thin_client/session.h"
 
 namespace swapd::bench {
@@ -319,6 +320,8 @@ Options parse_options(int argc, char** argv) {
       "thin-client", "An important player in one of many VNC sessions, and its X server (SWAP, section 5.3)");
   auto* cosched = app.add_subcommand(
       "cosched", "Parallel jobs on a shared machine: latency, barrier, mixed, two-jobs (coscheduling, chapter 5)");
+  auto* response =
+      app.add_subcommand("response", "How long a program in a terminal takes to answer a key, beside busy loops");
   auto* latency = app.add_subcommand("latency", "From the requester's block to the provider's new attributes");
   auto* shape_accuracy = app.add_subcommand("shape-accuracy", "How well what a class moves keeps to its limit");
   auto* shape_overhead = app.add_subcommand("shape-overhead", "What a call costs that is shaped and not delayed");
@@ -335,10 +338,11 @@ Options parse_options(int argc, char** argv) {
   shape_rivals->add_option("--rates", options.rates, "The limit, bytes a second")->expected(1)->check(size_check());
   for (auto* sub :
        {client_server, multi_server, cascade, overhead, pipeline, latency, scale, apps, chat, soak, thin_client,
-        cosched, shape_accuracy, shape_overhead, shape_rivals, tap_disk, tap_network, tap_stream}) {
+        cosched, response, shape_accuracy, shape_overhead, shape_rivals, tap_disk, tap_network, tap_stream}) {
     common_options(*sub, options, raw);
   }
-  for (auto* sub : {client_server, cascade, latency}) work_option(*sub, options);
+  for (auto* sub : {client_server, cascade, latency, response}) work_option(*sub, options);
+  response_options(*response, options);
   client_server->add_option("--server-nice", options.server_nice, "The server's own nice value (not by hand)")
       ->check(CLI::Range(-20, 19));
   client_server
@@ -370,7 +374,7 @@ Options parse_options(int argc, char** argv) {
   if (app.get_subcommands().size() != 1) {
     refuse(
         "give one workload: client-server, multi-server, cascade, overhead, pipeline, latency, scale, apps, chat, "
-        "soak, thin-client, cosched, shape-accuracy, shape-overhead, shape-rivals, tap-disk, tap-network or "
+        "soak, thin-client, cosched, response, shape-accuracy, shape-overhead, shape-rivals, tap-disk, tap-network or "
         "tap-stream");
   }
   auto* chosen = app.get_subcommands().front();
@@ -402,6 +406,10 @@ Options parse_options(int argc, char** argv) {
   if (chosen == soak) soak_defaults(*chosen, options, raw);
   if (chosen == apps) apps_defaults(*chosen, options, raw);
   if (chosen == thin_client) thin_client_defaults(*chosen, options);
+  if (chosen == response) {
+    response_defaults(*chosen, options);
+    if (chosen->count("--cpus") == 0) options.cpus = cpus_of_this_process();
+  }
   if (chosen == latency) latency_defaults(*chosen, options);
   if (chosen == cosched)
     if (const auto wrong = cosched_defaults(*chosen, options)) refuse(*wrong);

@@ -56,6 +56,10 @@ struct Options {
     std::vector<int> sessions = {0, 10, 25, 50};  // that nothing important is in; a list
     std::vector<std::string> players = {"vnc-video"};
   } thin;
+  struct Response {
+    std::vector<std::string> programs = {"own"};  // a list
+    double pause_ms = 100;
+  } response;
   struct Cosched {
     std::string test;                             // latency, barrier, mixed or two-jobs
     std::vector<std::string> programs = {"own"};  // a list; two-jobs: A is two of A, A+B one of each

@@ -47,6 +47,12 @@ actuate::Rules actuator_rules(const policy::DonationPolicy& d) {
   return {.realtime = d.realtime, .group_action = d.group_action};
 }
 
+constexpr double interactive_share = 0.5;  // of all CPUs, for all threads that a person waits for
+
+decide::ClassLevels levels_of(const policy::ClassRules& rules) {
+  return {.nice = rules.levels.on ? rules.levels.nice : 0, .display = rules.levels.display};
+}
+
 decide::CoschedulingConfig::Mode coscheduling_mode(policy::Coschedule chosen) {
   using Mode = decide::CoschedulingConfig::Mode;
   if (chosen == policy::Coschedule::off) return Mode::off;
@@ -130,10 +136,14 @@ Engine::Options engine_options(const policy::Policy& policy, const Options& opti
   if (const auto own = policy.classes.find(first); own != policy.classes.end())
     out.coscheduling.mode = coscheduling_mode(own->second.coschedule);
   out.coscheduling.realtime = common.realtime;
+  if (const auto own = policy.classes.find(first); own != policy.classes.end())
+    out.levels.common = levels_of(own->second);
   out.coscheduling.cpus = static_cast<int>(std::max(::sysconf(_SC_NPROCESSORS_ONLN), 1L));
+  out.levels.share = interactive_share * out.coscheduling.cpus;
   for (const auto& [name, rules] : policy.classes) {
     if (name == first) continue;
     out.coscheduling.classes.push_back(coscheduling_mode(rules.coschedule));
+    out.levels.classes.push_back(levels_of(rules));
     out.classes.push_back(name);
     out.model.classes.push_back(kind_table(policy, name));
     const policy::DonationPolicy own = policy::donation_of(policy, name);

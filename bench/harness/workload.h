@@ -48,6 +48,8 @@ struct Workload {
 [[nodiscard]] std::string plot_soak(const std::vector<nlohmann::json>& lines);
 [[nodiscard]] Result<std::vector<nlohmann::json>> run_thin_client(const Context& context);
 [[nodiscard]] Result<std::vector<nlohmann::json>> run_cosched(const Context& context);
+[[nodiscard]] Result<std::vector<nlohmann::json>> run_response(const Context& context);
+[[nodiscard]] Status response_role(Role& role);
 
 [[nodiscard]] Result<std::vector<nlohmann::json>> run_shape_accuracy(const Context& context);
 [[nodiscard]] Result<std::vector<nlohmann::json>> run_shape_overhead(const Context& context);

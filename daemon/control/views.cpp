@@ -252,6 +252,13 @@ bus::ThreadView Views::thread(const SnapshotThread& thread, int depth) {
                       .group_weight = thread.weight};
   if (thread.importance != thread.base) out.by_weight = thread.importance;
   out.job = job_of(thread.id);
+  if (thread.level) {
+    out.level = bus::ThreadView::Level{.level = thread.level->level(), .base = thread.level->base()};
+    if (thread.level->since() != never) {
+      out.level->awaited = std::string(decide::awaited_words.of(thread.level->why()));
+      out.level->since_ms = std::chrono::duration<double, std::milli>(snapshot_.time - thread.level->since()).count();
+    }
+  }
   const Looked looked = look(thread);
   out.state = looked.state;
   out.call = call_text(looked.call);

@@ -21,15 +21,18 @@ bool counts_kernel_work(const model::Settings& settings) {
 
 // Makes the deciders, and tells which is which.
 std::vector<std::unique_ptr<decide::Decider>> make(Deciders& which, const decide::DonationConfig& donation_config,
-                                                   const decide::CoschedulingConfig& coscheduling_config) {
+                                                   const decide::CoschedulingConfig& coscheduling_config,
+                                                   const decide::LevelsConfig& levels_config) {
   auto donation = std::make_unique<decide::DonationDecider>(donation_config);
   auto auto_limits = std::make_unique<decide::AutoLimitDecider>();
   auto coscheduling = std::make_unique<decide::CoschedulingDecider>(coscheduling_config);
-  which = {donation.get(), auto_limits.get(), coscheduling.get()};
+  auto levels = std::make_unique<decide::LevelsDecider>(levels_config);
+  which = {donation.get(), auto_limits.get(), coscheduling.get(), levels.get()};
   std::vector<std::unique_ptr<decide::Decider>> all;
   all.push_back(std::move(donation));
   all.push_back(std::move(auto_limits));
   all.push_back(std::move(coscheduling));
+  all.push_back(std::move(levels));
   return all;
 }
 
@@ -124,7 +127,7 @@ Engine::Engine(const Kernel& kernel, observe::Resolver& resolver, Options option
                   .procfs = kernel_.procfs,
                   .records = records_,
                   .loop = thread_.loop()},
-                 options_.decisions, make(deciders_, options_.donation, options_.coscheduling)),
+                 options_.decisions, make(deciders_, options_.donation, options_.coscheduling, options_.levels)),
       membership_({.kernel = kernel_,
                    .members = members_,
                    .observation = observation_,

@@ -13,6 +13,7 @@
 #include "actuate/actuator.h"
 #include "decide/coscheduling/coscheduling_decider.h"
 #include "decide/donation/donation_decider.h"
+#include "decide/levels/levels_decider.h"
 #include "decide/shaping/auto_limit_decider.h"
 #include "engine/call_listener.h"
 #include "engine/competitor_watch.h"
@@ -39,6 +40,7 @@ struct Deciders {
   const decide::DonationDecider* donation = nullptr;
   const decide::AutoLimitDecider* auto_limits = nullptr;
   const decide::CoschedulingDecider* coscheduling = nullptr;
+  const decide::LevelsDecider* levels = nullptr;
 };
 
 class Engine {
@@ -47,6 +49,7 @@ class Engine {
     model::Settings model;
     decide::DonationConfig donation;
     decide::CoschedulingConfig coscheduling;
+    decide::LevelsConfig levels;
     DecisionLoop::Config decisions;
     observe::SeccompObserver::Settings observe;
     actuate::Actuator::Options actuate;

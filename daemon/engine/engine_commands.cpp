@@ -9,6 +9,7 @@ void Engine::record_from_here() {
   auto opening = decisions_.opening(kernel_.clock.now());
   opening->donation = options_.donation;
   opening->coscheduling = options_.coscheduling;
+  opening->levels = options_.levels;
   records_.open(std::move(opening));
 }
 
@@ -31,6 +32,7 @@ Snapshot Engine::snapshot() {
     thread.weight = member.weight;
     thread.importance = options_.donation.rules.importance(thread.base, member.weight, process->class_id);
     thread.watched = decisions_.watches(member.id);
+    if (const decide::ThreadLevel* level = deciders_.levels->level(member.id)) thread.level = *level;
     if (const auto view = model_.thread(member.id); view && thread.watched) {
       thread.state = view->state;
       thread.since = view->since;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -12,6 +13,7 @@
 #include "base/event.h"
 #include "decide/coscheduling/coscheduling_decider.h"
 #include "decide/donation/provider_choice.h"
+#include "decide/levels/thread_level.h"
 #include "model/model.h"
 #include "observe/observer.h"
 #include "shaping/shaper.h"
@@ -28,8 +30,9 @@ struct SnapshotThread {
   std::int32_t call = -1;
   std::vector<Resource> awaited;
   std::string class_name;
-  Weight weight = usual_weight;  // of its CPU group; where the policy asks for it
-  SchedAttr importance;          // what it counts as, by that or of its own
+  Weight weight = usual_weight;              // of its CPU group; where the policy asks for it
+  SchedAttr importance;                      // what it counts as, by that or of its own
+  std::optional<decide::ThreadLevel> level;  // none: its class has none
 };
 
 struct Snapshot {

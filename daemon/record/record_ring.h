@@ -28,6 +28,7 @@ class RecordRing {
     model::Settings settings;
     decide::DonationConfig donation;
     decide::CoschedulingConfig coscheduling;
+    decide::LevelsConfig levels;
     decide::BudgetConfig budgets;
     replay::Snapshot snapshot;
   };

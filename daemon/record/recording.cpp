@@ -37,6 +37,7 @@ void Recording::write(RecordRing::Item& item) {
     encoder_->add(chunk_, o.donation);
     encoder_->add(chunk_, o.budgets);
     encoder_->add(chunk_, o.coscheduling);
+    encoder_->add(chunk_, o.levels);
     encoder_->add(chunk_, o.snapshot);
     opening->reset();
     return;

@@ -120,7 +120,14 @@ struct Conversed {
   std::uint32_t waits = 0;
 };
 
+// The thread counts as one with these attributes where it waits, and not with its own. None: with its own again.
+struct Ranked {
+  Time time;
+  ThreadId thread;
+  std::optional<SchedAttr> counts_as;
+};
+
 using Event =
-    std::variant<Enrolled, Accessed, Released, Blocked, Woken, Holders, QuantumUsed, Execed, Exited, Conversed>;
+    std::variant<Enrolled, Accessed, Released, Blocked, Woken, Holders, QuantumUsed, Execed, Exited, Conversed, Ranked>;
 
 }  // namespace swapd

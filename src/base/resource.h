@@ -95,6 +95,7 @@ enum class LockMode : std::uint8_t { shared, exclusive };
 [[nodiscard]] constexpr Resource pty_side(std::uint64_t number, PtySide side, std::uint64_t dev) {
   return {ResourceKind::pty, {number, static_cast<std::uint64_t>(side), dev}};
 }
+[[nodiscard]] constexpr PtySide side_of(const Resource& pty) { return static_cast<PtySide>(pty.ids[1]); }
 [[nodiscard]] constexpr Resource child_exit_of(ThreadId child) {
   return {ResourceKind::child_exit, {as_id(child.tid), child.start_time}};
 }

@@ -134,6 +134,13 @@ struct ThreadView {
     std::vector<double> mates_cpu{};  // 0…1: what each of these has had of a CPU lately
   };
   std::optional<Job> job{};
+  // By what it awaits; where its class has levels.
+  struct Level {
+    int level = 0, base = 0;  // 0…15
+    std::string awaited;      // "terminal-input" …: what it was raised for last; empty: it never was
+    double since_ms = 0;      // then
+  };
+  std::optional<Level> level{};
 };
 
 struct GraphView {

@@ -136,6 +136,7 @@ namespace {
 std::string_view rank_from(const ThreadView& t) {
   if (!t.donated_by.empty() && t.effective != t.base) return "donation";
   if (t.job && t.job->coscheduled) return "coscheduling";
+  if (t.level && t.level->level > t.level->base) return "level";
   return t.by_weight ? "weight" : "base";
 }
 
@@ -145,6 +146,15 @@ Json job_of_thread(const ThreadView& t) {
   return {{"id", job.id},           {"comm", job.comm},   {"state", job.state},
           {"share", job.share},     {"cpu", job.cpu},     {"waiting", job.waiting},
           {"threads", job.threads}, {"mates", job.mates}, {"mates_cpu", job.mates_cpu}};
+}
+
+Json level_of_thread(const ThreadView& t) {
+  if (!t.level) return nullptr;
+  Json out = {{"level", t.level->level}, {"base", t.level->base}};
+  if (t.level->awaited.empty()) return out;
+  out["awaited"] = t.level->awaited;
+  out["since_ms"] = t.level->since_ms;
+  return out;
 }
 
 // The fields of a thread that `ps` and `why` share.
@@ -165,6 +175,7 @@ Json thread_json(const ThreadView& t, Json waiting_for) {
               {"group_weight", t.group_weight},
               {"rank_from", rank_from(t)},
               {"job", job_of_thread(t)},
+              {"level", level_of_thread(t)},
               {"waiting_for", std::move(waiting_for)},
               {"donated_by", t.donated_by}};
   if (t.share_bytes > 0) out["share_bytes"] = t.share_bytes;

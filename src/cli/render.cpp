@@ -157,8 +157,10 @@ std::string painted_state(const std::string& state, const Paint& paint) {
   return paint(style, printable(state));
 }
 
-// The threads that lend to it; of a coscheduled thread its job.
+// The threads that lend to it; of a coscheduled thread its job; of one above its base level that.
 std::string lenders(const Json& t) {
+  if (t.value("rank_from", "") == "level")
+    return "level " + std::to_string(t.value("level", Json::object()).value("level", 0));
   if (t.value("rank_from", "") == "coscheduling")
     return "job " + std::to_string(t.value("job", Json::object()).value("id", std::uint64_t{0}));
   return joined(t.value("donated_by", Json::array()));

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/thread_state.h"
 #include "cli/failure.h"
 #include "cli/render.h"
@@ -98,6 +100,20 @@ void append_job(std::string& out, const Json& thread, const Paint& paint) {
          " of its CPU is its fair share\n";
 }
 
+// "level 11, 6 above its base: awaited terminal input 12 ms ago"
+void append_level(std::string& out, const Json& thread, const Paint& paint) {
+  const Json level = thread.value("level", Json());
+  if (!level.is_object()) return;
+  const int now = level.value("level", 0), above = now - level.value("base", 0);
+  out += "  level " + std::to_string(now);
+  if (above > 0) out += ", " + paint(Style::good, std::to_string(above) + " above its base");
+  if (std::string awaited = text_of(level, "awaited"); !awaited.empty()) {
+    std::ranges::replace(awaited, '-', ' ');
+    out += fmt::format(": awaited {} {:.0f} ms ago", awaited, level.value("since_ms", 0.0));
+  }
+  out += "\n";
+}
+
 }  // namespace
 
 std::string render_why(const std::string& json, const Paint& paint) {
@@ -125,6 +141,7 @@ std::string render_why(const std::string& json, const Paint& paint) {
              (polls ? ", and no lock is known that another process holds on a file that it has open\n"
                     : ", which waits for no other thread that swapd knows of\n");
     append_job(out, t, paint);
+    append_level(out, t, paint);
     append_donation(out, t, paint);
   }
   return out.empty() ? "None of its threads is blocked.\n" : out;

@@ -124,6 +124,7 @@ class StateReader {
   void operator()(Ts&... values) {
     (get(values), ...);
   }
+  [[nodiscard]] bool has_more() const { return !left_.empty(); }
   // All was there, and nothing is left.
   [[nodiscard]] bool good() const { return good_ && left_.empty(); }
 

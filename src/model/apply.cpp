@@ -30,6 +30,10 @@ void Model::Impl::on(const Enrolled& event) {
   thread.weight = event.weight;
 }
 
+void Model::Impl::on(const Ranked& event) {
+  if (const Index at = store.find(event.thread); at != none) store.threads[at].counts_as = event.counts_as;
+}
+
 void Model::Impl::on(const Accessed& event) {
   const Index thread = store.find(event.thread);
   if (thread == none) return;

@@ -50,7 +50,8 @@ Image Model::image() const {
                        .since = record.since,
                        .call = record.call,
                        .class_id = record.class_id,
-                       .weight = record.weight};
+                       .weight = record.weight,
+                       .counts_as = record.counts_as};
     for (Index request = record.requests; request != none; request = store.requests[request].next_of_thread)
       thread.awaited.push_back(store.resources[store.requests[request].resource].key());
     if (record.notes) add_notes(store, *record.notes, thread);
@@ -90,6 +91,7 @@ void Model::Impl::restore(const ImageThread& thread) {
   on(Enrolled{thread.since, thread.id, thread.tgid, thread.uid, thread.base, thread.class_id, thread.weight});
   const Index at = store.find(thread.id);
   if (at == none) return;  // another thread has its tid
+  store.threads[at].counts_as = thread.counts_as;
   if (thread.state == RunState::blocked) on(Blocked{thread.since, thread.id, thread.call, thread.awaited});
   store.threads[at].state = thread.state;
   store.threads[at].since = thread.since;

@@ -32,8 +32,9 @@ struct ImageThread {
   std::int32_t call = -1;
   ClassId class_id = 0;
   Weight weight = usual_weight;
-  std::vector<Resource> awaited;   // in the order of Blocked::awaited
-  std::vector<ImageDebit> debits;  // of the present wait, sorted by thread
+  std::optional<SchedAttr> counts_as;  // Ranked
+  std::vector<Resource> awaited;       // in the order of Blocked::awaited
+  std::vector<ImageDebit> debits;      // of the present wait, sorted by thread
   bool operator==(const ImageThread&) const = default;
 };
 

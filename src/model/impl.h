@@ -25,6 +25,7 @@ struct Model::Impl {
   void on(const Execed& event);
   void on(const Exited& event);
   void on(const Conversed& /*event*/) {}
+  void on(const Ranked& event);
 
   [[nodiscard]] bool awaits(Index thread, const std::vector<Resource>& keys) const;
   // The wait of this thread, if any, is over. Leaves its confidences alone: settle() comes first.

@@ -22,8 +22,17 @@ ThreadView Model::Impl::view(const ThreadRecord& record) const {
     for (Index at = record.requests; at != none; at = store.requests[at].next_of_thread)
       record.shown.push_back(store.resources[store.requests[at].resource].key());
   }
-  return {record.id,    record.tgid, record.uid,   record.base,     record.state,
-          record.since, record.call, record.shown, record.class_id, record.weight};
+  return {record.id,
+          record.tgid,
+          record.uid,
+          record.base,
+          record.state,
+          record.since,
+          record.call,
+          record.shown,
+          record.class_id,
+          record.weight,
+          record.counts_as.value_or(record.base)};
 }
 
 std::optional<ThreadView> Model::thread(ThreadId id) const {

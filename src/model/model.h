@@ -57,6 +57,7 @@ struct ThreadView {
   std::span<const Resource> awaited;  // while blocked; valid until the next apply()
   ClassId class_id = 0;
   Weight weight = usual_weight;
+  SchedAttr counts_as;  // where it waits
 };
 
 struct ProviderView {

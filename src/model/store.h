@@ -71,6 +71,7 @@ struct ThreadRecord {
   pid_t tgid = 0;
   std::uint32_t uid = 0;
   SchedAttr base;
+  std::optional<SchedAttr> counts_as;
   Time since{};
   std::int32_t call = -1;
   RunState state = RunState::unknown;

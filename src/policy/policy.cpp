@@ -73,11 +73,15 @@ std::vector<KeyRule> quota_keys(QuotaPolicy& to) {
           milliseconds("lent_window_ms", to.lent_window, 100, 60'000)};
 }
 
+std::vector<KeyRule> level_keys(LevelRules& to) {
+  return {flag("on", to.on), whole<int>("nice", to.nice, 1, 5), flag("display", to.display)};
+}
+
 std::vector<KeyRule> class_keys(ClassRules& to) {
   std::vector<KeyRule> keys = {line_of_text("description", to.description, 200), flag("open", to.open),
                                coschedule_key(to.coschedule)};
   std::ranges::move(donation_keys(to.donation), std::back_inserter(keys));
-  for (const char* key : {"model", "io"}) keys.push_back(only_table(key));
+  for (const char* key : {"model", "io", "levels"}) keys.push_back(only_table(key));
   return keys;
 }
 
@@ -220,10 +224,15 @@ class Parser {
       if (!good_class_name(entry.key))
         return complaint_.at(entry.line, "the name in [" + where + "] must be 1 to 64 letters, digits, '-' or '_'");
       ClassRules& own = policy_.classes[std::string(entry.key)];
-      const auto is_table = [](const Entry& e) { return (e.key == "model" || e.key == "io") && e.node->is_table(); };
+      const auto is_table = [](const Entry& e) {
+        return (e.key == "model" || e.key == "io" || e.key == "levels") && e.node->is_table();
+      };
       if (Status read = read_table(*rules, where, class_keys(own), complaint_, is_table); !read) return read;
       if (const toml::table* io = (*rules)["io"].as_table())
         if (Status read = read_io(*io, where + ".io", own.io, complaint_); !read) return read;
+      if (const toml::table* levels = (*rules)["levels"].as_table())
+        if (Status read = read_table(*levels, where + ".levels", level_keys(own.levels), complaint_); !read)
+          return read;
       const toml::table* inner = (*rules)["model"].as_table();
       if (inner == nullptr) continue;
       if (Status read = model(*inner, where + ".model", model_keys(own.model), own.kinds); !read) return read;

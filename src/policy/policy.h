@@ -145,6 +145,14 @@ struct ShapingPolicy {
 // coschedule = "auto", true or false: whether the class's programs are run as parallel jobs [DCS97].
 enum class Coschedule : std::uint8_t { automatic, on, off };
 
+// [class.NAME.levels]: threads that a person waits for go before those that compute (decide/levels/levels_decider.h).
+struct LevelRules {
+  bool on = false;
+  int nice = 5;          // what it is worth at most
+  bool display = false;  // they are display servers: what their clients await is a person's
+  bool operator==(const LevelRules&) const = default;
+};
+
 // [class.NAME]
 struct ClassRules {
   std::string description;
@@ -154,6 +162,7 @@ struct ClassRules {
   ModelOverrides model;                          // [class.NAME.model]
   std::map<ResourceKind, ModelOverrides> kinds;  // [class.NAME.model.KIND]
   IoRules io;                                    // [class.NAME.io]
+  LevelRules levels;                             // [class.NAME.levels]
   bool operator==(const ClassRules&) const = default;
 };
 

@@ -106,6 +106,28 @@ decide::CoschedulingConfig coscheduling(Fields& f) {
   return found;
 }
 
+decide::LevelsConfig levels(Fields& f) {
+  decide::LevelsConfig found;
+  found.common = {.nice = f.number<int>("nice"), .display = f.flag_or("display", false)};
+  found.share = std::bit_cast<double>(f.number<std::int64_t>("share_bits"));
+  const auto numbers = [&](const char* field) {
+    return f.list(field, [&](const Json& json) {
+      if (!json.is_number_integer()) f.values().wrong(field, "whole numbers");
+      return json.is_number_integer() ? json.get<int>() : 0;
+    });
+  };
+  if (f.has("classes")) {
+    for (const int nice : numbers("classes")) found.classes.push_back({.nice = nice});
+    const auto displays = numbers("displays");
+    if (displays.size() != found.classes.size()) f.values().wrong("displays", "as many as classes");
+    for (std::size_t i = 0; i < std::min(displays.size(), found.classes.size()); ++i)
+      found.classes[i].display = displays[i] != 0;
+  }
+  const auto good = [](const decide::ClassLevels& one) { return one.nice >= 0 && one.nice <= 5; };
+  if (!good(found.common) || !std::ranges::all_of(found.classes, good)) f.values().wrong("nice", "0 to 5");
+  return found;
+}
+
 model::ImageThread image_thread(Fields& f) {
   model::ImageThread found;
   found.id = f.thread("thread");
@@ -117,6 +139,7 @@ model::ImageThread image_thread(Fields& f) {
   found.since = f.time("since");
   found.class_id = f.number_or<ClassId>("class", 0);
   found.weight = f.number_or<Weight>("weight", usual_weight);
+  if (f.has("counts_as")) found.counts_as = f.attr("counts_as");
   if (found.state != model::RunState::blocked) return found;
   found.call = f.number<std::int32_t>("call");
   found.awaited = f.resources("awaited");
@@ -250,6 +273,7 @@ Result<std::optional<Record>> Decoder::next(std::string_view type, Fields& f, Mi
     return one(budgets(f, mistake));
   }
   if (type == "coscheduling") return one(coscheduling(f));
+  if (type == "levels") return one(levels(f));
   if (type == "end") {
     ended_ = true;
     return one(

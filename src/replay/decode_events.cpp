@@ -113,6 +113,11 @@ std::optional<Event> event(std::string_view type, Fields& f) {
   }
   if (type == "conversed")
     return Conversed{f.time("t"), f.thread("thread"), f.thread("by"), f.number<std::uint32_t>("waits")};
+  if (type == "ranked") {
+    Ranked e{f.time("t"), f.thread("thread"), std::nullopt};
+    if (f.has("counts_as")) e.counts_as = f.attr("counts_as");
+    return e;
+  }
   if (type == "execed") return Execed{f.time("t"), f.thread("thread")};
   if (type == "exited") return Exited{f.time("t"), f.thread("thread")};
   return std::nullopt;

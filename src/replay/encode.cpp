@@ -87,6 +87,15 @@ void Encoder::add(std::string& out, const decide::CoschedulingConfig& config) {
     line.add_list("classes", config.classes, [&](decide::CoschedulingConfig::Mode mode) { line.put(word(mode)); });
 }
 
+void Encoder::add(std::string& out, const decide::LevelsConfig& config) {
+  Line line(out, "levels");
+  line.add("nice", config.common.nice).add("share_bits", std::bit_cast<std::int64_t>(config.share));
+  if (config.common.display) line.add("display", true);
+  if (config.classes.empty()) return;
+  line.add_list("classes", config.classes, [&](const decide::ClassLevels& one) { line.put(one.nice); });
+  line.add_list("displays", config.classes, [&](const decide::ClassLevels& one) { line.put(one.display ? 1 : 0); });
+}
+
 void Encoder::add(std::string& out, const Snapshot& snapshot) {
   before_.reset();
   Line(out, "snapshot")
@@ -100,6 +109,7 @@ void Encoder::add(std::string& out, const Snapshot& snapshot) {
     line.add("state", word(thread.state)).add("since", since_start(thread.since));
     if (thread.class_id != 0) line.add("class", thread.class_id);
     if (thread.weight != usual_weight) line.add("weight", thread.weight);
+    if (thread.counts_as) line.add("counts_as", *thread.counts_as);
     if (thread.state != model::RunState::blocked) continue;
     line.add("call", thread.call).add("awaited", thread.awaited);
     if (!thread.debits.empty())
@@ -172,6 +182,10 @@ void Encoder::add(std::string& out, const Event& event) {
         } else if constexpr (std::is_same_v<T, Conversed>) {
           Line line(out, "conversed");
           begun(line, e.time).add("thread", e.thread).add("by", e.by).add("waits", e.waits);
+        } else if constexpr (std::is_same_v<T, Ranked>) {
+          Line line(out, "ranked");
+          begun(line, e.time).add("thread", e.thread);
+          if (e.counts_as) line.add("counts_as", *e.counts_as);
         } else {
           static_assert(std::is_same_v<T, Execed> || std::is_same_v<T, Exited>);
           Line line(out, std::is_same_v<T, Execed> ? "execed" : "exited");

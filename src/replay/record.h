@@ -13,6 +13,7 @@
 #include "base/event.h"
 #include "decide/coscheduling/coscheduling_decider.h"
 #include "decide/donation/donation_decider.h"
+#include "decide/levels/levels_decider.h"
 #include "decide/panel.h"
 #include "decide/shaping/auto_limit_decider.h"
 #include "model/model.h"
@@ -62,6 +63,6 @@ struct End {
 
 using Record =
     std::variant<Header, model::Settings, decide::DonationConfig, decide::BudgetConfig, decide::CoschedulingConfig,
-                 Snapshot, Event, decide::Input, decide::Turn, Left, Granted, Gap, End>;
+                 decide::LevelsConfig, Snapshot, Event, decide::Input, decide::Turn, Left, Granted, Gap, End>;
 
 }  // namespace swapd::replay

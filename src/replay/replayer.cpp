@@ -20,6 +20,7 @@ void Replayer::on(const Snapshot& snapshot, std::uint64_t line) {
   deciders.push_back(std::move(donation));
   deciders.push_back(std::make_unique<decide::AutoLimitDecider>());
   deciders.push_back(std::make_unique<decide::CoschedulingDecider>(coscheduling_config_));
+  deciders.push_back(std::make_unique<decide::LevelsDecider>(levels_config_));
   panel_ = std::make_unique<decide::Panel>(model_, budgets_, std::move(deciders));
   unsaid_.reset();
   live_.reset();

@@ -28,7 +28,8 @@ inline constexpr auto verdict_words =
                                        {"computes", decide::SpinJudge::Verdict::computes},
                                        {"spins", decide::SpinJudge::Verdict::spins}});
 // Names of the deciders, in grants; of static storage.
-inline constexpr std::array<std::string_view, 3> decider_words = {"donation", "automatic-limits", "coscheduling"};
+inline constexpr std::array<std::string_view, 4> decider_words = {"donation", "automatic-limits", "coscheduling",
+                                                                  "levels"};
 
 [[nodiscard]] inline std::string_view word(Evidence value) { return evidence_words.of(value); }
 [[nodiscard]] inline std::string_view word(model::RunState value) { return state_words.of(value); }

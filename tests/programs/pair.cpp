@@ -17,6 +17,8 @@
 //   pair threads N            N threads that end
 //   pair hold-threads N FLAG  N more threads that stay until FLAG exists
 //   pair thread-exec FLAG COMMAND…  a thread that is not the first one becomes COMMAND once FLAG exists
+//   pair typist TERMINAL SOCKET  each byte that comes from TERMINAL is asked of SOCKET, and the answer written to it
+//   pair typist TERMINAL      each byte that comes from TERMINAL is computed upon for two seconds
 //   pair relay SOCKET NEXT    passes requests on to NEXT and answers when it is answered
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -220,6 +222,19 @@ int spin(int seconds) {
   return 0;
 }
 
+int typist(const char* terminal, const char* path) {
+  const int t = ::open(terminal, O_RDWR | O_NOCTTY | O_CLOEXEC), s = path == nullptr ? -1 : connect_to(path);
+  char byte = 0;
+  while (::read(t, &byte, 1) == 1) {
+    if (path == nullptr)
+      spin(2);
+    else if (::write(s, &byte, 1) != 1 || ::read(s, &byte, 1) != 1)
+      return 1;
+    if (::write(t, &byte, 1) != 1) return 1;
+  }
+  return 0;
+}
+
 int gaps(int seconds) {
   const auto end = Clock::now() + std::chrono::seconds(seconds);
   const auto begun = Clock::now();
@@ -289,6 +304,7 @@ int main(int argc, char** argv) {
   if (what == "poke" && argc == 4) return poke(argv[2], argv[3]);
   if (what == "visit" && argc == 4) return visit(argv[2], argv[3]);
   if (what == "relay" && argc == 4) return relay(argv[2], argv[3]);
+  if (what == "typist" && (argc == 3 || argc == 4)) return typist(argv[2], argc == 4 ? argv[3] : nullptr);
   if (what == "spin" && argc == 3) return spin(std::atoi(argv[2]));
   if (what == "gaps" && argc == 3) return gaps(std::atoi(argv[2]));
   if (what == "forks" && argc == 3) return forks(std::atoi(argv[2]));

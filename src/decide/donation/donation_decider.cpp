@@ -371,9 +371,17 @@ void DonationDecider::state(Self& self, Archive& archive) {
           self.round_);
 }
 
-void DonationDecider::save(StateWriter& out) const { state(*this, out); }
+// Recordings from before threads had levels have no last part.
+void DonationDecider::save(StateWriter& out) const {
+  state(*this, out);
+  if (const Roster::Ranks ranks = roster_.counted_otherwise(); !ranks.empty()) out(ranks);
+}
+
 void DonationDecider::restore(StateReader& in) {
   state(*this, in);
+  Roster::Ranks ranks;
+  if (in.has_more()) in(ranks);
+  roster_.restore(ranks);
   conversations_stale_ = true;
 }
 

@@ -48,6 +48,10 @@ void DonationDecider::after(const Event& event, const model::Model& model) {
     roster_.add(*enrolled);
     conversations_stale_ = true;
     news_.enrolled.push_back(enrolled->thread);
+  } else if (const auto* ranked = std::get_if<Ranked>(&event)) {
+    roster_.rank(*ranked);
+    conversations_stale_ = true;
+    news_.enrolled.push_back(ranked->thread);
   } else if (const auto* exited = std::get_if<Exited>(&event)) {
     roster_.remove(exited->thread);
     conversations_stale_ = true;
@@ -96,11 +100,11 @@ void DonationDecider::note_conversation(const Conversed& conversed, const Resour
   if (progress_.suspected(conversed.by)) return;  // it spins for another thread, which would get no CPU
   const auto ended = [&](ThreadId requester, ThreadId provider) -> std::optional<Conversation::Ended> {
     const Roster::Thread* known = roster_.find(requester);
-    if (known == nullptr || known->base.realtime()) return std::nullopt;
+    if (known == nullptr || known->counts_as().realtime()) return std::nullopt;
     return Conversation::Ended{.time = conversed.time,
                                .requester = requester,
                                .provider = provider,
-                               .rank = rank(known->base),
+                               .rank = rank(known->counts_as()),
                                .through = through,
                                .waits = conversed.waits,
                                .lasts = config_.rules.of(known->class_id).conversation};

@@ -69,7 +69,7 @@ Vector<Donation> ProviderChoice::decide(const Model& model, std::span<const Thre
   for (const ThreadId id : requesters) {
     const std::optional<ThreadView> view = model.thread(id);
     if (view && view->state == RunState::blocked)
-      ranked.push_back({id, rank(rules_.importance(view->base, view->weight, view->class_id)), view->since});
+      ranked.push_back({id, rank(rules_.importance(view->counts_as, view->weight, view->class_id)), view->since});
     else
       forget(id);
   }
@@ -118,7 +118,7 @@ std::optional<Donation> ProviderChoice::donate(const Model& model, ThreadId requ
   Weight least = waiting.weight;
   for (const ThreadId id : chosen.path)
     if (const std::optional<ThreadView> view = model.thread(id)) least = std::min(least, view->weight);
-  const SchedAttr counts_as = rules_.importance(waiting.base, waiting.weight, waiting.class_id, least);
+  const SchedAttr counts_as = rules_.importance(waiting.counts_as, waiting.weight, waiting.class_id, least);
   Donation donation;
   donation.requester = requester;
   donation.attr = chosen.guessed ? rules_.lend_on_guess(counts_as, waiting.class_id)

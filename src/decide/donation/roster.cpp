@@ -8,14 +8,16 @@ void Roster::count(const Thread& thread, int by) {
     at->second += by;
     if (at->second <= 0) table.erase(at);
   };
-  add(ranks_, rank(thread.base));
+  add(ranks_, swapd::rank(thread.base));
   add(weights_, thread.weight);
   add(users_, thread.uid);
 }
 
 void Roster::add(const Enrolled& enrolled) {
+  const Thread* known = find(enrolled.thread);
+  const Thread thread{enrolled.tgid, enrolled.uid,    enrolled.class_id,
+                      enrolled.base, enrolled.weight, known == nullptr ? std::nullopt : known->ranked};
   remove(enrolled.thread);
-  const Thread thread{enrolled.tgid, enrolled.uid, enrolled.class_id, enrolled.base, enrolled.weight};
   threads_[enrolled.thread] = thread;
   count(thread, 1);
 }
@@ -27,6 +29,22 @@ void Roster::remove(ThreadId thread) {
   threads_.erase(known);
 }
 
+void Roster::rank(const Ranked& ranked) {
+  if (const auto known = threads_.find(ranked.thread); known != threads_.end()) known->second.ranked = ranked.counts_as;
+}
+
+Roster::Ranks Roster::counted_otherwise() const {
+  Ranks out;
+  for (const auto& [id, thread] : threads_)
+    if (thread.ranked) out.emplace(id, *thread.ranked);
+  return out;
+}
+
+void Roster::restore(const Ranks& ranks) {
+  for (const auto& [id, attr] : ranks)
+    if (const auto known = threads_.find(id); known != threads_.end()) known->second.ranked = attr;
+}
+
 const Roster::Thread* Roster::find(ThreadId thread) const {
   const auto known = threads_.find(thread);
   return known == threads_.end() ? nullptr : &known->second;
@@ -34,7 +52,7 @@ const Roster::Thread* Roster::find(ThreadId thread) const {
 
 bool Roster::is_important(ThreadId thread) const {
   const Thread* known = find(thread);
-  return known != nullptr && rank(known->base) > lowest_rank();
+  return known != nullptr && swapd::rank(known->counts_as()) > lowest_rank();
 }
 
 }  // namespace swapd::decide

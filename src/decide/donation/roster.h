@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "base/event.h"
 #include "base/recycled.h"
@@ -17,6 +18,8 @@ class Roster {
     ClassId class_id = 0;
     SchedAttr base;
     Weight weight = usual_weight;
+    std::optional<SchedAttr> ranked;                                                      // Ranked::counts_as
+    [[nodiscard]] const SchedAttr& counts_as() const { return ranked ? *ranked : base; }  // where it waits
     template <typename Self, typename Archive>
     static void state(Self& self, Archive& archive) {
       archive(self.tgid, self.uid, self.class_id, self.base, self.weight);
@@ -26,6 +29,7 @@ class Roster {
   // A second time: its attributes, class or user are others now.
   void add(const Enrolled& enrolled);
   void remove(ThreadId thread);
+  void rank(const Ranked& ranked);
 
   [[nodiscard]] const Thread* find(ThreadId thread) const;
   [[nodiscard]] const Map<ThreadId, Thread>& threads() const { return threads_; }
@@ -37,10 +41,15 @@ class Roster {
   // How many users have a thread here.
   [[nodiscard]] std::size_t users() const { return users_.size(); }
 
+  // All but what rank() says.
   template <typename Self, typename Archive>
   static void state(Self& self, Archive& archive) {
     archive(self.threads_, self.ranks_, self.weights_, self.users_);
   }
+  // As rank() said of each.
+  using Ranks = Map<ThreadId, SchedAttr>;
+  [[nodiscard]] Ranks counted_otherwise() const;
+  void restore(const Ranks& ranks);
 
  private:
   void count(const Thread& thread, int by);

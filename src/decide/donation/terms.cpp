@@ -13,7 +13,7 @@ bool Terms::is_important(ThreadId thread) const {
   if (roster_.is_important(thread)) return true;
   const Roster::Thread* known = roster_.find(thread);
   if (known == nullptr) return false;
-  return rank(rules_.importance(known->base, known->weight, known->class_id, roster_.lowest_weight())) >
+  return rank(rules_.importance(known->counts_as(), known->weight, known->class_id, roster_.lowest_weight())) >
          roster_.lowest_rank();
 }
 
@@ -23,7 +23,7 @@ std::optional<SchedAttr> Terms::importance(const Donation& donation) const {
   Weight least = requester->weight;
   for (const ThreadId id : donation.path)
     if (const Roster::Thread* thread = roster_.find(id)) least = std::min(least, thread->weight);
-  return rules_.importance(requester->base, requester->weight, requester->class_id, least);
+  return rules_.importance(requester->counts_as(), requester->weight, requester->class_id, least);
 }
 
 // The demands from `first` on are those for the providers.
@@ -121,7 +121,8 @@ void Terms::demand(ThreadId thread, const Conversation::Part& part, bool lends, 
             .cause = {decider, part.requester, part.through},
             .payer = {.requester_class = requester->class_id, .provider_class = own->class_id},
             .second_best = std::nullopt};
-  const SchedAttr counts_as = rules_.importance(requester->base, requester->weight, requester->class_id, own->weight);
+  const SchedAttr counts_as =
+      rules_.importance(requester->counts_as(), requester->weight, requester->class_id, own->weight);
   const SchedAttr lent = rules_.lend_on_guess(counts_as, requester->class_id);
   if (lends && rank(lent) > rank(own->base)) {
     run.attr = lent;

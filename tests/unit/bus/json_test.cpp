@@ -124,6 +124,22 @@ TEST(Json, PsSaysWhetherAThreadIsImportantByItsGroupsWeight) {
   EXPECT_EQ(threads[1]["group_weight"], 1000);
 }
 
+TEST(Json, PsSaysTheLevelOfAThreadAndWhatRaisedIt) {
+  ThreadView without, base, raised, lent;
+  base.level.emplace(5, 5, "", 0);
+  raised.level.emplace(11, 5, "terminal-input", 12.5);
+  lent = raised;
+  lent.donated_by = {7};
+  lent.effective.nice = -10;
+  const json threads = json::parse(threads_json({without, base, raised, lent}))["threads"];
+  EXPECT_TRUE(threads[0]["level"].is_null());
+  EXPECT_EQ(threads[1]["level"], (json{{"level", 5}, {"base", 5}}));
+  EXPECT_EQ(threads[2]["level"], (json{{"level", 11}, {"base", 5}, {"awaited", "terminal-input"}, {"since_ms", 12.5}}));
+  std::vector<std::string> from;
+  for (const json& t : threads) from.push_back(t["rank_from"]);
+  EXPECT_THAT(from, ElementsAre("base", "base", "level", "donation"));
+}
+
 TEST(Json, PsSaysWhatTheRankOfAThreadComesFrom) {
   ThreadView own, weighed, in_vain, lent, in_job, coscheduled, both;
   weighed.by_weight.emplace();

@@ -89,6 +89,20 @@ TEST(Render, WhyAndPsSayWhomAThreadOfAParallelJobSpinsFor) {
   EXPECT_THAT(render_ps(threads("base", "[813]")), Not(HasSubstr("job 812")));
 }
 
+TEST(Render, WhyAndPsSayTheLevelOfAThreadAndWhatRaisedIt) {
+  const auto threads = [](const std::string& rank_from, const std::string& level) {
+    return R"({"threads":[{"pid":7,"tid":7,"comm":"vim","state":"running","call":"none","waiting_for":[],)"
+           R"("rank_from":")" +
+           rank_from + R"(","level":)" + level + "}]}";
+  };
+  const std::string raised = R"({"level":11,"base":5,"awaited":"terminal-input","since_ms":12.4})";
+  EXPECT_THAT(render_why(threads("level", raised)),
+              HasSubstr("  level 11, 6 above its base: awaited terminal input 12 ms ago\n"));
+  EXPECT_THAT(render_ps(threads("level", raised)), HasSubstr("level 11"));
+  EXPECT_THAT(render_why(threads("base", R"({"level":5,"base":5})")), HasSubstr("  level 5\n"));
+  EXPECT_THAT(render_why(threads("base", "null")), Not(HasSubstr("level")));
+}
+
 TEST(Render, WhyOfNothingBlockedSaysSo) {
   EXPECT_EQ(render_why(R"({"threads":[]})"), "None of its threads is blocked.\n");
 }

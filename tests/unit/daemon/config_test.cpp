@@ -85,6 +85,25 @@ coschedule = false
   EXPECT_TRUE(options.coscheduling.realtime);
 }
 
+TEST(Config, classes_say_whether_they_have_levels) {
+  const auto options = engine_options(policy_of(R"(
+[class.a.levels]
+on = true
+nice = 2
+[class.b]
+[class.c.levels]
+display = true
+)"),
+                                      {});
+  EXPECT_EQ(options.levels.common, decide::ClassLevels{}) << "they are off by themselves";
+  EXPECT_EQ(options.levels.of(1), (decide::ClassLevels{.nice = 2}));
+  EXPECT_EQ(options.levels.of(2), decide::ClassLevels{});
+  EXPECT_EQ(options.levels.of(3), (decide::ClassLevels{.display = true}));
+  EXPECT_EQ(options.levels.share, 0.5 * options.coscheduling.cpus);
+  EXPECT_EQ(engine_options(policy_of("[class.default.levels]\non = true\n"), {}).levels.common,
+            (decide::ClassLevels{.nice = 5}));
+}
+
 TEST(Config, coscheduling_can_be_switched_off_and_does_without_real_time) {
   using Mode = decide::CoschedulingConfig::Mode;
   const auto off = engine_options(policy_of("class.default.coschedule = false"), {});

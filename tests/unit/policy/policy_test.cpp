@@ -133,6 +133,19 @@ TEST(Policy, AClassSaysWhetherItIsCoscheduled) {
   EXPECT_EQ(accepted("class.default.coschedule = false").classes.at("default").coschedule, Coschedule::off);
 }
 
+TEST(Policy, AClassSaysWhetherItHasLevels) {
+  const auto levels = [](const std::string& text) {
+    return accepted("[class.shell]\n" + text).classes.at("shell").levels;
+  };
+  EXPECT_EQ(levels(""), (LevelRules{.on = false, .nice = 5, .display = false}));
+  EXPECT_EQ(levels("[class.shell.levels]\non = true\n"), (LevelRules{.on = true}));
+  EXPECT_EQ(levels("[class.shell.levels]\non = true\nnice = 2\ndisplay = true\n"),
+            (LevelRules{.on = true, .nice = 2, .display = true}));
+  for (const char* wrong : {"nice = 0", "nice = 6", "nice = -5", "on = 1", "display = \"yes\"", "share = 0.5"})
+    EXPECT_NE(refusal("[class.shell.levels]\n" + std::string(wrong) + "\n"), "(accepted)") << wrong;
+  EXPECT_NE(refusal("[class.shell]\nlevels = true\n"), "(accepted)");
+}
+
 TEST(Policy, ALaterTextMayChangeThat) {
   const Policy site = accepted("[class.mpi]\ncoschedule = true\n");
   EXPECT_EQ(accepted("[class.mpi]\ndescription = 'm'\n", site).classes.at("mpi").coschedule, Coschedule::on);

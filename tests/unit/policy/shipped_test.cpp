@@ -68,7 +68,10 @@ TEST(ShippedPolicies, Desktop) {
   EXPECT_EQ(rule_of(p, {.comm = "firefox-esr",
                         .cgroup = "/user.slice/user-1000.slice/user@1000.service/app.slice/app-firefox.scope"}),
             "application");
-  EXPECT_EQ(rule_of(p, {.comm = "bash", .cgroup = "/user.slice/user-1000.slice/session-3.scope"}), "none");
+  EXPECT_EQ(rule_of(p, {.comm = "bash", .cgroup = "/user.slice/user-1000.slice/session-3.scope"}), "application")
+      << "at a terminal";
+  EXPECT_TRUE(p.classes.at("application").levels.on);
+  EXPECT_TRUE(p.classes.at("display").levels.display);
   EXPECT_TRUE(donation_of(p, "sound").strict);
   EXPECT_EQ(donation_of(p, "display").ceiling, 10);
   EXPECT_FALSE(donation_of(p, "application").realtime);
@@ -173,7 +176,7 @@ std::vector<std::string> misspellings(const std::string& word) {
 }
 
 TEST(ShippedPolicies, EveryKeyMisspeltIsRefusedWithItsLineAndTheRightKey) {
-  EXPECT_EQ(settings_of(lines_of(shipped("00-defaults.toml"))).size(), 38U);
+  EXPECT_EQ(settings_of(lines_of(shipped("00-defaults.toml"))).size(), 41U);
   for (const auto& file : toml_files(source_dir() / "policies")) {
     const std::vector<std::string> lines = lines_of(contents(file));
     const std::vector<ShippedSetting> settings = settings_of(lines);
@@ -216,7 +219,7 @@ TEST(ShippedPolicies, DefaultsNameEveryKey) {
     // A class may say what [donation] says, and has a table of its own for what [model] says.
     for (const ShippedSetting& s : settings)
       if (is_class && s.table == "donation") expected += ", " + s.key;
-    if (is_class) expected += ", model, io";
+    if (is_class) expected += ", model, io, levels";
     EXPECT_EQ(refusal("[" + table + "]\nzzzzzzzzzzzzzzzzz = 1\n"),
               "p.toml:2: unknown key 'zzzzzzzzzzzzzzzzz' in [" + table + "]; valid: " + expected);
   }

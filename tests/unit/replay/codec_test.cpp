@@ -134,6 +134,18 @@ TEST(Codec, WhatCoschedulingLearnsAndWantsComesBackAsItWentIn) {
   }
 }
 
+TEST(Codec, WhatLevelsLearnAndWantComesBackAsItWentIn) {
+  const decide::LevelsConfig config{
+      .common = {.nice = 3}, .classes = {{.nice = 5, .display = true}, {}, {.nice = 1}}, .share = 0.7};
+  Recorder recorder({}, {}, {}, {}, config);
+  recorder.apply(Enrolled{{}, p1, 1, 0, {}});
+  recorder.begin();
+  recorder.apply(Ranked{Time(milliseconds(1)), p1, SchedAttr{.nice = -3}});
+  recorder.apply(Ranked{Time(milliseconds(2)), p1, std::nullopt});
+  recorder.end();
+  EXPECT_EQ(again(recorder.text), recorder.text);
+}
+
 // All of a value's fields, as numbers.
 template <typename T>
 std::vector<std::int64_t> fields_of(const T& value) {

@@ -18,17 +18,20 @@ namespace swapd::test {
 class Recorder {
  public:
   explicit Recorder(model::Settings settings = {}, decide::DonationRules rules = {}, decide::BudgetConfig budgets = {},
-                    std::optional<decide::CoschedulingConfig> coscheduling = {})
+                    std::optional<decide::CoschedulingConfig> coscheduling = {},
+                    std::optional<decide::LevelsConfig> levels = {})
       : model(settings),
         config_{.rules = std::move(rules)},
         budgets_(std::move(budgets)),
-        coscheduling_(std::move(coscheduling)) {
+        coscheduling_(std::move(coscheduling)),
+        levels_(std::move(levels)) {
     auto made = std::make_unique<decide::DonationDecider>(config_);
     donation = made.get();
     std::vector<std::unique_ptr<decide::Decider>> deciders;
     deciders.push_back(std::move(made));
     deciders.push_back(std::make_unique<decide::AutoLimitDecider>());
     if (coscheduling_) deciders.push_back(std::make_unique<decide::CoschedulingDecider>(*coscheduling_));
+    if (levels_) deciders.push_back(std::make_unique<decide::LevelsDecider>(*levels_));
     panel = std::make_unique<decide::Panel>(model, budgets_, std::move(deciders));
   }
 
@@ -40,6 +43,7 @@ class Recorder {
     encoder.add(text, config_);
     encoder.add(text, budgets_);
     if (coscheduling_) encoder.add(text, *coscheduling_);
+    if (levels_) encoder.add(text, *levels_);
     encoder.add(text, replay::Snapshot{now, model.image(), panel->save()});
     recording = true;
   }
@@ -93,6 +97,7 @@ class Recorder {
   decide::DonationConfig config_;
   decide::BudgetConfig budgets_;
   std::optional<decide::CoschedulingConfig> coscheduling_;
+  std::optional<decide::LevelsConfig> levels_;
 };
 
 }  // namespace swapd::test

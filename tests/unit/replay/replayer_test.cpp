@@ -209,6 +209,26 @@ TEST(Replayer, RulesAndBudgetsOfTheRunDecide) {
   EXPECT_EQ(Replayed(live.text).replayer.totals().differing, 0U);
 }
 
+// A terminal is read, and the thread waits for another one.
+TEST(Replayer, DecidesOnLevelsAgain) {
+  const decide::LevelsConfig config{.common = {.nice = 5}};
+  Recorder recorder({}, {}, {}, {}, config);
+  recorder.apply(Enrolled{{}, p1, 1, 0, {}});
+  recorder.apply(Enrolled{{}, p2, 2, 0, {.nice = 19}});
+  recorder.apply(Accessed{{}, p2, socket_endpoint(9), Evidence::accessed});
+  recorder.turn();
+  recorder.begin();
+  recorder.apply(Blocked{Time(milliseconds(1)), p1, 0, {pty_side(3, PtySide::master, 24)}});
+  recorder.turn();
+  recorder.apply(Woken{Time(milliseconds(2)), p1, {}, {}, true});
+  recorder.turn();
+  recorder.apply(Blocked{Time(milliseconds(3)), p1, 45, {socket_endpoint(9)}});
+  recorder.turn();
+  ASSERT_EQ(recorder.donation->donations().size(), 1u) << "because it is interactive";
+  recorder.end();
+  EXPECT_EQ(Replayed(recorder.text).replayer.totals().differing, 0U);
+}
+
 // A grant that only the live run had, or only the replay, is a difference too.
 TEST(Replayer, AMissingTurnIsSeen) {
   Recorder live;
