@@ -49,12 +49,12 @@ void find_group_others(std::span<const sys::CpuProfile::Thread> all, double samp
 
 // A message may be what it waits for, if it is its process's only busy thread and no process of this machine is known
 // to be its mate (decide/coscheduling/job_finder.h). One that was found because it yields has hardly any samples.
-bool any_may_be_called(const ProfileWindow& window, BusyWaiters& waiters) {
+bool any_may_be_called(const ProfileWindow& window, const MemorySharers& sharers, BusyWaiters& waiters) {
   for (const ProfileWindow::Thread& thread : window.threads)
     waiters.add(thread.seen.tid, thread.waits() + thread.seen.yields, thread.seen.samples);
   const bool any = std::ranges::any_of(window.threads, [&](const ProfileWindow::Thread& thread) {
-    const auto of_it = std::ranges::count(window.threads, thread.job, &ProfileWindow::Thread::job);
-    return (thread.yields || waiters.waits(thread.seen.tid)) && of_it == 1;
+    return (thread.yields || waiters.waits(thread.seen.tid)) && !sharers.has_mates(thread.seen.tgid) &&
+           std::ranges::count(window.threads, thread.job, &ProfileWindow::Thread::job) == 1;
   });
   waiters.end_window();
   return any;
@@ -335,7 +335,7 @@ void JobWatch::tell_window(Time begun) {
   }
   find_group_others(all, samples, window);
   look_at_room(window);
-  follow_messages(any_may_be_called(window, messages_.waiters));
+  follow_messages(any_may_be_called(window, sharers_, messages_.waiters));
   const bool waiting = std::ranges::any_of(window.threads, may_wait);
   bool first = false;
   {

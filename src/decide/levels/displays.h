@@ -15,7 +15,7 @@ class Displays {
  public:
   // The thread is a display server's. What was known of sockets may be wrong now.
   void add(ThreadId server) {
-    if (servers_.insert_or_assign(server, true).second) known_.clear();
+    if (servers_.insert(server).second) known_.clear();
   }
   void remove(ThreadId server) { servers_.erase(server); }
   [[nodiscard]] bool empty() const { return servers_.empty(); }
@@ -41,7 +41,7 @@ class Displays {
 
  private:
   static constexpr std::size_t max_known = 4096;
-  Map<ThreadId, bool> servers_;
+  Set<ThreadId> servers_;
   Map<Resource, bool> known_;
 };
 
