@@ -30,7 +30,9 @@ constexpr char empty_line = 0x15;        // ^U
 // The person's side of a terminal.
 class Terminal {
  public:
-  static Result<Terminal> open() {
+  // echoes: as a terminal does before a program has changed it. A shell's line editor does not echo where it finds it
+  // otherwise.
+  static Result<Terminal> open(bool echoes) {
     Terminal made;
     made.master_.reset(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
     if (!made.master_ || ::grantpt(made.master_.get()) != 0 || ::unlockpt(made.master_.get()) != 0)
@@ -40,7 +42,7 @@ class Terminal {
     made.slave_.reset(::open(name, O_RDWR | O_NOCTTY | O_CLOEXEC));
     termios settings{};
     if (!made.slave_ || ::tcgetattr(made.slave_.get(), &settings) != 0) return errno_error(name);
-    ::cfmakeraw(&settings);  // the answer is the program's, not an echo of the kernel's
+    if (!echoes) ::cfmakeraw(&settings);  // the answer is the program's, not the kernel's
     if (::tcsetattr(made.slave_.get(), TCSANOW, &settings) != 0) return errno_error(name);
     return made;
   }
@@ -105,7 +107,8 @@ Result<Measured> one_response(const Context& context, const Setup& setup) {
   auto made = Team::make(context, setup);
   if (!made) return made.error();
   Team& team = **made;
-  auto terminal = Terminal::open();
+  const bool shell = setup.mechanism == "bash";
+  auto terminal = Terminal::open(shell);
   if (!terminal) return terminal.error();
   RoleSpec program;
   program.role.role = "program";
@@ -118,7 +121,6 @@ Result<Measured> one_response(const Context& context, const Setup& setup) {
     if (Status managed = manage(*team.daemon(), team.hogs()); !managed) return managed.error();
   terminal->hand_over();
   if (Status begun = team.begin(); !begun) return begun.error();
-  const bool shell = setup.mechanism == "bash";
   const milliseconds pause(std::lround(context.options.response.pause_ms));
   if (shell)
     if (Status quiet = terminal->drain(milliseconds(1000)); !quiet) return quiet.error();
