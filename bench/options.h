@@ -59,6 +59,8 @@ struct Options {
   struct Response {
     std::vector<std::string> programs = {"own"};  // a list
     double pause_ms = 100;
+    int memory_mib = 0;  // that program and loops may have; 0: as much as there is
+    std::string swap = "zram";
   } response;
   struct Cosched {
     std::string test;                             // latency, barrier, mixed or two-jobs

@@ -16,6 +16,7 @@
 
 #include "harness/rates.h"
 #include "harness/workload.h"
+#include "memory/memory_load.h"
 #include "shipped_policies.h"
 
 namespace swapd::bench {
@@ -103,6 +104,38 @@ Status manage(const Daemon& daemon, const std::vector<Child>& hogs) {
   return Done{};
 }
 
+// The program and the loops, which use one and a half times as much memory as their group may have.
+struct ShortMemory {
+  std::unique_ptr<SwapSpace> swap;
+  std::unique_ptr<MemoryGroup> group;
+  std::unique_ptr<MemoryHogs> hogs;  // none: memory is not short
+
+  static Result<std::unique_ptr<ShortMemory>> make(const Context& context, const Setup& setup, const Team& team) {
+    const Options::Response& asked = context.options.response;
+    auto made = std::make_unique<ShortMemory>();
+    if (asked.memory_mib == 0) return made;
+    const std::int64_t limit = std::int64_t{asked.memory_mib} << 20, needed = limit + limit / 2;
+    auto swap = SwapSpace::make(asked.swap, 4 * limit, team.dir());
+    if (!swap) return swap.error();
+    made->swap = std::move(*swap);
+    auto group = MemoryGroup::make(limit);
+    if (!group) return group.error();
+    made->group = std::move(*group);
+    if (Status taken = made->group->take(team.pid_of(0)); !taken) return taken.error();
+    const int count = setup.extra.value("memory_hogs", 0);
+    auto hogs = MemoryHogs::start(count, needed / std::max(count, 1), *made->group, context.cpus);
+    if (!hogs) return hogs.error();
+    made->hogs = std::move(*hogs);
+    return made;
+  }
+  [[nodiscard]] std::uint64_t touched() const {
+    std::uint64_t sum = 0;
+    if (hogs)
+      for (const std::uint64_t one : hogs->touched()) sum += one;
+    return sum;
+  }
+};
+
 Result<Measured> one_response(const Context& context, const Setup& setup) {
   auto made = Team::make(context, setup);
   if (!made) return made.error();
@@ -116,30 +149,41 @@ Result<Measured> one_response(const Context& context, const Setup& setup) {
   program.role.fds = {terminal->slave()};
   program.class_name = setup.under == "swapd" ? "application" : "";
   if (Status added = team.add(program); !added) return added.error();
+  auto memory = ShortMemory::make(context, setup, team);
+  if (!memory) return memory.error();
+  const std::vector<Child>& hogs = (*memory)->hogs ? (*memory)->hogs->children() : team.hogs();
   if (Status loaded = team.load_up(); !loaded) return loaded.error();
   if (team.daemon() != nullptr)
-    if (Status managed = manage(*team.daemon(), team.hogs()); !managed) return managed.error();
+    if (Status managed = manage(*team.daemon(), hogs); !managed) return managed.error();
   terminal->hand_over();
   if (Status begun = team.begin(); !begun) return begun.error();
   const milliseconds pause(std::lround(context.options.response.pause_ms));
   if (shell)
     if (Status quiet = terminal->drain(milliseconds(1000)); !quiet) return quiet.error();
-  const auto meter = Meter::start(team.daemon(), team.hogs());
+  const auto meter = Meter::start(team.daemon(), hogs);
+  const std::uint64_t touched = (*memory)->touched(), swapped = vmstat("pswpout");
   if (!meter) return meter.error();
   auto ms = type(*terminal, setup, pause, shell);
   if (!ms) return ms.error();
   const auto cost = meter->stop();
   if (!cost) return cost.error();
+  const std::uint64_t pages = (*memory)->touched() - touched, out = vmstat("pswpout") - swapped;
   auto measured = team.finish_after_done();
   if (!measured) return measured;
   measured->samples_ms = std::move(*ms);
   const double cpus = static_cast<double>(context.cpus.size());
-  if (setup.hogs > 0) measured->extra["hogs_cpu_share"] = rounded(cost->hogs_cpu_s / cost->wall_s / cpus);
+  if (!hogs.empty()) measured->extra["hogs_cpu_share"] = rounded(cost->hogs_cpu_s / cost->wall_s / cpus);
+  if ((*memory)->hogs) {
+    measured->extra["pages_per_s"] = rounded(static_cast<double>(pages) / cost->wall_s);
+    measured->extra["swapped_out_per_s"] = rounded(static_cast<double>(out) / cost->wall_s);
+  }
   if (team.daemon() != nullptr) measured->extra["swapd_cpu_share"] = rounded(cost->swapd_cpu_s / cost->wall_s);
   return measured;
 }
 
+// A person's shell gives each of its jobs a process group.
 Status answer_keys(const Role& role, int terminal) {
+  (void)::setpgid(0, 0);
   char key = 0;
   while (::read(terminal, &key, 1) == 1) {
     role.work().run_ms(role.options().work_ms);
@@ -157,8 +201,12 @@ Result<std::vector<nlohmann::json>> run_response(const Context& context) {
     Setup setup{.mechanism = program, .hogs_free = true, .iterations = options.iterations, .work_ms = options.work_ms};
     setup.demand_ms = options.work_ms + options.response.pause_ms;
     setup.extra["pause_ms"] = options.response.pause_ms;
-    for (Setup& one : spread(setup, options))
+    if (options.response.memory_mib > 0) setup.extra["memory_mib"] = options.response.memory_mib;
+    for (Setup& one : spread(setup, options)) {
+      // The loops are those that use memory.
+      if (options.response.memory_mib > 0) one.extra["memory_hogs"] = std::exchange(one.hogs, 0);
       cases.push_back({std::move(one), [&context](const Setup& s) { return one_response(context, s); }});
+    }
   }
   const auto rows = measure(cases, options.repeat, options.progress);
   if (!rows) return rows.error();
@@ -172,6 +220,11 @@ void response_options(CLI::App& app, Options& options) {
       ->check(CLI::IsMember({"own", "bash"}));
   app.add_option("--pause-ms", options.response.pause_ms, "Between an answer and the next key")
       ->check(CLI::Range(1.0, 60'000.0));
+  app.add_option("--memory-mib", options.response.memory_mib,
+                 "The loops of --hogs use one and a half times as much memory as this, which they may have; 0: none")
+      ->check(CLI::Range(0, 16'384));
+  app.add_option("--swap", options.response.swap, "Where what does not fit goes")
+      ->check(CLI::IsMember({"zram", "file"}));
 }
 
 void response_defaults(const CLI::App& chosen, Options& options) {

@@ -140,10 +140,17 @@ Engine::Options engine_options(const policy::Policy& policy, const Options& opti
     out.levels.common = levels_of(own->second);
   out.coscheduling.cpus = static_cast<int>(std::max(::sysconf(_SC_NPROCESSORS_ONLN), 1L));
   out.levels.share = interactive_share * out.coscheduling.cpus;
+  out.memory = {.on = policy.memory.on, .stays = policy.memory.stays, .quantum = policy.memory.quantum};
+  out.memory.stay.push_back(out.levels.common.display);
+  out.memory_manager.needed = policy.observe.never;
+  out.memory_manager.away.stale = std::max<Duration>(policy.observe.guard_stale, std::chrono::seconds(3));
+  out.memory_manager.away.dry_run = options.dry_run;
+  out.memory_manager.on = policy.memory.on;
   for (const auto& [name, rules] : policy.classes) {
     if (name == first) continue;
     out.coscheduling.classes.push_back(coscheduling_mode(rules.coschedule));
     out.levels.classes.push_back(levels_of(rules));
+    out.memory.stay.push_back(rules.levels.display);
     out.classes.push_back(name);
     out.model.classes.push_back(kind_table(policy, name));
     const policy::DonationPolicy own = policy::donation_of(policy, name);

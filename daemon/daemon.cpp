@@ -183,6 +183,8 @@ Engine::Options Daemon::engine_config() {
   Engine::Options out = engine_options(policy(), options());
   out.actuate.disk_groups = {{actuate::DiskGroups::By::bfq, &surfaces_.bfq_groups},
                              {actuate::DiskGroups::By::iocost, &surfaces_.iocost_groups}};
+  out.memory_manager.away.memory = prepared_.in.guard.away();
+  out.memory_manager.away.state_dir = changed_state_dir();
   return out;
 }
 

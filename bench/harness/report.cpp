@@ -14,12 +14,15 @@ constexpr const char* notes[] = {
     // several workloads
     "chain_shown", "added_us", "ratio", "bare_us", "ratio_to_bare", "fastest_alone_ms", "samples_ms",
     // latency
-    "resource", "p50_us", "p99_us", "max_us", "without_cpu_p50_us", "without_cpu_p99_us", "without_cpu_max_us", "samples", "missed",
+    "resource", "p50_us", "p99_us", "max_us", "without_cpu_p50_us", "without_cpu_p99_us", "without_cpu_max_us",
+    "samples", "missed",
     // scale
     "threads", "resources_made", "events_per_s", "swapd_cpu_share", "engine_cpu_share", "engine_cpu_s", "events_lost",
     "managed_threads", "rss_bytes", "settle_s",
     // overhead --observe bpf
     "added_ns", "managed", "program", "runs", "ns_a_run", "cpu_share",
+    // response
+    "hogs_cpu_share", "pages_per_s", "swapped_out_per_s",
     // thin-client
     "frames_per_s", "page_s", "drawn_per_s", "updates_per_s", "others_updates_per_s", "donations",
     // apps

@@ -48,6 +48,7 @@ bus::CpuView cpu_view(const CpuTimes& cpu, Duration guard) {
           .worker_s = seconds(cpu.worker),
           .receivers_s = seconds(cpu.receivers),
           .jobs_s = seconds(cpu.jobs),
+          .memory_s = seconds(cpu.memory),
           .control_s = seconds(cpu.control),
           .total_s = seconds(cpu.total),
           .guard_s = seconds(guard)};
@@ -64,6 +65,29 @@ Snapshot DaemonBackend::snapshot() {
   Snapshot out;
   parts_.engine.call([&](Engine& e) { out = e.snapshot(); });
   out.delayed = parts_.shaper.held_threads();
+  return out;
+}
+
+static bus::MemoryView memory_view(const MemoryState& memory, const Kernel& kernel) {
+  bus::MemoryView out{.on = memory.on, .groups = {}, .away = {}, .swapped_out_total = memory.swapped_out};
+  for (const decide::MemoryDecider::GroupView& one : memory.groups) {
+    const bool is_stuck = one.stuck != decide::MemoryDecider::Why::none;
+    out.groups.push_back({.group = one.group,
+                          .thrashes = one.thrashes,
+                          .lost = one.lost,
+                          .stuck = is_stuck ? std::string(decide::stuck_words.of(one.stuck)) : std::string()});
+  }
+  for (const decide::MemoryDecider::AwayView& one : memory.away) {
+    const auto comm = kernel.procfs.comm(one.tgid);
+    const auto seen = std::ranges::find(memory.processes, one.tgid, &AwayProcesses::View::tgid);
+    const bool known = seen != memory.processes.end();
+    out.away.push_back({.pid = one.tgid,
+                        .comm = comm ? *comm : "",
+                        .state = std::string(phase_words.of(known ? seen->phase : AwayProcesses::Phase::enters)),
+                        .group = one.group,
+                        .since_s = std::chrono::duration<double>(kernel.clock.now() - one.since).count(),
+                        .swapped_out = known ? seen->put_out : 0});
+  }
   return out;
 }
 
@@ -126,6 +150,7 @@ bus::StatusView DaemonBackend::status() {
     for (const auto& one : job.members) view.members.push_back({one.thread.tid, one.share, one.cpu, one.waiting});
     out.jobs.push_back(std::move(view));
   }
+  out.memory = memory_view(c.memory, kernel_);
   out.resources = c.model.resources;
   out.requesters = c.model.requesters;
   out.providers = c.model.providers;

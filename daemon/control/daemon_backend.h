@@ -65,6 +65,7 @@ class DaemonBackend final : public bus::Backend {
   [[nodiscard]] Result<pid_t> pid_of(int pidfd) const override;
   void enroll(const bus::EnrollRequest& request, std::function<void(const Status&)> done) override;
   [[nodiscard]] Status release(pid_t pid, const bus::Caller& caller) override;
+  [[nodiscard]] Status thaw(pid_t pid, const bus::Caller& caller) override;
   [[nodiscard]] Status restart(const bus::Caller& caller) override;
   [[nodiscard]] Status pause(bool paused, const bus::Caller& caller) override;
   [[nodiscard]] Status set(pid_t pid, const AskedPriority& base, const bus::Caller& caller) override;

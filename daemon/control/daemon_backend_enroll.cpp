@@ -226,4 +226,18 @@ Status DaemonBackend::release(pid_t pid, const bus::Caller& caller) {
   return refusals_.heard("release", pid, caller, std::move(done));
 }
 
+Status DaemonBackend::thaw(pid_t pid, const bus::Caller& caller) {
+  Status done = may_touch(pid, caller);
+  const pid_t tgid = kernel_.procfs.tgid(pid).value_or(pid);
+  if (done)
+    parts_.engine.call([&](Engine& e) {
+      const std::vector<decide::MemoryDecider::AwayView> away = e.counters().memory.away;
+      if (std::ranges::find(away, tgid, &decide::MemoryDecider::AwayView::tgid) == away.end())
+        done = Error(ENOENT, "process " + std::to_string(tgid) + " is not away");
+      else
+        e.tell(decide::MemoryEvent{kernel_.clock.now(), tgid, decide::MemoryEvent::What::asked});
+    });
+  return refusals_.heard("thaw", pid, caller, std::move(done));
+}
+
 }  // namespace swapd::daemon

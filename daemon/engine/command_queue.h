@@ -12,7 +12,7 @@
 
 #include "base/fd.h"
 #include "base/time.h"
-#include "engine/eventfd.h"
+#include "sys/process/eventfd.h"
 #include "sys/process/pi_mutex.h"
 
 namespace swapd::daemon {
@@ -28,13 +28,13 @@ class CommandQueue {
       const std::lock_guard lock(mutex_);
       if (closed_) return false;
       commands_.push_back(std::move(command));
-      signal_eventfd(called_.get());  // under the lock, as it is cleared: it tells of these commands
+      sys::signal_eventfd(called_.get());  // under the lock, as it is cleared: it tells of these commands
     }
     wake();
     return true;
   }
   // Wakes the engine, for commands or for something else that it looks for whenever it is awake.
-  void wake() { signal_eventfd(wake_.get()); }
+  void wake() { sys::signal_eventfd(wake_.get()); }
   [[nodiscard]] int fd() const { return wake_.get(); }  // an eventfd; signalling it is wake()
 
   // --- engine thread ---
@@ -42,7 +42,7 @@ class CommandQueue {
     std::vector<Command> taken;
     const std::lock_guard lock(mutex_);
     taken.swap(commands_);
-    if (!taken.empty()) clear_eventfd(called_.get());
+    if (!taken.empty()) sys::clear_eventfd(called_.get());
     return taken;
   }
   // For so long, or until there is a command.
@@ -52,7 +52,7 @@ class CommandQueue {
     pollfd wait{called_.get(), POLLIN, 0};
     (void)::ppoll(&wait, 1, &moment, nullptr);
   }
-  void clear() { clear_eventfd(wake_.get()); }
+  void clear() { sys::clear_eventfd(wake_.get()); }
   // No command is taken from now on. Carries out those that are left.
   void close() {
     std::vector<Command> left;

@@ -150,7 +150,7 @@ void DecisionLoop::pause(bool paused) {
 }
 
 void DecisionLoop::apply_demands(Time now) {
-  if (parts_.records.on()) parts_.records.granted(panel_.grants(), panel_.limits(), now);
+  if (parts_.records.on()) parts_.records.granted(panel_, now);
   if (!paused_) give_way();
   const auto grants = paused_ ? std::span<const decide::Grant>{} : panel_.grants();
   std::vector<decide::Metered>& metered = scratch_.metered;
@@ -169,6 +169,7 @@ void DecisionLoop::apply_demands(Time now) {
   charges_.after_apply(grants, now);
   for (std::size_t i = 0; i < panel_.size(); ++i) clocks_.apply(i, panel_.standing(i).timers, now);
   apply_limits();
+  put_away();
   if (!hooks_.listen) return;
   scratch_.called.clear();
   for (std::size_t i = 0; i < panel_.size() && !paused_; ++i)
@@ -196,6 +197,13 @@ void DecisionLoop::apply_limits() {
         hooks_.limit_io(name, bytes);
   }
   limits_ = wanted;
+}
+
+void DecisionLoop::put_away() {
+  const std::span<const pid_t> wanted = paused_ ? std::span<const pid_t>{} : panel_.away();
+  if (!hooks_.put_away || std::ranges::equal(wanted, away_)) return;
+  away_.assign(wanted.begin(), wanted.end());
+  hooks_.put_away(away_);
 }
 
 void DecisionLoop::look(const decide::Look& look, Time now, std::vector<Event>& told) {

@@ -56,6 +56,8 @@ class DecisionLoop {
     std::function<void(const std::string&, std::optional<std::int64_t>)> limit_io;
     // Gets the threads of which messages are to be told, whenever deciders may name others, or the same ones anew.
     std::function<void(std::span<const ThreadId>)> listen;
+    // Gets the processes that are to be away from memory, where they have changed.
+    std::function<void(std::span<const pid_t>)> put_away;
   };
   void use(Hooks hooks) { hooks_ = std::move(hooks); }
 
@@ -98,6 +100,7 @@ class DecisionLoop {
   void on(const decide::Input& input);
   void apply_demands(Time now);
   void apply_limits();
+  void put_away();
   void give_way();
   [[nodiscard]] bool observe(Time now);
   void look(const decide::Look& look, Time now, std::vector<Event>& told);
@@ -115,6 +118,7 @@ class DecisionLoop {
   Hooks hooks_;
   std::unordered_map<Resource, std::vector<ThreadId>> unenrolled_;
   decide::Panel::Limits limits_;  // in force
+  std::vector<pid_t> away_;       // that are to be
   bool paused_ = false, tick_ = false;
   // Empty between calls; kept for their memory.
   struct Scratch {

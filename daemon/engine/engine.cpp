@@ -22,17 +22,20 @@ bool counts_kernel_work(const model::Settings& settings) {
 // Makes the deciders, and tells which is which.
 std::vector<std::unique_ptr<decide::Decider>> make(Deciders& which, const decide::DonationConfig& donation_config,
                                                    const decide::CoschedulingConfig& coscheduling_config,
-                                                   const decide::LevelsConfig& levels_config) {
+                                                   const decide::LevelsConfig& levels_config,
+                                                   const decide::MemoryConfig& memory_config) {
   auto donation = std::make_unique<decide::DonationDecider>(donation_config);
   auto auto_limits = std::make_unique<decide::AutoLimitDecider>();
   auto coscheduling = std::make_unique<decide::CoschedulingDecider>(coscheduling_config);
   auto levels = std::make_unique<decide::LevelsDecider>(levels_config);
-  which = {donation.get(), auto_limits.get(), coscheduling.get(), levels.get()};
+  auto memory = std::make_unique<decide::MemoryDecider>(memory_config);
+  which = {donation.get(), auto_limits.get(), coscheduling.get(), levels.get(), memory.get()};
   std::vector<std::unique_ptr<decide::Decider>> all;
   all.push_back(std::move(donation));
   all.push_back(std::move(auto_limits));
   all.push_back(std::move(coscheduling));
   all.push_back(std::move(levels));
+  all.push_back(std::move(memory));
   return all;
 }
 
@@ -110,7 +113,8 @@ Engine::Engine(const Kernel& kernel, observe::Resolver& resolver, Options option
       actuator_(kernel.scheduler, kernel.groups, options_.actuate),
       background_{.worker{kernel, options_.actuate.disk_groups, resolver, [this] { thread_.wake(); }},
                   .jobs{kernel_, [this] { thread_.wake(); }},
-                  .calls = CallListener(thread_.loop())},
+                  .calls = CallListener(thread_.loop()),
+                  .memory{kernel_, options_.memory_manager, [this] { thread_.wake(); }}},
       feed_(members_, kernel.clock),
       observation_(kernel_, resolver, options_.observe, std::move(tracer),
                    {.identify = [this](pid_t tid) { return membership_.tracker().identify(tid); },
@@ -127,7 +131,8 @@ Engine::Engine(const Kernel& kernel, observe::Resolver& resolver, Options option
                   .procfs = kernel_.procfs,
                   .records = records_,
                   .loop = thread_.loop()},
-                 options_.decisions, make(deciders_, options_.donation, options_.coscheduling, options_.levels)),
+                 options_.decisions,
+                 make(deciders_, options_.donation, options_.coscheduling, options_.levels, options_.memory)),
       membership_({.kernel = kernel_,
                    .members = members_,
                    .observation = observation_,
@@ -153,7 +158,8 @@ Engine::Engine(const Kernel& kernel, observe::Resolver& resolver, Options option
                       },
                   .limit_io = [&shaper](const std::string& name,
                                         std::optional<std::int64_t> bytes) { shaper.set_automatic(name, bytes); },
-                  .listen = [this](std::span<const ThreadId> threads) { background_.calls.set(threads); }});
+                  .listen = [this](std::span<const ThreadId> threads) { background_.calls.set(threads); },
+                  .put_away = [this](std::span<const pid_t> tgids) { background_.memory.put_away(tgids); }});
   actuator_.on_outcome([this](const actuate::Outcome& outcome) {
     if (outcome.what == actuate::Outcome::What::rebased) membership_.rebased(outcome.boost.thread, outcome.base);
     shaped_.on_outcome(outcome);
@@ -178,6 +184,7 @@ Status Engine::start(std::vector<std::string>& warnings) {
   if (Status listening = observation_.observer().listen(thread_.loop()); !listening) return listening;
   background_.worker.start();
   background_.jobs.start(options_.coscheduling.wanted());
+  background_.memory.start();
   if (auto set = thread_.start([this] { run(); }); !set) {
     // It could not take the CPU back from a newborn that it has made real-time.
     call([](Engine& e) {
@@ -195,6 +202,7 @@ void Engine::stop() {
   if (!thread_.stop()) return;
   background_.worker.stop();
   background_.jobs.stop();
+  background_.memory.stop();
 }
 
 bool Engine::call(std::function<void(Engine&)> command) {
@@ -248,6 +256,7 @@ void Engine::round(Time now) {
   if (!windows.empty()) background_.calls.use(background_.jobs.calls());  // windows tell when there are others
   tell_profiles(windows, members_, decisions_);
   for (const ProfileWindow& window : windows) see_others(window, members_, actuator_, background_.others);
+  for (const decide::Input& input : background_.memory.take()) decisions_.tell(input);
   decisions_.run_clocks(now);
   if (thread_.begin_tick(now)) {
     tick(now);
@@ -261,22 +270,29 @@ void Engine::round(Time now) {
   // Receivers leave calls for the next batch, unless one of them may name the provider that is looked for.
   const bool urgent = decisions_.needs_calls();
   if (membership_.set_urgent(urgent) && urgent) thread_.wake();  // calls that came in between
-  const std::pair set(members_.changes(), members_.managed_threads());
-  if (std::exchange(background_.jobs_know, set) == set) return;
-  std::vector<pid_t> pids = members_.managed_pids();
+  background_.tell_processes(members_, options_.coscheduling.wanted());
+}
+
+void Engine::Background::tell_processes(const model::ManagedSet& members, bool coscheduling) {
+  const std::pair set(members.changes(), members.managed_threads());
+  if (std::exchange(they_know, set) == set) return;
+  std::vector<pid_t> pids = members.managed_pids();
   std::ranges::sort(pids);
-  background_.jobs.set_processes(std::move(pids), set.second >= 1 && options_.coscheduling.wanted());
+  memory.set_processes(pids);
+  jobs.set_processes(std::move(pids), set.second >= 1 && coscheduling);
 }
 
 void Engine::take_what_happened(Time now) {
   membership_.read_events(now);
-  for (const Event& event : observation_.drain(now)) take(event);
+  take(observation_.drain(now));
 }
 
-void Engine::take(const Event& event) {
-  if (const auto* blocked = std::get_if<Blocked>(&event)) membership_.on_blocked(*blocked);
-  decisions_.take(event);
-  feed_.on_event(event, false);
+void Engine::take(std::span<const Event> events) {
+  for (const Event& event : events) {
+    if (const auto* blocked = std::get_if<Blocked>(&event)) membership_.on_blocked(*blocked);
+    decisions_.take(event);
+    feed_.on_event(event, false);
+  }
 }
 
 void Engine::take_answers(Time now) {
@@ -297,7 +313,7 @@ void Engine::take_answers(Time now) {
     } else if (auto* competitors = std::get_if<actuate::Competitors>(&answer)) {
       competitors_.take(std::move(*competitors), now);
     }
-    for (const Event& event : events) take(event);
+    take(events);
   }
 }
 

@@ -14,6 +14,7 @@
 #include "decide/coscheduling/coscheduling_decider.h"
 #include "decide/donation/donation_decider.h"
 #include "decide/levels/levels_decider.h"
+#include "decide/memory/memory_decider.h"
 #include "decide/shaping/auto_limit_decider.h"
 #include "engine/call_listener.h"
 #include "engine/competitor_watch.h"
@@ -27,6 +28,7 @@
 #include "engine/snapshot.h"
 #include "engine/worker.h"
 #include "kernel.h"
+#include "memory/memory_manager.h"
 #include "model/managed_set.h"
 #include "model/model.h"
 #include "record/record_ring.h"
@@ -41,6 +43,7 @@ struct Deciders {
   const decide::AutoLimitDecider* auto_limits = nullptr;
   const decide::CoschedulingDecider* coscheduling = nullptr;
   const decide::LevelsDecider* levels = nullptr;
+  const decide::MemoryDecider* memory = nullptr;
 };
 
 class Engine {
@@ -50,6 +53,8 @@ class Engine {
     decide::DonationConfig donation;
     decide::CoschedulingConfig coscheduling;
     decide::LevelsConfig levels;
+    decide::MemoryConfig memory;
+    MemoryManager::Config memory_manager;
     DecisionLoop::Config decisions;
     observe::SeccompObserver::Settings observe;
     actuate::Actuator::Options actuate;
@@ -88,8 +93,8 @@ class Engine {
   void pause(bool paused);
   [[nodiscard]] Snapshot snapshot();
   [[nodiscard]] Counters counters();
-  // For the decider of automatic limits; what follows is applied before the engine sleeps again.
-  void tell_auto_limits(const decide::Input& input) { decisions_.tell(input); }
+  // For the deciders; what follows is applied before the engine sleeps again.
+  void tell(const decide::Input& input) { decisions_.tell(input); }
   [[nodiscard]] const decide::AutoLimitDecider& auto_limits() const { return *deciders_.auto_limits; }
   // A snapshot goes into the ring, and what follows after it.
   void record_from_here();
@@ -108,7 +113,7 @@ class Engine {
   [[nodiscard]] Time let_records_gather(Time now);
   void round(Time now);
   void take_what_happened(Time now);
-  void take(const Event& event);
+  void take(std::span<const Event> events);
   void take_answers(Time now);
   void tick(Time now);
   void keep_to_budget(Time now);
@@ -124,8 +129,10 @@ class Engine {
     Worker worker;
     JobWatch jobs;
     CallListener calls;
-    std::pair<std::uint64_t, std::size_t> jobs_know{};  // of the managed set: its changes, its threads
+    MemoryManager memory;
+    std::pair<std::uint64_t, std::size_t> they_know{};  // of the managed set: its changes, its threads
     OthersShare others{};
+    void tell_processes(const model::ManagedSet& members, bool coscheduling);  // which ones are managed
   } background_;
   EventFeed feed_;
   RecordRing records_{feed_.fd()};

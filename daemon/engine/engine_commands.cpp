@@ -10,6 +10,7 @@ void Engine::record_from_here() {
   opening->donation = options_.donation;
   opening->coscheduling = options_.coscheduling;
   opening->levels = options_.levels;
+  opening->memory = options_.memory;
   records_.open(std::move(opening));
 }
 
@@ -23,7 +24,7 @@ Snapshot Engine::snapshot() {
   out.time = kernel_.clock.now();
   std::vector<Event> untold;
   observation_.observer().look_at_unreported(out.time, untold);
-  for (const Event& event : untold) take(event);
+  take(untold);
   for (const auto& [tid, member] : members_.threads()) {
     const model::ManagedProcess* process = members_.process(member.tgid);
     if (process == nullptr || !process->managed) continue;
@@ -70,11 +71,17 @@ Counters Engine::counters() {
   out.trouble = observation_.trouble();
   if (out.trouble.empty()) out.trouble = background_.jobs.trouble();
   out.paused = decisions_.paused();
-  out.cpu = OwnCpu::times(background_.worker.cpu_time(), receivers.cpu, background_.jobs.cpu_time());
+  out.cpu = OwnCpu::times(background_.worker.cpu_time(), receivers.cpu, background_.jobs.cpu_time(),
+                          background_.memory.cpu_time());
   out.budget = thread_.budget();
   out.costs = observation_.observer().costs();
   out.model = model_.counts();
   out.jobs = deciders_.coscheduling->jobs();
+  out.memory = {.on = options_.memory.on,
+                .groups = deciders_.memory->groups(),
+                .away = deciders_.memory->away(),
+                .processes = background_.memory.views(),
+                .swapped_out = background_.memory.put_out_bytes()};
   return out;
 }
 

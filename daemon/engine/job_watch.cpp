@@ -10,8 +10,8 @@
 #include <charconv>
 #include <string_view>
 
-#include "engine/eventfd.h"
 #include "engine/launchers.h"
+#include "sys/process/eventfd.h"
 #include "sys/process/self_process.h"
 
 namespace swapd::daemon {
@@ -82,7 +82,7 @@ void JobWatch::stop() {
     const std::lock_guard lock(mutex_);
     shared_.stops = true;
   }
-  signal_eventfd(changed_.get());
+  sys::signal_eventfd(changed_.get());
   if (thread_.joinable()) thread_.join();
 }
 
@@ -95,7 +95,7 @@ void JobWatch::set_processes(std::vector<pid_t> pids, bool enough) {
     shared_.enough = enough;
     if (!begins) return;
   }
-  signal_eventfd(changed_.get());
+  sys::signal_eventfd(changed_.get());
 }
 
 std::vector<ProfileWindow> JobWatch::take(bool coscheduled) {
@@ -129,7 +129,7 @@ bool JobWatch::wait(Duration time) {
   const timespec limit = {.tv_sec = time / std::chrono::seconds(1),
                           .tv_nsec = static_cast<long>((time % std::chrono::seconds(1)).count())};
   (void)::ppoll(&ready, 1, time == Duration::max() ? nullptr : &limit, nullptr);
-  clear_eventfd(changed_.get());
+  sys::clear_eventfd(changed_.get());
   const std::lock_guard lock(mutex_);
   return !shared_.stops;
 }

@@ -6,17 +6,17 @@
 #include <atomic>
 
 #include "base/fd.h"
-#include "engine/eventfd.h"
+#include "sys/process/eventfd.h"
 
 namespace swapd::daemon {
 
 class MembershipSignal {
  public:
   void set() {  // engine thread
-    if (!told_.exchange(true)) signal_eventfd(fd_.get());
+    if (!told_.exchange(true)) sys::signal_eventfd(fd_.get());
   }
   void clear() {  // control thread, before it looks
-    clear_eventfd(fd_.get());
+    sys::clear_eventfd(fd_.get());
     told_.store(false);
   }
   [[nodiscard]] int fd() const { return fd_.get(); }  // readable while it is set

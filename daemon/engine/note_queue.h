@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/eventfd.h"
 #include "engine/snapshot.h"
+#include "sys/process/eventfd.h"
 #include "sys/process/pi_mutex.h"
 
 namespace swapd::daemon {
@@ -28,7 +28,7 @@ class NoteQueue {
       notes_.push_back(note);
       if (notes_.size() > 1) return true;  // the control thread has been told
     }
-    signal_eventfd(wake_);
+    sys::signal_eventfd(wake_);
     return true;
   }
   // [control]

@@ -20,10 +20,10 @@ std::optional<Duration> OwnCpu::measure(Time now, const Help& help, Duration loa
 
 Duration OwnCpu::wait(Time now) { return budget_.wait(now, sys::process_cpu_time() - loading_); }
 
-CpuTimes OwnCpu::times(Duration worker, Duration receivers, Duration jobs) {
-  CpuTimes out{.engine = sys::own_cpu_time(), .worker = worker, .receivers = receivers, .jobs = jobs};
+CpuTimes OwnCpu::times(Duration worker, Duration receivers, Duration jobs, Duration memory) {
+  CpuTimes out{.engine = sys::own_cpu_time(), .worker = worker, .receivers = receivers, .jobs = jobs, .memory = memory};
   out.total = sys::process_cpu_time();  // last, so that nothing is left of it if the control thread has done nothing
-  out.control = std::max(out.total - out.engine - out.worker - out.receivers - out.jobs, Duration::zero());
+  out.control = std::max(out.total - out.engine - out.worker - out.receivers - out.jobs - out.memory, Duration::zero());
   return out;
 }
 

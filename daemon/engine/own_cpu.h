@@ -25,9 +25,9 @@ class OwnCpu {
   [[nodiscard]] std::optional<Duration> measure(Time now, const Help& help, Duration loading);
   // Call at each turn: how long it is to wait. Reads one clock.
   [[nodiscard]] Duration wait(Time now);
-  // By thread. worker, receivers, jobs: what those have used; the rest of the process is the control thread's and that
-  // of the threads that it starts (launches, limits, delays).
-  [[nodiscard]] static CpuTimes times(Duration worker, Duration receivers, Duration jobs);
+  // By thread. worker, receivers, jobs, memory: what those have used; the rest of the process is the control thread's
+  // and that of the threads that it starts (launches, limits, delays).
+  [[nodiscard]] static CpuTimes times(Duration worker, Duration receivers, Duration jobs, Duration memory);
   [[nodiscard]] BudgetUse budget() const;
   // ObservationBudget::set_many().
   void set_many(bool many) { budget_.set_many(many); }

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "engine/eventfd.h"
+#include "sys/process/eventfd.h"
 #include "sys/process/self_process.h"
 #include "sys/sched/scheduler.h"
 
@@ -17,7 +17,7 @@ SamplerOpener::~SamplerOpener() {
     const std::lock_guard lock(mutex_);
     stops_ = true;
   }
-  signal_eventfd(changed_.get());
+  sys::signal_eventfd(changed_.get());
   if (thread_.joinable()) thread_.join();
 }
 
@@ -26,7 +26,7 @@ void SamplerOpener::ask(pid_t tid) {
     const std::lock_guard lock(mutex_);
     asked_.push_back(tid);
   }
-  signal_eventfd(changed_.get());
+  sys::signal_eventfd(changed_.get());
   if (thread_.joinable()) return;
   const auto own = sys::LinuxScheduler().get(0);
   thread_ = std::thread([this, attr = own ? *own : SchedAttr{}] { run(attr); });
@@ -57,7 +57,7 @@ void SamplerOpener::run(const SchedAttr& attr) {
   sys::name_thread("swapd-perf");
   (void)sys::LinuxScheduler().set(0, attr);  // else it is later, and right
   while (!stops_) {
-    clear_eventfd(changed_.get());  // waits until there is a question
+    sys::clear_eventfd(changed_.get());  // waits until there is a question
     while (const pid_t tid = next()) {
       auto opened = sys::StateSampler::open(tid, period_);
       const std::lock_guard lock(mutex_);

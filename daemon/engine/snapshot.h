@@ -14,6 +14,8 @@
 #include "decide/coscheduling/coscheduling_decider.h"
 #include "decide/donation/provider_choice.h"
 #include "decide/levels/thread_level.h"
+#include "decide/memory/memory_decider.h"
+#include "memory/away_processes.h"
 #include "model/model.h"
 #include "observe/observer.h"
 #include "shaping/shaper.h"
@@ -47,9 +49,18 @@ struct Snapshot {
   std::vector<decide::CoschedulingDecider::JobView> jobs;
 };
 
+// The memory decider's view, and how far the processes are that it put away.
+struct MemoryState {
+  bool on = false;
+  std::vector<decide::MemoryDecider::GroupView> groups;
+  std::vector<decide::MemoryDecider::AwayView> away;
+  std::vector<AwayProcesses::View> processes;
+  std::uint64_t swapped_out = 0;  // bytes
+};
+
 // CPU time of swapd's own threads; control: all that are none of the others.
 struct CpuTimes {
-  Duration engine{}, worker{}, receivers{}, jobs{}, control{}, total{};
+  Duration engine{}, worker{}, receivers{}, jobs{}, memory{}, control{}, total{};
 };
 
 // The same as shares of one CPU.
@@ -71,6 +82,7 @@ struct Counters {
   observe::Costs costs;
   model::Model::Counts model;
   std::vector<decide::CoschedulingDecider::JobView> jobs;
+  MemoryState memory;
 };
 
 // The notes that the engine makes; each includes those before it.

@@ -114,7 +114,8 @@ class Guard {
   [[nodiscard]] int memory() const { return program_.memory.get(); }  // a GuardMemory
   // Where delayed calls are written down for it, and the number of a listener in there.
   [[nodiscard]] std::span<DelayedCall> delayed() const { return memory_->delayed; }
-  [[nodiscard]] std::span<FrozenGroup> frozen() const { return memory_->frozen; }
+  [[nodiscard]] std::span<FrozenGroup> frozen() const { return std::span(memory_->frozen).first<max_frozen>(); }
+  [[nodiscard]] std::span<FrozenGroup> away() const { return std::span(memory_->frozen).last<max_away>(); }
   [[nodiscard]] std::uint32_t number_of(const ListenerSlot* slot) const {
     return static_cast<std::uint32_t>(slot - memory_->slots.data());
   }

@@ -76,9 +76,12 @@ void RecordRing::left(ThreadId thread) {
   append(1, Time::min(), [&] { return Item(replay::Left{thread}); });
 }
 
-void RecordRing::granted(std::span<const decide::Grant> grants, const decide::Panel::Limits& limits, Time now) {
-  append(1 + 4 * grants.size() + limits.size(), now, [&] {
-    return Item(std::make_unique<replay::Granted>(replay::Granted{now, {grants.begin(), grants.end()}, limits}));
+void RecordRing::granted(const decide::Panel& panel, Time now) {
+  const auto grants = panel.grants();
+  const auto away = panel.away();
+  append(1 + 4 * grants.size() + panel.limits().size() + away.size(), now, [&] {
+    return Item(std::make_unique<replay::Granted>(
+        replay::Granted{now, {grants.begin(), grants.end()}, panel.limits(), {away.begin(), away.end()}}));
   });
 }
 

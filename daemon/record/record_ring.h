@@ -29,6 +29,7 @@ class RecordRing {
     decide::DonationConfig donation;
     decide::CoschedulingConfig coscheduling;
     decide::LevelsConfig levels;
+    decide::MemoryConfig memory;
     decide::BudgetConfig budgets;
     replay::Snapshot snapshot;
   };
@@ -47,7 +48,7 @@ class RecordRing {
   // changes nothing and is left out.
   void turn(const decide::Turn& turn, bool idle);
   void left(ThreadId thread);
-  void granted(std::span<const decide::Grant> grants, const decide::Panel::Limits& limits, Time now);
+  void granted(const decide::Panel& panel, Time now);
   // Begins, or goes on after a loss, with this snapshot. It goes in even where the ring is full.
   void open(std::unique_ptr<Opening> opening);
 

@@ -38,6 +38,7 @@ void Recording::write(RecordRing::Item& item) {
     encoder_->add(chunk_, o.budgets);
     encoder_->add(chunk_, o.coscheduling);
     encoder_->add(chunk_, o.levels);
+    if (o.memory.on) encoder_->add(chunk_, o.memory);
     encoder_->add(chunk_, o.snapshot);
     opening->reset();
     return;

@@ -121,9 +121,9 @@ bool AutoLimitController::tell(const std::vector<decide::AutoLimitAsked>& asked,
                                const std::vector<decide::ClassFared>& fared) {
   std::map<std::string, View> views;
   const bool told = engine_.call([&](Engine& e) {
-    for (const decide::AutoLimitAsked& one : asked) e.tell_auto_limits(one);
+    for (const decide::AutoLimitAsked& one : asked) e.tell(one);
     for (const decide::ClassFared& one : fared) {
-      e.tell_auto_limits(one);
+      e.tell(one);
       if (const auto view = e.auto_limits().view(one.class_name)) views[one.class_name] = *view;
     }
   });

@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <fstream>
 #include <string_view>
@@ -20,7 +21,7 @@ constexpr Duration first_pause = std::chrono::milliseconds(100), max_pause = std
 constexpr Duration write_pause = std::chrono::seconds(1);  // after one that failed
 constexpr int max_tries = 100;                             // to remove a group at the end, a millisecond each
 
-std::string file_in(const std::string& state_dir) { return state_dir + "/frozen"; }
+constexpr std::array files = {"frozen", "away"};  // of all that freeze
 
 std::vector<std::string> lines_of(const std::string& path) {
   std::vector<std::string> out;
@@ -35,7 +36,7 @@ FreezerGroups::FreezerGroups(std::span<FrozenGroup> memory, Places places)
     : memory_(memory), places_(std::move(places)) {
   for (std::size_t i = memory_.size(); i-- > 0;) free_.push_back(i);
   if (places_.state_dir.empty()) return;
-  for (const std::string& directory : lines_of(file_in(places_.state_dir))) {
+  for (const std::string& directory : lines_of(file())) {
     changed_ = true;
     if (auto found = sys::FreezerGroup::found(directory))
       leaving_.push_back({.own = {.group = std::move(found).value(), .place = {}}});
@@ -54,15 +55,20 @@ FreezerGroups::~FreezerGroups() {
   write_down(write_next_);
 }
 
+std::string FreezerGroups::file() const { return places_.state_dir + "/" + places_.file; }
+
 // A group that cannot be removed yet stays in the list.
 void FreezerGroups::clear_left(const std::string& state_dir) {
-  std::string left;
-  const auto lines = lines_of(file_in(state_dir));
-  for (const std::string& directory : lines) {
-    auto found = sys::FreezerGroup::found(directory);
-    if (found && !found->dissolve()) left += directory + "\n";
+  for (const char* name : files) {
+    const std::string path = state_dir + "/" + name;
+    std::string left;
+    const auto lines = lines_of(path);
+    for (const std::string& directory : lines) {
+      auto found = sys::FreezerGroup::found(directory);
+      if (found && !found->dissolve()) left += directory + "\n";
+    }
+    if (!lines.empty()) (void)replace_file(path, left);
   }
-  if (!lines.empty()) (void)replace_file(file_in(state_dir), left);
 }
 
 Result<bool> FreezerGroups::enter(pid_t tgid, Time now) {
@@ -195,7 +201,7 @@ void FreezerGroups::write_down(Time now, const std::string& about_to_be_made) {
   for (const Leaving& one : leaving_) text += one.own.group.directory() + "\n";
   if (entering_) text += entering_->directory + "\n";
   if (!about_to_be_made.empty()) text += about_to_be_made + "\n";
-  const Status written = replace_file(file_in(places_.state_dir), text);
+  const Status written = replace_file(file(), text);
   changed_ = !written;
   if (written) return;
   write_next_ = now + write_pause;

@@ -1,6 +1,6 @@
 // The cgroups in which processes are frozen (mmap_throttler.h), each below the group that its process is in. What is
 // frozen stands in the memory of the guard, which ends it where swapd looks no more; the groups that exist stand in
-// STATE_DIR/frozen, for the next swapd. One thread.
+// a file of the state directory, for the next swapd. One thread.
 #pragma once
 
 #include <sys/types.h>
@@ -24,7 +24,8 @@ class FreezerGroups {
  public:
   struct Places {
     std::string proc_root = "/proc", cgroups = "/sys/fs/cgroup";
-    std::string state_dir{};  // empty: nothing is written down
+    std::string state_dir{};      // empty: nothing is written down
+    std::string file = "frozen";  // in there
   };
   FreezerGroups(std::span<FrozenGroup> memory, Places places);
   ~FreezerGroups();  // thaws every process, and moves each back to its group
@@ -72,6 +73,7 @@ class FreezerGroups {
     bool is_to_leave = false;
   };
 
+  [[nodiscard]] std::string file() const;
   void take_entered(Time now);
   void free_place(Own& own);
   [[nodiscard]] bool dissolve(Own& own);

@@ -32,12 +32,13 @@ struct FrozenGroup {
 
 inline constexpr std::size_t max_listeners = 4096;
 inline constexpr std::size_t max_delayed = 8192;
-inline constexpr std::size_t max_frozen = 128;
+inline constexpr std::size_t max_frozen = 128;  // for their limits of I/O
+inline constexpr std::size_t max_away = 512;    // so that others have memory
 
 struct GuardMemory {
   std::array<ListenerSlot, max_listeners> slots;
   std::array<DelayedCall, max_delayed> delayed;
-  std::array<FrozenGroup, max_frozen> frozen;
+  std::array<FrozenGroup, max_frozen + max_away> frozen;  // those for their limits first
 };
 
 }  // namespace swapd

@@ -29,6 +29,7 @@ namespace swapd::bus {
 struct CpuView {
   double engine_s = 0, worker_s = 0, receivers_s = 0;
   double jobs_s = 0;     // the thread that samples the CPUs where threads compete
+  double memory_s = 0;   // the threads that look after memory
   double control_s = 0;  // all other threads of the process
   double total_s = 0;    // the process: the sum of those
   double guard_s = 0;    // a process of its own, not in the sum
@@ -59,6 +60,26 @@ struct JobView {
   double used_s = 0, entitled_s = 0;                 // CPU time since it runs in slots
 };
 
+// The groups where memory is short, and what has left it for that ([memory] of the policy).
+struct MemoryView {
+  struct Group {
+    std::string group;  // of the memory controller; empty: the machine
+    bool thrashes = false;
+    double lost = 0;    // 0…: of the last second, that programs waited for pages to come back
+    std::string stuck;  // why nothing is put away: "no-set-frees-enough"; empty: it is, or there is no need
+  };
+  struct Away {
+    pid_t pid = 0;
+    std::string comm, state, group;  // state: enters, leaves, away, returns
+    double since_s = 0;
+    std::int64_t swapped_out = 0;  // bytes
+  };
+  bool on = false;
+  std::vector<Group> groups;
+  std::vector<Away> away;
+  std::uint64_t swapped_out_total = 0;  // bytes
+};
+
 struct StatusView {
   std::string version, observer, observer_reason;
   std::uint64_t managed_threads = 0, managed_processes = 0, listeners = 0;
@@ -73,6 +94,7 @@ struct StatusView {
   CpuView cpu;
   BudgetView budget;
   std::vector<JobView> jobs;
+  MemoryView memory;
   std::uint64_t resources = 0, requesters = 0, providers = 0, log_drops = 0, over_quota = 0;
   bool paused = false;
   std::uint64_t delayed_calls = 0, delayed_calls_total = 0;  // held by the limits of their class: now, and so far
@@ -292,6 +314,8 @@ class Backend {
   // done: at once or later, from the event loop; at most once.
   virtual void enroll(const EnrollRequest& request, std::function<void(const Status&)> done) = 0;
   [[nodiscard]] virtual Status release(pid_t pid, const Caller& caller) = 0;
+  // One that was put away for want of memory is back, and stays for ten minutes.
+  [[nodiscard]] virtual Status thaw(pid_t pid, const Caller& caller) = 0;
   // Ends, and begins again with the program that is there now; managed processes remain managed.
   [[nodiscard]] virtual Status restart(const Caller& caller) = 0;
   // swapd boosts no thread until it is resumed; all else goes on.

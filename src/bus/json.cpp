@@ -78,6 +78,27 @@ Json jobs_json(const std::vector<JobView>& jobs) {
   return out;
 }
 
+namespace {
+
+Json memory_json(const MemoryView& memory) {
+  Json groups = Json::array(), away = Json::array();
+  for (const MemoryView::Group& one : memory.groups)
+    groups.push_back({{"group", one.group}, {"thrashes", one.thrashes}, {"lost", one.lost}, {"stuck", one.stuck}});
+  for (const MemoryView::Away& one : memory.away)
+    away.push_back({{"pid", one.pid},
+                    {"comm", one.comm},
+                    {"state", one.state},
+                    {"group", one.group},
+                    {"since_s", one.since_s},
+                    {"swapped_out_bytes", one.swapped_out}});
+  return {{"on", memory.on},
+          {"groups", std::move(groups)},
+          {"away", std::move(away)},
+          {"swapped_out_total_bytes", memory.swapped_out_total}};
+}
+
+}  // namespace
+
 std::string status_json(const StatusView& s) {
   return dump({{"version", s.version},
                {"pid", s.pid},
@@ -106,6 +127,7 @@ std::string status_json(const StatusView& s) {
                  {"worker_s", s.cpu.worker_s},
                  {"receivers_s", s.cpu.receivers_s},
                  {"jobs_s", s.cpu.jobs_s},
+                 {"memory_s", s.cpu.memory_s},
                  {"control_s", s.cpu.control_s},
                  {"total_s", s.cpu.total_s},
                  {"guard_s", s.cpu.guard_s}}},
@@ -116,6 +138,7 @@ std::string status_json(const StatusView& s) {
                  {"wait_ms", s.budget.wait_ms},
                  {"patience_ms", s.budget.patience_ms}}},
                {"jobs", jobs_json(s.jobs)},
+               {"memory", memory_json(s.memory)},
                {"resources", s.resources},
                {"requesters", s.requesters},
                {"providers", s.providers},

@@ -154,6 +154,14 @@ int Methods::release(sd_bus_message* call, void* data, sd_bus_error* error) {
   return done(call, data, who, self(data).backend_.release(pid, who), error);
 }
 
+int Methods::thaw(sd_bus_message* call, void* data, sd_bus_error* error) {
+  pid_t pid = 0;
+  if (const int r = read_pid(call, &pid, error); r < 0) return r;
+  Caller who;
+  if (const int r = caller(call, data, &who); r < 0) return r;
+  return done(call, data, who, self(data).backend_.thaw(pid, who), error);
+}
+
 int Methods::restart(sd_bus_message* call, void* data, sd_bus_error* error) {
   Caller who;
   if (const int r = caller(call, data, &who); r < 0) return r;

@@ -61,6 +61,7 @@ struct Methods {
   static int enroll_pidfd(sd_bus_message* call, void* data, sd_bus_error* error);
   static int enroll(pid_t pid, sd_bus_message* call, void* data);
   static int release(sd_bus_message* call, void* data, sd_bus_error* error);
+  static int thaw(sd_bus_message* call, void* data, sd_bus_error* error);
   static int restart(sd_bus_message* call, void* data, sd_bus_error* error);
   static int set_paused(sd_bus_message* call, void* data, sd_bus_error* error, bool paused);
   static int pause(sd_bus_message* call, void* data, sd_bus_error* error);

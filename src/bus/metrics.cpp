@@ -110,6 +110,7 @@ std::string metrics_text(const StatusView& s, const std::vector<ClassView>& clas
   out.value("swapd_cpu_seconds_total{thread=\"receivers\"}", s.cpu.receivers_s);
   out.value("swapd_cpu_seconds_total{thread=\"worker\"}", s.cpu.worker_s);
   out.value("swapd_cpu_seconds_total{thread=\"jobs\"}", s.cpu.jobs_s);
+  out.value("swapd_cpu_seconds_total{thread=\"memory\"}", s.cpu.memory_s);
   out.value("swapd_cpu_seconds_total{thread=\"control\"}", s.cpu.control_s);
   out.counter("swapd_guard_cpu_seconds_total", "CPU time that the guard has used.", s.cpu.guard_s);
   out.gauge("swapd_budget", "Share of one CPU that swapd's threads may use now.", s.budget.share_now);

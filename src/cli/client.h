@@ -52,6 +52,7 @@ class Client {
   [[nodiscard]] Status pause() { return command("Pause"); }
   [[nodiscard]] Status resume() { return command("Resume"); }
   [[nodiscard]] Status release(pid_t pid) { return command("Release", pid); }
+  [[nodiscard]] Status thaw(pid_t pid) { return command("Thaw", pid); }
   [[nodiscard]] Status set(pid_t pid, const AskedPriority& base);
   // The program to run is this process: its pidfd and the memory that it shares with swapd.
   [[nodiscard]] Result<LaunchAnswer> launch(int pidfd, int memory, const std::string& class_name,

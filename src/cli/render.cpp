@@ -46,8 +46,8 @@ std::string cpu_used(const Json& status) {
   const Json cpu = status.value("cpu", Json::object());
   const auto seconds = [&](const char* key) { return fmt::format("{:.2f} s", cpu.value(key, 0.0)); };
   return seconds("total_s") + " (engine " + seconds("engine_s") + ", worker " + seconds("worker_s") + ", receivers " +
-         seconds("receivers_s") + ", jobs " + seconds("jobs_s") + ", control " + seconds("control_s") + "), guard " +
-         seconds("guard_s");
+         seconds("receivers_s") + ", jobs " + seconds("jobs_s") + ", memory " + seconds("memory_s") + ", control " +
+         seconds("control_s") + "), guard " + seconds("guard_s");
 }
 
 // "mpi_rank, pid 812: coscheduled, 2 threads, waits in vain for 63 % of its CPU time without slots, has 1.00 of …"
@@ -108,6 +108,25 @@ std::string human_size(long long bytes) {
   return at == 0 ? fmt::format("{:.0f} {}", value, units[at]) : fmt::format("{:.1f} {}", value, units[at]);
 }
 
+// "away: make, pid 812, since 12 s, 400.0 MiB swapped out; it thaws by itself, or by `swapctl thaw 812`"
+static void append_memory(std::vector<std::vector<std::string>>& rows, const Json& memory, const Paint& paint) {
+  for (const Json& group : memory.value("groups", Json::array())) {
+    if (!group.value("thrashes", false)) continue;
+    const std::string name = printable(group.value("group", ""));
+    std::string text = (name.empty() ? "the machine" : "group " + name) +
+                       " thrashes: " + fmt::format("{:.0f} % of a CPU's time is lost", 100 * group.value("lost", 0.0));
+    if (!group.value("stuck", "").empty()) text += "; to put programs away would free too little";
+    rows.push_back({paint(Style::warning, "memory"), text});
+  }
+  for (const Json& one : memory.value("away", Json::array())) {
+    const std::string pid = one.value("pid", Json(0)).dump();
+    rows.push_back({"away", printable(one.value("comm", "")) + ", pid " + pid + ", " + one.value("state", "") +
+                                " since " + fmt::format("{:.0f} s, ", one.value("since_s", 0.0)) +
+                                human_size(one.value("swapped_out_bytes", 0LL)) +
+                                " swapped out; back when there is room, or by `swapctl thaw " + pid + "`"});
+  }
+}
+
 std::string render_status(const std::string& json, const Paint& paint) {
   const Json s = Json::parse(json);
   const auto number = [&](const char* key) { return s.value(key, Json(0)).dump(); };
@@ -135,6 +154,7 @@ std::string render_status(const std::string& json, const Paint& paint) {
                                     " programs seen to start, " + number("matched_total") + " matched, " +
                                     number("managed_by_policy_total") + " managed"});
   for (const Json& job : s.value("jobs", Json::array())) rows.push_back({"parallel job", parallel_job(job)});
+  append_memory(rows, s.value("memory", Json::object()), paint);
   if (s.value("paused", false))
     rows.push_back({paint(Style::warning, "paused"), "nothing is lent until `swapctl resume`"});
   if (whole(s, "over_quota_total") > 0)

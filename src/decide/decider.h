@@ -14,6 +14,7 @@
 #include "base/sched_attr.h"
 #include "base/thread_id.h"
 #include "base/time.h"
+#include "base/words.h"
 #include "decide/progress.h"
 
 namespace swapd::model {
@@ -70,7 +71,14 @@ struct LimitIo {
   Cause cause;
 };
 
-using Demand = std::variant<RunAs, GiveWay, LimitIo>;
+// The process stands still, and what it has of memory is swapped out. Not renewed, it comes back: its pages first.
+struct PutAway {
+  pid_t tgid = 0;
+  std::uint64_t job = 0;  // ProcessMemory::job
+  bool operator==(const PutAway&) const = default;
+};
+
+using Demand = std::variant<RunAs, GiveWay, LimitIo, PutAway>;
 
 // A wish for what is to be observed of a thread. The default wants nothing.
 struct Interest {
@@ -281,8 +289,47 @@ struct MessageCalled {
   bool waits = false;          // it came before, and has not been read: its sender may have no CPU any more
   std::uint32_t messages = 0;  // that came between this naming and the one before
 };
-using Input = std::variant<TimerFired, CpuUsed, WaitEnded, Delivered, Judged, Forked, BudgetUsed, AutoLimitAsked,
-                           ClassFared, PatienceChanged, ThreadProfiled, RunTime, MessageCalled>;
+// The memory of the machine, or of a control group that has a limit, in a window.
+struct MemoryFared {
+  Time time;
+  std::string group;  // of the memory controller; empty: the machine
+  Duration window{};
+  std::uint64_t refaults = 0;     // anonymous pages that came back not long after they had been swapped out
+  std::uint64_t in = 0, out = 0;  // pages swapped
+  Duration page_cost{};           // about what it takes to bring one back
+  std::int64_t room = 0;          // bytes that can be had without swapping
+  std::int64_t swap_room = 0;     // bytes that can be swapped out still
+};
+// The memory of a managed process. Those of one round come before its windows, and have their time.
+struct ProcessMemory {
+  Time time;
+  pid_t tgid = 0;
+  std::uint64_t job = 0;                   // the same for those that are put away together
+  std::string group;                       // of the memory controller
+  bool needed = false;                     // it must stay: others could not go on without it
+  std::int64_t resident = 0, swapped = 0;  // bytes that can be swapped out, and that are
+  template <typename Self, typename Archive>
+  static void state(Self& self, Archive& archive) {
+    archive(self.time, self.tgid, self.job, self.group, self.needed, self.resident, self.swapped);
+  }
+};
+// Something came to, or became of, a process that PutAway names.
+struct MemoryEvent {
+  enum class What : std::uint8_t {
+    input,    // something has come for it that it waits for
+    refused,  // it cannot be put away
+    asked,    // a person wants it back
+  };
+  Time time;
+  pid_t tgid = 0;
+  What what = What::input;
+};
+inline constexpr auto memory_event_words = words<MemoryEvent::What>({{"input", MemoryEvent::What::input},
+                                                                     {"refused", MemoryEvent::What::refused},
+                                                                     {"asked", MemoryEvent::What::asked}});
+using Input =
+    std::variant<TimerFired, CpuUsed, WaitEnded, Delivered, Judged, Forked, BudgetUsed, AutoLimitAsked, ClassFared,
+                 PatienceChanged, ThreadProfiled, RunTime, MessageCalled, MemoryFared, ProcessMemory, MemoryEvent>;
 
 // Circumstances of one call of decide().
 struct Turn {

@@ -61,6 +61,7 @@ Panel::Answer Panel::decide(const Turn& turn) {
   if (!answer.new_demands) return answer;
   (void)arbiter_.merge(standing_, turn.now);
   find_limits();
+  find_away();
   return answer;
 }
 
@@ -73,6 +74,14 @@ void Panel::find_limits() {
         const auto [at, is_new] = limits_.try_emplace(limit->class_name, *limit->bytes_a_second);
         if (!is_new) at->second = std::min(at->second, *limit->bytes_a_second);
       }
+}
+
+void Panel::find_away() {
+  away_.clear();
+  for (const Plan& plan : standing_)
+    for (const Demand& demand : plan.demands)
+      if (const auto* away = std::get_if<PutAway>(&demand)) away_.push_back(away->tgid);
+  std::ranges::sort(away_);
 }
 
 bool Panel::idle() const {

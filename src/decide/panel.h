@@ -53,6 +53,8 @@ class Panel {
   [[nodiscard]] std::span<const Grant> grants() const { return arbiter_.grants(); }
   using Limits = std::map<std::string, std::int64_t>;  // bytes a second, by class
   [[nodiscard]] const Limits& limits() const { return limits_; }
+  // The processes that are to be away, sorted.
+  [[nodiscard]] std::span<const pid_t> away() const { return away_; }
   [[nodiscard]] const Arbiter& arbiter() const { return arbiter_; }
 
   [[nodiscard]] bool idle() const;
@@ -69,12 +71,14 @@ class Panel {
 
  private:
   void find_limits();
+  void find_away();
 
   model::Model& model_;
   std::vector<std::unique_ptr<Decider>> deciders_;
   std::vector<Plan> plans_, standing_;  // of each
   Arbiter arbiter_;
   Limits limits_;
+  std::vector<pid_t> away_;
 };
 
 }  // namespace swapd::decide

@@ -73,6 +73,11 @@ std::vector<KeyRule> quota_keys(QuotaPolicy& to) {
           milliseconds("lent_window_ms", to.lent_window, 100, 60'000)};
 }
 
+std::vector<KeyRule> memory_keys(MemoryPolicy& to) {
+  return {flag("on", to.on), milliseconds("quantum_ms", to.quantum, 1000, 600'000),
+          milliseconds("stays_ms", to.stays, 0, 600'000)};
+}
+
 std::vector<KeyRule> level_keys(LevelRules& to) {
   return {flag("on", to.on), whole<int>("nice", to.nice, 1, 5), flag("display", to.display)};
 }
@@ -141,8 +146,8 @@ class Parser {
   Parser(Policy& policy, const Complaint& complaint) : policy_(policy), complaint_(complaint) {}
 
   Status document(const toml::table& root) {
-    static constexpr std::array<std::string_view, 7> tables = {"model",   "donation", "observe", "quota",
-                                                               "shaping", "class",    "match"};
+    static constexpr std::array<std::string_view, 8> tables = {"model",   "donation", "observe", "quota",
+                                                               "shaping", "memory",   "class",   "match"};
     for (const Entry& entry : entries(root)) {
       const toml::table* table = entry.node->as_table();
       if (std::ranges::find(tables, entry.key) == tables.end()) return unknown_at_top(entry, table != nullptr, tables);
@@ -160,9 +165,10 @@ class Parser {
     const std::string word = printable(entry.key);
     if (table)
       return complaint_.at(entry.line, "unknown table [" + word + "]" + suggestion(entry.key, tables, "[", "]"));
-    return complaint_.at(entry.line, "key '" + word +
-                                         "' stands before the first table; write it under [model], "
-                                         "[donation], [observe], [quota], [shaping], [class.NAME] or [match.NAME]");
+    return complaint_.at(entry.line,
+                         "key '" + word +
+                             "' stands before the first table; write it under [model], "
+                             "[donation], [observe], [quota], [shaping], [memory], [class.NAME] or [match.NAME]");
   }
 
   Status one_table(std::string_view key, const toml::table& table) {
@@ -170,6 +176,7 @@ class Parser {
     if (key == "donation") return donation(table);
     if (key == "observe") return read_table(table, key, observe_keys(policy_.observe), complaint_);
     if (key == "quota") return read_table(table, key, quota_keys(policy_.quota), complaint_);
+    if (key == "memory") return read_table(table, key, memory_keys(policy_.memory), complaint_);
     if (key == "shaping")
       return read_table(table, key, std::vector{milliseconds("slice_ms", policy_.shaping.slice, 1, 10'000)},
                         complaint_);

@@ -142,6 +142,14 @@ struct ShapingPolicy {
   bool operator==(const ShapingPolicy&) const = default;
 };
 
+// [memory]: while memory thrashes, what matters least leaves it as a whole (decide/memory/memory_decider.h).
+struct MemoryPolicy {
+  bool on = false;
+  Duration quantum = std::chrono::seconds(15);  // that a program is away before an equal takes its turn
+  Duration stays = std::chrono::seconds(5);     // that one which has come back stays at least
+  bool operator==(const MemoryPolicy&) const = default;
+};
+
 // coschedule = "auto", true or false: whether the class's programs are run as parallel jobs [DCS97].
 enum class Coschedule : std::uint8_t { automatic, on, off };
 
@@ -188,6 +196,7 @@ struct Policy {
   ObservePolicy observe;
   QuotaPolicy quota;
   ShapingPolicy shaping;
+  MemoryPolicy memory;
   std::map<std::string, ClassRules, std::less<>> classes{{"default", {}}};  // "default" always exists
   std::vector<NamedRule> rules;  // in the order in which they were first named
   bool operator==(const Policy&) const = default;

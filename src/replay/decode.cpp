@@ -128,6 +128,17 @@ decide::LevelsConfig levels(Fields& f) {
   return found;
 }
 
+decide::MemoryConfig memory(Fields& f) {
+  decide::MemoryConfig found;
+  found.on = f.flag("on");
+  found.stays = f.duration("stays_ns");
+  found.quantum = f.duration("quantum_ns");
+  for (const int one :
+       f.list("classes_stay", [&](const Json& json) { return f.values().number<int>(json, "classes_stay"); }))
+    found.stay.push_back(one != 0);
+  return found;
+}
+
 model::ImageThread image_thread(Fields& f) {
   model::ImageThread found;
   found.id = f.thread("thread");
@@ -199,8 +210,10 @@ decide::Grant grant(const Json& json, Mistake& mistake) {
 }
 
 Granted granted(Fields& f, Mistake& mistake) {
-  Granted found{.time = f.time("t"), .grants = {}, .limits = {}};
+  Granted found{.time = f.time("t"), .grants = {}, .limits = {}, .away = {}};
   found.grants = f.list("grants", [&](const Json& json) { return grant(json, mistake); });
+  if (f.has("away"))
+    found.away = f.list("away", [&](const Json& json) { return f.values().number<pid_t>(json, "away"); });
   if (!f.has("limits")) return found;
   (void)f.list("limits", [&](const Json& json) {
     const Json* one = f.values().tuple(json, "limits", 2);
@@ -274,6 +287,7 @@ Result<std::optional<Record>> Decoder::next(std::string_view type, Fields& f, Mi
   }
   if (type == "coscheduling") return one(coscheduling(f));
   if (type == "levels") return one(levels(f));
+  if (type == "memory-rules") return one(memory(f));
   if (type == "end") {
     ended_ = true;
     return one(

@@ -71,6 +71,26 @@ std::optional<decide::Input> input(std::string_view type, Fields& f) {
   }
   if (type == "run-time")
     return decide::RunTime{f.time("t"), f.thread("thread"), f.duration("cpu_ns"), f.flag("runnable")};
+  if (type == "memory")
+    return decide::MemoryFared{.time = f.time("t"),
+                               .group = f.text("group"),
+                               .window = f.duration("window_ns"),
+                               .refaults = f.number<std::uint64_t>("refaults"),
+                               .in = f.number<std::uint64_t>("in"),
+                               .out = f.number<std::uint64_t>("out"),
+                               .page_cost = f.duration("page_cost_ns"),
+                               .room = f.number<std::int64_t>("room"),
+                               .swap_room = f.number<std::int64_t>("swap_room")};
+  if (type == "process-memory")
+    return decide::ProcessMemory{.time = f.time("t"),
+                                 .tgid = f.number<pid_t>("tgid"),
+                                 .job = f.number<std::uint64_t>("job"),
+                                 .group = f.text("group"),
+                                 .needed = f.flag("needed"),
+                                 .resident = f.number<std::int64_t>("resident"),
+                                 .swapped = f.number<std::int64_t>("swapped")};
+  if (type == "memory-event")
+    return decide::MemoryEvent{f.time("t"), f.number<pid_t>("tgid"), f.word("what", decide::memory_event_words)};
   if (type == "message-called")
     return decide::MessageCalled{f.time("t"), f.thread("thread"), f.flag("waits"), f.number<std::uint32_t>("messages")};
   if (type == "patience") {

@@ -96,6 +96,15 @@ void Encoder::add(std::string& out, const decide::LevelsConfig& config) {
   line.add_list("displays", config.classes, [&](const decide::ClassLevels& one) { line.put(one.display ? 1 : 0); });
 }
 
+// Its thresholds are the code's.
+void Encoder::add(std::string& out, const decide::MemoryConfig& config) {
+  Line line(out, "memory-rules");
+  line.add("on", config.on).add("stays_ns", config.stays.count()).add("quantum_ns", config.quantum.count());
+  const std::vector<bool>& stay = config.stay;
+  std::vector<int> classes(stay.begin(), stay.end());
+  line.add_list("classes_stay", classes, [&](int one) { line.put(one); });
+}
+
 void Encoder::add(std::string& out, const Snapshot& snapshot) {
   before_.reset();
   Line(out, "snapshot")
@@ -256,6 +265,29 @@ void Encoder::add(std::string& out, const decide::Input& input) {
         } else if constexpr (std::is_same_v<T, decide::RunTime>) {
           Line line(out, "run-time");
           begun(line).add("thread", i.thread).add("cpu_ns", i.cpu.count()).add("runnable", i.runnable);
+        } else if constexpr (std::is_same_v<T, decide::MemoryFared>) {
+          Line line(out, "memory");
+          begun(line)
+              .add("group", std::string_view(i.group))
+              .add("window_ns", i.window.count())
+              .add("refaults", i.refaults)
+              .add("in", i.in)
+              .add("out", i.out)
+              .add("page_cost_ns", i.page_cost.count())
+              .add("room", i.room)
+              .add("swap_room", i.swap_room);
+        } else if constexpr (std::is_same_v<T, decide::ProcessMemory>) {
+          Line line(out, "process-memory");
+          begun(line)
+              .add("tgid", i.tgid)
+              .add("job", i.job)
+              .add("group", std::string_view(i.group))
+              .add("needed", i.needed)
+              .add("resident", i.resident)
+              .add("swapped", i.swapped);
+        } else if constexpr (std::is_same_v<T, decide::MemoryEvent>) {
+          Line line(out, "memory-event");
+          begun(line).add("tgid", i.tgid).add("what", word(i.what));
         } else if constexpr (std::is_same_v<T, decide::MessageCalled>) {
           Line line(out, "message-called");
           begun(line).add("thread", i.thread).add("waits", i.waits).add("messages", i.messages);
@@ -285,7 +317,8 @@ void Encoder::add(std::string& out, const Granted& granted) {
   Line line(out, "granted");
   line.add("t", since_start(granted.time));
   // Most turns, one each tick while a requester waits, change nothing.
-  if (before_ && before_->grants == granted.grants && before_->limits == granted.limits) {
+  if (before_ && before_->grants == granted.grants && before_->limits == granted.limits &&
+      before_->away == granted.away) {
     line.add("same", true);
     return;
   }
@@ -309,6 +342,7 @@ void Encoder::add(std::string& out, const Granted& granted) {
     if (grant.quota_until) line.add("quota_until", since_start(*grant.quota_until));
     line.raw("}");
   });
+  if (!granted.away.empty()) line.add_list("away", granted.away, [&](pid_t tgid) { line.put(tgid); });
   if (granted.limits.empty()) return;
   const std::vector<std::pair<std::string, std::int64_t>> limits(granted.limits.begin(), granted.limits.end());
   line.add_list("limits", limits, [&](const auto& limit) {

@@ -19,6 +19,7 @@ class Encoder {
   void add(std::string& out, const decide::DonationConfig& config);
   void add(std::string& out, const decide::CoschedulingConfig& config);
   void add(std::string& out, const decide::LevelsConfig& config);
+  void add(std::string& out, const decide::MemoryConfig& config);
   void add(std::string& out, const decide::BudgetConfig& config);
   void add(std::string& out, const Snapshot& snapshot);  // several lines
   void add(std::string& out, const Event& event);

@@ -55,6 +55,8 @@ std::string text(const Granted& granted) {
   }
   for (const auto& [name, bytes] : granted.limits)
     out += (out.empty() ? "class " : "; class ") + name + " may move " + std::to_string(bytes) + " bytes a second";
+  for (const pid_t tgid : granted.away)
+    out += (out.empty() ? "process " : "; process ") + std::to_string(tgid) + " is away";
   return out.empty() ? "no thread is boosted" : out;
 }
 

@@ -14,6 +14,7 @@
 #include "decide/coscheduling/coscheduling_decider.h"
 #include "decide/donation/donation_decider.h"
 #include "decide/levels/levels_decider.h"
+#include "decide/memory/memory_decider.h"
 #include "decide/panel.h"
 #include "decide/shaping/auto_limit_decider.h"
 #include "model/model.h"
@@ -48,6 +49,7 @@ struct Granted {
   Time time;
   std::vector<decide::Grant> grants;
   decide::Panel::Limits limits;
+  std::vector<pid_t> away;  // processes, sorted
   bool operator==(const Granted&) const = default;
 };
 
@@ -61,8 +63,8 @@ struct End {
   std::uint64_t events = 0, decisions = 0, lost = 0;
 };
 
-using Record =
-    std::variant<Header, model::Settings, decide::DonationConfig, decide::BudgetConfig, decide::CoschedulingConfig,
-                 decide::LevelsConfig, Snapshot, Event, decide::Input, decide::Turn, Left, Granted, Gap, End>;
+using Record = std::variant<Header, model::Settings, decide::DonationConfig, decide::BudgetConfig,
+                            decide::CoschedulingConfig, decide::LevelsConfig, decide::MemoryConfig, Snapshot, Event,
+                            decide::Input, decide::Turn, Left, Granted, Gap, End>;
 
 }  // namespace swapd::replay

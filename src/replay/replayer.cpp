@@ -21,6 +21,7 @@ void Replayer::on(const Snapshot& snapshot, std::uint64_t line) {
   deciders.push_back(std::make_unique<decide::AutoLimitDecider>());
   deciders.push_back(std::make_unique<decide::CoschedulingDecider>(coscheduling_config_));
   deciders.push_back(std::make_unique<decide::LevelsDecider>(levels_config_));
+  deciders.push_back(std::make_unique<decide::MemoryDecider>(memory_config_));
   panel_ = std::make_unique<decide::Panel>(model_, budgets_, std::move(deciders));
   unsaid_.reset();
   live_.reset();
@@ -66,8 +67,11 @@ void Replayer::compare_unsaid(std::uint64_t line) {
 void Replayer::compare(std::uint64_t line, const Granted& live) {
   if (!panel_) return;
   const auto grants = panel_->grants();
-  if (std::ranges::equal(grants, live.grants) && panel_->limits() == live.limits) return;
-  differ(line, live, {live.time, {grants.begin(), grants.end()}, panel_->limits()});
+  if (std::ranges::equal(grants, live.grants) && panel_->limits() == live.limits &&
+      std::ranges::equal(panel_->away(), live.away))
+    return;
+  differ(line, live,
+         {live.time, {grants.begin(), grants.end()}, panel_->limits(), {panel_->away().begin(), panel_->away().end()}});
 }
 
 void Replayer::differ(std::uint64_t line, const Granted& live, Granted replayed) {

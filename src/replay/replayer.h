@@ -51,6 +51,7 @@ class Replayer {
   void on(const decide::BudgetConfig& config, std::uint64_t) { budgets_ = config; }
   void on(const decide::CoschedulingConfig& config, std::uint64_t) { coscheduling_config_ = config; }
   void on(const decide::LevelsConfig& config, std::uint64_t) { levels_config_ = config; }
+  void on(const decide::MemoryConfig& config, std::uint64_t) { memory_config_ = config; }
   void on(const Snapshot& snapshot, std::uint64_t line);
   void on(const Event& event, std::uint64_t line);
   void on(const decide::Input& input, std::uint64_t line);
@@ -69,6 +70,7 @@ class Replayer {
   decide::DonationConfig donation_config_;
   decide::CoschedulingConfig coscheduling_config_;
   decide::LevelsConfig levels_config_;
+  decide::MemoryConfig memory_config_;
   decide::BudgetConfig budgets_;
   std::unique_ptr<decide::Panel> panel_;               // from the first snapshot on
   const decide::DonationDecider* donation_ = nullptr;  // in it

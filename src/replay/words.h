@@ -28,14 +28,17 @@ inline constexpr auto verdict_words =
                                        {"computes", decide::SpinJudge::Verdict::computes},
                                        {"spins", decide::SpinJudge::Verdict::spins}});
 // Names of the deciders, in grants; of static storage.
-inline constexpr std::array<std::string_view, 4> decider_words = {"donation", "automatic-limits", "coscheduling",
-                                                                  "levels"};
+inline constexpr std::array<std::string_view, 5> decider_words = {"donation", "automatic-limits", "coscheduling",
+                                                                  "levels", "memory"};
 
 [[nodiscard]] inline std::string_view word(Evidence value) { return evidence_words.of(value); }
 [[nodiscard]] inline std::string_view word(model::RunState value) { return state_words.of(value); }
 [[nodiscard]] inline std::string_view word(model::Feedback value) { return feedback_words.of(value); }
 [[nodiscard]] inline std::string_view word(decide::CoschedulingConfig::Mode value) {
   return decide::coscheduling_mode_words.of(value);
+}
+[[nodiscard]] inline std::string_view word(decide::MemoryEvent::What value) {
+  return decide::memory_event_words.of(value);
 }
 [[nodiscard]] inline std::string_view word(decide::Refusal value) { return refusal_words.of(value); }
 [[nodiscard]] inline std::string_view word(decide::Timer::Kind value) { return timer_words.of(value); }

@@ -51,8 +51,9 @@ class FakeBackend : public bus::Backend {
              .worker_s = 0.5,
              .receivers_s = 0.125,
              .jobs_s = 0.0625,
+             .memory_s = 0.03125,
              .control_s = 0.25,
-             .total_s = 2.1875,
+             .total_s = 2.21875,
              .guard_s = 0.01};
     s.unheard_threads = 150;
     s.budget = {.share = 0.05, .share_now = 0.02, .used = 0.0125, .wait_ms = 2.5, .patience_ms = 4};
@@ -113,6 +114,12 @@ class FakeBackend : public bus::Backend {
   Status release(pid_t pid, const bus::Caller& caller) override {
     if (pid == unknown_pid) return Error(ESRCH, "no managed process has the id 999");
     released.emplace_back(pid, caller.uid());
+    return Done{};
+  }
+
+  Status thaw(pid_t pid, const bus::Caller& caller) override {
+    if (pid == unknown_pid) return Error(ESRCH, "no managed process has the id 999");
+    thawed.emplace_back(pid, caller.uid());
     return Done{};
   }
 
@@ -197,7 +204,7 @@ class FakeBackend : public bus::Backend {
   std::optional<Error> why_error;
   std::function<Result<bus::LaunchAnswer>(bus::LaunchRequest&)> on_launch;
   std::vector<bus::LaunchRequest> launched;
-  std::vector<std::pair<pid_t, std::uint32_t>> released;
+  std::vector<std::pair<pid_t, std::uint32_t>> released, thawed;
   std::vector<SetCall> sets;
   std::vector<bus::EnrollRequest> enrolled;
   int restarts = 0;

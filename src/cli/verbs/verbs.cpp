@@ -17,6 +17,7 @@ std::span<const Verb> verbs() {
       Verb{"run", "start a program under supervision", false, true, declare_run},
       Verb{"enroll", "supervise a program that runs already", false, false, declare_enroll},
       Verb{"release", "stop supervising a program", false, false, declare_release},
+      Verb{"thaw", "have a program back that was put away for want of memory", false, false, declare_thaw},
       Verb{"restart", "swapd begins again, with the program that is there now", false, false, declare_restart},
       Verb{"pause", "lend nothing until resumed; all else goes on", false, false, declare_pause},
       Verb{"resume", "lend again", false, false, declare_resume},

@@ -45,6 +45,7 @@ struct Verb {
 [[nodiscard]] Action declare_ps(CLI::App& app, Context& context);
 [[nodiscard]] Action declare_record(CLI::App& app, Context& context);
 [[nodiscard]] Action declare_release(CLI::App& app, Context& context);
+[[nodiscard]] Action declare_thaw(CLI::App& app, Context& context);
 [[nodiscard]] Action declare_restart(CLI::App& app, Context& context);
 [[nodiscard]] Action declare_resume(CLI::App& app, Context& context);
 [[nodiscard]] Action declare_run(CLI::App& app, Context& context);

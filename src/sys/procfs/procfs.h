@@ -33,10 +33,13 @@ struct ProcStat {
   std::array<char, 16> comm{};  // zero-terminated, raw
   char state = '?';             // R S D T t Z X I
   pid_t ppid = 0;
+  pid_t group = 0;  // of processes
   pid_t session = 0;
-  bool exiting = false;      // past the start of do_exit(), though not a zombie yet
-  bool kernel = false;       // a kernel thread; the workers of io_uring and vhost are the program's own
-  bool ring_worker = false;  // one of io_uring's
+  std::int32_t terminal = 0;  // that controls it, as a device number; 0: none
+  pid_t foreground = 0;       // … the group in the foreground there
+  bool exiting = false;       // past the start of do_exit(), though not a zombie yet
+  bool kernel = false;        // a kernel thread; the workers of io_uring and vhost are the program's own
+  bool ring_worker = false;   // one of io_uring's
   std::uint64_t major_faults = 0;
   std::uint64_t start_time = 0;  // in ticks since boot (sys/procfs/ticks.h)
   int processor = -1;            // last CPU

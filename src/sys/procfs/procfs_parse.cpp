@@ -79,8 +79,8 @@ std::optional<ProcStat> stat(std::string_view text) {
   out.state = state.front();
   std::int64_t skipped = 0;
   std::uint64_t flags = 0;
-  if (!in.number(out.ppid) || !in.number(skipped) || !in.number(out.session)) return std::nullopt;
-  if (!in.number(skipped) || !in.number(skipped) || !in.number(flags)) return std::nullopt;  // tty_nr, tpgid
+  if (!in.number(out.ppid) || !in.number(out.group) || !in.number(out.session)) return std::nullopt;
+  if (!in.number(out.terminal) || !in.number(out.foreground) || !in.number(flags)) return std::nullopt;
   out.exiting = (flags & 0x4) != 0;       // linux/sched.h: PF_EXITING
   out.kernel = (flags & 0x200000) != 0;   // PF_KTHREAD
   out.ring_worker = (flags & 0x10) != 0;  // PF_IO_WORKER

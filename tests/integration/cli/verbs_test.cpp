@@ -75,6 +75,7 @@ TEST_F(Verbs, ThatCommandAreSilent) {
                                                   {"set", "100", "--nice", "-5"},
                                                   {"set", "100", "--other"},
                                                   {"release", "100"},
+                                                  {"thaw", "100"},
                                                   {"resume"},
                                                   {"pause"}}) {
     const Outcome outcome = swapctl(command);

@@ -45,7 +45,7 @@ TEST_P(Budget, all_cpu_time_of_swapd_is_told_as_the_kernel_counts_it) {
   EXPECT_GE(cpu["total_s"].get<double>(), before - 2 * tick);
   EXPECT_LE(cpu["total_s"].get<double>(), after + 2 * tick);
   double sum = 0;
-  for (const char* part : {"engine_s", "worker_s", "receivers_s", "jobs_s", "control_s"})
+  for (const char* part : {"engine_s", "worker_s", "receivers_s", "jobs_s", "memory_s", "control_s"})
     sum += cpu[part].get<double>();
   EXPECT_NEAR(sum, cpu["total_s"].get<double>(), 1e-6);
   EXPECT_GT(cpu["engine_s"].get<double>(), 0);

@@ -42,8 +42,9 @@ TEST(Json, StatusHasTheCpuTimeOfAllThreadsAndTheBudget) {
                             {"worker_s", 0.5},
                             {"receivers_s", 0.125},
                             {"jobs_s", 0.0625},
+                            {"memory_s", 0.03125},
                             {"control_s", 0.25},
-                            {"total_s", 2.1875},
+                            {"total_s", 2.21875},
                             {"guard_s", 0.01}}));
   EXPECT_EQ(s["budget"],
             (json{{"share", 0.05}, {"share_now", 0.02}, {"used", 0.0125}, {"wait_ms", 2.5}, {"patience_ms", 4.0}}));
@@ -122,6 +123,26 @@ TEST(Json, PsSaysWhetherAThreadIsImportantByItsGroupsWeight) {
   EXPECT_EQ(threads[1]["importance_from"], "weight");
   EXPECT_EQ(threads[1]["importance"]["nice"], -10);
   EXPECT_EQ(threads[1]["group_weight"], 1000);
+}
+
+TEST(Json, StatusSaysWhereMemoryIsShortAndWhoHasLeftItForThat) {
+  StatusView status;
+  EXPECT_EQ(json::parse(status_json(status))["memory"],
+            (json{{"on", false}, {"groups", json::array()}, {"away", json::array()}, {"swapped_out_total_bytes", 0}}));
+  status.memory.on = true;
+  status.memory.groups = {{"/ct", true, 0.5, "no-set-frees-enough"}};
+  status.memory.away = {{812, "make", "away", "/ct", 12.5, 1 << 20}};
+  status.memory.swapped_out_total = 7 << 20;
+  const json memory = json::parse(status_json(status))["memory"];
+  EXPECT_EQ(memory["groups"][0],
+            (json{{"group", "/ct"}, {"thrashes", true}, {"lost", 0.5}, {"stuck", "no-set-frees-enough"}}));
+  EXPECT_EQ(memory["away"][0], (json{{"pid", 812},
+                                     {"comm", "make"},
+                                     {"state", "away"},
+                                     {"group", "/ct"},
+                                     {"since_s", 12.5},
+                                     {"swapped_out_bytes", 1 << 20}}));
+  EXPECT_EQ(memory["swapped_out_total_bytes"], 7 << 20);
 }
 
 TEST(Json, PsSaysTheLevelOfAThreadAndWhatRaisedIt) {

@@ -152,6 +152,7 @@ TEST(Objects, AProcessUnderstandsWhatTheManagerDoes) {
   EXPECT_EQ(shown["threads"][0]["comm"], "server");
   EXPECT_EQ(client.call_at(job_path, process_interface, "Set", "sii", "other", 5, 0).error, "");
   EXPECT_EQ(client.call_at(job_path, process_interface, "Release", "").error, "");
+  EXPECT_EQ(client.call_at(job_path, process_interface, "Thaw", "").error, "");
   EXPECT_THAT(client.call_at(process_path(FakeBackend::unknown_pid), process_interface, "Release", "").error,
               HasSubstr("no managed process has the id 999"));
   bus.call([&] {

@@ -39,7 +39,9 @@ TEST(Server, PassesCommandsOnWithTheCallersUid) {
   EXPECT_EQ(client.command("Set", "usii", 100U, "rr", 0, 7), "");
   EXPECT_EQ(client.command("Set", "usii", 100U, "other", -5, 0), "");
   EXPECT_EQ(client.command("Release", "u", 100U), "");
+  EXPECT_EQ(client.command("Thaw", "u", 100U), "");
   bus.call([&] {
+    EXPECT_EQ(bus.backend().thawed, (std::vector<std::pair<pid_t, std::uint32_t>>{{100, ::geteuid()}}));
     const auto& sets = bus.backend().sets;
     ASSERT_EQ(sets.size(), 2U);
     EXPECT_EQ(sets[0].base.policy, SchedPolicy::rr);

@@ -89,6 +89,23 @@ TEST(Render, WhyAndPsSayWhomAThreadOfAParallelJobSpinsFor) {
   EXPECT_THAT(render_ps(threads("base", "[813]")), Not(HasSubstr("job 812")));
 }
 
+TEST(Render, StatusSaysWhereMemoryIsShortAndWhoIsAway) {
+  const auto status = [](const std::string& memory) { return render_status(R"({"memory":)" + memory + "}"); };
+  const std::string text = status(R"({"on":true,"groups":[{"group":"","thrashes":true,"lost":0.5,"stuck":""},)"
+                                  R"({"group":"/ct","thrashes":true,"lost":0.25,"stuck":"no-set-frees-enough"},)"
+                                  R"({"group":"/at-rest","thrashes":false,"lost":0,"stuck":""}],)"
+                                  R"("away":[{"pid":812,"comm":"make","state":"away","since_s":12.4,)"
+                                  R"("swapped_out_bytes":419430400}]})");
+  EXPECT_THAT(text, HasSubstr("the machine thrashes: 50 % of a CPU's time is lost\n"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("group /ct thrashes: 25 % of a CPU's time is lost; to put programs away would free too little\n"));
+  EXPECT_THAT(text, Not(HasSubstr("at-rest")));
+  EXPECT_THAT(text, HasSubstr("make, pid 812, away since 12 s, 400.0 MiB swapped out; back when there is room, or by "
+                              "`swapctl thaw 812`\n"));
+  EXPECT_THAT(status("{}"), Not(HasSubstr("thrashes")));
+}
+
 TEST(Render, WhyAndPsSayTheLevelOfAThreadAndWhatRaisedIt) {
   const auto threads = [](const std::string& rank_from, const std::string& level) {
     return R"({"threads":[{"pid":7,"tid":7,"comm":"vim","state":"running","call":"none","waiting_for":[],)"
@@ -189,8 +206,8 @@ TEST(Render, StatusNamesRivalsAndWarnings) {
   const std::string text = render_status(bus::status_json(backend.status()));
   EXPECT_THAT(text, HasSubstr("observer       seccomp (bpf is not built in)\n"));
   EXPECT_THAT(text, HasSubstr("managed        4 threads of 3 processes, 1 listeners\n"));
-  EXPECT_THAT(text, HasSubstr("CPU used       2.19 s (engine 1.25 s, worker 0.50 s, receivers 0.12 s, jobs 0.06 s, "
-                              "control 0.25 s), guard 0.01 s\n"));
+  EXPECT_THAT(text, HasSubstr("CPU used       2.22 s (engine 1.25 s, worker 0.50 s, receivers 0.12 s, jobs 0.06 s, "
+                              "memory 0.03 s, control 0.25 s), guard 0.01 s\n"));
   EXPECT_THAT(
       text,
       HasSubstr("budget         1.25 % of a CPU used, 2 % allowed now (5 % while it helps), each turn waits 2.5 ms, "

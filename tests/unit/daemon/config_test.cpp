@@ -85,6 +85,22 @@ coschedule = false
   EXPECT_TRUE(options.coscheduling.realtime);
 }
 
+TEST(Config, display_servers_stay_in_memory) {
+  const auto options = engine_options(policy_of(R"(
+[memory]
+on = true
+quantum_ms = 20000
+[class.a]
+[class.b.levels]
+display = true
+)"),
+                                      {});
+  EXPECT_TRUE(options.memory.on);
+  EXPECT_EQ(options.memory.quantum, std::chrono::seconds(20));
+  EXPECT_EQ(options.memory.stay, (std::vector{false, false, true}));
+  EXPECT_GE(options.memory_manager.away.stale, std::chrono::seconds(3));
+}
+
 TEST(Config, classes_say_whether_they_have_levels) {
   const auto options = engine_options(policy_of(R"(
 [class.a.levels]

@@ -37,7 +37,7 @@ class Recorded : public ::testing::Test {
     const decide::Turn one{.now = now, .first = true, .tick = true};
     if (ring.on()) ring.turn(one, false);
     const bool demands = panel.decide(one).new_demands;
-    if (demands && ring.on()) ring.granted(panel.grants(), panel.limits(), now);
+    if (demands && ring.on()) ring.granted(panel, now);
   }
   void open() {
     ++snapshots;

@@ -133,6 +133,14 @@ TEST(Policy, AClassSaysWhetherItIsCoscheduled) {
   EXPECT_EQ(accepted("class.default.coschedule = false").classes.at("default").coschedule, Coschedule::off);
 }
 
+TEST(Policy, SaysWhetherMemoryIsKeptForWhatMatters) {
+  EXPECT_EQ(accepted("").memory, MemoryPolicy{}) << "off by itself";
+  EXPECT_EQ(accepted("[memory]\non = true\nquantum_ms = 20000\nstays_ms = 0\n").memory,
+            (MemoryPolicy{.on = true, .quantum = 20s, .stays = 0s}));
+  for (const char* wrong : {"quantum_ms = 999", "stays_ms = -1", "on = \"yes\"", "victims = 3"})
+    EXPECT_NE(refusal("[memory]\n" + std::string(wrong) + "\n"), "(accepted)") << wrong;
+}
+
 TEST(Policy, AClassSaysWhetherItHasLevels) {
   const auto levels = [](const std::string& text) {
     return accepted("[class.shell]\n" + text).classes.at("shell").levels;
@@ -248,7 +256,7 @@ TEST(Policy, NamesOfProtectedPrograms) {
 TEST(Policy, KeysInTheWrongPlaceAreToldWhereTheyBelong) {
   EXPECT_EQ(refusal("confidence = 3\n"),
             "p.toml:1: key 'confidence' stands before the first table; write it under [model], [donation], [observe], "
-            "[quota], [shaping], [class.NAME] or [match.NAME]");
+            "[quota], [shaping], [memory], [class.NAME] or [match.NAME]");
   EXPECT_EQ(refusal("model = 3\n"), "p.toml:1: [model] must be a table, not 3");
   EXPECT_EQ(refusal("[model]\nsocket = 3\n"), "p.toml:2: [model.socket] must be a table, not 3");
   EXPECT_EQ(refusal("[model.confidence]\n"),

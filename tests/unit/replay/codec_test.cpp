@@ -127,11 +127,41 @@ TEST(Codec, WhatCoschedulingLearnsAndWantsComesBackAsItWentIn) {
     for (const auto& [lowers, quiet] : {std::pair(true, true), {true, false}, {false, true}}) {
       grant.run.lowers = lowers;
       grant.run.quiet = quiet;
-      recorder.encoder.add(recorder.text, replay::Granted{recorder.now, {grant}, {}});
+      recorder.encoder.add(recorder.text, replay::Granted{recorder.now, {grant}, {}, {}});
     }
     recorder.end();
     EXPECT_EQ(again(recorder.text), recorder.text);
   }
+}
+
+TEST(Codec, WhatIsToldOfMemoryComesBackAsItWentIn) {
+  Recorder recorder;
+  recorder.apply(Enrolled{{}, p1, 1, 0, {}});
+  recorder.begin();
+  recorder.encoder.add(recorder.text,
+                       decide::MemoryConfig{.on = true, .stay = {false, true}, .stays = milliseconds(7)});
+  recorder.input(decide::MemoryFared{.time = Time(milliseconds(2)),
+                                     .group = "/ct/a \"b\"",
+                                     .window = milliseconds(1001),
+                                     .refaults = 1,
+                                     .in = 2,
+                                     .out = 3,
+                                     .page_cost = Duration(4),
+                                     .room = -5,
+                                     .swap_room = std::int64_t{1} << 50});
+  recorder.input(decide::ProcessMemory{.time = Time(milliseconds(2)),
+                                       .tgid = 7,
+                                       .job = UINT64_MAX - 3,
+                                       .group = "/ct",
+                                       .needed = true,
+                                       .resident = 8,
+                                       .swapped = 9});
+  for (const auto what :
+       {decide::MemoryEvent::What::input, decide::MemoryEvent::What::refused, decide::MemoryEvent::What::asked})
+    recorder.input(decide::MemoryEvent{Time(milliseconds(3)), 7, what});
+  recorder.encoder.add(recorder.text, replay::Granted{recorder.now, {}, {}, {7, 9}});
+  recorder.end();
+  EXPECT_EQ(again(recorder.text), recorder.text);
 }
 
 TEST(Codec, WhatLevelsLearnAndWantComesBackAsItWentIn) {

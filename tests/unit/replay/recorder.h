@@ -73,7 +73,10 @@ class Recorder {
         for (const decide::Look& look : panel->plan(i).looks) on_look(look);
       turn.first = turn.tick = false;
       if (answer.new_demands && recording)
-        encoder.add(text, replay::Granted{now, {panel->grants().begin(), panel->grants().end()}, panel->limits()});
+        encoder.add(text, replay::Granted{now,
+                                          {panel->grants().begin(), panel->grants().end()},
+                                          panel->limits(),
+                                          {panel->away().begin(), panel->away().end()}});
       if (answer.complete) break;
     }
     return donation->donations();

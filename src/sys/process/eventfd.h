@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace swapd::daemon {
+namespace swapd::sys {
 
 // The descriptor is readable from now on. Never blocks, as far as it was made with EFD_NONBLOCK.
 inline void signal_eventfd(int fd) {
@@ -18,4 +18,4 @@ inline void clear_eventfd(int fd) {
   (void)!::read(fd, &count, sizeof count);
 }
 
-}  // namespace swapd::daemon
+}  // namespace swapd::sys
