@@ -13,6 +13,7 @@
 #include "base/size.h"
 #include "coscheduling/cosched_options.h"
 #include "mechanisms/mechanism.h"
+#include "memory/thrash.h"
 #include "response.h"
 #include "shipped_policies.h"  // made of policies/
 #include "thin_client/session.h"
@@ -322,6 +323,7 @@ Options parse_options(int argc, char** argv) {
       "cosched", "Parallel jobs on a shared machine: latency, barrier, mixed, two-jobs (coscheduling, chapter 5)");
   auto* response =
       app.add_subcommand("response", "How long a program in a terminal takes to answer a key, beside busy loops");
+  auto* thrash = app.add_subcommand("thrash", "Work of programs that together use more memory than there is");
   auto* latency = app.add_subcommand("latency", "From the requester's block to the provider's new attributes");
   auto* shape_accuracy = app.add_subcommand("shape-accuracy", "How well what a class moves keeps to its limit");
   auto* shape_overhead = app.add_subcommand("shape-overhead", "What a call costs that is shaped and not delayed");
@@ -336,13 +338,14 @@ Options parse_options(int argc, char** argv) {
   tap_options(*tap_stream, options);
   for (auto* sub : {shape_rivals, tap_disk, tap_network}) seconds_option(*sub, options);
   shape_rivals->add_option("--rates", options.rates, "The limit, bytes a second")->expected(1)->check(size_check());
-  for (auto* sub :
-       {client_server, multi_server, cascade, overhead, pipeline, latency, scale, apps, chat, soak, thin_client,
-        cosched, response, shape_accuracy, shape_overhead, shape_rivals, tap_disk, tap_network, tap_stream}) {
+  for (auto* sub : {client_server,  multi_server,   cascade,      overhead,    pipeline,    latency,   scale,
+                    apps,           chat,           soak,         thin_client, cosched,     response,  thrash,
+                    shape_accuracy, shape_overhead, shape_rivals, tap_disk,    tap_network, tap_stream}) {
     common_options(*sub, options, raw);
   }
   for (auto* sub : {client_server, cascade, latency, response}) work_option(*sub, options);
   response_options(*response, options);
+  thrash_options(*thrash, options);
   client_server->add_option("--server-nice", options.server_nice, "The server's own nice value (not by hand)")
       ->check(CLI::Range(-20, 19));
   client_server
@@ -374,7 +377,8 @@ Options parse_options(int argc, char** argv) {
   if (app.get_subcommands().size() != 1) {
     refuse(
         "give one workload: client-server, multi-server, cascade, overhead, pipeline, latency, scale, apps, chat, "
-        "soak, thin-client, cosched, response, shape-accuracy, shape-overhead, shape-rivals, tap-disk, tap-network or "
+        "soak, thin-client, cosched, response, thrash, shape-accuracy, shape-overhead, shape-rivals, tap-disk, "
+        "tap-network or "
         "tap-stream");
   }
   auto* chosen = app.get_subcommands().front();
@@ -406,10 +410,9 @@ Options parse_options(int argc, char** argv) {
   if (chosen == soak) soak_defaults(*chosen, options, raw);
   if (chosen == apps) apps_defaults(*chosen, options, raw);
   if (chosen == thin_client) thin_client_defaults(*chosen, options);
-  if (chosen == response) {
-    response_defaults(*chosen, options);
-    if (chosen->count("--cpus") == 0) options.cpus = cpus_of_this_process();
-  }
+  if (chosen == response) response_defaults(*chosen, options);
+  if (chosen == thrash) thrash_defaults(*chosen, options);
+  if ((chosen == response || chosen == thrash) && chosen->count("--cpus") == 0) options.cpus = cpus_of_this_process();
   if (chosen == latency) latency_defaults(*chosen, options);
   if (chosen == cosched)
     if (const auto wrong = cosched_defaults(*chosen, options)) refuse(*wrong);

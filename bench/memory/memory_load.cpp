@@ -39,16 +39,24 @@ Status write_head(const std::string& path, std::int64_t bytes) {
 }
 
 // The first round fills it, half of each page with what does not compress.
-int use_memory(std::size_t bytes, std::uint64_t* count, int gate) {
+int use_memory(std::size_t bytes, std::uint64_t* count, std::uint64_t* taken, MemoryLoads loads, int gate) {
   ::setpgid(0, 0);
+  // The harness's ends of pipes are inherited: a gate that it opens would stay shut.
+  ::close_range(3, static_cast<unsigned>(gate) - 1, 0);
+  ::close_range(static_cast<unsigned>(gate) + 1, ~0U, 0);
   char byte = 0;
   (void)!::read(gate, &byte, 1);  // until the harness has put it into its group
   auto* memory =
       static_cast<std::uint8_t*>(::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   if (memory == MAP_FAILED) return 1;
   auto state = static_cast<std::uint32_t>(::getpid());
+  std::uint64_t left = 0;  // of the load that it does
   for (bool first = true;; first = false) {
     for (std::size_t at = 0; at < bytes; at += page) {
+      if (loads.count > 0 && !first && left-- == 0) {
+        if (std::atomic_ref(*taken).fetch_add(1) >= loads.count) return 0;
+        left = loads.pages - 1;
+      }
       for (std::size_t i = 0; first && i < page / 2; i += sizeof state) {
         state = state * 1'664'525 + 1'013'904'223;
         std::memcpy(memory + at + i, &state, sizeof state);
@@ -134,10 +142,10 @@ std::uint64_t vmstat(const std::string& name) {
 }
 
 Result<std::unique_ptr<MemoryHogs>> MemoryHogs::start(int count, std::int64_t bytes, const MemoryGroup& group,
-                                                      const std::vector<int>& cpus) {
+                                                      const std::vector<int>& cpus, MemoryLoads loads) {
   std::unique_ptr<MemoryHogs> made(new MemoryHogs);
   made->count_ = static_cast<std::size_t>(count);
-  const std::size_t size = std::max<std::size_t>(made->count_, 1) * sizeof(std::uint64_t);
+  const std::size_t size = (made->count_ + 1) * sizeof(std::uint64_t);
   void* shared = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) return errno_error("mmap");
   made->counts_ = static_cast<std::uint64_t*>(shared);
@@ -150,7 +158,7 @@ Result<std::unique_ptr<MemoryHogs>> MemoryHogs::start(int count, std::int64_t by
     spawn.cpus = cpus;
     auto child = Child::fork(spawn, [&, i] {
       closed.reset();
-      return use_memory(static_cast<std::size_t>(bytes), made->counts_ + i, gate.get());
+      return use_memory(static_cast<std::size_t>(bytes), made->counts_ + i, made->counts_ + count, loads, gate.get());
     });
     if (!child) return child.error();
     if (Status taken = group.take(child->pid()); !taken) return taken.error();
@@ -161,7 +169,7 @@ Result<std::unique_ptr<MemoryHogs>> MemoryHogs::start(int count, std::int64_t by
 
 MemoryHogs::~MemoryHogs() {
   children_.clear();
-  if (counts_ != nullptr) ::munmap(counts_, std::max<std::size_t>(count_, 1) * sizeof(std::uint64_t));
+  if (counts_ != nullptr) ::munmap(counts_, (count_ + 1) * sizeof(std::uint64_t));
 }
 
 std::vector<std::uint64_t> MemoryHogs::touched() const { return {counts_, counts_ + count_}; }

@@ -49,24 +49,31 @@ class SwapSpace {
 // Pages of /proc/vmstat's name since boot.
 [[nodiscard]] std::uint64_t vmstat(const std::string& name);
 
+// Work that processes with memory do together; then they end. None: they never do.
+struct MemoryLoads {
+  std::uint64_t count = 0;
+  std::uint64_t pages = 0;  // touched for one
+};
+
 // Processes that touch their memory, page after page, again and again, each in a process group of its own.
 class MemoryHogs {
  public:
   // In `group` before they have any memory. bytes: of each.
   [[nodiscard]] static Result<std::unique_ptr<MemoryHogs>> start(int count, std::int64_t bytes,
-                                                                 const MemoryGroup& group,
-                                                                 const std::vector<int>& cpus);
+                                                                 const MemoryGroup& group, const std::vector<int>& cpus,
+                                                                 MemoryLoads loads = {});
   ~MemoryHogs();
   MemoryHogs(const MemoryHogs&) = delete;
   MemoryHogs& operator=(const MemoryHogs&) = delete;
   [[nodiscard]] const std::vector<Child>& children() const { return children_; }
+  [[nodiscard]] std::vector<Child>& children() { return children_; }
   // That each has touched so far, all rounds together.
   [[nodiscard]] std::vector<std::uint64_t> touched() const;
 
  private:
   MemoryHogs() = default;
   std::vector<Child> children_;
-  std::uint64_t* counts_ = nullptr;  // shared with them
+  std::uint64_t* counts_ = nullptr;  // shared with them; behind the last one's the loads that were taken
   std::size_t count_ = 0;
 };
 

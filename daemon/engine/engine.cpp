@@ -322,9 +322,9 @@ void Engine::keep_to_budget(Time now) {
                           .begun = actuator_.total(),
                           .gangs = deciders_.coscheduling->gangs().all().size(),
                           .competes = background_.jobs.contended().value_or(true) && background_.others.counts()};
-  const Duration loading = background_.jobs.loading_time();
+  const Duration apart = background_.jobs.loading_time() + background_.memory.paging_time();
   thread_.set_many(observation_.has_many());
-  if (const auto patience = thread_.keep_to_budget(now, help, loading))
+  if (const auto patience = thread_.keep_to_budget(now, help, apart))
     decisions_.tell(decide::PatienceChanged{now, *patience});
   observation_.hear(thread_.heard());
 }

@@ -67,8 +67,8 @@ Time EngineThread::wait(Time deadline, bool any_members, bool idle) {
 
 void EngineThread::end_tick(Time now) { pacer_.measure(sys::own_cpu_time(), now); }
 
-std::optional<Duration> EngineThread::keep_to_budget(Time now, const OwnCpu::Help& help, Duration loading) {
-  return own_cpu_.measure(now, help, loading);
+std::optional<Duration> EngineThread::keep_to_budget(Time now, const OwnCpu::Help& help, Duration apart) {
+  return own_cpu_.measure(now, help, apart);
 }
 
 void EngineThread::keep_off(std::span<const int> busy, Time now) {

@@ -64,7 +64,7 @@ class EngineThread {
   [[nodiscard]] bool begin_tick(Time now) { return pacer_.begin_tick(now); }
   void end_tick(Time now);
   // See OwnCpu::measure(): the patience with which swapd keeps to its budget, if it has changed.
-  [[nodiscard]] std::optional<Duration> keep_to_budget(Time now, const OwnCpu::Help& help, Duration loading);
+  [[nodiscard]] std::optional<Duration> keep_to_budget(Time now, const OwnCpu::Help& help, Duration apart);
   [[nodiscard]] BudgetUse budget() const { return own_cpu_.budget(); }
   void set_many(bool many) { own_cpu_.set_many(many); }
   [[nodiscard]] double heard() const { return own_cpu_.heard(); }

@@ -20,9 +20,9 @@ class OwnCpu {
     std::uint64_t gangs = 0;
     bool competes = true;  // false: boosts help nothing, because no other thread wants the CPUs
   };
-  // Call at each tick. loading: CPU time that loading programs has taken so far, which patience could not have spared.
-  // The patience, if it has changed. Reads one clock each window.
-  [[nodiscard]] std::optional<Duration> measure(Time now, const Help& help, Duration loading);
+  // Call at each tick. apart: CPU time so far that patience could not have spared, for loading programs and moving
+  // pages. The patience, if it has changed. Reads one clock each window.
+  [[nodiscard]] std::optional<Duration> measure(Time now, const Help& help, Duration apart);
   // Call at each turn: how long it is to wait. Reads one clock.
   [[nodiscard]] Duration wait(Time now);
   // By thread. worker, receivers, jobs, memory: what those have used; the rest of the process is the control thread's
@@ -36,7 +36,7 @@ class OwnCpu {
 
  private:
   decide::ObservationBudget budget_;
-  Duration loading_{};
+  Duration apart_{};
   std::uint64_t begun_ = 0;
   bool helped_ = false;  // since the last window
 };

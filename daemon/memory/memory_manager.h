@@ -37,6 +37,8 @@ class MemoryManager {
   [[nodiscard]] bool on() const { return on_; }
   [[nodiscard]] std::vector<AwayProcesses::View> views() const { return away_.views(); }
   [[nodiscard]] std::uint64_t put_out_bytes() const { return away_.put_out_bytes(); }
+  // The part of that for putting pages out and bringing them back, which the programs' own faults would take otherwise.
+  [[nodiscard]] Duration paging_time() const { return away_.cpu_time(); }
   [[nodiscard]] Duration cpu_time() const { return watch_.cpu_time() + away_.cpu_time(); }  // of both threads
 
  private:

@@ -10,12 +10,25 @@ namespace {
 std::int64_t wanted_by(const MemoryJob& job) { return job.waits ? 0 : job.swapped; }
 
 struct Sum {
-  std::int64_t freed = 0, wanted = 0;
+  std::int64_t freed = 0, wanted = 0;  // by what leaves; by what stays
+  int rank = INT32_MIN;                // of the best that leaves
   void leaves(const MemoryJob& job) {
     freed += job.resident;
     wanted -= wanted_by(job);
+    rank = std::max(rank, job.rank);
   }
 };
+
+// The jobs that stay get something of it. One that thrashes alone, because it needs more than there is, stands still
+// only for one that matters more.
+bool is_worth(const Sum& sum, const Sum& all, std::span<const MemoryJob> jobs) {
+  constexpr std::int64_t least = 1 << 20;
+  if (sum.wanted >= std::max(all.wanted / 16, least)) return true;
+  std::int64_t better = 0;
+  for (const MemoryJob& job : jobs)
+    if (job.rank > sum.rank) better += wanted_by(job);
+  return better >= least;
+}
 
 // Less than that of one job is not worth standing still for.
 std::int64_t least_worth(std::int64_t lacking) { return std::max<std::int64_t>(lacking / 64, 1 << 20); }
@@ -56,14 +69,14 @@ std::vector<MemoryJob::Id> choose_victims(std::span<const MemoryJob> jobs, std::
     if (job->rank != order.front()->rank || job->waits != order.front()->waits) break;
     Sum sum = all;
     sum.leaves(*job);
-    if (is_enough(sum, room, swap_room)) return {job->id};
+    if (is_enough(sum, room, swap_room) && is_worth(sum, all, jobs)) return {job->id};
   }
   Sum sum = all;
   std::vector<MemoryJob::Id> chosen;
   for (const MemoryJob* job : order) {
     sum.leaves(*job);
     chosen.push_back(job->id);
-    if (is_enough(sum, room, swap_room)) return chosen;
+    if (is_enough(sum, room, swap_room) && is_worth(sum, all, jobs)) return chosen;
   }
   return {};
 }

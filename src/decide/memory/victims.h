@@ -1,5 +1,5 @@
-// The jobs that are put away so that the others have their pages: those that matter least, waiting ones first, and only if
-// the set frees enough; else none [Peachey84 §4.3]. Pure.
+// The jobs that are put away so that the others have their pages: those that matter least, waiting ones first, and only
+// if the set frees enough; else none [Peachey84 §4.3]. Pure.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,8 @@ struct MemoryJob {
 
 // `jobs`: those in memory. room: bytes that can be had without swapping. swap_room: that can be swapped out still. What
 // stays finds room for all that it has in swap, with a margin, once the answer's jobs have left. Smallest sets first:
-// one job if one suffices. The best one of all stays, and what has next to nothing does. Empty: no set is enough.
+// one job if one suffices. The best one of all stays, and what has next to nothing does; none leaves where those that
+// stay want next to nothing. Empty: no set is enough.
 [[nodiscard]] std::vector<MemoryJob::Id> choose_victims(std::span<const MemoryJob> jobs, std::int64_t room,
                                                         std::int64_t swap_room);
 

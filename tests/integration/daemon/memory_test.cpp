@@ -1,11 +1,16 @@
 // Programs that together need more than a control group may have, under a policy that keeps memory for what matters.
+#include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
 
+#include "base/fd.h"
 #include "session.h"
 #include "swap_device.h"
 
@@ -56,14 +61,30 @@ class MemoryTest : public ::testing::Test {
     if (!session->failure().empty()) GTEST_SKIP() << session->failure();
   }
   void TearDown() override { session.reset(); }
-  // In the group before it has any memory: it begins stopped.
-  pid_t start_hog(int name, const std::vector<std::string>& options = {}) {
-    const pid_t pid = session->start(
-        options, {"/bin/sh", "-c", "kill -STOP $$; exec " MEMORY_HOG_PROGRAM " 100 " + rounds_file(name)});
+  // In the group before it has any memory: it begins stopped. more: further arguments of the program.
+  pid_t start_hog(int name, const std::vector<std::string>& options = {}, const std::string& more = "") {
+    return start_in_group(options, "exec " + hog(name) + " " + more);
+  }
+  pid_t start_in_group(const std::vector<std::string>& options, const std::string& script) {
+    const pid_t pid = session->start(options, {"/bin/bash", "-c", "kill -STOP $$; " + script});
     EXPECT_TRUE(eventually([&] { return status_field(pid, "State").starts_with("T"); }));
     group->take(pid);
     ::kill(pid, SIGCONT);
     return pid;
+  }
+  std::string hog(int name) const { return MEMORY_HOG_PROGRAM " 100 " + rounds_file(name); }
+  // Three programs, of which the third matters least and leaves. Its pid; 0: it has not.
+  pid_t put_third_away(const std::string& third) {
+    const std::array others = {start_hog(0), start_hog(1)};
+    start_in_group({"--nice", "1"}, third);
+    pid_t found = 0;
+    const auto is_away = [&] {
+      const auto all = away();
+      if (all.size() != 1 || all[0]["state"] != "away") return false;
+      found = all[0]["pid"];
+      return std::ranges::find(others, found) == others.end();
+    };
+    return eventually(is_away, std::chrono::seconds(60)) ? found : 0;
   }
   std::string rounds_file(int name) const { return session->path("rounds-" + std::to_string(name)); }
   long rounds(int name) const {
@@ -86,21 +107,17 @@ class MemoryTest : public ::testing::Test {
 };
 
 TEST_F(MemoryTest, the_one_that_matters_least_leaves_and_the_others_get_on) {
-  std::vector<pid_t> hogs;
-  for (int i = 0; i < 3; ++i)
-    hogs.push_back(start_hog(i, i == 2 ? std::vector<std::string>{"--nice", "1"} : std::vector<std::string>{}));
-  ASSERT_TRUE(eventually([&] { return away().size() == 1 && away()[0]["state"] == "away"; }, std::chrono::seconds(60)))
-      << report();
-  EXPECT_EQ(away()[0]["pid"], hogs[2]);
+  const pid_t out = put_third_away("exec " + hog(2));
+  ASSERT_NE(out, 0) << report();
   EXPECT_GT(away()[0]["swapped_out_bytes"], 50 * mib);
-  EXPECT_TRUE(stands_still(hogs[2]));
+  EXPECT_TRUE(stands_still(out));
   const long before = rounds(0);
   EXPECT_TRUE(eventually([&] { return rounds(0) > before + 20; }, std::chrono::seconds(30))) << report();
   EXPECT_NE(session->ctl({"status"}).out.find("swapctl thaw"), std::string::npos);
 
-  ASSERT_EQ(session->ctl({"thaw", std::to_string(hogs[2])}).status, 0);
-  EXPECT_TRUE(eventually([&] { return !stands_still(hogs[2]); }));
-  EXPECT_EQ(session->ctl({"thaw", std::to_string(hogs[2])}).status, 2) << "it is not away";
+  ASSERT_EQ(session->ctl({"thaw", std::to_string(out)}).status, 0);
+  EXPECT_TRUE(eventually([&] { return !stands_still(out); }));
+  EXPECT_EQ(session->ctl({"thaw", std::to_string(out)}).status, 2) << "it is not away";
 }
 
 TEST_F(MemoryTest, all_run_when_swapd_ends) {
@@ -123,6 +140,57 @@ TEST_F(MemoryTest, all_run_soon_after_swapd_was_killed) {
   ::kill(session->daemon_pid(), SIGKILL);
   EXPECT_TRUE(eventually([&] { return rounds(name) > before; }, std::chrono::seconds(20)))
       << "the guard has not thawed it";
+}
+
+// The waits of a thread that matters bring back what it waits for.
+
+TEST_F(MemoryTest, one_whose_lock_an_important_program_awaits_comes_back) {
+  const pid_t out = put_third_away("exec " + hog(2) + " lock " + session->path("lock"));
+  ASSERT_NE(out, 0) << report();
+  session->start({"--nice", "-5"}, {"/usr/bin/flock", session->path("lock"), "/bin/true"});
+  EXPECT_TRUE(eventually([&] { return !stands_still(out); })) << report();
+  const long before = rounds(2);
+  EXPECT_TRUE(eventually([&] { return rounds(2) > before; }, std::chrono::seconds(30))) << "and stays";
+}
+
+TEST_F(MemoryTest, one_to_which_an_important_program_has_sent_a_message_comes_back) {
+  const pid_t out = put_third_away("exec " + hog(2) + " listen " + session->path("port"));
+  ASSERT_NE(out, 0) << report();
+  std::string port;
+  std::ifstream(session->path("port")) >> port;
+  const pid_t client = session->start({"--nice", "-5"}, {"/bin/bash", "-c",
+                                                         "exec 3<>/dev/tcp/127.0.0.1/" + port +
+                                                             "; echo -n x >&3; read -rn 1 -u 3 it; "
+                                                             "[ $it = x ]"});
+  EXPECT_EQ(session->wait(client), 0) << report();
+}
+
+// In a shell with job control, at a terminal.
+TEST_F(MemoryTest, one_at_whose_terminal_a_key_is_typed_comes_back) {
+  const Fd master(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
+  ASSERT_TRUE(master && ::grantpt(master.get()) == 0 && ::unlockpt(master.get()) == 0);
+  char terminal[64];
+  ASSERT_EQ(::ptsname_r(master.get(), terminal, sizeof terminal), 0);
+  const pid_t out = put_third_away("exec setsid -c /bin/bash --norc -ic '" + hog(2) + "; true' <" + terminal + " >" +
+                                   terminal + " 2>&1");
+  ASSERT_NE(out, 0) << report();
+  EXPECT_EQ(status_field(out, "Name"), "memory_hog") << "the shell stays";
+  ASSERT_EQ(::write(master.get(), "x\n", 2), 2);
+  EXPECT_TRUE(eventually([&] { return !stands_still(out); })) << report();
+}
+
+TEST_F(MemoryTest, a_scan_of_files_is_no_thrashing) {
+  start_hog(0);
+  const std::string file = session->path("large");
+  {
+    std::ofstream out(file);
+    const std::string piece(1 << 20, 'x');
+    for (int i = 0; i < 600; ++i) out << piece;
+  }
+  EXPECT_EQ(session->wait(start_in_group({}, "exec cat " + file + " " + file + " " + file + " >/dev/null")), 0);
+  const auto memory = session->json({"status"})["memory"];
+  EXPECT_EQ(memory["swapped_out_total_bytes"], 0) << memory;
+  EXPECT_TRUE(memory["away"].empty()) << memory;
 }
 
 }  // namespace

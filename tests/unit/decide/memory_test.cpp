@@ -118,6 +118,7 @@ TEST(Victims, OfEqualsThatWaitTheOneThatHasWaitedLongest) {
   std::vector jobs = {job(1, 400, 100), job(2, 400, 100), job(3, 400, 100)};
   for (MemoryJob& one : jobs) one.waits = true;
   jobs[2].since -= 1s;
+  jobs.push_back(job(4, 400, 100));
   EXPECT_EQ(choose_victims(jobs, 0, plenty), Ids{3});
 }
 
@@ -135,6 +136,15 @@ TEST(Victims, NoneThatHasNextToNothing) {
   std::vector jobs = {job(1, 1, 0), job(2, 400, 100), job(3, 400, 100), job(4, 2, 1)};
   jobs[0].waits = jobs[3].waits = true;
   EXPECT_EQ(choose_victims(jobs, 0, plenty), Ids{2}) << "a make that waits frees nothing";
+}
+
+TEST(Victims, NoneThatThrashesAlone) {
+  std::vector jobs = {job(1, 400, 300), job(2, 5, 0)};
+  EXPECT_EQ(choose_victims(jobs, 0, plenty), Ids{});
+  jobs[1] = job(2, 5, 3);
+  EXPECT_EQ(choose_victims(jobs, 0, plenty), Ids{}) << "3 MiB of 303";
+  jobs[1].rank = 30;
+  EXPECT_EQ(choose_victims(jobs, 0, plenty), Ids{1}) << "but that is of one that matters more";
 }
 
 TEST(Victims, SeveralWhereOneIsNotEnough) {
