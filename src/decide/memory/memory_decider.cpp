@@ -190,33 +190,39 @@ void MemoryDecider::put_away(const std::string& name, Group& group, Jobs jobs, c
   group.changes(now);
 }
 
-// The best of those that are away, and of these the one that has been away longest, comes back where there is room, or
-// in the place of one that matters no more and has had its turn.
+// The best of those that are away, and of these the one that has been away longest, come back where there is room for
+// them; or that one in the place of one that matters no more and has had its turn.
 void MemoryDecider::bring_back(const std::string& name, Group& group, const Jobs& jobs, Time now) {
   group.stuck = Why::none;
-  const MemoryJob* best = nullptr;
+  std::vector<const MemoryJob*> out;
   const auto since = [&](const MemoryJob& job) { return away_.at(job.id).since; };
   const MemoryJob* next = nullptr;
   for (const auto& [id, job] : jobs) {
-    const auto out = away_.find(id);
-    if (out == away_.end()) {
+    const auto at = away_.find(id);
+    if (at == away_.end()) {
       const auto back = came_back_.find(id);
       const bool had_its_turn = back == came_back_.end() || now - back->second >= config_.quantum;
       if (!job.needed && had_its_turn && (next == nullptr || goes_before(job, *next))) next = &job;
-    } else if (out->second.group == name) {
-      if (best == nullptr || job.rank > best->rank || (job.rank == best->rank && since(job) < since(*best)))
-        best = &job;
+    } else if (at->second.group == name) {
+      out.push_back(&job);
     }
   }
-  if (best == nullptr) return;
-  if (group.thrashing.calm() && group.room >= with_margin(best->swapped)) {
-    comes_back(best->id, now);
-    return group.changes(now);
+  if (out.empty()) return;
+  std::ranges::stable_sort(out, [&](const MemoryJob* one, const MemoryJob* other) {
+    return one->rank != other->rank ? one->rank > other->rank : since(*one) < since(*other);
+  });
+  std::int64_t wanted = 0;
+  for (const MemoryJob* job : out) {
+    wanted += job->swapped;
+    if (!group.thrashing.calm() || group.room < with_margin(wanted)) break;
+    comes_back(job->id, now);
   }
-  const bool in_turn = next != nullptr &&
-                       (next->rank < best->rank || (next->rank == best->rank && now - since(*best) >= config_.quantum));
-  if (!in_turn || group.room + next->resident < with_margin(best->swapped)) return;
-  const JobId returns = best->id;
+  const MemoryJob& best = *out.front();
+  if (!away_.contains(best.id)) return group.changes(now);
+  const bool in_turn =
+      next != nullptr && (next->rank < best.rank || (next->rank == best.rank && now - since(best) >= config_.quantum));
+  if (!in_turn || group.room + next->resident < with_margin(best.swapped)) return;
+  const JobId returns = best.id;
   leaves(name, *next, now);
   comes_back(returns, now);
   group.changes(now);

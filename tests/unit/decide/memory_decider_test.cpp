@@ -116,6 +116,23 @@ TEST_F(MemoryDeciderTest, AChangeHasTimeToShowWhatItDoes) {
   EXPECT_EQ(away().size(), 2u) << "it was not enough";
 }
 
+TEST_F(MemoryDeciderTest, AllForWhichThereIsRoomComeBackTogether) {
+  thrash(3);
+  thrash(3);
+  ASSERT_EQ(away().size(), 2u);
+  const Pids out = away();
+  for (auto& [id, size] : sizes)
+    if (std::ranges::find(out, size.tgid) != out.end()) has(id, 0, 500);
+  room = 600 * mib;
+  for (int i = 0; i < 20 && away().size() == 2; ++i) rest(1);
+  EXPECT_EQ(away().size(), 1u);
+  thrash(3);
+  ASSERT_EQ(away().size(), 2u);
+  room = 1200 * mib;
+  for (int i = 0; i < 20 && away().size() == 2; ++i) rest(1);
+  EXPECT_EQ(away(), Pids{});
+}
+
 // As the compilers of one make -j are.
 TEST_F(MemoryDeciderTest, WhereAllAreOneJobItsProcessesLeaveOneByOne) {
   for (auto& [id, size] : sizes) size.job = 1;
