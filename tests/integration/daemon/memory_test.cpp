@@ -150,7 +150,7 @@ TEST_F(MemoryTest, one_whose_lock_an_important_program_awaits_comes_back) {
   session->start({"--nice", "-5"}, {"/usr/bin/flock", session->path("lock"), "/bin/true"});
   EXPECT_TRUE(eventually([&] { return !stands_still(out); })) << report();
   const long before = rounds(2);
-  EXPECT_TRUE(eventually([&] { return rounds(2) > before; }, std::chrono::seconds(30))) << "and stays";
+  EXPECT_TRUE(eventually([&] { return rounds(2) > before; }, std::chrono::seconds(30))) << "and stays\n" << report();
 }
 
 TEST_F(MemoryTest, one_to_which_an_important_program_has_sent_a_message_comes_back) {
