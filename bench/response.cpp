@@ -234,7 +234,7 @@ void response_defaults(const CLI::App& chosen, Options& options) {
   if (chosen.count("--iterations") == 0) options.iterations = 200;
   if (chosen.count("--hogs") == 0) options.hogs = {0, 20};
   if (chosen.count("--work-ms") == 0) options.work_ms = 1;
-  options.policy = desktop_policy;
+  options.policy = std::string(desktop_policy) + (options.response.memory_mib > 0 ? with_memory : "");
 }
 
 Status response_role(Role& role) {

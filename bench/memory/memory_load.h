@@ -15,6 +15,9 @@
 
 namespace swapd::bench {
 
+// Behind a policy: what matters keeps its memory.
+inline constexpr const char* with_memory = "\n[memory]\non = true\n";
+
 // A group of the memory controller, v1 or v2, with a limit. Its processes are put into the group above at the end.
 class MemoryGroup {
  public:

@@ -108,7 +108,7 @@ void thrash_defaults(const CLI::App& chosen, Options& options) {
   if (chosen.count("--iterations") == 0) options.iterations = 36;
   if (chosen.count("--hogs") == 0) options.hogs = {1, 2, 3, 4, 6, 9, 12, 18};
   if (chosen.count("--memory-mib") == 0) options.response.memory_mib = 420;
-  options.policy = desktop_policy;
+  options.policy = std::string(desktop_policy) + with_memory;
 }
 
 }  // namespace swapd::bench

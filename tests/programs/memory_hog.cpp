@@ -51,11 +51,6 @@ bool lock(const char* path) {
 int main(int argc, char** argv) {
   if (argc != 3 && argc != 5) return 2;
   const std::size_t size = std::strtoull(argv[1], nullptr, 10) << 20;
-  // A kernel that finds no page at once, because all were used just now, shall try again and kill none.
-  if (std::FILE* score = std::fopen("/proc/self/oom_score_adj", "w")) {
-    std::fputs("-1000\n", score);
-    std::fclose(score);
-  }
   if (argc == 5 && !(std::strcmp(argv[3], "lock") == 0 ? lock(argv[4]) : serve(argv[4]))) return 1;
   auto* memory =
       static_cast<std::uint8_t*>(::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
