@@ -29,6 +29,7 @@ void MemoryManager::put_away(std::span<const pid_t> tgids) {
 }
 
 std::vector<decide::Input> MemoryManager::take() {
+  if (!on_) return {};  // each turn of the engine comes here
   std::vector<decide::Input> out = watch_.take();
   for (const decide::MemoryEvent& event : away_.take()) out.emplace_back(event);
   return out;

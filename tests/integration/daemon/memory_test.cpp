@@ -86,6 +86,9 @@ class MemoryTest : public ::testing::Test {
     };
     return eventually(is_away, std::chrono::seconds(60)) ? found : 0;
   }
+  bool one_leaves() {
+    return eventually([&] { return !away().empty() && away()[0]["state"] == "away"; }, std::chrono::seconds(60));
+  }
   std::string rounds_file(int name) const { return session->path("rounds-" + std::to_string(name)); }
   long rounds(int name) const {
     long done = 0;
@@ -126,8 +129,7 @@ TEST_F(MemoryTest, the_one_that_matters_least_leaves_and_the_others_get_on) {
 TEST_F(MemoryTest, all_run_when_swapd_ends) {
   std::vector<pid_t> hogs;
   for (int i = 0; i < 3; ++i) hogs.push_back(start_hog(i));
-  const bool one_left =
-      eventually([&] { return !away().empty() && away()[0]["state"] == "away"; }, std::chrono::seconds(60));
+  const bool one_left = one_leaves();
   if (!one_left && kernel_has_killed_one()) GTEST_SKIP() << "the kernel has killed a program for want of memory";
   ASSERT_TRUE(one_left) << report();
   EXPECT_EQ(session->stop(SIGTERM), 0);
@@ -137,8 +139,7 @@ TEST_F(MemoryTest, all_run_when_swapd_ends) {
 TEST_F(MemoryTest, all_run_soon_after_swapd_was_killed) {
   std::vector<pid_t> hogs;
   for (int i = 0; i < 3; ++i) hogs.push_back(start_hog(i));
-  const bool one_left =
-      eventually([&] { return !away().empty() && away()[0]["state"] == "away"; }, std::chrono::seconds(60));
+  const bool one_left = one_leaves();
   if (!one_left && kernel_has_killed_one()) GTEST_SKIP() << "the kernel has killed a program for want of memory";
   ASSERT_TRUE(one_left) << report();
   const pid_t out = away()[0]["pid"];
