@@ -288,7 +288,7 @@ void MemoryDecider::decide(const model::Model& model, const Turn& turn, Plan& pl
     recall(wanted, turn.now);
     for (auto& [name, group] : groups_) {
       if (!std::exchange(group.fresh, false) || turn.now - group.changed_at < config_.settles) continue;
-      const auto jobs = [&] { return jobs_of(name, wanted, model, turn.now); };
+      const auto jobs = [&, &name = name] { return jobs_of(name, wanted, model, turn.now); };
       if (group.thrashing.there())
         put_away(name, group, jobs(), jobs, turn.now);
       else

@@ -41,7 +41,6 @@ std::optional<std::uint64_t> hexadecimal(std::string_view& text) {
 
 // "7f1200000000-7f1200021000 rw-p 00000000 00:00 0"
 std::optional<MemoryRange> private_writable(std::string_view line) {
-  MemoryRange range;
   const auto begin = hexadecimal(line);
   if (!begin || !line.starts_with('-')) return std::nullopt;
   line.remove_prefix(1);
