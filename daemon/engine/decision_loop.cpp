@@ -103,10 +103,14 @@ void DecisionLoop::found(const ScanAnswer& answer, Time now) {
       unenrolled_.erase(found.resource);
     else
       unenrolled_[found.resource] = found.unenrolled;
-    take(Holders{.time = now, .resource = found.resource, .evidence = found.evidence, .threads = found.threads});
-    if (found.unenrolled.empty()) continue;
     std::vector<Event> events;
-    parts_.observer.held_by(found.resource, found.unenrolled, events);
+    const bool told = found.unenrolled.empty() || parts_.observer.held_by(found.resource, found.unenrolled, events);
+    Holders holders{.time = now, .resource = found.resource, .evidence = found.evidence, .threads = found.threads};
+    if (!told && !found.behind.empty()) {
+      holders.evidence = Evidence::guess;
+      holders.threads.insert(holders.threads.end(), found.behind.begin(), found.behind.end());
+    }
+    take(holders);
     for (const Event& event : events) take(event);
   }
   if (unenrolled_.size() > max_unenrolled) unenrolled_.clear();

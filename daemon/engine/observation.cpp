@@ -20,7 +20,6 @@ Observation::Observation(const Kernel& kernel, observe::Resolver& resolver,
     observer_ = std::make_unique<observe::BpfObserver>(std::move(tracer), kernel.procfs, resolver, std::move(hooks));
     return;
   }
-  resolver.guess_through_buses();
   auto observer = std::make_unique<observe::SeccompObserver>(kernel.procfs, resolver, settings, std::move(hooks));
   seccomp_ = observer.get();
   observer_ = std::move(observer);

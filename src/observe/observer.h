@@ -133,9 +133,11 @@ class Observer {
   virtual void trace_wakes(ThreadId thread) = 0;
   virtual void untrace_wakes(ThreadId thread) = 0;
   // These threads, which are not managed, were found to hold the other end of what watched threads wait for. They may
-  // pass messages on (relays.h); appends whom to.
-  virtual void held_by(const Resource& /*resource*/, const std::vector<ThreadId>& /*strangers*/,
-                       std::vector<Event>& /*out*/) {}
+  // pass messages on (relays.h); appends whom to. False: it was not told whom they have woken.
+  virtual bool held_by(const Resource& /*resource*/, const std::vector<ThreadId>& /*strangers*/,
+                       std::vector<Event>& /*out*/) {
+    return false;
+  }
   // Those of them that were seen to pass messages on.
   [[nodiscard]] virtual bool relays(ThreadId /*thread*/) const { return false; }
   virtual void answer(const WaitAnswer& answer, std::vector<Event>& out) = 0;

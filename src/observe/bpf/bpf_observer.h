@@ -58,7 +58,7 @@ class BpfObserver final : public Observer {
   void resolve_again(ThreadId thread) override;
   void trace_wakes(ThreadId /*thread*/) override {}  // every wake names its waker
   void untrace_wakes(ThreadId /*thread*/) override {}
-  void held_by(const Resource& resource, const std::vector<ThreadId>& strangers, std::vector<Event>& out) override;
+  bool held_by(const Resource& resource, const std::vector<ThreadId>& strangers, std::vector<Event>& out) override;
   [[nodiscard]] bool relays(ThreadId thread) const override;
   void answer(const WaitAnswer& answer, std::vector<Event>& out) override;
   void answer(const AccessAnswer& answer, std::vector<Event>& out) override;
@@ -137,7 +137,7 @@ class BpfObserver final : public Observer {
   void observe_relay(ThreadId thread);
   void stop_observing(ThreadId thread);
   void take_of_relay(const sys::BpfRecord& record, std::vector<Event>& out);
-  void name_passed_to(Watched& w, std::vector<Event>& out);
+  bool name_passed_to(Watched& w, std::vector<Event>& out);
   [[nodiscard]] std::optional<std::vector<ThreadId>> woken_in(const Watched& w, const Relays::Run& run) const;
   [[nodiscard]] std::vector<ThreadId> woken_last(const Watched& w, const Relays::Run& run) const;
   [[nodiscard]] bool slept_through(ThreadId thread, const Relays::Run& run) const;

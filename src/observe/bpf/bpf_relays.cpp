@@ -36,17 +36,19 @@ bool BpfObserver::relays(ThreadId thread) const {
   return relays_.thread(thread.tid) == thread && relays_.passes_on(thread.tid);
 }
 
-void BpfObserver::held_by(const Resource& resource, const std::vector<ThreadId>& strangers, std::vector<Event>& out) {
-  if (resource.kind != ResourceKind::socket) return;
+bool BpfObserver::held_by(const Resource& resource, const std::vector<ThreadId>& strangers, std::vector<Event>& out) {
+  if (resource.kind != ResourceKind::socket) return true;
   std::vector<ThreadId> dropped;
   for (const ThreadId thread : strangers) {
     if (managed_.contains(thread.tid)) continue;
     if (relays_.holds(resource, thread, dropped)) observe_relay(thread);
   }
   for (const ThreadId thread : dropped) stop_observing(thread);
+  bool told = true;
   for (const auto& [tid, w] : watched_) {
-    if (w->wait.blocked && !w->fresh && awaits(w->wait.awaited, resource)) name_passed_to(*w, out);
+    if (w->wait.blocked && !w->fresh && awaits(w->wait.awaited, resource)) told = name_passed_to(*w, out) && told;
   }
+  return told;
 }
 
 void BpfObserver::take_of_relay(const sys::BpfRecord& record, std::vector<Event>& out) {
@@ -109,17 +111,22 @@ Family BpfObserver::callers_of(pid_t relay, const Watched& w) const {
 }
 
 // Names the thread to which a relay has passed on the message that was sent before this wait. Known when the relay
-// sleeps again.
-void BpfObserver::name_passed_to(Watched& w, std::vector<Event>& out) {
-  if (relays_.empty() || !w.wait.blocked || w.wait.awaited.empty() || managed_.size() > max_looked_through) return;
+// sleeps again. False: it may have woken the thread before its wakes were recorded, and no thread is known.
+bool BpfObserver::name_passed_to(Watched& w, std::vector<Event>& out) {
+  if (relays_.empty() || !w.wait.blocked || w.wait.awaited.empty() || managed_.size() > max_looked_through) return true;
   auto run = relays_.run_of(w.wait.member.tgid, w.wait.awaited, w.ended_at, w.wait.since);
-  if (!run) return;
+  if (!run) return true;
   const bool proven = relays_.proven(run->tid);
   if (!run->over) {
     w.passes_on = run->tid;
     relays_.ask(run->tid);
     ignore_gone(tracer_->watch(run->tid, true, true));
-    if (!run->unseen) return;
+    // Its block before that is told by nothing.
+    if (!runs(run->tid)) {
+      relays_.blocked(run->tid, std::chrono::steady_clock::now());
+      run->over = true;
+    }
+    if (!run->over && !run->unseen) return true;
   }
   const Resource resource = *relays_.end_of(run->tid, w.wait.awaited);
   Evidence evidence = proven ? Evidence::relayed : Evidence::guess;
@@ -128,7 +135,7 @@ void BpfObserver::name_passed_to(Watched& w, std::vector<Event>& out) {
   const auto own = tracer_->slot(w.wait.member.id.tid);
   if (own && own->waker.tid == run->tid) run->first = std::max(run->first, own->order + 1);
   auto passed_to = woken_in(w, *run);
-  if (!passed_to) return;
+  if (!passed_to) return true;
   if (!passed_to->empty()) relays_.passed_on(run->tid);
   if (passed_to->empty() && proven && run->began_it) {  // the service was awake
     passed_to = services_.of(callers_of(run->tid, w));
@@ -143,6 +150,7 @@ void BpfObserver::name_passed_to(Watched& w, std::vector<Event>& out) {
   if (!passed_to->empty()) w.passed_to = std::move(*passed_to);
   for (const ThreadId thread : w.passed_to)
     out.emplace_back(Accessed{.time = w.wait.since, .thread = thread, .resource = resource, .evidence = evidence});
+  return !run->over || !run->unseen || !w.passed_to.empty();
 }
 
 // Who has answered through a relay that is awake since the waiter's own message woke it: the one that it has woken

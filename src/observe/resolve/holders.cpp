@@ -137,7 +137,7 @@ std::optional<Found> Holders::find(const Waiter& waiter, const Resource& resourc
       for (const pid_t pid : locks_.named_owners(resource)) (contains(members, pid) ? managed : others).push_back(pid);
   }
   Found out = with_threads(waiter, resource, evidence, managed, others, asked);
-  if (guesses_ && nobody_else()) guess_behind(waiter, others, members, asked, out);
+  if (nobody_else()) guess_behind(waiter, others, members, asked, out);
   return out;
 }
 

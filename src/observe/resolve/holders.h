@@ -33,9 +33,6 @@ class Holders {
   [[nodiscard]] std::optional<Found> find(const Waiter& waiter, const Resource& resource,
                                           std::span<const pid_t> members, Time asked);
 
-  // Also who may be asked through a message bus. For an observer that is not told whom the bus wakes.
-  void guess_through_buses() { guesses_ = true; }
-
   // The running and queued threads of a process first, then its main thread, then others; three at most. As of `asked`,
   // or of a moment ago where there are many.
   [[nodiscard]] std::vector<ThreadId> threads_of(pid_t pid, pid_t but, Time asked);
@@ -86,7 +83,6 @@ class Holders {
   Time read_anew_from_{};  // strangers' tables may be, from then on
   Pids servers_;           // not managed, and held other ends of sockets lately: the last one first
   std::uint64_t own_ipc_namespace_ = 0;
-  bool guesses_ = false;
 };
 
 }  // namespace swapd::observe

@@ -37,12 +37,11 @@ void Holders::guess_behind(const Waiter& waiter, const Pids& others, std::span<c
   };
   std::size_t looked = 0;
   for (const pid_t pid : members) {
-    if (pid == waiter.tgid || out.threads.size() >= max_behind || looked >= max_connected) continue;
+    if (pid == waiter.tgid || out.behind.size() >= max_behind || looked >= max_connected) continue;
     const auto threads = threads_of(pid, waiter.tid, asked);
     const auto stat = threads.empty() ? Error(ESRCH, "") : procfs_.stat(threads.front().tid);
     if (!stat || stat->state != 'R' || (++looked, !is_connected(pid))) continue;
-    out.evidence = Evidence::guess;
-    out.threads.push_back(threads.front());
+    out.behind.push_back(threads.front());
   }
 }
 

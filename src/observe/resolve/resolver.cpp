@@ -425,8 +425,6 @@ std::vector<Found> Resolver::scan(pid_t waiter, std::span<const Resource> resour
   return out;
 }
 
-void Resolver::guess_through_buses() { impl_->holders.guess_through_buses(); }
-
 void Resolver::doubt(const CallSite& site) { impl_->sets.doubt(site); }
 
 bool Resolver::polls(pid_t tid) const { return impl_->pollers.polls(tid, impl_->time.now()); }

@@ -62,6 +62,9 @@ struct Found {
   Evidence evidence = Evidence::holder;
   std::vector<ThreadId> threads;     // at most three a process: running, queued, main
   std::vector<ThreadId> unenrolled;  // the same, of processes outside `members`: for `why`, never boosted
+  // Managed threads that want a CPU and are connected to one of those, if it is a message bus. A guess, for observers
+  // that were not told whom the bus has woken.
+  std::vector<ThreadId> behind;
 };
 
 class Resolver {
@@ -87,8 +90,6 @@ class Resolver {
   // was true then, or later; of many questions that were asked before the first is answered, the others are cheap.
   [[nodiscard]] std::vector<Found> scan(pid_t waiter, std::span<const Resource> resources,
                                         std::span<const pid_t> members, Time asked = Time::max());
-  // Before the first scan: where the observer cannot tell whom a message bus wakes, it is guessed.
-  void guess_through_buses();
   // [engine] A wait in a set was ended by what it was not thought to wait for.
   void doubt(const CallSite& site);
   // [engine] A wait for a resource of kind `kernel` has ended: is it worth a look at once the next time?

@@ -244,6 +244,23 @@ TEST_F(MessageRelay, WhoOnlyIsOnTheBusIsLentNothing) {
   EXPECT_EQ(session->wait(unimportant), 0);
 }
 
+// The client becomes important while it waits: no wake was recorded as the bus passed its message on. A thread that is
+// on the bus and wants a CPU may be meant.
+TEST_F(MessageRelay, AMessageThatWasPassedOnUnobservedIsAGuess) {
+  begin();
+  if (IsSkipped()) return;
+  const pid_t service = serve("One");
+  const pid_t client = occupy("One", service);
+  hog();
+  EXPECT_TRUE(eventually([&] { return status_field(bus, "State").starts_with("S"); }));
+  ASSERT_EQ(session->ctl({"set", std::to_string(client), "--nice", "-15"}).status, 0);
+  EXPECT_TRUE(helped(service)) << why(client);
+  EXPECT_EQ(kernel_attr(bus).nice, 0);
+  session->raise("One-flag");
+  EXPECT_EQ(session->wait(client), 0);
+  EXPECT_TRUE(eventually([&] { return kernel_attr(service).nice == 0; }));
+}
+
 // The observer does not tell whom the bus wakes: a thread that is on it and wants a CPU may be meant, and is lent a
 // nice value.
 TEST_F(MessageRelay, WithSeccompTheServiceIsAGuess) {
