@@ -26,17 +26,13 @@ bool Arbiter::rests(const Grant& grant) {
   return grant.run.withheld || (grant.run.attr.realtime() && grant.ceiling_until) || grant.quota_until;
 }
 
-std::optional<Overruled::Why> Arbiter::better(const Grant& one, const Grant& other) {
-  using Why = Overruled::Why;
+bool Arbiter::better(const Grant& one, const Grant& other) {
   // A slice is no reason to keep a thread at the rank that another decider lowers.
-  if (one.run.lowers != other.run.lowers && (one.run.slice_only || other.run.slice_only))
-    return one.run.lowers ? std::optional(Why::rank) : std::nullopt;
-  if (rests(one) != rests(other)) return rests(other) ? std::optional(Why::rests) : std::nullopt;
-  if (rank(one.run.attr) != rank(other.run.attr))
-    return rank(one.run.attr) > rank(other.run.attr) ? std::optional(Why::rank) : std::nullopt;
+  if (one.run.lowers != other.run.lowers && (one.run.slice_only || other.run.slice_only)) return one.run.lowers;
+  if (rests(one) != rests(other)) return rests(other);
+  if (rank(one.run.attr) != rank(other.run.attr)) return rank(one.run.attr) > rank(other.run.attr);
   const auto second = [](const Grant& grant) { return grant.run.second_best ? rank(*grant.run.second_best) : -1; };
-  if (one.run.second_best && other.run.second_best && second(one) > second(other)) return Why::second_best;
-  return std::nullopt;
+  return one.run.second_best && other.run.second_best && second(one) > second(other);
 }
 
 void Arbiter::find_claims(std::span<const Plan> plans) {
@@ -71,15 +67,7 @@ void Arbiter::find_touched(std::span<const Plan> plans, bool all) {
 
 void Arbiter::weigh_in(std::optional<Grant>& kept, const RunAs& run, Time now) {
   const Grant one = weigh(run, now);
-  if (!kept) {
-    kept = one;
-  } else if (const auto why = better(one, *kept)) {
-    overruled_.push_back({kept->run.thread, kept->run.cause, one.run.cause, *why});
-    kept = one;
-  } else {
-    const auto lost = better(*kept, one);
-    overruled_.push_back({one.run.thread, one.run.cause, kept->run.cause, lost.value_or(Overruled::Why::rank)});
-  }
+  if (!kept || better(one, *kept)) kept = one;
 }
 
 // In the order of the demands: the first of equals holds.
@@ -98,7 +86,6 @@ std::optional<Grant> Arbiter::fold(ThreadId thread, std::span<const Plan> plans,
 }
 
 std::span<const Grant> Arbiter::merge(std::span<const Plan> plans, Time now) {
-  overruled_.clear();
   next_resume_.reset();
   find_claims(plans);
   const bool rests_now = budgets_.may_rest(now);

@@ -25,14 +25,6 @@ struct Grant {
 // The thread's, among grants that are sorted by thread; null: it has none.
 [[nodiscard]] const Grant* find(std::span<const Grant> grants, ThreadId thread);
 
-// A demand that another one of the same thread stood before.
-struct Overruled {
-  ThreadId thread;
-  Cause cause;
-  Cause by;
-  enum class Why : std::uint8_t { rank, rests, second_best } why = Why::rank;
-};
-
 class Arbiter {
  public:
   explicit Arbiter(BudgetConfig config) : budgets_(std::move(config)) {}
@@ -47,8 +39,6 @@ class Arbiter {
   [[nodiscard]] std::span<const Grant> grants() const { return grants_; }
   // The threads that were weighed, sorted: the grants of all others are what they were.
   [[nodiscard]] std::span<const ThreadId> touched() const { return touched_; }
-  // Their demands that others stood before.
-  [[nodiscard]] std::span<const Overruled> overruled() const { return overruled_; }
   // The next merge() weighs all.
   void begin_anew() {
     anew_ = true;
@@ -66,7 +56,7 @@ class Arbiter {
   };
   [[nodiscard]] Grant weigh(const RunAs& run, Time now) const;
   static bool rests(const Grant& grant);
-  static std::optional<Overruled::Why> better(const Grant& one, const Grant& other);
+  static bool better(const Grant& one, const Grant& other);
   void find_claims(std::span<const Plan> plans);
   void find_touched(std::span<const Plan> plans, bool all);
   [[nodiscard]] std::optional<Grant> fold(ThreadId thread, std::span<const Plan> plans, Time now);
@@ -80,7 +70,6 @@ class Arbiter {
   std::vector<Grant> merged_;  // becomes grants_
   bool anew_ = true;
   bool rested_ = false;  // a rest might have come in the last time
-  std::vector<Overruled> overruled_;
   std::optional<Time> next_resume_;
 };
 

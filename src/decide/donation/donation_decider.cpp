@@ -301,8 +301,13 @@ void DonationDecider::demand(const model::Model& model, Time now, Plan& plan) {
                             .given_up = given_up});
   }
   attend_to_conversations(now);
-  for (const Donation& donation : current_) terms_.demand(donation, decider_name, now, plan);
-  for (const auto& [requester, lingering] : linger_.all()) terms_.demand(lingering.donation, decider_name, now, plan);
+  alternatives_.begin();
+  const auto add = [&](const Donation& donation) {
+    terms_.demand(donation, decider_name, now, plan);
+    alternatives_.thin(plan.demands);
+  };
+  for (const Donation& donation : current_) add(donation);
+  for (const auto& [requester, lingering] : linger_.all()) add(lingering.donation);
   // With the same slice, so that of the kernel's attributes nothing changes as waits come and go.
   for (Demand& demand : plan.demands)
     if (auto& run = std::get<RunAs>(demand); !run.attr.realtime() && conversation_.answers_for(run.thread).valid())

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "decide/decider.h"
+#include "decide/donation/alternatives.h"
 #include "decide/donation/attention.h"
 #include "decide/donation/conversation.h"
 #include "decide/donation/inquiry.h"
@@ -116,6 +117,7 @@ class DonationDecider final : public Decider {
   bool conversations_stale_ = false;  // … before the roster changed
   Progress progress_;
   Terms terms_;
+  Alternatives alternatives_;
 
   Set<ThreadId> waiting_;  // important and blocked on something that a thread may provide
   // Those of them that donate, or for which something has changed since it was decided last: the others need no look.

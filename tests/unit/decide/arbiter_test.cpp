@@ -9,7 +9,6 @@ namespace swapd::test {
 namespace {
 
 using decide::Arbiter;
-using decide::Overruled;
 using decide::Plan;
 using decide::RunAs;
 using testing::IsEmpty;
@@ -38,10 +37,6 @@ TEST_F(Arbitration, TheHighestRankIsGranted) {
   const auto grants = merge({run(p2, nice(-5), p1), run(p2, fifo(20), p3)});
   ASSERT_THAT(grants, SizeIs(1));
   EXPECT_EQ(grants[0].run.cause.on_behalf_of, p3);
-  ASSERT_THAT(arbiter.overruled(), SizeIs(1));
-  EXPECT_EQ(arbiter.overruled()[0].cause.on_behalf_of, p1);
-  EXPECT_EQ(arbiter.overruled()[0].by.on_behalf_of, p3);
-  EXPECT_EQ(arbiter.overruled()[0].why, Overruled::Why::rank);
 }
 
 TEST_F(Arbitration, OfEqualRanksTheFirstDemand) {
@@ -77,7 +72,6 @@ TEST_F(Arbitration, EachThreadHasItsOwnGrantInOrder) {
 TEST_F(Arbitration, ADemandAtItsCeilingStandsBehindOneThatMayRun) {
   (void)arbiter.budgets().use(p1, 0, milliseconds(60), now);
   EXPECT_EQ(merge({run(p2, fifo(50), p1), run(p2, fifo(10), p3)})[0].run.cause.on_behalf_of, p3);
-  EXPECT_EQ(arbiter.overruled()[0].why, Overruled::Why::rests);
 }
 
 TEST_F(Arbitration, ANiceValueDoesNotRestAtTheCeiling) {
@@ -112,7 +106,6 @@ TEST_F(Arbitration, AUserAtItsQuotaRestsWhateverIsDemanded) {
 TEST_F(Arbitration, WithoutDemandsNothingIsGranted) {
   (void)merge({run(p2, fifo(50), p1)});
   EXPECT_THAT(merge({}), IsEmpty());
-  EXPECT_THAT(arbiter.overruled(), IsEmpty());
 }
 
 }  // namespace

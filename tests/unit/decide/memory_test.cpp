@@ -87,11 +87,11 @@ TEST_F(ThrashingTest, WhatWasSeenBeforeSomethingWasDoneCountsNoMore) {
   EXPECT_TRUE(after(1, thrash));
 }
 
-constexpr std::int64_t mib = 1 << 20;
+constexpr std::int64_t one_mib = 1 << 20;
 constexpr std::int64_t plenty = std::int64_t{1} << 40;  // of swap
 
 MemoryJob job(MemoryJob::Id id, std::int64_t resident, std::int64_t swapped, int rank = 20) {
-  return {.id = id, .rank = rank, .since = Time(1h), .resident = resident * mib, .swapped = swapped * mib};
+  return {.id = id, .rank = rank, .since = Time(1h), .resident = resident * one_mib, .swapped = swapped * one_mib};
 }
 
 using Ids = std::vector<MemoryJob::Id>;
@@ -149,7 +149,7 @@ TEST(Victims, NoneThatThrashesAlone) {
 
 TEST(Victims, SeveralWhereOneIsNotEnough) {
   const std::vector jobs = {job(1, 100, 100), job(2, 100, 100), job(3, 100, 100), job(4, 100, 100)};
-  EXPECT_EQ(choose_victims(jobs, 50 * mib, plenty), (Ids{1, 2})) << "250 MiB for the 200 of those that stay";
+  EXPECT_EQ(choose_victims(jobs, 50 * one_mib, plenty), (Ids{1, 2})) << "250 MiB for the 200 of those that stay";
   EXPECT_EQ(choose_victims(jobs, 0, plenty), (Ids{1, 2, 3})) << "200 for 200 leaves no margin";
 }
 
@@ -168,7 +168,7 @@ TEST(Victims, NeededOnesStay) {
 
 TEST(Victims, NoneLeavesWhereSwapHasNoRoom) {
   const std::vector jobs = {job(1, 400, 100), job(2, 400, 100), job(3, 400, 100)};
-  EXPECT_EQ(choose_victims(jobs, 0, 100 * mib), Ids{});
+  EXPECT_EQ(choose_victims(jobs, 0, 100 * one_mib), Ids{});
 }
 
 TEST(Victims, OneThatIsOutAlreadyLeavesSoThatItAsksForNothing) {

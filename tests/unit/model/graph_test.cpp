@@ -261,7 +261,7 @@ TEST(Graph, AScanFillsTheListButPushesOutNobody) {
   world.provides(p2, r1);
   world.holders(r1, {p3, p4, p5});
   EXPECT_THAT(providers(world, r1), ElementsAre(p2, p3));
-  // Who owns the lock is no guess.
+  // The lock's owner is no guess.
   world.holders(r1, {p4}, Evidence::owner);
   EXPECT_THAT(providers(world, r1), ElementsAre(p2, p4));
   world.provides(p5, r1);
