@@ -13,10 +13,10 @@
 #include "base/size.h"
 #include "coscheduling/cosched_options.h"
 #include "mechanisms/mechanism.h"
+#include "memory/build.h"
 #include "memory/thrash.h"
 #include "response.h"
-#include "shipped_policies.h"  // made of policies/
-#include "thin_client/session.h"
+#include "thin_client/thin_client_options.h"
 
 namespace swapd::bench {
 
@@ -254,29 +254,6 @@ void apps_defaults(const CLI::App& chosen, Options& options, Raw& raw) {
   if (const auto missing = missing_program(options.apps)) refuse(*missing);
 }
 
-// After common_options: its --sessions says something else.
-void thin_client_options(CLI::App& app, Options& options) {
-  app.remove_option(app.get_option("--sessions"));
-  app.add_option("--sessions", options.thin.sessions,
-                 "Sessions besides the important one, each of which plays the film; a list measures each")
-      ->delimiter(',')
-      ->check(CLI::Range(0, 200));
-  app.add_option("--player", options.thin.players,
-                 "What is important: a video player (frames a second) or a browser (seconds a page); a list")
-      ->delimiter(',')
-      ->check(CLI::IsMember({"vnc-video", "vnc-browser"}));
-  seconds_option(app, options);
-}
-
-void thin_client_defaults(const CLI::App& chosen, Options& options) {
-  if (chosen.count("--under") == 0) options.under = {"vanilla", "hand-set", "swapd"};
-  if (chosen.count("--hogs") != 0 || options.baseline) refuse("thin-client: the sessions are the load; see --sessions");
-  options.hogs = {0};
-  options.policy = thin_client_policy;
-  if (chosen.count("--cpus") == 0) options.cpus = cpus_of_this_process();
-  if (const auto missing = missing_thin_client_program(options.thin.players)) refuse(*missing);
-}
-
 // Nobody here is important enough to keep others from a CPU.
 void scale_defaults(const CLI::App& chosen, Options& options, Raw& raw) {
   if (chosen.count("--under") == 0) options.under = {"swapd"};
@@ -324,6 +301,7 @@ Options parse_options(int argc, char** argv) {
   auto* response =
       app.add_subcommand("response", "How long a program in a terminal takes to answer a key, beside busy loops");
   auto* thrash = app.add_subcommand("thrash", "Work of programs that together use more memory than there is");
+  auto* build = app.add_subcommand("build", "A command, such as a parallel compile, in less memory than it needs");
   auto* latency = app.add_subcommand("latency", "From the requester's block to the provider's new attributes");
   auto* shape_accuracy = app.add_subcommand("shape-accuracy", "How well what a class moves keeps to its limit");
   auto* shape_overhead = app.add_subcommand("shape-overhead", "What a call costs that is shaped and not delayed");
@@ -338,14 +316,15 @@ Options parse_options(int argc, char** argv) {
   tap_options(*tap_stream, options);
   for (auto* sub : {shape_rivals, tap_disk, tap_network}) seconds_option(*sub, options);
   shape_rivals->add_option("--rates", options.rates, "The limit, bytes a second")->expected(1)->check(size_check());
-  for (auto* sub : {client_server,  multi_server,   cascade,      overhead,    pipeline,    latency,   scale,
-                    apps,           chat,           soak,         thin_client, cosched,     response,  thrash,
-                    shape_accuracy, shape_overhead, shape_rivals, tap_disk,    tap_network, tap_stream}) {
+  for (auto* sub : {client_server, multi_server,   cascade,        overhead,     pipeline, latency,     scale,
+                    apps,          chat,           soak,           thin_client,  cosched,  response,    thrash,
+                    build,         shape_accuracy, shape_overhead, shape_rivals, tap_disk, tap_network, tap_stream}) {
     common_options(*sub, options, raw);
   }
   for (auto* sub : {client_server, cascade, latency, response}) work_option(*sub, options);
   response_options(*response, options);
   thrash_options(*thrash, options);
+  build_options(*build, options);
   client_server->add_option("--server-nice", options.server_nice, "The server's own nice value (not by hand)")
       ->check(CLI::Range(-20, 19));
   client_server
@@ -377,7 +356,7 @@ Options parse_options(int argc, char** argv) {
   if (app.get_subcommands().size() != 1) {
     refuse(
         "give one workload: client-server, multi-server, cascade, overhead, pipeline, latency, scale, apps, chat, "
-        "soak, thin-client, cosched, response, thrash, shape-accuracy, shape-overhead, shape-rivals, tap-disk, "
+        "soak, thin-client, cosched, response, thrash, build, shape-accuracy, shape-overhead, shape-rivals, tap-disk, "
         "tap-network or "
         "tap-stream");
   }
@@ -409,10 +388,14 @@ Options parse_options(int argc, char** argv) {
   if (chosen == chat) chat_defaults(*chosen, options, raw);
   if (chosen == soak) soak_defaults(*chosen, options, raw);
   if (chosen == apps) apps_defaults(*chosen, options, raw);
-  if (chosen == thin_client) thin_client_defaults(*chosen, options);
+  if (chosen == thin_client)
+    if (const auto wrong = thin_client_defaults(*chosen, options)) refuse(*wrong);
   if (chosen == response) response_defaults(*chosen, options);
   if (chosen == thrash) thrash_defaults(*chosen, options);
-  if ((chosen == response || chosen == thrash) && chosen->count("--cpus") == 0) options.cpus = cpus_of_this_process();
+  if (chosen == build) build_defaults(*chosen, options);
+  if ((chosen == response || chosen == thrash || chosen == build || chosen == thin_client) &&
+      chosen->count("--cpus") == 0)
+    options.cpus = cpus_of_this_process();
   if (chosen == latency) latency_defaults(*chosen, options);
   if (chosen == cosched)
     if (const auto wrong = cosched_defaults(*chosen, options)) refuse(*wrong);

@@ -61,7 +61,11 @@ struct Options {
     double pause_ms = 100;
     int memory_mib = 0;  // that program and loops may have; 0: as much as there is
     std::string swap = "zram";
+    std::string scheme = "both";  // of the paper's two, under swapd: levels, memory or both
   } response;
+  struct Build {
+    std::string command, clean;  // of /bin/sh
+  } build;
   struct Cosched {
     std::string test;                             // latency, barrier, mixed or two-jobs
     std::vector<std::string> programs = {"own"};  // a list; two-jobs: A is two of A, A+B one of each

@@ -8,7 +8,7 @@ namespace swapd::bench {
 
 namespace {
 
-constexpr std::array<Workload, 20> workloads = {{
+constexpr std::array<Workload, 21> workloads = {{
     {"client-server", run_client_server, client_server_role, plot_bars},
     {"multi-server", run_multi_server, multi_server_role, plot_iterations},
     {"cascade", run_cascade, cascade_role, plot_bars},
@@ -23,6 +23,7 @@ constexpr std::array<Workload, 20> workloads = {{
     {"cosched", run_cosched, nullptr, nullptr},
     {"response", run_response, response_role, nullptr},
     {"thrash", run_thrash, nullptr, nullptr},
+    {"build", run_build, nullptr, nullptr},
     {"shape-accuracy", run_shape_accuracy, shape_role, nullptr},
     {"shape-overhead", run_shape_overhead, shape_role, nullptr},
     {"shape-rivals", run_shape_rivals, shape_role, nullptr},

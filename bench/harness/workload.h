@@ -51,6 +51,7 @@ struct Workload {
 [[nodiscard]] Result<std::vector<nlohmann::json>> run_response(const Context& context);
 [[nodiscard]] Status response_role(Role& role);
 [[nodiscard]] Result<std::vector<nlohmann::json>> run_thrash(const Context& context);
+[[nodiscard]] Result<std::vector<nlohmann::json>> run_build(const Context& context);
 
 [[nodiscard]] Result<std::vector<nlohmann::json>> run_shape_accuracy(const Context& context);
 [[nodiscard]] Result<std::vector<nlohmann::json>> run_shape_overhead(const Context& context);

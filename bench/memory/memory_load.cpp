@@ -94,6 +94,15 @@ MemoryGroup::~MemoryGroup() {
 
 Status MemoryGroup::take(pid_t pid) const { return write_value(directory_ + "/cgroup.procs", std::to_string(pid)); }
 
+std::uint64_t MemoryGroup::killed() const {
+  const std::string v1 = directory_ + "/memory.oom_control";
+  std::ifstream in(::access(v1.c_str(), F_OK) == 0 ? v1 : directory_ + "/memory.events");
+  std::uint64_t value = 0;
+  for (std::string key; in >> key >> value;)
+    if (key == "oom_kill") return value;
+  return 0;
+}
+
 Status SwapSpace::make_zram(std::int64_t bytes) {
   if (::access(zram_settings, F_OK) != 0) return Error(ENODEV, "zram");
   (void)write_value(std::string(zram_settings) + "reset", "1");

@@ -26,6 +26,8 @@ class MemoryGroup {
   MemoryGroup(const MemoryGroup&) = delete;
   MemoryGroup& operator=(const MemoryGroup&) = delete;
   [[nodiscard]] Status take(pid_t pid) const;
+  // Processes that the kernel has killed for want of memory.
+  [[nodiscard]] std::uint64_t killed() const;
 
  private:
   MemoryGroup() = default;

@@ -89,6 +89,7 @@ Result<std::vector<nlohmann::json>> run_thrash(const Context& context) {
   for (Setup& one : spread({.mechanism = "loads", .hogs_free = true, .iterations = options.iterations}, options)) {
     one.extra["processes"] = std::exchange(one.hogs, 0);
     one.extra["memory_mib"] = options.response.memory_mib;
+    one.extra["scheme"] = options.response.scheme;
     cases.push_back({std::move(one), [&context](const Setup& s) { return one_thrash(context, s); }});
   }
   const auto rows = measure(cases, options.repeat, options.progress);
@@ -102,13 +103,18 @@ void thrash_options(CLI::App& app, Options& options) {
       ->check(CLI::Range(70, 16'384));
   app.add_option("--swap", options.response.swap, "Where what does not fit goes")
       ->check(CLI::IsMember({"zram", "file"}));
+  app.add_option("--scheme", options.response.scheme,
+                 "What swapd does: levels for interactive programs, memory for what matters, or both")
+      ->check(CLI::IsMember({"levels", "memory", "both"}));
 }
 
 void thrash_defaults(const CLI::App& chosen, Options& options) {
   if (chosen.count("--iterations") == 0) options.iterations = 36;
   if (chosen.count("--hogs") == 0) options.hogs = {1, 2, 3, 4, 6, 9, 12, 18};
   if (chosen.count("--memory-mib") == 0) options.response.memory_mib = 420;
-  options.policy = std::string(desktop_policy) + with_memory;
+  const std::string& scheme = options.response.scheme;
+  options.policy = scheme == "memory" ? "[class.application]\n" : std::string(desktop_policy);
+  if (scheme != "levels") options.policy += with_memory;
 }
 
 }  // namespace swapd::bench

@@ -173,11 +173,15 @@ bus::StatusView DaemonBackend::status() {
 bus::BriefView DaemonBackend::brief() {
   Counters c;
   parts_.engine.call([&](Engine& e) { c = e.counters(); });
-  return {.observer = about_.observer,
-          .paused = c.paused,
-          .managed_threads = c.managed_threads,
-          .managed_processes = c.managed_processes,
-          .donations_active = c.donations_active};
+  bus::BriefView out{.observer = about_.observer,
+                     .paused = c.paused,
+                     .managed_threads = c.managed_threads,
+                     .managed_processes = c.managed_processes,
+                     .donations_active = c.donations_active,
+                     .memory_short = std::ranges::any_of(c.memory.groups, &decide::MemoryDecider::GroupView::thrashes),
+                     .away = {}};
+  for (const decide::MemoryDecider::AwayView& one : c.memory.away) out.away.push_back(one.tgid);
+  return out;
 }
 
 std::vector<bus::ThreadView> DaemonBackend::threads() {
@@ -193,10 +197,15 @@ Result<std::vector<bus::ThreadView>> DaemonBackend::why(pid_t pid) {
       return Error(ENOENT, "no process " + std::to_string(pid) + "; `swapctl ps` lists the managed ones");
     return Error(ENOENT, "process " + std::to_string(pid) + " is not managed; start it with `swapctl run`");
   }
+  Counters counters;
+  parts_.engine.call([&](Engine& e) { counters = e.counters(); });
+  const std::vector<bus::MemoryView::Away> away = memory_view(counters.memory, kernel_).away;
   std::vector<bus::ThreadView> out;
   for (const SnapshotThread* thread : chosen) {
     bus::ThreadView view = views.thread(*thread, 32);
-    const bool waits = sleeps(view.state) || (view.job && view.job->waiting > 0);
+    if (const auto found = std::ranges::find(away, view.pid, &bus::MemoryView::Away::pid); found != away.end())
+      view.away = *found;
+    const bool waits = sleeps(view.state) || view.away || (view.job && view.job->waiting > 0);
     if (waits || chosen.size() == 1) out.push_back(std::move(view));
   }
   return out;

@@ -60,11 +60,14 @@ bool MemoryWatch::wait(Duration time) {
 }
 
 // The leader of a session with a terminal is a person's shell; of another one a service's first process, which is none.
-bool MemoryWatch::is_needed(pid_t tgid) const {
+// sessions: of all processes, sorted. A shell stays, for a person has its jobs from it; a program that alone has a
+// terminal of its own (tmux, xterm -e, ssh -t) is as any other.
+bool MemoryWatch::is_needed(pid_t tgid, const std::vector<pid_t>& sessions) const {
   const auto stat = kernel_.procfs.stat(tgid);
   if (!stat) return true;  // gone, or not to be seen
+  const auto [first, last] = std::equal_range(sessions.begin(), sessions.end(), tgid);
   return std::ranges::find(config_.needed, std::string_view(stat->comm.data())) != config_.needed.end() ||
-         (stat->session == tgid && stat->terminal != 0);
+         (stat->session == tgid && stat->terminal != 0 && last - first > 1);
 }
 
 // Jobs are process groups: a shell's job is one, a service is one, and so is a program with its helpers.
@@ -75,6 +78,9 @@ void MemoryWatch::look_at_processes(Time now, std::map<std::string, sys::MemoryS
     const std::lock_guard lock(mutex_);
     pids = shared_.pids;
   }
+  std::vector<pid_t> sessions;
+  for (const pid_t tgid : pids) sessions.push_back(::getsid(tgid));
+  std::ranges::sort(sessions);
   for (const pid_t tgid : pids) {
     const auto size = sys::anonymous_size(tgid);
     if (!size) continue;
@@ -87,7 +93,7 @@ void MemoryWatch::look_at_processes(Time now, std::map<std::string, sys::MemoryS
                                            .tgid = tgid,
                                            .job = static_cast<std::uint64_t>(std::max(::getpgid(tgid), 0)),
                                            .group = group,
-                                           .needed = is_needed(tgid),
+                                           .needed = is_needed(tgid, sessions),
                                            .resident = size->resident,
                                            .swapped = size->swapped});
   }

@@ -48,7 +48,7 @@ class MemoryWatch {
   void look(Time now);
   void look_at_processes(Time now, std::map<std::string, sys::MemoryState>& groups, const sys::MemoryState& machine,
                          std::vector<decide::Input>& out) const;
-  [[nodiscard]] bool is_needed(pid_t tgid) const;
+  [[nodiscard]] bool is_needed(pid_t tgid, const std::vector<pid_t>& sessions) const;
 
   Kernel kernel_;
   const Config config_;

@@ -107,6 +107,8 @@ struct BriefView {
   std::string observer;
   bool paused = false;
   std::uint64_t managed_threads = 0, managed_processes = 0, donations_active = 0;
+  bool memory_short = false;  // the machine, or a group, thrashes
+  std::vector<pid_t> away;    // for want of memory
 };
 
 struct ProviderNode;
@@ -163,6 +165,7 @@ struct ThreadView {
     double since_ms = 0;      // then
   };
   std::optional<Level> level{};
+  std::optional<MemoryView::Away> away{};  // why: its process, for want of memory
 };
 
 struct GraphView {

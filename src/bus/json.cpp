@@ -80,17 +80,16 @@ Json jobs_json(const std::vector<JobView>& jobs) {
 
 namespace {
 
+Json away_json(const MemoryView::Away& one) {
+  return {{"pid", one.pid},     {"comm", one.comm},       {"state", one.state},
+          {"group", one.group}, {"since_s", one.since_s}, {"swapped_out_bytes", one.swapped_out}};
+}
+
 Json memory_json(const MemoryView& memory) {
   Json groups = Json::array(), away = Json::array();
   for (const MemoryView::Group& one : memory.groups)
     groups.push_back({{"group", one.group}, {"thrashes", one.thrashes}, {"lost", one.lost}, {"stuck", one.stuck}});
-  for (const MemoryView::Away& one : memory.away)
-    away.push_back({{"pid", one.pid},
-                    {"comm", one.comm},
-                    {"state", one.state},
-                    {"group", one.group},
-                    {"since_s", one.since_s},
-                    {"swapped_out_bytes", one.swapped_out}});
+  for (const MemoryView::Away& one : memory.away) away.push_back(away_json(one));
   return {{"on", memory.on},
           {"groups", std::move(groups)},
           {"away", std::move(away)},
@@ -227,6 +226,7 @@ std::string why_json(const std::vector<ThreadView>& threads) {
                        {"effective", t.has_donation && t.donation_effective},
                        {"reason", t.donation_reason.empty() ? "none" : t.donation_reason},
                        {"limited", t.donation_limited.empty() ? "none" : t.donation_limited}};
+    one["away"] = t.away ? away_json(*t.away) : Json();
     list.push_back(std::move(one));
   }
   return dump({{"threads", std::move(list)}});

@@ -40,7 +40,8 @@ std::map<pid_t, Process> processes(const std::vector<ThreadView>& threads) {
   return out;
 }
 
-void add_processes(Tree& tree, const std::map<pid_t, Process>& all, const std::vector<ThreadView>& threads) {
+void add_processes(Tree& tree, const std::map<pid_t, Process>& all, const std::vector<ThreadView>& threads,
+                   const std::vector<pid_t>& away) {
   std::set<pid_t> lenders;
   for (const ThreadView& t : threads) lenders.insert(t.donated_by.begin(), t.donated_by.end());
   for (const auto& [pid, p] : all) {
@@ -51,7 +52,8 @@ void add_processes(Tree& tree, const std::map<pid_t, Process>& all, const std::v
                                 {"Class", p.class_name},
                                 {"Threads", p.threads},
                                 {"Lends", lends},
-                                {"Borrows", p.borrows}}};
+                                {"Borrows", p.borrows},
+                                {"Away", std::ranges::find(away, pid) != away.end()}}};
   }
 }
 
@@ -138,7 +140,7 @@ Tree objects_now(Backend& backend) {
   const WorldView world = backend.world();
   const std::map<pid_t, Process> all = processes(world.threads);
   Tree tree;
-  add_processes(tree, all, world.threads);
+  add_processes(tree, all, world.threads, backend.brief().away);
   add_classes(tree, all, backend.policy(), backend.classes());
   add_resources(tree, world);
   return tree;
@@ -151,7 +153,8 @@ Object manager_now(Backend& backend) {
            {"Paused", status.paused},
            {"ManagedProcesses", static_cast<std::uint32_t>(status.managed_processes)},
            {"ManagedThreads", static_cast<std::uint32_t>(status.managed_threads)},
-           {"DonationsActive", static_cast<std::uint32_t>(status.donations_active)}}};
+           {"DonationsActive", static_cast<std::uint32_t>(status.donations_active)},
+           {"MemoryShort", status.memory_short}}};
 }
 
 Changes changes(const Tree& before, const Tree& now) {

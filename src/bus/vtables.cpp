@@ -127,6 +127,7 @@ const sd_bus_vtable manager_vtable[] = {
     SD_BUS_PROPERTY("ManagedProcesses", "u", Methods::manager_property, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
     SD_BUS_PROPERTY("ManagedThreads", "u", Methods::manager_property, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
     SD_BUS_PROPERTY("DonationsActive", "u", Methods::manager_property, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+    SD_BUS_PROPERTY("MemoryShort", "b", Methods::manager_property, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
     SD_BUS_VTABLE_END,
 };
 
@@ -143,6 +144,7 @@ const sd_bus_vtable process_vtable[] = {
     SD_BUS_PROPERTY("Threads", "u", Methods::property, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
     SD_BUS_PROPERTY("Lends", "b", Methods::property, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
     SD_BUS_PROPERTY("Borrows", "b", Methods::property, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+    SD_BUS_PROPERTY("Away", "b", Methods::property, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
     SD_BUS_VTABLE_END,
 };
 

@@ -114,6 +114,15 @@ void append_level(std::string& out, const Json& thread, const Paint& paint) {
   out += "\n";
 }
 
+// "away since 12 s for want of memory, 98.0 MiB swapped out; back when there is room, or by `swapctl thaw 812`"
+void append_away(std::string& out, const Json& thread, const Paint& paint) {
+  const Json away = thread.value("away", Json());
+  if (!away.is_object()) return;
+  out += "  " + paint(Style::warning, "away") + fmt::format(" since {:.0f} s", away.value("since_s", 0.0)) +
+         " for want of memory, " + human_size(away.value("swapped_out_bytes", 0LL)) +
+         " swapped out; back when there is room, or by `swapctl thaw " + away.value("pid", Json(0)).dump() + "`\n";
+}
+
 }  // namespace
 
 std::string render_why(const std::string& json, const Paint& paint) {
@@ -142,6 +151,7 @@ std::string render_why(const std::string& json, const Paint& paint) {
                     : ", which waits for no other thread that swapd knows of\n");
     append_job(out, t, paint);
     append_level(out, t, paint);
+    append_away(out, t, paint);
     append_donation(out, t, paint);
   }
   return out.empty() ? "None of its threads is blocked.\n" : out;

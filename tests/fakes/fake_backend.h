@@ -64,7 +64,7 @@ class FakeBackend : public bus::Backend {
 
   bus::BriefView brief() override {
     const bus::StatusView s = status();
-    return {s.observer, s.paused, s.managed_threads, s.managed_processes, s.donations_active};
+    return {s.observer, s.paused, s.managed_threads, s.managed_processes, s.donations_active, !away.empty(), away};
   }
 
   std::vector<bus::ThreadView> threads() override { return {client(), server(), job()}; }
@@ -209,7 +209,8 @@ class FakeBackend : public bus::Backend {
   std::vector<bus::EnrollRequest> enrolled;
   int restarts = 0;
   bool paused = false;
-  bool later = false;  // who enrolls is answered later
+  std::vector<pid_t> away;  // for want of memory
+  bool later = false;       // who enrolls is answered later
   std::vector<std::function<void(const Status&)>> unanswered;
   std::function<void(const bus::EventView&)> sink;
   std::function<bool(std::string_view)> recorder;

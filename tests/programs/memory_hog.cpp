@@ -1,6 +1,7 @@
-// Uses memory: `memory_hog MIB FILE [lock PATH | listen PATH]` touches so many MiB page after page, again and again, at
+// Uses memory: `memory_hog MIB FILE [lock PATH | listen PATH | pipe PATH]` touches so many MiB page after page, again and again, at
 // most 120 s, and after each round writes how many rounds it has done to FILE. lock: it holds a lock of PATH, flock(2),
-// all the time. listen: it writes a port of 127.0.0.1 to PATH, and answers each byte that comes there by one.
+// all the time. listen: it writes a port of 127.0.0.1 to PATH, and answers each byte that comes there by one. pipe: it
+// writes a byte to the FIFO PATH in each round in which there is room.
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/file.h>
@@ -8,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -41,9 +43,22 @@ bool serve(const char* path) {
   return write_number(path, ntohs(address.sin_port));
 }
 
+int pipe_end = -1;
+
+bool open_pipe(const char* path) {
+  pipe_end = ::open(path, O_RDWR | O_NONBLOCK);
+  return pipe_end >= 0;
+}
+
 bool lock(const char* path) {
   const int file = ::open(path, O_RDWR | O_CREAT, 0600);
   return file >= 0 && ::flock(file, LOCK_EX) == 0;
+}
+
+bool begin(const char* what, const char* path) {
+  if (std::strcmp(what, "lock") == 0) return lock(path);
+  if (std::strcmp(what, "pipe") == 0) return open_pipe(path);
+  return serve(path);
 }
 
 }  // namespace
@@ -51,7 +66,7 @@ bool lock(const char* path) {
 int main(int argc, char** argv) {
   if (argc != 3 && argc != 5) return 2;
   const std::size_t size = std::strtoull(argv[1], nullptr, 10) << 20;
-  if (argc == 5 && !(std::strcmp(argv[3], "lock") == 0 ? lock(argv[4]) : serve(argv[4]))) return 1;
+  if (argc == 5 && !begin(argv[3], argv[4])) return 1;
   auto* memory =
       static_cast<std::uint8_t*>(::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   if (memory == MAP_FAILED) return 1;
@@ -69,6 +84,7 @@ int main(int argc, char** argv) {
       for (std::size_t i = 0; i < 4096; ++i) sum = sum * 31 + memory[at + i];
       memory[at] = static_cast<std::uint8_t>(sum);
     }
+    if (pipe_end >= 0 && ::write(pipe_end, "x", 1) != 1 && errno != EAGAIN) return 1;
     (void)write_number(argv[2], rounds);
   }
   return 0;

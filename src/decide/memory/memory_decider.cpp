@@ -87,15 +87,26 @@ void MemoryDecider::take(const MemoryEvent& event) {
   stays_changed_ = stays_changed_ || event.what != MemoryEvent::What::input;
 }
 
+// While pages are short, threads wait for each other inside the kernel all the time, in page faults and for files: for
+// what a thread does that is not frozen before it has done it. (A FUSE daemon is a program.)
+bool waits_for_a_program(const model::ThreadView& view, Time now) {
+  constexpr Duration inside = std::chrono::seconds(1);  // a wait that is no longer
+  const auto is_inside = [](const Resource& one) {
+    return one.kind == ResourceKind::unknown || (one.kind == ResourceKind::kernel && !is_fuse_files(one));
+  };
+  return view.state == model::RunState::blocked &&
+         (now - view.since >= inside || !std::ranges::all_of(view.awaited, is_inside));
+}
+
 // The processes for which a thread waits that matters more than the least.
-std::vector<pid_t> MemoryDecider::waited_for(const model::Model& model) const {
+std::vector<pid_t> MemoryDecider::waited_for(const model::Model& model, Time now) const {
   int least = INT32_MAX;
   for (const auto& [id, thread] : threads_) least = std::min(least, thread.rank());
   std::vector<ThreadId> requesters;
   for (const auto& [id, thread] : threads_) {
     if (thread.rank() <= least) continue;
     const auto view = model.thread(id);
-    if (view && view->state == model::RunState::blocked) requesters.push_back(id);
+    if (view && waits_for_a_program(*view, now)) requesters.push_back(id);
   }
   std::vector<pid_t> found;
   for (const model::Model::TreeThread& one : model.wait_trees(requesters))
@@ -141,7 +152,9 @@ MemoryDecider::Jobs MemoryDecider::jobs_of(const std::string& group, std::span<c
     const auto back = came_back_.find(id);
     if (back == came_back_.end()) continue;
     if (!job.waits) job.since = std::max(job.since, back->second);
-    job.needed = job.needed || now - back->second < config_.stays;
+    if (now - back->second >= config_.stays) continue;
+    job.needed = true;
+    job.waits = false;  // all its pages are brought back, whatever it does
   }
   return jobs;
 }
@@ -228,7 +241,8 @@ void MemoryDecider::bring_back(const std::string& name, Group& group, const Jobs
   group.changes(now);
 }
 
-void MemoryDecider::recall(std::span<const pid_t> pids, Time now) {
+// Appends the groups that become fuller by it.
+void MemoryDecider::recall(std::span<const pid_t> pids, Time now, std::vector<std::string>& fuller) {
   for (const pid_t tgid : pids) {
     const auto at = processes_.find(tgid);
     if (at == processes_.end()) continue;
@@ -236,6 +250,7 @@ void MemoryDecider::recall(std::span<const pid_t> pids, Time now) {
     const auto out = away_.find(job);
     if (out == away_.end()) continue;
     groups_[out->second.group].changes(now);
+    fuller.push_back(out->second.group);
     comes_back(job, now);
   }
 }
@@ -273,23 +288,26 @@ void MemoryDecider::decide(const model::Model& model, const Turn& turn, Plan& pl
     return;
   }
   forget_old(turn.now);
-  recall(std::exchange(events_, {}), turn.now);
+  std::vector<std::string> fuller;
+  recall(std::exchange(events_, {}), turn.now, fuller);
   if (std::exchange(stays_changed_, false)) {
     std::vector<pid_t> back;
     for (const auto& [tgid, process] : processes_)
       if (process.stays_until > turn.now) back.push_back(tgid);
-    recall(back, turn.now);
+    recall(back, turn.now, fuller);
   }
   waits_changed_ = false;
-  const bool busy =
-      !away_.empty() || std::ranges::any_of(groups_, [](const auto& one) { return one.second.thrashing.there(); });
+  const bool busy = !away_.empty() || !fuller.empty() ||
+                    std::ranges::any_of(groups_, [](const auto& one) { return one.second.thrashing.there(); });
   if (busy) {
-    const std::vector<pid_t> wanted = waited_for(model);
-    recall(wanted, turn.now);
+    const std::vector<pid_t> wanted = waited_for(model, turn.now);
+    recall(wanted, turn.now, fuller);
     for (auto& [name, group] : groups_) {
-      if (!std::exchange(group.fresh, false) || turn.now - group.changed_at < config_.settles) continue;
+      const bool is_fuller = std::ranges::find(fuller, name) != fuller.end();
+      const bool is_settled = turn.now - group.changed_at >= config_.settles;
+      if (!is_fuller && (!std::exchange(group.fresh, false) || !is_settled)) continue;
       const auto jobs = [&, &name = name] { return jobs_of(name, wanted, model, turn.now); };
-      if (group.thrashing.there())
+      if (is_fuller || group.thrashing.there())
         put_away(name, group, jobs(), jobs, turn.now);
       else
         bring_back(name, group, jobs(), turn.now);

@@ -7,8 +7,8 @@
 // it matters is the rank of its best thread, as that counts where it waits: what has a level of a person's is before
 // what has none (Ranked). No job leaves that is waited for by a thread that matters more than the least, or that the
 // caller says is needed; one that such a thread begins to wait for comes back at once, as does one to which something
-// has come (MemoryEvent). Each change has some windows to show what it does before the next. Equals take turns, so that
-// all get on.
+// has come (MemoryEvent), and where there is no room for it others leave at once. Each change has some windows to show
+// what it does before the next. Equals take turns, so that all get on.
 #pragma once
 
 #include <cstdint>
@@ -122,7 +122,7 @@ class MemoryDecider final : public Decider {
   void take(const MemoryFared& fared);
   void take(const MemoryEvent& event);
   void forget_old(Time now);
-  [[nodiscard]] std::vector<pid_t> waited_for(const model::Model& model) const;
+  [[nodiscard]] std::vector<pid_t> waited_for(const model::Model& model, Time now) const;
   [[nodiscard]] Jobs jobs_of(const std::string& group, std::span<const pid_t> wanted, const model::Model& model,
                              Time now) const;
   [[nodiscard]] std::vector<MemoryJob> there(const Jobs& jobs) const;
@@ -131,7 +131,7 @@ class MemoryDecider final : public Decider {
   void bring_back(const std::string& name, Group& group, const Jobs& jobs, Time now);
   void leaves(const std::string& name, const MemoryJob& job, Time now);
   void comes_back(JobId job, Time now);
-  void recall(std::span<const pid_t> pids, Time now);
+  void recall(std::span<const pid_t> pids, Time now, std::vector<std::string>& fuller);
   void demand(Plan& plan) const;
 
   MemoryConfig config_;

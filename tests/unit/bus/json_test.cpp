@@ -145,6 +145,16 @@ TEST(Json, StatusSaysWhereMemoryIsShortAndWhoHasLeftItForThat) {
   EXPECT_EQ(memory["swapped_out_total_bytes"], 7 << 20);
 }
 
+TEST(Json, WhySaysThatAProcessIsAwayForWantOfMemory) {
+  ThreadView there, away;
+  away.away = MemoryView::Away{
+      .pid = 812, .comm = "make", .state = "away", .group = "/ct", .since_s = 12.5, .swapped_out = 1 << 20};
+  const json threads = json::parse(why_json({there, away}))["threads"];
+  EXPECT_TRUE(threads[0]["away"].is_null());
+  EXPECT_EQ(threads[1]["away"]["pid"], 812);
+  EXPECT_EQ(threads[1]["away"]["swapped_out_bytes"], 1 << 20);
+}
+
 TEST(Json, PsSaysTheLevelOfAThreadAndWhatRaisedIt) {
   ThreadView without, base, raised, lent;
   base.level.emplace(5, 5, "", 0);

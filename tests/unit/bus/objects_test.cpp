@@ -97,6 +97,16 @@ TEST(Objects, AreTheProcessesClassesAndAwaitedResources) {
             Value(std::vector<Provides>{{FakeBackend::job_pid, FakeBackend::job_pid, 20}}));
 }
 
+TEST(Objects, SayWhereMemoryIsShortAndWhatIsAwayForThat) {
+  FakeBackend backend;
+  const Tree before = objects_now(backend);
+  EXPECT_EQ(before.at(job_path).properties.at("Away"), Value(false));
+  EXPECT_EQ(manager_now(backend).properties.at("MemoryShort"), Value(false));
+  backend.away = {FakeBackend::job_pid};
+  EXPECT_THAT(changes(before, objects_now(backend)).changed, ElementsAre(testing::Pair(job_path, ElementsAre("Away"))));
+  EXPECT_EQ(manager_now(backend).properties.at("MemoryShort"), Value(true));
+}
+
 TEST(Objects, WhatHasChangedIsNamed) {
   FakeBackend backend;
   const Tree before = objects_now(backend);

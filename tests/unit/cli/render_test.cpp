@@ -120,6 +120,13 @@ TEST(Render, WhyAndPsSayTheLevelOfAThreadAndWhatRaisedIt) {
   EXPECT_THAT(render_why(threads("base", "null")), Not(HasSubstr("level")));
 }
 
+TEST(Render, WhySaysThatAProcessIsAwayAndHowItComesBack) {
+  const std::string json = R"({"threads":[{"pid":100,"tid":101,"comm":"make","state":"blocked","since_ms":1,
+    "away":{"pid":100,"state":"away","group":"/build","since_s":12.3,"swapped_out_bytes":104857600}}]})";
+  EXPECT_THAT(render_why(json), HasSubstr("away since 12 s for want of memory, 100.0 MiB swapped out"));
+  EXPECT_THAT(render_why(json), HasSubstr("`swapctl thaw 100`"));
+}
+
 TEST(Render, WhyOfNothingBlockedSaysSo) {
   EXPECT_EQ(render_why(R"({"threads":[]})"), "None of its threads is blocked.\n");
 }
