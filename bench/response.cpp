@@ -17,6 +17,7 @@
 #include "harness/rates.h"
 #include "harness/workload.h"
 #include "memory/memory_load.h"
+#include "memory/thrash.h"
 #include "shipped_policies.h"
 
 namespace swapd::bench {
@@ -226,8 +227,7 @@ void response_options(CLI::App& app, Options& options) {
   app.add_option("--memory-mib", options.response.memory_mib,
                  "The loops of --hogs use one and a half times as much memory as this, which they may have; 0: none")
       ->check(CLI::Range(0, 16'384));
-  app.add_option("--swap", options.response.swap, "Where what does not fit goes")
-      ->check(CLI::IsMember({"zram", "file"}));
+  swap_option(app, options);
 }
 
 void response_defaults(const CLI::App& chosen, Options& options) {

@@ -13,6 +13,7 @@
 #include "harness/rates.h"
 #include "harness/workload.h"
 #include "memory/memory_load.h"
+#include "memory/thrash.h"
 #include "shipped_policies.h"
 
 namespace swapd::bench {
@@ -112,8 +113,7 @@ void build_options(CLI::App& app, Options& options) {
   app.add_option("--clean", options.build.clean, "What is run before each time, such as 'make -C DIR clean'");
   app.add_option("--memory-mib", options.response.memory_mib, "What all its processes together may have (default 1024)")
       ->check(CLI::Range(70, 65'536));
-  app.add_option("--swap", options.response.swap, "Where what does not fit goes")
-      ->check(CLI::IsMember({"zram", "file"}));
+  swap_option(app, options);
 }
 
 void build_defaults(const CLI::App& chosen, Options& options) {

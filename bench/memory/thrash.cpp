@@ -97,12 +97,16 @@ Result<std::vector<nlohmann::json>> run_thrash(const Context& context) {
   return lines(*rows, options);
 }
 
+void swap_option(CLI::App& app, Options& options) {
+  app.add_option("--swap", options.response.swap, "Where what does not fit goes")
+      ->check(CLI::IsMember({"zram", "file"}));
+}
+
 void thrash_options(CLI::App& app, Options& options) {
   app.add_option("--memory-mib", options.response.memory_mib,
                  "What all processes together may have; each uses a seventh of it (default 420)")
       ->check(CLI::Range(70, 16'384));
-  app.add_option("--swap", options.response.swap, "Where what does not fit goes")
-      ->check(CLI::IsMember({"zram", "file"}));
+  swap_option(app, options);
   app.add_option("--scheme", options.response.scheme,
                  "What swapd does: levels for interactive programs, memory for what matters, or both")
       ->check(CLI::IsMember({"levels", "memory", "both"}));

@@ -19,6 +19,17 @@ bool is_in(const std::string& group, const std::string& of) {
   return of.empty() || group == of || (group.starts_with(of) && group[of.size()] == '/');
 }
 
+// While pages are short, threads wait for each other inside the kernel all the time, in page faults and for files: for
+// what a thread does that is not frozen before it has done it. (A FUSE daemon is a program.)
+bool waits_for_a_program(const model::ThreadView& view, Time now) {
+  constexpr Duration inside = std::chrono::seconds(1);  // a wait that is no longer
+  const auto is_inside = [](const Resource& one) {
+    return one.kind == ResourceKind::unknown || (one.kind == ResourceKind::kernel && !is_fuse_files(one));
+  };
+  return view.state == model::RunState::blocked &&
+         (now - view.since >= inside || !std::ranges::all_of(view.awaited, is_inside));
+}
+
 }  // namespace
 
 MemoryJob::Id MemoryDecider::job_of(const ProcessMemory& seen) const {
@@ -85,17 +96,6 @@ void MemoryDecider::take(const MemoryEvent& event) {
   else if (const auto at = processes_.find(event.tgid); at != processes_.end())
     at->second.stays_until = event.time + (event.what == MemoryEvent::What::asked ? asked_for : refused_for);
   stays_changed_ = stays_changed_ || event.what != MemoryEvent::What::input;
-}
-
-// While pages are short, threads wait for each other inside the kernel all the time, in page faults and for files: for
-// what a thread does that is not frozen before it has done it. (A FUSE daemon is a program.)
-bool waits_for_a_program(const model::ThreadView& view, Time now) {
-  constexpr Duration inside = std::chrono::seconds(1);  // a wait that is no longer
-  const auto is_inside = [](const Resource& one) {
-    return one.kind == ResourceKind::unknown || (one.kind == ResourceKind::kernel && !is_fuse_files(one));
-  };
-  return view.state == model::RunState::blocked &&
-         (now - view.since >= inside || !std::ranges::all_of(view.awaited, is_inside));
 }
 
 // The processes for which a thread waits that matters more than the least.
