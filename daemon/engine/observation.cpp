@@ -17,6 +17,7 @@ Observation::Observation(const Kernel& kernel, observe::Resolver& resolver,
     trouble_ = status ? "" : status.error().text() + "; nothing is lent until that works: it is tried again";
   };
   if (tracer) {
+    events_.reserve(observe::BpfObserver::records_a_drain);
     observer_ = std::make_unique<observe::BpfObserver>(std::move(tracer), kernel.procfs, resolver, std::move(hooks));
     return;
   }
@@ -43,9 +44,9 @@ void Observation::remove(const observe::Receiver* receiver) {
 const std::vector<Event>& Observation::drain(Time now) {
   events_.clear();
   observer_->drain(now, events_);
-  // Receivers, records and traces each come in order; a stable sort merges them by time.
-  std::ranges::stable_sort(events_, {},
-                           [](const Event& e) { return std::visit([](const auto& x) { return x.time; }, e); });
+  // Receivers, records and traces each come in order; a stable sort, which takes memory, merges them by time.
+  const auto time = [](const Event& e) { return std::visit([](const auto& x) { return x.time; }, e); };
+  if (!std::ranges::is_sorted(events_, {}, time)) std::ranges::stable_sort(events_, {}, time);
   return events_;
 }
 

@@ -35,7 +35,7 @@ void Alternatives::thin(std::vector<Demand>& demands) {
     }
   }
   demands.erase(demands.begin() + static_cast<std::ptrdiff_t>(kept), demands.end());
-  thin_from_ = std::max(usual_demands, 2 * demands.size());
+  thin_from_ = std::max(usual_demands, demands.size() + demands.size() / 2);
 }
 
 }  // namespace swapd::decide

@@ -13,9 +13,9 @@ namespace swapd::decide {
 
 class Alternatives {
  public:
-  static constexpr std::size_t usual_demands = 1024;  // up to so many nothing is left out
-  static constexpr std::size_t max_of_a_payer = 8;    // for one thread, of one user and class
-  static constexpr std::size_t max_withheld = 1;      // … besides, that give nothing for the present
+  static constexpr std::size_t usual_demands = 512;  // up to so many nothing is left out
+  static constexpr std::size_t max_of_a_payer = 4;   // for one thread, of one user and class
+  static constexpr std::size_t max_withheld = 1;     // … besides, that give nothing for the present
 
   // A new plan begins.
   void begin() { thin_from_ = usual_demands; }

@@ -16,7 +16,6 @@ namespace swapd::observe {
 
 namespace {
 
-constexpr std::size_t records_a_drain = 8192;  // the engine's turn stays bounded
 constexpr int max_tries = 4;
 constexpr Duration writes_arrive = std::chrono::microseconds(50);  // long before, what a CPU has written
 constexpr Duration hint_rest = std::chrono::milliseconds(100);

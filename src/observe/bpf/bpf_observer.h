@@ -26,6 +26,7 @@ namespace swapd::observe {
 
 class BpfObserver final : public Observer {
  public:
+  static constexpr std::size_t records_a_drain = 8192;  // the engine's turn stays bounded
   BpfObserver(std::unique_ptr<sys::BpfTracer> tracer, const sys::Procfs& procfs, Resolver& resolver, Hooks hooks);
   BpfObserver(const BpfObserver&) = delete;
   BpfObserver& operator=(const BpfObserver&) = delete;

@@ -11,7 +11,6 @@ namespace swapd::observe {
 
 namespace {
 constexpr std::size_t max_open = 1024;  // threads whose /proc/TID/syscall stays open
-constexpr int polls_a_rest = 32;        // at least, before records are tried again
 }  // namespace
 
 ThreadWatch::ThreadWatch(const sys::Procfs& procfs, Resolver& resolver, Settings settings, Observer::Hooks hooks,
@@ -50,7 +49,7 @@ void ThreadWatch::add(const Member& member) {
 
 void ThreadWatch::open(Watched& w) {
   const pid_t tid = w.wait.member.id.tid;
-  if (hearing_.threads <= max_open)
+  if (!w.call && hearing_.threads <= max_open)
     if (auto call = procfs_.open_syscall(tid)) w.call = std::move(call).value();
   if (settings_.perf && loop_ != nullptr) {
     if (auto opened = sys::SwitchWatch::open(tid)) {
@@ -70,8 +69,8 @@ void ThreadWatch::open(Watched& w) {
 
 void ThreadWatch::begin_hearing(Watched& w) {
   w.heard = w.fresh = true;
+  w.busy.forget();
   ++hearing_.threads;
-  w.sleeps = 0;
   open(w);
   if (!w.perf) {
     w.polled = true;
@@ -83,15 +82,20 @@ void ThreadWatch::begin_hearing(Watched& w) {
 }
 
 // An event that is disabled costs the thread time whenever it gets or leaves a CPU, too.
+void ThreadWatch::close(Watched& w) {
+  w.hears_turns.reset();
+  w.hears_blocks.reset();
+  w.blocks.reset();
+  w.perf.reset();
+}
+
 void ThreadWatch::end_hearing(Watched& w, Time now, std::vector<Event>& out) {
   w.heard = w.fresh = false;
   --hearing_.threads;
   std::erase(fresh_, &w);
   if (std::exchange(w.polled, false)) --polled_;
-  w.hears_turns.reset();
-  w.hears_blocks.reset();
-  w.blocks.reset();
-  w.perf.reset();
+  w.resting = false;
+  close(w);
   w.call.reset();
   if (!w.wait.blocked) return;
   teller_.wake(w.wait, now, out);
@@ -100,7 +104,7 @@ void ThreadWatch::end_hearing(Watched& w, Time now, std::vector<Event>& out) {
 
 bool ThreadWatch::hears(ThreadId thread) const {
   const auto found = watched_.find(thread);
-  return found != watched_.end() && found->second->heard;
+  return found != watched_.end() && found->second->heard && !found->second->resting;
 }
 
 std::vector<ThreadId> ThreadWatch::take_turned() { return std::exchange(hearing_.changed, {}); }
@@ -196,24 +200,10 @@ void ThreadWatch::poll(Watched& w, Time now, std::vector<Event>& out) {
   ++counts_.polls;
   w.next_poll = now + poll_period(w);
   look(w, now, false, out);
-  if (now < w.poll_until) return;
-  w.polled = false;  // try records again
-  --polled_;
-  w.window_start = now;
-  w.sleeps = 0;
-  if (w.blocks) w.blocks->enable(true);
-  w.perf->enable(true);
-  hear_of_turns(w, true);
-  look(w, now, false, out);  // what came before may have gone unheard
-  if (!w.wait.blocked) hear_of_turns(w, false);
+  if (now >= w.poll_until) end_rest(w, now, out);
 }
 
 Duration ThreadWatch::poll_period(const Watched& w) const { return std::max(settings_.poll_period, w.patience); }
-
-// In it `busy_sleeps` come more often than once in the thread's patience.
-Duration ThreadWatch::busy_window(const Watched& w) const {
-  return w.patience <= settings_.poll_period ? settings_.busy_window : settings_.busy_sleeps * w.patience;
-}
 
 void ThreadWatch::set_patience(ThreadId thread, Duration patience) {
   const auto found = watched_.find(thread);
@@ -236,13 +226,29 @@ void ThreadWatch::answered(ThreadId thread, Time time) {
   if (const auto found = watched_.find(thread); found != watched_.end()) found->second->answered = time;
 }
 
-void ThreadWatch::poll_for_a_while(Watched& w, Time now) {
-  w.polled = true;
+void ThreadWatch::rest(Watched& w, Time now) {
+  w.polled = w.resting = true;
   w.next_poll = now + poll_period(w);
-  w.poll_until = now + std::max<Duration>(settings_.busy_rest, polls_a_rest * w.patience);
+  w.poll_until = now + w.busy.rest(w.patience);
   next_poll_ = polled_++ == 0 ? w.next_poll : std::min(next_poll_, w.next_poll);
-  w.perf->enable(false);
-  if (w.blocks) w.blocks->enable(false);
+  close(w);
+  hearing_.changed.push_back(w.wait.member.id);
+}
+
+// It is polled on if records are not to be had any more.
+void ThreadWatch::end_rest(Watched& w, Time now, std::vector<Event>& out) {
+  open(w);
+  hearing_.changed.push_back(w.wait.member.id);
+  w.resting = false;
+  if (!w.perf) {
+    w.poll_until = Time::max();
+    return;
+  }
+  w.polled = false;
+  --polled_;
+  w.busy.begin(now);
+  look(w, now, false, out);  // what came before may have gone unheard
+  if (!w.wait.blocked) hear_of_turns(w, false);
 }
 
 void ThreadWatch::read_records(Watched& w, Time now, std::vector<Event>& out) {
@@ -260,16 +266,12 @@ void ThreadWatch::read_records(Watched& w, Time now, std::vector<Event>& out) {
   }
   if ((turned == 0 && slept == 0) || w.polled) return;
   ++counts_.wakeups;
-  if (now - w.window_start > busy_window(w)) {
-    w.window_start = now;
-    w.sleeps = 0;
-  }
   const auto used = std::span(turns).first(turned);
   // Many sleeps may be one wake-up of ours; to write each down still cost the CPU that it slept on.
   const auto left = static_cast<std::size_t>(
       std::ranges::count_if(used, [](const sys::SwitchRecord& r) { return r.out && !r.preempted; }));
-  w.sleeps += static_cast<unsigned>(std::max({slept, left, std::size_t{1}}));
-  if (w.sleeps > settings_.busy_sleeps) poll_for_a_while(w, now);
+  const auto times = static_cast<unsigned>(std::max({slept, left, std::size_t{1}}));
+  if (w.busy.sleeps_too_often(times, now, w.patience, settings_.poll_period)) rest(w, now);
   bool ran = std::any_of(used.begin(), used.end(), [](const sys::SwitchRecord& r) { return !r.out; });
   const bool sleeps_now = turned > 0 && used.back().out && !used.back().preempted;
   const bool fell_asleep = slept > 0 || sleeps_now;

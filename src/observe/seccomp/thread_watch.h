@@ -5,10 +5,10 @@
 // loop, because to be told preempts it. While it sleeps, its next turn on a CPU does (switch records). Where
 // tracepoints are not to be had, switch records tell of both.
 //
-// A thread that sleeps too often for a wake-up at each time is polled for a while instead: a thread that waits less
-// than a poll period at a time gains nothing from a donation that a lingering one does not give. Where swapd is over
-// its budget of CPU time, its patience says what is too often, and how long a poll period is. Without perf all are
-// polled.
+// A thread that sleeps too often for a wake-up at each time is polled for a while instead, its events closed: a thread
+// that waits less than a poll period at a time gains nothing from a donation that a lingering one does not give. Where
+// swapd is over its budget of CPU time, its patience says what is too often, and how long a poll period is. Without
+// perf all are polled.
 //
 // All of that costs the thread some microseconds each time that it sleeps, and swapd as much or more. Where that is
 // more than swapd may use, only a part of the threads is heard of at a time (hear()): the others have neither records
@@ -22,6 +22,7 @@
 
 #include "base/fd.h"
 #include "observe/observer.h"
+#include "observe/seccomp/busy_sleeper.h"
 #include "observe/seccomp/hearing_turns.h"
 #include "observe/wait_state.h"
 #include "sys/perf/perf.h"
@@ -33,11 +34,8 @@ class ThreadWatch {
  public:
   struct Settings {
     Duration poll_period = std::chrono::milliseconds(1);
-    bool perf = true;           // false: poll all
-    bool tracepoints = true;    // false: switch records alone
-    unsigned busy_sleeps = 15;  // in one busy_window: poll the thread …
-    Duration busy_window = std::chrono::milliseconds(10);
-    Duration busy_rest = std::chrono::milliseconds(100);  // … for this long
+    bool perf = true;         // false: poll all
+    bool tracepoints = true;  // false: switch records alone
   };
   // trapped: does the filter notify of this call? Such a call may be held by our own unanswered notification.
   ThreadWatch(const sys::Procfs& procfs, Resolver& resolver, Settings settings, Observer::Hooks hooks,
@@ -52,6 +50,7 @@ class ThreadWatch {
   void set_patience(ThreadId thread, Duration patience);
   // The part of the threads that is heard of from the next drain() on, in turn.
   void hear(double part) { hearing_.turns.set_part(part); }
+  // There are records of it now.
   [[nodiscard]] bool hears(ThreadId thread) const;
   // Threads of which that has changed since the last call.
   [[nodiscard]] std::vector<ThreadId> take_turned();
@@ -71,15 +70,15 @@ class ThreadWatch {
     std::unique_ptr<sys::TraceWatch> blocks;  // none: `perf` is always on
     // Registrations of `perf` and `blocks` in the loop.
     sys::EventLoop::Registration hears_turns, hears_blocks;
-    Fd call;              // its /proc/TID/syscall
-    Time answered{};      // when its last trapped call came
-    bool polled = false;  // now
-    bool fresh = false;   // not looked at yet
+    Fd call;               // its /proc/TID/syscall
+    Time answered{};       // when its last trapped call came
+    bool polled = false;   // now
+    bool resting = false;  // … for a while, because it was busy
+    bool fresh = false;    // not looked at yet
     bool heard = false;
     Duration patience{};
-    Time window_start{};
+    BusySleeper busy;
     Time next_poll{}, poll_until{};
-    unsigned sleeps = 0;  // in this window
   };
 
   void take_turns(Time now, std::vector<Event>& out);
@@ -90,10 +89,11 @@ class ThreadWatch {
   void read_records(Watched& w, Time now, std::vector<Event>& out);
   static void tell_runs(Watched& w, Time now, std::vector<Event>& out);
   void look(Watched& w, Time now, bool ran_meanwhile, std::vector<Event>& out);
-  void poll_for_a_while(Watched& w, Time now);
+  void rest(Watched& w, Time now);
+  void end_rest(Watched& w, Time now, std::vector<Event>& out);
+  void close(Watched& w);
   void poll(Watched& w, Time now, std::vector<Event>& out);
   [[nodiscard]] Duration poll_period(const Watched& w) const;
-  [[nodiscard]] Duration busy_window(const Watched& w) const;
   [[nodiscard]] sys::EventLoop::Registration hear_of(Watched& w, int descriptor);
   void ready(Watched& w, bool hung_up);
   static void hear_of_turns(const Watched& w, bool on);

@@ -1,10 +1,13 @@
 // Threads that the seccomp observer watches by perf, as long as they do not sleep too often for that.
 #include "observe/seccomp/thread_watch.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <functional>
 #include <future>
 #include <latch>
 #include <optional>
@@ -29,7 +32,7 @@ class ThreadWatchTest : public testing::Test {
     watch_.listen(loop_);
   }
   // A thread of this process that sleeps so often while it is watched and nothing is read of it; then it is.
-  void watch_one_that_sleeps(int times) {
+  void watch_one_that_sleeps(int times, const std::function<void(ThreadId)>& then = {}) {
     std::promise<ThreadId> started;
     std::latch is_watched(1), has_slept(1), may_end(1);
     std::thread thread([&] {
@@ -39,7 +42,8 @@ class ThreadWatchTest : public testing::Test {
       has_slept.count_down();
       may_end.wait();
     });
-    watch_.add({.id = started.get_future().get(), .tgid = ::getpid()});
+    const ThreadId id = started.get_future().get();
+    watch_.add({.id = id, .tgid = ::getpid()});
     watch_.report_new(now(), events_);
     is_watched.count_down();
     has_slept.wait();
@@ -47,8 +51,18 @@ class ThreadWatchTest : public testing::Test {
     loop_.dispatch(now());
     watch_.drain(now(), events_);
     polls_at_ = watch_.deadline();
+    if (then) then(id);
     may_end.count_down();
     thread.join();
+  }
+
+  [[nodiscard]] static std::size_t events_open() {
+    std::size_t found = 0;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+      std::error_code gone;
+      if (std::filesystem::read_symlink(entry.path(), gone) == "anon_inode:[perf_event]") ++found;
+    }
+    return found;
   }
 
   sys::Procfs procfs_;
@@ -75,6 +89,22 @@ TEST_F(ThreadWatchTest, WhatSleepsNowAndThenIsHeardOf) {
 TEST_F(ThreadWatchTest, SleepsThatAreReadAtOnceCountEach) {
   watch_one_that_sleeps(40);
   EXPECT_TRUE(polls_at_);
+}
+
+// An event that is disabled costs its thread time at each switch, too.
+TEST_F(ThreadWatchTest, WhatSleepsTooOftenHasNoEventsWhileItRests) {
+  const std::size_t before = events_open();
+  watch_one_that_sleeps(40, [&](ThreadId thread) {
+    EXPECT_EQ(events_open(), before);
+    EXPECT_FALSE(watch_.hears(thread));
+    EXPECT_THAT(watch_.take_turned(), testing::ElementsAre(thread));
+    EXPECT_EQ(watch_.costs().unheard, 0U) << "it is polled";
+    watch_.drain(now() + BusySleeper::first_rest, events_);
+    EXPECT_GT(events_open(), before);
+    EXPECT_TRUE(watch_.hears(thread));
+    EXPECT_THAT(watch_.take_turned(), testing::ElementsAre(thread));
+    EXPECT_FALSE(watch_.deadline()) << "nothing is polled";
+  });
 }
 
 // Forty threads of this process that sleep.
