@@ -45,6 +45,8 @@ swapd_install(${CMAKE_INSTALL_DATADIR}/bash-completion/completions src/cli/compl
 swapd_install(${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions src/cli/completions/_swapctl)
 swapd_install(${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d src/cli/completions/swapctl.fish)
 
+swapd_install(${CMAKE_INSTALL_DATADIR}/swapd/dashboards dashboards/swapd.json)
+
 # The first is read wherever it is installed; the others are there to be linked into /etc/swapd/policies.d.
 swapd_install(lib/swapd/policies.d policies/10-protected.toml)
 swapd_install(${CMAKE_INSTALL_DATADIR}/swapd/policies policies/00-defaults.toml policies/batch-io.toml policies/build-host.toml

@@ -18,7 +18,7 @@ namespace swapd::daemon {
 
 namespace {
 
-constexpr std::size_t max_text = 1 << 20;
+constexpr std::size_t max_text = 8 << 20;
 
 model::KindSettings kind_settings(const policy::ModelRules& rules) {
   return {.base_confidence = rules.confidence,

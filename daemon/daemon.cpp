@@ -73,10 +73,13 @@ void log_missing(const MissingPiece& piece) {
 // A rule's nice value is its program's own: it divides what the program's session has, where sessions come first.
 // Empty: that holds for no rule here.
 std::string nice_within_sessions(const std::vector<policy::NamedRule>& rules, const sys::Groups& groups) {
+  constexpr std::size_t named = 5;
   std::string names;
+  std::size_t count = 0;
   for (const auto& [name, rule] : rules)
-    if (rule.manage && rule.base && !rule.base->realtime() && rule.base->nice != 0)
+    if (rule.manage && rule.base && !rule.base->realtime() && rule.base->nice != 0 && ++count <= named)
       names += (names.empty() ? "" : ", ") + ("[match." + name + "]");
+  if (count > named) names += " and " + std::to_string(count - named) + " more";
   if (names.empty() || !groups.autogroups()) return "";
   return "the nice value of " + names +
          " counts against programs of the same session only: kernel.sched_autogroup_enabled is 1, and autogroups (as "
@@ -297,6 +300,7 @@ void Daemon::begin_enrolling() {
   auto_enroller_.emplace(interfaces_->backend, surfaces_.procfs, rules,
                          AutoEnroller::Options{.known = known,
                                                .changed = changed,
+                                               .settings = {surfaces_.procfs, surfaces_.scheduler},
                                                .installs_filters = engine_.needs_listeners(),
                                                .dry_run = options().dry_run});
   auto_enroller_->begin(loop_.get(), std::move(events));

@@ -226,8 +226,10 @@ void JobWatch::follow_messages(bool wanted) {
   shared_.calls = on ? messages_.calls : nullptr;
 }
 
-// To load programs takes CPU time once, which does not count against the budget.
+// To load programs takes CPU time once, which does not count against the budget, and some MB of memory for the kernel's
+// types, which go back at once.
 void JobWatch::loading(bool begins) {
+  if (!begins) (void)sys::give_back_memory();
   const std::lock_guard lock(mutex_);
   if (begins)
     shared_.loads_since = sys::own_cpu_time();

@@ -163,8 +163,9 @@ void AutoEnroller::take(const WantedProgram& wanted) {
                                              " has neither CAP_SYS_ADMIN nor no_new_privs, without which the seccomp "
                                              "observer cannot see it; the bpf observer can"));
   queue_.begin();
-  const auto done = [this, wanted, alive = alive_](const Status& enrolled) {
-    if (*alive) taken(wanted, enrolled);
+  const auto done = [this, wanted, asked = options_.settings.asked(wanted.rule->rule, wanted.pid),
+                     alive = alive_](const Status& enrolled) {
+    if (*alive) taken(wanted, asked, enrolled);
   };
   // With what it has started until then; what another rule had taken in, alone.
   backend_.enroll({.pid = wanted.pid,
@@ -175,15 +176,13 @@ void AutoEnroller::take(const WantedProgram& wanted) {
                   done);
 }
 
-void AutoEnroller::taken(const WantedProgram& wanted, Status enrolled) {
+void AutoEnroller::taken(const WantedProgram& wanted, const std::optional<AskedPriority>& asked, Status enrolled) {
   queue_.end();
   const bool in = enrolled.ok();
   if (in) ++counts_.managed;
-  const auto& base = wanted.rule->rule.base;
-  if (enrolled && base && fits_still(wanted)) {
-    const bool nice_alone = !base->realtime();  // a rule names no class but the real-time ones
-    enrolled = backend_.set(wanted.pid, nice_alone ? AskedPriority::only_nice(base->nice) : AskedPriority(*base),
-                            bus::Caller::root());
+  if (enrolled && fits_still(wanted)) {
+    enrolled = options_.settings.give(wanted.rule->rule, wanted.pid);
+    if (enrolled && asked) enrolled = backend_.set(wanted.pid, *asked, bus::Caller::root());
   }
   if (in) taken_.add(wanted.pid, wanted.start_time, wanted.rule);
   if (!enrolled && enrolled.error().code() == EAGAIN)

@@ -23,6 +23,7 @@
 #include "enroll/enroll_queue.h"
 #include "enroll/program_matcher.h"
 #include "enroll/rule_enrollments.h"
+#include "enroll/rule_settings.h"
 #include "event/sources.h"
 #include "policy/match.h"
 #include "sys/bpf/exec_events.h"
@@ -37,6 +38,7 @@ class AutoEnroller {
     std::function<bool(pid_t, std::uint64_t start_time)> known;
     // Something of the process has changed that rules go by, its cgroup, say.
     std::function<void(pid_t)> changed{};
+    RuleSettings settings;
     bool installs_filters = false;  // the observer needs them
     bool dry_run = false;           // counts only
   };
@@ -74,7 +76,7 @@ class AutoEnroller {
   void consider(WantedProgram wanted, const policy::Program& program);
   void take_next();
   void take(const WantedProgram& wanted);
-  void taken(const WantedProgram& wanted, Status enrolled);
+  void taken(const WantedProgram& wanted, const std::optional<AskedPriority>& asked, Status enrolled);
   [[nodiscard]] bool fits_still(const WantedProgram& wanted);
   [[nodiscard]] bool may_have_a_filter(pid_t pid) const;
   void leave_alone(const WantedProgram& wanted);

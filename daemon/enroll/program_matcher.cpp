@@ -2,6 +2,7 @@
 
 #include <pwd.h>
 
+#include <algorithm>
 #include <array>
 
 namespace swapd::daemon {
@@ -9,16 +10,19 @@ namespace {
 
 constexpr std::size_t max_users = 10'000;
 constexpr std::chrono::seconds names_last{60};
+constexpr std::size_t max_ancestors = 64;
 
 }  // namespace
 
 ProgramMatcher::ProgramMatcher(const sys::Procfs& procfs, std::vector<policy::NamedRule> rules)
     : procfs_(procfs), rules_(std::move(rules)) {
-  for (const auto& [name, rule] : rules_) {
+  for (const auto& [name, rule] : rules_.rules()) {
     by_file_ = by_file_ || !rule.exe.empty();
     by_arguments_ = by_arguments_ || !rule.cmdline.empty();
     by_group_ = by_group_ || !rule.cgroup.empty() || !rule.unit.empty() || !rule.container.empty();
     by_user_ = by_user_ || !rule.user.empty();
+    if (!rule.parent.empty()) ancestors_ = std::max<std::size_t>(ancestors_, 1);
+    if (!rule.descends.empty()) ancestors_ = max_ancestors;
   }
 }
 
@@ -42,6 +46,19 @@ void ProgramMatcher::complete(pid_t pid, policy::Program& program) {
   if (by_file_) program.exe = procfs_.exe(pid).value_or(program.exe);
   if (by_group_) program.cgroup = procfs_.cgroup(pid).value_or("");
   if (by_user_) program.user = user(program.uid);
+  if (ancestors_ > 0) program.ancestors = ancestors(pid);
+}
+
+// A process whose parent has ended has init, or a reaper, for one.
+std::vector<std::string> ProgramMatcher::ancestors(pid_t pid) const {
+  std::vector<std::string> names;
+  while (names.size() < ancestors_) {
+    const auto stat = procfs_.stat(pid);
+    if (!stat || stat->ppid <= 0) break;
+    pid = stat->ppid;
+    names.push_back(procfs_.comm(pid).value_or(""));
+  }
+  return names;
 }
 
 std::string ProgramMatcher::user(std::uint32_t uid) {

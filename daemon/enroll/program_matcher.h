@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -23,23 +24,26 @@ class ProgramMatcher {
  public:
   ProgramMatcher(const sys::Procfs& procfs, std::vector<policy::NamedRule> rules);
 
-  [[nodiscard]] std::size_t rules() const { return rules_.size(); }
+  [[nodiscard]] std::size_t rules() const { return rules_.rules().size(); }
   // The process as it is now. cmdline: as it was started, if that is known.
   [[nodiscard]] policy::Program program_of(pid_t pid, const std::optional<std::string>& cmdline);
   // A program that has ended meanwhile is known by what it was started as.
   [[nodiscard]] policy::Program program_of(const sys::ExecEvent& event);
   // Null: none fits. Lives as long as the matcher.
   [[nodiscard]] const policy::NamedRule* rule_for(const policy::Program& program) const {
-    return policy::rule_for(rules_, program);
+    return rules_.rule_for(program);
   }
 
  private:
   void complete(pid_t pid, policy::Program& program);
   [[nodiscard]] std::string user(std::uint32_t uid);
+  [[nodiscard]] std::vector<std::string> ancestors(pid_t pid) const;
 
   const sys::Procfs& procfs_;
-  const std::vector<policy::NamedRule> rules_;
-  bool by_file_ = false, by_arguments_ = false, by_group_ = false, by_user_ = false;  // what costs a look
+  const policy::RuleTable rules_;
+  // What costs a look. Ancestors: how many of them, at most.
+  bool by_file_ = false, by_arguments_ = false, by_group_ = false, by_user_ = false;
+  std::size_t ancestors_ = 0;
   std::mutex users_mutex_;
   std::map<std::uint32_t, std::pair<std::string, std::chrono::steady_clock::time_point>> users_;
 };

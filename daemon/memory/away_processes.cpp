@@ -19,6 +19,7 @@ namespace {
 
 constexpr Duration looks_each = std::chrono::milliseconds(200);  // while all is as it should be
 constexpr Duration enters_each = std::chrono::milliseconds(5);   // while a process is on its way into its group
+constexpr Duration waits_for_room_at_most = std::chrono::seconds(2);
 
 std::string named(pid_t tgid) { return "process " + std::to_string(tgid); }
 
@@ -135,6 +136,19 @@ bool AwayProcesses::put_out(pid_t tgid, Process& process) {
   return false;
 }
 
+bool AwayProcesses::is_wanted(pid_t tgid) const {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::binary_search(shared_.wanted, tgid);
+}
+
+bool AwayProcesses::waits_for_room(Process& process, Time now) {
+  if (!process.recalled) process.recalled = now;
+  if (now - *process.recalled >= waits_for_room_at_most) return false;
+  return std::ranges::any_of(processes_, [&](const auto& one) {
+    return (one.second.phase == Phase::enters || one.second.phase == Phase::leaves) && is_wanted(one.first);
+  });
+}
+
 // True: there is more to bring.
 bool AwayProcesses::bring_back(pid_t tgid, Process& process) {
   if (process.phase != Phase::returns) {
@@ -147,16 +161,12 @@ bool AwayProcesses::bring_back(pid_t tgid, Process& process) {
 }
 
 bool AwayProcesses::step(pid_t tgid, Process& process, Time now) {
-  bool wanted = false;
-  {
-    const std::lock_guard lock(mutex_);
-    wanted = std::ranges::binary_search(shared_.wanted, tgid);
-  }
-  if (!wanted) {
-    if (process.phase != Phase::enters && bring_back(tgid, process)) return true;
+  if (!is_wanted(tgid)) {
+    if (process.phase != Phase::enters && (waits_for_room(process, now) || bring_back(tgid, process))) return true;
     let_go(tgid, now);
     return false;
   }
+  process.recalled.reset();
   switch (process.phase) {
     case Phase::enters:
       return enter(tgid, process, now);

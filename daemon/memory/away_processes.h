@@ -2,6 +2,9 @@
 // the cgroup freezer, put out step by step; brought back step by step, and thawed. A thread of its own, because each
 // step waits for the disk. The guard thaws whatever this thread looks at no more.
 //
+// A process comes back once those that leave for it are out (for two seconds at most): the kernel's OOM killer may act
+// in a full group whose pages come and go at once, though there is swap enough.
+//
 // A process with a terminal in whose foreground it is comes back as soon as a key is typed there: that is told
 // (take()), and the decider lets it go.
 #pragma once
@@ -71,6 +74,7 @@ class AwayProcesses {
     std::int64_t resident = 0;  // bytes, before
     std::int64_t put_out = 0;
     std::optional<sys::ProcessPages> pages;
+    std::optional<Time> recalled;  // it is to come back since then
   };
   void run();
   [[nodiscard]] bool work();  // one step of each; true: there is more to do
@@ -79,7 +83,9 @@ class AwayProcesses {
   [[nodiscard]] bool enter(pid_t tgid, Process& process, Time now);
   void freeze(pid_t tgid, Process& process, Time now);
   [[nodiscard]] bool put_out(pid_t tgid, Process& process);
+  [[nodiscard]] bool waits_for_room(Process& process, Time now);
   [[nodiscard]] bool bring_back(pid_t tgid, Process& process);
+  [[nodiscard]] bool is_wanted(pid_t tgid) const;
   void vouch(Time now);
   void refuse(pid_t tgid, Time now);
   void let_go(pid_t tgid, Time now);

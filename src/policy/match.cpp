@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
+#include <utility>
 
 namespace swapd::policy {
 namespace {
@@ -85,28 +87,78 @@ std::string container_of(std::string_view cgroup) {
   return "";
 }
 
+namespace {
+
+using Patterns = std::vector<std::string>;
+
+bool is_negative(std::string_view pattern) { return pattern.starts_with('!'); }
+
+// Of several texts: some text fits some pattern, and no text a negative one.
+bool one_fits(const Patterns& patterns, std::span<const std::string> texts) {
+  bool positive = false, found = false;
+  for (const std::string_view pattern : patterns) {
+    const bool negative = is_negative(pattern);
+    const bool any = std::ranges::any_of(
+        texts, [&](const std::string& text) { return fits(negative ? pattern.substr(1) : pattern, text); });
+    if (negative && any) return false;
+    positive = positive || !negative;
+    found = found || (!negative && any);
+  }
+  return found || !positive;
+}
+
+bool said(const Patterns& patterns, const std::string& text) {
+  return patterns.empty() || one_fits(patterns, std::span(&text, 1));
+}
+
+bool is_literal(std::string_view pattern) {
+  return !is_negative(pattern) && pattern.find_first_of("*?") == std::string_view::npos;
+}
+
+}  // namespace
+
 bool fits(const MatchRule& rule, const Program& program) {
-  using Globs = std::vector<std::string>;
-  const auto one = [](const Globs& globs, std::string_view text) {
-    return std::ranges::any_of(globs, [&](const std::string& glob) { return fits(glob, text); });
-  };
-  const auto said = [&](const Globs& globs, std::string_view text) { return globs.empty() || one(globs, text); };
   if (!said(rule.exe, program.exe) || !said(rule.comm, program.comm) || !said(rule.cmdline, program.cmdline) ||
       !said(rule.cgroup, program.cgroup))
     return false;
   // Facts that are derived from a program's others, only for rules that ask for them.
-  if (!rule.user.empty() && !one(rule.user, program.user) && !one(rule.user, std::to_string(program.uid))) return false;
-  if (!rule.unit.empty() &&
-      std::ranges::none_of(units_of(program.cgroup), [&](const std::string& unit) { return one(rule.unit, unit); }))
+  if (!rule.user.empty()) {
+    const std::array<std::string, 2> users = {program.user, std::to_string(program.uid)};
+    if (!one_fits(rule.user, users)) return false;
+  }
+  if (!rule.unit.empty() && !one_fits(rule.unit, units_of(program.cgroup))) return false;
+  if (!rule.parent.empty() &&
+      !one_fits(rule.parent, std::span(program.ancestors).first(program.ancestors.empty() ? 0 : 1)))
     return false;
+  if (!rule.descends.empty() && !one_fits(rule.descends, program.ancestors)) return false;
   if (rule.container.empty()) return true;
   const std::string container = container_of(program.cgroup);
-  return !container.empty() && one(rule.container, container);
+  return !container.empty() && said(rule.container, container);
 }
 
-const NamedRule* rule_for(const std::vector<NamedRule>& rules, const Program& program) {
-  const auto found = std::ranges::find_if(rules, [&](const NamedRule& named) { return fits(named.rule, program); });
-  return found == rules.end() ? nullptr : &*found;
+RuleTable::RuleTable(std::vector<NamedRule> rules) : rules_(std::move(rules)) {
+  for (std::size_t place = 0; place < rules_.size(); ++place) {
+    const Patterns& names = rules_[place].rule.comm;
+    if (names.empty() || !std::ranges::all_of(names, is_literal)) {
+      of_any_.push_back(place);
+      continue;
+    }
+    for (const std::string& name : names)
+      if (auto& places = of_comm_[name]; places.empty() || places.back() != place) places.push_back(place);
+  }
+}
+
+const NamedRule* RuleTable::rule_for(const Program& program) const {
+  static const std::vector<std::size_t> none;
+  const auto named = of_comm_.find(program.comm);
+  const auto& of_name = named == of_comm_.end() ? none : named->second;
+  // Both are in order.
+  for (auto one = of_name.begin(), other = of_any_.begin(); one != of_name.end() || other != of_any_.end();) {
+    const bool first = other == of_any_.end() || (one != of_name.end() && *one < *other);
+    const NamedRule& rule = rules_[first ? *one++ : *other++];
+    if (fits(rule.rule, program)) return &rule;
+  }
+  return nullptr;
 }
 
 }  // namespace swapd::policy

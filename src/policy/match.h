@@ -1,11 +1,13 @@
 // Programs that a policy speaks of: globs against the facts of a program. Pure.
 //
 // A glob is compared with the whole text: `*` is any bytes, also none and also slashes, `?` is one byte, all else is
-// itself.
+// itself. Of a list of patterns one must fit, and none of those that begin with `!`.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "policy/policy.h"
@@ -20,6 +22,8 @@ struct Program {
   std::string user;       // name of its real user, whom setuid programs do not change; empty: none
   std::uint32_t uid = 0;  // the same
   std::string cgroup;     // as in /proc/PID/cgroup
+  // Names (comm) of the processes that it descends from, its parent first.
+  std::vector<std::string> ancestors{};
 };
 
 [[nodiscard]] bool fits(std::string_view glob, std::string_view text);
@@ -32,9 +36,22 @@ struct Program {
 // the outermost; empty: none, or one that a user runs without any of them.
 [[nodiscard]] std::string container_of(std::string_view cgroup);
 
-// Every pattern that the rule has fits, by one of its globs.
+// Every list of patterns that the rule has fits.
 [[nodiscard]] bool fits(const MatchRule& rule, const Program& program);
-// The first rule that fits; null: none does.
-[[nodiscard]] const NamedRule* rule_for(const std::vector<NamedRule>& rules, const Program& program);
+
+// Rules in their order. Those for programs of certain names (comm without a glob) are found by these: there may be ten
+// thousand names, and a thousand programs a second.
+class RuleTable {
+ public:
+  explicit RuleTable(std::vector<NamedRule> rules);
+  [[nodiscard]] const std::vector<NamedRule>& rules() const { return rules_; }
+  // The first rule that fits; null: none does. Lives as long as the table.
+  [[nodiscard]] const NamedRule* rule_for(const Program& program) const;
+
+ private:
+  std::vector<NamedRule> rules_;
+  std::unordered_map<std::string, std::vector<std::size_t>> of_comm_;  // places in rules_
+  std::vector<std::size_t> of_any_;
+};
 
 }  // namespace swapd::policy

@@ -13,7 +13,7 @@
 namespace swapd::policy {
 namespace {
 
-constexpr std::size_t largest_text = 1U << 20;
+constexpr std::size_t largest_text = 8U << 20;
 
 constexpr auto feedback_words = words<Feedback>({{"wait", Feedback::wait}, {"paper", Feedback::paper}});
 constexpr auto history_words = words<History>({{"holders", History::holders}, {"calls", History::calls}});
@@ -90,6 +90,13 @@ std::vector<KeyRule> class_keys(ClassRules& to) {
   return keys;
 }
 
+// Real-time classes have keys of their own.
+constexpr Word<SchedPolicy> ordinary_classes[] = {
+    {"other", SchedPolicy::other}, {"batch", SchedPolicy::batch}, {"idle", SchedPolicy::idle}};
+constexpr Words<SchedPolicy, 3> sched_words(ordinary_classes);
+constexpr auto io_class_words =
+    words<IoClass>({{"realtime", IoClass::realtime}, {"best-effort", IoClass::best_effort}, {"idle", IoClass::idle}});
+
 // The three ways to say how important a program is, as `swapctl run` has them.
 struct Importance {
   std::optional<std::int8_t> nice;
@@ -104,10 +111,18 @@ std::vector<KeyRule> match_keys(MatchRule& to, Importance& importance) {
           globs("cgroup", to.cgroup),
           globs("unit", to.unit),
           globs("container", to.container),
+          globs_of_comms("parent", to.parent),
+          globs_of_comms("descends", to.descends),
           line_of_text("class", to.class_name, 64),
           whole<std::int8_t>("nice", importance.nice, -20, 19),
           whole<std::uint8_t>("fifo", importance.fifo, 1, 92),
           whole<std::uint8_t>("rr", importance.rr, 1, 92),
+          word("sched", to.sched, sched_words),
+          milliseconds("slice_ms", to.slice, 0.1, 100),
+          word("io_class", to.io_class, io_class_words),
+          whole<std::uint8_t>("io_priority", to.io_priority, 0, 7),
+          whole<std::int16_t>("oom_score_adj", to.oom_score_adj, -1000, 1000),
+          flag("keep_own", to.keep_own),
           flag("manage", to.manage)};
 }
 
@@ -296,12 +311,17 @@ class Parser {
         int{importance.nice.has_value()} + int{importance.fifo.has_value()} + int{importance.rr.has_value()};
     if (said > 1) return complaint_.at(line, "[" + where + "] has more than one of 'nice', 'fifo' and 'rr'");
     if (const auto base = attributes(importance)) rule.base = base;
-    for (const auto* globs :
-         {&rule.exe, &rule.comm, &rule.cmdline, &rule.user, &rule.cgroup, &rule.unit, &rule.container})
-      if (!globs->empty()) return Done{};
+    if (rule.base && rule.base->realtime() && (rule.sched || rule.slice))
+      return complaint_.at(line, "[" + where + "] has a real-time priority and '" +
+                                     (rule.sched ? "sched" : "slice_ms") + "', which only other threads have");
+    if (rule.io_class == IoClass::idle && rule.io_priority)
+      return complaint_.at(line, "[" + where + "] has 'io_priority', which the I/O class 'idle' does not");
+    for (const auto* patterns : {&rule.exe, &rule.comm, &rule.cmdline, &rule.user, &rule.cgroup, &rule.unit,
+                                 &rule.container, &rule.parent, &rule.descends})
+      if (!patterns->empty()) return Done{};
     return complaint_.at(line, "[" + where +
                                    "] would fit every program; give it 'exe', 'comm', 'cmdline', 'user', "
-                                   "'cgroup', 'unit' or 'container'");
+                                   "'cgroup', 'unit', 'container', 'parent' or 'descends'");
   }
 
   // The classes that the text's rules name, wherever in the text those stand.
@@ -364,7 +384,7 @@ class Parser {
 
 Result<Policy> parse(std::string_view text, std::string_view file, const Policy& base) {
   const Complaint complaint(file);
-  if (text.size() > largest_text) return complaint.at(1, "larger than 1 MiB: not a policy");
+  if (text.size() > largest_text) return complaint.at(1, "larger than 8 MiB: not a policy");
   toml::table root;
   try {  // the library as Debian builds it reports by exceptions; they end here
     root = toml::parse(text);

@@ -174,13 +174,22 @@ struct ClassRules {
   bool operator==(const ClassRules&) const = default;
 };
 
+// In the order of ioprio_set(2), which begins at 1.
+enum class IoClass : std::uint8_t { realtime, best_effort, idle };
+
 // [match.NAME]: which programs swapd manages by itself, and how (policy/match.h).
 struct MatchRule {
-  // Globs, of which one must fit; at least one of these is not empty.
-  std::vector<std::string> exe, comm, cmdline, user, cgroup, unit, container;
-  std::string class_name = "default";  // class
-  std::optional<SchedAttr> base;       // nice, fifo, rr: as `swapctl run` has them
-  bool manage = true;                  // false: what fits is left alone
+  // Patterns (policy/match.h); at least one of these is not empty.
+  std::vector<std::string> exe, comm, cmdline, user, cgroup, unit, container, parent, descends;
+  std::string class_name = "default";         // class
+  std::optional<SchedAttr> base;              // nice, fifo, rr: as `swapctl run` has them
+  std::optional<SchedPolicy> sched;           // other, batch, idle
+  std::optional<Duration> slice;              // slice_ms
+  std::optional<IoClass> io_class;            // ioprio_set(2)
+  std::optional<std::uint8_t> io_priority;    // 0 (best) to 7; of best effort where no class is said
+  std::optional<std::int16_t> oom_score_adj;  // proc_pid_oom_score_adj(5)
+  bool keep_own = false;                      // of these, what a program has of its own already stays
+  bool manage = true;                         // false: what fits is left alone
   bool operator==(const MatchRule&) const = default;
 };
 struct NamedRule {

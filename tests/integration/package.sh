@@ -24,7 +24,7 @@ for package in "$dir"/*.deb; do
 done
 dpkg-deb -c "$dir"/swapd_*.deb | awk '{ print $NF }' >"$dir/files"
 for file in usr/sbin/swapd usr/bin/swapctl usr/libexec/swapd/swapd-guard usr/libexec/swapd/swapd-attach etc/swapd/swapd.toml \
-  usr/lib/swapd/policies.d/10-protected.toml usr/share/swapd/policies/desktop.toml usr/lib/systemd/system/swapd.service \
+  usr/lib/swapd/policies.d/10-protected.toml usr/share/swapd/policies/desktop.toml usr/share/swapd/dashboards/swapd.json usr/lib/systemd/system/swapd.service \
   usr/lib/systemd/catalog/swapd.catalog usr/lib/sysusers.d/swapd.conf usr/lib/tmpfiles.d/swapd.conf usr/share/dbus-1/system.d/org.swapd1.conf \
   usr/share/polkit-1/actions/org.swapd1.policy usr/share/polkit-1/rules.d/swapd.rules usr/share/man/man1/swapctl.1.gz usr/share/man/man5/swapd-policy.5.gz \
   usr/share/man/man5/org.swapd1.5.gz usr/share/man/man5/swapd.conf.5.gz usr/share/man/man8/swapd.8.gz usr/share/bash-completion/completions/swapctl.bash \

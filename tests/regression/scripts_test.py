@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -135,6 +136,29 @@ class ClassSizes(unittest.TestCase):
     def test_this_tree_agrees_with_docs_architecture_md(self):
         found = subprocess.run([ROOT / "scripts" / "class-sizes.py", "--check"], capture_output=True, text=True)
         self.assertEqual((found.stdout + found.stderr, found.returncode), ("", 0))
+
+
+class Dashboard(unittest.TestCase):
+    def test_each_of_its_metrics_is_one_of_swapds(self):
+        board = json.loads((ROOT / "dashboards" / "swapd.json").read_text())
+        known = set(re.findall(r'"(swapd_[a-z_]+)', (ROOT / "src/bus/metrics.cpp").read_text()))
+        panels = [panel for panel in board["panels"] if panel["type"] != "row"]
+        self.assertTrue(panels)
+        for panel in panels:
+            for target in panel["targets"]:
+                asked = re.findall(r"\bswapd_[a-z_]+", target["expr"])
+                self.assertTrue(asked, panel["title"])
+                self.assertLessEqual(set(asked), known, panel["title"])
+
+    def test_no_two_panels_stand_in_one_place(self):
+        board = json.loads((ROOT / "dashboards" / "swapd.json").read_text())
+        taken = set()
+        for panel in board["panels"]:
+            at = panel["gridPos"]
+            cells = {(x, y) for x in range(at["x"], at["x"] + at["w"]) for y in range(at["y"], at["y"] + at["h"])}
+            self.assertLessEqual(at["x"] + at["w"], 24)
+            self.assertFalse(cells & taken, panel["title"])
+            taken |= cells
 
 
 class Prose(unittest.TestCase):

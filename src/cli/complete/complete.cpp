@@ -6,6 +6,7 @@
 #include "cli/top/top.h"
 #include "cli/verbs/verbs.h"
 #include "cli/words.h"
+#include "policy/import/imported.h"
 
 namespace swapd::cli {
 namespace {
@@ -62,7 +63,9 @@ class Completer {
       const std::string name = option->get_name(true);
       if (name == "PID") add(verb.get_name() == "enroll" ? sources_.processes() : sources_.managed());
       if (name == "CLASS") add(sources_.classes());
-      if (name == "FILE") out_.rest = Rest::file;
+      if (name == "TOOL")
+        for (const std::string_view word : policy::tool_words.texts()) add({std::string(word), ""});
+      if (name == "FILE" || name == "PATH") out_.rest = Rest::file;
     }
     return out_;
   }

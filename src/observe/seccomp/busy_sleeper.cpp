@@ -10,19 +10,19 @@ void BusySleeper::begin(Time now) {
 }
 
 bool BusySleeper::sleeps_too_often(unsigned sleeps, Time now, Duration patience, Duration poll_period) {
-  if (now - start_ > (patience <= poll_period ? window : max_sleeps * patience)) {
-    begin(now);
-    rests_ = 0;
-  }
+  if (now - start_ > (patience <= poll_period ? window : max_sleeps * patience)) begin(now);
   sleeps_ += sleeps;
   return sleeps_ > max_sleeps;
 }
 
-Duration BusySleeper::rest(Duration patience) {
+Duration BusySleeper::rest(Time now, Duration patience) {
+  if (now - rested_ > 2 * rest_) rests_ = 0;
   Duration least = first_rest;
   for (unsigned i = 0; i < rests_ && least < max_rest; ++i) least *= 2;
   ++rests_;
-  return std::max<Duration>(std::min(least, max_rest), polls_a_rest * patience);
+  rest_ = std::max<Duration>(std::min(least, max_rest), polls_a_rest * patience);
+  rested_ = now + rest_;
+  return rest_;
 }
 
 }  // namespace swapd::observe

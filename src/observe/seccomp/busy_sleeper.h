@@ -18,9 +18,10 @@ class BusySleeper {
   // So many sleeps of it were heard of. Whether that is too often: more than max_sleeps come sooner than once in each
   // `patience`, and in each poll period.
   [[nodiscard]] bool sleeps_too_often(unsigned sleeps, Time now, Duration patience, Duration poll_period);
-  // How long it rests. Each rest that follows at once upon another one is twice as long: to open its events anew costs
-  // us some 100 µs each time, and the window until it rests costs the thread a record a sleep.
-  [[nodiscard]] Duration rest(Duration patience);
+  // How long it rests from now on. Each rest is twice as long as the one before, unless the thread was calm for twice
+  // as long as that meanwhile: to open its events anew costs us some 100 µs each time, and the thread a record a sleep
+  // until it rests again.
+  [[nodiscard]] Duration rest(Time now, Duration patience);
   // Its rests so far are forgotten.
   void forget() { rests_ = 0; }
 
@@ -28,6 +29,8 @@ class BusySleeper {
   Time start_{};
   unsigned sleeps_ = 0;  // in this window
   unsigned rests_ = 0;   // one after another
+  Time rested_{};        // until then
+  Duration rest_{};      // for so long
 };
 
 }  // namespace swapd::observe

@@ -229,7 +229,7 @@ void ThreadWatch::answered(ThreadId thread, Time time) {
 void ThreadWatch::rest(Watched& w, Time now) {
   w.polled = w.resting = true;
   w.next_poll = now + poll_period(w);
-  w.poll_until = now + w.busy.rest(w.patience);
+  w.poll_until = now + w.busy.rest(now, w.patience);
   next_poll_ = polled_++ == 0 ? w.next_poll : std::min(next_poll_, w.next_poll);
   close(w);
   hearing_.changed.push_back(w.wait.member.id);

@@ -1,6 +1,7 @@
 // Programs that nobody has put under swapd but its policy ([match.NAME]).
 #include <sched.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -55,6 +56,55 @@ TEST_P(PolicyRules, TakeInAProgramThatStarts) {
   EXPECT_EQ(class_of(pid), "work");
   EXPECT_TRUE(eventually([&] { return kernel_attr(pid).nice == -7; }));
   EXPECT_EQ(session->json({"status"})["managed_by_policy_total"], 1);
+}
+
+TEST_P(PolicyRules, GiveAProgramAllThatTheySay) {
+  start(R"(
+[match.ours]
+comm = "swapd-t-*"
+sched = "batch"
+nice = 3
+io_class = "best-effort"
+io_priority = 6
+oom_score_adj = 321
+)");
+  if (!session) return;
+  const pid_t pid = session->start_plain({program("swapd-t-all"), "100"});
+  ASSERT_TRUE(comes_in(pid));
+  EXPECT_TRUE(eventually([&] { return kernel_attr(pid).policy == "batch"; }));
+  EXPECT_EQ(kernel_attr(pid).nice, 3);
+  constexpr int of_process = 1, best_effort = 2;  // linux/ioprio.h
+  EXPECT_EQ(::syscall(SYS_ioprio_get, of_process, pid), (best_effort << 13) | 6);
+  int score = 0;
+  std::ifstream("/proc/" + std::to_string(pid) + "/oom_score_adj") >> score;
+  EXPECT_EQ(score, 321);
+}
+
+TEST_P(PolicyRules, LeaveWhatAProgramHasOfItsOwnWhereTheySaySo) {
+  start("[match.ours]\ncomm = \"swapd-t-*\"\nsched = \"batch\"\nkeep_own = true\n");
+  if (!session) return;
+  const pid_t pid = session->start_plain({"/usr/bin/nice", "-n", "4", program("swapd-t-own"), "100"});
+  ASSERT_TRUE(comes_in(pid));
+  const pid_t other = session->start_plain({program("swapd-t-none"), "100"});
+  ASSERT_TRUE(eventually([&] { return kernel_attr(other).policy == "batch"; }));
+  EXPECT_EQ(kernel_attr(pid).policy, "other");
+  EXPECT_EQ(kernel_attr(pid).nice, 4);
+}
+
+TEST_P(PolicyRules, KnowWhatAProgramDescendsFrom) {
+  start("[match.ours]\ndescends = \"swapd-t-launch\"\ncomm = \"swapd-t-game\"\n");
+  if (!session) return;
+  const std::string game = program("swapd-t-game");
+  session->start_plain({program("swapd-t-launch", "/bin/bash"), "-c", "(" + game + " 8; true); true"});
+  const pid_t alone = session->start_plain({game, "100"});
+  pid_t found = 0;
+  ASSERT_TRUE(eventually([&] {
+    const auto answer = session->json({"ps"});
+    for (const auto& thread : answer["threads"]) found = thread["pid"];
+    return found != 0;
+  }));
+  EXPECT_NE(found, alone);
+  EXPECT_EQ(class_of(alone), "");
 }
 
 TEST_P(PolicyRules, TakeInAProgramThatIsRenamedLater) {

@@ -48,7 +48,8 @@ class Complete : public testing::Test {
 TEST_F(Complete, Verbs) {
   EXPECT_THAT(words({"r"}), ElementsAre("run", "release", "restart", "resume", "record"));
   EXPECT_EQ(words({""}).size(), verbs().size());
-  EXPECT_THAT(words({"policy", ""}), ElementsAre("show", "check"));
+  EXPECT_THAT(words({"policy", ""}), ElementsAre("show", "check", "import"));
+  EXPECT_THAT(words({"policy", "import", "s"}), ElementsAre("system76"));
   EXPECT_THAT(words({"nonsense", "x"}), IsEmpty());
 }
 
@@ -76,6 +77,7 @@ TEST_F(Complete, Processes) {
 TEST_F(Complete, FilesAndCommandsAreTheShells) {
   EXPECT_EQ(at({"record", ""}).rest, Completion::Rest::file);
   EXPECT_EQ(at({"policy", "check", "/e"}).rest, Completion::Rest::file);
+  EXPECT_EQ(at({"policy", "import", "cgrules", "/e"}).rest, Completion::Rest::file);
   EXPECT_EQ(at({"run", "ps"}).command_at, 1U);
   EXPECT_EQ(at({"run", "--fifo", "50", "--", "psql", "-"}).command_at, 4U);
   EXPECT_EQ(at({"run", "--fifo", "50", "psql", "--cl"}).command_at, 3U);

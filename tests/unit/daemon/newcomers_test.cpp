@@ -14,6 +14,7 @@
 
 #include "base/fd.h"
 #include "fakes/fake_backend.h"
+#include "fakes/fake_scheduler.h"
 #include "policy/policy.h"
 
 namespace swapd::daemon {
@@ -68,7 +69,10 @@ class NewcomersTest : public testing::Test {
       return start_time == start && managed_.contains(pid);
     };
     newcomers_.emplace(backend_, procfs_, policy->rules,
-                       AutoEnroller::Options{.known = known, .installs_filters = installs_filters, .dry_run = dry_run});
+                       AutoEnroller::Options{.known = known,
+                                             .settings = {procfs_, scheduler_},
+                                             .installs_filters = installs_filters,
+                                             .dry_run = dry_run});
     sd_event_new(&loop_);
     std::vector<std::unique_ptr<sys::ExecEvents>> events;
     events.push_back(std::make_unique<FakeExecs>(batches_));
@@ -105,6 +109,7 @@ class NewcomersTest : public testing::Test {
   static constexpr std::uint64_t start = 7;
   const std::string root_ = directory();
   sys::Procfs procfs_{root_};
+  fakes::FakeScheduler scheduler_;
   fakes::FakeBackend backend_;
   std::set<pid_t> managed_;
   std::deque<Result<sys::ExecEvents::Batch>> batches_;

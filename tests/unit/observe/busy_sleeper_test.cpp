@@ -35,29 +35,33 @@ TEST_F(BusySleeperTest, HasALongerWindowWithMorePatience) {
   EXPECT_TRUE(sleeps(1, 59ms, 4ms)) << "more than one in 4 ms";
 }
 
-TEST_F(BusySleeperTest, RestsTwiceAsLongEachTimeThatItIsBusyRightAfterwards) {
-  EXPECT_EQ(thread_.rest({}), 100ms);
-  EXPECT_EQ(thread_.rest({}), 200ms);
-  EXPECT_EQ(thread_.rest({}), 400ms);
-  for (int i = 0; i < 100; ++i) EXPECT_LE(thread_.rest({}), BusySleeper::max_rest);
-  EXPECT_EQ(thread_.rest({}), BusySleeper::max_rest);
+TEST_F(BusySleeperTest, RestsTwiceAsLongEachTime) {
+  Time now = start_;
+  for (const Duration rest : {100ms, 200ms, 400ms, 800ms, 1600ms, 3200ms, 3200ms}) {
+    EXPECT_EQ(thread_.rest(now, {}), rest);
+    now += rest + 20ms;
+  }
 }
 
-TEST_F(BusySleeperTest, RestsForAShortTimeOnceItHasBeenCalm) {
+TEST_F(BusySleeperTest, RestsForAShortTimeOnceItHasBeenCalmForTwiceAsLongAsItRested) {
+  EXPECT_EQ(thread_.rest(start_, {}), 100ms);
+  EXPECT_EQ(thread_.rest(start_ + 100ms + 199ms, {}), 200ms);
+  EXPECT_EQ(thread_.rest(start_ + 499ms + 401ms, {}), 100ms);
+}
+
+// Among busy loops it may not get a CPU for longer than a window.
+TEST_F(BusySleeperTest, AWindowWithoutSleepsIsNoCalm) {
   thread_.begin(start_);
   EXPECT_TRUE(sleeps(BusySleeper::max_sleeps + 1, 1ms));
-  EXPECT_EQ(thread_.rest({}), 100ms);
+  EXPECT_EQ(thread_.rest(start_ + 1ms, {}), 100ms);
   thread_.begin(start_ + 101ms);
-  EXPECT_TRUE(sleeps(BusySleeper::max_sleeps + 1, 102ms));
-  EXPECT_EQ(thread_.rest({}), 200ms);
-  thread_.begin(start_ + 302ms);
-  EXPECT_FALSE(sleeps(1, 303ms));
-  EXPECT_FALSE(sleeps(1, 313ms)) << "the window is over";
-  EXPECT_EQ(thread_.rest({}), 100ms);
+  EXPECT_FALSE(sleeps(1, 120ms)) << "the window is over";
+  EXPECT_TRUE(sleeps(BusySleeper::max_sleeps, 122ms));
+  EXPECT_EQ(thread_.rest(start_ + 122ms, {}), 200ms);
 }
 
 TEST_F(BusySleeperTest, IsPolledOftenEnoughWithMorePatience) {
-  EXPECT_EQ(thread_.rest(64ms), BusySleeper::polls_a_rest * 64ms);
+  EXPECT_EQ(thread_.rest(start_, 64ms), BusySleeper::polls_a_rest * 64ms);
 }
 
 }  // namespace

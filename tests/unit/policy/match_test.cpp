@@ -87,9 +87,9 @@ const Program postgres{.exe = "/usr/lib/postgresql/15/bin/postgres",
 
 TEST(Match, EachPatternMustFitByOneOfItsGlobs) {
   const auto name = [](const std::string& keys, const Program& program) {
-    const Policy policy = accepted("[match.x]\n" + keys);
-    const NamedRule* rule = rule_for(policy.rules, program);
-    return rule == nullptr ? "" : rule->name;
+    const RuleTable table(accepted("[match.x]\n" + keys).rules);
+    const NamedRule* rule = table.rule_for(program);
+    return std::string(rule == nullptr ? "" : rule->name);
   };
   EXPECT_EQ(name("comm = \"postgres\"", postgres), "x");
   EXPECT_EQ(name("exe = [\"/usr/sbin/mysqld\", \"*/bin/postgres\"]", postgres), "x");
@@ -116,14 +116,86 @@ comm = "postgres"
 class = "database"
 nice = -5
 )");
-  EXPECT_EQ(rule_for(policy.rules, postgres)->name, "writer");
+  const RuleTable table(policy.rules);
+  EXPECT_EQ(table.rule_for(postgres)->name, "writer");
   Program backend = postgres;
   backend.cmdline = "postgres: main: joe shop";
-  const NamedRule* rule = rule_for(policy.rules, backend);
+  const NamedRule* rule = table.rule_for(backend);
   ASSERT_NE(rule, nullptr);
   EXPECT_EQ(rule->rule.class_name, "database");
   EXPECT_EQ(rule->rule.base->nice, -5);
-  EXPECT_EQ(rule_for(policy.rules, {.comm = "sh"}), nullptr);
+  EXPECT_EQ(table.rule_for({.comm = "sh"}), nullptr);
+}
+
+TEST(Match, TheFirstRuleCountsWhetherItIsForNamesOrNot) {
+  const RuleTable table(accepted(R"(
+[match.names]
+comm = ["sh", "make"]
+[match.root]
+user = "root"
+[match.more-names]
+comm = ["cc1", "sh"]
+[match.globs]
+comm = "m*"
+)")
+                            .rules);
+  const auto name = [&](const Program& program) {
+    const NamedRule* rule = table.rule_for(program);
+    return std::string(rule == nullptr ? "" : rule->name);
+  };
+  EXPECT_EQ(name({.comm = "make", .user = "root"}), "names");
+  EXPECT_EQ(name({.comm = "cc1", .user = "root"}), "root");
+  EXPECT_EQ(name({.comm = "cc1", .user = "joe"}), "more-names");
+  EXPECT_EQ(name({.comm = "sh", .user = "joe"}), "names");
+  EXPECT_EQ(name({.comm = "mv", .user = "joe"}), "globs");
+  EXPECT_EQ(name({.comm = "ls", .user = "joe"}), "");
+}
+
+TEST(Match, NoNegativePatternMayFit) {
+  const auto takes = [](const std::string& keys, const Program& program) {
+    return RuleTable(accepted("[match.x]\n" + keys).rules).rule_for(program) != nullptr;
+  };
+  EXPECT_TRUE(takes("comm = [\"post*\", \"!postmaster\"]", postgres));
+  EXPECT_FALSE(takes("comm = [\"post*\", \"!postgres\"]", postgres));
+  EXPECT_TRUE(takes("comm = \"!sh\"", postgres)) << "all but these";
+  EXPECT_FALSE(takes("comm = \"!post*\"", postgres));
+  EXPECT_FALSE(takes("unit = \"!system.slice\"", postgres)) << "none of its units may fit";
+  EXPECT_FALSE(takes("user = \"!107\"", postgres));
+}
+
+TEST(Match, KnowsWhatAProgramDescendsFrom) {
+  const auto takes = [](const std::string& keys, const std::vector<std::string>& ancestors) {
+    return RuleTable(accepted("[match.x]\n" + keys).rules).rule_for({.comm = "game", .ancestors = ancestors}) !=
+           nullptr;
+  };
+  EXPECT_TRUE(takes("parent = \"reaper\"", {"reaper", "steam", "systemd"}));
+  EXPECT_FALSE(takes("parent = \"steam\"", {"reaper", "steam", "systemd"}));
+  EXPECT_TRUE(takes("descends = \"steam\"", {"reaper", "steam", "systemd"}));
+  EXPECT_FALSE(takes("descends = \"lutris\"", {"reaper", "steam", "systemd"}));
+  EXPECT_FALSE(takes("parent = \"steam\"", {}));
+  EXPECT_FALSE(takes("comm = \"game\"\ndescends = \"!steam\"", {"reaper", "steam", "systemd"}));
+}
+
+TEST(Match, SaysWhatElseAProgramHas) {
+  const MatchRule rule = accepted(R"([match.x]
+comm = "backup"
+sched = "batch"
+nice = 5
+slice_ms = 20
+io_class = "best-effort"
+io_priority = 7
+oom_score_adj = 500
+keep_own = true
+)")
+                             .rules[0]
+                             .rule;
+  EXPECT_EQ(rule.sched, SchedPolicy::batch);
+  EXPECT_EQ(rule.base->nice, 5);
+  EXPECT_EQ(rule.slice, std::chrono::milliseconds(20));
+  EXPECT_EQ(rule.io_class, IoClass::best_effort);
+  EXPECT_EQ(rule.io_priority, 7);
+  EXPECT_EQ(rule.oom_score_adj, 500);
+  EXPECT_TRUE(rule.keep_own);
 }
 
 TEST(Match, SaysHowImportantAProgramIs) {
@@ -155,6 +227,12 @@ TEST(Match, MistakesNameTheirLine) {
     EXPECT_TRUE(said.starts_with(start)) << said;
   };
   starts("[match.x]\nnice = 1\n", "p.toml:1: [match.x] would fit every program; give it 'exe'");
+  starts("[match.x]\ncomm = \"a\"\nfifo = 5\nsched = \"batch\"\n",
+         "p.toml:1: [match.x] has a real-time priority and 'sched'");
+  starts("[match.x]\ncomm = \"a\"\nio_class = \"idle\"\nio_priority = 3\n",
+         "p.toml:1: [match.x] has 'io_priority', which the I/O class 'idle' does not");
+  starts("[match.x]\ncomm = \"a\"\nsched = \"fifo\"\n", "p.toml:3: 'sched' in [match.x]");
+  starts("[match.x]\nparent = \"gnome-session-binary\"\n", "p.toml:2: 'parent' in [match.x] is compared with a name");
   starts("[match.x]\ncom = \"a\"\n", "p.toml:2: unknown key 'com' in [match.x]; did you mean 'comm'?");
   starts("[match.x]\ncomm = 7\n", "p.toml:2: 'comm' in [match.x] must be a text of 1 to 200 bytes, or a list");
   starts("[match.x]\ncomm = []\n", "p.toml:2: 'comm' in [match.x] must be");

@@ -283,7 +283,7 @@ TEST(Policy, BrokenTomlIsOneLineToo) {
   EXPECT_TRUE(refusal("\xff\xfe").starts_with("p.toml:1: "));
   EXPECT_EQ(refusal("[model]\n\"a\\nb\" = 1\n").find('\n'), std::string::npos)
       << "a newline in a key stays off the line";
-  EXPECT_EQ(refusal(std::string(2U << 20, '#')), "p.toml:1: larger than 1 MiB: not a policy");
+  EXPECT_EQ(refusal(std::string(9U << 20, '#')), "p.toml:1: larger than 8 MiB: not a policy");
 }
 
 }  // namespace

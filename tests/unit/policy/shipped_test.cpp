@@ -45,7 +45,8 @@ Policy all_shipped() {
 
 // The rule that takes a program in: its class and its nice value, or that it is left alone.
 std::string rule_of(const Policy& p, const Program& program) {
-  const NamedRule* found = rule_for(p.rules, program);
+  const RuleTable table(p.rules);
+  const NamedRule* found = table.rule_for(program);
   if (found == nullptr) return "none";
   if (!found->rule.manage) return "left alone";
   return found->rule.class_name + (found->rule.base ? " " + std::to_string(found->rule.base->nice) : "");
