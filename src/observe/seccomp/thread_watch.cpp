@@ -94,7 +94,6 @@ void ThreadWatch::end_hearing(Watched& w, Time now, std::vector<Event>& out) {
   --hearing_.threads;
   std::erase(fresh_, &w);
   if (std::exchange(w.polled, false)) --polled_;
-  w.resting = false;
   close(w);
   w.call.reset();
   if (!w.wait.blocked) return;
@@ -104,7 +103,7 @@ void ThreadWatch::end_hearing(Watched& w, Time now, std::vector<Event>& out) {
 
 bool ThreadWatch::hears(ThreadId thread) const {
   const auto found = watched_.find(thread);
-  return found != watched_.end() && found->second->heard && !found->second->resting;
+  return found != watched_.end() && found->second->heard;
 }
 
 std::vector<ThreadId> ThreadWatch::take_turned() { return std::exchange(hearing_.changed, {}); }
@@ -227,19 +226,16 @@ void ThreadWatch::answered(ThreadId thread, Time time) {
 }
 
 void ThreadWatch::rest(Watched& w, Time now) {
-  w.polled = w.resting = true;
+  w.polled = true;
   w.next_poll = now + poll_period(w);
   w.poll_until = now + w.busy.rest(now, w.patience);
   next_poll_ = polled_++ == 0 ? w.next_poll : std::min(next_poll_, w.next_poll);
   close(w);
-  hearing_.changed.push_back(w.wait.member.id);
 }
 
 // It is polled on if records are not to be had any more.
 void ThreadWatch::end_rest(Watched& w, Time now, std::vector<Event>& out) {
   open(w);
-  hearing_.changed.push_back(w.wait.member.id);
-  w.resting = false;
   if (!w.perf) {
     w.poll_until = Time::max();
     return;

@@ -5,10 +5,10 @@
 // loop, because to be told preempts it. While it sleeps, its next turn on a CPU does (switch records). Where
 // tracepoints are not to be had, switch records tell of both.
 //
-// A thread that sleeps too often for a wake-up at each time is polled for a while instead, its events closed: a thread
-// that waits less than a poll period at a time gains nothing from a donation that a lingering one does not give. Where
-// swapd is over its budget of CPU time, its patience says what is too often, and how long a poll period is. Without
-// perf all are polled.
+// A thread that sleeps too often for a wake-up at each time is polled for a while instead, these events closed: a
+// thread that waits less than a poll period at a time gains nothing from a donation that a lingering one does not give.
+// (Whom it wakes is recorded on, because that keeps help alive, wake_records.h.) Where swapd is over its budget of CPU
+// time, its patience says what is too often, and how long a poll period is. Without perf all are polled.
 //
 // All of that costs the thread some microseconds each time that it sleeps, and swapd as much or more. Where that is
 // more than swapd may use, only a part of the threads is heard of at a time (hear()): the others have neither records
@@ -50,7 +50,6 @@ class ThreadWatch {
   void set_patience(ThreadId thread, Duration patience);
   // The part of the threads that is heard of from the next drain() on, in turn.
   void hear(double part) { hearing_.turns.set_part(part); }
-  // There are records of it now.
   [[nodiscard]] bool hears(ThreadId thread) const;
   // Threads of which that has changed since the last call.
   [[nodiscard]] std::vector<ThreadId> take_turned();
@@ -70,11 +69,10 @@ class ThreadWatch {
     std::unique_ptr<sys::TraceWatch> blocks;  // none: `perf` is always on
     // Registrations of `perf` and `blocks` in the loop.
     sys::EventLoop::Registration hears_turns, hears_blocks;
-    Fd call;               // its /proc/TID/syscall
-    Time answered{};       // when its last trapped call came
-    bool polled = false;   // now
-    bool resting = false;  // … for a while, because it was busy
-    bool fresh = false;    // not looked at yet
+    Fd call;              // its /proc/TID/syscall
+    Time answered{};      // when its last trapped call came
+    bool polled = false;  // now
+    bool fresh = false;   // not looked at yet
     bool heard = false;
     Duration patience{};
     BusySleeper busy;
