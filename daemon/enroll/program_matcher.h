@@ -41,7 +41,7 @@ class ProgramMatcher {
 
   const sys::Procfs& procfs_;
   const policy::RuleTable rules_;
-  // What costs a look. Ancestors: how many of them, at most.
+  // Facts that cost a look. Ancestors: how many of them, at most.
   bool by_file_ = false, by_arguments_ = false, by_group_ = false, by_user_ = false;
   std::size_t ancestors_ = 0;
   std::mutex users_mutex_;

@@ -1,4 +1,4 @@
-// What a rule of [match.NAME] gives a program besides its class: its own scheduling attributes, I/O priority, and OOM
+// A rule of [match.NAME] gives a program more than its class: its own scheduling attributes, I/O priority, and OOM
 // score (sched_setattr(2), ioprio_set(2), proc_pid_oom_score_adj(5)). Any thread.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace swapd::daemon {
 
-// What a thread with these attributes is to have by the rule; none: what it has. Pure.
+// The attributes that a thread with these is to have by the rule; none: those that it has. Pure.
 [[nodiscard]] std::optional<AskedPriority> asked_by(const policy::MatchRule& rule, const SchedAttr& own);
 // ioprio_set(2)'s number; none: the rule says none. Pure.
 [[nodiscard]] std::optional<int> io_priority_by(const policy::MatchRule& rule);
@@ -24,7 +24,7 @@ class RuleSettings {
  public:
   RuleSettings(const sys::Procfs& procfs, const sys::Scheduler& scheduler) : procfs_(procfs), scheduler_(scheduler) {}
 
-  // What the process is to have; ask before it is managed, so that nothing of it is lent.
+  // For a process; ask before it is managed, so that nothing of it is lent.
   [[nodiscard]] std::optional<AskedPriority> asked(const policy::MatchRule& rule, pid_t pid) const;
   // Sets all of it that is no scheduling attribute. A process that has ended is no error.
   [[nodiscard]] Status give(const policy::MatchRule& rule, pid_t pid) const;

@@ -93,7 +93,7 @@ using Patterns = std::vector<std::string>;
 
 bool is_negative(std::string_view pattern) { return pattern.starts_with('!'); }
 
-// Of several texts: some text fits some pattern, and no text a negative one.
+// Some text fits some pattern, and no text a negative one.
 bool one_fits(const Patterns& patterns, std::span<const std::string> texts) {
   bool positive = false, found = false;
   for (const std::string_view pattern : patterns) {

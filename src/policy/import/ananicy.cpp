@@ -19,7 +19,7 @@ class AnanicyImporter {
     const auto begin = text.find_first_not_of(" \t\r");
     if (begin == std::string_view::npos || text[begin] == '#') return;
     text = text.substr(begin);
-    // What follows the object is left out, as the tool does.
+    // The tool, too, leaves out text that follows the object.
     const auto end = text.rfind('}');
     Json object = Json::parse(text.substr(0, end == std::string_view::npos ? end : end + 1), nullptr, false);
     if (!object.is_object()) return out_.leave_out(place, shown(text), "it is no JSON object");
@@ -58,7 +58,7 @@ class AnanicyImporter {
     return one == other;
   }
 
-  // Of several rules for one name the last counts.
+  // The last of several rules for one name counts.
   void find_last_ones() {
     for (std::size_t i = 0; i < rules_.size(); ++i) last_[comm_of(text_in(rules_[i].object, "name"))] = i;
   }

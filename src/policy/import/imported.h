@@ -1,7 +1,7 @@
 // A policy made of the configuration of another tool that sets priorities. Pure.
 //
-// What such a tool says of a program becomes a rule ([match.NAME]), with the place that it comes from beside each
-// pattern. What a policy cannot say is listed, and why.
+// A rule ([match.NAME]) has the place that it comes from beside each pattern. All that a policy cannot say is listed,
+// and why.
 #pragma once
 
 #include <cstdint>
@@ -72,7 +72,7 @@ struct Imported {
 // The policy as TOML. from: what is said to be its source.
 [[nodiscard]] std::string policy_text(const Imported& imported, Tool tool, std::string_view from);
 
-// What each tool's importer shares.
+// Shared by the tools' importers.
 
 // A name of a program as a pattern for comm: the kernel cuts it after 15 bytes.
 [[nodiscard]] std::string comm_of(std::string_view name);

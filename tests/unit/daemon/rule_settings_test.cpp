@@ -1,4 +1,4 @@
-// What a rule gives a program, beside an imagined kernel and a /proc of the test's own.
+// A rule gives a program what it says, beside an imagined kernel and a /proc of the test's own.
 #include "enroll/rule_settings.h"
 
 #include <gtest/gtest.h>
