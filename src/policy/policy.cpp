@@ -90,7 +90,6 @@ std::vector<KeyRule> class_keys(ClassRules& to) {
   return keys;
 }
 
-// Real-time classes have keys of their own.
 constexpr Word<SchedPolicy> ordinary_classes[] = {
     {"other", SchedPolicy::other}, {"batch", SchedPolicy::batch}, {"idle", SchedPolicy::idle}};
 constexpr Words<SchedPolicy, 3> sched_words(ordinary_classes);

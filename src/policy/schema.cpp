@@ -144,22 +144,25 @@ KeyRule globs(std::string_view key, std::vector<std::string>& place) {
           }};
 }
 
+std::string cut_as_comm(std::string_view glob) {
+  std::string cut;
+  for (std::size_t i = 0, taken = 0; i < glob.size() && taken < longest_comm; ++i) {
+    cut += glob[i];
+    if (glob[i] != '*') ++taken;
+  }
+  return cut;
+}
+
 KeyRule globs_of_comms(std::string_view key, std::vector<std::string>& place) {
   KeyRule rule = globs(key, place);
   rule.read = [&place, any = std::move(rule.read)](const toml::node& node) -> Wrong {
     if (Wrong wrong = any(node)) return wrong;
-    constexpr std::size_t longest = 15;
     for (const std::string_view pattern : place) {
       const std::string_view glob = pattern.substr(pattern.starts_with('!') ? 1 : 0);
       const auto stars = static_cast<std::size_t>(std::ranges::count(glob, '*'));
-      if (glob.size() - stars <= longest) continue;
-      // The first 15 bytes, whatever may stand for their stars.
-      std::string cut(pattern.substr(0, pattern.size() - glob.size()));
-      for (std::size_t i = 0, taken = 0; i < glob.size() && taken < longest; ++i) {
-        cut += glob[i];
-        if (glob[i] != '*') ++taken;
-      }
-      return "is compared with a name that the kernel cuts after " + std::to_string(longest) + " bytes, so '" +
+      if (glob.size() - stars <= longest_comm) continue;
+      const std::string cut = std::string(pattern.substr(0, pattern.size() - glob.size())) + cut_as_comm(glob);
+      return "is compared with a name that the kernel cuts after " + std::to_string(longest_comm) + " bytes, so '" +
              printable(pattern) + "' fits none; write '" + printable(cut) + "'";
     }
     return {};

@@ -122,7 +122,10 @@ KeyRule word(std::string_view key, Place& place, const Words<Enum, N>& words) {
                                     std::size_t most);
 // One glob, or a list of 1 to 100 of them, each of 1 to 200 bytes.
 [[nodiscard]] KeyRule globs(std::string_view key, std::vector<std::string>& place);
-// The same of names that the kernel cuts after 15 bytes: a glob that fits longer ones only fits none.
+inline constexpr std::size_t longest_comm = 15;  // TASK_COMM_LEN without the end
+// The glob without the bytes that the kernel cuts off a name; stars are no bytes.
+[[nodiscard]] std::string cut_as_comm(std::string_view glob);
+// The same of names that the kernel cuts: a glob that fits longer ones only fits none.
 [[nodiscard]] KeyRule globs_of_comms(std::string_view key, std::vector<std::string>& place);
 [[nodiscard]] KeyRule line_of_text(std::string_view key, std::string& place, std::size_t longest);
 

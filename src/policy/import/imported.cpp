@@ -7,10 +7,11 @@
 #include <set>
 #include <utility>
 
+#include "policy/schema.h"
+
 namespace swapd::policy {
 namespace {
 
-constexpr std::size_t longest_comm = 15;    // TASK_COMM_LEN without the end
 constexpr std::size_t most_patterns = 100;  // of one list (docs/policy.md)
 constexpr std::size_t longest_name = 64;
 

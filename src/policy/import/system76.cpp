@@ -5,6 +5,7 @@
 
 #include "policy/import/imported.h"
 #include "policy/import/kdl.h"
+#include "policy/schema.h"
 
 namespace swapd::policy {
 namespace {
@@ -137,7 +138,7 @@ class System76Importer {
       if (in_policy != "cgroup") {
         const bool negative = glob.starts_with('!');
         const std::string name = glob.substr(negative ? 1 : 0);
-        glob = (negative ? "!" : "") + (name.find('*') == std::string::npos ? comm_of(name) : name);
+        glob = (negative ? "!" : "") + (name.find('*') == std::string::npos ? comm_of(name) : cut_as_comm(name));
       }
       out.push_back({.key = in_policy, .glob = std::move(glob), .place = place(node)});
     }

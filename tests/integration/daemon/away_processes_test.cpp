@@ -63,11 +63,11 @@ class AwayProcessesTest : public testing::Test {
     if (::geteuid() != 0) GTEST_SKIP() << "not root";
     away_.start();
   }
-  [[nodiscard]] std::optional<Phase> phase(const Holder& one) const {
-    const auto views = away_.views();
+  static std::optional<Phase> phase_in(const std::vector<AwayProcesses::View>& views, const Holder& one) {
     const auto found = std::ranges::find(views, one.pid(), &AwayProcesses::View::tgid);
     return found == views.end() ? std::nullopt : std::optional(found->phase);
   }
+  [[nodiscard]] std::optional<Phase> phase(const Holder& one) const { return phase_in(away_.views(), one); }
   [[nodiscard]] bool is_put_away(const Holder& one) {
     away_.set({one.pid()});
     return test::eventually([&] { return phase(one) == Phase::away; });
@@ -90,12 +90,8 @@ TEST_F(AwayProcessesTest, OneComesBackOnceTheOneThatLeavesForItIsOut) {
   std::optional<Phase> others = Phase::enters;
   for (bool there = true; there && clock_.now() < until; std::this_thread::yield()) {
     const auto views = away_.views();  // both as of one moment
-    const auto of = [&](const Holder& holder) {
-      const auto found = std::ranges::find(views, holder.pid(), &AwayProcesses::View::tgid);
-      return found == views.end() ? std::nullopt : std::optional(found->phase);
-    };
-    there = of(one_).has_value();
-    others = of(other_);
+    there = phase_in(views, one_).has_value();
+    others = phase_in(views, other_);
   }
   EXPECT_EQ(phase(one_), std::nullopt);
   EXPECT_EQ(others, Phase::away);

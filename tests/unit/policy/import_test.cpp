@@ -197,6 +197,12 @@ TEST(ImportSystem76, ConditionsMustAllFit) {
   EXPECT_EQ(policy.rule(other).class_name, "none");
 }
 
+TEST(ImportSystem76, APatternIsCutAsTheKernelCutsNames) {
+  const ImportedPolicy policy(
+      Tool::system76, {{"config.kdl", "assignments {\n slow nice=9 { include name=\"update-initramfs*\" }\n}"}});
+  EXPECT_EQ(policy.of("update-initramf").base->nice, 9);
+}
+
 TEST(ImportSystem76, AnExceptionIsLeftAloneWhateverElseIsSaid) {
   const ImportedPolicy policy(Tool::system76, {{"config.kdl", R"(
 assignments {
