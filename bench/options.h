@@ -78,6 +78,7 @@ struct Options {
     double dedicated_s = 1, limit_s = 30;
     double churn_s = 0;                // competitors come and go so often; 0: they stay
     int churn_nice = 0;                // of the competitors of every other turn
+    bool nodes = false;                // each rank on a node of its own
     bool floating = false;             // ranks are not pinned
     bool managed_competitors = false;  // under swapd
   } cosched;

@@ -103,6 +103,8 @@ run cosched cosched-passive cosched two-jobs --program own,openmp,own+openmp --u
 run cosched cosched-yield cosched two-jobs --program own,openmpi --under yield-when-idle --dedicated 5 "${bpf[@]}"
 run cosched cosched-ranks cosched barrier --ranks 5 --program own,openmpi --competitors 0 --under vanilla,yield-when-idle,swapd "${bpf[@]}"
 run cosched cosched-openmp cosched barrier --program openmp --grain 100,1000 --competitors 1,2,4 --under vanilla,swapd,passive "${long[@]}" "${bpf[@]}"
+run cosched cosched-nodes cosched latency --nodes --receive spin,spin-block --competitors 1,2,4 "${long[@]}" "${bpf[@]}"
+run cosched cosched-nodes-barrier cosched barrier --nodes --grain 100,1000 --competitors 1,4 "${long[@]}" "${bpf[@]}"
 run cosched cosched-idle cosched barrier --program own,openmpi,openmp --competitors 0 --dedicated 3 --repeat 21 "${bpf[@]}"
 run cosched cosched-churn cosched barrier --competitors 2 --churn 10 --churn-nice 5 --dedicated 40 --limit 200 --repeat 3 "${bpf[@]}"
 run batch apps-batch apps --apps build,ffmpeg --repeat 21 "${bpf[@]}"

@@ -35,7 +35,7 @@ ORIGIN = ("version", "commit", "kernel", "cpu", "date", "command")
 # What tells the rows of one file apart; the first ones are always shown.
 KEYS = ("mechanism", "resource", "measure", "program", "managed", "under", "observer", "limit", "hogs", "cpus", "work_ms",
         "chunk_us", "depth", "quantum_ms", "feedback", "alone", "history", "placement", "important", "client", "sessions",
-        "strict", "server_nice", "wrong_providers", "rate", "block", "members", "seconds", "receive", "pattern", "grain_us", "ranks", "competitors", "rooms",
+        "strict", "server_nice", "wrong_providers", "rate", "block", "members", "seconds", "receive", "pattern", "grain_us", "ranks", "competitors", "nodes", "rooms",
         "users", "messages", "processes", "memory_hogs", "churn_s", "churn_nice", "t_s")
 SHOWN = ("mechanism", "under")
 TITLES = {"work_ms": "work, ms", "chunk_us": "chunk, µs", "quantum_ms": "T, ms", "mean_ms": "mean, ms", "p50_ms": "p50, ms",

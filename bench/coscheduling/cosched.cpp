@@ -92,6 +92,7 @@ class Cosched {
     plan.turns = static_cast<std::uint64_t>(grain_us * turns_per_us_);
     plan.spin_us = asked_.spin_us;
     plan.split = options_.split;
+    plan.on_nodes = asked_.nodes;
     plan.at_most_s = asked_.limit_s + 60;
     return plan;
   }

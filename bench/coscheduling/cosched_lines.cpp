@@ -128,6 +128,7 @@ class Line {
              {"ranks", first.ranks},
              {"grain_us", first.work_us},
              {"pinned", first.pinned},
+             {"nodes", first.on_nodes ? first.ranks : 1},
              {"sessions", options_.split ? "split" : "same"},
              {"repeat", repeats_.size()}};
     if (first.receive == "spin-block") line_["spin_us"] = first.spin_us;

@@ -31,6 +31,17 @@ std::optional<std::string> wrong_pair(const std::string& text, const Options& op
   return std::nullopt;
 }
 
+std::optional<std::string> wrong_nodes(const Options& options) {
+  const Options::Cosched& cosched = options.cosched;
+  if (!cosched.nodes) return std::nullopt;
+  if (cosched.test != "latency" && cosched.test != "barrier") return "cosched: --nodes goes with latency and barrier";
+  if (cosched.programs != std::vector<std::string>{"own"}) return "cosched: --nodes is of our own ranks";
+  if (cosched.ranks != 2 || options.cpus != 2) return "cosched: --nodes: two ranks on two CPUs";
+  if (cosched.floating) return "cosched: --nodes: each node has one CPU";
+  if (cosched.managed_competitors) return "cosched: --nodes: the competitors are not managed";
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<std::pair<std::string, std::string>> job_pair(const std::string& text) {
@@ -90,6 +101,10 @@ void cosched_options(CLI::App& app, Options& options) {
       ->check(CLI::Range(0.5, 600.0));
   app.add_option("--churn-nice", cosched.churn_nice, "The nice value of the competitors in every other turn of --churn")
       ->check(CLI::Range(0, 19));
+  app.add_flag(
+      "--nodes", cosched.nodes,
+      "latency, barrier: two ranks of our own on two nodes, each a network namespace with one CPU and a swapd, "
+      "and TCP between them");
   app.add_flag("--float", cosched.floating, "Ranks may move between the CPUs");
   app.add_flag("--managed-competitors", cosched.managed_competitors, "Under swapd it manages the competitors too");
 }
@@ -109,6 +124,7 @@ std::optional<std::string> cosched_defaults(const CLI::App& chosen, Options& opt
   if (cosched.churn_s > 0 && cosched.test != "latency" && cosched.test != "barrier")
     return "cosched: --churn goes with latency and barrier";
   if (cosched.churn_s > 0 && cosched.managed_competitors) return "cosched: those that come and go are not managed";
+  if (auto wrong = wrong_nodes(options)) return wrong;
   if (cosched.churn_nice != 0 && cosched.churn_s == 0) return "cosched: --churn-nice goes with --churn";
   if (has(options.under, "freeze") && cosched.test != "two-jobs") return "cosched: freeze goes with two-jobs";
   if (cosched.test == "mixed" && serial_programs().empty())

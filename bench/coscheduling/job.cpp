@@ -64,11 +64,12 @@ Status Job::map_area() {
   area_->alarm_s = static_cast<std::uint32_t>(plan_.at_most_s);
   area_->rounds = plan_.rounds;
   area_->turns = plan_.turns;
+  area_->on_nodes = plan_.on_nodes ? 1 : 0;
   area_->spin_ns = static_cast<std::int64_t>(plan_.spin_us * 1e3);
   return Done{};
 }
 
-Result<Job> Job::start(const Context& context, const JobPlan& plan, const Daemon* daemon) {
+Result<Job> Job::start(const Context& context, const JobPlan& plan, const std::vector<JobNode>& nodes) {
   Job job(plan);
   if (Status mapped = job.map_area(); !mapped) return mapped.error();
   auto dir = TempDir::create();
@@ -78,13 +79,15 @@ Result<Job> Job::start(const Context& context, const JobPlan& plan, const Daemon
                          .area = "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(job.memory_.get()),
                          .temp = job.dir_->path()};
   for (int i = 0; i < job_processes(plan); ++i) {
+    const JobNode& node = nodes.at(static_cast<std::size_t>(i) % nodes.size());
     Spawn spawn;
+    spawn.network = node.network;
     spawn.cpus = plan.cpus;
     spawn.own_session = plan.split;
     if (plan.program != "own") spawn.errors = job.log();  // a launcher has much to say of ranks that are killed
     if (plan.under == "nice-5") spawn.attr = SchedAttr{.nice = -5};
-    if (daemon != nullptr)
-      spawn.argv = {context.options.swapctl, "--socket", daemon->socket(), "run", "--filter", "--"};
+    if (node.daemon != nullptr)
+      spawn.argv = {context.options.swapctl, "--socket", node.daemon->socket(), "run", "--filter", "--"};
     for (std::string& word : job_words(plan, places, i)) spawn.argv.push_back(std::move(word));
     auto child = Child::start(spawn);
     if (!child) return child.error();

@@ -17,6 +17,12 @@
 
 namespace swapd::bench {
 
+// A machine on which ranks are.
+struct JobNode {
+  const Daemon* daemon = nullptr;  // which manages the job's processes there; null: none
+  int network = -1;                // as Spawn has it
+};
+
 class Job {
  public:
   Job(Job&& other) noexcept;
@@ -24,8 +30,9 @@ class Job {
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
   ~Job();
-  // daemon: which manages all of the job's processes; null: none.
-  [[nodiscard]] static Result<Job> start(const Context& context, const JobPlan& plan, const Daemon* daemon);
+  // nodes: one, or one for each process.
+  [[nodiscard]] static Result<Job> start(const Context& context, const JobPlan& plan,
+                                         const std::vector<JobNode>& nodes);
   // Until all ranks sleep at their gate.
   [[nodiscard]] Status await_ready(std::chrono::seconds at_most);
   void let_go();

@@ -38,6 +38,7 @@ struct JobRank {
 struct JobArea {
   /* What the harness has said before the job starts. */
   uint32_t pattern, receive, ranks, pinned, cpu_count, alarm_s;
+  uint32_t on_nodes; /* each of two ranks is on a node of its own: they meet by messages (rank_link.h) */
   int32_t cpus[job_max_ranks];
   uint64_t rounds;
   uint64_t turns; /* of job_work(), a rank and round */

@@ -21,7 +21,8 @@ struct JobPlan {
   double work_us = 0;       // of a rank in a round
   std::uint64_t turns = 0;  // the same, of job_work()
   double spin_us = 0;
-  bool split = false;  // a session of its own
+  bool split = false;     // a session of its own
+  bool on_nodes = false;  // each rank on a node of its own
   double at_most_s = 0;
 };
 

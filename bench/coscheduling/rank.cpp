@@ -2,6 +2,9 @@
 
 #include <cstdlib>
 
+#include "coscheduling/node_network.h"
+#include "coscheduling/rank_link.h"
+
 namespace swapd::bench {
 namespace {
 
@@ -43,6 +46,36 @@ void meet_at_barriers(JobArea& area, std::uint32_t self) {
   }
 }
 
+// The same of two ranks on two nodes. At a barrier each tells the other that it is there.
+bool exchange_messages(JobArea& area, std::uint32_t self, RankLink& link) {
+  const auto receive = static_cast<JobReceive>(area.receive);
+  const bool is_token = area.pattern == pattern_latency;
+  for (std::uint64_t round = 0; round < area.rounds; ++round) {
+    if (is_token && self == 1 && !link.receive(receive, area.spin_ns)) return false;
+    job_work(area.turns);
+    if (!link.send()) return false;
+    if ((!is_token || self == 0) && !link.receive(receive, area.spin_ns)) return false;
+    job_round_done(&area, self, round + 1);
+  }
+  return true;
+}
+
+int run_on_a_node(JobArea& area, std::uint32_t self) {
+  const std::string address = NodeNetwork::address(0);
+  auto link = self == 0 ? RankLink::take(address) : RankLink::connect(address);
+  if (!link) {
+    job_say(&area, self, rank_failed);
+    return 1;
+  }
+  job_begin(&area, self);
+  if (!exchange_messages(area, self, *link)) {
+    job_say(&area, self, rank_failed);
+    return 1;
+  }
+  job_finish(&area, self);
+  return 0;
+}
+
 }  // namespace
 
 void await_change(JobCell& cell, std::uint32_t seen, JobReceive receive, std::int64_t spin_ns) {
@@ -78,6 +111,7 @@ int run_cosched_rank(int argc, char** argv) {
   const auto self = static_cast<std::uint32_t>(std::strtoul(argv[3], nullptr, 10));
   if (area == nullptr || self >= area->ranks) return 1;
   job_pin(area, self);
+  if (area->on_nodes != 0) return run_on_a_node(*area, self);
   job_begin(area, self);
   if (area->pattern == pattern_latency) {
     exchange_tokens(*area, self);

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "coscheduling/node_network.h"
 #include "coscheduling/serial_load.h"
 #include "harness/usage.h"
 
@@ -27,7 +28,7 @@ class Scene {
   Scene& operator=(const Scene&) = delete;
 
   Result<SceneRun> run() {
-    for (const auto step : {&Scene::start_swapd, &Scene::start_jobs, &Scene::start_competitors})
+    for (const auto step : {&Scene::make_network, &Scene::start_swapd, &Scene::start_jobs, &Scene::start_competitors})
       if (Status done = (this->*step)(); !done) return done.error();
     look_at(before_);
     const std::int64_t began = job_now_ns();
@@ -46,19 +47,41 @@ class Scene {
   }
 
  private:
+  Status make_network() {
+    if (plan_.jobs.empty() || !plan_.jobs.front().on_nodes) return Done{};
+    auto made = NodeNetwork::make(context_.cpus);
+    if (!made) return made.error();
+    network_.emplace(std::move(*made));
+    return Done{};
+  }
+  [[nodiscard]] std::vector<JobNode> nodes() const {
+    std::vector<JobNode> nodes(network_ ? NodeNetwork::nodes : 1);
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      if (network_) nodes[i].network = network_->of(i);
+      if (i < daemons_.size()) nodes[i].daemon = &daemons_[i];
+    }
+    return nodes;
+  }
   Status start_swapd() {
     if (plan_.under != "swapd") return Done{};
+    if (!network_) return start_one_swapd({});
+    for (std::size_t node = 0; node < NodeNetwork::nodes; ++node)
+      if (Status one = start_one_swapd({.cpus = {context_.cpus.at(node)}, .network = network_->of(node)}); !one)
+        return one;
+    return Done{};
+  }
+  Status start_one_swapd(const DaemonPlace& place) {
     auto dir = TempDir::create();
     if (!dir) return dir.error();
-    dir_.emplace(std::move(*dir));
-    auto started = Daemon::start(context_.options, dir_->path());
+    auto started = Daemon::start(context_.options, dir->path(), place);
     if (!started) return started.error();
-    daemon_.emplace(std::move(*started));
+    dirs_.push_back(std::move(*dir));
+    daemons_.push_back(std::move(*started));
     return Done{};
   }
   Status start_jobs() {
     for (const JobPlan& plan : plan_.jobs) {
-      auto job = Job::start(context_, plan, daemon());
+      auto job = Job::start(context_, plan, nodes());
       if (!job) return job.error();
       jobs_.push_back(std::move(*job));
     }
@@ -71,7 +94,7 @@ class Scene {
     if (!plan_.turns.empty()) return start_turn(plan_.turns.front());
     if (plan_.competitors == 0) return Done{};
     if (!plan_.serial.empty()) return start_serial(at_most);
-    if (daemon_ && context_.options.cosched.managed_competitors) return start_managed(at_most);
+    if (!daemons_.empty() && context_.options.cosched.managed_competitors) return start_managed(at_most);
     auto hogs = start_hogs(plan_.competitors, context_.cpus, context_.options.split, at_most);
     if (!hogs) return hogs.error();
     competitors_ = std::move(*hogs);
@@ -118,7 +141,7 @@ class Scene {
         spawn.own_session = context_.options.split;
         spawn.argv = {context_.options.swapctl,
                       "--socket",
-                      daemon_->socket(),
+                      daemons_.front().socket(),
                       "run",
                       "--filter",
                       "--",
@@ -176,7 +199,7 @@ class Scene {
       run.competitors_cpu_s = serial_->cpu_s();
       run.serial_runs = serial_->runs();
     }
-    if (daemon_) run.swapd_cpu_s = tree_cpu_s(daemon_->pid());
+    for (const Daemon& daemon : daemons_) run.swapd_cpu_s += tree_cpu_s(daemon.pid());
   }
   Progress progress_of(std::size_t i, const SceneRun& run, std::int64_t began) const {
     Progress progress = run.jobs[i];
@@ -189,24 +212,34 @@ class Scene {
   Result<SceneRun> finish(SceneRun run) {
     end_all(competitors_);
     serial_.reset();
-    if (daemon_) {
-      const auto status = daemon_->ask({"status"});
+    for (const Daemon& daemon : daemons_) {
+      const auto status = daemon.ask({"status"});
       if (!status) return status.error();
       run.observer = status->value("observer", std::string("none"));
       for (const char* field : {"events_lost", "donations_total", "jobs"})
-        if (status->contains(field)) run.counters[field] = (*status)[field];
+        if (status->contains(field)) add_to(run.counters[field], (*status)[field]);
     }
     for (Job& job : jobs_) job.end();
-    if (daemon_)
-      if (Status stopped = daemon_->stop(); !stopped) return stopped.error();
+    for (Daemon& daemon : daemons_)
+      if (Status stopped = daemon.stop(); !stopped) return stopped.error();
     return run;
   }
-  [[nodiscard]] const Daemon* daemon() const { return daemon_ ? &*daemon_ : nullptr; }
+  // What several swapds count is one figure, and what they list one list.
+  static void add_to(nlohmann::json& sum, const nlohmann::json& one) {
+    if (sum.is_null()) {
+      sum = one;
+    } else if (one.is_array()) {
+      sum.insert(sum.end(), one.begin(), one.end());
+    } else {
+      sum = sum.get<std::int64_t>() + one.get<std::int64_t>();
+    }
+  }
 
   const Context& context_;
   const ScenePlan& plan_;
-  std::optional<TempDir> dir_;
-  std::optional<Daemon> daemon_;  // outlives the jobs
+  std::optional<NodeNetwork> network_;
+  std::vector<TempDir> dirs_;
+  std::vector<Daemon> daemons_;  // one, or one of each node; they outlive the jobs
   std::vector<Job> jobs_;
   std::vector<Child> competitors_;
   std::optional<SerialLoad> serial_;

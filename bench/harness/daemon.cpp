@@ -58,12 +58,14 @@ void await_end(const std::vector<Left>& children, std::chrono::milliseconds at_m
 
 }  // namespace
 
-Result<Daemon> Daemon::start(const Options& options, const std::string& dir) {
+Result<Daemon> Daemon::start(const Options& options, const std::string& dir, const DaemonPlace& place) {
   Daemon daemon;
   daemon.swapctl_ = options.swapctl;
   daemon.socket_ = dir + "/s";
   daemon.log_ = dir + "/swapd.log";
   Spawn spawn;
+  spawn.cpus = place.cpus;
+  spawn.network = place.network;
   spawn.argv = {options.swapd,  "--foreground", "--bus", "none",      "--socket",
                 daemon.socket_, "--state-dir",  dir,     "--observe", options.observe};
   if (const std::string text = config_text(options); !text.empty()) {

@@ -36,6 +36,7 @@ int prepare(const Spawn& spawn, pid_t parent) {
   if (::getppid() != parent) return -1;  // the parent died before the line above
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) ::signal(number, SIG_DFL);
   if (spawn.own_session && ::setsid() < 0) return fail("setsid");
+  if (spawn.network >= 0 && ::setns(spawn.network, CLONE_NEWNET) != 0) return fail("setns");
   if (spawn.autogroup_nice) {
     // proc(5), /proc/PID/autogroup: the nice value of the session's group; not there when autogroups are not built in.
     const Fd group(::open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC));

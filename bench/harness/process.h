@@ -39,6 +39,7 @@ struct Spawn {
   std::string output = "/dev/null";   // where stdout goes
   std::string errors;                 // where stderr goes; empty: the harness's own
   int death_signal = 9;
+  int network = -1;  // descriptor of its network namespace; -1: the harness's
 };
 
 class Child {

@@ -30,6 +30,12 @@ struct Context {
 };
 
 // A private swapd with its socket and state in `dir`.
+// Where swapd runs; nothing said: as the harness does.
+struct DaemonPlace {
+  std::vector<int> cpus;
+  int network = -1;  // as Spawn has it
+};
+
 class Daemon {
  public:
   Daemon() = default;
@@ -38,7 +44,8 @@ class Daemon {
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;
   ~Daemon() { (void)stop(); }
-  [[nodiscard]] static Result<Daemon> start(const Options& options, const std::string& dir);
+  [[nodiscard]] static Result<Daemon> start(const Options& options, const std::string& dir,
+                                            const DaemonPlace& place = {});
   [[nodiscard]] const std::string& socket() const { return socket_; }
   [[nodiscard]] pid_t pid() const { return child_.pid(); }
   [[nodiscard]] Result<nlohmann::json> ask(const std::vector<std::string>& verb) const;  // swapctl VERB… --json

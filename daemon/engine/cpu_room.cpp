@@ -52,7 +52,19 @@ void CpuRoom::set(std::uint64_t job, pid_t tid, const cpu_set_t& allowed, Time n
   const auto [at, is_new] = threads_.try_emplace(tid);
   Thread& thread = at->second;
   changed_ = changed_ || is_new || thread.job != job || !CPU_EQUAL(&thread.allowed, &allowed);
-  thread = {.job = job, .allowed = allowed, .heard = now};
+  thread = {.job = job, .allowed = allowed, .heard = now, .sleeps = thread.sleeps};
+}
+
+void CpuRoom::sleeps(pid_t tid, bool on) {
+  const auto at = threads_.find(tid);
+  if (at != threads_.end() && std::exchange(at->second.sleeps, on) != on) changed_ = true;
+}
+
+std::vector<pid_t> CpuRoom::threads_of(std::uint64_t job) const {
+  std::vector<pid_t> tids;
+  for (const auto& [tid, thread] : threads_)
+    if (thread.job == job) tids.push_back(tid);
+  return tids;
 }
 
 void CpuRoom::end_window(Time now) {
@@ -60,7 +72,8 @@ void CpuRoom::end_window(Time now) {
       std::erase_if(threads_, [&](const auto& one) { return now - one.second.heard > forget_after; });
   if (!std::exchange(changed_, false) && forgotten == 0) return;
   std::map<std::uint64_t, std::vector<cpu_set_t>> jobs;
-  for (const auto& [tid, thread] : threads_) jobs[thread.job].push_back(thread.allowed);
+  for (const auto& [tid, thread] : threads_)
+    if (!thread.sleeps) jobs[thread.job].push_back(thread.allowed);
   crowded_.clear();
   for (const auto& [job, allowed] : jobs)
     if (!fit_at_once(allowed)) crowded_.insert(job);

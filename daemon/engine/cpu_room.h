@@ -26,6 +26,10 @@ class CpuRoom {
   static constexpr Duration forget_after = std::chrono::seconds(10);
   static constexpr std::size_t max_jobs = 64;  // that are compared; if there are more, all are in one room
   void set(std::uint64_t job, pid_t tid, const cpu_set_t& allowed, Time now);
+  // A thread that sleeps needs no CPU while the others of its job have theirs.
+  void sleeps(pid_t tid, bool on);
+  // Those of the job that are known, with those that sleep.
+  [[nodiscard]] std::vector<pid_t> threads_of(std::uint64_t job) const;
   // Forgets the threads that have not been heard of for long. fits() tells of what was known then.
   void end_window(Time now);
   [[nodiscard]] bool fits(std::uint64_t job) const { return !crowded_.contains(job); }
@@ -38,6 +42,7 @@ class CpuRoom {
     std::uint64_t job = 0;
     cpu_set_t allowed{};
     Time heard{};
+    bool sleeps = false;
   };
   void find_rooms(const std::map<std::uint64_t, std::vector<cpu_set_t>>& jobs);
 

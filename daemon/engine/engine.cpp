@@ -73,7 +73,7 @@ void tell_profiles(std::span<const ProfileWindow> windows, const model::ManagedS
       const model::ManagedThread* member = members.thread(seen.tid);
       if (member == nullptr) continue;
       const auto part = [&](std::uint64_t count) {
-        return static_cast<double>(count) / static_cast<double>(seen.samples);
+        return seen.samples == 0 ? 0 : static_cast<double>(count) / static_cast<double>(seen.samples);
       };
       decisions.tell(decide::ThreadProfiled{.time = window.ended,
                                             .thread = member->id,
@@ -93,7 +93,9 @@ void tell_profiles(std::span<const ProfileWindow> windows, const model::ManagedS
                                             .weight = seen.weight,
                                             .group = seen.group,
                                             .cpu_number = seen.cpu,
-                                            .blocks = seen.blocks});
+                                            .blocks = seen.blocks,
+                                            .rivals = seen.rivals,
+                                            .demand = thread.demand});
     }
   }
 }

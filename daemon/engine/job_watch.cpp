@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <set>
 #include <string_view>
 
 #include "engine/launchers.h"
@@ -291,12 +292,43 @@ void JobWatch::add_yielders(const std::vector<pid_t>& managed, ProfileWindow& wi
 void JobWatch::look_at_room(ProfileWindow& window) {
   for (const ProfileWindow::Thread& thread : window.threads)
     if (const auto allowed = kernel_.scheduler.affinity(thread.seen.tid))
-      room_.set(thread.job, thread.seen.tid, *allowed, window.ended);
-  room_.end_window(window.ended);
+      room_.cpus.set(thread.job, thread.seen.tid, *allowed, window.ended);
+  look_at_demand(window);
+  room_.cpus.end_window(window.ended);
   for (ProfileWindow::Thread& thread : window.threads) {
-    thread.fits = room_.fits(thread.job);
-    thread.room = room_.room(thread.job);
+    thread.fits = room_.cpus.fits(thread.job);
+    thread.room = room_.cpus.room(thread.job);
   }
+}
+
+// How much of the time the threads of jobs that may wait on their CPUs have or want one, those too that no sample has
+// met in this window: they are added to it, because a mate that waits for its CPU is waited for, and one that sleeps is
+// not.
+void JobWatch::look_at_demand(ProfileWindow& window) {
+  constexpr std::size_t max_looks = 64;
+  std::map<std::uint64_t, ProfileWindow::Thread> waiting;  // by job, a thread of it
+  std::set<pid_t> met;
+  for (const ProfileWindow::Thread& thread : window.threads) {
+    met.insert(thread.seen.tid);
+    if (may_wait(thread)) waiting.emplace(thread.job, thread);
+  }
+  std::size_t looks = 0;
+  for (const auto& [job, one] : waiting) {
+    for (const pid_t tid : room_.cpus.threads_of(job)) {
+      if (++looks > max_looks) return;
+      const auto so_far = kernel_.procfs.schedstat(tid);
+      const auto stat = kernel_.procfs.stat(tid);
+      if (!so_far || !stat) continue;
+      room_.demand.look(tid, so_far->cpu + so_far->waited, stat->state == 'R', window.ended);
+      room_.cpus.sleeps(tid, room_.demand.of(tid) < CpuDemand::little);
+      if (met.contains(tid)) continue;
+      window.threads.push_back({.seen = {.tid = tid, .tgid = kernel_.procfs.tgid(tid).value_or(tid)},
+                                .job = job,
+                                .shares_memory = one.shares_memory});
+    }
+  }
+  for (ProfileWindow::Thread& thread : window.threads) thread.demand = room_.demand.of(thread.seen.tid);
+  room_.demand.forget_before(window.ended - CpuRoom::forget_after);
 }
 
 // Neither a thread of the kernel nor of swapd.

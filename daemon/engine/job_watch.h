@@ -22,6 +22,7 @@
 
 #include "base/fd.h"
 #include "base/time.h"
+#include "engine/cpu_demand.h"
 #include "engine/cpu_room.h"
 #include "engine/job_evidence.h"
 #include "kernel.h"
@@ -41,6 +42,7 @@ struct ProfileWindow {
     bool fits = true;         // the threads of its job can all have CPUs at once
     std::uint64_t room = 0;   // CpuRoom::room()
     bool yields = false;      // it was found by that, and not by samples
+    double demand = 1;        // CpuDemand::of()
     double group_use = 1;     // 0…1: of its CPU, that the threads of its group had together
     double group_others = 1;  // in CPUs: that the group's threads which are not of its job had, on all CPUs
     // Samples at which it waited on its CPU. A call that asks for messages and never blocks is a wait, too.
@@ -103,6 +105,7 @@ class JobWatch {
   void tell_window(Time begun);
   void add_yielders(const std::vector<pid_t>& managed, ProfileWindow& window);
   void look_at_room(ProfileWindow& window);
+  void look_at_demand(ProfileWindow& window);
   void read_mappings(const std::vector<pid_t>& busy, const std::vector<pid_t>& managed, Time now);
 
   Kernel kernel_;
@@ -124,7 +127,10 @@ class JobWatch {
   // State of the thread.
   Contention contention_;
   MemorySharers sharers_;
-  CpuRoom room_;
+  struct Room {
+    CpuRoom cpus;
+    CpuDemand demand;
+  } room_;  // that jobs have and need
   Yielders yielders_;
   SamplingTurns turns_;
   MappingLooks mapping_looks_;

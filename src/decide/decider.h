@@ -264,15 +264,17 @@ struct ThreadProfiled {
   double upper = 1;                   // 0…1: what its groups were due of the CPU
   double group_use = 1;               // 0…1: of its CPU, that the threads of its group had together
   double group_others = 1;            // in CPUs: that its group's threads which are not of its job had, on all CPUs
-  std::uint32_t weight = 0;           // by its nice value
-  std::uint64_t group = 0;            // the same for threads of one group on one CPU
+  std::uint32_t weight = 0;  // by its nice value; 0: no sample has met it, and this and the next two are not known
+  std::uint64_t group = 0;   // the same for threads of one group on one CPU
   std::int32_t cpu_number = 0;
   std::uint64_t blocks = 0;  // voluntary context switches in the window
+  bool rivals = true;        // some other ordinary thread that counts wanted its CPU all the time, as far as is known
+  double demand = 1;         // 0…1: of the time lately, that it had or wanted a CPU
   template <typename Self, typename Archive>
   static void state(Self& self, Archive& archive) {
     archive(self.time, self.thread, self.job, self.shares_memory, self.fits, self.room, self.window, self.cpu,
             self.spinning, self.yielding, self.share_known, self.inner, self.upper, self.group_use, self.group_others,
-            self.weight, self.group, self.cpu_number, self.blocks);
+            self.weight, self.group, self.cpu_number, self.blocks, self.rivals, self.demand);
   }
 };
 // The answer to Look::At::run_time: CPU time that the thread has used in all, and whether it can run.

@@ -67,7 +67,9 @@ std::optional<decide::Input> input(std::string_view type, Fields& f) {
                                   .weight = f.number<std::uint32_t>("weight"),
                                   .group = f.number<std::uint64_t>("group"),
                                   .cpu_number = f.number<std::int32_t>("cpu"),
-                                  .blocks = f.number<std::uint64_t>("blocks")};
+                                  .blocks = f.number<std::uint64_t>("blocks"),
+                                  .rivals = f.flag("rivals"),
+                                  .demand = real("demand_bits")};
   }
   if (type == "run-time")
     return decide::RunTime{f.time("t"), f.thread("thread"), f.duration("cpu_ns"), f.flag("runnable")};

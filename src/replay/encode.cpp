@@ -262,6 +262,8 @@ void Encoder::add(std::string& out, const decide::Input& input) {
           line.add("upper_bits", std::bit_cast<std::int64_t>(i.upper));
           line.add("group_use_bits", std::bit_cast<std::int64_t>(i.group_use));
           line.add("group_others_bits", std::bit_cast<std::int64_t>(i.group_others));
+          line.add("rivals", i.rivals);
+          line.add("demand_bits", std::bit_cast<std::int64_t>(i.demand));
         } else if constexpr (std::is_same_v<T, decide::RunTime>) {
           Line line(out, "run-time");
           begun(line).add("thread", i.thread).add("cpu_ns", i.cpu.count()).add("runnable", i.runnable);

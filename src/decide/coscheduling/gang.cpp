@@ -86,7 +86,10 @@ void Gangs::settle(ThreadId thread, Duration cpu, bool runnable, Time now) {
 bool Gangs::end_slots(Time now, std::vector<ThreadId>& measure) {
   for (auto& [id, gang] : gangs_) {
     const bool over = gang.slot_until && now >= *gang.slot_until;
-    if (over) gang.slot_until.reset();
+    if (over) {
+      gang.slot_until.reset();
+      gang.ended = now;
+    }
     gang.over = gang.over || over;
     if (over || (!gang.slot_until && now >= gang.look_at))
       measure.insert(measure.end(), gang.threads.begin(), gang.threads.end());
@@ -109,17 +112,25 @@ bool Gangs::may_begin(const Gang& gang) const {
                               [&](const auto& one) { return one.second.slot_until && share_cpus(one.second, gang); });
 }
 
-// If the jobs' shares are all there is, no thread would have the CPUs between two slots: the slots follow on each
+bool Gangs::on_its_cpus(const Gang& gang, const Gang& other) const {
+  return in_one_room(gang, other).value_or(other.cpus == gang.cpus);
+}
+
+// If the jobs' shares are all there is, no other thread wants the CPUs between two slots: the slots follow on each
 // other, and credit says only whose turn it is.
 bool Gangs::only_gangs_compete(const Gang& gang) const {
   double due = 0;
-  const auto on_its_cpus = [&](const Gang& other) {
-    return in_one_room(gang, other).value_or(other.cpus == gang.cpus);
-  };
   for (const auto& [id, other] : gangs_)
-    if (!other.rests && !other.threads.empty() && on_its_cpus(other))
+    if (!other.rests && !other.threads.empty() && on_its_cpus(gang, other))
       due += other.ledger.due() / static_cast<double>(other.threads.size());
   return due >= all_of_it;
+}
+
+Time Gangs::pause_until(const Gang& gang) const {
+  Time last{};
+  for (const auto& [id, other] : gangs_)
+    if (on_its_cpus(gang, other)) last = std::max(last, other.ended);
+  return last + config_.pause;
 }
 
 bool Gangs::begin_slots(Time now) {
@@ -135,7 +146,10 @@ bool Gangs::begin_slots(Time now) {
       wait = gang.ledger.until(wanted(gang));  // the message waits
       ++gang.refused.debt;
     }
-    if (wait && (*wait <= Duration::zero() || only_gangs_compete(gang)))
+    const bool only_gangs = wait && only_gangs_compete(gang);
+    if (only_gangs && now < pause_until(gang))
+      gang.look_at = pause_until(gang);
+    else if (wait && (*wait <= Duration::zero() || only_gangs))
       due.push_back(&gang);
     else
       gang.look_at = now + (wait ? std::max<Duration>(*wait, std::chrono::microseconds(200)) : config_.look_again);
@@ -151,7 +165,7 @@ bool Gangs::begin_slots(Time now) {
       gang->look_at = soonest;
       continue;
     }
-    gang->slot_until = now + config_.slot;
+    gang->slot_until = now + (only_gangs_compete(*gang) ? config_.slot_among_gangs : config_.slot);
     gang->called = gang->heard = false;
     ++gang->slots;
     changed = true;

@@ -19,7 +19,13 @@ namespace swapd::decide {
 struct GangConfig {
   // Long against the 50 us in which all threads of a job get their CPUs; short for who waits meanwhile.
   Duration slot = std::chrono::milliseconds(8);
+  Duration slot_among_gangs = std::chrono::milliseconds(16);  // where only gangs compete
   Duration look_again = std::chrono::milliseconds(20);  // while no thread of the job can run
+  // Between two slots where only gangs compete. The one that had the CPUs goes on, as SCHED_IDLE, and any other thread
+  // that wants one for a moment gets it at once. If real-time threads had a CPU all the time, such threads would
+  // starve, and the kernel would give ordinary ones a twentieth of it at moments of its own, on each CPU at another one
+  // (the fair server, sched(7)): a job that lacks one CPU waits on all.
+  Duration pause = std::chrono::milliseconds(1);
 };
 
 class Gangs {
@@ -39,6 +45,7 @@ class Gangs {
     bool heard = false;              // one has come since its last slot
     bool in_vain = false;            // in which none came
     bool over = false;               // a slot is over, and not settled
+    Time ended{};                    // when that was
     Duration credit_after{};         // its credit when its last slot was over
     std::uint64_t slots = 0;         // that have begun
     struct Refused {
@@ -53,7 +60,7 @@ class Gangs {
     static void state(Self& self, Archive& archive) {
       archive(self.ledger, self.threads, self.cpus, self.room, self.slot_until, self.look_at, self.rests, self.slots,
               self.refused, self.by_messages, self.called, self.called_now, self.heard, self.in_vain, self.over,
-              self.credit_after);
+              self.credit_after, self.ended);
     }
   };
 
@@ -102,7 +109,9 @@ class Gangs {
   [[nodiscard]] static std::optional<bool> in_one_room(const Gang& one, const Gang& other);
   [[nodiscard]] static bool share_cpus(const Gang& one, const Gang& other);
   [[nodiscard]] bool may_begin(const Gang& gang) const;
+  [[nodiscard]] bool on_its_cpus(const Gang& gang, const Gang& other) const;
   [[nodiscard]] bool only_gangs_compete(const Gang& gang) const;
+  [[nodiscard]] Time pause_until(const Gang& gang) const;
   GangConfig config_;
   std::map<JobId, Gang> gangs_;
 };

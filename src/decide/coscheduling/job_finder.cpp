@@ -44,6 +44,10 @@ void JobFinder::add(const ThreadProfiled& seen, bool declared) {
   job.fits = seen.fits;
   job.room = seen.room;
   auto at = std::ranges::lower_bound(job.members, seen.thread, {}, &Member::thread);
+  if (seen.demand < config_.demand) {
+    if (at != job.members.end() && at->thread == seen.thread) job.members.erase(at);
+    return;
+  }
   if (at == job.members.end() || at->thread != seen.thread) {
     // A thread that yields in a loop is left hardly any CPU time, and yet wants all of it.
     const bool busy = cpu >= config_.busy || seen.yielding >= config_.yields;
@@ -51,7 +55,7 @@ void JobFinder::add(const ThreadProfiled& seen, bool declared) {
     at = job.members.insert(at, Member{.thread = seen.thread});
   }
   Member& member = *at;
-  member.group_others = seen.group_others;
+  if (seen.weight != 0) member.group_others = seen.group_others;
   // The window in which its groups were lowered says both.
   const bool lowered = job.running && job.lowers_group;
   if (seen.share_known && (!lowered || job.lowered_for > 0)) {
@@ -60,15 +64,18 @@ void JobFinder::add(const ThreadProfiled& seen, bool declared) {
   }
   member.share = member.seen_share;
   member.cpu = std::min(cpu, 1.0);
-  member.waiting = member.polling = std::min(seen.spinning + seen.yielding, 1.0);
+  if (seen.weight != 0) member.waiting = member.polling = std::min(seen.spinning + seen.yielding, 1.0);
   // A library that waits in a loop of many functions shows neither. Processes that share memory and never block
   // wait somehow.
   const double windows = std::chrono::duration<double>(seen.window) / std::chrono::duration<double>(config_.never);
   if (seen.shares_memory && static_cast<double>(seen.blocks) < windows)
     member.waiting = std::max(member.waiting, config_.presumed);
-  member.weight = seen.weight;
-  member.group = seen.group;
-  member.cpu_number = seen.cpu_number;
+  if (seen.weight != 0) {
+    member.weight = seen.weight;
+    member.group = seen.group;
+    member.rivals = seen.rivals;
+    member.cpu_number = seen.cpu_number;
+  }
   member.seen = seen.time;
 }
 
@@ -79,6 +86,22 @@ void JobFinder::take_from_others(JobId job, ThreadId thread) {
     const auto at = std::ranges::lower_bound(other.members, thread, {}, &Member::thread);
     if (at != other.members.end() && at->thread == thread) other.members.erase(at);
   }
+}
+
+// Threads in slots have all of the CPU, and nothing has wanted it all the time meanwhile. Then they divide it among
+// themselves. (What can be seen of the run queues then is of the moments between slots, in which threads that pass by
+// are met far more often than they are there.)
+bool JobFinder::only_jobs_use(int cpu) const {
+  double used = 0;
+  for (const auto& [id, job] : jobs_) {
+    if (!job.running) continue;
+    for (const Member& member : job.members) {
+      if (member.cpu_number != cpu) continue;
+      if (member.rivals) return false;
+      used += member.cpu;
+    }
+  }
+  return used >= config_.only_jobs;
 }
 
 // A thread that runs in slots weighs next to nothing between them, which is not what it is due: among threads of one
@@ -94,11 +117,11 @@ void JobFinder::correct_shares() {
           if (one.thread != member.thread && one.group == member.group && one.cpu_number == member.cpu_number)
             hidden += one.weight;
       }
-      if (hidden > 0 && member.share > 0) {
-        const double own = member.weight;
-        const double upper_and_others = own / member.share;  // (own + others) / upper
-        member.share = own / (upper_and_others + hidden);
-      }
+      const double own = member.weight;
+      if (job.running && only_jobs_use(member.cpu_number))
+        member.share = own / (own + hidden) / (1 + other_lowered(id, member.group, member.cpu_number));
+      else if (hidden > 0 && member.share > 0)
+        member.share = own / (own / member.share + hidden);  // own / share: (own + others) / upper
     }
   }
 }

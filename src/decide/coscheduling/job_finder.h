@@ -34,6 +34,7 @@ namespace swapd::decide {
 struct JobFinderConfig {
   double busy = 0.01;   // of a CPU: a thread that used more in the window is one of the job's
   double yields = 0.5;  // … or was seen in sched_yield(2) that often
+  double demand = 0.1;  // of the time: a thread that has or wants a CPU more rarely is none of its threads
   Duration never = std::chrono::milliseconds(250);  // a thread that blocks less often than that never blocks, and …
   double presumed = 0.3;    // … if it shares memory is presumed to wait for so much of its time
   double contended = 0.90;  // of what they could use: the job is due less
@@ -42,6 +43,7 @@ struct JobFinderConfig {
   Duration called_lately = std::chrono::seconds(1);  // … and have, so long ago at most
   double grouped_begin = 0.9, grouped_end = 0.75;    // its groups are due less of the CPUs: no slots begin, or they end
   double group_others = 0.1;  // of a CPU, that other threads of one of its groups have: with more none is lowered
+  double only_jobs = 0.9;     // of a CPU, that threads which run in slots have had: no other thread wants it
   double quiet = 0.97;        // due more than this: no rival competes any more
   int windows = 2;            // in a row, to begin and to end
   Duration forget_after = std::chrono::seconds(3);  // without a word of a thread
@@ -76,12 +78,13 @@ class JobFinder {
     double upper = 1;           // 0…1: what its groups were due of its CPU lately
     double group_part = 1;      // 0…1: of its CPU, that its group had or was due, as the share was last found with
     double group_others = 1;    // in CPUs: that other threads of its group had in the last window
+    bool rivals = true;         // ThreadProfiled::rivals
     double raw_upper = 1;       // 0…1: what its groups were due of its CPU then, lowered or not
     template <typename Self, typename Archive>
     static void state(Self& self, Archive& archive) {
       archive(self.thread, self.share, self.seen_share, self.seen_shares, self.windows, self.upper, self.group_part,
               self.group_others, self.raw_upper, self.cpu, self.waiting, self.polling, self.called, self.weight,
-              self.group, self.cpu_number, self.seen);
+              self.group, self.cpu_number, self.seen, self.rivals);
     }
   };
   struct Job {
@@ -135,6 +138,7 @@ class JobFinder {
   void look_at_groups(JobId id, Job& job);
   void weigh(Job& job, int cpus, Time now) const;
   void correct_shares();
+  [[nodiscard]] bool only_jobs_use(int cpu) const;
   JobFinderConfig config_;
   std::map<JobId, Job> jobs_;
   bool fresh_ = false;

@@ -154,6 +154,7 @@ std::vector<CpuProfile::Thread> CpuProfile::read() {
                    .spins = seen.spins,
                    .yields = seen.yields,
                    .asks = seen.asks,
+                   .rivals = seen.without_rivals == 0,
                    .looks = seen.looks,
                    .inner = static_cast<double>(seen.inner) / (looks * static_cast<double>(profile_share_one)),
                    .upper = static_cast<double>(seen.upper) / (looks * static_cast<double>(profile_share_one)),

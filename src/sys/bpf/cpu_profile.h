@@ -24,11 +24,13 @@ class CpuProfile {
 
   struct Thread {
     pid_t tid = 0, tgid = 0;
-    std::uint64_t samples = 0;      // since the last read()
-    std::uint64_t in_user = 0;      // … in its own code
-    std::uint64_t spins = 0;        // … of those, in a loop that waits
-    std::uint64_t yields = 0;       // … in sched_yield(2)
-    std::uint64_t asks = 0;         // … in poll(2) and the like; one that never blocks waits so for messages
+    std::uint64_t samples = 0;  // since the last read()
+    std::uint64_t in_user = 0;  // … in its own code
+    std::uint64_t spins = 0;    // … of those, in a loop that waits
+    std::uint64_t yields = 0;   // … in sched_yield(2)
+    std::uint64_t asks = 0;     // … in poll(2) and the like; one that never blocks waits so for messages
+    // Some other thread that counts was queued where it is each time that was looked at. true: also where it was not.
+    bool rivals = true;
     std::uint64_t looks = 0;        // at what it is due; none: `inner` and `upper` are not known
     double inner = 1;               // 0…1: what it was due of the CPU time of its group there
     double upper = 1;               // 0…1: what its groups were due of the CPU

@@ -9,7 +9,9 @@
 #include "coscheduling/cosched_options.h"
 #include "coscheduling/fairness.h"
 #include "coscheduling/job_programs.h"
+#include "coscheduling/node_network.h"
 #include "coscheduling/rank.h"
+#include "coscheduling/rank_link.h"
 
 namespace swapd::bench {
 namespace {
@@ -297,6 +299,49 @@ TEST_P(Receive, ABarrierIsPassedByAllOrNone) {
 
 // spin alone would take a slice for each round on a machine that is busy.
 INSTANTIATE_TEST_SUITE_P(Cosched, Receive, testing::Values(receive_yield, receive_spin_block, receive_block));
+
+// --- nodes ---
+
+TEST_P(Receive, OverALinkEndsWithAMessageAndWithTheOther) {
+  const std::string here = "127.0.0.1";
+  std::jthread other([&] {
+    auto link = RankLink::connect(here);
+    ASSERT_TRUE(link) << link.error().text();
+    EXPECT_TRUE(link->send());
+    EXPECT_TRUE(link->send());
+    EXPECT_TRUE(link->receive(GetParam(), 1000));
+  });
+  auto link = RankLink::take(here);
+  ASSERT_TRUE(link) << link.error().text();
+  EXPECT_TRUE(link->receive(GetParam(), 1000));
+  EXPECT_TRUE(link->receive(GetParam(), 1000)) << "two messages that came together are two";
+  EXPECT_TRUE(link->send());
+  EXPECT_FALSE(link->receive(GetParam(), 1000)) << "it is gone";
+}
+
+TEST(NodeNetwork, HasTwoNodesThatReachEachOtherAndNobodyElse) {
+  auto network = NodeNetwork::make({0, 0});
+  if (!network && network.error().code() == EPERM) GTEST_SKIP() << network.error().text();
+  ASSERT_TRUE(network) << network.error().text();
+  const auto in_node = [&](std::size_t node, auto body) {
+    std::jthread([&] {
+      ASSERT_EQ(::setns(network->of(node), CLONE_NEWNET), 0);
+      body();
+    });
+  };
+  std::jthread taker([&] {
+    in_node(0, [] {
+      auto link = RankLink::take(NodeNetwork::address(0));
+      ASSERT_TRUE(link) << link.error().text();
+      EXPECT_TRUE(link->receive(receive_block, 0));
+    });
+  });
+  in_node(1, [] {
+    auto link = RankLink::connect(NodeNetwork::address(0));
+    ASSERT_TRUE(link) << link.error().text();
+    EXPECT_TRUE(link->send());
+  });
+}
 
 }  // namespace
 }  // namespace swapd::bench

@@ -72,6 +72,23 @@ TEST_F(CpuRoomTest, AThreadThatIsHeardOfRarelyCountsForLong) {
   EXPECT_TRUE(room_.fits(1)) << "ten seconds without a word";
 }
 
+// A launcher, and a library's thread that looks after connections.
+TEST_F(CpuRoomTest, AThreadThatSleepsTakesNoRoom) {
+  for (const pid_t tid : {10, 11, 12}) room_.set(1, tid, cpus({0, 1}), now_);
+  room_.end_window(now_);
+  ASSERT_FALSE(room_.fits(1));
+  room_.sleeps(12, true);
+  room_.end_window(now_);
+  EXPECT_TRUE(room_.fits(1));
+  EXPECT_EQ(room_.threads_of(1).size(), 3U);
+  room_.set(1, 12, cpus({0, 1}), now_);
+  room_.end_window(now_);
+  EXPECT_TRUE(room_.fits(1)) << "to be seen once wakes nobody";
+  room_.sleeps(12, false);
+  room_.end_window(now_);
+  EXPECT_FALSE(room_.fits(1));
+}
+
 // Each fits, and both together do not, wherever their threads are.
 TEST_F(CpuRoomTest, FloatingJobsOnTheSameCpusAreInOneRoom) {
   for (const pid_t tid : {10, 11}) room_.set(1, tid, cpus({0, 1}), now_);

@@ -123,18 +123,30 @@ TEST_F(GangSlots, TwoJobsOnTheSameCpusTakeTurns) {
   }
   EXPECT_FALSE(both);
   EXPECT_GT(gang(a).refused.busy + gang(b).refused.busy, 0U);
+  const double slots = 5.0 * config.slot_among_gangs / (config.slot_among_gangs + config.pause);
   for (const ThreadId thread : {p1, p2, p3, p4})
-    EXPECT_NEAR(std::chrono::duration<double>(used[thread]).count(), 2.5, 0.05);
+    EXPECT_NEAR(std::chrono::duration<double>(used[thread]).count(), slots / 2, 0.05);
 }
 
-TEST_F(GangSlots, BetweenJobsThatAreAllThereIsNoTimeIsLeft) {
+// Slots follow each other but for a pause, of a twentieth at least, in which a thread that passes by has the CPUs.
+TEST_F(GangSlots, BetweenJobsThatAreAllThereIsAPauseIsLeft) {
   set_a();
   set_b();
   pass(0ms);
+  Duration free{}, longest_wait{}, wait{};
+  const Time begin = now;
   for (const Time end = now + 1s; now < end;) {
-    EXPECT_NE(in_slot(a), in_slot(b)) << "nobody else would have the CPUs";
-    pass(std::max<Duration>(*gangs.next() - now, 1us));
+    const Duration step = std::max<Duration>(*gangs.next() - now, 1us);
+    EXPECT_FALSE(in_slot(a) && in_slot(b));
+    const bool is_free = !in_slot(a) && !in_slot(b);
+    free += is_free ? step : Duration::zero();
+    wait = is_free ? Duration::zero() : wait + step;
+    longest_wait = std::max(longest_wait, wait);
+    pass(step);
   }
+  EXPECT_GT(free, (now - begin) / 20);
+  EXPECT_LT(free, (now - begin) / 15);
+  EXPECT_EQ(longest_wait, config.slot_among_gangs);
 }
 
 TEST_F(GangSlots, WhereOthersCompeteTheyHaveTheTimeBetween) {

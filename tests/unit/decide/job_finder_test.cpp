@@ -52,6 +52,65 @@ class Finder : public testing::Test {
   int cpus = 2;
 };
 
+// Between slots there is hardly a look at the run queues, and at those a thread that passes by was there.
+TEST_F(Finder, JobsThatHaveTheirCpusToThemselvesDivideThem) {
+  const auto in_slots = [&](ThreadId thread, JobFinder::JobId id, int cpu, bool rivals) {
+    ThreadProfiled one = busy(thread, 0.8, cpu);
+    one.job = id;
+    one.inner = 0.01;
+    one.rivals = rivals;
+    return one;
+  };
+  const auto windows = [&](bool rivals) {
+    for (int i = 0; i < 7; ++i)
+      see({in_slots(p1, 1, 0, rivals), in_slots(p2, 1, 1, rivals), in_slots(p3, 2, 0, rivals),
+           in_slots(p4, 2, 1, rivals)});
+  };
+  windows(false);
+  EXPECT_LT(member(p1).share, 0.02) << "they do not run in slots yet: it is as it was seen";
+  finder.set_running(1, true);
+  finder.set_running(2, true);
+  windows(false);
+  EXPECT_DOUBLE_EQ(member(p1).share, 0.5);
+  EXPECT_DOUBLE_EQ(member(p4, 2).share, 0.5);
+  windows(true);
+  EXPECT_LT(member(p1).share, 0.02) << "some thread wants the CPU all the time";
+}
+
+TEST_F(Finder, WhereOthersHadAPartOfTheCpuJobsDoNotDivideIt) {
+  finder = JobFinder();
+  ThreadProfiled one = busy(p1), two = busy(p2, 0.8, 1);
+  for (ThreadProfiled* each : {&one, &two}) {
+    each->rivals = false;
+    each->inner = 0.6;
+  }
+  see({one, two});
+  finder.set_running(1, true);
+  see({one, two});
+  EXPECT_DOUBLE_EQ(member(p1).share, 0.6) << "it had half of its CPU";
+}
+
+// The launcher computes while the job starts, and then sleeps.
+TEST_F(Finder, AThreadThatSleepsIsNoMoreOfTheJob) {
+  see({busy(p1), busy(p2, 0.8, 1), busy(p3)});
+  EXPECT_EQ(job().verdict, State::crowded) << "three, and two CPUs";
+  ThreadProfiled asleep{.thread = p3, .job = 1, .window = window, .share_known = false, .demand = 0.01};
+  see({busy(p1), busy(p2, 0.8, 1), asleep});
+  EXPECT_THAT(job().members, SizeIs(2));
+  EXPECT_EQ(job().verdict, State::wanted);
+}
+
+// No sample has met it in the window, because it had no CPU.
+TEST_F(Finder, AMateThatHadNoCpuAtAllIsWaitedFor) {
+  see({busy(p1), busy(p2, 0.8, 1)});
+  ThreadProfiled starved{.thread = p2, .job = 1, .window = window, .share_known = false, .demand = 1};
+  see({busy(p1), starved});
+  EXPECT_DOUBLE_EQ(job().waste, 0.8) << "all that p1 used while it waited";
+  EXPECT_EQ(member(p2).weight, 1024U);
+  EXPECT_EQ(member(p2).cpu_number, 1);
+  EXPECT_EQ(job().verdict, State::wanted);
+}
+
 TEST_F(Finder, ThreadsThatWaitForMatesWithoutACpuAreToRunTogether) {
   see({busy(p1), busy(p2, 0.8, 1)});
   EXPECT_EQ(job().verdict, State::wanted);

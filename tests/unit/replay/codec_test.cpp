@@ -99,7 +99,9 @@ decide::ThreadProfiled a_profile() {
           .weight = 88761,
           .group = UINT64_MAX - 1,
           .cpu_number = -1,
-          .blocks = 12};
+          .blocks = 12,
+          .rivals = false,
+          .demand = 0.3};
 }
 
 TEST(Codec, WhatCoschedulingLearnsAndWantsComesBackAsItWentIn) {

@@ -26,6 +26,7 @@ enum {
   pause_second = 0x90,
   first_nice_prio = 100,
   nice_values = 40,
+  rival_counts_from = 10,  // parts of a thread's own weight
   weight_shift = 10,  // the kernel's load weights have ten bits more on 64-bit machines
 };
 
@@ -140,19 +141,36 @@ static __always_inline void note_shares(struct profile_thread* seen, struct sche
   seen->upper += share;
 }
 
-// The followed threads of this CPU other than `except`, which has it.
-static __attribute__((noinline)) int note_followed(struct here* here, __u32 except) {
+// Whether any other thread that counts is in the queues on the way to this CPU.
+static __always_inline void note_rivals(struct profile_thread* seen, struct sched_entity___profile* entity) {
+  __u64 others = others_in(entity);
+  if (bpf_core_field_exists(entity->parent)) {
+    for (int level = 0; level < max_levels; ++level) {
+      entity = BPF_CORE_READ(entity, parent);
+      if (!entity) break;
+      others += others_in(entity);
+    }
+  }
+  ++seen->rival_looks;
+  if ((others >> weight_shift) * rival_counts_from < seen->weight) ++seen->without_rivals;
+}
+
+// The followed threads of this CPU, which `current` has. What is due to them is not looked at while a real-time thread
+// has it.
+static __attribute__((noinline)) int note_followed(struct here* here, __u32 current, _Bool is_realtime) {
   if (!here) return 0;
   const int cpu = (int)bpf_get_smp_processor_id();
   for (int i = 0; i < profile_followed; ++i) {
     const __u32 tid = here->tids[i];
-    if (!tid || tid == except) continue;
+    if (!tid) continue;
     struct sched_entity___profile* entity = (void*)here->entities[i];
     struct profile_thread* seen = bpf_map_lookup_elem(&threads, &tid);
     if (!seen || BPF_CORE_READ(entity, cfs_rq, rq, cpu) != cpu)
       here->tids[i] = 0;  // it has gone, or is elsewhere by now
-    else
-      note_shares(seen, entity);
+    else {
+      note_rivals(seen, entity);
+      if (!is_realtime && tid != current) note_shares(seen, entity);
+    }
   }
   return 0;
 }
@@ -257,8 +275,8 @@ int on_clock(struct clock_event* event) {
   struct here* here = bpf_map_lookup_elem(&cpus, &zero);
   if (!here) return 0;
   if (bpf_map_lookup_elem(&followed, &tid)) remember_here(here, tid, &known->se);
-  if (task->prio < first_nice_prio) return 0;
-  note_shares(seen, &known->se);
-  note_followed(here, tid);
+  const _Bool is_beside = task->prio < first_nice_prio;  // of these queues, as any real-time thread
+  if (!is_beside) note_shares(seen, &known->se);
+  note_followed(here, tid, is_beside);
   return 0;
 }

@@ -24,6 +24,8 @@ struct profile_thread {
                             // real-time thread, which would keep waiting who otherwise comes and goes
   profile_u64 inner;        // … the sum of what it was due of its group's CPU time, profile_share_one being all
   profile_u64 upper;        // … the sum of what its groups were due of the CPU, profile_share_one being all
+  profile_u64 rival_looks;     // at whether others are queued where it is, while it is followed, whatever has the CPU
+  profile_u64 without_rivals;  // … none, or next to none by their weight
   profile_u64 group;        // its run queue, as a number that names it …
   profile_u64 whole_group;  // … and the group whose it is; 0: the kernel has no groups
   profile_u64 cpu_ns;       // CPU time in all, as of the last look
