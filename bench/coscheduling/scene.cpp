@@ -224,7 +224,7 @@ class Scene {
       if (Status stopped = daemon.stop(); !stopped) return stopped.error();
     return run;
   }
-  // What several swapds count is one figure, and what they list one list.
+  // Counts of several swapds become one, and lists one list.
   static void add_to(nlohmann::json& sum, const nlohmann::json& one) {
     if (sum.is_null()) {
       sum = one;

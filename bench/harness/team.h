@@ -30,7 +30,7 @@ struct Context {
 };
 
 // A private swapd with its socket and state in `dir`.
-// Where swapd runs; nothing said: as the harness does.
+// The CPUs and the network of a swapd; nothing said: the harness's.
 struct DaemonPlace {
   std::vector<int> cpus;
   int network = -1;  // as Spawn has it
