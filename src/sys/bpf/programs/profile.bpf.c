@@ -119,11 +119,15 @@ static __always_inline __u64 others_in(struct sched_entity___profile* entity) {
   return all > own ? all - own : 0;
 }
 
-static __always_inline void note_shares(struct profile_thread* seen, struct sched_entity___profile* entity) {
-  ++seen->looks;
+static __always_inline void note_group(struct profile_thread* seen, struct sched_entity___profile* entity) {
   seen->group = (__u64)BPF_CORE_READ(entity, cfs_rq);
   if (bpf_core_field_exists(struct cfs_rq___profile, tg))
     seen->whole_group = (__u64)BPF_CORE_READ(entity, cfs_rq, tg);
+}
+
+static __always_inline void note_shares(struct profile_thread* seen, struct sched_entity___profile* entity) {
+  ++seen->looks;
+  note_group(seen, entity);
   // (Not the mean of the weights: a heavy thread that is there for a moment takes no more than that.)
   const __u64 weight = seen->weight ? seen->weight : 1;
   seen->inner += profile_share_one * weight / (weight + (others_in(entity) >> weight_shift));
@@ -144,6 +148,7 @@ static __always_inline void note_shares(struct profile_thread* seen, struct sche
 // Whether any other thread that counts is in the queues on the way to this CPU.
 static __always_inline void note_rivals(struct profile_thread* seen, struct sched_entity___profile* entity) {
   __u64 others = others_in(entity);
+  note_group(seen, entity);
   if (bpf_core_field_exists(entity->parent)) {
     for (int level = 0; level < max_levels; ++level) {
       entity = BPF_CORE_READ(entity, parent);
