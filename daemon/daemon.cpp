@@ -180,7 +180,11 @@ Daemon::Interfaces::Interfaces(Daemon& daemon, const DaemonBackend::Parts& parts
     : backend(daemon.surfaces_.kernel(), parts, std::move(about)),
       server(daemon.loop_.get(), backend, daemon.options().socket, {.requests = daemon.policy().quota.requests}),
       message_bus(daemon.loop_.get(), server.manager(),
-                  [](const std::string& what) { spdlog::warn("{}; the private socket goes on", what); }) {}
+                  [](const std::string& what) { spdlog::warn("{}; the private socket goes on", what); }),
+      containers({.engine = daemon.engine_,
+                  .launches = daemon.launches_,
+                  .kernel = daemon.surfaces_.kernel(),
+                  .admit = [this](const OciContainer& container) { return backend.admit(container); }}) {}
 
 Engine::Options Daemon::engine_config() {
   Engine::Options out = engine_options(policy(), options());
@@ -269,6 +273,8 @@ Status Daemon::answer_clients() {
   const DaemonBackend::Parts parts{engine_, launches_, attachments_, surfaces_.resolver, policy(), classes_, shaper_};
   interfaces_.emplace(*this, parts, about());
   if (Status listening = interfaces_->server.listen(); !listening) return listening;
+  if (!options().oci_socket.empty())
+    if (Status listening = interfaces_->containers.listen(loop_, options().oci_socket); !listening) return listening;
   if (options().bus == "none") return Done{};
   const auto which = options().bus == "system" ? bus::MessageBus::Which::system : bus::MessageBus::Which::session;
   if (const Status serving = interfaces_->message_bus.serve(which); !serving) return line(serving.error().context());

@@ -19,6 +19,7 @@
 #include "enroll/attachments.h"
 #include "enroll/auto_enroller.h"
 #include "enroll/launches.h"
+#include "enroll/oci_agent.h"
 #include "enroll/own_listeners.h"
 #include "enroll/restore_members.h"
 #include "guard/fd_store.h"
@@ -95,6 +96,7 @@ class Daemon {
     bus::Server server;
     bus::MessageBus message_bus;
     std::optional<MetricsFile> metrics;
+    OciAgent containers;
     Interfaces(Daemon& daemon, const DaemonBackend::Parts& parts, DaemonBackend::About about);
   };
   // Processes whose end matters.

@@ -12,6 +12,7 @@
 #include "guard/fd_store.h"
 #include "guard/guard.h"
 #include "log/log.h"
+#include "oci_profile_file.h"
 #include "options.h"
 #include "record/replay_file.h"
 #include "reexec.h"
@@ -72,6 +73,7 @@ int main_of(int argc, char** argv) {
     return 0;
   }
   if (!options->replay.empty()) return replay_file(options->replay, options->json);
+  if (options->oci_profile) return print_oci_profile(*options);
   if (!options->simulate.empty()) return simulate_file(options->simulate);
   if (options->restore) return restore_left(options->state_dir);
   const auto policy = load_policy(options->config);

@@ -37,6 +37,23 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
   app.add_option("--attach-socket", o.attach_socket,
                  "have swapd-attach started by who listens there (swapd-attach.socket), not as a child")
       ->type_name("PATH");
+  app.add_option("--oci-socket", o.oci_socket,
+                 "manage containers whose seccomp profile has this as its listenerPath, from their first instruction")
+      ->type_name("PATH");
+  Options::OciProfile profile;
+  const CLI::Option* oci_profile =
+      app.add_option("--oci-profile", profile.base,
+                     "print a seccomp profile for such containers, and exit; no root needed (default: all calls are "
+                     "allowed; BASE: a profile to begin with)")
+          ->type_name("BASE")
+          ->expected(0, 1);
+  app.add_option("--oci-class", profile.class_name, "the class that the containers come into")->needs("--oci-profile");
+  app.add_flag("--oci-limits", profile.limits, "with calls for the class's limits; each costs more then")
+      ->needs("--oci-profile");
+  app.add_option("--oci-runtime", profile.runtime, "crun or runc (whose containers' write(2) cannot be trapped)")
+      ->needs("--oci-profile")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"crun", "runc"}));
   app.add_flag("--dry-run", o.dry_run, "decide and report, but change no priority");
   app.add_flag("--restore", o.restore, "give back what a swapd that was killed had lent (--state-dir), and exit");
   std::string checked;
@@ -73,6 +90,7 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
     return std::nullopt;
   }
   if (check->count() > 0) o.check_config = checked;
+  if (oci_profile->count() > 0) o.oci_profile = profile;
   return o;
 }
 

@@ -17,10 +17,18 @@ struct Options {
   std::string observe = "auto";
   std::string btf = "/sys/kernel/btf/vmlinux";  // for tests: a kernel without it
   std::vector<std::string> refuse;              // for tests: programs that the kernel refuses (sys/bpf/bpf_pieces.h)
-  bool respawn = false;       // also in the foreground: the guard starts another where this one is killed
-  std::string guard_socket;   // empty: swapd-guard is a child
-  std::string attach_socket;  // empty: swapd-attach is a child
-  std::string metrics;        // empty: none are written
+  bool respawn = false;      // also in the foreground: the guard starts another where this one is killed
+  std::string guard_socket;  // empty: swapd-guard is a child
+  std::string oci_socket;    // where container runtimes hand over listeners; empty: nowhere
+  struct OciProfile {
+    std::string base;        // a file; empty: all calls are allowed
+    std::string class_name;  // empty: none is named
+    bool limits = false;
+    std::string runtime = "crun";
+  };
+  std::optional<OciProfile> oci_profile;  // print it, and exit
+  std::string attach_socket;              // empty: swapd-attach is a child
+  std::string metrics;                    // empty: none are written
   bool dry_run = false;
   bool restore = false;                     // give back what a swapd that was killed had lent, and end
   std::optional<std::string> check_config;  // empty: what would be read without --config

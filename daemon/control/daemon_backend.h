@@ -13,6 +13,7 @@
 #include "enroll/attachments.h"
 #include "enroll/auto_enroller.h"
 #include "enroll/launches.h"
+#include "enroll/oci_state.h"
 #include "enroll/own_listeners.h"
 #include "kernel.h"
 #include "observe/resolve/resolver.h"
@@ -63,6 +64,8 @@ class DaemonBackend final : public bus::Backend {
   [[nodiscard]] std::vector<bus::SettingView> policy() override;
   [[nodiscard]] Result<bus::LaunchAnswer> launch(bus::LaunchRequest request) override;
   [[nodiscard]] Result<pid_t> pid_of(int pidfd) const override;
+  // The class that a container's first process comes into; an error: it is not managed, and why.
+  [[nodiscard]] Result<std::string> admit(const OciContainer& container);
   void enroll(const bus::EnrollRequest& request, std::function<void(const Status&)> done) override;
   [[nodiscard]] Status release(pid_t pid, const bus::Caller& caller) override;
   [[nodiscard]] Status thaw(pid_t pid, const bus::Caller& caller) override;

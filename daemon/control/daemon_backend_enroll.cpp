@@ -106,6 +106,24 @@ Result<bus::LaunchAnswer> DaemonBackend::launch_without_filter(bus::LaunchReques
   return bus::LaunchAnswer{.install = false, .program = {}};
 }
 
+// A class with limits takes it only where its filter has the calls for them: none would hold.
+Result<std::string> DaemonBackend::admit(const OciContainer& container) {
+  const bus::Caller runtime = bus::Caller::root();
+  if (Status may = may_touch(container.pid, runtime); !may) return std::move(may).error();
+  if (Status room = has_room(container.pid); !room) return std::move(room).error();
+  auto class_name = class_of(container.class_name, runtime);
+  if (!class_name) return std::move(class_name).error();
+  if (parts_.engine.needs_listeners() && !container.observe)
+    return Error(
+        EINVAL,
+        "its profile has none of the calls that the seccomp observer sees by: make it with `swapd --oci-profile "
+        "--observe seccomp`");
+  if (!parts_.classes.shaped(*class_name) || container.limits) return class_name;
+  if (about_.own_listeners != nullptr)
+    about_.own_listeners->runs_without(container.pid, container.id, *class_name, true);
+  return std::string("default");
+}
+
 Result<std::string> DaemonBackend::class_of(const std::string& wanted, const bus::Caller& caller) const {
   const std::string name = wanted.empty() ? "default" : wanted;
   if (!parts_.classes.exists(name))

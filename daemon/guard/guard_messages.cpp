@@ -37,11 +37,12 @@ Status send_with_fd(int socket, const void* data, std::size_t size, int fd) {
   return Done{};
 }
 
-Result<ReceivedWithFd> receive_with_fd(int socket, void* data, std::size_t size) {
-  ReceivedWithFd out;
+Result<ReceivedWithFds> receive_with_fds(int socket, void* data, std::size_t size) {
+  constexpr std::size_t most = 8;
+  ReceivedWithFds out;
   iovec part{data, size};
   int fd = -1;
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof fd)] = {};
+  alignas(cmsghdr) char control[CMSG_SPACE(most * sizeof fd)] = {};
   msghdr header{};
   header.msg_iov = &part;
   header.msg_iovlen = 1;
@@ -51,15 +52,23 @@ Result<ReceivedWithFd> receive_with_fd(int socket, void* data, std::size_t size)
   if (n < 0) return errno_error("reading a message");
   if (n == 0) return Error(EPIPE, "the other side has ended");
   out.size = static_cast<std::size_t>(n);
-  // Room for one leaves room for another, by the alignment: what is too much is closed.
   if (const cmsghdr* rights = CMSG_FIRSTHDR(&header);
       rights != nullptr && rights->cmsg_level == SOL_SOCKET && rights->cmsg_type == SCM_RIGHTS)
     for (std::size_t at = 0; CMSG_LEN(at + sizeof fd) <= rights->cmsg_len; at += sizeof fd) {
       std::memcpy(&fd, CMSG_DATA(rights) + at, sizeof fd);
-      Fd taken(fd);
-      if (at == 0) out.fd = std::move(taken);
+      out.fds.emplace_back(fd);
     }
   out.truncated = (header.msg_flags & MSG_CTRUNC) != 0;
+  return out;
+}
+
+Result<ReceivedWithFd> receive_with_fd(int socket, void* data, std::size_t size) {
+  auto received = receive_with_fds(socket, data, size);
+  if (!received) return std::move(received).error();
+  ReceivedWithFd out;
+  out.size = received->size;
+  out.truncated = received->truncated;
+  if (!received->fds.empty()) out.fd = std::move(received->fds.front());  // what is too much is closed
   return out;
 }
 

@@ -6,6 +6,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/fd.h"
 #include "base/result.h"
@@ -33,6 +34,13 @@ struct ReceivedWithFd {
 };
 // Does not block. EAGAIN: nothing is there. EPIPE: the other side has closed.
 [[nodiscard]] Result<ReceivedWithFd> receive_with_fd(int socket, void* data, std::size_t size);
+// The same of a message that several may ride on.
+struct ReceivedWithFds {
+  std::size_t size = 0;
+  std::vector<Fd> fds;
+  bool truncated = false;
+};
+[[nodiscard]] Result<ReceivedWithFds> receive_with_fds(int socket, void* data, std::size_t size);
 // ETIMEDOUT.
 [[nodiscard]] Status await_readable(int socket, Duration within);
 

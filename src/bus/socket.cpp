@@ -29,14 +29,14 @@ Status create_directories(const std::string& path) {
 }
 
 // Nothing there: Done. A socket without a listener: removed, Done.
-Status make_room(const std::string& path, const UnixAddress& address) {
+Status make_room(const std::string& path, const std::string& option, const UnixAddress& address) {
   struct stat there {};
   if (::lstat(path.c_str(), &there) < 0) {
     if (errno == ENOENT) return Done{};
     return errno_error("cannot look at " + path);
   }
   if (!S_ISSOCK(there.st_mode))
-    return Error(EEXIST, path + " exists and is not a socket: remove it, or give another --socket");
+    return Error(EEXIST, path + " exists and is not a socket: remove it, or give another " + option);
   // SOCK_NONBLOCK: a full backlog is a living daemon too, and answers EAGAIN.
   const Fd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!probe) return errno_error("cannot open a socket");
@@ -48,7 +48,7 @@ Status make_room(const std::string& path, const UnixAddress& address) {
 
 }  // namespace
 
-Result<ListeningSocket> ListeningSocket::open(const std::string& path) {
+Result<ListeningSocket> ListeningSocket::open(const std::string& path, const std::string& option) {
   if (path.empty()) return Error(EINVAL, "the socket path is empty");
   const auto address = unix_address(path);
   if (!address) return Error(ENAMETOOLONG, "the socket path " + path + " is longer than 107 bytes");
@@ -60,7 +60,7 @@ Result<ListeningSocket> ListeningSocket::open(const std::string& path) {
   // Another swapd that begins holds it for a moment.
   if (Status locked = lock_file(lock.get(), std::chrono::seconds(2)); !locked)
     return std::move(locked).error().in("cannot lock the directory " + directory);
-  if (Status room = make_room(path, *address); !room) return std::move(room).error();
+  if (Status room = make_room(path, option, *address); !room) return std::move(room).error();
 
   Fd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd) return errno_error("cannot open a socket");

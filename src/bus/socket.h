@@ -18,7 +18,8 @@ namespace swapd::bus {
 class ListeningSocket {
  public:
   // EADDRINUSE: another daemon answers there. EEXIST: the file is no socket. ENAMETOOLONG: past 107 bytes.
-  [[nodiscard]] static Result<ListeningSocket> open(const std::string& path);
+  // option: which gives the path, for the error's text.
+  [[nodiscard]] static Result<ListeningSocket> open(const std::string& path, const std::string& option = "--socket");
   ListeningSocket(ListeningSocket&&) noexcept = default;
   ListeningSocket& operator=(ListeningSocket&&) noexcept = delete;
   ListeningSocket(const ListeningSocket&) = delete;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -73,6 +74,12 @@ Result<std::vector<sock_filter>> export_program(const Context& context) {
 }
 
 }  // namespace
+
+std::string call_name(std::int32_t nr) {
+  const std::unique_ptr<char, decltype(&std::free)> name(seccomp_syscall_resolve_num_arch(SCMP_ARCH_X86_64, nr),
+                                                         &std::free);
+  return name ? name.get() : "";
+}
 
 Result<std::vector<sock_filter>> build_filter(std::span<const TrapRule> rules) {
   const Context context(seccomp_init(SCMP_ACT_ALLOW));

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/fd.h"
@@ -31,6 +32,9 @@ struct TrapRule {
 // Builds the program with libseccomp (x86-64 native calls of the rules notify or are refused, all else, i386 and x32
 // included, is allowed) and exports it as BPF.
 [[nodiscard]] Result<std::vector<sock_filter>> build_filter(std::span<const TrapRule> rules);
+
+// Name of an x86-64 call; "": it is not known.
+[[nodiscard]] std::string call_name(std::int32_t nr);
 
 // NEW_LISTENER and, each where the kernel has it, WAIT_KILLABLE_RECV and SPEC_ALLOW.
 [[nodiscard]] unsigned long filter_flags();
