@@ -12,7 +12,8 @@ docs/results/pages/PAGE.md, where a line of its own stands for something made of
   {{table NAME}}          a row a line, with the columns of its workload
   {{accuracy NAME}}       of shape-accuracy: a row a target, number of members and block, a column a limit
   {{bars NAME}}, {{curve NAME}}, {{steps NAME}}, {{seconds NAME}}   a figure, written beside the page as NAME.svg: of the
-                          ratios, of iterations, of limits step by step, of frames missed second by second
+                          ratios, of iterations, of limits step by step, of frames missed second by second; {{grains NAME}},
+                          of barriers by their grain
   {{claims}}              the table of docs/results/claims.json
 
 A claim is a file of raw lines, the line (`where`) and its `field`, or the ratio of two configurations (`under`, `to`: the
@@ -392,7 +393,35 @@ def seconds(raw):
                        line["missed_by_second"]) for i, line in enumerate(raw.lines)], "frames missed in a second", 10)
 
 
-DRAWINGS = {"bars": bars, "steps": steps, "curve": curve, "seconds": seconds}
+def grains(raw):
+    """Of barriers with grains from fine to coarse, how long each configuration takes to its ideal."""
+    lines = {}
+    for line in raw.lines:
+        label = f"{line['under']}, {line['receive']}, {line['competitors']} a CPU"
+        lines.setdefault(label, (line["under"], {}))[1][line["grain_us"]] = line["to_ideal"]
+    every = sorted({grain for _, values in lines.values() for grain in values})
+    width, height, left, top = 600, 240, 60, 30 + 13 * ((len(lines) + 1) // 2)
+    all_values = [v for _, values in lines.values() for v in values.values()]
+    place, ticks = scale(max(all_values), True, min(all_values + [1.0]))
+    parts = axis(left, top, width, height, place, ticks, "to ideal (logarithmic)")
+    dashes = ("", "6 3", "2 2", "8 3 2 3")
+    seen = {}
+    for j, (label, (under, values)) in enumerate(lines.items()):
+        color = COLORS.get(under, "black")
+        dash = dashes[seen.setdefault(under, 0) % len(dashes)]
+        seen[under] += 1
+        points = " ".join(f"{left + width * (every.index(g) + 0.5) / len(every):.1f},{top + height * (1 - place(v)):.1f}"
+                          for g, v in sorted(values.items()))
+        parts.append(f'<polyline points="{points}" fill="none" stroke="{color}" stroke-dasharray="{dash}"/>')
+        x, y = left + 300 * (j % 2), 12 + 13 * (j // 2)
+        parts.append(f'<line x1="{x}" y1="{y - 4}" x2="{x + 24}" y2="{y - 4}" stroke="{color}" stroke-dasharray="{dash}"/>')
+        parts.append(text(x + 30, y, label, "start"))
+    for i, grain in enumerate(every):
+        parts.append(text(left + width * (i + 0.5) / len(every), top + height + 16, f"{key_text(grain)} µs"))
+    return svg(left + width + 20, top + height + 30, parts)
+
+
+DRAWINGS = {"bars": bars, "steps": steps, "curve": curve, "seconds": seconds, "grains": grains}
 
 
 # --- claims ---
