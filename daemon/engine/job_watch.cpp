@@ -53,9 +53,14 @@ void find_group_others(std::span<const sys::CpuProfile::Thread> all, double samp
 bool any_may_be_called(const ProfileWindow& window, const MemorySharers& sharers, BusyWaiters& waiters) {
   for (const ProfileWindow::Thread& thread : window.threads)
     waiters.add(thread.seen.tid, thread.waits() + thread.seen.yields, thread.seen.samples);
+  const auto busy_of = [&](std::uint64_t job) {
+    return std::ranges::count_if(window.threads, [&](const ProfileWindow::Thread& thread) {
+      return thread.job == job && thread.demand >= CpuDemand::little;
+    });
+  };
   const bool any = std::ranges::any_of(window.threads, [&](const ProfileWindow::Thread& thread) {
     return (thread.yields || waiters.waits(thread.seen.tid)) && !sharers.has_mates(thread.seen.tgid) &&
-           std::ranges::count(window.threads, thread.job, &ProfileWindow::Thread::job) == 1;
+           busy_of(thread.job) == 1;
   });
   waiters.end_window();
   return any;
