@@ -11,7 +11,7 @@
 #include <system_error>
 
 #include "base/fd.h"
-#include "observe/resolve/syscall_table.h"
+#include "enroll/filter_rules.h"
 #include "policy/defaults.h"
 
 namespace swapd::daemon {
@@ -167,10 +167,7 @@ Engine::Options engine_options(const policy::Policy& policy, const Options& opti
   out.budget.share = policy.observe.budget;
   out.observe.watch.poll_period = policy.observe.poll_period;
   out.observe.watch.perf = policy.observe.watch != policy::WatchMethod::poll;
-  const auto history =
-      policy.observe.history == policy::History::calls ? observe::History::calls : observe::History::holders;
-  for (const sys::TrapRule& rule : observe::observe_rules(history, policy.observe.trap_kill))
-    out.observe.trapped.push_back(rule.nr);
+  for (const sys::TrapRule& rule : observe_rules(policy)) out.observe.trapped.push_back(rule.nr);
   out.actuate.state_dir = options.state_dir;
   out.actuate.dry_run = options.dry_run;
   out.decisions.budgets.user_window = q.lent_window;

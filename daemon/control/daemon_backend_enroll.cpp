@@ -5,12 +5,10 @@
 
 #include "control/daemon_backend.h"
 #include "enroll/enrollable.h"
-#include "observe/io/io_calls.h"
-#include "observe/resolve/syscall_table.h"
+#include "enroll/filter_rules.h"
 #include "sys/process/pidfd.h"
 #include "sys/process/self_process.h"
 #include "sys/seccomp/launcher.h"
-#include "sys/seccomp/own_listener.h"
 
 namespace swapd::daemon {
 
@@ -20,10 +18,6 @@ constexpr int max_enroll_rounds = 16;
 
 // A launcher's words for a program that has a listener of its own; the program's name follows.
 constexpr std::string_view without_filter = "none:";
-
-observe::History history_of(const policy::Policy& policy) {
-  return policy.observe.history == policy::History::calls ? observe::History::calls : observe::History::holders;
-}
 
 }  // namespace
 
@@ -138,16 +132,11 @@ Result<std::string> DaemonBackend::class_of(const std::string& wanted, const bus
 // With bpf calls are trapped only to be delayed.
 Result<std::vector<sock_filter>> DaemonBackend::filter(const std::string& class_name, bool io,
                                                        bool runs_already) const {
-  std::vector<sys::TrapRule> rules;
+  std::optional<observe::IoTraps> traps;
   if (io)
-    rules = observe::io_rules({.rings = runs_already || parts_.classes.may_io_uring(class_name),
-                               .entries = parts_.classes.counts_operations(class_name)});
-  if (parts_.engine.needs_listeners()) {
-    for (sys::TrapRule& rule : observe::observe_rules(history_of(parts_.policy), parts_.policy.observe.trap_kill))
-      if (std::ranges::find(rules, rule.nr, &sys::TrapRule::nr) == rules.end()) rules.push_back(std::move(rule));
-  }
-  rules.push_back(sys::own_listener_rule());
-  return sys::build_filter(rules);
+    traps = {.rings = runs_already || parts_.classes.may_io_uring(class_name),
+             .entries = parts_.classes.counts_operations(class_name)};
+  return sys::build_filter(filter_rules(parts_.policy, traps, parts_.engine.needs_listeners()));
 }
 
 void DaemonBackend::enroll(const bus::EnrollRequest& request, std::function<void(const Status&)> done) {

@@ -3,10 +3,8 @@
 #include <spdlog/spdlog.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <array>
-#include <chrono>
 #include <utility>
 
 #include "guard/guard_messages.h"
@@ -43,8 +41,6 @@ OciAgent::Runtime::~Runtime() {
   sd_event_source_disable_unref(late);
 }
 
-OciAgent::~OciAgent() = default;
-
 Status OciAgent::listen(ControlLoop& loop, const std::string& path) {
   auto socket = bus::ListeningSocket::open(path, "--oci-socket");
   if (!socket) return std::move(socket).error();
@@ -61,12 +57,15 @@ void OciAgent::take_runtimes() {
     Fd connection(::accept4(socket_->fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!connection) return;
     const auto peer = peer_of(connection.get());
-    if (!peer || !may_hand_over(*peer) || runtimes_.size() >= max_runtimes) {
-      spdlog::warn("a container runtime at {} was turned away: {}", "--oci-socket",
-                   !peer ? peer.error().text()
-                   : !may_hand_over(*peer)
-                       ? "user " + std::to_string(peer->uid) + " is neither root nor the socket's owner"
-                       : "too many at once");
+    std::string refusal;
+    if (!peer)
+      refusal = peer.error().text();
+    else if (!may_hand_over(*peer))
+      refusal = "user " + std::to_string(peer->uid) + " is neither root nor the socket's owner";
+    else if (runtimes_.size() >= max_runtimes)
+      refusal = "too many at once";
+    if (!refusal.empty()) {
+      spdlog::warn("a container runtime was turned away at --oci-socket: {}", refusal);
       continue;
     }
     auto runtime = std::make_unique<Runtime>();

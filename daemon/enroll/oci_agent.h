@@ -39,7 +39,7 @@ class OciAgent {
     std::function<Result<std::string>(const OciContainer& container)> admit;
   };
   explicit OciAgent(Parts parts) : parts_(std::move(parts)) {}
-  ~OciAgent();
+  ~OciAgent() = default;
   OciAgent(const OciAgent&) = delete;
   OciAgent& operator=(const OciAgent&) = delete;
 
