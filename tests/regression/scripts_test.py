@@ -2,6 +2,7 @@
 """The scripts that count: what they count in small texts, and that the tree agrees with what it says of itself."""
 import importlib.util
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -315,6 +316,17 @@ class Results(unittest.TestCase):
     def test_each_page_of_this_tree_is_what_its_raw_lines_give(self):
         found = subprocess.run([sys.executable, "-B", ROOT / "scripts" / "results.py", "--check"], capture_output=True, text=True)
         self.assertEqual((found.stdout + found.stderr, found.returncode), ("", 0))
+
+
+class Skips(unittest.TestCase):
+    @unittest.skipUnless("SWAPD_BUILD_DIR" in os.environ, "ctest says where the tests are")
+    def test_each_line_names_a_test_as_ctest_does(self):
+        listed = subprocess.run(["ctest", "--test-dir", os.environ["SWAPD_BUILD_DIR"], "-N"], capture_output=True,
+                                text=True, check=True).stdout
+        there = set(re.findall(r"^ *Test +#\d+: (.*)$", listed, re.MULTILINE))
+        lines = (ROOT / "tests/skips.txt").read_text().splitlines()
+        named = {re.split(r" *[|] *", line)[0] for line in lines if line and not line.startswith("#")}
+        self.assertEqual(named - there, set())
 
 
 if __name__ == "__main__":

@@ -189,7 +189,7 @@ pid_t Session::start(std::vector<std::string> options, std::vector<std::string> 
     const auto program = std::filesystem::read_symlink("/proc/" + std::to_string(pid) + "/exe", ended);
     return program.filename() != "swapctl" && program != test;
   };
-  eventually(started, std::chrono::seconds(2));
+  eventually(started);
   return pid;
 }
 
