@@ -12,6 +12,7 @@ foreach(program swapd swapctl swapbench)
   endif()
 endforeach()
 install(TARGETS swapd-guard swapd-attach RUNTIME DESTINATION libexec/swapd COMPONENT swapd)
+install(TARGETS swapd-compat RUNTIME DESTINATION libexec/swapd COMPONENT compat)
 
 # swapd_install(DESTINATION FILE…)
 function(swapd_install destination)
@@ -29,6 +30,19 @@ install(CODE "
   COMPONENT swapd)
 swapd_install(lib/systemd/system ${PROJECT_BINARY_DIR}/swapd.service ${PROJECT_BINARY_DIR}/swapd-attach@.service
   ${PROJECT_BINARY_DIR}/swapd-guard@.service systemd/swapd-attach.socket systemd/swapd-guard.socket)
+# swapd-compat stands in the place of rtkit and of gamemode's daemon: a package of its own, which conflicts with theirs.
+install(CODE "
+  set(SWAPD_LIBEXECDIR \"\${CMAKE_INSTALL_PREFIX}/libexec/swapd\")
+  foreach(unit swapd-rtkit swapd-gamemode com.feralinteractive.GameMode)
+    configure_file(\"${PROJECT_SOURCE_DIR}/systemd/\${unit}.service.in\" \"${PROJECT_BINARY_DIR}/\${unit}.service\" @ONLY)
+  endforeach()"
+  COMPONENT compat)
+install(FILES ${PROJECT_BINARY_DIR}/swapd-rtkit.service DESTINATION lib/systemd/system COMPONENT compat)
+install(FILES ${PROJECT_BINARY_DIR}/swapd-gamemode.service DESTINATION lib/systemd/user COMPONENT compat)
+install(FILES systemd/org.freedesktop.RealtimeKit1.service DESTINATION ${CMAKE_INSTALL_DATADIR}/dbus-1/system-services COMPONENT compat)
+install(FILES ${PROJECT_BINARY_DIR}/com.feralinteractive.GameMode.service DESTINATION ${CMAKE_INSTALL_DATADIR}/dbus-1/services COMPONENT compat)
+install(FILES systemd/org.swapd1.compat.conf DESTINATION ${CMAKE_INSTALL_DATADIR}/dbus-1/system.d COMPONENT compat)
+install(FILES systemd/org.swapd1.compat.policy DESTINATION ${CMAKE_INSTALL_DATADIR}/polkit-1/actions COMPONENT compat)
 swapd_install(lib/systemd/system-preset systemd/90-swapd.preset)
 swapd_install(lib/systemd/catalog systemd/swapd.catalog)
 foreach(what sysusers tmpfiles)
@@ -44,6 +58,18 @@ swapd_install(${CMAKE_INSTALL_DATADIR}/polkit-1/rules.d systemd/swapd.rules)
 swapd_install(${CMAKE_INSTALL_DATADIR}/bash-completion/completions src/cli/completions/swapctl.bash)
 swapd_install(${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions src/cli/completions/_swapctl)
 swapd_install(${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d src/cli/completions/swapctl.fish)
+
+# For containers: one for each runtime, of no other program's calls.
+foreach(runtime crun runc)
+  set(profile ${PROJECT_BINARY_DIR}/oci/unconfined-${runtime}.json)
+  add_custom_command(OUTPUT ${profile}
+    COMMAND ${CMAKE_COMMAND} -E make_directory ${PROJECT_BINARY_DIR}/oci
+    COMMAND swapd --config /dev/null --oci-profile --oci-runtime ${runtime} > ${profile}
+    DEPENDS swapd VERBATIM COMMENT "Making the profile for containers of ${runtime}")
+  list(APPEND profiles ${profile})
+endforeach()
+add_custom_target(oci_profiles ALL DEPENDS ${profiles})
+swapd_install(${CMAKE_INSTALL_DATADIR}/swapd/oci ${profiles})
 
 swapd_install(${CMAKE_INSTALL_DATADIR}/swapd/dashboards dashboards/swapd.json)
 
@@ -62,7 +88,7 @@ install(CODE "
 # Manual pages, as Debian has them: compressed. swapd-policy(5) is docs/policy.md, org.swapd1(5) the introspection's XML.
 find_program(LOWDOWN lowdown)
 find_program(XSLTPROC xsltproc)
-set(pages docs/man/swapctl.1 docs/man/swapd.8 docs/man/swapd.conf.5)
+set(pages docs/man/swapctl.1 docs/man/swapd.8 docs/man/swapd-compat.8 docs/man/swapd.conf.5)
 if(XSLTPROC)
   add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/man/org.swapd1.5
     COMMAND ${XSLTPROC} --novalid --nonet -o ${PROJECT_BINARY_DIR}/man/org.swapd1.5
@@ -88,6 +114,10 @@ foreach(page ${pages})
   add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/man/${name}.gz
     COMMAND gzip -9nc ${page} > ${PROJECT_BINARY_DIR}/man/${name}.gz DEPENDS ${page} VERBATIM COMMENT "Compressing ${name}")
   list(APPEND compressed ${PROJECT_BINARY_DIR}/man/${name}.gz)
-  swapd_install(${CMAKE_INSTALL_MANDIR}/man${section} ${PROJECT_BINARY_DIR}/man/${name}.gz)
+  set(package swapd)
+  if(name STREQUAL swapd-compat.8)
+    set(package compat)
+  endif()
+  install(FILES ${PROJECT_BINARY_DIR}/man/${name}.gz DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section} COMPONENT ${package})
 endforeach()
 add_custom_target(man ALL DEPENDS ${compressed})

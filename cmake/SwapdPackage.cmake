@@ -1,4 +1,4 @@
-# `cpack` in a release build's folder: swapd and swapd-bench as packages for Debian 12.
+# `cpack` in a release build's folder: swapd, swapd-bench and swapd-compat as packages for Debian 12.
 set(debian ${PROJECT_SOURCE_DIR}/cmake/debian)
 set(SWAPD_CONTACT "Developers of swapd <swapd@example.org>" CACHE STRING "Who is named in packages")
 
@@ -16,6 +16,7 @@ endforeach()
 add_custom_target(package_documents ALL DEPENDS ${documents})
 install(FILES ${documents} ${debian}/copyright DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/swapd COMPONENT swapd)
 install(FILES ${PROJECT_BINARY_DIR}/packaging/changelog.gz ${debian}/copyright DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/swapd-bench COMPONENT bench)
+install(FILES ${PROJECT_BINARY_DIR}/packaging/changelog.gz ${debian}/copyright DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/swapd-compat COMPONENT compat)
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME swapd)
@@ -25,7 +26,7 @@ set(CPACK_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
   OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
-set(CPACK_COMPONENTS_ALL swapd bench)
+set(CPACK_COMPONENTS_ALL swapd bench compat)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
@@ -44,4 +45,13 @@ set(CPACK_DEBIAN_BENCH_PACKAGE_DEPENDS "swapd (= ${PROJECT_VERSION})")
 set(CPACK_COMPONENT_BENCH_DESCRIPTION "workloads that measure swapd
 The workloads of the papers that swapd comes from, and others, with and
 without swapd.")
+set(CPACK_DEBIAN_COMPAT_PACKAGE_NAME swapd-compat)
+set(CPACK_DEBIAN_COMPAT_PACKAGE_DEPENDS "swapd (= ${PROJECT_VERSION}), default-dbus-system-bus | dbus-system-bus")
+foreach(field PROVIDES CONFLICTS REPLACES)
+  set(CPACK_DEBIAN_COMPAT_PACKAGE_${field} "rtkit, gamemode-daemon")
+endforeach()
+set(CPACK_COMPONENT_COMPAT_DESCRIPTION "interfaces of gamemode and rtkit, served through swapd
+Games that call gamemode's daemon and programs of sound that call rtkit are
+managed by swapd, with the priority that they ask for. It takes the place of
+these two.")
 include(CPack)

@@ -20,6 +20,7 @@ ProgramMatcher::ProgramMatcher(const sys::Procfs& procfs, std::vector<policy::Na
     by_file_ = by_file_ || !rule.exe.empty();
     by_arguments_ = by_arguments_ || !rule.cmdline.empty();
     by_group_ = by_group_ || !rule.cgroup.empty() || !rule.unit.empty() || !rule.container.empty();
+    by_container_ = by_container_ || !rule.container.empty();
     by_user_ = by_user_ || !rule.user.empty();
     if (!rule.parent.empty()) ancestors_ = std::max<std::size_t>(ancestors_, 1);
     if (!rule.descends.empty()) ancestors_ = max_ancestors;
@@ -45,6 +46,9 @@ policy::Program ProgramMatcher::program_of(const sys::ExecEvent& event) {
 void ProgramMatcher::complete(pid_t pid, policy::Program& program) {
   if (by_file_) program.exe = procfs_.exe(pid).value_or(program.exe);
   if (by_group_) program.cgroup = procfs_.cgroup(pid).value_or("");
+  if (by_container_)
+    if (const std::string id = policy::container_of(program.cgroup); !id.empty())
+      program.container_names = containers_.of(id);
   if (by_user_) program.user = user(program.uid);
   if (ancestors_ > 0) program.ancestors = ancestors(pid);
 }

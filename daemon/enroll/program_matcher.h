@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "enroll/container_names.h"
 #include "policy/match.h"
 #include "sys/bpf/exec_events.h"
 #include "sys/procfs/procfs.h"
@@ -42,8 +43,9 @@ class ProgramMatcher {
   const sys::Procfs& procfs_;
   const policy::RuleTable rules_;
   // Facts that cost a look. Ancestors: how many of them, at most.
-  bool by_file_ = false, by_arguments_ = false, by_group_ = false, by_user_ = false;
+  bool by_file_ = false, by_arguments_ = false, by_group_ = false, by_user_ = false, by_container_ = false;
   std::size_t ancestors_ = 0;
+  ContainerNames containers_;
   std::mutex users_mutex_;
   std::map<std::uint32_t, std::pair<std::string, std::chrono::steady_clock::time_point>> users_;
 };

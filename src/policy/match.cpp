@@ -132,8 +132,9 @@ bool fits(const MatchRule& rule, const Program& program) {
     return false;
   if (!rule.descends.empty() && !one_fits(rule.descends, program.ancestors)) return false;
   if (rule.container.empty()) return true;
-  const std::string container = container_of(program.cgroup);
-  return !container.empty() && said(rule.container, container);
+  std::vector<std::string> containers = program.container_names;
+  if (std::string id = container_of(program.cgroup); !id.empty()) containers.push_back(std::move(id));
+  return !containers.empty() && one_fits(rule.container, containers);
 }
 
 RuleTable::RuleTable(std::vector<NamedRule> rules) : rules_(std::move(rules)) {

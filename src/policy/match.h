@@ -22,6 +22,8 @@ struct Program {
   std::string user;       // name of its real user, whom setuid programs do not change; empty: none
   std::uint32_t uid = 0;  // the same
   std::string cgroup;     // as in /proc/PID/cgroup
+  // The names that people gave the container it is in; its id is told from its cgroup.
+  std::vector<std::string> container_names{};
   // Names (comm) of the processes that it descends from, its parent first.
   std::vector<std::string> ancestors{};
 };

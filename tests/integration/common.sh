@@ -48,9 +48,9 @@ until_true() {
     sleep 0.02
   done
 }
-# start_swapd [OPTION…]. front: the process that was started; swapd: the daemon.
+# start_swapd [OPTION…]. front: the process that was started; swapd: the daemon. swapd_bus: the message bus it is on; none.
 start_swapd() {
-  "$build/daemon/swapd" --foreground --bus none --observe "$observer" --socket "$dir/s" --state-dir "$dir/state" "$@" 2>>"$dir/log" &
+  "$build/daemon/swapd" --foreground --bus "${swapd_bus:-none}" --observe "$observer" --socket "$dir/s" --state-dir "$dir/state" "$@" 2>>"$dir/log" &
   front=$!
   until_true 10 ctl status || { tail -5 "$dir/log" >&2; die "swapd does not answer"; }
   swapd=$(ctl status --json | sed 's/.*"pid":\([0-9]*\).*/\1/')
@@ -60,4 +60,46 @@ empty() {
   local status
   status=$(ctl status --json) || return 1
   grep -q '"donations_active":0' <<<"$status" && grep -q '"listeners":0' <<<"$status" && grep -q '"managed_threads":0' <<<"$status"
+}
+# The next three for a caller with pids, an array of what it ends.
+# bus NAME: a message bus that allows everything.
+bus() {
+  cat >"$dir/$1.conf" <<X
+<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-BUS Bus Configuration 1.0//EN" "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
+<busconfig><type>$1</type><listen>unix:path=$dir/$1</listen><auth>EXTERNAL</auth><policy context="default">
+<allow user="*"/><allow own="*"/><allow send_destination="*"/><allow send_requested_reply="true" send_type="method_return"/>
+<allow send_requested_reply="true" send_type="error"/><allow receive_type="method_call"/><allow receive_type="method_return"/>
+<allow receive_type="error"/><allow receive_type="signal"/></policy></busconfig>
+X
+  dbus-daemon --config-file="$dir/$1.conf" --nofork --nopidfile 2>>"$dir/log" &
+  pids+=($!)
+  until_true 10 test -S "$dir/$1" || die "no $1 bus"
+}
+# owned NAME: somebody has it on the system bus.
+owned() { dbus-send --system --print-reply --dest=org.freedesktop.DBus / org.freedesktop.DBus.NameHasOwner "string:$1" | grep -q true; }
+# A polkit on the system bus that allows everything.
+lax_polkit() {
+  /usr/bin/python3 - 2>>"$dir/log" <<'X' &
+import os
+import dbus
+import dbus.service
+from dbus.mainloop.glib import DBusGMainLoop
+from gi.repository import GLib
+
+DBusGMainLoop(set_as_default=True)
+bus = dbus.bus.BusConnection(os.environ["DBUS_SYSTEM_BUS_ADDRESS"])
+
+
+class Authority(dbus.service.Object):
+    @dbus.service.method("org.freedesktop.PolicyKit1.Authority", in_signature="(sa{sv})sa{ss}us", out_signature="(bba{ss})")
+    def CheckAuthorization(self, subject, action, details, flags, cancel):
+        return (True, False, dbus.Dictionary({}, signature="ss"))
+
+
+name = dbus.service.BusName("org.freedesktop.PolicyKit1", bus)
+Authority(bus, "/org/freedesktop/PolicyKit1/Authority")
+GLib.MainLoop().run()
+X
+  pids+=($!)
+  until_true 10 owned org.freedesktop.PolicyKit1 || die "no policy kit on the system bus: $(tail -3 "$dir/log")"
 }

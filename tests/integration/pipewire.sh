@@ -31,50 +31,14 @@ cleanup() {
 }
 trap cleanup EXIT
 
-# bus NAME: a message bus that allows everything.
-bus() {
-  cat >"$dir/$1.conf" <<X
-<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-BUS Bus Configuration 1.0//EN" "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
-<busconfig><type>$1</type><listen>unix:path=$dir/$1</listen><auth>EXTERNAL</auth><policy context="default">
-<allow user="*"/><allow own="*"/><allow send_destination="*"/><allow send_requested_reply="true" send_type="method_return"/>
-<allow send_requested_reply="true" send_type="error"/><allow receive_type="method_call"/><allow receive_type="method_return"/>
-<allow receive_type="error"/><allow receive_type="signal"/></policy></busconfig>
-X
-  dbus-daemon --config-file="$dir/$1.conf" --nofork --nopidfile 2>>"$dir/log" &
-  pids+=($!)
-  until_true 10 test -S "$dir/$1" || die "no $1 bus"
-}
 chmod 755 "$dir"
 bus system
 bus session
 export DBUS_SYSTEM_BUS_ADDRESS=unix:path=$dir/system DBUS_SESSION_BUS_ADDRESS=unix:path=$dir/session XDG_RUNTIME_DIR=$dir/run HOME=$dir/run
 mkdir -m 700 "$dir/run"
 chown "$user" "$dir/run"
-owned() { dbus-send --system --print-reply --dest=org.freedesktop.DBus / org.freedesktop.DBus.NameHasOwner "string:$1" | grep -q true; }
-# rtkit asks polkit, whose rules are the machine's: here everything is allowed.
-/usr/bin/python3 - 2>>"$dir/log" <<'X' &
-import os
-import dbus
-import dbus.service
-from dbus.mainloop.glib import DBusGMainLoop
-from gi.repository import GLib
-
-DBusGMainLoop(set_as_default=True)
-bus = dbus.bus.BusConnection(os.environ["DBUS_SYSTEM_BUS_ADDRESS"])
-
-
-class Authority(dbus.service.Object):
-    @dbus.service.method("org.freedesktop.PolicyKit1.Authority", in_signature="(sa{sv})sa{ss}us", out_signature="(bba{ss})")
-    def CheckAuthorization(self, subject, action, details, flags, cancel):
-        return (True, False, dbus.Dictionary({}, signature="ss"))
-
-
-name = dbus.service.BusName("org.freedesktop.PolicyKit1", bus)
-Authority(bus, "/org/freedesktop/PolicyKit1/Authority")
-GLib.MainLoop().run()
-X
-pids+=($!)
-until_true 10 owned org.freedesktop.PolicyKit1 || die "no policy kit on the system bus: $(tail -3 "$dir/log")"
+# rtkit asks polkit, whose rules are the machine's.
+lax_polkit
 # It may write no file, so its words go through a pipe.
 "$rtkit" --stderr --no-canary 2> >(cat >"$dir/rtkit.log") &
 pids+=($!)

@@ -15,7 +15,33 @@ namespace {
 constexpr std::size_t most_patterns = 100;  // of one list (docs/policy.md)
 constexpr std::size_t longest_name = 64;
 
-std::string text_of(const SourcePlace& place) { return place.file + ":" + std::to_string(place.line); }
+// Bytes of the UTF-8 character that begins the text; 0: none does (RFC 3629).
+std::size_t character_size(std::string_view text) {
+  const auto byte = [&](std::size_t at) -> unsigned { return static_cast<unsigned char>(text[at]); };
+  const unsigned first = byte(0);
+  if (first < 0x80) return 1;
+  const std::size_t size = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  if (first < 0xc2 || first > 0xf4 || text.size() < size) return 0;
+  for (std::size_t at = 1; at < size; ++at)
+    if ((byte(at) & 0xc0) != 0x80) return 0;
+  const bool overlong = (first == 0xe0 && byte(1) < 0xa0) || (first == 0xf0 && byte(1) < 0x90);
+  const bool outside = (first == 0xed && byte(1) > 0x9f) || (first == 0xf4 && byte(1) > 0x8f);
+  return overlong || outside ? 0 : size;
+}
+
+// As a policy can hold it, in one line: '?', which in a pattern is any byte, for each that is none of UTF-8.
+std::string as_text(std::string_view bytes) {
+  std::string out;
+  while (!bytes.empty()) {
+    const std::size_t size = character_size(bytes);
+    const bool control = size == 1 && (static_cast<unsigned char>(bytes[0]) < 0x20 || bytes[0] == 0x7f);
+    out += size == 0 || control ? "?" : std::string(bytes.substr(0, size));
+    bytes.remove_prefix(std::max<std::size_t>(size, 1));
+  }
+  return out;
+}
+
+std::string text_of(const SourcePlace& place) { return as_text(place.file) + ":" + std::to_string(place.line); }
 
 std::string setting(std::string_view key, const std::string& value) { return std::string(key) + " = " + value + "\n"; }
 
@@ -38,7 +64,8 @@ std::string text_of(const ProgramSettings& has) {
 // One list, each pattern with its place.
 std::string list_of(std::string_view key, std::span<const ImportedPattern> patterns) {
   std::string out = std::string(key) + " = [\n";
-  for (const ImportedPattern& one : patterns) out += "  " + quoted(one.glob) + ",  # " + text_of(one.place) + "\n";
+  for (const ImportedPattern& one : patterns)
+    out += "  " + quoted(as_text(one.glob)) + ",  # " + text_of(one.place) + "\n";
   return out + "]\n";
 }
 
@@ -132,7 +159,9 @@ std::optional<IoClass> io_class_called(std::string_view word) {
   return std::nullopt;
 }
 
-Result<Imported> import_from(Tool tool, std::span<const SourceFile> files) {
+namespace {
+
+Result<Imported> import_of(Tool tool, std::span<const SourceFile> files) {
   switch (tool) {
     case Tool::ananicy:
       return import_ananicy(files);
@@ -146,9 +175,17 @@ Result<Imported> import_from(Tool tool, std::span<const SourceFile> files) {
   return import_cgrules(files);
 }
 
+}  // namespace
+
+Result<Imported> import_from(Tool tool, std::span<const SourceFile> files) {
+  auto imported = import_of(tool, files);
+  if (!imported) return Error(imported.error().code(), as_text(imported.error().context()));
+  return imported;
+}
+
 std::string policy_text(const Imported& imported, Tool tool, std::string_view from) {
-  std::string out = "# Made by `swapctl policy import " + std::string(tool_words.of(tool)) + "` from " +
-                    std::string(from) + ".\n# Beside each pattern stands where it comes from.\n";
+  std::string out = "# Made by `swapctl policy import " + std::string(tool_words.of(tool)) + "` from " + as_text(from) +
+                    ".\n# Beside each pattern stands where it comes from.\n";
   std::set<std::string> classes;
   for (const ImportedRule& rule : imported.rules)
     if (!rule.class_name.empty() && rule.manage) classes.insert(rule.class_name);
@@ -157,7 +194,8 @@ std::string policy_text(const Imported& imported, Tool tool, std::string_view fr
   for (const ImportedRule& rule : imported.rules) writer.rule(rule);
   out += writer.take();
   if (!imported.unsaid.empty()) out += "\n# Not taken over:\n";
-  for (const Unsaid& one : imported.unsaid) out += "# " + text_of(one.place) + ": " + one.what + ": " + one.why + "\n";
+  for (const Unsaid& one : imported.unsaid)
+    out += "# " + text_of(one.place) + ": " + as_text(one.what) + ": " + as_text(one.why) + "\n";
   return out;
 }
 

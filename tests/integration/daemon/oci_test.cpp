@@ -100,11 +100,15 @@ class Containers : public testing::TestWithParam<std::string> {
                        const nlohmann::json& annotations = nlohmann::json::object()) {
     return run(words(command, seccomp, annotations));
   }
-  // In the class, of the container's own programs.
-  [[nodiscard]] bool has_member(const std::string& class_name, const std::string& comm) const {
+  // A thread of the class that is called so, of the container's own programs; 0: none.
+  [[nodiscard]] pid_t member(const std::string& class_name, const std::string& comm) const {
     const nlohmann::json ps = session->json({"ps"});
-    return std::ranges::any_of(
-        ps["threads"], [&](const auto& thread) { return thread["class"] == class_name && thread["comm"] == comm; });
+    for (const auto& thread : ps["threads"])
+      if (thread["class"] == class_name && thread["comm"] == comm) return thread["tid"];
+    return 0;
+  }
+  [[nodiscard]] bool has_member(const std::string& class_name, const std::string& comm) const {
+    return member(class_name, comm) > 0;
   }
 
   std::string bundle;
@@ -135,6 +139,27 @@ TEST_P(Containers, OfAClassThatIsNotThereRunWithoutSwapd) {
   const Output ran = run_container("echo it runs", seccomp);
   EXPECT_EQ(ran.status, 0) << ran.err;
   EXPECT_THAT(ran.out, HasSubstr("it runs"));
+}
+
+TEST_P(Containers, AServerInOneIsLentThePriorityOfAClientOutside) {
+  fs::copy_file(session->pair(), bundle + "/data/pair");
+  const pid_t started =
+      session->start_plain(words("exec /data/pair server /data/sock /data/done", profile({"--oci-class", "web"})));
+  for (int i = 0; i < 2; ++i) session->start_plain({session->pair(), "spin", "40"});
+  pid_t server = 0;
+  ASSERT_TRUE(eventually([&] { return (server = member("web", "pair")) > 0; })) << session->ctl({"ps"}).out;
+  ASSERT_TRUE(eventually([&] { return fs::exists(bundle + "/data/sock"); }));
+  const pid_t client = session->start({"--fifo", "50"}, {session->pair(), "client", bundle + "/data/sock"});
+  // runc puts a container into a group of its own; of control groups version 1 such a group has no real-time runtime.
+  const auto lent = [&] {
+    const KernelAttr attr = kernel_attr(server);
+    return attr.policy == "fifo" ? attr.rt_priority == 49 : GetParam() == "runc" && attr.nice == -20;
+  };
+  EXPECT_TRUE(eventually(lent)) << session->ctl({"why", std::to_string(client)}).out << session->ctl({"ps"}).out;
+  std::ofstream(bundle + "/data/done") << "";
+  EXPECT_EQ(session->wait(client), 0);
+  session->kill(server, SIGKILL);  // it would serve on
+  EXPECT_NE(session->wait(started), -1);
 }
 
 // Each call that the container makes meanwhile has its result.

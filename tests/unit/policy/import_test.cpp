@@ -151,6 +151,16 @@ TEST(ImportAnanicy, ManyNamesAreSeveralRules) {
     EXPECT_EQ(policy.of(name).class_name, "Game") << name;
 }
 
+// No policy can hold them.
+TEST(Import, BytesThatAreNoTextAreShownAsQuestionMarks) {
+  const ImportedPolicy policy(Tool::ananicy, {types, {"a.rules", "{ \"name\": \"caf\xe9\", \"type\": \"Game\" }"}});
+  EXPECT_THAT(policy.text(), HasSubstr("caf?"));
+}
+
+TEST(Import, AFaultIsOneLine) {
+  EXPECT_EQ(text(Tool::system76, {{"config.kdl", "version \"2.0\"=\n"}}), "config.kdl:1: '?' is out of place");
+}
+
 // --- system76
 
 TEST(ImportSystem76, AProfileHasProgramsByNameAndByPath) {

@@ -103,6 +103,9 @@ TEST(Match, EachPatternMustFitByOneOfItsGlobs) {
   EXPECT_EQ(name("cmdline = \"* writer\"", postgres), "x");
   EXPECT_EQ(name("container = \"*\"", postgres), "") << "it is in none";
   EXPECT_EQ(name("container = \"4f*\"", {.comm = "sh", .cgroup = "/docker/4f5e"}), "x");
+  const Program named{.comm = "sh", .cgroup = "/docker/4f5e", .container_names = {"web", "web-1"}};
+  EXPECT_EQ(name("container = \"web\"", named), "x");
+  EXPECT_EQ(name("container = [\"4f5e\", \"!web-?\"]", named), "") << "one of its names is excluded";
 }
 
 TEST(Match, TheFirstRuleCounts) {
