@@ -2,18 +2,18 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
+#include <optional>
+
+#include "enroll/json_text.h"
+#include "sys/procfs/procfs_read.h"
 
 namespace swapd::daemon {
 namespace {
 
 using nlohmann::json;
 
-constexpr std::chrono::seconds container_names_last{60};
-constexpr std::size_t max_known = 10'000, shortest_id = 12, longest_id = 64;
-constexpr std::streamsize largest_record = 4 << 20;
+constexpr std::size_t shortest_id = 12, longest_id = 64;
 
 // It becomes part of a path: a cgroup can be called anything.
 bool is_id(std::string_view text) {
@@ -23,17 +23,8 @@ bool is_id(std::string_view text) {
 
 // Discarded: it is not there, or no JSON.
 json record(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::string text(in ? largest_record : 0, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(std::max<std::streamsize>(in.gcount(), 0)));
-  return json::parse(text, nullptr, false);
-}
-
-std::string text_of(const json& object, std::string_view key) {
-  if (!object.is_object()) return "";
-  const auto at = object.find(key);
-  return at == object.end() || !at->is_string() ? std::string() : at->get<std::string>();
+  const auto text = sys::read_all(path.c_str());
+  return json::parse(text ? *text : "", nullptr, false);
 }
 
 void add(std::vector<std::string>& names, std::string name) {
@@ -75,17 +66,7 @@ std::vector<std::string> ContainerNames::read(const std::string& id) const {
 
 std::vector<std::string> ContainerNames::of(const std::string& id) {
   if (!is_id(id)) return {};
-  const auto now = std::chrono::steady_clock::now();
-  {
-    const std::lock_guard lock(mutex_);
-    if (const auto known = known_.find(id); known != known_.end() && now - known->second.second < container_names_last)
-      return known->second.first;
-  }
-  std::vector<std::string> names = read(id);
-  const std::lock_guard lock(mutex_);
-  if (known_.size() > max_known) known_.clear();
-  known_[id] = {names, now};
-  return names;
+  return known_.of(id, [&] { return std::optional(read(id)); }).value_or(std::vector<std::string>());
 }
 
 }  // namespace swapd::daemon

@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "enroll/json_text.h"
+
 namespace swapd::daemon {
 namespace {
 
@@ -20,12 +22,6 @@ void read_metadata(const std::string& metadata, OciContainer& out) {
     if (word == oci_observe_word) out.observe = true;
     if (word.starts_with(oci_class_word)) out.class_name = word.substr(oci_class_word.size());
   }
-}
-
-// Empty: it is not there, or is no string.
-std::string text_of(const json& object, std::string_view key) {
-  const auto at = object.find(key);
-  return at == object.end() || !at->is_string() ? std::string() : at->get<std::string>();
 }
 
 }  // namespace

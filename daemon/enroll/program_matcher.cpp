@@ -8,8 +8,6 @@
 namespace swapd::daemon {
 namespace {
 
-constexpr std::size_t max_users = 10'000;
-constexpr std::chrono::seconds names_last{60};
 constexpr std::size_t max_ancestors = 64;
 
 }  // namespace
@@ -66,17 +64,14 @@ std::vector<std::string> ProgramMatcher::ancestors(pid_t pid) const {
 }
 
 std::string ProgramMatcher::user(std::uint32_t uid) {
-  const auto now = std::chrono::steady_clock::now();
-  const std::lock_guard lock(users_mutex_);
-  if (const auto known = users_.find(uid); known != users_.end() && now - known->second.second < names_last)
-    return known->second.first;
-  std::array<char, 16384> text{};
-  passwd entry{};
-  passwd* found = nullptr;
-  if (::getpwuid_r(uid, &entry, text.data(), text.size(), &found) != 0 || found == nullptr) return "";
-  if (users_.size() > max_users) users_.clear();
-  users_[uid] = {found->pw_name, now};
-  return found->pw_name;
+  const auto look = [uid]() -> std::optional<std::string> {
+    std::array<char, 16384> text{};
+    passwd entry{};
+    passwd* found = nullptr;
+    if (::getpwuid_r(uid, &entry, text.data(), text.size(), &found) != 0 || found == nullptr) return std::nullopt;
+    return found->pw_name;
+  };
+  return users_.of(uid, look).value_or("");
 }
 
 }  // namespace swapd::daemon

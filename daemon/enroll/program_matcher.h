@@ -4,17 +4,14 @@
 
 #include <sys/types.h>
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <map>
-#include <mutex>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "enroll/container_names.h"
+#include "enroll/remembered.h"
 #include "policy/match.h"
 #include "sys/bpf/exec_events.h"
 #include "sys/procfs/procfs.h"
@@ -46,8 +43,7 @@ class ProgramMatcher {
   bool by_file_ = false, by_arguments_ = false, by_group_ = false, by_user_ = false, by_container_ = false;
   std::size_t ancestors_ = 0;
   ContainerNames containers_;
-  std::mutex users_mutex_;
-  std::map<std::uint32_t, std::pair<std::string, std::chrono::steady_clock::time_point>> users_;
+  Remembered<std::uint32_t, std::string> users_;
 };
 
 }  // namespace swapd::daemon

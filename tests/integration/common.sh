@@ -61,7 +61,7 @@ empty() {
   status=$(ctl status --json) || return 1
   grep -q '"donations_active":0' <<<"$status" && grep -q '"listeners":0' <<<"$status" && grep -q '"managed_threads":0' <<<"$status"
 }
-# The next three for a caller with pids, an array of what it ends.
+# What follows is for a caller with pids, an array of what it ends.
 # bus NAME: a message bus that allows everything.
 bus() {
   cat >"$dir/$1.conf" <<X
@@ -74,6 +74,22 @@ X
   dbus-daemon --config-file="$dir/$1.conf" --nofork --nopidfile 2>>"$dir/log" &
   pids+=($!)
   until_true 10 test -S "$dir/$1" || die "no $1 bus"
+}
+# Both, in dir and in the environment, and a home and runtime directory there that belongs to `user`.
+own_buses() {
+  chmod 755 "$dir"
+  bus system
+  bus session
+  export DBUS_SYSTEM_BUS_ADDRESS=unix:path=$dir/system DBUS_SESSION_BUS_ADDRESS=unix:path=$dir/session XDG_RUNTIME_DIR=$dir/run HOME=$dir/run
+  mkdir -m 700 "$dir/run"
+  chown "$user" "$dir/run"
+}
+# For a trap: ends swapd (front) and all of pids, and removes dir.
+end_all() {
+  [ -z "$front" ] || kill "$front" 2>/dev/null || true
+  [ ${#pids[@]} -eq 0 ] || kill "${pids[@]}" 2>/dev/null || true
+  wait 2>/dev/null || true
+  rm -rf "$dir"
 }
 # owned NAME: somebody has it on the system bus.
 owned() { dbus-send --system --print-reply --dest=org.freedesktop.DBus / org.freedesktop.DBus.NameHasOwner "string:$1" | grep -q true; }

@@ -20,19 +20,8 @@ done
 dir=$(mktemp -d /tmp/swapd-compat-XXXXXX)
 pids=() front= failed=0 user=1000
 compat=$build/src/compat/swapd-compat
-cleanup() {
-  [ -z "$front" ] || kill "$front" 2>/dev/null || true
-  [ ${#pids[@]} -eq 0 ] || kill "${pids[@]}" 2>/dev/null || true
-  wait 2>/dev/null || true
-  rm -rf "$dir"
-}
-trap cleanup EXIT
-chmod 755 "$dir"
-bus system
-bus session
-export DBUS_SYSTEM_BUS_ADDRESS=unix:path=$dir/system DBUS_SESSION_BUS_ADDRESS=unix:path=$dir/session XDG_RUNTIME_DIR=$dir/run HOME=$dir/run
-mkdir -m 700 "$dir/run"
-chown "$user" "$dir/run"
+trap end_all EXIT
+own_buses
 lax_polkit
 
 managed() { ctl ps --json | grep -q "\"pid\":$1[,}]"; }

@@ -13,6 +13,7 @@ namespace swapd::policy {
 namespace {
 
 constexpr std::size_t most_patterns = 100;  // of one list (docs/policy.md)
+constexpr std::size_t longest_pattern = 200;
 constexpr std::size_t longest_name = 64;
 
 // Bytes of the UTF-8 character that begins the text; 0: none does (RFC 3629).
@@ -161,6 +162,46 @@ std::optional<IoClass> io_class_called(std::string_view word) {
 
 namespace {
 
+// A value that no policy can hold is listed instead.
+void leave_out_values(ImportedRule& rule, Imported& imported) {
+  if (rule.patterns.empty()) return;
+  const auto keep = [&](std::optional<int>& value, std::string_view key, int least, int most) {
+    if (!value || (*value >= least && *value <= most)) return true;
+    imported.leave_out(rule.patterns.front().place, std::string(key) + " " + std::to_string(*value),
+                       "it is not in " + std::to_string(least) + "…" + std::to_string(most));
+    value.reset();
+    return false;
+  };
+  ProgramSettings& has = rule.settings;
+  // Above swapd's own the priority is cut (text_of).
+  if (!keep(has.realtime, "real-time priority", 1, 99)) has.sched.reset();
+  (void)keep(has.nice, "nice value", -20, 19);
+  (void)keep(has.io_priority, "I/O priority", 0, 7);
+  (void)keep(has.oom_score_adj, "OOM score", -1000, 1000);
+}
+
+// The same of patterns. A rule whose list would become empty, or would lose an exception, would
+// fit more programs than it was meant for: it goes as a whole.
+void leave_out_unsayable(Imported& imported) {
+  const auto sayable = [](const ImportedPattern& one) {
+    return !one.glob.empty() && one.glob.size() <= longest_pattern;
+  };
+  std::erase_if(imported.rules, [&](ImportedRule& rule) {
+    bool goes = false;
+    for (const ImportedPattern& bad : rule.patterns) {
+      if (sayable(bad)) continue;
+      imported.leave_out(bad.place, as_text(bad.glob.substr(0, 40)), "a pattern has 1 to 200 bytes");
+      const bool others = std::ranges::any_of(rule.patterns, [&](const ImportedPattern& one) {
+        return one.key == bad.key && sayable(one) && !one.glob.starts_with('!');
+      });
+      goes = goes || !others || bad.glob.starts_with('!');
+    }
+    leave_out_values(rule, imported);
+    std::erase_if(rule.patterns, [&](const ImportedPattern& one) { return !sayable(one); });
+    return goes;
+  });
+}
+
 Result<Imported> import_of(Tool tool, std::span<const SourceFile> files) {
   switch (tool) {
     case Tool::ananicy:
@@ -180,6 +221,7 @@ Result<Imported> import_of(Tool tool, std::span<const SourceFile> files) {
 Result<Imported> import_from(Tool tool, std::span<const SourceFile> files) {
   auto imported = import_of(tool, files);
   if (!imported) return Error(imported.error().code(), as_text(imported.error().context()));
+  leave_out_unsayable(*imported);
   return imported;
 }
 

@@ -157,6 +157,22 @@ TEST(Import, BytesThatAreNoTextAreShownAsQuestionMarks) {
   EXPECT_THAT(policy.text(), HasSubstr("caf?"));
 }
 
+TEST(Import, APatternThatNoPolicyCanHoldIsLeftOut) {
+  const std::string longer(201, 'u');
+  const std::vector<SourceFile> files = {{"cgrules.conf", longer + ":cp * low\nalice:mv * low\n"}};
+  const ImportedPolicy policy(Tool::cgrules, files);
+  EXPECT_THAT(policy.text(), HasSubstr("a pattern has 1 to 200 bytes"));
+  EXPECT_THAT(policy.text(), HasSubstr("\"alice\""));
+  EXPECT_THAT(policy.text(), Not(HasSubstr("\"cp\""))) << "without its user the rule would mean all users";
+}
+
+TEST(Import, AValueThatNoPolicyCanHoldIsLeftOut) {
+  const ImportedPolicy policy(Tool::system76,
+                              {{"config.kdl", "assignments {\n audio sched=(fifo)0 nice=-21 { jackd }\n}"}});
+  EXPECT_THAT(policy.text(), HasSubstr("# config.kdl:2: real-time priority 0: it is not in 1…99"));
+  EXPECT_FALSE(policy.of("jackd").base) << "neither this nor its nice value of -21";
+}
+
 TEST(Import, AFaultIsOneLine) {
   EXPECT_EQ(text(Tool::system76, {{"config.kdl", "version \"2.0\"=\n"}}), "config.kdl:1: '?' is out of place");
 }
