@@ -2,7 +2,9 @@
 // programs are started and wait.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <string>
 #include <thread>
 
 #include "coscheduling/cosched_lines.h"
@@ -302,8 +304,16 @@ INSTANTIATE_TEST_SUITE_P(Cosched, Receive, testing::Values(receive_yield, receiv
 
 // --- nodes ---
 
+// A loopback address of this process's own: a link's port is fixed, and tests run side by side.
+std::string own_address() {
+  const auto pid = static_cast<unsigned>(::getpid());
+  std::string address = "127";
+  for (const unsigned part : {1 + (pid >> 16), (pid >> 8) & 255, pid & 255}) address += "." + std::to_string(part);
+  return address;
+}
+
 TEST_P(Receive, OverALinkEndsWithAMessageAndWithTheOther) {
-  const std::string here = "127.0.0.1";
+  const std::string here = own_address();
   std::jthread other([&] {
     auto link = RankLink::connect(here);
     ASSERT_TRUE(link) << link.error().text();
