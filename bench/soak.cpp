@@ -216,7 +216,7 @@ class Soak {
   Status change_hogs(std::size_t turn) {
     const auto& counts = context_.options.hogs;
     end_all(hogs_);
-    auto hogs = start_free_hogs(counts[turn % counts.size()], context_.cpus, context_.options.split, 10 * hogs_each);
+    auto hogs = start_free_hogs(counts[turn % counts.size()], {context_.cpus, context_.options.split, 10 * hogs_each});
     if (!hogs) return hogs.error();
     hogs_ = std::move(*hogs);
     return Done{};

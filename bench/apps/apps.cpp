@@ -85,7 +85,7 @@ class Bench {
     }
     auto server = start_server(context_, app, front, dir->path() + "/server.log");
     if (!server) return server.error();
-    auto crowd = start_free_hogs(hogs, context_.cpus, context_.options.split, longest(seconds));
+    auto crowd = start_free_hogs(hogs, {context_.cpus, context_.options.split, longest(seconds)});
     Result<Run> result =
         crowd ? load(app, guesses_[name], front, seconds, {server->pid(), daemon ? &*daemon : nullptr, *crowd})
               : Result<Run>(crowd.error());

@@ -134,7 +134,7 @@ class Stage {
       beside_ = std::move(*started);
     }
     const std::chrono::seconds at_most(std::llround(seconds) + 60);
-    auto hogs = start_free_hogs(hogs_wanted_, context_.cpus, context_.options.split, at_most);
+    auto hogs = start_free_hogs(hogs_wanted_, {context_.cpus, context_.options.split, at_most});
     if (!hogs) return hogs.error();
     hogs_ = std::move(*hogs);
     return sleep_for(1);

@@ -1,7 +1,6 @@
 #include "coscheduling/scene.h"
 
 #include <signal.h>
-#include <sys/resource.h>
 
 #include <cmath>
 
@@ -95,7 +94,7 @@ class Scene {
     if (plan_.competitors == 0) return Done{};
     if (!plan_.serial.empty()) return start_serial(at_most);
     if (!daemons_.empty() && context_.options.cosched.managed_competitors) return start_managed(at_most);
-    auto hogs = start_hogs(plan_.competitors, context_.cpus, context_.options.split, at_most);
+    auto hogs = start_hogs(plan_.competitors, {context_.cpus, context_.options.split, at_most});
     if (!hogs) return hogs.error();
     competitors_ = std::move(*hogs);
     return Done{};
@@ -103,13 +102,10 @@ class Scene {
   Status start_turn(const Rivals& rivals) {
     const std::chrono::seconds at_most(std::llround(plan_.limit_s + spare_s));
     if (rivals.competitors > 0) {
-      auto hogs = start_hogs(rivals.competitors, context_.cpus, context_.options.split, at_most);
+      auto hogs = start_hogs(rivals.competitors, {context_.cpus, context_.options.split, at_most, rivals.nice});
       if (!hogs) return hogs.error();
       competitors_ = std::move(*hogs);
     }
-    for (const Child& competitor : competitors_)
-      if (::setpriority(PRIO_PROCESS, static_cast<id_t>(competitor.pid()), rivals.nice) != 0)
-        return errno_error("a competitor's nice value");
     phase_began_ns_ = job_now_ns();
     phase_began_cpu_s_ = jobs_.empty() ? 0 : jobs_.front().cpu_s();
     return Done{};

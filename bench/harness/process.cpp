@@ -8,10 +8,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <utility>
 
 #include "sys/process/pidfd.h"
@@ -223,13 +225,15 @@ Result<std::string> run_for_output(Spawn spawn, int& status, std::chrono::millis
 
 namespace {
 
-Result<Child> start_hog(std::vector<int> cpus, bool split, std::chrono::seconds at_most) {
+Result<Child> start_hog(const Hogs& hogs) {
   Spawn spawn;
-  spawn.cpus = std::move(cpus);
-  spawn.own_session = split;
+  spawn.cpus = hogs.cpus;
+  spawn.own_session = hogs.split;
+  // By the hog itself: set from outside, it would be overwritten by the hog's own half of the start.
+  spawn.attr = SchedAttr{.nice = static_cast<std::int8_t>(hogs.nice)};
   return Child::fork(spawn, [&] {
     ::close_range(3, ~0U, 0);  // no end of a pipe of the workload shall seem to be held here
-    ::alarm(static_cast<unsigned>(at_most.count()));
+    ::alarm(static_cast<unsigned>(hogs.at_most.count()));
     for (unsigned long turns = 0;; ++turns) {
       asm volatile("" : : "r"(turns));
     }
@@ -239,28 +243,26 @@ Result<Child> start_hog(std::vector<int> cpus, bool split, std::chrono::seconds 
 
 }  // namespace
 
-Result<std::vector<Child>> start_hogs(int per_cpu, const std::vector<int>& cpus, bool split,
-                                      std::chrono::seconds at_most) {
-  std::vector<Child> hogs;
-  for (const int cpu : cpus) {
-    for (int i = 0; i < per_cpu; ++i) {
-      auto hog = start_hog({cpu}, split, at_most);
-      if (!hog) return hog.error();
-      hogs.push_back(std::move(*hog));
-    }
+Result<std::vector<Child>> start_hogs(int per_cpu, const Hogs& hogs) {
+  std::vector<Child> started;
+  for (const int cpu : hogs.cpus) {
+    Hogs here = hogs;
+    here.cpus = {cpu};
+    auto some = start_free_hogs(per_cpu, here);
+    if (!some) return some.error();
+    std::ranges::move(*some, std::back_inserter(started));
   }
-  return hogs;
+  return started;
 }
 
-Result<std::vector<Child>> start_free_hogs(int count, const std::vector<int>& cpus, bool split,
-                                           std::chrono::seconds at_most) {
-  std::vector<Child> hogs;
+Result<std::vector<Child>> start_free_hogs(int count, const Hogs& hogs) {
+  std::vector<Child> started;
   for (int i = 0; i < count; ++i) {
-    auto hog = start_hog(cpus, split, at_most);
+    auto hog = start_hog(hogs);
     if (!hog) return hog.error();
-    hogs.push_back(std::move(*hog));
+    started.push_back(std::move(*hog));
   }
-  return hogs;
+  return started;
 }
 
 void end_all(std::vector<Child>& children) {

@@ -84,12 +84,17 @@ class Child {
 // The same; where its outputs go is settled here.
 [[nodiscard]] Result<std::string> run_for_output(Spawn spawn, int& status, std::chrono::milliseconds at_most);
 
-// `per_cpu` endless loops at nice 0 on each CPU, each on its own CPU, none longer than `at_most`.
-[[nodiscard]] Result<std::vector<Child>> start_hogs(int per_cpu, const std::vector<int>& cpus, bool split,
-                                                    std::chrono::seconds at_most);
+// Endless loops.
+struct Hogs {
+  std::vector<int> cpus;
+  bool split = false;              // each in a session of its own
+  std::chrono::seconds at_most{};  // none runs longer
+  int nice = 0;
+};
+// `per_cpu` on each CPU, each on its own CPU.
+[[nodiscard]] Result<std::vector<Child>> start_hogs(int per_cpu, const Hogs& hogs);
 // `count` of them in all, which the scheduler may move between the CPUs.
-[[nodiscard]] Result<std::vector<Child>> start_free_hogs(int count, const std::vector<int>& cpus, bool split,
-                                                         std::chrono::seconds at_most);
+[[nodiscard]] Result<std::vector<Child>> start_free_hogs(int count, const Hogs& hogs);
 
 // Kills all, then reaps them: among themselves they die faster when none still runs.
 void end_all(std::vector<Child>& children);

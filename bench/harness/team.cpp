@@ -150,7 +150,7 @@ Status Team::await_ready() {
 Status Team::load_up() {
   if (Status ready = await_ready(); !ready) return ready;
   const auto start = setup_.hogs_free ? start_free_hogs : start_hogs;
-  auto hogs = start(setup_.hogs, context_.cpus, context_.options.split, limit() + std::chrono::seconds(60));
+  auto hogs = start(setup_.hogs, {context_.cpus, context_.options.split, limit() + std::chrono::seconds(60)});
   if (!hogs) return hogs.error();
   hogs_ = std::move(*hogs);
   return Done{};

@@ -14,6 +14,9 @@
 #include "coscheduling/node_network.h"
 #include "coscheduling/rank.h"
 #include "coscheduling/rank_link.h"
+#include "harness/process.h"
+#include "harness/usage.h"
+#include "sys/sched/scheduler.h"
 
 namespace swapd::bench {
 namespace {
@@ -301,6 +304,22 @@ TEST_P(Receive, ABarrierIsPassedByAllOrNone) {
 
 // spin alone would take a slice for each round on a machine that is busy.
 INSTANTIATE_TEST_SUITE_P(Cosched, Receive, testing::Values(receive_yield, receive_spin_block, receive_block));
+
+// --- competitors ---
+
+TEST(Hogs, RunAtTheNiceValueThatTheyAreGiven) {
+  const sys::LinuxScheduler scheduler;
+  auto hogs = start_hogs(1, {.cpus = {0}, .at_most = std::chrono::seconds(20), .nice = 5});
+  ASSERT_TRUE(hogs) << hogs.error().text();
+  ASSERT_EQ(hogs->size(), 1u);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (process_cpu_s(hogs->front().pid()) < 0.05)  // it is in its loop by then
+    ASSERT_LT(std::chrono::steady_clock::now(), until);
+  const auto attr = scheduler.get(hogs->front().pid());
+  ASSERT_TRUE(attr) << attr.error().text();
+  EXPECT_EQ(attr->nice, 5);
+  end_all(*hogs);
+}
 
 // --- nodes ---
 
