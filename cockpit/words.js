@@ -22,6 +22,7 @@ export function jobState(state) {
     useful: "competes, and wastes little",
     crowded: "more busy threads than CPUs",
     "other-groups": "competes with other control groups",
+    "round-robin": "cannot run together; its threads take short turns",
     coscheduled: "its threads run together",
   }[state] ?? state;
 }

@@ -173,12 +173,7 @@ void DecisionLoop::apply_demands(Time now) {
   charges_.after_apply(grants, now);
   for (std::size_t i = 0; i < panel_.size(); ++i) clocks_.apply(i, panel_.standing(i).timers, now);
   apply_limits();
-  put_away();
-  if (!hooks_.listen) return;
-  scratch_.called.clear();
-  for (std::size_t i = 0; i < panel_.size() && !paused_; ++i)
-    scratch_.called.insert(scratch_.called.end(), panel_.standing(i).called.begin(), panel_.standing(i).called.end());
-  hooks_.listen(scratch_.called);
+  apply_standing();
 }
 
 void DecisionLoop::give_way() {
@@ -192,22 +187,34 @@ void DecisionLoop::give_way() {
 
 void DecisionLoop::apply_limits() {
   const decide::Panel::Limits& wanted = panel_.limits();
-  if (wanted == limits_) return;
+  if (wanted == in_force_.limits) return;
   if (hooks_.limit_io) {
-    for (const auto& [name, bytes] : limits_)
+    for (const auto& [name, bytes] : in_force_.limits)
       if (!wanted.contains(name)) hooks_.limit_io(name, std::nullopt);
     for (const auto& [name, bytes] : wanted)
-      if (const auto before = limits_.find(name); before == limits_.end() || before->second != bytes)
+      if (const auto before = in_force_.limits.find(name); before == in_force_.limits.end() || before->second != bytes)
         hooks_.limit_io(name, bytes);
   }
-  limits_ = wanted;
+  in_force_.limits = wanted;
 }
 
-void DecisionLoop::put_away() {
-  const std::span<const pid_t> wanted = paused_ ? std::span<const pid_t>{} : panel_.away();
-  if (!hooks_.put_away || std::ranges::equal(wanted, away_)) return;
-  away_.assign(wanted.begin(), wanted.end());
-  hooks_.put_away(away_);
+// Carries out those wishes that no arbiter weighs.
+void DecisionLoop::apply_standing() {
+  const std::span<const pid_t> away = paused_ ? std::span<const pid_t>{} : panel_.away();
+  if (hooks_.put_away && !std::ranges::equal(away, in_force_.away)) {
+    in_force_.away.assign(away.begin(), away.end());
+    hooks_.put_away(in_force_.away);
+  }
+  decide::ShortTurns turns;
+  scratch_.called.clear();
+  for (std::size_t i = 0; i < panel_.size() && !paused_; ++i) {
+    const decide::Plan& standing = panel_.standing(i);
+    turns.insert(standing.short_turns.begin(), standing.short_turns.end());
+    scratch_.called.insert(scratch_.called.end(), standing.called.begin(), standing.called.end());
+  }
+  if (hooks_.short_turns && turns != in_force_.short_turns)
+    hooks_.short_turns(in_force_.short_turns = std::move(turns));
+  if (hooks_.listen) hooks_.listen(scratch_.called);
 }
 
 void DecisionLoop::look(const decide::Look& look, Time now, std::vector<Event>& told) {

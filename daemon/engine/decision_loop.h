@@ -56,6 +56,8 @@ class DecisionLoop {
     std::function<void(const std::string&, std::optional<std::int64_t>)> limit_io;
     // Gets the threads of which messages are to be told, whenever deciders may name others, or the same ones anew.
     std::function<void(std::span<const ThreadId>)> listen;
+    // Gets the CPUs whose threads are to take short turns, where that has changed.
+    std::function<void(const decide::ShortTurns&)> short_turns;
     // Gets the processes that are to be away from memory, where they have changed.
     std::function<void(std::span<const pid_t>)> put_away;
   };
@@ -100,7 +102,7 @@ class DecisionLoop {
   void on(const decide::Input& input);
   void apply_demands(Time now);
   void apply_limits();
-  void put_away();
+  void apply_standing();
   void give_way();
   [[nodiscard]] bool observe(Time now);
   void look(const decide::Look& look, Time now, std::vector<Event>& told);
@@ -117,8 +119,11 @@ class DecisionLoop {
   std::unique_ptr<WrongEvidence> wrong_evidence_;  // most often null
   Hooks hooks_;
   std::unordered_map<Resource, std::vector<ThreadId>> unenrolled_;
-  decide::Panel::Limits limits_;  // in force
-  std::vector<pid_t> away_;       // that are to be
+  struct InForce {
+    decide::Panel::Limits limits;
+    std::vector<pid_t> away;  // that are to be
+    decide::ShortTurns short_turns;
+  } in_force_;
   bool paused_ = false, tick_ = false;
   // Empty between calls; kept for their memory.
   struct Scratch {

@@ -161,6 +161,7 @@ Engine::Engine(const Kernel& kernel, observe::Resolver& resolver, Options option
                   .limit_io = [&shaper](const std::string& name,
                                         std::optional<std::int64_t> bytes) { shaper.set_automatic(name, bytes); },
                   .listen = [this](std::span<const ThreadId> threads) { background_.calls.set(threads); },
+                  .short_turns = [this](const decide::ShortTurns& turns) { background_.preempt_clock.set(turns); },
                   .put_away = [this](std::span<const pid_t> tgids) { background_.memory.put_away(tgids); }});
   actuator_.on_outcome([this](const actuate::Outcome& outcome) {
     if (outcome.what == actuate::Outcome::What::rebased) membership_.rebased(outcome.boost.thread, outcome.base);
@@ -204,6 +205,7 @@ void Engine::stop() {
   if (!thread_.stop()) return;
   background_.worker.stop();
   background_.jobs.stop();
+  background_.preempt_clock.set({});
   background_.memory.stop();
 }
 
@@ -324,7 +326,8 @@ void Engine::keep_to_budget(Time now) {
                           .begun = actuator_.total(),
                           .gangs = deciders_.coscheduling->gangs().all().size(),
                           .competes = background_.jobs.contended().value_or(true) && background_.others.counts()};
-  const Duration apart = background_.jobs.loading_time() + background_.memory.paging_time();
+  const Duration apart =
+      background_.jobs.loading_time() + background_.memory.paging_time() + background_.preempt_clock.cpu_time();
   thread_.set_many(observation_.has_many());
   if (const auto patience = thread_.keep_to_budget(now, help, apart))
     decisions_.tell(decide::PatienceChanged{now, *patience});

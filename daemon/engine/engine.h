@@ -34,6 +34,7 @@
 #include "record/record_ring.h"
 #include "shaping/shaper.h"
 #include "sys/bpf/bpf_tracer.h"
+#include "sys/sched/preempt_clock.h"
 
 namespace swapd::daemon {
 
@@ -130,6 +131,7 @@ class Engine {
     JobWatch jobs;
     CallListener calls;
     MemoryManager memory;
+    sys::PreemptClock preempt_clock{};
     std::pair<std::uint64_t, std::size_t> they_know{};  // of the managed set: its changes, its threads
     OthersShare others{};
     void tell_processes(const model::ManagedSet& members, bool coscheduling);  // which ones are managed

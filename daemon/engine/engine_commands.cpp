@@ -70,9 +70,11 @@ Counters Engine::counters() {
   out.over_quota = membership_.tracker().counts().over_quota;
   out.trouble = observation_.trouble();
   if (out.trouble.empty()) out.trouble = background_.jobs.trouble();
+  if (out.trouble.empty()) out.trouble = background_.preempt_clock.trouble();
   out.paused = decisions_.paused();
-  out.cpu = OwnCpu::times(background_.worker.cpu_time(), receivers.cpu, background_.jobs.cpu_time(),
-                          background_.memory.cpu_time());
+  out.cpu =
+      OwnCpu::times(background_.worker.cpu_time(), receivers.cpu,
+                    background_.jobs.cpu_time() + background_.preempt_clock.cpu_time(), background_.memory.cpu_time());
   out.budget = thread_.budget();
   out.costs = observation_.observer().costs();
   out.model = model_.counts();

@@ -1,6 +1,7 @@
 #include "engine/job_evidence.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 
 namespace swapd::daemon {
@@ -81,6 +82,37 @@ void MemorySharers::join() {
 pid_t MemorySharers::job_of(pid_t pid) const {
   const auto at = jobs_.find(pid);
   return at == jobs_.end() ? pid : at->second;
+}
+
+bool WaitLibraries::is_one(std::string_view file) {
+  constexpr std::array starts = {
+      "libmpi.",  "libmpi_",   "libmpich",  "libopen-pal", "libopen-rte", "mca_",      // Open MPI, MPICH
+      "libucp.",  "libuct",    "libucs.",   "libfabric.",  "libpsm",      "libnccl.",  // transports
+      "libgomp.", "libiomp5.", "libomp.so",
+  };
+  file.remove_prefix(file.rfind('/') + 1);
+  return std::ranges::any_of(starts, [&](std::string_view start) { return file.starts_with(start); });
+}
+
+void WaitLibraries::set(pid_t pid, std::vector<Part> parts) {
+  if (parts.empty())
+    parts_.erase(pid);
+  else
+    parts_[pid] = std::move(parts);
+}
+
+void WaitLibraries::keep_only(const std::vector<pid_t>& pids) {
+  std::erase_if(parts_, [&](const auto& one) { return !std::ranges::binary_search(pids, one.first); });
+}
+
+double WaitLibraries::part(pid_t pid, std::span<const std::uint64_t> places) const {
+  const auto at = parts_.find(pid);
+  const auto known = std::ranges::count_if(places, [](std::uint64_t one) { return one != 0; });
+  if (at == parts_.end() || known == 0) return 0;
+  const auto in_one = std::ranges::count_if(places, [&](std::uint64_t place) {
+    return std::ranges::any_of(at->second, [&](const Part& p) { return p.begin <= place && place < p.end; });
+  });
+  return static_cast<double>(in_one) / static_cast<double>(known);
 }
 
 bool MappingLooks::due(pid_t pid, Time now) const {

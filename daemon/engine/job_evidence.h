@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -100,6 +101,25 @@ class MemorySharers {
   std::map<pid_t, std::vector<Place>> places_;
   std::map<pid_t, pid_t> jobs_;
   std::set<pid_t> sharing_;
+};
+
+// Code of libraries in which the threads of a process wait for each other: that of MPI, of its
+// transports, or of an OpenMP runtime. Such a library may look at so many places in turn that nothing else shows that
+// it waits. Pure.
+class WaitLibraries {
+ public:
+  // A part of the address space that is mapped from this file.
+  struct Part {
+    std::uint64_t begin = 0, end = 0;
+  };
+  [[nodiscard]] static bool is_one(std::string_view file);
+  void set(pid_t pid, std::vector<Part> parts);
+  void keep_only(const std::vector<pid_t>& pids);  // sorted
+  // 0…1: of the places (0: none), in such a library.
+  [[nodiscard]] double part(pid_t pid, std::span<const std::uint64_t> places) const;
+
+ private:
+  std::map<pid_t, std::vector<Part>> parts_;
 };
 
 // When the mappings of a process are read: soon again in its first seconds, in which a program maps what it shares with

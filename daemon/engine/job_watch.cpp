@@ -200,20 +200,25 @@ void JobWatch::loading(bool begins) {
 // A process that is not busy in one window keeps what is known of it.
 void JobWatch::read_mappings(const std::vector<pid_t>& busy, const std::vector<pid_t>& managed, Time now) {
   for (const pid_t pid : busy) {
-    if (!mapping_looks_.due(pid, now)) continue;
+    if (!mappings_.looks.due(pid, now)) continue;
     const Duration before = sys::own_cpu_time();  // whatever else has the CPU meanwhile
     bool is_there = false;
     std::vector<MemorySharers::Place> places;
-    kernel_.procfs.each_mapping(pid, [&](const sys::Mapping& one) {
+    std::vector<WaitLibraries::Part> libraries;
+    kernel_.procfs.each_mapping(pid, [&](const sys::Mapping& one, std::string_view file) {
       is_there = true;
+      if (WaitLibraries::is_one(file)) libraries.push_back({one.start, one.end});
       if (one.shared && one.writable && one.ino != 0) places.emplace_back(one.dev, one.ino);
       return places.size() < 256;
     });
-    const bool changed = is_there && sharers_.set(pid, std::move(places), launcher_of(kernel_.procfs, pid).tid);
-    mapping_looks_.looked(pid, changed, sys::own_cpu_time() - before, now);
+    mappings_.libraries.set(pid, std::move(libraries));
+    const bool changed =
+        is_there && mappings_.sharers.set(pid, std::move(places), launcher_of(kernel_.procfs, pid).tid);
+    mappings_.looks.looked(pid, changed, sys::own_cpu_time() - before, now);
   }
-  sharers_.keep_only(managed);
-  mapping_looks_.keep_only(managed);
+  mappings_.sharers.keep_only(managed);
+  mappings_.libraries.keep_only(managed);
+  mappings_.looks.keep_only(managed);
 }
 
 void JobWatch::run(bool wanted) {

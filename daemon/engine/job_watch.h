@@ -9,6 +9,7 @@
 
 #include <sys/types.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -39,14 +40,17 @@ struct ProfileWindow {
     sys::CpuProfile::Thread seen;
     std::uint64_t job = 0;
     bool shares_memory = false;
-    bool fits = true;         // the threads of its job can all have CPUs at once
-    std::uint64_t room = 0;   // CpuRoom::room()
-    bool yields = false;      // it was found by that, and not by samples
-    double demand = 1;        // CpuDemand::of()
-    double group_use = 1;     // 0…1: of its CPU, that the threads of its group had together
-    double group_others = 1;  // in CPUs: that the group's threads which are not of its job had, on all CPUs
+    bool fits = true;              // the threads of its job can all have CPUs at once
+    std::uint64_t room = 0;        // CpuRoom::room()
+    bool yields = false;           // it was found by that, and not by samples
+    double demand = 1;             // CpuDemand::of()
+    double group_use = 1;          // 0…1: of its CPU, that the threads of its group had together
+    double group_others = 1;       // in CPUs: that the group's threads which are not of its job had, on all CPUs
+    std::uint64_t in_library = 0;  // samples at which it was in a library of WaitLibraries
     // Samples at which it waited on its CPU. A call that asks for messages and never blocks is a wait, too.
-    [[nodiscard]] std::uint64_t waits() const { return seen.spins + (seen.blocks == 0 ? seen.asks : 0); }
+    [[nodiscard]] std::uint64_t waits() const {
+      return std::max(seen.spins, in_library) + (seen.blocks == 0 ? seen.asks : 0);
+    }
   };
   std::vector<Thread> threads;
   std::uint64_t others =
@@ -126,14 +130,17 @@ class JobWatch {
   } shared_;  // under the mutex
   // State of the thread.
   Contention contention_;
-  MemorySharers sharers_;
+  struct Mappings {
+    MemorySharers sharers;
+    WaitLibraries libraries;
+    MappingLooks looks;
+  } mappings_;
   struct Room {
     CpuRoom cpus;
     CpuDemand demand;
   } room_;  // that jobs have and need
   Yielders yielders_;
   SamplingTurns turns_;
-  MappingLooks mapping_looks_;
   std::unique_ptr<sys::CpuProfile> profile_;
   struct Messages {
     std::shared_ptr<sys::MessageCalls> calls;

@@ -1,5 +1,6 @@
 // A window of the profile: the busy threads in it, their jobs, the room that these have, and who else is waited for.
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <utility>
@@ -166,12 +167,14 @@ void JobWatch::tell_window(Time begun) {
   busy.erase(std::unique(busy.begin(), busy.end()), busy.end());
   read_mappings(busy, managed, window.ended);
   for (ProfileWindow::Thread& thread : window.threads) {
-    thread.job = static_cast<std::uint64_t>(sharers_.job_of(thread.seen.tgid));
-    thread.shares_memory = sharers_.shares(thread.seen.tgid);
+    thread.job = static_cast<std::uint64_t>(mappings_.sharers.job_of(thread.seen.tgid));
+    thread.shares_memory = mappings_.sharers.shares(thread.seen.tgid);
+    const double in_library = mappings_.libraries.part(thread.seen.tgid, thread.seen.places);
+    thread.in_library = static_cast<std::uint64_t>(std::lround(in_library * static_cast<double>(thread.seen.in_user)));
   }
   find_group_others(all, samples, window);
   look_at_room(window);
-  follow_messages(any_may_be_called(window, sharers_, messages_.waiters));
+  follow_messages(any_may_be_called(window, mappings_.sharers, messages_.waiters));
   const bool waiting = std::ranges::any_of(window.threads, may_wait);
   bool first = false;
   {

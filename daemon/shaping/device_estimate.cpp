@@ -56,7 +56,7 @@ std::optional<Device> disk_of_mappings(const sys::Procfs& procfs, const sys::Blo
                                        const decide::ClassLimits& limits) {
   std::unordered_map<std::uint64_t, std::uint64_t> sizes;  // by device
   int seen = 0;
-  procfs.each_mapping(tgid, [&](const sys::Mapping& m) {
+  procfs.each_mapping(tgid, [&](const sys::Mapping& m, std::string_view) {
     if (m.ino != 0) sizes[m.dev] += m.end - m.start;
     return ++seen < max_mappings;
   });

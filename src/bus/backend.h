@@ -47,7 +47,7 @@ struct BudgetView {
 // A parallel job, or what might be one (decide/coscheduling/job_finder.h).
 struct JobView {
   std::uint64_t id = 0;  // the lowest pid of its processes
-  std::string state;     // "alone", "useful", "crowded", "other-groups", "coscheduled"
+  std::string state;     // "alone", "useful", "crowded", "other-groups", "round-robin", "coscheduled"
   std::string comm;      // of that process
   struct Member {
     pid_t tid = 0;

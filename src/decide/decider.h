@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -77,6 +78,9 @@ struct PutAway {
   std::uint64_t job = 0;  // ProcessMemory::job
   bool operator==(const PutAway&) const = default;
 };
+
+// Threads of this CPU take turns at least so often, whatever the kernel's tick.
+using ShortTurns = std::map<int, Duration>;
 
 using Demand = std::variant<RunAs, GiveWay, LimitIo, PutAway>;
 
@@ -153,6 +157,7 @@ struct Plan {
   std::vector<Question> questions;
   Vector<Event> feedback;        // for the model
   std::vector<ThreadId> called;  // to be told of their next message each (MessageCalled); complete, as demands are
+  ShortTurns short_turns;        // complete, too
   std::optional<Time> next;      // decide again at the latest then
   bool punctual = false;         // … and not a millisecond later because swapd keeps to its budget
   bool idle = true;              // nothing is in flight: ticks may come late
@@ -168,6 +173,7 @@ inline void clear(Plan& plan) {
   plan.timers.clear();
   plan.metered.clear();
   plan.called.clear();
+  plan.short_turns.clear();
   plan.interests.clear();
   plan.looks.clear();
   plan.questions.clear();

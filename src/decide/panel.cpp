@@ -55,6 +55,7 @@ Panel::Answer Panel::decide(const Turn& turn) {
     std::swap(plan.timers, standing_[i].timers);
     std::swap(plan.metered, standing_[i].metered);
     std::swap(plan.called, standing_[i].called);
+    std::swap(plan.short_turns, standing_[i].short_turns);
   }
   for (Plan& plan : plans_)
     for (const Event& event : std::exchange(plan.feedback, {})) feed(event);

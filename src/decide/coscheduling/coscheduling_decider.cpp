@@ -33,10 +33,17 @@ void CoschedulingDecider::take_call(const MessageCalled& call) {
 void CoschedulingDecider::forget(ThreadId thread) {
   finder_.forget(thread);
   std::erase_if(window_, [&](const ThreadProfiled& one) { return one.thread == thread; });
+  changed_ = note_turns() || changed_;
   if (!gangs_.forget(thread)) return;  // the demands are what they were
   for (const auto& [id, job] : finder_.jobs())
     if (job.running && !gangs_.all().contains(id)) finder_.set_running(id, false);
   changed_ = true;
+}
+
+// True: they are others than before.
+bool CoschedulingDecider::note_turns() {
+  auto turns = finder_.short_turns();
+  return std::exchange(short_turns_, turns) != turns;
 }
 
 bool CoschedulingDecider::takes(const model::Model& model, ThreadId thread) const {
@@ -46,7 +53,9 @@ bool CoschedulingDecider::takes(const model::Model& model, ThreadId thread) cons
 
 // No thread of any job has been seen for long: what they are due is no longer known, and perhaps they have ended.
 void CoschedulingDecider::end_if_unheard(Time now) {
-  if (gangs_.all().empty() || now - heard_ <= config_.finder.forget_after) return;
+  if ((gangs_.all().empty() && short_turns_.empty()) || now - heard_ <= config_.finder.forget_after) return;
+  finder_.end_turns();
+  short_turns_.clear();
   for (const auto& [id, job] : finder_.jobs()) {
     gangs_.remove(id);
     finder_.set_running(id, false);
@@ -84,6 +93,7 @@ void CoschedulingDecider::take_window(const model::Model& model, Time now) {
     finder_.set_running(id, false);
     changed_ = true;
   }
+  changed_ = note_turns() || changed_;
   // Those that no message has called lately, or once only, are to be told of the next one.
   changed_ = changed_ || std::ranges::any_of(finder_.jobs(), [](const auto& one) { return one.second.polls; });
 }
@@ -145,6 +155,7 @@ void CoschedulingDecider::decide(const model::Model& model, const Turn& turn, Pl
   if (std::exchange(changed_, false)) {
     demand(model, plan);
     listen(plan);
+    plan.short_turns = short_turns_;
   } else {
     plan.keeps_demands = true;
   }
@@ -168,9 +179,11 @@ std::vector<CoschedulingDecider::JobView> CoschedulingDecider::jobs() const {
   return out;
 }
 
-void CoschedulingDecider::save(StateWriter& out) const { out(finder_, gangs_, window_, heard_, asked_, changed_); }
+void CoschedulingDecider::save(StateWriter& out) const {
+  out(finder_, gangs_, window_, heard_, asked_, changed_, short_turns_);
+}
 void CoschedulingDecider::restore(StateReader& in) {
-  in(finder_, gangs_, window_, heard_, asked_, changed_);
+  in(finder_, gangs_, window_, heard_, asked_, changed_, short_turns_);
   changed_ = true;
 }
 

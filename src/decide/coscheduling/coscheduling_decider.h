@@ -78,6 +78,7 @@ class CoschedulingDecider final : public Decider {
   void end_if_unheard(Time now);
   void demand(const model::Model& model, Plan& plan) const;
   void listen(Plan& plan) const;
+  bool note_turns();
   void take_call(const MessageCalled& call);
   // Can be coscheduled: of a class that says so, and of the ordinary scheduling class by itself.
   [[nodiscard]] bool takes(const model::Model& model, ThreadId thread) const;
@@ -89,6 +90,7 @@ class CoschedulingDecider final : public Decider {
   Time heard_{};                        // of the last window
   bool asked_ = false;                  // threads are being measured in this turn
   bool changed_ = false;                // what is demanded
+  ShortTurns short_turns_;              // that are
 };
 
 }  // namespace swapd::decide

@@ -20,7 +20,7 @@ struct GangConfig {
   // Long against the 50 us in which all threads of a job get their CPUs; short for who waits meanwhile.
   Duration slot = std::chrono::milliseconds(8);
   Duration slot_among_gangs = std::chrono::milliseconds(16);  // where only gangs compete
-  Duration look_again = std::chrono::milliseconds(20);  // while no thread of the job can run
+  Duration look_again = std::chrono::milliseconds(20);        // while no thread of the job can run
   // Between two slots where only gangs compete. The one that had the CPUs goes on, as SCHED_IDLE, and any other thread
   // that wants one for a moment gets it at once. If real-time threads had a CPU all the time, such threads would
   // starve, and the kernel would give ordinary ones a twentieth of it at moments of its own, on each CPU at another one

@@ -64,6 +64,7 @@ void JobFinder::add(const ThreadProfiled& seen, bool declared) {
   }
   member.share = member.seen_share;
   member.cpu = std::min(cpu, 1.0);
+  if (seen.weight != 0) member.spinning = std::min(seen.spinning, 1.0);
   if (seen.weight != 0) member.waiting = member.polling = std::min(seen.spinning + seen.yielding, 1.0);
   // A library that waits in a loop of many functions shows neither. Processes that share memory and never block
   // wait somehow.
@@ -75,6 +76,7 @@ void JobFinder::add(const ThreadProfiled& seen, bool declared) {
     member.group = seen.group;
     member.rivals = seen.rivals;
     member.cpu_number = seen.cpu_number;
+    job.turn_cpus[seen.cpu_number] = seen.time;
   }
   member.seen = seen.time;
 }
@@ -199,6 +201,48 @@ void JobFinder::weigh(Job& job, int cpus, Time now) const {
     job.verdict = State::wanted;
 }
 
+void JobFinder::look_at_turns(Job& job, Time now) const {
+  double used = 0, spun = 0, for_mates = 0;
+  for (const Member& member : job.members) {
+    double mate = 1;
+    for (const Member& other : job.members)
+      if (other.thread != member.thread) mate = std::min(mate, other.cpu);
+    used += member.cpu;
+    spun += member.cpu * member.spinning;
+    for_mates += member.cpu * member.spinning * (1 - mate);
+  }
+  std::erase_if(job.turn_cpus, [&](const auto& one) { return now - one.second > config_.turn_cpus; });
+  if (used <= 0) return;
+  const bool alone = used >= config_.only_jobs * static_cast<double>(job.turn_cpus.size());
+  const bool apart = job.verdict == State::crowded || job.verdict == State::grouped;
+  const bool wanted = apart && (job.takes_turns || (for_mates >= config_.turns * used && !job.quantum.rests(now)));
+  job.turned = wanted == job.takes_turns ? 0 : job.turned + 1;
+  if (job.turned >= config_.windows) {
+    job.takes_turns = wanted;
+    job.turned = 0;
+    if (wanted) job.quantum.begin(alone);
+  } else if (job.takes_turns) {
+    job.quantum.end_window(spun / used, alone, now);
+    if (job.quantum.rests(now)) job.takes_turns = false;
+  }
+}
+
+void JobFinder::end_turns() {
+  for (auto& [id, job] : jobs_) job.takes_turns = false;
+}
+
+ShortTurns JobFinder::short_turns() const {
+  ShortTurns out;
+  for (const auto& [id, job] : jobs_) {
+    if (!job.takes_turns || job.members.size() < 2) continue;
+    for (const auto& [cpu, last] : job.turn_cpus) {
+      const auto [at, is_new] = out.try_emplace(cpu, job.quantum.length());
+      if (!is_new) at->second = std::min(at->second, job.quantum.length());
+    }
+  }
+  return out;
+}
+
 void JobFinder::end_window(int cpus, Time now) {
   if (!fresh_) return;
   fresh_ = false;
@@ -209,6 +253,8 @@ void JobFinder::end_window(int cpus, Time now) {
   for (auto& [id, job] : jobs_) {
     if (job.heard) look_at_groups(id, job);
     weigh(job, cpus, now);
+    if (job.heard) look_at_turns(job, now);
+    if (job.takes_turns) job.verdict = State::round_robin;
     // A window that says nothing of it is none of its windows in a row.
     if (!std::exchange(job.heard, false) && !job.members.empty()) continue;
     if (job.verdict == State::wanted) {

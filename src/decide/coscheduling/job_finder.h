@@ -13,6 +13,10 @@
 // if hardly any other thread of it takes CPU time. What its threads are due is found from what they would be due
 // without that.
 //
+// A job that cannot have slots, because it has more threads than CPUs or because of the groups, and waits in loops for
+// mates without a CPU takes *short turns* instead (quantum.h): a thread that waits has its CPU for microseconds
+// then, and not for the kernel's slice.
+//
 // A process whose only busy thread waits on its CPU may have its mates on other machines, or where no launcher and no
 // memory shows them: messages tell (`polls`, called()). While some come it is a job of one [DCS97 §3.1].
 #pragma once
@@ -27,6 +31,7 @@
 #include "base/thread_id.h"
 #include "base/time.h"
 #include "base/words.h"
+#include "decide/coscheduling/quantum.h"
 #include "decide/decider.h"
 
 namespace swapd::decide {
@@ -36,10 +41,12 @@ struct JobFinderConfig {
   double yields = 0.5;  // … or was seen in sched_yield(2) that often
   double demand = 0.1;  // of the time: a thread that has or wants a CPU more rarely is none of its threads
   Duration never = std::chrono::milliseconds(250);  // a thread that blocks less often than that never blocks, and …
-  double presumed = 0.3;    // … if it shares memory is presumed to wait for so much of its time
-  double contended = 0.90;  // of what they could use: the job is due less
-  double waste = 0.10;      // of the job's CPU time: less is not worth it
-  double polls = 0.3;       // of the times that it is seen, that a thread alone waits: messages may call it …
+  double presumed = 0.3;                         // … if it shares memory is presumed to wait for so much of its time
+  double contended = 0.90;                       // of what they could use: the job is due less
+  double waste = 0.10;                           // of the job's CPU time: less is not worth it
+  double turns = 0.20;                           // the same, as seen, for short turns, which cost more
+  Duration turn_cpus = std::chrono::seconds(1);  // that a thread of it was on, so long ago at most
+  double polls = 0.3;  // of the times that it is seen, that a thread alone waits: messages may call it …
   Duration called_lately = std::chrono::seconds(1);  // … and have, so long ago at most
   double grouped_begin = 0.9, grouped_end = 0.75;    // its groups are due less of the CPUs: no slots begin, or they end
   double group_others = 0.1;  // of a CPU, that other threads of one of its groups have: with more none is lowered
@@ -54,11 +61,12 @@ class JobFinder {
  public:
   using JobId = std::uint64_t;
   enum class State : std::uint8_t {
-    alone,    // one busy thread, or no rival competes
-    useful,   // it competes, and wastes little
-    crowded,  // it has more busy threads than there are CPUs, or than may use CPUs of their own at once
-    grouped,  // what it competes with is in other groups (sessions, control groups), among which no class counts
-    wanted,   // its threads are to run together
+    alone,        // one busy thread, or no rival competes
+    useful,       // it competes, and wastes little
+    crowded,      // it has more busy threads than there are CPUs, or than may use CPUs of their own at once
+    grouped,      // what it competes with is in other groups (sessions, control groups), among which no class counts
+    round_robin,  // as the two before, and its threads take short turns
+    wanted,       // its threads are to run together
   };
   struct Member {
     ThreadId thread;
@@ -68,6 +76,7 @@ class JobFinder {
     std::array<double, 7> seen_shares{};  // the last ones in turn
     double cpu = 0;                       // of the window, that it had a CPU
     double waiting = 0;                   // of that, in loops that wait
+    double spinning = 0;                  // the same, but only as seen, and without sched_yield(2)
     std::uint32_t weight = 0;             // that its nice value gives it
     std::uint64_t group = 0;              // its run queue's
     int cpu_number = 0;
@@ -83,33 +92,38 @@ class JobFinder {
     template <typename Self, typename Archive>
     static void state(Self& self, Archive& archive) {
       archive(self.thread, self.share, self.seen_share, self.seen_shares, self.windows, self.upper, self.group_part,
-              self.group_others, self.raw_upper, self.cpu, self.waiting, self.polling, self.called, self.weight,
-              self.group, self.cpu_number, self.seen, self.rivals);
+              self.group_others, self.raw_upper, self.cpu, self.waiting, self.spinning, self.polling, self.called,
+              self.weight, self.group, self.cpu_number, self.seen, self.rivals);
     }
   };
   struct Job {
     State verdict = State::alone;
-    double waste = 0;             // 0…1
-    double due = 1;               // 0…1, of what its threads could use
-    int for_ = 0, against = 0;    // windows in a row
-    bool fits = true;             // ThreadProfiled::fits, of the last one
-    std::uint64_t room = 0;       // ThreadProfiled::room, of the last one
-    bool declared = false;        // the policy says that it is a parallel job
-    bool running = false;         // it runs in slots: its waste is not what it would be without
-    bool polls = false;           // its only thread waits on its CPU, for messages as far as can be seen
-    bool heard = false;           // the window that is coming in has a thread of it
-    bool apart = false;           // rivals in other groups compete for good
-    bool lowers_group = false;    // its groups are to take nothing from others while it runs in slots
-    double group_others = 1;      // in CPUs: that other threads of its groups had lately, of the one where it is most
-    int lowered_for = 0;          // windows in a row that began so
-    int unmoved = 0;              // … in which its groups were due as much as before
-    bool group_fixed = false;     // they cannot be lowered
-    std::vector<Member> members;  // by thread
+    double waste = 0;               // 0…1
+    double due = 1;                 // 0…1, of what its threads could use
+    bool takes_turns = false;       // short ones
+    int turned = 0;                 // windows in a row that say otherwise
+    Quantum quantum{};              // their length
+    std::map<int, Time> turn_cpus;  // CPUs that its threads were on, and when last
+    int for_ = 0, against = 0;      // windows in a row
+    bool fits = true;               // ThreadProfiled::fits, of the last one
+    std::uint64_t room = 0;         // ThreadProfiled::room, of the last one
+    bool declared = false;          // the policy says that it is a parallel job
+    bool running = false;           // it runs in slots: its waste is not what it would be without
+    bool polls = false;             // its only thread waits on its CPU, for messages as far as can be seen
+    bool heard = false;             // the window that is coming in has a thread of it
+    bool apart = false;             // rivals in other groups compete for good
+    bool lowers_group = false;      // its groups are to take nothing from others while it runs in slots
+    double group_others = 1;        // in CPUs: that other threads of its groups had lately, of the one where it is most
+    int lowered_for = 0;            // windows in a row that began so
+    int unmoved = 0;                // … in which its groups were due as much as before
+    bool group_fixed = false;       // they cannot be lowered
+    std::vector<Member> members;    // by thread
     template <typename Self, typename Archive>
     static void state(Self& self, Archive& archive) {
       archive(self.verdict, self.waste, self.due, self.for_, self.against, self.fits, self.room, self.declared,
               self.running, self.polls, self.apart, self.lowers_group, self.group_others, self.lowered_for,
-              self.unmoved, self.group_fixed, self.members);
+              self.unmoved, self.group_fixed, self.members, self.takes_turns, self.turned, self.quantum,
+              self.turn_cpus);
     }
   };
 
@@ -123,6 +137,10 @@ class JobFinder {
   // Tells that the job runs in slots, or no more.
   void set_running(JobId id, bool running);
   void forget(ThreadId thread);
+  // Nothing has been heard of any job for long.
+  void end_turns();
+  // The turns of all jobs.
+  [[nodiscard]] ShortTurns short_turns() const;
 
   [[nodiscard]] const std::map<JobId, Job>& jobs() const { return jobs_; }
 
@@ -137,6 +155,7 @@ class JobFinder {
   [[nodiscard]] double own_upper(JobId id, const Job& job, const ThreadProfiled& seen) const;
   void look_at_groups(JobId id, Job& job);
   void weigh(Job& job, int cpus, Time now) const;
+  void look_at_turns(Job& job, Time now) const;
   void correct_shares();
   [[nodiscard]] bool only_jobs_use(int cpu) const;
   JobFinderConfig config_;
@@ -148,6 +167,7 @@ inline constexpr auto job_state_words = words<JobFinder::State>({{"alone", JobFi
                                                                  {"useful", JobFinder::State::useful},
                                                                  {"crowded", JobFinder::State::crowded},
                                                                  {"other-groups", JobFinder::State::grouped},
+                                                                 {"round-robin", JobFinder::State::round_robin},
                                                                  {"coscheduled", JobFinder::State::wanted}});
 
 }  // namespace swapd::decide

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -154,6 +155,7 @@ std::vector<CpuProfile::Thread> CpuProfile::read() {
                    .spins = seen.spins,
                    .yields = seen.yields,
                    .asks = seen.asks,
+                   .places = std::to_array(seen.places),
                    .rivals = seen.without_rivals == 0,
                    .looks = seen.looks,
                    .inner = static_cast<double>(seen.inner) / (looks * static_cast<double>(profile_share_one)),

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -30,6 +31,7 @@ class CpuProfile {
     std::uint64_t yields = 0;   // … in sched_yield(2)
     std::uint64_t asks = 0;     // … in poll(2) and the like; one that never blocks waits so for messages
     // Some other thread that counts was queued where it is each time that was looked at. true: also where it was not.
+    std::array<std::uint64_t, 8> places{};  // addresses of its code, where it was at the last samples there; 0: none
     bool rivals = true;
     std::uint64_t looks = 0;        // at what it is due; none: `inner` and `upper` are not known
     double inner = 1;               // 0…1: what it was due of the CPU time of its group there

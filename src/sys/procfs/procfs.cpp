@@ -113,27 +113,30 @@ std::vector<pid_t> Procfs::processes() const {
   return numbered_entries<pid_t>(root_.c_str(), error);
 }
 
-Result<Mapping> Procfs::find_mapping(pid_t pid, const std::function<bool(const Mapping&)>& wanted) const {
+Result<Mapping> Procfs::find_mapping(pid_t pid,
+                                     const std::function<bool(const Mapping&, std::string_view)>& wanted) const {
   const auto text = read_all(ProcPath(root_, pid, "maps").c_str());
   if (!text) return text.error();
   for (std::string_view left = *text; !left.empty();) {
-    const std::size_t end = std::min(left.find('\n'), left.size());
-    if (const auto found = parse::mapping(left.substr(0, end)); found && wanted(*found)) return *found;
-    left.remove_prefix(std::min(end + 1, left.size()));
+    const std::string_view line = left.substr(0, left.find('\n'));
+    const std::string_view file = line.substr(std::min(line.find_first_of("/["), line.size()));
+    if (const auto found = parse::mapping(line); found && wanted(*found, file)) return *found;
+    left.remove_prefix(std::min(line.size() + 1, left.size()));
   }
   return Error(ENOENT, "maps");
 }
 
 Result<Mapping> Procfs::mapping(pid_t pid, std::uint64_t address) const {
-  return find_mapping(pid, [&](const Mapping& m) { return address >= m.start && address < m.end; });
+  return find_mapping(pid, [&](const Mapping& m, std::string_view) { return address >= m.start && address < m.end; });
 }
 
-void Procfs::each_mapping(pid_t pid, const std::function<bool(const Mapping&)>& see) const {
-  (void)find_mapping(pid, [&](const Mapping& m) { return !see(m); });
+void Procfs::each_mapping(pid_t pid, const std::function<bool(const Mapping&, std::string_view)>& see) const {
+  (void)find_mapping(pid, [&](const Mapping& m, std::string_view file) { return !see(m, file); });
 }
 
 bool Procfs::maps_file(pid_t pid, std::uint64_t dev, std::uint64_t ino) const {
-  return find_mapping(pid, [&](const Mapping& m) { return m.shared && m.dev == dev && m.ino == ino; }).ok();
+  return find_mapping(pid, [&](const Mapping& m, std::string_view) { return m.shared && m.dev == dev && m.ino == ino; })
+      .ok();
 }
 
 Result<std::vector<pid_t>> Procfs::namespace_pids(pid_t tid) const {

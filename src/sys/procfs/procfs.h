@@ -166,7 +166,8 @@ class Procfs {
   [[nodiscard]] Result<std::uint64_t> devpts(pid_t tid) const;
   [[nodiscard]] Result<Mapping> mapping(pid_t pid, std::uint64_t address) const;
   // Until `see` says false.
-  void each_mapping(pid_t pid, const std::function<bool(const Mapping&)>& see) const;
+  // file: its path; empty, or in brackets: none.
+  void each_mapping(pid_t pid, const std::function<bool(const Mapping&, std::string_view file)>& see) const;
   [[nodiscard]] bool maps_file(pid_t pid, std::uint64_t dev, std::uint64_t ino) const;  // shared, anywhere
   // The ids of a thread from our pid namespace inwards (NSpid of status); the last is the one it knows itself.
   [[nodiscard]] Result<std::vector<pid_t>> namespace_pids(pid_t tid) const;
@@ -207,7 +208,8 @@ class Procfs {
 
  private:
   [[nodiscard]] Result<std::uint32_t> user(pid_t tid, std::size_t which) const;  // of status's Uid line
-  [[nodiscard]] Result<Mapping> find_mapping(pid_t pid, const std::function<bool(const Mapping&)>& wanted) const;
+  [[nodiscard]] Result<Mapping> find_mapping(pid_t pid,
+                                             const std::function<bool(const Mapping&, std::string_view)>& wanted) const;
 
   std::string root_;
 };

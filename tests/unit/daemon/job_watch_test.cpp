@@ -351,5 +351,24 @@ TEST_F(MappingLooksTest, OneThatIsNotManagedAnyMoreIsForgotten) {
   EXPECT_FALSE(looks_.due(8, now));
 }
 
+TEST(WaitLibraries, AreThoseOfMpiAndOpenMp) {
+  for (const char* file : {"/usr/lib/x86_64-linux-gnu/libmpi.so.40.30.4", "/usr/lib/libmpich.so.12",
+                           "/opt/ompi/lib/openmpi/mca_btl_vader.so", "libopen-pal.so.40", "/lib/libgomp.so.1.0.0"})
+    EXPECT_TRUE(WaitLibraries::is_one(file)) << file;
+  for (const char* file : {"", "[heap]", "/usr/lib/libm.so.6", "/home/me/libmpi.so/solver", "/usr/lib/libmpfr.so.6"})
+    EXPECT_FALSE(WaitLibraries::is_one(file)) << file;
+}
+
+TEST(WaitLibraries, TellWhatPartOfTheSamplesIsInThem) {
+  WaitLibraries libraries;
+  libraries.set(7, {{100, 200}, {300, 400}});
+  EXPECT_EQ(libraries.part(7, std::array<std::uint64_t, 4>{100, 199, 350, 200}), 0.75);
+  EXPECT_EQ(libraries.part(7, std::array<std::uint64_t, 4>{150, 0, 0, 0}), 1) << "one sample";
+  EXPECT_EQ(libraries.part(7, std::array<std::uint64_t, 2>{0, 0}), 0);
+  EXPECT_EQ(libraries.part(8, std::array<std::uint64_t, 1>{150}), 0) << "another process";
+  libraries.keep_only({8});
+  EXPECT_EQ(libraries.part(7, std::array<std::uint64_t, 1>{150}), 0);
+}
+
 }  // namespace
 }  // namespace swapd::daemon

@@ -12,7 +12,9 @@ using decide::CoschedulingConfig;
 using Mode = CoschedulingConfig::Mode;
 using State = decide::JobFinder::State;
 using testing::Each;
+using testing::ElementsAre;
 using testing::IsEmpty;
+using testing::Key;
 using testing::SizeIs;
 using namespace std::chrono_literals;
 
@@ -240,12 +242,23 @@ TEST_F(Coscheduling, WithoutAJobItAsksForNoTurn) {
   EXPECT_LE(run.turns_taken(), 1s / ParallelRun::window + 2) << "one for each window";
 }
 
-TEST_F(Coscheduling, MoreThreadsThanCpusAreCrowded) {
+TEST_F(Coscheduling, MoreThreadsThanCpusAreAsTheyWereAndTakeShortTurns) {
   two_and_two();
   run.spinner(p3, 0);
   run.after_turn = [&] { ASSERT_THAT(run.turns().panel->grants(), IsEmpty()); };
   run.run(3s);
+  EXPECT_EQ(run.state(), State::round_robin);
+  EXPECT_THAT(run.short_turns(), ElementsAre(Key(0), Key(1)));
+  for (const ThreadId one : {p1, p2, p3}) run.leaves(one);
+  run.turns().turn();
+  EXPECT_THAT(run.short_turns(), IsEmpty()) << "they end with the job, at once";
+}
+
+TEST_F(Coscheduling, MoreThreadsThanCpusThatComputeAreLeftAlone) {
+  for (const auto& [one, cpu] : {std::pair(p1, 0), std::pair(p2, 1), std::pair(p3, 0)}) run.spinner(one, cpu, 1, 0.05);
+  run.run(3s);
   EXPECT_EQ(run.state(), State::crowded);
+  EXPECT_THAT(run.short_turns(), IsEmpty());
 }
 
 TEST_F(Coscheduling, ThreadsOfAnotherSchedulingClassAreNotTouched) {

@@ -88,7 +88,7 @@ TEST_P(AnotherProgramOfItsSession, HasTheJobLeftAlone) {
   job_and_hogs();
   run.hog(GetParam(), terminal);
   run.run(5s);
-  EXPECT_EQ(run.state(), State::grouped);
+  EXPECT_EQ(run.state(), State::round_robin) << "no slots, but short turns";
   EXPECT_FALSE(run.touched(p1));
 }
 
@@ -96,7 +96,7 @@ TEST_F(OtherSessions, JobIsLeftAloneWhereItsSessionCannotBeLowered) {
   run.machine.sessions_can_be_lowered = false;
   job_and_hogs();
   run.run(3s);
-  EXPECT_EQ(run.state(), State::grouped);
+  EXPECT_EQ(run.state(), State::round_robin) << "no slots, but short turns";
   bool touched = false;
   run.after_turn = [&] { touched = touched || run.touched(p1); };
   run.run(10s);

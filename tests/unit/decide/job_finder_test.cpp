@@ -166,6 +166,40 @@ TEST_F(Finder, MoreThreadsThanCpusAreCrowded) {
 }
 
 // In a slot the one that waits would keep the only CPU that its mate may use.
+TEST_F(Finder, ThreadsThatCannotRunTogetherAndWaitInLoopsTakeShortTurns) {
+  const std::vector three = {busy(p1), busy(p2, 0.8, 1), busy(p3)};
+  see(three);
+  EXPECT_FALSE(job().takes_turns) << "one window says little";
+  see(three);
+  EXPECT_TRUE(job().takes_turns);
+  EXPECT_EQ(job().verdict, State::round_robin);
+  EXPECT_THAT(finder.short_turns(), testing::ElementsAre(testing::Pair(0, testing::Gt(0us)), testing::Key(1)));
+  see({busy(p1, 0.01), busy(p2, 0.01, 1), busy(p3, 0.01)});
+  see({busy(p1, 0.01), busy(p2, 0.01, 1), busy(p3, 0.01)});
+  EXPECT_TRUE(job().takes_turns) << "they wait little because of the turns";
+  for (int i = 0; i < 20; ++i) see({busy(p1)});
+  EXPECT_FALSE(job().takes_turns) << "its mates are gone";
+}
+
+TEST_F(Finder, ThreadsThatAreOnlyPresumedToWaitTakeNone) {
+  for (int i = 0; i < 8; ++i) {
+    std::vector three = {busy(p1, 0), busy(p2, 0, 1), busy(p3, 0)};
+    for (ThreadProfiled& one : three) one.shares_memory = true;
+    see(three);
+  }
+  EXPECT_GT(job().waste, 0.1);
+  EXPECT_FALSE(job().takes_turns);
+}
+
+TEST_F(Finder, ThreadsThatYieldTakeNone) {
+  for (int i = 0; i < 8; ++i) {
+    std::vector three = {busy(p1, 0), busy(p2, 0, 1), busy(p3, 0)};
+    for (ThreadProfiled& one : three) one.yielding = 0.9;
+    see(three);
+  }
+  EXPECT_FALSE(job().takes_turns) << "they give their CPUs away themselves";
+}
+
 TEST_F(Finder, SoAreThreadsThatCannotAllHaveCpusOfTheirOwn) {
   std::vector<ThreadProfiled> threads = {busy(p1), busy(p2)};
   for (ThreadProfiled& one : threads) one.fits = false;

@@ -210,6 +210,9 @@ class ParallelRun {
     return attr && attr->policy == SchedPolicy::idle;
   }
   [[nodiscard]] Duration used(ThreadId id) const { return machine.used(id); }
+  [[nodiscard]] const decide::ShortTurns& short_turns() const {
+    return turns_.panel->standing(coscheduling).short_turns;
+  }
   [[nodiscard]] Time now() const { return turns_.now; }
   [[nodiscard]] decide::JobFinder::State state(std::uint64_t job = 1) const {
     const auto& jobs = decider->finder().jobs();

@@ -243,7 +243,7 @@ static __always_inline _Bool was_in(struct profile_thread* seen, __u64 state) {
 
 static __always_inline void note_doing(struct profile_thread* seen, const struct clock_event* event) {
   if (event->cs & 3) {
-    ++seen->in_user;
+    seen->places[seen->in_user++ % profile_places] = event->ip;
     const _Bool known = was_in(seen, state_of(event));
     if (known || has_pause(event->ip)) ++seen->spins;
     return;

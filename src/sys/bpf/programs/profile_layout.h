@@ -12,7 +12,7 @@ typedef uint64_t profile_u64;
 #endif
 
 // NOLINTBEGIN(readability-identifier-naming): C names, for both sides
-enum { profile_threads = 4096, profile_share_one = 65536, profile_states = 4, profile_followed = 8 };
+enum { profile_threads = 4096, profile_share_one = 65536, profile_states = 4, profile_places = 8, profile_followed = 8 };
 
 struct profile_thread {
   profile_u64 samples;      // how often it had the CPU when the clock struck
@@ -32,6 +32,7 @@ struct profile_thread {
   profile_u64 blocks;       // voluntary context switches in all
   profile_u64 start_boottime;  // ns since boot at which it started
   profile_u64 states[profile_states];
+  profile_u64 places[profile_places];  // of its code, where it was at its last samples there, by turns
   profile_u32 tgid;
   profile_u32 cpu;
   profile_u32 weight;  // that its nice value gives it
