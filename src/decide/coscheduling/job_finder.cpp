@@ -202,18 +202,20 @@ void JobFinder::weigh(Job& job, int cpus, Time now) const {
 }
 
 void JobFinder::look_at_turns(Job& job, Time now) const {
-  double used = 0, spun = 0, for_mates = 0;
+  double used = 0, spun = 0, for_mates = 0, due = 0;
   for (const Member& member : job.members) {
     double mate = 1;
     for (const Member& other : job.members)
       if (other.thread != member.thread) mate = std::min(mate, other.cpu);
     used += member.cpu;
+    due += member.share;
     spun += member.cpu * member.spinning;
     for_mates += member.cpu * member.spinning * (1 - mate);
   }
   std::erase_if(job.turn_cpus, [&](const auto& one) { return now - one.second > config_.turn_cpus; });
   if (used <= 0) return;
-  const bool alone = used >= config_.only_jobs * static_cast<double>(job.turn_cpus.size());
+  // (Of what they had, the turns themselves have taken a part.)
+  const bool alone = due >= config_.turns_alone * static_cast<double>(job.turn_cpus.size());
   const bool apart = job.verdict == State::crowded || job.verdict == State::grouped;
   const bool wanted = apart && (job.takes_turns || (for_mates >= config_.turns * used && !job.quantum.rests(now)));
   job.turned = wanted == job.takes_turns ? 0 : job.turned + 1;

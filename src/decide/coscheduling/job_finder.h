@@ -41,10 +41,11 @@ struct JobFinderConfig {
   double yields = 0.5;  // … or was seen in sched_yield(2) that often
   double demand = 0.1;  // of the time: a thread that has or wants a CPU more rarely is none of its threads
   Duration never = std::chrono::milliseconds(250);  // a thread that blocks less often than that never blocks, and …
-  double presumed = 0.3;                         // … if it shares memory is presumed to wait for so much of its time
-  double contended = 0.90;                       // of what they could use: the job is due less
-  double waste = 0.10;                           // of the job's CPU time: less is not worth it
-  double turns = 0.20;                           // the same, as seen, for short turns, which cost more
+  double presumed = 0.3;     // … if it shares memory is presumed to wait for so much of its time
+  double contended = 0.90;   // of what they could use: the job is due less
+  double waste = 0.10;       // of the job's CPU time: less is not worth it
+  double turns = 0.20;       // the same, as seen, for short turns, which cost more
+  double turns_alone = 0.8;  // of its CPUs, that its threads are due together: others have hardly any of it
   Duration turn_cpus = std::chrono::seconds(1);  // that a thread of it was on, so long ago at most
   double polls = 0.3;  // of the times that it is seen, that a thread alone waits: messages may call it …
   Duration called_lately = std::chrono::seconds(1);  // … and have, so long ago at most

@@ -10,14 +10,14 @@
 namespace swapd::decide {
 
 struct QuantumConfig {
-  Duration least = std::chrono::microseconds(50), first = std::chrono::microseconds(100);
+  Duration least = std::chrono::microseconds(50);
   Duration most = std::chrono::milliseconds(1);
   Duration least_beside_others = std::chrono::microseconds(500);  // they pay for the turns, too
-  double shorten = 0.15, lengthen = 0.05;                         // of the job's CPU time, that it waits in loops
-  int windows = 2;                                                // between two changes
+  double shorten = 0.10, lengthen = 0.03;                         // of the job's CPU time, that it waits in loops
+  int windows = 8;                                                // between two changes
   // It waits for what no turn brings, as a program does that polls a device: nothing is gained.
   double vain = 0.995;
-  int vain_windows = 24;
+  int vain_windows = 48;
   Duration rest = std::chrono::seconds(10), longest_rest = std::chrono::minutes(5);
 };
 
@@ -27,7 +27,7 @@ class Quantum {
 
   // alone: no other thread has much of its CPUs.
   void begin(bool alone) {
-    length_ = std::max(config_.first, least(alone));
+    length_ = least(alone);  // which is best for most of those that need turns at all
     spun_ = -1;
     windows_ = vain_ = 0;
   }
@@ -58,7 +58,7 @@ class Quantum {
   }
 
  private:
-  static constexpr double weight = 0.25;  // of the last window
+  static constexpr double weight = 0.1;  // of the last window
   [[nodiscard]] Duration least(bool alone) const { return alone ? config_.least : config_.least_beside_others; }
   QuantumConfig config_;
   Duration length_{};

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <random>
 #include <utility>
 
 #include "sys/process/self_process.h"
@@ -38,10 +39,16 @@ int bind(std::thread& thread, int cpu) {
 void PreemptClock::run(Beat& beat) {
   name_thread("swapd-turns");
   beat.tid = own_tid();
+  // Even beats would keep step with other clocks, such as that by which swapd looks at what the threads do: it would see
+  // each turn's beginning, always.
+  std::minstd_rand random(static_cast<unsigned>(own_tid()));
+  const auto uneven = [&](Duration::rep every) {
+    return every * 3 / 4 + static_cast<Duration::rep>(random()) % std::max<Duration::rep>(every / 2, 1);
+  };
   Duration::rep next = now_ns();
   while (!beat.stops) {
     // One that comes late does not make up for the turns that it has missed.
-    next = std::max(next + beat.every, now_ns());
+    next = std::max(next + uneven(beat.every), now_ns());
     const timespec at{.tv_sec = next / second, .tv_nsec = next % second};
     (void)::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, nullptr);
   }

@@ -18,27 +18,37 @@ class QuantumTest : public testing::Test {
   Time now{1h};
 };
 
-TEST_F(QuantumTest, GrowsShorterWhileMuchTimeIsSpentWaiting) {
+TEST_F(QuantumTest, IsShortAtFirstAndGrowsWhereHardlyAnyTimeIsSpentWaiting) {
   quantum.begin(true);
-  EXPECT_EQ(quantum.length(), 100us);
-  windows(2, 0.5);
   EXPECT_EQ(quantum.length(), 50us);
-  windows(20, 0.5);
-  EXPECT_EQ(quantum.length(), 50us) << "each turn costs";
+  windows(8, 0.01);
+  EXPECT_EQ(quantum.length(), 100us);
+  windows(80, 0.01);
+  EXPECT_EQ(quantum.length(), 1ms);
 }
 
-TEST_F(QuantumTest, GrowsLongerWhereHardlyAnyIs) {
+TEST_F(QuantumTest, GrowsShorterAgainWhileMuchIs) {
   quantum.begin(true);
-  windows(2, 0.01);
-  EXPECT_EQ(quantum.length(), 200us);
-  windows(40, 0.01);
-  EXPECT_EQ(quantum.length(), 1ms);
+  windows(80, 0.01);
+  windows(80, 0.5);
+  EXPECT_EQ(quantum.length(), 50us) << "and no shorter: each turn costs";
 }
 
 TEST_F(QuantumTest, StaysWhereLittleIs) {
   quantum.begin(true);
-  windows(40, 0.1);
-  EXPECT_EQ(quantum.length(), 100us);
+  windows(16, 0.01);
+  EXPECT_EQ(quantum.length(), 200us);
+  windows(80, 0.06);
+  EXPECT_EQ(quantum.length(), 200us);
+}
+
+TEST_F(QuantumTest, IsNotMovedByOneWindowThatIsUnlikeTheOthers) {
+  quantum.begin(true);
+  windows(16, 0.01);
+  windows(20, 0.06);
+  windows(1, 0.3);
+  windows(20, 0.06);
+  EXPECT_EQ(quantum.length(), 200us);
 }
 
 TEST_F(QuantumTest, IsLongerBesideOtherPrograms) {
@@ -50,7 +60,7 @@ TEST_F(QuantumTest, IsLongerBesideOtherPrograms) {
 
 TEST_F(QuantumTest, IsInVainForAProgramThatWaitsForNoMate) {
   quantum.begin(true);
-  windows(23, 1);
+  windows(47, 1);
   EXPECT_FALSE(quantum.rests(now));
   windows(1, 1);
   EXPECT_TRUE(quantum.rests(now));
@@ -58,12 +68,12 @@ TEST_F(QuantumTest, IsInVainForAProgramThatWaitsForNoMate) {
   EXPECT_FALSE(quantum.rests(now + 10s));
   now += 10s;
   quantum.begin(true);
-  windows(24, 1);
+  windows(48, 1);
   EXPECT_TRUE(quantum.rests(now + 19s)) << "twice as long each time";
   now += 20s;
   quantum.begin(true);
   windows(8, 0.9);
-  windows(40, 1);
+  windows(100, 1);
   EXPECT_FALSE(quantum.rests(now + 10s)) << "it had got on in between";
 }
 
