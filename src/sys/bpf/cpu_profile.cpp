@@ -58,7 +58,7 @@ struct CpuProfile::Impl {
   };
   std::unordered_map<std::uint32_t, Before> before;
   std::unordered_set<std::uint32_t> followed;
-  // Findings of take(); without memory before the first time.
+  // Findings of take(); with room for as many as there have been.
   std::vector<std::uint32_t> tids;
   std::vector<profile_thread> entries;
   std::uint32_t count = 0;
@@ -117,12 +117,15 @@ void CpuProfile::follow(pid_t tid) {
 
 // All entries, which are gone from the map then; in few system calls, because there may be thousands.
 void CpuProfile::Impl::take() {
-  tids.resize(profile_threads);
-  entries.resize(profile_threads);
+  constexpr std::uint32_t at_once = 256;
   std::uint32_t batch = 0;
   std::uint32_t taken = 0;
   for (bool first = true; taken < profile_threads; first = false) {
-    std::uint32_t more = profile_threads - taken;
+    if (entries.size() < taken + at_once) {
+      tids.resize(taken + at_once);
+      entries.resize(taken + at_once);
+    }
+    std::uint32_t more = at_once;
     const int failed = bpf_map_lookup_and_delete_batch(map, first ? nullptr : &batch, &batch, &tids[taken],
                                                        &entries[taken], &more, nullptr);
     if (failed == 0 || failed == -ENOENT) taken += more;
