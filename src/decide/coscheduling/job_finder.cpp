@@ -30,6 +30,14 @@ void note_share(JobFinder::Member& member, const ThreadProfiled& seen, double up
   member.seen_share = *middle;
 }
 
+// CPU time of the mate that had least of it in the window, which is the one that is waited for.
+double least_of_mates(const JobFinder::Job& job, const JobFinder::Member& member) {
+  double least = 1;
+  for (const JobFinder::Member& other : job.members)
+    if (other.thread != member.thread) least = std::min(least, other.cpu);
+  return least;
+}
+
 }  // namespace
 
 void JobFinder::add(const ThreadProfiled& seen, bool declared) {
@@ -172,10 +180,7 @@ void JobFinder::look_at_groups(JobId id, Job& job) {
 void JobFinder::weigh(Job& job, int cpus, Time now) const {
   double used = 0, wasted = 0, due = 0, upper = 0;
   for (const Member& member : job.members) {
-    // The mate that had least of a CPU is the one that is waited for.
-    double mate = 1;
-    for (const Member& other : job.members)
-      if (other.thread != member.thread) mate = std::min(mate, other.cpu);
+    const double mate = least_of_mates(job, member);
     used += member.cpu;
     wasted += member.cpu * member.waiting * (1 - mate);
     // A thread that only passes by in another group is no rival.
@@ -204,9 +209,7 @@ void JobFinder::weigh(Job& job, int cpus, Time now) const {
 void JobFinder::look_at_turns(Job& job, Time now) const {
   double used = 0, spun = 0, for_mates = 0, due = 0;
   for (const Member& member : job.members) {
-    double mate = 1;
-    for (const Member& other : job.members)
-      if (other.thread != member.thread) mate = std::min(mate, other.cpu);
+    const double mate = least_of_mates(job, member);
     used += member.cpu;
     due += member.share;
     spun += member.cpu * member.spinning;

@@ -39,8 +39,8 @@ int bind(std::thread& thread, int cpu) {
 void PreemptClock::run(Beat& beat) {
   name_thread("swapd-turns");
   beat.tid = own_tid();
-  // Even beats would keep step with other clocks, such as that by which swapd looks at what the threads do: it would see
-  // each turn's beginning, always.
+  // Even beats would keep step with other clocks, such as that by which swapd looks at what the threads do: it would
+  // see each turn's beginning, always.
   std::minstd_rand random(static_cast<unsigned>(own_tid()));
   const auto uneven = [&](Duration::rep every) {
     return every * 3 / 4 + static_cast<Duration::rep>(random()) % std::max<Duration::rep>(every / 2, 1);
@@ -61,6 +61,7 @@ void PreemptClock::end(Beat& beat) {
 }
 
 void PreemptClock::set(const std::map<int, Duration>& wanted) {
+  trouble_.clear();
   for (auto at = beats_.begin(); at != beats_.end();) {
     if (wanted.contains(at->first)) {
       ++at;

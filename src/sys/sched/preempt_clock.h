@@ -26,7 +26,8 @@ class PreemptClock {
   PreemptClock(const PreemptClock&) = delete;
   PreemptClock& operator=(const PreemptClock&) = delete;
 
-  // By CPU: how often; those that are not named are let alone. What cannot be had is left out: trouble() says why.
+  // By CPU: how often; those that are not named are let alone. What cannot be had is left out: trouble() says why,
+  // until the next call.
   void set(const std::map<int, Duration>& wanted);
   [[nodiscard]] const std::string& trouble() const { return trouble_; }
   // CPU time that its threads have used, the ended ones too.

@@ -80,6 +80,8 @@ TEST_F(PreemptClockTest, HasATroubleWhereThereIsNoSuchCpu) {
   PreemptClock clock;
   clock.set({{CPU_SETSIZE - 1, 1ms}});
   EXPECT_NE(clock.trouble(), "");
+  clock.set({});
+  EXPECT_EQ(clock.trouble(), "") << "nothing is wanted any more";
 }
 
 }  // namespace
